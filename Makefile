@@ -35,7 +35,7 @@ HARDEN := -fstack-protector-strong -fstack-clash-protection $(HARDEN_ARCH) \
 	$(if $(SANITIZE)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 HARDEN_LINK := -Wl,-z,relro,-z,now,-z,noexecstack $(if $(STATIC),-static-pie,-pie)
 CFLAGS_ALL := -std=gnu17 $(WARN) $(CFLAGS) -fPIE $(HARDEN) $(SANITIZE_FLAGS)
-LIBS := -lbpf -lelf -ldw -lcapstone -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread -lsupc++
+LIBS := -lbpf -lelf -ldw -lcapstone -lprotobuf-c -lzstd -lyajl -lseccomp -lz -lm -lpthread -lsupc++
 # One archive may need another that stands before it, hence the group.
 STATIC_SRC := $(wildcard userspace/static/*.c)
 STATIC_LIBS := -Wl,--start-group $(LIBS:-lyajl=-lyajl_s) -llzma -lbz2 -Wl,--end-group
@@ -50,18 +50,18 @@ $(error not installed: $(MISSING). `make setup` installs what a build needs)
 endif
 endif
 
-FOLDERS := util target call filter probe capture store model analyze export
-LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c))
+FOLDERS := util target probe filter kernel store capture model symbolize analyze render export
+LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c))
 CMD_SRC := $(wildcard userspace/cmd/*.c)
-PROTO := $(wildcard userspace/export/*.proto)
-PROTO_C := $(PROTO:userspace/export/%.proto=$(BUILD)/gen/%.pb-c.c)
+PROTO := $(wildcard userspace/export/perfetto/*.proto)
+PROTO_C := $(PROTO:userspace/export/perfetto/%.proto=$(BUILD)/gen/%.pb-c.c)
 # task.bpf.c first: it defines what the others declare extern, and the linker wants it so.
 BPF_SRC := bpf/task.bpf.c $(filter-out bpf/task.bpf.c,$(wildcard bpf/*.bpf.c))
 SKEL := $(if $(BPF_SRC),$(BUILD)/gen/waffle.skel.h)
 
-HTML := $(addprefix userspace/export/html/,page.html style.css script.js)
+HTML := $(addprefix userspace/render/html/,page.html style.css script.js)
 
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/userspace/export/html/files.o $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/userspace/render/html/files.o $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
 
 all: $(BUILD)/waffle-bpf sim
@@ -87,18 +87,18 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 
 # The report's page. Its Content-Security-Policy names the script and the style by their hashes.
 csp_hash = sha256-$$(sha256sum < $(1) | head -c 64 | sed 's/../\\x&/g' | xargs -0 printf '%b' | base64)
-$(BUILD)/obj/userspace/export/html/files.o: userspace/export/html/files.S $(HTML) $(BUILD)/flags
+$(BUILD)/obj/userspace/render/html/files.o: userspace/render/html/files.S $(HTML) $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(HARDEN_ARCH) -DSTYLE_HASH="\"$(call csp_hash,userspace/export/html/style.css)\"" \
-		-DSCRIPT_HASH="\"$(call csp_hash,userspace/export/html/script.js)\"" -c -o $@ $<
+	$(CC) $(HARDEN_ARCH) -DSTYLE_HASH="\"$(call csp_hash,userspace/render/html/style.css)\"" \
+		-DSCRIPT_HASH="\"$(call csp_hash,userspace/render/html/script.js)\"" -c -o $@ $<
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -std=gnu17 $(CFLAGS) -fPIE $(HARDEN) -c -o $@ $<
 
-$(BUILD)/gen/%.pb-c.c: userspace/export/%.proto
+$(BUILD)/gen/%.pb-c.c: userspace/export/perfetto/%.proto
 	@mkdir -p $(@D)
-	$(PROTOC_C) --proto_path=userspace/export --c_out=$(BUILD)/gen $<
+	$(PROTOC_C) --proto_path=userspace/export/perfetto --c_out=$(BUILD)/gen $<
 
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) vmlinux/vmlinux.h include/waffle/abi.h
 	@mkdir -p $(@D)
@@ -110,7 +110,7 @@ $(BUILD)/gen/waffle.skel.h: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 	{ echo '// NOLINTBEGIN'; $(BPFTOOL) gen skeleton $(BUILD)/bpf/waffle.o name waffle_bpf && echo '// NOLINTEND'; } > $@
 
 # Its assembler takes them in.
-$(BUILD)/obj/userspace/call/table.o: $(wildcard userspace/call/*.probes probes/*.probes)
+$(BUILD)/obj/userspace/probe/spec/table.o: $(wildcard probes/*.probes)
 
 $(BUILD)/waffle-bpf.8: $(BUILD)/waffle-bpf
 	$< help --man > $@
@@ -190,6 +190,9 @@ $(BUILD)/lint/%.ok: %.c .clang-tidy | $(SKEL) $(PROTO_C)
 	@clang-tidy --quiet --warnings-as-errors='*' $< -- $(CLANG_FLAGS) 2> $(@:.ok=.log) || { cat $(@:.ok=.log) >&2; false; }
 	@touch $@
 
+lint-includes:
+	@scripts/lint_includes.py $(FOLDERS) cmd
+
 lint-format:
 	@clang-format --dry-run -Werror $(FORMAT_SRC)
 
@@ -198,11 +201,12 @@ lint-code: $(TIDY_OK) all
 lint-docs: $(BUILD)/waffle-bpf
 	@$< help --markdown | diff -u docs/commands.md - || { echo "docs/commands.md is old: make docs" >&2; false; }
 
-lint: lint-format lint-code lint-docs
+lint: lint-includes lint-format lint-code lint-docs
 
-docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(BUILD)/unit/test_why_meaning
+docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(BUILD)/unit/test_why_meaning $(BUILD)/unit/test_record_schema
 	$< help --markdown > docs/commands.md
 	$(BUILD)/unit/test_why_meaning print > docs/why-meanings.md
+	$(BUILD)/unit/test_record_schema print > docs/records.md
 
 setup:
 	@scripts/setup.sh build
@@ -261,5 +265,5 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
-.PHONY: all unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
+.PHONY: all unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
 	docs setup setup-check check kernels zoo soak gpu demo bench install clean FORCE

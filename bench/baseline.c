@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "empty.skel.h"
-#include "target/object.h"
+#include "target/elf/object.h"
 
 static struct bpf_link *attach_empty(struct empty_bpf *bpf, int pid, const char *path)
 {

@@ -13,7 +13,7 @@ trap 'rm -rf "$folder"' EXIT
 
 gcc -std=gnu17 -O2 -D_GNU_SOURCE -I. -Iuserspace -Iinclude -Itests/unit \
 	tests/integration/make_capture.c "$build/libwaffle-bpf.a" \
-	-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread -o "$folder/make_capture"
+	-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lseccomp -lz -lm -lpthread -o "$folder/make_capture"
 "$folder/make_capture" bench "$folder/bench.waffle" "$records"
 
 for format in perfetto chrome ndjson; do

@@ -4,7 +4,7 @@
  * is a call of one of them (window.h).
  *
  *	heads_bench list		prints of each: name, offset in the file, shift and cost
- *					as call/place.h has them
+ *					as probe/find/place.h has them
  *	heads_bench NAME CPU SECONDS	calls it
  */
 #include <elf.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call/place.h"
+#include "probe/find/place.h"
 #include "window.h"
 
 #define HEADS                                                                                      \

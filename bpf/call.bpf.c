@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * Calls: one interpreter of recipes (call.h) at the entries and returns of functions, at USDT
- * probes and at tracepoints. It makes the same records as a site of a macro, so that no reader has
- * to tell them apart.
+ * probes and at tracepoints. It makes the same records as a site of a macro, so readers need not
+ * distinguish them.
  */
 #include "vmlinux.h"
-#include "call_emit.h"
-#include "call_entry.h"
-#include "call_held.h"
-#include "call_nest.h"
-#include "call_pair.h"
-#include "call_plain.h"
-#include "rate.h"
+#include "call_emit.bpf.h"
+#include "call_entry.bpf.h"
+#include "call_held.bpf.h"
+#include "call_nest.bpf.h"
+#include "call_pair.bpf.h"
+#include "call_plain.bpf.h"
+#include "rate.bpf.h"
 #include "stack.h"
 #include "wait.h"
 
 const volatile __u64 call_seed = 0;
-/* Some stacks are wanted. */
+/* Some spec requests stacks. */
 const volatile bool call_stacks = false;
 const volatile bool call_filtered = false;
 __u64 call_faults;
-__u64 call_too_deep; /* calls that were lost because their thread had no slot left */
+__u64 call_too_deep; /* calls dropped because their thread had WAFFLE_CALL_DEPTH_MAX open ones */
 
 struct recipes_map recipes SEC(".maps");
 struct call_enums_map call_enums SEC(".maps");
 struct call_sequences_map call_sequences SEC(".maps");
 
-/* Program arrays, by enum waffle_call_next and behind that by class. Uprobes and tracepoints have
- * one each, since tail calls between the two kinds of programs are refused. Sizes are set before
- * loading. */
+/* Program arrays: enum waffle_call_next, then classes. Uprobes and tracepoints have one each, since
+ * the kernel refuses tail calls between the two. Sizes are set before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -53,7 +52,7 @@ static __always_inline bool entry_wants_stack(const struct entry *entry)
 	return call_stacks && entry->recipe->flags & WAFFLE_CALL_STACK;
 }
 
-/* `instruction`: the probe is at an instruction of the function, not behind its return. */
+/* `instruction`: the probe is at an instruction of the function, not a return probe. */
 static __always_inline void entry_stack_at(const struct entry *entry, bool instruction)
 {
 	if (call_stacks)
@@ -62,8 +61,8 @@ static __always_inline void entry_stack_at(const struct entry *entry, bool instr
 						 : 0;
 }
 
-/* The last step of a program. Another program takes the stacks, and is loaded only if some are
- * wanted, because the verifier takes longer for it than for all else. */
+/* The last step of a program: a tail call of the program that takes the stacks. That one is only
+ * loaded if stacks are requested, because the verifier takes longer for it than for all others. */
 static __always_inline int entry_stack(const struct entry *entry, void *ctx, bool point)
 {
 	if (!entry_wants_stack(entry))
@@ -118,24 +117,25 @@ static __always_inline int held_keep(const struct entry *entry, void *ctx,
 }
 
 /* Whether a call that begins passes without a filter. Otherwise the program of its class decides,
- * at once (slot->state is PASSED_BY) or when the call ends (HELD). */
+ * at once (slot->state is REJECTED so far) or when the call ends (HELD). */
 static __always_inline bool entry_passes(const struct entry *entry, struct waffle_call_slot *slot)
 {
 	slot->begin_bytes = slot->held.frame_bytes;
-	if (!call_filtered || !(entry->cookie & (WAFFLE_COOKIE_ASKED | WAFFLE_COOKIE_HELD))) {
-		slot->state = WAFFLE_OPEN_PASSED_BY;
+	if (!call_filtered ||
+	    !(entry->cookie & (WAFFLE_COOKIE_ENTRY_FILTER | WAFFLE_COOKIE_RETURN_FILTER))) {
+		slot->state = WAFFLE_OPEN_REJECTED;
 		return true;
 	}
 	slot->class = WAFFLE_COOKIE_CLASS(entry->cookie);
 	bpf_get_current_comm(slot->held.comm, sizeof(slot->held.comm));
-	slot->state =
-		entry->cookie & WAFFLE_COOKIE_ASKED ? WAFFLE_OPEN_PASSED_BY : WAFFLE_OPEN_HELD;
+	slot->state = entry->cookie & WAFFLE_COOKIE_ENTRY_FILTER ? WAFFLE_OPEN_REJECTED
+								 : WAFFLE_OPEN_HELD;
 	return false;
 }
 
-/* Goes on in the program of the class. If there is none the call does not pass. */
-static __always_inline void class_ask(const struct waffle_call_slot *slot, void *ctx,
-				      void *programs)
+/* Continues in the program of the class. If there is none, the call does not pass. */
+static __always_inline void class_decide(const struct waffle_call_slot *slot, void *ctx,
+					 void *programs)
 {
 	bpf_tail_call(ctx, programs, WAFFLE_CALL_NEXT_COUNT + slot->class);
 }
@@ -152,14 +152,14 @@ static __always_inline int instant(struct entry *entry, struct pt_regs *ctx)
 	walk = entry_fetches(entry, slot);
 	frame_begin(&walk);
 	if (entry->recipe->flags & WAFFLE_CALL_OUTER)
-		outer_see(entry->thread, ctx, WAFFLE_COOKIE_RECIPE(entry->cookie));
+		outer_set_by_regs(entry->thread, ctx, WAFFLE_COOKIE_RECIPE(entry->cookie));
 	if (entry->recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
 		return 0;
 	if (entry_passes(entry, slot))
 		return entry_keep(entry, ctx, slot, false);
 	if (slot->state == WAFFLE_OPEN_HELD)
 		return entry_hold(entry, slot);
-	class_ask(slot, ctx, &call_next);
+	class_decide(slot, ctx, &call_next);
 	return 0;
 }
 
@@ -207,7 +207,7 @@ int call_plain_inner(struct pt_regs *ctx)
 	return plain(&entry, ctx);
 }
 
-/* Pushes a call on its thread's stack of open calls, as one that has not passed so far. */
+/* Pushes a call on its thread's stack of open calls, as one that has not passed yet. */
 static __always_inline void open_begin(const struct entry *entry, struct pt_regs *ctx, __u64 at,
 				       __u64 id)
 {
@@ -220,7 +220,7 @@ static __always_inline void open_begin(const struct entry *entry, struct pt_regs
 	open->ip = PT_REGS_IP(ctx);
 	open->link = return_address(ctx);
 	open->recipe = entry->site;
-	open->state = WAFFLE_OPEN_PASSED_BY;
+	open->state = WAFFLE_OPEN_REJECTED;
 	open->outer = !!(entry->recipe->flags & WAFFLE_CALL_OUTER);
 	thread->outer += open->outer;
 	thread->depth = at + 1;
@@ -267,11 +267,11 @@ int call_enter(struct pt_regs *ctx)
 		return entry_keep(&entry, ctx, slot, false);
 	if (slot->state == WAFFLE_OPEN_HELD)
 		return entry_hold(&entry, slot);
-	class_ask(slot, ctx, &call_next);
+	class_decide(slot, ctx, &call_next);
 	return 0;
 }
 
-/* Makes the record of the end or, if a filter decides now, the rest of the frame. */
+/* Makes the record of the end. If a filter decides now, makes the rest of the frame instead. */
 static __always_inline int slot_end(const struct entry *entry, void *ctx,
 				    struct waffle_call_slot *slot)
 {
@@ -302,13 +302,13 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 popped, bool returne
 	slot = &entry.thread->slots[WAFFLE_CALL_AT_UPROBE];
 	barrier_var(at);
 	if (at >= WAFFLE_CALL_DEPTH_MAX ||
-	    !slot_again(entry.task, &entry.thread->open[at], at, slot))
+	    !slot_restore(entry.task, &entry.thread->open[at], at, slot))
 		return 0;
 	regs_read(entry.thread, ctx);
 	return slot_end(&entry, ctx, slot);
 }
 
-/* Behind the return. */
+/* After the return. */
 SEC("uretprobe.multi")
 int call_leave(struct pt_regs *ctx)
 {
@@ -381,23 +381,23 @@ int BPF_PROG(call_exec, struct task_struct *task)
 	return 0;
 }
 
-/* ---- what passes a filter ---- */
+/* ---- after a filter's decision ---- */
 
-/* The slot that the program before the tail call used. */
-static __always_inline struct waffle_call_slot *slot_asked(struct waffle_call_thread *thread,
-							   enum waffle_call_at at)
+/* The slot that the program before the tail call filled. */
+static __always_inline struct waffle_call_slot *slot_decided(struct waffle_call_thread *thread,
+							     enum waffle_call_at at)
 {
 	return thread ? &thread->slots[at] : NULL;
 }
 
-/* The call that the program before the tail call asked about; NULL: none. */
-static __always_inline struct waffle_call_slot *entry_asked(struct entry *entry, void *ctx,
-							    enum waffle_call_at at)
+/* The call that the filter has decided; NULL: none. */
+static __always_inline struct waffle_call_slot *entry_decided(struct entry *entry, void *ctx,
+							      enum waffle_call_at at)
 {
 	entry->now = 0;
 	entry->task = bpf_get_current_task_btf();
 	entry->thread = call_thread_get(entry->task);
-	return entry_recipe(entry, ctx) ? slot_asked(entry->thread, at) : NULL;
+	return entry_recipe(entry, ctx) ? slot_decided(entry->thread, at) : NULL;
 }
 
 SEC("uprobe.multi")
@@ -406,7 +406,7 @@ int call_accept(struct pt_regs *ctx)
 	struct waffle_call_slot *slot;
 	struct entry entry;
 
-	slot = entry_asked(&entry, ctx, WAFFLE_CALL_AT_UPROBE);
+	slot = entry_decided(&entry, ctx, WAFFLE_CALL_AT_UPROBE);
 	if (!slot)
 		return 0;
 	return slot->state == WAFFLE_OPEN_HELD ? held_keep(&entry, ctx, slot)
@@ -419,7 +419,7 @@ int call_hold(struct pt_regs *ctx)
 	struct waffle_call_slot *slot;
 	struct entry entry;
 
-	slot = entry_asked(&entry, ctx, WAFFLE_CALL_AT_UPROBE);
+	slot = entry_decided(&entry, ctx, WAFFLE_CALL_AT_UPROBE);
 	return slot ? entry_hold(&entry, slot) : 0;
 }
 
@@ -429,7 +429,7 @@ int call_accept_point(void *ctx)
 	struct waffle_call_slot *slot;
 	struct entry entry;
 
-	slot = entry_asked(&entry, ctx, WAFFLE_CALL_AT_POINT);
+	slot = entry_decided(&entry, ctx, WAFFLE_CALL_AT_POINT);
 	return slot ? entry_keep(&entry, ctx, slot, true) : 0;
 }
 
@@ -439,7 +439,7 @@ SEC("uprobe.multi")
 int call_stacks_take(struct pt_regs *ctx)
 {
 	struct waffle_call_thread *thread = call_thread_get(bpf_get_current_task_btf());
-	struct waffle_call_slot *slot = slot_asked(thread, WAFFLE_CALL_AT_UPROBE);
+	struct waffle_call_slot *slot = slot_decided(thread, WAFFLE_CALL_AT_UPROBE);
 
 	return slot ? stack_emit(slot->id, slot->held.ts, 0, thread->at_call) : 0;
 }
@@ -448,8 +448,8 @@ int call_stacks_take(struct pt_regs *ctx)
 SEC("tracepoint")
 int call_stacks_take_point(void *ctx)
 {
-	struct waffle_call_slot *slot =
-		slot_asked(call_thread_at_point(bpf_get_current_task_btf()), WAFFLE_CALL_AT_POINT);
+	struct waffle_call_slot *slot = slot_decided(
+		call_thread_at_point(bpf_get_current_task_btf()), WAFFLE_CALL_AT_POINT);
 
 	return slot ? stack_emit(slot->id, slot->held.ts,
 				 stack_number(ctx, 0, slot->held.ts, STACK_OF_POINT), 0)
@@ -483,6 +483,6 @@ int call_point(void *ctx)
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame)); /* no words */
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, true);
-	class_ask(slot, ctx, &call_next_point);
+	class_decide(slot, ctx, &call_next_point);
 	return 0;
 }

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * What is done with the hits and span ends of a filtered capture. Programs that were generated from
- * the expression decide and come here by a tail call (enum waffle_next); where nothing is to be
- * decided, these programs are attached themselves.
- *
- * A span that passes is remembered until it ends, so that its end passes too. One whose duration is
- * asked is held: its begin is copied into a map and becomes a record, with its own time, if the
- * program for its end says so. What does not fit into these maps is a span that is lost: it is
- * counted as one record produced and lost.
+ * Hits and span ends of a filtered capture. Programs generated from the expression decide, and
+ * continue here by a tail call (enum waffle_next). Where nothing is to be decided, the programs
+ * here are attached directly. A span that passes is stored until it ends, so that its end passes
+ * too. A span whose duration the filter tests is held: its begin is copied into a map, and becomes
+ * a record with its own time if the program for its end accepts it. A span that does not fit into
+ * these maps is counted as one record produced and dropped.
  */
 #include "vmlinux.h"
-#include "children.h"
-#include "held.h"
-#include "rate.h"
+#include "children.bpf.h"
+#include "held.bpf.h"
+#include "rate.bpf.h"
 #include "stack.h"
 
 /* Set before loading. */
-const volatile bool filter_tracks;        /* parents are asked */
-const volatile bool filter_keep_children; /* what is inside a kept span is kept */
+const volatile bool filter_tracks;        /* the expression tests parents */
+const volatile bool filter_keep_children; /* --keep-children */
 const volatile __u32 rate_count;
 const volatile __u64 rate_unit_ns; /* 0: no rate */
 
 __u64 rate_state; /* window << 24 | used in it */
 
-/* The sizes of these are set before loading, by what the expression needs. */
+/* The sizes of these are set before loading, from what the expression needs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -45,10 +43,8 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } filter_next SEC(".maps");
 
-/*
- * The stack of a site that is recorded, if it is wanted, is taken by a program of its own: what
- * comes before takes too much of the kernel's stack, whose frames add up.
- */
+/* A program of its own takes the stack of a recorded site, by a tail call: the frames of the
+ * programs before it would take too much of the kernel's stack. */
 static __always_inline int site_stack(struct pt_regs *ctx, bool recorded)
 {
 	if (recorded && bpf_get_attach_cookie(ctx) & WAFFLE_COOKIE_STACK)
@@ -62,7 +58,7 @@ int filter_stack(struct pt_regs *ctx)
 	return stack_emit(PT_REGS_PARM1(ctx), bpf_ktime_get_ns(), 0, WAFFLE_STACK_SITE);
 }
 
-/* Returns 1, as those below do if the hit is recorded, or may be. */
+/* Returns 1, as the functions below do if the hit is or may be recorded. */
 static __noinline int begin_emit(struct pt_regs *ctx, __u64 ts)
 {
 	hit_emit(ctx, bpf_get_current_task_btf(), ts);
@@ -139,12 +135,12 @@ static __always_inline bool is_kept(const struct waffle_open *open)
 }
 
 /*
- * Finds out what the held spans around a record decide for it; NULL if there are none. They are in
- * the buffer of the thread that began the parent. A record of another thread can't wait there. If
- * they are not decided yet, it is lost in case they pass.
+ * Finds out what the held spans around a record decide for it; NULL: there are none. They are in
+ * the buffer of the thread that began the parent. A record of another thread can't be buffered
+ * there. If they are not decided yet, it counts as dropped if they pass.
  */
 static __always_inline struct buffer *
-children_standing(struct waffle_open *parent, struct task_struct *task, struct standing *standing)
+children_verdict(struct waffle_open *parent, struct task_struct *task, struct held_verdict *verdict)
 {
 	struct buffer *buffer;
 	bool own = parent->tid == (__u32)task->pid && parent->tgid == (__u32)task->tgid;
@@ -156,20 +152,20 @@ children_standing(struct waffle_open *parent, struct task_struct *task, struct s
 			__sync_fetch_and_add(&parent->lost, 1);
 		return NULL;
 	}
-	standing_get(buffer, inside, parent->born, standing);
-	if (own || standing->kept)
+	verdict_get(buffer, inside, parent->born, verdict);
+	if (own || verdict->kept)
 		return buffer;
-	if (standing->pending)
-		slot_lose(buffer, standing->innermost, 1);
+	if (verdict->pending)
+		slot_lose(buffer, verdict->innermost, 1);
 	return NULL;
 }
 
-/* A hit that does not pass, or not yet: it may be a parent of others, or a child of a kept span. */
-static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
+/* A hit that does not pass (yet): it may be a parent of others, or a child of a kept span. */
+static __noinline int hit_reject(struct pt_regs *ctx, __u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	enum waffle_open_state state = WAFFLE_OPEN_PASSED_BY;
-	struct standing standing;
+	enum waffle_open_state state = WAFFLE_OPEN_REJECTED;
+	struct held_verdict verdict;
 	struct waffle_class *class;
 	struct waffle_open open;
 	struct family family;
@@ -187,21 +183,21 @@ static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
 		if (is_kept(family.parent))
 			return class->is_span ? span_keep(ctx, &open, task, now)
 					      : begin_emit(ctx, now);
-		buffer = children_standing(family.parent, task, &standing);
-		if (buffer && standing.kept)
+		buffer = children_verdict(family.parent, task, &verdict);
+		if (buffer && verdict.kept)
 			return class->is_span ? span_keep(ctx, &open, task, now)
 					      : begin_emit(ctx, now);
-		if (buffer && standing.pending) {
-			open.inside = standing.pending;
+		if (buffer && verdict.pending) {
+			open.inside = verdict.pending;
 			open.position = buffer->head;
 			open.born = buffer->clock;
-			if (child_add_hit(ctx, buffer, &standing, task, now, class->is_span)) {
+			if (child_add_hit(ctx, buffer, &verdict, task, now, class->is_span)) {
 				state = WAFFLE_OPEN_BUFFERED;
 				buffered = 1;
 			}
 		}
 	}
-	/* Without room, its children would look like those of an unknown parent. */
+	/* If it finds no room, its children will seem to have an unknown parent. */
 	if (class->is_span && !open_add(ctx, &open, task, state, now))
 		loss_count(1);
 	return buffered;
@@ -219,7 +215,7 @@ int filter_hit(struct pt_regs *ctx)
 		return hit_emit(ctx, task, 0);
 	now = bpf_ktime_get_ns();
 	return site_stack(ctx, !rate_unit_ns || rate_take(now) ? begin_emit(ctx, now)
-							       : pass_by(ctx, now));
+							       : hit_reject(ctx, now));
 }
 
 SEC("uprobe.multi")
@@ -233,7 +229,7 @@ int filter_keep(struct pt_regs *ctx)
 	if (!wanted(task))
 		return 0;
 	if (!rate_take(now))
-		return site_stack(ctx, pass_by(ctx, now));
+		return site_stack(ctx, hit_reject(ctx, now));
 	if (!class_get(ctx, &open))
 		return 0;
 	family_get(ctx, &family);
@@ -242,27 +238,28 @@ int filter_keep(struct pt_regs *ctx)
 }
 
 SEC("uprobe.multi")
-int filter_pass_by(struct pt_regs *ctx)
+int filter_reject(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	return wanted(task) ? site_stack(ctx, pass_by(ctx, bpf_ktime_get_ns())) : 0;
+	return wanted(task) ? site_stack(ctx, hit_reject(ctx, bpf_ktime_get_ns())) : 0;
 }
 
-/* Finds a held span's place among those around it, and takes a slot for those inside it. */
+/* Finds the held spans around a span that will be held, and takes a slot for those inside it.
+ * False: one of them was kept, so that this one passes at once. */
 static __always_inline bool hold_place(struct waffle_open *open, const struct family *family,
 				       struct task_struct *task)
 {
 	struct waffle_open *parent = family->parent;
-	struct standing standing;
+	struct held_verdict verdict;
 	struct buffer *buffer = buffer_make(task);
 
 	if (parent && open_inside(parent) && buffer && parent->tid == (__u32)task->pid &&
 	    parent->tgid == (__u32)task->tgid) {
-		standing_get(buffer, open_inside(parent), parent->born, &standing);
-		if (standing.kept)
+		verdict_get(buffer, open_inside(parent), parent->born, &verdict);
+		if (verdict.kept)
 			return false;
-		open->inside = standing.pending;
+		open->inside = verdict.pending;
 	}
 	if (buffer)
 		slot_take(buffer, open);
@@ -291,7 +288,7 @@ int filter_hold(struct pt_regs *ctx)
 		return site_stack(ctx, span_keep(ctx, &open, task, now));
 	if (held_add_sized(class->held, ctx, &family, now)) {
 		if (open_add(ctx, &open, task, WAFFLE_OPEN_HELD, now))
-			return site_stack(ctx, true); /* its stack can only be taken now */
+			return site_stack(ctx, true); /* its stack can't be taken later */
 		held_delete(class->held, id);
 	}
 	loss_count(1);
@@ -303,24 +300,24 @@ int filter_hold(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The end of a span whose begin waits in the buffer of its thread. */
+/* The end of a span whose begin is in the buffer of its thread. */
 static __noinline void buffered_end(struct pt_regs *ctx, struct waffle_open *open, __u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct buffer *buffer = buffer_get(open->tgid, open->tid);
-	struct standing standing;
+	struct held_verdict verdict;
 
 	if (!buffer)
 		return;
-	standing_get(buffer, open->inside, open->born, &standing);
-	if (standing.kept) /* then its begin had been overwritten already */
+	verdict_get(buffer, open->inside, open->born, &verdict);
+	if (verdict.kept) /* then its begin was already overwritten */
 		loss_count(1);
-	else if (!standing.pending)
+	else if (!verdict.pending)
 		return;
 	else if (open->tid != (__u32)task->pid || buffer->head - open->position > CHILD_COUNT)
-		slot_lose(buffer, standing.innermost, 1);
+		slot_lose(buffer, verdict.innermost, 1);
 	else
-		child_add_end(ctx, buffer, &standing, task, now, open->position);
+		child_add_end(ctx, buffer, &verdict, task, now, open->position);
 }
 
 SEC("uprobe.multi")
@@ -356,18 +353,18 @@ int filter_end(struct pt_regs *ctx)
 
 /* ---- the end of a held span ---- */
 
-/* A walk over the records that wait for a held span. */
-struct walk {
+/* A walk over the buffered records of a held span. */
+struct filter_walk {
 	struct buffer *buffer;
 	__u64 bit;
 	__u32 from;
 	__u32 lost;
-	bool count; /* another thread's span: the waiting records are lost */
+	bool count; /* another thread's span: its buffered records are lost */
 };
 
 static long walk_child(__u32 index, void *context)
 {
-	struct walk *walk = context;
+	struct filter_walk *walk = context;
 	__u32 cpu = bpf_get_smp_processor_id(), position = walk->from + index;
 	struct child *child = &walk->buffer->children[position & (CHILD_COUNT - 1)];
 	struct waffle_open *open;
@@ -404,12 +401,12 @@ static long walk_child(__u32 index, void *context)
 	return 0;
 }
 
-/* Delivers the records that wait for a held span, which passes. */
+/* Delivers the buffered records of a held span, which passes. */
 static __noinline void children_release(struct waffle_open *open)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct buffer *buffer = buffer_get(open->tgid, open->tid);
-	struct walk walk = {.buffer = buffer, .lost = open->lost};
+	struct filter_walk walk = {.buffer = buffer, .lost = open->lost};
 	struct slot *slot;
 	__u32 count;
 
@@ -432,7 +429,7 @@ static __noinline void children_release(struct waffle_open *open)
 	loss_count(walk.lost);
 }
 
-/* Delivers a held span that passes: its begin, the records that wait for it, and its end. */
+/* Delivers a held span that passes: its begin, its buffered records, and its end. */
 static __noinline int release(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -453,38 +450,36 @@ static __noinline int release(struct pt_regs *ctx)
 	return 0;
 }
 
-/*
- * --keep-children: a held span that does not pass may be inside one that does, or that is not
- * decided yet. True: it was inside one that passed, and has to be released.
- */
+/* --keep-children: a held span that does not pass may be inside one that does, or that is not
+ * decided yet. True: one around it passed, so it must be released. */
 static __noinline bool children_discard(struct pt_regs *ctx, struct waffle_open *open,
 					struct waffle_held *held)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct buffer *buffer = buffer_get(open->tgid, open->tid);
-	struct standing standing;
+	struct held_verdict verdict;
 	__u32 position, lost = open->lost;
 
 	if (!buffer)
 		return false;
-	standing_get(buffer, open->inside, open->born, &standing);
-	if (standing.kept)
+	verdict_get(buffer, open->inside, open->born, &verdict);
+	if (verdict.kept)
 		return true;
 	if (open->slot < SLOT_COUNT) {
 		__sync_fetch_and_and(&buffer->held, ~(1ull << (open->slot & (SLOT_COUNT - 1))));
 		lost += buffer->slots[open->slot & (SLOT_COUNT - 1)].lost;
 	}
-	if (!standing.pending)
+	if (!verdict.pending)
 		return false;
 	position = buffer->head;
 	if (open->tid != (__u32)task->pid)
 		lost += 2;
-	else if (child_add_held(buffer, &standing, held))
-		child_add_end(ctx, buffer, &standing, task, held->end_ts, position);
+	else if (child_add_held(buffer, &verdict, held))
+		child_add_end(ctx, buffer, &verdict, task, held->end_ts, position);
 	else
 		lost++;
 	if (lost)
-		slot_lose(buffer, standing.innermost, lost);
+		slot_lose(buffer, verdict.innermost, lost);
 	return false;
 }
 
@@ -515,8 +510,8 @@ int filter_discard(struct pt_regs *ctx)
 	return discard(ctx);
 }
 
-/* The buffer of a thread that is gone, unless somebody else has still to end what it held; then it
- * stays while the process lives. */
+/* Deletes the buffer of a thread that exits. If another thread must still end spans that it holds,
+ * it stays while the process lives. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(filter_thread_exit, struct task_struct *task)
 {

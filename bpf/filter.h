@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/*
- * What generated programs (userspace/filter/codegen.h) and bpf/filter.bpf.c agree on: where a
- * decision leads, and what is remembered of spans that have not ended.
- */
+/* The contract between generated programs (userspace/filter/codegen/codegen.h) and
+ * bpf/filter.bpf.c: where a decision leads, and what is remembered of spans that have not ended. */
 #ifndef WAFFLE_FILTER_H
 #define WAFFLE_FILTER_H
 
@@ -10,30 +8,30 @@
 #include "waffle/abi.h"
 
 /*
- * Slots of the program array `filter_next`. The cookie of a filtered site is its site index and, in
- * the high 32 bits, its class: index into `filter_classes` and, behind WAFFLE_NEXT_COUNT, the slot
- * of the program that decides at the end of a held span.
+ * Slots of the program array `filter_next`. The cookie of a filtered site has its site index in the
+ * low 32 bits and its class in the high ones. The class is an index into `filter_classes`. Slot
+ * WAFFLE_NEXT_COUNT + class has the program that decides at the end of a held span.
  */
 enum waffle_next {
 	WAFFLE_NEXT_HIT,     /* an event that passes */
 	WAFFLE_NEXT_KEEP,    /* a span that passes at its begin */
 	WAFFLE_NEXT_HOLD,    /* a span that is decided at its end */
-	WAFFLE_NEXT_PASS_BY, /* what does not pass, or can't: perhaps a parent or a child */
+	WAFFLE_NEXT_REJECT,  /* a hit that does not pass, but may be a parent or a child */
 	WAFFLE_NEXT_RELEASE, /* a held span that passes at its end */
-	WAFFLE_NEXT_DISCARD, /* a held span that does not */
-	WAFFLE_NEXT_STACK,   /* the stack of what was hit is wanted */
+	WAFFLE_NEXT_DISCARD, /* a held span that does not pass */
+	WAFFLE_NEXT_STACK,   /* takes the stack of the hit */
 	WAFFLE_NEXT_COUNT
 };
 #define WAFFLE_CLASSES_MAX 4096
 
-/* Where a span is held: by the longest frame of its site. */
+/* The map that holds a span, by the longest frame of its site. */
 enum waffle_held_size {
 	WAFFLE_HELD_SMALL,
 	WAFFLE_HELD_MEDIUM,
 	WAFFLE_HELD_LARGE,
 	WAFFLE_HELD_SIZE_COUNT
 };
-#define WAFFLE_HELD_SMALL_BYTES 160  /* of frames without strings: 4 + 16 words */
+#define WAFFLE_HELD_SMALL_BYTES 160  /* frames without strings: 4 + 16 words */
 #define WAFFLE_HELD_MEDIUM_BYTES 704 /* two strings of full length and 16 words */
 
 struct waffle_class {
@@ -43,34 +41,35 @@ struct waffle_class {
 };
 
 enum waffle_open_state {
-	WAFFLE_OPEN_PASSED_BY, /* known as a parent only */
-	WAFFLE_OPEN_KEPT,      /* its begin is delivered */
-	WAFFLE_OPEN_HELD,      /* decided at its end */
-	WAFFLE_OPEN_BUFFERED,  /* --keep-children: its begin is in its thread's buffer */
+	WAFFLE_OPEN_REJECTED, /* did not pass; known as a parent only */
+	WAFFLE_OPEN_KEPT,     /* its begin is delivered */
+	WAFFLE_OPEN_HELD,     /* decided at its end */
+	WAFFLE_OPEN_BUFFERED, /* --keep-children: its begin is in its thread's buffer */
 };
 
 #define WAFFLE_DEPTH_UNKNOWN 0xffffffffu
 
 /* A span that has not ended; key: its id. */
 struct waffle_open {
-	__u64 name_bits; /* of its own name: what its children ask of their parent */
-	__u64 inside;    /* --keep-children: slots of the held spans that it is in, a bit each */
-	__u32 depth;     /* WAFFLE_DEPTH_UNKNOWN: a parent of it is not known */
+	__u64 name_bits; /* class->name_bits: its children test their parent's */
+	__u64 inside;    /* --keep-children: slots of the held spans around it, one bit each */
+	__u32 depth;     /* WAFFLE_DEPTH_UNKNOWN: an ancestor is unknown */
 	__u32 class;
-	__u32 tid, tgid; /* that began it */
+	__u32 tid, tgid; /* of the thread that began it */
 	__u8 state;      /* enum waffle_open_state */
 	__u8 held;       /* enum waffle_held_size, if WAFFLE_OPEN_HELD */
-	__u8 slot;       /* --keep-children: its own bit in `inside` of others */
+	__u8 slot;       /* --keep-children: its bit in `inside` of its descendants */
 	__u8 reserved;
-	__u32 born;     /* --keep-children: when it began, on the clock of its thread's buffer */
-	__u32 position; /* WAFFLE_OPEN_BUFFERED: of its begin in the buffer */
-	__u32 lost;     /* WAFFLE_OPEN_HELD: children that could not be kept for it */
-	/* Its begin, and the stack pointer there, by which it is told what a thread has left. */
+	__u32 born;     /* --keep-children: its begin, on the clock of its thread's buffer */
+	__u32 position; /* WAFFLE_OPEN_BUFFERED: position of its begin in the buffer */
+	__u32 lost;     /* WAFFLE_OPEN_HELD: children that found no room */
+	/* Time and stack pointer of its begin. By the stack pointer
+	 * kernel/sweep.c finds spans that were left. */
 	__u64 ts, sp;
 };
 #define WAFFLE_SLOT_NONE 0xff
 
-/* A span that is held; key: its id. Followed by room for the frame, by enum waffle_held_size. */
+/* A held span; key: its id. Followed by room for the frame, by enum waffle_held_size. */
 struct waffle_held {
 	__u64 ts, end_ts;
 	__u64 parent_bits; /* name_bits of its parent */

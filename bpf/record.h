@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The records: written by the BPF programs (and by capture/ for losses), ordered by capture/,
- * packed by store/, read by model/. This is the only definition of their layout. Times are
- * CLOCK_MONOTONIC nanoseconds; tids and tgids are those of the initial pid namespace. Every record
- * is a multiple of 8 bytes and starts with a header; record_size() in userspace/store/record.h says
- * how long one is.
+ * The records. The BPF programs write them (userspace writes those of losses), capture/ orders
+ * them, store/ packs them, model/ reads them. This is the only definition of their layout. Times
+ * are CLOCK_MONOTONIC nanoseconds. Tids and tgids are those of the initial pid namespace. Every
+ * record is a multiple of 8 bytes and starts with a header; record_size() in
+ * userspace/store/record.h returns its length. A struct that is stored in files only grows at its
+ * end, by whole words: userspace/store/record_schema.h.
  */
 #ifndef WAFFLE_RECORD_H
 #define WAFFLE_RECORD_H
@@ -19,34 +20,34 @@
 enum waffle_rec_kind {
 	WAFFLE_REC_HIT = 1,   /* an armed site that begins a span or makes an event, counter, log */
 	WAFFLE_REC_SPAN_END,  /* end of an active span */
-	WAFFLE_REC_SWITCH,    /* one CPU goes from a thread to another, one of them traced */
-	WAFFLE_REC_TASK,      /* a thread is seen first, or renamed */
+	WAFFLE_REC_SWITCH,    /* a CPU switches from one thread to another; one of them is traced */
+	WAFFLE_REC_TASK,      /* name of a thread: when it is first seen, or renamed */
 	WAFFLE_REC_STATE,     /* state of a traced thread at the begin or the end of the capture */
 	WAFFLE_REC_FORK,      /* a traced process has a new child process */
 	WAFFLE_REC_EXEC,      /* a traced process runs a new program */
 	WAFFLE_REC_EXIT,      /* a traced thread is gone */
 	WAFFLE_REC_LOSS,      /* records were dropped in an interval */
-	WAFFLE_REC_WAIT,      /* details of a wait that was not short */
+	WAFFLE_REC_WAIT,      /* details of a wait of at least wait_min_ns */
 	WAFFLE_REC_WAKE,      /* details of the wake-up that ended such a wait */
 	WAFFLE_REC_FAULT,     /* page faults of a thread */
-	WAFFLE_REC_IO,        /* a block device has done a request */
+	WAFFLE_REC_IO,        /* a block device has completed a request */
 	WAFFLE_REC_SIGNAL,    /* a signal was sent to a traced process */
-	WAFFLE_REC_QUOTA,     /* a traced thread had to wait: its cgroup's CPU time was used up */
-	WAFFLE_REC_STOLEN,    /* a hypervisor had the CPU that a traced thread was on */
-	WAFFLE_REC_FREQUENCY, /* a CPU runs at another frequency */
-	WAFFLE_REC_RETURN,    /* end of a call, with what is known at its return */
-	WAFFLE_REC_STACK,     /* where in the program a span or event was */
+	WAFFLE_REC_QUOTA,     /* a traced thread waited because its cgroup's CPU time was used up */
+	WAFFLE_REC_STOLEN,    /* a hypervisor took CPU time from a traced thread */
+	WAFFLE_REC_FREQUENCY, /* a CPU changed its frequency */
+	WAFFLE_REC_RETURN,    /* end of a call, with the values read at its return */
+	WAFFLE_REC_STACK,     /* stacks of a span or event */
 	WAFFLE_REC_KIND_COUNT,
-	/* Never in a file: a STACK on its way from the kernel. */
+	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
-	WAFFLE_REC_CODE,  /* never in a file: a code object of Python that frames are of */
-	WAFFLE_REC_TRACE, /* never in a file: a stack that later records refer to by its number */
+	WAFFLE_REC_CODE,  /* a Python code object that frames refer to */
+	WAFFLE_REC_TRACE, /* a stack that later records refer to by its number */
 	WAFFLE_REC_RING_COUNT,
-	/* A HIT on its way from the kernel; probe/ hands over the HIT. */
+	/* A HIT as it leaves the kernel; kernel/plain.c makes the HIT of it. */
 	WAFFLE_REC_PLAIN = WAFFLE_REC_RING_COUNT
 };
 
-/* Where records come from; each source counts what it produced and what it dropped. */
+/* Each source counts what it produced and what it dropped. */
 enum waffle_source {
 	WAFFLE_SOURCE_SPANS = 0,
 	WAFFLE_SOURCE_SCHED = 1,
@@ -62,7 +63,7 @@ struct waffle_rec {
 };
 
 /* Followed by frame_bytes bytes: struct waffle_frame and the values (include/waffle/abi.h), padded
- * to a multiple of 8. The frame comes from the traced process: not trusted. */
+ * to a multiple of 8. The frame comes from the traced process, so it is not trusted. */
 struct waffle_rec_hit {
 	struct waffle_rec rec;
 	__u32 tgid;
@@ -75,14 +76,16 @@ struct waffle_rec_span_end {
 	struct waffle_rec rec;
 	__u64 span_id;
 	__u32 tgid;
-	__u32 site; /* set by capture/ from probe_addr: the begin's site; WAFFLE_SITE_UNKNOWN */
-	__u64 probe_addr; /* address in the process of the begin's probe */
+	/* the begin's site, which capture/ finds by probe_addr; or WAFFLE_SITE_UNKNOWN */
+	__u32 site;
+	__u64 probe_addr; /* address of the begin's probe in the process */
 };
 #define WAFFLE_SITE_UNKNOWN 0xffffffffu
 
 /*
  * The end of a call (bpf/call.h), followed by frame_bytes bytes: the values of those keys of its
- * site that the frame of its begin does not have, in order, padded to a multiple of 8.
+ * site that the frame of its begin does not have. They are in the site's order and padded to a
+ * multiple of 8.
  */
 struct waffle_rec_return {
 	struct waffle_rec rec;
@@ -92,16 +95,16 @@ struct waffle_rec_return {
 	__u32 frame_bytes;
 	__u32 flags; /* WAFFLE_RETURN_* */
 };
-/* It did not return: longjmp() or an exception left it, at rec.ts or before. It has no values. */
+/* The call did not return: longjmp() or an exception left
+ * it, at rec.ts or before. Has no values. */
 #define WAFFLE_RETURN_LEFT 1u
 
-/* A plain call (bpf/call.h): the registers that C passes arguments in, and behind them words of the
- * stack. probe/ makes the hit. */
+/* A plain call (bpf/call.h): the registers that C passes arguments in, then words of the stack. */
 #define WAFFLE_PLAIN_WORDS 9
 struct waffle_rec_plain {
 	struct waffle_rec rec;
 	__u32 tgid;
-	__u32 recipe; /* its number */
+	__u32 recipe; /* index of its recipe */
 	__u64 words[WAFFLE_PLAIN_WORDS];
 };
 
@@ -115,9 +118,9 @@ struct waffle_rec_stack {
 };
 
 /*
- * Followed by frame_bytes bytes: return addresses, innermost first, and then python_count frames of
- * Python, innermost first, of two words each: the address of the code object, and that of the
- * instruction in it. Not longer than WAFFLE_FRAME_MAX.
+ * Followed by frame_bytes bytes: return addresses, innermost first; then python_count frames of
+ * Python, innermost first. A Python frame has two words: the address of the code object, and that
+ * of the instruction in it. frame_bytes is at most WAFFLE_FRAME_MAX.
  */
 struct waffle_rec_frames {
 	struct waffle_rec rec;
@@ -133,21 +136,20 @@ struct waffle_rec_frames {
 #define WAFFLE_CUT_USER 1u
 #define WAFFLE_CUT_PYTHON 2u
 
-/*
- * A stack that was not met before, or not for long. Followed by frame_bytes bytes: addresses,
- * innermost first. Its time is a little before that of the first record that refers to it.
- */
+/* A stack that was not seen before, or not recently. Followed by frame_bytes bytes: addresses,
+ * innermost first. Its time is a little before that of the first record that refers to it. */
 struct waffle_rec_trace {
 	struct waffle_rec rec;
 	__u32 number;
-	__u32 tgid; /* 0: of the kernel */
+	__u32 tgid; /* 0: a stack of the kernel */
 	__u32 frame_bytes;
 	__u32 reserved;
 };
 
 /*
- * A code object of Python, recorded when it is first met, since it or its process may be gone when
- * it is looked for. Texts are as CPython stores them; `state` says how (target/python.c).
+ * A Python code object. It is recorded when it is first seen, since the object or its process may
+ * be gone when names are looked up. Texts are as CPython stores them; `state` has their encoding
+ * (target/process/python.c).
  */
 struct waffle_code_text {
 	__u32 state;
@@ -163,7 +165,7 @@ struct waffle_rec_code {
 	__u32 tgid;
 	__u32 first_line;
 	struct waffle_code_text name_text, file_text;
-	__u32 table_bytes; /* 0: too long, or not to be read */
+	__u32 table_bytes; /* 0: the table is too long or unreadable */
 	__u32 reserved;
 	__u8 name[WAFFLE_CODE_NAME_MAX];
 	__u8 file[WAFFLE_CODE_FILE_MAX];
@@ -177,8 +179,8 @@ struct waffle_rec_code {
 struct waffle_rec_switch {
 	struct waffle_rec rec;
 	__u32 next_tid;
-	__u32 waker_tid;  /* who woke next; valid if WAFFLE_SWITCH_WOKEN */
-	__u64 wake_ts;    /* when; valid if WAFFLE_SWITCH_WOKEN */
+	__u32 waker_tid;  /* the thread that woke next; valid if WAFFLE_SWITCH_WOKEN */
+	__u64 wake_ts;    /* time of that wake-up; valid if WAFFLE_SWITCH_WOKEN */
 	__u16 prev_state; /* normalised as the kernel's tracepoint does: enum waffle_task_state */
 	__u8 flags;       /* WAFFLE_SWITCH_* */
 	__u8 reserved;
@@ -188,12 +190,14 @@ struct waffle_rec_switch {
 
 #define WAFFLE_SWITCH_PREV_TRACED 1u
 #define WAFFLE_SWITCH_NEXT_TRACED 2u
-#define WAFFLE_SWITCH_WOKEN 4u /* next was woken since it last left a CPU: waker_tid, wake_ts */
-/* An interrupt woke it, or a softirq did, and not waker_tid's own doing. */
+#define WAFFLE_SWITCH_WOKEN 4u /* next was woken since it last left a CPU */
+/* A hard or soft interrupt on the waker's CPU woke next, not waker_tid itself. */
 #define WAFFLE_SWITCH_WAKER_HARDIRQ 8u
 #define WAFFLE_SWITCH_WAKER_SOFTIRQ 16u
 #define WAFFLE_SWITCH_PREEMPTED 32u /* prev was still runnable */
 #define WAFFLE_SWITCH_NEW 64u       /* the wake-up is the thread's creation */
+/* Next stayed on one run queue while it was runnable. If not set, it moved, or that is unknown. */
+#define WAFFLE_SWITCH_STAYED 128u
 
 /* Bits as reported by the kernel's sched_switch tracepoint (TASK_REPORT). */
 enum waffle_task_state {
@@ -212,12 +216,12 @@ enum waffle_task_state {
 struct waffle_rec_task {
 	struct waffle_rec rec;
 	__u32 tgid;
-	__u32 flags; /* WAFFLE_TASK_TRACED_FLAG: one of the target's, else a waker or a neighbour */
+	__u32 flags; /* WAFFLE_TASK_*_FLAG */
 	__u64 start_ts;
 	char comm[WAFFLE_COMM_BYTES];
 };
 #define WAFFLE_TASK_TRACED_FLAG 1u
-#define WAFFLE_TASK_OWN_FLAG 2u /* of the tracer, or of its processes */
+#define WAFFLE_TASK_OWN_FLAG 2u /* a thread of the tracer or of its workers */
 
 enum waffle_thread_state {
 	WAFFLE_THREAD_RUNNING = 1,
@@ -240,22 +244,24 @@ struct waffle_rec_state {
 struct waffle_rec_fork {
 	struct waffle_rec rec; /* tid: the parent thread */
 	__u32 tgid;
-	__u32 child_tgid; /* on its way from the kernel | WAFFLE_FORK_SHARES */
+	__u32 child_tgid; /* from the kernel: | WAFFLE_FORK_SHARES */
 };
 #define WAFFLE_FORK_SHARES 0x80000000u /* the child has its parent's memory, as after vfork() */
 
-/* rec.tid: the thread; tgid its process; code as wait(2) reports it, only meaningful when the last
- * thread of the process exits (tid == tgid). EXEC uses the same layout; its code is
- * the tid that its thread had before if it was not the main one, otherwise 0; on its way from the
- * kernel | WAFFLE_EXEC_RIGHTS. */
+/*
+ * rec.tid: the thread; tgid: its process; code: as wait(2) reports it, only meaningful when the
+ * last thread of the process exits (tid == tgid). EXEC has the same layout. Its code is the tid
+ * that its thread had before if it was not the main thread, otherwise 0; from the kernel: |
+ * WAFFLE_EXEC_RIGHTS.
+ */
 struct waffle_rec_exit {
 	struct waffle_rec rec;
 	__u32 tgid;
 	__s32 code;
 };
-#define WAFFLE_EXEC_RIGHTS 0x40000000 /* the program got rights: nothing of it is read */
+#define WAFFLE_EXEC_RIGHTS 0x40000000 /* the exec gained privileges: the program is not read */
 
-/* count records of a source were dropped in (from_ts, rec.ts]; rec.cpu: of that CPU. */
+/* `count` records of a source were dropped in (from_ts, rec.ts] on rec.cpu. */
 struct waffle_rec_loss {
 	struct waffle_rec rec;
 	__u32 source; /* enum waffle_source */
@@ -266,26 +272,26 @@ struct waffle_rec_loss {
 
 /*
  * The records from here on are rare: waits of at least wait_min_ns, and what explains them. Their
- * fields behind `rec` are whole words: store/ writes them word by word. A stack is the number of
- * one in the capture's table of stacks (0: none was taken); on its way from the kernel it is that
- * of a TRACE, which capture/ replaces.
+ * fields after `rec` are whole words, because store/ writes them word by word. A stack is a number
+ * in the capture's table of stacks (0: none was taken). From the kernel it is the number of a
+ * TRACE, which capture/ replaces.
  */
 
-/* rec.ts and rec.tid: of the switch that brought the thread back in. */
+/* rec.ts and rec.tid are those of the switch that brought the thread back onto a CPU. */
 struct waffle_rec_wait {
 	struct waffle_rec rec;
-	__u64 from_ts; /* of the switch that took it out */
+	__u64 from_ts; /* time of the switch that took it off the CPU */
 	__u32 kernel_stack, user_stack;
-	__u32 dev; /* of the file that the system call waits for, as the kernel numbers devices */
-	__u32 object; /* number in the table of objects, 0: not known; on its way from the kernel
-			 it is the descriptor */
-	__u64 ino;    /* of that file; 0: none */
-	/* Page fault: what was touched; 0: not a page fault. On its way from the kernel, with an
-	 * inode: the first bytes of the name of an anonymous one. */
+	__u32 dev; /* device of the file that the system call waits for, in the kernel's encoding */
+	/* number in the table of objects, 0: unknown; from the kernel: the descriptor */
+	__u32 object;
+	__u64 ino; /* inode of that file; 0: none */
+	/* Page fault: the accessed address; 0: not a page fault. From the kernel, if `ino` is set:
+	 * the first bytes of the name of an anonymous inode. */
 	__u64 address;
 };
 
-/* rec.ts: of the wake-up; rec.tid: the waker, whatever an interrupt on its CPU did. */
+/* rec.ts: time of the wake-up; rec.tid: the waker, or the thread that a waking interrupt hit. */
 struct waffle_rec_wake {
 	struct waffle_rec rec;
 	__u32 woken_tid;
@@ -293,7 +299,7 @@ struct waffle_rec_wake {
 	__u32 kernel_stack, user_stack;
 };
 
-/* `count` faults of a thread between from_ts and rec.ts, which took total_ns in all. */
+/* A thread had `count` page faults between from_ts and rec.ts, which took total_ns together. */
 struct waffle_rec_fault {
 	struct waffle_rec rec;
 	__u64 from_ts;
@@ -303,9 +309,9 @@ struct waffle_rec_fault {
 	__u32 count;
 	__u32 flags; /* WAFFLE_FAULT_* */
 };
-#define WAFFLE_FAULT_MAJOR 1u /* had to read from a device */
+#define WAFFLE_FAULT_MAJOR 1u /* the kernel read from a device */
 
-/* rec.tid issued the request, perhaps for others. rec.ts: its completion. */
+/* rec.tid issued the request, perhaps for another thread. rec.ts: its completion. */
 struct waffle_rec_io {
 	struct waffle_rec rec;
 	__u64 issue_ts;
@@ -328,16 +334,17 @@ struct waffle_rec_signal {
 	__s32 code; /* SI_USER, … */
 };
 
-/* rec.ts: the thread is back on a CPU; of its time as runnable before, throttled_ns were quota. */
+/* rec.ts: the thread is back on a CPU. While it was runnable,
+ * its cgroup was throttled for throttled_ns. */
 struct waffle_rec_quota {
 	struct waffle_rec rec;
 	__u64 throttled_ns;
-	__u64 cgroup; /* inode of its folder */
+	__u64 cgroup; /* inode of its directory */
 	__u64 quota_ns, period_ns;
 };
 
-/* The thread was on its CPU from from_ts to rec.ts, but stolen_ns of that time, nobody knows which,
- * the hypervisor ran something else there. */
+/* The thread was on its CPU from from_ts to rec.ts. For stolen_ns of that time the hypervisor ran
+ * something else there; the exact moments are unknown. */
 struct waffle_rec_stolen {
 	struct waffle_rec rec;
 	__u64 from_ts;
@@ -345,20 +352,19 @@ struct waffle_rec_stolen {
 	__u32 flags; /* WAFFLE_STOLEN_* */
 	__u32 reserved;
 };
-/* Counted at the timer's ticks only: some of it may be of the time before from_ts. */
+/* Counted at timer ticks only, so that some of it may have been before from_ts. */
 #define WAFFLE_STOLEN_BY_TICK 1u
 
 /* From rec.ts on rec.cpu runs at khz; rec.tid is 0. Recorded if it differs from the last record by
- * a twentieth of that or more. */
+ * at least 5 %. */
 struct waffle_rec_frequency {
 	struct waffle_rec rec;
 	__u32 khz;
-	__u32 max_khz; /* what the CPU can do; 0: not known */
+	__u32 max_khz; /* maximum of the CPU; 0: unknown */
 	__u32 flags;   /* WAFFLE_FREQUENCY_* */
 	__u32 reserved;
 };
-/* Read when the capture began, not from the kernel's tracepoint: some drivers never report a
- * change. */
+/* Read when the capture began. Some drivers never report a change to the tracepoint. */
 #define WAFFLE_FREQUENCY_READ 1u
 
 #endif

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/*
- * The scheduler, for the target's threads only. A wake-up costs no record: it is remembered in the
- * woken thread and travels with the switch that brings it onto a CPU.
- */
+/* Records switches of the target's threads. A wake-up makes no record: it is stored with the woken
+ * thread, and the switch that brings the thread onto a CPU records it. */
 #include "vmlinux.h"
 #include "shared.h"
 #include "wait.h"
@@ -32,9 +30,9 @@ struct {
 #define S_IFSOCK 0140000
 
 /*
- * Whether the kernel is on an interrupt's stack rather than on that of the task: a tracepoint's
- * arguments lie on the stack. An interrupt that comes in user mode is on the task's. The address
- * becomes a number by way of a map.
+ * Whether the kernel runs on an interrupt's stack, not on that of the task: a tracepoint's
+ * arguments lie on the stack. An interrupt that comes in user mode uses the task's stack. The
+ * pointer becomes a number by a store to a map, as the verifier forbids arithmetic on it.
  */
 static __always_inline bool on_interrupt_stack(void *ctx, struct task_struct *task,
 					       struct thread_state *scratch)
@@ -59,11 +57,11 @@ static __always_inline bool in_socket_call(struct task_struct *task)
 }
 
 /*
- * Whether an interrupt woke the thread rather than what `waker` itself did. The preemption counter
- * would say it, but per-CPU symbols can't be reached on kernels without KALLSYMS_ALL. Sure signs:
- * the idle task wakes nobody; a user thread that is not in a system call is in the kernel because
- * it was interrupted; and what runs on an interrupt's stack is an interrupt's doing, unless it is a
- * softirq with which the waker's own packet arrives.
+ * Whether an interrupt, not `waker` itself, woke the thread. The preemption counter would tell, but
+ * per-CPU symbols are out of reach on kernels without KALLSYMS_ALL. Instead: the idle task wakes
+ * nobody; a user thread outside a system call is in the kernel because of an interrupt; code on an
+ * interrupt's stack belongs to an interrupt, unless it is the softirq that receives the waker's own
+ * packet.
  */
 static __always_inline __u32 interrupt_flags(void *ctx, struct task_struct *waker,
 					     struct thread_state *woken)
@@ -81,7 +79,8 @@ static __always_inline __u32 interrupt_flags(void *ctx, struct task_struct *wake
 
 #define WAKER_FLAGS (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
 
-/* Threads of the target that wait for a CPU; a cache line for each, as any CPU may count there. */
+/* The number of the target's threads that wait for a CPU. Each CPU's is on its own cache line, as
+ * any CPU may change it. */
 struct waiting {
 	__s32 threads;
 	__u32 padding[15];
@@ -94,11 +93,9 @@ struct {
 	__type(value, struct waiting);
 } waiting SEC(".maps");
 
-/*
- * Counts a thread on the CPU where it waits to run. While there are such threads, all switches of
- * that CPU are recorded, which shows behind whom they wait. `number`: the CPU's plus one; 0: it
- * does not wait.
- */
+/* Counts a thread on the CPU where it waits to run. While a CPU has such threads, all its
+ * switches are recorded, to show which threads they wait for. `number`: the CPU's + 1; 0: it
+ * does not wait. */
 static __always_inline void waits_for(struct thread_state *state, __u32 number)
 {
 	__u32 cpu = state->waits_for - 1; /* no CPU has number -1 */
@@ -106,6 +103,8 @@ static __always_inline void waits_for(struct thread_state *state, __u32 number)
 
 	if (state->waits_for == number)
 		return;
+	if (!state->waits_for)
+		state->moved = 0;
 	count = bpf_map_lookup_elem(&waiting, &cpu);
 	if (count)
 		__sync_fetch_and_add(&count->threads, -1);
@@ -159,12 +158,16 @@ int BPF_PROG(on_migrate, struct task_struct *task, int cpu)
 	if (finished || !target_maybe(task->tgid))
 		return 0;
 	state = thread_get(task);
-	if (state && state->waits_for)
-		waits_for(state, cpu + 1);
+	if (!state || !state->waits_for)
+		return 0;
+	/* A wake-up selects the CPU before it puts the thread onto a run queue. */
+	if (task->on_rq)
+		state->moved = 1;
+	waits_for(state, cpu + 1);
 	return 0;
 }
 
-/* The next slot of this CPU, or NULL after counting the loss. */
+/* The next slot of this CPU. NULL: all are full, which is counted. */
 static __always_inline struct waffle_rec_switch *slot_next(struct waffle_cpu *state, __u32 cpu)
 {
 	struct waffle_tail *tail = bpf_map_lookup_elem(&sched_tails, &cpu);
@@ -191,7 +194,7 @@ static __always_inline void slot_publish(struct waffle_cpu *state)
 #endif
 }
 
-/* Fills in who comes onto the CPU and who woke it. */
+/* Fills in the thread that comes onto the CPU, and its waker. */
 static __always_inline __u32 slot_next_thread(struct waffle_rec_switch *rec,
 					      struct thread_state *to)
 {
@@ -204,9 +207,9 @@ static __always_inline __u32 slot_next_thread(struct waffle_rec_switch *rec,
 }
 
 /*
- * A thread leaves a CPU that it was never seen to come onto. Some kernels do not report every
- * switch (docs/internals.md, "The scheduler"). Its CPU time tells since when it ran, so the missing
- * switch is written now; from whom is not known.
+ * A thread leaves a CPU but no switch to it was reported. Some kernels do not report every switch
+ * (docs/internals.md, "The scheduler"). Its CPU time tells how long it ran, so the missing switch
+ * is written now, from an unknown thread.
  */
 static __noinline void switch_in_missed(struct waffle_cpu *state, struct thread_state *from,
 					struct task_struct *task, __u32 cpu, __u64 ran_ns)
@@ -236,7 +239,7 @@ static __always_inline void thread_leaves(struct waffle_cpu *state, struct threa
 	if (from->on_cpu == THREAD_OFF_CPU)
 		switch_in_missed(state, from, task, cpu, exec_ns - from->exec_ns);
 	from->exec_ns = exec_ns;
-	stolen_tell(from, task, stolen_ns, now);
+	stolen_check(from, task, stolen_ns, now);
 	from->on_ts = 0;
 	from->on_cpu = THREAD_OFF_CPU;
 	from->wait.from_ts = 0;
@@ -244,7 +247,7 @@ static __always_inline void thread_leaves(struct waffle_cpu *state, struct threa
 		faults_emit(&from->wait, task, bpf_ktime_get_ns(), 0);
 }
 
-/* A CPU that a traced thread waits for goes from one stranger to another. */
+/* A CPU that a traced thread waits for switches between two threads outside the target. */
 static __noinline void strangers_switch(struct task_struct *prev, struct task_struct *next)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -273,8 +276,8 @@ static __noinline void strangers_switch(struct task_struct *prev, struct task_st
 	slot_publish(state);
 }
 
-static __always_inline void thread_comes(struct thread_state *to, struct task_struct *task,
-					 __u64 stolen_ns, __u64 now)
+static __always_inline void thread_arrives(struct thread_state *to, struct task_struct *task,
+					   __u64 stolen_ns, __u64 now)
 {
 	to->on_cpu = THREAD_ON_CPU;
 	to->on_ts = now;
@@ -305,10 +308,10 @@ static __always_inline __u32 slot_prev_thread(void *ctx, struct waffle_rec_switc
 	return flags;
 }
 
-/* A switch of a thread of the target that has no state is lost. */
-static __noinline struct thread_state *thread_meet_counted(struct task_struct *task)
+/* As thread_make_late(). If a thread of the target gets no state, its switch counts as dropped. */
+static __noinline struct thread_state *thread_make_late_counted(struct task_struct *task)
 {
-	struct thread_state *state = thread_meet(task);
+	struct thread_state *state = thread_make_late(task);
 	__u32 tgid = task->tgid;
 
 	if (!state && bpf_map_lookup_elem(&targets, &tgid))
@@ -323,7 +326,7 @@ static __always_inline struct thread_state *thread_switching(struct task_struct 
 	if (!target_maybe(task->tgid))
 		return NULL;
 	state = bpf_task_storage_get(&threads, task, NULL, 0);
-	return state ?: thread_meet_counted(task);
+	return state ?: thread_make_late_counted(task);
 }
 
 SEC("tp_btf/sched_switch")
@@ -342,11 +345,11 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		strangers_switch(prev, next);
 		return 0;
 	}
-	now = bpf_ktime_get_ns(); /* before all that may miss the caches of a CPU that slept */
+	now = bpf_ktime_get_ns(); /* first, as the rest may miss the caches of a CPU that slept */
 	from = thread_switching(prev);
 	to = thread_switching(next);
 	if (!from) {
-		barrier_var(to); /* else clang ors the pointers, which the verifier forbids */
+		barrier_var(to); /* else clang ORs the pointers, which the verifier forbids */
 		if (!to)
 			return 0;
 	}
@@ -354,14 +357,17 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	state = cpu_get(cpu);
 	if (!state)
 		return 0;
-	/* Of the traced one: the kernel has just used what leads there from it. */
+	/* From the traced thread, whose run queue is still in the cache. */
 	stolen_ns = cpu_stolen_ns(task_untrusted(from ? prev : next));
 	if (from) {
 		thread_leaves(state, from, prev, cpu, stolen_ns, now);
 		waits_for(from, preempt || !prev_state ? cpu + 1 : 0);
 	}
-	if (to)
-		thread_comes(to, next, stolen_ns, now);
+	if (to) {
+		if (to->waits_for == cpu + 1 && !to->moved)
+			flags = WAFFLE_SWITCH_STAYED;
+		thread_arrives(to, next, stolen_ns, now);
+	}
 	rec = slot_next(state, cpu);
 	if (!rec)
 		return 0;
@@ -370,7 +376,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	rec->next_tid = next->pid;
 	rec->prev_state = preempt ? WAFFLE_TASK_PREEMPTED : 0;
 	if (from) {
-		flags = slot_prev_thread(ctx, rec, from, prev, preempt, prev_state, now);
+		flags |= slot_prev_thread(ctx, rec, from, prev, preempt, prev_state, now);
 	} else {
 		name_stranger(prev);
 		rec->syscall = -1;

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the BPF programs share with each other and with capture/: maps, switches, counters.
- *
- * Two ways out of the kernel. Spans, events and tasks go through BPF ring buffers, one for a group
- * of CPUs. Switches are too frequent for that: each CPU writes fixed slots of its own, without lock
- * or wake-up, since the scheduler's tracepoints run with interrupts off. So do plain calls
- * (call_plain.h), as long as there are slots. Nobody is woken in either case: capture/ polls.
+ * What the BPF programs share with each other and with userspace: maps, switches, counters. Records
+ * leave the kernel in two ways. Spans, events and tasks go through BPF ring buffers, one for a
+ * group of CPUs. Switches are too frequent for that, and the scheduler's tracepoints run with
+ * interrupts off. So each CPU writes them into fixed slots of its own, without lock or wake-up.
+ * Plain calls (call_plain.bpf.h) do the same while there are free slots. Userspace polls for both.
  */
 #ifndef WAFFLE_SHARED_H
 #define WAFFLE_SHARED_H
 
 #include "record.h"
 
-/* A CPU's counters and the head of its slots; alone on its cache line, mapped by capture/. */
+/* A CPU's counters and the head of its slots, mapped by userspace; alone on its cache line. */
 struct waffle_cpu {
 	__u64 head; /* slots written */
 	__u64 produced[WAFFLE_SOURCE_COUNT];
 	__u64 dropped[WAFFLE_SOURCE_COUNT];
-	__u64 stacks_ts; /* stacks that were taken are paid for until then (wait.h) */
+	__u64 stacks_ts; /* the stacks taken so far are paid for until then (wait.h) */
 };
 _Static_assert(sizeof(struct waffle_cpu) == 64, "one cache line");
 
-/* For each CPU, the slots read so far and the row of slots that it has. Only capture/ writes it. */
+/* For each CPU, the slots read so far and the row of slots
+ * that it owns. Written by userspace only. */
 struct waffle_tail {
 	__u64 tail;
-	__u32 row; /* WAFFLE_NO_ROW: none; its switches are lost */
+	__u32 row; /* WAFFLE_NO_ROW: none, its switches are dropped */
 	__u32 reserved;
 	__u64 padding[6];
 };
 #define WAFFLE_NO_ROW 0xffffffffu
-#define WAFFLE_CPU_WORDS 128 /* bits of 8,192 CPUs: NR_CPUS at most */
+#define WAFFLE_CPU_WORDS 128 /* 8,192 CPUs, the maximum of NR_CPUS */
 
-/* A file by device and inode, as the kernel numbers devices. */
+/* A file by device and inode, in the kernel's encoding. */
 struct waffle_inode {
 	__u64 ino;
 	__u32 dev;
@@ -44,9 +44,9 @@ struct waffle_inode {
 
 /* The program of a target. */
 struct waffle_program {
-	__u64 since; /* its last exec, or its birth; 0: from before the capture */
-	/* Its exec gave it rights (set-user-ID, file capabilities): nothing of its memory is
-	 * recorded, as it is not for who started it. */
+	__u64 since; /* time of its last exec, or of its fork; 0: before the capture */
+	/* Its exec gained privileges (set-user-ID, file capabilities). Nothing of its memory is
+	 * recorded, as the user who started it must not read that. */
 	__u64 has_rights;
 };
 
@@ -60,47 +60,49 @@ struct waffle_program {
 extern const volatile __u32 sched_slots; /* slots a CPU, a power of two */
 extern const volatile __u32 ring_shift;  /* CPUs per ring, as a power of two */
 extern const volatile bool follow_children;
-extern const volatile bool storage_is_old; /* as on a kernel before 6.4: scheduler_allocates() */
+extern const volatile bool storage_is_old; /* for tests: behave as on kernels before 6.4 */
 extern const volatile __u32 tracer_tgid;
 
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
-extern bool sweep_wanted; /* a table was full: probe/sweep.c */
-extern bool rights_seen;  /* there has been a program with rights among the targets */
-extern bool probes_wide;  /* something is armed in all processes */
-extern bool finished;     /* nothing is recorded any more: begins and ends stop together */
+extern bool sweep_wanted; /* a table was full; kernel/sweep.c must run */
+extern bool rights_seen;  /* a target has run a program that gained privileges */
+extern bool probes_wide;  /* a probe is armed in all processes */
+extern bool finished;     /* set at the end of the capture, so that all recording stops together */
 
-/* Of a thread's last way off a CPU and of its page faults (wait.h). */
+/* The last time that a thread left its CPU, and its page faults (wait.h). */
 struct thread_wait {
 	__u64 from_ts;
-	__u64 throttled_ns; /* of its cgroups then */
-	__u64 stack_ts;     /* when a user stack was taken last */
+	__u64 throttled_ns; /* throttled time of its cgroups at from_ts */
+	__u64 stack_ts;     /* when a user stack was last taken */
 	__u32 kernel_stack, user_stack;
-	__u64 fault_ts, fault_address, fault_ip; /* of the page fault it is in; fault_ts 0: none */
-	/* Faults that were not reported yet. */
+	__u64 fault_ts, fault_address, fault_ip; /* of the current page fault; fault_ts 0: none */
+	__u64 minor_flt, major_flt;              /* the thread's counters when that fault began */
+	/* Faults not yet reported. */
 	__u64 faults_from_ts, faults_ns;
 	__u32 faults;
 	bool blocks;
-	bool was_long;
+	__u8 long_ago; /* from LONG_RECENT, at a long wait, down to 0, at each short one */
 };
 
 /* A thread of the target. */
 struct thread_state {
 	__u64 wake_ts;
 	__u32 waker_tid;
-	__u32 wake_flags; /* WAFFLE_SWITCH_WOKEN and what it was woken by; 0: not woken */
-	__u64 exec_ns;    /* its CPU time when it was last seen to change */
+	__u32 wake_flags; /* WAFFLE_SWITCH_WOKEN and the kind of waker; 0: not woken */
+	__u64 exec_ns;    /* its CPU time when it last left a CPU */
 	__u32 on_cpu;     /* THREAD_* */
-	__u32 waits_for; /* number plus one of the CPU on which it is counted as waiting; 0: none */
-	__u64 place;     /* scratch: an address as a number */
-	/* Since when it has had its CPU, 0: not known, and how much was stolen of that CPU then. */
+	__u32 waits_for;  /* number + 1 of the CPU where it waits to run; 0: it does not wait */
+	__u32 moved;      /* it moved to another CPU during this wait */
+	__u64 place;      /* scratch: an address as a number */
+	/* Since when it has been on its CPU (0: unknown), and that CPU's stolen time then. */
 	__u64 on_ts, stolen_ns;
 	struct thread_wait wait;
 };
 enum { THREAD_UNSEEN, THREAD_ON_CPU, THREAD_OFF_CPU };
 
-/* The shared maps are defined in task.bpf.c. capture/ sets those sizes that depend on the machine.
- */
+/* The shared maps are defined in task.bpf.c. Userspace
+ * sets the sizes that depend on the machine. */
 extern struct cpus_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -116,7 +118,7 @@ extern struct targets_map {
 	__type(value, __u32);
 } targets SEC(".maps");
 
-/* The tracer reads nothing of a target that is missing here, so it is as large as `targets`. */
+/* As large as `targets`, because the memory of a target that is missing here is not read. */
 extern struct programs_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WAFFLE_MAX_TARGETS);
@@ -131,8 +133,8 @@ extern struct threads_map {
 	__type(value, struct thread_state);
 } threads SEC(".maps");
 
-/* Threads outside the target that were named, by tid; the value is their start time, as tids are
- * reused. One that was not seen for long is forgotten, and named again. */
+/* Threads outside the target whose names were recorded, by tid. The value is their start time, as
+ * tids are reused. A thread that the LRU evicts is recorded again. */
 extern struct named_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, WAFFLE_MAX_NAMED);
@@ -164,7 +166,7 @@ static __always_inline void *ring_get(__u32 cpu)
 	return bpf_map_lookup_elem(&rings, &index);
 }
 
-/* Nearly always decided by one bit: most processes of a machine are not traced. */
+/* False means no. One bit decides nearly always, as most processes of a machine are not traced. */
 static __always_inline bool target_maybe(__u32 tgid)
 {
 	return tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)] >> (tgid & 63) & 1;
@@ -198,7 +200,7 @@ static __always_inline void record_count(enum waffle_source source, __u32 cpu, b
 		record_;                                                                           \
 	})
 
-/* Counts records that could not be made, as produced and lost. */
+/* Counts records that could not be made, as produced and dropped. */
 static __always_inline void loss_count_of(enum waffle_source source, __u64 count)
 {
 	struct waffle_cpu *cpu = cpu_get(bpf_get_smp_processor_id());
@@ -223,7 +225,8 @@ static __always_inline void record_begin(struct waffle_rec *rec, enum waffle_rec
 	rec->cpu = cpu;
 }
 
-/* Records who a thread is, when it is first seen and when it is renamed (then comm is not NULL). */
+/* Records a thread's process and name: when it is first seen, and when it is renamed (`comm` is its
+ * new name; else NULL). */
 static __noinline void task_emit(struct task_struct *task, const char *comm, __u32 flags)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -240,8 +243,7 @@ static __noinline void task_emit(struct task_struct *task, const char *comm, __u
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 
-/* What is known of a thread outside the target. The tracer's children have children, too: its
- * workers. */
+/* Flags of a thread outside the target. The tracer's workers may be its grandchildren. */
 static __always_inline __u32 stranger_flags(struct task_struct *task)
 {
 	bool own = (__u32)task->tgid == tracer_tgid ||
@@ -251,7 +253,7 @@ static __always_inline __u32 stranger_flags(struct task_struct *task)
 	return own ? WAFFLE_TASK_OWN_FLAG : 0;
 }
 
-/* Names a thread outside the target, once. */
+/* Records the name of a thread outside the target, once. */
 static __always_inline void name_stranger(struct task_struct *task)
 {
 	__u32 tid = task->pid;
@@ -266,15 +268,13 @@ static __always_inline void name_stranger(struct task_struct *task)
 		task_emit(task, NULL, stranger_flags(task));
 }
 
-/* One of these came with Linux 6.4, the other one took its place later (bpf_local_storage.h). */
+/* Linux 6.4 added the first one; a later version replaced it by the second. */
 struct bpf_local_storage_map___new {
 	bool bpf_ma, use_kmalloc_nolock;
 } __attribute__((preserve_access_index));
 
-/*
- * Whether the scheduler's programs may make task storage. Kernels before 6.4 take it from
- * kmalloc(), which may wake up kswapd: a deadlock, if that is done under a run queue's lock.
- */
+/* Whether programs on the scheduler's tracepoints may create task storage. Kernels before 6.4
+ * allocate it with kmalloc(), which may wake kswapd: a deadlock under a run queue's lock. */
 static __always_inline bool scheduler_allocates(void)
 {
 	return !storage_is_old &&
@@ -282,8 +282,8 @@ static __always_inline bool scheduler_allocates(void)
 		bpf_core_field_exists(struct bpf_local_storage_map___new, use_kmalloc_nolock));
 }
 
-/* Makes the state of a thread of the target; NULL: there is no memory for it, or another program is
- * in the midst of its task storage. */
+/* Makes the state of a thread of the target. NULL: out of memory, or this interrupted another
+ * program that works on the thread's storage. */
 static __noinline __attribute__((unused)) struct thread_state *thread_make(struct task_struct *task)
 {
 	struct thread_state *state =
@@ -294,8 +294,9 @@ static __noinline __attribute__((unused)) struct thread_state *thread_make(struc
 	return state;
 }
 
-/* A thread of the target has no state yet: nearly all get theirs when they are forked. */
-static __noinline __attribute__((unused)) struct thread_state *thread_meet(struct task_struct *task)
+/* Makes the state of a thread that did not get one at its fork, if that is allowed here. */
+static __noinline __attribute__((unused)) struct thread_state *
+thread_make_late(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
 
@@ -304,9 +305,8 @@ static __noinline __attribute__((unused)) struct thread_state *thread_meet(struc
 	return thread_make(task);
 }
 
-/* The state of a thread of the target; NULL for all other threads, and where none can be had:
- * before 6.2 also while a program of this CPU that was interrupted is in the midst of task storage.
- */
+/* The state of a thread of the target. NULL for all other
+ * threads and if it can't be made (thread_make()). */
 static __always_inline struct thread_state *thread_get(struct task_struct *task)
 {
 	struct thread_state *state;
@@ -314,10 +314,10 @@ static __always_inline struct thread_state *thread_get(struct task_struct *task)
 	if (!target_maybe(task->tgid))
 		return NULL;
 	state = bpf_task_storage_get(&threads, task, NULL, 0);
-	return state ?: thread_meet(task);
+	return state ?: thread_make_late(task);
 }
 
-/* Finds out whether a thread belongs to a target; call it only where memory may be allocated. */
+/* Whether a thread belongs to a target. Only for programs that may allocate memory. */
 static __always_inline bool thread_is_traced(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
@@ -335,8 +335,8 @@ static __always_inline bool thread_is_traced(struct task_struct *task)
 #define X86_TS_COMPAT 2u         /* arch/x86/include/asm/thread_info.h */
 #define ARM64_PSR_MODE32 0x10ull /* arch/arm64/include/uapi/asm/ptrace.h: PSR_MODE32_BIT */
 
-/* The system call that a thread is in, and its first arguments; -1: none, or one of those of 32-bit
- * programs, which have numbers of their own. */
+/* The system call that a thread is in, and its first arguments. -1: none, or one of a 32-bit
+ * program, which have other numbers. */
 static __always_inline __s32 task_syscall(struct task_struct *task, __u64 args[WAFFLE_SYSCALL_ARGS])
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -354,8 +354,8 @@ static __always_inline __s32 task_syscall(struct task_struct *task, __u64 args[W
 #endif
 }
 
-/* Normalises a raw state as the kernel's own tracepoint does (include/linux/sched.h,
- * __task_state_index). */
+/* Normalises a raw state as the kernel's own tracepoint does:
+ * __task_state_index() of include/linux/sched.h. */
 static __always_inline __u16 task_state_normal(__u32 state)
 {
 	if ((state & 0x402) == 0x402) /* TASK_UNINTERRUPTIBLE | TASK_NOLOAD */

@@ -2,10 +2,10 @@
 /*
  * Armed sites without a filter: a hit copies the frame that the program laid out
  * (include/waffle/abi.h) into a record. One link arms all sites of a file (Linux 6.6 and later), or
- * one link a site; probe/ says which by the attach type.
+ * each site has its own; kernel/ chooses by the attach type.
  */
 #include "vmlinux.h"
-#include "emit.h"
+#include "emit.bpf.h"
 
 SEC("uprobe.multi")
 int hit(struct pt_regs *ctx)

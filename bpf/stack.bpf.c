@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Walks the stack of the current thread when a span or event begins whose stacks are wanted. */
+/* Walks the stack of the current thread when a span or event begins whose stacks are requested. */
 #include "vmlinux.h"
 #include "stack.h"
-#include "emit.h"
-#include "thread_storage.h"
+#include "emit.bpf.h"
+#include "thread_storage.bpf.h"
 
 #define WAFFLE_UNWIND_READ(context, word, address)                                                 \
 	bpf_probe_read_user(word, sizeof(__u64), (void *)(address))
-#include "unwind_step.h"
+#include "unwind_step.bpf.h"
 
 #define WAFFLE_STACK_PAGE_SHIFT 12 /* vm_pgoff counts pages of the kernel: 4 KiB */
 #define RETURN_PROBES_MAX 32
@@ -20,7 +20,7 @@ struct slab_map {
 	__uint(value_size, sizeof(struct waffle_unwind_page));
 };
 
-/* capture/ adds slabs when it needs room. */
+/* Userspace adds slabs when it needs space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, WAFFLE_UNWIND_SLABS_MAX);
@@ -44,7 +44,8 @@ struct {
 	__type(value, struct waffle_stack_file);
 } stack_files SEC(".maps");
 
-/* Code objects that were recorded. The key also has what tells one from another in its place. */
+/* Code objects that were recorded. Name and line
+ * distinguish objects that had one address in turn. */
 struct code_key {
 	__u64 code, name;
 	__u32 tgid, first_line;
@@ -57,9 +58,9 @@ struct {
 	__type(value, __u32);
 } python_codes SEC(".maps");
 
-/* bpf_loop() takes a pointer to the stack. */
+/* The context of bpf_loop() must be on the stack. */
 struct context {
-	struct walk *walk;
+	struct storage_walk *walk;
 };
 
 static __always_inline struct waffle_unwind_page *page_get(__u32 number)
@@ -74,12 +75,12 @@ static __always_inline struct waffle_unwind_page *page_get(__u32 number)
  * The searches are global functions, so that the verifier checks each of them once, not in all
  * states that a walk can be in.
  */
-int stack_mapping_find(struct walk *walk, __u64 pc);
-int stack_row_find(struct walk *walk, __u32 pc);
-int stack_area_find(struct walk *walk, __u64 pc);
+int stack_mapping_find(struct storage_walk *walk, __u64 pc);
+int stack_row_find(struct storage_walk *walk, __u32 pc);
+int stack_area_find(struct storage_walk *walk, __u64 pc);
 
 /* Finds the mapping that an address is in; false: none. */
-__noinline int stack_mapping_find(struct walk *walk, __u64 pc)
+__noinline int stack_mapping_find(struct storage_walk *walk, __u64 pc)
 {
 	struct waffle_unwind_mapping *mapping;
 	struct waffle_unwind_page *page;
@@ -108,7 +109,7 @@ __noinline int stack_mapping_find(struct walk *walk, __u64 pc)
 
 static long area_seen(struct task_struct *task, struct vm_area_struct *area, void *context)
 {
-	struct walk *walk = ((struct context *)context)->walk;
+	struct storage_walk *walk = ((struct context *)context)->walk;
 	struct file *file = BPF_CORE_READ(area, vm_file);
 	struct waffle_stack_file *known;
 	struct waffle_inode key = {};
@@ -131,9 +132,9 @@ static long area_seen(struct task_struct *task, struct vm_area_struct *area, voi
 	return 0;
 }
 
-/* The same by asking the kernel, for new mappings and new processes. Not in the scheduler's
- * programs, which may not wait for the process's memory. */
-__noinline int stack_area_find(struct walk *walk, __u64 pc)
+/* As stack_mapping_find(), but asks the kernel, for new mappings and processes. Not in the
+ * scheduler's programs, which must not wait for the lock of the process's memory. */
+__noinline int stack_area_find(struct storage_walk *walk, __u64 pc)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct context context = {walk};
@@ -146,7 +147,7 @@ __noinline int stack_area_find(struct walk *walk, __u64 pc)
 }
 
 /* The last page of the mapping's table that begins at `pc` or before. */
-static __noinline __u32 page_find(struct walk *walk, __u32 pc)
+static __noinline __u32 page_find(struct storage_walk *walk, __u32 pc)
 {
 	__u32 low = 0, high = walk->mapping.pages, middle;
 	struct waffle_unwind_page *page;
@@ -164,7 +165,7 @@ static __noinline __u32 page_find(struct walk *walk, __u32 pc)
 	return walk->mapping.page + low;
 }
 
-__noinline int stack_row_find(struct walk *walk, __u32 pc)
+__noinline int stack_row_find(struct storage_walk *walk, __u32 pc)
 {
 	struct waffle_unwind_page *page;
 	__u32 low, at;
@@ -172,7 +173,8 @@ __noinline int stack_row_find(struct walk *walk, __u32 pc)
 	page = walk ? page_get(page_find(walk, pc)) : NULL;
 	if (!page)
 		return 0;
-	/* From memory, where the verifier does not know it: else it goes 2^9 ways, not 9. */
+	/* Read from memory, so that the verifier does not know
+	 * it: else it follows 2^9 paths, not 9. */
 	low = walk->zero;
 	for (__u32 step = WAFFLE_UNWIND_PAGE_ROWS / 2; step; step /= 2) {
 		at = (low + step) % WAFFLE_UNWIND_PAGE_ROWS;
@@ -187,7 +189,7 @@ __noinline int stack_row_find(struct walk *walk, __u32 pc)
 
 static long return_probe(__u32 index, void *context)
 {
-	struct walk *walk = ((struct context *)context)->walk;
+	struct storage_walk *walk = ((struct context *)context)->walk;
 	struct return_instance *at = (struct return_instance *)walk->return_probe;
 
 	if (!at)
@@ -199,11 +201,9 @@ static long return_probe(__u32 index, void *context)
 	return 1;
 }
 
-/*
- * Return probes of the functions on the stack, waffle's own too, have replaced their callers'
- * addresses. The kernel has a list of them, the innermost first, as a walk meets them.
- */
-static __noinline void trampoline_replace(struct walk *walk)
+/* Return probes, waffle's own too, have replaced return addresses on the stack. The kernel has a
+ * list of the original ones, innermost first, which is the order of a walk. */
+static __noinline void trampoline_replace(struct storage_walk *walk)
 {
 	struct context context = {walk};
 
@@ -219,12 +219,12 @@ static __noinline void trampoline_replace(struct walk *walk)
 
 static long walk_frame(__u32 index, void *context)
 {
-	struct walk *walk = ((struct context *)context)->walk;
+	struct storage_walk *walk = ((struct context *)context)->walk;
 	__u64 pc = waffle_unwind_pc(&walk->regs);
 	__u8 rule;
 
-	/* Who names a caller looks at the byte before: of what a signal interrupted, at the first
-	 * byte of the instruction that way. */
+	/* A reader names a caller by the byte before its address. For code that a signal
+	 * interrupted, this makes it the first byte of the instruction. */
 	walk->words[index & (WAFFLE_FRAMES_USER_MAX - 1)] =
 		walk->regs.ip + (index && walk->regs.exact);
 	walk->count = index + 1;
@@ -238,7 +238,8 @@ static long walk_frame(__u32 index, void *context)
 	if (!index && walk->at_call && walk->row.rule == WAFFLE_UNWIND_UNKNOWN)
 		walk->row = waffle_unwind_entry();
 	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs)) {
-		/* A caller of 0 means the same, but not if frame pointers led there by chance. */
+		/* A return address of 0 also ends the stack, unless
+		 * frame pointers led there by chance. */
 		rule = walk->row.rule & WAFFLE_UNWIND_RULE_BITS;
 		if (rule == WAFFLE_UNWIND_END || (!walk->regs.ip && rule != WAFFLE_UNWIND_UNKNOWN))
 			walk->cut = 0;
@@ -249,7 +250,8 @@ static long walk_frame(__u32 index, void *context)
 	return walk->regs.ip < 4096;
 }
 
-static __always_inline void user_walk(struct walk *walk, struct task_struct *task, __u64 flags)
+static __always_inline void user_walk(struct storage_walk *walk, struct task_struct *task,
+				      __u64 flags)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct context context = {walk};
@@ -265,7 +267,7 @@ static __always_inline void user_walk(struct walk *walk, struct task_struct *tas
 	walk->regs.fp = regs->regs[29];
 	walk->regs.lr = regs->regs[30];
 #endif
-	if (flags & WAFFLE_STACK_SITE) { /* from the probe to the code of the site */
+	if (flags & WAFFLE_STACK_SITE) { /* unwind from the probe to the code of the site */
 		walk->regs.exact = 0;
 #if defined(__TARGET_ARCH_x86)
 		bpf_probe_read_user(&walk->regs.ip, sizeof(__u64), (void *)walk->regs.sp);
@@ -274,7 +276,7 @@ static __always_inline void user_walk(struct walk *walk, struct task_struct *tas
 		walk->regs.ip = walk->regs.lr;
 #endif
 	}
-	walk->cut = walk->regs.ip ? WAFFLE_CUT_USER : 0; /* threads of the kernel have none */
+	walk->cut = walk->regs.ip ? WAFFLE_CUT_USER : 0; /* kernel threads have none */
 	walk->at_call = (flags & WAFFLE_STACK_CALL) != 0;
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->trampoline = 0;
@@ -310,7 +312,7 @@ static __always_inline __u64 thread_key(struct task_struct *task)
 
 static long python_thread(__u32 index, void *context)
 {
-	struct walk *walk = ((struct context *)context)->walk;
+	struct storage_walk *walk = ((struct context *)context)->walk;
 	struct waffle_python *python = &walk->process.python;
 
 	if (!walk->thread || word_at(walk->thread + python->thread_key) == walk->frame)
@@ -338,7 +340,7 @@ static __always_inline void text_copy(const struct waffle_python *python, __u64 
 	text->bytes = bytes;
 }
 
-static __noinline bool code_emit(struct walk *walk, const struct code_key *key)
+static __noinline bool code_emit(struct storage_walk *walk, const struct code_key *key)
 {
 	const struct waffle_python *python = &walk->process.python;
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -368,7 +370,7 @@ static __noinline bool code_emit(struct walk *walk, const struct code_key *key)
 	return true;
 }
 
-static __noinline void code_tell(struct walk *walk, __u64 code)
+static __noinline void code_record(struct storage_walk *walk, __u64 code)
 {
 	const struct waffle_python *python = &walk->process.python;
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -384,7 +386,7 @@ static __noinline void code_tell(struct walk *walk, __u64 code)
 
 static long python_frame(__u32 index, void *context)
 {
-	struct walk *walk = ((struct context *)context)->walk;
+	struct storage_walk *walk = ((struct context *)context)->walk;
 	struct waffle_python *python = &walk->process.python;
 	__u64 frame = walk->frame, code, instr;
 	__u8 owner;
@@ -403,11 +405,11 @@ static long python_frame(__u32 index, void *context)
 	walk->words[at & (WORDS - 1)] = code;
 	walk->words[(at + 1) & (WORDS - 1)] = instr;
 	walk->python++;
-	code_tell(walk, code);
+	code_record(walk, code);
 	return 0;
 }
 
-static __noinline void python_walk(struct walk *walk)
+static __noinline void python_walk(struct storage_walk *walk)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct waffle_python *python = &walk->process.python;
@@ -430,7 +432,7 @@ static __noinline void python_walk(struct walk *walk)
 /* ---- records ---- */
 
 /* As in hit_copy(), the size of a reservation has to be a constant. */
-static __always_inline int frames_copy(struct walk *walk, __u32 room, __u64 id, __u64 ts,
+static __always_inline int frames_copy(struct storage_walk *walk, __u32 room, __u64 id, __u64 ts,
 				       __u32 kernel_stack)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -456,7 +458,7 @@ static __always_inline int frames_copy(struct walk *walk, __u32 room, __u64 id, 
 	return 0;
 }
 
-/* Waits are seen by the scheduler's programs. */
+/* Stacks of waits are taken by the scheduler's programs, which may not be able to allocate. */
 static __always_inline struct walks *walks_get(struct task_struct *task, __u64 flags)
 {
 	if (flags & WAFFLE_STACK_WAIT && !scheduler_allocates())
@@ -470,7 +472,7 @@ __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 	struct waffle_stack_process *process;
 	__u32 tgid = task->tgid, words;
 	struct walks *walks = walks_get(task, flags);
-	struct walk *walk;
+	struct storage_walk *walk;
 
 	if (!walks) {
 		loss_count(1);
@@ -508,7 +510,7 @@ __noinline int stack_fork(__u32 parent, __u32 child)
 	return 0;
 }
 
-/* A site whose stacks are wanted, without a filter: see span.bpf.c. */
+/* A site whose stacks are requested, without a filter: see span.bpf.c. */
 SEC("uprobe.multi")
 int hit_stack(struct pt_regs *ctx)
 {

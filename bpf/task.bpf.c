@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* The processes and threads of the target: births, new programs, names, deaths; and a snapshot of
- * them. */
+/* The target's processes and threads: fork, exec, rename, exit, and a snapshot of all. */
 #include "vmlinux.h"
 #include "shared.h"
 #include "stack.h"
-#include "thread_storage.h"
+#include "thread_storage.bpf.h"
 #include "wait.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -13,6 +12,7 @@ const volatile __u32 sched_slots = 1;
 const volatile __u32 ring_shift = 0;
 const volatile bool follow_children = false;
 const volatile bool storage_is_old = false;
+const volatile __u32 task_struct_number = 0;
 const volatile __u32 tracer_tgid = 0;
 const volatile bool call_points = false;
 const volatile __u32 wait_sources = 0;
@@ -31,7 +31,7 @@ bool finished;
 bool snapshot_at_end;
 bool sweep_wanted;
 __u32 stack_numbers;
-__u64 targets_refused; /* processes that found no room among the targets */
+__u64 targets_refused; /* processes that did not fit into `targets` */
 __u64 forks;           /* WAFFLE_REC_FORK records that were submitted */
 
 struct cpus_map cpus SEC(".maps");
@@ -61,7 +61,7 @@ __noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
 	return 0;
 }
 
-/* Records the last faults of a thread. Those after its exit are not recorded. */
+/* Records the pending faults of a thread that exits. Later ones are not recorded. */
 static __always_inline void faults_flush(struct task_struct *task)
 {
 	struct thread_state *state = bpf_task_storage_get(&threads, task, NULL, 0);
@@ -95,7 +95,8 @@ static __always_inline __u64 *tgid_word(__u32 tgid)
 	return &tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)];
 }
 
-/* A child that finds no room is not followed, which is one loss: of its FORK. */
+/* Adds a child to the targets. If there is no room it is not
+ * followed, and its FORK counts as dropped. */
 static __always_inline bool target_add(__u32 tgid, __u32 parent)
 {
 	const struct waffle_program *program = bpf_map_lookup_elem(&programs, &parent);
@@ -107,7 +108,7 @@ static __always_inline bool target_add(__u32 tgid, __u32 parent)
 		return false;
 	}
 	program_begins(tgid, !program || program->has_rights);
-	/* Behind the entry: on_free() looks at it once more when it has cleared the bit. */
+	/* After the entry was added, since on_free() looks it up again after it cleared the bit. */
 	__sync_fetch_and_or(tgid_word(tgid), 1ull << (tgid & 63));
 	return true;
 }
@@ -134,7 +135,9 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_FORK, parent->pid, cpu);
 		rec->tgid = parent->tgid;
-		rec->child_tgid = tgid | (child->mm == parent->mm ? WAFFLE_FORK_SHARES : 0);
+		rec->child_tgid = tgid | (BPF_CORE_READ(child, mm) == BPF_CORE_READ(parent, mm)
+						  ? WAFFLE_FORK_SHARES
+						  : 0);
 		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 		__sync_fetch_and_add(&forks, 1);
 	}
@@ -143,9 +146,9 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* A thread that is not the main one takes over the process's own tid (de_thread() of fs/exec.c):
- * that of its own is gone. */
-static __always_inline void tid_left(struct task_struct *task, __u32 tid)
+/* Records that a tid is gone. At an exec the calling thread takes over the tid of the main thread
+ * (de_thread() of fs/exec.c). */
+static __always_inline void tid_exit_emit(struct task_struct *task, __u32 tid)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct waffle_rec_exit *rec = record_reserve(cpu, sizeof(*rec));
@@ -169,7 +172,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	program_begins(task->tgid, has_rights);
 	if (old_pid != task->pid && !finished)
-		tid_left(task, old_pid);
+		tid_exit_emit(task, old_pid);
 	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXEC, task->pid, cpu);
@@ -189,19 +192,19 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct waffle_rec_exit *rec;
 	bool last;
 
-	/* Threads that leave together all find that they are the last one, and the first of them
-	 * takes the process off the targets: then their state tells that they are traced. */
+	/* Threads that exit together may all be the last one. The first of them deletes the process
+	 * from the targets; then only their state shows that they are traced. */
 	if (!target_maybe(tgid) ||
 	    (!bpf_task_storage_get(&threads, task, NULL, 0) && !target_has(tgid)))
 		return 0;
-	last = task->signal->live.counter == 0;
+	last = BPF_CORE_READ(task, signal, live.counter) == 0;
 	if (!finished)
 		faults_flush(task);
 	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXIT, task->pid, cpu);
 		rec->tgid = tgid;
-		rec->code = task->signal->group_exit_code ?: task->exit_code;
+		rec->code = BPF_CORE_READ(task, signal, group_exit_code) ?: task->exit_code;
 		bpf_ringbuf_submit(rec, last ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	}
 	if (last) {
@@ -237,9 +240,9 @@ static __always_inline bool bit_is_owned(__u32 tgid)
 }
 
 /*
- * A process is gone, with its last switch off a CPU behind it: its bit goes, too, or else each
- * switch of the machine would take the long way after some 65,536 processes. Another one may be
- * born into that bit meanwhile, which does not run yet.
+ * A process is gone, after its last switch off a CPU. Its bit is cleared, or else after some 65,536
+ * processes each switch of the machine would take the slow path. Meanwhile a process with the same
+ * bit may be forked, but it does not run yet.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
@@ -274,7 +277,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	return 0;
 }
 
-/* Records time that was stolen of threads that run while the capture begins or ends. */
+/* Records stolen time of threads that run while the capture begins or ends. */
 static __always_inline void stolen_snapshot(struct thread_state *state, struct task_struct *task)
 {
 	__u64 now = bpf_ktime_get_ns(), stolen_ns;
@@ -283,7 +286,7 @@ static __always_inline void stolen_snapshot(struct thread_state *state, struct t
 		return;
 	stolen_ns = cpu_stolen_ns(task);
 	if (state->on_ts) {
-		stolen_tell(state, task, stolen_ns, now);
+		stolen_check(state, task, stolen_ns, now);
 		return;
 	}
 	state->stolen_ns = stolen_ns;

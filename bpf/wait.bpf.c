@@ -1,11 +1,33 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* The explanation of waits beside the scheduler: page faults, block devices, signals, the frequency
- * of CPUs. */
+/* Details of waits that do not come from the scheduler: page
+ * faults, block devices, signals, CPU frequency. */
 #include "vmlinux.h"
 #include "wait.h"
 
 #define SI_KERNEL 0x80 /* include/uapi/asm-generic/siginfo.h */
 #define EIO 5
+
+static __always_inline void fault_add(struct thread_wait *wait, __u64 from_ts, __u64 took)
+{
+	if (!wait->faults)
+		wait->faults_from_ts = from_ts;
+	wait->faults++;
+	wait->faults_ns += took;
+}
+
+/*
+ * Handles a fault whose end was not reported. A kernel that preempts a thread within a bpf() system
+ * call skips the programs of perf events on that CPU meanwhile (bpf_prog_active). A minor fault is
+ * then counted without its time. A fault that became a signal has no end, and the kernel does not
+ * count it.
+ */
+static __always_inline void fault_missed(struct thread_wait *wait, struct task_struct *task)
+{
+	if (task->maj_flt != wait->major_flt)
+		loss_count_of(WAFFLE_SOURCE_WAITS, 1);
+	else if (task->min_flt != wait->minor_flt)
+		fault_add(wait, wait->fault_ts, 0);
+}
 
 /* A page fault begins … */
 static __always_inline int fault_begin(unsigned long address, struct pt_regs *regs)
@@ -18,6 +40,10 @@ static __always_inline int fault_begin(unsigned long address, struct pt_regs *re
 	state = thread_get(task);
 	if (!state)
 		return 0;
+	if (state->wait.fault_ts)
+		fault_missed(&state->wait, task);
+	state->wait.minor_flt = task->min_flt;
+	state->wait.major_flt = task->maj_flt;
 	state->wait.fault_ts = bpf_ktime_get_ns();
 	state->wait.fault_address = address;
 	state->wait.fault_ip = PT_REGS_IP(regs);
@@ -30,7 +56,7 @@ int BPF_PROG(on_fault, unsigned long address, struct pt_regs *regs)
 	return fault_begin(address, regs);
 }
 
-/* A system call touches the program's own memory, not that of another process. */
+/* Faults of system calls, if they access the program's own memory. */
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(on_fault_kernel, unsigned long address, struct pt_regs *regs)
 {
@@ -47,23 +73,22 @@ static __always_inline int fault_done(__u32 flags)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread_state *state;
 	struct thread_wait *wait;
-	__u64 now, took;
+	__u64 now, from_ts;
 
 	if (finished || !target_maybe(task->tgid) || task->flags & PF_EXITING)
 		return 0;
 	state = thread_get(task);
-	if (!state || !state->wait.fault_ts)
+	if (!state)
 		return 0;
 	wait = &state->wait;
 	now = bpf_ktime_get_ns();
-	took = now - wait->fault_ts;
+	from_ts = wait->fault_ts ?: now; /* its begin may be missing, too */
+	if (flags && !wait->fault_ts)
+		return 0;          /* it began before the thread was traced */
 	if (flags && wait->faults) /* a major fault is a record of its own */
-		faults_emit(wait, task, wait->fault_ts, 0);
-	if (!wait->faults)
-		wait->faults_from_ts = wait->fault_ts;
+		faults_emit(wait, task, from_ts, 0);
+	fault_add(wait, from_ts, now - from_ts);
 	wait->fault_ts = 0;
-	wait->faults++;
-	wait->faults_ns += took;
 	if (flags || now - wait->faults_from_ts >= FAULTS_GAP_NS)
 		faults_emit(wait, task, now, flags);
 	return 0;
@@ -81,7 +106,7 @@ int on_fault_major(void *ctx)
 	return fault_done(WAFFLE_FAULT_MAJOR);
 }
 
-/* Requests under way; key: the address of the request. */
+/* Requests in flight; key: address of the request. */
 struct io_begin {
 	__u64 ts;
 	__u32 tid;
@@ -95,7 +120,7 @@ struct {
 	__type(value, struct io_begin);
 } requests SEC(".maps");
 
-/* A target's thread or, on somebody's behalf, the kernel has begun a request. */
+/* A request begins, by a target's thread or by a kernel thread on behalf of another. */
 static __always_inline int io_begin(struct request *request, __u64 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -110,7 +135,7 @@ static __always_inline int io_begin(struct request *request, __u64 flags)
 	return 0;
 }
 
-/* By the thread that wants it; a worker of the kernel may issue it. Since Linux 6.5. */
+/* The thread that submits the request, which a kernel worker may issue. Since Linux 6.5. */
 SEC("tp_btf/block_io_start")
 int BPF_PROG(on_io_start, struct request *request)
 {
@@ -123,8 +148,8 @@ int BPF_PROG(on_io_issue, struct request *request)
 	return io_begin(request, BPF_NOEXIST);
 }
 
-/* A request has become part of another one: it never completes, and its address is used again. A
- * raw tracepoint, so that a test can run it. */
+/* A request was merged into another one: it never completes, and its address is reused. A raw
+ * tracepoint, so that a test can run it. */
 SEC("raw_tp/block_rq_merge")
 int on_io_merge(__u64 *args)
 {
@@ -171,7 +196,7 @@ int BPF_PROG(on_io_complete, struct request *request, __u8 error, unsigned int b
 	if (!rec->dev) /* a disk that keeps no statistics */
 		rec->dev = BPF_CORE_READ(request, q, disk, part0, bd_dev);
 	rec->flags = io_flags(request->cmd_flags);
-	rec->error = error ? -EIO : 0; /* a blk_status_t; int before 5.16 */
+	rec->error = error ? -EIO : 0; /* a blk_status_t; an int before 5.16 */
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -200,7 +225,7 @@ int BPF_PROG(on_signal, int signo, struct kernel_siginfo *info, struct task_stru
 	return 0;
 }
 
-/* By CPU; capture/ sets their number, and max_khz. */
+/* By CPU. Userspace sets their number and max_khz. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -208,9 +233,9 @@ struct {
 	__type(value, struct waffle_frequency);
 } frequencies SEC(".maps");
 
-#define FREQUENCY_PARTS 20 /* a change by this part of the last frequency is recorded */
+#define FREQUENCY_PARTS 20 /* a change by 1/20 of the last frequency is recorded */
 
-/* A raw tracepoint, so that capture/ can run it with what it reads at the capture's begin. */
+/* A raw tracepoint, so that userspace can run it with the frequency that it reads at the begin. */
 SEC("raw_tp/cpu_frequency")
 int on_frequency(__u64 *args)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The explanation of waits. It is taken when a thread leaves a CPU, and recorded when the thread
- * comes back, unless the wait was short. So a thread that waits for microseconds, hundreds of
- * thousands of times a second, costs next to nothing.
+ * Details of waits. They are taken when a thread leaves a CPU, and recorded when it comes back,
+ * unless the wait was short. So a thread that waits for microseconds, hundreds of thousands of
+ * times a second, costs next to nothing.
  */
 #ifndef WAFFLE_WAIT_H
 #define WAFFLE_WAIT_H
@@ -11,26 +11,26 @@
 #include <linux/types.h>
 #endif
 
-/* The parts of the explanation, each switched by --sources. */
+/* The kinds of details, each selected by --sources. */
 enum waffle_wait_source {
 	WAFFLE_WAIT_STACKS = 1, /* user and kernel stacks of who waits and who wakes */
 	WAFFLE_WAIT_FILES = 2,  /* which file, socket or pipe a system call waits for */
 	WAFFLE_WAIT_FAULTS = 4, /* page faults */
 	WAFFLE_WAIT_IO = 8,     /* requests to block devices */
 	WAFFLE_WAIT_SIGNALS = 16,
-	WAFFLE_WAIT_QUOTA = 32, /* CPU time that a cgroup did not get */
+	WAFFLE_WAIT_QUOTA = 32, /* throttling by a cgroup's CPU quota */
 	WAFFLE_WAIT_STEAL = 64, /* CPU time that a hypervisor took */
 	WAFFLE_WAIT_FREQUENCY = 128,
 };
 
 #define WAFFLE_STACK_DEPTH 64
 #define WAFFLE_SYSCALLS_MAX 512
-#define WAFFLE_STACKS_MAX 16384 /* stacks that are recorded once each */
+#define WAFFLE_STACKS_MAX 16384 /* stacks that are recorded once */
 
 /* The last recorded frequency of a CPU. */
 struct waffle_frequency {
 	__u32 khz;
-	__u32 max_khz; /* of the next record, as are the flags */
+	__u32 max_khz; /* for the next record, as are the flags */
 	__u32 flags;
 	__u32 reserved;
 };
@@ -53,23 +53,26 @@ struct waffle_frequency {
 
 extern const volatile __u32 wait_sources; /* enum waffle_wait_source */
 extern const volatile __u64 wait_min_ns;
-extern const volatile bool stack_tables;  /* user stacks of waits by tables: stack.h */
-extern const volatile bool steal_by_tick; /* the scheduler's clock does not leave it out */
+extern const volatile __u32 task_struct_number; /* BTF id of struct task_struct in the kernel */
+/* unwind user stacks of waits by tables (stack.h) */
+extern const volatile bool stack_tables;
+/* stolen time is only known at ticks: cpu_stolen_ns() */
+extern const volatile bool steal_by_tick;
 /* A bit for each system call: whether its first argument is a descriptor. */
 extern const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
 /* The same: whether that descriptor is a socket. */
 extern const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64];
-/* A bit for each CPU: whether ends of page faults are seen there. They are not on a CPU that has
- * just come online. */
+/* A bit for each CPU: whether ends of page faults are reported there. On a CPU that has just come
+ * online they are not yet. */
 extern __u64 fault_cpus[WAFFLE_CPU_WORDS];
 extern const volatile __u64
-	stack_gap_ns; /* between two user stacks of a thread that waits shortly */
+	stack_gap_ns; /* minimum time between two user stacks of a thread with short waits */
 
-/* Numbers of the stacks that were recorded. A stack that was not met for long is recorded again,
+/* Numbers of the stacks that were recorded. A stack that the LRU has evicted is recorded again,
  * under another number. */
 struct stack_key {
 	__u64 hash;
-	__u32 tgid; /* 0: of the kernel */
+	__u32 tgid; /* 0: a stack of the kernel */
 	__u32 count;
 };
 
@@ -80,8 +83,11 @@ extern struct stacks_map {
 	__type(value, __u32);
 } stacks SEC(".maps");
 
-/* Room for a stack until its number is looked up. The scheduler's programs run with interrupts off.
- * Those at other tracepoints may interrupt any other program, so they have room of their own. */
+/*
+ * Space for a stack until its number is known. The scheduler's programs run with interrupts off and
+ * can share one. Programs at other tracepoints may interrupt any other program, so they have their
+ * own.
+ */
 enum stack_place { STACK_OF_SCHEDULER, STACK_OF_POINT, STACK_PLACES };
 struct stack_scratch {
 	__u64 hash;
@@ -95,7 +101,7 @@ extern struct stack_scratches_map {
 	__type(value, struct stack_scratch);
 } stack_scratches SEC(".maps");
 
-extern __u32 stack_numbers; /* given so far */
+extern __u32 stack_numbers; /* the last number given */
 
 /* Global, so that the verifier checks it once. */
 int stack_hash(struct stack_scratch *scratch, __u32 count);
@@ -103,7 +109,7 @@ int stack_hash(struct stack_scratch *scratch, __u32 count);
 /* A record may refer to a stack that another CPU records a little later. */
 #define TRACE_AHEAD_NS 1000000
 
-static __always_inline __u32 trace_tell(const struct stack_scratch *scratch, __u32 room,
+static __always_inline __u32 trace_emit(const struct stack_scratch *scratch, __u32 room,
 					const struct stack_key *key, __u64 now)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), size = key->count * sizeof(__u64), number;
@@ -112,7 +118,7 @@ static __always_inline __u32 trace_tell(const struct stack_scratch *scratch, __u
 
 	if (!rec)
 		return 0;
-	/* Neither 0 nor WAFFLE_STACK_BY_FRAMES. */
+	/* Never 0 or WAFFLE_STACK_BY_FRAMES. */
 	number = __sync_fetch_and_add(&stack_numbers, 1) % (WAFFLE_STACK_BY_FRAMES - 1) + 1;
 	record_begin(&rec->rec, WAFFLE_REC_TRACE, bpf_get_current_task_btf()->pid, cpu);
 	rec->rec.ts = now - TRACE_AHEAD_NS;
@@ -127,7 +133,7 @@ static __always_inline __u32 trace_tell(const struct stack_scratch *scratch, __u
 	return number;
 }
 
-/* The number of the current stack; 0: there is none, or its record was lost. */
+/* Returns the number of the current stack. 0: there is none, or its record was dropped. */
 static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 flags, __u64 now,
 							     __u32 place)
 {
@@ -150,27 +156,27 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 	if (known)
 		return *known;
 	if (key.count <= 16)
-		number = trace_tell(scratch, 16 * sizeof(__u64), &key, now);
+		number = trace_emit(scratch, 16 * sizeof(__u64), &key, now);
 	else if (key.count <= 32)
-		number = trace_tell(scratch, 32 * sizeof(__u64), &key, now);
+		number = trace_emit(scratch, 32 * sizeof(__u64), &key, now);
 	else
-		number = trace_tell(scratch, WAFFLE_STACK_DEPTH * sizeof(__u64), &key, now);
+		number = trace_emit(scratch, WAFFLE_STACK_DEPTH * sizeof(__u64), &key, now);
 	if (number) /* otherwise the next wait with this stack records it */
 		bpf_map_update_elem(&stacks, &key, &number, BPF_ANY);
 	return number;
 }
 
 /*
- * Taking stacks costs more than everything else, so it may take 1/400 of a CPU's time. A program
- * that waits 20,000 times a second would exceed that by far. So each stack is paid for with 400
- * times the time that it takes, and the credit goes to long waits first.
+ * Stacks cost more than everything else, so they may take 1/400 of a CPU's time. A program that
+ * waits 20,000 times a second would exceed that by far. So each stack uses up 400 times its cost
+ * from a credit that grows with time. Long waits may use more of the credit.
  */
-#define STACK_KERNEL_PRICE_NS 1400000 /* of 3.5 µs with its record; on Linux 6.18, x86-64 */
-#define STACK_USER_PRICE_NS 400000    /* of 1 µs */
-#define STACK_TABLES_PRICE_NS 2000000 /* of 5 µs, some twenty frames */
+#define STACK_KERNEL_PRICE_NS 1400000 /* for 3.5 µs with its record; on Linux 6.18, x86-64 */
+#define STACK_USER_PRICE_NS 400000    /* for 1 µs */
+#define STACK_TABLES_PRICE_NS 2000000 /* for 5 µs, some twenty frames */
 #define STACK_CREDIT_NS 50000000
 enum stack_worth {
-	STACK_GUESS = 4, /* it may turn out a short wait */
+	STACK_GUESS = 4, /* the wait may turn out short */
 	STACK_LIKELY = 2,
 	STACK_LONG = 1, /* at least STACK_LONG_NS */
 };
@@ -199,22 +205,20 @@ static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum 
 }
 
 /*
- * The same task, for following pointers that are read from it. Up from Linux 6.4 the verifier
+ * The same task as an untrusted pointer, which loads much faster. From Linux 6.4 on, the verifier
  * compares each field that is followed from a trusted pointer with lists of safe ones, by linear
- * searches through all types of the kernel: 1 ms each time, and most of the time that loading took.
- * It does not for an untrusted pointer; the program's instructions are the same. Only one of the
- * files that are linked may name this function (libbpf 1.4): bpf/sched.bpf.c.
+ * searches through all types of the kernel. That takes 1 ms each time, most of the load time. The
+ * program's instructions are the same. Only one of the linked files may name this function (libbpf
+ * 1.4): bpf/sched.bpf.c.
  */
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
 static __always_inline struct task_struct *task_untrusted(struct task_struct *task)
 {
-	return bpf_ksym_exists(bpf_rdonly_cast)
-		       ? bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct))
-		       : task;
+	return bpf_ksym_exists(bpf_rdonly_cast) ? bpf_rdonly_cast(task, task_struct_number) : task;
 }
 
-/* The time that the cgroups of a task were throttled so far, on all CPUs, four levels up. */
+/* How long the cgroups of a task have been throttled, over all CPUs and four levels up. */
 static __always_inline __u64 throttled_ns(struct task_struct *task)
 {
 	struct task_group *group;
@@ -238,30 +242,38 @@ static __always_inline bool faults_are_counted(void)
 	return fault_cpus[(cpu >> 6) & (WAFFLE_CPU_WORDS - 1)] >> (cpu & 63) & 1;
 }
 
+/*
+ * How long a wait will be is not known when its stack is taken, but threads repeat themselves. A
+ * thread with long waits often has a few short ones between two of them: a Python thread waits for
+ * an event, and then twice for the interpreter's lock. So a stack is taken of each wait until this
+ * many in a row were short.
+ */
+#define LONG_RECENT 4
+
 /* A thread leaves its CPU. `blocks`: it waits for something, else it stays runnable. */
 static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 				       struct task_struct *task, __u64 now, bool blocks,
 				       __u16 task_state, __s32 syscall)
 {
+	enum stack_worth worth = wait->long_ago == LONG_RECENT ? STACK_LIKELY : STACK_GUESS;
+
 	wait->from_ts = now;
 	wait->blocks = blocks;
 	wait->kernel_stack = 0;
 	wait->user_stack = 0;
 	wait->throttled_ns = throttled_ns(task);
-	/* A page fault that ended in a signal was never counted. */
+	/* A page fault that ended in a signal was never counted by the kernel. */
 	if (task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED) ||
 	    (syscall >= 0 && (__s64)wait->fault_ip >= 0))
 		wait->fault_ts = 0;
 	if (!blocks || !(wait_sources & WAFFLE_WAIT_STACKS))
 		return;
-	/* What the system call does not tell: page faults, device drivers, file systems. */
+	/* The system call does not explain page faults, device drivers and file systems. */
 	if (task_state == WAFFLE_TASK_UNINTERRUPTIBLE || syscall < 0 || syscall == NR_IOCTL)
-		wait->kernel_stack =
-			stack_take(ctx, 0, now, wait->was_long ? STACK_LIKELY : STACK_GUESS);
-	if (wait->was_long || now - wait->stack_ts >= stack_gap_ns) {
+		wait->kernel_stack = stack_take(ctx, 0, now, worth);
+	if (wait->long_ago || now - wait->stack_ts >= stack_gap_ns) {
 		wait->stack_ts = now;
-		wait->user_stack = stack_take(ctx, BPF_F_USER_STACK, now,
-					      wait->was_long ? STACK_LIKELY : STACK_GUESS);
+		wait->user_stack = stack_take(ctx, BPF_F_USER_STACK, now, worth);
 	}
 }
 
@@ -269,7 +281,7 @@ static __always_inline bool call_is_in(const volatile __u64 *calls, __s32 number
 {
 	__u32 syscall = number, word = syscall / 64;
 
-	barrier_var(word); /* else clang takes the mask away, which the verifier needs */
+	barrier_var(word); /* else clang removes the mask, which the verifier needs */
 	word &= WAFFLE_SYSCALLS_MAX / 64 - 1;
 	return syscall < WAFFLE_SYSCALLS_MAX && calls[word] >> (syscall & 63) & 1;
 }
@@ -302,13 +314,14 @@ static __always_inline void wait_file(struct task_struct *task, struct waffle_re
 	rec->object = (__u32)args[0];
 	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
 	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	/* One inode serves eventfds, epolls, timers, …: the beginning of its name tells which. */
+	/* One inode serves eventfds, epolls, timers, …: the
+	 * beginning of the name distinguishes them. */
 	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC)
 		bpf_probe_read_kernel(&rec->address, sizeof(rec->address),
 				      BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
-/* Records a wait, if there is more than the switches say. */
+/* Records the details of a wait, if it has any. */
 static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wait,
 							 struct task_struct *task, __u64 now)
 {
@@ -374,10 +387,10 @@ static __noinline __attribute__((unused)) void stolen_emit(struct task_struct *t
 }
 
 /*
- * Time that was stolen so far of the CPU that a task is on, as the scheduler saw it when it last
- * looked at its clock: when it switches, and at its ticks. That is what it leaves out of the
- * task's own CPU time (CONFIG_PARAVIRT_TIME_ACCOUNTING, update_rq_clock_task()). On kernels
- * without, what /proc/stat has, which is counted at the ticks (steal_account_process_time()).
+ * The stolen time of the CPU that a task is on, as of the scheduler's last clock update: at a
+ * switch or a tick. The scheduler does not count this time as the task's CPU time
+ * (CONFIG_PARAVIRT_TIME_ACCOUNTING, update_rq_clock_task()). Kernels without that option only have
+ * the value of /proc/stat, which is counted at ticks (steal_account_process_time()).
  */
 static __always_inline __u64 cpu_stolen_ns(struct task_struct *task)
 {
@@ -388,9 +401,9 @@ static __always_inline __u64 cpu_stolen_ns(struct task_struct *task)
 	return task->se.cfs_rq->rq->prev_steal_time;
 }
 
-/* Records the time that was stolen of a thread since the last call, unless it was short. */
-static __always_inline void stolen_tell(struct thread_state *state, struct task_struct *task,
-					__u64 stolen_ns, __u64 now)
+/* Records the time that was stolen from a thread since the last call, unless it was short. */
+static __always_inline void stolen_check(struct thread_state *state, struct task_struct *task,
+					 __u64 stolen_ns, __u64 now)
 {
 	__u64 ns = stolen_ns - state->stolen_ns, from_ts = state->on_ts;
 
@@ -423,7 +436,7 @@ faults_emit(struct thread_wait *wait, struct task_struct *task, __u64 now, __u32
 	wait->faults_ns = 0;
 }
 
-/* A thread comes back onto a CPU; woken_ts: when it was woken, 0: it stayed runnable. */
+/* A thread comes back onto a CPU. woken_ts: when it was woken; 0: it stayed runnable. */
 static __always_inline void wait_end(struct thread_wait *wait, struct task_struct *task,
 				     __u64 woken_ts, __u64 now)
 {
@@ -431,11 +444,14 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 
 	if (!wait->from_ts)
 		return;
-	wait->was_long = wait->blocks && ns >= wait_min_ns;
-	if (ns < wait_min_ns)
+	if (ns < wait_min_ns) {
+		wait->long_ago -= wait->blocks && wait->long_ago;
 		return;
-	if (wait->blocks)
+	}
+	if (wait->blocks) {
+		wait->long_ago = LONG_RECENT;
 		wait_emit(wait, task, now);
+	}
 	runnable = woken_ts > wait->from_ts ? now - woken_ts : ns;
 	if (!(wait_sources & WAFFLE_WAIT_QUOTA) || runnable < wait_min_ns)
 		return;
@@ -444,7 +460,7 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 		quota_emit(task, throttled < runnable ? throttled : runnable, now);
 }
 
-/* A thread that has waited for long is woken by the current one. */
+/* The current thread wakes one that has waited for at least wait_min_ns. */
 static __noinline __attribute__((unused)) void wake_emit(void *ctx, struct task_struct *woken,
 							 __u32 flags, __u64 now, __u64 waited_ns)
 {
@@ -457,7 +473,7 @@ static __noinline __attribute__((unused)) void wake_emit(void *ctx, struct task_
 		user_stack = stack_take(ctx, BPF_F_USER_STACK, now, worth);
 	/* The stack also shows an interrupt, which may have come in a system call of the waker. */
 	kernel_stack = stack_take(ctx, 0, now, worth);
-	/* The record of the switch has the waker and the time. */
+	/* Without stacks it adds nothing: the switch record has the waker and the time. */
 	if (!user_stack && !kernel_stack)
 		return;
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));

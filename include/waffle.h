@@ -114,8 +114,7 @@ waffle_event_result_(waffle_event_id_t id_)
 /* WAFFLE_SPAN_ID() → waffle_span_id_t of the current span. The null id outside any active span. */
 #define WAFFLE_SPAN_ID() waffle_current_span_()
 
-/* WAFFLE_INJECT(context): makes the context current to the end of the block. The null context
- * changes nothing. */
+/* WAFFLE_INJECT(context): makes the context current to the end of the block, unless it is null. */
 #define WAFFLE_INJECT(...)                                                                         \
 	WAFFLE_CALL_(WAFFLE_INJECT_, WAFFLE_CAT_(waffle_, __COUNTER__), __VA_ARGS__)
 
@@ -132,8 +131,7 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 	return id_;
 }
 
-/* Parts of the macros above. `at` prefixes the local names of one use, so that uses can be
- * nested. */
+/* Parts of the macros above. `at` prefixes the local names of a use, so that uses can be nested. */
 
 #define WAFFLE_META_(name, ...) WAFFLE_META_HEAD_(name) WAFFLE_MAP_(WAFFLE_KEY_META_, __VA_ARGS__)
 

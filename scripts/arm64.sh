@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # arm64.sh FOLDER: unpacks the aarch64 libraries that waffle and its unit tests link into FOLDER, the
-# root for a cross-compiler and an emulator. Nothing is installed. Does nothing if they are there.
+# root for a cross-compiler and an emulator. Nothing is installed. Does nothing if all are there.
 set -eu
 
 folder=$1
 packages="libbpf-dev libelf-dev libdw-dev libcapstone-dev libprotobuf-c-dev libzstd-dev libyajl-dev
- zlib1g-dev libcmocka-dev libc6-dev"
+ libseccomp-dev zlib1g-dev libcmocka-dev libc6-dev"
 . "$(dirname "$0")/private_apt.sh"
 
-[ ! -e "$folder/complete" ] || exit 0
+[ "$packages" != "$(cat "$folder/complete" 2>/dev/null)" ] || exit 0
 rm -rf "$folder"
 mkdir -p "$folder/usr/lib"
 folder=$(realpath "$folder")
@@ -33,4 +33,4 @@ done
 find "$folder/usr" -type l -lname '/*' | while read -r link; do
 	ln -sfr "$folder$(readlink "$link")" "$link"
 done
-touch "$folder/complete"
+echo "$packages" >"$folder/complete"

@@ -29,14 +29,14 @@ UNIT_BUILDS = {
 }
 
 
-# The unit tests of aarch64, in an emulator. Left out are those of what it lacks (bpf(2), seccomp), of
-# this machine's own programs, and a very slow one.
+# The unit tests of aarch64, in an emulator. Left out are those of what it lacks (bpf(2), seccomp,
+# openat2(2)), of this machine's own programs, and very slow ones.
 ARM64 = f"{BUILD}/arm64"
 EMULATOR = ["qemu-aarch64", "-cpu", "max", "-L", f"{ARM64}/root"]
 ARM64_NOT = {f"test_{name}" for name in (
     "call_answers call_fields call_find call_tracepoint calls_filter calls_kernel calls_words cpus "
-    "filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks needed store_damage "
-    "symbols worker").split()}
+    "filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks memory needed opener "
+    "peek store_damage symbols why_gpu_growth worker").split()}
 
 
 def run(command, timeout, log=None, env=None):
@@ -68,6 +68,7 @@ def step_build():
 
 
 def step_lint():
+    yield "order of folders", make("lint-includes")
     yield "clang-format", make("lint-format")
     yield "gcc, clang and clang-tidy", make("lint-code")
     yield "docs/commands.md is what waffle-bpf prints", make("lint-docs")
@@ -147,6 +148,9 @@ def step_integration():
     failed = run(command, 1800, log=f"{RESULTS}/pytest.log")
     if os.path.exists(report):
         results = list(junit_results(report))
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            for again in case.iterfind(".//property[@name='run again']"):
+                print(f"run again: {case.get('name')}: {again.get('value')}", flush=True)
         yield from results
         if failed and not any(message for _, message in results):
             yield "pytest", failed

@@ -46,13 +46,15 @@ enum { BPF_F_USER_STACK = 256 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
+/*
+ * These have one layout in all kernels, so that libbpf need not search the kernel's BTF for them,
+ * which takes it a millisecond each.
+ */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;
 	unsigned long ax, cx, dx, si, di, orig_ax, ip;
-	unsigned long flags, sp;
+	unsigned long cs, flags, sp, ss;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
@@ -69,6 +71,22 @@ struct pt_regs {
 	__s32 syscallno;
 };
 #endif
+
+struct task_struct;
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	__u64 session_id;
+	__u64 seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 typedef struct {
 	int counter;
@@ -190,6 +208,7 @@ struct task_struct {
 	struct thread_struct thread;
 	struct pid *thread_pid;
 	unsigned long sas_ss_sp, sas_ss_size;
+	unsigned long min_flt, maj_flt;
 	char comm[16];
 };
 
@@ -266,19 +285,6 @@ struct vm_area_struct {
 struct linux_binprm {
 	struct file *file;
 	unsigned int secureexec : 1;
-};
-
-struct seq_file;
-
-struct bpf_iter_meta {
-	struct seq_file *seq;
-	__u64 session_id;
-	__u64 seq_num;
-};
-
-struct bpf_iter__task {
-	struct bpf_iter_meta *meta;
-	struct task_struct *task;
 };
 
 #pragma clang attribute pop

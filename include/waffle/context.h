@@ -275,8 +275,7 @@ static __attribute__((__constructor__, __unused__)) void waffle_watch_(void)
 
 /* ---- scopes ---- */
 
-/* The address as a number to compare, so that code analyzers do not report an escaping stack
- * address. */
+/* The address as a number, so that code analyzers do not report an escaping stack address. */
 static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *scope_)
 {
 	__UINTPTR_TYPE__ place_ = (__UINTPTR_TYPE__)scope_;

@@ -45,8 +45,7 @@
 #define WAFFLE_CAUSE_SPAN_WORD(value) waffle_word_span_(value)
 #define WAFFLE_CAUSE_EVENT_WORD(value) waffle_word_event_(value)
 
-/* 8 is the type class of floating-point types in gcc and clang (gcc/typeclass.h:
- * real_type_class). */
+/* 8 is real_type_class of gcc/typeclass.h, the class of floating-point types; clang agrees. */
 #define WAFFLE_IS_REAL_(value) (__builtin_classify_type(value) == 8)
 #define WAFFLE_IS_SIGNED_(value) ((__typeof__(value))-1 < (__typeof__(value))1)
 #define WAFFLE_NUMBER_KIND_(value)                                                                 \

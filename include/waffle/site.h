@@ -13,10 +13,9 @@
 #include "abi.h"
 #include "arch.h"
 
+/* A string literal. The program may define it before the include, or again before a use. */
 #ifndef WAFFLE_CATEGORY
-#define WAFFLE_CATEGORY                                                                            \
-	"" /* define it before a use, or before the include, as a string literal                   \
-	    */
+#define WAFFLE_CATEGORY ""
 #endif
 
 /* Start of a site's meta; the keys follow. */

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "require.h"
-#include "store/bytes.h"
-#include "store/format.h"
+#include "store/bytes_internal.h"
+#include "store/format_internal.h"
 
 /* Corrects the checksums of all reachable chunks. */
 static inline void mend_checksums(unsigned char *file, size_t size)

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FAKE_PID 4194305 /* unused: PID_MAX_LIMIT of include/linux/threads.h */
@@ -175,10 +176,16 @@ int statx(int folder, const char *restrict path, int flags, unsigned mask,
 
 int kill(pid_t pid, int signal)
 {
+	siginfo_t info;
+
 	if (!signal && pid == FAKE_PID && fake.bytes)
 		return 0;
+	/* Code that reads records ends nothing but its own processes: on a very busy machine the
+	 * one that opens files may be too slow. */
+	if (signal == SIGKILL && !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		return (int)syscall(SYS_kill, pid, signal);
 	if (signal)
-		abort(); /* code that reads records never sends one */
+		abort();
 	errno = ESRCH;
 	return -1;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Simulates a worker (target/worker.h) within this process. There is none, or it works correctly,
- * or it replies with any bytes, as a worker does that a file has taken over. For programs with a
- * single source file.
+ * Simulates a worker (target/worker/worker.h) within this process. There is none, or it works
+ * correctly, or it replies with any bytes, as a worker does that a file has taken over. For
+ * programs with a single source file.
  */
 #ifndef WAFFLE_FUZZ_FAKE_WORKER_H
 #define WAFFLE_FUZZ_FAKE_WORKER_H
@@ -11,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/handles.h"
+#include "capture/enrich/handles.h"
 #include "require.h"
-#include "target/cfi_remote.h"
-#include "target/demangle.h"
-#include "target/object_remote.h"
-#include "target/program_facts.h"
-#include "target/symbols_remote.h"
-#include "target/worker.h"
+#include "target/dwarf/cfi_remote.h"
+#include "target/elf/demangle.h"
+#include "target/elf/object_remote.h"
+#include "target/process/program_facts.h"
+#include "target/elf/symbols_remote.h"
+#include "target/worker/worker.h"
 
 enum fake_worker { WORKER_ABSENT, WORKER_HONEST, WORKER_LYING };
 
@@ -41,8 +41,8 @@ static int serve(enum worker_op op, struct wire_in *in, int fd, struct wire_out 
 		[WORKER_OBJECT] = object_serve,         [WORKER_FRAMES] = symbols_serve_frames,
 		[WORKER_RETURN] = symbols_serve_return, [WORKER_VARIABLE] = symbols_serve_variable,
 		[WORKER_MODULE] = symbols_serve_module, [WORKER_UNWIND] = cfi_serve,
-		[WORKER_PROGRAM] = program_facts_serve, [WORKER_HANDLES] = handles_serve,
-		[WORKER_NAME] = demangle_serve,
+		[WORKER_GO] = symbols_serve_go,         [WORKER_PROGRAM] = program_facts_serve,
+		[WORKER_HANDLES] = handles_serve,       [WORKER_NAME] = demangle_serve,
 	};
 	int result;
 

@@ -6,16 +6,16 @@
  */
 #include "analyze/origin.h"
 #include "analyze/report.h"
-#include "analyze/why.h"
+#include "analyze/why/why.h"
 #include "checksums.h"
-#include "export/formats.h"
-#include "export/html_report.h"
-#include "export/info.h"
-#include "export/origin_print.h"
-#include "export/report_text.h"
-#include "export/view_text.h"
-#include "export/why_json.h"
-#include "export/why_text.h"
+#include "export/export.h"
+#include "render/html/html_report.h"
+#include "render/info.h"
+#include "render/origin_print.h"
+#include "render/text/report_text.h"
+#include "render/text/view_text.h"
+#include "render/json/why_json.h"
+#include "render/text/why_text.h"
 #include "model/model.h"
 #include "util/terminal.h"
 
@@ -69,6 +69,59 @@ static void drop(struct text *text)
 	free(text->bytes);
 }
 
+/* ---- a symbolizer whose answers follow from the question, so that a crash can be repeated ---- */
+
+static const char *fake_variable(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	static const char *const variables[] = {NULL, "_PyRuntime", "_PyRuntime+0x1b0",
+						"table\033[31m_lock"};
+
+	(void)arg;
+	return variables[(pid ^ ts ^ address) % (sizeof(variables) / sizeof(variables[0]))];
+}
+
+static bool fake_has_variable(void *arg, const struct store_mapping *mapping, const char *name)
+{
+	(void)arg;
+	return (mapping->start ^ (unsigned char)*name) & 1;
+}
+
+static bool fake_is_go(void *arg, const struct store_mapping *mapping)
+{
+	(void)arg;
+	return mapping->pid % 8 == 0;
+}
+
+static uint32_t fake_functions(void *arg, uint32_t stack, uint64_t ts, const char **functions,
+			       uint32_t max)
+{
+	static const char *const known[] = {
+		"syscall",
+		"__GI___lll_lock_wait",
+		"pthread_mutex_lock",
+		"pthread_cond_wait",
+		"pthread_rwlock_wrlock",
+		"pthread_barrier_wait",
+		"runtime.futex",
+		"core::futex::Mutex::lock",
+		"work\n",
+		NULL,
+	};
+	uint32_t count = (stack ^ (uint32_t)ts) % 5;
+
+	(void)arg;
+	for (uint32_t i = 0; i < count && i < max; i++)
+		functions[i] = known[(stack + 3 * i) % (sizeof(known) / sizeof(known[0]))];
+	return count < max ? count : max;
+}
+
+static const struct why_names fake_names = {.variable = fake_variable,
+					    .has_variable = fake_has_variable,
+					    .is_go = fake_is_go,
+					    .functions = fake_functions};
+
+/* ---- outputs ---- */
+
 static void print_report(const struct model *model)
 {
 	struct report_options options = REPORT_OPTIONS_DEFAULT;
@@ -77,6 +130,7 @@ static void print_report(const struct model *model)
 	struct report *report;
 	struct text text;
 
+	options.names = &fake_names;
 	if (report_new(&report, model, &options, &err))
 		return;
 	text_open(&text);
@@ -118,7 +172,7 @@ static void print_origins(const struct model *model)
 
 static void print_why(const struct model *model)
 {
-	const struct why_query query = {.slowest = 8};
+	const struct why_query query = {.slowest = 8, .names = &fake_names};
 	const struct why_view view = {.evidence = true};
 	struct error err = ERROR_INIT;
 	struct why *why;
@@ -151,14 +205,12 @@ static void print_view(const struct model *model)
 
 static void export_all(const struct model *model)
 {
-	int (*const writers[])(const struct model *, FILE *, struct error *) = {
-		perfetto_write, chrome_write, ndjson_write, records_write};
 	struct error err = ERROR_INIT;
 	struct text text;
 
-	for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
+	for (size_t i = 0; i < exporter_count; i++) {
 		text_open(&text);
-		require(!writers[i](model, text.out, &err) || err.message[0]);
+		require(!exporters[i].write(model, text.out, &err) || err.message[0]);
 		drop(&text);
 	}
 }

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "bpf/call.h"
-#include "call/call.h"
-#include "call/find_remote.h"
-#include "call/set.h"
-#include "target/cfi_remote.h"
-#include "target/object_remote.h"
-#include "target/program_facts.h"
-#include "target/symbols_remote.h"
+#include "probe/spec/call.h"
+#include "probe/find/find_remote_internal.h"
+#include "probe/spec/set.h"
+#include "target/dwarf/cfi_remote.h"
+#include "target/elf/object_remote.h"
+#include "target/process/program_facts.h"
+#include "target/elf/symbols_remote.h"
 #include "require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -67,7 +67,7 @@ static void read_calls(struct wire_in in)
 	call_set_free(set);
 }
 
-/* Runs what probe/plain.c does with a call's words, in exactly the memory that it has. */
+/* Runs what kernel/plain.c does with a call's words, in exactly the memory that it has. */
 static void make_words(const struct waffle_recipe *recipe)
 {
 	__u64 words[WAFFLE_WORD_NUMBERS] = {0};

@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "call/call.h"
-#include "call/tracepoint.h"
-#include "call/usdt.h"
+#include "probe/spec/call.h"
+#include "probe/find/tracepoint.h"
+#include "probe/find/usdt_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -164,7 +164,7 @@ static void format(char *text)
 	struct tracepoint_format *made = malloc(sizeof(*made));
 	struct error err = ERROR_INIT;
 	struct recipe_made recipe;
-	struct call_spec spec;
+	struct call_spec spec = {0};
 
 	if (!made || !tables.strings || spec_parse(&spec, &tables, "tracepoint:a:b", "fuzz", &err))
 		abort();

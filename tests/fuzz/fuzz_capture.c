@@ -8,11 +8,11 @@
  * words that follow. Types: a record of exactly that length in a queue; one with the length of its
  * kind; a CPU's switch; a mapping event of the kernel.
  */
-#include "capture/details.h"
-#include "capture/drain.h"
+#include "capture/drain_internal.h"
+#include "capture/stages_internal.h"
 #include "fake_proc.h"
 #include "records.h"
-#include "target/mmap_watch.h"
+#include "target/process/mmap_watch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,7 +29,7 @@ static const char maps[] = "400000-500000 r-xp 00000000 08:01 99 /nowhere/train\
 
 struct kernel {
 	const uint8_t *at, *end;
-	struct details *details;
+	struct told *told;
 	struct waffle_cpu cpu[CPUS];
 	struct waffle_tail tail[CPUS];
 	struct waffle_rec_switch slots[CPUS][SLOTS];
@@ -119,6 +119,34 @@ bool kernel_symbol_find(const struct kernel *kernel, uint64_t address, struct ke
 	return address % 8 < 4;
 }
 
+/* ---- stand-ins for the functions of capture/arming that the stages call: no site is armed ---- */
+
+bool arming_concerns_functions(const struct arming *arming)
+{
+	(void)arming;
+	return true;
+}
+
+const struct arming_site *arming_site(const struct arming *arming, uint32_t number)
+{
+	(void)arming;
+	(void)number;
+	return NULL;
+}
+
+uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
+{
+	(void)arming;
+	(void)pid;
+	return probe_addr % 2 ? WAFFLE_SITE_UNKNOWN : (uint32_t)probe_addr;
+}
+
+uint32_t arming_number(struct arming *arming, uint32_t site)
+{
+	(void)arming;
+	return site;
+}
+
 /* ---- records ---- */
 
 /* Small numbers, so that records refer to the same processes. They match no process of this
@@ -201,7 +229,12 @@ static void add_mapping(struct kernel *kernel, const struct record_buffer *rec)
 	if (event.kind != MMAP_MAPPED)
 		event.mapping = (struct mapping){0};
 	if (event.kind != MMAP_MAPPED || event.mapping.end > event.mapping.start)
-		details_told(kernel->details, &event, words[4] & 2);
+		told_add(kernel->told, &event, words[4] & 2);
+}
+
+void kernel_take_enough(struct kernel *kernel)
+{
+	(void)kernel;
 }
 
 bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
@@ -241,8 +274,7 @@ bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kern
 /* ---- the session ---- */
 
 struct session {
-	struct details *details;
-	struct store_writer *writer;
+	struct stages stages;
 	uint64_t before_ts, last_ts, appended;
 	uint64_t told_lost; /* reported by records */
 	struct error err;
@@ -261,12 +293,9 @@ static int deliver(struct waffle_rec *rec, void *arg)
 		session->last_ts = rec->ts;
 	}
 	require(record_size(rec, RECORD_BYTES_MAX));
-	result = details_record(session->details, rec, &session->err);
-	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT)
-		return result;
+	result = stages_pass(&session->stages, rec);
 	require(record_size(rec, RECORD_BYTES_MAX));
-	result = store_writer_append(session->writer, rec, &session->err);
-	session->appended += !result;
+	session->appended += !result && rec->kind < WAFFLE_REC_KIND_COUNT;
 	return result;
 }
 
@@ -283,7 +312,7 @@ static int begin_round(uint64_t before_ts, void *arg)
 
 	session->before_ts = before_ts;
 	session->last_ts = 0;
-	return details_round(session->details, before_ts, &session->err);
+	return stages_round(&session->stages, before_ts);
 }
 
 /* Everything that has a number in the file is in it. */
@@ -342,14 +371,19 @@ static void capture(struct kernel *kernel, struct session *session, const char *
 {
 	const struct drain_callbacks callbacks = {deliver, notice, begin_round, session};
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct stages *stages = &session->stages;
 	struct drain *drain;
 
-	require(!store_writer_open(&session->writer, path, &fixture_meta, &session->err));
+	stages->err = &session->err;
+	require(!store_writer_open(&stages->writer, path, &fixture_meta, stages->err));
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
-		require(!store_writer_add_site(session->writer, &fixture_sites[i], &session->err));
-	require(!details_open(&session->details, kernel, session->writer, &session->err));
-	kernel->details = session->details;
-	require(!details_process(session->details, FAKE_PID, &session->err));
+		require(!store_writer_add_site(stages->writer, &fixture_sites[i], stages->err));
+	require(!told_open(&stages->mapped, stages->err));
+	require(!details_open(&stages->details, kernel, stages->writer, stages->err));
+	require(!functions_open(&stages->functions, kernel, stages->writer, stages->mapped,
+				stages->err));
+	kernel->told = stages->mapped;
+	require(!details_process(stages->details, FAKE_PID, stages->err));
 	require(!drain_open(&drain, kernel, &callbacks, &session->err));
 	drain_all(drain, kernel);
 	drain_counts(drain, counts);
@@ -358,9 +392,11 @@ static void capture(struct kernel *kernel, struct session *session, const char *
 	require(session->told_lost == kernel->cpu[0].dropped[WAFFLE_SOURCE_SCHED] +
 					      kernel->cpu[1].dropped[WAFFLE_SOURCE_SCHED]);
 	drain_close(drain);
-	details_close(session->details);
-	require(!store_writer_close(session->writer, fixture_meta.start_ts + 1000000, counts,
-				    &session->err));
+	functions_close(stages->functions);
+	details_close(stages->details);
+	told_close(stages->mapped);
+	require(!store_writer_close(stages->writer, fixture_meta.start_ts + 1000000, counts,
+				    stages->err));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -13,12 +13,12 @@
 
 #include "checksums.h"
 #include "store/store.h"
-#include "target/cfi.h"
-#include "target/cfi_index.h"
-#include "target/loader.h"
-#include "target/object.h"
-#include "target/program_facts.h"
-#include "target/symbols.h"
+#include "target/dwarf/cfi.h"
+#include "target/dwarf/cfi_index.h"
+#include "target/loader/loader.h"
+#include "target/elf/object.h"
+#include "target/process/program_facts.h"
+#include "target/elf/symbols.h"
 #include "require.h"
 
 #define CHANGES_MAX 8

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call/derive.h"
-#include "call/place.h"
-#include "call/returns.h"
-#include "target/callsite.h"
-#include "target/python.h"
+#include "probe/args/derive.h"
+#include "probe/find/place.h"
+#include "probe/find/returns_internal.h"
+#include "target/dwarf/callsite.h"
+#include "target/process/python.h"
 #include "require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any text as a filter expression. A parsed expression meets the guarantees of filter/expr.h. A
- * rejected one has a message that is safe for a terminal.
+ * Any text as a filter expression. A parsed expression meets the guarantees of
+ * filter/expr_internal.h. A rejected one has a message that is safe for a terminal.
  */
 #include <math.h>
 #include <stdint.h>

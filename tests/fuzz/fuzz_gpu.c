@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* libFuzzer target for the model of streams and collectives, from records (records.h). */
-#include "model/gpu.h"
+#include "model/gpu/gpu.h"
 #include "model/model.h"
 #include "records.h"
 

@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "render/text/frame.h"
+
 #include "../unit/store_fixture.h"
-#include "export/stack_text.h"
+#include "symbolize/stack_names.h"
 #include "fake_worker.h"
-#include "target/cfi.h"
+#include "target/dwarf/cfi.h"
 #include "util/terminal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -158,7 +160,7 @@ static void see_frame(const struct stack_frame *frame, void *arg)
 	frames->cut = frame->cut;
 	frames->count += !frame->cut;
 	frames->inlined = frame->inlined;
-	stack_put_frame(frames->out, frame);
+	frame_put(frames->out, frame);
 	fputc('\n', frames->out);
 }
 

@@ -10,11 +10,11 @@
 
 #include "fake_proc.h"
 #include "require.h"
-#include "target/descriptors.h"
-#include "target/image.h"
-#include "target/mmap_watch.h"
-#include "target/process.h"
-#include "target/python.h"
+#include "target/process/descriptors.h"
+#include "target/process/image.h"
+#include "target/process/mmap_watch.h"
+#include "target/process/process.h"
+#include "target/process/python.h"
 #include "util/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libFuzzer target for the reader of .waffle files. The first byte of the input selects one of two
- * ways:
+ * libFuzzer target for the reader of .waffle files. The first byte of the input selects one of
+ * these ways:
  *   even  the rest is a file, whose checksums are corrected, so that damage gets past them
- *   odd   the rest is a data chunk for the decoder
- * tests/fuzz/make_store_corpus.c writes the seeds.
+ *   odd   the rest is a data chunk for the decoder; without bit 1 of the byte, a table of lengths
+ * is before it tests/fuzz/make_store_corpus.c writes the seeds.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #include "../unit/store_fixture.h"
 #include "checksums.h"
-#include "store/decode.h"
+#include "store/decode_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -64,17 +64,24 @@ static void try_file(const uint8_t *data, size_t size)
 	close(fd);
 }
 
-static void try_decoder(const uint8_t *data, size_t size)
+static void try_decoder(const uint8_t *data, size_t size, bool with_lengths)
 {
 	struct decoder *decoder = decoder_new();
+	struct cursor cursor = {.at = data, .end = data + size};
 	const struct waffle_rec *rec;
+	struct record_lengths lengths;
 
 	if (!decoder)
 		abort();
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		if (!decoder_add_site(decoder, &fixture_sites[i]))
 			abort();
-	decoder_begin(decoder, data, size, UINT32_MAX);
+	if (with_lengths) {
+		record_lengths_get(&lengths, &cursor);
+		decoder_set_lengths(decoder, &lengths);
+	}
+	decoder_begin(decoder, cursor.at, (size_t)(cursor.end - cursor.at),
+		      cursor.bad ? 0 : UINT32_MAX);
 	while (decoder_next(decoder, &rec) > 0)
 		if (!record_size(rec, RECORD_BYTES_MAX))
 			abort();
@@ -86,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	if (data[0] % 2)
-		try_decoder(data + 1, size - 1);
+		try_decoder(data + 1, size - 1, !(data[0] & 2));
 	else
 		try_file(data + 1, size - 1);
 	return 0;

@@ -10,12 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "call/func_name.h"
-#include "capture/handles.h"
-#include "target/cfi.h"
-#include "target/cfi_index.h"
-#include "target/demangle.h"
-#include "target/symbols.h"
+#include "probe/spec/func_name.h"
+#include "capture/enrich/handles.h"
+#include "target/dwarf/cfi.h"
+#include "target/dwarf/cfi_index.h"
+#include "target/elf/demangle.h"
+#include "target/elf/symbols.h"
 #include "require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/site.h"
+#include "target/elf/site.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include "../unit/store_fixture.h"
-#include "store/encode.h"
+#include "store/encode_internal.h"
+#include "store/lengths_internal.h"
 
 static void check(int ret, const struct error *err)
 {
@@ -23,13 +24,16 @@ static void check_file(const void *file, const char *path)
 	}
 }
 
-/* Copies a file after a byte that selects the reader. */
-static void write_seed(const char *path, int way, const void *bytes, size_t size)
+/* Writes a byte that selects the reader, and what it reads. With `lengths` their table is first. */
+static void write_seed(const char *path, int way, bool lengths, const void *bytes, size_t size)
 {
+	unsigned char table[RECORD_LENGTHS_BYTES_MAX];
 	FILE *file = fopen(path, "w");
 
 	check_file(file, path);
 	fputc(way, file);
+	if (lengths)
+		fwrite(table, 1, (size_t)(record_lengths_put(table) - table), file);
 	fwrite(bytes, 1, size, file);
 	if (fclose(file))
 		check_file(NULL, path);
@@ -78,6 +82,7 @@ static void make_file_seed(const char *folder, unsigned seed, bool finished)
 
 	snprintf(path, sizeof(path), "%s/file-%u", folder, seed);
 	check(store_writer_open(&writer, path, &fixture_meta, &err), &err);
+	check(store_writer_publish(writer, &err), &err);
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		check(store_writer_add_site(writer, &fixture_sites[i], &err), &err);
 	check(store_writer_add_process(writer, &process, &err), &err);
@@ -98,7 +103,7 @@ static void make_file_seed(const char *folder, unsigned seed, bool finished)
 	fclose(file);
 	if (!finished)
 		check(store_writer_close(writer, source.ts, counts, &err), &err);
-	write_seed(path, 'F' & ~1, bytes, size);
+	write_seed(path, 'F' & ~1, false, bytes, size);
 }
 
 static void make_decoder_seed(const char *folder, unsigned seed)
@@ -120,7 +125,9 @@ static void make_decoder_seed(const char *folder, unsigned seed)
 	}
 	chunk = encoder_chunk(encoder);
 	snprintf(path, sizeof(path), "%s/chunk-%u", folder, seed);
-	write_seed(path, 'C', chunk.data, chunk.bytes);
+	write_seed(path, 'C', false, chunk.data, chunk.bytes);
+	snprintf(path, sizeof(path), "%s/lengths-%u", folder, seed);
+	write_seed(path, 'A', true, chunk.data, chunk.bytes);
 	encoder_free(encoder);
 }
 

@@ -467,6 +467,8 @@ def made(name, *arguments):
 for seed in ("1", "2", "3"):
     RECORDS[f"random-{seed}"] = lambda name, seed=seed: made(name, "random", seed)
 RECORDS["made"] = lambda name: made(name, "scenario")
+# The same, of version 2 of the file format.
+RECORDS["made-2"] = RECORDS["made"]
 RECORDS["made-loss"] = lambda name: made(name, "loss")
 
 

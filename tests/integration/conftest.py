@@ -23,6 +23,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
+def reruns(record_property):
+    """The report names what was run again."""
+    tracer.RUN_AGAIN.clear()
+    yield
+    for line in tracer.RUN_AGAIN:
+        record_property("run again", line)
+
+
+@pytest.fixture(autouse=True)
 def bounded():
     """A test that waits for a line or a process that never comes fails."""
 

@@ -7,7 +7,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TABLES = {name: ROOT / "userspace/call" / f"{name}.probes" for name in ("cuda", "nccl")}
+TABLES = {name: ROOT / "probes" / f"{name}.probes" for name in ("cuda", "nccl")}
 
 
 def folder():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file system with one file, whose server takes its time to read and then answers nothing about
-attributes any more: as that of a network that has gone. Speaks FUSE to the kernel itself:
-include/uapi/linux/fuse.h."""
+attributes any more: as that of a network that has gone. With a third argument, the file is as that
+one, is read without delay, and in the end nothing is answered at all. Speaks FUSE to the kernel
+itself: include/uapi/linux/fuse.h."""
 
 import ctypes
 import os
@@ -16,9 +17,9 @@ READ_S = 0.02
 TEXT = b"slow\n"
 
 
-def attributes(node):
-    mode = 0o40755 if node == 1 else 0o100644
-    return struct.pack("<6Q10I", node, 5, 1, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+def attributes(node, size=5):
+    mode = 0o40755 if node == 1 else 0o100755
+    return struct.pack("<6Q10I", node, size, 1, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
 
 def answer(opcode, node, body, is_hung):
@@ -39,8 +40,25 @@ def answer(opcode, node, body, is_hung):
     return None if opcode in (FORGET, BATCH_FORGET, INTERRUPT) else -ENOSYS
 
 
-def serve(folder, hung):
+def answer_file(opcode, node, body, is_hung, text):
+    """As answer(), of a file with that text."""
+    if opcode not in (FORGET, BATCH_FORGET, INTERRUPT) and is_hung():
+        return None
+    if opcode == LOOKUP and body.rstrip(b"\0") == b"file":
+        return struct.pack("<4Q2I", 2, 0, 60, 0, 0, 0) + attributes(2, len(text))
+    if opcode == GETATTR:
+        return struct.pack("<Q2I", 0, 0, 0) + attributes(node, len(text))
+    if opcode == OPEN:
+        return struct.pack("<Q2I", 0, 0, 0)
+    if opcode == READ:
+        _, offset, size = struct.unpack_from("<2QI", body)
+        return text[offset : offset + size]
+    return answer(opcode, node, body, is_hung)
+
+
+def serve(folder, hung, source=None):
     """Until it is unmounted; `hung`: a path that is there when no more attributes are told."""
+    text = open(source, "rb").read() if source else None
     device = os.open("/dev/fuse", os.O_RDWR)
     libc = ctypes.CDLL(None, use_errno=True)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0"
@@ -54,7 +72,8 @@ def serve(folder, hung):
         except OSError:
             return
         _, opcode, unique, node = struct.unpack_from("<2I2Q", request)
-        said = answer(opcode, node, request[40:], lambda: os.path.exists(hung))
+        arguments = (opcode, node, request[40:], lambda: os.path.exists(hung))
+        said = answer(*arguments) if text is None else answer_file(*arguments, text)
         if isinstance(said, int):
             os.write(device, struct.pack("<IiQ", 16, said, unique))
         elif said is not None:
@@ -62,4 +81,4 @@ def serve(folder, hung):
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2])
+    serve(*sys.argv[1:])

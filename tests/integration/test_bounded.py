@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tracer import PROGRAMS, monotonic_ns, named, wait_until
+from tracer import PROGRAMS, Capture, export_formats, monotonic_ns, named, parse_log, wait_until
 
 # Until the end of the recording after it was asked for. It takes 0.1 s on an idle machine; the bound
 # is that of a machine whose CPUs are all taken several times over.
@@ -100,6 +100,53 @@ def test_a_file_system_that_does_not_answer_stops_nothing(waffle, slow_file, sta
     assert len(waits) > 5, "the waits for the file have its name"
 
 
+@pytest.fixture
+def slow_library(tmp_path, start, built):
+    """A library of a file system that soon stops to answer, and what makes it stop."""
+    folder, hung = tmp_path / "slow", tmp_path / "hung"
+    folder.mkdir()
+    library = built("library.c", "-shared", "-fPIC", name="served.so")
+    server = start(sys.executable, PROGRAMS.parent / "slow_fuse.py", folder, hung, library)
+    server.until("ready")
+    yield folder / "file", hung.touch
+    server.kill()
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_library_whose_file_system_does_not_answer_stops_nothing(
+    waffle, slow_library, start, built
+):
+    library, hang = slow_library
+    program = start(built("filtered.c"))
+    program.until("ready")
+    program.ask(f"library {library} 0", "opened")
+    program.say("go")
+    program.until("did library")
+    hang()
+    attached = waffle.attach("--no-report", "-p", program.pid)
+    attached.wait_armed(program.pid, built("filtered.c"))
+    program.ask("events 4", "did")
+    begun = monotonic_ns()
+    capture = attached.stop(timeout=60)
+    assert capture.info()["end_ns"] - begun < SOON_NS
+    assert len(named(capture.rows(), "copy")) == 4
+    assert f"{library}: its file system does not answer; its sites are not armed" in (
+        capture.result.stderr
+    )
+
+
+def test_a_program_in_a_folder_that_does_not_answer_is_armed(waffle, slow_library, start, built):
+    file, hang = slow_library
+    path = waffle.path()
+    shell = start(waffle.program, "run", "--no-report", "-o", path, "--", "sh")
+    shell.ask(f"cd {file.parent}; echo there", "there")
+    hang()
+    [said] = parse_log(["began " + shell.ask(f"{built('begins.c')} began 0", "began")])
+    shell.finish()
+    [row] = named(Capture(waffle, path).rows(), "began")
+    assert row["pid"] == said["pid"]
+
+
 def test_names_that_take_for_ever_stop_neither_the_drain_nor_the_end(waffle, built, start):
     path = built("hostile_names.c", "-rdynamic")
     program = start(path, 300)
@@ -165,7 +212,7 @@ READERS = {
     "info": ["info"],
     **{
         f"export {form}": ["export", "-f", form, "-o", "{out}"]
-        for form in ("perfetto", "chrome", "ndjson", "records")
+        for form in export_formats()
     },
 }
 

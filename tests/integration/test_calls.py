@@ -432,7 +432,7 @@ def test_missing_function_of_a_mapped_library_is_an_error_with_near_names(
     out = waffle.path()
     waffle.fails(
         1, "attach", "-p", program.pid, "-o", out, *probes(ADD.replace("called_add", "called_ad")),
-        says="no function 'called_ad' in .*libcalled.so; near: called_add",
+        says="no function 'called_ad' in .*libcalled.so; did you mean called_add",
     )
     assert not out.exists()
     program.finish()
@@ -464,7 +464,7 @@ def test_quiet_run_says_what_is_missing_and_nothing_else(waffle, linked):
         return result.stderr.splitlines()
 
     [line] = said("-q")
-    assert "run: --probe: no function 'called_ad' in " in line and "near: called_add" in line
+    assert "run: --probe: no function 'called_ad' in " in line and "did you mean called_add" in line
     assert len(said()) == 2
 
 
@@ -492,7 +492,7 @@ def test_list_tells_where_each_call_is_probed(waffle, called):
     text = waffle.ok("list", called, *probes(ADD)).stdout
     assert "called_add [mine]  (i64 a, i64 b, i64 ret)" in text
     missing = waffle.call("list", called, *probes(ADD.replace("called_add", "called_ad")))
-    assert missing.returncode == 1 and "near: called_add" in missing.stderr
+    assert missing.returncode == 1 and "did you mean called_add" in missing.stderr
 
 
 # ---- the language of descriptions ----

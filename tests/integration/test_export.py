@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tracer import ROOT, default_program
+from tracer import ROOT, default_program, export_formats
 
 sys.path.insert(0, str(ROOT / "tests"))
 import validate_perfetto  # noqa: E402
@@ -245,7 +245,7 @@ def test_bad_usage_is_one_line_and_the_right_code(captures, arguments, code):
     assert done.stderr.startswith("waffle-bpf: export: ")
 
 
-@pytest.mark.parametrize("form", ["perfetto", "chrome", "ndjson", "records"])
+@pytest.mark.parametrize("form", export_formats())
 def test_a_reader_that_goes_away_ends_an_export_quietly(waffle, maker, form):
     """`export -o - FILE | head`: as a shell reports the end by SIGPIPE."""
     path = waffle.path()

@@ -169,9 +169,9 @@ def test_rate_has_a_unit(waffle, shop):
         [line] = [x for x in text.splitlines() if x.startswith("rate: ")]
         return line
 
-    assert rate("rate(3/s)") == "rate: at most 3 in each 1.00 s, asked last"
-    assert rate("rate(5000/ms)") == "rate: at most 5,000 in each 1.00 ms, asked last"
-    assert rate("rate(3/min)") == "rate: at most 3 in each 60.0 s, asked last"
+    assert rate("rate(3/s)") == "rate: at most 3 in each 1.00 s, evaluated last"
+    assert rate("rate(5000/ms)") == "rate: at most 5,000 in each 1.00 ms, evaluated last"
+    assert rate("rate(3/min)") == "rate: at most 3 in each 60.0 s, evaluated last"
 
 
 # ---- report and export ----
@@ -203,7 +203,7 @@ def test_of_a_file_that_is_not_there_explain_fails_too(waffle):
 
 
 def test_key_that_no_site_of_the_file_declares_is_said(waffle, recorded):
-    expected = "no site declares the key 'byte'; near: bytes (of cache_miss)\n"
+    expected = "no site declares the key 'byte'; did you mean bytes (of cache_miss)\n"
     for command, *more in (
         ("report",),
         ("export", "-o", waffle.folder / "out"),

@@ -280,9 +280,10 @@ def test_a_child_that_outlives_its_span_is_delivered_whole(filtered):
 # ---- processes, libraries, kernels ----
 
 
-@tries(3)
 def test_children_processes_are_filtered_alike(filtered):
-    capture = filtered("dur > 10ms || kv.bytes == 300", "spans 10 1 15", "fork 5", "events 5")
+    # Without --machine-wide, what a child did before it was armed is missing, and that is said.
+    capture = filtered("dur > 10ms || kv.bytes == 300", "spans 10 1 15", "fork 5", "events 5",
+                       options=["--machine-wide"])  # fmt: skip
     assert names(capture) == ["copy"] * 2 + ["request"] * 3
     assert len({row["pid"] for row in capture.hits}) == 2
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How run holds new programs until they are armed, and whom its probes hit."""
 
+import collections
 import ctypes
 import mmap
 import os
 import pathlib
+import re
 import shutil
 import signal
 import stat
@@ -68,9 +70,12 @@ def test_a_parent_does_not_see_that_its_child_is_held(waffle, tmp_path, parent):
     find_tool(command[0])
     expected = observed(*command, cwd=tmp_path)
     assert expected[0] == 0 and expected[1]
-    capture = waffle.path()
-    assert observed(waffle.program, "run", "-q", "--no-report", "-o", capture, "--", *command,
-                    cwd=tmp_path) == expected  # fmt: skip
+    code, out, said = observed(waffle.program, "run", "-q", "--no-report", "-o", waffle.path(), "--",
+                               *command, cwd=tmp_path)  # fmt: skip
+    # On a busy machine such a short capture may end before all files are read.
+    unread = "the capture ended while it was parsed"
+    rest = "".join(line for line in said.splitlines(keepends=True) if unread not in line)
+    assert (code, out, rest) == expected
 
 
 # ---- every program is armed before it begins ----
@@ -125,6 +130,26 @@ def test_programs_on_a_file_system_of_memory_and_on_an_overlay(waffle, execs, tm
     check_began(capture, execs, 4)
 
 
+def test_a_program_that_sees_a_hundred_file_systems(waffle, execs, tmp_path):
+    """As of containers. The program is on the one that was mounted last."""
+    script = tmp_path / "mounts.py"
+    script.write_text(
+        "import ctypes, os, shutil, subprocess\n"
+        "mount = ctypes.CDLL(None, use_errno=True).mount\n"
+        "for i in range(100):\n"
+        f"    place = f'{tmp_path}/m{{i}}'\n"
+        "    os.mkdir(place)\n"
+        "    assert not mount(b'none', place.encode(), b'tmpfs', 0, None)\n"
+        f"shutil.copy('{execs}', place)\n"
+        "subprocess.run(['/bin/true'], check=True)\n"
+        f"subprocess.run([f'{{place}}/{execs.name}', 'began', '0'], check=True)\n"
+    )
+    capture = waffle.run("unshare", "-m", sys.executable, script)
+    [row] = said(capture.result.stdout)
+    assert [began_row["pid"] for began_row in began(capture)] == [row["pid"]]
+    assert execs.name not in capture.result.stderr  # `true` is held while all are marked
+
+
 def test_a_file_system_that_has_the_number_of_one_that_is_gone(waffle, execs, tmp_path):
     """The kernel frees the number some time after the unmount."""
     place = tmp_path / "m"
@@ -152,15 +177,42 @@ def test_a_variable_for_the_loader_that_was_exported_by_a_shell(waffle, tmp_path
     assert [row["args"]["i"] for row in events] == list(range(-1, 100))
 
 
-def test_an_exec_by_another_thread_is_armed_and_said_to_be_late(waffle, execs):
+def test_an_exec_by_another_thread_is_armed_and_said_to_be_late(waffle, execs, tmp_path):
     """The kernel binds probes to the main thread, which such an exec replaces."""
-    capture = waffle.run("sh", "-c", f"{execs} thread {execs}; {execs} began 0",
+    first, moved, last = (shutil.copy(execs, tmp_path / name) for name in ("first", "moved", "last"))
+    capture = waffle.run("sh", "-c", f"{first} thread {moved}; {last} began 0",
                          options=["--probes", "malloc"])
     rows = said(capture.result.stdout)
     assert len(rows) == 2
     assert rows[1]["pid"] in {row["pid"] for row in began(capture)}
-    assert "1 program began before being armed" in capture.result.stderr
-    assert "(begins)" in capture.result.stderr
+    # On a busy machine, others may be late, too. Each is counted once.
+    late = re.findall(r"(\d+) programs? began before being armed.*\((.*)\)",
+                      capture.result.stderr)
+    names = [name for _, listed in late for name in listed.split(", ")]
+    assert "moved" in names and sum(int(count) for count, _ in late) == len(set(names))
+
+
+@pytest.mark.parametrize("stopped", [None, 0, 1])
+def test_two_waffles_see_each_program_from_its_first_event(waffle, execs, start, stopped):
+    """The gates hold a program one after the other. One whose tracer is stopped takes its full time,
+    which does not count for the other."""
+    shell = start("sh", "-c", f"echo ready; read go; {execs} many 10 {execs}; echo done; read go")
+    shell.until("ready")
+    both = [waffle.attach("--follow", "-q", "--no-report", "-p", shell.pid) for _ in range(2)]
+    for attached in both:
+        attached.wait_armed(shell.pid)
+    if stopped is not None:
+        os.kill(both[stopped].process.pid, signal.SIGSTOP)
+    shell.say("go")
+    pids = sorted(next_began(shell)["pid"] for _ in range(10))
+    shell.until("done")
+    if stopped is not None:
+        os.kill(both[stopped].process.pid, signal.SIGCONT)
+    for i, attached in enumerate(both):
+        capture = attached.stop()
+        if i != stopped:
+            assert sorted(row["pid"] for row in began(capture)) == pids
+            assert "began before" not in capture.result.stderr
 
 
 # ---- a program is not held for long ----
@@ -175,8 +227,8 @@ def test_a_program_starts_while_the_tracer_is_stopped(waffle, execs, start):
         before = time.monotonic()
         attached.say("go")
         next_began(attached)
-        # 100 ms, and what a busy machine takes.
-        assert 0.05 < time.monotonic() - before < 1
+        # It was held, and let go although the tracer answers nothing.
+        assert time.monotonic() - before > 0.05
     finally:
         os.kill(attached.pid, signal.SIGCONT)
 
@@ -287,36 +339,44 @@ def test_programs_of_all_start_while_the_gate_waits_for_a_lease(waffle, users_fo
 # ---- whom probes hit ----
 
 
+Mapping = collections.namedtuple("Mapping", "start end offset path")
+
+
+def file_mappings(pid):
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
+        words = line.split(maxsplit=5)
+        if len(words) == 6:
+            start, end = (int(word, 16) for word in words[0].split("-"))
+            yield Mapping(start, end, int(words[2], 16), words[5])
+
+
 def first_bytes_of_malloc(pid=None):
-    address = ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value
+    # In a python that is not position-independent, CDLL(None).malloc is in the executable's PLT.
+    address = ctypes.cast(ctypes.CDLL("libc.so.6").malloc, ctypes.c_void_p).value
     if pid is None:
         return ctypes.string_at(address, len(TRAP))
-    base, path = next((int(line.split("-")[0], 16), line.split()[5])
-                      for line in open("/proc/self/maps", encoding="utf-8")
-                      if "libc.so" in line or "libc-2" in line)  # fmt: skip
-    theirs = next(int(line.split("-")[0], 16)
-                  for line in open(f"/proc/{pid}/maps", encoding="utf-8") if path in line)
+    # This process may have the file mapped elsewhere too, to read it.
+    ours = next(m for m in file_mappings("self") if m.start <= address < m.end)
+    offset = address - ours.start + ours.offset
+    found = [m for m in file_mappings(pid)
+             if m.path == ours.path and m.offset <= offset < m.offset + m.end - m.start]
+    assert found, f"{ours} is not mapped in {pid}"
+    theirs = found[0]
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        memory.seek(theirs + address - base)
+        memory.seek(theirs.start + offset - theirs.offset)
         return memory.read(len(TRAP))
 
 
 def test_other_programs_do_not_hit_the_probes_of_run(waffle, start):
     before = first_bytes_of_malloc()
     sleeper = start("sleep", "60")
-    traced = start(waffle.program, "run", "-q", "--no-report", "-o", waffle.path(),
-                   "--probes", "malloc", "--", "sh", "-c", "echo ready; read go")
-    traced.until("ready")
-
-    def armed():
-        children = pathlib.Path(f"/proc/{traced.pid}/task/{traced.pid}/children")
-        try:
-            return [pid for pid in children.read_text(encoding="utf-8").split()
-                    if pid != str(gate_of(traced.pid)) and first_bytes_of_malloc(pid) == TRAP]
-        except OSError:  # one of them executes its program just now
-            return []
-
-    wait_until(armed, "malloc is armed in the target")
+    with open(waffle.folder / "errors", "w", encoding="utf-8") as errors:
+        traced = start(waffle.program, "run", "--no-report", "-o", waffle.path(), "--probes",
+                       "malloc", "--", "sh", "-c", "echo ready $$; read go", stderr=errors)
+    target = traced.until("ready")
+    # It was armed before it began.
+    said_first = (waffle.folder / "errors").read_text(encoding="utf-8")
+    assert first_bytes_of_malloc(target) == TRAP, said_first
     assert first_bytes_of_malloc() == before != TRAP
     assert first_bytes_of_malloc(sleeper.pid) != TRAP
 

@@ -137,6 +137,18 @@ def test_first_calls_after_dlopen_are_seen(waffle, start, caller, called, way, s
     assert capture.check_sums(lost=0)["produced"] >= 100
 
 
+def test_a_library_of_lld_that_was_expected_is_armed_when_its_loader_is_done(waffle, start, built):
+    """It has a described function, so that it is looked for before it is opened. Its semaphores may
+    only be raised after its loader is done, which is soon after the dlopen()."""
+    library = built("library.c", "-shared", "-fPIC", "-fuse-ld=lld", name="liblate.so")
+    program = start(built("steps.c"))
+    program.until("ready")
+    attached = attach(waffle, program, "--probe", f"uprobe:{library}:library_call(int i)")
+    program.ask(f"open {library} 1000", "did open=1000")
+    program.finish()
+    assert named(attached.wait(), "library event")
+
+
 def test_runpath_of_the_program(waffle, start, built, called):  # noqa: F811
     program = start(built("caller.c", "-Wl,-rpath,$ORIGIN/../" + called.parent.name, name="rpath"))
     program.until("ready")

@@ -12,6 +12,8 @@ import subprocess
 
 import pytest
 
+from tracer import export_formats
+
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
 
@@ -74,7 +76,7 @@ def test_failed_export_leaves_the_old_file(waffle, built, places):
     bent = places.parent / "bent.waffle"
     bent.write_bytes(b"no capture")
     old = places / "old.waffle"
-    for form in ("perfetto", "chrome", "ndjson", "records"):
+    for form in export_formats():
         assert waffle.call("export", bent, "-f", form, "-o", old).returncode == 1
     assert waffle.call("report", "--html", old, bent).returncode == 1
     # The write itself fails: a file of more than a few KiB is not allowed.
@@ -95,10 +97,10 @@ def test_all_files_are_for_the_caller_only(waffle, built, public, tmp_path):
     (folder / "a.html").chmod(0o666)
     waffle.ok("run", "-q", "--no-report", "--", program, **options)
     [capture] = folder.glob("values-*.waffle")
-    for form in ("perfetto", "chrome", "ndjson", "records"):
+    for form in export_formats():
         waffle.ok("export", capture, "-f", form, "-o", f"a.{form}", **options)
     waffle.ok("report", "--html", "a.html", capture, **options)
-    assert len(list(folder.iterdir())) == 6
+    assert len(list(folder.iterdir())) == 2 + len(export_formats())
     for path in folder.iterdir():
         status = path.stat()
         assert stat.S_IMODE(status.st_mode) == 0o600, path

@@ -12,7 +12,7 @@ import time
 from test_worker import children, helpers_of
 from tracer import named, wait_until
 
-HOLD_S = 0.1  # of probe/gate.h
+HOLD_S = 0.1  # of kernel/gate.h
 
 
 @contextlib.contextmanager

@@ -188,4 +188,4 @@ def test_unknown_probe_of_the_server_is_said_with_near_names(waffle, server):
     attached = waffle.attach("-p", server.pid, "-q", "--no-report", "-d", "1s",
                              "--probe", "usdt:postgres:postgresql:query__strat")
     out, err = attached.process.communicate(timeout=60)
-    assert "no USDT probe 'query__strat' in " in err and "near: query__start" in err, err + out
+    assert "no USDT probe 'query__strat' in " in err and "did you mean query__start" in err, err + out

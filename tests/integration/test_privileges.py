@@ -12,8 +12,9 @@ NET_ADMIN, NET_RAW, SYS_MODULE, SYS_RAWIO, SYS_PTRACE = 12, 13, 16, 17, 19
 SYS_BOOT, SYS_TIME, MKNOD = 22, 25, 27
 
 
-def state(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+def state(pid, thread=None):
+    path = f"/proc/{pid}/task/{thread}/status" if thread else f"/proc/{pid}/status"
+    with open(path, encoding="ascii") as status:
         fields = dict(line.rstrip("\n").split(":\t", 1) for line in status if ":\t" in line)
     return int(fields["NoNewPrivs"]), {
         name: int(fields[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")
@@ -36,11 +37,15 @@ def own():
 
 def test_tracer_keeps_what_tracing_needs(waffle, steps):
     attached = waffle.attach_to(steps, steps.path)
-    no_new, sets = state(attached.process.pid)
     given_up = {NET_ADMIN, NET_RAW, SYS_MODULE, SYS_RAWIO, SYS_BOOT, SYS_TIME, MKNOD}
-    assert no_new == 1
-    for name, mask in sets.items():
-        assert not held(mask) & given_up, name
+    threads = os.listdir(f"/proc/{attached.process.pid}/task")
+    assert len(threads) > 1
+    for thread in threads:
+        no_new, sets = state(attached.process.pid, thread)
+        assert no_new == 1
+        for name, mask in sets.items():
+            assert not held(mask) & given_up, name
+    _, sets = state(attached.process.pid)
     assert held(sets["CapEff"]) >= {SYS_PTRACE, KILL, DAC_READ_SEARCH} & own()
     steps.ask("span 3", "did")
     assert attached.stop().rows("span")

@@ -23,7 +23,8 @@ def test_every_example_of_the_page_is_understood(waffle, tmp_path):
 def test_every_set_of_the_page_ships(waffle):
     table = TEXT.split("| set | what |")[1].split("\n\n")[0]
     sets = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
-    assert sorted(sets) == sorted(path.stem for path in (ROOT / "probes").glob("*.probes"))
+    shipped = {path.stem for path in (ROOT / "probes").glob("*.probes")}
+    assert set(sets) == shipped - {"cuda", "nccl"}  # these are sources of their own
     for name in sets:
         waffle.ok("list", "--probes", name, "/bin/true")
 

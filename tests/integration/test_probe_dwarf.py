@@ -228,7 +228,7 @@ def test_fields_are_read_from_debug_files_as_debian_packs_them(waffle, tmp_path)
     check_values(waffle, program, env=environment)
     common.unlink()
     said = refused(waffle, program, env=environment)
-    assert said.count("a part of its DWARF is not there: /usr/lib/debug/.dwz/common.debug") == 5
+    assert said.count("a part of its DWARF is missing: /usr/lib/debug/.dwz/common.debug") == 5
 
 
 def test_common_file_of_others_is_not_taken(waffle, tmp_path):
@@ -237,7 +237,7 @@ def test_common_file_of_others_is_not_taken(waffle, tmp_path):
     (tmp_path / "other").mkdir()
     other = build(tmp_path / "other", "-O1")
     tool("dwz", "-m", tmp_path / "common", other, shutil.copy(other, tmp_path / "third"))
-    assert refused(waffle, program).count("a part of its DWARF is not there") == 5
+    assert refused(waffle, program).count("a part of its DWARF is missing") == 5
 
 
 @pytest.mark.parametrize("flags, file", [((), "common"), ((SPLIT,), "structs-structs.dwo")])
@@ -256,7 +256,7 @@ def test_struct_of_a_split_unit_that_is_gone_is_not_taken_from_another(waffle, t
     (tmp_path / "structs-structs.dwo").unlink()
     said = refused(waffle, program)
     assert "struct 'state' of" in said
-    assert f"a part of its DWARF is not there: {tmp_path}/structs-structs.dwo\n" in said
+    assert f"a part of its DWARF is missing: {tmp_path}/structs-structs.dwo\n" in said
 
 
 @pytest.mark.parametrize("name, says", [

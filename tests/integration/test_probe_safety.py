@@ -117,7 +117,7 @@ def test_code_that_a_program_has_moved_is_said_to_be_unseen(waffle, built, start
     attached = waffle.attach("-p", program.pid, "--no-report", "--sources", "spans",
                              "--probe", "uprobe:exe:moved|stays(int n) as event")
     notice = attached.wait_notice()
-    assert "1 of 2 probes of" in notice and "other pages in place of the file's" in notice
+    assert "1 of 2 probes of" in notice and "replaced the file's pages" in notice
     program.ask("go", "did sum=")
     program.finish()
     capture = attached.wait()

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 from test_calls import probed_bytes
-from tracer import find_tool, parse_log, wait_until
+from tracer import Capture, find_tool, parse_log, wait_until, with_tracefs, without_tracefs
 
 
 def arm(waffle, pid, file, *options, more=()):
@@ -342,7 +342,7 @@ LACKING = [
 
 def lacking(stderr):
     return {name: near.partition(",")[0] for name, near in
-            re.findall(r"no (?:function|USDT probe) '(\w+)' in [^;\n]*; near: (.*)", stderr)}
+            re.findall(r"no (?:function|USDT probe) '(\w+)' in [^;\n]*; did you mean (.*)", stderr)}
 
 
 @pytest.mark.parametrize("source, spec, missing, fatal", LACKING)
@@ -404,6 +404,18 @@ def test_execs_by_a_tracepoint(waffle):
                                   "tracepoint:sched:sched_process_exec(filename) as event exec"))
     files = [row["args"]["filename"] for row in capture.rows("event", name="exec")]
     assert files.count("/bin/true") == 2
+
+
+@pytest.mark.parametrize("mounted", [with_tracefs, without_tracefs])
+def test_tracepoints_need_no_mount_of_tracefs(waffle, mounted):
+    capture = Capture(waffle, waffle.path())
+    capture.result = subprocess.run(
+        mounted(waffle.program, "run", "-q", "--no-report", "--no-sched", "-o", capture.path,
+                "--probe", "tracepoint:sched:sched_process_exec(filename) as event exec", "--",
+                "grep", "-c", " tracefs ", "/proc/self/mounts"),
+        stdout=subprocess.PIPE, text=True, check=False)
+    assert bool(int(capture.result.stdout)) == (mounted is with_tracefs)
+    assert len(capture.rows("event", name="exec")) == 1
 
 
 def test_openssl_set_sees_a_handshake_and_its_bytes(waffle, start, tmp_path):

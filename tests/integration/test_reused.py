@@ -42,10 +42,15 @@ def test_frame_is_of_the_library_that_was_there(waffle, built):
     command = plugins(built)
     result = waffle.run(*command, options=[*ONLY, "--stacks", "probes", *probes(sleep)])
     told = [(row["id"], row["name"]) for row in logged(result.result.stdout.splitlines(), "use")]
-    calls = [(row["args"]["us"], row["user_stack"][1]) for row in named(result, "usleep")]
-    assert [(us, frame["function"]) for us, frame in calls] == told
+    calls = {row["args"]["us"]: row for row in named(result, "usleep")}
+    assert list(calls) == [number for number, _ in told]
+    # On a busy machine the first stacks end in a library that was not read yet, and say so.
+    known = {us: row["user_stack"][1] for us, row in calls.items() if row["user_stack"][1:]}
+    assert all(calls[us]["user_stack_cut"] for us in calls.keys() - known)
+    assert len(known) > len(told) / 2
+    assert all((us, frame["function"]) in told for us, frame in known.items())
     modules = {word.split(":")[1]: word.split(":")[0] for word in command[2:]}
-    assert all(frame["module"] == modules[frame["function"]] for _, frame in calls)
+    assert all(frame["module"] == modules[frame["function"]] for frame in known.values())
 
 
 def test_address_has_the_name_of_the_program_that_is_there(waffle, built):

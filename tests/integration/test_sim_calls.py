@@ -261,4 +261,4 @@ def test_demo_without_the_training_says_what_is_missing(waffle, waffle_program, 
     alone = tmp_path / "waffle-bpf"
     shutil.copy(waffle_program, alone)
     waffle.program = alone
-    waffle.fails(1, "demo", says=r"sim/training: the simulated training is not there.*make sim")
+    waffle.fails(1, "demo", says=r"sim/training: neither this simulated training nor .*make sim")

@@ -476,7 +476,7 @@ def test_by_frame_pointers_a_probed_function_has_its_caller(waffle, built, what,
 def test_wrong_words_are_said_with_what_there_is(waffle):
     waffle.fails(2, "attach", "-p", "1", "--stacks", "span", says="did you mean spans?")
     waffle.fails(2, "attach", "-p", "1", "--stacks", "gpu", says="there are cuda, nccl, probes")
-    waffle.fails(2, "attach", "-p", "1", "--stacks", "span:[a", says="'.a': what is wrong begins")
+    waffle.fails(2, "attach", "-p", "1", "--stacks", "span:[a", says="'.a': the pattern is wrong")
 
 
 def test_a_name_that_nothing_has_is_said_once_with_near_ones(waffle, subject, tmp_path):
@@ -499,12 +499,20 @@ def test_a_name_that_nothing_has_is_said_once_with_near_ones(waffle, subject, tm
     ]  # fmt: skip
 
 
+def test_a_word_without_a_match_is_said_with_names_that_have_stacks(waffle, built):
+    options = ("--no-report", "-o", waffle.path(), "--stacks", "cuda")
+    result = waffle.ok("run", *options, "--", built("secrets.c"))
+    line, = (line for line in result.stderr.splitlines() if "--stacks" in line)
+    names = line.removeprefix("waffle-bpf: run: --stacks: no span or event matches 'cuda'; there are ")
+    assert sorted(names.split(", ")) == ["'denied'", "'login'"]  # not the counter
+
+
 def test_words_are_said_too_where_there_is_nothing_at_all(waffle, built):
     options = ("--no-report", "-o", waffle.path(), "--stacks", "cuda,probes,nccl,span:zzz")
     result = waffle.ok("run", *options, "--", "true")
     lines = [line for line in result.stderr.splitlines() if "--stacks" in line]
     assert lines == [
-        f"waffle-bpf: run: --stacks: no span or event is one of '{word}'; there are none at all"
+        f"waffle-bpf: run: --stacks: no span or event matches '{word}'; there are none at all"
         for word in ("cuda", "probes", "nccl", "span:zzz")
     ]
 

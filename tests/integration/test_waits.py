@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import time
 
 import pytest
@@ -106,6 +107,48 @@ def test_sleep_is_ended_by_the_timer_interrupt(explain):
         assert names[0] == "try_to_wake_up" and "hrtimer_wakeup" in names
         assert not any(name.startswith(("bpf_", "__traceiter")) for name in names if name)
     assert told >= 4
+
+
+SLEEPS = """
+import threading, time
+for length in [0.0005] * 40 + [0.02] * 5:
+    time.sleep(length)
+print(threading.get_native_id())
+"""
+
+
+@pytest.mark.parametrize("option", [(), ("--min-wait", "10ms")])
+def test_waits_are_explained_from_min_wait_on(waffle, option):
+    capture = waffle.run(sys.executable, "-c", SLEEPS, options=option)
+    rows = [row for row in capture.rows() if row.get("tid") == int(capture.result.stdout)]
+
+    def lengths(kind, **equal):
+        return sorted(row["end_ns"] - row["start_ns"] for row in rows if row["kind"] == kind
+                      and all(row.get(key) == value for key, value in equal.items()))
+
+    blocked, waits = lengths("sched", name="blocked"), lengths("wait")
+    assert len([ns for ns in blocked if 500_000 <= ns < 10_000_000]) >= 30
+    assert len([ns for ns in blocked if ns >= 20_000_000]) >= 5
+    # Where short waits came before, a stack is taken at most every few milliseconds: the first long one has none.
+    assert len([ns for ns in waits if ns >= 20_000_000]) >= (4 if option else 5)
+    if option:
+        assert waits[0] >= 10_000_000
+    else:
+        assert 50_000 <= waits[0] < 10_000_000
+
+
+def test_a_few_short_waits_do_not_hide_the_next_long_one(waffle):
+    program = (
+        "import threading, time\n"
+        "for length in [0.02, 0.0001, 0.0001, 0.0001] * 6:\n"
+        "    time.sleep(length)\n"
+        "print(threading.get_native_id())\n"
+    )
+    capture = waffle.run(sys.executable, "-c", program, options=("--min-wait", "10ms"))
+    tid = int(capture.result.stdout)
+    waits = [row for row in capture.rows() if row["kind"] == "wait" and row["tid"] == tid
+             and row["end_ns"] - row["start_ns"] >= 20_000_000]
+    assert len([wait for wait in waits if wait["args"].get("user_stack")]) >= 5
 
 
 @tries(3)
@@ -348,7 +391,7 @@ def test_source_that_cannot_be_had_is_left_out_and_said(waffle, built, tmp_path)
             built("explain.c", "-fno-omit-frame-pointer"), "stop"]
     result = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert "does not tell of: faults; not recorded" in result.stderr
+    assert "provide these sources, so they are not recorded: faults" in result.stderr
     capture = Capture(waffle, path)
     assert recorded(capture) == [name for name in NAMES if name != "faults"]
     assert {"wait", "wake", "signal", "span"} <= kinds(capture) and "fault" not in kinds(capture)

@@ -139,6 +139,23 @@ def test_a_pipe_is_followed_to_another_process(why, causes):
 
 
 @tries(3)
+@pytest.mark.parametrize("mode", ("stays", "moved"))
+def test_who_kept_the_cpu_is_certain_unless_the_thread_was_moved(why, causes, mode):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.fail("this test needs CPUs 0 and 1")
+    path, _ = causes(mode)
+    (instance,) = why(path, "--span", "request")["instances"]
+    contention = [c for c in instance["causes"] if c["cause"] == "cpu-contention"]
+    certain = [c for c in contention if c["grade"] == "certain"]
+    assert sum(c["duration_ns"] for c in contention) > 20 * MS
+    if mode == "stays":
+        assert certain[0]["culprit"]["comm"] == "hog"
+        assert certain[0]["duration_ns"] > 50 * MS
+    else:
+        assert sum(c["duration_ns"] for c in certain) < 5 * MS
+
+
+@tries(3)
 def test_a_child_has_the_name_of_the_program_that_it_ran_last(why, causes):
     path, _ = causes("child")
     instances = why(path, "--span", "request")["instances"]

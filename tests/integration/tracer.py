@@ -29,10 +29,28 @@ def wait_until(condition, what, timeout=60.0):
         time.sleep(0.005)
 
 
+def busy_share(seconds=0.3):
+    """How much of the CPUs of this machine is in use now, of 1."""
+
+    def look():
+        with open("/proc/stat", encoding="ascii") as stat:
+            ticks = [int(x) for x in stat.readline().split()[1:9]]
+        return sum(ticks), ticks[3] + ticks[4]  # idle, and idle while a disk works
+
+    all_before, idle_before = look()
+    time.sleep(seconds)
+    all_after, idle_after = look()
+    return 1 - (idle_after - idle_before) / max(all_after - all_before, 1)
+
+
+RUN_AGAIN = []  # what failed and was run again, a line each: conftest.py puts it into the report
+
+
 def try_again(attempt, count):
-    """The value of attempt(), which is made again if it fails, `count` times in all; a failure tells
-    of each time. It is for what a busy machine spoils: who gets the CPU, what takes how long, which
-    of the waits have a stack within the budget (docs/sources.md)."""
+    """The value of attempt(). If it fails, it is run again in a quiet moment of the machine, `count`
+    times in all, and the report says so. It is for what a busy machine spoils: who gets the CPU, what
+    takes how long, which of the waits have a stack within the budget (docs/sources.md). A test that
+    also fails in a quiet moment fails; the message tells of each time."""
     failed = []
     while True:
         try:
@@ -41,10 +59,14 @@ def try_again(attempt, count):
             failed.append(f"try {len(failed) + 1} of {count}: {type(error).__name__}: {error}")
             if len(failed) == count:
                 raise AssertionError("\n".join(failed)) from error
+            RUN_AGAIN.append(failed[-1].splitlines()[0])
+            end = time.monotonic() + 30
+            while busy_share() > 0.1 and time.monotonic() < end:
+                pass
 
 
 def tries(count):
-    """Of a test: it is tried again like that."""
+    """Of a test: it is tried again as in try_again()."""
 
     def decorate(test):
         @functools.wraps(test)
@@ -167,7 +189,7 @@ def compile_program(source, out, *flags, compiler=None):
     return out
 
 
-LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread".split()
+LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lseccomp -lz -lm -lpthread".split()
 
 
 def compile_with_waffle(waffle_program, source, out):
@@ -345,7 +367,8 @@ class Attached:
         return self
 
     def wait_links(self, count=2):
-        """Waits until so many uprobe links are there: two a file, begins last."""
+        """Waits until so many uprobe links are there, and all is armed: the file has its name then.
+        A filter may need more links than the two of a file."""
 
         def links():
             if self.process.poll() is not None:
@@ -356,7 +379,7 @@ class Attached:
                     found += "link_type:\tuprobe_multi" in path.read_text()
                 except OSError:
                     pass
-            return found >= count
+            return found >= count and self.capture.path.exists()
 
         wait_until(links, "links")
         return self
@@ -461,6 +484,17 @@ def with_tracefs(*command):
     return ["unshare", "--mount", "sh", "-c", script, "sh", *command]
 
 
+def without_tracefs(*command):
+    """The command in a mount namespace where tracefs is mounted nowhere."""
+    script = """for type in tracefs debugfs; do
+        while read -r _ folder kind _; do
+            [ "$kind" != $type ] || umount -l "$folder" || exit
+        done < /proc/self/mounts
+    done
+    exec "$@\""""
+    return ["unshare", "--mount", "sh", "-c", script, "sh", *command]
+
+
 def find_tool(name):
     path = shutil.which(name)
     assert path, f"{name} is not installed; run make setup"
@@ -469,3 +503,11 @@ def find_tool(name):
 
 def default_program():
     return os.environ.get("WAFFLE_BPF") or ROOT / "build" / "waffle-bpf"
+
+
+@functools.cache
+def export_formats():
+    """The formats that the program itself names."""
+    said = subprocess.run([default_program(), "export", "--format", "", "none"],
+                          capture_output=True, text=True, check=False).stderr
+    return re.split(", | or ", said.strip().partition(" take ")[2])

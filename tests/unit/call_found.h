@@ -16,9 +16,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "call/call.h"
-#include "target/object_remote.h"
-#include "target/worker.h"
+#include "probe/spec/call.h"
+#include "target/elf/object_remote.h"
+#include "target/worker/worker.h"
 
 #define SELF "/proc/self/exe"
 

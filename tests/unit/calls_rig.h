@@ -14,10 +14,10 @@
 
 #include <bpf/libbpf.h>
 
-#include "call/set.h"
+#include "probe/spec/set.h"
 #include "filter/filter.h"
 #include "filter/plan.h"
-#include "probe/kernel.h"
+#include "kernel/kernel.h"
 #include "util/vec.h"
 
 #define SELF "/proc/self/exe"

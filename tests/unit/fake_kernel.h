@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Common parts of all stand-ins for probe/kernel.c. The including file defines
+ * Common parts of all stand-ins for kernel/kernel.c. The including file defines
  *
  *	CPUS	number of CPUs
  *	QUEUES	number of record queues, which its kernel_queue_take() empties
@@ -11,7 +11,7 @@
 #ifndef WAFFLE_TESTS_FAKE_KERNEL_H
 #define WAFFLE_TESTS_FAKE_KERNEL_H
 
-#include "probe/kernel.h"
+#include "kernel/kernel.h"
 
 uint32_t kernel_cpu_count(const struct kernel *kernel)
 {

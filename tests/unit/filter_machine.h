@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "filter/codegen.h"
+#include "filter/codegen/codegen.h"
 
 #define LOG_BYTES (1 << 20)
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/expr.h"
-#include "target/site.h"
+#include "filter/expr_internal.h"
+#include "target/elf/site.h"
 
 #define POOL 5
 #define SOURCE_BYTES (FILTER_SOURCE_MAX + 1024)

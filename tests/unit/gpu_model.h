@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for tests of model/gpu.h. Include it after model_capture.h. */
+/* Helpers for tests of model/gpu/gpu.h. Include it after model_capture.h. */
 #ifndef WAFFLE_TEST_GPU_MODEL_H
 #define WAFFLE_TEST_GPU_MODEL_H
 
-#include "model/gpu.h"
+#include "model/gpu/gpu.h"
 
 /* Ends a capture and reads its model, with its GPU part. */
 static inline struct model_gpu *gpu_load(struct capture *capture, uint64_t end_ts,

@@ -17,7 +17,7 @@ struct capture {
 	struct store_writer *writer;
 	struct store_reader *reader;
 	struct model *model;
-	struct model_keep keep; /* passed to capture_load() */
+	struct model_filter keep; /* passed to capture_load() */
 	uint64_t records, lost[WAFFLE_SOURCE_COUNT];
 };
 

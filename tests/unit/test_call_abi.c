@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where arguments are: the launch ABI table of CUDA and NCCL, for both machines, row by row. */
+/* Locations of arguments: the launch functions of CUDA and NCCL on both machines, row by row. */
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "call/recipe.h"
+#include "probe/args/recipe.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -51,7 +51,7 @@ static void recipe_text(char *text, size_t size, const char *description, uint16
 	struct spec_tables tables = {.strings = strtab_new()};
 	struct error err = ERROR_INIT;
 	struct recipe_made made;
-	struct call_spec spec;
+	struct call_spec spec = {0};
 	struct call_at at;
 	char one[64];
 

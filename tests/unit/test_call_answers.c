@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a worker answers about calls: recipes that would lead the tracer out of its memory are
- * refused. */
+/* A worker's replies about calls: recipes that would make the
+ * tracer access memory out of bounds are refused. */
 #include "bpf/call.h"
-#include "call/find_remote.h"
+#include "probe/find/find_remote_internal.h"
 #include "call_found.h"
-#include "target/object_remote.h"
+#include "target/elf/object_remote.h"
 
 __attribute__((noinline)) int plum_pick(int a, long b);
 

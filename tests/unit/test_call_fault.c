@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "call/call.h"
-#include "call/spec.h"
+#include "probe/spec/call.h"
+#include "probe/spec/spec.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -19,7 +19,7 @@ static const struct sample {
 } samples[] = {
 	{"uprob:libc:malloc",
 	 "expected uprobe:LIB:FUNC, usdt:LIB:PROVIDER:PROBE or tracepoint:CATEGORY:NAME, found "
-	 "'uprob'; near: uprobe",
+	 "'uprob'; did you mean uprobe",
 	 "^~~~~"},
 	{"malloc",
 	 "expected uprobe:LIB:FUNC, usdt:LIB:PROVIDER:PROBE or tracepoint:CATEGORY:NAME, found "
@@ -30,7 +30,7 @@ static const struct sample {
 	 "end",
 	 "^"},
 	{"uprobe", "expected ':' behind the kind, found the end", "      ^"},
-	{"uprobe:libc:f(int code) as span {cod}", "no value 'cod' of this call; near: code",
+	{"uprobe:libc:f(int code) as span {cod}", "no value 'cod' of this call; did you mean code",
 	 "                                 ^~~"},
 	{"uprobe:libc:f(int a) -> int as span \"f {a} {ret}\"", "no value 'ret' of this call",
 	 "                                            ^~~"},
@@ -112,7 +112,7 @@ static const struct sample {
 	{"uprobe:libc:f as span \"x", "a '\"' without its second one", "                      ^"},
 	{"uprobe:libc:f as event \"\"", "the name behind 'as' is empty",
 	 "                       ^~"},
-	{"uprobe:libc:f role lunch", "unknown role 'lunch'; near: launch",
+	{"uprobe:libc:f role lunch", "unknown role 'lunch'; did you mean launch",
 	 "                   ^~~~~"},
 	{"uprobe:libc:f key=arg1", "a key joins the two ends of a pair A..B; this is none",
 	 "              ^~~"},
@@ -190,7 +190,8 @@ static const struct sample {
 	{"usdt:libc:p:n -> int x", "only a function returns a value", "              ^"},
 	{"tracepoint:sched", "expected ':' behind the category of a tracepoint",
 	 "                ^"},
-	{"tracepoint:sched:a..b", "pairs of tracepoints are not known", "                    ^"},
+	{"tracepoint:sched:a..b", "pairs of tracepoints are not supported",
+	 "                    ^"},
 	{"tracepoint:sched:sched_switch(int x)",
 	 "fields of a tracepoint have no types: only their names are listed",
 	 "                              ^~~"},
@@ -212,13 +213,15 @@ static const struct sample {
 	 "a floating-point value, which the kernel can't read",
 	 "                              ^~~~"},
 	{"uprobe:libc:f(int a) {arg6, arg7 as g}",
-	 "where an argument behind the sixth one is, the types before it tell: list the parameters",
+	 "the place of an argument behind the sixth one depends on the types before it: list the "
+	 "parameters",
 	 "                            ^~~~"},
 	{"usdt:l:p:f(...)..g(u8 a,u8 b,u8 c,u8 d,u8 e,u8 f,u8 g,u8 h,u8 i,u8 j,u8 k) key=tid",
 	 "a span has at most 16 values",
 	 "                                                                     ^~~~"},
 	{"uprobe:libc:f..g key=arg2..arg8",
-	 "where an argument behind the sixth one is, the types before it tell: list the parameters",
+	 "the place of an argument behind the sixth one depends on the types before it: list the "
+	 "parameters",
 	 "                           ^~~~"},
 	{"usdt:libc:p:n(int a, float x)",
 	 "a float can't be widened by the kernel; only double can be read",
@@ -234,7 +237,8 @@ static const struct sample {
 	{"uprobe:\"a b\"c:f", "expected ':' behind the library", "            ^"},
 	{"uprobe:libc|\"a b:f", "a '\"' without its second one", "            ^"},
 	{"uprobe:\"a b\":f(sizet bytes)",
-	 "unknown type; near: size_t, ssize_t; a pointer to anything is 'ptr', a struct by value "
+	 "unknown type; did you mean size_t, ssize_t; a pointer to anything is 'ptr', a struct by "
+	 "value "
 	 "'blob:SIZE'",
 	 "               ^~~~~"},
 	{"usdt:\"a b\":\"p q:n", "a '\"' without its second one", "           ^"},

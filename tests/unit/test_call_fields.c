@@ -2,7 +2,7 @@
 /* Fields of structs, by the DWARF of this program; the recipes are run on its own memory. */
 #include <elf.h>
 
-#include "call/abi.h"
+#include "probe/args/abi.h"
 #include "call_found.h"
 
 struct wire {
@@ -131,13 +131,13 @@ static void test_what_can_not_be_read_is_said_at_its_place(void **state)
 	static const struct {
 		const char *values, *said;
 	} samples[] = {
-		{"r->pth", "--probe: no field 'pth' in struct request; near: path\n"
+		{"r->pth", "--probe: no field 'pth' in struct request; did you mean path\n"
 			   "  uprobe:exe:handle_request(struct request *r) {r->pth}\n"
 			   "                                                 ^~~~~\n"},
 		{"r->wire.fd", "--probe: '.' behind a pointer: write '->'\n"
 			       "  uprobe:exe:handle_request(struct request *r) {r->wire.fd}\n"
 			       "                                                       ^~~\n"},
-		{"r->spare->fd", "--probe: '->' behind what is no pointer: write '.'\n"
+		{"r->spare->fd", "--probe: '->' after something that is no pointer: write '.'\n"
 				 "  uprobe:exe:handle_request(struct request *r) {r->spare->fd}\n"
 				 "                                                        ^~~~\n"},
 		{"r->spare", "--probe: a struct: name one of its fields\n"
@@ -184,14 +184,15 @@ static void expect_missing_struct(const char *text, const char *said)
 static void test_missing_struct_is_said_with_near_names(void **state)
 {
 	expect_missing_struct("uprobe:exe:handle_request(struct requst *r) {r->path}",
-			      "--probe: no struct 'requst' in /bin/this; near: request");
+			      "--probe: no struct 'requst' in /bin/this; did you mean request");
 	(void)state;
 }
 
 static void test_struct_of_many_sources_is_near_once(void **state)
 {
-	expect_missing_struct("uprobe:exe:handle_request(struct call_specc *r) {r->path}",
-			      "--probe: no struct 'call_specc' in /bin/this; near: call_spec\n");
+	expect_missing_struct(
+		"uprobe:exe:handle_request(struct call_specc *r) {r->path}",
+		"--probe: no struct 'call_specc' in /bin/this; did you mean call_spec\n");
 	(void)state;
 }
 

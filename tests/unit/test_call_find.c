@@ -121,9 +121,10 @@ static void test_missing_function_is_said_with_near_names(void **state)
 	struct found found = FIND(SELF, "uprobe:exe:fruit_won(int a)");
 
 	assert_int_equal(found.object->sites.len, 0);
-	assert_string_equal(found.said,
-			    "--probe: no function 'fruit_won' in /proc/self/exe; near: fruit_one, "
-			    "fruit_two\n");
+	assert_string_equal(
+		found.said,
+		"--probe: no function 'fruit_won' in /proc/self/exe; did you mean fruit_one, "
+		"fruit_two\n");
 	done(&found);
 	found = FIND(SELF, "uprobe:libnothing:f");
 	assert_string_equal(found.said,
@@ -273,11 +274,12 @@ static void test_overload_and_template_are_named_as_people_write_them(void **sta
 	assert_string_equal(found.said, "");
 	done(&found);
 	found = FIND(SELF, "uprobe:exe:fruit::sort<long>", "uprobe:exe:\"fruit::peel(char)\"");
-	assert_string_equal(found.said,
-			    "--probe: no function 'fruit::sort<long>' in /proc/self/exe; near: "
-			    "fruit::sort<int>\n"
-			    "--probe: no function 'fruit::peel(char)' in /proc/self/exe; near: "
-			    "fruit::peel(int), fruit::peel(long), _ZN5fruit4peelEl.isra.0\n");
+	assert_string_equal(
+		found.said,
+		"--probe: no function 'fruit::sort<long>' in /proc/self/exe; did you mean "
+		"fruit::sort<int>\n"
+		"--probe: no function 'fruit::peel(char)' in /proc/self/exe; did you mean "
+		"fruit::peel(int), fruit::peel(long), _ZN5fruit4peelEl.isra.0\n");
 	done(&found);
 	(void)state;
 }

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "call/set.h"
-#include "call/table.h"
+#include "probe/spec/set.h"
+#include "probe/spec/table_internal.h"
 
 static struct call_set *set_of(const char *file)
 {
@@ -102,7 +102,8 @@ static void test_fault_in_a_file_is_said_with_its_line(void **state)
 	assert_int_equal(call_set_open(&set, &err), 0);
 	assert_int_equal(call_set_add_file(set, path, &err), -EINVAL);
 	snprintf(expected, sizeof(expected),
-		 "%s:4: unknown type; near: size_t, ssize_t; a pointer to anything is 'ptr', a "
+		 "%s:4: unknown type; did you mean size_t, ssize_t; a pointer to anything is "
+		 "'ptr', a "
 		 "struct by "
 		 "value "
 		 "'blob:SIZE'\n  uprobe:exe:b(sizet x)\n               ^~~~~",

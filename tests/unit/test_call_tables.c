@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "call/recipe.h"
-#include "call/set.h"
-#include "call/table.h"
+#include "probe/args/recipe.h"
+#include "probe/spec/set.h"
+#include "probe/spec/table_internal.h"
 
 struct fixture {
 	struct call_set *set;
@@ -85,7 +85,7 @@ static bool is_of_context(const struct call_spec *spec, const struct recipe_made
 	       has_key(made, "context");
 }
 
-/* What target/site.h says that the calls of a role have. */
+/* What target/elf/site.h says that the calls of a role have. */
 static void test_calls_have_the_keys_of_their_role(void **state)
 {
 	static const char *const keys[SITE_ROLE_COUNT][8] = {
@@ -210,9 +210,9 @@ static void describe(char *text, size_t size, const struct waffle_fetch *fetch, 
 }
 
 /*
- * Where the arguments are, by the platforms' rules for calls and the prototypes: of x86-64 for most
- * of them design facts that were checked against NVIDIA's code. A dim3 has two words. What is saved
- * for the return and read then is behind a ';'.
+ * The locations of arguments, by the calling conventions and the prototypes. On x86-64 most were
+ * also checked against NVIDIA's code. A dim3 has two words. After a ';' is what the entry saves for
+ * the return, and what the return reads.
  */
 static const struct expected {
 	const char *name, *x86, *arm64;

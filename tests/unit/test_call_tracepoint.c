@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "call/call.h"
-#include "call/tracepoint.h"
+#include "probe/spec/call.h"
+#include "probe/find/tracepoint.h"
 
 static const char format_text[] =
 	"name: sched_process_exec\n"
@@ -116,7 +116,7 @@ static void test_missing_field_is_said_with_near_names(void **state)
 	assert_int_equal(made.result, -EINVAL);
 	assert_string_equal(
 		made.err.message,
-		"--probe: no field 'filenam' in sched:sched_process_exec; near: filename\n"
+		"--probe: no field 'filenam' in sched:sched_process_exec; did you mean filename\n"
 		"  tracepoint:sched:sched_process_exec(pid, filenam)\n"
 		"                                           ^~~~~~~");
 	unmake(&made);
@@ -156,7 +156,7 @@ static void test_tracepoints_of_this_kernel_are_found(void **state)
 	assert_int_equal(call_set_add(set, "tracepoint:sched:sched_swich", "--probe", &err),
 			 -EINVAL);
 	assert_string_equal(err.message,
-			    "--probe: no tracepoint 'sched_swich'; near: sched_switch\n"
+			    "--probe: no tracepoint 'sched_swich'; did you mean sched_switch\n"
 			    "  tracepoint:sched:sched_swich\n"
 			    "                   ^~~~~~~~~~~");
 	call_set_free(set);

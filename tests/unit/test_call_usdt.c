@@ -3,7 +3,7 @@
 #include <elf.h>
 
 #include "call_found.h"
-#include "call/usdt.h"
+#include "probe/find/usdt_internal.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define NOTE_ADDRESS 0x1000
@@ -218,8 +218,9 @@ static void test_missing_probe_and_provider_are_said_with_near_names(void **stat
 {
 	struct found found = find("usdt:exe:fruit:eat__stat");
 
-	assert_string_equal(found.said, "--probe: no USDT probe 'eat__stat' in /bin/fruits; near: "
-					"eat__start\n");
+	assert_string_equal(found.said,
+			    "--probe: no USDT probe 'eat__stat' in /bin/fruits; did you mean "
+			    "eat__start\n");
 	done(&found);
 	/* A near name of a provider is of no help where its probe is not there. */
 	found = find("usdt:exe:fruit:fruit_ki");
@@ -227,7 +228,7 @@ static void test_missing_probe_and_provider_are_said_with_near_names(void **stat
 	done(&found);
 	found = find("usdt:exe:friut:eat__start");
 	assert_string_equal(found.said, "--probe: no USDT probe of a provider 'friut' in "
-					"/bin/fruits; near: fruit\n");
+					"/bin/fruits; did you mean fruit\n");
 	done(&found);
 	(void)state;
 }
@@ -279,7 +280,8 @@ static void test_double_is_recorded_and_what_is_left_out_is_said(void **state)
 			    "which the kernel can't widen; a double can be read\n");
 	assert_int_equal(found.object->sites.len, 2);
 	done(&found);
-	/* Nothing is missed of the end of a pair, of which nothing is recorded without a list. */
+	/* The end of a pair without a list records nothing, so nothing is reported as unreadable.
+	 */
 	found = find("usdt:exe:basket:take..put key=tid");
 	assert_string_equal(found.said, "");
 	done(&found);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Filters on calls in the kernel: what is recorded of functions of this very program. Needs root.
- */
+/* Filters on calls in the kernel: which calls of this
+ * program's own functions are recorded. Needs root. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,7 +125,7 @@ static void test_filters_ask_pairs(void **state)
 	(void)state;
 }
 
-/* Calls that never return, so that only what is decided when they begin is ever told. */
+/* Calls that never return, so that only decisions at the begin record anything. */
 static void begun_pass(const char *filter, size_t count)
 {
 	struct rig *rig = RIG_FILTERED(filter, "uprobe:exe:jump_out(ptr, i32 depth) -> i32 ret");
@@ -151,7 +150,8 @@ static void test_what_hangs_on_the_end_only_is_held_until_then(void **state)
 
 #define PAIRED_BY_THREAD "uprobe:exe:pair_begins(i64 key)..pair_ends key=tid as span paired"
 
-/* Three in each other, of which some pass; the ends of those come in reverse, at their own time. */
+/* Three nested calls, some of which pass. Their ends come
+ * in reverse order, each with its own time. */
 static void nested_pairs_pass(const char *filter, const long *keys, const long *passing,
 			      size_t count)
 {

@@ -343,7 +343,7 @@ void launch_around(long number)
 	sink++;
 }
 
-/* What a launch that fails does not nest is not taken for nested in it, wherever it is called. */
+/* An inner launch after an outer one that failed is not nested in it, wherever it is called. */
 static void test_an_inner_launch_behind_one_that_fails_counts_by_itself(void **state)
 {
 	struct rig *rig = RIG("uprobe:exe:launch(i64 number) as event outer",
@@ -418,7 +418,8 @@ static void test_a_launch_by_itself_as_far_below_as_a_nested_one_counts(void **s
 	(void)state;
 }
 
-/* Of CUDA's tables not each is looked at: what may be missing is counted, and none for long. */
+/* Not every call of CUDA's tables is checked. Those that may
+ * be missing are counted, and soon none is. */
 static void test_launches_that_are_taken_for_nested_without_a_look_are_counted(void **state)
 {
 	struct rig *rig = launch_both_ways(WAFFLE_CALL_TABLE);
@@ -507,7 +508,7 @@ static void test_each_call_of_each_thread_is_there_or_counted(void **state)
 	ends = said_count(rig, WAFFLE_REC_RETURN, "factorial");
 	assert_in_range(ends, 1, hits);
 	assert_true(hits + dropped(rig) >= 3 * THREADS * THREAD_CALLS);
-	/* A begin and its end have an id that nobody else has. */
+	/* A begin and its end share an id that no other record has. */
 	qsort(rig->said.data, rig->said.len, sizeof(*rig->said.data), id_compare);
 	for (size_t i = 0; i + 1 < rig->said.len; i++) {
 		const struct said *one = &rig->said.data[i], *next = one + 1;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Calls of which all values are words, which the kernel makes without its interpreter (struct
- * waffle_word): what it says is what the interpreter says. Needs root.
- */
+/* Calls whose values are all words, which the kernel makes without its interpreter (struct
+ * waffle_word). The values must equal those of the interpreter. Needs root. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,8 +27,7 @@ void take_words(signed char tiny, unsigned short small, int number, long large, 
 	"uprobe:exe:take_words(i8 tiny, u16 small, i32 number, i64 large, bool flag, xyz box, "    \
 	"i8 below, i32 deeper, u32 deepest)"
 
-/* As a caller may call it: the rest of each register, and of each word of the stack, is anything.
- */
+/* With long parameters a caller can set the unused part of each register and stack word, too. */
 typedef void call_words(long tiny, long small, long number, long large, long flag, long x, long y,
 			long z, long below, long deeper, long deepest);
 
@@ -145,7 +142,7 @@ void take_last(int a, int b, int c, int d, int e, int f, int g, int h, int i)
 		(uint64_t)g + (uint64_t)h + (uint64_t)i;
 }
 
-/* take_last() where nothing lies behind its arguments. */
+/* Calls take_last() at the end of the stack, with nothing after its arguments. */
 static void take_at_end_of_stack(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 16 * page;
@@ -164,8 +161,8 @@ static void take_at_end_of_stack(void)
 	munmap(stack, bytes + page);
 }
 
-/* Of the stack no more is read than there is: where all values are words as many as are asked for,
- * else those around them at once, if they can be read. */
+/* Reads do not go beyond the end of the stack. If all values are words, as many are read as needed;
+ * otherwise the surrounding words are read at once, if they can be. */
 static void test_arguments_at_the_very_end_of_a_stack_are_read(void **state)
 {
 	static const struct {

@@ -11,7 +11,7 @@
 #include <execinfo.h>
 #include <string.h>
 
-#include "target/callsite.h"
+#include "target/dwarf/callsite.h"
 
 /* All ways to call, as the assembler writes them; each is followed by its address in `returns`. */
 #if defined(__x86_64__)

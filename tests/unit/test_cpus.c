@@ -18,8 +18,8 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/wait.h"
-#include "probe/cpus.h"
-#include "probe/kernel_internal.h"
+#include "kernel/cpus_internal.h"
+#include "kernel/kernel_internal.h"
 #include "waffle.skel.h"
 
 #define RECORDS_MAX 8

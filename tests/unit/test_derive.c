@@ -19,7 +19,7 @@
 #include <elf.h>
 #include <errno.h>
 
-#include "call/derive.h"
+#include "probe/args/derive.h"
 
 struct getter {
 	const char *name;

@@ -8,8 +8,9 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <unistd.h>
 
-#include "capture/drain.h"
+#include "capture/drain_internal.h"
 #include "store/record.h"
 
 #define RECORDS 64
@@ -23,6 +24,7 @@ struct kernel {
 	struct waffle_rec_state records[RECORDS];
 	size_t count;
 	uint64_t forks;
+	bool enough;
 };
 
 #include "fake_kernel.h"
@@ -44,12 +46,21 @@ uint64_t kernel_fork_count(const struct kernel *kernel)
 bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
 		       void *arg)
 {
+	size_t taken = 0;
+
 	(void)queue;
 	(void)bytes;
-	for (size_t i = 0; i < kernel->count; i++)
-		take(&kernel->records[i], sizeof(kernel->records[i]), arg);
-	kernel->count = 0;
-	return true;
+	for (kernel->enough = false; taken < kernel->count && !kernel->enough; taken++)
+		take(&kernel->records[taken], sizeof(kernel->records[taken]), arg);
+	kernel->count -= taken;
+	memmove(kernel->records, &kernel->records[taken],
+		kernel->count * sizeof(kernel->records[0]));
+	return !kernel->enough;
+}
+
+void kernel_take_enough(struct kernel *kernel)
+{
+	kernel->enough = true;
 }
 
 static int deliver(struct waffle_rec *rec, void *arg)
@@ -155,10 +166,49 @@ static void test_fork_is_noticed_before_what_is_to_be_delivered(void **state)
 	drain_close(drain);
 }
 
+static void notice_for_long(const struct waffle_rec *rec, void *arg)
+{
+	struct forking *forking = arg;
+
+	(void)rec;
+	forking->noticed_after++;
+	usleep(30000);
+}
+
+static int deliver_forks(struct waffle_rec *rec, void *arg)
+{
+	(void)rec;
+	(void)arg;
+	return 0;
+}
+
+/* Signals are checked between two rounds. */
+static void test_a_round_takes_no_more_forks_than_it_has_time_for(void **state)
+{
+	struct forking forking = {.kernel = {.count = 3, .forks = 3}};
+	const struct drain_callbacks callbacks = {deliver_forks, notice_for_long, begin_round,
+						  &forking};
+	struct error err = ERROR_INIT;
+	struct drain *drain;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		forking.kernel.records[i].rec =
+			(struct waffle_rec){.ts = 5, .kind = WAFFLE_REC_FORK};
+	assert_int_equal(drain_open(&drain, &forking.kernel, &callbacks, &err), 0);
+	for (unsigned round = 1; round <= 3; round++) {
+		assert_int_equal(drain_round(drain, false), 1);
+		assert_int_equal(forking.noticed_after, round);
+	}
+	assert_false(drain_fork_waits(drain));
+	drain_close(drain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fork_is_noticed_before_what_is_to_be_delivered),
+		cmocka_unit_test(test_a_round_takes_no_more_forks_than_it_has_time_for),
 		cmocka_unit_test(test_records_that_cannot_be_are_lost_and_counted),
 	};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is generated, instruction by instruction. That it does the right thing is
- * test_filter_kernel.c. */
+/* The generated code, instruction by instruction.
+ * test_filter_kernel.c tests that it does the right thing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "filter/asm.h"
-#include "filter/codegen_number.h"
+#include "filter/codegen/asm_internal.h"
+#include "filter/codegen/codegen_number.h"
 #include "filter/filter.h"
 
 static const struct site_info site = {

@@ -17,8 +17,8 @@
 static const struct sample {
 	const char *text, *message, *caret;
 } samples[] = {
-	{"nmae ~ \"nccl*\" && dur > 10ms", "unknown field 'nmae'; near: name", "^~~~"},
-	{"duration > 5", "unknown field 'duration'; near: dur", "^~~~~~~~"},
+	{"nmae ~ \"nccl*\" && dur > 10ms", "unknown field 'nmae'; did you mean name", "^~~~"},
+	{"duration > 5", "unknown field 'duration'; did you mean dur", "^~~~~~~~"},
 	{"xyzzyq == 1",
 	 "unknown field 'xyzzyq': expected kind name category file line func lib pid tid comm cpu "
 	 "dur depth parent.name kv.KEY",
@@ -59,8 +59,8 @@ static const struct sample {
 	 "     ^"},
 	{"kind < span", "'<' can't compare kind, which is one of a few words: expected == != in",
 	 "     ^"},
-	{"kind == spn", "unknown kind 'spn'; near: span", "        ^~~"},
-	{"kind == log_info", "unknown kind 'log_info'; near: log", "        ^~~~~~~~"},
+	{"kind == spn", "unknown kind 'spn'; did you mean span", "        ^~~"},
+	{"kind == log_info", "unknown kind 'log_info'; did you mean log", "        ^~~~~~~~"},
 	{"kind == \"zzz\"", "unknown kind 'zzz': expected span event counter log sched cuda nccl",
 	 "        ^~~~~"},
 	{"kind == 5", "expected a kind (span event counter log sched cuda nccl), found '5'",
@@ -308,7 +308,7 @@ static void test_line_of_the_fault_is_shown_with_its_number(void **state)
 {
 	(void)state;
 	check("cpu == 1 &&\n\tnmae == 'x'\n&& true",
-	      "f: line 2: unknown field 'nmae'; near: name\n   nmae == 'x'\n   ^~~~");
+	      "f: line 2: unknown field 'nmae'; did you mean name\n   nmae == 'x'\n   ^~~~");
 	check("cpu == 1 &&\r\n\r\n",
 	      "f: line 1: expected a comparison, such as dur > 10ms, or '(', "
 	      "found the end\n  cpu == 1 &&\n             ^");

@@ -20,7 +20,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "filter/codegen.h"
+#include "filter/codegen/codegen.h"
 #include "filter/eval.h"
 #include "filter/filter.h"
 #include "filter_machine.h"
@@ -39,7 +39,7 @@ static const char *pairs_argument;
 struct totals {
 	uint64_t pairs, known, programs, insns, load_ns, verdicts[3];
 	uint64_t answers[2]; /* of filter_eval() when all is known */
-	/* Of each field and operator: records that made it false, and true. */
+	/* For each field and operator: numbers of records that made it false and true. */
 	uint64_t asked[FILTER_FIELD_COUNT][FILTER_OP_COUNT][2];
 };
 
@@ -394,7 +394,7 @@ static void totals_check(const struct totals *totals)
 		for (unsigned op = 0; op < FILTER_OP_COUNT; op++) {
 			const uint64_t *asked = totals->asked[field][op];
 
-			/* What a site decides alone is not asked in the kernel. */
+			/* The kernel does not test what the site alone decides. */
 			least = filter_fields[field].at_site ? 1 : totals->pairs / 4000;
 			if (op_allowed(field, op) && (asked[0] < least || asked[1] < least))
 				fail_msg("%s %s: false %llu times, true %llu times: expected %llu",

@@ -12,7 +12,7 @@
 
 #include <time.h>
 
-#include "filter/codegen.h"
+#include "filter/codegen/codegen.h"
 #include "filter/eval.h"
 #include "filter/filter.h"
 #include "filter_machine.h"
@@ -57,8 +57,8 @@ static const struct site_info many_strings = {
 /* One of 64 predicates. */
 typedef void (*nth_fn)(char *text, size_t size, unsigned i);
 
-/* What takes the kernel longest to verify: a search of each, with a part before, between, behind.
- */
+/* The search that takes the kernel longest to verify, with a
+ * part before, in the middle and at the end. */
 static void nth_search(char *text, size_t size, unsigned i)
 {
 	snprintf(text, size, "kv.s%u ~ \"a%02u*b?%02uc*[d-f]gh%02u*%02ux\"", i % STRINGS, i, i, i,

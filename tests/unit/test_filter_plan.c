@@ -229,7 +229,7 @@ static void test_children_and_parents_need_what_does_not_match(void **state)
 	assert_int_equal(use_of(&fixture, &event, &class), PLAN_DORMANT);
 	assert_int_equal(use_of(&fixture, &copy, &class), PLAN_MATCHES);
 	assert_int_equal(slots_of(&fixture.plan->classes.data[class].hit),
-			 SLOT(KEEP) | SLOT(PASS_BY));
+			 SLOT(KEEP) | SLOT(REJECT));
 	fixture_close(&fixture);
 
 	fixture_open(&fixture, "name == \"copy\" && kv.bytes > 3", true);
@@ -294,7 +294,7 @@ static void test_a_key_that_no_site_declares_is_warned_of(void **state)
 	plan_warn(fixture.plan, line_keep, &fixture);
 	assert_int_equal(fixture.count, 3);
 	assert_string_equal(fixture.lines[0],
-			    "no site declares the key 'byte'; near: bytes (of copy, send)");
+			    "no site declares the key 'byte'; did you mean bytes (of copy, send)");
 	assert_string_equal(fixture.lines[1],
 			    "no site declares the key 'zzz'; keys are: bytes (of copy, send), "
 			    "path (of copy, send)");
@@ -322,8 +322,8 @@ static void test_names_and_parents_that_only_the_file_knows_are_warned_of(void *
 	assert_int_equal(fixture.count, 1);
 	assert_string_equal(fixture.lines[0],
 			    "'kv.kernel ~ \"*a*\"' is never true there: the key 'kernel' of "
-			    "launch is an address while it is recorded; its name can be asked for "
-			    "in the file");
+			    "launch is an address while it is recorded; filter the file to "
+			    "compare its name");
 	fixture_close(&fixture);
 	fixture_open(&fixture, "depth == 0", false);
 	plan_warn(fixture.plan, line_keep, &fixture);
@@ -333,7 +333,7 @@ static void test_names_and_parents_that_only_the_file_knows_are_warned_of(void *
 	assert_int_equal(fixture.count, 1);
 	assert_string_equal(fixture.lines[0],
 			    "depth and parent.name of calls are not known while they are recorded: "
-			    "none is kept by them; ask for them in the file");
+			    "comparisons with them are false; filter the file instead");
 	fixture_close(&fixture);
 	fixture_open(&fixture, "depth == 0 && kv.kernel ~ \"*a*\"", false);
 	fixture.plan->of_file = true;
@@ -353,16 +353,16 @@ static void test_children_and_traces_of_calls_that_only_the_file_knows_are_warne
 	} rows[] = {
 		{"name == \"copy\"", true, false,
 		 "--keep-children: what span a call is in is not known while it is recorded: calls "
-		 "are kept only if they match themselves; ask for it in the file"},
+		 "are kept only if they match themselves; filter the file instead"},
 		{"name == \"launch\" && kv.bytes > 1", true, false,
 		 "--keep-children: what span a call is in is not known while it is recorded: calls "
-		 "are kept only if they match themselves; ask for it in the file"},
+		 "are kept only if they match themselves; filter the file instead"},
 		{"name == \"launch\"", true, false, NULL},
 		{"name == \"copy\"", false, false, NULL},
 		{"name == \"copy\"", true, true, NULL},
 		{"kind == event && sample(1/3)", false, false,
-		 "sample(): the trace of a call is not known while it is recorded: calls are "
-		 "sampled each by itself; ask for it in the file"},
+		 "sample(): the trace of a call is not known while it is recorded: "
+		 "each call is sampled by itself; filter the file instead"},
 		{"name == \"copy\" && sample(1/3)", false, false, NULL},
 		{"kind == event && sample(1/3)", false, true, NULL},
 	};
@@ -406,11 +406,11 @@ static void test_more_sites_of_a_key_are_not_listed(void **state)
 	}
 	plan_warn(fixture.plan, line_keep, &fixture);
 	assert_string_equal(fixture.lines[1],
-			    "no site declares the key 'byte'; near: bytes (of a, b, c, …)");
+			    "no site declares the key 'byte'; did you mean bytes (of a, b, c, …)");
 	fixture_close(&fixture);
 }
 
-/* 40 patterns of 250 bytes behind a star take more of the kernel than it gives. */
+/* 40 patterns of 250 bytes after a star exceed the verifier's limit. */
 static void test_too_much_to_search_is_an_error_that_says_so(void **state)
 {
 	static char source[FILTER_SOURCE_MAX], pattern[241];

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "call/func_name.h"
+#include "probe/spec/func_name.h"
 
 static const struct {
 	const char *symbol, *name, *args;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How the functions that calls have as values get their names; how what is armed is told. */
+/* Functions among the values of calls get their names, and armed sites are reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
+#include <sys/sysmacros.h>
 
 #include <cmocka.h>
 
-#include "capture/armed.h"
-#include "capture/functions.h"
+#include "capture/arming/armed.h"
+#include "capture/enrich/functions.h"
 #include "store_helpers.h"
 
 /* A kernel of this program, named by its symbol table. */
@@ -25,8 +27,8 @@ __attribute__((noinline)) void stub_of_saxpy(void)
 	__asm__ volatile("nop");
 }
 
-/* The static variable of such a stub in which CUDA 13 keeps the kernel's handle; and one that has
- * none yet. */
+/* The static variable of such a stub, where CUDA 13 stores the
+ * kernel's handle; and one without a handle yet. */
 uint64_t kept_handle __asm__("_ZZ28__device_stub__Z5saxpyifPfS_ifPfS_E8__handle");
 uint64_t kept_handle = 0x4000;
 uint64_t no_handle __asm__("_ZZL24__device_stub__Z4gemmifiifE8__handle");
@@ -71,7 +73,7 @@ static struct naming_test begin(void **state)
 	struct error err = ERROR_INIT;
 
 	test.writer = open_writer(test.files->path);
-	must(functions_open(&test.functions, NULL, test.writer, &err), &err);
+	must(functions_open(&test.functions, NULL, test.writer, NULL, &err), &err);
 	return test;
 }
 
@@ -173,8 +175,8 @@ static void test_address_at_which_something_else_is_mapped_loses_its_name(void *
 	hit_at(&test, &launch, 10, (uintptr_t)kernel_of_test, NULL, 100);
 	assert_true(functions_wait(test.functions, UINT64_MAX));
 	must(functions_write(test.functions, &err), &err);
-	functions_told(test.functions, &event); /* by no file's code */
 	hit_at(&test, &launch, 11, (uintptr_t)kernel_of_test, NULL, 199);
+	functions_told(test.functions, &event); /* by no file's code */
 	hit_at(&test, &launch, 12, (uintptr_t)kernel_of_test, NULL, 200);
 	hit_at(&test, &launch, 13, (uintptr_t)kernel_of_test, NULL, 300);
 	/* It may be a handle now: these are looked for. */
@@ -275,6 +277,47 @@ static void test_handles_that_are_never_given_back_do_not_pile_up(void **state)
 	assert_names(&test, "1000=lost 3000=late ");
 }
 
+/* Each file with a function stays open. One call's argument is in the `number`th file. */
+static void hit_in_file(struct naming_test *test, unsigned number)
+{
+	struct mmap_event event = {.kind = MMAP_MAPPED, .pid = getpid(), .ts = number};
+	struct stat status;
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/file", test->files->folder);
+	fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "x", 1), 1);
+	assert_int_equal(fstat(fd, &status), 0);
+	close(fd);
+	event.mapping = (struct mapping){.start = number * 0x1000ull,
+					 .end = (number + 1) * 0x1000ull,
+					 .ino = status.st_ino,
+					 .dev = major(status.st_dev) << 20 | minor(status.st_dev),
+					 .path = path};
+	functions_told(test->functions, &event);
+	hit_at(test, &launch, number, event.mapping.start, NULL, number);
+	unlink(path);
+}
+
+static void test_functions_of_too_many_files_are_reported(void **state)
+{
+	struct naming_test test = begin(state);
+	struct rlimit files = {0};
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	assert_true(files.rlim_max > 5000);
+	for (unsigned i = 1; i <= 4096; i++)
+		hit_in_file(&test, i);
+	assert_null(functions_warning(test.functions));
+	hit_in_file(&test, 4097);
+	assert_non_null(functions_warning(test.functions));
+	assert_names(&test, "");
+}
+
 static void test_what_is_armed_is_told_in_words(void **state)
 {
 	static const struct {
@@ -328,6 +371,7 @@ int main(void)
 		with_folder(test_handle_from_before_is_found_in_the_variable_that_keeps_it),
 		with_folder(test_handle_that_is_got_again_has_its_new_name_from_then_on),
 		with_folder(test_handles_that_are_never_given_back_do_not_pile_up),
+		with_folder(test_functions_of_too_many_files_are_reported),
 		cmocka_unit_test(test_what_is_armed_is_told_in_words),
 		cmocka_unit_test(test_sites_without_functions_are_no_concern),
 	};

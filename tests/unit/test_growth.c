@@ -19,10 +19,10 @@
 
 #include "model_capture.h"
 
-#include "capture/arming_internal.h"
-#include "export/stack_mappings.h"
-#include "target/object.h"
-#include "target/symbols.h"
+#include "capture/arming/arming_internal.h"
+#include "symbolize/stack_mappings.h"
+#include "target/elf/object.h"
+#include "target/elf/symbols.h"
 #include "waffle/abi.h"
 
 #define TIMES 8
@@ -378,14 +378,14 @@ static void test_modules_of_a_capture(void **state)
 /* What so many look-ups take among `count` files. */
 static uint64_t files_found(uint32_t count)
 {
-	const struct arming_options options = {0};
+	const struct session_options options = {0};
 	struct error err = ERROR_INIT;
 	struct arming *arming;
 	struct stat *files = calloc(count, sizeof(*files));
 	uint64_t begin;
 
 	assert_non_null(files);
-	assert_int_equal(arming_open(&arming, NULL, NULL, &options, &err), 0);
+	assert_int_equal(arming_open(&arming, NULL, NULL, &options, NULL, &err), 0);
 	for (uint32_t i = 0; i < count; i++) {
 		int fd = memfd_create("file", MFD_CLOEXEC);
 

@@ -11,7 +11,7 @@
 #include "model_capture.h"
 
 #include "analyze/histogram.h"
-#include "export/html_report.h"
+#include "render/html/html_report.h"
 
 struct page {
 	char *text;

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/image.h"
-#include "target/process.h"
+#include "target/process/image.h"
+#include "target/process/process.h"
 
 static char word[] = "a word of this program";
 

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "store/store.h"
-#include "target/elffile.h"
-#include "target/mapping_file.h"
+#include "target/elf/elffile.h"
+#include "target/process/mapping_file.h"
 #include "util/input.h"
 
 struct fixture {

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "probe/cpus.h"
-#include "probe/kernel_internal.h"
+#include "kernel/cpus_internal.h"
+#include "kernel/kernel_internal.h"
 #include "waffle.skel.h"
 
 #define SWITCHES 50

@@ -20,7 +20,7 @@
 
 #include "bpf/call.h"
 #include "bpf/filter.h"
-#include "probe/kernel_internal.h"
+#include "kernel/kernel_internal.h"
 #include "waffle.skel.h"
 
 #define STACK 0x7fff00000000ull
@@ -192,7 +192,7 @@ static void test_spans_that_a_thread_has_left_make_room(void **state)
 	kernel_close(rig.kernel);
 }
 
-/* As those of coroutines do, which lie elsewhere than the stack pointer tells. */
+/* Spans of coroutines seem to be left, since they are not where the stack pointer suggests. */
 static void test_spans_that_seem_to_be_left_stay_while_there_is_room(void **state)
 {
 	const unsigned many = 10000;
@@ -238,7 +238,7 @@ static void test_spans_of_threads_that_are_gone_make_room(void **state)
 	alive = span_add(&rig, own, own, 1, STACK, WAFFLE_OPEN_KEPT);
 	for (unsigned i = 0; i < many; i++)
 		span_add(&rig, own, gone, 2, STACK - i,
-			 i % 2 ? WAFFLE_OPEN_KEPT : WAFFLE_OPEN_PASSED_BY);
+			 i % 2 ? WAFFLE_OPEN_KEPT : WAFFLE_OPEN_REJECTED);
 	sweep(&rig);
 	there = spans_there(&rig, 1, many + 1);
 	assert_int_equal(there, 32768);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the kernel's programs keep of processes and threads: it is there before they run, goes with
- * them, and what finds no room is counted. The test traces itself and its children; needs root.
+ * The state that the BPF programs keep of processes and threads: it exists before they run and is
+ * freed with them, and whatever does not fit is counted. The test traces itself and its children.
+ * Needs root.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +24,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "probe/kernel_internal.h"
+#include "kernel/kernel_internal.h"
 #include "util/vec.h"
 #include "waffle.skel.h"
 
@@ -346,7 +347,7 @@ static void test_names_of_strangers_never_end(void **state)
 	rig_close(&rig);
 }
 
-/* Whose exits nobody tells of: what is kept of them would never go. */
+/* Children whose exits are not reported: their state would never be freed. */
 static void test_nothing_is_kept_of_children_that_are_not_followed(void **state)
 {
 	struct kernel_options options = {.ring_bytes = 1 << 20, .sched_slots = 16};

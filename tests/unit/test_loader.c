@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What tells the dynamic loader where libraries are, whole and damaged. */
+/* Data that tells the dynamic loader where libraries are, whole and damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "target/loader.h"
+#include "target/loader/loader.h"
 
 /* ---- the cache ---- */
 

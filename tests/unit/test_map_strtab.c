@@ -11,7 +11,10 @@
 #include <cmocka.h>
 
 #include "util/error.h"
+#include "util/hash.h"
+#include "util/keymap.h"
 #include "util/map.h"
+#include "util/search.h"
 #include "util/strtab.h"
 #include "util/vec.h"
 
@@ -59,6 +62,28 @@ static void test_vec_takes_structs_written_as_literals(void **state)
 	assert_int_equal(slots.data[0].key, 1);
 	assert_int_equal(slots.data[0].value, 2);
 	vec_free(&slots);
+}
+
+/* ---- search ---- */
+
+static void test_lower_bound_agrees_with_a_walk_from_the_start(void **state)
+{
+	const uint32_t list[] = {2, 2, 3, 5, 5, 5, 9};
+
+	(void)state;
+	for (uint32_t count = 0; count <= sizeof(list) / sizeof(list[0]); count++)
+		for (uint32_t wanted = 0; wanted <= 10; wanted++) {
+			uint32_t first = 0, after = 0;
+
+			while (first < count && list[first] < wanted)
+				first++;
+			while (after < count && list[after] <= wanted)
+				after++;
+			assert_int_equal(lower_bound(count, i, list[i] < wanted), first);
+			assert_int_equal(lower_bound(count, i, list[i] <= wanted), after);
+		}
+	/* More than half of what 32 bits count: the sum of two indexes would overflow. */
+	assert_int_equal(lower_bound(UINT32_MAX, i, i < UINT32_MAX - 1), UINT32_MAX - 1);
 }
 
 /* ---- map ---- */
@@ -162,6 +187,93 @@ static void test_map_grows_to_many_keys(void **state)
 	map_free(&map);
 }
 
+/* ---- keymap ---- */
+
+/* With this secret the hash of words is the xor of them, and of their length in bytes. */
+static const struct hash_secret no_secret = {.factor = 1, .begin = 0};
+
+static void test_keymap_tells_keys_of_one_hash_apart(void **state)
+{
+	const uint64_t keys[][2] = {{1, 7}, {7, 1}, {2, 4}, {4, 2}, {0, 6}};
+	enum { COUNT = sizeof(keys) / sizeof(keys[0]) };
+
+	(void)state;
+	for (uint32_t removed = 0; removed < COUNT; removed++) {
+		struct keymap map = {.secret = no_secret};
+
+		for (uint32_t i = 0; i < COUNT; i++)
+			assert_true(keymap_set(&map, keys[i], sizeof(keys[i]), i));
+		assert_int_equal(map.heads.len, 1); /* they do collide */
+		assert_int_equal(keymap_remove(&map, keys[removed], sizeof(keys[0])), removed);
+		assert_int_equal(keymap_remove(&map, keys[removed], sizeof(keys[0])), MAP_NONE);
+		for (uint32_t i = 0; i < COUNT; i++)
+			assert_int_equal(keymap_get(&map, keys[i], sizeof(keys[i])),
+					 i == removed ? MAP_NONE : i);
+		assert_true(keymap_set(&map, keys[removed], sizeof(keys[0]), 100));
+		assert_int_equal(keymap_get(&map, keys[removed], sizeof(keys[0])), 100);
+		assert_int_equal(map.entries.len, COUNT); /* the free entry was used */
+		keymap_free(&map);
+	}
+}
+
+static void test_keymap_agrees_with_an_array_after_any_sets_and_removes(void **state)
+{
+	enum { KEYS = 512 };
+	uint32_t values[KEYS], count = 0;
+	struct keymap map = {.secret = no_secret};
+
+	(void)state;
+	memset(values, 0xff, sizeof(values));
+	srand(1);
+	for (uint32_t i = 0; i < 200000; i++) {
+		uint32_t key = (uint32_t)rand() % KEYS;
+		/* Few hashes, and lengths that are no multiple of a word. */
+		unsigned char bytes[12] = {[0] = key & 0x1f, [8] = key & 0x1f, [9] = key >> 5};
+		size_t len = 10 + key % 3;
+
+		assert_int_equal(keymap_get(&map, bytes, len), values[key]);
+		if (rand() % 3) {
+			assert_true(keymap_set(&map, bytes, len, i));
+			values[key] = i;
+		} else {
+			assert_int_equal(keymap_remove(&map, bytes, len), values[key]);
+			values[key] = MAP_NONE;
+		}
+	}
+	assert_true(map.entries.len <= KEYS);
+	for (uint32_t key = 0; key < KEYS; key++)
+		count += values[key] != MAP_NONE;
+	assert_int_equal(map.len, count);
+	keymap_free(&map);
+}
+
+static void test_keymap_tells_keys_of_different_lengths_apart(void **state)
+{
+	static const char zeros[20];
+	struct keymap map = {0};
+
+	(void)state;
+	assert_int_equal(keymap_get(&map, zeros, 0), MAP_NONE);
+	for (uint32_t len = 0; len <= sizeof(zeros); len++)
+		assert_true(keymap_set(&map, zeros, len, len));
+	for (uint32_t len = 0; len <= sizeof(zeros); len++)
+		assert_int_equal(keymap_get(&map, zeros, len), len);
+	keymap_free(&map);
+}
+
+/* A change of the highest bit alone passes through a product as it is, if the factor is odd. Two
+ * of them would cancel each other for any secret, if only the low half of the product counted. */
+static void test_words_that_cancel_each_other_have_different_hashes(void **state)
+{
+	struct hash_secret secret = hash_secret();
+	uint64_t top = 1ull << 63;
+	uint64_t a = hash_word(hash_word(secret.begin, 1, &secret), 2, &secret);
+	uint64_t b = hash_word(hash_word(secret.begin, 1 ^ top, &secret), 2 ^ top, &secret);
+
+	(void)state;
+	assert_true(a != b);
+}
+
 /* ---- strtab ---- */
 
 static void test_strtab_gives_a_string_one_number(void **state)
@@ -223,6 +335,17 @@ static void test_strtab_pointers_stay_while_it_grows(void **state)
 
 /* ---- error ---- */
 
+/* Anybody can make such strings for the constant of FNV-1a. Otherwise they are just strings. */
+static void test_strings_that_were_made_to_collide_do_not(void **state)
+{
+	static const char a[] = "8yn0iYCKYHlIj4-BwPqk", b[] = "GReLUrM4wMqfg9yzV3KQ";
+
+	(void)state;
+	assert_true(hash_text(HASH_BEGIN, a) == hash_text(HASH_BEGIN, b));
+	assert_true(hash_text(hash_begin_secret(), a) != hash_text(hash_begin_secret(), b));
+	assert_true(hash_begin_secret() == hash_begin_secret());
+}
+
 static void test_first_error_stays_and_takes_prefixes(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -257,13 +380,19 @@ int main(void)
 		cmocka_unit_test(test_vec_keeps_its_elements_while_it_grows),
 		cmocka_unit_test(test_vec_refuses_a_size_that_overflows_and_stays_as_it_was),
 		cmocka_unit_test(test_vec_takes_structs_written_as_literals),
+		cmocka_unit_test(test_lower_bound_agrees_with_a_walk_from_the_start),
 		cmocka_unit_test(test_map_finds_what_was_set_and_nothing_else),
 		cmocka_unit_test(test_map_agrees_with_an_array_after_any_sets_and_removes),
 		cmocka_unit_test(test_map_grows_to_many_keys),
 		cmocka_unit_test(test_no_keys_are_chosen_to_collide),
+		cmocka_unit_test(test_keymap_tells_keys_of_one_hash_apart),
+		cmocka_unit_test(test_keymap_agrees_with_an_array_after_any_sets_and_removes),
+		cmocka_unit_test(test_keymap_tells_keys_of_different_lengths_apart),
+		cmocka_unit_test(test_words_that_cancel_each_other_have_different_hashes),
 		cmocka_unit_test(test_strtab_gives_a_string_one_number),
 		cmocka_unit_test(test_strtab_keeps_any_bytes),
 		cmocka_unit_test(test_strtab_pointers_stay_while_it_grows),
+		cmocka_unit_test(test_strings_that_were_made_to_collide_do_not),
 		cmocka_unit_test(test_first_error_stays_and_takes_prefixes),
 		cmocka_unit_test(test_long_error_is_cut_not_overrun),
 	};

@@ -1,17 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is known of the mappings of processes that are gone, by what the kernel told of them. */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
-#include "capture/memory.h"
-#include "capture/told.h"
+#include "capture/enrich/memory_internal.h"
+#include "capture/enrich/told_internal.h"
 #include "store_helpers.h"
+#include "target/process/program_facts.h"
+#include "target/worker/worker.h"
+#include "target/worker/worker_queue.h"
 
 #define GONE 0x7ffffff0 /* more than any pid */
+
+/* A stand-in for kernel/kernel.c that knows one process. */
+struct kernel {
+	uint64_t since;
+};
+
+uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
+{
+	return pid == getpid() ? kernel->since : UINT64_MAX;
+}
+
+bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
+{
+	(void)kernel, (void)pid;
+	return false;
+}
 
 struct memory_test {
 	struct store_test *files;
@@ -21,16 +42,21 @@ struct memory_test {
 	struct mappings mine;
 };
 
-static struct memory_test begin(void **state)
+static struct memory_test begin_with(void **state, const struct kernel *kernel)
 {
 	struct memory_test test = {.files = *state};
 	struct error err = ERROR_INIT;
 
 	test.writer = open_writer(test.files->path);
-	must(memory_open(&test.memory, NULL, test.writer, &err), &err);
+	must(memory_open(&test.memory, kernel, test.writer, &err), &err);
 	must(process_mappings(&test.mine, getpid(), &err), &err);
 	test.code = test.mine.list.data[0];
 	return test;
+}
+
+static struct memory_test begin(void **state)
+{
+	return begin_with(state, NULL);
 }
 
 static void tell_of(struct memory_test *test, enum mmap_event_kind kind, uint64_t ts,
@@ -64,7 +90,7 @@ static void assert_code(struct memory_test *test, const char *pages)
 	for (uint64_t i = 0; pages[i]; i++) {
 		const uint64_t addresses[] = {0x1800, i * 0x1000 + 8};
 
-		assert_int_equal(memory_code(test->memory, GONE, addresses, 2),
+		assert_int_equal(memory_code(test->memory, GONE, UINT64_MAX, addresses, 2),
 				 pages[i] == 'x' ? 2 : 1);
 	}
 }
@@ -213,6 +239,187 @@ static void test_code_that_takes_the_place_of_a_file_is_told(void **state)
 	assert_written(&test, "2:1000-4000 3:3000-8000? 6:1000-2000? ");
 }
 
+/* *described: how many of them have the facts of their files. */
+static uint32_t rows_written(struct memory_test *test, uint32_t *described)
+{
+	struct store_reader *reader;
+	uint32_t count;
+
+	close_writer(test->writer, 1);
+	reader = open_reader(test->files->path);
+	count = store_reader_mapping_count(reader);
+	*described = 0;
+	for (uint32_t i = 0; i < count; i++)
+		*described += store_reader_mapping(reader, i)->segment_count > 0;
+	store_reader_close(reader);
+	memory_close(test->memory);
+	mappings_free(&test->mine);
+	return count;
+}
+
+static int need(struct memory_test *test, uint64_t ts)
+{
+	const uint64_t address = (uintptr_t)need;
+	struct error err = ERROR_INIT;
+
+	return memory_need(test->memory, getpid(), ts, &address, 1, &err);
+}
+
+/* A hit of the old program is often drained when the process runs the new one. */
+static void test_mappings_of_a_new_program_are_not_those_of_a_hit_before_its_exec(void **state)
+{
+	const struct kernel kernel = {.since = 10};
+	struct memory_test test = begin_with(state, &kernel);
+	uint32_t described;
+
+	assert_int_equal(need(&test, 5), 0);
+	assert_int_equal(rows_written(&test, &described), 0);
+}
+
+static void test_mappings_that_were_read_do_not_cut_stacks_from_before_the_exec(void **state)
+{
+	const uint64_t addresses[] = {(uintptr_t)need, 8};
+	const struct kernel kernel = {.since = 10};
+	struct memory_test test = begin_with(state, &kernel);
+	uint32_t described;
+
+	assert_int_equal(need(&test, 20), 0);
+	assert_int_equal(memory_code(test.memory, getpid(), 20, addresses, 2), 1);
+	assert_int_equal(memory_code(test.memory, getpid(), 5, addresses, 2), 2);
+	assert_true(rows_written(&test, &described) > 0);
+}
+
+/* The child ran its parent's program at the hit, and another one when its record is drained. */
+static void test_hit_of_a_forked_child_before_its_exec_is_in_its_parents_mappings(void **state)
+{
+	const struct kernel kernel = {.since = 10};
+	struct memory_test test = begin_with(state, &kernel);
+	uint32_t described;
+
+	tell(&test, MMAP_MAPPED, 2, 0x1000, 0x2000);
+	memory_fork(test.memory, GONE, getpid());
+	assert_int_equal(need(&test, 5), 0);
+	assert_int_equal(rows_written(&test, &described), 2);
+	assert_int_equal(described, 2);
+}
+
+/* ---- files that take long to parse ---- */
+
+static _Atomic bool *may_parse; /* shared with the worker */
+
+static int serve_when_allowed(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
+{
+	while (!*may_parse)
+		;
+	return program_facts_serve(request, fd, reply, arg);
+}
+
+static struct memory_test begin_with_worker(void **state)
+{
+	static const struct worker_table table = {
+		.handlers = {[WORKER_PROGRAM] = {serve_when_allowed, NULL}}};
+	struct error err = ERROR_INIT;
+
+	may_parse = mmap(NULL, sizeof(*may_parse), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(may_parse, MAP_FAILED);
+	must(worker_start(&table, &err), &err);
+	must(worker_queue_open(&err), &err);
+	return begin(state);
+}
+
+static void end_worker(void)
+{
+	worker_queue_close();
+	worker_stop();
+	munmap((void *)may_parse, sizeof(*may_parse));
+}
+
+/* A just-in-time compiler may map one file thousands of times. */
+static void test_mappings_of_a_file_that_is_being_parsed_wait_for_its_facts(void **state)
+{
+	struct memory_test test = begin_with_worker(state);
+	struct pollfd ready = {worker_queue_fd(), POLLIN, 0};
+	struct error err = ERROR_INIT;
+	uint32_t described;
+
+	for (uint64_t i = 1; i <= 300; i++)
+		tell(&test, MMAP_MAPPED, i, i * 0x1000, (i + 1) * 0x1000);
+	*may_parse = true;
+	assert_int_equal(poll(&ready, 1, -1), 1);
+	must(memory_late(test.memory, true, &err), &err);
+	assert_int_equal(memory_unparsed(test.memory), 0);
+	end_worker();
+	assert_int_equal(rows_written(&test, &described), 300);
+	assert_int_equal(described, 300);
+}
+
+static void test_mappings_without_the_facts_of_their_files_are_counted(void **state)
+{
+	struct memory_test test = begin_with_worker(state);
+	struct error err = ERROR_INIT;
+	uint32_t described;
+
+	for (uint64_t i = 1; i <= 3; i++)
+		tell(&test, MMAP_MAPPED, i, i * 0x1000, (i + 1) * 0x1000);
+	must(memory_late(test.memory, true, &err), &err);
+	assert_int_equal(memory_unparsed(test.memory), 3);
+	end_worker();
+	assert_int_equal(rows_written(&test, &described), 3);
+	assert_int_equal(described, 0);
+}
+
+/* ---- keys ---- */
+
+/* A weak hash of a mapping's words and its inverse, as a program could compute them: the table that
+ * had no keys but these took two mappings that collide for one. */
+#define MIX 0x9e3779b97f4a7c15ull
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * MIX;
+	return hash ^ hash >> 29;
+}
+
+/* The value for which mix() of a hash has a result. */
+static uint64_t unmix(uint64_t hash, uint64_t result)
+{
+	uint64_t inverse = MIX, product = result;
+
+	for (unsigned i = 0; i < 6; i++)
+		inverse *= 2 - MIX * inverse;
+	for (unsigned i = 0; i < 3; i++)
+		product = result ^ product >> 29;
+	return product * inverse ^ hash;
+}
+
+static void test_mapping_that_collides_with_another_is_written(void **state)
+{
+	struct memory_test test = begin(state);
+	uint64_t ranges = mix(mix(3, GONE), 0x1000), offset = test.code.offset;
+
+	tell(&test, MMAP_MAPPED, 1, 0x1000, 0x2000);
+	test.code.offset = unmix(mix(ranges, 0x3000), mix(mix(ranges, 0x2000), offset));
+	assert_int_not_equal(test.code.offset, offset);
+	tell(&test, MMAP_MAPPED, 2, 0x1000, 0x3000);
+	assert_written(&test, "1:1000-2000 2:1000-3000 ");
+}
+
+static void test_file_that_collides_with_another_does_not_get_its_facts(void **state)
+{
+	struct memory_test test = begin(state);
+	struct mapping file = test.code;
+
+	tell(&test, MMAP_MAPPED, 1, 0x1000, 0x2000);
+	test.code.dev++;
+	test.code.ino = unmix(1, unmix(0, mix(mix(1, file.ino), file.dev)) ^ test.code.dev);
+	assert_int_equal(mix(mix(1, test.code.ino), test.code.dev),
+			 mix(mix(1, file.ino), file.dev));
+	tell(&test, MMAP_MAPPED, 2, 0x4000, 0x5000); /* of a file that is not there */
+	test.code = file;
+	assert_written(&test, "1:1000-2000 ");
+}
+
 static void test_what_cpus_told_comes_in_the_order_of_time(void **state)
 {
 	static const uint64_t times[] = {30, 10, 10, 40, 20};
@@ -273,6 +480,13 @@ int main(void)
 		with_folder(test_what_may_be_lost_is_not_taken_for_missing),
 		with_folder(test_file_that_is_another_at_its_path_is_not_written),
 		with_folder(test_code_that_takes_the_place_of_a_file_is_told),
+		with_folder(test_mappings_of_a_new_program_are_not_those_of_a_hit_before_its_exec),
+		with_folder(test_mappings_that_were_read_do_not_cut_stacks_from_before_the_exec),
+		with_folder(test_hit_of_a_forked_child_before_its_exec_is_in_its_parents_mappings),
+		with_folder(test_mappings_of_a_file_that_is_being_parsed_wait_for_its_facts),
+		with_folder(test_mappings_without_the_facts_of_their_files_are_counted),
+		with_folder(test_mapping_that_collides_with_another_is_written),
+		with_folder(test_file_that_collides_with_another_does_not_get_its_facts),
 		cmocka_unit_test(test_what_cpus_told_comes_in_the_order_of_time),
 		cmocka_unit_test(test_more_than_fits_is_told_as_lost),
 	};

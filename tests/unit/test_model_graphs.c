@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Streams whose calls make a graph: what is put on them is not done, and nobody waits for it. */
+/* Streams in capture, whose calls make a graph: captured
+ * work does not run, so nobody waits for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -263,7 +264,8 @@ static void test_collectives_of_a_graph_are_not_put_when_their_group_ends(void *
 	gpu_free(gpu, &capture);
 }
 
-/* The tracing began while a graph was made: its end tells what was meant before. */
+/* The capture began while a graph was made: the end of the
+ * stream's capture shows what the calls before meant. */
 static void test_end_without_a_begin_takes_what_was_put_there_since_the_tracing_began(void **state)
 {
 	struct capture capture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Default streams, which wait for others without being told to, and many streams. */
+/* Default streams, which wait for others implicitly, and many streams. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

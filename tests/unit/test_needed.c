@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/loader.h"
-#include "target/needed.h"
+#include "target/loader/loader.h"
+#include "target/loader/needed.h"
 #include "util/vec.h"
 
 #define PROGRAMS_MAX 250
@@ -151,7 +151,7 @@ static bool has(const struct files *files, const struct stat *status)
 	return false;
 }
 
-/* The order is another one: a filter comes before or behind what it filters. */
+/* The order may differ: a filter may come before or after the library that it filters. */
 static void check_same(const struct files *found, const struct files *listed, const char *program)
 {
 	for (size_t i = 0; i < found->list.len; i++)
@@ -365,7 +365,7 @@ static void test_variant_for_the_processor_comes_first(void **state)
 	check("user", NULL, 1);
 }
 
-/* musl's loader is not there to be asked: as ldso/dynlink.c says. */
+/* musl's loader can't be run here; the rules are those of ldso/dynlink.c. */
 static void test_loader_of_musl_has_its_own_rules(void **state)
 {
 	static const char *const expected[] = {"lib/ld-musl-x86_64.so.1", "env/libenv.so",
@@ -378,8 +378,8 @@ static void test_loader_of_musl_has_its_own_rules(void **state)
 	library("env/libenv.so", "-nostdlib -Wl,-soname,libenv.so");
 	library("run/libenv.so", "-nostdlib");
 	library("run/librun.so", "-nostdlib");
-	/* It has the folders of the program, which is what asked for it, though they are RUNPATH.
-	 */
+	/* It is found in the directories of the program, which
+	 * requested it, though they are RUNPATH. */
 	library("odd/libodd.so", "-nostdlib -Lrun -lrun");
 	snprintf(options, sizeof(options),
 		 "-nostdlib -e main -Wl,--dynamic-linker=%s/lib/ld-musl-x86_64.so.1 "

@@ -8,28 +8,28 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cmd/command.h"
-#include "cmd/help.h"
+#include "cmd/command_internal.h"
+#include "cmd/help_internal.h"
 
 struct sample_options {
 	uint64_t duration_ns;
 	const char *output;
 	unsigned json, quiet;
-	bool fast;
-	const char *label;
+	bool fast, follow;
+	const char *label, *colour;
+	uint64_t pid, buffer, limit;
 };
 
-static int set_duration(void *options, const char *value, struct error *err)
+static const char *colour(size_t index, const char **help)
 {
-	return option_duration("duration", value, &((struct sample_options *)options)->duration_ns,
-			       err);
-}
+	static const struct {
+		const char *name, *help;
+	} colours[] = {{"red", "As roses."}, {"green", "As grass."}, {"blue", "As the sky."}};
 
-static int set_output(void *options, const char *value, struct error *err)
-{
-	(void)err;
-	((struct sample_options *)options)->output = value;
-	return 0;
+	if (index >= sizeof(colours) / sizeof(colours[0]))
+		return NULL;
+	*help = colours[index].help;
+	return colours[index].name;
 }
 
 static int set_json(void *options, const char *value, struct error *err)
@@ -47,12 +47,23 @@ static int set_quiet(void *options, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-	{"duration", 'd', "TIME", "Stop after this time.", .set = set_duration},
-	{"output", 'o', "FILE", "Write there.", .set = set_output},
+	{"duration", 'd', "TIME", "Stop after this time.", .type = OPTION_TIME, .min = 1,
+	 .at = offsetof(struct sample_options, duration_ns)},
+	{"output", 'o', "FILE", "Write there.", .at = offsetof(struct sample_options, output)},
 	{"json", 'j', NULL, "Print JSON.", .set = set_json},
 	{"quiet", 'q', NULL, "Print less.", .set = set_quiet},
 	{"fast", 'f', NULL, "Hurry.", .at = offsetof(struct sample_options, fast)},
 	{"label", 0, "TEXT", "Say it.", .at = offsetof(struct sample_options, label)},
+	{"no-follow", 0, NULL, "Stay.", .type = OPTION_UNSET,
+	 .at = offsetof(struct sample_options, follow)},
+	{"colour", 0, "NAME", "Paint it.", .at = offsetof(struct sample_options, colour),
+	 .choice = colour},
+	{"pid", 0, "PID", "Look there.", .type = OPTION_NUMBER, .min = 1, .max = 4194304,
+	 .at = offsetof(struct sample_options, pid)},
+	{"buffer", 0, "SIZE", "Take that much.", .type = OPTION_SIZE, .min = 4096, .max = 1 << 30,
+	 .at = offsetof(struct sample_options, buffer)},
+	{"limit", 0, "SIZE", "End there.", .type = OPTION_SIZE, .min = 4 << 20,
+	 .at = offsetof(struct sample_options, limit)},
 };
 
 static const struct command sample = {
@@ -191,23 +202,50 @@ static void test_wrong_use_is_refused_with_one_line(void **state)
 	assert_refused(PARSE(false, "-jx"), "-x: no such option; see waffle-bpf help sample");
 }
 
-static void test_numbers_and_sizes_are_checked_against_their_range(void **state)
+static void test_values_are_checked_against_their_range(void **state)
 {
-	struct error err = ERROR_INIT;
-	uint64_t value = 9;
+	struct outcome got = PARSE(false, "--pid", "4711", "--buffer=1MiB", "--limit", "4MiB");
 
 	(void)state;
-	assert_int_equal(option_number("pid", "4711", 1, 4194304, &value, &err), 0);
-	assert_int_equal(value, 4711);
-	assert_int_equal(option_number("pid", "0", 1, 4194304, &value, &err), -EINVAL);
-	assert_string_equal(err.message, "--pid: '0' is not a number from 1 to 4194304");
-	err = (struct error)ERROR_INIT;
-	assert_int_equal(option_bytes("buffer", "64 MiB", &value, &err), -EINVAL);
-	assert_string_equal(err.message,
-			    "--buffer: '64 MiB' is not a size, write 64MiB, 512k, 4096");
-	assert_int_equal(value, 4711);
-	assert_int_equal(option_bytes("buffer", "1MiB", &value, &err), 0);
-	assert_int_equal(value, 1048576);
+	assert_int_equal(got.ret, 0);
+	assert_int_equal(got.options.pid, 4711);
+	assert_int_equal(got.options.buffer, 1048576);
+	assert_int_equal(got.options.limit, 4194304);
+	assert_refused(PARSE(false, "--pid", "0"), "--pid: '0' is not a number from 1 to 4194304");
+	assert_refused(PARSE(false, "--pid", "4194305"),
+		       "--pid: '4194305' is not a number from 1 to 4194304");
+	assert_refused(PARSE(false, "--buffer", "64 MiB"),
+		       "--buffer: '64 MiB' is not a size, write 64MiB, 512k, 4096");
+	assert_refused(PARSE(false, "--buffer", "4095"),
+		       "--buffer: '4095' is not between 4KiB and 1GiB");
+	assert_refused(PARSE(false, "--buffer", "2G"),
+		       "--buffer: '2G' is not between 4KiB and 1GiB");
+	assert_refused(PARSE(false, "--limit", "4095k"), "--limit: must be at least 4MiB");
+	assert_refused(PARSE(false, "--duration", "0"), "--duration: must be longer than 0");
+	got = PARSE(false, "--pid", "7", "--pid", "0");
+	assert_int_equal(got.options.pid, 7); /* a refused value changes nothing */
+}
+
+static void test_a_flag_may_switch_something_off(void **state)
+{
+	struct outcome got = {.options.follow = true};
+
+	(void)state;
+	got.argv[got.argc++] = (char *)(uintptr_t) "--no-follow";
+	assert_int_equal(options_parse(&sample, got.argc, got.argv, false, &got.options, &got.first,
+				       &got.err),
+			 0);
+	assert_false(got.options.follow);
+}
+
+static void test_values_of_a_choice_are_in_the_message(void **state)
+{
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(option_no_choice("colour", "grey", "no colour, write", colour, &err),
+			 -EINVAL);
+	assert_string_equal(err.message, "--colour: 'grey' is no colour, write red, green or blue");
 }
 
 /* What a help function prints, to be freed. */
@@ -238,6 +276,9 @@ static void test_every_format_of_help_has_every_option(void **state)
 	assert_non_null(strstr(markdown, "## sample\n"));
 	assert_non_null(strstr(markdown, "| `-d, --duration TIME` | Stop after this time. |\n"));
 	assert_non_null(strstr(markdown, "| `-q, --quiet` | Print less. |\n"));
+	assert_non_null(strstr(markdown, "| Paint it. red: As roses. green: As grass. blue: As the "
+					 "sky. |\n"));
+	assert_non_null(strstr(man, "Paint it. red: As roses. green: As grass."));
 	assert_non_null(strstr(overview, "  sample   Does a thing\n"));
 	free(man);
 	free(markdown);
@@ -254,7 +295,9 @@ int main(void)
 		cmocka_unit_test(test_a_traced_command_keeps_its_own_options),
 		cmocka_unit_test(test_an_empty_value_is_a_value_and_the_last_one_counts),
 		cmocka_unit_test(test_wrong_use_is_refused_with_one_line),
-		cmocka_unit_test(test_numbers_and_sizes_are_checked_against_their_range),
+		cmocka_unit_test(test_values_are_checked_against_their_range),
+		cmocka_unit_test(test_a_flag_may_switch_something_off),
+		cmocka_unit_test(test_values_of_a_choice_are_in_the_message),
 		cmocka_unit_test(test_every_format_of_help_has_every_option),
 	};
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "capture/pace.h"
+#include "capture/pace_internal.h"
 
 #define MS 1000000ull
 

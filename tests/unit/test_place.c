@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where a function is probed, by what it begins with. What the kernel does with the instructions
- * is measured by bench/run.py --only placement. */
+/* The place of a function's probe, by its first instructions. bench/run.py --only placement
+ * measures what the kernel does with the instructions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <elf.h>
 
-#include "call/place.h"
+#include "probe/find/place.h"
 
 static const struct place_kernel linux_6_18 = {.version = 6018, .optimised_nop = 5};
 static const struct place_kernel linux_6_1 = {.version = 6001};
@@ -222,7 +222,7 @@ static void test_later_kernels_optimise_the_longer_nop(void **state)
 	(void)state;
 	assert_int_equal(place_cost(&later, EM_X86_64, nop10, sizeof(nop10), 0x1000),
 			 OBJECT_COST_OPTIMISED);
-	/* Where it is not, its prefix has the kernel refuse or lose the probe. */
+	/* A kernel that does not optimise it refuses or loses the probe because of its prefix. */
 	assert_int_equal(place_cost(&linux_6_18, EM_X86_64, nop10, sizeof(nop10), 0x1000),
 			 OBJECT_COST_REFUSED);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What /proc says of a process that is not there: files of any contents (tests/fuzz/fake_proc.h).
- */
+/* Parsing /proc of a process that does not exist: files
+ * of any contents (tests/fuzz/fake_proc.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 #include <linux/perf_event.h>
 
 #include "../fuzz/fake_proc.h"
-#include "target/descriptors.h"
-#include "target/mmap_watch.h"
-#include "target/process.h"
+#include "target/process/descriptors.h"
+#include "target/process/mmap_watch.h"
+#include "target/process/process.h"
 
 static void files_are(const void *bytes, size_t size)
 {

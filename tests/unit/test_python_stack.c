@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "target/python.h"
+#include "target/process/python.h"
 
 /*
  * co_linetable of one function and what co_lines() of the same interpreter says of each of its

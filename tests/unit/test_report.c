@@ -11,8 +11,8 @@
 
 #include "analyze/report.h"
 #include "analyze/select.h"
-#include "export/info.h"
-#include "export/report_text.h"
+#include "render/info.h"
+#include "render/text/report_text.h"
 
 static struct report *report_of(const struct model *model, enum report_sort sort)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where functions return, by their code. */
+/* Finds the returns of functions by their code. */
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "call/returns.h"
+#include "probe/find/returns_internal.h"
 
 #define AT 0x1000
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "target/site.h"
+#include "target/elf/site.h"
 
 static const struct site_info all_types = {
 	.name = "all",

@@ -24,8 +24,8 @@
 #include <cmocka.h>
 
 #include "bpf/wait.h"
-#include "capture/sources.h"
-#include "target/descriptors.h"
+#include "capture/sources_internal.h"
+#include "target/process/descriptors.h"
 
 static uint32_t parsed(const char *text)
 {

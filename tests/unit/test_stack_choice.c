@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/stack_choice.h"
+#include "capture/enrich/stack_choice.h"
 
 static const struct site_info sites[] = {
 	{.name = "forward", .category = "", .kind = WAFFLE_SITE_SPAN},
@@ -89,7 +89,7 @@ static void test_what_is_not_understood_is_shown(void **state)
 	refused("", "there is no ''");
 	refused("cuda,,nccl", "there is no ''");
 	refused("span:", "there is no 'span:'");
-	refused("span:a[", "begins at '['");
+	refused("span:a[", "the pattern is wrong at '['");
 }
 
 static void note(const char *word, const char *name, void *arg)

@@ -9,7 +9,8 @@
 
 #include "model_capture.h"
 
-#include "export/stack_text.h"
+#include "render/text/frame.h"
+#include "symbolize/stack_names.h"
 
 #define PID 10
 
@@ -78,7 +79,7 @@ static void add_mapping(struct capture *capture, struct store_mapping mapping)
 
 static void put_frame(const struct stack_frame *frame, void *arg)
 {
-	stack_put_frame(arg, frame);
+	frame_put(arg, frame);
 	fputc('\n', arg);
 }
 
@@ -307,6 +308,39 @@ static void test_a_variable_is_of_what_was_mapped_at_the_time(void **state)
 	capture_free(&capture);
 }
 
+/* The same file twice at once, and once more where it was before. */
+static void test_a_variable_is_of_the_file_as_it_was_loaded_with_it(void **state)
+{
+	struct store_mapping code = mapping_of((void *)(uintptr_t)traced_function);
+	struct store_mapping data = mapping_of(&traced_value);
+	uint64_t address = (uintptr_t)&traced_value, far = 1ull << 40, page = 4096;
+	struct capture capture;
+	struct stack_names *names;
+
+	(void)state;
+	capture_begin(&capture, true);
+	for (int i = 0; i < 3; i++) {
+		uint64_t shift = i == 0 ? far : i == 1 ? 2 * far : 2 * far - page;
+		struct store_mapping moved[] = {code, data};
+
+		for (int k = 0; k < 2; k++) {
+			moved[k].start += shift;
+			moved[k].end += shift;
+			moved[k].ts = i < 2 ? 1000 : 5000;
+			add_mapping(&capture, moved[k]);
+		}
+	}
+	capture_load(&capture, 9000);
+	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	assert_string_equal(stack_names_variable(names, PID, 6000, address + 2 * far - page),
+			    "traced_value");
+	assert_string_equal(stack_names_variable(names, PID, 2000, address + 2 * far),
+			    "traced_value");
+	assert_string_equal(stack_names_variable(names, PID, 2000, address + far), "traced_value");
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_a_stack_that_is_cut_ends_with_a_mark_that_is_no_frame),
 		cmocka_unit_test(test_variables_are_named_wherever_their_file_is_mapped),
 		cmocka_unit_test(test_a_variable_is_of_what_was_mapped_at_the_time),
+		cmocka_unit_test(test_a_variable_is_of_the_file_as_it_was_loaded_with_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

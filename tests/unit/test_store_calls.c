@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "store/dictionary.h"
+#include "store/dictionary_internal.h"
 #include "store_helpers.h"
 
 static void test_names_of_values_come_back(void **state)

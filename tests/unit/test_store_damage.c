@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "store/bytes.h"
-#include "store/decode.h"
-#include "store/encode.h"
-#include "store/format.h"
+#include "store/bytes_internal.h"
+#include "store/decode_internal.h"
+#include "store/encode_internal.h"
+#include "store/format_internal.h"
 #include "store_helpers.h"
 
 #define SEED 42
@@ -254,7 +254,7 @@ static void test_foreign_and_newer_files_are_refused_by_a_line_that_says_why(voi
 	header[8] = 7;
 	assert_refused(test->path, header, sizeof(header), "damaged at byte 0");
 	put_le(header + 12, chunk_checksum(header, 12), 4);
-	assert_refused(test->path, header, sizeof(header), "is of version 7");
+	assert_refused(test->path, header, sizeof(header), "has version 7");
 	assert_int_equal(store_reader_open(&reader, test->folder, &err), -EISDIR);
 	assert_non_null(strstr(err.message, "is a directory"));
 	unlink(test->path);
@@ -470,6 +470,45 @@ static void test_process_that_writes_removes_a_file_that_is_discarded(void **sta
 	assert_one_line(&err, "/no/such/t.waffle");
 }
 
+static void await(struct store_writer *writer)
+{
+	while (store_writer_progress(writer).busy)
+		store_writer_wait(writer, -1, 1000);
+}
+
+/* A report of the file would be one of something else. */
+static void test_process_that_writes_says_if_the_file_did_not_get_its_name(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer;
+	struct error err = ERROR_INIT;
+	char command[600];
+	int code;
+
+	must(store_writer_open_apart(&writer, test->path, -1, &fixture_meta, &err), &err);
+	assert_false(store_writer_is_published(writer));
+	assert_int_equal(mkdir(test->path, 0700), 0);
+	code = store_writer_publish(writer, &err); /* the answer may be there, or come later */
+	assert_true(!code || code == -EISDIR);
+	await(writer);
+	assert_false(store_writer_is_published(writer));
+	store_writer_finish(writer, 1, fixture_counts);
+	await(writer);
+	assert_int_equal(store_writer_close(writer, 1, fixture_counts, &err), -EISDIR);
+	assert_one_line(&err, test->path);
+	assert_non_null(strstr(err.message, "nothing was written"));
+	snprintf(command, sizeof(command), "test \"$(ls -A %s)\" = \"$(basename %s)\"",
+		 test->folder, test->path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(rmdir(test->path), 0);
+
+	must(store_writer_open_apart(&writer, test->path, -1, &fixture_meta, &err), &err);
+	store_writer_finish(writer, 1, fixture_counts);
+	await(writer);
+	assert_true(store_writer_is_published(writer));
+	must(store_writer_close(writer, 1, fixture_counts, &err), &err);
+}
+
 static void test_file_size_limit_keeps_what_was_written_before(void **state)
 {
 	struct store_test *test = *state;
@@ -534,6 +573,7 @@ int main(void)
 		with_folder(test_process_that_writes_may_be_killed),
 		with_folder(test_process_that_writes_removes_a_file_that_is_discarded),
 		with_folder(test_full_disk_keeps_what_was_written_before),
+		with_folder(test_process_that_writes_says_if_the_file_did_not_get_its_name),
 		with_folder(test_file_belongs_to_the_user_who_called_sudo),
 	};
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "store/dictionary.h"
+#include "store/dictionary_internal.h"
 #include "store_helpers.h"
 
 #define STACKS 560000u

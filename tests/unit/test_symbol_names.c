@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "target/buildid.h"
-#include "target/demangle.h"
+#include "target/elf/buildid.h"
+#include "target/elf/demangle.h"
 
 static void test_demangler_refuses_what_unfolds_without_end(void **state)
 {

@@ -19,12 +19,12 @@
 
 #include <cmocka.h>
 
-#include "target/debuginfod.h"
-#include "target/symbols.h"
+#include "target/elf/debuginfod.h"
+#include "target/elf/symbols.h"
 
 #define SELF "/proc/self/exe"
 
-/* The code that is looked up. Lines are told by `inner_line` and `outer_line`. */
+/* The code to look up. `inner_line` and `outer_line` have its lines. */
 
 __attribute__((noinline)) static uintptr_t here(void)
 {
@@ -62,6 +62,9 @@ __attribute__((noinline)) uintptr_t mangled_function(int number)
 }
 
 unsigned some_locks[4] = {1, 2, 3, 4};
+/* As in the data of a program in Go. */
+__attribute__((aligned(16), used)) char go_mark[16] = "\xff Go buildinf:";
+__attribute__((section(".some_section"), used)) unsigned in_a_section = 1;
 
 /* Where this program was loaded. */
 static int program_base(struct dl_phdr_info *info, size_t size, void *arg)
@@ -435,6 +438,49 @@ static void test_variable_is_named_with_the_offset_into_it(void **state)
 	assert_false(symbolizer_has_variable(fixture->symbolizer, module + 1, "some_locks"));
 }
 
+static void test_a_stripped_go_program_is_known_by_its_sections(void **state)
+{
+	struct fixture *fixture = *state;
+	char path[128];
+	uint32_t module = add_module(fixture, strip_self(fixture, "stripped", path), NULL);
+
+	/* With sections, what is in its data says nothing. */
+	assert_false(symbolizer_is_go(fixture->symbolizer, module));
+	strip_self(fixture, "go", path);
+	assert_int_equal(shell("objcopy --rename-section .some_section=.go.buildinfo %s", path), 0);
+	module = add_module(fixture, path, NULL);
+	assert_true(symbolizer_is_go(fixture->symbolizer, module));
+	assert_false(symbolizer_is_go(fixture->symbolizer, module + 1));
+}
+
+/* Packers take the section headers away. */
+static void take_section_headers(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	Elf64_Ehdr header;
+
+	assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
+	header.e_shoff = 0;
+	header.e_shnum = header.e_shstrndx = 0;
+	assert_int_equal(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+	close(fd);
+}
+
+static void test_a_go_program_without_section_headers_is_known_by_its_data(void **state)
+{
+	struct fixture *fixture = *state;
+	char path[128];
+
+	take_section_headers(strip_self(fixture, "bare", path));
+	assert_true(symbolizer_is_go(fixture->symbolizer, add_module(fixture, path, NULL)));
+	/* Another program of the kind. */
+	strip_self(fixture, "other", path);
+	assert_int_equal(
+		shell("LC_ALL=C sed -i 's/\\xff Go buildinf:/\\xff No buildinf:/' %s", path), 0);
+	take_section_headers(path);
+	assert_false(symbolizer_is_go(fixture->symbolizer, add_module(fixture, path, NULL)));
+}
+
 static void test_address_is_worked_out_once_and_a_module_added_once(void **state)
 {
 	struct fixture *fixture = *state;
@@ -568,6 +614,8 @@ int main(void)
 		fixture_test(test_debuglink_is_followed_if_its_checksum_is_right),
 		fixture_test(test_debug_file_is_fetched_from_a_debuginfod_server),
 		fixture_test(test_variable_is_named_with_the_offset_into_it),
+		fixture_test(test_a_stripped_go_program_is_known_by_its_sections),
+		fixture_test(test_a_go_program_without_section_headers_is_known_by_its_data),
 		fixture_test(test_address_is_worked_out_once_and_a_module_added_once),
 		fixture_test(test_what_is_no_program_is_told_so),
 		fixture_test(test_damaged_files_are_read_without_a_fault),

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "capture/tables.h"
+#include "capture/enrich/tables_internal.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -23,6 +23,22 @@ static struct table_maker *maker_begin(void)
 	if (table_maker_open(&maker, &err))
 		fail_msg("%s", err.message);
 	return maker;
+}
+
+/* A row between two functions says that nothing is known there. */
+static void assert_finds_its_rows(const struct cfi_table *table)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < table->count; i++) {
+		const struct waffle_unwind_row *row = &table->rows[i];
+		bool is_known = row->rule != WAFFLE_UNWIND_UNKNOWN;
+
+		assert_ptr_equal(cfi_table_find(table, table->base + row->pc),
+				 is_known ? row : NULL);
+		known += is_known;
+	}
+	assert_true(known > 0);
 }
 
 static void test_each_table_that_was_asked_for_comes_once(void **state)
@@ -42,8 +58,7 @@ static void test_each_table_that_was_asked_for_comes_once(void **state)
 		assert_false(came[made.file]);
 		came[made.file] = true;
 		assert_string_equal(made.path, "this test");
-		assert_non_null(cfi_table_find(
-			&made.table, made.table.base + made.table.rows[made.table.count / 2].pc));
+		assert_finds_its_rows(&made.table);
 		assert_true(made.segments.count);
 		free(made.table.rows);
 		free(made.path);

@@ -120,7 +120,8 @@ static void test_a_message_is_no_line_of_its_own(void **state)
 	free(text);
 }
 
-/* Line breaks in an error are those of source_fault(), whatever names and paths it tells of. */
+/* The only line breaks in an error are those of
+ * source_fault(), whatever names and paths it contains. */
 static void test_an_error_has_no_line_breaks_from_outside(void **state)
 {
 	const struct source source = {.origin = "--probe", .text = "a b", .len = 3};

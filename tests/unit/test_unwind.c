@@ -23,8 +23,8 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#include "target/cfi_index.h"
-#include "target/unwind.h"
+#include "target/dwarf/cfi_index.h"
+#include "target/dwarf/unwind.h"
 #include "util/vec.h"
 
 static __attribute__((no_sanitize_address)) int stack_read(void *context, __u64 *word,
@@ -37,7 +37,7 @@ static __attribute__((no_sanitize_address)) int stack_read(void *context, __u64 
 	return 0;
 }
 #define WAFFLE_UNWIND_READ(context, word, address) stack_read(context, word, address)
-#include "bpf/unwind_step.h"
+#include "bpf/unwind_step.bpf.h"
 
 #define FRAMES_MAX 128
 
@@ -121,7 +121,7 @@ static _Unwind_Reason_Code expect(struct _Unwind_Context *context, void *arg)
 {
 	struct seen *list = arg;
 
-	/* Behind the outermost function it tells of one at 0. */
+	/* After the outermost function it reports one at 0. */
 	if (list->expected_count < FRAMES_MAX && _Unwind_GetIP(context))
 		list->expected[list->expected_count++] = _Unwind_GetIP(context);
 	return _URC_NO_REASON;

@@ -9,8 +9,8 @@
 
 #include "model_capture.h"
 
-#include "export/lanes.h"
-#include "export/view_text.h"
+#include "render/text/lanes.h"
+#include "render/text/view_text.h"
 
 #define COLUMN 100
 #define WIDTH 40
@@ -20,7 +20,7 @@
 #define LEGEND_ASCII                                                                               \
 	"# running  + runnable  . blocked\n"                                                       \
 	"< > goes on outside\n"                                                                    \
-	"2-9 so many spans in a column\n"                                                          \
+	"2-9 number of spans in a column\n"                                                        \
 	"* more than 9\n"
 
 static struct view_options options_of(void)
@@ -144,7 +144,7 @@ static void test_utf8_draws_blocks_and_colour_ends_with_what_it_paints(void **st
 		     "<step──────────────┤\n"
 		     "████████████████████████████████████████████████████████████\n"
 		     "█ running  ▒ runnable  ░ blocked  < > goes on outside\n"
-		     "2-9 so many spans in a column  * more than 9\n");
+		     "2-9 number of spans in a column  * more than 9\n");
 	options = options_of();
 	options.colour = true;
 	assert_drawn(model, options,

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/why_aggregate.h"
+#include "analyze/why/why_aggregate.h"
 #include "why_capture.h"
 
 #define A 10
@@ -116,7 +116,7 @@ static void test_causes_are_ranked_by_the_time_of_all_spans(void **state)
 	finish(&capture, aggregate);
 }
 
-static void test_what_slow_spans_have_more_of_is_told(void **state)
+static void test_what_slow_spans_have_more_of_is_reported(void **state)
 {
 	struct capture capture;
 	struct why_aggregate *aggregate;
@@ -347,7 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_causes_are_ranked_by_the_time_of_all_spans),
-		cmocka_unit_test(test_what_slow_spans_have_more_of_is_told),
+		cmocka_unit_test(test_what_slow_spans_have_more_of_is_reported),
 		cmocka_unit_test(test_spans_that_are_all_alike_have_no_difference),
 		cmocka_unit_test(test_another_threads_work_and_its_span_are_the_culprit),
 		cmocka_unit_test(test_own_threads_of_several_names_are_one_culprit),

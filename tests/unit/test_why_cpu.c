@@ -168,7 +168,7 @@ static void test_code_ran_at_the_average_of_its_cpus_frequencies(void **state)
 	check_frequency(why->model, 1, 95000, 99000, 2000000);
 	check_frequency(why->model, 1, 1000, 1090, 0); /* before the first one */
 	check_frequency(why->model, 1, 30000, 30000, 0);
-	check_frequency(why->model, 2, 30000, 40000, 0); /* a driver that never tells */
+	check_frequency(why->model, 2, 30000, 40000, 0); /* a driver that reports no changes */
 	check_frequency(why->model, 3, 30000, 40000, 0);
 	done(&capture, why);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who is named: of many alike, of nobody, and of a span that two threads had. */
+/* Which culprit is named: among many equal ones, if there
+ * is none, and for a span of two threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,8 @@
 
 #include "why_capture.h"
 
-#include "export/why_json.h"
-#include "export/why_text.h"
+#include "render/json/why_json.h"
+#include "render/text/why_text.h"
 
 #define IDLE "the CPU was idle: woken late"
 
@@ -89,7 +90,7 @@ static void test_span_that_another_thread_ended_is_likely_at_best(void **state)
 	why = ask_span(&capture, 3000);
 	check_part(why, 0, "sleep", 800, 11, "likely", "");
 	check_part(why, 1, "running", 200, 11, "likely", "");
-	check_printed(why, "  ended by ender (12): what is said of it is likely at best\n");
+	check_printed(why, "  ended by ender (12): its causes are likely at best\n");
 	json = json_of(why);
 	assert_int_equal(number_at(first(json, "instances"), "ended_by", "tid"), 12);
 	yajl_tree_free(json);

@@ -257,7 +257,7 @@ static void test_only_waits_of_the_call_are_the_gpus(void **state)
 	sync_begins(&capture, 1150);
 	/* In the call: of a page that is read, and until the thread is continued. */
 	waits(&capture, 1160, 1, 11, 0, D, NR_NONE, 0, 0, 0);
-	told(&capture, 1160, 1460, 11, 0, 0, 0x5000);
+	wait_details(&capture, 1160, 1460, 11, 0, 0, 0x5000);
 	gets(&capture, 1460, 1, 0, 11, 0, 1460, HARD);
 	waits(&capture, 1470, 1, 11, 0, WAFFLE_TASK_STOPPED, NR_NONE, 0, 0, 0);
 	gets(&capture, 1670, 1, 0, 11, 12, 1670, 0);
@@ -319,7 +319,7 @@ static void test_host_function_is_what_the_thread_did_that_ended_the_wait(void *
 	done(&capture, why);
 }
 
-/* Nothing tells which of them took so long. */
+/* Nothing shows which of them took so long. */
 static void test_host_function_and_kernel_of_a_stream_are_both_named_and_unknown(void **state)
 {
 	static const struct {

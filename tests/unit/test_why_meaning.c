@@ -16,9 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why_meaning.h"
-
-#define DOCS "docs/why-meanings.md"
+#include "analyze/why/why_meaning_internal.h"
+#include "docs_page.h"
 
 /* What a stack means: its functions with blanks between them, innermost first; ? is unknown. */
 static struct meaning meaning_of_text(const char *stack)
@@ -43,7 +42,7 @@ static void check(const char *stack, enum meaning_rule rule, const char *want)
 	assert_int_equal(meaning.rule, rule);
 }
 
-static void test_file_systems_are_told_with_what_they_wait_for(void **state)
+static void test_file_systems_are_named_with_what_they_wait_for(void **state)
 {
 	(void)state;
 	check("__schedule schedule jbd2_log_wait_commit jbd2_complete_transaction "
@@ -71,13 +70,13 @@ static void test_file_systems_are_told_with_what_they_wait_for(void **state)
 	      "waits for block I/O, f2fs");
 }
 
-static void test_memory_is_told_from_files(void **state)
+static void test_memory_is_distinguished_from_files(void **state)
 {
 	(void)state;
 	check("schedule schedule_timeout io_schedule_timeout balance_dirty_pages "
 	      "balance_dirty_pages_ratelimited_flags generic_perform_write "
 	      "ext4_buffered_write_iter",
-	      MEANING_DIRTY, "waits for fewer dirty pages: writers are held back, ext4");
+	      MEANING_DIRTY, "waits for dirty pages to be written: writers are throttled, ext4");
 	check("schedule schedule_timeout reclaim_throttle shrink_node do_try_to_free_pages "
 	      "try_to_free_pages __alloc_pages_slowpath handle_mm_fault exc_page_fault",
 	      MEANING_RECLAIM, "waits for memory to be freed by others, memory reclaim");
@@ -118,7 +117,7 @@ static void test_who_called_for_a_lock_says_which_one_it_is(void **state)
 	      "waits for a priority-inheriting lock");
 }
 
-static void test_processes_and_the_block_layer_are_told(void **state)
+static void test_processes_and_the_block_layer_are_named(void **state)
 {
 	(void)state;
 	check("schedule schedule_timeout __wait_for_common wait_for_completion_state kernel_clone "
@@ -137,12 +136,12 @@ static void test_processes_and_the_block_layer_are_told(void **state)
 	check("schedule io_schedule blk_mq_get_tag __blk_mq_alloc_requests submit_bio",
 	      MEANING_TELLS, "waits for a free place in the queue of a device");
 	check("schedule io_schedule rq_qos_wait wbt_wait __rq_qos_throttle", MEANING_TELLS,
-	      "waits for the block layer, which holds back writes");
+	      "waits for the block layer, which throttles writes");
 	check("schedule idempotent_init_module __do_sys_finit_module", MEANING_TELLS,
 	      "waits for a module of the kernel to be loaded");
 }
 
-static void test_gpus_are_told_by_their_drivers(void **state)
+static void test_gpus_are_named_by_their_drivers(void **state)
 {
 	(void)state;
 	check("schedule ? nvidia_unlocked_ioctl __x64_sys_ioctl", MEANING_GPU, "NVIDIA's driver");
@@ -213,7 +212,7 @@ static void print_table(FILE *out)
 	      "`why` uses them.\n\n"
 	      "From each table, `why` takes the first row with a function on the stack of the "
 	      "blocked thread. `*` stands for any rest\nof a name.\n\n"
-	      "This page is made from userspace/analyze/why_meaning.c by "
+	      "This page is made from userspace/analyze/why/why_meaning.c by "
 	      "`make docs`.\n",
 	      out);
 	for (unsigned class = 0; class < MEANING_CLASS_COUNT; class ++) {
@@ -233,42 +232,20 @@ static void print_table(FILE *out)
 	}
 }
 
-/* It is not there where the tests run elsewhere than in the sources. */
 static void test_documented_table_is_that_of_the_code(void **state)
 {
-	char *want = NULL, *have;
-	size_t len, got;
-	FILE *out = open_memstream(&want, &len), *docs = fopen(DOCS, "r");
-
 	(void)state;
-	assert_non_null(out);
-	print_table(out);
-	fclose(out);
-	if (!docs) {
-		free(want);
-		skip();
-		return;
-	}
-	have = calloc(1, len + 2);
-	assert_non_null(have);
-	got = fread(have, 1, len + 1, docs);
-	fclose(docs);
-	if (got != len || memcmp(have, want, len))
-		print_message(DOCS " is old: make docs\n");
-	assert_int_equal(got, len);
-	assert_memory_equal(have, want, len);
-	free(have);
-	free(want);
+	assert_page("docs/why-meanings.md", print_table);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_file_systems_are_told_with_what_they_wait_for),
-		cmocka_unit_test(test_memory_is_told_from_files),
+		cmocka_unit_test(test_file_systems_are_named_with_what_they_wait_for),
+		cmocka_unit_test(test_memory_is_distinguished_from_files),
 		cmocka_unit_test(test_who_called_for_a_lock_says_which_one_it_is),
-		cmocka_unit_test(test_processes_and_the_block_layer_are_told),
-		cmocka_unit_test(test_gpus_are_told_by_their_drivers),
+		cmocka_unit_test(test_processes_and_the_block_layer_are_named),
+		cmocka_unit_test(test_gpus_are_named_by_their_drivers),
 		cmocka_unit_test(test_unknown_stacks_mean_nothing),
 		cmocka_unit_test(test_rows_are_well_formed),
 		cmocka_unit_test(test_documented_table_is_that_of_the_code),

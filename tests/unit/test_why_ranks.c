@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "export/why_text.h"
+#include "render/text/why_text.h"
 #include "gpu_capture.h"
 
 #define BLOCKED WAFFLE_THREAD_BLOCKED
@@ -40,8 +40,8 @@ static void test_chain_goes_on_in_the_rank_that_arrived_last(void **state)
 	object(&capture, "/data/shard-7", "ext4");
 	waits(&capture, 1020, 2, 21, 0, S, NR_FUTEX, 0x7e00, FUTEX_COND, 0);
 	waits(&capture, 1030, 3, 22, 0, D, NR_READ, 3, 0, 0);
-	told_io(&capture, 1030, 1600, 22, 0);
-	told(&capture, 1030, 1600, 22, 1, 0, 0);
+	io_done(&capture, 1030, 1600, 22, 0);
+	wait_details(&capture, 1030, 1600, 22, 1, 0, 0);
 	gets(&capture, 1600, 3, 0, 22, 0, 1600, HARD);
 	gets(&capture, 1650, 2, 0, 21, 22, 1650, 0);
 	reduce_two(&capture, 1700);

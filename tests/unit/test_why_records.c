@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "export/why_text.h"
-#include "store/record.h"
+#include "render/text/why_text.h"
+#include "store/record_schema.h"
 #include "why_capture.h"
 
 #define RUNNING WAFFLE_THREAD_RUNNING
@@ -45,7 +45,7 @@ static void record_text(const struct why *why, uint64_t number, char text[64])
 		at++;
 		assert_int_equal(store_reader_number(reader), at);
 	}
-	snprintf(text, 64, "%s@%llu", record_kind_name(rec->kind), (unsigned long long)rec->ts);
+	snprintf(text, 64, "%s@%llu", record_kinds[rec->kind].name, (unsigned long long)rec->ts);
 }
 
 /* The records that a step rests on, as "span begin hit@1010, switch-out switch@1020, …". */
@@ -73,6 +73,18 @@ static void find_records(struct why *why)
 	capture_must(why_records_find(why, &err), err);
 }
 
+static bool has_role(const struct why *why, uint32_t part, uint32_t number, enum why_role role)
+{
+	const struct why_step *step = step_of(why, part, number);
+
+	for (uint32_t i = 0; i < step->count; i++)
+		if (why->records.data[step->record + i].role == role)
+			return true;
+	return false;
+}
+
+#define FUTEX_PI 0x86 /* FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG */
+
 static void test_steps_name_the_records_that_they_rest_on(void **state)
 {
 	struct capture capture;
@@ -81,13 +93,13 @@ static void test_steps_name_the_records_that_they_rest_on(void **state)
 	(void)state;
 	begin(&capture);
 	gets(&capture, 1006, 2, 0, 12, 0, 0, 0);
-	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_MUTEX, 2);
+	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_PI, 0);
 	waits(&capture, 1030, 2, 12, 0, D, NR_FSYNC, 4, 0, 0);
-	told_io(&capture, 1031, 1090, 12, WAFFLE_IO_WRITE);
-	told_io(&capture, 1032, 1095, 12, WAFFLE_IO_WRITE);
-	told_wake(&capture, 1100, 77, 12, 0, HARD);
+	io_done(&capture, 1031, 1090, 12, WAFFLE_IO_WRITE);
+	io_done(&capture, 1032, 1095, 12, WAFFLE_IO_WRITE);
+	wake_details(&capture, 1100, 77, 12, 0, HARD);
 	gets(&capture, 1110, 2, 98, 12, 77, 1100, HARD);
-	told(&capture, 1030, 1110, 12, 0, 0, 0);
+	wait_details(&capture, 1030, 1110, 12, 0, 0, 0);
 	gets(&capture, 1205, 1, 0, 11, 12, 1200, 0);
 	capture_end(&capture, 1210, 11, 1);
 	why = ask_span(&capture, 1300);
@@ -254,7 +266,8 @@ static void test_thread_that_moved_knows_both_cpus(void **state)
 	capture_end(&capture, 1310, 11, 1);
 	why = ask_span(&capture, 1400);
 	find_records(why);
-	check_part(why, 1, "cpu-contention", 100, 98, "certain", "");
+	/* No record says when it was moved to the second CPU. */
+	check_part(why, 1, "cpu-contention", 100, 98, "likely", "");
 	check_cpus(step_of(why, 1, 0), why->model, 2, 1, 99, 98);
 	check_records(
 		why, 1, 0,
@@ -264,16 +277,69 @@ static void test_thread_that_moved_knows_both_cpus(void **state)
 			"there from cpu 1 [2]\n");
 	check_text(why, "50 ns runnable behind ? (96) on cpu 3, moved there from cpu 2 [3]\n");
 	check_text(why, " (switch-in of the other), ");
-	/* Who had the third CPU until then is told by the switch, not since when. */
+	/* The switch shows who had the third CPU until then, but not since when. */
 	check_part(why, 2, "cpu-contention", 50, 96, "likely", "");
 	check_cpus(step_of(why, 2, 0), why->model, 3, 2, 0, 96);
 	done(&capture, why);
 }
 
+/* While no traced thread waits for a CPU, its switches are not recorded. So the last one before the
+ * wait is old, and the first one in it shows who had the CPU. */
+static void test_who_had_the_cpu_is_who_gave_it_up(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (uint32_t next = 98; next < 100; next++) {
+		begin(&capture);
+		waits(&capture, 1020, 1, 11, 98, S, NR_NANOSLEEP, 0, 0, 0);
+		gets(&capture, 1150, 1, 97, next, 0, 0, 0);
+		gets(&capture, 1180, 1, next, 11, 0, 1050, HARD);
+		capture_end(&capture, 1190, 11, 1);
+		why = ask_span(&capture, 1400);
+		check_part(why, 0, "cpu-contention", 100, 97, "likely", "");
+		check_part(why, 1, "cpu-contention", 30, next, "certain", "");
+		done(&capture, why);
+	}
+}
+
+/* The last CPU says nothing of the one on which it waited before. */
+static void test_who_ran_where_a_thread_was_moved_to_is_likely(void **state)
+{
+	static const struct {
+		unsigned flags;
+		const char *grade;
+	} rows[] = {{0, "certain"}, {MOVED, "likely"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		/* Woken on CPU 1, on which 98 ran until it got it. */
+		begin(&capture);
+		waits(&capture, 1020, 1, 11, 98, S, NR_NANOSLEEP, 0, 0, 0);
+		gets(&capture, 1250, 1, 98, 11, 0, 1050, HARD | rows[i].flags);
+		capture_end(&capture, 1260, 11, 1);
+		why = ask_span(&capture, 1400);
+		check_part(why, 0, "cpu-contention", 200, 98, rows[i].grade, "");
+		done(&capture, why);
+		/* Preempted there, and back there. */
+		begin(&capture);
+		gets(&capture, 1020, 1, 11, 98, 0, 0, 0);
+		gets(&capture, 1250, 1, 98, 11, 0, 0, rows[i].flags);
+		capture_end(&capture, 1260, 11, 1);
+		why = ask_span(&capture, 1400);
+		check_part(why, 0, "cpu-contention", 230, 98, rows[i].grade, "");
+		done(&capture, why);
+	}
+}
+
 /* ---- stacks ---- */
 
 /* Adds a stack of the kernel, the innermost function first; the first one is number 1. */
-static void stack_of(struct capture *capture, const char *functions)
+static void stack_at(struct capture *capture, uint64_t address, const char *functions)
 {
 	struct error err = ERROR_INIT;
 	uint64_t addresses[16];
@@ -283,12 +349,17 @@ static void stack_of(struct capture *capture, const char *functions)
 	assert_true(strlen(functions) < sizeof(names));
 	memcpy(names, functions, strlen(functions) + 1);
 	for (char *name = strtok(names, " "); name; name = strtok(NULL, " ")) {
-		struct store_symbol symbol = {.address = 0xffff0000u + stack.count, .name = name};
+		struct store_symbol symbol = {.address = address + stack.count, .name = name};
 
 		addresses[stack.count++] = symbol.address;
 		capture_must(store_writer_add_symbol(capture->writer, &symbol, &err), err);
 	}
 	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+}
+
+static void stack_of(struct capture *capture, const char *functions)
+{
+	stack_at(capture, 0xffff0000, functions);
 }
 
 /* Thread 11 waits with a stack from 1020 until 1200, when `waker` wakes it; 0: an interrupt. */
@@ -301,7 +372,7 @@ static struct why *stack_wait(struct capture *capture, const char *functions, in
 	gets(capture, 1012, 2, 0, 12, 0, 0, 0);
 	waits(capture, 1020, 1, 11, 0, D, syscall, 0, 0, 0);
 	gets(capture, 1200, 1, 0, 11, waker, 1200, waker ? 0 : HARD);
-	told(capture, 1020, 1200, 11, 0, 1, fault_address);
+	wait_details(capture, 1020, 1200, 11, 0, 1, fault_address);
 	capture_end(capture, 1210, 11, 1);
 	return ask_span(capture, 1300);
 }
@@ -321,8 +392,12 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 		 "the lock of the address space (mmap_lock)",
 		 "waits for the lock of the address space (mmap_lock), page fault"},
 		{"schedule rwsem_down_write_slowpath down_write_killable __vm_munmap", 11, 0, 12,
-		 12, "lock", "certain", "the lock of the address space (mmap_lock)",
+		 12, "lock", "likely", "the lock of the address space (mmap_lock)",
 		 "waits for the lock of the address space (mmap_lock), unmapping"},
+		/* It waits for readers, of which the last one wakes it. */
+		{"schedule __vma_start_write vma_start_write", 11, 0, 12, 12, "lock", "likely",
+		 "the lock of a part of the address space (VMA)",
+		 "waits for the lock of a part of the address space (VMA)"},
 		{"schedule __wait_for_common wait_for_completion_state kernel_clone", 58, 0, 12, 12,
 		 "process-exit", "certain", "",
 		 "waits for the child of vfork() to run a program or to end"},
@@ -330,8 +405,8 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 		 "certain", "",
 		 "waits for a page that userfaultfd's owner has to fill, page fault"},
 		{"schedule io_schedule_timeout balance_dirty_pages generic_perform_write", NR_WRITE,
-		 0, 0, 11, "disk-write", "certain", "",
-		 "waits for fewer dirty pages: writers are held back"},
+		 0, 0, 11, "disk-write", "likely", "",
+		 "waits for dirty pages to be written: writers are throttled"},
 		{"schedule jbd2_log_wait_commit ext4_sync_file", NR_NONE, 0, 88, 11, "disk-write",
 		 "likely", "", "waits for a commit of the journal (jbd2), ext4"},
 		{"schedule io_schedule folio_wait_bit_common do_swap_page handle_mm_fault", NR_NONE,
@@ -367,6 +442,156 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 	}
 }
 
+/* Of several readers, only the last one wakes a writer. The stack of the waker says who it is. */
+static void test_a_lock_that_a_reader_let_go_is_likely(void **state)
+{
+	static const struct {
+		const char *release, *grade;
+	} rows[] = {
+		{"wake_up_q rwsem_wake up_write inode_unlock", "certain"},
+		{"wake_up_q rwsem_wake up_read inode_unlock_shared", "likely"},
+	};
+	const char *wait = "schedule rwsem_down_write_slowpath down_write ext4_file_write_iter";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		named(&capture, 12, CAPTURE_PID, "holder");
+		stack_of(&capture, wait);
+		stack_at(&capture, 0xffff1000, rows[i].release);
+		gets(&capture, 1012, 2, 0, 12, 0, 0, 0);
+		waits(&capture, 1020, 1, 11, 0, D, NR_WRITE, 3, 0, 0);
+		wake_details(&capture, 1200, 12, 11, 2, 0);
+		gets(&capture, 1200, 1, 0, 11, 12, 1200, 0);
+		wait_details(&capture, 1020, 1200, 11, 0, 1, 0);
+		capture_end(&capture, 1210, 11, 1);
+		why = ask_span(&capture, 1300);
+		check_part(why, 0, "lock", 180, 12, rows[i].grade,
+			   "the lock of a file or folder (inode)");
+		done(&capture, why);
+	}
+}
+
+/* A request to the file's device must be in flight: NFS also has dirty pages. */
+static void test_a_writer_held_back_waits_for_the_disk_if_that_writes(void **state)
+{
+	static const struct {
+		uint32_t dev;
+		const char *grade;
+	} rows[] = {{8, "certain"}, {9, "likely"}, {0, "likely"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		file_on(&capture, "/data/log", rows[i].dev);
+		stack_of(&capture, "schedule io_schedule_timeout balance_dirty_pages");
+		waits(&capture, 1020, 1, 11, 0, D, NR_WRITE, 3, 0, 0);
+		io_done(&capture, 1030, 1190, 77, WAFFLE_IO_WRITE);
+		gets(&capture, 1200, 1, 0, 11, 0, 1200, HARD);
+		wait_details(&capture, 1020, 1200, 11, 1, 1, 0);
+		capture_end(&capture, 1210, 11, 1);
+		why = ask_span(&capture, 1300);
+		check_part(why, 0, "disk-write", 180, 11, rows[i].grade, "/data/log (ext4)");
+		done(&capture, why);
+	}
+}
+
+/* The thread may have asked another device for something that it does not wait for. */
+static void test_a_request_to_another_device_is_not_what_a_file_waits_for(void **state)
+{
+	static const struct {
+		uint32_t dev;
+		uint64_t done_ts;
+		uint32_t issuer;
+		const char *stack, *waker, *grade;
+		bool evidence;
+	} rows[] = {{8, 1190, 11, NULL, NULL, "certain", true},
+		    {9, 1190, 11, NULL, NULL, "likely", false},
+		    /* It was still in flight when the wait ended. */
+		    {8, 1205, 11, NULL, NULL, "likely", true},
+		    {8, 1190, 77, "folio_wait_bit_common filemap_read", NULL, "certain", true},
+		    {9, 1190, 77, "folio_wait_bit_common filemap_read", NULL, "likely", false},
+		    {0, 1190, 77, "folio_wait_bit_common filemap_read", NULL, "likely", true},
+		    /* The wake-up comes from a device, perhaps one below that of the file. */
+		    {9, 1190, 77, NULL, "folio_end_read bio_endio blk_update_request", "certain",
+		     false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		file_on(&capture, "/data/shard-7", rows[i].dev);
+		if (rows[i].stack || rows[i].waker)
+			stack_of(&capture, rows[i].stack ? rows[i].stack : rows[i].waker);
+		waits(&capture, 1020, 1, 11, 0, D, NR_READ, 3, 0, 0);
+		if (rows[i].done_ts < 1200)
+			io_done(&capture, 1030, rows[i].done_ts, rows[i].issuer, 0);
+		if (rows[i].waker)
+			wake_details(&capture, 1200, 0, 11, 1, HARD);
+		gets(&capture, 1200, 1, 0, 11, 0, 1200, HARD);
+		wait_details(&capture, 1020, 1200, 11, 1, !!rows[i].stack, 0);
+		if (rows[i].done_ts > 1200)
+			io_done(&capture, 1030, rows[i].done_ts, rows[i].issuer, 0);
+		capture_end(&capture, 1210, 11, 1);
+		why = ask_span(&capture, 1300);
+		check_part(why, 0, "disk-read", 180, 11, rows[i].grade, "/data/shard-7 (ext4)");
+		find_records(why);
+		assert_int_equal(has_role(why, 0, 0, WHY_ROLE_IO), rows[i].evidence);
+		done(&capture, why);
+	}
+}
+
+/* While thread 12 sends something, the answer of another machine arrives. */
+static void test_a_packet_from_the_network_is_not_the_doing_of_a_sender(void **state)
+{
+	static const struct {
+		const char *detail, *release, *cause, *grade;
+		uint32_t culprit;
+	} rows[] = {
+		{"tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "sock_def_readable tcp_sendmsg", "socket",
+		 "likely", 12},
+		{"tcp 10.0.0.1:80 <-> 10.0.0.1:5000", "sock_def_readable tcp_sendmsg", "socket",
+		 "certain", 12},
+		{"tcp [::1]:80 <-> [::1]:5000", "sock_def_readable process_backlog net_rx_action",
+		 "socket", "certain", 12},
+		{"tcp 10.0.0.1:80 <-> 10.0.0.2:5000",
+		 "sock_def_readable napi_complete_done net_rx_action", "socket", "likely", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		named(&capture, 12, CAPTURE_PID, "sender");
+		object(&capture, "socket:[1]", rows[i].detail);
+		stack_of(&capture, rows[i].release);
+		gets(&capture, 1012, 2, 0, 12, 0, 0, 0);
+		waits(&capture, 1020, 1, 11, 0, S, NR_RECVFROM, 3, 0, 0);
+		wake_details(&capture, 1200, 12, 11, 1, 0);
+		gets(&capture, 1200, 1, 0, 11, 12, 1200, 0);
+		wait_details(&capture, 1020, 1200, 11, 1, 0, 0);
+		capture_end(&capture, 1210, 11, 1);
+		why = ask_span(&capture, 1300);
+		assert_string_equal(why_causes[part_of(why, 0)->cause].name, rows[i].cause);
+		assert_string_equal(why_grade_names[part_of(why, 0)->grade], rows[i].grade);
+		assert_int_equal(part_of(why, 0)->thread == MODEL_NONE
+					 ? 0
+					 : why->model->threads.data[part_of(why, 0)->thread].tid,
+				 rows[i].culprit);
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,7 +601,13 @@ int main(void)
 		cmocka_unit_test(test_stolen_time_names_its_record_and_the_frequency),
 		cmocka_unit_test(test_preemptor_is_named_where_the_thread_lost_its_cpu),
 		cmocka_unit_test(test_thread_that_moved_knows_both_cpus),
+		cmocka_unit_test(test_who_had_the_cpu_is_who_gave_it_up),
+		cmocka_unit_test(test_who_ran_where_a_thread_was_moved_to_is_likely),
 		cmocka_unit_test(test_stacks_decide_what_calls_and_files_do_not_tell),
+		cmocka_unit_test(test_a_lock_that_a_reader_let_go_is_likely),
+		cmocka_unit_test(test_a_writer_held_back_waits_for_the_disk_if_that_writes),
+		cmocka_unit_test(test_a_request_to_another_device_is_not_what_a_file_waits_for),
+		cmocka_unit_test(test_a_packet_from_the_network_is_not_the_doing_of_a_sender),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -14,10 +15,14 @@
 #define NR_EXECVE 59
 #define NR_SEMOP 65
 #define NR_WAITID 247
+#define NR_PAUSE 34
+#define NR_SIGTIMEDWAIT 128
 #define MS 1000000ull
 #define SI_BPF 0x80
 
 /* Thread 11 runs on CPU 1 and begins a span at 1 ms. */
+#define FUTEX_PI 0x86 /* FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG */
+
 static void begin(struct capture *capture)
 {
 	capture_begin(capture, true);
@@ -119,10 +124,10 @@ static void test_who_ends_repeated_waits_is_likely(void **state)
 		object(&capture, "pipe:[7]", "");
 		wait_of(&capture, 1, 10, 5, any_of_several[i].syscall, any_of_several[i].object, 0,
 			0, 13, 0);
-		told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
 		wait_of(&capture, 5, 10, 9, any_of_several[i].syscall, any_of_several[i].object, 0,
 			0, 13, 0);
-		told(&capture, 5 * MS + 10, 9 * MS, 11, 1, 0, 0);
+		wait_details(&capture, 5 * MS + 10, 9 * MS, 11, 1, 0, 0);
 		why = end(&capture, 9);
 		check_part(why, 0, any_of_several[i].cause, 8 * MS - 20, 13, "likely",
 			   any_of_several[i].text);
@@ -162,7 +167,7 @@ static void test_who_ends_a_single_wait_is_certain_if_nobody_else_ran(void **sta
 			object(&capture, "pipe:[7]", "");
 			wait_of(&capture, 1, 10, 5, any_of_several[i].syscall,
 				any_of_several[i].object, 0, 0, 13, 0);
-			told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+			wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
 			why = end(&capture, 5);
 			check_part(why, 0, any_of_several[i].cause, 4 * MS - 10, 13,
 				   others ? "likely" : "certain", any_of_several[i].text);
@@ -171,7 +176,26 @@ static void test_who_ends_a_single_wait_is_certain_if_nobody_else_ran(void **sta
 	}
 }
 
-/* What else came until it had a CPU, nobody knows. */
+/* Threads that are not traced say nothing about a wait, however many there are. */
+static void test_untraced_threads_make_no_wait_doubtful(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	rest(&capture);
+	object(&capture, "pipe:[7]", "");
+	for (uint32_t tid = 100; tid < 500; tid++)
+		named(&capture, tid, 5, "neighbour");
+	wait_of(&capture, 1, 10, 5, NR_READ, 3, 0, 0, 13, 0);
+	wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+	why = end(&capture, 5);
+	check_part(why, 0, "pipe", 4 * MS - 10, 13, "certain", "pipe:[7]");
+	done(&capture, why);
+}
+
+/* What else arrived until it had a CPU is unknown. */
 static void test_who_ends_a_wait_is_likely_if_the_thread_could_look_late(void **state)
 {
 	static const struct {
@@ -194,6 +218,33 @@ static void test_who_ends_a_wait_is_likely_if_the_thread_could_look_late(void **
 	}
 }
 
+/* A wait that was not examined may have been for the same thing. */
+static void test_a_wait_is_likely_if_not_all_others_were_searched(void **state)
+{
+	static const struct {
+		unsigned sleeps;
+		const char *grade;
+	} rows[] = {{100, "certain"}, {2000, "likely"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+		uint64_t ts = 5 * MS;
+
+		begin(&capture);
+		rest(&capture);
+		wait_of(&capture, 1, 10, 5, NR_READ, 3, 0, 0, 13, 0);
+		for (unsigned sleep = 0; sleep < rows[i].sleeps; sleep++, ts += 1000) {
+			waits(&capture, ts + 10, 1, 11, 0, S, NR_NANOSLEEP, 0x9100, 0, 0);
+			gets(&capture, ts + 900, 1, 0, 11, 0, ts + 900, HARD);
+		}
+		why = end(&capture, 8);
+		check_part(why, 0, "user-work", 4 * MS - 10, 13, rows[i].grade, "");
+		done(&capture, why);
+	}
+}
+
 /* Any room is as good as other room. */
 static void test_who_makes_room_each_time_is_certain(void **state)
 {
@@ -205,9 +256,9 @@ static void test_who_makes_room_each_time_is_certain(void **state)
 		begin(&capture);
 		object(&capture, "pipe:[7]", "");
 		wait_of(&capture, 1, 10, 5, NR_WRITE, 3, 0, 0, first, 0);
-		told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
 		wait_of(&capture, 5, 10, 9, NR_WRITE, 3, 0, 0, 13, 0);
-		told(&capture, 5 * MS + 10, 9 * MS, 11, 1, 0, 0);
+		wait_details(&capture, 5 * MS + 10, 9 * MS, 11, 1, 0, 0);
 		why = end(&capture, 9);
 		check_part(why, 0, "pipe", 8 * MS - 20, 13, first == 13 ? "certain" : "likely",
 			   "pipe:[7]");
@@ -231,8 +282,8 @@ static void test_an_event_loop_that_works_in_between_is_likely(void **state)
 	done(&capture, why);
 }
 
-/* A server's loop, asked for its thread: each wake-up is for something that it then handles. What
- * comes last, or that nothing comes, says nothing of what was before. */
+/* A server's loop, explained by thread: each wake-up is for something that it then handles. If the
+ * last wake-up, or none, follows, that shows nothing about the ones before. */
 static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **state)
 {
 	struct capture capture;
@@ -251,7 +302,7 @@ static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **st
 	done(&capture, why);
 }
 
-/* The doer waits until the victim has asked it: so the victim's first wait was not for the doer. */
+/* The doer waits for the victim's request, so the victim's first wait was not for the doer. */
 static void test_who_is_asked_in_between_has_not_ended_what_was_before(void **state)
 {
 	struct capture capture;
@@ -299,8 +350,8 @@ static void test_a_lost_race_for_a_lock_is_a_wait_for_its_holder(void **state)
 
 	(void)state;
 	begin(&capture);
-	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_MUTEX, 2, 12, 0);
-	wait_of(&capture, 5, 10, 7, NR_FUTEX, 0x7f00, FUTEX_MUTEX, 2, 13, 0);
+	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_PI, 0, 12, 0);
+	wait_of(&capture, 5, 10, 7, NR_FUTEX, 0x7f00, FUTEX_PI, 0, 13, 0);
 	why = end(&capture, 7);
 	check_part(why, 0, "lock", 4 * MS - 10, 12, "certain", "futex 0x7f00");
 	check_part(why, 1, "lock", 2 * MS - 10, 13, "certain", "futex 0x7f00");
@@ -346,12 +397,12 @@ static void test_a_signal_is_no_end_of_a_wait_that_goes_on(void **state)
 		if (rows[i].syscall == NR_WAIT4)
 			named(&capture, 20, 20, "child");
 		wait_of(&capture, 1, 10, 5, rows[i].syscall, 7, rows[i].op, rows[i].value, 12, 0);
-		told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
 		sent(&capture, 5 * MS - 2000, 12, 11, SIGUSR1, 0);
 		/* The handler takes its time. */
 		wait_of(&capture, 5, 900000, 9, rows[i].syscall, 7, rows[i].op, rows[i].value, 13,
 			0);
-		told(&capture, 5 * MS + 900000, 9 * MS, 11, 1, 0, 0);
+		wait_details(&capture, 5 * MS + 900000, 9 * MS, 11, 1, 0, 0);
 		why = end(&capture, 9);
 		/* It may have come while the handler ran, and this is for the next one. */
 		check_part(why, 0, rows[i].cause, 8 * MS - 900010, 13, "likely", "pipe:[7]");
@@ -375,6 +426,30 @@ static void test_a_child_that_is_waited_for_by_its_number_is_certain(void **stat
 	why = end(&capture, 9);
 	check_part(why, 0, "process-exit", 8 * MS - 900010, 20, "certain", "");
 	done(&capture, why);
+}
+
+/* A group may have the number of its first process, but any of its processes ends the wait. */
+static void test_a_wait_for_a_group_of_processes_is_likely(void **state)
+{
+	static const struct {
+		uint64_t type;
+		const char *grade;
+	} rows[] = {{P_PID, "certain"}, {P_PGID, "likely"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		named(&capture, 20, 20, "child");
+		gets(&capture, MS - 100, 4, 0, 20, 0, 0, 0);
+		wait_of(&capture, 1, 10, 5, NR_WAITID, rows[i].type, 20, 0, 12, 0);
+		wait_of(&capture, 5, 10, 9, NR_WAITID, rows[i].type, 20, 0, 20, 0);
+		why = end(&capture, 9);
+		check_part(why, 0, "process-exit", 8 * MS - 20, 20, rows[i].grade, "");
+		done(&capture, why);
+	}
 }
 
 static void test_another_child_is_another_wait(void **state)
@@ -406,12 +481,12 @@ static void test_a_wait_goes_on_after_a_stop(void **state)
 	begin(&capture);
 	object(&capture, "pipe:[7]", "");
 	wait_of(&capture, 1, 10, 5, NR_READ, 3, 0, 0, 12, 0);
-	told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+	wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
 	sent(&capture, 5 * MS - 2000, 12, 11, SIGSTOP, 0);
 	waits(&capture, 5 * MS + 10, 1, 11, 0, WAFFLE_TASK_STOPPED, NR_READ, 3, 0, 0);
 	gets(&capture, 8 * MS, 1, 0, 11, 12, 8 * MS, 0);
 	wait_of(&capture, 8, 10, 20, NR_READ, 3, 0, 0, 13, 0);
-	told(&capture, 8 * MS + 10, 20 * MS, 11, 1, 0, 0);
+	wait_details(&capture, 8 * MS + 10, 20 * MS, 11, 1, 0, 0);
 	why = end(&capture, 20);
 	check_part(why, 0, "pipe", 16 * MS - 20, 13, "likely", "pipe:[7]");
 	check_part(why, 1, "stopped", 3 * MS - 10, 12, "certain", "");
@@ -431,13 +506,13 @@ static void test_a_wait_goes_on_after_the_thread_was_frozen(void **state)
 	kernel_stack(&capture, 0xffff8000, "__refrigerator");
 	kernel_stack(&capture, 0xffff9000, "signal_wake_up_state");
 	wait_of(&capture, 1, 10, 5, NR_READ, 3, 0, 0, 14, 0);
-	told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
-	told_wake(&capture, 5 * MS, 14, 11, 2, 0);
+	wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+	wake_details(&capture, 5 * MS, 14, 11, 2, 0);
 	waits(&capture, 5 * MS + 10, 1, 11, 0, D, NR_READ, 3, 0, 0);
-	told(&capture, 5 * MS + 10, 8 * MS, 11, 1, 1, 0);
+	wait_details(&capture, 5 * MS + 10, 8 * MS, 11, 1, 1, 0);
 	gets(&capture, 8 * MS, 1, 0, 11, 12, 8 * MS, 0);
 	wait_of(&capture, 8, 10, 20, NR_READ, 3, 0, 0, 13, 0);
-	told(&capture, 8 * MS + 10, 20 * MS, 11, 1, 0, 0);
+	wait_details(&capture, 8 * MS + 10, 20 * MS, 11, 1, 0, 0);
 	why = end(&capture, 20);
 	check_part(why, 0, "pipe", 16 * MS - 20, 13, "likely", "pipe:[7]");
 	check_part(why, 1, "stopped", 3 * MS - 10, 12, "likely", "");
@@ -539,7 +614,7 @@ static void test_a_sleep_that_a_freezer_ends_is_likely_stopped(void **state)
 	begin(&capture);
 	kernel_stack(&capture, 0xffff8000, "__thaw_task");
 	wait_of(&capture, 1, 10, 5, NR_NANOSLEEP, 0x8100, 0, 0, 12, 0);
-	told_wake(&capture, 5 * MS, 12, 11, 1, 0);
+	wake_details(&capture, 5 * MS, 12, 11, 1, 0);
 	why = end(&capture, 5);
 	check_part(why, 0, "stopped", 4 * MS - 10, 12, "likely", "");
 	done(&capture, why);
@@ -570,12 +645,104 @@ static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so
 			kernel_stack(&capture, 0xffff8000, rows[i].function);
 		wait_of(&capture, 1, 0, 5, rows[i].syscall, 4, 1, rows[i].timeout_ms, 0, HARD);
 		if (rows[i].function)
-			told_wake(&capture, 5 * MS, 0, 11, 1, HARD);
+			wake_details(&capture, 5 * MS, 0, 11, 1, HARD);
 		why = end(&capture, 5);
-		assert_string_equal(why_cause_names[part_of(why, 0)->cause], rows[i].cause);
+		assert_string_equal(why_causes[part_of(why, 0)->cause].name, rows[i].cause);
 		assert_string_equal(why_grade_names[part_of(why, 0)->grade], rows[i].grade);
 		done(&capture, why);
 	}
+}
+
+/* Without the stack, an interrupt in a system call on a socket looks like the doing of that call.
+ */
+static void test_who_ends_a_wait_for_several_things_is_likely_without_its_stack(void **state)
+{
+	static const struct {
+		int syscall;
+		const char *function, *cause, *grade;
+	} rows[] = {{NR_EPOLL_WAIT, NULL, "user-work", "likely"},
+		    {NR_POLL, NULL, "user-work", "likely"},
+		    {NR_EPOLL_WAIT, "eventfd_write", "user-work", "certain"},
+		    {NR_POLL, "pipe_write", "pipe", "certain"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		rest(&capture);
+		if (rows[i].function)
+			kernel_stack(&capture, 0xffff8000, rows[i].function);
+		wait_of(&capture, 1, 10, 5, rows[i].syscall, 4, 0, 0, 13, 0);
+		if (rows[i].function)
+			wake_details(&capture, 5 * MS, 13, 11, 1, 0);
+		why = end(&capture, 5);
+		check_part(why, 0, rows[i].cause, 4 * MS - 10, 13, rows[i].grade, "");
+		done(&capture, why);
+	}
+}
+
+/* Only of calls that any signal ends do the records say that it was waited for. */
+static void test_who_signals_is_certain_if_any_signal_ends_the_call(void **state)
+{
+	static const struct {
+		int syscall, signo;
+		const char *grade;
+	} rows[] = {{NR_PAUSE, SIGUSR1, "certain"},
+		    {NR_PAUSE, 0, "likely"},
+		    {NR_PAUSE, 34, "likely"}, /* SIGRTMIN, or musl's own */
+		    {NR_SIGTIMEDWAIT, SIGUSR1, "likely"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		rest(&capture);
+		wait_of(&capture, 1, 10, 5, rows[i].syscall, 0, 0, 0, 13, 0);
+		if (rows[i].signo)
+			sent(&capture, 5 * MS - 2000, 13, 11, rows[i].signo, 0);
+		why = end(&capture, 5);
+		check_part(why, 0, "user-work", 4 * MS - 10, 13, rows[i].grade, "");
+		done(&capture, why);
+	}
+}
+
+/* glibc's setuid() signals all threads, whatever these do. */
+static void test_a_signal_of_the_c_library_itself_is_not_awaited(void **state)
+{
+	static const int calls[] = {NR_PAUSE, NR_SIGTIMEDWAIT, NR_READ, NR_EPOLL_WAIT};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		for (int stack = 0; stack < 2; stack++) {
+			struct capture capture;
+			struct why *why;
+
+			begin(&capture);
+			kernel_stack(&capture, 0xffff8000, "complete_signal");
+			wait_of(&capture, 1, 10, 5, calls[i], 3, 0, 0, 12, 0);
+			sent(&capture, 5 * MS - 2000, 12, 11, 33, 0);
+			if (stack)
+				wake_details(&capture, 5 * MS, 12, 11, 1, 0);
+			why = end(&capture, 5);
+			check_part(why, 0, "user-work", 4 * MS - 10, 12, "likely", "");
+			done(&capture, why);
+			/* It goes on to wait, longer than a check takes. */
+			begin(&capture);
+			kernel_stack(&capture, 0xffff8000, "complete_signal");
+			wait_of(&capture, 1, 10, 5, calls[i], 3, 0, 0, 12, 0);
+			sent(&capture, 5 * MS - 2000, 12, 11, 33, 0);
+			if (stack)
+				wake_details(&capture, 5 * MS, 12, 11, 1, 0);
+			wait_of(&capture, 5, 500000, 9, calls[i], 3, 0, 0, 13, 0);
+			sent(&capture, 9 * MS - 2000, 13, 11, SIGUSR1, 0);
+			why = end(&capture, 9);
+			check_part(why, 0, "user-work", 8 * MS - 500010, 13, "likely", "");
+			done(&capture, why);
+		}
 }
 
 /* A device ends a wait by an interrupt. A thread that does has let go of a lock, say, whatever else
@@ -585,8 +752,11 @@ static void test_a_device_is_likely_if_a_thread_ended_the_wait(void **state)
 	static const struct {
 		uint32_t waker;
 		unsigned flags;
-		const char *grade;
-	} rows[] = {{0, HARD, "certain"}, {12, 0, "likely"}, {88, 0, "certain"}};
+		const char *disk, *fault;
+	} rows[] = {{0, HARD, "certain", "certain"},
+		    {12, 0, "likely", "likely"},
+		    /* It is not traced: it may have released a lock of the file. */
+		    {88, 0, "likely", "certain"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -595,17 +765,17 @@ static void test_a_device_is_likely_if_a_thread_ended_the_wait(void **state)
 
 		begin(&capture);
 		waits(&capture, MS, 1, 11, 0, D, NR_FSYNC, 4, 0, 0);
-		told_io(&capture, MS, 4 * MS, 11, WAFFLE_IO_WRITE);
+		io_done(&capture, MS, 4 * MS, 11, WAFFLE_IO_WRITE);
 		gets(&capture, 5 * MS, 1, 0, 11, rows[i].waker, 5 * MS, rows[i].flags);
 		why = end(&capture, 5);
-		check_part(why, 0, "disk-write", 4 * MS, 11, rows[i].grade, "");
+		check_part(why, 0, "disk-write", 4 * MS, 11, rows[i].disk, "");
 		done(&capture, why);
 		begin(&capture);
 		waits(&capture, MS, 1, 11, 0, D, NR_NONE, 0, 0, 0);
 		gets(&capture, 5 * MS, 1, 0, 11, rows[i].waker, 5 * MS, rows[i].flags);
 		told_major(&capture, MS - 10, 5 * MS, 11);
 		why = end(&capture, 5);
-		check_part(why, 0, "page-fault-major", 4 * MS, 11, rows[i].grade, "");
+		check_part(why, 0, "page-fault-major", 4 * MS, 11, rows[i].fault, "");
 		done(&capture, why);
 	}
 }
@@ -695,7 +865,9 @@ int main(void)
 		cmocka_unit_test(test_who_ends_repeated_waits_is_likely),
 		cmocka_unit_test(test_the_last_of_repeated_waits_is_likely_as_well),
 		cmocka_unit_test(test_who_ends_a_single_wait_is_certain_if_nobody_else_ran),
+		cmocka_unit_test(test_untraced_threads_make_no_wait_doubtful),
 		cmocka_unit_test(test_who_ends_a_wait_is_likely_if_the_thread_could_look_late),
+		cmocka_unit_test(test_a_wait_is_likely_if_not_all_others_were_searched),
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
 		cmocka_unit_test(test_each_wait_of_an_event_loop_in_no_span_has_its_own_end),
@@ -705,6 +877,7 @@ int main(void)
 		cmocka_unit_test(test_a_lock_that_goes_round_is_likely),
 		cmocka_unit_test(test_a_signal_is_no_end_of_a_wait_that_goes_on),
 		cmocka_unit_test(test_a_child_that_is_waited_for_by_its_number_is_certain),
+		cmocka_unit_test(test_a_wait_for_a_group_of_processes_is_likely),
 		cmocka_unit_test(test_another_child_is_another_wait),
 		cmocka_unit_test(test_a_wait_goes_on_after_a_stop),
 		cmocka_unit_test(test_a_wait_goes_on_after_the_thread_was_frozen),
@@ -716,6 +889,10 @@ int main(void)
 		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
 		cmocka_unit_test(
 			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
+		cmocka_unit_test(
+			test_who_ends_a_wait_for_several_things_is_likely_without_its_stack),
+		cmocka_unit_test(test_who_signals_is_certain_if_any_signal_ends_the_call),
+		cmocka_unit_test(test_a_signal_of_the_c_library_itself_is_not_awaited),
 		cmocka_unit_test(test_a_device_is_likely_if_a_thread_ended_the_wait),
 		cmocka_unit_test(test_a_span_that_was_left_ends_with_the_one_around_it),
 		cmocka_unit_test(test_the_cpu_time_of_the_tracer_is_its_own),

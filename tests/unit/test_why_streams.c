@@ -151,7 +151,7 @@ static void test_late_rank_is_found_behind_the_default_stream_of_a_blocking_one(
 	done(&capture, why);
 }
 
-/* More of them than are looked at: nothing is said that may be wrong. */
+/* More streams than are examined: no answer rather than a wrong one. */
 static void test_late_rank_is_found_on_one_of_very_many_streams_or_it_is_unknown(void **state)
 {
 	static const unsigned counts[] = {20, 1000, 6000};
@@ -306,7 +306,7 @@ static void test_stream_behind_an_event_that_was_waited_for_before_is_not_named(
 	done(&capture, why);
 }
 
-/* The default stream waits for it without being told to, and so does a copy on that. */
+/* The default stream waits for it implicitly, and so does a copy on that. */
 static void test_blocking_stream_is_named_beside_the_default_streams_work(void **state)
 {
 	(void)state;
@@ -482,7 +482,7 @@ static void test_free_without_work_waits_for_no_gpu_and_synchronises_nothing(voi
 	returns(&capture, 1850, 11, CALL_FREE, SYNC_ID);
 	capture_end(&capture, 1900, 11, 1);
 	why = ask_span(&capture, 2000);
-	assert_string_not_equal(why_cause_names[part_of(why, 0)->cause], "gpu");
+	assert_string_not_equal(why_causes[part_of(why, 0)->cause].name, "gpu");
 	done(&capture, why);
 
 	begin(&capture);
@@ -504,7 +504,7 @@ static void test_time_on_a_cpu_in_a_free_is_running(void **state)
 	returns(&capture, 1850, 11, CALL_FREE, SYNC_ID);
 	capture_end(&capture, 1900, 11, 1);
 	why = ask_span(&capture, 2000);
-	assert_string_equal(why_cause_names[part_of(why, 0)->cause], "running");
+	assert_string_equal(why_causes[part_of(why, 0)->cause].name, "running");
 	done(&capture, why);
 }
 

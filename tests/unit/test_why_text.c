@@ -11,10 +11,10 @@
 #include "model_capture.h"
 
 #include "analyze/origin.h"
-#include "analyze/why_pick.h"
-#include "export/origin_print.h"
-#include "export/why_json.h"
-#include "export/why_text.h"
+#include "analyze/why/why_pick.h"
+#include "render/origin_print.h"
+#include "render/json/why_json.h"
+#include "render/text/why_text.h"
 
 #define MS 1000000ull
 
@@ -239,7 +239,8 @@ static void test_parts_of_one_wait_are_told_under_that_wait(void **state)
 		"      168 ms blocked on futex 0x7f01 (queue_lock) ← woken by loader-2 "
 		"(12), "
 		"which spent those 168 ms:\n"
-		"        150 ms in D state in pread64 on /data/shard-7: waits for block I/O, ext4 "
+		"        150 ms uninterruptible (D) in pread64 on /data/shard-7: waits for block "
+		"I/O, ext4 "
 		"[1]\n"
 		"        14.0 ms runnable behind back\xef\xbf\xbd[2Jup (13) on cpu 1 [3]\n"
 		"        4.00 ms running in load, at 1.2 of 3.5 GHz [4]\n"
@@ -261,7 +262,7 @@ static void test_causes_beyond_those_shown_are_summed_up(void **state)
 		"load 00000000000000a1 of worker (11), process 10, at 10.0 ms: 200 ms\n"
 		"  running 32.0 ms (16.0 %), runnable 0 ns (0.0 %), blocked 168 ms (84.0 "
 		"%)\n"
-		"  records were lost in it: what is said of it is likely at best\n"
+		"  records were lost during it: its causes are likely at best\n"
 		"   1.  75.0 %    150 ms  disk-read         certain  loader-2 (12) in "
 		"load, "
 		"/data/shard-7\n"
@@ -269,7 +270,8 @@ static void test_causes_beyond_those_shown_are_summed_up(void **state)
 		"      168 ms blocked on futex 0x7f01 (queue_lock) ← woken by loader-2 "
 		"(12), "
 		"which spent of those 168 ms:\n"
-		"        150 ms in D state in pread64 on /data/shard-7: waits for block I/O, ext4 "
+		"        150 ms uninterruptible (D) in pread64 on /data/shard-7: waits for block "
+		"I/O, ext4 "
 		"[1]\n"
 		"  linked to its cause: span load 00000000000000b2 of loader-2 (12), at "
 		"999 us\n"
@@ -545,7 +547,7 @@ static void test_links_of_an_event_are_walked_back_to_their_origin(void **state)
 	free(text);
 	text = origin_printed(model, "0xe1");
 	assert_ptr_equal(strstr(text, "event found 00000000000000e1 of worker (11), at 999 us "
-				      "(nothing says what caused it)\n"),
+				      "(it has no link to a cause)\n"),
 			 text);
 	free(text);
 	capture_free(&capture);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/why_wait.h"
+#include "analyze/why/why_wait_internal.h"
 #include "why_capture.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -22,8 +22,10 @@ static const char *const stacks[][3] = {
 	{"syscall", "std::sys::pal::unix::futex::futex_wait", "work"},
 	{"__GI___lll_lock_wake", "work", NULL},
 	{"runtime.futex", "runtime.futexsleep", "runtime.lock2"},
+	{NULL, NULL, NULL},
+	{NULL, NULL, NULL},
 };
-enum { NONE, RWLOCK, CONDITION, RUST, BARE, UNLOCK, GO };
+enum { NONE, RWLOCK, CONDITION, RUST, BARE, UNLOCK, GO, UNNAMED, GLIBC };
 
 static uint32_t functions(void *arg, uint32_t stack, uint64_t ts, const char **names, uint32_t max)
 {
@@ -65,6 +67,7 @@ static struct why *ask_futex(struct capture *capture, uint64_t op, uint64_t valu
 		.rec = {1200, 12, WAFFLE_REC_WAKE, 0}, .woken_tid = 11, .user_stack = waker};
 
 	begin(capture);
+	mapping(capture, 0x5000 + GLIBC - 1, 0x6000, "/usr/lib/libc.so.6");
 	for (size_t i = 0; i < LENGTH(stacks); i++) {
 		uint64_t address = 0x5000 + i;
 		struct store_stack stack = {.pid = CAPTURE_PID, .addresses = &address, .count = 1};
@@ -108,6 +111,13 @@ static void test_a_lock_is_told_by_who_lets_it_go(void **state)
 	why = ask_futex(&capture, FUTEX_COND, 3, BARE, UNLOCK);
 	check_part(why, 0, "lock", 180, 12, "certain", "futex 0x7f04 (table_lock)");
 	done(&capture, why);
+	/* glibc waits with this value for its mutexes only. */
+	why = ask_futex(&capture, FUTEX_MUTEX, 2, GLIBC, NONE);
+	check_part(why, 0, "lock", 180, 12, "certain", "futex 0x7f04 (table_lock)");
+	done(&capture, why);
+	why = ask_futex(&capture, FUTEX_MUTEX, 2, NONE, GLIBC);
+	check_part(why, 0, "lock", 180, 12, "certain", "futex 0x7f04 (table_lock)");
+	done(&capture, why);
 }
 
 static void test_what_is_no_lock_is_work_with_its_futex(void **state)
@@ -131,6 +141,10 @@ static void test_what_is_no_lock_is_work_with_its_futex(void **state)
 	why = ask_futex(&capture, FUTEX_MUTEX, 2, BARE, NONE);
 	check_part(why, 0, "lock", 180, 12, "likely", "futex 0x7f04 (table_lock)");
 	done(&capture, why);
+	/* Without any function: musl's conditions and std::atomic wait like this as well. */
+	why = ask_futex(&capture, FUTEX_MUTEX, 2, UNNAMED, NONE);
+	check_part(why, 0, "lock", 180, 12, "likely", "futex 0x7f04 (table_lock)");
+	done(&capture, why);
 	/* Go waits with a mutex's value for anything. */
 	why = ask_futex(&capture, FUTEX_MUTEX, 2, GO, NONE);
 	check_part(why, 0, "user-work", 180, 12, "likely", "futex 0x7f04 (table_lock)");
@@ -139,9 +153,47 @@ static void test_what_is_no_lock_is_work_with_its_futex(void **state)
 	done(&capture, why);
 }
 
-static enum wait_told told_of(const char *function)
+static bool is_go(void *arg, const struct store_mapping *mapping)
 {
-	return wait_told_by(&function, 1);
+	assert_ptr_equal(arg, is_go);
+	return !strcmp(mapping->path, "/srv/stripped");
+}
+
+static const char *no_variable(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	(void)arg;
+	(void)pid;
+	(void)ts;
+	(void)address;
+	return NULL;
+}
+
+/* A stripped Go program has no names in its stacks. */
+static void test_a_stripped_go_program_is_known_by_its_file(void **state)
+{
+	const struct why_names files = {
+		.arg = (void *)is_go, .variable = no_variable, .is_go = is_go};
+	static const char *const paths[] = {"/srv/other", "/srv/stripped"};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(paths); i++) {
+		begin(&capture);
+		mapping(&capture, 0x400000, 0x500000, paths[i]);
+		waits(&capture, 1020, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		gets(&capture, 1200, 1, 0, 11, 0, 1200, HARD);
+		capture_end(&capture, 1210, 11, 1);
+		why = ask(&capture, 1300, &(struct why_query){.name = "step", .names = &files});
+		check_part(why, 0, "sleep", 180, 11, i ? "likely" : "certain", "");
+		check_part(why, 1, "running", 20, 11, i ? "likely" : "certain", "");
+		done(&capture, why);
+	}
+}
+
+static enum futex_use told_of(const char *function)
+{
+	return futex_use_by(&function, 1);
 }
 
 static void test_functions_of_libraries_are_known_by_all_their_names(void **state)
@@ -165,19 +217,19 @@ static void test_functions_of_libraries_are_known_by_all_their_names(void **stat
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(locks); i++)
-		assert_int_equal(told_of(locks[i]), WAIT_TOLD_LOCK);
+		assert_int_equal(told_of(locks[i]), FUTEX_USE_LOCK);
 	for (size_t i = 0; i < LENGTH(others); i++)
-		assert_int_equal(told_of(others[i]), WAIT_TOLD_OTHER);
+		assert_int_equal(told_of(others[i]), FUTEX_USE_OTHER);
 	for (size_t i = 0; i < LENGTH(ends); i++)
-		assert_int_equal(told_of(ends[i]), WAIT_TOLD_ENDS);
+		assert_int_equal(told_of(ends[i]), FUTEX_USE_ENDS);
 	for (size_t i = 0; i < LENGTH(shared); i++)
-		assert_int_equal(told_of(shared[i]), WAIT_TOLD_SHARED);
+		assert_int_equal(told_of(shared[i]), FUTEX_USE_SHARED);
 	for (size_t i = 0; i < LENGTH(nothing); i++)
-		assert_int_equal(told_of(nothing[i]), WAIT_TOLD_NOTHING);
-	assert_int_equal(told_of("syscall"), WAIT_TOLD_OWN);
+		assert_int_equal(told_of(nothing[i]), FUTEX_USE_UNKNOWN);
+	assert_int_equal(told_of("syscall"), FUTEX_USE_OWN);
 	/* The condition variable's mutex. */
-	assert_int_equal(wait_told_by(nested, LENGTH(nested)), WAIT_TOLD_LOCK);
-	assert_int_equal(wait_told_by(NULL, 0), WAIT_TOLD_NOTHING);
+	assert_int_equal(futex_use_by(nested, LENGTH(nested)), FUTEX_USE_LOCK);
+	assert_int_equal(futex_use_by(NULL, 0), FUTEX_USE_UNKNOWN);
 }
 
 /* Thread 11 waits in a system call from 1020 to 1200, woken by `waker`. */
@@ -186,9 +238,9 @@ static struct why *ask_wait(struct capture *capture, int syscall, uint16_t state
 {
 	waits(capture, 1020, 1, 11, 0, state, syscall, 0x8100, 0, 0);
 	gets(capture, 1200, 1, 0, 11, waker, 1200, 0);
-	told(capture, 1020, 1200, 11, number, wait_stack, 0);
+	wait_details(capture, 1020, 1200, 11, number, wait_stack, 0);
 	if (wake_stack)
-		told_wake(capture, 1200, waker, 11, wake_stack, 0);
+		wake_details(capture, 1200, waker, 11, wake_stack, 0);
 	capture_end(capture, 1210, 11, 1);
 	return ask_span(capture, 1300);
 }
@@ -266,6 +318,20 @@ static void test_msync_waits_for_the_mapped_file(void **state)
 	done(&capture, why);
 }
 
+static void test_the_mapped_file_is_the_one_of_that_time(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	mapping_at(&capture, CAPTURE_START + 50000, 0x8000, 0x9000, "/data/later");
+	mapping(&capture, 0x8000, 0x9000, "/data/table");
+	why = ask_wait(&capture, NR_MSYNC, D, 60, 0, 0, 0);
+	check_part(why, 0, "disk-write", 180, 11, "likely", "/data/table");
+	done(&capture, why);
+}
+
 static void test_a_lock_of_the_kernel_is_named_by_its_stack(void **state)
 {
 	struct capture capture;
@@ -289,7 +355,9 @@ int main(void)
 		cmocka_unit_test(test_a_pipe_with_a_path_is_a_pipe),
 		cmocka_unit_test(test_a_pipe_is_told_by_functions_of_the_kernel),
 		cmocka_unit_test(test_a_terminal_is_not_the_fault_of_the_worker_that_passes_it_on),
+		cmocka_unit_test(test_a_stripped_go_program_is_known_by_its_file),
 		cmocka_unit_test(test_msync_waits_for_the_mapped_file),
+		cmocka_unit_test(test_the_mapped_file_is_the_one_of_that_time),
 		cmocka_unit_test(test_a_lock_of_the_kernel_is_named_by_its_stack),
 	};
 

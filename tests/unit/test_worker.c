@@ -19,21 +19,22 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "capture/handles.h"
-#include "target/cfi_remote.h"
-#include "target/demangle.h"
-#include "target/object_remote.h"
-#include "target/program_facts.h"
-#include "target/sandbox.h"
-#include "target/symbols_remote.h"
-#include "target/worker.h"
-#include "target/worker_queue.h"
-#include "target/worker_message.h"
+#include "capture/enrich/handles.h"
+#include "target/dwarf/cfi_remote.h"
+#include "target/elf/demangle.h"
+#include "target/elf/object_remote.h"
+#include "target/process/program_facts.h"
+#include "target/worker/sandbox.h"
+#include "target/elf/symbols_remote.h"
+#include "target/worker/worker.h"
+#include "target/worker/worker_queue.h"
+#include "target/worker/worker_message_internal.h"
 #include "waffle.h"
 
 #define SELF "/proc/self/exe"
@@ -124,9 +125,25 @@ static void crash(void)
 	*(volatile int *)0 = 1;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Without a system call: a worker may not sleep. */
+static void pass_a_second(void)
+{
+	uint64_t end = now_ns() + 1000000000;
+
+	while (now_ns() < end)
+		;
+}
+
 static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
 {
-	const struct timespec moment = {.tv_sec = 1};
 	uint32_t what = wire_get_u32(request);
 	struct stat status;
 
@@ -152,7 +169,7 @@ static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, v
 			crash();
 		return 0;
 	case DEED_SLEEP:
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+		pass_a_second();
 		wire_put_u32(reply, 43);
 		return 0;
 	case DEED_MEMORY:
@@ -208,6 +225,7 @@ static int start(void **state)
 				[WORKER_RETURN] = {symbols_serve_return, &service},
 				[WORKER_VARIABLE] = {symbols_serve_variable, &service},
 				[WORKER_MODULE] = {symbols_serve_module, &service},
+				[WORKER_GO] = {symbols_serve_go, &service},
 				[WORKER_UNWIND] = {cfi_serve, NULL},
 				[WORKER_PROGRAM] = {program_facts_serve, NULL},
 				[WORKER_HANDLES] = {handles_serve, NULL},
@@ -511,8 +529,8 @@ static void test_worker_that_never_answers_is_given_up(void **state)
 	works();
 }
 
-/* A file can be made so that parsing it takes minutes: neither a signal nor the end of the time
- * waits for that. */
+/* A malicious file may take minutes to parse: neither a
+ * signal nor the end of the capture waits for that. */
 static void test_end_of_a_capture_waits_for_no_worker(void **state)
 {
 	struct wire_out reply;
@@ -559,14 +577,6 @@ static void test_worker_that_asks_without_end_is_given_up(void **state)
 }
 
 /* ---- requests that nobody waits for ---- */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* What came of it, or -EAGAIN. */
 static int ask(enum deed what, int fd, struct error *err)
@@ -672,6 +682,45 @@ static void test_end_of_the_queue_waits_for_no_worker(void **state)
 	close(fd);
 }
 
+/* As with a worker that the kernel can't end, since a file system does not answer it. */
+static void test_end_of_the_queue_waits_for_no_worker_that_does_not_end(void **state)
+{
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC), helper = worker_helper(WORKER_FOR_ARMING);
+	struct error err;
+
+	(void)state;
+	assert_int_equal(worker_queue_open(&err), 0);
+	assert_int_equal(ask(DEED_ASK, fd, &err), -EAGAIN);
+	usleep(300000); /* now the worker has the request */
+	assert_int_equal(kill(helper, SIGSTOP), 0);
+	alarm(60); /* it would take 120 s */
+	worker_queue_close();
+	alarm(0);
+	assert_int_equal(ask(DEED_NONE, fd, &err), -EPROTO);
+	close(fd);
+}
+
+static void test_file_without_a_descriptor_for_it_is_an_error(void **state)
+{
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
+	struct rlimit old, limit;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(worker_queue_open(&err), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	limit = (struct rlimit){.rlim_cur = 3, .rlim_max = old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(ask(DEED_NONE, fd, &err), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_non_null(strstr(err.message, "/its/file: "));
+	assert_int_equal(ask(DEED_NONE, fd, &err), -EAGAIN);
+	await();
+	assert_int_equal(ask(DEED_NONE, fd, &err), 42);
+	worker_queue_close();
+	close(fd);
+}
+
 static void test_descriptors_of_a_worker_do_not_stay_open(void **state)
 {
 	struct wire_out reply;
@@ -703,7 +752,7 @@ static void test_reply_of_many_messages_is_whole(void **state)
 	wire_out_free(&reply);
 }
 
-/* A worker that has seen a file of one user is not asked about another user's. */
+/* A worker that has read a file of one user gets no file of another user. */
 static void test_worker_sees_files_of_one_owner(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -788,6 +837,8 @@ static struct elf_segment code_of_self(void)
 	return segments.list[0];
 }
 
+__attribute__((section(".go.buildinfo"), used)) static const char go_mark[16] = "go";
+
 static void test_worker_finds_the_names(void **state)
 {
 	struct symbol_module_state far_state, near_state;
@@ -828,6 +879,9 @@ static void test_worker_finds_the_names(void **state)
 	assert_true(found > 10);
 	assert_true(symbolizer_has_variable(far_one, there, "lines"));
 	assert_false(symbolizer_has_variable(far_one, there, "no_such_variable"));
+	assert_true(symbolizer_is_go(far_one, there));
+	assert_true(symbolizer_is_go(near_one, here));
+	assert_false(symbolizer_is_go(far_one, there + 1));
 	symbolizer_close(far_one);
 	symbolizer_close(near_one);
 }
@@ -986,6 +1040,8 @@ int main(void)
 		TEST(test_answer_that_takes_long_is_not_waited_for),
 		TEST(test_requests_of_one_owner_do_not_delay_all_others),
 		TEST(test_end_of_the_queue_waits_for_no_worker),
+		TEST(test_end_of_the_queue_waits_for_no_worker_that_does_not_end),
+		TEST(test_file_without_a_descriptor_for_it_is_an_error),
 		TEST(test_worker_that_never_answers_is_given_up),
 		TEST(test_end_of_a_capture_waits_for_no_worker),
 		TEST(test_what_nobody_wants_any_more_is_given_up),

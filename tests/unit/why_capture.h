@@ -6,7 +6,7 @@
 #ifndef WAFFLE_TEST_WHY_CAPTURE_H
 #define WAFFLE_TEST_WHY_CAPTURE_H
 
-#include "analyze/why.h"
+#include "analyze/why/why.h"
 #include "model_capture.h"
 
 enum {
@@ -58,6 +58,9 @@ static inline void waits(struct capture *capture, uint64_t ts, uint16_t cpu, uin
 	capture_add(capture, &rec);
 }
 
+/* For gets(): the thread came from another CPU while it was runnable. */
+#define MOVED WAFFLE_SWITCH_STAYED
+
 /* `tid`, woken at wake_ts, gets the CPU that `prev` leaves: idle, or preempted. */
 static inline void gets(struct capture *capture, uint64_t ts, uint16_t cpu, uint32_t prev,
 			uint32_t tid, uint32_t waker, uint64_t wake_ts, unsigned flags)
@@ -66,7 +69,8 @@ static inline void gets(struct capture *capture, uint64_t ts, uint16_t cpu, uint
 					.next_tid = tid,
 					.waker_tid = waker,
 					.wake_ts = wake_ts,
-					.flags = (uint8_t)(sides(prev, tid) | flags |
+					.flags = (uint8_t)(sides(prev, tid) |
+							   (flags ^ WAFFLE_SWITCH_STAYED) |
 							   (wake_ts ? WAFFLE_SWITCH_WOKEN : 0) |
 							   (prev ? WAFFLE_SWITCH_PREEMPTED : 0)),
 					.syscall = -1};
@@ -92,8 +96,9 @@ static inline void named(struct capture *capture, uint32_t tid, uint32_t pid, co
 }
 
 /* Records the details of a thread's wait from from_ts to ts. */
-static inline void told(struct capture *capture, uint64_t from_ts, uint64_t ts, uint32_t tid,
-			uint32_t object, uint32_t kernel_stack, uint64_t address)
+static inline void wait_details(struct capture *capture, uint64_t from_ts, uint64_t ts,
+				uint32_t tid, uint32_t object, uint32_t kernel_stack,
+				uint64_t address)
 {
 	struct waffle_rec_wait rec = {.rec = {ts, tid, WAFFLE_REC_WAIT, 0},
 				      .from_ts = from_ts,
@@ -104,8 +109,8 @@ static inline void told(struct capture *capture, uint64_t from_ts, uint64_t ts, 
 	capture_add(capture, &rec);
 }
 
-static inline void told_wake(struct capture *capture, uint64_t ts, uint32_t waker, uint32_t woken,
-			     uint32_t kernel_stack, uint32_t flags)
+static inline void wake_details(struct capture *capture, uint64_t ts, uint32_t waker,
+				uint32_t woken, uint32_t kernel_stack, uint32_t flags)
 {
 	struct waffle_rec_wake rec = {.rec = {ts, waker, WAFFLE_REC_WAKE, 0},
 				      .woken_tid = woken,
@@ -115,7 +120,7 @@ static inline void told_wake(struct capture *capture, uint64_t ts, uint32_t wake
 	capture_add(capture, &rec);
 }
 
-static inline void told_io(struct capture *capture, uint64_t issue_ts, uint64_t ts, uint32_t tid,
+static inline void io_done(struct capture *capture, uint64_t issue_ts, uint64_t ts, uint32_t tid,
 			   uint32_t flags)
 {
 	struct waffle_rec_io rec = {.rec = {ts, tid, WAFFLE_REC_IO, 0},
@@ -136,6 +141,16 @@ static inline void object(struct capture *capture, const char *name, const char 
 	capture_must(store_writer_add_object(capture->writer, &add, &err), err);
 }
 
+/* Adds a file, numbered like other objects, on a device such as 8, that of io_done(). */
+static inline void file_on(struct capture *capture, const char *name, uint32_t dev)
+{
+	struct store_object add = {
+		.ino = 77, .dev = dev, .pid = CAPTURE_PID, .name = name, .detail = "ext4"};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_object(capture->writer, &add, &err), err);
+}
+
 /* Adds a kernel stack of one function at `address`; the first one is number 1. */
 static inline void kernel_stack(struct capture *capture, uint64_t address, const char *function)
 {
@@ -147,16 +162,40 @@ static inline void kernel_stack(struct capture *capture, uint64_t address, const
 	capture_must(store_writer_add_symbol(capture->writer, &symbol, &err), err);
 }
 
-static inline void mapping(struct capture *capture, uint64_t start, uint64_t end, const char *path)
+static inline void mapping_at(struct capture *capture, uint64_t ts, uint64_t start, uint64_t end,
+			      const char *path)
 {
 	struct store_mapping add = {
-		.ts = CAPTURE_START, .start = start, .end = end, .pid = CAPTURE_PID, .path = path};
+		.ts = ts, .start = start, .end = end, .pid = CAPTURE_PID, .path = path};
 	struct error err = ERROR_INIT;
 
 	capture_must(store_writer_add_mapping(capture->writer, &add, &err), err);
 }
 
+static inline void mapping(struct capture *capture, uint64_t start, uint64_t end, const char *path)
+{
+	mapping_at(capture, CAPTURE_START, start, end, path);
+}
+
 /* ---- answers ---- */
+
+static inline void check_chain(const struct why *why, const struct why_instance *instance,
+			       const struct why_part *part)
+{
+	uint64_t from_ts = instance->from_ts, to_ts = instance->to_ts;
+
+	assert_in_range(part->step_count, 1, 33);
+	for (uint32_t i = 0; i < part->step_count; i++) {
+		const struct why_step *step = &why->steps.data[part->step + i];
+
+		assert_true(step->from_ts >= from_ts && step->to_ts <= to_ts);
+		assert_true(step->from_ts < step->to_ts);
+		from_ts = step->from_ts;
+		to_ts = step->to_ts;
+	}
+	assert_int_equal(why->steps.data[part->step].thread, instance->thread);
+	assert_true(to_ts - from_ts <= part->ns);
+}
 
 /* Conditions for every answer: parts sum to the whole, and no step exceeds its predecessor. */
 static inline void check_why(const struct why *why)
@@ -170,19 +209,11 @@ static inline void check_why(const struct why *why)
 				 length);
 		for (uint32_t j = 0; j < instance->part_count; j++) {
 			const struct why_part *part = &why->parts.data[instance->part + j];
-			uint64_t from_ts = instance->from_ts, to_ts = instance->to_ts;
 
 			sum += part->ns;
 			assert_true(part->ns && part->stretches);
 			assert_true(!j || part[-1].ns >= part->ns);
-			for (uint32_t k = 0; k < part->step_count; k++) {
-				const struct why_step *step = &why->steps.data[part->step + k];
-
-				assert_true(step->from_ts >= from_ts && step->to_ts <= to_ts);
-				assert_true(step->from_ts < step->to_ts);
-				from_ts = step->from_ts;
-				to_ts = step->to_ts;
-			}
+			check_chain(why, instance, part);
 		}
 		assert_int_equal(sum, length);
 	}
@@ -219,7 +250,7 @@ static inline void check_part(const struct why *why, uint32_t number, const char
 {
 	const struct why_part *part = part_of(why, number);
 
-	assert_string_equal(why_cause_names[part->cause], cause);
+	assert_string_equal(why_causes[part->cause].name, cause);
 	assert_int_equal(part->ns, ns);
 	assert_int_equal(part->thread == MODEL_NONE ? 0
 						    : why->model->threads.data[part->thread].tid,

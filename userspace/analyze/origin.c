@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "analyze/why.h"
+#include "analyze/why/why.h"
 
 const char *const origin_via_names[] = {
 	[ORIGIN_START] = "start",
@@ -12,7 +12,7 @@ const char *const origin_via_names[] = {
 	[ORIGIN_INSIDE] = "inside",
 };
 
-struct walk {
+struct origin_walk {
 	struct origin *origin;
 	const struct model *model;
 	struct map first;              /* node → its first link */
@@ -26,7 +26,7 @@ static uint64_t key_of(uint8_t kind, uint32_t index)
 	return (uint64_t)kind << 32 | index;
 }
 
-static bool index_links(struct walk *walk)
+static bool index_links(struct origin_walk *walk)
 {
 	const struct model *model = walk->model;
 
@@ -60,7 +60,7 @@ static uint32_t parent_of(const struct model *model, const struct origin_node *n
 }
 
 /* The innermost span around a node that has links. */
-static uint32_t linked_around(const struct walk *walk, const struct origin_node *node)
+static uint32_t linked_around(const struct origin_walk *walk, const struct origin_node *node)
 {
 	uint32_t span = parent_of(walk->model, node);
 
@@ -72,7 +72,7 @@ static uint32_t linked_around(const struct walk *walk, const struct origin_node 
 }
 
 /* Pushes what a node leads to, in reverse order. False: out of memory. */
-static bool look_ahead(struct walk *walk, struct origin_node *node)
+static bool look_ahead(struct origin_walk *walk, struct origin_node *node)
 {
 	size_t from = walk->ahead.len;
 	uint32_t around;
@@ -110,7 +110,7 @@ static bool look_ahead(struct walk *walk, struct origin_node *node)
 	return true;
 }
 
-static bool tell(struct walk *walk, struct origin_node node)
+static bool tell(struct origin_walk *walk, struct origin_node node)
 {
 	if (node.index == MODEL_NONE) {
 		node.root = true;
@@ -124,7 +124,7 @@ static bool tell(struct walk *walk, struct origin_node node)
 	return look_ahead(walk, &node) && vec_push(&walk->origin->nodes, node);
 }
 
-static bool walk_back(struct walk *walk, struct origin_node start)
+static bool walk_back(struct origin_walk *walk, struct origin_node start)
 {
 	if (!index_links(walk) || !vec_push(&walk->ahead, start))
 		return false;
@@ -137,7 +137,7 @@ static bool walk_back(struct walk *walk, struct origin_node start)
 int origin_new(struct origin **origin, const struct model *model, enum model_node_kind kind,
 	       uint32_t index, struct error *err)
 {
-	struct walk walk = {.model = model, .origin = calloc(1, sizeof(**origin))};
+	struct origin_walk walk = {.model = model, .origin = calloc(1, sizeof(**origin))};
 	bool done = walk.origin && walk_back(&walk, node_of(model, (uint8_t)kind, index));
 
 	*origin = NULL;
@@ -180,7 +180,7 @@ int origin_find_records(struct origin *origin, struct error *err)
 		count += records[count].ts != 0;
 	}
 	if (!result)
-		result = why_records_number(origin->model->reader, records, count, err);
+		result = why_records_number(origin->model->reader, records, count, NULL, err);
 	for (size_t i = 0; i < count && !result; i++)
 		origin->nodes.data[nodes[i]].record = records[i].number;
 	free(records);

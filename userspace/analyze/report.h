@@ -15,7 +15,7 @@
 #ifndef WAFFLE_ANALYZE_REPORT_H
 #define WAFFLE_ANALYZE_REPORT_H
 
-#include "analyze/why_aggregate.h"
+#include "analyze/why/why_aggregate.h"
 #include "model/model.h"
 
 enum report_sort {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/account.h"
+#include "capture/account_internal.h"
 
 #include <grp.h>
 #include <pwd.h>
@@ -93,7 +93,7 @@ int account_of_caller(struct account **account, struct error *err)
 		if (text && *text)
 			return error_set(err, EINVAL,
 					 "the user who called sudo: SUDO_UID is '%s', which is no "
-					 "number; say with --user whom the command runs as",
+					 "number; name the command's user with --user",
 					 text);
 		return 0;
 	}
@@ -101,8 +101,8 @@ int account_of_caller(struct account **account, struct error *err)
 	entry = getpwuid(uid);
 	if (!entry)
 		return error_set(err, EINVAL,
-				 "the user who called sudo (SUDO_UID is %u): %s; say with --user "
-				 "whom the command runs as",
+				 "the user who called sudo (SUDO_UID is %u): %s; name the "
+				 "command's user with --user",
 				 uid, lookup_problem(errno));
 	return account_new(account, entry, gid == (gid_t)-1 ? entry->pw_gid : gid, err);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/drain.h"
+#include "capture/drain_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "store/record.h"
+#include "util/clock.h"
 
 /* A record becomes readable at most this much later than its timestamp. */
 #define SETTLE_NS 2000000ull
@@ -17,15 +18,17 @@
 #define TAKEN_BYTES_MAX (8u << 20)  /* copied and not delivered yet */
 #define SHARE_BYTES_MIN (64u << 10) /* per queue and round */
 #define MERGE_NS 20000000ull
+/* Limit of taking forks, execs and exits in a round: a child is armed when its record is taken. */
+#define NOTICE_NS 20000000ull
 #define MERGE_RECORDS 16 /* between two checks of the clock */
 
-struct pending {
+struct drain_pending {
 	uint64_t ts;
 	size_t at; /* offset in `bytes` */
 };
 
 /* One ordered source of the merge: the switches of a CPU, or all other records. */
-struct cursor {
+struct drain_cursor {
 	uint64_t ts;
 	uint32_t source; /* CPU number, or OTHERS */
 };
@@ -34,18 +37,19 @@ struct cursor {
 struct drain {
 	struct kernel *kernel;
 	struct drain_callbacks callbacks;
-	VEC(uint8_t) bytes;          /* records copied from the kernel */
-	VEC(struct pending) pending; /* their times and offsets */
-	size_t next;                 /* first entry of `pending` not yet delivered */
-	uint64_t *queue_ts;          /* per queue of the kernel: all older records were taken */
-	uint64_t taken_ts;           /* time of the record taken last */
+	VEC(uint8_t) bytes;                /* records copied from the kernel */
+	VEC(struct drain_pending) pending; /* their times and offsets */
+	size_t next;                       /* first entry of `pending` not yet delivered */
+	uint64_t *queue_ts; /* per queue of the kernel: all older records were taken */
+	uint64_t taken_ts;  /* time of the record taken last */
 	/* Older records are delivered in this round, and in rounds that continue it. */
 	uint64_t goal_ts;
 	bool unfinished;          /* the goal was not reached yet */
 	uint64_t forks;           /* number of forks noticed */
+	uint64_t notice_end_ts;   /* of this round */
 	uint64_t delivered_ts;    /* the last goal that was reached */
 	uint64_t *position, *end; /* per CPU: next switch to read, end of this round */
-	struct cursor *heap;
+	struct drain_cursor *heap;
 	size_t heap_len;
 	uint64_t *dropped;       /* per CPU and source, at the last round */
 	uint64_t losses_from_ts; /* start of drops that were not reported yet */
@@ -53,14 +57,6 @@ struct drain {
 	uint64_t refused[WAFFLE_SOURCE_COUNT]; /* records that the callback rejected */
 	int failed;
 };
-
-uint64_t clock_monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
 
 /* Copies a record, with its time. */
 static void record_came(const void *data, size_t size, void *arg)
@@ -81,10 +77,13 @@ static void record_came(const void *data, size_t size, void *arg)
 	drain->taken_ts = rec->ts;
 	memcpy(drain->bytes.data + at, data, len);
 	drain->bytes.len += len;
-	drain->pending.data[drain->pending.len++] = (struct pending){.ts = rec->ts, .at = at};
+	drain->pending.data[drain->pending.len++] = (struct drain_pending){.ts = rec->ts, .at = at};
 	if (rec->kind == WAFFLE_REC_FORK || rec->kind == WAFFLE_REC_EXEC ||
-	    rec->kind == WAFFLE_REC_EXIT)
+	    rec->kind == WAFFLE_REC_EXIT) {
 		drain->callbacks.notice(rec, drain->callbacks.arg);
+		if (clock_monotonic_ns() >= drain->notice_end_ts)
+			kernel_take_enough(drain->kernel);
+	}
 }
 
 /* No record is older than the capture. */
@@ -139,7 +138,7 @@ void drain_close(struct drain *drain)
 
 static int pending_compare(const void *a, const void *b)
 {
-	const struct pending *x = a, *y = b;
+	const struct drain_pending *x = a, *y = b;
 
 	if (x->ts != y->ts)
 		return x->ts < y->ts ? -1 : 1;
@@ -149,11 +148,11 @@ static int pending_compare(const void *a, const void *b)
 /* Rings are nearly in order, so use insertion sort, unless many records are out of place. */
 static void pending_sort(struct drain *drain)
 {
-	struct pending *list = drain->pending.data;
+	struct drain_pending *list = drain->pending.data;
 	size_t len = drain->pending.len, moves = 0;
 
 	for (size_t i = drain->next + 1; i < len; i++) {
-		struct pending one = list[i];
+		struct drain_pending one = list[i];
 		size_t hole = i;
 
 		for (; hole > drain->next && list[hole - 1].ts > one.ts; hole--, moves++)
@@ -169,7 +168,7 @@ static void pending_sort(struct drain *drain)
 
 static void heap_down(struct drain *drain, size_t at)
 {
-	struct cursor *heap = drain->heap, one = heap[at];
+	struct drain_cursor *heap = drain->heap, one = heap[at];
 
 	for (size_t child; (child = 2 * at + 1) < drain->heap_len; at = child) {
 		if (child + 1 < drain->heap_len && heap[child + 1].ts < heap[child].ts)
@@ -207,7 +206,7 @@ static void heap_build(struct drain *drain)
 		ts = cursor_ts(drain, source);
 		if (ts != UINT64_MAX)
 			drain->heap[drain->heap_len++] =
-				(struct cursor){.ts = ts, .source = source};
+				(struct drain_cursor){.ts = ts, .source = source};
 	}
 	for (size_t i = drain->heap_len / 2; i > 0; i--)
 		heap_down(drain, i - 1);
@@ -246,7 +245,7 @@ static bool merge(struct drain *drain)
 	uint64_t end_ts = clock_monotonic_ns() + MERGE_NS;
 
 	for (unsigned count = 1; drain->heap_len && drain->heap[0].ts < drain->goal_ts; count++) {
-		struct cursor *top = &drain->heap[0];
+		struct drain_cursor *top = &drain->heap[0];
 
 		if (count % MERGE_RECORDS == 0 && merge_ends(drain, end_ts))
 			return false;
@@ -283,7 +282,7 @@ static void compact(struct drain *drain)
 		drain->bytes.len = 0;
 	} else {
 		for (size_t i = 0; i < keep; i++) {
-			struct pending *one = &drain->pending.data[drain->next + i];
+			struct drain_pending *one = &drain->pending.data[drain->next + i];
 			size_t len = record_size(drain->bytes.data + one->at,
 						 drain->bytes.len - one->at);
 
@@ -292,7 +291,8 @@ static void compact(struct drain *drain)
 				return; /* out of memory: they stay in place */
 			}
 			memcpy(bytes.data + bytes.len, drain->bytes.data + one->at, len);
-			drain->pending.data[i] = (struct pending){.ts = one->ts, .at = bytes.len};
+			drain->pending.data[i] =
+				(struct drain_pending){.ts = one->ts, .at = bytes.len};
 			bytes.len += len;
 		}
 		vec_free(&drain->bytes);
@@ -361,6 +361,7 @@ static bool queues_take(struct drain *drain)
 
 	if (full && drain->unfinished)
 		return true;
+	drain->notice_end_ts = now + NOTICE_NS;
 	share = share > SHARE_BYTES_MIN ? share : SHARE_BYTES_MIN;
 	for (uint32_t i = 0; i < count; i++) {
 		bool empty = false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/explain.h"
 
-#include "capture/drain.h"
-#include "probe/kernel.h"
-#include "target/objects.h"
+#include "kernel/kernel.h"
+#include "target/elf/objects.h"
+#include "util/clock.h"
 
 static int calls_find(struct object *object, int fd, void *arg, struct error *err)
 {

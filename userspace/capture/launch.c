@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/launch.h"
+#include "capture/launch_internal.h"
 
 #include <fcntl.h>
 #include <poll.h>

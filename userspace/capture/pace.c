@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/pace.h"
+#include "capture/pace_internal.h"
 
 #include "bpf/record.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "bpf/record.h"
-#include "target/site.h"
+#include "target/elf/site.h"
 #include "util/error.h"
 #include "util/vec.h"
 

@@ -2,8 +2,6 @@
 #include "capture/session.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -11,41 +9,13 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
-#include "target/worker.h"
-#include "target/worker_queue.h"
+#include "target/worker/worker.h"
+#include "target/worker/worker_queue.h"
 #include "util/privileges.h"
 #include "util/units.h"
 
 #define NAMES_NS 5000000000ull /* limit of the wait for names at the end of a capture */
 #define NAMES_PAUSE_NS 100000000ull
-
-int session_fail(struct session *session, const char *what)
-{
-	return error_set(session->err, errno, "%s: %s", what, strerror(errno));
-}
-
-/* Names and paths in the line are untrusted. */
-static void say(const struct session *session, void (*to)(const char *line, void *arg),
-		const char *line)
-{
-	char *text = strdup(line);
-
-	if (text)
-		error_one_line(text);
-	to(text ? text : "out of memory", session->events->arg);
-	free(text);
-}
-
-void session_notify(struct session *session, const char *line)
-{
-	if (session->events->notify)
-		say(session, session->events->notify, line);
-}
-
-void session_tell(struct session *session, const char *line)
-{
-	say(session, session->events->tell, line);
-}
 
 static uint64_t cpu_ns(void)
 {
@@ -61,31 +31,6 @@ static uint64_t clock_ns(clockid_t id)
 
 	clock_gettime(id, &now);
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-bool session_wants_sched(const struct session_options *options)
-{
-	return (options->sources & CAPTURE_SCHED) &&
-	       (!options->filter || filter_wants_sched(options->filter));
-}
-
-bool session_wants_stacks(const struct session_options *options)
-{
-	return options->stacks || (options->calls && call_set_wants_stacks(options->calls));
-}
-
-bool session_wants_probes(const struct session_options *options)
-{
-	return options->sources & CAPTURE_SPANS || options->calls;
-}
-
-uint32_t session_sources(const struct session *session)
-{
-	uint32_t sources = session->options->sources & CAPTURE_PROBES;
-
-	if (session_wants_sched(session->options))
-		sources |= CAPTURE_SCHED;
-	return sources | sources_of_waits(kernel_wait_sources(session->kernel));
 }
 
 static int writer_open(struct session *session)
@@ -115,63 +60,6 @@ static int writer_open(struct session *session)
 				       &meta, session->err);
 }
 
-int session_publish(struct session *session)
-{
-	int result;
-
-	if (session->result->file_written)
-		return 0;
-	result = store_writer_publish(session->writer, session->err);
-	session->result->file_written = !result;
-	if (!result && session->options->warn_of_root)
-		session_notify(session, "the command runs as root; --user NAME runs it as another "
-					"user, --user root without this line");
-	return result;
-}
-
-/* Names functions that are values of a call, while the process lives. */
-static int functions_see(struct session *session, const struct waffle_rec *rec)
-{
-	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
-	const struct arming_site *site;
-
-	switch (rec->kind) {
-	case WAFFLE_REC_HIT:
-		site = arming_site(session->arming, ((const struct waffle_rec_hit *)rec)->site);
-		break;
-	case WAFFLE_REC_RETURN:
-		site = arming_site(session->arming, ((const struct waffle_rec_return *)rec)->site);
-		break;
-	case WAFFLE_REC_EXEC:
-	case WAFFLE_REC_EXIT:
-		if (rec->kind == WAFFLE_REC_EXEC || rec->tid == end->tgid)
-			functions_forget(session->functions, (pid_t)end->tgid, rec->ts,
-					 rec->kind == WAFFLE_REC_EXIT);
-		return 0;
-	default:
-		return 0;
-	}
-	if (!site || !site->concerns)
-		return 0;
-	return functions_record(session->functions, site->info, site->info->begin_keys, rec,
-				session->err);
-}
-
-/* Replaces the kernel's number of a site by the file's. */
-static void record_renumber(struct session *session, struct waffle_rec *rec)
-{
-	uint32_t *site = NULL;
-
-	if (rec->kind == WAFFLE_REC_HIT)
-		site = &((struct waffle_rec_hit *)rec)->site;
-	else if (rec->kind == WAFFLE_REC_RETURN)
-		site = &((struct waffle_rec_return *)rec)->site;
-	else if (rec->kind == WAFFLE_REC_SPAN_END)
-		site = &((struct waffle_rec_span_end *)rec)->site;
-	if (site)
-		*site = arming_number(session->arming, *site);
-}
-
 /* Reserve for what is written after recording has stopped: unfinished chunks, the last states of
  * threads, tables and the index. */
 #define END_BYTES (1u << 20)
@@ -191,71 +79,19 @@ static bool is_full(struct session *session)
 	return true;
 }
 
-/* Must run before anything else reads the values. */
-static void record_redact(struct session *session, struct waffle_rec *rec)
-{
-	const struct arming_site *site;
-	uint32_t number;
-
-	if (rec->kind == WAFFLE_REC_HIT)
-		number = ((const struct waffle_rec_hit *)rec)->site;
-	else if (rec->kind == WAFFLE_REC_RETURN)
-		number = ((const struct waffle_rec_return *)rec)->site;
-	else
-		return;
-	site = arming_site(session->arming, number);
-	redact_record(rec, site ? site->original : NULL, site ? site->redacted : 0);
-}
-
-static int record_store(struct waffle_rec *rec, struct session *session)
-{
-	int result;
-
-	if (rec->kind == WAFFLE_REC_FORK)
-		((struct waffle_rec_fork *)rec)->child_tgid &= ~WAFFLE_FORK_SHARES;
-	if (session->options->redaction)
-		record_redact(session, rec);
-
-	if (rec->kind == WAFFLE_REC_SPAN_END) {
-		struct waffle_rec_span_end *end = (struct waffle_rec_span_end *)rec;
-
-		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
-	}
-	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
-	if (rec->kind == WAFFLE_REC_EXEC)
-		((struct waffle_rec_exit *)rec)->code &= ~WAFFLE_EXEC_RIGHTS;
-	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not meant for the file */
-		return result;
-	record_renumber(session, rec);
-	return store_writer_append(session->writer, rec, session->err);
-}
-
 static int record_drained(struct waffle_rec *rec, void *arg)
 {
-	return is_full(arg) ? -ECANCELED : record_store(rec, arg);
-}
+	struct session *session = arg;
 
-static int round_begin(uint64_t before_ts, void *arg)
-{
-	return targets_mappings(arg, before_ts);
+	return is_full(session) ? -ECANCELED : stages_pass(&session->stages, rec);
 }
 
 static int state_store(const struct waffle_rec *rec, void *arg)
 {
+	struct session *session = arg;
 	struct waffle_rec_state state = *(const struct waffle_rec_state *)rec;
 
-	return record_store(&state.rec, arg);
-}
-
-int session_drain(struct session *session)
-{
-	int result = drain_round(session->drain, false);
-
-	drain_counts(session->drain, session->result->counts);
-	session->busy = session->busy || result > 0;
-	if (result == -ECANCELED)
-		result = 0; /* it is full, so the capture ends */
-	return result < 0 ? result : functions_write(session->functions, session->err);
+	return stages_pass(&session->stages, &state.rec);
 }
 
 /* Bounds the final wait for names, since a program may have many functions in files that take
@@ -284,7 +120,11 @@ static int drain_rest(struct session *session)
 
 	while (result > 0) {
 		result = drain_round(session->drain, true);
-		if (!loop_await_writer(session, WRITER_BEHIND_BYTES) || loop_impatient(session)) {
+		if (session->gave_up)
+			continue;
+		session->gave_up =
+			!loop_await_writer(session, WRITER_BEHIND_BYTES) || loop_impatient(session);
+		if (session->gave_up) {
 			drain_give_up(session->drain);
 			session_notify(session, "what was not written yet is counted as lost");
 		}
@@ -303,30 +143,25 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 	int result;
 
 	*plan = NULL;
-	*kernel = (struct kernel_options){
-		.ring_bytes = options->ring_bytes,
-		.sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch)),
-		.ring_total = options->ring_bytes == SESSION_RING_BYTES ? SESSION_TOTAL_BYTES : 0,
-		.sched_total =
-			options->sched_bytes == SESSION_SCHED_BYTES ? SESSION_TOTAL_BYTES : 0,
-		.sched = session_wants_sched(options),
-		.wait_sources = sources_to_waits(options->sources),
-		.wait_min_ns = options->wait_min_ns,
-		.stack_gap_ns = options->stack_gap_ns,
-		.follow = options->follow,
-		.stacks = session_wants_stacks(options),
-		.stacks_of_waits = stack_choice_has_waits(options->stacks),
-		.calls = options->calls != NULL,
-		.points = options->calls && call_set_tracepoints(options->calls, &points),
-	};
+	*kernel = options->kernel;
+	kernel->sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch));
+	if (kernel->ring_bytes == SESSION_RING_BYTES)
+		kernel->ring_total = SESSION_TOTAL_BYTES;
+	if (options->sched_bytes == SESSION_SCHED_BYTES)
+		kernel->sched_total = SESSION_TOTAL_BYTES;
+	kernel->sched = session_wants_sched(options);
+	kernel->wait_sources = sources_to_waits(options->sources);
+	kernel->stacks = session_wants_stacks(options);
+	kernel->stacks_of_waits = stack_choice_has_waits(options->stacks);
+	kernel->calls = options->calls != NULL;
+	kernel->points = options->calls && call_set_tracepoints(options->calls, &points);
 	if (!filter)
 		return 0;
-	result = plan_open(plan, filter, options->keep_children, err);
+	result = plan_open(plan, filter, kernel->keep_children, err);
 	if (result)
 		return result;
 	kernel->filtered = !(*plan)->is_static;
 	kernel->tracks = (*plan)->tracks;
-	kernel->keep_children = options->keep_children;
 	kernel->holds = filter_uses(filter, FILTER_DUR);
 	kernel->rate = filter->rate;
 	return 0;
@@ -340,36 +175,39 @@ static int session_kernel_open(struct session *session)
 		       ?: kernel_open(&session->kernel, &kernel, session->err);
 }
 
-static int arming_start(struct session *session)
+/* Opens what records pass on their path from the drain to the file. */
+static int stages_open(struct session *session)
 {
-	const struct session_options *options = session->options;
-	const struct arming_options arming = {.plan = session->plan,
-					      .calls = options->calls,
-					      .stacks = options->stacks,
-					      .redaction = options->redaction,
-					      .sites = options->sources & CAPTURE_SPANS,
-					      .follow = options->follow,
-					      .everywhere =
-						      options->follow && options->machine_wide,
-					      .may_widen = options->machine_wide};
+	struct stages *stages = &session->stages;
+	struct store_writer *writer = session->writer;
+	struct error *err = session->err;
+	int result = told_open(&stages->mapped, err)
+			     ?: details_open(&session->details, session->kernel, writer, err)
+			     ?: functions_open(&session->functions, session->kernel, writer,
+					       stages->mapped, err)
+			     ?: arming_open(&session->arming, session->kernel, writer,
+					    session->options, session->plan, err);
 
-	return functions_open(&session->functions, session->kernel, session->writer, session->err)
-		       ?: arming_open(&session->arming, session->kernel, session->writer, &arming,
-				      session->err);
+	stages->arming = session->arming;
+	stages->details = session->details;
+	stages->functions = session->functions;
+	stages->writer = writer;
+	stages->redacts = session->options->redaction;
+	stages->err = err;
+	return result;
 }
 
 static int start(struct session *session)
 {
 	const struct session_options *options = session->options;
-	struct drain_callbacks callbacks = {record_drained, targets_notice, round_begin, session};
+	struct drain_callbacks callbacks = {record_drained, targets_notice, targets_mappings,
+					    session};
 	int result = loop_open(session)
 			     ?: session_kernel_open(session)
 			     ?: programs_open(session)
 			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)
 			     ?: writer_open(session)
-			     ?: details_open(&session->details, session->kernel, session->writer,
-					     session->err)
-			     ?: arming_start(session)
+			     ?: stages_open(session)
 			     ?: targets_open(session);
 
 	privileges_keep_tracing(); /* the command was forked before this */
@@ -427,6 +265,8 @@ static int finish(struct session *session)
 	programs_say(session);
 	if (details_stack_warning(session->details))
 		session_notify(session, details_stack_warning(session->details));
+	if (functions_warning(session->functions))
+		session_notify(session, functions_warning(session->functions));
 	session->result->sites = arming_site_count(session->arming);
 	session->result->armed = arming_counts(session->arming);
 	return result;
@@ -434,10 +274,11 @@ static int finish(struct session *session)
 
 static void close_all(struct session *session)
 {
-	map_free(&session->told);
+	keymap_free(&session->told);
 	arming_close(session->arming);
 	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
 	functions_close(session->functions);
+	told_close(session->stages.mapped);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
 	details_close(session->details);
@@ -463,13 +304,14 @@ static int writer_close(struct session *session, bool started, int failed)
 
 	if (!session->writer)
 		return 0;
-	if (!result->file_written && (!started || result->exec_errno)) {
+	if (!session->published && (!started || result->exec_errno)) {
 		store_writer_discard(session->writer);
 		return 0;
 	}
-	session_publish(session); /* if it fails, the next call fails, too */
+	session_publish(session); /* if it fails, closing fails, too */
 	store_writer_finish(session->writer, session->end_ts, result->counts);
 	result->file_stuck = !loop_await_writer(session, 0);
+	result->file_written = store_writer_is_published(session->writer);
 	written = store_writer_close(session->writer, session->end_ts, result->counts, &problem);
 	result->file_written |= !written;
 	if (result->file_stuck) /* nor would it answer others */

@@ -10,49 +10,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "call/call.h"
-#include "capture/account.h"
-#include "capture/armed.h"
-#include "capture/redact.h"
-#include "capture/sources.h"
-#include "capture/stack_choice.h"
+#include "capture/arming/armed.h"
+#include "capture/session_options.h"
 #include "filter/plan.h"
-#include "probe/kernel.h"
 #include "store/store.h"
 #include "util/error.h"
-
-struct session_options {
-	const pid_t *pids; /* attach to these … */
-	size_t pid_count;
-	char **command;                /* … or run this */
-	const struct account *account; /* … as this user; NULL: ours; owned by the caller */
-	bool warn_of_root;             /* the command runs as root although nobody requested it */
-	const char *output;            /* path of the file to write */
-	const char *label;             /* describes the target for the user */
-	bool follow;                   /* trace children, too */
-	bool machine_wide;             /* with `follow`: other processes hit the probes, too */
-	uint32_t sources;              /* enum capture_source */
-	const struct filter_expr *filter; /* NULL: all; owned by the caller */
-	struct stack_choice *stacks;      /* NULL: no stacks of spans; owned by the caller */
-	struct redaction *redaction;      /* NULL: omit nothing; owned by the caller */
-	struct call_set *calls; /* calls to record besides sites; NULL: none; owned by the caller */
-	bool keep_children;     /* with a filter: also keep everything inside a kept span */
-	uint64_t duration_ns;   /* from when all is armed; 0: until the targets exit or a signal */
-	uint64_t max_bytes;     /* of the file; 0: no limit */
-	uint64_t ring_bytes;    /* per ring for spans */
-	uint64_t sched_bytes;   /* per CPU for switches */
-	uint64_t wait_min_ns;   /* shorter waits are not explained */
-	uint64_t stack_gap_ns;  /* minimum between user stacks of a thread with short waits */
-};
-
-#define SESSION_MAX_BYTES_MIN (4ull << 20)
-#define SESSION_RING_BYTES (32ull << 20)
-#define SESSION_SCHED_BYTES (4ull << 20)
-/* Limit for all rings together, and for the switch buffers of all CPUs together, unless a size was
- * given. With more than 64 CPUs each buffer is smaller. */
-#define SESSION_TOTAL_BYTES (256ull << 20)
-#define SESSION_WAIT_MIN_NS 50000ull
-#define SESSION_STACK_GAP_NS 1000000ull
 
 struct session_result {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];

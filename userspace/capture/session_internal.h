@@ -7,15 +7,19 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "capture/arming.h"
-#include "capture/details.h"
-#include "capture/drain.h"
-#include "capture/functions.h"
-#include "capture/launch.h"
-#include "capture/pace.h"
+#include "capture/arming/arming.h"
+#include "capture/drain_internal.h"
+#include "capture/enrich/details.h"
+#include "capture/enrich/functions.h"
+#include "capture/holds_internal.h"
+#include "capture/launch_internal.h"
+#include "capture/pace_internal.h"
 #include "capture/session.h"
-#include "probe/gate.h"
-#include "target/mmap_watch.h"
+#include "capture/stages_internal.h"
+#include "kernel/gate.h"
+#include "target/process/mmap_watch.h"
+#include "util/clock.h"
+#include "util/keymap.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -27,15 +31,9 @@ struct target {
 	int pidfd;         /* -1: too many processes for one each */
 	uint64_t exit_ts;  /* it had exited at this time; 0: it lives */
 	bool exec_pending; /* runs a new program whose mappings were not read yet */
-	bool exec_ready;   /* that program was armed before it began */
-	uint64_t fork_ts;  /* nothing was armed in it since this time; 0: not known */
-	bool hold_armed;   /* the last hold was needed, since it armed something */
-	bool first_armed;  /* the command: armed before its first exec */
-	uint64_t hold;     /* the gate's number of its last hold */
-	char program[16];  /* file name of the last exec that was held */
-	bool exec_missed;  /* the program began before all of it was armed */
-	bool exec_told;    /* and that was counted already */
 	bool exec_moved;   /* another thread than the main one called exec: its links are void */
+	uint64_t fork_ts;  /* nothing was armed in it since this time; 0: not known */
+	struct holds holds;
 	bool maps_changed;
 	bool parsing;     /* some of its files are still being parsed */
 	bool begun_first; /* its program began before these were armed */
@@ -43,10 +41,14 @@ struct target {
 	uint64_t scan_ns; /* duration of that scan */
 };
 
+#define NAMES_MAX 200
+
 /* Programs and children that ran before they were armed. */
 struct unarmed {
 	uint64_t programs;
-	char names[200]; /* the first ones: "a, b" */
+	char names[NAMES_MAX]; /* the first ones: "a, b" */
+	uint64_t ended;        /* programs that nobody knows of whether they had anything to arm */
+	char ended_names[NAMES_MAX];
 	uint64_t forks;
 	uint64_t fork_ns; /* the longest time that a child ran unarmed */
 };
@@ -62,6 +64,7 @@ struct session {
 	struct plan *plan; /* NULL: no filter */
 	struct arming *arming;
 	struct functions *functions;
+	struct stages stages; /* the path of records from the drain to the file */
 	struct mmap_watch *watch;
 	struct store_writer *writer;
 	struct launch launch;
@@ -81,10 +84,14 @@ struct session {
 	struct pace pace;
 	struct rlimit files; /* original limit of open files */
 	bool warned;         /* a file that could not be armed was reported */
-	struct map told;     /* hashes of messages about calls that were not found */
+	struct keymap told;  /* messages about calls that were not found */
 	bool full;           /* the file has reached its size limit */
+	bool published;      /* the file was given its final name, or the writer was asked to */
 	uint64_t awaited_ns; /* start of the final wait for the file; 0: not waiting */
-	bool told_stuck;     /* it was reported that the file accepts no data */
+	bool told_awaited;   /* it was reported that this takes long */
+	bool gave_up;        /* a signal ended that wait, or it took too long */
+	bool stuck;          /* the file accepts no data at the moment */
+	bool told_stuck;     /* that was reported */
 	bool parsed;         /* files were parsed since this was set to false */
 	unsigned interrupts;
 	bool child_done;
@@ -95,7 +102,7 @@ struct session {
 /* The same at its end, for the files of the last mappings. */
 #define PARSE_END_NS 100000000ull
 
-/* session.c: sets the error to "what: errno's text". Returns a negative errno. */
+/* session_state.c: sets the error to "what: errno's text". Returns a negative errno. */
 int session_fail(struct session *session, const char *what);
 /* Prints one line; session_tell() prints it even if there is no `notify`. */
 void session_notify(struct session *session, const char *line);
@@ -111,10 +118,11 @@ uint32_t session_sources(const struct session *session);
 int session_drain(struct session *session);
 /* Gives the file its final name, once there is certainly something to capture. */
 int session_publish(struct session *session);
+/* Lets the loop wait for a descriptor, too. */
+int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag);
 
 /* session_loop.c */
 int loop_open(struct session *session);
-int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag);
 /* Waits for a reply to worker_ask(), at most until `until_ns`, and drains meanwhile. 1: there is
  * one; 0: there is none, or a signal arrived; negative errno. */
 int loop_await(struct session *session, uint64_t until_ns);
@@ -123,17 +131,38 @@ int loop_run(struct session *session);
 /* Whether a signal arrived since the last check. */
 bool loop_impatient(struct session *session);
 /* At the end: waits until at most `most` bytes are unwritten; 0: until the file is complete. False:
- * no progress for a while, or a signal arrived. */
+ * no progress for a while, or a signal arrived; later calls then wait hardly any longer. */
 bool loop_await_writer(struct session *session, size_t most);
 /* More unwritten bytes mean that the file is slow. The rings are not read meanwhile. */
 #define WRITER_BEHIND_BYTES (16u << 20)
 void loop_close(struct session *session);
 
+/* session_late.c */
+/* Record that something was armed late: */
+/* A child had nothing armed since its fork. */
+void child_was_late(struct session *session, uint64_t fork_ts);
+/* A program began before it was armed: that of a hold of the target or, with NULL, the one that it
+ * runs now. Counts each held program once. */
+void program_was_late(struct session *session, struct target *target, struct hold *hold);
+/* A process ended before the program that it ran was examined. */
+void program_ended(struct session *session, const struct target *target);
+/* At the end: reports what was missed of new processes. */
+void programs_say(struct session *session);
+
+/* session_target.c */
+struct target *target_find(struct session *session, pid_t pid);
+/* Follows a process until it exits. Returns 0 if the process is gone already. */
+int target_add(struct session *session, pid_t pid);
+/* Writes facts of /proc about a process to the file. */
+int target_describe(struct session *session, pid_t pid);
+void target_remove(struct session *session, struct target *target);
+
 /* session_targets.c */
 int targets_open(struct session *session);
 /* Starts watching for new mappings. Call it before the first scan, so that no library is missed. */
 void targets_watch(struct session *session);
-int targets_arm(struct session *session);
+/* Arms what a process has mapped, as far as the options ask for it. */
+int process_arm(struct session *session, pid_t pid, struct error *err);
 /* Files were parsed that targets wait for. */
 void targets_parsed(struct session *session);
 /* The maximum time to wait until the next target must be scanned. */
@@ -144,36 +173,31 @@ int targets_rearm(struct session *session);
 /* For drain_open(): handles new processes and programs. Called during a drain. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
 /* Also for drain_open(): handles new mappings. Records before `before_ts` follow. */
-int targets_mappings(struct session *session, uint64_t before_ts);
+int targets_mappings(uint64_t before_ts, void *arg);
 void target_exited(struct session *session, pid_t pid);
 /* Removes targets that have exited, once their last records were delivered. */
 void targets_remove(struct session *session);
 void targets_close(struct session *session);
 
-struct target *target_find(struct session *session, pid_t pid);
-/* Follows a process until it exits. Returns 0 if the process is gone already. */
-int target_add(struct session *session, pid_t pid);
-
 /* session_programs.c */
 /* Forks the process that holds programs. Call it before anything is attached. */
 int programs_open(struct session *session);
-/* Arms the command's own program, before it may begin. */
-int programs_first(struct session *session);
 /* Arms held programs and lets them continue, or keeps them while their files are being parsed. */
 int programs_held(struct session *session);
+/* For arming_program(): prepares what is written about a file. `arg` is the session. */
+void file_prepare(int fd, const char *path, void *arg);
 /* Files were parsed: tries again. */
 void programs_again(struct session *session);
 /* Stops holding programs. */
 void programs_let_go(struct session *session);
-/* Record that something was armed late: */
-/* A child had nothing armed since its fork. */
-void child_was_late(struct session *session, uint64_t fork_ts);
-/* A program began before it was armed. */
-void program_was_late(struct session *session, pid_t pid);
 /* A target has a child: arms it at once, and follows it. */
 void program_forked(struct session *session, const struct waffle_rec_fork *fork);
-/* At the end: reports what was missed of new processes. */
-void programs_say(struct session *session);
+
+/* session_start.c */
+/* Arms the traced processes. */
+int targets_arm(struct session *session);
+/* Arms the command's own program, before it may begin. */
+int programs_first(struct session *session);
 
 /* session_warn.c */
 /* Reports, once and without delay, a file that stays dormant or changes. */

@@ -8,26 +8,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "target/process/opener.h"
+
 #include "capture/session_internal.h"
-#include "target/process.h"
-#include "target/worker_queue.h"
+#include "target/process/process.h"
+#include "target/worker/worker_queue.h"
 
 #define FLUSH_NS 1000000000ull /* maximum interval between chunks: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define WAIT_MS_MAX 1000
 #define STUCK_NS 1000000000ull    /* time without progress of the file until that is reported */
 #define PATIENCE_NS 5000000000ull /* the same at the end, until we give up */
+/* The same, once the user has lost patience: a file that is not stuck gets its end. */
+#define IMPATIENCE_NS 100000000ull
 /* Per turn of the loop, to wait for parsing. Most files take no time; others are armed later. */
 #define PARSE_NS 10000000ull
 #define AWAIT_MS 5 /* between two drains while waiting */
-
-int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag)
-{
-	struct epoll_event event = {.events = events, .data.u64 = tag};
-
-	return epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &event) ? session_fail(session, "epoll")
-								    : 0;
-}
 
 static int timer_set(struct session *session, uint64_t ns)
 {
@@ -82,6 +78,7 @@ int loop_open(struct session *session)
 	session->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (session->epoll < 0 || session->signals < 0 || session->timer < 0)
 		return session_fail(session, "setting up");
+	opener_stop_at(session->signals);
 	return worker_queue_open(session->err)
 		       ?: timer_set(session, PACE_BUSY_NS)
 		       ?: session_watch(session, session->timer, EPOLLIN, TAG_TIMER)
@@ -146,21 +143,20 @@ static bool writer_is_behind(struct session *session)
 	struct store_progress progress = store_writer_progress(session->writer);
 	uint64_t now = clock_monotonic_ns();
 
-	if (progress.queued <= WRITER_BEHIND_BYTES)
-		return false;
-	if (!session->told_stuck && now > progress.moved_ns + STUCK_NS) {
+	session->stuck =
+		progress.queued > WRITER_BEHIND_BYTES && now > progress.moved_ns + STUCK_NS;
+	if (session->stuck && !session->told_stuck) {
 		session->told_stuck = true;
-		writer_tell(session,
-			    "its file system does not answer: what finds no room in memory "
-			    "is lost; Ctrl-C ends the capture");
+		writer_tell(
+			session,
+			"its file system does not answer: records that do not fit in memory are "
+			"lost; Ctrl-C ends the capture");
 	}
-	return true;
+	return progress.queued > WRITER_BEHIND_BYTES;
 }
 
 bool loop_await_writer(struct session *session, size_t most)
 {
-	uint64_t told_ns = 0;
-
 	session->awaited_ns = session->awaited_ns ?: clock_monotonic_ns();
 	while (true) {
 		struct store_progress progress = store_writer_progress(session->writer);
@@ -169,10 +165,11 @@ bool loop_await_writer(struct session *session, size_t most)
 		if (most ? progress.queued <= most : !progress.busy)
 			return true;
 		since = since > session->awaited_ns ? since : session->awaited_ns;
-		if (now > since + PATIENCE_NS || loop_impatient(session))
+		session->gave_up |= loop_impatient(session) || now > since + PATIENCE_NS;
+		if (session->gave_up && now > since + IMPATIENCE_NS)
 			return false;
-		if (!told_ns && now > since + STUCK_NS) {
-			told_ns = now;
+		if (!session->told_awaited && now > since + STUCK_NS) {
+			session->told_awaited = true;
 			writer_tell(session,
 				    "its file system does not answer: waiting some seconds; "
 				    "Ctrl-C ends it at once");
@@ -185,7 +182,7 @@ bool loop_await_writer(struct session *session, size_t most)
 static bool targets_are_gone(const struct session *session)
 {
 	for (size_t i = 0; i < session->targets.len; i++)
-		if (!session->told_stuck || !session->targets.data[i].exit_ts)
+		if (!session->stuck || !session->targets.data[i].exit_ts)
 			return false;
 	return true;
 }
@@ -221,7 +218,8 @@ static int housekeeping(struct session *session, uint64_t now)
 	}
 	result->file_bytes = store_writer_bytes(session->writer);
 	result->armed = arming_counts(session->arming);
-	if (session->events->progress && now - session->progress_ts >= PROGRESS_NS) {
+	if (session->events->progress && session->armed_ts &&
+	    now - session->progress_ts >= PROGRESS_NS) {
 		session->progress_ts = now;
 		session->events->progress(result, now - session->armed_ts, session->events->arg);
 	}
@@ -250,6 +248,9 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			worker_queue_answered();
 			session->parsed = true;
 			targets_parsed(session);
+			/* First those that the gate has let go by now. */
+			if (programs_held(session))
+				return -EIO;
 			programs_again(session);
 			break;
 		case TAG_SIGNAL: /* read in each turn, however many other events are ready */
@@ -337,6 +338,7 @@ void loop_close(struct session *session)
 	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		;
 	worker_queue_close();
+	opener_stop_at(-1);
 	close(session->epoll);
 	close(session->timer);
 	close(session->signals);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The processes of a capture: followed until they exit, armed when they map something new. */
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "capture/session_internal.h"
-#include "target/process.h"
+#include "target/process/process.h"
 
 /* Minimum interval between scans of a process that maps often: a multiple of a scan's duration. */
 #define RESCAN_MIN_NS 2000000ull
@@ -15,91 +14,6 @@
 #define REARM_NS 20000000ull
 #define LOOK_NS 1000000000ull /* between two checks for unreported exits */
 #define EXITED_WAIT_MS 3      /* until the last records of a process have settled */
-
-struct target *target_find(struct session *session, pid_t pid)
-{
-	uint32_t index = map_get(&session->target_at, (uint64_t)pid);
-
-	return index == MAP_NONE ? NULL : &session->targets.data[index];
-}
-
-/* Writes facts of /proc about a process. */
-static int target_describe(struct session *session, pid_t pid)
-{
-	char cmdline[4096];
-	struct store_process process = {.pid = (uint32_t)pid,
-					.ppid = (uint32_t)process_parent(pid),
-					.ts = clock_monotonic_ns(),
-					.cmdline = cmdline};
-
-	if (session->options->redaction && session->options->redaction->args)
-		cmdline[0] = '\0';
-	else
-		process_cmdline(pid, cmdline, sizeof(cmdline));
-	return store_writer_add_process(session->writer, &process, session->err);
-}
-
-static void target_remove(struct session *session, struct target *target)
-{
-	pid_t pid = target->pid;
-
-	if (target->pidfd >= 0)
-		close(target->pidfd);
-	else
-		session->unwatched--;
-	map_remove(&session->target_at, (uint64_t)pid);
-	*target = session->targets.data[--session->targets.len];
-	if (target != &session->targets.data[session->targets.len])
-		map_set(&session->target_at, (uint64_t)target->pid,
-			(uint32_t)(target - session->targets.data));
-	arming_forget(session->arming, pid);
-	kernel_forget(session->kernel, pid);
-	details_forget(session->details, pid);
-}
-
-/* Descriptors are also needed for other things: at most half of them may watch exits. */
-static bool may_watch(const struct session *session)
-{
-	return session->targets.len - session->unwatched < session->files_max / 2;
-}
-
-/* Opens a descriptor that becomes readable when the process exits. -1: it is polled instead.
- * -ESRCH: it is gone. */
-static int target_open(const struct session *session, pid_t pid)
-{
-	int fd = may_watch(session) ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-
-	if (fd >= 0 || !kill(pid, 0) || errno == EPERM)
-		return fd;
-	return -ESRCH;
-}
-
-int target_add(struct session *session, pid_t pid)
-{
-	struct target target = {.pid = pid}, *known = target_find(session, pid);
-	int result = 0;
-
-	if (known && !known->exit_ts)
-		return 0;
-	if (known) /* the pid was reused */
-		target_remove(session, known);
-	target.pidfd = target_open(session, pid);
-	if (target.pidfd == -ESRCH)
-		return 0;
-	if (!vec_reserve(&session->targets, 1) ||
-	    !map_set(&session->target_at, (uint64_t)pid, (uint32_t)session->targets.len)) {
-		if (target.pidfd >= 0)
-			close(target.pidfd);
-		return error_set(session->err, ENOMEM, "out of memory");
-	}
-	session->targets.data[session->targets.len++] = target;
-	if (target.pidfd >= 0)
-		result = session_watch(session, target.pidfd, EPOLLIN | EPOLLONESHOT,
-				       TAG_PROCESS + (uint64_t)pid);
-	else
-		session->unwatched++;
-	return result ?: target_describe(session, pid);
-}
 
 void target_exited(struct session *session, pid_t pid)
 {
@@ -162,7 +76,7 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 	struct session *session = arg;
 	struct target *target;
 
-	if (rec->kind == WAFFLE_REC_FORK && session->options->follow) {
+	if (rec->kind == WAFFLE_REC_FORK && session->options->kernel.follow) {
 		program_forked(session, (const struct waffle_rec_fork *)rec);
 	} else if (rec->kind == WAFFLE_REC_EXEC) {
 		const struct waffle_rec_exit *exec = (const struct waffle_rec_exit *)rec;
@@ -171,6 +85,7 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 		if (target) {
 			target->exec_pending = true;
 			target->exec_moved |= (exec->code & ~WAFFLE_EXEC_RIGHTS) != 0;
+			holds_exec(&target->holds, rec->ts);
 		}
 	} else if (rec->kind == WAFFLE_REC_EXIT && session->unwatched) {
 		session->look_ts = 0;
@@ -187,18 +102,18 @@ static void mapping_notice(const struct mmap_event *event, void *arg)
 		target->maps_changed = true;
 	for (size_t i = 0; event->kind == MMAP_LOST && i < session->targets.len; i++)
 		session->targets.data[i].maps_changed = true;
-	details_told(session->details, event, target);
-	if ((target || event->kind == MMAP_LOST) && arming_concerns_functions(session->arming))
-		functions_told(session->functions, event);
+	stages_mapping(&session->stages, event, target);
 }
 
-int targets_mappings(struct session *session, uint64_t before_ts)
+int targets_mappings(uint64_t before_ts, void *arg)
 {
+	struct session *session = arg;
+
 	mmap_watch_read(session->watch, mapping_notice, session);
-	return details_round(session->details, before_ts, session->err);
+	return stages_round(&session->stages, before_ts);
 }
 
-static int process_arm(struct session *session, pid_t pid, struct error *err)
+int process_arm(struct session *session, pid_t pid, struct error *err)
 {
 	int result = 0;
 
@@ -261,17 +176,18 @@ static void begun_first_tell(struct session *session, struct target *target, uin
 	if (arming_arm_count(session->arming) == armed)
 		return;
 	target->begun_first = false;
-	program_was_late(session, target->pid);
+	program_was_late(session, target, NULL);
 }
 
 /* On failure `gone` has the reason; -ESRCH: the process is gone. */
 static int target_rearm(struct session *session, struct target *target, struct error *gone)
 {
-	bool exec = target->exec_pending, ready, told = false;
+	bool exec = target->exec_pending, ready;
+	const struct hold_sum held = holds_sum(&target->holds, target->holds.exec_ns);
 	uint64_t now = clock_monotonic_ns(), armed = arming_arm_count(session->arming);
 	int result;
 
-	ready = target->exec_ready && !target->exec_missed && !target->exec_moved;
+	ready = held.ready && !target->exec_moved;
 	if (exec && target->exec_moved)
 		arming_forget(session->arming, target->pid);
 	target->exec_pending = target->maps_changed = false;
@@ -281,20 +197,18 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	if (details_process(session->details, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);
+	if (exec && result == -ESRCH)
+		program_ended(session, target);
 	target->scan_ts = clock_monotonic_ns();
 	target->scan_ns = target->scan_ts - now;
 	if (exec) {
-		target->exec_ready = target->exec_missed = target->exec_moved = false;
-		target->first_armed = false;
-		told = target->exec_told;
-		target->exec_told = false;
+		target->exec_moved = false;
 		if (!ready && !result && session_wants_probes(session->options))
 			arming_scan_needed(session->arming, target->pid);
-		target->begun_first = !ready && !told;
+		target->begun_first = !ready && !held.counted;
 		if (arming_is_late(session->arming, target->pid)) {
-			if (!told)
-				program_was_late(session, target->pid);
-			target->begun_first = target->hold_armed = false; /* already counted */
+			program_was_late(session, target, NULL);
+			target->begun_first = false; /* already counted */
 		} else if (target->begun_first) {
 			begun_first_tell(session, target, armed);
 		}
@@ -316,6 +230,8 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		arming_expect(session->arming, target->pid);
 	}
 	target->parsing = arming_left_out(session->arming) != ARMING_COMPLETE;
+	/* What is armed from now on was opened later. */
+	target->begun_first &= target->parsing;
 	return result;
 }
 
@@ -324,6 +240,9 @@ int targets_rearm(struct session *session)
 	uint64_t begin = clock_monotonic_ns();
 	bool looked = false; /* at least one, however many forks there are */
 
+	/* The gate's messages about an exec precede its record, which may have been read since. */
+	if (programs_held(session))
+		return -EIO;
 	arming_changed(session->arming);
 	arming_loaded(session->arming);
 	for (size_t i = 0; i < session->targets.len; i++) {
@@ -349,62 +268,6 @@ int targets_rearm(struct session *session)
 	return 0;
 }
 
-/* Arms what the processes have mapped, or with `expected` what they may map later. */
-static int pids_arm(struct session *session, bool expected)
-{
-	int result = 0;
-
-	for (size_t i = 0; i < session->options->pid_count && !result; i++) {
-		struct target *target = target_find(session, session->options->pids[i]);
-
-		if (!target || target->exit_ts)
-			continue;
-		if (expected)
-			arming_expect(session->arming, target->pid);
-		else
-			result = process_arm(session, target->pid, session->err);
-		if (arming_left_out(session->arming) != ARMING_COMPLETE)
-			target->parsing = true;
-	}
-	return result;
-}
-
-static bool any_is_parsing(const struct session *session)
-{
-	for (size_t i = 0; i < session->targets.len; i++)
-		if (session->targets.data[i].parsing)
-			return true;
-	return false;
-}
-
-/* Waits until all omitted files have been parsed. */
-static int pids_arm_all(struct session *session, bool expected, uint64_t until_ns)
-{
-	int result = pids_arm(session, expected);
-
-	while (!result && any_is_parsing(session)) {
-		result = loop_await(session, until_ns);
-		if (result <= 0)
-			return result;
-		result = pids_arm(session, expected);
-	}
-	return result;
-}
-
-int targets_arm(struct session *session)
-{
-	uint64_t until_ns = clock_monotonic_ns() + PARSE_START_NS;
-	int result = 0;
-
-	for (size_t i = 0; i < session->options->pid_count && !result; i++)
-		if (session_wants_stacks(session->options))
-			result = details_process(session->details, session->options->pids[i],
-						 session->err);
-	return result ?: pids_arm_all(session, false, until_ns)
-		      ?: details_tables(session->details, false, session->err)
-		      ?: pids_arm_all(session, true, until_ns);
-}
-
 void targets_watch(struct session *session)
 {
 	struct error problem = ERROR_INIT;
@@ -421,9 +284,11 @@ void targets_watch(struct session *session)
 
 void targets_close(struct session *session)
 {
-	for (size_t i = 0; i < session->targets.len; i++)
+	for (size_t i = 0; i < session->targets.len; i++) {
+		holds_free(&session->targets.data[i].holds);
 		if (session->targets.data[i].pidfd >= 0)
 			close(session->targets.data[i].pidfd);
+	}
 	vec_free(&session->targets);
 	map_free(&session->target_at);
 }

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "capture/session_internal.h"
-#include "target/process.h"
-#include "util/hash.h"
+#include "target/process/process.h"
 #include "util/units.h"
 
 static void line_say(const char *line, void *arg)
@@ -33,7 +32,7 @@ static void warn_of_filter(struct session *session)
 	if (arming_match_count(session->arming) ||
 	    (filter_uses(filter, FILTER_KIND) && filter_wants_sched(filter)))
 		return;
-	arming_names(session->arming, NULL, names, sizeof(names));
+	arming_names(session->arming, NULL, true, names, sizeof(names));
 	snprintf(line, sizeof(line), "no site can match the filter; there are sites named %s",
 		 names);
 	session_notify(session, line);
@@ -45,17 +44,15 @@ static void stacks_say(const char *word, const char *name, void *arg)
 	char names[400] = "", line[700];
 
 	if (name)
-		arming_names(session->arming, name, names, sizeof(names));
-	if (!arming_site_count(session->arming)) {
-		snprintf(line, sizeof(line),
-			 "--stacks: no span or event is one of '%s'; there are none at all", word);
-	} else if (names[0]) {
+		arming_names(session->arming, name, false, names, sizeof(names));
+	if (names[0]) {
 		snprintf(line, sizeof(line), "--stacks: there is no '%s'; did you mean %s?", word,
 			 names);
 	} else {
-		arming_names(session->arming, NULL, names, sizeof(names));
+		arming_names(session->arming, NULL, false, names, sizeof(names));
 		snprintf(line, sizeof(line),
-			 "--stacks: no span or event is one of '%s'; there are %s", word, names);
+			 "--stacks: no span or event matches '%s'; there are %s", word,
+			 names[0] ? names : "none at all");
 	}
 	session_notify(arg, line);
 }
@@ -67,7 +64,7 @@ void warn_of_names(struct session *session)
 	stack_choice_unfound(session->options->stacks, stacks_say, session);
 }
 
-struct unfound {
+struct warn_unfound {
 	struct session *session;
 	bool strict;
 	int result;
@@ -75,15 +72,15 @@ struct unfound {
 
 static void unfound_say(const char *line, bool missing, void *arg)
 {
-	struct unfound *unfound = arg;
+	struct warn_unfound *unfound = arg;
 	struct session *session = unfound->session;
-	/* At the end the same message lacks this suffix, so the hash excludes it. */
+	/* At the end the same message lacks this suffix, so the key excludes it. */
 	const char *hope = strstr(line, CALL_MAY_COME);
-	uint64_t hash = hash_bytes(HASH_BEGIN, line, hope ? (size_t)(hope - line) : strlen(line));
+	size_t len = hope ? (size_t)(hope - line) : strlen(line);
 
 	if (missing && unfound->strict && !unfound->result)
 		unfound->result = error_set(session->err, ENOENT, "%s", line);
-	else if (map_get(&session->told, hash) != MAP_NONE)
+	else if (keymap_get(&session->told, line, len) != MAP_NONE)
 		return;
 	else if (missing) /* may come from source_fault(), which escapes its text */
 		session->events->tell(line, session->events->arg);
@@ -91,7 +88,7 @@ static void unfound_say(const char *line, bool missing, void *arg)
 		session->events->notify(line, session->events->arg);
 	else
 		return;
-	map_set(&session->told, hash, 1);
+	keymap_set(&session->told, line, len, 1);
 }
 
 /* A misspelt name would leave the value in the capture. */
@@ -113,9 +110,9 @@ void warn_of_redaction(struct session *session)
 
 int warn_of_unfound(struct session *session, bool strict)
 {
-	struct unfound unfound = {.session = session, .strict = strict};
+	struct warn_unfound unfound = {.session = session, .strict = strict};
 	enum call_scope scope =
-		strict && session->options->follow ? CALL_SCOPE_FOLLOWED : CALL_SCOPE_TRACED;
+		strict && session->options->kernel.follow ? CALL_SCOPE_FOLLOWED : CALL_SCOPE_TRACED;
 
 	if (session->options->calls)
 		call_set_unfound(session->options->calls, scope, unfound_say, &unfound);
@@ -149,6 +146,21 @@ static void warn_of_stacks(struct session *session)
 	session_notify(session, line);
 }
 
+static void warn_of_unparsed(struct session *session)
+{
+	uint64_t count = details_unparsed(session->details);
+	char line[200];
+
+	if (!count)
+		return;
+	snprintf(line, sizeof(line),
+		 "%" PRIu64
+		 " %s recorded without a build-id, since parsing took too long: functions there "
+		 "have names only while the same files are at their paths",
+		 count, units_plural(count, "mapping was", "mappings were"));
+	session_notify(session, line);
+}
+
 static void warn_of_tables(struct session *session)
 {
 	uint64_t count = store_writer_left_out(session->writer);
@@ -171,6 +183,7 @@ void warn_of_faults(struct session *session)
 	warn_of_targets(session);
 	warn_of_stacks(session);
 	warn_of_tables(session);
+	warn_of_unparsed(session);
 	if (deep) {
 		snprintf(line, sizeof(line),
 			 "%" PRIu64
@@ -202,7 +215,8 @@ static void warn_of_sources(struct session *session)
 	if (!missing || !session_wants_sched(session->options))
 		return;
 	snprintf(line, sizeof(line),
-		 "this kernel, or container, does not tell of: %s; not recorded",
+		 "this kernel or container does not provide these sources, so they are not "
+		 "recorded: %s",
 		 sources_text(names, missing));
 	session_notify(session, line);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/sources.h"
+#include "capture/sources_internal.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,14 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/capture_options.h"
-#include "target/process.h"
+#include "cmd/capture_options_internal.h"
+#include "target/process/process.h"
 
 static int set_pid(void *options, const char *value, struct error *err)
 {
+	static const struct option_row row = {
+		.name = "pid", .type = OPTION_NUMBER, .min = 1, .max = PROCESS_PID_MAX};
 	struct capture_options *capture = options;
 	uint64_t pid;
-	int result = option_number("pid", value, 1, 4194304, &pid, err); /* PID_MAX_LIMIT */
+	int result = option_value(&row, value, &pid, err);
 
 	if (!result && !vec_push(&capture->pids, (pid_t)pid))
 		result = error_set(err, ENOMEM, "out of memory");
@@ -25,13 +27,13 @@ static int set_comm(void *options, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-	{"pid", 'p', "PID", "the process to trace; may be given several times", .set = set_pid},
+	{"pid", 'p', "PID", "The process to trace. May be given several times.", .set = set_pid},
 	{"comm", 0, "NAME",
-	 "trace all processes of this name, which any user can give to a process; may be given "
-	 "several times",
+	 "Trace all processes of this name. Any user can give a process any name. May be given "
+	 "several times.",
 	 .set = set_comm},
-	{"follow", 'f', NULL, "trace the children that the processes make from now on, too",
-	 .at = offsetof(struct capture_options, session.follow)},
+	{"follow", 'f', NULL, "Also trace the children that the processes create from now on.",
+	 .at = offsetof(struct capture_options, session.kernel.follow)},
 	CAPTURE_OPTION_ROWS,
 };
 
@@ -100,12 +102,12 @@ const struct command command_attach = {
 	.name = "attach",
 	.arguments = "",
 	.summary = "Arm the sites of running processes, record until Ctrl-C, and report",
-	.details = "Arms every site of the processes and of their libraries, those opened later "
-		   "included, and the calls of CUDA and NCCL if they have any, and records spans, "
-		   "events and what the scheduler did with their threads. Ends after --duration, "
-		   "when all processes have exited, or at Ctrl-C, "
-		   "and prints the report. The processes are not stopped or changed: the kernel "
-		   "disarms them when waffle-bpf ends, also when it is killed.",
+	.details = "Arms every site of the processes and their libraries, including libraries "
+		   "opened later, and the calls of CUDA and NCCL if they have any. Records spans, "
+		   "events and what the scheduler did with the threads. Ends after --duration, "
+		   "when all processes have exited, or at Ctrl-C, and prints the report. The "
+		   "processes need no restart and are never stopped. The kernel disarms them when "
+		   "waffle-bpf ends, even if it is killed.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.run = run,

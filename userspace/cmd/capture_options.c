@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/capture_options.h"
+#include "cmd/capture_options_internal.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -10,31 +10,13 @@
 #include <unistd.h>
 
 #include "capture/explain.h"
-#include "export/explain.h"
-#include "target/objects.h"
+#include "render/explain.h"
+#include "target/elf/objects.h"
 #include "util/memory_limit.h"
 #include "util/outlet.h"
 #include "util/output.h"
 #include "util/terminal.h"
 #include "util/units.h"
-
-int set_duration(void *options, const char *value, struct error *err)
-{
-	struct capture_options *capture = options;
-	int result = option_duration("duration", value, &capture->session.duration_ns, err);
-
-	if (!result && !capture->session.duration_ns)
-		result = error_set(err, EINVAL, "--duration: must be longer than 0");
-	return result;
-}
-
-int set_no_sched(void *options, const char *value, struct error *err)
-{
-	(void)value;
-	(void)err;
-	((struct capture_options *)options)->session.sources &= CAPTURE_PROBES;
-	return 0;
-}
 
 int set_sources(void *options, const char *value, struct error *err)
 {
@@ -50,51 +32,17 @@ int set_stacks(void *options, const char *value, struct error *err)
 	return result;
 }
 
-/* Parses the size of a buffer: at least a page, and at most 1 GiB, which the kernel can
- * allocate. */
-static int set_size(const char *name, const char *value, uint64_t *bytes, struct error *err)
-{
-	int result = option_bytes(name, value, bytes, err);
-
-	if (!result && (*bytes < 4096 || *bytes > 1ull << 30))
-		result = error_set(err, EINVAL, "--%s: '%s' is not between 4KiB and 1GiB", name,
-				   value);
-	return result;
-}
-
 int set_redact(void *options, const char *value, struct error *err)
 {
 	return redaction_add(&((struct capture_options *)options)->redaction, value, err);
 }
 
-int set_ring_size(void *options, const char *value, struct error *err)
-{
-	return set_size("ring-size", value,
-			&((struct capture_options *)options)->session.ring_bytes, err);
-}
-
-int set_sched_size(void *options, const char *value, struct error *err)
-{
-	return set_size("sched-size", value,
-			&((struct capture_options *)options)->session.sched_bytes, err);
-}
-
-int set_max_size(void *options, const char *value, struct error *err)
-{
-	uint64_t *bytes = &((struct capture_options *)options)->session.max_bytes;
-	int result = option_bytes("max-size", value, bytes, err);
-
-	if (!result && *bytes < SESSION_MAX_BYTES_MIN)
-		result = error_set(err, EINVAL, "--max-size: must be at least 4MiB");
-	return result;
-}
-
 void capture_options_init(struct capture_options *options)
 {
 	*options = (struct capture_options){.session = {.sources = CAPTURE_DEFAULT,
-							.wait_min_ns = SESSION_WAIT_MIN_NS,
-							.stack_gap_ns = SESSION_STACK_GAP_NS,
-							.ring_bytes = SESSION_RING_BYTES,
+							.kernel.wait_min_ns = SESSION_WAIT_MIN_NS,
+							.kernel.stack_gap_ns = SESSION_STACK_GAP_NS,
+							.kernel.ring_bytes = SESSION_RING_BYTES,
 							.sched_bytes = SESSION_SCHED_BYTES}};
 }
 
@@ -111,11 +59,17 @@ void capture_options_free(struct capture_options *options)
 
 enum exit_code capture_options_open(const struct command *command, struct capture_options *options)
 {
-	enum exit_code code = filter_options_open(command, &options->filter);
-	uint32_t sources = options->session.sources;
+	enum exit_code code;
+	struct error err = ERROR_INIT;
+	uint32_t sources = options->session.sources &= options->no_sched ? CAPTURE_PROBES : ~0u;
 
+	if (!sources) {
+		error_set(&err, EINVAL, "--no-sched: nothing is left of --sources");
+		return command_fail(command, &err, EXIT_USAGE);
+	}
+	code = filter_options_open(command, &options->filter);
 	options->session.filter = options->filter.filter;
-	options->session.keep_children = options->filter.keep_children;
+	options->session.kernel.keep_children = options->filter.keep_children;
 	if (options->redaction.args || options->redaction.keys.len)
 		options->session.redaction = &options->redaction;
 	if (code != EXIT_DONE)

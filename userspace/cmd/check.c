@@ -20,11 +20,11 @@
 #include <yajl/yajl_version.h>
 #include <zstd.h>
 
-#include "call/tracefs.h"
-#include "cmd/command.h"
-#include "probe/gate.h"
-#include "probe/kernel.h"
-#include "target/process.h"
+#include "cmd/command_internal.h"
+#include "kernel/gate.h"
+#include "kernel/kernel.h"
+#include "probe/find/tracefs.h"
+#include "target/process/process.h"
 #include "util/json.h"
 #include "util/units.h"
 
@@ -127,7 +127,7 @@ static enum check_status check_capability(const struct facts *facts, unsigned ca
 {
 	bool held = has_capability(facts, capability);
 
-	snprintf(detail, DETAIL, "%s", held ? "is there" : "is missing");
+	snprintf(detail, DETAIL, "%s", held ? "available" : "is missing");
 	return held ? CHECK_OK : CHECK_LIMITED;
 }
 
@@ -235,7 +235,7 @@ static enum check_status check_uprobe(const struct facts *facts, char detail[DET
 		snprintf(detail, DETAIL, "%s: %s", path, strerror(errno));
 		return CHECK_MISSING;
 	}
-	snprintf(detail, DETAIL, "the kernel can place probes in programs");
+	snprintf(detail, DETAIL, "the kernel can probe programs");
 	return CHECK_OK;
 }
 
@@ -252,7 +252,7 @@ static enum check_status check_lockdown(const struct facts *facts, char detail[D
 
 	(void)facts;
 	if (!file_read("/sys/kernel/security/lockdown", text, sizeof(text))) {
-		snprintf(detail, DETAIL, "the kernel has none");
+		snprintf(detail, DETAIL, "this kernel has no lockdown");
 		return CHECK_OK;
 	}
 	snprintf(detail, DETAIL, "%.100s", text);
@@ -297,7 +297,7 @@ static enum check_status check_schedstat(const struct facts *facts, char detail[
 		snprintf(detail, DETAIL, "/proc/self/schedstat: %s", strerror(errno));
 		return CHECK_LIMITED;
 	}
-	snprintf(detail, DETAIL, "/proc/PID/schedstat is there");
+	snprintf(detail, DETAIL, "/proc/PID/schedstat is available");
 	return CHECK_OK;
 }
 
@@ -312,7 +312,7 @@ static enum check_status check_tracefs(const struct facts *facts, char detail[DE
 		return CHECK_LIMITED;
 	}
 	close(events);
-	snprintf(detail, DETAIL, "the descriptions of tracepoints can be read");
+	snprintf(detail, DETAIL, "the formats of tracepoints can be read");
 	return CHECK_OK;
 }
 
@@ -334,7 +334,7 @@ static enum check_status check_namespaces(const struct facts *facts, char detail
 	if (own)
 		snprintf(detail, DETAIL, "this is a %s namespace of its own", own);
 	else
-		snprintf(detail, DETAIL, "processes and moments have the kernel's numbers");
+		snprintf(detail, DETAIL, "process numbers and times are the host's");
 	return own ? CHECK_MISSING : CHECK_OK;
 }
 
@@ -366,20 +366,20 @@ static const struct check checks[] = {
 	 "a group of its own: users who may run it can become root (SECURITY.md)",
 	 check_privileges},
 	{"CAP_SYS_PTRACE",
-	 "without it sites, calls, stacks and files of other users' processes can't be seen",
+	 "without it, sites, calls, stacks and files of other users' processes can't be seen",
 	 check_cap_ptrace},
-	{"CAP_DAC_READ_SEARCH", "without it programs that only their owner may read have no sites",
+	{"CAP_DAC_READ_SEARCH",
+	 "without it, no sites are found in programs that only their owner may read",
 	 check_cap_files},
-	{"CAP_KILL",
-	 "without it programs that `run` started and that become another user get no signal from "
-	 "it",
+	{"CAP_KILL", "without it, run can't pass signals on to programs that change their user",
 	 check_cap_kill},
 	{"namespaces",
-	 "start waffle-bpf in the host's (docker run --pid=host, nsenter -t 1 -p -T); programs in "
-	 "containers are traced from there",
+	 "start waffle-bpf in the host's namespaces (docker run --pid=host, nsenter -t 1 -p -T); "
+	 "it traces programs in containers from there",
 	 check_namespaces},
 	{"BTF", "run a kernel built with CONFIG_DEBUG_INFO_BTF=y (distributions' are)", check_btf},
-	{"lockdown", "boot with lockdown=integrity or none: in this mode BPF may not read memory",
+	{"lockdown",
+	 "boot with lockdown=integrity or none: in confidentiality mode, BPF may not read memory",
 	 check_lockdown},
 	{"ring buffer", "run Linux 5.8 or later, built with CONFIG_BPF_SYSCALL=y",
 	 check_ring_buffer},
@@ -390,16 +390,16 @@ static const struct check checks[] = {
 	 check_uprobe},
 	{"attach cookie", "run Linux 6.1 or later", check_cookie},
 	{"uprobe.multi",
-	 "nothing is lost, but each site is armed alone, which is slow with thousands of them; "
+	 "nothing is lost, but sites are armed one by one, which is slow for thousands of them; "
 	 "Linux 6.10 or later, or 6.6.33, arms them at once",
 	 check_uprobe_multi},
 	{"exec hold",
-	 "run as root, or with CAP_SYS_ADMIN; without it calls at the begin of programs that the "
+	 "run as root, or with CAP_SYS_ADMIN; without it, the first calls of programs that the "
 	 "command starts may be missing, and are counted",
 	 check_hold},
 	{"perf_event_paranoid", "run as root, or with CAP_PERFMON", check_paranoid},
 	{"locked memory", "raise it: ulimit -l unlimited", check_memlock},
-	{"schedstat", "times of threads that began before the capture will not be checked",
+	{"schedstat", "the times of threads that began before the capture will not be checked",
 	 check_schedstat},
 	{"tracefs",
 	 "run as root or mount it on /sys/kernel/tracing; only probes on tracepoints need it",
@@ -486,10 +486,10 @@ static const struct option_row options[] = {
 const struct command command_check = {
 	.name = "check",
 	.arguments = "",
-	.summary = "Tell what of the kernel, the privileges and the libraries is missing",
-	.details =
-		"Tries what tracing needs, and says what to do about what is missing. Exits with 1 "
-		"if waffle-bpf cannot trace here.",
+	.summary = "Check whether this machine can trace",
+	.details = "Tries what tracing needs of the kernel, the privileges and the libraries. If "
+		   "something is missing, says what to do about it. Exits with 1 if waffle-bpf "
+		   "cannot trace here.",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
 	.run = check_run,

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/command.h"
+#include "cmd/command_internal.h"
 #include "model/model.h"
 #include "util/terminal.h"
 
@@ -50,10 +50,10 @@ static int program_find(char *path, size_t size, struct error *err)
 		if (!i)
 			snprintf(first, sizeof(first), "%s", path);
 	}
-	return error_set(err, ENOENT,
-			 "%s: the simulated training is not there, nor is %s; build it with "
-			 "`make sim`",
-			 first, path);
+	return error_set(
+		err, ENOENT,
+		"%s: neither this simulated training nor %s exists; build it with `make sim`",
+		first, path);
 }
 
 /* Prints a command as a user would type it, and runs it. */
@@ -217,12 +217,10 @@ const struct command command_demo = {
 	.name = "demo",
 	.arguments = "",
 	.summary = "Record and explain a simulated training of four ranks, without a GPU",
-	.details = "Runs a training of four processes on stand-ins of CUDA and NCCL, with one rank "
-		   "whose loader is late now and then; records it as `waffle-bpf run` does, "
-		   "reports, "
-		   "explains the slowest step of a rank that only waited, and writes a Perfetto "
-		   "trace. "
-		   "Nothing of it is measured on a GPU, and all output says so.",
+	.details = "Runs a training of four processes on stand-ins of CUDA and NCCL, in which the "
+		   "loader of one rank is sometimes late. Records it as `waffle-bpf run` does, and "
+		   "prints the report. Then explains the slowest step of a rank that only waited, "
+		   "and writes a Perfetto trace. No time in it is a GPU's, and all output says so.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.run = run,

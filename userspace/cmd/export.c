@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cmd/command.h"
-#include "cmd/filter_options.h"
+#include "cmd/command_internal.h"
+#include "cmd/filter_options_internal.h"
 #include "export/export.h"
-#include "export/summary_json.h"
+#include "render/json/summary_json.h"
 #include "util/json.h"
-#include "util/terminal.h"
 #include "util/output.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 struct export_options {
@@ -22,52 +22,35 @@ struct export_options {
 	struct filter_options filter;
 };
 
+static const char *format_choice(size_t index, const char **help)
+{
+	if (index >= exporter_count)
+		return NULL;
+	*help = exporters[index].help;
+	return exporters[index].name;
+}
+
 static int set_format(void *options, const char *value, struct error *err)
 {
 	struct export_options *o = options;
 
 	o->exporter = exporter_find(value);
-	if (!o->exporter)
-		return error_set(err, EINVAL,
-				 "--format: '%s' is not known, take perfetto, chrome, ndjson or "
-				 "records",
-				 value);
-	return 0;
-}
-
-static int set_output(void *options, const char *value, struct error *err)
-{
-	struct export_options *o = options;
-
-	if (!*value)
-		return error_set(err, EINVAL, "--output: the name is empty");
-	o->output = value;
-	return 0;
-}
-
-static int set_from(void *options, const char *value, struct error *err)
-{
-	return option_duration("from", value, &((struct export_options *)options)->from_ns, err);
-}
-
-static int set_to(void *options, const char *value, struct error *err)
-{
-	return option_duration("to", value, &((struct export_options *)options)->to_ns, err);
+	return o->exporter
+		       ? 0
+		       : option_no_choice("format", value, "not known, take", format_choice, err);
 }
 
 static const struct option_row rows[] = {
-	{"format", 'f', "FORMAT",
-	 "perfetto (the default), for https://ui.perfetto.dev; chrome, for chrome://tracing; "
-	 "ndjson, one JSON object a line, for jq and scripts; or records, the capture's records as "
-	 "they are with their numbers, to look up what `why --evidence` names.",
-	 .set = set_format},
+	{"format", 'f', "FORMAT", "The format. Default: the first of these.", .set = set_format,
+	 .choice = format_choice},
 	{"output", 'o', "OUT",
-	 "Where to write; - is standard output. Default: FILE's name with the format's extension.",
-	 .set = set_output},
-	{"from", 0, "TIME", "Leave out what is before this time since the begin of the capture.",
-	 .set = set_from},
-	{"to", 0, "TIME", "Leave out what is after this time since the begin of the capture.",
-	 .set = set_to},
+	 "The file to write; - is standard output. Default: FILE's name with the format's "
+	 "extension.",
+	 .at = offsetof(struct export_options, output)},
+	{"from", 0, "TIME", "Start at this time since the begin of the capture.",
+	 .type = OPTION_TIME, .at = offsetof(struct export_options, from_ns)},
+	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
+	 .at = offsetof(struct export_options, to_ns)},
 	{"json", 0, NULL, "Print what was written as a JSON object.",
 	 .at = offsetof(struct export_options, json)},
 	FILTER_OPTION_ROWS(struct export_options, filter),
@@ -168,7 +151,7 @@ static int export_file(const struct command *command, const void *arg, const cha
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	struct store_window window = STORE_ALL;
-	const struct model_keep keep = {o->filter.filter, o->filter.keep_children};
+	const struct model_filter keep = {o->filter.filter, o->filter.keep_children};
 	uint64_t start_ts;
 	int code = filter_options_open_file(command, &o->filter, file, &reader, err);
 
@@ -200,6 +183,10 @@ static int run(const struct command *command, int argc, char **argv)
 		error_set(&err, EINVAL, "%s", first == argc ? "which FILE?" : "only one FILE");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
+	if (options.output && !*options.output) {
+		error_set(&err, EINVAL, "--output: the name is empty");
+		return command_fail(command, &err, EXIT_USAGE);
+	}
 	if (options.from_ns >= options.to_ns) {
 		error_set(&err, EINVAL, "--from and --to: nothing is between them");
 		return command_fail(command, &err, EXIT_USAGE);
@@ -212,12 +199,10 @@ const struct command command_export = {
 	.name = "export",
 	.arguments = "FILE",
 	.summary = "Write a .waffle file as a Perfetto trace, Chrome JSON or NDJSON",
-	.details =
-		"In Perfetto spans are slices on their threads, with the values of their keys, and "
-		"events are instants; links are arrows from cause to effect. What the scheduler "
-		"did "
-		"is in the CPU tracks and the thread states. Lost records are marked on a track of "
-		"their own.",
+	.details = "In Perfetto, spans are slices on their threads, with their keys as arguments. "
+		   "Events are instants, and links are arrows from cause to effect. The CPU tracks "
+		   "and the thread states show what the scheduler did. Lost records are marked on "
+		   "a track of their own.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

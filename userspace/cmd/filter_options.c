@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/filter_options.h"
+#include "cmd/filter_options_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/workers.h"
-#include "export/explain.h"
+#include "cmd/workers_internal.h"
 #include "filter/plan.h"
+#include "render/explain.h"
 #include "util/privileges.h"
 #include "util/terminal.h"
 

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/help.h"
+#include "cmd/help_internal.h"
 
 #include <string.h>
 
 #define HELP_COLUMNS 90
 
 static const char about[] =
-	"waffle-bpf tells why a live program is slow. It arms the spans and events that waffle.h "
-	"put "
-	"into a running process, records them together with what the kernel's scheduler did to the "
-	"process's threads, and shows where the time of each span went: running, runnable, "
-	"blocked.";
+	"waffle-bpf shows why a running program is slow. It arms the spans and events that "
+	"waffle.h put into a process, and records them with what the kernel did to the process's "
+	"threads. Then it shows where the time of each span went, and what caused it.";
 
-static const char naming[] = "Without -o, attach and run name the file after the program and the "
-			     "time. Times are written "
-			     "10s, 500ms or 1m30s, sizes 64MiB or 512k.";
+static const char naming[] =
+	"Without -o, attach and run name the file after the program and the time. Write times as "
+	"10s, 500ms or 1m30s, and sizes as 64MiB or 512k.";
 
 struct example {
 	const char *command, *what;
@@ -27,8 +25,8 @@ static const struct example examples[] = {
 	 "Trace a command from its first instruction."},
 	{"waffle-bpf report job.waffle", "Print the report again, from the file."},
 	{"waffle-bpf export job.waffle --format perfetto -o job.pftrace",
-	 "Write a trace for the Perfetto user interface."},
-	{"waffle-bpf list ./train", "List the spans and events that a program holds."},
+	 "Write a trace for Perfetto's user interface."},
+	{"waffle-bpf list ./train", "List the spans and events in a program."},
 };
 
 struct status {
@@ -40,6 +38,21 @@ static const struct status statuses[] = {
 	{EXIT_DONE, "done"},
 	{EXIT_FAILED, "failed; one line on standard error says what, why, and what to do"},
 	{EXIT_USAGE, "wrong usage: an unknown command or option, a bad value"},
+};
+
+struct help_variable {
+	const char *name, *meaning;
+};
+
+/* Those for tests alone are in docs/internals.md. */
+static const struct help_variable variables[] = {
+	{"WAFFLE_FILTER", "the filter if --filter is not given"},
+	{"WAFFLE_DEBUG_DIR", "the folder of debug files, instead of /usr/lib/debug"},
+	{"DEBUGINFOD_URLS", "servers from which missing debug files are fetched, by the commands "
+			    "that read captures"},
+	{"WAFFLE_LIBBPF", "if set, attach and run print libbpf's messages and the verifier's"},
+	{"NO_COLOR", "if not empty, no colours"},
+	{"COLUMNS", "the width of view, instead of the terminal's"},
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -94,13 +107,26 @@ static void print_wrapped(FILE *out, const char *text, int indent)
 	fputc('\n', out);
 }
 
+#define OPTION_HELP 2048
+
+/* The help of an option, with that of each of its values. */
+static char *option_help_text(char text[OPTION_HELP], const struct option_row *row)
+{
+	int len = snprintf(text, OPTION_HELP, "%s", row->help);
+	const char *name, *help;
+
+	for (size_t i = 0; row->choice && (name = row->choice(i, &help)); i++)
+		len += snprintf(text + len, OPTION_HELP - (size_t)len, " %s: %s", name, help);
+	return text;
+}
+
 static void print_option(FILE *out, const struct option_row *row, int width)
 {
-	char synopsis[64];
+	char synopsis[64], text[OPTION_HELP];
 
 	option_synopsis(synopsis, sizeof(synopsis), row);
 	fprintf(out, "  %-*s  ", width, synopsis);
-	print_wrapped(out, row->help, width + 4);
+	print_wrapped(out, option_help_text(text, row), width + 4);
 }
 
 static const struct option_row option_help = {
@@ -192,12 +218,12 @@ static void man_command(FILE *out, const struct command *command)
 		fprintf(out, ".P\n");
 	print_roff(out, command->details);
 	for (size_t i = 0; i < command->option_count; i++) {
-		char synopsis[64];
+		char synopsis[64], text[OPTION_HELP];
 
 		option_synopsis(synopsis, sizeof(synopsis), &command->options[i]);
 		fprintf(out, ".TP\n.B ");
 		print_roff(out, synopsis + strspn(synopsis, " "));
-		print_roff(out, command->options[i].help);
+		print_roff(out, option_help_text(text, &command->options[i]));
 	}
 }
 
@@ -205,7 +231,7 @@ void help_man(FILE *out, const struct command_table *table)
 {
 	fprintf(out, ".TH WAFFLE\\-BPF 8 \"\" \"waffle %s\" \"System Administration\"\n",
 		WAFFLE_VERSION);
-	fprintf(out, ".SH NAME\nwaffle\\-bpf \\- tell why a live program is slow\n");
+	fprintf(out, ".SH NAME\nwaffle\\-bpf \\- show why a running program is slow\n");
 	fprintf(out, ".SH SYNOPSIS\n.B waffle\\-bpf\nCOMMAND [OPTION…] [ARGUMENT…]\n");
 	fprintf(out, ".SH DESCRIPTION\n");
 	print_roff(out, about);
@@ -219,7 +245,12 @@ void help_man(FILE *out, const struct command_table *table)
 		fprintf(out, ".TP\n.B %d\n", statuses[i].code);
 		print_roff(out, statuses[i].meaning);
 	}
-	fprintf(out, ".P\n.B run\nexits with the status of its command.\n.SH EXAMPLES\n");
+	fprintf(out, ".P\n.B run\nexits with the status of its command.\n.SH ENVIRONMENT\n");
+	for (size_t i = 0; i < COUNT_OF(variables); i++) {
+		fprintf(out, ".TP\n.B %s\n", variables[i].name);
+		print_roff(out, variables[i].meaning);
+	}
+	fprintf(out, ".SH EXAMPLES\n");
 	for (size_t i = 0; i < COUNT_OF(examples); i++) {
 		fprintf(out, ".TP\n.B ");
 		print_roff(out, examples[i].command);
@@ -238,11 +269,11 @@ static void markdown_command(FILE *out, const struct command *command)
 	if (command->option_count)
 		fprintf(out, "\n| option | |\n|---|---|\n");
 	for (size_t i = 0; i < command->option_count; i++) {
-		char synopsis[64];
+		char synopsis[64], text[OPTION_HELP];
 
 		option_synopsis(synopsis, sizeof(synopsis), &command->options[i]);
 		fprintf(out, "| `%s` | %s |\n", synopsis + strspn(synopsis, " "),
-			command->options[i].help);
+			option_help_text(text, &command->options[i]));
 	}
 }
 
@@ -256,7 +287,10 @@ void help_markdown(FILE *out, const struct command_table *table)
 	fprintf(out, "\n## Exit status\n\n");
 	for (size_t i = 0; i < COUNT_OF(statuses); i++)
 		fprintf(out, "- %d: %s\n", statuses[i].code, statuses[i].meaning);
-	fprintf(out, "\n`run` exits with the status of its command.\n\n## Examples\n");
+	fprintf(out, "\n`run` exits with the status of its command.\n\n## Environment\n\n");
+	for (size_t i = 0; i < COUNT_OF(variables); i++)
+		fprintf(out, "- `%s`: %s\n", variables[i].name, variables[i].meaning);
+	fprintf(out, "\n## Examples\n");
 	for (size_t i = 0; i < COUNT_OF(examples); i++)
 		fprintf(out, "\n%s\n\n    %s\n", examples[i].what, examples[i].command);
 }

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/command.h"
-#include "export/info.h"
+#include "cmd/command_internal.h"
 #include "model/model.h"
+#include "render/info.h"
 #include "store/store.h"
 #include "util/privileges.h"
 
@@ -55,7 +55,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 const struct command command_info = {
 	.name = "info",
 	.arguments = "FILE",
-	.summary = "Show what a .waffle file holds and where it comes from",
+	.summary = "Show what a .waffle file contains and where it comes from",
 	.details = "",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),

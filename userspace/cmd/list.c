@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/command.h"
-#include "cmd/probe_options.h"
-#include "target/objects.h"
-#include "target/process.h"
+#include "cmd/command_internal.h"
+#include "cmd/probe_options_internal.h"
+#include "target/elf/objects.h"
+#include "target/process/process.h"
 #include "util/json.h"
 #include "util/terminal.h"
 #include "util/units.h"
@@ -17,16 +17,12 @@ struct list_options {
 	struct probe_options probes;
 };
 
-static int set_pid(void *options, const char *value, struct error *err)
-{
-	return option_number("pid", value, 1, 4194304, &((struct list_options *)options)->pid, err);
-}
-
 static const struct option_row rows[] = {
-	{"pid", 'p', "PID", "list the sites and calls of a running process and of its libraries",
-	 .set = set_pid},
+	{"pid", 'p', "PID", "List the sites and calls of a running process and its libraries.",
+	 .at = offsetof(struct list_options, pid), .type = OPTION_NUMBER, .min = 1,
+	 .max = PROCESS_PID_MAX},
 	PROBE_OPTION_ROWS(struct list_options, probes),
-	{"json", 0, NULL, "print JSON", .at = offsetof(struct list_options, json)},
+	{"json", 0, NULL, "Print JSON.", .at = offsetof(struct list_options, json)},
 };
 
 static const char *key_type_name(char type)
@@ -254,14 +250,14 @@ static int print_json(const struct objects *objects, const struct call_set *call
 }
 
 /* Probe specs that match nothing. */
-struct unfound {
+struct list_unfound {
 	const struct command *command;
 	bool missing;
 };
 
 static void unfound_print(const char *line, bool missing, void *arg)
 {
-	struct unfound *unfound = arg;
+	struct list_unfound *unfound = arg;
 
 	unfound->missing |= missing;
 	terminal_fault(stderr, "waffle-bpf: %s: %s", unfound->command->name, line);
@@ -271,7 +267,7 @@ static int print(const struct command *command, const struct objects *objects,
 		 const struct list_options *options)
 {
 	const struct call_tracepoint *tracepoints;
-	struct unfound unfound = {.command = command};
+	struct list_unfound unfound = {.command = command};
 	size_t sites = call_set_tracepoints(options->probes.calls, &tracepoints);
 	int code = EXIT_DONE;
 
@@ -351,14 +347,11 @@ const struct command command_list = {
 	.arguments = "[FILE…]",
 	.summary = "List the sites and calls of ELF files or of a running process",
 	.details = "Reads the notes that the macros of waffle.h leave in a program or library, and "
-		   "looks "
-		   "for the calls of CUDA and NCCL and of --probe; nothing is run or armed. With "
-		   "--pid, "
-		   "all files that the process has mapped, also deleted ones and those of a "
-		   "container. Of "
-		   "each call it tells where it is probed, and how the kernel gets the instruction "
-		   "there "
-		   "done: a single-stepped one costs some twenty times more than an emulated one.",
+		   "looks for the calls of CUDA, NCCL and --probe. Runs and arms nothing. With "
+		   "--pid, reads all files that the process has mapped, including deleted files "
+		   "and those of a container. For each call, shows where it is probed and how the "
+		   "kernel executes the instruction there. A single-stepped instruction costs "
+		   "about twenty times as much as an emulated one.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.run = run,

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/command.h"
-#include "cmd/help.h"
-#include "cmd/workers.h"
+#include "cmd/command_internal.h"
+#include "cmd/help_internal.h"
+#include "cmd/workers_internal.h"
 #include "util/memory_limit.h"
 #include "util/near.h"
 #include "util/output.h"

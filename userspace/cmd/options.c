@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/command.h"
+#include "cmd/command_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/help.h"
+#include "cmd/help_internal.h"
 #include "util/memory_limit.h"
 #include "util/near.h"
 #include "util/terminal.h"
@@ -15,7 +15,7 @@
  * parse. */
 #define MEMORY_LIMIT_MIN (64u << 20)
 
-struct parse {
+struct option_parse {
 	const struct command *command;
 	int argc;
 	char **argv;
@@ -43,7 +43,7 @@ static const struct option_row *row_by_letter(const struct command *command, cha
 	return NULL;
 }
 
-static int unknown_option(const struct parse *parse, const char *name, size_t len)
+static int unknown_option(const struct option_parse *parse, const char *name, size_t len)
 {
 	char word[64];
 
@@ -58,8 +58,9 @@ static int unknown_option(const struct parse *parse, const char *name, size_t le
 }
 
 /* Gets the value of an option from `glued`, the text attached to it, or from the next argument. */
-static int option_apply(struct parse *parse, const struct option_row *row, const char *glued)
+static int option_apply(struct option_parse *parse, const struct option_row *row, const char *glued)
 {
+	void *place = (char *)parse->options + row->at;
 	const char *value = glued;
 
 	if (!row->argument && glued)
@@ -72,15 +73,17 @@ static int option_apply(struct parse *parse, const struct option_row *row, const
 		value = parse->argv[parse->at++];
 	}
 	if (row->set)
-		return row->set((char *)parse->options + row->at, value, parse->err);
+		return row->set(place, value, parse->err);
+	if (row->type >= OPTION_TIME)
+		return option_value(row, value, place, parse->err);
 	if (row->argument)
-		*(const char **)((char *)parse->options + row->at) = value;
+		*(const char **)place = value;
 	else
-		*(bool *)((char *)parse->options + row->at) = true;
+		*(bool *)place = row->type != OPTION_UNSET;
 	return 0;
 }
 
-static int parse_long(struct parse *parse, const char *text)
+static int parse_long(struct option_parse *parse, const char *text)
 {
 	const char *equals = strchr(text, '=');
 	size_t len = equals ? (size_t)(equals - text) : strlen(text);
@@ -96,7 +99,7 @@ static int parse_long(struct parse *parse, const char *text)
 }
 
 /* Letters may be combined: -ab. The first one that takes a value takes the rest: -oFILE. */
-static int parse_letters(struct parse *parse, const char *text)
+static int parse_letters(struct option_parse *parse, const char *text)
 {
 	while (*text) {
 		const struct option_row *row = row_by_letter(parse->command, *text);
@@ -120,7 +123,7 @@ static int parse_letters(struct parse *parse, const char *text)
 	return 0;
 }
 
-static void keep_positional(struct parse *parse, char *argument)
+static void keep_positional(struct option_parse *parse, char *argument)
 {
 	parse->argv[parse->positional++] = argument;
 }
@@ -128,7 +131,7 @@ static void keep_positional(struct parse *parse, char *argument)
 int options_parse(const struct command *command, int argc, char **argv, bool stop_at_first,
 		  void *options, int *first, struct error *err)
 {
-	struct parse parse = {
+	struct option_parse parse = {
 		.command = command, .argc = argc, .argv = argv, .options = options, .err = err};
 	bool ended = false;
 
@@ -154,43 +157,97 @@ int options_parse(const struct command *command, int argc, char **argv, bool sto
 	return 0;
 }
 
-int option_duration(const char *name, const char *value, uint64_t *ns, struct error *err)
+static bool parses(enum option_type type, const char *value, uint64_t *result)
 {
-	if (units_parse_duration(value, ns))
-		return 0;
-	return error_set(err, EINVAL, "--%s: '%s' is not a time, write 10s, 500ms, 1m30s", name,
-			 value);
+	switch (type) {
+	case OPTION_TIME:
+		return units_parse_duration(value, result);
+	case OPTION_SIZE:
+		return units_parse_bytes(value, result);
+	default:
+		return units_parse_number(value, result);
+	}
 }
 
-int option_bytes(const char *name, const char *value, uint64_t *bytes, struct error *err)
+/* A bound as a user may write it. */
+static char *bound_text(char text[UNITS_TEXT], enum option_type type, uint64_t bound)
 {
-	if (units_parse_bytes(value, bytes))
-		return 0;
-	return error_set(err, EINVAL, "--%s: '%s' is not a size, write 64MiB, 512k, 4096", name,
-			 value);
+	static const struct bound_unit {
+		uint64_t size;
+		const char *name;
+	} times[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}},
+	  sizes[] = {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}, {1, ""}};
+	const struct bound_unit *unit = type == OPTION_TIME ? times : sizes;
+
+	while (bound % unit->size)
+		unit++;
+	snprintf(text, UNITS_TEXT, "%" PRIu64 "%s", bound / unit->size, unit->name);
+	return text;
 }
 
-int option_number(const char *name, const char *value, uint64_t min, uint64_t max, uint64_t *number,
-		  struct error *err)
+static int out_of_bounds(const struct option_row *row, const char *value, struct error *err)
 {
-	uint64_t parsed;
+	char min[UNITS_TEXT], max[UNITS_TEXT];
 
-	if (units_parse_number(value, &parsed) && parsed >= min && parsed <= max) {
-		*number = parsed;
+	if (row->max)
+		return error_set(err, EINVAL, "--%s: '%s' is not between %s and %s", row->name,
+				 value, bound_text(min, row->type, row->min),
+				 bound_text(max, row->type, row->max));
+	if (row->min == 1)
+		return error_set(err, EINVAL, "--%s: must be longer than 0", row->name);
+	return error_set(err, EINVAL, "--%s: must be at least %s", row->name,
+			 bound_text(min, row->type, row->min));
+}
+
+int option_value(const struct option_row *row, const char *value, uint64_t *result,
+		 struct error *err)
+{
+	static const char *const faults[] = {
+		[OPTION_TIME] = "a time, write 10s, 500ms, 1m30s",
+		[OPTION_SIZE] = "a size, write 64MiB, 512k, 4096",
+	};
+	uint64_t parsed, max = row->max ? row->max : UINT64_MAX;
+	bool valid = parses(row->type, value, &parsed);
+
+	if (valid && parsed >= row->min && parsed <= max) {
+		*result = parsed;
 		return 0;
 	}
-	return error_set(err, EINVAL, "--%s: '%s' is not a number from %" PRIu64 " to %" PRIu64,
-			 name, value, min, max);
+	if (row->type == OPTION_NUMBER)
+		return error_set(err, EINVAL,
+				 "--%s: '%s' is not a number from %" PRIu64 " to %" PRIu64,
+				 row->name, value, row->min, max);
+	return valid ? out_of_bounds(row, value, err)
+		     : error_set(err, EINVAL, "--%s: '%s' is not %s", row->name, value,
+				 faults[row->type]);
+}
+
+int option_no_choice(const char *name, const char *value, const char *what,
+		     const char *(*choice)(size_t index, const char **help), struct error *err)
+{
+	char list[256] = "";
+	const char *help;
+
+	for (size_t i = 0; choice(i, &help); i++) {
+		size_t len = strlen(list);
+
+		snprintf(list + len, sizeof(list) - len, "%s%s",
+			 !i                     ? ""
+			 : choice(i + 1, &help) ? ", "
+						: " or ",
+			 choice(i, &help));
+	}
+	return error_set(err, EINVAL, "--%s: '%s' is %s %s", name, value, what, list);
 }
 
 int set_memory_limit(void *options, const char *value, struct error *err)
 {
-	uint64_t bytes;
-	int result = option_bytes("memory-limit", value, &bytes, err);
+	static const struct option_row row = {
+		.name = "memory-limit", .type = OPTION_SIZE, .min = MEMORY_LIMIT_MIN};
+	uint64_t bytes = 0;
+	int result = option_value(&row, value, &bytes, err);
 
 	(void)options;
-	if (!result && bytes < MEMORY_LIMIT_MIN)
-		result = error_set(err, EINVAL, "--memory-limit: must be at least 64MiB");
 	if (!result)
 		memory_limit_set(bytes);
 	return result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/probe_options.h"
+#include "cmd/probe_options_internal.h"
 
-#include "cmd/workers.h"
+#include "cmd/workers_internal.h"
 
 static int add(struct probe_options *options, const char *text, bool file, struct error *err)
 {

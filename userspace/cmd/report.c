@@ -2,14 +2,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/command.h"
-#include "cmd/filter_options.h"
+#include "cmd/command_internal.h"
+#include "cmd/filter_options_internal.h"
 #include "analyze/report.h"
-#include "export/html_report.h"
-#include "export/report_text.h"
-#include "export/stack_text.h"
 #include "model/model.h"
+#include "render/html/html_report.h"
+#include "render/text/report_text.h"
 #include "store/store.h"
+#include "symbolize/stack_names.h"
+#include "util/terminal.h"
 
 struct report_cli {
 	bool json;
@@ -20,20 +21,10 @@ struct report_cli {
 	struct filter_options filter;
 };
 
-static int set_top(void *options, const char *value, struct error *err)
+static const char *sort_choice(size_t index, const char **help)
 {
-	return option_number("top", value, 0, UINT32_MAX, &((struct report_cli *)options)->rows,
-			     err);
-}
-
-static int set_from(void *options, const char *value, struct error *err)
-{
-	return option_duration("from", value, &((struct report_cli *)options)->from_ns, err);
-}
-
-static int set_to(void *options, const char *value, struct error *err)
-{
-	return option_duration("to", value, &((struct report_cli *)options)->to_ns, err);
+	*help = NULL;
+	return report_sort_name((unsigned)index);
 }
 
 static int set_sort(void *options, const char *value, struct error *err)
@@ -43,28 +34,25 @@ static int set_sort(void *options, const char *value, struct error *err)
 			((struct report_cli *)options)->sort = i;
 			return 0;
 		}
-	return error_set(err, EINVAL,
-			 "--sort: '%s' is no column, write total, count, p50, p99, max, running, "
-			 "runnable, blocked or name",
-			 value);
+	return option_no_choice("sort", value, "no column, write", sort_choice, err);
 }
 
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON, with all rows.", .at = offsetof(struct report_cli, json)},
 	{"html", 0, "OUT",
-	 "Write one HTML page that needs no network: causes, distributions, off-CPU stacks and the "
-	 "time lines of the slowest spans; - is standard output.",
+	 "Write the report as one HTML page that needs no network. It also has distributions, "
+	 "off-CPU stacks and time lines of the slowest spans. - is standard output.",
 	 .at = offsetof(struct report_cli, html)},
-	{"top", 'n', "N", "Show N rows of each table, 0 for all; the default is 20.",
-	 .set = set_top},
+	{"top", 'n', "N", "Show N rows of each table; 0 shows all. Default: 20.",
+	 .type = OPTION_NUMBER, .max = UINT32_MAX, .at = offsetof(struct report_cli, rows)},
 	{"sort", 0, "COLUMN",
-	 "Order names by total (the default), count, p50, p99, max, running, runnable, blocked or "
-	 "name.",
+	 "Sort names by total, count, p50, p99, max, running, runnable, blocked or name. Default: "
+	 "total.",
 	 .set = set_sort},
-	{"from", 0, "TIME", "Read only what happened at or after this time since the begin.",
-	 .set = set_from},
-	{"to", 0, "TIME", "Read only what happened up to this time since the begin.",
-	 .set = set_to},
+	{"from", 0, "TIME", "Start at this time since the begin of the capture.",
+	 .type = OPTION_TIME, .at = offsetof(struct report_cli, from_ns)},
+	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
+	 .at = offsetof(struct report_cli, to_ns)},
 	FILTER_OPTION_ROWS(struct report_cli, filter),
 	MEMORY_OPTION_ROW,
 };
@@ -83,7 +71,7 @@ static struct store_window cli_window(const struct report_cli *cli, const struct
 static int print_report(const struct report_cli *cli, const struct model *model, struct error *err)
 {
 	struct report_options options = REPORT_OPTIONS_DEFAULT;
-	struct report_view view = {(uint32_t)cli->rows, report_colour_for(stdout)};
+	struct report_view view = {(uint32_t)cli->rows, terminal_has_colour(stdout)};
 	struct stack_names *stacks = NULL;
 	struct why_names names;
 	struct report *report;
@@ -117,7 +105,7 @@ static int report_file(const struct command *command, const void *arg, const cha
 		       struct error *err)
 {
 	const struct report_cli *cli = arg;
-	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
@@ -155,20 +143,16 @@ const struct command command_report = {
 	.name = "report",
 	.arguments = "FILE",
 	.summary = "Show where the time of spans went, by name",
-	.details = "For each span name: how often, the total, the median, the 99th percentile "
-		   "(nearest "
-		   "rank, exact) and the longest, and the share of its thread's time that was "
-		   "running, "
-		   "runnable (waiting for a CPU) and blocked. These are of spans that begin and "
-		   "end in "
-		   "the capture; those that were open at its begin or end are counted beside.\n\n"
-		   "Then the causes of each name's time, over all its spans, the largest first, "
-		   "as waffle-bpf why finds them; and what is different about the slow spans: the "
-		   "causes that those from the 99th percentile on have more of than the median "
-		   "ones (40th to 60th).\n\n"
-		   "Then the slowest spans, at most three of a name, each with the longest time it "
-		   "was "
-		   "blocked and who ended that; counters, events and threads; and what was lost.",
+	.details = "Each span name has a line with count, total, median, 99th percentile "
+		   "(nearest rank, exact) and maximum. It also has the shares of the spans' "
+		   "time in which their thread was running, runnable (waiting for a CPU) and "
+		   "blocked. Spans that were open at the begin or end of the capture are "
+		   "counted separately.\n\nThen come the causes of each name's time over all "
+		   "its spans, the largest first, as waffle-bpf why finds them. They include "
+		   "what makes slow spans slow: the causes that spans from the 99th percentile "
+		   "on have more of than median ones (40th to 60th).\n\nThen come the slowest "
+		   "spans, at most three of a name, each with its longest wait and who ended "
+		   "it. Counters, events, threads and the counts of lost records follow.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

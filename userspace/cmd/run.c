@@ -6,22 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/capture_options.h"
-
-static int set_no_follow(void *options, const char *value, struct error *err)
-{
-	(void)value;
-	(void)err;
-	((struct capture_options *)options)->session.follow = false;
-	return 0;
-}
+#include "cmd/capture_options_internal.h"
 
 static const struct option_row rows[] = {
-	{"no-follow", 0, NULL, "trace the command's own process only, not its children",
-	 .set = set_no_follow},
+	{"no-follow", 0, NULL, "Trace the command's own process only, not its children.",
+	 .type = OPTION_UNSET, .at = offsetof(struct capture_options, session.kernel.follow)},
 	{"user", 0, "NAME",
-	 "run the command as this user, with the user's groups (default: the user who called sudo; "
-	 "root: keep root)",
+	 "Run the command as this user, with the user's groups. Default: the user who called sudo. "
+	 "With root, the command runs as root.",
 	 .at = offsetof(struct capture_options, user)},
 	CAPTURE_OPTION_ROWS,
 };
@@ -100,7 +92,7 @@ static int run(const struct command *command, int argc, char **argv)
 	int first, code;
 
 	capture_options_init(&options);
-	options.session.follow = true;
+	options.session.kernel.follow = true;
 	code = options_parse(command, argc, argv, true, &options, &first, &err);
 	if (!code && first == argc)
 		code = error_set(&err, EINVAL, "no command; write: waffle-bpf run -- COMMAND …");
@@ -116,15 +108,14 @@ const struct command command_run = {
 	.name = "run",
 	.arguments = "-- COMMAND…",
 	.summary = "Run a command with its sites armed before main, and report",
-	.details =
-		"Starts the command, arms it as attach does before its first instruction, "
-		"follows the "
-		"processes it makes and the programs they run, and ends when all of them have "
-		"exited. The command runs as the user who called sudo, in the current folder, with "
-		"that user's groups and the limits, the terminal and the environment that it "
-		"has; HOME, USER, LOGNAME, SHELL and XDG_RUNTIME_DIR are the user's. "
-		"Exits with the command's status (128 + N if signal N killed it, 127 if "
-		"it was not found), or with 1 if the capture itself failed.",
+	.details = "Starts the command, and arms it as attach does, before its first instruction. "
+		   "Follows the processes that it creates and the programs that these run, and "
+		   "ends when all of them have exited. The command runs in the current folder as "
+		   "the user who called sudo, with that user's groups and resource limits, on the "
+		   "same terminal. It gets the environment of waffle-bpf, with HOME, USER, "
+		   "LOGNAME, SHELL and XDG_RUNTIME_DIR of that user. Exits with the command's "
+		   "status, or with 1 if the capture itself failed. The status is 128 + N if "
+		   "signal N killed the command, and 127 if it was not found.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.run = run,

@@ -3,10 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/command.h"
-#include "cmd/filter_options.h"
-#include "export/report_text.h"
-#include "export/view_text.h"
+#include "cmd/command_internal.h"
+#include "cmd/filter_options_internal.h"
+#include "render/text/report_text.h"
+#include "render/text/view_text.h"
+#include "util/terminal.h"
 
 struct view_cli {
 	uint64_t from_ns, to_ns; /* since the beginning of the capture */
@@ -16,40 +17,22 @@ struct view_cli {
 	struct filter_options filter;
 };
 
-static int set_from(void *options, const char *value, struct error *err)
-{
-	return option_duration("from", value, &((struct view_cli *)options)->from_ns, err);
-}
-
-static int set_to(void *options, const char *value, struct error *err)
-{
-	return option_duration("to", value, &((struct view_cli *)options)->to_ns, err);
-}
-
-static int set_width(void *options, const char *value, struct error *err)
-{
-	return option_number("width", value, VIEW_WIDTH_MIN, VIEW_WIDTH_MAX,
-			     &((struct view_cli *)options)->width, err);
-}
-
-static int set_top(void *options, const char *value, struct error *err)
-{
-	return option_number("top", value, 0, UINT32_MAX, &((struct view_cli *)options)->lanes,
-			     err);
-}
-
 static const struct option_row rows[] = {
-	{"from", 0, "TIME", "Draw from this time since the begin on.", .set = set_from},
-	{"to", 0, "TIME", "Draw up to this time since the begin.", .set = set_to},
-	{"span", 's', "NAME", "Draw the time of the slowest span of this name, its thread first.",
+	{"from", 0, "TIME", "Start at this time since the begin of the capture.",
+	 .type = OPTION_TIME, .at = offsetof(struct view_cli, from_ns)},
+	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
+	 .at = offsetof(struct view_cli, to_ns)},
+	{"span", 's', "NAME",
+	 "Draw the time of the slowest span of this name, with its thread first.",
 	 .at = offsetof(struct view_cli, span)},
-	{"thread", 't', "THREAD", "Draw only this thread: its number, or a name.",
+	{"thread", 't', "THREAD", "Draw only this thread. THREAD is its number or name.",
 	 .at = offsetof(struct view_cli, thread)},
 	{"top", 'n', "N",
-	 "Draw N threads, those with most time in spans first, 0 for all; the default is 16.",
-	 .set = set_top},
-	{"width", 'w', "N", "Draw N columns; the default is the terminal's width, 80 in a pipe.",
-	 .set = set_width},
+	 "Draw N threads, those with the most time in spans first; 0 draws all. Default: 16.",
+	 .type = OPTION_NUMBER, .max = UINT32_MAX, .at = offsetof(struct view_cli, lanes)},
+	{"width", 'w', "N", "Draw N columns. Default: the terminal's width, 80 in a pipe.",
+	 .type = OPTION_NUMBER, .min = VIEW_WIDTH_MIN, .max = VIEW_WIDTH_MAX,
+	 .at = offsetof(struct view_cli, width)},
 	FILTER_OPTION_ROWS(struct view_cli, filter),
 	MEMORY_OPTION_ROW,
 };
@@ -63,14 +46,14 @@ static int view_file(const struct command *command, const void *arg, const char 
 		     struct error *err)
 {
 	const struct view_cli *cli = arg;
-	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
 	struct view_options options = {.span = cli->span,
 				       .thread = cli->thread,
 				       .width = cli->width ? (uint32_t)cli->width
 							   : view_width_of(stdout),
 				       .lanes = (uint32_t)cli->lanes,
 				       .utf8 = view_utf8_locale(),
-				       .colour = report_colour_for(stdout)};
+				       .colour = terminal_has_colour(stdout)};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
@@ -112,15 +95,14 @@ const struct command command_view = {
 	.name = "view",
 	.arguments = "FILE",
 	.summary = "Draw the time line of spans and threads in the terminal",
-	.details =
-		"For each thread its spans, nested, and below them its state: running, runnable "
-		"(waiting for a CPU) or blocked. A column is a stretch of time and shows what took "
-		"most of it. A span that no column shows is counted where it would be: a digit, or "
-		"* above 9, is the number of spans in that column. Marks on the time axis count "
-		"from the left edge. The percentages beside a thread's name are exact, of the time "
-		"that is drawn.\n\n"
-		"Blocks are drawn where the locale writes UTF-8, else plain ASCII; colours only on "
-		"a terminal, and not if NO_COLOR is set.",
+	.details = "Each thread has its nested spans, and below them its state: running, "
+		   "runnable (waiting for a CPU) or blocked. A column is a stretch of time and "
+		   "shows what took most of it. Where spans are too short for a column, it "
+		   "shows their number instead: a digit, or * above 9. Times on the axis count "
+		   "from the left edge. The percentages beside a thread's name are exact shares "
+		   "of the drawn time.\n\nThe time line is drawn with blocks if the locale's "
+		   "encoding is UTF-8, otherwise in ASCII. Colours appear only on a terminal, "
+		   "and not if NO_COLOR is set.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

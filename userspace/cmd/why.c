@@ -4,14 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/command.h"
-#include "cmd/filter_options.h"
+#include "cmd/command_internal.h"
+#include "cmd/filter_options_internal.h"
 #include "analyze/origin.h"
-#include "analyze/why_pick.h"
-#include "export/origin_print.h"
-#include "export/report_text.h"
-#include "export/why_json.h"
-#include "export/why_text.h"
+#include "analyze/why/why_pick.h"
+#include "render/json/why_json.h"
+#include "render/origin_print.h"
+#include "render/text/report_text.h"
+#include "render/text/why_text.h"
+#include "util/terminal.h"
 
 /* Limit of the causes shown for each instance in text. */
 #define CAUSES_SHOWN 10
@@ -25,44 +26,24 @@ struct why_cli {
 	struct filter_options filter;
 };
 
-static int set_slowest(void *options, const char *value, struct error *err)
-{
-	return option_number("slowest", value, 0, UINT32_MAX, &((struct why_cli *)options)->slowest,
-			     err);
-}
-
-static int set_from(void *options, const char *value, struct error *err)
-{
-	struct why_wanted *wanted = &((struct why_cli *)options)->wanted;
-
-	wanted->window = true;
-	return option_duration("from", value, &wanted->from_ns, err);
-}
-
-static int set_to(void *options, const char *value, struct error *err)
-{
-	struct why_wanted *wanted = &((struct why_cli *)options)->wanted;
-
-	wanted->window = true;
-	return option_duration("to", value, &wanted->to_ns, err);
-}
-
 static const struct option_row rows[] = {
-	{"span", 's', "NAME|ID", "Explain spans of this name, or the one with this id.",
+	{"span", 's', "NAME|ID", "Explain the spans of this name, or the span with this id.",
 	 .at = offsetof(struct why_cli, wanted.span)},
-	{"slowest", 'n', "N", "Explain the N slowest of them, 0 for all; the default is 10.",
-	 .set = set_slowest},
+	{"slowest", 'n', "N", "Explain the N slowest of them; 0 explains all. Default: 10.",
+	 .type = OPTION_NUMBER, .max = UINT32_MAX, .at = offsetof(struct why_cli, slowest)},
 	{"thread", 't', "THREAD",
-	 "Explain the time of this thread, its number or its name, instead of spans.",
+	 "Explain the time of a thread instead of spans. THREAD is its number or name.",
 	 .at = offsetof(struct why_cli, wanted.thread)},
-	{"from", 0, "TIME", "With --thread: from this time since the begin on.", .set = set_from},
-	{"to", 0, "TIME", "With --thread: up to this time since the begin.", .set = set_to},
+	{"from", 0, "TIME", "With --thread, start at this time since the begin of the capture.",
+	 .type = OPTION_TIME, .at = offsetof(struct why_cli, wanted.from_ns)},
+	{"to", 0, "TIME", "With --thread, end at this time since the begin of the capture.",
+	 .type = OPTION_TIME, .at = offsetof(struct why_cli, wanted.to_ns)},
 	{"event", 'e', "NAME|ID",
-	 "Follow the links of this event, the last one of a name, back to where it came from.",
+	 "Follow the links of this event back to its origin. Of a name, the last event counts.",
 	 .at = offsetof(struct why_cli, event)},
-	{"evidence", 0, NULL, "Show also the records and stacks that each statement rests on.",
+	{"evidence", 0, NULL, "Also show the records and stacks that each statement rests on.",
 	 .at = offsetof(struct why_cli, evidence)},
-	{"json", 0, NULL, "Print JSON, as docs/why.schema.json says.",
+	{"json", 0, NULL, "Print JSON, as docs/why.schema.json describes it.",
 	 .at = offsetof(struct why_cli, json)},
 	FILTER_OPTION_ROWS(struct why_cli, filter),
 	MEMORY_OPTION_ROW,
@@ -82,7 +63,7 @@ static int print_why(const struct why_cli *cli, const struct why *why, struct st
 	struct why_view view = {.names = names,
 				.causes = CAUSES_SHOWN,
 				.evidence = cli->evidence,
-				.colour = report_colour_for(stdout)};
+				.colour = terminal_has_colour(stdout)};
 
 	if (cli->json)
 		return printed(why_print_json(why, &view, stdout), err);
@@ -92,7 +73,7 @@ static int print_why(const struct why_cli *cli, const struct why *why, struct st
 
 static int explain_event(const struct why_cli *cli, const struct model *model, struct error *err)
 {
-	const struct why_view view = {.colour = report_colour_for(stdout)};
+	const struct why_view view = {.colour = terminal_has_colour(stdout)};
 	struct origin *origin = NULL;
 	uint32_t event;
 	int result = why_pick_event(&event, model, cli->event, err)
@@ -147,7 +128,7 @@ static int why_file(const struct command *command, const void *arg, const char *
 		    struct error *err)
 {
 	const struct why_cli *cli = arg;
-	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
@@ -163,24 +144,27 @@ static int why_file(const struct command *command, const void *arg, const char *
 	return result;
 }
 
+#define NOT_GIVEN UINT64_MAX
+
 static const char *usage_problem(const struct why_cli *cli, int files)
 {
 	const struct why_wanted *wanted = &cli->wanted;
 
 	if (files != 1)
 		return "give one .waffle file";
-	if (wanted->window && !wanted->thread)
-		return "--from and --to are of a thread's time: give --thread, too";
+	if ((wanted->from_ns != NOT_GIVEN || wanted->to_ns != NOT_GIVEN) && !wanted->thread)
+		return "--from and --to choose a thread's time: give --thread, too";
 	if ((wanted->thread != NULL) + (wanted->span != NULL) + (cli->event != NULL) > 1)
 		return "give one of --span, --thread and --event";
-	if (wanted->from_ns >= wanted->to_ns)
+	if (wanted->from_ns != NOT_GIVEN && wanted->from_ns >= wanted->to_ns)
 		return "--from has to be before --to";
 	return NULL;
 }
 
 static int why_run(const struct command *command, int argc, char **argv)
 {
-	struct why_cli cli = {.slowest = SLOWEST_DEFAULT, .wanted.to_ns = UINT64_MAX};
+	struct why_cli cli = {.slowest = SLOWEST_DEFAULT,
+			      .wanted = {.from_ns = NOT_GIVEN, .to_ns = NOT_GIVEN}};
 	struct error err = ERROR_INIT;
 	const char *problem;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
@@ -192,22 +176,23 @@ static int why_run(const struct command *command, int argc, char **argv)
 		error_set(&err, EINVAL, "%s", problem);
 		return command_fail(command, &err, EXIT_USAGE);
 	}
+	if (cli.wanted.from_ns == NOT_GIVEN)
+		cli.wanted.from_ns = 0;
 	return filter_options_on_file(command, &cli.filter, argv[first], cli.json, why_file, &cli);
 }
 
 const struct command command_why = {
 	.name = "why",
 	.arguments = "FILE",
-	.summary = "Say what made spans slow, and who caused it",
-	.details =
-		"For each of the slowest spans: how much of its time it ran, was runnable (waiting "
-		"for a CPU) and was blocked; then the causes of that, the largest first, each with "
-		"its share of the span's time, how sure that is (certain, likely, unknown), and "
-		"the thread and thing that caused it. A wait is followed backwards from thread to "
-		"thread along the wake-ups that ended it, so a cause is what stands at the end: "
-		"the disk, not the lock in front of it. Below are the ways from the waits to the "
-		"causes, by the causes' numbers.\n\n"
-		"docs/why.md tells what each cause means and what can't be known.",
+	.summary = "Explain what made spans slow, and who caused it",
+	.details = "For each of the slowest spans, shows how long it was running, runnable "
+		   "(waiting for a CPU) and blocked. Then come the causes, the largest first. "
+		   "Each has its share of the span's time, its grade (certain, likely or "
+		   "unknown), and the thread and object that caused it. Each wait is followed "
+		   "backwards from thread to thread, along the wake-ups that ended it. So a "
+		   "cause is what stands at the end of the chain: the disk, not the lock in "
+		   "front of it. The chains below are numbered by cause.\n\ndocs/why.md "
+		   "explains what each cause means and what can't be known.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

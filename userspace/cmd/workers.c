@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/workers.h"
+#include "cmd/workers_internal.h"
 
 #include <stdio.h>
 
-#include "capture/handles.h"
-#include "target/cfi_remote.h"
-#include "target/demangle.h"
-#include "target/object_remote.h"
-#include "target/program_facts.h"
-#include "target/symbols_remote.h"
-#include "target/worker.h"
+#include "capture/enrich/handles.h"
+#include "target/dwarf/cfi_remote.h"
+#include "target/elf/demangle.h"
+#include "target/elf/object_remote.h"
+#include "target/elf/symbols_remote.h"
+#include "target/process/opener.h"
+#include "target/process/program_facts.h"
+#include "target/worker/worker.h"
 #include "util/terminal.h"
 
 enum exit_code workers_start(const struct command *command, struct call_set *calls)
@@ -24,6 +25,7 @@ enum exit_code workers_start(const struct command *command, struct call_set *cal
 				[WORKER_RETURN] = {symbols_serve_return, &symbols},
 				[WORKER_VARIABLE] = {symbols_serve_variable, &symbols},
 				[WORKER_MODULE] = {symbols_serve_module, &symbols},
+				[WORKER_GO] = {symbols_serve_go, &symbols},
 				[WORKER_UNWIND] = {cfi_serve, NULL},
 				[WORKER_PROGRAM] = {program_facts_serve, NULL},
 				[WORKER_CALLS] = {call_set_serve, calls},
@@ -48,4 +50,5 @@ void workers_end(void)
 {
 	worker_notices(tell, NULL);
 	worker_stop();
+	opener_stop();
 }

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "export/formats.h"
-#include "export/span_stack.h"
-#include "export/summary_json.h"
-#include "export/values.h"
+#include "render/json/span_stack.h"
+#include "render/json/summary_json.h"
+#include "render/json/values.h"
 
 typedef VEC(uint64_t) ends_vec;
 

@@ -7,18 +7,9 @@
 #include "export/formats.h"
 #include "util/output.h"
 
-const struct exporter exporters[] = {
-	{"perfetto", ".pftrace",
-	 "Perfetto's native trace; open it in https://ui.perfetto.dev with \"Open trace file\".",
-	 perfetto_write},
-	{"chrome", ".json",
-	 "Chrome JSON trace events; open it in https://ui.perfetto.dev or in chrome://tracing.",
-	 chrome_write},
-	{"ndjson", ".ndjson", "One JSON object a line; read it with jq or a script.", ndjson_write},
-	{"records", ".records.ndjson",
-	 "The capture's records as they are, one JSON object a line, by their numbers.",
-	 records_write},
-};
+#define EXPORTER_ROW(name, extension, help) {#name, extension, help, name##_write},
+
+const struct exporter exporters[] = {EXPORTER_ROWS(EXPORTER_ROW)};
 
 const size_t exporter_count = sizeof(exporters) / sizeof(exporters[0]);
 

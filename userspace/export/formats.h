@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The write functions for the rows in export.c, one for each format. */
+/* The list of exporters: a new one is a row here, and a file that defines its NAME_write(). */
 #ifndef WAFFLE_EXPORT_FORMATS_H
 #define WAFFLE_EXPORT_FORMATS_H
 
@@ -8,9 +8,21 @@
 #include "model/model.h"
 #include "util/error.h"
 
-int perfetto_write(const struct model *model, FILE *out, struct error *err);
-int chrome_write(const struct model *model, FILE *out, struct error *err);
-int ndjson_write(const struct model *model, FILE *out, struct error *err);
-int records_write(const struct model *model, FILE *out, struct error *err);
+/* row(name, extension, help): members of struct exporter. */
+// clang-format off
+#define EXPORTER_ROWS(row)                                                                         \
+	row(perfetto, ".pftrace",                                                                  \
+	    "Perfetto's native trace; open it in https://ui.perfetto.dev with \"Open trace file\".")  \
+	row(chrome, ".json",                                                                       \
+	    "Chrome JSON trace events; open it in https://ui.perfetto.dev or in chrome://tracing.") \
+	row(ndjson, ".ndjson", "One JSON object a line; read it with jq or a script.")             \
+	row(records, ".records.ndjson",                                                            \
+	    "The capture's records as they are, one JSON object a line, by their numbers.")
+// clang-format on
+
+#define EXPORTER_WRITE(name, extension, help)                                                      \
+	int name##_write(const struct model *model, FILE *out, struct error *err);
+EXPORTER_ROWS(EXPORTER_WRITE)
+#undef EXPORTER_WRITE
 
 #endif

@@ -2,18 +2,17 @@
 /*
  * One JSON object a line, for jq and scripts. First come spans, events and counters, then what the
  * scheduler did, then what explains waits. Losses ({"kind": "loss"}) and one {"kind": "summary"}
- * are last. Fields that do not apply are left out. Times are CLOCK_MONOTONIC nanoseconds; the
- * summary relates them to boot time and real time.
+ * are last. docs/ndjson.md has all keys.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "export/formats.h"
-#include "export/ndjson_waits.h"
-#include "export/span_stack.h"
-#include "export/summary_json.h"
-#include "export/values.h"
+#include "export/ndjson_waits_internal.h"
+#include "render/json/span_stack.h"
+#include "render/json/summary_json.h"
+#include "render/json/values.h"
 
 struct ndjson {
 	struct json *json;

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "export/ndjson_waits.h"
+#include "export/ndjson_waits_internal.h"
 
 static void write_thread(struct json *json, const struct model *model, uint32_t thread,
 			 const char *prefix)

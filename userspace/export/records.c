@@ -1,114 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The unprocessed records of a file, one JSON object a line, each with its number as in `why
- * --evidence`. bpf/record.h explains the fields, which have the same names there. For a simulated
- * capture, {"kind": "capture", "simulated": true} comes first.
+ * --evidence`. docs/records.md explains the fields. For a simulated capture,
+ * {"kind": "capture", "simulated": true} comes first.
  */
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "export/formats.h"
-#include "export/summary_json.h"
-#include "store/record.h"
+#include "render/json/summary_json.h"
+#include "store/record_schema.h"
 #include "util/json.h"
-
-enum field_form {
-	FIELD_NUMBER,
-	FIELD_SIGNED,
-	FIELD_HEX, /* "0x7f01": JavaScript's numbers can't represent all of them */
-	FIELD_ID,  /* sixteen digits, like ids everywhere */
-	FIELD_TEXT,
-};
-
-struct field {
-	uint16_t kind; /* enum waffle_rec_kind */
-	uint16_t offset;
-	uint8_t bytes;
-	uint8_t form;
-	const char *name;
-};
-
-#define FIELD(kind, type, member, form)                                                            \
-	{                                                                                          \
-		kind, offsetof(struct type, member), sizeof(((struct type *)0)->member), form,     \
-			#member                                                                    \
-	}
-
-static const struct field fields[] = {
-	FIELD(WAFFLE_REC_HIT, waffle_rec_hit, tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_HIT, waffle_rec_hit, site, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_HIT, waffle_rec_hit, frame_bytes, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SPAN_END, waffle_rec_span_end, span_id, FIELD_ID),
-	FIELD(WAFFLE_REC_SPAN_END, waffle_rec_span_end, tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SPAN_END, waffle_rec_span_end, site, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_RETURN, waffle_rec_return, span_id, FIELD_ID),
-	FIELD(WAFFLE_REC_RETURN, waffle_rec_return, tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_RETURN, waffle_rec_return, site, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_RETURN, waffle_rec_return, frame_bytes, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_RETURN, waffle_rec_return, flags, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_STACK, waffle_rec_stack, id, FIELD_ID),
-	FIELD(WAFFLE_REC_STACK, waffle_rec_stack, kernel_stack, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_STACK, waffle_rec_stack, user_stack, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_STACK, waffle_rec_stack, python_stack, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SWITCH, waffle_rec_switch, next_tid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SWITCH, waffle_rec_switch, waker_tid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SWITCH, waffle_rec_switch, wake_ts, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SWITCH, waffle_rec_switch, prev_state, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SWITCH, waffle_rec_switch, flags, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SWITCH, waffle_rec_switch, syscall, FIELD_SIGNED),
-	FIELD(WAFFLE_REC_TASK, waffle_rec_task, tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_TASK, waffle_rec_task, flags, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_TASK, waffle_rec_task, comm, FIELD_TEXT),
-	FIELD(WAFFLE_REC_STATE, waffle_rec_state, tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_STATE, waffle_rec_state, state, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_STATE, waffle_rec_state, task_state, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_STATE, waffle_rec_state, syscall, FIELD_SIGNED),
-	FIELD(WAFFLE_REC_STATE, waffle_rec_state, at_end, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_FORK, waffle_rec_fork, tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_FORK, waffle_rec_fork, child_tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_EXEC, waffle_rec_exit, tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_EXIT, waffle_rec_exit, tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_EXIT, waffle_rec_exit, code, FIELD_SIGNED),
-	FIELD(WAFFLE_REC_LOSS, waffle_rec_loss, source, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_LOSS, waffle_rec_loss, from_ts, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_LOSS, waffle_rec_loss, count, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_WAIT, waffle_rec_wait, from_ts, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_WAIT, waffle_rec_wait, kernel_stack, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_WAIT, waffle_rec_wait, user_stack, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_WAIT, waffle_rec_wait, object, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_WAIT, waffle_rec_wait, ino, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_WAIT, waffle_rec_wait, address, FIELD_HEX),
-	FIELD(WAFFLE_REC_WAKE, waffle_rec_wake, woken_tid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_WAKE, waffle_rec_wake, flags, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_WAKE, waffle_rec_wake, kernel_stack, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_WAKE, waffle_rec_wake, user_stack, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_FAULT, waffle_rec_fault, from_ts, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_FAULT, waffle_rec_fault, total_ns, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_FAULT, waffle_rec_fault, address, FIELD_HEX),
-	FIELD(WAFFLE_REC_FAULT, waffle_rec_fault, ip, FIELD_HEX),
-	FIELD(WAFFLE_REC_FAULT, waffle_rec_fault, count, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_FAULT, waffle_rec_fault, flags, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_IO, waffle_rec_io, issue_ts, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_IO, waffle_rec_io, sector, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_IO, waffle_rec_io, bytes, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_IO, waffle_rec_io, dev, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_IO, waffle_rec_io, flags, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_IO, waffle_rec_io, error, FIELD_SIGNED),
-	FIELD(WAFFLE_REC_SIGNAL, waffle_rec_signal, target_tid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SIGNAL, waffle_rec_signal, target_tgid, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_SIGNAL, waffle_rec_signal, signo, FIELD_SIGNED),
-	FIELD(WAFFLE_REC_SIGNAL, waffle_rec_signal, code, FIELD_SIGNED),
-	FIELD(WAFFLE_REC_QUOTA, waffle_rec_quota, throttled_ns, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_QUOTA, waffle_rec_quota, cgroup, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_QUOTA, waffle_rec_quota, quota_ns, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_QUOTA, waffle_rec_quota, period_ns, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_STOLEN, waffle_rec_stolen, from_ts, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_STOLEN, waffle_rec_stolen, stolen_ns, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_FREQUENCY, waffle_rec_frequency, khz, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_FREQUENCY, waffle_rec_frequency, max_khz, FIELD_NUMBER),
-	FIELD(WAFFLE_REC_FREQUENCY, waffle_rec_frequency, flags, FIELD_NUMBER),
-};
 
 static uint64_t unsigned_at(const void *at, size_t bytes)
 {
@@ -123,22 +26,22 @@ static uint64_t unsigned_at(const void *at, size_t bytes)
 	return *(const uint64_t *)at;
 }
 
-static void write_field(struct json *json, const struct field *field, const void *at)
+static void write_field(struct json *json, const struct record_field *field, const void *at)
 {
 	char text[24];
 
 	switch (field->form) {
-	case FIELD_SIGNED:
+	case RECORD_SIGNED:
 		json_field_i64(json, field->name, *(const int32_t *)at);
 		break;
-	case FIELD_HEX:
+	case RECORD_ADDRESS:
 		snprintf(text, sizeof(text), "0x%" PRIx64, unsigned_at(at, field->bytes));
 		json_field_string(json, field->name, text);
 		break;
-	case FIELD_ID:
+	case RECORD_ID:
 		json_field_hex64(json, field->name, unsigned_at(at, field->bytes));
 		break;
-	case FIELD_TEXT:
+	case RECORD_TEXT:
 		json_key(json, field->name);
 		json_string_len(json, at, strnlen(at, field->bytes));
 		break;
@@ -149,15 +52,18 @@ static void write_field(struct json *json, const struct field *field, const void
 
 static void write_record(struct json *json, const struct waffle_rec *rec, uint64_t number)
 {
+	const struct record_kind *kind = &record_kinds[rec->kind];
+
 	json_object_begin(json);
 	json_field_u64(json, "record", number);
-	json_field_string(json, "kind", record_kind_name(rec->kind));
+	json_field_string(json, "kind", kind->name);
 	json_field_u64(json, "ts", rec->ts);
 	json_field_u64(json, "cpu", rec->cpu);
 	json_field_u64(json, "tid", rec->tid);
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		if (fields[i].kind == rec->kind)
-			write_field(json, &fields[i], (const char *)rec + fields[i].offset);
+	for (unsigned i = 0; i < kind->field_count; i++)
+		if (kind->fields[i].exported)
+			write_field(json, &kind->fields[i],
+				    (const char *)rec + kind->fields[i].offset);
 	json_object_end(json);
 	json_line(json);
 }

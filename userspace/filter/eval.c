@@ -15,57 +15,57 @@ enum operand_type {
 };
 
 /* An integer with 65 bits, or a float. */
-struct number {
+struct eval_number {
 	bool is_float, negative; /* negative: the value is -magnitude, and not 0 */
 	uint64_t magnitude;
 	double f64;
 };
 
-struct operand {
+struct eval_operand {
 	enum operand_type type;
-	struct number number; /* NUMBER; of a KIND the magnitude is the enum filter_kind */
-	uint64_t also;        /* KIND: another kind of the record, or the same */
-	const char *text;     /* TEXT: not terminated */
+	struct eval_number number; /* NUMBER; of a KIND the magnitude is the enum filter_kind */
+	uint64_t also;             /* KIND: another kind of the record, or the same */
+	const char *text;          /* TEXT: not terminated */
 	size_t len;
 	bool cut;  /* TEXT: truncated */
 	bool path; /* TEXT: only the last component is compared, unless the literal is a path */
 };
 
-static struct number number_unsigned(uint64_t value)
+static struct eval_number number_unsigned(uint64_t value)
 {
-	return (struct number){.magnitude = value};
+	return (struct eval_number){.magnitude = value};
 }
 
-static struct number number_signed(int64_t value)
+static struct eval_number number_signed(int64_t value)
 {
-	return (struct number){.negative = value < 0,
-			       .magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value};
+	return (struct eval_number){.negative = value < 0,
+				    .magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value};
 }
 
-static struct number number_float(double value)
+static struct eval_number number_float(double value)
 {
-	return (struct number){.is_float = true, .f64 = value};
+	return (struct eval_number){.is_float = true, .f64 = value};
 }
 
-static struct operand operand_number(struct number number)
+static struct eval_operand operand_number(struct eval_number number)
 {
-	return (struct operand){.type = OPERAND_NUMBER, .number = number};
+	return (struct eval_operand){.type = OPERAND_NUMBER, .number = number};
 }
 
-static struct operand operand_text(const char *text, size_t len)
+static struct eval_operand operand_text(const char *text, size_t len)
 {
-	return (struct operand){.type = OPERAND_TEXT, .text = text, .len = len};
+	return (struct eval_operand){.type = OPERAND_TEXT, .text = text, .len = len};
 }
 
-static const struct operand operand_none = {.type = OPERAND_NONE};
+static const struct eval_operand operand_none = {.type = OPERAND_NONE};
 
 /* ---- fields ---- */
 
-typedef struct operand (*field_get_fn)(const struct filter_predicate *predicate,
-				       const struct filter_subject *subject);
+typedef struct eval_operand (*field_get_fn)(const struct filter_predicate *predicate,
+					    const struct filter_subject *subject);
 
-static struct operand get_kind(const struct filter_predicate *predicate,
-			       const struct filter_subject *subject)
+static struct eval_operand get_kind(const struct filter_predicate *predicate,
+				    const struct filter_subject *subject)
 {
 	static const enum filter_kind kinds[] = {
 		[WAFFLE_SITE_SPAN] = FILTER_KIND_SPAN,
@@ -81,7 +81,7 @@ static struct operand get_kind(const struct filter_predicate *predicate,
 		enum filter_kind kind;
 	} calls[] = {{"cuda", FILTER_KIND_CUDA}, {"nccl", FILTER_KIND_NCCL}};
 	unsigned kind = subject->site->kind;
-	struct operand operand = {.type = OPERAND_KIND};
+	struct eval_operand operand = {.type = OPERAND_KIND};
 
 	_Static_assert(sizeof(kinds) / sizeof(*kinds) == WAFFLE_SITE_KIND_COUNT,
 		       "a word for every kind of site");
@@ -96,72 +96,72 @@ static struct operand get_kind(const struct filter_predicate *predicate,
 	return operand;
 }
 
-static struct operand get_name(const struct filter_predicate *predicate,
-			       const struct filter_subject *subject)
+static struct eval_operand get_name(const struct filter_predicate *predicate,
+				    const struct filter_subject *subject)
 {
 	(void)predicate;
 	return operand_text(subject->site->name, strlen(subject->site->name));
 }
 
-static struct operand get_category(const struct filter_predicate *predicate,
-				   const struct filter_subject *subject)
+static struct eval_operand get_category(const struct filter_predicate *predicate,
+					const struct filter_subject *subject)
 {
 	(void)predicate;
 	return operand_text(subject->site->category, strlen(subject->site->category));
 }
 
-static struct operand get_func(const struct filter_predicate *predicate,
-			       const struct filter_subject *subject)
+static struct eval_operand get_func(const struct filter_predicate *predicate,
+				    const struct filter_subject *subject)
 {
 	(void)predicate;
 	return operand_text(subject->site->func, strlen(subject->site->func));
 }
 
-static struct operand operand_path(const char *path)
+static struct eval_operand operand_path(const char *path)
 {
-	struct operand operand = operand_text(path, strlen(path));
+	struct eval_operand operand = operand_text(path, strlen(path));
 
 	operand.path = true;
 	return operand;
 }
 
-static struct operand get_file(const struct filter_predicate *predicate,
-			       const struct filter_subject *subject)
+static struct eval_operand get_file(const struct filter_predicate *predicate,
+				    const struct filter_subject *subject)
 {
 	(void)predicate;
 	return operand_path(subject->site->file);
 }
 
-static struct operand get_lib(const struct filter_predicate *predicate,
-			      const struct filter_subject *subject)
+static struct eval_operand get_lib(const struct filter_predicate *predicate,
+				   const struct filter_subject *subject)
 {
 	(void)predicate;
 	return operand_path(subject->site->object);
 }
 
-static struct operand get_line(const struct filter_predicate *predicate,
-			       const struct filter_subject *subject)
+static struct eval_operand get_line(const struct filter_predicate *predicate,
+				    const struct filter_subject *subject)
 {
 	(void)predicate;
 	return operand_number(number_unsigned(subject->site->line));
 }
 
-static struct operand get_pid(const struct filter_predicate *predicate,
-			      const struct filter_subject *subject)
+static struct eval_operand get_pid(const struct filter_predicate *predicate,
+				   const struct filter_subject *subject)
 {
 	(void)predicate;
 	return operand_number(number_unsigned(subject->pid));
 }
 
-static struct operand get_tid(const struct filter_predicate *predicate,
-			      const struct filter_subject *subject)
+static struct eval_operand get_tid(const struct filter_predicate *predicate,
+				   const struct filter_subject *subject)
 {
 	(void)predicate;
 	return operand_number(number_unsigned(subject->tid));
 }
 
-static struct operand get_cpu(const struct filter_predicate *predicate,
-			      const struct filter_subject *subject)
+static struct eval_operand get_cpu(const struct filter_predicate *predicate,
+				   const struct filter_subject *subject)
 {
 	(void)predicate;
 	return operand_number(number_unsigned(subject->cpu));
@@ -170,8 +170,8 @@ static struct operand get_cpu(const struct filter_predicate *predicate,
 /* The kernel's TASK_COMM_LEN, without the NUL. */
 #define COMM_LEN_MAX 15
 
-static struct operand get_comm(const struct filter_predicate *predicate,
-			       const struct filter_subject *subject)
+static struct eval_operand get_comm(const struct filter_predicate *predicate,
+				    const struct filter_subject *subject)
 {
 	(void)predicate;
 	if (!subject->comm)
@@ -179,26 +179,26 @@ static struct operand get_comm(const struct filter_predicate *predicate,
 	return operand_text(subject->comm, strnlen(subject->comm, COMM_LEN_MAX));
 }
 
-static struct operand get_dur(const struct filter_predicate *predicate,
-			      const struct filter_subject *subject)
+static struct eval_operand get_dur(const struct filter_predicate *predicate,
+				   const struct filter_subject *subject)
 {
 	(void)predicate;
 	if (subject->site->kind != WAFFLE_SITE_SPAN)
 		return operand_none;
 	if (!subject->ended)
-		return (struct operand){.type = OPERAND_UNKNOWN};
+		return (struct eval_operand){.type = OPERAND_UNKNOWN};
 	return operand_number(number_unsigned(subject->dur_ns));
 }
 
-static struct operand get_depth(const struct filter_predicate *predicate,
-				const struct filter_subject *subject)
+static struct eval_operand get_depth(const struct filter_predicate *predicate,
+				     const struct filter_subject *subject)
 {
 	(void)predicate;
 	return subject->depth < 0 ? operand_none : operand_number(number_signed(subject->depth));
 }
 
-static struct operand get_parent_name(const struct filter_predicate *predicate,
-				      const struct filter_subject *subject)
+static struct eval_operand get_parent_name(const struct filter_predicate *predicate,
+					   const struct filter_subject *subject)
 {
 	(void)predicate;
 	if (!subject->parent_name)
@@ -206,9 +206,9 @@ static struct operand get_parent_name(const struct filter_predicate *predicate,
 	return operand_text(subject->parent_name, strlen(subject->parent_name));
 }
 
-static struct operand operand_value(const struct value *value)
+static struct eval_operand operand_value(const struct value *value)
 {
-	struct operand operand;
+	struct eval_operand operand;
 
 	switch (value->type) {
 	case WAFFLE_KEY_STR:
@@ -242,8 +242,8 @@ static bool awaits_end(const struct filter_subject *subject, const char *key)
 }
 
 /* The first key of this name is used. */
-static struct operand get_kv(const struct filter_predicate *predicate,
-			     const struct filter_subject *subject)
+static struct eval_operand get_kv(const struct filter_predicate *predicate,
+				  const struct filter_subject *subject)
 {
 	struct value_walk walk = subject->head ? subject->values
 					       : value_walk_begin(subject->site, subject->frame,
@@ -254,7 +254,7 @@ static struct operand get_kv(const struct filter_predicate *predicate,
 		if (!strcmp(value.key->name, predicate->key))
 			return operand_value(&value);
 	if (awaits_end(subject, predicate->key))
-		return (struct operand){.type = OPERAND_UNKNOWN};
+		return (struct eval_operand){.type = OPERAND_UNKNOWN};
 	return operand_none;
 }
 
@@ -300,7 +300,7 @@ static enum order order_u64(uint64_t a, uint64_t b)
 	return a < b ? ORDER_LESS : a > b ? ORDER_GREATER : ORDER_EQUAL;
 }
 
-static enum order order_integers(const struct number *a, const struct number *b)
+static enum order order_integers(const struct eval_number *a, const struct eval_number *b)
 {
 	if (a->negative != b->negative)
 		return a->negative ? ORDER_LESS : ORDER_GREATER;
@@ -321,7 +321,7 @@ static enum order order_magnitude(uint64_t magnitude, double positive)
 	return positive > trunc(positive) ? ORDER_LESS : ORDER_EQUAL;
 }
 
-static enum order order_integer_float(const struct number *integer, double f64)
+static enum order order_integer_float(const struct eval_number *integer, double f64)
 {
 	if (isnan(f64))
 		return ORDER_NONE;
@@ -338,7 +338,7 @@ static enum order order_floats(double a, double b)
 	return a < b ? ORDER_LESS : a > b ? ORDER_GREATER : ORDER_EQUAL;
 }
 
-static enum order order_numbers(const struct number *a, const struct number *b)
+static enum order order_numbers(const struct eval_number *a, const struct eval_number *b)
 {
 	if (a->is_float && b->is_float)
 		return order_floats(a->f64, b->f64);
@@ -349,17 +349,18 @@ static enum order order_numbers(const struct number *a, const struct number *b)
 	return order_integers(a, b);
 }
 
-static struct number literal_number(const struct filter_literal *literal)
+static struct eval_number literal_number(const struct filter_literal *literal)
 {
 	if (literal->type == FILTER_LITERAL_FLOAT)
 		return number_float(literal->f64);
-	return (struct number){.negative = literal->negative, .magnitude = literal->magnitude};
+	return (struct eval_number){.negative = literal->negative, .magnitude = literal->magnitude};
 }
 
 /* The part of a text to compare with a literal. */
-static struct operand text_for(const struct operand *operand, const struct filter_literal *literal)
+static struct eval_operand text_for(const struct eval_operand *operand,
+				    const struct filter_literal *literal)
 {
-	struct operand text = *operand;
+	struct eval_operand text = *operand;
 	const char *slash;
 
 	if (!text.path || memchr(literal->text, '/', literal->text_len))
@@ -372,10 +373,10 @@ static struct operand text_for(const struct operand *operand, const struct filte
 	return text;
 }
 
-static bool text_is(const struct operand *operand, enum filter_op op,
+static bool text_is(const struct eval_operand *operand, enum filter_op op,
 		    const struct filter_literal *literal)
 {
-	struct operand text = text_for(operand, literal);
+	struct eval_operand text = text_for(operand, literal);
 	bool equal;
 
 	if (op == FILTER_MATCH || op == FILTER_NOT_MATCH)
@@ -387,15 +388,15 @@ static bool text_is(const struct operand *operand, enum filter_op op,
 						     : op_orders[op] == ORDER_EQUAL && equal;
 }
 
-static bool number_is(const struct operand *operand, enum filter_op op,
+static bool number_is(const struct eval_operand *operand, enum filter_op op,
 		      const struct filter_literal *literal)
 {
-	struct number right = literal_number(literal);
+	struct eval_number right = literal_number(literal);
 
 	return op_orders[op] & order_numbers(&operand->number, &right);
 }
 
-static bool kind_is(const struct operand *operand, enum filter_op op,
+static bool kind_is(const struct eval_operand *operand, enum filter_op op,
 		    const struct filter_literal *literal)
 {
 	bool equal = literal->magnitude == operand->number.magnitude ||
@@ -405,7 +406,7 @@ static bool kind_is(const struct operand *operand, enum filter_op op,
 }
 
 /* Compares an operand with a literal; false if their types differ. */
-static bool operand_is(const struct operand *operand, enum filter_op op,
+static bool operand_is(const struct eval_operand *operand, enum filter_op op,
 		       const struct filter_literal *literal)
 {
 	static const enum operand_type types[] = {
@@ -426,7 +427,7 @@ enum filter_truth filter_eval_predicate(const struct filter_expr *filter,
 					const struct filter_predicate *predicate,
 					const struct filter_subject *subject)
 {
-	struct operand operand = field_get[predicate->field](predicate, subject);
+	struct eval_operand operand = field_get[predicate->field](predicate, subject);
 	const struct filter_literal *literals = &filter->literals.data[predicate->literal];
 
 	if (operand.type == OPERAND_UNKNOWN)

@@ -22,8 +22,8 @@
 #ifndef WAFFLE_FILTER_EVAL_H
 #define WAFFLE_FILTER_EVAL_H
 
-#include "filter/expr.h"
-#include "target/site.h"
+#include "filter/expr_internal.h"
+#include "target/elf/site.h"
 
 /* Unknown: the answer depends on the duration of a span that has not ended, or on a value that is
  * available only when a call ends. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "filter/expr.h"
+#include "filter/expr_internal.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

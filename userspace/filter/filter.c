@@ -10,23 +10,6 @@
 /* A result, as far as it is known. */
 enum truth { NO, YES, MAYBE };
 
-void filter_free(struct filter_expr *filter)
-{
-	if (!filter)
-		return;
-	for (size_t i = 0; i < filter->predicates.len; i++)
-		free(filter->predicates.data[i].key);
-	for (size_t i = 0; i < filter->literals.len; i++) {
-		free(filter->literals.data[i].text);
-		glob_free(filter->literals.data[i].glob);
-	}
-	vec_free(&filter->nodes);
-	vec_free(&filter->predicates);
-	vec_free(&filter->literals);
-	free(filter->source);
-	free(filter);
-}
-
 /* A NULL `path` means standard input. */
 static int parse_file(struct filter_expr **filter, const char *origin, const char *path,
 		      struct error *err)

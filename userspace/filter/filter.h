@@ -7,14 +7,14 @@
 #ifndef WAFFLE_FILTER_FILTER_H
 #define WAFFLE_FILTER_FILTER_H
 
-#include "filter/expr.h"
+#include "filter/expr_internal.h"
 #include "util/error.h"
 
 /*
  * Parses an expression. Messages begin with `origin` ("--filter", a file's name). An error consists
  * of one line of text, the line of the expression, and a caret below the error:
  *
- *	--filter: unknown field 'nmae'; near: name
+ *	--filter: unknown field 'nmae'; did you mean name
  *	  nmae ~ "nccl*" && dur > 10ms
  *	  ^~~~
  */
@@ -26,7 +26,6 @@ int filter_parse(struct filter_expr **filter, const char *origin, const char *te
  * its line. */
 int filter_open(struct filter_expr **filter, const char *origin, const char *argument,
 		struct error *err);
-void filter_free(struct filter_expr *filter);
 
 /* The expression as the user wrote it, with comments and line breaks. */
 static inline const char *filter_source(const struct filter_expr *filter)

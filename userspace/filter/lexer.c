@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "filter/lexer.h"
+#include "filter/lexer_internal.h"
 
 #include <string.h>
 #include <strings.h>

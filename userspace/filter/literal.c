@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/lexer.h"
+#include "filter/lexer_internal.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define FRACTION_MAX 32 /* digits after the point; 10^32 fits in 128 bits */

@@ -11,17 +11,6 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define PERCENT 100
 
-void parser_advance(struct parser *parser)
-{
-	parser->last = parser->token;
-	parser->token = token_next(&parser->source, parser->token.to);
-}
-
-int parser_no_memory(struct parser *parser)
-{
-	return error_set(parser->err, ENOMEM, "%s: out of memory", parser->source.origin);
-}
-
 static int add_node(struct parser *parser, struct filter_node made, uint32_t *node)
 {
 	*node = (uint32_t)parser->expr->nodes.len;
@@ -31,7 +20,7 @@ static int add_node(struct parser *parser, struct filter_node made, uint32_t *no
 static int take(struct parser *parser, enum token_type type, const char *what)
 {
 	if (parser->token.type != type)
-		return wrong_expected(parser, &parser->token, "%s", what);
+		return syntax_error_expected(parser, &parser->token, "%s", what);
 	parser_advance(parser);
 	return 0;
 }
@@ -45,7 +34,7 @@ static int take_count(struct parser *parser, uint32_t max, const char *example, 
 	int result;
 
 	if (token.type != TOKEN_NUMBER)
-		return wrong_expected(parser, &token, "a number, as in %s", example);
+		return syntax_error_expected(parser, &token, "a number, as in %s", example);
 	result = number_read(&parser->source, &token, &number, parser->err);
 	if (!result)
 		result = number_value(&parser->source, &token, &number, &literal, parser->err);
@@ -53,8 +42,8 @@ static int take_count(struct parser *parser, uint32_t max, const char *example, 
 		return result;
 	if (number.unit == UNIT_TIME || number.unit == UNIT_BYTES || literal.negative ||
 	    literal.type != FILTER_LITERAL_INTEGER || !literal.magnitude || literal.magnitude > max)
-		return wrong_expected(parser, &token, "a whole number from 1 to %u, as in %s", max,
-				      example);
+		return syntax_error_expected(parser, &token,
+					     "a whole number from 1 to %u, as in %s", max, example);
 	*count = (uint32_t)literal.magnitude;
 	parser_advance(parser);
 	return 0;
@@ -74,8 +63,8 @@ static int take_percent(struct parser *parser, struct filter_node *made)
 		of *= 10;
 	if (number.unit != UNIT_NONE || number.negative || !number.digits || of > UINT32_MAX ||
 	    number.digits > of)
-		return wrong_expected(parser, &token,
-				      "a share from 0.0000001%% to 100%%, as in sample(0.5%%)");
+		return syntax_error_expected(
+			parser, &token, "a share from 0.0000001%% to 100%%, as in sample(0.5%%)");
 	made->keep = (uint32_t)number.digits;
 	made->of = (uint32_t)of;
 	parser_advance(parser);
@@ -99,17 +88,18 @@ static int parse_sample(struct parser *parser, uint32_t *node)
 		if (!result)
 			result = take_count(parser, UINT32_MAX, "sample(1/100)", &made.of);
 		if (!result && made.keep > made.of)
-			result = wrong(parser, &first,
-				       "sample(%u/%u) is more than all: expected a part of the "
-				       "traces, such as 1/100",
-				       made.keep, made.of);
+			result = syntax_error(
+				parser, &first,
+				"sample(%u/%u) is more than all: expected a part of the "
+				"traces, such as 1/100",
+				made.keep, made.of);
 	}
 	if (!result)
 		result = take(parser, TOKEN_CLOSE, "')' behind sample(1/100");
 	return result ? result : add_node(parser, made, node);
 }
 
-static int wrong_rate(struct parser *parser)
+static int rate_misplaced(struct parser *parser)
 {
 	return source_fault(&parser->source, parser->rate_from, parser->rate_to, parser->err,
 			    "rate() limits what passes all the rest: expected it as an operand of "
@@ -134,14 +124,15 @@ static int parse_rate(struct parser *parser, uint32_t *node)
 		if (token_is(&parser->source, &parser->token, units[i].word))
 			unit_ns = units[i].ns;
 	if (!unit_ns)
-		return wrong_expected(parser, &parser->token, "s, ms or min, as in rate(1000/s)");
+		return syntax_error_expected(parser, &parser->token,
+					     "s, ms or min, as in rate(1000/s)");
 	parser_advance(parser);
 	result = take(parser, TOKEN_CLOSE, "')' behind rate(1000/s");
 	if (result)
 		return result;
 	parser->rate_to = parser->last.to;
 	if (parser->depth)
-		return wrong_rate(parser);
+		return rate_misplaced(parser);
 	if (rate->unit_ns)
 		return source_fault(&parser->source, parser->rate_from, parser->rate_to,
 				    parser->err,
@@ -157,7 +148,7 @@ static int parse_call(struct parser *parser, uint32_t *node)
 
 	if (!token_is(&parser->source, &name, "sample") &&
 	    !token_is(&parser->source, &name, "rate"))
-		return wrong_field(parser, &name);
+		return syntax_error_field(parser, &name);
 	parser_advance(parser);
 	parser_advance(parser);
 	if (token_is(&parser->source, &name, "sample"))
@@ -172,10 +163,11 @@ static int parse_or(struct parser *parser, uint32_t *node);
 static int enter(struct parser *parser)
 {
 	if (parser->depth == FILTER_DEPTH_MAX)
-		return wrong(parser, &parser->token,
-			     "nested too deep: expected at most %d parentheses and negations in "
-			     "each other",
-			     FILTER_DEPTH_MAX);
+		return syntax_error(
+			parser, &parser->token,
+			"nested too deep: expected at most %d parentheses and negations in "
+			"each other",
+			FILTER_DEPTH_MAX);
 	parser->depth++;
 	parser_advance(parser);
 	return 0;
@@ -191,9 +183,10 @@ static int parse_parentheses(struct parser *parser, uint32_t *node)
 	if (result)
 		return result;
 	if (parser->token.type == TOKEN_END)
-		return wrong(parser, &open, "'(' without its ')': expected ')' before the end");
+		return syntax_error(parser, &open,
+				    "'(' without its ')': expected ')' before the end");
 	if (parser->token.type != TOKEN_CLOSE)
-		return wrong_joiner(parser);
+		return syntax_error_joiner(parser);
 	parser_advance(parser);
 	parser->depth--;
 	return 0;
@@ -210,8 +203,9 @@ static int parse_operand(struct parser *parser, uint32_t *node)
 	if (token.type == TOKEN_OPEN)
 		return parse_parentheses(parser, node);
 	if (++parser->operands > FILTER_OPERANDS_MAX)
-		return wrong(parser, &token, "too long: expected at most %d operands of && and ||",
-			     FILTER_OPERANDS_MAX);
+		return syntax_error(parser, &token,
+				    "too long: expected at most %d operands of && and ||",
+				    FILTER_OPERANDS_MAX);
 	if (token.type == TOKEN_WORD && behind.type == TOKEN_OPEN &&
 	    !token_meant(&parser->source, &token))
 		return parse_call(parser, node);
@@ -268,7 +262,7 @@ static int parse_or(struct parser *parser, uint32_t *node)
 		result = parse_and(parser, &made.right);
 		/* In parentheses rate() has been rejected already. */
 		if (!result && parser->expr->rate.unit_ns && !parser->depth)
-			result = wrong_rate(parser);
+			result = rate_misplaced(parser);
 		if (!result)
 			result = add_node(parser, made, node);
 	}
@@ -291,7 +285,7 @@ static int parse_all(struct parser *parser)
 				 parser->source.origin);
 	result = parse_or(parser, &parser->expr->root);
 	if (!result && parser->token.type != TOKEN_END)
-		result = wrong_joiner(parser);
+		result = syntax_error_joiner(parser);
 	return result;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/codegen_parts.h"
+#include "filter/codegen/codegen_parts.h"
 #include "util/map.h"
 #include "util/near.h"
 #include "util/strtab.h"
@@ -195,7 +195,7 @@ static int class_code(const struct plan *plan, struct plan_class *class,
 	options.on_accept = class->is_span ? WAFFLE_NEXT_KEEP : WAFFLE_NEXT_HIT;
 	options.on_hold = WAFFLE_NEXT_HOLD;
 	options.on_reject = plan->keep_children || (plan->tracks && class->is_span)
-				    ? (int)WAFFLE_NEXT_PASS_BY
+				    ? (int)WAFFLE_NEXT_REJECT
 				    : CODEGEN_EXIT;
 	err = codegen(&class->hit, plan->filter, residual, site, &options);
 	if (err || !class->holds)
@@ -466,7 +466,7 @@ static unsigned line_keys(struct line *line, const struct plan_state *state, con
 		if (near && !near_name(near, strtab_get(state->names, key->name)))
 			continue;
 		if (count < NAMES_MAX) {
-			line_add(line, count ? ", " : near ? "; near: " : "; keys are: ");
+			line_add(line, count ? ", " : near ? "; did you mean " : "; keys are: ");
 			line_key(line, state, key);
 		}
 		count++;
@@ -491,7 +491,7 @@ static const char *type_name(char type)
 	case WAFFLE_KEY_NUMBER:
 		return "a number";
 	case WAFFLE_KEY_CODE:
-		return "an address while it is recorded; its name can be asked for in the file";
+		return "an address while it is recorded; filter the file to compare its name";
 	case WAFFLE_KEY_DIM3:
 		return "[x,y,z], which can't be compared";
 	default:
@@ -547,15 +547,15 @@ void plan_warn(const struct plan *plan, void (*say)(const char *line, void *arg)
 		say(line.text, arg);
 	}
 	if (state->parents)
-		say("depth and parent.name of calls are not known while they are recorded: none is "
-		    "kept by them; ask for them in the file",
+		say("depth and parent.name of calls are not known while they are recorded: "
+		    "comparisons with them are false; filter the file instead",
 		    arg);
 	if (state->children)
 		say("--keep-children: what span a call is in is not known while it is recorded: "
-		    "calls are kept only if they match themselves; ask for it in the file",
+		    "calls are kept only if they match themselves; filter the file instead",
 		    arg);
 	if (state->traces)
-		say("sample(): the trace of a call is not known while it is recorded: calls are "
-		    "sampled each by itself; ask for it in the file",
+		say("sample(): the trace of a call is not known while it is recorded: each call is "
+		    "sampled by itself; filter the file instead",
 		    arg);
 }

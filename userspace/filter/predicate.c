@@ -27,8 +27,8 @@ static int read_text(struct parser *parser, const struct token *token, char **te
 				      "unknown escape: expected \\\" \\' \\\\ \\n \\t or \\x01 to "
 				      "\\xff; a backslash is written \\\\");
 	} else if (*len > FILTER_TEXT_MAX) {
-		result = wrong(parser, token, "a text of %u bytes: expected at most %d", *len,
-			       FILTER_TEXT_MAX);
+		result = syntax_error(parser, token, "a text of %u bytes: expected at most %d",
+				      *len, FILTER_TEXT_MAX);
 	}
 	if (result) {
 		free(bytes);
@@ -51,19 +51,19 @@ static int read_key(struct parser *parser, const struct token *token, char **key
 		if (!result && !len) {
 			free(*key);
 			*key = NULL;
-			result = wrong(parser, &parser->token,
-				       "an empty key: expected its name between the quotes");
+			result = syntax_error(parser, &parser->token,
+					      "an empty key: expected its name between the quotes");
 		}
 		if (!result)
 			parser_advance(parser);
 		return result;
 	}
 	if (!len || word[0] == '.' || word[len - 1] == '.')
-		return wrong(parser, token,
-			     "expected a key behind 'kv.': kv.bytes or kv.\"any text\"");
+		return syntax_error(parser, token,
+				    "expected a key behind 'kv.': kv.bytes or kv.\"any text\"");
 	if (len > FILTER_TEXT_MAX)
-		return wrong(parser, token, "a key of %u bytes: expected at most %d", len,
-			     FILTER_TEXT_MAX);
+		return syntax_error(parser, token, "a key of %u bytes: expected at most %d", len,
+				    FILTER_TEXT_MAX);
 	*key = strndup(word, len);
 	return *key ? 0 : parser_no_memory(parser);
 }
@@ -73,10 +73,10 @@ static int parse_field(struct parser *parser, struct filter_predicate *predicate
 	struct token token = parser->token;
 
 	if (token.type != TOKEN_WORD)
-		return wrong_expected(parser, &token, "a field");
+		return syntax_error_expected(parser, &token, "a field");
 	predicate->field = field_of_word(parser, &token);
 	if (predicate->field == FILTER_FIELD_COUNT)
-		return wrong_field(parser, &token);
+		return syntax_error_field(parser, &token);
 	parser_advance(parser);
 	return predicate->field == FILTER_KV ? read_key(parser, &token, &predicate->key) : 0;
 }
@@ -90,7 +90,7 @@ static int read_kind(struct parser *parser, const struct token *token,
 		word.from++;
 		word.to--;
 	} else if (token->type != TOKEN_WORD) {
-		return wrong_kind(parser, token);
+		return syntax_error_kind(parser, token);
 	}
 	for (unsigned kind = 0; kind < FILTER_KIND_COUNT; kind++) {
 		if (token_is(&parser->source, &word, filter_kinds[kind])) {
@@ -99,7 +99,7 @@ static int read_kind(struct parser *parser, const struct token *token,
 			return 0;
 		}
 	}
-	return wrong_kind(parser, token);
+	return syntax_error_kind(parser, token);
 }
 
 /* Whether a number, with its unit, can be compared with the field. */
@@ -127,7 +127,7 @@ static int read_number(struct parser *parser, const struct token *token,
 	if (!result)
 		result = number_value(&parser->source, token, &number, literal, parser->err);
 	if (!result && !number_fits(predicate, &number, literal))
-		result = wrong_literal(parser, token, predicate);
+		result = syntax_error_literal(parser, token, predicate);
 	return result;
 }
 
@@ -141,7 +141,7 @@ static int read_pattern(struct parser *parser, const struct token *token,
 		return 0;
 	if (at == literal->text_len)
 		return parser_no_memory(parser);
-	return wrong_pattern(parser, token, (uint32_t)at);
+	return syntax_error_pattern(parser, token, (uint32_t)at);
 }
 
 static int read_literal_text(struct parser *parser, const struct token *token,
@@ -153,7 +153,7 @@ static int read_literal_text(struct parser *parser, const struct token *token,
 	int result;
 
 	if (type != FILTER_TYPE_TEXT && (type != FILTER_TYPE_ANY || orders))
-		return wrong_literal(parser, token, predicate);
+		return syntax_error_literal(parser, token, predicate);
 	*literal = (struct filter_literal){.type = FILTER_LITERAL_TEXT};
 	result = read_text(parser, token, &literal->text, &literal->text_len);
 	if (!result && (predicate->op == FILTER_MATCH || predicate->op == FILTER_NOT_MATCH))
@@ -172,7 +172,7 @@ static int read_bool(struct parser *parser, const struct token *token,
 		      predicate->op == FILTER_IN;
 
 	if (filter_fields[predicate->field].type != FILTER_TYPE_ANY || !equals)
-		return wrong_literal(parser, token, predicate);
+		return syntax_error_literal(parser, token, predicate);
 	*literal = (struct filter_literal){.type = FILTER_LITERAL_BOOL,
 					   .magnitude = is_word(parser, token, "true")};
 	return 0;
@@ -194,7 +194,7 @@ static int add_literal(struct parser *parser, const struct token *token,
 	else if (is_word(parser, token, "true") || is_word(parser, token, "false"))
 		result = read_bool(parser, token, predicate, &literal);
 	else
-		result = wrong_literal(parser, token, predicate);
+		result = syntax_error_literal(parser, token, predicate);
 	if (result)
 		return result;
 	predicate->count++;
@@ -210,24 +210,26 @@ static int parse_list(struct parser *parser, struct filter_predicate *predicate)
 	int result = 0;
 
 	if (parser->token.type != TOKEN_LIST_OPEN)
-		return wrong_expected(parser, &parser->token, "a list behind 'in', such as {1, 2}");
+		return syntax_error_expected(parser, &parser->token,
+					     "a list behind 'in', such as {1, 2}");
 	do {
 		parser_advance(parser);
 		if (predicate->count == FILTER_LITERALS_MAX)
-			return wrong(parser, &parser->token,
-				     "the list is too long: expected at most %d",
-				     FILTER_LITERALS_MAX);
+			return syntax_error(parser, &parser->token,
+					    "the list is too long: expected at most %d",
+					    FILTER_LITERALS_MAX);
 		if (parser->listed++ == LISTED_MAX)
-			return wrong(parser, &parser->token,
-				     "the lists are too long: expected at most %d in all of them",
-				     LISTED_MAX);
+			return syntax_error(
+				parser, &parser->token,
+				"the lists are too long: expected at most %d in all of them",
+				LISTED_MAX);
 		result = add_literal(parser, &parser->token, predicate);
 		if (result)
 			return result;
 		parser_advance(parser);
 	} while (parser->token.type == TOKEN_COMMA);
 	if (parser->token.type != TOKEN_LIST_CLOSE)
-		return wrong_expected(parser, &parser->token, "',' or '}' in the list");
+		return syntax_error_expected(parser, &parser->token, "',' or '}' in the list");
 	parser_advance(parser);
 	return 0;
 }
@@ -241,9 +243,9 @@ static int parse_operator(struct parser *parser, struct filter_predicate *predic
 	else if (is_word(parser, &token, filter_ops[FILTER_IN]))
 		predicate->op = FILTER_IN;
 	else
-		return wrong_operator(parser, predicate);
+		return syntax_error_operator(parser, predicate);
 	if (!(ops_of_type(filter_fields[predicate->field].type) & 1u << predicate->op))
-		return wrong_comparison(parser, &token, predicate);
+		return syntax_error_comparison(parser, &token, predicate);
 	parser_advance(parser);
 	return 0;
 }
@@ -278,18 +280,19 @@ static int parse_literal_first(struct parser *parser, struct filter_predicate *p
 	parser_advance(parser);
 	op = parser->token;
 	if (op.type != TOKEN_OP)
-		return wrong_expected(parser, &op,
-				      "an operator (== != < <= > >=) and a field behind %s",
-				      token_show(parser, &literal).text);
+		return syntax_error_expected(parser, &op,
+					     "an operator (== != < <= > >=) and a field behind %s",
+					     token_show(parser, &literal).text);
 	if (op.op > FILTER_GE)
-		return wrong(parser, &op,
-			     "'%s' has its pattern on the right: expected a field on the left",
-			     filter_ops[op.op]);
+		return syntax_error(
+			parser, &op,
+			"'%s' has its pattern on the right: expected a field on the left",
+			filter_ops[op.op]);
 	predicate->op = turned[op.op];
 	parser_advance(parser);
 	result = parse_field(parser, predicate);
 	if (!result && !(ops_of_type(filter_fields[predicate->field].type) & 1u << predicate->op))
-		result = wrong_comparison(parser, &op, predicate);
+		result = syntax_error_comparison(parser, &op, predicate);
 	return result ? result : add_literal(parser, &literal, predicate);
 }
 
@@ -303,10 +306,11 @@ int parse_predicate(struct parser *parser)
 	int result;
 
 	if (!literal && token->type != TOKEN_WORD)
-		return wrong_expected(parser, token, "a comparison, such as dur > 10ms, or '('");
+		return syntax_error_expected(parser, token,
+					     "a comparison, such as dur > 10ms, or '('");
 	if (parser->expr->predicates.len == FILTER_PREDICATES_MAX)
-		return wrong(parser, token, "too many comparisons: expected at most %d",
-			     FILTER_PREDICATES_MAX);
+		return syntax_error(parser, token, "too many comparisons: expected at most %d",
+				    FILTER_PREDICATES_MAX);
 	result = literal ? parse_literal_first(parser, &predicate)
 			 : parse_field_first(parser, &predicate);
 	predicate.to = parser->last.to;

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-#include "filter/codegen_number.h"
-#include "filter/codegen_parts.h"
+#include "filter/codegen/codegen_number.h"
+#include "filter/codegen/codegen_parts.h"
 #include "filter/eval.h"
 
 /* ---- evaluating a predicate at a site ---- */
 
-enum answer { ANSWER_NO, ANSWER_YES, ANSWER_ASK };
+enum split_answer { ANSWER_NO, ANSWER_YES, ANSWER_ASK };
 
 const struct site_key *site_key_find(const struct site_info *site, const char *name,
 				     unsigned *index)
@@ -30,11 +30,12 @@ unsigned key_bytes(char type)
 	return type == WAFFLE_KEY_NUMBER || type == WAFFLE_KEY_DIM3 ? 16 : 8;
 }
 
-static enum answer number_answer(const struct filter_expr *filter,
-				 const struct filter_predicate *predicate, enum number_class class)
+static enum split_answer number_answer(const struct filter_expr *filter,
+				       const struct filter_predicate *predicate,
+				       enum number_class class)
 {
 	const struct filter_literal *literals = &filter->literals.data[predicate->literal];
-	enum answer answer = ANSWER_NO;
+	enum split_answer answer = ANSWER_NO;
 	struct number_test test;
 
 	if (predicate->op == FILTER_MATCH || predicate->op == FILTER_NOT_MATCH)
@@ -61,8 +62,8 @@ static size_t glob_least(const struct glob *glob)
 }
 
 /* For a text that exists, is not truncated and has at most `longest` bytes. */
-static enum answer text_answer(const struct filter_expr *filter,
-			       const struct filter_predicate *predicate, size_t longest)
+static enum split_answer text_answer(const struct filter_expr *filter,
+				     const struct filter_predicate *predicate, size_t longest)
 {
 	const struct filter_literal *literals = &filter->literals.data[predicate->literal];
 	bool some = false, possible = false;
@@ -96,8 +97,8 @@ static enum answer text_answer(const struct filter_expr *filter,
 }
 
 /* Never ANSWER_YES, since the value may be missing. */
-static enum answer key_answer(const struct filter_expr *filter,
-			      const struct filter_predicate *predicate, char type)
+static enum split_answer key_answer(const struct filter_expr *filter,
+				    const struct filter_predicate *predicate, char type)
 {
 	static const enum number_class classes[] = {NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOAT};
 
@@ -135,13 +136,13 @@ enum number_class number_class_of(char type)
 					: NUMBER_UNSIGNED;
 }
 
-static enum answer predicate_answer(const struct filter_expr *filter,
-				    const struct filter_predicate *predicate,
-				    const struct site_info *site)
+static enum split_answer predicate_answer(const struct filter_expr *filter,
+					  const struct filter_predicate *predicate,
+					  const struct site_info *site)
 {
 	const struct filter_subject subject = {.site = site, .depth = -1};
 	const struct site_key *key;
-	enum answer answer;
+	enum split_answer answer;
 	unsigned index;
 
 	if (filter_fields[predicate->field].at_site)
@@ -168,8 +169,8 @@ static enum answer predicate_answer(const struct filter_expr *filter,
 
 /* ---- rebuilding a tree ---- */
 
-struct part {
-	enum answer answer;
+struct split_part {
+	enum split_answer answer;
 	uint32_t node; /* ANSWER_ASK: index in the new tree */
 };
 
@@ -183,14 +184,14 @@ struct rebuild {
 	bool failed;
 };
 
-static struct part part_known(bool yes)
+static struct split_part part_known(bool yes)
 {
-	return (struct part){.answer = yes ? ANSWER_YES : ANSWER_NO};
+	return (struct split_part){.answer = yes ? ANSWER_YES : ANSWER_NO};
 }
 
-static struct part part_node(struct rebuild *rebuild, struct filter_node node)
+static struct split_part part_node(struct rebuild *rebuild, struct filter_node node)
 {
-	struct part part = {.answer = ANSWER_ASK, .node = (uint32_t)rebuild->out->nodes.len};
+	struct split_part part = {.answer = ANSWER_ASK, .node = (uint32_t)rebuild->out->nodes.len};
 
 	if (!vec_push(&rebuild->out->nodes, node))
 		rebuild->failed = true;
@@ -208,11 +209,12 @@ static bool asks_end(const struct filter_predicate *predicate, const struct site
 	       site_key_find(site, predicate->key, &index) && index >= site->begin_keys;
 }
 
-static struct part part_test(struct rebuild *rebuild, const struct filter_node *node, bool negated)
+static struct split_part part_test(struct rebuild *rebuild, const struct filter_node *node,
+				   bool negated)
 {
 	const struct filter_predicate *predicate =
 		&rebuild->filter->predicates.data[node->predicate];
-	enum answer answer = ANSWER_ASK;
+	enum split_answer answer = ANSWER_ASK;
 
 	if (rebuild->site)
 		answer = predicate_answer(rebuild->filter, predicate, rebuild->site);
@@ -221,13 +223,13 @@ static struct part part_test(struct rebuild *rebuild, const struct filter_node *
 	return answer == ANSWER_ASK ? part_node(rebuild, *node) : part_known(answer == ANSWER_YES);
 }
 
-static struct part part_make(struct rebuild *rebuild, uint32_t index, bool negated);
+static struct split_part part_make(struct rebuild *rebuild, uint32_t index, bool negated);
 
 /* Joins two operands. `len`: number of nodes before those of the left one. */
-static struct part part_join(struct rebuild *rebuild, enum filter_node_type type, struct part left,
-			     struct part right, size_t len)
+static struct split_part part_join(struct rebuild *rebuild, enum filter_node_type type,
+				   struct split_part left, struct split_part right, size_t len)
 {
-	enum answer decides = type == FILTER_AND ? ANSWER_NO : ANSWER_YES;
+	enum split_answer decides = type == FILTER_AND ? ANSWER_NO : ANSWER_YES;
 
 	if (right.answer == decides)
 		rebuild->out->nodes.len = len; /* drop the nodes of the left side */
@@ -242,11 +244,12 @@ static struct part part_join(struct rebuild *rebuild, enum filter_node_type type
 				  });
 }
 
-static struct part part_pair(struct rebuild *rebuild, const struct filter_node *node, bool negated)
+static struct split_part part_pair(struct rebuild *rebuild, const struct filter_node *node,
+				   bool negated)
 {
-	enum answer decides = node->type == FILTER_AND ? ANSWER_NO : ANSWER_YES;
+	enum split_answer decides = node->type == FILTER_AND ? ANSWER_NO : ANSWER_YES;
 	size_t len = rebuild->out->nodes.len;
-	struct part left = part_make(rebuild, node->left, negated);
+	struct split_part left = part_make(rebuild, node->left, negated);
 
 	if (left.answer == decides)
 		return left;
@@ -254,10 +257,10 @@ static struct part part_pair(struct rebuild *rebuild, const struct filter_node *
 }
 
 /* Parts with a known answer leave no nodes, so every node but the last is the child of another. */
-static struct part part_make(struct rebuild *rebuild, uint32_t index, bool negated)
+static struct split_part part_make(struct rebuild *rebuild, uint32_t index, bool negated)
 {
 	const struct filter_node *node = &rebuild->nodes[index];
-	struct part part;
+	struct split_part part;
 
 	switch (node->type) {
 	case FILTER_AND:
@@ -295,11 +298,11 @@ static bool asks_dur(const struct rebuild *rebuild, uint32_t index)
 	}
 }
 
-static struct part part_rest(struct rebuild *rebuild, uint32_t index)
+static struct split_part part_rest(struct rebuild *rebuild, uint32_t index)
 {
 	const struct filter_node *node = &rebuild->nodes[index];
 	size_t len = rebuild->out->nodes.len;
-	struct part left;
+	struct split_part left;
 
 	if (!asks_dur(rebuild, index))
 		return part_known(true);
@@ -310,7 +313,7 @@ static struct part part_rest(struct rebuild *rebuild, uint32_t index)
 }
 
 /* Adds the root of a tree whose answer is known. */
-static bool rebuild_end(struct rebuild *rebuild, struct part part)
+static bool rebuild_end(struct rebuild *rebuild, struct split_part part)
 {
 	if (part.answer != ANSWER_ASK)
 		part_node(rebuild,

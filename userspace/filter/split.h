@@ -7,8 +7,8 @@
 #ifndef WAFFLE_FILTER_SPLIT_H
 #define WAFFLE_FILTER_SPLIT_H
 
-#include "filter/expr.h"
-#include "target/site.h"
+#include "filter/expr_internal.h"
+#include "target/elf/site.h"
 
 /* A tree of predicates of the original filter. The root is the last node. */
 struct residual {

@@ -35,8 +35,8 @@ struct thread_name {
 
 struct builder {
 	struct model *model;
-	const struct model_keep *keep; /* NULL: no filter */
-	bool want_names, no_sched;     /* derived from the filter */
+	const struct model_filter *keep; /* NULL: no filter */
+	bool want_names, no_sched;       /* derived from the filter */
 	bool has_calls;
 	VEC(struct thread_name) names; /* every name with its time, if want_names */
 	VEC(struct thread_build) threads;
@@ -135,7 +135,7 @@ int links_order(struct model *model);
 /* Adds the links between GPU and NCCL calls. Needs complete spans and events. */
 int gpu_links_add(struct model *model);
 
-/* ---- keep.c ---- */
+/* ---- filter_apply.c ---- */
 
 /* Removes what the filter rejects. Spans and events must be sorted. */
 int keep_apply(struct builder *builder);

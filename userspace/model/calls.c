@@ -14,19 +14,19 @@
 /* Spans begun before the capture have equal start times, and inner ones come first. */
 #define SAME_BEGIN_MAX 64
 
-struct open_span {
+struct open_call {
 	uint64_t end_ts;
 	uint32_t span;
 };
 
 /* Stack of the spans that are open on a thread, the innermost last. */
-struct open_spans {
-	VEC(struct open_span) list;
+struct open_calls {
+	VEC(struct open_call) list;
 };
 
 struct nest {
 	struct model *model;
-	struct open_spans *threads;
+	struct open_calls *threads;
 };
 
 static bool is_call(const struct model *model, uint32_t site)
@@ -39,12 +39,12 @@ static bool is_keyed(const struct model *model, uint32_t site)
 	return model_site(model, site)->keyed;
 }
 
-static struct open_span *innermost(struct open_spans *open)
+static struct open_call *innermost(struct open_calls *open)
 {
 	return open->list.len ? &open->list.data[open->list.len - 1] : NULL;
 }
 
-static void close_until(struct open_spans *open, uint64_t ts)
+static void close_until(struct open_calls *open, uint64_t ts)
 {
 	while (open->list.len && innermost(open)->end_ts <= ts)
 		open->list.len--;
@@ -86,7 +86,7 @@ static bool may_be_scope(const struct model *model, const struct model_span *spa
 
 /* Removes open spans that the new one proves to be no scopes. Returns whether the new one may be a
  * scope. */
-static bool settle_overlaps(struct nest *nest, struct open_spans *open,
+static bool settle_overlaps(struct nest *nest, struct open_calls *open,
 			    const struct model_span *new, uint64_t end_ts)
 {
 	bool scope = true;
@@ -105,7 +105,7 @@ static bool settle_overlaps(struct nest *nest, struct open_spans *open,
 	return scope;
 }
 
-static int open_add(struct nest *nest, struct open_spans *open, struct open_span added)
+static int open_add(struct nest *nest, struct open_calls *open, struct open_call added)
 {
 	const struct model_span *spans = nest->model->spans.data;
 	size_t at = open->list.len;
@@ -126,7 +126,7 @@ static int open_add(struct nest *nest, struct open_spans *open, struct open_span
 }
 
 /* The innermost open span that does not lie inside the new one. */
-static uint32_t parent_of(struct open_spans *open, uint64_t end_ts)
+static uint32_t parent_of(struct open_calls *open, uint64_t end_ts)
 {
 	size_t at = open->list.len;
 
@@ -140,7 +140,7 @@ static int nest_span(struct nest *nest, uint32_t index)
 {
 	struct model *model = nest->model;
 	struct model_span *span = &model->spans.data[index];
-	struct open_spans *open = &nest->threads[span->thread];
+	struct open_calls *open = &nest->threads[span->thread];
 	uint64_t end_ts = span->end_ts;
 	bool scope = may_be_scope(model, span);
 	uint32_t parent;
@@ -162,13 +162,13 @@ static int nest_span(struct nest *nest, uint32_t index)
 			span->trace_lo = model->spans.data[parent].trace_lo;
 		}
 	}
-	return scope ? open_add(nest, open, (struct open_span){end_ts, index}) : 0;
+	return scope ? open_add(nest, open, (struct open_call){end_ts, index}) : 0;
 }
 
 static void nest_event(struct nest *nest, struct model_event *event)
 {
 	struct model *model = nest->model;
-	struct open_spans *open = &nest->threads[event->thread];
+	struct open_calls *open = &nest->threads[event->thread];
 	const struct model_span *parent;
 
 	close_until(open, event->ts);

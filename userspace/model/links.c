@@ -5,6 +5,7 @@
 
 #include "model/build.h"
 #include "model/order.h"
+#include "util/search.h"
 
 int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
 	      uint32_t frame)
@@ -109,19 +110,8 @@ int links_order(struct model *model)
 size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first)
 {
 	struct model_link wanted = {.from_kind = kind, .from = index};
-	size_t low = 0, high = model->links.len, end;
+	uint64_t key = link_key(&wanted);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (link_key(&model->links.data[middle]) < link_key(&wanted))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (end = low;
-	     end < model->links.len && link_key(&model->links.data[end]) == link_key(&wanted);)
-		end++;
-	*first = low;
-	return end - low;
+	*first = lower_bound(model->links.len, i, link_key(&model->links.data[i]) < key);
+	return lower_bound(model->links.len, i, link_key(&model->links.data[i]) <= key) - *first;
 }

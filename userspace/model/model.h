@@ -231,13 +231,13 @@ struct model_exec {
 	uint32_t thread;
 };
 
-/* Selects what a model loads from a capture. */
-struct model_keep {
+/* What a model loads from a capture. */
+struct model_filter {
 	const struct filter_expr *filter; /* NULL: everything */
 	bool keep_children;               /* also keep all descendants of a span that passes */
 };
 
-/* What a model_keep has left out. It does not change record counts and losses. */
+/* What a model_filter has left out. Record counts and losses include it. */
 struct model_filtered {
 	const char *expression; /* in model.strings; NULL: no filter */
 	uint64_t spans, events;
@@ -294,7 +294,7 @@ struct model {
  * a message.
  */
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
-	       const struct model_keep *keep, struct error *err);
+	       const struct model_filter *keep, struct error *err);
 void model_free(struct model *model);
 
 /* The wait of a thread that began at from_ts. NULL: it was too short to have a record, or the
@@ -361,6 +361,10 @@ struct model_interval {
 	bool interrupt;
 	bool open; /* cut by the end of the capture */
 };
+
+/* "uninterruptible (D)", "stopped" or "blocked": how a thread waits, by its enum
+ * waffle_task_state. */
+const char *model_blocked_text(uint16_t task_state);
 
 /* The merged windows in which records were dropped, of the scheduler or of all sources. The caller
  * frees them with windows_free(). False: out of memory. */

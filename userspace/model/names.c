@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "model/build.h"
+#include "util/search.h"
 
 #define CACHE_SLOTS 1024 /* a power of two */
 
-struct known {
+struct known_name {
 	uint64_t value, since;
 	uint32_t pid;
 	uint32_t number; /* of the reader's name; at equal times the last one counts */
@@ -30,16 +31,16 @@ struct naming_use {
 	uint32_t pid;
 };
 
-struct naming {
+struct names_naming {
 	struct model *model;
-	struct known *known;
+	struct known_name *known;
 	size_t count;
 	struct cached *cache;
 };
 
 static int known_compare(const void *left, const void *right)
 {
-	const struct known *a = left, *b = right;
+	const struct known_name *a = left, *b = right;
 
 	if (a->pid != b->pid)
 		return a->pid < b->pid ? -1 : 1;
@@ -50,30 +51,21 @@ static int known_compare(const void *left, const void *right)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static bool is_of(const struct known *known, const struct naming_use *use)
+static bool is_of(const struct known_name *known, const struct naming_use *use)
 {
 	return known->pid == use->pid && known->value == use->value;
 }
 
 /* The number of entries up to and including the last one that is valid at that time. */
-static size_t known_before(const struct naming *naming, const struct naming_use *use)
+static size_t known_before(const struct names_naming *naming, const struct naming_use *use)
 {
-	const struct known wanted = {use->value, use->ts, use->pid, UINT32_MAX};
-	size_t low = 0, high = naming->count;
+	const struct known_name wanted = {use->value, use->ts, use->pid, UINT32_MAX};
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (known_compare(&naming->known[middle], &wanted) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound(naming->count, i, known_compare(&naming->known[i], &wanted) <= 0);
 }
 
 /* Copies a text into the model. NULL: out of memory. */
-static const char *text_keep(const struct naming *naming, const char *text)
+static const char *text_keep(const struct names_naming *naming, const char *text)
 {
 	struct strtab *strings = naming->model->strings;
 	uint32_t index = strtab_add(strings, text, strlen(text));
@@ -81,7 +73,7 @@ static const char *text_keep(const struct naming *naming, const char *text)
 	return index == STRTAB_NONE ? NULL : strtab_get(strings, index);
 }
 
-static const char *number_text(const struct naming *naming, uint64_t value)
+static const char *number_text(const struct names_naming *naming, uint64_t value)
 {
 	char hex[24];
 
@@ -89,11 +81,11 @@ static const char *number_text(const struct naming *naming, uint64_t value)
 	return text_keep(naming, hex);
 }
 
-static void slot_fill(const struct naming *naming, struct cached *slot,
+static void slot_fill(const struct names_naming *naming, struct cached *slot,
 		      const struct naming_use *use)
 {
 	size_t before = known_before(naming, use);
-	const struct known *at = before ? &naming->known[before - 1] : NULL;
+	const struct known_name *at = before ? &naming->known[before - 1] : NULL;
 	const char *name = "";
 
 	*slot = (struct cached){.value = use->value, .until = UINT64_MAX, .pid = use->pid};
@@ -107,7 +99,7 @@ static void slot_fill(const struct naming *naming, struct cached *slot,
 	slot->name = slot->known ? text_keep(naming, name) : number_text(naming, use->value);
 }
 
-static const struct cached *name_at(const struct naming *naming, const struct naming_use *use)
+static const struct cached *name_at(const struct names_naming *naming, const struct naming_use *use)
 {
 	uint64_t hash = (use->value ^ (uint64_t)use->pid << 32) * 0x9e3779b97f4a7c15ull;
 	struct cached *slot = &naming->cache[hash >> 32 & (CACHE_SLOTS - 1)];
@@ -123,7 +115,8 @@ static const struct cached *name_at(const struct naming *naming, const struct na
  * If it changed in between, the value stays a number. If it was unknown at the begin, the name at
  * the end counts. NULL: out of memory.
  */
-static const char *name_of(const struct naming *naming, struct naming_use use, uint64_t end_ts)
+static const char *name_of(const struct names_naming *naming, struct naming_use use,
+			   uint64_t end_ts)
 {
 	struct cached begin = *name_at(naming, &use);
 
@@ -142,7 +135,7 @@ struct holder {
 	uint64_t ts, end_ts;
 };
 
-static int name_values(const struct naming *naming, const struct holder *holder)
+static int name_values(const struct names_naming *naming, const struct holder *holder)
 {
 	struct model *model = naming->model;
 	struct value_walk walk = model_values(model, holder->site, holder->frame);
@@ -182,7 +175,7 @@ static bool has_code(const struct site_info *site)
 	return false;
 }
 
-static int name_all(const struct naming *naming, const bool *wanted)
+static int name_all(const struct names_naming *naming, const bool *wanted)
 {
 	const struct model *model = naming->model;
 
@@ -205,7 +198,7 @@ static int name_all(const struct naming *naming, const bool *wanted)
 	return 0;
 }
 
-static int naming_prepare(struct naming *naming)
+static int naming_prepare(struct names_naming *naming)
 {
 	const struct store_reader *reader = naming->model->reader;
 
@@ -217,7 +210,8 @@ static int naming_prepare(struct naming *naming)
 	for (size_t i = 0; i < naming->count; i++) {
 		const struct store_name *name = store_reader_name(reader, (uint32_t)i);
 
-		naming->known[i] = (struct known){name->value, name->since, name->pid, (uint32_t)i};
+		naming->known[i] =
+			(struct known_name){name->value, name->since, name->pid, (uint32_t)i};
 	}
 	qsort(naming->known, naming->count, sizeof(*naming->known), known_compare);
 	return 0;
@@ -225,7 +219,7 @@ static int naming_prepare(struct naming *naming)
 
 int names_resolve(struct model *model)
 {
-	struct naming naming = {.model = model};
+	struct names_naming naming = {.model = model};
 	bool *wanted = calloc(model->sites.len + 1, sizeof(*wanted)), any = false;
 	int result = wanted ? 0 : -ENOMEM;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/sched.h"
+#include "model/sched_internal.h"
 
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
 
 #include "model/build.h"
 #include "model/order.h"
+#include "util/search.h"
 
 int stacks_add(struct builder *builder, const struct waffle_rec_stack *stack)
 {
@@ -35,17 +36,9 @@ int stacks_finish(struct model *model)
 
 const struct model_stack *model_stack_of(const struct model *model, uint64_t id)
 {
-	size_t low = 0, high = model->stacks.len;
+	size_t at = lower_bound(model->stacks.len, i, model->stacks.data[i].id < id);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (model->stacks.data[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == model->stacks.len || model->stacks.data[low].id != id)
+	if (at == model->stacks.len || model->stacks.data[at].id != id)
 		return NULL;
-	return &model->stacks.data[low];
+	return &model->stacks.data[at];
 }

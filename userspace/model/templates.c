@@ -14,12 +14,12 @@
 #define TEMPLATE_NAMES_MAX 1000
 #define NAME_BYTES_MAX 512
 
-struct text {
+struct template_text {
 	char bytes[NAME_BYTES_MAX];
 	size_t len;
 };
 
-static void text_put(struct text *text, const char *bytes, size_t len)
+static void text_put(struct template_text *text, const char *bytes, size_t len)
 {
 	size_t room = sizeof(text->bytes) - text->len;
 
@@ -28,7 +28,7 @@ static void text_put(struct text *text, const char *bytes, size_t len)
 	text->len += len;
 }
 
-static void text_put_value(struct text *text, const struct value *value)
+static void text_put_value(struct template_text *text, const struct value *value)
 {
 	char number[64];
 
@@ -64,7 +64,8 @@ static void text_put_value(struct text *text, const struct value *value)
 	text_put(text, number, strlen(number));
 }
 
-static bool text_put_key(struct text *text, struct value_walk walk, const char *key, size_t len)
+static bool text_put_key(struct template_text *text, struct value_walk walk, const char *key,
+			 size_t len)
 {
 	struct value value;
 
@@ -79,7 +80,7 @@ static bool text_put_key(struct text *text, struct value_walk walk, const char *
 
 /* Replaces "{key}" by the value of that key; all else stays unchanged. The length of the text
  * bounds the loop, because a file may have a long name full of braces. */
-static void text_fill(struct text *text, const char *name, struct value_walk walk)
+static void text_fill(struct template_text *text, const char *name, struct value_walk walk)
 {
 	const char *end = strchr(name, '}');
 
@@ -95,17 +96,17 @@ static void text_fill(struct text *text, const char *name, struct value_walk wal
 	}
 }
 
-struct maker {
+struct template_maker {
 	struct model *model;
 	uint32_t *counts; /* names made of each site so far */
 	struct map made;  /* template site and name → made site */
 };
 
 /* Sets the site of a span or event, and makes it if its name is new. */
-static int site_for(struct maker *maker, uint32_t *site, uint32_t frame)
+static int site_for(struct template_maker *maker, uint32_t *site, uint32_t frame)
 {
 	struct model *model = maker->model;
-	struct text text = {.len = 0};
+	struct template_text text = {.len = 0};
 	struct site_info made;
 	uint32_t name, index;
 	uint64_t key;
@@ -137,7 +138,7 @@ static int site_for(struct maker *maker, uint32_t *site, uint32_t frame)
 	return 0;
 }
 
-static int make_all(struct maker *maker, uint32_t count, const bool *wanted)
+static int make_all(struct template_maker *maker, uint32_t count, const bool *wanted)
 {
 	struct model *model = maker->model;
 
@@ -168,7 +169,8 @@ static bool is_template(const struct site_info *site)
 int templates_fill(struct model *model)
 {
 	uint32_t count = (uint32_t)model->sites.len;
-	struct maker maker = {.model = model, .counts = calloc(count + 1u, sizeof(uint32_t))};
+	struct template_maker maker = {.model = model,
+				       .counts = calloc(count + 1u, sizeof(uint32_t))};
 	bool *wanted = calloc(count + 1u, sizeof(*wanted)), any = false;
 	int result = wanted && maker.counts ? 0 : -ENOMEM;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/build.h"
+#include "util/search.h"
 
 static uint32_t thread_new(struct builder *builder, uint32_t tid, uint64_t ts, uint32_t previous)
 {
@@ -194,19 +195,13 @@ uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint6
 {
 	const struct model *model = builder->model;
 	uint64_t exit_ts = model->threads.data[thread].exit_ts;
-	size_t low = 0, high = model->execs.len;
+	const struct model_exec *execs = model->execs.data;
+	size_t next = lower_bound(model->execs.len, i,
+				  execs[i].thread < thread ||
+					  (execs[i].thread == thread && execs[i].ts < ts));
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct model_exec *exec = &model->execs.data[middle];
-
-		if (exec->thread < thread || (exec->thread == thread && exec->ts < ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < model->execs.len && model->execs.data[low].thread == thread)
-		return model->execs.data[low].ts;
+	if (next < model->execs.len && execs[next].thread == thread)
+		return execs[next].ts;
 	return exit_ts >= ts && exit_ts ? exit_ts : UINT64_MAX;
 }
 

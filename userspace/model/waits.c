@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "model/build.h"
+#include "util/search.h"
 
 int waits_add(struct builder *builder, const struct waffle_rec_wait *rec)
 {
@@ -224,35 +225,20 @@ const struct model_wake *model_wake_at(const struct model *model, uint32_t woken
 
 size_t model_stolen_after(const struct model *model, uint32_t thread, uint64_t ts)
 {
-	size_t low = 0, high = model->stolen.len;
+	const struct model_stolen *stolen = model->stolen.data;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct model_stolen *stolen = &model->stolen.data[middle];
-
-		if (stolen->thread < thread || (stolen->thread == thread && stolen->to_ts <= ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound(model->stolen.len, i,
+			   stolen[i].thread < thread ||
+				   (stolen[i].thread == thread && stolen[i].to_ts <= ts));
 }
 
 /* Index of the CPU's first change after ts, or of the next CPU's first. */
 static size_t frequency_after(const struct model *model, uint16_t cpu, uint64_t ts)
 {
-	size_t low = 0, high = model->frequencies.len;
+	const struct model_frequency *all = model->frequencies.data;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct model_frequency *frequency = &model->frequencies.data[middle];
-
-		if (frequency->cpu < cpu || (frequency->cpu == cpu && frequency->ts <= ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound(model->frequencies.len, i,
+			   all[i].cpu < cpu || (all[i].cpu == cpu && all[i].ts <= ts));
 }
 
 bool model_frequency(const struct model *model, uint16_t cpu, uint64_t from_ts, uint64_t to_ts,
@@ -278,4 +264,13 @@ bool model_frequency(const struct model *model, uint16_t cpu, uint64_t from_ts, 
 	}
 	*khz = (uint32_t)(sum / (double)(to_ts - from_ts));
 	return true;
+}
+
+const char *model_blocked_text(uint16_t task_state)
+{
+	if (task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
+		return "uninterruptible (D)";
+	if (task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+		return "stopped";
+	return "blocked";
 }

@@ -9,7 +9,7 @@
 
 #include "model/build.h"
 #include "model/order.h"
-#include "model/sched.h"
+#include "model/sched_internal.h"
 
 enum stream_kind {
 	STREAM_SWITCH,

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "util/search.h"
+
 bool windows_add(struct windows *windows, uint64_t from_ts, uint64_t to_ts)
 {
 	return vec_push(&windows->list, (struct window){from_ts, to_ts});
@@ -36,18 +38,10 @@ void windows_merge(struct windows *windows)
 
 bool windows_touch(const struct windows *windows, uint64_t from_ts, uint64_t to_ts)
 {
-	size_t low = 0, high = windows->list.len;
+	const struct window *list = windows->list.data;
+	size_t first = lower_bound(windows->list.len, i, list[i].to_ts < from_ts);
 
-	/* The first window that ends at from_ts or later. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (windows->list.data[middle].to_ts < from_ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < windows->list.len && windows->list.data[low].from_ts <= to_ts;
+	return first < windows->list.len && list[first].from_ts <= to_ts;
 }
 
 void windows_free(struct windows *windows)

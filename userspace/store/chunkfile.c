@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/chunkfile.h"
+#include "store/chunkfile_internal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -122,12 +122,11 @@ int chunk_file_load(struct chunk_file *file, const struct chunk_entry *entry, st
 
 /* ---- finding the chunks ---- */
 
-static int check_file_header(const struct chunk_file *file, struct error *err)
+static int check_file_header(struct chunk_file *file, struct error *err)
 {
 	unsigned char header[FILE_HEADER_BYTES];
 	size_t bytes = file->size < sizeof(header) ? file->size : sizeof(header);
 	int ret = read_at(file, 0, header, bytes);
-	unsigned version;
 
 	if (ret)
 		return read_failed(file, ret, err);
@@ -142,14 +141,15 @@ static int check_file_header(const struct chunk_file *file, struct error *err)
 				 file->path);
 	if (load_le(header + 12, 4) != chunk_checksum(header, 12))
 		return chunk_file_damaged(file, 0, err);
-	version = (unsigned)load_le(header + 8, 2);
-	if (version > FILE_VERSION)
-		return error_set(err, EPROTONOSUPPORT,
-				 "%s: is of version %u, this program reads up to %u; use a newer "
-				 "waffle-bpf",
-				 file->path, version, FILE_VERSION);
-	if (version == 0)
-		return error_set(err, EPROTONOSUPPORT, "%s: is of version 0, which never was",
+	file->version = (unsigned)load_le(header + 8, 2);
+	if (file->version > FILE_VERSION)
+		return error_set(
+			err, EPROTONOSUPPORT,
+			"%s: has version %u, and this program reads versions up to %u; use a newer "
+			"waffle-bpf",
+			file->path, file->version, FILE_VERSION);
+	if (file->version == 0)
+		return error_set(err, EPROTONOSUPPORT, "%s: has version 0, which does not exist",
 				 file->path);
 	return 0;
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/decode.h"
+#include "store/decode_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/bytes.h"
-#include "store/encode.h"
-#include "store/predict.h"
+#include "store/bytes_internal.h"
+#include "store/encode_internal.h"
+#include "store/predict_internal.h"
+#include "store/record_schema.h"
 
 struct decoder {
 	struct predict predict;
 	struct cursor cursor;
+	struct record_lengths lengths;
 	uint32_t left; /* records of the chunk not decoded yet */
 	uint16_t kind; /* of the current record */
 	union {
@@ -28,7 +30,14 @@ struct decoder *decoder_new(void)
 		free(decoder);
 		return NULL;
 	}
+	if (decoder)
+		decoder->lengths = record_lengths_own();
 	return decoder;
+}
+
+void decoder_set_lengths(struct decoder *decoder, const struct record_lengths *lengths)
+{
+	decoder->lengths = *lengths;
 }
 
 void decoder_free(struct decoder *decoder)
@@ -462,53 +471,84 @@ static void decode_loss(struct decoder *decoder, unsigned tag)
 	loss->count = get_varint(&decoder->cursor);
 }
 
-static void decode_words(struct decoder *decoder, unsigned tag)
-{
-	struct waffle_rec *rec = &decoder->out.rec;
-	uint64_t *last = decoder->predict.words[decoder->kind];
-	size_t bytes;
-
-	get_head(decoder, tag, rec);
-	bytes = record_size(rec, RECORD_BYTES_MAX) - sizeof(*rec);
-	for (size_t i = 0; i < bytes / sizeof(*last); i++)
-		last[i] = get_difference(&decoder->cursor, last[i]);
-	memcpy(rec + 1, last, bytes);
-}
-
 typedef void (*decode_fn)(struct decoder *decoder, unsigned tag);
 
-static const decode_fn decode_kind[] = {
-	[WAFFLE_REC_HIT] = decode_hit,         [WAFFLE_REC_SPAN_END] = decode_span_end,
-	[WAFFLE_REC_SWITCH] = decode_switch,   [WAFFLE_REC_TASK] = decode_task,
-	[WAFFLE_REC_STATE] = decode_state,     [WAFFLE_REC_FORK] = decode_fork,
-	[WAFFLE_REC_EXEC] = decode_exit,       [WAFFLE_REC_EXIT] = decode_exit,
-	[WAFFLE_REC_LOSS] = decode_loss,       [WAFFLE_REC_WAIT] = decode_words,
-	[WAFFLE_REC_WAKE] = decode_words,      [WAFFLE_REC_FAULT] = decode_words,
-	[WAFFLE_REC_IO] = decode_words,        [WAFFLE_REC_SIGNAL] = decode_words,
-	[WAFFLE_REC_QUOTA] = decode_words,     [WAFFLE_REC_STOLEN] = decode_words,
-	[WAFFLE_REC_FREQUENCY] = decode_words, [WAFFLE_REC_RETURN] = decode_return,
-	[WAFFLE_REC_STACK] = decode_words,
+/* Kinds without a row have the head alone as their packed form. */
+static const decode_fn decode_kind[WAFFLE_REC_KIND_COUNT] = {
+	[WAFFLE_REC_HIT] = decode_hit,       [WAFFLE_REC_SPAN_END] = decode_span_end,
+	[WAFFLE_REC_SWITCH] = decode_switch, [WAFFLE_REC_TASK] = decode_task,
+	[WAFFLE_REC_STATE] = decode_state,   [WAFFLE_REC_FORK] = decode_fork,
+	[WAFFLE_REC_EXEC] = decode_exit,     [WAFFLE_REC_EXIT] = decode_exit,
+	[WAFFLE_REC_LOSS] = decode_loss,     [WAFFLE_REC_RETURN] = decode_return,
 };
-_Static_assert(sizeof(decode_kind) / sizeof(decode_kind[0]) == WAFFLE_REC_KIND_COUNT,
-	       "a row a kind");
+
+static void skip_words(struct cursor *cursor, unsigned count)
+{
+	while (count-- && !cursor->bad)
+		get_varint(cursor);
+}
+
+/* Reads the words behind the packed form: an older writer wrote fewer, a newer one more. */
+static void get_words(struct decoder *decoder)
+{
+	unsigned in_file = decoder->lengths.words[decoder->kind];
+	unsigned known = record_kinds[decoder->kind].words;
+	unsigned both = in_file < known ? in_file : known;
+	uint64_t *last = decoder->predict.words[decoder->kind];
+
+	/* Most records are of kinds that have none. */
+	if (!in_file && !known)
+		return;
+	for (unsigned i = 0; i < both; i++)
+		last[i] = get_difference(&decoder->cursor, last[i]);
+	/* Those that the file does not have are 0. */
+	memcpy(decoder->out.bytes + record_kinds[decoder->kind].packed, last,
+	       known * sizeof(*last));
+	skip_words(&decoder->cursor, in_file - both);
+}
+
+/* Decodes a record. Returns false if its kind is unknown, so that it was skipped. */
+static bool decode_record(struct decoder *decoder, unsigned tag)
+{
+	bool known = decoder->kind < WAFFLE_REC_KIND_COUNT;
+	decode_fn decode = known ? decode_kind[decoder->kind] : NULL;
+
+	if (decode)
+		decode(decoder, tag);
+	else
+		get_head(decoder, tag, &decoder->out.rec);
+	if (known)
+		get_words(decoder);
+	else
+		skip_words(&decoder->cursor, decoder->lengths.words[decoder->kind]);
+	return known;
+}
 
 int decoder_next(struct decoder *decoder, const struct waffle_rec **rec)
 {
 	struct cursor *cursor = &decoder->cursor;
-	unsigned tag;
 
-	if (!decoder->left)
-		return cursor->at == cursor->end ? 0 : -EBADMSG;
-	tag = (unsigned)get_le(cursor, 1);
-	decoder->kind = tag & TAG_KIND;
-	if (!decoder->kind)
-		decoder->kind = (uint16_t)get_le(cursor, 1);
-	if (decoder->kind >= WAFFLE_REC_KIND_COUNT || !decode_kind[decoder->kind])
-		return -EBADMSG;
-	decode_kind[decoder->kind](decoder, tag);
-	if (cursor->bad || decoder->out.rec.ts > RECORD_TS_MAX)
-		return -EBADMSG;
-	decoder->left--;
-	*rec = &decoder->out.rec;
-	return 1;
+	while (decoder->left) {
+		unsigned tag = (unsigned)get_le(cursor, 1);
+		bool known;
+
+		decoder->kind = tag & TAG_KIND;
+		if (!decoder->kind)
+			decoder->kind = (uint16_t)get_le(cursor, 1);
+		if (decoder->lengths.words[decoder->kind] == RECORD_ABSENT)
+			return -EBADMSG;
+		known = decode_record(decoder, tag);
+		if (cursor->bad || decoder->out.rec.ts > RECORD_TS_MAX)
+			return -EBADMSG;
+		decoder->left--;
+		*rec = &decoder->out.rec;
+		if (known)
+			return 1;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+uint32_t decoder_left(const struct decoder *decoder)
+{
+	return decoder->left;
 }

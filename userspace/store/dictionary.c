@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/dictionary.h"
+#include "store/dictionary_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +37,14 @@ static bool reference_put(byte_vec *to, struct strtab *strings, const char *text
 	return index != STRTAB_NONE && varint_put(to, index);
 }
 
+static bool lengths_put(byte_vec *to)
+{
+	if (!vec_reserve(to, RECORD_LENGTHS_BYTES_MAX))
+		return false;
+	to->len = (size_t)(record_lengths_put(to->data + to->len) - to->data);
+	return true;
+}
+
 bool meta_put(byte_vec *to, const struct store_meta *meta)
 {
 	return varint_put(to, meta->start_ts) && varint_put(to, meta->boot_ns) &&
@@ -44,7 +52,7 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       varint_put(to, meta->sched) && text_put(to, meta->hostname) &&
 	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
 	       text_put(to, meta->version) && text_put(to, meta->command) &&
-	       text_put(to, meta->filter) && text_put(to, meta->sources);
+	       text_put(to, meta->filter) && text_put(to, meta->sources) && lengths_put(to);
 }
 
 /* First number of a site: its kind in the low byte, flags and role of a call above. */
@@ -520,7 +528,8 @@ int dictionary_get_timed_names(struct dictionary *dictionary, struct cursor *cur
 	return names_get(dictionary, cursor, count, true);
 }
 
-int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct cursor *cursor)
+int meta_get(struct store_meta *meta, struct dictionary *dictionary, unsigned version,
+	     struct cursor *cursor)
 {
 	const char **const texts[] = {&meta->hostname, &meta->kernel, &meta->machine,
 				      &meta->version, &meta->command};
@@ -538,10 +547,16 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct curs
 		if (!*texts[i])
 			return -EBADMSG;
 	}
-	/* These members were added later, and older files end here. */
+	/* Version 1: these members were added later, and older files end here. */
 	meta->filter = cursor->at < cursor->end ? text_get(cursor, &at) : "";
 	meta->sources = meta->filter && cursor->at < cursor->end ? text_get(cursor, &at) : "";
-	return cursor->bad || !meta->filter || !meta->sources ? -EBADMSG : 0;
+	if (cursor->bad || !meta->filter || !meta->sources)
+		return -EBADMSG;
+	if (version == 1)
+		dictionary->lengths = record_lengths_version_1();
+	else
+		record_lengths_get(&dictionary->lengths, cursor);
+	return cursor->bad ? -EBADMSG : 0;
 }
 
 int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, uint64_t end)

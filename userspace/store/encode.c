@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/encode.h"
+#include "store/encode_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/bytes.h"
-#include "store/format.h"
-#include "store/predict.h"
+#include "store/bytes_internal.h"
+#include "store/format_internal.h"
+#include "store/predict_internal.h"
+#include "store/record_schema.h"
 #include "util/map.h"
 
 /* Larger than any encoded record: a raw frame and the other fields of a hit. */
@@ -542,45 +543,49 @@ static unsigned char *encode_loss(struct encoder *encoder, unsigned char *at,
 	return put_varint(at, loss->count);
 }
 
-/* Writes the words after the head, each as its difference to the kind's previous record. */
-static unsigned char *encode_words(struct encoder *encoder, unsigned char *at,
-				   const struct waffle_rec *rec)
+/* A kind whose packed form is the head alone. */
+static unsigned char *encode_head(struct encoder *encoder, unsigned char *at,
+				  const struct waffle_rec *rec)
 {
-	uint64_t *last = encoder->predict.words[rec->kind], words[PREDICT_WORDS_MAX];
-	size_t bytes = record_size(rec, RECORD_BYTES_MAX) - sizeof(*rec);
 	uint32_t thread;
 
-	at = put_head(encoder, at, rec, &thread);
-	memcpy(words, rec + 1, bytes);
-	for (size_t i = 0; i < bytes / sizeof(words[0]); i++) {
-		at = put_difference(at, words[i], last[i]);
-		last[i] = words[i];
-	}
-	return at;
+	return put_head(encoder, at, rec, &thread);
 }
 
 typedef unsigned char *(*encode_fn)(struct encoder *encoder, unsigned char *at,
 				    const struct waffle_rec *rec);
 
-static const encode_fn encode_kind[] = {
-	[WAFFLE_REC_HIT] = encode_hit,         [WAFFLE_REC_SPAN_END] = encode_span_end,
-	[WAFFLE_REC_SWITCH] = encode_switch,   [WAFFLE_REC_TASK] = encode_task,
-	[WAFFLE_REC_STATE] = encode_state,     [WAFFLE_REC_FORK] = encode_fork,
-	[WAFFLE_REC_EXEC] = encode_exit,       [WAFFLE_REC_EXIT] = encode_exit,
-	[WAFFLE_REC_LOSS] = encode_loss,       [WAFFLE_REC_WAIT] = encode_words,
-	[WAFFLE_REC_WAKE] = encode_words,      [WAFFLE_REC_FAULT] = encode_words,
-	[WAFFLE_REC_IO] = encode_words,        [WAFFLE_REC_SIGNAL] = encode_words,
-	[WAFFLE_REC_QUOTA] = encode_words,     [WAFFLE_REC_STOLEN] = encode_words,
-	[WAFFLE_REC_FREQUENCY] = encode_words, [WAFFLE_REC_RETURN] = encode_return,
-	[WAFFLE_REC_STACK] = encode_words,
+/* Kinds without a row have the head alone as their packed form. */
+static const encode_fn encode_kind[WAFFLE_REC_KIND_COUNT] = {
+	[WAFFLE_REC_HIT] = encode_hit,       [WAFFLE_REC_SPAN_END] = encode_span_end,
+	[WAFFLE_REC_SWITCH] = encode_switch, [WAFFLE_REC_TASK] = encode_task,
+	[WAFFLE_REC_STATE] = encode_state,   [WAFFLE_REC_FORK] = encode_fork,
+	[WAFFLE_REC_EXEC] = encode_exit,     [WAFFLE_REC_EXIT] = encode_exit,
+	[WAFFLE_REC_LOSS] = encode_loss,     [WAFFLE_REC_RETURN] = encode_return,
 };
-_Static_assert(sizeof(encode_kind) / sizeof(encode_kind[0]) == WAFFLE_REC_KIND_COUNT,
-	       "a row a kind");
+
+/* Writes the words behind the packed form, each as its difference to the kind's previous record. */
+static unsigned char *put_words(struct encoder *encoder, unsigned char *at,
+				const struct waffle_rec *rec)
+{
+	const struct record_kind *kind = &record_kinds[rec->kind];
+	const unsigned char *from = (const unsigned char *)rec + kind->packed;
+	uint64_t *last = encoder->predict.words[rec->kind];
+
+	for (unsigned i = 0; i < kind->words; i++) {
+		uint64_t word = load_word(from + i * sizeof(word));
+
+		at = put_difference(at, word, last[i]);
+		last[i] = word;
+	}
+	return at;
+}
 
 bool encoder_append(struct encoder *encoder, const struct waffle_rec *rec)
 {
 	unsigned char *from = encoder->data + encoder->bytes;
-	unsigned char *to = encode_kind[rec->kind](encoder, from, rec);
+	encode_fn encode = encode_kind[rec->kind] ? encode_kind[rec->kind] : encode_head;
+	unsigned char *to = put_words(encoder, encode(encoder, from, rec), rec);
 
 	if (encoder->failed)
 		return false;

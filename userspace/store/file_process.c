@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/file_process.h"
+#include "store/file_process_internal.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,14 +18,15 @@
 #include "util/vec.h"
 
 /* Precedes the bytes of a request. */
-struct request {
+struct write_request {
 	uint32_t kind; /* enum file_request */
 	uint32_t bytes;
 };
 
-struct answer {
+struct write_answer {
 	int32_t code;
-	uint32_t reserved;
+	bool published;
+	bool unnamed; /* the request was to publish the file, and failed */
 	uint64_t kept;
 	char message[sizeof(((struct error *)0)->message)];
 };
@@ -35,7 +36,7 @@ struct file_process {
 	int socket;
 	VEC(unsigned char) queue;
 	size_t sent; /* bytes at its front that the socket has accepted */
-	struct answer answer;
+	struct write_answer answer;
 	size_t answer_bytes; /* received so far */
 	struct file_state state;
 };
@@ -47,6 +48,7 @@ struct served {
 	struct output output;
 	int code; /* errno of the first write that failed: nothing is written after it */
 	uint64_t kept;
+	bool published; /* the file has its final name */
 	VEC(unsigned char) bytes;
 };
 
@@ -60,13 +62,9 @@ static bool all_read(int socket, void *to, size_t bytes)
 	return got >= 0 && (size_t)got == bytes;
 }
 
-static void answer_send(struct served *served, int code, const struct error *err)
+static void answer_send(struct served *served, const struct write_answer *answer)
 {
-	struct answer answer = {.code = code, .kept = served->kept};
-
-	if (err)
-		memcpy(answer.message, err->message, sizeof(answer.message));
-	if (send(served->socket, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
+	if (send(served->socket, answer, sizeof(*answer), MSG_NOSIGNAL) != sizeof(*answer))
 		_exit(0);
 }
 
@@ -94,34 +92,46 @@ static int all_write(struct served *served)
 	return 0;
 }
 
-static void request_serve(struct served *served, enum file_request kind)
+static int request_do(struct served *served, enum file_request kind)
 {
 	struct error ignored = ERROR_INIT;
-	int code = 0;
 
 	switch (kind) {
 	case FILE_WRITE:
 		served->code = served->code ?: all_write(served);
-		code = served->code;
-		break;
+		return served->code;
 	case FILE_PUBLISH:
-		code = -output_publish(&served->output, &ignored);
-		break;
+		return -output_publish(&served->output, &ignored);
 	case FILE_COMMIT:
-		code = -output_commit(&served->output, &ignored);
-		break;
+		return -output_commit(&served->output, &ignored);
 	}
-	answer_send(served, code, NULL);
+	return EINVAL;
+}
+
+static void request_serve(struct served *served, enum file_request kind)
+{
+	struct write_answer answer = {.code = request_do(served, kind)};
+
+	served->published |= kind != FILE_WRITE && !answer.code;
+	answer.published = served->published;
+	answer.unnamed = kind != FILE_WRITE && answer.code && !served->published;
+	answer.kept = served->kept;
+	answer_send(served, &answer);
 }
 
 static _Noreturn void serve(int socket, const char *path)
 {
 	struct served served = {.socket = socket};
 	struct error err = ERROR_INIT;
-	struct request request;
+	struct write_answer answer = {0};
+	struct write_request request;
 	int code = output_open(&served.output, path, &err);
 
-	answer_send(&served, -code, &err);
+	served.published = !code && !served.output.temporary;
+	answer.code = -code;
+	answer.published = served.published;
+	memcpy(answer.message, err.message, sizeof(answer.message));
+	answer_send(&served, &answer);
 	while (!code && served.output.file && all_read(socket, &request, sizeof(request))) {
 		served.bytes.len = 0;
 		if (!vec_reserve(&served.bytes, request.bytes + 1u) ||
@@ -192,7 +202,7 @@ static void process_gone(struct file_process *process)
 
 static void answers_read(struct file_process *process)
 {
-	struct answer *answer = &process->answer;
+	struct write_answer *answer = &process->answer;
 
 	while (process->state.unanswered) {
 		ssize_t got = recv(process->socket, (char *)answer + process->answer_bytes,
@@ -211,6 +221,8 @@ static void answers_read(struct file_process *process)
 		answer->message[sizeof(answer->message) - 1] = '\0';
 		process->state.unanswered--;
 		process->state.kept = answer->kept;
+		process->state.published = answer->published;
+		process->state.unnamed |= answer->unnamed && !process->state.code;
 		process->state.moved_ns = now_ns();
 		failed(process, answer->code, answer->message);
 	}
@@ -262,7 +274,7 @@ void file_process_wait(struct file_process *process, int stop, int ms)
 bool file_process_send(struct file_process *process, enum file_request kind, const void *data,
 		       size_t bytes)
 {
-	struct request request = {.kind = kind, .bytes = (uint32_t)bytes};
+	struct write_request request = {.kind = kind, .bytes = (uint32_t)bytes};
 
 	if (!vec_reserve(&process->queue, sizeof(request) + bytes))
 		return false;
@@ -338,6 +350,9 @@ void file_process_close(struct file_process *process)
 {
 	if (!process)
 		return;
+	/* Another process that is being started may hold the socket as well, so that closing it
+	 * would not tell the process. */
+	shutdown(process->socket, SHUT_WR);
 	close(process->socket);
 	if (process->pid > 0 && process->state.unanswered)
 		kill(process->pid, SIGKILL);

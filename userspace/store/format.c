@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/format.h"
+#include "store/format_internal.h"
 
 #include <zlib.h>
 
-#include "store/bytes.h"
+#include "store/bytes_internal.h"
 
 uint32_t chunk_checksum(const void *bytes, size_t len)
 {

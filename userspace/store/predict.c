@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/predict.h"
+#include "store/predict_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/chunkfile.h"
-#include "store/decode.h"
-#include "store/dictionary.h"
+#include "store/chunkfile_internal.h"
+#include "store/decode_internal.h"
+#include "store/dictionary_internal.h"
 #include "store/store.h"
 #include "util/map.h"
 
@@ -20,7 +20,7 @@ struct store_reader {
 	size_t next_task, next_entry;
 	const struct chunk_entry *current; /* chunk that is being decoded, or NULL */
 	uint64_t decoded;
-	/* Numbers: of the last record returned, and of the record before the next chunk. */
+	/* Numbers: of the last record returned, and of the last one of the current chunk. */
 	uint64_t number, before;
 	int code; /* the error that ended the walk */
 };
@@ -35,7 +35,7 @@ static int load_meta(struct store_reader *reader, struct error *err)
 
 	if (ret)
 		return ret;
-	if (meta_get(&reader->meta, &reader->dictionary, &cursor))
+	if (meta_get(&reader->meta, &reader->dictionary, reader->file.version, &cursor))
 		return chunk_file_damaged(&reader->file, entry->offset, err);
 	reader->meta.end_ts = reader->file.end_ts;
 	memcpy(reader->meta.counts, reader->file.counts, sizeof(reader->meta.counts));
@@ -95,6 +95,8 @@ static int make_decoder(struct store_reader *reader, struct error *err)
 
 	reader->decoder = decoder_new();
 	done = reader->decoder != NULL;
+	if (done)
+		decoder_set_lengths(reader->decoder, &reader->dictionary.lengths);
 	for (size_t i = 0; done && i < reader->dictionary.sites.len; i++)
 		done = decoder_add_site(reader->decoder, &reader->dictionary.sites.data[i]);
 	return done ? 0 : error_set(err, ENOMEM, "%s: out of memory", reader->file.path);
@@ -218,6 +220,11 @@ bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes)
 	return !reader->file.finished || unused;
 }
 
+bool store_reader_newer(const struct store_reader *reader)
+{
+	return record_lengths_newer(&reader->dictionary.lengths);
+}
+
 uint64_t store_reader_skipped(const struct store_reader *reader)
 {
 	return reader->dictionary.skipped;
@@ -306,7 +313,6 @@ static int next_chunk(struct store_reader *reader, struct error *err)
 
 		if (entry->type != CHUNK_DATA)
 			continue;
-		reader->number = reader->before;
 		reader->before += entry->records;
 		if (entry->max_ts < reader->window.from_ts || entry->min_ts > reader->window.to_ts)
 			continue;
@@ -330,7 +336,8 @@ static int next_record(struct store_reader *reader, const struct waffle_rec **re
 
 		if (ret < 0)
 			return chunk_file_damaged(&reader->file, reader->current->offset, err);
-		reader->number += (uint64_t)ret;
+		if (ret)
+			reader->number = reader->before - decoder_left(reader->decoder);
 		if (ret && (*rec)->ts >= reader->window.from_ts &&
 		    (*rec)->ts <= reader->window.to_ts)
 			return 1;

@@ -4,6 +4,7 @@
 #define WAFFLE_STORE_RECORD_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "bpf/record.h"
 
@@ -21,7 +22,6 @@ size_t record_size(const void *rec, size_t available);
 /* The source (enum waffle_source) that counts records of this kind; WAFFLE_SOURCE_COUNT if
  * waffle-bpf itself makes them. */
 unsigned record_source(unsigned kind);
-const char *record_kind_name(unsigned kind);
 const char *record_source_name(unsigned source);
 
 #endif

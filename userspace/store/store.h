@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "store/record.h"
-#include "target/site.h"
+#include "target/elf/site.h"
 #include "util/error.h"
 
 /* In a finished file, produced = delivered + lost. */
@@ -131,8 +131,8 @@ int store_writer_open(struct store_writer **writer, const char *path, const stru
 		      struct error *err);
 
 /* The same for use while programs are traced: a separate process writes the file
- * (store/file_process.h). Only this call waits for the file system; it returns -EINTR when `stop`
- * becomes readable. */
+ * (store/file_process_internal.h). Only this call waits for the file system; it returns -EINTR when
+ * `stop` becomes readable. */
 int store_writer_open_apart(struct store_writer **writer, const char *path, int stop,
 			    const struct store_meta *meta, struct error *err);
 
@@ -149,6 +149,8 @@ void store_writer_wait(struct store_writer *writer, int stop, int ms);
 
 /* Gives the file its final name. From now on a killed writer leaves a readable file. */
 int store_writer_publish(struct store_writer *writer, struct error *err);
+/* Whether it has it by now. */
+bool store_writer_is_published(struct store_writer *writer);
 /* Frees the writer. Removes its file unless it was published; an old file of that name stays. */
 void store_writer_discard(struct store_writer *writer);
 
@@ -237,6 +239,9 @@ const struct store_name *store_reader_name(const struct store_reader *reader, ui
 /* True if the writer did not finish or the file was truncated. *bytes: the number of unusable bytes
  * at its end. */
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes);
+/* Whether a newer program wrote the file, so that the reader may skip records or members of them.
+ */
+bool store_reader_newer(const struct store_reader *reader);
 /* Number of table entries skipped because they would need more memory than waffle's writer
  * allows. */
 uint64_t store_reader_skipped(const struct store_reader *reader);

@@ -5,10 +5,10 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "store/dictionary.h"
-#include "store/encode.h"
-#include "store/file_process.h"
-#include "store/format.h"
+#include "store/dictionary_internal.h"
+#include "store/encode_internal.h"
+#include "store/file_process_internal.h"
+#include "store/format_internal.h"
 #include "store/store.h"
 #include "util/output.h"
 
@@ -20,7 +20,7 @@
 
 /* Tables that records refer to by number. Each is written as chunks of its own, before the
  * records. */
-enum table {
+enum writer_table {
 	TABLE_SITES,
 	TABLE_PROCESSES,
 	TABLE_STACKS,
@@ -39,7 +39,7 @@ static const uint16_t table_chunks[TABLE_COUNT] = {
 };
 
 /* Entries of a table that are not written yet. */
-struct waiting {
+struct writer_waiting {
 	byte_vec bytes;
 	uint32_t count;
 };
@@ -56,7 +56,7 @@ struct store_writer {
 	struct encoder *tasks;   /* a copy of the task records in it */
 	struct strtab *strings;
 	uint32_t strings_written;
-	struct waiting tables[TABLE_COUNT];
+	struct writer_waiting tables[TABLE_COUNT];
 	uint32_t counts_of[TABLE_COUNT]; /* entries added to each table */
 	uint32_t strings_counted;
 	/* Memory they take in a reader: processes and mappings, all others. */
@@ -77,6 +77,13 @@ static int writer_fail(struct store_writer *writer, int code, const char *what)
 	error_set(&writer->failed, code, "%s: %s; the %llu records before it are kept",
 		  writer->path, what, (unsigned long long)writer->persisted);
 	return -code;
+}
+
+static int writer_fail_to_publish(struct store_writer *writer, int code)
+{
+	writer->code = code;
+	return error_set(&writer->failed, code, "%s: %s; nothing was written", writer->path,
+			 strerror(code));
 }
 
 static int writer_result(const struct store_writer *writer, struct error *err)
@@ -104,7 +111,9 @@ static const struct file_state *process_look(struct store_writer *writer)
 {
 	const struct file_state *state = file_process_look(writer->process);
 
-	if (state->code && !writer->code) {
+	if (state->code && !writer->code && state->unnamed) {
+		writer_fail_to_publish(writer, state->code);
+	} else if (state->code && !writer->code) {
 		writer->persisted = records_kept(writer, state->kept);
 		writer_fail(writer, state->code,
 			    *state->message ? state->message : strerror(state->code));
@@ -230,9 +239,9 @@ static int write_strings(struct store_writer *writer)
 	return ret;
 }
 
-static int write_waiting(struct store_writer *writer, enum table table)
+static int write_waiting(struct store_writer *writer, enum writer_table table)
 {
-	struct waiting *waiting = &writer->tables[table];
+	struct writer_waiting *waiting = &writer->tables[table];
 	int ret;
 
 	if (!waiting->count)
@@ -252,20 +261,20 @@ static int write_dictionaries(struct store_writer *writer)
 {
 	int ret = write_strings(writer);
 
-	for (enum table table = 0; !ret && table < TABLE_COUNT; table++)
+	for (enum writer_table table = 0; !ret && table < TABLE_COUNT; table++)
 		ret = write_waiting(writer, table);
 	return ret;
 }
 
 /* Each group has half of the memory, so that many short-lived processes can't use up the room for
  * stacks. */
-static bool is_of_processes(enum table table)
+static bool is_of_processes(enum writer_table table)
 {
 	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS;
 }
 
 /* Whether a table has room for one more entry. */
-static bool has_room(const struct store_writer *writer, enum table table)
+static bool has_room(const struct store_writer *writer, enum writer_table table)
 {
 	uint32_t max = table == TABLE_PROCESSES ? STORE_PROCESSES_MAX : STORE_TABLE_MAX;
 
@@ -288,7 +297,8 @@ uint64_t store_writer_left_out(const struct store_writer *writer)
 }
 
 /* Whether an optional entry may be added. False: the caller returns *result. */
-static bool may_add(struct store_writer *writer, enum table table, int *result, struct error *err)
+static bool may_add(struct store_writer *writer, enum writer_table table, int *result,
+		    struct error *err)
 {
 	*result = writer_result(writer, err);
 	if (*result || has_room(writer, table))
@@ -299,7 +309,7 @@ static bool may_add(struct store_writer *writer, enum table table, int *result, 
 
 /* Completes the addition of an entry. `put`: there was memory to encode it. `count`: its addresses
  * or segments. */
-static int added(struct store_writer *writer, enum table table, uint32_t count, bool put,
+static int added(struct store_writer *writer, enum writer_table table, uint32_t count, bool put,
 		 struct error *err)
 {
 	if (!put) {
@@ -394,7 +404,7 @@ int store_writer_add_symbol(struct store_writer *writer, const struct store_symb
 int store_writer_add_name(struct store_writer *writer, const struct store_name *name,
 			  struct error *err)
 {
-	enum table table = name->since ? TABLE_TIMED_NAMES : TABLE_NAMES;
+	enum writer_table table = name->since ? TABLE_TIMED_NAMES : TABLE_NAMES;
 	int result;
 
 	if (!may_add(writer, table, &result, err))
@@ -495,7 +505,7 @@ static void writer_free(struct store_writer *writer)
 	strtab_free(writer->strings);
 	ZSTD_freeCCtx(writer->zstd);
 	vec_free(&writer->index);
-	for (enum table table = 0; table < TABLE_COUNT; table++)
+	for (enum writer_table table = 0; table < TABLE_COUNT; table++)
 		vec_free(&writer->tables[table].bytes);
 	vec_free(&writer->out);
 	free(writer->path);
@@ -604,6 +614,12 @@ struct store_progress store_writer_progress(struct store_writer *writer)
 				       .kept = state->kept,
 				       .moved_ns = state->moved_ns,
 				       .busy = state->unanswered};
+}
+
+bool store_writer_is_published(struct store_writer *writer)
+{
+	return writer->process ? process_look(writer)->published
+			       : writer->output.file && !writer->output.temporary;
 }
 
 void store_writer_wait(struct store_writer *writer, int stop, int ms)

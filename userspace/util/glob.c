@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Position in a pattern. */
-struct scan {
+struct glob_scan {
 	const char *pattern;
 	size_t len, at;
 };
@@ -16,7 +16,7 @@ static void set_add(uint64_t set[4], unsigned byte)
 }
 
 /* Reads the next byte of a set, with '\' removed. False: the pattern ends. */
-static bool scan_member(struct scan *scan, unsigned char *byte)
+static bool scan_member(struct glob_scan *scan, unsigned char *byte)
 {
 	if (scan->at < scan->len && scan->pattern[scan->at] == '\\')
 		scan->at++;
@@ -27,14 +27,14 @@ static bool scan_member(struct scan *scan, unsigned char *byte)
 }
 
 /* Whether a '-' here makes a range as in "a-z". Before the closing ']' it does not. */
-static bool scan_is_range(const struct scan *scan)
+static bool scan_is_range(const struct glob_scan *scan)
 {
 	return scan->at + 1 < scan->len && scan->pattern[scan->at] == '-' &&
 	       scan->pattern[scan->at + 1] != ']';
 }
 
 /* Reads a set, from after its '[' to after its ']'. A ']' at the beginning is a member. */
-static bool scan_set(struct scan *scan, struct glob_token *token)
+static bool scan_set(struct glob_scan *scan, struct glob_token *token)
 {
 	size_t open = scan->at - 1, first, dash;
 	bool inverted = scan->at < scan->len && scan->pattern[scan->at] == '!';
@@ -71,7 +71,7 @@ static bool scan_set(struct scan *scan, struct glob_token *token)
 }
 
 /* Reads a token. False: there is an error at scan->at. */
-static bool scan_token(struct scan *scan, struct glob_token *token)
+static bool scan_token(struct glob_scan *scan, struct glob_token *token)
 {
 	unsigned char byte = (unsigned char)scan->pattern[scan->at++];
 
@@ -100,7 +100,7 @@ static bool scan_token(struct scan *scan, struct glob_token *token)
 
 struct glob *glob_new(const char *pattern, size_t len, size_t *at)
 {
-	struct scan scan = {pattern, len, 0};
+	struct glob_scan scan = {pattern, len, 0};
 	struct glob *glob = malloc(sizeof(*glob) + len * sizeof(glob->tokens[0]));
 	struct glob_token token;
 

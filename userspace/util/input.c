@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
@@ -47,6 +48,39 @@ int input_open(const char *path)
 	fd = place_open(place, path);
 	close(place);
 	return fd;
+}
+
+static struct timespec time_of(const struct statx_timestamp *time)
+{
+	return (struct timespec){time->tv_sec, time->tv_nsec};
+}
+
+static int stat_known(int fd, const char *path, int flags, struct stat *status)
+{
+	struct statx known;
+
+	if (statx(fd, path, flags | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &known))
+		return -1;
+	*status = (struct stat){.st_dev = makedev(known.stx_dev_major, known.stx_dev_minor),
+				.st_ino = known.stx_ino,
+				.st_mode = known.stx_mode,
+				.st_nlink = known.stx_nlink,
+				.st_uid = known.stx_uid,
+				.st_gid = known.stx_gid,
+				.st_size = (off_t)known.stx_size,
+				.st_mtim = time_of(&known.stx_mtime),
+				.st_ctim = time_of(&known.stx_ctime)};
+	return 0;
+}
+
+int input_stat(int fd, struct stat *status)
+{
+	return stat_known(fd, "", AT_EMPTY_PATH, status);
+}
+
+int input_stat_link(const char *path, struct stat *status)
+{
+	return stat_known(AT_FDCWD, path, 0, status);
 }
 
 ssize_t input_read_fd(int fd, char *text, size_t max)

@@ -2,23 +2,12 @@
 #include "util/map.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/auxv.h>
+
+#include "util/hash.h"
 
 /* Consecutive ids, as a thread makes them, share cache lines: eight of them take two misses instead
  * of eight. */
 #define NEIGHBOURS 8u
-
-static uint64_t seed_get(void)
-{
-	/* 16 random bytes from the kernel. */
-	const void *random = (const void *)getauxval(AT_RANDOM);
-	uint64_t seed = 0;
-
-	if (random)
-		memcpy(&seed, random, sizeof(seed));
-	return seed;
-}
 
 static size_t map_home(const struct map *map, uint64_t key)
 {
@@ -48,7 +37,7 @@ static bool map_grow(struct map *map)
 {
 	struct map bigger = {.cap = map->cap ? map->cap * 2 : 64,
 			     .len = map->len,
-			     .seed = map->cap ? map->seed : seed_get()};
+			     .seed = map->cap ? map->seed : hash_secret().factor};
 
 	bigger.slots = malloc(bigger.cap * sizeof(*bigger.slots));
 	if (!bigger.slots)

@@ -95,7 +95,7 @@ void outlet_close(struct outlet *outlet)
 	if (outlet->stream == stderr)
 		return;
 	if (outlet->dropped)
-		fprintf(outlet->stream, "(%u %s dropped: nobody read on)\n", outlet->dropped,
+		fprintf(outlet->stream, "(%u %s dropped: nobody read them)\n", outlet->dropped,
 			units_plural(outlet->dropped, "message was", "messages were"));
 	fclose(outlet->stream);
 	while (done < outlet->kept_bytes) {

@@ -296,7 +296,9 @@ int output_publish(struct output *output, struct error *err)
 {
 	int code = name_set(output);
 
-	return code ? error_set(err, code, "%s: %s", output->path, strerror(code)) : 0;
+	return code ? error_set(err, code, "%s: %s; nothing was written", output->path,
+				strerror(code))
+		    : 0;
 }
 
 int output_commit(struct output *output, struct error *err)

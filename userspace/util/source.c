@@ -31,12 +31,12 @@ static uint32_t count_columns(const char *text, size_t len)
 }
 
 /* A text under construction; text beyond its room is dropped. */
-struct builder {
+struct source_builder {
 	char *text;
 	size_t len, room; /* including the NUL */
 };
 
-static void add(struct builder *builder, const char *text, size_t len)
+static void add(struct source_builder *builder, const char *text, size_t len)
 {
 	if (len >= builder->room - builder->len)
 		return;
@@ -46,8 +46,8 @@ static void add(struct builder *builder, const char *text, size_t len)
 }
 
 /* Appends columns [first, first + count) of a text. */
-static void add_columns(struct builder *builder, const char *text, size_t len, uint32_t first,
-			uint32_t count)
+static void add_columns(struct source_builder *builder, const char *text, size_t len,
+			uint32_t first, uint32_t count)
 {
 	size_t at = 0;
 
@@ -60,7 +60,7 @@ static void add_columns(struct builder *builder, const char *text, size_t len, u
 	}
 }
 
-static void add_many(struct builder *builder, char c, uint32_t count)
+static void add_many(struct source_builder *builder, char c, uint32_t count)
 {
 	while (count--)
 		add(builder, &c, 1);
@@ -69,7 +69,7 @@ static void add_many(struct builder *builder, char c, uint32_t count)
 struct source_shown source_show(const char *text, size_t len)
 {
 	struct source_shown shown = {""};
-	struct builder builder = {shown.text, 0, sizeof(shown.text)};
+	struct source_builder builder = {shown.text, 0, sizeof(shown.text)};
 	uint32_t columns = count_columns(text, len);
 
 	if (columns <= SOURCE_SHOWN_COLUMNS) {
@@ -95,7 +95,7 @@ static uint32_t window_first(uint32_t columns, uint32_t from, uint32_t to)
 }
 
 /* Adds a line of the source, and below it a mark under columns [from, to). */
-static void add_line(struct builder *builder, const char *line, size_t len, uint32_t from,
+static void add_line(struct source_builder *builder, const char *line, size_t len, uint32_t from,
 		     uint32_t to)
 {
 	/* The place may be after the last column. */
@@ -122,7 +122,7 @@ static void add_line(struct builder *builder, const char *line, size_t len, uint
 }
 
 /* Adds "--filter: ", or for an expression of several lines "--filter: line 3: ". */
-static void add_origin(struct builder *builder, const struct source *source, uint32_t at)
+static void add_origin(struct source_builder *builder, const struct source *source, uint32_t at)
 {
 	char number[32];
 	uint32_t line = 1;
@@ -147,7 +147,7 @@ int source_fault(const struct source *source, uint32_t from, uint32_t to, struct
 		 const char *format, ...)
 {
 	char message[sizeof(err->message)], text[MESSAGE_BYTES];
-	struct builder builder = {message, 0, sizeof(message)};
+	struct source_builder builder = {message, 0, sizeof(message)};
 	uint32_t begin = from, end = from;
 	va_list args;
 

@@ -2,7 +2,7 @@
 /*
  * Text that users write for waffle to parse, and messages that point at an error in it:
  *
- *	--filter: unknown field 'nmae'; near: name
+ *	--filter: unknown field 'nmae'; did you mean name
  *	  nmae ~ "nccl*" && dur > 10ms
  *	  ^~~~
  */

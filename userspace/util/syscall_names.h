@@ -3,7 +3,8 @@
 #ifndef WAFFLE_UTIL_SYSCALL_NAMES_H
 #define WAFFLE_UTIL_SYSCALL_NAMES_H
 
-/* The name of a system call. `machine` is uname's ("x86_64", "aarch64"). NULL: unknown. */
+/* The name of a system call, from libseccomp. `machine` is uname's ("x86_64", "aarch64"). NULL:
+ * unknown. It lives as long as this process. To be called by one thread only. */
 const char *syscall_name(const char *machine, int number);
 
 #endif

@@ -2,9 +2,9 @@
 #include "util/terminal.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "util/utf8.h"
 
@@ -114,4 +114,41 @@ void terminal_log(FILE *out, const char *text)
 		if (*text)
 			fputc(*text++, out);
 	}
+}
+
+bool terminal_has_colour(FILE *out)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(fileno(out)) && !(no_color && *no_color) && term && strcmp(term, "dumb");
+}
+
+void terminal_paint(FILE *out, bool colour, const char *sequence)
+{
+	if (colour)
+		fputs(sequence, out);
+}
+
+const char *terminal_skip(const char *text, uint32_t columns)
+{
+	for (; columns && *text; columns--)
+		while ((*++text & 0xc0) == 0x80)
+			;
+	return text;
+}
+
+uint32_t terminal_columns(const char *text)
+{
+	uint32_t columns = 0;
+
+	for (; *text; text = terminal_skip(text, 1))
+		columns++;
+	return columns;
+}
+
+void terminal_put_cell(FILE *out, uint32_t width, const char *text)
+{
+	uint32_t columns = terminal_columns(text);
+
+	fprintf(out, "%*s%s", columns < width ? (int)(width - columns) : 1, "", text);
 }

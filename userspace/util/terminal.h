@@ -8,6 +8,7 @@
 #ifndef WAFFLE_UTIL_TERMINAL_H
 #define WAFFLE_UTIL_TERMINAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,5 +42,29 @@ void terminal_log(FILE *out, const char *text);
 /* Length in bytes of the control character at `text`; 0: it is none. Control characters are C0
  * except NUL, DEL, C1 in UTF-8, marks of direction and line separators. */
 uint32_t terminal_control(const char *text, size_t len);
+
+/* ---- tables in colour ---- */
+
+/* Whether to use colours: only on terminals, unless NO_COLOR is set (no-color.org) or TERM is
+ * dumb. */
+bool terminal_has_colour(FILE *out);
+
+/* SGR sequences (ECMA-48 8.3.117). */
+#define TERMINAL_BOLD "\033[1m"
+#define TERMINAL_WARN "\033[1;31m"
+#define TERMINAL_DIM "\033[2m"
+#define TERMINAL_END "\033[0m"
+
+/* Prints a sequence if `colour` is set. */
+void terminal_paint(FILE *out, bool colour, const char *sequence);
+
+/* Number of characters in a valid UTF-8 text, which is taken as its width. */
+uint32_t terminal_columns(const char *text);
+/* Skips this many characters. */
+const char *terminal_skip(const char *text, uint32_t columns);
+
+/* Prints a trusted text right-aligned in a column. A text that is as wide or wider follows one
+ * blank. */
+void terminal_put_cell(FILE *out, uint32_t width, const char *text);
 
 #endif

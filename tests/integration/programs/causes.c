@@ -5,6 +5,8 @@
  * - lock: its thread waits for a mutex, whose holder sleeps and then computes
  * - pipe: its thread waits for a child process, which sleeps and then answers through a pipe
  * - child: its thread waits for the end of a process that it has started
+ * - stays: its thread waits for CPU 0 behind another one, until that has done its work
+ * - moved: it is moved to CPU 1 while it waits there
  * - origin: nothing is slow: a bad value is seen in a span whose cause is linked
  */
 #ifndef _GNU_SOURCE
@@ -13,6 +15,7 @@
 #include "log.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -158,6 +161,67 @@ static void child_rounds(void)
 	}
 }
 
+/* ---- stays, moved ---- */
+
+static pid_t waiting;
+
+static void pin(pid_t thread, int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(thread, sizeof(cpus), &cpus))
+		exit(1);
+}
+
+/* Nothing but a real-time thread keeps a CPU for sure. */
+static void *hog(void *arg)
+{
+	const struct sched_param first = {.sched_priority = 1};
+
+	(void)arg;
+	prctl(PR_SET_NAME, "hog");
+	pin(0, 0);
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		exit(1);
+	pthread_barrier_wait(&held);
+	compute(80);
+	say("hog", 80 * MS);
+	return NULL;
+}
+
+static void *mover(void *arg)
+{
+	pin(0, 1);
+	pthread_barrier_wait(&held);
+	sleep_ms(40);
+	if (arg)
+		pin(waiting, 1);
+	return NULL;
+}
+
+static void cpu_round(void *move)
+{
+	pthread_t threads[2];
+	long long begin;
+
+	waiting = thread_id();
+	pin(waiting, 0);
+	pthread_barrier_init(&held, NULL, 3);
+	pthread_create(&threads[0], NULL, hog, NULL);
+	pthread_create(&threads[1], NULL, mover, move);
+	begin = now_ns();
+	{
+		SPAN("request");
+		pthread_barrier_wait(&held);
+		compute(1);
+	}
+	printf("request begin=%lld end=%lld tid=%d\n", begin, now_ns(), thread_id());
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+}
+
 /* ---- origin ---- */
 
 static void origin_rounds(void)
@@ -185,6 +249,10 @@ int main(int argc, char **argv)
 		pipe_rounds();
 	else if (!strcmp(mode, "child"))
 		child_rounds();
+	else if (!strcmp(mode, "stays"))
+		cpu_round(NULL);
+	else if (!strcmp(mode, "moved"))
+		cpu_round(&waiting);
 	else if (!strcmp(mode, "origin"))
 		origin_rounds();
 	else

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* How all programs at entries begin: they find the thread, its open calls, and the recipe. */
+#ifndef WAFFLE_CALL_ENTRY_BPF_H
+#define WAFFLE_CALL_ENTRY_BPF_H
+
+#include "call_nest.bpf.h"
+
+/* Begins a slot: thread, site and time of the call, and the header of the frame. */
+static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site, __u64 now,
+				       struct task_struct *task)
+{
+	__u64 *frame = (__u64 *)slot->frame;
+
+	slot->id = waffle_call_id(now, task->pid, call_seed);
+	slot->recipe = site;
+	slot->open = WAFFLE_CALL_DEPTH_MAX;
+	slot->held.ts = now;
+	slot->held.tid = task->pid;
+	slot->held.tgid = task->tgid;
+	slot->held.cpu = bpf_get_smp_processor_id();
+	slot->held.site = site;
+	slot->held.depth = WAFFLE_DEPTH_UNKNOWN;
+	slot->held.has_parent = 0;
+	slot->held.parent_bits = 0;
+	frame[0] = slot->id;
+	frame[1] = frame[2] = frame[3] = 0;
+}
+
+static __always_inline struct waffle_call_thread *call_thread_get(struct task_struct *task)
+{
+	return bpf_task_storage_get(&call_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* As call_thread_get(). The scheduler's tracepoints may
+ * not allocate, and any may be one of them. */
+static __always_inline struct waffle_call_thread *call_thread_at_point(struct task_struct *task)
+{
+	if (scheduler_allocates())
+		return call_thread_get(task);
+	return bpf_task_storage_get(&call_threads, task, NULL, 0);
+}
+
+static __always_inline struct waffle_recipe *recipe_get(__u64 cookie)
+{
+	__u32 recipe = WAFFLE_COOKIE_RECIPE(cookie);
+
+	return bpf_map_lookup_elem(&recipes, &recipe);
+}
+
+/* The state of a program at an entry. */
+struct entry {
+	struct task_struct *task;
+	struct waffle_call_thread *thread;
+	struct waffle_recipe *recipe;
+	__u64 now, sp, cookie;
+	__u32 site;
+};
+
+/* False: nothing of this thread is recorded. */
+static __always_inline bool entry_thread(struct entry *entry, struct pt_regs *ctx)
+{
+	entry->task = bpf_get_current_task_btf();
+	if (!wanted(entry->task))
+		return false;
+	entry->thread = call_thread_get(entry->task);
+	entry->sp = PT_REGS_SP(ctx);
+	if (!entry->thread)
+		loss_count(1); /* no memory for it */
+	return entry->thread;
+}
+
+static __always_inline void entry_cookie(struct entry *entry, void *ctx)
+{
+	entry->cookie = bpf_get_attach_cookie(ctx);
+	entry->site = WAFFLE_COOKIE_SITE(entry->cookie);
+}
+
+static __always_inline bool entry_recipe(struct entry *entry, void *ctx)
+{
+	entry_cookie(entry, ctx);
+	entry->recipe = recipe_get(entry->cookie);
+	return entry->recipe;
+}
+
+static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
+{
+	return entry_thread(entry, ctx) && entry_recipe(entry, ctx);
+}
+
+/* Drops the calls that are over. Nearly always the thread has none. */
+static __always_inline void entry_drop_stale(struct entry *entry, struct pt_regs *ctx)
+{
+	if (!entry->thread->depth)
+		return;
+	entry->thread->now = bpf_ktime_get_ns();
+	call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx), entry->site);
+}
+
+/* Whether the call is nested in an outer one, as it mostly is. Then nothing is left to do. */
+static __always_inline bool entry_is_inner(struct entry *entry, struct pt_regs *ctx)
+{
+	if (entry->thread->depth) {
+		entry_cookie(entry, ctx);
+		entry_drop_stale(entry, ctx);
+	}
+	return call_is_inner(entry->thread, ctx);
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Calls whose filter decides when they return, with all values of the entry. */
+#ifndef WAFFLE_CALL_HELD_BPF_H
+#define WAFFLE_CALL_HELD_BPF_H
+
+#include "call_frame.bpf.h"
+
+extern const volatile bool call_filtered;
+
+/* One map for the lower half of a thread's calls, one for the upper half. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct waffle_call_helds);
+} call_held_low SEC(".maps"), call_held_high SEC(".maps");
+
+/* The held slot of an open call; NULL: there is none, or no memory for it. */
+static __always_inline struct waffle_call_slot *call_held(struct task_struct *task, __u64 open,
+							  __u64 flags)
+{
+	struct waffle_call_helds *helds;
+
+	if (open < WAFFLE_CALL_HELD_MAX)
+		helds = bpf_task_storage_get(&call_held_low, task, NULL, flags);
+	else
+		helds = bpf_task_storage_get(&call_held_high, task, NULL, flags);
+	open &= WAFFLE_CALL_HELD_MAX - 1;
+	barrier_var(open);
+	if (!helds || open >= WAFFLE_CALL_HELD_MAX)
+		return NULL;
+	return &helds->slots[open];
+}
+
+static __always_inline bool call_held_put(struct task_struct *task,
+					  const struct waffle_call_slot *slot)
+{
+	struct waffle_call_slot *held = call_held(task, slot->open, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	return held && !bpf_probe_read_kernel(held, sizeof(*held), slot);
+}
+
+/* Restores the slot of a call that returns, from index `at` of its thread's open calls. False: the
+ * call did not pass. */
+static __always_inline bool slot_restore(struct task_struct *task,
+					 const struct waffle_call_open *open, __u64 at,
+					 struct waffle_call_slot *slot)
+{
+	const struct waffle_call_slot *held;
+
+	if (open->state == WAFFLE_OPEN_REJECTED)
+		return false;
+	if (call_filtered && open->state == WAFFLE_OPEN_HELD) {
+		held = call_held(task, at, 0);
+		return held && !bpf_probe_read_kernel(slot, sizeof(*slot), held);
+	}
+	slot->state = WAFFLE_OPEN_KEPT;
+	slot->id = open->id;
+	slot->held.ts = open->ts;
+	slot->held.tgid = task->tgid;
+	slot->held.site = open->recipe;
+	__builtin_memcpy(slot->saved, open->saved, sizeof(slot->saved));
+	return true;
+}
+
+/* Sets the state of a slot's open call, if it has one. */
+static __always_inline void open_set(struct waffle_call_thread *thread, __u64 open, __u16 state)
+{
+	barrier_var(open);
+	if (open < WAFFLE_CALL_DEPTH_MAX)
+		thread->open[open].state = state;
+}
+
+#endif

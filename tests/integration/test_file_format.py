@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/file-format.md is enough to read a capture: a reader that follows it (waffle_file.py) gets
+the records that waffle-bpf reads."""
+
+import json
+
+import pytest
+import waffle_file
+from tracer import ROOT
+
+CAPTURES = sorted((ROOT / "tests/golden/captures").glob("*.waffle"))
+KINDS = ("hit span_end switch task state fork exec exit loss wait wake fault io signal quota stolen "
+         "frequency return stack").split()  # fmt: skip
+HEX = {"span_id", "id", "address", "ip"}
+
+
+def same(row, key, found):
+    value = row[key]
+    if key in HEX and isinstance(value, str):
+        return int(value, 16) == found
+    return value == found
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_a_reader_that_follows_the_page_gets_the_same_records(waffle, path):
+    text = waffle.ok("export", path, "-f", "records", "-o", "-").stdout
+    rows = [row for row in map(json.loads, text.splitlines()) if "record" in row]
+    found = waffle_file.read(path)
+    assert len(rows) == len(found)
+    for row, record in zip(rows, found):
+        assert KINDS.index(row.pop("kind")) + 1 == record["kind"], (row, record)
+        del row["record"]
+        assert not [key for key in row if key in record and not same(row, key, record[key])], (
+            row, record)  # fmt: skip
+
+
+def test_the_captures_have_all_kinds_of_records():
+    assert {row["kind"] for path in CAPTURES for row in waffle_file.read(path)} == set(range(1, 20))

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Opening files in a process of its own. One that is stopped stands for one that is stuck. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "target/process/mounts.h"
+#include "target/process/opener.h"
+
+static int root;
+static char folder[] = "/tmp/waffle-opener-XXXXXX";
+
+static int start(void **state)
+{
+	char path[64];
+	FILE *file;
+
+	(void)state;
+	strcpy(folder + strlen(folder) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s%d", folder, i ? "lib" : "other", i);
+		file = fopen(path, "we");
+		assert_non_null(file);
+		fprintf(file, "%d", i);
+		fclose(file);
+	}
+	root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(root >= 0);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	char command[64];
+
+	(void)state;
+	opener_stop();
+	close(root);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+static void assert_text(int fd, char text)
+{
+	char got = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, &got, 1), 1);
+	assert_int_equal(got, text);
+	close(fd);
+}
+
+static int child(void)
+{
+	FILE *file = fopen("/proc/thread-self/children", "re");
+	int pid = 0, last = 0;
+
+	assert_non_null(file);
+	while (fscanf(file, "%d", &pid) == 1)
+		last = pid;
+	fclose(file);
+	assert_true(last > 0);
+	return last;
+}
+
+static void test_files_are_opened_and_nothing_else(void **state)
+{
+	char real[PATH_MAX], path[64], *names;
+	size_t bytes;
+
+	(void)state;
+	assert_text(opener_file(root, "/lib1"), '1');
+	assert_text(opener_file(root, "/../../lib2"), '2'); /* no path leads out of the root */
+	assert_int_equal(opener_file(root, "/none"), -ENOENT);
+	assert_int_equal(opener_file(root, "/"), -EINVAL);
+	assert_int_equal(opener_file(-1, "/dev/null"), -EINVAL);
+	snprintf(path, sizeof(path), "%s/lib1", folder);
+	assert_text(opener_file(-1, path), '1');
+	assert_true(opener_follow(root, "/lib1", real));
+	assert_string_equal(real, path);
+	assert_false(opener_follow(root, "/none", real));
+	names = opener_list(root, "/", "lib", &bytes);
+	assert_int_equal(bytes, 10);
+	assert_non_null(memmem(names, bytes, "lib1", 5));
+	assert_non_null(memmem(names, bytes, "lib2", 5));
+	free(names);
+	assert_null(opener_list(root, "/none", "", &bytes));
+}
+
+static void test_a_process_that_was_killed_is_replaced(void **state)
+{
+	(void)state;
+	assert_text(opener_file(root, "/lib1"), '1');
+	kill(child(), SIGKILL);
+	if (opener_file(root, "/lib1") == -EIO) /* it may have died before or behind the request */
+		assert_text(opener_file(root, "/lib1"), '1');
+}
+
+static void test_what_is_stuck_is_left_behind(void **state)
+{
+	(void)state;
+	assert_text(opener_file(root, "/lib1"), '1');
+	kill(child(), SIGSTOP);
+	assert_int_equal(opener_file(root, "/lib1"), -ETIMEDOUT);
+	assert_text(opener_file(root, "/lib2"), '2'); /* by another process */
+}
+
+static void test_what_was_stuck_is_tried_again_when_it_is_no_more(void **state)
+{
+	(void)state;
+	assert_text(opener_file(root, "/lib1"), '1');
+	kill(child(), SIGSTOP);
+	assert_int_equal(opener_file(root, "/lib1"), -ETIMEDOUT);
+	/* A stopped process can be killed, so it is gone soon. */
+	for (int i = 0, fd; (fd = opener_file(root, "/lib1")) != -ETIMEDOUT || i++ < 10000;) {
+		if (fd == -ETIMEDOUT) {
+			usleep(1000);
+			continue;
+		}
+		assert_text(fd, '1');
+		return;
+	}
+	fail();
+}
+
+static void test_nothing_is_waited_for_when_the_capture_ends(void **state)
+{
+	int pipes[2];
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	opener_stop_at(pipes[0]);
+	assert_text(opener_file(root, "/lib1"), '1');
+	assert_int_equal(write(pipes[1], "", 1), 1);
+	kill(child(), SIGSTOP);
+	assert_int_equal(opener_file(root, "/lib1"), -ETIMEDOUT);
+	opener_stop_at(-1);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* A request while the capture ends starts a process that is abandoned at once. A probe whose
+ * descriptor it had inherited would stay in the program. */
+static void test_no_descriptor_of_the_tracer_is_kept(void **state)
+{
+	int pipes[2], held[2];
+	struct pollfd gone;
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(write(pipes[1], "", 1), 1);
+	opener_stop_at(pipes[0]);
+	for (int i = 0; i < 50; i++) {
+		int fd;
+
+		assert_int_equal(pipe2(held, O_CLOEXEC), 0);
+		fd = opener_file(root, "/lib1");
+		close(held[1]);
+		gone = (struct pollfd){held[0], POLLIN, 0};
+		assert_int_equal(poll(&gone, 1, 0), 1);
+		assert_true(gone.revents & POLLHUP);
+		close(held[0]);
+		if (fd >= 0)
+			close(fd);
+		opener_stop();
+	}
+	opener_stop_at(-1);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void test_types_that_wait_for_a_server(void **state)
+{
+	(void)state;
+	assert_true(mounts_type_is_local("ext4"));
+	assert_false(mounts_type_is_local("nfs4"));
+	assert_false(mounts_type_is_local("fuse.sshfs"));
+	assert_false(mounts_type_is_local("autofs"));
+	assert_false(mounts_are_local(getpid(), 0xfffffffffffeull)); /* no such device */
+	assert_false(mounts_are_local(-1, MOUNTS_ANY));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_files_are_opened_and_nothing_else),
+		TEST(test_a_process_that_was_killed_is_replaced),
+		TEST(test_what_is_stuck_is_left_behind),
+		TEST(test_what_was_stuck_is_tried_again_when_it_is_no_more),
+		TEST(test_nothing_is_waited_for_when_the_capture_ends),
+		TEST(test_no_descriptor_of_the_tracer_is_kept),
+		TEST(test_types_that_wait_for_a_server),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

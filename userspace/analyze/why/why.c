@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/why_walk_internal.h"
+
+const struct why_cause_row why_causes[WHY_CAUSE_COUNT] = {
+#define CAUSE(id, ...) [WHY_##id] = CAUSE_ROW(__VA_ARGS__),
+#define CAUSE_ROW(name, text, role, shown, spent, culprit)                                         \
+	{                                                                                          \
+		name, text, WHY_ROLE_##role, WHY_OBJECT_##shown, spent, culprit                    \
+	}
+	WHY_CAUSES(CAUSE)
+#undef CAUSE_ROW
+#undef CAUSE
+};
+
+const char *const why_grade_names[] = {
+	[WHY_GRADE_UNKNOWN] = "unknown",
+	[WHY_GRADE_LIKELY] = "likely",
+	[WHY_GRADE_CERTAIN] = "certain",
+};
+
+/* ---- selection of instances ---- */
+
+static bool pick_window(struct why *why, const struct why_query *query, bool *found)
+{
+	const struct model *model = why->model;
+	uint64_t from = query->from_ts > model->start_ts ? query->from_ts : model->start_ts;
+	uint64_t to = query->to_ts < model->end_ts ? query->to_ts : model->end_ts;
+
+	/* A reused tid names several threads; takes those that existed in the window. */
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+		struct why_instance instance = {.span = MODEL_NONE,
+						.thread = i,
+						.from_ts = from,
+						.to_ts = to,
+						.ended_by = MODEL_NONE};
+
+		if (thread->tid != query->tid || !thread->traced)
+			continue;
+		*found = true;
+		if (thread->exit_ts && thread->exit_ts < to)
+			instance.to_ts = thread->exit_ts;
+		if (thread->exit_ts && thread->first_ts > from && why->instances.len)
+			instance.from_ts = thread->first_ts;
+		if (thread->born_ts > instance.from_ts)
+			instance.from_ts = thread->born_ts;
+		if (instance.from_ts < instance.to_ts && !vec_push(&why->instances, instance))
+			return false;
+	}
+	return true;
+}
+
+static struct why_instance span_instance(const struct model *model, uint32_t index)
+{
+	const struct model_span *span = &model->spans.data[index];
+
+	return (struct why_instance){
+		.span = index,
+		.thread = span->thread,
+		.from_ts = span->start_ts,
+		.to_ts = span->end_ts,
+		.begun_before = span->flags & MODEL_SPAN_BEGUN_BEFORE,
+		.unfinished = span->flags & MODEL_SPAN_UNFINISHED,
+		.left = span->flags & MODEL_SPAN_LEFT,
+		.ranks_behind = !model_span_ranks(span),
+		.ended_by = span->flags & MODEL_SPAN_MOVED ? span->end_thread : MODEL_NONE,
+	};
+}
+
+static bool can_explain(const struct model *model, const struct model_span *span)
+{
+	return span->thread < model->threads.len && span->start_ts <= span->end_ts;
+}
+
+static int slower(const void *left, const void *right)
+{
+	const struct why_instance *a = left, *b = right;
+	uint64_t a_ns = a->to_ts - a->from_ts, b_ns = b->to_ts - b->from_ts;
+
+	if (a->ranks_behind != b->ranks_behind)
+		return a->ranks_behind ? 1 : -1;
+	if (a_ns != b_ns)
+		return a_ns > b_ns ? -1 : 1;
+	if (a->from_ts != b->from_ts)
+		return a->from_ts < b->from_ts ? -1 : 1;
+	return a->span < b->span ? -1 : a->span > b->span;
+}
+
+static void keep_slowest(struct why *why, uint32_t slowest)
+{
+	if (why->instances.len)
+		qsort(why->instances.data, why->instances.len, sizeof(*why->instances.data),
+		      slower);
+	if (slowest && why->instances.len > slowest)
+		why->instances.len = slowest;
+}
+
+/* Instances to keep beyond those asked for before the fastest are dropped. */
+#define SLACK 4096
+
+static bool pick_spans(struct why *why, const struct why_query *query)
+{
+	const struct model *model = why->model;
+
+	for (uint32_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+
+		if (query->span_id && span->id != query->span_id)
+			continue;
+		if (query->name && strcmp(model_site(model, span->site)->name, query->name) != 0)
+			continue;
+		if (can_explain(model, span) && !vec_push(&why->instances, span_instance(model, i)))
+			return false;
+		if (query->slowest && why->instances.len / 2 >= (size_t)query->slowest + SLACK)
+			keep_slowest(why, query->slowest);
+	}
+	return true;
+}
+
+static bool pick_these(struct why *why, const struct why_query *query)
+{
+	const struct model *model = why->model;
+
+	for (size_t i = 0; i < query->span_count; i++)
+		if (can_explain(model, &model->spans.data[query->spans[i]]) &&
+		    !vec_push(&why->instances, span_instance(model, query->spans[i])))
+			return false;
+	return true;
+}
+
+static int pick(struct why *why, const struct why_query *query, struct error *err)
+{
+	bool found = false, good;
+
+	if (query->spans)
+		good = pick_these(why, query);
+	else
+		good = query->tid ? pick_window(why, query, &found) : pick_spans(why, query);
+	if (!good)
+		return error_set(err, ENOMEM, "out of memory");
+	if (query->tid && !query->spans && !found)
+		return error_set(err, ENOENT, "thread %u is not one of the recorded process's",
+				 query->tid);
+	keep_slowest(why, query->slowest);
+	return 0;
+}
+
+/* ---- one instance ---- */
+
+static int larger(const void *left, const void *right)
+{
+	const struct why_sum *a = left, *b = right;
+
+	if (a->part.ns != b->part.ns)
+		return a->part.ns > b->part.ns ? -1 : 1;
+	if (a->part.cause != b->part.cause)
+		return a->part.cause < b->part.cause ? -1 : 1;
+	return a->part.thread < b->part.thread ? -1 : a->part.thread > b->part.thread;
+}
+
+/* Up to this many similar threads stay apart. */
+#define ALIKE_MAX 4
+
+static int compare(uint32_t a, uint32_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* 0: the culprits differ only in their thread. */
+static int alike(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	const struct model_thread *of_a = &model->threads.data[a->part.thread];
+	const struct model_thread *of_b = &model->threads.data[b->part.thread];
+
+	return compare(a->part.cause, b->part.cause)
+		       ?: compare(of_a->pid, of_b->pid)
+			       ?: compare(of_a->comm, of_b->comm)
+				       ?: compare(a->site, b->site)
+					       ?: compare(a->part.object, b->part.object);
+}
+
+/* Groups similar sums, the largest of each group first. */
+static int alike_compare(const void *left, const void *right, void *model)
+{
+	return alike(model, left, right) ?: larger(left, right);
+}
+
+static void add_sum(struct why_sum *to, const struct why_sum *sum)
+{
+	to->part.ns += sum->part.ns;
+	to->part.stretches += sum->part.stretches;
+	to->part.threads += sum->part.threads;
+	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
+		to->grade_ns[i] += sum->grade_ns[i];
+}
+
+/* Moves the sums of threads other than the instance's own to the front, and returns their
+ * number. */
+static size_t others_first(struct why_walk *walk, uint32_t own)
+{
+	size_t others = 0;
+
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum sum = walk->sums.data[i];
+
+		if (sum.part.thread == own || sum.part.thread >= walk->model->threads.len)
+			continue;
+		walk->sums.data[i] = walk->sums.data[others];
+		walk->sums.data[others++] = sum;
+	}
+	return others;
+}
+
+/* Merges the sums of many similar threads into one: that of the largest, with the time of all. */
+static void fold(struct why_walk *walk, uint32_t own)
+{
+	struct why_sum *sums = walk->sums.data;
+	size_t others = others_first(walk, own), kept = 0;
+
+	if (others <= ALIKE_MAX)
+		return;
+	qsort_r(sums, others, sizeof(*sums), alike_compare, (void *)walk->model);
+	for (size_t i = 0, end; i < others; i = end) {
+		for (end = i + 1; end < others && !alike(walk->model, &sums[i], &sums[end]);)
+			end++;
+		if (end - i <= ALIKE_MAX) {
+			memmove(&sums[kept], &sums[i], (end - i) * sizeof(*sums));
+			kept += end - i;
+			continue;
+		}
+		sums[kept] = sums[i];
+		for (size_t k = i + 1; k < end; k++)
+			add_sum(&sums[kept], &sums[k]);
+		kept++;
+	}
+	memmove(&sums[kept], &sums[others], (walk->sums.len - others) * sizeof(*sums));
+	walk->sums.len -= others - kept;
+}
+
+/* Notes whether records were dropped during the instance. */
+static void judge(struct why_instance *instance, const struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	if (windows_touch(&walk->all_losses, instance->from_ts, instance->to_ts))
+		instance->loss = true;
+	if (instance->span != MODEL_NONE &&
+	    model->spans.data[instance->span].flags & MODEL_SPAN_LOSS)
+		instance->loss = true;
+}
+
+/* The grade that at least 90 % of the time have: a few less certain stretches do not matter. */
+static enum why_grade grade_of(const struct why_sum *sum)
+{
+	uint64_t ns = sum->grade_ns[WHY_GRADE_CERTAIN];
+
+	if (ns >= sum->part.ns - sum->part.ns / 10)
+		return WHY_GRADE_CERTAIN;
+	ns += sum->grade_ns[WHY_GRADE_LIKELY];
+	return ns >= sum->part.ns - sum->part.ns / 10 ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
+}
+
+static void grade(struct why_sum *sum, const struct why_instance *instance)
+{
+	/* We can only guess when the span moved to the other thread. */
+	bool elsewhere = instance->ended_by != MODEL_NONE;
+	bool doubtful = instance->loss || instance->begun_before || elsewhere;
+
+	sum->part.grade = grade_of(sum);
+	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
+		sum->part.grade = WHY_GRADE_LIKELY;
+}
+
+/* Adds time that waffle-bpf itself took for the capture. */
+static void add_own(struct why_instance *instance, const struct why_walk *walk,
+		    const struct why_part *part)
+{
+	if (part->object && (part->object == walk->own_text || part->object == walk->held_text))
+		instance->own_ns += part->ns;
+}
+
+static bool take_sums(struct why *why, struct why_walk *walk, struct why_instance *instance)
+{
+	if (walk->sums.len)
+		qsort(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), larger);
+	instance->part = (uint32_t)why->parts.len;
+	instance->part_count = (uint32_t)walk->sums.len;
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum *sum = &walk->sums.data[i];
+
+		grade(sum, instance);
+		add_own(instance, walk, &sum->part);
+		sum->part.step = (uint32_t)why->steps.len;
+		if (!vec_reserve(&why->steps, sum->part.step_count) ||
+		    !vec_push(&why->parts, sum->part))
+			return false;
+		memcpy(&why->steps.data[why->steps.len], walk->chains.data[sum->chain].steps,
+		       sum->part.step_count * sizeof(struct why_step));
+		for (uint32_t k = 0; k < sum->part.step_count; k++) {
+			struct why_step *step = &why->steps.data[why->steps.len + k];
+
+			if (step->series_last)
+				why_series_tell(walk, step);
+		}
+		why->steps.len += sum->part.step_count;
+	}
+	return true;
+}
+
+/* Like take_sums(), but unsorted and without chains. */
+static bool take_parts(struct why *why, struct why_walk *walk, struct why_instance *instance)
+{
+	instance->part = 0;
+	instance->part_count = (uint32_t)walk->sums.len;
+	why->parts.len = 0;
+	if (!vec_reserve(&why->parts, walk->sums.len))
+		return false;
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum *sum = &walk->sums.data[i];
+
+		grade(sum, instance);
+		why->parts.data[why->parts.len++] = sum->part;
+	}
+	return true;
+}
+
+static int walk_instance(struct why_walk *walk, struct why_instance *instance)
+{
+	int result;
+
+	walk->instance = instance;
+	walk->end_ts = instance->to_ts;
+	walk->depth = 0;
+	walk->sums.len = 0;
+	if (walk->more_sums.len)
+		map_free(&walk->more_sums);
+	walk->instances++;
+	why_gpu_forget(&walk->gpu);
+	result = instance->ended_by < walk->model->threads.len
+			 ? why_walk_handed_over(walk, instance)
+			 : why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts,
+					 NULL);
+	/* Without chains, the caller adds up instances by names, not by threads. */
+	if (!result && !walk->no_chains)
+		fold(walk, instance->thread);
+	return result;
+}
+
+static int explain(struct why *why, struct why_walk *walk, struct why_instance *instance)
+{
+	int result = walk_instance(walk, instance);
+
+	judge(instance, walk);
+	if (result)
+		return result;
+	return take_sums(why, walk, instance) ? 0 : -ENOMEM;
+}
+
+static int explain_all(struct why *why, struct why_walk *walk)
+{
+	struct windows windows = {0};
+	size_t count = why->instances.len;
+	int result = 0;
+
+	for (size_t i = 0; i < count && !result; i++)
+		if (!windows_add(&windows, why->instances.data[i].from_ts,
+				 why->instances.data[i].to_ts))
+			result = -ENOMEM;
+	windows_merge(&windows);
+	if (!result)
+		result = why_evidence_init(walk);
+	if (!result)
+		result = why_intervals_load(&walk->intervals, why->model, &windows);
+	windows_free(&windows);
+	for (size_t i = 0; i < count && !result; i++)
+		result = explain(why, walk, &why->instances.data[i]);
+	return result;
+}
+
+static int start(struct why **why, struct why_walk *walk, const struct model *model,
+		 const struct why_names *names, struct error *err)
+{
+	*walk = (struct why_walk){.model = model, .names = names};
+	*why = NULL;
+	if (!model->sched)
+		return error_set(err, ENODATA,
+				 "the capture has no scheduler records, which tell why threads "
+				 "waited: record it with the source sched");
+	*why = calloc(1, sizeof(**why));
+	if (!*why)
+		return error_set(err, ENOMEM, "out of memory");
+	walk->why = *why;
+	(*why)->model = model;
+	(*why)->texts = strtab_new();
+	if (!(*why)->texts || why_gpu_init(&walk->gpu, model) < 0)
+		return error_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+static int finish(struct why **why, struct why_walk *walk, int result, struct error *err)
+{
+	if (result == -ENOMEM)
+		error_set(err, ENOMEM, "out of memory");
+	why_walk_free(walk);
+	if (result < 0) {
+		why_free(*why);
+		*why = NULL;
+	}
+	return result;
+}
+
+int why_new(struct why **why, const struct model *model, const struct why_query *query,
+	    struct error *err)
+{
+	struct why_walk walk;
+	int result = start(why, &walk, model, query->names, err);
+
+	result = result ?: pick(*why, query, err);
+	result = result ?: explain_all(*why, &walk);
+	return finish(why, &walk, result, err);
+}
+
+void why_free(struct why *why)
+{
+	if (!why)
+		return;
+	strtab_free(why->texts);
+	vec_free(&why->instances);
+	vec_free(&why->parts);
+	vec_free(&why->steps);
+	vec_free(&why->records);
+	vec_free(&why->stops);
+	vec_free(&why->ios);
+	free(why);
+}
+
+/* ---- one instance after another ---- */
+
+/* Spans [first, end) that are explained together, and their time. */
+struct why_batch {
+	uint32_t first, end;
+	uint64_t from_ts, to_ts;
+};
+
+static bool is_whole(const struct model *model, uint32_t span)
+{
+	return can_explain(model, &model->spans.data[span]) &&
+	       !(model->spans.data[span].flags & MODEL_SPAN_CUT);
+}
+
+/* Takes the spans that begin within a number of switches after the first one, and later spans that
+ * end before one of these. */
+static struct why_batch batch_from(const struct model *model, uint32_t first)
+{
+	size_t part = model->switches.len / WHY_EACH_PARTS, at;
+	struct why_batch batch = {.first = first, .end = first};
+	uint64_t limit = UINT64_MAX;
+
+	while (batch.first < model->spans.len && !is_whole(model, batch.first))
+		batch.first++;
+	batch.end = batch.first;
+	if (batch.first == model->spans.len)
+		return batch;
+	batch.from_ts = model->spans.data[batch.first].start_ts;
+	at = why_switch_after(model, batch.from_ts);
+	at += part > WHY_EACH_SWITCHES ? part : WHY_EACH_SWITCHES;
+	if (at < model->switches.len)
+		limit = model->switches.data[at].ts;
+	for (; batch.end < model->spans.len; batch.end++) {
+		const struct model_span *span = &model->spans.data[batch.end];
+
+		if (!is_whole(model, batch.end) || span->end_ts <= batch.to_ts)
+			continue;
+		if (span->start_ts > limit)
+			break;
+		batch.to_ts = span->end_ts;
+	}
+	return batch;
+}
+
+static int explain_batch(struct why_walk *walk, const struct why_batch *batch, why_each_fn each,
+			 void *arg)
+{
+	const struct model *model = walk->model;
+	struct windows windows = {0};
+	int result = 0;
+
+	if (batch->first < batch->end) {
+		if (!windows_add(&windows, batch->from_ts, batch->to_ts))
+			return -ENOMEM;
+		result = why_intervals_load(&walk->intervals, model, &windows);
+	}
+	for (uint32_t i = batch->first; i < batch->end && !result; i++) {
+		struct why_instance instance = span_instance(model, i);
+
+		if (!is_whole(model, i))
+			continue;
+		instance.loss = model->spans.data[i].flags & MODEL_SPAN_LOSS;
+		result = walk_instance(walk, &instance);
+		if (!result && !take_parts(walk->why, walk, &instance))
+			result = -ENOMEM;
+		if (!result)
+			result = each(walk->why, &instance, arg);
+	}
+	windows_free(&windows);
+	return result;
+}
+
+int why_each(struct why **why, const struct model *model, const struct why_names *names,
+	     why_each_fn each, void *arg, struct error *err)
+{
+	struct why_walk walk;
+	int result = start(why, &walk, model, names, err) ?: why_evidence_init(&walk);
+
+	walk.no_chains = true;
+	for (uint32_t next = 0; next < model->spans.len && !result;) {
+		struct why_batch batch = batch_from(model, next);
+
+		result = explain_batch(&walk, &batch, each, arg);
+		next = batch.end;
+	}
+	return finish(why, &walk, result, err);
+}

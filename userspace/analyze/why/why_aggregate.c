@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_aggregate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/select.h"
+
+/* Causes of a group while collecting: more than in the result, as a culprit that comes late may
+ * turn out large. */
+#define CAUSES_ROOM 1024
+
+/* Cache: where a group's causes were found last, by the hash of their key. */
+#define SLOT_BITS 12
+struct slots {
+	uint16_t at[1u << SLOT_BITS];
+};
+_Static_assert(CAUSES_ROOM <= UINT16_MAX, "a slot holds the number of any cause");
+
+struct aggregate_gather {
+	struct why_aggregate *aggregate;
+	struct slots **slots; /* per group */
+	uint64_t stretches, stretches_max;
+};
+
+static uint32_t group_of(const struct why_aggregate *aggregate, uint32_t site)
+{
+	return aggregate->group_of[site < aggregate->site_count ? site : aggregate->site_count];
+}
+
+const struct why_group *why_aggregate_group(const struct why_aggregate *aggregate, uint32_t site)
+{
+	return &aggregate->groups.data[group_of(aggregate, site)];
+}
+
+/* The spans that why_each() explains. */
+static bool is_whole(const struct model *model, const struct model_span *span)
+{
+	return !(span->flags & MODEL_SPAN_CUT) && span->thread < model->threads.len &&
+	       span->start_ts <= span->end_ts;
+}
+
+/* ---- groups ---- */
+
+/* A number from 0 for each combination of name and category. */
+static uint32_t name_number(struct strtab *names, const struct site_info *site)
+{
+	size_t name_len = strlen(site->name), category_len = strlen(site->category);
+	char *key = malloc(name_len + category_len + 2);
+	uint32_t number = STRTAB_NONE;
+
+	if (!key)
+		return STRTAB_NONE;
+	memcpy(key, site->name, name_len + 1);
+	memcpy(key + name_len + 1, site->category, category_len + 1);
+	/* 0 is the empty text. No key is empty, because it contains a zero byte. */
+	number = strtab_add(names, key, name_len + category_len + 1);
+	free(key);
+	return number == STRTAB_NONE ? STRTAB_NONE : number - 1;
+}
+
+static bool groups_make(struct why_aggregate *aggregate)
+{
+	struct strtab *names = strtab_new();
+	bool good = names;
+
+	aggregate->site_count = model_site_count(aggregate->model);
+	aggregate->group_of =
+		malloc(((size_t)aggregate->site_count + 1) * sizeof(*aggregate->group_of));
+	good = good && aggregate->group_of;
+	for (uint32_t i = 0; good && i <= aggregate->site_count; i++) {
+		const struct site_info *site =
+			model_site(aggregate->model, i < aggregate->site_count ? i : MODEL_NONE);
+		uint32_t number = name_number(names, site);
+
+		aggregate->group_of[i] = number;
+		good = number != STRTAB_NONE;
+		if (good && number == aggregate->groups.len)
+			good = vec_push(
+				&aggregate->groups,
+				(struct why_group){.name = site->name, .category = site->category});
+	}
+	strtab_free(names);
+	return good;
+}
+
+static uint64_t percentile(uint64_t *durations, uint64_t count, unsigned percent)
+{
+	return select_rank(durations, count, select_percentile_rank(count, percent));
+}
+
+/* Finds each group's counts and the limits of slow and median. */
+static bool percentiles_find(struct why_aggregate *aggregate)
+{
+	const struct model *model = aggregate->model;
+	uint64_t *durations = malloc((model->spans.len + 1) * sizeof(*durations));
+	size_t *ends = calloc(aggregate->groups.len + 1, sizeof(*ends)), at = 0;
+	bool good = durations && ends;
+
+	for (size_t i = 0; good && i < model->spans.len; i++)
+		if (is_whole(model, &model->spans.data[i]))
+			aggregate->groups.data[group_of(aggregate, model->spans.data[i].site)]
+				.count++;
+	for (size_t i = 0; good && i < aggregate->groups.len; i++) {
+		ends[i] = at;
+		at += aggregate->groups.data[i].count;
+	}
+	for (size_t i = 0; good && i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		uint32_t group = group_of(aggregate, span->site);
+
+		if (!is_whole(model, span))
+			continue;
+		durations[ends[group]++] = span->end_ts - span->start_ts;
+		aggregate->groups.data[group].total_ns += span->end_ts - span->start_ts;
+	}
+	for (size_t i = 0; good && i < aggregate->groups.len; i++) {
+		struct why_group *group = &aggregate->groups.data[i];
+		uint64_t *of = durations + ends[i] - group->count;
+
+		if (!group->count)
+			continue;
+		group->p40_ns = percentile(of, group->count, 40);
+		group->p60_ns = percentile(of, group->count, 60);
+		group->p99_ns = percentile(of, group->count, 99);
+	}
+	free(durations);
+	free(ends);
+	return good;
+}
+
+/* ---- causes ---- */
+
+static bool same_culprit(const struct why_group_cause *a, const struct why_group_cause *b)
+{
+	return a->cause == b->cause && a->object == b->object && a->span == b->span &&
+	       a->own == b->own && !a->merged == !b->merged && (a->own || a->comm == b->comm);
+}
+
+static void add_sums(struct why_group_cause *to, const struct why_group_cause *from)
+{
+	to->total_ns += from->total_ns;
+	to->slow_ns += from->slow_ns;
+	to->median_ns += from->median_ns;
+	to->spans = to->spans > from->spans ? to->spans : from->spans;
+	to->merged += from->merged ? from->merged : 1;
+	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
+		to->grade_ns[i] += from->grade_ns[i];
+	if (to->own && to->comm != from->comm)
+		to->comm = MODEL_NONE;
+}
+
+/* The key under which a culprit is merged with others: without its object, or if it has none, by
+ * its cause alone. */
+static struct why_group_cause widened(const struct why_group_cause *cause)
+{
+	struct why_group_cause wide = *cause;
+
+	wide.merged = cause->merged ? cause->merged : 1;
+	if (cause->object) {
+		wide.object = 0;
+		return wide;
+	}
+	wide.own = false;
+	wide.comm = MODEL_NONE;
+	wide.span = MODEL_NONE;
+	return wide;
+}
+
+static uint16_t *slot_of(struct slots *slots, const struct why_group_cause *key)
+{
+	uint64_t hash = key->cause + ((uint64_t)key->object << 8) + ((uint64_t)key->span << 36);
+
+	/* Fibonacci hashing: Knuth, The Art of Computer Programming, 6.4. */
+	hash = (hash ^ (key->own ? 0 : (uint64_t)key->comm << 16)) * 0x9e3779b97f4a7c15ull;
+	return &slots->at[hash >> (64 - SLOT_BITS)];
+}
+
+static struct why_group_cause *cause_find(struct why_group *group, struct slots *slots,
+					  const struct why_group_cause *key)
+{
+	uint16_t *slot = slot_of(slots, key);
+
+	if (*slot < group->causes.len && same_culprit(&group->causes.data[*slot], key))
+		return &group->causes.data[*slot];
+	for (size_t i = 0; i < group->causes.len; i++)
+		if (same_culprit(&group->causes.data[i], key)) {
+			*slot = (uint16_t)i;
+			return &group->causes.data[i];
+		}
+	return NULL;
+}
+
+static int cause_compare(const void *left, const void *right)
+{
+	const struct why_group_cause *a = left, *b = right;
+
+	if (a->total_ns != b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
+	if (a->cause != b->cause)
+		return a->cause < b->cause ? -1 : 1;
+	if (a->comm != b->comm)
+		return a->comm < b->comm ? -1 : 1;
+	return a->object < b->object ? -1 : a->object > b->object;
+}
+
+/* Merges the smallest culprits until at most `room` are left. */
+static void causes_fold(struct why_group *group, struct slots *slots, size_t room)
+{
+	while (group->causes.len > room) {
+		size_t all = group->causes.len;
+
+		/* More than WHY_CAUSE_COUNT causes follow here. At most that many are already
+		 * merged by cause alone, so each round widens at least one and the loop ends. */
+		group->causes.len = room - WHY_CAUSE_COUNT;
+		qsort(group->causes.data, all, sizeof(*group->causes.data), cause_compare);
+		for (size_t i = group->causes.len; i < all; i++) {
+			struct why_group_cause cause = group->causes.data[i], *to;
+			struct why_group_cause wide = widened(&cause);
+
+			to = cause_find(group, slots, &wide);
+			if (to)
+				add_sums(to, &cause);
+			else
+				group->causes.data[group->causes.len++] = wide;
+		}
+	}
+}
+
+static struct why_group_cause *cause_add(struct why_group *group, struct slots *slots,
+					 const struct why_group_cause *key)
+{
+	struct why_group_cause *cause = cause_find(group, slots, key);
+
+	if (cause)
+		return cause;
+	if (group->causes.len >= CAUSES_ROOM)
+		causes_fold(group, slots, CAUSES_ROOM / 2);
+	if (!vec_push(&group->causes, *key))
+		return NULL;
+	*slot_of(slots, key) = (uint16_t)(group->causes.len - 1);
+	return &group->causes.data[group->causes.len - 1];
+}
+
+static struct why_group_cause part_key(const struct why_aggregate *aggregate,
+				       const struct why_instance *instance,
+				       const struct why_part *part)
+{
+	const struct model *model = aggregate->model;
+	struct why_group_cause key = {.cause = part->cause,
+				      .own = part->thread == instance->thread,
+				      .comm = MODEL_NONE,
+				      .span = MODEL_NONE,
+				      .object = part->object,
+				      .last = MODEL_NONE};
+
+	if (part->thread < model->threads.len)
+		key.comm = model->threads.data[part->thread].comm;
+	if (part->span < model->spans.len)
+		key.span = group_of(aggregate, model->spans.data[part->span].site);
+	return key;
+}
+
+static int add_part(struct aggregate_gather *gather, uint32_t number,
+		    const struct why_instance *instance, const struct why_part *part)
+{
+	struct why_group *group = &gather->aggregate->groups.data[number];
+	struct why_group_cause key = part_key(gather->aggregate, instance, part), *cause;
+	uint64_t ns = instance->to_ts - instance->from_ts;
+
+	if (!gather->slots[number])
+		gather->slots[number] = calloc(1, sizeof(**gather->slots));
+	cause = gather->slots[number] ? cause_add(group, gather->slots[number], &key) : NULL;
+	if (!cause)
+		return -ENOMEM;
+	if (cause->comm != key.comm)
+		cause->comm = MODEL_NONE;
+	cause->spans += cause->last != instance->span;
+	cause->last = instance->span;
+	cause->total_ns += part->ns;
+	cause->grade_ns[part->grade] += part->ns;
+	if (ns >= group->p99_ns)
+		cause->slow_ns += part->ns;
+	if (ns >= group->p40_ns && ns <= group->p60_ns)
+		cause->median_ns += part->ns;
+	gather->stretches += part->stretches;
+	return 0;
+}
+
+static int add_instance(const struct why *why, const struct why_instance *instance, void *arg)
+{
+	struct aggregate_gather *gather = arg;
+	uint32_t number = group_of(gather->aggregate, why->model->spans.data[instance->span].site);
+	struct why_group *group = &gather->aggregate->groups.data[number];
+	uint64_t ns = instance->to_ts - instance->from_ts;
+	int result = 0;
+
+	if (gather->stretches_max && gather->stretches >= gather->stretches_max) {
+		gather->aggregate->partial = true;
+		return 1;
+	}
+	group->explained++;
+	group->explained_ns += ns;
+	if (ns >= group->p99_ns) {
+		group->slow_count++;
+		group->slow_total_ns += ns;
+	}
+	if (ns >= group->p40_ns && ns <= group->p60_ns) {
+		group->median_count++;
+		group->median_total_ns += ns;
+	}
+	for (uint32_t i = 0; i < instance->part_count && !result; i++)
+		result = add_part(gather, number, instance, &why->parts.data[instance->part + i]);
+	return result;
+}
+
+/* ---- the end ---- */
+
+/* The grade that at least 90 % of the time have, as in why.c. */
+static enum why_grade grade_of(const struct why_group_cause *cause)
+{
+	uint64_t most = cause->total_ns - cause->total_ns / 10;
+	uint64_t ns = cause->grade_ns[WHY_GRADE_CERTAIN];
+
+	if (ns >= most)
+		return WHY_GRADE_CERTAIN;
+	ns += cause->grade_ns[WHY_GRADE_LIKELY];
+	return ns >= most ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
+}
+
+static void group_finish(struct why_group *group, struct slots *slots)
+{
+	if (slots)
+		causes_fold(group, slots, WHY_GROUP_CAUSES_MAX);
+	if (group->causes.len)
+		qsort(group->causes.data, group->causes.len, sizeof(*group->causes.data),
+		      cause_compare);
+	for (size_t i = 0; i < group->causes.len; i++)
+		group->causes.data[i].grade = grade_of(&group->causes.data[i]);
+}
+
+int why_aggregate_new(struct why_aggregate **aggregate, const struct model *model,
+		      const struct why_aggregate_options *options, struct error *err)
+{
+	struct why_aggregate *made = calloc(1, sizeof(*made));
+	struct aggregate_gather gather = {.aggregate = made, .stretches_max = options->stretches};
+	int result = -ENOMEM;
+
+	*aggregate = NULL;
+	if (!made)
+		return error_set(err, ENOMEM, "out of memory");
+	made->model = model;
+	if (groups_make(made) && percentiles_find(made))
+		gather.slots = calloc(made->groups.len + 1, sizeof(*gather.slots));
+	if (gather.slots)
+		result = why_each(&made->why, model, options->names, add_instance, &gather, err);
+	else
+		error_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; gather.slots && i < made->groups.len; i++) {
+		group_finish(&made->groups.data[i], gather.slots[i]);
+		free(gather.slots[i]);
+	}
+	free(gather.slots);
+	if (result < 0) {
+		why_aggregate_free(made);
+		return result;
+	}
+	*aggregate = made;
+	return 0;
+}
+
+void why_aggregate_free(struct why_aggregate *aggregate)
+{
+	if (!aggregate)
+		return;
+	for (size_t i = 0; i < aggregate->groups.len; i++)
+		vec_free(&aggregate->groups.data[i].causes);
+	vec_free(&aggregate->groups);
+	free(aggregate->group_of);
+	why_free(aggregate->why);
+	free(aggregate);
+}
+
+/* ---- what is different ---- */
+
+uint64_t why_group_mean(uint64_t sum_ns, uint64_t count)
+{
+	return count ? sum_ns / count : 0;
+}
+
+int64_t why_group_difference(const struct why_group *group, const struct why_group_cause *cause)
+{
+	return (int64_t)why_group_mean(cause->slow_ns, group->slow_count) -
+	       (int64_t)why_group_mean(cause->median_ns, group->median_count);
+}
+
+/* With fewer spans a 99th percentile means nothing. We also ignore slow spans that take less than
+ * 10 % longer. */
+#define COUNT_MIN 10
+
+size_t why_group_different(const struct why_group *group, uint32_t *causes, size_t max)
+{
+	uint64_t slow = why_group_mean(group->slow_total_ns, group->slow_count);
+	uint64_t median = why_group_mean(group->median_total_ns, group->median_count);
+	size_t count = 0;
+
+	if (group->explained < COUNT_MIN || slow < median + median / 10)
+		return 0;
+	for (uint32_t i = 0; i < group->causes.len; i++) {
+		int64_t difference = why_group_difference(group, &group->causes.data[i]);
+		size_t at = count;
+
+		/* Takes causes that make up at least 5 % of the whole difference. */
+		if (difference <= 0 || (uint64_t)difference < (slow - median) / 20)
+			continue;
+		while (at && why_group_difference(group, &group->causes.data[causes[at - 1]]) <
+				     difference)
+			at--;
+		if (at == max)
+			continue;
+		count += count < max;
+		for (size_t j = count - 1; j > at; j--)
+			causes[j] = causes[j - 1];
+		causes[at] = i;
+	}
+	return count;
+}

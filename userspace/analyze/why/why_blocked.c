@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Explains blocked time: what the thread waited for, who ended the wait, and what that thread did
+ * meanwhile. */
+#include "analyze/why/why_blocked_internal.h"
+
+#include <string.h>
+
+/* ---- decisions by the kernel stack ---- */
+
+static struct why_verdict end_at_object(struct why_walk *walk, struct why_blocked *blocked,
+					const char *object, enum why_cause cause)
+{
+	if (!blocked->object)
+		blocked->object = strtab_add(walk->why->texts, object, strlen(object));
+	return why_blocked_end(walk, blocked, cause, WHY_GRADE_CERTAIN, blocked->thread);
+}
+
+/* Continues with the waker. The stack says what it did. */
+static struct why_verdict follow_waker(struct why_walk *walk, struct why_blocked *blocked,
+				       enum wait_kind kind)
+{
+	const struct meaning_row *row = blocked->stack.meaning.rows[MEANING_WAIT];
+
+	blocked->kind = kind;
+	if (kind == WAIT_MUTEX && !blocked->object) {
+		blocked->object = strtab_add(walk->why->texts, row->text, strlen(row->text));
+		if (blocked->object == STRTAB_NONE)
+			return WHY_NO_MEMORY;
+	}
+	return why_blocked_woken_by(walk, blocked,
+				    why_blocked_is_shared(blocked) ? WHY_GRADE_LIKELY
+								   : WHY_GRADE_CERTAIN);
+}
+
+static bool is_major(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model_fault *fault =
+		why_fault_during(walk->model, blocked->thread, blocked->from, blocked->to);
+
+	return fault && fault->major;
+}
+
+/* Applies a rule of the table of stacks (why_meaning.h). Undecided if the rule does not fit this
+ * wait. */
+static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *blocked)
+{
+	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
+	bool fault = blocked->kind == WAIT_FAULT;
+
+	switch (blocked->stack.meaning.rule) {
+	case MEANING_LOCK:
+		return thread ? follow_waker(walk, blocked, WAIT_MUTEX) : WHY_UNDECIDED;
+	case MEANING_THREAD:
+		return thread ? follow_waker(walk, blocked, WAIT_OTHER) : WHY_UNDECIDED;
+	case MEANING_CHILD:
+		return thread ? follow_waker(walk, blocked, WAIT_CHILD) : WHY_UNDECIDED;
+	case MEANING_STOPPED:
+		/* Who continues a stopped thread need not be who stopped it. */
+		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
+				       thread ? blocked->waker.thread : MODEL_NONE);
+	case MEANING_GPU:
+		return why_blocked_end(walk, blocked, WHY_GPU, WHY_GRADE_LIKELY, blocked->thread);
+	case MEANING_SERVER:
+		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
+	case MEANING_READ:
+		return fault ? WHY_UNDECIDED : why_blocked_at_device(walk, blocked, false);
+	case MEANING_WRITE:
+		return why_blocked_at_device(walk, blocked, true);
+	case MEANING_DIRTY:
+		return why_blocked_held_back(walk, blocked);
+	case MEANING_SWAP:
+		return end_at_object(walk, blocked, "swap", WHY_PAGE_FAULT_MAJOR);
+	case MEANING_RECLAIM:
+		return fault && !is_major(walk, blocked)
+			       ? why_blocked_end(walk, blocked, WHY_PAGE_FAULT_MINOR,
+						 WHY_GRADE_LIKELY, blocked->thread)
+			       : WHY_UNDECIDED;
+	default:
+		return WHY_UNDECIDED;
+	}
+}
+
+static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blocked)
+{
+	bool known = blocked->waker.thread != MODEL_NONE || blocked->waker.interrupt;
+	enum why_grade by_interrupt =
+		blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
+	struct why_verdict verdict = WHY_UNDECIDED;
+
+	if (why_blocked_is_own_hold(walk, blocked))
+		return why_blocked_end_held(walk, blocked, blocked->waker.thread);
+	if (blocked->by_signal)
+		return why_blocked_signalled(walk, blocked);
+	switch (blocked->kind) {
+	case WAIT_STOPPED:
+		return why_blocked_at_stop(walk, blocked);
+	case WAIT_SLEEP:
+		return why_blocked_at_sleep(walk, blocked);
+	case WAIT_FAULT:
+		return why_blocked_at_fault(walk, blocked);
+	case WAIT_FILE_READ:
+	case WAIT_FILE_WRITE:
+		return why_blocked_at_device(walk, blocked, blocked->kind == WAIT_FILE_WRITE);
+	case WAIT_TIMER:
+		return why_blocked_end(walk, blocked, WHY_TIMER, by_interrupt, blocked->thread);
+	case WAIT_GPU:
+		/* A driver also waits for timers and for other devices. */
+		return why_blocked_end(walk, blocked, WHY_GPU, WHY_GRADE_LIKELY, blocked->thread);
+	default:
+		break;
+	}
+	if (!known && blocked->kind == WAIT_GIL)
+		return why_blocked_timeout(walk, blocked);
+	if (!known)
+		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+	if (blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
+		return why_blocked_at_unknown_device(walk, blocked);
+	if (blocked->kind == WAIT_POLL)
+		verdict = why_blocked_polled_device(walk, blocked);
+	if (verdict.kind != WHY_VERDICT_NONE)
+		return verdict;
+	if (blocked->waker.interrupt)
+		return why_blocked_interrupted(walk, blocked);
+	return why_blocked_woken_by(walk, blocked, why_blocked_grade_of_waker(walk, blocked));
+}
+
+/* ---- series of waits ---- */
+
+/* Whether the thread that ends the series waits for this one meanwhile. Then this thread did work
+ * in between, and the present wake-up was not in vain. */
+static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocked, uint32_t thread)
+{
+	size_t index = why_intervals_after(&walk->intervals, thread, blocked->to - 1);
+	struct why_waker waker;
+
+	if (index >= walk->intervals.threads[thread].intervals.len ||
+	    walk->intervals.threads[thread].intervals.data[index].state != WAFFLE_THREAD_BLOCKED ||
+	    walk->intervals.threads[thread].intervals.data[index].from_ts >= blocked->to)
+		return false;
+	waker = why_waker_of(walk, thread, index);
+	return waker.thread == blocked->thread && !waker.interrupt;
+}
+
+/* An idle event loop: the instance is the thread's time, and the thread is in no span. It waits for
+ * the next event and handles it, so each wait stands alone. */
+static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	uint64_t ignored;
+
+	return blocked->first && blocked->kind == WAIT_POLL &&
+	       why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
+				  &ignored) == MODEL_NONE;
+}
+
+/* If the thread waits for the same thing again, the waker did not end its wait. */
+static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
+{
+	const struct why_series *series =
+		why_series_of(walk, &blocked->waiting, blocked->thread, blocked->index);
+	bool thread = series->waker.thread < walk->model->threads.len && !series->waker.interrupt;
+
+	if (blocked->grade == WHY_GRADE_CERTAIN &&
+	    why_is_doubtful(walk, &blocked->waiting, blocked->thread, blocked->index))
+		blocked->grade = WHY_GRADE_LIKELY;
+	if (is_idle_loop(walk, blocked)) {
+		blocked->by_signal = why_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+						   &blocked->waker, blocked->kind);
+		return;
+	}
+	if (series->last > blocked->index && thread &&
+	    (why_walk_is_on_path(walk, series->waker.thread) ||
+	     waits_for_it(walk, blocked, series->waker.thread))) {
+		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+		blocked->by_signal = why_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+						   &blocked->waker, blocked->kind);
+		return;
+	}
+	blocked->by_signal = series->by_signal;
+	if (series->last == blocked->index && series->first == blocked->index)
+		return;
+	blocked->waker = series->waker;
+	blocked->end_ts =
+		walk->intervals.threads[blocked->thread].intervals.data[series->last].to_ts;
+	step->series_first = (uint32_t)series->first;
+	step->series_last = (uint32_t)series->last;
+	if (series->last > blocked->index)
+		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
+}
+
+static const char *variable_at(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+			       uint64_t address)
+{
+	const struct why_names *names = walk->names;
+
+	if (!names)
+		return NULL;
+	return names->variable(names->arg, walk->model->threads.data[thread].pid, ts, address);
+}
+
+/* Threads wait for the same things again and again, so we cache the texts. */
+static uint32_t known_text(struct why_walk *walk, const struct wait_facts *facts,
+			   enum wait_kind kind)
+{
+	struct why_object_text wanted = {.object = facts->object}, *known;
+
+	if (!facts->object) {
+		if (facts->variable || !wait_has_futex(facts, kind))
+			return wait_object_text(walk->why->texts, facts, kind);
+		wanted.address = wait_futex_address(facts);
+	}
+	known = &walk->object_texts[((uintptr_t)wanted.object ^ wanted.address) / 8 %
+				    WHY_OBJECT_TEXTS];
+	if (known->object != wanted.object || known->address != wanted.address || !known->text) {
+		wanted.text = wait_object_text(walk->why->texts, facts, kind);
+		if (wanted.text == STRTAB_NONE)
+			return STRTAB_NONE;
+		*known = wanted;
+	}
+	return known->text;
+}
+
+/* The text of what it waits for; 0: unknown. */
+static uint32_t object_of(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct wait_facts *facts = &blocked->facts;
+	uint32_t pid = walk->model->threads.data[blocked->thread].pid;
+
+	if (!facts->object && facts->args && wait_has_mapping(facts))
+		return why_mapped_file(walk, pid, facts->args[0], blocked->from);
+	return known_text(walk, facts, blocked->kind);
+}
+
+/* The device of the file that it waits for; 0: unknown. A device's own file lies on another one,
+ * and a pipe or the like on none. */
+static uint32_t device_of(const struct wait_facts *facts)
+{
+	const struct store_object *object = facts->object;
+
+	if (!object || object->name[0] != '/' || !strncmp(object->name, "/dev/", 5))
+		return 0;
+	return object->dev;
+}
+
+/* Whether this wait is the one that a GPU call makes for the GPU. A driver may also wait for other
+ * things. */
+static bool is_of_call(const struct why_blocked *blocked)
+{
+	if (blocked->kind == WAIT_STOPPED || blocked->kind == WAIT_FAULT ||
+	    futex_use_is_lock(blocked->facts.futex))
+		return false;
+	return !(blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE) ||
+	       blocked->kind == WAIT_GPU || blocked->stack.meaning.rule == MEANING_GPU;
+}
+
+/* The records do not say which thread runs a host function. It is likely the thread of the process
+ * that ends the wait. */
+static struct why_verdict by_call(struct why_walk *walk, struct why_blocked *blocked,
+				  const struct why_await *await)
+{
+	const struct model *model = walk->model;
+	uint32_t thread = blocked->waker.thread, object;
+
+	if (blocked->waker.interrupt || !model_is_traced(model, thread) ||
+	    model->threads.data[thread].pid != model->threads.data[blocked->thread].pid)
+		return why_gpu_verdict(walk, await, blocked->grade);
+	object = why_gpu_host(walk, await);
+	if (!object)
+		return why_gpu_verdict(walk, await, blocked->grade);
+	blocked->kind = WAIT_OTHER;
+	blocked->object = object;
+	return why_blocked_follow(walk, blocked, thread, WHY_GRADE_LIKELY);
+}
+
+struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
+{
+	const struct why_link *link = stretch->link;
+	uint32_t thread = stretch->thread;
+	struct why_blocked blocked = {
+		.thread = thread,
+		.interval = stretch->interval,
+		.index = stretch->index,
+		.from = stretch->from,
+		.to = stretch->to,
+		.waker = why_waker_of(walk, thread, stretch->index),
+		.grade = stretch->grade,
+		.first = !link,
+	};
+	struct why_verdict verdict = WHY_UNDECIDED;
+	struct why_step *step;
+	bool of_call;
+
+	blocked.facts = why_facts_of(walk, thread, blocked.interval, &blocked.wait);
+	if (wait_has_futex(&blocked.facts, WAIT_FUTEX)) {
+		blocked.facts.futex = why_futex_use(walk, thread, blocked.interval, blocked.wait);
+		blocked.facts.variable =
+			variable_at(walk, thread, blocked.from, wait_futex_address(&blocked.facts));
+	}
+	blocked.kind = wait_kind_of(&blocked.facts);
+	if (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack))
+		return WHY_NO_MEMORY;
+	/* While the thread is stopped, it does not wait for the object of its system call. */
+	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
+		blocked.object = object_of(walk, &blocked);
+	if (blocked.object == STRTAB_NONE)
+		return WHY_NO_MEMORY;
+	step = why_walk_push(walk, thread, WAFFLE_THREAD_BLOCKED, blocked.from, blocked.to);
+	step->syscall = blocked.interval->syscall;
+	step->args = blocked.interval->args;
+	step->task_state = blocked.interval->task_state;
+	step->object = blocked.object;
+	step->meaning = blocked.stack.text;
+	step->dev = device_of(&blocked.facts);
+	step->in_ts = why_switched_in(walk, thread, blocked.index);
+	if (blocked.wait)
+		step->wait = (uint32_t)(blocked.wait - walk->model->waits.data);
+	blocked.end_ts = blocked.interval->to_ts;
+	blocked.waiting = (struct why_waiting){
+		.kind = blocked.kind,
+		.uninterruptible = blocked.facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE,
+		.ends = blocked.facts.futex == FUTEX_USE_ENDS,
+		.writes = wait_is_for_room(&blocked.facts, blocked.kind),
+		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
+		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
+	};
+	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
+	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED)
+		find_end(walk, &blocked, step);
+	step->by = blocked.waker.thread;
+	step->interrupt = blocked.waker.interrupt;
+	if (of_call)
+		verdict = by_call(walk, &blocked, &stretch->await);
+	else if (blocked.kind != WAIT_STOPPED)
+		verdict = by_meaning(walk, &blocked);
+	return verdict.kind == WHY_VERDICT_NONE ? by_kind(walk, &blocked) : verdict;
+}

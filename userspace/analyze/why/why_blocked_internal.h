@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to why_blocked.c and the files that explain kinds of blocked time. */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_BLOCKED_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_BLOCKED_INTERNAL_H
+
+#include "analyze/why/why_walk_internal.h"
+
+/* A stretch of a blocked interval. It is the last step of the path. */
+struct why_blocked {
+	uint32_t thread;
+	const struct why_interval *interval;
+	size_t index;
+	uint64_t from, to;
+	const struct model_wait *wait;
+	struct wait_facts facts;
+	enum wait_kind kind;
+	struct why_stack stack;
+	struct why_waiting waiting;
+	struct why_waker waker;
+	uint64_t end_ts; /* when `waker` ended it, possibly in a later wait of the series */
+	bool by_signal;  /* a signal that it did not wait for ended it */
+	bool first;      /* it belongs to the instance's own thread */
+	uint32_t object;
+	enum why_grade grade; /* of the chain up to and including this wait */
+};
+
+/* In why_woken.c. The chain ends here. The verdict's grade is at most blocked->grade. */
+struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_blocked *blocked,
+				   enum why_cause cause, enum why_grade grade, uint32_t culprit);
+/* The chain continues with another thread, for the same time. */
+struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
+				      uint32_t thread, enum why_grade grade);
+
+/* The chain continues with the thread that ended the wait. */
+struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked,
+					enum why_grade grade);
+/* How sure it is that the waker's work was what the wait was for. */
+enum why_grade why_blocked_grade_of_waker(struct why_walk *walk, const struct why_blocked *blocked);
+/* Whether readers may have held the kernel's lock: several at once, of which the last one woke the
+ * thread. */
+bool why_blocked_is_shared(const struct why_blocked *blocked);
+/* Whether it polls a timer, possibly among other things. */
+bool why_blocked_polls_timer(const struct why_blocked *blocked);
+/* A signal that the thread did not wait for ended the wait. */
+struct why_verdict why_blocked_signalled(struct why_walk *walk, struct why_blocked *blocked);
+
+/* An interrupt ended the wait; in why_interrupted.c. */
+struct why_verdict why_blocked_interrupted(struct why_walk *walk, struct why_blocked *blocked);
+/* Explains a futex wait without a known waker. */
+struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked *blocked);
+
+/* A wait for a device, or for a page to be read from one; in why_device.c. */
+struct why_verdict why_blocked_at_device(struct why_walk *walk, struct why_blocked *blocked,
+					 bool write);
+/* A writer that the kernel holds back until dirty pages are written. */
+struct why_verdict why_blocked_held_back(struct why_walk *walk, struct why_blocked *blocked);
+struct why_verdict why_blocked_at_fault(struct why_walk *walk, struct why_blocked *blocked);
+/* An uninterruptible (D) wait without a known file: the thread's own requests decide, if it has
+ * any. */
+struct why_verdict why_blocked_at_unknown_device(struct why_walk *walk,
+						 struct why_blocked *blocked);
+/* A device request ended a wait for several things. Undecided if that is not certain enough. */
+struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_blocked *blocked);
+
+/* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */
+struct why_verdict why_blocked_at_sleep(struct why_walk *walk, const struct why_blocked *blocked);
+struct why_verdict why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked);
+/* Whether waffle-bpf held a new program: the kernel asks it before it opens the file. */
+bool why_blocked_is_own_hold(const struct why_walk *walk, const struct why_blocked *blocked);
+struct why_verdict why_blocked_end_held(struct why_walk *walk, const struct why_blocked *blocked,
+					uint32_t thread);
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The switches of each CPU. Nested spans look at the same time again and again, and other CPUs may
+ * have any number of switches in it. */
+#include <stdlib.h>
+
+#include "analyze/why/why_walk_internal.h"
+
+#define CPUS (UINT16_MAX + 1u)
+
+bool why_cpus_init(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+	uint32_t *begins = calloc(CPUS + 1, sizeof(*begins));
+	uint32_t *switches = malloc((model->switches.len + 1) * sizeof(*switches));
+
+	walk->cpu_begins = begins;
+	walk->cpu_switches = switches;
+	if (!begins || !switches)
+		return false;
+	/* A counting sort: how many there are, where those of each CPU end, and then from the last
+	 * one backwards, which leaves where they begin. */
+	for (size_t i = 0; i < model->switches.len; i++)
+		begins[model->switches.data[i].cpu]++;
+	for (uint32_t cpu = 1; cpu <= CPUS; cpu++)
+		begins[cpu] += begins[cpu - 1];
+	for (size_t i = model->switches.len; i--;)
+		switches[--begins[model->switches.data[i].cpu]] = (uint32_t)i;
+	return true;
+}
+
+void why_cpus_free(struct why_walk *walk)
+{
+	free(walk->cpu_begins);
+	free(walk->cpu_switches);
+}
+
+size_t why_cpu_after(const struct why_walk *walk, uint16_t cpu, uint64_t ts)
+{
+	size_t low = walk->cpu_begins[cpu], high = walk->cpu_begins[cpu + 1u];
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (walk->model->switches.data[walk->cpu_switches[middle]].ts < ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct model_switch *why_cpu_switch(const struct why_walk *walk, uint16_t cpu, size_t at)
+{
+	if (at < walk->cpu_begins[cpu] || at >= walk->cpu_begins[cpu + 1u])
+		return NULL;
+	walk->why->searched++;
+	return &walk->model->switches.data[walk->cpu_switches[at]];
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which processes are Go programs. Their runtime moves goroutines between threads, so the records
+ * of a thread are not those of a goroutine. */
+#include <string.h>
+
+#include "analyze/why/why_walk_internal.h"
+
+/* Limit of stacks to examine per process. */
+#define GO_STACKS 32
+#define GO_FUNCTIONS 12
+
+static bool is_go_stack(const struct why_walk *walk, const struct model_wait *wait)
+{
+	const struct why_names *names = walk->names;
+	const char *functions[GO_FUNCTIONS];
+	uint32_t count = names->functions(names->arg, wait->user_stack, wait->from_ts, functions,
+					  GO_FUNCTIONS);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (functions[i] && !strncmp(functions[i], "runtime.", 8))
+			return true;
+	return false;
+}
+
+/* Limit of the mapped files to examine. */
+#define GO_FILES 4096
+
+/* Examines the programs that were mapped. A shared library is not what runs a program's threads. */
+static bool find_by_files(struct why_walk *walk)
+{
+	const struct store_reader *reader = walk->model->reader;
+	struct map seen = {0}; /* path, a pointer of the reader's → whether it is a Go program */
+	bool done = true;
+
+	for (uint32_t i = 0; done && i < store_reader_mapping_count(reader); i++) {
+		const struct store_mapping *mapping = store_reader_mapping(reader, i);
+		uint32_t go;
+
+		if (*mapping->path != '/' || strstr(mapping->path, ".so"))
+			continue;
+		go = map_get(&seen, (uintptr_t)mapping->path);
+		if (go == MAP_NONE && seen.len == GO_FILES)
+			break;
+		if (go == MAP_NONE) {
+			go = walk->names->is_go(walk->names->arg, mapping);
+			done = map_set(&seen, (uintptr_t)mapping->path, go);
+		}
+		if (go) {
+			walk->has_go = true;
+			done &= map_set(&walk->goes, mapping->pid, WHY_GO);
+		}
+	}
+	map_free(&seen);
+	return done;
+}
+
+static bool find_by_stacks(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	if (!walk->names || !walk->names->functions)
+		return true;
+	for (size_t i = 0; i < model->waits.len; i++) {
+		const struct model_wait *wait = &model->waits.data[i];
+		uint32_t pid, seen;
+
+		/* The first page faults of a process come from the loader. */
+		if (wait->address || !store_reader_stack(model->reader, wait->user_stack))
+			continue;
+		pid = model->threads.data[wait->thread].pid;
+		seen = map_get(&walk->goes, pid);
+		if (seen == MAP_NONE)
+			seen = 0;
+		if (seen >= GO_STACKS)
+			continue;
+		seen = is_go_stack(walk, wait) ? WHY_GO : seen + 1;
+		walk->has_go |= seen == WHY_GO;
+		if (!map_set(&walk->goes, pid, seen))
+			return false;
+	}
+	return true;
+}
+
+bool why_go_init(struct why_walk *walk)
+{
+	if (walk->names && walk->names->is_go && !find_by_files(walk))
+		return false;
+	return find_by_stacks(walk);
+}
+
+bool why_is_go(const struct why_walk *walk, uint32_t thread)
+{
+	return thread < walk->model->threads.len &&
+	       map_get(&walk->goes, walk->model->threads.data[thread].pid) == WHY_GO;
+}

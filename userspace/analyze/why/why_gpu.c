@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Explains waits for GPUs and ranks: finds the call that a thread is in, and continues with the
+ * last rank to arrive. */
+#include "analyze/why/why_gpu_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyze/why/why_walk_internal.h"
+
+/* Number of calls above which the cache is cleared between two instances. */
+#define SYNCS_KEPT 4096
+
+static bool add_init(struct why_gpu *gpu, const struct model *model, uint32_t span)
+{
+	struct why_init init = {span, model->spans.data[span].end_ts};
+
+	if (gpu->inits.len && gpu->inits.data[gpu->inits.len - 1].until_ts > init.until_ts)
+		init.until_ts = gpu->inits.data[gpu->inits.len - 1].until_ts;
+	return vec_push(&gpu->inits, init);
+}
+
+int why_gpu_init(struct why_gpu *gpu, const struct model *model)
+{
+	*gpu = (struct why_gpu){0};
+	if (model_gpu_new(&gpu->model, model) < 0)
+		return -ENOMEM;
+	if (!gpu->model)
+		return 0;
+	gpu->steps_left = WHY_GPU_STEPS * (uint64_t)(model->spans.len + model->events.len + 1);
+	gpu->calls = malloc((model->spans.len + 1) * sizeof(*gpu->calls));
+	if (!gpu->calls)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < model->spans.len; i++) {
+		unsigned role = model_site(model, model->spans.data[i].site)->role;
+		uint32_t parent = model->spans.data[i].parent;
+
+		/* A parent's index is less than its child's. */
+		gpu->calls[i] = parent < i ? gpu->calls[parent] : MODEL_NONE;
+		if (why_gpu_role_waits(role))
+			gpu->calls[i] = i;
+		if (role == SITE_ROLE_COMM_INIT && !model_gpu_failed(gpu->model, i) &&
+		    !add_init(gpu, model, i))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void why_gpu_free(struct why_gpu *gpu)
+{
+	model_gpu_free(gpu->model);
+	map_free(&gpu->sync_of);
+	vec_free(&gpu->syncs);
+	vec_free(&gpu->arrivals);
+	vec_free(&gpu->inits);
+	free(gpu->calls);
+}
+
+void why_gpu_forget(struct why_gpu *gpu)
+{
+	if (gpu->syncs.len < SYNCS_KEPT)
+		return;
+	map_free(&gpu->sync_of);
+	gpu->sync_of = (struct map){0};
+	gpu->syncs.len = 0;
+	gpu->arrivals.len = 0;
+}
+
+/* ---- the current call of a thread ---- */
+
+/* The innermost call that may wait and is not known to have failed. The result holds until *until
+ * at least. */
+static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t ts, uint64_t *until)
+{
+	const struct model *model = walk->model;
+	uint32_t at = why_intervals_span(&walk->intervals, thread, ts, until);
+
+	for (unsigned nested = 0; at < model->spans.len && nested < WHY_GPU_NESTED; nested++) {
+		const struct model_span *span;
+
+		walk->why->searched++;
+		at = walk->gpu.calls[at];
+		if (at == MODEL_NONE)
+			break;
+		span = &model->spans.data[at];
+		if (span->thread == thread && span->start_ts <= ts && span->end_ts > ts &&
+		    !model_gpu_failed(walk->gpu.model, at))
+			return at;
+		at = span->parent;
+	}
+	return MODEL_NONE;
+}
+
+/* Index in syncs; MODEL_NONE: out of memory. */
+static uint32_t sync_of(struct why_walk *walk, uint32_t span)
+{
+	struct why_gpu *gpu = &walk->gpu;
+	uint32_t found = map_get(&gpu->sync_of, span);
+	struct why_sync sync = {.span = span, .end = WHY_CAUSE_COUNT, .launch_thread = MODEL_NONE};
+
+	if (found != MAP_NONE)
+		return found;
+	if (!why_gpu_sync_make(walk, &sync))
+		return MODEL_NONE;
+	found = (uint32_t)gpu->syncs.len;
+	if (!vec_push(&gpu->syncs, sync) || !map_set(&gpu->sync_of, span, found))
+		return MODEL_NONE;
+	return found;
+}
+
+/* The arrival that a call waits for at ts; MODEL_NONE: all have arrived. */
+static uint32_t arrival_after(const struct why_gpu *gpu, const struct why_sync *sync, uint64_t ts)
+{
+	uint32_t low = sync->arrival, end = sync->arrival + sync->arrival_count, high = end;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (gpu->arrivals.data[middle].ts <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < end ? low : MODEL_NONE;
+}
+
+uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		     struct why_await *await)
+{
+	struct why_gpu *gpu = &walk->gpu;
+	const struct why_sync *sync = NULL;
+	uint64_t until, at;
+	uint32_t call;
+
+	*await = WHY_AWAIT_NOTHING;
+	if (!gpu->model)
+		return to;
+	call = call_at(walk, thread, from, &until);
+	if (call != MODEL_NONE) {
+		await->sync = sync_of(walk, call);
+		if (await->sync == MODEL_NONE)
+			return 0;
+		sync = &gpu->syncs.data[await->sync];
+		await->arrival = arrival_after(gpu, sync, from);
+		if (await->arrival != MODEL_NONE && gpu->arrivals.data[await->arrival].ts < to)
+			to = gpu->arrivals.data[await->arrival].ts;
+		if (await->arrival == MODEL_NONE && sync->end == WHY_CAUSE_COUNT)
+			*await = WHY_AWAIT_NOTHING;
+	}
+	/* Only as far as the arrival: otherwise each one would search all of the time again. */
+	for (at = until; at < to && call_at(walk, thread, at, &until) == call;)
+		at = until;
+	return at < to ? at : to;
+}
+
+bool why_gpu_spins(const struct why_walk *walk, const struct why_await *await)
+{
+	return await->sync != MODEL_NONE && walk->gpu.syncs.data[await->sync].spins;
+}
+
+/* ---- ranks ---- */
+
+/* "rank 2 in ncclAllReduce"; `seq` adds " (seq 17)". */
+static uint32_t arrival_text(struct why_walk *walk, const struct why_arrival *arrival,
+			     const char *before, bool seq)
+{
+	const char *name = model_site(walk->model, arrival->site)->name;
+	char text[256], rank[32] = "another rank";
+	int len;
+
+	if (arrival->rank != MODEL_NONE)
+		snprintf(rank, sizeof(rank), "rank %" PRIu32, arrival->rank);
+	if (arrival->span == MODEL_NONE)
+		len = snprintf(text, sizeof(text), "%s%s, which has not come to %s", before, rank,
+			       name);
+	else if (seq && arrival->collective && arrival->collective->from == MODEL_NONE)
+		len = snprintf(text, sizeof(text), "%s%s in %s (seq %" PRIu64 ")", before, rank,
+			       name, arrival->collective->seq);
+	else
+		len = snprintf(text, sizeof(text), "%s%s in %s", before, rank, name);
+	if (len >= (int)sizeof(text))
+		len = sizeof(text) - 1;
+	return strtab_add(walk->why->texts, text, (size_t)len);
+}
+
+/* The chain continues with what the last rank did before it arrived. */
+static struct why_verdict rank_verdict(struct why_walk *walk, const struct why_arrival *arrival,
+				       enum why_grade grade)
+{
+	struct why_step *step = &walk->path[walk->depth - 1];
+	uint32_t thread = arrival->thread;
+	struct why_link link = {.kind = WAIT_COLLECTIVE,
+				.grade = why_grade_least(grade, arrival->grade),
+				.object = arrival_text(walk, arrival, "", false)};
+
+	if (link.object == STRTAB_NONE)
+		return WHY_NO_MEMORY;
+	step->gpu = true;
+	step->object = 0;
+	step->by = thread;
+	step->interrupt = false;
+	step->last_rank = true;
+	step->call_ts = arrival->span == MODEL_NONE ? 0 : arrival->ts;
+	step->call_thread = thread;
+	step->call_span = arrival->span;
+	if (!walk->no_chains) {
+		step->meaning = arrival_text(walk, arrival, "waits for ", true);
+		if (step->meaning == STRTAB_NONE)
+			return WHY_NO_MEMORY;
+	}
+	if (walk->depth >= WHY_DEPTH_MAX)
+		return why_verdict_end(walk, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE, 0);
+	/* A rank that is on the path waits for this thread itself, so no more is known. */
+	if (why_walk_is_on_path(walk, thread) || !model_is_traced(walk->model, thread))
+		return why_verdict_end(walk, WHY_COLLECTIVE,
+				       why_grade_least(link.grade, WHY_GRADE_LIKELY), thread,
+				       link.object);
+	return (struct why_verdict){.kind = WHY_VERDICT_FOLLOW, .thread = thread, .link = link};
+}
+
+/* Marks a step as a wait for work on a stream. */
+static void step_set(struct why_step *step, const struct why_sync *sync)
+{
+	step->gpu = true;
+	step->object = 0;
+	step->meaning = sync->meaning;
+	step->call_ts = sync->launch_ts;
+	step->call_thread = sync->launch_thread;
+	step->call_span = sync->launch_span;
+}
+
+uint32_t why_gpu_host(struct why_walk *walk, const struct why_await *await)
+{
+	const struct why_sync *sync = &walk->gpu.syncs.data[await->sync];
+
+	if (await->arrival != MODEL_NONE || sync->end != WHY_USER_WORK || !sync->launch_ts)
+		return 0;
+	step_set(&walk->path[walk->depth - 1], sync);
+	return sync->object;
+}
+
+struct why_verdict why_gpu_verdict(struct why_walk *walk, const struct why_await *await,
+				   enum why_grade grade)
+{
+	const struct why_sync *sync = &walk->gpu.syncs.data[await->sync];
+	struct why_step *step = &walk->path[walk->depth - 1];
+	uint32_t thread = step->thread, span = step->span;
+
+	if (await->arrival != MODEL_NONE)
+		return rank_verdict(walk, &walk->gpu.arrivals.data[await->arrival], grade);
+	step_set(step, sync);
+	if (sync->end == WHY_COLLECTIVE || sync->end == WHY_USER_WORK) {
+		thread = span = MODEL_NONE;
+	} else if (sync->launch_ts) {
+		thread = sync->launch_thread;
+		span = sync->launch_span;
+	}
+	return (struct why_verdict){
+		.kind = WHY_VERDICT_END,
+		.cause = sync->end,
+		.grade = why_grade_least(grade, sync->grade),
+		.thread = thread,
+		.span = span,
+		.object = sync->object,
+	};
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Collects the ranks that had not arrived in the collectives on a call's streams. */
+#include <stdlib.h>
+
+#include "analyze/why/why_gpu_gather_internal.h"
+
+void gather_arrival(struct gather *gather, struct why_arrival arrival)
+{
+	uint64_t key = (uintptr_t)arrival.collective;
+
+	if (arrival.ts <= gather->from_ts || map_get(&gather->arrived, key) != MAP_NONE)
+		return;
+	if (gather->may && arrival.grade == WHY_GRADE_CERTAIN)
+		arrival.grade = WHY_GRADE_LIKELY;
+	gather->memory = gather->memory && vec_push(&gather->walk->gpu.arrivals, arrival) &&
+			 map_set(&gather->arrived, key, 0);
+	gather->sync->arrival_count += gather->memory;
+}
+
+static int by_ts(const void *left, const void *right)
+{
+	const struct why_arrival *a = left, *b = right;
+
+	if (a->ts != b->ts)
+		return a->ts < b->ts ? -1 : 1;
+	return a->collective < b->collective ? -1 : a->collective > b->collective;
+}
+
+void gather_sort(struct gather *gather)
+{
+	if (gather->sync->arrival_count)
+		qsort(&gather->walk->gpu.arrivals.data[gather->sync->arrival],
+		      gather->sync->arrival_count, sizeof(struct why_arrival), by_ts);
+}
+
+void gather_count(struct gather *gather)
+{
+	if (!why_gpu_steps(gather->walk, 1) || gather->ops++ == OPS_MAX)
+		gather->more = true;
+}
+
+uint32_t gather_calls(struct gather *gather, const struct model_collective *collective)
+{
+	return (uint32_t)why_gpu_steps(gather->walk, collective->count);
+}
+
+bool collective_has_others(const struct model_collective *collective)
+{
+	if (collective->alignment == COLLECTIVE_ALONE)
+		return collective->nranks != 1;
+	return collective->count < collective->nranks;
+}
+
+static bool is_own(const struct gather *gather, uint32_t thread)
+{
+	return thread == gather->walk->model->spans.data[gather->sync->span].thread;
+}
+
+/* Adds a traced rank that had not arrived when the capture ended. */
+static void add_late(struct gather *gather, const struct model_collective *collective)
+{
+	const struct model *model = gather->walk->model;
+
+	if (is_own(gather, collective->late_thread) ||
+	    !(model->spans.data[gather->sync->span].flags & MODEL_SPAN_UNFINISHED))
+		return;
+	gather_arrival(gather, (struct why_arrival){
+				       .ts = UINT64_MAX,
+				       .collective = collective,
+				       .site = collective->site,
+				       .span = MODEL_NONE,
+				       .thread = collective->late_thread,
+				       .rank = collective->late_rank,
+				       .grade = WHY_GRADE_LIKELY,
+			       });
+}
+
+/* Whether a rank certainly waits for the last one. For a message only the receiver does: a short
+ * message may be sent before the receiver arrives. */
+static bool must_wait(const struct model_collective *collective)
+{
+	bool one_way = collective->from == MODEL_NONE ? collective->rooted : collective->last == 1;
+
+	return collective->alignment == COLLECTIVE_BY_CREATION && !one_way;
+}
+
+/* Whether another rank's GPU may still have had earlier work to do when that rank arrived. */
+static bool others_are_busy(struct gather *gather, const struct model_collective *collective)
+{
+	const struct model_gpu *gpu = gather->walk->gpu.model;
+	uint32_t count = gather_calls(gather, collective);
+
+	if (count < collective->count)
+		return true;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct model_rank_call *call = &collective->calls[i];
+		struct model_gpu_op op = model_gpu_op(gpu, call->span), previous;
+
+		if (!is_own(gather, call->thread) && model_gpu_previous(gpu, &op, &previous) &&
+		    !model_gpu_waited(gpu, &previous, call->arrival_ts))
+			return true;
+	}
+	return false;
+}
+
+void gather_collective(struct gather *gather, const struct model_collective *collective)
+{
+	const struct model *model = gather->walk->model;
+	const struct model_rank_call *last;
+
+	if (!collective)
+		return;
+	if (!gather->open && collective_has_others(collective))
+		gather->open = collective;
+	if (!gather->met && !collective_has_others(collective) &&
+	    others_are_busy(gather, collective))
+		gather->met = collective;
+	if (collective->late_rank != MODEL_NONE)
+		add_late(gather, collective);
+	if (collective->alignment == COLLECTIVE_ALONE || collective->count < 2)
+		return;
+	last = &collective->calls[collective->last];
+	/* A call that ended before the last rank arrived did not have to wait. */
+	if (is_own(gather, last->thread) || last->arrival_ts >= gather->to_ts)
+		return;
+	gather_arrival(gather, (struct why_arrival){
+				       .ts = last->arrival_ts,
+				       .collective = collective,
+				       .site = model->spans.data[last->span].site,
+				       .span = last->span,
+				       .thread = last->thread,
+				       .rank = last->rank,
+				       .grade = must_wait(collective) ? WHY_GRADE_CERTAIN
+								      : WHY_GRADE_LIKELY,
+			       });
+}
+
+void gather_group(struct gather *gather, uint32_t span)
+{
+	const struct model_gpu *gpu = gather->walk->gpu.model;
+
+	gather_collective(gather, model_collective_of(gpu, span));
+	while (!gather->more && (span = model_gpu_group_next(gpu, span)) != MODEL_NONE) {
+		gather_collective(gather, model_collective_of(gpu, span));
+		gather_count(gather);
+	}
+}
+
+const struct model_collective *collective_of(const struct gather *gather,
+					     const struct model_gpu_op *op)
+{
+	const struct model *model = gather->walk->model;
+	const uint32_t *calls = gather->walk->gpu.calls;
+	uint32_t span;
+
+	if (op->role == SITE_ROLE_COLLECTIVE || op->role == SITE_ROLE_SEND ||
+	    op->role == SITE_ROLE_RECV)
+		return op->node == MODEL_NODE_SPAN
+			       ? model_collective_of(gather->walk->gpu.model, op->index)
+			       : NULL;
+	if (op->role != SITE_ROLE_LAUNCH || op->node != MODEL_NODE_EVENT)
+		return NULL;
+	span = model->events.data[op->index].parent;
+	for (unsigned nested = 0; span < model->spans.len && nested < WHY_GPU_NESTED; nested++) {
+		unsigned role;
+
+		gather->walk->why->searched++;
+		span = calls[span];
+		if (span == MODEL_NONE)
+			break;
+		role = role_of(model, span);
+		if (role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_SEND ||
+		    role == SITE_ROLE_RECV || role == SITE_ROLE_GROUP_END)
+			return model_collective_of(gather->walk->gpu.model, span);
+		span = model->spans.data[span].parent;
+	}
+	return NULL;
+}
+
+const char *collective_name(struct gather *gather, const struct model_collective *collective)
+{
+	const struct model *model = gather->walk->model;
+	uint32_t site = collective->site, count = gather_calls(gather, collective);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (collective->calls[i].pid == gather->pid)
+			site = model->spans.data[collective->calls[i].span].site;
+	return model_site(model, site)->name;
+}
+
+/* ---- work ---- */
+
+/* Whether that part of a stream was searched before; marks it as searched. */
+static bool is_seen(struct gather *gather, const struct model_gpu_op *op)
+{
+	uint32_t number = map_get(&gather->seen, op->channel);
+	bool seen;
+
+	if (number == MAP_NONE) {
+		number = (uint32_t)gather->tops.len;
+		gather->more |= number == STREAMS_MAX;
+		gather->memory = gather->memory && vec_push(&gather->tops, *op) &&
+				 map_set(&gather->seen, op->channel, number);
+		return gather->more || !gather->memory;
+	}
+	seen = gather->tops.data[number].ts >= op->ts;
+	if (!seen)
+		gather->tops.data[number] = *op;
+	return seen;
+}
+
+bool op_before(const struct gather *gather, const struct model_gpu_op *op,
+	       struct model_gpu_op *previous)
+{
+	return model_gpu_previous(gather->walk->gpu.model, op, previous) &&
+	       !model_gpu_waited(gather->walk->gpu.model, previous, gather->from_ts);
+}
+
+/* Queues an op for the search. */
+static void add_todo(struct gather *gather, const struct model_gpu_op *op)
+{
+	gather->memory = gather->memory && vec_push(&gather->todo, *op);
+}
+
+/* Adds ops that `op` must wait for by the rules of the legacy default stream. */
+static void add_around(struct gather *gather, const struct model_gpu_op *op)
+{
+	gather->memory = gather->memory && !model_gpu_around(gather->walk->gpu.model, op,
+							     gather->from_ts, &gather->around);
+	gather->more |= gather->around.more;
+	for (size_t i = 0; gather->memory && i < gather->around.ops.len; i++) {
+		if (gather->around.ops.data[i].maybe)
+			gather->others = true;
+		else
+			add_todo(gather, &gather->around.ops.data[i]);
+	}
+}
+
+/* Searches the op's stream, from the op back to finished work. */
+static void gather_stream(struct gather *gather, struct model_gpu_op op)
+{
+	struct model_gpu_op behind;
+
+	add_around(gather, &op);
+	do {
+		if (!gather->again)
+			gather_collective(gather, collective_of(gather, &op));
+		if (op.role == SITE_ROLE_STREAM_WAIT &&
+		    model_gpu_behind(gather->walk->gpu.model, &op, &behind))
+			add_todo(gather, &behind);
+		gather_count(gather);
+	} while (gather->memory && !gather->more && op_before(gather, &op, &op));
+}
+
+void gather_op(struct gather *gather, const struct model_gpu_op *last)
+{
+	add_todo(gather, last);
+	while (gather->memory && gather->todo.len) {
+		struct model_gpu_op op = gather->todo.data[--gather->todo.len];
+
+		if (!is_seen(gather, &op))
+			gather_stream(gather, op);
+	}
+}
+
+void gather_again(struct gather *gather)
+{
+	map_free(&gather->seen);
+	gather->seen = (struct map){0};
+	gather->tops.len = 0;
+	gather->ops = 0;
+	gather->again = true;
+}
+
+uint64_t why_gpu_steps(struct why_walk *walk, uint64_t count)
+{
+	struct why_gpu *gpu = &walk->gpu;
+
+	if (count > gpu->steps_left)
+		count = gpu->steps_left;
+	gpu->steps_left -= count;
+	walk->why->searched += count;
+	return count;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a thread waits for in a call that waits for a GPU or for other ranks. The role of the call
+ * decides that, whether the driver blocks or spins. First come the ranks that have not arrived in
+ * the collectives on the stream, one after the other; then the GPU.
+ */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_GPU_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_GPU_INTERNAL_H
+
+#include <stdio.h>
+
+#include "analyze/why/why.h"
+#include "model/gpu/gpu.h"
+
+struct why_verdict;
+struct why_walk;
+
+/* The rank that arrived last in a collective, or in the creation of a communicator. */
+struct why_arrival {
+	uint64_t ts;
+	const struct model_collective *collective; /* NULL: creation of a communicator */
+	uint32_t site;                             /* of the call */
+	/* span MODEL_NONE: it had not arrived when the capture ended. */
+	uint32_t span, thread, rank;
+	enum why_grade grade;
+};
+
+/* A call that may wait. */
+struct why_sync {
+	uint32_t span;
+	bool waits; /* it waits for something known */
+	bool spins; /* its time on a CPU is waiting, too */
+	/* enum why_cause: what it waits for when all known ranks have arrived; WHY_CAUSE_COUNT:
+	 * unknown. */
+	uint8_t end;
+	enum why_grade grade;     /* of `end` */
+	uint32_t object, meaning; /* texts of `end` */
+	uint64_t launch_ts;       /* of the op that it waits for; 0: unknown */
+	uint32_t launch_thread, launch_span;
+	uint32_t arrival, arrival_count; /* range in why_gpu.arrivals, by ts */
+};
+
+/* A call that creates a communicator. */
+struct why_init {
+	uint32_t span;
+	uint64_t until_ts; /* when it and all those before it have ended */
+};
+
+/* A capture is untrusted, so the number of steps that searches of one walk may take is limited to
+ * this many for each of its spans and events. An ordinary capture takes less than ten. */
+#define WHY_GPU_STEPS 128
+/* Limit of calls within calls to search. */
+#define WHY_GPU_NESTED 64
+
+struct why_gpu {
+	struct model_gpu *model; /* NULL: no GPU calls in the capture */
+	struct map sync_of;      /* span → index in syncs */
+	VEC(struct why_sync) syncs;
+	VEC(struct why_arrival) arrivals;
+	VEC(struct why_init) inits; /* by start_ts */
+	/* For each span: itself or the innermost one around it that is a call that may wait;
+	 * MODEL_NONE: none. */
+	uint32_t *calls;
+	uint64_t steps_left;
+};
+
+/* What a stretch of a thread's time waits for. */
+struct why_await {
+	uint32_t sync;    /* index in why_gpu.syncs; MODEL_NONE: not in such a call */
+	uint32_t arrival; /* index in why_gpu.arrivals; MODEL_NONE: all have arrived */
+};
+#define WHY_AWAIT_NOTHING ((struct why_await){MODEL_NONE, MODEL_NONE})
+
+/* 0 or -ENOMEM. */
+int why_gpu_init(struct why_gpu *gpu, const struct model *model);
+void why_gpu_free(struct why_gpu *gpu);
+/* Frees large caches between two instances. */
+void why_gpu_forget(struct why_gpu *gpu);
+
+/* Takes up to `count` steps of a search; in why_gpu_gather.c. Returns how many may be taken. */
+uint64_t why_gpu_steps(struct why_walk *walk, uint64_t count);
+
+/* Sets *await to what the thread waits for at `from`. Returns until when that is the same, at most
+ * `to`; 0: out of memory. */
+uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		     struct why_await *await);
+/* Whether the thread's time on a CPU is waiting, too. */
+bool why_gpu_spins(const struct why_walk *walk, const struct why_await *await);
+/* If the wait is for a host function on a stream, returns its text and puts it into the last step
+ * of the path. 0: the wait is for something else. */
+uint32_t why_gpu_host(struct why_walk *walk, const struct why_await *await);
+/* Explains the last step of the path, which is such a wait. `grade` is the grade of the chain up to
+ * it. */
+struct why_verdict why_gpu_verdict(struct why_walk *walk, const struct why_await *await,
+				   enum why_grade grade);
+
+/* ---- why_gpu_sync.c ---- */
+
+/* Whether calls of a role may wait. */
+bool why_gpu_role_waits(unsigned role);
+/* Finds what the call sync->span waits for. False: out of memory. */
+bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync);
+
+/* ---- why_gpu_text.c ---- */
+
+void why_gpu_put_op(FILE *out, const struct model *model, const struct model_gpu_op *op);
+void why_gpu_put_stream(FILE *out, uint64_t stream);
+/* Size of a copy or set; false: unknown. */
+bool why_gpu_bytes(const struct model *model, const struct model_gpu_op *op, uint64_t *bytes);
+
+#endif

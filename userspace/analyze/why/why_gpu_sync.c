@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds what a call waits for: the work that earlier calls put on its streams, and the ranks that
+ * have not arrived in the collectives among that work. We do not know when a GPU begins and
+ * finishes its work, only that the last op of a stream finishes last.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyze/why/why_gpu_gather_internal.h"
+
+/* Number of rivals to name in a text. */
+#define RIVALS_NAMED 3
+
+/* How calls of each role wait. */
+static const struct {
+	bool waits, spins;
+} roles[SITE_ROLE_COUNT] = {
+	[SITE_ROLE_SYNC_STREAM] = {true, true},
+	[SITE_ROLE_SYNC_EVENT] = {true, true},
+	[SITE_ROLE_SYNC_DEVICE] = {true, true},
+	[SITE_ROLE_COPY] = {true, true},
+	/* These also do work of their own, and sometimes wait for ranks. */
+	[SITE_ROLE_COLLECTIVE] = {true, false},
+	[SITE_ROLE_SEND] = {true, false},
+	[SITE_ROLE_RECV] = {true, false},
+	[SITE_ROLE_GROUP_END] = {true, false},
+	[SITE_ROLE_COMM_INIT] = {true, false},
+	/* It may wait, but it also frees or locks memory. */
+	[SITE_ROLE_MAY_SYNC] = {true, false},
+};
+
+bool why_gpu_role_waits(unsigned role)
+{
+	return role < SITE_ROLE_COUNT && roles[role].waits;
+}
+
+/* ---- texts ---- */
+
+/* Adds a text from a memory stream, and frees the stream. */
+static bool take_text(struct gather *gather, FILE *out, char **text, const size_t *len,
+		      uint32_t *number)
+{
+	bool good = out && !fclose(out);
+
+	*number = good ? strtab_add(gather->walk->why->texts, *text, *len) : STRTAB_NONE;
+	free(*text);
+	return *number != STRTAB_NONE;
+}
+
+/* "waits for the GPU: kernel gemm on stream 0x7f01, and what was put there before" */
+static bool add_meaning(struct gather *gather)
+{
+	const char *object = strtab_get(gather->walk->why->texts, gather->sync->object);
+	bool host = gather->sync->end != WHY_GPU;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (out)
+		fprintf(out, "waits for %s%s%s%s", host ? "" : "the GPU",
+			*object && !host ? ": " : "", object,
+			gather->queued ? ", and what was put there before" : "");
+	return take_text(gather, out, &text, &len, &gather->sync->meaning);
+}
+
+/* ---- when all ranks have arrived ---- */
+
+/* The span that the program was in when it put an op on a stream. */
+static uint32_t span_of(const struct gather *gather, const struct model_gpu_op *op)
+{
+	const struct model *model = gather->walk->model;
+	uint32_t parent = op->node == MODEL_NODE_SPAN ? model->spans.data[op->index].parent
+						      : model->events.data[op->index].parent;
+
+	return parent == MODEL_NONE && op->node == MODEL_NODE_SPAN ? op->index : parent;
+}
+
+/* "kernel gemm on stream 0x7f01" */
+static void put_op(struct gather *gather, const struct model_gpu_op *op, FILE *out)
+{
+	const struct model_collective *collective = collective_of(gather, op);
+
+	if (collective)
+		fputs(collective_name(gather, collective), out);
+	else
+		why_gpu_put_op(out, gather->walk->model, op);
+	fputs(" on ", out);
+	why_gpu_put_stream(out, op->stream);
+}
+
+/* Whether an op is a collective with ranks that made no known call. */
+static bool is_open(const struct gather *gather, const struct model_gpu_op *op)
+{
+	const struct model_collective *collective = collective_of(gather, op);
+
+	return collective && collective_has_others(collective);
+}
+
+/* ", launched in" and the span that the program was in. */
+static void put_launched(const struct gather *gather, const struct model_gpu_op *op, FILE *out)
+{
+	const struct model *model = gather->walk->model;
+	uint32_t span = span_of(gather, op);
+
+	if (span < model->spans.len)
+		fprintf(out, ", launched in %s",
+			model_site(model, model->spans.data[span].site)->name);
+}
+
+/* "kernel gemm on stream 0x7f01, or kernel softmax on stream 0x7f02, or 3 more". `launched` adds
+ * the spans. */
+static void put_rivals(struct gather *gather, bool launched, FILE *out)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < gather->rivals.len; i++) {
+		if (is_open(gather, &gather->rivals.data[i]) || found++ >= RIVALS_NAMED)
+			continue;
+		fputs(found > 1 ? ", or " : "", out);
+		put_op(gather, &gather->rivals.data[i], out);
+		if (launched)
+			put_launched(gather, &gather->rivals.data[i], out);
+	}
+	if (found > RIVALS_NAMED)
+		fprintf(out, ", or %zu more", found - RIVALS_NAMED);
+}
+
+static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool alone)
+{
+	struct why_sync *sync = gather->sync;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	sync->waits = true;
+	/* The records do not say which thread runs a host function. */
+	sync->end = op->host ? WHY_USER_WORK : WHY_GPU;
+	sync->grade = alone && !gather->may && !op->host ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
+	sync->launch_ts = op->ts;
+	sync->launch_thread = op->thread;
+	sync->launch_span = span_of(gather, op);
+	if (out)
+		put_op(gather, op, out);
+	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
+}
+
+/* The only rank of a collective without a known call; MODEL_NONE: there are more, or it is not
+ * known. */
+static uint32_t missing_rank(struct gather *gather, const struct model_collective *collective)
+{
+	uint32_t missing = MODEL_NONE, found = 0;
+	bool *called;
+
+	if (collective->from != MODEL_NONE)
+		return collective->calls[0].rank == collective->from ? collective->to
+								     : collective->from;
+	if (collective->count + 1 != collective->nranks ||
+	    gather_calls(gather, collective) < collective->count)
+		return MODEL_NONE;
+	called = calloc(collective->nranks, sizeof(*called));
+	for (uint32_t i = 0; called && i < collective->count; i++)
+		if (collective->calls[i].rank < collective->nranks)
+			called[collective->calls[i].rank] = true;
+	for (uint32_t rank = 0; called && rank < collective->nranks; rank++) {
+		found += called[rank];
+		if (!called[rank])
+			missing = rank;
+	}
+	free(called);
+	return found == collective->count ? missing : MODEL_NONE;
+}
+
+/* The call waits for a collective with ranks that made no known call. Another op may be behind it
+ * or on another stream: then we do not know which of them took so long. */
+static bool end_at_others(struct gather *gather, const struct model_collective *collective)
+{
+	struct why_sync *sync = gather->sync;
+	const char *name = collective_name(gather, collective);
+	uint32_t rank = missing_rank(gather, collective);
+	/* The ranks are traced, but we do not know which calls belong together. */
+	bool traced = collective->alignment == COLLECTIVE_ALONE && collective->members > 1;
+	bool rivals = false;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	for (size_t i = 0; i < gather->rivals.len; i++)
+		rivals |= !is_open(gather, &gather->rivals.data[i]);
+	sync->waits = true;
+	sync->end = WHY_COLLECTIVE;
+	sync->grade = rank == MODEL_NONE || rivals ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY;
+	if (out && rank != MODEL_NONE)
+		fprintf(out, "rank %" PRIu32 " in %s%s, %s", rank,
+			collective->from == MODEL_NONE ? "" : "the other end of ", name,
+			traced ? "whose calls cannot be told apart" : "which is not traced");
+	else if (out)
+		fprintf(out, "ranks in %s%s", name,
+			traced ? ", whose calls cannot be told apart" : " that are not traced");
+	if (out && rivals) {
+		fputs(", or ", out);
+		put_rivals(gather, false, out);
+	}
+	if (!take_text(gather, out, &text, &len, &sync->object))
+		return false;
+	out = open_memstream(&text, &len);
+	if (out)
+		fprintf(out, "waits for %s", strtab_get(gather->walk->why->texts, sync->object));
+	return take_text(gather, out, &text, &len, &sync->meaning);
+}
+
+/* Whether the wait may be for other GPUs in `met`, while none of the rivals is that collective. */
+static bool met_before(const struct gather *gather)
+{
+	for (size_t i = 0; i < gather->rivals.len; i++) {
+		const struct model_collective *collective =
+			collective_of(gather, &gather->rivals.data[i]);
+
+		if (collective && (collective == gather->met || gather->rivals.len == 1))
+			return false;
+	}
+	return gather->met;
+}
+
+/*
+ * The call waits for one of several ops, and we do not know which took so long. They may be on
+ * different streams. Or the op is behind a collective that all ranks have called: that ends only
+ * when the slowest GPU is there.
+ */
+static bool end_at_one_of(struct gather *gather, bool met)
+{
+	struct why_sync *sync = gather->sync;
+	uint32_t *numbers[] = {&sync->object, &sync->meaning};
+	bool gpu = met, host = false, good = true;
+
+	for (size_t i = 0; i < gather->rivals.len; i++) {
+		gpu |= !gather->rivals.data[i].host;
+		host |= gather->rivals.data[i].host;
+	}
+	sync->waits = true;
+	sync->end = gpu ? WHY_GPU : WHY_USER_WORK;
+	sync->grade = WHY_GRADE_UNKNOWN;
+	for (unsigned meaning = 0; good && meaning < 2; meaning++) {
+		char *text = NULL;
+		size_t len;
+		FILE *out = open_memstream(&text, &len);
+
+		if (out && meaning)
+			fprintf(out, "waits for %s", host ? "" : "the GPU: ");
+		if (out)
+			put_rivals(gather, meaning, out);
+		if (out && met)
+			fprintf(out, ", or another rank's GPU before %s",
+				collective_name(gather, gather->met));
+		good = take_text(gather, out, &text, &len, numbers[meaning]);
+	}
+	return good;
+}
+
+/* Nothing is known about the stream: its work was put there before the capture. */
+static bool end_at_unknown(struct gather *gather)
+{
+	const struct model *model = gather->walk->model;
+	struct why_sync *sync = gather->sync;
+	char *text = NULL;
+	size_t len;
+	FILE *out;
+
+	sync->waits = true;
+	sync->spins = false;
+	sync->end = WHY_GPU;
+	sync->grade = WHY_GRADE_LIKELY;
+	if (role_of(model, sync->span) == SITE_ROLE_SYNC_STREAM) {
+		out = open_memstream(&text, &len);
+		if (out)
+			why_gpu_put_stream(out,
+					   model_gpu_stream(gather->walk->gpu.model, sync->span));
+		if (!take_text(gather, out, &text, &len, &sync->object))
+			return false;
+	}
+	return add_meaning(gather);
+}
+
+/* ---- calls ---- */
+
+/* All known ranks have arrived. */
+static bool end_at_rivals(struct gather *gather)
+{
+	const struct model_gpu_op *op = gather->rivals.data;
+	const struct model_collective *collective = collective_of(gather, op);
+	bool met = met_before(gather);
+
+	if (is_open(gather, op))
+		return end_at_others(gather, collective);
+	if (gather->open)
+		return end_at_others(gather, gather->open);
+	if (gather->rivals.len > 1 || met)
+		return end_at_one_of(gather, met);
+	/* A collective also waits for the GPUs of the other ranks. */
+	return end_at_op(gather, op,
+			 !gather->others && !collective && op->role != SITE_ROLE_P2P &&
+				 op->role != SITE_ROLE_SEND && op->role != SITE_ROLE_RECV);
+}
+
+/* The last op of a stream that is certainly awaited; otherwise of one that may be. */
+static const struct model_gpu_op *last_of(const struct model_gpu_awaited *awaited)
+{
+	for (size_t i = 0; i < awaited->ops.len; i++)
+		if (!awaited->ops.data[i].maybe)
+			return &awaited->ops.data[i];
+	return awaited->ops.len ? &awaited->ops.data[0] : NULL;
+}
+
+static bool end_at_work(struct gather *gather, const struct model_gpu_awaited *awaited)
+{
+	return gather_rivals(gather, awaited, last_of(awaited)) && end_at_rivals(gather);
+}
+
+static bool make_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
+{
+	const struct model_gpu_op *last = last_of(awaited);
+
+	for (size_t i = 0; i < awaited->ops.len; i++)
+		if (!awaited->ops.data[i].maybe || awaited->ops.data[i].channel == last->channel)
+			gather_op(gather, &awaited->ops.data[i]);
+	if (!gather->memory)
+		return false;
+	gather->sync->spins = true;
+	if (last)
+		return end_at_work(gather, awaited);
+	return model_gpu_is_known(gather->walk->gpu.model, gather->sync->span) ||
+	       end_at_unknown(gather);
+}
+
+/* Such a call may wait or not. If no op is known, the wait is for something else. */
+static bool make_may_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
+{
+	gather->may = true;
+	for (size_t i = 0; i < awaited->ops.len; i++)
+		gather_op(gather, &awaited->ops.data[i]);
+	return gather->memory && (!awaited->ops.len || end_at_work(gather, awaited));
+}
+
+/* A copy without a stream waits for the work before it, and for itself. */
+static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awaited)
+{
+	const struct model_gpu *gpu = gather->walk->gpu.model;
+	const struct model *model = gather->walk->model;
+	struct model_gpu_op op = model_gpu_op(gpu, gather->sync->span);
+	const struct model_gpu_op *last = last_of(awaited);
+	bool small = is_small(gather, &op);
+
+	if (model_gpu_value(model, op.node, op.index, "stream", &(struct value){0}))
+		return true;
+	for (size_t i = 0; i < awaited->ops.len; i++)
+		if (!awaited->ops.data[i].maybe)
+			gather_op(gather, &awaited->ops.data[i]);
+	gather->sync->spins = true;
+	if (last && (small || !last->maybe) && !gather_rivals(gather, awaited, last))
+		return false;
+	gather->others |= last != NULL;
+	if ((!last || !small) && !gather_copy(gather, &op))
+		return false;
+	return gather->memory && end_at_rivals(gather);
+}
+
+/* Number of the calls that create communicators and begin before ts. */
+static size_t inits_before(const struct why_walk *walk, uint64_t ts)
+{
+	size_t low = 0, high = walk->gpu.inits.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (walk->model->spans.data[walk->gpu.inits.data[middle].span].start_ts < ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Finds calls that create a communicator of the same size and overlap this call. If there is one
+ * per rank, it waits for the last of them. */
+static bool make_init(struct gather *gather)
+{
+	struct why_walk *walk = gather->walk;
+	const struct model *model = walk->model;
+	uint32_t own = gather->sync->span, last = own, found = 1;
+	struct value nranks, other, rank;
+	uint64_t last_rank = 0;
+
+	if (!model_gpu_value(model, MODEL_NODE_SPAN, own, "nranks", &nranks) || nranks.u64 < 2)
+		return true;
+	for (size_t i = inits_before(walk, gather->to_ts);
+	     i-- && walk->gpu.inits.data[i].until_ts > gather->from_ts;) {
+		uint32_t at = walk->gpu.inits.data[i].span;
+		const struct model_span *span = &model->spans.data[at];
+
+		if (!why_gpu_steps(walk, 1))
+			return true;
+		if (at == own || span->end_ts <= gather->from_ts ||
+		    !model_gpu_value(model, MODEL_NODE_SPAN, at, "nranks", &other) ||
+		    other.u64 != nranks.u64 ||
+		    !model_gpu_value(model, MODEL_NODE_SPAN, at, "rank", &rank))
+			continue;
+		found++;
+		/* The first of the last ones. */
+		if (span->start_ts > model->spans.data[own].start_ts &&
+		    span->start_ts >= model->spans.data[last].start_ts) {
+			last = at;
+			last_rank = rank.u64;
+		}
+	}
+	if (found != nranks.u64 || last == own)
+		return true;
+	gather_arrival(gather, (struct why_arrival){
+				       .ts = model->spans.data[last].start_ts,
+				       .site = model->spans.data[last].site,
+				       .span = last,
+				       .thread = model->spans.data[last].thread,
+				       .rank = (uint32_t)last_rank,
+				       .grade = WHY_GRADE_LIKELY,
+			       });
+	return gather->memory;
+}
+
+/* Decides by the role. `awaited` is what the call waits for on streams. */
+static bool make(struct gather *gather, const struct model_gpu_awaited *awaited)
+{
+	switch (role_of(gather->walk->model, gather->sync->span)) {
+	case SITE_ROLE_SYNC_STREAM:
+	case SITE_ROLE_SYNC_EVENT:
+	case SITE_ROLE_SYNC_DEVICE:
+		return make_sync(gather, awaited);
+	case SITE_ROLE_COPY:
+		return make_copy(gather, awaited);
+	case SITE_ROLE_MAY_SYNC:
+		return make_may_sync(gather, awaited);
+	case SITE_ROLE_COMM_INIT:
+		return make_init(gather);
+	default:
+		/* Besides waiting for ranks, the call does other work. */
+		gather_group(gather, gather->sync->span);
+		return gather->memory;
+	}
+}
+
+bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
+{
+	const struct model *model = walk->model;
+	const struct model_span *span = &model->spans.data[sync->span];
+	struct model_gpu_awaited awaited = {0};
+	bool made;
+	struct gather gather = {
+		.walk = walk,
+		.sync = sync,
+		.from_ts = span->start_ts,
+		.to_ts = span->end_ts,
+		.pid = model->threads.data[span->thread].pid,
+		.memory = true,
+	};
+
+	sync->arrival = (uint32_t)walk->gpu.arrivals.len;
+	made = !model_gpu_awaited(walk->gpu.model, sync->span, &awaited) && make(&gather, &awaited);
+	gather_sort(&gather);
+	/* A late rank may be among what was not searched. */
+	if ((gather.more || awaited.more) && sync->waits)
+		sync->grade = WHY_GRADE_UNKNOWN;
+	vec_free(&awaited.ops);
+	vec_free(&gather.around.ops);
+	vec_free(&gather.todo);
+	vec_free(&gather.rivals);
+	vec_free(&gather.tops);
+	map_free(&gather.seen);
+	map_free(&gather.arrived);
+	return made;
+}

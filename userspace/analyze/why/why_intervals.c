@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_intervals_internal.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/syscall_names.h"
+
+/* ---- intervals ---- */
+
+/* The number of a system call; -1: unknown. */
+static int16_t number_of(const struct model *model, const char *call)
+{
+	for (int16_t i = 0; i < WHY_SYSCALLS; i++) {
+		const char *name = syscall_name(model->meta->machine, i);
+
+		if (name && !strcmp(name, call))
+			return i;
+	}
+	return -1;
+}
+
+/* After a signal the kernel continues a call by restart_syscall(). We use the name of the original
+ * call, which left its arguments in place. */
+static int16_t begun_syscall(const struct why_intervals *intervals,
+			     const struct model_interval *interval)
+{
+	const struct why_thread *thread = &intervals->threads[interval->thread];
+	const uint64_t *args = intervals->model->syscall_args.data;
+	size_t count = intervals->model->syscall_args.len;
+
+	if (interval->syscall != intervals->restart || interval->syscall < 0 ||
+	    interval->args >= count)
+		return interval->syscall;
+	for (size_t i = thread->intervals.len; i--;) {
+		const struct why_interval *before = &thread->intervals.data[i];
+
+		if (before->state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		/* A stop may lie in between. */
+		if (before->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+			continue;
+		if (before->args < count && args[before->args] == args[interval->args] &&
+		    args[before->args + 1] == args[interval->args + 1])
+			return before->syscall;
+		break;
+	}
+	return interval->syscall;
+}
+
+/* Whether an interval that begins at from_ts shows who ended a wait that was kept. */
+static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
+{
+	const struct why_interval *last;
+
+	if (!thread->intervals.len)
+		return false;
+	last = &thread->intervals.data[thread->intervals.len - 1];
+	return last->state == WAFFLE_THREAD_BLOCKED && last->to_ts == from_ts;
+}
+
+#define FUTEX_COMMAND 127u
+#define FUTEX_LOCK_PI 6u
+#define FUTEX_LOCK_PI2 13u
+
+/* For such a lock the kernel spins, without a record, as long as the holder runs. */
+static void note_pi(struct why_intervals *intervals, const struct model_interval *interval)
+{
+	uint32_t command;
+
+	if (interval->state != WAFFLE_THREAD_BLOCKED || interval->syscall < 0 ||
+	    interval->syscall != intervals->futex ||
+	    interval->args >= intervals->model->syscall_args.len)
+		return;
+	command = (uint32_t)intervals->model->syscall_args.data[interval->args + 1] & FUTEX_COMMAND;
+	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
+		intervals->threads[interval->thread].spins = true;
+}
+
+static int keep_interval(const struct model_interval *from, void *arg)
+{
+	struct why_intervals *intervals = arg;
+	struct why_interval to = {
+		.from_ts = from->from_ts,
+		.to_ts = from->to_ts,
+		.by = from->by,
+		.args = from->args,
+		.cpu = from->cpu,
+		.task_state = from->task_state,
+		.state = (uint8_t)from->state,
+		.woken = from->woken,
+		.interrupt = from->interrupt,
+		.open = from->open,
+	};
+
+	note_pi(intervals, from);
+	if (!windows_touch(intervals->windows, from->from_ts, from->to_ts) &&
+	    !ends_kept_wait(&intervals->threads[from->thread], from->from_ts))
+		return 0;
+	to.syscall = begun_syscall(intervals, from);
+	to.continued = to.syscall != from->syscall;
+	return vec_push(&intervals->threads[from->thread].intervals, to) ? 0 : -ENOMEM;
+}
+
+/* ---- innermost spans ---- */
+
+/* Stack of a thread's open spans, the innermost last. Spans below it may have ended. */
+struct interval_spans {
+	VEC(uint32_t) spans;
+};
+
+bool why_intervals_left(const struct model *model, uint32_t span)
+{
+	const struct model_span *of = &model->spans.data[span];
+
+	return of->flags & MODEL_SPAN_UNFINISHED && of->parent < model->spans.len &&
+	       model->spans.data[of->parent].thread == of->thread &&
+	       !(model->spans.data[of->parent].flags & MODEL_SPAN_UNFINISHED);
+}
+
+/* When each span ends. A span that was left, as by longjmp(), ends with the enclosing one. NULL:
+ * out of memory. */
+static uint64_t *find_ends(const struct model *model)
+{
+	uint64_t *ends = calloc(model->spans.len + 1, sizeof(*ends));
+
+	for (uint32_t i = 0; ends && i < model->spans.len; i++) {
+		const struct model_span *of = &model->spans.data[i];
+
+		ends[i] = of->end_ts;
+		if (of->flags & MODEL_SPAN_UNFINISHED && of->parent < i &&
+		    model->spans.data[of->parent].thread == of->thread &&
+		    ends[of->parent] < ends[i])
+			ends[i] = ends[of->parent];
+	}
+	return ends;
+}
+
+/* Closes spans that end by ts, and marks where the enclosing one becomes the innermost. */
+static bool close_spans(struct why_thread *thread, struct interval_spans *open,
+			const uint64_t *ends, uint64_t ts)
+{
+	while (open->spans.len) {
+		uint64_t end = ends[open->spans.data[open->spans.len - 1]];
+		uint32_t below = MODEL_NONE;
+
+		if (end > ts)
+			break;
+		for (open->spans.len--; open->spans.len; open->spans.len--) {
+			below = open->spans.data[open->spans.len - 1];
+			if (ends[below] > end)
+				break;
+			below = MODEL_NONE;
+		}
+		if (!vec_push(&thread->marks, (struct why_mark){end, below}))
+			return false;
+	}
+	return true;
+}
+
+static bool mark_spans(struct why_intervals *intervals, const struct model *model,
+		       const uint64_t *ends, struct interval_spans *open)
+{
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		struct why_thread *thread;
+
+		if (span->thread >= intervals->count || ends[i] <= span->start_ts ||
+		    !windows_touch(intervals->windows, span->start_ts, span->end_ts))
+			continue;
+		thread = &intervals->threads[span->thread];
+		if (!close_spans(thread, &open[span->thread], ends, span->start_ts) ||
+		    !vec_push(&thread->marks, (struct why_mark){span->start_ts, (uint32_t)i}) ||
+		    !vec_push(&open[span->thread].spans, (uint32_t)i))
+			return false;
+	}
+	for (size_t i = 0; i < intervals->count; i++)
+		if (!close_spans(&intervals->threads[i], &open[i], ends, UINT64_MAX))
+			return false;
+	return true;
+}
+
+static int load_spans(struct why_intervals *intervals, const struct model *model)
+{
+	struct interval_spans *open = calloc(intervals->count + 1, sizeof(*open));
+	uint64_t *ends = find_ends(model);
+	bool done = open && ends && mark_spans(intervals, model, ends, open);
+
+	for (size_t i = 0; open && i < intervals->count; i++)
+		vec_free(&open[i].spans);
+	free(open);
+	free(ends);
+	return done ? 0 : -ENOMEM;
+}
+
+int why_intervals_load(struct why_intervals *intervals, const struct model *model,
+		       const struct windows *windows)
+{
+	int result;
+
+	if (!intervals->threads)
+		intervals->threads = calloc(model->threads.len + 1, sizeof(*intervals->threads));
+	if (!intervals->threads)
+		return -ENOMEM;
+	intervals->count = model->threads.len;
+	intervals->windows = windows;
+	intervals->model = model;
+	intervals->restart = number_of(model, "restart_syscall");
+	intervals->futex = number_of(model, "futex");
+	intervals->waitid = number_of(model, "waitid");
+	for (size_t i = 0; i < intervals->count; i++) {
+		intervals->threads[i].intervals.len = 0;
+		intervals->threads[i].marks.len = 0;
+		memset(intervals->threads[i].series, 0, sizeof(intervals->threads[i].series));
+		memset(intervals->threads[i].again, 0, sizeof(intervals->threads[i].again));
+		intervals->threads[i].last_wakes = (struct why_last_wakes){0};
+	}
+	result = model_each_interval(model, keep_interval, intervals)
+			 ?: load_spans(intervals, model);
+	intervals->windows = NULL;
+	intervals->model = NULL;
+	return result;
+}
+
+void why_intervals_free(struct why_intervals *intervals)
+{
+	for (size_t i = 0; intervals->threads && i < intervals->count; i++) {
+		vec_free(&intervals->threads[i].intervals);
+		vec_free(&intervals->threads[i].marks);
+	}
+	free(intervals->threads);
+}
+
+/* Describes the times in the elements of an array. */
+struct times {
+	const void *elements;
+	size_t offset, stride, count; /* bytes, bytes, elements */
+};
+
+static inline uint64_t time_at(const struct times *times, size_t i)
+{
+	const char *element = (const char *)times->elements + i * times->stride;
+
+	return *(const uint64_t *)(const void *)(element + times->offset);
+}
+
+/* Index of the first element whose time is after ts. Successive look-ups are often close in time.
+ * So the search begins at `near`, the last result, and doubles its range. */
+static inline size_t first_after(const struct times *times, size_t near, uint64_t ts)
+{
+	size_t low = 0, high = times->count, step = 1;
+
+	if (near < high && time_at(times, near) <= ts) {
+		for (low = near + 1; low + step < high; low += step, step *= 2)
+			if (time_at(times, low + step) > ts) {
+				high = low + step;
+				break;
+			}
+	} else if (near < high) {
+		for (high = near; high > step; high -= step, step *= 2)
+			if (time_at(times, high - step) <= ts) {
+				low = high - step + 1;
+				break;
+			}
+	}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (time_at(times, middle) <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)
+{
+	struct why_thread *of = &intervals->threads[thread];
+	const struct times times = {of->intervals.data, offsetof(struct why_interval, to_ts),
+				    sizeof(*of->intervals.data), of->intervals.len};
+
+	of->interval_found = first_after(&times, of->interval_found, ts);
+	return of->interval_found;
+}
+
+/* The number of marks up to ts. */
+static size_t marks_until(struct why_thread *of, uint64_t ts)
+{
+	const struct times times = {of->marks.data, offsetof(struct why_mark, ts),
+				    sizeof(*of->marks.data), of->marks.len};
+
+	of->mark_found = first_after(&times, of->mark_found, ts);
+	return of->mark_found;
+}
+
+uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
+			    uint64_t *until)
+{
+	struct why_thread *of;
+	size_t found;
+
+	*until = UINT64_MAX;
+	if (thread >= intervals->count)
+		return MODEL_NONE;
+	of = &intervals->threads[thread];
+	found = marks_until(of, ts);
+	if (found < of->marks.len)
+		*until = of->marks.data[found].ts;
+	return found ? of->marks.data[found - 1].span : MODEL_NONE;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Thread states and innermost spans, loaded for fast look-up by time. */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_INTERVALS_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_INTERVALS_INTERNAL_H
+
+#include "analyze/why/why_wait_internal.h"
+#include "model/model.h"
+#include "model/windows.h"
+
+/* A model_interval without its thread. */
+struct why_interval {
+	uint64_t from_ts, to_ts;
+	uint32_t by, args;
+	uint16_t cpu, task_state;
+	int16_t syscall;
+	uint8_t state;
+	bool woken : 1, interrupt : 1, open : 1;
+	bool continued : 1; /* the kernel continues a call that a signal interrupted */
+};
+
+/* From `ts` on, `span` is the innermost span of a thread; MODEL_NONE: none. */
+struct why_mark {
+	uint64_t ts;
+	uint32_t span;
+};
+
+/* What woke a thread from a wait. */
+struct why_waker {
+	uint32_t thread; /* MODEL_NONE: unknown */
+	bool interrupt;  /* the interrupt only happened to come while `thread` ran */
+	bool has_stack;  /* the kernel stack of the wake-up is known, so `hints` is complete */
+	uint32_t hints;  /* enum why_hint */
+};
+
+/* A series: successive waits for the same thing that count as one wait. In why_series.c. */
+struct why_series {
+	size_t first, last; /* intervals of the thread */
+	uint64_t until_ts;  /* end of the search for it; 0: no series */
+	enum wait_kind kind;
+	struct why_waker waker; /* of the last wait */
+	bool by_signal;         /* a signal ended the last wait */
+	bool repeated;          /* the program, not the kernel, repeated the call */
+};
+
+/* Within a series there may be waits for locks and halts. They must not take its place in the
+ * cache, or else the series is computed again for each of its parts. */
+enum why_series_place {
+	WHY_SERIES_SINGLE, /* any wake-up ends the wait */
+	WHY_SERIES_MUTEX,
+	WHY_SERIES_GIL,
+	WHY_SERIES_FUTEX,
+	WHY_SERIES_OTHER,
+	WHY_SERIES,
+};
+
+/* All waits of a thread for the same thing within a time. */
+struct why_again {
+	size_t first, last;         /* intervals of the thread */
+	bool cut;                   /* not all of the time was searched */
+	bool mixed;                 /* different threads ended them */
+	uint64_t from_ts, until_ts; /* until_ts 0: empty */
+	enum wait_kind kind;
+};
+#define WHY_AGAIN 4
+
+/* A runnable interval of which the thread was throttled for `ns`; to_ts 0: none. */
+struct why_throttled {
+	uint64_t from_ts, to_ts, ns;
+	uint32_t object; /* text of the cgroup */
+};
+
+/* What woke a thread in a series; see struct why_step. last 0: empty. */
+struct why_last_wakes {
+	uint32_t first, last;
+	uint32_t wakes, woken_by, woken_count;
+};
+
+/* More system calls than any machine has. */
+#define WHY_SYSCALLS 512
+
+struct why_thread {
+	VEC(struct why_interval) intervals;
+	VEC(struct why_mark) marks;
+	struct why_series series[WHY_SERIES]; /* cache: the last ones computed */
+	struct why_again again[WHY_AGAIN];
+	struct why_throttled throttled;   /* cache: the last one looked up */
+	struct why_last_wakes last_wakes; /* the same */
+	bool spins; /* it has waited for a lock that the kernel also spins for */
+	size_t interval_found, mark_found; /* last results; look-ups are often close in time */
+};
+
+struct why_intervals {
+	struct why_thread *threads; /* one for each thread of the model */
+	size_t count;
+	/* Only while loading; intervals outside the merged windows are skipped. */
+	const struct windows *windows;
+	const struct model *model;
+	int16_t restart, futex, waitid; /* system call numbers; -1: unknown */
+};
+
+/* Loads the intervals and spans within the windows. `intervals` is zero, or holds other windows of
+ * the same model; then its memory is reused. Returns 0 or -ENOMEM. */
+int why_intervals_load(struct why_intervals *intervals, const struct model *model,
+		       const struct windows *windows);
+void why_intervals_free(struct why_intervals *intervals);
+
+/* Index of the thread's first interval that ends after ts; the number of intervals if there is
+ * none. */
+size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts);
+/* Whether a span has no end although its parent has one. It may have ended earlier than it
+ * seems. */
+bool why_intervals_left(const struct model *model, uint32_t span);
+/* The thread's innermost span at ts, or MODEL_NONE. It stays the innermost until *until at
+ * least. */
+uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
+			    uint64_t *until);
+
+#endif

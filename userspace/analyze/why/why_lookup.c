@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Looks up records by their thread and time. A capture is untrusted, so no look-up scans all
+ * records of a kind. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "analyze/why/why_walk_internal.h"
+
+/* ---- indexes ---- */
+
+static bool is_stop(const struct model_signal *signal)
+{
+	return signal->signo == SIGSTOP || signal->signo == SIGTSTP || signal->signo == SIGTTIN ||
+	       signal->signo == SIGTTOU;
+}
+
+static uint32_t stopped_pid(const struct model *model, uint32_t signal)
+{
+	return model->threads.data[model->signals.data[signal].target].pid;
+}
+
+static int by_stopped(const void *left, const void *right, void *arg)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	uint32_t a_pid = stopped_pid(arg, a), b_pid = stopped_pid(arg, b);
+
+	if (a_pid != b_pid)
+		return a_pid < b_pid ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static int by_issuer(const void *left, const void *right, void *arg)
+{
+	const struct model *model = arg;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	uint32_t a_thread = model->ios.data[a].thread, b_thread = model->ios.data[b].thread;
+
+	if (a_thread != b_thread)
+		return a_thread < b_thread ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+bool why_lookup_init(struct why *why)
+{
+	const struct model *model = why->model;
+
+	for (uint32_t i = 0; i < model->signals.len; i++)
+		if (is_stop(&model->signals.data[i]) &&
+		    model->signals.data[i].target < model->threads.len && !vec_push(&why->stops, i))
+			return false;
+	for (uint32_t i = 0; i < model->ios.len; i++)
+		if (!vec_push(&why->ios, i))
+			return false;
+	if (why->stops.len)
+		qsort_r(why->stops.data, why->stops.len, sizeof(*why->stops.data), by_stopped,
+			(void *)model);
+	if (why->ios.len)
+		qsort_r(why->ios.data, why->ios.len, sizeof(*why->ios.data), by_issuer,
+			(void *)model);
+	return true;
+}
+
+/* ---- signals ---- */
+
+size_t why_signals_after(const struct model *model, uint64_t ts)
+{
+	size_t low = 0, high = model->signals.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (model->signals.data[middle].ts <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct model_signal *why_stopper(struct why *why, uint32_t thread, uint64_t ts)
+{
+	const struct model *model = why->model;
+	uint32_t pid = model->threads.data[thread].pid;
+	size_t low = 0, high = why->stops.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		uint32_t signal = why->stops.data[middle], of = stopped_pid(model, signal);
+
+		why->searched++;
+		if (of < pid || (of == pid && model->signals.data[signal].ts <= ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || stopped_pid(model, why->stops.data[low - 1]) != pid)
+		return NULL;
+	return &model->signals.data[why->stops.data[low - 1]];
+}
+
+/* ---- requests to devices ---- */
+
+/* Limit of the requests to examine that end in a wait, and of those that end later. */
+#define IO_MAX 256
+
+/* Index of the first request that ends after ts. */
+static size_t ios_after(const struct model *model, uint64_t ts)
+{
+	size_t low = 0, high = model->ios.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (model->ios.data[middle].done_ts <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The same among the requests of a thread, in why.ios. */
+static size_t own_ios_after(const struct why *why, uint32_t thread, uint64_t ts)
+{
+	size_t low = 0, high = why->ios.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_io *io = &why->model->ios.data[why->ios.data[middle]];
+
+		if (io->thread < thread || (io->thread == thread && io->done_ts <= ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Whether a request may be what the wait was for. One to another device is not. */
+static bool is_for(const struct model_io *io, const struct why_io_wait *wait)
+{
+	return io->issue_ts < wait->to &&
+	       !!(io->flags & (WAFFLE_IO_WRITE | WAFFLE_IO_FLUSH)) == wait->write &&
+	       (!wait->dev || !io->dev || io->dev == wait->dev);
+}
+
+static void list_own(struct why *why, const struct why_io_wait *wait, struct why_io_list *list)
+{
+	uint32_t within = 0, later = 0;
+
+	for (size_t i = own_ios_after(why, wait->thread, wait->from);
+	     i < why->ios.len && list->count < WHY_IO_LISTED; i++) {
+		const struct model_io *io = &why->model->ios.data[why->ios.data[i]];
+
+		if (io->thread != wait->thread ||
+		    (io->done_ts > wait->to ? ++later > IO_MAX : ++within > IO_MAX))
+			break;
+		why->searched++;
+		if (!is_for(io, wait))
+			continue;
+		list->whose = WHY_IO_OWN;
+		list->sure |= io->done_ts <= wait->to;
+		list->ios[list->count++] = why->ios.data[i];
+	}
+}
+
+/* A request of another thread: the last one that ends in the wait, or else the first one that ends
+ * later. */
+static void list_others(struct why *why, const struct why_io_wait *wait, struct why_io_list *list)
+{
+	const struct model *model = why->model;
+	size_t end = ios_after(model, wait->to), i, found = SIZE_MAX;
+
+	for (i = end; i && end - i < IO_MAX && model->ios.data[i - 1].done_ts > wait->from &&
+		      found == SIZE_MAX;
+	     i--) {
+		why->searched++;
+		if (model->ios.data[i - 1].thread != wait->thread &&
+		    is_for(&model->ios.data[i - 1], wait))
+			found = i - 1;
+	}
+	for (i = end; i < model->ios.len && i - end < IO_MAX && found == SIZE_MAX; i++) {
+		why->searched++;
+		if (model->ios.data[i].thread != wait->thread && is_for(&model->ios.data[i], wait))
+			found = i;
+	}
+	if (found == SIZE_MAX)
+		return;
+	list->whose = WHY_IO_OTHERS;
+	/* They may use other devices than this wait's. */
+	list->sure = found < end && wait->dev && model->ios.data[found].dev == wait->dev;
+	list->ios[list->count++] = (uint32_t)found;
+}
+
+void why_io_find(struct why *why, const struct why_io_wait *wait, struct why_io_list *list)
+{
+	*list = (struct why_io_list){.whose = WHY_IO_NONE};
+	list_own(why, wait, list);
+	if (!list->count)
+		list_others(why, wait, list);
+}
+
+/* ---- page faults and quotas ---- */
+
+const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
+					   uint64_t from, uint64_t to)
+{
+	size_t low = 0, high = model->faults.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_fault *fault = &model->faults.data[middle];
+
+		if (fault->thread < thread || (fault->thread == thread && fault->to_ts <= from))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < model->faults.len && model->faults.data[low].thread == thread &&
+	    model->faults.data[low].from_ts < to)
+		return &model->faults.data[low];
+	return NULL;
+}
+
+size_t why_quota_after(const struct model *model, uint32_t thread, uint64_t ts)
+{
+	size_t low = 0, high = model->quotas.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_quota *quota = &model->quotas.data[middle];
+
+		if (quota->thread < thread || (quota->thread == thread && quota->ts <= ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

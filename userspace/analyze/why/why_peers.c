@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The other end of a connection on this machine. A capture may have very many connections, so both
+ * ends are found by search, not one by one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/why_walk_internal.h"
+
+#define BETWEEN " <-> "
+#define NO_PEER (MODEL_NONE - 1)
+
+/* "tcp 10.0.0.1:80 <-> 10.0.0.2:5000" in parts. */
+struct ends {
+	const char *protocol, *local, *remote;
+	size_t protocol_len, local_len, remote_len;
+};
+
+static bool split(const char *detail, struct ends *ends)
+{
+	const char *space = strchr(detail, ' ');
+	const char *between = space ? strstr(space + 1, BETWEEN) : NULL;
+
+	if (!between)
+		return false;
+	ends->protocol = detail;
+	ends->protocol_len = (size_t)(space - detail);
+	ends->local = space + 1;
+	ends->local_len = (size_t)(between - ends->local);
+	ends->remote = between + strlen(BETWEEN);
+	ends->remote_len = strlen(ends->remote);
+	return true;
+}
+
+static int compare_part(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	if (a_len != b_len)
+		return a_len < b_len ? -1 : 1;
+	return memcmp(a, b, a_len);
+}
+
+/* Orders sockets. `swapped`: b is seen from its other end. */
+static int compare(const struct ends *a, const struct ends *b, bool swapped)
+{
+	int order = compare_part(a->protocol, a->protocol_len, b->protocol, b->protocol_len);
+
+	if (!order)
+		order = compare_part(a->local, a->local_len, swapped ? b->remote : b->local,
+				     swapped ? b->remote_len : b->local_len);
+	return order ? order
+		     : compare_part(a->remote, a->remote_len, swapped ? b->local : b->remote,
+				    swapped ? b->local_len : b->remote_len);
+}
+
+static struct ends ends_of(const struct store_reader *reader, uint32_t number)
+{
+	struct ends ends = {0};
+
+	split(store_reader_object(reader, number)->detail, &ends);
+	return ends;
+}
+
+static int by_ends(const void *left, const void *right, void *arg)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	struct ends first = ends_of(arg, a), second = ends_of(arg, b);
+	int order = compare(&first, &second, false);
+
+	return order ? order : a < b ? -1 : a > b;
+}
+
+/* The user of a socket is a thread that waited for it, or else its process's main thread. */
+static bool find_users(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i < model->waits.len; i++) {
+		const struct model_wait *wait = &model->waits.data[i];
+
+		if (wait->object && map_get(&walk->socket_users, wait->object) == MAP_NONE &&
+		    !map_set(&walk->socket_users, wait->object, wait->thread))
+			return false;
+	}
+	return true;
+}
+
+static bool find_main_threads(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+
+		if (map_get(&walk->main_threads, process->pid) == MAP_NONE &&
+		    !map_set(&walk->main_threads, process->pid, process->main_thread))
+			return false;
+	}
+	return true;
+}
+
+bool why_peers_init(struct why_walk *walk)
+{
+	struct store_reader *reader = walk->model->reader;
+	const struct store_object *object;
+	struct ends ends;
+
+	for (uint32_t i = 1; (object = store_reader_object(reader, i)); i++)
+		if (split(object->detail, &ends) && !vec_push(&walk->sockets, i))
+			return false;
+	if (!find_main_threads(walk))
+		return false;
+	if (!walk->sockets.len)
+		return true;
+	qsort_r(walk->sockets.data, walk->sockets.len, sizeof(*walk->sockets.data), by_ends,
+		reader);
+	return find_users(walk);
+}
+
+void why_peers_free(struct why_walk *walk)
+{
+	vec_free(&walk->sockets);
+	map_free(&walk->peers);
+	map_free(&walk->socket_users);
+	map_free(&walk->main_threads);
+}
+
+/* Ends on one machine have the same address, or that of its own network. */
+bool why_may_be_remote(const struct store_object *object)
+{
+	const char *colon, *remote;
+	struct ends ends;
+
+	if (!object || !split(object->detail, &ends))
+		return false;
+	colon = memrchr(ends.local, ':', ends.local_len);
+	remote = memrchr(ends.remote, ':', ends.remote_len);
+	if (!colon || !remote || !strncmp(ends.local, "127.", 4))
+		return false;
+	return compare_part(ends.local, (size_t)(colon - ends.local), ends.remote,
+			    (size_t)(remote - ends.remote)) != 0;
+}
+
+static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
+{
+	const struct store_reader *reader = walk->model->reader;
+	size_t low = 0, high = walk->sockets.len;
+	struct ends wanted, ends;
+	uint32_t user;
+
+	if (!split(object->detail, &wanted))
+		return MODEL_NONE;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		walk->why->searched++;
+		ends = ends_of(reader, walk->sockets.data[middle]);
+		if (compare(&ends, &wanted, true) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == walk->sockets.len)
+		return MODEL_NONE;
+	ends = ends_of(reader, walk->sockets.data[low]);
+	if (compare(&ends, &wanted, true) != 0)
+		return MODEL_NONE;
+	user = map_get(&walk->socket_users, walk->sockets.data[low]);
+	if (user != MAP_NONE)
+		return user;
+	return map_get(&walk->main_threads,
+		       store_reader_object(reader, walk->sockets.data[low])->pid);
+}
+
+uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t peer;
+
+	if (!object || !*object->detail)
+		return MODEL_NONE;
+	peer = map_get(&walk->peers, (uintptr_t)object);
+	if (peer == MAP_NONE) {
+		peer = peer_find(walk, object);
+		/* If out of memory, the peer is looked up again next time. */
+		map_set(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
+	}
+	return peer == NO_PEER ? MODEL_NONE : peer;
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_pick.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/near.h"
+#include "util/units.h"
+
+/* Number of names to suggest. */
+#define OFFERED_MAX 5
+
+struct offer {
+	char text[256];
+	const char *names[OFFERED_MAX];
+	unsigned count;
+};
+
+/* Adds a name unless it is there already. */
+static void offer_name(struct offer *offer, const char *name, const char *quote)
+{
+	size_t len = strlen(offer->text);
+
+	if (offer->count == OFFERED_MAX)
+		return;
+	for (unsigned i = 0; i < offer->count; i++)
+		if (!strcmp(offer->names[i], name))
+			return;
+	offer->names[offer->count] = name;
+	snprintf(offer->text + len, sizeof(offer->text) - len, "%s%s%s%s", offer->count ? ", " : "",
+		 quote, name, quote);
+	offer->count++;
+}
+
+/* Parses "00000000000000a1" or "0xa1". */
+static bool parse_id(const char *text, uint64_t *id)
+{
+	const char *digits = strncmp(text, "0x", 2) ? text : text + 2;
+	size_t len = strlen(digits);
+	char *end;
+
+	if (!len || len > 16 || (digits == text && len != 16) ||
+	    strspn(digits, "0123456789abcdefABCDEF") != len)
+		return false;
+	*id = strtoull(digits, &end, 16);
+	return true;
+}
+
+/* Why the capture may have fewer spans than the user expects. */
+static const char *spans_left_out(const struct model *model)
+{
+	uint64_t bytes_cut;
+
+	if (model->filtered.expression)
+		return " that the filter keeps";
+	return store_reader_truncated(model->reader, &bytes_cut)
+		       ? " in what is left of the file, which is cut off"
+		       : "";
+}
+
+static int pick_span(struct why_query *query, const struct model *model, const char *wanted,
+		     struct error *err)
+{
+	struct offer near = {0}, any = {0};
+	uint64_t id;
+
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const char *name = model_site(model, model->spans.data[i].site)->name;
+
+		if (!strcmp(name, wanted)) {
+			query->name = name;
+			return 0;
+		}
+		if (near.count < OFFERED_MAX && near_name(wanted, name))
+			offer_name(&near, name, "'");
+		if (any.count < OFFERED_MAX)
+			offer_name(&any, name, "'");
+	}
+	if (parse_id(wanted, &id)) {
+		if (!id || map_get(&model->span_ids, id) == MAP_NONE)
+			return error_set(err, ENOENT, "no span has the id %s", wanted);
+		query->span_id = id;
+		return 0;
+	}
+	if (!any.count)
+		return error_set(err, ENOENT, "no span '%s': there are no spans%s", wanted,
+				 spans_left_out(model));
+	return error_set(err, ENOENT, "no span '%s'; %s %s", wanted,
+			 near.count ? "did you mean" : "there are",
+			 near.count ? near.text : any.text);
+}
+
+int why_pick_event(uint32_t *event, const struct model *model, const char *wanted,
+		   struct error *err)
+{
+	struct offer near = {0};
+	uint64_t id = 0;
+	bool is_id = parse_id(wanted, &id) && id;
+
+	/* Takes the last one, because that is where the trouble was seen. */
+	for (size_t i = model->events.len; i--;) {
+		const char *name = model_site(model, model->events.data[i].site)->name;
+
+		if (!strcmp(name, wanted) || (is_id && model->events.data[i].id == id)) {
+			*event = (uint32_t)i;
+			return 0;
+		}
+		if (near.count < OFFERED_MAX && near_name(wanted, name))
+			offer_name(&near, name, "'");
+	}
+	if (is_id)
+		return error_set(err, ENOENT, "no event has the id %s", wanted);
+	return error_set(err, ENOENT, "no event '%s'; %s %s", wanted,
+			 near.count ? "did you mean" : "waffle-bpf report",
+			 near.count ? near.text : "lists them");
+}
+
+static int pick_tid(struct why_query *query, const struct model *model, uint64_t tid,
+		    struct error *err)
+{
+	for (size_t i = 0; i < model->threads.len; i++)
+		if (model->threads.data[i].tid == tid && tid) {
+			query->tid = (uint32_t)tid;
+			return 0;
+		}
+	return error_set(err, ENOENT, "no thread %" PRIu64 "; waffle-bpf report lists them", tid);
+}
+
+static int pick_comm(struct why_query *query, const struct model *model, const char *wanted,
+		     struct error *err)
+{
+	struct offer near = {0};
+	uint32_t first = 0, second = 0;
+
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+		const char *comm = model_comm(model, i);
+
+		if (!thread->traced)
+			continue;
+		if (!strcmp(comm, wanted) && thread->tid != first) {
+			second = first;
+			first = thread->tid;
+		} else if (near_name(wanted, comm)) {
+			offer_name(&near, comm, "'");
+		}
+	}
+	if (first && second)
+		return error_set(err, EINVAL,
+				 "more than one thread is named '%s', such as %" PRIu32
+				 " and %" PRIu32 ": give one's number",
+				 wanted, second, first);
+	if (!first)
+		return error_set(err, ENOENT, "no thread '%s'; %s %s", wanted,
+				 near.count ? "did you mean" : "waffle-bpf report",
+				 near.count ? near.text : "lists them");
+	query->tid = first;
+	return 0;
+}
+
+static uint64_t after(uint64_t start, uint64_t ns)
+{
+	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
+}
+
+static int pick_thread(struct why_query *query, const struct model *model,
+		       const struct why_wanted *wanted, struct error *err)
+{
+	uint64_t tid, start = model->meta->start_ts;
+
+	query->from_ts = after(start, wanted->from_ns);
+	query->to_ts = after(start, wanted->to_ns);
+	if (query->to_ts > model->end_ts)
+		query->to_ts = model->end_ts;
+	if (query->from_ts >= query->to_ts)
+		return error_set(err, EINVAL,
+				 "the capture ends before that time; waffle-bpf info shows how "
+				 "long it is");
+	if (units_parse_number(wanted->thread, &tid))
+		return pick_tid(query, model, tid, err);
+	return pick_comm(query, model, wanted->thread, err);
+}
+
+int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
+	     struct error *err)
+{
+	if (wanted->thread)
+		return pick_thread(query, model, wanted, err);
+	if (wanted->span)
+		return pick_span(query, model, wanted->span, err);
+	if (!model->spans.len)
+		return error_set(err, ENOENT,
+				 "there are no spans%s; --thread explains a thread's time",
+				 spans_left_out(model));
+	return 0;
+}

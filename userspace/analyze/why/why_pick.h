@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns the arguments of `why` into a query. */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_PICK_H
+#define WAFFLE_ANALYZE_WHY_WHY_PICK_H
+
+#include "analyze/why/why.h"
+
+/* The arguments of `why`, as the user wrote them. */
+struct why_wanted {
+	const char *span;        /* name or id; NULL: not given */
+	const char *thread;      /* number or name; NULL: not given */
+	uint64_t from_ns, to_ns; /* since the begin of the capture */
+};
+
+/* Fills in the query. If the capture does not have what was asked for, the error suggests similar
+ * names. Returns 0 or a negative errno with a message. */
+int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
+	     struct error *err);
+
+/* The last event of a name, or the event with an id, as an index in model.events. */
+int why_pick_event(uint32_t *event, const struct model *model, const char *wanted,
+		   struct error *err);
+
+#endif

@@ -1,0 +1,634 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Wake-ups that do not end a wait. An event loop is woken for messages that it does not wait for. A
+ * broadcast wakes all waiters. A signal interrupts a read(2). Then the thread waits again for the
+ * same thing. All of these waits form one wait, a series, which ends with its last part.
+ */
+#include "analyze/why/why_walk_internal.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* If a thread only checks and then continues to wait, it runs no longer than this. The second limit
+ * is for an event loop with its callbacks. */
+#define LOOK_NS 100000u
+#define LOOP_NS 1000000u
+/* A condition variable of the C library has two adjacent futexes that take turns. */
+#define CONDITION_TURN 4
+/* Time from a signal's record to the wake-up that it causes, in the same system call. */
+#define SIGNAL_NS 20000u
+/* Limit of the signals to search in that time. If there are more, one of them may have caused it.
+ */
+#define SIGNALS_MAX 64
+/* Limit of the intervals to search for the next wait. */
+#define LOOK_AHEAD 1024
+
+/* Whether a wake-up ends a wait although the thread then waits for the same thing again. */
+enum end_rule {
+	END_ALWAYS, /* it does */
+	END_SIGNAL, /* it does unless a signal caused it */
+	END_LOCK,   /* it does if a thread released the lock: another one may have taken it since */
+	END_LAST,   /* only the last one of the series does */
+};
+
+static enum end_rule rule_of(const struct why_waiting *waiting)
+{
+	if (waiting->uninterruptible)
+		return END_ALWAYS;
+	switch (waiting->kind) {
+	case WAIT_MUTEX:
+	case WAIT_GIL:
+		return END_LOCK;
+	case WAIT_FUTEX:
+		return waiting->ends ? END_SIGNAL : END_LAST;
+	case WAIT_POLL:
+	case WAIT_PIPE:
+	case WAIT_SOCKET:
+	case WAIT_CHILD:
+	case WAIT_SIGNAL:
+	case WAIT_OTHER:
+		return END_LAST;
+	case WAIT_SLEEP:
+	case WAIT_TIMER:
+		return END_SIGNAL;
+	default:
+		return END_ALWAYS;
+	}
+}
+
+/* ---- the same wait ---- */
+
+#define FUTEX_COMMAND 127u
+#define FUTEX_WAIT 0u
+#define FUTEX_LOCK_PI 6u
+#define FUTEX_LOCK_PI2 13u
+#define MUTEX_CONTENDED 2u
+
+static const uint64_t *args_of(const struct why_walk *walk, const struct why_interval *interval)
+{
+	const struct model *model = walk->model;
+
+	return interval->args < model->syscall_args.len ? &model->syscall_args.data[interval->args]
+							: NULL;
+}
+
+static bool is_same(const struct why_walk *walk, const struct why_waiting *waiting,
+		    const struct why_interval *a, const struct why_interval *b)
+{
+	const uint64_t *first = args_of(walk, a), *second = args_of(walk, b);
+	uint64_t distance;
+
+	if (a->syscall != b->syscall || a->syscall < 0 || !first || !second ||
+	    (b->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED)) ||
+	    (a->task_state ^ b->task_state) & WAFFLE_TASK_UNINTERRUPTIBLE)
+		return false;
+	if (waiting->kind == WAIT_SLEEP)
+		return b->continued || !memcmp(first, second, sizeof(*first) * WAFFLE_SYSCALL_ARGS);
+	/* If it has arguments, they do not matter. */
+	if (waiting->kind == WAIT_SIGNAL)
+		return true;
+	/* The first argument only says what the second one is. */
+	if (a->syscall == walk->intervals.waitid && first[1] != second[1])
+		return false;
+	distance = first[0] > second[0] ? first[0] - second[0] : second[0] - first[0];
+	return waiting->kind == WAIT_FUTEX || waiting->kind == WAIT_GIL ||
+			       waiting->kind == WAIT_MUTEX
+		       ? distance <= CONDITION_TURN
+		       : !distance;
+}
+
+/* Whether the thread was stopped in the middle of a wait, or frozen in its call. */
+static bool is_halt(const struct why_walk *walk, const struct why_interval *wait,
+		    const struct why_interval *next)
+{
+	const uint64_t *first = args_of(walk, wait), *second = args_of(walk, next);
+
+	if (next->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+		return true;
+	return next->task_state & WAFFLE_TASK_UNINTERRUPTIBLE && next->syscall >= 0 &&
+	       next->syscall == wait->syscall && first && second && *first == *second;
+}
+
+/* A lock that the thread must take before it can check again: the mutex of a condition variable, or
+ * Python's lock. */
+static bool is_lock(const struct why_walk *walk, uint32_t thread,
+		    const struct why_interval *interval)
+{
+	const uint64_t *args = args_of(walk, interval);
+	uint32_t command;
+
+	if (interval->syscall != walk->intervals.futex || !args)
+		return false;
+	command = (uint32_t)args[1] & FUTEX_COMMAND;
+	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 ||
+	       (command == FUTEX_WAIT && (uint32_t)args[2] == MUTEX_CONTENDED) ||
+	       map_get(&walk->pythons, walk->model->threads.data[thread].pid) != MAP_NONE;
+}
+
+/* ---- signals ---- */
+
+/* What is recorded of the signals that may have caused a wake-up. */
+enum sent {
+	SENT_NOTHING,
+	SENT_INTERNAL, /* only such as no program waits for */
+	SENT_UNSURE,   /* one that may be, or too many to search */
+	SENT,
+};
+
+/* A C library signals its own threads to cancel one, or to change the user ID of all. glibc takes
+ * 32 and 33 for that, musl 32 to 34. To programs with glibc, 34 is the first of their own. */
+#define INTERNAL_FIRST 32
+#define INTERNAL_GLIBC 33
+#define INTERNAL_MUSL 34
+
+static enum sent sent_as(int32_t signo)
+{
+	if (signo < INTERNAL_FIRST || signo > INTERNAL_MUSL)
+		return SENT;
+	return signo <= INTERNAL_GLIBC ? SENT_INTERNAL : SENT_UNSURE;
+}
+
+static enum sent sent_before(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+			     const struct why_waker *waker, enum wait_kind kind)
+{
+	const struct model *model = walk->model;
+	const struct model_thread *threads = model->threads.data;
+	size_t end = why_signals_after(model, ts), at = end;
+	enum sent sent = SENT_NOTHING;
+
+	while (at-- && model->signals.data[at].ts + SIGNAL_NS >= ts) {
+		const struct model_signal *signal = &model->signals.data[at];
+
+		walk->why->searched++;
+		if (end - at > SIGNALS_MAX)
+			return SENT_UNSURE;
+		if (signal->target >= model->threads.len ||
+		    (kind == WAIT_CHILD && signal->signo == SIGCHLD))
+			continue;
+		/* A signal to a process is recorded with the process's first thread as target. */
+		if (signal->target != thread &&
+		    (threads[signal->target].pid != threads[thread].pid ||
+		     threads[signal->target].tid != threads[thread].pid))
+			continue;
+		if ((waker->interrupt || signal->sender == waker->thread) &&
+		    sent_as(signal->signo) > sent)
+			sent = sent_as(signal->signo);
+	}
+	return sent;
+}
+
+bool why_is_signalled(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+		      const struct why_waker *waker)
+{
+	return sent_before(walk, thread, ts, waker, WAIT_SIGNAL) == SENT;
+}
+
+bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+		   const struct why_waker *waker, enum wait_kind kind)
+{
+	if (kind == WAIT_SIGNAL)
+		return sent_before(walk, thread, ts, waker, kind) == SENT_INTERNAL;
+	/* The end of a child also sends a signal. */
+	if (kind == WAIT_CHILD && waker->hints & WHY_HINT_CHILD)
+		return false;
+	if (waker->has_stack)
+		return waker->hints & WHY_HINT_SIGNAL;
+	return sent_before(walk, thread, ts, waker, kind) != SENT_NOTHING;
+}
+
+/* ---- series ---- */
+
+/* Whether the wait continues after the interval's wake-up if the same wait follows. */
+static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		    const struct why_interval *interval, const struct why_waker *waker,
+		    bool *by_signal)
+{
+	enum end_rule rule = rule_of(waiting);
+
+	*by_signal = rule != END_ALWAYS &&
+		     why_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
+	if (*by_signal)
+		return true;
+	if (rule == END_LOCK)
+		return waker->interrupt || waker->thread == MODEL_NONE;
+	return rule == END_LAST;
+}
+
+/*
+ * The thread's next wait for the same thing before until_ts: an index, or 0. It continues the
+ * previous wait if the thread did no work in between. That means it ran only briefly and stayed in
+ * the same span. Time in which it is stopped is no work.
+ */
+static size_t next_same(const struct why_walk *walk, const struct why_waiting *waiting,
+			uint32_t thread, size_t index, uint64_t until_ts, uint64_t look_ns)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *last = &of->intervals.data[index];
+	uint64_t ran_ns = 0, ignored;
+
+	for (size_t i = index + 1; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
+		const struct why_interval *next = &of->intervals.data[i];
+
+		walk->why->searched++;
+		if (next->from_ts >= until_ts || next[-1].to_ts != next->from_ts)
+			return 0;
+		if (next->state == WAFFLE_THREAD_RUNNING)
+			ran_ns += next->to_ts - next->from_ts;
+		if (ran_ns > look_ns)
+			return 0;
+		if (next->state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		if (is_halt(walk, last, next))
+			continue;
+		if (is_same(walk, waiting, last, next))
+			return why_intervals_span(&walk->intervals, thread, next->from_ts,
+						  &ignored) ==
+					       why_intervals_span(&walk->intervals, thread,
+								  last->from_ts, &ignored)
+				       ? i
+				       : 0;
+		if (!is_lock(walk, thread, next))
+			return 0;
+	}
+	return 0;
+}
+
+/* The cached series of a thread is also valid for its later intervals. */
+static bool is_cached(const struct why_series *series, const struct why_waiting *waiting,
+		      size_t index, uint64_t until_ts)
+{
+	return series->until_ts == until_ts && series->kind == waiting->kind &&
+	       index >= series->first && index <= series->last;
+}
+
+static bool is_part(const struct why_walk *walk, const struct why_waiting *waiting,
+		    const struct why_thread *of, const struct why_series *series, size_t index)
+{
+	return index == series->first || is_same(walk, waiting, &of->intervals.data[series->first],
+						 &of->intervals.data[index]);
+}
+
+static enum why_series_place place_of(const struct why_waiting *waiting)
+{
+	if (rule_of(waiting) == END_ALWAYS)
+		return WHY_SERIES_SINGLE;
+	switch (waiting->kind) {
+	case WAIT_MUTEX:
+		return WHY_SERIES_MUTEX;
+	case WAIT_GIL:
+		return WHY_SERIES_GIL;
+	case WAIT_FUTEX:
+		return WHY_SERIES_FUTEX;
+	default:
+		return WHY_SERIES_OTHER;
+	}
+}
+
+const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
+				       uint32_t thread, size_t index)
+{
+	uint64_t until_ts = waiting->until_ts;
+	struct why_thread *of = &walk->intervals.threads[thread];
+	struct why_series *series = &of->series[place_of(waiting)];
+	uint64_t look_ns = waiting->kind == WAIT_POLL ? LOOP_NS : LOOK_NS;
+	size_t next;
+
+	if (is_cached(series, waiting, index, until_ts)) {
+		if (is_part(walk, waiting, of, series, index))
+			return series;
+		/* A wait for a lock between two parts; its own series must not displace this one.
+		 */
+		series = &of->series[WHY_SERIES_SINGLE];
+		if (is_cached(series, waiting, index, until_ts) &&
+		    is_part(walk, waiting, of, series, index))
+			return series;
+	}
+	*series = (struct why_series){.first = index,
+				      .last = index,
+				      .until_ts = until_ts,
+				      .kind = waiting->kind,
+				      .waker = why_waker_of(walk, thread, index)};
+	while (goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
+		       &series->by_signal)) {
+		/* A signal handler may run for long; its work is not what the thread waited for. */
+		next = next_same(walk, waiting, thread, series->last, until_ts,
+				 series->by_signal ? UINT64_MAX : look_ns);
+		if (!next)
+			break;
+		series->last = next;
+		series->repeated |= !of->intervals.data[next].continued;
+		series->waker = why_waker_of(walk, thread, next);
+	}
+	return series;
+}
+
+/* Counts who woke the thread during its series. */
+static void count_wakes(const struct why_walk *walk, struct why_step *step)
+{
+	struct why_thread *of = &walk->intervals.threads[step->thread];
+	const struct why_interval *first = &of->intervals.data[step->series_first];
+	const uint64_t *args = args_of(walk, first);
+	uint32_t candidate = MODEL_NONE, votes = 0;
+
+	/* Boyer-Moore majority vote, then a pass that counts. */
+	for (unsigned pass = 0; pass < 2; pass++) {
+		step->wakes = 0;
+		for (size_t i = step->series_first; i <= step->series_last; i++) {
+			const struct why_interval *interval = &of->intervals.data[i];
+			struct why_waker waker;
+			uint32_t by;
+
+			if (interval->state != WAFFLE_THREAD_BLOCKED ||
+			    interval->syscall != first->syscall || !args)
+				continue;
+			walk->why->searched++;
+			step->wakes++;
+			if (i == step->series_last)
+				break;
+			waker = why_waker_of(walk, step->thread, i);
+			by = waker.interrupt ? MODEL_NONE : waker.thread;
+			if (pass) {
+				step->woken_count += by == candidate;
+			} else if (!votes) {
+				candidate = by;
+				votes = 1;
+			} else {
+				votes += by == candidate ? 1u : -1u;
+			}
+		}
+	}
+	step->woken_by = candidate;
+}
+
+/* Many parts may have the same series in their chains, so the last one of a thread is cached. */
+void why_series_tell(const struct why_walk *walk, struct why_step *step)
+{
+	struct why_last_wakes *known = &walk->intervals.threads[step->thread].last_wakes;
+
+	if (known->first == step->series_first && known->last == step->series_last) {
+		step->wakes = known->wakes;
+		step->woken_by = known->woken_by;
+		step->woken_count = known->woken_count;
+		return;
+	}
+	count_wakes(walk, step);
+	*known = (struct why_last_wakes){step->series_first, step->series_last, step->wakes,
+					 step->woken_by, step->woken_count};
+}
+
+/* ---- what was waited for ---- */
+
+static bool same_waker(const struct why_waker *a, const struct why_waker *b)
+{
+	/* Two interrupts need not come from the same device or timer. */
+	return !a->interrupt && !b->interrupt && a->thread == b->thread;
+}
+
+/* The thread's first wait for the same thing that ends after waiting->from_ts. */
+static size_t first_same(const struct why_walk *walk, const struct why_waiting *waiting,
+			 uint32_t thread, size_t index, bool *cut)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	size_t first = index;
+
+	for (size_t i = index; i--;) {
+		const struct why_interval *other = &of->intervals.data[i];
+
+		if (other->to_ts <= waiting->from_ts)
+			break;
+		*cut = index - i == LOOK_AHEAD;
+		if (*cut)
+			break;
+		if (other->state == WAFFLE_THREAD_BLOCKED &&
+		    is_same(walk, waiting, &of->intervals.data[index], other))
+			first = i;
+	}
+	return first;
+}
+
+static void find_again(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		       size_t index, struct why_again *again)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *interval = &of->intervals.data[index];
+	struct why_waker waker = {.thread = MODEL_NONE}, next;
+	bool any = false, cut = false;
+	size_t first = first_same(walk, waiting, thread, index, &cut);
+
+	*again = (struct why_again){.from_ts = waiting->from_ts,
+				    .until_ts = waiting->until_ts,
+				    .kind = waiting->kind,
+				    .first = first,
+				    .last = index};
+	for (size_t i = first; i < of->intervals.len; i++) {
+		const struct why_interval *other = &of->intervals.data[i];
+
+		if (other->from_ts >= waiting->until_ts)
+			break;
+		cut |= i == index + LOOK_AHEAD;
+		if (i == index + LOOK_AHEAD)
+			break;
+		if (other->state != WAFFLE_THREAD_BLOCKED ||
+		    !is_same(walk, waiting, interval, other))
+			continue;
+		next = why_waker_of(walk, thread, i);
+		if (why_by_signal(walk, thread, other->to_ts, &next, waiting->kind))
+			continue;
+		if (any && !same_waker(&waker, &next))
+			again->mixed = true;
+		waker = next;
+		any = true;
+		if (i > index)
+			again->last = i;
+	}
+	again->cut = cut;
+}
+
+/* Whether the thread also waits for the same thing at other times, whatever it does in between. */
+static bool waits_again(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+			size_t index)
+{
+	struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *interval = &of->intervals.data[index];
+	struct why_again *again = &of->again[(uint16_t)interval->syscall % WHY_AGAIN];
+
+	if (again->until_ts != waiting->until_ts || again->from_ts != waiting->from_ts ||
+	    again->kind != waiting->kind || index < again->first || index > again->last ||
+	    !is_same(walk, waiting, &of->intervals.data[again->first], interval))
+		find_again(walk, waiting, thread, index, again);
+	if (again->cut)
+		return true;
+	return waiting->writes ? again->mixed : again->last > again->first;
+}
+
+/* Whether it waits for a child by number: only the end of that child ends such a wait. */
+static bool is_for_child(const struct why_walk *walk, const struct why_waiting *waiting,
+			 const struct why_interval *interval, const struct why_waker *waker)
+{
+	const uint64_t *args = args_of(walk, interval);
+
+	bool by_id = interval->syscall == walk->intervals.waitid;
+
+	return waiting->kind == WAIT_CHILD && args && (!by_id || args[0] == P_PID) &&
+	       !waker->interrupt && waker->thread < walk->model->threads.len &&
+	       walk->model->threads.data[waker->thread].pid == args[by_id];
+}
+
+/* When the thread could check: when it had a CPU and the lock that it needs. 0: not known. */
+static uint64_t looks_at(const struct why_walk *walk, uint32_t thread, size_t index)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	size_t last = index;
+
+	for (size_t i = index + 1; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
+		const struct why_interval *next = &of->intervals.data[i];
+
+		if (next->state == WAFFLE_THREAD_RUNNING && next->to_ts - next->from_ts > LOOK_NS)
+			break;
+		if (next->state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		if (!is_lock(walk, thread, next))
+			break;
+		last = i;
+		if (i - index == LOOK_AHEAD - 1)
+			return 0;
+	}
+	return why_switched_in(walk, thread, last);
+}
+
+/* A check is late if it comes after the wake-up by more than this part of the wait. */
+#define LATE_PARTS 10 /* one tenth */
+
+static bool looks_late(const struct why_interval *wait, uint64_t look_ts)
+{
+	uint64_t late_ns = look_ts > wait->to_ts ? look_ts - wait->to_ts : 0;
+
+	return late_ns > LOOK_NS && late_ns > (wait->to_ts - wait->from_ts) / LATE_PARTS;
+}
+
+/* Limit of the intervals to search for one in which the thread runs. */
+#define RUNS_WITHIN 64
+
+/* Whether the thread may have run in that time. */
+static bool runs_within(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	size_t first = why_intervals_after(&walk->intervals, thread, from);
+
+	for (size_t i = first; i < of->intervals.len && of->intervals.data[i].from_ts <= to; i++) {
+		walk->why->searched++;
+		if (of->intervals.data[i].state == WAFFLE_THREAD_RUNNING ||
+		    i - first == RUNS_WITHIN)
+			return true;
+	}
+	return false;
+}
+
+/* Limit of wake-ups to follow backwards from the thread's own. */
+#define LED_MAX 8
+/* Limit of the intervals of each to search for its last wait. */
+#define LOOK_BACK 64
+
+/* Whether a thread woke the one that ended the wait, or the waker of that one, and so on. Then the
+ * chain reaches it in any case. */
+static bool has_led_to(const struct why_walk *walk, uint32_t thread, uint32_t waker,
+		       const struct why_interval *wait)
+{
+	uint64_t ts = wait->to_ts;
+
+	for (unsigned led = 0; led < LED_MAX && waker < walk->model->threads.len; led++) {
+		const struct why_thread *of = &walk->intervals.threads[waker];
+		size_t i = why_intervals_after(&walk->intervals, waker, ts);
+		struct why_waker by;
+
+		for (unsigned steps = 0;
+		     i && (i >= of->intervals.len || of->intervals.data[i].to_ts > ts ||
+			   of->intervals.data[i].state != WAFFLE_THREAD_BLOCKED);
+		     steps++, i--) {
+			walk->why->searched++;
+			if (steps == LOOK_BACK)
+				return false;
+		}
+		if (i >= of->intervals.len ||
+		    of->intervals.data[i].state != WAFFLE_THREAD_BLOCKED ||
+		    of->intervals.data[i].to_ts > ts || of->intervals.data[i].to_ts < wait->from_ts)
+			return false;
+		by = why_waker_of(walk, waker, i);
+		if (by.interrupt)
+			return false;
+		if (by.thread == thread)
+			return true;
+		ts = of->intervals.data[i].to_ts;
+		waker = by.thread;
+	}
+	return false;
+}
+
+/* Limit of the other traced threads that are checked; beyond it nothing is certain. */
+#define THREADS_MAX 256
+/* Time that a thread needs to check once it has a CPU; at most a tenth of its wait. */
+#define GLANCE_NS 20000u
+
+/*
+ * Whether a thread other than the waker ran before the thread could check. That thread may have
+ * done what it waited for: the wake-up was already over, so no record shows it. For a futex only
+ * the threads of the process count, as we assume that other processes do not map it.
+ */
+static bool others_ran(const struct why_walk *walk, const struct why_waiting *waiting,
+		       uint32_t thread, const struct why_interval *wait, uint64_t look_ts,
+		       uint32_t waker)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	size_t count = walk->traced.len, first = 0, at;
+	uint64_t glance_ns = (wait->to_ts - wait->from_ts) / LATE_PARTS;
+	uint64_t until = look_ts + (glance_ns < GLANCE_NS ? glance_ns : GLANCE_NS);
+
+	if (waiting->kind == WAIT_FUTEX)
+		first = why_traced_of(walk, threads[thread].pid);
+	for (at = first; at < count; at++) {
+		uint32_t other = walk->traced.data[at];
+
+		if (waiting->kind == WAIT_FUTEX && threads[other].pid != threads[thread].pid)
+			break;
+		if (at - first >= THREADS_MAX)
+			return true;
+		if (other != thread && other != waker &&
+		    runs_within(walk, other, wait->to_ts, until) &&
+		    !has_led_to(walk, other, waker, wait))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whatever arrives while the thread is awake wakes nobody. If it waits several times for the same
+ * thing, what it needed may have come in between. If it waits once, that may have come before it
+ * had a CPU to check.
+ *
+ * There are two exceptions: waits that only one thing can end, and waits for room. Any room will
+ * do, so the reader is known if only one thread reads.
+ */
+bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		     size_t index)
+{
+	const struct why_series *series = why_series_of(walk, waiting, thread, index);
+	const struct why_interval *interval =
+		&walk->intervals.threads[thread].intervals.data[index];
+	uint64_t look_ts;
+
+	if (is_for_child(walk, waiting, interval, &series->waker))
+		return false;
+	if (series->repeated && !waiting->writes)
+		return true;
+	if (rule_of(waiting) != END_LAST || interval->syscall < 0)
+		return false;
+	if (waits_again(walk, waiting, thread, index))
+		return true;
+	if (waiting->writes)
+		return false;
+	interval = &walk->intervals.threads[thread].intervals.data[series->last];
+	look_ts = looks_at(walk, thread, series->last);
+	return !look_ts || looks_late(interval, look_ts) ||
+	       others_ran(walk, waiting, thread, interval, look_ts, series->waker.thread);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Looks up switches by time. */
+#include "analyze/why/why_walk_internal.h"
+
+size_t why_switch_after(const struct model *model, uint64_t ts)
+{
+	size_t low = 0, high = model->switches.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (model->switches.data[middle].ts < ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct model_switch *why_switch_in(const struct model *model, size_t first, uint32_t thread,
+					 uint64_t ts)
+{
+	for (size_t i = first; i < model->switches.len && model->switches.data[i].ts == ts; i++)
+		if (model->switches.data[i].next == thread)
+			return &model->switches.data[i];
+	return NULL;
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_walk_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void why_walk_free(struct why_walk *walk)
+{
+	why_gpu_free(&walk->gpu);
+	why_intervals_free(&walk->intervals);
+	windows_free(&walk->losses);
+	windows_free(&walk->all_losses);
+	stack_mappings_close(walk->mappings);
+	map_free(&walk->kernel_hints);
+	map_free(&walk->kernel_symbols);
+	map_free(&walk->stack_at);
+	vec_free(&walk->stacks);
+	map_free(&walk->pythons);
+	map_free(&walk->futex_uses);
+	map_free(&walk->goes);
+	why_peers_free(walk);
+	map_free(&walk->cgroups);
+	why_cpus_free(walk);
+	free(walk->by_pid);
+	vec_free(&walk->traced);
+	vec_free(&walk->sums);
+	map_free(&walk->more_sums);
+	vec_free(&walk->chains);
+}
+
+/* ---- verdicts ---- */
+
+/* Adds the path's last step as its verdict says. Only this function follows other threads. */
+static int conclude(struct why_walk *walk, const struct why_verdict *verdict)
+{
+	const struct why_step *step = &walk->path[walk->depth - 1];
+	const struct why_interval *interval = walk->interval;
+	int result;
+
+	if (verdict->kind == WHY_VERDICT_NO_MEMORY)
+		return -ENOMEM;
+	result = verdict->kind == WHY_VERDICT_FOLLOW
+			 ? why_walk_time(walk, verdict->thread, step->from_ts, step->to_ts,
+					 &verdict->link)
+			 : why_walk_add(walk, verdict);
+	walk->interval = interval;
+	walk->depth--;
+	return result;
+}
+
+/* Adds time without evidence; does nothing if there is none. */
+static int add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
+		    uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
+		    uint32_t object)
+{
+	struct why_verdict verdict;
+
+	if (from >= to)
+		return 0;
+	why_walk_push(walk, thread, state, from, to)->object = object;
+	verdict = why_verdict_end(walk, cause, grade, thread, object);
+	return conclude(walk, &verdict);
+}
+
+/* ---- runnable ---- */
+
+/* The same, searched from the last result: most look-ups are close in time. */
+static size_t switch_near(struct why_walk *walk, uint64_t ts)
+{
+	const struct model_switch *switches = walk->model->switches.data;
+	size_t count = walk->model->switches.len, low = 0, high, step = 1;
+
+	if (walk->switch_found < count && switches[walk->switch_found].ts < ts) {
+		low = walk->switch_found + 1;
+		for (; low + step <= count && switches[low + step - 1].ts < ts; step *= 2)
+			low += step;
+		high = low + step < count ? low + step : count;
+	} else {
+		high = walk->switch_found < count ? walk->switch_found : count;
+		for (; step <= high && switches[high - step].ts >= ts; step *= 2)
+			high -= step;
+		low = step < high ? high - step : 0;
+	}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (switches[middle].ts < ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	walk->switch_found = low;
+	return low;
+}
+
+/* The index of a switch in the model. */
+static uint32_t number_of(const struct why_walk *walk, const struct model_switch *sw)
+{
+	return (uint32_t)(sw - walk->model->switches.data);
+}
+
+/* The thread on the CPU at ts, before its switch at the place `before`: the last one switched in
+ * there, unless records were dropped since. */
+static uint32_t on_cpu_at(const struct why_walk *walk, uint16_t cpu, uint64_t ts, size_t before,
+			  uint32_t *behind)
+{
+	const struct model_switch *sw = why_cpu_switch(walk, cpu, before - 1);
+
+	if (!sw || windows_touch(&walk->losses, sw->ts, ts))
+		return MODEL_NONE;
+	*behind = number_of(walk, sw);
+	return sw->next;
+}
+
+/* A part of the stretch, and the thread that had the CPU since switch `behind`. */
+struct contention {
+	const struct why_stretch *of;
+	uint32_t culprit, behind;
+	uint16_t cpu;
+	uint64_t from, to;
+	enum why_grade grade;
+	bool idle; /* the CPU was idle, by the switch that brought the thread in */
+};
+
+/* The CPU was idle and woke up late, or the thread was moved there late. */
+#define IDLE_TEXT "the CPU was idle: woken late"
+
+static int add_contention(struct why_walk *walk, const struct contention *part)
+{
+	const struct why_interval *interval = part->of->interval;
+	uint32_t culprit = part->culprit == part->of->thread ? MODEL_NONE : part->culprit;
+	uint32_t object = 0;
+	struct why_verdict verdict;
+	struct why_step *step;
+
+	if (part->from >= part->to)
+		return 0;
+	if (part->idle)
+		object = strtab_add(walk->why->texts, IDLE_TEXT, strlen(IDLE_TEXT));
+	step = why_walk_push(walk, part->of->thread, WAFFLE_THREAD_RUNNABLE, part->from, part->to);
+	step->by = culprit;
+	step->behind = culprit == MODEL_NONE ? MODEL_NONE : part->behind;
+	step->cpu = part->cpu;
+	step->object = object;
+	if (interval->cpu != part->cpu)
+		step->from_cpu = interval->cpu;
+	if (!interval->woken && part->from == interval->from_ts)
+		step->preemptor = interval->by;
+	if (model_is_own(walk->model, culprit))
+		object = walk->own_text;
+	verdict = why_verdict_end(walk, WHY_CPU_CONTENTION,
+				  why_grade_least(part->grade, culprit == MODEL_NONE
+								       ? WHY_GRADE_LIKELY
+								       : WHY_GRADE_CERTAIN),
+				  culprit, object);
+	return conclude(walk, &verdict);
+}
+
+/* The switch at the end of a stretch shows who had the CPU until then. If that is not the culprit,
+ * it becomes the culprit: some switches in between were not recorded, such as those before a traced
+ * thread waited for the CPU. NULL: not known. */
+static void set_last(struct contention *part, const struct model_switch *end)
+{
+	part->idle = end && end->prev == MODEL_NONE;
+	if (end && part->culprit == end->prev)
+		return;
+	if (end) {
+		part->culprit = end->prev;
+		part->behind = MODEL_NONE;
+	}
+	part->grade = why_grade_least(part->grade, WHY_GRADE_LIKELY);
+}
+
+/* Adds the threads that ran on the awaited CPU, one after the other. */
+static int walk_contention(struct why_walk *walk, const struct why_stretch *stretch, uint64_t from)
+{
+	const struct why_interval *interval = stretch->interval;
+	const struct model_switch *in = why_switch_in(
+		walk->model, switch_near(walk, interval->to_ts), stretch->thread, interval->to_ts);
+	struct contention part = {.of = stretch,
+				  .culprit = MODEL_NONE,
+				  .behind = MODEL_NONE,
+				  .cpu = in ? in->cpu : interval->cpu,
+				  .from = from,
+				  .to = stretch->to,
+				  .grade = stretch->grade};
+	const struct model_switch *sw;
+	size_t at;
+	enum why_grade sure = stretch->grade;
+	int result = 0;
+
+	if (part.cpu == MODEL_CPU_NONE)
+		return add_contention(walk, &part);
+	/* If it was moved, no record says when. */
+	if (!in || !(in->flags & WAFFLE_SWITCH_STAYED) ||
+	    (!interval->woken && part.cpu != interval->cpu))
+		sure = why_grade_least(sure, WHY_GRADE_LIKELY);
+	part.grade = sure;
+	at = why_cpu_after(walk, part.cpu, from);
+	if (from > interval->from_ts || interval->woken || part.cpu != interval->cpu)
+		part.culprit = on_cpu_at(walk, part.cpu, from, at, &part.behind);
+	else
+		part.culprit = interval->by;
+	for (; (sw = why_cpu_switch(walk, part.cpu, at)) && sw->ts < stretch->to && !result; at++) {
+		/* The switch by which the thread lost the CPU is not one behind which it waits. */
+		if (sw->ts == part.from && sw->next == part.culprit)
+			continue;
+		part.to = sw->ts;
+		set_last(&part, sw);
+		result = add_contention(walk, &part);
+		part.from = sw->ts;
+		part.culprit = sw->next;
+		part.behind = number_of(walk, sw);
+		part.grade = sure;
+	}
+	part.to = stretch->to;
+	set_last(&part, sw);
+	return result ? result : add_contention(walk, &part);
+}
+
+/* The throttled time of a runnable interval, and the text of its cgroup. Successive stretches are
+ * often of one interval, so the last one of a thread is cached. */
+static uint64_t throttled_ns(struct why_walk *walk, const struct why_stretch *stretch,
+			     uint32_t *object)
+{
+	const struct why_interval *interval = stretch->interval;
+	const struct model *model = walk->model;
+	uint32_t thread = stretch->thread;
+	struct why_throttled *known = &walk->intervals.threads[thread].throttled;
+	uint64_t length = interval->to_ts - interval->from_ts, sum = 0;
+	size_t low = why_quota_after(model, thread, interval->from_ts);
+
+	if (known->from_ts == interval->from_ts && known->to_ts == interval->to_ts) {
+		*object = known->object;
+		return known->ns;
+	}
+	*object = 0;
+	for (; low < model->quotas.len; low++) {
+		const struct model_quota *quota = &model->quotas.data[low];
+
+		if (quota->thread != thread || quota->ts > interval->to_ts)
+			break;
+		walk->why->searched++;
+		sum += quota->throttled_ns < length - sum ? quota->throttled_ns : length - sum;
+		*object = why_cgroup(walk, quota->cgroup);
+	}
+	*known = (struct why_throttled){interval->from_ts, interval->to_ts, sum, *object};
+	return sum;
+}
+
+/* The kernel dequeues a throttled thread and queues it again later. So the throttled time comes
+ * first. */
+static int walk_runnable(struct why_walk *walk, const struct why_stretch *stretch)
+{
+	uint32_t object;
+	uint64_t until = stretch->interval->from_ts + throttled_ns(walk, stretch, &object);
+	int result;
+
+	if (until <= stretch->from)
+		return walk_contention(walk, stretch, stretch->from);
+	if (until > stretch->to)
+		until = stretch->to;
+	result = add_leaf(walk, stretch->thread, WAFFLE_THREAD_RUNNABLE, stretch->from, until,
+			  WHY_CPU_QUOTA, stretch->grade, object);
+	return result || until == stretch->to ? result : walk_contention(walk, stretch, until);
+}
+
+/* ---- all of it ---- */
+
+uint64_t *why_walk_state(struct why_instance *instance, unsigned state)
+{
+	switch (state) {
+	case WAFFLE_THREAD_RUNNING:
+		return &instance->running_ns;
+	case WAFFLE_THREAD_RUNNABLE:
+		return &instance->runnable_ns;
+	case WAFFLE_THREAD_BLOCKED:
+		return &instance->blocked_ns;
+	}
+	return &instance->unknown_ns;
+}
+
+static int walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	bool traced = model_is_traced(walk->model, thread);
+
+	if (from < to && !walk->depth)
+		walk->instance->unknown_ns += to - from;
+	walk->interval = NULL;
+	return add_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
+			WHY_GRADE_UNKNOWN, 0);
+}
+
+static int walk_state(struct why_walk *walk, const struct why_stretch *stretch)
+{
+	struct why_running running;
+	struct why_verdict verdict;
+	int result = 0;
+
+	walk->interval = stretch->interval;
+	if (!walk->depth)
+		*why_walk_state(walk->instance, stretch->interval->state) +=
+			stretch->to - stretch->from;
+	switch (stretch->interval->state) {
+	case WAFFLE_THREAD_RUNNING:
+		running = why_running_begin(walk, stretch);
+		while (!result && why_running_next(walk, &running, &verdict))
+			result = conclude(walk, &verdict);
+		return result;
+	case WAFFLE_THREAD_RUNNABLE:
+		return walk_runnable(walk, stretch);
+	}
+	verdict = why_blocked_verdict(walk, stretch);
+	return conclude(walk, &verdict);
+}
+
+/* Splits a part of an interval by what the enclosing GPU calls wait for. */
+static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
+			 uint64_t to, const struct why_link *link)
+{
+	struct why_stretch stretch = {
+		.thread = thread,
+		.index = index,
+		.interval = &walk->intervals.threads[thread].intervals.data[index],
+		.from = from,
+		.link = link,
+		.grade = link ? link->grade : WHY_GRADE_CERTAIN,
+	};
+	int result = 0;
+
+	for (; stretch.from < to && !result; stretch.from = stretch.to) {
+		stretch.to = why_gpu_cut(walk, thread, stretch.from, to, &stretch.await);
+		result = stretch.to ? walk_state(walk, &stretch) : -ENOMEM;
+	}
+	return result;
+}
+
+int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		  const struct why_link *link)
+{
+	int result = 0;
+
+	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
+	     i < walk->intervals.threads[thread].intervals.len && from < to && !result; i++) {
+		const struct why_interval *interval =
+			&walk->intervals.threads[thread].intervals.data[i];
+		uint64_t until = interval->to_ts < to ? interval->to_ts : to;
+
+		if (interval->from_ts >= to)
+			break;
+		if (interval->from_ts > from) {
+			result = walk_unknown(walk, thread, from, interval->from_ts);
+			from = interval->from_ts;
+		}
+		if (!result && until > from)
+			result = walk_interval(walk, thread, i, from, until, link);
+		from = until;
+	}
+	return result ? result : walk_unknown(walk, thread, from, to);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to why.c and its parts: splits a thread's time and follows its waits. */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_WALK_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_WALK_INTERNAL_H
+
+#include "analyze/why/why.h"
+#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_intervals_internal.h"
+#include "analyze/why/why_meaning_internal.h"
+#include "analyze/why/why_wait_internal.h"
+#include "symbolize/stack_mappings.h"
+
+/* Longer chains end with the cause unknown. */
+#define WHY_DEPTH_MAX 32
+
+/* The wait that the chain came from: the thread's time belongs to that wait. */
+struct why_link {
+	enum wait_kind kind;
+	enum why_grade grade; /* of the chain so far */
+	uint32_t object;
+	uint64_t from_ts, until_ts; /* time of that wait; until_ts 0: unknown */
+};
+
+#define WHY_SUM_BITS 9
+#define WHY_SUM_PROBES 8
+
+/* Slot of the hash table of sums. */
+struct why_sum_slot {
+	uint32_t instance; /* free unless this is why_walk.instances */
+	uint32_t sum;
+};
+
+/* A part of an instance while it is built. */
+struct why_sum {
+	struct why_part part;
+	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
+	uint64_t longest_ns;
+	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
+	uint32_t chain; /* index in why_walk.chains */
+	uint32_t next;  /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
+};
+
+struct why_steps {
+	struct why_step steps[WHY_DEPTH_MAX + 1];
+};
+
+/* Value in walk->goes of a Go process. */
+#define WHY_GO UINT16_MAX
+
+/* What is known about a kernel stack. */
+struct why_stack {
+	struct meaning meaning;
+	uint32_t text; /* in why.texts; 0: none */
+};
+
+/* Cache entry: the text of what a wait was for. */
+struct why_object_text {
+	const struct store_object *object; /* NULL: a futex without a name */
+	uint64_t address;                  /* of the futex */
+	uint32_t text;                     /* in why.texts; 0: empty entry */
+};
+#define WHY_OBJECT_TEXTS 256
+
+/* The state of the walk: the model, indexes and caches, and the current instance. */
+struct why_walk {
+	struct why *why;
+	const struct model *model;
+	const struct why_names *names; /* NULL: no symbolizer */
+	struct why_intervals intervals;
+	struct windows losses;        /* of scheduler records, merged */
+	struct windows all_losses;    /* of all records, merged */
+	struct map kernel_hints;      /* kernel address → enum why_hint */
+	struct map kernel_symbols;    /* kernel address → index of the reader's symbol */
+	struct map stack_at;          /* stack number → index in stacks */
+	VEC(struct why_stack) stacks; /* cache */
+	struct map pythons;           /* pid → enum wait_python */
+	struct map futex_uses;        /* user stack number → enum futex_use */
+	struct map goes;         /* pid → WHY_GO, or the number of stacks without Go functions */
+	bool has_go;             /* one of the processes is a Go program */
+	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
+	struct map peers;        /* object → thread at the other end, or NO_PEER */
+	struct map socket_users; /* object → the first thread that waited for it */
+	struct map main_threads; /* pid → thread */
+	struct map cgroups;      /* inode → text */
+	struct why_object_text object_texts[WHY_OBJECT_TEXTS];
+	uint32_t own_text, held_text; /* texts for what the capture itself caused */
+	struct stack_mappings *mappings;
+	const struct why_interval *interval; /* current interval; NULL: unknown state */
+	uint8_t calls[WHY_SYSCALLS];         /* system call number → enum wait_call */
+	uint32_t *by_pid;                    /* thread indexes, sorted by process */
+	VEC(uint32_t) traced;                /* the same of traced threads only */
+	uint32_t *cpu_switches;              /* indexes of switches, by CPU, then ts */
+	uint32_t *cpu_begins;                /* of each CPU in cpu_switches */
+	size_t switch_found;                 /* cache: the last switch looked up */
+	uint64_t end_ts;                     /* of the instance */
+	uint32_t depth;                      /* number of steps on the path */
+	struct why_step path[WHY_DEPTH_MAX + 1];
+	uint64_t span_until; /* end of the last step's innermost span */
+	VEC(struct why_sum) sums;
+	VEC(struct why_steps) chains;                  /* one per sum */
+	struct why_sum_slot slots[1u << WHY_SUM_BITS]; /* hash table of sums */
+	struct map more_sums; /* hash → the last one of the sums for which that has no slot */
+	uint32_t instances;   /* number of instances so far */
+	bool no_chains;       /* the caller wants no chains */
+	struct why_gpu gpu;
+	struct why_instance *instance;
+};
+
+/* What the kernel functions on the stack of a wake-up show about it. */
+enum why_hint {
+	WHY_HINT_INTERRUPT = 1,
+	WHY_HINT_TIMER = 2,
+	WHY_HINT_SOCKET = 4,
+	WHY_HINT_PIPE = 8,
+	WHY_HINT_TERMINAL = 16,
+	WHY_HINT_SIGNAL = 32,
+	WHY_HINT_CHILD = 64,     /* a child ended */
+	WHY_HINT_DISK = 128,     /* a block request is done */
+	WHY_HINT_THAW = 256,     /* the cgroup's freezer thaws it */
+	WHY_HINT_RECEIVE = 512,  /* packets are received */
+	WHY_HINT_BACKLOG = 1024, /* packets that this machine sent are received */
+	WHY_HINT_READERS = 2048, /* readers, possibly several at once, hold or held a lock */
+	WHY_HINT_WRITER = 4096,  /* it waits to write under a lock that readers may hold */
+};
+
+void why_walk_free(struct why_walk *walk);
+
+static inline enum why_grade why_grade_least(enum why_grade a, enum why_grade b)
+{
+	return a < b ? a : b;
+}
+
+/* Explains all of a thread's time from `from` to `to`. `link` NULL: the instance's own thread.
+ * Returns 0 or -ENOMEM, like all functions here that add time. */
+int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		  const struct why_link *link);
+
+/* The total in the instance for a state of its own thread. */
+uint64_t *why_walk_state(struct why_instance *instance, unsigned state);
+
+/* Explains an instance whose span ended on another thread; in why_handoff.c. */
+int why_walk_handed_over(struct why_walk *walk, struct why_instance *instance);
+
+/* ---- verdicts ---- */
+
+enum why_verdict_kind {
+	WHY_VERDICT_NONE,   /* undecided: another rule decides */
+	WHY_VERDICT_END,    /* the chain ends here */
+	WHY_VERDICT_FOLLOW, /* what `thread` did during the last step explains it */
+	WHY_VERDICT_NO_MEMORY,
+};
+
+/* What a classifier says of the path's last step, which it makes and adds its evidence to. A
+ * classifier never follows a thread itself: why_walk.c does, as the verdict says. */
+struct why_verdict {
+	enum why_verdict_kind kind;
+	uint32_t thread; /* the culprit, or the thread to follow */
+	/* WHY_VERDICT_END */
+	enum why_cause cause;
+	enum why_grade grade;
+	uint32_t span; /* the culprit's */
+	uint32_t object;
+	/* WHY_VERDICT_FOLLOW */
+	struct why_link link;
+};
+#define WHY_UNDECIDED ((struct why_verdict){.kind = WHY_VERDICT_NONE})
+#define WHY_NO_MEMORY ((struct why_verdict){.kind = WHY_VERDICT_NO_MEMORY})
+
+/* The time of a thread in one state that is explained at once. */
+struct why_stretch {
+	uint32_t thread;
+	size_t index; /* of the interval */
+	const struct why_interval *interval;
+	uint64_t from, to;           /* within the interval */
+	const struct why_link *link; /* NULL: the instance's own thread */
+	enum why_grade grade;        /* of the chain so far */
+	struct why_await await;
+};
+
+/* Explains blocked time; in why_blocked.c. */
+struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch);
+
+/* ---- why_running.c ---- */
+/* Running time, which is explained in pieces. */
+struct why_running {
+	const struct why_stretch *of;
+	uint64_t at;                     /* begin of the next piece */
+	const struct model_fault *fault; /* the next one, or NULL */
+	uint64_t stolen_until;           /* after `at`: the time until then is stolen */
+	enum why_grade stolen_grade;
+};
+struct why_running why_running_begin(const struct why_walk *walk,
+				     const struct why_stretch *stretch);
+/* Explains the next piece. False: there is none. */
+bool why_running_next(struct why_walk *walk, struct why_running *running,
+		      struct why_verdict *verdict);
+
+/* ---- why_sums.c ---- */
+struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
+			       enum waffle_thread_state state, uint64_t from, uint64_t to);
+bool why_walk_is_on_path(const struct why_walk *walk, uint32_t thread);
+/* The chain ends at the thread's innermost span. */
+struct why_verdict why_verdict_end(const struct why_walk *walk, enum why_cause cause,
+				   enum why_grade grade, uint32_t thread, uint32_t object);
+/* Adds the time of the path's last step, at which the chain ends. */
+int why_walk_add(struct why_walk *walk, const struct why_verdict *verdict);
+
+/* ---- why_switches.c ---- */
+/* Index of the first switch at or after ts. */
+size_t why_switch_after(const struct model *model, uint64_t ts);
+/* The switch at ts that brought the thread in, or NULL. `first` is why_switch_after() of ts. */
+const struct model_switch *why_switch_in(const struct model *model, size_t first, uint32_t thread,
+					 uint64_t ts);
+
+/* ---- why_series.c ---- */
+/* Describes the wait whose series is wanted. */
+struct why_waiting {
+	enum wait_kind kind;
+	bool uninterruptible;
+	bool ends;                  /* any wake-up ends it: a barrier, a join */
+	bool writes;                /* it waits for room, and any room will do */
+	uint64_t from_ts, until_ts; /* waits outside this time do not matter */
+};
+
+/* The series of waits that an interval belongs to; valid until the next call. */
+const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
+				       uint32_t thread, size_t index);
+/* Fills in the fields of a step that describe its series. */
+void why_series_tell(const struct why_walk *walk, struct why_step *step);
+/* Whether the records leave open if the thread waited for what ended this wait or its series. */
+bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		     size_t index);
+/* Whether a signal that the thread did not wait for ended a wait at ts. */
+bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+		   const struct why_waker *waker, enum wait_kind kind);
+/* Whether the waker sent the thread a signal that a program may wait for. */
+bool why_is_signalled(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+		      const struct why_waker *waker);
+
+/* ---- why_evidence.c ---- */
+int why_evidence_init(struct why_walk *walk);
+/* When the thread was back on a CPU after the wait of an interval; 0: not in the capture. */
+uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t index);
+struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size_t index);
+struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
+			       const struct why_interval *interval, const struct model_wait **wait);
+/* What the program's functions show about the futex of a wait; in why_futex.c. */
+enum futex_use why_futex_use(struct why_walk *walk, uint32_t thread,
+			     const struct why_interval *interval, const struct model_wait *wait);
+/* Index in walk->by_pid of the first thread of a process. */
+size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
+/* The same in walk->traced. */
+size_t why_traced_of(const struct why_walk *walk, uint32_t pid);
+/* Looks up what a kernel stack says about a wait. False: out of memory. */
+bool why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
+/* The text of a cgroup by its inode number. */
+uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
+/* The text of the file that is mapped at an address; 0: none. */
+uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts);
+
+/* ---- why_lookup.c ---- */
+/* Makes the indexes that look-ups need. False: out of memory. */
+bool why_lookup_init(struct why *why);
+/* Index of the first signal after ts. */
+size_t why_signals_after(const struct model *model, uint64_t ts);
+/* The last signal at or before ts that stopped the thread's process; NULL: not recorded. */
+const struct model_signal *why_stopper(struct why *why, uint32_t thread, uint64_t ts);
+/* A wait that may be for requests to a device. */
+struct why_io_wait {
+	uint32_t thread;
+	uint32_t dev; /* of the awaited file; 0: unknown */
+	uint64_t from, to;
+	bool write;
+};
+/* Whose requests were in flight meanwhile: nobody's, only others', or the thread's own. */
+enum why_io { WHY_IO_NONE, WHY_IO_OTHERS, WHY_IO_OWN };
+#define WHY_IO_LISTED 16
+struct why_io_list {
+	uint32_t count;
+	uint32_t ios[WHY_IO_LISTED]; /* indexes in model.ios */
+	enum why_io whose;
+	/* One of them ended in the wait, and it is the thread's own or is known to be for the
+	 * file's device. */
+	bool sure;
+};
+/* Fills the list: the thread's first requests, or one of another thread. Requests to other devices
+ * than the file's do not count. */
+void why_io_find(struct why *why, const struct why_io_wait *wait, struct why_io_list *list);
+/* Index of the thread's first throttling record after ts. */
+size_t why_quota_after(const struct model *model, uint32_t thread, uint64_t ts);
+/* A page fault of the thread that overlaps a time, or NULL. */
+const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
+					   uint64_t from, uint64_t to);
+
+/* ---- why_cpus.c ---- */
+/* False: out of memory. */
+bool why_cpus_init(struct why_walk *walk);
+void why_cpus_free(struct why_walk *walk);
+/* The place of the first switch of a CPU at or after ts among those of all CPUs. */
+size_t why_cpu_after(const struct why_walk *walk, uint16_t cpu, uint64_t ts);
+/* The switch at a place; NULL: it is not one of that CPU. */
+const struct model_switch *why_cpu_switch(const struct why_walk *walk, uint16_t cpu, size_t at);
+
+/* ---- why_go.c ---- */
+/* False: out of memory. */
+bool why_go_init(struct why_walk *walk);
+/* Whether a thread belongs to a Go program, whose runtime runs changing goroutines on it. */
+bool why_is_go(const struct why_walk *walk, uint32_t thread);
+
+/* ---- why_peers.c ---- */
+/* False: out of memory. */
+bool why_peers_init(struct why_walk *walk);
+void why_peers_free(struct why_walk *walk);
+/* The thread at the other end of a connection on this machine, or MODEL_NONE. */
+uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
+/* Whether the other end of a connection may be on another machine. */
+bool why_may_be_remote(const struct store_object *object);
+
+#endif

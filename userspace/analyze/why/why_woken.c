@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Waits that a thread ended: which thread, and whether the records prove that it was the awaited
+ * one. */
+#include "analyze/why/why_blocked_internal.h"
+
+#include <string.h>
+
+/* ---- end and continuation of a chain ---- */
+
+struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_blocked *blocked,
+				   enum why_cause cause, enum why_grade grade, uint32_t culprit)
+{
+	return why_verdict_end(walk, cause, why_grade_least(blocked->grade, grade), culprit,
+			       blocked->object);
+}
+
+struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
+				      uint32_t thread, enum why_grade grade)
+{
+	/* A blocked thread cannot wake anybody: if it is on the path, the records contradict each
+	 * other. */
+	if (walk->depth >= WHY_DEPTH_MAX || why_walk_is_on_path(walk, thread))
+		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+	return (struct why_verdict){
+		.kind = WHY_VERDICT_FOLLOW,
+		.thread = thread,
+		.link = {blocked->kind, why_grade_least(blocked->grade, grade), blocked->object,
+			 blocked->interval->from_ts, blocked->end_ts},
+	};
+}
+
+/* ---- woken ---- */
+
+/* Ends the chain at a thread that was not recorded. */
+static struct why_verdict end_outside(struct why_walk *walk, const struct why_blocked *blocked,
+				      uint32_t thread)
+{
+	switch (blocked->kind) {
+	case WAIT_PIPE:
+		return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, thread);
+	case WAIT_SOCKET:
+		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, thread);
+	case WAIT_CHILD:
+		return why_blocked_end(walk, blocked, WHY_PROCESS_EXIT, WHY_GRADE_LIKELY, thread);
+	default:
+		if (!blocked->object && model_is_own(walk->model, thread))
+			return why_verdict_end(walk, WHY_NOT_RECORDED,
+					       why_grade_least(blocked->grade, WHY_GRADE_LIKELY),
+					       thread, walk->own_text);
+		return why_blocked_end(walk, blocked, WHY_NOT_RECORDED, WHY_GRADE_LIKELY, thread);
+	}
+}
+
+/* The last thread of a child ends the wait, but its main thread did the awaited work. */
+static uint32_t main_thread_of(const struct why_walk *walk, uint32_t thread)
+{
+	uint32_t pid = walk->model->threads.data[thread].pid;
+	uint32_t found = map_get(&walk->main_threads, pid);
+
+	return found != MAP_NONE && model_is_traced(walk->model, found) ? found : thread;
+}
+
+/* Whether only the waker shows what the thread waited for. */
+static bool is_shown_by_end(const struct why_blocked *blocked)
+{
+	return blocked->kind == WAIT_POLL ||
+	       (blocked->kind == WAIT_OTHER && !blocked->facts.fault &&
+		wait_has_descriptor(&blocked->facts));
+}
+
+bool why_blocked_polls_timer(const struct why_blocked *blocked)
+{
+	return blocked->kind == WAIT_POLL && blocked->facts.object &&
+	       strstr(blocked->facts.object->detail, "[timerfd]");
+}
+
+struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked,
+					enum why_grade grade)
+{
+	uint32_t thread = blocked->waker.thread;
+	bool shown_by_end = is_shown_by_end(blocked);
+
+	/* An interrupt during a system call without a stack looks like the doing of the interrupted
+	 * thread. */
+	if (!model_is_traced(walk->model, thread) && !blocked->waker.hints &&
+	    why_blocked_polls_timer(blocked))
+		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
+	/* A kernel worker passes on what was written at the other end of a terminal. */
+	if (shown_by_end && !model_is_traced(walk->model, thread) &&
+	    blocked->waker.hints & WHY_HINT_TERMINAL)
+		return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, MODEL_NONE);
+	if (shown_by_end) {
+		if (blocked->waker.hints & WHY_HINT_PIPE)
+			blocked->kind = WAIT_PIPE;
+		else if (blocked->waker.hints & WHY_HINT_SOCKET)
+			blocked->kind = WAIT_SOCKET;
+	}
+	if (!model_is_traced(walk->model, thread))
+		return end_outside(walk, blocked, thread);
+	if (blocked->kind == WAIT_CHILD)
+		thread = main_thread_of(walk, thread);
+	return why_blocked_follow(walk, blocked, thread, grade);
+}
+
+bool why_blocked_is_shared(const struct why_blocked *blocked)
+{
+	if (blocked->facts.lock_hints & WHY_HINT_READERS || blocked->waker.hints & WHY_HINT_READERS)
+		return true;
+	return blocked->facts.lock_hints & WHY_HINT_WRITER && !blocked->waker.has_stack;
+}
+
+/* ---- ended by an unexpected signal ---- */
+
+struct why_verdict why_blocked_signalled(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t sender = blocked->waker.thread;
+
+	if (blocked->waker.interrupt || sender == MODEL_NONE)
+		return why_blocked_end(walk, blocked, WHY_INTERRUPT, WHY_GRADE_LIKELY, MODEL_NONE);
+	blocked->kind = WAIT_OTHER;
+	if (!model_is_traced(walk->model, sender))
+		return end_outside(walk, blocked, sender);
+	return why_blocked_follow(walk, blocked, sender, WHY_GRADE_LIKELY);
+}
+
+/* ---- locks that others held in between ---- */
+
+/* Limits of the other threads and of their waits to check; beyond them nothing is certain. */
+#define THREADS_MAX 256
+#define OTHERS_MAX 256
+
+/*
+ * Whether the lock was released to another thread while this one waited. If so, the thread that
+ * released it to this one may have acquired it during the wait. If not, it held the lock all the
+ * time, since releasing a lock wakes a waiter. `by_others`: only releases by other threads count.
+ */
+static bool went_round(struct why_walk *walk, const struct why_blocked *blocked, bool by_others)
+{
+	const struct model *model = walk->model;
+	const struct why_interval *own = blocked->interval;
+	uint64_t address = blocked->facts.args[0];
+	uint32_t pid = model->threads.data[blocked->thread].pid;
+	size_t first = why_threads_of(walk, pid);
+
+	for (size_t at = first; at < model->threads.len; at++) {
+		uint32_t other = walk->by_pid[at];
+		const struct why_thread *of = &walk->intervals.threads[other];
+		size_t i;
+
+		if (model->threads.data[other].pid != pid)
+			break;
+		if (at - first >= THREADS_MAX)
+			return true;
+		if (other == blocked->thread || other == blocked->waker.thread)
+			continue;
+		i = why_intervals_after(&walk->intervals, other, own->from_ts);
+		for (size_t end = i + OTHERS_MAX; i < of->intervals.len; i++) {
+			const struct why_interval *wait = &of->intervals.data[i];
+
+			walk->why->searched++;
+			if (wait->to_ts >= own->to_ts)
+				break;
+			if (i == end)
+				return true;
+			if (wait->state != WAFFLE_THREAD_BLOCKED || wait->syscall != own->syscall ||
+			    wait->args >= model->syscall_args.len ||
+			    model->syscall_args.data[wait->args] != address)
+				continue;
+			if (!by_others ||
+			    why_waker_of(walk, other, i).thread != blocked->waker.thread)
+				return true;
+		}
+	}
+	return false;
+}
+
+#define FUTEX_PRIVATE 128u
+
+/* A packet may arrive while any thread sends something else. That thread is not the peer, which may
+ * be on another machine. */
+static bool may_be_other_peer(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
+
+	if (peer >= walk->model->threads.len || blocked->waker.thread >= walk->model->threads.len)
+		return why_may_be_remote(blocked->facts.object);
+	return threads[peer].pid != threads[blocked->waker.thread].pid;
+}
+
+/* Whether a signal that is recorded ends the call, whatever its number. Which ones the other calls
+ * wait for is in memory of the program, and no record has that. */
+static bool is_any_signal(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const char *name = blocked->facts.syscall;
+
+	return name && (!strcmp(name, "pause") || !strcmp(name, "rt_sigsuspend")) &&
+	       why_is_signalled(walk, blocked->thread, blocked->end_ts, &blocked->waker);
+}
+
+enum why_grade why_blocked_grade_of_waker(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	if (wait_is_guess(&blocked->facts, blocked->kind))
+		return WHY_GRADE_LIKELY;
+	if (blocked->kind == WAIT_SOCKET)
+		return may_be_other_peer(walk, blocked) ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN;
+	/* Timers and devices end such waits as well. Without a stack, an interrupt in a system call
+	 * on a socket looks like the doing of the interrupted thread. */
+	if (blocked->kind == WAIT_POLL && !blocked->waker.has_stack)
+		return WHY_GRADE_LIKELY;
+	if (blocked->kind == WAIT_SIGNAL && !is_any_signal(walk, blocked))
+		return WHY_GRADE_LIKELY;
+	if (!wait_has_futex(&blocked->facts, blocked->kind) ||
+	    blocked->facts.futex == FUTEX_USE_ENDS)
+		return WHY_GRADE_CERTAIN;
+	/* The waiters for a lock shared by processes see it at other addresses. */
+	if (blocked->facts.futex == FUTEX_USE_SHARED ||
+	    (blocked->kind == WAIT_MUTEX && !(blocked->facts.args[1] & FUTEX_PRIVATE)))
+		return WHY_GRADE_LIKELY;
+	return went_round(walk, blocked, blocked->kind == WAIT_FUTEX) ? WHY_GRADE_LIKELY
+								      : WHY_GRADE_CERTAIN;
+}

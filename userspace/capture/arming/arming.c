@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/arming/arming.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "capture/arming/arming_internal.h"
+#include "target/loader/needed.h"
+#include "target/process/address_space.h"
+#include "target/process/mapping_file.h"
+#include "util/near.h"
+
+int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
+		const struct session_options *options, struct plan *plan, struct error *err)
+{
+	*arming = calloc(1, sizeof(**arming));
+	if (!*arming)
+		return error_set(err, ENOMEM, "out of memory");
+	(*arming)->kernel = kernel;
+	(*arming)->writer = writer;
+	(*arming)->options = options;
+	(*arming)->plan = plan;
+	(*arming)->changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	return 0;
+}
+
+static void memory_free(struct arming_memory *memory)
+{
+	mappings_free(&memory->mappings);
+	vec_free(&memory->files.list);
+	map_free(&memory->addresses);
+}
+
+/* Stores the mappings, with their files, for arming_site_at(), and takes ownership of them. */
+static void memory_keep(struct arming *arming, struct arming_memory *seen)
+{
+	struct arming_memory *memory = memory_of(arming, seen->pid);
+
+	if (memory) {
+		seen->folders = memory->folders;
+		memory_free(memory);
+		*memory = *seen;
+	} else if (!vec_push(&arming->memories, *seen)) {
+		memory_free(seen);
+	}
+}
+
+/* Reads the current mappings of a process, to look up addresses. */
+static void memory_refresh(struct arming *arming, pid_t pid)
+{
+	struct arming_memory *memory = memory_of(arming, pid), seen = {.pid = pid};
+	struct error ignored = ERROR_INIT;
+
+	if (process_mappings(&seen.mappings, pid, &ignored))
+		return; /* the process is gone, so its addresses stay unknown */
+	if (!memory) {
+		memory_keep(arming, &seen);
+		return;
+	}
+	mappings_free(&memory->mappings);
+	map_free(&memory->addresses);
+	memory->mappings = seen.mappings;
+}
+
+/* Resolves the paths of descriptions as this process sees them. */
+static void look_at(struct arming *arming, pid_t pid)
+{
+	if (arming->options->calls)
+		call_set_process(arming->options->calls, pid);
+}
+
+/* Records that a file could not be read, which does not mean that it has no sites. */
+static void denied_note(struct arming *arming, const struct mapping *mapping, pid_t pid, int code)
+{
+	arming->denied = true;
+	if (!arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning),
+			 "%s: %s; its sites could not be read and are not armed; that needs %s",
+			 mapping->path, strerror(code), mapping_open_needs(pid));
+}
+
+static void stuck_note(struct arming *arming, const struct mapping *mapping, int code)
+{
+	if (!arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning),
+			 "%s: %s; its sites are not armed", mapping->path,
+			 code == ETIMEDOUT ? "its file system does not answer"
+					   : "too many file systems do not answer");
+}
+
+int arming_scan(struct arming *arming, pid_t pid, struct error *err)
+{
+	struct arming_memory seen = {.pid = pid};
+	int result = process_mappings(&seen.mappings, pid, err);
+
+	look_at(arming, pid);
+	for (size_t i = 0; !result && i < seen.mappings.list.len; i++) {
+		const struct mapping *mapping = &seen.mappings.list.data[i];
+		char path[4096];
+		int fd = mapping_open(mapping, pid, path, sizeof(path)), index;
+
+		if (fd == -EACCES || fd == -EPERM)
+			denied_note(arming, mapping, pid, -fd);
+		if (fd == -ETIMEDOUT || fd == -EBUSY)
+			stuck_note(arming, mapping, -fd);
+		if (fd < 0)
+			continue; /* unmapped meanwhile, or inaccessible */
+		index = file_add(arming, fd, mapping->path, false, err);
+		if (index != -EAGAIN)
+			result = index < 0 ? index : file_arm(arming, (uint32_t)index, pid, err);
+		if (index >= 0)
+			file_rest(&arming->files.data[index]);
+		close(fd);
+		if (index >= 0 && !result && !vec_push(&seen.files.list, (uint32_t)index))
+			result = error_set(err, ENOMEM, "out of memory");
+	}
+	if (result) {
+		memory_free(&seen);
+		return result;
+	}
+	arming_warn_moved(arming, &seen);
+	memory_keep(arming, &seen);
+	return 0;
+}
+
+static void arm_needed(int fd, const char *path, bool ours, void *arg)
+{
+	const struct {
+		struct arming *arming;
+		pid_t pid;
+	} *context = arg;
+	struct error ignored = ERROR_INIT;
+	int index;
+
+	if (ours)
+		arming_watch_links(context->arming, path);
+	index = file_add(context->arming, fd, path, false, &ignored);
+	if (index >= 0)
+		file_arm(context->arming, (uint32_t)index, context->pid, &ignored);
+	if (index >= 0)
+		file_rest(&context->arming->files.data[index]);
+}
+
+void arming_scan_needed(struct arming *arming, pid_t pid)
+{
+	struct {
+		struct arming *arming;
+		pid_t pid;
+	} context = {arming, pid};
+
+	look_at(arming, pid);
+	needed_each(pid, arm_needed, &context);
+}
+
+void arming_forget(struct arming *arming, pid_t pid)
+{
+	struct arming_memory *memory = memory_of(arming, pid);
+	VEC(struct armed *) list = {0};
+
+	loading_forget(arming, pid);
+	if (memory) {
+		memory_free(memory);
+		*memory = arming->memories.data[--arming->memories.len];
+	}
+	for (size_t i = arming->arms.len; i > 0; i--) {
+		struct armed *armed;
+
+		if (arming->arms.data[i - 1].pid != pid)
+			continue;
+		armed = arm_remove(arming, i - 1);
+		if (!vec_push(&list, armed))
+			armed_release(armed);
+	}
+	kernel_disarm_later(arming->kernel, list.data, list.len);
+	vec_free(&list);
+}
+
+uint64_t arming_arm_count(const struct arming *arming)
+{
+	return arming->arm_count;
+}
+
+void arming_release(struct arming *arming)
+{
+	VEC(struct armed *) list = {0};
+
+	for (size_t i = 0; i < arming->arms.len; i++)
+		if (!vec_push(&list, arming->arms.data[i].armed))
+			armed_release(arming->arms.data[i].armed);
+	armed_release_all(list.data, list.len);
+	vec_free(&list);
+	vec_free(&arming->arms);
+}
+
+void arming_close(struct arming *arming)
+{
+	if (!arming)
+		return;
+	arming_release(arming);
+	for (size_t i = 0; i < arming->files.len; i++)
+		file_free(&arming->files.data[i]);
+	for (size_t i = 0; i < arming->memories.len; i++)
+		memory_free(&arming->memories.data[i]);
+	programs_forget(arming);
+	vec_free(&arming->programs);
+	if (arming->changes >= 0)
+		close(arming->changes);
+	for (size_t i = 0; i < arming->notices.len; i++)
+		free(arming->notices.data[i]);
+	vec_free(&arming->notices);
+	keymap_free(&arming->dismissed);
+	keymap_free(&arming->file_at);
+	vec_free(&arming->files);
+	vec_free(&arming->memories);
+	vec_free(&arming->loading);
+	for (size_t i = 0; i < arming->sites.len; i++)
+		free(arming->sites.data[i].kept);
+	vec_free(&arming->sites);
+	free(arming);
+}
+
+/* Looks up an address in the last known mappings. */
+static uint32_t site_lookup(struct arming *arming, pid_t pid, uint64_t addr)
+{
+	const struct arming_memory *memory = memory_of(arming, pid);
+	const struct mapping *mapping = memory ? address_space_at(&memory->mappings, addr) : NULL;
+
+	for (size_t i = 0; mapping && i < arming->files.len; i++) {
+		const struct armed_file *file = &arming->files.data[i];
+
+		if (file->object && file->ino == mapping->ino &&
+		    !strcmp(file->object->path, mapping->path)) {
+			uint32_t site =
+				map_get(&file->by_offset, addr - mapping->start + mapping->offset);
+
+			return site == MAP_NONE ? WAFFLE_SITE_UNKNOWN : site;
+		}
+	}
+	return WAFFLE_SITE_UNKNOWN;
+}
+
+uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
+{
+	struct arming_memory *memory = memory_of(arming, pid);
+	uint32_t site = memory ? map_get(&memory->addresses, probe_addr) : MAP_NONE;
+
+	if (site != MAP_NONE)
+		return site;
+	site = site_lookup(arming, pid, probe_addr);
+	/* This may be a child that was not scanned yet, or a file that was armed before it was
+	 * mapped. */
+	if (site == WAFFLE_SITE_UNKNOWN && (!memory || arming->announced < arming->sites.len)) {
+		memory_refresh(arming, pid);
+		site = site_lookup(arming, pid, probe_addr);
+	}
+	memory = memory_of(arming, pid);
+	if (site != WAFFLE_SITE_UNKNOWN && memory)
+		map_set(&memory->addresses, probe_addr, site);
+	return site;
+}
+
+uint64_t arming_site_count(const struct arming *arming)
+{
+	return arming->announced;
+}
+
+const struct arming_site *arming_site(const struct arming *arming, uint32_t number)
+{
+	return number < arming->sites.len ? &arming->sites.data[number] : NULL;
+}
+
+bool arming_concerns_functions(const struct arming *arming)
+{
+	return arming->concerns_functions;
+}
+
+struct armed_counts arming_counts(const struct arming *arming)
+{
+	return arming->counts;
+}
+
+uint64_t arming_match_count(const struct arming *arming)
+{
+	return arming->matching;
+}
+
+void arming_names(const struct arming *arming, const char *near, bool counters, char *text,
+		  size_t size)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < arming->sites.len; i++) {
+		const struct arming_site *site = &arming->sites.data[i];
+		const char *name = site->info->name;
+		char quoted[200];
+		int len = snprintf(quoted, sizeof(quoted), "'%s'", name);
+
+		if (len < 0 || site->number == WAFFLE_SITE_UNKNOWN ||
+		    (!counters && site->info->kind == WAFFLE_SITE_COUNTER) ||
+		    (near && !near_name(near, name)) || strstr(text, quoted))
+			continue;
+		if (used + (size_t)len + sizeof(", , …") > size) {
+			snprintf(text + used, size - used, "%s", used ? ", …" : "");
+			return;
+		}
+		used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+					 quoted);
+	}
+}
+
+bool arming_denied(const struct arming *arming)
+{
+	return arming->denied;
+}
+
+const char *arming_warning(const struct arming *arming)
+{
+	return arming->warning[0] ? arming->warning : NULL;
+}

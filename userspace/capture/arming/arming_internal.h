@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared by the parts of arming:
+ *
+ *	arming.c            processes
+ *	arming_files.c      the tables of files, of what is armed, and of mappings
+ *	arming_file.c       one file: examined, armed
+ *	arming_calls.c      calls
+ *	arming_doubled.c    files that must not be armed before their loader is done
+ *	arming_loading.c    waits for loaders
+ *	arming_expect.c     files that may be mapped later
+ *	arming_programs.c   files that a program will map
+ *	arming_changes.c    changes of files on disk
+ */
+#ifndef WAFFLE_CAPTURE_ARMING_ARMING_INTERNAL_H
+#define WAFFLE_CAPTURE_ARMING_ARMING_INTERNAL_H
+
+#include <time.h>
+
+#include "capture/arming/arming.h"
+#include "target/process/process.h"
+#include "util/keymap.h"
+#include "util/map.h"
+
+/* A file that was examined. */
+struct armed_file {
+	dev_t dev;
+	ino_t ino;
+	int fd;             /* open while armed or about to be; an open file keeps its mount busy */
+	uint32_t arm_count; /* number of rows in `arms` */
+	struct object *object; /* NULL: it has no sites */
+	uint32_t first_site;
+	struct arm_use *uses; /* one per site; NULL: all are armed without a filter */
+	bool *stacks;         /* one per site: record stacks; NULL: none */
+	struct map by_offset; /* file offset of a probe → site number */
+	char *runpath;        /* see loader.h */
+	uint64_t matching;    /* number of sites that the plan does not exclude */
+	bool checked;         /* functions that cannot be probed were reported */
+	bool armed_everywhere;
+	struct timespec change;   /* ctime of the inode when it was read */
+	char *path;               /* as processes see it */
+	bool expected;            /* it was armed before a process mapped it */
+	bool came;                /* a process has mapped it, so its sites are in the capture */
+	struct call_ahead *ahead; /* search results of an expected file */
+	int watch;                /* inotify watch; 0: none */
+	bool reachable;           /* its path leads to the file for us, too */
+	bool lost;                /* its path leads to another file now */
+	bool told;                /* and that was reported */
+};
+
+/* The armed sites of a file in a process (pid -1: in all processes). */
+struct arm {
+	pid_t pid;
+	uint32_t file;
+	struct armed *armed;
+};
+
+struct file_list {
+	VEC(uint32_t) list; /* indexes of files */
+};
+
+/* The last known mappings of a process, to look up addresses of probes. */
+struct arming_memory {
+	pid_t pid;
+	struct mappings mappings;
+	struct file_list files; /* the mapped files */
+	struct map addresses;   /* address of a probe → site number */
+	uint64_t folders;       /* search_hash() at the last arming_expect() */
+};
+
+/* An executed program with all files that it loads. Valid until one of the files changes. */
+struct arming_program {
+	uint64_t key; /* see program_key() */
+	struct file_list files;
+};
+
+/* A file whose loader has not finished in a process that has mapped it, or is about to:
+ * arming_loading.c. */
+struct loading {
+	pid_t pid;
+	uint32_t file;
+	bool ahead;                 /* the process is about to execute a program that maps it */
+	uint64_t begin_ns, next_ns; /* start of the wait; time of the next check */
+};
+
+struct arming {
+	struct kernel *kernel;
+	struct store_writer *writer;
+	const struct session_options *options;
+	struct plan *plan; /* NULL: no filter */
+	VEC(struct armed_file) files;
+	struct keymap file_at; /* device and inode → index of a file */
+	VEC(struct arm) arms;
+	VEC(struct arming_memory) memories;
+	VEC(struct loading) loading;
+	VEC(struct arming_site) sites; /* indexed by site number */
+	uint64_t matching;
+	bool concerns_functions;
+	struct armed_counts counts;
+	struct armed_counts expected; /* counts in files that are armed ahead */
+	uint64_t announced;           /* number of sites in the capture */
+	int changes;                  /* inotify descriptor for files and links; -1: no watches */
+	VEC(struct arming_program) programs;
+	uint64_t arm_count;
+	VEC(char *) notices;     /* pending messages */
+	struct keymap dismissed; /* device and inode of files where a search ahead found nothing */
+	char warning[1200];
+	bool denied; /* a file could not be read for lack of a permission */
+	enum arming_lack lack;
+};
+
+/* Whether files are armed in all processes of the machine. */
+static inline bool arming_is_everywhere(const struct arming *arming)
+{
+	return arming->options->kernel.follow && arming->options->machine_wide;
+}
+
+/* arming_files.c */
+struct arming_memory *memory_of(struct arming *arming, pid_t pid);
+/* -1: unknown. */
+int file_find(const struct arming *arming, dev_t dev, ino_t ino);
+/* Duplicates `fd` to keep the file open for arming, if there is something to arm. */
+void file_open(struct armed_file *file, int fd);
+/* Closes the file if nothing is armed in it. */
+void file_rest(struct armed_file *file);
+/* Removes a row from the list and returns its links, which the caller frees. */
+struct armed *arm_remove(struct arming *arming, size_t row);
+bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
+/* Reports a message about a file, once per path. */
+void file_tell(struct arming *arming, struct armed_file *file, const char *what);
+/* An expected file was mapped: writes its sites to the capture and counts them. */
+int file_came(struct arming *arming, struct armed_file *file, struct error *err);
+/* Forgets all programs, since their files may have been replaced. */
+void programs_forget(struct arming *arming);
+
+/* arming_file.c */
+/* Returns the index of a file, which is read now if it is new. A negative errno means a broken
+ * session, with two exceptions. -EAGAIN: the file is still being parsed. -ENOENT, only if
+ * `expected`: nothing was found in it, or there is no room. */
+int file_add(struct arming *arming, int fd, const char *shown_path, bool expected,
+	     struct error *err);
+/* Arms the file in our own process for a moment. The kernel reports functions that it cannot probe
+ * only for processes that have mapped the file. */
+void file_check(struct arming *arming, uint32_t index, int fd);
+/* Arms a file in a process. -ESRCH: the process is gone. Any other failure becomes a warning. */
+int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
+void file_free(struct armed_file *file);
+
+/* arming_doubled.c */
+/* How often a process has mapped the page. */
+struct doubled {
+	uint32_t mappings, writable;
+};
+struct doubled doubled_look(const struct armed_file *file, pid_t pid);
+bool doubled_is_loaded(const struct armed_file *file, struct doubled found);
+/* Whether semaphores of the file lie in a page that is mapped twice (struct object_page). */
+bool file_is_doubled(const struct armed_file *file);
+/* Whether the loader of a process has finished with such a file. */
+bool file_is_loaded(const struct armed_file *file, pid_t pid);
+/* Whether a process is about to execute a program that maps the file. */
+bool file_is_ahead(const struct arming *arming, uint32_t index, pid_t pid);
+/* Arms the file when the loader has finished. -ENOMEM. */
+int file_await(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
+#define LOOK_MIN_NS 1000000ull /* until the first check whether the loader has finished */
+/* Adds a wait of a process for the loader of a file, and removes a row of them. -ENOMEM. */
+int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ahead, struct error *err);
+void loading_remove(struct arming *arming, size_t row);
+/* Cancels all waits for a process. */
+void loading_forget(struct arming *arming, pid_t pid);
+
+/* arming_loading.c */
+/* As file_arm(), for a file that the process has not mapped yet. */
+int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
+
+/* arming_calls.c */
+/* Gives a site the next number. `recipe` NULL: not a call. */
+int arming_register(struct arming *arming, const struct site_info *site,
+		    const struct waffle_recipe *recipe, struct error *err);
+/* Writes sites to the capture. */
+int arming_announce(struct arming *arming, uint32_t first, size_t count, struct error *err);
+/* Loads the BPF programs that the plan requires by now. */
+int arming_classes(struct arming *arming, struct error *err);
+/* Loads the recipes of the armed calls of a file into the kernel. */
+int arming_recipes(struct arming *arming, struct armed_file *file, struct error *err);
+
+/* Warns of probes at positions where a process no longer has the file mapped. */
+void arming_warn_moved(struct arming *arming, const struct arming_memory *memory);
+
+/* arming_changes.c */
+/* Starts to watch a file, if that is useful. Call it before reading the file, since probes are
+ * placed by the contents read. Negative errno. */
+int file_watch(struct arming *arming, struct armed_file *file, int fd);
+/* Stops to watch for writes while nothing is armed in the file. */
+void file_watch_less(struct arming *arming, struct armed_file *file, int fd);
+void file_unwatch(struct arming *arming, struct armed_file *file);
+/* Watches the symbolic links of a path, since they may be changed to lead to another file. */
+void arming_watch_links(struct arming *arming, const char *path);
+/* A new file was found at a path. */
+void file_replaces(struct arming *arming, const char *path);
+
+/* arming_expect.c */
+/* As arming_expect(), for a program before its exec. `files` holds the files that it will map, and
+ * receives those that it may open. */
+void program_expect(struct arming *arming, pid_t pid, const char *path, char *const *environment,
+		    struct file_list *files);
+
+#endif

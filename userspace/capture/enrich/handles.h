@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handles of kernels that a CUDA program obtained before the capture. Since CUDA 13 the stub of a
+ * launch requests the handle of its kernel once, and keeps it in a static variable:
+ *	__device_stub__Z5saxpyifPfS_(…)::__handle
+ * So the symbol table has the variable's address and the name of the kernel.
+ */
+#ifndef WAFFLE_CAPTURE_ENRICH_HANDLES_H
+#define WAFFLE_CAPTURE_ENRICH_HANDLES_H
+
+#include <stdint.h>
+
+#include "target/process/image.h"
+#include "util/wire.h"
+
+/* Prefix that CUDA's compilers put before a kernel's name to name its stub on the host. */
+#define HANDLES_STUB "__device_stub_"
+
+/*
+ * Calls `each` with the value and the kernel's name of every such variable in the ELF file open at
+ * `fd`. The byte of the file at `offset` is mapped at `address` in the process. Variables that are
+ * still 0 are skipped. Finding none is no error. -ENOMEM.
+ */
+int handles_find(int fd, const struct image *image, uint64_t address, uint64_t offset,
+		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg);
+
+/* The worker's side, which reads the file: a worker_handler. */
+int handles_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
+
+/* Reads the name that a process passes for a handle, from its memory. The caller frees the copy.
+ * NULL: it cannot be read. */
+char *handles_text(const struct image *image, uint64_t address);
+
+#endif

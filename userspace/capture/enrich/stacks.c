@@ -1,0 +1,607 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/enrich/stacks_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "capture/enrich/hit_image_internal.h"
+#include "capture/enrich/tables_internal.h"
+#include "target/dwarf/unwind.h"
+#include "target/process/mapping_file.h"
+#include "target/process/process.h"
+#include "target/process/python.h"
+#include "util/clock.h"
+#include "util/input.h"
+#include "util/keymap.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+/* The table of a file in the kernel. */
+struct stack_file {
+	struct waffle_inode inode;
+	bool pending; /* its table is being made */
+	struct elf_segments segments;
+	struct cfi_table table; /* without rows, which are in the kernel's pages */
+	uint32_t page, pages;
+};
+
+/* Pages in the kernel that hold the mappings of a process. */
+struct stack_run {
+	uint32_t page, pages;
+};
+
+struct stack_process {
+	pid_t pid;  /* 0: unused */
+	bool waits; /* some tables of its files are not finished yet */
+	struct stack_run run;
+	struct python python;
+	uint32_t program; /* differs for each program that a pid runs */
+	uint32_t code;    /* index in `codes` of the last code object; NO_CODE: none */
+};
+
+/* A code object of Python, truncated after its table of lines. */
+struct code {
+	struct waffle_rec_code *rec; /* NULL: unused */
+	uint32_t next;               /* next code object of the process, or next unused one */
+};
+#define NO_CODE UINT32_MAX
+
+/* How long to wait for tables: while programs are traced, and before that. */
+#define WAIT_NS 50000000ull
+#define READY_NS 60000000000ull
+#define PYTHON_WAIT_NS 100000000ull /* between two searches for Python in parsed files */
+#define PYTHON_FRAMES_MAX (1u << 20)
+#define PYTHON_TEXT_MAX (PYTHON_NAME_MAX + PYTHON_FILE_MAX + 32)
+#define PYTHON_CODES_MAX (1u << 16)
+#define FILES_MAX WAFFLE_STACK_FILES_MAX
+
+struct stacks {
+	struct kernel *kernel;
+	struct store_writer *writer;
+	struct table_maker *maker;
+	struct keymap file_at; /* inode and device → index in `files` */
+	VEC(struct stack_file) files;
+	bool news; /* tables were loaded, and processes that wait were not examined since */
+	struct map process_at; /* pid → index in `processes` */
+	VEC(struct stack_process) processes;
+	VEC(uint32_t) unused;       /* indexes in `processes` */
+	VEC(struct stack_run) free; /* pages that were returned */
+	uint32_t programs;
+	/* Frames of Python that have a name in the file: a program, a code object and an
+	 * instruction → number, and process and name → number. */
+	struct keymap frame_at, name_at;
+	struct keymap code_at; /* a program and an address → the latest code object */
+	VEC(struct code) codes;
+	uint32_t unused_code; /* NO_CODE: none */
+	uint32_t frame_count;
+	bool python_waits;  /* files that may be Python's are still being parsed */
+	uint64_t python_ts; /* time of the last search */
+	char warning[256];
+};
+
+int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writer *writer,
+		struct error *err)
+{
+	*stacks = calloc(1, sizeof(**stacks));
+	if (!*stacks)
+		return error_set(err, ENOMEM, "out of memory");
+	(*stacks)->unused_code = NO_CODE;
+	(*stacks)->kernel = kernel;
+	(*stacks)->writer = writer;
+	return table_maker_open(&(*stacks)->maker, err);
+}
+
+void stacks_free(struct stacks *stacks)
+{
+	if (!stacks)
+		return;
+	table_maker_close(stacks->maker);
+	keymap_free(&stacks->file_at);
+	map_free(&stacks->process_at);
+	vec_free(&stacks->files);
+	vec_free(&stacks->processes);
+	vec_free(&stacks->unused);
+	vec_free(&stacks->free);
+	for (size_t i = 0; i < stacks->codes.len; i++)
+		free(stacks->codes.data[i].rec);
+	vec_free(&stacks->codes);
+	keymap_free(&stacks->code_at);
+	keymap_free(&stacks->frame_at);
+	keymap_free(&stacks->name_at);
+	free(stacks);
+}
+
+/* ---- files ---- */
+
+/* Copies a table into the kernel's pages. Without room the file has no table. */
+static void table_publish(struct stacks *stacks, struct stack_file *file)
+{
+	const struct waffle_unwind_row *rows = file->table.rows;
+	size_t left = file->table.count;
+	uint32_t pages = (uint32_t)((left + WAFFLE_UNWIND_PAGE_ROWS - 1) / WAFFLE_UNWIND_PAGE_ROWS);
+	int64_t first = pages ? kernel_unwind_pages(stacks->kernel, pages) : -1;
+
+	if (first < 0) {
+		if (pages)
+			snprintf(stacks->warning, sizeof(stacks->warning),
+				 "stacks: no room for the unwinding tables of all files (%s): "
+				 "stacks end in some code without frame pointers",
+				 strerror((int)-first));
+		return;
+	}
+	file->page = (uint32_t)first;
+	file->pages = pages;
+	for (uint32_t i = 0; i < pages; i++) {
+		struct waffle_unwind_page *page =
+			kernel_unwind_page(stacks->kernel, file->page + i);
+		size_t count = left < WAFFLE_UNWIND_PAGE_ROWS ? left : WAFFLE_UNWIND_PAGE_ROWS;
+
+		memcpy(page->rows, rows, count * sizeof(*rows));
+		for (size_t k = count; k < WAFFLE_UNWIND_PAGE_ROWS; k++)
+			page->rows[k] = (struct waffle_unwind_row){.pc = UINT32_MAX};
+		rows += count;
+		left -= count;
+	}
+}
+
+/* For files with one executable segment, as linkers write them, the kernel locates the tables by
+ * itself. */
+static void file_publish(struct stacks *stacks, const struct stack_file *file,
+			 const struct waffle_inode *inode)
+{
+	const struct elf_segment *segment = &file->segments.list[0];
+	struct waffle_stack_file told = {.page = file->page, .pages = file->pages};
+
+	if (file->segments.count != 1 || !file->pages)
+		return;
+	told.shift = file->table.base + segment->offset - segment->address;
+	kernel_stack_file(stacks->kernel, inode, &told);
+}
+
+/* Loads the tables that were finished since the last call. */
+static void tables_take(struct stacks *stacks)
+{
+	struct table_made made;
+
+	while (table_maker_take(stacks->maker, &made)) {
+		struct stack_file *file = &stacks->files.data[made.file];
+
+		file->pending = false;
+		file->segments = made.segments;
+		file->table = made.table;
+		if (made.no_memory)
+			file->table.cut = true;
+		if (file->table.cut && !stacks->warning[0])
+			snprintf(stacks->warning, sizeof(stacks->warning),
+				 "stacks: they are cut in %s: its unwinding table is too large",
+				 made.path);
+		if (!made.no_memory) {
+			table_publish(stacks, file);
+			file_publish(stacks, file, &file->inode);
+		}
+		free(file->table.rows);
+		file->table.rows = NULL;
+		free(made.path);
+		stacks->news = true;
+	}
+}
+
+/* The index of a file. -ENOENT: it is new. -EAGAIN: it is new, and too many others wait for their
+ * tables. -ENOSPC: there are too many files. */
+static int64_t file_find(struct stacks *stacks, const struct waffle_inode *inode)
+{
+	const uint64_t key[] = {inode->ino, inode->dev};
+	uint32_t known = keymap_get(&stacks->file_at, key, sizeof(key));
+
+	if (known != MAP_NONE)
+		return known;
+	if (stacks->files.len < FILES_MAX)
+		return table_maker_has_room(stacks->maker) ? -ENOENT : -EAGAIN;
+	if (!stacks->warning[0])
+		snprintf(stacks->warning, sizeof(stacks->warning),
+			 "stacks: more than %d files have code: in the others, stacks end in code "
+			 "without frame pointers",
+			 FILES_MAX);
+	return -ENOSPC;
+}
+
+/* Adds a new file and requests its table. Returns its index, or -ENOMEM. Takes ownership of the
+ * descriptor. */
+static int64_t file_add(struct stacks *stacks, const struct waffle_inode *inode, int fd,
+			const char *path)
+{
+	const uint64_t key[] = {inode->ino, inode->dev};
+	struct stack_file file = {.inode = *inode};
+	uint32_t index = (uint32_t)stacks->files.len;
+
+	if (!vec_push(&stacks->files, file) ||
+	    !keymap_set(&stacks->file_at, key, sizeof(key), index)) {
+		if (fd >= 0)
+			close(fd);
+		return -ENOMEM;
+	}
+	if (fd >= 0)
+		stacks->files.data[index].pending = table_maker_ask(stacks->maker, index, fd, path);
+	return index;
+}
+
+/* The file of a mapping; if it is new, its table is requested. -ENOMEM; or see file_find(). */
+static int64_t file_of(struct stacks *stacks, const struct mapping *mapping, pid_t pid)
+{
+	struct waffle_inode inode = {.ino = mapping->ino, .dev = mapping->dev};
+	int64_t index = file_find(stacks, &inode);
+	char path[4096];
+	int fd;
+
+	if (index != -ENOENT)
+		return index;
+	fd = mapping_open(mapping, pid, path, sizeof(path));
+	return file_add(stacks, &inode, fd, path);
+}
+
+void stacks_file(struct stacks *stacks, int fd, const char *path)
+{
+	struct waffle_inode inode = {0};
+	struct stat status;
+	int kept;
+
+	if (!input_stat(fd, &status)) {
+		inode.ino = status.st_ino;
+		inode.dev = major(status.st_dev) << 20 | minor(status.st_dev);
+	}
+	if (!inode.ino || file_find(stacks, &inode) != -ENOENT)
+		return;
+	kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (kept >= 0)
+		file_add(stacks, &inode, kept, path);
+}
+
+/* ---- processes ---- */
+
+static struct stack_run run_take(struct stacks *stacks, uint32_t pages)
+{
+	int64_t first;
+
+	for (size_t i = 0; i < stacks->free.len; i++)
+		if (stacks->free.data[i].pages == pages) {
+			struct stack_run run = stacks->free.data[i];
+
+			stacks->free.data[i] = stacks->free.data[--stacks->free.len];
+			return run;
+		}
+	first = kernel_unwind_pages(stacks->kernel, pages);
+	return first < 0 ? (struct stack_run){0} : (struct stack_run){(uint32_t)first, pages};
+}
+
+/* If memory is short, some pages are never used again. */
+static void run_give(struct stacks *stacks, struct stack_run run)
+{
+	if (run.pages)
+		(void)vec_push(&stacks->free, run);
+}
+
+static struct stack_process *process_of(struct stacks *stacks, pid_t pid)
+{
+	uint32_t index = map_get(&stacks->process_at, (uint64_t)pid);
+
+	if (index != MAP_NONE)
+		return &stacks->processes.data[index];
+	if (stacks->unused.len)
+		index = stacks->unused.data[--stacks->unused.len];
+	else if (vec_push(&stacks->processes, (struct stack_process){0}))
+		index = (uint32_t)stacks->processes.len - 1;
+	else
+		return NULL;
+	if (!map_set(&stacks->process_at, (uint64_t)pid, index))
+		return NULL;
+	stacks->processes.data[index] =
+		(struct stack_process){.pid = pid, .program = ++stacks->programs, .code = NO_CODE};
+	return &stacks->processes.data[index];
+}
+
+typedef VEC(struct waffle_unwind_mapping) placed_list;
+
+/* Computes where the tables of the process's files lie. */
+static int mappings_place(struct stacks *stacks, const struct mappings *mappings,
+			  struct stack_process *process, placed_list *placed)
+{
+	process->waits = false;
+	for (size_t i = 0; i < mappings->list.len && placed->len < WAFFLE_STACK_MAPPINGS_MAX; i++) {
+		const struct mapping *mapping = &mappings->list.data[i];
+		int64_t index = file_of(stacks, mapping, process->pid);
+		struct waffle_unwind_mapping row = {0};
+		const struct stack_file *file;
+
+		if (index == -ENOMEM)
+			return (int)index;
+		process->waits = process->waits || index == -EAGAIN;
+		if (index < 0)
+			continue;
+		file = &stacks->files.data[index];
+		process->waits = process->waits || file->pending;
+		if (!file->pages || !unwind_place(&row, mapping, &file->segments, &file->table))
+			continue;
+		row.page = file->page;
+		row.pages = file->pages;
+		if (!vec_push(placed, row))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Writes them into pages that no BPF program reads yet. */
+static struct stack_run mappings_publish(struct stacks *stacks, const placed_list *placed)
+{
+	uint32_t per_page = WAFFLE_UNWIND_PAGE_MAPPINGS;
+	uint32_t pages = ((uint32_t)placed->len + per_page - 1) / per_page;
+	struct stack_run run = pages ? run_take(stacks, pages) : (struct stack_run){0};
+
+	for (uint32_t i = 0; i < run.pages; i++) {
+		struct waffle_unwind_page *page = kernel_unwind_page(stacks->kernel, run.page + i);
+		size_t from = (size_t)i * per_page, left = placed->len - from;
+
+		memcpy(page->mappings, placed->data + from,
+		       (left < per_page ? left : per_page) * sizeof(*page->mappings));
+	}
+	return run;
+}
+
+static void python_look(struct stacks *stacks, struct stack_process *process, pid_t pid,
+			const struct mappings *mappings)
+{
+	const struct python *python = &process->python;
+	struct image image;
+
+	if (image_open(&image, pid))
+		return;
+	if (python_find(&process->python, &image, pid, mappings) == -EAGAIN)
+		process->waits = stacks->python_waits = true;
+	image_close(&image);
+	if (!python->found || python->kernel.runtime)
+		return;
+	if (python->version)
+		snprintf(stacks->warning, sizeof(stacks->warning),
+			 "stacks: pid %d: Python %u.%u is not supported, so they lack its frames; "
+			 "3.11 to 3.14 with the global lock are",
+			 pid, python->version >> 24, python->version >> 16 & 0xff);
+	else
+		snprintf(stacks->warning, sizeof(stacks->warning),
+			 "stacks: pid %d: they lack the frames of this Python, which is older than "
+			 "3.11",
+			 pid);
+}
+
+const char *stacks_warning(const struct stacks *stacks)
+{
+	return stacks->warning[0] ? stacks->warning : NULL;
+}
+
+int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
+{
+	struct stack_process *process = process_of(stacks, pid);
+	struct waffle_stack_process told = {0};
+	struct error gone = ERROR_INIT;
+	struct mappings mappings;
+	placed_list placed = {0};
+	int result;
+
+	if (!process)
+		return error_set(err, ENOMEM, "out of memory");
+	if (process_mappings(&mappings, pid, &gone))
+		return 0;
+	result = mappings_place(stacks, &mappings, process, &placed);
+	if (!result && process->waits) { /* most tables are made in milliseconds */
+		table_maker_wait(stacks->maker, WAIT_NS);
+		tables_take(stacks);
+		placed.len = 0;
+		result = mappings_place(stacks, &mappings, process, &placed);
+	}
+	if (!result) {
+		struct stack_run old = process->run;
+
+		process->run = mappings_publish(stacks, &placed);
+		if (!process->python.found)
+			python_look(stacks, process, pid, &mappings);
+		told.page = process->run.page;
+		told.mappings = process->run.pages ? (uint32_t)placed.len : 0;
+		told.python = process->python.kernel;
+		kernel_stack_process(stacks->kernel, pid, &told);
+		run_give(stacks, old);
+	}
+	vec_free(&placed);
+	mappings_free(&mappings);
+	return result ? error_set(err, -result, "out of memory") : 0;
+}
+
+int stacks_round(struct stacks *stacks, struct error *err)
+{
+	uint64_t now = clock_monotonic_ns();
+	bool again = stacks->python_waits && now - stacks->python_ts >= PYTHON_WAIT_NS;
+	int result = 0;
+
+	tables_take(stacks);
+	if (!stacks->news && !again)
+		return 0;
+	stacks->news = stacks->python_waits = false;
+	stacks->python_ts = now;
+	for (size_t i = 0; i < stacks->processes.len && !result; i++)
+		if (stacks->processes.data[i].waits)
+			result = stacks_process(stacks, stacks->processes.data[i].pid, err);
+	return result;
+}
+
+int stacks_ready(struct stacks *stacks, bool traced, struct error *err)
+{
+	table_maker_wait(stacks->maker, traced ? WAIT_NS : READY_NS);
+	return stacks_round(stacks, err);
+}
+
+int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err)
+{
+	uint32_t index = map_get(&stacks->process_at, (uint64_t)parent);
+	struct stack_process *process;
+	struct python python;
+
+	if (index == MAP_NONE || !stacks->processes.data[index].python.kernel.runtime)
+		return 0;
+	python = stacks->processes.data[index].python;
+	process = process_of(stacks, child);
+	if (!process)
+		return error_set(err, ENOMEM, "out of memory");
+	process->python = python;
+	return 0;
+}
+
+static void codes_forget(struct stacks *stacks, const struct stack_process *process)
+{
+	uint32_t next;
+
+	for (uint32_t i = process->code; i != NO_CODE; i = next) {
+		struct code *code = &stacks->codes.data[i];
+		const uint64_t key[] = {process->program, code->rec->code};
+
+		keymap_remove(&stacks->code_at, key, sizeof(key));
+		free(code->rec);
+		next = code->next;
+		*code = (struct code){.next = stacks->unused_code};
+		stacks->unused_code = i;
+	}
+}
+
+void stacks_forget(struct stacks *stacks, pid_t pid)
+{
+	uint32_t index = map_remove(&stacks->process_at, (uint64_t)pid);
+
+	if (index == MAP_NONE)
+		return;
+	kernel_stack_process(stacks->kernel, pid, NULL);
+	run_give(stacks, stacks->processes.data[index].run);
+	codes_forget(stacks, &stacks->processes.data[index]);
+	stacks->processes.data[index] = (struct stack_process){0};
+	(void)vec_push(&stacks->unused, index);
+}
+
+/* ---- frames of Python ---- */
+
+/* A free slot for a code object. NO_CODE: there is none. */
+static uint32_t code_take(struct stacks *stacks)
+{
+	uint32_t index = stacks->unused_code;
+
+	if (index != NO_CODE)
+		stacks->unused_code = stacks->codes.data[index].next;
+	else if (stacks->codes.len < PYTHON_CODES_MAX && vec_push(&stacks->codes, (struct code){0}))
+		index = (uint32_t)stacks->codes.len - 1;
+	return index;
+}
+
+int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code)
+{
+	uint32_t index = map_get(&stacks->process_at, code->tgid);
+	struct stack_process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
+	struct waffle_rec_code *copy;
+	uint64_t key[2];
+	size_t size;
+
+	if (code->table_bytes > sizeof(code->table))
+		return -EINVAL;
+	if (!process)
+		return 0;
+	size = offsetof(struct waffle_rec_code, table) + code->table_bytes;
+	copy = malloc(size);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, code, size);
+	index = code_take(stacks);
+	if (index == NO_CODE) { /* it will be read from the process */
+		free(copy);
+		return 0;
+	}
+	stacks->codes.data[index] = (struct code){.rec = copy, .next = process->code};
+	process->code = index;
+	key[0] = process->program;
+	key[1] = code->code;
+	return keymap_set(&stacks->code_at, key, sizeof(key), index) ? 0 : -ENOMEM;
+}
+
+/* The text of a frame. `told`: index of its code object. MAP_NONE: the kernel has not reported
+ * it. */
+static void frame_text(const struct stacks *stacks, const struct stack_process *process,
+		       const struct waffle_rec_frames *frames, uint32_t told,
+		       const uint64_t words[2], char *text, size_t size)
+{
+	const struct waffle_rec_code *code = told == MAP_NONE ? NULL : stacks->codes.data[told].rec;
+	struct waffle_rec_code *asked = NULL;
+	struct python_frame frame;
+	struct image image;
+
+	if (!code && !hit_image_open(&image, stacks->kernel, (pid_t)frames->tgid, frames->rec.ts)) {
+		asked = malloc(sizeof(*asked));
+		if (asked && python_code_read(&process->python, &image, words[0], asked))
+			code = asked;
+		image_close(&image);
+	}
+	if (code && python_frame_of(&process->python, code, words[1], &frame))
+		snprintf(text, size, "%s (%s:%u)", frame.function, frame.file, frame.line);
+	else
+		snprintf(text, size, "? (?:0)");
+	free(asked);
+}
+
+/* The number of a frame in the file. Writes its name if it is new. */
+static int frame_number(struct stacks *stacks, pid_t pid, const char *text, uint32_t *number,
+			struct error *err)
+{
+	struct store_name name = {.pid = (uint32_t)pid, .name = text};
+	char key[PYTHON_TEXT_MAX + 16];
+	size_t len = (size_t)snprintf(key, sizeof(key), "%d %s", pid, text);
+
+	*number = keymap_get(&stacks->name_at, key, len);
+	if (*number != MAP_NONE)
+		return 0;
+	*number = stacks->frame_count;
+	if (!keymap_set(&stacks->name_at, key, len, *number))
+		return error_set(err, ENOMEM, "out of memory");
+	stacks->frame_count++;
+	name.value = STORE_PYTHON | *number;
+	return store_writer_add_name(stacks->writer, &name, err);
+}
+
+int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
+		  const uint64_t *words, uint64_t *addresses, struct error *err)
+{
+	pid_t pid = (pid_t)frames->tgid;
+	uint32_t index = map_get(&stacks->process_at, (uint64_t)pid), number;
+	const struct stack_process *process =
+		index == MAP_NONE ? NULL : &stacks->processes.data[index];
+	char text[PYTHON_TEXT_MAX];
+
+	if (!process || stacks->frame_count >= PYTHON_FRAMES_MAX ||
+	    !store_writer_has_room(stacks->writer))
+		return 0;
+	for (uint32_t i = 0; i < frames->python_count; i++, words += 2) {
+		const uint64_t code[] = {process->program, words[0]};
+		uint32_t told = keymap_get(&stacks->code_at, code, sizeof(code));
+		const uint64_t key[] = {process->program, words[0], words[1], told};
+		int result;
+
+		number = keymap_get(&stacks->frame_at, key, sizeof(key));
+		if (number == MAP_NONE) {
+			frame_text(stacks, process, frames, told, words, text, sizeof(text));
+			result = frame_number(stacks, pid, text, &number, err);
+			if (result)
+				return result;
+			if (stacks->frame_at.len >= PYTHON_FRAMES_MAX)
+				keymap_free(&stacks->frame_at); /* it only holds earlier results */
+			keymap_set(&stacks->frame_at, key, sizeof(key), number);
+		}
+		addresses[i] = STORE_PYTHON | number;
+	}
+	return (int)frames->python_count;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks of spans and events. Loads the unwind tables of the files that a process has mapped into
+ * the kernel, and decodes the records. A file's table is made once, when the first process that
+ * maps the file is examined. A separate thread makes it, since a large library takes some tenths of
+ * a second. Until then, stacks end at code without frame pointers.
+ */
+#ifndef WAFFLE_CAPTURE_ENRICH_STACKS_INTERNAL_H
+#define WAFFLE_CAPTURE_ENRICH_STACKS_INTERNAL_H
+
+#include "kernel/kernel.h"
+#include "store/store.h"
+
+struct stacks;
+
+int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writer *writer,
+		struct error *err);
+void stacks_free(struct stacks *stacks);
+
+/* Examines the current mappings of a process. A process that is gone is no error; -ENOMEM. */
+int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
+/* Loads the tables that were finished since the last call. 0 or -ENOMEM. */
+int stacks_round(struct stacks *stacks, struct error *err);
+/* The same, after waiting for all tables; while programs are traced, at most some milliseconds. */
+int stacks_ready(struct stacks *stacks, bool traced, struct error *err);
+/* Describes what stacks lack, and why. NULL: nothing known. */
+const char *stacks_warning(const struct stacks *stacks);
+/* Prepares the table of a file before processes map it. `fd` stays the caller's. */
+void stacks_file(struct stacks *stacks, int fd, const char *path);
+/* A process has a child. The BPF programs know that already: bpf/stack.h. */
+int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err);
+/* The process has ended, or runs a new program. */
+void stacks_forget(struct stacks *stacks, pid_t pid);
+
+/* Stores a code object of Python. */
+int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code);
+
+/*
+ * Converts a Python stack to at most frames->python_count addresses. Each is STORE_PYTHON with a
+ * number, for which the file has a name: "Trainer.step (/srv/train.py:31)". `words`: two per frame,
+ * as in the record. If the record of a code object was lost, the object is read from the process;
+ * if that fails, the name is "?". Returns the number of addresses, or a negative errno: writing
+ * failed.
+ */
+int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
+		  const uint64_t *words, uint64_t *addresses, struct error *err);
+
+#endif

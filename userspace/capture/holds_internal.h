@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The holds of one process (kernel/gate.h): which of them belong to which exec, and what they mean
+ * for the program that then began.
+ *
+ * The gate's messages and the kernel's EXEC records come by different ways. So a record may be read
+ * after the holds of the next exec, and a hold after the record of its own exec. The times tell: a
+ * hold belongs to the first exec whose record is later than its begin.
+ *
+ *	hold (program)   hold (loader)   EXEC   hold (next program)   EXEC
+ *	'------------- one exec ----------'     '------- the next -------'
+ */
+#ifndef WAFFLE_CAPTURE_HOLDS_INTERNAL_H
+#define WAFFLE_CAPTURE_HOLDS_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/vec.h"
+
+struct hold {
+	uint64_t id;       /* the gate's number; 0: it was not held */
+	uint64_t begin_ns; /* when the process asked */
+	uint64_t exec_ns;  /* time of the EXEC record that it belongs to; 0: none was read yet */
+	char name[16];     /* of the file; "": not known */
+	bool ready;        /* the program was armed before it began */
+	bool missed;       /* the program began before all of it was armed */
+	bool needed;       /* something was armed meanwhile, which is missing if it took too long */
+	bool counted;      /* counted as a program that began before it was armed */
+};
+
+/* Zero-initialised it has no holds. */
+struct holds {
+	VEC(struct hold) list; /* the oldest first */
+	uint64_t exec_ns;      /* time of the last EXEC record; 0: there was none */
+};
+
+/* Adds a hold, also one that the gate refused (id 0). If its EXEC record was read before, the
+ * program has begun: then `exec_ns` and `missed` are set. NULL: out of memory. The result is valid
+ * until the next call. */
+struct hold *holds_add(struct holds *holds, uint64_t id, uint64_t begin_ns);
+/* NULL: it is not known (any more). */
+struct hold *holds_find(struct holds *holds, uint64_t id);
+/* An EXEC record of that time was read. */
+void holds_exec(struct holds *holds, uint64_t exec_ns);
+void holds_free(struct holds *holds);
+
+/* What the holds of one exec say together; `exec_ns` is that of one of them. Holds of an exec that
+ * failed count for the next one. */
+struct hold_sum {
+	const char *name; /* of the program: the first file; "": not known */
+	bool any;         /* there are holds */
+	bool prepared;    /* the program was armed before its exec, without a hold */
+	bool ready;       /* all of the program was armed before it began */
+	bool counted;
+};
+struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ns);
+/* The program that began with the last EXEC record was counted. */
+void holds_count(struct holds *holds);
+/* Whether the process has been armed for a program of its own, which it runs or is about to. */
+bool holds_any_ready(const struct holds *holds);
+
+#endif

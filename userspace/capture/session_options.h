@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a capture is asked for: made from the command line, and read by all parts of capture/. */
+#ifndef WAFFLE_CAPTURE_SESSION_OPTIONS_H
+#define WAFFLE_CAPTURE_SESSION_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "capture/account_internal.h"
+#include "capture/enrich/stack_choice.h"
+#include "capture/redact.h"
+#include "capture/sources_internal.h"
+#include "filter/plan.h"
+#include "kernel/kernel.h"
+#include "probe/spec/call.h"
+
+struct session_options {
+	const pid_t *pids; /* attach to these … */
+	size_t pid_count;
+	char **command;                /* … or run this */
+	const struct account *account; /* … as this user; NULL: ours; owned by the caller */
+	bool warn_of_root;             /* the command runs as root although nobody requested it */
+	const char *output;            /* path of the file to write */
+	const char *label;             /* describes the target for the user */
+	bool machine_wide;             /* with kernel.follow: other processes hit the probes, too */
+	uint32_t sources;              /* enum capture_source */
+	const struct filter_expr *filter; /* NULL: all; owned by the caller */
+	struct stack_choice *stacks;      /* NULL: no stacks of spans; owned by the caller */
+	struct redaction *redaction;      /* NULL: omit nothing; owned by the caller */
+	struct call_set *calls; /* calls to record besides sites; NULL: none; owned by the caller */
+	uint64_t duration_ns;   /* from when all is armed; 0: until the targets exit or a signal */
+	uint64_t max_bytes;     /* of the file; 0: no limit */
+	uint64_t sched_bytes;   /* per CPU for switches */
+	/* What the kernel is told as it is: `follow`, `keep_children`, `ring_bytes`, `wait_min_ns`
+	 * and `stack_gap_ns`. Its other members follow from the options above. */
+	struct kernel_options kernel;
+};
+
+#define SESSION_MAX_BYTES_MIN (4ull << 20)
+#define SESSION_RING_BYTES (32ull << 20)
+#define SESSION_SCHED_BYTES (4ull << 20)
+/* Limit for all rings together, and for the switch buffers of all CPUs together, unless a size was
+ * given. With more than 64 CPUs each buffer is smaller. */
+#define SESSION_TOTAL_BYTES (256ull << 20)
+#define SESSION_WAIT_MIN_NS 50000ull
+#define SESSION_STACK_GAP_NS 1000000ull
+
+#endif

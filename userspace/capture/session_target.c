@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The list of targets: found by pid, added, removed. */
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture/session_internal.h"
+#include "target/process/process.h"
+
+struct target *target_find(struct session *session, pid_t pid)
+{
+	uint32_t index = map_get(&session->target_at, (uint64_t)pid);
+
+	return index == MAP_NONE ? NULL : &session->targets.data[index];
+}
+
+/* Writes facts of /proc about a process. */
+int target_describe(struct session *session, pid_t pid)
+{
+	char cmdline[4096];
+	struct store_process process = {.pid = (uint32_t)pid,
+					.ppid = (uint32_t)process_parent(pid),
+					.ts = clock_monotonic_ns(),
+					.cmdline = cmdline};
+
+	if (session->options->redaction && session->options->redaction->args)
+		cmdline[0] = '\0';
+	else
+		process_cmdline(pid, cmdline, sizeof(cmdline));
+	return store_writer_add_process(session->writer, &process, session->err);
+}
+
+void target_remove(struct session *session, struct target *target)
+{
+	pid_t pid = target->pid;
+
+	if (target->exec_pending)
+		program_ended(session, target);
+	if (target->pidfd >= 0)
+		close(target->pidfd);
+	else
+		session->unwatched--;
+	holds_free(&target->holds);
+	map_remove(&session->target_at, (uint64_t)pid);
+	*target = session->targets.data[--session->targets.len];
+	if (target != &session->targets.data[session->targets.len])
+		map_set(&session->target_at, (uint64_t)target->pid,
+			(uint32_t)(target - session->targets.data));
+	arming_forget(session->arming, pid);
+	kernel_forget(session->kernel, pid);
+	stages_forget(&session->stages, pid);
+}
+
+/* Descriptors are also needed for other things: at most half of them may watch exits. */
+static bool may_watch(const struct session *session)
+{
+	return session->targets.len - session->unwatched < session->files_max / 2;
+}
+
+/* Opens a descriptor that becomes readable when the process exits. -1: it is polled instead.
+ * -ESRCH: it is gone. */
+static int target_open(const struct session *session, pid_t pid)
+{
+	int fd = may_watch(session) ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+	if (fd >= 0 || !kill(pid, 0) || errno == EPERM)
+		return fd;
+	return -ESRCH;
+}
+
+int target_add(struct session *session, pid_t pid)
+{
+	struct target target = {.pid = pid}, *known = target_find(session, pid);
+	int result = 0;
+
+	if (known && !known->exit_ts)
+		return 0;
+	if (known) /* the pid was reused */
+		target_remove(session, known);
+	target.pidfd = target_open(session, pid);
+	if (target.pidfd == -ESRCH)
+		return 0;
+	if (!vec_reserve(&session->targets, 1) ||
+	    !map_set(&session->target_at, (uint64_t)pid, (uint32_t)session->targets.len)) {
+		if (target.pidfd >= 0)
+			close(target.pidfd);
+		return error_set(session->err, ENOMEM, "out of memory");
+	}
+	session->targets.data[session->targets.len++] = target;
+	if (target.pidfd >= 0)
+		result = session_watch(session, target.pidfd, EPOLLIN | EPOLLONESHOT,
+				       TAG_PROCESS + (uint64_t)pid);
+	else
+		session->unwatched++;
+	return result ?: target_describe(session, pid);
+}

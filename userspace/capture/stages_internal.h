@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The path of a record from the drain to the file: a list of stages in stages.c. Each stage has one
+ * task, and sees the kinds of records that the task concerns. Mapping events join the records in
+ * the order of time.
+ */
+#ifndef WAFFLE_CAPTURE_STAGES_INTERNAL_H
+#define WAFFLE_CAPTURE_STAGES_INTERNAL_H
+
+#include "capture/arming/arming.h"
+#include "capture/enrich/details.h"
+#include "capture/enrich/functions.h"
+
+/* What the stages use. All are the owner's, who opens and closes them. */
+struct stages {
+	struct arming *arming;
+	struct details *details;
+	struct functions *functions;
+	struct told *mapped; /* mapping events that await their turn; NULL: none */
+	struct store_writer *writer;
+	bool redacts; /* some keys are omitted */
+	struct error *err;
+};
+
+/* Adds a mapping event of any process, in no particular order. `traced`: the process is a target.
+ */
+void stages_mapping(const struct stages *stages, const struct mmap_event *event, bool traced);
+/* Call it before each round of the drain; the records before `before_ts` follow. */
+int stages_round(const struct stages *stages, uint64_t before_ts);
+/* Passes a record through the stages. Records must come in order of time. Negative errno: writing
+ * failed; -EINVAL: the record was rejected. */
+int stages_pass(const struct stages *stages, struct waffle_rec *rec);
+/* The process has ended. Its exit record may have been lost. */
+void stages_forget(const struct stages *stages, pid_t pid);
+
+#endif

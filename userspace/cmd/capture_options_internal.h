@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by attach and run: options, progress line, and the report at the end. */
+#ifndef WAFFLE_CMD_CAPTURE_OPTIONS_INTERNAL_H
+#define WAFFLE_CMD_CAPTURE_OPTIONS_INTERNAL_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "capture/session.h"
+#include "cmd/command_internal.h"
+#include "cmd/filter_options_internal.h"
+#include "cmd/probe_options_internal.h"
+#include "util/vec.h"
+
+struct capture_options {
+	struct session_options session;
+	VEC(pid_t) pids;
+	VEC(const char *) comms;
+	const char *output;          /* NULL: the name consists of the program and the time */
+	struct stack_choice *stacks; /* NULL: none */
+	const char *user;            /* of run; NULL: the user who called sudo */
+	struct account *account;     /* the same user, looked up; NULL: the user of this process */
+	struct redaction redaction;
+	bool json, no_report, no_sched, quiet;
+	struct filter_options filter;
+	struct probe_options probes;
+};
+
+int set_sources(void *options, const char *value, struct error *err);
+int set_stacks(void *options, const char *value, struct error *err);
+int set_redact(void *options, const char *value, struct error *err);
+
+/* A buffer in the kernel: at least a page, and at most what the kernel can allocate. */
+#define BUFFER_OPTION(member)                                                                      \
+	.type = OPTION_SIZE, .min = 4096, .max = 1u << 30,                                         \
+	.at = offsetof(struct capture_options, member)
+
+/* Rows in the option tables of both commands. */
+#define CAPTURE_OPTION_ROWS                                                                        \
+	{"output", 'o', "FILE",                                                                    \
+	 "Write the capture to FILE instead of PROGRAM-TIME.waffle in the current "                \
+	 "folder.",                                                                                \
+	 .at = offsetof(struct capture_options, output)},                                          \
+		{"duration",                                                                       \
+		 'd',                                                                              \
+		 "TIME",                                                                           \
+		 "Stop TIME after everything is armed, such as 10s, 500ms or 2m.",                 \
+		 .type = OPTION_TIME,                                                              \
+		 .min = 1,                                                                         \
+		 .at = offsetof(struct capture_options, session.duration_ns)},                     \
+		{"machine-wide", 0, NULL,                                                          \
+		 "When following children, arm the files for all processes of the machine, so "    \
+		 "that forked children are recorded from their first instruction. Other "          \
+		 "programs that run these files then pay for each probe that they reach. "         \
+		 "Programs that map such a file privately to read it, as git does, read "          \
+		 "breakpoints in it. Default: only for a process whose main thread has exited.",   \
+		 .at = offsetof(struct capture_options, session.machine_wide)},                    \
+		{"max-size",                                                                       \
+		 0,                                                                                \
+		 "SIZE",                                                                           \
+		 "End the capture before its file exceeds SIZE. Default: no limit.",               \
+		 .type = OPTION_SIZE,                                                              \
+		 .min = SESSION_MAX_BYTES_MIN,                                                     \
+		 .at = offsetof(struct capture_options, session.max_bytes)},                       \
+		PROBE_OPTION_ROWS(struct capture_options, probes),                                 \
+		{"no-sched", 0, NULL, "Record spans and events only, not the scheduler.",          \
+		 .at = offsetof(struct capture_options, no_sched)},                                \
+		{"sources", 0, "LIST",                                                             \
+		 "Record only these sources: spans, cuda, nccl, sched, stacks, files, faults, "    \
+		 "io, signals, quota, steal, frequency. -stacks,-io records all others. "          \
+		 "Default: all. All except spans, cuda and nccl need sched. See "                  \
+		 "docs/sources.md.",                                                               \
+		 .set = set_sources},                                                              \
+		{"stacks", 0, "LIST",                                                              \
+		 "Record the stacks of these spans and events: cuda, nccl, probes, spans, "        \
+		 "span:NAME. With sched, also unwind the stacks of waits in code without "         \
+		 "frame pointers. See docs/stacks.md.",                                            \
+		 .set = set_stacks},                                                               \
+		{"no-args", 0, NULL,                                                               \
+		 "Leave out command lines and the values of all keys and arguments. Counters "     \
+		 "keep their values.",                                                             \
+		 .at = offsetof(struct capture_options, redaction.args)},                          \
+		{"min-wait",                                                                       \
+		 0,                                                                                \
+		 "TIME",                                                                           \
+		 "Record stacks and files only for waits of at least TIME, and stolen and "        \
+		 "throttled time only from TIME on. Default: 50us.",                               \
+		 .type = OPTION_TIME,                                                              \
+		 .min = 1000,                                                                      \
+		 .max = 60000000000ull,                                                            \
+		 .at = offsetof(struct capture_options, session.kernel.wait_min_ns)},              \
+		{"redact", 0, "KEYS",                                                              \
+		 "Leave out the values of these keys and arguments. Commas separate them. May "    \
+		 "be given several times.",                                                        \
+		 .set = set_redact},                                                               \
+		{"ring-size", 0, "SIZE",                                                           \
+		 "Size of the kernel's buffer for spans, per eight CPUs. Default: 32MiB, less "    \
+		 "above 64 CPUs.",                                                                 \
+		 BUFFER_OPTION(session.kernel.ring_bytes)},                                        \
+		{"sched-size", 0, "SIZE",                                                          \
+		 "Size of the kernel's buffer for thread switches, per CPU. Default: 4MiB, "       \
+		 "less above 64 CPUs.",                                                            \
+		 BUFFER_OPTION(session.sched_bytes)},                                              \
+		{"json", 0, NULL, "Print the report as JSON.",                                     \
+		 .at = offsetof(struct capture_options, json)},                                    \
+		{"no-report", 0, NULL, "Print no report.",                                         \
+		 .at = offsetof(struct capture_options, no_report)},                               \
+		FILTER_OPTION_ROWS(struct capture_options, filter),                                \
+	{                                                                                          \
+		"quiet", 'q', NULL, "Print no progress line and no notices.",                      \
+			.at = offsetof(struct capture_options, quiet)                              \
+	}
+
+void capture_options_init(struct capture_options *options);
+void capture_options_free(struct capture_options *options);
+/* Reads the filter and the probe specs. Returns EXIT_DONE, or the code to exit with. */
+enum exit_code capture_options_open(const struct command *command, struct capture_options *options);
+
+/*
+ * Runs the session and prints the report; with --explain, only shows the plan. `program` determines
+ * the file name if there is no -o. Returns EXIT_DONE and *result, or the exit code of a failed
+ * session.
+ */
+int capture_command(const struct command *command, struct capture_options *options,
+		    const char *program, struct session_result *result);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A command of waffle-bpf is a row in the table of main.c; its options are rows here. Help texts,
+ * the man page and docs/commands.md are generated from these tables.
+ */
+#ifndef WAFFLE_CMD_COMMAND_INTERNAL_H
+#define WAFFLE_CMD_COMMAND_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/error.h"
+
+enum exit_code {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_READER_GONE = 141, /* as shells report an end by SIGPIPE; without a message */
+};
+
+enum option_type {
+	OPTION_PLAIN,  /* a text, as const char *; of an option without argument a bool, set true */
+	OPTION_UNSET,  /* a bool, set false */
+	OPTION_TIME,   /* uint64_t: "10s" "500ms" "1m30s", in nanoseconds */
+	OPTION_SIZE,   /* uint64_t: "64MiB" "512k", in bytes */
+	OPTION_NUMBER, /* uint64_t, decimal */
+};
+
+/*
+ * An option. Its value is at offset `at` in the command's own options struct. For an option that is
+ * more than a value, `set` gets a pointer to that place and the argument. It returns 0, or a
+ * negative errno and a message ("--duration: '10x' is not a time, write 10s, 500ms, 2m").
+ */
+struct option_row {
+	const char *name;     /* "duration", without dashes */
+	char letter;          /* 'o' for -o, or 0 */
+	const char *argument; /* "TIME"; NULL: the option takes none */
+	const char *help;     /* one sentence */
+	int (*set)(void *options, const char *value, struct error *err);
+	size_t at;
+	enum option_type type;
+	uint64_t min, max; /* of a time, size or number; max 0: no upper bound */
+	/* The name and the help of each value that the option takes; NULL: there are no more. They
+	 * are added to `help`. */
+	const char *(*choice)(size_t index, const char **help);
+};
+
+struct command {
+	const char *name;
+	const char *arguments; /* for the synopsis: "FILE", "-- CMD…"; "": none */
+	const char *summary;   /* one line */
+	const char *details;   /* paragraphs for the man page, or "" */
+	const struct option_row *options;
+	size_t option_count;
+	bool reads_captures; /* limits the memory (util/memory_limit.h) */
+	/* Runs the command with the arguments after its name. Returns an enum exit_code. */
+	int (*run)(const struct command *command, int argc, char **argv);
+};
+
+extern const struct command command_attach, command_run, command_list, command_check,
+	command_report, command_why, command_view, command_info, command_export, command_demo;
+
+/*
+ * Parses options into `options` by the command's rows, in GNU style:
+ *
+ *	--name=value, --name value, -o value; -- ends the options
+ *
+ * Options may follow positional arguments unless `stop_at_first` is set. Positional arguments are
+ * moved to the end: argv[*first] … argv[argc-1]. Returns 0; -ECANCELED after it printed --help
+ * (exit with EXIT_DONE); -EINVAL with a message (exit with EXIT_USAGE).
+ */
+int options_parse(const struct command *command, int argc, char **argv, bool stop_at_first,
+		  void *options, int *first, struct error *err);
+
+/* Parses the value of an OPTION_TIME, OPTION_SIZE or OPTION_NUMBER within the row's bounds. */
+int option_value(const struct option_row *row, const char *value, uint64_t *result,
+		 struct error *err);
+/* The message for a value that `choice` does not have: "--sort: 'size' is no column, write …". */
+int option_no_choice(const char *name, const char *value, const char *what,
+		     const char *(*choice)(size_t index, const char **help), struct error *err);
+
+/* For commands that read captures. */
+int set_memory_limit(void *options, const char *value, struct error *err);
+#define MEMORY_OPTION_ROW                                                                          \
+	{                                                                                          \
+		"memory-limit", 0, "SIZE",                                                         \
+			"take no more memory than SIZE (default half of the machine's)",           \
+			.set = set_memory_limit                                                    \
+	}
+
+/* Prints "waffle-bpf: COMMAND: MESSAGE" on stderr and returns the code. */
+int command_fail(const struct command *command, const struct error *err, enum exit_code code);
+/* Handles an options_parse() that did not return 0. Returns EXIT_DONE after --help; else prints the
+ * message and returns EXIT_USAGE. */
+int command_parse_failed(const struct command *command, int parse_result, const struct error *err);
+
+#endif

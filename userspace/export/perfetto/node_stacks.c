@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/perfetto/node_stacks_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "render/text/frame.h"
+#include "symbolize/stack_names.h"
+#include "util/map.h"
+#include "util/strtab.h"
+
+/* A stack, by its numbers in the capture's tables. */
+struct made {
+	uint32_t kernel, user, python;
+	uint32_t text; /* number of the text */
+};
+
+struct node_stacks {
+	const struct model *model;
+	struct stack_names *names;
+	struct strtab *texts;
+	VEC(struct made) made;
+	struct map last; /* hash of a stack's numbers → last entry of `made` with it */
+};
+
+int node_stacks_open(struct node_stacks **stacks, const struct model *model)
+{
+	struct node_stacks *opened;
+
+	*stacks = NULL;
+	if (!model->stacks.len)
+		return 0;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	opened->model = model;
+	opened->texts = strtab_new();
+	if (!opened->texts || stack_names_open(&opened->names, model->reader, true) < 0) {
+		node_stacks_close(opened);
+		return -ENOMEM;
+	}
+	*stacks = opened;
+	return 0;
+}
+
+void node_stacks_close(struct node_stacks *stacks)
+{
+	if (!stacks)
+		return;
+	stack_names_close(stacks->names);
+	strtab_free(stacks->texts);
+	vec_free(&stacks->made);
+	map_free(&stacks->last);
+	free(stacks);
+}
+
+static void print_frame(const struct stack_frame *frame, void *arg)
+{
+	frame_put(arg, frame);
+	fputc('\n', arg);
+}
+
+/* Returns the number of the text; 0: there are no frames, or no memory. */
+static uint32_t text_make(struct node_stacks *stacks, const struct model_stack *stack)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	uint32_t number = 0;
+
+	if (!out)
+		return 0;
+	stack_names_all(stacks->names, stack->python_stack, stack->ts, print_frame, out);
+	stack_names_all(stacks->names, stack->kernel_stack, stack->ts, print_frame, out);
+	stack_names_all(stacks->names, stack->user_stack, stack->ts, print_frame, out);
+	if (!fclose(out) && len)
+		number = strtab_add(stacks->texts, text, len - 1); /* without the last newline */
+	free(text);
+	return number == STRTAB_NONE ? 0 : number;
+}
+
+uint32_t node_stacks_number(struct node_stacks *stacks, uint64_t id)
+{
+	const struct model_stack *stack = stacks ? model_stack_of(stacks->model, id) : NULL;
+	const struct made *known;
+	struct made made;
+	uint64_t hash;
+	uint32_t index;
+
+	if (!stack)
+		return 0;
+	made = (struct made){.kernel = stack->kernel_stack,
+			     .user = stack->user_stack,
+			     .python = stack->python_stack};
+	hash = ((uint64_t)made.kernel << 32 | made.user) ^ made.python * 0x9e3779b97f4a7c15ull;
+	index = map_get(&stacks->last, hash);
+	known = index == MAP_NONE ? NULL : &stacks->made.data[index];
+	if (known && known->kernel == made.kernel && known->user == made.user &&
+	    known->python == made.python)
+		return known->text;
+	made.text = text_make(stacks, stack);
+	if (vec_reserve(&stacks->made, 1) &&
+	    map_set(&stacks->last, hash, (uint32_t)stacks->made.len))
+		stacks->made.data[stacks->made.len++] = made;
+	return made.text;
+}
+
+const char *node_stacks_text(const struct node_stacks *stacks, uint32_t number, size_t *len)
+{
+	*len = strtab_length(stacks->texts, number);
+	return strtab_get(stacks->texts, number);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stacks of spans and events as text. Each text is made once. */
+#ifndef WAFFLE_EXPORT_PERFETTO_NODE_STACKS_INTERNAL_H
+#define WAFFLE_EXPORT_PERFETTO_NODE_STACKS_INTERNAL_H
+
+#include "model/model.h"
+
+struct node_stacks;
+
+/* *stacks is NULL if the capture has none; all functions accept NULL. Returns 0 or -ENOMEM. */
+int node_stacks_open(struct node_stacks **stacks, const struct model *model);
+void node_stacks_close(struct node_stacks *stacks);
+
+/* The number of the text of a span's or event's stack; 0: it has none. The text has one frame a
+ * line, innermost first: Python frames, then kernel frames, then user frames. */
+uint32_t node_stacks_number(struct node_stacks *stacks, uint64_t id);
+/* The text with a number, NUL-terminated. *len is its length in bytes. */
+const char *node_stacks_text(const struct node_stacks *stacks, uint32_t number, size_t *len);
+
+#endif

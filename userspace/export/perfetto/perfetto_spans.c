@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Spans are slices, events are instants. Slices on a thread's track must nest. Spans that do not
+ * (they ended on another thread, or outlived the enclosing span) go to separate tracks of their
+ * process, named after the span. Such a track is reused for the next span of that name that begins
+ * after it is free, and Perfetto merges tracks of one name.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/perfetto/perfetto_internal.h"
+
+static const char *const severities[WAFFLE_SITE_KIND_COUNT] = {
+	[WAFFLE_SITE_LOG_INFO] = "info",
+	[WAFFLE_SITE_LOG_WARN] = "warn",
+	[WAFFLE_SITE_LOG_ERROR] = "error",
+};
+
+static void annotate_flags(struct perfetto *p, struct sequence *sequence,
+			   const struct site_names *names, uint32_t flags)
+{
+	static const struct {
+		uint32_t flag;
+		enum own_key key;
+	} rows[] = {
+		{MODEL_SPAN_BEGUN_BEFORE, OWN_BEGUN_BEFORE},
+		{MODEL_SPAN_UNFINISHED, OWN_UNFINISHED},
+		{MODEL_SPAN_LEFT, OWN_LEFT},
+		{MODEL_SPAN_LOSS, OWN_LOSS},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		Pf__Annotation *annotation;
+
+		if (!(flags & rows[i].flag))
+			continue;
+		annotation = event_annotate(p, sequence, names->own[rows[i].key]);
+		annotation->value_case = PF__ANNOTATION__VALUE_BOOL_VALUE;
+		annotation->bool_value = 1;
+	}
+}
+
+void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t index, uint64_t uuid)
+{
+	const struct model *m = p->model;
+	const struct model_span *span = &m->spans.data[index];
+	const struct site_names *names = names_of_site(p, span->site);
+	bool alone = span->parent_id == 0 && !(p->has_child[index / 8] >> index % 8 & 1);
+
+	event_begin(p, sequence, PF__EVENT_TYPE__SLICE_BEGIN, uuid, span->start_ts);
+	event_site(p, sequence, names);
+	event_pointer(p, sequence, names->own[OWN_ID], span->id);
+	if (span->parent_id)
+		event_pointer(p, sequence, names->own[OWN_PARENT], span->parent_id);
+	if (span->trace_hi | span->trace_lo)
+		event_trace(p, sequence, names->own[OWN_TRACE], span->trace_hi, span->trace_lo,
+			    alone);
+	if (span->flags & MODEL_SPAN_HAS_SCHED) {
+		uint64_t length = span->end_ts - span->start_ts;
+
+		event_uint(p, sequence, names->own[OWN_RUNNING], span->running_ns);
+		event_uint(p, sequence, names->own[OWN_RUNNABLE], span->runnable_ns);
+		event_uint(p, sequence, names->own[OWN_BLOCKED],
+			   length - span->running_ns - span->runnable_ns);
+	}
+	if (span->flags & ~(uint32_t)MODEL_SPAN_HAS_SCHED)
+		annotate_flags(p, sequence, names, span->flags);
+	if (span->flags & MODEL_SPAN_MOVED && span->end_thread < m->threads.len)
+		event_uint(p, sequence, names->own[OWN_END_TID],
+			   m->threads.data[span->end_thread].tid);
+	event_values(p, sequence, span->site, span->frame);
+	event_node(p, sequence, names, MODEL_NODE_SPAN, index, span->id);
+	event_flows(p, index, span->start_ts);
+	event_put(p);
+}
+
+void span_end_put(struct perfetto *p, struct sequence *sequence, uint64_t end_ts, uint64_t uuid)
+{
+	Pf__EndPacket packet = PF__END_PACKET__INIT;
+	Pf__EndEvent event = PF__END_EVENT__INIT;
+	uint64_t time = perfetto_time(p, end_ts);
+
+	packet.timestamp = sequence->delta ? time - sequence->last : time;
+	sequence->last = time;
+	packet.trusted_packet_sequence_id = sequence->id;
+	packet.sequence_flags = SEQUENCE_NEEDS_STATE;
+	packet.track_event = &event;
+	event.type = PF__EVENT_TYPE__SLICE_END;
+	event.has_track_uuid = uuid != 0;
+	event.track_uuid = uuid;
+	packet_put(&p->writer, &packet.base, 64);
+}
+
+static void event_instant_put(struct perfetto *p, struct sequence *sequence, uint32_t index,
+			      uint64_t uuid)
+{
+	const struct model *m = p->model;
+	const struct model_event *event = &m->events.data[index];
+	const struct site_info *site = model_site(m, event->site);
+	const struct site_names *names = names_of_site(p, event->site);
+	const char *severity = site->kind < WAFFLE_SITE_KIND_COUNT ? severities[site->kind] : NULL;
+
+	event_begin(p, sequence, PF__EVENT_TYPE__INSTANT, uuid, event->ts);
+	event_site(p, sequence, names);
+	event_pointer(p, sequence, names->own[OWN_ID], event->id);
+	if (event->parent_id)
+		event_pointer(p, sequence, names->own[OWN_PARENT], event->parent_id);
+	if (event->trace_hi | event->trace_lo)
+		event_trace(p, sequence, names->own[OWN_TRACE], event->trace_hi, event->trace_lo,
+			    false);
+	if (severity)
+		event_text(p, sequence, names->own[OWN_SEVERITY], severity, strlen(severity));
+	event_values(p, sequence, event->site, event->frame);
+	event_node(p, sequence, names, MODEL_NODE_EVENT, index, event->id);
+	event_flows(p, flows_event_node(p, index), event->ts);
+	event_put(p);
+}
+
+/* ---- threads ---- */
+
+/* Indexes of spans or events by thread: those of thread t are items[begin[t]] … items[begin[t + 1]
+ * - 1]. The last bucket is for unknown threads. */
+struct buckets {
+	uint32_t *begin, *items;
+};
+
+static void buckets_free(struct buckets *b)
+{
+	free(b->begin);
+	free(b->items);
+}
+
+static int buckets_begin(struct buckets *b, size_t threads, size_t items)
+{
+	b->begin = calloc(threads + 3, sizeof(*b->begin));
+	b->items = malloc((items + 1) * sizeof(*b->items));
+	return b->begin && b->items ? 0 : -ENOMEM;
+}
+
+static uint32_t bucket_of(const struct perfetto *p, uint32_t thread)
+{
+	if (thread < p->model->threads.len && p->threads[thread].uuid)
+		return thread;
+	return (uint32_t)p->model->threads.len;
+}
+
+static bool is_instant(const struct model *m, const struct model_event *event)
+{
+	return model_site(m, event->site)->kind != WAFFLE_SITE_COUNTER;
+}
+
+static int bucket_spans(struct perfetto *p, struct buckets *b)
+{
+	const struct model *m = p->model;
+	size_t threads = m->threads.len;
+
+	if (buckets_begin(b, threads, m->spans.len) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->spans.len; i++) {
+		b->begin[bucket_of(p, m->spans.data[i].thread) + 2]++;
+		if (m->spans.data[i].parent < m->spans.len)
+			p->has_child[m->spans.data[i].parent / 8] |=
+				(unsigned char)(1u << m->spans.data[i].parent % 8);
+	}
+	for (size_t t = 2; t < threads + 3; t++)
+		b->begin[t] += b->begin[t - 1];
+	for (uint32_t i = 0; i < m->spans.len; i++)
+		b->items[b->begin[bucket_of(p, m->spans.data[i].thread) + 1]++] = i;
+	return 0;
+}
+
+static int bucket_events(struct perfetto *p, struct buckets *b)
+{
+	const struct model *m = p->model;
+	size_t threads = m->threads.len;
+
+	if (buckets_begin(b, threads, m->events.len) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->events.len; i++) {
+		const struct model_event *event = &m->events.data[i];
+
+		if (!is_instant(m, event))
+			continue;
+		b->begin[bucket_of(p, event->thread) + 2]++;
+		if (event->parent < m->spans.len)
+			p->has_child[event->parent / 8] |= (unsigned char)(1u << event->parent % 8);
+	}
+	for (size_t t = 2; t < threads + 3; t++)
+		b->begin[t] += b->begin[t - 1];
+	for (uint32_t i = 0; i < m->events.len; i++) {
+		if (is_instant(m, &m->events.data[i]))
+			b->items[b->begin[bucket_of(p, m->events.data[i].thread) + 1]++] = i;
+	}
+	return 0;
+}
+
+/*
+ * A thread's spans are far apart in memory, and their frames elsewhere. Prefetching them a few
+ * spans ahead saves a third of the time of a large export, which was spent in cache misses.
+ */
+#define SPANS_AHEAD 16
+#define FRAMES_AHEAD 8
+
+static void fetch_span(const struct model *m, const uint32_t *items, size_t count, size_t at)
+{
+	const char *span;
+
+	if (at + SPANS_AHEAD >= count)
+		return;
+	span = (const char *)&m->spans.data[items[at + SPANS_AHEAD]];
+	__builtin_prefetch(span);
+	__builtin_prefetch(span + sizeof(struct model_span) - 1);
+}
+
+static void fetch_frame(const struct model *m, const uint32_t *items, size_t count, size_t at)
+{
+	uint32_t frame;
+
+	if (at + FRAMES_AHEAD >= count)
+		return;
+	frame = m->spans.data[items[at + FRAMES_AHEAD]].frame;
+	if (frame < m->frames.len)
+		__builtin_prefetch(&m->frames.data[frame]);
+}
+
+/* Of spans with the same start time, the longest comes first, as it encloses the others. */
+static void order_ties(const struct model *m, uint32_t *items, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		const struct model_span *span = &m->spans.data[items[i]];
+		uint32_t item = items[i];
+		size_t at = i;
+
+		fetch_span(m, items, count, i);
+		while (at > 0 && m->spans.data[items[at - 1]].start_ts == span->start_ts &&
+		       m->spans.data[items[at - 1]].end_ts < span->end_ts) {
+			items[at] = items[at - 1];
+			at--;
+		}
+		items[at] = item;
+	}
+}
+
+struct thread_walk {
+	struct perfetto *p;
+	struct sequence sequence;
+	VEC(uint64_t) open; /* ends of the open slices, the innermost last */
+};
+
+static void close_until(struct thread_walk *walk, uint64_t ts)
+{
+	while (walk->open.len && walk->open.data[walk->open.len - 1] <= ts)
+		span_end_put(walk->p, &walk->sequence, walk->open.data[--walk->open.len], 0);
+}
+
+static int walk_span(struct thread_walk *walk, uint32_t index)
+{
+	struct perfetto *p = walk->p;
+	const struct model_span *span = &p->model->spans.data[index];
+
+	close_until(walk, span->start_ts);
+	if (span->flags & MODEL_SPAN_MOVED ||
+	    (walk->open.len && walk->open.data[walk->open.len - 1] < span->end_ts))
+		return vec_push(&p->strays, index) ? 0 : -ENOMEM;
+	span_begin_put(p, &walk->sequence, index, 0);
+	return vec_push(&walk->open, span->end_ts) ? 0 : -ENOMEM;
+}
+
+static int walk_thread(struct perfetto *p, uint32_t thread, const struct buckets *spans,
+		       const struct buckets *events)
+{
+	const struct model *m = p->model;
+	uint32_t s = spans->begin[thread], s_end = spans->begin[thread + 1];
+	uint32_t v = events->begin[thread], v_end = events->begin[thread + 1];
+	struct thread_walk walk = {.p = p};
+	int err = 0;
+
+	if (s == s_end && v == v_end)
+		return 0;
+	order_ties(m, spans->items + s, s_end - s);
+	walk.sequence = sequence_begin(p, p->threads[thread].uuid, true);
+	while (!err && (s < s_end || v < v_end)) {
+		uint64_t begin = s < s_end ? m->spans.data[spans->items[s]].start_ts : UINT64_MAX;
+		uint64_t ts = v < v_end ? m->events.data[events->items[v]].ts : UINT64_MAX;
+
+		if (s < s_end && begin <= ts) {
+			fetch_span(m, spans->items + s, s_end - s, 0);
+			fetch_frame(m, spans->items + s, s_end - s, 0);
+			err = walk_span(&walk, spans->items[s++]);
+			continue;
+		}
+		/* An event exactly at the end of a span is still inside it. */
+		if (ts > 0)
+			close_until(&walk, ts - 1);
+		event_instant_put(p, &walk.sequence, events->items[v++], 0);
+	}
+	close_until(&walk, UINT64_MAX);
+	vec_free(&walk.open);
+	return err;
+}
+
+/* Writes spans and events of unknown threads. */
+static int walk_unknown(struct perfetto *p, const struct buckets *spans,
+			const struct buckets *events)
+{
+	size_t bucket = p->model->threads.len;
+	struct sequence sequence;
+	uint64_t uuid;
+
+	for (uint32_t s = spans->begin[bucket]; s < spans->begin[bucket + 1]; s++) {
+		if (!vec_push(&p->strays, spans->items[s]))
+			return -ENOMEM;
+	}
+	if (events->begin[bucket] == events->begin[bucket + 1])
+		return 0;
+	uuid = ++p->next_uuid;
+	track_describe(p, uuid, 0, "(unknown thread)", false, p->start_ts);
+	sequence = sequence_begin(p, uuid, true);
+	for (uint32_t v = events->begin[bucket]; v < events->begin[bucket + 1]; v++)
+		event_instant_put(p, &sequence, events->items[v], 0);
+	return 0;
+}
+
+int perfetto_spans(struct perfetto *p)
+{
+	struct buckets spans = {0}, events = {0};
+	int err;
+
+	p->has_child = calloc(p->model->spans.len / 8 + 1, 1);
+	err = p->has_child ? 0 : -ENOMEM;
+	err = err ?: bucket_spans(p, &spans);
+	err = err ?: bucket_events(p, &events);
+	for (uint32_t t = 0; !err && t < p->model->threads.len; t++)
+		err = walk_thread(p, t, &spans, &events);
+	err = err ?: walk_unknown(p, &spans, &events);
+	buckets_free(&spans);
+	buckets_free(&events);
+	return err;
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Descriptors of processes, threads and other tracks. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/perfetto/perfetto_internal.h"
+
+void track_describe(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
+		    bool counter, uint64_t ts)
+{
+	Pf__Packet packet = PF__PACKET__INIT;
+	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
+	Pf__CounterDescriptor counter_track = PF__COUNTER_DESCRIPTOR__INIT;
+
+	p->event.scratch_len = 0;
+	packet_header(p, &packet, ts);
+	packet.track_descriptor = &track;
+	track.has_uuid = 1;
+	track.uuid = uuid;
+	track.has_parent_uuid = parent != 0;
+	track.parent_uuid = parent;
+	track.has_name = 1;
+	track.name = perfetto_text(p, name, strlen(name));
+	if (counter)
+		track.counter = &counter_track;
+	packet_put(&p->writer, &packet.base, 0);
+}
+
+/* The model's entry for this life of a process, or for any life of the pid. */
+static const struct model_process *model_process_of(const struct model *m,
+						    const struct track_process *process)
+{
+	const struct model_process *found = NULL;
+
+	for (size_t i = 0; i < m->processes.len; i++) {
+		const struct model_process *candidate = &m->processes.data[i];
+
+		if (candidate->pid != process->pid)
+			continue;
+		if (candidate->main_thread == process->main_thread)
+			return candidate;
+		found = candidate;
+	}
+	return found;
+}
+
+static void describe_process(struct perfetto *p, const struct track_process *process)
+{
+	const struct model *m = p->model;
+	const struct model_process *known = model_process_of(m, process);
+	const char *cmdline = known ? strtab_get(m->strings, known->cmdline) : "";
+	Pf__Packet packet = PF__PACKET__INIT;
+	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
+	Pf__ProcessDescriptor descriptor = PF__PROCESS_DESCRIPTOR__INIT;
+	ProtobufCBinaryData line;
+
+	p->event.scratch_len = 0;
+	packet_header(p, &packet, process->start_ts);
+	packet.track_descriptor = &track;
+	track.has_uuid = 1;
+	track.uuid = process->uuid;
+	track.process = &descriptor;
+	descriptor.has_pid = 1;
+	descriptor.pid = (int32_t)process->pid;
+	if (*cmdline) {
+		line = perfetto_text(p, cmdline, strlen(cmdline));
+		descriptor.n_cmdline = 1;
+		descriptor.cmdline = &line;
+	}
+	if (process->main_thread != MODEL_NONE) {
+		const char *comm = model_comm(m, process->main_thread);
+
+		descriptor.has_process_name = 1;
+		descriptor.process_name = perfetto_text(p, comm, strlen(comm));
+	}
+	packet_put(&p->writer, &packet.base, 0);
+}
+
+static void describe_thread(struct perfetto *p, uint32_t thread)
+{
+	const struct model_thread *t = &p->model->threads.data[thread];
+	const char *comm = model_comm(p->model, thread);
+	Pf__Packet packet = PF__PACKET__INIT;
+	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
+	Pf__ThreadDescriptor descriptor = PF__THREAD_DESCRIPTOR__INIT;
+
+	p->event.scratch_len = 0;
+	packet_header(p, &packet, t->first_ts);
+	packet.track_descriptor = &track;
+	track.has_uuid = 1;
+	track.uuid = p->threads[thread].uuid;
+	track.has_parent_uuid = 1;
+	track.parent_uuid = p->processes.data[p->threads[thread].process].uuid;
+	track.thread = &descriptor;
+	descriptor.has_pid = descriptor.has_tid = 1;
+	descriptor.pid = (int32_t)t->pid;
+	descriptor.tid = t->tid;
+	if (*comm) {
+		descriptor.has_thread_name = 1;
+		descriptor.thread_name = perfetto_text(p, comm, strlen(comm));
+	}
+	packet_put(&p->writer, &packet.base, 0);
+}
+
+/* The life of a pid to which a thread first seen at `ts` belongs: the last one that began by
+ * then. */
+static uint32_t process_find(const struct perfetto *p, uint32_t pid, uint64_t ts)
+{
+	uint32_t found = map_get(&p->pids, pid);
+
+	for (uint32_t i = found; i != MODEL_NONE; i = p->processes.data[i].next) {
+		if (p->processes.data[i].start_ts <= ts)
+			found = i;
+	}
+	return found;
+}
+
+static uint32_t process_add(struct perfetto *p, uint32_t pid, uint64_t ts)
+{
+	uint32_t first = map_get(&p->pids, pid), index = (uint32_t)p->processes.len;
+
+	if (!vec_push(&p->processes, (struct track_process){.pid = pid,
+							    .main_thread = MODEL_NONE,
+							    .next = MODEL_NONE,
+							    .start_ts = ts,
+							    .uuid = ++p->next_uuid}))
+		return MODEL_NONE;
+	if (first == MAP_NONE)
+		return map_set(&p->pids, pid, index) ? index : MODEL_NONE;
+	while (p->processes.data[first].next != MODEL_NONE)
+		first = p->processes.data[first].next;
+	p->processes.data[first].next = index;
+	return index;
+}
+
+/* Each main thread starts a process; another main thread with the same pid starts another life of
+ * it. */
+static int add_main_threads(struct perfetto *p)
+{
+	const struct model *m = p->model;
+
+	for (uint32_t i = 0; i < m->threads.len; i++) {
+		const struct model_thread *t = &m->threads.data[i];
+		uint32_t process;
+
+		if (t->tid != t->pid || t->tid == 0)
+			continue;
+		process = process_add(p, t->pid, t->first_ts);
+		if (process == MODEL_NONE)
+			return -ENOMEM;
+		p->processes.data[process].main_thread = i;
+		p->threads[i].process = process;
+	}
+	return 0;
+}
+
+static int add_other_threads(struct perfetto *p)
+{
+	const struct model *m = p->model;
+
+	for (uint32_t i = 0; i < m->threads.len; i++) {
+		const struct model_thread *t = &m->threads.data[i];
+		uint32_t process;
+
+		if (t->tid == 0 || t->pid == 0 || p->threads[i].process != MODEL_NONE)
+			continue;
+		process = process_find(p, t->pid, t->first_ts);
+		if (process == MODEL_NONE)
+			process = process_add(p, t->pid, t->first_ts);
+		if (process == MODEL_NONE)
+			return -ENOMEM;
+		p->threads[i].process = process;
+		/* A thread may be seen before the main thread of its process. */
+		if (p->processes.data[process].start_ts > t->first_ts)
+			p->processes.data[process].start_ts = t->first_ts;
+	}
+	return 0;
+}
+
+int tracks_begin(struct perfetto *p)
+{
+	const struct model *m = p->model;
+	int err;
+
+	p->threads = calloc(m->threads.len + 1, sizeof(*p->threads));
+	if (!p->threads)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->threads.len; i++)
+		p->threads[i].process = MODEL_NONE;
+	err = add_main_threads(p) ?: add_other_threads(p);
+	if (err)
+		return err;
+	for (size_t i = 0; i < p->processes.len; i++)
+		describe_process(p, &p->processes.data[i]);
+	for (uint32_t i = 0; i < m->threads.len; i++) {
+		if (p->threads[i].process == MODEL_NONE)
+			continue;
+		p->threads[i].uuid = ++p->next_uuid;
+		describe_thread(p, i);
+	}
+	return 0;
+}
+
+void tracks_end(struct perfetto *p)
+{
+	free(p->threads);
+	vec_free(&p->processes);
+	map_free(&p->pids);
+}
+
+uint64_t tracks_process_uuid(const struct perfetto *p, uint32_t thread)
+{
+	if (thread >= p->model->threads.len || p->threads[thread].process == MODEL_NONE)
+		return 0;
+	return p->processes.data[p->threads[thread].process].uuid;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the tracer's side of the gate (gate.c), its process (gate_process.c), and the choice of
+ * file systems (gate_marks.c). */
+#ifndef WAFFLE_KERNEL_GATE_INTERNAL_H
+#define WAFFLE_KERNEL_GATE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernel/gate.h"
+
+struct gate {
+	pid_t pid; /* of the gate's process; 0: it has ended */
+	int socket;
+	int group; /* number of its fanotify descriptor */
+};
+
+/* From the gate; a descriptor travels with GATE_EXEC and GATE_PASSED. */
+struct gate_message {
+	uint32_t kind; /* enum gate_event_kind */
+	int32_t pid;
+	uint64_t id, begin_ns;
+};
+
+/* To the gate: let the exec `id` go on. With a descriptor: watch its file system. */
+struct gate_answer {
+	uint64_t id;
+};
+
+/* Send or receive one message, with a descriptor unless that is -1. They do not wait. */
+bool gate_send(int socket, const void *message, size_t size, int fd);
+ssize_t gate_receive(int socket, void *message, size_t size, int *fd);
+
+/* The gate's process. It ends when the other end of `socket` is closed. */
+__attribute__((noreturn)) void gate_process(int group, int socket,
+					    const struct gate_options *options);
+
+#endif

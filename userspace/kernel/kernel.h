@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The BPF programs of a session and their maps. Links are held by file descriptors, never pinned,
+ * so everything is detached when this process ends, however it ends. */
+#ifndef WAFFLE_KERNEL_KERNEL_H
+#define WAFFLE_KERNEL_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/record.h"
+#include "bpf/shared.h"
+#include "bpf/stack.h"
+#include "bpf/wait.h"
+#include "filter/plan.h"
+#include "target/elf/object.h"
+#include "util/error.h"
+
+struct kernel;
+
+struct kernel_options {
+	uint64_t ring_bytes;  /* of each ring for spans; rounded up to a power of two */
+	uint32_t sched_slots; /* slots for switches of a CPU; rounded up to a power of two */
+	/* Limits for all rings, and for the switches of all CPUs, together; 0: no limit. */
+	uint64_t ring_total, sched_total;
+	bool sched;              /* record the scheduler */
+	bool follow;             /* children of targets are targets */
+	bool stacks;             /* stacks of some sites are requested */
+	bool stacks_of_waits;    /* user stacks of waits are unwound by tables */
+	uint32_t wait_sources;   /* enum waffle_wait_source; without `sched` none is used */
+	uint64_t wait_min_ns;    /* shorter waits have no details */
+	uint64_t stack_gap_ns;   /* minimum time between user stacks of a thread with short waits */
+	const char *cpus_folder; /* for tests; NULL: CPUS_FOLDER (cpus_internal.h) */
+	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
+	bool points;             /* some of them may be tracepoints */
+	uint32_t targets_max;    /* maximum of processes at a time; 0: WAFFLE_MAX_TARGETS */
+	/* A filter decides in the kernel. If not, the members below have no effect. */
+	bool filtered;
+	bool holds;         /* spans may be decided at their end */
+	bool tracks;        /* the expression refers to parents */
+	bool keep_children; /* everything inside a kept span is kept */
+	struct filter_rate rate;
+};
+
+/* Loads programs and maps; nothing is attached yet. */
+int kernel_open(struct kernel **kernel, const struct kernel_options *options, struct error *err);
+/* Detaches everything and frees the session's kernel side. */
+void kernel_close(struct kernel *kernel);
+
+int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
+/*
+ * When a target began its current program: at its last exec or, without one, at its fork. 0: before
+ * the capture. UINT64_MAX: it is not a target, has ended, or its exec gained privileges. The BPF
+ * programs note an exec before the program's first instruction, and so before the exec's record is
+ * read.
+ */
+uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
+/*
+ * Whether a target's exec gained privileges, so that nothing of it may be read. Once there was such
+ * a target, processes that are not targets or have ended count as private, too, since they may have
+ * run such a program.
+ */
+bool kernel_program_is_private(const struct kernel *kernel, pid_t pid);
+/* The number of children that are not followed, because there were WAFFLE_MAX_TARGETS processes. */
+uint64_t kernel_targets_refused(const struct kernel *kernel);
+
+/* The number of WAFFLE_REC_FORK records written to the queues so far. */
+uint64_t kernel_fork_count(const struct kernel *kernel);
+
+/* Stops all recording at once, before anything is detached. */
+void kernel_finish(struct kernel *kernel);
+/* Attaches the tracepoints of the scheduler and of tasks. */
+int kernel_attach(struct kernel *kernel, struct error *err);
+/* Detaches them; sites are disarmed separately. */
+void kernel_detach(struct kernel *kernel);
+
+/* Calls `each` with the current state of every thread of the targets. */
+int kernel_snapshot(struct kernel *kernel, bool at_end,
+		    int (*each)(const struct waffle_rec *rec, void *arg), void *arg,
+		    struct error *err);
+
+/* The requested sources that this kernel has. */
+uint32_t kernel_wait_sources(const struct kernel *kernel);
+
+/* Sets up CPUs that have come online since the last call,
+ * and calls `came` (may be NULL) for each. */
+void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *arg), void *arg);
+
+/* Memory shared with the programs. */
+uint32_t kernel_cpu_count(const struct kernel *kernel);
+const struct waffle_cpu *kernel_cpu(const struct kernel *kernel, uint32_t cpu);
+struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu);
+const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
+					    uint64_t position);
+
+/* The records of sites and calls are in queues: the ring buffers, and the slots for plain calls of
+ * each CPU. Within a queue the records are nearly in time order. */
+uint32_t kernel_queue_count(const struct kernel *kernel);
+/*
+ * Passes the records of a queue to `take`, each with its `size`; a record is valid until `take`
+ * returns. Ends after about `bytes`, because producers may always be faster than the caller.
+ * Malformed records are passed, too. Returns whether the queue was found empty.
+ */
+typedef void kernel_take_fn(const void *rec, size_t size, void *arg);
+bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
+		       void *arg);
+/* Called by `take` to end the current call after this record. The queue counts as not empty. */
+void kernel_take_enough(struct kernel *kernel);
+/* The same for all queues in turn, until each was found empty. */
+void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
+/* The number of plain calls of a CPU (bpf/call.h), which waffle_cpu.produced does not count. */
+uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
+/* The ring buffers, for poll(). */
+uint32_t kernel_ring_count(const struct kernel *kernel);
+/* Size of a ring in bytes, and number of slots for switches of a CPU. */
+uint64_t kernel_ring_bytes(const struct kernel *kernel);
+uint32_t kernel_slot_count(const struct kernel *kernel);
+int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
+
+/* Call before arming with pid -1. From then on the BPF
+ * programs check whether a hit is a target's. */
+void kernel_probes_widen(struct kernel *kernel);
+/* The map of targets, by tgid, and the bitmap that rules out most other processes (target_maybe()
+ * in bpf/shared.h). */
+int kernel_targets(const struct kernel *kernel, const uint64_t **bits);
+
+/* ---- stacks of spans and events ---- */
+
+/* Whether any are requested. */
+bool kernel_stacks_wanted(const struct kernel *kernel);
+/* Allocates consecutive pages for tables and mappings (bpf/unwind.h). Returns the first one's
+ * number or a negative errno. Pages are never freed, but may be reused. */
+int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count);
+/* A page's memory, which the programs read. */
+struct waffle_unwind_page *kernel_unwind_page(struct kernel *kernel, uint32_t page);
+/* Sets the table of a file, for mappings that no kernel_stack_process() covers. */
+void kernel_stack_file(struct kernel *kernel, const struct waffle_inode *inode,
+		       const struct waffle_stack_file *file);
+/* Sets the tables for stacks of a process; NULL: it has ended. */
+int kernel_stack_process(struct kernel *kernel, pid_t pid,
+			 const struct waffle_stack_process *process);
+
+/* ---- filters ---- */
+
+/* Loads the programs of a class of the plan. Each class is loaded once, in the order of the
+ * indexes, before a site of it is armed. */
+int kernel_class_load(struct kernel *kernel, uint32_t index, const struct plan_class *class,
+		      struct error *err);
+uint32_t kernel_class_count(const struct kernel *kernel);
+/* Size in bytes of the machine code of a class's program at hits, or at ends. 0: it has no program
+ * of its own, or the kernel does not tell. */
+uint32_t kernel_class_jited(const struct kernel *kernel, uint32_t index, bool at_end);
+
+/* ---- spans and pairs that never end ---- */
+
+/* A process has ended: the next sweep removes its spans and pairs from the kernel's tables. */
+void kernel_forget(struct kernel *kernel, pid_t pid);
+/*
+ * Call it often. Once a second, or at once when a table is full, it removes obsolete entries: first
+ * those of processes that have ended; if a table is more than half full, spans older than 5 s that
+ * their threads have left (longjmp(), pthread_exit()); if it is nearly full, the oldest pairs.
+ * Removed entries of living processes count as dropped.
+ */
+void kernel_sweep(struct kernel *kernel, uint64_t now_ns);
+
+/* ---- calls ---- */
+
+/*
+ * Waits until the BPF programs for calls are loaded, which takes about 100 ms. A thread begins that
+ * soon after kernel_attach(). Arming the first call waits, too. Returns 0 or the negative errno of
+ * loading.
+ */
+int kernel_calls_ready(struct kernel *kernel);
+/* Sets the recipe of a call's site, before its probes are armed.
+ * -E2BIG: there are WAFFLE_RECIPES_MAX already. */
+int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe);
+/* Sets the tables of names that recipes refer to. */
+int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uint32_t count);
+/* Attaches to a tracepoint, by its id in tracefs, as hits of a site whose recipe is set. `use`
+ * counts in a filtered session. */
+struct arm_use;
+int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
+			     const struct arm_use *use);
+/* The number of reads from arguments' addresses that failed. */
+uint64_t kernel_call_faults(const struct kernel *kernel);
+/* The number of calls dropped because their thread had WAFFLE_CALL_DEPTH_MAX open ones. */
+uint64_t kernel_calls_too_deep(const struct kernel *kernel);
+
+/* ---- arming ---- */
+
+struct armed;
+
+/* Whether one link can arm many probes of one process: 1, 0, or a negative errno. */
+int uprobe_multi_try(void);
+/* Whether this session does so; otherwise each probe takes two descriptors. */
+bool kernel_arms_many(const struct kernel *kernel);
+
+/* How a site of an object is armed. */
+struct arm_use {
+	enum plan_use use;
+	uint32_t class;
+};
+
+/* An object in one process or, with pid -1, wherever the file is mapped. */
+struct arm_request {
+	const struct object *object;
+	const char *path; /* a path to the file that is valid now */
+	pid_t pid;
+	uint32_t first_site; /* a hit's site is this + the site's index in the object */
+	/* One for each site of the object; NULL: all are armed. Classes count with a filter only.
+	 */
+	const struct arm_use *uses;
+	const bool *stacks; /* for each site: its stacks are requested; NULL: none are */
+};
+
+/* Arms the probes of an object. *armed is NULL if there is nothing to arm. The kernel raises the
+ * semaphores, and lowers them when the link is closed. */
+int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_request *request,
+	       struct error *err);
+/* The number of probes left out because another tracer, such
+ * as bpftrace, uses them with another semaphore. */
+size_t armed_refused(const struct armed *armed);
+/* Probes left out because the kernel can't probe such an instruction. */
+struct armed_unsupported {
+	size_t count;
+	uint64_t first; /* offset in the file */
+};
+struct armed_unsupported armed_unsupported(const struct armed *armed);
+void armed_release(struct armed *armed);
+/* Releases many, in the time of one. NULLs are skipped. */
+void armed_release_all(struct armed *const *list, size_t count);
+/* The same in another thread, since the kernel takes some 50 ms. */
+void kernel_disarm_later(struct kernel *kernel, struct armed *const *list, size_t count);
+
+/* A function of the running kernel. */
+struct kernel_symbol {
+	char name[256];  /* "vfs_read", or with its module: "ext4_map_blocks [ext4]" */
+	uint32_t offset; /* bytes from its beginning */
+};
+
+/*
+ * Finds the function at an address in the kernel. False: it has no name. Names are valid for this
+ * boot, and those of modules and BPF programs while they are loaded. Only for sessions that take
+ * stacks, and for one thread at a time.
+ */
+bool kernel_symbol_find(const struct kernel *kernel, uint64_t address,
+			struct kernel_symbol *symbol);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of userspace/kernel: the contents of
+ * struct kernel, and what they call of each other. */
+#ifndef WAFFLE_KERNEL_KERNEL_INTERNAL_H
+#define WAFFLE_KERNEL_KERNEL_INTERNAL_H
+
+#include <linux/bpf.h>
+#include <pthread.h>
+
+#include "kernel/kernel.h"
+#include "kernel/types_internal.h"
+#include "util/vec.h"
+
+struct bpf_link;
+struct closer;
+struct bpf_map;
+struct ring_buffer;
+struct waffle_bpf;
+
+/* The programs of a class of sites. */
+struct loaded_class {
+	int hit;  /* attached to its sites */
+	bool own; /* a program of its own, not one of the skeleton's */
+	bool is_span;
+	uint64_t cookie; /* calls: WAFFLE_COOKIE_ENTRY_FILTER, WAFFLE_COOKIE_RETURN_FILTER */
+	uint32_t hit_jited, end_jited; /* bytes of machine code; 0: no program of its own */
+};
+
+/* A loaded recipe. For a plain call also how to make its hits. */
+struct loaded_recipe {
+	uint32_t site;
+	bool is_plain;
+	bool outer, inner; /* WAFFLE_CALL_OUTER, WAFFLE_CALL_INNER */
+	uint8_t word_count;
+	uint8_t stack_first, stack_count; /* words of the stack in the record */
+	uint16_t word_bytes;
+	struct waffle_word words[WAFFLE_FETCHES_MAX];
+};
+
+struct kernel {
+	struct kernel_types types; /* valid while programs are loaded */
+	int types_fd;              /* a file with the excerpt of types that they need; -1: none */
+	struct waffle_bpf *bpf;
+	struct waffle_bpf *call_bpf; /* the programs at calls; NULL: not loaded yet */
+	int call_result;             /* result of loading them */
+	pthread_t call_loader;       /* loads them in the background, if call_loading */
+	bool call_loading, call_cancelled;
+	int call_wake; /* an eventfd that ends the loader's wait */
+	bool multi;    /* one link arms many sites */
+	bool sched;
+	bool filtered;
+	bool keep_children;
+	bool stacks; /* stacks of spans are requested */
+	VEC(struct loaded_class) classes;
+	uint32_t wait_sources; /* enum waffle_wait_source */
+	uint32_t wait_missing; /* a bit for each of their programs that can't be loaded here */
+	VEC(struct bpf_link *) wait_links;
+	bool calls;
+	VEC(struct loaded_recipe) recipes;    /* by their index */
+	struct waffle_plain_ends *plain_ends; /* NULL: no calls */
+	const struct waffle_plain_slot *plain_slots;
+	struct closer *closer; /* NULL: none yet */
+	uint32_t plain_cpus;   /* only CPUs below this have slots; others use the rings */
+	VEC(int) point_fds;    /* perf events and links of tracepoints */
+	const char *cpus_folder;
+	bool *online;             /* for each CPU, as of the last check */
+	uint32_t rows, rows_used; /* rows of slots for switches */
+	uint32_t cpus, slots, ring_count;
+	int *ring_fds;
+	uint64_t ring_bytes;
+	struct ring_buffer *rings; /* reads all rings */
+	/* State of the current kernel_queue_take(). */
+	kernel_take_fn *take;
+	void *take_arg;
+	size_t take_left; /* bytes */
+	struct waffle_cpu *cpu_memory;
+	struct waffle_tail *tail_memory;
+	const struct waffle_rec_switch *slot_memory;
+	size_t cpu_bytes, slot_bytes;
+	VEC(void *) slabs;     /* mapped slabs (bpf/unwind.h) */
+	uint64_t unwind_pages; /* in use */
+	VEC(uint32_t) ended;   /* ended processes whose entries are not swept yet */
+	uint64_t sweep_ts;     /* time of the last sweep */
+};
+
+/* memory.c */
+
+/* The smallest `min` times a power of two that is at least `value`. */
+uint64_t power_of_two(uint64_t value, uint64_t min);
+/* Maps the memory of a BPF map. NULL, with errno, on failure. */
+void *map_memory(const struct bpf_map *map, size_t bytes, bool writable);
+
+/* programs.c */
+
+/* Opens the object with all programs, of which some are
+ * loaded then. NULL, with errno, on failure. */
+struct waffle_bpf *kernel_programs_open(struct kernel *kernel);
+
+/* The attach type of all programs at sites. It must be one, since the kernel allows tail calls only
+ * between programs of the same type. */
+enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel);
+/* Sets that type, before loading. */
+void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_bpf *bpf);
+
+/* Loads a program of a filter. Returns a descriptor, which the caller closes. */
+int code_load(const struct kernel *kernel, const struct filter_code *code,
+	      enum waffle_held_size held, bool at_tracepoint, struct error *err);
+/* Size of its machine code in bytes; 0: the kernel does not tell. */
+uint32_t jited_bytes(int program);
+/* The map that holds spans of a size. */
+struct bpf_map *held_map(const struct kernel *kernel, enum waffle_held_size size);
+
+/* Sets the sizes of the filter's maps and the constants of its programs, before loading. */
+int classes_configure(struct kernel *kernel, const struct kernel_options *options);
+/* Fills the program array, after loading. */
+int classes_open(struct kernel *kernel, struct error *err);
+void classes_close(struct kernel *kernel);
+
+/* The programs for details of waits: chosen before loading, attached, detached. */
+int waits_configure(struct kernel *kernel, const struct kernel_options *options);
+int waits_attach(struct kernel *kernel);
+void waits_detach(struct kernel *kernel);
+/* A CPU has come online, or has gone. */
+void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online);
+
+/* Calls: sets up their programs and maps, before loading; detaches tracepoints. */
+int calls_configure(struct kernel *kernel, const struct kernel_options *options);
+void calls_detach(struct kernel *kernel);
+/* Starts a thread that loads the programs at calls. */
+void calls_load_soon(struct kernel *kernel);
+/* Called after loading. */
+int calls_open(struct kernel *kernel, struct error *err);
+/* The program to attach to a call's probe of a type (enum object_probe_type), and its cookie. -1:
+ * its recipe is not set, or there is no such class. `use` counts in a filtered session. */
+struct arm_use;
+int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
+		 const struct arm_use *use, uint64_t *cookie);
+/* Ring buffers: sets their number before loading, and creates them after it. */
+int rings_configure(struct kernel *kernel);
+int rings_open(struct kernel *kernel, const struct kernel_options *options, struct error *err);
+void rings_close(struct kernel *kernel);
+/* Maps the slots of plain calls, after loading. */
+int plain_map(struct kernel *kernel, struct error *err);
+void plain_unmap(struct kernel *kernel);
+/* Passes a plain call to kernel->take as a hit. */
+void plain_take(const struct kernel *kernel, const struct waffle_rec_plain *plain);
+/* Takes the slots of a CPU, until `take_left` is used up. True: none is left. */
+bool plain_slots_take(struct kernel *kernel, uint32_t cpu);
+/* Sets how to make the hits of a recipe, if it is plain. */
+void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe);
+/* Loads the programs of a class of calls. */
+int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
+		    const struct plan_class *class, struct error *err);
+
+/* Waits until all links are closed, and frees. */
+void closer_free(struct closer *closer);
+void stacks_close(struct kernel *kernel);
+
+#endif

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The programs for details of waits (bpf/wait.bpf.c): which of them this kernel can load. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bpf/wait.h"
+#include "kernel/cpus_internal.h"
+#include "kernel/kernel_internal.h"
+#include "kernel/types_internal.h"
+#include "waffle.skel.h"
+
+/* A program of a source. Sources that the kernel does not have are left out. */
+struct wait_program {
+	const char *name;       /* of the program */
+	const char *tracepoint; /* required; NULL: attached to a software event instead */
+	uint32_t source;        /* enum waffle_wait_source */
+	uint64_t event;         /* PERF_COUNT_SW_* */
+	bool optional;          /* the source is useful without it */
+};
+
+static const struct wait_program programs[] = {
+	/* Ends first: a begin without its end would look like an endless fault. */
+	{"on_fault_minor", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MIN, false},
+	{"on_fault_major", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false},
+	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0, false},
+	{"on_fault_kernel", "page_fault_kernel", WAFFLE_WAIT_FAULTS, 0, false},
+	{"on_io_complete", "block_rq_complete", WAFFLE_WAIT_IO, 0, false},
+	{"on_io_merge", "block_rq_merge", WAFFLE_WAIT_IO, 0, true},
+	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0, false},
+	{"on_io_start", "block_io_start", WAFFLE_WAIT_IO, 0, true},
+	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0, false},
+	{"on_frequency", "cpu_frequency", WAFFLE_WAIT_FREQUENCY, 0, false},
+};
+#define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
+
+/* System calls that can wait and whose first argument is a descriptor. */
+static const int descriptor_calls[] = {
+	SYS_read,         SYS_write,           SYS_pread64,
+	SYS_pwrite64,     SYS_readv,           SYS_writev,
+	SYS_preadv,       SYS_pwritev,         SYS_preadv2,
+	SYS_pwritev2,     SYS_close,           SYS_fsync,
+	SYS_fdatasync,    SYS_sync_file_range, SYS_syncfs,
+	SYS_ftruncate,    SYS_fallocate,       SYS_flock,
+	SYS_fcntl,        SYS_ioctl,           SYS_getdents64,
+	SYS_lseek,        SYS_readahead,       SYS_fadvise64,
+	SYS_sendfile,     SYS_splice,          SYS_tee,
+	SYS_vmsplice,     SYS_copy_file_range, SYS_epoll_pwait,
+	SYS_epoll_pwait2, SYS_io_uring_enter,
+#ifdef SYS_epoll_wait
+	SYS_epoll_wait,
+#endif
+#ifdef SYS_getdents
+	SYS_getdents,
+#endif
+};
+
+/* Those whose descriptor is always a socket. */
+static const int socket_calls[] = {
+	SYS_accept,   SYS_accept4, SYS_connect, SYS_recvfrom, SYS_recvmsg,
+	SYS_recvmmsg, SYS_sendto,  SYS_sendmsg, SYS_sendmmsg, SYS_shutdown,
+};
+
+static void set_call(uint64_t *calls, int number)
+{
+	if (number / 64 < WAFFLE_SYSCALLS_MAX / 64)
+		calls[number / 64] |= 1ull << (number % 64);
+}
+
+static void set_calls(struct waffle_bpf *bpf)
+{
+	for (size_t i = 0; i < sizeof(descriptor_calls) / sizeof(descriptor_calls[0]); i++)
+		set_call((uint64_t *)bpf->rodata->descriptor_calls, descriptor_calls[i]);
+	for (size_t i = 0; i < sizeof(socket_calls) / sizeof(socket_calls[0]); i++) {
+		set_call((uint64_t *)bpf->rodata->descriptor_calls, socket_calls[i]);
+		set_call((uint64_t *)bpf->rodata->socket_calls, socket_calls[i]);
+	}
+}
+
+static bool has_tracepoint(const struct kernel_types *types, const char *name)
+{
+	char type[128];
+
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	return kernel_types_has(types, type);
+}
+
+/* Opens a software event on one CPU for all processes. Negative errno on failure. */
+static int event_open(uint64_t event, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = event,
+		.sample_period = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* The kernel may lack them, and a container may forbid them. */
+static bool has_event(uint64_t event)
+{
+	int fd = event_open(event, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool has_frequency(const struct kernel *kernel)
+{
+	struct cpu_frequency frequency;
+
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
+		if (cpu_frequency_read(&frequency, kernel->cpus_folder, cpu))
+			return true;
+	return false;
+}
+
+/* Removes the sources that this machine does not have. Returns a bit for each program that it can't
+ * load. */
+static uint32_t sources_possible(const struct kernel *kernel, uint32_t sources, uint32_t *missing,
+				 enum cpus_steal *steal)
+{
+	const struct kernel_types *types = &kernel->types;
+	bool known = sources && types->bytes;
+
+	*missing = 0;
+	for (size_t i = 0; known && i < PROGRAMS; i++) {
+		const struct wait_program *row = &programs[i];
+
+		if (!(sources & row->source) ||
+		    (row->tracepoint ? has_tracepoint(types, row->tracepoint)
+				     : has_event(row->event)))
+			continue;
+		*missing |= 1u << i;
+		if (!row->optional)
+			sources &= ~row->source;
+	}
+	*steal = known ? cpus_steal(types) : CPUS_STEAL_NONE;
+	if (*steal == CPUS_STEAL_NONE)
+		sources &= ~WAFFLE_WAIT_STEAL;
+	if (sources & WAFFLE_WAIT_FREQUENCY && !has_frequency(kernel))
+		sources &= ~WAFFLE_WAIT_FREQUENCY;
+	return sources;
+}
+
+static bool is_wanted(const struct kernel *kernel, size_t program)
+{
+	return kernel->wait_sources & programs[program].source &&
+	       !(kernel->wait_missing >> program & 1);
+}
+
+int waits_configure(struct kernel *kernel, const struct kernel_options *options)
+{
+	struct waffle_bpf *bpf = kernel->bpf;
+	enum cpus_steal steal;
+
+	kernel->wait_sources = sources_possible(kernel, options->sched ? options->wait_sources : 0,
+						&kernel->wait_missing, &steal);
+	bpf->rodata->wait_sources = kernel->wait_sources;
+	bpf_program__set_autoload(bpf->progs.symbolize,
+				  kernel->stacks || kernel->wait_sources & WAFFLE_WAIT_STACKS);
+	bpf->rodata->steal_by_tick = steal == CPUS_STEAL_TICK;
+	bpf->rodata->stack_gap_ns = options->stack_gap_ns;
+	set_calls(bpf);
+	if (kernel->wait_sources)
+		bpf->rodata->wait_min_ns = options->wait_min_ns;
+	for (size_t i = 0; i < PROGRAMS; i++)
+		bpf_program__set_autoload(
+			bpf_object__find_program_by_name(bpf->obj, programs[i].name),
+			is_wanted(kernel, i));
+	/* Kernel stacks of calls at tracepoints use the same map. */
+	return (kernel->wait_sources & WAFFLE_WAIT_STACKS || (options->calls && options->stacks)
+			? 0
+			: bpf_map__set_max_entries(bpf->maps.stacks, 1))
+		       ?: bpf_map__set_max_entries(bpf->maps.frequencies, kernel->cpus);
+}
+
+static int event_attach(struct kernel *kernel, struct bpf_program *program, uint64_t event, int cpu)
+{
+	int fd = event_open(event, cpu);
+	struct bpf_link *link;
+
+	if (fd < 0)
+		return fd == -ENODEV ? 0 : fd; /* a CPU that is offline */
+	link = bpf_program__attach_perf_event(program, fd);
+	if (!link) {
+		int result = -errno;
+
+		close(fd);
+		return result;
+	}
+	if (!vec_push(&kernel->wait_links, link)) {
+		bpf_link__destroy(link);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int program_attach(struct kernel *kernel, const struct wait_program *row)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, row->name);
+	struct bpf_link *link;
+	int result = 0;
+
+	if (!row->tracepoint) {
+		for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++)
+			result = event_attach(kernel, program, row->event, (int)cpu);
+		return result;
+	}
+	link = bpf_program__attach(program);
+	if (!link)
+		return -errno;
+	if (!vec_push(&kernel->wait_links, link)) {
+		bpf_link__destroy(link);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Runs the program of the frequency tracepoint with a frequency that was read. */
+static int frequency_tell(struct kernel *kernel, uint32_t cpu,
+			  const struct cpu_frequency *frequency)
+{
+	struct waffle_frequency last = {.max_khz = frequency->max_khz,
+					.flags = WAFFLE_FREQUENCY_READ};
+	__u64 arguments[2] = {frequency->khz, cpu};
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = arguments, .ctx_size_in = sizeof(arguments));
+	int map = bpf_map__fd(kernel->bpf->maps.frequencies);
+	int program = bpf_program__fd(kernel->bpf->progs.on_frequency);
+	int result = bpf_map_update_elem(map, &cpu, &last, BPF_ANY)
+			     ?: bpf_prog_test_run_opts(program, &run);
+
+	last.khz = frequency->khz;
+	last.flags = 0;
+	return result ?: bpf_map_update_elem(map, &cpu, &last, BPF_ANY);
+}
+
+/* The tracepoint reports changes only, so the first frequencies are read. */
+static int frequencies_begin(struct kernel *kernel)
+{
+	struct cpu_frequency frequency;
+	int result = 0;
+
+	if (!(kernel->wait_sources & WAFFLE_WAIT_FREQUENCY))
+		return 0;
+	for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++)
+		if (cpu_frequency_read(&frequency, kernel->cpus_folder, cpu))
+			result = frequency_tell(kernel, cpu, &frequency);
+	return result;
+}
+
+static void faults_counted(struct kernel *kernel, uint32_t cpu, bool counted)
+{
+	__u64 *word = &kernel->bpf->bss->fault_cpus[cpu / 64 % WAFFLE_CPU_WORDS];
+
+	if (counted)
+		__atomic_fetch_or(word, 1ull << (cpu % 64), __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(word, ~(1ull << (cpu % 64)), __ATOMIC_SEQ_CST);
+}
+
+/* A CPU that goes offline loses its counters, and gets new ones when it comes back. */
+void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online)
+{
+	int result = 0;
+
+	faults_counted(kernel, cpu, false);
+	if (!online || !(kernel->wait_sources & WAFFLE_WAIT_FAULTS))
+		return;
+	for (size_t i = 0; i < PROGRAMS && !result; i++)
+		if (is_wanted(kernel, i) && !programs[i].tracepoint)
+			result = event_attach(kernel,
+					      bpf_object__find_program_by_name(kernel->bpf->obj,
+									       programs[i].name),
+					      programs[i].event, (int)cpu);
+	faults_counted(kernel, cpu, !result);
+}
+
+int waits_attach(struct kernel *kernel)
+{
+	int result = frequencies_begin(kernel);
+
+	for (size_t i = 0; i < PROGRAMS && !result; i++)
+		if (is_wanted(kernel, i))
+			result = program_attach(kernel, &programs[i]);
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
+		faults_counted(kernel, cpu, kernel->online[cpu]);
+	return result;
+}
+
+void waits_detach(struct kernel *kernel)
+{
+	for (size_t i = kernel->wait_links.len; i > 0; i--)
+		bpf_link__destroy(kernel->wait_links.data[i - 1]);
+	vec_free(&kernel->wait_links);
+}
+
+uint32_t kernel_wait_sources(const struct kernel *kernel)
+{
+	return kernel->wait_sources;
+}

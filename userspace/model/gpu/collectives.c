@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds out which calls of different ranks are one collective. The calls of a communicator are
+ * numbered on each rank. If the capture saw its creation, the numbers of all ranks start there.
+ *
+ * Otherwise we try to shift one rank's numbers against another's. Two facts limit the shift: no
+ * rank finishes a collective before the last rank has arrived, and all ranks call the same
+ * operation. If more than one shift is possible, the calls stay unmatched. Sends have no such
+ * alignment: a short message may be sent before its receiver arrives.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/gpu/gpu_internal.h"
+#include "util/search.h"
+
+#define SHIFTS_MAX 256 /* number of possible shifts that we examine */
+#define MEMBERS_MAX 4096
+
+/* One rank of a communicator in one process: calls [first, first + count) of the sorted calls. */
+struct member {
+	size_t first, count;
+	uint32_t pid, rank;
+	uint32_t place, places; /* see struct gpu_call */
+	bool created;           /* the capture saw it create the communicator */
+	bool counted;           /* its calls carry sequence numbers */
+	bool aligned;
+	int64_t base, shift; /* the call at position p has number p - base + shift */
+	uint64_t *coming;    /* per call: earliest arrival of it and all later calls */
+};
+
+struct work {
+	struct model_gpu *gpu;
+	gpu_calls *calls;
+	VEC(struct member) members; /* of one communicator */
+	VEC(struct numbered) numbered;
+	bool lossless; /* no calls were dropped */
+	bool filtered; /* a filter may have removed calls */
+};
+
+struct numbered {
+	int64_t number;
+	size_t call;
+	uint32_t member;
+};
+
+static int call_compare(const void *left, const void *right)
+{
+	const struct gpu_call *a = left, *b = right;
+
+	if (a->comm != b->comm)
+		return a->comm < b->comm ? -1 : 1;
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	if (a->to != b->to)
+		return a->to < b->to ? -1 : 1;
+	if (a->from != MODEL_NONE && a->place != b->place)
+		return a->place < b->place ? -1 : 1;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->span < b->span ? -1 : a->span > b->span;
+}
+
+/* Whether two calls can belong to one collective. */
+static bool same_sequence(const struct gpu_call *a, const struct gpu_call *b)
+{
+	return a->comm == b->comm && a->from == b->from && a->to == b->to;
+}
+
+static const struct gpu_call *call_at(const struct work *work, const struct member *member,
+				      size_t index)
+{
+	return &work->calls->data[member->first + index];
+}
+
+static int64_t position(const struct work *work, const struct member *member, size_t index)
+{
+	return (int64_t)call_at(work, member, index)->seq - member->base;
+}
+
+/* ---- members ---- */
+
+/* Uses the calls' own sequence numbers if these are ascending; otherwise counts the calls. */
+static void number_calls(struct work *work, struct member *member)
+{
+	member->counted = true;
+	for (size_t i = 0; member->counted && i < member->count; i++) {
+		const struct gpu_call *call = call_at(work, member, i);
+
+		member->counted = call->has_seq && call->seq < INT64_MAX / 2 &&
+				  (!i || call->seq > call_at(work, member, i - 1)->seq);
+	}
+	for (size_t i = 0; !member->counted && i < member->count; i++)
+		work->calls->data[member->first + i].seq = i;
+}
+
+static bool gapless(const struct work *work, const struct member *member)
+{
+	return position(work, member, member->count - 1) - position(work, member, 0) + 1 ==
+	       (int64_t)member->count;
+}
+
+/* Whether the capture saw the process create the communicator. *inits: how many communicators the
+ * process created. */
+static bool created(const struct work *work, const struct member *member, uint32_t *inits)
+{
+	const struct model_gpu *gpu = work->gpu;
+	const struct gpu_call *first = call_at(work, member, 0);
+	bool found = false;
+
+	*inits = 0;
+	for (size_t i = 0; i < gpu->inits.len; i++) {
+		const struct gpu_init *init = &gpu->inits.data[i];
+
+		if (init->pid != member->pid)
+			continue;
+		++*inits;
+		found |= init->comm == first->comm && init->ts < first->arrival_ts &&
+			 (init->rank == MODEL_NONE || init->rank == member->rank);
+	}
+	return found;
+}
+
+static bool add_member(struct work *work, size_t first, size_t count)
+{
+	const struct gpu_call *call = &work->calls->data[first];
+	struct member member = {.first = first,
+				.count = count,
+				.pid = call->pid,
+				.rank = call->rank,
+				.place = call->place,
+				.places = call->places};
+	uint32_t inits;
+
+	number_calls(work, &member);
+	member.created = created(work, &member, &inits);
+	/* The sequence counter belongs to the handle. It continues if a new communicator reuses the
+	 * handle of an old one, so we count from the first call. */
+	if (member.created && work->lossless && !work->filtered)
+		member.base = (int64_t)call->seq;
+	else if (inits > 1 || !member.counted)
+		member.created = false;
+	return vec_push(&work->members, member);
+}
+
+/* Whether the ranks are consistent: no rank twice, all with the same number of ranks. */
+static bool members_fit(const struct work *work)
+{
+	const struct member *members = work->members.data;
+
+	if (work->members.len > MEMBERS_MAX)
+		return false;
+	for (size_t i = 0; i < work->members.len; i++) {
+		if (members[i].place == MODEL_NONE || members[i].places != members[0].places ||
+		    members[i].place >= members[i].places)
+			return false;
+	}
+	for (size_t i = 0; i < work->members.len; i++)
+		for (size_t j = 0; j < i; j++)
+			if (members[i].place == members[j].place)
+				return false;
+	return true;
+}
+
+/* ---- shifts ---- */
+
+static bool coming_set(const struct work *work, struct member *member)
+{
+	uint64_t first = UINT64_MAX;
+
+	if (member->coming)
+		return true;
+	member->coming = malloc(member->count * sizeof(*member->coming));
+	for (size_t i = member->count; member->coming && i--;) {
+		uint64_t ts = call_at(work, member, i)->arrival_ts;
+
+		first = ts < first ? ts : first;
+		member->coming[i] = first;
+	}
+	return member->coming;
+}
+
+/* The last position that a member can have reached by a time. It must be gapless. */
+static int64_t reached(const struct work *work, const struct member *member, uint64_t ts)
+{
+	size_t count = lower_bound(member->count, i, member->coming[i] <= ts);
+
+	return position(work, member, 0) + (int64_t)count - 1;
+}
+
+/* A rank that has finished a call proves that the other rank has reached it. *bound becomes the
+ * smallest offset from positions of `other` to those of `done` that allows this. False: unknown. */
+static bool shift_bound(const struct work *work, const struct member *done,
+			const struct member *other, int64_t *bound)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < done->count; i++) {
+		const struct gpu_call *call = call_at(work, done, i);
+		int64_t ahead;
+
+		if (call->rooted || call->done_ts == UINT64_MAX)
+			continue;
+		ahead = position(work, done, i) - reached(work, other, call->done_ts);
+		if (!known || ahead > *bound)
+			*bound = ahead;
+		known = true;
+	}
+	return known;
+}
+
+/* Whether all calls that are paired by a shift have the same signature. */
+static bool shift_fits(const struct work *work, const struct member *base,
+		       const struct member *member, int64_t shift)
+{
+	int64_t base_from = position(work, base, 0), from = position(work, member, 0);
+	int64_t first = from + shift > base_from ? from + shift : base_from;
+	int64_t base_end = base_from + (int64_t)base->count, end = from + (int64_t)member->count;
+
+	end = end + shift < base_end ? end + shift : base_end;
+	for (int64_t at = first; at < end; at++)
+		if (call_at(work, base, (size_t)(at - base_from))->signature !=
+		    call_at(work, member, (size_t)(at - shift - from))->signature)
+			return false;
+	return true;
+}
+
+/* Sets member->aligned if exactly one shift is possible. Returns 0 or -ENOMEM. */
+static int align(struct work *work, struct member *base, struct member *member)
+{
+	int64_t low, back, found = 0;
+	unsigned fits = 0;
+
+	if (!work->lossless || !gapless(work, base) || !gapless(work, member) ||
+	    (work->filtered && (!base->counted || !member->counted)))
+		return 0;
+	if (!coming_set(work, base) || !coming_set(work, member))
+		return -ENOMEM;
+	/* If base has finished p, the member has reached p - shift: shift >= low. If the member has
+	 * finished p, base has reached p + shift: shift <= -back. */
+	if (!shift_bound(work, base, member, &low) || !shift_bound(work, member, base, &back) ||
+	    low > -back || -back - low >= SHIFTS_MAX)
+		return 0;
+	for (int64_t shift = low; shift <= -back; shift++) {
+		if (!shift_fits(work, base, member, shift))
+			continue;
+		found = shift;
+		fits++;
+	}
+	member->aligned = fits == 1;
+	member->shift = found;
+	return 0;
+}
+
+static int align_members(struct work *work)
+{
+	struct member *base = NULL;
+	int result = 0;
+
+	for (size_t i = 0; i < work->members.len; i++) {
+		struct member *member = &work->members.data[i];
+
+		if (!base || member->created > base->created ||
+		    (member->created == base->created && member->count > base->count))
+			base = member;
+	}
+	if (!members_fit(work))
+		return 0;
+	for (size_t i = 0; !result && i < work->members.len; i++) {
+		struct member *member = &work->members.data[i];
+
+		if (member == base)
+			continue;
+		if (member->created)
+			member->aligned = true;
+		else
+			result = align(work, base, member);
+		base->aligned |= member->aligned;
+	}
+	return result;
+}
+
+/* ---- collectives ---- */
+
+static int numbered_compare(const void *left, const void *right)
+{
+	const struct numbered *a = left, *b = right;
+
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return a->member < b->member ? -1 : a->member > b->member;
+}
+
+static int call_put(struct model_gpu *gpu, const struct gpu_call *call, uint32_t collective)
+{
+	if (!vec_push(&gpu->rank_calls, (struct model_rank_call){.arrival_ts = call->arrival_ts,
+								 .span = call->span,
+								 .group_end = call->group_end,
+								 .thread = call->thread,
+								 .pid = call->pid,
+								 .rank = call->rank}) ||
+	    !map_set(&gpu->collective_of, call->span, collective))
+		return -ENOMEM;
+	if (call->group_end != MODEL_NONE &&
+	    map_get(&gpu->collective_of, call->group_end) == MAP_NONE &&
+	    !map_set(&gpu->collective_of, call->group_end, collective))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Whether the model has all calls of a member from its first one on. */
+static bool has_all_calls(const struct work *work, const struct member *member)
+{
+	return work->lossless && (!work->filtered || (member->counted && gapless(work, member)));
+}
+
+/* A rank that created the communicator but never called a collective. */
+static void find_idle(const struct work *work, struct model_collective *collective)
+{
+	const struct model_gpu *gpu = work->gpu;
+
+	for (size_t i = 0; work->lossless && !work->filtered && i < gpu->inits.len; i++) {
+		const struct gpu_init *init = &gpu->inits.data[i];
+		bool other = init->comm == collective->comm && init->rank != MODEL_NONE &&
+			     (collective->from == MODEL_NONE || init->rank == collective->from ||
+			      init->rank == collective->to);
+
+		for (size_t k = 0; other && k < work->members.len; k++)
+			other = work->members.data[k].rank != init->rank;
+		if (!other)
+			continue;
+		collective->late_rank = init->rank;
+		collective->late_thread = init->thread;
+		return;
+	}
+}
+
+/* The first member that has not reached a number. */
+static void find_late(const struct work *work, int64_t number, struct model_collective *collective)
+{
+	for (size_t i = 0; i < work->members.len; i++) {
+		const struct member *member = &work->members.data[i];
+		const struct gpu_call *last = call_at(work, member, member->count - 1);
+
+		if (!member->aligned || !has_all_calls(work, member) ||
+		    position(work, member, member->count - 1) + member->shift >= number)
+			continue;
+		collective->late_rank = last->rank;
+		collective->late_thread = last->thread;
+		return;
+	}
+	if (work->members.len < collective->nranks)
+		find_idle(work, collective);
+}
+
+/* Adds one collective of `count` calls with the same number. */
+static int collective_add(struct work *work, const struct numbered *calls, size_t count,
+			  enum model_alignment alignment)
+{
+	struct model_gpu *gpu = work->gpu;
+	const struct gpu_call *first = &work->calls->data[calls[0].call];
+	const struct member *member = &work->members.data[calls[0].member];
+	struct model_collective collective = {
+		.comm = first->comm,
+		.seq = (uint64_t)calls[0].number,
+		.site = gpu->model->spans.data[first->span].site,
+		.nranks = first->places,
+		.from = first->from,
+		.to = first->to,
+		.count = (uint32_t)count,
+		.members = (uint32_t)work->members.len,
+		.late_rank = MODEL_NONE,
+		.late_thread = MODEL_NONE,
+		.alignment = (uint8_t)alignment,
+		.rooted = first->rooted,
+	};
+	uint32_t index = (uint32_t)gpu->collectives.len;
+
+	if (alignment != COLLECTIVE_ALONE || member->aligned ||
+	    (work->members.len == 1 && member->created))
+		find_late(work, calls[0].number, &collective);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct gpu_call *call = &work->calls->data[calls[i].call];
+
+		if (call->arrival_ts > work->calls->data[calls[collective.last].call].arrival_ts)
+			collective.last = (uint32_t)i;
+		if (call_put(gpu, call, index))
+			return -ENOMEM;
+	}
+	return vec_push(&gpu->collectives, collective) ? 0 : -ENOMEM;
+}
+
+/* Calls with the same number are one collective if their members are aligned and they have the same
+ * signature. Otherwise each stands alone. */
+static int numbered_add(struct work *work, const struct numbered *calls, size_t count)
+{
+	const struct member *members = work->members.data;
+	bool same = true, by_creation = true;
+	int result = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct member *member = &members[calls[i].member];
+
+		same = same && member->aligned &&
+		       work->calls->data[calls[i].call].signature ==
+			       work->calls->data[calls[0].call].signature;
+		by_creation = by_creation && member->created;
+	}
+	if (count == 1)
+		return collective_add(work, calls, 1, COLLECTIVE_ALONE);
+	if (same)
+		return collective_add(work, calls, count,
+				      by_creation ? COLLECTIVE_BY_CREATION : COLLECTIVE_BY_ORDER);
+	for (size_t i = 0; !result && i < count; i++)
+		result = collective_add(work, &calls[i], 1, COLLECTIVE_ALONE);
+	work->gpu->unaligned += count;
+	return result;
+}
+
+/* Groups the calls of aligned members by number. The calls of other members stand alone. */
+static int comm_finish(struct work *work)
+{
+	struct numbered *numbered;
+	size_t from, to;
+	int result = 0;
+
+	work->numbered.len = 0;
+	for (uint32_t m = 0; m < work->members.len; m++) {
+		const struct member *member = &work->members.data[m];
+
+		for (size_t i = 0; i < member->count; i++) {
+			struct numbered one = {position(work, member, i) + member->shift,
+					       member->first + i, m};
+
+			if (!member->aligned && work->members.len > 1) {
+				work->gpu->unaligned++;
+				result = collective_add(work, &one, 1, COLLECTIVE_ALONE);
+			} else if (!vec_push(&work->numbered, one)) {
+				result = -ENOMEM;
+			}
+			if (result)
+				return result;
+		}
+	}
+	numbered = work->numbered.data;
+	if (work->numbered.len)
+		qsort(numbered, work->numbered.len, sizeof(*numbered), numbered_compare);
+	for (from = 0; !result && from < work->numbered.len; from = to) {
+		for (to = from + 1;
+		     to < work->numbered.len && numbered[to].number == numbered[from].number;)
+			to++;
+		result = numbered_add(work, &numbered[from], to - from);
+	}
+	return result;
+}
+
+static void members_clear(struct work *work)
+{
+	for (size_t i = 0; i < work->members.len; i++)
+		free(work->members.data[i].coming);
+	work->members.len = 0;
+}
+
+/* Handles calls [from, to), which belong to one communicator. */
+static int comm_make(struct work *work, size_t from, size_t to)
+{
+	const struct gpu_call *calls = work->calls->data;
+	size_t end;
+	int result;
+
+	for (; from < to; from = end) {
+		for (end = from + 1;
+		     end < to && calls[end].pid == calls[from].pid &&
+		     calls[end].rank == calls[from].rank &&
+		     (calls[from].from == MODEL_NONE || calls[end].place == calls[from].place);)
+			end++;
+		if (!add_member(work, from, end - from))
+			return -ENOMEM;
+	}
+	result = align_members(work);
+	if (!result)
+		result = comm_finish(work);
+	members_clear(work);
+	return result;
+}
+
+static bool is_lossless(const struct model *model)
+{
+	for (size_t i = 0; i < model->losses.len; i++)
+		if (model->losses.data[i].source == WAFFLE_SOURCE_SPANS)
+			return false;
+	return !model->sources[WAFFLE_SOURCE_SPANS].lost;
+}
+
+int collectives_make(struct model_gpu *gpu, gpu_calls *calls)
+{
+	struct work work = {.gpu = gpu,
+			    .calls = calls,
+			    .lossless = is_lossless(gpu->model),
+			    .filtered = *gpu->model->meta->filter};
+	const struct model_rank_call *at;
+	size_t from, to;
+	int result = 0;
+
+	if (calls->len)
+		qsort(calls->data, calls->len, sizeof(*calls->data), call_compare);
+	for (from = 0; !result && from < calls->len; from = to) {
+		for (to = from + 1;
+		     to < calls->len && same_sequence(&calls->data[to], &calls->data[from]);)
+			to++;
+		result = comm_make(&work, from, to);
+	}
+	members_clear(&work);
+	vec_free(&work.members);
+	vec_free(&work.numbered);
+	at = gpu->rank_calls.data;
+	for (size_t i = 0; !result && i < gpu->collectives.len; i++) {
+		gpu->collectives.data[i].calls = at;
+		at += gpu->collectives.data[i].count;
+	}
+	return result;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/gpu/gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/gpu/gpu_internal.h"
+
+static const char *const key_names[] = {
+	[GPU_STREAM] = "stream", [GPU_EVENT] = "event",       [GPU_COMM] = "comm",
+	[GPU_RANK] = "rank",     [GPU_NRANKS] = "nranks",     [GPU_SEQ] = "seq",
+	[GPU_COUNT] = "count",   [GPU_DATATYPE] = "datatype", [GPU_OP] = "op",
+	[GPU_ROOT] = "root",     [GPU_PEER] = "peer",         [GPU_FLAGS] = "flags",
+	[GPU_RESULT] = "result", [GPU_HOST] = "host",
+};
+_Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "a name a key");
+
+static void site_set(struct gpu_site *to, const struct site_info *site)
+{
+	size_t len = strlen(site->name);
+	const char *suffix = site->name + (len > 5 ? len - 5 : 0);
+
+	to->role = site->role;
+	to->per_thread = !strcmp(suffix, "_ptsz") || !strcmp(suffix, "_ptds");
+	for (unsigned key = 0; key < GPU_KEY_COUNT; key++) {
+		to->keys[key] = GPU_KEY_NONE;
+		for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
+			if (to->keys[key] == GPU_KEY_NONE &&
+			    !strcmp(site->keys[i].name, key_names[key]))
+				to->keys[key] = (uint8_t)i;
+	}
+}
+
+/* ---- collectives ---- */
+
+const struct model_collective *model_collective_of(const struct model_gpu *gpu, uint32_t span)
+{
+	uint32_t index = gpu ? map_get(&gpu->collective_of, span) : MAP_NONE;
+
+	return index == MAP_NONE ? NULL : &gpu->collectives.data[index];
+}
+
+uint32_t model_gpu_group_next(const struct model_gpu *gpu, uint32_t span)
+{
+	return gpu ? map_get(&gpu->group_next, span) : MAP_NONE;
+}
+
+size_t model_collective_count(const struct model_gpu *gpu)
+{
+	return gpu ? gpu->collectives.len : 0;
+}
+
+const struct model_collective *model_collective_at(const struct model_gpu *gpu, size_t index)
+{
+	return &gpu->collectives.data[index];
+}
+
+uint64_t model_collectives_unaligned(const struct model_gpu *gpu)
+{
+	return gpu ? gpu->unaligned : 0;
+}
+
+/* ---- the whole ---- */
+
+static bool has_roles(const struct model *model)
+{
+	for (size_t i = 0; i < model->sites.len; i++)
+		if (model->sites.data[i].role != SITE_ROLE_NONE)
+			return true;
+	return false;
+}
+
+int model_gpu_new(struct model_gpu **gpu, const struct model *model)
+{
+	gpu_calls calls = {0};
+	struct model_gpu *made;
+	int result;
+
+	*gpu = NULL;
+	/* Spans and events share one range of numbers (gpu_node()). */
+	if (!has_roles(model) || model->spans.len + model->events.len >= MODEL_NONE)
+		return 0;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return -ENOMEM;
+	made->model = model;
+	made->sites = calloc(model->sites.len + 1, sizeof(*made->sites));
+	for (size_t i = 0; made->sites && i <= model->sites.len; i++)
+		site_set(&made->sites[i], model_site(model, (uint32_t)i));
+	result = made->sites ? gpu_scan(made, &calls) : -ENOMEM;
+	if (!result)
+		result = collectives_make(made, &calls);
+	vec_free(&calls);
+	if (result)
+		model_gpu_free(made);
+	else
+		*gpu = made;
+	return result;
+}
+
+void model_gpu_free(struct model_gpu *gpu)
+{
+	if (!gpu)
+		return;
+	free(gpu->sites);
+	free(gpu->ops);
+	vec_free(&gpu->channels);
+	vec_free(&gpu->syncs);
+	vec_free(&gpu->inits);
+	vec_free(&gpu->collectives);
+	vec_free(&gpu->rank_calls);
+	vec_free(&gpu->graphs);
+	keymap_free(&gpu->channel_at);
+	map_free(&gpu->streams);
+	map_free(&gpu->grouped);
+	map_free(&gpu->group_next);
+	map_free(&gpu->collective_of);
+	map_free(&gpu->in_graph);
+	free(gpu);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the GPU and NCCL calls of a capture mean: which work went to which stream, what a
+ * synchronisation waits for, and which calls of different ranks are one collective.
+ *
+ * It is derived from the roles of sites (target/elf/site.h), not from function names. The one
+ *exception is CUDA's suffixes _ptsz and _ptds, which mark functions whose stream 0 is the thread's
+ *own. It sees only what is in the model, so a filter limits it too. The calls do not say when the
+ *GPU began or finished the work.
+ *
+ *	struct model_gpu *gpu;
+ *
+ *	if (model_gpu_new(&gpu, model) < 0) …
+ *	if (model_gpu_awaited(gpu, span, &awaited) < 0) …
+ *	vec_free(&awaited.ops);
+ *	model_gpu_free(gpu);
+ *
+ * A NULL gpu is empty: all functions accept it except model_gpu_op(), model_gpu_stream() and
+ * model_collective_at(). The model must outlive it.
+ */
+#ifndef WAFFLE_MODEL_GPU_GPU_H
+#define WAFFLE_MODEL_GPU_GPU_H
+
+#include "model/model.h"
+
+struct model_gpu;
+
+/* *gpu is NULL if no site of the capture has a role. Returns 0 or -ENOMEM. */
+int model_gpu_new(struct model_gpu **gpu, const struct model *model);
+void model_gpu_free(struct model_gpu *gpu);
+
+/* ---- streams ---- */
+
+/* A call that puts work on a stream (an operation, "op"). */
+struct model_gpu_op {
+	uint64_t ts;     /* call's begin; in a group: the group end's begin */
+	uint64_t stream; /* handle; 0: the default stream */
+	/* enum site_role: LAUNCH, COPY, SET, COLLECTIVE, P2P, SEND, RECV or STREAM_WAIT; only
+	 * model_gpu_recorded() returns EVENT_RECORD. */
+	uint16_t role;
+	uint8_t node;    /* enum model_node_kind */
+	uint32_t index;  /* of the span or event */
+	uint32_t thread; /* the calling thread */
+	uint32_t pid;
+	uint32_t channel; /* number of the stream */
+	bool host;        /* host function: a thread of the program runs it */
+	/* Set by model_gpu_awaited(): it is unknown whether the caller waits for that stream. */
+	bool maybe;
+};
+
+/*
+ * The last op that a process put on a stream before a time; false: none. A collective in a group
+ * reaches its stream when the outermost group ends. Handle 1 is the default stream, like 0. Handle
+ * 2 is the default stream of `thread` alone; for other handles `thread` has no meaning.
+ */
+bool model_gpu_last(const struct model_gpu *gpu, uint32_t pid, uint64_t stream, uint32_t thread,
+		    uint64_t before_ts, struct model_gpu_op *op);
+/* The op in front of `op` on its stream; false: none. `previous` may point to `op`. */
+bool model_gpu_previous(const struct model_gpu *gpu, const struct model_gpu_op *op,
+			struct model_gpu_op *previous);
+/* The last EVENT_RECORD of an event before a time; op->stream is the stream that it recorded. */
+bool model_gpu_recorded(const struct model_gpu *gpu, uint32_t pid, uint64_t event,
+			uint64_t before_ts, struct model_gpu_op *op);
+
+struct model_gpu_awaited {
+	VEC(struct model_gpu_op) ops; /* latest first */
+	bool more;                    /* the process has more streams than we examine */
+};
+
+/*
+ * What a call waits for: a stream, event or device synchronisation, a call that may synchronise, or
+ * a synchronous copy (one without a stream argument). The result holds the last op of each stream
+ * concerned, without those that an earlier, finished synchronisation covered.
+ *
+ * If such an op is a STREAM_WAIT, the op in front of it follows. The STREAM_WAIT itself stands for
+ * the work that its event waits for, see model_gpu_behind(). For an event, only ops put on the
+ * stream before the event was recorded count. For the legacy default stream, also the last op of
+ * every stream that it synchronises with.
+ *
+ * No ops: nothing is known, or the span does not synchronise. `awaited` is emptied first. Returns 0
+ * or -ENOMEM.
+ */
+int model_gpu_awaited(const struct model_gpu *gpu, uint32_t span,
+		      struct model_gpu_awaited *awaited);
+/*
+ * The ops on other streams that an op must wait for because of the legacy default stream: `op` is
+ * on it, or on a blocking stream. Ops known to be done by by_ts are left out. Returns 0 or -ENOMEM.
+ */
+int model_gpu_around(const struct model_gpu *gpu, const struct model_gpu_op *op, uint64_t by_ts,
+		     struct model_gpu_awaited *awaited);
+/* Whether the capture has any op on the stream, or record of the event, that a synchronisation
+ * waits for, finished or not. False for other calls. */
+bool model_gpu_is_known(const struct model_gpu *gpu, uint32_t span);
+/* A span of a call with a role, as an op; the handle of the stream that the call names. */
+struct model_gpu_op model_gpu_op(const struct model_gpu *gpu, uint32_t span);
+uint64_t model_gpu_stream(const struct model_gpu *gpu, uint32_t span);
+/* The op that a STREAM_WAIT makes its stream wait for: the last one on the event's stream before
+ * the event was recorded. False: unknown. */
+bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wait,
+		      struct model_gpu_op *op);
+
+/* Whether a synchronisation that ended at or before a time covered the op. */
+bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
+		      uint64_t before_ts);
+
+/* Whether a call is known to have failed: then it put nothing on a stream and waited for
+ * nothing. */
+bool model_gpu_failed(const struct model_gpu *gpu, uint32_t span);
+
+/* A value of a span or event by the name of its key; false: it has none. */
+bool model_gpu_value(const struct model *model, uint8_t node, uint32_t index, const char *key,
+		     struct value *value);
+
+/* ---- collectives ---- */
+
+/* A send and its matching recv count as a collective of two: the k-th send from one rank to another
+ * of a communicator belongs to the k-th recv. */
+
+/* One rank's call of a collective. */
+struct model_rank_call {
+	uint64_t arrival_ts; /* begin of the call, or of the end of its outermost group */
+	uint32_t span;
+	uint32_t group_end; /* span of the group end that launched it, or MODEL_NONE */
+	uint32_t thread;
+	uint32_t pid;
+	uint32_t rank; /* MODEL_NONE: unknown */
+};
+
+/* One collective of a communicator, with the calls of all traced ranks. */
+struct model_collective {
+	uint64_t comm; /* communicator, the same on every rank */
+	/*
+	 * Number in its communicator, or among the sends from one rank to another. It counts from
+	 * the communicator's creation if `alignment` is COLLECTIVE_BY_CREATION, otherwise from an
+	 * arbitrary start.
+	 */
+	uint64_t seq;
+	uint32_t site;     /* of the calls; for a send and recv, of the first */
+	uint32_t nranks;   /* number of ranks that take part; 0: unknown */
+	uint32_t from, to; /* sender and receiver; else MODEL_NONE */
+	/* By rank, then pid; the send before the recv. */
+	const struct model_rank_call *calls;
+	uint32_t count;
+	uint32_t last;    /* index of the call that arrived last */
+	uint32_t members; /* traced ranks of the communicator, also those that have not called it */
+	/* A traced rank that had not called it when the capture ended, and the thread of its
+	 * previous call. MODEL_NONE: all traced ranks have called it, or that is unknown. */
+	uint32_t late_rank, late_thread;
+	uint8_t alignment; /* enum model_alignment */
+	bool rooted;       /* a rank may finish before others have arrived */
+};
+
+enum model_alignment {
+	/* No call of another rank is known to match: only one rank was traced, or the match is
+	 * ambiguous. */
+	COLLECTIVE_ALONE,
+	COLLECTIVE_BY_CREATION, /* all ranks count from the communicator's creation */
+	/* The only alignment consistent with operations, counts and times. */
+	COLLECTIVE_BY_ORDER,
+};
+
+/* The collective that a span calls. For the end of a group, the first collective in the group.
+ * NULL: none. */
+const struct model_collective *model_collective_of(const struct model_gpu *gpu, uint32_t span);
+
+/* Iterates over the calls in a group. For the span of the group's end, the first call; for a call
+ * in the group, the next one. MODEL_NONE: no more, or no group. */
+uint32_t model_gpu_group_next(const struct model_gpu *gpu, uint32_t span);
+
+/* All collectives, by communicator and seq. */
+size_t model_collective_count(const struct model_gpu *gpu);
+const struct model_collective *model_collective_at(const struct model_gpu *gpu, size_t index);
+
+/* Calls of collectives that could not be matched with those of other traced ranks. */
+uint64_t model_collectives_unaligned(const struct model_gpu *gpu);
+
+#endif

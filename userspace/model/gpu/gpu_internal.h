@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to model/: the parts of struct model_gpu. */
+#ifndef WAFFLE_MODEL_GPU_GPU_INTERNAL_H
+#define WAFFLE_MODEL_GPU_GPU_INTERNAL_H
+
+#include "model/gpu/gpu.h"
+#include "util/keymap.h"
+
+enum gpu_key {
+	GPU_STREAM,
+	GPU_EVENT,
+	GPU_COMM,
+	GPU_RANK,
+	GPU_NRANKS,
+	GPU_SEQ,
+	GPU_COUNT,
+	GPU_DATATYPE,
+	GPU_OP,
+	GPU_ROOT,
+	GPU_PEER,
+	GPU_FLAGS,
+	GPU_RESULT,
+	GPU_HOST,
+	GPU_KEY_COUNT
+};
+
+#define GPU_KEY_NONE UINT8_MAX /* the site has no key of that name */
+
+/* Handles of the default streams, from the CUDA headers. */
+#define STREAM_NULL 0
+#define STREAM_LEGACY 1
+#define STREAM_PER_THREAD 2
+
+#define STREAM_FLAG_NON_BLOCKING 1 /* cudaStreamNonBlocking */
+
+struct gpu_site {
+	uint16_t role;               /* enum site_role */
+	bool per_thread;             /* its stream 0 is the thread's own (_ptsz, _ptds) */
+	uint8_t keys[GPU_KEY_COUNT]; /* key indexes, or GPU_KEY_NONE */
+};
+
+/* A queue of calls in order: one stream, the records of one event, or all streams of a process. */
+enum channel_kind { CHANNEL_STREAM, CHANNEL_EVENT, CHANNEL_DEVICE };
+
+/* Whether a stream and the legacy default stream wait for each other. */
+enum stream_blocking {
+	STREAM_UNKNOWN, /* created before the capture */
+	STREAM_BLOCKING,
+	STREAM_NON_BLOCKING,
+	STREAM_MIXED, /* the handle was reused for streams of both kinds */
+	/* Unknown, but the program orders the stream against the legacy one with events. That would
+	 * be useless for a blocking stream, so we take it for a non-blocking one. */
+	STREAM_ORDERED,
+};
+
+struct channel {
+	uint64_t handle;
+	uint32_t pid, thread; /* thread: index plus one for a thread's own default stream; else 0 */
+	uint8_t kind;         /* enum channel_kind */
+	uint8_t blocking;     /* enum stream_blocking; streams only */
+	uint32_t sibling;     /* next stream of the process */
+	uint32_t ops, op_count;     /* range in gpu.ops */
+	uint32_t syncs, sync_count; /* range in gpu.syncs */
+	uint32_t last;              /* while scanning: the last op */
+	/* While scanning: the graph that a stream is being captured into, or that an event was last
+	 * recorded in, as the index in gpu.graphs plus one. 0: none. */
+	uint32_t graph;
+	bool settled; /* while scanning: whether a stream is being captured is known */
+};
+
+/* When the span has ended, all ops that were put on the channel until `ts` are done. */
+struct gpu_sync {
+	uint64_t ts;
+	uint32_t span;
+	uint32_t channel;
+};
+
+/* One rank's call of a collective, send or recv. A send and its recv are a collective of two; we
+ * count them for each pair of ranks, and their places are 0 and 1. */
+struct gpu_call {
+	uint64_t comm, seq, arrival_ts;
+	uint64_t done_ts; /* it was finished by then; UINT64_MAX: unknown */
+	/* Hash of the function, count, datatype, op and root: equal on all ranks. A send and its
+	 * recv have different names, so theirs omits the function. */
+	uint64_t signature;
+	uint32_t from, to;      /* ranks of a send or recv; else MODEL_NONE */
+	uint32_t place, places; /* of a collective: its rank and the number of ranks */
+	uint32_t span, group_end, thread, pid, rank, channel;
+	bool has_seq;
+	bool rooted; /* a rank may finish before others have arrived */
+};
+
+typedef VEC(struct gpu_call) gpu_calls;
+
+/* The creation of a communicator. */
+struct gpu_init {
+	uint64_t comm, ts;
+	uint32_t pid, thread;
+	uint32_t rank; /* MODEL_NONE: all ranks of the process, or unknown */
+};
+
+struct model_gpu {
+	const struct model *model;
+	struct gpu_site *sites; /* by site index; the last one is for unknown sites */
+	VEC(struct channel) channels;
+	struct keymap channel_at;   /* kind, process, handle and thread → channel */
+	struct map streams;         /* pid → first stream */
+	uint32_t *ops;              /* nodes, by channel, then time */
+	VEC(struct gpu_sync) syncs; /* by channel, then ts */
+	struct map grouped;    /* span of a collective, send or recv → span of its group's end */
+	struct map group_next; /* span of a group's end, or in the group → next span in it */
+	VEC(struct gpu_init) inits;
+	VEC(struct model_collective) collectives;
+	VEC(struct model_rank_call) rank_calls;
+	struct map collective_of; /* span → index in collectives */
+	VEC(uint32_t) graphs;     /* channel being captured; MODEL_NONE: capture ended */
+	struct map in_graph;      /* nodes that went into a graph, not to a stream */
+	uint64_t unaligned;
+};
+
+/* Numbers spans and events together: a node. */
+static inline uint32_t gpu_node(const struct model *model, uint8_t kind, uint32_t index)
+{
+	return kind == MODEL_NODE_SPAN ? index : (uint32_t)model->spans.len + index;
+}
+
+/* Whether calls of a role reach their stream only when their group ends. */
+static inline bool gpu_role_communicates(unsigned role)
+{
+	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P || role == SITE_ROLE_SEND ||
+	       role == SITE_ROLE_RECV;
+}
+
+/* ---- gpu_values.c ---- */
+
+const struct gpu_site *gpu_site(const struct model_gpu *gpu, uint32_t site);
+/* The value of a key in a call's values; false: it has none. */
+bool gpu_value(const struct model_gpu *gpu, uint32_t site, uint32_t frame, enum gpu_key key,
+	       struct value *value);
+/* The same for a number; `missing` if there is none. */
+uint64_t gpu_number(const struct model_gpu *gpu, uint32_t site, uint32_t frame, enum gpu_key key,
+		    uint64_t missing);
+/* The stream that a call names; STREAM_PER_THREAD if its 0 means that. */
+uint64_t gpu_stream_of(const struct model_gpu *gpu, uint32_t site, uint32_t frame);
+/* Whether a call records an event, or waits for one, on all streams of a context. The capture does
+ * not say which streams these are. */
+bool gpu_of_context(const struct model_gpu *gpu, uint32_t site);
+
+/* ---- gpu_channels.c ---- */
+
+/* Index of a channel; MODEL_NONE: it does not exist. `thread` matters for streams only. */
+uint32_t gpu_stream(const struct model_gpu *gpu, uint32_t pid, uint64_t stream, uint32_t thread);
+uint32_t gpu_channel(const struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,
+		     uint64_t handle, uint32_t thread);
+/* The same, but adds a missing channel. MODEL_NONE: out of memory. */
+uint32_t gpu_channel_add(struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,
+			 uint64_t handle, uint32_t thread);
+
+/* ---- gpu_ops.c ---- */
+
+/* The op of a node (gpu_node()). */
+struct model_gpu_op gpu_op(const struct model_gpu *gpu, uint32_t node);
+/* The last op that was put on a channel before a time; false: none. */
+bool gpu_op_last(const struct model_gpu *gpu, uint32_t channel, uint64_t before_ts,
+		 struct model_gpu_op *op);
+
+/* ---- gpu_awaited.c ---- */
+
+/* Whether a synchronisation that ended by by_ts covered what was put on the channel at ts. */
+bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts);
+/* The latest time by which an op that was put on a channel at ts was done; UINT64_MAX: unknown. */
+uint64_t gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts);
+
+/* Index within the channel of its first sync that covers an op put there at ts; sync_count:
+ * none. */
+uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *channel, uint64_t ts);
+
+/* ---- gpu_syncs.c ---- */
+
+int gpu_sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel);
+/* Call it when all syncs are added and the ops are placed: it sorts the syncs and passes them on to
+ * the streams that their streams wait for. */
+int gpu_syncs_finish(struct model_gpu *gpu);
+
+/* ---- gpu_graph.c ---- */
+
+/* To be called in order of time, during the scan. */
+int gpu_graph_begin(struct model_gpu *gpu, uint32_t channel);
+void gpu_graph_end(struct model_gpu *gpu, uint32_t channel, uint64_t result);
+void gpu_graph_over(struct model_gpu *gpu, uint32_t channel);
+/* Whether a capture that ends on the stream must have begun before anything known of the stream. */
+bool gpu_graph_begun_before(const struct model_gpu *gpu, uint32_t channel);
+/* Whether calls of a site may go into a graph instead of to their stream. */
+bool gpu_graph_can_take(const struct model_gpu *gpu, uint32_t site);
+/* Sets *taken if the call goes into a graph instead of to its stream. `event` is the channel of the
+ * call's event, if it has one. Returns 0 or -ENOMEM. */
+int gpu_graph_take(struct model_gpu *gpu, uint32_t node, unsigned role, uint32_t stream,
+		   uint32_t event, bool *taken);
+bool gpu_in_graph(const struct model_gpu *gpu, uint32_t node);
+
+/* ---- gpu_scan.c ---- */
+
+/* Fills channels, ops, syncs and groups, and collects the calls of collectives in order of time. */
+int gpu_scan(struct model_gpu *gpu, gpu_calls *calls);
+
+/* ---- collectives.c ---- */
+
+/* Builds the collectives from the calls, and reorders the calls. */
+int collectives_make(struct model_gpu *gpu, gpu_calls *calls);
+
+#endif

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Adds the links that follow from what GPU calls do:
+ *
+ *	synchronisation -> the work that it waits for
+ *	wait for an event -> the record of the event
+ *	record of an event -> the work in front of it
+ *	end of a group -> the calls in the group
+ *	a rank's call of a collective -> the call of the rank that came last
+ */
+#include "model/build.h"
+#include "model/gpu/gpu_internal.h"
+
+static uint64_t node_id(const struct model *model, uint8_t kind, uint32_t index)
+{
+	return kind == MODEL_NODE_SPAN ? model->spans.data[index].id : model->events.data[index].id;
+}
+
+static int link_add(struct model *model, uint8_t from_kind, uint32_t from, uint8_t to_kind,
+		    uint32_t to)
+{
+	struct model_link link = {
+		.from_kind = from_kind,
+		.to_kind = to_kind,
+		.from = from,
+		.to = to,
+		.to_id = node_id(model, to_kind, to),
+	};
+
+	return vec_push(&model->links, link) ? 0 : -ENOMEM;
+}
+
+static int link_op(struct model *model, uint8_t kind, uint32_t index, const struct model_gpu_op *op)
+{
+	return link_add(model, kind, index, op->node, op->index);
+}
+
+/* Links a wait for an event, by a stream or by the program. */
+static int link_event(struct model *model, const struct model_gpu *gpu, uint8_t kind,
+		      uint32_t index)
+{
+	bool span = kind == MODEL_NODE_SPAN;
+	uint32_t thread = span ? model->spans.data[index].thread : model->events.data[index].thread;
+	uint64_t ts = span ? model->spans.data[index].start_ts : model->events.data[index].ts;
+	struct model_gpu_op record;
+	struct value event;
+
+	if (!model_gpu_value(model, kind, index, "event", &event) ||
+	    !model_gpu_recorded(gpu, model->threads.data[thread].pid, event.u64, ts, &record))
+		return 0;
+	return link_op(model, kind, index, &record);
+}
+
+static int link_record(struct model *model, const struct model_gpu *gpu, uint8_t kind,
+		       uint32_t index)
+{
+	struct model_gpu_op record = gpu_op(gpu, gpu_node(model, kind, index)), op;
+
+	if (!gpu_op_last(gpu, record.channel, record.ts, &op))
+		return 0;
+	return link_op(model, kind, index, &op);
+}
+
+static int link_awaited(struct model *model, const struct model_gpu *gpu, uint32_t span,
+			struct model_gpu_awaited *awaited)
+{
+	int result = model_gpu_awaited(gpu, span, awaited);
+
+	for (size_t i = 0; !result && i < awaited->ops.len; i++)
+		if (!awaited->ops.data[i].maybe)
+			result = link_op(model, MODEL_NODE_SPAN, span, &awaited->ops.data[i]);
+	return result;
+}
+
+static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t kind, uint32_t index,
+		     struct model_gpu_awaited *awaited)
+{
+	bool span = kind == MODEL_NODE_SPAN;
+	uint32_t site = span ? model->spans.data[index].site : model->events.data[index].site;
+	uint32_t group_end;
+	int result = 0;
+
+	if (span && (model->spans.data[index].flags & MODEL_SPAN_BEGUN_BEFORE ||
+		     model_gpu_failed(gpu, index)))
+		return 0;
+	if (gpu_in_graph(gpu, gpu_node(model, kind, index)))
+		return 0;
+	switch (gpu_site(gpu, site)->role) {
+	case SITE_ROLE_SYNC_STREAM:
+	case SITE_ROLE_SYNC_DEVICE:
+	case SITE_ROLE_COPY:
+		return span ? link_awaited(model, gpu, index, awaited) : 0;
+	case SITE_ROLE_SYNC_EVENT:
+	case SITE_ROLE_STREAM_WAIT:
+		return link_event(model, gpu, kind, index);
+	case SITE_ROLE_EVENT_RECORD:
+		return link_record(model, gpu, kind, index);
+	case SITE_ROLE_COLLECTIVE:
+	case SITE_ROLE_P2P:
+	case SITE_ROLE_SEND:
+	case SITE_ROLE_RECV:
+		group_end = span ? map_get(&gpu->grouped, index) : MAP_NONE;
+		if (group_end != MAP_NONE)
+			result =
+				link_add(model, MODEL_NODE_SPAN, group_end, MODEL_NODE_SPAN, index);
+		return result;
+	default:
+		return 0;
+	}
+}
+
+static int link_ranks(struct model *model, const struct model_collective *collective)
+{
+	uint32_t last = collective->calls[collective->last].span;
+	int result = 0;
+
+	for (uint32_t i = 0; !result && i < collective->count; i++)
+		if (collective->calls[i].span != last)
+			result = link_add(model, MODEL_NODE_SPAN, collective->calls[i].span,
+					  MODEL_NODE_SPAN, last);
+	return result;
+}
+
+int gpu_links_add(struct model *model)
+{
+	struct model_gpu_awaited awaited = {0};
+	struct model_gpu *gpu;
+	int result = model_gpu_new(&gpu, model);
+
+	if (result || !gpu)
+		return result;
+	for (size_t i = 0; !result && i < model->spans.len; i++)
+		result = link_node(model, gpu, MODEL_NODE_SPAN, (uint32_t)i, &awaited);
+	for (size_t i = 0; !result && i < model->events.len; i++)
+		result = link_node(model, gpu, MODEL_NODE_EVENT, (uint32_t)i, &awaited);
+	for (size_t i = 0; !result && i < model_collective_count(gpu); i++)
+		result = link_ranks(model, model_collective_at(gpu, i));
+	model->unaligned_collectives = model_collectives_unaligned(gpu);
+	vec_free(&awaited.ops);
+	model_gpu_free(gpu);
+	return result;
+}

@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One pass over the calls of a capture in order of time. It builds channels, ops, syncs and
+ * groups. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/build.h"
+#include "model/gpu/gpu_internal.h"
+#include "util/hash.h"
+
+#define INITS_MAX 4096 /* communicator creations that we store */
+#define UNSEEN_MAX 64  /* graphs whose begin we reconstruct */
+
+struct put {
+	uint32_t node, channel;
+};
+
+/* A call in a group. Its op reaches the stream when the group ends. */
+struct pending_launch {
+	struct put put;
+	uint32_t call; /* index in scan.calls, or MODEL_NONE */
+};
+
+struct group {
+	uint32_t depth;
+	VEC(struct pending_launch) pending;
+};
+
+struct gpu_scan {
+	struct model_gpu *gpu;
+	gpu_calls *calls;
+	struct group *groups; /* by thread */
+	VEC(struct put) puts;
+	unsigned unseen; /* graphs whose begin was not seen */
+};
+
+/* A span or an event. */
+struct item {
+	uint64_t ts;
+	uint32_t node, span; /* span: MODEL_NONE for an event */
+	uint32_t site, frame, thread, pid;
+};
+
+static uint64_t item_number(const struct gpu_scan *scan, const struct item *item, enum gpu_key key)
+{
+	return gpu_number(scan->gpu, item->site, item->frame, key, 0);
+}
+
+static uint32_t item_stream(struct gpu_scan *scan, const struct item *item)
+{
+	return gpu_channel_add(scan->gpu, CHANNEL_STREAM, item->pid,
+			       gpu_stream_of(scan->gpu, item->site, item->frame), item->thread);
+}
+
+static int put_add(struct gpu_scan *scan, struct put put)
+{
+	if (put.channel == MODEL_NONE || !vec_push(&scan->puts, put))
+		return -ENOMEM;
+	scan->gpu->channels.data[put.channel].op_count++;
+	scan->gpu->channels.data[put.channel].last = put.node;
+	return 0;
+}
+
+/* ---- what each role does ---- */
+
+static int add_work(struct gpu_scan *scan, const struct item *item)
+{
+	return put_add(scan, (struct put){item->node, item_stream(scan, item)});
+}
+
+/* A synchronisation fails on a stream that is being captured. So a successful one proves that the
+ * stream is not. */
+static int waited_add(struct gpu_scan *scan, const struct item *item, uint32_t channel)
+{
+	struct value result;
+
+	if (gpu_sync_add(scan->gpu, item->ts, item->span, channel))
+		return -ENOMEM;
+	if (gpu_value(scan->gpu, item->site, item->frame, GPU_RESULT, &result) && !result.u64)
+		gpu_graph_over(scan->gpu, channel);
+	return 0;
+}
+
+/* A copy without a stream uses the default stream and returns when it is done. */
+static int add_copy(struct gpu_scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+
+	if (put_add(scan, (struct put){item->node, channel}))
+		return -ENOMEM;
+	if (item->span == MODEL_NONE ||
+	    gpu_site(scan->gpu, item->site)->keys[GPU_STREAM] != GPU_KEY_NONE)
+		return 0;
+	return waited_add(scan, item, channel);
+}
+
+static int add_sync_stream(struct gpu_scan *scan, const struct item *item)
+{
+	return item->span == MODEL_NONE ? 0 : waited_add(scan, item, item_stream(scan, item));
+}
+
+static int add_sync_device(struct gpu_scan *scan, const struct item *item)
+{
+	if (item->span == MODEL_NONE)
+		return 0;
+	return gpu_sync_add(scan->gpu, item->ts, item->span,
+			    gpu_channel_add(scan->gpu, CHANNEL_DEVICE, item->pid, 0, 0));
+}
+
+static uint32_t item_event(struct gpu_scan *scan, const struct item *item)
+{
+	return gpu_channel_add(scan->gpu, CHANNEL_EVENT, item->pid,
+			       item_number(scan, item, GPU_EVENT), 0);
+}
+
+static void item_of_span(const struct model *model, uint32_t index, struct item *item)
+{
+	const struct model_span *span = &model->spans.data[index];
+
+	*item = (struct item){span->start_ts,
+			      index,
+			      index,
+			      span->site,
+			      span->frame,
+			      span->thread,
+			      model->threads.data[span->thread].pid};
+}
+
+static void item_of_event(const struct model *model, uint32_t index, struct item *item)
+{
+	const struct model_event *event = &model->events.data[index];
+
+	*item = (struct item){event->ts,
+			      gpu_node(model, MODEL_NODE_EVENT, index),
+			      MODEL_NONE,
+			      event->site,
+			      event->frame,
+			      event->thread,
+			      model->threads.data[event->thread].pid};
+}
+
+static void item_of_node(const struct model *model, uint32_t node, struct item *item)
+{
+	if (node < model->spans.len)
+		item_of_span(model, node, item);
+	else
+		item_of_event(model, node - (uint32_t)model->spans.len, item);
+}
+
+/* Waits for what was put on the event's stream before the event was recorded. */
+static int add_sync_event(struct gpu_scan *scan, const struct item *item)
+{
+	uint32_t channel = item_event(scan, item);
+	struct item record;
+
+	if (item->span == MODEL_NONE)
+		return 0;
+	if (channel == MODEL_NONE || gpu_sync_add(scan->gpu, item->ts, item->span, channel))
+		return -ENOMEM;
+	if (scan->gpu->channels.data[channel].last == MODEL_NONE)
+		return 0;
+	item_of_node(scan->gpu->model, scan->gpu->channels.data[channel].last, &record);
+	if (gpu_of_context(scan->gpu, record.site))
+		return 0;
+	return gpu_sync_add(scan->gpu, record.ts, item->span, item_stream(scan, &record));
+}
+
+static int add_record(struct gpu_scan *scan, const struct item *item)
+{
+	uint32_t event = item_event(scan, item);
+
+	if (event == MODEL_NONE)
+		return -ENOMEM;
+	/* gpu_graph_take() has handled a record on one stream. Create the stream if it is new. */
+	if (gpu_of_context(scan->gpu, item->site))
+		scan->gpu->channels.data[event].graph = 0;
+	else if (item_stream(scan, item) == MODEL_NONE)
+		return -ENOMEM;
+	return put_add(scan, (struct put){item->node, event});
+}
+
+/* Hashes one more part; the order and the borders of the parts matter. */
+static uint64_t hash_part(uint64_t hash, const void *bytes, size_t len)
+{
+	return hash_bytes(hash, bytes, len) * 31;
+}
+
+static uint64_t call_signature(const struct gpu_scan *scan, const struct item *item)
+{
+	static const enum gpu_key keys[] = {GPU_COUNT, GPU_DATATYPE, GPU_OP, GPU_ROOT};
+	const char *name = model_site(scan->gpu->model, item->site)->name;
+	bool collective = gpu_site(scan->gpu, item->site)->role == SITE_ROLE_COLLECTIVE;
+	uint64_t hash = hash_part(HASH_BEGIN, name, collective ? strlen(name) : 0);
+	struct value value;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (!gpu_value(scan->gpu, item->site, item->frame, keys[i], &value))
+			continue;
+		hash = value.type == WAFFLE_KEY_STR
+			       ? hash_part(hash, value.text, value.text_len)
+			       : hash_part(hash, &value.u64, sizeof(value.u64));
+	}
+	return hash;
+}
+
+static uint32_t item_rank(const struct gpu_scan *scan, const struct item *item, enum gpu_key key)
+{
+	uint64_t rank = item_number(scan, item, key);
+
+	return gpu_site(scan->gpu, item->site)->keys[key] != GPU_KEY_NONE && rank < MODEL_NONE
+		       ? (uint32_t)rank
+		       : MODEL_NONE;
+}
+
+/* Sets the two ranks of a send or recv; false: they are unknown. */
+static bool call_pair(const struct gpu_scan *scan, const struct item *item, unsigned role,
+		      struct gpu_call *call)
+{
+	uint32_t peer = item_rank(scan, item, GPU_PEER);
+
+	call->place = role == SITE_ROLE_RECV;
+	call->places = 2;
+	call->from = call->place ? peer : call->rank;
+	call->to = call->place ? call->rank : peer;
+	call->has_seq = false;
+	/* NCCL may send a short message before the receiver arrives. */
+	call->rooted = !call->place;
+	return call->rank != MODEL_NONE && peer != MODEL_NONE;
+}
+
+/* *index: the call in scan.calls; MODEL_NONE if it is no collective or its communicator is
+ * unknown. */
+static int call_add(struct gpu_scan *scan, const struct item *item, uint32_t channel,
+		    uint32_t *index)
+{
+	const struct model_gpu *gpu = scan->gpu;
+	const struct gpu_site *site = gpu_site(gpu, item->site);
+	struct gpu_call call = {
+		.comm = item_number(scan, item, GPU_COMM),
+		.seq = item_number(scan, item, GPU_SEQ),
+		.arrival_ts = item->ts,
+		.done_ts = UINT64_MAX,
+		.span = item->span,
+		.group_end = MODEL_NONE,
+		.thread = item->thread,
+		.pid = item->pid,
+		.rank = item_rank(scan, item, GPU_RANK),
+		.from = MODEL_NONE,
+		.to = MODEL_NONE,
+		.places = (uint32_t)item_number(scan, item, GPU_NRANKS),
+		.channel = channel,
+		.has_seq = site->keys[GPU_SEQ] != GPU_KEY_NONE,
+		.rooted = site->keys[GPU_ROOT] != GPU_KEY_NONE,
+	};
+
+	*index = MODEL_NONE;
+	call.place = call.rank;
+	if (site->role == SITE_ROLE_P2P || item->span == MODEL_NONE || !call.comm ||
+	    scan->calls->len >= MODEL_NONE ||
+	    (site->role != SITE_ROLE_COLLECTIVE && !call_pair(scan, item, site->role, &call)))
+		return 0;
+	call.signature = call_signature(scan, item);
+	*index = (uint32_t)scan->calls->len;
+	return vec_push(scan->calls, call) ? 0 : -ENOMEM;
+}
+
+static int add_communication(struct gpu_scan *scan, const struct item *item)
+{
+	struct group *group = &scan->groups[item->thread];
+	struct pending_launch pending = {.put = {item->node, item_stream(scan, item)}};
+
+	if (pending.put.channel == MODEL_NONE ||
+	    call_add(scan, item, pending.put.channel, &pending.call))
+		return -ENOMEM;
+	if (!group->depth)
+		return put_add(scan, pending.put);
+	return vec_push(&group->pending, pending) ? 0 : -ENOMEM;
+}
+
+static int add_group_start(struct gpu_scan *scan, const struct item *item)
+{
+	scan->groups[item->thread].depth++;
+	return 0;
+}
+
+static int add_group_end(struct gpu_scan *scan, const struct item *item)
+{
+	struct group *group = &scan->groups[item->thread];
+	uint32_t last = item->span;
+
+	if (!group->depth || --group->depth)
+		return 0;
+	if (last != MODEL_NONE && model_gpu_failed(scan->gpu, last))
+		group->pending.len = 0;
+	for (size_t i = 0; i < group->pending.len; i++) {
+		const struct pending_launch *pending = &group->pending.data[i];
+
+		if (item->span != MODEL_NONE && pending->put.node < scan->gpu->model->spans.len) {
+			if (!map_set(&scan->gpu->grouped, pending->put.node, item->span) ||
+			    !map_set(&scan->gpu->group_next, last, pending->put.node))
+				return -ENOMEM;
+			last = pending->put.node;
+		}
+		if (pending->call != MODEL_NONE) {
+			scan->calls->data[pending->call].arrival_ts = item->ts;
+			scan->calls->data[pending->call].group_end = item->span;
+		}
+		if (put_add(scan, pending->put))
+			return -ENOMEM;
+	}
+	group->pending.len = 0;
+	return 0;
+}
+
+static int add_init(struct gpu_scan *scan, const struct item *item)
+{
+	struct gpu_init init = {
+		.comm = item_number(scan, item, GPU_COMM),
+		.ts = item->ts,
+		.pid = item->pid,
+		.thread = item->thread,
+		.rank = item_rank(scan, item, GPU_RANK),
+	};
+
+	if (scan->gpu->inits.len >= INITS_MAX)
+		return 0;
+	return vec_push(&scan->gpu->inits, init) ? 0 : -ENOMEM;
+}
+
+static int add_stream(struct gpu_scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+	bool flagged = item_number(scan, item, GPU_FLAGS) & STREAM_FLAG_NON_BLOCKING;
+	uint8_t blocking = flagged ? STREAM_NON_BLOCKING : STREAM_BLOCKING;
+	struct channel *at;
+
+	if (channel == MODEL_NONE)
+		return -ENOMEM;
+	gpu_graph_over(scan->gpu, channel);
+	at = &scan->gpu->channels.data[channel];
+	/* Streams may reuse a handle one after the other. */
+	at->blocking = at->blocking == STREAM_UNKNOWN || at->blocking == blocking ? blocking
+										  : STREAM_MIXED;
+	return 0;
+}
+
+/* Stream `own` waits for an event of another stream. If one of the two is the legacy default
+ * stream, the other is taken for non-blocking: a blocking one would not need the event. */
+static int order_streams(struct gpu_scan *scan, uint32_t own, uint32_t record_node)
+{
+	struct channel *channels, *at;
+	struct item record;
+	uint32_t other;
+
+	item_of_node(scan->gpu->model, record_node, &record);
+	if (gpu_of_context(scan->gpu, record.site))
+		return 0;
+	other = item_stream(scan, &record);
+	if (other == MODEL_NONE)
+		return -ENOMEM;
+	channels = scan->gpu->channels.data;
+	at = &channels[channels[own].handle == STREAM_NULL ? other : own];
+	if (own != other && at->blocking == STREAM_UNKNOWN &&
+	    (channels[own].handle == STREAM_NULL || channels[other].handle == STREAM_NULL))
+		at->blocking = STREAM_ORDERED;
+	return 0;
+}
+
+/* A stream that waits for an event of another stream. */
+static int add_stream_wait(struct gpu_scan *scan, const struct item *item)
+{
+	uint32_t own, event, record;
+
+	if (gpu_of_context(scan->gpu, item->site))
+		return 0;
+	own = item_stream(scan, item);
+	event = item_event(scan, item);
+	if (own == MODEL_NONE || event == MODEL_NONE)
+		return -ENOMEM;
+	record = scan->gpu->channels.data[event].last;
+	if (record != MODEL_NONE && order_streams(scan, own, record))
+		return -ENOMEM;
+	return put_add(scan, (struct put){item->node, own});
+}
+
+static int add_capture_begin(struct gpu_scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+
+	return channel == MODEL_NONE ? -ENOMEM : gpu_graph_begin(scan->gpu, channel);
+}
+
+static int graph_take(struct gpu_scan *scan, const struct item *item, bool *taken)
+{
+	unsigned role = gpu_site(scan->gpu, item->site)->role;
+	bool has_event = role == SITE_ROLE_EVENT_RECORD || role == SITE_ROLE_STREAM_WAIT;
+	uint32_t stream, event;
+
+	*taken = false;
+	if (!gpu_graph_can_take(scan->gpu, item->site))
+		return 0;
+	stream = item_stream(scan, item);
+	event = has_event ? item_event(scan, item) : stream;
+	if (stream == MODEL_NONE || event == MODEL_NONE)
+		return -ENOMEM;
+	return gpu_graph_take(scan->gpu, item->node, role, stream, event, taken);
+}
+
+/* Moves ops that we have put on a captured stream, or on streams that joined it, to the graph that
+ * ends. */
+static int unseen_begin(struct gpu_scan *scan, uint32_t channel)
+{
+	struct model_gpu *gpu = scan->gpu;
+	size_t kept = 0;
+	bool taken;
+
+	if (gpu_graph_begin(gpu, channel))
+		return -ENOMEM;
+	for (size_t i = 0; i < gpu->channels.len; i++)
+		gpu->channels.data[i].last = MODEL_NONE;
+	for (size_t i = 0; i < scan->puts.len; i++) {
+		struct put put = scan->puts.data[i];
+		struct item item;
+
+		item_of_node(gpu->model, put.node, &item);
+		if (graph_take(scan, &item, &taken))
+			return -ENOMEM;
+		if (taken) {
+			gpu->channels.data[put.channel].op_count--;
+			continue;
+		}
+		gpu->channels.data[put.channel].last = put.node;
+		scan->puts.data[kept++] = put;
+	}
+	scan->puts.len = kept;
+	return 0;
+}
+
+static int add_capture_end(struct gpu_scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+	struct value result;
+
+	if (channel == MODEL_NONE)
+		return -ENOMEM;
+	if (!gpu_value(scan->gpu, item->site, item->frame, GPU_RESULT, &result))
+		result.u64 = 0;
+	else if (!result.u64 && scan->unseen < UNSEEN_MAX &&
+		 gpu_graph_begun_before(scan->gpu, channel)) {
+		scan->unseen++;
+		if (unseen_begin(scan, channel))
+			return -ENOMEM;
+	}
+	gpu_graph_end(scan->gpu, channel, result.u64);
+	return 0;
+}
+
+typedef int (*role_fn)(struct gpu_scan *scan, const struct item *item);
+
+static const role_fn role_add[SITE_ROLE_COUNT] = {
+	[SITE_ROLE_LAUNCH] = add_work,
+	[SITE_ROLE_COPY] = add_copy,
+	[SITE_ROLE_SET] = add_work,
+	[SITE_ROLE_SYNC_STREAM] = add_sync_stream,
+	[SITE_ROLE_SYNC_EVENT] = add_sync_event,
+	[SITE_ROLE_SYNC_DEVICE] = add_sync_device,
+	[SITE_ROLE_EVENT_RECORD] = add_record,
+	[SITE_ROLE_STREAM_WAIT] = add_stream_wait,
+	[SITE_ROLE_COLLECTIVE] = add_communication,
+	[SITE_ROLE_P2P] = add_communication,
+	[SITE_ROLE_SEND] = add_communication,
+	[SITE_ROLE_RECV] = add_communication,
+	[SITE_ROLE_GROUP_START] = add_group_start,
+	[SITE_ROLE_GROUP_END] = add_group_end,
+	[SITE_ROLE_COMM_INIT] = add_init,
+	[SITE_ROLE_STREAM_CREATE] = add_stream,
+	[SITE_ROLE_CAPTURE_BEGIN] = add_capture_begin,
+	[SITE_ROLE_CAPTURE_END] = add_capture_end,
+};
+
+static int scan_item(struct gpu_scan *scan, const struct item *item)
+{
+	unsigned role = gpu_site(scan->gpu, item->site)->role;
+	bool taken;
+
+	if (role >= SITE_ROLE_COUNT || !role_add[role])
+		return 0;
+	/* No values are known of a call that began before the capture. */
+	if (item->span != MODEL_NONE &&
+	    scan->gpu->model->spans.data[item->span].flags & MODEL_SPAN_BEGUN_BEFORE)
+		return 0;
+	/* A failed call has no effect, except that these end a group or a capture in any case. */
+	if (item->span != MODEL_NONE && role != SITE_ROLE_GROUP_END &&
+	    role != SITE_ROLE_CAPTURE_END && model_gpu_failed(scan->gpu, item->span))
+		return 0;
+	if (graph_take(scan, item, &taken))
+		return -ENOMEM;
+	return taken ? 0 : role_add[role](scan, item);
+}
+
+static int scan_all(struct gpu_scan *scan)
+{
+	const struct model *model = scan->gpu->model;
+	size_t span = 0, event = 0;
+	struct item item;
+	int result = 0;
+
+	while (!result && (span < model->spans.len || event < model->events.len)) {
+		if (event == model->events.len ||
+		    (span < model->spans.len &&
+		     model->spans.data[span].start_ts <= model->events.data[event].ts))
+			item_of_span(model, (uint32_t)span++, &item);
+		else
+			item_of_event(model, (uint32_t)event++, &item);
+		result = scan_item(scan, &item);
+	}
+	return result;
+}
+
+/* ---- by channel ---- */
+
+static int place_ops(struct gpu_scan *scan)
+{
+	struct model_gpu *gpu = scan->gpu;
+	uint32_t at = 0;
+
+	gpu->ops = calloc(scan->puts.len + 1, sizeof(*gpu->ops));
+	if (!gpu->ops)
+		return -ENOMEM;
+	for (size_t i = 0; i < gpu->channels.len; i++) {
+		gpu->channels.data[i].ops = at;
+		at += gpu->channels.data[i].op_count;
+		gpu->channels.data[i].op_count = 0;
+	}
+	for (size_t i = 0; i < scan->puts.len; i++) {
+		struct channel *channel = &gpu->channels.data[scan->puts.data[i].channel];
+
+		gpu->ops[channel->ops + channel->op_count++] = scan->puts.data[i].node;
+	}
+	return 0;
+}
+
+/* Removes calls that turned out to belong to a graph. */
+static void calls_sift(const struct model_gpu *gpu, gpu_calls *calls)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < calls->len; i++)
+		if (!gpu_in_graph(gpu, calls->data[i].span))
+			calls->data[kept++] = calls->data[i];
+	calls->len = kept;
+}
+
+int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
+{
+	size_t threads = gpu->model->threads.len;
+	struct gpu_scan scan = {
+		.gpu = gpu,
+		.calls = calls,
+		.groups = calloc(threads + 1, sizeof(*scan.groups)),
+	};
+	int result = scan.groups ? scan_all(&scan) : -ENOMEM;
+
+	if (!result)
+		result = place_ops(&scan);
+	if (!result)
+		result = gpu_syncs_finish(gpu);
+	calls_sift(gpu, calls);
+	for (size_t i = 0; !result && i < calls->len; i++)
+		calls->data[i].done_ts =
+			gpu_done(gpu, calls->data[i].channel, calls->data[i].arrival_ts);
+	for (size_t i = 0; scan.groups && i < threads; i++)
+		vec_free(&scan.groups[i].pending);
+	free(scan.groups);
+	vec_free(&scan.puts);
+	return result;
+}

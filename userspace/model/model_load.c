@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Makes a model of the records of a file. */
+#include "model/model.h"
+
+#include <stdlib.h>
+
+#include "model/build.h"
+
+static int add_loss(struct builder *builder, const struct waffle_rec_loss *loss)
+{
+	struct model *model = builder->model;
+
+	if (loss->source >= WAFFLE_SOURCE_COUNT || loss->from_ts > loss->rec.ts) {
+		model->bad_records++;
+		return 0;
+	}
+	return vec_push(&model->losses, (struct model_loss){.from_ts = loss->from_ts,
+							    .to_ts = loss->rec.ts,
+							    .count = loss->count,
+							    .source = loss->source,
+							    .cpu = loss->rec.cpu})
+		       ? 0
+		       : -ENOMEM;
+}
+
+static int add_record(struct builder *builder, const struct waffle_rec *rec)
+{
+	switch (rec->kind) {
+	case WAFFLE_REC_HIT:
+		return spans_add_hit(builder, (const struct waffle_rec_hit *)rec);
+	case WAFFLE_REC_SPAN_END:
+		return spans_add_end(builder, (const struct waffle_rec_span_end *)rec);
+	case WAFFLE_REC_RETURN:
+		return spans_add_return(builder, (const struct waffle_rec_return *)rec);
+	case WAFFLE_REC_STACK:
+		return stacks_add(builder, (const struct waffle_rec_stack *)rec);
+	case WAFFLE_REC_SWITCH:
+		return switches_add(builder, (const struct waffle_rec_switch *)rec);
+	case WAFFLE_REC_STATE:
+		return switches_add_state(builder, (const struct waffle_rec_state *)rec);
+	case WAFFLE_REC_TASK:
+		return threads_add_task(builder, (const struct waffle_rec_task *)rec);
+	case WAFFLE_REC_FORK:
+		return threads_add_fork(builder, (const struct waffle_rec_fork *)rec);
+	case WAFFLE_REC_EXEC:
+		return threads_add_exec(builder, (const struct waffle_rec_exit *)rec);
+	case WAFFLE_REC_EXIT:
+		return threads_add_exit(builder, (const struct waffle_rec_exit *)rec);
+	case WAFFLE_REC_LOSS:
+		return add_loss(builder, (const struct waffle_rec_loss *)rec);
+	case WAFFLE_REC_WAIT:
+		return waits_add(builder, (const struct waffle_rec_wait *)rec);
+	case WAFFLE_REC_WAKE:
+		return waits_add_wake(builder, (const struct waffle_rec_wake *)rec);
+	case WAFFLE_REC_FAULT:
+		return waits_add_fault(builder, (const struct waffle_rec_fault *)rec);
+	case WAFFLE_REC_IO:
+		return waits_add_io(builder, (const struct waffle_rec_io *)rec);
+	case WAFFLE_REC_SIGNAL:
+		return waits_add_signal(builder, (const struct waffle_rec_signal *)rec);
+	case WAFFLE_REC_QUOTA:
+		return waits_add_quota(builder, (const struct waffle_rec_quota *)rec);
+	case WAFFLE_REC_STOLEN:
+		return waits_add_stolen(builder, (const struct waffle_rec_stolen *)rec);
+	case WAFFLE_REC_FREQUENCY:
+		return waits_add_frequency(builder, (const struct waffle_rec_frequency *)rec);
+	default:
+		builder->model->bad_records++;
+		return 0;
+	}
+}
+
+/* Scheduler records. A filter that does not need them leaves them out. */
+static bool is_sched(unsigned kind)
+{
+	return kind == WAFFLE_REC_SWITCH || kind == WAFFLE_REC_STATE;
+}
+
+/* `read`: number of records in the file, per source. */
+static void set_counts(struct model *model, const struct store_reader *reader, const uint64_t *read)
+{
+	uint64_t ignored;
+	bool cut = store_reader_truncated(reader, &ignored);
+
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		struct store_counts *counts = &model->sources[i];
+
+		*counts = model->meta->counts[i];
+		if (cut) {
+			counts->delivered =
+				read[i] > counts->delivered ? read[i] : counts->delivered;
+			counts->produced = counts->delivered + counts->lost;
+		}
+		model->counts.produced += counts->produced;
+		model->counts.delivered += counts->delivered;
+		model->counts.lost += counts->lost;
+	}
+}
+
+static int add_records(struct builder *builder, struct store_reader *reader,
+		       struct store_window window, struct error *err)
+{
+	uint64_t read[WAFFLE_SOURCE_COUNT + 1] = {0};
+	const struct waffle_rec *rec;
+	int result = store_reader_seek(reader, window, err);
+
+	if (result < 0)
+		return result;
+	while ((result = store_reader_next(reader, &rec, err)) > 0) {
+		/* Records of thread names are needed even from before the window. */
+		if ((rec->ts < window.from_ts && rec->kind != WAFFLE_REC_TASK) ||
+		    rec->ts > window.to_ts)
+			continue;
+		read[record_source(rec->kind)]++;
+		if (builder->no_sched && is_sched(rec->kind))
+			continue;
+		if (rec->ts > builder->last_ts)
+			builder->last_ts = rec->ts;
+		builder->record = store_reader_number(reader);
+		if (add_record(builder, rec))
+			return error_set(
+				err, ENOMEM,
+				"out of memory after %zu spans and %zu events; read a part "
+				"of the file with --from and --to",
+				builder->model->spans.len, builder->model->events.len);
+	}
+	set_counts(builder->model, reader, read);
+	return result;
+}
+
+/* Adds what the reader knows before the first record: sites and processes. */
+static int prepare(struct builder *builder, const struct store_reader *reader)
+{
+	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
+		const struct site_info *site = store_reader_site(reader, i);
+		struct site_build build = {
+			.kind = site->kind, .has_keys = site->key_count > 0, .call = site->call};
+
+		for (unsigned key = 0; key < site->key_count && key < WAFFLE_KEYS_MAX; key++)
+			build.has_links |= site->keys[key].type == WAFFLE_KEY_CAUSE_SPAN ||
+					   site->keys[key].type == WAFFLE_KEY_CAUSE_EVENT;
+		if (!vec_push(&builder->sites, build) || !vec_push(&builder->model->sites, *site))
+			return -ENOMEM;
+		builder->has_calls |= site->call;
+	}
+	for (uint32_t i = 0; i < store_reader_process_count(reader); i++) {
+		const struct store_process *process = store_reader_process(reader, i);
+
+		if (threads_add_process(builder, process->pid, process->ppid, process->cmdline))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void set_times(struct builder *builder, struct store_window window)
+{
+	struct model *model = builder->model;
+	uint64_t end = model->meta->end_ts;
+
+	/* An unfinished file has no end time, and a record may lie behind it. Nothing in a model is
+	 * later than its end. */
+	if (end < builder->last_ts)
+		end = builder->last_ts;
+	model->end_ts = end < window.to_ts ? end : window.to_ts;
+	if (model->end_ts < model->start_ts)
+		model->end_ts = model->start_ts;
+}
+
+static int finish(struct builder *builder)
+{
+	int result = threads_finish(builder);
+
+	waits_finish(builder->model);
+	if (!result)
+		result = spans_finish(builder);
+	if (!result)
+		result = stacks_finish(builder->model);
+	if (!result && builder->has_calls)
+		result = calls_find_parents(builder->model);
+	if (!result)
+		result = names_resolve(builder->model);
+	if (!result && builder->has_calls)
+		result = gpu_links_add(builder->model);
+	if (!result)
+		result = links_order(builder->model);
+	if (!result && builder->keep)
+		result = keep_apply(builder);
+	if (!result && builder->has_calls)
+		result = templates_fill(builder->model);
+	if (!result)
+		result = switches_finish(builder);
+	if (!result)
+		result = walk_account(builder->model);
+	return result;
+}
+
+static void builder_free(struct builder *builder)
+{
+	vec_free(&builder->threads);
+	vec_free(&builder->sites);
+	vec_free(&builder->names);
+	map_free(&builder->returned);
+	map_free(&builder->tids);
+	map_free(&builder->pids);
+}
+
+int model_load(struct model **model, struct store_reader *reader, struct store_window window,
+	       const struct model_filter *keep, struct error *err)
+{
+	struct builder builder = {.model = calloc(1, sizeof(**model)),
+				  .keep = keep && keep->filter ? keep : NULL};
+	int result = -ENOMEM;
+
+	*model = NULL;
+	if (!builder.model)
+		return error_set(err, ENOMEM, "out of memory");
+	builder.model->reader = reader;
+	builder.model->meta = store_reader_meta(reader);
+	builder.model->strings = strtab_new();
+	builder.model->start_ts = builder.model->meta->start_ts > window.from_ts
+					  ? builder.model->meta->start_ts
+					  : window.from_ts;
+	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
+	builder.no_sched = builder.keep && !filter_wants_sched(keep->filter);
+	builder.model->sched = builder.model->meta->sched && !builder.no_sched;
+	if (builder.model->strings && !prepare(&builder, reader))
+		result = add_records(&builder, reader, window, err);
+	if (!result) {
+		set_times(&builder, window);
+		result = finish(&builder);
+	}
+	builder_free(&builder);
+	if (result) {
+		model_free(builder.model);
+		return error_set(err, -result, "out of memory");
+	}
+	*model = builder.model;
+	return 0;
+}

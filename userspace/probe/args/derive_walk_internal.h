@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared by derive.c and its machine-specific parts. The walk visits a getter's code once, from
+ * start to end, and tracks the known value of each register. At a jump it saves the state for the
+ * jump's target, so that blocks may come in any order. Values that loops carry back are not
+ * tracked.
+ */
+#ifndef WAFFLE_PROBE_ARGS_DERIVE_WALK_INTERNAL_H
+#define WAFFLE_PROBE_ARGS_DERIVE_WALK_INTERNAL_H
+
+#include <capstone/capstone.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum known {
+	KNOWN_NOTHING,
+	KNOWN_NUMBER,
+	KNOWN_OBJECT, /* the first argument plus n */
+	KNOWN_OUT,    /* the second argument plus n */
+	KNOWN_FIELD,  /* 32 bits loaded from offset n of the first argument */
+};
+
+struct derive_value {
+	enum known known;
+	int64_t n;
+};
+
+#define REGISTERS 32
+#define SLOTS 16
+
+/* A word on the stack, at a distance from the frame's base register. */
+struct derive_slot {
+	unsigned base;
+	int64_t at;
+	struct derive_value value;
+};
+
+struct derive_state {
+	bool reached;
+	struct derive_value registers[REGISTERS];
+	struct derive_slot slots[SLOTS];
+};
+
+#define TARGETS 64
+
+struct derive_walk {
+	csh handle;
+	cs_insn *insn;
+	struct derive_state state;
+	unsigned targets;
+	struct {
+		uint64_t address;
+		struct derive_state state;
+	} target[TARGETS];
+	bool found, differs;
+	int64_t offset;
+};
+
+/* An operand, for either machine. */
+struct operand {
+	enum { OPERAND_NONE, OPERAND_REGISTER, OPERAND_NUMBER, OPERAND_MEMORY } kind;
+	unsigned reg, index; /* numbers of registers; REGISTERS: none, or another register */
+	unsigned bytes;
+	int64_t n; /* immediate or displacement */
+	bool writes_base;
+};
+
+extern const struct derive_value value_nothing;
+
+void walk_set(struct derive_walk *walk, unsigned reg, struct derive_value value);
+struct derive_value walk_get(const struct derive_walk *walk, unsigned reg);
+/* to = from, for any kinds of operands. */
+void walk_move(struct derive_walk *walk, const struct operand *to, const struct operand *from);
+/* For registers: to = from + n. */
+void walk_add(struct derive_walk *walk, unsigned to, unsigned from, int64_t n);
+/* Forgets the values of registers that a call does not preserve. */
+void walk_forget(struct derive_walk *walk, const uint8_t *registers, size_t count);
+/* A conditional or unconditional jump to an address; this instruction ends its block. */
+void walk_jump(struct derive_walk *walk, uint64_t address);
+void walk_leave(struct derive_walk *walk);
+
+/* A machine: the registers of the two arguments, and the effect of an instruction. */
+struct derive_machine {
+	uint16_t machine;
+	cs_arch arch;
+	cs_mode mode;
+	uint8_t arguments[2];
+	void (*step)(struct derive_walk *walk);
+};
+extern const struct derive_machine derive_x86, derive_arm64;
+
+#endif

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/html/html_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "render/html/html_internal.h"
+#include "render/json/summary_json.h"
+#include "render/text/report_text.h"
+#include "store/record.h"
+#include "util/output.h"
+#include "util/units.h"
+
+/* Defined in html/files.S. */
+extern const char html_page[], html_style[], html_script[], html_style_hash[], html_script_hash[];
+
+static void texts_json(struct html_page *page)
+{
+	json_key(page->json, "texts");
+	json_array_begin(page->json);
+	for (uint32_t i = 0; i < strtab_count(page->texts); i++)
+		json_string_len(page->json, strtab_get(page->texts, i),
+				strtab_length(page->texts, i));
+	json_array_end(page->json);
+}
+
+static uint32_t find_row(const struct html_page *page, const struct site_info *site)
+{
+	for (uint32_t i = 0; i < page->rows; i++)
+		if (!strcmp(page->report->spans.data[i].name, site->name) &&
+		    !strcmp(page->report->spans.data[i].category, site->category))
+			return i;
+	return MODEL_NONE;
+}
+
+static bool find_rows(struct html_page *page)
+{
+	size_t all = page->report->spans.len;
+
+	page->rows = all < HTML_SPANS_MAX ? all : HTML_SPANS_MAX;
+	page->sites = model_site_count(page->model);
+	page->row_of = malloc(((size_t)page->sites + 1) * sizeof(*page->row_of));
+	for (uint32_t i = 0; page->row_of && i <= page->sites; i++)
+		page->row_of[i] =
+			find_row(page, model_site(page->model, i < page->sites ? i : MODEL_NONE));
+	return page->row_of;
+}
+
+/* ---- the head ---- */
+
+static void capture_json(struct html_page *page)
+{
+	const struct model *model = page->model;
+	const struct store_meta *meta = model->meta;
+	struct json *json = page->json;
+
+	json_key(json, "capture");
+	json_object_begin(json);
+	html_field_text(page, "command", meta->command);
+	html_field_text(page, "hostname", meta->hostname);
+	html_field_text(page, "kernel", meta->kernel);
+	html_field_text(page, "machine", meta->machine);
+	html_field_text(page, "sources", meta->sources);
+	json_field_u64(json, "cpus", meta->cpu_count);
+	json_field_u64(json, "real_ms", meta->real_ns / 1000000 % 8640000000000000ull);
+	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
+	json_field_bool(json, "sched", model->sched);
+	json_field_u64(json, "spans", model->spans.len);
+	json_field_u64(json, "events", model->events.len);
+	json_field_u64(json, "threads", page->report->threads.len);
+	json_object_end(json);
+}
+
+static void warning(struct html_page *page, const char *format, const char *value, const char *what)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), format, value, what);
+	json_string(page->json, text);
+}
+
+static void warnings_json(struct html_page *page)
+{
+	const struct report *report = page->report;
+	char text[UNITS_TEXT];
+
+	json_key(page->json, "warnings");
+	json_array_begin(page->json);
+	if (report_simulated(page->model))
+		json_string(page->json, report_simulated(page->model));
+	if (report->truncated)
+		warning(page,
+			"The file is cut off: the capture was not finished, %s at its end are "
+			"unusable.%s",
+			units_format_bytes(text, report->bytes_cut), "");
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
+		if (report->losses[i].count)
+			warning(page,
+				"Lost records (%s of %s): results are incomplete where they are "
+				"missing.",
+				units_format_count(text, report->losses[i].count),
+				record_source_name(i));
+	if (page->model->bad_records)
+		warning(page, "%s %s left out.", units_format_count(text, page->model->bad_records),
+			units_plural(page->model->bad_records, BAD_RECORD));
+	if (!page->model->sched)
+		json_string(page->json,
+			    "The scheduler was not recorded: running, runnable and blocked are "
+			    "unknown.");
+	json_array_end(page->json);
+}
+
+/* ---- the page ---- */
+
+static bool data_json(struct html_page *page)
+{
+	bool good;
+
+	json_object_begin(page->json);
+	capture_json(page);
+	warnings_json(page);
+	summary_json_filter(page->json, page->model);
+	good = html_spans(page) && html_slowest(page) && html_flame(page);
+	texts_json(page);
+	json_object_end(page->json);
+	return good;
+}
+
+/* Writes JSON into an HTML element. Only strings can contain a '<', which could end the element, so
+ * it is escaped. */
+static void put_data(const char *data, size_t len, FILE *out)
+{
+	const char *end = data + len;
+
+	while (data < end) {
+		const char *angle = memchr(data, '<', (size_t)(end - data));
+
+		fwrite(data, 1, (size_t)((angle ? angle : end) - data), out);
+		if (!angle)
+			return;
+		fputs("\\u003c", out);
+		data = angle + 1;
+	}
+}
+
+/* Replaces the {{names}} of the page. */
+static void put_page(const char *data, size_t len, FILE *out)
+{
+	const struct {
+		const char *name, *text;
+	} rows[] = {
+		{"{{script-hash}}", html_script_hash},
+		{"{{style-hash}}", html_style_hash},
+		{"{{style}}", html_style},
+		{"{{script}}", html_script},
+		{"{{data}}", NULL},
+	};
+	const char *at = html_page, *mark;
+
+	for (; (mark = strstr(at, "{{")); at = mark) {
+		fwrite(at, 1, (size_t)(mark - at), out);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+			if (strncmp(mark, rows[i].name, strlen(rows[i].name)))
+				continue;
+			if (rows[i].text)
+				fputs(rows[i].text, out);
+			else
+				put_data(data, len, out);
+			mark += strlen(rows[i].name);
+			break;
+		}
+	}
+	fputs(at, out);
+}
+
+static bool page_json(struct html_page *page)
+{
+	bool good;
+
+	page->texts = strtab_new();
+	good = page->texts && find_rows(page) &&
+	       !stack_names_open(&page->names, page->model->reader, true);
+	if (good)
+		page->causes = html_causes_new(page);
+	return good && page->causes && data_json(page);
+}
+
+static void page_free(struct html_page *page)
+{
+	html_causes_free(page->causes);
+	stack_names_close(page->names);
+	free(page->row_of);
+	strtab_free(page->texts);
+}
+
+int html_report_write(const struct report *report, FILE *out, struct error *err)
+{
+	struct html_page page = {.report = report, .model = report->model};
+	char *data = NULL;
+	size_t len = 0;
+	FILE *memory = open_memstream(&data, &len);
+	bool good = memory;
+
+	if (good) {
+		page.json = json_new(memory, false);
+		good = page_json(&page);
+		good = !json_close(page.json) && good;
+		good = !fclose(memory) && good;
+	}
+	if (good)
+		put_page(data, len, out);
+	page_free(&page);
+	free(data);
+	return good ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+int html_report_to_path(const struct report *report, const char *path, struct error *err)
+{
+	struct output output;
+	int result = output_open(&output, path, err);
+
+	if (result)
+		return result;
+	result = html_report_write(report, output.file, err);
+	if (!result)
+		return output_commit(&output, err);
+	output_abort(&output);
+	return result;
+}

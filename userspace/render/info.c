@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/info.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "render/json/summary_json.h"
+#include "render/text/report_text.h"
+#include "store/record.h"
+#include "util/terminal.h"
+#include "util/units.h"
+
+struct tally {
+	uint64_t unfinished, begun_before, left, moved, with_sched, with_loss;
+	uint64_t events, logs, counters, traced, sites;
+};
+
+static struct tally tally(const struct model *model)
+{
+	struct tally sum = {.sites = store_reader_site_count(model->reader)};
+
+	for (size_t i = 0; i < model->spans.len; i++) {
+		uint32_t flags = model->spans.data[i].flags;
+
+		sum.unfinished += !!(flags & MODEL_SPAN_UNFINISHED);
+		sum.begun_before += !!(flags & MODEL_SPAN_BEGUN_BEFORE);
+		sum.left += !!(flags & MODEL_SPAN_LEFT);
+		sum.moved += !!(flags & MODEL_SPAN_MOVED);
+		sum.with_sched += !!(flags & MODEL_SPAN_HAS_SCHED);
+		sum.with_loss += !!(flags & MODEL_SPAN_LOSS);
+	}
+	for (size_t i = 0; i < model->events.len; i++) {
+		unsigned kind = model_site(model, model->events.data[i].site)->kind;
+
+		sum.counters += kind == WAFFLE_SITE_COUNTER;
+		sum.logs += site_kind_is_log(kind);
+	}
+	sum.events = model->events.len - sum.counters;
+	for (size_t i = 0; i < model->threads.len; i++)
+		sum.traced += model->threads.data[i].traced;
+	return sum;
+}
+
+static void processes_json(struct json *json, const struct model *model)
+{
+	json_key(json, "processes");
+	json_array_begin(json);
+	for (size_t i = 0; i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+
+		json_object_begin(json);
+		json_field_u64(json, "pid", process->pid);
+		if (process->ppid)
+			json_field_u64(json, "ppid", process->ppid);
+		json_field_string(json, "comm", model_comm(model, process->main_thread));
+		json_field_string(json, "cmdline", strtab_get(model->strings, process->cmdline));
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void sources_json(struct json *json, const char *sources)
+{
+	json_key(json, "sources");
+	json_array_begin(json);
+	for (const char *at = sources; *at;) {
+		size_t len = strcspn(at, ",");
+		char name[32];
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, at);
+		json_string(json, name);
+		at += len + (at[len] == ',');
+	}
+	json_array_end(json);
+}
+
+int info_print_json(const struct model *model, FILE *out)
+{
+	const struct store_meta *meta = model->meta;
+	struct json *json = json_new(out, true);
+	struct tally sum = tally(model);
+
+	json_object_begin(json);
+	json_field_u64(json, "spans", model->spans.len);
+	json_field_u64(json, "events", sum.events);
+	json_field_u64(json, "links", model->links.len);
+	json_field_u64(json, "collectives_unaligned", model->unaligned_collectives);
+	json_field_u64(json, "threads", sum.traced);
+	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
+	json_field_u64(json, "counters", sum.counters);
+	json_field_u64(json, "logs", sum.logs);
+	json_field_u64(json, "switches", model->switches.len);
+	json_field_u64(json, "sites", sum.sites);
+	json_field_u64(json, "spans_unfinished", sum.unfinished);
+	json_field_u64(json, "spans_begun_before", sum.begun_before);
+	json_field_u64(json, "spans_left", sum.left);
+	json_field_u64(json, "spans_moved", sum.moved);
+	json_field_u64(json, "spans_with_sched", sum.with_sched);
+	json_field_u64(json, "spans_with_loss", sum.with_loss);
+	json_field_u64(json, "start_ns", model->start_ts);
+	json_field_u64(json, "end_ns", model->end_ts);
+	json_field_u64(json, "start_boot_ns", meta->boot_ns);
+	json_field_u64(json, "start_real_ns", meta->real_ns);
+	json_field_string(json, "hostname", meta->hostname);
+	json_field_string(json, "kernel", meta->kernel);
+	json_field_string(json, "machine", meta->machine);
+	json_field_string(json, "version", meta->version);
+	json_field_string(json, "command", meta->command);
+	json_field_u64(json, "cpus", meta->cpu_count);
+	json_field_bool(json, "sched", meta->sched);
+	sources_json(json, meta->sources);
+	processes_json(json, model);
+	summary_json_filter(json, model);
+	summary_json_records(json, model);
+	json_object_end(json);
+	return json_close(json);
+}
+
+static void put_field(FILE *out, const char *name, const char *text)
+{
+	if (!*text)
+		return;
+	fprintf(out, "%-12s", name);
+	terminal_put(out, text, strlen(text));
+	fputc('\n', out);
+}
+
+static void put_filter(FILE *out, const char *expression)
+{
+	if (!*expression)
+		return;
+	fprintf(out, "%-12s", "filter");
+	report_put_expression(out, expression);
+	fputc('\n', out);
+}
+
+static void put_start(FILE *out, const struct store_meta *meta)
+{
+	time_t seconds = (time_t)(meta->real_ns / 1000000000);
+	struct tm tm;
+	char text[64];
+
+	if (meta->real_ns && localtime_r(&seconds, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &tm))
+		put_field(out, "started", text);
+}
+
+static void put_records(FILE *out, const char *name, const struct store_counts *counts)
+{
+	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
+
+	fprintf(out, "%-12s%s produced, %s delivered, %s lost\n", name,
+		units_format_count(produced, counts->produced),
+		units_format_count(delivered, counts->delivered),
+		units_format_count(lost, counts->lost));
+}
+
+static void put_processes(FILE *out, const struct model *model)
+{
+	for (size_t i = 0; i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+		const char *cmdline = strtab_get(model->strings, process->cmdline);
+
+		fprintf(out, "%-12s%u  ", i ? "" : "processes", process->pid);
+		if (!*cmdline)
+			cmdline = model_comm(model, process->main_thread);
+		terminal_put(out, cmdline, strlen(cmdline));
+		fputc('\n', out);
+	}
+}
+
+static void put_what_is_missing(FILE *out, const struct model *model, const struct tally *sum)
+{
+	uint64_t bytes_cut;
+	char text[UNITS_TEXT];
+
+	if (store_reader_truncated(model->reader, &bytes_cut))
+		fprintf(out,
+			"cut off     the capture was not finished, %s at its end are unusable\n",
+			units_format_bytes(text, bytes_cut));
+	if (store_reader_skipped(model->reader))
+		fprintf(out, "%-12s%s stacks and names: there are too many\n", "left out",
+			units_format_count(text, store_reader_skipped(model->reader)));
+	if (store_reader_newer(model->reader))
+		fputs("newer       a newer waffle-bpf wrote the file, and reads more of it\n", out);
+	if (model->losses.len)
+		fprintf(out, "loss        in %zu %s, during which %" PRIu64 " %s open\n",
+			model->losses.len, units_plural(model->losses.len, "interval", "intervals"),
+			sum->with_loss, units_plural(sum->with_loss, "span was", "spans were"));
+	if (model->bad_records)
+		fprintf(out, "bad         %s %s left out\n",
+			units_format_count(text, model->bad_records),
+			units_plural(model->bad_records, BAD_RECORD));
+}
+
+void info_print_text(const struct model *model, FILE *out)
+{
+	const struct store_meta *meta = model->meta;
+	struct tally sum = tally(model);
+	char text[UNITS_TEXT];
+
+	put_field(out, "command", meta->command);
+	put_start(out, meta);
+	put_field(out, "duration", units_format_duration(text, model->end_ts - model->start_ts));
+	put_field(out, "host", meta->hostname);
+	put_field(out, "kernel", meta->kernel);
+	put_field(out, "machine", meta->machine);
+	fprintf(out, "%-12s%u\n", "CPUs", meta->cpu_count);
+	put_field(out, "written by", meta->version);
+	put_filter(out, meta->filter);
+	put_processes(out, model);
+	fprintf(out, "%-12s%" PRIu64 "\n", "threads", sum.traced);
+	fprintf(out, "%-12s%" PRIu64 "\n", "sites", sum.sites);
+	fprintf(out, "%-12s%zu", "spans", model->spans.len);
+	if (sum.unfinished || sum.begun_before)
+		fprintf(out, ", %" PRIu64 " unfinished, %" PRIu64 " begun before", sum.unfinished,
+			sum.begun_before);
+	if (sum.left)
+		fprintf(out, ", %" PRIu64 " left", sum.left);
+	fprintf(out, "\n%-12s%" PRIu64 ", %" PRIu64 " of them log messages\n", "events", sum.events,
+		sum.logs);
+	fprintf(out, "%-12s%" PRIu64 " %s\n", "counters", sum.counters,
+		units_plural(sum.counters, "value", "values"));
+	fprintf(out, "%-12s%zu\n", "links", model->links.len);
+	if (model->unaligned_collectives)
+		fprintf(out,
+			"%-12s%" PRIu64
+			" %s: it is not certain which calls of other ranks they match\n",
+			"collectives", model->unaligned_collectives,
+			units_plural(model->unaligned_collectives, "call", "calls"));
+	fprintf(out, "%-12s%s\n", "scheduler", meta->sched ? "recorded" : "not recorded");
+	put_field(out, "sources", meta->sources);
+	fprintf(out, "%-12s%zu\n", "switches", model->switches.len);
+	put_records(out, "records", &model->counts);
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "  %s", record_source_name(i));
+		put_records(out, name, &model->sources[i]);
+	}
+	put_what_is_missing(out, model, &sum);
+	report_put_simulated(out, model);
+}

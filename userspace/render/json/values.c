@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/json/values.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/syscall_names.h"
+#include "util/utf8.h"
+
+static void write_text(struct json *json, const struct value *value)
+{
+	char text[WAFFLE_STR_MAX + sizeof("…")];
+	size_t len = value->text_len, valid;
+
+	if (!value->cut || len > WAFFLE_STR_MAX) {
+		json_string_len(json, value->text, len);
+		return;
+	}
+	/* Remove a character that was truncated. */
+	valid = utf8_valid(value->text, len);
+	if (len - valid < 4)
+		len = valid;
+	memcpy(text, value->text, len);
+	memcpy(text + len, "…", strlen("…"));
+	json_string_len(json, text, len + strlen("…"));
+}
+
+static void write_value(struct json *json, const struct value *value)
+{
+	char pointer[24];
+
+	switch (value->type) {
+	case WAFFLE_KEY_I64:
+		json_i64(json, value->i64);
+		break;
+	case WAFFLE_KEY_F64:
+		json_f64(json, value->f64);
+		break;
+	case WAFFLE_KEY_BOOL:
+		json_bool(json, value->u64 != 0);
+		break;
+	case WAFFLE_KEY_PTR:
+		snprintf(pointer, sizeof(pointer), "0x%" PRIx64, value->u64);
+		json_string(json, pointer);
+		break;
+	case WAFFLE_KEY_DIM3:
+		json_array_begin(json);
+		for (unsigned i = 0; i < 3; i++)
+			json_u64(json, value->dim[i]);
+		json_array_end(json);
+		break;
+	case WAFFLE_KEY_STR:
+		if (value->null)
+			json_null(json);
+		else
+			write_text(json, value);
+		break;
+	default:
+		json_u64(json, value->u64);
+		break;
+	}
+}
+
+void values_write(struct json *json, const struct model *model, uint32_t site, uint32_t frame)
+{
+	struct value_walk walk = model_values(model, site, frame);
+	struct value value;
+
+	while (value_walk_next(&walk, &value)) {
+		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT ||
+		    value.lost)
+			continue;
+		json_key(json, value.key->name);
+		write_value(json, &value);
+	}
+}
+
+const struct model_link *values_late_cause(const struct model *model, uint8_t kind, uint32_t index)
+{
+	struct model_node node, cause;
+	size_t first, count = 0;
+
+	if (!model_node_find(model, kind, index, &node) || !model_site(model, node.site)->call)
+		return NULL;
+	if (model->links.len)
+		count = model_links_from(model, kind, index, &first);
+	for (size_t i = 0; i < count; i++) {
+		const struct model_link *link = &model->links.data[first + i];
+
+		if (model_node_find(model, link->to_kind, link->to, &cause) && cause.ts > node.ts)
+			return link;
+	}
+	return NULL;
+}
+
+const char *values_severity(const struct model *model, uint32_t site)
+{
+	switch (model_site(model, site)->kind) {
+	case WAFFLE_SITE_LOG_INFO:
+		return "info";
+	case WAFFLE_SITE_LOG_WARN:
+		return "warn";
+	case WAFFLE_SITE_LOG_ERROR:
+		return "error";
+	default:
+		return NULL;
+	}
+}
+
+const char *values_thread_state(enum waffle_thread_state state)
+{
+	static const char *const names[] = {
+		[WAFFLE_THREAD_RUNNING] = "running",
+		[WAFFLE_THREAD_RUNNABLE] = "runnable",
+		[WAFFLE_THREAD_BLOCKED] = "blocked",
+	};
+
+	return state >= WAFFLE_THREAD_RUNNING && state <= WAFFLE_THREAD_BLOCKED ? names[state]
+										: "?";
+}
+
+/* The letters that ps(1) and Perfetto use. */
+static const char *task_state_letter(uint16_t state)
+{
+	static const struct {
+		uint16_t bit;
+		const char *letter;
+	} rows[] = {
+		{WAFFLE_TASK_INTERRUPTIBLE, "S"}, {WAFFLE_TASK_UNINTERRUPTIBLE, "D"},
+		{WAFFLE_TASK_STOPPED, "T"},       {WAFFLE_TASK_TRACED, "t"},
+		{WAFFLE_TASK_DEAD, "X"},          {WAFFLE_TASK_ZOMBIE, "Z"},
+		{WAFFLE_TASK_PARKED, "P"},        {WAFFLE_TASK_IDLE, "I"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (state & rows[i].bit)
+			return rows[i].letter;
+	}
+	return "R";
+}
+
+static void write_blocked(struct json *json, const struct model *model,
+			  const struct model_interval *interval)
+{
+	const char *name;
+
+	json_field_string(json, "state", task_state_letter(interval->task_state));
+	if (interval->syscall < 0)
+		return;
+	name = syscall_name(model->meta->machine, interval->syscall);
+	json_key(json, "syscall");
+	if (name)
+		json_string(json, name);
+	else
+		json_i64(json, interval->syscall);
+	if (interval->args >= model->syscall_args.len ||
+	    model->syscall_args.len - interval->args < WAFFLE_SYSCALL_ARGS)
+		return;
+	json_key(json, "syscall_args");
+	json_array_begin(json);
+	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
+		json_u64(json, model->syscall_args.data[interval->args + i]);
+	json_array_end(json);
+}
+
+void values_interval(struct json *json, const struct model *model,
+		     const struct model_interval *interval)
+{
+	if (interval->state != WAFFLE_THREAD_BLOCKED)
+		json_field_u64(json, "cpu", interval->cpu);
+	else
+		write_blocked(json, model, interval);
+	if (interval->state == WAFFLE_THREAD_RUNNABLE && interval->interrupt) {
+		json_field_string(json, "waker", "(interrupt)");
+		return;
+	}
+	if (interval->state != WAFFLE_THREAD_RUNNABLE || interval->by >= model->threads.len)
+		return;
+	json_field_u64(json, interval->woken ? "waker_tid" : "preempted_by_tid",
+		       model->threads.data[interval->by].tid);
+	json_field_string(json, interval->woken ? "waker" : "preempted_by",
+			  model_comm(model, interval->by));
+}

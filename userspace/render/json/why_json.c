@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/json/why_json.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "render/json/summary_json.h"
+#include "render/text/why_node.h"
+#include "util/json.h"
+#include "util/syscall_names.h"
+
+struct why_json_printer {
+	const struct why *why;
+	const struct model *model;
+	const struct why_view *view;
+	struct json *json;
+};
+
+static const char *const state_names[] = {
+	[0] = "unknown",
+	[WAFFLE_THREAD_RUNNING] = "running",
+	[WAFFLE_THREAD_RUNNABLE] = "runnable",
+	[WAFFLE_THREAD_BLOCKED] = "blocked",
+};
+
+static void field_null(struct json *json, const char *key)
+{
+	json_key(json, key);
+	json_null(json);
+}
+
+static void thread_fields(const struct why_json_printer *printer, uint32_t thread)
+{
+	why_thread_fields(printer->json, printer->model, thread);
+}
+
+static void span_fields(const struct why_json_printer *printer, const char *name_key,
+			const char *id_key, uint32_t span)
+{
+	const struct model_span *found;
+
+	if (span >= printer->model->spans.len) {
+		field_null(printer->json, name_key);
+		field_null(printer->json, id_key);
+		return;
+	}
+	found = &printer->model->spans.data[span];
+	json_field_string(printer->json, name_key, model_site(printer->model, found->site)->name);
+	json_field_hex64(printer->json, id_key, found->id);
+}
+
+static void text_field(const struct why_json_printer *printer, const char *key, uint32_t text)
+{
+	if (text)
+		json_field_string(printer->json, key, strtab_get(printer->why->texts, text));
+	else
+		field_null(printer->json, key);
+}
+
+static void syscall_field(const struct why_json_printer *printer, const struct why_step *step)
+{
+	const char *name;
+	char number[32];
+
+	if (step->state != WAFFLE_THREAD_BLOCKED || step->syscall < 0) {
+		field_null(printer->json, "syscall");
+		return;
+	}
+	name = syscall_name(printer->model->meta->machine, step->syscall);
+	snprintf(number, sizeof(number), "%d", step->syscall);
+	json_field_string(printer->json, "syscall", name ? name : number);
+}
+
+struct why_frames {
+	struct json *json;
+	bool cut;
+};
+
+static void frame_json(const struct stack_frame *frame, void *arg)
+{
+	struct why_frames *frames = arg;
+	struct json *json = frames->json;
+
+	if (frame->cut) {
+		frames->cut = true;
+		return;
+	}
+	json_object_begin(json);
+	if (frame->function)
+		json_field_string(json, "function", frame->function);
+	if (frame->module)
+		json_field_string(json, "module", frame->module);
+	if (frame->file)
+		json_field_string(json, "file", frame->file);
+	if (frame->line)
+		json_field_u64(json, "line", frame->line);
+	json_field_hex64(json, "offset", frame->offset);
+	if (frame->inlined)
+		json_field_bool(json, "inlined", true);
+	json_object_end(json);
+}
+
+static void stack_json(const struct why_json_printer *printer, const char *key, uint32_t stack,
+		       uint64_t ts)
+{
+	struct why_frames frames = {.json = printer->json};
+	char cut[32];
+
+	json_key(printer->json, key);
+	json_array_begin(printer->json);
+	stack_names_each(printer->view->names, stack, ts, frame_json, &frames);
+	json_array_end(printer->json);
+	if (!frames.cut)
+		return;
+	snprintf(cut, sizeof(cut), "%s_cut", key);
+	json_field_bool(printer->json, cut, true);
+}
+
+static void wait_fields(const struct why_json_printer *printer, const struct why_step *step)
+{
+	const struct model_wait *wait;
+	struct stack_frame inner;
+
+	if (step->wait >= printer->model->waits.len)
+		return;
+	wait = &printer->model->waits.data[step->wait];
+	if (stack_names_inner(printer->view->names, wait->user_stack, wait->from_ts, &inner))
+		json_field_string(printer->json, "function", inner.function);
+	if (!printer->view->evidence)
+		return;
+	stack_json(printer, "user_stack", wait->user_stack, wait->from_ts);
+	stack_json(printer, "kernel_stack", wait->kernel_stack, wait->from_ts);
+}
+
+static void thread_field(const struct why_json_printer *printer, const char *key, uint32_t thread)
+{
+	json_key(printer->json, key);
+	if (thread >= printer->model->threads.len) {
+		json_null(printer->json);
+		return;
+	}
+	json_object_begin(printer->json);
+	thread_fields(printer, thread);
+	json_object_end(printer->json);
+}
+
+static void cpu_field(const struct why_json_printer *printer, const char *key, uint16_t cpu)
+{
+	if (cpu == MODEL_CPU_NONE)
+		field_null(printer->json, key);
+	else
+		json_field_u64(printer->json, key, cpu);
+}
+
+static void runnable_fields(const struct why_json_printer *printer, const struct why_step *step)
+{
+	if (step->state != WAFFLE_THREAD_RUNNABLE)
+		return;
+	cpu_field(printer, "from_cpu", step->from_cpu);
+	json_field_bool(printer->json, "preempted", step->preemptor != MODEL_NONE);
+	thread_field(printer, "preemptor", step->preemptor);
+}
+
+/* For a call that waits: the call that it waits for. */
+static void call_field(const struct why_json_printer *printer, const struct why_step *step)
+{
+	struct json *json = printer->json;
+
+	if (!step->gpu)
+		return;
+	json_key(json, step->last_rank ? "arrival" : "launch");
+	if (!step->call_ts) {
+		json_null(json);
+		return;
+	}
+	json_object_begin(json);
+	thread_fields(printer, step->call_thread);
+	json_field_u64(json, "start_ns", step->call_ts);
+	span_fields(printer, "span", "span_id", step->call_span);
+	json_object_end(json);
+}
+
+/* Writes the records of a step that were found. */
+static void records_json(const struct why_json_printer *printer, const struct why_step *step)
+{
+	struct json *json = printer->json;
+
+	if (!printer->view->evidence)
+		return;
+	json_key(json, "records");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < step->count; i++) {
+		const struct why_record *record = &printer->why->records.data[step->record + i];
+
+		if (!record->number)
+			continue;
+		json_object_begin(json);
+		json_field_u64(json, "record", record->number);
+		json_field_string(json, "as", why_role_names[record->role]);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+/* Writes the wake-ups after which the thread waited for the same object again. */
+static void series_field(const struct why_json_printer *printer, const struct why_step *step)
+{
+	struct json *json = printer->json;
+
+	if (!step->wakes)
+		return;
+	json_key(json, "series");
+	json_object_begin(json);
+	json_field_u64(json, "wakes", step->wakes);
+	thread_field(printer, "mostly_by", step->woken_by);
+	json_field_u64(json, "mostly_by_wakes", step->woken_count);
+	json_object_end(json);
+}
+
+static void step_json(const struct why_json_printer *printer, const struct why_step *step)
+{
+	struct json *json = printer->json;
+
+	json_object_begin(json);
+	thread_fields(printer, step->thread);
+	json_field_string(json, "state", step->handed ? "handed-over" : state_names[step->state]);
+	json_field_u64(json, "start_ns", step->from_ts);
+	json_field_u64(json, "duration_ns", step->to_ts - step->from_ts);
+	span_fields(printer, "span", "span_id", step->span);
+	syscall_field(printer, step);
+	text_field(printer, "object", step->object);
+	text_field(printer, "meaning", step->meaning);
+	thread_field(printer, "by", step->interrupt ? MODEL_NONE : step->by);
+	json_field_bool(json, "interrupt", step->interrupt);
+	series_field(printer, step);
+	if (step->cpu_khz)
+		json_field_u64(json, "cpu_khz", step->cpu_khz);
+	if (step->cpu_max_khz)
+		json_field_u64(json, "cpu_max_khz", step->cpu_max_khz);
+	cpu_field(printer, "cpu", step->cpu);
+	runnable_fields(printer, step);
+	call_field(printer, step);
+	wait_fields(printer, step);
+	records_json(printer, step);
+	json_object_end(json);
+}
+
+static int number_compare(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* Writes the numbers of all records of the chain, each once. */
+static void cause_records_json(const struct why_json_printer *printer, const struct why_part *part)
+{
+	const struct why *why = printer->why;
+	VEC(uint64_t) numbers = {0};
+
+	if (!printer->view->evidence)
+		return;
+	for (uint32_t i = 0; i < part->step_count; i++) {
+		const struct why_step *step = &why->steps.data[part->step + i];
+
+		for (uint32_t k = 0; k < step->count; k++)
+			if (why->records.data[step->record + k].number)
+				/* Without memory, its step still has the number. */
+				(void)vec_push(&numbers,
+					       why->records.data[step->record + k].number);
+	}
+	if (numbers.len)
+		qsort(numbers.data, numbers.len, sizeof(*numbers.data), number_compare);
+	json_key(printer->json, "records");
+	json_array_begin(printer->json);
+	for (size_t i = 0; i < numbers.len; i++)
+		if (!i || numbers.data[i] != numbers.data[i - 1])
+			json_u64(printer->json, numbers.data[i]);
+	json_array_end(printer->json);
+	vec_free(&numbers);
+}
+
+static void cause_json(const struct why_json_printer *printer, const struct why_part *part,
+		       uint64_t duration_ns)
+{
+	struct json *json = printer->json;
+
+	json_object_begin(json);
+	json_field_string(json, "cause", why_causes[part->cause].name);
+	json_field_f64(json, "share", duration_ns ? (double)part->ns / (double)duration_ns : 0);
+	json_field_string(json, "grade", why_grade_names[part->grade]);
+	json_field_u64(json, "duration_ns", part->ns);
+	json_field_u64(json, "stretches", part->stretches);
+	json_field_u64(json, "threads", part->threads);
+	json_key(json, "culprit");
+	json_object_begin(json);
+	thread_fields(printer, part->thread);
+	span_fields(printer, "span", "span_id", part->span);
+	text_field(printer, "object", part->object);
+	json_object_end(json);
+	cause_records_json(printer, part);
+	json_key(json, "chain");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < part->step_count; i++)
+		step_json(printer, &printer->why->steps.data[part->step + i]);
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static void parts_json(struct json *json, const struct why_instance *instance)
+{
+	json_key(json, "parts");
+	json_object_begin(json);
+	json_field_u64(json, "running_ns", instance->running_ns);
+	json_field_u64(json, "runnable_ns", instance->runnable_ns);
+	json_field_u64(json, "blocked_ns", instance->blocked_ns);
+	json_field_u64(json, "unknown_ns", instance->unknown_ns);
+	json_object_end(json);
+}
+
+static void links_json(const struct why_json_printer *printer, uint32_t span)
+{
+	const struct model *model = printer->model;
+
+	json_key(printer->json, "links");
+	json_array_begin(printer->json);
+	for (size_t i = 0; span != MODEL_NONE && i < model->links.len; i++) {
+		const struct model_link *link = &model->links.data[i];
+
+		if (link->from_kind == MODEL_NODE_SPAN && link->from == span) {
+			json_object_begin(printer->json);
+			why_node_fields(printer->json, model, link->to_kind, link->to, link->to_id);
+			json_object_end(printer->json);
+		}
+	}
+	json_array_end(printer->json);
+}
+
+static void instance_json(const struct why_json_printer *printer,
+			  const struct why_instance *instance)
+{
+	uint64_t duration_ns = instance->to_ts - instance->from_ts;
+	struct json *json = printer->json;
+
+	json_object_begin(json);
+	span_fields(printer, "span", "id", instance->span);
+	json_key(json, "thread");
+	json_object_begin(json);
+	thread_fields(printer, instance->thread);
+	json_object_end(json);
+	json_field_u64(json, "start_ns", instance->from_ts);
+	json_field_u64(json, "duration_ns", duration_ns);
+	parts_json(json, instance);
+	json_field_u64(json, "waffle_ns", instance->own_ns);
+	json_field_bool(json, "loss", instance->loss);
+	json_field_bool(json, "begun_before", instance->begun_before);
+	json_field_bool(json, "unfinished", instance->unfinished);
+	json_field_bool(json, "left", instance->left);
+	thread_field(printer, "ended_by", instance->ended_by);
+	links_json(printer, instance->span);
+	json_key(json, "causes");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < instance->part_count; i++)
+		cause_json(printer, &printer->why->parts.data[instance->part + i], duration_ns);
+	json_array_end(json);
+	json_object_end(json);
+}
+
+int why_print_json(const struct why *why, const struct why_view *view, FILE *out)
+{
+	const struct why_json_printer printer = {
+		.why = why, .model = why->model, .view = view, .json = json_new(out, true)};
+
+	json_object_begin(printer.json);
+	json_key(printer.json, "instances");
+	json_array_begin(printer.json);
+	for (size_t i = 0; i < why->instances.len; i++)
+		instance_json(&printer, &why->instances.data[i]);
+	json_array_end(printer.json);
+	summary_json_filter(printer.json, why->model);
+	summary_json_records(printer.json, why->model);
+	json_object_end(printer.json);
+	return json_close(printer.json);
+}

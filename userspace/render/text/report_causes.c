@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/text/report_causes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/terminal.h"
+#include "util/units.h"
+#include "util/utf8.h"
+
+/* Limits for each name, unless everything is shown. */
+#define CAUSES_SHOWN 5
+#define DIFFERENCES_SHOWN 3
+/* Causes are shown for one name per this many rows in the table of names. */
+#define ROWS_A_NAME 4
+
+#define COLUMNS 100
+#define WHO_COLUMN 52 /* in the table of causes */
+#define INDENT 6      /* of the differences */
+/* Minimum width of an object. */
+#define OBJECT_COLUMNS 16
+
+struct causes_printer {
+	const struct report *report;
+	const struct report_view *view;
+	FILE *out;
+};
+
+static void paint(const struct causes_printer *printer, const char *sequence)
+{
+	terminal_paint(printer->out, printer->view->colour, sequence);
+}
+
+static void put(FILE *out, const char *text)
+{
+	terminal_put(out, text, strlen(text));
+}
+
+/* ---- culprits ---- */
+
+static void put_object(FILE *out, const char *object, unsigned room, enum why_object_shown shown)
+{
+	unsigned columns = terminal_columns(object);
+
+	if (room < OBJECT_COLUMNS)
+		room = OBJECT_COLUMNS;
+	if (columns > room && shown == WHY_OBJECT_BEGIN) {
+		terminal_put(out, object, (size_t)(terminal_skip(object, room - 1) - object));
+		fputs("…", out);
+		return;
+	}
+	if (columns > room) {
+		fputs("…", out);
+		object = terminal_skip(object, columns - room + 1);
+	}
+	put(out, object);
+}
+
+static bool has_thread(const struct why_group_cause *cause)
+{
+	return cause->own || cause->comm != MODEL_NONE;
+}
+
+/* Prints the thread of a cause and its span: "loader-2 in load". */
+static void put_thread(FILE *out, const struct report *report, const struct why_group *group,
+		       const struct why_group_cause *cause)
+{
+	const struct why_group *groups = report->causes->groups.data;
+
+	if (cause->comm != MODEL_NONE)
+		put(out, strtab_get(report->model->strings, cause->comm));
+	else
+		fputs("the span's own thread", out);
+	if (cause->span != MODEL_NONE && (!cause->own || &groups[cause->span] != group)) {
+		fputs(" in ", out);
+		put(out, groups[cause->span].name);
+	}
+}
+
+/* Prints the object of a cause, to follow the thread. */
+static void put_thing(FILE *out, const struct report *report, const struct why_group_cause *cause,
+		      unsigned room)
+{
+	if (cause->object)
+		put_object(out, strtab_get(report->causes->why->texts, cause->object), room,
+			   why_causes[cause->cause].shown);
+	else if (cause->merged && has_thread(cause))
+		fputs("several", out);
+	else if (cause->merged)
+		fprintf(out, "%u %s", cause->merged,
+			units_plural(cause->merged, "other", "others"));
+	else if (!has_thread(cause))
+		fputs(why_causes[cause->cause].text, out);
+}
+
+/* The culprit of a cause, to follow `prefix`, in at most `room` columns: "loader-2 in load,
+ * /data/shard-7 (ext4)". NULL: out of memory. */
+static char *culprit_text(const struct report *report, const struct why_group *group,
+			  const struct why_group_cause *cause, const char *prefix, unsigned room)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return NULL;
+	fputs(prefix, out);
+	if (has_thread(cause))
+		put_thread(out, report, group, cause);
+	if (has_thread(cause) && (cause->object || cause->merged))
+		fputs(", ", out);
+	if (!fflush(out) && terminal_columns(text) < room)
+		put_thing(out, report, cause, room - terminal_columns(text));
+	if (fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	if (terminal_columns(text) > room) {
+		char *end = (char *)terminal_skip(text, room - 1);
+
+		/* The mark needs three bytes, but a removed character may have had only one. */
+		*end = '\0';
+		if (len - strlen(text) >= strlen("…"))
+			strcpy(end, "…");
+	}
+	return text;
+}
+
+/* ---- causes ---- */
+
+static void print_cause(const struct causes_printer *printer, const struct why_group *group,
+			size_t number)
+{
+	const struct why_group_cause *cause = &group->causes.data[number];
+	char *who = culprit_text(printer->report, group, cause, "", COLUMNS - WHO_COLUMN);
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+
+	fputs("  ", printer->out);
+	terminal_put_cell(printer->out, 10,
+			  units_format_share(share, cause->total_ns, group->explained_ns));
+	terminal_put_cell(printer->out, 11, units_format_duration(time, cause->total_ns));
+	fputs("  ", printer->out);
+	paint(printer, number ? "" : TERMINAL_BOLD);
+	fprintf(printer->out, "%-16s", why_causes[cause->cause].name);
+	paint(printer, number ? "" : TERMINAL_END);
+	fprintf(printer->out, "  %-7s  %s\n", why_grade_names[cause->grade], who ? who : "");
+	free(who);
+}
+
+static void print_rest(const struct causes_printer *printer, const struct why_group *group,
+		       size_t shown)
+{
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+	uint64_t ns = 0;
+
+	if (shown == group->causes.len)
+		return;
+	for (size_t i = shown; i < group->causes.len; i++)
+		ns += group->causes.data[i].total_ns;
+	paint(printer, TERMINAL_DIM);
+	fputs("  …", printer->out);
+	terminal_put_cell(printer->out, 9, units_format_share(share, ns, group->explained_ns));
+	terminal_put_cell(printer->out, 11, units_format_duration(time, ns));
+	fprintf(printer->out, "  %zu more\n", group->causes.len - shown);
+	paint(printer, TERMINAL_END);
+}
+
+/* ---- slow spans ---- */
+
+/* Describes a difference: "+150 ms disk-read of loader-2 in load, /data/shard-7 (ext4)". NULL: out
+ * of memory. */
+static char *difference_text(const struct report *report, const struct why_group *group,
+			     const struct why_group_cause *cause)
+{
+	bool thing = cause->object || cause->merged;
+	char prefix[UNITS_TEXT + 32], time[UNITS_TEXT];
+
+	units_format_duration(time, (uint64_t)why_group_difference(group, cause));
+	snprintf(prefix, sizeof(prefix), "+%s %s%s", time, why_causes[cause->cause].name,
+		 has_thread(cause) ? " of "
+		 : thing           ? ": "
+				   : "");
+	if (!has_thread(cause) && !thing)
+		return strdup(prefix);
+	return culprit_text(report, group, cause, prefix, COLUMNS - INDENT - 1);
+}
+
+/* Prints what the slow spans have more of, as many items a line as fit. */
+static void print_differences(const struct causes_printer *printer, const struct why_group *group,
+			      const uint32_t *causes, size_t count)
+{
+	unsigned at = COLUMNS;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct why_group_cause *cause = &group->causes.data[causes[i]];
+		char *text = difference_text(printer->report, group, cause);
+		unsigned columns = text ? terminal_columns(text) : 0;
+
+		if (at + columns + 3 > COLUMNS) {
+			fprintf(printer->out, "%s%*s", i ? ";\n" : "", INDENT, "");
+			at = INDENT;
+		} else {
+			fputs("; ", printer->out);
+			at += 2;
+		}
+		fputs(text ? text : "", printer->out);
+		at += columns;
+		free(text);
+	}
+	fputc('\n', printer->out);
+}
+
+static void print_slow(const struct causes_printer *printer, const struct why_group *group)
+{
+	uint32_t causes[DIFFERENCES_SHOWN];
+	size_t count = why_group_different(group, causes, DIFFERENCES_SHOWN);
+	uint64_t slow = why_group_mean(group->slow_total_ns, group->slow_count);
+	uint64_t median = why_group_mean(group->median_total_ns, group->median_count);
+	char slow_text[UNITS_TEXT], all_text[UNITS_TEXT], mean[UNITS_TEXT], usual[UNITS_TEXT];
+
+	if (!count)
+		return;
+	fprintf(printer->out,
+		"    slow ones (≥ p99, %s of %s) take %s, median ones %s; more in the slow ones:\n",
+		units_format_count(slow_text, group->slow_count),
+		units_format_count(all_text, group->explained), units_format_duration(mean, slow),
+		units_format_duration(usual, median));
+	print_differences(printer, group, causes, count);
+}
+
+/* ---- all names ---- */
+
+static void print_group(const struct causes_printer *printer, const struct why_group *group)
+{
+	size_t shown = group->causes.len;
+	char count[UNITS_TEXT], time[UNITS_TEXT];
+
+	if (printer->view->rows && shown > CAUSES_SHOWN)
+		shown = CAUSES_SHOWN;
+	fputs("  ", printer->out);
+	paint(printer, TERMINAL_BOLD);
+	put(printer->out, *group->name ? group->name : "(no name)");
+	paint(printer, TERMINAL_END);
+	fprintf(printer->out, ": %s span%s, %s\n", units_format_count(count, group->explained),
+		units_plural(group->explained, "", "s"),
+		units_format_duration(time, group->explained_ns));
+	for (size_t i = 0; i < shown; i++)
+		print_cause(printer, group, i);
+	print_rest(printer, group, shown);
+	print_slow(printer, group);
+}
+
+static void print_partial(const struct causes_printer *printer)
+{
+	const struct why_aggregate *causes = printer->report->causes;
+	char explained[UNITS_TEXT], all[UNITS_TEXT];
+	uint64_t part = 0, whole = 0;
+
+	if (!causes->partial)
+		return;
+	for (size_t i = 0; i < causes->groups.len; i++) {
+		part += causes->groups.data[i].explained;
+		whole += causes->groups.data[i].count;
+	}
+	paint(printer, TERMINAL_WARN);
+	fprintf(printer->out,
+		"  of the first %s of %s spans only: there are too many; --from and --to choose "
+		"others\n",
+		units_format_count(explained, part), units_format_count(all, whole));
+	paint(printer, TERMINAL_END);
+}
+
+void report_print_causes(const struct report *report, const struct report_view *view, FILE *out)
+{
+	const struct causes_printer printer = {report, view, out};
+	size_t names = view->rows / ROWS_A_NAME + !!(view->rows % ROWS_A_NAME), more = 0;
+
+	if (!report->causes)
+		return;
+	for (size_t i = 0, shown = 0; i < report->spans.len; i++) {
+		const struct why_group *group = report_causes(report, &report->spans.data[i]);
+
+		if (!group)
+			continue;
+		if (view->rows && shown == names) {
+			more++;
+			continue;
+		}
+		if (!shown++) {
+			paint(&printer, TERMINAL_BOLD);
+			fputs("\nCAUSES      share       time  cause             grade    who and "
+			      "what\n",
+			      out);
+			paint(&printer, TERMINAL_END);
+			print_partial(&printer);
+		}
+		print_group(&printer, group);
+	}
+	if (more) {
+		paint(&printer, TERMINAL_DIM);
+		fprintf(out, "  … of %zu more names; --top 0 shows all\n", more);
+		paint(&printer, TERMINAL_END);
+	}
+}
+
+/* ---- JSON ---- */
+
+static void field_text(struct json *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	if (text)
+		json_string(json, text);
+	else
+		json_null(json);
+}
+
+static void culprit_json(struct json *json, const struct report *report,
+			 const struct why_group_cause *cause)
+{
+	const struct why_aggregate *causes = report->causes;
+
+	json_key(json, "culprit");
+	json_object_begin(json);
+	json_field_bool(json, "own", cause->own);
+	field_text(json, "comm",
+		   cause->comm == MODEL_NONE ? NULL
+					     : strtab_get(report->model->strings, cause->comm));
+	field_text(json, "span",
+		   cause->span == MODEL_NONE ? NULL : causes->groups.data[cause->span].name);
+	field_text(json, "object",
+		   cause->object ? strtab_get(causes->why->texts, cause->object) : NULL);
+	json_object_end(json);
+}
+
+static void cause_json(struct json *json, const struct report *report,
+		       const struct why_group *group, const struct why_group_cause *cause)
+{
+	json_object_begin(json);
+	json_field_string(json, "cause", why_causes[cause->cause].name);
+	json_field_f64(json, "share",
+		       group->explained_ns ? (double)cause->total_ns / (double)group->explained_ns
+					   : 0);
+	json_field_string(json, "grade", why_grade_names[cause->grade]);
+	culprit_json(json, report, cause);
+	json_field_u64(json, "merged", cause->merged);
+	json_field_u64(json, "total_ns", cause->total_ns);
+	json_field_u64(json, "spans", cause->spans);
+	json_field_u64(json, "slow_ns_mean", why_group_mean(cause->slow_ns, group->slow_count));
+	json_field_u64(json, "median_ns_mean",
+		       why_group_mean(cause->median_ns, group->median_count));
+	json_field_i64(json, "difference_ns", why_group_difference(group, cause));
+	json_object_end(json);
+}
+
+void report_causes_json(struct json *json, const struct report *report,
+			const struct report_span *row)
+{
+	const struct why_group *group = report_causes(report, row);
+
+	if (!group)
+		return;
+	json_key(json, "explained");
+	json_object_begin(json);
+	json_field_u64(json, "count", group->explained);
+	json_field_u64(json, "total_ns", group->explained_ns);
+	json_object_end(json);
+	json_key(json, "slow");
+	json_object_begin(json);
+	json_field_u64(json, "count", group->slow_count);
+	json_field_u64(json, "from_ns", group->p99_ns);
+	json_field_u64(json, "ns_mean", why_group_mean(group->slow_total_ns, group->slow_count));
+	json_object_end(json);
+	json_key(json, "median");
+	json_object_begin(json);
+	json_field_u64(json, "count", group->median_count);
+	json_field_u64(json, "from_ns", group->p40_ns);
+	json_field_u64(json, "to_ns", group->p60_ns);
+	json_field_u64(json, "ns_mean",
+		       why_group_mean(group->median_total_ns, group->median_count));
+	json_object_end(json);
+	json_key(json, "causes");
+	json_array_begin(json);
+	for (size_t i = 0; i < group->causes.len; i++)
+		cause_json(json, report, group, &group->causes.data[i]);
+	json_array_end(json);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The causes for a report's names, as text and as JSON. */
+#ifndef WAFFLE_RENDER_TEXT_REPORT_CAUSES_H
+#define WAFFLE_RENDER_TEXT_REPORT_CAUSES_H
+
+#include "render/text/report_text.h"
+#include "util/json.h"
+
+/* Prints a few lines for each of the first names. Prints nothing if the scheduler was not
+ * recorded. */
+void report_print_causes(const struct report *report, const struct report_view *view, FILE *out);
+
+/* Writes members of a name's open object: "explained", "slow", "median" and "causes". */
+void report_causes_json(struct json *json, const struct report *report,
+			const struct report_span *row);
+
+#endif

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/text/report_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "render/text/report_causes.h"
+#include "store/record.h"
+#include "util/syscall_names.h"
+#include "util/terminal.h"
+#include "util/units.h"
+#include "util/utf8.h"
+
+/* Maximum width of the column of names; longer names do not widen it. */
+#define NAME_COLUMNS_MAX 40
+/* Number of bytes shown of a string value. */
+#define KEY_TEXT_MAX 40
+
+struct report_printer {
+	const struct report *report;
+	const struct model *model;
+	const struct report_view *view;
+	FILE *out;
+	int name_columns;
+};
+
+/* Copies an expression as one line to `to`, which is as large as the expression. Returns its
+ * length. */
+static size_t expression_line(char *to, const char *expression)
+{
+	bool quoted = false, blank = false;
+	size_t len = 0;
+
+	for (const char *at = expression; *at; at++) {
+		if (!quoted && *at == '#') {
+			at += strcspn(at, "\n") - 1;
+			continue;
+		}
+		if (!quoted && strchr(" \t\r\n", *at)) {
+			blank = len > 0;
+			continue;
+		}
+		if (blank)
+			to[len++] = ' ';
+		blank = false;
+		to[len++] = *at;
+		if (*at == '"')
+			quoted = !quoted;
+		else if (quoted && *at == '\\' && at[1])
+			to[len++] = *++at;
+	}
+	return len;
+}
+
+const char *report_simulated(const struct model *model)
+{
+	return model_simulated(model)
+		       ? "simulated: CUDA and NCCL are stand-ins here, no GPU has worked"
+		       : NULL;
+}
+
+void report_put_simulated(FILE *out, const struct model *model)
+{
+	const char *says = report_simulated(model);
+
+	if (says)
+		fprintf(out, "%s\n", says);
+}
+
+void report_put_expression(FILE *out, const char *expression)
+{
+	char *line = malloc(strlen(expression) + 1);
+
+	if (line)
+		terminal_put(out, line, expression_line(line, expression));
+	free(line);
+}
+
+static int put(const struct report_printer *printer, const char *text)
+{
+	return terminal_put(printer->out, text, strlen(text));
+}
+
+static void paint(const struct report_printer *printer, const char *sequence)
+{
+	terminal_paint(printer->out, printer->view->colour, sequence);
+}
+
+static void put_name(const struct report_printer *printer, const char *name)
+{
+	int columns;
+
+	fputs("  ", printer->out);
+	columns = put(printer, *name ? name : "(no name)");
+	fprintf(printer->out, "%*s",
+		columns < printer->name_columns ? printer->name_columns - columns : 0, "");
+}
+
+static void put_heading(const struct report_printer *printer, const char *name, const char *columns)
+{
+	paint(printer, TERMINAL_BOLD);
+	fprintf(printer->out, "\n%-*s%s", printer->name_columns + 2, name, columns);
+	paint(printer, TERMINAL_END);
+	fputc('\n', printer->out);
+}
+
+static void put_duration(const struct report_printer *printer, uint32_t width, uint64_t ns)
+{
+	char text[UNITS_TEXT];
+
+	terminal_put_cell(printer->out, width, units_format_duration(text, ns));
+}
+
+static void put_count(const struct report_printer *printer, uint32_t width, uint64_t count)
+{
+	char text[UNITS_TEXT];
+
+	terminal_put_cell(printer->out, width, units_format_count(text, count));
+}
+
+static void put_share(const struct report_printer *printer, uint32_t width, uint64_t part,
+		      uint64_t whole)
+{
+	char text[UNITS_TEXT];
+
+	terminal_put_cell(printer->out, width, units_format_share(text, part, whole));
+}
+
+static size_t rows_shown(const struct report_printer *printer, size_t rows)
+{
+	return printer->view->rows && printer->view->rows < rows ? printer->view->rows : rows;
+}
+
+static void put_rest(const struct report_printer *printer, size_t rows)
+{
+	size_t shown = rows_shown(printer, rows);
+
+	if (shown == rows)
+		return;
+	paint(printer, TERMINAL_DIM);
+	fprintf(printer->out, "  … %zu more; --top 0 shows all\n", rows - shown);
+	paint(printer, TERMINAL_END);
+}
+
+/* ---- tables ---- */
+
+static void put_span_notes(const struct report_printer *printer, const struct report_span *row)
+{
+	const char *before = "  ";
+
+	if (row->unfinished) {
+		fprintf(printer->out, "%s%" PRIu64 " unfinished", before, row->unfinished);
+		before = ", ";
+	}
+	if (row->begun_before) {
+		fprintf(printer->out, "%s%" PRIu64 " begun before", before, row->begun_before);
+		before = ", ";
+	}
+	if (row->left) {
+		fprintf(printer->out, "%s%" PRIu64 " left", before, row->left);
+		before = ", ";
+	}
+	if (row->with_loss)
+		fprintf(printer->out, "%s%" PRIu64 " with loss", before, row->with_loss);
+}
+
+static void print_spans(const struct report_printer *printer)
+{
+	const struct report *report = printer->report;
+
+	if (!report->spans.len)
+		return;
+	put_heading(printer, "SPANS",
+		    "     count      total        p50        p99        max  running runnable"
+		    "  blocked");
+	for (size_t i = 0; i < rows_shown(printer, report->spans.len); i++) {
+		const struct report_span *row = &report->spans.data[i];
+
+		put_name(printer, row->name);
+		put_count(printer, 10, row->count);
+		put_duration(printer, 11, row->total_ns);
+		put_duration(printer, 11, row->p50_ns);
+		put_duration(printer, 11, row->p99_ns);
+		put_duration(printer, 11, row->max_ns);
+		put_share(printer, 9, row->running_ns, row->sched_ns);
+		put_share(printer, 9, row->runnable_ns, row->sched_ns);
+		put_share(printer, 9, row->blocked_ns, row->sched_ns);
+		put_span_notes(printer, row);
+		fputc('\n', printer->out);
+	}
+	put_rest(printer, report->spans.len);
+}
+
+static void put_thread(const struct report_printer *printer, uint32_t thread)
+{
+	put(printer, model_comm(printer->model, thread));
+	if (thread != MODEL_NONE)
+		fprintf(printer->out, " (%u)", printer->model->threads.data[thread].tid);
+}
+
+static void put_text_value(const struct report_printer *printer, const struct value *value)
+{
+	size_t shown = value->text_len < KEY_TEXT_MAX ? value->text_len : KEY_TEXT_MAX;
+
+	if (value->null)
+		put(printer, value->lost ? "?" : "NULL");
+	else
+		terminal_put(printer->out, value->text, shown);
+	if (value->cut || shown < value->text_len)
+		fputs("…", printer->out);
+}
+
+static void put_value(const struct report_printer *printer, const struct value *value)
+{
+	put(printer, value->key->name);
+	fputc('=', printer->out);
+	switch (value->type) {
+	case WAFFLE_KEY_STR:
+		put_text_value(printer, value);
+		break;
+	case WAFFLE_KEY_F64:
+		fprintf(printer->out, "%g", value->f64);
+		break;
+	case WAFFLE_KEY_BOOL:
+		fputs(value->u64 ? "true" : "false", printer->out);
+		break;
+	case WAFFLE_KEY_I64:
+		fprintf(printer->out, "%" PRId64, value->i64);
+		break;
+	case WAFFLE_KEY_U64:
+		fprintf(printer->out, "%" PRIu64, value->u64);
+		break;
+	case WAFFLE_KEY_DIM3:
+		fprintf(printer->out, "[%u,%u,%u]", value->dim[0], value->dim[1], value->dim[2]);
+		break;
+	default:
+		fprintf(printer->out, "0x%" PRIx64, value->u64);
+		break;
+	}
+}
+
+static void put_keys(const struct report_printer *printer, const struct model_span *span)
+{
+	struct value_walk walk = model_values(printer->model, span->site, span->frame);
+	struct value value;
+
+	while (value_walk_next(&walk, &value)) {
+		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
+			continue;
+		fputs("  ", printer->out);
+		put_value(printer, &value);
+	}
+}
+
+/* Prints "longest wait: 812 ms from 3.21 s on, blocked in fsync(5), woken by jbd2/sda1-8 (311)". */
+static void put_wait(const struct report_printer *printer, const struct report_slow *slow)
+{
+	const struct model *model = printer->model;
+	char text[UNITS_TEXT];
+
+	if (!slow->wait_ns)
+		return;
+	fprintf(printer->out, "      longest wait %s", units_format_duration(text, slow->wait_ns));
+	fprintf(printer->out, ", %s", model_blocked_text(slow->task_state));
+	if (slow->syscall >= 0) {
+		const char *name = syscall_name(model->meta->machine, slow->syscall);
+
+		if (name)
+			fprintf(printer->out, " in %s", name);
+		else
+			fprintf(printer->out, " in system call %d", slow->syscall);
+		if (slow->args < model->syscall_args.len)
+			fprintf(printer->out, "(0x%" PRIx64 ", …)",
+				model->syscall_args.data[slow->args]);
+	}
+	if (slow->interrupt) {
+		fputs(", woken by an interrupt", printer->out);
+	} else if (slow->waker != MODEL_NONE) {
+		fputs(", woken by ", printer->out);
+		put_thread(printer, slow->waker);
+	}
+	fputc('\n', printer->out);
+}
+
+static void print_slow(const struct report_printer *printer, const struct report_slow *slow)
+{
+	const struct model *model = printer->model;
+	const struct model_span *span = &model->spans.data[slow->span];
+	uint64_t duration = span->end_ts - span->start_ts;
+
+	put_name(printer, model_site(model, span->site)->name);
+	put_duration(printer, 10, duration);
+	put_duration(printer, 11,
+		     span->start_ts > model->meta->start_ts ? span->start_ts - model->meta->start_ts
+							    : 0);
+	if (span->flags & MODEL_SPAN_HAS_SCHED) {
+		put_share(printer, 9, span->running_ns, duration);
+		put_share(printer, 9, span->runnable_ns, duration);
+		put_share(printer, 9, duration - span->running_ns - span->runnable_ns, duration);
+	} else {
+		fprintf(printer->out, "%9s%9s%9s", "?", "?", "?");
+	}
+	fputs("  ", printer->out);
+	put_thread(printer, span->thread);
+	fputs(span->flags & MODEL_SPAN_UNFINISHED ? "  unfinished" : "", printer->out);
+	fputs(span->flags & MODEL_SPAN_BEGUN_BEFORE ? "  begun before" : "", printer->out);
+	fputs(span->flags & MODEL_SPAN_LEFT ? "  left" : "", printer->out);
+	fputs(span->flags & MODEL_SPAN_LOSS ? "  with loss" : "", printer->out);
+	put_keys(printer, span);
+	fputc('\n', printer->out);
+	put_wait(printer, slow);
+}
+
+static void print_slowest(const struct report_printer *printer)
+{
+	if (!printer->report->slowest.len)
+		return;
+	put_heading(printer, "SLOWEST", "  duration         at  running runnable  blocked  thread");
+	for (size_t i = 0; i < printer->report->slowest.len; i++)
+		print_slow(printer, &printer->report->slowest.data[i]);
+}
+
+static void print_counters(const struct report_printer *printer)
+{
+	const struct report *report = printer->report;
+
+	if (!report->counters.len)
+		return;
+	put_heading(printer, "COUNTERS",
+		    "     count         min        mean         max        last");
+	for (size_t i = 0; i < rows_shown(printer, report->counters.len); i++) {
+		const struct report_counter *row = &report->counters.data[i];
+
+		put_name(printer, row->name);
+		put_count(printer, 10, row->count);
+		if (row->count)
+			fprintf(printer->out, " %11.6g %11.6g %11.6g %11.6g", row->min, row->mean,
+				row->max, row->last);
+		if (row->ignored)
+			fprintf(printer->out, "  %" PRIu64 " not finite", row->ignored);
+		fputc('\n', printer->out);
+	}
+	put_rest(printer, report->counters.len);
+}
+
+static void print_events(const struct report_printer *printer)
+{
+	const struct report *report = printer->report;
+
+	if (!report->events.len)
+		return;
+	put_heading(printer, "EVENTS", "     count  kind");
+	for (size_t i = 0; i < rows_shown(printer, report->events.len); i++) {
+		put_name(printer, report->events.data[i].name);
+		put_count(printer, 10, report->events.data[i].count);
+		fprintf(printer->out, "  %s\n", site_kind_name(report->events.data[i].kind));
+	}
+	put_rest(printer, report->events.len);
+}
+
+static void print_threads(const struct report_printer *printer)
+{
+	const struct report *report = printer->report;
+
+	if (!report->threads.len || !printer->model->sched)
+		return;
+	put_heading(printer, "THREADS", "   running   runnable    blocked       tid       pid");
+	for (size_t i = 0; i < rows_shown(printer, report->threads.len); i++) {
+		const struct model_thread *thread =
+			&printer->model->threads.data[report->threads.data[i]];
+
+		put_name(printer, model_comm(printer->model, report->threads.data[i]));
+		if (thread->has_sched) {
+			put_duration(printer, 10, thread->running_ns);
+			put_duration(printer, 11, thread->runnable_ns);
+			put_duration(printer, 11, thread->blocked_ns);
+		} else {
+			fprintf(printer->out, "%10s%11s%11s", "?", "?", "?");
+		}
+		fprintf(printer->out, "%10u%10u\n", thread->tid, thread->pid);
+	}
+	put_rest(printer, report->threads.len);
+}
+
+/* ---- notes on the whole report ---- */
+
+static void print_filtered(const struct report_printer *printer)
+{
+	const struct model *model = printer->model;
+	const struct model_filtered *filtered = &model->filtered;
+	uint64_t kept = model->spans.len + model->events.len;
+	char kept_text[UNITS_TEXT], all_text[UNITS_TEXT];
+
+	if (!filtered->expression)
+		return;
+	fputs("filter: ", printer->out);
+	report_put_expression(printer->out, filtered->expression);
+	fprintf(printer->out, " (kept %s of %s spans and events)\n",
+		units_format_count(kept_text, kept),
+		units_format_count(all_text, kept + filtered->spans + filtered->events));
+}
+
+static void print_head(const struct report_printer *printer)
+{
+	const struct model *model = printer->model;
+	size_t threads = printer->report->threads.len;
+	char duration[UNITS_TEXT], spans[UNITS_TEXT], events[UNITS_TEXT];
+
+	paint(printer, TERMINAL_BOLD);
+	put(printer, *model->meta->command ? model->meta->command : "capture");
+	paint(printer, TERMINAL_END);
+	fprintf(printer->out, ": %s, %s %s, %s %s, %zu %s\n",
+		units_format_duration(duration, model->end_ts - model->start_ts),
+		units_format_count(spans, model->spans.len),
+		units_plural(model->spans.len, "span", "spans"),
+		units_format_count(events, model->events.len),
+		units_plural(model->events.len, "event", "events"), threads,
+		units_plural(threads, "thread", "threads"));
+	if (*model->meta->filter) {
+		fputs("recorded with the filter: ", printer->out);
+		report_put_expression(printer->out, model->meta->filter);
+		fputc('\n', printer->out);
+	}
+	print_filtered(printer);
+	if (!model->sched)
+		fprintf(printer->out,
+			"scheduler not %s: running, runnable and blocked are unknown\n",
+			model->meta->sched ? "kept by the filter" : "recorded");
+}
+
+/* Options of attach and run that enlarge the buffer of a source. */
+static const char *const buffer_options[] = {
+	[WAFFLE_SOURCE_SPANS] = "--ring-size",
+	[WAFFLE_SOURCE_SCHED] = "--sched-size",
+	[WAFFLE_SOURCE_WAITS] = "--ring-size",
+};
+_Static_assert(sizeof(buffer_options) / sizeof(*buffer_options) == WAFFLE_SOURCE_COUNT,
+	       "an option for every source");
+
+static bool has_calls(const struct model *model)
+{
+	for (uint32_t i = 0; i < model_site_count(model); i++)
+		if (model_site(model, i)->call && model_site(model, i)->kind == WAFFLE_SITE_SPAN)
+			return true;
+	return false;
+}
+
+static void print_warnings(const struct report_printer *printer)
+{
+	const struct report *report = printer->report;
+	char count[UNITS_TEXT];
+
+	paint(printer, TERMINAL_WARN);
+	if (report->truncated)
+		fprintf(printer->out,
+			"file is cut off: the capture was not finished, %s at its end are "
+			"unusable\n",
+			units_format_bytes(count, report->bytes_cut));
+	if (report->skipped)
+		fprintf(printer->out, "%s %s left out: there are too many\n",
+			units_format_count(count, report->skipped),
+			units_plural(report->skipped, "stack or name of the file is",
+				     "stacks and names of the file are"));
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
+		if (report->losses[i].count)
+			fprintf(printer->out,
+				"lost %s %s %s in %" PRIu64 " interval%s: results there are "
+				"incomplete; record with a larger %s%s\n",
+				units_format_count(count, report->losses[i].count),
+				record_source_name(i),
+				units_plural(report->losses[i].count, "record", "records"),
+				report->losses[i].intervals,
+				units_plural(report->losses[i].intervals, "", "s"),
+				buffer_options[i],
+				i == WAFFLE_SOURCE_SPANS && has_calls(report->model)
+					? ", unless calls were too deep (docs/probes.md)"
+					: "");
+	if (report->model->bad_records)
+		fprintf(printer->out, "%s %s left out\n",
+			units_format_count(count, report->model->bad_records),
+			units_plural(report->model->bad_records, BAD_RECORD));
+	paint(printer, TERMINAL_END);
+}
+
+static void print_records(const struct report_printer *printer)
+{
+	const struct store_counts *counts = &printer->model->counts;
+	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
+
+	fprintf(printer->out, "\nrecords: %s produced, %s delivered, %s lost\n",
+		units_format_count(produced, counts->produced),
+		units_format_count(delivered, counts->delivered),
+		units_format_count(lost, counts->lost));
+	report_put_simulated(printer->out, printer->model);
+}
+
+static int name_columns(const struct report *report)
+{
+	size_t widest = 8;
+
+	for (size_t i = 0; i < report->spans.len; i++)
+		if (strlen(report->spans.data[i].name) > widest)
+			widest = strlen(report->spans.data[i].name);
+	return widest < NAME_COLUMNS_MAX ? (int)widest : NAME_COLUMNS_MAX;
+}
+
+void report_print_text(const struct report *report, const struct report_view *view, FILE *out)
+{
+	struct report_printer printer = {.report = report,
+					 .model = report->model,
+					 .view = view,
+					 .out = out,
+					 .name_columns = name_columns(report)};
+
+	print_head(&printer);
+	print_warnings(&printer);
+	print_spans(&printer);
+	report_print_causes(report, view, out);
+	print_slowest(&printer);
+	print_counters(&printer);
+	print_events(&printer);
+	print_threads(&printer);
+	print_records(&printer);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the chains of an instance as text. */
+#ifndef WAFFLE_RENDER_TEXT_WHY_CHAIN_H
+#define WAFFLE_RENDER_TEXT_WHY_CHAIN_H
+
+#include "render/text/why_put_internal.h"
+
+/* For running on a CPU below its maximum frequency: ", at 1.2 of 3.5 GHz". */
+void why_put_frequency(const struct why_printer *printer, const struct why_step *step);
+
+/* Prints the chains of the first `shown` parts. Parts with a common beginning share its lines. */
+void why_print_chains(const struct why_printer *printer, const struct why_instance *instance,
+		      uint32_t shown);
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/text/why_put_internal.h"
+
+#include <string.h>
+
+#include "render/text/report_text.h"
+#include "store/record.h"
+#include "util/terminal.h"
+#include "util/units.h"
+
+void why_paint(const struct why_printer *printer, const char *sequence)
+{
+	terminal_paint(printer->out, printer->view->colour, sequence);
+}
+
+void why_put(const struct why_printer *printer, const char *text)
+{
+	terminal_put(printer->out, text, strlen(text));
+}
+
+void why_put_duration(const struct why_printer *printer, uint64_t ns)
+{
+	char text[UNITS_TEXT];
+
+	fputs(units_format_duration(text, ns), printer->out);
+}
+
+void why_put_thread(const struct why_printer *printer, uint32_t thread)
+{
+	why_put(printer, model_comm(printer->model, thread));
+	if (thread < printer->model->threads.len)
+		fprintf(printer->out, " (%u)", printer->model->threads.data[thread].tid);
+}
+
+static uint64_t since_begin(const struct model *model, uint64_t ts)
+{
+	return ts > model->meta->start_ts ? ts - model->meta->start_ts : 0;
+}
+
+void why_put_time(const struct why_printer *printer, uint64_t ts)
+{
+	why_put_duration(printer, since_begin(printer->model, ts));
+}
+
+void why_print_records(const struct why_printer *printer)
+{
+	const struct model *model = printer->model;
+	const struct store_counts *counts = &model->counts;
+	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
+	uint64_t bytes_cut;
+
+	if (model->filtered.expression) {
+		fputs("\nfilter: ", printer->out);
+		report_put_expression(printer->out, model->filtered.expression);
+		fputc('\n', printer->out);
+	} else {
+		fputc('\n', printer->out);
+	}
+	if (store_reader_truncated(model->reader, &bytes_cut))
+		fputs("file is cut off: the capture was not finished\n", printer->out);
+	fprintf(printer->out, "records: %s produced, %s delivered, %s lost\n",
+		units_format_count(produced, counts->produced),
+		units_format_count(delivered, counts->delivered),
+		units_format_count(lost, counts->lost));
+	report_put_simulated(printer->out, model);
+}

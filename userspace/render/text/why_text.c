@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/text/why_text.h"
+
+#include <inttypes.h>
+
+#include "render/text/why_chain.h"
+#include "render/text/why_node.h"
+#include "util/terminal.h"
+#include "util/units.h"
+
+/* ---- an instance ---- */
+
+/* Prints "step 00000000000000a1 of worker (11), process 10, at 3.21 s: 168 ms". */
+static void print_headline(const struct why_printer *printer, const struct why_instance *instance)
+{
+	const struct model *model = printer->model;
+	uint32_t thread = instance->thread;
+
+	why_paint(printer, TERMINAL_BOLD);
+	if (instance->span < model->spans.len) {
+		const struct model_span *span = &model->spans.data[instance->span];
+
+		why_put(printer, model_site(model, span->site)->name);
+		fprintf(printer->out, " %016" PRIx64 " of ", span->id);
+	}
+	why_put_thread(printer, thread);
+	if (thread < model->threads.len &&
+	    model->threads.data[thread].pid != model->threads.data[thread].tid)
+		fprintf(printer->out, ", process %u", model->threads.data[thread].pid);
+	fputs(", at ", printer->out);
+	why_put_time(printer, instance->from_ts);
+	fputs(": ", printer->out);
+	why_put_duration(printer, instance->to_ts - instance->from_ts);
+	why_paint(printer, TERMINAL_END);
+	fputc('\n', printer->out);
+}
+
+static void put_part_of_time(const struct why_printer *printer, const char *before,
+			     const char *name, uint64_t ns, uint64_t whole)
+{
+	char time[UNITS_TEXT], share[UNITS_TEXT];
+
+	fprintf(printer->out, "%s%s %s (%s)", before, name, units_format_duration(time, ns),
+		units_format_share(share, ns, whole));
+}
+
+static void print_times(const struct why_printer *printer, const struct why_instance *instance)
+{
+	uint64_t whole = instance->to_ts - instance->from_ts;
+
+	put_part_of_time(printer, "  ", "running", instance->running_ns, whole);
+	put_part_of_time(printer, ", ", "runnable", instance->runnable_ns, whole);
+	put_part_of_time(printer, ", ", "blocked", instance->blocked_ns, whole);
+	if (instance->unknown_ns)
+		put_part_of_time(printer, ", ", "unknown", instance->unknown_ns, whole);
+	fputc('\n', printer->out);
+}
+
+/* Warn if the tracer itself took more than a twentieth of a span. */
+#define OWN_PARTS 20
+
+static void print_doubts(const struct why_printer *printer, const struct why_instance *instance)
+{
+	why_paint(printer, TERMINAL_WARN);
+	if (instance->loss)
+		fputs("  records were lost during it: its causes are likely at best\n",
+		      printer->out);
+	if (instance->own_ns > (instance->to_ts - instance->from_ts) / OWN_PARTS) {
+		fputs("  waffle-bpf itself took ", printer->out);
+		why_put_duration(printer, instance->own_ns);
+		fputs(" of it: without the capture it would have been shorter\n", printer->out);
+	}
+	if (instance->begun_before)
+		fputs("  it began before the capture: only its end was seen\n", printer->out);
+	if (instance->ended_by != MODEL_NONE) {
+		fputs("  ended by ", printer->out);
+		why_put_thread(printer, instance->ended_by);
+		fputs(": its causes are likely at best\n", printer->out);
+	}
+	if (instance->unfinished)
+		fputs("  its end was not seen\n", printer->out);
+	if (instance->left)
+		fputs("  it did not return, as after longjmp(): it ended at the shown time or "
+		      "before\n",
+		      printer->out);
+	why_paint(printer, TERMINAL_END);
+}
+
+/* Prints "worker (4713)", or "40 threads of worker (4711)", where the number is the process. */
+static void put_culprits(const struct why_printer *printer, const struct why_part *part)
+{
+	if (part->threads < 2) {
+		why_put_thread(printer, part->thread);
+		return;
+	}
+	fprintf(printer->out, "%" PRIu32 " threads of ", part->threads);
+	why_put(printer, model_comm(printer->model, part->thread));
+	fprintf(printer->out, " (%u)", printer->model->threads.data[part->thread].pid);
+}
+
+static void put_culprit(const struct why_printer *printer, const struct why_part *part)
+{
+	const struct model *model = printer->model;
+	const char *glue = "";
+
+	if (part->thread < model->threads.len) {
+		put_culprits(printer, part);
+		glue = ", ";
+		if (part->span < model->spans.len) {
+			fputs(" in ", printer->out);
+			why_put(printer,
+				model_site(model, model->spans.data[part->span].site)->name);
+		}
+	}
+	if (part->object) {
+		fputs(glue, printer->out);
+		why_put(printer, strtab_get(printer->why->texts, part->object));
+	}
+	if (part->thread >= model->threads.len && !part->object)
+		fputs(why_causes[part->cause].text, printer->out);
+}
+
+static void print_cause(const struct why_printer *printer, const struct why_instance *instance,
+			uint32_t number)
+{
+	const struct why_part *part = &printer->why->parts.data[instance->part + number];
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+
+	fprintf(printer->out, "  %2u.", number + 1);
+	terminal_put_cell(printer->out, 8,
+			  units_format_share(share, part->ns, instance->to_ts - instance->from_ts));
+	terminal_put_cell(printer->out, 10, units_format_duration(time, part->ns));
+	fputs("  ", printer->out);
+	why_paint(printer, number ? TERMINAL_END : TERMINAL_BOLD);
+	fprintf(printer->out, "%-16s", why_causes[part->cause].name);
+	why_paint(printer, TERMINAL_END);
+	fprintf(printer->out, "  %-7s  ", why_grade_names[part->grade]);
+	put_culprit(printer, part);
+	if (part->step_count == 1) /* its chain is not printed */
+		why_put_frequency(printer, &printer->why->steps.data[part->step]);
+	fputc('\n', printer->out);
+}
+
+static void print_rest(const struct why_printer *printer, const struct why_instance *instance,
+		       uint32_t shown)
+{
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+	uint64_t ns = 0;
+
+	if (shown == instance->part_count)
+		return;
+	for (uint32_t i = shown; i < instance->part_count; i++)
+		ns += printer->why->parts.data[instance->part + i].ns;
+	why_paint(printer, TERMINAL_DIM);
+	fputs("   … ", printer->out);
+	terminal_put_cell(printer->out, 8,
+			  units_format_share(share, ns, instance->to_ts - instance->from_ts));
+	terminal_put_cell(printer->out, 10, units_format_duration(time, ns));
+	fprintf(printer->out, "  %u more\n", instance->part_count - shown);
+	why_paint(printer, TERMINAL_END);
+}
+
+/* ---- links ---- */
+
+static void print_links(const struct why_printer *printer, uint32_t span)
+{
+	const struct model *model = printer->model;
+
+	if (span >= model->spans.len)
+		return;
+	for (size_t i = 0; i < model->links.len; i++) {
+		const struct model_link *link = &model->links.data[i];
+
+		if (link->from_kind != MODEL_NODE_SPAN || link->from != span)
+			continue;
+		fputs("  linked to its cause: ", printer->out);
+		why_put_node(printer, link->to_kind, link->to, link->to_id);
+		fputc('\n', printer->out);
+	}
+}
+
+static void print_instance(const struct why_printer *printer, const struct why_instance *instance)
+{
+	uint32_t shown = instance->part_count;
+
+	if (printer->view->causes && printer->view->causes < shown)
+		shown = printer->view->causes;
+	print_headline(printer, instance);
+	print_times(printer, instance);
+	print_doubts(printer, instance);
+	for (uint32_t i = 0; i < shown; i++)
+		print_cause(printer, instance, i);
+	print_rest(printer, instance, shown);
+	why_print_chains(printer, instance, shown);
+	print_links(printer, instance->span);
+}
+
+/* ---- the output ---- */
+
+void why_print_text(const struct why *why, const struct why_view *view, FILE *out)
+{
+	const struct why_printer printer = {why, why->model, view, out};
+
+	for (size_t i = 0; i < why->instances.len; i++) {
+		if (i)
+			fputc('\n', out);
+		print_instance(&printer, &why->instances.data[i]);
+	}
+	why_print_records(&printer);
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/record_schema.h"
+
+#include <stddef.h>
+
+#define FIELD_ROW(type, member, form, exported, help)                                              \
+	{                                                                                          \
+#member, offsetof(struct type, member), sizeof(((struct type *)0)->member),        \
+			RECORD_##form, exported, help                                              \
+	}
+#define FIELD(type, member, form, help) FIELD_ROW(type, member, form, true, help)
+/* In the file, but not exported. */
+#define FILE_FIELD(type, member, form, help) FIELD_ROW(type, member, form, false, help)
+
+#define TGID(type) FIELD(type, tgid, NUMBER, "its process")
+#define STACKS(type)                                                                               \
+	FIELD(type, kernel_stack, NUMBER, "number of the kernel stack; 0: none"),                  \
+		FIELD(type, user_stack, NUMBER, "number of the user stack; 0: none")
+#define RESERVED(type) FILE_FIELD(type, reserved, NUMBER, "0")
+
+static const struct record_field hit_fields[] = {
+	TGID(waffle_rec_hit),
+	FIELD(waffle_rec_hit, site, NUMBER, "number of the site"),
+	FIELD(waffle_rec_hit, frame_bytes, BYTES,
+	      "length of the frame that follows: ids and values (`include/waffle/abi.h`)"),
+	RESERVED(waffle_rec_hit),
+};
+
+static const struct record_field span_end_fields[] = {
+	FIELD(waffle_rec_span_end, span_id, ID, "the span"),
+	TGID(waffle_rec_span_end),
+	FIELD(waffle_rec_span_end, site, NUMBER, "the site of its begin; 4294967295: unknown"),
+	FILE_FIELD(waffle_rec_span_end, probe_addr, ADDRESS,
+		   "0 in a file, since the site implies it"),
+};
+
+static const struct record_field switch_fields[] = {
+	FIELD(waffle_rec_switch, next_tid, NUMBER, "the thread that the CPU goes to"),
+	FIELD(waffle_rec_switch, waker_tid, NUMBER, "who woke that thread; valid with flag 4"),
+	FIELD(waffle_rec_switch, wake_ts, TIME, "when; valid with flag 4"),
+	FIELD(waffle_rec_switch, prev_state, FLAGS,
+	      "state of the thread that leaves (`enum waffle_task_state`)"),
+	FIELD(waffle_rec_switch, flags, FLAGS,
+	      "1: the thread that leaves is traced; 2: the next one is; 4: the next one was woken "
+	      "since it last left a CPU; 8: a hard interrupt woke it; 16: a soft interrupt woke "
+	      "it; 32: the thread that leaves was still runnable; 64: the wake-up is the next "
+	      "thread's creation; 128: the next thread was not moved to another CPU while it was "
+	      "runnable"),
+	RESERVED(waffle_rec_switch),
+	FIELD(waffle_rec_switch, syscall, SIGNED,
+	      "system call in which the thread that leaves blocks; -1: none"),
+	FILE_FIELD(waffle_rec_switch, args, NUMBER, "the first three arguments of that call"),
+};
+
+static const struct record_field task_fields[] = {
+	TGID(waffle_rec_task),
+	FIELD(waffle_rec_task, flags, FLAGS,
+	      "1: a thread of the traced processes; 2: of waffle-bpf itself or of its processes"),
+	FILE_FIELD(waffle_rec_task, start_ts, TIME, "when the thread was created"),
+	FIELD(waffle_rec_task, comm, TEXT, "its name"),
+};
+
+static const struct record_field state_fields[] = {
+	TGID(waffle_rec_state),
+	FIELD(waffle_rec_state, state, NUMBER, "1: running; 2: runnable; 3: blocked"),
+	FIELD(waffle_rec_state, task_state, FLAGS, "`enum waffle_task_state`, if it is blocked"),
+	FIELD(waffle_rec_state, syscall, SIGNED, "system call in which it is blocked; -1: none"),
+	FIELD(waffle_rec_state, at_end, NUMBER, "0: begin of the capture; 1: its end"),
+	FILE_FIELD(waffle_rec_state, args, NUMBER, "the first three arguments of that call"),
+	FILE_FIELD(waffle_rec_state, exec_ns, DURATION, "CPU time of the thread so far"),
+	FILE_FIELD(waffle_rec_state, run_delay_ns, DURATION, "time as runnable so far"),
+};
+
+static const struct record_field fork_fields[] = {
+	TGID(waffle_rec_fork),
+	FIELD(waffle_rec_fork, child_tgid, NUMBER, "the new process"),
+};
+
+static const struct record_field exec_fields[] = {
+	TGID(waffle_rec_exit),
+	FILE_FIELD(waffle_rec_exit, code, SIGNED,
+		   "the tid that the thread had before if it was not the main one, else 0"),
+};
+
+static const struct record_field exit_fields[] = {
+	TGID(waffle_rec_exit),
+	FIELD(waffle_rec_exit, code, SIGNED,
+	      "the status as wait(2) reports it; counts only for the last thread of a process "
+	      "(tid = tgid)"),
+};
+
+static const struct record_field loss_fields[] = {
+	FIELD(waffle_rec_loss, source, NUMBER,
+	      "of which source; 0: spans, 1: the scheduler, 2: waits"),
+	RESERVED(waffle_rec_loss),
+	FIELD(waffle_rec_loss, from_ts, TIME,
+	      "start of the interval, which ends at the record's time"),
+	FIELD(waffle_rec_loss, count, NUMBER, "how many were dropped, on that CPU"),
+};
+
+static const struct record_field wait_fields[] = {
+	FIELD(waffle_rec_wait, from_ts, TIME, "when it left the CPU"),
+	STACKS(waffle_rec_wait),
+	FILE_FIELD(waffle_rec_wait, dev, NUMBER,
+		   "device of the file that the system call waits for, in the kernel's encoding"),
+	FIELD(waffle_rec_wait, object, NUMBER, "number of the object; 0: unknown"),
+	FIELD(waffle_rec_wait, ino, NUMBER, "inode number of that file; 0: none"),
+	FIELD(waffle_rec_wait, address, ADDRESS, "what a page fault touched; 0: it was none"),
+};
+
+static const struct record_field wake_fields[] = {
+	FIELD(waffle_rec_wake, woken_tid, NUMBER, "the thread that was woken"),
+	FIELD(waffle_rec_wake, flags, FLAGS, "8: a hard interrupt woke it; 16: a soft interrupt"),
+	STACKS(waffle_rec_wake),
+};
+
+static const struct record_field fault_fields[] = {
+	FIELD(waffle_rec_fault, from_ts, TIME, "of the first fault"),
+	FIELD(waffle_rec_fault, total_ns, DURATION, "of all of them"),
+	FIELD(waffle_rec_fault, address, ADDRESS, "what the last one touched"),
+	FIELD(waffle_rec_fault, ip, ADDRESS, "instruction of the last one"),
+	FIELD(waffle_rec_fault, count, NUMBER, "how many"),
+	FIELD(waffle_rec_fault, flags, FLAGS, "1: had to read from a device"),
+};
+
+static const struct record_field io_fields[] = {
+	FIELD(waffle_rec_io, issue_ts, TIME, "when it was issued"),
+	FIELD(waffle_rec_io, sector, NUMBER, "the first sector, of 512 bytes"),
+	FIELD(waffle_rec_io, bytes, BYTES, "length of the request"),
+	FIELD(waffle_rec_io, dev, NUMBER, "device, in the kernel's encoding"),
+	FIELD(waffle_rec_io, flags, FLAGS, "1: write; 2: synchronous; 4: flush"),
+	FIELD(waffle_rec_io, error, SIGNED, "negative errno; 0: none"),
+};
+
+static const struct record_field signal_fields[] = {
+	FIELD(waffle_rec_signal, target_tid, NUMBER, "the receiving thread"),
+	FIELD(waffle_rec_signal, target_tgid, NUMBER, "its process"),
+	FIELD(waffle_rec_signal, signo, SIGNED, "number of the signal"),
+	FIELD(waffle_rec_signal, code, SIGNED, "`si_code`, such as SI_USER"),
+};
+
+static const struct record_field quota_fields[] = {
+	FIELD(waffle_rec_quota, throttled_ns, DURATION,
+	      "how much of its time as runnable before was due to the quota"),
+	FIELD(waffle_rec_quota, cgroup, NUMBER, "inode number of the cgroup's folder"),
+	FIELD(waffle_rec_quota, quota_ns, DURATION, "the quota"),
+	FIELD(waffle_rec_quota, period_ns, DURATION, "its period"),
+};
+
+static const struct record_field stolen_fields[] = {
+	FIELD(waffle_rec_stolen, from_ts, TIME,
+	      "start of the interval, which ends at the record's time"),
+	FIELD(waffle_rec_stolen, stolen_ns, DURATION, "how much of it the hypervisor took"),
+	FILE_FIELD(waffle_rec_stolen, flags, FLAGS,
+		   "1: counted at the timer's ticks only, so some of it may be of the time before"),
+	RESERVED(waffle_rec_stolen),
+};
+
+static const struct record_field frequency_fields[] = {
+	FIELD(waffle_rec_frequency, khz, NUMBER, "frequency of the CPU from now on, in kHz"),
+	FIELD(waffle_rec_frequency, max_khz, NUMBER, "what the CPU can do, in kHz; 0: unknown"),
+	FIELD(waffle_rec_frequency, flags, FLAGS, "1: read when the capture began"),
+	RESERVED(waffle_rec_frequency),
+};
+
+static const struct record_field return_fields[] = {
+	FIELD(waffle_rec_return, span_id, ID, "the call"),
+	TGID(waffle_rec_return),
+	FIELD(waffle_rec_return, site, NUMBER, "number of its site"),
+	FIELD(waffle_rec_return, frame_bytes, BYTES,
+	      "length of what follows: the values of the keys that the hit has not"),
+	FIELD(waffle_rec_return, flags, FLAGS,
+	      "1: it did not return; longjmp() or an exception left it at that time or before"),
+};
+
+static const struct record_field stack_fields[] = {
+	FIELD(waffle_rec_stack, id, ID, "the span or event"),
+	STACKS(waffle_rec_stack),
+	FIELD(waffle_rec_stack, python_stack, NUMBER, "number of a Python stack; 0: none"),
+	RESERVED(waffle_rec_stack),
+};
+
+#define ROW(text, type, packed_bytes, from, list, about)                                           \
+	.name = (text), .bytes = sizeof(struct type), .packed = (packed_bytes),                    \
+	.words = (sizeof(struct type) - (packed_bytes)) / 8, .source = WAFFLE_SOURCE_##from,       \
+	.fields = (list), .field_count = sizeof(list) / sizeof((list)[0]), .help = (about)
+/* A kind that consists of words alone, as every new kind does. */
+#define WORDS(text, from, about)                                                                   \
+	{                                                                                          \
+		ROW(#text, waffle_rec_##text, sizeof(struct waffle_rec), from, text##_fields,      \
+		    about)                                                                         \
+	}
+/* A kind with a packed form of `bytes` bytes. */
+#define PACKED(text, type, bytes, from, about)                                                     \
+	{                                                                                          \
+		ROW(#text, type, bytes, from, text##_fields, about)                                \
+	}
+#define PACKED_LONG(text, type, bytes, from, about)                                                \
+	{                                                                                          \
+		ROW(#text, type, bytes, from, text##_fields, about),                               \
+			.length_at = offsetof(struct type, frame_bytes)                            \
+	}
+/* A kind that is never in a file. */
+#define RING(text, from, length)                                                                   \
+	{                                                                                          \
+		.name = #text, .bytes = sizeof(struct waffle_rec_##text),                          \
+		.packed = sizeof(struct waffle_rec_##text), .source = WAFFLE_SOURCE_##from,        \
+		.length_at = (length)                                                              \
+	}
+
+const struct record_kind record_kinds[] = {
+	[WAFFLE_REC_HIT] = PACKED_LONG(hit, waffle_rec_hit, 32, SPANS,
+				       "A site begins a span, or makes an event, a counter or a "
+				       "log message."),
+	[WAFFLE_REC_SPAN_END] = PACKED(span_end, waffle_rec_span_end, 40, SPANS, "A span ends."),
+	[WAFFLE_REC_SWITCH] = PACKED(switch, waffle_rec_switch, 64, SCHED,
+				     "The CPU goes from `tid` to another thread. One of them is "
+				     "traced."),
+	[WAFFLE_REC_TASK] =
+		PACKED(task, waffle_rec_task, 48, SPANS, "A thread is seen first, or renamed."),
+	[WAFFLE_REC_STATE] = PACKED(state, waffle_rec_state, 72, COUNT,
+				    "The state of a traced thread at the begin or the end of the "
+				    "capture."),
+	[WAFFLE_REC_FORK] = PACKED(fork, waffle_rec_fork, 24, SPANS, "`tid` makes a new process."),
+	[WAFFLE_REC_EXEC] =
+		PACKED(exec, waffle_rec_exit, 24, SPANS, "A process runs a new program."),
+	[WAFFLE_REC_EXIT] = PACKED(exit, waffle_rec_exit, 24, SPANS, "A traced thread is gone."),
+	[WAFFLE_REC_LOSS] = PACKED(loss, waffle_rec_loss, 40, COUNT,
+				   "Records of a source were dropped in an interval."),
+	[WAFFLE_REC_WAIT] = WORDS(wait, WAITS,
+				  "A wait that was not short. `ts` and `tid` are those of the "
+				  "switch that brought the thread back to a CPU."),
+	[WAFFLE_REC_WAKE] = WORDS(wake, WAITS,
+				  "The wake-up that ended such a wait. `tid` is the waker, also "
+				  "if an interrupt on its CPU woke the thread."),
+	[WAFFLE_REC_FAULT] =
+		WORDS(fault, WAITS, "Page faults of `tid`. `ts` is the time of the last one."),
+	[WAFFLE_REC_IO] = WORDS(io, WAITS,
+				"A block device has completed a request. `tid` issued it, perhaps "
+				"for others."),
+	[WAFFLE_REC_SIGNAL] =
+		WORDS(signal, WAITS, "`tid` sends a signal to a thread of a traced process."),
+	[WAFFLE_REC_QUOTA] = WORDS(quota, WAITS,
+				   "`tid` is back on a CPU after it was throttled: its cgroup's "
+				   "CPU time was used up."),
+	[WAFFLE_REC_STOLEN] = WORDS(stolen, WAITS,
+				    "`tid` was on its CPU for an interval, but of some of it the "
+				    "hypervisor ran something else there."),
+	[WAFFLE_REC_FREQUENCY] =
+		WORDS(frequency, WAITS, "The CPU runs at another frequency. `tid` is 0."),
+	[WAFFLE_REC_RETURN] = PACKED_LONG(return, waffle_rec_return, 40, SPANS, "A call ends."),
+	[WAFFLE_REC_STACK] =
+		WORDS(stack, SPANS, "The stacks of a span or event that begins at `ts` on `tid`."),
+	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
+	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
+	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),
+};

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/stack_names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/stack_mappings.h"
+#include "target/elf/symbols.h"
+#include "util/map.h"
+#include "util/path.h"
+#include "util/strtab.h"
+#include "util/terminal.h"
+#include "util/vec.h"
+
+/* Limit of the frames of one stack, including inlined ones; further frames are dropped. */
+#define FRAMES_MAX 1024
+
+/* Maximum distance of a file's uninitialised variables (.bss) from its mapping. */
+#define BSS_MAX (1ull << 30)
+/* Limit of the mappings tried to find where a file was loaded. */
+#define BIAS_TRIES_MAX 64
+
+/* The variable at an address of a mapping. At another time the address may have another mapping. */
+struct names_variable {
+	const struct store_mapping *mapping;
+	const char *name; /* NULL: there is none */
+};
+
+/* The address of a file's link-time address 0 in a process. */
+struct bias {
+	uint64_t bias;
+	bool known;
+};
+
+struct stack_names {
+	const struct store_reader *reader;
+	struct symbolizer *symbolizer;
+	struct stack_mappings *mappings;
+	struct map modules; /* address of the mapping in the reader → module */
+	struct map bias_at; /* the same → index in `biases` */
+	VEC(struct bias) biases;
+	struct map kernel_symbols; /* address → index */
+	struct map python_frames;  /* python_key() → index in the table of names */
+	VEC(struct names_variable) variables;
+	struct map variable_at; /* address → last entry looked up there */
+	struct strtab *texts;
+};
+
+static bool index_kernel(struct stack_names *names)
+{
+	uint32_t count = store_reader_symbol_count(names->reader);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!map_set(&names->kernel_symbols, store_reader_symbol(names->reader, i)->address,
+			     i))
+			return false;
+	return true;
+}
+
+static uint64_t python_key(uint32_t pid, uint64_t value)
+{
+	return (uint64_t)pid << 32 ^ (value & ~STORE_PYTHON);
+}
+
+static bool index_python(struct stack_names *names)
+{
+	uint32_t count = store_reader_name_count(names->reader);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct store_name *name = store_reader_name(names->reader, i);
+
+		if (name->value & STORE_PYTHON &&
+		    !map_set(&names->python_frames, python_key(name->pid, name->value), i))
+			return false;
+	}
+	return true;
+}
+
+int stack_names_open(struct stack_names **names, const struct store_reader *reader, bool fetch)
+{
+	const struct symbolizer_options options = {.fetch = fetch};
+	struct stack_names *made = calloc(1, sizeof(*made));
+
+	*names = NULL;
+	if (!made)
+		return -ENOMEM;
+	made->reader = reader;
+	made->texts = strtab_new();
+	if (!made->texts || symbolizer_open(&made->symbolizer, &options) ||
+	    stack_mappings_open(&made->mappings, reader) || !index_kernel(made) ||
+	    !index_python(made)) {
+		stack_names_close(made);
+		return -ENOMEM;
+	}
+	*names = made;
+	return 0;
+}
+
+void stack_names_close(struct stack_names *names)
+{
+	if (!names)
+		return;
+	symbolizer_close(names->symbolizer);
+	stack_mappings_close(names->mappings);
+	map_free(&names->modules);
+	map_free(&names->bias_at);
+	vec_free(&names->biases);
+	map_free(&names->kernel_symbols);
+	map_free(&names->python_frames);
+	vec_free(&names->variables);
+	map_free(&names->variable_at);
+	strtab_free(names->texts);
+	free(names);
+}
+
+static void set_segments(struct elf_segments *segments, const struct store_mapping *mapping)
+{
+	for (uint32_t i = 0; i < mapping->segment_count && i < ELF_SEGMENTS_MAX; i++)
+		segments->list[segments->count++] =
+			(struct elf_segment){.offset = mapping->segments[i].offset,
+					     .address = mapping->segments[i].address,
+					     .size = mapping->segments[i].size};
+}
+
+static bool module_of(struct stack_names *names, const struct store_mapping *mapping,
+		      uint32_t *module)
+{
+	uint32_t known = map_get(&names->modules, (uintptr_t)mapping);
+	const struct store_mapping *file;
+	struct symbol_module wanted = {.path = mapping->path};
+
+	if (known != MAP_NONE) {
+		*module = known;
+		return true;
+	}
+	file = stack_mappings_described(names->mappings, mapping);
+	if (file->build_id_bytes <= sizeof(file->build_id))
+		build_id_set(&wanted.build_id, file->build_id, file->build_id_bytes);
+	set_segments(&wanted.segments, file);
+	return !symbolizer_add(names->symbolizer, &wanted, module) &&
+	       map_set(&names->modules, (uintptr_t)mapping, *module);
+}
+
+static uint32_t user_frames(struct stack_names *names, uint32_t pid, uint64_t address, bool caller,
+			    uint64_t ts, struct stack_frame *frames, uint32_t room)
+{
+	/* A return address follows the call, so it may belong to the next function. */
+	const struct store_mapping *mapping =
+		stack_mappings_find(names->mappings, pid, address - caller, ts);
+	struct symbol_frames found = {0};
+	uint64_t offset;
+	uint32_t module;
+
+	frames[0] = (struct stack_frame){.offset = address};
+	if (!mapping)
+		return 1;
+	offset = address - mapping->start + mapping->offset;
+	frames[0].module = mapping->path;
+	frames[0].offset = offset;
+	if (!module_of(names, mapping, &module) ||
+	    symbolizer_offset(names->symbolizer, module, offset - caller, &found) || !found.count)
+		return 1;
+	for (uint32_t i = 0; i < found.count && i < room; i++)
+		frames[i] = (struct stack_frame){
+			.function = found.list[i].function,
+			.module = mapping->path,
+			.file = found.list[i].file,
+			.line = found.list[i].line,
+			.offset = found.list[i].function ? found.list[i].offset : offset,
+			.inlined = found.list[i].inlined};
+	return found.count < room ? found.count : room;
+}
+
+static uint32_t kernel_frame(const struct stack_names *names, uint64_t address,
+			     struct stack_frame *frame)
+{
+	const struct store_symbol *symbol;
+
+	symbol = store_reader_symbol(names->reader, map_get(&names->kernel_symbols, address));
+	*frame = (struct stack_frame){.function = symbol ? symbol->name : NULL,
+				      .module = "[kernel]",
+				      .offset = symbol ? symbol->offset : address,
+				      .kernel = true};
+	return 1;
+}
+
+/* Parses "Trainer.step (/srv/train.py:31)", as capture/ wrote it. */
+static uint32_t python_frame(struct stack_names *names, uint32_t pid, uint64_t address,
+			     struct stack_frame *frame)
+{
+	uint32_t index = map_get(&names->python_frames, python_key(pid, address));
+	const struct store_name *name =
+		index == MAP_NONE ? NULL : store_reader_name(names->reader, index);
+	const char *file = name ? strstr(name->name, " (") : NULL, *line;
+
+	*frame = (struct stack_frame){.module = "[python]", .offset = address & ~STORE_PYTHON};
+	line = file ? strrchr(file, ':') : NULL;
+	if (!line)
+		return 1;
+	frame->offset = 0;
+	frame->function = strtab_get(
+		names->texts, strtab_add(names->texts, name->name, (size_t)(file - name->name)));
+	frame->file = strtab_get(names->texts,
+				 strtab_add(names->texts, file + 2, (size_t)(line - file - 2)));
+	frame->line = (uint32_t)strtoul(line + 1, NULL, 10);
+	return 1;
+}
+
+/* Symbolizes the address at index `at`. */
+static uint32_t frames_at(struct stack_names *names, const struct store_stack *stack, uint32_t at,
+			  uint64_t ts, struct stack_frame *frames, uint32_t room)
+{
+	if (!stack->pid)
+		return kernel_frame(names, stack->addresses[at], frames);
+	if (stack->addresses[at] & STORE_PYTHON)
+		return python_frame(names, stack->pid, stack->addresses[at], frames);
+	return user_frames(names, stack->pid, stack->addresses[at], at > 0, ts, frames, room);
+}
+
+/*
+ * Stacks are unwound by frame pointers. Code compiled without them uses that register for other
+ * values, so the supposed return address is rarely one. The stack ends there.
+ */
+static bool can_be_caller(struct stack_names *names, const struct store_stack *stack, uint32_t at,
+			  uint64_t ts)
+{
+	uint64_t address = stack->addresses[at];
+	const struct store_mapping *mapping;
+	uint32_t module;
+
+	if (!stack->pid || !at || address & STORE_PYTHON)
+		return true;
+	mapping = stack_mappings_find(names->mappings, stack->pid, address - 1, ts);
+	return !mapping || !module_of(names, mapping, &module) ||
+	       symbolizer_is_return(names->symbolizer, module,
+				    address - mapping->start + mapping->offset);
+}
+
+/* Functions of waffle.h, which lead from a site to its probe. Their names end with an underscore,
+ * before any suffix of the compiler (".cold"). */
+static bool is_site(const struct stack_frame *frame)
+{
+	size_t len = frame->function ? strcspn(frame->function, ".") : 0;
+
+	return len > 7 && !strncmp(frame->function, "waffle_", 7) &&
+	       frame->function[len - 1] == '_';
+}
+
+/* The outermost functions of programs and threads. Not all C libraries mark them in their unwind
+ * tables. */
+static bool is_outermost(const struct stack_frame *frame)
+{
+	static const char *const names[] = {"_start", "clone", "__clone", "clone3", "__clone3"};
+
+	for (size_t i = 0; frame->function && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(frame->function, names[i]))
+			return true;
+	return false;
+}
+
+static uint32_t each_frame(struct stack_names *names, uint32_t number, uint64_t ts, bool sure,
+			   stack_frame_fn each, void *arg)
+{
+	const struct store_stack *stack = names ? store_reader_stack(names->reader, number) : NULL;
+	static const struct stack_frame cut = {.function = "[cut]", .cut = true};
+	struct stack_frame frames[64];
+	uint32_t total = 0, i = 0;
+	bool outermost = false;
+
+	for (; stack && i < stack->count && total < FRAMES_MAX &&
+	       (sure || can_be_caller(names, stack, i, ts));
+	     i++) {
+		uint32_t count =
+			frames_at(names, stack, i, ts, frames, sizeof(frames) / sizeof(frames[0]));
+
+		outermost = stack->pid && is_outermost(&frames[count - 1]);
+		for (uint32_t k = 0; k < count; k++) {
+			if (!total && is_site(&frames[k]))
+				continue;
+			each(&frames[k], arg);
+			total++;
+		}
+	}
+	if (stack && !outermost && (stack->cut || i < stack->count))
+		each(&cut, arg);
+	return total;
+}
+
+uint32_t stack_names_each(struct stack_names *names, uint32_t number, uint64_t ts,
+			  stack_frame_fn each, void *arg)
+{
+	return each_frame(names, number, ts, false, each, arg);
+}
+
+uint32_t stack_names_all(struct stack_names *names, uint32_t number, uint64_t ts,
+			 stack_frame_fn each, void *arg)
+{
+	return each_frame(names, number, ts, true, each, arg);
+}
+
+/* Libraries in which every program waits, and their functions, for statically linked programs. */
+static const char *const common_modules[] = {"libc.so",    "libc-",      "libpthread", "ld-linux",
+					     "ld-musl",    "libstdc++.", "libc++.",    "libgcc_s.",
+					     "[vdso]",     "libm.so",    "libm-",      "libc.musl",
+					     "libasan.so", "libtsan.",   "libubsan.so"};
+static const char *const common_functions[] = {"__",    "pthread_", "syscall",
+					       "std::", "futex_",   "runtime."};
+
+static bool begins_with(const char *text, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strncmp(text, list[i], strlen(list[i])))
+			return true;
+	return false;
+}
+
+static bool is_common(const struct stack_frame *frame)
+{
+	return (frame->module && begins_with(path_base(frame->module), common_modules,
+					     sizeof(common_modules) / sizeof(common_modules[0]))) ||
+	       begins_with(frame->function, common_functions,
+			   sizeof(common_functions) / sizeof(common_functions[0]));
+}
+
+struct inner_search {
+	struct stack_frame *inner;
+	bool found;
+};
+
+static void inner_frame(const struct stack_frame *frame, void *arg)
+{
+	struct inner_search *search = arg;
+
+	if (search->found || !frame->function || frame->cut || is_common(frame))
+		return;
+	search->found = true;
+	*search->inner = *frame;
+}
+
+bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
+		       struct stack_frame *inner)
+{
+	struct inner_search search = {.inner = inner};
+
+	stack_names_each(names, stack, ts, inner_frame, &search);
+	return search.found;
+}
+
+/* ---- variables ---- */
+
+/* The mapping that contains an address, or the last one before it. */
+static const struct store_mapping *mapping_before(const struct stack_names *names, uint32_t pid,
+						  uint64_t address, uint64_t ts)
+{
+	const struct store_mapping *found = stack_mappings_find(names->mappings, pid, address, ts);
+
+	if (!found)
+		found = stack_mappings_before(names->mappings, pid, address);
+	return found && address - found->start < BSS_MAX ? found : NULL;
+}
+
+/* By the first function that is found near the begin of a mapping: code need not begin at the start
+ * of its page. */
+static bool bias_by(const struct stack_names *names, const struct store_mapping *code,
+		    uint32_t module, uint64_t *bias)
+{
+	static const uint64_t tries[] = {0, 0x800, 0xff0};
+
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		struct symbol_frames found = {0};
+
+		if (!symbolizer_offset(names->symbolizer, module, code->offset + tries[i],
+				       &found) &&
+		    found.located) {
+			*bias = code->start + tries[i] - found.address;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_same_file(const struct store_mapping *a, const struct store_mapping *b)
+{
+	return a->ino == b->ino && a->dev == b->dev && !strcmp(a->path, b->path);
+}
+
+/* Whether `a` is more likely loaded together with `file` than `b`: code lies before data, and
+ * nothing between them. */
+static bool is_nearer(const struct store_mapping *a, const struct store_mapping *b,
+		      const struct store_mapping *file)
+{
+	bool a_before = a->start <= file->start, b_before = b->start <= file->start;
+
+	if (a_before != b_before)
+		return a_before;
+	return a_before ? a->start > b->start : a->start < b->start;
+}
+
+/*
+ * Finds the address of a file's link-time address 0 in a process. Variables are in segments of
+ * which only the distance to the code is known. A file may be mapped several times, at once or in
+ * turn.
+ */
+static struct bias find_bias(const struct stack_names *names, const struct store_mapping *file,
+			     uint32_t module)
+{
+	uint32_t count = stack_mappings_count(names->mappings), tried = 0;
+	const struct store_mapping *best = NULL;
+	struct bias bias = {0};
+
+	for (uint32_t i = stack_mappings_of(names->mappings, file->pid); i < count; i++) {
+		const struct store_mapping *mapping = stack_mappings_at(names->mappings, i);
+		uint64_t value;
+
+		if (mapping->pid != file->pid || tried == BIAS_TRIES_MAX)
+			break;
+		if (!is_same_file(mapping, file) ||
+		    stack_mappings_find(names->mappings, file->pid, mapping->start, file->ts) !=
+			    mapping)
+			continue;
+		tried++;
+		if ((!best || is_nearer(mapping, best, file)) &&
+		    bias_by(names, mapping, module, &value)) {
+			best = mapping;
+			bias = (struct bias){value, true};
+		}
+	}
+	return bias;
+}
+
+/* The same, with a cache. */
+static struct bias bias_of(struct stack_names *names, const struct store_mapping *file,
+			   uint32_t module)
+{
+	uint32_t known = map_get(&names->bias_at, (uintptr_t)file);
+	struct bias bias;
+
+	if (known != MAP_NONE)
+		return names->biases.data[known];
+	bias = find_bias(names, file, module);
+	if (vec_push(&names->biases, bias))
+		map_set(&names->bias_at, (uintptr_t)file, (uint32_t)names->biases.len - 1);
+	return bias;
+}
+
+static const char *look_up_variable(struct stack_names *names, const struct store_mapping *mapping,
+				    uint64_t address)
+{
+	uint64_t offset = 0;
+	struct bias bias;
+	const char *name;
+	char text[256];
+	uint32_t module;
+	int len;
+
+	if (!module_of(names, mapping, &module))
+		return NULL;
+	bias = bias_of(names, mapping, module);
+	if (!bias.known)
+		return NULL;
+	name = symbolizer_variable(names->symbolizer, module, address - bias.bias, &offset);
+	if (!name || !offset)
+		return name;
+	len = snprintf(text, sizeof(text), "%.200s+0x%" PRIx64, name, offset);
+	return strtab_get(names->texts, strtab_add(names->texts, text, (size_t)len));
+}
+
+const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+				 uint64_t address)
+{
+	struct names_variable variable = {0};
+	uint32_t known;
+
+	if (names)
+		variable.mapping = mapping_before(names, pid, address, ts);
+	if (!variable.mapping)
+		return NULL;
+	known = map_get(&names->variable_at, address);
+	if (known != MAP_NONE && names->variables.data[known].mapping == variable.mapping)
+		return names->variables.data[known].name;
+	variable.name = look_up_variable(names, variable.mapping, address);
+	if (vec_push(&names->variables, variable))
+		map_set(&names->variable_at, address, (uint32_t)names->variables.len - 1);
+	return variable.name;
+}
+
+static const char *variable_for_why(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	return stack_names_variable(arg, pid, ts, address);
+}
+
+static bool has_variable_for_why(void *arg, const struct store_mapping *mapping, const char *name)
+{
+	struct stack_names *names = arg;
+	uint32_t module;
+
+	return names && module_of(names, mapping, &module) &&
+	       bias_of(names, mapping, module).known &&
+	       symbolizer_has_variable(names->symbolizer, module, name);
+}
+
+static bool is_go_for_why(void *arg, const struct store_mapping *mapping)
+{
+	struct stack_names *names = arg;
+	uint32_t module;
+
+	return names && module_of(names, mapping, &module) &&
+	       symbolizer_is_go(names->symbolizer, module);
+}
+
+struct function_list {
+	const char **names;
+	uint32_t count, max;
+};
+
+static void add_function(const struct stack_frame *frame, void *arg)
+{
+	struct function_list *list = arg;
+
+	if (frame->function && !frame->cut && list->count < list->max)
+		list->names[list->count++] = frame->function;
+}
+
+static uint32_t functions_for_why(void *arg, uint32_t stack, uint64_t ts, const char **functions,
+				  uint32_t max)
+{
+	struct function_list list = {.names = functions, .max = max};
+
+	stack_names_each(arg, stack, ts, add_function, &list);
+	return list.count;
+}
+
+struct why_names stack_names_for_why(struct stack_names *names)
+{
+	return (struct why_names){
+		.arg = names,
+		.variable = variable_for_why,
+		.has_variable = has_variable_for_why,
+		.is_go = is_go_for_why,
+		.functions = functions_for_why,
+	};
+}

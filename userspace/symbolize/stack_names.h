@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Symbolizes a capture's stacks. A user address is looked up in the mappings of its process at that
+ * time. The location in the mapped file is then symbolized with that file or its debug file, which
+ * is found by build-id. A kernel address has the name that the kernel gave it during the capture.
+ * Unknown addresses are shown as module+0xoffset.
+ *
+ *	struct stack_names *names;
+ *
+ *	stack_names_open(&names, reader, true);
+ *	stack_names_each(names, wait->user_stack, wait->from_ts, print_frame, out);
+ *	stack_names_close(names);
+ *
+ * Strings stay valid until stack_names_close() and may contain any bytes.
+ */
+#ifndef WAFFLE_SYMBOLIZE_STACK_NAMES_H
+#define WAFFLE_SYMBOLIZE_STACK_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+struct stack_names;
+
+struct stack_frame {
+	const char *function; /* NULL: unknown */
+	const char *module;   /* path of the file, "[kernel]"; NULL: nothing was mapped there */
+	const char *file;     /* source file; NULL: unknown */
+	uint32_t line;        /* 0: unknown */
+	/* In the function, or else in the module; if both are unknown, the address. */
+	uint64_t offset;
+	bool inlined; /* into the next frame */
+	bool kernel;
+	bool cut; /* not a frame: the stack is deeper, but truncated; `function` is "[cut]" */
+};
+
+/* Opens the names of a capture. With `fetch`, debug files are fetched from debuginfod servers if
+ * some are configured. The reader must outlive the names. Returns 0 or -ENOMEM. */
+int stack_names_open(struct stack_names **names, const struct store_reader *reader, bool fetch);
+void stack_names_close(struct stack_names *names);
+
+typedef void (*stack_frame_fn)(const struct stack_frame *frame, void *arg);
+
+/* Calls `each` for every frame of a stack, innermost first and including inlined ones. If the stack
+ * is known to be truncated, it calls `each` once more. Returns the number of frames. `ts` is the
+ * time when the stack was taken. NULL names: 0. */
+uint32_t stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
+			  stack_frame_fn each, void *arg);
+
+/* The same for a stack that was not unwound by frame pointers alone, so that all its frames are
+ * reliable. */
+uint32_t stack_names_all(struct stack_names *names, uint32_t stack, uint64_t ts,
+			 stack_frame_fn each, void *arg);
+
+/* Finds the innermost frame whose name says something about the program. It skips the C library,
+ * the dynamic linker and the language's run-time. False: there is none. */
+bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
+		       struct stack_frame *inner);
+
+/* The variable at an address of a process, such as "table_lock" or "pool+0x40"; NULL: none. */
+const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+				 uint64_t address);
+
+/* What `why` looks up: the names of a capture, or what a test has for them. */
+struct why_names {
+	void *arg;
+	/* The variable at an address of a process, or NULL. */
+	const char *(*variable)(void *arg, uint32_t pid, uint64_t ts, uint64_t address);
+	/* Whether a mapped file has a variable of that name. If so, variable() must name its
+	 * addresses. NULL: cannot be asked. */
+	bool (*has_variable)(void *arg, const struct store_mapping *mapping, const char *name);
+	/* Whether a mapped file is a program in Go. NULL: cannot be asked. */
+	bool (*is_go)(void *arg, const struct store_mapping *mapping);
+	/* Writes the functions of a stack, innermost first, at most `max` of them, and returns
+	 * their number. NULL: cannot be asked. */
+	uint32_t (*functions)(void *arg, uint32_t stack, uint64_t ts, const char **functions,
+			      uint32_t max);
+};
+
+struct why_names stack_names_for_why(struct stack_names *names);
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/dwarf/cfi_remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "target/worker/worker.h"
+
+static int read_here(struct cfi_table *table, struct elf_segments *segments, int fd,
+		     const char *path)
+{
+	struct elf_file file;
+	int result = elf_file_open_fd(&file, fd, path);
+
+	*table = (struct cfi_table){0};
+	*segments = (struct elf_segments){0};
+	if (result)
+		return result == -ENOMEM ? result : -ENOEXEC;
+	elf_file_segments(&file, segments);
+	result = cfi_table_read(table, &file);
+	if (!result && elf_file_changed(&file)) {
+		cfi_table_free(table);
+		result = -ENOEXEC;
+	}
+	elf_file_close(&file);
+	return result;
+}
+
+int cfi_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
+{
+	const char *path = wire_get_text(request);
+	struct elf_segments segments;
+	struct cfi_table table;
+	int result, own;
+
+	(void)arg;
+	if (!path || !wire_in_done(request))
+		return -EINVAL;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	result = own < 0 ? -errno : read_here(&table, &segments, own, path);
+	if (result)
+		return result;
+	wire_put_u32(reply, segments.count);
+	wire_put(reply, segments.list, segments.count * sizeof(segments.list[0]));
+	wire_put_u64(reply, table.base);
+	wire_put_u32(reply, table.cut);
+	wire_put_u64(reply, table.functions);
+	wire_put_u64(reply, table.bad);
+	wire_put_u32(reply, (uint32_t)table.count);
+	wire_put(reply, table.rows, table.count * sizeof(table.rows[0]));
+	cfi_table_free(&table);
+	return 0;
+}
+
+int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wire_in *in)
+{
+	*table = (struct cfi_table){0};
+	*segments = (struct elf_segments){.count = wire_get_u32(in)};
+	if (segments->count > ELF_SEGMENTS_MAX) {
+		*segments = (struct elf_segments){0};
+		return -EPROTO;
+	}
+	wire_get(in, segments->list, segments->count * sizeof(segments->list[0]));
+	table->base = wire_get_u64(in);
+	table->cut = wire_get_u32(in) & 1;
+	table->functions = wire_get_u64(in);
+	table->bad = wire_get_u64(in);
+	table->count = wire_get_count(in, sizeof(table->rows[0]));
+	if (in->bad || table->count > CFI_ROWS_MAX)
+		table->count = 0;
+	else if (table->count)
+		table->rows = calloc(table->count, sizeof(table->rows[0]));
+	if (table->count && !table->rows)
+		return -ENOMEM;
+	if (table->count)
+		wire_get(in, table->rows, table->count * sizeof(table->rows[0]));
+	for (size_t i = 1; i < table->count && !in->bad; i++)
+		in->bad = table->rows[i].pc <= table->rows[i - 1].pc;
+	if (wire_in_done(in))
+		return 0;
+	cfi_table_free(table);
+	*segments = (struct elf_segments){0};
+	return -EPROTO;
+}
+
+int cfi_file_read(struct cfi_table *table, struct elf_segments *segments, int fd, const char *path)
+{
+	struct wire_out request = {0}, reply = {0};
+	struct error problem = ERROR_INIT;
+	int result;
+
+	if (!worker_is_there())
+		return read_here(table, segments, fd, path);
+	*table = (struct cfi_table){0};
+	*segments = (struct elf_segments){0};
+	wire_put_text(&request, path);
+	result = worker_call(WORKER_FOR_NAMES, WORKER_UNWIND, &request, fd, path, &reply, &problem);
+	if (!result) {
+		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
+
+		result = cfi_decode(table, segments, &in);
+		if (result == -EPROTO)
+			worker_reply_bad(path, &problem);
+	}
+	wire_out_free(&request);
+	wire_out_free(&reply);
+	close(fd);
+	return result;
+}

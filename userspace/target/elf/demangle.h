@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Demangles C++ names (Itanium C++ ABI, 5.1) with GCC's run-time library (libsupc++.a). We use its
+ * callback interface, which hands out the text in pieces. Names come from untrusted files, and a
+ * name of 200 bytes can expand to gigabytes.
+ */
+#ifndef WAFFLE_TARGET_ELF_DEMANGLE_H
+#define WAFFLE_TARGET_ELF_DEMANGLE_H
+
+#include <stddef.h>
+
+#include "util/wire.h"
+
+#define DEMANGLE_MAX 4096 /* bytes of the longest demangled name, with its NUL */
+
+/*
+ * Demangles a symbol ("_ZN3foo3barEi" → "foo::bar(int)") into `text` and returns it. NULL: the
+ * symbol is not mangled, is malformed, or its demangled name is too long; show it unchanged. May
+ * use several hundred kB of stack.
+ */
+const char *demangle(const char *symbol, char text[DEMANGLE_MAX]);
+
+/* The same in a worker, if there is one (target/worker/worker.h). This is the worker_handler. */
+int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
+
+#endif

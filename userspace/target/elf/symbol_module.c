@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The identity of a module: its path and build-id. */
+#include <string.h>
+
+#include "target/elf/symbols.h"
+#include "util/hash.h"
+
+uint64_t symbol_module_hash(const struct symbol_module *module)
+{
+	uint64_t hash =
+		hash_bytes(hash_begin_secret(), module->build_id.bytes, module->build_id.size);
+
+	return hash_text(hash, module->path ?: "");
+}
+
+bool symbol_module_is(const struct symbol_module *module, const char *path,
+		      const struct build_id *build_id)
+{
+	if (!build_id_equal(&module->build_id, build_id))
+		return false;
+	return path && module->path ? !strcmp(path, module->path) : !path && !module->path;
+}

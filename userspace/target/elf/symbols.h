@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Maps addresses to functions (with inlined ones), source lines and variables. Only files are read.
+ * So the process may be gone, and the capture may come from another machine. It only needs the same
+ * files, their debug files or a debuginfod server. A file is opened and indexed when the first
+ * address falls into it. Each address is resolved once.
+ *
+ *	struct symbolizer *symbolizer;
+ *	struct symbol_frames frames;
+ *	uint32_t module;
+ *
+ *	symbolizer_open(&symbolizer, &(struct symbolizer_options){.fetch = true});
+ *	symbolizer_add(symbolizer, &(struct symbol_module){.path = path, .build_id = id}, &module);
+ *	symbolizer_offset(symbolizer, module, ip - mapping.start + mapping.offset, &frames);
+ *	for (uint32_t i = 0; i < frames.count; i++) … frames.list[i].function …
+ *
+ * A caller's address in a stack is a return address, which may belong to the next line or even the
+ * next function. So pass one byte less for all frames but the innermost.
+ *
+ * A symbolizer is not thread-safe. Strings may hold any bytes and stay valid until
+ * symbolizer_close(). Needs libdw, libelf, libz and libsupc++.
+ */
+#ifndef WAFFLE_TARGET_ELF_SYMBOLS_H
+#define WAFFLE_TARGET_ELF_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "target/elf/buildid.h"
+#include "target/elf/elffile.h"
+
+struct symbolizer;
+
+struct symbolizer_options {
+	/* Directory of detached debug files. NULL: WAFFLE_DEBUG_DIR, or else /usr/lib/debug. */
+	const char *debug_dir;
+	bool fetch; /* downloads from debuginfod servers if DEBUGINFOD_URLS is set */
+	/* It runs inside target/worker/worker.h: no network, and it requests files from the parent.
+	 */
+	bool in_worker;
+};
+
+/* Returns 0 or -ENOMEM. The options are copied. */
+int symbolizer_open(struct symbolizer **symbolizer, const struct symbolizer_options *options);
+void symbolizer_close(struct symbolizer *symbolizer);
+
+/* An ELF file that was mapped. */
+struct symbol_module {
+	const char *path;         /* current path of the file; NULL: unknown */
+	struct build_id build_id; /* as recorded; if empty, any file at `path` is accepted */
+	/* As recorded, to convert offsets without the file. If empty, they are read from the
+	 * file. */
+	struct elf_segments segments;
+};
+
+/* Hash of path and build-id, which identify a module. */
+uint64_t symbol_module_hash(const struct symbol_module *module);
+/* Whether this is the module of that path, which may be NULL, and build-id. */
+bool symbol_module_is(const struct symbol_module *module, const char *path,
+		      const struct build_id *build_id);
+/* Assigns a number to the module; the same path and build-id get the same number. Returns 0 or
+ * -ENOMEM. */
+int symbolizer_add(struct symbolizer *symbolizer, const struct symbol_module *module,
+		   uint32_t *number);
+
+/* Where names come from. */
+enum symbol_source {
+	SYMBOL_NONE,
+	/* Exported functions only: an address in a local function gets the name of a neighbour. */
+	SYMBOL_DYNSYM,
+	SYMBOL_SYMTAB,
+	SYMBOL_DWARF,
+};
+
+struct symbol_frame {
+	const char *function; /* demangled; NULL: unknown */
+	const char *file;     /* source file; NULL: unknown */
+	uint32_t line;        /* 0: unknown */
+	bool inlined;         /* into the next frame of the list */
+	/* Bytes from the start of the outermost function, or of its part that the compiler moved
+	 * elsewhere. All frames of a list have the same offset. */
+	uint64_t offset;
+};
+
+struct symbol_frames {
+	const struct symbol_frame *list; /* innermost first; owned by the symbolizer */
+	uint32_t count;                  /* 0: nothing is known, so show module+0xaddress */
+	enum symbol_source source;
+	bool located;     /* `address` is valid: the offset lies in a segment */
+	uint64_t address; /* link-time address; without `located`, the requested offset */
+};
+
+/* Looks up an offset in the file, or a link-time address. 0, -EINVAL (no such module) or -ENOMEM.
+ * An unknown address is not an error: the list is empty. */
+int symbolizer_offset(struct symbolizer *symbolizer, uint32_t module, uint64_t offset,
+		      struct symbol_frames *frames);
+int symbolizer_address(struct symbolizer *symbolizer, uint32_t module, uint64_t address,
+		       struct symbol_frames *frames);
+
+/* Whether the instruction before an offset in the file is a call, as it is before every return
+ * address. False only if the file is available and shows another instruction. */
+bool symbolizer_is_return(struct symbolizer *symbolizer, uint32_t module, uint64_t offset);
+
+/* The demangled name of the variable at a link-time address (for example a lock), or NULL. *offset:
+ * bytes from the start of the variable. */
+const char *symbolizer_variable(struct symbolizer *symbolizer, uint32_t module, uint64_t address,
+				uint64_t *offset);
+
+/* Whether the module's symbol table has a variable of that name. */
+bool symbolizer_has_variable(struct symbolizer *symbolizer, uint32_t module, const char *name);
+
+/* Whether the module's file is a program in Go. Opens no debug file. */
+bool symbolizer_is_go(struct symbolizer *symbolizer, uint32_t module);
+
+/* State of a module's file. */
+enum symbol_file {
+	SYMBOL_FILE_USED,      /* its build-id matches the recorded one */
+	SYMBOL_FILE_UNCHECKED, /* used; no build-id was recorded */
+	SYMBOL_FILE_OTHER,     /* not used: the file at the path has another build-id, or none */
+	SYMBOL_FILE_MISSING,   /* cannot be opened */
+	/* Not used: it is not an ELF program or library, or it changed meanwhile. */
+	SYMBOL_FILE_BAD,
+};
+
+struct symbol_module_state {
+	enum symbol_file file;
+	enum symbol_source source; /* the best available source for functions */
+	const char *debug_path;    /* of the detached debug file in use; NULL: none */
+	struct build_id build_id;  /* as recorded, else the file's */
+};
+
+/* Opens the module's files if they are not open yet. -EINVAL: no such module; -ENOMEM. */
+int symbolizer_module(struct symbolizer *symbolizer, uint32_t module,
+		      struct symbol_module_state *state);
+
+#endif

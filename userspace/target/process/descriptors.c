@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/process/descriptors.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "target/process/process.h"
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
+uint32_t dev_of_kernel(dev_t dev)
+{
+	return (uint32_t)(major(dev) << 20 | minor(dev));
+}
+
+/* ---- mounts ---- */
+
+/*
+ * Type and first mount point of the file system on a device. Format, see proc(5), mountinfo:
+ * "36 35 98:0 /root /mount/point rw,noatime master:1 - ext3 /dev/root rw".
+ */
+static bool mount_find(const char *table, uint32_t dev, char *type, size_t type_size, char *point,
+		       size_t point_size)
+{
+	char *line = NULL, place[PATH_MAX];
+	size_t size = 0;
+	bool found = false;
+	FILE *mounts = fopen(table, "re");
+
+	if (!mounts)
+		return false;
+	while (!found && getline(&line, &size, mounts) > 0) {
+		unsigned high, low;
+		const char *rest = strstr(line, " - ");
+
+		if (!rest ||
+		    sscanf(line, "%*u %*u %u:%u %*s %" TEXT(4095) "s", &high, &low, place) != 3 ||
+		    (high << 20 | low) != dev)
+			continue;
+		rest += strlen(" - ");
+		snprintf(type, type_size, "%.*s", (int)strcspn(rest, " \n"), rest);
+		process_unescape(place);
+		snprintf(point, point_size, "%s", place);
+		found = true;
+	}
+	free(line);
+	fclose(mounts);
+	return found;
+}
+
+/* ---- sockets ---- */
+
+/* Parses "0100007F:1F90", or four such words. Each word is in the machine's byte order. */
+static bool address_text(const char *hex, char *text, size_t size)
+{
+	size_t digits = strcspn(hex, ":");
+	char ip[INET6_ADDRSTRLEN];
+	uint32_t words[4] = {0};
+	unsigned port;
+
+	if ((digits != 8 && digits != 32) || !hex[digits] ||
+	    sscanf(hex + digits + 1, "%x", &port) != 1)
+		return false;
+	for (size_t i = 0; i < digits / 8; i++) {
+		char word[9];
+
+		snprintf(word, sizeof(word), "%.8s", hex + 8 * i);
+		words[i] = (uint32_t)strtoul(word, NULL, 16);
+	}
+	if (digits == 32 && !words[0] && !words[1] && words[2] == htonl(0xffff)) {
+		digits = 8; /* an IPv4 address in an IPv6 socket */
+		words[0] = words[3];
+	}
+	inet_ntop(digits == 8 ? AF_INET : AF_INET6, words, ip, sizeof(ip));
+	snprintf(text, size, digits == 8 ? "%s:%u" : "[%s]:%u", ip, port);
+	return true;
+}
+
+/* Fields, see proc_net_tcp(5): "sl local rem st tx:rx tr:when retrnsmt uid timeout inode". */
+static bool inet_parse(const char *line, const char *kind, uint64_t ino, char *detail, size_t size)
+{
+	char local[80], remote[80], here[80], there[80];
+	uint64_t inode;
+
+	if (sscanf(line, " %*[^:]: %79s %79s %*s %*s %*s %*s %*s %*s %" SCNu64, local, remote,
+		   &inode) != 3 ||
+	    inode != ino || !address_text(local, here, sizeof(here)) ||
+	    !address_text(remote, there, sizeof(there)))
+		return false;
+	if (strspn(strchr(remote, ':'), ":0") == strlen(strchr(remote, ':'))) /* port 0: no peer */
+		snprintf(detail, size, "%s %s", kind, here);
+	else
+		snprintf(detail, size, "%s %s <-> %s", kind, here, there);
+	return true;
+}
+
+/* Fields: "Num RefCount Protocol Flags Type St Inode Path". */
+static bool unix_parse(const char *line, const char *kind, uint64_t ino, char *detail, size_t size)
+{
+	char path[200] = "";
+	uint64_t inode;
+
+	if (sscanf(line, "%*s %*s %*s %*s %*s %*s %" SCNu64 " %199[^\n]", &inode, path) < 1 ||
+	    inode != ino)
+		return false;
+	snprintf(detail, size, "%s%s%s", kind, *path ? " " : "", path);
+	return true;
+}
+
+typedef bool (*socket_parse_fn)(const char *line, const char *kind, uint64_t ino, char *detail,
+				size_t size);
+
+/* Counts the lines of a table that describe the socket. `detail` receives the first one. */
+static unsigned socket_lines(const char *path, socket_parse_fn parse, const char *kind,
+			     uint64_t ino, char *detail, size_t size)
+{
+	FILE *table = fopen(path, "re");
+	char *line = NULL, other[256];
+	size_t line_size = 0;
+	unsigned found = 0;
+
+	while (table && getline(&line, &line_size, table) > 0)
+		found += parse(line, kind, ino, found ? other : detail,
+			       found ? sizeof(other) : size);
+	free(line);
+	if (table)
+		fclose(table);
+	return found;
+}
+
+/*
+ * Sockets are listed per network namespace, so we read the tables of the process. The path of a
+ * unix socket may contain a line feed, and so may forge a line for any other socket. Therefore unix
+ * sockets are read last, and a unix socket with two matching lines stays unknown.
+ */
+static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
+{
+	static const struct {
+		const char *file, *kind;
+		socket_parse_fn parse;
+	} tables[] = {
+		{"tcp", "tcp", inet_parse},   {"tcp6", "tcp", inet_parse},
+		{"udp", "udp", inet_parse},   {"udp6", "udp", inet_parse},
+		{"unix", "unix", unix_parse},
+	};
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		char path[64];
+		unsigned found;
+
+		snprintf(path, sizeof(path), "/proc/%d/net/%s", pid, tables[i].file);
+		found = socket_lines(path, tables[i].parse, tables[i].kind, ino, detail, size);
+		if (found > 1)
+			detail[0] = '\0';
+		if (found)
+			return;
+	}
+}
+
+/* ---- descriptors ---- */
+
+/* Reads cached attributes only. A request to a file server may hang, and may be the very thing that
+ * the process waits for. */
+static int file_know(int folder, const char *path, struct statx *info)
+{
+	return statx(folder, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO,
+		     info)
+		       ? -errno
+		       : 0;
+}
+
+static uint32_t dev_of_file(const struct statx *info)
+{
+	return info->stx_dev_major << 20 | info->stx_dev_minor;
+}
+
+/* Reads the name of an open descriptor, and its type into `info`. */
+static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct statx *info)
+{
+	char path[64];
+	ssize_t len;
+	int result;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	result = file_know(AT_FDCWD, path, info);
+	if (result)
+		return result;
+	len = readlink(path, found->name, sizeof(found->name) - 1);
+	if (len < 0)
+		return -errno;
+	found->name[len] = '\0';
+	found->detail[0] = '\0';
+	return 0;
+}
+
+/* A chroot directory that is not a mount point is missing from the table of a process inside it. So
+ * we read our own table, and in case we run in such a chroot, too, that of process 1. */
+static void file_system_detail(pid_t pid, uint32_t dev, char *detail, size_t size)
+{
+	const pid_t pids[] = {pid, getpid(), 1};
+	char table[64], point[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(pids) / sizeof(pids[0]); i++) {
+		snprintf(table, sizeof(table), "/proc/%d/mountinfo", pids[i]);
+		if (mount_find(table, dev, detail, size, point, sizeof(point)))
+			return;
+	}
+}
+
+static void descriptor_detail(struct descriptor *found, pid_t pid, const struct statx *info)
+{
+
+	if (S_ISCHR(info->stx_mode) || S_ISBLK(info->stx_mode)) {
+		snprintf(found->detail, sizeof(found->detail), "%s device %u:%u",
+			 S_ISCHR(info->stx_mode) ? "character" : "block", info->stx_rdev_major,
+			 info->stx_rdev_minor);
+	} else if (S_ISSOCK(info->stx_mode)) {
+		socket_detail(pid, info->stx_ino, found->detail, sizeof(found->detail));
+	} else if (S_ISFIFO(info->stx_mode) && found->name[0] == '/') {
+		snprintf(found->detail, sizeof(found->detail), DESCRIPTOR_FIFO);
+	} else if (found->name[0] == '/') {
+		file_system_detail(pid, dev_of_file(info), found->detail, sizeof(found->detail));
+	}
+}
+
+static int descriptor_search(struct descriptor *found, pid_t pid, const struct file_key *key,
+			     struct statx *info)
+{
+	int result = -ENOENT;
+	struct dirent *entry;
+	char path[64];
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	folder = opendir(path);
+	if (!folder)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while (result && (entry = readdir(folder))) {
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    file_know(dirfd(folder), entry->d_name, info) || info->stx_ino != key->ino ||
+		    dev_of_file(info) != key->dev)
+			continue;
+		result = descriptor_read(found, pid, atoi(entry->d_name), info);
+	}
+	closedir(folder);
+	return result;
+}
+
+int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key)
+{
+	struct statx info = {0};
+	int result = -ENOENT;
+
+	/* Some file systems (btrfs, overlayfs) report another device number, so here the inode must
+	 * suffice. */
+	if (fd >= 0)
+		result = descriptor_read(found, pid, fd, &info);
+	if (result || info.stx_ino != key->ino) {
+		result = descriptor_search(found, pid, key, &info);
+		/* All eventfds, epolls, timers, … share one inode, so it does not identify the
+		 * file. */
+		if (!result && !strncmp(found->name, "anon_inode:", strlen("anon_inode:")))
+			return -ENOENT;
+	}
+	if (!result)
+		descriptor_detail(found, pid, &info);
+	return result;
+}
+
+/* Format, see proc_pid_fdinfo(5): one line "tfd:        5 events:       19 data: …" per file. */
+void epoll_watched(char *text, size_t size, pid_t pid, int fd)
+{
+	char path[64], line[256], name[200];
+	size_t len = 0;
+	FILE *info;
+
+	text[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
+	info = fopen(path, "re");
+	while (info && fgets(line, sizeof(line), info)) {
+		ssize_t got;
+		int watched;
+
+		if (sscanf(line, "tfd: %d", &watched) != 1)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, watched);
+		got = readlink(path, name, sizeof(name) - 1);
+		if (got <= 0 || len + (size_t)got + 3 > size)
+			continue;
+		name[got] = '\0';
+		len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "", name);
+	}
+	if (info)
+		fclose(info);
+}
+
+/* The device number of a kind of files that is the same in all processes (pipes, sockets). */
+static uint32_t dev_of_fd(int fd)
+{
+	struct stat info;
+
+	return fd >= 0 && !fstat(fd, &info) ? dev_of_kernel(info.st_dev) : 0;
+}
+
+static uint32_t dev_of_sockets(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint32_t dev = dev_of_fd(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return dev;
+}
+
+static uint32_t dev_of_pipes(void)
+{
+	int ends[2];
+	uint32_t dev;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return 0;
+	dev = dev_of_fd(ends[0]);
+	close(ends[0]);
+	close(ends[1]);
+	return dev;
+}
+
+bool descriptor_of_inode(struct descriptor *found, const struct file_key *key)
+{
+	char point[PATH_MAX];
+
+	found->detail[0] = '\0';
+	if (key->dev == dev_of_pipes()) {
+		snprintf(found->name, sizeof(found->name), "pipe:[%" PRIu64 "]", key->ino);
+	} else if (key->dev == dev_of_sockets()) {
+		snprintf(found->name, sizeof(found->name), "socket:[%" PRIu64 "]", key->ino);
+	} else if (mount_find("/proc/self/mountinfo", key->dev, found->detail,
+			      sizeof(found->detail), point, sizeof(point))) {
+		int cut = snprintf(found->name, sizeof(found->name), "inode %" PRIu64 " of %.4000s",
+				   key->ino, point);
+
+		return cut > 0;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* ---- devices and cgroups ---- */
+
+bool block_device_name(char *name, size_t size, uint32_t dev)
+{
+	char path[64], line[256];
+	bool found = false;
+	FILE *uevent;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/uevent", dev >> 20, dev & 0xfffff);
+	uevent = fopen(path, "re");
+	while (uevent && !found && fgets(line, sizeof(line), uevent)) {
+		if (strncmp(line, "DEVNAME=", strlen("DEVNAME=")) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(name, size, "/dev/%s", line + strlen("DEVNAME="));
+		found = true;
+	}
+	if (uevent)
+		fclose(uevent);
+	return found;
+}
+
+/* Finds a whole word in a comma-separated list. */
+static const char *option_find(const char *options, const char *option)
+{
+	size_t len = strlen(option);
+
+	for (const char *at = options; (at = strstr(at, option)); at++)
+		if (at > options && strchr(", ", at[-1]) && strchr(",\n", at[len]))
+			return at;
+	return NULL;
+}
+
+/* Mount point of the cgroup hierarchy with this controller. Without a controller: of the unified
+ * hierarchy. */
+static bool cgroup_mount(const char *controllers, char *point, size_t size)
+{
+	char *line = NULL, place[PATH_MAX];
+	size_t line_size = 0;
+	bool found = false;
+	FILE *mounts = fopen("/proc/self/mountinfo", "re");
+
+	while (mounts && !found && getline(&line, &line_size, mounts) > 0) {
+		const char *rest = strstr(line, *controllers ? " - cgroup " : " - cgroup2 ");
+		const char *option = rest && *controllers ? option_find(rest, controllers) : rest;
+
+		if (!option || sscanf(line, "%*u %*u %*s %*s %" TEXT(4095) "s", place) != 1)
+			continue;
+		process_unescape(place);
+		snprintf(point, size, "%s", place);
+		found = true;
+	}
+	free(line);
+	if (mounts)
+		fclose(mounts);
+	return found;
+}
+
+bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino)
+{
+	char name[64], *line = NULL, point[PATH_MAX];
+	size_t line_size = 0;
+	bool found = false;
+	FILE *groups;
+
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", tid);
+	groups = fopen(name, "re");
+	/* Lines look like "4:cpu,cpuacct:/a/b"; the unified hierarchy is "0::/a/b". The cgroup may
+	 * be an ancestor, since quotas are inherited. */
+	while (groups && !found && getline(&line, &line_size, groups) > 0) {
+		char *controllers = strchr(line, ':'), *folder;
+		struct stat info;
+
+		if (!controllers || !(folder = strchr(++controllers, ':')))
+			continue;
+		*folder++ = '\0';
+		folder[strcspn(folder, "\n")] = '\0';
+		if (!cgroup_mount(controllers, point, sizeof(point)) || strlen(point) >= size)
+			continue;
+		snprintf(path, size, "%s%s", point, folder);
+		for (char *slash = path + strlen(point); slash && !found;) {
+			found = !stat(path, &info) && info.st_ino == ino;
+			slash = strrchr(path + strlen(point), '/');
+			if (!found && slash)
+				*slash = '\0';
+		}
+	}
+	free(line);
+	if (groups)
+		fclose(groups);
+	return found;
+}

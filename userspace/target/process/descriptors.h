@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of a process's open files: a path, "pipe:[4711]", "socket:[4712]", "anon_inode:[eventfd]".
+ * The kernel's records identify a file by device and inode and by the descriptor used. That
+ * descriptor may refer to another file by now.
+ */
+#ifndef WAFFLE_TARGET_PROCESS_DESCRIPTORS_H
+#define WAFFLE_TARGET_PROCESS_DESCRIPTORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A file's key. `dev` has the kernel's encoding: major << 20 | minor (include/linux/kdev_t.h). */
+struct file_key {
+	uint64_t ino;
+	uint32_t dev;
+};
+
+struct descriptor {
+	char name[4096];
+	/*
+	 * A socket's endpoints, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix
+	 * /run/x"; a file system's type, "ext4"; "fifo" for a named pipe; "character device 195:0";
+	 * or "".
+	 */
+	char detail[256];
+};
+
+#define DESCRIPTOR_FIFO "fifo"
+
+/* Converts a device number of stat() to the encoding of struct file_key. */
+uint32_t dev_of_kernel(dev_t dev);
+
+/*
+ * Checks descriptor `fd` of a process (-1: unknown), then all others. The second step is skipped
+ * for files that only their descriptor identifies. -ENOENT: the file is no longer open; -ESRCH: no
+ * such process; other negative errno: the process cannot be read.
+ */
+int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key);
+
+/* Lists what an epoll descriptor watches, "anon_inode:[timerfd], socket:[4712]", as far as it fits.
+ * Empty: it watches nothing, or it cannot be read. */
+void epoll_watched(char *text, size_t size, pid_t pid, int fd);
+
+/* Names a file without its process: "pipe:[4711]" or "socket:[4712]", whose device numbers are the
+ * same everywhere; otherwise "inode 4711 of /data". False: the device is unknown. */
+bool descriptor_of_inode(struct descriptor *found, const struct file_key *key);
+
+/* Writes a name such as "/dev/vda1". False: there is no such block device. */
+bool block_device_name(char *name, size_t size, uint32_t dev);
+
+/* Path of the cgroup with inode `ino` among the cgroups of a thread. */
+bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino);
+
+#endif

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/process/opener.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "target/process/place.h"
+#include "util/wire.h"
+
+#define PATHS_MAX 64 /* limit of remembered paths */
+/* How often to wait again for a process that is not stuck, but only waits for a CPU. */
+#define WAITS_MAX 20
+#define STOP_GRACE_MS 20 /* for an answer after the request to stop */
+/* Reading the first bytes of a file shows whether its file system answers. */
+#define FIRST_BYTES 64
+#define REPLY_MAX (200u << 10) /* further names are omitted */
+
+enum opener_kind { OPEN_FILE, OPEN_FOLLOW, OPEN_LIST };
+
+struct open_request {
+	uint32_t kind;
+	bool in_root; /* the message carries a descriptor of the root */
+	char path[PATH_MAX];
+	char prefix[NAME_MAX + 1];
+};
+
+struct reply {
+	int32_t result; /* 0, or a negative errno */
+	uint32_t bytes;
+	char text[REPLY_MAX];
+};
+
+#define REPLY_HEAD offsetof(struct reply, text)
+
+/* One per process, like the workers (target/worker/worker.c). */
+static struct {
+	pthread_mutex_t lock;
+	pid_t pid; /* 0: not started */
+	int socket;
+	int stop; /* the descriptor of opener_stop_at(), plus one; 0: none */
+	pid_t stuck[OPENER_STUCK_MAX];
+	unsigned stuck_count;
+	char *paths[PATHS_MAX]; /* at which processes are stuck */
+	unsigned path_count;
+} opener = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
+
+/* ---- messages ---- */
+
+union opener_descriptor {
+	struct cmsghdr header;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static bool send_with(int socket, const void *bytes, size_t size, int fd)
+{
+	struct iovec part = {(void *)(uintptr_t)bytes, size};
+	struct msghdr all = {.msg_iov = &part, .msg_iovlen = 1};
+	union opener_descriptor control;
+
+	memset(&control, 0, sizeof(control));
+	if (fd >= 0) {
+		all.msg_control = control.bytes;
+		all.msg_controllen = sizeof(control.bytes);
+		control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS,
+						  .cmsg_len = CMSG_LEN(sizeof(int))};
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	}
+	return sendmsg(socket, &all, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+/* Returns the number of bytes received. 0 or less: the other end is closed. */
+static ssize_t take_with(int socket, void *bytes, size_t size, int *fd)
+{
+	struct iovec part = {bytes, size};
+	union opener_descriptor control;
+	struct msghdr all = {.msg_iov = &part,
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
+			     .msg_controllen = CMSG_LEN(sizeof(int))};
+	struct cmsghdr *header;
+	ssize_t got;
+
+	memset(&control, 0, sizeof(control));
+	*fd = -1;
+	do
+		got = recvmsg(socket, &all, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	header = got > 0 ? CMSG_FIRSTHDR(&all) : NULL;
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(header), sizeof(*fd));
+	return got;
+}
+
+/* ---- the process that opens ---- */
+
+static int file_serve(int root, const char *path, int *fd)
+{
+	char first[FIRST_BYTES];
+	int opened = place_file(root, path);
+
+	if (opened < 0)
+		return opened;
+	if (pread(opened, first, sizeof(first), 0) < 0) {
+		int result = -errno;
+
+		close(opened);
+		return result;
+	}
+	*fd = opened;
+	return 0;
+}
+
+static void request_serve(const struct open_request *request, int root, struct reply *reply,
+			  int *fd)
+{
+	struct wire_out names = {0};
+	char real[PATH_MAX];
+
+	switch (request->kind) {
+	case OPEN_FILE:
+		reply->result = file_serve(root, request->path, fd);
+		return;
+	case OPEN_FOLLOW:
+		if (!place_follow(root, request->path, real)) {
+			reply->result = -ENOENT;
+			return;
+		}
+		reply->bytes = (uint32_t)strlen(real) + 1;
+		memcpy(reply->text, real, reply->bytes);
+		return;
+	default:
+		place_list(root, request->path, request->prefix, &names);
+		if (!names.no_memory)
+			reply->bytes = (uint32_t)(names.bytes.len < REPLY_MAX ? names.bytes.len
+									      : REPLY_MAX);
+		if (reply->bytes)
+			memcpy(reply->text, names.bytes.data, reply->bytes);
+		wire_out_free(&names);
+	}
+}
+
+/* Closes all descriptors but its socket: if this process gets stuck, it must not keep descriptors
+ * of the tracer open. */
+static void serve(int socket, pid_t parent)
+{
+	static struct open_request request;
+	static struct reply reply;
+	int fd, root;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "waffle-opener");
+	if (getppid() != parent || dup2(socket, 0) != 0)
+		_exit(0);
+	close_range(1, ~0u, 0);
+	if (!send_with(0, "", 1, -1))
+		_exit(0);
+	while (take_with(0, &request, sizeof(request), &root) == sizeof(request)) {
+		reply.result = 0;
+		reply.bytes = 0;
+		fd = -1;
+		request_serve(&request, request.in_root ? root : -1, &reply, &fd);
+		if (!send_with(0, &reply, REPLY_HEAD + reply.bytes, fd))
+			break;
+		if (fd >= 0)
+			close(fd);
+		if (root >= 0)
+			close(root);
+	}
+	_exit(0);
+}
+
+/* ---- its callers ---- */
+
+/* Whether the process is not stuck but runnable, by its state in /proc/PID/stat (proc(5)). */
+static bool is_runnable(void)
+{
+	char path[64], text[256] = "";
+	const char *state;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", opener.pid);
+	file = fopen(path, "re");
+	if (file) {
+		(void)!fgets(text, sizeof(text), file);
+		fclose(file);
+	}
+	state = strrchr(text, ')');
+	return state && !strncmp(state, ") R", 3);
+}
+
+/* Waits for the reply, but no longer than until `stop` (-1: none) is readable. */
+static bool reply_await(int stop)
+{
+	struct pollfd ready[2] = {{.fd = opener.socket, .events = POLLIN},
+				  {.fd = stop, .events = POLLIN}};
+
+	for (unsigned i = 0; i < WAITS_MAX; i++)
+		if (poll(ready, 2, OPENER_WAIT_MS) > 0 || !is_runnable())
+			break;
+	if (ready[1].revents && !ready[0].revents)
+		poll(ready, 1, STOP_GRACE_MS);
+	return ready[0].revents;
+}
+
+/* Waits until the process reports that it has closed its copies of the tracer's descriptors. With
+ * these open, probes would outlive the tracer. */
+static bool is_ready(void)
+{
+	char byte;
+	int fd;
+
+	return reply_await(-1) && take_with(opener.socket, &byte, 1, &fd) == 1;
+}
+
+static bool start(void)
+{
+	const int room = 512 << 10;
+	pid_t parent = getpid();
+	int sockets[2];
+
+	if (opener.pid)
+		return true;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return false;
+	for (int i = 0; i < 2; i++)
+		setsockopt(sockets[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	opener.pid = fork();
+	if (!opener.pid)
+		serve(sockets[1], parent);
+	close(sockets[1]);
+	if (opener.pid < 0) {
+		close(sockets[0]);
+		opener.pid = 0;
+		return false;
+	}
+	opener.socket = sockets[0];
+	return is_ready();
+}
+
+static void end(void)
+{
+	if (!opener.pid)
+		return;
+	close(opener.socket);
+	kill(opener.pid, SIGKILL);
+	opener.pid = 0;
+	opener.socket = -1;
+}
+
+static void paths_forget(void)
+{
+	while (opener.path_count)
+		free(opener.paths[--opener.path_count]);
+}
+
+/* Forgets stuck processes that have ended. They are killed, so each ends when its open returns. */
+static void stuck_look(void)
+{
+	for (unsigned i = opener.stuck_count; i > 0; i--)
+		if (waitpid(opener.stuck[i - 1], NULL, WNOHANG))
+			opener.stuck[i - 1] = opener.stuck[--opener.stuck_count];
+	if (!opener.stuck_count)
+		paths_forget();
+}
+
+static bool is_stuck(const char *path)
+{
+	for (unsigned i = 0; i < opener.path_count; i++)
+		if (!strcmp(opener.paths[i], path))
+			return true;
+	return false;
+}
+
+static void abandon(const char *path)
+{
+	opener.stuck[opener.stuck_count++] = opener.pid;
+	end();
+	if (opener.path_count < PATHS_MAX && (opener.paths[opener.path_count] = strdup(path)))
+		opener.path_count++;
+}
+
+static int locked_ask(const struct open_request *request, int root, struct reply *reply, int *fd)
+{
+	stuck_look();
+	if (is_stuck(request->path))
+		return -ETIMEDOUT;
+	if (opener.stuck_count == OPENER_STUCK_MAX)
+		return -EBUSY;
+	if (!start() || !send_with(opener.socket, request, sizeof(*request), root)) {
+		end();
+		return -EIO;
+	}
+	if (!reply_await(opener.stop - 1)) {
+		abandon(request->path);
+		return -ETIMEDOUT;
+	}
+	if (take_with(opener.socket, reply, sizeof(*reply), fd) < (ssize_t)REPLY_HEAD) {
+		end();
+		return -EIO;
+	}
+	return reply->result;
+}
+
+/* Returns a descriptor, 0, or a negative errno. With `reply` NULL only a descriptor is wanted. */
+static int ask(enum opener_kind kind, int root, const char *path, const char *prefix,
+	       struct reply *reply)
+{
+	struct open_request *request = calloc(1, sizeof(*request));
+	struct reply *own = reply ? NULL : calloc(1, sizeof(*own));
+	int result = -ENOMEM, fd = -1;
+
+	if (request && (reply || own)) {
+		request->kind = kind;
+		request->in_root = root >= 0;
+		result = strlen(path) < sizeof(request->path) &&
+					 strlen(prefix) < sizeof(request->prefix)
+				 ? 0
+				 : -ENAMETOOLONG;
+	}
+	if (!result) {
+		memcpy(request->path, path, strlen(path));
+		memcpy(request->prefix, prefix, strlen(prefix));
+		pthread_mutex_lock(&opener.lock);
+		result = locked_ask(request, root, reply ? reply : own, &fd);
+		pthread_mutex_unlock(&opener.lock);
+	}
+	free(request);
+	free(own);
+	return result ?: fd >= 0 ? fd : 0;
+}
+
+int opener_file(int root, const char *path)
+{
+	int result = ask(OPEN_FILE, root, path, "", NULL);
+
+	return result ? result : -EIO; /* 0: no descriptor came (0 is standard input) */
+}
+
+bool opener_follow(int root, const char *path, char real[PATH_MAX])
+{
+	struct reply *reply = calloc(1, sizeof(*reply));
+	bool found = reply && !ask(OPEN_FOLLOW, root, path, "", reply) && reply->bytes &&
+		     reply->bytes <= PATH_MAX;
+
+	if (found)
+		memcpy(real, reply->text, reply->bytes);
+	free(reply);
+	return found;
+}
+
+char *opener_list(int root, const char *folder, const char *prefix, size_t *bytes)
+{
+	struct reply *reply = calloc(1, sizeof(*reply));
+	char *names = NULL;
+
+	*bytes = 0;
+	if (reply && !ask(OPEN_LIST, root, folder, prefix, reply) && reply->bytes &&
+	    (names = malloc(reply->bytes))) {
+		*bytes = reply->bytes;
+		memcpy(names, reply->text, reply->bytes);
+		names[reply->bytes - 1] = '\0';
+	}
+	free(reply);
+	return names;
+}
+
+void opener_stop_at(int fd)
+{
+	pthread_mutex_lock(&opener.lock);
+	opener.stop = fd + 1;
+	pthread_mutex_unlock(&opener.lock);
+}
+
+void opener_stop(void)
+{
+	pid_t pid;
+
+	pthread_mutex_lock(&opener.lock);
+	pid = opener.pid;
+	end();
+	if (pid)
+		waitpid(pid, NULL, 0);
+	stuck_look();
+	opener.stuck_count = 0;
+	paths_forget();
+	pthread_mutex_unlock(&opener.lock);
+}

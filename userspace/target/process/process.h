@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A running process, seen through /proc. The process controls its names and paths, so they are not
+ * trusted. */
+#ifndef WAFFLE_TARGET_PROCESS_PROCESS_H
+#define WAFFLE_TARGET_PROCESS_PROCESS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util/error.h"
+#include "util/vec.h"
+
+#define PROCESS_PID_MAX 4194304 /* the kernel's PID_MAX_LIMIT */
+
+struct mapping {
+	uint64_t start, end; /* addresses in the process */
+	uint64_t offset;     /* file offset of `start` */
+	uint64_t ino;        /* 0: anonymous */
+	uint32_t dev;        /* in the kernel's encoding */
+	bool executable, writable;
+	char *path;     /* as /proc shows it, without "(deleted)"; "": none */
+	uint64_t since; /* when the kernel reported it; 0: it was read from /proc */
+};
+
+struct mappings {
+	VEC(struct mapping) list;
+};
+
+/* The executable file mappings of a process, sorted by address. -ESRCH: no such process. */
+int process_mappings(struct mappings *mappings, pid_t pid, struct error *err);
+/* All mappings, including anonymous ones. */
+int process_mappings_all(struct mappings *mappings, pid_t pid, struct error *err);
+void mappings_free(struct mappings *mappings);
+
+/* Removes "(deleted)" from a path that the kernel shows. */
+void mapping_path_trim(char *path);
+/* Decodes the octal escapes of a path in mountinfo: "\040" is a space (proc(5)). */
+void process_unescape(char *path);
+
+/* Returns 0 if the process can be traced, else an error such as "no such process" or "not a process
+ * but a thread of 4711". */
+int process_check(pid_t pid, struct error *err);
+
+/* Whether this is a kernel thread, which has no files and no memory. */
+bool process_is_kernel_thread(pid_t pid);
+
+/* Adds the pids of all processes whose name (comm) is `name`, except this one. The caller frees the
+ * list, also after an error. -ESRCH with a message: there is none. */
+typedef VEC(pid_t) pid_list;
+int process_find(pid_list *pids, const char *name, struct error *err);
+
+/* A thread through which /proc shows the memory and files of a process: the main thread, unless it
+ * has exited before others. */
+pid_t process_live_task(pid_t pid);
+/* The name of a thread or process; "?" if it is gone. */
+void process_comm(pid_t pid, char comm[16]);
+/* The arguments joined by spaces and cut at `size`. Without arguments, the name in brackets. */
+void process_cmdline(pid_t pid, char *text, size_t size);
+pid_t process_parent(pid_t pid); /* 0: unknown */
+/* Target of a link in its /proc directory, such as "exe" or "cwd". False, and "": unknown. */
+bool process_link(pid_t pid, const char *name, char path[PATH_MAX]);
+/* The value of a variable in an environment (a list as for execve()). NULL: it is not set. */
+const char *environment_value(char *const *environment, const char *name);
+/* "PID" or "time" if waffle runs in a PID or time namespace other than the initial one, as in a
+ * container. Then pids or timestamps differ from those in the kernel's records. NULL: neither. */
+const char *process_own_namespace(void);
+
+#endif

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/process/python.h"
+
+#include <gelf.h>
+#include <string.h>
+
+#include "target/dwarf/unwind.h"
+#include "target/process/mapping_file.h"
+#include "target/process/program_facts.h"
+
+#define COOKIE "xdebugpy" /* _Py_Debug_Cookie */
+
+/* ---- offsets, by version ---- */
+
+/* From Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code}.h. */
+static const struct {
+	uint32_t version; /* without the micro version: 0x030b */
+	struct waffle_python kernel;
+	uint32_t native_thread_id;
+} known[] = {
+	{
+		.version = 0x030b,
+		.kernel = {.interpreters_main = 48,
+			   .threads_head = 16,
+			   .thread_next = 8,
+			   .thread_key = 152,
+			   .thread_frame = 56,
+			   .has_cframe = 1,
+			   .cframe_frame = 8,
+			   .frame_code = 32,
+			   .frame_previous = 48,
+			   .frame_instr = 56,
+			   .frame_owner = 69,
+			   .owner_none = 3,
+			   .code_file = 112,
+			   .code_name = 128,
+			   .code_first_line = 72,
+			   .code_table = 136,
+			   .code_instructions = 184,
+			   .ascii_bytes = 48,
+			   .compact_bytes = 72},
+		.native_thread_id = 160,
+	},
+	{
+		.version = 0x030c,
+		.kernel = {.interpreters_main = 48,
+			   .threads_head = 72,
+			   .thread_next = 8,
+			   .thread_key = 136,
+			   .thread_frame = 56,
+			   .has_cframe = 1,
+			   .cframe_frame = 0,
+			   .frame_code = 0,
+			   .frame_previous = 8,
+			   .frame_instr = 56,
+			   .frame_owner = 70,
+			   .owner_none = 3, /* FRAME_OWNED_BY_CSTACK */
+			   .code_file = 112,
+			   .code_name = 128,
+			   .code_first_line = 68,
+			   .code_table = 136,
+			   .code_instructions = 192,
+			   .ascii_bytes = 40,
+			   .compact_bytes = 56},
+		.native_thread_id = 144,
+	},
+};
+
+/* Indexes of words in _Py_DebugOffsets. The words before those of the first row are the same in all
+ * versions. */
+static const struct {
+	uint32_t version;
+	uint8_t thread_state, interpreter_frame, code_object; /* start of these sections */
+} told[] = {
+	{0x030d, 19, 28, 34},
+	{0x030e, 22, 31, 39},
+};
+enum { /* Include/internal/pycore_debug_offsets.h */
+       OFFSET_VERSION = 1,
+       OFFSET_FREE_THREADED = 2,
+       OFFSET_INTERPRETERS_HEAD = 5,
+       OFFSET_THREADS_HEAD = 9,
+       /* in the section thread_state */
+       OFFSET_THREAD_NEXT = 2,
+       OFFSET_THREAD_FRAME = 4,
+       OFFSET_THREAD_ID = 5,
+       OFFSET_NATIVE_THREAD_ID = 6,
+       /* in the section interpreter_frame */
+       OFFSET_FRAME_PREVIOUS = 1,
+       OFFSET_FRAME_EXECUTABLE = 2,
+       OFFSET_FRAME_INSTR = 3,
+       OFFSET_FRAME_OWNER = 5,
+       /* in the section code_object */
+       OFFSET_CODE_FILENAME = 1,
+       OFFSET_CODE_QUALNAME = 3,
+       OFFSET_CODE_LINE_TABLE = 4,
+       OFFSET_CODE_FIRST_LINE = 5,
+       OFFSET_CODE_INSTRUCTIONS = 9,
+
+       OFFSET_WORDS = 64
+};
+
+/* ---- the process ---- */
+
+static uint64_t read_word(const struct image *image, uint64_t address)
+{
+	uint64_t word = 0;
+
+	return image_read(image, address, &word, sizeof(word)) ? word : 0;
+}
+
+/* The key identifies a thread by pthread_self() on x86-64, elsewhere by gettid(). */
+static uint32_t thread_key(uint32_t thread_id, uint32_t native_thread_id)
+{
+#if defined(__x86_64__)
+	(void)native_thread_id;
+	return thread_id;
+#else
+	(void)thread_id;
+	return native_thread_id;
+#endif
+}
+
+/* Real offsets are small, so larger words mean that this is no interpreter. */
+static bool offsets_make_sense(const uint64_t *words)
+{
+	for (unsigned i = 3; i < OFFSET_WORDS; i++)
+		if (words[i] > 1u << 24)
+			return i > 48; /* later words are not used here */
+	return true;
+}
+
+static void offsets_ask(struct python *python, const struct image *image, uint64_t runtime)
+{
+	uint64_t words[OFFSET_WORDS];
+
+	if (!image_read(image, runtime, words, sizeof(words)) || !offsets_make_sense(words))
+		return;
+	python->version = (uint32_t)words[OFFSET_VERSION];
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		const uint64_t *thread = words + told[i].thread_state;
+		const uint64_t *frame = words + told[i].interpreter_frame;
+		const uint64_t *code = words + told[i].code_object;
+
+		/* Free-threaded builds lay out objects differently. */
+		if (python->version >> 16 != told[i].version || words[OFFSET_FREE_THREADED])
+			continue;
+		python->kernel = (struct waffle_python){
+			.runtime = runtime,
+			.interpreters_main = (uint32_t)words[OFFSET_INTERPRETERS_HEAD],
+			.threads_head = (uint32_t)words[OFFSET_THREADS_HEAD],
+			.thread_next = (uint32_t)thread[OFFSET_THREAD_NEXT],
+			.thread_key = thread_key((uint32_t)thread[OFFSET_THREAD_ID],
+						 (uint32_t)thread[OFFSET_NATIVE_THREAD_ID]),
+			.thread_frame = (uint32_t)thread[OFFSET_THREAD_FRAME],
+			.frame_code = (uint32_t)frame[OFFSET_FRAME_EXECUTABLE],
+			.frame_previous = (uint32_t)frame[OFFSET_FRAME_PREVIOUS],
+			.frame_instr = (uint32_t)frame[OFFSET_FRAME_INSTR],
+			.frame_owner = (uint32_t)frame[OFFSET_FRAME_OWNER],
+			.owner_none = 3,
+			.code_file = (uint32_t)code[OFFSET_CODE_FILENAME],
+			.code_name = (uint32_t)code[OFFSET_CODE_QUALNAME],
+			.code_first_line = (uint32_t)code[OFFSET_CODE_FIRST_LINE],
+			.code_table = (uint32_t)code[OFFSET_CODE_LINE_TABLE],
+			.code_instructions = (uint32_t)code[OFFSET_CODE_INSTRUCTIONS],
+			.ascii_bytes = 40,
+			.compact_bytes = 56,
+		};
+	}
+}
+
+/* 3.11 and 3.12 are recognised by the variable Py_Version. */
+static void offsets_know(struct python *python, const struct image *image, uint64_t runtime,
+			 uint64_t version_at)
+{
+	python->version = (uint32_t)read_word(image, version_at);
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (python->version >> 16 != known[i].version)
+			continue;
+		python->kernel = known[i].kernel;
+		python->kernel.runtime = runtime;
+		python->kernel.thread_key =
+			thread_key(known[i].kernel.thread_key, known[i].native_thread_id);
+	}
+}
+
+bool python_at(struct python *python, const struct image *image, uint64_t runtime,
+	       uint64_t version_at)
+{
+	char cookie[8];
+
+	*python = (struct python){.found = true};
+	if (!image_read(image, runtime, cookie, sizeof(cookie)))
+		return false;
+	if (!memcmp(cookie, COOKIE, sizeof(cookie)))
+		offsets_ask(python, image, runtime);
+	else if (version_at)
+		offsets_know(python, image, runtime, version_at);
+	return true;
+}
+
+/* ---- files ---- */
+
+/* Whether a file contains CPython: 1 or 0. -EAGAIN: it is still being parsed. */
+static int file_has_python(struct python *python, const struct image *image, pid_t pid,
+			   const struct mapping *mapping)
+{
+	static const struct cfi_table at_zero = {0};
+	struct waffle_unwind_mapping placed;
+	uint64_t runtime, version;
+	char path[4096];
+	struct program_facts facts;
+	int fd = mapping_open(mapping, pid, path, sizeof(path)), result;
+
+	result = fd < 0 ? fd : program_facts_read(&facts, fd, path);
+	if (result)
+		return result == -EAGAIN ? result : 0;
+	runtime = facts.python_runtime;
+	version = facts.python_version;
+	if (!runtime || !unwind_place(&placed, mapping, &facts.segments, &at_zero))
+		return 0;
+	return python_at(python, image, runtime + placed.base, version ? version + placed.base : 0);
+}
+
+int python_find(struct python *python, const struct image *image, pid_t pid,
+		const struct mappings *mappings)
+{
+	int result = 0;
+
+	*python = (struct python){0};
+	for (size_t i = 0; i < mappings->list.len; i++) {
+		int found = file_has_python(python, image, pid, &mappings->list.data[i]);
+
+		if (found > 0)
+			return 0;
+		if (found < 0)
+			result = found;
+	}
+	return result;
+}
+
+/* ---- frames ---- */
+
+/* Writes U+FFFD for a NUL, which would end the text, and for surrogates. CPython uses those for
+ * bytes of a path that are not UTF-8. */
+static void put_utf8(char *text, size_t size, size_t *len, uint32_t character)
+{
+	static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
+	unsigned bytes;
+
+	if (!character || (character >= 0xd800 && character < 0xe000) || character > 0x10ffff)
+		character = 0xfffd;
+	bytes = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+	if (*len + bytes >= size)
+		return;
+	for (unsigned i = bytes - 1; i > 0; i--) {
+		text[*len + i] = (char)(0x80 | (character & 0x3f));
+		character >>= 6;
+	}
+	text[*len] = (char)(marks[bytes] | character);
+	*len += bytes;
+}
+
+/* Converts a str with one, two or four bytes per character to UTF-8. */
+static bool text_decode(const struct waffle_code_text *from, const unsigned char *bytes,
+			size_t bytes_max, char *text, size_t size)
+{
+	uint32_t kind = WAFFLE_PYTHON_KIND(from->state);
+	size_t len = 0;
+
+	text[0] = '\0';
+	if (!WAFFLE_PYTHON_COMPACT(from->state) || (kind != 1 && kind != 2 && kind != 4) ||
+	    from->bytes > bytes_max)
+		return false;
+	for (uint32_t i = 0; i + kind <= from->bytes; i += kind) {
+		uint32_t character = 0;
+
+		memcpy(&character, bytes + i, kind);
+		put_utf8(text, size, &len, character);
+	}
+	text[len] = '\0';
+	return len > 0;
+}
+
+static void text_read(const struct python *python, const struct image *image, uint64_t object,
+		      struct waffle_code_text *text, void *to, size_t room)
+{
+	uint64_t length = read_word(image, object + WAFFLE_PYTHON_LENGTH), bytes;
+
+	*text = (struct waffle_code_text){0};
+	if (!image_read(image, object + WAFFLE_PYTHON_STATE, &text->state, sizeof(text->state)))
+		return;
+	object += WAFFLE_PYTHON_ASCII(text->state) ? python->kernel.ascii_bytes
+						   : python->kernel.compact_bytes;
+	bytes = length > room ? room : length * WAFFLE_PYTHON_KIND(text->state);
+	if (bytes > room)
+		bytes = room;
+	text->bytes = image_read(image, object, to, bytes) ? (uint32_t)bytes : 0;
+}
+
+bool python_code_read(const struct python *python, const struct image *image, uint64_t address,
+		      struct waffle_rec_code *code)
+{
+	const struct waffle_python *offsets = &python->kernel;
+	uint64_t table = read_word(image, address + offsets->code_table);
+	uint64_t size = table ? read_word(image, table + WAFFLE_PYTHON_LENGTH) : 0;
+
+	*code = (struct waffle_rec_code){.code = address};
+	text_read(python, image, read_word(image, address + offsets->code_name), &code->name_text,
+		  code->name, sizeof(code->name));
+	text_read(python, image, read_word(image, address + offsets->code_file), &code->file_text,
+		  code->file, sizeof(code->file));
+	if (size <= sizeof(code->table) &&
+	    image_read(image, table + WAFFLE_PYTHON_BYTES, code->table, size))
+		code->table_bytes = (uint32_t)size;
+	return image_read(image, address + offsets->code_first_line, &code->first_line,
+			  sizeof(code->first_line)) &&
+	       code->name_text.bytes;
+}
+
+bool python_frame_of(const struct python *python, const struct waffle_rec_code *code,
+		     uint64_t instruction, struct python_frame *frame)
+{
+	uint64_t first = code->code + python->kernel.code_instructions;
+
+	*frame = (struct python_frame){0};
+	if (!text_decode(&code->name_text, code->name, sizeof(code->name), frame->function,
+			 sizeof(frame->function)) ||
+	    !text_decode(&code->file_text, code->file, sizeof(code->file), frame->file,
+			 sizeof(frame->file)))
+		return false;
+	if (code->table_bytes <= sizeof(code->table))
+		/* A frame that has not executed anything yet points before its first
+		 * instruction. */
+		frame->line = python_line(code->table, code->table_bytes, code->first_line,
+					  instruction < first ? 0 : instruction - first);
+	return true;
+}
+
+/* ---- lines ---- */
+
+struct bytes {
+	const unsigned char *at, *end;
+};
+
+/* Each byte holds six bits of the value, lowest first. Its seventh bit means that more bytes
+ * follow. */
+static uint64_t take_varint(struct bytes *bytes)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	unsigned char byte = 0x40;
+
+	while (byte & 0x40 && bytes->at < bytes->end) {
+		byte = *bytes->at++;
+		if (shift < 58)
+			value |= (uint64_t)(byte & 0x3f) << shift;
+		shift += 6;
+	}
+	return value;
+}
+
+static int64_t take_svarint(struct bytes *bytes)
+{
+	uint64_t value = take_varint(bytes);
+
+	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
+}
+
+static void skip(struct bytes *bytes, size_t count)
+{
+	size_t left = (size_t)(bytes->end - bytes->at);
+
+	bytes->at += count < left ? count : left;
+}
+
+uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_line, uint64_t offset)
+{
+	struct bytes bytes = {.at = table, .end = table + size};
+	int64_t line = first_line;
+	uint64_t from = 0;
+
+	while (bytes.at < bytes.end) {
+		unsigned char head = *bytes.at++;
+		unsigned code = head >> 3 & 15, length = 2 * ((head & 7) + 1u);
+		bool has_line = true;
+
+		switch (code) {
+		case 15: /* no position */
+			has_line = false;
+			break;
+		case 14: /* long form: lines and both columns */
+			line += take_svarint(&bytes);
+			for (int i = 0; i < 3; i++)
+				take_varint(&bytes);
+			break;
+		case 13: /* no columns */
+			line += take_svarint(&bytes);
+			break;
+		case 10:
+		case 11:
+		case 12: /* same line or one of the next two */
+			line += code - 10;
+			skip(&bytes, 2);
+			break;
+		default: /* same line */
+			skip(&bytes, 1);
+		}
+		if (line < 0 || line > INT32_MAX) /* CPython does not write such a table */
+			return 0;
+		if (offset < from + length)
+			return has_line ? (uint32_t)line : 0;
+		from += length;
+	}
+	return 0;
+}

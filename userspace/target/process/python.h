@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPython in a process: the offsets with which BPF programs find the frames of its threads
+ * (bpf/stack.h), and the source position of a frame. Since 3.13 the interpreter publishes these
+ * offsets (_Py_DebugOffsets); for 3.11 and 3.12 they are built in here. The process is not trusted,
+ * so all data read from it is checked against bounds.
+ */
+#ifndef WAFFLE_TARGET_PROCESS_PYTHON_H
+#define WAFFLE_TARGET_PROCESS_PYTHON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/stack.h"
+#include "target/process/image.h"
+#include "target/process/process.h"
+
+struct python {
+	struct waffle_python kernel; /* runtime 0: no interpreter, or an unsupported one */
+	bool found;                  /* there is an interpreter, supported or not */
+	uint32_t version;            /* PY_VERSION_HEX; 0: unknown, as before 3.11 */
+};
+
+/*
+ * Searches the files that a process has mapped for an interpreter. It looks for the section of the
+ * run-time state, so it also finds an interpreter that is stripped or embedded in another program.
+ * -EAGAIN: none was found yet, and some files are still being parsed.
+ */
+int python_find(struct python *python, const struct image *image, pid_t pid,
+		const struct mappings *mappings);
+
+/*
+ * Reads the interpreter whose run-time state (_PyRuntime) is at address `runtime`. The word at
+ * `version_at` holds its version; 0: there is no such word. False: the memory cannot be read.
+ */
+bool python_at(struct python *python, const struct image *image, uint64_t runtime,
+	       uint64_t version_at);
+
+#define PYTHON_NAME_MAX 192
+#define PYTHON_FILE_MAX 512
+
+struct python_frame {
+	char function[PYTHON_NAME_MAX]; /* qualified: "Trainer.step", "main.<locals>.<lambda>" */
+	char file[PYTHON_FILE_MAX];
+	uint32_t line; /* 0: unknown */
+};
+
+/* Reads a code object from the process, with the address of its instructions. False: it cannot be
+ * read. */
+bool python_code_read(const struct python *python, const struct image *image, uint64_t address,
+		      struct waffle_rec_code *code);
+
+/* The frame of a code object at an instruction. False: it has no name. */
+bool python_frame_of(const struct python *python, const struct waffle_rec_code *code,
+		     uint64_t instruction, struct python_frame *frame);
+
+/*
+ * The source line of the instruction at a byte offset, by the code object's location table
+ * (Objects/locations.md in CPython's sources). 0: none.
+ */
+uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_line, uint64_t offset);
+
+#endif

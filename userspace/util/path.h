@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAFFLE_UTIL_PATH_H
+#define WAFFLE_UTIL_PATH_H
+
+#include <string.h>
+
+/* What follows the last slash of a path; the path itself if nothing does. */
+static inline const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+#endif
