@@ -33,7 +33,7 @@ static const struct option_row rows[] = {
 	 "several times.",
 	 .set = set_comm},
 	{"follow", 'f', NULL, "Also trace the children that the processes create from now on.",
-	 .at = offsetof(struct capture_options, session.kernel.follow)},
+	 .at = offsetof(struct capture_options, session.kernel.config.follow_children)},
 	CAPTURE_OPTION_ROWS,
 };
 

@@ -39,11 +39,12 @@ int set_redact(void *options, const char *value, struct error *err)
 
 void capture_options_init(struct capture_options *options)
 {
-	*options = (struct capture_options){.session = {.sources = CAPTURE_DEFAULT,
-							.kernel.wait_min_ns = SESSION_WAIT_MIN_NS,
-							.kernel.stack_gap_ns = SESSION_STACK_GAP_NS,
-							.kernel.ring_bytes = SESSION_RING_BYTES,
-							.sched_bytes = SESSION_SCHED_BYTES}};
+	*options = (struct capture_options){
+		.session = {.sources = CAPTURE_DEFAULT,
+			    .kernel.config.wait_min_ns = SESSION_WAIT_MIN_NS,
+			    .kernel.config.stack_gap_ns = SESSION_STACK_GAP_NS,
+			    .kernel.ring_bytes = SESSION_RING_BYTES,
+			    .sched_bytes = SESSION_SCHED_BYTES}};
 }
 
 void capture_options_free(struct capture_options *options)
@@ -69,7 +70,7 @@ enum exit_code capture_options_open(const struct command *command, struct captur
 	}
 	code = filter_options_open(command, &options->filter);
 	options->session.filter = options->filter.filter;
-	options->session.kernel.keep_children = options->filter.keep_children;
+	options->session.kernel.config.keep_children = options->filter.keep_children;
 	if (options->redaction.args || options->redaction.keys.len)
 		options->session.redaction = &options->redaction;
 	if (code != EXIT_DONE)

@@ -88,7 +88,7 @@ int set_redact(void *options, const char *value, struct error *err);
 		 .type = OPTION_TIME,                                                              \
 		 .min = 1000,                                                                      \
 		 .max = 60000000000ull,                                                            \
-		 .at = offsetof(struct capture_options, session.kernel.wait_min_ns)},              \
+		 .at = offsetof(struct capture_options, session.kernel.config.wait_min_ns)},       \
 		{"redact", 0, "KEYS",                                                              \
 		 "Leave out the values of these keys and arguments. Commas separate them. May "    \
 		 "be given several times.",                                                        \
