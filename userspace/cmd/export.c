@@ -37,7 +37,7 @@ static int set_format(void *options, const char *value, struct error *err)
 	o->exporter = exporter_find(value);
 	return o->exporter
 		       ? 0
-		       : option_no_choice("format", value, "not known, take", format_choice, err);
+		       : option_no_choice("format", value, "no format, write", format_choice, err);
 }
 
 static const struct option_row rows[] = {
