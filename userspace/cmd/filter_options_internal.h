@@ -10,6 +10,7 @@
 struct filter_options {
 	const char *argument; /* of --filter; NULL: not given */
 	bool keep_children, explain;
+	uint64_t memory_limit;      /* of commands that read a file; 0: the default */
 	struct filter_expr *filter; /* set by filter_options_open(); NULL: no filter */
 };
 

@@ -34,7 +34,7 @@ static const struct option_row rows[] = {
 	 .type = OPTION_NUMBER, .min = VIEW_WIDTH_MIN, .max = VIEW_WIDTH_MAX,
 	 .at = offsetof(struct view_cli, width)},
 	FILTER_OPTION_ROWS(struct view_cli, filter),
-	MEMORY_OPTION_ROW,
+	MEMORY_OPTION_ROW(struct view_cli, filter.memory_limit),
 };
 
 static uint64_t after(uint64_t start, uint64_t ns)
