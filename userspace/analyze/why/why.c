@@ -384,7 +384,7 @@ static int explain_all(struct why *why, struct why_walk *walk)
 }
 
 static int start(struct why **why, struct why_walk *walk, const struct model *model,
-		 const struct why_names *names, struct error *err)
+		 struct stack_names *names, struct error *err)
 {
 	*walk = (struct why_walk){.model = model, .names = names};
 	*why = NULL;
@@ -512,7 +512,7 @@ static int explain_batch(struct why_walk *walk, const struct why_batch *batch, w
 	return result;
 }
 
-int why_each(struct why **why, const struct model *model, const struct why_names *names,
+int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err)
 {
 	struct why_walk walk;

@@ -184,8 +184,8 @@ struct why_query {
 	/* If set, only these span indexes; the selectors above are ignored. */
 	const uint32_t *spans;
 	size_t span_count;
-	uint32_t slowest;              /* maximum number of instances, the slowest; 0: all */
-	const struct why_names *names; /* symbolizer; NULL: none */
+	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
+	struct stack_names *names; /* symbolizer; NULL: none */
 };
 
 int why_new(struct why **why, const struct model *model, const struct why_query *query,
@@ -206,7 +206,7 @@ typedef int (*why_each_fn)(const struct why *why, const struct why_instance *ins
  */
 #define WHY_EACH_SWITCHES (1u << 20)
 #define WHY_EACH_PARTS 8
-int why_each(struct why **why, const struct model *model, const struct why_names *names,
+int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err);
 
 /* Finds the numbers of the records that prove the steps, by reading the capture again. Returns 0 or

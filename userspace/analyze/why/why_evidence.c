@@ -76,13 +76,11 @@ static bool is_python(const char *path)
 /* The interpreter's state is in the program or in its library. */
 static bool add_python(struct why_walk *walk, const struct store_mapping *mapping)
 {
-	const struct why_names *names = walk->names;
 	enum wait_python python = WAIT_PYTHON;
 
 	if (map_get(&walk->pythons, mapping->pid) == WAIT_PYTHON_KNOWN)
 		return true;
-	if (names && names->has_variable &&
-	    names->has_variable(names->arg, mapping, WAIT_PYTHON_STATE))
+	if (stack_names_has_variable(walk->names, mapping, WAIT_PYTHON_STATE))
 		python = WAIT_PYTHON_KNOWN;
 	return map_set(&walk->pythons, mapping->pid, python);
 }
