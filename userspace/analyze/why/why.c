@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/terminal.h"
 
 const struct why_cause_row why_causes[WHY_CAUSE_COUNT] = {
 #define CAUSE(id, ...) [WHY_##id] = CAUSE_ROW(__VA_ARGS__),
-#define CAUSE_ROW(name, text, role, shown, spent, culprit)                                         \
+#define CAUSE_ROW(name, text, colour, source, role, shown, spent, culprit)                         \
 	{                                                                                          \
-		name, text, WHY_ROLE_##role, WHY_OBJECT_##shown, spent, culprit                    \
+		name, text, TERMINAL_##colour, source, WHY_ROLE_##role, WHY_OBJECT_##shown, spent, \
+			culprit                                                                    \
 	}
 	WHY_CAUSES(CAUSE)
 #undef CAUSE_ROW

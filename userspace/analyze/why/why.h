@@ -111,8 +111,11 @@ extern const char *const why_role_names[WHY_ROLE_COUNT]; /* "switch-out", … */
 enum why_object_shown { WHY_OBJECT_BEGIN, WHY_OBJECT_END };
 
 struct why_cause_row {
-	const char *name; /* "cpu-contention" */
-	const char *text; /* for people: "a device was read" */
+	const char *name;   /* "cpu-contention" */
+	const char *text;   /* for people: "a device was read" */
+	const char *colour; /* SGR sequence of util/terminal.h */
+	/* Documentation: the source that shows it besides sched, or "". */
+	const char *source;
 	/* Role of the records that prove it besides the switches; WHY_ROLE_COUNT: none. */
 	enum why_role proof;
 	enum why_object_shown shown;
