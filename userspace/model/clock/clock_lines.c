@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/clock/clock_lines.h"
+#include "model/clock/clock_lines_internal.h"
 
 #include <math.h>
 #include <string.h>

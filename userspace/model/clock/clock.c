@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/clock/clock_hosts.h"
+#include "model/clock/clock.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "model/clock/clock_lines_internal.h"
 #include "util/map.h"
 #include "util/vec.h"
 

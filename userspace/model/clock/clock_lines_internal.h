@@ -15,25 +15,19 @@
  *		… lines.conflict contradicts the bound
  *	clock_lines_at(&lines, 2000, &low, &high);
  */
-#ifndef WAFFLE_MODEL_CLOCK_CLOCK_LINES_H
-#define WAFFLE_MODEL_CLOCK_CLOCK_LINES_H
+#ifndef WAFFLE_MODEL_CLOCK_CLOCK_LINES_INTERNAL_H
+#define WAFFLE_MODEL_CLOCK_CLOCK_LINES_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * The largest drift of two clocks that is taken for possible. The kernel corrects the rate of
- * CLOCK_MONOTONIC by up to 500 ppm (MAXFREQ in linux/timex.h, adjtimex(2)), and the crystals of
- * two machines differ by up to 200 ppm.
- */
-#define CLOCK_DRIFT_MAX 1200e-6
+#include "model/clock/clock.h"
 
 /* Times and differences beyond 2^52 ns, 52 days, are ignored: a double has no room for their
  * nanoseconds. */
 #define CLOCK_SPAN_MAX (INT64_C(1) << 52)
 
 #define CLOCK_CORNERS_MAX 48
-#define CLOCK_NO_TAG UINT32_MAX
 
 /* At the time `ts`, the correction is at most (`upper`) or at least ns. */
 struct clock_bound {

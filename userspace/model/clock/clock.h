@@ -18,13 +18,17 @@
  *	if (clock_hosts_solve(hosts, 0, windows, estimates, &conflict) < 0) …
  *	clock_hosts_free(hosts);
  */
-#ifndef WAFFLE_MODEL_CLOCK_CLOCK_HOSTS_H
-#define WAFFLE_MODEL_CLOCK_CLOCK_HOSTS_H
+#ifndef WAFFLE_MODEL_CLOCK_CLOCK_H
+#define WAFFLE_MODEL_CLOCK_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/clock/clock_lines.h"
+/* The largest drift of two clocks that is taken for possible: the kernel corrects the rate of each
+ * CLOCK_MONOTONIC by up to 500 ppm (MAXFREQ in linux/timex.h). */
+#define CLOCK_DRIFT_MAX 1e-3
+
+#define CLOCK_NO_TAG UINT32_MAX
 
 /* Times at which the error of a host's clock is known. Between them it is at most what the straight
  * line between its values is, because the true correction is a line. */
