@@ -132,8 +132,16 @@ int links_order(struct model *model);
 
 /* ---- gpu_links.c ---- */
 
-/* Adds the links between GPU and NCCL calls. Needs complete spans and events. */
-int gpu_links_add(struct model *model);
+/* Adds the links between GPU calls of a model. Needs complete spans and events. */
+struct model_gpu;
+int gpu_links_add(struct model *model, const struct model_gpu *gpu);
+
+/* ---- comm_links.c ---- */
+
+/* Adds the links between the ranks' calls of a collective or message. Sets
+ * model.unaligned_collectives. */
+struct model_comm;
+int comm_links_add(struct model *model, const struct model_comm *comm);
 
 /* ---- filter_apply.c ---- */
 

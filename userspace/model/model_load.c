@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "model/build.h"
+#include "model/comm/comm.h"
+#include "model/gpu/gpu.h"
 
 static int add_loss(struct builder *builder, const struct waffle_rec_loss *loss)
 {
@@ -166,6 +168,24 @@ static void set_times(struct builder *builder, struct store_window window)
 		model->end_ts = model->start_ts;
 }
 
+/* Adds the links that follow from what calls of CUDA, NCCL and MPI do. */
+static int link_calls(struct model *model)
+{
+	struct model_comm *comm = NULL;
+	struct model_gpu *gpu;
+	int result = model_gpu_new(&gpu, model);
+
+	if (!result)
+		result = model_comm_new(&comm, model, gpu);
+	if (!result)
+		result = gpu_links_add(model, gpu);
+	if (!result)
+		result = comm_links_add(model, comm);
+	model_comm_free(comm);
+	model_gpu_free(gpu);
+	return result;
+}
+
 static int finish(struct builder *builder)
 {
 	int result = threads_finish(builder);
@@ -180,7 +200,7 @@ static int finish(struct builder *builder)
 	if (!result)
 		result = names_resolve(builder->model);
 	if (!result && builder->has_calls)
-		result = gpu_links_add(builder->model);
+		result = link_calls(builder->model);
 	if (!result)
 		result = links_order(builder->model);
 	if (!result && builder->keep)

@@ -29,6 +29,8 @@ int why_gpu_init(struct why_gpu *gpu, const struct model *model)
 		return -ENOMEM;
 	if (!gpu->model)
 		return 0;
+	if (model_comm_new(&gpu->comm, model, gpu->model) < 0)
+		return -ENOMEM;
 	gpu->steps_left = WHY_GPU_STEPS * (uint64_t)(model->spans.len + model->events.len + 1);
 	gpu->calls = malloc((model->spans.len + 1) * sizeof(*gpu->calls));
 	if (!gpu->calls)
@@ -50,6 +52,7 @@ int why_gpu_init(struct why_gpu *gpu, const struct model *model)
 
 void why_gpu_free(struct why_gpu *gpu)
 {
+	model_comm_free(gpu->comm);
 	model_gpu_free(gpu->model);
 	map_free(&gpu->sync_of);
 	vec_free(&gpu->syncs);

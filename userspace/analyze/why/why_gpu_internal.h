@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "analyze/why/why.h"
+#include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
 
 struct why_verdict;
@@ -54,6 +55,7 @@ struct why_init {
 
 struct why_gpu {
 	struct model_gpu *model; /* NULL: no GPU calls in the capture */
+	struct model_comm *comm; /* NULL: no collectives */
 	struct map sync_of;      /* span → index in syncs */
 	VEC(struct why_sync) syncs;
 	VEC(struct why_arrival) arrivals;
