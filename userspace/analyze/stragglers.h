@@ -17,27 +17,30 @@
 
 #include "model/comm/comm.h"
 #include "model/model.h"
+#include "util/vec.h"
 
 /* One rank, over all its communicators: a process, or a thread if the process has several ranks. */
 struct straggler_rank {
+	uint32_t number; /* order of its first call */
 	uint32_t thread; /* of its first call */
 	uint32_t rank;   /* of its process in the job, else in its largest communicator; MODEL_NONE:
 			    unknown */
 	uint32_t places; /* size of that communicator */
 	uint64_t calls;  /* of collectives and messages with at least one other traced rank */
 	uint64_t last;   /* of these, it came last and others waited for it */
-	uint64_t made_wait_ns;     /* sum of the times that others waited for it */
-	uint64_t unsure_ns;        /* of these: another rank may have come last */
-	uint64_t waited_ns;        /* it waited for others */
-	uint64_t longest_ns;       /* most that others waited for it in one collective, summed up */
+	uint64_t made_wait_ns; /* sum of the times that others waited for it */
+	uint64_t unsure_ns;    /* of these: another rank may have come last */
+	uint64_t waited_ns;    /* it waited for others */
+	uint64_t longest_ns;   /* most that others waited for it in one collective, summed up */
 	uint32_t longest_collective; /* for model_collective_at(); MODEL_NONE: none */
 };
 
-/* All collectives of one name and communicator. Times are sums over the calls of all ranks, of the
- * collectives that are `known`: the ends of all calls are known. */
+/* All collectives of one name and communicator. Times are sums over the calls of all ranks. They
+ * leave out collectives with a call whose end is unknown: `known` counts the others. */
 struct straggler_group {
 	const char *name; /* of the call; it belongs to the model or its reader */
 	uint64_t comm;
+	bool mpi;          /* otherwise NCCL */
 	uint32_t nranks;   /* that take part; 0: unknown */
 	uint32_t traced;   /* most calls of one of these collectives */
 	uint64_t count;    /* of collectives with calls of at least two ranks */
@@ -50,11 +53,11 @@ struct straggler_group {
 
 /* One collective in which ranks waited. */
 struct straggler_wait {
-	uint32_t collective; /* for model_collective_at() */
-	uint32_t rank;       /* that came last: index in ranks */
-	uint64_t ts;         /* when it came */
+	uint32_t collective;               /* for model_collective_at() */
+	uint32_t rank;                     /* that came last: index in ranks */
+	uint64_t ts;                       /* when it came */
 	uint64_t made_wait_ns, longest_ns; /* all others, and the first one */
-	uint64_t total_ns, transfer_ns;    /* 0: unknown */
+	uint64_t transfer_ns;              /* duration of the shortest call; 0: unknown */
 	bool sure;                         /* no other rank can have come last */
 };
 

@@ -340,6 +340,11 @@ size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index,
 bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
 		     struct model_node *node);
 
+/* Whether it is known which of two moments was first. On one host it is. Between hosts, the error of
+ * their clocks must be less than the difference, see model/clock/clock.h. */
+bool model_order_known(const struct model *model, uint32_t thread, uint64_t ts, uint32_t other,
+		       uint64_t other_ts);
+
 /*
  * A traced thread's time in one state. The intervals of a thread have no gaps between its first and
  * last known state, except where scheduler records were dropped. There are none of length zero. A
