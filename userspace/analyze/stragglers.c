@@ -432,10 +432,12 @@ int stragglers_new(struct stragglers **stragglers, const struct model *model, ui
 	bool good = counting.made;
 
 	*stragglers = NULL;
-	if (good)
+	if (good) {
+		counting.made->model = model;
 		good = !model_gpu_new(&counting.made->gpu, model) &&
 		       !model_comm_new(&counting.made->comm, model, counting.made->gpu) &&
 		       make(&counting, waits);
+	}
 	map_free(&counting.several);
 	map_free(&counting.rank_of);
 	strtab_free(counting.names);
