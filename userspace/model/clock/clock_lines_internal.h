@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/clock/clock.h"
+#include "model/clock/clock_hosts_internal.h"
 
 /* Times and differences beyond 2^52 ns, 52 days, are ignored: a double has no room for their
  * nanoseconds. */

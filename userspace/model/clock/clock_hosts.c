@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/clock/clock.h"
+#include "model/clock/clock_hosts_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -293,32 +293,25 @@ int clock_hosts_solve(struct clock_hosts *hosts, uint32_t reference,
 	return result;
 }
 
-/* ---- use ---- */
+/* ---- the store's form ---- */
 
-uint64_t clock_estimate_error(const struct clock_estimate *estimate, uint64_t ts)
+void clock_estimate_store(const struct clock_estimate *estimate, uint64_t collectives,
+			  struct store_clock *clock)
 {
-	const uint64_t *at = estimate->knot_ts, *error = estimate->knot_error_ns;
-	const unsigned last = CLOCK_KNOTS - 1;
-	unsigned k = 1;
-	double part;
+	*clock = (struct store_clock){.offset_ns = estimate->offset_ns,
+				      .drift = estimate->drift,
+				      .at_ts = estimate->at_ts,
+				      .collectives = collectives,
+				      .kind = STORE_CLOCK_ALIGNED};
+	for (unsigned k = 0; k < CLOCK_KNOTS; k++) {
+		uint64_t ts = store_clock_apply(clock, estimate->knot_ts[k]);
+		uint64_t ns = estimate->knot_error_ns[k];
 
-	if (!estimate->known)
-		return UINT64_MAX;
-	/* Beyond the ends, the estimate and the truth can part at twice the largest drift. */
-	if (ts <= at[0])
-		return error[0] + (uint64_t)((double)(at[0] - ts) * 2 * CLOCK_DRIFT_MAX);
-	if (ts >= at[last])
-		return error[last] + (uint64_t)((double)(ts - at[last]) * 2 * CLOCK_DRIFT_MAX);
-	while (k < last && at[k] < ts)
-		k++;
-	part = (double)(ts - at[k - 1]) / (double)(at[k] - at[k - 1]);
-	return (uint64_t)ceil((double)error[k - 1] +
-			      part * ((double)error[k] - (double)error[k - 1]));
-}
-
-uint64_t clock_estimate_apply(const struct clock_estimate *estimate, uint64_t ts)
-{
-	double drift = estimate->drift * (double)(int64_t)(ts - estimate->at_ts);
-
-	return ts + (uint64_t)(estimate->offset_ns + (int64_t)llround(drift));
+		if (ns > clock->error_ns)
+			clock->error_ns = ns;
+		/* Times that do not rise are those of a host that was seen for an instant. */
+		if (clock->error_count && ts <= clock->errors[clock->error_count - 1].ts)
+			continue;
+		clock->errors[clock->error_count++] = (struct store_clock_error){ts, ns};
+	}
 }
