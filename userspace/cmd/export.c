@@ -151,7 +151,8 @@ static int export_file(const struct command *command, const void *arg, const cha
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	struct store_window window = STORE_ALL;
-	const struct model_filter keep = {o->filter.filter, o->filter.keep_children};
+	const struct model_filter keep = {.filter = o->filter.filter,
+					  .keep_children = o->filter.keep_children};
 	uint64_t start_ts;
 	int code = filter_options_open_file(command, &o->filter, file, &reader, err);
 

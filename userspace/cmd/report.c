@@ -105,7 +105,8 @@ static int report_file(const struct command *command, const void *arg, const cha
 		       struct error *err)
 {
 	const struct report_cli *cli = arg;
-	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {.filter = cli->filter.filter,
+					  .keep_children = cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);

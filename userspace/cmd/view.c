@@ -46,7 +46,8 @@ static int view_file(const struct command *command, const void *arg, const char 
 		     struct error *err)
 {
 	const struct view_cli *cli = arg;
-	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {.filter = cli->filter.filter,
+					  .keep_children = cli->filter.keep_children};
 	struct view_options options = {.span = cli->span,
 				       .thread = cli->thread,
 				       .width = cli->width ? (uint32_t)cli->width

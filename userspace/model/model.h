@@ -240,6 +240,9 @@ struct model_exec {
 struct model_filter {
 	const struct filter_expr *filter; /* NULL: everything */
 	bool keep_children;               /* also keep all descendants of a span that passes */
+	/* Only calls of CUDA, NCCL and MPI that have a role, with the threads and processes that
+	 * made them. */
+	bool only_roles;
 };
 
 /* What a model_filter has left out. Record counts and losses include it. */

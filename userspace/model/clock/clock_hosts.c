@@ -215,13 +215,29 @@ static void close_pairs(struct solving *solving)
 
 /* ---- estimates ---- */
 
+/* Where the set is about as narrow as anywhere, and as far as possible from the ends. */
+static unsigned narrowest(const int64_t *low, const int64_t *high)
+{
+	int64_t least = high[0] - low[0];
+	unsigned best = 0, middle = CLOCK_KNOTS / 2;
+
+	for (unsigned k = 1; k < CLOCK_KNOTS; k++)
+		if (high[k] - low[k] < least)
+			least = high[k] - low[k];
+	for (unsigned k = 0; k < CLOCK_KNOTS; k++)
+		if (high[k] - low[k] <= least + least / 50 &&
+		    (k <= middle || high[best] - low[best] > least + least / 50))
+			best = k;
+	return best;
+}
+
 /* The host's line goes through the middle where its set is narrowest. */
 static void estimate_make(const struct solving *solving, uint32_t host,
 			  struct clock_estimate *estimate)
 {
 	const struct clock_lines *lines = &solving->own[host].lines;
 	int64_t low[CLOCK_KNOTS], high[CLOCK_KNOTS];
-	unsigned best = 0;
+	unsigned best;
 
 	*estimate = (struct clock_estimate){0};
 	for (unsigned k = 0; k < CLOCK_KNOTS; k++) {
@@ -231,9 +247,8 @@ static void estimate_make(const struct solving *solving, uint32_t host,
 		clock_lines_at(lines, ts, &low[k], &high[k]);
 		if (low[k] == CLOCK_LOW_NONE || high[k] == CLOCK_HIGH_NONE)
 			return;
-		if (high[k] - low[k] < high[best] - low[best])
-			best = k;
 	}
+	best = narrowest(low, high);
 	estimate->known = true;
 	estimate->at_ts = estimate->knot_ts[best];
 	estimate->low_ns = low[best];
