@@ -97,8 +97,8 @@ struct report {
 
 struct report_options {
 	enum report_sort sort;
-	uint32_t slowest;              /* number of slow spans and collectives to examine */
-	const struct why_names *names; /* symbolizer for causes; NULL: none */
+	uint32_t slowest;          /* number of slow spans and collectives to examine */
+	struct stack_names *names; /* symbolizer for causes; NULL: none */
 };
 #define REPORT_OPTIONS_DEFAULT ((struct report_options){REPORT_SORT_TOTAL, 10, NULL})
 
