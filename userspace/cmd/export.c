@@ -54,6 +54,7 @@ static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print what was written as a JSON object.",
 	 .at = offsetof(struct export_options, json)},
 	FILTER_OPTION_ROWS(struct export_options, filter),
+	ALIGN_OPTION_ROW(struct export_options, filter.align),
 	MEMORY_OPTION_ROW,
 };
 

@@ -54,6 +54,7 @@ static const struct option_row rows[] = {
 	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
 	 .at = offsetof(struct report_cli, to_ns)},
 	FILTER_OPTION_ROWS(struct report_cli, filter),
+	ALIGN_OPTION_ROW(struct report_cli, filter.align),
 	MEMORY_OPTION_ROW,
 };
 

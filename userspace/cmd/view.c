@@ -34,6 +34,7 @@ static const struct option_row rows[] = {
 	 .type = OPTION_NUMBER, .min = VIEW_WIDTH_MIN, .max = VIEW_WIDTH_MAX,
 	 .at = offsetof(struct view_cli, width)},
 	FILTER_OPTION_ROWS(struct view_cli, filter),
+	ALIGN_OPTION_ROW(struct view_cli, filter.align),
 	MEMORY_OPTION_ROW,
 };
 

@@ -46,6 +46,7 @@ static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON, as docs/why.schema.json describes it.",
 	 .at = offsetof(struct why_cli, json)},
 	FILTER_OPTION_ROWS(struct why_cli, filter),
+	ALIGN_OPTION_ROW(struct why_cli, filter.align),
 	MEMORY_OPTION_ROW,
 };
 
