@@ -206,7 +206,7 @@ int call_set_add_table(struct call_set *set, enum call_table table, struct error
 	for (size_t i = first; i < set->entries.len; i++) {
 		const struct set_entry *entry = set->entries.data[i];
 
-		set->entries.data[i]->spec.flags |= WAFFLE_CALL_NOUNWIND | WAFFLE_CALL_TABLE;
+		set->entries.data[i]->spec.flags |= WAFFLE_CALL_NOUNWIND;
 		set->groups.data[entry->spec.group].table = true;
 	}
 	return result;
