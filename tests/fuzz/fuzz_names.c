@@ -19,6 +19,7 @@
 #include "symbolize/stack_names.h"
 #include "fake_worker.h"
 #include "target/dwarf/cfi.h"
+#include "target/elf/object_read.h"
 #include "util/terminal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

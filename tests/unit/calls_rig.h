@@ -18,6 +18,7 @@
 #include "filter/filter.h"
 #include "filter/plan.h"
 #include "kernel/kernel.h"
+#include "target/elf/object_read.h"
 #include "util/vec.h"
 
 #define SELF "/proc/self/exe"

@@ -28,6 +28,7 @@
 #include "capture/enrich/handles.h"
 #include "target/dwarf/cfi_remote.h"
 #include "target/elf/demangle.h"
+#include "target/elf/object_read.h"
 #include "target/elf/object_remote.h"
 #include "target/process/program_facts.h"
 #include "target/worker/sandbox.h"
