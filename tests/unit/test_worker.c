@@ -32,6 +32,7 @@
 #include "target/elf/object_remote.h"
 #include "target/process/program_facts.h"
 #include "target/worker/sandbox.h"
+#include "target/elf/symbols.h"
 #include "target/elf/symbols_remote.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"

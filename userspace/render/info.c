@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "render/json/summary_json.h"
-#include "render/text/report_text.h"
+#include "render/text/notices.h"
 #include "store/record.h"
 #include "util/terminal.h"
 #include "util/units.h"
@@ -131,7 +131,7 @@ static void put_filter(FILE *out, const char *expression)
 	if (!*expression)
 		return;
 	fprintf(out, "%-12s", "filter");
-	report_put_expression(out, expression);
+	notice_put_expression(out, expression);
 	fputc('\n', out);
 }
 
@@ -240,5 +240,5 @@ void info_print_text(const struct model *model, FILE *out)
 		put_records(out, name, &model->sources[i]);
 	}
 	put_what_is_missing(out, model, &sum);
-	report_put_simulated(out, model);
+	notice_put_simulated(out, model);
 }

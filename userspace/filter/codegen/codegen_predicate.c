@@ -2,6 +2,7 @@
 /* Code for all predicates but texts: numbers, parents, keys, sample(). */
 #include <stddef.h>
 
+#include "filter/codegen/codegen.h"
 #include "filter/codegen/codegen_parts.h"
 #include "filter/eval.h"
 
