@@ -29,7 +29,7 @@ static const char maps[] = "400000-500000 r-xp 00000000 08:01 99 /nowhere/train\
 
 struct kernel {
 	const uint8_t *at, *end;
-	struct told *told;
+	struct mmap_queue *told;
 	struct waffle_cpu cpu[CPUS];
 	struct waffle_tail tail[CPUS];
 	struct waffle_rec_switch slots[CPUS][SLOTS];
@@ -229,7 +229,7 @@ static void add_mapping(struct kernel *kernel, const struct record_buffer *rec)
 	if (event.kind != MMAP_MAPPED)
 		event.mapping = (struct mapping){0};
 	if (event.kind != MMAP_MAPPED || event.mapping.end > event.mapping.start)
-		told_add(kernel->told, &event, words[4] & 2);
+		mmap_queue_push(kernel->told, &event, words[4] & 2);
 }
 
 void kernel_take_enough(struct kernel *kernel)
@@ -378,12 +378,12 @@ static void capture(struct kernel *kernel, struct session *session, const char *
 	require(!store_writer_open(&stages->writer, path, &fixture_meta, stages->err));
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		require(!store_writer_add_site(stages->writer, &fixture_sites[i], stages->err));
-	require(!told_open(&stages->mapped, stages->err));
-	require(!details_open(&stages->details, kernel, stages->writer, stages->err));
-	require(!functions_open(&stages->functions, kernel, stages->writer, stages->mapped,
-				stages->err));
+	require(!mmap_queue_open(&stages->mapped, stages->err));
+	require(!enrich_open(&stages->enrich, kernel, stages->writer, stages->err));
+	require(!code_names_open(&stages->names, kernel, stages->writer, stages->mapped,
+				 stages->err));
 	kernel->told = stages->mapped;
-	require(!details_process(stages->details, FAKE_PID, stages->err));
+	require(!enrich_process(stages->enrich, FAKE_PID, stages->err));
 	require(!drain_open(&drain, kernel, &callbacks, &session->err));
 	drain_all(drain, kernel);
 	drain_counts(drain, counts);
@@ -392,9 +392,9 @@ static void capture(struct kernel *kernel, struct session *session, const char *
 	require(session->told_lost == kernel->cpu[0].dropped[WAFFLE_SOURCE_SCHED] +
 					      kernel->cpu[1].dropped[WAFFLE_SOURCE_SCHED]);
 	drain_close(drain);
-	functions_close(stages->functions);
-	details_close(stages->details);
-	told_close(stages->mapped);
+	code_names_close(stages->names);
+	enrich_close(stages->enrich);
+	mmap_queue_close(stages->mapped);
 	require(!store_writer_close(stages->writer, fixture_meta.start_ts + 1000000, counts,
 				    stages->err));
 }

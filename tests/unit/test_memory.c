@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "capture/enrich/memory_internal.h"
-#include "capture/enrich/told_internal.h"
+#include "capture/address_space/mmap_queue.h"
 #include "store_helpers.h"
 #include "target/process/program_facts.h"
 #include "target/worker/worker.h"
@@ -424,49 +424,51 @@ static void test_what_cpus_told_comes_in_the_order_of_time(void **state)
 {
 	static const uint64_t times[] = {30, 10, 10, 40, 20};
 	static const pid_t order[] = {1, 2, 4, 0, 3};
-	const struct told_event *next;
+	const struct queued_mmap *next;
 	struct error err = ERROR_INIT;
-	struct told *told;
+	struct mmap_queue *queue;
 
 	(void)state;
-	must(told_open(&told, &err), &err);
+	must(mmap_queue_open(&queue, &err), &err);
 	for (int i = 0; i < 5; i++)
-		told_add(told,
-			 &(struct mmap_event){
-				 .pid = i, .ts = times[i], .mapping.path = (char[]){"/lib/a"}},
-			 i == 3);
-	assert_int_equal(told_round(told, 35), 0);
+		mmap_queue_push(queue,
+				&(struct mmap_event){.pid = i,
+						     .ts = times[i],
+						     .mapping.path = (char[]){"/lib/a"}},
+				i == 3);
+	assert_int_equal(mmap_queue_begin_round(queue, 35), 0);
 	for (int i = 0; i < 4; i++) {
-		next = told_next(told, 30);
+		next = mmap_queue_pop(queue, 30);
 		assert_non_null(next);
 		assert_int_equal(next->event.pid, order[i]);
 		assert_string_equal(next->event.mapping.path, "/lib/a");
 	}
-	assert_null(told_next(told, 30));
-	told_add(told, &(struct mmap_event){.kind = MMAP_LOST, .ts = 36}, false);
-	assert_int_equal(told_round(told, 50), 34);
-	assert_int_equal(told_next(told, 49)->event.kind, MMAP_LOST);
-	next = told_next(told, 49);
+	assert_null(mmap_queue_pop(queue, 30));
+	mmap_queue_push(queue, &(struct mmap_event){.kind = MMAP_LOST, .ts = 36}, false);
+	assert_int_equal(mmap_queue_begin_round(queue, 50), 34);
+	assert_int_equal(mmap_queue_pop(queue, 49)->event.kind, MMAP_LOST);
+	next = mmap_queue_pop(queue, 49);
 	assert_int_equal(next->event.pid, order[4]);
 	assert_true(next->traced);
-	told_close(told);
+	mmap_queue_close(queue);
 }
 
 static void test_more_than_fits_is_told_as_lost(void **state)
 {
 	struct error err = ERROR_INIT;
-	struct told *told;
+	struct mmap_queue *queue;
 	unsigned given = 0;
 
 	(void)state;
-	must(told_open(&told, &err), &err);
+	must(mmap_queue_open(&queue, &err), &err);
 	for (uint64_t i = 1; i <= 100000; i++)
-		told_add(told, &(struct mmap_event){.kind = MMAP_EXEC, .pid = 1, .ts = i}, true);
-	told_round(told, UINT64_MAX);
-	while (told_next(told, 100000)->event.kind == MMAP_EXEC)
+		mmap_queue_push(queue, &(struct mmap_event){.kind = MMAP_EXEC, .pid = 1, .ts = i},
+				true);
+	mmap_queue_begin_round(queue, UINT64_MAX);
+	while (mmap_queue_pop(queue, 100000)->event.kind == MMAP_EXEC)
 		given++;
 	assert_in_range(given, 1000, 99999);
-	told_close(told);
+	mmap_queue_close(queue);
 }
 
 #define with_folder(f) cmocka_unit_test_setup_teardown(f, store_setup, store_teardown)

@@ -57,24 +57,24 @@ static void test_what_was_read_is_unknown_before_a_later_change(void **state)
 	struct error err = ERROR_INIT;
 	struct space *space = spaces_get(&spaces, getpid());
 	struct mmap_event event = event_at(10, "/a");
-	struct told *told;
+	struct mmap_queue *queue;
 
 	(void)state;
 	assert_true(address_space_map(&space->mappings, &file));
 	space->read_ts = 15;
-	assert_int_equal(told_open(&told, &err), 0);
-	assert_string_equal(space_place(space, told, ADDRESS).mapping->path, "/read");
-	told_add(told, &event, true);
-	told_round(told, 100);
-	assert_null(space_place(space, told, ADDRESS).mapping);
-	assert_non_null(told_next(told, 10));
+	assert_int_equal(mmap_queue_open(&queue, &err), 0);
+	assert_string_equal(space_place(space, queue, ADDRESS).mapping->path, "/read");
+	mmap_queue_push(queue, &event, true);
+	mmap_queue_begin_round(queue, 100);
+	assert_null(space_place(space, queue, ADDRESS).mapping);
+	assert_non_null(mmap_queue_pop(queue, 10));
 	spaces_told(&spaces, &event);
-	assert_string_equal(space_place(space, told, ADDRESS).mapping->path, "/a");
-	assert_int_equal(space_place(space, told, ADDRESS).since, 10);
+	assert_string_equal(space_place(space, queue, ADDRESS).mapping->path, "/a");
+	assert_int_equal(space_place(space, queue, ADDRESS).since, 10);
 	spaces_told(&spaces, &lost);
-	assert_null(space_place(space, told, ADDRESS).mapping);
-	assert_int_equal(space_place(space, told, ADDRESS).since, 20);
-	told_close(told);
+	assert_null(space_place(space, queue, ADDRESS).mapping);
+	assert_int_equal(space_place(space, queue, ADDRESS).since, 20);
+	mmap_queue_close(queue);
 	spaces_free(&spaces);
 }
 
@@ -85,29 +85,29 @@ static void test_other_changes_do_not_hide_what_was_read(void **state)
 	struct spaces spaces = {0};
 	struct error err = ERROR_INIT;
 	struct space *space = spaces_get(&spaces, getpid());
-	struct told *told;
+	struct mmap_queue *queue;
 
 	(void)state;
 	assert_true(address_space_map(&space->mappings, &file));
 	space->read_ts = 15;
-	assert_int_equal(told_open(&told, &err), 0);
+	assert_int_equal(mmap_queue_open(&queue, &err), 0);
 	event.pid++;
-	told_add(told, &event, true); /* of another process */
+	mmap_queue_push(queue, &event, true); /* of another process */
 	event = event_at(11, "/a");
 	event.mapping.start += ADDRESS;
 	event.mapping.end += ADDRESS;
-	told_add(told, &event, true); /* at another address */
+	mmap_queue_push(queue, &event, true); /* at another address */
 	event = event_at(16, "/a");
-	told_add(told, &event, true); /* later than the reading, so it was not seen there */
-	told_round(told, 100);
-	assert_string_equal(space_place(space, told, ADDRESS).mapping->path, "/read");
+	mmap_queue_push(queue, &event, true); /* later than the reading, so it was not seen there */
+	mmap_queue_begin_round(queue, 100);
+	assert_string_equal(space_place(space, queue, ADDRESS).mapping->path, "/read");
 	event = event_at(14, "/a");
 	event.kind = MMAP_EXEC;
 	event.mapping = (struct mapping){0};
-	told_add(told, &event, true);
-	told_round(told, 101);
-	assert_null(space_place(space, told, ADDRESS).mapping);
-	told_close(told);
+	mmap_queue_push(queue, &event, true);
+	mmap_queue_begin_round(queue, 101);
+	assert_null(space_place(space, queue, ADDRESS).mapping);
+	mmap_queue_close(queue);
 	spaces_free(&spaces);
 }
 

@@ -102,14 +102,14 @@ static int names_rest(struct session *session)
 	bool done;
 
 	do {
-		done = functions_wait(session->functions, now + NAMES_PAUSE_NS);
+		done = code_names_wait(session->names, now + NAMES_PAUSE_NS);
 		now = clock_monotonic_ns();
 	} while (!done && now < end && !loop_impatient(session));
 	if (!done)
 		session_notify(session,
 			       "some functions have no names: to look them up takes longer "
 			       "than the end of a capture waits");
-	return functions_write(session->functions, session->err);
+	return code_names_write(session->names, session->err);
 }
 
 /* Drains all records from before the end, however long that takes, unless another signal
@@ -181,16 +181,16 @@ static int stages_open(struct session *session)
 	struct stages *stages = &session->stages;
 	struct store_writer *writer = session->writer;
 	struct error *err = session->err;
-	int result = told_open(&stages->mapped, err)
-			     ?: details_open(&session->details, session->kernel, writer, err)
-			     ?: functions_open(&session->functions, session->kernel, writer,
+	int result = mmap_queue_open(&stages->mapped, err)
+			     ?: enrich_open(&session->enrich, session->kernel, writer, err)
+			     ?: code_names_open(&session->names, session->kernel, writer,
 					       stages->mapped, err)
 			     ?: arming_open(&session->arming, session->kernel, writer,
 					    session->options, session->plan, err);
 
 	stages->arming = session->arming;
-	stages->details = session->details;
-	stages->functions = session->functions;
+	stages->enrich = session->enrich;
+	stages->names = session->names;
 	stages->writer = writer;
 	stages->redacts = session->options->redaction;
 	stages->err = err;
@@ -216,12 +216,12 @@ static int start(struct session *session)
 				       EPOLLIN | EPOLLET, TAG_RING);
 	if (result)
 		return result;
-	session->pace =
-		pace_begin(kernel_ring_bytes(session->kernel), kernel_ring_count(session->kernel),
-			   session_wants_sched(options) ? kernel_slot_count(session->kernel) *
-								  sizeof(struct waffle_rec_switch)
-							: 0,
-			   kernel_cpu_count(session->kernel));
+	session->interval = drain_interval_begin(
+		kernel_ring_bytes(session->kernel), kernel_ring_count(session->kernel),
+		session_wants_sched(options)
+			? kernel_slot_count(session->kernel) * sizeof(struct waffle_rec_switch)
+			: 0,
+		kernel_cpu_count(session->kernel));
 	targets_watch(session);
 	/* Attach the user's tracepoints before our own of the same name, which forget a process at
 	 * its exit. */
@@ -260,13 +260,13 @@ static int finish(struct session *session)
 		session_notify(session, ignored.message);
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session);
-	result = result ?: details_finish(session->details, session->err);
+	result = result ?: enrich_finish(session->enrich, session->err);
 	warn_of_faults(session);
 	programs_say(session);
-	if (details_stack_warning(session->details))
-		session_notify(session, details_stack_warning(session->details));
-	if (functions_warning(session->functions))
-		session_notify(session, functions_warning(session->functions));
+	if (enrich_stack_warning(session->enrich))
+		session_notify(session, enrich_stack_warning(session->enrich));
+	if (code_names_warning(session->names))
+		session_notify(session, code_names_warning(session->names));
 	session->result->sites = arming_site_count(session->arming);
 	session->result->armed = arming_counts(session->arming);
 	return result;
@@ -277,11 +277,11 @@ static void close_all(struct session *session)
 	keymap_free(&session->told);
 	arming_close(session->arming);
 	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
-	functions_close(session->functions);
-	told_close(session->stages.mapped);
+	code_names_close(session->names);
+	mmap_queue_close(session->stages.mapped);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
-	details_close(session->details);
+	enrich_close(session->enrich);
 	worker_give_up(WORKER_FOR_NAMES, false);
 	launch_abort(
 		/* The child holds a copy of the pipe for whose end kernel_close() waits. */

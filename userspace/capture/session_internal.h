@@ -9,11 +9,11 @@
 
 #include "capture/arming/arming.h"
 #include "capture/drain_internal.h"
-#include "capture/enrich/details.h"
-#include "capture/enrich/functions.h"
+#include "capture/enrich/enrich.h"
+#include "capture/enrich/code_names.h"
 #include "capture/holds_internal.h"
 #include "capture/launch_internal.h"
-#include "capture/pace_internal.h"
+#include "capture/drain_interval_internal.h"
 #include "capture/session.h"
 #include "capture/stages_internal.h"
 #include "kernel/gate.h"
@@ -60,10 +60,10 @@ struct session {
 	struct error *err;
 	struct kernel *kernel;
 	struct drain *drain;
-	struct details *details;
+	struct enrich *enrich;
 	struct plan *plan; /* NULL: no filter */
 	struct arming *arming;
-	struct functions *functions;
+	struct code_names *names;
 	struct stages stages; /* the path of records from the drain to the file */
 	struct mmap_watch *watch;
 	struct store_writer *writer;
@@ -81,7 +81,7 @@ struct session {
 	int epoll, timer, signals;
 	sigset_t old_mask;
 	uint64_t start_ts, armed_ts, end_ts, flush_ts, progress_ts;
-	struct pace pace;
+	struct drain_interval interval;
 	struct rlimit files; /* original limit of open files */
 	bool warned;         /* a file that could not be armed was reported */
 	struct keymap told;  /* messages about calls that were not found */

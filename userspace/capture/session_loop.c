@@ -36,12 +36,12 @@ static int timer_set(struct session *session, uint64_t ns)
 /* After a drain: sets when the next one is due. */
 static int timer_adapt(struct session *session)
 {
-	uint64_t records = 0, before = session->pace.ns;
+	uint64_t records = 0, before = session->interval.ns;
 
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		records += session->result->counts[i].delivered;
-	pace_drained(&session->pace, records);
-	return session->pace.ns == before ? 0 : timer_set(session, session->pace.ns);
+	drain_interval_update(&session->interval, records);
+	return session->interval.ns == before ? 0 : timer_set(session, session->interval.ns);
 }
 
 /* Each file and each kind of filtered site needs a descriptor. */
@@ -80,7 +80,7 @@ int loop_open(struct session *session)
 		return session_fail(session, "setting up");
 	opener_stop_at(session->signals);
 	return worker_queue_open(session->err)
-		       ?: timer_set(session, PACE_BUSY_NS)
+		       ?: timer_set(session, DRAIN_INTERVAL_BUSY_NS)
 		       ?: session_watch(session, session->timer, EPOLLIN, TAG_TIMER)
 		       ?: session_watch(session, session->signals, EPOLLIN, TAG_SIGNAL)
 		       ?: parsed_watch(session);

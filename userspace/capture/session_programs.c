@@ -48,7 +48,7 @@ void file_prepare(int fd, const char *path, void *arg)
 {
 	struct session *session = arg;
 
-	details_file(session->details, fd, path);
+	enrich_file(session->enrich, fd, path);
 }
 
 /* Whether a process opened the file at that path, as far as is known once it has ended. Otherwise
@@ -94,7 +94,7 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 	lack = arming_left_out(session->arming);
 	if (is_main && lack == ARMING_LACKS_FILES)
 		return false;
-	details_tables(session->details, true, &ignored);
+	enrich_tables(session->enrich, true, &ignored);
 	hold->ready = is_main;
 	hold->missed = !is_main;
 	/* The command's own program was armed before its exec, so it is not late, however long this

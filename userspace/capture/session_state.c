@@ -82,7 +82,7 @@ int session_drain(struct session *session)
 	session->busy = session->busy || result > 0;
 	if (result == -ECANCELED)
 		result = 0; /* it is full, so the capture ends */
-	return result < 0 ? result : functions_write(session->functions, session->err);
+	return result < 0 ? result : code_names_write(session->names, session->err);
 }
 
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag)

@@ -120,7 +120,7 @@ int process_arm(struct session *session, pid_t pid, struct error *err)
 	if (session_wants_probes(session->options))
 		result = arming_scan(session->arming, pid, err);
 	if (!result && arming_concerns_functions(session->arming))
-		functions_process(session->functions, pid);
+		code_names_process(session->names, pid);
 	return result;
 }
 
@@ -194,7 +194,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	arming_left_out(session->arming);
 	if (exec)
 		arming_began(session->arming, target->pid);
-	if (details_process(session->details, target->pid, session->err))
+	if (enrich_process(session->enrich, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);
 	if (exec && result == -ESRCH)
@@ -215,8 +215,8 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		if (!result)
 			arming_expect(session->arming, target->pid);
 		if (!ready && !result) {
-			details_needed(session->details, target->pid);
-			if (details_tables(session->details, true, session->err))
+			enrich_needed(session->enrich, target->pid);
+			if (enrich_tables(session->enrich, true, session->err))
 				return -EIO;
 		}
 		if (!result)

@@ -136,7 +136,7 @@ static void warn_of_targets(struct session *session)
 
 static void warn_of_stacks(struct session *session)
 {
-	uint64_t left_out = details_stacks_left_out(session->details);
+	uint64_t left_out = enrich_stacks_left_out(session->enrich);
 	char line[160];
 
 	if (!left_out)
@@ -148,7 +148,7 @@ static void warn_of_stacks(struct session *session)
 
 static void warn_of_unparsed(struct session *session)
 {
-	uint64_t count = details_unparsed(session->details);
+	uint64_t count = enrich_unparsed(session->enrich);
 	char line[200];
 
 	if (!count)

@@ -55,15 +55,15 @@ static int values_redact(const struct stages *stages, struct stage_record *recor
 /* Applies the mapping events that precede a record. */
 static int mappings_apply(const struct stages *stages, uint64_t ts)
 {
-	const struct told_event *told;
+	const struct queued_mmap *told;
 	int result = 0;
 
-	while (!result && (told = told_next(stages->mapped, ts))) {
+	while (!result && (told = mmap_queue_pop(stages->mapped, ts))) {
 		bool concerns = told->traced || told->event.kind == MMAP_LOST;
 
 		if (concerns && arming_concerns_functions(stages->arming))
-			functions_told(stages->functions, &told->event);
-		result = details_told(stages->details, told, stages->err);
+			code_names_told(stages->names, &told->event);
+		result = enrich_told(stages->enrich, told, stages->err);
 	}
 	return result;
 }
@@ -75,7 +75,7 @@ static int mappings_follow(const struct stages *stages, struct stage_record *rec
 
 static int process_follow(const struct stages *stages, struct stage_record *record)
 {
-	details_process_record(stages->details, record->rec, record->gains_rights);
+	enrich_process_record(stages->enrich, record->rec, record->gains_rights);
 	return 0;
 }
 
@@ -83,36 +83,36 @@ static int process_follow(const struct stages *stages, struct stage_record *reco
 static int address_space_follow(const struct stages *stages, struct stage_record *record)
 {
 	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)record->rec;
-	int result = details_address_space(stages->details, record->rec, record->gains_rights,
-					   stages->err);
+	int result = enrich_address_space(stages->enrich, record->rec, record->gains_rights,
+					  stages->err);
 
 	if (result)
 		return result;
 	if (end->rec.kind == WAFFLE_REC_EXEC)
-		functions_exec(stages->functions, (pid_t)end->tgid, end->rec.ts);
+		code_names_exec(stages->names, (pid_t)end->tgid, end->rec.ts);
 	else if (end->rec.kind == WAFFLE_REC_EXIT && end->rec.tid == end->tgid)
-		functions_forget(stages->functions, (pid_t)end->tgid);
+		code_names_forget(stages->names, (pid_t)end->tgid);
 	return 0;
 }
 
 static int object_name(const struct stages *stages, struct stage_record *record)
 {
-	return details_object(stages->details, record->rec, stages->err);
+	return enrich_object(stages->enrich, record->rec, stages->err);
 }
 
 static int addresses_map(const struct stages *stages, struct stage_record *record)
 {
-	return details_addresses(stages->details, record->rec, stages->err);
+	return enrich_addresses(stages->enrich, record->rec, stages->err);
 }
 
 static int stacks_number(const struct stages *stages, struct stage_record *record)
 {
-	return details_stacks(stages->details, record->rec, stages->err);
+	return enrich_stacks(stages->enrich, record->rec, stages->err);
 }
 
 static int interrupt_mark(const struct stages *stages, struct stage_record *record)
 {
-	details_interrupt(stages->details, record->rec);
+	enrich_interrupt(stages->enrich, record->rec);
 	return 0;
 }
 
@@ -123,8 +123,8 @@ static int functions_name(const struct stages *stages, struct stage_record *reco
 
 	if (!site || !site->concerns)
 		return 0;
-	return functions_record(stages->functions, site->info, site->info->begin_keys, record->rec,
-				stages->err);
+	return code_names_record(stages->names, site->info, site->info->begin_keys, record->rec,
+				 stages->err);
 }
 
 /* Replaces the kernel's number of a site by the file's. */
@@ -156,14 +156,14 @@ _Static_assert(WAFFLE_REC_RING_COUNT < 32, "a bit for each kind");
 
 void stages_mapping(const struct stages *stages, const struct mmap_event *event, bool traced)
 {
-	if (details_wants_mappings(stages->details) || arming_concerns_functions(stages->arming))
-		told_add(stages->mapped, event, traced);
+	if (enrich_wants_mappings(stages->enrich) || arming_concerns_functions(stages->arming))
+		mmap_queue_push(stages->mapped, event, traced);
 }
 
 int stages_round(const struct stages *stages, uint64_t before_ts)
 {
-	return details_round(stages->details, stages->err)
-		       ?: mappings_apply(stages, told_round(stages->mapped, before_ts));
+	return enrich_round(stages->enrich, stages->err)
+		       ?: mappings_apply(stages, mmap_queue_begin_round(stages->mapped, before_ts));
 }
 
 /* The list is code rather than a table of functions, so that the compiler can inline the stages. A
@@ -195,6 +195,6 @@ int stages_pass(const struct stages *stages, struct waffle_rec *rec)
 
 void stages_forget(const struct stages *stages, pid_t pid)
 {
-	details_forget(stages->details, pid);
-	functions_forget(stages->functions, pid);
+	enrich_forget(stages->enrich, pid);
+	code_names_forget(stages->names, pid);
 }

@@ -104,7 +104,7 @@ struct arming_site {
 	struct site_info *kept;           /* allocated `info` if keys are omitted */
 	uint32_t redacted;                /* mask of the omitted keys: redact_record() */
 	uint32_t number;                  /* in the capture; WAFFLE_SITE_UNKNOWN: not written yet */
-	bool concerns;                    /* functions_concern() */
+	bool concerns;                    /* code_names_concern() */
 };
 const struct arming_site *arming_site(const struct arming *arming, uint32_t number);
 /* Whether any site concerns functions. */

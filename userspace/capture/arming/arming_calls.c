@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "capture/arming/arming_internal.h"
-#include "capture/enrich/functions.h"
+#include "capture/enrich/code_names.h"
 #include "capture/redact.h"
 
 int arming_register(struct arming *arming, const struct site_info *site,
@@ -23,7 +23,7 @@ int arming_register(struct arming *arming, const struct site_info *site,
 		redact_site(row.kept, site, row.redacted);
 		row.info = row.kept;
 	}
-	row.concerns = recipe && functions_concern(row.info);
+	row.concerns = recipe && code_names_concern(row.info);
 	if (vec_push(&arming->sites, row))
 		return 0;
 	free(row.kept);

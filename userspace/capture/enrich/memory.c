@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/enrich/hit_image_internal.h"
+#include "capture/address_space/hit_image.h"
 #include "target/elf/buildid.h"
 #include "target/process/address_space.h"
 #include "target/process/mapping_file.h"

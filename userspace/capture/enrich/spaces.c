@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/enrich/hit_image_internal.h"
+#include "capture/address_space/hit_image.h"
 #include "target/process/address_space.h"
 #include "util/clock.h"
 
@@ -65,7 +65,7 @@ void spaces_forget(struct spaces *spaces, pid_t pid)
 }
 
 /* Nothing from before `ts` is valid any more. */
-static void space_begin(struct space *space, uint64_t ts)
+static void sdrain_interval_begin(struct space *space, uint64_t ts)
 {
 	told_drop(&space->told, ts);
 	if (space->read_ts < ts) {
@@ -87,7 +87,7 @@ void spaces_begin(struct spaces *spaces, pid_t pid, uint64_t ts)
 	if (!space)
 		return;
 	last = address_space_at(&space->told, UINT64_MAX - 1);
-	space_begin(space, last ? last->since : ts);
+	sdrain_interval_begin(space, last ? last->since : ts);
 }
 
 void spaces_told(struct spaces *spaces, const struct mmap_event *event)
@@ -97,7 +97,7 @@ void spaces_told(struct spaces *spaces, const struct mmap_event *event)
 
 	if (event->kind == MMAP_LOST) {
 		for (size_t i = 0; i < spaces->list.len; i++)
-			space_begin(&spaces->list.data[i], event->ts);
+			sdrain_interval_begin(&spaces->list.data[i], event->ts);
 		return;
 	}
 	if (event->kind == MMAP_EXEC)
@@ -105,7 +105,7 @@ void spaces_told(struct spaces *spaces, const struct mmap_event *event)
 	mapping.since = event->ts;
 	space = spaces_get(spaces, event->pid);
 	if (space && !address_space_map(&space->told, &mapping))
-		space_begin(space, event->ts);
+		sdrain_interval_begin(space, event->ts);
 }
 
 void space_read(struct space *space, const struct kernel *kernel, uint64_t ts)
@@ -123,12 +123,13 @@ void space_read(struct space *space, const struct kernel *kernel, uint64_t ts)
 	space->read_ts = now;
 }
 
-struct space_place space_place(const struct space *space, const struct told *told, uint64_t address)
+struct space_place space_place(const struct space *space, const struct mmap_queue *told,
+			       uint64_t address)
 {
 	const struct mapping *mapping = address_space_at(&space->told, address);
 	uint64_t since = mapping ? mapping->since : space->begin_ts;
 
-	if (!mapping && !told_changes(told, space->pid, address, space->read_ts))
+	if (!mapping && !mmap_queue_may_change(told, space->pid, address, space->read_ts))
 		mapping = address_space_at(&space->mappings, address);
 	return (struct space_place){mapping && mapping->ino ? mapping : NULL, since};
 }

@@ -6,7 +6,7 @@
 #ifndef WAFFLE_CAPTURE_ENRICH_SPACES_INTERNAL_H
 #define WAFFLE_CAPTURE_ENRICH_SPACES_INTERNAL_H
 
-#include "capture/enrich/told_internal.h"
+#include "capture/address_space/mmap_queue.h"
 #include "kernel/kernel.h"
 #include "target/process/mmap_watch.h"
 #include "util/map.h"
@@ -48,7 +48,7 @@ void spaces_begin(struct spaces *spaces, pid_t pid, uint64_t ts);
  * changes have been reported since. Without `kernel`, assumes that no process calls exec. */
 void space_read(struct space *space, const struct kernel *kernel, uint64_t ts);
 /* The code at an address at the time of the last event. `told`: the queue of the later ones. */
-struct space_place space_place(const struct space *space, const struct told *told,
+struct space_place space_place(const struct space *space, const struct mmap_queue *told,
 			       uint64_t address);
 
 #endif

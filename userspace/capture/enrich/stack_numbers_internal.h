@@ -7,7 +7,7 @@
 #define WAFFLE_CAPTURE_ENRICH_STACK_NUMBERS_INTERNAL_H
 
 #include "capture/enrich/memory_internal.h"
-#include "capture/enrich/processes_internal.h"
+#include "capture/address_space/processes.h"
 #include "capture/enrich/stacks_internal.h"
 #include "kernel/kernel.h"
 #include "store/store.h"

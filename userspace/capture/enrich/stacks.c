@@ -10,7 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "capture/enrich/hit_image_internal.h"
+#include "capture/address_space/hit_image.h"
 #include "capture/enrich/tables_internal.h"
 #include "target/dwarf/unwind.h"
 #include "target/process/mapping_file.h"

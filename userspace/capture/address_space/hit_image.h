@@ -4,8 +4,8 @@
  * after the hit. By then the process may run another program, whose memory the user who started the
  * first one must not see.
  */
-#ifndef WAFFLE_CAPTURE_ENRICH_HIT_IMAGE_INTERNAL_H
-#define WAFFLE_CAPTURE_ENRICH_HIT_IMAGE_INTERNAL_H
+#ifndef WAFFLE_CAPTURE_ADDRESS_SPACE_HIT_IMAGE_H
+#define WAFFLE_CAPTURE_ADDRESS_SPACE_HIT_IMAGE_H
 
 #include "kernel/kernel.h"
 #include "target/process/image.h"

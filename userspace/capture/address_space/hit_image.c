@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/enrich/hit_image_internal.h"
+#include "capture/address_space/hit_image.h"
 
 #include <errno.h>
 

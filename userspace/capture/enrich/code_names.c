@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/enrich/functions.h"
+#include "capture/enrich/code_names.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "capture/enrich/handles.h"
-#include "capture/enrich/hit_image_internal.h"
+#include "capture/address_space/hit_image.h"
 #include "capture/enrich/spaces_internal.h"
 #include "target/elf/demangle.h"
 #include "target/elf/symbols.h"
@@ -59,10 +59,10 @@ struct known_function {
 	uint32_t pid;
 };
 
-struct functions {
+struct code_names {
 	const struct kernel *kernel;
 	struct store_writer *writer;
-	const struct told *told;
+	const struct mmap_queue *told;
 	/* Files with code whose addresses must be named. They stay open, since the process may end
 	 * and a file may be deleted. */
 	struct keymap modules; /* inode and device → descriptor */
@@ -82,13 +82,13 @@ struct functions {
 	VEC(struct function_answer) answers;
 };
 
-int functions_open(struct functions **functions, const struct kernel *kernel,
-		   struct store_writer *writer, const struct told *told, struct error *err)
+int code_names_open(struct code_names **names, const struct kernel *kernel,
+		    struct store_writer *writer, const struct mmap_queue *told, struct error *err)
 {
-	struct functions *made = calloc(1, sizeof(*made));
+	struct code_names *made = calloc(1, sizeof(*made));
 	pthread_condattr_t clock;
 
-	*functions = made;
+	*names = made;
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
 	made->kernel = kernel;
@@ -103,41 +103,41 @@ int functions_open(struct functions **functions, const struct kernel *kernel,
 	return 0;
 }
 
-static void thread_stop(struct functions *functions)
+static void thread_stop(struct code_names *names)
 {
-	if (!functions->started)
+	if (!names->started)
 		return;
-	pthread_mutex_lock(&functions->lock);
-	functions->stop = true;
-	pthread_cond_signal(&functions->wake);
-	pthread_mutex_unlock(&functions->lock);
-	pthread_join(functions->thread, NULL);
+	pthread_mutex_lock(&names->lock);
+	names->stop = true;
+	pthread_cond_signal(&names->wake);
+	pthread_mutex_unlock(&names->lock);
+	pthread_join(names->thread, NULL);
 }
 
-void functions_close(struct functions *functions)
+void code_names_close(struct code_names *names)
 {
-	if (!functions)
+	if (!names)
 		return;
-	thread_stop(functions);
-	for (size_t i = 0; i < functions->fds.len; i++)
-		close(functions->fds.data[i]);
-	spaces_free(&functions->spaces);
-	for (size_t i = 0; i < functions->pending.len; i++)
-		free(functions->pending.data[i].text);
-	for (size_t i = 0; i < functions->answers.len; i++)
-		free(functions->answers.data[i].name);
-	for (size_t i = functions->next; i < functions->questions.len; i++)
-		free(functions->questions.data[i].mangled);
-	vec_free(&functions->fds);
-	keymap_free(&functions->modules);
-	vec_free(&functions->pending);
-	vec_free(&functions->questions);
-	vec_free(&functions->answers);
-	map_free(&functions->pending_index);
-	pthread_cond_destroy(&functions->wake);
-	pthread_cond_destroy(&functions->idle);
-	pthread_mutex_destroy(&functions->lock);
-	free(functions);
+	thread_stop(names);
+	for (size_t i = 0; i < names->fds.len; i++)
+		close(names->fds.data[i]);
+	spaces_free(&names->spaces);
+	for (size_t i = 0; i < names->pending.len; i++)
+		free(names->pending.data[i].text);
+	for (size_t i = 0; i < names->answers.len; i++)
+		free(names->answers.data[i].name);
+	for (size_t i = names->next; i < names->questions.len; i++)
+		free(names->questions.data[i].mangled);
+	vec_free(&names->fds);
+	keymap_free(&names->modules);
+	vec_free(&names->pending);
+	vec_free(&names->questions);
+	vec_free(&names->answers);
+	map_free(&names->pending_index);
+	pthread_cond_destroy(&names->wake);
+	pthread_cond_destroy(&names->idle);
+	pthread_mutex_destroy(&names->lock);
+	free(names);
 }
 
 /* ---- the lookup thread ---- */
@@ -173,18 +173,18 @@ static char *function_at(struct symbolizer *symbolizer, const struct question *q
 	return strdup(*name == '_' ? name + 1 : name);
 }
 
-static void answer_add(struct functions *functions, struct function_answer answer)
+static void answer_add(struct code_names *names, struct function_answer answer)
 {
 	if (!answer.name)
 		return;
-	pthread_mutex_lock(&functions->lock);
-	if (!vec_push(&functions->answers, answer))
+	pthread_mutex_lock(&names->lock);
+	if (!vec_push(&names->answers, answer))
 		free(answer.name);
-	pthread_mutex_unlock(&functions->lock);
+	pthread_mutex_unlock(&names->lock);
 }
 
 struct handle_search {
-	struct functions *functions;
+	struct code_names *names;
 	uint64_t since;
 	uint32_t pid;
 };
@@ -193,16 +193,16 @@ static void handle_found(uint64_t handle, const char *name, void *arg)
 {
 	const struct handle_search *search = arg;
 
-	answer_add(search->functions,
+	answer_add(search->names,
 		   (struct function_answer){handle, search->since, search->pid, strdup(name)});
 }
 
-static void handles_answer(struct functions *functions, const struct question *question)
+static void handles_answer(struct code_names *names, const struct question *question)
 {
-	struct handle_search search = {functions, question->since, question->pid};
+	struct handle_search search = {names, question->since, question->pid};
 	struct image image;
 
-	if (hit_image_open(&image, functions->kernel, (pid_t)question->pid, question->ts))
+	if (hit_image_open(&image, names->kernel, (pid_t)question->pid, question->ts))
 		return;
 	handles_find(question->fd, &image, question->address, question->offset, handle_found,
 		     &search);
@@ -216,111 +216,110 @@ static char *plain_name(const char *mangled)
 	return strdup(demangle(mangled, plain) ?: mangled);
 }
 
-static void question_answer(struct functions *functions, struct symbolizer *symbolizer,
+static void question_answer(struct code_names *names, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
 	if (question->mangled)
-		answer_add(functions,
+		answer_add(names,
 			   (struct function_answer){question->value, question->since, question->pid,
 						    plain_name(question->mangled)});
 	else if (!question->value)
-		handles_answer(functions, question);
+		handles_answer(names, question);
 	else if (symbolizer)
-		answer_add(functions,
+		answer_add(names,
 			   (struct function_answer){question->value, question->since, question->pid,
 						    function_at(symbolizer, question)});
 }
 
 static void *look_up(void *arg)
 {
-	struct functions *functions = arg;
+	struct code_names *names = arg;
 	struct symbolizer *symbolizer = NULL;
 
 	if (symbolizer_open(&symbolizer, &(struct symbolizer_options){0}))
 		symbolizer = NULL;
-	pthread_mutex_lock(&functions->lock);
-	while (!functions->stop) {
+	pthread_mutex_lock(&names->lock);
+	while (!names->stop) {
 		struct question question;
 
-		if (functions->next == functions->questions.len) {
-			functions->next = functions->questions.len = 0;
-			functions->busy = false;
-			pthread_cond_signal(&functions->idle);
-			pthread_cond_wait(&functions->wake, &functions->lock);
+		if (names->next == names->questions.len) {
+			names->next = names->questions.len = 0;
+			names->busy = false;
+			pthread_cond_signal(&names->idle);
+			pthread_cond_wait(&names->wake, &names->lock);
 			continue;
 		}
-		question = functions->questions.data[functions->next++];
-		pthread_mutex_unlock(&functions->lock);
-		question_answer(functions, symbolizer, &question);
+		question = names->questions.data[names->next++];
+		pthread_mutex_unlock(&names->lock);
+		question_answer(names, symbolizer, &question);
 		free(question.mangled);
-		pthread_mutex_lock(&functions->lock);
+		pthread_mutex_lock(&names->lock);
 	}
-	pthread_mutex_unlock(&functions->lock);
+	pthread_mutex_unlock(&names->lock);
 	symbolizer_close(symbolizer);
 	return NULL;
 }
 
 /* Takes ownership of the mangled name. Without a thread or room the value stays a number. */
-static void ask(struct functions *functions, const struct question *question)
+static void ask(struct code_names *names, const struct question *question)
 {
 	bool asked = false;
 
-	if (!functions->started)
-		functions->started = !pthread_create(&functions->thread, NULL, look_up, functions);
-	if (functions->started) {
-		pthread_mutex_lock(&functions->lock);
-		asked = functions->questions.len < QUESTIONS_MAX &&
-			vec_push(&functions->questions, *question);
-		functions->busy |= asked;
-		pthread_cond_signal(&functions->wake);
-		pthread_mutex_unlock(&functions->lock);
+	if (!names->started)
+		names->started = !pthread_create(&names->thread, NULL, look_up, names);
+	if (names->started) {
+		pthread_mutex_lock(&names->lock);
+		asked = names->questions.len < QUESTIONS_MAX &&
+			vec_push(&names->questions, *question);
+		names->busy |= asked;
+		pthread_cond_signal(&names->wake);
+		pthread_mutex_unlock(&names->lock);
 	}
 	if (!asked)
 		free(question->mangled);
 }
 
-bool functions_wait(struct functions *functions, uint64_t until_ns)
+bool code_names_wait(struct code_names *names, uint64_t until_ns)
 {
 	const struct timespec until = {(time_t)(until_ns / 1000000000),
 				       (long)(until_ns % 1000000000)};
 	bool idle;
 
-	pthread_mutex_lock(&functions->lock);
-	while (functions->busy &&
-	       !pthread_cond_timedwait(&functions->idle, &functions->lock, &until))
+	pthread_mutex_lock(&names->lock);
+	while (names->busy && !pthread_cond_timedwait(&names->idle, &names->lock, &until))
 		;
-	idle = !functions->busy;
-	pthread_mutex_unlock(&functions->lock);
+	idle = !names->busy;
+	pthread_mutex_unlock(&names->lock);
 	return idle;
 }
 
-int functions_write(struct functions *functions, struct error *err)
+int code_names_write(struct code_names *names, struct error *err)
 {
 	int result = 0;
 
-	if (!functions->started)
+	if (!names->started)
 		return 0;
-	pthread_mutex_lock(&functions->lock);
-	for (size_t i = 0; i < functions->answers.len; i++) {
-		struct function_answer *answer = &functions->answers.data[i];
+	pthread_mutex_lock(&names->lock);
+	for (size_t i = 0; i < names->answers.len; i++) {
+		struct function_answer *answer = &names->answers.data[i];
 		struct store_name name = {answer->value, answer->pid, answer->name, answer->since};
 
 		if (!result)
-			result = store_writer_add_name(functions->writer, &name, err);
+			result = store_writer_add_name(names->writer, &name, err);
 		free(answer->name);
 	}
-	functions->answers.len = 0;
-	pthread_mutex_unlock(&functions->lock);
+	names->answers.len = 0;
+	pthread_mutex_unlock(&names->lock);
 	return result;
 }
 
 /* ---- addresses ---- */
 
 /* Opens the file of a mapping. -1: it cannot be opened. */
-static int module_fd(struct functions *functions, const struct mapping *mapping, pid_t pid)
+static int module_fd(struct code_names *names, const struct mapping *mapping, pid_t pid)
 {
 	const uint64_t key[] = {mapping->ino, mapping->dev};
-	uint32_t known = keymap_get(&functions->modules, key, sizeof(key));
+	uint32_t known = keymap_get(&names->modules, key, sizeof(key));
 	char path[4096];
 	int fd;
 
@@ -328,23 +327,23 @@ static int module_fd(struct functions *functions, const struct mapping *mapping,
 		return (int)known;
 	if (!mapping->ino)
 		return -1;
-	functions->modules_full |= functions->fds.len >= MODULES_MAX;
-	if (functions->modules_full)
+	names->modules_full |= names->fds.len >= MODULES_MAX;
+	if (names->modules_full)
 		return -1;
 	fd = mapping_open_same(mapping, pid, path, sizeof(path));
 	if (fd < 0)
 		return fd;
-	if (!vec_push(&functions->fds, fd)) {
+	if (!vec_push(&names->fds, fd)) {
 		close(fd);
 		return -1;
 	}
-	keymap_set(&functions->modules, key, sizeof(key), (uint32_t)fd);
+	keymap_set(&names->modules, key, sizeof(key), (uint32_t)fd);
 	return fd;
 }
 
-const char *functions_warning(const struct functions *functions)
+const char *code_names_warning(const struct code_names *names)
 {
-	return functions->modules_full
+	return names->modules_full
 		       ? "functions that are arguments of calls have no names in some files: "
 			 "too many different files have code"
 		       : NULL;
@@ -375,10 +374,9 @@ static bool see_first(struct space *space, uint64_t value, uint64_t since, bool 
 }
 
 /* Fast path: most values were seen just before. */
-static bool was_seen(struct functions *functions, uint32_t pid, uint64_t value)
+static bool was_seen(struct code_names *names, uint32_t pid, uint64_t value)
 {
-	struct known_function *known =
-		&functions->known[(value_key(pid, value) >> 3) % KNOWN_SLOTS];
+	struct known_function *known = &names->known[(value_key(pid, value) >> 3) % KNOWN_SLOTS];
 	bool same = known->value == value && known->pid == pid;
 
 	*known = (struct known_function){value, pid};
@@ -387,12 +385,12 @@ static bool was_seen(struct functions *functions, uint32_t pid, uint64_t value)
 
 /* A value that is not an address may be a handle from before the capture. Searches the process for
  * all handles that it keeps, once. */
-static void find_handles(struct functions *functions, struct space *space, uint64_t ts)
+static void find_handles(struct code_names *names, struct space *space, uint64_t ts)
 {
 	struct mappings now;
 	uint64_t ino = 0;
 
-	if (space->handles || hit_image_mappings(&now, functions->kernel, space->pid, ts, false))
+	if (space->handles || hit_image_mappings(&now, names->kernel, space->pid, ts, false))
 		return;
 	space->handles = true;
 	for (size_t i = 0; i < now.list.len; i++) {
@@ -406,27 +404,27 @@ static void find_handles(struct functions *functions, struct space *space, uint6
 		if (!mapping->ino || mapping->ino == ino)
 			continue; /* another part of the same file */
 		ino = mapping->ino;
-		question.fd = module_fd(functions, mapping, space->pid);
+		question.fd = module_fd(names, mapping, space->pid);
 		if (question.fd >= 0)
-			ask(functions, &question);
+			ask(names, &question);
 	}
 	mappings_free(&now);
 }
 
 /* The code at an address of the process. */
-static struct space_place place_at(const struct functions *functions, struct space *space,
+static struct space_place place_at(const struct code_names *names, struct space *space,
 				   uint64_t address, uint64_t ts)
 {
-	struct space_place place = space_place(space, functions->told, address);
+	struct space_place place = space_place(space, names->told, address);
 
 	if (place.mapping || clock_monotonic_ns() - space->tried_ts < RESCAN_NS)
 		return place;
-	space_read(space, functions->kernel, ts);
-	return space_place(space, functions->told, address);
+	space_read(space, names->kernel, ts);
+	return space_place(space, names->told, address);
 }
 
 /* Requests to name a value by the function at an address of the process. False: there is none. */
-static bool name_by_place(struct functions *functions, const struct question *asked,
+static bool name_by_place(struct code_names *names, const struct question *asked,
 			  const struct space_place *place, uint64_t address)
 {
 	struct question question = *asked;
@@ -434,13 +432,13 @@ static bool name_by_place(struct functions *functions, const struct question *as
 	if (!place->mapping)
 		return false;
 	question.offset = address - place->mapping->start + place->mapping->offset;
-	question.fd = module_fd(functions, place->mapping, (pid_t)question.pid);
+	question.fd = module_fd(names, place->mapping, (pid_t)question.pid);
 	if (question.fd >= 0)
-		ask(functions, &question);
+		ask(names, &question);
 	return question.fd >= 0;
 }
 
-static void value_name(struct functions *functions, uint32_t pid, uint64_t value, uint64_t ts,
+static void value_name(struct code_names *names, uint32_t pid, uint64_t value, uint64_t ts,
 		       bool may_be_handle)
 {
 	struct question question = {.value = value, .pid = pid};
@@ -448,63 +446,62 @@ static void value_name(struct functions *functions, uint32_t pid, uint64_t value
 	struct space_place place;
 	bool again;
 
-	if (was_seen(functions, pid, value))
+	if (was_seen(names, pid, value))
 		return;
-	space = spaces_get(&functions->spaces, (pid_t)pid);
+	space = spaces_get(&names->spaces, (pid_t)pid);
 	if (!space)
 		return;
-	place = place_at(functions, space, value, ts);
+	place = place_at(names, space, value, ts);
 	if (!see_first(space, value, place.since, &again))
 		return;
 	question.since = place.since;
 	/* The old name is wrong now. Clear it until the question is answered. */
 	if (again)
-		answer_add(functions,
-			   (struct function_answer){value, place.since, pid, strdup("")});
-	if (!name_by_place(functions, &question, &place, value) && !place.mapping && may_be_handle)
-		find_handles(functions, space, ts);
+		answer_add(names, (struct function_answer){value, place.since, pid, strdup("")});
+	if (!name_by_place(names, &question, &place, value) && !place.mapping && may_be_handle)
+		find_handles(names, space, ts);
 }
 
 /* ---- handles ---- */
 
-static struct pending_function *pending_get(struct functions *functions, uint64_t id, bool make)
+static struct pending_function *pending_get(struct code_names *names, uint64_t id, bool make)
 {
-	uint32_t index = map_get(&functions->pending_index, id);
+	uint32_t index = map_get(&names->pending_index, id);
 
 	if (index != MAP_NONE)
-		return &functions->pending.data[index];
-	if (!make || functions->pending.len >= PENDING_MAX ||
-	    !vec_push(&functions->pending, (struct pending_function){.id = id}))
+		return &names->pending.data[index];
+	if (!make || names->pending.len >= PENDING_MAX ||
+	    !vec_push(&names->pending, (struct pending_function){.id = id}))
 		return NULL;
-	index = (uint32_t)functions->pending.len - 1;
-	if (!map_set(&functions->pending_index, id, index)) {
-		functions->pending.len--;
+	index = (uint32_t)names->pending.len - 1;
+	if (!map_set(&names->pending_index, id, index)) {
+		names->pending.len--;
 		return NULL;
 	}
-	return &functions->pending.data[index];
+	return &names->pending.data[index];
 }
 
-static void pending_remove(struct functions *functions, struct pending_function *pending)
+static void pending_remove(struct code_names *names, struct pending_function *pending)
 {
-	struct pending_function *last = &functions->pending.data[functions->pending.len - 1];
+	struct pending_function *last = &names->pending.data[names->pending.len - 1];
 
 	free(pending->text);
-	map_remove(&functions->pending_index, pending->id);
+	map_remove(&names->pending_index, pending->id);
 	if (pending != last) {
 		*pending = *last;
-		map_set(&functions->pending_index, pending->id,
-			(uint32_t)(pending - functions->pending.data));
+		map_set(&names->pending_index, pending->id,
+			(uint32_t)(pending - names->pending.data));
 	}
-	functions->pending.len--;
+	names->pending.len--;
 }
 
 /* The text at an address that the program passed at time `ts`. NULL: it is gone. */
-static char *text_at(const struct functions *functions, pid_t pid, uint64_t ts, uint64_t address)
+static char *text_at(const struct code_names *names, pid_t pid, uint64_t ts, uint64_t address)
 {
 	struct image image;
 	char *text;
 
-	if (hit_image_open(&image, functions->kernel, pid, ts))
+	if (hit_image_open(&image, names->kernel, pid, ts))
 		return NULL;
 	text = handles_text(&image, address);
 	image_close(&image);
@@ -515,7 +512,7 @@ static char *text_at(const struct functions *functions, pid_t pid, uint64_t ts, 
  * Finds the first text and the first function among the values. If the page of a kernel's name was
  * not in memory, the BPF program could not read it, and the value is its address.
  */
-static void values_find(const struct functions *functions, struct value_walk walk, uint32_t pid,
+static void values_find(const struct code_names *names, struct value_walk walk, uint32_t pid,
 			uint64_t ts, char **text, uint64_t *code)
 {
 	struct value value;
@@ -524,13 +521,13 @@ static void values_find(const struct functions *functions, struct value_walk wal
 		if (value.type == WAFFLE_KEY_STR && !*text && value.text_len)
 			*text = strndup(value.text, value.text_len);
 		if (value.type == WAFFLE_KEY_PTR && !*text && !strcmp(value.key->name, "kernel"))
-			*text = text_at(functions, (pid_t)pid, ts, value.u64);
+			*text = text_at(names, (pid_t)pid, ts, value.u64);
 		if (value.type == WAFFLE_KEY_CODE && !*code)
 			*code = value.u64;
 	}
 }
 
-static void handle_begins(struct functions *functions, const struct site_info *site,
+static void handle_begins(struct code_names *names, const struct site_info *site,
 			  const struct waffle_rec_hit *hit)
 {
 	struct waffle_frame head;
@@ -539,58 +536,58 @@ static void handle_begins(struct functions *functions, const struct site_info *s
 	if (hit->frame_bytes < sizeof(head))
 		return;
 	memcpy(&head, hit + 1, sizeof(head));
-	pending = pending_get(functions, head.id, true);
+	pending = pending_get(names, head.id, true);
 	if (!pending)
 		return;
 	pending->pid = hit->tgid;
-	values_find(functions, value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
+	values_find(names, value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
 		    hit->rec.ts, &pending->text, &pending->host);
 }
 
 /* A call has returned a handle. False: the call is unknown. */
-static bool handle_seen(struct functions *functions, const struct waffle_rec_return *end,
+static bool handle_seen(struct code_names *names, const struct waffle_rec_return *end,
 			uint64_t handle, uint64_t host, enum site_role role)
 {
 	struct question question = {.value = handle, .since = end->rec.ts, .pid = end->tgid};
-	struct space *space = spaces_get(&functions->spaces, (pid_t)end->tgid);
+	struct space *space = spaces_get(&names->spaces, (pid_t)end->tgid);
 	struct space_place place;
 	bool again, first;
 
 	if (!space)
 		return false;
-	place = space_place(space, functions->told, handle);
+	place = space_place(space, names->told, handle);
 	first = see_first(space, handle, place.since, &again);
 	if (role == SITE_ROLE_HANDLE && host) {
-		place = place_at(functions, space, host, end->rec.ts);
-		name_by_place(functions, &question, &place, host);
+		place = place_at(names, space, host, end->rec.ts);
+		name_by_place(names, &question, &place, host);
 	}
 	return !first || again;
 }
 
-static int handle_named(struct functions *functions, const struct site_info *site, unsigned first,
+static int handle_named(struct code_names *names, const struct site_info *site, unsigned first,
 			const struct waffle_rec_return *end, struct error *err)
 {
-	struct pending_function *pending = pending_get(functions, end->span_id, false);
+	struct pending_function *pending = pending_get(names, end->span_id, false);
 	uint64_t handle = 0;
 	bool known = false;
 	int result = 0;
 
 	if (!pending)
 		return 0; /* it began before the capture */
-	values_find(functions, value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
+	values_find(names, value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
 		    end->rec.ts, &pending->text, &handle);
 	/* A function can be registered under a name; then it is an argument of the call. */
 	if (!handle && site->role == SITE_ROLE_NAME)
 		handle = pending->host;
 	if (handle)
-		known = handle_seen(functions, end, handle, pending->host, site->role);
+		known = handle_seen(names, end, handle, pending->host, site->role);
 	/* The same number may have been the handle of another function before. */
 	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
 		const char *text = pending->text ?: "";
 		const struct store_name name = {handle, end->tgid, text, end->rec.ts};
 
 		if (strncmp(text, "_Z", 2)) {
-			result = store_writer_add_name(functions->writer, &name, err);
+			result = store_writer_add_name(names->writer, &name, err);
 		} else {
 			const struct question question = {.mangled = strdup(text),
 							  .value = handle,
@@ -598,10 +595,10 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 							  .pid = end->tgid};
 
 			if (question.mangled)
-				ask(functions, &question);
+				ask(names, &question);
 		}
 	}
-	pending_remove(functions, pending);
+	pending_remove(names, pending);
 	return result;
 }
 
@@ -612,7 +609,7 @@ static bool gives_handles(const struct site_info *site)
 	return site->role == SITE_ROLE_NAME || site->role == SITE_ROLE_HANDLE;
 }
 
-bool functions_concern(const struct site_info *site)
+bool code_names_concern(const struct site_info *site)
 {
 	for (unsigned i = 0; i < site->key_count; i++)
 		if (site->keys[i].type == WAFFLE_KEY_CODE)
@@ -620,71 +617,70 @@ bool functions_concern(const struct site_info *site)
 	return gives_handles(site);
 }
 
-static void values_name(struct functions *functions, const struct site_info *site,
+static void values_name(struct code_names *names, const struct site_info *site,
 			struct value_walk walk, uint32_t pid, uint64_t ts)
 {
 	struct value value;
 
 	while (value_walk_next(&walk, &value))
 		if (value.type == WAFFLE_KEY_CODE)
-			value_name(functions, pid, value.u64, ts, !gives_handles(site));
+			value_name(names, pid, value.u64, ts, !gives_handles(site));
 }
 
-int functions_record(struct functions *functions, const struct site_info *site, unsigned first,
-		     const struct waffle_rec *rec, struct error *err)
+int code_names_record(struct code_names *names, const struct site_info *site, unsigned first,
+		      const struct waffle_rec *rec, struct error *err)
 {
 	const struct waffle_rec_hit *hit = (const struct waffle_rec_hit *)rec;
 	const struct waffle_rec_return *end = (const struct waffle_rec_return *)rec;
 
 	if (rec->kind == WAFFLE_REC_HIT) {
-		values_name(functions, site, value_walk_begin(site, hit + 1, hit->frame_bytes),
+		values_name(names, site, value_walk_begin(site, hit + 1, hit->frame_bytes),
 			    hit->tgid, rec->ts);
 		if (gives_handles(site))
-			handle_begins(functions, site, hit);
+			handle_begins(names, site, hit);
 	} else if (rec->kind == WAFFLE_REC_RETURN) {
 		if (gives_handles(site))
-			return handle_named(functions, site, first, end, err);
-		values_name(functions, site,
-			    value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
-			    rec->ts);
+			return handle_named(names, site, first, end, err);
+		values_name(names, site, value_walk_from(site, first, end + 1, end->frame_bytes),
+			    end->tgid, rec->ts);
 	}
 	return 0;
 }
 
-void functions_process(struct functions *functions, pid_t pid)
+void code_names_process(struct code_names *names, pid_t pid)
 {
-	struct space *space = spaces_get(&functions->spaces, pid);
+	struct space *space = spaces_get(&names->spaces, pid);
 
 	if (!space)
 		return;
-	space_read(space, functions->kernel, clock_monotonic_ns());
+	space_read(space, names->kernel, clock_monotonic_ns());
 	/* Open the files now, since the process may end soon. */
 	for (size_t i = 0; i < space->mappings.list.len; i++)
-		module_fd(functions, &space->mappings.list.data[i], pid);
+		module_fd(names, &space->mappings.list.data[i], pid);
 }
 
-void functions_told(struct functions *functions, const struct mmap_event *event)
+void code_names_told(struct code_names *names, const struct mmap_event *event)
 {
-	memset(functions->known, 0, sizeof(functions->known));
-	spaces_told(&functions->spaces, event);
+	memset(names->known, 0, sizeof(names->known));
+	spaces_told(&names->spaces, event);
 }
 
-static void values_forget(struct functions *functions, pid_t pid)
+static void values_forget(struct code_names *names, pid_t pid)
 {
-	memset(functions->known, 0, sizeof(functions->known));
-	for (size_t i = functions->pending.len; i > 0; i--)
-		if (functions->pending.data[i - 1].pid == (uint32_t)pid)
-			pending_remove(functions, &functions->pending.data[i - 1]);
+	memset(names->known, 0, sizeof(names->known));
+	for (size_t i = names->pending.len; i > 0; i--)
+		if (names->pending.data[i - 1].pid == (uint32_t)pid)
+			pending_remove(names, &names->pending.data[i - 1]);
 }
 
-void functions_exec(struct functions *functions, pid_t pid, uint64_t ts)
+void code_names_exec(struct code_names *names, pid_t pid, uint64_t ts)
 {
-	values_forget(functions, pid);
-	spaces_begin(&functions->spaces, pid, ts);
+	values_forget(names, pid);
+	spaces_begin(&names->spaces, pid, ts);
 }
 
-void functions_forget(struct functions *functions, pid_t pid)
+void code_names_forget(struct code_names *names, pid_t pid)
 {
-	values_forget(functions, pid);
-	spaces_forget(&functions->spaces, pid);
+	values_forget(names, pid);
+	spaces_forget(&names->spaces, pid);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/enrich/processes_internal.h"
+#include "capture/address_space/processes.h"
 
 #define THREADS_MAX (1u << 19) /* per map */
 

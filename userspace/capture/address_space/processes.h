@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which process each thread belongs to, and which processes may not be read, as of the last
  * record. */
-#ifndef WAFFLE_CAPTURE_ENRICH_PROCESSES_INTERNAL_H
-#define WAFFLE_CAPTURE_ENRICH_PROCESSES_INTERNAL_H
+#ifndef WAFFLE_CAPTURE_ADDRESS_SPACE_PROCESSES_H
+#define WAFFLE_CAPTURE_ADDRESS_SPACE_PROCESSES_H
 
 #include "kernel/kernel.h"
 #include "util/map.h"
