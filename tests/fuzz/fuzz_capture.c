@@ -29,7 +29,7 @@ static const char maps[] = "400000-500000 r-xp 00000000 08:01 99 /nowhere/train\
 
 struct kernel {
 	const uint8_t *at, *end;
-	struct mmap_queue *told;
+	struct address_spaces *spaces;
 	struct waffle_cpu cpu[CPUS];
 	struct waffle_tail tail[CPUS];
 	struct waffle_rec_switch slots[CPUS][SLOTS];
@@ -229,7 +229,7 @@ static void add_mapping(struct kernel *kernel, const struct record_buffer *rec)
 	if (event.kind != MMAP_MAPPED)
 		event.mapping = (struct mapping){0};
 	if (event.kind != MMAP_MAPPED || event.mapping.end > event.mapping.start)
-		mmap_queue_push(kernel->told, &event, words[4] & 2);
+		address_spaces_push(kernel->spaces, &event, words[4] & 2);
 }
 
 void kernel_take_enough(struct kernel *kernel)
@@ -378,11 +378,11 @@ static void capture(struct kernel *kernel, struct session *session, const char *
 	require(!store_writer_open(&stages->writer, path, &fixture_meta, stages->err));
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		require(!store_writer_add_site(stages->writer, &fixture_sites[i], stages->err));
-	require(!mmap_queue_open(&stages->mapped, stages->err));
-	require(!enrich_open(&stages->enrich, kernel, stages->writer, stages->err));
-	require(!code_names_open(&stages->names, kernel, stages->writer, stages->mapped,
+	require(!address_spaces_open(&stages->spaces, kernel, stages->writer, stages->err));
+	require(!enrich_open(&stages->enrich, kernel, stages->spaces, stages->writer, stages->err));
+	require(!code_names_open(&stages->names, kernel, stages->spaces, stages->writer,
 				 stages->err));
-	kernel->told = stages->mapped;
+	kernel->spaces = stages->spaces;
 	require(!enrich_process(stages->enrich, FAKE_PID, stages->err));
 	require(!drain_open(&drain, kernel, &callbacks, &session->err));
 	drain_all(drain, kernel);
@@ -394,7 +394,7 @@ static void capture(struct kernel *kernel, struct session *session, const char *
 	drain_close(drain);
 	code_names_close(stages->names);
 	enrich_close(stages->enrich);
-	mmap_queue_close(stages->mapped);
+	address_spaces_close(stages->spaces);
 	require(!store_writer_close(stages->writer, fixture_meta.start_ts + 1000000, counts,
 				    stages->err));
 }

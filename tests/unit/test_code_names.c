@@ -62,6 +62,7 @@ static const struct site_info handle_site = {
 
 struct naming_test {
 	struct store_test *files;
+	struct address_spaces *spaces;
 	struct store_writer *writer;
 	struct code_names *names;
 	struct store_reader *reader;
@@ -73,8 +74,18 @@ static struct naming_test begin(void **state)
 	struct error err = ERROR_INIT;
 
 	test.writer = open_writer(test.files->path);
-	must(code_names_open(&test.names, NULL, test.writer, NULL, &err), &err);
+	must(address_spaces_open(&test.spaces, NULL, test.writer, &err), &err);
+	must(code_names_open(&test.names, NULL, test.spaces, test.writer, &err), &err);
 	return test;
+}
+
+static void report(struct naming_test *test, const struct mmap_event *event)
+{
+	struct error err = ERROR_INIT;
+
+	address_spaces_push(test->spaces, event, true);
+	must(address_spaces_begin_round(test->spaces, event->ts + 1, &err), &err);
+	must(address_spaces_advance(test->spaces, event->ts, &err), &err);
 }
 
 static void hit_at(struct naming_test *test, const struct site_info *site, uint64_t id,
@@ -130,6 +141,7 @@ static void assert_names(struct naming_test *test, const char *expected)
 	assert_true(code_names_wait(test->names, UINT64_MAX));
 	must(code_names_write(test->names, &err), &err);
 	code_names_close(test->names);
+	address_spaces_close(test->spaces);
 	close_writer(test->writer, 1);
 	reader = open_reader(test->files->path);
 	for (uint32_t i = 0; i < store_reader_name_count(reader); i++) {
@@ -176,7 +188,7 @@ static void test_address_at_which_something_else_is_mapped_loses_its_name(void *
 	assert_true(code_names_wait(test.names, UINT64_MAX));
 	must(code_names_write(test.names, &err), &err);
 	hit_at(&test, &launch, 11, (uintptr_t)kernel_of_test, NULL, 199);
-	code_names_told(test.names, &event); /* by no file's code */
+	report(&test, &event); /* by no file's code */
 	hit_at(&test, &launch, 12, (uintptr_t)kernel_of_test, NULL, 200);
 	hit_at(&test, &launch, 13, (uintptr_t)kernel_of_test, NULL, 300);
 	/* It may be a handle now: these are looked for. */
@@ -295,8 +307,9 @@ static void hit_in_file(struct naming_test *test, unsigned number)
 					 .end = (number + 1) * 0x1000ull,
 					 .ino = status.st_ino,
 					 .dev = major(status.st_dev) << 20 | minor(status.st_dev),
+					 .executable = true,
 					 .path = path};
-	code_names_told(test->names, &event);
+	report(test, &event);
 	hit_at(test, &launch, number, event.mapping.start, NULL, number);
 	unlink(path);
 }

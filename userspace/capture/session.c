@@ -181,14 +181,16 @@ static int stages_open(struct session *session)
 	struct stages *stages = &session->stages;
 	struct store_writer *writer = session->writer;
 	struct error *err = session->err;
-	int result = mmap_queue_open(&stages->mapped, err)
-			     ?: enrich_open(&session->enrich, session->kernel, writer, err)
-			     ?: code_names_open(&session->names, session->kernel, writer,
-					       stages->mapped, err)
-			     ?: arming_open(&session->arming, session->kernel, writer,
-					    session->options, session->plan, err);
+	int result = address_spaces_open(&session->spaces, session->kernel, writer, err)
+			     ?: enrich_open(&session->enrich, session->kernel, session->spaces,
+					    writer, err)
+			     ?: code_names_open(&session->names, session->kernel, session->spaces,
+						writer, err)
+			     ?: arming_open(&session->arming, session->kernel, session->spaces,
+					    writer, session->options, session->plan, err);
 
 	stages->arming = session->arming;
+	stages->spaces = session->spaces;
 	stages->enrich = session->enrich;
 	stages->names = session->names;
 	stages->writer = writer;
@@ -260,7 +262,7 @@ static int finish(struct session *session)
 		session_notify(session, ignored.message);
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session);
-	result = result ?: enrich_finish(session->enrich, session->err);
+	result = result ?: address_spaces_finish(session->spaces, session->err);
 	warn_of_faults(session);
 	programs_say(session);
 	if (enrich_stack_warning(session->enrich))
@@ -278,10 +280,10 @@ static void close_all(struct session *session)
 	arming_close(session->arming);
 	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
 	code_names_close(session->names);
-	mmap_queue_close(session->stages.mapped);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
 	enrich_close(session->enrich);
+	address_spaces_close(session->spaces);
 	worker_give_up(WORKER_FOR_NAMES, false);
 	launch_abort(
 		/* The child holds a copy of the pipe for whose end kernel_close() waits. */

@@ -60,6 +60,7 @@ struct session {
 	struct error *err;
 	struct kernel *kernel;
 	struct drain *drain;
+	struct address_spaces *spaces;
 	struct enrich *enrich;
 	struct plan *plan; /* NULL: no filter */
 	struct arming *arming;

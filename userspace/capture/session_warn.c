@@ -148,7 +148,7 @@ static void warn_of_stacks(struct session *session)
 
 static void warn_of_unparsed(struct session *session)
 {
-	uint64_t count = enrich_unparsed(session->enrich);
+	uint64_t count = address_spaces_unparsed(session->spaces);
 	char line[200];
 
 	if (!count)

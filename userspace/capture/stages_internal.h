@@ -14,9 +14,9 @@
 /* What the stages use. All are the owner's, who opens and closes them. */
 struct stages {
 	struct arming *arming;
+	struct address_spaces *spaces;
 	struct enrich *enrich;
 	struct code_names *names;
-	struct mmap_queue *mapped; /* mapping events that await their turn; NULL: none */
 	struct store_writer *writer;
 	bool redacts; /* some keys are omitted */
 	struct error *err;

@@ -15,6 +15,10 @@
  * `ts`. Without `kernel`, assumes that no process calls exec. */
 int hit_image_open(struct image *image, const struct kernel *kernel, pid_t pid, uint64_t ts);
 
+/* Whether data read from /proc before this call, without an image, belongs to the program that the
+ * process ran at `ts`, and this program gained no privileges. */
+bool hit_image_is_same(const struct kernel *kernel, pid_t pid, uint64_t ts);
+
 /* Reads the mappings with process_mappings() or process_mappings_all(), if they belong to the
  * program that the process ran at `ts`, and it gained no privileges by its exec. Fails during an
  * exec, since the kernel does not show yet which privileges it will grant. -ESRCH: there are none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/address_space/mmap_queue.h"
+#include "capture/address_space/mmap_queue_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

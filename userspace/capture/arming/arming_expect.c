@@ -239,11 +239,11 @@ static void search_expect(struct arming *arming, pid_t pid, struct loader_search
 
 void arming_expect(struct arming *arming, pid_t pid)
 {
-	struct arming_memory *memory = memory_of(arming, pid);
+	struct arming_process *process = process_of(arming, pid);
 	struct loader_search *search;
 
-	if (arming->options->calls && arming->changes >= 0 && memory && !search_open(&search, pid))
-		search_expect(arming, pid, search, &memory->files, &memory->folders, NULL);
+	if (arming->options->calls && arming->changes >= 0 && process && !search_open(&search, pid))
+		search_expect(arming, pid, search, &process->files, &process->folders, NULL);
 }
 
 void program_expect(struct arming *arming, pid_t pid, const char *path, char *const *environment,

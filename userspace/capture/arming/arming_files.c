@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tables of a capture's arming: examined files, what is armed in them, mappings of processes.
- */
+/* The tables of a capture's arming: examined files, what is armed in them, processes. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,11 +51,11 @@ struct armed *arm_remove(struct arming *arming, size_t row)
 	return armed;
 }
 
-struct arming_memory *memory_of(struct arming *arming, pid_t pid)
+struct arming_process *process_of(struct arming *arming, pid_t pid)
 {
-	for (size_t i = 0; i < arming->memories.len; i++)
-		if (arming->memories.data[i].pid == pid)
-			return &arming->memories.data[i];
+	for (size_t i = 0; i < arming->processes.len; i++)
+		if (arming->processes.data[i].pid == pid)
+			return &arming->processes.data[i];
 	return NULL;
 }
 

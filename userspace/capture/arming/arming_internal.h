@@ -3,7 +3,7 @@
  * Shared by the parts of arming:
  *
  *	arming.c            processes
- *	arming_files.c      the tables of files, of what is armed, and of mappings
+ *	arming_files.c      the tables of files, of what is armed, and of processes
  *	arming_file.c       one file: examined, armed
  *	arming_calls.c      calls
  *	arming_doubled.c    files that must not be armed before their loader is done
@@ -59,12 +59,10 @@ struct file_list {
 	VEC(uint32_t) list; /* indexes of files */
 };
 
-/* The last known mappings of a process, to look up addresses of probes. */
-struct arming_memory {
+/* A process whose mapped files were armed. */
+struct arming_process {
 	pid_t pid;
-	struct mappings mappings;
 	struct file_list files; /* the mapped files */
-	struct map addresses;   /* address of a probe → site number */
 	uint64_t folders;       /* search_hash() at the last arming_expect() */
 };
 
@@ -85,13 +83,14 @@ struct loading {
 
 struct arming {
 	struct kernel *kernel;
+	struct address_spaces *spaces;
 	struct store_writer *writer;
 	const struct session_options *options;
 	struct plan *plan; /* NULL: no filter */
 	VEC(struct armed_file) files;
 	struct keymap file_at; /* device and inode → index of a file */
 	VEC(struct arm) arms;
-	VEC(struct arming_memory) memories;
+	VEC(struct arming_process) processes;
 	VEC(struct loading) loading;
 	VEC(struct arming_site) sites; /* indexed by site number */
 	uint64_t matching;
@@ -116,7 +115,8 @@ static inline bool arming_is_everywhere(const struct arming *arming)
 }
 
 /* arming_files.c */
-struct arming_memory *memory_of(struct arming *arming, pid_t pid);
+/* NULL: it was not scanned. */
+struct arming_process *process_of(struct arming *arming, pid_t pid);
 /* -1: unknown. */
 int file_find(const struct arming *arming, dev_t dev, ino_t ino);
 /* Duplicates `fd` to keep the file open for arming, if there is something to arm. */
@@ -184,7 +184,8 @@ int arming_classes(struct arming *arming, struct error *err);
 int arming_recipes(struct arming *arming, struct armed_file *file, struct error *err);
 
 /* Warns of probes at positions where a process no longer has the file mapped. */
-void arming_warn_moved(struct arming *arming, const struct arming_memory *memory);
+void arming_warn_moved(struct arming *arming, const struct arming_process *process,
+		       const struct mappings *mappings);
 
 /* arming_changes.c */
 /* Starts to watch a file, if that is useful. Call it before reading the file, since probes are

@@ -222,7 +222,7 @@ int arming_fork(struct arming *arming, pid_t parent, pid_t child)
 		if (loading.pid == parent && !loading.ahead)
 			result = file_arm(arming, loading.file, child, &problem);
 	}
-	if (!count && !memory_of(arming, parent) && !arming_is_everywhere(arming))
+	if (!count && !process_of(arming, parent) && !arming_is_everywhere(arming))
 		return -ENOENT;
 	return result ?: count;
 }

@@ -9,9 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/enrich/handles.h"
 #include "capture/address_space/hit_image.h"
-#include "capture/enrich/spaces_internal.h"
+#include "capture/enrich/handles.h"
 #include "target/elf/demangle.h"
 #include "target/elf/symbols.h"
 #include "target/process/mapping_file.h"
@@ -26,7 +25,6 @@
 #define PENDING_MAX 4096         /* unfinished calls that will return handles */
 #define QUESTIONS_MAX (1u << 17) /* until all of them are answered */
 #define KNOWN_SLOTS 256
-#define RESCAN_NS 20000000ull /* between two scans of a process's mappings */
 
 /* A request to name a value, either by a mangled name or by the function at an offset of a file.
  * Without a value, it requests the handles in a file's variables; then the byte at that offset is
@@ -62,14 +60,14 @@ struct known_function {
 struct code_names {
 	const struct kernel *kernel;
 	struct store_writer *writer;
-	const struct mmap_queue *told;
+	struct address_spaces *spaces;
 	/* Files with code whose addresses must be named. They stay open, since the process may end
 	 * and a file may be deleted. */
 	struct keymap modules; /* inode and device → descriptor */
 	VEC(int) fds;          /* these descriptors */
 	bool modules_full;     /* and there were more files */
-	struct spaces spaces;
 	struct known_function known[KNOWN_SLOTS];
+	uint64_t known_version;   /* address_spaces_version() of `known` */
 	struct map pending_index; /* span id → index in `pending` */
 	VEC(struct pending_function) pending;
 	/* The thread for lookups. */
@@ -83,7 +81,7 @@ struct code_names {
 };
 
 int code_names_open(struct code_names **names, const struct kernel *kernel,
-		    struct store_writer *writer, const struct mmap_queue *told, struct error *err)
+		    struct address_spaces *spaces, struct store_writer *writer, struct error *err)
 {
 	struct code_names *made = calloc(1, sizeof(*made));
 	pthread_condattr_t clock;
@@ -93,7 +91,7 @@ int code_names_open(struct code_names **names, const struct kernel *kernel,
 		return error_set(err, ENOMEM, "out of memory");
 	made->kernel = kernel;
 	made->writer = writer;
-	made->told = told;
+	made->spaces = spaces;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_cond_init(&made->wake, NULL);
 	pthread_condattr_init(&clock);
@@ -121,7 +119,6 @@ void code_names_close(struct code_names *names)
 	thread_stop(names);
 	for (size_t i = 0; i < names->fds.len; i++)
 		close(names->fds.data[i]);
-	spaces_free(&names->spaces);
 	for (size_t i = 0; i < names->pending.len; i++)
 		free(names->pending.data[i].text);
 	for (size_t i = 0; i < names->answers.len; i++)
@@ -349,10 +346,10 @@ const char *code_names_warning(const struct code_names *names)
 		       : NULL;
 }
 
-static bool see(struct space *space, uint64_t key)
+static bool see(struct map *values, uint64_t key)
 {
-	return space->seen.len < VALUES_MAX && map_get(&space->seen, key) == MAP_NONE &&
-	       map_set(&space->seen, key, 1);
+	return values->len < VALUES_MAX && map_get(values, key) == MAP_NONE &&
+	       map_set(values, key, 1);
 }
 
 static uint64_t value_key(uint32_t pid, uint64_t value)
@@ -362,14 +359,14 @@ static uint64_t value_key(uint32_t pid, uint64_t value)
 
 /* Whether the value is seen for the first time since the mapping there changed. *again: it was also
  * seen before that. */
-static bool see_first(struct space *space, uint64_t value, uint64_t since, bool *again)
+static bool see_first(struct map *values, uint32_t pid, uint64_t value, uint64_t since, bool *again)
 {
-	uint64_t key = value_key((uint32_t)space->pid, value);
+	uint64_t key = value_key(pid, value);
 
 	*again = false;
-	if (!value || !see(space, (key ^ since) * 0xc2b2ae3d27d4eb4full))
+	if (!value || !see(values, (key ^ since) * 0xc2b2ae3d27d4eb4full))
 		return false;
-	*again = !see(space, key);
+	*again = !see(values, key);
 	return true;
 }
 
@@ -377,55 +374,50 @@ static bool see_first(struct space *space, uint64_t value, uint64_t since, bool 
 static bool was_seen(struct code_names *names, uint32_t pid, uint64_t value)
 {
 	struct known_function *known = &names->known[(value_key(pid, value) >> 3) % KNOWN_SLOTS];
-	bool same = known->value == value && known->pid == pid;
+	uint64_t version = address_spaces_version(names->spaces);
+	bool same;
 
+	if (names->known_version != version)
+		memset(names->known, 0, sizeof(names->known));
+	names->known_version = version;
+	same = known->value == value && known->pid == pid;
 	*known = (struct known_function){value, pid};
 	return same;
 }
 
 /* A value that is not an address may be a handle from before the capture. Searches the process for
  * all handles that it keeps, once. */
-static void find_handles(struct code_names *names, struct space *space, uint64_t ts)
+static void find_handles(struct code_names *names, struct address_space_notes *notes, pid_t pid,
+			 uint64_t since, uint64_t ts)
 {
 	struct mappings now;
 	uint64_t ino = 0;
 
-	if (space->handles || hit_image_mappings(&now, names->kernel, space->pid, ts, false))
+	if (notes->handles_since == since ||
+	    hit_image_mappings(&now, names->kernel, pid, ts, false))
 		return;
-	space->handles = true;
+	notes->handles_since = since;
 	for (size_t i = 0; i < now.list.len; i++) {
 		const struct mapping *mapping = &now.list.data[i];
 		struct question question = {.offset = mapping->offset,
 					    .address = mapping->start,
-					    .since = space->begin_ts,
+					    .since = since,
 					    .ts = ts,
-					    .pid = (uint32_t)space->pid};
+					    .pid = (uint32_t)pid};
 
 		if (!mapping->ino || mapping->ino == ino)
 			continue; /* another part of the same file */
 		ino = mapping->ino;
-		question.fd = module_fd(names, mapping, space->pid);
+		question.fd = module_fd(names, mapping, pid);
 		if (question.fd >= 0)
 			ask(names, &question);
 	}
 	mappings_free(&now);
 }
 
-/* The code at an address of the process. */
-static struct space_place place_at(const struct code_names *names, struct space *space,
-				   uint64_t address, uint64_t ts)
-{
-	struct space_place place = space_place(space, names->told, address);
-
-	if (place.mapping || clock_monotonic_ns() - space->tried_ts < RESCAN_NS)
-		return place;
-	space_read(space, names->kernel, ts);
-	return space_place(space, names->told, address);
-}
-
 /* Requests to name a value by the function at an address of the process. False: there is none. */
 static bool name_by_place(struct code_names *names, const struct question *asked,
-			  const struct space_place *place, uint64_t address)
+			  const struct code_place *place, uint64_t address)
 {
 	struct question question = *asked;
 
@@ -442,24 +434,22 @@ static void value_name(struct code_names *names, uint32_t pid, uint64_t value, u
 		       bool may_be_handle)
 {
 	struct question question = {.value = value, .pid = pid};
-	struct space *space;
-	struct space_place place;
+	struct address_space_notes *notes;
+	struct code_place place;
 	bool again;
 
 	if (was_seen(names, pid, value))
 		return;
-	space = spaces_get(&names->spaces, (pid_t)pid);
-	if (!space)
-		return;
-	place = place_at(names, space, value, ts);
-	if (!see_first(space, value, place.since, &again))
+	place = address_spaces_code(names->spaces, (pid_t)pid, ts, value, true);
+	notes = address_spaces_notes(names->spaces, (pid_t)pid);
+	if (!notes || !see_first(&notes->values, pid, value, place.since, &again))
 		return;
 	question.since = place.since;
 	/* The old name is wrong now. Clear it until the question is answered. */
 	if (again)
 		answer_add(names, (struct function_answer){value, place.since, pid, strdup("")});
 	if (!name_by_place(names, &question, &place, value) && !place.mapping && may_be_handle)
-		find_handles(names, space, ts);
+		find_handles(names, notes, (pid_t)pid, place.program_since, ts);
 }
 
 /* ---- handles ---- */
@@ -549,16 +539,17 @@ static bool handle_seen(struct code_names *names, const struct waffle_rec_return
 			uint64_t handle, uint64_t host, enum site_role role)
 {
 	struct question question = {.value = handle, .since = end->rec.ts, .pid = end->tgid};
-	struct space *space = spaces_get(&names->spaces, (pid_t)end->tgid);
-	struct space_place place;
+	struct address_space_notes *notes = address_spaces_notes(names->spaces, (pid_t)end->tgid);
+	struct code_place place;
 	bool again, first;
 
-	if (!space)
+	if (!notes)
 		return false;
-	place = space_place(space, names->told, handle);
-	first = see_first(space, handle, place.since, &again);
+	place = address_spaces_code(names->spaces, (pid_t)end->tgid, end->rec.ts, handle, false);
+	first = see_first(&notes->values, end->tgid, handle, place.since, &again);
 	if (role == SITE_ROLE_HANDLE && host) {
-		place = place_at(names, space, host, end->rec.ts);
+		place = address_spaces_code(names->spaces, (pid_t)end->tgid, end->rec.ts, host,
+					    true);
 		name_by_place(names, &question, &place, host);
 	}
 	return !first || again;
@@ -649,38 +640,16 @@ int code_names_record(struct code_names *names, const struct site_info *site, un
 
 void code_names_process(struct code_names *names, pid_t pid)
 {
-	struct space *space = spaces_get(&names->spaces, pid);
+	const struct mappings *now = address_spaces_now(names->spaces, pid);
 
-	if (!space)
-		return;
-	space_read(space, names->kernel, clock_monotonic_ns());
-	/* Open the files now, since the process may end soon. */
-	for (size_t i = 0; i < space->mappings.list.len; i++)
-		module_fd(names, &space->mappings.list.data[i], pid);
-}
-
-void code_names_told(struct code_names *names, const struct mmap_event *event)
-{
-	memset(names->known, 0, sizeof(names->known));
-	spaces_told(&names->spaces, event);
-}
-
-static void values_forget(struct code_names *names, pid_t pid)
-{
-	memset(names->known, 0, sizeof(names->known));
-	for (size_t i = names->pending.len; i > 0; i--)
-		if (names->pending.data[i - 1].pid == (uint32_t)pid)
-			pending_remove(names, &names->pending.data[i - 1]);
-}
-
-void code_names_exec(struct code_names *names, pid_t pid, uint64_t ts)
-{
-	values_forget(names, pid);
-	spaces_begin(&names->spaces, pid, ts);
+	for (size_t i = 0; now && i < now->list.len; i++)
+		if (mapping_is_program(&now->list.data[i]))
+			module_fd(names, &now->list.data[i], pid);
 }
 
 void code_names_forget(struct code_names *names, pid_t pid)
 {
-	values_forget(names, pid);
-	spaces_forget(&names->spaces, pid);
+	for (size_t i = names->pending.len; i > 0; i--)
+		if (names->pending.data[i - 1].pid == (uint32_t)pid)
+			pending_remove(names, &names->pending.data[i - 1]);
 }

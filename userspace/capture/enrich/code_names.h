@@ -11,15 +11,15 @@
 
 #include <sys/types.h>
 
-#include "capture/address_space/mmap_queue.h"
+#include "capture/address_space/address_spaces.h"
 #include "kernel/kernel.h"
 #include "store/store.h"
 
 struct code_names;
 
-/* Without `kernel`, assumes that no process calls exec. `told`: the queue of mapping events. */
+/* Without `kernel`, assumes that no process calls exec. */
 int code_names_open(struct code_names **names, const struct kernel *kernel,
-		    struct store_writer *writer, const struct mmap_queue *told, struct error *err);
+		    struct address_spaces *spaces, struct store_writer *writer, struct error *err);
 void code_names_close(struct code_names *names);
 
 /* Whether values of a site give or need names. Only records of such sites need
@@ -41,13 +41,10 @@ int code_names_write(struct code_names *names, struct error *err);
 /* Describes which names are missing. NULL: nothing known. */
 const char *code_names_warning(const struct code_names *names);
 
-/* Such sites are armed in this process. Reads its mappings now, while it lives. */
+/* Such sites are armed in this process, whose mapped files are these. Opens them now, since the
+ * process may end soon. */
 void code_names_process(struct code_names *names, pid_t pid);
-/* The process runs a new program since `ts`. From then on its addresses have another meaning. */
-void code_names_exec(struct code_names *names, pid_t pid, uint64_t ts);
-/* The process has ended. */
+/* The process runs a new program, or has ended. */
 void code_names_forget(struct code_names *names, pid_t pid);
-/* Adds a mapping event. Pass it before the records from its time on. */
-void code_names_told(struct code_names *names, const struct mmap_event *event);
 
 #endif

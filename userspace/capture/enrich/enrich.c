@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/enrich/memory_internal.h"
-#include "capture/enrich/object_names_internal.h"
 #include "capture/address_space/processes.h"
+#include "capture/enrich/object_names_internal.h"
 #include "capture/enrich/stack_numbers_internal.h"
 #include "capture/enrich/stacks_internal.h"
 #include "target/loader/needed.h"
@@ -18,38 +17,29 @@
 
 struct enrich {
 	struct kernel *kernel;
-	struct processes processes;
-	struct memory *memory;
+	struct address_spaces *spaces;
+	struct processes *processes;
 	struct object_names *objects;
 	struct stacks *span_stacks; /* NULL: stacks of spans are not recorded */
 	struct stack_numbers *stack_numbers;
 	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
 };
 
-bool enrich_wants_mappings(const struct enrich *enrich)
-{
-	uint32_t users = WAFFLE_WAIT_STACKS | WAFFLE_WAIT_FAULTS;
-
-	return kernel_wait_sources(enrich->kernel) & users || enrich->span_stacks;
-}
-
 /* On failure, too, what was opened is in *enrich. */
 static int modules_open(struct enrich *enrich, struct store_writer *writer, struct error *err)
 {
 	struct stack_numbers_uses uses = {
-		.kernel = enrich->kernel, .writer = writer, .processes = &enrich->processes};
-	int result = memory_open(&enrich->memory, enrich->kernel, writer, err)
-			     ?: object_names_open(&enrich->objects, writer, err);
+		.kernel = enrich->kernel, .writer = writer, .spaces = enrich->spaces};
+	int result = object_names_open(&enrich->objects, writer, err);
 
 	if (!result && kernel_stacks_wanted(enrich->kernel))
 		result = stacks_open(&enrich->span_stacks, enrich->kernel, writer, err);
-	uses.memory = enrich->memory;
 	uses.python = enrich->span_stacks;
 	return result ?: stack_numbers_open(&enrich->stack_numbers, &uses, err);
 }
 
-int enrich_open(struct enrich **enrich, struct kernel *kernel, struct store_writer *writer,
-		struct error *err)
+int enrich_open(struct enrich **enrich, struct kernel *kernel, struct address_spaces *spaces,
+		struct store_writer *writer, struct error *err)
 {
 	struct enrich *made = calloc(1, sizeof(*made));
 	int result;
@@ -58,7 +48,8 @@ int enrich_open(struct enrich **enrich, struct kernel *kernel, struct store_writ
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
 	made->kernel = kernel;
-	made->processes.kernel = kernel;
+	made->spaces = spaces;
+	made->processes = address_spaces_processes(spaces);
 	result = modules_open(made, writer, err);
 	if (result) {
 		enrich_close(made);
@@ -73,10 +64,8 @@ void enrich_close(struct enrich *enrich)
 	if (!enrich)
 		return;
 	stack_numbers_close(enrich->stack_numbers);
-	memory_close(enrich->memory);
 	object_names_close(enrich->objects);
 	stacks_free(enrich->span_stacks);
-	processes_free(&enrich->processes);
 	map_free(&enrich->woken);
 	free(enrich);
 }
@@ -86,66 +75,26 @@ uint64_t enrich_stacks_left_out(const struct enrich *enrich)
 	return stack_numbers_left_out(enrich->stack_numbers);
 }
 
-uint64_t enrich_unparsed(const struct enrich *enrich)
-{
-	return memory_unparsed(enrich->memory);
-}
-
 const char *enrich_stack_warning(const struct enrich *enrich)
 {
 	return enrich->span_stacks ? stacks_warning(enrich->span_stacks) : NULL;
 }
 
-/* Writes the mappings of the program that runs since `ts` or earlier before they are requested,
- * since the process may be gone later. */
-static int mappings_write(struct enrich *enrich, pid_t pid, uint64_t ts, struct error *err)
-{
-	bool wanted =
-		enrich_wants_mappings(enrich) && !processes_is_private(&enrich->processes, pid);
-
-	return wanted ? memory_need(enrich->memory, pid, ts, NULL, 0, err) : 0;
-}
-
 /* ---- the stages of a record ---- */
 
-void enrich_process_record(struct enrich *enrich, const struct waffle_rec *rec, bool gains_rights)
+int enrich_unwinding(struct enrich *enrich, const struct waffle_rec *rec, struct error *err)
 {
-	processes_record(&enrich->processes, rec, gains_rights);
-}
-
-static void address_space_forget(struct enrich *enrich, pid_t pid)
-{
-	memory_forget(enrich->memory, pid);
-	if (enrich->span_stacks)
-		stacks_forget(enrich->span_stacks, pid);
-}
-
-static int address_space_fork(struct enrich *enrich, const struct waffle_rec_fork *fork,
-			      struct error *err)
-{
-	pid_t parent = (pid_t)fork->tgid, child = (pid_t)fork->child_tgid;
-
-	memory_fork(enrich->memory, parent, child);
-	return enrich->span_stacks ? stacks_fork(enrich->span_stacks, parent, child, err) : 0;
-}
-
-int enrich_address_space(struct enrich *enrich, const struct waffle_rec *rec, bool gains_rights,
-			 struct error *err)
-{
+	const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
 	pid_t pid = (pid_t)((const struct waffle_rec_exit *)rec)->tgid;
-	int result;
 
-	if (rec->kind == WAFFLE_REC_FORK)
-		return address_space_fork(enrich, (const struct waffle_rec_fork *)rec, err);
-	if (rec->kind == WAFFLE_REC_EXIT) {
-		if (rec->tid == (uint32_t)pid)
-			address_space_forget(enrich, pid);
+	if (!enrich->span_stacks)
 		return 0;
-	}
-	result = memory_exec(enrich->memory, pid, rec->ts, gains_rights, err);
-	if (enrich->span_stacks)
+	if (rec->kind == WAFFLE_REC_FORK)
+		return stacks_fork(enrich->span_stacks, (pid_t)fork->tgid, (pid_t)fork->child_tgid,
+				   err);
+	if (rec->kind == WAFFLE_REC_EXEC || rec->tid == (uint32_t)pid)
 		stacks_forget(enrich->span_stacks, pid);
-	return result ?: mappings_write(enrich, pid, rec->ts, err);
+	return 0;
 }
 
 /* The descriptor may be closed soon, so it is looked up first. */
@@ -162,7 +111,7 @@ static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, 
 		return 0;
 	memcpy(kind, &wait->address, sizeof(wait->address));
 	wait->address = 0;
-	pid = processes_readable(&enrich->processes, wait->rec.tid);
+	pid = processes_readable(enrich->processes, wait->rec.tid);
 	object = object_names_file(enrich->objects, (pid_t)pid, fd, &key, kind, err);
 	wait->object = object > 0 ? (uint32_t)object : 0;
 	return object;
@@ -198,8 +147,10 @@ int enrich_addresses(struct enrich *enrich, const struct waffle_rec *rec, struct
 		addresses[0] = wait->address;
 		count = wait->address != 0;
 	}
-	pid = count ? processes_readable(&enrich->processes, rec->tid) : 0;
-	return pid ? memory_need(enrich->memory, (pid_t)pid, rec->ts, addresses, count, err) : 0;
+	pid = count ? processes_readable(enrich->processes, rec->tid) : 0;
+	return pid ? address_spaces_write(enrich->spaces, (pid_t)pid, rec->ts, addresses, count,
+					  err)
+		   : 0;
 }
 
 int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *err)
@@ -261,42 +212,16 @@ void enrich_interrupt(struct enrich *enrich, struct waffle_rec *rec)
 
 void enrich_forget(struct enrich *enrich, pid_t pid)
 {
-	processes_forget(&enrich->processes, pid);
-	address_space_forget(enrich, pid);
+	if (enrich->span_stacks)
+		stacks_forget(enrich->span_stacks, pid);
 	stack_numbers_forget(enrich->stack_numbers, (uint32_t)pid);
 }
 
-/* ---- mapping events, files and processes ---- */
-
-int enrich_told(struct enrich *enrich, const struct queued_mmap *told, struct error *err)
-{
-	uint32_t pid = (uint32_t)told->event.pid;
-	bool may_get_rights;
-
-	/* The previous program, which may have been privileged, is gone. */
-	if (told->event.kind == MMAP_EXEC)
-		processes_begin(&enrich->processes, (pid_t)pid);
-	else if (pid && processes_is_private(&enrich->processes, (pid_t)pid))
-		return 0;
-	/* Processes that are not targets have no exec record for which their mappings could wait.
-	 */
-	if (!enrich_wants_mappings(enrich) ||
-	    (!told->traced && pid && processes_of_thread(&enrich->processes, pid) != pid))
-		return 0;
-	may_get_rights = kernel_program_since(enrich->kernel, (pid_t)pid) != UINT64_MAX;
-	return memory_told(enrich->memory, &told->event, may_get_rights, err);
-}
+/* ---- files and processes ---- */
 
 int enrich_round(struct enrich *enrich, struct error *err)
 {
-	int result = enrich->span_stacks ? stacks_round(enrich->span_stacks, err) : 0;
-
-	return result ?: memory_late(enrich->memory, false, err);
-}
-
-int enrich_finish(struct enrich *enrich, struct error *err)
-{
-	return memory_late(enrich->memory, true, err);
+	return enrich->span_stacks ? stacks_round(enrich->span_stacks, err) : 0;
 }
 
 static void file_needed(int fd, const char *path, bool ours, void *arg)
@@ -321,7 +246,9 @@ int enrich_process(struct enrich *enrich, pid_t pid, struct error *err)
 {
 	int result = enrich->span_stacks ? stacks_process(enrich->span_stacks, pid, err) : 0;
 
-	return result ?: mappings_write(enrich, pid, clock_monotonic_ns(), err);
+	return result
+		       ?: address_spaces_write(enrich->spaces, pid, clock_monotonic_ns(), NULL, 0,
+					       err);
 }
 
 int enrich_tables(struct enrich *enrich, bool traced, struct error *err)

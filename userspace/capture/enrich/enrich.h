@@ -7,37 +7,26 @@
 #ifndef WAFFLE_CAPTURE_ENRICH_ENRICH_H
 #define WAFFLE_CAPTURE_ENRICH_ENRICH_H
 
-#include "capture/address_space/mmap_queue.h"
+#include "capture/address_space/address_spaces.h"
 #include "kernel/kernel.h"
 #include "store/store.h"
 
 struct enrich;
 
-int enrich_open(struct enrich **enrich, struct kernel *kernel, struct store_writer *writer,
-		struct error *err);
+int enrich_open(struct enrich **enrich, struct kernel *kernel, struct address_spaces *spaces,
+		struct store_writer *writer, struct error *err);
 void enrich_close(struct enrich *enrich);
 
-/* Whether mapping events are needed. */
-bool enrich_wants_mappings(const struct enrich *enrich);
-/* Adds a mapping event of any process. Pass it before the records from its time on. Negative errno:
- * writing failed. */
-int enrich_told(struct enrich *enrich, const struct queued_mmap *told, struct error *err);
 /* Call it before each round of the drain. Negative errno: writing failed. */
 int enrich_round(struct enrich *enrich, struct error *err);
-/* Call it at the end, after all records. */
-int enrich_finish(struct enrich *enrich, struct error *err);
 
 /*
  * The stages that enrich a record in place, in this order; capture/stages.c lists the kinds of
  * records of each. Records must come in order of time. Negative errno: writing failed; -EINVAL: the
  * record is malformed, or the file has no room for what it says.
  */
-/* Which threads belong to which process, and whether the process may be read. `gains_rights`: an
- * exec gave the program privileges. */
-void enrich_process_record(struct enrich *enrich, const struct waffle_rec *rec, bool gains_rights);
-/* What is mapped in a process that forked, called exec or ended. */
-int enrich_address_space(struct enrich *enrich, const struct waffle_rec *rec, bool gains_rights,
-			 struct error *err);
+/* The unwinding tables of a process that forked, called exec or ended. */
+int enrich_unwinding(struct enrich *enrich, const struct waffle_rec *rec, struct error *err);
 /* The file, device or cgroup that a thread waited for. */
 int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *err);
 /* The mappings of the addresses of page faults. */
@@ -64,8 +53,6 @@ void enrich_forget(struct enrich *enrich, pid_t pid);
 /* Number of recorded stacks (of waits, wake-ups, spans and events) that are not in the file. The
  * file's table was full, or too many others arrived while a thread waited. */
 uint64_t enrich_stacks_left_out(const struct enrich *enrich);
-/* Number of recorded mappings without the facts of their files: memory_unparsed(). */
-uint64_t enrich_unparsed(const struct enrich *enrich);
 /* Describes what stacks of spans lack. NULL: nothing known. */
 const char *enrich_stack_warning(const struct enrich *enrich);
 

@@ -170,9 +170,9 @@ static int user_stack_finish(struct stack_numbers *numbers, struct store_stack *
 			     struct error *err)
 {
 	pid_t pid = (pid_t)stack->pid;
-	int result =
-		memory_need(numbers->uses.memory, pid, ts, stack->addresses, stack->count, err);
-	uint32_t count = memory_code(numbers->uses.memory, pid, ts, stack->addresses, stack->count);
+	struct address_spaces *spaces = numbers->uses.spaces;
+	int result = address_spaces_write(spaces, pid, ts, stack->addresses, stack->count, err);
+	uint32_t count = address_spaces_code_count(spaces, pid, ts, stack->addresses, stack->count);
 
 	stack->cut |= count < stack->count;
 	stack->count = count;
@@ -212,7 +212,8 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 	int result;
 
 	*number = 0;
-	if (stack->pid && processes_is_private(numbers->uses.processes, (pid_t)stack->pid))
+	if (stack->pid &&
+	    processes_is_private(address_spaces_processes(numbers->uses.spaces), (pid_t)stack->pid))
 		return 0;
 	stack_key(stack, key);
 	known = keymap_get(&numbers->frames, key, sizeof(key));

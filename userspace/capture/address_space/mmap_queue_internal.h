@@ -4,8 +4,8 @@
  * turn among the records of the capture. Each CPU reports events in its own order, and the drain
  * delivers records a little later.
  */
-#ifndef WAFFLE_CAPTURE_ADDRESS_SPACE_MMAP_QUEUE_H
-#define WAFFLE_CAPTURE_ADDRESS_SPACE_MMAP_QUEUE_H
+#ifndef WAFFLE_CAPTURE_ADDRESS_SPACE_MMAP_QUEUE_INTERNAL_H
+#define WAFFLE_CAPTURE_ADDRESS_SPACE_MMAP_QUEUE_INTERNAL_H
 
 #include "target/process/mmap_watch.h"
 
