@@ -276,7 +276,7 @@ bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kern
 struct session {
 	struct stages stages;
 	uint64_t before_ts, last_ts, appended;
-	uint64_t told_lost; /* reported by records */
+	uint64_t reported_lost; /* reported by records */
 	struct error err;
 };
 
@@ -286,7 +286,7 @@ static int deliver(struct waffle_rec *rec, void *arg)
 	int result;
 
 	if (rec->kind == WAFFLE_REC_LOSS) { /* only those of the drain itself */
-		session->told_lost += ((const struct waffle_rec_loss *)rec)->count;
+		session->reported_lost += ((const struct waffle_rec_loss *)rec)->count;
 	} else {
 		require(record_source(rec->kind) < WAFFLE_SOURCE_COUNT);
 		require(rec->ts < session->before_ts && rec->ts >= session->last_ts);
@@ -389,8 +389,8 @@ static void capture(struct kernel *kernel, struct session *session, const char *
 	drain_counts(drain, counts);
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		require(counts[i].produced == counts[i].delivered + counts[i].lost);
-	require(session->told_lost == kernel->cpu[0].dropped[WAFFLE_SOURCE_SCHED] +
-					      kernel->cpu[1].dropped[WAFFLE_SOURCE_SCHED]);
+	require(session->reported_lost == kernel->cpu[0].dropped[WAFFLE_SOURCE_SCHED] +
+						  kernel->cpu[1].dropped[WAFFLE_SOURCE_SCHED]);
 	drain_close(drain);
 	code_names_close(stages->names);
 	enrich_close(stages->enrich);

@@ -60,8 +60,8 @@ static int writer_open(struct session *session)
 				       &meta, session->err);
 }
 
-/* Reserve for what is written after recording has stopped: unfinished chunks, the last states of
- * threads, tables and the index. */
+/* Space that is reserved for the end of the file: unfinished chunks, the last states of threads,
+ * tables and the index. */
 #define END_BYTES (1u << 20)
 
 /* Whether the file has reached its limit. Then no more records are written. */
@@ -264,7 +264,7 @@ static int finish(struct session *session)
 	result = drain_rest(session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);
 	warn_of_faults(session);
-	programs_say(session);
+	programs_report(session);
 	if (enrich_stack_warning(session->enrich))
 		session_notify(session, enrich_stack_warning(session->enrich));
 	if (code_names_warning(session->names))
@@ -276,7 +276,7 @@ static int finish(struct session *session)
 
 static void close_all(struct session *session)
 {
-	keymap_free(&session->told);
+	keymap_free(&session->reported);
 	arming_close(session->arming);
 	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
 	code_names_close(session->names);
@@ -347,7 +347,7 @@ int session_run(const struct session_options *options, const struct session_even
 			launch_go(&session.launch);
 		}
 		code = code ?: loop_run(&session);
-		/* By now it is known which files the command uses. */
+		/* The files that the command uses are known only now. */
 		if (options->command)
 			warn_of_names(&session);
 		warn_of_unfound(&session, false);

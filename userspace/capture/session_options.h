@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capture is asked for: made from the command line, and read by all parts of capture/. */
+/* The configuration of a capture. It is made from the command line and read by all parts of
+ * capture/. */
 #ifndef WAFFLE_CAPTURE_SESSION_OPTIONS_H
 #define WAFFLE_CAPTURE_SESSION_OPTIONS_H
 
@@ -32,8 +33,9 @@ struct session_options {
 	uint64_t duration_ns;   /* from when all is armed; 0: until the targets exit or a signal */
 	uint64_t max_bytes;     /* of the file; 0: no limit */
 	uint64_t sched_bytes;   /* per CPU for switches */
-	/* What the kernel is told as it is: `follow`, `keep_children`, `ring_bytes`, `wait_min_ns`
-	 * and `stack_gap_ns`. Its other members follow from the options above. */
+	/* Options that are passed to kernel/ unchanged: `follow`, `keep_children`, `ring_bytes`,
+	 * `wait_min_ns` and `stack_gap_ns`. The other members are derived from the options
+	 * above. */
 	struct kernel_options kernel;
 };
 

@@ -265,7 +265,7 @@ void program_forked(struct session *session, const struct waffle_rec_fork *fork)
 {
 	const struct session_options *options = session->options;
 	pid_t pid = (pid_t)(fork->child_tgid & ~WAFFLE_FORK_SHARES);
-	/* As after vfork(): until its exec the child only runs its parent's code. */
+	/* After vfork(), for example, the child runs only its parent's code until its exec. */
 	bool shares_memory = fork->child_tgid & WAFFLE_FORK_SHARES, known = true;
 	const struct target *parent;
 	struct target *child;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arms what is there at the start: the traced processes, and the command's own program. Nothing is
- * held yet, so it may wait for files to be parsed, while the loop runs. */
+/* Arms the processes that exist at the start, and the command's own program. Nothing is held
+ * yet, so we may wait until files are parsed, while the loop runs. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -51,7 +51,7 @@ void target_remove(struct session *session, struct target *target)
 	stages_forget(&session->stages, pid);
 }
 
-/* Descriptors are also needed for other things: at most half of them may watch exits. */
+/* At most half of the descriptors may watch exits, since other things need descriptors, too. */
 static bool may_watch(const struct session *session)
 {
 	return session->targets.len - session->unwatched < session->files_max / 2;

@@ -171,7 +171,7 @@ int targets_wait_ms(const struct session *session, int most)
 
 /* A program counts as late once the first of its files is armed, which may require that the file is
  * parsed first. */
-static void begun_first_tell(struct session *session, struct target *target, uint64_t armed)
+static void begun_first_report(struct session *session, struct target *target, uint64_t armed)
 {
 	if (arming_arm_count(session->arming) == armed)
 		return;
@@ -210,7 +210,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 			program_was_late(session, target, NULL);
 			target->begun_first = false; /* already counted */
 		} else if (target->begun_first) {
-			begun_first_tell(session, target, armed);
+			begun_first_report(session, target, armed);
 		}
 		if (!result)
 			arming_expect(session->arming, target->pid);
@@ -223,14 +223,14 @@ static int target_rearm(struct session *session, struct target *target, struct e
 			result = target_describe(session, target->pid);
 	} else if (!result) {
 		if (target->begun_first)
-			begun_first_tell(session, target, armed);
+			begun_first_report(session, target, armed);
 		if (target->fork_ts && arming_arm_count(session->arming) > armed)
 			child_was_late(session, target->fork_ts);
 		target->fork_ts = 0;
 		arming_expect(session->arming, target->pid);
 	}
 	target->parsing = arming_left_out(session->arming) != ARMING_COMPLETE;
-	/* What is armed from now on was opened later. */
+	/* Files that are armed from here on were opened late. */
 	target->begun_first &= target->parsing;
 	return result;
 }

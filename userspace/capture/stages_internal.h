@@ -11,7 +11,7 @@
 #include "capture/enrich/enrich.h"
 #include "capture/enrich/code_names.h"
 
-/* What the stages use. All are the owner's, who opens and closes them. */
+/* The objects that the stages use. The owner of this struct opens and closes them. */
 struct stages {
 	struct arming *arming;
 	struct address_spaces *spaces;

@@ -400,7 +400,7 @@ static int event_apply(struct address_spaces *spaces, const struct queued_mmap *
 		processes_begin(&spaces->processes, event->pid);
 	else if (processes_is_private(&spaces->processes, event->pid))
 		return 0;
-	/* Of other processes, only those that are in records are of interest. */
+	/* Other processes matter only if records refer to them. */
 	if (!queued->traced &&
 	    processes_of_thread(&spaces->processes, (uint32_t)event->pid) != (uint32_t)event->pid)
 		return 0;
@@ -455,8 +455,8 @@ static void forked(struct address_spaces *spaces, pid_t parent, pid_t child, uin
 	space->next_ts = 0;
 }
 
-/* What was reported since the exec event belongs to the new program, and so does what was read
- * after the exec's record. Everything else is forgotten. */
+/* Mappings that were reported since the exec event, or read after the exec's record, belong to
+ * the new program. All others are forgotten. */
 static int exec_end(struct address_spaces *spaces, pid_t pid, uint64_t ts, bool gains_rights,
 		    struct error *err)
 {
@@ -499,7 +499,7 @@ int address_spaces_record(struct address_spaces *spaces, const struct waffle_rec
 			space_remove(spaces, pid);
 		return 0;
 	}
-	/* Written before they are needed, since the process may be gone by then. */
+	/* We write the mappings now, since the process may be gone when they are needed. */
 	return exec_end(spaces, pid, rec->ts, gains_rights, err)
 		       ?: address_spaces_write(spaces, pid, rec->ts, NULL, 0, err);
 }
@@ -513,8 +513,8 @@ const struct mappings *address_spaces_now(const struct address_spaces *spaces, p
 	return space && space->known.now.list.len ? &space->known.now : NULL;
 }
 
-/* What was reported, or else what was read, unless an event that is still queued changed it
- * before. */
+/* A report is preferred to what was read. What was read does not hold if a queued event from
+ * before the read changes it. */
 static struct code_place code_at(const struct address_spaces *spaces,
 				 const struct address_space *space, uint64_t ts, uint64_t address)
 {

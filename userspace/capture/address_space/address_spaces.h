@@ -68,8 +68,8 @@ int address_spaces_finish(struct address_spaces *spaces, struct error *err);
  */
 int address_spaces_scan(struct address_spaces *spaces, pid_t pid, const struct mappings **now,
 			struct error *err);
-/* What a process had mapped when it was read last, with what was reported since; valid until the
- * next event. NULL: unknown. */
+/* The mappings of a process at the last read, with the reports since then. Valid until the next
+ * event. NULL: unknown. */
 const struct mappings *address_spaces_now(const struct address_spaces *spaces, pid_t pid);
 
 struct code_place {
@@ -107,7 +107,7 @@ struct address_space_notes {
 };
 /* Valid until the next event. NULL: there are too many processes. */
 struct address_space_notes *address_spaces_notes(struct address_spaces *spaces, pid_t pid);
-/* Changes whenever what is mapped in a process may have changed. */
+/* A number that changes with every change of any process's mappings. */
 uint64_t address_spaces_version(const struct address_spaces *spaces);
 
 #endif

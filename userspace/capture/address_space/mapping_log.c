@@ -122,7 +122,7 @@ static const struct mapped_program *program_known(const struct mapping_log *log,
 	return index == MAP_NONE ? NULL : &log->programs.data[index];
 }
 
-/* The same, read now. *result: -EAGAIN: it is still being parsed. */
+/* Reads the facts of a file. *result -EAGAIN: it is still being parsed. */
 static const struct mapped_program *program_add(struct mapping_log *log, uint64_t ino, uint32_t dev,
 						int fd, const char *path, int *result)
 {
@@ -233,8 +233,8 @@ static struct store_mapping row_of(const struct mapping *mapping, struct sightin
 				      .path = mapping->path};
 }
 
-/* The capture has it, and it was not replaced since. For a report that must be another report,
- * since only its time is exact. */
+/* Whether the capture has a mapping that was not replaced since. A row that was read does not
+ * stand for a report, since only a report's time is exact. */
 static bool is_written(const struct known_mappings *known, const struct mapping *mapping,
 		       bool reported)
 {

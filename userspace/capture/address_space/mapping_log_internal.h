@@ -12,7 +12,7 @@
 
 struct mapping_log;
 
-/* What is known of the mappings of a process. Both lists are as address_space_map() keeps them. */
+/* The known mappings of a process, in lists that address_space_map() changes. */
 struct known_mappings {
 	struct mappings now;      /* as read last, with what the kernel reported since */
 	struct mappings reported; /* only what the kernel reported */

@@ -12,7 +12,7 @@
 struct mmap_queue {
 	VEC(struct queued_mmap) events;
 	size_t next;       /* earlier events were delivered */
-	uint64_t count;    /* number of all events so far */
+	uint64_t count;    /* number of events that were ever pushed */
 	uint64_t until_ts; /* records before this time were delivered */
 	uint64_t lost_ts;  /* 0: nothing was lost here */
 	struct queued_mmap lost;

@@ -44,7 +44,7 @@ uint32_t arming_number(struct arming *arming, uint32_t site)
 
 		if (file->object && site >= file->first_site &&
 		    site - file->first_site < file->object->sites.len)
-			file_came(arming, file, &ignored);
+			file_mapped(arming, file, &ignored);
 	}
 	return arming->sites.data[site].number;
 }
@@ -55,7 +55,7 @@ static bool has_library(const struct arming *arming, pid_t pid, const struct cal
 	for (size_t i = 0; i < arming->files.len; i++) {
 		const struct armed_file *file = &arming->files.data[i];
 
-		if (file->object && file->came && call_library_is(library, file->object->path) &&
+		if (file->object && file->mapped && call_library_is(library, file->object->path) &&
 		    file_is_armed(arming, pid, (uint32_t)i))
 			return true;
 	}

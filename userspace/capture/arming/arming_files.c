@@ -67,27 +67,28 @@ enum arming_lack arming_left_out(struct arming *arming)
 	return lack;
 }
 
-void file_tell(struct arming *arming, struct armed_file *file, const char *what)
+void file_report(struct arming *arming, struct armed_file *file, const char *what)
 {
 	char line[4400], *copy;
 
 	for (size_t i = 0; i < arming->files.len; i++)
-		if (arming->files.data[i].told && !strcmp(arming->files.data[i].path, file->path))
+		if (arming->files.data[i].reported &&
+		    !strcmp(arming->files.data[i].path, file->path))
 			return;
-	file->told = true;
+	file->reported = true;
 	snprintf(line, sizeof(line), "%s %s", file->path, what);
 	copy = strdup(line);
 	if (copy && !vec_push(&arming->notices, copy))
 		free(copy);
 }
 
-int file_came(struct arming *arming, struct armed_file *file, struct error *err)
+int file_mapped(struct arming *arming, struct armed_file *file, struct error *err)
 {
 	size_t count = file->object ? file->object->sites.len : 0;
 
-	if (file->came)
+	if (file->mapped)
 		return 0;
-	file->came = true;
+	file->mapped = true;
 	if (file->ahead)
 		call_set_came(arming->options->calls, file->ahead);
 	arming->matching += file->matching;

@@ -40,12 +40,12 @@ struct armed_file {
 	struct timespec change;   /* ctime of the inode when it was read */
 	char *path;               /* as processes see it */
 	bool expected;            /* it was armed before a process mapped it */
-	bool came;                /* a process has mapped it, so its sites are in the capture */
+	bool mapped;              /* a process has mapped it, so its sites are in the capture */
 	struct call_ahead *ahead; /* search results of an expected file */
 	int watch;                /* inotify watch; 0: none */
 	bool reachable;           /* its path leads to the file for us, too */
 	bool lost;                /* its path leads to another file now */
-	bool told;                /* and that was reported */
+	bool reported;            /* and that was reported */
 };
 
 /* The armed sites of a file in a process (pid -1: in all processes). */
@@ -127,9 +127,9 @@ void file_rest(struct armed_file *file);
 struct armed *arm_remove(struct arming *arming, size_t row);
 bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
 /* Reports a message about a file, once per path. */
-void file_tell(struct arming *arming, struct armed_file *file, const char *what);
+void file_report(struct arming *arming, struct armed_file *file, const char *what);
 /* An expected file was mapped: writes its sites to the capture and counts them. */
-int file_came(struct arming *arming, struct armed_file *file, struct error *err);
+int file_mapped(struct arming *arming, struct armed_file *file, struct error *err);
 /* Forgets all programs, since their files may have been replaced. */
 void programs_forget(struct arming *arming);
 
@@ -147,7 +147,7 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 void file_free(struct armed_file *file);
 
 /* arming_doubled.c */
-/* How often a process has mapped the page. */
+/* Number of mappings that a process has of the page. */
 struct doubled {
 	uint32_t mappings, writable;
 };
@@ -169,7 +169,7 @@ void loading_remove(struct arming *arming, size_t row);
 void loading_forget(struct arming *arming, pid_t pid);
 
 /* arming_loading.c */
-/* As file_arm(), for a file that the process has not mapped yet. */
+/* Does what file_arm() does for a file that the process has not mapped yet. */
 int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 
 /* arming_calls.c */
@@ -200,8 +200,8 @@ void arming_watch_links(struct arming *arming, const char *path);
 void file_replaces(struct arming *arming, const char *path);
 
 /* arming_expect.c */
-/* As arming_expect(), for a program before its exec. `files` holds the files that it will map, and
- * receives those that it may open. */
+/* Does what arming_expect() does for a program before its exec. `files` holds the files that it
+ * will map, and receives those that it may open. */
 void program_expect(struct arming *arming, pid_t pid, const char *path, char *const *environment,
 		    struct file_list *files);
 

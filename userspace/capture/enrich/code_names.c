@@ -260,19 +260,19 @@ static void *look_up(void *arg)
 /* Takes ownership of the mangled name. Without a thread or room the value stays a number. */
 static void ask(struct code_names *names, const struct question *question)
 {
-	bool asked = false;
+	bool queued = false;
 
 	if (!names->started)
 		names->started = !pthread_create(&names->thread, NULL, look_up, names);
 	if (names->started) {
 		pthread_mutex_lock(&names->lock);
-		asked = names->questions.len < QUESTIONS_MAX &&
-			vec_push(&names->questions, *question);
-		names->busy |= asked;
+		queued = names->questions.len < QUESTIONS_MAX &&
+			 vec_push(&names->questions, *question);
+		names->busy |= queued;
 		pthread_cond_signal(&names->wake);
 		pthread_mutex_unlock(&names->lock);
 	}
-	if (!asked)
+	if (!queued)
 		free(question->mangled);
 }
 
@@ -357,8 +357,8 @@ static uint64_t value_key(uint32_t pid, uint64_t value)
 	return value ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
 }
 
-/* Whether the value is seen for the first time since the mapping there changed. *again: it was also
- * seen before that. */
+/* Whether the value is new since the mapping at it changed. *again: the value was seen before
+ * that change. */
 static bool see_first(struct map *values, uint32_t pid, uint64_t value, uint64_t since, bool *again)
 {
 	uint64_t key = value_key(pid, value);
@@ -416,10 +416,10 @@ static void find_handles(struct code_names *names, struct address_space_notes *n
 }
 
 /* Requests to name a value by the function at an address of the process. False: there is none. */
-static bool name_by_place(struct code_names *names, const struct question *asked,
+static bool name_by_place(struct code_names *names, const struct question *request,
 			  const struct code_place *place, uint64_t address)
 {
-	struct question question = *asked;
+	struct question question = *request;
 
 	if (!place->mapping)
 		return false;
@@ -485,7 +485,7 @@ static void pending_remove(struct code_names *names, struct pending_function *pe
 	names->pending.len--;
 }
 
-/* The text at an address that the program passed at time `ts`. NULL: it is gone. */
+/* Reads the text at an address that the program passed at time `ts`. NULL: the program is gone. */
 static char *text_at(const struct code_names *names, pid_t pid, uint64_t ts, uint64_t address)
 {
 	struct image image;

@@ -41,8 +41,8 @@ int code_names_write(struct code_names *names, struct error *err);
 /* Describes which names are missing. NULL: nothing known. */
 const char *code_names_warning(const struct code_names *names);
 
-/* Such sites are armed in this process, whose mapped files are these. Opens them now, since the
- * process may end soon. */
+/* Sites that code_names_concern() are armed in this process. Opens its mapped files now, since
+ * the process may end soon. */
 void code_names_process(struct code_names *names, pid_t pid);
 /* The process runs a new program, or has ended. */
 void code_names_forget(struct code_names *names, pid_t pid);

@@ -25,7 +25,7 @@ struct enrich {
 	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
 };
 
-/* On failure, too, what was opened is in *enrich. */
+/* *enrich has what was opened, also after a failure, so that enrich_close() can close it. */
 static int modules_open(struct enrich *enrich, struct store_writer *writer, struct error *err)
 {
 	struct stack_numbers_uses uses = {
@@ -179,7 +179,7 @@ int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 	case WAFFLE_REC_EXIT:
 		stack_numbers_forget(numbers, rec->tid);
 		return 0;
-	default: /* STACK is made here, of FRAMES: it never comes from the kernel */
+	default: /* STACK records are made here from FRAMES records; the kernel sends none */
 		return -EINVAL;
 	}
 }

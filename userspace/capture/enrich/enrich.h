@@ -39,7 +39,7 @@ void enrich_interrupt(struct enrich *enrich, struct waffle_rec *rec);
 
 /* Prepares a file before a process maps it. */
 void enrich_file(struct enrich *enrich, int fd, const char *path);
-/* The same for the libraries that a new program will map, if stacks are recorded. */
+/* If stacks are recorded, prepares the libraries that a new program will map. */
 void enrich_needed(struct enrich *enrich, pid_t pid);
 
 /* A process has a new program or mapping. Writes its mappings now, while it lives. */
