@@ -54,7 +54,10 @@ uint32_t comm_host(const struct model *model, uint32_t pid);
 /* Whether times of two hosts can be compared. */
 bool comm_hosts_comparable(const struct model *model, uint32_t host, uint32_t other);
 
-/* Number of the job that a process is a rank of, by what started it; 0: unknown. */
+/* NULL: unknown. */
+const struct model_process *comm_process(const struct model *model, uint32_t pid);
+/* A number that is the same for all ranks of a job. It is made of the job's name and, on one host,
+ * of the process that started the ranks. */
 uint64_t comm_job(const struct model *model, uint32_t pid);
 
 /* ---- comm_nccl.c ---- */

@@ -74,6 +74,23 @@ static void set_ids(struct mpi_scan *scan)
 
 /* ---- ranks and sizes ---- */
 
+/* The environment tells a process its rank in MPI_COMM_WORLD. */
+static void set_world(struct mpi_scan *scan)
+{
+	for (uint32_t i = 0; i < scan->comms.len; i++) {
+		struct mpi_comm *comm = &scan->comms.data[i];
+		const struct model_process *process =
+			comm_process(scan->model, scan->processes.data[comm->process].pid);
+
+		if (comm->kind != MPI_COMM_WORLD || !process)
+			continue;
+		if (comm->rank == MODEL_NONE && process->rank < INT32_MAX)
+			comm->rank = process->rank;
+		if (!comm->size && process->world_size < INT32_MAX)
+			comm->size = process->world_size;
+	}
+}
+
 /* A member of a communicator, as it is sorted: by the depth of the communicator, and then as
  * MPI_Comm_split orders ranks. */
 struct mpi_member {
@@ -211,6 +228,7 @@ int mpi_comms_finish(struct mpi_scan *scan)
 
 	find_worlds(scan);
 	set_ids(scan);
+	set_world(scan);
 	result = members ? count_creators(scan, &creators) : -ENOMEM;
 	for (uint32_t i = 0; !result && i < scan->comms.len; i++)
 		if (!scan->comms.data[i].null)
