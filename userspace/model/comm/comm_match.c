@@ -52,6 +52,8 @@ static int call_compare(const void *left, const void *right)
 {
 	const struct comm_call *a = left, *b = right;
 
+	if (a->mpi != b->mpi)
+		return a->mpi ? 1 : -1;
 	if (a->comm != b->comm)
 		return a->comm < b->comm ? -1 : 1;
 	if (a->from != b->from)
@@ -66,13 +68,14 @@ static int call_compare(const void *left, const void *right)
 		return a->pid < b->pid ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
-	return a->span < b->span ? -1 : a->span > b->span;
+	return a->order < b->order ? -1 : a->order > b->order;
 }
 
 /* Whether two calls can belong to one collective. */
 static bool same_sequence(const struct comm_call *a, const struct comm_call *b)
 {
-	return a->comm == b->comm && a->from == b->from && a->to == b->to && a->tag == b->tag;
+	return a->mpi == b->mpi && a->comm == b->comm && a->from == b->from && a->to == b->to &&
+	       a->tag == b->tag;
 }
 
 static const struct comm_call *call_at(const struct work *work, const struct member *member,
