@@ -25,6 +25,8 @@ enum origin_place {
 	PLACE_RECEIVER,
 	PLACE_PARENT_OF_SPAN,
 	PLACE_PARENT_OF_EVENT,
+	PLACE_PARENT_LINKS_OF_SPAN,
+	PLACE_PARENT_LINKS_OF_EVENT,
 	PLACE_ANY_RANK,
 	PLACE_LINKS_CERTAIN,
 	PLACE_LINKS_LIKELY,
@@ -464,6 +466,15 @@ static bool span_follow(struct climb *climb)
 	return common_open(climb) | arrivals_follow(climb, &wanted);
 }
 
+/* The end of a span, but not after the symptom. */
+static uint64_t end_before_symptom(const struct origin_walk *walk, const struct model_span *span)
+{
+	return origin_is_after(walk->index->model, span->end_thread, span->end_ts,
+			       walk->symptom_thread, walk->symptom_ts)
+		       ? walk->symptom_ts
+		       : span->end_ts;
+}
+
 /* Data that arrived in the node of the landing itself, a span, or by a call that it made. */
 static bool self_follow(struct climb *climb)
 {
@@ -473,7 +484,7 @@ static bool self_follow(struct climb *climb)
 		.list = &index->by_process,
 		.owner = index->model->threads.data[span->thread].pid,
 		.from_ts = span->start_ts,
-		.to_ts = span->end_ts,
+		.to_ts = end_before_symptom(climb->walk, span),
 		.place = place_key(PLACE_ARRIVALS_SELF, climb->index),
 		.within = climb->index,
 	};
@@ -595,17 +606,17 @@ static bool has_links(const struct origin_walk *walk, uint8_t kind, uint32_t ind
 }
 
 /* Whether a span received data or called for some. */
-static bool has_arrivals(const struct origin_index *index, uint32_t at)
+static bool has_arrivals(const struct origin_walk *walk, uint32_t at)
 {
+	const struct origin_index *index = walk->index;
 	const struct model_span *span = &index->model->spans.data[at];
 	uint32_t pid = index->model->threads.data[span->thread].pid;
+	uint64_t to_ts = end_before_symptom(walk, span);
 	size_t first, end;
 
 	return origin_is_common(index, at) ||
-	       origin_arrivals_find(&index->by_process, pid, span->start_ts, span->end_ts, &first,
-				    &end) ||
-	       origin_arrivals_find(&index->by_call, pid, span->start_ts, span->end_ts, &first,
-				    &end);
+	       origin_arrivals_find(&index->by_process, pid, span->start_ts, to_ts, &first, &end) ||
+	       origin_arrivals_find(&index->by_call, pid, span->start_ts, to_ts, &first, &end);
 }
 
 /* Whether a node that a link led to is where the declared causes end. */
@@ -614,28 +625,35 @@ static bool is_declared_end(const struct origin_walk *walk, const struct origin_
 	if (landing->index == MODEL_NONE)
 		return true;
 	return !has_links(walk, landing->kind, landing->index) &&
-	       (landing->kind != MODEL_NODE_SPAN || !has_arrivals(walk->index, landing->index));
+	       (landing->kind != MODEL_NODE_SPAN || !has_arrivals(walk, landing->index));
 }
 
-/* Whether a landing's place was visited before. */
+/* The place of a landing that a step led to. */
+static enum origin_place landing_place(const struct origin_landing *landing)
+{
+	bool links = landing->mode == ORIGIN_MODE_LINKS;
+
+	if (landing->via == ORIGIN_VIA_LINK)
+		return landing->kind == MODEL_NODE_SPAN ? PLACE_LINKED_SPAN : PLACE_LINKED_EVENT;
+	if (landing->called)
+		return links ? PLACE_RECEIVER : PLACE_SENDER;
+	if (landing->from_call != MODEL_NONE)
+		return links ? PLACE_PARENT_LINKS_OF_SPAN : PLACE_PARENT_OF_SPAN;
+	return links ? PLACE_PARENT_LINKS_OF_EVENT : PLACE_PARENT_OF_EVENT;
+}
+
+/* Whether a landing's place was visited before. A context is a place for each child, since the
+ * child's begin limits what counts. */
 static bool landing_is_known(struct origin_walk *walk, const struct origin_landing *landing)
 {
-	const struct origin_landing *from;
-	bool span = landing->kind == MODEL_NODE_SPAN;
+	uint32_t index = landing->index;
 
 	if (landing->prev == MODEL_NONE || landing->index == MODEL_NONE)
 		return false;
-	if (landing->via == ORIGIN_VIA_LINK)
-		return !place_enter(walk, span ? PLACE_LINKED_SPAN : PLACE_LINKED_EVENT,
-				    landing->index);
-	if (landing->called)
-		return !place_enter(
-			walk, landing->mode == ORIGIN_MODE_LINKS ? PLACE_RECEIVER : PLACE_SENDER,
-			landing->index);
-	from = &walk->landings.data[landing->prev];
-	if (landing->from_call != MODEL_NONE)
-		return !place_enter(walk, PLACE_PARENT_OF_SPAN, landing->from_call);
-	return !place_enter(walk, PLACE_PARENT_OF_EVENT, from->index);
+	if (landing->via == ORIGIN_VIA_CONTEXT)
+		index = landing->from_call != MODEL_NONE ? landing->from_call
+							 : walk->landings.data[landing->prev].index;
+	return !place_enter(walk, landing_place(landing), index);
 }
 
 static void landing_visit(struct origin_walk *walk, uint32_t at)
