@@ -10,7 +10,6 @@
 
 #include "model_capture.h"
 
-#include "analyze/origin.h"
 #include "analyze/why/why_pick.h"
 #include "render/json/why_json.h"
 #include "render/text/why_text.h"

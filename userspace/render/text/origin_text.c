@@ -121,9 +121,11 @@ static void put_name(const struct why_printer *printer, const struct origin_node
 	uint32_t frame, site = node_site(printer, node, &frame);
 
 	fputs(node->kind == MODEL_NODE_SPAN ? "span " : "event ", printer->out);
-	if (node->index != MODEL_NONE)
+	if (node->index != MODEL_NONE) {
 		why_put(printer, model_site(printer->model, site)->name);
-	fprintf(printer->out, " %016" PRIx64, node->id);
+		fputc(' ', printer->out);
+	}
+	fprintf(printer->out, "%016" PRIx64, node->id);
 }
 
 /* Prints a step; `last`: it leads to the origin. */
