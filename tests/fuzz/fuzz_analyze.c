@@ -72,29 +72,45 @@ static void drop(struct text *text)
 
 /* ---- a symbolizer whose answers follow from the question, so that a crash can be repeated ---- */
 
-static const char *fake_variable(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+/* The Makefile links this program so that the library calls these functions. */
+struct stack_names {
+	char unused;
+};
+static struct stack_names fake_names;
+
+const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+					uint64_t address);
+bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
+				     const char *name);
+bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
+uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
+				      const char **functions, uint32_t max);
+
+const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+					uint64_t address)
 {
 	static const char *const variables[] = {NULL, "_PyRuntime", "_PyRuntime+0x1b0",
 						"table\033[31m_lock"};
 
-	(void)arg;
+	(void)names;
 	return variables[(pid ^ ts ^ address) % (sizeof(variables) / sizeof(variables[0]))];
 }
 
-static bool fake_has_variable(void *arg, const struct store_mapping *mapping, const char *name)
+bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
+				     const char *name)
 {
-	(void)arg;
+	(void)names;
 	return (mapping->start ^ (unsigned char)*name) & 1;
 }
 
-static bool fake_is_go(void *arg, const struct store_mapping *mapping)
+bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping)
 {
-	(void)arg;
+	(void)names;
 	return mapping->pid % 8 == 0;
 }
 
-static uint32_t fake_functions(void *arg, uint32_t stack, uint64_t ts, const char **functions,
-			       uint32_t max)
+uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
+				      const char **functions, uint32_t max)
 {
 	static const char *const known[] = {
 		"syscall",
@@ -110,16 +126,11 @@ static uint32_t fake_functions(void *arg, uint32_t stack, uint64_t ts, const cha
 	};
 	uint32_t count = (stack ^ (uint32_t)ts) % 5;
 
-	(void)arg;
+	(void)names;
 	for (uint32_t i = 0; i < count && i < max; i++)
 		functions[i] = known[(stack + 3 * i) % (sizeof(known) / sizeof(known[0]))];
 	return count < max ? count : max;
 }
-
-static const struct why_names fake_names = {.variable = fake_variable,
-					    .has_variable = fake_has_variable,
-					    .is_go = fake_is_go,
-					    .functions = fake_functions};
 
 /* ---- outputs ---- */
 

@@ -95,8 +95,8 @@ struct report {
 
 struct report_options {
 	enum report_sort sort;
-	uint32_t slowest;              /* number of slow spans to examine */
-	const struct why_names *names; /* symbolizer for causes; NULL: none */
+	uint32_t slowest;          /* number of slow spans to examine */
+	struct stack_names *names; /* symbolizer for causes; NULL: none */
 };
 #define REPORT_OPTIONS_DEFAULT ((struct report_options){REPORT_SORT_TOTAL, 10, NULL})
 

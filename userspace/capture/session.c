@@ -2,6 +2,7 @@
 #include "capture/session.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -33,20 +34,34 @@ static uint64_t clock_ns(clockid_t id)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
+/* Files of the same boot share a clock. Empty: unknown. */
+static void boot_id_read(char *text, size_t size)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!file || !fgets(text, (int)size, file))
+		*text = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
 static int writer_open(struct session *session)
 {
 	struct store_meta meta = {0};
 	char sources[SOURCES_TEXT];
 	struct utsname name;
-	char host[256] = "";
+	char host[256] = "", boot_id[64];
 
 	uname(&name);
+	boot_id_read(boot_id, sizeof(boot_id));
 	gethostname(host, sizeof(host) - 1);
 	/* Read the three clocks as close together as possible. */
 	meta.start_ts = clock_monotonic_ns();
 	meta.boot_ns = clock_ns(CLOCK_BOOTTIME);
 	meta.real_ns = clock_ns(CLOCK_REALTIME);
 	meta.hostname = host;
+	meta.boot_id = boot_id;
 	meta.kernel = name.release;
 	meta.machine = name.machine;
 	meta.version = WAFFLE_VERSION;

@@ -72,18 +72,14 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 {
 	struct report_options options = REPORT_OPTIONS_DEFAULT;
 	struct report_view view = {(uint32_t)cli->rows, terminal_has_colour(stdout)};
-	struct stack_names *stacks = NULL;
-	struct why_names names;
 	struct report *report;
 	int result;
 
-	if (stack_names_open(&stacks, model->reader, true))
+	if (stack_names_open(&options.names, model->reader, true))
 		return error_set(err, ENOMEM, "out of memory");
-	names = stack_names_for_why(stacks);
-	options.names = &names;
 	options.sort = cli->sort;
 	result = report_new(&report, model, &options, err);
-	stack_names_close(stacks);
+	stack_names_close(options.names);
 	if (result)
 		return result;
 	if (cli->html)

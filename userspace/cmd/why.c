@@ -115,8 +115,6 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 		   struct error *err)
 {
 	struct why_query query = {.slowest = (uint32_t)cli->slowest};
-	struct stack_names *stacks = NULL;
-	struct why_names names;
 	struct why *why = NULL;
 	int result;
 
@@ -127,18 +125,16 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 				 model->meta->sched ? "leave the filter out"
 						    : "record with the source sched");
 	result = why_pick(&query, model, &cli->wanted, err);
-	if (!result && stack_names_open(&stacks, model->reader, true))
+	if (!result && stack_names_open(&query.names, model->reader, true))
 		result = error_set(err, ENOMEM, "out of memory");
-	names = stack_names_for_why(stacks);
-	query.names = &names;
 	if (!result)
 		result = why_new(&why, model, &query, err);
 	if (!result && cli->evidence)
 		result = why_records_find(why, err);
 	if (!result)
-		result = print_why(cli, why, stacks, err);
+		result = print_why(cli, why, query.names, err);
 	why_free(why);
-	stack_names_close(stacks);
+	stack_names_close(query.names);
 	return result;
 }
 

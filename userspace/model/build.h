@@ -42,7 +42,6 @@ struct builder {
 	VEC(struct thread_build) threads;
 	VEC(struct site_build) sites;
 	struct map tids;     /* tid → newest incarnation */
-	struct map pids;     /* pid → process index */
 	struct map returned; /* id → values of a return that came before its begin */
 	uint64_t last_ts;
 	uint64_t record; /* number of the current record in the file */
@@ -56,6 +55,7 @@ uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts);
  * thread. */
 uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts);
 int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline);
+int threads_add_rank(struct builder *builder, const struct store_rank *rank);
 int threads_add_task(struct builder *builder, const struct waffle_rec_task *task);
 int threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork);
 int threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec);

@@ -130,9 +130,30 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 	return result;
 }
 
+/* The clocks of the hosts are those that the reader has by now. */
+static int add_hosts(struct model *model, const struct store_reader *reader)
+{
+	uint32_t count = store_reader_host_count(reader);
+	const struct store_host **hosts = calloc(count, sizeof(const struct store_host *));
+
+	if (!hosts)
+		return -ENOMEM;
+	model->aligned = true;
+	for (uint32_t i = 0; i < count; i++) {
+		hosts[i] = store_reader_host(reader, i);
+		model->aligned &= count == 1 || hosts[i]->clock.kind == STORE_CLOCK_REFERENCE ||
+				  hosts[i]->clock.kind == STORE_CLOCK_ALIGNED;
+	}
+	model->hosts = hosts;
+	model->host_count = count;
+	return 0;
+}
+
 /* Adds what the reader knows before the first record: sites and processes. */
 static int prepare(struct builder *builder, const struct store_reader *reader)
 {
+	if (add_hosts(builder->model, reader))
+		return -ENOMEM;
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
 		const struct site_info *site = store_reader_site(reader, i);
 		struct site_build build = {
@@ -151,6 +172,9 @@ static int prepare(struct builder *builder, const struct store_reader *reader)
 		if (threads_add_process(builder, process->pid, process->ppid, process->cmdline))
 			return -ENOMEM;
 	}
+	for (uint32_t i = 0; i < store_reader_rank_count(reader); i++)
+		if (threads_add_rank(builder, store_reader_rank(reader, i)))
+			return -ENOMEM;
 	return 0;
 }
 
@@ -221,7 +245,6 @@ static void builder_free(struct builder *builder)
 	vec_free(&builder->names);
 	map_free(&builder->returned);
 	map_free(&builder->tids);
-	map_free(&builder->pids);
 }
 
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,

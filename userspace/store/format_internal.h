@@ -38,6 +38,8 @@ enum chunk_type {
 	CHUNK_SYMBOLS,
 	CHUNK_NAMES,
 	CHUNK_TIMED_NAMES, /* names with the time from which each is valid */
+	CHUNK_RANKS,       /* rank, world size and job of processes */
+	CHUNK_HOSTS,       /* of a file that several were merged into */
 	CHUNK_TYPE_COUNT
 };
 

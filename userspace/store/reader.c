@@ -57,6 +57,8 @@ static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
 	[CHUNK_SYMBOLS] = dictionary_get_symbols,
 	[CHUNK_NAMES] = dictionary_get_names,
 	[CHUNK_TIMED_NAMES] = dictionary_get_timed_names,
+	[CHUNK_RANKS] = dictionary_get_ranks,
+	[CHUNK_HOSTS] = dictionary_get_hosts,
 };
 
 /* Older writers did not limit their tables. A large file may use more memory than a small one,
@@ -89,6 +91,24 @@ static int load_dictionaries(struct store_reader *reader, struct error *err)
 	return 0;
 }
 
+/* A file without hosts is of the one that META describes. */
+static int add_own_host(struct store_reader *reader, struct error *err)
+{
+	const struct store_meta *meta = &reader->meta;
+	struct store_host host = {.name = meta->hostname,
+				  .boot_id = meta->boot_id,
+				  .kernel = meta->kernel,
+				  .machine = meta->machine,
+				  .cpu_count = meta->cpu_count,
+				  .mono_ns = meta->start_ts,
+				  .boot_ns = meta->boot_ns,
+				  .real_ns = meta->real_ns};
+
+	if (reader->dictionary.hosts.len || vec_push(&reader->dictionary.hosts, host))
+		return 0;
+	return error_set(err, ENOMEM, "%s: out of memory", reader->file.path);
+}
+
 static int make_decoder(struct store_reader *reader, struct error *err)
 {
 	bool done;
@@ -116,6 +136,8 @@ int store_reader_open(struct store_reader **result, const char *path, struct err
 		ret = load_meta(reader, err);
 	if (!ret)
 		ret = load_dictionaries(reader, err);
+	if (!ret)
+		ret = add_own_host(reader, err);
 	if (!ret)
 		ret = make_decoder(reader, err);
 	if (!ret)
@@ -170,6 +192,36 @@ const struct store_process *store_reader_process(const struct store_reader *read
 /* An entry of a table, or NULL. */
 #define TABLE_AT(table, index)                                                                     \
 	((index) < reader->dictionary.table.len ? &reader->dictionary.table.data[index] : NULL)
+
+uint32_t store_reader_host_count(const struct store_reader *reader)
+{
+	return (uint32_t)reader->dictionary.hosts.len;
+}
+
+const struct store_host *store_reader_host(const struct store_reader *reader, uint32_t index)
+{
+	return TABLE_AT(hosts, index);
+}
+
+uint32_t store_reader_rank_count(const struct store_reader *reader)
+{
+	return (uint32_t)reader->dictionary.ranks.len;
+}
+
+const struct store_rank *store_reader_rank(const struct store_reader *reader, uint32_t index)
+{
+	return TABLE_AT(ranks, index);
+}
+
+int store_reader_set_clock(struct store_reader *reader, uint32_t host,
+			   const struct store_clock *clock)
+{
+	if (host >= reader->dictionary.hosts.len ||
+	    !(clock->drift >= -STORE_DRIFT_MAX && clock->drift <= STORE_DRIFT_MAX))
+		return -EINVAL;
+	reader->dictionary.hosts.data[host].clock = *clock;
+	return 0;
+}
 
 const struct store_stack *store_reader_stack(const struct store_reader *reader, uint32_t number)
 {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "store/host.h"
 #include "store/record.h"
 #include "target/elf/site.h"
 #include "util/error.h"
@@ -33,6 +34,7 @@ struct store_meta {
 	const char *command; /* the traced command, for display */
 	const char *filter;  /* the capture's filter expression; empty: none */
 	const char *sources; /* the recorded sources, "spans,sched,io"; empty: an older file */
+	const char *boot_id; /* /proc/sys/kernel/random/boot_id; empty: an older file */
 	uint32_t cpu_count;
 	bool sched; /* the scheduler source was on */
 	/* At the end, or in the last counts chunk if the file is truncated. */
@@ -161,6 +163,13 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
 			     struct error *err);
 
+/* The hosts of a job, in the order of their indexes. A file without any is of one host, which META
+ * describes. */
+int store_writer_add_host(struct store_writer *writer, const struct store_host *host,
+			  struct error *err);
+int store_writer_add_rank(struct store_writer *writer, const struct store_rank *rank,
+			  struct error *err);
+
 /* Whether there is room for one more stack, object or name. The tables are limited because readers
  * keep them in memory. False counts the entry as left out. */
 bool store_writer_has_room(struct store_writer *writer);
@@ -226,6 +235,16 @@ uint32_t store_reader_site_count(const struct store_reader *reader);
 const struct site_info *store_reader_site(const struct store_reader *reader, uint32_t index);
 uint32_t store_reader_process_count(const struct store_reader *reader);
 const struct store_process *store_reader_process(const struct store_reader *reader, uint32_t index);
+/* At least one. Host 0 of a file of one capture is the host of META. */
+uint32_t store_reader_host_count(const struct store_reader *reader);
+const struct store_host *store_reader_host(const struct store_reader *reader, uint32_t index);
+/* Sets how the times of a host are corrected, before the next seek. Returns -EINVAL if there is no
+ * such host or the drift is beyond STORE_DRIFT_MAX. */
+int store_reader_set_clock(struct store_reader *reader, uint32_t host,
+			   const struct store_clock *clock);
+/* Ranks of processes. A process may have several entries, of which the last one is valid. */
+uint32_t store_reader_rank_count(const struct store_reader *reader);
+const struct store_rank *store_reader_rank(const struct store_reader *reader, uint32_t index);
 /* Stacks and objects are looked up by number, from 1; mappings, symbols and names by index, from 0.
  * NULL if there is no such entry. */
 const struct store_stack *store_reader_stack(const struct store_reader *reader, uint32_t number);

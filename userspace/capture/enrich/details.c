@@ -26,6 +26,11 @@ struct details {
 	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
 };
 
+bool details_is_private(const struct details *details, pid_t pid)
+{
+	return processes_is_private(&details->processes, pid);
+}
+
 bool details_wants_mappings(const struct details *details)
 {
 	uint32_t users = WAFFLE_WAIT_STACKS | WAFFLE_WAIT_FAULTS;

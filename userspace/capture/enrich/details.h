@@ -17,6 +17,8 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 		 struct error *err);
 void details_close(struct details *details);
 
+/* Whether a process runs a privileged program, whose memory and environment are not read. */
+bool details_is_private(const struct details *details, pid_t pid);
 /* Whether mapping events are needed. */
 bool details_wants_mappings(const struct details *details);
 /* Adds a mapping event of any process. Pass it before the records from its time on. Negative errno:
