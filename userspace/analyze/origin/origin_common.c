@@ -44,11 +44,28 @@ static uint32_t *names_number(const struct model *model)
 	return numbers;
 }
 
-/* Whether a process is a rank of a job. */
+static const struct model_process *process_find(const struct model *model, uint32_t pid)
+{
+	uint32_t index = map_get(&model->pids, pid);
+
+	return index < model->processes.len ? &model->processes.data[index] : NULL;
+}
+
 static bool process_is_rank(const struct model *model, uint32_t pid)
 {
-	(void)model;
-	return pid && false;
+	const struct model_process *process = process_find(model, pid);
+
+	return process && process->rank != MODEL_NONE;
+}
+
+/* Whether two processes are different ranks of one job. A rank's children have its environment,
+ * so they count as that rank. */
+static bool are_other_ranks(const struct model *model, uint32_t pid, uint32_t other_pid)
+{
+	const struct model_process *process = process_find(model, pid);
+	const struct model_process *other = process_find(model, other_pid);
+
+	return process && other && process->rank != other->rank && process->job == other->job;
 }
 
 static int common_compare(const void *left, const void *right)
@@ -180,7 +197,7 @@ bool origin_common_find(const struct origin_index *index, uint32_t span, origin_
 		uint32_t pid = list[first].pid;
 
 		next = first + lower_bound(end - first, i, list[first + i].pid <= pid);
-		if (pid != own &&
+		if (are_other_ranks(index->model, pid, own) &&
 		    !overlaps_find(index, &index->model->spans.data[span], first, next, found))
 			return false;
 	}

@@ -33,20 +33,22 @@ static void field_number(struct json *json, const char *key, uint32_t number, ui
 static void thread_fields(struct json *json, const struct model *model, uint32_t thread)
 {
 	const struct model_thread *at = &model->threads.data[thread];
+	const struct model_process *process = model_process_of(model, thread);
 
-	json_field_u64(json, "pid", at->pid);
-	json_field_u64(json, "tid", at->tid);
+	json_field_u64(json, "pid", store_pid_real(at->pid));
+	json_field_u64(json, "tid", store_pid_real(at->tid));
 	json_field_string(json, "comm", model_comm(model, thread));
-	field_number(json, "rank", MODEL_NONE, MODEL_NONE);
-	field_text(json, "host", model->meta->hostname);
+	field_number(json, "rank", process ? process->rank : MODEL_NONE, MODEL_NONE);
+	field_number(json, "world_size", process ? process->world_size : 0, 0);
+	field_text(json, "host", model->hosts[model_host_of(model, thread)]->name);
 }
 
 /* Writes what identifies a node; it is enough for the ends of steps. */
 static void node_fields(struct json *json, const struct model *model,
 			const struct origin_node *node)
 {
-	static const char *const unknown[] = {"name", "pid",      "tid",  "comm", "rank",
-					      "host", "start_ns", "file", "line"};
+	static const char *const unknown[] = {"name",       "pid",  "tid",      "comm", "rank",
+					      "world_size", "host", "start_ns", "file", "line"};
 	struct model_node found;
 	const struct site_info *site;
 
