@@ -81,7 +81,7 @@ static void writer_run(int in)
 	}
 }
 
-/* Begins a stage between two pipes, whose other ends no stage may keep open. */
+/* Begins a stage between two pipes, whose other ends it must not keep open. */
 static void stage_begin(const char *name, int in, int out, const int fds[4])
 {
 	if (fork())
@@ -90,9 +90,7 @@ static void stage_begin(const char *name, int in, int out, const int fds[4])
 	for (int i = 0; i < 4; i++)
 		if (fds[i] != in && fds[i] != out)
 			close(fds[i]);
-	if (in < 0)
-		reader_run(out);
-	else if (out < 0)
+	if (out < 0)
 		writer_run(in);
 	else
 		scaler_run(in, out);
@@ -107,11 +105,12 @@ int main(void)
 		perror("pipeline: pipe");
 		return 1;
 	}
+	prctl(PR_SET_NAME, "reader");
 	stage_begin("writer", fds[2], -1, fds);
 	stage_begin("scaler", fds[0], fds[3], fds);
-	/* waffle-bpf records a forked child a few milliseconds after the fork. */
-	usleep(300000);
-	stage_begin("reader", -1, fds[1], fds);
+	/* waffle-bpf records a forked child only some milliseconds after the fork. */
+	usleep(500000);
+	reader_run(fds[1]);
 	for (int i = 0; i < 4; i++)
 		close(fds[i]);
 	while (wait(NULL) > 0)
