@@ -54,6 +54,7 @@ static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print what was written as a JSON object.",
 	 .at = offsetof(struct export_options, json)},
 	FILTER_OPTION_ROWS(struct export_options, filter),
+	ALIGN_OPTION_ROW(struct export_options, filter.align),
 	MEMORY_OPTION_ROW,
 };
 
@@ -151,7 +152,8 @@ static int export_file(const struct command *command, const void *arg, const cha
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	struct store_window window = STORE_ALL;
-	const struct model_filter keep = {o->filter.filter, o->filter.keep_children};
+	const struct model_filter keep = {.filter = o->filter.filter,
+					  .keep_children = o->filter.keep_children};
 	uint64_t start_ts;
 	int code = filter_options_open_file(command, &o->filter, file, &reader, err);
 

@@ -82,9 +82,11 @@ int filter_options_open_file(const struct command *command, const struct filter_
 {
 	int result = store_reader_open(reader, file, err);
 
-	if (result || !options->filter)
+	if (result)
 		return result;
-	result = filter_check(command, options, *reader, err);
+	result = align_clocks(command, *reader, options->align, err);
+	if (!result && options->filter)
+		result = filter_check(command, options, *reader, err);
 	if (result) {
 		store_reader_close(*reader);
 		*reader = NULL;

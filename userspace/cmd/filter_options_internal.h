@@ -3,6 +3,7 @@
 #ifndef WAFFLE_CMD_FILTER_OPTIONS_INTERNAL_H
 #define WAFFLE_CMD_FILTER_OPTIONS_INTERNAL_H
 
+#include "cmd/align_options_internal.h"
 #include "cmd/command_internal.h"
 #include "filter/filter.h"
 #include "store/store.h"
@@ -10,6 +11,7 @@
 struct filter_options {
 	const char *argument; /* of --filter; NULL: not given */
 	bool keep_children, explain;
+	enum clock_align align;     /* of commands that read files */
 	struct filter_expr *filter; /* set by filter_options_open(); NULL: no filter */
 };
 

@@ -54,6 +54,7 @@ static const struct option_row rows[] = {
 	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
 	 .at = offsetof(struct report_cli, to_ns)},
 	FILTER_OPTION_ROWS(struct report_cli, filter),
+	ALIGN_OPTION_ROW(struct report_cli, filter.align),
 	MEMORY_OPTION_ROW,
 };
 
@@ -101,7 +102,8 @@ static int report_file(const struct command *command, const void *arg, const cha
 		       struct error *err)
 {
 	const struct report_cli *cli = arg;
-	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {.filter = cli->filter.filter,
+					  .keep_children = cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);

@@ -34,6 +34,7 @@ static const struct option_row rows[] = {
 	 .type = OPTION_NUMBER, .min = VIEW_WIDTH_MIN, .max = VIEW_WIDTH_MAX,
 	 .at = offsetof(struct view_cli, width)},
 	FILTER_OPTION_ROWS(struct view_cli, filter),
+	ALIGN_OPTION_ROW(struct view_cli, filter.align),
 	MEMORY_OPTION_ROW,
 };
 
@@ -46,7 +47,8 @@ static int view_file(const struct command *command, const void *arg, const char 
 		     struct error *err)
 {
 	const struct view_cli *cli = arg;
-	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {.filter = cli->filter.filter,
+					  .keep_children = cli->filter.keep_children};
 	struct view_options options = {.span = cli->span,
 				       .thread = cli->thread,
 				       .width = cli->width ? (uint32_t)cli->width

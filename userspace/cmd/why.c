@@ -55,6 +55,7 @@ static const struct option_row rows[] = {
 	 "does.",
 	 .at = offsetof(struct why_cli, json)},
 	FILTER_OPTION_ROWS(struct why_cli, filter),
+	ALIGN_OPTION_ROW(struct why_cli, filter.align),
 	MEMORY_OPTION_ROW,
 };
 
@@ -142,7 +143,8 @@ static int why_file(const struct command *command, const void *arg, const char *
 		    struct error *err)
 {
 	const struct why_cli *cli = arg;
-	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {.filter = cli->filter.filter,
+					  .keep_children = cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);

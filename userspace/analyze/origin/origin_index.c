@@ -37,7 +37,5 @@ void origin_index_free(struct origin_index *index)
 bool origin_is_after(const struct model *model, uint32_t thread, uint64_t ts, uint32_t other,
 		     uint64_t other_ts)
 {
-	if (!model->aligned && model_host_of(model, thread) != model_host_of(model, other))
-		return false;
-	return ts > other_ts;
+	return ts > other_ts && model_order_known(model, thread, ts, other, other_ts);
 }

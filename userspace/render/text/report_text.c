@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "render/text/report_causes.h"
+#include "render/text/report_stragglers_internal.h"
 #include "render/text/values_text_internal.h"
 #include "store/record.h"
 #include "util/syscall_names.h"
@@ -477,6 +478,7 @@ void report_print_text(const struct report *report, const struct report_view *vi
 	print_spans(&printer);
 	report_print_causes(report, view, out);
 	print_slowest(&printer);
+	report_print_stragglers(report, view, out);
 	print_counters(&printer);
 	print_events(&printer);
 	print_threads(&printer);
