@@ -16,8 +16,6 @@
 #define REGS_SP 31
 #endif
 
-extern const volatile __u64 call_seed;
-
 /* Addresses in arguments that could not be read. */
 extern __u64 call_faults;
 

@@ -33,6 +33,8 @@ struct comm_init {
 	uint64_t comm, ts;
 	uint32_t pid, thread;
 	uint32_t rank; /* MODEL_NONE: all ranks of the process, or unknown */
+	/* It was not seen itself: other calls show that probably nothing is missing since then. */
+	bool assumed;
 };
 
 struct model_comm {

@@ -81,9 +81,11 @@ static int inits_finish(struct mpi_scan *scan)
 					 .ts = comm->ts,
 					 .pid = scan->processes.data[comm->process].pid,
 					 .thread = comm->thread,
-					 .rank = comm->rank};
+					 .rank = comm->rank,
+					 .assumed = comm->counted == MPI_ASSUMED};
 
-		if (comm->counted && !comm->null && !vec_push(&scan->comm->inits, init))
+		if (comm->counted != MPI_UNCOUNTED && !comm->null &&
+		    !vec_push(&scan->comm->inits, init))
 			return -ENOMEM;
 	}
 	return 0;
@@ -96,6 +98,7 @@ static void scan_free(struct mpi_scan *scan)
 	vec_free(&scan->comms);
 	vec_free(&scan->calls);
 	vec_free(&scan->requests);
+	map_free(&scan->execs);
 	map_free(&scan->process_at);
 	keymap_free(&scan->comm_at);
 	keymap_free(&scan->by_handle);

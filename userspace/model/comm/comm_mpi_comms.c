@@ -14,16 +14,23 @@
 #define ADDRESS_MIN 4096
 #define COLOR_UNDEFINED (-32766) /* MPI_UNDEFINED in both */
 
-uint32_t mpi_process_of(struct mpi_scan *scan, uint32_t pid, bool begins)
+uint32_t mpi_process_of(struct mpi_scan *scan, const struct mpi_item *item)
 {
-	uint32_t found = map_get(&scan->process_at, pid);
+	unsigned role = item->site->role;
+	uint32_t found = map_get(&scan->process_at, item->pid);
+	struct mpi_process process = {.pid = item->pid, .world = MODEL_NONE, .init_ts = item->ts};
+	bool begins = role == SITE_ROLE_MPI_INIT;
 
 	/* A process may become another rank by execve(2). */
-	if (found != MAP_NONE && !(begins && scan->processes.data[found].counted))
+	if (found != MAP_NONE && !begins)
 		return found;
 	found = (uint32_t)scan->processes.len;
-	if (!vec_push(&scan->processes, (struct mpi_process){.pid = pid, .world = MODEL_NONE}) ||
-	    !map_set(&scan->process_at, pid, found))
+	if (begins)
+		process.counted = MPI_COUNTED;
+	else if ((role == SITE_ROLE_MPI_COMM_RANK || role == SITE_ROLE_MPI_COMM_SIZE) &&
+		 map_get(&scan->execs, item->pid) != MAP_NONE)
+		process.counted = MPI_ASSUMED;
+	if (!vec_push(&scan->processes, process) || !map_set(&scan->process_at, item->pid, found))
 		return MODEL_NONE;
 	return found;
 }
@@ -61,7 +68,6 @@ static void set_kind(struct mpi_scan *scan, uint32_t index, const struct mpi_ite
 	if (kind == MPI_COMM_WORLD)
 		process->world = index;
 	comm->kind = (uint8_t)kind;
-	comm->counted = kind != MPI_COMM_UNKNOWN && process->counted;
 	if (kind != MPI_COMM_SELF)
 		return;
 	comm->size = 1;
@@ -184,7 +190,6 @@ int mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t p
 		return 0;
 	set_creation(item, &comm);
 	comm.depth = scan->comms.data[parent].depth + 1;
-	comm.counted = scan->comms.data[parent].counted && comm.kind != MPI_COMM_UNKNOWN;
 	comm.seq = scan->comms.data[parent].collectives;
 	if (comm.kind == MPI_COMM_SPLIT && !mpi_has(item, MPI_COLOR))
 		comm.color = comm.color << 32 | comm_host(scan->model, item->pid);

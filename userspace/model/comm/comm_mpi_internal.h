@@ -79,6 +79,15 @@ enum mpi_comm_kind {
 	MPI_COMM_CREATE_GROUP,
 };
 
+/* Whether the capture has all calls of a process, or of a communicator from its creation on. */
+enum mpi_counted {
+	MPI_UNCOUNTED,
+	/* MPI_Init is not in the capture, but the process began in it and first asked for its rank
+	 * or the number of ranks. So probably only MPI_Init was missed, which takes long. */
+	MPI_ASSUMED,
+	MPI_COUNTED,
+};
+
 /* A communicator in one process. */
 struct mpi_comm {
 	uint64_t id;          /* the same on all ranks; set when all calls are known */
@@ -96,7 +105,7 @@ struct mpi_comm {
 	uint32_t size;    /* 0: unknown */
 	uint8_t kind;     /* enum mpi_comm_kind */
 	bool null;        /* the process is not in it: it called for MPI_COMM_NULL */
-	bool counted;     /* the capture has all its calls from the creation on */
+	uint8_t counted;  /* enum mpi_counted */
 	bool maybe_world; /* it may be MPI_COMM_WORLD: nothing else is known of its handle */
 	/* The first receive that got a message of unknown source or tag. Those after it that could
 	 * have got the same message cannot be numbered. order UINT64_MAX: none. */
@@ -108,8 +117,8 @@ struct mpi_comm {
 
 struct mpi_process {
 	uint32_t pid;
-	uint32_t world; /* local communicator, or MODEL_NONE */
-	bool counted;   /* the capture has its MPI_Init */
+	uint32_t world;  /* local communicator, or MODEL_NONE */
+	uint8_t counted; /* enum mpi_counted */
 	uint64_t init_ts;
 };
 
@@ -139,6 +148,7 @@ struct mpi_scan {
 	VEC(struct mpi_comm) comms;
 	VEC(struct mpi_call) calls;
 	VEC(struct mpi_request) requests;
+	struct map execs;          /* pids that executed a program during the capture → 0 */
 	struct map process_at;     /* pid → process */
 	struct keymap comm_at;     /* process, handle → local communicator */
 	struct keymap by_handle;   /* process, handle → request */
@@ -158,8 +168,8 @@ bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *
 
 /* ---- comm_mpi_comms.c ---- */
 
-/* Index of a process, made if it is new. `begins`: it calls MPI_Init. MODEL_NONE: out of memory. */
-uint32_t mpi_process_of(struct mpi_scan *scan, uint32_t pid, bool begins);
+/* Index of the process of a call, made if it is new. MODEL_NONE: out of memory. */
+uint32_t mpi_process_of(struct mpi_scan *scan, const struct mpi_item *item);
 /* The local communicator of a call, made if it is new. *index is MODEL_NONE if the handle is null.
  * Returns 0 or -ENOMEM. */
 int mpi_comm_of(struct mpi_scan *scan, const struct mpi_item *item, uint32_t *index);

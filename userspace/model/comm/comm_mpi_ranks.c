@@ -21,7 +21,7 @@ static void make_unknown(struct mpi_scan *scan, uint32_t index)
 	struct mpi_comm *comm = &scan->comms.data[index];
 
 	comm->kind = MPI_COMM_UNKNOWN;
-	comm->counted = false;
+	comm->counted = MPI_UNCOUNTED;
 	comm->id = hash_numbers((const uint64_t[]){MPI_COMM_UNKNOWN, comm->process, index}, 3);
 }
 
@@ -53,8 +53,7 @@ static void set_ids(struct mpi_scan *scan)
 		const struct mpi_comm *parent =
 			comm->parent == MODEL_NONE ? NULL : &scan->comms.data[comm->parent];
 
-		comm->counted = comm->kind != MPI_COMM_UNKNOWN &&
-				(parent ? parent->counted : process->counted);
+		comm->counted = parent ? parent->counted : process->counted;
 		if (comm->kind == MPI_COMM_UNKNOWN || (parent && !comm->counted))
 			make_unknown(scan, i);
 		else if (parent)

@@ -208,15 +208,6 @@ static int add_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
 
 /* ---- all ---- */
 
-static int add_init(struct mpi_scan *scan, const struct mpi_item *item)
-{
-	struct mpi_process *process = &scan->processes.data[item->process];
-
-	process->counted = true;
-	process->init_ts = item->ts;
-	return 0;
-}
-
 static int add_query(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t comm;
@@ -227,7 +218,6 @@ static int add_query(struct mpi_scan *scan, const struct mpi_item *item)
 typedef int (*role_fn)(struct mpi_scan *scan, const struct mpi_item *item);
 
 static const role_fn role_add[SITE_ROLE_COUNT] = {
-	[SITE_ROLE_MPI_INIT] = add_init,
 	[SITE_ROLE_MPI_BARRIER] = add_collective,
 	[SITE_ROLE_MPI_ALL] = add_collective,
 	[SITE_ROLE_MPI_ALL_PARTS] = add_collective,
@@ -258,16 +248,21 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 
 int mpi_scan_all(struct mpi_scan *scan)
 {
+	const struct model *model = scan->model;
 	struct mpi_item item;
 	int result = 0;
 
+	for (size_t i = 0; i < model->execs.len; i++)
+		if (!map_set(&scan->execs, model->threads.data[model->execs.data[i].thread].pid, 0))
+			return -ENOMEM;
 	for (uint32_t i = 0; !result && i < scan->model->spans.len; i++) {
 		if (!mpi_item_read(scan, i, &item))
 			continue;
-		item.process =
-			mpi_process_of(scan, item.pid, item.site->role == SITE_ROLE_MPI_INIT);
-		result = item.process == MODEL_NONE ? -ENOMEM
-						    : role_add[item.site->role](scan, &item);
+		item.process = mpi_process_of(scan, &item);
+		if (item.process == MODEL_NONE)
+			return -ENOMEM;
+		if (role_add[item.site->role])
+			result = role_add[item.site->role](scan, &item);
 	}
 	return result;
 }
