@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/capture_files_internal.h"
 #include "cmd/command_internal.h"
 #include "model/model.h"
 #include "render/info.h"
@@ -31,6 +32,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 	struct store_reader *reader = NULL;
+	struct capture_files files;
 	struct model *model = NULL;
 	bool json = false;
 	int first, result = options_parse(command, argc, argv, false, &json, &first, &err);
@@ -38,11 +40,12 @@ static int info_run(const struct command *command, int argc, char **argv)
 	if (result)
 		return command_parse_failed(command, result, &err);
 	privileges_keep_files();
-	if (argc - first != 1) {
-		error_set(&err, EINVAL, "give one .waffle file");
+	if (argc - first < 1) {
+		error_set(&err, EINVAL, "give a .waffle file, or all files of a job");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	result = store_reader_open(&reader, argv[first], &err);
+	files = capture_files_of(argc, argv, first);
+	result = capture_files_open(command, &files, &reader, &err);
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, NULL, &err);
 	if (!result)
@@ -54,7 +57,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 
 const struct command command_info = {
 	.name = "info",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Show what a .waffle file contains and where it comes from",
 	.details = "",
 	.options = rows,
