@@ -8,6 +8,7 @@
 #include "cmd/workers_internal.h"
 #include "filter/plan.h"
 #include "render/explain.h"
+#include "util/memory_limit.h"
 #include "util/privileges.h"
 #include "util/terminal.h"
 
@@ -83,9 +84,11 @@ int filter_options_open_files(const struct command *command, const struct filter
 {
 	int result = capture_files_open(command, files, reader, err);
 
-	if (result || !options->filter)
+	if (result)
 		return result;
-	result = filter_check(command, options, *reader, err);
+	result = align_clocks(command, *reader, options->align, err);
+	if (!result && options->filter)
+		result = filter_check(command, options, *reader, err);
 	if (result) {
 		store_reader_close(*reader);
 		*reader = NULL;
@@ -122,6 +125,8 @@ enum exit_code filter_options_on_files(const struct command *command,
 	int result = 0;
 
 	privileges_keep_files();
+	if (options->memory_limit)
+		memory_limit_set(options->memory_limit);
 	if (code == EXIT_DONE)
 		code = workers_start(command, NULL);
 	if (code == EXIT_DONE)

@@ -3,6 +3,7 @@
 #ifndef WAFFLE_CMD_FILTER_OPTIONS_INTERNAL_H
 #define WAFFLE_CMD_FILTER_OPTIONS_INTERNAL_H
 
+#include "cmd/align_options_internal.h"
 #include "cmd/capture_files_internal.h"
 #include "cmd/command_internal.h"
 #include "filter/filter.h"
@@ -11,6 +12,8 @@
 struct filter_options {
 	const char *argument; /* of --filter; NULL: not given */
 	bool keep_children, explain;
+	unsigned align;             /* enum clock_align, of commands that read files */
+	uint64_t memory_limit;      /* of commands that read a file; 0: the default */
 	struct filter_expr *filter; /* set by filter_options_open(); NULL: no filter */
 };
 

@@ -34,7 +34,8 @@ static const struct option_row rows[] = {
 	 .type = OPTION_NUMBER, .min = VIEW_WIDTH_MIN, .max = VIEW_WIDTH_MAX,
 	 .at = offsetof(struct view_cli, width)},
 	FILTER_OPTION_ROWS(struct view_cli, filter),
-	MEMORY_OPTION_ROW,
+	ALIGN_OPTION_ROW(struct view_cli, filter.align),
+	MEMORY_OPTION_ROW(struct view_cli, filter.memory_limit),
 };
 
 static uint64_t after(uint64_t start, uint64_t ns)
@@ -46,7 +47,8 @@ static int view_files(const struct command *command, const void *arg,
 		      const struct capture_files *files, struct error *err)
 {
 	const struct view_cli *cli = arg;
-	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {.filter = cli->filter.filter,
+					  .keep_children = cli->filter.keep_children};
 	struct view_options options = {.span = cli->span,
 				       .thread = cli->thread,
 				       .width = cli->width ? (uint32_t)cli->width

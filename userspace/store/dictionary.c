@@ -186,6 +186,15 @@ bool rank_put(byte_vec *to, struct strtab *strings, const struct store_rank *ran
 	       reference_put(to, strings, rank->job);
 }
 
+static bool errors_put(byte_vec *to, const struct store_clock *clock)
+{
+	bool done = varint_put(to, clock->error_count);
+
+	for (uint32_t i = 0; done && i < clock->error_count; i++)
+		done = varint_put(to, clock->errors[i].ts) && varint_put(to, clock->errors[i].ns);
+	return done;
+}
+
 static bool clock_put(byte_vec *to, const struct store_clock *clock)
 {
 	uint64_t drift;
@@ -194,7 +203,7 @@ static bool clock_put(byte_vec *to, const struct store_clock *clock)
 	return varint_put(to, clock->kind) &&
 	       varint_put(to, zigzag_encode((uint64_t)clock->offset_ns)) && varint_put(to, drift) &&
 	       varint_put(to, clock->at_ts) && varint_put(to, clock->error_ns) &&
-	       varint_put(to, clock->collectives);
+	       varint_put(to, clock->collectives) && errors_put(to, clock);
 }
 
 static bool host_members_put(byte_vec *to, struct strtab *strings, const struct store_host *host)
@@ -614,6 +623,23 @@ int dictionary_get_ranks(struct dictionary *dictionary, struct cursor *cursor, u
 	return cursor->at == cursor->end ? 0 : -EBADMSG;
 }
 
+/* Errors whose times do not rise are invalid. */
+static void errors_get(struct cursor *cursor, struct store_clock *clock)
+{
+	uint64_t count = get_varint_max(cursor, STORE_CLOCK_ERRORS), previous = 0;
+
+	for (uint64_t i = 0; i < count && !cursor->bad; i++) {
+		struct store_clock_error *error = &clock->errors[i];
+
+		error->ts = get_varint(cursor);
+		error->ns = get_varint_max(cursor, UINT64_MAX / 4);
+		if (i && error->ts <= previous)
+			cursor->bad = true;
+		previous = error->ts;
+	}
+	clock->error_count = cursor->bad ? 0 : (uint32_t)count;
+}
+
 static void clock_get(struct cursor *cursor, struct store_clock *clock)
 {
 	uint64_t drift;
@@ -625,6 +651,7 @@ static void clock_get(struct cursor *cursor, struct store_clock *clock)
 	clock->at_ts = get_varint(cursor);
 	clock->error_ns = get_varint(cursor);
 	clock->collectives = get_varint(cursor);
+	errors_get(cursor, clock);
 	if (!(clock->drift >= -STORE_DRIFT_MAX && clock->drift <= STORE_DRIFT_MAX))
 		cursor->bad = true;
 }

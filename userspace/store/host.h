@@ -67,6 +67,8 @@ enum store_clock_kind {
 	STORE_CLOCK_NONE,      /* not corrected at all */
 };
 
+#define STORE_CLOCK_ERRORS 17
+
 /*
  * What has to be done to a host's times: ts + offset_ns + drift * (ts - at_ts), with ts and at_ts
  * in the host's own clock. The result is monotonic in ts, because |drift| is at most
@@ -76,14 +78,24 @@ struct store_clock {
 	int64_t offset_ns;
 	double drift;
 	uint64_t at_ts;
-	uint64_t error_ns;    /* the correction is right within ± of it; UINT64_MAX: unknown */
-	uint64_t collectives; /* number of collectives that it was computed from */
+	uint64_t error_ns;    /* the largest of the errors below; UINT64_MAX: unknown */
+	uint64_t collectives; /* number of collectives and messages that it was computed from */
 	enum store_clock_kind kind;
+	/* By how much the correction may be wrong, at times in the clock of the job, which rise.
+	 * Between two of them it is at most what the straight line between the errors is. */
+	uint32_t error_count; /* 0: none, or unknown */
+	struct store_clock_error {
+		uint64_t ts, ns;
+	} errors[STORE_CLOCK_ERRORS];
 };
 #define STORE_DRIFT_MAX 1e-3 /* a clock that is off by more is broken */
 
 /* The time in the clock of the job, at most RECORD_TS_MAX and at least 0. */
 uint64_t store_clock_apply(const struct store_clock *clock, uint64_t ts);
+
+/* By how much the time of a host may be wrong; `ts` is in the clock of the job. 0 for the
+ * reference, UINT64_MAX: unknown. */
+uint64_t store_clock_error_at(const struct store_clock *clock, uint64_t ts);
 
 /* A host. Strings may be empty, never NULL. */
 struct store_host {

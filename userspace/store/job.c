@@ -350,12 +350,13 @@ static void captures_time(struct store_reader *reader)
 	}
 }
 
-int job_clocks_apply(struct store_reader *reader, struct error *err)
+int job_clock_apply(struct store_reader *reader, uint32_t host, struct error *err)
 {
 	for (uint32_t i = 0; i < reader->count; i++) {
 		struct job_file *file = &reader->files[i];
 
-		if (!renumber_table_times(&file->renumber, &file->reader.dictionary, &file->kept))
+		if ((host == JOB_ALL_HOSTS || host == file->renumber.host) &&
+		    !renumber_table_times(&file->renumber, &file->reader.dictionary, &file->kept))
 			return no_memory(err);
 	}
 	captures_time(reader);
@@ -441,5 +442,5 @@ int job_open(struct store_reader *reader, const char *const *paths, uint32_t cou
 		renumber->clock = renumber->none ? &no_clock : &host->clock;
 		renumber_tables(renumber, &reader->files[i].reader.dictionary);
 	}
-	return job_clocks_apply(reader, err);
+	return job_clock_apply(reader, JOB_ALL_HOSTS, err);
 }

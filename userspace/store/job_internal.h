@@ -51,8 +51,9 @@ struct store_reader {
 /* Opens the files and makes one of them. The caller frees the reader also after an error. */
 int job_open(struct store_reader *reader, const char *const *paths, uint32_t count,
 	     struct error *err);
-/* Applies the clocks of the hosts to the tables and to the facts about the job. */
-int job_clocks_apply(struct store_reader *reader, struct error *err);
+/* Applies the clock of a host, or of JOB_ALL_HOSTS, to its tables and to the facts about the job. */
+#define JOB_ALL_HOSTS UINT32_MAX
+int job_clock_apply(struct store_reader *reader, uint32_t host, struct error *err);
 
 /* What must not be in a job: the same file or process twice, files of different jobs. */
 int job_check(struct store_reader *reader, struct error *err);

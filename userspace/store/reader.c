@@ -200,7 +200,7 @@ int store_reader_set_clock(struct store_reader *reader, uint32_t host,
 	merge_close(reader->merge);
 	reader->merge = NULL;
 	reader->hosts.data[host].clock = *clock;
-	return job_clocks_apply(reader, &err);
+	return job_clock_apply(reader, host, &err);
 }
 
 /* ---- reading a window ---- */

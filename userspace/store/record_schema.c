@@ -95,7 +95,7 @@ static const struct record_field loss_fields[] = {
 	RESERVED(waffle_rec_loss),
 	FIELD(waffle_rec_loss, from_ts, TIME,
 	      "start of the interval, which ends at the record's time"),
-	FIELD(waffle_rec_loss, count, NUMBER, "how many were dropped, on that CPU"),
+	FIELD(waffle_rec_loss, count, NUMBER, "how many records were lost on that CPU"),
 };
 
 static const struct record_field wait_fields[] = {
@@ -226,7 +226,7 @@ const struct record_kind record_kinds[] = {
 		PACKED(exec, waffle_rec_exit, 24, SPANS, "A process runs a new program."),
 	[WAFFLE_REC_EXIT] = PACKED(exit, waffle_rec_exit, 24, SPANS, "A traced thread is gone."),
 	[WAFFLE_REC_LOSS] = PACKED(loss, waffle_rec_loss, 40, COUNT,
-				   "Records of a source were dropped in an interval."),
+				   "Records of a source were lost in an interval."),
 	[WAFFLE_REC_WAIT] = WORDS(wait, WAITS,
 				  "A wait that was not short. `ts` and `tid` are those of the "
 				  "switch that brought the thread back to a CPU."),

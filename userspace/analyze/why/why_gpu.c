@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/search.h"
 
 /* Number of calls above which the cache is cleared between two instances. */
 #define SYNCS_KEPT 4096
@@ -116,17 +117,10 @@ static uint32_t sync_of(struct why_walk *walk, uint32_t span)
 /* The arrival that a call waits for at ts; MODEL_NONE: all have arrived. */
 static uint32_t arrival_after(const struct why_gpu *gpu, const struct why_sync *sync, uint64_t ts)
 {
-	uint32_t low = sync->arrival, end = sync->arrival + sync->arrival_count, high = end;
+	uint32_t end = sync->arrival + sync->arrival_count;
+	uint32_t after = lower_bound_in(sync->arrival, end, i, gpu->arrivals.data[i].ts <= ts);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (gpu->arrivals.data[middle].ts <= ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < end ? low : MODEL_NONE;
+	return after < end ? after : MODEL_NONE;
 }
 
 uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
+#include "util/search.h"
 
 /* Number of rivals to name in a text. */
 #define RIVALS_NAMED 3
@@ -368,17 +369,8 @@ static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 /* Number of the calls that create communicators and begin before ts. */
 static size_t inits_before(const struct why_walk *walk, uint64_t ts)
 {
-	size_t low = 0, high = walk->gpu.inits.len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (walk->model->spans.data[walk->gpu.inits.data[middle].span].start_ts < ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound(walk->gpu.inits.len, i,
+			   walk->model->spans.data[walk->gpu.inits.data[i].span].start_ts < ts);
 }
 
 /* Finds calls that create a communicator of the same size and overlap this call. If there is one

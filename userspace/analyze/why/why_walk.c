@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_walk_internal.h"
+#include "util/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -82,16 +83,8 @@ static size_t switch_near(struct why_walk *walk, uint64_t ts)
 			high -= step;
 		low = step < high ? high - step : 0;
 	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (switches[middle].ts < ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	walk->switch_found = low;
-	return low;
+	walk->switch_found = lower_bound_in(low, high, i, switches[i].ts < ts);
+	return walk->switch_found;
 }
 
 /* The index of a switch in the model. */

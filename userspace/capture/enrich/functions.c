@@ -17,6 +17,7 @@
 #include "target/process/mapping_file.h"
 #include "target/process/process.h"
 #include "util/clock.h"
+#include "util/hash.h"
 #include "util/keymap.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -358,7 +359,7 @@ static bool see(struct space *space, uint64_t key)
 
 static uint64_t value_key(uint32_t pid, uint64_t value)
 {
-	return value ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
+	return value ^ hash_number(pid);
 }
 
 /* Whether the value is seen for the first time since the mapping there changed. *again: it was also
@@ -368,7 +369,7 @@ static bool see_first(struct space *space, uint64_t value, uint64_t since, bool 
 	uint64_t key = value_key((uint32_t)space->pid, value);
 
 	*again = false;
-	if (!value || !see(space, (key ^ since) * 0xc2b2ae3d27d4eb4full))
+	if (!value || !see(space, hash_number(key ^ since)))
 		return false;
 	*again = !see(space, key);
 	return true;
