@@ -47,7 +47,7 @@ struct mpi_row {
 	enum site_role role;
 	bool comm;
 	unsigned begin; /* number of keys known at the begin, without those of the communicator */
-	const char *keys[14];
+	const char *keys[15]; /* the last one is NULL */
 };
 
 static const struct mpi_row mpi_rows[MPI_SITE_COUNT] = {
@@ -173,7 +173,7 @@ static inline void mpi_add_site(struct mpi_job *job, const struct mpi_row *row)
 		site.keys[site.key_count++] = (struct site_key){WAFFLE_KEY_I64, "rank"};
 		site.keys[site.key_count++] = (struct site_key){WAFFLE_KEY_U64, "index"};
 	}
-	for (unsigned i = 0; i < 14 && row->keys[i]; i++) {
+	for (unsigned i = 0; row->keys[i]; i++) {
 		bool is_handle =
 			!strncmp(row->keys[i], "handle", 6) || !strcmp(row->keys[i], "new");
 
