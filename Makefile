@@ -120,6 +120,11 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
 
+# These have a symbolizer of their own (tests/unit/fake_names.h).
+FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
+$(BUILD)/unit/test_why $(BUILD)/unit/test_why_wait $(BUILD)/unit/test_why_python $(BUILD)/bin/fuzz_analyze: \
+	private CFLAGS_ALL += $(FAKE_NAMES)
+
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL) -MMD -MP -o $@ $(filter %.c %.o,$^) $(BUILD)/libwaffle-bpf.a -lcmocka $(LIBS)
@@ -170,7 +175,8 @@ fuzz: fuzz-programs
 	@for t in $(FUZZ_SRC:tests/fuzz/%.c=%); do BUILD=$(BUILD) scripts/fuzz.sh $$t $(FUZZ_SECONDS) || exit 1; done
 
 # Examples are written as an application would be: C11, only include/ in the path.
-EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+# Those for MPI need its compiler (examples/mpi_*.c), and their tests build them.
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(filter-out examples/mpi_%,$(wildcard examples/*.c)))
 
 $(BUILD)/examples/%: examples/%.c $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
@@ -203,9 +209,11 @@ lint-docs: $(BUILD)/waffle-bpf
 
 lint: lint-includes lint-format lint-code lint-docs
 
-docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(BUILD)/unit/test_why_meaning $(BUILD)/unit/test_record_schema
+docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(addprefix $(BUILD)/unit/,test_why_meaning test_why_causes test_record_schema)
 	$< help --markdown > docs/commands.md
 	$(BUILD)/unit/test_why_meaning print > docs/why-meanings.md
+	$(BUILD)/unit/test_why_causes print > $(BUILD)/causes.md
+	sed -i -e '/^| Cause |/r $(BUILD)/causes.md' -e '/^| Cause |/,/^$$/{/./d}' docs/why.md
 	$(BUILD)/unit/test_record_schema print > docs/records.md
 
 setup:

@@ -4,14 +4,15 @@
  * the outputs. The rest is the file, whose checksums are corrected (checksums.h). Text for people
  * must not contain control characters. Text from the file must not end the page's script.
  */
-#include "analyze/origin.h"
+#include "analyze/origin/origin.h"
 #include "analyze/report.h"
 #include "analyze/why/why.h"
 #include "checksums.h"
 #include "export/export.h"
 #include "render/html/html_report.h"
 #include "render/info.h"
-#include "render/origin_print.h"
+#include "render/json/origin_json.h"
+#include "render/text/origin_text.h"
 #include "render/text/report_text.h"
 #include "render/text/view_text.h"
 #include "render/json/why_json.h"
@@ -71,29 +72,45 @@ static void drop(struct text *text)
 
 /* ---- a symbolizer whose answers follow from the question, so that a crash can be repeated ---- */
 
-static const char *fake_variable(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+/* The Makefile links this program so that the library calls these functions. */
+struct stack_names {
+	char unused;
+};
+static struct stack_names fake_names;
+
+const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+					uint64_t address);
+bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
+				     const char *name);
+bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
+uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
+				      const char **functions, uint32_t max);
+
+const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+					uint64_t address)
 {
 	static const char *const variables[] = {NULL, "_PyRuntime", "_PyRuntime+0x1b0",
 						"table\033[31m_lock"};
 
-	(void)arg;
+	(void)names;
 	return variables[(pid ^ ts ^ address) % (sizeof(variables) / sizeof(variables[0]))];
 }
 
-static bool fake_has_variable(void *arg, const struct store_mapping *mapping, const char *name)
+bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
+				     const char *name)
 {
-	(void)arg;
+	(void)names;
 	return (mapping->start ^ (unsigned char)*name) & 1;
 }
 
-static bool fake_is_go(void *arg, const struct store_mapping *mapping)
+bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping)
 {
-	(void)arg;
+	(void)names;
 	return mapping->pid % 8 == 0;
 }
 
-static uint32_t fake_functions(void *arg, uint32_t stack, uint64_t ts, const char **functions,
-			       uint32_t max)
+uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
+				      const char **functions, uint32_t max)
 {
 	static const char *const known[] = {
 		"syscall",
@@ -109,16 +126,11 @@ static uint32_t fake_functions(void *arg, uint32_t stack, uint64_t ts, const cha
 	};
 	uint32_t count = (stack ^ (uint32_t)ts) % 5;
 
-	(void)arg;
+	(void)names;
 	for (uint32_t i = 0; i < count && i < max; i++)
 		functions[i] = known[(stack + 3 * i) % (sizeof(known) / sizeof(known[0]))];
 	return count < max ? count : max;
 }
-
-static const struct why_names fake_names = {.variable = fake_variable,
-					    .has_variable = fake_has_variable,
-					    .is_go = fake_is_go,
-					    .functions = fake_functions};
 
 /* ---- outputs ---- */
 
@@ -151,14 +163,21 @@ static void print_report(const struct model *model)
 
 static void print_origins(const struct model *model)
 {
-	const struct why_view view = {.evidence = true};
+	const struct why_view view = {.evidence = true, .causes = 8};
+	struct origin_index *index;
 	struct error err = ERROR_INIT;
 	struct origin *origin;
 	struct text text;
 
-	for (uint32_t event = 0; event < model->events.len && event < 4; event++) {
-		if (origin_new(&origin, model, MODEL_NODE_EVENT, event, &err))
-			return;
+	if (origin_index_new(&index, model, &err))
+		return;
+	for (uint32_t node = 0; node < 8; node++) {
+		uint8_t kind = node % 2 ? MODEL_NODE_SPAN : MODEL_NODE_EVENT;
+		size_t count = node % 2 ? model->spans.len : model->events.len;
+
+		if (node / 2 >= count ||
+		    origin_new(&origin, index, kind, (uint32_t)count - 1 - node / 2, &err))
+			continue;
 		require(!origin_find_records(origin, &err) || err.message[0]);
 		text_open(&text);
 		origin_print_text(origin, &view, text.out);
@@ -168,6 +187,7 @@ static void print_origins(const struct model *model)
 		drop(&text);
 		origin_free(origin);
 	}
+	origin_index_free(index);
 }
 
 static void print_why(const struct model *model)

@@ -1,10 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 /* libFuzzer target for the model of streams and collectives, from records (records.h). */
+#include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
 #include "model/model.h"
 #include "records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_collective(const struct model *model, const struct model_collective *collective)
+{
+	require(collective->count && collective->last < collective->count);
+	for (uint32_t n = 0; n < collective->count; n++) {
+		const struct model_rank_call *call = &collective->calls[n];
+
+		require(call->span < model->spans.len);
+		require(call->end_span == MODEL_NONE || call->end_span < model->spans.len);
+		require(call->arrival_ts <= collective->calls[collective->last].arrival_ts);
+	}
+}
+
+static void check_comm(const struct model *model, const struct model_gpu *gpu)
+{
+	const struct model_collective *found;
+	struct model_comm *comm;
+
+	if (model_comm_new(&comm, model, gpu))
+		return;
+	for (size_t i = 0; i < model_collective_count(comm); i++)
+		check_collective(model, model_collective_at(comm, i));
+	for (uint32_t i = 0; i < model->spans.len; i++) {
+		found = model_collective_of(comm, i);
+		require(!found || found->count);
+		found = model_collective_received(comm, i);
+		require(!found || found->flow == FLOW_PAIR);
+	}
+	for (size_t i = 0; i < model_disorder_count(comm); i++) {
+		require(model_disorder_at(comm, i)->span < model->spans.len);
+		require(model_disorder_at(comm, i)->other_span < model->spans.len);
+	}
+	model_comm_free(comm);
+}
 
 static void check_gpu(const struct model *model)
 {
@@ -15,7 +50,6 @@ static void check_gpu(const struct model *model)
 	if (model_gpu_new(&gpu, model))
 		return;
 	for (uint32_t i = 0; i < model->spans.len; i++) {
-		const struct model_collective *collective = model_collective_of(gpu, i);
 		const struct model_gpu_op *ops;
 
 		if (model_gpu_awaited(gpu, i, &awaited))
@@ -32,12 +66,6 @@ static void check_gpu(const struct model *model)
 		}
 		for (uint32_t at = i, n = 0; (at = model_gpu_group_next(gpu, at)) != MODEL_NONE;)
 			require(at < model->spans.len && n++ < model->spans.len);
-		require(!collective || collective->last < collective->count);
-		for (uint32_t n = 0; collective && n < collective->count; n++) {
-			require(collective->calls[n].span < model->spans.len);
-			require(collective->calls[n].arrival_ts <=
-				collective->calls[collective->last].arrival_ts);
-		}
 	}
 	for (uint32_t i = 0; i < model->spans.len; i++) {
 		size_t first, count = model_links_from(model, MODEL_NODE_SPAN, i, &first);
@@ -45,6 +73,7 @@ static void check_gpu(const struct model *model)
 		require(first + count <= model->links.len);
 	}
 	vec_free(&awaited.ops);
+	check_comm(model, gpu);
 	model_gpu_free(gpu);
 }
 

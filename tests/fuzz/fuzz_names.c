@@ -177,13 +177,11 @@ static uint32_t put_stack(FILE *out, struct stack_names *names, uint32_t stack, 
 
 static void put_names(FILE *out, const struct store_reader *reader)
 {
-	struct why_names why;
 	struct stack_names *names;
 	struct stack_frame inner;
 	const char *functions[4];
 
 	require(!stack_names_open(&names, reader, false));
-	why = stack_names_for_why(names);
 	for (uint32_t i = 1; store_reader_stack(reader, i); i++) {
 		const struct store_stack *stack = store_reader_stack(reader, i);
 
@@ -191,7 +189,7 @@ static void put_names(FILE *out, const struct store_reader *reader)
 			uint32_t all = put_stack(out, names, i, ts, true);
 
 			require(put_stack(out, names, i, ts, false) <= all);
-			require(why.functions(why.arg, i, ts, functions, 4) <= 4);
+			require(stack_names_functions(names, i, ts, functions, 4) <= 4);
 			if (stack_names_inner(names, i, ts, &inner))
 				require(inner.function && !inner.cut);
 		}
@@ -201,7 +199,7 @@ static void put_names(FILE *out, const struct store_reader *reader)
 					?: "-");
 	}
 	for (uint32_t i = 0; i < store_reader_mapping_count(reader) && i < 4; i++)
-		why.has_variable(why.arg, store_reader_mapping(reader, i), "main");
+		stack_names_has_variable(names, store_reader_mapping(reader, i), "main");
 	stack_names_close(names);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for tests of model/gpu/gpu.h. Include it after model_capture.h. */
+/* Helpers for tests of model/gpu/gpu.h and model/comm/comm.h. Include it after model_capture.h. */
 #ifndef WAFFLE_TEST_GPU_MODEL_H
 #define WAFFLE_TEST_GPU_MODEL_H
 
+#include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
 
 /* Ends a capture and reads its model, with its GPU part. */
@@ -20,6 +21,36 @@ static inline struct model_gpu *gpu_load(struct capture *capture, uint64_t end_t
 static inline void gpu_free(struct model_gpu *gpu, struct capture *capture)
 {
 	model_gpu_free(gpu);
+	capture_free(capture);
+}
+
+/* The same, with its collectives. */
+static inline struct model_comm *comm_load(struct capture *capture, uint64_t end_ts,
+					   const struct model **model)
+{
+	struct model_gpu *gpu = gpu_load(capture, end_ts, model);
+	struct model_comm *comm;
+
+	assert_int_equal(model_comm_new(&comm, *model, gpu), 0);
+	model_gpu_free(gpu);
+	return comm;
+}
+
+/* The number of collectives of a model. */
+static inline size_t comm_count(const struct model *model, const struct model_gpu *gpu)
+{
+	struct model_comm *comm;
+	size_t count;
+
+	assert_int_equal(model_comm_new(&comm, model, gpu), 0);
+	count = model_collective_count(comm);
+	model_comm_free(comm);
+	return count;
+}
+
+static inline void comm_free(struct model_comm *comm, struct capture *capture)
+{
+	model_comm_free(comm);
 	capture_free(capture);
 }
 

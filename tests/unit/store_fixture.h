@@ -168,6 +168,7 @@ static const struct store_meta fixture_meta = {
 	.boot_ns = 2000000011,
 	.real_ns = 1700000000123456789ull,
 	.hostname = "node-7",
+	.boot_id = "2c5b1ad8-7a35-4f53-8f2e-0e1a3c3d9b11",
 	.kernel = "6.1.0",
 	.machine = "x86_64",
 	.version = "0.1.0",

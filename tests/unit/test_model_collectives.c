@@ -45,10 +45,10 @@ static void rank_init(struct capture *capture, unsigned rank, unsigned nranks, u
 }
 
 static const struct model_collective *collective_of(const struct model *model,
-						    const struct model_gpu *gpu, uint64_t id)
+						    const struct model_comm *comm, uint64_t id)
 {
 	const struct model_collective *found =
-		model_collective_of(gpu, map_get(&model->span_ids, id));
+		model_collective_of(comm, map_get(&model->span_ids, id));
 
 	assert_non_null(found);
 	return found;
@@ -59,7 +59,7 @@ static void test_collectives_are_counted_from_the_creation_of_their_communicator
 	const struct model_collective *collective;
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
@@ -70,22 +70,27 @@ static void test_collectives_are_counted_from_the_creation_of_their_communicator
 			rank_call(&capture, rank, 3, CALL_ALL_REDUCE,
 				  2000 + 100 * call + rank + (rank == 1 && call == 2 ? 50 : 0),
 				  2080 + 100 * call, 10 * call + rank + 1, 64, call);
-	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_collective_count(gpu), 4);
-	assert_int_equal(model_collectives_unaligned(gpu), 0);
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collective_count(comm), 4);
+	assert_int_equal(model_collectives_unaligned(comm), 0);
 	for (unsigned call = 0; call < 4; call++) {
 		unsigned last = call == 2 ? 1 : 2;
 
 		for (unsigned rank = 0; rank < 3; rank++)
-			assert_ptr_equal(collective_of(model, gpu, 10 * call + rank + 1),
-					 model_collective_at(gpu, call));
-		collective = model_collective_at(gpu, call);
+			assert_ptr_equal(collective_of(model, comm, 10 * call + rank + 1),
+					 model_collective_at(comm, call));
+		collective = model_collective_at(comm, call);
 		assert_int_equal(collective->comm, COMM);
 		assert_int_equal(collective->seq, call);
 		assert_int_equal(collective->nranks, 3);
 		assert_int_equal(collective->count, 3);
 		assert_int_equal(collective->alignment, COLLECTIVE_BY_CREATION);
 		assert_int_equal(collective->last, last);
+		assert_int_equal(collective->flow, FLOW_ALL);
+		assert_int_equal(collective->root, MODEL_NONE);
+		assert_true(collective->synchronizes);
+		assert_true(collective->comparable);
+		assert_false(collective->mpi);
 		assert_string_equal(model_site(model, collective->site)->name, "ncclAllReduce");
 		for (unsigned rank = 0; rank < 3; rank++) {
 			assert_int_equal(collective->calls[rank].rank, rank);
@@ -97,7 +102,7 @@ static void test_collectives_are_counted_from_the_creation_of_their_communicator
 		}
 	}
 	assert_int_equal(model->links.len, 8);
-	gpu_free(gpu, &capture);
+	comm_free(comm, &capture);
 }
 
 /* Ranks in step: each syncs after each call. The records of rank r begin with call `skip[r]`. */
@@ -127,25 +132,25 @@ static void test_collectives_attached_to_late_are_aligned_by_who_waits_for_whom(
 		const struct model_collective *collective;
 		struct capture capture;
 		const struct model *model;
-		struct model_gpu *gpu;
+		struct model_comm *comm;
 		unsigned both = skips[row][0] > skips[row][1] ? skips[row][0] : skips[row][1];
 
 		calls_begin(&capture);
 		in_step(&capture, skips[row], 6);
-		gpu = gpu_load(&capture, 9000, &model);
-		assert_int_equal(model_collective_count(gpu), 6);
-		assert_int_equal(model_collectives_unaligned(gpu), 0);
+		comm = comm_load(&capture, 9000, &model);
+		assert_int_equal(model_collective_count(comm), 6);
+		assert_int_equal(model_collectives_unaligned(comm), 0);
 		for (unsigned call = both; call < 6; call++) {
-			collective = collective_of(model, gpu, 10 * call + 1);
-			assert_ptr_equal(collective, collective_of(model, gpu, 10 * call + 2));
+			collective = collective_of(model, comm, 10 * call + 1);
+			assert_ptr_equal(collective, collective_of(model, comm, 10 * call + 2));
 			assert_int_equal(collective->alignment, COLLECTIVE_BY_ORDER);
 			assert_int_equal(collective->count, 2);
 			assert_int_equal(collective->last, 1);
 			assert_int_equal(links_between(model, 10 * call + 1, 10 * call + 2), 1);
 		}
 		if (both)
-			assert_int_equal(model_collective_at(gpu, 0)->alignment, COLLECTIVE_ALONE);
-		gpu_free(gpu, &capture);
+			assert_int_equal(model_collective_at(comm, 0)->alignment, COLLECTIVE_ALONE);
+		comm_free(comm, &capture);
 	}
 }
 
@@ -153,7 +158,7 @@ static void test_collectives_that_could_be_aligned_in_two_ways_are_not(void **st
 {
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
@@ -164,30 +169,30 @@ static void test_collectives_that_could_be_aligned_in_two_ways_are_not(void **st
 				  2010 + 100 * call, 10 * call + rank + 1, 64, call);
 	rank_sync(&capture, 0, 3000, 3100, 100);
 	rank_sync(&capture, 1, 3000, 3100, 101);
-	gpu = gpu_load(&capture, 9000, &model);
+	comm = comm_load(&capture, 9000, &model);
 	/* The end is known, so neither can be ahead: it is certain after all. */
-	assert_int_equal(model_collectives_unaligned(gpu), 0);
-	gpu_free(gpu, &capture);
+	assert_int_equal(model_collectives_unaligned(comm), 0);
+	comm_free(comm, &capture);
 
 	calls_begin(&capture);
 	for (unsigned call = 0; call < 4; call++)
 		for (unsigned rank = 0; rank < 2; rank++)
 			rank_call(&capture, rank, 2, CALL_ALL_REDUCE, 2000 + 100 * call + rank,
 				  2010 + 100 * call, 10 * call + rank + 1, 64, call);
-	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_collectives_unaligned(gpu), 8);
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collectives_unaligned(comm), 8);
 	assert_int_equal(model->unaligned_collectives, 8);
-	assert_int_equal(collective_of(model, gpu, 1)->alignment, COLLECTIVE_ALONE);
-	assert_int_equal(collective_of(model, gpu, 1)->count, 1);
+	assert_int_equal(collective_of(model, comm, 1)->alignment, COLLECTIVE_ALONE);
+	assert_int_equal(collective_of(model, comm, 1)->count, 1);
 	assert_int_equal(model->links.len, 0);
-	gpu_free(gpu, &capture);
+	comm_free(comm, &capture);
 }
 
 static void test_different_counts_decide_between_possible_alignments(void **state)
 {
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
@@ -206,12 +211,12 @@ static void test_different_counts_decide_between_possible_alignments(void **stat
 					  10 * call + rank + 3);
 		}
 	}
-	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_collectives_unaligned(gpu), 0);
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collectives_unaligned(comm), 0);
 	for (unsigned call = 1; call < 9; call++)
-		assert_ptr_equal(collective_of(model, gpu, 10 * call + 1),
-				 collective_of(model, gpu, 10 * call + 2));
-	gpu_free(gpu, &capture);
+		assert_ptr_equal(collective_of(model, comm, 10 * call + 1),
+				 collective_of(model, comm, 10 * call + 2));
+	comm_free(comm, &capture);
 }
 
 static void test_lost_records_leave_collectives_unaligned(void **state)
@@ -219,22 +224,22 @@ static void test_lost_records_leave_collectives_unaligned(void **state)
 	static const unsigned skip[2] = {0, 0};
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
 	in_step(&capture, skip, 6);
 	capture_loss(&capture, 2650, 2660, WAFFLE_SOURCE_SPANS, 1);
-	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_collectives_unaligned(gpu), 12);
-	gpu_free(gpu, &capture);
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collectives_unaligned(comm), 12);
+	comm_free(comm, &capture);
 }
 
 static void test_broadcast_that_its_root_is_done_with_proves_nothing(void **state)
 {
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
@@ -246,9 +251,9 @@ static void test_broadcast_that_its_root_is_done_with_proves_nothing(void **stat
 				  10 * call + rank + 1, 64, call);
 			rank_sync(&capture, rank, base + 6, base + 60, 10 * call + rank + 3);
 		}
-	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_collectives_unaligned(gpu), 8);
-	gpu_free(gpu, &capture);
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collectives_unaligned(comm), 8);
+	comm_free(comm, &capture);
 }
 
 static void test_collective_in_a_group_arrives_when_the_group_ends(void **state)
@@ -256,7 +261,7 @@ static void test_collective_in_a_group_arrives_when_the_group_ends(void **state)
 	const struct model_collective *collective;
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
@@ -267,9 +272,9 @@ static void test_collective_in_a_group_arrives_when_the_group_ends(void **state)
 	rank_call(&capture, 1, 2, CALL_ALL_REDUCE, 2100, 2120, 3, 64, 0);
 	call_hit_in(&capture, 100, 2200, 200, CALL_GROUP_END, 4, 0, NULL);
 	call_return_in(&capture, 100, 2300, 200, CALL_GROUP_END, 4, 0, NULL);
-	gpu = gpu_load(&capture, 9000, &model);
-	collective = collective_of(model, gpu, 4);
-	assert_ptr_equal(collective, collective_of(model, gpu, 2));
+	comm = comm_load(&capture, 9000, &model);
+	collective = collective_of(model, comm, 4);
+	assert_ptr_equal(collective, collective_of(model, comm, 2));
 	assert_int_equal(collective->count, 2);
 	assert_int_equal(collective->last, 0);
 	assert_int_equal(collective->calls[0].arrival_ts, 2200);
@@ -277,14 +282,14 @@ static void test_collective_in_a_group_arrives_when_the_group_ends(void **state)
 	assert_int_equal(collective->calls[1].group_end, MODEL_NONE);
 	assert_int_equal(links_between(model, 3, 2), 1);
 	assert_int_equal(links_between(model, 4, 2), 1);
-	gpu_free(gpu, &capture);
+	comm_free(comm, &capture);
 }
 
 static void test_calls_that_differ_are_no_collective_whatever_their_number(void **state)
 {
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
@@ -292,11 +297,11 @@ static void test_calls_that_differ_are_no_collective_whatever_their_number(void 
 	rank_init(&capture, 1, 2, 1500);
 	rank_call(&capture, 0, 2, CALL_ALL_REDUCE, 2010, 2020, 2, 64, 0);
 	rank_call(&capture, 1, 2, CALL_ALL_REDUCE, 2100, 2120, 3, 65, 0);
-	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_collectives_unaligned(gpu), 2);
-	assert_int_equal(collective_of(model, gpu, 2)->count, 1);
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collectives_unaligned(comm), 2);
+	assert_int_equal(collective_of(model, comm, 2)->count, 1);
 	assert_int_equal(model->links.len, 0);
-	gpu_free(gpu, &capture);
+	comm_free(comm, &capture);
 }
 
 /* ---- point to point ---- */
@@ -316,7 +321,7 @@ static void test_send_meets_the_recv_of_its_number_between_two_ranks(void **stat
 	const struct model_collective *met;
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
@@ -331,11 +336,11 @@ static void test_send_meets_the_recv_of_its_number_between_two_ranks(void **stat
 	message(&capture, CALL_RECV, 1, 0, 3, 2040, 6, 64, 1);
 	message(&capture, CALL_RECV, 1, 0, 3, 2050, 7, 64, 2);
 	message(&capture, CALL_RECV, 2, 0, 3, 2060, 8, 32, 0);
-	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_collectives_unaligned(gpu), 0);
-	assert_int_equal(model_collective_count(gpu), 4);
-	met = collective_of(model, gpu, 3);
-	assert_ptr_equal(met, collective_of(model, gpu, 7));
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collectives_unaligned(comm), 0);
+	assert_int_equal(model_collective_count(comm), 4);
+	met = collective_of(model, comm, 3);
+	assert_ptr_equal(met, collective_of(model, comm, 7));
 	assert_int_equal(met->seq, 1);
 	assert_int_equal(met->count, 2);
 	assert_int_equal(met->from, 0);
@@ -345,23 +350,23 @@ static void test_send_meets_the_recv_of_its_number_between_two_ranks(void **stat
 	assert_int_equal(met->alignment, COLLECTIVE_BY_CREATION);
 	assert_int_equal(met->calls[0].rank, 0);
 	assert_int_equal(met->calls[1].rank, 1);
-	assert_ptr_equal(collective_of(model, gpu, 1), collective_of(model, gpu, 6));
-	assert_ptr_equal(collective_of(model, gpu, 2), collective_of(model, gpu, 8));
-	assert_ptr_equal(collective_of(model, gpu, 4), collective_of(model, gpu, 5));
+	assert_ptr_equal(collective_of(model, comm, 1), collective_of(model, comm, 6));
+	assert_ptr_equal(collective_of(model, comm, 2), collective_of(model, comm, 8));
+	assert_ptr_equal(collective_of(model, comm, 4), collective_of(model, comm, 5));
 	/* From who came first to who came last. */
 	assert_int_equal(links_between(model, 1, 6), 1);
 	assert_int_equal(links_between(model, 3, 7), 1);
 	assert_int_equal(links_between(model, 2, 8), 1);
 	assert_int_equal(links_between(model, 5, 4), 1);
 	assert_int_equal(model->links.len, 4);
-	gpu_free(gpu, &capture);
+	comm_free(comm, &capture);
 }
 
 static void test_rank_that_sends_to_itself_meets_itself(void **state)
 {
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
@@ -370,30 +375,30 @@ static void test_rank_that_sends_to_itself_meets_itself(void **state)
 		message(&capture, CALL_SEND, 0, 0, 1, 2000 + 20 * i, 1 + i, 64 + i, 2 * i);
 		message(&capture, CALL_RECV, 0, 0, 1, 2010 + 20 * i, 3 + i, 64 + i, 2 * i + 1);
 	}
-	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_collectives_unaligned(gpu), 0);
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collectives_unaligned(comm), 0);
 	assert_int_equal(links_between(model, 1, 3), 1);
 	assert_int_equal(links_between(model, 2, 4), 1);
 	assert_int_equal(model->links.len, 2);
-	gpu_free(gpu, &capture);
+	comm_free(comm, &capture);
 }
 
 static void test_messages_of_an_older_communicator_are_not_paired(void **state)
 {
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
 	message(&capture, CALL_SEND, 0, 1, 2, 2000, 1, 64, 5);
 	message(&capture, CALL_RECV, 1, 0, 2, 2100, 2, 64, 5);
-	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_collectives_unaligned(gpu), 2);
-	assert_int_equal(collective_of(model, gpu, 1)->alignment, COLLECTIVE_ALONE);
-	assert_int_equal(collective_of(model, gpu, 1)->members, 2);
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collectives_unaligned(comm), 2);
+	assert_int_equal(collective_of(model, comm, 1)->alignment, COLLECTIVE_ALONE);
+	assert_int_equal(collective_of(model, comm, 1)->members, 2);
 	assert_int_equal(model->links.len, 0);
-	gpu_free(gpu, &capture);
+	comm_free(comm, &capture);
 }
 
 static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_end(void **state)
@@ -401,6 +406,7 @@ static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_en
 	const struct model_collective *met;
 	struct capture capture;
 	const struct model *model;
+	struct model_comm *comm;
 	struct model_gpu *gpu;
 	uint32_t span;
 
@@ -420,8 +426,9 @@ static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_en
 			       0, NULL);
 	}
 	gpu = gpu_load(&capture, 9000, &model);
-	met = collective_of(model, gpu, 10);
-	assert_ptr_equal(met, collective_of(model, gpu, 21));
+	assert_int_equal(model_comm_new(&comm, model, gpu), 0);
+	met = collective_of(model, comm, 10);
+	assert_ptr_equal(met, collective_of(model, comm, 21));
 	assert_int_equal(met->calls[0].arrival_ts, 2050);
 	assert_int_equal(met->calls[1].arrival_ts, 3050);
 	span = model_gpu_group_next(gpu, map_get(&model->span_ids, 30));
@@ -429,7 +436,8 @@ static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_en
 	span = model_gpu_group_next(gpu, span);
 	assert_int_equal(model->spans.data[span].id, 20);
 	assert_int_equal(model_gpu_group_next(gpu, span), MODEL_NONE);
-	gpu_free(gpu, &capture);
+	model_gpu_free(gpu);
+	comm_free(comm, &capture);
 }
 
 /* ---- ranks that do not come ---- */
@@ -439,7 +447,7 @@ static void test_rank_that_has_not_come_when_the_capture_ends_is_known(void **st
 	const struct model_collective *collective;
 	struct capture capture;
 	const struct model *model;
-	struct model_gpu *gpu;
+	struct model_comm *comm;
 
 	(void)state;
 	calls_begin(&capture);
@@ -452,18 +460,18 @@ static void test_rank_that_has_not_come_when_the_capture_ends_is_known(void **st
 					  2000 + 100 * call + rank, 2080 + 100 * call,
 					  10 * call + rank + 1, 64, call);
 	message(&capture, CALL_SEND, 0, 2, 3, 2500, 50, 64, 0);
-	gpu = gpu_load(&capture, 9000, &model);
-	collective = collective_of(model, gpu, 11);
+	comm = comm_load(&capture, 9000, &model);
+	collective = collective_of(model, comm, 11);
 	assert_int_equal(collective->late_rank, MODEL_NONE);
-	collective = collective_of(model, gpu, 21);
+	collective = collective_of(model, comm, 21);
 	assert_int_equal(collective->count, 2);
 	assert_int_equal(collective->late_rank, 1);
 	assert_int_equal(model->threads.data[collective->late_thread].tid, 201);
 	/* It has called nothing but the making of the communicator. */
-	collective = collective_of(model, gpu, 50);
+	collective = collective_of(model, comm, 50);
 	assert_int_equal(collective->late_rank, 2);
 	assert_int_equal(model->threads.data[collective->late_thread].tid, 202);
-	gpu_free(gpu, &capture);
+	comm_free(comm, &capture);
 }
 
 int main(void)

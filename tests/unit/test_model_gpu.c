@@ -53,8 +53,8 @@ static void test_capture_without_roles_has_no_gpu(void **state)
 	assert_false(model_gpu_last(gpu, CAPTURE_PID, 0, 0, 9000, &op));
 	assert_int_equal(model_gpu_awaited(gpu, 0, &awaited), 0);
 	assert_int_equal(awaited.ops.len, 0);
-	assert_null(model_collective_of(gpu, 0));
-	assert_int_equal(model_collective_count(gpu), 0);
+	assert_null(model_collective_of(NULL, 0));
+	assert_int_equal(comm_count(model, gpu), 0);
 	gpu_free(gpu, &capture);
 }
 

@@ -105,7 +105,7 @@ static void test_what_a_graph_is_made_of_is_not_waited_for(void **state)
 	check_awaited(model, gpu, 10, 9);
 	for (uint64_t id = 2; id <= 5; id++)
 		check_unlinked(model, id);
-	assert_int_equal(model_collective_count(gpu), 0);
+	assert_int_equal(comm_count(model, gpu), 0);
 	gpu_free(gpu, &capture);
 }
 
@@ -296,7 +296,7 @@ static void test_end_without_a_begin_takes_what_was_put_there_since_the_tracing_
 	check_awaited(model, gpu, 12, 11);
 	for (uint64_t id = 2; id <= 6; id++)
 		check_unlinked(model, id);
-	assert_int_equal(model_collective_count(gpu), 0);
+	assert_int_equal(comm_count(model, gpu), 0);
 	gpu_free(gpu, &capture);
 }
 

@@ -398,6 +398,7 @@ static void test_meta_sites_and_processes_come_back(void **state)
 	assert_int_equal(meta->boot_ns, fixture_meta.boot_ns);
 	assert_int_equal(meta->real_ns, fixture_meta.real_ns);
 	assert_string_equal(meta->hostname, "node-7");
+	assert_string_equal(meta->boot_id, fixture_meta.boot_id);
 	assert_string_equal(meta->kernel, "6.1.0");
 	assert_string_equal(meta->machine, "x86_64");
 	assert_string_equal(meta->version, "0.1.0");

@@ -55,7 +55,7 @@ static void put_meta(byte_vec *to, const byte_vec *table)
 	byte_vec payload = {0};
 
 	assert_true(meta_put(&payload, &fixture_meta));
-	payload.len -= (size_t)(record_lengths_put(own) - own);
+	payload.len -= (size_t)(record_lengths_put(own) - own) + 1 + strlen(fixture_meta.boot_id);
 	if (table)
 		put(&payload, table->data, table->len);
 	put_chunk(to, (struct chunk_header){.type = CHUNK_META}, &payload);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "fake_names.h"
 #include "why_turns.h"
 
 static const struct why_part *part_at(const struct why *why, uint32_t number)
@@ -76,8 +77,8 @@ static const char *queue_lock(void *arg, uint32_t pid, uint64_t ts, uint64_t add
 static void test_a_lock_has_the_name_of_its_variable_where_that_is_known(void **state)
 {
 	static char name[] = "queue_lock";
-	const struct why_names known = {.arg = name, .variable = queue_lock};
-	const struct why_names unknown = {.variable = queue_lock};
+	struct stack_names known = {.arg = name, .variable = queue_lock};
+	struct stack_names unknown = {.variable = queue_lock};
 	struct capture capture;
 	struct why *why;
 

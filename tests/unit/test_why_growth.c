@@ -92,7 +92,7 @@ static void test_a_condition_whose_mutex_is_contended(void **state)
 	check_growth(condition_with_mutex);
 }
 
-/* A frozen thread is in D state in its call. */
+/* A frozen thread is uninterruptible (D) in its call. */
 static uint64_t frozen_again_and_again(uint32_t count)
 {
 	struct capture capture;

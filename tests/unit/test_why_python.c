@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "fake_names.h"
 #include "why_capture.h"
 
 #define GIL 0x7f00  /* in the interpreter's state, as GIL + 4 */
@@ -28,7 +29,7 @@ static bool has_variable(void *arg, const struct store_mapping *mapping, const c
 	return !strcmp(name, "_PyRuntime") && strstr(mapping->path, "libpython3");
 }
 
-static const struct why_names known = {
+static struct stack_names known = {
 	.arg = variable, .variable = variable, .has_variable = has_variable};
 
 /* Thread 11, in a span from 1010 on CPU 1, and thread 12, which computes on CPU 2 until 1300. */
@@ -44,7 +45,7 @@ static void begin(struct capture *capture)
 	capture_span(capture, 1010, 11, 1);
 }
 
-static struct why *ask_python(struct capture *capture, const struct why_names *names)
+static struct why *ask_python(struct capture *capture, struct stack_names *names)
 {
 	waits(capture, 1300, 2, 12, 0, S, NR_FUTEX, 0x5500, FUTEX_COND, 0);
 	return ask(capture, 1400, &(struct why_query){.name = "step", .names = names});
@@ -127,7 +128,7 @@ static void test_both_futexes_of_the_interpreter_lock_are_one_cause(void **state
 
 static void test_without_the_variable_a_timed_wait_is_likely_the_interpreter_lock(void **state)
 {
-	static const struct why_names unknown = {.arg = variable, .variable = variable};
+	static struct stack_names unknown = {.arg = variable, .variable = variable};
 	struct capture capture;
 	struct why *why;
 
@@ -155,7 +156,7 @@ static const char *queue_ready(void *arg, uint32_t pid, uint64_t ts, uint64_t ad
 
 static void test_another_variable_s_timed_wait_is_not_the_interpreter_lock(void **state)
 {
-	const struct why_names others = {.variable = queue_ready};
+	struct stack_names others = {.variable = queue_ready};
 	struct capture capture;
 	struct why *why;
 

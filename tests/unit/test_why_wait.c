@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "analyze/why/why_wait_internal.h"
+#include "fake_names.h"
 #include "why_capture.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -45,7 +46,7 @@ static const char *variable(void *arg, uint32_t pid, uint64_t ts, uint64_t addre
 	return address == 0x7f04 ? "table_lock" : address == 0x7f00 ? "ready" : NULL;
 }
 
-static const struct why_names names = {
+static struct stack_names names = {
 	.arg = (void *)stacks, .variable = variable, .functions = functions};
 
 /* Thread 11, in a span from 1010 on CPU 1, and thread 12, which computes on CPU 2. */
@@ -171,8 +172,7 @@ static const char *no_variable(void *arg, uint32_t pid, uint64_t ts, uint64_t ad
 /* A stripped Go program has no names in its stacks. */
 static void test_a_stripped_go_program_is_known_by_its_file(void **state)
 {
-	const struct why_names files = {
-		.arg = (void *)is_go, .variable = no_variable, .is_go = is_go};
+	struct stack_names files = {.arg = (void *)is_go, .variable = no_variable, .is_go = is_go};
 	static const char *const paths[] = {"/srv/other", "/srv/stripped"};
 	struct capture capture;
 	struct why *why;

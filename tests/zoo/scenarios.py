@@ -161,7 +161,7 @@ SCENARIOS = (
         other=Seen("R", running=0.85),
         wakers=("holder",),
     ),
-    # The producer is in D state in pread(2) of a throttled disk; it is woken by the disk's
+    # The producer is uninterruptible (D) in pread(2) of a throttled disk; it is woken by the disk's
     # interrupt or by the throttle's timer, both without a thread to follow: the disk is the end.
     # A little of the rest is the producer's own running (`user-work`, below 0.02).
     Scenario(
@@ -255,7 +255,7 @@ SCENARIOS = (
     # Each touch of a page reads 4 KiB. Unthrottled that takes some 60 µs on a fast virtual disk,
     # half of it on the CPU on the way into and out of the fault, and the first cause would be a
     # matter of chance; so the disk answers 1,000 requests a second only, and most of the span is
-    # spent in D state without a system call. `disk-read` would be the wrong name: nothing read.
+    # spent uninterruptible (D) without a system call. `disk-read` would be the wrong name: nothing read.
     Scenario(
         "fault_major",
         "fault_major.c",

@@ -452,7 +452,8 @@ static bool make(struct making *making, const struct report_options *options)
 		return false;
 	count_events(making);
 	count_losses(report);
-	if (!find_slowest(report, options->slowest) || !list_threads(report))
+	if (!find_slowest(report, options->slowest) || !list_threads(report) ||
+	    stragglers_new(&report->stragglers, report->model, options->slowest))
 		return false;
 	if (report->slowest.len && report->model->switches.len &&
 	    model_each_interval(report->model, look_at_interval, report))
@@ -518,6 +519,7 @@ void report_free(struct report *report)
 	if (!report)
 		return;
 	why_aggregate_free(report->causes);
+	stragglers_free(report->stragglers);
 	vec_free(&report->spans);
 	vec_free(&report->events);
 	vec_free(&report->counters);

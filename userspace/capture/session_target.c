@@ -4,14 +4,31 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "capture/address_space/processes.h"
 #include "capture/session_internal.h"
 #include "target/process/process.h"
+#include "target/process/rank.h"
 
 struct target *target_find(struct session *session, pid_t pid)
 {
 	uint32_t index = map_get(&session->target_at, (uint64_t)pid);
 
 	return index == MAP_NONE ? NULL : &session->targets.data[index];
+}
+
+/* Writes the rank of a process, if it has one. The environment may change with each exec. */
+static int target_rank(struct session *session, pid_t pid)
+{
+	struct process_rank found;
+	struct store_rank rank = {.pid = (uint32_t)pid, .ts = clock_monotonic_ns()};
+
+	if (processes_is_private(address_spaces_processes(session->spaces), pid) ||
+	    !process_rank_read(&found, pid))
+		return 0;
+	rank.rank = found.rank;
+	rank.world_size = found.world_size;
+	rank.job = found.job;
+	return store_writer_add_rank(session->writer, &rank, session->err);
 }
 
 /* Writes facts of /proc about a process. */
@@ -27,7 +44,8 @@ int target_describe(struct session *session, pid_t pid)
 		cmdline[0] = '\0';
 	else
 		process_cmdline(pid, cmdline, sizeof(cmdline));
-	return store_writer_add_process(session->writer, &process, session->err);
+	return store_writer_add_process(session->writer, &process, session->err)
+		       ?: target_rank(session, pid);
 }
 
 void target_remove(struct session *session, struct target *target)

@@ -37,12 +37,12 @@ struct builder {
 	struct model *model;
 	const struct model_filter *keep; /* NULL: no filter */
 	bool want_names, no_sched;       /* derived from the filter */
+	bool only_roles;                 /* see struct model_filter */
 	bool has_calls;
 	VEC(struct thread_name) names; /* every name with its time, if want_names */
 	VEC(struct thread_build) threads;
 	VEC(struct site_build) sites;
 	struct map tids;     /* tid → newest incarnation */
-	struct map pids;     /* pid → process index */
 	struct map returned; /* id → values of a return that came before its begin */
 	uint64_t last_ts;
 	uint64_t record; /* number of the current record in the file */
@@ -56,6 +56,7 @@ uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts);
  * thread. */
 uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts);
 int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline);
+int threads_add_rank(struct builder *builder, const struct store_rank *rank);
 int threads_add_task(struct builder *builder, const struct waffle_rec_task *task);
 int threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork);
 int threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec);
@@ -132,8 +133,16 @@ int links_order(struct model *model);
 
 /* ---- gpu_links.c ---- */
 
-/* Adds the links between GPU and NCCL calls. Needs complete spans and events. */
-int gpu_links_add(struct model *model);
+/* Adds the links between GPU calls of a model. Needs complete spans and events. */
+struct model_gpu;
+int gpu_links_add(struct model *model, const struct model_gpu *gpu);
+
+/* ---- comm_links.c ---- */
+
+/* Adds the links between the ranks' calls of a collective or message. Sets
+ * model.unaligned_collectives. */
+struct model_comm;
+int comm_links_add(struct model *model, const struct model_comm *comm);
 
 /* ---- filter_apply.c ---- */
 

@@ -48,6 +48,23 @@ const char *model_comm(const struct model *model, uint32_t thread)
 		       : "?";
 }
 
+const struct model_process *model_process_of(const struct model *model, uint32_t thread)
+{
+	uint32_t index = thread < model->threads.len
+				 ? map_get(&model->pids, model->threads.data[thread].pid)
+				 : MAP_NONE;
+
+	return index < model->processes.len ? &model->processes.data[index] : NULL;
+}
+
+uint32_t model_host_of(const struct model *model, uint32_t thread)
+{
+	uint32_t host =
+		thread < model->threads.len ? store_pid_host(model->threads.data[thread].tid) : 0;
+
+	return host < model->host_count ? host : 0;
+}
+
 bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
 		     struct model_node *node)
 {
@@ -93,6 +110,8 @@ void model_free(struct model *model)
 	vec_free(&model->execs);
 	vec_free(&model->frames);
 	vec_free(&model->syscall_args);
+	free((void *)model->hosts);
+	map_free(&model->pids);
 	map_free(&model->span_ids);
 	map_free(&model->event_ids);
 	free(model);

@@ -16,6 +16,7 @@
 
 #include "filter/filter.h"
 #include "model/windows.h"
+#include "store/host.h"
 #include "store/store.h"
 #include "util/error.h"
 #include "util/map.h"
@@ -47,6 +48,10 @@ struct model_process {
 	uint32_t pid, ppid;   /* ppid 0: unknown */
 	uint32_t cmdline;     /* in model.strings; empty: unknown */
 	uint32_t main_thread; /* thread index, or MODEL_NONE */
+	uint32_t host;        /* index in model.hosts */
+	uint32_t rank;        /* in its job; MODEL_NONE: unknown */
+	uint32_t world_size;  /* 0: unknown */
+	uint32_t job;         /* in model.strings, such as "slurm:4711"; empty: unknown */
 };
 
 enum model_span_flags {
@@ -235,6 +240,9 @@ struct model_exec {
 struct model_filter {
 	const struct filter_expr *filter; /* NULL: everything */
 	bool keep_children;               /* also keep all descendants of a span that passes */
+	/* Only calls of CUDA, NCCL and MPI that have a role, with the threads and processes that
+	 * made them. */
+	bool only_roles;
 };
 
 /* What a model_filter has left out. Record counts and losses include it. */
@@ -244,10 +252,15 @@ struct model_filtered {
 };
 
 struct model {
-	const struct store_meta *meta; /* owned by the reader */
-	struct store_reader *reader;   /* likewise */
-	uint64_t start_ts, end_ts;     /* of the capture, cut to the window */
-	bool sched;                    /* scheduler records exist and were loaded */
+	const struct store_meta *meta;         /* owned by the reader */
+	struct store_reader *reader;           /* likewise */
+	const struct store_host *const *hosts; /* at least one; likewise */
+	uint32_t host_count;
+	/* Times of different hosts may be compared: there is one host, or their clocks were aligned
+	 * by what they did together. */
+	bool aligned;
+	uint64_t start_ts, end_ts; /* of the capture, cut to the window */
+	bool sched;                /* scheduler records exist and were loaded */
 	struct model_filtered filtered;
 	struct strtab *strings;
 	/* First the reader's sites. names_resolve() turns their code addresses into names
@@ -274,6 +287,7 @@ struct model {
 	VEC(struct model_exec) execs; /* by thread, then ts */
 	VEC(uint64_t) frames;         /* private to model/: {FRAME_HEAD, values} of each */
 	VEC(uint64_t) syscall_args;
+	struct map pids;      /* pid → index of its process */
 	struct map span_ids;  /* id → index */
 	struct map event_ids; /* id → index; only of events that links lead to */
 	/* Calls of a collective that could not be matched with the calls of the other ranks. */
@@ -327,6 +341,10 @@ struct value_walk model_values(const struct model *model, uint32_t site, uint32_
 /* The stacks of a span or event; NULL: none were taken. */
 const struct model_stack *model_stack_of(const struct model *model, uint64_t id);
 const char *model_comm(const struct model *model, uint32_t thread);
+/* The process of a thread; NULL: unknown. */
+const struct model_process *model_process_of(const struct model *model, uint32_t thread);
+/* The host of a thread: an index in model.hosts. Host 0 if the thread is MODEL_NONE. */
+uint32_t model_host_of(const struct model *model, uint32_t thread);
 /* Whether it is a thread of the target; false for MODEL_NONE. */
 static inline bool model_is_traced(const struct model *model, uint32_t thread)
 {
@@ -339,6 +357,18 @@ size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index,
 /* Time and place of a span or event; false: it is not in the capture. */
 bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
 		     struct model_node *node);
+
+/* Whether times of two hosts can be compared: they are one, or their clocks were aligned by what
+ * they did together (model/clock/clock.h). */
+bool model_hosts_comparable(const struct model *model, uint32_t host, uint32_t other);
+/* By how much the difference of two times may be wrong, which two threads recorded. UINT64_MAX:
+ * they cannot be compared. 0 on one host. */
+uint64_t model_order_error(const struct model *model, uint32_t thread, uint64_t ts, uint32_t other,
+			   uint64_t other_ts);
+/* Whether it is known which of two moments was first, that is, their difference is larger than its
+ * error. On one host it is always known. */
+bool model_order_known(const struct model *model, uint32_t thread, uint64_t ts, uint32_t other,
+		       uint64_t other_ts);
 
 /*
  * A traced thread's time in one state. The intervals of a thread have no gaps between its first and

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "model/build.h"
+#include "model/comm/comm.h"
+#include "model/gpu/gpu.h"
 
 static int add_loss(struct builder *builder, const struct waffle_rec_loss *loss)
 {
@@ -76,6 +78,32 @@ static bool is_sched(unsigned kind)
 	return kind == WAFFLE_REC_SWITCH || kind == WAFFLE_REC_STATE;
 }
 
+static bool site_has_role(const struct builder *builder, uint32_t site)
+{
+	return model_site(builder->model, site)->role != SITE_ROLE_NONE;
+}
+
+/* Whether a record is part of a call with a role, or of what all spans need. */
+static bool is_of_role(const struct builder *builder, const struct waffle_rec *rec)
+{
+	switch (rec->kind) {
+	case WAFFLE_REC_HIT:
+		return site_has_role(builder, ((const struct waffle_rec_hit *)rec)->site);
+	case WAFFLE_REC_SPAN_END:
+		return site_has_role(builder, ((const struct waffle_rec_span_end *)rec)->site);
+	case WAFFLE_REC_RETURN:
+		return site_has_role(builder, ((const struct waffle_rec_return *)rec)->site);
+	case WAFFLE_REC_TASK:
+	case WAFFLE_REC_FORK:
+	case WAFFLE_REC_EXEC:
+	case WAFFLE_REC_EXIT:
+	case WAFFLE_REC_LOSS:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* `read`: number of records in the file, per source. */
 static void set_counts(struct model *model, const struct store_reader *reader, const uint64_t *read)
 {
@@ -114,6 +142,8 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 		read[record_source(rec->kind)]++;
 		if (builder->no_sched && is_sched(rec->kind))
 			continue;
+		if (builder->only_roles && !is_of_role(builder, rec))
+			continue;
 		if (rec->ts > builder->last_ts)
 			builder->last_ts = rec->ts;
 		builder->record = store_reader_number(reader);
@@ -128,9 +158,30 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 	return result;
 }
 
+/* The clocks of the hosts are those that the reader has by now. */
+static int add_hosts(struct model *model, const struct store_reader *reader)
+{
+	uint32_t count = store_reader_host_count(reader);
+	const struct store_host **hosts = calloc(count, sizeof(const struct store_host *));
+
+	if (!hosts)
+		return -ENOMEM;
+	model->aligned = true;
+	for (uint32_t i = 0; i < count; i++) {
+		hosts[i] = store_reader_host(reader, i);
+		model->aligned &= count == 1 || hosts[i]->clock.kind == STORE_CLOCK_REFERENCE ||
+				  hosts[i]->clock.kind == STORE_CLOCK_ALIGNED;
+	}
+	model->hosts = hosts;
+	model->host_count = count;
+	return 0;
+}
+
 /* Adds what the reader knows before the first record: sites and processes. */
 static int prepare(struct builder *builder, const struct store_reader *reader)
 {
+	if (add_hosts(builder->model, reader))
+		return -ENOMEM;
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
 		const struct site_info *site = store_reader_site(reader, i);
 		struct site_build build = {
@@ -149,6 +200,9 @@ static int prepare(struct builder *builder, const struct store_reader *reader)
 		if (threads_add_process(builder, process->pid, process->ppid, process->cmdline))
 			return -ENOMEM;
 	}
+	for (uint32_t i = 0; i < store_reader_rank_count(reader); i++)
+		if (threads_add_rank(builder, store_reader_rank(reader, i)))
+			return -ENOMEM;
 	return 0;
 }
 
@@ -166,6 +220,24 @@ static void set_times(struct builder *builder, struct store_window window)
 		model->end_ts = model->start_ts;
 }
 
+/* Adds the links that follow from what calls of CUDA, NCCL and MPI do. */
+static int link_calls(struct model *model)
+{
+	struct model_comm *comm = NULL;
+	struct model_gpu *gpu;
+	int result = model_gpu_new(&gpu, model);
+
+	if (!result)
+		result = model_comm_new(&comm, model, gpu);
+	if (!result)
+		result = gpu_links_add(model, gpu);
+	if (!result)
+		result = comm_links_add(model, comm);
+	model_comm_free(comm);
+	model_gpu_free(gpu);
+	return result;
+}
+
 static int finish(struct builder *builder)
 {
 	int result = threads_finish(builder);
@@ -180,7 +252,7 @@ static int finish(struct builder *builder)
 	if (!result)
 		result = names_resolve(builder->model);
 	if (!result && builder->has_calls)
-		result = gpu_links_add(builder->model);
+		result = link_calls(builder->model);
 	if (!result)
 		result = links_order(builder->model);
 	if (!result && builder->keep)
@@ -201,7 +273,6 @@ static void builder_free(struct builder *builder)
 	vec_free(&builder->names);
 	map_free(&builder->returned);
 	map_free(&builder->tids);
-	map_free(&builder->pids);
 }
 
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
@@ -221,7 +292,9 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 					  ? builder.model->meta->start_ts
 					  : window.from_ts;
 	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
-	builder.no_sched = builder.keep && !filter_wants_sched(keep->filter);
+	builder.only_roles = keep && keep->only_roles;
+	builder.no_sched =
+		builder.only_roles || (builder.keep && !filter_wants_sched(keep->filter));
 	builder.model->sched = builder.model->meta->sched && !builder.no_sched;
 	if (builder.model->strings && !prepare(&builder, reader))
 		result = add_records(&builder, reader, window, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/build.h"
+#include "util/hash.h"
 #include "util/search.h"
 
 #define CACHE_SLOTS 1024 /* a power of two */
@@ -101,7 +102,7 @@ static void slot_fill(const struct names_naming *naming, struct cached *slot,
 
 static const struct cached *name_at(const struct names_naming *naming, const struct naming_use *use)
 {
-	uint64_t hash = (use->value ^ (uint64_t)use->pid << 32) * 0x9e3779b97f4a7c15ull;
+	uint64_t hash = hash_number(use->value ^ (uint64_t)use->pid << 32);
 	struct cached *slot = &naming->cache[hash >> 32 & (CACHE_SLOTS - 1)];
 
 	if (!slot->name || slot->value != use->value || slot->pid != use->pid ||

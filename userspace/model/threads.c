@@ -78,14 +78,17 @@ uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, ui
 int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline)
 {
 	struct model *model = builder->model;
-	uint32_t index = map_get(&builder->pids, pid);
+	uint32_t index = map_get(&model->pids, pid), host = store_pid_host(pid);
 	struct model_process *process;
 
 	if (index == MAP_NONE) {
 		index = (uint32_t)model->processes.len;
-		if (!map_set(&builder->pids, pid, index) ||
+		if (!map_set(&model->pids, pid, index) ||
 		    !vec_push(&model->processes,
-			      (struct model_process){.pid = pid, .main_thread = MODEL_NONE}))
+			      (struct model_process){.pid = pid,
+						     .main_thread = MODEL_NONE,
+						     .host = host < model->host_count ? host : 0,
+						     .rank = MODEL_NONE}))
 			return -ENOMEM;
 	}
 	process = &model->processes.data[index];
@@ -94,6 +97,20 @@ int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, co
 	if (*cmdline)
 		process->cmdline = strtab_add(model->strings, cmdline, strlen(cmdline));
 	return process->cmdline == STRTAB_NONE ? -ENOMEM : 0;
+}
+
+int threads_add_rank(struct builder *builder, const struct store_rank *rank)
+{
+	struct model *model = builder->model;
+	struct model_process *process;
+
+	if (threads_add_process(builder, rank->pid, 0, ""))
+		return -ENOMEM;
+	process = &model->processes.data[map_get(&model->pids, rank->pid)];
+	process->rank = rank->rank == STORE_RANK_NONE ? MODEL_NONE : rank->rank;
+	process->world_size = rank->world_size;
+	process->job = strtab_add(model->strings, rank->job, strlen(rank->job));
+	return process->job == STRTAB_NONE ? -ENOMEM : 0;
 }
 
 /* The thread of a TASK record. An exited thread keeps its tid until another one with that tid was
@@ -226,7 +243,7 @@ int threads_finish(struct builder *builder)
 		const struct model_thread *thread = &model->threads.data[i];
 
 		if (thread->pid && thread->pid == thread->tid)
-			model->processes.data[map_get(&builder->pids, thread->pid)].main_thread =
+			model->processes.data[map_get(&model->pids, thread->pid)].main_thread =
 				(uint32_t)i;
 	}
 	return 0;

@@ -52,7 +52,8 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       varint_put(to, meta->sched) && text_put(to, meta->hostname) &&
 	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
 	       text_put(to, meta->version) && text_put(to, meta->command) &&
-	       text_put(to, meta->filter) && text_put(to, meta->sources) && lengths_put(to);
+	       text_put(to, meta->filter) && text_put(to, meta->sources) && lengths_put(to) &&
+	       text_put(to, meta->boot_id);
 }
 
 /* First number of a site: its kind in the low byte, flags and role of a call above. */
@@ -178,6 +179,78 @@ bool name_put(byte_vec *to, struct strtab *strings, const struct store_name *nam
 	       (!name->since || varint_put(to, name->since));
 }
 
+bool rank_put(byte_vec *to, struct strtab *strings, const struct store_rank *rank)
+{
+	return varint_put(to, rank->pid) && varint_put(to, rank->ts) &&
+	       varint_put(to, (uint32_t)(rank->rank + 1)) && varint_put(to, rank->world_size) &&
+	       reference_put(to, strings, rank->job);
+}
+
+static bool errors_put(byte_vec *to, const struct store_clock *clock)
+{
+	bool done = varint_put(to, clock->error_count);
+
+	for (uint32_t i = 0; done && i < clock->error_count; i++)
+		done = varint_put(to, clock->errors[i].ts) && varint_put(to, clock->errors[i].ns);
+	return done;
+}
+
+static bool clock_put(byte_vec *to, const struct store_clock *clock)
+{
+	uint64_t drift;
+
+	memcpy(&drift, &clock->drift, sizeof(drift));
+	return varint_put(to, clock->kind) &&
+	       varint_put(to, zigzag_encode((uint64_t)clock->offset_ns)) && varint_put(to, drift) &&
+	       varint_put(to, clock->at_ts) && varint_put(to, clock->error_ns) &&
+	       varint_put(to, clock->collectives) && errors_put(to, clock);
+}
+
+static bool host_members_put(byte_vec *to, struct strtab *strings, const struct store_host *host)
+{
+	return reference_put(to, strings, host->name) &&
+	       reference_put(to, strings, host->boot_id) &&
+	       reference_put(to, strings, host->kernel) &&
+	       reference_put(to, strings, host->machine) && varint_put(to, host->cpu_base) &&
+	       varint_put(to, host->cpu_count) && varint_put(to, host->mono_ns) &&
+	       varint_put(to, host->boot_ns) && varint_put(to, host->real_ns) &&
+	       clock_put(to, &host->clock);
+}
+
+/* The length of the members comes first, so that a reader skips those that it does not know. */
+static bool members_put(byte_vec *to, byte_vec *members, bool done)
+{
+	done = done && string_put(to, (const char *)members->data, members->len);
+	vec_free(members);
+	return done;
+}
+
+bool host_put(byte_vec *to, struct strtab *strings, const struct store_host *host)
+{
+	byte_vec members = {0};
+
+	return members_put(to, &members, host_members_put(&members, strings, host));
+}
+
+#define CAPTURE_SCHED 1u
+#define CAPTURE_TRUNCATED 2u
+
+bool capture_put(byte_vec *to, struct strtab *strings, const struct store_capture *capture)
+{
+	unsigned flags =
+		(capture->sched ? CAPTURE_SCHED : 0) | (capture->truncated ? CAPTURE_TRUNCATED : 0);
+	byte_vec members = {0};
+	bool done = reference_put(&members, strings, capture->file) &&
+		    reference_put(&members, strings, capture->command) &&
+		    varint_put(&members, capture->host) && varint_put(&members, flags) &&
+		    varint_put(&members, capture->start_ts) &&
+		    varint_put(&members, capture->end_ts) &&
+		    varint_put(&members, capture->last_ts) &&
+		    varint_put(&members, capture->process_count);
+
+	return members_put(to, &members, done);
+}
+
 bool index_put(byte_vec *to, const chunk_entries *entries)
 {
 	uint64_t previous = 0;
@@ -232,6 +305,9 @@ void dictionary_free(struct dictionary *dictionary)
 	vec_free(&dictionary->mappings);
 	vec_free(&dictionary->symbols);
 	vec_free(&dictionary->names);
+	vec_free(&dictionary->ranks);
+	vec_free(&dictionary->hosts);
+	vec_free(&dictionary->captures);
 }
 
 /* Accounts for memory that the file makes us allocate. False: there is no room for these entries or
@@ -528,6 +604,121 @@ int dictionary_get_timed_names(struct dictionary *dictionary, struct cursor *cur
 	return names_get(dictionary, cursor, count, true);
 }
 
+int dictionary_get_ranks(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_rank rank = {.pid = get_u32(cursor)};
+
+		rank.ts = get_varint(cursor);
+		rank.rank = get_u32(cursor) - 1;
+		rank.world_size = get_u32(cursor);
+		rank.job = reference_get(dictionary, cursor);
+		if (cursor->bad || dictionary->ranks.len == STORE_PROCESSES_MAX)
+			return -EBADMSG;
+		if (!memory_take(dictionary, table_bytes(CHUNK_RANKS, 0), count - i))
+			return 0;
+		if (!vec_push(&dictionary->ranks, rank))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+/* Errors whose times do not rise are invalid. */
+static void errors_get(struct cursor *cursor, struct store_clock *clock)
+{
+	uint64_t count = get_varint_max(cursor, STORE_CLOCK_ERRORS), previous = 0;
+
+	for (uint64_t i = 0; i < count && !cursor->bad; i++) {
+		struct store_clock_error *error = &clock->errors[i];
+
+		error->ts = get_varint(cursor);
+		error->ns = get_varint_max(cursor, UINT64_MAX / 4);
+		if (i && error->ts <= previous)
+			cursor->bad = true;
+		previous = error->ts;
+	}
+	clock->error_count = cursor->bad ? 0 : (uint32_t)count;
+}
+
+static void clock_get(struct cursor *cursor, struct store_clock *clock)
+{
+	uint64_t drift;
+
+	clock->kind = (enum store_clock_kind)get_varint_max(cursor, STORE_CLOCK_NONE);
+	clock->offset_ns = (int64_t)zigzag_decode(get_varint(cursor));
+	drift = get_varint(cursor);
+	memcpy(&clock->drift, &drift, sizeof(drift));
+	clock->at_ts = get_varint(cursor);
+	clock->error_ns = get_varint(cursor);
+	clock->collectives = get_varint(cursor);
+	errors_get(cursor, clock);
+	if (!(clock->drift >= -STORE_DRIFT_MAX && clock->drift <= STORE_DRIFT_MAX))
+		cursor->bad = true;
+}
+
+static void host_get(const struct dictionary *dictionary, struct cursor *cursor,
+		     struct store_host *host)
+{
+	host->name = reference_get(dictionary, cursor);
+	host->boot_id = reference_get(dictionary, cursor);
+	host->kernel = reference_get(dictionary, cursor);
+	host->machine = reference_get(dictionary, cursor);
+	host->cpu_base = (uint32_t)get_varint_max(cursor, UINT16_MAX);
+	host->cpu_count = (uint32_t)get_varint_max(cursor, UINT16_MAX);
+	host->mono_ns = get_varint(cursor);
+	host->boot_ns = get_varint(cursor);
+	host->real_ns = get_varint(cursor);
+	clock_get(cursor, &host->clock);
+}
+
+/* A cursor over the members of an entry that begins with their length. */
+static struct cursor members_get(struct cursor *cursor)
+{
+	size_t bytes = get_varint_max(cursor, STORE_STRING_MAX);
+	const unsigned char *at = get_bytes(cursor, bytes);
+
+	return at ? (struct cursor){.at = at, .end = at + bytes} : (struct cursor){.bad = true};
+}
+
+int dictionary_get_hosts(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct cursor members = members_get(cursor);
+		struct store_host host = {0};
+
+		host_get(dictionary, &members, &host);
+		if (members.bad || dictionary->hosts.len == STORE_HOSTS_MAX)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->hosts, host))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int dictionary_get_captures(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct cursor members = members_get(cursor);
+		struct store_capture capture = {.file = reference_get(dictionary, &members)};
+		uint64_t flags;
+
+		capture.command = reference_get(dictionary, &members);
+		capture.host = get_u32(&members);
+		flags = get_varint(&members);
+		capture.sched = flags & CAPTURE_SCHED;
+		capture.truncated = flags & CAPTURE_TRUNCATED;
+		capture.start_ts = get_varint(&members);
+		capture.end_ts = get_varint(&members);
+		capture.last_ts = get_varint(&members);
+		capture.process_count = get_u32(&members);
+		if (members.bad || dictionary->captures.len == STORE_CAPTURES_MAX)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->captures, capture))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
 int meta_get(struct store_meta *meta, struct dictionary *dictionary, unsigned version,
 	     struct cursor *cursor)
 {
@@ -556,7 +747,11 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, unsigned ve
 		dictionary->lengths = record_lengths_version_1();
 	else
 		record_lengths_get(&dictionary->lengths, cursor);
-	return cursor->bad ? -EBADMSG : 0;
+	/* Also of version 2, but added later. */
+	meta->boot_id = !cursor->bad && version > 1 && cursor->at < cursor->end
+				? text_get(cursor, &at)
+				: "";
+	return cursor->bad || !meta->boot_id ? -EBADMSG : 0;
 }
 
 int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, uint64_t end)

@@ -8,6 +8,7 @@
 #include "store/format_internal.h"
 #include "store/predict_internal.h"
 #include "store/record_schema.h"
+#include "util/hash.h"
 #include "util/map.h"
 
 /* Larger than any encoded record: a raw frame and the other fields of a hit. */
@@ -121,7 +122,7 @@ static unsigned char *put_head(struct encoder *encoder, unsigned char *at,
 		*tag |= TAG_SAME_CPU;
 	else
 		at = put_varint(at, rec->cpu);
-	*index = predict->current[rec->cpu];
+	*index = predict_current(predict, rec->cpu);
 	if (*index && predict->threads[*index].tid == rec->tid)
 		*tag |= TAG_CURRENT;
 	else
@@ -419,7 +420,7 @@ static uint64_t block_hash(const struct block *block)
 	uint64_t hash = (uint64_t)(uint32_t)block->syscall << 16 | block->state;
 
 	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++) {
-		hash = (hash ^ block->args[i]) * 0x9e3779b97f4a7c15ull;
+		hash = hash_number(hash ^ block->args[i]);
 		hash ^= hash >> 29;
 	}
 	return hash;

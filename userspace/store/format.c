@@ -28,6 +28,12 @@ size_t table_bytes(enum chunk_type type, uint32_t count)
 	case CHUNK_NAMES:
 	case CHUNK_TIMED_NAMES:
 		return sizeof(struct store_name);
+	case CHUNK_RANKS:
+		return sizeof(struct store_rank);
+	case CHUNK_HOSTS:
+		return sizeof(struct store_host);
+	case CHUNK_CAPTURES:
+		return sizeof(struct store_capture);
 	default:
 		return 0;
 	}

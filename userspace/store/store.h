@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "store/host.h"
 #include "store/record.h"
 #include "target/elf/site.h"
 #include "util/error.h"
@@ -33,6 +34,7 @@ struct store_meta {
 	const char *command; /* the traced command, for display */
 	const char *filter;  /* the capture's filter expression; empty: none */
 	const char *sources; /* the recorded sources, "spans,sched,io"; empty: an older file */
+	const char *boot_id; /* /proc/sys/kernel/random/boot_id; empty: an older file */
 	uint32_t cpu_count;
 	bool sched; /* the scheduler source was on */
 	/* At the end, or in the last counts chunk if the file is truncated. */
@@ -161,6 +163,16 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
 			     struct error *err);
 
+/* The hosts of a job, in the order of their indexes. A file without any is of one host, which META
+ * describes. */
+int store_writer_add_host(struct store_writer *writer, const struct store_host *host,
+			  struct error *err);
+/* Their processes have to be added in the same order. */
+int store_writer_add_capture(struct store_writer *writer, const struct store_capture *capture,
+			     struct error *err);
+int store_writer_add_rank(struct store_writer *writer, const struct store_rank *rank,
+			  struct error *err);
+
 /* Whether there is room for one more stack, object or name. The tables are limited because readers
  * keep them in memory. False counts the entry as left out. */
 bool store_writer_has_room(struct store_writer *writer);
@@ -219,6 +231,25 @@ struct store_window {
 /* Opens a file. Errors are, for example, "not a .waffle file" and "version 7 is newer than this
  * program". A truncated file is no error, see store_reader_truncated(). */
 int store_reader_open(struct store_reader **reader, const char *path, struct error *err);
+
+struct store_open_options {
+	/* Gets one line without an end for each thing that is not as it should be, such as a file
+	 * that was cut off or a rank without a file. NULL: nobody wants them. */
+	void (*warn)(const char *line, void *arg);
+	void *arg;
+};
+
+/*
+ * Opens several files as one job, which reads as one file would. Pids, CPUs, sites and the entries
+ * of tables get numbers of the job (store/host.h), and records come in the order of time, in the
+ * clock of the first file's host. Files of one boot share a clock. The clocks of other hosts are
+ * corrected by the wall clock at first; see store_reader_set_clock().
+ *
+ * It is an error if a file is given twice, if files are of different jobs, or if two of them traced
+ * one process at the same time, because its spans would count twice.
+ */
+int store_reader_open_files(struct store_reader **reader, const char *const *paths, uint32_t count,
+			    const struct store_open_options *options, struct error *err);
 void store_reader_close(struct store_reader *reader);
 
 const struct store_meta *store_reader_meta(const struct store_reader *reader);
@@ -226,6 +257,20 @@ uint32_t store_reader_site_count(const struct store_reader *reader);
 const struct site_info *store_reader_site(const struct store_reader *reader, uint32_t index);
 uint32_t store_reader_process_count(const struct store_reader *reader);
 const struct store_process *store_reader_process(const struct store_reader *reader, uint32_t index);
+/* At least one. Host 0 of a file of one capture is the host of META. */
+uint32_t store_reader_host_count(const struct store_reader *reader);
+const struct store_host *store_reader_host(const struct store_reader *reader, uint32_t index);
+/* Sets how the times of a host are corrected. Seek before the next record is read. Returns -EINVAL
+ * if there is no such host or the drift is beyond STORE_DRIFT_MAX; -ENOTSUP if the reader has a
+ * single file, whose times are corrected already. */
+int store_reader_set_clock(struct store_reader *reader, uint32_t host,
+			   const struct store_clock *clock);
+/* What each waffle-bpf recorded: one in a file, unless several files were merged into it. */
+uint32_t store_reader_capture_count(const struct store_reader *reader);
+const struct store_capture *store_reader_capture(const struct store_reader *reader, uint32_t index);
+/* Ranks of processes. A process may have several entries, of which the last one is valid. */
+uint32_t store_reader_rank_count(const struct store_reader *reader);
+const struct store_rank *store_reader_rank(const struct store_reader *reader, uint32_t index);
 /* Stacks and objects are looked up by number, from 1; mappings, symbols and names by index, from 0.
  * NULL if there is no such entry. */
 const struct store_stack *store_reader_stack(const struct store_reader *reader, uint32_t number);
@@ -258,8 +303,9 @@ int store_reader_seek(struct store_reader *reader, struct store_window window, s
  * errno. */
 int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec,
 		      struct error *err);
-/* Number of that record in the file, from 1, independent of the window. 0 for the copied task
- * records at the beginning of a window. */
+/* Number of that record in the file, from 1, independent of the window. In a job, the numbers of a
+ * file follow those of the file before it. 0 for the copied task records at the beginning of a
+ * window. */
 uint64_t store_reader_number(const struct store_reader *reader);
 
 #endif

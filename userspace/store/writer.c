@@ -29,6 +29,9 @@ enum writer_table {
 	TABLE_SYMBOLS,
 	TABLE_NAMES,
 	TABLE_TIMED_NAMES,
+	TABLE_RANKS,
+	TABLE_HOSTS,
+	TABLE_CAPTURES,
 	TABLE_COUNT
 };
 static const uint16_t table_chunks[TABLE_COUNT] = {
@@ -36,6 +39,8 @@ static const uint16_t table_chunks[TABLE_COUNT] = {
 	[TABLE_STACKS] = CHUNK_STACKS,     [TABLE_OBJECTS] = CHUNK_OBJECTS,
 	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
 	[TABLE_NAMES] = CHUNK_NAMES,       [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
+	[TABLE_RANKS] = CHUNK_RANKS,       [TABLE_HOSTS] = CHUNK_HOSTS,
+	[TABLE_CAPTURES] = CHUNK_CAPTURES,
 };
 
 /* Entries of a table that are not written yet. */
@@ -270,13 +275,14 @@ static int write_dictionaries(struct store_writer *writer)
  * stacks. */
 static bool is_of_processes(enum writer_table table)
 {
-	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS;
+	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS || table == TABLE_RANKS;
 }
 
 /* Whether a table has room for one more entry. */
 static bool has_room(const struct store_writer *writer, enum writer_table table)
 {
-	uint32_t max = table == TABLE_PROCESSES ? STORE_PROCESSES_MAX : STORE_TABLE_MAX;
+	uint32_t max = table == TABLE_PROCESSES || table == TABLE_RANKS ? STORE_PROCESSES_MAX
+									: STORE_TABLE_MAX;
 
 	return writer->counts_of[table] < max &&
 	       writer->tables_bytes[!is_of_processes(table)] < STORE_TABLES_BYTES_MAX / 2;
@@ -352,6 +358,42 @@ int store_writer_add_process(struct store_writer *writer, const struct store_pro
 	return added(writer, TABLE_PROCESSES, 0,
 		     process_put(&writer->tables[TABLE_PROCESSES].bytes, writer->strings, process),
 		     err);
+}
+
+int store_writer_add_host(struct store_writer *writer, const struct store_host *host,
+			  struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (writer->counts_of[TABLE_HOSTS] == STORE_HOSTS_MAX)
+		return error_set(err, E2BIG, "%s: no room for host '%s': a file has at most %u",
+				 writer->path, host->name, STORE_HOSTS_MAX);
+	return added(writer, TABLE_HOSTS, 0,
+		     host_put(&writer->tables[TABLE_HOSTS].bytes, writer->strings, host), err);
+}
+
+int store_writer_add_capture(struct store_writer *writer, const struct store_capture *capture,
+			     struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (writer->counts_of[TABLE_CAPTURES] == STORE_CAPTURES_MAX)
+		return error_set(err, E2BIG, "%s: no room for '%s': a file is of at most %u others",
+				 writer->path, capture->file, STORE_CAPTURES_MAX);
+	return added(writer, TABLE_CAPTURES, 0,
+		     capture_put(&writer->tables[TABLE_CAPTURES].bytes, writer->strings, capture),
+		     err);
+}
+
+int store_writer_add_rank(struct store_writer *writer, const struct store_rank *rank,
+			  struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_RANKS, &result, err))
+		return result;
+	return added(writer, TABLE_RANKS, 0,
+		     rank_put(&writer->tables[TABLE_RANKS].bytes, writer->strings, rank), err);
 }
 
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,

@@ -486,14 +486,9 @@ const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64
 	return variable.name;
 }
 
-static const char *variable_for_why(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+bool stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
+			      const char *name)
 {
-	return stack_names_variable(arg, pid, ts, address);
-}
-
-static bool has_variable_for_why(void *arg, const struct store_mapping *mapping, const char *name)
-{
-	struct stack_names *names = arg;
 	uint32_t module;
 
 	return names && module_of(names, mapping, &module) &&
@@ -501,9 +496,8 @@ static bool has_variable_for_why(void *arg, const struct store_mapping *mapping,
 	       symbolizer_has_variable(names->symbolizer, module, name);
 }
 
-static bool is_go_for_why(void *arg, const struct store_mapping *mapping)
+bool stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping)
 {
-	struct stack_names *names = arg;
 	uint32_t module;
 
 	return names && module_of(names, mapping, &module) &&
@@ -523,22 +517,11 @@ static void add_function(const struct stack_frame *frame, void *arg)
 		list->names[list->count++] = frame->function;
 }
 
-static uint32_t functions_for_why(void *arg, uint32_t stack, uint64_t ts, const char **functions,
-				  uint32_t max)
+uint32_t stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
+			       const char **functions, uint32_t max)
 {
 	struct function_list list = {.names = functions, .max = max};
 
-	stack_names_each(arg, stack, ts, add_function, &list);
+	stack_names_each(names, stack, ts, add_function, &list);
 	return list.count;
-}
-
-struct why_names stack_names_for_why(struct stack_names *names)
-{
-	return (struct why_names){
-		.arg = names,
-		.variable = variable_for_why,
-		.has_variable = has_variable_for_why,
-		.is_go = is_go_for_why,
-		.functions = functions_for_why,
-	};
 }

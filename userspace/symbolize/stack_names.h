@@ -11,7 +11,8 @@
  *	stack_names_each(names, wait->user_stack, wait->from_ts, print_frame, out);
  *	stack_names_close(names);
  *
- * Strings stay valid until stack_names_close() and may contain any bytes.
+ * Strings stay valid until stack_names_close() and may contain any bytes. All functions but
+ * stack_names_open() accept NULL for names that nobody opened; nothing is known then.
  */
 #ifndef WAFFLE_SYMBOLIZE_STACK_NAMES_H
 #define WAFFLE_SYMBOLIZE_STACK_NAMES_H
@@ -44,7 +45,7 @@ typedef void (*stack_frame_fn)(const struct stack_frame *frame, void *arg);
 
 /* Calls `each` for every frame of a stack, innermost first and including inlined ones. If the stack
  * is known to be truncated, it calls `each` once more. Returns the number of frames. `ts` is the
- * time when the stack was taken. NULL names: 0. */
+ * time when the stack was taken. */
 uint32_t stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
 			  stack_frame_fn each, void *arg);
 
@@ -62,22 +63,17 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 				 uint64_t address);
 
-/* What `why` looks up: the names of a capture, or what a test has for them. */
-struct why_names {
-	void *arg;
-	/* The variable at an address of a process, or NULL. */
-	const char *(*variable)(void *arg, uint32_t pid, uint64_t ts, uint64_t address);
-	/* Whether a mapped file has a variable of that name. If so, variable() must name its
-	 * addresses. NULL: cannot be asked. */
-	bool (*has_variable)(void *arg, const struct store_mapping *mapping, const char *name);
-	/* Whether a mapped file is a program in Go. NULL: cannot be asked. */
-	bool (*is_go)(void *arg, const struct store_mapping *mapping);
-	/* Writes the functions of a stack, innermost first, at most `max` of them, and returns
-	 * their number. NULL: cannot be asked. */
-	uint32_t (*functions)(void *arg, uint32_t stack, uint64_t ts, const char **functions,
-			      uint32_t max);
-};
+/* Whether a mapped file has a variable of that name. If so, stack_names_variable() names its
+ * addresses. */
+bool stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
+			      const char *name);
 
-struct why_names stack_names_for_why(struct stack_names *names);
+/* Whether a mapped file is a program in Go. */
+bool stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
+
+/* Writes the functions of a stack that are known, innermost first, at most `max` of them, and
+ * returns their number. */
+uint32_t stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
+			       const char **functions, uint32_t max);
 
 #endif

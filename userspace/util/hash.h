@@ -44,6 +44,14 @@ static inline uint64_t hash_word(uint64_t hash, uint64_t word, const struct hash
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* Spreads the bits of a number upwards, so take the upper bits of the result. Only for numbers that
+ * nobody can choose, or where a collision costs little. Fibonacci hashing: Knuth, The Art of
+ * Computer Programming, 6.4. */
+static inline uint64_t hash_number(uint64_t number)
+{
+	return number * 0x9e3779b97f4a7c15ull;
+}
+
 /* Continues from `hash`, which is one of the begins at first. */
 static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
 {

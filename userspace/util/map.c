@@ -12,7 +12,7 @@
 static size_t map_home(const struct map *map, uint64_t key)
 {
 	/* Multiplication spreads bits upwards, and the shifts bring them down again. */
-	uint64_t block = (key / NEIGHBOURS ^ map->seed) * 0x9e3779b97f4a7c15ull;
+	uint64_t block = hash_number(key / NEIGHBOURS ^ map->seed);
 
 	block = (block ^ block >> 32) * (map->seed | 1);
 	return ((size_t)(block >> 32 ^ block >> 20) * NEIGHBOURS + key % NEIGHBOURS) &

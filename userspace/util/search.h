@@ -12,10 +12,13 @@
  *	size_t first = lower_bound(list.len, i, list.data[i].ts < ts);  at or after ts
  *	size_t after = lower_bound(list.len, i, list.data[i].ts <= ts); after ts
  */
-#define lower_bound(count, at, before)                                                             \
+#define lower_bound(count, at, before) lower_bound_in(0, count, at, before)
+
+/* The same among the indexes from `first` to before `end`. */
+#define lower_bound_in(first, end, at, before)                                                     \
 	({                                                                                         \
-		__auto_type high_ = (count);                                                       \
-		__typeof__(high_) low_ = 0;                                                        \
+		__auto_type high_ = (end);                                                         \
+		__typeof__(high_) low_ = (first);                                                  \
                                                                                                    \
 		while (low_ < high_) {                                                             \
 			const __typeof__(high_) at = low_ + (high_ - low_) / 2;                    \

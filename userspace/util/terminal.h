@@ -53,6 +53,9 @@ bool terminal_has_colour(FILE *out);
 #define TERMINAL_BOLD "\033[1m"
 #define TERMINAL_WARN "\033[1;31m"
 #define TERMINAL_DIM "\033[2m"
+#define TERMINAL_RED "\033[31m"
+#define TERMINAL_GREEN "\033[32m"
+#define TERMINAL_YELLOW "\033[33m"
 #define TERMINAL_END "\033[0m"
 
 /* Prints a sequence if `colour` is set. */

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/terminal.h"
 
 const struct why_cause_row why_causes[WHY_CAUSE_COUNT] = {
 #define CAUSE(id, ...) [WHY_##id] = CAUSE_ROW(__VA_ARGS__),
-#define CAUSE_ROW(name, text, role, shown, spent, culprit)                                         \
+#define CAUSE_ROW(name, text, colour, source, role, shown, spent, culprit)                         \
 	{                                                                                          \
-		name, text, WHY_ROLE_##role, WHY_OBJECT_##shown, spent, culprit                    \
+		name, text, TERMINAL_##colour, source, WHY_ROLE_##role, WHY_OBJECT_##shown, spent, \
+			culprit                                                                    \
 	}
 	WHY_CAUSES(CAUSE)
 #undef CAUSE_ROW
@@ -384,7 +386,7 @@ static int explain_all(struct why *why, struct why_walk *walk)
 }
 
 static int start(struct why **why, struct why_walk *walk, const struct model *model,
-		 const struct why_names *names, struct error *err)
+		 struct stack_names *names, struct error *err)
 {
 	*walk = (struct why_walk){.model = model, .names = names};
 	*why = NULL;
@@ -512,7 +514,7 @@ static int explain_batch(struct why_walk *walk, const struct why_batch *batch, w
 	return result;
 }
 
-int why_each(struct why **why, const struct model *model, const struct why_names *names,
+int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err)
 {
 	struct why_walk walk;

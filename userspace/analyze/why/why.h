@@ -111,8 +111,11 @@ extern const char *const why_role_names[WHY_ROLE_COUNT]; /* "switch-out", … */
 enum why_object_shown { WHY_OBJECT_BEGIN, WHY_OBJECT_END };
 
 struct why_cause_row {
-	const char *name; /* "cpu-contention" */
-	const char *text; /* for people: "a device was read" */
+	const char *name;   /* "cpu-contention" */
+	const char *text;   /* for people: "a device was read" */
+	const char *colour; /* SGR sequence of util/terminal.h */
+	/* Documentation: the source that shows it besides sched, or "". */
+	const char *source;
 	/* Role of the records that prove it besides the switches; WHY_ROLE_COUNT: none. */
 	enum why_role proof;
 	enum why_object_shown shown;
@@ -184,8 +187,8 @@ struct why_query {
 	/* If set, only these span indexes; the selectors above are ignored. */
 	const uint32_t *spans;
 	size_t span_count;
-	uint32_t slowest;              /* maximum number of instances, the slowest; 0: all */
-	const struct why_names *names; /* symbolizer; NULL: none */
+	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
+	struct stack_names *names; /* symbolizer; NULL: none */
 };
 
 int why_new(struct why **why, const struct model *model, const struct why_query *query,
@@ -206,7 +209,7 @@ typedef int (*why_each_fn)(const struct why *why, const struct why_instance *ins
  */
 #define WHY_EACH_SWITCHES (1u << 20)
 #define WHY_EACH_PARTS 8
-int why_each(struct why **why, const struct model *model, const struct why_names *names,
+int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err);
 
 /* Finds the numbers of the records that prove the steps, by reading the capture again. Returns 0 or

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/select.h"
+#include "util/hash.h"
 
 /* Causes of a group while collecting: more than in the result, as a culprit that comes late may
  * turn out large. */
@@ -172,8 +173,7 @@ static uint16_t *slot_of(struct slots *slots, const struct why_group_cause *key)
 {
 	uint64_t hash = key->cause + ((uint64_t)key->object << 8) + ((uint64_t)key->span << 36);
 
-	/* Fibonacci hashing: Knuth, The Art of Computer Programming, 6.4. */
-	hash = (hash ^ (key->own ? 0 : (uint64_t)key->comm << 16)) * 0x9e3779b97f4a7c15ull;
+	hash = hash_number(hash ^ (key->own ? 0 : (uint64_t)key->comm << 16));
 	return &slots->at[hash >> (64 - SLOT_BITS)];
 }
 

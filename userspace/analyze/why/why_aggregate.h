@@ -54,8 +54,8 @@ struct why_aggregate {
 };
 
 struct why_aggregate_options {
-	const struct why_names *names; /* symbolizer; NULL: none */
-	uint64_t stretches;            /* approximate limit of the stretches to follow; 0: none */
+	struct stack_names *names; /* symbolizer; NULL: none */
+	uint64_t stretches;        /* approximate limit of the stretches to follow; 0: none */
 };
 
 /* Takes some tens of seconds on a machine of 2025. */

@@ -190,11 +190,8 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 static const char *variable_at(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 			       uint64_t address)
 {
-	const struct why_names *names = walk->names;
-
-	if (!names)
-		return NULL;
-	return names->variable(names->arg, walk->model->threads.data[thread].pid, ts, address);
+	return stack_names_variable(walk->names, walk->model->threads.data[thread].pid, ts,
+				    address);
 }
 
 /* Threads wait for the same things again and again, so we cache the texts. */

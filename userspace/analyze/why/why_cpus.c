@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/search.h"
 
 #define CPUS (UINT16_MAX + 1u)
 
@@ -36,17 +37,10 @@ void why_cpus_free(struct why_walk *walk)
 
 size_t why_cpu_after(const struct why_walk *walk, uint16_t cpu, uint64_t ts)
 {
-	size_t low = walk->cpu_begins[cpu], high = walk->cpu_begins[cpu + 1u];
+	const struct model_switch *switches = walk->model->switches.data;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (walk->model->switches.data[walk->cpu_switches[middle]].ts < ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound_in((size_t)walk->cpu_begins[cpu], (size_t)walk->cpu_begins[cpu + 1u], i,
+			      switches[walk->cpu_switches[i]].ts < ts);
 }
 
 const struct model_switch *why_cpu_switch(const struct why_walk *walk, uint16_t cpu, size_t at)

@@ -8,6 +8,7 @@
 
 #include "analyze/why/why_walk_internal.h"
 #include "util/path.h"
+#include "util/search.h"
 #include "util/syscall_names.h"
 
 static const struct {
@@ -75,13 +76,11 @@ static bool is_python(const char *path)
 /* The interpreter's state is in the program or in its library. */
 static bool add_python(struct why_walk *walk, const struct store_mapping *mapping)
 {
-	const struct why_names *names = walk->names;
 	enum wait_python python = WAIT_PYTHON;
 
 	if (map_get(&walk->pythons, mapping->pid) == WAIT_PYTHON_KNOWN)
 		return true;
-	if (names && names->has_variable &&
-	    names->has_variable(names->arg, mapping, WAIT_PYTHON_STATE))
+	if (stack_names_has_variable(walk->names, mapping, WAIT_PYTHON_STATE))
 		python = WAIT_PYTHON_KNOWN;
 	return map_set(&walk->pythons, mapping->pid, python);
 }
@@ -119,17 +118,8 @@ static size_t first_of(const struct why_walk *walk, const uint32_t *list, size_t
 		       uint32_t pid)
 {
 	const struct model_thread *threads = walk->model->threads.data;
-	size_t low = 0, high = count;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (threads[list[middle]].pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound(count, i, threads[list[i]].pid < pid);
 }
 
 size_t why_threads_of(const struct why_walk *walk, uint32_t pid)
@@ -344,26 +334,20 @@ static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
 			      const struct why_interval *interval)
 {
 	const struct model *model = walk->model;
-	size_t low = 0, high = model->waits.len;
+	const struct model_wait *waits = model->waits.data;
+	size_t first =
+		lower_bound(model->waits.len, i,
+			    waits[i].thread < thread || (waits[i].thread == thread &&
+							 waits[i].from_ts < interval->from_ts));
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct model_wait *wait = &model->waits.data[middle];
-
-		if (wait->thread < thread ||
-		    (wait->thread == thread && wait->from_ts < interval->from_ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (size_t i = 0; i < 2 * NEIGHBOURS; i++) {
 		/* The subtraction may wrap around to an invalid index. */
-		size_t at = i % 2 ? low + i / 2 : low - 1 - i / 2;
+		size_t at = i % 2 ? first + i / 2 : first - 1 - i / 2;
 		const struct model_wait *wait;
 
 		if (at >= model->waits.len)
 			continue;
-		wait = &model->waits.data[at];
+		wait = &waits[at];
 		if (wait->thread == thread && wait->object && same_descriptor(walk, wait, interval))
 			return wait->object;
 	}

@@ -102,7 +102,6 @@ static bool is_of_glibc(struct why_walk *walk, const struct store_stack *stack, 
 static enum futex_use use_by_stack(struct why_walk *walk, uint32_t number, uint64_t ts)
 {
 	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
-	const struct why_names *names = walk->names;
 	const char *functions[FUNCTIONS_MAX];
 	enum futex_use use;
 	uint32_t known;
@@ -112,8 +111,8 @@ static enum futex_use use_by_stack(struct why_walk *walk, uint32_t number, uint6
 	known = map_get(&walk->futex_uses, number);
 	if (known != MAP_NONE)
 		return (enum futex_use)known;
-	use = futex_use_by(functions,
-			   names->functions(names->arg, number, ts, functions, FUNCTIONS_MAX));
+	use = futex_use_by(functions, stack_names_functions(walk->names, number, ts, functions,
+							    FUNCTIONS_MAX));
 	if (use == FUTEX_USE_UNKNOWN && is_of_glibc(walk, stack, ts))
 		use = FUTEX_USE_LIBC;
 	/* If out of memory, the stack is examined again next time. */
@@ -128,7 +127,7 @@ enum futex_use why_futex_use(struct why_walk *walk, uint32_t thread,
 	const struct model_wake *wake;
 	enum futex_use use = FUTEX_USE_UNKNOWN, woken = FUTEX_USE_UNKNOWN;
 
-	if (!walk->names || !walk->names->functions)
+	if (!walk->names)
 		return use;
 	if (wait)
 		use = use_by_stack(walk, wait->user_stack, wait->from_ts);

@@ -11,10 +11,9 @@
 
 static bool is_go_stack(const struct why_walk *walk, const struct model_wait *wait)
 {
-	const struct why_names *names = walk->names;
 	const char *functions[GO_FUNCTIONS];
-	uint32_t count = names->functions(names->arg, wait->user_stack, wait->from_ts, functions,
-					  GO_FUNCTIONS);
+	uint32_t count = stack_names_functions(walk->names, wait->user_stack, wait->from_ts,
+					       functions, GO_FUNCTIONS);
 
 	for (uint32_t i = 0; i < count; i++)
 		if (functions[i] && !strncmp(functions[i], "runtime.", 8))
@@ -42,7 +41,7 @@ static bool find_by_files(struct why_walk *walk)
 		if (go == MAP_NONE && seen.len == GO_FILES)
 			break;
 		if (go == MAP_NONE) {
-			go = walk->names->is_go(walk->names->arg, mapping);
+			go = stack_names_is_go(walk->names, mapping);
 			done = map_set(&seen, (uintptr_t)mapping->path, go);
 		}
 		if (go) {
@@ -58,7 +57,7 @@ static bool find_by_stacks(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 
-	if (!walk->names || !walk->names->functions)
+	if (!walk->names)
 		return true;
 	for (size_t i = 0; i < model->waits.len; i++) {
 		const struct model_wait *wait = &model->waits.data[i];
@@ -83,7 +82,7 @@ static bool find_by_stacks(struct why_walk *walk)
 
 bool why_go_init(struct why_walk *walk)
 {
-	if (walk->names && walk->names->is_go && !find_by_files(walk))
+	if (walk->names && !find_by_files(walk))
 		return false;
 	return find_by_stacks(walk);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
+#include "util/search.h"
 
 void gather_arrival(struct gather *gather, struct why_arrival arrival)
 {
@@ -112,12 +113,13 @@ void gather_collective(struct gather *gather, const struct model_collective *col
 		return;
 	if (!gather->open && collective_has_others(collective))
 		gather->open = collective;
-	if (!gather->met && !collective_has_others(collective) &&
+	if (!gather->met && !collective->mpi && !collective_has_others(collective) &&
 	    others_are_busy(gather, collective))
 		gather->met = collective;
 	if (collective->late_rank != MODEL_NONE)
 		add_late(gather, collective);
-	if (collective->alignment == COLLECTIVE_ALONE || collective->count < 2)
+	if (collective->alignment == COLLECTIVE_ALONE || collective->count < 2 ||
+	    !collective->comparable)
 		return;
 	last = &collective->calls[collective->last];
 	/* A call that ended before the last rank arrived did not have to wait. */
@@ -135,13 +137,29 @@ void gather_collective(struct gather *gather, const struct model_collective *col
 			       });
 }
 
+void gather_mpi(struct gather *gather, uint32_t span)
+{
+	const struct why_gpu *gpu = &gather->walk->gpu;
+	size_t at = lower_bound(gpu->completions.len, i, gpu->completions.data[i].span < span);
+
+	gather_collective(gather, model_collective_of(gpu->comm, span));
+	gather_collective(gather, model_collective_received(gpu->comm, span));
+	for (; at < gpu->completions.len && gpu->completions.data[at].span == span && !gather->more;
+	     at++) {
+		gather_collective(gather, model_collective_at(
+						  gpu->comm, gpu->completions.data[at].collective));
+		gather_count(gather);
+	}
+}
+
 void gather_group(struct gather *gather, uint32_t span)
 {
 	const struct model_gpu *gpu = gather->walk->gpu.model;
+	const struct model_comm *comm = gather->walk->gpu.comm;
 
-	gather_collective(gather, model_collective_of(gpu, span));
+	gather_collective(gather, model_collective_of(comm, span));
 	while (!gather->more && (span = model_gpu_group_next(gpu, span)) != MODEL_NONE) {
-		gather_collective(gather, model_collective_of(gpu, span));
+		gather_collective(gather, model_collective_of(comm, span));
 		gather_count(gather);
 	}
 }
@@ -156,7 +174,7 @@ const struct model_collective *collective_of(const struct gather *gather,
 	if (op->role == SITE_ROLE_COLLECTIVE || op->role == SITE_ROLE_SEND ||
 	    op->role == SITE_ROLE_RECV)
 		return op->node == MODEL_NODE_SPAN
-			       ? model_collective_of(gather->walk->gpu.model, op->index)
+			       ? model_collective_of(gather->walk->gpu.comm, op->index)
 			       : NULL;
 	if (op->role != SITE_ROLE_LAUNCH || op->node != MODEL_NODE_EVENT)
 		return NULL;
@@ -171,7 +189,7 @@ const struct model_collective *collective_of(const struct gather *gather,
 		role = role_of(model, span);
 		if (role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_SEND ||
 		    role == SITE_ROLE_RECV || role == SITE_ROLE_GROUP_END)
-			return model_collective_of(gather->walk->gpu.model, span);
+			return model_collective_of(gather->walk->gpu.comm, span);
 		span = model->spans.data[span].parent;
 	}
 	return NULL;

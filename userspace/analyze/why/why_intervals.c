@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/syscall_names.h"
+#include "util/search.h"
 
 /* ---- intervals ---- */
 
@@ -265,15 +266,7 @@ static inline size_t first_after(const struct times *times, size_t near, uint64_
 				break;
 			}
 	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (time_at(times, middle) <= ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound_in(low, high, i, time_at(times, i) <= ts);
 }
 
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)

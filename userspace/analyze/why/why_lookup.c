@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/search.h"
 
 /* ---- indexes ---- */
 
@@ -64,38 +65,32 @@ bool why_lookup_init(struct why *why)
 
 size_t why_signals_after(const struct model *model, uint64_t ts)
 {
-	size_t low = 0, high = model->signals.len;
+	return lower_bound(model->signals.len, i, model->signals.data[i].ts <= ts);
+}
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+/* Whether a record is of a thread before `thread`, or is its own and not after ts. */
+static bool is_until(uint32_t record_thread, uint64_t record_ts, uint32_t thread, uint64_t ts)
+{
+	return record_thread < thread || (record_thread == thread && record_ts <= ts);
+}
 
-		if (model->signals.data[middle].ts <= ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+/* The same for a stop and the process that it stopped. */
+static bool stop_until(struct why *why, uint32_t signal, uint32_t pid, uint64_t ts)
+{
+	why->searched++;
+	return is_until(stopped_pid(why->model, signal), why->model->signals.data[signal].ts, pid,
+			ts);
 }
 
 const struct model_signal *why_stopper(struct why *why, uint32_t thread, uint64_t ts)
 {
 	const struct model *model = why->model;
 	uint32_t pid = model->threads.data[thread].pid;
-	size_t low = 0, high = why->stops.len;
+	size_t after = lower_bound(why->stops.len, i, stop_until(why, why->stops.data[i], pid, ts));
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		uint32_t signal = why->stops.data[middle], of = stopped_pid(model, signal);
-
-		why->searched++;
-		if (of < pid || (of == pid && model->signals.data[signal].ts <= ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || stopped_pid(model, why->stops.data[low - 1]) != pid)
+	if (!after || stopped_pid(model, why->stops.data[after - 1]) != pid)
 		return NULL;
-	return &model->signals.data[why->stops.data[low - 1]];
+	return &model->signals.data[why->stops.data[after - 1]];
 }
 
 /* ---- requests to devices ---- */
@@ -106,34 +101,17 @@ const struct model_signal *why_stopper(struct why *why, uint32_t thread, uint64_
 /* Index of the first request that ends after ts. */
 static size_t ios_after(const struct model *model, uint64_t ts)
 {
-	size_t low = 0, high = model->ios.len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (model->ios.data[middle].done_ts <= ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound(model->ios.len, i, model->ios.data[i].done_ts <= ts);
 }
 
 /* The same among the requests of a thread, in why.ios. */
 static size_t own_ios_after(const struct why *why, uint32_t thread, uint64_t ts)
 {
-	size_t low = 0, high = why->ios.len;
+	const struct model_io *ios = why->model->ios.data;
+	const uint32_t *own = why->ios.data;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct model_io *io = &why->model->ios.data[why->ios.data[middle]];
-
-		if (io->thread < thread || (io->thread == thread && io->done_ts <= ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound(why->ios.len, i,
+			   is_until(ios[own[i]].thread, ios[own[i]].done_ts, thread, ts));
 }
 
 /* Whether a request may be what the wait was for. One to another device is not. */
@@ -205,35 +183,20 @@ void why_io_find(struct why *why, const struct why_io_wait *wait, struct why_io_
 const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
 					   uint64_t from, uint64_t to)
 {
-	size_t low = 0, high = model->faults.len;
+	const struct model_fault *faults = model->faults.data;
+	size_t found = lower_bound(model->faults.len, i,
+				   is_until(faults[i].thread, faults[i].to_ts, thread, from));
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct model_fault *fault = &model->faults.data[middle];
-
-		if (fault->thread < thread || (fault->thread == thread && fault->to_ts <= from))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < model->faults.len && model->faults.data[low].thread == thread &&
-	    model->faults.data[low].from_ts < to)
-		return &model->faults.data[low];
+	if (found < model->faults.len && faults[found].thread == thread &&
+	    faults[found].from_ts < to)
+		return &faults[found];
 	return NULL;
 }
 
 size_t why_quota_after(const struct model *model, uint32_t thread, uint64_t ts)
 {
-	size_t low = 0, high = model->quotas.len;
+	const struct model_quota *quotas = model->quotas.data;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct model_quota *quota = &model->quotas.data[middle];
-
-		if (quota->thread < thread || (quota->thread == thread && quota->ts <= ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound(model->quotas.len, i,
+			   is_until(quotas[i].thread, quotas[i].ts, thread, ts));
 }

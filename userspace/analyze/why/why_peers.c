@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/search.h"
 
 #define BETWEEN " <-> "
 #define NO_PEER (MODEL_NONE - 1)
@@ -139,35 +140,35 @@ bool why_may_be_remote(const struct store_object *object)
 			    (size_t)(remote - ends.remote)) != 0;
 }
 
+static bool socket_before(struct why_walk *walk, uint32_t socket, const struct ends *wanted)
+{
+	struct ends ends = ends_of(walk->model->reader, socket);
+
+	walk->why->searched++;
+	return compare(&ends, wanted, true) < 0;
+}
+
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
 {
 	const struct store_reader *reader = walk->model->reader;
-	size_t low = 0, high = walk->sockets.len;
 	struct ends wanted, ends;
-	uint32_t user;
+	uint32_t socket, user;
+	size_t found;
 
 	if (!split(object->detail, &wanted))
 		return MODEL_NONE;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		walk->why->searched++;
-		ends = ends_of(reader, walk->sockets.data[middle]);
-		if (compare(&ends, &wanted, true) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == walk->sockets.len)
+	found = lower_bound(walk->sockets.len, i,
+			    socket_before(walk, walk->sockets.data[i], &wanted));
+	if (found == walk->sockets.len)
 		return MODEL_NONE;
-	ends = ends_of(reader, walk->sockets.data[low]);
+	socket = walk->sockets.data[found];
+	ends = ends_of(reader, socket);
 	if (compare(&ends, &wanted, true) != 0)
 		return MODEL_NONE;
-	user = map_get(&walk->socket_users, walk->sockets.data[low]);
+	user = map_get(&walk->socket_users, socket);
 	if (user != MAP_NONE)
 		return user;
-	return map_get(&walk->main_threads,
-		       store_reader_object(reader, walk->sockets.data[low])->pid);
+	return map_get(&walk->main_threads, store_reader_object(reader, socket)->pid);
 }
 
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/search.h"
 
 const char *const why_role_names[WHY_ROLE_COUNT] = {
 	[WHY_ROLE_OUT] = "switch-out",
@@ -168,19 +169,13 @@ static bool want_stolen(struct why *why, struct why_step *step)
 static bool want_frequency(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
-	const struct model_frequency *last;
-	size_t low = 0, high = step->cpu_khz ? model->frequencies.len : 0;
+	const struct model_frequency *all = model->frequencies.data, *last;
+	size_t count = step->cpu_khz ? model->frequencies.len : 0;
+	size_t after = lower_bound(count, i,
+				   all[i].cpu < step->cpu ||
+					   (all[i].cpu == step->cpu && all[i].ts <= step->from_ts));
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		last = &model->frequencies.data[middle];
-		if (last->cpu < step->cpu || (last->cpu == step->cpu && last->ts <= step->from_ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	last = low ? &model->frequencies.data[low - 1] : NULL;
+	last = after ? &all[after - 1] : NULL;
 	return !last || last->cpu != step->cpu ||
 	       want(why, step, WHY_ROLE_FREQUENCY, last->ts, last->cpu);
 }
@@ -290,17 +285,7 @@ static void search_free(struct record_search *search)
 static size_t search_after(const struct record_search *search, size_t low,
 			   const struct why_record *key)
 {
-	size_t high = search->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare(search->wanted[middle], key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound_in(low, search->count, i, compare(search->wanted[i], key) < 0);
 }
 
 static uint64_t key_of(const struct waffle_rec *rec)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/hash.h"
 
 /* Sets the times of the interval that a step is a part of. */
 static void set_switches(struct why_step *step, const struct why_interval *interval)
@@ -68,13 +69,12 @@ static bool sum_is(const struct why_sum *sum, const struct why_part *part, uint3
 	       sum->part.object == part->object && sum->site == site;
 }
 
-/* Fibonacci hashing: Knuth, The Art of Computer Programming, 6.4. */
 static uint64_t sum_hash(const struct why_part *part, uint32_t site)
 {
 	uint64_t hash = part->cause + ((uint64_t)part->thread << 5) +
 			((uint64_t)part->object << 20) + ((uint64_t)site << 40);
 
-	return hash * 0x9e3779b97f4a7c15ull;
+	return hash_number(hash);
 }
 
 /* Returns an existing sum. Otherwise MODEL_NONE, and *slot is the free slot for it; NULL: no slot

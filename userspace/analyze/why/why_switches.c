@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Looks up switches by time. */
 #include "analyze/why/why_walk_internal.h"
+#include "util/search.h"
 
 size_t why_switch_after(const struct model *model, uint64_t ts)
 {
-	size_t low = 0, high = model->switches.len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (model->switches.data[middle].ts < ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return lower_bound(model->switches.len, i, model->switches.data[i].ts < ts);
 }
 
 const struct model_switch *why_switch_in(const struct model *model, size_t first, uint32_t thread,

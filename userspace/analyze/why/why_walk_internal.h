@@ -65,7 +65,7 @@ struct why_object_text {
 struct why_walk {
 	struct why *why;
 	const struct model *model;
-	const struct why_names *names; /* NULL: no symbolizer */
+	struct stack_names *names; /* NULL: no symbolizer */
 	struct why_intervals intervals;
 	struct windows losses;        /* of scheduler records, merged */
 	struct windows all_losses;    /* of all records, merged */

@@ -15,7 +15,7 @@
 #include "target/elf/symbols.h"
 #include "target/process/mapping_file.h"
 #include "target/process/process.h"
-#include "util/clock.h"
+#include "util/hash.h"
 #include "util/keymap.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -354,7 +354,7 @@ static bool see(struct map *values, uint64_t key)
 
 static uint64_t value_key(uint32_t pid, uint64_t value)
 {
-	return value ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
+	return value ^ hash_number(pid);
 }
 
 /* Whether the value is new since the mapping at it changed. *again: the value was seen before
@@ -364,7 +364,7 @@ static bool see_first(struct map *values, uint32_t pid, uint64_t value, uint64_t
 	uint64_t key = value_key(pid, value);
 
 	*again = false;
-	if (!value || !see(values, (key ^ since) * 0xc2b2ae3d27d4eb4full))
+	if (!value || !see(values, hash_number(key ^ since)))
 		return false;
 	*again = !see(values, key);
 	return true;

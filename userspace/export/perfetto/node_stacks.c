@@ -7,6 +7,7 @@
 
 #include "render/text/frame.h"
 #include "symbolize/stack_names.h"
+#include "util/hash.h"
 #include "util/map.h"
 #include "util/strtab.h"
 
@@ -93,7 +94,7 @@ uint32_t node_stacks_number(struct node_stacks *stacks, uint64_t id)
 	made = (struct made){.kernel = stack->kernel_stack,
 			     .user = stack->user_stack,
 			     .python = stack->python_stack};
-	hash = ((uint64_t)made.kernel << 32 | made.user) ^ made.python * 0x9e3779b97f4a7c15ull;
+	hash = ((uint64_t)made.kernel << 32 | made.user) ^ hash_number(made.python);
 	index = map_get(&stacks->last, hash);
 	known = index == MAP_NONE ? NULL : &stacks->made.data[index];
 	if (known && known->kernel == made.kernel && known->user == made.user &&

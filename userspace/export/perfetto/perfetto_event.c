@@ -8,6 +8,7 @@
 #include "export/perfetto/node_stacks_internal.h"
 #include "export/perfetto/perfetto_internal.h"
 #include "render/json/values.h"
+#include "util/hash.h"
 
 /* Maximum encoded sizes, without text: of the part that every event has, of an annotation, of a
  * name and of a flow. */
@@ -295,7 +296,7 @@ void event_trace(struct perfetto *p, struct sequence *sequence, uint32_t key, ui
 {
 	struct event *e = &p->event;
 	Pf__Annotation *annotation = event_annotate(p, sequence, key);
-	size_t slot = ((hi ^ lo) * 0x9e3779b97f4a7c15ull) >> 56;
+	size_t slot = hash_number(hi ^ lo) >> 56;
 
 	if (p->trace_iids[slot] && p->trace_ids[slot][0] == hi && p->trace_ids[slot][1] == lo) {
 		annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;

@@ -28,8 +28,8 @@ void track_describe(struct perfetto *p, uint64_t uuid, uint64_t parent, const ch
 }
 
 /* The model's entry for this life of a process, or for any life of the pid. */
-static const struct model_process *model_process_of(const struct model *m,
-						    const struct track_process *process)
+static const struct model_process *track_process_model(const struct model *m,
+						       const struct track_process *process)
 {
 	const struct model_process *found = NULL;
 
@@ -48,7 +48,7 @@ static const struct model_process *model_process_of(const struct model *m,
 static void describe_process(struct perfetto *p, const struct track_process *process)
 {
 	const struct model *m = p->model;
-	const struct model_process *known = model_process_of(m, process);
+	const struct model_process *known = track_process_model(m, process);
 	const char *cmdline = known ? strtab_get(m->strings, known->cmdline) : "";
 	Pf__Packet packet = PF__PACKET__INIT;
 	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;

@@ -31,33 +31,23 @@ static void site_set(struct gpu_site *to, const struct site_info *site)
 	}
 }
 
-/* ---- collectives ---- */
-
-const struct model_collective *model_collective_of(const struct model_gpu *gpu, uint32_t span)
-{
-	uint32_t index = gpu ? map_get(&gpu->collective_of, span) : MAP_NONE;
-
-	return index == MAP_NONE ? NULL : &gpu->collectives.data[index];
-}
+/* ---- groups and ranks ---- */
 
 uint32_t model_gpu_group_next(const struct model_gpu *gpu, uint32_t span)
 {
 	return gpu ? map_get(&gpu->group_next, span) : MAP_NONE;
 }
 
-size_t model_collective_count(const struct model_gpu *gpu)
+size_t model_gpu_calls(const struct model_gpu *gpu, const struct model_gpu_call **calls)
 {
-	return gpu ? gpu->collectives.len : 0;
+	*calls = gpu ? gpu->calls.data : NULL;
+	return gpu ? gpu->calls.len : 0;
 }
 
-const struct model_collective *model_collective_at(const struct model_gpu *gpu, size_t index)
+size_t model_gpu_inits(const struct model_gpu *gpu, const struct model_gpu_init **inits)
 {
-	return &gpu->collectives.data[index];
-}
-
-uint64_t model_collectives_unaligned(const struct model_gpu *gpu)
-{
-	return gpu ? gpu->unaligned : 0;
+	*inits = gpu ? gpu->inits.data : NULL;
+	return gpu ? gpu->inits.len : 0;
 }
 
 /* ---- the whole ---- */
@@ -65,14 +55,14 @@ uint64_t model_collectives_unaligned(const struct model_gpu *gpu)
 static bool has_roles(const struct model *model)
 {
 	for (size_t i = 0; i < model->sites.len; i++)
-		if (model->sites.data[i].role != SITE_ROLE_NONE)
+		if (model->sites.data[i].role != SITE_ROLE_NONE &&
+		    !site_role_is_mpi(model->sites.data[i].role))
 			return true;
 	return false;
 }
 
 int model_gpu_new(struct model_gpu **gpu, const struct model *model)
 {
-	gpu_calls calls = {0};
 	struct model_gpu *made;
 	int result;
 
@@ -87,10 +77,7 @@ int model_gpu_new(struct model_gpu **gpu, const struct model *model)
 	made->sites = calloc(model->sites.len + 1, sizeof(*made->sites));
 	for (size_t i = 0; made->sites && i <= model->sites.len; i++)
 		site_set(&made->sites[i], model_site(model, (uint32_t)i));
-	result = made->sites ? gpu_scan(made, &calls) : -ENOMEM;
-	if (!result)
-		result = collectives_make(made, &calls);
-	vec_free(&calls);
+	result = made->sites ? gpu_scan(made) : -ENOMEM;
 	if (result)
 		model_gpu_free(made);
 	else
@@ -107,14 +94,12 @@ void model_gpu_free(struct model_gpu *gpu)
 	vec_free(&gpu->channels);
 	vec_free(&gpu->syncs);
 	vec_free(&gpu->inits);
-	vec_free(&gpu->collectives);
-	vec_free(&gpu->rank_calls);
+	vec_free(&gpu->calls);
 	vec_free(&gpu->graphs);
 	keymap_free(&gpu->channel_at);
 	map_free(&gpu->streams);
 	map_free(&gpu->grouped);
 	map_free(&gpu->group_next);
-	map_free(&gpu->collective_of);
 	map_free(&gpu->in_graph);
 	free(gpu);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the GPU and NCCL calls of a capture mean: which work went to which stream, what a
- * synchronisation waits for, and which calls of different ranks are one collective.
+ * What the GPU and NCCL calls of a capture mean: which work went to which stream, and what a
+ * synchronisation waits for. Which calls of different ranks are one collective, says
+ * model/comm/comm.h.
  *
  * It is derived from the roles of sites (target/elf/site.h), not from function names. The one
  *exception is CUDA's suffixes _ptsz and _ptds, which mark functions whose stream 0 is the thread's
@@ -15,8 +16,8 @@
  *	vec_free(&awaited.ops);
  *	model_gpu_free(gpu);
  *
- * A NULL gpu is empty: all functions accept it except model_gpu_op(), model_gpu_stream() and
- * model_collective_at(). The model must outlive it.
+ * A NULL gpu is empty: all functions accept it except model_gpu_op() and
+ * model_gpu_stream(). The model must outlive it.
  */
 #ifndef WAFFLE_MODEL_GPU_GPU_H
 #define WAFFLE_MODEL_GPU_GPU_H
@@ -25,7 +26,7 @@
 
 struct model_gpu;
 
-/* *gpu is NULL if no site of the capture has a role. Returns 0 or -ENOMEM. */
+/* *gpu is NULL if no site of the capture has a role of CUDA or NCCL. Returns 0 or -ENOMEM. */
 int model_gpu_new(struct model_gpu **gpu, const struct model *model);
 void model_gpu_free(struct model_gpu *gpu);
 
@@ -111,67 +112,44 @@ bool model_gpu_failed(const struct model_gpu *gpu, uint32_t span);
 bool model_gpu_value(const struct model *model, uint8_t node, uint32_t index, const char *key,
 		     struct value *value);
 
-/* ---- collectives ---- */
-
-/* A send and its matching recv count as a collective of two: the k-th send from one rank to another
- * of a communicator belongs to the k-th recv. */
-
-/* One rank's call of a collective. */
-struct model_rank_call {
-	uint64_t arrival_ts; /* begin of the call, or of the end of its outermost group */
-	uint32_t span;
-	uint32_t group_end; /* span of the group end that launched it, or MODEL_NONE */
-	uint32_t thread;
-	uint32_t pid;
-	uint32_t rank; /* MODEL_NONE: unknown */
-};
-
-/* One collective of a communicator, with the calls of all traced ranks. */
-struct model_collective {
-	uint64_t comm; /* communicator, the same on every rank */
-	/*
-	 * Number in its communicator, or among the sends from one rank to another. It counts from
-	 * the communicator's creation if `alignment` is COLLECTIVE_BY_CREATION, otherwise from an
-	 * arbitrary start.
-	 */
-	uint64_t seq;
-	uint32_t site;     /* of the calls; for a send and recv, of the first */
-	uint32_t nranks;   /* number of ranks that take part; 0: unknown */
-	uint32_t from, to; /* sender and receiver; else MODEL_NONE */
-	/* By rank, then pid; the send before the recv. */
-	const struct model_rank_call *calls;
-	uint32_t count;
-	uint32_t last;    /* index of the call that arrived last */
-	uint32_t members; /* traced ranks of the communicator, also those that have not called it */
-	/* A traced rank that had not called it when the capture ended, and the thread of its
-	 * previous call. MODEL_NONE: all traced ranks have called it, or that is unknown. */
-	uint32_t late_rank, late_thread;
-	uint8_t alignment; /* enum model_alignment */
-	bool rooted;       /* a rank may finish before others have arrived */
-};
-
-enum model_alignment {
-	/* No call of another rank is known to match: only one rank was traced, or the match is
-	 * ambiguous. */
-	COLLECTIVE_ALONE,
-	COLLECTIVE_BY_CREATION, /* all ranks count from the communicator's creation */
-	/* The only alignment consistent with operations, counts and times. */
-	COLLECTIVE_BY_ORDER,
-};
-
-/* The collective that a span calls. For the end of a group, the first collective in the group.
- * NULL: none. */
-const struct model_collective *model_collective_of(const struct model_gpu *gpu, uint32_t span);
+/* ---- groups and ranks ---- */
 
 /* Iterates over the calls in a group. For the span of the group's end, the first call; for a call
  * in the group, the next one. MODEL_NONE: no more, or no group. */
 uint32_t model_gpu_group_next(const struct model_gpu *gpu, uint32_t span);
 
-/* All collectives, by communicator and seq. */
-size_t model_collective_count(const struct model_gpu *gpu);
-const struct model_collective *model_collective_at(const struct model_gpu *gpu, size_t index);
+/* One rank's call of a collective, send or recv. model/comm/comm.h finds out which of them belong
+ * together. */
+struct model_gpu_call {
+	uint64_t comm, seq;
+	uint64_t arrival_ts; /* begin of the call, or of the end of its outermost group */
+	uint64_t done_ts;    /* it was finished by then; UINT64_MAX: unknown */
+	/* Hash of the function, count, datatype, op and root: equal on all ranks. A send and its
+	 * recv have different names, so theirs omits the function. */
+	uint64_t signature;
+	uint64_t count;        /* of elements; UINT64_MAX: unknown */
+	uint32_t rank, nranks; /* of the communicator; MODEL_NONE and 0: unknown */
+	uint32_t from, to;     /* ranks of a send or recv; else MODEL_NONE */
+	uint32_t root;         /* MODEL_NONE: none */
+	uint32_t span;
+	uint32_t done_span; /* the synchronisation that ended at done_ts, or MODEL_NONE */
+	uint32_t group_end; /* span of the group end that launched it, or MODEL_NONE */
+	uint32_t thread, pid, channel;
+	uint16_t role; /* enum site_role: COLLECTIVE, SEND or RECV */
+	bool has_seq;
+};
 
-/* Calls of collectives that could not be matched with those of other traced ranks. */
-uint64_t model_collectives_unaligned(const struct model_gpu *gpu);
+/* All of them, in order of time. Returns their number. */
+size_t model_gpu_calls(const struct model_gpu *gpu, const struct model_gpu_call **calls);
+
+/* The creation of a communicator. */
+struct model_gpu_init {
+	uint64_t comm, ts;
+	uint32_t pid, thread;
+	uint32_t rank; /* MODEL_NONE: all ranks of the process, or unknown */
+};
+
+/* All of them, in order of time. Returns their number. */
+size_t model_gpu_inits(const struct model_gpu *gpu, const struct model_gpu_init **inits);
 
 #endif

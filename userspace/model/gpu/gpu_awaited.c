@@ -21,10 +21,10 @@ uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *chann
 }
 
 /* The earliest end of the first few synchronisations that cover an op put there at `ts`. */
-static uint64_t covered_by(const struct model_gpu *gpu, uint32_t channel, uint64_t ts)
+static struct gpu_done covered_by(const struct model_gpu *gpu, uint32_t channel, uint64_t ts)
 {
 	const struct channel *at;
-	uint64_t done = UINT64_MAX;
+	struct gpu_done done = {UINT64_MAX, MODEL_NONE};
 	uint32_t first;
 
 	if (channel == MODEL_NONE)
@@ -32,35 +32,35 @@ static uint64_t covered_by(const struct model_gpu *gpu, uint32_t channel, uint64
 	at = &gpu->channels.data[channel];
 	first = gpu_sync_after(gpu, at, ts);
 	for (uint32_t i = first; i < at->sync_count && i - first < SYNCS_LOOKED_AT; i++) {
-		const struct model_span *span =
-			&gpu->model->spans.data[gpu->syncs.data[at->syncs + i].span];
+		uint32_t index = gpu->syncs.data[at->syncs + i].span;
+		const struct model_span *span = &gpu->model->spans.data[index];
 
 		if (!(span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT)) &&
-		    span->end_ts < done)
-			done = span->end_ts;
+		    span->end_ts < done.ts)
+			done = (struct gpu_done){span->end_ts, index};
 	}
 	return done;
 }
 
-uint64_t gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts)
+struct gpu_done gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts)
 {
-	uint64_t done = covered_by(gpu, channel, ts), other;
+	struct gpu_done done = covered_by(gpu, channel, ts), other;
 	const struct channel *at;
 
 	if (channel == MODEL_NONE || gpu->channels.data[channel].kind != CHANNEL_STREAM)
 		return done;
 	at = &gpu->channels.data[channel];
 	other = covered_by(gpu, gpu_channel(gpu, CHANNEL_DEVICE, at->pid, 0, 0), ts);
-	done = other < done ? other : done;
+	done = other.ts < done.ts ? other : done;
 	if (at->blocking != STREAM_BLOCKING)
 		return done;
 	other = covered_by(gpu, gpu_stream(gpu, at->pid, STREAM_NULL, 0), ts);
-	return other < done ? other : done;
+	return other.ts < done.ts ? other : done;
 }
 
 bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts)
 {
-	return gpu_done(gpu, channel, ts) <= by_ts;
+	return gpu_done(gpu, channel, ts).ts <= by_ts;
 }
 
 bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
@@ -81,7 +81,7 @@ static bool legacy_waited(const struct awaited *awaited, const struct model_gpu_
 {
 	uint32_t legacy = gpu_stream(awaited->gpu, op->pid, STREAM_NULL, 0);
 
-	return covered_by(awaited->gpu, legacy, op->ts) <= awaited->by_ts;
+	return covered_by(awaited->gpu, legacy, op->ts).ts <= awaited->by_ts;
 }
 
 /*

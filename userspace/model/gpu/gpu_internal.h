@@ -75,30 +75,6 @@ struct gpu_sync {
 	uint32_t channel;
 };
 
-/* One rank's call of a collective, send or recv. A send and its recv are a collective of two; we
- * count them for each pair of ranks, and their places are 0 and 1. */
-struct gpu_call {
-	uint64_t comm, seq, arrival_ts;
-	uint64_t done_ts; /* it was finished by then; UINT64_MAX: unknown */
-	/* Hash of the function, count, datatype, op and root: equal on all ranks. A send and its
-	 * recv have different names, so theirs omits the function. */
-	uint64_t signature;
-	uint32_t from, to;      /* ranks of a send or recv; else MODEL_NONE */
-	uint32_t place, places; /* of a collective: its rank and the number of ranks */
-	uint32_t span, group_end, thread, pid, rank, channel;
-	bool has_seq;
-	bool rooted; /* a rank may finish before others have arrived */
-};
-
-typedef VEC(struct gpu_call) gpu_calls;
-
-/* The creation of a communicator. */
-struct gpu_init {
-	uint64_t comm, ts;
-	uint32_t pid, thread;
-	uint32_t rank; /* MODEL_NONE: all ranks of the process, or unknown */
-};
-
 struct model_gpu {
 	const struct model *model;
 	struct gpu_site *sites; /* by site index; the last one is for unknown sites */
@@ -109,13 +85,10 @@ struct model_gpu {
 	VEC(struct gpu_sync) syncs; /* by channel, then ts */
 	struct map grouped;    /* span of a collective, send or recv → span of its group's end */
 	struct map group_next; /* span of a group's end, or in the group → next span in it */
-	VEC(struct gpu_init) inits;
-	VEC(struct model_collective) collectives;
-	VEC(struct model_rank_call) rank_calls;
-	struct map collective_of; /* span → index in collectives */
-	VEC(uint32_t) graphs;     /* channel being captured; MODEL_NONE: capture ended */
-	struct map in_graph;      /* nodes that went into a graph, not to a stream */
-	uint64_t unaligned;
+	VEC(struct model_gpu_call) calls; /* of collectives, in order of time */
+	VEC(struct model_gpu_init) inits;
+	VEC(uint32_t) graphs; /* channel being captured; MODEL_NONE: capture ended */
+	struct map in_graph;  /* nodes that went into a graph, not to a stream */
 };
 
 /* Numbers spans and events together: a node. */
@@ -168,8 +141,13 @@ bool gpu_op_last(const struct model_gpu *gpu, uint32_t channel, uint64_t before_
 
 /* Whether a synchronisation that ended by by_ts covered what was put on the channel at ts. */
 bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts);
-/* The latest time by which an op that was put on a channel at ts was done; UINT64_MAX: unknown. */
-uint64_t gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts);
+/* The latest time by which an op that was put on a channel at ts was done, with the span of the
+ * synchronisation that shows it. UINT64_MAX and MODEL_NONE: unknown. */
+struct gpu_done {
+	uint64_t ts;
+	uint32_t span;
+};
+struct gpu_done gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts);
 
 /* Index within the channel of its first sync that covers an op put there at ts; sync_count:
  * none. */
@@ -201,11 +179,6 @@ bool gpu_in_graph(const struct model_gpu *gpu, uint32_t node);
 /* ---- gpu_scan.c ---- */
 
 /* Fills channels, ops, syncs and groups, and collects the calls of collectives in order of time. */
-int gpu_scan(struct model_gpu *gpu, gpu_calls *calls);
-
-/* ---- collectives.c ---- */
-
-/* Builds the collectives from the calls, and reorders the calls. */
-int collectives_make(struct model_gpu *gpu, gpu_calls *calls);
+int gpu_scan(struct model_gpu *gpu);
 
 #endif

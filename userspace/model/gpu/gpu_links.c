@@ -6,7 +6,6 @@
  *	wait for an event -> the record of the event
  *	record of an event -> the work in front of it
  *	end of a group -> the calls in the group
- *	a rank's call of a collective -> the call of the rank that came last
  */
 #include "model/build.h"
 #include "model/gpu/gpu_internal.h"
@@ -109,34 +108,17 @@ static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t k
 	}
 }
 
-static int link_ranks(struct model *model, const struct model_collective *collective)
-{
-	uint32_t last = collective->calls[collective->last].span;
-	int result = 0;
-
-	for (uint32_t i = 0; !result && i < collective->count; i++)
-		if (collective->calls[i].span != last)
-			result = link_add(model, MODEL_NODE_SPAN, collective->calls[i].span,
-					  MODEL_NODE_SPAN, last);
-	return result;
-}
-
-int gpu_links_add(struct model *model)
+int gpu_links_add(struct model *model, const struct model_gpu *gpu)
 {
 	struct model_gpu_awaited awaited = {0};
-	struct model_gpu *gpu;
-	int result = model_gpu_new(&gpu, model);
+	int result = 0;
 
-	if (result || !gpu)
-		return result;
+	if (!gpu)
+		return 0;
 	for (size_t i = 0; !result && i < model->spans.len; i++)
 		result = link_node(model, gpu, MODEL_NODE_SPAN, (uint32_t)i, &awaited);
 	for (size_t i = 0; !result && i < model->events.len; i++)
 		result = link_node(model, gpu, MODEL_NODE_EVENT, (uint32_t)i, &awaited);
-	for (size_t i = 0; !result && i < model_collective_count(gpu); i++)
-		result = link_ranks(model, model_collective_at(gpu, i));
-	model->unaligned_collectives = model_collectives_unaligned(gpu);
 	vec_free(&awaited.ops);
-	model_gpu_free(gpu);
 	return result;
 }

@@ -18,7 +18,7 @@ struct put {
 /* A call in a group. Its op reaches the stream when the group ends. */
 struct pending_launch {
 	struct put put;
-	uint32_t call; /* index in scan.calls, or MODEL_NONE */
+	uint32_t call; /* index in gpu.calls, or MODEL_NONE */
 };
 
 struct group {
@@ -28,7 +28,6 @@ struct group {
 
 struct gpu_scan {
 	struct model_gpu *gpu;
-	gpu_calls *calls;
 	struct group *groups; /* by thread */
 	VEC(struct put) puts;
 	unsigned unseen; /* graphs whose begin was not seen */
@@ -213,55 +212,54 @@ static uint32_t item_rank(const struct gpu_scan *scan, const struct item *item, 
 }
 
 /* Sets the two ranks of a send or recv; false: they are unknown. */
-static bool call_pair(const struct gpu_scan *scan, const struct item *item, unsigned role,
-		      struct gpu_call *call)
+static bool call_pair(const struct gpu_scan *scan, const struct item *item,
+		      struct model_gpu_call *call)
 {
 	uint32_t peer = item_rank(scan, item, GPU_PEER);
+	bool receives = call->role == SITE_ROLE_RECV;
 
-	call->place = role == SITE_ROLE_RECV;
-	call->places = 2;
-	call->from = call->place ? peer : call->rank;
-	call->to = call->place ? call->rank : peer;
+	call->from = receives ? peer : call->rank;
+	call->to = receives ? call->rank : peer;
 	call->has_seq = false;
-	/* NCCL may send a short message before the receiver arrives. */
-	call->rooted = !call->place;
 	return call->rank != MODEL_NONE && peer != MODEL_NONE;
 }
 
-/* *index: the call in scan.calls; MODEL_NONE if it is no collective or its communicator is
+/* *index: the call in gpu.calls; MODEL_NONE if it is no collective or its communicator is
  * unknown. */
 static int call_add(struct gpu_scan *scan, const struct item *item, uint32_t channel,
 		    uint32_t *index)
 {
-	const struct model_gpu *gpu = scan->gpu;
+	struct model_gpu *gpu = scan->gpu;
 	const struct gpu_site *site = gpu_site(gpu, item->site);
-	struct gpu_call call = {
+	struct model_gpu_call call = {
 		.comm = item_number(scan, item, GPU_COMM),
 		.seq = item_number(scan, item, GPU_SEQ),
 		.arrival_ts = item->ts,
 		.done_ts = UINT64_MAX,
+		.count = gpu_number(gpu, item->site, item->frame, GPU_COUNT, UINT64_MAX),
+		.rank = item_rank(scan, item, GPU_RANK),
+		.nranks = (uint32_t)item_number(scan, item, GPU_NRANKS),
+		.from = MODEL_NONE,
+		.to = MODEL_NONE,
+		.root = item_rank(scan, item, GPU_ROOT),
 		.span = item->span,
+		.done_span = MODEL_NONE,
 		.group_end = MODEL_NONE,
 		.thread = item->thread,
 		.pid = item->pid,
-		.rank = item_rank(scan, item, GPU_RANK),
-		.from = MODEL_NONE,
-		.to = MODEL_NONE,
-		.places = (uint32_t)item_number(scan, item, GPU_NRANKS),
 		.channel = channel,
+		.role = site->role,
 		.has_seq = site->keys[GPU_SEQ] != GPU_KEY_NONE,
-		.rooted = site->keys[GPU_ROOT] != GPU_KEY_NONE,
 	};
 
 	*index = MODEL_NONE;
-	call.place = call.rank;
 	if (site->role == SITE_ROLE_P2P || item->span == MODEL_NONE || !call.comm ||
-	    scan->calls->len >= MODEL_NONE ||
-	    (site->role != SITE_ROLE_COLLECTIVE && !call_pair(scan, item, site->role, &call)))
+	    gpu->calls.len >= MODEL_NONE ||
+	    (site->role != SITE_ROLE_COLLECTIVE && !call_pair(scan, item, &call)))
 		return 0;
 	call.signature = call_signature(scan, item);
-	*index = (uint32_t)scan->calls->len;
-	return vec_push(scan->calls, call) ? 0 : -ENOMEM;
+	*index = (uint32_t)gpu->calls.len;
+	return vec_push(&gpu->calls, call) ? 0 : -ENOMEM;
 }
 
 static int add_communication(struct gpu_scan *scan, const struct item *item)
@@ -302,8 +300,8 @@ static int add_group_end(struct gpu_scan *scan, const struct item *item)
 			last = pending->put.node;
 		}
 		if (pending->call != MODEL_NONE) {
-			scan->calls->data[pending->call].arrival_ts = item->ts;
-			scan->calls->data[pending->call].group_end = item->span;
+			scan->gpu->calls.data[pending->call].arrival_ts = item->ts;
+			scan->gpu->calls.data[pending->call].group_end = item->span;
 		}
 		if (put_add(scan, pending->put))
 			return -ENOMEM;
@@ -314,7 +312,7 @@ static int add_group_end(struct gpu_scan *scan, const struct item *item)
 
 static int add_init(struct gpu_scan *scan, const struct item *item)
 {
-	struct gpu_init init = {
+	struct model_gpu_init init = {
 		.comm = item_number(scan, item, GPU_COMM),
 		.ts = item->ts,
 		.pid = item->pid,
@@ -540,23 +538,30 @@ static int place_ops(struct gpu_scan *scan)
 	return 0;
 }
 
-/* Removes calls that turned out to belong to a graph. */
-static void calls_sift(const struct model_gpu *gpu, gpu_calls *calls)
+/* Removes calls that turned out to belong to a graph, and finds when the others were done. */
+static void calls_finish(struct model_gpu *gpu)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < calls->len; i++)
-		if (!gpu_in_graph(gpu, calls->data[i].span))
-			calls->data[kept++] = calls->data[i];
-	calls->len = kept;
+	for (size_t i = 0; i < gpu->calls.len; i++) {
+		struct model_gpu_call call = gpu->calls.data[i];
+		struct gpu_done done;
+
+		if (gpu_in_graph(gpu, call.span))
+			continue;
+		done = gpu_done(gpu, call.channel, call.arrival_ts);
+		call.done_ts = done.ts;
+		call.done_span = done.span;
+		gpu->calls.data[kept++] = call;
+	}
+	gpu->calls.len = kept;
 }
 
-int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
+int gpu_scan(struct model_gpu *gpu)
 {
 	size_t threads = gpu->model->threads.len;
 	struct gpu_scan scan = {
 		.gpu = gpu,
-		.calls = calls,
 		.groups = calloc(threads + 1, sizeof(*scan.groups)),
 	};
 	int result = scan.groups ? scan_all(&scan) : -ENOMEM;
@@ -565,10 +570,8 @@ int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
 		result = place_ops(&scan);
 	if (!result)
 		result = gpu_syncs_finish(gpu);
-	calls_sift(gpu, calls);
-	for (size_t i = 0; !result && i < calls->len; i++)
-		calls->data[i].done_ts =
-			gpu_done(gpu, calls->data[i].channel, calls->data[i].arrival_ts);
+	if (!result)
+		calls_finish(gpu);
 	for (size_t i = 0; scan.groups && i < threads; i++)
 		vec_free(&scan.groups[i].pending);
 	free(scan.groups);

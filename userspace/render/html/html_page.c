@@ -117,12 +117,10 @@ const char *html_state_text(const struct model *model, const struct model_interv
 		break;
 	case WAFFLE_THREAD_BLOCKED:
 		len = call_text(model, interval, text);
-		if (interval->task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
-			snprintf(text + len, HTML_STATE_TEXT - (size_t)len, "%suninterruptible",
-				 len ? ", " : "");
-		else if (interval->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
-			snprintf(text + len, HTML_STATE_TEXT - (size_t)len, "%sstopped",
-				 len ? ", " : "");
+		if (interval->task_state &
+		    (WAFFLE_TASK_UNINTERRUPTIBLE | WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+			snprintf(text + len, HTML_STATE_TEXT - (size_t)len, "%s%s", len ? ", " : "",
+				 model_blocked_text(interval->task_state));
 		break;
 	}
 	return text;

@@ -23,10 +23,9 @@ struct html_causes {
 static bool find_slow(struct html_causes *causes, const struct html_page *page)
 {
 	const struct report *report = page->report;
-	struct why_names names = stack_names_for_why(page->names);
 	uint32_t *spans = malloc((report->slowest.len + 1) * sizeof(*spans));
 	const struct why_query query = {
-		.spans = spans, .span_count = report->slowest.len, .names = &names};
+		.spans = spans, .span_count = report->slowest.len, .names = page->names};
 	struct error err = ERROR_INIT;
 	int result;
 

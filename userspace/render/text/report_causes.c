@@ -142,8 +142,9 @@ static void print_cause(const struct causes_printer *printer, const struct why_g
 	terminal_put_cell(printer->out, 11, units_format_duration(time, cause->total_ns));
 	fputs("  ", printer->out);
 	paint(printer, number ? "" : TERMINAL_BOLD);
+	paint(printer, why_causes[cause->cause].colour);
 	fprintf(printer->out, "%-16s", why_causes[cause->cause].name);
-	paint(printer, number ? "" : TERMINAL_END);
+	paint(printer, TERMINAL_END);
 	fprintf(printer->out, "  %-7s  %s\n", why_grade_names[cause->grade], who ? who : "");
 	free(who);
 }

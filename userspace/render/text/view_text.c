@@ -32,7 +32,8 @@ static const struct glyphs glyphs_ascii = {
 };
 
 /* SGR sequences (ECMA-48 8.3.117). */
-static const char *const state_paints[GRID_STATES] = {"", "\033[32m", "\033[33m", "\033[31m"};
+static const char *const state_paints[GRID_STATES] = {"", TERMINAL_GREEN, TERMINAL_YELLOW,
+						      TERMINAL_RED};
 static const char *const span_paints[] = {"\033[36m", "\033[35m", "\033[34m",
 					  "\033[96m", "\033[95m", "\033[94m"};
 

@@ -131,7 +131,8 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 			  units_format_share(share, part->ns, instance->to_ts - instance->from_ts));
 	terminal_put_cell(printer->out, 10, units_format_duration(time, part->ns));
 	fputs("  ", printer->out);
-	why_paint(printer, number ? TERMINAL_END : TERMINAL_BOLD);
+	why_paint(printer, number ? "" : TERMINAL_BOLD);
+	why_paint(printer, why_causes[part->cause].colour);
 	fprintf(printer->out, "%-16s", why_causes[part->cause].name);
 	why_paint(printer, TERMINAL_END);
 	fprintf(printer->out, "  %-7s  ", why_grade_names[part->grade]);

@@ -2,6 +2,7 @@
 /*
  * Finds out which calls of different ranks are one collective. The calls of a communicator are
  * numbered on each rank. If the capture saw its creation, the numbers of all ranks start there.
+ * Sequence numbers that the calls carry may wrap at 32 or 64 bits.
  *
  * Otherwise we try to shift one rank's numbers against another's. Two facts limit the shift: no
  * rank finishes a collective before the last rank has arrived, and all ranks call the same
@@ -11,27 +12,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/gpu/gpu_internal.h"
+#include "model/comm/comm_internal.h"
 #include "util/search.h"
 
 #define SHIFTS_MAX 256 /* number of possible shifts that we examine */
 #define MEMBERS_MAX 4096
+/* The largest step of a counter between two calls of a rank. It keeps sums within 63 bits. */
+#define SEQ_STEP_MAX (1u << 24)
 
 /* One rank of a communicator in one process: calls [first, first + count) of the sorted calls. */
 struct member {
 	size_t first, count;
-	uint32_t pid, rank;
-	uint32_t place, places; /* see struct gpu_call */
+	uint32_t pid, rank, host;
+	uint32_t place, places; /* see struct comm_call */
 	bool created;           /* the capture saw it create the communicator */
+	bool assumed;           /* it is only assumed that the capture did */
 	bool counted;           /* its calls carry sequence numbers */
 	bool aligned;
-	int64_t base, shift; /* the call at position p has number p - base + shift */
-	uint64_t *coming;    /* per call: earliest arrival of it and all later calls */
+	uint64_t base;
+	int64_t shift;    /* the call at position p has number p - base + shift */
+	uint64_t *coming; /* per call: earliest arrival of it and all later calls */
 };
 
 struct work {
-	struct model_gpu *gpu;
-	gpu_calls *calls;
+	struct model_comm *comm;
+	comm_calls *calls;
 	VEC(struct member) members; /* of one communicator */
 	VEC(struct numbered) numbered;
 	bool lossless; /* no calls were dropped */
@@ -46,54 +51,71 @@ struct numbered {
 
 static int call_compare(const void *left, const void *right)
 {
-	const struct gpu_call *a = left, *b = right;
+	const struct comm_call *a = left, *b = right;
 
+	if (a->mpi != b->mpi)
+		return a->mpi ? 1 : -1;
 	if (a->comm != b->comm)
 		return a->comm < b->comm ? -1 : 1;
 	if (a->from != b->from)
 		return a->from < b->from ? -1 : 1;
 	if (a->to != b->to)
 		return a->to < b->to ? -1 : 1;
+	if (a->tag != b->tag)
+		return a->tag < b->tag ? -1 : 1;
 	if (a->from != MODEL_NONE && a->place != b->place)
 		return a->place < b->place ? -1 : 1;
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
-	return a->span < b->span ? -1 : a->span > b->span;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
 }
 
 /* Whether two calls can belong to one collective. */
-static bool same_sequence(const struct gpu_call *a, const struct gpu_call *b)
+static bool same_sequence(const struct comm_call *a, const struct comm_call *b)
 {
-	return a->comm == b->comm && a->from == b->from && a->to == b->to;
+	return a->mpi == b->mpi && a->comm == b->comm && a->from == b->from && a->to == b->to &&
+	       a->tag == b->tag;
 }
 
-static const struct gpu_call *call_at(const struct work *work, const struct member *member,
-				      size_t index)
+static const struct comm_call *call_at(const struct work *work, const struct member *member,
+				       size_t index)
 {
 	return &work->calls->data[member->first + index];
 }
 
 static int64_t position(const struct work *work, const struct member *member, size_t index)
 {
-	return (int64_t)call_at(work, member, index)->seq - member->base;
+	return (int64_t)(call_at(work, member, index)->seq - member->base);
 }
 
 /* ---- members ---- */
 
+/* The step from one sequence number to the next. A counter of 32 or 64 bits may have wrapped. */
+static uint64_t seq_step(uint64_t from, uint64_t to)
+{
+	return to < from && from <= UINT32_MAX ? to + (UINT64_C(1) << 32) - from : to - from;
+}
+
 /* Uses the calls' own sequence numbers if these are ascending; otherwise counts the calls. */
 static void number_calls(struct work *work, struct member *member)
 {
+	struct comm_call *calls = &work->calls->data[member->first];
+	uint64_t step;
+
 	member->counted = true;
 	for (size_t i = 0; member->counted && i < member->count; i++) {
-		const struct gpu_call *call = call_at(work, member, i);
-
-		member->counted = call->has_seq && call->seq < INT64_MAX / 2 &&
-				  (!i || call->seq > call_at(work, member, i - 1)->seq);
+		step = i ? seq_step(calls[i - 1].seq, calls[i].seq) : 1;
+		member->counted = calls[i].has_seq && step && step <= SEQ_STEP_MAX;
+	}
+	for (size_t i = 1, last = calls->seq; member->counted && i < member->count; i++) {
+		step = seq_step(last, calls[i].seq);
+		last = calls[i].seq;
+		calls[i].seq = calls[i - 1].seq + step;
 	}
 	for (size_t i = 0; !member->counted && i < member->count; i++)
-		work->calls->data[member->first + i].seq = i;
+		calls[i].seq = i;
 }
 
 static bool gapless(const struct work *work, const struct member *member)
@@ -102,64 +124,73 @@ static bool gapless(const struct work *work, const struct member *member)
 	       (int64_t)member->count;
 }
 
-/* Whether the capture saw the process create the communicator. *inits: how many communicators the
- * process created. */
-static bool created(const struct work *work, const struct member *member, uint32_t *inits)
+/* The creation of a member's communicator before its first call; NULL: the capture did not see
+ * it. */
+static const struct comm_init *find_init(const struct work *work, const struct member *member)
 {
-	const struct model_gpu *gpu = work->gpu;
-	const struct gpu_call *first = call_at(work, member, 0);
-	bool found = false;
+	const struct model_comm *comm = work->comm;
+	const struct comm_call *first = call_at(work, member, 0);
+	const struct comm_init *inits = comm->inits.data;
+	size_t at = lower_bound(comm->inits.len, i,
+				inits[i].comm < first->comm || (inits[i].comm == first->comm &&
+								inits[i].pid < member->pid));
 
-	*inits = 0;
-	for (size_t i = 0; i < gpu->inits.len; i++) {
-		const struct gpu_init *init = &gpu->inits.data[i];
-
-		if (init->pid != member->pid)
-			continue;
-		++*inits;
-		found |= init->comm == first->comm && init->ts < first->arrival_ts &&
-			 (init->rank == MODEL_NONE || init->rank == member->rank);
+	for (; at < comm->inits.len; at++) {
+		if (inits[at].comm != first->comm || inits[at].pid != member->pid ||
+		    inits[at].ts >= first->arrival_ts)
+			return NULL;
+		if (inits[at].rank == MODEL_NONE || inits[at].rank == member->rank)
+			return &inits[at];
 	}
-	return found;
+	return NULL;
 }
 
 static bool add_member(struct work *work, size_t first, size_t count)
 {
-	const struct gpu_call *call = &work->calls->data[first];
+	const struct comm_call *call = &work->calls->data[first];
 	struct member member = {.first = first,
 				.count = count,
 				.pid = call->pid,
 				.rank = call->rank,
+				.host = comm_host(work->comm->model, call->pid),
 				.place = call->place,
 				.places = call->places};
-	uint32_t inits;
+	uint32_t inits = map_get(&work->comm->inits_of, call->pid);
+	const struct comm_init *init;
 
 	number_calls(work, &member);
-	member.created = created(work, &member, &inits);
+	init = find_init(work, &member);
+	member.created = init;
+	member.assumed = init && init->assumed;
 	/* The sequence counter belongs to the handle. It continues if a new communicator reuses the
 	 * handle of an old one, so we count from the first call. */
 	if (member.created && work->lossless && !work->filtered)
-		member.base = (int64_t)call->seq;
-	else if (inits > 1 || !member.counted)
+		member.base = call->seq;
+	else if ((inits != MAP_NONE && inits > 1) || !member.counted)
 		member.created = false;
 	return vec_push(&work->members, member);
 }
 
-/* Whether the ranks are consistent: no rank twice, all with the same number of ranks. */
+/* Whether the ranks are consistent: no rank twice, all with the same number of ranks. A rank of MPI
+ * may be unknown, since it is known only from what the program asks for. */
 static bool members_fit(const struct work *work)
 {
 	const struct member *members = work->members.data;
+	bool mpi = work->calls->data[members->first].mpi;
 
 	if (work->members.len > MEMBERS_MAX)
 		return false;
 	for (size_t i = 0; i < work->members.len; i++) {
-		if (members[i].place == MODEL_NONE || members[i].places != members[0].places ||
-		    members[i].place >= members[i].places)
+		if (members[i].places != members->places || (!members[i].places && !mpi) ||
+		    (members[i].places && work->members.len > members[i].places) ||
+		    (members[i].place == MODEL_NONE
+			     ? !mpi
+			     : members[i].places && members[i].place >= members[i].places))
 			return false;
 	}
 	for (size_t i = 0; i < work->members.len; i++)
 		for (size_t j = 0; j < i; j++)
-			if (members[i].place == members[j].place)
+			if (members[i].place == members[j].place && members[i].place != MODEL_NONE)
 				return false;
 	return true;
 }
@@ -198,12 +229,12 @@ static bool shift_bound(const struct work *work, const struct member *done,
 	bool known = false;
 
 	for (size_t i = 0; i < done->count; i++) {
-		const struct gpu_call *call = call_at(work, done, i);
+		const struct comm_call *call = call_at(work, done, i);
 		int64_t ahead;
 
-		if (call->rooted || call->done_ts == UINT64_MAX)
+		if (call->rooted || call->end_ts == UINT64_MAX)
 			continue;
-		ahead = position(work, done, i) - reached(work, other, call->done_ts);
+		ahead = position(work, done, i) - reached(work, other, call->end_ts);
 		if (!known || ahead > *bound)
 			*bound = ahead;
 		known = true;
@@ -233,7 +264,8 @@ static int align(struct work *work, struct member *base, struct member *member)
 	int64_t low, back, found = 0;
 	unsigned fits = 0;
 
-	if (!work->lossless || !gapless(work, base) || !gapless(work, member) ||
+	if (!comm_hosts_comparable(work->comm->model, base->host, member->host) ||
+	    !work->lossless || !gapless(work, base) || !gapless(work, member) ||
 	    (work->filtered && (!base->counted || !member->counted)))
 		return 0;
 	if (!coming_set(work, base) || !coming_set(work, member))
@@ -254,6 +286,36 @@ static int align(struct work *work, struct member *base, struct member *member)
 	return 0;
 }
 
+/* How sure it is from where a member's calls are counted. */
+static unsigned trust(const struct member *member)
+{
+	return member->created + (member->created && !member->assumed);
+}
+
+/* Whether a member whose count is assumed can agree with another one. */
+static bool is_possible(const struct work *work, struct member *base, struct member *member)
+{
+	int64_t low, back;
+
+	if (!gapless(work, base) || !gapless(work, member) || !shift_fits(work, base, member, 0))
+		return false;
+	if (!comm_hosts_comparable(work->comm->model, base->host, member->host))
+		return true;
+	if (!coming_set(work, base) || !coming_set(work, member))
+		return false;
+	return (!shift_bound(work, base, member, &low) || low <= 0) &&
+	       (!shift_bound(work, member, base, &back) || back <= 0);
+}
+
+static int align_member(struct work *work, struct member *base, struct member *member)
+{
+	bool assumed = member->assumed || base->assumed;
+
+	member->aligned =
+		member->created && base->created && (!assumed || is_possible(work, base, member));
+	return member->aligned ? 0 : align(work, base, member);
+}
+
 static int align_members(struct work *work)
 {
 	struct member *base = NULL;
@@ -262,8 +324,8 @@ static int align_members(struct work *work)
 	for (size_t i = 0; i < work->members.len; i++) {
 		struct member *member = &work->members.data[i];
 
-		if (!base || member->created > base->created ||
-		    (member->created == base->created && member->count > base->count))
+		if (!base || trust(member) > trust(base) ||
+		    (trust(member) == trust(base) && member->count > base->count))
 			base = member;
 	}
 	if (!members_fit(work))
@@ -273,10 +335,7 @@ static int align_members(struct work *work)
 
 		if (member == base)
 			continue;
-		if (member->created)
-			member->aligned = true;
-		else
-			result = align(work, base, member);
+		result = align_member(work, base, member);
 		base->aligned |= member->aligned;
 	}
 	return result;
@@ -293,19 +352,35 @@ static int numbered_compare(const void *left, const void *right)
 	return a->member < b->member ? -1 : a->member > b->member;
 }
 
-static int call_put(struct model_gpu *gpu, const struct gpu_call *call, uint32_t collective)
+/* A call may be the send of one message and the receive of another. */
+static bool span_put(struct model_comm *comm, const struct comm_call *call, uint32_t collective)
 {
-	if (!vec_push(&gpu->rank_calls, (struct model_rank_call){.arrival_ts = call->arrival_ts,
-								 .span = call->span,
-								 .group_end = call->group_end,
-								 .thread = call->thread,
-								 .pid = call->pid,
-								 .rank = call->rank}) ||
-	    !map_set(&gpu->collective_of, call->span, collective))
+	uint32_t other = map_get(&comm->collective_of, call->span);
+	bool receives = call->from != MODEL_NONE && call->place == 1;
+
+	if (other == MAP_NONE)
+		return map_set(&comm->collective_of, call->span, collective);
+	if (receives)
+		return map_set(&comm->received, call->span, collective);
+	return map_set(&comm->received, call->span, other) &&
+	       map_set(&comm->collective_of, call->span, collective);
+}
+
+static int call_put(struct model_comm *comm, const struct comm_call *call, uint32_t collective)
+{
+	if (!vec_push(&comm->rank_calls, (struct model_rank_call){.arrival_ts = call->arrival_ts,
+								  .end_ts = call->end_ts,
+								  .span = call->span,
+								  .end_span = call->end_span,
+								  .group_end = call->group_end,
+								  .thread = call->thread,
+								  .pid = call->pid,
+								  .rank = call->rank}) ||
+	    !span_put(comm, call, collective))
 		return -ENOMEM;
 	if (call->group_end != MODEL_NONE &&
-	    map_get(&gpu->collective_of, call->group_end) == MAP_NONE &&
-	    !map_set(&gpu->collective_of, call->group_end, collective))
+	    map_get(&comm->collective_of, call->group_end) == MAP_NONE &&
+	    !map_set(&comm->collective_of, call->group_end, collective))
 		return -ENOMEM;
 	return 0;
 }
@@ -319,20 +394,23 @@ static bool has_all_calls(const struct work *work, const struct member *member)
 /* A rank that created the communicator but never called a collective. */
 static void find_idle(const struct work *work, struct model_collective *collective)
 {
-	const struct model_gpu *gpu = work->gpu;
+	const struct model_comm *comm = work->comm;
+	const struct comm_init *inits = comm->inits.data;
+	size_t at = lower_bound(comm->inits.len, i, inits[i].comm < collective->comm);
 
-	for (size_t i = 0; work->lossless && !work->filtered && i < gpu->inits.len; i++) {
-		const struct gpu_init *init = &gpu->inits.data[i];
-		bool other = init->comm == collective->comm && init->rank != MODEL_NONE &&
-			     (collective->from == MODEL_NONE || init->rank == collective->from ||
-			      init->rank == collective->to);
+	for (; work->lossless && !work->filtered && at < comm->inits.len &&
+	       inits[at].comm == collective->comm;
+	     at++) {
+		bool other = inits[at].rank != MODEL_NONE && (collective->from == MODEL_NONE ||
+							      inits[at].rank == collective->from ||
+							      inits[at].rank == collective->to);
 
 		for (size_t k = 0; other && k < work->members.len; k++)
-			other = work->members.data[k].rank != init->rank;
+			other = work->members.data[k].rank != inits[at].rank;
 		if (!other)
 			continue;
-		collective->late_rank = init->rank;
-		collective->late_thread = init->thread;
+		collective->late_rank = inits[at].rank;
+		collective->late_thread = inits[at].thread;
 		return;
 	}
 }
@@ -342,7 +420,7 @@ static void find_late(const struct work *work, int64_t number, struct model_coll
 {
 	for (size_t i = 0; i < work->members.len; i++) {
 		const struct member *member = &work->members.data[i];
-		const struct gpu_call *last = call_at(work, member, member->count - 1);
+		const struct comm_call *last = call_at(work, member, member->count - 1);
 
 		if (!member->aligned || !has_all_calls(work, member) ||
 		    position(work, member, member->count - 1) + member->shift >= number)
@@ -355,42 +433,114 @@ static void find_late(const struct work *work, int64_t number, struct model_coll
 		find_idle(work, collective);
 }
 
+/* Adds the calls of a collective, and finds which of them came last. */
+static int put_calls(struct work *work, const struct numbered *calls,
+		     struct model_collective *collective)
+{
+	struct model_comm *comm = work->comm;
+	uint32_t index = (uint32_t)comm->collectives.len;
+	uint32_t host = work->members.data[calls->member].host;
+
+	for (uint32_t i = 0; i < collective->count; i++) {
+		const struct comm_call *call = &work->calls->data[calls[i].call];
+
+		if (!comm_hosts_comparable(comm->model, host,
+					   work->members.data[calls[i].member].host))
+			collective->comparable = false;
+		if (call->arrival_ts > work->calls->data[calls[collective->last].call].arrival_ts)
+			collective->last = i;
+		collective->synchronizes = collective->synchronizes && call->synchronizes;
+		if (call_put(comm, call, index))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* Adds one collective of `count` calls with the same number. */
 static int collective_add(struct work *work, const struct numbered *calls, size_t count,
 			  enum model_alignment alignment)
 {
-	struct model_gpu *gpu = work->gpu;
-	const struct gpu_call *first = &work->calls->data[calls[0].call];
+	struct model_comm *comm = work->comm;
+	const struct comm_call *first = &work->calls->data[calls[0].call];
 	const struct member *member = &work->members.data[calls[0].member];
 	struct model_collective collective = {
 		.comm = first->comm,
 		.seq = (uint64_t)calls[0].number,
-		.site = gpu->model->spans.data[first->span].site,
+		.site = comm->model->spans.data[first->span].site,
 		.nranks = first->places,
 		.from = first->from,
 		.to = first->to,
+		.tag = first->tag,
+		.root = first->root,
 		.count = (uint32_t)count,
 		.members = (uint32_t)work->members.len,
 		.late_rank = MODEL_NONE,
 		.late_thread = MODEL_NONE,
 		.alignment = (uint8_t)alignment,
+		.flow = first->flow,
 		.rooted = first->rooted,
+		.synchronizes = true,
+		.mpi = first->mpi,
+		.comparable = true,
 	};
-	uint32_t index = (uint32_t)gpu->collectives.len;
 
 	if (alignment != COLLECTIVE_ALONE || member->aligned ||
 	    (work->members.len == 1 && member->created))
 		find_late(work, calls[0].number, &collective);
+	if (put_calls(work, calls, &collective))
+		return -ENOMEM;
+	return vec_push(&comm->collectives, collective) ? 0 : -ENOMEM;
+}
+
+/* How many of the calls have the signature of the one at `like`. *other: one that has not. */
+static size_t count_like(const struct work *work, const struct numbered *calls, size_t count,
+			 size_t like, size_t *other)
+{
+	size_t found = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct gpu_call *call = &work->calls->data[calls[i].call];
+		bool same = work->calls->data[calls[i].call].signature ==
+			    work->calls->data[calls[like].call].signature;
 
-		if (call->arrival_ts > work->calls->data[calls[collective.last].call].arrival_ts)
-			collective.last = (uint32_t)i;
-		if (call_put(gpu, call, index))
-			return -ENOMEM;
+		found += same;
+		*other = same ? *other : i;
 	}
-	return vec_push(&gpu->collectives, collective) ? 0 : -ENOMEM;
+	return found;
+}
+
+/* Notes the first disorder of a communicator. Most ranks are right, or the first if none is. */
+static int disorder_add(struct work *work, const struct numbered *calls, size_t count)
+{
+	const struct comm_call *all = work->calls->data, *right, *wrong;
+	struct model_comm *comm = work->comm;
+	size_t other = 0, like = 0, most = count_like(work, calls, count, 0, &other);
+
+	if (comm->disorders.len &&
+	    comm->disorders.data[comm->disorders.len - 1].comm == all[calls->call].comm)
+		return 0;
+	if (most <= count - most) {
+		size_t others = 0, found = count_like(work, calls, count, other, &others);
+
+		if (found > most) {
+			like = other;
+			other = others;
+			most = found;
+		}
+	}
+	right = &all[calls[like].call];
+	wrong = &all[calls[other].call];
+	return vec_push(&comm->disorders,
+			(struct model_disorder){
+				.comm = right->comm,
+				.seq = (uint64_t)calls->number,
+				.rank = right->rank,
+				.span = right->span,
+				.other_rank = wrong->rank,
+				.other_span = wrong->span,
+				.others = (uint32_t)(count - most),
+			})
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* Calls with the same number are one collective if their members are aligned and they have the same
@@ -398,25 +548,27 @@ static int collective_add(struct work *work, const struct numbered *calls, size_
 static int numbered_add(struct work *work, const struct numbered *calls, size_t count)
 {
 	const struct member *members = work->members.data;
-	bool same = true, by_creation = true;
+	const struct comm_call *all = work->calls->data;
+	bool same = true, aligned = true, by_creation = true;
 	int result = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct member *member = &members[calls[i].member];
 
-		same = same && member->aligned &&
-		       work->calls->data[calls[i].call].signature ==
-			       work->calls->data[calls[0].call].signature;
-		by_creation = by_creation && member->created;
+		aligned = aligned && member->aligned;
+		same = same && all[calls[i].call].signature == all[calls[0].call].signature;
+		by_creation = by_creation && member->created && !member->assumed;
 	}
 	if (count == 1)
 		return collective_add(work, calls, 1, COLLECTIVE_ALONE);
-	if (same)
+	if (same && aligned)
 		return collective_add(work, calls, count,
 				      by_creation ? COLLECTIVE_BY_CREATION : COLLECTIVE_BY_ORDER);
+	if (aligned && by_creation && all[calls->call].from == MODEL_NONE)
+		result = disorder_add(work, calls, count);
 	for (size_t i = 0; !result && i < count; i++)
 		result = collective_add(work, &calls[i], 1, COLLECTIVE_ALONE);
-	work->gpu->unaligned += count;
+	work->comm->unaligned += count;
 	return result;
 }
 
@@ -436,7 +588,7 @@ static int comm_finish(struct work *work)
 					       member->first + i, m};
 
 			if (!member->aligned && work->members.len > 1) {
-				work->gpu->unaligned++;
+				work->comm->unaligned++;
 				result = collective_add(work, &one, 1, COLLECTIVE_ALONE);
 			} else if (!vec_push(&work->numbered, one)) {
 				result = -ENOMEM;
@@ -467,7 +619,7 @@ static void members_clear(struct work *work)
 /* Handles calls [from, to), which belong to one communicator. */
 static int comm_make(struct work *work, size_t from, size_t to)
 {
-	const struct gpu_call *calls = work->calls->data;
+	const struct comm_call *calls = work->calls->data;
 	size_t end;
 	int result;
 
@@ -495,15 +647,40 @@ static bool is_lossless(const struct model *model)
 	return !model->sources[WAFFLE_SOURCE_SPANS].lost;
 }
 
-int collectives_make(struct model_gpu *gpu, gpu_calls *calls)
+static int init_compare(const void *left, const void *right)
 {
-	struct work work = {.gpu = gpu,
+	const struct comm_init *a = left, *b = right;
+
+	if (a->comm != b->comm)
+		return a->comm < b->comm ? -1 : 1;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
+}
+
+/* Sorts the creations of communicators, and counts those of each process. */
+static int inits_order(struct model_comm *comm)
+{
+	if (comm->inits.len)
+		qsort(comm->inits.data, comm->inits.len, sizeof(*comm->inits.data), init_compare);
+	for (size_t i = 0; i < comm->inits.len; i++) {
+		uint32_t pid = comm->inits.data[i].pid, count = map_get(&comm->inits_of, pid);
+
+		if (!map_set(&comm->inits_of, pid, count == MAP_NONE ? 1 : count + 1))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int comm_match(struct model_comm *comm, comm_calls *calls)
+{
+	struct work work = {.comm = comm,
 			    .calls = calls,
-			    .lossless = is_lossless(gpu->model),
-			    .filtered = *gpu->model->meta->filter};
+			    .lossless = is_lossless(comm->model),
+			    .filtered = *comm->model->meta->filter};
 	const struct model_rank_call *at;
 	size_t from, to;
-	int result = 0;
+	int result = inits_order(comm);
 
 	if (calls->len)
 		qsort(calls->data, calls->len, sizeof(*calls->data), call_compare);
@@ -516,10 +693,10 @@ int collectives_make(struct model_gpu *gpu, gpu_calls *calls)
 	members_clear(&work);
 	vec_free(&work.members);
 	vec_free(&work.numbered);
-	at = gpu->rank_calls.data;
-	for (size_t i = 0; !result && i < gpu->collectives.len; i++) {
-		gpu->collectives.data[i].calls = at;
-		at += gpu->collectives.data[i].count;
+	at = comm->rank_calls.data;
+	for (size_t i = 0; !result && i < comm->collectives.len; i++) {
+		comm->collectives.data[i].calls = at;
+		at += comm->collectives.data[i].count;
 	}
 	return result;
 }
