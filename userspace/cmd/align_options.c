@@ -19,17 +19,6 @@ const char *align_option_choice(size_t index, const char **help)
 	return index < CLOCK_ALIGN_COUNT ? clock_align_names[index] : NULL;
 }
 
-int align_option_set(void *options, const char *value, struct error *err)
-{
-	for (unsigned i = 0; i < CLOCK_ALIGN_COUNT; i++)
-		if (!strcmp(value, clock_align_names[i])) {
-			*(enum clock_align *)options = i;
-			return 0;
-		}
-	return option_no_choice("align", value, "no way to align clocks, write",
-				align_option_choice, err);
-}
-
 int align_clocks(const struct command *command, struct store_reader *reader, enum clock_align how,
 		 struct error *err)
 {

@@ -8,14 +8,13 @@
 #include "store/store.h"
 
 /* The row for a command whose options struct has an enum clock_align as `member`. */
-#define ALIGN_OPTION_ROW(type, member)                                                             \
+#define ALIGN_OPTION_ROW(options, member)                                                          \
 	{                                                                                          \
-		"align", 0, "HOW", "Align the clocks of a job's hosts. Default: auto.",            \
-			.set = align_option_set, .at = offsetof(type, member),                     \
+		"align", 0, "WAY", "Align the clocks of a job's hosts. Default: auto.",            \
+			.type = OPTION_CHOICE, .at = offsetof(options, member),                    \
 			.choice = align_option_choice                                              \
 	}
 
-int align_option_set(void *options, const char *value, struct error *err);
 const char *align_option_choice(size_t index, const char **help);
 
 /* Sets the clocks of all hosts of a reader, and warns on stderr of those that could not be aligned.

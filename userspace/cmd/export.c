@@ -15,7 +15,7 @@
 #include "util/units.h"
 
 struct export_options {
-	const struct exporter *exporter;
+	unsigned format; /* index in `exporters` */
 	const char *output;
 	bool json;
 	uint64_t from_ns, to_ns; /* since the beginning of the capture */
@@ -30,23 +30,13 @@ static const char *format_choice(size_t index, const char **help)
 	return exporters[index].name;
 }
 
-static int set_format(void *options, const char *value, struct error *err)
-{
-	struct export_options *o = options;
-
-	o->exporter = exporter_find(value);
-	return o->exporter
-		       ? 0
-		       : option_no_choice("format", value, "not known, take", format_choice, err);
-}
-
 static const struct option_row rows[] = {
-	{"format", 'f', "FORMAT", "The format. Default: the first of these.", .set = set_format,
-	 .choice = format_choice},
+	{"format", 'f', "FORMAT", "The format. Default: the first of these.", .type = OPTION_CHOICE,
+	 .choice = format_choice, .at = offsetof(struct export_options, format)},
 	{"output", 'o', "OUT",
 	 "The file to write; - is standard output. Default: FILE's name with the format's "
 	 "extension.",
-	 .at = offsetof(struct export_options, output)},
+	 .type = OPTION_PATH, .at = offsetof(struct export_options, output)},
 	{"from", 0, "TIME", "Start at this time since the begin of the capture.",
 	 .type = OPTION_TIME, .at = offsetof(struct export_options, from_ns)},
 	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
@@ -55,7 +45,7 @@ static const struct option_row rows[] = {
 	 .at = offsetof(struct export_options, json)},
 	FILTER_OPTION_ROWS(struct export_options, filter),
 	ALIGN_OPTION_ROW(struct export_options, filter.align),
-	MEMORY_OPTION_ROW,
+	MEMORY_OPTION_ROW(struct export_options, filter.memory_limit),
 };
 
 /* FILE with ".waffle" replaced by the extension. NULL: out of memory. */
@@ -81,7 +71,7 @@ static void print_json(const struct export_options *o, const char *path, const s
 	struct json *json = json_new(stdout, true);
 
 	json_object_begin(json);
-	json_field_string(json, "format", o->exporter->name);
+	json_field_string(json, "format", exporters[o->format].name);
 	json_field_string(json, "output", path);
 	json_field_u64(json, "bytes", file_bytes(path));
 	json_field_u64(json, "spans", model->spans.len);
@@ -104,7 +94,7 @@ static void print_line(const struct export_options *o, const char *path, const s
 	char bytes[UNITS_TEXT], lost[UNITS_TEXT];
 
 	terminal_put(stdout, path, strlen(path));
-	printf(" (%s): %s", units_format_bytes(bytes, file_bytes(path)), o->exporter->help);
+	printf(" (%s): %s", units_format_bytes(bytes, file_bytes(path)), exporters[o->format].help);
 	if (model->counts.lost)
 		printf(" %s %s lost; the export shows where.",
 		       units_format_count(lost, model->counts.lost),
@@ -124,7 +114,7 @@ static bool same_file(const char *a, const char *b)
 static int export_model(const struct export_options *o, const struct model *model, const char *file,
 			struct error *err)
 {
-	char *named = o->output ? NULL : default_path(file, o->exporter->extension);
+	char *named = o->output ? NULL : default_path(file, exporters[o->format].extension);
 	const char *path = o->output ? o->output : named;
 	int code;
 
@@ -134,7 +124,7 @@ static int export_model(const struct export_options *o, const struct model *mode
 		code = error_set(err, EINVAL, "%s: is the capture itself; write to another file",
 				 path);
 	else
-		code = export_to_path(o->exporter, model, path, err);
+		code = export_to_path(&exporters[o->format], model, path, err);
 	if (code < 0 && strcmp(path, "-") == 0 && output_reader_is_gone())
 		code = EXIT_READER_GONE;
 
@@ -175,7 +165,7 @@ static int export_file(const struct command *command, const void *arg, const cha
 
 static int run(const struct command *command, int argc, char **argv)
 {
-	struct export_options options = {.exporter = &exporters[0], .to_ns = UINT64_MAX};
+	struct export_options options = {.to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
 	int first, code = options_parse(command, argc, argv, false, &options, &first, &err);
 
@@ -183,10 +173,6 @@ static int run(const struct command *command, int argc, char **argv)
 		return command_parse_failed(command, code, &err);
 	if (argc - first != 1) {
 		error_set(&err, EINVAL, "%s", first == argc ? "which FILE?" : "only one FILE");
-		return command_fail(command, &err, EXIT_USAGE);
-	}
-	if (options.output && !*options.output) {
-		error_set(&err, EINVAL, "--output: the name is empty");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	if (options.from_ns >= options.to_ns) {

@@ -8,6 +8,7 @@
 #include "cmd/workers_internal.h"
 #include "filter/plan.h"
 #include "render/explain.h"
+#include "util/memory_limit.h"
 #include "util/privileges.h"
 #include "util/terminal.h"
 
@@ -122,6 +123,8 @@ enum exit_code filter_options_on_file(const struct command *command, struct filt
 	int result = 0;
 
 	privileges_keep_files();
+	if (options->memory_limit)
+		memory_limit_set(options->memory_limit);
 	if (code == EXIT_DONE)
 		code = workers_start(command, NULL);
 	if (code == EXIT_DONE)

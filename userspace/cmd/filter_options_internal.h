@@ -11,7 +11,8 @@
 struct filter_options {
 	const char *argument; /* of --filter; NULL: not given */
 	bool keep_children, explain;
-	enum clock_align align;     /* of commands that read files */
+	unsigned align;             /* enum clock_align, of commands that read files */
+	uint64_t memory_limit;      /* of commands that read a file; 0: the default */
 	struct filter_expr *filter; /* set by filter_options_open(); NULL: no filter */
 };
 

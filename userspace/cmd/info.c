@@ -6,11 +6,17 @@
 #include "model/model.h"
 #include "render/info.h"
 #include "store/store.h"
+#include "util/memory_limit.h"
 #include "util/privileges.h"
 
+struct info_cli {
+	bool json;
+	uint64_t memory_limit;
+};
+
 static const struct option_row rows[] = {
-	{"json", 0, NULL, "Print JSON.", .at = 0 /* the bool is the only option */},
-	MEMORY_OPTION_ROW,
+	{"json", 0, NULL, "Print JSON.", .at = offsetof(struct info_cli, json)},
+	MEMORY_OPTION_ROW(struct info_cli, memory_limit),
 };
 
 static int print_info(const struct model *model, bool json, struct error *err)
@@ -32,12 +38,14 @@ static int info_run(const struct command *command, int argc, char **argv)
 	struct error err = ERROR_INIT;
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	bool json = false;
-	int first, result = options_parse(command, argc, argv, false, &json, &first, &err);
+	struct info_cli cli = {0};
+	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
 		return command_parse_failed(command, result, &err);
 	privileges_keep_files();
+	if (cli.memory_limit)
+		memory_limit_set(cli.memory_limit);
 	if (argc - first != 1) {
 		error_set(&err, EINVAL, "give one .waffle file");
 		return command_fail(command, &err, EXIT_USAGE);
@@ -46,7 +54,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, NULL, &err);
 	if (!result)
-		result = print_info(model, json, &err);
+		result = print_info(model, cli.json, &err);
 	model_free(model);
 	store_reader_close(reader);
 	return result ? command_fail(command, &err, EXIT_FAILED) : EXIT_DONE;

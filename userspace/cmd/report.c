@@ -17,7 +17,7 @@ struct report_cli {
 	const char *html;
 	uint64_t rows;
 	uint64_t from_ns, to_ns; /* since the beginning of the capture */
-	enum report_sort sort;
+	unsigned sort;           /* enum report_sort */
 	struct filter_options filter;
 };
 
@@ -27,35 +27,25 @@ static const char *sort_choice(size_t index, const char **help)
 	return report_sort_name((unsigned)index);
 }
 
-static int set_sort(void *options, const char *value, struct error *err)
-{
-	for (unsigned i = 0; report_sort_name(i); i++)
-		if (!strcmp(value, report_sort_name(i))) {
-			((struct report_cli *)options)->sort = i;
-			return 0;
-		}
-	return option_no_choice("sort", value, "no column, write", sort_choice, err);
-}
-
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON, with all rows.", .at = offsetof(struct report_cli, json)},
 	{"html", 0, "OUT",
 	 "Write the report as one HTML page that needs no network. It also has distributions, "
 	 "off-CPU stacks and time lines of the slowest spans. - is standard output.",
-	 .at = offsetof(struct report_cli, html)},
+	 .type = OPTION_PATH, .at = offsetof(struct report_cli, html)},
 	{"top", 'n', "N", "Show N rows of each table; 0 shows all. Default: 20.",
 	 .type = OPTION_NUMBER, .max = UINT32_MAX, .at = offsetof(struct report_cli, rows)},
 	{"sort", 0, "COLUMN",
 	 "Sort names by total, count, p50, p99, max, running, runnable, blocked or name. Default: "
 	 "total.",
-	 .set = set_sort},
+	 .type = OPTION_CHOICE, .choice = sort_choice, .at = offsetof(struct report_cli, sort)},
 	{"from", 0, "TIME", "Start at this time since the begin of the capture.",
 	 .type = OPTION_TIME, .at = offsetof(struct report_cli, from_ns)},
 	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
 	 .at = offsetof(struct report_cli, to_ns)},
 	FILTER_OPTION_ROWS(struct report_cli, filter),
 	ALIGN_OPTION_ROW(struct report_cli, filter.align),
-	MEMORY_OPTION_ROW,
+	MEMORY_OPTION_ROW(struct report_cli, filter.memory_limit),
 };
 
 static uint64_t after(uint64_t start, uint64_t ns)

@@ -35,7 +35,7 @@ static const struct option_row rows[] = {
 	 .at = offsetof(struct view_cli, width)},
 	FILTER_OPTION_ROWS(struct view_cli, filter),
 	ALIGN_OPTION_ROW(struct view_cli, filter.align),
-	MEMORY_OPTION_ROW,
+	MEMORY_OPTION_ROW(struct view_cli, filter.memory_limit),
 };
 
 static uint64_t after(uint64_t start, uint64_t ns)

@@ -56,7 +56,7 @@ static const struct option_row rows[] = {
 	 .at = offsetof(struct why_cli, json)},
 	FILTER_OPTION_ROWS(struct why_cli, filter),
 	ALIGN_OPTION_ROW(struct why_cli, filter.align),
-	MEMORY_OPTION_ROW,
+	MEMORY_OPTION_ROW(struct why_cli, filter.memory_limit),
 };
 
 /* main() reports a failed write to standard output, for all commands. */
