@@ -4,11 +4,16 @@ the event that the program declared as the cause. Text, JSON against its schema,
 
 import json
 import subprocess
+import sys
 
 import jsonschema
 import pytest
 
+from chromium import Chromium
 from tracer import ROOT, find_tool
+
+sys.path.insert(0, str(ROOT / "tests"))
+import validate_perfetto  # noqa: E402
 
 RANKS = 4
 MPI = {
@@ -185,6 +190,42 @@ def test_context_leads_through_three_processes(waffle, pipeline, origins):
     # The last span of the name has another context, and no declared cause.
     [origin] = origins(capture.path, "--span", "write", "--origin")["origins"]
     assert (origin["name"], origin["basis"], origin["grade"]) == ("send", "flow", "likely")
+
+
+def test_page_tells_the_way_from_the_symptom_to_its_origin(waffle, pipeline, origins, tmp_path):
+    capture = waffle.run(pipeline, options=("--no-sched",))
+    page = tmp_path / "page.html"
+    waffle.ok("report", "--html", page, capture.path)
+    browser = Chromium(tmp_path)
+    try:
+        browser.open(f"file://{page}")
+        assert browser.errors == []
+        assert browser.evaluate("document.getElementById('origins').hidden") is False
+        [shown] = browser.evaluate(
+            "[...document.querySelectorAll('#symptoms > div')].map((e) => ({...e.dataset, "
+            "story: e.querySelector('pre').textContent}))")
+    finally:
+        browser.close()
+    answer = origins(capture.path, "--event", "result is NaN")
+    assert shown["id"] == answer["event"]["id"]
+    assert shown["origins"].split() == [origin["id"] for origin in answer["origins"]]
+    text = waffle.ok("why", "--event", "result is NaN", capture.path).stdout
+    assert text.startswith(shown["story"])
+
+
+def test_arrows_in_perfetto_go_along_the_way(waffle, pipeline, tmp_path):
+    capture = waffle.run(pipeline, options=("--no-sched",))
+    out = tmp_path / "pipeline.pftrace"
+    waffle.ok("export", "-f", "perfetto", "-o", out, capture.path)
+    trace = validate_perfetto.load(out)
+    assert trace.violations == []
+    assert sorted((cause.name, effect.name) for cause, effect in trace.flows) == [
+        ("broken record", "send"),
+        ("scale", "write"),
+        ("send", "scale"),
+        ("write", "result is NaN"),
+    ]
+    assert {cause.args["record"] for cause, _ in trace.flows} == {7}
 
 
 def test_what_cannot_be_followed_is_said_in_one_line(waffle, pipeline):
