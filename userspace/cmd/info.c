@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/capture_files_internal.h"
 #include "cmd/command_internal.h"
 #include "model/model.h"
 #include "render/info.h"
@@ -37,6 +38,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 	struct store_reader *reader = NULL;
+	struct capture_files files;
 	struct model *model = NULL;
 	struct info_cli cli = {0};
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
@@ -46,11 +48,12 @@ static int info_run(const struct command *command, int argc, char **argv)
 	privileges_keep_files();
 	if (cli.memory_limit)
 		memory_limit_set(cli.memory_limit);
-	if (argc - first != 1) {
-		error_set(&err, EINVAL, "give one .waffle file");
+	if (argc - first < 1) {
+		error_set(&err, EINVAL, "give a .waffle file, or all files of a job");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	result = store_reader_open(&reader, argv[first], &err);
+	files = capture_files_of(argc, argv, first);
+	result = capture_files_open(command, &files, &reader, &err);
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, NULL, &err);
 	if (!result)
@@ -62,7 +65,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 
 const struct command command_info = {
 	.name = "info",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Show what a .waffle file contains and where it comes from",
 	.details = "",
 	.options = rows,

@@ -139,22 +139,22 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 	return result;
 }
 
-static int why_file(const struct command *command, const void *arg, const char *file,
-		    struct error *err)
+static int why_files(const struct command *command, const void *arg,
+		     const struct capture_files *files, struct error *err)
 {
 	const struct why_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
 					  .keep_children = cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
+	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);
 
 	/* Load everything: the cause of a wait may be before the window. */
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
 	if (!result)
 		result = cli->event || cli->origin ? find_origin(cli, model, err)
-						   : explain(cli, model, file, err);
+						   : explain(cli, model, files->paths[0], err);
 	model_free(model);
 	store_reader_close(reader);
 	return result;
@@ -166,8 +166,8 @@ static const char *usage_problem(const struct why_cli *cli, int files)
 {
 	const struct why_wanted *wanted = &cli->wanted;
 
-	if (files != 1)
-		return "give one .waffle file";
+	if (files < 1)
+		return "give a .waffle file, or all files of a job";
 	if ((wanted->from_ns != NOT_GIVEN || wanted->to_ns != NOT_GIVEN) && !wanted->thread)
 		return "--from and --to choose a thread's time: give --thread, too";
 	if ((wanted->thread != NULL) + (wanted->span != NULL) + (cli->event != NULL) > 1)
@@ -184,6 +184,7 @@ static int why_run(const struct command *command, int argc, char **argv)
 	struct why_cli cli = {.slowest = SLOWEST_DEFAULT,
 			      .wanted = {.from_ns = NOT_GIVEN, .to_ns = NOT_GIVEN}};
 	struct error err = ERROR_INIT;
+	struct capture_files files;
 	const char *problem;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
@@ -196,12 +197,13 @@ static int why_run(const struct command *command, int argc, char **argv)
 	}
 	if (cli.wanted.from_ns == NOT_GIVEN)
 		cli.wanted.from_ns = 0;
-	return filter_options_on_file(command, &cli.filter, argv[first], cli.json, why_file, &cli);
+	files = capture_files_of(argc, argv, first);
+	return filter_options_on_files(command, &cli.filter, &files, cli.json, why_files, &cli);
 }
 
 const struct command command_why = {
 	.name = "why",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Explain what made spans slow, and who caused it",
 	.details = "For each of the slowest spans, shows how long it was running, runnable "
 		   "(waiting for a CPU) and blocked. Then come the causes, the largest first. "
