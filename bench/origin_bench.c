@@ -189,9 +189,9 @@ static void rank_run(struct rank *rank, uint64_t step, uint64_t steps)
 
 static struct store_writer *file_open(const char *path, uint32_t rank)
 {
-	const struct store_meta meta = {.start_ts = START,
-					.boot_ns = START,
-					.real_ns = 1700000000000000000ull,
+	const struct store_meta meta = {.start_ts = START + rank,
+					.boot_ns = START + rank,
+					.real_ns = 1700000000000000000ull + rank,
 					.hostname = "bench",
 					.machine = "x86_64",
 					.cpu_count = 2};
