@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from chromium import Chromium
-from tracer import ROOT, find_tool
+from tracer import PROGRAMS, ROOT, find_tool
 
 sys.path.insert(0, str(ROOT / "tests"))
 import validate_perfetto  # noqa: E402
@@ -84,7 +84,7 @@ def mpi_capture(waffle, library, program, ranks, *options):
     return capture
 
 
-def check_mpi(capture, origins, ranks, grade_elsewhere, between):
+def check_mpi(capture, origins, ranks, grades_elsewhere, between):
     """On every rank the only origin is rank 1's event."""
     [cause] = capture.rows("event", name="Creating NaN on purpose")
     symptoms = capture.rows("event", name=SYMPTOM)
@@ -100,7 +100,8 @@ def check_mpi(capture, origins, ranks, grade_elsewhere, between):
         if symptom["pid"] == cause["pid"]:
             assert (origin["grade"], vias(origin)) == ("certain", ["inside", "link"])
             continue
-        assert (origin["grade"], vias(origin)) == (grade_elsewhere, ["inside", "collective", "link"])
+        assert vias(origin) == ["inside", "collective", "link"]
+        assert origin["grade"] in grades_elsewhere
         collective = origin["way"][1]
         assert collective["from"]["name"] == collective["to"]["name"] == "MPI_Allreduce_op"
         assert collective["from"]["rank"] == answer["event"]["rank"] and collective["to"]["rank"] == 1
@@ -116,7 +117,9 @@ def test_nan_after_an_allreduce_comes_from_the_rank_that_made_it(
         assert step["operation"] == "MPI_Allreduce" and step["ranks"] == ranks
         assert step["to_rank"] == 1 and step["from_rank"] == step["from"]["rank"]
 
-    check_mpi(capture, origins, ranks, "certain", between)
+    # On a busy machine the probes may come after MPI_Init. Then the order of the calls is not sure.
+    whole = len(capture.rows("span", name="MPI_Init")) == ranks
+    check_mpi(capture, origins, ranks, ("certain",) if whole else ("certain", "likely"), between)
 
 
 def test_spans_of_one_name_stand_for_a_collective_without_probes(waffle, library, mpi_nan, origins):
@@ -125,7 +128,46 @@ def test_spans_of_one_name_stand_for_a_collective_without_probes(waffle, library
     def between(step):
         assert "operation" not in step
 
-    check_mpi(capture, origins, RANKS, "likely", between)
+    check_mpi(capture, origins, RANKS, ("likely",), between)
+
+
+# The ranks that see the value of rank 1, and what the ways from the others to it have.
+WAYS = {
+    "ring": ({0, 2, 3}, "message"),
+    "broadcast": ({0, 1, 2, 3}, "collective"),
+    "later": ({0, 1, 2, 3}, "collective"),
+    "reduce": ({0}, "collective"),
+    "scan": ({1, 2, 3}, "collective"),
+}
+
+
+@pytest.fixture(scope="module")
+def mpi_origin(library, tmp_path_factory):
+    program = tmp_path_factory.mktemp("mpi") / "mpi_origin"
+    subprocess.run([find_tool(f"mpicc.{library}"), "-std=c11", "-O2", "-g", "-Wall", "-Werror",
+                    f"-I{ROOT / 'include'}", "-o", program, PROGRAMS / "mpi_origin.c"], check=True)
+    return program
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_value_of_one_rank_is_followed_the_way_that_it_went(waffle, library, mpi_origin, origins, way):
+    command = (find_tool(f"mpirun.{library}"), *MPI[library], "-n", RANKS, mpi_origin, way)
+    capture = waffle.run(*command, options=("--no-sched", "--probes", "mpi"))
+    capture.check_sums(lost=0)
+    ranks, via = WAYS[way]
+    [cause] = capture.rows("event", name="made")
+    symptoms = {row["args"]["rank"]: row for row in capture.rows("event", name="seen")}
+    if way == "ring":
+        symptoms.pop(1)  # it has only sent the value
+    assert set(symptoms) == ranks
+    for rank, symptom in symptoms.items():
+        [origin] = origins(capture.path, "--event", symptom["id"])["origins"]
+        assert (origin["id"], origin["rank"]) == (cause["id"], 1)
+        assert (origin["basis"], origin["grade"]) == ("declared", "likely")
+        steps = vias(origin)
+        assert steps[-1] == "link" and set(steps[:-1]) == {via}
+        # From rank 1 to 2, 3 and 0, by one message each.
+        assert len(steps) == 1 + ((rank - 1) % RANKS if way == "ring" else 1)
 
 
 # ---- NCCL ----
