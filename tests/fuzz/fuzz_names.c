@@ -20,6 +20,7 @@
 #include "fake_worker.h"
 #include "target/dwarf/cfi.h"
 #include "target/elf/object_read.h"
+#include "target/elf/symbols.h"
 #include "util/terminal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

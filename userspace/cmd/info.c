@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/align_options_internal.h"
+#include "cmd/capture_files_internal.h"
 #include "cmd/command_internal.h"
 #include "model/model.h"
 #include "render/info.h"
@@ -11,11 +13,13 @@
 
 struct info_cli {
 	bool json;
+	enum clock_align align;
 	uint64_t memory_limit;
 };
 
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON.", .at = offsetof(struct info_cli, json)},
+	ALIGN_OPTION_ROW(struct info_cli, align),
 	MEMORY_OPTION_ROW(struct info_cli, memory_limit),
 };
 
@@ -37,6 +41,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 	struct store_reader *reader = NULL;
+	struct capture_files files;
 	struct model *model = NULL;
 	struct info_cli cli = {0};
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
@@ -46,11 +51,14 @@ static int info_run(const struct command *command, int argc, char **argv)
 	privileges_keep_files();
 	if (cli.memory_limit)
 		memory_limit_set(cli.memory_limit);
-	if (argc - first != 1) {
-		error_set(&err, EINVAL, "give one .waffle file");
+	if (argc - first < 1) {
+		error_set(&err, EINVAL, "give a .waffle file, or all files of a job");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	result = store_reader_open(&reader, argv[first], &err);
+	files = capture_files_of(argc, argv, first);
+	result = capture_files_open(command, &files, &reader, &err);
+	if (!result)
+		result = align_clocks(command, reader, cli.align, &err);
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, NULL, &err);
 	if (!result)
@@ -62,7 +70,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 
 const struct command command_info = {
 	.name = "info",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Show what a .waffle file contains and where it comes from",
 	.details = "",
 	.options = rows,

@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "render/html/html_report.h"
 #include "render/text/report_text.h"
+#include "render/text/report_view.h"
 #include "store/store.h"
 #include "symbolize/stack_names.h"
 #include "util/terminal.h"
@@ -88,15 +89,15 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	return 0;
 }
 
-static int report_file(const struct command *command, const void *arg, const char *file,
-		       struct error *err)
+static int report_files(const struct command *command, const void *arg,
+			const struct capture_files *files, struct error *err)
 {
 	const struct report_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
 					  .keep_children = cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
+	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);
 
 	if (!result)
 		result = model_load(&model, reader, cli_window(cli, store_reader_meta(reader)),
@@ -112,24 +113,25 @@ static int report_run(const struct command *command, int argc, char **argv)
 {
 	struct report_cli cli = {.rows = 20, .to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
+	struct capture_files files;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
 		return command_parse_failed(command, result, &err);
-	if (argc - first != 1 || cli.from_ns >= cli.to_ns || (cli.html && cli.json)) {
+	if (argc - first < 1 || cli.from_ns >= cli.to_ns || (cli.html && cli.json)) {
 		error_set(&err, EINVAL,
-			  argc - first != 1          ? "give one .waffle file"
+			  argc - first < 1           ? "give a .waffle file, or all files of a job"
 			  : cli.from_ns >= cli.to_ns ? "--from has to be before --to"
 						     : "give --html or --json, not both");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	return filter_options_on_file(command, &cli.filter, argv[first], cli.json, report_file,
-				      &cli);
+	files = capture_files_of(argc, argv, first);
+	return filter_options_on_files(command, &cli.filter, &files, cli.json, report_files, &cli);
 }
 
 const struct command command_report = {
 	.name = "report",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Show where the time of spans went, by name",
 	.details = "Each span name has a line with count, total, median, 99th percentile "
 		   "(nearest rank, exact) and maximum. It also has the shares of the spans' "

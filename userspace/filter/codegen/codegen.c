@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/codegen/codegen_parts.h"
+#include "filter/codegen/codegen_parts_internal.h"
 #include "filter/eval.h"
 
 struct codegen_options codegen_options_default(void)

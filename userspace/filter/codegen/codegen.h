@@ -23,8 +23,8 @@ struct codegen_options codegen_options_default(void);
 /*
  * Generates a program. For a predicate on parent.name, its index in filter->predicates is its bit
  * in waffle_open.name_bits. Returns 0, -ENOMEM, or -E2BIG if the program would be too long. That is
- * the case if text searches exceed SEARCH_WORK_MAX (codegen_parts.h), or a jump exceeds 32767
- * instructions.
+ * the case if text searches exceed SEARCH_WORK_MAX (codegen_parts_internal.h), or a jump exceeds
+ * 32767 instructions.
  */
 int codegen(struct filter_code *code, const struct filter_expr *filter,
 	    const struct residual *residual, const struct site_info *site,

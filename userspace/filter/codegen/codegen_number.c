@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "filter/codegen/codegen_number.h"
+#include "filter/codegen/codegen_number_internal.h"
 
-#include "filter/codegen/codegen_parts.h"
+#include "filter/codegen/codegen_parts_internal.h"
 
 void number_test_emit(struct assembler *as, const struct number_test *test, uint32_t yes)
 {

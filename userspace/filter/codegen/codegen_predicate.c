@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #include "filter/codegen/codegen.h"
-#include "filter/codegen/codegen_parts.h"
+#include "filter/codegen/codegen_parts_internal.h"
 #include "filter/eval.h"
 
 static void predicate_thread(struct codegen *gen, const struct filter_predicate *predicate,

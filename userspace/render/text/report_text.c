@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "render/disorder.h"
 #include "render/text/notices.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_stragglers_internal.h"
+#include "render/text/values_text_internal.h"
 #include "store/record.h"
 #include "util/syscall_names.h"
 #include "util/terminal.h"
@@ -17,8 +19,6 @@
 
 /* Maximum width of the column of names; longer names do not widen it. */
 #define NAME_COLUMNS_MAX 40
-/* Number of bytes shown of a string value. */
-#define KEY_TEXT_MAX 40
 
 struct report_printer {
 	const struct report *report;
@@ -150,47 +150,6 @@ static void put_thread(const struct report_printer *printer, uint32_t thread)
 		fprintf(printer->out, " (%u)", printer->model->threads.data[thread].tid);
 }
 
-static void put_text_value(const struct report_printer *printer, const struct value *value)
-{
-	size_t shown = value->text_len < KEY_TEXT_MAX ? value->text_len : KEY_TEXT_MAX;
-
-	if (value->null)
-		put(printer, value->lost ? "?" : "NULL");
-	else
-		terminal_put(printer->out, value->text, shown);
-	if (value->cut || shown < value->text_len)
-		fputs("…", printer->out);
-}
-
-static void put_value(const struct report_printer *printer, const struct value *value)
-{
-	put(printer, value->key->name);
-	fputc('=', printer->out);
-	switch (value->type) {
-	case WAFFLE_KEY_STR:
-		put_text_value(printer, value);
-		break;
-	case WAFFLE_KEY_F64:
-		fprintf(printer->out, "%g", value->f64);
-		break;
-	case WAFFLE_KEY_BOOL:
-		fputs(value->u64 ? "true" : "false", printer->out);
-		break;
-	case WAFFLE_KEY_I64:
-		fprintf(printer->out, "%" PRId64, value->i64);
-		break;
-	case WAFFLE_KEY_U64:
-		fprintf(printer->out, "%" PRIu64, value->u64);
-		break;
-	case WAFFLE_KEY_DIM3:
-		fprintf(printer->out, "[%u,%u,%u]", value->dim[0], value->dim[1], value->dim[2]);
-		break;
-	default:
-		fprintf(printer->out, "0x%" PRIx64, value->u64);
-		break;
-	}
-}
-
 static void put_keys(const struct report_printer *printer, const struct model_span *span)
 {
 	struct value_walk walk = model_values(printer->model, span->site, span->frame);
@@ -200,7 +159,7 @@ static void put_keys(const struct report_printer *printer, const struct model_sp
 		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
 			continue;
 		fputs("  ", printer->out);
-		put_value(printer, &value);
+		values_put(printer->out, &value);
 	}
 }
 
@@ -427,6 +386,7 @@ static void print_warnings(const struct report_printer *printer)
 				i == WAFFLE_SOURCE_SPANS && has_calls(report->model)
 					? ", unless calls were too deep (docs/probes.md)"
 					: "");
+	disorder_print_text(report->model, "", printer->out);
 	if (report->model->bad_records)
 		fprintf(printer->out, "%s %s left out\n",
 			units_format_count(count, report->model->bad_records),

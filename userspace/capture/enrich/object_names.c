@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/enrich/object_names_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/clock.h"
+#include "util/hash.h"
+#include "util/keymap.h"
+#include "util/vec.h"
+
+#define OBJECTS_MAX (1u << 20)
+#define AGAIN_NS 100000000ull /* minimum interval of lookups for names that may change */
+/* Lookups may take so much time at once, and this share of the total time. */
+#define BUDGET_NS 200000000ull
+#define BUDGET_PART 20
+
+/* Kinds of objects whose names change with time or may improve. */
+enum object_kind {
+	OBJECT_FIXED,
+	/* Many objects share an inode, so the key has process and descriptor. */
+	OBJECT_BY_DESCRIPTOR,
+	OBJECT_WEAK, /* the process was gone: only the inode is known */
+};
+
+struct object_row {
+	struct file_key key;
+	uint32_t pid, fd; /* for objects known by their descriptor only; else 0 */
+	uint32_t number;
+	uint64_t name_hash;
+	uint64_t looked_ts;
+	enum object_kind kind;
+};
+
+struct object_names {
+	struct store_writer *writer;
+	uint32_t count;      /* number of objects written */
+	struct keymap index; /* inode, device, descriptor and process → index in `rows` */
+	VEC(struct object_row) rows;
+	uint64_t start_ts, spent_ns;
+	struct descriptor found; /* too large for the stack */
+};
+
+int object_names_open(struct object_names **names, struct store_writer *writer, struct error *err)
+{
+	*names = calloc(1, sizeof(**names));
+	if (!*names)
+		return error_set(err, ENOMEM, "out of memory");
+	(*names)->writer = writer;
+	(*names)->start_ts = clock_monotonic_ns();
+	return 0;
+}
+
+void object_names_close(struct object_names *names)
+{
+	if (!names)
+		return;
+	keymap_free(&names->index);
+	vec_free(&names->rows);
+	free(names);
+}
+
+/* The row of a key. A new row has number 0 and looked_ts 0. NULL: there is no room. */
+static struct object_row *row_get(struct object_names *names, const struct file_key *key,
+				  uint32_t pid, uint32_t fd)
+{
+	const uint64_t words[] = {key->ino, key->dev, pid, fd};
+	struct object_row row = {.key = *key, .pid = pid, .fd = fd};
+	uint32_t index = keymap_get(&names->index, words, sizeof(words));
+
+	if (index != MAP_NONE)
+		return &names->rows.data[index];
+	if (names->rows.len >= OBJECTS_MAX || !vec_push(&names->rows, row))
+		return NULL;
+	if (!keymap_set(&names->index, words, sizeof(words), (uint32_t)names->rows.len - 1)) {
+		names->rows.len--;
+		return NULL;
+	}
+	return &names->rows.data[names->rows.len - 1];
+}
+
+static int row_write(struct object_names *names, struct object_row *row, uint32_t pid,
+		     struct error *err)
+{
+	/* A changed detail makes a different object, even with the same name. */
+	uint64_t name_hash =
+		hash_bytes(hash_begin_secret(), names->found.name, strlen(names->found.name) + 1);
+	uint64_t hash = hash_text(name_hash, names->found.detail);
+	struct store_object object = {.ino = row->key.ino,
+				      .dev = row->key.dev,
+				      .pid = pid,
+				      .name = names->found.name,
+				      .detail = names->found.detail};
+	int result;
+
+	if (row->number && row->name_hash == hash)
+		return 0;
+	if (names->count >= OBJECTS_MAX || !store_writer_has_room(names->writer))
+		return 0;
+	result = store_writer_add_object(names->writer, &object, err);
+	if (result)
+		return result;
+	row->name_hash = hash;
+	row->number = ++names->count;
+	return 0;
+}
+
+static bool is_by_descriptor(const char *name)
+{
+	return !strncmp(name, "anon_inode:", strlen("anon_inode:"));
+}
+
+static bool too_dear(const struct object_names *names, uint64_t now)
+{
+	return names->spent_ns >= BUDGET_NS + (now - names->start_ts) / BUDGET_PART;
+}
+
+/* Looks up a file and charges the time to the budget. */
+static int look_up(struct object_names *names, pid_t pid, int fd, const struct file_key *key)
+{
+	uint64_t begin = clock_monotonic_ns();
+	int result = -EAGAIN;
+
+	if (!too_dear(names, begin))
+		result = pid ? descriptor_find(&names->found, pid, fd, key) : -ESRCH;
+	names->spent_ns += clock_monotonic_ns() - begin;
+	return result;
+}
+
+/* Kinds of anonymous inodes that threads wait for, by their names in the kernel's sources. */
+static const char *anonymous_name(const char *kind)
+{
+	static const char *const names[] = {
+		"[eventpoll]", "[eventfd]",     "[timerfd]",    "[signalfd]", "[io_uring]",
+		"[fanotify]",  "[userfaultfd]", "[perf_event]", "[pidfd]",    "inotify"};
+
+	for (size_t i = 0; *kind && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(kind, names[i], 8))
+			return names[i];
+	return NULL;
+}
+
+/* An anonymous file has a name even if its process is gone. */
+static int64_t anonymous_file(struct object_names *names, pid_t pid, int fd,
+			      const struct file_key *key, const char *name, struct error *err)
+{
+	struct object_row *row = row_get(names, key, (uint32_t)pid, (uint32_t)fd);
+	uint64_t now = clock_monotonic_ns();
+	int result;
+
+	if (!row)
+		return 0;
+	snprintf(names->found.name, sizeof(names->found.name), "anon_inode:%s", name);
+	names->found.detail[0] = '\0';
+	if (!strcmp(name, "[eventpoll]")) {
+		if (row->number && (now - row->looked_ts < AGAIN_NS || too_dear(names, now)))
+			return row->number;
+		if (!too_dear(names, now))
+			epoll_watched(names->found.detail, sizeof(names->found.detail), pid, fd);
+		names->spent_ns += clock_monotonic_ns() - now;
+		row->looked_ts = now;
+		if (row->number && !names->found.detail[0]) /* the process is gone */
+			return row->number;
+	}
+	result = row_write(names, row, (uint32_t)pid, err);
+	return result ? result : (int64_t)row->number;
+}
+
+int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
+			  const char *kind, struct error *err)
+{
+	const char *anonymous = anonymous_name(kind);
+	struct object_row *row;
+	uint64_t now = clock_monotonic_ns();
+	int result;
+
+	if (anonymous)
+		return anonymous_file(names, pid, fd, key, anonymous, err);
+	row = row_get(names, key, 0, 0);
+	if (row && row->kind == OBJECT_BY_DESCRIPTOR)
+		row = row_get(names, key, (uint32_t)pid, (uint32_t)fd);
+	if (!row)
+		return 0;
+	if (row->looked_ts && (row->kind == OBJECT_FIXED || now - row->looked_ts < AGAIN_NS) &&
+	    !(row->pid && now - row->looked_ts >= AGAIN_NS))
+		return row->number;
+	result = look_up(names, pid, fd, key);
+	if (result == -EAGAIN)
+		return row->number;
+	if (!result && !row->pid && is_by_descriptor(names->found.name)) {
+		row->kind = OBJECT_BY_DESCRIPTOR;
+		row = row_get(names, key, (uint32_t)pid, (uint32_t)fd);
+		if (!row)
+			return 0;
+	}
+	row->looked_ts = now;
+	if (result) {
+		if (row->pid || row->number)
+			return row->number;
+		row->kind = OBJECT_WEAK;
+		if (!descriptor_of_inode(&names->found, key))
+			return 0;
+	} else {
+		row->kind = OBJECT_FIXED;
+	}
+	result = row_write(names, row, (uint32_t)pid, err);
+	return result ? result : (int64_t)row->number;
+}
+
+static int64_t named_once(struct object_names *names, struct object_row *row, bool found,
+			  struct error *err)
+{
+	int result = found ? row_write(names, row, 0, err) : 0;
+
+	row->looked_ts = clock_monotonic_ns();
+	return result ? result : (int64_t)row->number;
+}
+
+int64_t object_names_device(struct object_names *names, uint32_t dev, struct error *err)
+{
+	struct descriptor *found = &names->found;
+	struct object_row *row = row_get(names, &(struct file_key){.dev = dev}, 0, 0);
+
+	if (!row || row->looked_ts)
+		return row ? row->number : 0;
+	strcpy(found->detail, "block device");
+	return named_once(names, row, block_device_name(found->name, sizeof(found->name), dev),
+			  err);
+}
+
+int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino, struct error *err)
+{
+	struct descriptor *found = &names->found;
+	struct object_row *row = row_get(names, &(struct file_key){.ino = ino}, 0, 0);
+
+	if (!row || row->looked_ts)
+		return row ? row->number : 0;
+	strcpy(found->detail, "cgroup");
+	return named_once(names, row, cgroup_path(found->name, sizeof(found->name), tid, ino), err);
+}
