@@ -135,6 +135,52 @@ static void test_what_was_stuck_is_tried_again_when_it_is_no_more(void **state)
 	fail();
 }
 
+static int memory_of(pid_t pid, const char *name)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void test_memory_of_a_process_is_read(void **state)
+{
+	static char large[160 << 10], got[160 << 10];
+	int memory = memory_of(getpid(), "mem");
+	uint64_t at = (uint64_t)(uintptr_t)large;
+	ssize_t len;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(large); i++)
+		large[i] = (char)(i * 7);
+	assert_int_equal(opener_read(memory, got, 1000, at + 5), 1000);
+	assert_memory_equal(got, large + 5, 1000);
+	len = opener_read(memory, got, sizeof(got), at);
+	assert_in_range(len, 64 << 10, sizeof(got));
+	assert_memory_equal(got, large, (size_t)len);
+	assert_true(opener_read(memory, got, 8, 16) <= 0); /* nothing is mapped there */
+	assert_true(opener_read(root, got, 8, 0) < 0);
+	close(memory);
+}
+
+/* While a process is stuck in one's memory, that of others is read. */
+static void test_memory_that_is_stuck_is_left_behind(void **state)
+{
+	int memory = memory_of(getpid(), "mem"), other = memory_of(getppid(), "cmdline");
+	char byte = 'x', got = 0;
+
+	(void)state;
+	assert_int_equal(opener_read(memory, &got, 1, (uint64_t)(uintptr_t)&byte), 1);
+	kill(child(), SIGSTOP);
+	assert_int_equal(opener_read(memory, &got, 1, (uint64_t)(uintptr_t)&byte), -ETIMEDOUT);
+	assert_int_equal(opener_read(other, &got, 1, 0), 1);
+	close(memory);
+	close(other);
+}
+
 static void test_nothing_is_waited_for_when_the_capture_ends(void **state)
 {
 	int pipes[2];
@@ -198,6 +244,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_files_are_opened_and_nothing_else),
+		TEST(test_memory_of_a_process_is_read),
+		TEST(test_memory_that_is_stuck_is_left_behind),
 		TEST(test_a_process_that_was_killed_is_replaced),
 		TEST(test_what_is_stuck_is_left_behind),
 		TEST(test_what_was_stuck_is_tried_again_when_it_is_no_more),

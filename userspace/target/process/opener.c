@@ -24,12 +24,15 @@
 /* Reading the first bytes of a file shows whether its file system answers. */
 #define FIRST_BYTES 64
 #define REPLY_MAX (200u << 10) /* further names are omitted */
+#define READ_MAX (128u << 10)
 
-enum opener_kind { OPEN_FILE, OPEN_FOLLOW, OPEN_LIST };
+enum opener_kind { OPEN_FILE, OPEN_FOLLOW, OPEN_LIST, READ_MEMORY };
 
 struct open_request {
 	uint32_t kind;
-	bool in_root; /* the message carries a descriptor of the root */
+	bool in_root; /* the message carries a descriptor: of the root, or of the memory */
+	uint32_t size;   /* READ_MEMORY */
+	uint64_t offset; /* READ_MEMORY */
 	char path[PATH_MAX];
 	char prefix[NAME_MAX + 1];
 };
@@ -121,6 +124,17 @@ static int file_serve(int root, const char *path, int *fd)
 	return 0;
 }
 
+static void memory_serve(const struct open_request *request, int memory, struct reply *reply)
+{
+	size_t size = request->size < READ_MAX ? request->size : READ_MAX;
+	ssize_t got = pread(memory, reply->text, size, (off_t)request->offset);
+
+	if (got < 0)
+		reply->result = -errno;
+	else
+		reply->bytes = (uint32_t)got;
+}
+
 static void request_serve(const struct open_request *request, int root, struct reply *reply,
 			  int *fd)
 {
@@ -128,6 +142,9 @@ static void request_serve(const struct open_request *request, int root, struct r
 	char real[PATH_MAX];
 
 	switch (request->kind) {
+	case READ_MEMORY:
+		memory_serve(request, root, reply);
+		return;
 	case OPEN_FILE:
 		reply->result = file_serve(root, request->path, fd);
 		return;
@@ -373,6 +390,49 @@ char *opener_list(int root, const char *folder, const char *prefix, size_t *byte
 	}
 	free(reply);
 	return names;
+}
+
+/* Names the process of an open file such as /proc/PID/mem. False: it is no such file. */
+static bool process_name(int fd, char name[PATH_MAX])
+{
+	char link[64], *slash;
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, name, PATH_MAX - 1);
+	name[len > 0 ? len : 0] = '\0';
+	slash = strrchr(name, '/');
+	if (slash)
+		*slash = '\0';
+	return slash != NULL;
+}
+
+ssize_t opener_read(int fd, void *to, size_t size, uint64_t offset)
+{
+	struct open_request *request = calloc(1, sizeof(*request));
+	size_t most = size < READ_MAX ? size : READ_MAX;
+	struct reply *reply = malloc(sizeof(*reply));
+	ssize_t result = -ENOMEM;
+	int none = -1;
+
+	if (request && reply && process_name(fd, request->path)) {
+		request->kind = READ_MEMORY;
+		request->in_root = true;
+		request->size = (uint32_t)most;
+		request->offset = offset;
+		pthread_mutex_lock(&opener.lock);
+		/* The process ends with the thread that started it. */
+		for (unsigned i = 0; i < 2 && (!i || result == -EIO); i++)
+			result = locked_ask(request, fd, reply, &none);
+		pthread_mutex_unlock(&opener.lock);
+	}
+	if (!result) {
+		result = reply->bytes < most ? reply->bytes : (ssize_t)most;
+		memcpy(to, reply->text, (size_t)result);
+	}
+	free(request);
+	free(reply);
+	return result;
 }
 
 void opener_stop_at(int fd)
