@@ -198,6 +198,18 @@ def test_memory_whose_file_system_does_not_answer_stops_nothing(
     assert len(named(capture.rows(), "copy")) == 4
 
 
+def test_a_program_that_can_not_be_read_is_not_said_to_have_no_sites(waffle, tmp_path, start, built):
+    with served(tmp_path, start, built("steps.c")) as (file, hang):
+        program = start(file)
+        program.until("ready")
+        hang()
+        attached = waffle.attach("--no-report", "-p", program.pid)
+        attached.wait_armed(program.pid)
+        capture = attached.stop(timeout=60)
+    assert f"{file}: its file system does not answer" in capture.result.stderr
+    assert "no sites" not in capture.result.stderr
+
+
 def test_names_that_take_for_ever_stop_neither_the_drain_nor_the_end(waffle, built, start):
     path = built("hostile_names.c", "-rdynamic")
     program = start(path, 300)

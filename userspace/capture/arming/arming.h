@@ -122,9 +122,9 @@ uint64_t arming_match_count(const struct arming *arming);
  * it. Names of counters only if `counters`. */
 void arming_names(const struct arming *arming, const char *near, bool counters, char *text,
 		  size_t size);
-/* Whether a file could not be read for lack of a permission. arming_warning() may name the
- * permission. */
-bool arming_denied(const struct arming *arming);
+/* Whether a file could not be read for lack of a permission, or since its file system does not
+ * answer. So it may have sites. arming_warning() may name the reason. */
+bool arming_unread(const struct arming *arming);
 /* The first file that could not be armed, and why. NULL: none. */
 const char *arming_warning(const struct arming *arming);
 
