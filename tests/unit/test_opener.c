@@ -17,6 +17,7 @@
 
 #include "target/process/mounts.h"
 #include "target/process/opener.h"
+#include "util/clock.h"
 
 static int root;
 static char folder[] = "/tmp/waffle-opener-XXXXXX";
@@ -197,6 +198,30 @@ static void test_nothing_is_waited_for_when_the_capture_ends(void **state)
 	close(pipes[1]);
 }
 
+static uint64_t ms_since(uint64_t ns)
+{
+	return (clock_monotonic_ns() - ns) / 1000000;
+}
+
+/* A later request waits as always: what the capture needs at its end may take its time. */
+static void test_a_request_is_not_waited_for_beyond_the_end(void **state)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	(void)state;
+	assert_text(opener_file(root, "/lib1"), '1');
+	kill(child(), SIGSTOP);
+	opener_until(now + 10000000);
+	assert_int_equal(opener_file(root, "/lib1"), -ETIMEDOUT);
+	assert_in_range(ms_since(now), 10, OPENER_WAIT_MS - 1);
+	assert_text(opener_file(root, "/lib2"), '2');
+	kill(child(), SIGSTOP);
+	now = clock_monotonic_ns();
+	assert_int_equal(opener_file(root, "/lib2"), -ETIMEDOUT);
+	assert_in_range(ms_since(now), OPENER_WAIT_MS, 100 * OPENER_WAIT_MS);
+	opener_until(0);
+}
+
 /* A request while the capture ends starts a process that is abandoned at once. A probe whose
  * descriptor it had inherited would stay in the program. */
 static void test_no_descriptor_of_the_tracer_is_kept(void **state)
@@ -250,6 +275,7 @@ int main(void)
 		TEST(test_what_is_stuck_is_left_behind),
 		TEST(test_what_was_stuck_is_tried_again_when_it_is_no_more),
 		TEST(test_nothing_is_waited_for_when_the_capture_ends),
+		TEST(test_a_request_is_not_waited_for_beyond_the_end),
 		TEST(test_no_descriptor_of_the_tracer_is_kept),
 		TEST(test_types_that_wait_for_a_server),
 	};

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "target/process/place.h"
+#include "util/clock.h"
 #include "util/wire.h"
 
 #define PATHS_MAX 64 /* limit of remembered paths */
@@ -51,6 +52,7 @@ static struct {
 	pid_t pid; /* 0: not started */
 	int socket;
 	int stop; /* the descriptor of opener_stop_at(), plus one; 0: none */
+	uint64_t until_ns; /* of opener_until() */
 	pid_t stuck[OPENER_STUCK_MAX];
 	unsigned stuck_count;
 	char *paths[PATHS_MAX]; /* at which processes are stuck */
@@ -216,16 +218,28 @@ static bool is_runnable(void)
 	return state && !strncmp(state, ") R", 3);
 }
 
-/* Waits for the reply, but no longer than until `stop` (-1: none) is readable. */
-static bool reply_await(int stop)
+static int ms_until(uint64_t ns)
+{
+	uint64_t now = clock_monotonic_ns(), ms = ns > now ? (ns - now) / 1000000 + 1 : 0;
+
+	return ms < OPENER_WAIT_MS ? (int)ms : OPENER_WAIT_MS;
+}
+
+/* Waits for the reply, but no longer than until `stop` (-1: none) is readable, or until until_ns. */
+static bool reply_await(int stop, uint64_t until_ns)
 {
 	struct pollfd ready[2] = {{.fd = opener.socket, .events = POLLIN},
 				  {.fd = stop, .events = POLLIN}};
+	bool over = false;
 
-	for (unsigned i = 0; i < WAITS_MAX; i++)
-		if (poll(ready, 2, OPENER_WAIT_MS) > 0 || !is_runnable())
+	for (unsigned i = 0; i < WAITS_MAX && !over; i++) {
+		if (poll(ready, 2, ms_until(until_ns)) > 0)
 			break;
-	if (ready[1].revents && !ready[0].revents)
+		over = clock_monotonic_ns() >= until_ns;
+		if (!over && !is_runnable())
+			break;
+	}
+	if ((ready[1].revents || over) && !ready[0].revents)
 		poll(ready, 1, STOP_GRACE_MS);
 	return ready[0].revents;
 }
@@ -237,7 +251,7 @@ static bool is_ready(void)
 	char byte;
 	int fd;
 
-	return reply_await(-1) && take_with(opener.socket, &byte, 1, &fd) == 1;
+	return reply_await(-1, UINT64_MAX) && take_with(opener.socket, &byte, 1, &fd) == 1;
 }
 
 static bool start(void)
@@ -309,6 +323,8 @@ static void abandon(const char *path)
 
 static int locked_ask(const struct open_request *request, int root, struct reply *reply, int *fd)
 {
+	uint64_t until_ns = opener.until_ns > clock_monotonic_ns() ? opener.until_ns : UINT64_MAX;
+
 	stuck_look();
 	if (is_stuck(request->path))
 		return -ETIMEDOUT;
@@ -318,7 +334,7 @@ static int locked_ask(const struct open_request *request, int root, struct reply
 		end();
 		return -EIO;
 	}
-	if (!reply_await(opener.stop - 1)) {
+	if (!reply_await(opener.stop - 1, until_ns)) {
 		abandon(request->path);
 		return -ETIMEDOUT;
 	}
@@ -439,6 +455,13 @@ void opener_stop_at(int fd)
 {
 	pthread_mutex_lock(&opener.lock);
 	opener.stop = fd + 1;
+	pthread_mutex_unlock(&opener.lock);
+}
+
+void opener_until(uint64_t ns)
+{
+	pthread_mutex_lock(&opener.lock);
+	opener.until_ns = ns;
 	pthread_mutex_unlock(&opener.lock);
 }
 
