@@ -108,9 +108,11 @@ def served(tmp_path, start, library):
     folder.mkdir()
     server = start(sys.executable, PROGRAMS.parent / "slow_fuse.py", folder, hung, library)
     server.until("ready")
-    yield folder / "file", hung.touch
-    server.kill()
-    subprocess.run(["umount", "-l", folder], check=True)
+    try:
+        yield folder / "file", hung.touch
+    finally:
+        server.kill()
+        subprocess.run(["umount", "-l", folder], check=True)
 
 
 @pytest.fixture
