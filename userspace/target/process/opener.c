@@ -16,6 +16,7 @@
 
 #include "target/process/place.h"
 #include "util/clock.h"
+#include "util/privileges.h"
 #include "util/wire.h"
 
 #define PATHS_MAX 64 /* limit of remembered paths */
@@ -182,6 +183,7 @@ static void serve(int socket, pid_t parent)
 	if (getppid() != parent || dup2(socket, 0) != 0)
 		_exit(0);
 	close_range(1, ~0u, 0);
+	privileges_keep_tracing();
 	if (!send_with(0, "", 1, -1))
 		_exit(0);
 	while (take_with(0, &request, sizeof(request), &root) == sizeof(request)) {
