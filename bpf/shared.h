@@ -243,8 +243,8 @@ static __noinline void task_emit(struct task_struct *task, const char *comm, __u
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 
-/* Flags of a thread outside the target. The tracer's workers may be its grandchildren, and so may be
- * children of its command that are not followed. */
+/* Flags of a thread outside the target. The tracer's workers may be its grandchildren, and so may
+ * be children of its command that are not followed. */
 static __always_inline __u32 stranger_flags(struct task_struct *task)
 {
 	__u32 parent = BPF_CORE_READ(task, real_parent, tgid);

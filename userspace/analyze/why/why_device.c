@@ -98,7 +98,7 @@ struct why_verdict why_blocked_at_fault(struct why_walk *walk, struct why_blocke
 	walk->path[walk->depth - 1].object = blocked->object;
 	return why_blocked_end(walk, blocked, WHY_PAGE_FAULT_MAJOR,
 			       own && !why_blocked_by_program(walk, blocked) ? WHY_GRADE_CERTAIN
-								       : WHY_GRADE_LIKELY,
+									     : WHY_GRADE_LIKELY,
 			       blocked->thread);
 }
 

@@ -71,8 +71,8 @@ enum arming_lack arming_left_out(struct arming *arming);
  */
 void arming_loaded(struct arming *arming);
 int arming_loading_ms(const struct arming *arming, int most);
-/* Reports that a process executes a new program. Call it before scanning the process. What was armed
- * from next_ns on is for the program after it. */
+/* Reports that a process executes a new program. Call it before scanning the process. What was
+ * armed from next_ns on is for the program after it. */
 void arming_began(struct arming *arming, pid_t pid, uint64_t next_ns);
 /* Whether the arming of a process waits until its loader has finished. */
 bool arming_is_late(const struct arming *arming, pid_t pid);

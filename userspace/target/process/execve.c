@@ -73,7 +73,7 @@ bool execve_is_main(pid_t pid)
 }
 
 /* Memory of a process that was read at once, since each read takes two switches of processes. */
-struct window {
+struct memory_window {
 	const struct image *image;
 	uint64_t from;
 	size_t len;
@@ -81,18 +81,19 @@ struct window {
 };
 
 /* Strings of an environment mostly lie together. */
-static void window_open(struct window *window, const uint64_t *addresses, size_t count)
+static void window_open(struct memory_window *window, const uint64_t *addresses, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (addresses[i] < window->from)
 			window->from = addresses[i];
 	window->bytes = malloc(WINDOW_BYTES);
 	if (window->bytes && count)
-		window->len = image_read_some(window->image, window->from, window->bytes,
-					      WINDOW_BYTES);
+		window->len =
+			image_read_some(window->image, window->from, window->bytes, WINDOW_BYTES);
 }
 
-static size_t window_read(const struct window *window, uint64_t address, char *to, size_t size)
+static size_t window_read(const struct memory_window *window, uint64_t address, char *to,
+			  size_t size)
 {
 	uint64_t at = address - window->from;
 
@@ -102,7 +103,7 @@ static size_t window_read(const struct window *window, uint64_t address, char *t
 	return size;
 }
 
-static bool decides(const struct window *window, uint64_t address)
+static bool decides(const struct memory_window *window, uint64_t address)
 {
 	static const char *const names[] = {"LD_", "HOME=", "VIRTUAL_ENV="};
 	char begin[16] = "";
@@ -115,7 +116,8 @@ static bool decides(const struct window *window, uint64_t address)
 }
 
 /* Appends a variable and its NUL to the text, which has room. Returns its length. */
-static size_t variable_read(const struct window *window, uint64_t address, char *text, size_t room)
+static size_t variable_read(const struct memory_window *window, uint64_t address, char *text,
+			    size_t room)
 {
 	size_t len = 0;
 
@@ -134,7 +136,7 @@ static size_t variable_read(const struct window *window, uint64_t address, char 
 	return len + 1;
 }
 
-static char **list_make(const struct window *window, const uint64_t *addresses, size_t count,
+static char **list_make(const struct memory_window *window, const uint64_t *addresses, size_t count,
 			char *text)
 {
 	char **list = calloc(VARIABLES_READ + 1, sizeof(*list));
@@ -153,7 +155,7 @@ static char **list_make(const struct window *window, const uint64_t *addresses, 
 static char **environment_read(const struct image *image, uint64_t address, char **text)
 {
 	uint64_t *addresses = calloc(VARIABLES_MAX, sizeof(*addresses));
-	struct window window = {.image = image, .from = UINT64_MAX};
+	struct memory_window window = {.image = image, .from = UINT64_MAX};
 	char **list = NULL;
 	size_t count;
 

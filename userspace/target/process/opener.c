@@ -32,7 +32,7 @@ enum opener_kind { OPEN_FILE, OPEN_FOLLOW, OPEN_LIST, READ_MEMORY };
 
 struct open_request {
 	uint32_t kind;
-	bool in_root; /* the message carries a descriptor: of the root, or of the memory */
+	bool in_root;    /* the message carries a descriptor: of the root, or of the memory */
 	uint32_t size;   /* READ_MEMORY */
 	uint64_t offset; /* READ_MEMORY */
 	char path[PATH_MAX];
@@ -52,7 +52,7 @@ static struct {
 	pthread_mutex_t lock;
 	pid_t pid; /* 0: not started */
 	int socket;
-	int stop; /* the descriptor of opener_stop_at(), plus one; 0: none */
+	int stop;          /* the descriptor of opener_stop_at(), plus one; 0: none */
 	uint64_t until_ns; /* of opener_until() */
 	pid_t stuck[OPENER_STUCK_MAX];
 	unsigned stuck_count;
@@ -227,7 +227,8 @@ static int ms_until(uint64_t ns)
 	return ms < OPENER_WAIT_MS ? (int)ms : OPENER_WAIT_MS;
 }
 
-/* Waits for the reply, but no longer than until `stop` (-1: none) is readable, or until until_ns. */
+/* Waits for the reply, but no longer than until `stop` (-1: none) is readable, or until until_ns.
+ */
 static bool reply_await(int stop, uint64_t until_ns)
 {
 	struct pollfd ready[2] = {{.fd = opener.socket, .events = POLLIN},
