@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #define PATHS_MAX 64 /* limit of remembered paths */
 /* How often to wait again for a process that is not stuck, but only waits for a CPU. */
 #define WAITS_MAX 20
+#define SPIN_NS 100000
 #define STOP_GRACE_MS 20 /* for an answer after the request to stop */
 /* Reading the first bytes of a file shows whether its file system answers. */
 #define FIRST_BYTES 64
@@ -183,6 +185,7 @@ static void serve(int socket, pid_t parent)
 	if (getppid() != parent || dup2(socket, 0) != 0)
 		_exit(0);
 	close_range(1, ~0u, 0);
+	sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
 	privileges_keep_tracing();
 	if (!send_with(0, "", 1, -1))
 		_exit(0);
@@ -225,6 +228,19 @@ static int ms_until(uint64_t ns)
 	uint64_t now = clock_monotonic_ns(), ms = ns > now ? (ns - now) / 1000000 + 1 : 0;
 
 	return ms < OPENER_WAIT_MS ? (int)ms : OPENER_WAIT_MS;
+}
+
+/* Reading memory takes some microseconds. Then we do not give up our CPU: on a busy machine it
+ * would take milliseconds to get it back, while a program is held. */
+static bool reply_spin(void)
+{
+	struct pollfd ready = {.fd = opener.socket, .events = POLLIN};
+	uint64_t until_ns = clock_monotonic_ns() + SPIN_NS;
+
+	while (poll(&ready, 1, 0) < 1)
+		if (clock_monotonic_ns() >= until_ns)
+			return false;
+	return true;
 }
 
 /* Waits for the reply, but no longer than until `stop` (-1: none) is readable, or until until_ns.
@@ -337,7 +353,7 @@ static int locked_ask(const struct open_request *request, int root, struct reply
 		end();
 		return -EIO;
 	}
-	if (!reply_await(opener.stop - 1, until_ns)) {
+	if (!reply_spin() && !reply_await(opener.stop - 1, until_ns)) {
 		abandon(request->path);
 		return -ETIMEDOUT;
 	}
