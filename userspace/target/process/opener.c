@@ -427,46 +427,58 @@ char *opener_list(int root, const char *folder, const char *prefix, size_t *byte
 	return names;
 }
 
-/* Names the process of an open file such as /proc/PID/mem. False: it is no such file. */
+/* Names the process of an open file such as /proc/PID/mem. False: it is another file. */
 static bool process_name(int fd, char name[PATH_MAX])
 {
-	char link[64], *slash;
+	char link[64];
 	ssize_t len;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	len = readlink(link, name, PATH_MAX - 1);
 	name[len > 0 ? len : 0] = '\0';
-	slash = strrchr(name, '/');
-	if (slash)
-		*slash = '\0';
-	return slash != NULL;
+	if (strncmp(name, "/proc/", 6) != 0)
+		return false;
+	*strrchr(name, '/') = '\0';
+	return true;
+}
+
+static ssize_t memory_ask(const struct open_request *request, int fd, void *to)
+{
+	struct reply *reply = malloc(sizeof(*reply));
+	ssize_t result = -EIO;
+	int none = -1;
+
+	if (!reply)
+		return -ENOMEM;
+	pthread_mutex_lock(&opener.lock);
+	/* The process ends with the thread that started it. */
+	for (unsigned i = 0; i < 2 && result == -EIO; i++)
+		result = locked_ask(request, fd, reply, &none);
+	pthread_mutex_unlock(&opener.lock);
+	if (!result) {
+		result = reply->bytes < request->size ? reply->bytes : (ssize_t)request->size;
+		memcpy(to, reply->text, (size_t)result);
+	}
+	free(reply);
+	return result;
 }
 
 ssize_t opener_read(int fd, void *to, size_t size, uint64_t offset)
 {
 	struct open_request *request = calloc(1, sizeof(*request));
-	size_t most = size < READ_MAX ? size : READ_MAX;
-	struct reply *reply = malloc(sizeof(*reply));
-	ssize_t result = -ENOMEM;
-	int none = -1;
+	ssize_t result;
 
-	if (request && reply && process_name(fd, request->path)) {
-		request->kind = READ_MEMORY;
-		request->in_root = true;
-		request->size = (uint32_t)most;
-		request->offset = offset;
-		pthread_mutex_lock(&opener.lock);
-		/* The process ends with the thread that started it. */
-		for (unsigned i = 0; i < 2 && (!i || result == -EIO); i++)
-			result = locked_ask(request, fd, reply, &none);
-		pthread_mutex_unlock(&opener.lock);
-	}
-	if (!result) {
-		result = reply->bytes < most ? reply->bytes : (ssize_t)most;
-		memcpy(to, reply->text, (size_t)result);
-	}
+	if (!request)
+		return -ENOMEM;
+	request->kind = READ_MEMORY;
+	request->in_root = true;
+	request->size = (uint32_t)(size < READ_MAX ? size : READ_MAX);
+	request->offset = offset;
+	if (process_name(fd, request->path))
+		result = memory_ask(request, fd, to);
+	else
+		result = pread(fd, to, size, (off_t)offset);
 	free(request);
-	free(reply);
 	return result;
 }
 

@@ -31,9 +31,10 @@ bool opener_follow(int root, const char *path, char real[PATH_MAX]);
 /* Returns the names in the form of place_list(). The caller frees them. NULL: there are none. */
 char *opener_list(int root, const char *folder, const char *prefix, size_t *bytes);
 
-/* As pread(), for a file of /proc/PID that shows memory: mem, environ, cmdline. Reads 128 KiB at
- * most. -ETIMEDOUT: the memory is that of a file whose file system does not answer. Then no memory
- * of this process is read until all stuck processes are gone. */
+/* As pread(), for a file of /proc/PID that shows memory: mem, environ, cmdline. Of these it reads
+ * 128 KiB at most; other files it reads itself. -ETIMEDOUT: the memory is that of a file whose file
+ * system does not answer. Then no memory of this process is read until all stuck processes are
+ * gone. */
 ssize_t opener_read(int fd, void *to, size_t size, uint64_t offset);
 
 /* Once this descriptor is readable, requests return without waiting. -1: there is none. */
