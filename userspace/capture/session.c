@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "target/process/opener.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"
 #include "util/privileges.h"
@@ -252,6 +253,8 @@ static int start(struct session *session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true));
 	session->result->ready_cpu_ns = cpu_ns();
 	session->armed_ts = clock_monotonic_ns();
+	if (options->duration_ns)
+		opener_until(session->armed_ts + options->duration_ns);
 	return result;
 }
 
