@@ -108,6 +108,7 @@ void model_free(struct model *model)
 	vec_free(&model->losses);
 	vec_free(&model->forks);
 	vec_free(&model->execs);
+	vec_free(&model->recorded);
 	vec_free(&model->frames);
 	vec_free(&model->syscall_args);
 	free((void *)model->hosts);

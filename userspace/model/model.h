@@ -236,6 +236,13 @@ struct model_exec {
 	uint32_t thread;
 };
 
+/* When one of several captures recorded a process. */
+struct model_recorded {
+	uint64_t from_ts, to_ts;
+	uint64_t sched_ts; /* its scheduler records begin here; UINT64_MAX: it has none */
+	uint32_t pid, capture;
+};
+
 /* What a model loads from a capture. */
 struct model_filter {
 	const struct filter_expr *filter; /* NULL: everything */
@@ -285,7 +292,9 @@ struct model {
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;
 	VEC(struct model_exec) execs; /* by thread, then ts */
-	VEC(uint64_t) frames;         /* private to model/: {FRAME_HEAD, values} of each */
+	/* By pid, then from_ts. Empty if there is a single capture. Private to model/. */
+	VEC(struct model_recorded) recorded;
+	VEC(uint64_t) frames; /* private to model/: {FRAME_HEAD, values} of each */
 	VEC(uint64_t) syscall_args;
 	struct map pids;      /* pid → index of its process */
 	struct map span_ids;  /* id → index */
