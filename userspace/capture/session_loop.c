@@ -130,7 +130,7 @@ static void writer_tell(struct session *session, const char *what)
 {
 	char line[4400];
 
-	snprintf(line, sizeof(line), "%s: %s", session->options->output, what);
+	snprintf(line, sizeof(line), "%s: %s", session->result->output, what);
 	session_tell(session, line);
 }
 
