@@ -23,15 +23,43 @@ static bool add_init(struct why_gpu *gpu, const struct model *model, uint32_t sp
 	return vec_push(&gpu->inits, init);
 }
 
+static int completion_compare(const void *left, const void *right)
+{
+	const struct why_completion *a = left, *b = right;
+
+	if (a->span != b->span)
+		return a->span < b->span ? -1 : 1;
+	return a->collective < b->collective ? -1 : a->collective > b->collective;
+}
+
+/* Finds the calls that complete nonblocking calls of MPI. */
+static bool find_completions(struct why_gpu *gpu)
+{
+	for (size_t i = 0; i < model_collective_count(gpu->comm); i++) {
+		const struct model_collective *collective = model_collective_at(gpu->comm, i);
+
+		gpu->mpi |= collective->mpi;
+		for (uint32_t k = 0; collective->mpi && k < collective->count; k++) {
+			struct why_completion add = {collective->calls[k].end_span, (uint32_t)i};
+
+			if (add.span != MODEL_NONE && !vec_push(&gpu->completions, add))
+				return false;
+		}
+	}
+	if (gpu->completions.len)
+		qsort(gpu->completions.data, gpu->completions.len, sizeof(*gpu->completions.data),
+		      completion_compare);
+	return true;
+}
+
 int why_gpu_init(struct why_gpu *gpu, const struct model *model)
 {
 	*gpu = (struct why_gpu){0};
-	if (model_gpu_new(&gpu->model, model) < 0)
+	if (model_gpu_new(&gpu->model, model) < 0 ||
+	    model_comm_new(&gpu->comm, model, gpu->model) < 0 || !find_completions(gpu))
 		return -ENOMEM;
-	if (!gpu->model)
+	if (!gpu->model && !gpu->mpi)
 		return 0;
-	if (model_comm_new(&gpu->comm, model, gpu->model) < 0)
-		return -ENOMEM;
 	gpu->steps_left = WHY_GPU_STEPS * (uint64_t)(model->spans.len + model->events.len + 1);
 	gpu->calls = malloc((model->spans.len + 1) * sizeof(*gpu->calls));
 	if (!gpu->calls)
@@ -59,6 +87,7 @@ void why_gpu_free(struct why_gpu *gpu)
 	vec_free(&gpu->syncs);
 	vec_free(&gpu->arrivals);
 	vec_free(&gpu->inits);
+	vec_free(&gpu->completions);
 	free(gpu->calls);
 }
 
@@ -132,7 +161,7 @@ uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint
 	uint32_t call;
 
 	*await = WHY_AWAIT_NOTHING;
-	if (!gpu->model)
+	if (!gpu->calls)
 		return to;
 	call = call_at(walk, thread, from, &until);
 	if (call != MODEL_NONE) {
@@ -155,6 +184,11 @@ uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint
 bool why_gpu_spins(const struct why_walk *walk, const struct why_await *await)
 {
 	return await->sync != MODEL_NONE && walk->gpu.syncs.data[await->sync].spins;
+}
+
+bool why_gpu_waits_for_rank(const struct why_walk *walk, const struct why_await *await)
+{
+	return await->arrival != MODEL_NONE && walk->gpu.syncs.data[await->sync].mpi;
 }
 
 /* ---- ranks ---- */
