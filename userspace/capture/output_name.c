@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/output_name.h"
+#include "capture/output_name_internal.h"
 
 #include <stdio.h>
 #include <string.h>

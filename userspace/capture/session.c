@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/output_name.h"
+#include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"

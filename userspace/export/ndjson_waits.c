@@ -5,24 +5,24 @@
 #include <stdio.h>
 
 #include "export/ndjson_waits_internal.h"
+#include "render/place.h"
 
 static void write_thread(struct json *json, const struct model *model, uint32_t thread,
 			 const char *prefix)
 {
-	const struct model_thread *t;
 	char key[32];
 
 	if (thread >= model->threads.len)
 		return;
-	t = &model->threads.data[thread];
 	if (!*prefix) {
-		json_field_u64(json, "pid", t->pid);
-		json_field_u64(json, "tid", t->tid);
+		json_field_u64(json, "pid", place_pid(model, thread));
+		json_field_u64(json, "tid", place_tid(model, thread));
 		json_field_string(json, "comm", model_comm(model, thread));
+		place_json(json, model, thread);
 		return;
 	}
 	snprintf(key, sizeof(key), "%s_tid", prefix);
-	json_field_u64(json, key, t->tid);
+	json_field_u64(json, key, place_tid(model, thread));
 	json_field_string(json, prefix, model_comm(model, thread));
 }
 
@@ -101,7 +101,7 @@ static void write_wait(struct json *json, const struct model *model, const struc
 		json_field_string(json, "object", object->name);
 		if (*object->detail)
 			json_field_string(json, "detail", object->detail);
-		json_field_u64(json, "ino", object->ino);
+		json_field_u64(json, "ino", store_ino_real(object->ino));
 	}
 	write_address(json, "fault_address", wait->address);
 	write_stack(json, model, "user_stack", wait->user_stack);
@@ -219,7 +219,7 @@ static void write_mapping(struct json *json, const struct store_mapping *mapping
 	for (uint32_t i = 0; i < mapping->build_id_bytes && i < sizeof(mapping->build_id); i++)
 		snprintf(id + 2 * i, 3, "%02x", mapping->build_id[i]);
 	row_begin(json, "mapping");
-	json_field_u64(json, "pid", mapping->pid);
+	json_field_u64(json, "pid", store_pid_real(mapping->pid));
 	json_field_u64(json, "start_ns", mapping->ts);
 	args_begin(json);
 	write_address(json, "start", mapping->start);

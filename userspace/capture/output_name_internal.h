@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The name of a capture's file, so that each rank of a job gets its own from one command line. */
-#ifndef WAFFLE_CAPTURE_OUTPUT_NAME_H
-#define WAFFLE_CAPTURE_OUTPUT_NAME_H
+#ifndef WAFFLE_CAPTURE_OUTPUT_NAME_INTERNAL_H
+#define WAFFLE_CAPTURE_OUTPUT_NAME_INTERNAL_H
 
 #include <stddef.h>
 #include <sys/types.h>
