@@ -46,16 +46,6 @@ struct walk {
 
 /* ---- losses ---- */
 
-/* The host of a CPU. */
-static uint32_t host_of_cpu(const struct model *model, uint16_t cpu)
-{
-	uint32_t host = 0;
-
-	while (host + 1 < model->host_count && cpu >= model->hosts[host + 1]->cpu_base)
-		host++;
-	return host;
-}
-
 /* `host` MODEL_NONE: of all hosts. */
 static bool losses_of(struct windows *losses, const struct model *model, bool only_sched,
 		      uint32_t host)
@@ -65,7 +55,7 @@ static bool losses_of(struct windows *losses, const struct model *model, bool on
 		const struct model_loss *loss = &model->losses.data[i];
 
 		if (!loss->count || (only_sched && loss->source != WAFFLE_SOURCE_SCHED) ||
-		    (host != MODEL_NONE && host_of_cpu(model, loss->cpu) != host))
+		    (host != MODEL_NONE && model_host_of_cpu(model, loss->cpu) != host))
 			continue;
 		if (!windows_add(losses, loss->from_ts, loss->to_ts)) {
 			windows_free(losses);

@@ -54,9 +54,9 @@ static void processes_json(struct json *json, const struct model *model)
 		const struct model_process *process = &model->processes.data[i];
 
 		json_object_begin(json);
-		json_field_u64(json, "pid", store_pid_real(process->pid));
+		json_field_u64(json, "pid", model_pid_real(model, process->pid));
 		if (process->ppid)
-			json_field_u64(json, "ppid", store_pid_real(process->ppid));
+			json_field_u64(json, "ppid", model_pid_real(model, process->ppid));
 		if (process->rank != MODEL_NONE) {
 			json_field_u64(json, "rank", process->rank);
 			json_field_u64(json, "world_size", process->world_size);
@@ -177,7 +177,7 @@ static void put_processes(FILE *out, const struct model *model)
 		const char *cmdline = strtab_get(model->strings, process->cmdline);
 		char place[PLACE_TEXT];
 
-		fprintf(out, "%-12s%u  ", i ? "" : "processes", store_pid_real(process->pid));
+		fprintf(out, "%-12s%u  ", i ? "" : "processes", model_pid_real(model, process->pid));
 		if (!*cmdline)
 			cmdline = model_comm(model, process->main_thread);
 		terminal_put(out, cmdline, strlen(cmdline));

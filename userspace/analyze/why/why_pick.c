@@ -141,7 +141,7 @@ static int pick_tid(struct why_query *query, const struct model *model, uint64_t
 		    struct error *err)
 {
 	for (size_t i = 0; i < model->threads.len; i++)
-		if (store_pid_real(model->threads.data[i].tid) == tid && tid) {
+		if (model_pid_real(model, model->threads.data[i].tid) == tid && tid) {
 			query->tid = model->threads.data[i].tid;
 			return 0;
 		}
@@ -171,7 +171,8 @@ static int pick_comm(struct why_query *query, const struct model *model, const c
 		return error_set(err, EINVAL,
 				 "more than one thread is named '%s', such as %" PRIu32
 				 " and %" PRIu32 ": give one's number",
-				 wanted, store_pid_real(second), store_pid_real(first));
+				 wanted, model_pid_real(model, second),
+				 model_pid_real(model, first));
 	if (!first)
 		return error_set(err, ENOENT, "no thread '%s'; %s %s", wanted,
 				 near.count ? "did you mean" : "waffle-bpf report",

@@ -358,8 +358,8 @@ static void print_threads(const struct report_printer *printer)
 		} else {
 			fprintf(printer->out, "%10s%11s%11s", "?", "?", "?");
 		}
-		fprintf(printer->out, "%10u%10u", store_pid_real(thread->tid),
-			store_pid_real(thread->pid));
+		fprintf(printer->out, "%10u%10u", model_pid_real(printer->model, thread->tid),
+			model_pid_real(printer->model, thread->pid));
 		put_place(printer, report->threads.data[i]);
 	}
 	put_rest(printer, report->threads.len);

@@ -43,7 +43,7 @@ static bool thread_is(const struct model *model, uint32_t thread, const char *wa
 	uint64_t tid;
 
 	if (units_parse_number(wanted, &tid) &&
-	    store_pid_real(model->threads.data[thread].tid) == tid)
+	    model_pid_real(model, model->threads.data[thread].tid) == tid)
 		return true;
 	return !strcmp(model_comm(model, thread), wanted);
 }
