@@ -11,6 +11,7 @@
 
 #include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
+#include "target/process/opener.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"
 #include "util/privileges.h"
@@ -270,6 +271,8 @@ static int start(struct session *session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true));
 	session->result->ready_cpu_ns = cpu_ns();
 	session->armed_ts = clock_monotonic_ns();
+	if (options->duration_ns)
+		opener_until(session->armed_ts + options->duration_ns);
 	return result;
 }
 

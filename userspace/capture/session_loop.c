@@ -340,6 +340,7 @@ void loop_close(struct session *session)
 		;
 	worker_queue_close();
 	opener_stop_at(-1);
+	opener_until(0);
 	close(session->epoll);
 	close(session->timer);
 	close(session->signals);

@@ -194,12 +194,14 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	int result;
 
 	ready = held.ready && !target->exec_moved;
-	if (exec && target->exec_moved)
+	if (exec && target->exec_moved) {
 		arming_forget(session->arming, target->pid);
+		holds_disarmed(&target->holds);
+	}
 	target->exec_pending = target->maps_changed = false;
 	arming_left_out(session->arming);
 	if (exec)
-		arming_began(session->arming, target->pid);
+		arming_began(session->arming, target->pid, holds_next_ns(&target->holds));
 	if (enrich_process(session->enrich, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);
