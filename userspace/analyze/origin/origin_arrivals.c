@@ -22,8 +22,8 @@ static uint32_t sender_of(const struct model_collective *collective)
 	return MODEL_NONE;
 }
 
-/* Whether a call receives data of any call that the capture has. The root of a broadcast has its own
- * data. */
+/* Whether a call receives data of any call that the capture has. The root of a broadcast has its
+ * own data. */
 static bool receives(const struct model_collective *collective, uint32_t call)
 {
 	const struct model_rank_call *calls = collective->calls;
