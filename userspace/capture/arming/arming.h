@@ -7,6 +7,7 @@
 #ifndef WAFFLE_CAPTURE_ARMING_ARMING_H
 #define WAFFLE_CAPTURE_ARMING_ARMING_H
 
+#include "capture/address_space/address_spaces.h"
 #include "capture/arming/armed.h"
 #include "capture/session_options.h"
 #include "store/store.h"
@@ -15,8 +16,9 @@ struct arming;
 
 /* `options` outlive the result. `plan` decides how each site is recorded; NULL: all are armed,
  * without a filter. */
-int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
-		const struct session_options *options, struct plan *plan, struct error *err);
+int arming_open(struct arming **arming, struct kernel *kernel, struct address_spaces *spaces,
+		struct store_writer *writer, const struct session_options *options,
+		struct plan *plan, struct error *err);
 
 /* Arms the tracepoints among the calls. They are in no file. */
 int arming_tracepoints(struct arming *arming, struct error *err);
@@ -71,8 +73,9 @@ enum arming_lack arming_left_out(struct arming *arming);
  */
 void arming_loaded(struct arming *arming);
 int arming_loading_ms(const struct arming *arming, int most);
-/* Reports that a process executes a new program. Call it before scanning the process. */
-void arming_began(struct arming *arming, pid_t pid);
+/* Reports that a process executes a new program. Call it before scanning the process. What was
+ * armed from next_ns on is for the program after it. */
+void arming_began(struct arming *arming, pid_t pid, uint64_t next_ns);
 /* Whether the arming of a process waits until its loader has finished. */
 bool arming_is_late(const struct arming *arming, pid_t pid);
 
@@ -104,7 +107,7 @@ struct arming_site {
 	struct site_info *kept;           /* allocated `info` if keys are omitted */
 	uint32_t redacted;                /* mask of the omitted keys: redact_record() */
 	uint32_t number;                  /* in the capture; WAFFLE_SITE_UNKNOWN: not written yet */
-	bool concerns;                    /* functions_concern() */
+	bool concerns;                    /* code_names_concern() */
 };
 const struct arming_site *arming_site(const struct arming *arming, uint32_t number);
 /* Whether any site concerns functions. */
@@ -121,9 +124,9 @@ uint64_t arming_match_count(const struct arming *arming);
  * it. Names of counters only if `counters`. */
 void arming_names(const struct arming *arming, const char *near, bool counters, char *text,
 		  size_t size);
-/* Whether a file could not be read for lack of a permission. arming_warning() may name the
- * permission. */
-bool arming_denied(const struct arming *arming);
+/* Whether a file could not be read for lack of a permission, or since its file system does not
+ * answer. So it may have sites. arming_warning() may name the reason. */
+bool arming_unread(const struct arming *arming);
 /* The first file that could not be armed, and why. NULL: none. */
 const char *arming_warning(const struct arming *arming);
 

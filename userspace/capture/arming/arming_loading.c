@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waits for loaders: arms files of which a page is mapped twice (arming_doubled.c) when their
- * loader is done. */
+/* Arms files that have a page mapped twice (arming_doubled.c) when their loader is done. */
 #include "capture/arming/arming_internal.h"
 #include "util/clock.h"
 
-/* The interval between two checks is the time waited so far, divided by this. */
+/* The interval between two checks is this fraction of the time that we have waited. */
 #define LOOK_SHARE 4
 #define LOOK_MAX_NS 1000000000ull
 
@@ -30,11 +29,14 @@ int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct erro
 	return loading_add(arming, index, pid, true, err);
 }
 
-void arming_began(struct arming *arming, pid_t pid)
+void arming_began(struct arming *arming, pid_t pid, uint64_t next_ns)
 {
-	for (size_t i = 0; i < arming->loading.len; i++)
-		if (arming->loading.data[i].pid == pid)
-			arming->loading.data[i].ahead = false;
+	for (size_t i = 0; i < arming->loading.len; i++) {
+		struct loading *loading = &arming->loading.data[i];
+
+		if (loading->pid == pid && loading->begin_ns < next_ns)
+			loading->ahead = false;
+	}
 }
 
 bool arming_is_late(const struct arming *arming, pid_t pid)
