@@ -86,6 +86,13 @@ static bool call_is_late(const struct origin_walk *walk, const struct model_coll
 			       walk->symptom_thread, walk->symptom_ts);
 }
 
+static void note_incomplete(struct origin_walk *walk, const struct origin_arrival *arrival,
+			    const struct model_collective *collective)
+{
+	if (walk->incomplete == MODEL_NONE && collective->count < collective->nranks)
+		walk->incomplete = arrival->collective;
+}
+
 /* Whether all senders of a collective were followed already, by another rank's arrival. */
 static bool collective_is_done(struct origin_walk *walk, const struct origin_arrival *arrival,
 			       uint8_t flow, uint8_t grade)
@@ -106,6 +113,7 @@ static void senders_follow(struct origin_climb *climb, const struct origin_arriv
 	uint8_t grade = arrival_grade(climb, arrival, within);
 	struct origin_landing own = call_landing(climb, arrival, arrival->call, grade);
 
+	note_incomplete(walk, arrival, collective);
 	if (collective_is_done(walk, arrival, collective->flow, own.grade))
 		return;
 	/* The spans around the receiving call may have closed since: their links count. */
@@ -159,6 +167,7 @@ static void any_rank_add(struct origin_climb *climb, const struct origin_arrival
 		return;
 	}
 	collective = collective_of(climb, arrival);
+	note_incomplete(walk, arrival, collective);
 	for (uint32_t call = 0; call < collective->count && !walk->failed; call++)
 		if (gives(collective, call, arrival->call) &&
 		    !call_is_late(walk, collective, call) &&

@@ -121,6 +121,7 @@ struct origin_walk {
 	struct map marks;
 	VEC(struct origin_mark) mark_list;
 	uint8_t *shared; /* by collective: the grade at which all its senders were followed, + 1 */
+	uint32_t incomplete; /* as in struct origin */
 	uint64_t symptom_ts;
 	uint32_t symptom_thread;
 	/* Follow only data that has one sender. The senders of other data are ends by

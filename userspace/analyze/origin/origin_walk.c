@@ -254,7 +254,8 @@ static void walk_start(struct origin_walk *walk, uint8_t kind, uint32_t node)
 bool origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,
 		     uint8_t kind, uint32_t node)
 {
-	*walk = (struct origin_walk){.index = index, .directed = directed};
+	*walk = (struct origin_walk){
+		.index = index, .directed = directed, .incomplete = MODEL_NONE};
 	walk->shared = calloc(model_collective_count(index->comm) + 1, 1);
 	walk->failed = !walk->shared;
 	walk_start(walk, kind, node);

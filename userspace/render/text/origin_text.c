@@ -216,6 +216,20 @@ static void put_basis(const struct why_printer *printer, const struct origin *or
 		      printer->out);
 }
 
+/* Says that origins may be missing. */
+static void put_incomplete(const struct why_printer *printer, const struct origin *origin)
+{
+	const struct model_collective *collective;
+
+	if (origin->incomplete == MODEL_NONE)
+		return;
+	collective = model_collective_at(origin->comm, origin->incomplete);
+	fputs("  origins may be missing: of ", printer->out);
+	why_put(printer, model_site(printer->model, collective->site)->name);
+	fprintf(printer->out, " number %" PRIu64 ", the calls of only %u of %u ranks are known\n",
+		collective->seq, collective->count, collective->nranks);
+}
+
 void origin_print_story(const struct origin *origin, const struct why_view *view, FILE *out)
 {
 	const struct why_printer printer = {.model = origin->model, .view = view, .out = out};
@@ -233,6 +247,7 @@ void origin_print_story(const struct origin *origin, const struct why_view *view
 	}
 	if (shown < origin->ends.len)
 		fprintf(out, "  %zu more origins; --json has all\n", origin->ends.len - shown);
+	put_incomplete(&printer, origin);
 	if (!shown || origin->ends.data[0].basis == ORIGIN_ANY_RANK)
 		fputs("  " DECLARE_TEXT, out);
 }
