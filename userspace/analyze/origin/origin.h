@@ -93,6 +93,7 @@ struct origin {
 	/* A collective that was followed and of which not all ranks are in the capture, so that
 	 * origins may be missing; for model_collective_at(). MODEL_NONE: there is none. */
 	uint32_t incomplete;
+	size_t visited; /* number of places that the search looked at: how much work it was */
 };
 
 /* What all walks of a model share. */
