@@ -55,6 +55,9 @@ enum waffle_format {
 #define WAFFLE_FETCH_SIGNED 1u
 #define WAFFLE_FETCH_KERNEL 2u /* addresses are the kernel's (tracepoints) */
 #define WAFFLE_FETCH_TAG 4u    /* SEQUENCE: it has a `tag` */
+/* WORD: the value is 0 unless the int in word `index` is greater than `tag`. At the return, `index`
+ * is that of a word saved at the entry. */
+#define WAFFLE_FETCH_IF 8u
 
 /*
  * value = start; for each load: value = *(word *)(value + offset[i]), the last one of `bytes` bytes

@@ -162,6 +162,21 @@ static __always_inline __u64 fetch_extend(__u64 value, const struct waffle_fetch
 	return fetch->flags & WAFFLE_FETCH_SIGNED ? (__u64)((__s64)value >> shift) : value >> shift;
 }
 
+/* Whether the condition of a fetch does not hold. */
+static __always_inline bool fetch_is_off(const struct waffle_call_thread *thread,
+					 const struct waffle_call_slot *slot,
+					 const struct waffle_fetch *fetch)
+{
+	__u64 index = fetch->index;
+
+	if (!(fetch->flags & WAFFLE_FETCH_IF))
+		return false;
+	barrier_var(index);
+	if (fetch->from == WAFFLE_FETCH_SAVED)
+		return (__s32)slot->saved[index & (WAFFLE_SAVED_MAX - 1)] <= fetch->tag;
+	return index >= REGS_WORDS || (__s32)thread->words[index] <= fetch->tag;
+}
+
 /* The value of a fetch. This function and the next ones are global, so that the verifier checks
  * each only once. */
 __noinline __u64 call_fetch(struct waffle_call_thread *thread, const struct waffle_call_slot *slot,
@@ -171,6 +186,8 @@ __noinline __u64 call_fetch(struct waffle_call_thread *thread, const struct waff
 	__u64 loads, size;
 
 	if (!thread || !slot || !fetch)
+		return 0;
+	if (fetch_is_off(thread, slot, fetch))
 		return 0;
 	if (stack_argument(thread, fetch, &value))
 		return value;

@@ -22,7 +22,7 @@
 
 #define SELF "/proc/self/exe"
 #define FIRST_SITE 1000
-#define NOWHERE 8ull /* an address where nothing is mapped */
+#define NOWHERE 8192ull /* an address where nothing is mapped */
 #if defined(__clang__)
 #define PROBED __attribute__((noinline))
 #else

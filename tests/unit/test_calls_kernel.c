@@ -97,6 +97,45 @@ static void test_addresses_that_point_nowhere_are_counted_and_the_call_is_there(
 	(void)state;
 }
 
+/* A small number in place of an address means "none", as MPICH's MPI_STATUS_IGNORE does. */
+static void test_numbers_behind_the_first_page_are_0_and_no_faults(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:take_tree(ptr tree) {*(i32)(tree) as weight} as event");
+
+	take_tree((const struct tree *)1);
+	take_tree((const struct tree *)4095);
+	rig_read(rig);
+	assert_int_equal(value_of(rig, HIT(rig, 0, "take_tree"), "weight").i64, 0);
+	assert_int_equal(value_of(rig, HIT(rig, 1, "take_tree"), "weight").i64, 0);
+	assert_int_equal(kernel_call_faults(rig->kernel), 0);
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_elements_that_an_array_does_not_have_are_not_read(void **state)
+{
+	struct rig *rig =
+		RIG("uprobe:exe:take_all(i8, u16, i32 number, i64, bool, ptr text) {*(u8)(text) as "
+		    "first if number > 0, *(u8)(text+1) as second if number > 1, out *(u8)(text+1) "
+		    "as last if number > 1} -> i64 ret");
+
+	for (int number = -1; number < 3; number++)
+		take_all(0, 0, number, 0, false, "AB", 0, NULL);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 8);
+	for (int i = 0; i < 4; i++) {
+		const struct said *hit = HIT(rig, 2 * i, "take_all");
+		const struct said *end = RETURN(rig, 2 * i + 1, "take_all");
+
+		assert_int_equal(value_of(rig, hit, "number").i64, i - 1);
+		assert_int_equal(value_of(rig, hit, "first").u64, i - 1 > 0 ? 'A' : 0);
+		assert_int_equal(value_of(rig, hit, "second").u64, i - 1 > 1 ? 'B' : 0);
+		assert_int_equal(value_of(rig, end, "last").u64, i - 1 > 1 ? 'B' : 0);
+	}
+	rig_end(rig);
+	(void)state;
+}
+
 static void test_structs_by_value_and_behind_pointers(void **state)
 {
 	struct rig *rig =
@@ -569,6 +608,8 @@ int main(void)
 		cmocka_unit_test(test_numbers_without_a_name_are_numbers),
 		cmocka_unit_test(
 			test_addresses_that_point_nowhere_are_counted_and_the_call_is_there),
+		cmocka_unit_test(test_numbers_behind_the_first_page_are_0_and_no_faults),
+		cmocka_unit_test(test_elements_that_an_array_does_not_have_are_not_read),
 		cmocka_unit_test(test_structs_by_value_and_behind_pointers),
 		cmocka_unit_test(test_what_is_known_at_the_return_only_comes_then),
 		cmocka_unit_test(test_calls_are_numbered_for_each_communicator),

@@ -131,7 +131,7 @@ static void writer_report(struct session *session, const char *what)
 {
 	char line[4400];
 
-	snprintf(line, sizeof(line), "%s: %s", session->options->output, what);
+	snprintf(line, sizeof(line), "%s: %s", session->result->output, what);
 	session_report(session, line);
 }
 

@@ -395,7 +395,8 @@ uint32_t why_cgroup(struct why_walk *walk, uint64_t ino)
 
 	if (text != MAP_NONE)
 		return text;
-	len = snprintf(unnamed, sizeof(unnamed), "cgroup %" PRIu64, ino);
+	len = snprintf(unnamed, sizeof(unnamed), "cgroup %" PRIu64,
+		       model_ino_real(walk->model, ino));
 	text = strtab_add(walk->why->texts, unnamed, (size_t)len);
 	if (text != STRTAB_NONE && !map_set(&walk->cgroups, ino, text))
 		return STRTAB_NONE;
