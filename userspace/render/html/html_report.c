@@ -121,6 +121,7 @@ static bool data_json(struct html_page *page)
 	warnings_json(page);
 	summary_json_filter(page->json, page->model);
 	good = html_spans(page) && html_slowest(page) && html_flame(page) && html_origins(page);
+	html_hosts(page);
 	html_stragglers(page);
 	texts_json(page);
 	json_object_end(page->json);
