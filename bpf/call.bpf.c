@@ -357,8 +357,8 @@ int call_end(struct pt_regs *ctx)
 
 /* ---- a new program ---- */
 
-/* An exec ends all open calls of its thread. Their stack pointers mean nothing any more, and would
- * hide calls of the new program. */
+/* An exec ends all open calls of its thread. Their stack pointers belong to the old program, and
+ * would hide calls of the new one. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(call_exec, struct task_struct *task)
 {

@@ -174,8 +174,8 @@ struct waffle_enum {
 #define WAFFLE_CALL_FRAME_MAX 672 /* four words, 16 words, and 512 bytes of strings */
 #define WAFFLE_CALL_DEPTH_MAX 16
 
-/* A call that is being recorded, or decided by a filter. `held` and the frame after it have the
- * layout of the maps of held spans, so that the same generated code can test them. */
+/* A call that is being recorded, or that a filter decides. `held` and the frame after it have
+ * the same layout as the maps of deferred spans, so that the same generated code can test them. */
 struct waffle_call_slot {
 	struct waffle_held held;
 	__u8 frame[WAFFLE_CALL_FRAME_MAX];
@@ -315,9 +315,10 @@ enum waffle_call_next {
 	WAFFLE_CALL_NEXT_COUNT
 };
 
-/* In a cookie: a program of the class decides at the entry, … */
+/* In a cookie: the class has a program that decides at the entry. */
 #define WAFFLE_COOKIE_ENTRY_FILTER (1ull << 62)
-/* … and one at the return, for all calls or for those that the first one holds. */
+/* In a cookie: the class has a program that decides at the return, for all calls or for those that
+ * the first one defers. */
 #define WAFFLE_COOKIE_RETURN_FILTER (1ull << 61)
 #define WAFFLE_COOKIE_CLASS(cookie) ((__u32)((cookie) >> 32) & 0xffff)
 /* The high half of a plain call's cookie, which has no class: the first word of the stack to read,

@@ -56,8 +56,9 @@ struct fetches {
 	__u32 tgid;
 };
 
-/* Nothing lies in the first page of an address space. A pointer there means "none": it is null, or
- * a small number as MPICH's MPI_STATUS_IGNORE. Reading from it gives 0 and is no fault. */
+/* Nothing lies in the first page of an address space. A pointer there means "none": it is null,
+ * or a small number as MPICH's MPI_STATUS_IGNORE. Reading from it gives 0, and does not count as
+ * a failed load. */
 #define NOWHERE_BYTES 4096
 
 static __always_inline long user_read(void *to, __u32 size, __u64 address, __u8 flags)

@@ -90,8 +90,8 @@ static __always_inline bool outer_is_open(struct waffle_call_thread *thread, str
  * of the same size. These libraries keep frame pointers, and their call paths are long. The
  * assumption fails if the outer event returned early, with an error, and the program then makes the
  * inner call itself along such a path. So one call in PATH_CHECK_ONE_IN, at random, is checked. If
- * it is not nested, all unchecked calls of the thread count as dropped, as some may have been
- * alike, and from then on every call is checked.
+ * it is not nested, some of the unchecked calls may not have been either. So all of them count as
+ * dropped, and from then on every call of the thread is checked.
  */
 #define PATH_CHECK_ONE_IN 16
 #define PATH_BYTES_MIN 128 /* a wrapper in the program may have a shorter path */
@@ -136,7 +136,8 @@ static __always_inline void outer_fail(struct waffle_call_thread *thread)
 	thread->path_ip = 0;
 }
 
-/* Checks whether a call is nested in the outer event. Not inlined: it is rare and takes stack. */
+/* Checks whether a call is nested in the outer event. It is not inlined, since it is rare and
+ * takes stack. */
 static __noinline int inner_check(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
 	if (outer_is_open(thread, ctx)) {
@@ -262,7 +263,7 @@ static __always_inline void open_drop(struct waffle_call_thread *thread, __u32 a
 }
 
 /* A walk over the open calls of a thread, the last one first. It uses bpf_loop(), since the
- * verifier would follow every round of any other loop. */
+ * verifier would follow every round of a plain loop. */
 struct open_walk {
 	struct waffle_call_thread *thread;
 	__u64 sp, ip; /* of the call that is entered or returns */
@@ -328,8 +329,8 @@ static long open_drop_one(__u32 round, void *context)
 	return 0;
 }
 
-/* Drops the calls that are over: they have returned (sp is 0) or never will, after longjmp() or an
- * exception. Mostly there are none. */
+/* Drops the calls that have ended: they have returned (sp is 0), or longjmp() or an exception
+ * left them. Mostly there are none. */
 static __always_inline void open_drop_below(struct open_walk *walk)
 {
 	if (open_is_below(walk))
@@ -382,9 +383,9 @@ static long open_drop_found(__u32 round, void *context)
 }
 
 /*
- * Drops calls that have the stack pointer of the one that is entered but were left: the same caller
- * calls again. Two kinds are still open: a function that jumped to this one instead of calling it,
- * and the same function by another spec.
+ * Drops calls with the same stack pointer as the new one: their caller calls again, so they were
+ * left. Two kinds are still open: a function that jumped to this one instead of calling it, and the
+ * same function by another spec.
  */
 static __always_inline void open_drop_left(struct open_walk *walk)
 {
@@ -393,8 +394,8 @@ static __always_inline void open_drop_left(struct open_walk *walk)
 		bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_drop_found, walk, 0);
 }
 
-/* Drops the calls that are over when `site` is entered.
- * Global, so that the verifier checks it only once. */
+/* Drops the calls that have ended when `site` is entered. The function is global, so that the
+ * verifier checks it only once. */
 __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u64 ip, __u64 link,
 			       __u32 site)
 {
@@ -412,8 +413,8 @@ __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u6
 	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->open[top].sp != sp)
 		return 0;
 	link = link_at(sp, link);
-	/* A function that was jumped to returns to the caller of the one that jumped. If that one
-	 * has a return probe, this is the kernel's trampoline. */
+	/* A function that another one jumped to (a tail call) returns to that one's caller. If
+	 * that one has a return probe, it returns to the kernel's trampoline. */
 	if (link && (link != thread->open[top].link || thread->open[top].ip == ip) &&
 	    link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
 		open_drop_left(&walk);
@@ -440,9 +441,9 @@ static long open_find_returning(__u32 round, void *context)
 }
 
 /*
- * The index of the call that returns, mostly the last one. WAFFLE_CALL_DEPTH_MAX: its entry was not
- * recorded. It had this stack pointer at its entry. So had functions that jumped to each other, and
- * one function with two specs; these may return in any order.
+ * The index of the call that returns, mostly the innermost one. It had this stack pointer at its
+ * entry. Several calls may share it, and return in any order: functions that jumped to each other,
+ * and one function with two specs. WAFFLE_CALL_DEPTH_MAX: its entry was not recorded.
  */
 static __always_inline __u64 open_returning(struct waffle_call_thread *thread, __u64 sp, __u32 site)
 {

@@ -102,7 +102,8 @@ static __always_inline void plain_fill(struct waffle_rec_plain *rec, struct task
 		rec->words[WAFFLE_PLAIN_REGS + i] = thread->words[WAFFLE_CALL_REGS + i];
 }
 
-/* Records a call that finds no slot. Not inlined, as it is rare and takes stack. */
+/* Records a call for which all slots are full. It is not inlined, since it is rare and takes
+ * stack. */
 static __noinline int plain_by_ring(const struct waffle_call_thread *thread, struct pt_regs *ctx,
 				    __u32 recipe)
 {

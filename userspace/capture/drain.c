@@ -18,7 +18,8 @@
 #define TAKEN_BYTES_MAX (8u << 20)  /* copied and not delivered yet */
 #define SHARE_BYTES_MIN (64u << 10) /* per queue and round */
 #define MERGE_NS 20000000ull
-/* Limit of taking forks, execs and exits in a round: a child is armed when its record is taken. */
+/* A round takes records for at most this long if forks, execs or exits are among them, since a
+ * child is armed only when its record is taken. */
 #define NOTICE_NS 20000000ull
 #define MERGE_RECORDS 16 /* between two checks of the clock */
 
@@ -348,9 +349,9 @@ static uint32_t queue_behind(const struct drain *drain)
 }
 
 /*
- * Copies a share of records from each queue. If there is no room, it delivers first. If the queue
- * that lags behind most prevents delivery, it takes more from that queue alone. Returns whether
- * there is more.
+ * Copies a share of records from each queue. If there is no room, it delivers first. If one queue
+ * lags behind and so prevents delivery, it takes more from that queue alone. Returns whether there
+ * is more.
  */
 static bool queues_take(struct drain *drain)
 {

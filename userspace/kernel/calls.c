@@ -206,7 +206,8 @@ static void *calls_loader(void *arg)
 	return NULL;
 }
 
-/* Loads them in a thread, so that arming a library that is opened late does not wait for it. */
+/* Loads the programs in a thread, so that the arming of a library that is opened late need not
+ * wait for them. */
 void calls_load_soon(struct kernel *kernel)
 {
 	if (!kernel->calls || kernel->call_bpf || kernel->call_loading)

@@ -70,8 +70,8 @@ static uint32_t online_count(const struct kernel *kernel)
 	return count ? count : 1;
 }
 
-/* A row of slots for each CPU that is online, and some for others that may come: machines, virtual
- * ones above all, may have many possible CPUs that never do. */
+/* There is a row of slots for each CPU that is online, and a few more for CPUs that come online
+ * later. There is none for each possible CPU, since virtual machines have many that never come. */
 static void slots_choose(struct kernel *kernel, const struct kernel_options *options)
 {
 	uint32_t online = online_count(kernel), spare = online / 4 > 2 ? online / 4 : 2;

@@ -112,8 +112,8 @@ int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 /* Call before arming with pid -1. From then on the BPF
  * programs check whether a hit is a target's. */
 void kernel_probes_widen(struct kernel *kernel);
-/* The map of targets, by tgid, and the bitmap that rules out most other processes (target_maybe()
- * in bpf/shared.h). */
+/* The map of targets, indexed by tgid, and the bitmap that rules out most other processes
+ * (target_maybe() in bpf/shared.h). */
 int kernel_targets(const struct kernel *kernel, const uint64_t **bits);
 
 /* ---- stacks of spans and events ---- */
