@@ -3,6 +3,7 @@
 #ifndef WAFFLE_FUZZ_CHECK_COMM_H
 #define WAFFLE_FUZZ_CHECK_COMM_H
 
+#include "analyze/stragglers.h"
 #include "model/comm/comm.h"
 #include "require.h"
 

@@ -53,16 +53,16 @@ static uint64_t value_of(unsigned half)
 	return half < 8 ? half : others[half - 8];
 }
 
-static void write_call(struct store_writer *writer, const uint8_t *call, uint64_t id)
+static void write_call(struct store_writer *writer, const uint8_t *call, uint32_t site, uint64_t id)
 {
-	unsigned site = call[0] % SITES, rank = call[1] & 3, begin = 12;
+	unsigned rank = call[1] & 3, begin = 12;
 	uint64_t ts = fixture_meta.start_ts + 10 * id;
 	struct {
 		struct waffle_rec_hit hit;
 		uint64_t frame[4 + KEYS];
 	} hit = {.hit = {.rec = {ts, 100 + rank, WAFFLE_REC_HIT, 0},
 			 .tgid = 100 + rank,
-			 .site = FIXTURE_SITES + site,
+			 .site = site,
 			 .frame_bytes = (uint32_t)(32 + 8 * begin)},
 		 .frame = {id}};
 	struct {
@@ -71,7 +71,7 @@ static void write_call(struct store_writer *writer, const uint8_t *call, uint64_
 	} end = {.end = {.rec = {ts + 1 + (call[1] >> 4), 100 + rank, WAFFLE_REC_RETURN, 0},
 			 .span_id = id,
 			 .tgid = 100 + rank,
-			 .site = FIXTURE_SITES + site,
+			 .site = site,
 			 .frame_bytes = (uint32_t)(8 * (KEYS - begin))}};
 	struct error err = ERROR_INIT;
 
@@ -88,6 +88,27 @@ static void write_call(struct store_writer *writer, const uint8_t *call, uint64_
 		store_writer_append(writer, &end.end.rec, &err);
 }
 
+/* Adds the sites that an input has, which would otherwise take most of the time, and its calls. */
+static void write_calls(struct store_writer *writer, const uint8_t *data, size_t size)
+{
+	uint32_t numbers[SITES] = {0}, sites = FIXTURE_SITES;
+	size_t count = size / CALL_BYTES < CALLS_MAX ? size / CALL_BYTES : CALLS_MAX;
+	struct error err = ERROR_INIT;
+
+	for (size_t i = 0; i < count; i++) {
+		unsigned number = data[i * CALL_BYTES] % SITES;
+		struct site_info site = mpi_site(number);
+
+		if (numbers[number])
+			continue;
+		numbers[number] = sites++;
+		store_writer_add_site(writer, &site, &err);
+	}
+	for (size_t i = 0; i < count; i++)
+		write_call(writer, data + i * CALL_BYTES, numbers[data[i * CALL_BYTES] % SITES],
+			   i + 1);
+}
+
 static struct store_reader *calls_reader(const uint8_t *data, size_t size)
 {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};
@@ -101,13 +122,7 @@ static struct store_reader *calls_reader(const uint8_t *data, size_t size)
 		return NULL;
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		store_writer_add_site(writer, &fixture_sites[i], &err);
-	for (unsigned i = 0; i < SITES; i++) {
-		struct site_info site = mpi_site(i);
-
-		store_writer_add_site(writer, &site, &err);
-	}
-	for (size_t i = 0; i < CALLS_MAX && (i + 1) * CALL_BYTES <= size; i++)
-		write_call(writer, data + i * CALL_BYTES, i + 1);
+	write_calls(writer, data, size);
 	store_writer_close(writer, fixture_meta.start_ts + 1000000, counts, &err);
 	err = (struct error)ERROR_INIT;
 	if (store_reader_open(&reader, path, &err))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* libFuzzer target for the model of streams and collectives, from records (records.h). */
-#include "analyze/stragglers.h"
 #include "check_comm.h"
 #include "model/gpu/gpu.h"
 #include "model/model.h"
