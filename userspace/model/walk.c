@@ -41,20 +41,16 @@ struct walk {
 
 /* ---- losses ---- */
 
-bool model_losses(struct windows *losses, const struct model *model, bool only_sched)
+void model_losses(struct windows *losses, const struct model *model, bool only_sched)
 {
 	*losses = (struct windows){0};
 	for (size_t i = 0; i < model->losses.len; i++) {
 		const struct model_loss *loss = &model->losses.data[i];
 
-		if (loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED) &&
-		    !windows_add(losses, loss->from_ts, loss->to_ts)) {
-			windows_free(losses);
-			return false;
-		}
+		if (loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED))
+			windows_add(losses, loss->from_ts, loss->to_ts);
 	}
 	windows_merge(losses);
-	return true;
 }
 
 /* ---- streams ---- */
@@ -270,8 +266,8 @@ static bool walk_init(struct walk *walk, const struct model *model, model_interv
 		      void *arg)
 {
 	*walk = (struct walk){.model = model, .sched_from = first_sched_ts(model)};
-	return sched_init(&walk->sched, model, each, arg) &&
-	       model_losses(&walk->losses, model, true) && find_exits(walk) && find_execs(walk);
+	model_losses(&walk->losses, model, true);
+	return sched_init(&walk->sched, model, each, arg) && find_exits(walk) && find_execs(walk);
 }
 
 int walk_account(struct model *model)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Packets with track events: slices, instants and counter values, with their annotations. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "export/perfetto/perfetto_internal.h"
 #include "render/json/values.h"
 #include "util/hash.h"
+#include "util/memory.h"
 
 /* Maximum encoded sizes, without text: of the part that every event has, of an annotation, of a
  * name and of a flow. */
@@ -43,7 +43,7 @@ void event_init(struct event *e)
 	e->interned.event_names = e->name_list[NAME_EVENT];
 	e->interned.debug_annotation_names = e->name_list[NAME_KEY];
 	e->interned.debug_annotation_string_values = e->text_list;
-	e->scratch = malloc(SCRATCH_BYTES);
+	e->scratch = memory_get(SCRATCH_BYTES);
 }
 
 void event_free(struct event *e)
@@ -262,10 +262,7 @@ static void event_stack(struct perfetto *p, struct sequence *sequence, uint32_t 
 	if (!number)
 		return;
 	while (p->stack_sequences.len <= number)
-		if (!vec_push(&p->stack_sequences, 0)) {
-			p->writer.error = p->writer.error ?: -ENOMEM;
-			return;
-		}
+		vec_add(&p->stack_sequences, 0);
 	annotation = event_annotate(p, sequence, key);
 	annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;
 	annotation->string_value_iid = STACK_IID + number;
@@ -364,18 +361,16 @@ static bool link_is_flow(const struct model *m, const struct model_link *link)
 	return node_start(m, link->to_kind, link->to) <= node_start(m, link->from_kind, link->from);
 }
 
-int flows_begin(struct perfetto *p)
+void flows_begin(struct perfetto *p)
 {
 	const struct model *m = p->model;
 	size_t nodes = m->spans.len + m->events.len;
 	struct flow_index *f = &p->flows;
 
 	if (m->links.len == 0)
-		return 0;
-	f->begin = calloc(nodes + 2, sizeof(*f->begin));
-	f->list = malloc(2 * m->links.len * sizeof(*f->list));
-	if (!f->begin || !f->list)
-		return -ENOMEM;
+		return;
+	f->begin = memory_zeroed(nodes + 2, sizeof(*f->begin));
+	f->list = memory_get(2 * m->links.len * sizeof(*f->list));
 	/* The counts are stored two places ahead, so that filling the lists leaves the right values
 	 * in begin[]. */
 	for (int pass = 0; pass < 2; pass++) {
@@ -398,7 +393,6 @@ int flows_begin(struct perfetto *p)
 		for (size_t n = 2; pass == 0 && n < nodes + 2; n++)
 			f->begin[n] += f->begin[n - 1];
 	}
-	return 0;
 }
 
 void flows_end(struct perfetto *p)
@@ -424,14 +418,11 @@ void event_flows(struct perfetto *p, uint32_t node, uint64_t ts)
 		const struct model_link *link = &m->links.data[p->flows.list[i] / 2];
 		bool caused = p->flows.list[i] % 2;
 		uint64_t id = (uint64_t)p->flows.list[i] / 2 + 1;
-		bool ok;
 
 		if (caused && node_start(m, link->to_kind, link->to) < ts)
-			ok = vec_push(&e->flow_ends, id);
+			vec_add(&e->flow_ends, id);
 		else
-			ok = vec_push(&e->flows, id);
-		if (!ok)
-			p->writer.error = p->writer.error ?: -ENOMEM;
+			vec_add(&e->flows, id);
 	}
 	e->event.n_flow_ids = e->flows.len;
 	e->event.flow_ids = e->flows.data;

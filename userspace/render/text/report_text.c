@@ -8,6 +8,7 @@
 
 #include "render/text/report_causes.h"
 #include "store/record.h"
+#include "util/memory.h"
 #include "util/syscall_names.h"
 #include "util/terminal.h"
 #include "util/units.h"
@@ -71,10 +72,9 @@ void report_put_simulated(FILE *out, const struct model *model)
 
 void report_put_expression(FILE *out, const char *expression)
 {
-	char *line = malloc(strlen(expression) + 1);
+	char *line = memory_get(strlen(expression) + 1);
 
-	if (line)
-		terminal_put(out, line, expression_line(line, expression));
+	terminal_put(out, line, expression_line(line, expression));
 	free(line);
 }
 
