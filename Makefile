@@ -175,7 +175,8 @@ fuzz: fuzz-programs
 	@for t in $(FUZZ_SRC:tests/fuzz/%.c=%); do BUILD=$(BUILD) scripts/fuzz.sh $$t $(FUZZ_SECONDS) || exit 1; done
 
 # Examples are written as an application would be: C11, only include/ in the path.
-EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+# Those for MPI need its compiler (examples/mpi_*.c), and their tests build them.
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(filter-out examples/mpi_%,$(wildcard examples/*.c)))
 
 $(BUILD)/examples/%: examples/%.c $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)

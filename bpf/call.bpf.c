@@ -15,10 +15,6 @@
 #include "stack.h"
 #include "wait.h"
 
-const volatile __u64 call_seed = 0;
-/* Some spec requests stacks. */
-const volatile bool call_stacks = false;
-const volatile bool call_filtered = false;
 __u64 call_faults;
 __u64 call_too_deep; /* calls dropped because their thread had WAFFLE_CALL_DEPTH_MAX open ones */
 
@@ -49,13 +45,13 @@ static __always_inline struct fetches entry_fetches(const struct entry *entry,
 
 static __always_inline bool entry_wants_stack(const struct entry *entry)
 {
-	return call_stacks && entry->recipe->flags & WAFFLE_CALL_STACK;
+	return config.call_stacks && entry->recipe->flags & WAFFLE_CALL_STACK;
 }
 
 /* `instruction`: the probe is at an instruction of the function, not a return probe. */
 static __always_inline void entry_stack_at(const struct entry *entry, bool instruction)
 {
-	if (call_stacks)
+	if (config.call_stacks)
 		entry->thread->at_call = instruction && entry->recipe->flags & WAFFLE_CALL_FUNCTION
 						 ? WAFFLE_STACK_CALL
 						 : 0;
@@ -78,7 +74,7 @@ static __always_inline int entry_stack(const struct entry *entry, void *ctx, boo
 static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 				      struct waffle_call_slot *slot, bool point)
 {
-	if (call_filtered && !rate_take(slot->held.ts))
+	if (config.call_filtered && !rate_take(slot->held.ts))
 		return 0;
 	slot->state = WAFFLE_OPEN_KEPT;
 	open_set(entry->thread, slot->open, WAFFLE_OPEN_KEPT);
@@ -121,7 +117,7 @@ static __always_inline int held_keep(const struct entry *entry, void *ctx,
 static __always_inline bool entry_passes(const struct entry *entry, struct waffle_call_slot *slot)
 {
 	slot->begin_bytes = slot->held.frame_bytes;
-	if (!call_filtered ||
+	if (!config.call_filtered ||
 	    !(entry->cookie & (WAFFLE_COOKIE_ENTRY_FILTER | WAFFLE_COOKIE_RETURN_FILTER))) {
 		slot->state = WAFFLE_OPEN_REJECTED;
 		return true;
@@ -275,7 +271,7 @@ int call_enter(struct pt_regs *ctx)
 static __always_inline int slot_end(const struct entry *entry, void *ctx,
 				    struct waffle_call_slot *slot)
 {
-	bool held = call_filtered && slot->state == WAFFLE_OPEN_HELD;
+	bool held = config.call_filtered && slot->state == WAFFLE_OPEN_HELD;
 	struct fetches walk = entry_fetches(entry, slot);
 
 	frame_make(&walk, entry->recipe->begins + entry->recipe->saves, entry->recipe->returns,
@@ -344,7 +340,7 @@ int call_end(struct pt_regs *ctx)
 	pair = bpf_map_lookup_elem(&call_pairs, &key);
 	if (!pair)
 		return 0;
-	held = call_filtered ? bpf_map_lookup_elem(&call_pairs_held, &key) : NULL;
+	held = config.call_filtered ? bpf_map_lookup_elem(&call_pairs_held, &key) : NULL;
 	if (held) {
 		bpf_probe_read_kernel(slot, sizeof(*slot), held);
 		bpf_map_delete_elem(&call_pairs_held, &key);
@@ -376,7 +372,7 @@ int BPF_PROG(call_exec, struct task_struct *task)
 	bpf_task_storage_delete(&call_held_low, task);
 	bpf_task_storage_delete(&call_held_high, task);
 	bpf_task_storage_delete(&call_threads, task);
-	if (call_points && !scheduler_allocates()) /* as thread_born() of task.bpf.c */
+	if (config.call_points && !scheduler_allocates()) /* as thread_born() of task.bpf.c */
 		call_thread_get(task);
 	return 0;
 }

@@ -11,7 +11,7 @@ static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site
 {
 	__u64 *frame = (__u64 *)slot->frame;
 
-	slot->id = waffle_call_id(now, task->pid, call_seed);
+	slot->id = waffle_call_id(now, task->pid, config.call_seed);
 	slot->recipe = site;
 	slot->open = WAFFLE_CALL_DEPTH_MAX;
 	slot->held.ts = now;

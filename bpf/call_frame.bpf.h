@@ -16,8 +16,6 @@
 #define REGS_SP 31
 #endif
 
-extern const volatile __u64 call_seed;
-
 /* Addresses in arguments that could not be read. */
 extern __u64 call_faults;
 
@@ -58,6 +56,10 @@ struct fetches {
 	__u32 tgid;
 };
 
+/* Nothing lies in the first page of an address space. A pointer there means "none": it is null, or
+ * a small number as MPICH's MPI_STATUS_IGNORE. Reading from it gives 0 and is no fault. */
+#define NOWHERE_BYTES 4096
+
 static __always_inline long user_read(void *to, __u32 size, __u64 address, __u8 flags)
 {
 	long failed = flags & WAFFLE_FETCH_KERNEL
@@ -65,7 +67,7 @@ static __always_inline long user_read(void *to, __u32 size, __u64 address, __u8 
 			      : bpf_probe_read_user(to, size, (const void *)address);
 
 	if (failed)
-		__sync_fetch_and_add(&call_faults, 1);
+		__sync_fetch_and_add(&call_faults, address >= NOWHERE_BYTES);
 	return failed;
 }
 

@@ -5,8 +5,6 @@
 
 #include "call_frame.bpf.h"
 
-extern const volatile bool call_filtered;
-
 /* One map for the lower half of a thread's calls, one for the upper half. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -50,7 +48,7 @@ static __always_inline bool slot_restore(struct task_struct *task,
 
 	if (open->state == WAFFLE_OPEN_REJECTED)
 		return false;
-	if (call_filtered && open->state == WAFFLE_OPEN_HELD) {
+	if (config.call_filtered && open->state == WAFFLE_OPEN_HELD) {
 		held = call_held(task, at, 0);
 		return held && !bpf_probe_read_kernel(slot, sizeof(*slot), held);
 	}

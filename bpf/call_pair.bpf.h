@@ -6,8 +6,6 @@
 #include "call_frame.bpf.h"
 #include "call_nest.bpf.h"
 
-extern const volatile bool call_filtered;
-
 /* The levels of nested pairs without a key. A deeper pair replaces the outermost one. */
 #define PAIR_LEVELS 256
 struct {
@@ -66,7 +64,7 @@ __noinline int frame_drop(struct waffle_call_thread *thread, __u64 at)
 	key.pair = thread->frames[at].pair;
 	key.value = (__u64)task->pid << 32 | at;
 	pair = bpf_map_lookup_elem(&call_pairs, &key);
-	if (pair && (!call_filtered || !bpf_map_lookup_elem(&call_pairs_held, &key)))
+	if (pair && (!config.call_filtered || !bpf_map_lookup_elem(&call_pairs_held, &key)))
 		left_emit(pair->id, pair->site, thread->now);
 	pair_forget(&key);
 	return 0;
@@ -178,7 +176,7 @@ static __always_inline void pair_replace(const struct fetches *walk,
 {
 	const struct waffle_pair *pair = bpf_map_lookup_elem(&call_pairs, key);
 
-	if (pair && (!call_filtered || !bpf_map_lookup_elem(&call_pairs_held, key)))
+	if (pair && (!config.call_filtered || !bpf_map_lookup_elem(&call_pairs_held, key)))
 		left_emit(pair->id, pair->site, walk->now);
 }
 
@@ -195,7 +193,7 @@ static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_
 	slot->key = key.value;
 	if (walk->recipe->keys)
 		pair_replace(walk, &key);
-	if (call_filtered)
+	if (config.call_filtered)
 		pair_forget(&key);
 	return true;
 }
@@ -206,7 +204,7 @@ static __always_inline void pair_keep(const struct waffle_recipe *recipe, __u32 
 {
 	struct waffle_pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
 	struct waffle_pair_key key = {.value = slot->key, .tgid = tgid, .pair = recipe->pair};
-	bool held = call_filtered && slot->state == WAFFLE_OPEN_HELD;
+	bool held = config.call_filtered && slot->state == WAFFLE_OPEN_HELD;
 
 	if ((held && bpf_map_update_elem(&call_pairs_held, &key, slot, BPF_ANY)) ||
 	    bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY)) {

@@ -18,7 +18,7 @@ static __noinline __attribute__((unused)) bool program_has_rights(__u32 tgid)
  * no probe is armed in all processes, the kernel has attached the probe to targets only. */
 static __always_inline bool wanted(struct task_struct *task)
 {
-	return !finished && (!(follow_children || probes_wide) || thread_is_traced(task)) &&
+	return !finished && (!(config.follow_children || probes_wide) || thread_is_traced(task)) &&
 	       (!rights_seen || !program_has_rights(task->tgid));
 }
 

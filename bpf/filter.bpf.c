@@ -13,12 +13,6 @@
 #include "rate.bpf.h"
 #include "stack.h"
 
-/* Set before loading. */
-const volatile bool filter_tracks;        /* the expression tests parents */
-const volatile bool filter_keep_children; /* --keep-children */
-const volatile __u32 rate_count;
-const volatile __u64 rate_unit_ns; /* 0: no rate */
-
 __u64 rate_state; /* window << 24 | used in it */
 
 /* The sizes of these are set before loading, from what the expression needs. */
@@ -73,7 +67,7 @@ static __always_inline void family_get(struct pt_regs *ctx, struct family *famil
 	family->parent_id = 0;
 	family->parent_bits = 0;
 	family->depth = WAFFLE_DEPTH_UNKNOWN;
-	if ((!filter_tracks && !filter_keep_children) ||
+	if ((!config.filter_tracks && !config.keep_children) ||
 	    bpf_probe_read_user(&family->parent_id, sizeof(__u64), &frame->parent))
 		return;
 	if (!family->parent_id) {
@@ -131,7 +125,7 @@ static __always_inline int span_keep(struct pt_regs *ctx, struct waffle_open *op
 
 static __always_inline bool is_kept(const struct waffle_open *open)
 {
-	return filter_keep_children && open && open->state == WAFFLE_OPEN_KEPT;
+	return config.keep_children && open && open->state == WAFFLE_OPEN_KEPT;
 }
 
 /*
@@ -172,14 +166,14 @@ static __noinline int hit_reject(struct pt_regs *ctx, __u64 now)
 	struct buffer *buffer;
 	int buffered = 0;
 
-	if (!filter_tracks && !filter_keep_children)
+	if (!config.filter_tracks && !config.keep_children)
 		return 0;
 	class = class_get(ctx, &open);
-	if (!class || (!class->is_span && !filter_keep_children))
+	if (!class || (!class->is_span && !config.keep_children))
 		return 0;
 	family_get(ctx, &family);
 	open.depth = family.depth;
-	if (filter_keep_children && family.parent) {
+	if (config.keep_children && family.parent) {
 		if (is_kept(family.parent))
 			return class->is_span ? span_keep(ctx, &open, task, now)
 					      : begin_emit(ctx, now);
@@ -211,11 +205,11 @@ int filter_hit(struct pt_regs *ctx)
 
 	if (!wanted(task))
 		return 0;
-	if (!rate_unit_ns && !(bpf_get_attach_cookie(ctx) & WAFFLE_COOKIE_STACK))
+	if (!config.rate_unit_ns && !(bpf_get_attach_cookie(ctx) & WAFFLE_COOKIE_STACK))
 		return hit_emit(ctx, task, 0);
 	now = bpf_ktime_get_ns();
-	return site_stack(ctx, !rate_unit_ns || rate_take(now) ? begin_emit(ctx, now)
-							       : hit_reject(ctx, now));
+	return site_stack(ctx, !config.rate_unit_ns || rate_take(now) ? begin_emit(ctx, now)
+								      : hit_reject(ctx, now));
 }
 
 SEC("uprobe.multi")
@@ -284,7 +278,7 @@ int filter_hold(struct pt_regs *ctx)
 	family_get(ctx, &family);
 	open.depth = family.depth;
 	open.held = class->held;
-	if (is_kept(family.parent) || (filter_keep_children && !hold_place(&open, &family, task)))
+	if (is_kept(family.parent) || (config.keep_children && !hold_place(&open, &family, task)))
 		return site_stack(ctx, span_keep(ctx, &open, task, now));
 	if (held_add_sized(class->held, ctx, &family, now)) {
 		if (open_add(ctx, &open, task, WAFFLE_OPEN_HELD, now))
@@ -292,7 +286,7 @@ int filter_hold(struct pt_regs *ctx)
 		held_delete(class->held, id);
 	}
 	loss_count(1);
-	if (filter_keep_children && open.slot < SLOT_COUNT) {
+	if (config.keep_children && open.slot < SLOT_COUNT) {
 		buffer = buffer_get(task->tgid, task->pid);
 		if (buffer)
 			__sync_fetch_and_and(&buffer->held, ~(1ull << open.slot));
@@ -344,7 +338,7 @@ int filter_end(struct pt_regs *ctx)
 		}
 	} else if (open->state == WAFFLE_OPEN_KEPT) {
 		span_end_emit(ctx, task, now);
-	} else if (filter_keep_children && open->state == WAFFLE_OPEN_BUFFERED) {
+	} else if (config.keep_children && open->state == WAFFLE_OPEN_BUFFERED) {
 		buffered_end(ctx, open, now);
 	}
 	bpf_map_delete_elem(&filter_open, &id);
@@ -443,7 +437,7 @@ static __noinline int release(struct pt_regs *ctx)
 		span_end_emit(ctx, task, held->end_ts);
 	else
 		loss_count(1);
-	if (filter_keep_children)
+	if (config.keep_children)
 		children_release(open);
 	held_delete(open->held, id);
 	bpf_map_delete_elem(&filter_open, &id);
@@ -491,7 +485,7 @@ static __noinline int discard(struct pt_regs *ctx)
 
 	if (!open || !held)
 		return 0;
-	if (filter_keep_children && children_discard(ctx, open, held))
+	if (config.keep_children && children_discard(ctx, open, held))
 		return release(ctx);
 	held_delete(open->held, id);
 	bpf_map_delete_elem(&filter_open, &id);

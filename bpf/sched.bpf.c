@@ -48,9 +48,9 @@ static __always_inline bool in_socket_call(struct task_struct *task)
 	__s32 syscall = task_syscall(task, args);
 	struct file *file;
 
-	if (call_is_in(socket_calls, syscall))
+	if (call_is_in(config.socket_calls, syscall))
 		return true;
-	if (!call_is_in(descriptor_calls, syscall))
+	if (!call_is_in(config.descriptor_calls, syscall))
 		return false;
 	file = file_of(task, (__u32)args[0]);
 	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
@@ -130,8 +130,8 @@ static __always_inline void woken(void *ctx, struct task_struct *task, __u32 fla
 	state->wake_flags = flags | interrupt_flags(ctx, waker, state);
 	if (state->on_cpu != THREAD_ON_CPU)
 		waits_for(state, task->thread_info.cpu + 1);
-	if (wait_sources & WAFFLE_WAIT_STACKS && state->wait.blocks &&
-	    state->wake_ts - state->wait.from_ts >= wait_min_ns)
+	if (config.wait_sources & WAFFLE_WAIT_STACKS && state->wait.blocks &&
+	    state->wake_ts - state->wait.from_ts >= config.wait_min_ns)
 		wake_emit(ctx, task, state->wake_flags & WAKER_FLAGS, state->wake_ts,
 			  state->wake_ts - state->wait.from_ts);
 }
@@ -175,8 +175,8 @@ static __always_inline struct waffle_rec_switch *slot_next(struct waffle_cpu *st
 	__u32 index;
 
 	state->produced[WAFFLE_SOURCE_SCHED]++;
-	if (tail && state->head - tail->tail < sched_slots) {
-		index = tail->row * sched_slots + (state->head & (sched_slots - 1));
+	if (tail && state->head - tail->tail < config.sched_slots) {
+		index = tail->row * config.sched_slots + (state->head & (config.sched_slots - 1));
 		slot = bpf_map_lookup_elem(&sched_ring, &index);
 	}
 	if (!slot)

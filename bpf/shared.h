@@ -11,6 +11,10 @@
 
 #include "record.h"
 
+#ifndef __VMLINUX_H__
+#include <stdbool.h>
+#endif
+
 /* A CPU's counters and the head of its slots, mapped by userspace; alone on its cache line. */
 struct waffle_cpu {
 	__u64 head; /* slots written */
@@ -30,6 +34,41 @@ struct waffle_tail {
 };
 #define WAFFLE_NO_ROW 0xffffffffu
 #define WAFFLE_CPU_WORDS 128 /* 8,192 CPUs, the maximum of NR_CPUS */
+
+#define WAFFLE_SYSCALLS_MAX 512
+
+/*
+ * What a capture asks of the BPF programs. It is filled on the way from the command line to the
+ * kernel (session_options, then kernel_options), and copied into the programs' constants once,
+ * before they are loaded. A new capture option is a member here and a row of the command's options.
+ */
+struct waffle_config {
+	bool follow_children; /* children of targets are targets */
+	bool call_points;     /* some calls may be at tracepoints */
+	bool stack_tables;    /* user stacks of waits are unwound by tables (stack.h) */
+	bool filter_tracks;   /* the filter's expression refers to parents */
+	bool keep_children;   /* everything inside a kept span is kept */
+	__u32 wait_sources;   /* enum waffle_wait_source */
+	__u64 wait_min_ns;    /* shorter waits have no details */
+	__u64 stack_gap_ns;   /* between two user stacks of a thread with short waits */
+	__u64 rate_unit_ns;   /* rate() of the filter; 0: none */
+	__u32 rate_count;     /* hits that pass in each unit */
+	__u32 sched_slots; /* slots for switches of a CPU; kernel_open() makes it a power of two */
+
+	/* kernel_open() sets these. */
+	bool call_stacks;    /* some call requests stacks */
+	bool call_filtered;  /* a filter decides about calls */
+	bool steal_by_tick;  /* stolen time is only known at ticks: cpu_stolen_ns() */
+	bool storage_is_old; /* for tests: behave as on kernels before 6.4 */
+	__u32 ring_shift;    /* CPUs per ring, as a power of two */
+	__u32 tracer_tgid;
+	__u32 task_struct_number; /* BTF id of struct task_struct in the kernel */
+	__u64 call_seed;
+	/* A bit for each system call: its first argument is a descriptor, and that one is a socket.
+	 */
+	__u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
+	__u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64];
+};
 
 /* A file by device and inode, in the kernel's encoding. */
 struct waffle_inode {
@@ -56,12 +95,8 @@ struct waffle_program {
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
-/* Set before loading. */
-extern const volatile __u32 sched_slots; /* slots a CPU, a power of two */
-extern const volatile __u32 ring_shift;  /* CPUs per ring, as a power of two */
-extern const volatile bool follow_children;
-extern const volatile bool storage_is_old; /* for tests: behave as on kernels before 6.4 */
-extern const volatile __u32 tracer_tgid;
+/* Set before loading, so that the verifier leaves out what is off. */
+extern const volatile struct waffle_config config;
 
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
@@ -161,7 +196,7 @@ static __always_inline struct waffle_cpu *cpu_get(__u32 cpu)
 
 static __always_inline void *ring_get(__u32 cpu)
 {
-	__u32 index = cpu >> ring_shift;
+	__u32 index = cpu >> config.ring_shift;
 
 	return bpf_map_lookup_elem(&rings, &index);
 }
@@ -246,9 +281,9 @@ static __noinline void task_emit(struct task_struct *task, const char *comm, __u
 /* Flags of a thread outside the target. The tracer's workers may be its grandchildren. */
 static __always_inline __u32 stranger_flags(struct task_struct *task)
 {
-	bool own = (__u32)task->tgid == tracer_tgid ||
-		   (__u32)BPF_CORE_READ(task, real_parent, tgid) == tracer_tgid ||
-		   (__u32)BPF_CORE_READ(task, real_parent, real_parent, tgid) == tracer_tgid;
+	bool own = (__u32)task->tgid == config.tracer_tgid ||
+		   (__u32)BPF_CORE_READ(task, real_parent, tgid) == config.tracer_tgid ||
+		   (__u32)BPF_CORE_READ(task, real_parent, real_parent, tgid) == config.tracer_tgid;
 
 	return own ? WAFFLE_TASK_OWN_FLAG : 0;
 }
@@ -277,7 +312,7 @@ struct bpf_local_storage_map___new {
  * allocate it with kmalloc(), which may wake kswapd: a deadlock under a run queue's lock. */
 static __always_inline bool scheduler_allocates(void)
 {
-	return !storage_is_old &&
+	return !config.storage_is_old &&
 	       (bpf_core_field_exists(struct bpf_local_storage_map___new, bpf_ma) ||
 		bpf_core_field_exists(struct bpf_local_storage_map___new, use_kmalloc_nolock));
 }

@@ -8,20 +8,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile __u32 sched_slots = 1;
-const volatile __u32 ring_shift = 0;
-const volatile bool follow_children = false;
-const volatile bool storage_is_old = false;
-const volatile __u32 task_struct_number = 0;
-const volatile __u32 tracer_tgid = 0;
-const volatile bool call_points = false;
-const volatile __u32 wait_sources = 0;
-const volatile __u64 wait_min_ns = ~0ull;
-const volatile bool stack_tables = false;
-const volatile bool steal_by_tick = false;
-const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64] = {};
-const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64] = {};
-const volatile __u64 stack_gap_ns = 0;
+const volatile struct waffle_config config = {};
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
 __u64 fault_cpus[WAFFLE_CPU_WORDS];
@@ -83,9 +70,9 @@ static __always_inline void program_begins(__u32 tgid, bool has_rights)
 /* Makes the state of a thread of the target, before it runs. */
 static __always_inline struct thread_state *thread_born(struct task_struct *task)
 {
-	if (!scheduler_allocates() && stack_tables)
+	if (!scheduler_allocates() && config.stack_tables)
 		bpf_task_storage_get(&stack_walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!scheduler_allocates() && call_points)
+	if (!scheduler_allocates() && config.call_points)
 		bpf_task_storage_get(&call_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	return bpf_task_storage_get(&threads, task, NULL, 0) ?: thread_make(task);
 }
@@ -126,7 +113,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		thread_born(child);
 		return 0;
 	}
-	if (follow_children) {
+	if (config.follow_children) {
 		if (!target_add(tgid, parent->tgid))
 			return 0;
 		stack_fork(parent->tgid, tgid);
@@ -141,7 +128,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 		__sync_fetch_and_add(&forks, 1);
 	}
-	if (follow_children)
+	if (config.follow_children)
 		thread_born(child);
 	return 0;
 }
@@ -282,7 +269,7 @@ static __always_inline void stolen_snapshot(struct thread_state *state, struct t
 {
 	__u64 now = bpf_ktime_get_ns(), stolen_ns;
 
-	if (!(wait_sources & WAFFLE_WAIT_STEAL) || !task->on_cpu)
+	if (!(config.wait_sources & WAFFLE_WAIT_STEAL) || !task->on_cpu)
 		return;
 	stolen_ns = cpu_stolen_ns(task);
 	if (state->on_ts) {

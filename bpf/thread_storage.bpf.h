@@ -12,8 +12,6 @@
 #include "unwind.h"
 #include "stack.h"
 
-extern const volatile bool call_points; /* specs may be at tracepoints */
-
 extern struct call_threads_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -24,7 +24,6 @@ enum waffle_wait_source {
 };
 
 #define WAFFLE_STACK_DEPTH 64
-#define WAFFLE_SYSCALLS_MAX 512
 #define WAFFLE_STACKS_MAX 16384 /* stacks that are recorded once */
 
 /* The last recorded frequency of a CPU. */
@@ -51,22 +50,9 @@ struct waffle_frequency {
 #define PF_EXITING 0x00000004
 #define FAULTS_GAP_NS 1000000 /* minor page faults of a thread are reported together */
 
-extern const volatile __u32 wait_sources; /* enum waffle_wait_source */
-extern const volatile __u64 wait_min_ns;
-extern const volatile __u32 task_struct_number; /* BTF id of struct task_struct in the kernel */
-/* unwind user stacks of waits by tables (stack.h) */
-extern const volatile bool stack_tables;
-/* stolen time is only known at ticks: cpu_stolen_ns() */
-extern const volatile bool steal_by_tick;
-/* A bit for each system call: whether its first argument is a descriptor. */
-extern const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
-/* The same: whether that descriptor is a socket. */
-extern const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64];
 /* A bit for each CPU: whether ends of page faults are reported there. On a CPU that has just come
  * online they are not yet. */
 extern __u64 fault_cpus[WAFFLE_CPU_WORDS];
-extern const volatile __u64
-	stack_gap_ns; /* minimum time between two user stacks of a thread with short waits */
 
 /* Numbers of the stacks that were recorded. A stack that the LRU has evicted is recorded again,
  * under another number. */
@@ -192,12 +178,12 @@ static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum 
 		return 0;
 	paid = (cpu->stacks_ts > now ? cpu->stacks_ts : now) +
 	       (!(flags & BPF_F_USER_STACK) ? STACK_KERNEL_PRICE_NS
-		: stack_tables              ? STACK_TABLES_PRICE_NS
+		: config.stack_tables       ? STACK_TABLES_PRICE_NS
 					    : STACK_USER_PRICE_NS);
 	if (paid > now + STACK_CREDIT_NS / worth)
 		return 0;
 	cpu->stacks_ts = paid;
-	if (flags & BPF_F_USER_STACK && stack_tables) {
+	if (flags & BPF_F_USER_STACK && config.stack_tables) {
 		stack_emit(0, now, 0, WAFFLE_STACK_WAIT | WAFFLE_STACK_NO_PYTHON);
 		return WAFFLE_STACK_BY_FRAMES;
 	}
@@ -215,7 +201,8 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
 static __always_inline struct task_struct *task_untrusted(struct task_struct *task)
 {
-	return bpf_ksym_exists(bpf_rdonly_cast) ? bpf_rdonly_cast(task, task_struct_number) : task;
+	return bpf_ksym_exists(bpf_rdonly_cast) ? bpf_rdonly_cast(task, config.task_struct_number)
+						: task;
 }
 
 /* How long the cgroups of a task have been throttled, over all CPUs and four levels up. */
@@ -224,7 +211,7 @@ static __always_inline __u64 throttled_ns(struct task_struct *task)
 	struct task_group *group;
 	__u64 ns = 0;
 
-	if (!(wait_sources & WAFFLE_WAIT_QUOTA) ||
+	if (!(config.wait_sources & WAFFLE_WAIT_QUOTA) ||
 	    !bpf_core_field_exists(struct task_group, cfs_bandwidth))
 		return 0;
 	group = task_untrusted(task)->sched_task_group;
@@ -266,12 +253,12 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	if (task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED) ||
 	    (syscall >= 0 && (__s64)wait->fault_ip >= 0))
 		wait->fault_ts = 0;
-	if (!blocks || !(wait_sources & WAFFLE_WAIT_STACKS))
+	if (!blocks || !(config.wait_sources & WAFFLE_WAIT_STACKS))
 		return;
 	/* The system call does not explain page faults, device drivers and file systems. */
 	if (task_state == WAFFLE_TASK_UNINTERRUPTIBLE || syscall < 0 || syscall == NR_IOCTL)
 		wait->kernel_stack = stack_take(ctx, 0, now, worth);
-	if (wait->long_ago || now - wait->stack_ts >= stack_gap_ns) {
+	if (wait->long_ago || now - wait->stack_ts >= config.stack_gap_ns) {
 		wait->stack_ts = now;
 		wait->user_stack = stack_take(ctx, BPF_F_USER_STACK, now, worth);
 	}
@@ -328,8 +315,8 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
 	__u64 args[WAFFLE_SYSCALL_ARGS];
-	bool file = !address && wait_sources & WAFFLE_WAIT_FILES &&
-		    call_is_in(descriptor_calls, task_syscall(task, args));
+	bool file = !address && config.wait_sources & WAFFLE_WAIT_FILES &&
+		    call_is_in(config.descriptor_calls, task_syscall(task, args));
 	struct waffle_rec_wait *rec;
 
 	if (!address && !file && !wait->kernel_stack && !wait->user_stack)
@@ -381,7 +368,7 @@ static __noinline __attribute__((unused)) void stolen_emit(struct task_struct *t
 	rec->rec.ts = now;
 	rec->from_ts = from_ts;
 	rec->stolen_ns = stolen_ns;
-	rec->flags = steal_by_tick ? WAFFLE_STOLEN_BY_TICK : 0;
+	rec->flags = config.steal_by_tick ? WAFFLE_STOLEN_BY_TICK : 0;
 	rec->reserved = 0;
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
@@ -394,9 +381,9 @@ static __noinline __attribute__((unused)) void stolen_emit(struct task_struct *t
  */
 static __always_inline __u64 cpu_stolen_ns(struct task_struct *task)
 {
-	if (!(wait_sources & WAFFLE_WAIT_STEAL))
+	if (!(config.wait_sources & WAFFLE_WAIT_STEAL))
 		return 0;
-	if (!steal_by_tick)
+	if (!config.steal_by_tick)
 		return task->se.cfs_rq->rq->prev_steal_time_rq;
 	return task->se.cfs_rq->rq->prev_steal_time;
 }
@@ -408,7 +395,7 @@ static __always_inline void stolen_check(struct thread_state *state, struct task
 	__u64 ns = stolen_ns - state->stolen_ns, from_ts = state->on_ts;
 
 	/* More than the thread ran: it moved while the CPU's number was read. */
-	if (!from_ts || ns < wait_min_ns || ns > now - from_ts)
+	if (!from_ts || ns < config.wait_min_ns || ns > now - from_ts)
 		return;
 	state->stolen_ns = stolen_ns;
 	stolen_emit(task, from_ts, ns, now);
@@ -444,7 +431,7 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 
 	if (!wait->from_ts)
 		return;
-	if (ns < wait_min_ns) {
+	if (ns < config.wait_min_ns) {
 		wait->long_ago -= wait->blocks && wait->long_ago;
 		return;
 	}
@@ -453,7 +440,7 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 		wait_emit(wait, task, now);
 	}
 	runnable = woken_ts > wait->from_ts ? now - woken_ts : ns;
-	if (!(wait_sources & WAFFLE_WAIT_QUOTA) || runnable < wait_min_ns)
+	if (!(config.wait_sources & WAFFLE_WAIT_QUOTA) || runnable < config.wait_min_ns)
 		return;
 	throttled = throttled_ns(task) - wait->throttled_ns;
 	if (throttled)

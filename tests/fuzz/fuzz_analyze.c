@@ -4,14 +4,15 @@
  * the outputs. The rest is the file, whose checksums are corrected (checksums.h). Text for people
  * must not contain control characters. Text from the file must not end the page's script.
  */
-#include "analyze/origin.h"
+#include "analyze/origin/origin.h"
 #include "analyze/report.h"
 #include "analyze/why/why.h"
 #include "checksums.h"
 #include "export/export.h"
 #include "render/html/html_report.h"
 #include "render/info.h"
-#include "render/origin_print.h"
+#include "render/json/origin_json.h"
+#include "render/text/origin_text.h"
 #include "render/text/report_text.h"
 #include "render/text/view_text.h"
 #include "render/json/why_json.h"
@@ -160,14 +161,21 @@ static void print_report(const struct model *model)
 
 static void print_origins(const struct model *model)
 {
-	const struct why_view view = {.evidence = true};
+	const struct why_view view = {.evidence = true, .causes = 8};
+	struct origin_index *index;
 	struct error err = ERROR_INIT;
 	struct origin *origin;
 	struct text text;
 
-	for (uint32_t event = 0; event < model->events.len && event < 4; event++) {
-		if (origin_new(&origin, model, MODEL_NODE_EVENT, event, &err))
-			return;
+	if (origin_index_new(&index, model, &err))
+		return;
+	for (uint32_t node = 0; node < 8; node++) {
+		uint8_t kind = node % 2 ? MODEL_NODE_SPAN : MODEL_NODE_EVENT;
+		size_t count = node % 2 ? model->spans.len : model->events.len;
+
+		if (node / 2 >= count ||
+		    origin_new(&origin, index, kind, (uint32_t)count - 1 - node / 2, &err))
+			continue;
 		require(!origin_find_records(origin, &err) || err.message[0]);
 		text_open(&text);
 		origin_print_text(origin, &view, text.out);
@@ -177,6 +185,7 @@ static void print_origins(const struct model *model)
 		drop(&text);
 		origin_free(origin);
 	}
+	origin_index_free(index);
 }
 
 static void print_why(const struct model *model)

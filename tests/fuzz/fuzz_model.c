@@ -62,7 +62,8 @@ static const struct filter_expr *a_filter(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct model_filter keep = {a_filter(), size && data[0] & 2};
+	const struct model_filter keep = {.filter = a_filter(),
+					  .keep_children = size && data[0] & 2};
 	struct store_reader *reader = size ? records_reader(data + 1, size - 1, false) : NULL;
 	struct error err = ERROR_INIT;
 	struct model *model;

@@ -211,26 +211,6 @@ def test_a_thread_is_explained_in_a_window(waffle, why, causes):
     assert own(instance)[0]["culprit"]["tid"] == pieces["sleep"]["tid"]
 
 
-def test_an_event_is_walked_back_to_its_origin(waffle, why, causes):
-    path, _ = causes("origin")
-    answer = why(path, "--event", "loss is NaN")
-    assert [(n["name"], n["via"], n["root"]) for n in answer["origin"]] == [
-        ("loss is NaN", "start", False),
-        ("reduce", "inside", False),
-        ("division by zero", "link", True),
-    ]
-    text = waffle.ok("why", "--event", "loss is NaN", path).stdout
-    assert "    caused by event division by zero " in text
-    # Each node by the record that it is, as the export of records has it.
-    nodes = why(path, "--event", "loss is NaN", "--evidence")["origin"]
-    rows = waffle.ok("export", "--format", "records", "-o", "-", path).stdout.splitlines()
-    records = {row["record"]: row for row in map(json.loads, rows)}
-    for node in nodes:
-        record = records[node["record"]]
-        assert (record["kind"], record["ts"]) == ("hit", node["start_ns"])
-        assert record["tid"] == node["thread"]["tid"]
-
-
 # ---- made-up captures ----
 
 
@@ -263,7 +243,6 @@ def test_what_cannot_be_explained_is_said_in_one_line(waffle, causes, tmp_path):
     path, _ = causes("lock")
     waffle.fails(1, "why", "--span", "reqest", path, says="no span 'reqest'; did you mean 'request'")
     waffle.fails(1, "why", "--thread", "holdr", path, says="did you mean 'holder'")
-    waffle.fails(1, "why", "--event", "nothing", path, says="no event 'nothing'")
     waffle.fails(2, "why", "--from", "1ms", path, says="give --thread, too")
     waffle.fails(2, "why", "--thread", "holder", "--span", "request", path, says="give one of")
     waffle.fails(2, "why", "--thread", "holder", "--from", "2s", "--to", "1s", path, says="before --to")

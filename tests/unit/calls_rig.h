@@ -311,7 +311,8 @@ static struct rig *rig_begin(const char *filter, uint32_t flags, const char *con
 		must(filter_parse(&rig->filter, "test", filter, &err), &err);
 		must(plan_open(&rig->plan, rig->filter, false, &err), &err);
 		options.filtered = !rig->plan->is_static;
-		options.rate = rig->filter->rate;
+		options.config.rate_count = rig->filter->rate.count;
+		options.config.rate_unit_ns = rig->filter->rate.unit_ns;
 	}
 	must(kernel_open(&rig->kernel, &options, &err), &err);
 	rig_find(rig, flags, texts);

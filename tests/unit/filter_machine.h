@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "disasm.h"
 #include "filter/codegen/codegen.h"
 
 #define LOG_BYTES (1 << 20)

@@ -123,8 +123,61 @@ static void test_calls_have_the_keys_of_their_role(void **state)
 			    !(of_context && !strcmp(keys[spec->role][k], "stream")))
 				fail_msg("%s: no %s", spec->source.text, keys[spec->role][k]);
 	}
-	for (unsigned role = SITE_ROLE_LAUNCH; role < SITE_ROLE_COUNT; role++)
+	for (unsigned role = SITE_ROLE_LAUNCH; role < SITE_ROLE_MPI_INIT; role++)
 		assert_true(roles[role] > 0);
+}
+
+/* The same for MPI, with both kinds of handles. */
+static void test_calls_of_mpi_have_the_keys_of_their_role(void **state)
+{
+	static const char *const keys[SITE_ROLE_COUNT][8] = {
+		[SITE_ROLE_MPI_INIT] = {"result"},
+		[SITE_ROLE_MPI_BARRIER] = {"comm", "result"},
+		[SITE_ROLE_MPI_ALL] = {"comm", "count", "result"},
+		[SITE_ROLE_MPI_ALL_PARTS] = {"comm", "result"},
+		[SITE_ROLE_MPI_FROM_ROOT] = {"comm", "root", "result"},
+		[SITE_ROLE_MPI_TO_ROOT] = {"comm", "root", "result"},
+		[SITE_ROLE_MPI_PREFIX] = {"comm", "result"},
+		[SITE_ROLE_MPI_NEIGHBORS] = {"comm", "result"},
+		[SITE_ROLE_MPI_SEND] = {"dest", "tag", "comm", "result"},
+		[SITE_ROLE_MPI_RECV] = {"source", "tag", "comm", "result"},
+		[SITE_ROLE_MPI_SENDRECV] = {"dest", "tag", "source", "receive_tag", "comm",
+					    "status", "matched", "result"},
+		[SITE_ROLE_MPI_SEND_INIT] = {"dest", "tag", "comm", "request", "handle"},
+		[SITE_ROLE_MPI_RECV_INIT] = {"source", "tag", "comm", "request", "handle"},
+		[SITE_ROLE_MPI_MPROBE] = {"source", "tag", "comm", "handle", "status", "matched"},
+		[SITE_ROLE_MPI_MRECV] = {"handle", "result"},
+		[SITE_ROLE_MPI_WAIT_SOME] = {"count", "requests", "handle0", "statuses", "matched0",
+					     "finished", "indexes0", "indexes2"},
+		[SITE_ROLE_MPI_REQUEST_FREE] = {"request", "handle"},
+		[SITE_ROLE_MPI_COMM_RANK] = {"comm", "rank"},
+		[SITE_ROLE_MPI_COMM_SIZE] = {"comm", "size"},
+		[SITE_ROLE_MPI_COMM_DUP] = {"comm", "new", "result"},
+		[SITE_ROLE_MPI_COMM_SPLIT] = {"comm", "key", "new", "result"},
+		[SITE_ROLE_MPI_COMM_CREATE] = {"comm", "new", "result"},
+		[SITE_ROLE_MPI_COMM_OTHER] = {"comm", "new", "result"},
+		[SITE_ROLE_MPI_COMM_FREE] = {"comm", "result"},
+	};
+	unsigned roles[SITE_ROLE_COUNT] = {0};
+	struct error err = ERROR_INIT;
+	struct call_set *set;
+
+	(void)state;
+	assert_int_equal(call_set_open(&set, &err), 0);
+	assert_int_equal(call_set_add_file(set, "mpi", &err), 0);
+	for (size_t i = 0; i < set->entries.len; i++) {
+		const struct call_spec *spec = &set->entries.data[i]->spec;
+		struct recipe_made made = make(spec, EM_X86_64);
+
+		make(spec, EM_AARCH64);
+		roles[spec->role]++;
+		for (unsigned k = 0; k < 8 && keys[spec->role][k]; k++)
+			if (!has_key(&made, keys[spec->role][k]))
+				fail_msg("%s: no %s", spec->source.text, keys[spec->role][k]);
+	}
+	for (unsigned role = SITE_ROLE_MPI_INIT; role < SITE_ROLE_COUNT; role++)
+		assert_true(roles[role] >= 2);
+	call_set_free(set);
 }
 
 static void test_runtime_is_outer_driver_is_inner_and_launches_have_no_return(void **state)
@@ -306,6 +359,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls_have_the_keys_of_their_role),
+		cmocka_unit_test(test_calls_of_mpi_have_the_keys_of_their_role),
 		cmocka_unit_test(test_runtime_is_outer_driver_is_inner_and_launches_have_no_return),
 		cmocka_unit_test(test_no_function_of_a_library_is_in_two_rows),
 		cmocka_unit_test(test_arguments_are_where_x86_64_passes_them),

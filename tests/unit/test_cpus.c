@@ -124,9 +124,9 @@ static void test_kernel_tells_of_changes_that_are_worth_it(void **state)
 {
 	struct machine *machine = *state;
 	struct kernel_options options = {.ring_bytes = 4096,
-					 .sched_slots = 64,
+					 .config.sched_slots = 64,
 					 .sched = true,
-					 .wait_sources = WAFFLE_WAIT_FREQUENCY,
+					 .config.wait_sources = WAFFLE_WAIT_FREQUENCY,
 					 .cpus_folder = machine->folder};
 	struct error err = ERROR_INIT;
 	struct kernel *kernel;
@@ -160,9 +160,9 @@ static void test_kernel_tells_of_changes_that_are_worth_it(void **state)
 static void test_no_frequency_is_recorded_where_there_is_none(void **state)
 {
 	struct kernel_options options = {.ring_bytes = 4096,
-					 .sched_slots = 64,
+					 .config.sched_slots = 64,
 					 .sched = true,
-					 .wait_sources = WAFFLE_WAIT_FREQUENCY,
+					 .config.wait_sources = WAFFLE_WAIT_FREQUENCY,
 					 .cpus_folder = "/nowhere"};
 	struct error err = ERROR_INIT;
 	struct kernel *kernel;

@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "export/export.h"
 #include "export/formats.h"
 #include "model_capture.h"
 #include "perfetto.pb-c.h"
@@ -319,14 +318,6 @@ static void test_full_disk_is_an_error(void **state)
 	capture_free(&c);
 }
 
-static void test_exporters_are_found_by_name(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < exporter_count; i++)
-		assert_ptr_equal(exporter_find(exporters[i].name), &exporters[i]);
-	assert_null(exporter_find("svg"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,7 +330,6 @@ int main(void)
 			test_tid_used_again_has_a_second_track_and_the_first_is_freed_before),
 		cmocka_unit_test(test_frequencies_are_those_of_cpus_that_tell_of_changes),
 		cmocka_unit_test(test_full_disk_is_an_error),
-		cmocka_unit_test(test_exporters_are_found_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include "filter/codegen/asm_internal.h"
 #include "filter/codegen/codegen_number.h"
 #include "filter/filter.h"
+#include "disasm.h"
 
 static const struct site_info site = {
 	.name = "copy",

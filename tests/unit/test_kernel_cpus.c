@@ -128,10 +128,10 @@ static bool faults_are_counted(const struct rig *rig, uint32_t cpu)
 static void test_cpu_that_comes_online_is_recorded_from_then_on(void **state)
 {
 	struct kernel_options options = {.ring_bytes = 1 << 20,
-					 .sched_slots = 1 << 18, /* nobody reads them here */
+					 .config.sched_slots = 1 << 18, /* nobody reads them here */
 					 .sched = true,
-					 .wait_sources = WAFFLE_WAIT_FAULTS,
-					 .wait_min_ns = 1000};
+					 .config.wait_sources = WAFFLE_WAIT_FAULTS,
+					 .config.wait_min_ns = 1000};
 	struct error err = ERROR_INIT;
 	struct rig rig;
 	uint64_t before;
@@ -174,7 +174,7 @@ static void test_memory_is_bounded_over_all_cpus(void **state)
 {
 	struct kernel_options options = {.ring_bytes = 8 << 20,
 					 .ring_total = 1 << 20,
-					 .sched_slots = 65536,
+					 .config.sched_slots = 65536,
 					 .sched_total = 1 << 20,
 					 .sched = true};
 	struct rig rig;

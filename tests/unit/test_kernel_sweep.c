@@ -34,7 +34,7 @@ struct rig {
 static void rig_open(struct rig *rig)
 {
 	struct kernel_options options = {.ring_bytes = 1 << 20,
-					 .sched_slots = 16,
+					 .config.sched_slots = 16,
 					 .filtered = true,
 					 .holds = true,
 					 .calls = true};

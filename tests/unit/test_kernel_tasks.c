@@ -45,9 +45,9 @@ struct rig {
 static void rig_open(struct rig *rig, uint32_t targets_max)
 {
 	struct kernel_options options = {.ring_bytes = 1 << 20,
-					 .sched_slots = 1 << 18, /* nobody reads them here */
+					 .config.sched_slots = 1 << 18, /* nobody reads them here */
 					 .sched = true,
-					 .follow = true,
+					 .config.follow_children = true,
 					 .targets_max = targets_max};
 	struct error err = ERROR_INIT;
 
@@ -350,7 +350,7 @@ static void test_names_of_strangers_never_end(void **state)
 /* Children whose exits are not reported: their state would never be freed. */
 static void test_nothing_is_kept_of_children_that_are_not_followed(void **state)
 {
-	struct kernel_options options = {.ring_bytes = 1 << 20, .sched_slots = 16};
+	struct kernel_options options = {.ring_bytes = 1 << 20, .config.sched_slots = 16};
 	struct waffle_stack_process process = {.python.runtime = 4096}, found;
 	struct error err = ERROR_INIT;
 	struct kernel *kernel;
@@ -376,9 +376,9 @@ static void test_merged_request_is_forgotten(void **state)
 	uint64_t requests[] = {0xffff888000001000, 0xffff888000002000}, value[2] = {1, 1};
 	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = requests, .ctx_size_in = sizeof(requests[0]));
 	struct kernel_options options = {.ring_bytes = 1 << 20,
-					 .sched_slots = 16,
+					 .config.sched_slots = 16,
 					 .sched = true,
-					 .wait_sources = WAFFLE_WAIT_IO};
+					 .config.wait_sources = WAFFLE_WAIT_IO};
 	struct error err = ERROR_INIT;
 	struct kernel *kernel;
 	int map;

@@ -22,7 +22,8 @@ static struct filter_expr *parse(const char *expression)
 /* Ends the capture and reads what passes. */
 static const struct model *load(struct capture *capture, const char *expression, bool keep_children)
 {
-	capture->keep = (struct model_filter){parse(expression), keep_children};
+	capture->keep =
+		(struct model_filter){.filter = parse(expression), .keep_children = keep_children};
 	return capture_load(capture, 5000);
 }
 

@@ -14,10 +14,12 @@
 struct sample_options {
 	uint64_t duration_ns;
 	const char *output;
-	unsigned json, quiet;
-	bool fast, follow;
-	const char *label, *colour;
+	bool json, quiet, fast, follow;
+	const char *label;
+	unsigned colour;
 	uint64_t pid, buffer, limit;
+	option_list words;
+	option_numbers ranks;
 };
 
 static const char *colour(size_t index, const char **help)
@@ -32,38 +34,31 @@ static const char *colour(size_t index, const char **help)
 	return colours[index].name;
 }
 
-static int set_json(void *options, const char *value, struct error *err)
-{
-	(void)value, (void)err;
-	((struct sample_options *)options)->json++;
-	return 0;
-}
-
-static int set_quiet(void *options, const char *value, struct error *err)
-{
-	(void)value, (void)err;
-	((struct sample_options *)options)->quiet++;
-	return 0;
-}
-
 static const struct option_row rows[] = {
 	{"duration", 'd', "TIME", "Stop after this time.", .type = OPTION_TIME, .min = 1,
 	 .at = offsetof(struct sample_options, duration_ns)},
-	{"output", 'o', "FILE", "Write there.", .at = offsetof(struct sample_options, output)},
-	{"json", 'j', NULL, "Print JSON.", .set = set_json},
-	{"quiet", 'q', NULL, "Print less.", .set = set_quiet},
+	{"output", 'o', "FILE", "Write there.", .type = OPTION_PATH,
+	 .at = offsetof(struct sample_options, output)},
+	{"json", 'j', NULL, "Print JSON.", .at = offsetof(struct sample_options, json)},
+	{"quiet", 'q', NULL, "Print less.", .at = offsetof(struct sample_options, quiet)},
 	{"fast", 'f', NULL, "Hurry.", .at = offsetof(struct sample_options, fast)},
 	{"label", 0, "TEXT", "Say it.", .at = offsetof(struct sample_options, label)},
 	{"no-follow", 0, NULL, "Stay.", .type = OPTION_UNSET,
 	 .at = offsetof(struct sample_options, follow)},
-	{"colour", 0, "NAME", "Paint it.", .at = offsetof(struct sample_options, colour),
-	 .choice = colour},
+	{"colour", 0, "COLOUR", "Paint it.", .type = OPTION_CHOICE, .choice = colour,
+	 .at = offsetof(struct sample_options, colour)},
 	{"pid", 0, "PID", "Look there.", .type = OPTION_NUMBER, .min = 1, .max = 4194304,
 	 .at = offsetof(struct sample_options, pid)},
 	{"buffer", 0, "SIZE", "Take that much.", .type = OPTION_SIZE, .min = 4096, .max = 1 << 30,
 	 .at = offsetof(struct sample_options, buffer)},
 	{"limit", 0, "SIZE", "End there.", .type = OPTION_SIZE, .min = 4 << 20,
 	 .at = offsetof(struct sample_options, limit)},
+	{"word", 0, "WORD", "Read it.", .type = OPTION_LIST,
+	 .at = offsetof(struct sample_options, words)},
+	{"words", 0, "FILE", "Read them.", .type = OPTION_LIST,
+	 .at = offsetof(struct sample_options, words)},
+	{"rank", 'r', "N", "Count it.", .type = OPTION_NUMBERS, .min = 1, .max = 9,
+	 .at = offsetof(struct sample_options, ranks)},
 };
 
 static const struct command sample = {
@@ -180,11 +175,12 @@ static void test_a_traced_command_keeps_its_own_options(void **state)
 
 static void test_an_empty_value_is_a_value_and_the_last_one_counts(void **state)
 {
-	struct outcome got = PARSE(false, "--output", "a", "--output=");
+	struct outcome got = PARSE(false, "--label", "a", "--label=");
 
 	(void)state;
 	assert_int_equal(got.ret, 0);
-	assert_string_equal(got.options.output, "");
+	assert_string_equal(got.options.label, "");
+	assert_refused(PARSE(false, "--output="), "--output: the name is empty");
 }
 
 static void test_wrong_use_is_refused_with_one_line(void **state)
@@ -240,12 +236,36 @@ static void test_a_flag_may_switch_something_off(void **state)
 
 static void test_values_of_a_choice_are_in_the_message(void **state)
 {
-	struct error err = ERROR_INIT;
+	struct outcome got = PARSE(false, "--colour", "green");
 
 	(void)state;
-	assert_int_equal(option_no_choice("colour", "grey", "no colour, write", colour, &err),
-			 -EINVAL);
-	assert_string_equal(err.message, "--colour: 'grey' is no colour, write red, green or blue");
+	assert_int_equal(got.ret, 0);
+	assert_int_equal(got.options.colour, 1);
+	assert_refused(PARSE(false, "--colour=grey"),
+		       "--colour: 'grey' is no colour, write red, green or blue");
+}
+
+static void test_options_of_one_list_keep_their_order(void **state)
+{
+	struct outcome got =
+		PARSE(false, "--word", "a", "--words=b", "-r1", "--word=", "--rank", "9");
+	option_list words = got.options.words;
+	option_numbers ranks = got.options.ranks;
+
+	(void)state;
+	assert_int_equal(got.ret, 0);
+	assert_int_equal(words.len, 3);
+	assert_string_equal(words.data[0].text, "a");
+	assert_string_equal(words.data[1].text, "b");
+	assert_string_equal(words.data[1].row->name, "words");
+	assert_string_equal(words.data[2].text, "");
+	assert_string_equal(words.data[2].row->name, "word");
+	assert_int_equal(ranks.len, 2);
+	assert_int_equal(ranks.data[0], 1);
+	assert_int_equal(ranks.data[1], 9);
+	vec_free(&words);
+	vec_free(&ranks);
+	assert_refused(PARSE(false, "--rank", "10"), "--rank: '10' is not a number from 1 to 9");
 }
 
 /* What a help function prints, to be freed. */
@@ -298,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_values_are_checked_against_their_range),
 		cmocka_unit_test(test_a_flag_may_switch_something_off),
 		cmocka_unit_test(test_values_of_a_choice_are_in_the_message),
+		cmocka_unit_test(test_options_of_one_list_keep_their_order),
 		cmocka_unit_test(test_every_format_of_help_has_every_option),
 	};
 

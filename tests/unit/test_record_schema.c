@@ -64,9 +64,12 @@ static void test_fields_have_the_sizes_of_their_forms(void **state)
 		for (unsigned i = 0; i < record_kinds[kind].field_count; i++) {
 			const struct record_field *field = &record_kinds[kind].fields[i];
 
-			if (field->form == RECORD_SIGNED)
+			if (field->form == RECORD_SIGNED || field->form == RECORD_PID ||
+			    field->form == RECORD_SITE || field->form == RECORD_STACK ||
+			    field->form == RECORD_OBJECT)
 				assert_int_equal(field->bytes, 4);
-			else if (field->form == RECORD_ID)
+			else if (field->form == RECORD_ID || field->form == RECORD_TIME ||
+				 field->form == RECORD_INODE)
 				assert_int_equal(field->bytes, 8);
 			else if (field->form != RECORD_TEXT && field->exported)
 				assert_true(field->bytes == 1 || field->bytes == 2 ||
@@ -81,6 +84,8 @@ static const char *const form_texts[RECORD_FORM_COUNT] = {
 	[RECORD_NUMBER] = "number",   [RECORD_TIME] = "time, ns", [RECORD_DURATION] = "ns",
 	[RECORD_BYTES] = "bytes",     [RECORD_FLAGS] = "flags",   [RECORD_SIGNED] = "signed",
 	[RECORD_ADDRESS] = "address", [RECORD_ID] = "id",         [RECORD_TEXT] = "text",
+	[RECORD_PID] = "number",      [RECORD_SITE] = "number",   [RECORD_STACK] = "number",
+	[RECORD_OBJECT] = "number",   [RECORD_INODE] = "number",
 };
 
 /* Where the field is in the file: in which word behind the packed form. */

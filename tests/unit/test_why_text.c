@@ -10,9 +10,7 @@
 
 #include "model_capture.h"
 
-#include "analyze/origin.h"
 #include "analyze/why/why_pick.h"
-#include "render/origin_print.h"
 #include "render/json/why_json.h"
 #include "render/text/why_text.h"
 
@@ -480,95 +478,6 @@ static void test_a_thread_is_asked_for_by_number_or_name_and_within_the_capture(
 	capture_free(&made.capture);
 }
 
-/* ---- where an event came from ---- */
-
-/*
- * found(0xe3) happened in a step inside of load(0xa2), which is linked to load(0xa1) and to the
- * event 0xe1; load(0xa1) is linked to that event, too. found(0xe4) has a cause that is not there.
- */
-static const struct model *linked_capture(struct capture *capture)
-{
-	capture_begin(capture, true);
-	capture_task(capture, CAPTURE_START, 11, 100, "worker");
-	capture_hit(capture, 1 * MS, 11, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
-	capture_hit(capture, 2 * MS, 11, SITE_LOAD, 0xa1, 0, 2, (uint64_t[]){0, 0xe1});
-	capture_end(capture, 3 * MS, 11, 0xa1);
-	capture_hit(capture, 4 * MS, 11, SITE_LOAD, 0xa2, 0, 2, (uint64_t[]){0xa1, 0xe1});
-	capture_hit(capture, 5 * MS, 11, SITE_STEP, 0xb1, 0xa2, 0, NULL);
-	capture_hit(capture, 6 * MS, 11, SITE_FOUND, 0xe3, 0xb1, 1, (uint64_t[]){0});
-	capture_end(capture, 7 * MS, 11, 0xb1);
-	capture_end(capture, 8 * MS, 11, 0xa2);
-	capture_hit(capture, 9 * MS, 11, SITE_FOUND, 0xe4, 0, 1, (uint64_t[]){0xee});
-	return capture_load(capture, 300 * MS);
-}
-
-static char *origin_printed(const struct model *model, const char *event)
-{
-	const struct why_view view = {0};
-	struct error err = ERROR_INIT;
-	struct origin *origin;
-	uint32_t index;
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	assert_non_null(out);
-	capture_must(why_pick_event(&index, model, event, &err), err);
-	capture_must(origin_new(&origin, model, MODEL_NODE_EVENT, index, &err), err);
-	origin_print_text(origin, &view, out);
-	origin_free(origin);
-	fclose(out);
-	return text;
-}
-
-static void test_links_of_an_event_are_walked_back_to_their_origin(void **state)
-{
-	static const char want[] =
-		"event found 00000000000000e3 of worker (11), at 6.00 ms\n"
-		"  inside of span load 00000000000000a2 of worker (11), at 4.00 ms\n"
-		"    caused by span load 00000000000000a1 of worker (11), at 2.00 ms\n"
-		"      caused by event found 00000000000000e1 of worker (11), at 999 us (the "
-		"origin)\n"
-		"    caused by event found 00000000000000e1 of worker (11), at 999 us (see above)\n"
-		"\nrecords: 10 produced, 10 delivered, 0 lost\n";
-	struct capture capture;
-	const struct model *model = linked_capture(&capture);
-	char *text = origin_printed(model, "00000000000000e3");
-
-	(void)state;
-	assert_string_equal(text, want);
-	free(text);
-	/* A name means the last one. */
-	text = origin_printed(model, "found");
-	assert_string_equal(text, "event found 00000000000000e4 of worker (11), at 9.00 ms\n"
-				  "  caused by event 00000000000000ee, which is not in the "
-				  "capture\n"
-				  "\nrecords: 10 produced, 10 delivered, 0 lost\n");
-	free(text);
-	text = origin_printed(model, "0xe1");
-	assert_ptr_equal(strstr(text, "event found 00000000000000e1 of worker (11), at 999 us "
-				      "(it has no link to a cause)\n"),
-			 text);
-	free(text);
-	capture_free(&capture);
-}
-
-static void test_an_event_that_is_not_there_is_said_with_names_near_it(void **state)
-{
-	struct capture capture;
-	const struct model *model = linked_capture(&capture);
-	struct error err = ERROR_INIT;
-	uint32_t index;
-
-	(void)state;
-	assert_int_equal(why_pick_event(&index, model, "fuond", &err), -ENOENT);
-	assert_string_equal(err.message, "no event 'fuond'; did you mean 'found'");
-	err.message[0] = 0;
-	assert_int_equal(why_pick_event(&index, model, "0xe9", &err), -ENOENT);
-	assert_string_equal(err.message, "no event has the id 0xe9");
-	capture_free(&capture);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -580,8 +489,6 @@ int main(void)
 		cmocka_unit_test(test_spans_are_asked_for_by_name_or_id),
 		cmocka_unit_test(
 			test_a_thread_is_asked_for_by_number_or_name_and_within_the_capture),
-		cmocka_unit_test(test_links_of_an_event_are_walked_back_to_their_origin),
-		cmocka_unit_test(test_an_event_that_is_not_there_is_said_with_names_near_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

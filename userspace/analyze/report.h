@@ -15,6 +15,7 @@
 #ifndef WAFFLE_ANALYZE_REPORT_H
 #define WAFFLE_ANALYZE_REPORT_H
 
+#include "analyze/stragglers.h"
 #include "analyze/why/why_aggregate.h"
 #include "model/model.h"
 
@@ -87,6 +88,7 @@ struct report {
 	VEC(struct report_slow) slowest; /* slowest first */
 	VEC(uint32_t) threads;           /* traced threads, the busiest first */
 	struct why_aggregate *causes;    /* NULL: the scheduler was not recorded */
+	struct stragglers *stragglers;   /* how ranks waited for each other */
 	struct report_source_loss losses[WAFFLE_SOURCE_COUNT];
 	uint64_t bytes_cut; /* of a file that was cut off */
 	bool truncated;
@@ -95,7 +97,7 @@ struct report {
 
 struct report_options {
 	enum report_sort sort;
-	uint32_t slowest;          /* number of slow spans to examine */
+	uint32_t slowest;          /* number of slow spans and collectives to examine */
 	struct stack_names *names; /* symbolizer for causes; NULL: none */
 };
 #define REPORT_OPTIONS_DEFAULT ((struct report_options){REPORT_SORT_TOTAL, 10, NULL})

@@ -154,31 +154,33 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		      const struct session_options *options, struct error *err)
 {
 	const struct filter_expr *filter = options->filter;
+	struct waffle_config *config = &kernel->config;
 	const struct call_tracepoint *points;
 	int result;
 
 	*plan = NULL;
 	*kernel = options->kernel;
-	kernel->sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch));
+	config->sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch));
 	if (kernel->ring_bytes == SESSION_RING_BYTES)
 		kernel->ring_total = SESSION_TOTAL_BYTES;
 	if (options->sched_bytes == SESSION_SCHED_BYTES)
 		kernel->sched_total = SESSION_TOTAL_BYTES;
 	kernel->sched = session_wants_sched(options);
-	kernel->wait_sources = sources_to_waits(options->sources);
+	config->wait_sources = sources_to_waits(options->sources);
 	kernel->stacks = session_wants_stacks(options);
-	kernel->stacks_of_waits = stack_choice_has_waits(options->stacks);
+	config->stack_tables = stack_choice_has_waits(options->stacks);
 	kernel->calls = options->calls != NULL;
-	kernel->points = options->calls && call_set_tracepoints(options->calls, &points);
+	config->call_points = options->calls && call_set_tracepoints(options->calls, &points);
 	if (!filter)
 		return 0;
-	result = plan_open(plan, filter, kernel->keep_children, err);
+	result = plan_open(plan, filter, config->keep_children, err);
 	if (result)
 		return result;
 	kernel->filtered = !(*plan)->is_static;
-	kernel->tracks = (*plan)->tracks;
+	config->filter_tracks = (*plan)->tracks;
 	kernel->holds = filter_uses(filter, FILTER_DUR);
-	kernel->rate = filter->rate;
+	config->rate_count = filter->rate.count;
+	config->rate_unit_ns = filter->rate.unit_ns;
 	return 0;
 }
 

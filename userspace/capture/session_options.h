@@ -23,8 +23,8 @@ struct session_options {
 	bool warn_of_root;             /* the command runs as root although nobody requested it */
 	const char *output;            /* path of the file to write */
 	const char *label;             /* describes the target for the user */
-	bool machine_wide;             /* with kernel.follow: other processes hit the probes, too */
-	uint32_t sources;              /* enum capture_source */
+	bool machine_wide; /* with follow_children: other processes hit the probes, too */
+	uint32_t sources;  /* enum capture_source */
 	const struct filter_expr *filter; /* NULL: all; owned by the caller */
 	struct stack_choice *stacks;      /* NULL: no stacks of spans; owned by the caller */
 	struct redaction *redaction;      /* NULL: omit nothing; owned by the caller */
@@ -32,8 +32,8 @@ struct session_options {
 	uint64_t duration_ns;   /* from when all is armed; 0: until the targets exit or a signal */
 	uint64_t max_bytes;     /* of the file; 0: no limit */
 	uint64_t sched_bytes;   /* per CPU for switches */
-	/* What the kernel is told as it is: `follow`, `keep_children`, `ring_bytes`, `wait_min_ns`
-	 * and `stack_gap_ns`. Its other members follow from the options above. */
+	/* Passed on to the kernel. What follows from the options above is set at the start of the
+	 * session. */
 	struct kernel_options kernel;
 };
 

@@ -28,9 +28,10 @@ int programs_open(struct session *session)
 	struct error why = ERROR_INIT;
 	char line[1200];
 
-	if (!session_wants_probes(options) || (!options->command && !options->kernel.follow))
+	if (!session_wants_probes(options) ||
+	    (!options->command && !options->kernel.config.follow_children))
 		return 0;
-	if (options->machine_wide && options->kernel.follow)
+	if (options->machine_wide && options->kernel.config.follow_children)
 		session_notify(session, "--machine-wide: all programs that run the traced files "
 					"reach their probes, too, and are slowed down by each");
 	gate.targets = kernel_targets(session->kernel, &gate.bits);

@@ -76,7 +76,7 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 	struct session *session = arg;
 	struct target *target;
 
-	if (rec->kind == WAFFLE_REC_FORK && session->options->kernel.follow) {
+	if (rec->kind == WAFFLE_REC_FORK && session->options->kernel.config.follow_children) {
 		program_forked(session, (const struct waffle_rec_fork *)rec);
 	} else if (rec->kind == WAFFLE_REC_EXEC) {
 		const struct waffle_rec_exit *exec = (const struct waffle_rec_exit *)rec;

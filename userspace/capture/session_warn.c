@@ -111,8 +111,9 @@ void warn_of_redaction(struct session *session)
 int warn_of_unfound(struct session *session, bool strict)
 {
 	struct warn_unfound unfound = {.session = session, .strict = strict};
-	enum call_scope scope =
-		strict && session->options->kernel.follow ? CALL_SCOPE_FOLLOWED : CALL_SCOPE_TRACED;
+	enum call_scope scope = strict && session->options->kernel.config.follow_children
+					? CALL_SCOPE_FOLLOWED
+					: CALL_SCOPE_TRACED;
 
 	if (session->options->calls)
 		call_set_unfound(session->options->calls, scope, unfound_say, &unfound);

@@ -6,55 +6,40 @@
 #include "cmd/capture_options_internal.h"
 #include "target/process/process.h"
 
-static int set_pid(void *options, const char *value, struct error *err)
-{
-	static const struct option_row row = {
-		.name = "pid", .type = OPTION_NUMBER, .min = 1, .max = PROCESS_PID_MAX};
-	struct capture_options *capture = options;
-	uint64_t pid;
-	int result = option_value(&row, value, &pid, err);
-
-	if (!result && !vec_push(&capture->pids, (pid_t)pid))
-		result = error_set(err, ENOMEM, "out of memory");
-	return result;
-}
-
-static int set_comm(void *options, const char *value, struct error *err)
-{
-	struct capture_options *capture = options;
-
-	return vec_push(&capture->comms, value) ? 0 : error_set(err, ENOMEM, "out of memory");
-}
-
 static const struct option_row rows[] = {
-	{"pid", 'p', "PID", "The process to trace. May be given several times.", .set = set_pid},
+	{"pid", 'p', "PID", "The process to trace. May be given several times.",
+	 .type = OPTION_NUMBERS, .min = 1, .max = PROCESS_PID_MAX,
+	 .at = offsetof(struct capture_options, pids)},
 	{"comm", 0, "NAME",
 	 "Trace all processes of this name. Any user can give a process any name. May be given "
 	 "several times.",
-	 .set = set_comm},
+	 .type = OPTION_LIST, .at = offsetof(struct capture_options, comms)},
 	{"follow", 'f', NULL, "Also trace the children that the processes create from now on.",
-	 .at = offsetof(struct capture_options, session.kernel.follow)},
+	 .at = offsetof(struct capture_options, session.kernel.config.follow_children)},
 	CAPTURE_OPTION_ROWS,
 };
 
 /* Collects all pids of the options, without duplicates. */
 static int pids_resolve(struct capture_options *options, struct error *err)
 {
-	pid_list found = {0};
+	pid_list *targets = &options->targets, found = {0};
 	int result = 0;
 
+	for (size_t i = 0; i < options->pids.len && !result; i++)
+		if (!vec_push(targets, (pid_t)options->pids.data[i]))
+			result = error_set(err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < options->comms.len && !result; i++)
-		result = process_find(&found, options->comms.data[i], err);
+		result = process_find(&found, options->comms.data[i].text, err);
 	for (size_t i = 0; i < found.len && !result; i++)
-		if (!vec_push(&options->pids, found.data[i]))
+		if (!vec_push(targets, found.data[i]))
 			result = error_set(err, ENOMEM, "out of memory");
 	vec_free(&found);
-	for (size_t i = 0; i < options->pids.len; i++)
-		for (size_t j = options->pids.len; j-- > i + 1;)
-			if (options->pids.data[j] == options->pids.data[i])
-				options->pids.data[j] = options->pids.data[--options->pids.len];
-	options->session.pids = options->pids.data;
-	options->session.pid_count = options->pids.len;
+	for (size_t i = 0; i < targets->len; i++)
+		for (size_t j = targets->len; j-- > i + 1;)
+			if (targets->data[j] == targets->data[i])
+				targets->data[j] = targets->data[--targets->len];
+	options->session.pids = targets->data;
+	options->session.pid_count = targets->len;
 	return result;
 }
 
@@ -70,11 +55,11 @@ static int attach(const struct command *command, struct capture_options *options
 	}
 	if (pids_resolve(options, &err))
 		return command_fail(command, &err, EXIT_FAILED);
-	for (size_t i = 0; i < options->pids.len; i++)
-		if (process_check(options->pids.data[i], &err))
+	for (size_t i = 0; i < options->targets.len; i++)
+		if (process_check(options->targets.data[i], &err))
 			return command_fail(command, &err, EXIT_FAILED);
-	process_comm(options->pids.data[0], comm);
-	snprintf(label, sizeof(label), "%s (pid %d)", comm, options->pids.data[0]);
+	process_comm(options->targets.data[0], comm);
+	snprintf(label, sizeof(label), "%s (pid %d)", comm, options->targets.data[0]);
 	options->session.label = label;
 	return capture_command(command, options, comm, &result);
 }

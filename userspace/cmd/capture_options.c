@@ -18,64 +18,64 @@
 #include "util/terminal.h"
 #include "util/units.h"
 
-int set_sources(void *options, const char *value, struct error *err)
-{
-	return sources_parse(&((struct capture_options *)options)->session.sources, value, err);
-}
-
-int set_stacks(void *options, const char *value, struct error *err)
-{
-	struct capture_options *capture = options;
-	int result = stack_choice_add(&capture->stacks, value, err);
-
-	capture->session.stacks = capture->stacks;
-	return result;
-}
-
-int set_redact(void *options, const char *value, struct error *err)
-{
-	return redaction_add(&((struct capture_options *)options)->redaction, value, err);
-}
-
 void capture_options_init(struct capture_options *options)
 {
-	*options = (struct capture_options){.session = {.sources = CAPTURE_DEFAULT,
-							.kernel.wait_min_ns = SESSION_WAIT_MIN_NS,
-							.kernel.stack_gap_ns = SESSION_STACK_GAP_NS,
-							.kernel.ring_bytes = SESSION_RING_BYTES,
-							.sched_bytes = SESSION_SCHED_BYTES}};
+	*options = (struct capture_options){
+		.session = {.sources = CAPTURE_DEFAULT,
+			    .kernel.config.wait_min_ns = SESSION_WAIT_MIN_NS,
+			    .kernel.config.stack_gap_ns = SESSION_STACK_GAP_NS,
+			    .kernel.ring_bytes = SESSION_RING_BYTES,
+			    .sched_bytes = SESSION_SCHED_BYTES}};
 }
 
 void capture_options_free(struct capture_options *options)
 {
 	vec_free(&options->pids);
+	vec_free(&options->targets);
 	vec_free(&options->comms);
-	stack_choice_free(options->stacks);
+	vec_free(&options->sources);
+	vec_free(&options->stack_words);
+	vec_free(&options->redacted);
+	stack_choice_free(options->session.stacks);
 	account_free(options->account);
 	redaction_free(&options->redaction);
 	filter_options_free(&options->filter);
 	probe_options_free(&options->probes);
 }
 
+static int lists_parse(struct capture_options *options, struct error *err)
+{
+	struct session_options *session = &options->session;
+	int result = 0;
+
+	for (size_t i = 0; !result && i < options->sources.len; i++)
+		result = sources_parse(&session->sources, options->sources.data[i].text, err);
+	for (size_t i = 0; !result && i < options->stack_words.len; i++)
+		result = stack_choice_add(&session->stacks, options->stack_words.data[i].text, err);
+	for (size_t i = 0; !result && i < options->redacted.len; i++)
+		result = redaction_add(&options->redaction, options->redacted.data[i].text, err);
+	if (!result && options->no_sched && !(session->sources &= CAPTURE_PROBES))
+		result = error_set(err, EINVAL, "--no-sched: nothing is left of --sources");
+	return result;
+}
+
 enum exit_code capture_options_open(const struct command *command, struct capture_options *options)
 {
 	enum exit_code code;
 	struct error err = ERROR_INIT;
-	uint32_t sources = options->session.sources &= options->no_sched ? CAPTURE_PROBES : ~0u;
 
-	if (!sources) {
-		error_set(&err, EINVAL, "--no-sched: nothing is left of --sources");
+	if (lists_parse(options, &err))
 		return command_fail(command, &err, EXIT_USAGE);
-	}
 	code = filter_options_open(command, &options->filter);
 	options->session.filter = options->filter.filter;
-	options->session.kernel.keep_children = options->filter.keep_children;
+	options->session.kernel.config.keep_children = options->filter.keep_children;
 	if (options->redaction.args || options->redaction.keys.len)
 		options->session.redaction = &options->redaction;
 	if (code != EXIT_DONE)
 		return code;
-	code = probe_options_open(command, &options->probes, sources & CAPTURE_CUDA,
-				  sources & CAPTURE_NCCL);
+	code = probe_options_open(command, &options->probes,
+				  options->session.sources & CAPTURE_CUDA,
+				  options->session.sources & CAPTURE_NCCL);
 	options->session.calls = options->probes.calls;
 	return code;
 }

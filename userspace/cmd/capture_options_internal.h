@@ -10,25 +10,22 @@
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
 #include "cmd/probe_options_internal.h"
+#include "target/process/process.h"
 #include "util/vec.h"
 
 struct capture_options {
 	struct session_options session;
-	VEC(pid_t) pids;
-	VEC(const char *) comms;
-	const char *output;          /* NULL: the name consists of the program and the time */
-	struct stack_choice *stacks; /* NULL: none */
-	const char *user;            /* of run; NULL: the user who called sudo */
-	struct account *account;     /* the same user, looked up; NULL: the user of this process */
+	option_numbers pids;
+	option_list comms, sources, stack_words, redacted;
+	pid_list targets;        /* of attach: the processes that `pids` and `comms` name */
+	const char *output;      /* NULL: the name consists of the program and the time */
+	const char *user;        /* of run; NULL: the user who called sudo */
+	struct account *account; /* the same user, looked up; NULL: the user of this process */
 	struct redaction redaction;
 	bool json, no_report, no_sched, quiet;
 	struct filter_options filter;
 	struct probe_options probes;
 };
-
-int set_sources(void *options, const char *value, struct error *err);
-int set_stacks(void *options, const char *value, struct error *err);
-int set_redact(void *options, const char *value, struct error *err);
 
 /* A buffer in the kernel: at least a page, and at most what the kernel can allocate. */
 #define BUFFER_OPTION(member)                                                                      \
@@ -37,9 +34,12 @@ int set_redact(void *options, const char *value, struct error *err);
 
 /* Rows in the option tables of both commands. */
 #define CAPTURE_OPTION_ROWS                                                                        \
-	{"output", 'o', "FILE",                                                                    \
+	{"output",                                                                                 \
+	 'o',                                                                                      \
+	 "FILE",                                                                                   \
 	 "Write the capture to FILE instead of PROGRAM-TIME.waffle in the current "                \
 	 "folder.",                                                                                \
+	 .type = OPTION_PATH,                                                                      \
 	 .at = offsetof(struct capture_options, output)},                                          \
 		{"duration",                                                                       \
 		 'd',                                                                              \
@@ -65,17 +65,23 @@ int set_redact(void *options, const char *value, struct error *err);
 		PROBE_OPTION_ROWS(struct capture_options, probes),                                 \
 		{"no-sched", 0, NULL, "Record spans and events only, not the scheduler.",          \
 		 .at = offsetof(struct capture_options, no_sched)},                                \
-		{"sources", 0, "LIST",                                                             \
+		{"sources",                                                                        \
+		 0,                                                                                \
+		 "LIST",                                                                           \
 		 "Record only these sources: spans, cuda, nccl, sched, stacks, files, faults, "    \
 		 "io, signals, quota, steal, frequency. -stacks,-io records all others. "          \
 		 "Default: all. All except spans, cuda and nccl need sched. See "                  \
 		 "docs/sources.md.",                                                               \
-		 .set = set_sources},                                                              \
-		{"stacks", 0, "LIST",                                                              \
+		 .type = OPTION_LIST,                                                              \
+		 .at = offsetof(struct capture_options, sources)},                                 \
+		{"stacks",                                                                         \
+		 0,                                                                                \
+		 "LIST",                                                                           \
 		 "Record the stacks of these spans and events: cuda, nccl, probes, spans, "        \
 		 "span:NAME. With sched, also unwind the stacks of waits in code without "         \
 		 "frame pointers. See docs/stacks.md.",                                            \
-		 .set = set_stacks},                                                               \
+		 .type = OPTION_LIST,                                                              \
+		 .at = offsetof(struct capture_options, stack_words)},                             \
 		{"no-args", 0, NULL,                                                               \
 		 "Leave out command lines and the values of all keys and arguments. Counters "     \
 		 "keep their values.",                                                             \
@@ -88,11 +94,14 @@ int set_redact(void *options, const char *value, struct error *err);
 		 .type = OPTION_TIME,                                                              \
 		 .min = 1000,                                                                      \
 		 .max = 60000000000ull,                                                            \
-		 .at = offsetof(struct capture_options, session.kernel.wait_min_ns)},              \
-		{"redact", 0, "KEYS",                                                              \
+		 .at = offsetof(struct capture_options, session.kernel.config.wait_min_ns)},       \
+		{"redact",                                                                         \
+		 0,                                                                                \
+		 "KEYS",                                                                           \
 		 "Leave out the values of these keys and arguments. Commas separate them. May "    \
 		 "be given several times.",                                                        \
-		 .set = set_redact},                                                               \
+		 .type = OPTION_LIST,                                                              \
+		 .at = offsetof(struct capture_options, redacted)},                                \
 		{"ring-size", 0, "SIZE",                                                           \
 		 "Size of the kernel's buffer for spans, per eight CPUs. Default: 32MiB, less "    \
 		 "above 64 CPUs.",                                                                 \

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "util/error.h"
+#include "util/vec.h"
 
 enum exit_code {
 	EXIT_DONE = 0,
@@ -22,27 +23,33 @@ enum exit_code {
 enum option_type {
 	OPTION_PLAIN,  /* a text, as const char *; of an option without argument a bool, set true */
 	OPTION_UNSET,  /* a bool, set false */
+	OPTION_PATH,   /* a text that is not empty, as const char * */
+	OPTION_CHOICE, /* unsigned: the index of the row's choice with this name */
+	OPTION_LIST,   /* option_list: each use of the option adds its text */
 	OPTION_TIME,   /* uint64_t: "10s" "500ms" "1m30s", in nanoseconds */
 	OPTION_SIZE,   /* uint64_t: "64MiB" "512k", in bytes */
 	OPTION_NUMBER, /* uint64_t, decimal */
+	OPTION_NUMBERS, /* option_numbers: each use of the option adds one */
 };
 
-/*
- * An option. Its value is at offset `at` in the command's own options struct. For an option that is
- * more than a value, `set` gets a pointer to that place and the argument. It returns 0, or a
- * negative errno and a message ("--duration: '10x' is not a time, write 10s, 500ms, 2m").
- */
+/* Several options may share a list, which keeps the order in which they were given. */
+typedef VEC(struct option_item {
+	const struct option_row *row;
+	const char *text;
+}) option_list;
+typedef VEC(uint64_t) option_numbers;
+
+/* An option. Its value is at offset `at` in the command's own options struct. */
 struct option_row {
 	const char *name;     /* "duration", without dashes */
 	char letter;          /* 'o' for -o, or 0 */
 	const char *argument; /* "TIME"; NULL: the option takes none */
 	const char *help;     /* one sentence */
-	int (*set)(void *options, const char *value, struct error *err);
 	size_t at;
 	enum option_type type;
 	uint64_t min, max; /* of a time, size or number; max 0: no upper bound */
-	/* The name and the help of each value that the option takes; NULL: there are no more. They
-	 * are added to `help`. */
+	/* The name of each value that an OPTION_CHOICE takes; NULL: there are no more. Its help is
+	 * added to the row's, if it has any. */
 	const char *(*choice)(size_t index, const char **help);
 };
 
@@ -73,20 +80,13 @@ extern const struct command command_attach, command_run, command_list, command_c
 int options_parse(const struct command *command, int argc, char **argv, bool stop_at_first,
 		  void *options, int *first, struct error *err);
 
-/* Parses the value of an OPTION_TIME, OPTION_SIZE or OPTION_NUMBER within the row's bounds. */
-int option_value(const struct option_row *row, const char *value, uint64_t *result,
-		 struct error *err);
-/* The message for a value that `choice` does not have: "--sort: 'size' is no column, write …". */
-int option_no_choice(const char *name, const char *value, const char *what,
-		     const char *(*choice)(size_t index, const char **help), struct error *err);
-
-/* For commands that read captures. */
-int set_memory_limit(void *options, const char *value, struct error *err);
-#define MEMORY_OPTION_ROW                                                                          \
+/* For commands that read captures, whose options struct has a uint64_t as `member`: what they pass
+ * to memory_limit_set(), if it is not 0. */
+#define MEMORY_OPTION_ROW(options, member)                                                         \
 	{                                                                                          \
 		"memory-limit", 0, "SIZE",                                                         \
 			"take no more memory than SIZE (default half of the machine's)",           \
-			.set = set_memory_limit                                                    \
+			.type = OPTION_SIZE, .min = 64u << 20, .at = offsetof(options, member)     \
 	}
 
 /* Prints "waffle-bpf: COMMAND: MESSAGE" on stderr and returns the code. */

@@ -29,7 +29,7 @@ struct demo {
 
 static const struct option_row rows[] = {
 	{"output", 'o', "FILE", "Write the capture to FILE instead of waffle-demo.waffle.",
-	 .at = offsetof(struct demo, output)},
+	 .type = OPTION_PATH, .at = offsetof(struct demo, output)},
 };
 
 /* Finds the program: next to waffle-bpf in a build tree, or where make install puts it. */

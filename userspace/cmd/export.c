@@ -15,7 +15,7 @@
 #include "util/units.h"
 
 struct export_options {
-	const struct exporter *exporter;
+	unsigned format; /* index in `exporters` */
 	const char *output;
 	bool json;
 	uint64_t from_ns, to_ns; /* since the beginning of the capture */
@@ -30,23 +30,13 @@ static const char *format_choice(size_t index, const char **help)
 	return exporters[index].name;
 }
 
-static int set_format(void *options, const char *value, struct error *err)
-{
-	struct export_options *o = options;
-
-	o->exporter = exporter_find(value);
-	return o->exporter
-		       ? 0
-		       : option_no_choice("format", value, "not known, take", format_choice, err);
-}
-
 static const struct option_row rows[] = {
-	{"format", 'f', "FORMAT", "The format. Default: the first of these.", .set = set_format,
-	 .choice = format_choice},
+	{"format", 'f', "FORMAT", "The format. Default: the first of these.", .type = OPTION_CHOICE,
+	 .choice = format_choice, .at = offsetof(struct export_options, format)},
 	{"output", 'o', "OUT",
 	 "The file to write; - is standard output. Default: FILE's name with the format's "
-	 "extension.",
-	 .at = offsetof(struct export_options, output)},
+	 "extension. Several files need it.",
+	 .type = OPTION_PATH, .at = offsetof(struct export_options, output)},
 	{"from", 0, "TIME", "Start at this time since the begin of the capture.",
 	 .type = OPTION_TIME, .at = offsetof(struct export_options, from_ns)},
 	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
@@ -54,7 +44,8 @@ static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print what was written as a JSON object.",
 	 .at = offsetof(struct export_options, json)},
 	FILTER_OPTION_ROWS(struct export_options, filter),
-	MEMORY_OPTION_ROW,
+	ALIGN_OPTION_ROW(struct export_options, filter.align),
+	MEMORY_OPTION_ROW(struct export_options, filter.memory_limit),
 };
 
 /* FILE with ".waffle" replaced by the extension. NULL: out of memory. */
@@ -80,7 +71,7 @@ static void print_json(const struct export_options *o, const char *path, const s
 	struct json *json = json_new(stdout, true);
 
 	json_object_begin(json);
-	json_field_string(json, "format", o->exporter->name);
+	json_field_string(json, "format", exporters[o->format].name);
 	json_field_string(json, "output", path);
 	json_field_u64(json, "bytes", file_bytes(path));
 	json_field_u64(json, "spans", model->spans.len);
@@ -103,7 +94,7 @@ static void print_line(const struct export_options *o, const char *path, const s
 	char bytes[UNITS_TEXT], lost[UNITS_TEXT];
 
 	terminal_put(stdout, path, strlen(path));
-	printf(" (%s): %s", units_format_bytes(bytes, file_bytes(path)), o->exporter->help);
+	printf(" (%s): %s", units_format_bytes(bytes, file_bytes(path)), exporters[o->format].help);
 	if (model->counts.lost)
 		printf(" %s %s lost; the export shows where.",
 		       units_format_count(lost, model->counts.lost),
@@ -120,20 +111,30 @@ static bool same_file(const char *a, const char *b)
 	       first.st_ino == second.st_ino;
 }
 
-static int export_model(const struct export_options *o, const struct model *model, const char *file,
-			struct error *err)
+/* Whether the path is one of the files that are read. */
+static bool is_capture(const struct capture_files *files, const char *path)
 {
-	char *named = o->output ? NULL : default_path(file, o->exporter->extension);
+	for (uint32_t i = 0; i < files->count; i++)
+		if (same_file(path, files->paths[i]))
+			return true;
+	return false;
+}
+
+static int export_model(const struct export_options *o, const struct model *model,
+			const struct capture_files *files, struct error *err)
+{
+	char *named =
+		o->output ? NULL : default_path(files->paths[0], exporters[o->format].extension);
 	const char *path = o->output ? o->output : named;
 	int code;
 
 	if (!path)
 		code = error_set(err, ENOMEM, "out of memory");
-	else if (strcmp(path, "-") != 0 && same_file(path, file))
+	else if (strcmp(path, "-") != 0 && is_capture(files, path))
 		code = error_set(err, EINVAL, "%s: is the capture itself; write to another file",
 				 path);
 	else
-		code = export_to_path(o->exporter, model, path, err);
+		code = export_to_path(&exporters[o->format], model, path, err);
 	if (code < 0 && strcmp(path, "-") == 0 && output_reader_is_gone())
 		code = EXIT_READER_GONE;
 
@@ -144,16 +145,17 @@ static int export_model(const struct export_options *o, const struct model *mode
 	return code;
 }
 
-static int export_file(const struct command *command, const void *arg, const char *file,
-		       struct error *err)
+static int export_files(const struct command *command, const void *arg,
+			const struct capture_files *files, struct error *err)
 {
 	const struct export_options *o = arg;
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	struct store_window window = STORE_ALL;
-	const struct model_filter keep = {o->filter.filter, o->filter.keep_children};
+	const struct model_filter keep = {.filter = o->filter.filter,
+					  .keep_children = o->filter.keep_children};
 	uint64_t start_ts;
-	int code = filter_options_open_file(command, &o->filter, file, &reader, err);
+	int code = filter_options_open_files(command, &o->filter, files, &reader, err);
 
 	if (code < 0)
 		return code;
@@ -164,7 +166,7 @@ static int export_file(const struct command *command, const void *arg, const cha
 		window.to_ts = start_ts + o->to_ns;
 	code = model_load(&model, reader, window, &keep, err);
 	if (code == 0) {
-		code = export_model(o, model, file, err);
+		code = export_model(o, model, files, err);
 		model_free(model);
 	}
 	store_reader_close(reader);
@@ -173,31 +175,33 @@ static int export_file(const struct command *command, const void *arg, const cha
 
 static int run(const struct command *command, int argc, char **argv)
 {
-	struct export_options options = {.exporter = &exporters[0], .to_ns = UINT64_MAX};
+	struct export_options options = {.to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
+	struct capture_files files;
 	int first, code = options_parse(command, argc, argv, false, &options, &first, &err);
 
 	if (code)
 		return command_parse_failed(command, code, &err);
-	if (argc - first != 1) {
-		error_set(&err, EINVAL, "%s", first == argc ? "which FILE?" : "only one FILE");
+	if (argc - first < 1) {
+		error_set(&err, EINVAL, "which FILE?");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	if (options.output && !*options.output) {
-		error_set(&err, EINVAL, "--output: the name is empty");
+	if (argc - first > 1 && !options.output) {
+		error_set(&err, EINVAL, "say with --output where to write what several files make");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	if (options.from_ns >= options.to_ns) {
 		error_set(&err, EINVAL, "--from and --to: nothing is between them");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	return filter_options_on_file(command, &options.filter, argv[first], options.json,
-				      export_file, &options);
+	files = capture_files_of(argc, argv, first);
+	return filter_options_on_files(command, &options.filter, &files, options.json, export_files,
+				       &options);
 }
 
 const struct command command_export = {
 	.name = "export",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Write a .waffle file as a Perfetto trace, Chrome JSON or NDJSON",
 	.details = "In Perfetto, spans are slices on their threads, with their keys as arguments. "
 		   "Events are instants, and links are arrows from cause to effect. The CPU tracks "

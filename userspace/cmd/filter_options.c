@@ -8,6 +8,7 @@
 #include "cmd/workers_internal.h"
 #include "filter/plan.h"
 #include "render/explain.h"
+#include "util/memory_limit.h"
 #include "util/privileges.h"
 #include "util/terminal.h"
 
@@ -77,14 +78,17 @@ static int filter_check(const struct command *command, const struct filter_optio
 	return result;
 }
 
-int filter_options_open_file(const struct command *command, const struct filter_options *options,
-			     const char *file, struct store_reader **reader, struct error *err)
+int filter_options_open_files(const struct command *command, const struct filter_options *options,
+			      const struct capture_files *files, struct store_reader **reader,
+			      struct error *err)
 {
-	int result = store_reader_open(reader, file, err);
+	int result = capture_files_open(command, files, reader, err);
 
-	if (result || !options->filter)
+	if (result)
 		return result;
-	result = filter_check(command, options, *reader, err);
+	result = align_clocks(command, *reader, options->align, err);
+	if (!result && options->filter)
+		result = filter_check(command, options, *reader, err);
 	if (result) {
 		store_reader_close(*reader);
 		*reader = NULL;
@@ -92,16 +96,16 @@ int filter_options_open_file(const struct command *command, const struct filter_
 	return result;
 }
 
-static int explain_file(const struct command *command, const struct filter_options *options,
-			const char *file, bool json, struct error *err)
+static int explain_files(const struct command *command, const struct filter_options *options,
+			 const struct capture_files *files, bool json, struct error *err)
 {
 	struct store_reader *reader;
-	int result = filter_options_open_file(command, options, file, &reader, err);
+	int result = filter_options_open_files(command, options, files, &reader, err);
 
 	if (result)
 		return result;
 	if (!json)
-		explain_print_file_text(options->filter, file, stdout);
+		explain_print_file_text(options->filter, files->paths[0], stdout);
 	else
 		result = explain_print_file_json(options->filter, stdout);
 	store_reader_close(reader);
@@ -111,20 +115,23 @@ static int explain_file(const struct command *command, const struct filter_optio
 	return 0;
 }
 
-enum exit_code filter_options_on_file(const struct command *command, struct filter_options *options,
-				      const char *file, bool json, filter_file_work work,
-				      const void *cli)
+enum exit_code filter_options_on_files(const struct command *command,
+				       struct filter_options *options,
+				       const struct capture_files *files, bool json,
+				       filter_files_work work, const void *cli)
 {
 	enum exit_code code = filter_options_open(command, options);
 	struct error err = ERROR_INIT;
 	int result = 0;
 
 	privileges_keep_files();
+	if (options->memory_limit)
+		memory_limit_set(options->memory_limit);
 	if (code == EXIT_DONE)
 		code = workers_start(command, NULL);
 	if (code == EXIT_DONE)
-		result = options->explain ? explain_file(command, options, file, json, &err)
-					  : work(command, cli, file, &err);
+		result = options->explain ? explain_files(command, options, files, json, &err)
+					  : work(command, cli, files, &err);
 	if (result < 0)
 		code = command_fail(command, &err, EXIT_FAILED);
 	else if (result == EXIT_READER_GONE)

@@ -3,6 +3,8 @@
 #ifndef WAFFLE_CMD_FILTER_OPTIONS_INTERNAL_H
 #define WAFFLE_CMD_FILTER_OPTIONS_INTERNAL_H
 
+#include "cmd/align_options_internal.h"
+#include "cmd/capture_files_internal.h"
 #include "cmd/command_internal.h"
 #include "filter/filter.h"
 #include "store/store.h"
@@ -10,6 +12,8 @@
 struct filter_options {
 	const char *argument; /* of --filter; NULL: not given */
 	bool keep_children, explain;
+	unsigned align;             /* enum clock_align, of commands that read files */
+	uint64_t memory_limit;      /* of commands that read a file; 0: the default */
 	struct filter_expr *filter; /* set by filter_options_open(); NULL: no filter */
 };
 
@@ -34,19 +38,21 @@ struct filter_options {
 enum exit_code filter_options_open(const struct command *command, struct filter_options *options);
 void filter_options_free(struct filter_options *options);
 
-/* Opens the file to which the filter applies, and warns on stderr if no site declares a key of the
+/* Opens the files to which the filter applies, and warns on stderr if no site declares a key of the
  * filter. */
-int filter_options_open_file(const struct command *command, const struct filter_options *options,
-			     const char *file, struct store_reader **reader, struct error *err);
-/* The work of a command on its file, for filter_options_on_file(). `cli` are the command's options.
- * Returns 0, EXIT_READER_GONE or a negative errno. */
-typedef int (*filter_file_work)(const struct command *command, const void *cli, const char *file,
-				struct error *err);
-/* Does the rest of a command that reads a file, after its options were parsed. It opens the filter
- * and runs `work`, or with --explain prints how the filter applies to the file (as JSON if `json`).
- * It prints errors and frees the filter. */
-enum exit_code filter_options_on_file(const struct command *command, struct filter_options *options,
-				      const char *file, bool json, filter_file_work work,
-				      const void *cli);
+int filter_options_open_files(const struct command *command, const struct filter_options *options,
+			      const struct capture_files *files, struct store_reader **reader,
+			      struct error *err);
+/* The work of a command on its files, for filter_options_on_files(). `cli` are the command's
+ * options. Returns 0, EXIT_READER_GONE or a negative errno. */
+typedef int (*filter_files_work)(const struct command *command, const void *cli,
+				 const struct capture_files *files, struct error *err);
+/* Does the rest of a command that reads files, after its options were parsed. It opens the filter
+ * and runs `work`, or with --explain prints how the filter applies to the files (as JSON if
+ * `json`). It prints errors and frees the filter. */
+enum exit_code filter_options_on_files(const struct command *command,
+				       struct filter_options *options,
+				       const struct capture_files *files, bool json,
+				       filter_files_work work, const void *cli);
 
 #endif

@@ -116,7 +116,8 @@ static char *option_help_text(char text[OPTION_HELP], const struct option_row *r
 	const char *name, *help;
 
 	for (size_t i = 0; row->choice && (name = row->choice(i, &help)); i++)
-		len += snprintf(text + len, OPTION_HELP - (size_t)len, " %s: %s", name, help);
+		len += help ? snprintf(text + len, OPTION_HELP - (size_t)len, " %s: %s", name, help)
+			    : 0;
 	return text;
 }
 

@@ -2,15 +2,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/capture_files_internal.h"
 #include "cmd/command_internal.h"
 #include "model/model.h"
 #include "render/info.h"
 #include "store/store.h"
+#include "util/memory_limit.h"
 #include "util/privileges.h"
 
+struct info_cli {
+	bool json;
+	uint64_t memory_limit;
+};
+
 static const struct option_row rows[] = {
-	{"json", 0, NULL, "Print JSON.", .at = 0 /* the bool is the only option */},
-	MEMORY_OPTION_ROW,
+	{"json", 0, NULL, "Print JSON.", .at = offsetof(struct info_cli, json)},
+	MEMORY_OPTION_ROW(struct info_cli, memory_limit),
 };
 
 static int print_info(const struct model *model, bool json, struct error *err)
@@ -31,22 +38,26 @@ static int info_run(const struct command *command, int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 	struct store_reader *reader = NULL;
+	struct capture_files files;
 	struct model *model = NULL;
-	bool json = false;
-	int first, result = options_parse(command, argc, argv, false, &json, &first, &err);
+	struct info_cli cli = {0};
+	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
 		return command_parse_failed(command, result, &err);
 	privileges_keep_files();
-	if (argc - first != 1) {
-		error_set(&err, EINVAL, "give one .waffle file");
+	if (cli.memory_limit)
+		memory_limit_set(cli.memory_limit);
+	if (argc - first < 1) {
+		error_set(&err, EINVAL, "give a .waffle file, or all files of a job");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	result = store_reader_open(&reader, argv[first], &err);
+	files = capture_files_of(argc, argv, first);
+	result = capture_files_open(command, &files, &reader, &err);
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, NULL, &err);
 	if (!result)
-		result = print_info(model, json, &err);
+		result = print_info(model, cli.json, &err);
 	model_free(model);
 	store_reader_close(reader);
 	return result ? command_fail(command, &err, EXIT_FAILED) : EXIT_DONE;
@@ -54,7 +65,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 
 const struct command command_info = {
 	.name = "info",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Show what a .waffle file contains and where it comes from",
 	.details = "",
 	.options = rows,

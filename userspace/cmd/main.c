@@ -17,25 +17,15 @@
 
 static int help_run(const struct command *command, int argc, char **argv);
 
-enum help_format { HELP_TEXT, HELP_MAN, HELP_MARKDOWN };
-
-static int set_man(void *options, const char *value, struct error *err)
-{
-	(void)value, (void)err;
-	*(enum help_format *)options = HELP_MAN;
-	return 0;
-}
-
-static int set_markdown(void *options, const char *value, struct error *err)
-{
-	(void)value, (void)err;
-	*(enum help_format *)options = HELP_MARKDOWN;
-	return 0;
-}
+struct help_options {
+	bool man, markdown;
+};
 
 static const struct option_row help_options[] = {
-	{"man", 0, NULL, "Print the manual page waffle-bpf(8) in roff.", .set = set_man},
-	{"markdown", 0, NULL, "Print the help of all commands in Markdown.", .set = set_markdown},
+	{"man", 0, NULL, "Print the manual page waffle-bpf(8) in roff.",
+	 .at = offsetof(struct help_options, man)},
+	{"markdown", 0, NULL, "Print the help of all commands in Markdown.",
+	 .at = offsetof(struct help_options, markdown)},
 };
 
 static const struct command command_help = {
@@ -85,17 +75,17 @@ static int command_unknown(const char *name)
 
 static int help_run(const struct command *command, int argc, char **argv)
 {
-	enum help_format format = HELP_TEXT;
+	struct help_options options = {0};
 	const struct command *about;
 	struct error err = ERROR_INIT;
 	int first;
-	int ret = options_parse(command, argc, argv, false, &format, &first, &err);
+	int ret = options_parse(command, argc, argv, false, &options, &first, &err);
 
 	if (ret)
 		return command_parse_failed(command, ret, &err);
-	if (format == HELP_MAN) {
+	if (options.man) {
 		help_man(stdout, &command_table);
-	} else if (format == HELP_MARKDOWN) {
+	} else if (options.markdown) {
 		help_markdown(stdout, &command_table);
 	} else if (first == argc) {
 		help_overview(stdout, &command_table);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/command_internal.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +14,6 @@
 
 /* State of options_parse(). Positional arguments are collected at the front of argv during the
  * parse. */
-#define MEMORY_LIMIT_MIN (64u << 20)
-
 struct option_parse {
 	const struct command *command;
 	int argc;
@@ -57,10 +56,135 @@ static int unknown_option(const struct option_parse *parse, const char *name, si
 			 parse->command->name);
 }
 
+static bool parses(enum option_type type, const char *value, uint64_t *result)
+{
+	switch (type) {
+	case OPTION_TIME:
+		return units_parse_duration(value, result);
+	case OPTION_SIZE:
+		return units_parse_bytes(value, result);
+	default:
+		return units_parse_number(value, result);
+	}
+}
+
+/* A bound as a user may write it. */
+static char *bound_text(char text[UNITS_TEXT], enum option_type type, uint64_t bound)
+{
+	static const struct bound_unit {
+		uint64_t size;
+		const char *name;
+	} times[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}},
+	  sizes[] = {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}, {1, ""}};
+	const struct bound_unit *unit = type == OPTION_TIME ? times : sizes;
+
+	while (bound % unit->size)
+		unit++;
+	snprintf(text, UNITS_TEXT, "%" PRIu64 "%s", bound / unit->size, unit->name);
+	return text;
+}
+
+static int out_of_bounds(const struct option_row *row, const char *value, struct error *err)
+{
+	char min[UNITS_TEXT], max[UNITS_TEXT];
+
+	if (row->max)
+		return error_set(err, EINVAL, "--%s: '%s' is not between %s and %s", row->name,
+				 value, bound_text(min, row->type, row->min),
+				 bound_text(max, row->type, row->max));
+	if (row->min == 1)
+		return error_set(err, EINVAL, "--%s: must be longer than 0", row->name);
+	return error_set(err, EINVAL, "--%s: must be at least %s", row->name,
+			 bound_text(min, row->type, row->min));
+}
+
+static int option_value(const struct option_row *row, const char *value, uint64_t *result,
+			struct error *err)
+{
+	static const char *const faults[] = {
+		[OPTION_TIME] = "a time, write 10s, 500ms, 1m30s",
+		[OPTION_SIZE] = "a size, write 64MiB, 512k, 4096",
+	};
+	uint64_t parsed, max = row->max ? row->max : UINT64_MAX;
+	bool valid = parses(row->type, value, &parsed);
+
+	if (valid && parsed >= row->min && parsed <= max) {
+		*result = parsed;
+		return 0;
+	}
+	if (row->type >= OPTION_NUMBER)
+		return error_set(err, EINVAL,
+				 "--%s: '%s' is not a number from %" PRIu64 " to %" PRIu64,
+				 row->name, value, row->min, max);
+	return valid ? out_of_bounds(row, value, err)
+		     : error_set(err, EINVAL, "--%s: '%s' is not %s", row->name, value,
+				 faults[row->type]);
+}
+
+/* Finds the choice with this name, or lists all. */
+static int choice_find(const struct option_row *row, const char *value, unsigned *index,
+		       struct error *err)
+{
+	char list[256] = "", what[32] = "";
+	const char *name, *help;
+
+	for (unsigned i = 0; (name = row->choice(i, &help)); i++) {
+		size_t len = strlen(list);
+
+		if (!strcmp(name, value)) {
+			*index = i;
+			return 0;
+		}
+		snprintf(list + len, sizeof(list) - len, "%s%s",
+			 !i                          ? ""
+			 : row->choice(i + 1, &help) ? ", "
+						     : " or ",
+			 name);
+	}
+	for (size_t i = 0; row->argument[i] && i < sizeof(what) - 1; i++)
+		what[i] = (char)tolower((unsigned char)row->argument[i]);
+	return error_set(err, EINVAL, "--%s: '%s' is no %s, write %s", row->name, value, what,
+			 list);
+}
+
+static int option_set(const struct option_row *row, const char *value, void *place,
+		      struct error *err)
+{
+	uint64_t number;
+	int result;
+
+	switch (row->type) {
+	case OPTION_PLAIN:
+	case OPTION_PATH:
+		if (!row->argument)
+			*(bool *)place = true;
+		else if (!*value && row->type == OPTION_PATH)
+			return error_set(err, EINVAL, "--%s: the name is empty", row->name);
+		else
+			*(const char **)place = value;
+		return 0;
+	case OPTION_UNSET:
+		*(bool *)place = false;
+		return 0;
+	case OPTION_CHOICE:
+		return choice_find(row, value, place, err);
+	case OPTION_LIST:
+		return vec_push((option_list *)place, (struct option_item){row, value})
+			       ? 0
+			       : error_set(err, ENOMEM, "out of memory");
+	case OPTION_NUMBERS:
+		result = option_value(row, value, &number, err);
+		return result || vec_push((option_numbers *)place, number)
+			       ? result
+			       : error_set(err, ENOMEM, "out of memory");
+	default:
+		return option_value(row, value, place, err);
+	}
+}
+
 /* Gets the value of an option from `glued`, the text attached to it, or from the next argument. */
 static int option_apply(struct option_parse *parse, const struct option_row *row, const char *glued)
 {
-	void *place = (char *)parse->options + row->at;
 	const char *value = glued;
 
 	if (!row->argument && glued)
@@ -72,15 +196,7 @@ static int option_apply(struct option_parse *parse, const struct option_row *row
 					 row->name, row->name, row->argument);
 		value = parse->argv[parse->at++];
 	}
-	if (row->set)
-		return row->set(place, value, parse->err);
-	if (row->type >= OPTION_TIME)
-		return option_value(row, value, place, parse->err);
-	if (row->argument)
-		*(const char **)place = value;
-	else
-		*(bool *)place = row->type != OPTION_UNSET;
-	return 0;
+	return option_set(row, value, (char *)parse->options + row->at, parse->err);
 }
 
 static int parse_long(struct option_parse *parse, const char *text)
@@ -155,102 +271,6 @@ int options_parse(const struct command *command, int argc, char **argv, bool sto
 	*first = argc - parse.positional;
 	memmove(argv + *first, argv, (size_t)parse.positional * sizeof(*argv));
 	return 0;
-}
-
-static bool parses(enum option_type type, const char *value, uint64_t *result)
-{
-	switch (type) {
-	case OPTION_TIME:
-		return units_parse_duration(value, result);
-	case OPTION_SIZE:
-		return units_parse_bytes(value, result);
-	default:
-		return units_parse_number(value, result);
-	}
-}
-
-/* A bound as a user may write it. */
-static char *bound_text(char text[UNITS_TEXT], enum option_type type, uint64_t bound)
-{
-	static const struct bound_unit {
-		uint64_t size;
-		const char *name;
-	} times[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}},
-	  sizes[] = {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}, {1, ""}};
-	const struct bound_unit *unit = type == OPTION_TIME ? times : sizes;
-
-	while (bound % unit->size)
-		unit++;
-	snprintf(text, UNITS_TEXT, "%" PRIu64 "%s", bound / unit->size, unit->name);
-	return text;
-}
-
-static int out_of_bounds(const struct option_row *row, const char *value, struct error *err)
-{
-	char min[UNITS_TEXT], max[UNITS_TEXT];
-
-	if (row->max)
-		return error_set(err, EINVAL, "--%s: '%s' is not between %s and %s", row->name,
-				 value, bound_text(min, row->type, row->min),
-				 bound_text(max, row->type, row->max));
-	if (row->min == 1)
-		return error_set(err, EINVAL, "--%s: must be longer than 0", row->name);
-	return error_set(err, EINVAL, "--%s: must be at least %s", row->name,
-			 bound_text(min, row->type, row->min));
-}
-
-int option_value(const struct option_row *row, const char *value, uint64_t *result,
-		 struct error *err)
-{
-	static const char *const faults[] = {
-		[OPTION_TIME] = "a time, write 10s, 500ms, 1m30s",
-		[OPTION_SIZE] = "a size, write 64MiB, 512k, 4096",
-	};
-	uint64_t parsed, max = row->max ? row->max : UINT64_MAX;
-	bool valid = parses(row->type, value, &parsed);
-
-	if (valid && parsed >= row->min && parsed <= max) {
-		*result = parsed;
-		return 0;
-	}
-	if (row->type == OPTION_NUMBER)
-		return error_set(err, EINVAL,
-				 "--%s: '%s' is not a number from %" PRIu64 " to %" PRIu64,
-				 row->name, value, row->min, max);
-	return valid ? out_of_bounds(row, value, err)
-		     : error_set(err, EINVAL, "--%s: '%s' is not %s", row->name, value,
-				 faults[row->type]);
-}
-
-int option_no_choice(const char *name, const char *value, const char *what,
-		     const char *(*choice)(size_t index, const char **help), struct error *err)
-{
-	char list[256] = "";
-	const char *help;
-
-	for (size_t i = 0; choice(i, &help); i++) {
-		size_t len = strlen(list);
-
-		snprintf(list + len, sizeof(list) - len, "%s%s",
-			 !i                     ? ""
-			 : choice(i + 1, &help) ? ", "
-						: " or ",
-			 choice(i, &help));
-	}
-	return error_set(err, EINVAL, "--%s: '%s' is %s %s", name, value, what, list);
-}
-
-int set_memory_limit(void *options, const char *value, struct error *err)
-{
-	static const struct option_row row = {
-		.name = "memory-limit", .type = OPTION_SIZE, .min = MEMORY_LIMIT_MIN};
-	uint64_t bytes = 0;
-	int result = option_value(&row, value, &bytes, err);
-
-	(void)options;
-	if (!result)
-		memory_limit_set(bytes);
-	return result;
 }
 
 int command_fail(const struct command *command, const struct error *err, enum exit_code code)

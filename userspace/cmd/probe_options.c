@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/probe_options_internal.h"
 
+#include <string.h>
+
 #include "cmd/workers_internal.h"
-
-static int add(struct probe_options *options, const char *text, bool file, struct error *err)
-{
-	struct probe_option option = {.text = text, .file = file};
-
-	return vec_push(&options->list, option) ? 0 : error_set(err, ENOMEM, "out of memory");
-}
-
-int set_probe(void *options, const char *value, struct error *err)
-{
-	return add(options, value, false, err);
-}
-
-int set_probes(void *options, const char *value, struct error *err)
-{
-	return add(options, value, true, err);
-}
 
 static int probes_read(struct probe_options *options, bool cuda, bool nccl, struct error *err)
 {
@@ -28,10 +13,11 @@ static int probes_read(struct probe_options *options, bool cuda, bool nccl, stru
 		return 0;
 	result = call_set_open(&options->calls, err);
 	for (size_t i = 0; i < options->list.len && !result; i++) {
-		const struct probe_option *option = &options->list.data[i];
+		const struct option_item *item = &options->list.data[i];
 
-		result = option->file ? call_set_add_file(options->calls, option->text, err)
-				      : call_set_add(options->calls, option->text, "--probe", err);
+		result = strcmp(item->row->name, "probe")
+				 ? call_set_add_file(options->calls, item->text, err)
+				 : call_set_add(options->calls, item->text, "--probe", err);
 	}
 	if (!result && cuda)
 		result = call_set_add_table(options->calls, CALL_TABLE_CUDA, err);

@@ -7,36 +7,26 @@
 #include "probe/spec/call.h"
 #include "util/vec.h"
 
-struct probe_option {
-	const char *text;
-	bool file; /* of --probes: a path, or the name of a set that comes with waffle */
-};
-
 struct probe_options {
-	VEC(struct probe_option) list;
+	option_list list;       /* of --probe and --probes */
 	struct call_set *calls; /* set by probe_options_open(); NULL: there are no specs */
 };
 
-/* `set` functions of option_row, where *options is a struct probe_options. */
-int set_probe(void *options, const char *value, struct error *err);
-int set_probes(void *options, const char *value, struct error *err);
-
 /* Rows for a command whose options struct has a struct probe_options as `member`. */
-#define PROBE_OPTION_ROWS(type, member)                                                            \
+#define PROBE_OPTION_ROWS(options, member)                                                         \
 	{"probe",                                                                                  \
 	 0,                                                                                        \
 	 "SPEC",                                                                                   \
 	 "Record a function, USDT probe or tracepoint as spans or events, such as "                \
 	 "'uprobe:libc.so.6:malloc(size_t bytes) -> ptr ret'. May be given several "               \
 	 "times. See docs/probes.md.",                                                             \
-	 .at = offsetof(type, member),                                                             \
-	 .set = set_probe},                                                                        \
+	 .type = OPTION_LIST,                                                                      \
+	 .at = offsetof(options, member.list)},                                                    \
 	{                                                                                          \
 		"probes", 0, "FILE",                                                               \
 			"Read probe descriptions from FILE, one a line, or from the set of this "  \
-			"name "                                                                    \
-			"that comes with waffle. May be given several times.",                     \
-			.at = offsetof(type, member), .set = set_probes                            \
+			"name that comes with waffle. May be given several times.",                \
+			.type = OPTION_LIST, .at = offsetof(options, member.list)                  \
 	}
 
 /*

@@ -17,7 +17,7 @@ struct report_cli {
 	const char *html;
 	uint64_t rows;
 	uint64_t from_ns, to_ns; /* since the beginning of the capture */
-	enum report_sort sort;
+	unsigned sort;           /* enum report_sort */
 	struct filter_options filter;
 };
 
@@ -27,34 +27,25 @@ static const char *sort_choice(size_t index, const char **help)
 	return report_sort_name((unsigned)index);
 }
 
-static int set_sort(void *options, const char *value, struct error *err)
-{
-	for (unsigned i = 0; report_sort_name(i); i++)
-		if (!strcmp(value, report_sort_name(i))) {
-			((struct report_cli *)options)->sort = i;
-			return 0;
-		}
-	return option_no_choice("sort", value, "no column, write", sort_choice, err);
-}
-
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON, with all rows.", .at = offsetof(struct report_cli, json)},
 	{"html", 0, "OUT",
 	 "Write the report as one HTML page that needs no network. It also has distributions, "
 	 "off-CPU stacks and time lines of the slowest spans. - is standard output.",
-	 .at = offsetof(struct report_cli, html)},
+	 .type = OPTION_PATH, .at = offsetof(struct report_cli, html)},
 	{"top", 'n', "N", "Show N rows of each table; 0 shows all. Default: 20.",
 	 .type = OPTION_NUMBER, .max = UINT32_MAX, .at = offsetof(struct report_cli, rows)},
 	{"sort", 0, "COLUMN",
 	 "Sort names by total, count, p50, p99, max, running, runnable, blocked or name. Default: "
 	 "total.",
-	 .set = set_sort},
+	 .type = OPTION_CHOICE, .choice = sort_choice, .at = offsetof(struct report_cli, sort)},
 	{"from", 0, "TIME", "Start at this time since the begin of the capture.",
 	 .type = OPTION_TIME, .at = offsetof(struct report_cli, from_ns)},
 	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
 	 .at = offsetof(struct report_cli, to_ns)},
 	FILTER_OPTION_ROWS(struct report_cli, filter),
-	MEMORY_OPTION_ROW,
+	ALIGN_OPTION_ROW(struct report_cli, filter.align),
+	MEMORY_OPTION_ROW(struct report_cli, filter.memory_limit),
 };
 
 static uint64_t after(uint64_t start, uint64_t ns)
@@ -96,14 +87,15 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	return 0;
 }
 
-static int report_file(const struct command *command, const void *arg, const char *file,
-		       struct error *err)
+static int report_files(const struct command *command, const void *arg,
+			const struct capture_files *files, struct error *err)
 {
 	const struct report_cli *cli = arg;
-	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {.filter = cli->filter.filter,
+					  .keep_children = cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
+	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);
 
 	if (!result)
 		result = model_load(&model, reader, cli_window(cli, store_reader_meta(reader)),
@@ -119,24 +111,25 @@ static int report_run(const struct command *command, int argc, char **argv)
 {
 	struct report_cli cli = {.rows = 20, .to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
+	struct capture_files files;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
 		return command_parse_failed(command, result, &err);
-	if (argc - first != 1 || cli.from_ns >= cli.to_ns || (cli.html && cli.json)) {
+	if (argc - first < 1 || cli.from_ns >= cli.to_ns || (cli.html && cli.json)) {
 		error_set(&err, EINVAL,
-			  argc - first != 1          ? "give one .waffle file"
+			  argc - first < 1           ? "give a .waffle file, or all files of a job"
 			  : cli.from_ns >= cli.to_ns ? "--from has to be before --to"
 						     : "give --html or --json, not both");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	return filter_options_on_file(command, &cli.filter, argv[first], cli.json, report_file,
-				      &cli);
+	files = capture_files_of(argc, argv, first);
+	return filter_options_on_files(command, &cli.filter, &files, cli.json, report_files, &cli);
 }
 
 const struct command command_report = {
 	.name = "report",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Show where the time of spans went, by name",
 	.details = "Each span name has a line with count, total, median, 99th percentile "
 		   "(nearest rank, exact) and maximum. It also has the shares of the spans' "

@@ -10,7 +10,8 @@
 
 static const struct option_row rows[] = {
 	{"no-follow", 0, NULL, "Trace the command's own process only, not its children.",
-	 .type = OPTION_UNSET, .at = offsetof(struct capture_options, session.kernel.follow)},
+	 .type = OPTION_UNSET,
+	 .at = offsetof(struct capture_options, session.kernel.config.follow_children)},
 	{"user", 0, "NAME",
 	 "Run the command as this user, with the user's groups. Default: the user who called sudo. "
 	 "With root, the command runs as root.",
@@ -92,7 +93,7 @@ static int run(const struct command *command, int argc, char **argv)
 	int first, code;
 
 	capture_options_init(&options);
-	options.session.kernel.follow = true;
+	options.session.kernel.config.follow_children = true;
 	code = options_parse(command, argc, argv, true, &options, &first, &err);
 	if (!code && first == argc)
 		code = error_set(&err, EINVAL, "no command; write: waffle-bpf run -- COMMAND …");

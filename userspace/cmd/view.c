@@ -34,7 +34,8 @@ static const struct option_row rows[] = {
 	 .type = OPTION_NUMBER, .min = VIEW_WIDTH_MIN, .max = VIEW_WIDTH_MAX,
 	 .at = offsetof(struct view_cli, width)},
 	FILTER_OPTION_ROWS(struct view_cli, filter),
-	MEMORY_OPTION_ROW,
+	ALIGN_OPTION_ROW(struct view_cli, filter.align),
+	MEMORY_OPTION_ROW(struct view_cli, filter.memory_limit),
 };
 
 static uint64_t after(uint64_t start, uint64_t ns)
@@ -42,11 +43,12 @@ static uint64_t after(uint64_t start, uint64_t ns)
 	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
 }
 
-static int view_file(const struct command *command, const void *arg, const char *file,
-		     struct error *err)
+static int view_files(const struct command *command, const void *arg,
+		      const struct capture_files *files, struct error *err)
 {
 	const struct view_cli *cli = arg;
-	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {.filter = cli->filter.filter,
+					  .keep_children = cli->filter.keep_children};
 	struct view_options options = {.span = cli->span,
 				       .thread = cli->thread,
 				       .width = cli->width ? (uint32_t)cli->width
@@ -56,7 +58,7 @@ static int view_file(const struct command *command, const void *arg, const char 
 				       .colour = terminal_has_colour(stdout)};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
+	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);
 
 	/* Load everything: spans and waits that began before the window are drawn with their name
 	 * and state. */
@@ -78,22 +80,24 @@ static int view_run(const struct command *command, int argc, char **argv)
 {
 	struct view_cli cli = {.lanes = 16, .to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
+	struct capture_files files;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
 		return command_parse_failed(command, result, &err);
-	if (argc - first != 1 || cli.from_ns >= cli.to_ns) {
+	if (argc - first < 1 || cli.from_ns >= cli.to_ns) {
 		error_set(&err, EINVAL,
-			  argc - first != 1 ? "give one .waffle file"
-					    : "--from has to be before --to");
+			  argc - first < 1 ? "give a .waffle file, or all files of a job"
+					   : "--from has to be before --to");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	return filter_options_on_file(command, &cli.filter, argv[first], false, view_file, &cli);
+	files = capture_files_of(argc, argv, first);
+	return filter_options_on_files(command, &cli.filter, &files, false, view_files, &cli);
 }
 
 const struct command command_view = {
 	.name = "view",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Draw the time line of spans and threads in the terminal",
 	.details = "Each thread has its nested spans, and below them its state: running, "
 		   "runnable (waiting for a CPU) or blocked. A column is a stretch of time and "

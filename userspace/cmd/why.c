@@ -6,10 +6,11 @@
 
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
-#include "analyze/origin.h"
+#include "analyze/origin/origin.h"
 #include "analyze/why/why_pick.h"
+#include "render/json/origin_json.h"
 #include "render/json/why_json.h"
-#include "render/origin_print.h"
+#include "render/text/origin_text.h"
 #include "render/text/report_text.h"
 #include "render/text/why_text.h"
 #include "util/terminal.h"
@@ -22,7 +23,7 @@ struct why_cli {
 	struct why_wanted wanted;
 	const char *event;
 	uint64_t slowest;
-	bool json, evidence;
+	bool origin, json, evidence;
 	struct filter_options filter;
 };
 
@@ -39,14 +40,23 @@ static const struct option_row rows[] = {
 	{"to", 0, "TIME", "With --thread, end at this time since the begin of the capture.",
 	 .type = OPTION_TIME, .at = offsetof(struct why_cli, wanted.to_ns)},
 	{"event", 'e', "NAME|ID",
-	 "Follow the links of this event back to its origin. Of a name, the last event counts.",
+	 "Follow this event back to its origins: along the program's links, and through "
+	 "collectives, "
+	 "messages and contexts to other ranks and processes. Of a name, the last event counts.",
 	 .at = offsetof(struct why_cli, event)},
+	{"origin", 0, NULL,
+	 "With --span, follow the span back to its origins, like --event. Of a name, the last span "
+	 "counts.",
+	 .at = offsetof(struct why_cli, origin)},
 	{"evidence", 0, NULL, "Also show the records and stacks that each statement rests on.",
 	 .at = offsetof(struct why_cli, evidence)},
-	{"json", 0, NULL, "Print JSON, as docs/why.schema.json describes it.",
+	{"json", 0, NULL,
+	 "Print JSON, as docs/why.schema.json describes it; origins as docs/origin.schema.json "
+	 "does.",
 	 .at = offsetof(struct why_cli, json)},
 	FILTER_OPTION_ROWS(struct why_cli, filter),
-	MEMORY_OPTION_ROW,
+	ALIGN_OPTION_ROW(struct why_cli, filter.align),
+	MEMORY_OPTION_ROW(struct why_cli, filter.memory_limit),
 };
 
 /* main() reports a failed write to standard output, for all commands. */
@@ -71,26 +81,35 @@ static int print_why(const struct why_cli *cli, const struct why *why, struct st
 	return 0;
 }
 
-static int explain_event(const struct why_cli *cli, const struct model *model, struct error *err)
+static int print_origin(const struct why_cli *cli, struct origin *origin, struct error *err)
 {
-	const struct why_view view = {.colour = terminal_has_colour(stdout)};
-	struct origin *origin = NULL;
-	uint32_t event;
-	int result = why_pick_event(&event, model, cli->event, err)
-			     ?: origin_new(&origin, model, MODEL_NODE_EVENT, event, err);
+	const struct why_view view = {.causes = CAUSES_SHOWN,
+				      .colour = terminal_has_colour(stdout)};
+	int result = cli->evidence ? origin_find_records(origin, err) : 0;
 
-	if (!result && cli->evidence)
-		result = origin_find_records(origin, err);
-	if (result) {
-		origin_free(origin);
+	if (result)
 		return result;
-	}
 	if (cli->json)
-		result = origin_print_json(origin, stdout);
-	else
-		origin_print_text(origin, &view, stdout);
+		return printed(origin_print_json(origin, stdout), err);
+	origin_print_text(origin, &view, stdout);
+	return 0;
+}
+
+static int find_origin(const struct why_cli *cli, const struct model *model, struct error *err)
+{
+	enum model_node_kind kind = cli->event ? MODEL_NODE_EVENT : MODEL_NODE_SPAN;
+	struct origin_index *index = NULL;
+	struct origin *origin = NULL;
+	uint32_t node;
+	int result = cli->event ? why_pick_event(&node, model, cli->event, err)
+				: why_pick_span(&node, model, cli->wanted.span, err);
+
+	result = result ?: origin_index_new(&index, model, err);
+	result = result ?: origin_new(&origin, index, kind, node, err);
+	result = result ?: print_origin(cli, origin, err);
 	origin_free(origin);
-	return printed(result, err);
+	origin_index_free(index);
+	return result;
 }
 
 static int explain(const struct why_cli *cli, const struct model *model, const char *file,
@@ -119,21 +138,22 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 	return result;
 }
 
-static int why_file(const struct command *command, const void *arg, const char *file,
-		    struct error *err)
+static int why_files(const struct command *command, const void *arg,
+		     const struct capture_files *files, struct error *err)
 {
 	const struct why_cli *cli = arg;
-	const struct model_filter keep = {cli->filter.filter, cli->filter.keep_children};
+	const struct model_filter keep = {.filter = cli->filter.filter,
+					  .keep_children = cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
+	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);
 
 	/* Load everything: the cause of a wait may be before the window. */
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
 	if (!result)
-		result = cli->event ? explain_event(cli, model, err)
-				    : explain(cli, model, file, err);
+		result = cli->event || cli->origin ? find_origin(cli, model, err)
+						   : explain(cli, model, files->paths[0], err);
 	model_free(model);
 	store_reader_close(reader);
 	return result;
@@ -145,12 +165,14 @@ static const char *usage_problem(const struct why_cli *cli, int files)
 {
 	const struct why_wanted *wanted = &cli->wanted;
 
-	if (files != 1)
-		return "give one .waffle file";
+	if (files < 1)
+		return "give a .waffle file, or all files of a job";
 	if ((wanted->from_ns != NOT_GIVEN || wanted->to_ns != NOT_GIVEN) && !wanted->thread)
 		return "--from and --to choose a thread's time: give --thread, too";
 	if ((wanted->thread != NULL) + (wanted->span != NULL) + (cli->event != NULL) > 1)
 		return "give one of --span, --thread and --event";
+	if (cli->origin && !wanted->span)
+		return "--origin follows a span: give --span, too";
 	if (wanted->from_ns != NOT_GIVEN && wanted->from_ns >= wanted->to_ns)
 		return "--from has to be before --to";
 	return NULL;
@@ -161,6 +183,7 @@ static int why_run(const struct command *command, int argc, char **argv)
 	struct why_cli cli = {.slowest = SLOWEST_DEFAULT,
 			      .wanted = {.from_ns = NOT_GIVEN, .to_ns = NOT_GIVEN}};
 	struct error err = ERROR_INIT;
+	struct capture_files files;
 	const char *problem;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
@@ -173,12 +196,13 @@ static int why_run(const struct command *command, int argc, char **argv)
 	}
 	if (cli.wanted.from_ns == NOT_GIVEN)
 		cli.wanted.from_ns = 0;
-	return filter_options_on_file(command, &cli.filter, argv[first], cli.json, why_file, &cli);
+	files = capture_files_of(argc, argv, first);
+	return filter_options_on_files(command, &cli.filter, &files, cli.json, why_files, &cli);
 }
 
 const struct command command_why = {
 	.name = "why",
-	.arguments = "FILE",
+	.arguments = "FILE…",
 	.summary = "Explain what made spans slow, and who caused it",
 	.details = "For each of the slowest spans, shows how long it was running, runnable "
 		   "(waiting for a CPU) and blocked. Then come the causes, the largest first. "
@@ -187,7 +211,8 @@ const struct command command_why = {
 		   "backwards from thread to thread, along the wake-ups that ended it. So a "
 		   "cause is what stands at the end of the chain: the disk, not the lock in "
 		   "front of it. The chains below are numbered by cause.\n\ndocs/why.md "
-		   "explains what each cause means and what can't be known.",
+		   "explains what each cause means and what can't be known. docs/origin.md "
+		   "explains --event and --origin.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

@@ -13,15 +13,6 @@ const struct exporter exporters[] = {EXPORTER_ROWS(EXPORTER_ROW)};
 
 const size_t exporter_count = sizeof(exporters) / sizeof(exporters[0]);
 
-const struct exporter *exporter_find(const char *name)
-{
-	for (size_t i = 0; i < exporter_count; i++) {
-		if (strcmp(exporters[i].name, name) == 0)
-			return &exporters[i];
-	}
-	return NULL;
-}
-
 int export_to_path(const struct exporter *exporter, const struct model *model, const char *path,
 		   struct error *err)
 {

@@ -21,8 +21,6 @@ struct exporter {
 extern const struct exporter exporters[];
 extern const size_t exporter_count;
 
-const struct exporter *exporter_find(const char *name); /* NULL: unknown name */
-
 /* Exports to a path through util/output.h, so that a failure leaves the old file. */
 int export_to_path(const struct exporter *exporter, const struct model *model, const char *path,
 		   struct error *err);

@@ -10,6 +10,7 @@
 
 #include "export/formats.h"
 #include "render/json/summary_json.h"
+#include "store/host.h"
 #include "store/record_schema.h"
 #include "util/json.h"
 
@@ -45,6 +46,13 @@ static void write_field(struct json *json, const struct record_field *field, con
 		json_key(json, field->name);
 		json_string_len(json, at, strnlen(at, field->bytes));
 		break;
+	case RECORD_PID:
+		json_field_u64(json, field->name,
+			       store_pid_real((uint32_t)unsigned_at(at, field->bytes)));
+		break;
+	case RECORD_INODE:
+		json_field_u64(json, field->name, store_ino_real(unsigned_at(at, field->bytes)));
+		break;
 	default:
 		json_field_u64(json, field->name, unsigned_at(at, field->bytes));
 	}
@@ -59,7 +67,7 @@ static void write_record(struct json *json, const struct waffle_rec *rec, uint64
 	json_field_string(json, "kind", kind->name);
 	json_field_u64(json, "ts", rec->ts);
 	json_field_u64(json, "cpu", rec->cpu);
-	json_field_u64(json, "tid", rec->tid);
+	json_field_u64(json, "tid", store_pid_real(rec->tid));
 	for (unsigned i = 0; i < kind->field_count; i++)
 		if (kind->fields[i].exported)
 			write_field(json, &kind->fields[i],

@@ -45,8 +45,7 @@ static void programs_autoload(struct waffle_bpf *bpf, bool loaded, bool filtered
 int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
-	bool filtered = options->calls && options->filtered;
-	uint64_t seed;
+	struct waffle_config *config = &kernel->config;
 
 	kernel->calls = options->calls;
 	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
@@ -55,14 +54,15 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	programs_autoload(bpf, false, false, false);
 	if (!options->calls)
 		return 0;
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+	if (getrandom(&config->call_seed, sizeof(config->call_seed), 0) !=
+	    sizeof(config->call_seed))
 		return -errno;
-	bpf->rodata->call_seed = seed;
-	bpf->rodata->call_stacks = options->stacks;
-	bpf->rodata->call_filtered = filtered;
+	config->call_stacks = options->stacks;
+	config->call_filtered = options->filtered;
 	if (bpf_map__set_max_entries(bpf->maps.call_next, NEXT_SLOTS) ||
 	    bpf_map__set_max_entries(bpf->maps.call_next_point, NEXT_SLOTS) ||
-	    (filtered && bpf_map__set_max_entries(bpf->maps.call_pairs_held, PAIRS_HELD_MAX)))
+	    (options->filtered &&
+	     bpf_map__set_max_entries(bpf->maps.call_pairs_held, PAIRS_HELD_MAX)))
 		return -EINVAL;
 	return bpf_map__set_max_entries(bpf->maps.plain_ends, kernel->cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.plain_slots,
@@ -139,7 +139,7 @@ static int calls_load(struct kernel *kernel)
 	kernel->call_bpf = bpf;
 	while ((program = bpf_object__next_program(bpf->obj, program)))
 		bpf_program__set_autoload(program, false);
-	programs_autoload(bpf, true, kernel->filtered, kernel->bpf->rodata->call_stacks);
+	programs_autoload(bpf, true, kernel->filtered, kernel->config.call_stacks);
 	kernel_site_programs_configure(kernel, bpf);
 	result = maps_share(kernel->bpf, bpf) ?: waffle_bpf__load(bpf);
 	if (!result)

@@ -30,20 +30,16 @@ int classes_configure(struct kernel *kernel, const struct kernel_options *option
 	int result = 0;
 
 	kernel->filtered = options->filtered;
-	kernel->keep_children = options->filtered && options->keep_children;
-	bpf->rodata->filter_tracks = options->tracks;
-	bpf->rodata->filter_keep_children = kernel->keep_children;
-	bpf->rodata->rate_count = options->rate.count;
-	bpf->rodata->rate_unit_ns = options->rate.unit_ns;
+	kernel->config.keep_children &= options->filtered;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], kernel->filtered);
-	bpf_program__set_autoload(bpf->progs.filter_thread_exit, kernel->keep_children);
+	bpf_program__set_autoload(bpf->progs.filter_thread_exit, kernel->config.keep_children);
 	if (!kernel->filtered)
 		return 0;
 	for (int i = 0; !result && i < WAFFLE_HELD_SIZE_COUNT; i++)
 		if (holds)
 			result = bpf_map__set_max_entries(held_map(kernel, i), held_spans[i]);
-	if (!result && holds && kernel->keep_children)
+	if (!result && holds && kernel->config.keep_children)
 		result = bpf_map__set_max_entries(bpf->maps.filter_buffers, CHILD_BUFFERS);
 	return result ?: bpf_map__set_max_entries(bpf->maps.filter_open, OPEN_SPANS)
 		      ?: bpf_map__set_max_entries(bpf->maps.filter_classes, WAFFLE_CLASSES_MAX)

@@ -77,11 +77,13 @@ static void slots_choose(struct kernel *kernel, const struct kernel_options *opt
 	uint32_t online = online_count(kernel), spare = online / 4 > 2 ? online / 4 : 2;
 
 	kernel->rows = online + spare < kernel->cpus ? online + spare : kernel->cpus;
-	kernel->slots = options->sched ? (uint32_t)power_of_two(options->sched_slots, 16) : 1;
-	while (options->sched_total && kernel->slots > SLOTS_MIN &&
-	       (uint64_t)kernel->rows * kernel->slots * sizeof(struct waffle_rec_switch) >
+	kernel->config.sched_slots =
+		options->sched ? (uint32_t)power_of_two(options->config.sched_slots, 16) : 1;
+	while (options->sched_total && kernel->config.sched_slots > SLOTS_MIN &&
+	       (uint64_t)kernel->rows * kernel->config.sched_slots *
+			       sizeof(struct waffle_rec_switch) >
 		       options->sched_total)
-		kernel->slots /= 2;
+		kernel->config.sched_slots /= 2;
 }
 
 static void row_take(struct kernel *kernel, uint32_t cpu)
@@ -101,17 +103,12 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	cpus_online(kernel->online, cpus, kernel->cpus_folder);
 	slots_choose(kernel, options);
 	kernel->multi = uprobe_multi_try() > 0;
-	bpf->rodata->sched_slots = kernel->slots;
-	bpf->rodata->follow_children = options->follow;
-	bpf->rodata->tracer_tgid = (__u32)getpid();
-	/* For tests: behave as on kernels before 6.4. */
-	bpf->rodata->storage_is_old = getenv("WAFFLE_STORAGE_OLD") != NULL;
-	bpf->rodata->call_points = options->points;
-	bpf->rodata->task_struct_number = kernel_types_struct(&kernel->types, "task_struct");
+	kernel->config.tracer_tgid = (__u32)getpid();
+	kernel->config.storage_is_old = getenv("WAFFLE_STORAGE_OLD") != NULL;
+	kernel->config.task_struct_number = kernel_types_struct(&kernel->types, "task_struct");
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_migrate, options->sched);
-	bpf->rodata->stack_tables = options->stacks_of_waits;
 	bpf_program__set_autoload(bpf->progs.hit_stack, options->stacks);
 	kernel_site_programs_configure(kernel, bpf);
 	return waits_configure(kernel, options)
@@ -123,14 +120,15 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.waiting, cpus)
 			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring,
-							      kernel->rows * kernel->slots)
+							      kernel->rows * kernel->config.sched_slots)
 			     ?: rings_configure(kernel);
 }
 
 static int memory_map(struct kernel *kernel, struct error *err)
 {
 	kernel->cpu_bytes = sizeof(struct waffle_cpu) * kernel->cpus;
-	kernel->slot_bytes = sizeof(struct waffle_rec_switch) * kernel->rows * kernel->slots;
+	kernel->slot_bytes =
+		sizeof(struct waffle_rec_switch) * kernel->rows * kernel->config.sched_slots;
 	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, true);
 	kernel->tail_memory = map_memory(kernel->bpf->maps.sched_tails,
 					 sizeof(struct waffle_tail) * kernel->cpus, true);
@@ -178,6 +176,7 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 	result = configure(kernel, options);
 	if (result)
 		return load_failed(err, -result);
+	kernel->bpf->rodata->config = kernel->config;
 	result = waffle_bpf__load(kernel->bpf);
 	kernel_types_close(&kernel->types);
 	if (result)
@@ -216,7 +215,8 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 	libbpf_set_print(getenv("WAFFLE_LIBBPF") ? verbose_print : quiet_print);
 	made->types_fd = -1;
 	made->sched = options->sched;
-	made->stacks = options->stacks || options->stacks_of_waits;
+	made->config = options->config;
+	made->stacks = options->stacks || options->config.stack_tables;
 	made->cpus = (uint32_t)cpus;
 	result = kernel_load(made, options, err);
 	if (result)
@@ -314,7 +314,7 @@ static int attach_all(struct kernel *kernel, bool attach)
 		{bpf->progs.on_wakeup_new, &bpf->links.on_wakeup_new, true}, /* names */
 		{bpf->progs.on_switch, &bpf->links.on_switch, kernel->sched},
 		{bpf->progs.filter_thread_exit, &bpf->links.filter_thread_exit,
-		 kernel->keep_children},
+		 kernel->config.keep_children},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -427,13 +427,14 @@ struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu)
 const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
 					    uint64_t position)
 {
-	return &kernel->slot_memory[(uint64_t)kernel->tail_memory[cpu].row * kernel->slots +
-				    (position & (kernel->slots - 1))];
+	return &kernel->slot_memory[(uint64_t)kernel->tail_memory[cpu].row *
+					    kernel->config.sched_slots +
+				    (position & (kernel->config.sched_slots - 1))];
 }
 
 uint32_t kernel_slot_count(const struct kernel *kernel)
 {
-	return kernel->slots;
+	return kernel->config.sched_slots;
 }
 
 int kernel_targets(const struct kernel *kernel, const uint64_t **bits)

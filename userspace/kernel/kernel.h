@@ -19,27 +19,18 @@
 struct kernel;
 
 struct kernel_options {
-	uint64_t ring_bytes;  /* of each ring for spans; rounded up to a power of two */
-	uint32_t sched_slots; /* slots for switches of a CPU; rounded up to a power of two */
+	struct waffle_config
+		config;      /* as the programs get it, where kernel_open() does not set it */
+	uint64_t ring_bytes; /* of each ring for spans; rounded up to a power of two */
 	/* Limits for all rings, and for the switches of all CPUs, together; 0: no limit. */
 	uint64_t ring_total, sched_total;
-	bool sched;              /* record the scheduler */
-	bool follow;             /* children of targets are targets */
+	bool sched;              /* record the scheduler; else no wait source is used, either */
 	bool stacks;             /* stacks of some sites are requested */
-	bool stacks_of_waits;    /* user stacks of waits are unwound by tables */
-	uint32_t wait_sources;   /* enum waffle_wait_source; without `sched` none is used */
-	uint64_t wait_min_ns;    /* shorter waits have no details */
-	uint64_t stack_gap_ns;   /* minimum time between user stacks of a thread with short waits */
 	const char *cpus_folder; /* for tests; NULL: CPUS_FOLDER (cpus_internal.h) */
 	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
-	bool points;             /* some of them may be tracepoints */
 	uint32_t targets_max;    /* maximum of processes at a time; 0: WAFFLE_MAX_TARGETS */
-	/* A filter decides in the kernel. If not, the members below have no effect. */
-	bool filtered;
-	bool holds;         /* spans may be decided at their end */
-	bool tracks;        /* the expression refers to parents */
-	bool keep_children; /* everything inside a kept span is kept */
-	struct filter_rate rate;
+	bool filtered;           /* a filter decides in the kernel */
+	bool holds;              /* and may decide about spans at their end */
 };
 
 /* Loads programs and maps; nothing is attached yet. */

@@ -38,8 +38,9 @@ struct loaded_recipe {
 };
 
 struct kernel {
-	struct kernel_types types; /* valid while programs are loaded */
-	int types_fd;              /* a file with the excerpt of types that they need; -1: none */
+	struct waffle_config config; /* what the programs were told */
+	struct kernel_types types;   /* valid while programs are loaded */
+	int types_fd;                /* a file with the excerpt of types that they need; -1: none */
 	struct waffle_bpf *bpf;
 	struct waffle_bpf *call_bpf; /* the programs at calls; NULL: not loaded yet */
 	int call_result;             /* result of loading them */
@@ -49,10 +50,8 @@ struct kernel {
 	bool multi;    /* one link arms many sites */
 	bool sched;
 	bool filtered;
-	bool keep_children;
 	bool stacks; /* stacks of spans are requested */
 	VEC(struct loaded_class) classes;
-	uint32_t wait_sources; /* enum waffle_wait_source */
 	uint32_t wait_missing; /* a bit for each of their programs that can't be loaded here */
 	VEC(struct bpf_link *) wait_links;
 	bool calls;
@@ -65,7 +64,7 @@ struct kernel {
 	const char *cpus_folder;
 	bool *online;             /* for each CPU, as of the last check */
 	uint32_t rows, rows_used; /* rows of slots for switches */
-	uint32_t cpus, slots, ring_count;
+	uint32_t cpus, ring_count;
 	int *ring_fds;
 	uint64_t ring_bytes;
 	struct ring_buffer *rings; /* reads all rings */

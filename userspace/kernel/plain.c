@@ -128,8 +128,7 @@ static bool hit_make(const struct kernel *kernel, const struct waffle_rec_plain 
 			.tgid = plain->tgid,
 			.site = recipe->site,
 			.frame_bytes = recipe->word_bytes},
-		.frame = {waffle_call_id(plain->rec.ts, plain->rec.tid,
-					 kernel->bpf->rodata->call_seed)},
+		.frame = {waffle_call_id(plain->rec.ts, plain->rec.tid, kernel->config.call_seed)},
 	};
 	hit->rec.rec.kind = WAFFLE_REC_HIT;
 	waffle_words_make((uint8_t *)hit->frame, recipe->words, recipe->word_count, words);

@@ -19,7 +19,7 @@ int rings_configure(struct kernel *kernel)
 {
 	kernel->ring_count =
 		(kernel->cpus + (1u << CPUS_PER_RING_SHIFT) - 1) >> CPUS_PER_RING_SHIFT;
-	kernel->bpf->rodata->ring_shift = CPUS_PER_RING_SHIFT;
+	kernel->config.ring_shift = CPUS_PER_RING_SHIFT;
 	return bpf_map__set_max_entries(kernel->bpf->maps.rings, kernel->ring_count);
 }
 

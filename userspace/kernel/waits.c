@@ -65,19 +65,19 @@ static const int socket_calls[] = {
 	SYS_recvmmsg, SYS_sendto,  SYS_sendmsg, SYS_sendmmsg, SYS_shutdown,
 };
 
-static void set_call(uint64_t *calls, int number)
+static void set_call(__u64 *calls, int number)
 {
 	if (number / 64 < WAFFLE_SYSCALLS_MAX / 64)
 		calls[number / 64] |= 1ull << (number % 64);
 }
 
-static void set_calls(struct waffle_bpf *bpf)
+static void set_calls(struct waffle_config *config)
 {
 	for (size_t i = 0; i < sizeof(descriptor_calls) / sizeof(descriptor_calls[0]); i++)
-		set_call((uint64_t *)bpf->rodata->descriptor_calls, descriptor_calls[i]);
+		set_call(config->descriptor_calls, descriptor_calls[i]);
 	for (size_t i = 0; i < sizeof(socket_calls) / sizeof(socket_calls[0]); i++) {
-		set_call((uint64_t *)bpf->rodata->descriptor_calls, socket_calls[i]);
-		set_call((uint64_t *)bpf->rodata->socket_calls, socket_calls[i]);
+		set_call(config->descriptor_calls, socket_calls[i]);
+		set_call(config->socket_calls, socket_calls[i]);
 	}
 }
 
@@ -153,31 +153,32 @@ static uint32_t sources_possible(const struct kernel *kernel, uint32_t sources, 
 
 static bool is_wanted(const struct kernel *kernel, size_t program)
 {
-	return kernel->wait_sources & programs[program].source &&
+	return kernel->config.wait_sources & programs[program].source &&
 	       !(kernel->wait_missing >> program & 1);
 }
 
 int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 {
+	struct waffle_config *config = &kernel->config;
 	struct waffle_bpf *bpf = kernel->bpf;
 	enum cpus_steal steal;
 
-	kernel->wait_sources = sources_possible(kernel, options->sched ? options->wait_sources : 0,
+	config->wait_sources = sources_possible(kernel, options->sched ? config->wait_sources : 0,
 						&kernel->wait_missing, &steal);
-	bpf->rodata->wait_sources = kernel->wait_sources;
 	bpf_program__set_autoload(bpf->progs.symbolize,
-				  kernel->stacks || kernel->wait_sources & WAFFLE_WAIT_STACKS);
-	bpf->rodata->steal_by_tick = steal == CPUS_STEAL_TICK;
-	bpf->rodata->stack_gap_ns = options->stack_gap_ns;
-	set_calls(bpf);
-	if (kernel->wait_sources)
-		bpf->rodata->wait_min_ns = options->wait_min_ns;
+				  kernel->stacks ||
+					  kernel->config.wait_sources & WAFFLE_WAIT_STACKS);
+	config->steal_by_tick = steal == CPUS_STEAL_TICK;
+	set_calls(config);
+	if (!config->wait_sources)
+		config->wait_min_ns = UINT64_MAX;
 	for (size_t i = 0; i < PROGRAMS; i++)
 		bpf_program__set_autoload(
 			bpf_object__find_program_by_name(bpf->obj, programs[i].name),
 			is_wanted(kernel, i));
 	/* Kernel stacks of calls at tracepoints use the same map. */
-	return (kernel->wait_sources & WAFFLE_WAIT_STACKS || (options->calls && options->stacks)
+	return (kernel->config.wait_sources & WAFFLE_WAIT_STACKS ||
+				(options->calls && options->stacks)
 			? 0
 			: bpf_map__set_max_entries(bpf->maps.stacks, 1))
 		       ?: bpf_map__set_max_entries(bpf->maps.frequencies, kernel->cpus);
@@ -249,7 +250,7 @@ static int frequencies_begin(struct kernel *kernel)
 	struct cpu_frequency frequency;
 	int result = 0;
 
-	if (!(kernel->wait_sources & WAFFLE_WAIT_FREQUENCY))
+	if (!(kernel->config.wait_sources & WAFFLE_WAIT_FREQUENCY))
 		return 0;
 	for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++)
 		if (cpu_frequency_read(&frequency, kernel->cpus_folder, cpu))
@@ -273,7 +274,7 @@ void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online)
 	int result = 0;
 
 	faults_counted(kernel, cpu, false);
-	if (!online || !(kernel->wait_sources & WAFFLE_WAIT_FAULTS))
+	if (!online || !(kernel->config.wait_sources & WAFFLE_WAIT_FAULTS))
 		return;
 	for (size_t i = 0; i < PROGRAMS && !result; i++)
 		if (is_wanted(kernel, i) && !programs[i].tracepoint)
@@ -305,5 +306,5 @@ void waits_detach(struct kernel *kernel)
 
 uint32_t kernel_wait_sources(const struct kernel *kernel)
 {
-	return kernel->wait_sources;
+	return kernel->config.wait_sources;
 }

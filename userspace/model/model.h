@@ -240,6 +240,9 @@ struct model_exec {
 struct model_filter {
 	const struct filter_expr *filter; /* NULL: everything */
 	bool keep_children;               /* also keep all descendants of a span that passes */
+	/* Only calls of CUDA, NCCL and MPI that have a role, with the threads and processes that
+	 * made them. */
+	bool only_roles;
 };
 
 /* What a model_filter has left out. Record counts and losses include it. */
@@ -354,6 +357,18 @@ size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index,
 /* Time and place of a span or event; false: it is not in the capture. */
 bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
 		     struct model_node *node);
+
+/* Whether times of two hosts can be compared: they are one, or their clocks were aligned by what
+ * they did together (model/clock/clock.h). */
+bool model_hosts_comparable(const struct model *model, uint32_t host, uint32_t other);
+/* By how much the difference of two times may be wrong, which two threads recorded. UINT64_MAX:
+ * they cannot be compared. 0 on one host. */
+uint64_t model_order_error(const struct model *model, uint32_t thread, uint64_t ts, uint32_t other,
+			   uint64_t other_ts);
+/* Whether it is known which of two moments was first, that is, their difference is larger than its
+ * error. On one host it is always known. */
+bool model_order_known(const struct model *model, uint32_t thread, uint64_t ts, uint32_t other,
+		       uint64_t other_ts);
 
 /*
  * A traced thread's time in one state. The intervals of a thread have no gaps between its first and

@@ -78,6 +78,32 @@ static bool is_sched(unsigned kind)
 	return kind == WAFFLE_REC_SWITCH || kind == WAFFLE_REC_STATE;
 }
 
+static bool site_has_role(const struct builder *builder, uint32_t site)
+{
+	return model_site(builder->model, site)->role != SITE_ROLE_NONE;
+}
+
+/* Whether a record is part of a call with a role, or of what all spans need. */
+static bool is_of_role(const struct builder *builder, const struct waffle_rec *rec)
+{
+	switch (rec->kind) {
+	case WAFFLE_REC_HIT:
+		return site_has_role(builder, ((const struct waffle_rec_hit *)rec)->site);
+	case WAFFLE_REC_SPAN_END:
+		return site_has_role(builder, ((const struct waffle_rec_span_end *)rec)->site);
+	case WAFFLE_REC_RETURN:
+		return site_has_role(builder, ((const struct waffle_rec_return *)rec)->site);
+	case WAFFLE_REC_TASK:
+	case WAFFLE_REC_FORK:
+	case WAFFLE_REC_EXEC:
+	case WAFFLE_REC_EXIT:
+	case WAFFLE_REC_LOSS:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* `read`: number of records in the file, per source. */
 static void set_counts(struct model *model, const struct store_reader *reader, const uint64_t *read)
 {
@@ -115,6 +141,8 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 			continue;
 		read[record_source(rec->kind)]++;
 		if (builder->no_sched && is_sched(rec->kind))
+			continue;
+		if (builder->only_roles && !is_of_role(builder, rec))
 			continue;
 		if (rec->ts > builder->last_ts)
 			builder->last_ts = rec->ts;
@@ -264,7 +292,9 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 					  ? builder.model->meta->start_ts
 					  : window.from_ts;
 	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
-	builder.no_sched = builder.keep && !filter_wants_sched(keep->filter);
+	builder.only_roles = keep && keep->only_roles;
+	builder.no_sched =
+		builder.only_roles || (builder.keep && !filter_wants_sched(keep->filter));
 	builder.model->sched = builder.model->meta->sched && !builder.no_sched;
 	if (builder.model->strings && !prepare(&builder, reader))
 		result = add_records(&builder, reader, window, err);

@@ -128,8 +128,6 @@ static void put_sites(const struct explain *explain, FILE *out)
 
 static void put_code(const struct filter_code *code, const char *when, uint32_t jited, FILE *out)
 {
-	char text[DISASM_TEXT];
-
 	if (!code->insns.len)
 		return;
 	fprintf(out, "  %s: %zu instructions for %" PRIu32 " predicate%s", when, code->insns.len,
@@ -137,12 +135,6 @@ static void put_code(const struct filter_code *code, const char *when, uint32_t 
 	if (jited)
 		fprintf(out, ", %" PRIu32 " bytes of machine code", jited);
 	fputc('\n', out);
-	for (uint32_t i = 0; i < code->insns.len;) {
-		unsigned taken = disasm(text, code, i);
-
-		fprintf(out, "    %4" PRIu32 ": %s\n", i, text);
-		i += taken;
-	}
 }
 
 /* Prints a residual, with each comparison as the user wrote it. `above` is the parent operator: ||
@@ -285,14 +277,18 @@ static void json_sites(struct json *json, const struct explain *explain)
 	json_array_end(json);
 }
 
+/* The bytes of each instruction (struct bpf_insn), in hexadecimal. */
 static void json_code(struct json *json, const char *key, const struct filter_code *code)
 {
-	char text[DISASM_TEXT];
+	char text[2 * sizeof(struct bpf_insn) + 1];
 
 	json_key(json, key);
 	json_array_begin(json);
-	for (uint32_t i = 0; i < code->insns.len;) {
-		i += disasm(text, code, i);
+	for (size_t i = 0; i < code->insns.len; i++) {
+		const uint8_t *bytes = (const uint8_t *)&code->insns.data[i];
+
+		for (size_t at = 0; at < sizeof(struct bpf_insn); at++)
+			sprintf(text + 2 * at, "%02x", bytes[at]);
 		json_string(json, text);
 	}
 	json_array_end(json);

@@ -31,6 +31,19 @@ static int read_at(const struct chunk_file *file, uint64_t offset, void *to, siz
 	return 0;
 }
 
+bool chunk_scratch_init(struct chunk_scratch *scratch)
+{
+	*scratch = (struct chunk_scratch){.zstd = ZSTD_createDCtx()};
+	return scratch->zstd != NULL;
+}
+
+void chunk_scratch_free(struct chunk_scratch *scratch)
+{
+	ZSTD_freeDCtx(scratch->zstd);
+	vec_free(&scratch->stored);
+	scratch->zstd = NULL;
+}
+
 static int read_failed(const struct chunk_file *file, int code, struct error *err)
 {
 	return error_set(err, -code, "%s: can't be read: %s", file->path,
@@ -67,26 +80,27 @@ static int header_at(const struct chunk_file *file, uint64_t offset, struct chun
  * damaged. */
 static int load_payload(struct chunk_file *file, uint64_t offset, const struct chunk_header *header)
 {
+	byte_vec *stored = &file->scratch->stored;
 	size_t bytes;
 	int ret;
 
-	file->stored.len = file->raw.len = 0;
+	stored->len = file->raw.len = 0;
 	/* One byte more, so that the data of an empty chunk is not NULL. */
-	if (!vec_reserve(&file->stored, header->stored_bytes + 1u) ||
+	if (!vec_reserve(stored, header->stored_bytes + 1u) ||
 	    !vec_reserve(&file->raw, header->raw_bytes + 1u))
 		return -ENOMEM;
-	ret = read_at(file, offset + CHUNK_HEADER_BYTES, file->stored.data, header->stored_bytes);
+	ret = read_at(file, offset + CHUNK_HEADER_BYTES, stored->data, header->stored_bytes);
 	if (ret)
 		return ret;
-	if (chunk_checksum(file->stored.data, header->stored_bytes) != header->checksum)
+	if (chunk_checksum(stored->data, header->stored_bytes) != header->checksum)
 		return -EBADMSG;
 	if (header->codec == CODEC_NONE) {
 		bytes = header->stored_bytes;
 		if (bytes == header->raw_bytes)
-			memcpy(file->raw.data, file->stored.data, bytes);
+			memcpy(file->raw.data, stored->data, bytes);
 	} else {
-		bytes = ZSTD_decompressDCtx(file->zstd, file->raw.data, header->raw_bytes,
-					    file->stored.data, header->stored_bytes);
+		bytes = ZSTD_decompressDCtx(file->scratch->zstd, file->raw.data, header->raw_bytes,
+					    stored->data, header->stored_bytes);
 	}
 	if (ZSTD_isError(bytes) || bytes != header->raw_bytes)
 		return -EBADMSG;
@@ -99,12 +113,17 @@ static struct cursor raw_cursor(const struct chunk_file *file)
 	return (struct cursor){.at = file->raw.data, .end = file->raw.data + file->raw.len};
 }
 
+static int open_descriptor(struct chunk_file *file, struct error *err);
+
 int chunk_file_load(struct chunk_file *file, const struct chunk_entry *entry, struct cursor *cursor,
 		    struct error *err)
 {
 	struct chunk_header header;
-	int ret = header_at(file, entry->offset, &header);
+	int ret = file->fd < 0 ? open_descriptor(file, err) : 0;
 
+	if (ret)
+		return ret;
+	ret = header_at(file, entry->offset, &header);
 	/* An index entry that differs from the chunk's header is treated like a damaged chunk. */
 	if (!ret && (header.type != entry->type || header.records != entry->records ||
 		     header.stored_bytes != entry->stored_bytes || header.min_ts != entry->min_ts ||
@@ -310,19 +329,26 @@ static int open_descriptor(struct chunk_file *file, struct error *err)
 				 strerror(-file->fd));
 	if (fstat(file->fd, &st))
 		return error_set(err, errno, "%s: %s", file->path, strerror(errno));
-	file->size = (uint64_t)st.st_size;
+	if (file->size && (file->device != st.st_dev || file->inode != st.st_ino ||
+			   file->size > (uint64_t)st.st_size))
+		return error_set(err, ESTALE,
+				 "%s: was replaced while it was read; run the command again",
+				 file->path);
+	if (!file->size)
+		file->size = (uint64_t)st.st_size;
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
 	return 0;
 }
 
-int chunk_file_open(struct chunk_file *file, const char *path, struct error *err)
+int chunk_file_open(struct chunk_file *file, const char *path, struct chunk_scratch *scratch,
+		    struct error *err)
 {
 	int ret;
 
-	*file = (struct chunk_file){.fd = -1, .path = strdup(path), .zstd = ZSTD_createDCtx()};
-	if (!file->path || !file->zstd) {
-		chunk_file_close(file);
+	*file = (struct chunk_file){.fd = -1, .path = strdup(path), .scratch = scratch};
+	if (!file->path)
 		return error_set(err, ENOMEM, "%s: out of memory", path);
-	}
 	ret = open_descriptor(file, err);
 	if (!ret)
 		ret = check_file_header(file, err);
@@ -336,14 +362,23 @@ int chunk_file_open(struct chunk_file *file, const char *path, struct error *err
 	return ret;
 }
 
-void chunk_file_close(struct chunk_file *file)
+void chunk_file_put_down(struct chunk_file *file)
 {
 	if (file->fd >= 0)
 		close(file->fd);
-	ZSTD_freeDCtx(file->zstd);
-	vec_free(&file->entries);
-	vec_free(&file->stored);
+	file->fd = -1;
+}
+
+void chunk_file_rest(struct chunk_file *file)
+{
+	chunk_file_put_down(file);
 	vec_free(&file->raw);
+}
+
+void chunk_file_close(struct chunk_file *file)
+{
+	chunk_file_rest(file);
+	vec_free(&file->entries);
 	free(file->path);
 	*file = (struct chunk_file){.fd = -1};
 }

@@ -16,9 +16,19 @@
 #include "store/format_internal.h"
 #include "util/error.h"
 
+/* What loading a chunk needs beside the file. Files that one thread reads may share it. */
+struct chunk_scratch {
+	ZSTD_DCtx *zstd;
+	byte_vec stored; /* payload of the chunk loaded last, as stored */
+};
+
+bool chunk_scratch_init(struct chunk_scratch *scratch); /* false: out of memory */
+void chunk_scratch_free(struct chunk_scratch *scratch);
+
 struct chunk_file {
 	char *path;
-	int fd;
+	int fd; /* -1: closed, and opened again when a chunk is loaded */
+	uint64_t device, inode;
 	uint64_t size;
 	unsigned version;
 	uint64_t end;    /* offset of the end of the last whole chunk */
@@ -27,12 +37,17 @@ struct chunk_file {
 	bool from_index; /* `entries` comes from the index */
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	chunk_entries entries; /* all chunks but index and end */
-	ZSTD_DCtx *zstd;
-	byte_vec stored, raw; /* payload of the chunk loaded last, as stored and decompressed */
+	struct chunk_scratch *scratch;
+	byte_vec raw; /* payload of the chunk loaded last, decompressed */
 };
 
-int chunk_file_open(struct chunk_file *file, const char *path, struct error *err);
+int chunk_file_open(struct chunk_file *file, const char *path, struct chunk_scratch *scratch,
+		    struct error *err);
 void chunk_file_close(struct chunk_file *file);
+/* Closes the descriptor, of which a process has few. */
+void chunk_file_put_down(struct chunk_file *file);
+/* The same, and frees the loaded chunk. */
+void chunk_file_rest(struct chunk_file *file);
 
 /* Loads a chunk. The cursor is valid until the next load. */
 int chunk_file_load(struct chunk_file *file, const struct chunk_entry *entry, struct cursor *cursor,

@@ -99,7 +99,7 @@ static uint32_t get_head(struct decoder *decoder, unsigned tag, struct waffle_re
 
 	if (!(tag & TAG_SAME_CPU))
 		predict->cpu = get_u16(&decoder->cursor);
-	index = tag & TAG_CURRENT ? predict->current[predict->cpu] : get_thread(decoder);
+	index = tag & TAG_CURRENT ? predict_current(predict, predict->cpu) : get_thread(decoder);
 	if (!index) {
 		decoder->cursor.bad = true;
 		index = 1;
@@ -390,7 +390,7 @@ static void decode_switch(struct decoder *decoder, unsigned tag)
 	struct predict *predict = &decoder->predict;
 	uint32_t prev = get_head(decoder, tag, &sw->rec);
 	uint32_t next = get_thread(decoder);
-	struct block *block = &predict->threads[prev].block;
+	struct block *block;
 
 	sw->next_tid = predict->threads[next].tid;
 	sw->flags = (unsigned char)get_le(&decoder->cursor, 1);
@@ -401,6 +401,7 @@ static void decode_switch(struct decoder *decoder, unsigned tag)
 		sw->wake_ts = sw->rec.ts - zigzag_decode(get_varint(&decoder->cursor));
 	}
 	predict_set_current(predict, sw->rec.cpu, next);
+	block = &predict->threads[prev].block;
 	if (!(tag & TAG_SWITCH_REPEATS))
 		get_block(decoder, block);
 	sw->prev_state = block->state;
@@ -538,6 +539,8 @@ int decoder_next(struct decoder *decoder, const struct waffle_rec **rec)
 		if (decoder->lengths.words[decoder->kind] == RECORD_ABSENT)
 			return -EBADMSG;
 		known = decode_record(decoder, tag);
+		if (decoder->predict.failed)
+			return -ENOMEM;
 		if (cursor->bad || decoder->out.rec.ts > RECORD_TS_MAX)
 			return -EBADMSG;
 		decoder->left--;

@@ -22,7 +22,7 @@ void decoder_set_lengths(struct decoder *decoder, const struct record_lengths *l
 /* Starts a chunk. `data` must stay valid until the last record has been read. */
 void decoder_begin(struct decoder *decoder, const void *data, size_t bytes, uint32_t records);
 /* Reads the next record of a known kind, which is valid until the next call. Returns 1, 0 after the
- * last record, or -EBADMSG if no encoder could have written the chunk. */
+ * last record, or -EBADMSG if no encoder could have written the chunk, or -ENOMEM. */
 int decoder_next(struct decoder *decoder, const struct waffle_rec **rec);
 /* Number of the chunk's records that follow that one. */
 uint32_t decoder_left(const struct decoder *decoder);

@@ -186,6 +186,15 @@ bool rank_put(byte_vec *to, struct strtab *strings, const struct store_rank *ran
 	       reference_put(to, strings, rank->job);
 }
 
+static bool errors_put(byte_vec *to, const struct store_clock *clock)
+{
+	bool done = varint_put(to, clock->error_count);
+
+	for (uint32_t i = 0; done && i < clock->error_count; i++)
+		done = varint_put(to, clock->errors[i].ts) && varint_put(to, clock->errors[i].ns);
+	return done;
+}
+
 static bool clock_put(byte_vec *to, const struct store_clock *clock)
 {
 	uint64_t drift;
@@ -194,7 +203,7 @@ static bool clock_put(byte_vec *to, const struct store_clock *clock)
 	return varint_put(to, clock->kind) &&
 	       varint_put(to, zigzag_encode((uint64_t)clock->offset_ns)) && varint_put(to, drift) &&
 	       varint_put(to, clock->at_ts) && varint_put(to, clock->error_ns) &&
-	       varint_put(to, clock->collectives);
+	       varint_put(to, clock->collectives) && errors_put(to, clock);
 }
 
 static bool host_members_put(byte_vec *to, struct strtab *strings, const struct store_host *host)
@@ -208,15 +217,38 @@ static bool host_members_put(byte_vec *to, struct strtab *strings, const struct 
 	       clock_put(to, &host->clock);
 }
 
-/* The length of its members comes first, so that a reader skips those that it does not know. */
+/* The length of the members comes first, so that a reader skips those that it does not know. */
+static bool members_put(byte_vec *to, byte_vec *members, bool done)
+{
+	done = done && string_put(to, (const char *)members->data, members->len);
+	vec_free(members);
+	return done;
+}
+
 bool host_put(byte_vec *to, struct strtab *strings, const struct store_host *host)
 {
 	byte_vec members = {0};
-	bool done = host_members_put(&members, strings, host) &&
-		    string_put(to, (const char *)members.data, members.len);
 
-	vec_free(&members);
-	return done;
+	return members_put(to, &members, host_members_put(&members, strings, host));
+}
+
+#define CAPTURE_SCHED 1u
+#define CAPTURE_TRUNCATED 2u
+
+bool capture_put(byte_vec *to, struct strtab *strings, const struct store_capture *capture)
+{
+	unsigned flags =
+		(capture->sched ? CAPTURE_SCHED : 0) | (capture->truncated ? CAPTURE_TRUNCATED : 0);
+	byte_vec members = {0};
+	bool done = reference_put(&members, strings, capture->file) &&
+		    reference_put(&members, strings, capture->command) &&
+		    varint_put(&members, capture->host) && varint_put(&members, flags) &&
+		    varint_put(&members, capture->start_ts) &&
+		    varint_put(&members, capture->end_ts) &&
+		    varint_put(&members, capture->last_ts) &&
+		    varint_put(&members, capture->process_count);
+
+	return members_put(to, &members, done);
 }
 
 bool index_put(byte_vec *to, const chunk_entries *entries)
@@ -275,6 +307,7 @@ void dictionary_free(struct dictionary *dictionary)
 	vec_free(&dictionary->names);
 	vec_free(&dictionary->ranks);
 	vec_free(&dictionary->hosts);
+	vec_free(&dictionary->captures);
 }
 
 /* Accounts for memory that the file makes us allocate. False: there is no room for these entries or
@@ -590,6 +623,23 @@ int dictionary_get_ranks(struct dictionary *dictionary, struct cursor *cursor, u
 	return cursor->at == cursor->end ? 0 : -EBADMSG;
 }
 
+/* Errors whose times do not rise are invalid. */
+static void errors_get(struct cursor *cursor, struct store_clock *clock)
+{
+	uint64_t count = get_varint_max(cursor, STORE_CLOCK_ERRORS), previous = 0;
+
+	for (uint64_t i = 0; i < count && !cursor->bad; i++) {
+		struct store_clock_error *error = &clock->errors[i];
+
+		error->ts = get_varint(cursor);
+		error->ns = get_varint_max(cursor, UINT64_MAX / 4);
+		if (i && error->ts <= previous)
+			cursor->bad = true;
+		previous = error->ts;
+	}
+	clock->error_count = cursor->bad ? 0 : (uint32_t)count;
+}
+
 static void clock_get(struct cursor *cursor, struct store_clock *clock)
 {
 	uint64_t drift;
@@ -601,6 +651,7 @@ static void clock_get(struct cursor *cursor, struct store_clock *clock)
 	clock->at_ts = get_varint(cursor);
 	clock->error_ns = get_varint(cursor);
 	clock->collectives = get_varint(cursor);
+	errors_get(cursor, clock);
 	if (!(clock->drift >= -STORE_DRIFT_MAX && clock->drift <= STORE_DRIFT_MAX))
 		cursor->bad = true;
 }
@@ -620,20 +671,49 @@ static void host_get(const struct dictionary *dictionary, struct cursor *cursor,
 	clock_get(cursor, &host->clock);
 }
 
+/* A cursor over the members of an entry that begins with their length. */
+static struct cursor members_get(struct cursor *cursor)
+{
+	size_t bytes = get_varint_max(cursor, STORE_STRING_MAX);
+	const unsigned char *at = get_bytes(cursor, bytes);
+
+	return at ? (struct cursor){.at = at, .end = at + bytes} : (struct cursor){.bad = true};
+}
+
 int dictionary_get_hosts(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		size_t bytes = get_varint_max(cursor, STORE_STRING_MAX);
-		const unsigned char *at = get_bytes(cursor, bytes);
-		struct cursor members = {.at = at, .end = at + (at ? bytes : 0)};
+		struct cursor members = members_get(cursor);
 		struct store_host host = {0};
 
-		if (!at)
-			return -EBADMSG;
 		host_get(dictionary, &members, &host);
 		if (members.bad || dictionary->hosts.len == STORE_HOSTS_MAX)
 			return -EBADMSG;
 		if (!vec_push(&dictionary->hosts, host))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int dictionary_get_captures(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct cursor members = members_get(cursor);
+		struct store_capture capture = {.file = reference_get(dictionary, &members)};
+		uint64_t flags;
+
+		capture.command = reference_get(dictionary, &members);
+		capture.host = get_u32(&members);
+		flags = get_varint(&members);
+		capture.sched = flags & CAPTURE_SCHED;
+		capture.truncated = flags & CAPTURE_TRUNCATED;
+		capture.start_ts = get_varint(&members);
+		capture.end_ts = get_varint(&members);
+		capture.last_ts = get_varint(&members);
+		capture.process_count = get_u32(&members);
+		if (members.bad || dictionary->captures.len == STORE_CAPTURES_MAX)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->captures, capture))
 			return -ENOMEM;
 	}
 	return cursor->at == cursor->end ? 0 : -EBADMSG;

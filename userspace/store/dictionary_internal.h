@@ -34,6 +34,7 @@ bool symbol_put(byte_vec *to, struct strtab *strings, const struct store_symbol 
 bool name_put(byte_vec *to, struct strtab *strings, const struct store_name *name);
 bool rank_put(byte_vec *to, struct strtab *strings, const struct store_rank *rank);
 bool host_put(byte_vec *to, struct strtab *strings, const struct store_host *host);
+bool capture_put(byte_vec *to, struct strtab *strings, const struct store_capture *capture);
 bool index_put(byte_vec *to, const chunk_entries *entries);
 /* Writes COUNTS_BYTES at `to`. index_offset and end_ts are 0 except in the end chunk. */
 void counts_put(unsigned char *to, uint64_t index_offset, uint64_t end_ts,
@@ -60,6 +61,7 @@ struct dictionary {
 	VEC(struct store_name) names;
 	VEC(struct store_rank) ranks;
 	VEC(struct store_host) hosts;
+	VEC(struct store_capture) captures;
 };
 
 bool dictionary_init(struct dictionary *dictionary);
@@ -76,6 +78,7 @@ int dictionary_get_timed_names(struct dictionary *dictionary, struct cursor *cur
 			       uint32_t count);
 int dictionary_get_ranks(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_hosts(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
+int dictionary_get_captures(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 /* The dictionary owns the strings of `meta`. `version`: of the file. */
 int meta_get(struct store_meta *meta, struct dictionary *dictionary, unsigned version,
 	     struct cursor *cursor);

@@ -122,7 +122,7 @@ static unsigned char *put_head(struct encoder *encoder, unsigned char *at,
 		*tag |= TAG_SAME_CPU;
 	else
 		at = put_varint(at, rec->cpu);
-	*index = predict->current[rec->cpu];
+	*index = predict_current(predict, rec->cpu);
 	if (*index && predict->threads[*index].tid == rec->tid)
 		*tag |= TAG_CURRENT;
 	else

@@ -32,6 +32,8 @@ size_t table_bytes(enum chunk_type type, uint32_t count)
 		return sizeof(struct store_rank);
 	case CHUNK_HOSTS:
 		return sizeof(struct store_host);
+	case CHUNK_CAPTURES:
+		return sizeof(struct store_capture);
 	default:
 		return 0;
 	}

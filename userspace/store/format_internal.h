@@ -40,6 +40,7 @@ enum chunk_type {
 	CHUNK_TIMED_NAMES, /* names with the time from which each is valid */
 	CHUNK_RANKS,       /* rank, world size and job of processes */
 	CHUNK_HOSTS,       /* of a file that several were merged into */
+	CHUNK_CAPTURES,    /* likewise */
 	CHUNK_TYPE_COUNT
 };
 
@@ -57,6 +58,7 @@ enum chunk_codec { CODEC_NONE = 0, CODEC_ZSTD = 1 };
  * drops further entries, so that every reader has enough memory for the file. */
 #define STORE_TABLES_BYTES_MAX (256u << 20)
 #define STORE_PROCESSES_MAX (1u << 22)
+#define STORE_CAPTURES_MAX (1u << 16)
 #define STORE_TASKS_MAX (1u << 20)
 #define STORE_TABLE_MAX (1u << 22) /* stacks, objects, mappings, symbols, names */
 /* The writer truncates longer strings. */

@@ -34,12 +34,40 @@ static inline uint32_t store_pid_of(uint32_t host, uint32_t pid)
 	return pid ? host << STORE_PID_BITS | pid : 0;
 }
 
+/* Inode numbers below 2^54 and addresses of the kernel get the host in bits that they do not use:
+ * an address of the kernel has only ones there. 0 stays 0. */
+#define STORE_INO_BITS 54
+#define STORE_KERNEL_BITS 52
+
+static inline uint64_t store_ino_of(uint32_t host, uint64_t ino)
+{
+	return ino ? ino ^ (uint64_t)host << STORE_INO_BITS : 0;
+}
+
+static inline uint64_t store_ino_real(uint64_t ino)
+{
+	return ino & ((1ull << STORE_INO_BITS) - 1);
+}
+
+static inline uint64_t store_kernel_address_of(uint32_t host, uint64_t address)
+{
+	return address ? address ^ (uint64_t)host << STORE_KERNEL_BITS : 0;
+}
+
+/* Of an address in the upper half, as all of the kernel are. */
+static inline uint64_t store_kernel_address_real(uint64_t address)
+{
+	return address | (uint64_t)(STORE_HOSTS_MAX - 1) << STORE_KERNEL_BITS;
+}
+
 enum store_clock_kind {
 	STORE_CLOCK_REFERENCE, /* all times are in this host's clock */
 	STORE_CLOCK_WALL,      /* by CLOCK_REALTIME, whose error is unknown */
 	STORE_CLOCK_ALIGNED,   /* by what the hosts did together */
 	STORE_CLOCK_NONE,      /* not corrected at all */
 };
+
+#define STORE_CLOCK_ERRORS 17
 
 /*
  * What has to be done to a host's times: ts + offset_ns + drift * (ts - at_ts), with ts and at_ts
@@ -50,14 +78,24 @@ struct store_clock {
 	int64_t offset_ns;
 	double drift;
 	uint64_t at_ts;
-	uint64_t error_ns;    /* the correction is right within ± of it; UINT64_MAX: unknown */
-	uint64_t collectives; /* number of collectives that it was computed from */
+	uint64_t error_ns;    /* the largest of the errors below; UINT64_MAX: unknown */
+	uint64_t collectives; /* number of collectives and messages that it was computed from */
 	enum store_clock_kind kind;
+	/* By how much the correction may be wrong, at times in the clock of the job, which rise.
+	 * Between two of them it is at most what the straight line between the errors is. */
+	uint32_t error_count; /* 0: none, or unknown */
+	struct store_clock_error {
+		uint64_t ts, ns;
+	} errors[STORE_CLOCK_ERRORS];
 };
 #define STORE_DRIFT_MAX 1e-3 /* a clock that is off by more is broken */
 
 /* The time in the clock of the job, at most RECORD_TS_MAX and at least 0. */
 uint64_t store_clock_apply(const struct store_clock *clock, uint64_t ts);
+
+/* By how much the time of a host may be wrong; `ts` is in the clock of the job. 0 for the
+ * reference, UINT64_MAX: unknown. */
+uint64_t store_clock_error_at(const struct store_clock *clock, uint64_t ts);
 
 /* A host. Strings may be empty, never NULL. */
 struct store_host {
@@ -71,6 +109,19 @@ struct store_host {
 	 * CLOCK_REALTIME, in ns. */
 	uint64_t mono_ns, boot_ns, real_ns;
 	struct store_clock clock;
+};
+
+/* One capture of a job: what one waffle-bpf recorded. */
+struct store_capture {
+	const char *file; /* as it was named when the job was opened or merged */
+	const char *command;
+	uint32_t host;
+	uint64_t start_ts, end_ts; /* in the clock of the job; end_ts 0: it was not finished */
+	uint64_t last_ts;          /* of its last record */
+	bool sched;                /* the scheduler was recorded */
+	bool truncated;
+	/* Its entries in the table of processes. */
+	uint32_t first_process, process_count;
 };
 
 #define STORE_RANK_NONE UINT32_MAX

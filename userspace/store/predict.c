@@ -4,15 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a job, thousands of files may be decoded at a time, and few have many threads and CPUs. */
+#define THREADS_AT_FIRST 16
+#define CPUS_AT_FIRST 64
+
 bool predict_init(struct predict *predict)
 {
 	*predict = (struct predict){0};
-	predict->threads = calloc(PREDICT_THREADS_MAX + 1, sizeof(*predict->threads));
-	predict->current = calloc(PREDICT_CPUS, sizeof(*predict->current));
-	if (!predict->threads || !predict->current) {
-		predict_free(predict);
+	predict->thread_room = THREADS_AT_FIRST;
+	predict->threads = calloc(THREADS_AT_FIRST + 1, sizeof(*predict->threads));
+	if (!predict->threads)
 		return false;
-	}
 	predict_reset(predict);
 	return true;
 }
@@ -37,7 +39,8 @@ bool predict_add_site(struct predict *predict, const struct site_info *site)
 
 void predict_reset(struct predict *predict)
 {
-	memset(predict->current, 0, predict->cpu_limit * sizeof(*predict->current));
+	if (predict->cpu_limit)
+		memset(predict->current, 0, predict->cpu_limit * sizeof(*predict->current));
 	predict->cpu_limit = 0;
 	predict->thread_count = 0;
 	predict->block_count = 0;
@@ -49,11 +52,30 @@ void predict_reset(struct predict *predict)
 	memset(predict->words, 0, sizeof(predict->words));
 }
 
+static bool threads_reserve(struct predict *predict)
+{
+	uint32_t room = predict->thread_room * 4;
+	struct predict_thread *moved;
+
+	if (predict->thread_count < predict->thread_room)
+		return true;
+	if (room > PREDICT_THREADS_MAX)
+		room = PREDICT_THREADS_MAX;
+	moved = realloc(predict->threads, (room + 1) * sizeof(*moved));
+	if (!moved) {
+		predict->failed = true;
+		return false;
+	}
+	predict->threads = moved;
+	predict->thread_room = room;
+	return true;
+}
+
 uint32_t predict_add_thread(struct predict *predict, uint32_t tid)
 {
 	struct predict_thread *thread;
 
-	if (predict->thread_count == PREDICT_THREADS_MAX)
+	if (predict->thread_count == PREDICT_THREADS_MAX || !threads_reserve(predict))
 		return 0;
 	thread = &predict->threads[++predict->thread_count];
 	/* The entries of open[] from `depth` on are never read. */
@@ -66,8 +88,32 @@ uint32_t predict_add_thread(struct predict *predict, uint32_t tid)
 	return predict->thread_count;
 }
 
+static bool cpus_reserve(struct predict *predict, uint16_t cpu)
+{
+	uint32_t room = predict->cpu_room ? predict->cpu_room : CPUS_AT_FIRST;
+	uint16_t *moved;
+
+	if (cpu < predict->cpu_room)
+		return true;
+	while (room <= cpu)
+		room *= 4;
+	if (room > PREDICT_CPUS)
+		room = PREDICT_CPUS;
+	moved = realloc(predict->current, room * sizeof(*moved));
+	if (!moved) {
+		predict->failed = true;
+		return false;
+	}
+	memset(moved + predict->cpu_room, 0, (room - predict->cpu_room) * sizeof(*moved));
+	predict->current = moved;
+	predict->cpu_room = room;
+	return true;
+}
+
 void predict_set_current(struct predict *predict, uint16_t cpu, uint32_t thread)
 {
+	if (!cpus_reserve(predict, cpu))
+		return;
 	predict->current[cpu] = (uint16_t)thread;
 	if (cpu >= predict->cpu_limit)
 		predict->cpu_limit = cpu + 1u;

@@ -64,18 +64,21 @@ struct predict_site {
 };
 
 struct predict {
-	struct predict_thread *threads; /* used from 1 to thread_count; 0 means none */
-	uint32_t thread_count;
+	/* Used from 1 to thread_count; 0 means none. They may move when one is added. */
+	struct predict_thread *threads;
+	uint32_t thread_count, thread_room;
 	struct block blocks[PREDICT_BLOCKS_MAX];
 	uint32_t block_count;
 	VEC(struct predict_site) sites;
 	uint32_t chunk;
 	uint16_t *current;  /* index of the thread on each CPU; 0: unknown */
+	uint32_t cpu_room;  /* length of current[] */
 	uint32_t cpu_limit; /* current[] is 0 from here on */
 	uint64_t ts;        /* of the previous record */
 	uint16_t cpu;
 	uint32_t tgid;      /* the last one written */
 	uint64_t call_seed; /* of the last call, see predict_call() */
+	bool failed;        /* out of memory */
 	/* For kinds that consist of words after their head: the words of the last record. */
 	uint64_t words[WAFFLE_REC_KIND_COUNT][PREDICT_WORDS_MAX];
 };
@@ -88,6 +91,12 @@ void predict_reset(struct predict *predict);
 
 /* Adds a thread and returns its index; 0 if the chunk has too many. */
 uint32_t predict_add_thread(struct predict *predict, uint32_t tid);
+/* Index of the thread that was last seen on a CPU; 0: none. */
+static inline uint32_t predict_current(const struct predict *predict, uint16_t cpu)
+{
+	return cpu < predict->cpu_room ? predict->current[cpu] : 0;
+}
+/* Out of memory, the CPU has no thread. So a file could not be decoded: see predict.failed. */
 void predict_set_current(struct predict *predict, uint16_t cpu, uint32_t thread);
 /* The site, or NULL if it is unknown. Clears its last values if they are from another chunk. */
 struct predict_site *predict_site(struct predict *predict, uint32_t index);

@@ -12,15 +12,15 @@
 /* In the file, but not exported. */
 #define FILE_FIELD(type, member, form, help) FIELD_ROW(type, member, form, false, help)
 
-#define TGID(type) FIELD(type, tgid, NUMBER, "its process")
+#define TGID(type) FIELD(type, tgid, PID, "its process")
 #define STACKS(type)                                                                               \
-	FIELD(type, kernel_stack, NUMBER, "number of the kernel stack; 0: none"),                  \
-		FIELD(type, user_stack, NUMBER, "number of the user stack; 0: none")
+	FIELD(type, kernel_stack, STACK, "number of the kernel stack; 0: none"),                   \
+		FIELD(type, user_stack, STACK, "number of the user stack; 0: none")
 #define RESERVED(type) FILE_FIELD(type, reserved, NUMBER, "0")
 
 static const struct record_field hit_fields[] = {
 	TGID(waffle_rec_hit),
-	FIELD(waffle_rec_hit, site, NUMBER, "number of the site"),
+	FIELD(waffle_rec_hit, site, SITE, "number of the site"),
 	FIELD(waffle_rec_hit, frame_bytes, BYTES,
 	      "length of the frame that follows: ids and values (`include/waffle/abi.h`)"),
 	RESERVED(waffle_rec_hit),
@@ -29,14 +29,14 @@ static const struct record_field hit_fields[] = {
 static const struct record_field span_end_fields[] = {
 	FIELD(waffle_rec_span_end, span_id, ID, "the span"),
 	TGID(waffle_rec_span_end),
-	FIELD(waffle_rec_span_end, site, NUMBER, "the site of its begin; 4294967295: unknown"),
+	FIELD(waffle_rec_span_end, site, SITE, "the site of its begin; 4294967295: unknown"),
 	FILE_FIELD(waffle_rec_span_end, probe_addr, ADDRESS,
 		   "0 in a file, since the site implies it"),
 };
 
 static const struct record_field switch_fields[] = {
-	FIELD(waffle_rec_switch, next_tid, NUMBER, "the thread that the CPU goes to"),
-	FIELD(waffle_rec_switch, waker_tid, NUMBER, "who woke that thread; valid with flag 4"),
+	FIELD(waffle_rec_switch, next_tid, PID, "the thread that the CPU goes to"),
+	FIELD(waffle_rec_switch, waker_tid, PID, "who woke that thread; valid with flag 4"),
 	FIELD(waffle_rec_switch, wake_ts, TIME, "when; valid with flag 4"),
 	FIELD(waffle_rec_switch, prev_state, FLAGS,
 	      "state of the thread that leaves (`enum waffle_task_state`)"),
@@ -73,12 +73,12 @@ static const struct record_field state_fields[] = {
 
 static const struct record_field fork_fields[] = {
 	TGID(waffle_rec_fork),
-	FIELD(waffle_rec_fork, child_tgid, NUMBER, "the new process"),
+	FIELD(waffle_rec_fork, child_tgid, PID, "the new process"),
 };
 
 static const struct record_field exec_fields[] = {
 	TGID(waffle_rec_exit),
-	FILE_FIELD(waffle_rec_exit, code, SIGNED,
+	FILE_FIELD(waffle_rec_exit, code, PID,
 		   "the tid that the thread had before if it was not the main one, else 0"),
 };
 
@@ -103,13 +103,13 @@ static const struct record_field wait_fields[] = {
 	STACKS(waffle_rec_wait),
 	FILE_FIELD(waffle_rec_wait, dev, NUMBER,
 		   "device of the file that the system call waits for, in the kernel's encoding"),
-	FIELD(waffle_rec_wait, object, NUMBER, "number of the object; 0: unknown"),
-	FIELD(waffle_rec_wait, ino, NUMBER, "inode number of that file; 0: none"),
+	FIELD(waffle_rec_wait, object, OBJECT, "number of the object; 0: unknown"),
+	FIELD(waffle_rec_wait, ino, INODE, "inode number of that file; 0: none"),
 	FIELD(waffle_rec_wait, address, ADDRESS, "what a page fault touched; 0: it was none"),
 };
 
 static const struct record_field wake_fields[] = {
-	FIELD(waffle_rec_wake, woken_tid, NUMBER, "the thread that was woken"),
+	FIELD(waffle_rec_wake, woken_tid, PID, "the thread that was woken"),
 	FIELD(waffle_rec_wake, flags, FLAGS, "8: a hard interrupt woke it; 16: a soft interrupt"),
 	STACKS(waffle_rec_wake),
 };
@@ -133,8 +133,8 @@ static const struct record_field io_fields[] = {
 };
 
 static const struct record_field signal_fields[] = {
-	FIELD(waffle_rec_signal, target_tid, NUMBER, "the receiving thread"),
-	FIELD(waffle_rec_signal, target_tgid, NUMBER, "its process"),
+	FIELD(waffle_rec_signal, target_tid, PID, "the receiving thread"),
+	FIELD(waffle_rec_signal, target_tgid, PID, "its process"),
 	FIELD(waffle_rec_signal, signo, SIGNED, "number of the signal"),
 	FIELD(waffle_rec_signal, code, SIGNED, "`si_code`, such as SI_USER"),
 };
@@ -142,7 +142,7 @@ static const struct record_field signal_fields[] = {
 static const struct record_field quota_fields[] = {
 	FIELD(waffle_rec_quota, throttled_ns, DURATION,
 	      "how much of its time as runnable before was due to the quota"),
-	FIELD(waffle_rec_quota, cgroup, NUMBER, "inode number of the cgroup's folder"),
+	FIELD(waffle_rec_quota, cgroup, INODE, "inode number of the cgroup's folder"),
 	FIELD(waffle_rec_quota, quota_ns, DURATION, "the quota"),
 	FIELD(waffle_rec_quota, period_ns, DURATION, "its period"),
 };
@@ -166,7 +166,7 @@ static const struct record_field frequency_fields[] = {
 static const struct record_field return_fields[] = {
 	FIELD(waffle_rec_return, span_id, ID, "the call"),
 	TGID(waffle_rec_return),
-	FIELD(waffle_rec_return, site, NUMBER, "number of its site"),
+	FIELD(waffle_rec_return, site, SITE, "number of its site"),
 	FIELD(waffle_rec_return, frame_bytes, BYTES,
 	      "length of what follows: the values of the keys that the hit has not"),
 	FIELD(waffle_rec_return, flags, FLAGS,
@@ -176,7 +176,7 @@ static const struct record_field return_fields[] = {
 static const struct record_field stack_fields[] = {
 	FIELD(waffle_rec_stack, id, ID, "the span or event"),
 	STACKS(waffle_rec_stack),
-	FIELD(waffle_rec_stack, python_stack, NUMBER, "number of a Python stack; 0: none"),
+	FIELD(waffle_rec_stack, python_stack, STACK, "number of a Python stack; 0: none"),
 	RESERVED(waffle_rec_stack),
 };
 

@@ -23,6 +23,12 @@ enum record_form {
 	RECORD_ADDRESS, /* "0x7f01" in JSON: JavaScript's numbers can't represent all of them */
 	RECORD_ID,      /* sixteen hexadecimal digits in JSON, like ids everywhere */
 	RECORD_TEXT,
+	/* Numbers that mean something only in one file or on one host: store/renumber_internal.h */
+	RECORD_PID,    /* of a process or thread; 0: none */
+	RECORD_SITE,   /* number of a site */
+	RECORD_STACK,  /* number of a stack; 0: none */
+	RECORD_OBJECT, /* number of an object; 0: none */
+	RECORD_INODE,  /* 0: none */
 	RECORD_FORM_COUNT
 };
 

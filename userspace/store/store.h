@@ -167,6 +167,9 @@ int store_writer_add_process(struct store_writer *writer, const struct store_pro
  * describes. */
 int store_writer_add_host(struct store_writer *writer, const struct store_host *host,
 			  struct error *err);
+/* Their processes have to be added in the same order. */
+int store_writer_add_capture(struct store_writer *writer, const struct store_capture *capture,
+			     struct error *err);
 int store_writer_add_rank(struct store_writer *writer, const struct store_rank *rank,
 			  struct error *err);
 
@@ -228,6 +231,25 @@ struct store_window {
 /* Opens a file. Errors are, for example, "not a .waffle file" and "version 7 is newer than this
  * program". A truncated file is no error, see store_reader_truncated(). */
 int store_reader_open(struct store_reader **reader, const char *path, struct error *err);
+
+struct store_open_options {
+	/* Gets one line without an end for each thing that is not as it should be, such as a file
+	 * that was cut off or a rank without a file. NULL: nobody wants them. */
+	void (*warn)(const char *line, void *arg);
+	void *arg;
+};
+
+/*
+ * Opens several files as one job, which reads as one file would. Pids, CPUs, sites and the entries
+ * of tables get numbers of the job (store/host.h), and records come in the order of time, in the
+ * clock of the first file's host. Files of one boot share a clock. The clocks of other hosts are
+ * corrected by the wall clock at first; see store_reader_set_clock().
+ *
+ * It is an error if a file is given twice, if files are of different jobs, or if two of them traced
+ * one process at the same time, because its spans would count twice.
+ */
+int store_reader_open_files(struct store_reader **reader, const char *const *paths, uint32_t count,
+			    const struct store_open_options *options, struct error *err);
 void store_reader_close(struct store_reader *reader);
 
 const struct store_meta *store_reader_meta(const struct store_reader *reader);
@@ -238,10 +260,14 @@ const struct store_process *store_reader_process(const struct store_reader *read
 /* At least one. Host 0 of a file of one capture is the host of META. */
 uint32_t store_reader_host_count(const struct store_reader *reader);
 const struct store_host *store_reader_host(const struct store_reader *reader, uint32_t index);
-/* Sets how the times of a host are corrected, before the next seek. Returns -EINVAL if there is no
- * such host or the drift is beyond STORE_DRIFT_MAX. */
+/* Sets how the times of a host are corrected. Seek before the next record is read. Returns -EINVAL
+ * if there is no such host or the drift is beyond STORE_DRIFT_MAX; -ENOTSUP if the reader has a
+ * single file, whose times are corrected already. */
 int store_reader_set_clock(struct store_reader *reader, uint32_t host,
 			   const struct store_clock *clock);
+/* What each waffle-bpf recorded: one in a file, unless several files were merged into it. */
+uint32_t store_reader_capture_count(const struct store_reader *reader);
+const struct store_capture *store_reader_capture(const struct store_reader *reader, uint32_t index);
 /* Ranks of processes. A process may have several entries, of which the last one is valid. */
 uint32_t store_reader_rank_count(const struct store_reader *reader);
 const struct store_rank *store_reader_rank(const struct store_reader *reader, uint32_t index);
@@ -277,8 +303,9 @@ int store_reader_seek(struct store_reader *reader, struct store_window window, s
  * errno. */
 int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec,
 		      struct error *err);
-/* Number of that record in the file, from 1, independent of the window. 0 for the copied task
- * records at the beginning of a window. */
+/* Number of that record in the file, from 1, independent of the window. In a job, the numbers of a
+ * file follow those of the file before it. 0 for the copied task records at the beginning of a
+ * window. */
 uint64_t store_reader_number(const struct store_reader *reader);
 
 #endif

@@ -31,6 +31,7 @@ enum writer_table {
 	TABLE_TIMED_NAMES,
 	TABLE_RANKS,
 	TABLE_HOSTS,
+	TABLE_CAPTURES,
 	TABLE_COUNT
 };
 static const uint16_t table_chunks[TABLE_COUNT] = {
@@ -39,6 +40,7 @@ static const uint16_t table_chunks[TABLE_COUNT] = {
 	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
 	[TABLE_NAMES] = CHUNK_NAMES,       [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
 	[TABLE_RANKS] = CHUNK_RANKS,       [TABLE_HOSTS] = CHUNK_HOSTS,
+	[TABLE_CAPTURES] = CHUNK_CAPTURES,
 };
 
 /* Entries of a table that are not written yet. */
@@ -368,6 +370,19 @@ int store_writer_add_host(struct store_writer *writer, const struct store_host *
 				 writer->path, host->name, STORE_HOSTS_MAX);
 	return added(writer, TABLE_HOSTS, 0,
 		     host_put(&writer->tables[TABLE_HOSTS].bytes, writer->strings, host), err);
+}
+
+int store_writer_add_capture(struct store_writer *writer, const struct store_capture *capture,
+			     struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (writer->counts_of[TABLE_CAPTURES] == STORE_CAPTURES_MAX)
+		return error_set(err, E2BIG, "%s: no room for '%s': a file is of at most %u others",
+				 writer->path, capture->file, STORE_CAPTURES_MAX);
+	return added(writer, TABLE_CAPTURES, 0,
+		     capture_put(&writer->tables[TABLE_CAPTURES].bytes, writer->strings, capture),
+		     err);
 }
 
 int store_writer_add_rank(struct store_writer *writer, const struct store_rank *rank,

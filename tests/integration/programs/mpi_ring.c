@@ -65,7 +65,7 @@ static void meet_round(int rank, int size, int round)
 	MPI_Reduce(in, sum, count, MPI_DOUBLE, MPI_MAX, root, MPI_COMM_WORLD);
 	log_call(rank, "MPI_Reduce", count, "root", root, 0);
 	MPI_Scatterv(in, counts, starts, MPI_DOUBLE, sum, 3, MPI_DOUBLE, root, MPI_COMM_WORLD);
-	log_call(rank, "MPI_Scatterv", 3, "none", 0, 0);
+	log_call(rank, "MPI_Scatterv", 3, "root", root, 0);
 	MPI_Alltoallv(in, counts, starts, MPI_DOUBLE, sum, counts, starts, MPI_DOUBLE,
 		      MPI_COMM_WORLD);
 	log_call(rank, "MPI_Alltoallv", 0, "none", 0, 0);

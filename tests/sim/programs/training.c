@@ -6,8 +6,9 @@
  *	training [--ranks N] [--steps N] [--log FOLDER]
  *
  * WAFFLE_SIM_SLOW_LOADER=RANK:MS[:FROM[:EVERY]]: the loader of that rank takes MS longer to decode
- * the batch of step FROM and of every EVERY-th step after it. With --log, each rank writes its
- * calls to FOLDER/rank-R.jsonl (log.h).
+ * the batch of step FROM and of every EVERY-th step after it. WAFFLE_SIM_NAN=RANK:STEP: the batch
+ * of that step is broken on that rank, and the loss of all ranks is NaN from then on. With --log,
+ * each rank writes its calls to FOLDER/rank-R.jsonl (log.h).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -53,15 +54,21 @@ struct slow_loader {
 	long ms, from, every;
 };
 
+struct broken_batch {
+	long rank, step; /* rank -1: there is none */
+};
+
 struct rank {
 	int rank, ranks;
 	long steps;
 	struct slow_loader slow;
+	struct broken_batch broken;
 
 	pthread_mutex_t lock; /* protects loaded and taken */
 	pthread_cond_t changed;
 	long loaded, taken;
 	float *batch[BATCHES];
+	waffle_event_id_t cause[BATCHES]; /* what is wrong with the batch; null: nothing */
 
 	ncclComm_t comm;
 	cudaStream_t compute, network;
@@ -107,6 +114,7 @@ static bool loader_slow(const struct rank *rank, long step)
 
 static void batch_load(struct rank *rank, long step)
 {
+	rank->cause[step % BATCHES] = (waffle_event_id_t){0};
 	{
 		SPAN("read shard", KV_I64("step", step));
 		sleep_ns(READ_NS);
@@ -115,6 +123,9 @@ static void batch_load(struct rank *rank, long step)
 		SPAN("decode", KV_I64("step", step));
 		compute_ns(DECODE_NS +
 			   (loader_slow(rank, step) ? (uint64_t)rank->slow.ms * MS : 0));
+		if (rank->rank == rank->broken.rank && step == rank->broken.step)
+			rank->cause[step % BATCHES] = EVENT("broken batch", KV_I64("step", step),
+							    KV_I64("rank", rank->rank));
 	}
 	memset(rank->batch[step % BATCHES], (int)step, BATCH_BYTES);
 }
@@ -185,11 +196,11 @@ static void forward(struct rank *rank)
 	LAUNCH(mlp, grid, block, 0, rank->compute, 600 * US, rank->weights, 3);
 }
 
-static void backward(struct rank *rank)
+static void backward(struct rank *rank, waffle_event_id_t cause)
 {
 	dim3 grid = {128, 1, 3}, block = {128, 2, 1};
 
-	SPAN("backward");
+	SPAN("backward", KV_CAUSE_EVENT(cause));
 	LAUNCH(mlp_backward, grid, block, 0, rank->compute, 1200 * US, rank->gradients, 4);
 	LAUNCH(attention_backward, grid, block, 0, rank->compute, 1800 * US, rank->gradients, 5);
 	stream_follow(rank->network, rank->compute, rank->gradients_done);
@@ -223,8 +234,10 @@ static void step_run(struct rank *rank, long step)
 	batch = batch_take(rank, step);
 	copy(rank->device_batch, batch, BATCH_BYTES, cudaMemcpyHostToDevice, rank->compute);
 	forward(rank);
-	backward(rank);
+	backward(rank, rank->cause[step % BATCHES]);
 	optimizer(rank);
+	if (rank->broken.rank >= 0 && step >= rank->broken.step)
+		EVENT("loss is NaN", KV_I64("step", step), KV_I64("rank", rank->rank));
 	batch_release(rank, step);
 }
 
@@ -303,6 +316,21 @@ static struct slow_loader slow_loader_read(int rank)
 		.ms = (long)fields[1], .from = (long)fields[2], .every = (long)fields[3]};
 }
 
+static struct broken_batch broken_batch_read(void)
+{
+	const char *text = getenv("WAFFLE_SIM_NAN");
+	double fields[SIM_FIELDS_MAX] = {0};
+
+	if (!text || !*text)
+		return (struct broken_batch){.rank = -1};
+	if (sim_fields(text, fields) != 2 || !sim_is_whole(fields[0]) || !sim_is_whole(fields[1])) {
+		fprintf(stderr, "training: WAFFLE_SIM_NAN=%s makes no sense: it is RANK:STEP\n",
+			text);
+		exit(2);
+	}
+	return (struct broken_batch){(long)fields[0], (long)fields[1]};
+}
+
 static int by_value(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
@@ -346,6 +374,7 @@ static int rank_main(const struct options *options)
 		log_open(text);
 	}
 	rank.slow = slow_loader_read(rank.rank);
+	rank.broken = broken_batch_read();
 	for (int i = 0; i < BATCHES; i++)
 		rank.batch[i] = malloc(BATCH_BYTES);
 	rank_setup(&rank);
@@ -398,7 +427,8 @@ static int ranks_run(const struct options *options, char **argv)
 	pid_t pids[RANKS_MAX];
 	int failed = 0;
 
-	slow_loader_read(0); /* report an invalid value only once */
+	slow_loader_read(0); /* report invalid values only once */
+	broken_batch_read();
 	id_make();
 	number_set("WORLD_SIZE", options->ranks);
 	for (int rank = 0; rank < options->ranks; rank++) {

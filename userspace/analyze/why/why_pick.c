@@ -92,6 +92,26 @@ static int pick_span(struct why_query *query, const struct model *model, const c
 			 near.count ? near.text : any.text);
 }
 
+int why_pick_span(uint32_t *span, const struct model *model, const char *wanted, struct error *err)
+{
+	struct why_query query = {0};
+	int result = pick_span(&query, model, wanted, err);
+
+	if (result)
+		return result;
+	if (query.span_id) {
+		*span = map_get(&model->span_ids, query.span_id);
+		return 0;
+	}
+	for (size_t i = model->spans.len; i--;) {
+		if (strcmp(model_site(model, model->spans.data[i].site)->name, query.name) != 0)
+			continue;
+		*span = (uint32_t)i;
+		break;
+	}
+	return 0;
+}
+
 int why_pick_event(uint32_t *event, const struct model *model, const char *wanted,
 		   struct error *err)
 {

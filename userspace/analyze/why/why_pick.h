@@ -20,5 +20,7 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 /* The last event of a name, or the event with an id, as an index in model.events. */
 int why_pick_event(uint32_t *event, const struct model *model, const char *wanted,
 		   struct error *err);
+/* The last span of a name, or the span with an id, as an index in model.spans. */
+int why_pick_span(uint32_t *span, const struct model *model, const char *wanted, struct error *err);
 
 #endif

@@ -70,7 +70,8 @@ static bool has_library(const struct arming *arming, pid_t pid, const struct cal
  */
 static bool system_has(const struct arming *arming, const struct call_library *library)
 {
-	bool cheap = !arming->options->kernel.follow && kernel_arms_many(arming->kernel);
+	bool cheap =
+		!arming->options->kernel.config.follow_children && kernel_arms_many(arming->kernel);
 	uint64_t known = arming->counts.cuda + arming->counts.nccl + arming->expected.cuda +
 			 arming->expected.nccl;
 

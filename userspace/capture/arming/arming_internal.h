@@ -112,7 +112,7 @@ struct arming {
 /* Whether files are armed in all processes of the machine. */
 static inline bool arming_is_everywhere(const struct arming *arming)
 {
-	return arming->options->kernel.follow && arming->options->machine_wide;
+	return arming->options->kernel.config.follow_children && arming->options->machine_wide;
 }
 
 /* arming_files.c */

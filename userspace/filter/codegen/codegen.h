@@ -83,9 +83,4 @@ bool filter_code_equal(const struct filter_code *a, const struct filter_code *b)
 /* Bit i is set if the name of a site makes predicate i, on parent.name, true for its children. */
 uint64_t codegen_name_bits(const struct filter_expr *filter, const struct site_info *site);
 
-/* Formats an instruction as bpftool does, "r1 = *(u64 *)(r6 +96)". Returns the number of
- * instructions used (2 for a BPF_LD_IMM64). */
-#define DISASM_TEXT 96
-unsigned disasm(char text[DISASM_TEXT], const struct filter_code *code, uint32_t insn);
-
 #endif

@@ -57,6 +57,8 @@ int model_comm_new(struct model_comm **comm, const struct model *model, const st
 	made->model = model;
 	result = comm_nccl_add(made, gpu, &calls);
 	if (!result)
+		result = comm_mpi_add(made, &calls);
+	if (!result)
 		result = comm_match(made, &calls);
 	vec_free(&calls);
 	if (result || !made->collectives.len)

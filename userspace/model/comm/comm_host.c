@@ -1,16 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The hosts of processes. Until a model has several hosts, all its processes are on one. */
+/* The hosts and jobs of processes. */
+#include <string.h>
+
 #include "model/comm/comm_internal.h"
+#include "util/hash.h"
+
+/* No process has more ancestors than this. */
+#define ANCESTORS_MAX 64
 
 uint32_t comm_host(const struct model *model, uint32_t pid)
 {
-	(void)model;
-	(void)pid;
-	return 0;
+	uint32_t host = store_pid_host(pid);
+
+	return host < model->host_count ? host : 0;
 }
 
 bool comm_hosts_comparable(const struct model *model, uint32_t host, uint32_t other)
 {
-	(void)model;
-	return host == other;
+	return model_hosts_comparable(model, host, other);
+}
+
+const struct model_process *comm_process(const struct model *model, uint32_t pid)
+{
+	uint32_t index = map_get(&model->pids, pid);
+
+	return index < model->processes.len ? &model->processes.data[index] : NULL;
+}
+
+/* Whether a process starts the ranks of a job: mpirun and what it starts on each host. */
+static bool is_launcher(const struct model *model, const struct model_process *process)
+{
+	static const char *const names[] = {
+		"mpirun", "mpiexec", "orterun",         "prterun",
+		"prted",  "orted",   "hydra_pmi_proxy", "hydra_bstrap_proxy",
+	};
+	const char *line = strtab_get(model->strings, process->cmdline);
+	size_t len = strcspn(line, " ");
+	const char *base = memrchr(line, '/', len);
+
+	if (base) {
+		len -= (size_t)(base + 1 - line);
+		line = base + 1;
+	}
+	/* There are names such as mpirun.openmpi. */
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(line, names[i], strlen(names[i])) &&
+		    (len == strlen(names[i]) || line[strlen(names[i])] == '.'))
+			return true;
+	return false;
+}
+
+uint64_t comm_job(const struct model *model, uint32_t pid)
+{
+	const struct model_process *process = comm_process(model, pid);
+	uint32_t launcher = 0;
+	uint64_t hash = HASH_BEGIN;
+
+	if (process)
+		hash = hash_text(hash, strtab_get(model->strings, process->job));
+	/* Each host has its own launcher. Of several launchers the farthest ancestor counts, since
+	 * one may start another. */
+	for (unsigned i = 0; process && model->host_count == 1 && i < ANCESTORS_MAX; i++) {
+		if (is_launcher(model, process))
+			launcher = process->pid;
+		process = comm_process(model, process->ppid);
+	}
+	return hash_bytes(hash, &launcher, sizeof(launcher));
 }

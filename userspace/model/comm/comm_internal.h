@@ -9,6 +9,7 @@
  * to another, with one tag, are counted by themselves, and their places are 0 and 1. */
 struct comm_call {
 	uint64_t comm, seq, arrival_ts;
+	uint64_t order;  /* calls of a rank are counted in this order */
 	uint64_t end_ts; /* it was finished by then; UINT64_MAX: unknown */
 	/* Hash of what is equal on all ranks: the function, its root, NCCL's count, datatype and
 	 * op. */
@@ -32,6 +33,8 @@ struct comm_init {
 	uint64_t comm, ts;
 	uint32_t pid, thread;
 	uint32_t rank; /* MODEL_NONE: all ranks of the process, or unknown */
+	/* It was not seen itself: other calls show that probably nothing is missing since then. */
+	bool assumed;
 };
 
 struct model_comm {
@@ -53,10 +56,21 @@ uint32_t comm_host(const struct model *model, uint32_t pid);
 /* Whether times of two hosts can be compared. */
 bool comm_hosts_comparable(const struct model *model, uint32_t host, uint32_t other);
 
+/* NULL: unknown. */
+const struct model_process *comm_process(const struct model *model, uint32_t pid);
+/* A number that is the same for all ranks of a job. It is made of the job's name and, on one host,
+ * of the process that started the ranks. */
+uint64_t comm_job(const struct model *model, uint32_t pid);
+
 /* ---- comm_nccl.c ---- */
 
 /* Adds the calls of NCCL, and the creations of its communicators. Returns 0 or -ENOMEM. */
 int comm_nccl_add(struct model_comm *comm, const struct model_gpu *gpu, comm_calls *calls);
+
+/* ---- comm_mpi.c ---- */
+
+/* The same for MPI. */
+int comm_mpi_add(struct model_comm *comm, comm_calls *calls);
 
 /* ---- comm_match.c ---- */
 

@@ -26,6 +26,7 @@ struct member {
 	uint32_t pid, rank, host;
 	uint32_t place, places; /* see struct comm_call */
 	bool created;           /* the capture saw it create the communicator */
+	bool assumed;           /* it is only assumed that the capture did */
 	bool counted;           /* its calls carry sequence numbers */
 	bool aligned;
 	uint64_t base;
@@ -52,6 +53,8 @@ static int call_compare(const void *left, const void *right)
 {
 	const struct comm_call *a = left, *b = right;
 
+	if (a->mpi != b->mpi)
+		return a->mpi ? 1 : -1;
 	if (a->comm != b->comm)
 		return a->comm < b->comm ? -1 : 1;
 	if (a->from != b->from)
@@ -66,13 +69,14 @@ static int call_compare(const void *left, const void *right)
 		return a->pid < b->pid ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
-	return a->span < b->span ? -1 : a->span > b->span;
+	return a->order < b->order ? -1 : a->order > b->order;
 }
 
 /* Whether two calls can belong to one collective. */
 static bool same_sequence(const struct comm_call *a, const struct comm_call *b)
 {
-	return a->comm == b->comm && a->from == b->from && a->to == b->to && a->tag == b->tag;
+	return a->mpi == b->mpi && a->comm == b->comm && a->from == b->from && a->to == b->to &&
+	       a->tag == b->tag;
 }
 
 static const struct comm_call *call_at(const struct work *work, const struct member *member,
@@ -120,8 +124,9 @@ static bool gapless(const struct work *work, const struct member *member)
 	       (int64_t)member->count;
 }
 
-/* Whether the capture saw the process create the communicator before its first call. */
-static bool created(const struct work *work, const struct member *member)
+/* The creation of a member's communicator before its first call; NULL: the capture did not see
+ * it. */
+static const struct comm_init *find_init(const struct work *work, const struct member *member)
 {
 	const struct model_comm *comm = work->comm;
 	const struct comm_call *first = call_at(work, member, 0);
@@ -133,11 +138,11 @@ static bool created(const struct work *work, const struct member *member)
 	for (; at < comm->inits.len; at++) {
 		if (inits[at].comm != first->comm || inits[at].pid != member->pid ||
 		    inits[at].ts >= first->arrival_ts)
-			return false;
+			return NULL;
 		if (inits[at].rank == MODEL_NONE || inits[at].rank == member->rank)
-			return true;
+			return &inits[at];
 	}
-	return false;
+	return NULL;
 }
 
 static bool add_member(struct work *work, size_t first, size_t count)
@@ -151,9 +156,12 @@ static bool add_member(struct work *work, size_t first, size_t count)
 				.place = call->place,
 				.places = call->places};
 	uint32_t inits = map_get(&work->comm->inits_of, call->pid);
+	const struct comm_init *init;
 
 	number_calls(work, &member);
-	member.created = created(work, &member);
+	init = find_init(work, &member);
+	member.created = init;
+	member.assumed = init && init->assumed;
 	/* The sequence counter belongs to the handle. It continues if a new communicator reuses the
 	 * handle of an old one, so we count from the first call. */
 	if (member.created && work->lossless && !work->filtered)
@@ -278,6 +286,36 @@ static int align(struct work *work, struct member *base, struct member *member)
 	return 0;
 }
 
+/* How sure it is from where a member's calls are counted. */
+static unsigned trust(const struct member *member)
+{
+	return member->created + (member->created && !member->assumed);
+}
+
+/* Whether a member whose count is assumed can agree with another one. */
+static bool is_possible(const struct work *work, struct member *base, struct member *member)
+{
+	int64_t low, back;
+
+	if (!gapless(work, base) || !gapless(work, member) || !shift_fits(work, base, member, 0))
+		return false;
+	if (!comm_hosts_comparable(work->comm->model, base->host, member->host))
+		return true;
+	if (!coming_set(work, base) || !coming_set(work, member))
+		return false;
+	return (!shift_bound(work, base, member, &low) || low <= 0) &&
+	       (!shift_bound(work, member, base, &back) || back <= 0);
+}
+
+static int align_member(struct work *work, struct member *base, struct member *member)
+{
+	bool assumed = member->assumed || base->assumed;
+
+	member->aligned =
+		member->created && base->created && (!assumed || is_possible(work, base, member));
+	return member->aligned ? 0 : align(work, base, member);
+}
+
 static int align_members(struct work *work)
 {
 	struct member *base = NULL;
@@ -286,8 +324,8 @@ static int align_members(struct work *work)
 	for (size_t i = 0; i < work->members.len; i++) {
 		struct member *member = &work->members.data[i];
 
-		if (!base || member->created > base->created ||
-		    (member->created == base->created && member->count > base->count))
+		if (!base || trust(member) > trust(base) ||
+		    (trust(member) == trust(base) && member->count > base->count))
 			base = member;
 	}
 	if (!members_fit(work))
@@ -297,10 +335,7 @@ static int align_members(struct work *work)
 
 		if (member == base)
 			continue;
-		if (member->created)
-			member->aligned = true;
-		else
-			result = align(work, base, member);
+		result = align_member(work, base, member);
 		base->aligned |= member->aligned;
 	}
 	return result;
@@ -522,7 +557,7 @@ static int numbered_add(struct work *work, const struct numbered *calls, size_t 
 
 		aligned = aligned && member->aligned;
 		same = same && all[calls[i].call].signature == all[calls[0].call].signature;
-		by_creation = by_creation && member->created;
+		by_creation = by_creation && member->created && !member->assumed;
 	}
 	if (count == 1)
 		return collective_add(work, calls, 1, COLLECTIVE_ALONE);

@@ -34,6 +34,7 @@ static struct comm_call call_of(const struct model *model, const struct model_gp
 	struct comm_call call = {
 		.comm = from->comm,
 		.seq = from->seq,
+		.order = from->span,
 		.arrival_ts = from->arrival_ts,
 		.end_ts = from->done_ts,
 		.signature = from->signature,

@@ -55,7 +55,8 @@ size_t model_gpu_inits(const struct model_gpu *gpu, const struct model_gpu_init 
 static bool has_roles(const struct model *model)
 {
 	for (size_t i = 0; i < model->sites.len; i++)
-		if (model->sites.data[i].role != SITE_ROLE_NONE)
+		if (model->sites.data[i].role != SITE_ROLE_NONE &&
+		    !site_role_is_mpi(model->sites.data[i].role))
 			return true;
 	return false;
 }

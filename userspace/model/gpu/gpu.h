@@ -26,7 +26,7 @@
 
 struct model_gpu;
 
-/* *gpu is NULL if no site of the capture has a role. Returns 0 or -ENOMEM. */
+/* *gpu is NULL if no site of the capture has a role of CUDA or NCCL. Returns 0 or -ENOMEM. */
 int model_gpu_new(struct model_gpu **gpu, const struct model *model);
 void model_gpu_free(struct model_gpu *gpu);
 

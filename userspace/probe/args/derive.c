@@ -290,21 +290,46 @@ static bool getter_offset(const struct elf_file *file, uint16_t machine, const c
  * commHash; int rank; int nRanks. If rank and nRanks are adjacent, commHash is assumed to precede
  * them.
  */
+static bool nccl_rank(const struct elf_file *file, uint16_t machine, int32_t *rank)
+{
+	int32_t nranks;
+
+	return getter_offset(file, machine, "ncclCommUserRank", rank) &&
+	       getter_offset(file, machine, "ncclCommCount", &nranks) && nranks == *rank + 4 &&
+	       *rank >= (int32_t)sizeof(uint64_t);
+}
+
+/*
+ * In Open MPI's struct ompi_communicator_t (ompi/communicator/communicator.h) the member before
+ * c_my_rank is the communicator's number: c_contextid in 4.x, c_index in 5.x.
+ */
+static bool ompi_rank(const struct elf_file *file, uint16_t machine, int32_t *rank)
+{
+	return getter_offset(file, machine, "MPI_Comm_rank", rank) &&
+	       *rank >= (int32_t)sizeof(uint32_t);
+}
+
 bool derive_offset(const struct elf_file *file, uint16_t machine, const char *name, int32_t *offset)
 {
-	int32_t rank, nranks;
+	static const struct {
+		const char *name;
+		bool (*find)(const struct elf_file *file, uint16_t machine, int32_t *rank);
+		int32_t behind; /* the rank */
+	} offsets[] = {
+		{"rank", nccl_rank, 0},
+		{"nranks", nccl_rank, sizeof(int32_t)},
+		{"comm_hash", nccl_rank, -(int32_t)sizeof(uint64_t)},
+		{"ompi_rank", ompi_rank, 0},
+		{"ompi_index", ompi_rank, -(int32_t)sizeof(uint32_t)},
+	};
 
-	if (!getter_offset(file, machine, "ncclCommUserRank", &rank) ||
-	    !getter_offset(file, machine, "ncclCommCount", &nranks) || nranks != rank + 4 ||
-	    rank < (int32_t)sizeof(uint64_t))
-		return false;
-	if (!strcmp(name, "rank"))
-		*offset = rank;
-	else if (!strcmp(name, "nranks"))
-		*offset = nranks;
-	else if (!strcmp(name, "comm_hash"))
-		*offset = rank - (int32_t)sizeof(uint64_t);
-	else
-		return false;
-	return true;
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		if (strcmp(name, offsets[i].name))
+			continue;
+		if (!offsets[i].find(file, machine, offset))
+			return false;
+		*offset += offsets[i].behind;
+		return true;
+	}
+	return false;
 }

@@ -23,7 +23,8 @@ int derive_getter(uint16_t machine, const uint8_t *code, size_t bytes, uint64_t 
 		  int32_t *offset);
 
 /*
- * An offset by its name in descriptions: "rank", "nranks" and "comm_hash" of struct ncclComm.
+ * An offset by its name in descriptions: "rank", "nranks" and "comm_hash" of struct ncclComm,
+ * "ompi_rank" and "ompi_index" of Open MPI's communicators.
  * False: the file has no such getter, or its code is not understood.
  */
 bool derive_offset(const struct elf_file *file, uint16_t machine, const char *name,

@@ -186,6 +186,39 @@ function first_cause(slow) {
 	return slow.wait ? `longest wait ${duration(slow.wait.duration_ns)}, ${slow.wait.text}` : "";
 }
 
+/* ---- ranks ---- */
+
+function table_of(names, rows) {
+	return [make("thead", {}, make("tr", {}, ...names.map((name, i) =>
+		make("th", {class: i ? "" : "text"}, name)))), make("tbody", {}, ...rows)];
+}
+
+function draw_ranks() {
+	if (!data.stragglers)
+		return;
+	at("ranks").hidden = at("ranks-link").hidden = false;
+	at("rank-table").replaceChildren(...table_of(["rank", "others waited", "of this unsure",
+		"came last", "of", "it waited"], data.stragglers.map((row) => make("tr",
+		{"data-rank": row.rank}, make("td", {class: "text name"}, row.rank),
+		make("td", {"data-ns": row.made_wait_ns}, duration(row.made_wait_ns)),
+		make("td", {}, percent(row.unsure_ns, row.made_wait_ns)),
+		make("td", {}, count(row.last)), make("td", {}, count(row.calls)),
+		make("td", {}, duration(row.waited_ns))))));
+	if (data.stragglers_left_out)
+		at("rank-table").append(make("tfoot", {}, make("tr", {}, make("td",
+			{class: "text faint", colspan: 6}, `${count(data.stragglers_left_out)} more ranks`))));
+	at("collective-table").replaceChildren(...table_of(["collective", "count", "ranks", "total",
+		"transfer", "waiting", "most of it for"], data.collectives.map((row) => make("tr",
+		{"data-name": row.name}, make("td", {class: "text name"}, named(row.name)),
+		make("td", {}, count(row.count)),
+		make("td", {}, row.ranks > row.ranks_traced ? `${row.ranks_traced} of ${row.ranks}` :
+			count(row.ranks_traced)),
+		make("td", {}, duration(row.total_ns)),
+		make("td", {}, percent(row.transfer_ns, row.total_ns)),
+		make("td", {}, percent(row.waiting_ns, row.total_ns)),
+		make("td", {class: "text"}, row.worst || "")))));
+}
+
 /* ---- distributions ---- */
 
 /* The shortest duration of a bin, as analyze/histogram.h numbers them. */
@@ -460,6 +493,7 @@ function draw_flames() {
 draw_head();
 draw_spans(2, true);
 draw_slowest();
+draw_ranks();
 draw_charts();
 draw_flames();
 if (data.slowest.length)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "render/json/stragglers_json_internal.h"
 #include "render/json/summary_json.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_text.h"
@@ -154,6 +155,7 @@ int report_print_json(const struct report *report, FILE *out)
 		slow_json(json, model, &report->slowest.data[i]);
 	json_array_end(json);
 	threads_json(json, report);
+	stragglers_json(json, report->stragglers);
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_bool(json, "sched", model->sched);
 	json_field_bool(json, "causes_partial", report->causes && report->causes->partial);

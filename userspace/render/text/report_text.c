@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "render/text/report_causes.h"
+#include "render/text/report_stragglers_internal.h"
+#include "render/text/values_text_internal.h"
 #include "store/record.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
@@ -16,8 +18,6 @@
 
 /* Maximum width of the column of names; longer names do not widen it. */
 #define NAME_COLUMNS_MAX 40
-/* Number of bytes shown of a string value. */
-#define KEY_TEXT_MAX 40
 
 struct report_printer {
 	const struct report *report;
@@ -200,47 +200,6 @@ static void put_thread(const struct report_printer *printer, uint32_t thread)
 		fprintf(printer->out, " (%u)", printer->model->threads.data[thread].tid);
 }
 
-static void put_text_value(const struct report_printer *printer, const struct value *value)
-{
-	size_t shown = value->text_len < KEY_TEXT_MAX ? value->text_len : KEY_TEXT_MAX;
-
-	if (value->null)
-		put(printer, value->lost ? "?" : "NULL");
-	else
-		terminal_put(printer->out, value->text, shown);
-	if (value->cut || shown < value->text_len)
-		fputs("…", printer->out);
-}
-
-static void put_value(const struct report_printer *printer, const struct value *value)
-{
-	put(printer, value->key->name);
-	fputc('=', printer->out);
-	switch (value->type) {
-	case WAFFLE_KEY_STR:
-		put_text_value(printer, value);
-		break;
-	case WAFFLE_KEY_F64:
-		fprintf(printer->out, "%g", value->f64);
-		break;
-	case WAFFLE_KEY_BOOL:
-		fputs(value->u64 ? "true" : "false", printer->out);
-		break;
-	case WAFFLE_KEY_I64:
-		fprintf(printer->out, "%" PRId64, value->i64);
-		break;
-	case WAFFLE_KEY_U64:
-		fprintf(printer->out, "%" PRIu64, value->u64);
-		break;
-	case WAFFLE_KEY_DIM3:
-		fprintf(printer->out, "[%u,%u,%u]", value->dim[0], value->dim[1], value->dim[2]);
-		break;
-	default:
-		fprintf(printer->out, "0x%" PRIx64, value->u64);
-		break;
-	}
-}
-
 static void put_keys(const struct report_printer *printer, const struct model_span *span)
 {
 	struct value_walk walk = model_values(printer->model, span->site, span->frame);
@@ -250,7 +209,7 @@ static void put_keys(const struct report_printer *printer, const struct model_sp
 		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
 			continue;
 		fputs("  ", printer->out);
-		put_value(printer, &value);
+		values_put(printer->out, &value);
 	}
 }
 
@@ -519,6 +478,7 @@ void report_print_text(const struct report *report, const struct report_view *vi
 	print_spans(&printer);
 	report_print_causes(report, view, out);
 	print_slowest(&printer);
+	report_print_stragglers(report, view, out);
 	print_counters(&printer);
 	print_events(&printer);
 	print_threads(&printer);

@@ -61,6 +61,47 @@ enum site_role {
 	/* stream: work submitted between begin and end becomes a graph and is not executed */
 	SITE_ROLE_CAPTURE_BEGIN,
 	SITE_ROLE_CAPTURE_END,
+	/*
+	 * MPI. `comm` is the handle of a communicator: an address in Open MPI, a number in MPICH's
+	 * ABI. `rank` (of the communicator) and `index` (0: MPI_COMM_WORLD) are absent in MPICH. A
+	 * nonblocking call has `request`, the address of a request's variable, and `handle`, its
+	 * value.
+	 */
+	SITE_ROLE_MPI_INIT,
+	SITE_ROLE_MPI_BARRIER,   /* comm */
+	SITE_ROLE_MPI_ALL,       /* comm, count: all inputs reach all outputs */
+	SITE_ROLE_MPI_ALL_PARTS, /* comm: the same, but parts may be empty */
+	SITE_ROLE_MPI_FROM_ROOT, /* comm, root */
+	SITE_ROLE_MPI_TO_ROOT,   /* comm, root */
+	SITE_ROLE_MPI_PREFIX,    /* comm: inputs reach the outputs of higher ranks */
+	SITE_ROLE_MPI_NEIGHBORS, /* comm: inputs reach the outputs of some ranks */
+	SITE_ROLE_MPI_SEND,      /* dest, tag, comm */
+	/* source, tag, comm; status and at the return matched (source and tag) */
+	SITE_ROLE_MPI_RECV,
+	SITE_ROLE_MPI_SENDRECV,  /* dest, tag, source, receive_tag, comm, status, matched */
+	SITE_ROLE_MPI_SEND_INIT, /* as SEND: a persistent request */
+	SITE_ROLE_MPI_RECV_INIT,
+	/* source, tag, comm, message, status; at the return handle (of the message), matched and,
+	 * if it does not wait, done */
+	SITE_ROLE_MPI_MPROBE,
+	/* handle (of the message); of a nonblocking one message_handle instead */
+	SITE_ROLE_MPI_MRECV,
+	SITE_ROLE_MPI_START, /* as WAIT, without status */
+	/* request, handle, status, matched, or of arrays count, requests, handle0, …, statuses,
+	 * matched0, …; at the return done, if it does not wait */
+	SITE_ROLE_MPI_WAIT,
+	SITE_ROLE_MPI_WAIT_ANY, /* the same for arrays, with one status; at the return index */
+	/* the same for arrays; at the return finished (their number), and two indexes each in
+	 * indexes0 and indexes2 */
+	SITE_ROLE_MPI_WAIT_SOME,
+	SITE_ROLE_MPI_REQUEST_FREE, /* request, handle */
+	SITE_ROLE_MPI_COMM_RANK,    /* comm; at the return rank */
+	SITE_ROLE_MPI_COMM_SIZE,    /* comm; at the return size */
+	SITE_ROLE_MPI_COMM_DUP,     /* comm; at the return new */
+	SITE_ROLE_MPI_COMM_SPLIT,   /* comm, color (absent: the host), key; at the return new */
+	SITE_ROLE_MPI_COMM_CREATE,  /* comm; at the return new: of those ranks that get one */
+	SITE_ROLE_MPI_COMM_OTHER,   /* comm; at the return new: of ranks that are not known */
+	SITE_ROLE_MPI_COMM_FREE,    /* comm */
 	SITE_ROLE_COUNT
 };
 
@@ -85,6 +126,11 @@ struct site_info {
 
 /* "span", "event", …; "?" for an unknown kind. */
 const char *site_kind_name(unsigned kind);
+/* Whether a role is that of a call of MPI. */
+static inline bool site_role_is_mpi(unsigned role)
+{
+	return role >= SITE_ROLE_MPI_INIT && role < SITE_ROLE_COUNT;
+}
 /* Whether a hit of this kind of site is a log message. */
 static inline bool site_kind_is_log(unsigned kind)
 {

@@ -1,9 +1,15 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shows the programs of a filter as text, for tests of the code generator. */
+#ifndef WAFFLE_TESTS_DISASM_H
+#define WAFFLE_TESTS_DISASM_H
+
 #include <stdio.h>
 
 #include "filter/codegen/codegen.h"
 
-static const char *alu_op(unsigned op)
+#define DISASM_TEXT 96
+
+static inline const char *alu_op(unsigned op)
 {
 	static const char *const ops[16] = {
 		[BPF_ADD >> 4] = "+=",  [BPF_SUB >> 4] = "-=",  [BPF_MUL >> 4] = "*=",
@@ -15,7 +21,7 @@ static const char *alu_op(unsigned op)
 	return ops[op >> 4];
 }
 
-static const char *jump_op(unsigned op)
+static inline const char *jump_op(unsigned op)
 {
 	static const char *const ops[16] = {
 		[BPF_JEQ >> 4] = "==",   [BPF_JGT >> 4] = ">",    [BPF_JGE >> 4] = ">=",
@@ -27,7 +33,7 @@ static const char *jump_op(unsigned op)
 	return ops[op >> 4];
 }
 
-static const char *size_name(unsigned code)
+static inline const char *size_name(unsigned code)
 {
 	switch (BPF_SIZE(code)) {
 	case BPF_B:
@@ -41,7 +47,7 @@ static const char *size_name(unsigned code)
 	}
 }
 
-static const char *helper_name(int helper)
+static inline const char *helper_name(int helper)
 {
 	switch (helper) {
 	case BPF_FUNC_map_lookup_elem:
@@ -67,7 +73,7 @@ static const char *helper_name(int helper)
 	}
 }
 
-static const char *map_name(const struct filter_code *code, uint32_t insn)
+static inline const char *map_name(const struct filter_code *code, uint32_t insn)
 {
 	static const char *const names[] = {
 		[CODE_RELOC_OPEN] = "open",   [CODE_RELOC_HELD] = "held",
@@ -81,7 +87,8 @@ static const char *map_name(const struct filter_code *code, uint32_t insn)
 	return NULL;
 }
 
-static unsigned disasm_pair(char text[DISASM_TEXT], const struct filter_code *code, uint32_t index)
+static inline unsigned disasm_pair(char text[DISASM_TEXT], const struct filter_code *code,
+				   uint32_t index)
 {
 	const struct bpf_insn *insn = &code->insns.data[index];
 	uint32_t high = index + 1 < code->insns.len ? (uint32_t)insn[1].imm : 0;
@@ -97,7 +104,7 @@ static unsigned disasm_pair(char text[DISASM_TEXT], const struct filter_code *co
 	return 2;
 }
 
-static void disasm_alu(char text[DISASM_TEXT], const struct bpf_insn *insn)
+static inline void disasm_alu(char text[DISASM_TEXT], const struct bpf_insn *insn)
 {
 	char reg = BPF_CLASS(insn->code) == BPF_ALU64 ? 'r' : 'w';
 	unsigned op = BPF_OP(insn->code);
@@ -112,7 +119,7 @@ static void disasm_alu(char text[DISASM_TEXT], const struct bpf_insn *insn)
 			 insn->imm);
 }
 
-static void disasm_jump(char text[DISASM_TEXT], const struct bpf_insn *insn)
+static inline void disasm_jump(char text[DISASM_TEXT], const struct bpf_insn *insn)
 {
 	char reg = BPF_CLASS(insn->code) == BPF_JMP ? 'r' : 'w';
 	unsigned op = BPF_OP(insn->code);
@@ -131,7 +138,9 @@ static void disasm_jump(char text[DISASM_TEXT], const struct bpf_insn *insn)
 			 jump_op(op), (uint32_t)insn->imm, insn->off);
 }
 
-unsigned disasm(char text[DISASM_TEXT], const struct filter_code *code, uint32_t insn)
+/* Formats an instruction as bpftool does, "r1 = *(u64 *)(r6 +96)". Returns the number of
+ * instructions used (2 for a BPF_LD_IMM64). */
+static inline unsigned disasm(char text[DISASM_TEXT], const struct filter_code *code, uint32_t insn)
 {
 	const struct bpf_insn *at = &code->insns.data[insn];
 
@@ -159,3 +168,5 @@ unsigned disasm(char text[DISASM_TEXT], const struct filter_code *code, uint32_t
 		return 1;
 	}
 }
+
+#endif

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`why --event` and `why --origin` on the examples: from the symptom on every rank and in every process to
+the event that the program declared as the cause. Text, JSON against its schema, HTML and Perfetto."""
+
+import json
+import subprocess
+
+import jsonschema
+import pytest
+
+from tracer import ROOT, find_tool
+
+RANKS = 4
+MPI = {
+    "openmpi": ("--allow-run-as-root", "--oversubscribe"),
+    "mpich": (),
+}
+SYMPTOM = "MPI_Allreduce result is NaN"
+
+
+@pytest.fixture(scope="module")
+def schema():
+    text = (ROOT / "docs" / "origin.schema.json").read_text()
+    jsonschema.Draft202012Validator.check_schema(json.loads(text))
+    return jsonschema.Draft202012Validator(json.loads(text))
+
+
+def check_way(answer, origin):
+    """The steps follow each other from the symptom to the origin, and the grade is that of the weakest."""
+    at = answer["event"]
+    for step in origin["way"]:
+        assert step["from"]["id"] == at["id"]
+        at = step["to"]
+    assert at["id"] == origin["id"]
+    if origin["basis"] == "declared":
+        grades = ["certain", "likely", "unknown"]
+        assert origin["grade"] == max((s["grade"] for s in origin["way"]), key=grades.index)
+
+
+@pytest.fixture
+def origins(waffle, schema):
+    """origins(path, options): what it says as JSON, which is as the schema has it."""
+
+    def ask(path, *options):
+        answer = json.loads(waffle.ok("why", "--json", *options, path).stdout)
+        schema.validate(answer)
+        for origin in answer["origins"]:
+            check_way(answer, origin)
+        return answer
+
+    return ask
+
+
+def vias(origin):
+    return [step["via"] for step in origin["way"]]
+
+
+# ---- MPI ----
+
+
+@pytest.fixture(scope="module", params=MPI)
+def library(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def mpi_nan(library, tmp_path_factory):
+    program = tmp_path_factory.mktemp("mpi") / "mpi_nan"
+    subprocess.run([find_tool(f"mpicc.{library}"), "-std=c11", "-O2", "-g", "-Wall", "-Werror",
+                    f"-I{ROOT / 'include'}", "-o", program, ROOT / "examples" / "mpi_nan.c"],
+                   check=True)
+    return program
+
+
+def mpi_capture(waffle, library, program, ranks, *options):
+    command = (find_tool(f"mpirun.{library}"), *MPI[library], "-n", ranks, program)
+    capture = waffle.run(*command, options=("--no-sched", *options))
+    capture.check_sums(lost=0)
+    return capture
+
+
+def check_mpi(capture, origins, ranks, grade_elsewhere, between):
+    """On every rank the only origin is rank 1's event."""
+    [cause] = capture.rows("event", name="Creating NaN on purpose")
+    symptoms = capture.rows("event", name=SYMPTOM)
+    assert len(symptoms) == len({row["pid"] for row in symptoms}) == ranks
+    for symptom in symptoms:
+        answer = origins(capture.path, "--event", symptom["id"])
+        assert answer["event"]["id"] == symptom["id"]
+        [origin] = answer["origins"]
+        assert (origin["id"], origin["name"], origin["kind"]) == (cause["id"], cause["name"], "event")
+        assert (origin["pid"], origin["rank"], origin["world_size"]) == (cause["pid"], 1, ranks)
+        assert origin["args"] == {"rank": 1}
+        assert origin["file"].endswith("mpi_nan.c") and origin["basis"] == "declared"
+        if symptom["pid"] == cause["pid"]:
+            assert (origin["grade"], vias(origin)) == ("certain", ["inside", "link"])
+            continue
+        assert (origin["grade"], vias(origin)) == (grade_elsewhere, ["inside", "collective", "link"])
+        collective = origin["way"][1]
+        assert collective["from"]["name"] == collective["to"]["name"] == "MPI_Allreduce_op"
+        assert collective["from"]["rank"] == answer["event"]["rank"] and collective["to"]["rank"] == 1
+        between(collective)
+
+
+@pytest.mark.parametrize("ranks", (2, RANKS))
+def test_nan_after_an_allreduce_comes_from_the_rank_that_made_it(
+        waffle, library, mpi_nan, origins, ranks):
+    capture = mpi_capture(waffle, library, mpi_nan, ranks, "--probes", "mpi")
+
+    def between(step):
+        assert step["operation"] == "MPI_Allreduce" and step["ranks"] == ranks
+        assert step["to_rank"] == 1 and step["from_rank"] == step["from"]["rank"]
+
+    check_mpi(capture, origins, ranks, "certain", between)
+
+
+def test_spans_of_one_name_stand_for_a_collective_without_probes(waffle, library, mpi_nan, origins):
+    capture = mpi_capture(waffle, library, mpi_nan, RANKS)
+
+    def between(step):
+        assert "operation" not in step
+
+    check_mpi(capture, origins, RANKS, "likely", between)
+
+
+# ---- NCCL ----
+
+
+def test_broken_batch_of_one_rank_is_found_from_the_loss_of_each(waffle, waffle_program, origins):
+    training = waffle_program.parent / "sim" / "training"
+    capture = waffle.run(training, "--ranks", RANKS, "--steps", 6, options=("--no-sched",),
+                         env={"WAFFLE_SIM_NAN": "2:3"})
+    capture.check_sums(lost=0)
+    [cause] = capture.rows("event", name="broken batch")
+    assert cause["args"] == {"step": 3, "rank": 2}
+    symptoms = capture.rows("event", name="loss is NaN")
+    assert len(symptoms) == RANKS * 3
+    for symptom in symptoms:
+        answer = origins(capture.path, "--event", symptom["id"])
+        [origin] = answer["origins"]
+        assert (origin["id"], origin["basis"]) == (cause["id"], "declared")
+        # The span of the all-reduce has closed by then.
+        assert origin["grade"] == "likely"
+        last = [step for step in origin["way"] if step["via"] == "collective"][-1]
+        assert last["operation"] == "ncclAllReduce" and last["ranks"] == RANKS
+        assert (last["to"]["name"], last["to_rank"]) == ("backward", 2)
+        assert last["to"]["pid"] == cause["pid"]
+
+
+# ---- contexts ----
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory):
+    program = tmp_path_factory.mktemp("pipeline") / "pipeline"
+    subprocess.run(["gcc", "-std=c11", "-O2", "-g", "-Wall", "-Werror", f"-I{ROOT / 'include'}", "-o",
+                    program, ROOT / "examples" / "pipeline.c"], check=True)
+    return program
+
+
+def test_context_leads_through_three_processes(waffle, pipeline, origins):
+    capture = waffle.run(pipeline, options=("--no-sched",))
+    [cause] = capture.rows("event", name="broken record")
+    [symptom] = capture.rows("event", name="result is NaN")
+    answer = origins(capture.path, "--event", "result is NaN", "--evidence")
+    assert answer["event"]["id"] == symptom["id"]
+    [origin] = answer["origins"]
+    assert (origin["id"], origin["grade"]) == (cause["id"], "certain")
+    assert vias(origin) == ["inside", "context", "context", "link"]
+    assert [step["to"]["name"] for step in origin["way"]] == ["write", "scale", "send", "broken record"]
+    assert len({step["to"]["pid"] for step in origin["way"]}) == 3
+    # Each node by the record that it is, as the export of records has it.
+    rows = waffle.ok("export", "--format", "records", "-o", "-", capture.path).stdout.splitlines()
+    records = {row["record"]: row for row in map(json.loads, rows)}
+    for node in [answer["event"], origin, *(step["to"] for step in origin["way"])]:
+        record = records[node["record"]]
+        assert (record["kind"], record["ts"], record["tid"]) == ("hit", node["start_ns"], node["tid"])
+    text = waffle.ok("why", "--event", "result is NaN", capture.path).stdout
+    assert "  1.  certain   event broken record " in text
+    assert text.count("with the context of span ") == 2
+    # From a span, by its name and by its id.
+    answer = origins(capture.path, "--span", origin["way"][0]["to"]["id"], "--origin")
+    assert answer["event"]["kind"] == "span"
+    assert [origin["id"] for origin in answer["origins"]] == [cause["id"]]
+    # The last span of the name has another context, and no declared cause.
+    [origin] = origins(capture.path, "--span", "write", "--origin")["origins"]
+    assert (origin["name"], origin["basis"], origin["grade"]) == ("send", "flow", "likely")
+
+
+def test_what_cannot_be_followed_is_said_in_one_line(waffle, pipeline):
+    capture = waffle.run(pipeline, options=("--no-sched",))
+    waffle.fails(1, "why", "--event", "nothing", capture.path, says="no event 'nothing'")
+    waffle.fails(1, "why", "--span", "wite", "--origin", capture.path, says="did you mean 'write'")
+    waffle.fails(2, "why", "--origin", capture.path, says="give --span, too")
+    text = waffle.ok("why", "--event", "broken record", capture.path).stdout
+    assert "nothing says what caused it" in text and "KV_CAUSE_EVENT" in text

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Origins of symptoms in captures made by hand, and their text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "model_capture.h"
+
+#include "calls_capture.h"
+
+#include "analyze/origin/origin.h"
+#include "analyze/why/why_pick.h"
+#include "render/text/origin_text.h"
+
+#define MS 1000000ull
+#define COMM 0xc0ffee
+#define STREAM 0xa
+
+/* ---- links ---- */
+
+/*
+ * found(0xe3) happened in a step inside of load(0xa2), which is linked to load(0xa1) and to the
+ * event 0xe1; load(0xa1) is linked to that event, too. found(0xe4) has a cause that is not there.
+ */
+static const struct model *linked_capture(struct capture *capture)
+{
+	capture_begin(capture, true);
+	capture_task(capture, CAPTURE_START, 11, 100, "worker");
+	capture_hit(capture, 1 * MS, 11, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	capture_hit(capture, 2 * MS, 11, SITE_LOAD, 0xa1, 0, 2, (uint64_t[]){0, 0xe1});
+	capture_end(capture, 3 * MS, 11, 0xa1);
+	capture_hit(capture, 4 * MS, 11, SITE_LOAD, 0xa2, 0, 2, (uint64_t[]){0xa1, 0xe1});
+	capture_hit(capture, 5 * MS, 11, SITE_STEP, 0xb1, 0xa2, 0, NULL);
+	capture_hit(capture, 6 * MS, 11, SITE_FOUND, 0xe3, 0xb1, 1, (uint64_t[]){0});
+	capture_end(capture, 7 * MS, 11, 0xb1);
+	capture_end(capture, 8 * MS, 11, 0xa2);
+	capture_hit(capture, 9 * MS, 11, SITE_FOUND, 0xe4, 0, 1, (uint64_t[]){0xee});
+	return capture_load(capture, 300 * MS);
+}
+
+/* The text of why --event. */
+static char *origin_printed(const struct model *model, const char *event)
+{
+	const struct why_view view = {0};
+	struct error err = ERROR_INIT;
+	struct origin_index *shared;
+	struct origin *origin;
+	uint32_t index;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	capture_must(why_pick_event(&index, model, event, &err), err);
+	capture_must(origin_index_new(&shared, model, &err), err);
+	capture_must(origin_new(&origin, shared, MODEL_NODE_EVENT, index, &err), err);
+	origin_print_text(origin, &view, out);
+	origin_free(origin);
+	origin_index_free(shared);
+	fclose(out);
+	return text;
+}
+
+static void test_links_of_an_event_are_followed_to_their_origin(void **state)
+{
+	static const char want[] =
+		"event found 00000000000000e3 of worker (11), at 6.00 ms, a.c:3\n"
+		"  1.  certain   event found 00000000000000e1 of worker (11), at 999 us, a.c:3\n"
+		"      inside of span load 00000000000000a2 of worker (11), at 4.00 ms, a.c:2\n"
+		"      caused by event found 00000000000000e1\n"
+		"\nrecords: 10 produced, 10 delivered, 0 lost\n";
+	struct capture capture;
+	const struct model *model = linked_capture(&capture);
+	char *text = origin_printed(model, "00000000000000e3");
+
+	(void)state;
+	assert_string_equal(text, want);
+	free(text);
+	/* A name means the last one. */
+	text = origin_printed(model, "found");
+	assert_string_equal(text,
+			    "event found 00000000000000e4 of worker (11), at 9.00 ms, a.c:3\n"
+			    "  1.  certain   event 00000000000000ee, which is not in the capture\n"
+			    "      caused by event 00000000000000ee\n"
+			    "\nrecords: 10 produced, 10 delivered, 0 lost\n");
+	free(text);
+	text = origin_printed(model, "0xe1");
+	assert_string_equal(
+		text, "event found 00000000000000e1 of worker (11), at 999 us, a.c:3\n"
+		      "  nothing says what caused it\n"
+		      "  to declare a cause, record it as an event and give its id to the span "
+		      "that it affected: SPAN(…, KV_CAUSE_EVENT(id))\n"
+		      "\nrecords: 10 produced, 10 delivered, 0 lost\n");
+	free(text);
+	capture_free(&capture);
+}
+
+static void test_event_that_is_not_there_is_reported_with_similar_names(void **state)
+{
+	struct capture capture;
+	const struct model *model = linked_capture(&capture);
+	struct error err = ERROR_INIT;
+	uint32_t index;
+
+	(void)state;
+	assert_int_equal(why_pick_event(&index, model, "fuond", &err), -ENOENT);
+	assert_string_equal(err.message, "no event 'fuond'; did you mean 'found'");
+	err.message[0] = 0;
+	assert_int_equal(why_pick_event(&index, model, "0xe9", &err), -ENOENT);
+	assert_string_equal(err.message, "no event has the id 0xe9");
+	capture_free(&capture);
+}
+
+/* ---- ranks ---- */
+
+/* Rank r is process 100 + r, thread 200 + r. */
+static void rank_hit(struct capture *capture, unsigned rank, uint64_t ts, uint32_t site,
+		     uint64_t id, uint64_t parent, unsigned count, const uint64_t *words)
+{
+	struct {
+		struct waffle_rec_hit hit;
+		uint64_t frame[4 + 16];
+	} rec = {.hit = {.rec = {ts, 200 + rank, WAFFLE_REC_HIT, 0},
+			 .tgid = 100 + rank,
+			 .site = site,
+			 .frame_bytes = 32 + 8 * count},
+		 .frame = {id, parent, 7, 8}};
+
+	if (count)
+		memcpy(&rec.frame[4], words, count * sizeof(*words));
+	capture_add(capture, &rec);
+}
+
+static void rank_end(struct capture *capture, unsigned rank, uint64_t ts, uint64_t id)
+{
+	struct waffle_rec_span_end rec = {.rec = {ts, 200 + rank, WAFFLE_REC_SPAN_END, 0},
+					  .span_id = id,
+					  .tgid = 100 + rank,
+					  .site = SITE_LOAD};
+
+	capture_add(capture, &rec);
+}
+
+static void rank_call(struct capture *capture, unsigned rank, uint64_t ts, uint32_t site,
+		      uint64_t id, uint64_t argument)
+{
+	const uint64_t words[] = {64, argument, COMM, rank, 3, 0, STREAM};
+
+	rank_hit(capture, rank, ts, site, id, 0, 7, words);
+	call_return_in(capture, 100 + rank, ts + 5, 200 + rank, site, id, 0, NULL);
+}
+
+static void rank_sync(struct capture *capture, unsigned rank, uint64_t from, uint64_t to)
+{
+	const uint64_t stream = STREAM, id = 0x5000 + from;
+
+	rank_hit(capture, rank, from, CALL_SYNC, id, 0, 1, &stream);
+	call_return_in(capture, 100 + rank, to, 200 + rank, CALL_SYNC, id, 0, NULL);
+}
+
+static void ranks_begin(struct capture *capture)
+{
+	const uint64_t comm = COMM;
+
+	calls_begin(capture);
+	for (unsigned rank = 0; rank < 3; rank++) {
+		struct waffle_rec_task task = {.rec = {1001 + rank, 200 + rank, WAFFLE_REC_TASK, 0},
+					       .tgid = 100 + rank,
+					       .flags = WAFFLE_TASK_TRACED_FLAG,
+					       .comm = "train"};
+		const uint64_t words[] = {rank, 3}, id = 0x900 + rank;
+
+		capture_add(capture, &task);
+		rank_hit(capture, rank, 1010 + rank, CALL_COMM_INIT, id, 0, 2, words);
+		call_return_in(capture, 100 + rank, 1020 + rank, 200 + rank, CALL_COMM_INIT, id, 1,
+			       &comm);
+	}
+}
+
+/*
+ * Each rank has a span 0xa0 + rank around a collective, that of rank 1 with a link to its event
+ * 0xe1. Then rank 0 has the event 0xf0 in its span and 0xf1 after it.
+ */
+static const struct model *collective_capture(struct capture *capture, uint32_t site,
+					      uint64_t argument, uint64_t cause)
+{
+	ranks_begin(capture);
+	rank_hit(capture, 1, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	for (unsigned rank = 0; rank < 3; rank++) {
+		rank_hit(capture, rank, 2100 + 10 * rank, SITE_LOAD, 0xa0 + rank, 0, 2,
+			 (uint64_t[]){0, rank == 1 ? cause : 0});
+		rank_call(capture, rank, 2200 + 10 * rank, site, 0xc0 + rank, argument);
+	}
+	for (unsigned rank = 0; rank < 3; rank++)
+		rank_sync(capture, rank, 2300 + 10 * rank, 2400 + 10 * rank);
+	rank_hit(capture, 0, 2500, SITE_FOUND, 0xf0, 0xa0, 1, (uint64_t[]){0});
+	for (unsigned rank = 0; rank < 3; rank++)
+		rank_end(capture, rank, 2600 + rank, 0xa0 + rank);
+	rank_hit(capture, 0, 2700, SITE_FOUND, 0xf1, 0, 1, (uint64_t[]){0});
+	return capture_load(capture, 9000);
+}
+
+static void test_declared_cause_of_another_rank_is_the_only_origin(void **state)
+{
+	static const char want[] =
+		"event found 00000000000000f0 of train (200), at 1.50 us, a.c:3\n"
+		"  1.  certain   event found 00000000000000e1 of train (201), at 1.00 us, a.c:3\n"
+		"      inside of span load 00000000000000a0 of train (200), at 1.10 us, a.c:2\n"
+		"      through ncclAllReduce number 0 of 3 ranks, to rank 0 from rank 1: span load "
+		"00000000000000a1 of train (201), at 1.11 us, a.c:2\n"
+		"      caused by event found 00000000000000e1\n"
+		"\n";
+	struct capture capture;
+	const struct model *model = collective_capture(&capture, CALL_ALL_REDUCE, 7, 0xe1);
+	char *text = origin_printed(model, "00000000000000f0");
+
+	(void)state;
+	assert_int_equal(strncmp(text, want, strlen(want)), 0);
+	free(text);
+	/* The span has closed: it is no more than likely. */
+	text = origin_printed(model, "00000000000000f1");
+	assert_non_null(strstr(text, "  1.  likely    event found 00000000000000e1 of train"));
+	assert_non_null(strstr(text, "      through ncclAllReduce number 0 of 3 ranks"));
+	assert_non_null(strstr(text, "a1 of train (201), at 1.11 us, a.c:2 (likely)\n"));
+	assert_null(strstr(text, "  2.  "));
+	free(text);
+	capture_free(&capture);
+}
+
+static void test_without_a_declared_cause_any_rank_may_be_the_origin(void **state)
+{
+	struct capture capture;
+	const struct model *model = collective_capture(&capture, CALL_ALL_REDUCE, 7, 0);
+	char *text = origin_printed(model, "00000000000000f0");
+
+	(void)state;
+	assert_non_null(strstr(text,
+			       "  no cause is declared; any of these ranks may have given the "
+			       "data:\n"));
+	assert_non_null(strstr(text, "unknown   span load 00000000000000a0 "));
+	assert_non_null(strstr(text, "unknown   span load 00000000000000a1 "));
+	assert_non_null(strstr(text, "  3.  unknown   span load 00000000000000a"));
+	assert_null(strstr(text, "  4.  "));
+	assert_non_null(strstr(text, "  to declare a cause, "));
+	free(text);
+	capture_free(&capture);
+}
+
+static void test_broadcast_leads_to_its_root_alone(void **state)
+{
+	struct capture capture;
+	const struct model *model = collective_capture(&capture, CALL_BROADCAST, 2, 0xe1);
+	char *text = origin_printed(model, "00000000000000f0");
+
+	(void)state;
+	assert_non_null(strstr(text, "  where its data came from; no cause is declared there:\n"
+				     "  1.  likely    span load 00000000000000a2 of train (202)"));
+	assert_null(strstr(text, "  2.  "));
+	free(text);
+	capture_free(&capture);
+	model = collective_capture(&capture, CALL_BROADCAST, 1, 0xe1);
+	text = origin_printed(model, "00000000000000f0");
+	assert_non_null(strstr(text, "  1.  certain   event found 00000000000000e1 of train"));
+	assert_null(strstr(text, "  2.  "));
+	free(text);
+	capture_free(&capture);
+}
+
+static void test_context_leads_to_the_process_that_gave_it(void **state)
+{
+	struct capture capture;
+	const struct model *model;
+	char *text;
+
+	(void)state;
+	ranks_begin(&capture);
+	rank_hit(&capture, 0, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	rank_hit(&capture, 0, 2100, SITE_LOAD, 0xa0, 0, 2, (uint64_t[]){0, 0xe1});
+	rank_hit(&capture, 1, 2200, SITE_LOAD, 0xa1, 0xa0, 2, (uint64_t[]){0, 0});
+	rank_hit(&capture, 2, 2300, SITE_LOAD, 0xa2, 0xa1, 2, (uint64_t[]){0, 0});
+	rank_hit(&capture, 2, 2400, SITE_FOUND, 0xf0, 0xa2, 1, (uint64_t[]){0});
+	model = capture_load(&capture, 9000);
+	text = origin_printed(model, "00000000000000f0");
+	assert_non_null(
+		strstr(text, "  1.  certain   event found 00000000000000e1 of train (200)"));
+	assert_non_null(strstr(text, "      inside of span load 00000000000000a2 "));
+	assert_non_null(strstr(text, "      with the context of span load 00000000000000a1 "));
+	assert_non_null(strstr(text, "      with the context of span load 00000000000000a0 "));
+	free(text);
+	capture_free(&capture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_links_of_an_event_are_followed_to_their_origin),
+		cmocka_unit_test(test_event_that_is_not_there_is_reported_with_similar_names),
+		cmocka_unit_test(test_declared_cause_of_another_rank_is_the_only_origin),
+		cmocka_unit_test(test_without_a_declared_cause_any_rank_may_be_the_origin),
+		cmocka_unit_test(test_broadcast_leads_to_its_root_alone),
+		cmocka_unit_test(test_context_leads_to_the_process_that_gave_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Follows a symptom backwards to its origins: from an event or span to what the program declared
+ * as its cause, and through collectives, messages and contexts to other ranks and processes.
+ *
+ *	struct origin_index *index;
+ *	struct origin *origin;
+ *
+ *	if (origin_index_new(&index, model, &err) < 0 ||
+ *	    origin_new(&origin, index, MODEL_NODE_EVENT, event, &err) < 0) …
+ *	for (size_t i = 0; i < origin->ends.len; i++) … origin->ends.data[i] …
+ *	origin_free(origin);
+ *	origin_index_free(index);
+ *
+ * Each step of the way has a kind and a grade:
+ *
+ *	link        the program declared it (KV_CAUSE_EVENT, KV_CAUSE_SPAN)
+ *	inside      from an event or span to a span around it, on one thread
+ *	collective  data came from the ranks that gave theirs to a collective
+ *	message     data came from the sender
+ *	context     the parent lies on another thread or in another process
+ *
+ * At each place only data counts that had arrived there in time: in the innermost enclosing span
+ * that received any, or else on the thread. It is `likely` at most if the span that received it had
+ * closed by then.
+ */
+#ifndef WAFFLE_ANALYZE_ORIGIN_ORIGIN_H
+#define WAFFLE_ANALYZE_ORIGIN_ORIGIN_H
+
+#include "analyze/why/why.h"
+#include "model/comm/comm.h"
+#include "model/model.h"
+
+/* Number of enclosing spans, one around the other, that a walk looks at. */
+#define ORIGIN_DEPTH_MAX 256
+
+enum origin_via {
+	ORIGIN_VIA_LINK,
+	ORIGIN_VIA_INSIDE,
+	ORIGIN_VIA_COLLECTIVE,
+	ORIGIN_VIA_MESSAGE,
+	ORIGIN_VIA_CONTEXT,
+	ORIGIN_VIA_COUNT
+};
+extern const char *const origin_via_names[];
+
+/* Why something is an origin; the order is that of the result. */
+enum origin_basis {
+	/* The program declared it as a cause, and no further cause of it. */
+	ORIGIN_DECLARED,
+	/* Messages, contexts and broadcasts lead to it, and nothing leads further: `likely` at
+	 * most. */
+	ORIGIN_FLOW,
+	/* Any rank of a collective may have given the data. Only if there is nothing else, and
+	 * always `unknown`. */
+	ORIGIN_ANY_RANK,
+	ORIGIN_BASIS_COUNT
+};
+extern const char *const origin_basis_names[];
+
+/* A span or event. */
+struct origin_node {
+	uint64_t id;
+	/* Record number in the file, after origin_find_records(); 0: none. */
+	uint64_t record;
+	uint32_t index; /* in model.spans or model.events; MODEL_NONE: not in the capture */
+	uint8_t kind;   /* enum model_node_kind */
+};
+
+struct origin_step {
+	struct origin_node from, to;
+	/* By collective or message: its index for model_collective_at(), and the calls at both
+	 * ends. MODEL_NONE: another kind of step, or two spans of one name stand for it. */
+	uint32_t collective, from_call, to_call;
+	uint8_t via;   /* enum origin_via */
+	uint8_t grade; /* enum why_grade */
+};
+
+struct origin_end {
+	struct origin_node node;
+	size_t step, step_count; /* in origin.steps: the way from the symptom to it */
+	uint8_t basis;           /* enum origin_basis */
+	uint8_t grade;           /* enum why_grade: that of its weakest step, or less */
+};
+
+struct origin {
+	const struct model *model;
+	const struct model_comm *comm; /* owned by the index; NULL: no collectives */
+	struct origin_node symptom;
+	/* By basis, then falling grade; the shortest way first, then the latest. */
+	VEC(struct origin_end) ends;
+	VEC(struct origin_step) steps;
+};
+
+/* What all walks of a model share. */
+struct origin_index;
+
+/* The caller frees the index with origin_index_free(); the model must outlive it. Returns 0 or
+ * -ENOMEM with a message. */
+int origin_index_new(struct origin_index **index, const struct model *model, struct error *err);
+void origin_index_free(struct origin_index *index);
+
+/* The caller frees the result with origin_free(); the index must outlive it. Returns 0 or -ENOMEM
+ * with a message. */
+int origin_new(struct origin **origin, const struct origin_index *index, enum model_node_kind kind,
+	       uint32_t node, struct error *err);
+/* Finds the record numbers of the symptom and of all nodes of the ways, by reading the capture
+ * again. Returns 0 or a negative errno with a message. */
+int origin_find_records(struct origin *origin, struct error *err);
+void origin_free(struct origin *origin);
+
+#endif

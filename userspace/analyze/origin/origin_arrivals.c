@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where and when data of other ranks arrived. */
+#include <stdlib.h>
+
+#include "analyze/origin/origin_internal.h"
+#include "util/search.h"
+
+static bool has_one_sender(uint8_t flow)
+{
+	return flow == FLOW_PAIR || flow == FLOW_FROM_ROOT;
+}
+
+/* The index of the call that gave its data to all others; MODEL_NONE: there is none, or the capture
+ * does not have it. */
+static uint32_t sender_of(const struct model_collective *collective)
+{
+	uint32_t rank = collective->flow == FLOW_PAIR ? collective->from : collective->root;
+
+	for (uint32_t i = 0; i < collective->count; i++)
+		if (collective->calls[i].rank == rank && rank != MODEL_NONE)
+			return i;
+	return MODEL_NONE;
+}
+
+/* Whether a call receives data of any call that the capture has. */
+static bool receives(const struct model_collective *collective, uint32_t call)
+{
+	const struct model_rank_call *calls = collective->calls;
+	uint32_t rank = calls[call].rank;
+
+	switch (collective->flow) {
+	case FLOW_NONE:
+		return false;
+	case FLOW_PAIR:
+	case FLOW_FROM_ROOT:
+		return sender_of(collective) != MODEL_NONE && sender_of(collective) != call;
+	case FLOW_TO_ROOT:
+		return rank != MODEL_NONE && rank == collective->root;
+	case FLOW_PREFIX:
+		return rank != MODEL_NONE && call && calls[0].rank < rank;
+	default:
+		return true;
+	}
+}
+
+/* When the data had arrived, or the earliest such time if it is unknown. */
+static struct origin_arrival arrival_of(const struct model *model,
+					const struct model_collective *collective, uint32_t call)
+{
+	const struct model_rank_call *to = &collective->calls[call];
+	struct origin_arrival arrival = {.ts = to->end_ts,
+					 .call = call,
+					 .many = MODEL_NONE,
+					 .has_one_sender = has_one_sender(collective->flow),
+					 .exact = to->end_ts != UINT64_MAX};
+	uint64_t sent_ts;
+
+	if (arrival.exact)
+		return arrival;
+	arrival.ts = model->spans.data[to->span].end_ts;
+	if (!arrival.has_one_sender || !collective->comparable)
+		return arrival;
+	sent_ts = collective->calls[sender_of(collective)].arrival_ts;
+	if (sent_ts > arrival.ts)
+		arrival.ts = sent_ts;
+	return arrival;
+}
+
+static bool arrival_add(struct origin_index *index, uint32_t collective, uint32_t call)
+{
+	const struct model *model = index->model;
+	const struct model_collective *at = model_collective_at(index->comm, collective);
+	const struct model_rank_call *to = &at->calls[call];
+	struct origin_arrival arrival = arrival_of(model, at, call);
+
+	arrival.collective = collective;
+	arrival.owner = to->pid;
+	if (!vec_push(&index->by_process.list, arrival))
+		return false;
+	arrival.owner = to->end_span == MODEL_NONE ? to->thread
+						   : model->spans.data[to->end_span].end_thread;
+	if (!vec_push(&index->by_thread.list, arrival))
+		return false;
+	arrival.owner = to->pid;
+	arrival.ts = model->spans.data[to->span].start_ts;
+	return vec_push(&index->by_call.list, arrival);
+}
+
+static int arrival_compare(const void *left, const void *right)
+{
+	const struct origin_arrival *a = left, *b = right;
+
+	if (a->owner != b->owner)
+		return a->owner < b->owner ? -1 : 1;
+	if (a->ts != b->ts)
+		return a->ts < b->ts ? -1 : 1;
+	if (a->collective != b->collective)
+		return a->collective < b->collective ? -1 : 1;
+	return a->call < b->call ? -1 : a->call > b->call;
+}
+
+static void arrivals_sort(struct origin_arrivals *arrivals)
+{
+	struct origin_arrival *list = arrivals->list.data;
+
+	if (!arrivals->list.len)
+		return;
+	qsort(list, arrivals->list.len, sizeof(*list), arrival_compare);
+	for (size_t i = 0; i < arrivals->list.len; i++) {
+		bool same = i && list[i - 1].owner == list[i].owner;
+
+		list[i].directed = (same ? list[i - 1].directed : 0) + list[i].has_one_sender;
+		list[i].many = !list[i].has_one_sender ? (uint32_t)i
+			       : same                  ? list[i - 1].many
+						       : MODEL_NONE;
+	}
+}
+
+bool origin_arrivals_init(struct origin_index *index)
+{
+	for (size_t i = 0; i < model_collective_count(index->comm); i++) {
+		const struct model_collective *collective = model_collective_at(index->comm, i);
+
+		for (uint32_t call = 0; call < collective->count; call++)
+			if (receives(collective, call) && !arrival_add(index, (uint32_t)i, call))
+				return false;
+	}
+	if (!origin_common_init(index))
+		return false;
+	arrivals_sort(&index->by_process);
+	arrivals_sort(&index->by_thread);
+	arrivals_sort(&index->by_call);
+	return true;
+}
+
+bool origin_arrivals_find(const struct origin_arrivals *arrivals, uint32_t owner, uint64_t from_ts,
+			  uint64_t to_ts, size_t *first, size_t *end)
+{
+	const struct origin_arrival *list = arrivals->list.data;
+
+	*first = lower_bound(arrivals->list.len, i,
+			     list[i].owner < owner ||
+				     (list[i].owner == owner && list[i].ts < from_ts));
+	*end = lower_bound(arrivals->list.len, i,
+			   list[i].owner < owner ||
+				   (list[i].owner == owner && list[i].ts <= to_ts));
+	return *first < *end;
+}

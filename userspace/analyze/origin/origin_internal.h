@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the walk from a symptom to its origins. */
+#ifndef WAFFLE_ANALYZE_ORIGIN_ORIGIN_INTERNAL_H
+#define WAFFLE_ANALYZE_ORIGIN_ORIGIN_INTERNAL_H
+
+#include "analyze/origin/origin.h"
+#include "model/gpu/gpu.h"
+
+/* ---- arrivals ---- */
+
+/* Data of other ranks that reached a process, by a collective or a message. */
+struct origin_arrival {
+	uint64_t ts;         /* the list's order; see struct origin_arrivals */
+	uint32_t owner;      /* the process (pid) or the thread (index), as the list has it */
+	uint32_t collective; /* for model_collective_at(); MODEL_NONE: a span of a common name */
+	uint32_t call;       /* index of the receiving call in it; or that span */
+	/* Among the owner's arrivals up to this one: how many have one sender, and the last one
+	 * that has many (MODEL_NONE: none). */
+	uint32_t directed, many;
+	bool has_one_sender;
+	bool exact; /* the time at which the data had arrived is known */
+};
+
+/* By owner, then ts. */
+struct origin_arrivals {
+	VEC(struct origin_arrival) list;
+};
+
+/* The arrivals of an owner from from_ts to to_ts, both included: [*first, *end) of the list. False:
+ * there are none. */
+bool origin_arrivals_find(const struct origin_arrivals *arrivals, uint32_t owner, uint64_t from_ts,
+			  uint64_t to_ts, size_t *first, size_t *end);
+
+/* ---- spans of one name ---- */
+
+/*
+ * Without records of NCCL and MPI, spans of one name that overlap on two ranks of a job stand for a
+ * collective.
+ */
+struct origin_common_span {
+	uint32_t name, pid, span;
+};
+
+struct origin_common {
+	VEC(struct origin_common_span) list; /* by name, then pid, then begin */
+	uint32_t *place;                     /* by span: its place in the list, or MODEL_NONE */
+};
+
+typedef VEC(uint32_t) origin_spans;
+
+/* ---- the index ---- */
+
+struct origin_index {
+	const struct model *model;
+	struct model_gpu *gpu;
+	struct model_comm *comm;
+	/* By the time at which the data had arrived. */
+	struct origin_arrivals by_process, by_thread;
+	/* By process, and the time at which the receiving call began. */
+	struct origin_arrivals by_call;
+	struct origin_common common;
+};
+
+/* Fills in the three lists of arrivals. False: out of memory. */
+bool origin_arrivals_init(struct origin_index *index);
+/* Finds the common spans, and adds an arrival for the end of each. Does nothing if the capture has
+ * collectives or messages that carry data. False: out of memory. */
+bool origin_common_init(struct origin_index *index);
+void origin_common_free(struct origin_common *common);
+
+/* Whether a span has a name that spans of other ranks have, too. */
+bool origin_is_common(const struct origin_index *index, uint32_t span);
+/* Appends the spans of other ranks that stand for the same collective as a common span. False: out
+ * of memory. */
+bool origin_common_find(const struct origin_index *index, uint32_t span, origin_spans *found);
+
+/* Whether the first moment is known to be after the second one. Clocks of different hosts may not
+ * be comparable. */
+bool origin_is_after(const struct model *model, uint32_t thread, uint64_t ts, uint32_t other,
+		     uint64_t other_ts);
+
+/* ---- the walk ---- */
+
+/* What leads on from a landing. */
+enum origin_mode {
+	ORIGIN_MODE_ALL,   /* links and arrivals */
+	ORIGIN_MODE_SELF,  /* links, and arrivals in the node itself */
+	ORIGIN_MODE_LINKS, /* links */
+};
+
+/* A node that the walk has reached, and the step that led to it. */
+struct origin_landing {
+	uint64_t ts; /* arrivals after it do not count */
+	uint64_t id;
+	uint32_t index; /* of the node; MODEL_NONE: not in the capture */
+	uint32_t prev;  /* landing that the step left; MODEL_NONE: this is the symptom */
+	/* The span around prev's node that the step left; MODEL_NONE: the node itself. */
+	uint32_t anchor;
+	uint32_t collective, from_call, to_call; /* as in struct origin_step */
+	uint32_t steps;
+	uint8_t kind, mode, via;
+	uint8_t grade, step_grade;
+	bool called; /* the node is a call of a collective, or a span that stands for one */
+	bool flowed; /* a step of the way is a message, a context or from a root */
+};
+
+struct origin_reached {
+	uint32_t landing;
+	uint8_t basis;
+};
+
+struct origin_walk {
+	const struct origin_index *index;
+	VEC(struct origin_landing) landings;
+	VEC(struct origin_reached) ends;
+	/* Landings to visit: certain ones first. */
+	VEC(uint32_t) queue[2];
+	size_t next[2];
+	struct map seen; /* places that were visited */
+	/* Up to which time the arrivals of a place were followed, by grade. */
+	struct map marks;
+	VEC(struct origin_mark) mark_list;
+	uint8_t *shared; /* by collective: the grade at which all its senders were followed, + 1 */
+	uint64_t symptom_ts;
+	uint32_t symptom_thread;
+	/* Follow only data that has one sender. The senders of other data are ends by
+	 * ORIGIN_ANY_RANK. */
+	bool directed;
+	bool failed; /* out of memory */
+};
+
+struct origin_mark {
+	uint64_t ts[2]; /* certain, likely */
+};
+
+/* Walks from a node to the ends. False: out of memory. */
+bool origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,
+		     uint8_t kind, uint32_t node);
+void origin_walk_free(struct origin_walk *walk);
+
+/* Appends the way to an end to origin->steps, and the end to origin->ends. False: out of memory. */
+bool origin_way_add(struct origin *origin, const struct origin_walk *walk,
+		    const struct origin_reached *end);
+
+#endif

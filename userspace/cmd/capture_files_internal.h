@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files that a command reads as one capture: one file, or all files of a job. */
+#ifndef WAFFLE_CMD_CAPTURE_FILES_INTERNAL_H
+#define WAFFLE_CMD_CAPTURE_FILES_INTERNAL_H
+
+#include "cmd/command_internal.h"
+#include "store/store.h"
+
+struct capture_files {
+	const char *const *paths;
+	uint32_t count;
+};
+
+/* The command's arguments from `first` on. */
+static inline struct capture_files capture_files_of(int argc, char **argv, int first)
+{
+	return (struct capture_files){(const char *const *)argv + first, (uint32_t)(argc - first)};
+}
+
+/* Opens the files, and prints a warning for what is missing in a job. */
+int capture_files_open(const struct command *command, const struct capture_files *files,
+		       struct store_reader **reader, struct error *err);
+
+#endif

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/clock/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/clock/clock_hosts_internal.h"
+#include "model/comm/comm.h"
+
+/* A collective of more hosts bounds only the first one's clock against the others', since all pairs
+ * of thousands of hosts would be too many. */
+#define PAIRED_HOSTS_MAX 64
+
+const char *const clock_align_names[CLOCK_ALIGN_COUNT] = {
+	[CLOCK_ALIGN_AUTO] = "auto",
+	[CLOCK_ALIGN_WALL] = "wall",
+	[CLOCK_ALIGN_NONE] = "none",
+};
+
+/* What one host did in a collective. */
+struct part {
+	uint32_t host;
+	uint64_t begin_ts; /* its last rank entered */
+	uint64_t end_ts;   /* its first rank left; UINT64_MAX: unknown */
+};
+
+struct aligning {
+	const struct model *model;
+	struct model_comm *comm;
+	struct clock_hosts *hosts;
+	uint64_t *used; /* of each host: collectives and messages with other hosts */
+	struct part *parts;
+	uint32_t *part_of; /* of each host: index in parts + 1 */
+	uint32_t part_count;
+};
+
+/* ---- facts ---- */
+
+static int before_add(struct aligning *aligning, const struct part *first,
+		      const struct part *second, uint32_t tag)
+{
+	if (second->end_ts == UINT64_MAX)
+		return 0;
+	return clock_hosts_add(aligning->hosts,
+			       &(struct clock_before){first->host, second->host, first->begin_ts,
+						      second->end_ts, tag});
+}
+
+static struct part part_of_call(const struct aligning *aligning, const struct model_rank_call *call)
+{
+	return (struct part){model_host_of(aligning->model, call->thread), call->arrival_ts,
+			     call->end_ts};
+}
+
+/* Finds the hosts of a collective. */
+static void parts_make(struct aligning *aligning, const struct model_collective *collective)
+{
+	aligning->part_count = 0;
+	for (uint32_t i = 0; i < collective->count; i++) {
+		struct part call = part_of_call(aligning, &collective->calls[i]), *part;
+		uint32_t *number = &aligning->part_of[call.host];
+
+		if (!*number) {
+			aligning->parts[aligning->part_count] = call;
+			*number = ++aligning->part_count;
+			continue;
+		}
+		part = &aligning->parts[*number - 1];
+		if (call.begin_ts > part->begin_ts)
+			part->begin_ts = call.begin_ts;
+		if (call.end_ts < part->end_ts)
+			part->end_ts = call.end_ts;
+	}
+	for (uint32_t i = 0; i < aligning->part_count; i++) {
+		aligning->part_of[aligning->parts[i].host] = 0;
+		aligning->used[aligning->parts[i].host] += aligning->part_count > 1;
+	}
+}
+
+/* No rank leaves before every rank has entered. */
+static int all_add(struct aligning *aligning, uint32_t tag)
+{
+	uint32_t paired = aligning->part_count <= PAIRED_HOSTS_MAX ? aligning->part_count : 1;
+	const struct part *parts = aligning->parts;
+	int result = 0;
+
+	for (uint32_t i = 0; i < paired; i++)
+		for (uint32_t j = i + 1; !result && j < aligning->part_count; j++) {
+			result = before_add(aligning, &parts[i], &parts[j], tag);
+			if (!result)
+				result = before_add(aligning, &parts[j], &parts[i], tag);
+		}
+	return result;
+}
+
+/* Data goes from, or to, one rank. */
+static int root_add(struct aligning *aligning, const struct model_collective *collective,
+		    uint32_t tag)
+{
+	struct part root = {.host = MODEL_NONE};
+	int result = 0;
+
+	for (uint32_t i = 0; i < collective->count; i++)
+		if (collective->calls[i].rank == collective->root)
+			root = part_of_call(aligning, &collective->calls[i]);
+	for (uint32_t i = 0; !result && root.host != MODEL_NONE && i < collective->count; i++) {
+		struct part part = part_of_call(aligning, &collective->calls[i]);
+
+		result = collective->flow == FLOW_FROM_ROOT
+				 ? before_add(aligning, &root, &part, tag)
+				 : before_add(aligning, &part, &root, tag);
+	}
+	return result;
+}
+
+/* Each rank has the data of the rank before it, and so that of all lower ones. */
+static int prefix_add(struct aligning *aligning, const struct model_collective *collective,
+		      uint32_t tag)
+{
+	int result = 0;
+
+	for (uint32_t i = 1; !result && i < collective->count; i++) {
+		struct part lower = part_of_call(aligning, &collective->calls[i - 1]);
+		struct part part = part_of_call(aligning, &collective->calls[i]);
+
+		result = before_add(aligning, &lower, &part, tag);
+	}
+	return result;
+}
+
+static int collective_add(struct aligning *aligning, uint32_t index)
+{
+	const struct model_collective *collective = model_collective_at(aligning->comm, index);
+
+	if (collective->count < 2 || collective->alignment != COLLECTIVE_BY_CREATION)
+		return 0;
+	parts_make(aligning, collective);
+	if (aligning->part_count < 2)
+		return 0;
+	if (collective->synchronizes)
+		return all_add(aligning, index);
+	switch (collective->flow) {
+	case FLOW_FROM_ROOT:
+	case FLOW_TO_ROOT:
+		return root_add(aligning, collective, index);
+	case FLOW_PREFIX:
+	case FLOW_PAIR: /* the send comes first */
+		return prefix_add(aligning, collective, index);
+	default:
+		return 0;
+	}
+}
+
+/* ---- results ---- */
+
+/* "MPI_Allreduce number 17 (rank 0 at train.c:31 …)" would need names; the ranks are enough to find
+ * the calls. */
+static void fact_put(const struct aligning *aligning, uint32_t tag,
+		     const struct clock_conflict *conflict, char *text, size_t size)
+{
+	const struct model_collective *collective;
+	uint32_t ranks[2] = {MODEL_NONE, MODEL_NONE};
+
+	if (tag == CLOCK_NO_TAG) {
+		snprintf(text, size, "the bounds of other collectives");
+		return;
+	}
+	collective = model_collective_at(aligning->comm, tag);
+	for (uint32_t i = 0; i < collective->count; i++) {
+		uint32_t host = model_host_of(aligning->model, collective->calls[i].thread);
+
+		if (host == conflict->first && ranks[0] == MODEL_NONE)
+			ranks[0] = collective->calls[i].rank;
+		if (host == conflict->second && ranks[1] == MODEL_NONE)
+			ranks[1] = collective->calls[i].rank;
+	}
+	snprintf(text, size, "%s number %" PRIu64 " of ranks %d and %d",
+		 model_site(aligning->model, collective->site)->name, collective->seq,
+		 (int)ranks[0], (int)ranks[1]);
+}
+
+static int conflict_set(const struct aligning *aligning, const struct clock_conflict *conflict,
+			struct error *err)
+{
+	char fact[256], other[256];
+
+	fact_put(aligning, conflict->tag, conflict, fact, sizeof(fact));
+	fact_put(aligning, conflict->other_tag, conflict, other, sizeof(other));
+	return error_set(err, EINVAL,
+			 "the clocks of %s and %s cannot be aligned: %s contradicts %s; the files "
+			 "are of different runs, or a clock was set meanwhile; --align wall uses "
+			 "the wall clock",
+			 aligning->model->hosts[conflict->first]->name,
+			 aligning->model->hosts[conflict->second]->name, fact, other);
+}
+
+/* The host whose clock is the job's: the first one, if it did anything with others. */
+static uint32_t reference_of(const struct aligning *aligning)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; !aligning->used[0] && i < aligning->model->host_count; i++)
+		if (aligning->used[i] > aligning->used[best])
+			best = i;
+	return best;
+}
+
+/* The time in which each host was seen, in its own clock. */
+static void windows_make(const struct model *model, struct clock_window *windows)
+{
+	for (uint32_t i = 0; i < model->host_count; i++)
+		windows[i] = (struct clock_window){UINT64_MAX, 0};
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+		struct clock_window *window = &windows[model_host_of(model, i)];
+
+		if (thread->first_ts && thread->first_ts < window->from_ts)
+			window->from_ts = thread->first_ts;
+		if (thread->last_ts > window->to_ts)
+			window->to_ts = thread->last_ts;
+	}
+}
+
+/* By the wall clock, relative to the reference host. */
+static struct store_clock wall_clock(const struct store_host *host,
+				     const struct store_host *reference)
+{
+	return (struct store_clock){
+		.kind = STORE_CLOCK_WALL,
+		.offset_ns = (int64_t)((host->real_ns - host->mono_ns) -
+				       (reference->real_ns - reference->mono_ns)),
+		.error_ns = UINT64_MAX,
+	};
+}
+
+static void clocks_set(const struct aligning *aligning, struct store_reader *reader,
+		       uint32_t reference, const struct clock_estimate *estimates,
+		       uint32_t *unaligned)
+{
+	const struct model *model = aligning->model;
+
+	for (uint32_t i = 0; i < model->host_count; i++) {
+		struct store_clock clock = {.kind = STORE_CLOCK_REFERENCE,
+					    .collectives = aligning->used[i]};
+
+		if (i != reference && estimates[i].known) {
+			clock_estimate_store(&estimates[i], aligning->used[i], &clock);
+		} else if (i != reference) {
+			clock = wall_clock(model->hosts[i], model->hosts[reference]);
+			++*unaligned;
+		}
+		/* The drift of an estimate is within the limits. */
+		(void)store_reader_set_clock(reader, i, &clock);
+	}
+}
+
+static int solve(struct aligning *aligning, struct store_reader *reader, uint32_t *unaligned,
+		 struct error *err)
+{
+	uint32_t count = aligning->model->host_count, reference = reference_of(aligning);
+	struct clock_estimate *estimates = calloc(count, sizeof(*estimates));
+	struct clock_window *windows = calloc(count, sizeof(*windows));
+	struct clock_conflict conflict;
+	int result = -ENOMEM;
+
+	if (estimates && windows) {
+		windows_make(aligning->model, windows);
+		result = clock_hosts_solve(aligning->hosts, reference, windows, estimates,
+					   &conflict);
+	}
+	if (!result)
+		clocks_set(aligning, reader, reference, estimates, unaligned);
+	if (result == -EINVAL)
+		conflict_set(aligning, &conflict, err);
+	free(estimates);
+	free(windows);
+	return result;
+}
+
+/* ---- the pass ---- */
+
+static int align_model(const struct model *model, struct store_reader *reader, uint32_t *unaligned,
+		       struct error *err)
+{
+	struct aligning aligning = {
+		.model = model,
+		.hosts = clock_hosts_new(model->host_count),
+		.used = calloc(model->host_count, sizeof(*aligning.used)),
+		.parts = calloc(model->host_count, sizeof(*aligning.parts)),
+		.part_of = calloc(model->host_count, sizeof(*aligning.part_of)),
+	};
+	struct model_gpu *gpu = NULL;
+	int result = -ENOMEM;
+
+	if (aligning.hosts && aligning.used && aligning.parts && aligning.part_of)
+		result = model_gpu_new(&gpu, model);
+	if (!result)
+		result = model_comm_new(&aligning.comm, model, gpu);
+	for (uint32_t i = 0; !result && i < model_collective_count(aligning.comm); i++)
+		result = collective_add(&aligning, i);
+	if (!result)
+		result = solve(&aligning, reader, unaligned, err);
+	model_comm_free(aligning.comm);
+	model_gpu_free(gpu);
+	clock_hosts_free(aligning.hosts);
+	free(aligning.used);
+	free(aligning.parts);
+	free(aligning.part_of);
+	return result ? error_set(err, -result, "out of memory") : 0;
+}
+
+static int align_auto(struct store_reader *reader, uint32_t *unaligned, struct error *err)
+{
+	const struct model_filter only = {.only_roles = true};
+	const struct store_clock none = {.kind = STORE_CLOCK_NONE, .error_ns = UINT64_MAX};
+	struct model *model;
+	int result;
+
+	/* Bounds are on the hosts' own clocks. */
+	for (uint32_t i = 0; i < store_reader_host_count(reader); i++)
+		(void)store_reader_set_clock(reader, i, &none);
+	result = model_load(&model, reader, STORE_ALL, &only, err);
+	if (!result)
+		result = align_model(model, reader, unaligned, err);
+	model_free(model);
+	return result;
+}
+
+int clock_align(struct store_reader *reader, enum clock_align how, uint32_t *unaligned,
+		struct error *err)
+{
+	uint32_t count = store_reader_host_count(reader);
+	const struct store_host *first = store_reader_host(reader, 0);
+
+	*unaligned = 0;
+	if (count < 2)
+		return 0;
+	if (how == CLOCK_ALIGN_AUTO)
+		return align_auto(reader, unaligned, err);
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_clock clock = {.kind = i ? STORE_CLOCK_NONE : STORE_CLOCK_REFERENCE,
+					    .error_ns = i ? UINT64_MAX : 0};
+
+		if (i && how == CLOCK_ALIGN_WALL)
+			clock = wall_clock(store_reader_host(reader, i), first);
+		(void)store_reader_set_clock(reader, i, &clock);
+	}
+	return 0;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The calls of MPI, with the ranks and communicators that they are matched by. */
+#include <stdlib.h>
+
+#include "model/comm/comm_mpi_internal.h"
+
+/* Requests of arrays that are looked up, for each span of the capture. */
+#define STEPS_OF_SPAN 64
+
+static bool is_compatible(int32_t wanted, int32_t got)
+{
+	return wanted == -1 || wanted == got;
+}
+
+/* Whether it is known which message a receive got. `call` comes after all earlier ones of its
+ * communicator. */
+static bool is_resolved(struct mpi_comm *comm, const struct mpi_call *call)
+{
+	bool first = comm->unresolved.order == UINT64_MAX;
+
+	if (call->peer != -1 && call->tag != -1)
+		return first || !call->receives ||
+		       !is_compatible(comm->unresolved.source, call->peer) ||
+		       !is_compatible(comm->unresolved.tag, call->tag);
+	if (first) {
+		comm->unresolved.order = call->order;
+		comm->unresolved.source = call->peer;
+		comm->unresolved.tag = call->tag;
+		return false;
+	}
+	if (comm->unresolved.source != call->peer)
+		comm->unresolved.source = -1;
+	if (comm->unresolved.tag != call->tag)
+		comm->unresolved.tag = -1;
+	return false;
+}
+
+/* Fills in what is known of a call when all calls have been seen. False: it cannot be matched. */
+static bool call_finish(struct mpi_scan *scan, struct mpi_call *call)
+{
+	struct mpi_comm *comm = &scan->comms.data[call->comm];
+
+	call->call.comm = comm->id;
+	call->call.rank = comm->rank;
+	call->call.order = call->order;
+	if (!call->message) {
+		call->call.place = comm->rank;
+		call->call.places = comm->size;
+		call->call.synchronizes = call->call.synchronizes && comm->size != 1;
+		return true;
+	}
+	if (comm->kind == MPI_COMM_UNKNOWN || !is_resolved(comm, call) ||
+	    comm->rank == MODEL_NONE || (comm->size && (uint32_t)call->peer >= comm->size))
+		return false;
+	call->call.from = call->receives ? (uint32_t)call->peer : comm->rank;
+	call->call.to = call->receives ? comm->rank : (uint32_t)call->peer;
+	call->call.tag = call->tag;
+	return true;
+}
+
+static int calls_finish(struct mpi_scan *scan, comm_calls *calls)
+{
+	for (size_t i = 0; i < scan->calls.len; i++) {
+		struct mpi_call *call = &scan->calls.data[i];
+		const struct mpi_comm *comm = &scan->comms.data[call->comm];
+		bool known = call_finish(scan, call);
+
+		if (!known || (comm->kind == MPI_COMM_UNKNOWN && comm->size != 1))
+			scan->comm->unaligned++;
+		if (known && !vec_push(calls, call->call))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int inits_finish(struct mpi_scan *scan)
+{
+	for (size_t i = 0; i < scan->comms.len; i++) {
+		const struct mpi_comm *comm = &scan->comms.data[i];
+		struct comm_init init = {.comm = comm->id,
+					 .ts = comm->ts,
+					 .pid = scan->processes.data[comm->process].pid,
+					 .thread = comm->thread,
+					 .rank = comm->rank,
+					 .assumed = comm->counted == MPI_ASSUMED};
+
+		if (comm->counted != MPI_UNCOUNTED && !comm->null &&
+		    !vec_push(&scan->comm->inits, init))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void scan_free(struct mpi_scan *scan)
+{
+	free(scan->sites);
+	vec_free(&scan->processes);
+	vec_free(&scan->comms);
+	vec_free(&scan->calls);
+	vec_free(&scan->requests);
+	map_free(&scan->execs);
+	map_free(&scan->process_at);
+	keymap_free(&scan->comm_at);
+	keymap_free(&scan->by_handle);
+	keymap_free(&scan->by_address);
+	keymap_free(&scan->message_at);
+	keymap_free(&scan->group_calls);
+}
+
+int comm_mpi_add(struct model_comm *comm, comm_calls *calls)
+{
+	struct mpi_scan scan = {.comm = comm,
+				.model = comm->model,
+				.steps_left = STEPS_OF_SPAN * (uint64_t)comm->model->spans.len};
+	bool any;
+	int result = mpi_sites_make(&scan, &any);
+
+	if (!result && any)
+		result = mpi_scan_all(&scan);
+	if (!result && any)
+		result = mpi_comms_finish(&scan);
+	if (!result && any)
+		result = inits_finish(&scan);
+	if (!result && any)
+		result = calls_finish(&scan, calls);
+	scan_free(&scan);
+	return result;
+}

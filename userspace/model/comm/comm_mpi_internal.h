@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to the files comm_mpi*: what the calls of MPI mean in one process. A process knows its
+ * communicators and requests by handles, which it uses again when they are free. So each handle
+ * stands for a local communicator from its creation to its release.
+ */
+#ifndef WAFFLE_MODEL_COMM_COMM_MPI_INTERNAL_H
+#define WAFFLE_MODEL_COMM_COMM_MPI_INTERNAL_H
+
+#include "model/comm/comm_internal.h"
+#include "util/keymap.h"
+
+/* Handles and statuses of an array that a call of MPI_Waitall has: probes/mpi.probes. */
+#define MPI_FIRST 5
+#define MPI_FIRST_SOME 4
+
+enum mpi_key {
+	MPI_COMM,
+	MPI_RANK,
+	MPI_INDEX,
+	MPI_SIZE,
+	MPI_NEW,
+	MPI_NEW_RANK,
+	MPI_COLOR,
+	MPI_TYPE,
+	MPI_KEY,
+	MPI_COUNT,
+	MPI_ROOT,
+	MPI_DEST,
+	MPI_SOURCE,
+	MPI_TAG,
+	MPI_RECEIVE_TAG,
+	MPI_REQUEST,
+	MPI_HANDLE,
+	MPI_MESSAGE_HANDLE,
+	MPI_STATUS,
+	MPI_MATCHED,
+	MPI_DONE,
+	MPI_RESULT,
+	MPI_REQUESTS,
+	MPI_STATUSES,
+	MPI_FINISHED,
+	MPI_INDEXES0,
+	MPI_INDEXES2,
+	MPI_HANDLE0, /* MPI_FIRST of them */
+	MPI_MATCHED0 = MPI_HANDLE0 + MPI_FIRST,
+	MPI_KEY_COUNT = MPI_MATCHED0 + MPI_FIRST
+};
+
+struct mpi_site {
+	uint16_t role;                 /* enum site_role; NONE if it is no call of MPI */
+	bool pointers;                 /* Open MPI: handles are addresses */
+	uint8_t keys[WAFFLE_KEYS_MAX]; /* enum mpi_key of each key; MPI_KEY_COUNT: another */
+};
+
+/* A call with its values. */
+struct mpi_item {
+	const struct mpi_site *site;
+	uint32_t span, thread, pid;
+	uint32_t process;    /* in scan.processes */
+	uint64_t ts, end_ts; /* end_ts UINT64_MAX: it did not return */
+	uint64_t has;        /* bit 1 << key: it has the value */
+	uint64_t values[MPI_KEY_COUNT];
+};
+_Static_assert(MPI_KEY_COUNT <= 64, "a bit a key");
+
+static inline bool mpi_has(const struct mpi_item *item, unsigned key)
+{
+	return item->has >> key & 1;
+}
+
+enum mpi_comm_kind {
+	MPI_COMM_UNKNOWN, /* created before the capture, or of unknown ranks */
+	MPI_COMM_WORLD,
+	MPI_COMM_SELF,
+	MPI_COMM_DUP,
+	MPI_COMM_SPLIT,
+	MPI_COMM_CREATE,
+	MPI_COMM_CREATE_GROUP,
+};
+
+/* Whether the capture has all calls of a process, or of a communicator from its creation on. */
+enum mpi_counted {
+	MPI_UNCOUNTED,
+	/* MPI_Init is not in the capture, but the process began in it and first asked for its rank
+	 * or the number of ranks. So probably only MPI_Init was missed, which takes long. */
+	MPI_ASSUMED,
+	MPI_COUNTED,
+};
+
+/* A communicator in one process. */
+struct mpi_comm {
+	uint64_t id;          /* the same on all ranks; set when all calls are known */
+	uint64_t creation;    /* hash of the parent and the creating call, without the color */
+	uint64_t ts;          /* of its creation */
+	uint64_t seq;         /* number of the creating call on the parent */
+	uint64_t collectives; /* calls of collectives so far */
+	uint64_t color;
+	int32_t key;
+	uint32_t process;
+	uint32_t thread;  /* that created it */
+	uint32_t parent;  /* local communicator with a lower index, or MODEL_NONE */
+	uint32_t depth;   /* number of ancestors */
+	uint32_t rank;    /* MODEL_NONE: unknown */
+	uint32_t size;    /* 0: unknown */
+	uint8_t kind;     /* enum mpi_comm_kind */
+	bool null;        /* the process is not in it: it called for MPI_COMM_NULL */
+	uint8_t counted;  /* enum mpi_counted */
+	bool maybe_world; /* it may be MPI_COMM_WORLD: nothing else is known of its handle */
+	/* The first receive that got a message of unknown source or tag. Those after it that could
+	 * have got the same message cannot be numbered. order UINT64_MAX: none. */
+	struct {
+		uint64_t order;
+		int32_t source, tag; /* -1: any */
+	} unresolved;
+};
+
+struct mpi_process {
+	uint32_t pid;
+	uint32_t world;  /* local communicator, or MODEL_NONE */
+	uint8_t counted; /* enum mpi_counted */
+	uint64_t init_ts;
+};
+
+/* One end of a message or a call of a collective; `call` is completed when all calls are known. */
+struct mpi_call {
+	struct comm_call call;
+	uint64_t order; /* of posting */
+	uint32_t comm;  /* local communicator */
+	/* Of a message: its direction, the other rank and the tag; -1: unknown. */
+	bool message, receives;
+	int32_t peer, tag;
+};
+
+/* An operation that is not complete, or a persistent request. */
+struct mpi_request {
+	uint64_t address, handle;
+	uint32_t call; /* MODEL_NONE: not started */
+	bool persistent;
+	struct mpi_call start; /* persistent: what each MPI_Start does */
+};
+
+struct mpi_scan {
+	struct model_comm *comm;
+	const struct model *model;
+	struct mpi_site *sites; /* by site index; the last one is for unknown sites */
+	VEC(struct mpi_process) processes;
+	VEC(struct mpi_comm) comms;
+	VEC(struct mpi_call) calls;
+	VEC(struct mpi_request) requests;
+	struct map execs;          /* pids that executed a program during the capture → 0 */
+	struct map process_at;     /* pid → process */
+	struct keymap comm_at;     /* process, handle → local communicator */
+	struct keymap by_handle;   /* process, handle → request */
+	struct keymap by_address;  /* process, address → request */
+	struct keymap message_at;  /* process, handle of MPI_Mprobe's message → call */
+	struct keymap group_calls; /* local communicator, tag → calls of MPI_Comm_create_group */
+	uint64_t steps_left;       /* limit of requests of arrays that are looked up */
+	uint64_t order;
+};
+
+/* ---- comm_mpi_values.c ---- */
+
+/* Fills scan->sites. *any: whether a site is of MPI. Returns 0 or -ENOMEM. */
+int mpi_sites_make(struct mpi_scan *scan, bool *any);
+/* Reads the values of a call; false: it is no call of MPI, it failed, or its values are unknown. */
+bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *item);
+
+/* ---- comm_mpi_comms.c ---- */
+
+/* Index of the process of a call, made if it is new. MODEL_NONE: out of memory. */
+uint32_t mpi_process_of(struct mpi_scan *scan, const struct mpi_item *item);
+/* The local communicator of a call, made if it is new. *index is MODEL_NONE if the handle is null.
+ * Returns 0 or -ENOMEM. */
+int mpi_comm_of(struct mpi_scan *scan, const struct mpi_item *item, uint32_t *index);
+/* A call that makes a communicator from another one. */
+int mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t parent);
+int mpi_comm_free(struct mpi_scan *scan, const struct mpi_item *item);
+
+/* ---- comm_mpi_requests.c ---- */
+
+/* The call at index `call` goes on after its span, which has returned a request. */
+int mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t call);
+/* Adds a persistent request. */
+int mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *item,
+			       const struct mpi_call *start);
+int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item);
+int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item);
+int mpi_request_free(struct mpi_scan *scan, const struct mpi_item *item);
+/* Sets where a received message came from: source in the low half, tag in the high half. */
+void mpi_call_matched(struct mpi_call *call, uint64_t matched);
+
+/* ---- comm_mpi_scan.c ---- */
+
+/* Collects the processes, communicators and calls. Returns 0 or -ENOMEM. */
+int mpi_scan_all(struct mpi_scan *scan);
+
+/* ---- comm_mpi_ranks.c ---- */
+
+/* Finds the ids of all local communicators, and the rank and size that the program did not ask
+ * for. Returns 0 or -ENOMEM. */
+int mpi_comms_finish(struct mpi_scan *scan);
+
+#endif

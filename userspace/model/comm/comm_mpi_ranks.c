@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which local communicators of different processes are one. MPI_COMM_WORLD is that of the job.
+ * Another one follows from its parent: the same creating call, by its number on the parent, and the
+ * same color. Ranks and sizes are what the program asked for. Where it did not, they follow from
+ * the parent and from the arguments of all ranks' creating calls.
+ */
+#include <stdlib.h>
+
+#include "model/comm/comm_mpi_internal.h"
+#include "util/hash.h"
+
+static uint64_t hash_numbers(const uint64_t *numbers, size_t count)
+{
+	return hash_bytes(HASH_BEGIN, numbers, count * sizeof(*numbers));
+}
+
+/* A communicator that only this process knows. */
+static void make_unknown(struct mpi_scan *scan, uint32_t index)
+{
+	struct mpi_comm *comm = &scan->comms.data[index];
+
+	comm->kind = MPI_COMM_UNKNOWN;
+	comm->counted = MPI_UNCOUNTED;
+	comm->id = hash_numbers((const uint64_t[]){MPI_COMM_UNKNOWN, comm->process, index}, 3);
+}
+
+/* A program of Open MPI that only sends messages does not show which handle is MPI_COMM_WORLD. It
+ * is the only one that it uses and has not created. */
+static void find_worlds(struct mpi_scan *scan)
+{
+	for (uint32_t i = 0; i < scan->comms.len; i++) {
+		struct mpi_comm *comm = &scan->comms.data[i];
+		struct mpi_process *process = &scan->processes.data[comm->process];
+
+		if (!comm->maybe_world || comm->kind != MPI_COMM_UNKNOWN || comm->size == 1)
+			continue;
+		if (process->world == MODEL_NONE) {
+			process->world = i;
+			comm->kind = MPI_COMM_WORLD;
+		} else if (scan->comms.data[process->world].maybe_world) {
+			/* There are two of them. */
+			scan->comms.data[process->world].kind = MPI_COMM_UNKNOWN;
+		}
+	}
+}
+
+static void set_ids(struct mpi_scan *scan)
+{
+	for (uint32_t i = 0; i < scan->comms.len; i++) {
+		struct mpi_comm *comm = &scan->comms.data[i];
+		const struct mpi_process *process = &scan->processes.data[comm->process];
+		const struct mpi_comm *parent =
+			comm->parent == MODEL_NONE ? NULL : &scan->comms.data[comm->parent];
+
+		comm->counted = parent ? parent->counted : process->counted;
+		if (comm->kind == MPI_COMM_UNKNOWN || (parent && !comm->counted))
+			make_unknown(scan, i);
+		else if (parent)
+			comm->creation = hash_numbers(
+				(const uint64_t[]){comm->kind, parent->id, comm->seq}, 3);
+		else
+			comm->creation = hash_numbers(
+				(const uint64_t[]){comm->kind,
+						   comm->kind == MPI_COMM_SELF
+							   ? comm->process
+							   : comm_job(scan->model, process->pid)},
+				2);
+		if (comm->kind != MPI_COMM_UNKNOWN)
+			comm->id = hash_numbers((const uint64_t[]){comm->creation, comm->color}, 2);
+	}
+}
+
+/* ---- ranks and sizes ---- */
+
+/* The environment tells a process its rank in MPI_COMM_WORLD. */
+static void set_world(struct mpi_scan *scan)
+{
+	for (uint32_t i = 0; i < scan->comms.len; i++) {
+		struct mpi_comm *comm = &scan->comms.data[i];
+		const struct model_process *process =
+			comm_process(scan->model, scan->processes.data[comm->process].pid);
+
+		if (comm->kind != MPI_COMM_WORLD || !process)
+			continue;
+		if (comm->rank == MODEL_NONE && process->rank < INT32_MAX)
+			comm->rank = process->rank;
+		if (!comm->size && process->world_size < INT32_MAX)
+			comm->size = process->world_size;
+	}
+}
+
+/* A member of a communicator, as it is sorted: by the depth of the communicator, and then as
+ * MPI_Comm_split orders ranks. */
+struct mpi_member {
+	uint64_t id;
+	uint32_t depth, index; /* of the local communicator */
+	int32_t key;
+	uint32_t parent_rank;
+};
+
+static int member_compare(const void *left, const void *right)
+{
+	const struct mpi_member *a = left, *b = right;
+
+	if (a->depth != b->depth)
+		return a->depth < b->depth ? -1 : 1;
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int split_compare(const void *left, const void *right)
+{
+	const struct mpi_member *a = left, *b = right;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->parent_rank < b->parent_rank ? -1 : a->parent_rank > b->parent_rank;
+}
+
+/* Number of processes that took part in the creation of a communicator. */
+static int count_creators(const struct mpi_scan *scan, struct keymap *creators)
+{
+	for (uint32_t i = 0; i < scan->comms.len; i++) {
+		uint64_t creation = scan->comms.data[i].creation;
+		uint32_t count = keymap_get(creators, &creation, sizeof(creation));
+
+		if (!keymap_set(creators, &creation, sizeof(creation),
+				count == MAP_NONE ? 1 : count + 1))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Whether all ranks of the parent are traced and took part in the creation. */
+static bool is_complete(const struct mpi_scan *scan, const struct keymap *creators,
+			const struct mpi_comm *comm)
+{
+	uint64_t creation = comm->creation;
+
+	return comm->parent != MODEL_NONE && scan->comms.data[comm->parent].size &&
+	       keymap_get(creators, &creation, sizeof(creation)) ==
+		       scan->comms.data[comm->parent].size;
+}
+
+static void set_size(struct mpi_scan *scan, const struct mpi_member *members, size_t count,
+		     uint32_t size)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!scan->comms.data[members[i].index].size)
+			scan->comms.data[members[i].index].size = size;
+}
+
+/* The size that one of the members knows; 0: none does. */
+static uint32_t known_size(const struct mpi_scan *scan, const struct mpi_member *members,
+			   size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (scan->comms.data[members[i].index].size)
+			return scan->comms.data[members[i].index].size;
+	return 0;
+}
+
+static bool ranks_known(const struct mpi_scan *scan, const struct mpi_member *members, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (scan->comms.data[members[i].index].rank == MODEL_NONE)
+			return false;
+	return true;
+}
+
+/* The ranks of MPI_Comm_split are in the order of the keys, and then of the ranks in the parent. */
+static void split_ranks(struct mpi_scan *scan, struct mpi_member *members, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct mpi_comm *comm = &scan->comms.data[members[i].index];
+
+		members[i].key = comm->key;
+		members[i].parent_rank = scan->comms.data[comm->parent].rank;
+		if (members[i].parent_rank == MODEL_NONE)
+			return;
+	}
+	qsort(members, count, sizeof(*members), split_compare);
+	for (size_t i = 0; i < count; i++)
+		if (scan->comms.data[members[i].index].rank == MODEL_NONE)
+			scan->comms.data[members[i].index].rank = (uint32_t)i;
+}
+
+/* Finds the ranks and the size of one communicator. */
+static void ranks_find(struct mpi_scan *scan, const struct keymap *creators,
+		       struct mpi_member *members, size_t count)
+{
+	struct mpi_comm *first = &scan->comms.data[members->index];
+	bool complete = is_complete(scan, creators, first);
+	uint32_t size = known_size(scan, members, count);
+
+	if (first->kind == MPI_COMM_DUP) {
+		for (size_t i = 0; i < count; i++) {
+			struct mpi_comm *comm = &scan->comms.data[members[i].index];
+
+			comm->size = scan->comms.data[comm->parent].size;
+			comm->rank = scan->comms.data[comm->parent].rank;
+		}
+	} else if (first->kind == MPI_COMM_SPLIT && complete) {
+		size = (uint32_t)count;
+		split_ranks(scan, members, count);
+	} else if (first->kind == MPI_COMM_CREATE || first->kind == MPI_COMM_CREATE_GROUP) {
+		bool ranks = ranks_known(scan, members, count);
+
+		/* Ranks of several groups may have called it at the same time. */
+		for (size_t i = 0; !ranks && !size && i < count; i++)
+			make_unknown(scan, members[i].index);
+		if (!size && ranks && complete && first->kind == MPI_COMM_CREATE)
+			size = (uint32_t)count;
+	}
+	if (first->kind != MPI_COMM_UNKNOWN)
+		set_size(scan, members, count, size);
+}
+
+int mpi_comms_finish(struct mpi_scan *scan)
+{
+	struct mpi_member *members = malloc((scan->comms.len + 1) * sizeof(*members));
+	struct keymap creators = {0};
+	size_t count = 0, to;
+	int result;
+
+	find_worlds(scan);
+	set_ids(scan);
+	set_world(scan);
+	result = members ? count_creators(scan, &creators) : -ENOMEM;
+	for (uint32_t i = 0; !result && i < scan->comms.len; i++)
+		if (!scan->comms.data[i].null)
+			members[count++] = (struct mpi_member){.id = scan->comms.data[i].id,
+							       .depth = scan->comms.data[i].depth,
+							       .index = i};
+	if (!result && count)
+		qsort(members, count, sizeof(*members), member_compare);
+	for (size_t from = 0; !result && from < count; from = to) {
+		for (to = from + 1; to < count && members[to].id == members[from].id &&
+				    members[to].depth == members[from].depth;)
+			to++;
+		ranks_find(scan, &creators, &members[from], to - from);
+	}
+	keymap_free(&creators);
+	free(members);
+	return result;
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One pass over the calls of MPI in order of time. */
+#include <string.h>
+
+#include "model/comm/comm_mpi_internal.h"
+#include "util/hash.h"
+
+/* Wildcards of a source and a tag (mpi.h). The rank that stands for no process is the other one of
+ * -1 and -2. */
+#define OMPI_ANY_SOURCE (-1)
+#define MPICH_ANY_SOURCE (-2)
+#define ANY_TAG (-1)
+#define ADDRESS_MIN 4096 /* no MPI_Status lies below */
+
+static struct mpi_call call_of(const struct mpi_scan *scan, const struct mpi_item *item,
+			       uint32_t comm)
+{
+	return (struct mpi_call){
+		.call =
+			{
+				.arrival_ts = item->ts,
+				.end_ts = item->end_ts,
+				.from = MODEL_NONE,
+				.to = MODEL_NONE,
+				.span = item->span,
+				.end_span = MODEL_NONE,
+				.group_end = MODEL_NONE,
+				.thread = item->thread,
+				.pid = item->pid,
+				.root = MODEL_NONE,
+				.mpi = true,
+			},
+		.order = scan->order,
+		.comm = comm,
+	};
+}
+
+/* Adds a call; if it is nonblocking, with its request. */
+static int call_push(struct mpi_scan *scan, const struct mpi_item *item,
+		     const struct mpi_call *call)
+{
+	if (scan->calls.len >= MODEL_NONE || !vec_push(&scan->calls, *call))
+		return -ENOMEM;
+	scan->order++;
+	return mpi_request_add(scan, item, (uint32_t)scan->calls.len - 1);
+}
+
+/* ---- collectives ---- */
+
+static const struct {
+	uint8_t flow; /* enum model_flow */
+	bool synchronizes;
+} collective_roles[SITE_ROLE_COUNT] = {
+	[SITE_ROLE_MPI_BARRIER] = {FLOW_NONE, true},
+	[SITE_ROLE_MPI_ALL] = {FLOW_ALL, true},
+	[SITE_ROLE_MPI_ALL_PARTS] = {FLOW_ALL, false},
+	[SITE_ROLE_MPI_FROM_ROOT] = {FLOW_FROM_ROOT, false},
+	[SITE_ROLE_MPI_TO_ROOT] = {FLOW_TO_ROOT, false},
+	[SITE_ROLE_MPI_PREFIX] = {FLOW_PREFIX, false},
+	[SITE_ROLE_MPI_NEIGHBORS] = {FLOW_UNKNOWN, false},
+	[SITE_ROLE_MPI_COMM_DUP] = {FLOW_NONE, false},
+	[SITE_ROLE_MPI_COMM_SPLIT] = {FLOW_NONE, false},
+	[SITE_ROLE_MPI_COMM_CREATE] = {FLOW_NONE, false},
+	[SITE_ROLE_MPI_COMM_OTHER] = {FLOW_NONE, false},
+};
+
+static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t comm)
+{
+	struct mpi_call call = call_of(scan, item, comm);
+	uint32_t site = scan->model->spans.data[item->span].site;
+	const char *name = model_site(scan->model, site)->name;
+	unsigned role = item->site->role;
+
+	call.call.flow = collective_roles[role].flow;
+	/* A collective without elements need not wait for anybody. */
+	call.call.synchronizes = collective_roles[role].synchronizes &&
+				 (role == SITE_ROLE_MPI_BARRIER ||
+				  (mpi_has(item, MPI_COUNT) && item->values[MPI_COUNT]));
+	call.call.rooted = !collective_roles[role].synchronizes;
+	if (mpi_has(item, MPI_ROOT) && item->values[MPI_ROOT] < INT32_MAX)
+		call.call.root = (uint32_t)item->values[MPI_ROOT];
+	call.call.signature =
+		hash_bytes(hash_text(HASH_BEGIN, name), &call.call.root, sizeof(call.call.root));
+	scan->comms.data[comm].collectives++;
+	return call_push(scan, item, &call);
+}
+
+static int add_collective(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	uint32_t comm;
+
+	if (mpi_comm_of(scan, item, &comm))
+		return -ENOMEM;
+	return comm == MODEL_NONE ? 0 : collective_add(scan, item, comm);
+}
+
+/* The creation of a communicator is a collective of its parent. */
+static int add_creation(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	bool group = item->site->role == SITE_ROLE_MPI_COMM_CREATE && mpi_has(item, MPI_TAG);
+	uint32_t parent;
+	int result;
+
+	if (mpi_comm_of(scan, item, &parent))
+		return -ENOMEM;
+	if (parent == MODEL_NONE)
+		return 0;
+	result = mpi_comm_make(scan, item, parent);
+	return result || group ? result : collective_add(scan, item, parent);
+}
+
+/* ---- messages ---- */
+
+/* Adds one end of a message, or a persistent request. */
+static int end_add(struct mpi_scan *scan, const struct mpi_item *item, bool receives, uint32_t comm)
+{
+	unsigned role = item->site->role;
+	bool both = role == SITE_ROLE_MPI_SENDRECV;
+	struct mpi_call call = call_of(scan, item, comm);
+	int32_t any = item->site->pointers ? OMPI_ANY_SOURCE : MPICH_ANY_SOURCE;
+
+	call.message = true;
+	call.receives = receives;
+	call.peer = (int32_t)item->values[receives ? MPI_SOURCE : MPI_DEST];
+	call.tag = (int32_t)item->values[both && receives ? MPI_RECEIVE_TAG : MPI_TAG];
+	call.call.flow = FLOW_PAIR;
+	call.call.place = receives;
+	call.call.places = 2;
+	call.call.rooted = !receives;
+	if (call.peer < 0 && !(receives && call.peer == any))
+		return 0; /* MPI_PROC_NULL */
+	call.peer = call.peer < 0 ? -1 : call.peer;
+	if (mpi_has(item, MPI_STATUS) && item->values[MPI_STATUS] >= ADDRESS_MIN &&
+	    mpi_has(item, MPI_MATCHED) && item->end_ts != UINT64_MAX)
+		mpi_call_matched(&call, item->values[MPI_MATCHED]);
+	if (role == SITE_ROLE_MPI_SEND_INIT || role == SITE_ROLE_MPI_RECV_INIT) {
+		call.call.end_ts = UINT64_MAX;
+		return mpi_request_add_persistent(scan, item, &call);
+	}
+	return call_push(scan, item, &call);
+}
+
+static bool has_end(const struct mpi_item *item, bool receives)
+{
+	bool both = item->site->role == SITE_ROLE_MPI_SENDRECV;
+
+	return mpi_has(item, receives ? MPI_SOURCE : MPI_DEST) &&
+	       mpi_has(item, both && receives ? MPI_RECEIVE_TAG : MPI_TAG);
+}
+
+static int add_message(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	unsigned role = item->site->role;
+	bool sends = role == SITE_ROLE_MPI_SEND || role == SITE_ROLE_MPI_SEND_INIT ||
+		     role == SITE_ROLE_MPI_SENDRECV;
+	bool receives = role == SITE_ROLE_MPI_RECV || role == SITE_ROLE_MPI_RECV_INIT ||
+			role == SITE_ROLE_MPI_SENDRECV;
+	uint32_t comm;
+
+	if (mpi_comm_of(scan, item, &comm))
+		return -ENOMEM;
+	if (comm == MODEL_NONE)
+		return 0;
+	if (sends && has_end(item, false) && end_add(scan, item, false, comm))
+		return -ENOMEM;
+	return receives && has_end(item, true) ? end_add(scan, item, true, comm) : 0;
+}
+
+/* MPI_Mprobe decides which message the MPI_Mrecv after it receives. */
+static int add_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	const uint64_t key[] = {item->process, item->values[MPI_HANDLE]};
+	size_t before = scan->calls.len;
+	uint32_t comm;
+
+	if (!mpi_has(item, MPI_HANDLE) || item->end_ts == UINT64_MAX ||
+	    (mpi_has(item, MPI_DONE) && !(int32_t)item->values[MPI_DONE]))
+		return 0;
+	if (mpi_comm_of(scan, item, &comm))
+		return -ENOMEM;
+	if (comm == MODEL_NONE || !has_end(item, true))
+		return 0;
+	if (end_add(scan, item, true, comm))
+		return -ENOMEM;
+	if (scan->calls.len == before)
+		return 0;
+	return keymap_set(&scan->message_at, key, sizeof(key), (uint32_t)before) ? 0 : -ENOMEM;
+}
+
+static int add_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	bool waits = !mpi_has(item, MPI_REQUEST);
+	const uint64_t key[] = {item->process,
+				item->values[waits ? MPI_HANDLE : MPI_MESSAGE_HANDLE]};
+	uint32_t index;
+
+	if (!mpi_has(item, waits ? MPI_HANDLE : MPI_MESSAGE_HANDLE))
+		return 0;
+	index = keymap_remove(&scan->message_at, key, sizeof(key));
+	if (index == MAP_NONE)
+		return 0;
+	scan->calls.data[index].call.arrival_ts = item->ts;
+	scan->calls.data[index].call.end_ts = item->end_ts;
+	scan->calls.data[index].call.span = item->span;
+	scan->calls.data[index].call.thread = item->thread;
+	return mpi_request_add(scan, item, index);
+}
+
+/* ---- all ---- */
+
+static int add_query(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	uint32_t comm;
+
+	return mpi_comm_of(scan, item, &comm);
+}
+
+typedef int (*role_fn)(struct mpi_scan *scan, const struct mpi_item *item);
+
+static const role_fn role_add[SITE_ROLE_COUNT] = {
+	[SITE_ROLE_MPI_BARRIER] = add_collective,
+	[SITE_ROLE_MPI_ALL] = add_collective,
+	[SITE_ROLE_MPI_ALL_PARTS] = add_collective,
+	[SITE_ROLE_MPI_FROM_ROOT] = add_collective,
+	[SITE_ROLE_MPI_TO_ROOT] = add_collective,
+	[SITE_ROLE_MPI_PREFIX] = add_collective,
+	[SITE_ROLE_MPI_NEIGHBORS] = add_collective,
+	[SITE_ROLE_MPI_SEND] = add_message,
+	[SITE_ROLE_MPI_RECV] = add_message,
+	[SITE_ROLE_MPI_SENDRECV] = add_message,
+	[SITE_ROLE_MPI_SEND_INIT] = add_message,
+	[SITE_ROLE_MPI_RECV_INIT] = add_message,
+	[SITE_ROLE_MPI_MPROBE] = add_mprobe,
+	[SITE_ROLE_MPI_MRECV] = add_mrecv,
+	[SITE_ROLE_MPI_START] = mpi_requests_start,
+	[SITE_ROLE_MPI_WAIT] = mpi_requests_wait,
+	[SITE_ROLE_MPI_WAIT_ANY] = mpi_requests_wait,
+	[SITE_ROLE_MPI_WAIT_SOME] = mpi_requests_wait,
+	[SITE_ROLE_MPI_REQUEST_FREE] = mpi_request_free,
+	[SITE_ROLE_MPI_COMM_RANK] = add_query,
+	[SITE_ROLE_MPI_COMM_SIZE] = add_query,
+	[SITE_ROLE_MPI_COMM_DUP] = add_creation,
+	[SITE_ROLE_MPI_COMM_SPLIT] = add_creation,
+	[SITE_ROLE_MPI_COMM_CREATE] = add_creation,
+	[SITE_ROLE_MPI_COMM_OTHER] = add_creation,
+	[SITE_ROLE_MPI_COMM_FREE] = mpi_comm_free,
+};
+
+int mpi_scan_all(struct mpi_scan *scan)
+{
+	const struct model *model = scan->model;
+	struct mpi_item item;
+	int result = 0;
+
+	for (size_t i = 0; i < model->execs.len; i++)
+		if (!map_set(&scan->execs, model->threads.data[model->execs.data[i].thread].pid, 0))
+			return -ENOMEM;
+	for (uint32_t i = 0; !result && i < scan->model->spans.len; i++) {
+		if (!mpi_item_read(scan, i, &item))
+			continue;
+		item.process = mpi_process_of(scan, &item);
+		if (item.process == MODEL_NONE)
+			return -ENOMEM;
+		if (role_add[item.site->role])
+			result = role_add[item.site->role](scan, &item);
+	}
+	return result;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The values of MPI's calls, by their keys. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/comm/comm_mpi_internal.h"
+
+static const char *const key_names[] = {
+	[MPI_COMM] = "comm",
+	[MPI_RANK] = "rank",
+	[MPI_INDEX] = "index",
+	[MPI_SIZE] = "size",
+	[MPI_NEW] = "new",
+	[MPI_NEW_RANK] = "new_rank",
+	[MPI_COLOR] = "color",
+	[MPI_TYPE] = "type",
+	[MPI_KEY] = "key",
+	[MPI_COUNT] = "count",
+	[MPI_ROOT] = "root",
+	[MPI_DEST] = "dest",
+	[MPI_SOURCE] = "source",
+	[MPI_TAG] = "tag",
+	[MPI_RECEIVE_TAG] = "receive_tag",
+	[MPI_REQUEST] = "request",
+	[MPI_HANDLE] = "handle",
+	[MPI_MESSAGE_HANDLE] = "message_handle",
+	[MPI_STATUS] = "status",
+	[MPI_MATCHED] = "matched",
+	[MPI_DONE] = "done",
+	[MPI_RESULT] = "result",
+	[MPI_REQUESTS] = "requests",
+	[MPI_STATUSES] = "statuses",
+	[MPI_FINISHED] = "finished",
+	[MPI_INDEXES0] = "indexes0",
+	[MPI_INDEXES2] = "indexes2",
+	[MPI_HANDLE0] = "handle0",
+	"handle1",
+	"handle2",
+	"handle3",
+	"handle4",
+	[MPI_MATCHED0] = "matched0",
+	"matched1",
+	"matched2",
+	"matched3",
+	"matched4",
+};
+_Static_assert(sizeof(key_names) / sizeof(key_names[0]) == MPI_KEY_COUNT, "a name a key");
+
+/* In MPICH's ABI a communicator is a number; in Open MPI it is an address. */
+static bool has_pointers(const struct site_info *site)
+{
+	static const char *const handles[] = {"comm", "handle", "handle0"};
+
+	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
+		for (size_t k = 0; k < sizeof(handles) / sizeof(handles[0]); k++)
+			if (!strcmp(site->keys[i].name, handles[k]))
+				return site->keys[i].type == WAFFLE_KEY_PTR;
+	return false;
+}
+
+static void site_set(struct mpi_site *to, const struct site_info *site)
+{
+	to->role = site_role_is_mpi(site->role) ? site->role : SITE_ROLE_NONE;
+	to->pointers = has_pointers(site);
+	for (unsigned i = 0; i < WAFFLE_KEYS_MAX; i++) {
+		to->keys[i] = MPI_KEY_COUNT;
+		for (unsigned key = 0; i < site->key_count && key < MPI_KEY_COUNT; key++)
+			if (!strcmp(site->keys[i].name, key_names[key]))
+				to->keys[i] = (uint8_t)key;
+	}
+}
+
+int mpi_sites_make(struct mpi_scan *scan, bool *any)
+{
+	uint32_t count = model_site_count(scan->model);
+
+	*any = false;
+	for (uint32_t i = 0; i < count; i++)
+		*any |= site_role_is_mpi(model_site(scan->model, i)->role);
+	if (!*any)
+		return 0;
+	scan->sites = calloc((size_t)count + 1, sizeof(*scan->sites));
+	if (!scan->sites)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		site_set(&scan->sites[i], model_site(scan->model, i));
+	return 0;
+}
+
+bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *item)
+{
+	const struct model *model = scan->model;
+	const struct model_span *at = &model->spans.data[span];
+	uint32_t count = model_site_count(model);
+	const struct mpi_site *site = &scan->sites[at->site < count ? at->site : count];
+	struct value_walk walk;
+	struct value value;
+
+	if (site->role == SITE_ROLE_NONE || at->flags & MODEL_SPAN_BEGUN_BEFORE)
+		return false;
+	item->site = site;
+	item->span = span;
+	item->thread = at->thread;
+	item->pid = model->threads.data[at->thread].pid;
+	item->ts = at->start_ts;
+	item->end_ts =
+		at->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT) ? UINT64_MAX : at->end_ts;
+	item->has = 0;
+	walk = model_values(model, at->site, at->frame);
+	for (unsigned i = 0; i < WAFFLE_KEYS_MAX && value_walk_next(&walk, &value); i++) {
+		unsigned key = site->keys[i];
+
+		if (key == MPI_KEY_COUNT || value.type == WAFFLE_KEY_STR ||
+		    value.type == WAFFLE_KEY_DIM3)
+			continue;
+		item->has |= UINT64_C(1) << key;
+		item->values[key] = value.u64;
+	}
+	return !mpi_has(item, MPI_RESULT) || !item->values[MPI_RESULT];
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/text/origin_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "render/text/values_text_internal.h"
+#include "render/text/why_node.h"
+#include "util/terminal.h"
+
+/* Limit of the steps shown at each end of a way. */
+#define STEPS_SHOWN 20
+
+#define DECLARE_TEXT                                                                               \
+	"to declare a cause, record it as an event and give its id to the span that it affected: " \
+	"SPAN(…, KV_CAUSE_EVENT(id))\n"
+
+static uint32_t node_site(const struct why_printer *printer, const struct origin_node *node,
+			  uint32_t *frame)
+{
+	const struct model *model = printer->model;
+
+	*frame = MODEL_NONE;
+	if (node->index == MODEL_NONE)
+		return MODEL_NONE;
+	*frame = node->kind == MODEL_NODE_SPAN ? model->spans.data[node->index].frame
+					       : model->events.data[node->index].frame;
+	return node->kind == MODEL_NODE_SPAN ? model->spans.data[node->index].site
+					     : model->events.data[node->index].site;
+}
+
+/* Prints ", train.c:41" if the site has a place in the source. */
+static void put_place(const struct why_printer *printer, uint32_t site)
+{
+	const struct site_info *info = model_site(printer->model, site);
+
+	if (!*info->file || !info->line)
+		return;
+	fputs(", ", printer->out);
+	why_put(printer, strrchr(info->file, '/') ? strrchr(info->file, '/') + 1 : info->file);
+	fprintf(printer->out, ":%u", info->line);
+}
+
+static void put_values(const struct why_printer *printer, uint32_t site, uint32_t frame)
+{
+	struct value_walk walk = model_values(printer->model, site, frame);
+	struct value value;
+
+	while (value_walk_next(&walk, &value)) {
+		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
+			continue;
+		fputs("  ", printer->out);
+		values_put(printer->out, &value);
+	}
+}
+
+static void put_node(const struct why_printer *printer, const struct origin_node *node, bool bold)
+{
+	uint32_t frame, site = node_site(printer, node, &frame);
+
+	why_paint(printer, bold ? TERMINAL_BOLD : TERMINAL_END);
+	why_put_node(printer, node->kind, node->index, node->id);
+	why_paint(printer, TERMINAL_END);
+	if (node->index == MODEL_NONE)
+		return;
+	put_place(printer, site);
+	if (node->record)
+		fprintf(printer->out, ", record %" PRIu64, node->record);
+	if (bold)
+		put_values(printer, site, frame);
+}
+
+/* ---- steps ---- */
+
+static const struct model_rank_call *call_of(const struct model_collective *collective,
+					     uint32_t span)
+{
+	for (uint32_t i = 0; i < collective->count; i++)
+		if (collective->calls[i].span == span)
+			return &collective->calls[i];
+	return NULL;
+}
+
+static void put_rank(const struct why_printer *printer, const struct model_rank_call *call)
+{
+	if (call && call->rank != MODEL_NONE)
+		fprintf(printer->out, "rank %u", call->rank);
+	else
+		fputs("a rank", printer->out);
+}
+
+/* Prints "by MPI_Allreduce number 3 of 4 ranks, rank 0 from rank 1: ". */
+static void put_collective(const struct why_printer *printer, const struct origin *origin,
+			   const struct origin_step *step)
+{
+	const struct model_collective *collective;
+	const struct model_rank_call *from, *to;
+
+	if (step->collective == MODEL_NONE) {
+		fputs("together with, by its name and time, ", printer->out);
+		return;
+	}
+	collective = model_collective_at(origin->comm, step->collective);
+	from = call_of(collective, step->from_call);
+	to = call_of(collective, step->to_call);
+	fputs("through ", printer->out);
+	why_put(printer, model_site(printer->model, collective->site)->name);
+	fprintf(printer->out, " number %" PRIu64, collective->seq);
+	if (collective->nranks && collective->flow != FLOW_PAIR)
+		fprintf(printer->out, " of %u ranks", collective->nranks);
+	fputs(", to ", printer->out);
+	put_rank(printer, from);
+	fputs(" from ", printer->out);
+	put_rank(printer, to);
+	fputs(": ", printer->out);
+}
+
+/* Names a node that was printed in full before. */
+static void put_name(const struct why_printer *printer, const struct origin_node *node)
+{
+	uint32_t frame, site = node_site(printer, node, &frame);
+
+	fputs(node->kind == MODEL_NODE_SPAN ? "span " : "event ", printer->out);
+	if (node->index != MODEL_NONE) {
+		why_put(printer, model_site(printer->model, site)->name);
+		fputc(' ', printer->out);
+	}
+	fprintf(printer->out, "%016" PRIx64, node->id);
+}
+
+/* Prints a step; `last`: it leads to the origin. */
+static void put_step(const struct why_printer *printer, const struct origin *origin,
+		     const struct origin_step *step, bool last)
+{
+	fputs("      ", printer->out);
+	switch (step->via) {
+	case ORIGIN_VIA_LINK:
+		fputs("caused by ", printer->out);
+		break;
+	case ORIGIN_VIA_INSIDE:
+		fputs("inside of ", printer->out);
+		break;
+	case ORIGIN_VIA_CONTEXT:
+		fputs("with the context of ", printer->out);
+		break;
+	default:
+		put_collective(printer, origin, step);
+		break;
+	}
+	if (last)
+		put_name(printer, &step->to);
+	else
+		put_node(printer, &step->to, false);
+	if (step->grade != WHY_GRADE_CERTAIN)
+		fprintf(printer->out, " (%s)", why_grade_names[step->grade]);
+	fputc('\n', printer->out);
+}
+
+static void put_way(const struct why_printer *printer, const struct origin *origin,
+		    const struct origin_end *end)
+{
+	for (size_t i = 0; i < end->step_count; i++) {
+		if (end->step_count > 2 * STEPS_SHOWN + 1 && i == STEPS_SHOWN) {
+			i = end->step_count - STEPS_SHOWN;
+			fprintf(printer->out, "      … %zu more steps\n",
+				end->step_count - (size_t)(2 * STEPS_SHOWN));
+		}
+		put_step(printer, origin, &origin->steps.data[end->step + i],
+			 i + 1 == end->step_count);
+	}
+}
+
+/* ---- origins ---- */
+
+static void put_end(const struct why_printer *printer, const struct origin *origin, size_t at)
+{
+	const struct origin_end *end = &origin->ends.data[at];
+
+	fprintf(printer->out, "%3zu.  %-8s  ", at + 1, why_grade_names[end->grade]);
+	put_node(printer, &end->node, true);
+	fputc('\n', printer->out);
+	put_way(printer, origin, end);
+}
+
+/* Says what kind of origins follow, if that changes. */
+static void put_basis(const struct why_printer *printer, const struct origin *origin, size_t at)
+{
+	const struct origin_end *end = &origin->ends.data[at];
+
+	if (at && end[-1].basis == end->basis)
+		return;
+	if (end->basis == ORIGIN_FLOW)
+		fputs("  where its data came from; no cause is declared there:\n", printer->out);
+	if (end->basis == ORIGIN_ANY_RANK)
+		fputs("  no cause is declared; any of these ranks may have given the data:\n",
+		      printer->out);
+}
+
+void origin_print_story(const struct origin *origin, const struct why_view *view, FILE *out)
+{
+	const struct why_printer printer = {.model = origin->model, .view = view, .out = out};
+	size_t shown = origin->ends.len;
+
+	if (view->causes && shown > view->causes)
+		shown = view->causes;
+	put_node(&printer, &origin->symptom, true);
+	fputc('\n', out);
+	if (!shown)
+		fputs("  nothing says what caused it\n", out);
+	for (size_t i = 0; i < shown; i++) {
+		put_basis(&printer, origin, i);
+		put_end(&printer, origin, i);
+	}
+	if (shown < origin->ends.len)
+		fprintf(out, "  %zu more origins; --json has all\n", origin->ends.len - shown);
+	if (!shown || origin->ends.data[0].basis == ORIGIN_ANY_RANK)
+		fputs("  " DECLARE_TEXT, out);
+}
+
+void origin_print_text(const struct origin *origin, const struct why_view *view, FILE *out)
+{
+	const struct why_printer printer = {.model = origin->model, .view = view, .out = out};
+
+	origin_print_story(origin, view, out);
+	why_print_records(&printer);
+}
