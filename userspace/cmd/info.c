@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/align_options_internal.h"
 #include "cmd/capture_files_internal.h"
 #include "cmd/command_internal.h"
 #include "model/model.h"
@@ -12,11 +13,13 @@
 
 struct info_cli {
 	bool json;
+	enum clock_align align;
 	uint64_t memory_limit;
 };
 
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON.", .at = offsetof(struct info_cli, json)},
+	ALIGN_OPTION_ROW(struct info_cli, align),
 	MEMORY_OPTION_ROW(struct info_cli, memory_limit),
 };
 
@@ -54,6 +57,8 @@ static int info_run(const struct command *command, int argc, char **argv)
 	}
 	files = capture_files_of(argc, argv, first);
 	result = capture_files_open(command, &files, &reader, &err);
+	if (!result)
+		result = align_clocks(command, reader, cli.align, &err);
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, NULL, &err);
 	if (!result)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "render/json/hosts_json.h"
 #include "render/json/summary_json.h"
 #include "render/text/report_text.h"
 #include "store/record.h"
@@ -103,6 +104,7 @@ int info_print_json(const struct model *model, FILE *out)
 	json_field_u64(json, "start_boot_ns", meta->boot_ns);
 	json_field_u64(json, "start_real_ns", meta->real_ns);
 	json_field_string(json, "hostname", meta->hostname);
+	hosts_json(json, model);
 	json_field_string(json, "kernel", meta->kernel);
 	json_field_string(json, "machine", meta->machine);
 	json_field_string(json, "version", meta->version);
@@ -170,6 +172,49 @@ static void put_processes(FILE *out, const struct model *model)
 	}
 }
 
+/* "clock + 3.214157000 s, error 20.1 us to 41.2 us, drift -7.00 ppm, from 100 collectives and
+ * messages" */
+static void put_clock(FILE *out, const struct store_clock *clock)
+{
+	char most[UNITS_TEXT], least[UNITS_TEXT];
+	uint64_t ns =
+		clock->offset_ns < 0 ? 0 - (uint64_t)clock->offset_ns : (uint64_t)clock->offset_ns;
+
+	if (clock->kind == STORE_CLOCK_REFERENCE) {
+		fputs("times are in its clock", out);
+		return;
+	}
+	if (clock->kind == STORE_CLOCK_NONE) {
+		fputs("clock not aligned", out);
+		return;
+	}
+	fprintf(out, "clock %c %" PRIu64 ".%09" PRIu64 " s", clock->offset_ns < 0 ? '-' : '+',
+		ns / 1000000000, ns % 1000000000);
+	if (clock->kind == STORE_CLOCK_WALL) {
+		fputs(" by the wall clock, error unknown", out);
+		return;
+	}
+	fprintf(out, ", error %s to %s, drift %+.2f ppm, from %" PRIu64 " %s",
+		units_format_duration(least, clock_error_least(clock)),
+		units_format_duration(most, clock->error_ns), clock->drift * 1e6,
+		clock->collectives,
+		units_plural(clock->collectives, "collective or message",
+			     "collectives and messages"));
+}
+
+static void put_hosts(FILE *out, const struct model *model)
+{
+	for (uint32_t i = 0; model->host_count > 1 && i < model->host_count; i++) {
+		const struct store_host *host = model->hosts[i];
+
+		fprintf(out, "%-12s", i ? "" : "hosts");
+		terminal_put(out, host->name, strlen(host->name));
+		fputs("  ", out);
+		put_clock(out, &host->clock);
+		fputc('\n', out);
+	}
+}
+
 static void put_what_is_missing(FILE *out, const struct model *model, const struct tally *sum)
 {
 	uint64_t bytes_cut;
@@ -203,7 +248,9 @@ void info_print_text(const struct model *model, FILE *out)
 	put_field(out, "command", meta->command);
 	put_start(out, meta);
 	put_field(out, "duration", units_format_duration(text, model->end_ts - model->start_ts));
-	put_field(out, "host", meta->hostname);
+	if (model->host_count < 2)
+		put_field(out, "host", meta->hostname);
+	put_hosts(out, model);
 	put_field(out, "kernel", meta->kernel);
 	put_field(out, "machine", meta->machine);
 	fprintf(out, "%-12s%u\n", "CPUs", meta->cpu_count);

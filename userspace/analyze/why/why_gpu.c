@@ -23,13 +23,42 @@ static void add_init(struct why_gpu *gpu, const struct model *model, uint32_t sp
 	vec_add(&gpu->inits, init);
 }
 
+static int completion_compare(const void *left, const void *right)
+{
+	const struct why_completion *a = left, *b = right;
+
+	if (a->span != b->span)
+		return a->span < b->span ? -1 : 1;
+	return a->collective < b->collective ? -1 : a->collective > b->collective;
+}
+
+/* Finds the calls that complete nonblocking calls of MPI. */
+static void find_completions(struct why_gpu *gpu)
+{
+	for (size_t i = 0; i < model_collective_count(gpu->comm); i++) {
+		const struct model_collective *collective = model_collective_at(gpu->comm, i);
+
+		gpu->mpi |= collective->mpi;
+		for (uint32_t k = 0; collective->mpi && k < collective->count; k++) {
+			struct why_completion add = {collective->calls[k].end_span, (uint32_t)i};
+
+			if (add.span != MODEL_NONE)
+				vec_add(&gpu->completions, add);
+		}
+	}
+	if (gpu->completions.len)
+		qsort(gpu->completions.data, gpu->completions.len, sizeof(*gpu->completions.data),
+		      completion_compare);
+}
+
 void why_gpu_init(struct why_gpu *gpu, const struct model *model)
 {
 	*gpu = (struct why_gpu){0};
-	memory_require(!model_gpu_new(&gpu->model, model));
-	if (!gpu->model)
+	memory_require(!model_gpu_new(&gpu->model, model) &&
+		       !model_comm_new(&gpu->comm, model, gpu->model));
+	find_completions(gpu);
+	if (!gpu->model && !gpu->mpi)
 		return;
-	memory_require(!model_comm_new(&gpu->comm, model, gpu->model));
 	gpu->steps_left = WHY_GPU_STEPS * (uint64_t)(model->spans.len + model->events.len + 1);
 	gpu->calls = memory_get((model->spans.len + 1) * sizeof(*gpu->calls));
 	for (uint32_t i = 0; i < model->spans.len; i++) {
@@ -53,6 +82,7 @@ void why_gpu_free(struct why_gpu *gpu)
 	vec_free(&gpu->syncs);
 	vec_free(&gpu->arrivals);
 	vec_free(&gpu->inits);
+	vec_free(&gpu->completions);
 	free(gpu->calls);
 }
 
@@ -125,7 +155,7 @@ uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint
 	uint32_t call;
 
 	*await = WHY_AWAIT_NOTHING;
-	if (!gpu->model)
+	if (!gpu->calls)
 		return to;
 	call = call_at(walk, thread, from, &until);
 	if (call != MODEL_NONE) {
@@ -146,6 +176,11 @@ uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint
 bool why_gpu_spins(const struct why_walk *walk, const struct why_await *await)
 {
 	return await->sync != MODEL_NONE && walk->gpu.syncs.data[await->sync].spins;
+}
+
+bool why_gpu_waits_for_rank(const struct why_walk *walk, const struct why_await *await)
+{
+	return await->arrival != MODEL_NONE && walk->gpu.syncs.data[await->sync].mpi;
 }
 
 /* ---- ranks ---- */

@@ -4,6 +4,7 @@
 
 #include "analyze/why/why_gpu_gather_internal.h"
 #include "util/memory.h"
+#include "util/search.h"
 
 void gather_arrival(struct gather *gather, struct why_arrival arrival)
 {
@@ -113,7 +114,7 @@ void gather_collective(struct gather *gather, const struct model_collective *col
 		return;
 	if (!gather->open && collective_has_others(collective))
 		gather->open = collective;
-	if (!gather->met && !collective_has_others(collective) &&
+	if (!gather->met && !collective->mpi && !collective_has_others(collective) &&
 	    others_are_busy(gather, collective))
 		gather->met = collective;
 	if (collective->late_rank != MODEL_NONE)
@@ -135,6 +136,21 @@ void gather_collective(struct gather *gather, const struct model_collective *col
 				       .grade = must_wait(collective) ? WHY_GRADE_CERTAIN
 								      : WHY_GRADE_LIKELY,
 			       });
+}
+
+void gather_mpi(struct gather *gather, uint32_t span)
+{
+	const struct why_gpu *gpu = &gather->walk->gpu;
+	size_t at = lower_bound(gpu->completions.len, i, gpu->completions.data[i].span < span);
+
+	gather_collective(gather, model_collective_of(gpu->comm, span));
+	gather_collective(gather, model_collective_received(gpu->comm, span));
+	for (; at < gpu->completions.len && gpu->completions.data[at].span == span && !gather->more;
+	     at++) {
+		gather_collective(gather, model_collective_at(
+						  gpu->comm, gpu->completions.data[at].collective));
+		gather_count(gather);
+	}
 }
 
 void gather_group(struct gather *gather, uint32_t span)

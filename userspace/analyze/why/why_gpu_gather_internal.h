@@ -52,6 +52,8 @@ void gather_sort(struct gather *gather);
 void gather_collective(struct gather *gather, const struct model_collective *collective);
 /* The same for all collectives in a group. `span` is the group's end or a call in it. */
 void gather_group(struct gather *gather, uint32_t span);
+/* The same for all collectives and messages that a call of MPI starts or completes. */
+void gather_mpi(struct gather *gather, uint32_t span);
 /* Adds a rank that arrived after the call began. */
 void gather_arrival(struct gather *gather, struct why_arrival arrival);
 /* Adds the last ranks of all collectives that an op depends on, on its own stream and on the

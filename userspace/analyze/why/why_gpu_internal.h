@@ -31,6 +31,7 @@ struct why_sync {
 	uint32_t span;
 	bool waits; /* it waits for something known */
 	bool spins; /* its time on a CPU is waiting, too */
+	bool mpi;   /* of MPI: until the last rank has arrived, all of its time is waiting */
 	/* enum why_cause: what it waits for when all known ranks have arrived; WHY_CAUSE_COUNT:
 	 * unknown. */
 	uint8_t end;
@@ -47,6 +48,12 @@ struct why_init {
 	uint64_t until_ts; /* when it and all those before it have ended */
 };
 
+/* A call that completes a nonblocking call of MPI, such as MPI_Wait. */
+struct why_completion {
+	uint32_t span;
+	uint32_t collective; /* for model_collective_at() */
+};
+
 /* A capture is untrusted, so the number of steps that searches of one walk may take is limited to
  * this many for each of its spans and events. An ordinary capture takes less than ten. */
 #define WHY_GPU_STEPS 128
@@ -59,9 +66,11 @@ struct why_gpu {
 	struct map sync_of;      /* span → index in syncs */
 	VEC(struct why_sync) syncs;
 	VEC(struct why_arrival) arrivals;
-	VEC(struct why_init) inits; /* by start_ts */
+	VEC(struct why_init) inits;             /* by start_ts */
+	VEC(struct why_completion) completions; /* by span */
+	bool mpi;                               /* the capture has calls of MPI */
 	/* For each span: itself or the innermost one around it that is a call that may wait;
-	 * MODEL_NONE: none. */
+	 * MODEL_NONE: none. NULL: the capture has no calls that may wait. */
 	uint32_t *calls;
 	uint64_t steps_left;
 };
@@ -87,6 +96,9 @@ uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint
 		     struct why_await *await);
 /* Whether the thread's time on a CPU is waiting, too. */
 bool why_gpu_spins(const struct why_walk *walk, const struct why_await *await);
+/* Whether the thread waits for a rank in a call of MPI. The call cannot end before that rank has
+ * arrived, so it does not matter what the thread does meanwhile: poll, block or be preempted. */
+bool why_gpu_waits_for_rank(const struct why_walk *walk, const struct why_await *await);
 /* If the wait is for a host function on a stream, returns its text and puts it into the last step
  * of the path. 0: the wait is for something else. */
 uint32_t why_gpu_host(struct why_walk *walk, const struct why_await *await);

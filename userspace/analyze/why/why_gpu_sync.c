@@ -31,6 +31,24 @@ static const struct {
 	[SITE_ROLE_COMM_INIT] = {true, false},
 	/* It may wait, but it also frees or locks memory. */
 	[SITE_ROLE_MAY_SYNC] = {true, false},
+	[SITE_ROLE_MPI_BARRIER] = {true, false},
+	[SITE_ROLE_MPI_ALL] = {true, false},
+	[SITE_ROLE_MPI_ALL_PARTS] = {true, false},
+	[SITE_ROLE_MPI_FROM_ROOT] = {true, false},
+	[SITE_ROLE_MPI_TO_ROOT] = {true, false},
+	[SITE_ROLE_MPI_PREFIX] = {true, false},
+	[SITE_ROLE_MPI_SEND] = {true, false},
+	[SITE_ROLE_MPI_RECV] = {true, false},
+	[SITE_ROLE_MPI_SENDRECV] = {true, false},
+	[SITE_ROLE_MPI_MRECV] = {true, false},
+	[SITE_ROLE_MPI_WAIT] = {true, false},
+	[SITE_ROLE_MPI_WAIT_ANY] = {true, false},
+	[SITE_ROLE_MPI_WAIT_SOME] = {true, false},
+	[SITE_ROLE_MPI_COMM_DUP] = {true, false},
+	[SITE_ROLE_MPI_COMM_SPLIT] = {true, false},
+	[SITE_ROLE_MPI_COMM_CREATE] = {true, false},
+	[SITE_ROLE_MPI_COMM_OTHER] = {true, false},
+	[SITE_ROLE_MPI_COMM_FREE] = {true, false},
 };
 
 bool why_gpu_role_waits(unsigned role)
@@ -407,10 +425,28 @@ static void make_init(struct gather *gather)
 			       });
 }
 
+/* A call of MPI waits for the ranks. When all known ones have arrived, it still waits for those
+ * that are not traced, unless data from them is not needed. */
+static void make_mpi(struct gather *gather)
+{
+	gather->sync->mpi = true;
+	gather_mpi(gather, gather->sync->span);
+	if (!gather->open || !gather->open->synchronizes)
+		return;
+	gather->sync->spins = true;
+	end_at_others(gather, gather->open);
+}
+
 /* Decides by the role. `awaited` is what the call waits for on streams. */
 static void make(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
-	switch (role_of(gather->walk->model, gather->sync->span)) {
+	unsigned role = role_of(gather->walk->model, gather->sync->span);
+
+	if (site_role_is_mpi(role)) {
+		make_mpi(gather);
+		return;
+	}
+	switch (role) {
 	case SITE_ROLE_SYNC_STREAM:
 	case SITE_ROLE_SYNC_EVENT:
 	case SITE_ROLE_SYNC_DEVICE:

@@ -324,8 +324,8 @@ static void walk_interval(struct why_walk *walk, uint32_t thread, size_t index, 
 	}
 }
 
-void why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
-		   const struct why_link *link)
+static void walk_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+			const struct why_link *link)
 {
 	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
 	     i < walk->intervals.threads[thread].intervals.len && from < to; i++) {
@@ -344,4 +344,65 @@ void why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64
 		from = until;
 	}
 	walk_unknown(walk, thread, from, to);
+}
+
+/* Adds a time to the instance's totals of states, and returns the state that takes most of it. */
+static unsigned count_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	const struct why_thread *states = &walk->intervals.threads[thread];
+	uint64_t known[WAFFLE_THREAD_BLOCKED + 1] = {0}, left = to - from;
+	unsigned most = WAFFLE_THREAD_RUNNING;
+
+	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
+	     i < states->intervals.len && states->intervals.data[i].from_ts < to; i++) {
+		const struct why_interval *interval = &states->intervals.data[i];
+		uint64_t begin = interval->from_ts > from ? interval->from_ts : from;
+		uint64_t end = interval->to_ts < to ? interval->to_ts : to;
+
+		walk->why->searched++;
+		known[interval->state] += end - begin;
+		left -= end - begin;
+	}
+	for (unsigned state = 1; state <= WAFFLE_THREAD_BLOCKED; state++) {
+		if (!walk->depth)
+			*why_walk_state(walk->instance, state) += known[state];
+		if (known[state] > known[most])
+			most = state;
+	}
+	if (!walk->depth)
+		walk->instance->unknown_ns += left;
+	return most == WAFFLE_THREAD_RUNNABLE ? WAFFLE_THREAD_RUNNING : most;
+}
+
+/* The thread waits for a rank, whatever it does meanwhile. */
+static void walk_rank(struct why_walk *walk, const struct why_stretch *stretch)
+{
+	unsigned state = count_states(walk, stretch->thread, stretch->from, stretch->to);
+	struct why_verdict verdict;
+
+	walk->interval = NULL;
+	why_walk_push(walk, stretch->thread, state, stretch->from, stretch->to);
+	verdict = why_gpu_verdict(walk, &stretch->await, stretch->grade);
+	conclude(walk, &verdict);
+}
+
+void why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		   const struct why_link *link)
+{
+	struct why_stretch stretch = {.thread = thread,
+				      .from = from,
+				      .link = link,
+				      .grade = link ? link->grade : WHY_GRADE_CERTAIN};
+
+	if (!walk->gpu.mpi) {
+		walk_states(walk, thread, from, to, link);
+		return;
+	}
+	for (; stretch.from < to; stretch.from = stretch.to) {
+		stretch.to = why_gpu_cut(walk, thread, stretch.from, to, &stretch.await);
+		if (why_gpu_waits_for_rank(walk, &stretch.await))
+			walk_rank(walk, &stretch);
+		else
+			walk_states(walk, thread, stretch.from, stretch.to, link);
+	}
 }

@@ -336,7 +336,8 @@ int clock_align(struct store_reader *reader, enum clock_align how, uint32_t *una
 	const struct store_host *first = store_reader_host(reader, 0);
 
 	*unaligned = 0;
-	if (count < 2)
+	/* The times of a merged file are corrected already. */
+	if (count < 2 || store_reader_set_clock(reader, 0, &first->clock) == -ENOTSUP)
 		return 0;
 	if (how == CLOCK_ALIGN_AUTO)
 		return align_auto(reader, unaligned, err);

@@ -65,10 +65,10 @@ static int call_compare(const void *left, const void *right)
 		return a->tag < b->tag ? -1 : 1;
 	if (a->from != MODEL_NONE && a->place != b->place)
 		return a->place < b->place ? -1 : 1;
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
