@@ -2,7 +2,7 @@
 # Programs of the benchmarks, built into $(BUILD)/bench.
 
 BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load \
-	$(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench \
+	$(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench \
 	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench)
 
 $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)

@@ -22,7 +22,7 @@
 #define WAFFLE_ENUM_NAMES_MAX 64 /* names of a table, each of at most 8 bytes */
 #define WAFFLE_ENUM_PLAIN_MAX 16
 
-/* Where a value begins. */
+/* The source of a value's first word. */
 enum waffle_fetch_from {
 	WAFFLE_FETCH_CONSTANT, /* `constant` */
 	WAFFLE_FETCH_REGISTER, /* word `reg` of struct pt_regs, plus word `index` times `scale` */
@@ -35,7 +35,7 @@ enum waffle_fetch_from {
 	WAFFLE_FETCH_DATA_LOC,
 };
 
-/* What a value becomes: one word, or two and more for strings and enums. */
+/* The conversion of a value. Its result is one word; strings and enums have two or more. */
 enum waffle_format {
 	WAFFLE_FORMAT_WORD, /* the low `bytes` bytes, extended by sign if WAFFLE_FETCH_SIGNED */
 	WAFFLE_FORMAT_HIGH, /* the high half of the word before it: dim3 */
@@ -308,7 +308,7 @@ _Static_assert(sizeof(struct waffle_call_helds) <= WAFFLE_TASK_STORAGE_MAX, "hel
 enum waffle_call_next {
 	WAFFLE_CALL_ACCEPT,
 	WAFFLE_CALL_HOLD,   /* the decision needs values of the end */
-	WAFFLE_CALL_STACKS, /* takes the stacks of what was just recorded */
+	WAFFLE_CALL_STACKS, /* takes the stacks of the span or event that was just recorded */
 	WAFFLE_CALL_NEXT_COUNT
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* How all programs at entries begin: they find the thread, its open calls, and the recipe. */
+/* The common beginning of all programs at entries: it finds the thread, its open calls, and the
+ * recipe. */
 #ifndef WAFFLE_CALL_ENTRY_BPF_H
 #define WAFFLE_CALL_ENTRY_BPF_H
 
@@ -31,8 +32,8 @@ static __always_inline struct waffle_call_thread *call_thread_get(struct task_st
 	return bpf_task_storage_get(&call_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* As call_thread_get(). The scheduler's tracepoints may
- * not allocate, and any may be one of them. */
+/* Does what call_thread_get() does, without an allocation: the tracepoint may be one of the
+ * scheduler's, which must not allocate. */
 static __always_inline struct waffle_call_thread *call_thread_at_point(struct task_struct *task)
 {
 	if (scheduler_allocates())

@@ -202,7 +202,7 @@ static __always_inline void outer_set(struct waffle_call_thread *thread, struct 
 	thread->outer_sp = PT_REGS_SP(ctx);
 }
 
-/* The same for an event whose registers were read. */
+/* Does the same for an event whose registers were read already. */
 static __always_inline void outer_set_by_regs(struct waffle_call_thread *thread,
 					      struct pt_regs *ctx, __u32 recipe)
 {
@@ -294,9 +294,10 @@ static __always_inline bool on_signal_stack(const struct open_walk *walk, __u64 
 }
 
 /*
- * Whether a call with this stack pointer is over when the thread is at walk->sp: it is if it lies
- * lower. A signal handler may have a stack of its own, anywhere. Then what the signal interrupted
- * is still open, and once the thread has left that stack, all calls on it are over.
+ * Whether a call with this stack pointer has ended when the thread's stack pointer is walk->sp. It
+ * has if it lies lower on the same stack. A signal handler may run on another stack, anywhere.
+ * While it does, the interrupted calls are still open. Once the thread has left that stack, all
+ * calls on it have ended.
  */
 static __always_inline bool open_is_over(const struct open_walk *walk, __u64 sp)
 {
@@ -308,7 +309,7 @@ static __always_inline bool open_is_over(const struct open_walk *walk, __u64 sp)
 	return on == on_signal_stack(walk, walk->sp) ? sp < walk->sp : on;
 }
 
-/* Whether the last call is over. */
+/* Whether the innermost call has ended. */
 static __always_inline bool open_is_below(const struct open_walk *walk)
 {
 	__u64 at = open_before(walk->thread, 0);

@@ -119,7 +119,7 @@ __noinline int frame_ending(struct waffle_call_thread *thread, __u64 sp, __u32 p
 	return found;
 }
 
-/* As pair_level(), for pairs that begin and end in one function. */
+/* Does what pair_level() does, for pairs that begin and end in one function. */
 __noinline int frame_level(struct waffle_call_thread *thread, __u32 pair, bool begins)
 {
 	__u64 sp, at;

@@ -30,7 +30,7 @@ struct child {
 
 struct slot {
 	__u32 begin, first; /* the owner's `born`, and the position of its first child */
-	/* the last owner that was kept: what was born in [from, to) is inside it */
+	/* the last kept owner: spans and events that began in [from, to) are inside it */
 	__u32 kept_from, kept_to;
 	__u32 lost; /* children of its owner that could not be buffered */
 };
@@ -82,7 +82,7 @@ static __always_inline struct buffer *buffer_make(struct task_struct *task)
 	return bpf_map_lookup_elem(&filter_buffers, &key);
 }
 
-/* What the held spans around a record decide for it: keep it, buffer it or drop it. */
+/* The decision of the held spans around a record: keep it, buffer it, or drop it. */
 struct held_verdict {
 	struct buffer *buffer;
 	__u64 inside;  /* bits not examined yet, the next one lowest */

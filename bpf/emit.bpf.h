@@ -50,7 +50,7 @@ static __always_inline int hit_emit(struct pt_regs *ctx, struct task_struct *tas
 {
 	__u64 size = PT_REGS_PARM4(ctx);
 
-	/* The verifier wants a constant size for a reservation, so there are six of them. */
+	/* The verifier requires a constant size of a reservation, so there are six sizes. */
 	if (size <= 64)
 		return hit_copy(ctx, 64, size, task, ts);
 	if (size <= 128)

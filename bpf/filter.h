@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* The contract between generated programs (userspace/filter/codegen/codegen.h) and
- * bpf/filter.bpf.c: where a decision leads, and what is remembered of spans that have not ended. */
+ * bpf/filter.bpf.c: the next program after each decision, and the state of spans that have not
+ * ended. */
 #ifndef WAFFLE_FILTER_H
 #define WAFFLE_FILTER_H
 

@@ -53,7 +53,7 @@ static __always_inline bool held_add(void *map, __u32 room, struct pt_regs *ctx,
 	held->depth = family->depth;
 	held->has_parent = family->parent != NULL;
 	bpf_get_current_comm(held->comm, sizeof(held->comm));
-	/* As in hit_copy(): without values if they can't be read. */
+	/* If the values cannot be read, the record has none, as in hit_copy(). */
 	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
 	if (size > room || bpf_probe_read_user(held + 1, size, (void *)PT_REGS_PARM3(ctx)))
 		size = 0;

@@ -30,9 +30,10 @@ struct {
 #define S_IFSOCK 0140000
 
 /*
- * Whether the kernel runs on an interrupt's stack, not on that of the task: a tracepoint's
- * arguments lie on the stack. An interrupt that comes in user mode uses the task's stack. The
- * pointer becomes a number by a store to a map, as the verifier forbids arithmetic on it.
+ * Whether the kernel runs on an interrupt's stack rather than the task's. A tracepoint's arguments
+ * lie on the current stack, so their address shows it. An interrupt in user mode uses the task's
+ * stack. The verifier forbids arithmetic on the pointer, so we turn it into a number by storing it
+ * in a map.
  */
 static __always_inline bool on_interrupt_stack(void *ctx, struct task_struct *task,
 					       struct thread_state *scratch)
@@ -194,7 +195,7 @@ static __always_inline void slot_publish(struct waffle_cpu *state)
 #endif
 }
 
-/* Fills in the thread that comes onto the CPU, and its waker. */
+/* Fills in the thread that gets the CPU, and its waker. */
 static __always_inline __u32 slot_next_thread(struct waffle_rec_switch *rec,
 					      struct thread_state *to)
 {
@@ -308,7 +309,8 @@ static __always_inline __u32 slot_prev_thread(void *ctx, struct waffle_rec_switc
 	return flags;
 }
 
-/* As thread_make_late(). If a thread of the target gets no state, its switch counts as dropped. */
+/* Does what thread_make_late() does. If a thread of the target gets no state, its switch counts
+ * as dropped. */
 static __noinline struct thread_state *thread_make_late_counted(struct task_struct *task)
 {
 	struct thread_state *state = thread_make_late(task);
@@ -357,7 +359,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	state = cpu_get(cpu);
 	if (!state)
 		return 0;
-	/* From the traced thread, whose run queue is still in the cache. */
+	/* Reads the run queue through the traced thread, whose run queue is still in the cache. */
 	stolen_ns = cpu_stolen_ns(task_untrusted(from ? prev : next));
 	if (from) {
 		thread_leaves(state, from, prev, cpu, stolen_ns, now);

@@ -20,12 +20,13 @@ struct waffle_cpu {
 	__u64 head; /* slots written */
 	__u64 produced[WAFFLE_SOURCE_COUNT];
 	__u64 dropped[WAFFLE_SOURCE_COUNT];
-	__u64 stacks_ts; /* the stacks taken so far are paid for until then (wait.h) */
+	__u64 stacks_ts; /* the stacks that were taken have used up the budget until then (wait.h)
+			  */
 };
 _Static_assert(sizeof(struct waffle_cpu) == 64, "one cache line");
 
-/* For each CPU, the slots read so far and the row of slots
- * that it owns. Written by userspace only. */
+/* For each CPU: the number of slots that userspace has read, and the row of slots that the CPU
+ * owns. Only userspace writes it. */
 struct waffle_tail {
 	__u64 tail;
 	__u32 row; /* WAFFLE_NO_ROW: none, its switches are dropped */
@@ -153,7 +154,8 @@ extern struct targets_map {
 	__type(value, __u32);
 } targets SEC(".maps");
 
-/* As large as `targets`, because the memory of a target that is missing here is not read. */
+/* This map is as large as `targets`, since the memory of a target without an entry here is not
+ * read. */
 extern struct programs_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WAFFLE_MAX_TARGETS);

@@ -132,8 +132,9 @@ static long area_seen(struct task_struct *task, struct vm_area_struct *area, voi
 	return 0;
 }
 
-/* As stack_mapping_find(), but asks the kernel, for new mappings and processes. Not in the
- * scheduler's programs, which must not wait for the lock of the process's memory. */
+/* Does what stack_mapping_find() does, but asks the kernel. So it finds mappings and processes
+ * that are new. The scheduler's programs must not call it, since it waits for the lock of the
+ * process's memory. */
 __noinline int stack_area_find(struct storage_walk *walk, __u64 pc)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -431,7 +432,7 @@ static __noinline void python_walk(struct storage_walk *walk)
 
 /* ---- records ---- */
 
-/* As in hit_copy(), the size of a reservation has to be a constant. */
+/* The size of a reservation must be a constant, as in hit_copy(). */
 static __always_inline int frames_copy(struct storage_walk *walk, __u32 room, __u64 id, __u64 ts,
 				       __u32 kernel_stack)
 {

@@ -12,8 +12,8 @@
 
 #define WAFFLE_PYTHON_THREADS_MAX 512 /* the most threads of an interpreter that are searched */
 
-/* Where CPython 3.11 and later keeps the state of its threads: offsets of members, which
- * target/process/python.c knows. Only threads of the main interpreter are found. */
+/* Offsets of the members in which CPython 3.11 and later keeps the state of its threads. They
+ * come from target/process/python.c. Only threads of the main interpreter are found. */
 struct waffle_python {
 	__u64 runtime;           /* address of _PyRuntime; 0: no Python */
 	__u32 interpreters_main; /* pyruntimestate: interpreters.main */
@@ -39,10 +39,10 @@ struct waffle_python {
 #define WAFFLE_PYTHON_KIND(state) ((state) >> 2 & 7) /* bytes of a character */
 #define WAFFLE_PYTHON_COMPACT(state) ((state) >> 5 & 1)
 #define WAFFLE_PYTHON_ASCII(state) ((state) >> 6 & 1)
-/* From 3.14 on, references have tags in these bits. */
+/* Since Python 3.14, these bits of a reference are a tag. */
 #define WAFFLE_PYTHON_MARKS 7ull
 
-/* What a walk of the stacks of a process needs. */
+/* The data that a walk of a process's stacks needs. */
 struct waffle_stack_process {
 	__u32 page;     /* of its first mapping (unwind.h) */
 	__u32 mappings; /* how many, in consecutive pages */
@@ -61,7 +61,7 @@ struct waffle_stack_file {
 /* In a cookie: the site's stacks are requested. */
 #define WAFFLE_COOKIE_STACK (1ull << 63)
 
-/* How a stack is taken. */
+/* The methods of taking a stack. */
 #define WAFFLE_STACK_SITE 1u /* at a macro's probe, which code calls: include/waffle/arch.h */
 #define WAFFLE_STACK_NO_PYTHON 2u
 #define WAFFLE_STACK_WAIT 4u /* of a wait or wake-up (id 0), not of a span */

@@ -179,8 +179,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct waffle_rec_exit *rec;
 	bool last;
 
-	/* Threads that exit together may all be the last one. The first of them deletes the process
-	 * from the targets; then only their state shows that they are traced. */
+	/* Threads that exit together may all be the last one. The first of them deletes the
+	 * process from the targets. From then on only the state of the others shows that they
+	 * are traced. */
 	if (!target_maybe(tgid) ||
 	    (!bpf_task_storage_get(&threads, task, NULL, 0) && !target_has(tgid)))
 		return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What is stored for a thread besides its state (shared.h): its open calls and stack walks. Most
+ * The storage of a thread besides its state (shared.h): its open calls and stack walks. Most
  * threads have none, so it is created on first use. Where a program may not allocate memory
  * (scheduler_allocates()), it is created when the thread is forked. Defined in task.bpf.c.
  */

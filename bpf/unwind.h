@@ -12,7 +12,8 @@
 #include <linux/types.h>
 #endif
 
-/* How to find the canonical frame address (CFA), the caller's stack pointer after the return. */
+/* The rule for the canonical frame address (CFA), which is the caller's stack pointer after the
+ * return. */
 enum waffle_unwind_rule {
 	WAFFLE_UNWIND_UNKNOWN,  /* not covered by the table: frame pointers are tried */
 	WAFFLE_UNWIND_END,      /* the outermost frame */
@@ -25,7 +26,7 @@ enum waffle_unwind_rule {
 	WAFFLE_UNWIND_SIGNAL, /* the kernel put the registers there: struct rt_sigframe */
 };
 
-/* Where the caller's registers are. On x86-64 the return address is always at CFA - 8. */
+/* The rules for the caller's registers. On x86-64 the return address is always at CFA - 8. */
 #define WAFFLE_UNWIND_RULE_BITS 0x0fu
 #define WAFFLE_UNWIND_FP_SAVED 0x10u /* frame pointer at CFA + 8 * fp */
 /* x86-64: at frame pointer + 8 * fp. aarch64: at the register that the CFA is computed from + 8 *
@@ -76,8 +77,9 @@ struct waffle_unwind_regs {
 	__u64 exact;
 };
 
-/* Where the kernel saves registers before it calls a signal handler, relative to the stack pointer
- * after the handler's return: x86-64, arch/x86/include/asm/sigframe.h, struct ucontext. */
+/* Offsets at which the kernel saves registers before it calls a signal handler, from the stack
+ * pointer after the handler's return. For x86-64, see struct ucontext in
+ * arch/x86/include/asm/sigframe.h. */
 #define WAFFLE_SIGNAL_FP 120
 #define WAFFLE_SIGNAL_SP 160
 #define WAFFLE_SIGNAL_IP 168

@@ -225,7 +225,7 @@ int BPF_PROG(on_signal, int signo, struct kernel_siginfo *info, struct task_stru
 	return 0;
 }
 
-/* By CPU. Userspace sets their number and max_khz. */
+/* Indexed by CPU. Userspace sets the number of entries and max_khz. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

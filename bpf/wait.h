@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Details of waits. They are taken when a thread leaves a CPU, and recorded when it comes back,
- * unless the wait was short. So a thread that waits for microseconds, hundreds of thousands of
- * times a second, costs next to nothing.
+ * Details of waits. They are collected when a thread leaves a CPU, and recorded when it gets one
+ * again, unless the wait was short. So a thread that waits for microseconds, hundreds of thousands
+ * of times a second, costs next to nothing.
  */
 #ifndef WAFFLE_WAIT_H
 #define WAFFLE_WAIT_H
@@ -205,7 +205,8 @@ static __always_inline struct task_struct *task_untrusted(struct task_struct *ta
 						: task;
 }
 
-/* How long the cgroups of a task have been throttled, over all CPUs and four levels up. */
+/* The time for which the cgroups of a task have been throttled, summed over all CPUs and four
+ * levels. */
 static __always_inline __u64 throttled_ns(struct task_struct *task)
 {
 	struct task_group *group;
@@ -230,7 +231,7 @@ static __always_inline bool faults_are_counted(void)
 }
 
 /*
- * How long a wait will be is not known when its stack is taken, but threads repeat themselves. A
+ * The length of a wait is not known when its stack is taken, but threads repeat themselves. A
  * thread with long waits often has a few short ones between two of them: a Python thread waits for
  * an event, and then twice for the interpreter's lock. So a stack is taken of each wait until this
  * many in a row were short.
@@ -423,7 +424,7 @@ faults_emit(struct thread_wait *wait, struct task_struct *task, __u64 now, __u32
 	wait->faults_ns = 0;
 }
 
-/* A thread comes back onto a CPU. woken_ts: when it was woken; 0: it stayed runnable. */
+/* A thread gets a CPU again. woken_ts: the time of its wake-up; 0: it stayed runnable. */
 static __always_inline void wait_end(struct thread_wait *wait, struct task_struct *task,
 				     __u64 woken_ts, __u64 now)
 {

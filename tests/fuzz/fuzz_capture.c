@@ -29,7 +29,7 @@ static const char maps[] = "400000-500000 r-xp 00000000 08:01 99 /nowhere/train\
 
 struct kernel {
 	const uint8_t *at, *end;
-	struct told *told;
+	struct address_spaces *spaces;
 	struct waffle_cpu cpu[CPUS];
 	struct waffle_tail tail[CPUS];
 	struct waffle_rec_switch slots[CPUS][SLOTS];
@@ -229,7 +229,7 @@ static void add_mapping(struct kernel *kernel, const struct record_buffer *rec)
 	if (event.kind != MMAP_MAPPED)
 		event.mapping = (struct mapping){0};
 	if (event.kind != MMAP_MAPPED || event.mapping.end > event.mapping.start)
-		told_add(kernel->told, &event, words[4] & 2);
+		address_spaces_push(kernel->spaces, &event, words[4] & 2);
 }
 
 void kernel_take_enough(struct kernel *kernel)
@@ -276,7 +276,7 @@ bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kern
 struct session {
 	struct stages stages;
 	uint64_t before_ts, last_ts, appended;
-	uint64_t told_lost; /* reported by records */
+	uint64_t reported_lost; /* reported by records */
 	struct error err;
 };
 
@@ -286,7 +286,7 @@ static int deliver(struct waffle_rec *rec, void *arg)
 	int result;
 
 	if (rec->kind == WAFFLE_REC_LOSS) { /* only those of the drain itself */
-		session->told_lost += ((const struct waffle_rec_loss *)rec)->count;
+		session->reported_lost += ((const struct waffle_rec_loss *)rec)->count;
 	} else {
 		require(record_source(rec->kind) < WAFFLE_SOURCE_COUNT);
 		require(rec->ts < session->before_ts && rec->ts >= session->last_ts);
@@ -378,23 +378,23 @@ static void capture(struct kernel *kernel, struct session *session, const char *
 	require(!store_writer_open(&stages->writer, path, &fixture_meta, stages->err));
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		require(!store_writer_add_site(stages->writer, &fixture_sites[i], stages->err));
-	require(!told_open(&stages->mapped, stages->err));
-	require(!details_open(&stages->details, kernel, stages->writer, stages->err));
-	require(!functions_open(&stages->functions, kernel, stages->writer, stages->mapped,
-				stages->err));
-	kernel->told = stages->mapped;
-	require(!details_process(stages->details, FAKE_PID, stages->err));
+	require(!address_spaces_open(&stages->spaces, kernel, stages->writer, stages->err));
+	require(!enrich_open(&stages->enrich, kernel, stages->spaces, stages->writer, stages->err));
+	require(!code_names_open(&stages->names, kernel, stages->spaces, stages->writer,
+				 stages->err));
+	kernel->spaces = stages->spaces;
+	require(!enrich_process(stages->enrich, FAKE_PID, stages->err));
 	require(!drain_open(&drain, kernel, &callbacks, &session->err));
 	drain_all(drain, kernel);
 	drain_counts(drain, counts);
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		require(counts[i].produced == counts[i].delivered + counts[i].lost);
-	require(session->told_lost == kernel->cpu[0].dropped[WAFFLE_SOURCE_SCHED] +
-					      kernel->cpu[1].dropped[WAFFLE_SOURCE_SCHED]);
+	require(session->reported_lost == kernel->cpu[0].dropped[WAFFLE_SOURCE_SCHED] +
+						  kernel->cpu[1].dropped[WAFFLE_SOURCE_SCHED]);
 	drain_close(drain);
-	functions_close(stages->functions);
-	details_close(stages->details);
-	told_close(stages->mapped);
+	code_names_close(stages->names);
+	enrich_close(stages->enrich);
+	address_spaces_close(stages->spaces);
 	require(!store_writer_close(stages->writer, fixture_meta.start_ts + 1000000, counts,
 				    stages->err));
 }

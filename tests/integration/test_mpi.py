@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open MPI and MPICH with four ranks under the ready set for MPI: every call of every rank is a span
-with its arguments, as the program's own log has them."""
+"""Open MPI and MPICH under the ready set for MPI: every call of every rank is a span with its
+arguments, and the calls of different ranks that belong together are linked, as the program's own log
+has them."""
 
 import collections
+import json
 import subprocess
 
 import pytest
@@ -34,8 +36,17 @@ def ring(library, tmp_path_factory):
     return program
 
 
-def mpirun(library, program, folder):
-    return (find_tool(f"mpirun.{library}"), *LIBRARIES[library][0], "-n", RANKS, program, folder)
+@pytest.fixture(scope="module")
+def meet(library, tmp_path_factory):
+    program = tmp_path_factory.mktemp("mpi") / "mpi_meet"
+    subprocess.run([find_tool(f"mpicc.{library}"), "-O2", "-g", "-Wall", "-Werror", "-o", program,
+                    PROGRAMS / "mpi_meet.c"], check=True)
+    return program
+
+
+def mpirun(library, program, folder, *arguments, ranks=RANKS):
+    return (find_tool(f"mpirun.{library}"), *LIBRARIES[library][0], "-n", ranks, program, folder,
+            *arguments)
 
 
 def call_of(name, arguments):
@@ -82,3 +93,60 @@ def test_each_call_of_four_ranks_is_a_span_as_the_program_logged_it(
     for rank, calls in logged.items():
         assert seen[rank_of[(rank + 1) % RANKS]] == calls
     assert list(ends.values()) == RANKS * [{"MPI_Init": 1, "MPI_Finalize": 1}]
+
+
+def linked(spans):
+    """Sets of ids that links connect, by id."""
+    groups = {row["id"]: {row["id"]} for row in spans}
+    for row in spans:
+        for link in row.get("links", []):
+            if link["id"] in groups and groups[row["id"]] is not groups[link["id"]]:
+                joined = groups[row["id"]] | groups[link["id"]]
+                groups.update(dict.fromkeys(joined, joined))
+    return groups
+
+
+def test_calls_that_belong_together_are_linked_as_the_program_logged_them(
+        waffle, library, meet, tmp_path):
+    for ranks in (2, 5, 8):
+        logs = tmp_path / f"logs{ranks}"
+        logs.mkdir()
+        capture = waffle.run(*mpirun(library, meet, logs, ranks=ranks),
+                             options=("--probes", "mpi", "--no-sched"))
+        capture.check_sums(lost=0)
+        assert capture.info()["collectives_unaligned"] == 0
+        assert not capture.info()["collectives_in_different_order"]
+        spans = sorted((row for row in capture.rows("span", category="mpi")
+                        if "parent" not in row), key=lambda row: row["start_ns"])
+        pid_of = {}
+        for row in spans:
+            if row["name"] == "MPI_Comm_rank" and row["pid"] not in pid_of.values():
+                pid_of.setdefault(row["args"]["rank"], row["pid"])
+        assert len(pid_of) == ranks
+        wanted = collections.defaultdict(set)
+        for rank in range(ranks):
+            calls = parse_log((logs / str(rank)).read_text().splitlines())
+            names = {call["name"] for call in calls}
+            own = [row for row in spans if row["pid"] == pid_of[rank] and row["name"] in names]
+            assert [row["name"] for row in own] == [call["name"] for call in calls]
+            for row, call in zip(own, calls, strict=True):
+                wanted[call["group"]].add(row["id"])
+        found = linked(spans)
+        for group, ids in wanted.items():
+            assert found[min(ids)] == ids, group
+
+
+def test_collectives_in_different_order_are_reported_with_ranks(waffle, library, meet, tmp_path):
+    capture = waffle.path("disorder.waffle")
+    waffle.call("run", "--probes", "mpi", "--no-sched", "-o", capture, "--",
+                *mpirun(library, meet, tmp_path, "disorder", ranks=3))
+    info = json.loads(waffle.ok("info", "--json", capture).stdout)
+    (found,) = info["collectives_in_different_order"]
+    assert found["seq"] == 0
+    assert found["ranks_that_differ"] == 1
+    assert [(call["name"], call["rank"]) for call in found["calls"]] == \
+        [("MPI_Ireduce", 1), ("MPI_Ibcast", 0)]
+    for command in ("info", "report"):
+        text = waffle.ok(command, capture).stdout
+        assert "collective 0 of a communicator differs between ranks: rank 1 (pid " in text
+        assert ") called MPI_Ireduce at " in text

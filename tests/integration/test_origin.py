@@ -4,11 +4,16 @@ the event that the program declared as the cause. Text, JSON against its schema,
 
 import json
 import subprocess
+import sys
 
 import jsonschema
 import pytest
 
-from tracer import ROOT, find_tool
+from chromium import Chromium
+from tracer import PROGRAMS, ROOT, find_tool
+
+sys.path.insert(0, str(ROOT / "tests"))
+import validate_perfetto  # noqa: E402
 
 RANKS = 4
 MPI = {
@@ -79,7 +84,7 @@ def mpi_capture(waffle, library, program, ranks, *options):
     return capture
 
 
-def check_mpi(capture, origins, ranks, grade_elsewhere, between):
+def check_mpi(capture, origins, ranks, grades_elsewhere, between):
     """On every rank the only origin is rank 1's event."""
     [cause] = capture.rows("event", name="Creating NaN on purpose")
     symptoms = capture.rows("event", name=SYMPTOM)
@@ -95,7 +100,8 @@ def check_mpi(capture, origins, ranks, grade_elsewhere, between):
         if symptom["pid"] == cause["pid"]:
             assert (origin["grade"], vias(origin)) == ("certain", ["inside", "link"])
             continue
-        assert (origin["grade"], vias(origin)) == (grade_elsewhere, ["inside", "collective", "link"])
+        assert vias(origin) == ["inside", "collective", "link"]
+        assert origin["grade"] in grades_elsewhere
         collective = origin["way"][1]
         assert collective["from"]["name"] == collective["to"]["name"] == "MPI_Allreduce_op"
         assert collective["from"]["rank"] == answer["event"]["rank"] and collective["to"]["rank"] == 1
@@ -111,7 +117,9 @@ def test_nan_after_an_allreduce_comes_from_the_rank_that_made_it(
         assert step["operation"] == "MPI_Allreduce" and step["ranks"] == ranks
         assert step["to_rank"] == 1 and step["from_rank"] == step["from"]["rank"]
 
-    check_mpi(capture, origins, ranks, "certain", between)
+    # On a busy machine the probes may come after MPI_Init. Then the order of the calls is not sure.
+    whole = len(capture.rows("span", name="MPI_Init")) == ranks
+    check_mpi(capture, origins, ranks, ("certain",) if whole else ("certain", "likely"), between)
 
 
 def test_spans_of_one_name_stand_for_a_collective_without_probes(waffle, library, mpi_nan, origins):
@@ -120,7 +128,46 @@ def test_spans_of_one_name_stand_for_a_collective_without_probes(waffle, library
     def between(step):
         assert "operation" not in step
 
-    check_mpi(capture, origins, RANKS, "likely", between)
+    check_mpi(capture, origins, RANKS, ("likely",), between)
+
+
+# The ranks that see the value of rank 1, and what the ways from the others to it have.
+WAYS = {
+    "ring": ({0, 2, 3}, "message"),
+    "broadcast": ({0, 1, 2, 3}, "collective"),
+    "later": ({0, 1, 2, 3}, "collective"),
+    "reduce": ({0}, "collective"),
+    "scan": ({1, 2, 3}, "collective"),
+}
+
+
+@pytest.fixture(scope="module")
+def mpi_origin(library, tmp_path_factory):
+    program = tmp_path_factory.mktemp("mpi") / "mpi_origin"
+    subprocess.run([find_tool(f"mpicc.{library}"), "-std=c11", "-O2", "-g", "-Wall", "-Werror",
+                    f"-I{ROOT / 'include'}", "-o", program, PROGRAMS / "mpi_origin.c"], check=True)
+    return program
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_value_of_one_rank_is_followed_the_way_that_it_went(waffle, library, mpi_origin, origins, way):
+    command = (find_tool(f"mpirun.{library}"), *MPI[library], "-n", RANKS, mpi_origin, way)
+    capture = waffle.run(*command, options=("--no-sched", "--probes", "mpi"))
+    capture.check_sums(lost=0)
+    ranks, via = WAYS[way]
+    [cause] = capture.rows("event", name="made")
+    symptoms = {row["args"]["rank"]: row for row in capture.rows("event", name="seen")}
+    if way == "ring":
+        symptoms.pop(1)  # it has only sent the value
+    assert set(symptoms) == ranks
+    for rank, symptom in symptoms.items():
+        [origin] = origins(capture.path, "--event", symptom["id"])["origins"]
+        assert (origin["id"], origin["rank"]) == (cause["id"], 1)
+        assert (origin["basis"], origin["grade"]) == ("declared", "likely")
+        steps = vias(origin)
+        assert steps[-1] == "link" and set(steps[:-1]) == {via}
+        # From rank 1 to 2, 3 and 0, by one message each.
+        assert len(steps) == 1 + ((rank - 1) % RANKS if way == "ring" else 1)
 
 
 # ---- NCCL ----
@@ -185,6 +232,42 @@ def test_context_leads_through_three_processes(waffle, pipeline, origins):
     # The last span of the name has another context, and no declared cause.
     [origin] = origins(capture.path, "--span", "write", "--origin")["origins"]
     assert (origin["name"], origin["basis"], origin["grade"]) == ("send", "flow", "likely")
+
+
+def test_page_tells_the_way_from_the_symptom_to_its_origin(waffle, pipeline, origins, tmp_path):
+    capture = waffle.run(pipeline, options=("--no-sched",))
+    page = tmp_path / "page.html"
+    waffle.ok("report", "--html", page, capture.path)
+    browser = Chromium(tmp_path)
+    try:
+        browser.open(f"file://{page}")
+        assert browser.errors == []
+        assert browser.evaluate("document.getElementById('origins').hidden") is False
+        [shown] = browser.evaluate(
+            "[...document.querySelectorAll('#symptoms > div')].map((e) => ({...e.dataset, "
+            "story: e.querySelector('pre').textContent}))")
+    finally:
+        browser.close()
+    answer = origins(capture.path, "--event", "result is NaN")
+    assert shown["id"] == answer["event"]["id"]
+    assert shown["origins"].split() == [origin["id"] for origin in answer["origins"]]
+    text = waffle.ok("why", "--event", "result is NaN", capture.path).stdout
+    assert text.startswith(shown["story"])
+
+
+def test_arrows_in_perfetto_go_along_the_way(waffle, pipeline, tmp_path):
+    capture = waffle.run(pipeline, options=("--no-sched",))
+    out = tmp_path / "pipeline.pftrace"
+    waffle.ok("export", "-f", "perfetto", "-o", out, capture.path)
+    trace = validate_perfetto.load(out)
+    assert trace.violations == []
+    assert sorted((cause.name, effect.name) for cause, effect in trace.flows) == [
+        ("broken record", "send"),
+        ("scale", "write"),
+        ("send", "scale"),
+        ("write", "result is NaN"),
+    ]
+    assert {cause.args["record"] for cause, _ in trace.flows} == {7}
 
 
 def test_what_cannot_be_followed_is_said_in_one_line(waffle, pipeline):

@@ -354,7 +354,7 @@ static bool links_above(const struct reference *ref, int node)
 /* Whether a rank receives data in a collective of another call. */
 static bool receives(const struct comm *comm, unsigned rank)
 {
-	return comm->ends[rank].takes_part && (comm->kind == COMM_ALL || rank != comm->root);
+	return comm->ends[rank].takes_part && (comm->kind != COMM_MESSAGE || rank != comm->root);
 }
 
 /* Whether a moment is within a span, and not after the symptom. */

@@ -137,18 +137,23 @@ static void begin(struct path_test *test, void **state)
 	*test = (struct path_test){.files = *state, .err = ERROR_INIT};
 	test->stages = (struct stages){
 		.writer = open_writer(test->files->path), .redacts = true, .err = &test->err};
-	must(details_open(&test->stages.details, NULL, test->stages.writer, &test->err),
+	must(address_spaces_open(&test->stages.spaces, NULL, test->stages.writer, &test->err),
 	     &test->err);
-	must(functions_open(&test->stages.functions, NULL, test->stages.writer, NULL, &test->err),
+	must(enrich_open(&test->stages.enrich, NULL, test->stages.spaces, test->stages.writer,
+			 &test->err),
+	     &test->err);
+	must(code_names_open(&test->stages.names, NULL, test->stages.spaces, test->stages.writer,
+			     &test->err),
 	     &test->err);
 }
 
 static struct store_reader *end(struct path_test *test)
 {
-	assert_true(functions_wait(test->stages.functions, UINT64_MAX));
-	must(functions_write(test->stages.functions, &test->err), &test->err);
-	functions_close(test->stages.functions);
-	details_close(test->stages.details);
+	assert_true(code_names_wait(test->stages.names, UINT64_MAX));
+	must(code_names_write(test->stages.names, &test->err), &test->err);
+	code_names_close(test->stages.names);
+	enrich_close(test->stages.enrich);
+	address_spaces_close(test->stages.spaces);
 	close_writer(test->stages.writer, 1000);
 	return open_reader(test->files->path);
 }

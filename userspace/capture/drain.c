@@ -59,7 +59,7 @@ struct drain {
 };
 
 /* Copies a record, with its time. */
-static void record_came(const void *data, size_t size, void *arg)
+static void record_take(const void *data, size_t size, void *arg)
 {
 	struct drain *drain = arg;
 	const struct waffle_rec *rec = data;
@@ -368,7 +368,7 @@ static bool queues_take(struct drain *drain)
 
 		drain->taken_ts = 0;
 		if (!full || i == behind)
-			empty = kernel_queue_take(drain->kernel, i, share, record_came, drain);
+			empty = kernel_queue_take(drain->kernel, i, share, record_take, drain);
 		if (empty)
 			drain->queue_ts[i] = now;
 		else if (drain->taken_ts > drain->queue_ts[i])

@@ -37,15 +37,16 @@ void drain_close(struct drain *drain);
  * the caller should run the next round at once, or a negative errno if `record` failed.
  */
 int drain_round(struct drain *drain, bool final);
-/* From now on records are only discarded and counted as lost, which is fast. */
+/* From this call on, records are not delivered. They are discarded and counted as lost, which is
+ * fast. */
 void drain_give_up(struct drain *drain);
 /* Whether a fork waits in the queues. Run a round soon to notice it. */
 bool drain_fork_waits(const struct drain *drain);
 /* All records before this time were delivered. */
 uint64_t drain_delivered_ts(const struct drain *drain);
 
-/* The counts so far, per source (an array of WAFFLE_SOURCE_COUNT). A record that still waits counts
- * as neither delivered nor lost. */
+/* Returns the current counts per source (an array of WAFFLE_SOURCE_COUNT). A record that still
+ * waits counts as neither delivered nor lost. */
 void drain_counts(const struct drain *drain, struct store_counts *counts);
 
 #endif

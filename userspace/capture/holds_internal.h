@@ -45,8 +45,8 @@ struct hold *holds_find(struct holds *holds, uint64_t id);
 void holds_exec(struct holds *holds, uint64_t exec_ns);
 void holds_free(struct holds *holds);
 
-/* What the holds of one exec say together; `exec_ns` is that of one of them. Holds of an exec that
- * failed count for the next one. */
+/* Combines the holds of one exec; `exec_ns` is the time of any one of them. Holds of an exec
+ * that failed count for the next one. */
 struct hold_sum {
 	const char *name; /* of the program: the first file; "": not known */
 	bool any;         /* there are holds */

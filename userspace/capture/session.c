@@ -75,8 +75,8 @@ static int writer_open(struct session *session)
 				       &meta, session->err);
 }
 
-/* Reserve for what is written after recording has stopped: unfinished chunks, the last states of
- * threads, tables and the index. */
+/* Space that is reserved for the end of the file: unfinished chunks, the last states of threads,
+ * tables and the index. */
 #define END_BYTES (1u << 20)
 
 /* Whether the file has reached its limit. Then no more records are written. */
@@ -117,14 +117,14 @@ static int names_rest(struct session *session)
 	bool done;
 
 	do {
-		done = functions_wait(session->functions, now + NAMES_PAUSE_NS);
+		done = code_names_wait(session->names, now + NAMES_PAUSE_NS);
 		now = clock_monotonic_ns();
 	} while (!done && now < end && !loop_impatient(session));
 	if (!done)
 		session_notify(session,
 			       "some functions have no names: to look them up takes longer "
 			       "than the end of a capture waits");
-	return functions_write(session->functions, session->err);
+	return code_names_write(session->names, session->err);
 }
 
 /* Drains all records from before the end, however long that takes, unless another signal
@@ -198,16 +198,18 @@ static int stages_open(struct session *session)
 	struct stages *stages = &session->stages;
 	struct store_writer *writer = session->writer;
 	struct error *err = session->err;
-	int result = told_open(&stages->mapped, err)
-			     ?: details_open(&session->details, session->kernel, writer, err)
-			     ?: functions_open(&session->functions, session->kernel, writer,
-					       stages->mapped, err)
-			     ?: arming_open(&session->arming, session->kernel, writer,
-					    session->options, session->plan, err);
+	int result = address_spaces_open(&session->spaces, session->kernel, writer, err)
+			     ?: enrich_open(&session->enrich, session->kernel, session->spaces,
+					    writer, err)
+			     ?: code_names_open(&session->names, session->kernel, session->spaces,
+						writer, err)
+			     ?: arming_open(&session->arming, session->kernel, session->spaces,
+					    writer, session->options, session->plan, err);
 
 	stages->arming = session->arming;
-	stages->details = session->details;
-	stages->functions = session->functions;
+	stages->spaces = session->spaces;
+	stages->enrich = session->enrich;
+	stages->names = session->names;
 	stages->writer = writer;
 	stages->redacts = session->options->redaction;
 	stages->err = err;
@@ -233,12 +235,12 @@ static int start(struct session *session)
 				       EPOLLIN | EPOLLET, TAG_RING);
 	if (result)
 		return result;
-	session->pace =
-		pace_begin(kernel_ring_bytes(session->kernel), kernel_ring_count(session->kernel),
-			   session_wants_sched(options) ? kernel_slot_count(session->kernel) *
-								  sizeof(struct waffle_rec_switch)
-							: 0,
-			   kernel_cpu_count(session->kernel));
+	session->interval = drain_interval_begin(
+		kernel_ring_bytes(session->kernel), kernel_ring_count(session->kernel),
+		session_wants_sched(options)
+			? kernel_slot_count(session->kernel) * sizeof(struct waffle_rec_switch)
+			: 0,
+		kernel_cpu_count(session->kernel));
 	targets_watch(session);
 	/* Attach the user's tracepoints before our own of the same name, which forget a process at
 	 * its exit. */
@@ -277,13 +279,13 @@ static int finish(struct session *session)
 		session_notify(session, ignored.message);
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session);
-	result = result ?: details_finish(session->details, session->err);
+	result = result ?: address_spaces_finish(session->spaces, session->err);
 	warn_of_faults(session);
-	programs_say(session);
-	if (details_stack_warning(session->details))
-		session_notify(session, details_stack_warning(session->details));
-	if (functions_warning(session->functions))
-		session_notify(session, functions_warning(session->functions));
+	programs_report(session);
+	if (enrich_stack_warning(session->enrich))
+		session_notify(session, enrich_stack_warning(session->enrich));
+	if (code_names_warning(session->names))
+		session_notify(session, code_names_warning(session->names));
 	session->result->sites = arming_site_count(session->arming);
 	session->result->armed = arming_counts(session->arming);
 	return result;
@@ -291,14 +293,14 @@ static int finish(struct session *session)
 
 static void close_all(struct session *session)
 {
-	keymap_free(&session->told);
+	keymap_free(&session->reported);
 	arming_close(session->arming);
 	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
-	functions_close(session->functions);
-	told_close(session->stages.mapped);
+	code_names_close(session->names);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
-	details_close(session->details);
+	enrich_close(session->enrich);
+	address_spaces_close(session->spaces);
 	worker_give_up(WORKER_FOR_NAMES, false);
 	launch_abort(
 		/* The child holds a copy of the pipe for whose end kernel_close() waits. */
@@ -362,7 +364,7 @@ int session_run(const struct session_options *options, const struct session_even
 			launch_go(&session.launch);
 		}
 		code = code ?: loop_run(&session);
-		/* By now it is known which files the command uses. */
+		/* The files that the command uses are known only now. */
 		if (options->command)
 			warn_of_names(&session);
 		warn_of_unfound(&session, false);

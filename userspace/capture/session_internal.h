@@ -9,11 +9,11 @@
 
 #include "capture/arming/arming.h"
 #include "capture/drain_internal.h"
-#include "capture/enrich/details.h"
-#include "capture/enrich/functions.h"
+#include "capture/enrich/enrich.h"
+#include "capture/enrich/code_names.h"
 #include "capture/holds_internal.h"
 #include "capture/launch_internal.h"
-#include "capture/pace_internal.h"
+#include "capture/drain_interval_internal.h"
 #include "capture/session.h"
 #include "capture/stages_internal.h"
 #include "kernel/gate.h"
@@ -60,10 +60,11 @@ struct session {
 	struct error *err;
 	struct kernel *kernel;
 	struct drain *drain;
-	struct details *details;
+	struct address_spaces *spaces;
+	struct enrich *enrich;
 	struct plan *plan; /* NULL: no filter */
 	struct arming *arming;
-	struct functions *functions;
+	struct code_names *names;
 	struct stages stages; /* the path of records from the drain to the file */
 	struct mmap_watch *watch;
 	struct store_writer *writer;
@@ -81,32 +82,32 @@ struct session {
 	int epoll, timer, signals;
 	sigset_t old_mask;
 	uint64_t start_ts, armed_ts, end_ts, flush_ts, progress_ts;
-	struct pace pace;
-	struct rlimit files; /* original limit of open files */
-	bool warned;         /* a file that could not be armed was reported */
-	struct keymap told;  /* messages about calls that were not found */
-	bool full;           /* the file has reached its size limit */
-	bool published;      /* the file was given its final name, or the writer was asked to */
-	uint64_t awaited_ns; /* start of the final wait for the file; 0: not waiting */
-	bool told_awaited;   /* it was reported that this takes long */
-	bool gave_up;        /* a signal ended that wait, or it took too long */
-	bool stuck;          /* the file accepts no data at the moment */
-	bool told_stuck;     /* that was reported */
-	bool parsed;         /* files were parsed since this was set to false */
+	struct drain_interval interval;
+	struct rlimit files;    /* original limit of open files */
+	bool warned;            /* a file that could not be armed was reported */
+	struct keymap reported; /* messages about calls that were not found */
+	bool full;              /* the file has reached its size limit */
+	bool published;         /* the file was given its final name, or the writer was asked to */
+	uint64_t awaited_ns;    /* start of the final wait for the file; 0: not waiting */
+	bool await_reported;    /* it was reported that this takes long */
+	bool gave_up;           /* a signal ended that wait, or it took too long */
+	bool stuck;             /* the file accepts no data at the moment */
+	bool stuck_reported;    /* that was reported */
+	bool parsed;            /* files were parsed since this was set to false */
 	unsigned interrupts;
 	bool child_done;
 };
 
 /* Limit of waiting for files to be parsed before the capture starts without them. */
 #define PARSE_START_NS 60000000000ull
-/* The same at its end, for the files of the last mappings. */
+/* At the end of the capture, the limit of waiting for the files of the last mappings. */
 #define PARSE_END_NS 100000000ull
 
 /* session_state.c: sets the error to "what: errno's text". Returns a negative errno. */
 int session_fail(struct session *session, const char *what);
-/* Prints one line; session_tell() prints it even if there is no `notify`. */
+/* Prints one line; session_report() prints it even if there is no `notify`. */
 void session_notify(struct session *session, const char *line);
-void session_tell(struct session *session, const char *line);
+void session_report(struct session *session, const char *line);
 bool session_wants_sched(const struct session_options *options);
 /* Whether files must be searched for probes. */
 bool session_wants_probes(const struct session_options *options);
@@ -146,8 +147,8 @@ void child_was_late(struct session *session, uint64_t fork_ts);
 void program_was_late(struct session *session, struct target *target, struct hold *hold);
 /* A process ended before the program that it ran was examined. */
 void program_ended(struct session *session, const struct target *target);
-/* At the end: reports what was missed of new processes. */
-void programs_say(struct session *session);
+/* At the end, reports new processes that were armed late, or not at all. */
+void programs_report(struct session *session);
 
 /* session_target.c */
 struct target *target_find(struct session *session, pid_t pid);
@@ -206,8 +207,8 @@ void warn_of_arming(struct session *session);
  * filter concerns switches. Also warns of names in --stacks that match nothing. */
 void warn_of_names(struct session *session);
 void warn_after_arming(struct session *session);
-/* Reports described calls that were not found so far, each once. -ENOENT with `strict`, if one can
- * never be found: its library is present and has no such function. */
+/* Reports the described calls that were not found yet, each once. -ENOENT with `strict`, if one
+ * can never be found: its library is present and has no such function. */
 int warn_of_unfound(struct session *session, bool strict);
 /* At the end: reports keys of --redact that no site has. */
 void warn_of_redaction(struct session *session);

@@ -61,7 +61,7 @@ void child_was_late(struct session *session, uint64_t fork_ts)
 		session->unarmed.fork_ns = ns;
 }
 
-void programs_say(struct session *session)
+void programs_report(struct session *session)
 {
 	const struct unarmed *unarmed = &session->unarmed;
 	char line[400];
@@ -72,7 +72,7 @@ void programs_say(struct session *session)
 			 "missing (%s)",
 			 unarmed->programs, units_plural(unarmed->programs, "program", "programs"),
 			 unarmed->names);
-		session_tell(session, line);
+		session_report(session, line);
 	}
 	/* If no program had probes, these hardly had any, and it is said that nothing was armed. */
 	if (unarmed->ended && arming_site_count(session->arming)) {
@@ -81,7 +81,7 @@ void programs_say(struct session *session)
 			 "for probes: any calls are missing (%s)",
 			 unarmed->ended, units_plural(unarmed->ended, "program", "programs"),
 			 unarmed->ended_names);
-		session_tell(session, line);
+		session_report(session, line);
 	}
 	if (unarmed->forks) {
 		snprintf(line, sizeof(line),
@@ -89,6 +89,6 @@ void programs_say(struct session *session)
 			 "armed, up to %.1f ms, is missing (--machine-wide records it)",
 			 unarmed->forks, units_plural(unarmed->forks, "child was", "children were"),
 			 (double)unarmed->fork_ns / 1e6);
-		session_tell(session, line);
+		session_report(session, line);
 	}
 }

@@ -19,7 +19,8 @@
 #define WAIT_MS_MAX 1000
 #define STUCK_NS 1000000000ull    /* time without progress of the file until that is reported */
 #define PATIENCE_NS 5000000000ull /* the same at the end, until we give up */
-/* The same, once the user has lost patience: a file that is not stuck gets its end. */
+/* The limit after the user has interrupted the wait. A file that makes progress is still
+ * completed. */
 #define IMPATIENCE_NS 100000000ull
 /* Per turn of the loop, to wait for parsing. Most files take no time; others are armed later. */
 #define PARSE_NS 10000000ull
@@ -36,12 +37,12 @@ static int timer_set(struct session *session, uint64_t ns)
 /* After a drain: sets when the next one is due. */
 static int timer_adapt(struct session *session)
 {
-	uint64_t records = 0, before = session->pace.ns;
+	uint64_t records = 0, before = session->interval.ns;
 
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		records += session->result->counts[i].delivered;
-	pace_drained(&session->pace, records);
-	return session->pace.ns == before ? 0 : timer_set(session, session->pace.ns);
+	drain_interval_update(&session->interval, records);
+	return session->interval.ns == before ? 0 : timer_set(session, session->interval.ns);
 }
 
 /* Each file and each kind of filtered site needs a descriptor. */
@@ -80,7 +81,7 @@ int loop_open(struct session *session)
 		return session_fail(session, "setting up");
 	opener_stop_at(session->signals);
 	return worker_queue_open(session->err)
-		       ?: timer_set(session, PACE_BUSY_NS)
+		       ?: timer_set(session, DRAIN_INTERVAL_BUSY_NS)
 		       ?: session_watch(session, session->timer, EPOLLIN, TAG_TIMER)
 		       ?: session_watch(session, session->signals, EPOLLIN, TAG_SIGNAL)
 		       ?: parsed_watch(session);
@@ -126,12 +127,12 @@ bool loop_impatient(struct session *session)
 
 /* ---- the file ---- */
 
-static void writer_tell(struct session *session, const char *what)
+static void writer_report(struct session *session, const char *what)
 {
 	char line[4400];
 
 	snprintf(line, sizeof(line), "%s: %s", session->options->output, what);
-	session_tell(session, line);
+	session_report(session, line);
 }
 
 /*
@@ -145,9 +146,9 @@ static bool writer_is_behind(struct session *session)
 
 	session->stuck =
 		progress.queued > WRITER_BEHIND_BYTES && now > progress.moved_ns + STUCK_NS;
-	if (session->stuck && !session->told_stuck) {
-		session->told_stuck = true;
-		writer_tell(
+	if (session->stuck && !session->stuck_reported) {
+		session->stuck_reported = true;
+		writer_report(
 			session,
 			"its file system does not answer: records that do not fit in memory are "
 			"lost; Ctrl-C ends the capture");
@@ -168,11 +169,11 @@ bool loop_await_writer(struct session *session, size_t most)
 		session->gave_up |= loop_impatient(session) || now > since + PATIENCE_NS;
 		if (session->gave_up && now > since + IMPATIENCE_NS)
 			return false;
-		if (!session->told_awaited && now > since + STUCK_NS) {
-			session->told_awaited = true;
-			writer_tell(session,
-				    "its file system does not answer: waiting some seconds; "
-				    "Ctrl-C ends it at once");
+		if (!session->await_reported && now > since + STUCK_NS) {
+			session->await_reported = true;
+			writer_report(session,
+				      "its file system does not answer: waiting some seconds; "
+				      "Ctrl-C ends it at once");
 		}
 		store_writer_wait(session->writer, session->signals, WAIT_MS_MAX / 10);
 	}
@@ -196,7 +197,7 @@ static bool stopping(const struct session *session, uint64_t now)
 	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }
 
-static void cpu_came(uint32_t cpu, void *arg)
+static void cpu_online(uint32_t cpu, void *arg)
 {
 	struct session *session = arg;
 
@@ -212,7 +213,7 @@ static int housekeeping(struct session *session, uint64_t now)
 		return -EIO;
 	if (now - session->flush_ts >= FLUSH_NS) {
 		session->flush_ts = now;
-		kernel_cpus_check(session->kernel, cpu_came, session);
+		kernel_cpus_check(session->kernel, cpu_online, session);
 		if (store_writer_flush(session->writer, result->counts, session->err))
 			return -EIO;
 	}
@@ -264,7 +265,7 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 	return 0;
 }
 
-/* How long the loop may wait: at most until the time is up. */
+/* Returns for how long the loop may wait, at most until the end of --duration. */
 static int wait_ms(const struct session *session)
 {
 	uint64_t spent = clock_monotonic_ns() - session->armed_ts;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capture is asked for: made from the command line, and read by all parts of capture/. */
+/* The configuration of a capture. It is made from the command line and read by all parts of
+ * capture/. */
 #ifndef WAFFLE_CAPTURE_SESSION_OPTIONS_H
 #define WAFFLE_CAPTURE_SESSION_OPTIONS_H
 

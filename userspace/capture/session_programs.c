@@ -49,7 +49,7 @@ void file_prepare(int fd, const char *path, void *arg)
 {
 	struct session *session = arg;
 
-	details_file(session->details, fd, path);
+	enrich_file(session->enrich, fd, path);
 }
 
 /* Whether a process opened the file at that path, as far as is known once it has ended. Otherwise
@@ -95,7 +95,7 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 	lack = arming_left_out(session->arming);
 	if (is_main && lack == ARMING_LACKS_FILES)
 		return false;
-	details_tables(session->details, true, &ignored);
+	enrich_tables(session->enrich, true, &ignored);
 	hold->ready = is_main;
 	hold->missed = !is_main;
 	/* The command's own program was armed before its exec, so it is not late, however long this
@@ -266,7 +266,7 @@ void program_forked(struct session *session, const struct waffle_rec_fork *fork)
 {
 	const struct session_options *options = session->options;
 	pid_t pid = (pid_t)(fork->child_tgid & ~WAFFLE_FORK_SHARES);
-	/* As after vfork(): until its exec the child only runs its parent's code. */
+	/* After vfork(), for example, the child runs only its parent's code until its exec. */
 	bool shares_memory = fork->child_tgid & WAFFLE_FORK_SHARES, known = true;
 	const struct target *parent;
 	struct target *child;

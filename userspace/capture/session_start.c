@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arms what is there at the start: the traced processes, and the command's own program. Nothing is
- * held yet, so it may wait for files to be parsed, while the loop runs. */
+/* Arms the processes that exist at the start, and the command's own program. Nothing is held
+ * yet, so we may wait until files are parsed, while the loop runs. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ int programs_first(struct session *session)
 		if (!more)
 			break;
 	}
-	details_tables(session->details, false, &ignored);
+	enrich_tables(session->enrich, false, &ignored);
 	target = target_find(session, session->launch.pid);
 	hold = target && result > 0 ? holds_add(&target->holds, 0, clock_monotonic_ns()) : NULL;
 	if (hold)
@@ -153,9 +153,9 @@ int targets_arm(struct session *session)
 
 	for (size_t i = 0; i < session->options->pid_count && !result; i++)
 		if (session_wants_stacks(session->options))
-			result = details_process(session->details, session->options->pids[i],
-						 session->err);
+			result = enrich_process(session->enrich, session->options->pids[i],
+						session->err);
 	return result ?: pids_arm_all(session, false, until_ns)
-		      ?: details_tables(session->details, false, session->err)
+		      ?: enrich_tables(session->enrich, false, session->err)
 		      ?: pids_arm_all(session, true, until_ns);
 }

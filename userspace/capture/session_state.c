@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What all parts of a capture use: messages, what the options ask for, a round of the drain. */
+/* Functions that all parts of a capture use: messages, queries of the options, a round of the
+ * drain. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -30,7 +31,7 @@ void session_notify(struct session *session, const char *line)
 		say(session, session->events->notify, line);
 }
 
-void session_tell(struct session *session, const char *line)
+void session_report(struct session *session, const char *line)
 {
 	say(session, session->events->tell, line);
 }
@@ -82,7 +83,7 @@ int session_drain(struct session *session)
 	session->busy = session->busy || result > 0;
 	if (result == -ECANCELED)
 		result = 0; /* it is full, so the capture ends */
-	return result < 0 ? result : functions_write(session->functions, session->err);
+	return result < 0 ? result : code_names_write(session->names, session->err);
 }
 
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag)

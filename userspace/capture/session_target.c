@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "capture/address_space/processes.h"
 #include "capture/session_internal.h"
 #include "target/process/process.h"
 #include "target/process/rank.h"
@@ -21,7 +22,8 @@ static int target_rank(struct session *session, pid_t pid)
 	struct process_rank found;
 	struct store_rank rank = {.pid = (uint32_t)pid, .ts = clock_monotonic_ns()};
 
-	if (details_is_private(session->details, pid) || !process_rank_read(&found, pid))
+	if (processes_is_private(address_spaces_processes(session->spaces), pid) ||
+	    !process_rank_read(&found, pid))
 		return 0;
 	rank.rank = found.rank;
 	rank.world_size = found.world_size;
@@ -67,7 +69,7 @@ void target_remove(struct session *session, struct target *target)
 	stages_forget(&session->stages, pid);
 }
 
-/* Descriptors are also needed for other things: at most half of them may watch exits. */
+/* At most half of the descriptors may watch exits, since other things need descriptors, too. */
 static bool may_watch(const struct session *session)
 {
 	return session->targets.len - session->unwatched < session->files_max / 2;

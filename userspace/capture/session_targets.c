@@ -120,7 +120,7 @@ int process_arm(struct session *session, pid_t pid, struct error *err)
 	if (session_wants_probes(session->options))
 		result = arming_scan(session->arming, pid, err);
 	if (!result && arming_concerns_functions(session->arming))
-		functions_process(session->functions, pid);
+		code_names_process(session->names, pid);
 	return result;
 }
 
@@ -171,7 +171,7 @@ int targets_wait_ms(const struct session *session, int most)
 
 /* A program counts as late once the first of its files is armed, which may require that the file is
  * parsed first. */
-static void begun_first_tell(struct session *session, struct target *target, uint64_t armed)
+static void begun_first_report(struct session *session, struct target *target, uint64_t armed)
 {
 	if (arming_arm_count(session->arming) == armed)
 		return;
@@ -194,7 +194,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	arming_left_out(session->arming);
 	if (exec)
 		arming_began(session->arming, target->pid);
-	if (details_process(session->details, target->pid, session->err))
+	if (enrich_process(session->enrich, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);
 	if (exec && result == -ESRCH)
@@ -210,27 +210,27 @@ static int target_rearm(struct session *session, struct target *target, struct e
 			program_was_late(session, target, NULL);
 			target->begun_first = false; /* already counted */
 		} else if (target->begun_first) {
-			begun_first_tell(session, target, armed);
+			begun_first_report(session, target, armed);
 		}
 		if (!result)
 			arming_expect(session->arming, target->pid);
 		if (!ready && !result) {
-			details_needed(session->details, target->pid);
-			if (details_tables(session->details, true, session->err))
+			enrich_needed(session->enrich, target->pid);
+			if (enrich_tables(session->enrich, true, session->err))
 				return -EIO;
 		}
 		if (!result)
 			result = target_describe(session, target->pid);
 	} else if (!result) {
 		if (target->begun_first)
-			begun_first_tell(session, target, armed);
+			begun_first_report(session, target, armed);
 		if (target->fork_ts && arming_arm_count(session->arming) > armed)
 			child_was_late(session, target->fork_ts);
 		target->fork_ts = 0;
 		arming_expect(session->arming, target->pid);
 	}
 	target->parsing = arming_left_out(session->arming) != ARMING_COMPLETE;
-	/* What is armed from now on was opened later. */
+	/* Files that are armed from here on were opened late. */
 	target->begun_first &= target->parsing;
 	return result;
 }

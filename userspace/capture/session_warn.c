@@ -8,7 +8,7 @@
 #include "target/process/process.h"
 #include "util/units.h"
 
-static void line_say(const char *line, void *arg)
+static void line_report(const char *line, void *arg)
 {
 	session_notify(arg, line);
 }
@@ -20,7 +20,7 @@ void warn_of_arming(struct session *session)
 	if (warning && !session->warned)
 		session_notify(session, warning);
 	session->warned |= warning != NULL;
-	arming_notices(session->arming, line_say, session);
+	arming_notices(session->arming, line_report, session);
 }
 
 static void warn_of_filter(struct session *session)
@@ -28,7 +28,7 @@ static void warn_of_filter(struct session *session)
 	const struct filter_expr *filter = session->options->filter;
 	char names[400], line[600];
 
-	plan_warn(session->plan, line_say, session);
+	plan_warn(session->plan, line_report, session);
 	if (arming_match_count(session->arming) ||
 	    (filter_uses(filter, FILTER_KIND) && filter_wants_sched(filter)))
 		return;
@@ -38,7 +38,7 @@ static void warn_of_filter(struct session *session)
 	session_notify(session, line);
 }
 
-static void stacks_say(const char *word, const char *name, void *arg)
+static void stacks_report(const char *word, const char *name, void *arg)
 {
 	const struct session *session = arg;
 	char names[400] = "", line[700];
@@ -61,7 +61,7 @@ void warn_of_names(struct session *session)
 {
 	if (session->plan && arming_site_count(session->arming))
 		warn_of_filter(session);
-	stack_choice_unfound(session->options->stacks, stacks_say, session);
+	stack_choice_unfound(session->options->stacks, stacks_report, session);
 }
 
 struct warn_unfound {
@@ -70,7 +70,7 @@ struct warn_unfound {
 	int result;
 };
 
-static void unfound_say(const char *line, bool missing, void *arg)
+static void unfound_report(const char *line, bool missing, void *arg)
 {
 	struct warn_unfound *unfound = arg;
 	struct session *session = unfound->session;
@@ -80,7 +80,7 @@ static void unfound_say(const char *line, bool missing, void *arg)
 
 	if (missing && unfound->strict && !unfound->result)
 		unfound->result = error_set(session->err, ENOENT, "%s", line);
-	else if (keymap_get(&session->told, line, len) != MAP_NONE)
+	else if (keymap_get(&session->reported, line, len) != MAP_NONE)
 		return;
 	else if (missing) /* may come from source_fault(), which escapes its text */
 		session->events->tell(line, session->events->arg);
@@ -88,7 +88,7 @@ static void unfound_say(const char *line, bool missing, void *arg)
 		session->events->notify(line, session->events->arg);
 	else
 		return;
-	keymap_set(&session->told, line, len, 1);
+	keymap_set(&session->reported, line, len, 1);
 }
 
 /* A misspelt name would leave the value in the capture. */
@@ -104,7 +104,7 @@ void warn_of_redaction(struct session *session)
 		snprintf(line, sizeof(line),
 			 "--redact: no site that was armed has a key '%s': nothing was left out",
 			 redaction->keys.data[i].name);
-		session_tell(session, line);
+		session_report(session, line);
 	}
 }
 
@@ -116,7 +116,7 @@ int warn_of_unfound(struct session *session, bool strict)
 					: CALL_SCOPE_TRACED;
 
 	if (session->options->calls)
-		call_set_unfound(session->options->calls, scope, unfound_say, &unfound);
+		call_set_unfound(session->options->calls, scope, unfound_report, &unfound);
 	return unfound.result;
 }
 
@@ -137,7 +137,7 @@ static void warn_of_targets(struct session *session)
 
 static void warn_of_stacks(struct session *session)
 {
-	uint64_t left_out = details_stacks_left_out(session->details);
+	uint64_t left_out = enrich_stacks_left_out(session->enrich);
 	char line[160];
 
 	if (!left_out)
@@ -149,7 +149,7 @@ static void warn_of_stacks(struct session *session)
 
 static void warn_of_unparsed(struct session *session)
 {
-	uint64_t count = details_unparsed(session->details);
+	uint64_t count = address_spaces_unparsed(session->spaces);
 	char line[200];
 
 	if (!count)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/stages_internal.h"
 
+#include "capture/address_space/processes.h"
 #include "capture/redact.h"
 
 /* A record on its path, and what the first stages found out for the later ones. */
@@ -52,67 +53,58 @@ static int values_redact(const struct stages *stages, struct stage_record *recor
 	return 0;
 }
 
-/* Applies the mapping events that precede a record. */
-static int mappings_apply(const struct stages *stages, uint64_t ts)
-{
-	const struct told_event *told;
-	int result = 0;
-
-	while (!result && (told = told_next(stages->mapped, ts))) {
-		bool concerns = told->traced || told->event.kind == MMAP_LOST;
-
-		if (concerns && arming_concerns_functions(stages->arming))
-			functions_told(stages->functions, &told->event);
-		result = details_told(stages->details, told, stages->err);
-	}
-	return result;
-}
-
+/* The mapping events that precede the record. */
 static int mappings_follow(const struct stages *stages, struct stage_record *record)
 {
-	return mappings_apply(stages, record->rec->ts);
+	return address_spaces_advance(stages->spaces, record->rec->ts, stages->err);
 }
 
 static int process_follow(const struct stages *stages, struct stage_record *record)
 {
-	details_process_record(stages->details, record->rec, record->gains_rights);
+	processes_record(address_spaces_processes(stages->spaces), record->rec,
+			 record->gains_rights);
 	return 0;
 }
 
-/* A new program gives addresses, and so functions, another meaning. */
 static int address_space_follow(const struct stages *stages, struct stage_record *record)
 {
-	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)record->rec;
-	int result = details_address_space(stages->details, record->rec, record->gains_rights,
-					   stages->err);
+	return address_spaces_record(stages->spaces, record->rec, record->gains_rights,
+				     stages->err);
+}
 
-	if (result)
-		return result;
-	if (end->rec.kind == WAFFLE_REC_EXEC)
-		functions_exec(stages->functions, (pid_t)end->tgid, end->rec.ts);
-	else if (end->rec.kind == WAFFLE_REC_EXIT && end->rec.tid == end->tgid)
-		functions_forget(stages->functions, (pid_t)end->tgid);
+static int unwinding_follow(const struct stages *stages, struct stage_record *record)
+{
+	return enrich_unwinding(stages->enrich, record->rec, stages->err);
+}
+
+/* The open calls of a program that is gone will never return. */
+static int calls_forget(const struct stages *stages, struct stage_record *record)
+{
+	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)record->rec;
+
+	if (end->rec.kind == WAFFLE_REC_EXEC || end->rec.tid == end->tgid)
+		code_names_forget(stages->names, (pid_t)end->tgid);
 	return 0;
 }
 
 static int object_name(const struct stages *stages, struct stage_record *record)
 {
-	return details_object(stages->details, record->rec, stages->err);
+	return enrich_object(stages->enrich, record->rec, stages->err);
 }
 
 static int addresses_map(const struct stages *stages, struct stage_record *record)
 {
-	return details_addresses(stages->details, record->rec, stages->err);
+	return enrich_addresses(stages->enrich, record->rec, stages->err);
 }
 
 static int stacks_number(const struct stages *stages, struct stage_record *record)
 {
-	return details_stacks(stages->details, record->rec, stages->err);
+	return enrich_stacks(stages->enrich, record->rec, stages->err);
 }
 
 static int interrupt_mark(const struct stages *stages, struct stage_record *record)
 {
-	details_interrupt(stages->details, record->rec);
+	enrich_interrupt(stages->enrich, record->rec);
 	return 0;
 }
 
@@ -123,8 +115,8 @@ static int functions_name(const struct stages *stages, struct stage_record *reco
 
 	if (!site || !site->concerns)
 		return 0;
-	return functions_record(stages->functions, site->info, site->info->begin_keys, record->rec,
-				stages->err);
+	return code_names_record(stages->names, site->info, site->info->begin_keys, record->rec,
+				 stages->err);
 }
 
 /* Replaces the kernel's number of a site by the file's. */
@@ -156,14 +148,14 @@ _Static_assert(WAFFLE_REC_RING_COUNT < 32, "a bit for each kind");
 
 void stages_mapping(const struct stages *stages, const struct mmap_event *event, bool traced)
 {
-	if (details_wants_mappings(stages->details) || arming_concerns_functions(stages->arming))
-		told_add(stages->mapped, event, traced);
+	if (address_spaces_are_written(stages->spaces) || arming_concerns_functions(stages->arming))
+		address_spaces_push(stages->spaces, event, traced);
 }
 
 int stages_round(const struct stages *stages, uint64_t before_ts)
 {
-	return details_round(stages->details, stages->err)
-		       ?: mappings_apply(stages, told_round(stages->mapped, before_ts));
+	return enrich_round(stages->enrich, stages->err)
+		       ?: address_spaces_begin_round(stages->spaces, before_ts, stages->err);
 }
 
 /* The list is code rather than a table of functions, so that the compiler can inline the stages. A
@@ -176,11 +168,13 @@ int stages_pass(const struct stages *stages, struct waffle_rec *rec)
 
 #define STAGE(pass, kinds) result = result ?: (kind & (kinds) ? pass(stages, &record) : 0)
 	STAGE(marks_remove, KIND(FORK) | KIND(EXEC));
+	STAGE(mappings_follow, ALL_KINDS);
 	STAGE(site_resolve, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));
 	STAGE(values_redact, KIND(HIT) | KIND(RETURN));
-	STAGE(mappings_follow, ALL_KINDS);
 	STAGE(process_follow, KIND(TASK) | KIND(STATE) | KIND(FORK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(address_space_follow, KIND(FORK) | KIND(EXEC) | KIND(EXIT));
+	STAGE(unwinding_follow, KIND(FORK) | KIND(EXEC) | KIND(EXIT));
+	STAGE(calls_forget, KIND(EXEC) | KIND(EXIT));
 	STAGE(object_name, KIND(WAIT) | KIND(IO) | KIND(QUOTA));
 	STAGE(addresses_map, KIND(WAIT) | KIND(FAULT));
 	STAGE(stacks_number, KIND(TRACE) | KIND(FRAMES) | KIND(CODE) | KIND(WAIT) | KIND(WAKE) |
@@ -195,6 +189,7 @@ int stages_pass(const struct stages *stages, struct waffle_rec *rec)
 
 void stages_forget(const struct stages *stages, pid_t pid)
 {
-	details_forget(stages->details, pid);
-	functions_forget(stages->functions, pid);
+	address_spaces_forget(stages->spaces, pid);
+	enrich_forget(stages->enrich, pid);
+	code_names_forget(stages->names, pid);
 }

@@ -8,15 +8,15 @@
 #define WAFFLE_CAPTURE_STAGES_INTERNAL_H
 
 #include "capture/arming/arming.h"
-#include "capture/enrich/details.h"
-#include "capture/enrich/functions.h"
+#include "capture/enrich/enrich.h"
+#include "capture/enrich/code_names.h"
 
-/* What the stages use. All are the owner's, who opens and closes them. */
+/* The objects that the stages use. The owner of this struct opens and closes them. */
 struct stages {
 	struct arming *arming;
-	struct details *details;
-	struct functions *functions;
-	struct told *mapped; /* mapping events that await their turn; NULL: none */
+	struct address_spaces *spaces;
+	struct enrich *enrich;
+	struct code_names *names;
 	struct store_writer *writer;
 	bool redacts; /* some keys are omitted */
 	struct error *err;

@@ -143,7 +143,8 @@ static int why_files(const struct command *command, const void *arg,
 {
 	const struct why_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
-					  .keep_children = cli->filter.keep_children};
+					  .keep_children = cli->filter.keep_children,
+					  .only_declared = cli->event || cli->origin};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);

@@ -33,7 +33,7 @@ struct armed {
  * are closed in parallel wait together. */
 #define CLOSERS_MAX 32
 
-/* A probe and what is attached to it. */
+/* A probe, and the program that is attached to it. */
 struct row {
 	int program;
 	unsigned long offset, semaphore;

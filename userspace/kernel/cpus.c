@@ -44,8 +44,8 @@ static bool was_stolen(void)
 	return ticks > 0;
 }
 
-/* Whether the administrator has told the scheduler to count stolen
- * time as the task's. Ticks count it nevertheless. */
+/* Whether the administrator has configured the scheduler to count stolen time as the task's.
+ * Ticks count it nevertheless. */
 static bool is_disabled(void)
 {
 	char line[4096] = "";

@@ -10,7 +10,7 @@
 
 struct kernel_types;
 
-/* How the kernel counts the time that a hypervisor took. */
+/* How the kernel accounts the time that the hypervisor took from a CPU (steal time). */
 enum cpus_steal {
 	CPUS_STEAL_NONE,  /* bare metal, or the hypervisor or the kernel does not report it */
 	CPUS_STEAL_CLOCK, /* the scheduler's clock: whenever it is updated */

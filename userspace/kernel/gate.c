@@ -139,7 +139,7 @@ int gate_open(struct gate **gate, const struct gate_options *options, struct err
 	made->socket = -1;
 	made->group = group;
 	result = gate_start(made, group, options, err);
-	close(group); /* only the gate has it, so all execs go on when it ends */
+	close(group); /* only the gate has it, so when the gate ends the kernel allows all execs */
 	if (result)
 		gate_close(made);
 	else

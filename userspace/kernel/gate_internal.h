@@ -15,7 +15,7 @@ struct gate {
 	int group; /* number of its fanotify descriptor */
 };
 
-/* From the gate; a descriptor travels with GATE_EXEC and GATE_PASSED. */
+/* A message of the gate. GATE_EXEC and GATE_PASSED carry a descriptor (SCM_RIGHTS). */
 struct gate_message {
 	uint32_t kind; /* enum gate_event_kind */
 	int32_t pid;

@@ -162,7 +162,7 @@ static bool are_mounts_trusted(const struct places *places)
 	return same;
 }
 
-/* What was read of the places while they are held open. */
+/* For each place that is held open: whether a local mount or an overlay was found there. */
 struct verified {
 	bool local[PLACES_MAX], overlay[PLACES_MAX];
 };

@@ -38,7 +38,7 @@ struct held {
 	int fd; /* identifies the kernel's question; -1: free */
 };
 
-/* How long a process was held within a second. */
+/* The time for which a process was held, within the second that began at since_ts. */
 struct spent {
 	uint64_t since_ts, ns;
 	pid_t pid;
@@ -62,8 +62,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* Re-arms a kernel timer that kills this process unless it comes back here in time. SIGKILL also
- * ends a process that is stopped, or in a frozen cgroup. */
+/* Re-arms the watchdog: a kernel timer that kills this process unless it is re-armed in time.
+ * SIGKILL also ends a process that is stopped, or in a frozen cgroup. */
 static void beat(struct gate_state *state, uint64_t now)
 {
 	const struct itimerspec period = {.it_value.tv_nsec = BEATS_MISSED_MS * MS};
@@ -216,7 +216,7 @@ static void answers_read(struct gate_state *state)
 	}
 }
 
-/* Lets execs go on whose time is over; returns when the next one's time is over. */
+/* Allows the execs whose time is over. Returns the time at which the next one must be allowed. */
 static uint64_t overdue_release(struct gate_state *state, uint64_t now)
 {
 	uint64_t next_ts = now + BEAT_MS * MS;
@@ -260,7 +260,8 @@ static void become(struct gate_state *state)
 	beat(state, now_ns());
 }
 
-/* Closes the tracer's descriptors: what is armed must end with the tracer. */
+/* Closes the tracer's descriptors, since links that this process keeps open would outlive the
+ * tracer. */
 static void keep_only(int a, int b, int c)
 {
 	int last = -1, keep[] = {a, b, c};

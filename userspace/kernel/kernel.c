@@ -143,7 +143,8 @@ static int memory_map(struct kernel *kernel, struct error *err)
 	return 0;
 }
 
-void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *arg), void *arg)
+void kernel_cpus_check(struct kernel *kernel, void (*cpu_online)(uint32_t cpu, void *arg),
+		       void *arg)
 {
 	bool *online = calloc(kernel->cpus, sizeof(*online));
 
@@ -158,8 +159,8 @@ void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *a
 		if (!online[cpu])
 			continue;
 		row_take(kernel, cpu);
-		if (came)
-			came(cpu, arg);
+		if (cpu_online)
+			cpu_online(cpu, arg);
 	}
 	free(online);
 }

@@ -74,8 +74,9 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 uint32_t kernel_wait_sources(const struct kernel *kernel);
 
 /* Sets up CPUs that have come online since the last call,
- * and calls `came` (may be NULL) for each. */
-void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *arg), void *arg);
+ * and calls `cpu_online` (may be NULL) for each. */
+void kernel_cpus_check(struct kernel *kernel, void (*cpu_online)(uint32_t cpu, void *arg),
+		       void *arg);
 
 /* Memory shared with the programs. */
 uint32_t kernel_cpu_count(const struct kernel *kernel);
@@ -97,7 +98,7 @@ bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kern
 		       void *arg);
 /* Called by `take` to end the current call after this record. The queue counts as not empty. */
 void kernel_take_enough(struct kernel *kernel);
-/* The same for all queues in turn, until each was found empty. */
+/* Does the same for all queues in turn, until each of them was empty once. */
 void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
 /* The number of plain calls of a CPU (bpf/call.h), which waffle_cpu.produced does not count. */
 uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
@@ -220,7 +221,7 @@ struct armed_unsupported armed_unsupported(const struct armed *armed);
 void armed_release(struct armed *armed);
 /* Releases many, in the time of one. NULLs are skipped. */
 void armed_release_all(struct armed *const *list, size_t count);
-/* The same in another thread, since the kernel takes some 50 ms. */
+/* Does the same in another thread, since the kernel takes some 50 ms. */
 void kernel_disarm_later(struct kernel *kernel, struct armed *const *list, size_t count);
 
 /* A function of the running kernel. */

@@ -91,8 +91,8 @@ void *map_memory(const struct bpf_map *map, size_t bytes, bool writable);
 
 /* programs.c */
 
-/* Opens the object with all programs, of which some are
- * loaded then. NULL, with errno, on failure. */
+/* Opens the BPF object with all programs; the caller selects those to load. NULL, with errno, on
+ * failure. */
 struct waffle_bpf *kernel_programs_open(struct kernel *kernel);
 
 /* The attach type of all programs at sites. It must be one, since the kernel allows tail calls only

@@ -149,7 +149,7 @@ static void span_see(struct sweep *sweep, const void *key, const void *value)
 		(void)vec_push(&sweep->list, span);
 }
 
-/* By thread, the youngest first. */
+/* Sorts by thread, and the spans of a thread from the youngest to the oldest. */
 static int span_by_thread(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -266,7 +266,7 @@ static void pair_see(struct sweep *sweep, const void *key, const void *value)
 		(void)vec_push(&sweep->list, entry);
 }
 
-/* Of a map with so many entries. */
+/* Whether a map with this many entries is nearly full. */
 static bool is_nearly_full(const struct bpf_map *map, uint32_t count)
 {
 	return count > bpf_map__max_entries(map) / 8 * 7;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The programs for details of waits (bpf/wait.bpf.c): which of them this kernel can load. */
+/* Decides which of the programs for details of waits (bpf/wait.bpf.c) this kernel can load. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
@@ -59,7 +59,7 @@ static const int descriptor_calls[] = {
 #endif
 };
 
-/* Those whose descriptor is always a socket. */
+/* The subset of these system calls whose descriptor is always a socket. */
 static const int socket_calls[] = {
 	SYS_accept,   SYS_accept4, SYS_connect, SYS_recvfrom, SYS_recvmsg,
 	SYS_recvmmsg, SYS_sendto,  SYS_sendmsg, SYS_sendmmsg, SYS_shutdown,
@@ -227,8 +227,8 @@ static int program_attach(struct kernel *kernel, const struct wait_program *row)
 }
 
 /* Runs the program of the frequency tracepoint with a frequency that was read. */
-static int frequency_tell(struct kernel *kernel, uint32_t cpu,
-			  const struct cpu_frequency *frequency)
+static int frequency_record(struct kernel *kernel, uint32_t cpu,
+			    const struct cpu_frequency *frequency)
 {
 	struct waffle_frequency last = {.max_khz = frequency->max_khz,
 					.flags = WAFFLE_FREQUENCY_READ};
@@ -254,7 +254,7 @@ static int frequencies_begin(struct kernel *kernel)
 		return 0;
 	for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++)
 		if (cpu_frequency_read(&frequency, kernel->cpus_folder, cpu))
-			result = frequency_tell(kernel, cpu, &frequency);
+			result = frequency_record(kernel, cpu, &frequency);
 	return result;
 }
 

@@ -243,6 +243,9 @@ struct model_filter {
 	/* Only calls of CUDA, NCCL and MPI that have a role, with the threads and processes that
 	 * made them. */
 	bool only_roles;
+	/* Only what origins need (analyze/origin/origin.h): no scheduler records, and of the links
+	 * only those that the program declared. */
+	bool only_declared;
 };
 
 /* What a model_filter has left out. Record counts and losses include it. */

@@ -251,7 +251,7 @@ static int finish(struct builder *builder)
 		result = calls_find_parents(builder->model);
 	if (!result)
 		result = names_resolve(builder->model);
-	if (!result && builder->has_calls)
+	if (!result && builder->has_calls && !builder->only_declared)
 		result = link_calls(builder->model);
 	if (!result)
 		result = links_order(builder->model);
@@ -293,8 +293,9 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 					  : window.from_ts;
 	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
 	builder.only_roles = keep && keep->only_roles;
-	builder.no_sched =
-		builder.only_roles || (builder.keep && !filter_wants_sched(keep->filter));
+	builder.only_declared = keep && keep->only_declared;
+	builder.no_sched = builder.only_roles || builder.only_declared ||
+			   (builder.keep && !filter_wants_sched(keep->filter));
 	builder.model->sched = builder.model->meta->sched && !builder.no_sched;
 	if (builder.model->strings && !prepare(&builder, reader))
 		result = add_records(&builder, reader, window, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "render/disorder.h"
 #include "render/json/hosts_json.h"
 #include "render/json/summary_json.h"
 #include "render/text/report_text.h"
@@ -87,6 +88,7 @@ int info_print_json(const struct model *model, FILE *out)
 	json_field_u64(json, "events", sum.events);
 	json_field_u64(json, "links", model->links.len);
 	json_field_u64(json, "collectives_unaligned", model->unaligned_collectives);
+	disorder_put_json(model, json);
 	json_field_u64(json, "threads", sum.traced);
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_u64(json, "counters", sum.counters);
@@ -276,6 +278,7 @@ void info_print_text(const struct model *model, FILE *out)
 			" %s: it is not certain which calls of other ranks they match\n",
 			"collectives", model->unaligned_collectives,
 			units_plural(model->unaligned_collectives, "call", "calls"));
+	disorder_print_text(model, "            ", out);
 	fprintf(out, "%-12s%s\n", "scheduler", meta->sched ? "recorded" : "not recorded");
 	put_field(out, "sources", meta->sources);
 	fprintf(out, "%-12s%zu\n", "switches", model->switches.len);

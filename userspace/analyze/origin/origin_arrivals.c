@@ -22,7 +22,8 @@ static uint32_t sender_of(const struct model_collective *collective)
 	return MODEL_NONE;
 }
 
-/* Whether a call receives data of any call that the capture has. */
+/* Whether a call receives data of any call that the capture has. The root of a broadcast has its
+ * own data. */
 static bool receives(const struct model_collective *collective, uint32_t call)
 {
 	const struct model_rank_call *calls = collective->calls;
@@ -32,8 +33,9 @@ static bool receives(const struct model_collective *collective, uint32_t call)
 	case FLOW_NONE:
 		return false;
 	case FLOW_PAIR:
-	case FLOW_FROM_ROOT:
 		return sender_of(collective) != MODEL_NONE && sender_of(collective) != call;
+	case FLOW_FROM_ROOT:
+		return sender_of(collective) != MODEL_NONE;
 	case FLOW_TO_ROOT:
 		return rank != MODEL_NONE && rank == collective->root;
 	case FLOW_PREFIX:

@@ -131,12 +131,21 @@ static bool arrival_add(struct origin_index *index, uint32_t at)
 	return vec_push(&index->by_call.list, arrival);
 }
 
+/* Whether the capture has calls of NCCL or MPI that carry data, matched or not. */
+static bool has_calls(const struct model_comm *comm)
+{
+	for (size_t i = 0; i < model_collective_count(comm); i++)
+		if (model_collective_at(comm, i)->flow != FLOW_NONE)
+			return true;
+	return false;
+}
+
 bool origin_common_init(struct origin_index *index)
 {
 	struct origin_common *common = &index->common;
 	size_t count = index->model->spans.len, first, end;
 
-	if (index->by_process.list.len)
+	if (has_calls(index->comm))
 		return true;
 	if (!spans_collect(index))
 		return false;

@@ -285,7 +285,7 @@ static bool gives(const struct model_collective *collective, uint32_t from, uint
 	case FLOW_PAIR:
 		return calls[from].rank == collective->from && from != to;
 	case FLOW_FROM_ROOT:
-		return calls[from].rank == collective->root && from != to;
+		return calls[from].rank == collective->root;
 	case FLOW_PREFIX:
 		return calls[from].rank <= calls[to].rank;
 	default:

@@ -86,6 +86,27 @@ static bool must_wait(const struct model_collective *collective)
 	return collective->alignment == COLLECTIVE_BY_CREATION && !one_way;
 }
 
+/* Whether no other rank can have come last, with the errors of their hosts' clocks. */
+static bool is_last_known(struct gather *gather, const struct model_collective *collective)
+{
+	const struct model *model = gather->walk->model;
+	const struct model_rank_call *last = &collective->calls[collective->last];
+	uint32_t count;
+
+	if (model->host_count < 2)
+		return true;
+	count = gather_calls(gather, collective);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct model_rank_call *call = &collective->calls[i];
+
+		if (i != collective->last &&
+		    !model_order_known(model, call->thread, call->arrival_ts, last->thread,
+				       last->arrival_ts))
+			return false;
+	}
+	return count == collective->count;
+}
+
 /* Whether another rank's GPU may still have had earlier work to do when that rank arrived. */
 static bool others_are_busy(struct gather *gather, const struct model_collective *collective)
 {
@@ -126,16 +147,18 @@ void gather_collective(struct gather *gather, const struct model_collective *col
 	/* A call that ended before the last rank arrived did not have to wait. */
 	if (is_own(gather, last->thread) || last->arrival_ts >= gather->to_ts)
 		return;
-	gather_arrival(gather, (struct why_arrival){
-				       .ts = last->arrival_ts,
-				       .collective = collective,
-				       .site = model->spans.data[last->span].site,
-				       .span = last->span,
-				       .thread = last->thread,
-				       .rank = last->rank,
-				       .grade = must_wait(collective) ? WHY_GRADE_CERTAIN
-								      : WHY_GRADE_LIKELY,
-			       });
+	gather_arrival(gather,
+		       (struct why_arrival){
+			       .ts = last->arrival_ts,
+			       .collective = collective,
+			       .site = model->spans.data[last->span].site,
+			       .span = last->span,
+			       .thread = last->thread,
+			       .rank = last->rank,
+			       .grade = must_wait(collective) && is_last_known(gather, collective)
+						? WHY_GRADE_CERTAIN
+						: WHY_GRADE_LIKELY,
+		       });
 }
 
 void gather_mpi(struct gather *gather, uint32_t span)

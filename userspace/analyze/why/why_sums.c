@@ -135,6 +135,26 @@ static bool is_of_goroutines(const struct why_walk *walk)
 	return false;
 }
 
+/*
+ * Whether the last step may lie outside of a wait that it explains: the wait was on another host,
+ * and the step is no further from the begin or the end of the wait than their clocks may be wrong.
+ */
+static bool is_within_error(const struct why_walk *walk)
+{
+	const struct why_step *last = &walk->path[walk->depth - 1];
+
+	for (uint32_t i = 0; walk->model->host_count > 1 && i + 1 < walk->depth; i++) {
+		const struct why_step *step = &walk->path[i];
+		uint64_t error = model_order_error(walk->model, step->thread, step->from_ts,
+						   step[1].thread, step->from_ts);
+
+		if (error &&
+		    (last->to_ts - step->from_ts <= error || step->to_ts - last->from_ts <= error))
+			return true;
+	}
+	return false;
+}
+
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
@@ -154,7 +174,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 		if (why_intervals_left(walk->model, part.span))
 			grade = why_grade_least(grade, WHY_GRADE_LIKELY);
 	}
-	if (is_of_goroutines(walk))
+	if (is_of_goroutines(walk) || is_within_error(walk))
 		grade = why_grade_least(grade, WHY_GRADE_LIKELY);
 	sum = sum_find(walk, &part, site);
 	sum->part.ns += ns;

@@ -14,13 +14,15 @@
 #include "target/process/mapping_file.h"
 #include "util/near.h"
 
-int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
-		const struct session_options *options, struct plan *plan, struct error *err)
+int arming_open(struct arming **arming, struct kernel *kernel, struct address_spaces *spaces,
+		struct store_writer *writer, const struct session_options *options,
+		struct plan *plan, struct error *err)
 {
 	*arming = calloc(1, sizeof(**arming));
 	if (!*arming)
 		return error_set(err, ENOMEM, "out of memory");
 	(*arming)->kernel = kernel;
+	(*arming)->spaces = spaces;
 	(*arming)->writer = writer;
 	(*arming)->options = options;
 	(*arming)->plan = plan;
@@ -28,42 +30,18 @@ int arming_open(struct arming **arming, struct kernel *kernel, struct store_writ
 	return 0;
 }
 
-static void memory_free(struct arming_memory *memory)
+/* Takes ownership of the list of files. */
+static void process_keep(struct arming *arming, struct arming_process *seen)
 {
-	mappings_free(&memory->mappings);
-	vec_free(&memory->files.list);
-	map_free(&memory->addresses);
-}
+	struct arming_process *process = process_of(arming, seen->pid);
 
-/* Stores the mappings, with their files, for arming_site_at(), and takes ownership of them. */
-static void memory_keep(struct arming *arming, struct arming_memory *seen)
-{
-	struct arming_memory *memory = memory_of(arming, seen->pid);
-
-	if (memory) {
-		seen->folders = memory->folders;
-		memory_free(memory);
-		*memory = *seen;
-	} else if (!vec_push(&arming->memories, *seen)) {
-		memory_free(seen);
+	if (process) {
+		seen->folders = process->folders;
+		vec_free(&process->files.list);
+		*process = *seen;
+	} else if (!vec_push(&arming->processes, *seen)) {
+		vec_free(&seen->files.list);
 	}
-}
-
-/* Reads the current mappings of a process, to look up addresses. */
-static void memory_refresh(struct arming *arming, pid_t pid)
-{
-	struct arming_memory *memory = memory_of(arming, pid), seen = {.pid = pid};
-	struct error ignored = ERROR_INIT;
-
-	if (process_mappings(&seen.mappings, pid, &ignored))
-		return; /* the process is gone, so its addresses stay unknown */
-	if (!memory) {
-		memory_keep(arming, &seen);
-		return;
-	}
-	mappings_free(&memory->mappings);
-	map_free(&memory->addresses);
-	memory->mappings = seen.mappings;
 }
 
 /* Resolves the paths of descriptions as this process sees them. */
@@ -94,15 +72,19 @@ static void stuck_note(struct arming *arming, const struct mapping *mapping, int
 
 int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 {
-	struct arming_memory seen = {.pid = pid};
-	int result = process_mappings(&seen.mappings, pid, err);
+	struct arming_process seen = {.pid = pid};
+	const struct mappings *now;
+	int result = address_spaces_scan(arming->spaces, pid, &now, err);
 
 	look_at(arming, pid);
-	for (size_t i = 0; !result && i < seen.mappings.list.len; i++) {
-		const struct mapping *mapping = &seen.mappings.list.data[i];
+	for (size_t i = 0; !result && i < now->list.len; i++) {
+		const struct mapping *mapping = &now->list.data[i];
 		char path[4096];
-		int fd = mapping_open(mapping, pid, path, sizeof(path)), index;
+		int fd, index;
 
+		if (!mapping_is_program(mapping))
+			continue;
+		fd = mapping_open(mapping, pid, path, sizeof(path));
 		if (fd == -EACCES || fd == -EPERM)
 			denied_note(arming, mapping, pid, -fd);
 		if (fd == -ETIMEDOUT || fd == -EBUSY)
@@ -119,11 +101,11 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 			result = error_set(err, ENOMEM, "out of memory");
 	}
 	if (result) {
-		memory_free(&seen);
+		vec_free(&seen.files.list);
 		return result;
 	}
-	arming_warn_moved(arming, &seen);
-	memory_keep(arming, &seen);
+	arming_warn_moved(arming, &seen, now);
+	process_keep(arming, &seen);
 	return 0;
 }
 
@@ -158,13 +140,13 @@ void arming_scan_needed(struct arming *arming, pid_t pid)
 
 void arming_forget(struct arming *arming, pid_t pid)
 {
-	struct arming_memory *memory = memory_of(arming, pid);
+	struct arming_process *process = process_of(arming, pid);
 	VEC(struct armed *) list = {0};
 
 	loading_forget(arming, pid);
-	if (memory) {
-		memory_free(memory);
-		*memory = arming->memories.data[--arming->memories.len];
+	if (process) {
+		vec_free(&process->files.list);
+		*process = arming->processes.data[--arming->processes.len];
 	}
 	for (size_t i = arming->arms.len; i > 0; i--) {
 		struct armed *armed;
@@ -203,8 +185,8 @@ void arming_close(struct arming *arming)
 	arming_release(arming);
 	for (size_t i = 0; i < arming->files.len; i++)
 		file_free(&arming->files.data[i]);
-	for (size_t i = 0; i < arming->memories.len; i++)
-		memory_free(&arming->memories.data[i]);
+	for (size_t i = 0; i < arming->processes.len; i++)
+		vec_free(&arming->processes.data[i].files.list);
 	programs_forget(arming);
 	vec_free(&arming->programs);
 	if (arming->changes >= 0)
@@ -215,7 +197,7 @@ void arming_close(struct arming *arming)
 	keymap_free(&arming->dismissed);
 	keymap_free(&arming->file_at);
 	vec_free(&arming->files);
-	vec_free(&arming->memories);
+	vec_free(&arming->processes);
 	vec_free(&arming->loading);
 	for (size_t i = 0; i < arming->sites.len; i++)
 		free(arming->sites.data[i].kept);
@@ -226,8 +208,8 @@ void arming_close(struct arming *arming)
 /* Looks up an address in the last known mappings. */
 static uint32_t site_lookup(struct arming *arming, pid_t pid, uint64_t addr)
 {
-	const struct arming_memory *memory = memory_of(arming, pid);
-	const struct mapping *mapping = memory ? address_space_at(&memory->mappings, addr) : NULL;
+	const struct mappings *now = address_spaces_now(arming->spaces, pid);
+	const struct mapping *mapping = now ? address_space_at(now, addr) : NULL;
 
 	for (size_t i = 0; mapping && i < arming->files.len; i++) {
 		const struct armed_file *file = &arming->files.data[i];
@@ -245,21 +227,24 @@ static uint32_t site_lookup(struct arming *arming, pid_t pid, uint64_t addr)
 
 uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
 {
-	struct arming_memory *memory = memory_of(arming, pid);
-	uint32_t site = memory ? map_get(&memory->addresses, probe_addr) : MAP_NONE;
+	struct address_space_notes *notes = address_spaces_notes(arming->spaces, pid);
+	uint32_t site = notes ? map_get(&notes->sites, probe_addr) : MAP_NONE;
+	struct error ignored = ERROR_INIT;
+	const struct mappings *now;
 
 	if (site != MAP_NONE)
 		return site;
 	site = site_lookup(arming, pid, probe_addr);
 	/* This may be a child that was not scanned yet, or a file that was armed before it was
 	 * mapped. */
-	if (site == WAFFLE_SITE_UNKNOWN && (!memory || arming->announced < arming->sites.len)) {
-		memory_refresh(arming, pid);
+	if (site == WAFFLE_SITE_UNKNOWN &&
+	    (!address_spaces_now(arming->spaces, pid) || arming->announced < arming->sites.len)) {
+		address_spaces_scan(arming->spaces, pid, &now, &ignored);
 		site = site_lookup(arming, pid, probe_addr);
 	}
-	memory = memory_of(arming, pid);
-	if (site != WAFFLE_SITE_UNKNOWN && memory)
-		map_set(&memory->addresses, probe_addr, site);
+	notes = address_spaces_notes(arming->spaces, pid);
+	if (site != WAFFLE_SITE_UNKNOWN && notes)
+		map_set(&notes->sites, probe_addr, site);
 	return site;
 }
 

@@ -7,6 +7,7 @@
 #ifndef WAFFLE_CAPTURE_ARMING_ARMING_H
 #define WAFFLE_CAPTURE_ARMING_ARMING_H
 
+#include "capture/address_space/address_spaces.h"
 #include "capture/arming/armed.h"
 #include "capture/session_options.h"
 #include "store/store.h"
@@ -15,8 +16,9 @@ struct arming;
 
 /* `options` outlive the result. `plan` decides how each site is recorded; NULL: all are armed,
  * without a filter. */
-int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
-		const struct session_options *options, struct plan *plan, struct error *err);
+int arming_open(struct arming **arming, struct kernel *kernel, struct address_spaces *spaces,
+		struct store_writer *writer, const struct session_options *options,
+		struct plan *plan, struct error *err);
 
 /* Arms the tracepoints among the calls. They are in no file. */
 int arming_tracepoints(struct arming *arming, struct error *err);
@@ -104,7 +106,7 @@ struct arming_site {
 	struct site_info *kept;           /* allocated `info` if keys are omitted */
 	uint32_t redacted;                /* mask of the omitted keys: redact_record() */
 	uint32_t number;                  /* in the capture; WAFFLE_SITE_UNKNOWN: not written yet */
-	bool concerns;                    /* functions_concern() */
+	bool concerns;                    /* code_names_concern() */
 };
 const struct arming_site *arming_site(const struct arming *arming, uint32_t number);
 /* Whether any site concerns functions. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "capture/arming/arming_internal.h"
-#include "capture/enrich/functions.h"
+#include "capture/enrich/code_names.h"
 #include "capture/redact.h"
 
 int arming_register(struct arming *arming, const struct site_info *site,
@@ -23,7 +23,7 @@ int arming_register(struct arming *arming, const struct site_info *site,
 		redact_site(row.kept, site, row.redacted);
 		row.info = row.kept;
 	}
-	row.concerns = recipe && functions_concern(row.info);
+	row.concerns = recipe && code_names_concern(row.info);
 	if (vec_push(&arming->sites, row))
 		return 0;
 	free(row.kept);
@@ -110,11 +110,11 @@ int arming_recipes(struct arming *arming, struct armed_file *file, struct error 
 	return result ? recipes_failed(result, err) : 0;
 }
 
-/* Whether a mapping contains this byte of the file. */
+/* Whether a mapping has this byte of the file as code. */
 static bool mapping_has(const struct mapping *mapping, const struct armed_file *file,
 			uint64_t offset)
 {
-	return mapping->ino == file->ino && offset >= mapping->offset &&
+	return mapping->executable && mapping->ino == file->ino && offset >= mapping->offset &&
 	       offset - mapping->offset < mapping->end - mapping->start;
 }
 
@@ -137,18 +137,19 @@ static size_t probes_moved(const struct mappings *mappings, const struct armed_f
 	return moved;
 }
 
-void arming_warn_moved(struct arming *arming, const struct arming_memory *memory)
+void arming_warn_moved(struct arming *arming, const struct arming_process *process,
+		       const struct mappings *mappings)
 {
-	for (size_t i = 0; i < memory->files.list.len && !arming->warning[0]; i++) {
-		const struct armed_file *file = &arming->files.data[memory->files.list.data[i]];
-		size_t moved = probes_moved(&memory->mappings, file);
+	for (size_t i = 0; i < process->files.list.len && !arming->warning[0]; i++) {
+		const struct armed_file *file = &arming->files.data[process->files.list.data[i]];
+		size_t moved = probes_moved(mappings, file);
 
 		if (moved)
 			snprintf(arming->warning, sizeof(arming->warning),
 				 "pid %d: %zu of %zu probes of %s see nothing: the process has "
 				 "replaced the file's pages there, as programs do that copy their "
 				 "code to huge pages; switch that off in the program",
-				 memory->pid, moved, file->object->probes.len, file->object->path);
+				 process->pid, moved, file->object->probes.len, file->object->path);
 	}
 }
 

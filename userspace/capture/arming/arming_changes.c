@@ -23,11 +23,12 @@
 /* A name was added or removed. Other changes of an inode that are no writes are rare. */
 #define WATCH_NAMES (IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
 
-/* Events that are handled in one call, so that a program that goes on to make some can't keep us.
- */
+/* At most this many events are handled in one call, so that a program that makes events without
+ * end cannot occupy the loop. */
 #define EVENTS_MAX 16384
 
-/* What lies at the path of a file. For a file in a container that is another file, or none. */
+/* The file that our view of a path leads to. For a file in a container it is another file, or
+ * none. */
 enum at_path { AT_PATH_THE_FILE, AT_PATH_ANOTHER, AT_PATH_NOTHING_KNOWN };
 
 static enum at_path at_path(const struct armed_file *file)
@@ -103,20 +104,20 @@ void arming_watch_links(struct arming *arming, const char *path)
 	}
 }
 
-static void file_tell_replaced(struct arming *arming, struct armed_file *file)
+static void file_report_replaced(struct arming *arming, struct armed_file *file)
 {
-	if (!file->came)
+	if (!file->mapped)
 		return;
-	file_tell(arming, file,
-		  "was replaced by another file; what runs keeps the old one, and the new one is "
-		  "armed when it is loaded");
+	file_report(arming, file,
+		    "was replaced by another file; what runs keeps the old one, and the new one is "
+		    "armed when it is loaded");
 }
 
 void file_replaces(struct arming *arming, const char *path)
 {
 	for (size_t i = 0; i < arming->files.len; i++)
 		if (arming->files.data[i].lost && !strcmp(arming->files.data[i].path, path))
-			file_tell_replaced(arming, &arming->files.data[i]);
+			file_report_replaced(arming, &arming->files.data[i]);
 }
 
 /* Disarms and forgets a file that was written to. It is examined again when it is mapped. */
@@ -137,9 +138,9 @@ static void file_retire(struct arming *arming, struct armed_file *file)
 	armed_release_all(list.data, list.len);
 	vec_free(&list);
 	file_unwatch(arming, file);
-	if (file->object && file->came)
-		file_tell(arming, file,
-			  "was written to; its probes are off until it is loaded again");
+	if (file->object && file->mapped)
+		file_report(arming, file,
+			    "was written to; its probes are off until it is loaded again");
 	file->armed_everywhere = file->expected = false;
 	file->ino = 0;
 }
@@ -158,7 +159,7 @@ static void file_lose(struct arming *arming, struct armed_file *file, enum at_pa
 		return;
 	file->lost = true;
 	if (now == AT_PATH_ANOTHER)
-		file_tell_replaced(arming, file);
+		file_report_replaced(arming, file);
 }
 
 /* Returns whether programs may load another file from now on. */

@@ -76,10 +76,11 @@ int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ahead, st
 			arming->loading.data[i].begin_ns = now;
 			return 0;
 		}
-	file_tell(arming, &arming->files.data[index],
-		  "is armed when its loader is done, and what comes before is missing: its linker "
-		  "(lld) lets two segments share the page of its semaphores; link it with "
-		  "-Wl,-z,separate-loadable-segments");
+	file_report(
+		arming, &arming->files.data[index],
+		"is armed when its loader is done, and what comes before is missing: its linker "
+		"(lld) lets two segments share the page of its semaphores; link it with "
+		"-Wl,-z,separate-loadable-segments");
 	if (!vec_push(&arming->loading, loading))
 		return error_set(err, ENOMEM, "out of memory");
 	arming->files.data[index].arm_count++; /* keeps the file open */

@@ -44,7 +44,7 @@ uint32_t arming_number(struct arming *arming, uint32_t site)
 
 		if (file->object && site >= file->first_site &&
 		    site - file->first_site < file->object->sites.len)
-			file_came(arming, file, &ignored);
+			file_mapped(arming, file, &ignored);
 	}
 	return arming->sites.data[site].number;
 }
@@ -55,7 +55,7 @@ static bool has_library(const struct arming *arming, pid_t pid, const struct cal
 	for (size_t i = 0; i < arming->files.len; i++) {
 		const struct armed_file *file = &arming->files.data[i];
 
-		if (file->object && file->came && call_library_is(library, file->object->path) &&
+		if (file->object && file->mapped && call_library_is(library, file->object->path) &&
 		    file_is_armed(arming, pid, (uint32_t)i))
 			return true;
 	}
@@ -240,11 +240,11 @@ static void search_expect(struct arming *arming, pid_t pid, struct loader_search
 
 void arming_expect(struct arming *arming, pid_t pid)
 {
-	struct arming_memory *memory = memory_of(arming, pid);
+	struct arming_process *process = process_of(arming, pid);
 	struct loader_search *search;
 
-	if (arming->options->calls && arming->changes >= 0 && memory && !search_open(&search, pid))
-		search_expect(arming, pid, search, &memory->files, &memory->folders, NULL);
+	if (arming->options->calls && arming->changes >= 0 && process && !search_open(&search, pid))
+		search_expect(arming, pid, search, &process->files, &process->folders, NULL);
 }
 
 void program_expect(struct arming *arming, pid_t pid, const char *path, char *const *environment,

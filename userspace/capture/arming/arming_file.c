@@ -185,7 +185,7 @@ static int file_make(struct arming *arming, struct armed_file *file, int fd, con
 				 ?: file_plan_late(arming, file, err)
 				 ?: arming_recipes(arming, file, err);
 	if (!result && !file->expected)
-		result = file_came(arming, file, err);
+		result = file_mapped(arming, file, err);
 	if (result)
 		arming->sites.len = first;
 	return result;
@@ -202,7 +202,7 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 		return -errno;
 	index = file_find(arming, status.st_dev, status.st_ino);
 	if (index >= 0 && !expected)
-		result = file_came(arming, &arming->files.data[index], err);
+		result = file_mapped(arming, &arming->files.data[index], err);
 	if (index >= 0 && !result)
 		file_open(&arming->files.data[index], fd);
 	if (index >= 0)
@@ -218,7 +218,8 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 		file_free(&file);
 		return result;
 	}
-	/* A file that is not ELF, or has no sites, is remembered as such. */
+	/* A file that is not ELF or has no sites also gets an entry, so that it is not examined
+	 * again. */
 	result = file_make(arming, &file, fd, shown_path, err);
 	if (result != -EAGAIN)
 		worker_queue_forget(fd);
@@ -325,15 +326,16 @@ static bool file_widen(struct arming *arming, uint32_t index)
 	int fd;
 
 	if (file->object->calls.len && !arming->options->machine_wide) {
-		file_tell(
+		file_report(
 			arming, file,
 			"stays dormant in a process whose main thread has exited: the kernel can't "
 			"filter by process there; --machine-wide arms it in all of them");
 		return false;
 	}
-	file_tell(arming, file,
-		  "is armed in all processes that run it, since the kernel can't filter by process "
-		  "where the main thread has exited");
+	file_report(
+		arming, file,
+		"is armed in all processes that run it, since the kernel can't filter by process "
+		"where the main thread has exited");
 	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* arm_remove() may close the file */
 
 	kernel_probes_widen(arming->kernel);
@@ -370,10 +372,11 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 	if (!file->object || file_is_armed(arming, pid, index))
 		return 0;
 	if (everywhere && file_is_doubled(file))
-		file_tell(arming, file,
-			  "records nothing in programs that begin later: its linker (lld) lets two "
-			  "segments share the page of its semaphores; link it with "
-			  "-Wl,-z,separate-loadable-segments, or leave out --machine-wide");
+		file_report(
+			arming, file,
+			"records nothing in programs that begin later: its linker (lld) lets two "
+			"segments share the page of its semaphores; link it with "
+			"-Wl,-z,separate-loadable-segments, or leave out --machine-wide");
 	if (!everywhere && file_is_doubled(file)) {
 		/* The currently mapped program is about to be replaced by another one. */
 		if (file_is_ahead(arming, index, pid))

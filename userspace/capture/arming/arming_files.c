@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tables of a capture's arming: examined files, what is armed in them, mappings of processes.
- */
+/* The tables of a capture's arming: examined files, what is armed in them, processes. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,11 +51,11 @@ struct armed *arm_remove(struct arming *arming, size_t row)
 	return armed;
 }
 
-struct arming_memory *memory_of(struct arming *arming, pid_t pid)
+struct arming_process *process_of(struct arming *arming, pid_t pid)
 {
-	for (size_t i = 0; i < arming->memories.len; i++)
-		if (arming->memories.data[i].pid == pid)
-			return &arming->memories.data[i];
+	for (size_t i = 0; i < arming->processes.len; i++)
+		if (arming->processes.data[i].pid == pid)
+			return &arming->processes.data[i];
 	return NULL;
 }
 
@@ -68,27 +67,28 @@ enum arming_lack arming_left_out(struct arming *arming)
 	return lack;
 }
 
-void file_tell(struct arming *arming, struct armed_file *file, const char *what)
+void file_report(struct arming *arming, struct armed_file *file, const char *what)
 {
 	char line[4400], *copy;
 
 	for (size_t i = 0; i < arming->files.len; i++)
-		if (arming->files.data[i].told && !strcmp(arming->files.data[i].path, file->path))
+		if (arming->files.data[i].reported &&
+		    !strcmp(arming->files.data[i].path, file->path))
 			return;
-	file->told = true;
+	file->reported = true;
 	snprintf(line, sizeof(line), "%s %s", file->path, what);
 	copy = strdup(line);
 	if (copy && !vec_push(&arming->notices, copy))
 		free(copy);
 }
 
-int file_came(struct arming *arming, struct armed_file *file, struct error *err)
+int file_mapped(struct arming *arming, struct armed_file *file, struct error *err)
 {
 	size_t count = file->object ? file->object->sites.len : 0;
 
-	if (file->came)
+	if (file->mapped)
 		return 0;
-	file->came = true;
+	file->mapped = true;
 	if (file->ahead)
 		call_set_came(arming->options->calls, file->ahead);
 	arming->matching += file->matching;

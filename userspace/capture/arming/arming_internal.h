@@ -3,7 +3,7 @@
  * Shared by the parts of arming:
  *
  *	arming.c            processes
- *	arming_files.c      the tables of files, of what is armed, and of mappings
+ *	arming_files.c      the tables of files, of what is armed, and of processes
  *	arming_file.c       one file: examined, armed
  *	arming_calls.c      calls
  *	arming_doubled.c    files that must not be armed before their loader is done
@@ -40,12 +40,12 @@ struct armed_file {
 	struct timespec change;   /* ctime of the inode when it was read */
 	char *path;               /* as processes see it */
 	bool expected;            /* it was armed before a process mapped it */
-	bool came;                /* a process has mapped it, so its sites are in the capture */
+	bool mapped;              /* a process has mapped it, so its sites are in the capture */
 	struct call_ahead *ahead; /* search results of an expected file */
 	int watch;                /* inotify watch; 0: none */
 	bool reachable;           /* its path leads to the file for us, too */
 	bool lost;                /* its path leads to another file now */
-	bool told;                /* and that was reported */
+	bool reported;            /* and that was reported */
 };
 
 /* The armed sites of a file in a process (pid -1: in all processes). */
@@ -59,12 +59,10 @@ struct file_list {
 	VEC(uint32_t) list; /* indexes of files */
 };
 
-/* The last known mappings of a process, to look up addresses of probes. */
-struct arming_memory {
+/* A process whose mapped files were armed. */
+struct arming_process {
 	pid_t pid;
-	struct mappings mappings;
 	struct file_list files; /* the mapped files */
-	struct map addresses;   /* address of a probe → site number */
 	uint64_t folders;       /* search_hash() at the last arming_expect() */
 };
 
@@ -85,13 +83,14 @@ struct loading {
 
 struct arming {
 	struct kernel *kernel;
+	struct address_spaces *spaces;
 	struct store_writer *writer;
 	const struct session_options *options;
 	struct plan *plan; /* NULL: no filter */
 	VEC(struct armed_file) files;
 	struct keymap file_at; /* device and inode → index of a file */
 	VEC(struct arm) arms;
-	VEC(struct arming_memory) memories;
+	VEC(struct arming_process) processes;
 	VEC(struct loading) loading;
 	VEC(struct arming_site) sites; /* indexed by site number */
 	uint64_t matching;
@@ -116,7 +115,8 @@ static inline bool arming_is_everywhere(const struct arming *arming)
 }
 
 /* arming_files.c */
-struct arming_memory *memory_of(struct arming *arming, pid_t pid);
+/* NULL: it was not scanned. */
+struct arming_process *process_of(struct arming *arming, pid_t pid);
 /* -1: unknown. */
 int file_find(const struct arming *arming, dev_t dev, ino_t ino);
 /* Duplicates `fd` to keep the file open for arming, if there is something to arm. */
@@ -127,9 +127,9 @@ void file_rest(struct armed_file *file);
 struct armed *arm_remove(struct arming *arming, size_t row);
 bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
 /* Reports a message about a file, once per path. */
-void file_tell(struct arming *arming, struct armed_file *file, const char *what);
+void file_report(struct arming *arming, struct armed_file *file, const char *what);
 /* An expected file was mapped: writes its sites to the capture and counts them. */
-int file_came(struct arming *arming, struct armed_file *file, struct error *err);
+int file_mapped(struct arming *arming, struct armed_file *file, struct error *err);
 /* Forgets all programs, since their files may have been replaced. */
 void programs_forget(struct arming *arming);
 
@@ -147,7 +147,7 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 void file_free(struct armed_file *file);
 
 /* arming_doubled.c */
-/* How often a process has mapped the page. */
+/* Number of mappings that a process has of the page. */
 struct doubled {
 	uint32_t mappings, writable;
 };
@@ -169,7 +169,7 @@ void loading_remove(struct arming *arming, size_t row);
 void loading_forget(struct arming *arming, pid_t pid);
 
 /* arming_loading.c */
-/* As file_arm(), for a file that the process has not mapped yet. */
+/* Does what file_arm() does for a file that the process has not mapped yet. */
 int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 
 /* arming_calls.c */
@@ -184,7 +184,8 @@ int arming_classes(struct arming *arming, struct error *err);
 int arming_recipes(struct arming *arming, struct armed_file *file, struct error *err);
 
 /* Warns of probes at positions where a process no longer has the file mapped. */
-void arming_warn_moved(struct arming *arming, const struct arming_memory *memory);
+void arming_warn_moved(struct arming *arming, const struct arming_process *process,
+		       const struct mappings *mappings);
 
 /* arming_changes.c */
 /* Starts to watch a file, if that is useful. Call it before reading the file, since probes are
@@ -199,8 +200,8 @@ void arming_watch_links(struct arming *arming, const char *path);
 void file_replaces(struct arming *arming, const char *path);
 
 /* arming_expect.c */
-/* As arming_expect(), for a program before its exec. `files` holds the files that it will map, and
- * receives those that it may open. */
+/* Does what arming_expect() does for a program before its exec. `files` holds the files that it
+ * will map, and receives those that it may open. */
 void program_expect(struct arming *arming, pid_t pid, const char *path, char *const *environment,
 		    struct file_list *files);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waits for loaders: arms files of which a page is mapped twice (arming_doubled.c) when their
- * loader is done. */
+/* Arms files that have a page mapped twice (arming_doubled.c) when their loader is done. */
 #include "capture/arming/arming_internal.h"
 #include "util/clock.h"
 
-/* The interval between two checks is the time waited so far, divided by this. */
+/* The interval between two checks is this fraction of the time that we have waited. */
 #define LOOK_SHARE 4
 #define LOOK_MAX_NS 1000000000ull
 

@@ -35,7 +35,7 @@ static uint64_t hash_file(uint64_t hash, int fd)
 	return hash_bytes(hash, &status.st_ctim, sizeof(status.st_ctim));
 }
 
-/* The kernel mostly has it in memory, as the last program has read it. */
+/* The file is mostly in the page cache, since the previous program has read it. */
 static int cache_open(pid_t pid)
 {
 	struct root root;
@@ -222,7 +222,7 @@ int arming_fork(struct arming *arming, pid_t parent, pid_t child)
 		if (loading.pid == parent && !loading.ahead)
 			result = file_arm(arming, loading.file, child, &problem);
 	}
-	if (!count && !memory_of(arming, parent) && !arming_is_everywhere(arming))
+	if (!count && !process_of(arming, parent) && !arming_is_everywhere(arming))
 		return -ENOENT;
 	return result ?: count;
 }

@@ -156,7 +156,7 @@ bool stack_choice_has_waits(const struct stack_choice *choice)
 	return choice && choice->waits;
 }
 
-void stack_choice_unfound(const struct stack_choice *choice, stack_choice_say *say, void *arg)
+void stack_choice_unfound(const struct stack_choice *choice, stack_choice_report *say, void *arg)
 {
 	for (size_t i = 0; choice && i < choice->wanted.len; i++) {
 		const struct wanted *wanted = &choice->wanted.data[i];

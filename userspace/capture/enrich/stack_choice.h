@@ -19,14 +19,14 @@ struct stack_choice;
 int stack_choice_add(struct stack_choice **choice, const char *text, struct error *err);
 void stack_choice_free(struct stack_choice *choice);
 
-/* Whether stacks of a site are recorded. `choice` NULL: of no site. */
+/* Whether stacks of a site are recorded. With `choice` NULL, no site has stacks. */
 bool stack_choice_has(struct stack_choice *choice, const struct site_info *site);
 /* Whether user stacks of waits and wake-ups are unwound by tables. */
 bool stack_choice_has_waits(const struct stack_choice *choice);
 
-/* Reports each word of the list that no site has matched so far; for span:NAME also its NAME,
- * otherwise NULL. */
-typedef void stack_choice_say(const char *word, const char *name, void *arg);
-void stack_choice_unfound(const struct stack_choice *choice, stack_choice_say *say, void *arg);
+/* Reports each word of the list that has matched no site yet. `name` is the NAME of a word
+ * span:NAME, otherwise NULL. */
+typedef void stack_choice_report(const char *word, const char *name, void *arg);
+void stack_choice_unfound(const struct stack_choice *choice, stack_choice_report *say, void *arg);
 
 #endif

@@ -89,7 +89,7 @@ void stack_numbers_forget(struct stack_numbers *numbers, uint32_t tid)
 		(void)vec_push(&numbers->unused_walks, index);
 }
 
-/* What a kernel function on a stack tells about that stack. */
+/* The meaning of a kernel function on a stack for that stack. */
 enum symbol_role { SYMBOL_UNKNOWN, SYMBOL_PLAIN, SYMBOL_TRACING, SYMBOL_INTERRUPT };
 
 static enum symbol_role symbol_role(const char *name)
@@ -170,9 +170,9 @@ static int user_stack_finish(struct stack_numbers *numbers, struct store_stack *
 			     struct error *err)
 {
 	pid_t pid = (pid_t)stack->pid;
-	int result =
-		memory_need(numbers->uses.memory, pid, ts, stack->addresses, stack->count, err);
-	uint32_t count = memory_code(numbers->uses.memory, pid, ts, stack->addresses, stack->count);
+	struct address_spaces *spaces = numbers->uses.spaces;
+	int result = address_spaces_write(spaces, pid, ts, stack->addresses, stack->count, err);
+	uint32_t count = address_spaces_code_count(spaces, pid, ts, stack->addresses, stack->count);
 
 	stack->cut |= count < stack->count;
 	stack->count = count;
@@ -212,7 +212,8 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 	int result;
 
 	*number = 0;
-	if (stack->pid && processes_is_private(numbers->uses.processes, (pid_t)stack->pid))
+	if (stack->pid &&
+	    processes_is_private(address_spaces_processes(numbers->uses.spaces), (pid_t)stack->pid))
 		return 0;
 	stack_key(stack, key);
 	known = keymap_get(&numbers->frames, key, sizeof(key));
@@ -239,7 +240,8 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 	return vec_push(&numbers->interrupts, interrupt) ? 0 : -ENOMEM;
 }
 
-/* The same, but if there is no room, the record gets no stack and the stack counts as left out. */
+/* Numbers a stack as stack_add() does. If there is no room, the record gets no stack, and the
+ * stack counts as left out. */
 static int frames_number(struct stack_numbers *numbers, uint32_t *number, struct store_stack *stack,
 			 uint64_t ts, struct error *err)
 {
@@ -267,8 +269,8 @@ static void trace_replace(struct stack_numbers *numbers, uint32_t *number, uint6
 	numbers->left_out++;
 }
 
-/* The same for a wait or wake-up whose stacks were taken at `ts`. A user stack unwound by tables
- * came earlier, in a record of its own. */
+/* Replaces both numbers of a wait or wake-up whose stacks were taken at `ts`. If the user stack
+ * was unwound by tables, an earlier record has it. */
 void stack_numbers_replace(struct stack_numbers *numbers, uint32_t tid, uint64_t ts,
 			   uint32_t *kernel_number, uint32_t *user_number)
 {
@@ -357,18 +359,18 @@ int stack_numbers_frames(struct stack_numbers *numbers, struct waffle_rec *rec, 
 int stack_numbers_trace(struct stack_numbers *numbers, const struct waffle_rec *rec,
 			struct error *err)
 {
-	const struct waffle_rec_trace *told = (const struct waffle_rec_trace *)rec;
+	const struct waffle_rec_trace *taken = (const struct waffle_rec_trace *)rec;
 	uint64_t addresses[WAFFLE_STACK_DEPTH];
 	struct store_stack stack = {
-		.addresses = addresses, .pid = told->tgid, .count = told->frame_bytes / 8};
-	struct trace *trace = &numbers->traces[told->number & (TRACES_MAX - 1)];
+		.addresses = addresses, .pid = taken->tgid, .count = taken->frame_bytes / 8};
+	struct trace *trace = &numbers->traces[taken->number & (TRACES_MAX - 1)];
 	int result;
 
 	if (stack.count > WAFFLE_STACK_DEPTH)
 		return -EINVAL;
 	stack.cut = stack.count == WAFFLE_STACK_DEPTH;
-	memcpy(addresses, told + 1, stack.count * sizeof(*addresses));
-	*trace = (struct trace){.ts = rec->ts, .number = told->number};
+	memcpy(addresses, taken + 1, stack.count * sizeof(*addresses));
+	*trace = (struct trace){.ts = rec->ts, .number = taken->number};
 	result = stack_add(numbers, &trace->stack, &stack, rec->ts, err);
 	return result == -ENOSPC ? -EINVAL : result;
 }

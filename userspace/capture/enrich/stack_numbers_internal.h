@@ -6,8 +6,7 @@
 #ifndef WAFFLE_CAPTURE_ENRICH_STACK_NUMBERS_INTERNAL_H
 #define WAFFLE_CAPTURE_ENRICH_STACK_NUMBERS_INTERNAL_H
 
-#include "capture/enrich/memory_internal.h"
-#include "capture/enrich/processes_internal.h"
+#include "capture/address_space/address_spaces.h"
 #include "capture/enrich/stacks_internal.h"
 #include "kernel/kernel.h"
 #include "store/store.h"
@@ -17,8 +16,7 @@ struct stack_numbers;
 struct stack_numbers_uses {
 	const struct kernel *kernel;
 	struct store_writer *writer;
-	struct memory *memory; /* writes the mappings of the addresses */
-	const struct processes *processes;
+	struct address_spaces *spaces;
 	struct stacks *python; /* NULL: frames of Python are not recorded */
 };
 

@@ -10,7 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "capture/enrich/hit_image_internal.h"
+#include "capture/address_space/hit_image.h"
 #include "capture/enrich/tables_internal.h"
 #include "target/dwarf/unwind.h"
 #include "target/process/mapping_file.h"
@@ -52,7 +52,7 @@ struct code {
 };
 #define NO_CODE UINT32_MAX
 
-/* How long to wait for tables: while programs are traced, and before that. */
+/* Limits of the wait for tables: while programs are traced, and before that. */
 #define WAIT_NS 50000000ull
 #define READY_NS 60000000000ull
 #define PYTHON_WAIT_NS 100000000ull /* between two searches for Python in parsed files */
@@ -156,12 +156,12 @@ static void file_publish(struct stacks *stacks, const struct stack_file *file,
 			 const struct waffle_inode *inode)
 {
 	const struct elf_segment *segment = &file->segments.list[0];
-	struct waffle_stack_file told = {.page = file->page, .pages = file->pages};
+	struct waffle_stack_file sent = {.page = file->page, .pages = file->pages};
 
 	if (file->segments.count != 1 || !file->pages)
 		return;
-	told.shift = file->table.base + segment->offset - segment->address;
-	kernel_stack_file(stacks->kernel, inode, &told);
+	sent.shift = file->table.base + segment->offset - segment->address;
+	kernel_stack_file(stacks->kernel, inode, &sent);
 }
 
 /* Loads the tables that were finished since the last call. */
@@ -385,7 +385,7 @@ const char *stacks_warning(const struct stacks *stacks)
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 {
 	struct stack_process *process = process_of(stacks, pid);
-	struct waffle_stack_process told = {0};
+	struct waffle_stack_process sent = {0};
 	struct error gone = ERROR_INIT;
 	struct mappings mappings;
 	placed_list placed = {0};
@@ -408,10 +408,10 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 		process->run = mappings_publish(stacks, &placed);
 		if (!process->python.found)
 			python_look(stacks, process, pid, &mappings);
-		told.page = process->run.page;
-		told.mappings = process->run.pages ? (uint32_t)placed.len : 0;
-		told.python = process->python.kernel;
-		kernel_stack_process(stacks->kernel, pid, &told);
+		sent.page = process->run.page;
+		sent.mappings = process->run.pages ? (uint32_t)placed.len : 0;
+		sent.python = process->python.kernel;
+		kernel_stack_process(stacks->kernel, pid, &sent);
 		run_give(stacks, old);
 	}
 	vec_free(&placed);
@@ -530,28 +530,29 @@ int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code)
 	return keymap_set(&stacks->code_at, key, sizeof(key), index) ? 0 : -ENOMEM;
 }
 
-/* The text of a frame. `told`: index of its code object. MAP_NONE: the kernel has not reported
+/* The text of a frame. `known`: index of its code object. MAP_NONE: the kernel has not reported
  * it. */
 static void frame_text(const struct stacks *stacks, const struct stack_process *process,
-		       const struct waffle_rec_frames *frames, uint32_t told,
+		       const struct waffle_rec_frames *frames, uint32_t known,
 		       const uint64_t words[2], char *text, size_t size)
 {
-	const struct waffle_rec_code *code = told == MAP_NONE ? NULL : stacks->codes.data[told].rec;
-	struct waffle_rec_code *asked = NULL;
+	const struct waffle_rec_code *code =
+		known == MAP_NONE ? NULL : stacks->codes.data[known].rec;
+	struct waffle_rec_code *read = NULL;
 	struct python_frame frame;
 	struct image image;
 
 	if (!code && !hit_image_open(&image, stacks->kernel, (pid_t)frames->tgid, frames->rec.ts)) {
-		asked = malloc(sizeof(*asked));
-		if (asked && python_code_read(&process->python, &image, words[0], asked))
-			code = asked;
+		read = malloc(sizeof(*read));
+		if (read && python_code_read(&process->python, &image, words[0], read))
+			code = read;
 		image_close(&image);
 	}
 	if (code && python_frame_of(&process->python, code, words[1], &frame))
 		snprintf(text, size, "%s (%s:%u)", frame.function, frame.file, frame.line);
 	else
 		snprintf(text, size, "? (?:0)");
-	free(asked);
+	free(read);
 }
 
 /* The number of a frame in the file. Writes its name if it is new. */
@@ -587,13 +588,13 @@ int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 		return 0;
 	for (uint32_t i = 0; i < frames->python_count; i++, words += 2) {
 		const uint64_t code[] = {process->program, words[0]};
-		uint32_t told = keymap_get(&stacks->code_at, code, sizeof(code));
-		const uint64_t key[] = {process->program, words[0], words[1], told};
+		uint32_t known = keymap_get(&stacks->code_at, code, sizeof(code));
+		const uint64_t key[] = {process->program, words[0], words[1], known};
 		int result;
 
 		number = keymap_get(&stacks->frame_at, key, sizeof(key));
 		if (number == MAP_NONE) {
-			frame_text(stacks, process, frames, told, words, text, sizeof(text));
+			frame_text(stacks, process, frames, known, words, text, sizeof(text));
 			result = frame_number(stacks, pid, text, &number, err);
 			if (result)
 				return result;

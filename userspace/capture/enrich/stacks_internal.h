@@ -21,7 +21,8 @@ void stacks_free(struct stacks *stacks);
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
 /* Loads the tables that were finished since the last call. 0 or -ENOMEM. */
 int stacks_round(struct stacks *stacks, struct error *err);
-/* The same, after waiting for all tables; while programs are traced, at most some milliseconds. */
+/* Waits for all tables, then loads them. While programs are traced, it waits some milliseconds
+ * at most. */
 int stacks_ready(struct stacks *stacks, bool traced, struct error *err);
 /* Describes what stacks lack, and why. NULL: nothing known. */
 const char *stacks_warning(const struct stacks *stacks);

@@ -10,9 +10,9 @@
 #include "target/dwarf/cfi_remote.h"
 #include "util/vec.h"
 
-#define ASKED_MAX 1024 /* open files, until all of their tables are made */
+#define REQUESTS_MAX 1024 /* open files, until all of their tables are made */
 
-struct tables_asked {
+struct tables_request {
 	uint32_t file;
 	int fd;
 	char *path;
@@ -23,17 +23,17 @@ struct table_maker {
 	pthread_mutex_t lock;
 	pthread_cond_t wake, idle;
 	bool stop, busy;
-	VEC(struct tables_asked) asked;
-	size_t next; /* index in `asked` */
+	VEC(struct tables_request) requests;
+	size_t next; /* index in `requests` */
 	VEC(struct table_made) made;
 };
 
 /* A file that is not a program, or was written to meanwhile, gets an empty table. Then unwinding
  * relies on frame pointers alone. */
-static struct table_made table_make(const struct tables_asked *asked)
+static struct table_made table_make(const struct tables_request *request)
 {
-	struct table_made made = {.file = asked->file, .path = asked->path};
-	int result = cfi_file_read(&made.table, &made.segments, asked->fd, asked->path);
+	struct table_made made = {.file = request->file, .path = request->path};
+	int result = cfi_file_read(&made.table, &made.segments, request->fd, request->path);
 
 	made.no_memory = result == -ENOMEM;
 	if (result) {
@@ -57,18 +57,18 @@ static void *tables_make(void *arg)
 	pthread_mutex_lock(&maker->lock);
 	while (!maker->stop) {
 		struct table_made made;
-		struct tables_asked asked;
+		struct tables_request request;
 
-		if (maker->next == maker->asked.len) {
-			maker->next = maker->asked.len = 0;
+		if (maker->next == maker->requests.len) {
+			maker->next = maker->requests.len = 0;
 			maker->busy = false;
 			pthread_cond_broadcast(&maker->idle);
 			pthread_cond_wait(&maker->wake, &maker->lock);
 			continue;
 		}
-		asked = maker->asked.data[maker->next++];
+		request = maker->requests.data[maker->next++];
 		pthread_mutex_unlock(&maker->lock);
-		made = table_make(&asked);
+		made = table_make(&request);
 		pthread_mutex_lock(&maker->lock);
 		if (!vec_push(&maker->made, made))
 			made_free(&made);
@@ -111,13 +111,13 @@ void table_maker_close(struct table_maker *maker)
 	pthread_cond_signal(&maker->wake);
 	pthread_mutex_unlock(&maker->lock);
 	pthread_join(maker->thread, NULL);
-	for (size_t i = maker->next; i < maker->asked.len; i++) {
-		close(maker->asked.data[i].fd);
-		free(maker->asked.data[i].path);
+	for (size_t i = maker->next; i < maker->requests.len; i++) {
+		close(maker->requests.data[i].fd);
+		free(maker->requests.data[i].path);
 	}
 	for (size_t i = 0; i < maker->made.len; i++)
 		made_free(&maker->made.data[i]);
-	vec_free(&maker->asked);
+	vec_free(&maker->requests);
 	vec_free(&maker->made);
 	pthread_cond_destroy(&maker->wake);
 	pthread_cond_destroy(&maker->idle);
@@ -127,18 +127,18 @@ void table_maker_close(struct table_maker *maker)
 
 bool table_maker_ask(struct table_maker *maker, uint32_t file, int fd, const char *path)
 {
-	struct tables_asked asked = {file, fd, strdup(path)};
-	bool done = asked.path;
+	struct tables_request request = {file, fd, strdup(path)};
+	bool done = request.path;
 
 	pthread_mutex_lock(&maker->lock);
-	done = done && vec_push(&maker->asked, asked);
+	done = done && vec_push(&maker->requests, request);
 	maker->busy = maker->busy || done;
 	pthread_cond_signal(&maker->wake);
 	pthread_mutex_unlock(&maker->lock);
 	if (done)
 		return true;
 	close(fd);
-	free(asked.path);
+	free(request.path);
 	return false;
 }
 
@@ -147,7 +147,7 @@ bool table_maker_has_room(struct table_maker *maker)
 	bool room;
 
 	pthread_mutex_lock(&maker->lock);
-	room = maker->asked.len < ASKED_MAX;
+	room = maker->requests.len < REQUESTS_MAX;
 	pthread_mutex_unlock(&maker->lock);
 	return room;
 }

@@ -10,12 +10,11 @@
 #include "util/hash.h"
 #include "util/memory.h"
 
-/* Maximum encoded sizes, without text: of the part that every event has, of an annotation, of a
- * name and of a flow. */
+/* Maximum encoded sizes, without text: of the part that every event has, of an annotation and of a
+ * name. */
 #define EVENT_BOUND 192
 #define ANNOTATION_BOUND 40
 #define NAME_BOUND 24
-#define FLOW_BOUND 10
 
 void event_init(struct event *e)
 {
@@ -323,110 +322,4 @@ void event_put(struct perfetto *p)
 		e->interned.n_debug_annotation_names = e->name_count[NAME_KEY];
 	}
 	packet_put(&p->writer, &e->packet.base, e->bound);
-}
-
-/* ---- flows ---- */
-
-static uint64_t node_start(const struct model *m, uint8_t kind, uint32_t index)
-{
-	return kind == MODEL_NODE_SPAN ? m->spans.data[index].start_ts : m->events.data[index].ts;
-}
-
-static uint32_t node_of(const struct model *m, uint8_t kind, uint32_t index)
-{
-	return kind == MODEL_NODE_SPAN ? index : (uint32_t)m->spans.len + index;
-}
-
-static bool node_is_slice(const struct model *m, uint8_t kind, uint32_t index)
-{
-	if (kind == MODEL_NODE_SPAN)
-		return index < m->spans.len;
-	return index < m->events.len &&
-	       model_site(m, m->events.data[index].site)->kind != WAFFLE_SITE_COUNTER;
-}
-
-/*
- * Whether an edge can be an arrow. Both ends must exist, and the cause must not begin after its
- * effect, since Perfetto would reverse such an arrow. (The order can differ between the clocks of
- * two hosts, or for a rank that waits for a later one.) Other links, and links to themselves,
- * become annotations.
- */
-static bool link_is_flow(const struct model *m, const struct model_link *link)
-{
-	if (!node_is_slice(m, link->from_kind, link->from) ||
-	    !node_is_slice(m, link->to_kind, link->to))
-		return false;
-	if (link->from_kind == link->to_kind && link->from == link->to)
-		return false;
-	return node_start(m, link->to_kind, link->to) <= node_start(m, link->from_kind, link->from);
-}
-
-void flows_begin(struct perfetto *p)
-{
-	const struct model *m = p->model;
-	size_t nodes = m->spans.len + m->events.len;
-	struct flow_index *f = &p->flows;
-
-	if (m->links.len == 0)
-		return;
-	f->begin = memory_zeroed(nodes + 2, sizeof(*f->begin));
-	f->list = memory_get(2 * m->links.len * sizeof(*f->list));
-	/* The counts are stored two places ahead, so that filling the lists leaves the right values
-	 * in begin[]. */
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < m->links.len; i++) {
-			const struct model_link *link = &m->links.data[i];
-			uint32_t from, to;
-
-			if (!link_is_flow(m, link))
-				continue;
-			from = node_of(m, link->from_kind, link->from);
-			to = node_of(m, link->to_kind, link->to);
-			if (pass == 0) {
-				f->begin[from + 2]++;
-				f->begin[to + 2]++;
-			} else {
-				f->list[f->begin[to + 1]++] = (uint32_t)(2 * i);
-				f->list[f->begin[from + 1]++] = (uint32_t)(2 * i + 1);
-			}
-		}
-		for (size_t n = 2; pass == 0 && n < nodes + 2; n++)
-			f->begin[n] += f->begin[n - 1];
-	}
-}
-
-void flows_end(struct perfetto *p)
-{
-	free(p->flows.begin);
-	free(p->flows.list);
-}
-
-/*
- * Each edge has a flow id, which begins at the cause and ends at the effect. If both have the same
- * time, Perfetto may see either first, and it ignores an end before its start. Then neither is
- * marked as the end.
- */
-void event_flows(struct perfetto *p, uint32_t node, uint64_t ts)
-{
-	const struct model *m = p->model;
-	struct event *e = &p->event;
-
-	if (!p->flows.begin)
-		return;
-	e->flows.len = e->flow_ends.len = 0;
-	for (uint32_t i = p->flows.begin[node]; i < p->flows.begin[node + 1]; i++) {
-		const struct model_link *link = &m->links.data[p->flows.list[i] / 2];
-		bool caused = p->flows.list[i] % 2;
-		uint64_t id = (uint64_t)p->flows.list[i] / 2 + 1;
-
-		if (caused && node_start(m, link->to_kind, link->to) < ts)
-			vec_add(&e->flow_ends, id);
-		else
-			vec_add(&e->flows, id);
-	}
-	e->event.n_flow_ids = e->flows.len;
-	e->event.flow_ids = e->flows.data;
-	e->event.n_terminating_flow_ids = e->flow_ends.len;
-	e->event.terminating_flow_ids = e->flow_ends.data;
-	e->bound += FLOW_BOUND * (e->flows.len + e->flow_ends.len);
 }

@@ -134,10 +134,16 @@ struct event {
 	size_t bound; /* maximum size of the packet in bytes */
 };
 
+/* An arrow between two nodes: a span's index, or flows_event_node() of an event. */
+struct flow_edge {
+	uint32_t effect, cause; /* MODEL_NONE: a link that can be no arrow */
+};
+
 /* Edges of a span or event. The edges of node n are list[begin[n]] … list[begin[n + 1] - 1]. */
 struct flow_index {
+	VEC(struct flow_edge) edges; /* those of the model's links come first, in their order */
 	uint32_t *begin;
-	uint32_t *list; /* index of the link * 2, plus 1 for the caused end */
+	uint32_t *list; /* index of the edge * 2, plus 1 for the caused end */
 };
 
 struct perfetto {
@@ -197,6 +203,7 @@ void event_trace(struct perfetto *p, struct sequence *sequence, uint32_t key, ui
 /* Adds the stack of a span or event, and a cause that no arrow can show. */
 void event_node(struct perfetto *p, struct sequence *sequence, const struct site_names *names,
 		uint8_t kind, uint32_t index, uint64_t id);
+/* Adds the flows of a node to an event. */
 void event_flows(struct perfetto *p, uint32_t node, uint64_t ts);
 void event_put(struct perfetto *p);
 /* The number of a name or key of ours. */

@@ -156,8 +156,7 @@ static int collective_add(struct aligning *aligning, uint32_t index)
 
 /* ---- results ---- */
 
-/* "MPI_Allreduce number 17 (rank 0 at train.c:31 …)" would need names; the ranks are enough to find
- * the calls. */
+/* "MPI_Allreduce number 17 of ranks 0 and 3": of one rank on each host. */
 static void fact_put(const struct aligning *aligning, uint32_t tag,
 		     const struct clock_conflict *conflict, char *text, size_t size)
 {
@@ -177,9 +176,21 @@ static void fact_put(const struct aligning *aligning, uint32_t tag,
 		if (host == conflict->second && ranks[1] == MODEL_NONE)
 			ranks[1] = collective->calls[i].rank;
 	}
-	snprintf(text, size, "%s number %" PRIu64 " of ranks %d and %d",
-		 model_site(aligning->model, collective->site)->name, collective->seq,
-		 (int)ranks[0], (int)ranks[1]);
+	snprintf(text, size, "%s number %" PRIu64 " of ranks %" PRIu32 " and %" PRIu32,
+		 model_site(aligning->model, collective->site)->name, collective->seq, ranks[0],
+		 ranks[1]);
+}
+
+/* A file of a host. */
+static const char *file_of(const struct model *model, uint32_t host)
+{
+	for (uint32_t i = 0; i < store_reader_capture_count(model->reader); i++) {
+		const struct store_capture *capture = store_reader_capture(model->reader, i);
+
+		if (capture->host == host)
+			return capture->file;
+	}
+	return "?";
 }
 
 static int conflict_set(const struct aligning *aligning, const struct clock_conflict *conflict,
@@ -190,11 +201,13 @@ static int conflict_set(const struct aligning *aligning, const struct clock_conf
 	fact_put(aligning, conflict->tag, conflict, fact, sizeof(fact));
 	fact_put(aligning, conflict->other_tag, conflict, other, sizeof(other));
 	return error_set(err, EINVAL,
-			 "the clocks of %s and %s cannot be aligned: %s contradicts %s; the files "
-			 "are of different runs, or a clock was set meanwhile; --align wall uses "
-			 "the wall clock",
+			 "the clocks of %s (%s) and %s (%s) cannot be aligned: %s contradicts %s; "
+			 "the files are of different runs, or a clock was set meanwhile; --align "
+			 "wall uses the wall clock",
 			 aligning->model->hosts[conflict->first]->name,
-			 aligning->model->hosts[conflict->second]->name, fact, other);
+			 file_of(aligning->model, conflict->first),
+			 aligning->model->hosts[conflict->second]->name,
+			 file_of(aligning->model, conflict->second), fact, other);
 }
 
 /* The host whose clock is the job's: the first one, if it did anything with others. */

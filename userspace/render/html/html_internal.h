@@ -72,6 +72,9 @@ void html_flame(struct html_page *page);   /* "flame" */
 /* Writes "stragglers" and "collectives", if any collective has calls of two ranks. */
 void html_stragglers(struct html_page *page);
 
+/* Writes "symptoms": events whose origin is declared, each with the way to it. */
+void html_origins(struct html_page *page);
+
 /* ---- timelines ---- */
 
 struct html_views;

@@ -490,9 +490,21 @@ function draw_flames() {
 	draw(Object.keys(modes)[0]);
 }
 
+/* ---- symptoms ---- */
+
+function draw_origins() {
+	if (!data.symptoms.length)
+		return;
+	at("origins").hidden = at("origins-link").hidden = false;
+	at("symptoms").replaceChildren(...data.symptoms.map((symptom) => make("div",
+		{"data-id": symptom.id, "data-origins": symptom.origins.join(" ")},
+		make("h3", {}, named(symptom.name)), make("pre", {class: "chain"}, symptom.story))));
+}
+
 draw_head();
 draw_spans(2, true);
 draw_slowest();
+draw_origins();
 draw_ranks();
 draw_charts();
 draw_flames();

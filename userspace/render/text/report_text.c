@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "render/disorder.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_stragglers_internal.h"
 #include "render/text/values_text_internal.h"
@@ -436,6 +437,7 @@ static void print_warnings(const struct report_printer *printer)
 				i == WAFFLE_SOURCE_SPANS && has_calls(report->model)
 					? ", unless calls were too deep (docs/probes.md)"
 					: "");
+	disorder_print_text(report->model, "", printer->out);
 	if (report->model->bad_records)
 		fprintf(printer->out, "%s %s left out\n",
 			units_format_count(count, report->model->bad_records),

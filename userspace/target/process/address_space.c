@@ -58,7 +58,8 @@ static bool mapping_insert(struct mappings *space, const struct mapping *mapping
 		return false;
 	for (size_t i = from; i < to; i++)
 		free(list[i].path);
-	memmove(list + from + count, list + to, (space->list.len - to) * sizeof(*list));
+	if (to != from + count)
+		memmove(list + from + count, list + to, (space->list.len - to) * sizeof(*list));
 	memcpy(list + from, parts, count * sizeof(*list));
 	space->list.len += count - (to - from);
 	return true;

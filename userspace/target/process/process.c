@@ -64,7 +64,7 @@ static bool mapping_parse(char *line, struct mapping *mapping)
 	return true;
 }
 
-static bool is_program(const struct mapping *mapping)
+bool mapping_is_program(const struct mapping *mapping)
 {
 	return mapping->executable && mapping->ino && mapping->path[0] == '/';
 }
@@ -128,7 +128,7 @@ static int task_mappings(struct mappings *mappings, pid_t pid, bool all, struct 
 	while (!result && getline(&line, &size, maps) > 0) {
 		struct mapping mapping;
 
-		if (!mapping_parse(line, &mapping) || (!all && !is_program(&mapping)))
+		if (!mapping_parse(line, &mapping) || (!all && !mapping_is_program(&mapping)))
 			continue;
 		mapping.path = strdup(mapping.path);
 		if (!mapping.path || !vec_push(&mappings->list, mapping)) {

@@ -22,13 +22,16 @@ struct mapping {
 	bool executable, writable;
 	char *path;     /* as /proc shows it, without "(deleted)"; "": none */
 	uint64_t since; /* when the kernel reported it; 0: it was read from /proc */
+	bool written;   /* the capture has it */
 };
 
 struct mappings {
 	VEC(struct mapping) list;
 };
 
-/* The executable file mappings of a process, sorted by address. -ESRCH: no such process. */
+/* Whether code of a file is mapped. */
+bool mapping_is_program(const struct mapping *mapping);
+/* Those mappings of a process, sorted by address. -ESRCH: no such process. */
 int process_mappings(struct mappings *mappings, pid_t pid, struct error *err);
 /* All mappings, including anonymous ones. */
 int process_mappings_all(struct mappings *mappings, pid_t pid, struct error *err);

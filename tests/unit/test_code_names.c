@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "capture/arming/armed.h"
-#include "capture/enrich/functions.h"
+#include "capture/enrich/code_names.h"
 #include "store_helpers.h"
 
 /* A kernel of this program, named by its symbol table. */
@@ -62,8 +62,9 @@ static const struct site_info handle_site = {
 
 struct naming_test {
 	struct store_test *files;
+	struct address_spaces *spaces;
 	struct store_writer *writer;
-	struct functions *functions;
+	struct code_names *names;
 	struct store_reader *reader;
 };
 
@@ -73,8 +74,18 @@ static struct naming_test begin(void **state)
 	struct error err = ERROR_INIT;
 
 	test.writer = open_writer(test.files->path);
-	must(functions_open(&test.functions, NULL, test.writer, NULL, &err), &err);
+	must(address_spaces_open(&test.spaces, NULL, test.writer, &err), &err);
+	must(code_names_open(&test.names, NULL, test.spaces, test.writer, &err), &err);
 	return test;
+}
+
+static void report(struct naming_test *test, const struct mmap_event *event)
+{
+	struct error err = ERROR_INIT;
+
+	address_spaces_push(test->spaces, event, true);
+	must(address_spaces_begin_round(test->spaces, event->ts + 1, &err), &err);
+	must(address_spaces_advance(test->spaces, event->ts, &err), &err);
 }
 
 static void hit_at(struct naming_test *test, const struct site_info *site, uint64_t id,
@@ -92,7 +103,7 @@ static void hit_at(struct naming_test *test, const struct site_info *site, uint6
 		memcpy(&frame[5], text, strlen(text));
 		buffer.hit.frame_bytes += (strlen(text) + 7) & ~7u;
 	}
-	must(functions_record(test->functions, site, 0, &buffer.rec, &err), &err);
+	must(code_names_record(test->names, site, 0, &buffer.rec, &err), &err);
 }
 
 static void hit(struct naming_test *test, const struct site_info *site, uint64_t id, uint64_t word,
@@ -111,7 +122,7 @@ static void returns_at(struct naming_test *test, const struct site_info *site, u
 	struct error err = ERROR_INIT;
 
 	*(uint64_t *)(&buffer.ret + 1) = handle;
-	must(functions_record(test->functions, site, 1, &buffer.rec, &err), &err);
+	must(code_names_record(test->names, site, 1, &buffer.rec, &err), &err);
 }
 
 static void returns(struct naming_test *test, const struct site_info *site, uint64_t id,
@@ -127,9 +138,10 @@ static void assert_names(struct naming_test *test, const char *expected)
 	struct store_reader *reader;
 	char text[1024] = "";
 
-	assert_true(functions_wait(test->functions, UINT64_MAX));
-	must(functions_write(test->functions, &err), &err);
-	functions_close(test->functions);
+	assert_true(code_names_wait(test->names, UINT64_MAX));
+	must(code_names_write(test->names, &err), &err);
+	code_names_close(test->names);
+	address_spaces_close(test->spaces);
 	close_writer(test->writer, 1);
 	reader = open_reader(test->files->path);
 	for (uint32_t i = 0; i < store_reader_name_count(reader); i++) {
@@ -173,10 +185,10 @@ static void test_address_at_which_something_else_is_mapped_loses_its_name(void *
 	struct error err = ERROR_INIT;
 
 	hit_at(&test, &launch, 10, (uintptr_t)kernel_of_test, NULL, 100);
-	assert_true(functions_wait(test.functions, UINT64_MAX));
-	must(functions_write(test.functions, &err), &err);
+	assert_true(code_names_wait(test.names, UINT64_MAX));
+	must(code_names_write(test.names, &err), &err);
 	hit_at(&test, &launch, 11, (uintptr_t)kernel_of_test, NULL, 199);
-	functions_told(test.functions, &event); /* by no file's code */
+	report(&test, &event); /* by no file's code */
 	hit_at(&test, &launch, 12, (uintptr_t)kernel_of_test, NULL, 200);
 	hit_at(&test, &launch, 13, (uintptr_t)kernel_of_test, NULL, 300);
 	/* It may be a handle now: these are looked for. */
@@ -226,7 +238,7 @@ static void test_function_has_the_name_that_it_was_registered_under(void **state
 	hit(&test, &site, 10, 0x5000, NULL);
 	values[0] = 8;
 	memcpy(&values[1], "_Z4gemmi", 8);
-	must(functions_record(test.functions, &site, 1, &buffer.rec, &err), &err);
+	must(code_names_record(test.names, &site, 1, &buffer.rec, &err), &err);
 	assert_names(&test, "5000=gemm(int) ");
 }
 
@@ -295,8 +307,9 @@ static void hit_in_file(struct naming_test *test, unsigned number)
 					 .end = (number + 1) * 0x1000ull,
 					 .ino = status.st_ino,
 					 .dev = major(status.st_dev) << 20 | minor(status.st_dev),
+					 .executable = true,
 					 .path = path};
-	functions_told(test->functions, &event);
+	report(test, &event);
 	hit_at(test, &launch, number, event.mapping.start, NULL, number);
 	unlink(path);
 }
@@ -312,9 +325,9 @@ static void test_functions_of_too_many_files_are_reported(void **state)
 	assert_true(files.rlim_max > 5000);
 	for (unsigned i = 1; i <= 4096; i++)
 		hit_in_file(&test, i);
-	assert_null(functions_warning(test.functions));
+	assert_null(code_names_warning(test.names));
 	hit_in_file(&test, 4097);
-	assert_non_null(functions_warning(test.functions));
+	assert_non_null(code_names_warning(test.names));
 	assert_names(&test, "");
 }
 
@@ -352,9 +365,9 @@ static void test_sites_without_functions_are_no_concern(void **state)
 		.call = true, .key_count = 1, .keys = {{WAFFLE_KEY_PTR, "stream"}}};
 
 	(void)state;
-	assert_true(functions_concern(&launch));
-	assert_true(functions_concern(&name_site));
-	assert_false(functions_concern(&plain));
+	assert_true(code_names_concern(&launch));
+	assert_true(code_names_concern(&name_site));
+	assert_false(code_names_concern(&plain));
 }
 
 #define with_folder(f) cmocka_unit_test_setup_teardown(f, store_setup, store_teardown)

@@ -4,26 +4,26 @@
  * are looked up while the capture runs, and each is written once. The time for lookups is bounded;
  * beyond the bound, objects have no name.
  */
-#ifndef WAFFLE_CAPTURE_ENRICH_NAMING_INTERNAL_H
-#define WAFFLE_CAPTURE_ENRICH_NAMING_INTERNAL_H
+#ifndef WAFFLE_CAPTURE_ENRICH_OBJECT_NAMES_INTERNAL_H
+#define WAFFLE_CAPTURE_ENRICH_OBJECT_NAMES_INTERNAL_H
 
 #include <sys/types.h>
 
 #include "store/store.h"
 #include "target/process/descriptors.h"
 
-struct naming;
+struct object_names;
 
-int naming_open(struct naming **naming, struct store_writer *writer, struct error *err);
-void naming_close(struct naming *naming);
+int object_names_open(struct object_names **names, struct store_writer *writer, struct error *err);
+void object_names_close(struct object_names *names);
 
 /* Number of a file in the capture's table of objects, or 0. `fd` may refer to another file by now.
  * `pid` 0: unknown. Negative errno: writing failed. */
 /* `kind`: the first 8 bytes of the kernel's name of an anonymous inode, "[timerfd", or "". */
-int64_t naming_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
-		    const char *kind, struct error *err);
+int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
+			  const char *kind, struct error *err);
 /* Block devices are objects without an inode; cgroups are objects without a device. */
-int64_t naming_device(struct naming *naming, uint32_t dev, struct error *err);
-int64_t naming_cgroup(struct naming *naming, pid_t tid, uint64_t ino, struct error *err);
+int64_t object_names_device(struct object_names *names, uint32_t dev, struct error *err);
+int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino, struct error *err);
 
 #endif

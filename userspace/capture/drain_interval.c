@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/pace_internal.h"
+#include "capture/drain_interval_internal.h"
 
 #include "bpf/record.h"
 
@@ -13,20 +13,24 @@ static uint64_t at_most(uint64_t ns, uint64_t limit)
 	return ns < limit ? ns : limit;
 }
 
-struct pace pace_begin(uint64_t ring_bytes, uint32_t rings, uint64_t sched_bytes, uint32_t cpus)
+struct drain_interval drain_interval_begin(uint64_t ring_bytes, uint32_t rings,
+					   uint64_t sched_bytes, uint32_t cpus)
 {
 	uint32_t sharing = rings ? (cpus + rings - 1) / rings : cpus; /* number of CPUs per ring */
-	uint64_t ns = PACE_QUIET_NS;
+	uint64_t ns = DRAIN_INTERVAL_QUIET_NS;
 
 	ns = at_most(ns, ring_bytes * 1000 / (HIT_BYTES_A_MS / 1000) / (sharing ? sharing : 1));
 	if (sched_bytes)
 		ns = at_most(ns, sched_bytes / sizeof(struct waffle_rec_switch) * 1000000 /
 					 SWITCHES_A_MS);
-	return (struct pace){.ns = PACE_BUSY_NS, .quiet_ns = ns > PACE_BUSY_NS ? ns : PACE_BUSY_NS};
+	return (struct drain_interval){
+		.ns = DRAIN_INTERVAL_BUSY_NS,
+		.quiet_ns = ns > DRAIN_INTERVAL_BUSY_NS ? ns : DRAIN_INTERVAL_BUSY_NS};
 }
 
-void pace_drained(struct pace *pace, uint64_t records)
+void drain_interval_update(struct drain_interval *interval, uint64_t records)
 {
-	pace->ns = records - pace->records < QUIET_RECORDS ? pace->quiet_ns : PACE_BUSY_NS;
-	pace->records = records;
+	interval->ns = records - interval->records < QUIET_RECORDS ? interval->quiet_ns
+								   : DRAIN_INTERVAL_BUSY_NS;
+	interval->records = records;
 }

@@ -4,15 +4,15 @@
  * finds nothing. When hardly any records arrive, drains are rare. But they are frequent enough that
  * a sudden flood of records cannot fill the buffers before the next one.
  */
-#ifndef WAFFLE_CAPTURE_PACE_INTERNAL_H
-#define WAFFLE_CAPTURE_PACE_INTERNAL_H
+#ifndef WAFFLE_CAPTURE_DRAIN_INTERVAL_INTERNAL_H
+#define WAFFLE_CAPTURE_DRAIN_INTERVAL_INTERNAL_H
 
 #include <stdint.h>
 
-#define PACE_BUSY_NS 20000000ull
-#define PACE_QUIET_NS 100000000ull /* upper bound; also the delay of Ctrl-C */
+#define DRAIN_INTERVAL_BUSY_NS 20000000ull
+#define DRAIN_INTERVAL_QUIET_NS 100000000ull /* upper bound; also the delay of Ctrl-C */
 
-struct pace {
+struct drain_interval {
 	uint64_t ns;       /* until the next drain */
 	uint64_t quiet_ns; /* interval while hardly any records arrive */
 	uint64_t records;  /* count at the last drain */
@@ -20,8 +20,9 @@ struct pace {
 
 /* `rings` buffers of ring_bytes each, shared by all CPUs, and one buffer of sched_bytes per CPU (0:
  * none). */
-struct pace pace_begin(uint64_t ring_bytes, uint32_t rings, uint64_t sched_bytes, uint32_t cpus);
+struct drain_interval drain_interval_begin(uint64_t ring_bytes, uint32_t rings,
+					   uint64_t sched_bytes, uint32_t cpus);
 /* Call it after a drain. `records`: number delivered since the start. */
-void pace_drained(struct pace *pace, uint64_t records);
+void drain_interval_update(struct drain_interval *interval, uint64_t records);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which process each thread belongs to, and which processes may not be read, as of the last
  * record. */
-#ifndef WAFFLE_CAPTURE_ENRICH_PROCESSES_INTERNAL_H
-#define WAFFLE_CAPTURE_ENRICH_PROCESSES_INTERNAL_H
+#ifndef WAFFLE_CAPTURE_ADDRESS_SPACE_PROCESSES_H
+#define WAFFLE_CAPTURE_ADDRESS_SPACE_PROCESSES_H
 
 #include "kernel/kernel.h"
 #include "util/map.h"
@@ -20,7 +20,7 @@ void processes_free(struct processes *processes);
 
 /* Follows TASK, STATE, FORK, EXEC and EXIT records. `gains_rights`: of an exec. */
 void processes_record(struct processes *processes, const struct waffle_rec *rec, bool gains_rights);
-/* The process runs a new program, whose rights its exec's record will tell. */
+/* The process runs a new program. Its exec's record will say whether it is privileged. */
 void processes_begin(struct processes *processes, pid_t pid);
 /* The process has ended. */
 void processes_forget(struct processes *processes, pid_t pid);

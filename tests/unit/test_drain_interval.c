@@ -6,33 +6,33 @@
 
 #include <cmocka.h>
 
-#include "capture/pace_internal.h"
+#include "capture/drain_interval_internal.h"
 
 #define MS 1000000ull
 
 static void test_drains_are_rare_only_while_nothing_comes(void **state)
 {
-	struct pace pace = pace_begin(1ull << 30, 1, 1ull << 30, 2);
+	struct drain_interval interval = drain_interval_begin(1ull << 30, 1, 1ull << 30, 2);
 
 	(void)state;
-	assert_int_equal(pace.ns, 20 * MS);
-	pace_drained(&pace, 10);
-	assert_int_equal(pace.ns, 100 * MS);
-	pace_drained(&pace, 1010);
-	assert_int_equal(pace.ns, 20 * MS);
-	pace_drained(&pace, 1010);
-	assert_int_equal(pace.ns, 100 * MS);
+	assert_int_equal(interval.ns, 20 * MS);
+	drain_interval_update(&interval, 10);
+	assert_int_equal(interval.ns, 100 * MS);
+	drain_interval_update(&interval, 1010);
+	assert_int_equal(interval.ns, 20 * MS);
+	drain_interval_update(&interval, 1010);
+	assert_int_equal(interval.ns, 100 * MS);
 }
 
 static void test_a_quiet_pause_is_no_longer_than_the_smallest_buffer_lasts(void **state)
 {
 	(void)state;
 	/* 65,536 switches at a million a second */
-	assert_int_equal(pace_begin(1ull << 30, 1, 4ull << 20, 2).quiet_ns, 65536000);
+	assert_int_equal(drain_interval_begin(1ull << 30, 1, 4ull << 20, 2).quiet_ns, 65536000);
 	/* 32 MiB that eight CPUs fill at 1.2 GB a second, two rings for sixteen */
-	assert_int_equal(pace_begin(32ull << 20, 2, 0, 16).quiet_ns, 27962026);
+	assert_int_equal(drain_interval_begin(32ull << 20, 2, 0, 16).quiet_ns, 27962026);
 	/* never less often than when it is busy */
-	assert_int_equal(pace_begin(4096, 1, 4096, 64).quiet_ns, 20 * MS);
+	assert_int_equal(drain_interval_begin(4096, 1, 4096, 64).quiet_ns, 20 * MS);
 }
 
 int main(void)

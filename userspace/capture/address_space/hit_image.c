@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/enrich/hit_image_internal.h"
+#include "capture/address_space/hit_image.h"
 
 #include <errno.h>
 
@@ -19,8 +19,7 @@ int hit_image_open(struct image *image, const struct kernel *kernel, pid_t pid, 
 	return result;
 }
 
-/* Whether data read from /proc before this call, without an image, belongs to the program. */
-static bool is_same(const struct kernel *kernel, pid_t pid, uint64_t ts)
+bool hit_image_is_same(const struct kernel *kernel, pid_t pid, uint64_t ts)
 {
 	uint64_t since;
 
@@ -42,7 +41,7 @@ int hit_image_mappings(struct mappings *mappings, const struct kernel *kernel, p
 			 : process_mappings(mappings, pid, &gone);
 
 	/* A zombie has no mappings. */
-	if (!result && (!mappings->list.len || !is_same(kernel, pid, ts))) {
+	if (!result && (!mappings->list.len || !hit_image_is_same(kernel, pid, ts))) {
 		mappings_free(mappings);
 		result = -ESRCH;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/enrich/naming_internal.h"
+#include "capture/enrich/object_names_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ struct object_row {
 	enum object_kind kind;
 };
 
-struct naming {
+struct object_names {
 	struct store_writer *writer;
 	uint32_t count;      /* number of objects written */
 	struct keymap index; /* inode, device, descriptor and process → index in `rows` */
@@ -43,66 +43,67 @@ struct naming {
 	struct descriptor found; /* too large for the stack */
 };
 
-int naming_open(struct naming **naming, struct store_writer *writer, struct error *err)
+int object_names_open(struct object_names **names, struct store_writer *writer, struct error *err)
 {
-	*naming = calloc(1, sizeof(**naming));
-	if (!*naming)
+	*names = calloc(1, sizeof(**names));
+	if (!*names)
 		return error_set(err, ENOMEM, "out of memory");
-	(*naming)->writer = writer;
-	(*naming)->start_ts = clock_monotonic_ns();
+	(*names)->writer = writer;
+	(*names)->start_ts = clock_monotonic_ns();
 	return 0;
 }
 
-void naming_close(struct naming *naming)
+void object_names_close(struct object_names *names)
 {
-	if (!naming)
+	if (!names)
 		return;
-	keymap_free(&naming->index);
-	vec_free(&naming->rows);
-	free(naming);
+	keymap_free(&names->index);
+	vec_free(&names->rows);
+	free(names);
 }
 
 /* The row of a key. A new row has number 0 and looked_ts 0. NULL: there is no room. */
-static struct object_row *row_get(struct naming *naming, const struct file_key *key, uint32_t pid,
-				  uint32_t fd)
+static struct object_row *row_get(struct object_names *names, const struct file_key *key,
+				  uint32_t pid, uint32_t fd)
 {
 	const uint64_t words[] = {key->ino, key->dev, pid, fd};
 	struct object_row row = {.key = *key, .pid = pid, .fd = fd};
-	uint32_t index = keymap_get(&naming->index, words, sizeof(words));
+	uint32_t index = keymap_get(&names->index, words, sizeof(words));
 
 	if (index != MAP_NONE)
-		return &naming->rows.data[index];
-	if (naming->rows.len >= OBJECTS_MAX || !vec_push(&naming->rows, row))
+		return &names->rows.data[index];
+	if (names->rows.len >= OBJECTS_MAX || !vec_push(&names->rows, row))
 		return NULL;
-	if (!keymap_set(&naming->index, words, sizeof(words), (uint32_t)naming->rows.len - 1)) {
-		naming->rows.len--;
+	if (!keymap_set(&names->index, words, sizeof(words), (uint32_t)names->rows.len - 1)) {
+		names->rows.len--;
 		return NULL;
 	}
-	return &naming->rows.data[naming->rows.len - 1];
+	return &names->rows.data[names->rows.len - 1];
 }
 
-static int row_write(struct naming *naming, struct object_row *row, uint32_t pid, struct error *err)
+static int row_write(struct object_names *names, struct object_row *row, uint32_t pid,
+		     struct error *err)
 {
 	/* A changed detail makes a different object, even with the same name. */
 	uint64_t name_hash =
-		hash_bytes(hash_begin_secret(), naming->found.name, strlen(naming->found.name) + 1);
-	uint64_t hash = hash_text(name_hash, naming->found.detail);
+		hash_bytes(hash_begin_secret(), names->found.name, strlen(names->found.name) + 1);
+	uint64_t hash = hash_text(name_hash, names->found.detail);
 	struct store_object object = {.ino = row->key.ino,
 				      .dev = row->key.dev,
 				      .pid = pid,
-				      .name = naming->found.name,
-				      .detail = naming->found.detail};
+				      .name = names->found.name,
+				      .detail = names->found.detail};
 	int result;
 
 	if (row->number && row->name_hash == hash)
 		return 0;
-	if (naming->count >= OBJECTS_MAX || !store_writer_has_room(naming->writer))
+	if (names->count >= OBJECTS_MAX || !store_writer_has_room(names->writer))
 		return 0;
-	result = store_writer_add_object(naming->writer, &object, err);
+	result = store_writer_add_object(names->writer, &object, err);
 	if (result)
 		return result;
 	row->name_hash = hash;
-	row->number = ++naming->count;
+	row->number = ++names->count;
 	return 0;
 }
 
@@ -111,20 +112,20 @@ static bool is_by_descriptor(const char *name)
 	return !strncmp(name, "anon_inode:", strlen("anon_inode:"));
 }
 
-static bool too_dear(const struct naming *naming, uint64_t now)
+static bool too_dear(const struct object_names *names, uint64_t now)
 {
-	return naming->spent_ns >= BUDGET_NS + (now - naming->start_ts) / BUDGET_PART;
+	return names->spent_ns >= BUDGET_NS + (now - names->start_ts) / BUDGET_PART;
 }
 
 /* Looks up a file and charges the time to the budget. */
-static int look_up(struct naming *naming, pid_t pid, int fd, const struct file_key *key)
+static int look_up(struct object_names *names, pid_t pid, int fd, const struct file_key *key)
 {
 	uint64_t begin = clock_monotonic_ns();
 	int result = -EAGAIN;
 
-	if (!too_dear(naming, begin))
-		result = pid ? descriptor_find(&naming->found, pid, fd, key) : -ESRCH;
-	naming->spent_ns += clock_monotonic_ns() - begin;
+	if (!too_dear(names, begin))
+		result = pid ? descriptor_find(&names->found, pid, fd, key) : -ESRCH;
+	names->spent_ns += clock_monotonic_ns() - begin;
 	return result;
 }
 
@@ -142,33 +143,33 @@ static const char *anonymous_name(const char *kind)
 }
 
 /* An anonymous file has a name even if its process is gone. */
-static int64_t anonymous_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
-			      const char *name, struct error *err)
+static int64_t anonymous_file(struct object_names *names, pid_t pid, int fd,
+			      const struct file_key *key, const char *name, struct error *err)
 {
-	struct object_row *row = row_get(naming, key, (uint32_t)pid, (uint32_t)fd);
+	struct object_row *row = row_get(names, key, (uint32_t)pid, (uint32_t)fd);
 	uint64_t now = clock_monotonic_ns();
 	int result;
 
 	if (!row)
 		return 0;
-	snprintf(naming->found.name, sizeof(naming->found.name), "anon_inode:%s", name);
-	naming->found.detail[0] = '\0';
+	snprintf(names->found.name, sizeof(names->found.name), "anon_inode:%s", name);
+	names->found.detail[0] = '\0';
 	if (!strcmp(name, "[eventpoll]")) {
-		if (row->number && (now - row->looked_ts < AGAIN_NS || too_dear(naming, now)))
+		if (row->number && (now - row->looked_ts < AGAIN_NS || too_dear(names, now)))
 			return row->number;
-		if (!too_dear(naming, now))
-			epoll_watched(naming->found.detail, sizeof(naming->found.detail), pid, fd);
-		naming->spent_ns += clock_monotonic_ns() - now;
+		if (!too_dear(names, now))
+			epoll_watched(names->found.detail, sizeof(names->found.detail), pid, fd);
+		names->spent_ns += clock_monotonic_ns() - now;
 		row->looked_ts = now;
-		if (row->number && !naming->found.detail[0]) /* the process is gone */
+		if (row->number && !names->found.detail[0]) /* the process is gone */
 			return row->number;
 	}
-	result = row_write(naming, row, (uint32_t)pid, err);
+	result = row_write(names, row, (uint32_t)pid, err);
 	return result ? result : (int64_t)row->number;
 }
 
-int64_t naming_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
-		    const char *kind, struct error *err)
+int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
+			  const char *kind, struct error *err)
 {
 	const char *anonymous = anonymous_name(kind);
 	struct object_row *row;
@@ -176,21 +177,21 @@ int64_t naming_file(struct naming *naming, pid_t pid, int fd, const struct file_
 	int result;
 
 	if (anonymous)
-		return anonymous_file(naming, pid, fd, key, anonymous, err);
-	row = row_get(naming, key, 0, 0);
+		return anonymous_file(names, pid, fd, key, anonymous, err);
+	row = row_get(names, key, 0, 0);
 	if (row && row->kind == OBJECT_BY_DESCRIPTOR)
-		row = row_get(naming, key, (uint32_t)pid, (uint32_t)fd);
+		row = row_get(names, key, (uint32_t)pid, (uint32_t)fd);
 	if (!row)
 		return 0;
 	if (row->looked_ts && (row->kind == OBJECT_FIXED || now - row->looked_ts < AGAIN_NS) &&
 	    !(row->pid && now - row->looked_ts >= AGAIN_NS))
 		return row->number;
-	result = look_up(naming, pid, fd, key);
+	result = look_up(names, pid, fd, key);
 	if (result == -EAGAIN)
 		return row->number;
-	if (!result && !row->pid && is_by_descriptor(naming->found.name)) {
+	if (!result && !row->pid && is_by_descriptor(names->found.name)) {
 		row->kind = OBJECT_BY_DESCRIPTOR;
-		row = row_get(naming, key, (uint32_t)pid, (uint32_t)fd);
+		row = row_get(names, key, (uint32_t)pid, (uint32_t)fd);
 		if (!row)
 			return 0;
 	}
@@ -199,44 +200,43 @@ int64_t naming_file(struct naming *naming, pid_t pid, int fd, const struct file_
 		if (row->pid || row->number)
 			return row->number;
 		row->kind = OBJECT_WEAK;
-		if (!descriptor_of_inode(&naming->found, key))
+		if (!descriptor_of_inode(&names->found, key))
 			return 0;
 	} else {
 		row->kind = OBJECT_FIXED;
 	}
-	result = row_write(naming, row, (uint32_t)pid, err);
+	result = row_write(names, row, (uint32_t)pid, err);
 	return result ? result : (int64_t)row->number;
 }
 
-static int64_t named_once(struct naming *naming, struct object_row *row, bool found,
+static int64_t named_once(struct object_names *names, struct object_row *row, bool found,
 			  struct error *err)
 {
-	int result = found ? row_write(naming, row, 0, err) : 0;
+	int result = found ? row_write(names, row, 0, err) : 0;
 
 	row->looked_ts = clock_monotonic_ns();
 	return result ? result : (int64_t)row->number;
 }
 
-int64_t naming_device(struct naming *naming, uint32_t dev, struct error *err)
+int64_t object_names_device(struct object_names *names, uint32_t dev, struct error *err)
 {
-	struct descriptor *found = &naming->found;
-	struct object_row *row = row_get(naming, &(struct file_key){.dev = dev}, 0, 0);
+	struct descriptor *found = &names->found;
+	struct object_row *row = row_get(names, &(struct file_key){.dev = dev}, 0, 0);
 
 	if (!row || row->looked_ts)
 		return row ? row->number : 0;
 	strcpy(found->detail, "block device");
-	return named_once(naming, row, block_device_name(found->name, sizeof(found->name), dev),
+	return named_once(names, row, block_device_name(found->name, sizeof(found->name), dev),
 			  err);
 }
 
-int64_t naming_cgroup(struct naming *naming, pid_t tid, uint64_t ino, struct error *err)
+int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino, struct error *err)
 {
-	struct descriptor *found = &naming->found;
-	struct object_row *row = row_get(naming, &(struct file_key){.ino = ino}, 0, 0);
+	struct descriptor *found = &names->found;
+	struct object_row *row = row_get(names, &(struct file_key){.ino = ino}, 0, 0);
 
 	if (!row || row->looked_ts)
 		return row ? row->number : 0;
 	strcpy(found->detail, "cgroup");
-	return named_once(naming, row, cgroup_path(found->name, sizeof(found->name), tid, ino),
-			  err);
+	return named_once(names, row, cgroup_path(found->name, sizeof(found->name), tid, ino), err);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/enrich/processes_internal.h"
+#include "capture/address_space/processes.h"
 
 #define THREADS_MAX (1u << 19) /* per map */
 
@@ -37,7 +37,7 @@ uint32_t processes_of_thread(struct processes *processes, uint32_t tid)
 bool processes_is_private(const struct processes *processes, pid_t pid)
 {
 	return map_get(&processes->private, (uint64_t)pid) != MAP_NONE ||
-	       kernel_program_is_private(processes->kernel, pid);
+	       (processes->kernel && kernel_program_is_private(processes->kernel, pid));
 }
 
 uint32_t processes_readable(struct processes *processes, uint32_t tid)

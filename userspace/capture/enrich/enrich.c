@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/enrich/enrich.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/address_space/processes.h"
+#include "capture/enrich/object_names_internal.h"
+#include "capture/enrich/stack_numbers_internal.h"
+#include "capture/enrich/stacks_internal.h"
+#include "target/loader/needed.h"
+#include "util/clock.h"
+#include "util/map.h"
+
+#define WOKEN_MAX (1u << 19)
+
+struct enrich {
+	struct kernel *kernel;
+	struct address_spaces *spaces;
+	struct processes *processes;
+	struct object_names *objects;
+	struct stacks *span_stacks; /* NULL: stacks of spans are not recorded */
+	struct stack_numbers *stack_numbers;
+	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
+};
+
+/* *enrich has what was opened, also after a failure, so that enrich_close() can close it. */
+static int modules_open(struct enrich *enrich, struct store_writer *writer, struct error *err)
+{
+	struct stack_numbers_uses uses = {
+		.kernel = enrich->kernel, .writer = writer, .spaces = enrich->spaces};
+	int result = object_names_open(&enrich->objects, writer, err);
+
+	if (!result && kernel_stacks_wanted(enrich->kernel))
+		result = stacks_open(&enrich->span_stacks, enrich->kernel, writer, err);
+	uses.python = enrich->span_stacks;
+	return result ?: stack_numbers_open(&enrich->stack_numbers, &uses, err);
+}
+
+int enrich_open(struct enrich **enrich, struct kernel *kernel, struct address_spaces *spaces,
+		struct store_writer *writer, struct error *err)
+{
+	struct enrich *made = calloc(1, sizeof(*made));
+	int result;
+
+	*enrich = NULL;
+	if (!made)
+		return error_set(err, ENOMEM, "out of memory");
+	made->kernel = kernel;
+	made->spaces = spaces;
+	made->processes = address_spaces_processes(spaces);
+	result = modules_open(made, writer, err);
+	if (result) {
+		enrich_close(made);
+		return result;
+	}
+	*enrich = made;
+	return 0;
+}
+
+void enrich_close(struct enrich *enrich)
+{
+	if (!enrich)
+		return;
+	stack_numbers_close(enrich->stack_numbers);
+	object_names_close(enrich->objects);
+	stacks_free(enrich->span_stacks);
+	map_free(&enrich->woken);
+	free(enrich);
+}
+
+uint64_t enrich_stacks_left_out(const struct enrich *enrich)
+{
+	return stack_numbers_left_out(enrich->stack_numbers);
+}
+
+const char *enrich_stack_warning(const struct enrich *enrich)
+{
+	return enrich->span_stacks ? stacks_warning(enrich->span_stacks) : NULL;
+}
+
+/* ---- the stages of a record ---- */
+
+int enrich_unwinding(struct enrich *enrich, const struct waffle_rec *rec, struct error *err)
+{
+	const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
+	pid_t pid = (pid_t)((const struct waffle_rec_exit *)rec)->tgid;
+
+	if (!enrich->span_stacks)
+		return 0;
+	if (rec->kind == WAFFLE_REC_FORK)
+		return stacks_fork(enrich->span_stacks, (pid_t)fork->tgid, (pid_t)fork->child_tgid,
+				   err);
+	if (rec->kind == WAFFLE_REC_EXEC || rec->tid == (uint32_t)pid)
+		stacks_forget(enrich->span_stacks, pid);
+	return 0;
+}
+
+/* The descriptor may be closed soon, so it is looked up first. */
+static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, struct error *err)
+{
+	struct file_key key = {.ino = wait->ino, .dev = wait->dev};
+	int fd = (int)wait->object;
+	char kind[sizeof(wait->address) + 1] = "";
+	uint32_t pid;
+	int64_t object;
+
+	wait->object = 0;
+	if (!wait->ino) /* a page fault */
+		return 0;
+	memcpy(kind, &wait->address, sizeof(wait->address));
+	wait->address = 0;
+	pid = processes_readable(enrich->processes, wait->rec.tid);
+	object = object_names_file(enrich->objects, (pid_t)pid, fd, &key, kind, err);
+	wait->object = object > 0 ? (uint32_t)object : 0;
+	return object;
+}
+
+int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *err)
+{
+	int64_t number = 0;
+
+	if (rec->kind == WAFFLE_REC_WAIT)
+		number = wait_object(enrich, (struct waffle_rec_wait *)rec, err);
+	else if (rec->kind == WAFFLE_REC_IO)
+		number = object_names_device(enrich->objects,
+					     ((const struct waffle_rec_io *)rec)->dev, err);
+	else if (rec->kind == WAFFLE_REC_QUOTA)
+		number = object_names_cgroup(enrich->objects, (pid_t)rec->tid,
+					     ((const struct waffle_rec_quota *)rec)->cgroup, err);
+	return number < 0 ? (int)number : 0;
+}
+
+int enrich_addresses(struct enrich *enrich, const struct waffle_rec *rec, struct error *err)
+{
+	const struct waffle_rec_wait *wait = (const struct waffle_rec_wait *)rec;
+	const struct waffle_rec_fault *fault = (const struct waffle_rec_fault *)rec;
+	uint64_t addresses[2];
+	uint32_t count, pid;
+
+	if (rec->kind == WAFFLE_REC_FAULT) {
+		addresses[0] = fault->address;
+		addresses[1] = fault->ip;
+		count = 2;
+	} else {
+		addresses[0] = wait->address;
+		count = wait->address != 0;
+	}
+	pid = count ? processes_readable(enrich->processes, rec->tid) : 0;
+	return pid ? address_spaces_write(enrich->spaces, (pid_t)pid, rec->ts, addresses, count,
+					  err)
+		   : 0;
+}
+
+int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *err)
+{
+	struct stack_numbers *numbers = enrich->stack_numbers;
+	struct waffle_rec_wait *wait = (struct waffle_rec_wait *)rec;
+	struct waffle_rec_wake *wake = (struct waffle_rec_wake *)rec;
+
+	switch (rec->kind) {
+	case WAFFLE_REC_TRACE:
+		return stack_numbers_trace(numbers, rec, err);
+	case WAFFLE_REC_FRAMES:
+		return stack_numbers_frames(numbers, rec, err);
+	case WAFFLE_REC_CODE:
+		return enrich->span_stacks ? stacks_code(enrich->span_stacks,
+							 (const struct waffle_rec_code *)rec)
+					   : 0;
+	case WAFFLE_REC_WAIT:
+		stack_numbers_replace(numbers, rec->tid, wait->from_ts, &wait->kernel_stack,
+				      &wait->user_stack);
+		return 0;
+	case WAFFLE_REC_WAKE:
+		stack_numbers_replace(numbers, rec->tid, rec->ts, &wake->kernel_stack,
+				      &wake->user_stack);
+		return 0;
+	case WAFFLE_REC_EXIT:
+		stack_numbers_forget(numbers, rec->tid);
+		return 0;
+	default: /* STACK records are made here from FRAMES records; the kernel sends none */
+		return -EINVAL;
+	}
+}
+
+static void interrupt_wakes(struct enrich *enrich, struct waffle_rec_wake *wake)
+{
+	if (!stack_numbers_is_interrupt(enrich->stack_numbers, wake->kernel_stack))
+		return;
+	/* The interrupt came during a system call, which the BPF program cannot detect. So the user
+	 * stack does not belong to the waker. */
+	wake->user_stack = 0;
+	if (!(wake->flags & WAFFLE_SWITCH_WAKER_HARDIRQ) && enrich->woken.len < WOKEN_MAX)
+		map_set(&enrich->woken, wake->woken_tid, WAFFLE_SWITCH_WAKER_HARDIRQ);
+	wake->flags |= WAFFLE_SWITCH_WAKER_HARDIRQ;
+}
+
+void enrich_interrupt(struct enrich *enrich, struct waffle_rec *rec)
+{
+	struct waffle_rec_switch *to = (struct waffle_rec_switch *)rec;
+	uint32_t flags;
+
+	if (rec->kind == WAFFLE_REC_WAKE) {
+		interrupt_wakes(enrich, (struct waffle_rec_wake *)rec);
+	} else if (enrich->woken.len) {
+		flags = map_remove(&enrich->woken, to->next_tid);
+		if (flags != MAP_NONE && to->flags & WAFFLE_SWITCH_WOKEN)
+			to->flags |= (uint8_t)flags;
+	}
+}
+
+void enrich_forget(struct enrich *enrich, pid_t pid)
+{
+	if (enrich->span_stacks)
+		stacks_forget(enrich->span_stacks, pid);
+	stack_numbers_forget(enrich->stack_numbers, (uint32_t)pid);
+}
+
+/* ---- files and processes ---- */
+
+int enrich_round(struct enrich *enrich, struct error *err)
+{
+	return enrich->span_stacks ? stacks_round(enrich->span_stacks, err) : 0;
+}
+
+static void file_needed(int fd, const char *path, bool ours, void *arg)
+{
+	(void)ours;
+	stacks_file(arg, fd, path);
+}
+
+void enrich_file(struct enrich *enrich, int fd, const char *path)
+{
+	if (enrich->span_stacks)
+		stacks_file(enrich->span_stacks, fd, path);
+}
+
+void enrich_needed(struct enrich *enrich, pid_t pid)
+{
+	if (enrich->span_stacks)
+		needed_each(pid, file_needed, enrich->span_stacks);
+}
+
+int enrich_process(struct enrich *enrich, pid_t pid, struct error *err)
+{
+	int result = enrich->span_stacks ? stacks_process(enrich->span_stacks, pid, err) : 0;
+
+	return result
+		       ?: address_spaces_write(enrich->spaces, pid, clock_monotonic_ns(), NULL, 0,
+					       err);
+}
+
+int enrich_tables(struct enrich *enrich, bool traced, struct error *err)
+{
+	return enrich->span_stacks ? stacks_ready(enrich->span_stacks, traced, err) : 0;
+}

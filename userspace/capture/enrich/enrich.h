@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Enriches records on their way from the drain to the file. The kernel's records contain the
+ * kernel's stack numbers and inodes; these become entries of the file's tables. /proc is read some
+ * milliseconds after a record was made. So less is known of processes that have exited by then.
+ */
+#ifndef WAFFLE_CAPTURE_ENRICH_ENRICH_H
+#define WAFFLE_CAPTURE_ENRICH_ENRICH_H
+
+#include "capture/address_space/address_spaces.h"
+#include "kernel/kernel.h"
+#include "store/store.h"
+
+struct enrich;
+
+int enrich_open(struct enrich **enrich, struct kernel *kernel, struct address_spaces *spaces,
+		struct store_writer *writer, struct error *err);
+void enrich_close(struct enrich *enrich);
+
+/* Call it before each round of the drain. Negative errno: writing failed. */
+int enrich_round(struct enrich *enrich, struct error *err);
+
+/*
+ * The stages that enrich a record in place, in this order; capture/stages.c lists the kinds of
+ * records of each. Records must come in order of time. Negative errno: writing failed; -EINVAL: the
+ * record is malformed, or the file has no room for what it says.
+ */
+/* The unwinding tables of a process that forked, called exec or ended. */
+int enrich_unwinding(struct enrich *enrich, const struct waffle_rec *rec, struct error *err);
+/* The file, device or cgroup that a thread waited for. */
+int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *err);
+/* The mappings of the addresses of page faults. */
+int enrich_addresses(struct enrich *enrich, const struct waffle_rec *rec, struct error *err);
+/* Stacks, which get the file's numbers. */
+int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *err);
+/* Wake-ups by an interrupt, which only the kernel stack shows. The flags of the later switch repeat
+ * those of the wake-up. */
+void enrich_interrupt(struct enrich *enrich, struct waffle_rec *rec);
+
+/* Prepares a file before a process maps it. */
+void enrich_file(struct enrich *enrich, int fd, const char *path);
+/* If stacks are recorded, prepares the libraries that a new program will map. */
+void enrich_needed(struct enrich *enrich, pid_t pid);
+
+/* A process has a new program or mapping. Writes its mappings now, while it lives. */
+int enrich_process(struct enrich *enrich, pid_t pid, struct error *err);
+/* Waits until the unwind tables of its files are made. While programs are traced, it waits at most
+ * some milliseconds. */
+int enrich_tables(struct enrich *enrich, bool traced, struct error *err);
+/* The process has ended. Its exit record may be missing. */
+void enrich_forget(struct enrich *enrich, pid_t pid);
+
+/* Number of recorded stacks (of waits, wake-ups, spans and events) that are not in the file. The
+ * file's table was full, or too many others arrived while a thread waited. */
+uint64_t enrich_stacks_left_out(const struct enrich *enrich);
+/* Describes what stacks of spans lack. NULL: nothing known. */
+const char *enrich_stack_warning(const struct enrich *enrich);
+
+#endif
