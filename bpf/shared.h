@@ -280,12 +280,15 @@ static __noinline void task_emit(struct task_struct *task, const char *comm, __u
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 
-/* Flags of a thread outside the target. The tracer's workers may be its grandchildren. */
+/* Flags of a thread outside the target. The tracer's workers may be its grandchildren, and so may
+ * be children of its command that are not followed. */
 static __always_inline __u32 stranger_flags(struct task_struct *task)
 {
-	bool own = (__u32)task->tgid == config.tracer_tgid ||
-		   (__u32)BPF_CORE_READ(task, real_parent, tgid) == config.tracer_tgid ||
-		   (__u32)BPF_CORE_READ(task, real_parent, real_parent, tgid) == config.tracer_tgid;
+	__u32 tracer = config.tracer_tgid;
+	__u32 parent = BPF_CORE_READ(task, real_parent, tgid);
+	__u32 grandparent = BPF_CORE_READ(task, real_parent, real_parent, tgid);
+	bool own = (__u32)task->tgid == tracer || parent == tracer ||
+		   (grandparent == tracer && !target_has(parent));
 
 	return own ? WAFFLE_TASK_OWN_FLAG : 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* libFuzzer target for the model of streams and collectives, from records (records.h). */
+#include "analyze/stragglers.h"
 #include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
 #include "model/model.h"
@@ -41,6 +42,29 @@ static void check_comm(const struct model *model, const struct model_gpu *gpu)
 	model_comm_free(comm);
 }
 
+/* What ranks waited, other ranks made them wait. */
+static void check_stragglers(const struct model *model)
+{
+	struct stragglers *stragglers;
+	uint64_t waited = 0, made_wait = 0;
+
+	if (stragglers_new(&stragglers, model, 10))
+		return;
+	for (size_t i = 0; i < stragglers->ranks.len; i++) {
+		const struct straggler_rank *rank = &stragglers->ranks.data[i];
+
+		require(rank->unsure_ns <= rank->made_wait_ns && rank->last <= rank->calls);
+		waited += rank->waited_ns;
+		made_wait += rank->made_wait_ns;
+	}
+	require(waited == made_wait);
+	for (size_t i = 0; i < stragglers->groups.len; i++)
+		require(stragglers->groups.data[i].total_ns ==
+			stragglers->groups.data[i].transfer_ns +
+				stragglers->groups.data[i].waiting_ns);
+	stragglers_free(stragglers);
+}
+
 static void check_gpu(const struct model *model)
 {
 	struct model_gpu_awaited awaited = {0};
@@ -74,6 +98,7 @@ static void check_gpu(const struct model *model)
 	}
 	vec_free(&awaited.ops);
 	check_comm(model, gpu);
+	check_stragglers(model);
 	model_gpu_free(gpu);
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tracer takes of time and memory is bounded, whatever programs and machines do to it."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -100,17 +101,24 @@ def test_a_file_system_that_does_not_answer_stops_nothing(waffle, slow_file, sta
     assert len(waits) > 5, "the waits for the file have its name"
 
 
-@pytest.fixture
-def slow_library(tmp_path, start, built):
+@contextlib.contextmanager
+def served(tmp_path, start, library):
     """A library of a file system that soon stops to answer, and what makes it stop."""
     folder, hung = tmp_path / "slow", tmp_path / "hung"
     folder.mkdir()
-    library = built("library.c", "-shared", "-fPIC", name="served.so")
     server = start(sys.executable, PROGRAMS.parent / "slow_fuse.py", folder, hung, library)
     server.until("ready")
-    yield folder / "file", hung.touch
-    server.kill()
-    subprocess.run(["umount", "-l", folder], check=True)
+    try:
+        yield folder / "file", hung.touch
+    finally:
+        server.kill()
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.fixture
+def slow_library(tmp_path, start, built):
+    with served(tmp_path, start, built("library.c", "-shared", "-fPIC", name="served.so")) as both:
+        yield both
 
 
 def test_a_library_whose_file_system_does_not_answer_stops_nothing(
@@ -145,6 +153,63 @@ def test_a_program_in_a_folder_that_does_not_answer_is_armed(waffle, slow_librar
     shell.finish()
     [row] = named(Capture(waffle, path).rows(), "began")
     assert row["pid"] == said["pid"]
+
+
+# Its next environment is in memory that is read from the file, of a part that nobody has read.
+EXECUTES = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.execve.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p]
+file = open(sys.argv[1])
+memory = libc.mmap(None, 4096, 1, 2, file.fileno(), 4 << 20)
+assert memory < 1 << 63
+print("ready", flush=True)
+sys.stdin.readline()
+print("executes", flush=True)
+libc.execve(b"/bin/true", (ctypes.c_char_p * 2)(b"true", None), memory)
+"""
+
+
+@pytest.fixture
+def large_library(tmp_path, built):
+    library = tmp_path / "large.so"
+    library.write_bytes(built("library.c", "-shared", "-fPIC", name="served.so").read_bytes())
+    os.truncate(library, 8 << 20)
+    return library
+
+
+def test_memory_whose_file_system_does_not_answer_stops_nothing(
+    waffle, tmp_path, large_library, start, built
+):
+    """A program chooses what memory the tracer reads before its exec."""
+    other = start(built("filtered.c"))
+    other.until("ready")
+    with served(tmp_path, start, large_library) as (file, hang):
+        program = start(sys.executable, "-c", EXECUTES, file)
+        program.until("ready")
+        hang()
+        attached = waffle.attach("--follow", "--no-report", "-p", program.pid, "-p", other.pid)
+        attached.wait_armed(other.pid, built("filtered.c"))
+        program.ask("go", "executes")
+        other.ask("events 4", "did")
+        begun = monotonic_ns()
+        capture = attached.stop(timeout=60)
+        assert capture.info()["end_ns"] - begun < SOON_NS
+    assert len(named(capture.rows(), "copy")) == 4
+
+
+def test_a_program_that_can_not_be_read_is_not_said_to_have_no_sites(waffle, tmp_path, start, built):
+    with served(tmp_path, start, built("steps.c")) as (file, hang):
+        program = start(file)
+        program.until("ready")
+        hang()
+        attached = waffle.attach("--no-report", "-p", program.pid)
+        attached.wait_armed(program.pid)
+        capture = attached.stop(timeout=60)
+    assert f"{file}: its file system does not answer" in capture.result.stderr
+    assert "no sites" not in capture.result.stderr
 
 
 def test_names_that_take_for_ever_stop_neither_the_drain_nor_the_end(waffle, built, start):

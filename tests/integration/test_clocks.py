@@ -109,7 +109,7 @@ def job_fixture(late, tmp_path_factory, skew_capture):
 
 
 def error_at(clock, time):
-    """By linear interpolation, as docs/clocks.md says."""
+    """By linear interpolation, as docs/ranks.md says."""
     errors = [(row["at_ns"], row["error_ns"]) for row in clock["errors"]]
     for (a, error_a), (b, error_b) in zip(errors, errors[1:]):
         if a <= time <= b:

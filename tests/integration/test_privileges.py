@@ -2,6 +2,7 @@
 """What waffle-bpf gives up when it has started, as the kernel tells of the process."""
 
 import os
+import pathlib
 import subprocess
 
 from tracer import wait_until
@@ -35,16 +36,30 @@ def own():
     return held(state("self")[1]["CapEff"])
 
 
+def comm(task):
+    return (task / "comm").read_text(encoding="utf-8").strip()
+
+
+def family(pid):
+    """The folders of all threads of a process and its children."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        yield task
+        for child in (task / "children").read_text(encoding="utf-8").split():
+            yield from family(child)
+
+
 def test_tracer_keeps_what_tracing_needs(waffle, steps):
-    attached = waffle.attach_to(steps, steps.path)
+    """Each of its threads and processes, also those for stacks and new programs."""
+    attached = waffle.attach_to(steps, steps.path, options=("--stacks", "sched", "--follow"))
     given_up = {NET_ADMIN, NET_RAW, SYS_MODULE, SYS_RAWIO, SYS_BOOT, SYS_TIME, MKNOD}
-    threads = os.listdir(f"/proc/{attached.process.pid}/task")
-    assert len(threads) > 1
-    for thread in threads:
-        no_new, sets = state(attached.process.pid, thread)
-        assert no_new == 1
+    tasks = list(family(attached.process.pid))
+    assert {"waffle-bpf", "waffle-gate", "waffle-writer", "waffle-opener"} <= {*map(comm, tasks)}
+    assert [comm(task) for task in tasks].count("waffle-bpf") > 1
+    for task in tasks:
+        no_new, sets = state(task.parents[1].name, task.name)
+        assert no_new == 1, comm(task)
         for name, mask in sets.items():
-            assert not held(mask) & given_up, name
+            assert not held(mask) & given_up, (comm(task), name)
     _, sets = state(attached.process.pid)
     assert held(sets["CapEff"]) >= {SYS_PTRACE, KILL, DAC_READ_SEARCH} & own()
     steps.ask("span 3", "did")

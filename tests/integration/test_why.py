@@ -298,6 +298,15 @@ def all_on_one_cpu():
 
 
 @pytest.mark.usefixtures("one_cpu")
+def test_children_of_the_command_that_are_not_followed_are_not_of_this_capture(waffle):
+    capture = waffle.run("sh", "-c", "sleep 0.1 | cat; true", options=("--no-follow",))
+    text = capture.export("records").read_text(encoding="utf-8")
+    tasks = [row for row in map(json.loads, text.splitlines()) if row["kind"] == "task"]
+    own = {row["comm"] for row in tasks if row["flags"] & 2}
+    assert own and not own & {"sh", "sleep", "cat"}
+    assert {"sleep", "cat"} <= {row["comm"] for row in tasks}
+
+
 def test_the_processes_of_this_capture_are_its_own_and_those_of_another_are_not(
     waffle, built, start
 ):

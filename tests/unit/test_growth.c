@@ -385,7 +385,7 @@ static uint64_t files_found(uint32_t count)
 	uint64_t begin;
 
 	assert_non_null(files);
-	assert_int_equal(arming_open(&arming, NULL, NULL, &options, NULL, &err), 0);
+	assert_int_equal(arming_open(&arming, NULL, NULL, NULL, &options, NULL, &err), 0);
 	for (uint32_t i = 0; i < count; i++) {
 		int fd = memfd_create("file", MFD_CLOEXEC);
 

@@ -178,6 +178,40 @@ static void test_a_thousand_execs_that_fail_are_not_all_kept(void **state)
 	holds_free(&holds);
 }
 
+/* The record of one exec may be handled when the next program is held already. */
+static void test_the_next_program_is_that_of_the_first_hold_without_an_exec(void **state)
+{
+	struct holds holds = {0};
+
+	(void)state;
+	assert_true(holds_next_ns(&holds) == UINT64_MAX);
+	hold_of(&holds, 1, 10, "program");
+	hold_of(&holds, 2, 20, "ld.so");
+	assert_int_equal(holds_next_ns(&holds), 10);
+	holds_exec(&holds, 30);
+	assert_true(holds_next_ns(&holds) == UINT64_MAX);
+	hold_of(&holds, 3, 40, "next");
+	hold_of(&holds, 4, 50, "ld.so");
+	assert_int_equal(holds_next_ns(&holds), 40);
+	holds_free(&holds);
+}
+
+/* An exec by another thread removes the probes of the process, also those for its next program. */
+static void test_the_next_program_is_not_ready_if_its_probes_were_removed(void **state)
+{
+	struct holds holds = {0};
+
+	(void)state;
+	hold_of(&holds, 1, 10, "first")->ready = true;
+	holds_exec(&holds, 30);
+	hold_of(&holds, 2, 40, "next")->ready = true;
+	holds_disarmed(&holds);
+	holds_exec(&holds, 50);
+	assert_true(holds_sum(&holds, 30).ready);
+	assert_false(holds_sum(&holds, 50).ready);
+	holds_free(&holds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +224,8 @@ int main(void)
 		cmocka_unit_test(test_what_the_gate_refused_to_hold_is_no_hold_to_find),
 		cmocka_unit_test(test_a_program_is_prepared_until_its_exec),
 		cmocka_unit_test(test_a_thousand_execs_that_fail_are_not_all_kept),
+		cmocka_unit_test(test_the_next_program_is_that_of_the_first_hold_without_an_exec),
+		cmocka_unit_test(test_the_next_program_is_not_ready_if_its_probes_were_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 
 #include "target/process/mounts.h"
 #include "target/process/opener.h"
+#include "util/clock.h"
 
 static int root;
 static char folder[] = "/tmp/waffle-opener-XXXXXX";
@@ -135,6 +136,52 @@ static void test_what_was_stuck_is_tried_again_when_it_is_no_more(void **state)
 	fail();
 }
 
+static int memory_of(pid_t pid, const char *name)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void test_memory_of_a_process_is_read(void **state)
+{
+	static char large[160 << 10], got[160 << 10];
+	int memory = memory_of(getpid(), "mem");
+	uint64_t at = (uint64_t)(uintptr_t)large;
+	ssize_t len;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(large); i++)
+		large[i] = (char)(i * 7);
+	assert_int_equal(opener_read(memory, got, 1000, at + 5), 1000);
+	assert_memory_equal(got, large + 5, 1000);
+	len = opener_read(memory, got, sizeof(got), at);
+	assert_in_range(len, 64 << 10, sizeof(got));
+	assert_memory_equal(got, large, (size_t)len);
+	assert_true(opener_read(memory, got, 8, 16) <= 0); /* nothing is mapped there */
+	assert_true(opener_read(root, got, 8, 0) < 0);
+	close(memory);
+}
+
+/* While a process is stuck in one's memory, that of others is read. */
+static void test_memory_that_is_stuck_is_left_behind(void **state)
+{
+	int memory = memory_of(getpid(), "mem"), other = memory_of(getppid(), "cmdline");
+	char byte = 'x', got = 0;
+
+	(void)state;
+	assert_int_equal(opener_read(memory, &got, 1, (uint64_t)(uintptr_t)&byte), 1);
+	kill(child(), SIGSTOP);
+	assert_int_equal(opener_read(memory, &got, 1, (uint64_t)(uintptr_t)&byte), -ETIMEDOUT);
+	assert_int_equal(opener_read(other, &got, 1, 0), 1);
+	close(memory);
+	close(other);
+}
+
 static void test_nothing_is_waited_for_when_the_capture_ends(void **state)
 {
 	int pipes[2];
@@ -149,6 +196,30 @@ static void test_nothing_is_waited_for_when_the_capture_ends(void **state)
 	opener_stop_at(-1);
 	close(pipes[0]);
 	close(pipes[1]);
+}
+
+static uint64_t ms_since(uint64_t ns)
+{
+	return (clock_monotonic_ns() - ns) / 1000000;
+}
+
+/* A later request waits as always: what the capture needs at its end may take its time. */
+static void test_a_request_is_not_waited_for_beyond_the_end(void **state)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	(void)state;
+	assert_text(opener_file(root, "/lib1"), '1');
+	kill(child(), SIGSTOP);
+	opener_until(now + 10000000);
+	assert_int_equal(opener_file(root, "/lib1"), -ETIMEDOUT);
+	assert_in_range(ms_since(now), 10, OPENER_WAIT_MS - 1);
+	assert_text(opener_file(root, "/lib2"), '2');
+	kill(child(), SIGSTOP);
+	now = clock_monotonic_ns();
+	assert_int_equal(opener_file(root, "/lib2"), -ETIMEDOUT);
+	assert_in_range(ms_since(now), OPENER_WAIT_MS, 100 * OPENER_WAIT_MS);
+	opener_until(0);
 }
 
 /* A request while the capture ends starts a process that is abandoned at once. A probe whose
@@ -198,10 +269,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_files_are_opened_and_nothing_else),
+		TEST(test_memory_of_a_process_is_read),
+		TEST(test_memory_that_is_stuck_is_left_behind),
 		TEST(test_a_process_that_was_killed_is_replaced),
 		TEST(test_what_is_stuck_is_left_behind),
 		TEST(test_what_was_stuck_is_tried_again_when_it_is_no_more),
 		TEST(test_nothing_is_waited_for_when_the_capture_ends),
+		TEST(test_a_request_is_not_waited_for_beyond_the_end),
 		TEST(test_no_descriptor_of_the_tracer_is_kept),
 		TEST(test_types_that_wait_for_a_server),
 	};

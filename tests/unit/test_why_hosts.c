@@ -21,6 +21,7 @@ static uint32_t tid_of(uint32_t rank)
 	return store_pid_of(rank, 20 + rank);
 }
 
+/* error_ns UINT64_MAX: by the wall clock. */
 static void add_hosts(struct capture *capture, uint64_t error_ns)
 {
 	struct error err = ERROR_INIT;
@@ -34,7 +35,9 @@ static void add_hosts(struct capture *capture, uint64_t error_ns)
 					  .cpu_count = 2,
 					  .clock = {.kind = STORE_CLOCK_REFERENCE}};
 
-		if (i)
+		if (i && error_ns == UINT64_MAX)
+			host.clock.kind = STORE_CLOCK_WALL;
+		else if (i)
 			host.clock = (struct store_clock){
 				.kind = STORE_CLOCK_ALIGNED,
 				.error_ns = error_ns,
@@ -182,6 +185,20 @@ static void test_wait_as_short_as_the_error_is_likely(void **state)
 	done(&capture, why);
 }
 
+static void test_ranks_whose_clocks_are_not_aligned_are_not_followed(void **state)
+{
+	struct capture capture;
+	struct why *why = explain(&capture, UINT64_MAX, 2100);
+	const struct why_part *part = part_with(why, "collective");
+
+	(void)state;
+	assert_int_equal(part->ns, 1000);
+	assert_string_equal(why_grade_names[part->grade], "unknown");
+	assert_string_equal(strtab_get(why->texts, part->object),
+			    "ranks in MPI_Allreduce, on hosts whose clocks are not aligned");
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +206,7 @@ int main(void)
 		cmocka_unit_test(test_step_at_the_edge_of_a_wait_is_likely_within_the_error),
 		cmocka_unit_test(test_last_rank_is_likely_if_another_one_is_within_the_error),
 		cmocka_unit_test(test_wait_as_short_as_the_error_is_likely),
+		cmocka_unit_test(test_ranks_whose_clocks_are_not_aligned_are_not_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -412,6 +412,10 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 		{"schedule io_schedule folio_wait_bit_common do_swap_page handle_mm_fault", NR_NONE,
 		 0x7f00, 0, 11, "page-fault-major", "certain", "swap",
 		 "waits for a page to be read from swap, page fault"},
+		/* A thread that unlocks the page need not have read it. */
+		{"schedule io_schedule folio_wait_bit_common do_swap_page handle_mm_fault", NR_NONE,
+		 0x7f00, 12, 11, "page-fault-major", "likely", "swap",
+		 "waits for a page to be read from swap, page fault"},
 		{"schedule reclaim_throttle shrink_node try_to_free_pages handle_mm_fault", NR_NONE,
 		 0x7f00, 0, 11, "page-fault-minor", "likely", "",
 		 "waits for memory to be freed by others, memory reclaim"},

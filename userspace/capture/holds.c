@@ -87,6 +87,23 @@ void holds_count(struct holds *holds)
 		holds->list.data[i].counted |= holds->list.data[i].exec_ns == holds->exec_ns;
 }
 
+uint64_t holds_next_ns(const struct holds *holds)
+{
+	uint64_t next_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < holds->list.len; i++)
+		if (!holds->list.data[i].exec_ns && holds->list.data[i].begin_ns < next_ns)
+			next_ns = holds->list.data[i].begin_ns;
+	return next_ns;
+}
+
+void holds_disarmed(struct holds *holds)
+{
+	for (size_t i = 0; i < holds->list.len; i++)
+		if (!holds->list.data[i].exec_ns)
+			holds->list.data[i].missed = true;
+}
+
 bool holds_any_ready(const struct holds *holds)
 {
 	for (size_t i = 0; i < holds->list.len; i++)

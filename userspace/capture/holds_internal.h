@@ -57,6 +57,10 @@ struct hold_sum {
 struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ns);
 /* The program that began with the last EXEC record was counted. */
 void holds_count(struct holds *holds);
+/* When the process asked for a program that it does not run yet. UINT64_MAX: it did not. */
+uint64_t holds_next_ns(const struct holds *holds);
+/* What was armed for such a program has been disarmed. */
+void holds_disarmed(struct holds *holds);
 /* Whether the process has been armed for a program of its own, which it runs or is about to. */
 bool holds_any_ready(const struct holds *holds);
 

@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
+#include "target/process/opener.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"
 #include "util/privileges.h"
@@ -46,6 +48,21 @@ static void boot_id_read(char *text, size_t size)
 		fclose(file);
 }
 
+/* The name may contain the pid and rank of the command, which waits for its program. */
+static int output_name(struct session *session)
+{
+	const struct session_options *options = session->options;
+	pid_t pid = options->command ? session->launch.pid : options->pids[0];
+
+	if (!options->output_expands) {
+		snprintf(session->result->output, sizeof(session->result->output), "%s",
+			 options->output);
+		return 0;
+	}
+	return output_name_expand(session->result->output, sizeof(session->result->output),
+				  options->output, pid, session->err);
+}
+
 static int writer_open(struct session *session)
 {
 	struct store_meta meta = {0};
@@ -71,7 +88,7 @@ static int writer_open(struct session *session)
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
-	return store_writer_open_apart(&session->writer, session->options->output, session->signals,
+	return store_writer_open_apart(&session->writer, session->result->output, session->signals,
 				       &meta, session->err);
 }
 
@@ -225,6 +242,8 @@ static int start(struct session *session)
 			     ?: session_kernel_open(session)
 			     ?: programs_open(session)
 			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)
+			     ?: targets_prepare(session)
+			     ?: output_name(session)
 			     ?: writer_open(session)
 			     ?: stages_open(session)
 			     ?: targets_open(session);
@@ -252,6 +271,8 @@ static int start(struct session *session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true));
 	session->result->ready_cpu_ns = cpu_ns();
 	session->armed_ts = clock_monotonic_ns();
+	if (options->duration_ns)
+		opener_until(session->armed_ts + options->duration_ns);
 	return result;
 }
 
@@ -335,7 +356,7 @@ static int writer_close(struct session *session, bool started, int failed)
 	result->file_written |= !written;
 	if (result->file_stuck) /* nor would it answer others */
 		result->file_written = false;
-	else if (!stat(session->options->output, &file))
+	else if (!stat(session->result->output, &file))
 		result->file_bytes = (uint64_t)file.st_size;
 	return written && !failed ? error_set(session->err, -written, "%s", problem.message) : 0;
 }

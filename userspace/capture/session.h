@@ -6,6 +6,7 @@
 #ifndef WAFFLE_CAPTURE_SESSION_H
 #define WAFFLE_CAPTURE_SESSION_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +23,7 @@ struct session_result {
 	uint64_t ready_cpu_ns;  /* CPU time of this process until all was armed */
 	uint64_t tracer_cpu_ns; /* CPU time of this process from then to the end of the capture */
 	uint64_t file_bytes;
+	char output[PATH_MAX]; /* path of the file */
 	uint64_t sites;
 	struct armed_counts armed;
 	int exit_status; /* of the command, as from waitpid(); -1: none, or still running */

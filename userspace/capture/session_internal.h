@@ -159,6 +159,8 @@ int target_describe(struct session *session, pid_t pid);
 void target_remove(struct session *session, struct target *target);
 
 /* session_targets.c */
+/* Starts the command, which waits for its program. */
+int targets_prepare(struct session *session);
 int targets_open(struct session *session);
 /* Starts watching for new mappings. Call it before the first scan, so that no library is missed. */
 void targets_watch(struct session *session);

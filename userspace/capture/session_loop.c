@@ -131,7 +131,7 @@ static void writer_report(struct session *session, const char *what)
 {
 	char line[4400];
 
-	snprintf(line, sizeof(line), "%s: %s", session->options->output, what);
+	snprintf(line, sizeof(line), "%s: %s", session->result->output, what);
 	session_report(session, line);
 }
 
@@ -340,6 +340,7 @@ void loop_close(struct session *session)
 		;
 	worker_queue_close();
 	opener_stop_at(-1);
+	opener_until(0);
 	close(session->epoll);
 	close(session->timer);
 	close(session->signals);

@@ -53,6 +53,15 @@ void targets_remove(struct session *session)
 	}
 }
 
+int targets_prepare(struct session *session)
+{
+	const struct session_options *options = session->options;
+
+	return options->command ? launch_prepare(&session->launch, options->command,
+						 options->account, &session->files, session->err)
+				: 0;
+}
+
 int targets_open(struct session *session)
 {
 	const struct session_options *options = session->options;
@@ -63,10 +72,7 @@ int targets_open(struct session *session)
 				 ?: kernel_target_add(session->kernel, options->pids[i], session->err)
 				 ?: target_add(session, options->pids[i]);
 	if (!result && options->command)
-		result = launch_prepare(&session->launch, options->command, options->account, &session->files,
-					session->err)
-				 ?: kernel_target_add(session->kernel, session->launch.pid,
-						      session->err)
+		result = kernel_target_add(session->kernel, session->launch.pid, session->err)
 				 ?: target_add(session, session->launch.pid);
 	return result;
 }
@@ -188,12 +194,14 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	int result;
 
 	ready = held.ready && !target->exec_moved;
-	if (exec && target->exec_moved)
+	if (exec && target->exec_moved) {
 		arming_forget(session->arming, target->pid);
+		holds_disarmed(&target->holds);
+	}
 	target->exec_pending = target->maps_changed = false;
 	arming_left_out(session->arming);
 	if (exec)
-		arming_began(session->arming, target->pid);
+		arming_began(session->arming, target->pid, holds_next_ns(&target->holds));
 	if (enrich_process(session->enrich, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);

@@ -243,7 +243,7 @@ void warn_after_arming(struct session *session)
 	warn_of_sources(session);
 	warn_of_arming(session);
 	if (!session->options->command && session->options->sources & CAPTURE_SPANS &&
-	    !arming_site_count(session->arming) && !arming_denied(session->arming))
+	    !arming_site_count(session->arming) && !arming_unread(session->arming))
 		warn_of_no_sites(session);
 	if (!session->options->command)
 		warn_of_names(session);

@@ -291,6 +291,7 @@ int capture_command(const struct command *command, struct capture_options *optio
 	if (!options->output && default_name(&name, program, &err))
 		return command_fail(command, &err, EXIT_FAILED);
 	options->session.output = options->output ? options->output : name.text;
+	options->session.output_expands = options->output;
 	outlet_open(&display.outlet, STDERR_FILENO);
 	code = session_run(&options->session, &events, result, &err);
 	display_clear(&display);
@@ -299,9 +300,9 @@ int capture_command(const struct command *command, struct capture_options *optio
 		if (!options->output && !result->file_stuck)
 			default_name_release(&name);
 	} else {
-		summary_print(options, result, options->session.output);
+		summary_print(options, result, result->output);
 		if (!options->no_report)
-			reported = report_print(options->session.output, options->json);
+			reported = report_print(result->output, options->json);
 	}
 	if (code)
 		return command_fail(command, &err, EXIT_FAILED);

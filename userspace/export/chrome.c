@@ -12,6 +12,7 @@
 #include "render/json/span_stack.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
+#include "render/place.h"
 #include "util/memory.h"
 
 typedef VEC(uint64_t) ends_vec;
@@ -214,8 +215,14 @@ static void write_thread_names(struct chrome *c)
 		const struct model_process *process = &m->processes.data[i];
 		const char *cmdline = strtab_get(m->strings, process->cmdline);
 
+		char place[PLACE_TEXT], name[4096];
+
 		if (!*cmdline || process->main_thread >= m->threads.len)
 			continue;
+		if (*place_of_process(place, m, process)) {
+			snprintf(name, sizeof(name), "%s: %.3600s", place, cmdline);
+			cmdline = name;
+		}
 		event_open(c, "M", "process_name", m->start_ts, process->main_thread);
 		args_open(c);
 		json_field_string(c->json, "name", cmdline);

@@ -12,6 +12,7 @@
 #include "render/json/span_stack.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
+#include "render/place.h"
 
 struct ndjson {
 	struct json *json;
@@ -21,14 +22,12 @@ struct ndjson {
 
 static void write_thread(struct ndjson *n, uint32_t thread)
 {
-	const struct model_thread *t;
-
 	if (thread >= n->model->threads.len)
 		return;
-	t = &n->model->threads.data[thread];
-	json_field_u64(n->json, "pid", t->pid);
-	json_field_u64(n->json, "tid", t->tid);
+	json_field_u64(n->json, "pid", place_pid(n->model, thread));
+	json_field_u64(n->json, "tid", place_tid(n->model, thread));
 	json_field_string(n->json, "comm", model_comm(n->model, thread));
+	place_json(n->json, n->model, thread);
 }
 
 static void write_ids(struct ndjson *n, uint64_t id, uint64_t parent, uint64_t hi, uint64_t lo)
@@ -123,7 +122,7 @@ static void write_span(struct ndjson *n, const struct model_span *span)
 	}
 	write_flags(n, span->flags);
 	if (span->flags & MODEL_SPAN_MOVED && span->end_thread < n->model->threads.len)
-		json_field_u64(n->json, "end_tid", n->model->threads.data[span->end_thread].tid);
+		json_field_u64(n->json, "end_tid", place_tid(n->model, span->end_thread));
 	write_args(n, span->site, span->frame);
 	write_links(n, MODEL_NODE_SPAN, (uint32_t)(span - n->model->spans.data));
 	span_stack_json(n->json, n->model, n->stacks, "", span->id);

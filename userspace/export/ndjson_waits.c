@@ -5,24 +5,24 @@
 #include <stdio.h>
 
 #include "export/ndjson_waits_internal.h"
+#include "render/place.h"
 
 static void write_thread(struct json *json, const struct model *model, uint32_t thread,
 			 const char *prefix)
 {
-	const struct model_thread *t;
 	char key[32];
 
 	if (thread >= model->threads.len)
 		return;
-	t = &model->threads.data[thread];
 	if (!*prefix) {
-		json_field_u64(json, "pid", t->pid);
-		json_field_u64(json, "tid", t->tid);
+		json_field_u64(json, "pid", place_pid(model, thread));
+		json_field_u64(json, "tid", place_tid(model, thread));
 		json_field_string(json, "comm", model_comm(model, thread));
+		place_json(json, model, thread);
 		return;
 	}
 	snprintf(key, sizeof(key), "%s_tid", prefix);
-	json_field_u64(json, key, t->tid);
+	json_field_u64(json, key, place_tid(model, thread));
 	json_field_string(json, prefix, model_comm(model, thread));
 }
 
@@ -59,7 +59,9 @@ static void write_stack(struct json *json, const struct model *model, const char
 	for (uint32_t i = 0; i < stack->count; i++) {
 		char text[24];
 
-		snprintf(text, sizeof(text), "0x%" PRIx64, stack->addresses[i]);
+		snprintf(text, sizeof(text), "0x%" PRIx64,
+			 stack->pid ? stack->addresses[i]
+				    : model_kernel_address_real(model, stack->addresses[i]));
 		json_string(json, text);
 	}
 	json_array_end(json);
@@ -101,7 +103,7 @@ static void write_wait(struct json *json, const struct model *model, const struc
 		json_field_string(json, "object", object->name);
 		if (*object->detail)
 			json_field_string(json, "detail", object->detail);
-		json_field_u64(json, "ino", object->ino);
+		json_field_u64(json, "ino", model_ino_real(model, object->ino));
 	}
 	write_address(json, "fault_address", wait->address);
 	write_stack(json, model, "user_stack", wait->user_stack);
@@ -212,14 +214,15 @@ static void write_frequency(struct json *json, const struct model_frequency *fre
 	row_end(json);
 }
 
-static void write_mapping(struct json *json, const struct store_mapping *mapping)
+static void write_mapping(struct json *json, const struct model *model,
+			  const struct store_mapping *mapping)
 {
 	char id[2 * sizeof(mapping->build_id) + 1] = "";
 
 	for (uint32_t i = 0; i < mapping->build_id_bytes && i < sizeof(mapping->build_id); i++)
 		snprintf(id + 2 * i, 3, "%02x", mapping->build_id[i]);
 	row_begin(json, "mapping");
-	json_field_u64(json, "pid", mapping->pid);
+	json_field_u64(json, "pid", model_pid_real(model, mapping->pid));
 	json_field_u64(json, "start_ns", mapping->ts);
 	args_begin(json);
 	write_address(json, "start", mapping->start);
@@ -231,11 +234,12 @@ static void write_mapping(struct json *json, const struct store_mapping *mapping
 	row_end(json);
 }
 
-static void write_symbol(struct json *json, const struct store_symbol *symbol)
+static void write_symbol(struct json *json, const struct model *model,
+			 const struct store_symbol *symbol)
 {
 	row_begin(json, "symbol");
 	args_begin(json);
-	write_address(json, "address", symbol->address);
+	write_address(json, "address", model_kernel_address_real(model, symbol->address));
 	json_field_string(json, "name", symbol->name);
 	json_field_u64(json, "offset", symbol->offset);
 	row_end(json);
@@ -260,7 +264,7 @@ void ndjson_waits(struct json *json, const struct model *model)
 	for (size_t i = 0; i < model->frequencies.len; i++)
 		write_frequency(json, &model->frequencies.data[i]);
 	for (uint32_t i = 0; i < store_reader_mapping_count(model->reader); i++)
-		write_mapping(json, store_reader_mapping(model->reader, i));
+		write_mapping(json, model, store_reader_mapping(model->reader, i));
 	for (uint32_t i = 0; i < store_reader_symbol_count(model->reader); i++)
-		write_symbol(json, store_reader_symbol(model->reader, i));
+		write_symbol(json, model, store_reader_symbol(model->reader, i));
 }

@@ -27,7 +27,8 @@ static uint64_t unsigned_at(const void *at, size_t bytes)
 	return *(const uint64_t *)at;
 }
 
-static void write_field(struct json *json, const struct record_field *field, const void *at)
+static void write_field(struct json *json, const struct model *model,
+			const struct record_field *field, const void *at)
 {
 	char text[24];
 
@@ -48,17 +49,19 @@ static void write_field(struct json *json, const struct record_field *field, con
 		break;
 	case RECORD_PID:
 		json_field_u64(json, field->name,
-			       store_pid_real((uint32_t)unsigned_at(at, field->bytes)));
+			       model_pid_real(model, (uint32_t)unsigned_at(at, field->bytes)));
 		break;
 	case RECORD_INODE:
-		json_field_u64(json, field->name, store_ino_real(unsigned_at(at, field->bytes)));
+		json_field_u64(json, field->name,
+			       model_ino_real(model, unsigned_at(at, field->bytes)));
 		break;
 	default:
 		json_field_u64(json, field->name, unsigned_at(at, field->bytes));
 	}
 }
 
-static void write_record(struct json *json, const struct waffle_rec *rec, uint64_t number)
+static void write_record(struct json *json, const struct model *model, const struct waffle_rec *rec,
+			 uint64_t number)
 {
 	const struct record_kind *kind = &record_kinds[rec->kind];
 
@@ -67,10 +70,13 @@ static void write_record(struct json *json, const struct waffle_rec *rec, uint64
 	json_field_string(json, "kind", kind->name);
 	json_field_u64(json, "ts", rec->ts);
 	json_field_u64(json, "cpu", rec->cpu);
-	json_field_u64(json, "tid", store_pid_real(rec->tid));
+	json_field_u64(json, "tid", model_pid_real(model, rec->tid));
+	if (model->host_count > 1)
+		json_field_string(json, "host",
+				  model->hosts[model_host_of_cpu(model, rec->cpu)]->name);
 	for (unsigned i = 0; i < kind->field_count; i++)
 		if (kind->fields[i].exported)
-			write_field(json, &kind->fields[i],
+			write_field(json, model, &kind->fields[i],
 				    (const char *)rec + kind->fields[i].offset);
 	json_object_end(json);
 	json_line(json);
@@ -115,7 +121,7 @@ int records_write(const struct model *model, FILE *out, struct error *err)
 
 		/* A window begins with copies of earlier records, which have no number. */
 		if (number)
-			write_record(json, rec, number);
+			write_record(json, model, rec, number);
 		result = 0;
 	}
 	closed = json_close(json);

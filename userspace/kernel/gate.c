@@ -16,11 +16,14 @@
 
 #define READY_MS 2000 /* marking a file system takes milliseconds */
 
+/* The kernel opens each executed file with the second flags. With O_NONBLOCK it denies the exec of
+ * a file with a write lease (F_SETLEASE). Otherwise the gate would wait for the lease, and every
+ * other exec for the gate. */
 static int group_open(void)
 {
 	return fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_QUEUE |
 				     FAN_UNLIMITED_MARKS,
-			     O_RDONLY | O_LARGEFILE | O_CLOEXEC);
+			     O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NONBLOCK);
 }
 
 static const char *reason(int code)

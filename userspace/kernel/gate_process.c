@@ -21,6 +21,7 @@
 
 #include "bpf/shared.h"
 #include "kernel/gate_internal.h"
+#include "util/privileges.h"
 
 #define MS 1000000ull
 #define SECOND 1000000000ull
@@ -255,6 +256,7 @@ static void become(struct gate_state *state)
 	setrlimit(RLIMIT_NOFILE, &files);
 	setpriority(PRIO_PROCESS, 0, 0);
 	sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
+	privileges_keep_tracing();
 	if (timer_create(CLOCK_MONOTONIC, &kill, &state->alarm))
 		_exit(1);
 	beat(state, now_ns());

@@ -77,8 +77,8 @@ static void subject_parent(const struct keeper *keeper, struct filter_subject *s
 static void subject_thread(const struct keeper *keeper, struct filter_subject *subject,
 			   uint32_t thread, uint64_t ts)
 {
-	subject->pid = keeper->model->threads.data[thread].pid;
-	subject->tid = keeper->model->threads.data[thread].tid;
+	subject->pid = model_pid_real(keeper->model, keeper->model->threads.data[thread].pid);
+	subject->tid = model_pid_real(keeper->model, keeper->model->threads.data[thread].tid);
 	if (keeper->builder->want_names)
 		subject->comm = name_at(keeper->builder, thread, ts);
 }

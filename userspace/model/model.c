@@ -65,6 +65,15 @@ uint32_t model_host_of(const struct model *model, uint32_t thread)
 	return host < model->host_count ? host : 0;
 }
 
+uint32_t model_host_of_cpu(const struct model *model, uint16_t cpu)
+{
+	uint32_t host = 0;
+
+	while (host + 1 < model->host_count && cpu >= model->hosts[host + 1]->cpu_base)
+		host++;
+	return host;
+}
+
 bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
 		     struct model_node *node)
 {
@@ -108,6 +117,7 @@ void model_free(struct model *model)
 	vec_free(&model->losses);
 	vec_free(&model->forks);
 	vec_free(&model->execs);
+	vec_free(&model->recorded);
 	vec_free(&model->frames);
 	vec_free(&model->syscall_args);
 	free((void *)model->hosts);

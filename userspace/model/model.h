@@ -236,6 +236,13 @@ struct model_exec {
 	uint32_t thread;
 };
 
+/* When one of several captures recorded a process. */
+struct model_recorded {
+	uint64_t from_ts, to_ts;
+	uint64_t sched_ts; /* its scheduler records begin here; UINT64_MAX: it has none */
+	uint32_t pid, capture;
+};
+
 /* What a model loads from a capture. */
 struct model_filter {
 	const struct filter_expr *filter; /* NULL: everything */
@@ -288,7 +295,9 @@ struct model {
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;
 	VEC(struct model_exec) execs; /* by thread, then ts */
-	VEC(uint64_t) frames;         /* private to model/: {FRAME_HEAD, values} of each */
+	/* By pid, then from_ts. Empty if there is a single capture. Private to model/. */
+	VEC(struct model_recorded) recorded;
+	VEC(uint64_t) frames; /* private to model/: {FRAME_HEAD, values} of each */
 	VEC(uint64_t) syscall_args;
 	struct map pids;      /* pid → index of its process */
 	struct map span_ids;  /* id → index */
@@ -344,6 +353,22 @@ struct value_walk model_values(const struct model *model, uint32_t site, uint32_
 /* The stacks of a span or event; NULL: none were taken. */
 const struct model_stack *model_stack_of(const struct model *model, uint64_t id);
 const char *model_comm(const struct model *model, uint32_t thread);
+/* The number that the host itself gives a process or thread. */
+static inline uint32_t model_pid_real(const struct model *model, uint32_t pid)
+{
+	return model->host_count > 1 ? store_pid_real(pid) : pid;
+}
+static inline uint64_t model_ino_real(const struct model *model, uint64_t ino)
+{
+	return model->host_count > 1 ? store_ino_real(ino) : ino;
+}
+/* The address as the kernel of the host has it. */
+static inline uint64_t model_kernel_address_real(const struct model *model, uint64_t address)
+{
+	return model->host_count > 1 && address ? store_kernel_address_real(address) : address;
+}
+/* The host of a CPU: an index in model.hosts. */
+uint32_t model_host_of_cpu(const struct model *model, uint16_t cpu);
 /* The process of a thread; NULL: unknown. */
 const struct model_process *model_process_of(const struct model *model, uint32_t thread);
 /* The host of a thread: an index in model.hosts. Host 0 if the thread is MODEL_NONE. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "model/build.h"
+#include "model/captures_internal.h"
 #include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
 
@@ -180,7 +181,7 @@ static int add_hosts(struct model *model, const struct store_reader *reader)
 /* Adds what the reader knows before the first record: sites and processes. */
 static int prepare(struct builder *builder, const struct store_reader *reader)
 {
-	if (add_hosts(builder->model, reader))
+	if (add_hosts(builder->model, reader) || captures_add(builder->model, reader))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
 		const struct site_info *site = store_reader_site(reader, i);

@@ -9,11 +9,15 @@ bool sched_init(struct sched *sched, const struct model *model, model_interval_f
 {
 	*sched = (struct sched){.count = model->threads.len, .each = each, .arg = arg};
 	sched->threads = calloc(sched->count + 1, sizeof(*sched->threads));
-	if (!sched->threads)
+	sched->blind = calloc(model->host_count, sizeof(*sched->blind));
+	if (!sched->threads || !sched->blind) {
+		sched_free(sched);
 		return false;
+	}
 	for (size_t i = 0; i < sched->count; i++) {
 		sched->threads[i].since = model->start_ts;
 		sched->threads[i].cpu = MODEL_CPU_NONE;
+		sched->threads[i].host = (uint16_t)model_host_of(model, (uint32_t)i);
 	}
 	return true;
 }
@@ -21,7 +25,9 @@ bool sched_init(struct sched *sched, const struct model *model, model_interval_f
 void sched_free(struct sched *sched)
 {
 	free(sched->threads);
+	free(sched->blind);
 	sched->threads = NULL;
+	sched->blind = NULL;
 }
 
 static void give_interval(struct sched *sched, const struct sched_thread *thread, uint64_t to_ts,
@@ -106,7 +112,8 @@ static void switch_out(struct sched *sched, const struct model_switch *sw)
 	if (thread->state != WAFFLE_THREAD_RUNNING)
 		forget(thread, sw->ts);
 	thread->cpu = sw->cpu;
-	if (sched->blind || (blocks && sw->prev_state & (WAFFLE_TASK_DEAD | WAFFLE_TASK_ZOMBIE))) {
+	if (sched->blind[thread->host] ||
+	    (blocks && sw->prev_state & (WAFFLE_TASK_DEAD | WAFFLE_TASK_ZOMBIE))) {
 		change(sched, thread, UNKNOWN, sw->ts);
 	} else if (blocks) {
 		change(sched, thread, WAFFLE_THREAD_BLOCKED, sw->ts);
@@ -147,9 +154,9 @@ static void switch_in(struct sched *sched, const struct model_switch *sw)
 			forget(thread, sw->ts);
 		}
 	}
-	if (sw->flags & WAFFLE_SWITCH_WOKEN && !sched->blind)
+	if (sw->flags & WAFFLE_SWITCH_WOKEN && !sched->blind[thread->host])
 		wake_before(sched, thread, sw);
-	change(sched, thread, sched->blind ? UNKNOWN : WAFFLE_THREAD_RUNNING, sw->ts);
+	change(sched, thread, sched->blind[thread->host] ? UNKNOWN : WAFFLE_THREAD_RUNNING, sw->ts);
 	thread->cpu = sw->cpu;
 }
 
@@ -166,10 +173,11 @@ void sched_wake(struct sched *sched, const struct model_switch *sw)
 {
 	struct sched_thread *thread;
 
-	if (sw->next == MODEL_NONE || !(sw->flags & WAFFLE_SWITCH_NEXT_TRACED) || sched->blind)
+	if (sw->next == MODEL_NONE || !(sw->flags & WAFFLE_SWITCH_NEXT_TRACED))
 		return;
 	thread = &sched->threads[sw->next];
-	if (thread->state == WAFFLE_THREAD_BLOCKED && sw->wake_ts >= thread->since)
+	if (!sched->blind[thread->host] && thread->state == WAFFLE_THREAD_BLOCKED &&
+	    sw->wake_ts >= thread->since)
 		become_runnable(sched, thread, sw->wake_ts, sw->waker, wake_of(sw));
 }
 
@@ -177,7 +185,7 @@ void sched_state(struct sched *sched, const struct model_state *state)
 {
 	struct sched_thread *thread = &sched->threads[state->thread];
 
-	if (state->at_end || sched->blind || thread->ever_known)
+	if (state->at_end || sched->blind[thread->host] || thread->ever_known)
 		return;
 	change(sched, thread, state->state, state->ts);
 	thread->assumed = true;
@@ -193,7 +201,7 @@ void sched_hit(struct sched *sched, uint32_t index, uint64_t ts)
 {
 	struct sched_thread *thread = &sched->threads[index];
 
-	if (sched->blind)
+	if (sched->blind[thread->host])
 		return;
 	if (thread->state == UNKNOWN) {
 		change(sched, thread, WAFFLE_THREAD_RUNNING, ts);
@@ -216,19 +224,36 @@ void sched_exit(struct sched *sched, uint32_t index, uint64_t ts)
 		change(sched, thread, UNKNOWN, ts);
 }
 
-void sched_loss_begin(struct sched *sched, uint64_t ts)
+void sched_unrecorded(struct sched *sched, uint32_t index, uint64_t ts)
 {
-	for (size_t i = 0; i < sched->count; i++)
-		change(sched, &sched->threads[i], UNKNOWN,
-		       ts > sched->threads[i].since ? ts : sched->threads[i].since);
-	sched->blind = true;
+	struct sched_thread *thread = &sched->threads[index];
+
+	if (thread->state == UNKNOWN || ts <= thread->since)
+		return;
+	thread->sum[thread->state] += ts - thread->since;
+	if (sched->each && !sched->stopped)
+		give_interval(sched, thread, ts, true);
+	thread->state = UNKNOWN;
+	thread->since = ts;
 }
 
-void sched_loss_end(struct sched *sched, uint64_t ts)
+void sched_loss_begin(struct sched *sched, uint32_t host, uint64_t ts)
+{
+	for (size_t i = 0; i < sched->count; i++) {
+		struct sched_thread *thread = &sched->threads[i];
+
+		if (thread->host == host)
+			change(sched, thread, UNKNOWN, ts > thread->since ? ts : thread->since);
+	}
+	sched->blind[host] = true;
+}
+
+void sched_loss_end(struct sched *sched, uint32_t host, uint64_t ts)
 {
 	for (size_t i = 0; i < sched->count; i++)
-		sched->threads[i].since = ts;
-	sched->blind = false;
+		if (sched->threads[i].host == host)
+			sched->threads[i].since = ts;
+	sched->blind[host] = false;
 }
 
 void sched_finish(struct sched *sched, uint64_t ts)

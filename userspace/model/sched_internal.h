@@ -24,6 +24,7 @@ struct sched_thread {
 	uint64_t sum[WAFFLE_THREAD_BLOCKED + 1]; /* ns per state, up to `since` */
 	uint32_t by, args;
 	uint16_t cpu, task_state;
+	uint16_t host;
 	int16_t syscall;
 	uint8_t state; /* enum waffle_thread_state; 0: unknown */
 	uint8_t wake;  /* runnable: WAFFLE_SWITCH_WOKEN with WAKER flags; 0: preempted */
@@ -34,7 +35,7 @@ struct sched_thread {
 struct sched {
 	struct sched_thread *threads; /* one for each thread of the model */
 	size_t count;
-	bool blind;             /* records are being dropped */
+	bool *blind;            /* of each host: records are being dropped */
 	model_interval_fn each; /* NULL: no intervals wanted */
 	void *arg;
 	int stopped; /* non-zero return of `each` */
@@ -55,9 +56,11 @@ void sched_state(struct sched *sched, const struct model_state *state);
 void sched_hit(struct sched *sched, uint32_t thread, uint64_t ts);
 /* The thread exited without a last switch. */
 void sched_exit(struct sched *sched, uint32_t thread, uint64_t ts);
-/* Records are dropped from the first ts on, up to the second. */
-void sched_loss_begin(struct sched *sched, uint64_t ts);
-void sched_loss_end(struct sched *sched, uint64_t ts);
+/* The thread is not recorded any more. */
+void sched_unrecorded(struct sched *sched, uint32_t thread, uint64_t ts);
+/* Records of a host are dropped from the first ts on, up to the second. */
+void sched_loss_begin(struct sched *sched, uint32_t host, uint64_t ts);
+void sched_loss_end(struct sched *sched, uint32_t host, uint64_t ts);
 /* Ends all states at the end of the capture. */
 void sched_finish(struct sched *sched, uint64_t ts);
 

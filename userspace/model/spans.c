@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/build.h"
+#include "model/captures_internal.h"
 #include "model/order.h"
 
 /* end_ts of a span without an end so far; spans_finish() replaces it. */
@@ -176,13 +177,16 @@ struct span_end {
 static int span_begun_before(struct builder *builder, const struct span_end *end, uint32_t thread)
 {
 	struct model *model = builder->model;
+	const struct model_recorded *recorded = captures_at(model, thread, end->rec->ts);
+	uint64_t begin = recorded && recorded->from_ts > model->start_ts ? recorded->from_ts
+									 : model->start_ts;
 	uint32_t index = (uint32_t)model->spans.len;
 	uint64_t ts = end->rec->ts;
 	bool known = end->site < builder->sites.len &&
 		     builder->sites.data[end->site].kind == WAFFLE_SITE_SPAN;
 	struct model_span span = {
 		.id = end->id,
-		.start_ts = model->start_ts < ts ? model->start_ts : ts,
+		.start_ts = begin < ts ? begin : ts,
 		.end_ts = ts,
 		.site = known ? end->site : MODEL_NONE,
 		.thread = thread,
@@ -299,11 +303,15 @@ static void spans_close(struct builder *builder)
 
 	for (size_t i = 0; i < model->spans.len; i++) {
 		struct model_span *span = &model->spans.data[i];
+		const struct model_recorded *recorded;
 
 		if (span->end_ts != OPEN)
 			continue;
+		recorded = captures_at(model, span->thread, span->start_ts);
 		span->flags |= MODEL_SPAN_UNFINISHED;
 		span->end_ts = threads_end_after(builder, span->thread, span->start_ts);
+		if (recorded && span->end_ts > recorded->to_ts)
+			span->end_ts = recorded->to_ts;
 		if (span->end_ts > model->end_ts)
 			span->end_ts = model->end_ts;
 		if (span->end_ts < span->start_ts)

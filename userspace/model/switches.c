@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "model/build.h"
+#include "model/captures_internal.h"
 #include "model/order.h"
 
 static int16_t syscall_number(int32_t number)
@@ -131,6 +132,85 @@ static int clamp_wakes(struct model *model)
 	return 0;
 }
 
+/* Two records of one switch are no further apart: the kernel runs both BPF programs one after the
+ * other. */
+#define SAME_SWITCH_NS 1000000
+
+static bool is_same_switch(const struct model_switch *a, const struct model_switch *b)
+{
+	const unsigned sides = WAFFLE_SWITCH_PREV_TRACED | WAFFLE_SWITCH_NEXT_TRACED;
+
+	return a->prev == b->prev && a->next == b->next && !(a->flags & b->flags & sides) &&
+	       b->ts - a->ts < SAME_SWITCH_NS;
+}
+
+/* What a capture says of a thread that it traced. */
+static void take_prev(struct model_switch *to, const struct model_switch *from)
+{
+	const uint8_t flags = WAFFLE_SWITCH_PREV_TRACED | WAFFLE_SWITCH_PREEMPTED;
+
+	to->prev_state = from->prev_state;
+	to->syscall = from->syscall;
+	to->args = from->args;
+	to->flags = (uint8_t)((to->flags & ~flags) | (from->flags & flags));
+}
+
+static void take_next(struct model_switch *to, const struct model_switch *from)
+{
+	const uint8_t flags = WAFFLE_SWITCH_PREV_TRACED | WAFFLE_SWITCH_PREEMPTED;
+
+	to->wake_ts = from->wake_ts;
+	to->waker = from->waker;
+	to->flags = (uint8_t)((to->flags & flags) | (from->flags & ~flags));
+}
+
+/*
+ * Several captures of one boot record a switch between two of their processes twice. The record of
+ * the capture that traced the leaving thread stays, because the details of that thread's wait refer
+ * to its time.
+ */
+static struct model_switch *join_switch(struct model_switch *a, struct model_switch *b)
+{
+	struct model_switch *to = b->flags & WAFFLE_SWITCH_PREV_TRACED ? b : a;
+	const struct model_switch *from = to == a ? b : a;
+
+	if (from->flags & WAFFLE_SWITCH_PREV_TRACED)
+		take_prev(to, from);
+	if (from->flags & WAFFLE_SWITCH_NEXT_TRACED)
+		take_next(to, from);
+	return to;
+}
+
+#define DROPPED (MODEL_CPU_NONE)
+
+static int switches_join(struct model *model)
+{
+	uint32_t *last = malloc((UINT16_MAX + 1) * sizeof(*last));
+	size_t kept = 0;
+
+	if (!last)
+		return -ENOMEM;
+	for (size_t i = 0; i <= UINT16_MAX; i++)
+		last[i] = MODEL_NONE;
+	for (size_t i = 0; i < model->switches.len; i++) {
+		struct model_switch *sw = &model->switches.data[i], *stays = sw, *before;
+		uint16_t cpu = sw->cpu;
+
+		before = last[cpu] == MODEL_NONE ? NULL : &model->switches.data[last[cpu]];
+		if (before && is_same_switch(before, sw)) {
+			stays = join_switch(before, sw);
+			(stays == sw ? before : sw)->cpu = DROPPED;
+		}
+		last[cpu] = (uint32_t)(stays - model->switches.data);
+	}
+	for (size_t i = 0; i < model->switches.len; i++)
+		if (model->switches.data[i].cpu != DROPPED)
+			model->switches.data[kept++] = model->switches.data[i];
+	model->switches.len = kept;
+	free(last);
+	return 0;
+}
+
 int switches_finish(struct builder *builder)
 {
 	struct model *model = builder->model;
@@ -144,5 +224,10 @@ int switches_finish(struct builder *builder)
 			 offsetof(struct model_state, ts), &rank))
 		return -ENOMEM;
 	free(rank);
+	if (model->recorded.len) {
+		captures_find_sched(model);
+		if (switches_join(model))
+			return -ENOMEM;
+	}
 	return clamp_wakes(model);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "model/build.h"
+#include "model/captures_internal.h"
 #include "model/order.h"
 #include "model/sched_internal.h"
 
@@ -20,6 +21,7 @@ enum stream_kind {
 	STREAM_SPAN_END,
 	STREAM_EXIT,
 	STREAM_EXEC,       /* after the exit of the tid that the thread takes over */
+	STREAM_UNRECORDED, /* the thread's capture ends before others do */
 	STREAM_LOSS_BEGIN, /* before its end: a window may be one moment */
 	STREAM_LOSS_END,
 	STREAM_COUNT
@@ -29,28 +31,65 @@ struct walk {
 	const struct model *model;
 	struct model_span *spans; /* where to write their times; NULL: not wanted */
 	struct sched sched;
-	struct windows losses;
+	/* Where losses begin and end; `index` is the host. */
+	VEC(struct order_item) loss_begins;
+	VEC(struct order_item) loss_ends;
 	uint64_t sched_from; /* when scheduler records begin */
 	VEC(struct order_item) wakes;
 	VEC(struct order_item) span_ends;
 	VEC(struct order_item) exits;
 	VEC(struct order_item) execs;
+	VEC(struct order_item) unrecorded;
 	size_t at[STREAM_COUNT];
 	uint64_t next_ts[STREAM_COUNT]; /* UINT64_MAX: none left */
 };
 
 /* ---- losses ---- */
 
-void model_losses(struct windows *losses, const struct model *model, bool only_sched)
+/* `host` MODEL_NONE: of all hosts. */
+static void losses_of(struct windows *losses, const struct model *model, bool only_sched,
+		      uint32_t host)
 {
 	*losses = (struct windows){0};
 	for (size_t i = 0; i < model->losses.len; i++) {
 		const struct model_loss *loss = &model->losses.data[i];
 
-		if (loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED))
+		if (loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED) &&
+		    (host == MODEL_NONE || model_host_of_cpu(model, loss->cpu) == host))
 			windows_add(losses, loss->from_ts, loss->to_ts);
 	}
 	windows_merge(losses);
+}
+
+void model_losses(struct windows *losses, const struct model *model, bool only_sched)
+{
+	losses_of(losses, model, only_sched, MODEL_NONE);
+}
+
+static bool find_losses_of(struct walk *walk, uint32_t host)
+{
+	struct windows losses;
+	bool good = true;
+
+	losses_of(&losses, walk->model, true, host);
+	for (size_t i = 0; good && i < losses.list.len; i++)
+		good = vec_push(&walk->loss_begins,
+				(struct order_item){losses.list.data[i].from_ts, host}) &&
+		       vec_push(&walk->loss_ends,
+				(struct order_item){losses.list.data[i].to_ts, host});
+	windows_free(&losses);
+	return good;
+}
+
+static bool find_losses(struct walk *walk)
+{
+	bool good = true;
+
+	for (uint32_t host = 0; good && walk->model->losses.len && host < walk->model->host_count;
+	     host++)
+		good = find_losses_of(walk, host);
+	return good && order_sort(walk->loss_begins.data, walk->loss_begins.len) &&
+	       order_sort(walk->loss_ends.data, walk->loss_ends.len);
 }
 
 /* ---- streams ---- */
@@ -63,9 +102,9 @@ static uint64_t stream_ts(const struct walk *walk, unsigned stream)
 #define HEAD(array, field) (at < (array).len ? (array).data[at].field : UINT64_MAX)
 	switch (stream) {
 	case STREAM_LOSS_END:
-		return HEAD(walk->losses.list, to_ts);
+		return HEAD(walk->loss_ends, ts);
 	case STREAM_LOSS_BEGIN:
-		return HEAD(walk->losses.list, from_ts);
+		return HEAD(walk->loss_begins, ts);
 	case STREAM_WAKE:
 		return HEAD(walk->wakes, ts);
 	case STREAM_SWITCH:
@@ -80,10 +119,22 @@ static uint64_t stream_ts(const struct walk *walk, unsigned stream)
 		return HEAD(walk->span_ends, ts);
 	case STREAM_EXEC:
 		return HEAD(walk->execs, ts);
+	case STREAM_UNRECORDED:
+		return HEAD(walk->unrecorded, ts);
 	default:
 		return HEAD(walk->exits, ts);
 	}
 #undef HEAD
+}
+
+/* The thread ran its own code. Before the scheduler was recorded that says nothing about what
+ * follows. */
+static void hit(struct walk *walk, uint32_t thread, uint64_t ts)
+{
+	const struct model_recorded *recorded = captures_at(walk->model, thread, ts);
+
+	if (ts >= (recorded ? recorded->sched_ts : walk->sched_from))
+		sched_hit(&walk->sched, thread, ts);
 }
 
 static void span_begins(struct walk *walk, size_t index)
@@ -93,8 +144,7 @@ static void span_begins(struct walk *walk, size_t index)
 
 	if (span->flags & MODEL_SPAN_BEGUN_BEFORE)
 		return;
-	if (span->start_ts >= walk->sched_from)
-		sched_hit(&walk->sched, span->thread, span->start_ts);
+	hit(walk, span->thread, span->start_ts);
 	if (!walk->spans)
 		return;
 	/* Until the end of the span, these hold the thread's totals at its begin. */
@@ -130,10 +180,10 @@ static void step(struct walk *walk, unsigned stream)
 	walk->next_ts[stream] = stream_ts(walk, stream);
 	switch (stream) {
 	case STREAM_LOSS_END:
-		sched_loss_end(&walk->sched, ts);
+		sched_loss_end(&walk->sched, walk->loss_ends.data[at].index, ts);
 		break;
 	case STREAM_LOSS_BEGIN:
-		sched_loss_begin(&walk->sched, ts);
+		sched_loss_begin(&walk->sched, walk->loss_begins.data[at].index, ts);
 		break;
 	case STREAM_WAKE:
 		sched_wake(&walk->sched, &model->switches.data[walk->wakes.data[at].index]);
@@ -148,16 +198,16 @@ static void step(struct walk *walk, unsigned stream)
 		span_begins(walk, at);
 		break;
 	case STREAM_EVENT:
-		if (ts >= walk->sched_from)
-			sched_hit(&walk->sched, model->events.data[at].thread, ts);
+		hit(walk, model->events.data[at].thread, ts);
 		break;
 	case STREAM_SPAN_END:
 		span_ends(walk, walk->span_ends.data[at].index);
 		break;
 	case STREAM_EXEC:
-		at = walk->execs.data[at].index;
-		if (ts >= walk->sched_from)
-			sched_hit(&walk->sched, model->execs.data[at].thread, ts);
+		hit(walk, model->execs.data[walk->execs.data[at].index].thread, ts);
+		break;
+	case STREAM_UNRECORDED:
+		sched_unrecorded(&walk->sched, walk->unrecorded.data[at].index, ts);
 		break;
 	default:
 		sched_exit(&walk->sched, walk->exits.data[at].index, ts);
@@ -188,11 +238,13 @@ static void walk_run(struct walk *walk)
 static void walk_free(struct walk *walk)
 {
 	sched_free(&walk->sched);
-	windows_free(&walk->losses);
+	vec_free(&walk->loss_begins);
+	vec_free(&walk->loss_ends);
 	vec_free(&walk->wakes);
 	vec_free(&walk->span_ends);
 	vec_free(&walk->exits);
 	vec_free(&walk->execs);
+	vec_free(&walk->unrecorded);
 }
 
 /* Threads whose end is known only from an exit record. */
@@ -219,6 +271,25 @@ static bool find_execs(struct walk *walk)
 			      (struct order_item){model->execs.data[i].ts, (uint32_t)i}))
 			return false;
 	return order_sort(walk->execs.data, walk->execs.len);
+}
+
+/* Where the captures of traced threads end. */
+static bool find_unrecorded(struct walk *walk)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; model->recorded.len && i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+		size_t count;
+		const struct model_recorded *all = captures_of(model, thread->pid, &count);
+
+		for (size_t at = 0; thread->traced && at < count; at++)
+			if (all[at].to_ts < model->end_ts && all[at].to_ts >= thread->first_ts &&
+			    !vec_push(&walk->unrecorded,
+				      (struct order_item){all[at].to_ts, (uint32_t)i}))
+				return false;
+	}
+	return order_sort(walk->unrecorded.data, walk->unrecorded.len);
 }
 
 static bool find_wakes(struct walk *walk)
@@ -266,8 +337,8 @@ static bool walk_init(struct walk *walk, const struct model *model, model_interv
 		      void *arg)
 {
 	*walk = (struct walk){.model = model, .sched_from = first_sched_ts(model)};
-	model_losses(&walk->losses, model, true);
-	return sched_init(&walk->sched, model, each, arg) && find_exits(walk) && find_execs(walk);
+	return sched_init(&walk->sched, model, each, arg) && find_losses(walk) &&
+	       find_exits(walk) && find_execs(walk) && find_unrecorded(walk);
 }
 
 int walk_account(struct model *model)
@@ -280,7 +351,7 @@ int walk_account(struct model *model)
 		good = find_span_ends(&walk);
 		/* Without losses, the switch-in after a wake-up reports the wake-up early
 		 * enough. */
-		if (walk.losses.list.len)
+		if (walk.loss_begins.len)
 			good = good && find_wakes(&walk);
 		if (good)
 			walk_run(&walk);

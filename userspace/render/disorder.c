@@ -53,7 +53,7 @@ static void put_call(const struct model *model, uint32_t span, uint32_t rank, FI
 		fputs("a rank", out);
 	else
 		fprintf(out, "rank %" PRIu32, rank);
-	fprintf(out, " (pid %" PRIu32, store_pid_real(model->threads.data[at->thread].pid));
+	fprintf(out, " (pid %" PRIu32, model_pid_real(model, model->threads.data[at->thread].pid));
 	if (model->host_count > 1) {
 		fputs(" on ", out);
 		put_text(out, model->hosts[model_host_of(model, at->thread)]->name);
@@ -104,7 +104,7 @@ static void put_call_json(const struct model *model, uint32_t span, uint32_t ran
 		json_u64(json, rank);
 	}
 	json_key(json, "pid");
-	json_u64(json, store_pid_real(model->threads.data[at->thread].pid));
+	json_u64(json, model_pid_real(model, model->threads.data[at->thread].pid));
 	json_key(json, "host");
 	json_string(json, model->hosts[model_host_of(model, at->thread)]->name);
 	json_key(json, "start_ns");

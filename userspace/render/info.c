@@ -6,8 +6,10 @@
 #include <time.h>
 
 #include "render/disorder.h"
+#include "render/job_ranks_internal.h"
 #include "render/json/hosts_json.h"
 #include "render/json/summary_json.h"
+#include "render/place.h"
 #include "render/text/report_text.h"
 #include "store/record.h"
 #include "util/terminal.h"
@@ -52,9 +54,16 @@ static void processes_json(struct json *json, const struct model *model)
 		const struct model_process *process = &model->processes.data[i];
 
 		json_object_begin(json);
-		json_field_u64(json, "pid", process->pid);
+		json_field_u64(json, "pid", model_pid_real(model, process->pid));
 		if (process->ppid)
-			json_field_u64(json, "ppid", process->ppid);
+			json_field_u64(json, "ppid", model_pid_real(model, process->ppid));
+		if (process->rank != MODEL_NONE) {
+			json_field_u64(json, "rank", process->rank);
+			json_field_u64(json, "world_size", process->world_size);
+			json_field_string(json, "job", strtab_get(model->strings, process->job));
+		}
+		if (model->host_count > 1)
+			json_field_string(json, "host", model->hosts[process->host]->name);
 		json_field_string(json, "comm", model_comm(model, process->main_thread));
 		json_field_string(json, "cmdline", strtab_get(model->strings, process->cmdline));
 		json_object_end(json);
@@ -107,6 +116,7 @@ int info_print_json(const struct model *model, FILE *out)
 	json_field_u64(json, "start_real_ns", meta->real_ns);
 	json_field_string(json, "hostname", meta->hostname);
 	hosts_json(json, model);
+	job_ranks_json(json, model);
 	json_field_string(json, "kernel", meta->kernel);
 	json_field_string(json, "machine", meta->machine);
 	json_field_string(json, "version", meta->version);
@@ -165,11 +175,16 @@ static void put_processes(FILE *out, const struct model *model)
 	for (size_t i = 0; i < model->processes.len; i++) {
 		const struct model_process *process = &model->processes.data[i];
 		const char *cmdline = strtab_get(model->strings, process->cmdline);
+		char place[PLACE_TEXT];
 
-		fprintf(out, "%-12s%u  ", i ? "" : "processes", process->pid);
+		fprintf(out, "%-12s%u  ", i ? "" : "processes", model_pid_real(model, process->pid));
 		if (!*cmdline)
 			cmdline = model_comm(model, process->main_thread);
 		terminal_put(out, cmdline, strlen(cmdline));
+		if (*place_of_process(place, model, process)) {
+			fputs("  ", out);
+			terminal_put(out, place, strlen(place));
+		}
 		fputc('\n', out);
 	}
 }
@@ -253,6 +268,7 @@ void info_print_text(const struct model *model, FILE *out)
 	if (model->host_count < 2)
 		put_field(out, "host", meta->hostname);
 	put_hosts(out, model);
+	job_ranks_put(out, model);
 	put_field(out, "kernel", meta->kernel);
 	put_field(out, "machine", meta->machine);
 	fprintf(out, "%-12s%u\n", "CPUs", meta->cpu_count);

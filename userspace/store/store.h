@@ -308,4 +308,16 @@ int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec
  * window. */
 uint64_t store_reader_number(const struct store_reader *reader);
 
+/* What store_reader_write() wrote. */
+struct store_written {
+	uint64_t records, bytes;
+	uint64_t left_out; /* entries of tables for which a file has no room */
+};
+/* Writes all that the reader presents to a file, which reads like the reader itself. Only the
+ * numbers of records differ: in a job they count the files one after the other, in the new file all
+ * records by time. An old file of that name stays until the new
+ * one is complete. */
+int store_reader_write(struct store_reader *reader, const char *path, struct store_written *written,
+		       struct error *err);
+
 #endif

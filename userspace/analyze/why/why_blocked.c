@@ -8,12 +8,17 @@
 
 /* ---- decisions by the kernel stack ---- */
 
-static struct why_verdict end_at_object(struct why_walk *walk, struct why_blocked *blocked,
-					const char *object, enum why_cause cause)
+#define SWAP_TEXT "swap"
+
+/* If a thread of a program ended the wait, it had locked the page, perhaps for something else. */
+static struct why_verdict at_swap(struct why_walk *walk, struct why_blocked *blocked)
 {
 	if (!blocked->object)
-		blocked->object = strtab_put(walk->why->texts, object, strlen(object));
-	return why_blocked_end(walk, blocked, cause, WHY_GRADE_CERTAIN, blocked->thread);
+		blocked->object = strtab_put(walk->why->texts, SWAP_TEXT, strlen(SWAP_TEXT));
+	return why_blocked_end(walk, blocked, WHY_PAGE_FAULT_MAJOR,
+			       why_blocked_by_program(walk, blocked) ? WHY_GRADE_LIKELY
+								     : WHY_GRADE_CERTAIN,
+			       blocked->thread);
 }
 
 /* Continues with the waker. The stack says what it did. */
@@ -67,7 +72,7 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 	case MEANING_DIRTY:
 		return why_blocked_held_back(walk, blocked);
 	case MEANING_SWAP:
-		return end_at_object(walk, blocked, "swap", WHY_PAGE_FAULT_MAJOR);
+		return at_swap(walk, blocked);
 	case MEANING_RECLAIM:
 		return fault && !is_major(walk, blocked)
 			       ? why_blocked_end(walk, blocked, WHY_PAGE_FAULT_MINOR,

@@ -49,6 +49,9 @@ struct why_verdict why_blocked_interrupted(struct why_walk *walk, struct why_blo
 /* Explains a futex wait without a known waker. */
 struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked *blocked);
 
+/* Whether a thread of a program ended the wait. It released something, such as a lock. A device's
+ * interrupt, or a kernel thread on its behalf, ends a wait for the device. */
+bool why_blocked_by_program(const struct why_walk *walk, const struct why_blocked *blocked);
 /* A wait for a device, or for a page to be read from one; in why_device.c. */
 struct why_verdict why_blocked_at_device(struct why_walk *walk, struct why_blocked *blocked,
 					 bool write);

@@ -4,9 +4,7 @@
 
 #include <string.h>
 
-/* A device's interrupt, or a kernel thread on its behalf, ends a wait for the device. A thread of a
- * program releases something else, such as a lock. */
-static bool woken_by_program(const struct why_walk *walk, const struct why_blocked *blocked)
+bool why_blocked_by_program(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	return !blocked->waker.interrupt && model_is_traced(walk->model, blocked->waker.thread);
 }
@@ -37,7 +35,7 @@ static bool is_shown(const struct why_walk *walk, const struct why_blocked *bloc
 {
 	enum meaning_rule rule = blocked->stack.meaning.rule;
 
-	if (woken_by_program(walk, blocked))
+	if (why_blocked_by_program(walk, blocked))
 		return false;
 	if (blocked->waker.hints & WHY_HINT_DISK)
 		return true;
@@ -52,7 +50,7 @@ static bool held_by_thread(const struct why_walk *walk, const struct why_blocked
 	const struct model_wake *wake =
 		model_wake_at(walk->model, blocked->thread, blocked->interval->to_ts);
 
-	return wake && wake->kernel_stack && woken_by_program(walk, blocked);
+	return wake && wake->kernel_stack && why_blocked_by_program(walk, blocked);
 }
 
 struct why_verdict why_blocked_at_device(struct why_walk *walk, struct why_blocked *blocked,
@@ -99,8 +97,8 @@ struct why_verdict why_blocked_at_fault(struct why_walk *walk, struct why_blocke
 						  address, blocked->interval->from_ts);
 	walk->path[walk->depth - 1].object = blocked->object;
 	return why_blocked_end(walk, blocked, WHY_PAGE_FAULT_MAJOR,
-			       own && !woken_by_program(walk, blocked) ? WHY_GRADE_CERTAIN
-								       : WHY_GRADE_LIKELY,
+			       own && !why_blocked_by_program(walk, blocked) ? WHY_GRADE_CERTAIN
+									     : WHY_GRADE_LIKELY,
 			       blocked->thread);
 }
 

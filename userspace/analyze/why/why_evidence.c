@@ -388,7 +388,8 @@ uint32_t why_cgroup(struct why_walk *walk, uint64_t ino)
 
 	if (text != MAP_NONE)
 		return text;
-	len = snprintf(unnamed, sizeof(unnamed), "cgroup %" PRIu64, ino);
+	len = snprintf(unnamed, sizeof(unnamed), "cgroup %" PRIu64,
+		       model_ino_real(walk->model, ino));
 	text = strtab_put(walk->why->texts, unnamed, (size_t)len);
 	map_put(&walk->cgroups, ino, text);
 	return text;

@@ -50,7 +50,8 @@ bool collective_has_others(const struct model_collective *collective)
 {
 	if (collective->alignment == COLLECTIVE_ALONE)
 		return collective->nranks != 1;
-	return collective->count < collective->nranks;
+	/* Without a common clock, nobody knows when the others arrived. */
+	return collective->count < collective->nranks || !collective->comparable;
 }
 
 static bool is_own(const struct gather *gather, uint32_t thread)

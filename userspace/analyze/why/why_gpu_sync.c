@@ -190,8 +190,8 @@ static uint32_t missing_rank(struct gather *gather, const struct model_collectiv
 	return found == collective->count ? missing : MODEL_NONE;
 }
 
-/* The call waits for a collective with ranks that made no known call. Another op may be behind it
- * or on another stream: then we do not know which of them took so long. */
+/* The call waits for a collective with ranks that made no known call, or at unknown times. Another
+ * op may be behind it or on another stream: then we do not know which of them took so long. */
 static void end_at_others(struct gather *gather, const struct model_collective *collective)
 {
 	struct why_sync *sync = gather->sync;
@@ -215,7 +215,9 @@ static void end_at_others(struct gather *gather, const struct model_collective *
 			traced ? "whose calls cannot be told apart" : "which is not traced");
 	else
 		fprintf(out, "ranks in %s%s", name,
-			traced ? ", whose calls cannot be told apart" : " that are not traced");
+			!collective->comparable ? ", on hosts whose clocks are not aligned"
+			: traced                ? ", whose calls cannot be told apart"
+						: " that are not traced");
 	if (rivals) {
 		fputs(", or ", out);
 		put_rivals(gather, false, out);

@@ -141,6 +141,15 @@ static void list_own(struct why *why, const struct why_io_wait *wait, struct why
 	}
 }
 
+/* Whether another thread of the same host issued the request: devices of two hosts may have one
+ * number. */
+static bool is_of_other(const struct model *model, const struct model_io *io,
+			const struct why_io_wait *wait)
+{
+	return io->thread != wait->thread &&
+	       model_host_of(model, io->thread) == model_host_of(model, wait->thread);
+}
+
 /* A request of another thread: the last one that ends in the wait, or else the first one that ends
  * later. */
 static void list_others(struct why *why, const struct why_io_wait *wait, struct why_io_list *list)
@@ -152,13 +161,14 @@ static void list_others(struct why *why, const struct why_io_wait *wait, struct 
 		      found == SIZE_MAX;
 	     i--) {
 		why->searched++;
-		if (model->ios.data[i - 1].thread != wait->thread &&
+		if (is_of_other(model, &model->ios.data[i - 1], wait) &&
 		    is_for(&model->ios.data[i - 1], wait))
 			found = i - 1;
 	}
 	for (i = end; i < model->ios.len && i - end < IO_MAX && found == SIZE_MAX; i++) {
 		why->searched++;
-		if (model->ios.data[i].thread != wait->thread && is_for(&model->ios.data[i], wait))
+		if (is_of_other(model, &model->ios.data[i], wait) &&
+		    is_for(&model->ios.data[i], wait))
 			found = i;
 	}
 	if (found == SIZE_MAX)

@@ -15,6 +15,7 @@
 struct ends {
 	const char *protocol, *local, *remote;
 	size_t protocol_len, local_len, remote_len;
+	uint32_t host; /* two hosts may both have 127.0.0.1 */
 };
 
 static bool split(const char *detail, struct ends *ends)
@@ -43,7 +44,10 @@ static int compare_part(const char *a, size_t a_len, const char *b, size_t b_len
 /* Orders sockets. `swapped`: b is seen from its other end. */
 static int compare(const struct ends *a, const struct ends *b, bool swapped)
 {
-	int order = compare_part(a->protocol, a->protocol_len, b->protocol, b->protocol_len);
+	int order = (a->host > b->host) - (a->host < b->host);
+
+	if (!order)
+		order = compare_part(a->protocol, a->protocol_len, b->protocol, b->protocol_len);
 
 	if (!order)
 		order = compare_part(a->local, a->local_len, swapped ? b->remote : b->local,
@@ -55,9 +59,11 @@ static int compare(const struct ends *a, const struct ends *b, bool swapped)
 
 static struct ends ends_of(const struct store_reader *reader, uint32_t number)
 {
+	const struct store_object *object = store_reader_object(reader, number);
 	struct ends ends = {0};
 
-	split(store_reader_object(reader, number)->detail, &ends);
+	split(object->detail, &ends);
+	ends.host = store_pid_host(object->pid);
 	return ends;
 }
 
@@ -153,6 +159,7 @@ static uint32_t peer_find(struct why_walk *walk, const struct store_object *obje
 
 	if (!split(object->detail, &wanted))
 		return MODEL_NONE;
+	wanted.host = store_pid_host(object->pid);
 	found = lower_bound(walk->sockets.len, i,
 			    socket_before(walk, walk->sockets.data[i], &wanted));
 	if (found == walk->sockets.len)

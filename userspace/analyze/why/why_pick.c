@@ -141,8 +141,8 @@ static int pick_tid(struct why_query *query, const struct model *model, uint64_t
 		    struct error *err)
 {
 	for (size_t i = 0; i < model->threads.len; i++)
-		if (model->threads.data[i].tid == tid && tid) {
-			query->tid = (uint32_t)tid;
+		if (model_pid_real(model, model->threads.data[i].tid) == tid && tid) {
+			query->tid = model->threads.data[i].tid;
 			return 0;
 		}
 	return error_set(err, ENOENT, "no thread %" PRIu64 "; waffle-bpf report lists them", tid);
@@ -171,7 +171,8 @@ static int pick_comm(struct why_query *query, const struct model *model, const c
 		return error_set(err, EINVAL,
 				 "more than one thread is named '%s', such as %" PRIu32
 				 " and %" PRIu32 ": give one's number",
-				 wanted, second, first);
+				 wanted, model_pid_real(model, second),
+				 model_pid_real(model, first));
 	if (!first)
 		return error_set(err, ENOENT, "no thread '%s'; %s %s", wanted,
 				 near.count ? "did you mean" : "waffle-bpf report",

@@ -472,7 +472,8 @@ static bool is_for_child(const struct why_walk *walk, const struct why_waiting *
 
 	return waiting->kind == WAIT_CHILD && args && (!by_id || args[0] == P_PID) &&
 	       !waker->interrupt && waker->thread < walk->model->threads.len &&
-	       walk->model->threads.data[waker->thread].pid == args[by_id];
+	       model_pid_real(walk->model, walk->model->threads.data[waker->thread].pid) ==
+		       args[by_id];
 }
 
 /* When the thread could check: when it had a CPU and the lock that it needs. 0: not known. */

@@ -54,7 +54,7 @@ static void look_at(struct arming *arming, pid_t pid)
 /* Records that a file could not be read, which does not mean that it has no sites. */
 static void denied_note(struct arming *arming, const struct mapping *mapping, pid_t pid, int code)
 {
-	arming->denied = true;
+	arming->unread = true;
 	if (!arming->warning[0])
 		snprintf(arming->warning, sizeof(arming->warning),
 			 "%s: %s; its sites could not be read and are not armed; that needs %s",
@@ -63,6 +63,7 @@ static void denied_note(struct arming *arming, const struct mapping *mapping, pi
 
 static void stuck_note(struct arming *arming, const struct mapping *mapping, int code)
 {
+	arming->unread = true;
 	if (!arming->warning[0])
 		snprintf(arming->warning, sizeof(arming->warning),
 			 "%s: %s; its sites are not armed", mapping->path,
@@ -298,9 +299,9 @@ void arming_names(const struct arming *arming, const char *near, bool counters, 
 	}
 }
 
-bool arming_denied(const struct arming *arming)
+bool arming_unread(const struct arming *arming)
 {
-	return arming->denied;
+	return arming->unread;
 }
 
 const char *arming_warning(const struct arming *arming)

@@ -73,8 +73,9 @@ enum arming_lack arming_left_out(struct arming *arming);
  */
 void arming_loaded(struct arming *arming);
 int arming_loading_ms(const struct arming *arming, int most);
-/* Reports that a process executes a new program. Call it before scanning the process. */
-void arming_began(struct arming *arming, pid_t pid);
+/* Reports that a process executes a new program. Call it before scanning the process. What was
+ * armed from next_ns on is for the program after it. */
+void arming_began(struct arming *arming, pid_t pid, uint64_t next_ns);
 /* Whether the arming of a process waits until its loader has finished. */
 bool arming_is_late(const struct arming *arming, pid_t pid);
 
@@ -123,9 +124,9 @@ uint64_t arming_match_count(const struct arming *arming);
  * it. Names of counters only if `counters`. */
 void arming_names(const struct arming *arming, const char *near, bool counters, char *text,
 		  size_t size);
-/* Whether a file could not be read for lack of a permission. arming_warning() may name the
- * permission. */
-bool arming_denied(const struct arming *arming);
+/* Whether a file could not be read for lack of a permission, or since its file system does not
+ * answer. So it may have sites. arming_warning() may name the reason. */
+bool arming_unread(const struct arming *arming);
 /* The first file that could not be armed, and why. NULL: none. */
 const char *arming_warning(const struct arming *arming);
 

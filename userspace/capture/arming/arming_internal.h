@@ -104,7 +104,7 @@ struct arming {
 	VEC(char *) notices;     /* pending messages */
 	struct keymap dismissed; /* device and inode of files where a search ahead found nothing */
 	char warning[1200];
-	bool denied; /* a file could not be read for lack of a permission */
+	bool unread; /* see arming_unread() */
 	enum arming_lack lack;
 };
 

@@ -29,11 +29,14 @@ int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct erro
 	return loading_add(arming, index, pid, true, err);
 }
 
-void arming_began(struct arming *arming, pid_t pid)
+void arming_began(struct arming *arming, pid_t pid, uint64_t next_ns)
 {
-	for (size_t i = 0; i < arming->loading.len; i++)
-		if (arming->loading.data[i].pid == pid)
-			arming->loading.data[i].ahead = false;
+	for (size_t i = 0; i < arming->loading.len; i++) {
+		struct loading *loading = &arming->loading.data[i];
+
+		if (loading->pid == pid && loading->begin_ns < next_ns)
+			loading->ahead = false;
+	}
 }
 
 bool arming_is_late(const struct arming *arming, pid_t pid)

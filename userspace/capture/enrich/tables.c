@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "target/dwarf/cfi_remote.h"
+#include "util/privileges.h"
 #include "util/vec.h"
 
 #define REQUESTS_MAX 1024 /* open files, until all of their tables are made */
@@ -54,6 +55,7 @@ static void *tables_make(void *arg)
 {
 	struct table_maker *maker = arg;
 
+	privileges_keep_tracing(); /* it starts before the tracer gives up its own */
 	pthread_mutex_lock(&maker->lock);
 	while (!maker->stop) {
 		struct table_made made;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "export/perfetto/perfetto_internal.h"
+#include "render/place.h"
 #include "util/memory.h"
 
 void track_describe(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
@@ -70,9 +71,13 @@ static void describe_process(struct perfetto *p, const struct track_process *pro
 	}
 	if (process->main_thread != MODEL_NONE) {
 		const char *comm = model_comm(m, process->main_thread);
+		char place[PLACE_TEXT], name[PLACE_TEXT + 64];
+		int len = snprintf(name, sizeof(name), "%.*s", WAFFLE_COMM_BYTES, comm);
 
+		if (known && *place_of_process(place, m, known))
+			len += snprintf(name + len, sizeof(name) - (size_t)len, " %s", place);
 		descriptor.has_process_name = 1;
-		descriptor.process_name = perfetto_text(p, comm, strlen(comm));
+		descriptor.process_name = perfetto_text(p, name, (size_t)len);
 	}
 	packet_put(&p->writer, &packet.base, 0);
 }

@@ -36,7 +36,7 @@ uint32_t html_text(struct html_page *page, const char *text);
 /* Writes a string member, truncated if it is too long. */
 void html_field_text(struct html_page *page, const char *key, const char *text);
 
-#define HTML_THREAD_TEXT 64
+#define HTML_THREAD_TEXT 448
 /* Formats a thread as "loader (4711)". */
 const char *html_thread(const struct model *model, uint32_t thread, char text[HTML_THREAD_TEXT]);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "render/html/html_internal.h"
+#include "render/place.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
 
@@ -60,11 +61,12 @@ uint32_t html_row_of(const struct html_page *page, uint32_t span)
 const char *html_thread(const struct model *model, uint32_t thread, char text[HTML_THREAD_TEXT])
 {
 	const char *comm = model_comm(model, thread);
+	char place[PLACE_TEXT];
 
 	if (thread >= model->threads.len)
 		return strcpy(text, "(not known)");
-	snprintf(text, HTML_THREAD_TEXT, "%.*s (%u)", WAFFLE_COMM_BYTES, comm,
-		 model->threads.data[thread].tid);
+	snprintf(text, HTML_THREAD_TEXT, "%.*s (%s)", WAFFLE_COMM_BYTES, comm,
+		 place_thread(place, model, thread));
 	return text;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "render/html/html_internal.h"
+#include "render/place.h"
 #include "render/text/why_chain.h"
 #include "util/memory.h"
 
@@ -133,15 +134,15 @@ void html_causes_row(struct html_page *page, uint32_t row)
 static void part_json(struct html_page *page, const struct why *why, const struct why_part *part)
 {
 	const struct model *model = page->model;
-	char thread[HTML_THREAD_TEXT], threads[HTML_THREAD_TEXT];
+	char thread[HTML_THREAD_TEXT], threads[HTML_THREAD_TEXT], place[PLACE_TEXT];
 
 	json_object_begin(page->json);
 	cause_fields(page, part->cause, part->ns);
 	json_field_string(page->json, "grade", why_grade_names[part->grade]);
 	if (part->thread < model->threads.len && part->threads > 1) {
-		snprintf(threads, sizeof(threads), "%u threads of %.*s (%u)", part->threads,
+		snprintf(threads, sizeof(threads), "%u threads of %.*s (%s)", part->threads,
 			 WAFFLE_COMM_BYTES, model_comm(model, part->thread),
-			 model->threads.data[part->thread].pid);
+			 place_process(place, model, part->thread));
 		json_field_string(page->json, "culprit", threads);
 	} else if (part->thread < model->threads.len) {
 		json_field_string(page->json, "culprit", html_thread(model, part->thread, thread));

@@ -35,8 +35,8 @@ static void thread_fields(struct json *json, const struct model *model, uint32_t
 	const struct model_thread *at = &model->threads.data[thread];
 	const struct model_process *process = model_process_of(model, thread);
 
-	json_field_u64(json, "pid", store_pid_real(at->pid));
-	json_field_u64(json, "tid", store_pid_real(at->tid));
+	json_field_u64(json, "pid", model_pid_real(model, at->pid));
+	json_field_u64(json, "tid", model_pid_real(model, at->tid));
 	json_field_string(json, "comm", model_comm(model, thread));
 	field_number(json, "rank", process ? process->rank : MODEL_NONE, MODEL_NONE);
 	field_number(json, "world_size", process ? process->world_size : 0, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/json/stragglers_json_internal.h"
 #include "render/json/summary_json.h"
+#include "render/place.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_text.h"
 #include "store/record.h"
@@ -76,11 +77,10 @@ static void events_json(struct json *json, const struct report *report)
 
 static void thread_fields(struct json *json, const struct model *model, uint32_t index)
 {
-	const struct model_thread *thread = &model->threads.data[index];
-
-	json_field_u64(json, "tid", thread->tid);
-	json_field_u64(json, "pid", thread->pid);
+	json_field_u64(json, "tid", place_tid(model, index));
+	json_field_u64(json, "pid", place_pid(model, index));
 	json_field_string(json, "comm", model_comm(model, index));
+	place_json(json, model, index);
 }
 
 static void wait_json(struct json *json, const struct model *model, const struct report_slow *slow)

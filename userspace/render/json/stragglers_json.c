@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/json/stragglers_json_internal.h"
+#include "render/place.h"
 
 static void rank_fields(struct json *json, const struct stragglers *stragglers, uint32_t index)
 {
@@ -13,8 +14,8 @@ static void rank_fields(struct json *json, const struct stragglers *stragglers, 
 		json_u64(json, rank->rank);
 	if (rank->thread >= model->threads.len)
 		return;
-	json_field_u64(json, "pid", model->threads.data[rank->thread].pid);
-	json_field_u64(json, "tid", model->threads.data[rank->thread].tid);
+	json_field_u64(json, "pid", place_pid(model, rank->thread));
+	json_field_u64(json, "tid", place_tid(model, rank->thread));
 	json_field_string(json, "comm", model_comm(model, rank->thread));
 }
 

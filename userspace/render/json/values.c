@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "render/place.h"
 #include "util/syscall_names.h"
 #include "util/utf8.h"
 
@@ -178,7 +179,7 @@ void values_interval(struct json *json, const struct model *model,
 	if (interval->state != WAFFLE_THREAD_RUNNABLE || interval->by >= model->threads.len)
 		return;
 	json_field_u64(json, interval->woken ? "waker_tid" : "preempted_by_tid",
-		       model->threads.data[interval->by].tid);
+		       place_tid(model, interval->by));
 	json_field_string(json, interval->woken ? "waker" : "preempted_by",
 			  model_comm(model, interval->by));
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "render/place.h"
 #include "util/terminal.h"
 #include "util/units.h"
 
@@ -64,8 +65,7 @@ static void put_rank(const struct printer *printer, uint32_t index)
 		fprintf(printer->out, "rank %" PRIu32 ", ", rank->rank);
 	terminal_put(printer->out, comm, strlen(comm));
 	if (rank->thread < printer->model->threads.len)
-		fprintf(printer->out, " (%" PRIu32 ")",
-			printer->model->threads.data[rank->thread].tid);
+		fprintf(printer->out, " (%" PRIu32 ")", place_tid(printer->model, rank->thread));
 }
 
 static size_t rows_shown(const struct printer *printer, size_t rows)

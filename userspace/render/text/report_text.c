@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "render/disorder.h"
+#include "render/place.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_stragglers_internal.h"
 #include "render/text/values_text_internal.h"
@@ -196,9 +197,14 @@ static void print_spans(const struct report_printer *printer)
 
 static void put_thread(const struct report_printer *printer, uint32_t thread)
 {
+	char place[PLACE_TEXT];
+
 	put(printer, model_comm(printer->model, thread));
-	if (thread != MODEL_NONE)
-		fprintf(printer->out, " (%u)", printer->model->threads.data[thread].tid);
+	if (thread == MODEL_NONE)
+		return;
+	fputs(" (", printer->out);
+	put(printer, place_thread(place, printer->model, thread));
+	fputc(')', printer->out);
 }
 
 static void put_keys(const struct report_printer *printer, const struct model_span *span)
@@ -320,6 +326,19 @@ static void print_events(const struct report_printer *printer)
 	put_rest(printer, report->events.len);
 }
 
+/* The rank and host of a thread's process, which end its line. */
+static void put_place(const struct report_printer *printer, uint32_t thread)
+{
+	const struct model_process *process = model_process_of(printer->model, thread);
+	char place[PLACE_TEXT];
+
+	if (process && *place_of_process(place, printer->model, process)) {
+		fputs("  ", printer->out);
+		put(printer, place);
+	}
+	fputc('\n', printer->out);
+}
+
 static void print_threads(const struct report_printer *printer)
 {
 	const struct report *report = printer->report;
@@ -339,7 +358,9 @@ static void print_threads(const struct report_printer *printer)
 		} else {
 			fprintf(printer->out, "%10s%11s%11s", "?", "?", "?");
 		}
-		fprintf(printer->out, "%10u%10u\n", thread->tid, thread->pid);
+		fprintf(printer->out, "%10u%10u", model_pid_real(printer->model, thread->tid),
+			model_pid_real(printer->model, thread->pid));
+		put_place(printer, report->threads.data[i]);
 	}
 	put_rest(printer, report->threads.len);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "render/text/lanes.h"
+#include "store/host.h"
 #include "util/memory.h"
 #include "util/units.h"
 
@@ -42,7 +43,8 @@ static bool thread_is(const struct model *model, uint32_t thread, const char *wa
 {
 	uint64_t tid;
 
-	if (units_parse_number(wanted, &tid) && model->threads.data[thread].tid == tid)
+	if (units_parse_number(wanted, &tid) &&
+	    model_pid_real(model, model->threads.data[thread].tid) == tid)
 		return true;
 	return !strcmp(model_comm(model, thread), wanted);
 }

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "render/place.h"
 #include "render/text/report_text.h"
 #include "render/text/view_grid_internal.h"
 #include "render/text/view_pick_internal.h"
@@ -268,6 +269,7 @@ static void put_lane_head(const struct drawing *drawing, const struct grid_lane 
 	const struct grid *grid = drawing->grid;
 	static const char *const names[GRID_STATES] = {NULL, "running", "runnable", "blocked"};
 	uint64_t ns[GRID_STATES] = {0}, window = grid->to_ts - grid->from_ts;
+	char text[PLACE_TEXT], place[4 * 64 + 1];
 	char name[4 * 64 + 1], count[UNITS_TEXT], share[UNITS_TEXT], line[LINE_MAX_BYTES];
 	unsigned known = 0;
 	int len;
@@ -275,9 +277,9 @@ static void put_lane_head(const struct drawing *drawing, const struct grid_lane 
 	for (uint32_t i = 0; i < grid->columns; i++)
 		for (unsigned state = 1; state < GRID_STATES; state++)
 			ns[state] += lane->states[i].ns[state];
-	len = snprintf(line, sizeof(line), "%s (%u)",
+	len = snprintf(line, sizeof(line), "%s (%s)",
 		       clean(drawing, model_comm(drawing->model, lane->thread), name, 64),
-		       drawing->model->threads.data[lane->thread].tid);
+		       clean(drawing, place_thread(text, drawing->model, lane->thread), place, 64));
 	for (unsigned state = 1; state < GRID_STATES; state++)
 		if (ns[state])
 			len += snprintf(line + len, sizeof(line) - (size_t)len, "%s%s %s",

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "render/place.h"
 #include "render/text/frame.h"
 #include "store/record.h"
 #include "util/memory.h"
@@ -333,7 +334,7 @@ static void put_other_process(const struct why_printer *printer, uint32_t from, 
 
 	if (from < count && to < count && threads[to].pid != threads[from].pid &&
 	    threads[to].pid != threads[to].tid)
-		fprintf(printer->out, ", process %u", threads[to].pid);
+		fprintf(printer->out, ", process %u", place_pid(printer->model, to));
 }
 
 /* Prints " ← woken 37 times by ticker (14), at last by ". */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "render/place.h"
 #include "util/terminal.h"
 
 static const char *kind_name(uint8_t kind)
@@ -40,9 +41,10 @@ void why_thread_fields(struct json *json, const struct model *model, uint32_t th
 		field_null(json, "comm");
 		return;
 	}
-	json_field_u64(json, "pid", model->threads.data[thread].pid);
-	json_field_u64(json, "tid", model->threads.data[thread].tid);
+	json_field_u64(json, "pid", place_pid(model, thread));
+	json_field_u64(json, "tid", place_tid(model, thread));
 	json_field_string(json, "comm", model_comm(model, thread));
+	place_json(json, model, thread);
 }
 
 void why_node_fields(struct json *json, const struct model *model, uint8_t kind, uint32_t index,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "render/place.h"
 #include "render/text/report_text.h"
 #include "store/record.h"
 #include "util/terminal.h"
@@ -27,9 +28,14 @@ void why_put_duration(const struct why_printer *printer, uint64_t ns)
 
 void why_put_thread(const struct why_printer *printer, uint32_t thread)
 {
+	char place[PLACE_TEXT];
+
 	why_put(printer, model_comm(printer->model, thread));
-	if (thread < printer->model->threads.len)
-		fprintf(printer->out, " (%u)", printer->model->threads.data[thread].tid);
+	if (thread >= printer->model->threads.len)
+		return;
+	fputs(" (", printer->out);
+	why_put(printer, place_thread(place, printer->model, thread));
+	fputc(')', printer->out);
 }
 
 static uint64_t since_begin(const struct model *model, uint64_t ts)

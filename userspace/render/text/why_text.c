@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "render/place.h"
 #include "render/text/why_chain.h"
 #include "render/text/why_node.h"
 #include "util/terminal.h"
@@ -26,7 +27,7 @@ static void print_headline(const struct why_printer *printer, const struct why_i
 	why_put_thread(printer, thread);
 	if (thread < model->threads.len &&
 	    model->threads.data[thread].pid != model->threads.data[thread].tid)
-		fprintf(printer->out, ", process %u", model->threads.data[thread].pid);
+		fprintf(printer->out, ", process %u", place_pid(model, thread));
 	fputs(", at ", printer->out);
 	why_put_time(printer, instance->from_ts);
 	fputs(": ", printer->out);
@@ -89,13 +90,17 @@ static void print_doubts(const struct why_printer *printer, const struct why_ins
 /* Prints "worker (4713)", or "40 threads of worker (4711)", where the number is the process. */
 static void put_culprits(const struct why_printer *printer, const struct why_part *part)
 {
+	char place[PLACE_TEXT];
+
 	if (part->threads < 2) {
 		why_put_thread(printer, part->thread);
 		return;
 	}
 	fprintf(printer->out, "%" PRIu32 " threads of ", part->threads);
 	why_put(printer, model_comm(printer->model, part->thread));
-	fprintf(printer->out, " (%u)", printer->model->threads.data[part->thread].pid);
+	fputs(" (", printer->out);
+	why_put(printer, place_process(place, printer->model, part->thread));
+	fputc(')', printer->out);
 }
 
 static void put_culprit(const struct why_printer *printer, const struct why_part *part)

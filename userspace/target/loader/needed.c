@@ -12,6 +12,9 @@
 
 #include "target/loader/loader.h"
 #include "target/process/image.h"
+#include "target/process/mounts.h"
+#include "target/process/opener.h"
+#include "target/process/place.h"
 #include "target/process/process.h"
 #include "target/process/root.h"
 #include "util/input.h"
@@ -446,10 +449,18 @@ void needed_each_of(const char *program, char *const *environment, needed_each_f
 		close(fd);
 }
 
+static int program_open(pid_t pid)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	return mounts_are_local(pid, MOUNTS_ANY) ? place_file(-1, link) : opener_file(-1, link);
+}
+
 void needed_each(pid_t pid, needed_each_fn each, void *arg)
 {
 	struct looking looking = {.each = each, .arg = arg};
-	char link[64], *text = NULL, *none[] = {NULL}, **environment = NULL;
+	char *text = NULL, *none[] = {NULL}, **environment = NULL;
 	struct image image;
 	int result = image_open(&image, pid), program;
 
@@ -458,8 +469,7 @@ void needed_each(pid_t pid, needed_each_fn each, void *arg)
 	looking.privileged = result;
 	if (!result)
 		environment = image_environment(&image, &text);
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	program = open(link, O_RDONLY | O_CLOEXEC);
+	program = program_open(pid);
 	if (program >= 0 && !root_open(&looking.root, pid)) {
 		looking.ours = same(pid, "ns/mnt") && same(pid, "root/.");
 		/* A still valid image proves that all of this was read from one program. */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "target/process/opener.h"
 #include "target/process/process.h"
 
 #define AUXILIARY_MAX 64 /* pairs of the auxiliary vector (getauxval(3)) */
@@ -118,7 +119,7 @@ bool image_is_there(const struct image *image)
 
 size_t image_read_some(const struct image *image, uint64_t address, void *to, size_t size)
 {
-	ssize_t got = address <= INT64_MAX ? pread(image->memory, to, size, (off_t)address) : -1;
+	ssize_t got = address <= INT64_MAX ? opener_read(image->memory, to, size, address) : -1;
 
 	return got > 0 ? (size_t)got : 0;
 }
@@ -141,7 +142,7 @@ char **image_environment(const struct image *image, char **text)
 		return NULL;
 	*text = calloc(1, ENVIRONMENT_MAX + 1);
 	while (*text && len < ENVIRONMENT_MAX &&
-	       (got = read(fd, *text + len, ENVIRONMENT_MAX - len)) > 0)
+	       (got = opener_read(fd, *text + len, ENVIRONMENT_MAX - len, len)) > 0)
 		len += (size_t)got;
 	close(fd);
 	for (size_t i = 0; *text && i < len; i++)

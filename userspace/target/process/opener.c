@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,21 +16,27 @@
 #include <unistd.h>
 
 #include "target/process/place.h"
+#include "util/clock.h"
+#include "util/privileges.h"
 #include "util/wire.h"
 
 #define PATHS_MAX 64 /* limit of remembered paths */
 /* How often to wait again for a process that is not stuck, but only waits for a CPU. */
 #define WAITS_MAX 20
+#define SPIN_NS 100000
 #define STOP_GRACE_MS 20 /* for an answer after the request to stop */
 /* Reading the first bytes of a file shows whether its file system answers. */
 #define FIRST_BYTES 64
 #define REPLY_MAX (200u << 10) /* further names are omitted */
+#define READ_MAX (128u << 10)
 
-enum opener_kind { OPEN_FILE, OPEN_FOLLOW, OPEN_LIST };
+enum opener_kind { OPEN_FILE, OPEN_FOLLOW, OPEN_LIST, READ_MEMORY };
 
 struct open_request {
 	uint32_t kind;
-	bool in_root; /* the message carries a descriptor of the root */
+	bool in_root;    /* the message carries a descriptor: of the root, or of the memory */
+	uint32_t size;   /* READ_MEMORY */
+	uint64_t offset; /* READ_MEMORY */
 	char path[PATH_MAX];
 	char prefix[NAME_MAX + 1];
 };
@@ -47,7 +54,8 @@ static struct {
 	pthread_mutex_t lock;
 	pid_t pid; /* 0: not started */
 	int socket;
-	int stop; /* the descriptor of opener_stop_at(), plus one; 0: none */
+	int stop;          /* the descriptor of opener_stop_at(), plus one; 0: none */
+	uint64_t until_ns; /* of opener_until() */
 	pid_t stuck[OPENER_STUCK_MAX];
 	unsigned stuck_count;
 	char *paths[PATHS_MAX]; /* at which processes are stuck */
@@ -121,6 +129,17 @@ static int file_serve(int root, const char *path, int *fd)
 	return 0;
 }
 
+static void memory_serve(const struct open_request *request, int memory, struct reply *reply)
+{
+	size_t size = request->size < READ_MAX ? request->size : READ_MAX;
+	ssize_t got = pread(memory, reply->text, size, (off_t)request->offset);
+
+	if (got < 0)
+		reply->result = -errno;
+	else
+		reply->bytes = (uint32_t)got;
+}
+
 static void request_serve(const struct open_request *request, int root, struct reply *reply,
 			  int *fd)
 {
@@ -128,6 +147,9 @@ static void request_serve(const struct open_request *request, int root, struct r
 	char real[PATH_MAX];
 
 	switch (request->kind) {
+	case READ_MEMORY:
+		memory_serve(request, root, reply);
+		return;
 	case OPEN_FILE:
 		reply->result = file_serve(root, request->path, fd);
 		return;
@@ -163,6 +185,8 @@ static void serve(int socket, pid_t parent)
 	if (getppid() != parent || dup2(socket, 0) != 0)
 		_exit(0);
 	close_range(1, ~0u, 0);
+	sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
+	privileges_keep_tracing();
 	if (!send_with(0, "", 1, -1))
 		_exit(0);
 	while (take_with(0, &request, sizeof(request), &root) == sizeof(request)) {
@@ -199,16 +223,42 @@ static bool is_runnable(void)
 	return state && !strncmp(state, ") R", 3);
 }
 
-/* Waits for the reply, but no longer than until `stop` (-1: none) is readable. */
-static bool reply_await(int stop)
+static int ms_until(uint64_t ns)
+{
+	uint64_t now = clock_monotonic_ns(), ms = ns > now ? (ns - now) / 1000000 + 1 : 0;
+
+	return ms < OPENER_WAIT_MS ? (int)ms : OPENER_WAIT_MS;
+}
+
+/* Reading memory takes some microseconds. Then we do not give up our CPU: on a busy machine it
+ * would take milliseconds to get it back, while a program is held. */
+static bool reply_spin(void)
+{
+	struct pollfd ready = {.fd = opener.socket, .events = POLLIN};
+	uint64_t until_ns = clock_monotonic_ns() + SPIN_NS;
+
+	while (poll(&ready, 1, 0) < 1)
+		if (clock_monotonic_ns() >= until_ns)
+			return false;
+	return true;
+}
+
+/* Waits for the reply, but no longer than until `stop` (-1: none) is readable, or until until_ns.
+ */
+static bool reply_await(int stop, uint64_t until_ns)
 {
 	struct pollfd ready[2] = {{.fd = opener.socket, .events = POLLIN},
 				  {.fd = stop, .events = POLLIN}};
+	bool over = false;
 
-	for (unsigned i = 0; i < WAITS_MAX; i++)
-		if (poll(ready, 2, OPENER_WAIT_MS) > 0 || !is_runnable())
+	for (unsigned i = 0; i < WAITS_MAX && !over; i++) {
+		if (poll(ready, 2, ms_until(until_ns)) > 0)
 			break;
-	if (ready[1].revents && !ready[0].revents)
+		over = clock_monotonic_ns() >= until_ns;
+		if (!over && !is_runnable())
+			break;
+	}
+	if ((ready[1].revents || over) && !ready[0].revents)
 		poll(ready, 1, STOP_GRACE_MS);
 	return ready[0].revents;
 }
@@ -220,7 +270,7 @@ static bool is_ready(void)
 	char byte;
 	int fd;
 
-	return reply_await(-1) && take_with(opener.socket, &byte, 1, &fd) == 1;
+	return reply_await(-1, UINT64_MAX) && take_with(opener.socket, &byte, 1, &fd) == 1;
 }
 
 static bool start(void)
@@ -292,6 +342,8 @@ static void abandon(const char *path)
 
 static int locked_ask(const struct open_request *request, int root, struct reply *reply, int *fd)
 {
+	uint64_t until_ns = opener.until_ns > clock_monotonic_ns() ? opener.until_ns : UINT64_MAX;
+
 	stuck_look();
 	if (is_stuck(request->path))
 		return -ETIMEDOUT;
@@ -301,7 +353,7 @@ static int locked_ask(const struct open_request *request, int root, struct reply
 		end();
 		return -EIO;
 	}
-	if (!reply_await(opener.stop - 1)) {
+	if (!reply_spin() && !reply_await(opener.stop - 1, until_ns)) {
 		abandon(request->path);
 		return -ETIMEDOUT;
 	}
@@ -375,10 +427,72 @@ char *opener_list(int root, const char *folder, const char *prefix, size_t *byte
 	return names;
 }
 
+/* Names the process of an open file such as /proc/PID/mem. False: it is another file. */
+static bool process_name(int fd, char name[PATH_MAX])
+{
+	char link[64];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, name, PATH_MAX - 1);
+	name[len > 0 ? len : 0] = '\0';
+	if (strncmp(name, "/proc/", 6) != 0)
+		return false;
+	*strrchr(name, '/') = '\0';
+	return true;
+}
+
+static ssize_t memory_ask(const struct open_request *request, int fd, void *to)
+{
+	struct reply *reply = malloc(sizeof(*reply));
+	ssize_t result = -EIO;
+	int none = -1;
+
+	if (!reply)
+		return -ENOMEM;
+	pthread_mutex_lock(&opener.lock);
+	/* The process ends with the thread that started it. */
+	for (unsigned i = 0; i < 2 && result == -EIO; i++)
+		result = locked_ask(request, fd, reply, &none);
+	pthread_mutex_unlock(&opener.lock);
+	if (!result) {
+		result = reply->bytes < request->size ? reply->bytes : (ssize_t)request->size;
+		memcpy(to, reply->text, (size_t)result);
+	}
+	free(reply);
+	return result;
+}
+
+ssize_t opener_read(int fd, void *to, size_t size, uint64_t offset)
+{
+	struct open_request *request = calloc(1, sizeof(*request));
+	ssize_t result;
+
+	if (!request)
+		return -ENOMEM;
+	request->kind = READ_MEMORY;
+	request->in_root = true;
+	request->size = (uint32_t)(size < READ_MAX ? size : READ_MAX);
+	request->offset = offset;
+	if (process_name(fd, request->path))
+		result = memory_ask(request, fd, to);
+	else
+		result = pread(fd, to, size, (off_t)offset);
+	free(request);
+	return result;
+}
+
 void opener_stop_at(int fd)
 {
 	pthread_mutex_lock(&opener.lock);
 	opener.stop = fd + 1;
+	pthread_mutex_unlock(&opener.lock);
+}
+
+void opener_until(uint64_t ns)
+{
+	pthread_mutex_lock(&opener.lock);
+	opener.until_ns = ns;
 	pthread_mutex_unlock(&opener.lock);
 }
 

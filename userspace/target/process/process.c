@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "target/process/opener.h"
+
 #define DELETED " (deleted)"
 #define PF_KTHREAD 0x00200000u /* include/linux/sched.h */
 
@@ -244,7 +246,8 @@ int process_find(pid_list *pids, const char *name, struct error *err)
 	return result;
 }
 
-static ssize_t proc_read(pid_t pid, const char *file, char *text, size_t size)
+/* `memory`: the file shows memory of the process. */
+static ssize_t proc_read(pid_t pid, const char *file, bool memory, char *text, size_t size)
 {
 	char name[64];
 	ssize_t len;
@@ -254,7 +257,7 @@ static ssize_t proc_read(pid_t pid, const char *file, char *text, size_t size)
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	len = read(fd, text, size - 1);
+	len = memory ? opener_read(fd, text, size - 1, 0) : read(fd, text, size - 1);
 	close(fd);
 	text[len > 0 ? len : 0] = '\0';
 	return len;
@@ -263,7 +266,7 @@ static ssize_t proc_read(pid_t pid, const char *file, char *text, size_t size)
 void process_comm(pid_t pid, char comm[16])
 {
 	char text[64];
-	ssize_t len = proc_read(pid, "comm", text, sizeof(text));
+	ssize_t len = proc_read(pid, "comm", false, text, sizeof(text));
 
 	if (len <= 0) {
 		memcpy(comm, "?", 2);
@@ -275,7 +278,7 @@ void process_comm(pid_t pid, char comm[16])
 
 void process_cmdline(pid_t pid, char *text, size_t size)
 {
-	ssize_t len = proc_read(pid, "cmdline", text, size);
+	ssize_t len = proc_read(pid, "cmdline", true, text, size);
 	char comm[16];
 
 	/* A process may have overwritten its arguments, even with NULs only. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A longer environment is read up to here. */
@@ -81,6 +82,24 @@ bool process_rank_parse(struct process_rank *rank, const char *environment, size
 	return false;
 }
 
+/* The kernel gives the files of a process that has gained rights to root. */
+static bool may_read(int fd, pid_t pid)
+{
+	char name[64], line[256];
+	unsigned uid = 0;
+	struct stat status;
+	FILE *file;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file) && sscanf(line, "Uid: %u", &uid) != 1)
+		;
+	if (!file)
+		return false;
+	fclose(file);
+	return !fstat(fd, &status) && (status.st_uid || !uid);
+}
+
 bool process_rank_read(struct process_rank *rank, pid_t pid)
 {
 	char name[64], *text = malloc(ENVIRONMENT_MAX);
@@ -91,7 +110,7 @@ bool process_rank_read(struct process_rank *rank, pid_t pid)
 	*rank = (struct process_rank){.rank = PROCESS_RANK_NONE};
 	snprintf(name, sizeof(name), "/proc/%d/environ", pid);
 	fd = text ? open(name, O_RDONLY | O_CLOEXEC) : -1;
-	while (fd >= 0 && len < ENVIRONMENT_MAX &&
+	while (fd >= 0 && may_read(fd, pid) && len < ENVIRONMENT_MAX &&
 	       (got = read(fd, text + len, ENVIRONMENT_MAX - len)) > 0)
 		len += (size_t)got;
 	if (fd >= 0)

@@ -30,7 +30,8 @@ struct process_rank {
 /* Reads them from an environment as in /proc/PID/environ: strings with a NUL after each. False: it
  * has none of them. A last string without a NUL is ignored. */
 bool process_rank_parse(struct process_rank *rank, const char *environment, size_t bytes);
-/* The same for a process. */
+/* The same for a process. False, too, if the process has gained rights: then its environment is
+ * private. */
 bool process_rank_read(struct process_rank *rank, pid_t pid);
 
 #endif

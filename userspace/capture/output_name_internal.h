@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The name of a capture's file, so that each rank of a job gets its own from one command line. */
+#ifndef WAFFLE_CAPTURE_OUTPUT_NAME_INTERNAL_H
+#define WAFFLE_CAPTURE_OUTPUT_NAME_INTERNAL_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "util/error.h"
+
+/*
+ * Replaces in `pattern`: %h by the name of the host, %p by `pid`, %r by the rank of waffle-bpf or
+ * else of the process `pid`, and %% by %. Returns -EINVAL for another letter and -ENODATA if the
+ * rank is unknown, with a message.
+ */
+int output_name_expand(char *path, size_t size, const char *pattern, pid_t pid, struct error *err);
+
+#endif

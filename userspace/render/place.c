@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/place.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* The name of a thread's host; NULL: the job has one host. */
+static const char *host_name(const struct model *model, uint32_t host)
+{
+	return model->host_count > 1 ? model->hosts[host]->name : NULL;
+}
+
+static uint32_t rank_of(const struct model *model, uint32_t thread)
+{
+	const struct model_process *process = model_process_of(model, thread);
+
+	return process ? process->rank : MODEL_NONE;
+}
+
+static const char *place(char *text, const struct model *model, uint32_t thread, uint32_t number)
+{
+	const char *host = host_name(model, model_host_of(model, thread));
+	uint32_t rank = rank_of(model, thread);
+	int len = snprintf(text, PLACE_TEXT, "%" PRIu32, number);
+
+	if (rank != MODEL_NONE)
+		len += snprintf(text + len, PLACE_TEXT - (size_t)len, ", rank %" PRIu32, rank);
+	if (host)
+		snprintf(text + len, PLACE_TEXT - (size_t)len, " on %.255s", host);
+	return text;
+}
+
+const char *place_thread(char *text, const struct model *model, uint32_t thread)
+{
+	return place(text, model, thread, place_tid(model, thread));
+}
+
+const char *place_process(char *text, const struct model *model, uint32_t thread)
+{
+	return place(text, model, thread, place_pid(model, thread));
+}
+
+const char *place_of_process(char *text, const struct model *model,
+			     const struct model_process *process)
+{
+	const char *host = host_name(model, process->host);
+
+	text[0] = '\0';
+	if (process->rank != MODEL_NONE && host)
+		snprintf(text, PLACE_TEXT, "rank %" PRIu32 " on %.255s", process->rank, host);
+	else if (process->rank != MODEL_NONE)
+		snprintf(text, PLACE_TEXT, "rank %" PRIu32, process->rank);
+	else if (host)
+		snprintf(text, PLACE_TEXT, "%.255s", host);
+	return text;
+}
+
+void place_json(struct json *json, const struct model *model, uint32_t thread)
+{
+	const char *host = host_name(model, model_host_of(model, thread));
+	uint32_t rank = rank_of(model, thread);
+
+	if (rank != MODEL_NONE)
+		json_field_u64(json, "rank", rank);
+	if (host)
+		json_field_string(json, "host", host);
+}
