@@ -177,7 +177,8 @@ static void put_processes(FILE *out, const struct model *model)
 		const char *cmdline = strtab_get(model->strings, process->cmdline);
 		char place[PLACE_TEXT];
 
-		fprintf(out, "%-12s%u  ", i ? "" : "processes", model_pid_real(model, process->pid));
+		fprintf(out, "%-12s%u  ", i ? "" : "processes",
+			model_pid_real(model, process->pid));
 		if (!*cmdline)
 			cmdline = model_comm(model, process->main_thread);
 		terminal_put(out, cmdline, strlen(cmdline));
