@@ -10,7 +10,7 @@
 #include "render/json/hosts_json.h"
 #include "render/json/summary_json.h"
 #include "render/place.h"
-#include "render/text/report_text.h"
+#include "render/text/notices.h"
 #include "store/record.h"
 #include "util/terminal.h"
 #include "util/units.h"
@@ -145,7 +145,7 @@ static void put_filter(FILE *out, const char *expression)
 	if (!*expression)
 		return;
 	fprintf(out, "%-12s", "filter");
-	report_put_expression(out, expression);
+	notice_put_expression(out, expression);
 	fputc('\n', out);
 }
 
@@ -307,5 +307,5 @@ void info_print_text(const struct model *model, FILE *out)
 		put_records(out, name, &model->sources[i]);
 	}
 	put_what_is_missing(out, model, &sum);
-	report_put_simulated(out, model);
+	notice_put_simulated(out, model);
 }
