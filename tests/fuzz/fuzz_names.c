@@ -19,6 +19,8 @@
 #include "symbolize/stack_names.h"
 #include "fake_worker.h"
 #include "target/dwarf/cfi.h"
+#include "target/elf/object_read.h"
+#include "target/elf/symbols.h"
 #include "util/terminal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -21,7 +21,7 @@
 
 #include "capture/arming/arming_internal.h"
 #include "symbolize/stack_mappings.h"
-#include "target/elf/object.h"
+#include "target/elf/object_read.h"
 #include "target/elf/symbols.h"
 #include "waffle/abi.h"
 

@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "render/html/html_report.h"
 #include "render/text/report_text.h"
+#include "render/text/report_view.h"
 #include "store/store.h"
 #include "symbolize/stack_names.h"
 #include "util/terminal.h"

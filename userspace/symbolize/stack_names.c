@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "symbolize/stack_mappings.h"
+#include "target/elf/symbol_module.h"
 #include "target/elf/symbols.h"
 #include "util/map.h"
 #include "util/path.h"

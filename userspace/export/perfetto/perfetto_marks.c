@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "export/perfetto/perfetto_internal.h"
-#include "render/text/report_text.h"
+#include "render/text/notices.h"
 
 static ProtobufCBinaryData text_of(struct perfetto *p, const char *text)
 {
@@ -173,8 +173,8 @@ static void put_capture_track(struct perfetto *p)
 	mark_uint(p, &sequence, "delivered", counts->delivered);
 	mark_uint(p, &sequence, "lost", counts->lost);
 	event_put(p);
-	if (report_simulated(p->model)) {
-		mark_begin(p, &sequence, report_simulated(p->model), p->start_ts);
+	if (notice_simulated(p->model)) {
+		mark_begin(p, &sequence, notice_simulated(p->model), p->start_ts);
 		event_put(p);
 	}
 }

@@ -6,7 +6,7 @@
 
 #include "render/html/html_internal.h"
 #include "render/json/summary_json.h"
-#include "render/text/report_text.h"
+#include "render/text/notices.h"
 #include "store/record.h"
 #include "util/output.h"
 #include "util/units.h"
@@ -86,8 +86,8 @@ static void warnings_json(struct html_page *page)
 
 	json_key(page->json, "warnings");
 	json_array_begin(page->json);
-	if (report_simulated(page->model))
-		json_string(page->json, report_simulated(page->model));
+	if (notice_simulated(page->model))
+		json_string(page->json, notice_simulated(page->model));
 	if (report->truncated)
 		warning(page,
 			"The file is cut off: the capture was not finished, %s at its end are "

@@ -2,7 +2,9 @@
 #ifndef WAFFLE_RENDER_TEXT_VIEW_PICK_INTERNAL_H
 #define WAFFLE_RENDER_TEXT_VIEW_PICK_INTERNAL_H
 
-#include "render/text/view_text.h"
+#include "model/model.h"
+#include "render/text/view_options.h"
+#include "util/error.h"
 
 struct view_ranked {
 	uint64_t span_ns, running_ns;

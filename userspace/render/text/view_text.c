@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "render/place.h"
-#include "render/text/report_text.h"
+#include "render/text/notices.h"
 #include "render/text/view_grid_internal.h"
 #include "render/text/view_pick_internal.h"
 #include "util/terminal.h"
@@ -174,8 +174,8 @@ static void put_head(const struct drawing *drawing, uint64_t threads)
 		 units_format_duration(all, grid->to_ts - grid->from_ts),
 		 units_format_duration(column, (grid->to_ts - grid->from_ts) / grid->columns),
 		 threads, units_plural(threads, "", "s"));
-	if (report_simulated(drawing->model))
-		put_line(drawing, "", "%s", report_simulated(drawing->model));
+	if (notice_simulated(drawing->model))
+		put_line(drawing, "", "%s", notice_simulated(drawing->model));
 	if (drawing->model->filtered.expression)
 		put_line(drawing, "", "filtered: %" PRIu64 " %s left out",
 			 drawing->model->filtered.spans,
