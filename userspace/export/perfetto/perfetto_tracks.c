@@ -55,6 +55,7 @@ static void describe_process(struct perfetto *p, const struct track_process *pro
 	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
 	Pf__ProcessDescriptor descriptor = PF__PROCESS_DESCRIPTOR__INIT;
 	ProtobufCBinaryData line;
+	char place[PLACE_TEXT], name[PLACE_TEXT + 64]; /* until the packet is written */
 
 	p->event.scratch_len = 0;
 	packet_header(p, &packet, process->start_ts);
@@ -71,7 +72,6 @@ static void describe_process(struct perfetto *p, const struct track_process *pro
 	}
 	if (process->main_thread != MODEL_NONE) {
 		const char *comm = model_comm(m, process->main_thread);
-		char place[PLACE_TEXT], name[PLACE_TEXT + 64];
 		int len = snprintf(name, sizeof(name), "%.*s", WAFFLE_COMM_BYTES, comm);
 
 		if (known && *place_of_process(place, m, known))
