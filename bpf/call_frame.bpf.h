@@ -412,14 +412,32 @@ static __always_inline void frame_make(struct fetches *walk, __u32 first, __u32 
 	walk->slot->held.frame_bytes = walk->slot->at;
 }
 
+/* Writes the values of words into a frame. Whatever the fields of struct waffle_word hold, it reads
+ * only the first 64 words and writes only the first WAFFLE_WORD_ROOM bytes. */
+static __always_inline void words_make(__u8 *frame, const struct waffle_recipe *recipe,
+				       const __u64 *words)
+{
+	for (__u32 i = 0; i < WAFFLE_FETCHES_MAX; i++) {
+		const struct waffle_word *word = &recipe->words[i];
+		__u32 spare = word->spare & 63;
+		__u64 value;
+
+		if (i >= recipe->word_count)
+			break;
+		value = (words[word->from & 63] + (__u64)(__s64)word->offset) << spare;
+		value = word->is_signed ? (__u64)((__s64)value >> spare) : value >> spare;
+		*(__u64 *)(frame + (word->to & 63) * sizeof(__u32)) =
+			value; /* stores need no alignment */
+	}
+}
+
 /* Lays out the frame of an entry. */
 static __always_inline void frame_begin(struct fetches *walk)
 {
 	const struct waffle_recipe *recipe = walk->recipe;
 
 	if (recipe->word_count && stack_read(walk->thread, recipe->stack_words)) {
-		waffle_words_make(walk->slot->frame, recipe->words, recipe->word_count,
-				  walk->thread->words);
+		words_make(walk->slot->frame, recipe, walk->thread->words);
 		walk->slot->held.frame_bytes = recipe->word_bytes;
 	} else {
 		frame_make(walk, 0, recipe->begins, sizeof(struct waffle_frame));

@@ -26,7 +26,7 @@
 #define RETURN_POPS 0
 #endif
 
-/* The word at an address of the process; 0: unreadable. Not inlined: see call_plain.bpf.h. */
+/* The word at an address of the process; 0: unreadable. Not inlined, since it takes stack. */
 static __noinline __u64 user_word(__u64 address)
 {
 	__u64 word;
@@ -84,88 +84,18 @@ static __always_inline bool outer_is_open(struct waffle_call_thread *thread, str
 }
 
 /*
- * Reading the return address takes longer than everything else about a call. So for CUDA's and
- * NCCL's tables a call is assumed to be nested, without a check, if it has the call path of one
- * that was: the same outer function, the same distance to it on the stack, and an innermost frame
- * of the same size. These libraries keep frame pointers, and their call paths are long. The
- * assumption fails if the outer event returned early, with an error, and the program then makes the
- * inner call itself along such a path. So one call in PATH_CHECK_ONE_IN, at random, is checked. If
- * it is not nested, some of the unchecked calls may not have been either. So all of them count as
- * dropped, and from then on every call of the thread is checked.
- */
-#define PATH_CHECK_ONE_IN 16
-#define PATH_BYTES_MIN 128 /* a wrapper in the program may have a shorter path */
-
-/* The distance from the stack pointer up to the frame pointer. */
-static __always_inline __u64 frame_bytes(struct pt_regs *ctx)
-{
-	return PT_REGS_FP(ctx) - PT_REGS_SP(ctx);
-}
-
-static __always_inline bool path_is_known(const struct waffle_call_thread *thread,
-					  struct pt_regs *ctx)
-{
-	return thread->path_ip == PT_REGS_IP(ctx) && thread->path_code_ip == thread->code_ip &&
-	       thread->path_bytes == thread->outer_sp - PT_REGS_SP(ctx) &&
-	       thread->path_frame == frame_bytes(ctx);
-}
-
-static __always_inline bool path_is_sampled(struct waffle_call_thread *thread)
-{
-	/* Knuth's MMIX generator, whose high bits are good. */
-	thread->path_random = thread->path_random * 6364136223846793005ull + 1442695040888963407ull;
-	return thread->path_random < ~0ull / PATH_CHECK_ONE_IN;
-}
-
-static __always_inline void path_learn(struct waffle_call_thread *thread, struct pt_regs *ctx)
-{
-	__u64 bytes = thread->outer_sp - PT_REGS_SP(ctx);
-
-	if (!thread->code_in_table || thread->outer_failed || bytes < PATH_BYTES_MIN ||
-	    frame_bytes(ctx) >= bytes)
-		return;
-	thread->path_ip = PT_REGS_IP(ctx);
-	thread->path_code_ip = thread->code_ip;
-	thread->path_bytes = bytes;
-	thread->path_frame = frame_bytes(ctx);
-}
-
-static __always_inline void outer_fail(struct waffle_call_thread *thread)
-{
-	thread->outer_failed = true;
-	thread->path_ip = 0;
-}
-
-/* Checks whether a call is nested in the outer event. It is not inlined, since it is rare and
- * takes stack. */
-static __noinline int inner_check(struct waffle_call_thread *thread, struct pt_regs *ctx)
-{
-	if (outer_is_open(thread, ctx)) {
-		path_learn(thread, ctx);
-		return true;
-	}
-	if (path_is_known(thread, ctx))
-		loss_count(thread->path_unchecked);
-	outer_fail(thread);
-	return false;
-}
-
-/*
  * Whether a call is nested in an outer one. An outer event is forgotten with the first call that is
  * nested in it, since it starts one launch only.
  */
 static __always_inline bool call_is_inner(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
-	bool inner = true;
+	bool inner;
 
 	if (thread->outer)
 		return true;
 	if (!thread->outer_sp)
 		return false;
-	if (path_is_known(thread, ctx) && !path_is_sampled(thread))
-		thread->path_unchecked++;
-	else
-		inner = inner_check(thread, ctx);
+	inner = outer_is_open(thread, ctx);
 	thread->outer_sp = 0;
 	return inner;
 }
@@ -182,16 +112,16 @@ static __noinline int outer_code_set(struct waffle_call_thread *thread, __u64 ip
 	thread->code_start = ip - recipe->code_before;
 	thread->code_end = ip + recipe->code_behind;
 	thread->code_ip = ip;
-	thread->code_in_table = (recipe->flags & WAFFLE_CALL_TABLE) != 0;
 	return 0;
 }
 
-/* Remembers an outer event: its recipe and the word at its stack pointer. */
+/* Remembers an outer event whose registers were read. */
 static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx,
-				      __u32 recipe, __u64 word)
+				      __u32 recipe)
 {
-	if (thread->outer_sp)
-		outer_fail(thread); /* no call was nested in the previous one */
+	__u64 word =
+		thread->stack_words ? thread->words[WAFFLE_CALL_REGS] : user_word(PT_REGS_SP(ctx));
+
 	if (thread->code_ip != PT_REGS_IP(ctx))
 		outer_code_set(thread, PT_REGS_IP(ctx), recipe);
 	thread->outer_word = word;
@@ -201,15 +131,6 @@ static __always_inline void outer_set(struct waffle_call_thread *thread, struct 
 	thread->outer_link = PT_REGS_RET(ctx);
 #endif
 	thread->outer_sp = PT_REGS_SP(ctx);
-}
-
-/* Does the same for an event whose registers were read already. */
-static __always_inline void outer_set_by_regs(struct waffle_call_thread *thread,
-					      struct pt_regs *ctx, __u32 recipe)
-{
-	outer_set(thread, ctx, recipe,
-		  thread->stack_words ? thread->words[WAFFLE_CALL_REGS]
-				      : user_word(PT_REGS_SP(ctx)));
 }
 
 static __always_inline void open_pop(struct waffle_call_thread *thread, __u32 depth)

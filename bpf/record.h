@@ -42,9 +42,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
 	WAFFLE_REC_CODE,  /* a Python code object that frames refer to */
 	WAFFLE_REC_TRACE, /* a stack that later records refer to by its number */
-	WAFFLE_REC_RING_COUNT,
-	/* A HIT as it leaves the kernel; kernel/plain.c makes the HIT of it. */
-	WAFFLE_REC_PLAIN = WAFFLE_REC_RING_COUNT
+	WAFFLE_REC_RING_COUNT
 };
 
 /* Each source counts what it produced and what it dropped. */
@@ -98,15 +96,6 @@ struct waffle_rec_return {
 /* The call did not return: longjmp() or an exception left
  * it, at rec.ts or before. Has no values. */
 #define WAFFLE_RETURN_LEFT 1u
-
-/* A plain call (bpf/call.h): the registers that C passes arguments in, then words of the stack. */
-#define WAFFLE_PLAIN_WORDS 9
-struct waffle_rec_plain {
-	struct waffle_rec rec;
-	__u32 tgid;
-	__u32 recipe; /* index of its recipe */
-	__u64 words[WAFFLE_PLAIN_WORDS];
-};
 
 /* The stacks of the span or event `id` that begins at rec.ts on rec.tid; numbers as in a wait. */
 struct waffle_rec_stack {

@@ -4,7 +4,7 @@
  * leave the kernel in two ways. Spans, events and tasks go through BPF ring buffers, one for a
  * group of CPUs. Switches are too frequent for that, and the scheduler's tracepoints run with
  * interrupts off. So each CPU writes them into fixed slots of its own, without lock or wake-up.
- * Plain calls (call_plain.bpf.h) do the same while there are free slots. Userspace polls for both.
+ * Userspace polls for both.
  */
 #ifndef WAFFLE_SHARED_H
 #define WAFFLE_SHARED_H

@@ -187,8 +187,6 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 		result = memory_map(kernel, err);
 	if (!result)
 		result = classes_open(kernel, err);
-	if (!result)
-		result = calls_open(kernel, err);
 	return result;
 }
 
@@ -240,7 +238,6 @@ void kernel_close(struct kernel *kernel)
 	rings_close(kernel);
 	classes_close(kernel);
 	calls_detach(kernel);
-	plain_unmap(kernel);
 	vec_free(&kernel->recipes);
 	vec_free(&kernel->ended);
 	waits_detach(kernel);
