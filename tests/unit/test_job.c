@@ -801,12 +801,20 @@ static struct model *load(struct store_reader *reader)
 	return model;
 }
 
+static void add_wait_between(struct part *part, uint32_t tid, uint64_t from_ts, uint64_t to_ts)
+{
+	struct waffle_rec_wait wait = {.rec = {to_ts, tid, WAFFLE_REC_WAIT, 0}, .from_ts = from_ts};
+
+	part_add(part, &wait);
+}
+
 /* A switch from one file's process to the other's is in both files. */
 static void test_switch_between_two_captures_is_one(void **state)
 {
 	struct job_test *test = *state;
 	struct part a = part_open(test, 0, 5000), b = part_open(test, 0, 5001);
 	struct store_reader *reader;
+	const struct model_wait *wait;
 	struct model *model;
 
 	part_process(&a, 40, "left");
@@ -817,18 +825,27 @@ static void test_switch_between_two_captures_is_one(void **state)
 	part_switch(&b, 5103, 40, 41, WAFFLE_SWITCH_NEXT_TRACED | WAFFLE_SWITCH_WOKEN);
 	part_switch(&b, 5300, 41, 40, WAFFLE_SWITCH_PREV_TRACED);
 	part_switch(&a, 5302, 41, 40, WAFFLE_SWITCH_NEXT_TRACED | WAFFLE_SWITCH_WOKEN);
+	part_switch(&b, 5400, 40, 41, WAFFLE_SWITCH_NEXT_TRACED);
+	part_switch(&a, 5402, 40, 41, WAFFLE_SWITCH_PREV_TRACED);
+	add_wait_between(&b, 41, 5011, 5103);
+	add_wait_between(&a, 40, 5402, 5900);
 	part_close(&a, 6000);
 	part_close(&b, 6000);
 	reader = job_open_all(test);
 	model = load(reader);
-	assert_int_equal(model->switches.len, 2);
+	assert_int_equal(model->switches.len, 3);
 	assert_int_equal(model->switches.data[0].ts, 5100);
 	assert_int_equal(model->switches.data[0].flags, WAFFLE_SWITCH_PREV_TRACED |
 								WAFFLE_SWITCH_NEXT_TRACED |
 								WAFFLE_SWITCH_WOKEN);
 	assert_int_equal(model->switches.data[1].ts, 5300);
-	assert_int_equal(model->threads.data[thread_of(model, 40)].blocked_ns, 192);
-	assert_int_equal(model->threads.data[thread_of(model, 41)].running_ns, 200);
+	/* The second capture saw it later than the first. */
+	wait = model_wait_at(model, thread_of(model, 41), 5011);
+	assert_non_null(wait);
+	assert_int_equal(wait->to_ts, 5100);
+	assert_non_null(model_wait_at(model, thread_of(model, 40), 5400));
+	assert_int_equal(model->threads.data[thread_of(model, 40)].running_ns, 90 + 100);
+	assert_int_equal(model->threads.data[thread_of(model, 41)].running_ns, 200 + 600);
 	model_free(model);
 	store_reader_close(reader);
 }
