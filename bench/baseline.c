@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "empty.skel.h"
-#include "target/elf/object.h"
+#include "target/elf/object_read.h"
 
 static struct bpf_link *attach_empty(struct empty_bpf *bpf, int pid, const char *path)
 {

@@ -313,6 +313,21 @@ def large(scale):
     os.unlink(trace)
 
 
+def origins(scale):
+    """The origin of one event in a job of 16 ranks, each with a file of its own."""
+    ranks, each = 16, max(scale.records // 10, 10_000)
+    paths = [SCRATCH.path(f"rank.{rank}.waffle") for rank in range(ranks)]
+    subprocess.run([program("origin_bench"), str(ranks), str(each), SCRATCH.path("rank.%r.waffle")],
+                   check=True, stdout=subprocess.DEVNULL)
+    runs = [timed([WAFFLE, "why", "--event", "loss is NaN", *paths]) for _ in range(3)]
+    cpu = statistics.median(r[2].ru_utime + r[2].ru_stime for r in runs)
+    yield Row("origins of one event, 16 files", statistics.median(r[0] for r in runs), "s", 3,
+              note=f"of {each:,} records each; {cpu:.1f} s of CPU time")
+    yield Row("origins, peak memory a record", max(r[1] for r in runs) / (ranks * each), "B", 150)
+    for path in paths:
+        os.unlink(path)
+
+
 # ---- whole programs ----
 
 
@@ -366,7 +381,7 @@ def ready(scale):
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
-GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
+GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large, origins,
           scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
           redis, ready)

@@ -10,7 +10,6 @@
 #include "call_held.bpf.h"
 #include "call_nest.bpf.h"
 #include "call_pair.bpf.h"
-#include "call_plain.bpf.h"
 #include "rate.bpf.h"
 #include "stack.h"
 #include "wait.h"
@@ -148,7 +147,7 @@ static __always_inline int instant(struct entry *entry, struct pt_regs *ctx)
 	walk = entry_fetches(entry, slot);
 	frame_begin(&walk);
 	if (entry->recipe->flags & WAFFLE_CALL_OUTER)
-		outer_set_by_regs(entry->thread, ctx, WAFFLE_COOKIE_RECIPE(entry->cookie));
+		outer_set(entry->thread, ctx, WAFFLE_COOKIE_RECIPE(entry->cookie));
 	if (entry->recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
 		return 0;
 	if (entry_passes(entry, slot))
@@ -178,29 +177,6 @@ int call_inner(struct pt_regs *ctx)
 	if (!entry_thread(&entry, ctx) || entry_is_inner(&entry, ctx) || !entry_recipe(&entry, ctx))
 		return 0;
 	return instant(&entry, ctx);
-}
-
-SEC("uprobe.multi.s")
-int call_plain(struct pt_regs *ctx)
-{
-	struct entry entry;
-
-	if (!entry_thread(&entry, ctx))
-		return 0;
-	entry_cookie(&entry, ctx);
-	entry_drop_stale(&entry, ctx);
-	return plain(&entry, ctx);
-}
-
-SEC("uprobe.multi.s")
-int call_plain_inner(struct pt_regs *ctx)
-{
-	struct entry entry;
-
-	if (!entry_thread(&entry, ctx) || entry_is_inner(&entry, ctx))
-		return 0;
-	entry_cookie(&entry, ctx);
-	return plain(&entry, ctx);
 }
 
 /* Pushes a call on its thread's stack of open calls, as one that has not passed yet. */
@@ -357,8 +333,8 @@ int call_end(struct pt_regs *ctx)
 
 /* ---- a new program ---- */
 
-/* An exec ends all open calls of its thread. Their stack pointers mean nothing any more, and would
- * hide calls of the new program. */
+/* An exec ends all open calls of its thread. Their stack pointers belong to the old program, and
+ * would hide calls of the new one. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(call_exec, struct task_struct *task)
 {

@@ -15,8 +15,7 @@
 #define WAFFLE_FETCHES_MAX 24
 #define WAFFLE_FETCH_LOADS 4
 #define WAFFLE_SAVED_MAX 4
-/* The cookie at a call: its site; from this bit on its recipe; in the high half its class, or for a
- * plain call WAFFLE_COOKIE_PLAIN. */
+/* The cookie at a call: its site; from this bit on its recipe; in the high half its class. */
 #define WAFFLE_COOKIE_RECIPE_SHIFT 20
 #define WAFFLE_ENUMS_MAX 32      /* tables of names */
 #define WAFFLE_ENUM_NAMES_MAX 64 /* names of a table, each of at most 8 bytes */
@@ -55,6 +54,9 @@ enum waffle_format {
 #define WAFFLE_FETCH_SIGNED 1u
 #define WAFFLE_FETCH_KERNEL 2u /* addresses are the kernel's (tracepoints) */
 #define WAFFLE_FETCH_TAG 4u    /* SEQUENCE: it has a `tag` */
+/* WORD: the value is 0 unless the int in word `index` is greater than `tag`. At the return, `index`
+ * is that of a word saved at the entry. */
+#define WAFFLE_FETCH_IF 8u
 
 /*
  * value = start; for each load: value = *(word *)(value + offset[i]), the last one of `bytes` bytes
@@ -88,30 +90,7 @@ struct waffle_word {
 	__s32 offset;
 };
 
-#ifdef __bpf__
-#define WAFFLE_WORD_STORE(to, value) (*(__u64 *)(to) = (value)) /* its stores need no alignment */
-#else
-#define WAFFLE_WORD_STORE(to, value) __builtin_memcpy(to, &(value), sizeof(value))
-#endif
-#define WAFFLE_WORD_NUMBERS 64
-#define WAFFLE_WORD_ROOM (63 * sizeof(__u32) + sizeof(__u64))
-/* Writes the values of `count` words into a frame. Whatever the fields of struct waffle_word hold,
- * it reads only the first 64 words and writes only the first WAFFLE_WORD_ROOM bytes. */
-static inline __attribute__((always_inline)) void
-waffle_words_make(__u8 *frame, const struct waffle_word *list, __u32 count, const __u64 *words)
-{
-	for (__u32 i = 0; i < WAFFLE_FETCHES_MAX; i++) {
-		const struct waffle_word *word = &list[i];
-		__u32 spare = word->spare & 63;
-		__u64 value;
-
-		if (i >= count)
-			break;
-		value = (words[word->from & 63] + (__u64)(__s64)word->offset) << spare;
-		value = word->is_signed ? (__u64)((__s64)value >> spare) : value >> spare;
-		WAFFLE_WORD_STORE(frame + (word->to & 63) * sizeof(__u32), value);
-	}
-}
+#define WAFFLE_WORD_ROOM (63 * sizeof(__u32) + sizeof(__u64)) /* bytes of a frame of words */
 
 /*
  * Ids of spans and events. They differ because a thread begins no two in the same nanosecond, and
@@ -142,7 +121,6 @@ static inline __attribute__((always_inline)) __u64 waffle_call_id(__u64 now, __u
 #define WAFFLE_CALL_FRAME 64u
 /* A spec of a function: at its probes, except return probes, the frame pointer is the caller's. */
 #define WAFFLE_CALL_FUNCTION 128u
-#define WAFFLE_CALL_TABLE 256u /* from the tables of CUDA and NCCL */
 
 struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
@@ -171,8 +149,8 @@ struct waffle_enum {
 #define WAFFLE_CALL_FRAME_MAX 672 /* four words, 16 words, and 512 bytes of strings */
 #define WAFFLE_CALL_DEPTH_MAX 16
 
-/* A call that is being recorded, or decided by a filter. `held` and the frame after it have the
- * layout of the maps of held spans, so that the same generated code can test them. */
+/* A call that is being recorded, or that a filter decides. `held` and the frame after it have
+ * the same layout as the maps of deferred spans, so that the same generated code can test them. */
 struct waffle_call_slot {
 	struct waffle_held held;
 	__u8 frame[WAFFLE_CALL_FRAME_MAX];
@@ -245,11 +223,7 @@ struct waffle_call_thread {
 	 * that event return there. */
 	__u64 code_ip, code_start, code_end;
 	__u32 code_calls;
-	__u32 outer_failed; /* an outer event had no nested call */
-	/* The call path of a call known to be nested, and the calls assumed to be nested because
-	 * they have the same path: call_nest.bpf.h. */
-	__u64 path_ip, path_code_ip, path_bytes, path_frame, path_unchecked, path_random;
-	__u64 code_in_table; /* the last outer event has WAFFLE_CALL_TABLE */
+	__u32 reserved;
 	/* Registers; then words at the stack pointer, where
 	 * arguments are, as far as they were read. */
 	__u64 words[WAFFLE_CALL_WORDS];
@@ -261,34 +235,6 @@ struct waffle_call_thread {
 	struct waffle_call_frame frames[WAFFLE_CALL_FRAMES_MAX];
 	struct waffle_call_open open[WAFFLE_CALL_DEPTH_MAX];
 	struct waffle_call_slot slots[WAFFLE_CALL_AT_COUNT];
-};
-
-/*
- * A plain call is an event whose values are all words, in the registers of arguments or in the
- * first words of the stack. It may be an outer or an inner one. Kernel launches, the most frequent
- * calls of all, are plain. The kernel records the raw words (struct waffle_rec_plain), and
- * kernel/plain.c makes the values.
- */
-#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
-#define WAFFLE_PLAIN_REGS 6
-#else
-#define WAFFLE_PLAIN_REGS 8
-#endif
-#define WAFFLE_PLAIN_STACK (WAFFLE_PLAIN_WORDS - WAFFLE_PLAIN_REGS)
-
-/* Plain calls leave the kernel through slots of each CPU, which need no lock and so are faster than
- * a ring buffer. When the slots of a CPU are full, the ring buffer is used. */
-#define WAFFLE_PLAIN_SLOTS 4096u /* per CPU; a power of two */
-struct waffle_plain_slot {
-	__u64 number; /* 1 and up; set when the record is complete */
-	struct waffle_rec_plain rec;
-};
-/* A CPU's slots taken, and slots read, which userspace writes; each on a cache line of its own. */
-struct waffle_plain_ends {
-	__u64 head;
-	__u64 padding[7];
-	__u64 tail;
-	__u64 more_padding[7];
 };
 
 /* The held calls of a thread, for one half of its depth. */
@@ -312,18 +258,12 @@ enum waffle_call_next {
 	WAFFLE_CALL_NEXT_COUNT
 };
 
-/* In a cookie: a program of the class decides at the entry, … */
+/* In a cookie: the class has a program that decides at the entry. */
 #define WAFFLE_COOKIE_ENTRY_FILTER (1ull << 62)
-/* … and one at the return, for all calls or for those that the first one holds. */
+/* In a cookie: the class has a program that decides at the return, for all calls or for those that
+ * the first one defers. */
 #define WAFFLE_COOKIE_RETURN_FILTER (1ull << 61)
 #define WAFFLE_COOKIE_CLASS(cookie) ((__u32)((cookie) >> 32) & 0xffff)
-/* The high half of a plain call's cookie, which has no class: the first word of the stack to read,
- * how many, and whether it is WAFFLE_CALL_OUTER. An outer one starts at word 0. */
-#define WAFFLE_COOKIE_PLAIN(first, count, outer)                                                   \
-	((__u64)(first) << 32 | (__u64)(count) << 40 | (__u64)((outer) ? 1 : 0) << 48)
-#define WAFFLE_COOKIE_PLAIN_FIRST(cookie) ((cookie) >> 32 & 0xff)
-#define WAFFLE_COOKIE_PLAIN_COUNT(cookie) ((cookie) >> 40 & 0xff)
-#define WAFFLE_COOKIE_PLAIN_OUTER(cookie) ((cookie) >> 48 & 1)
 #define WAFFLE_COOKIE_RECIPE(cookie) ((__u32)(cookie) >> WAFFLE_COOKIE_RECIPE_SHIFT)
 #define WAFFLE_COOKIE_SITE(cookie) ((__u32)(cookie) & ((1u << WAFFLE_COOKIE_RECIPE_SHIFT) - 1))
 

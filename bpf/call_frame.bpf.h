@@ -56,8 +56,9 @@ struct fetches {
 	__u32 tgid;
 };
 
-/* Nothing lies in the first page of an address space. A pointer there means "none": it is null, or
- * a small number as MPICH's MPI_STATUS_IGNORE. Reading from it gives 0 and is no fault. */
+/* Nothing lies in the first page of an address space. A pointer there means "none": it is null,
+ * or a small number as MPICH's MPI_STATUS_IGNORE. Reading from it gives 0, and does not count as
+ * a failed load. */
 #define NOWHERE_BYTES 4096
 
 static __always_inline long user_read(void *to, __u32 size, __u64 address, __u8 flags)
@@ -162,6 +163,21 @@ static __always_inline __u64 fetch_extend(__u64 value, const struct waffle_fetch
 	return fetch->flags & WAFFLE_FETCH_SIGNED ? (__u64)((__s64)value >> shift) : value >> shift;
 }
 
+/* Whether the condition of a fetch does not hold. */
+static __always_inline bool fetch_is_off(const struct waffle_call_thread *thread,
+					 const struct waffle_call_slot *slot,
+					 const struct waffle_fetch *fetch)
+{
+	__u64 index = fetch->index;
+
+	if (!(fetch->flags & WAFFLE_FETCH_IF))
+		return false;
+	barrier_var(index);
+	if (fetch->from == WAFFLE_FETCH_SAVED)
+		return (__s32)slot->saved[index & (WAFFLE_SAVED_MAX - 1)] <= fetch->tag;
+	return index >= REGS_WORDS || (__s32)thread->words[index] <= fetch->tag;
+}
+
 /* The value of a fetch. This function and the next ones are global, so that the verifier checks
  * each only once. */
 __noinline __u64 call_fetch(struct waffle_call_thread *thread, const struct waffle_call_slot *slot,
@@ -171,6 +187,8 @@ __noinline __u64 call_fetch(struct waffle_call_thread *thread, const struct waff
 	__u64 loads, size;
 
 	if (!thread || !slot || !fetch)
+		return 0;
+	if (fetch_is_off(thread, slot, fetch))
 		return 0;
 	if (stack_argument(thread, fetch, &value))
 		return value;
@@ -394,14 +412,32 @@ static __always_inline void frame_make(struct fetches *walk, __u32 first, __u32 
 	walk->slot->held.frame_bytes = walk->slot->at;
 }
 
+/* Writes the values of words into a frame. Whatever the fields of struct waffle_word hold, it reads
+ * only the first 64 words and writes only the first WAFFLE_WORD_ROOM bytes. */
+static __always_inline void words_make(__u8 *frame, const struct waffle_recipe *recipe,
+				       const __u64 *words)
+{
+	for (__u32 i = 0; i < WAFFLE_FETCHES_MAX; i++) {
+		const struct waffle_word *word = &recipe->words[i];
+		__u32 spare = word->spare & 63;
+		__u64 value;
+
+		if (i >= recipe->word_count)
+			break;
+		value = (words[word->from & 63] + (__u64)(__s64)word->offset) << spare;
+		value = word->is_signed ? (__u64)((__s64)value >> spare) : value >> spare;
+		*(__u64 *)(frame + (word->to & 63) * sizeof(__u32)) =
+			value; /* stores need no alignment */
+	}
+}
+
 /* Lays out the frame of an entry. */
 static __always_inline void frame_begin(struct fetches *walk)
 {
 	const struct waffle_recipe *recipe = walk->recipe;
 
 	if (recipe->word_count && stack_read(walk->thread, recipe->stack_words)) {
-		waffle_words_make(walk->slot->frame, recipe->words, recipe->word_count,
-				  walk->thread->words);
+		words_make(walk->slot->frame, recipe, walk->thread->words);
 		walk->slot->held.frame_bytes = recipe->word_bytes;
 	} else {
 		frame_make(walk, 0, recipe->begins, sizeof(struct waffle_frame));

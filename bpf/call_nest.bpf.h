@@ -26,7 +26,7 @@
 #define RETURN_POPS 0
 #endif
 
-/* The word at an address of the process; 0: unreadable. Not inlined: see call_plain.bpf.h. */
+/* The word at an address of the process; 0: unreadable. Not inlined, since it takes stack. */
 static __noinline __u64 user_word(__u64 address)
 {
 	__u64 word;
@@ -84,87 +84,18 @@ static __always_inline bool outer_is_open(struct waffle_call_thread *thread, str
 }
 
 /*
- * Reading the return address takes longer than everything else about a call. So for CUDA's and
- * NCCL's tables a call is assumed to be nested, without a check, if it has the call path of one
- * that was: the same outer function, the same distance to it on the stack, and an innermost frame
- * of the same size. These libraries keep frame pointers, and their call paths are long. The
- * assumption fails if the outer event returned early, with an error, and the program then makes the
- * inner call itself along such a path. So one call in PATH_CHECK_ONE_IN, at random, is checked. If
- * it is not nested, all unchecked calls of the thread count as dropped, as some may have been
- * alike, and from then on every call is checked.
- */
-#define PATH_CHECK_ONE_IN 16
-#define PATH_BYTES_MIN 128 /* a wrapper in the program may have a shorter path */
-
-/* The distance from the stack pointer up to the frame pointer. */
-static __always_inline __u64 frame_bytes(struct pt_regs *ctx)
-{
-	return PT_REGS_FP(ctx) - PT_REGS_SP(ctx);
-}
-
-static __always_inline bool path_is_known(const struct waffle_call_thread *thread,
-					  struct pt_regs *ctx)
-{
-	return thread->path_ip == PT_REGS_IP(ctx) && thread->path_code_ip == thread->code_ip &&
-	       thread->path_bytes == thread->outer_sp - PT_REGS_SP(ctx) &&
-	       thread->path_frame == frame_bytes(ctx);
-}
-
-static __always_inline bool path_is_sampled(struct waffle_call_thread *thread)
-{
-	/* Knuth's MMIX generator, whose high bits are good. */
-	thread->path_random = thread->path_random * 6364136223846793005ull + 1442695040888963407ull;
-	return thread->path_random < ~0ull / PATH_CHECK_ONE_IN;
-}
-
-static __always_inline void path_learn(struct waffle_call_thread *thread, struct pt_regs *ctx)
-{
-	__u64 bytes = thread->outer_sp - PT_REGS_SP(ctx);
-
-	if (!thread->code_in_table || thread->outer_failed || bytes < PATH_BYTES_MIN ||
-	    frame_bytes(ctx) >= bytes)
-		return;
-	thread->path_ip = PT_REGS_IP(ctx);
-	thread->path_code_ip = thread->code_ip;
-	thread->path_bytes = bytes;
-	thread->path_frame = frame_bytes(ctx);
-}
-
-static __always_inline void outer_fail(struct waffle_call_thread *thread)
-{
-	thread->outer_failed = true;
-	thread->path_ip = 0;
-}
-
-/* Checks whether a call is nested in the outer event. Not inlined: it is rare and takes stack. */
-static __noinline int inner_check(struct waffle_call_thread *thread, struct pt_regs *ctx)
-{
-	if (outer_is_open(thread, ctx)) {
-		path_learn(thread, ctx);
-		return true;
-	}
-	if (path_is_known(thread, ctx))
-		loss_count(thread->path_unchecked);
-	outer_fail(thread);
-	return false;
-}
-
-/*
  * Whether a call is nested in an outer one. An outer event is forgotten with the first call that is
  * nested in it, since it starts one launch only.
  */
 static __always_inline bool call_is_inner(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
-	bool inner = true;
+	bool inner;
 
 	if (thread->outer)
 		return true;
 	if (!thread->outer_sp)
 		return false;
-	if (path_is_known(thread, ctx) && !path_is_sampled(thread))
-		thread->path_unchecked++;
-	else
-		inner = inner_check(thread, ctx);
+	inner = outer_is_open(thread, ctx);
 	thread->outer_sp = 0;
 	return inner;
 }
@@ -181,16 +112,16 @@ static __noinline int outer_code_set(struct waffle_call_thread *thread, __u64 ip
 	thread->code_start = ip - recipe->code_before;
 	thread->code_end = ip + recipe->code_behind;
 	thread->code_ip = ip;
-	thread->code_in_table = (recipe->flags & WAFFLE_CALL_TABLE) != 0;
 	return 0;
 }
 
-/* Remembers an outer event: its recipe and the word at its stack pointer. */
+/* Remembers an outer event whose registers were read. */
 static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx,
-				      __u32 recipe, __u64 word)
+				      __u32 recipe)
 {
-	if (thread->outer_sp)
-		outer_fail(thread); /* no call was nested in the previous one */
+	__u64 word =
+		thread->stack_words ? thread->words[WAFFLE_CALL_REGS] : user_word(PT_REGS_SP(ctx));
+
 	if (thread->code_ip != PT_REGS_IP(ctx))
 		outer_code_set(thread, PT_REGS_IP(ctx), recipe);
 	thread->outer_word = word;
@@ -200,15 +131,6 @@ static __always_inline void outer_set(struct waffle_call_thread *thread, struct 
 	thread->outer_link = PT_REGS_RET(ctx);
 #endif
 	thread->outer_sp = PT_REGS_SP(ctx);
-}
-
-/* Does the same for an event whose registers were read already. */
-static __always_inline void outer_set_by_regs(struct waffle_call_thread *thread,
-					      struct pt_regs *ctx, __u32 recipe)
-{
-	outer_set(thread, ctx, recipe,
-		  thread->stack_words ? thread->words[WAFFLE_CALL_REGS]
-				      : user_word(PT_REGS_SP(ctx)));
 }
 
 static __always_inline void open_pop(struct waffle_call_thread *thread, __u32 depth)
@@ -262,7 +184,7 @@ static __always_inline void open_drop(struct waffle_call_thread *thread, __u32 a
 }
 
 /* A walk over the open calls of a thread, the last one first. It uses bpf_loop(), since the
- * verifier would follow every round of any other loop. */
+ * verifier would follow every round of a plain loop. */
 struct open_walk {
 	struct waffle_call_thread *thread;
 	__u64 sp, ip; /* of the call that is entered or returns */
@@ -328,8 +250,8 @@ static long open_drop_one(__u32 round, void *context)
 	return 0;
 }
 
-/* Drops the calls that are over: they have returned (sp is 0) or never will, after longjmp() or an
- * exception. Mostly there are none. */
+/* Drops the calls that have ended: they have returned (sp is 0), or longjmp() or an exception
+ * left them. Mostly there are none. */
 static __always_inline void open_drop_below(struct open_walk *walk)
 {
 	if (open_is_below(walk))
@@ -382,9 +304,9 @@ static long open_drop_found(__u32 round, void *context)
 }
 
 /*
- * Drops calls that have the stack pointer of the one that is entered but were left: the same caller
- * calls again. Two kinds are still open: a function that jumped to this one instead of calling it,
- * and the same function by another spec.
+ * Drops calls with the same stack pointer as the new one: their caller calls again, so they were
+ * left. Two kinds are still open: a function that jumped to this one instead of calling it, and the
+ * same function by another spec.
  */
 static __always_inline void open_drop_left(struct open_walk *walk)
 {
@@ -393,8 +315,8 @@ static __always_inline void open_drop_left(struct open_walk *walk)
 		bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_drop_found, walk, 0);
 }
 
-/* Drops the calls that are over when `site` is entered.
- * Global, so that the verifier checks it only once. */
+/* Drops the calls that have ended when `site` is entered. The function is global, so that the
+ * verifier checks it only once. */
 __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u64 ip, __u64 link,
 			       __u32 site)
 {
@@ -412,8 +334,8 @@ __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u6
 	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->open[top].sp != sp)
 		return 0;
 	link = link_at(sp, link);
-	/* A function that was jumped to returns to the caller of the one that jumped. If that one
-	 * has a return probe, this is the kernel's trampoline. */
+	/* A function that another one jumped to (a tail call) returns to that one's caller. If
+	 * that one has a return probe, it returns to the kernel's trampoline. */
 	if (link && (link != thread->open[top].link || thread->open[top].ip == ip) &&
 	    link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
 		open_drop_left(&walk);
@@ -440,9 +362,9 @@ static long open_find_returning(__u32 round, void *context)
 }
 
 /*
- * The index of the call that returns, mostly the last one. WAFFLE_CALL_DEPTH_MAX: its entry was not
- * recorded. It had this stack pointer at its entry. So had functions that jumped to each other, and
- * one function with two specs; these may return in any order.
+ * The index of the call that returns, mostly the innermost one. It had this stack pointer at its
+ * entry. Several calls may share it, and return in any order: functions that jumped to each other,
+ * and one function with two specs. WAFFLE_CALL_DEPTH_MAX: its entry was not recorded.
  */
 static __always_inline __u64 open_returning(struct waffle_call_thread *thread, __u64 sp, __u32 site)
 {

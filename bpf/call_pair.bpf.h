@@ -76,8 +76,8 @@ static __always_inline void frames_drop(struct waffle_call_thread *thread, __u64
 		frame_drop(thread, --thread->frame_count);
 }
 
-/* The number of frames that stay open when a pair begins: those higher on the stack, and others of
- * the same function. */
+/* The number of open pairs that a new pair leaves open: those that began higher on the stack,
+ * and others of the same function. */
 __noinline int frames_kept(struct waffle_call_thread *thread, __u64 sp, __u32 pair)
 {
 	__u64 keep, at;

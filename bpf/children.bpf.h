@@ -115,7 +115,7 @@ static long verdict_slot(__u32 index, void *context)
 	return 0;
 }
 
-/* Uses bpf_loop(), since the verifier would follow every round of another loop. */
+/* Uses bpf_loop(), since the verifier would follow every round of a plain loop. */
 static __noinline void verdict_get(struct buffer *buffer, __u64 inside, __u32 born,
 				   struct held_verdict *verdict)
 {

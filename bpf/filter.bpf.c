@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Hits and span ends of a filtered capture. Programs generated from the expression decide, and
- * continue here by a tail call (enum waffle_next). Where nothing is to be decided, the programs
- * here are attached directly. A span that passes is stored until it ends, so that its end passes
- * too. A span whose duration the filter tests is held: its begin is copied into a map, and becomes
- * a record with its own time if the program for its end accepts it. A span that does not fit into
- * these maps is counted as one record produced and dropped.
+ * Hits and span ends of a filtered capture. Programs that are generated from the expression decide,
+ * and continue here by a tail call (enum waffle_next). At sites where the decision is fixed, the
+ * programs here are attached directly. A span that passes is stored until it ends, so that its end
+ * passes too. A span whose duration the filter tests is held: its begin is copied into a map, and
+ * becomes a record with its own time if the program for its end accepts it. A span that does not
+ * fit into these maps is counted as one record produced and dropped.
  */
 #include "vmlinux.h"
 #include "children.bpf.h"
@@ -15,7 +15,7 @@
 
 __u64 rate_state; /* window << 24 | used in it */
 
-/* The sizes of these are set before loading, from what the expression needs. */
+/* Userspace sets the sizes of these maps before loading, by the needs of the expression. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -37,8 +37,8 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } filter_next SEC(".maps");
 
-/* A program of its own takes the stack of a recorded site, by a tail call: the frames of the
- * programs before it would take too much of the kernel's stack. */
+/* A separate program takes the stack of a recorded site. It is reached by a tail call, since a
+ * function call would need too much of the kernel's stack. */
 static __always_inline int site_stack(struct pt_regs *ctx, bool recorded)
 {
 	if (recorded && bpf_get_attach_cookie(ctx) & WAFFLE_COOKIE_STACK)
@@ -129,9 +129,9 @@ static __always_inline bool is_kept(const struct waffle_open *open)
 }
 
 /*
- * Finds out what the held spans around a record decide for it; NULL: there are none. They are in
- * the buffer of the thread that began the parent. A record of another thread can't be buffered
- * there. If they are not decided yet, it counts as dropped if they pass.
+ * Finds the verdict of the held spans around a record; NULL: there are none. They are in the buffer
+ * of the thread that began the parent. A record of another thread can't be buffered there. If they
+ * are not decided yet, it counts as dropped if they pass.
  */
 static __always_inline struct buffer *
 children_verdict(struct waffle_open *parent, struct task_struct *task, struct held_verdict *verdict)

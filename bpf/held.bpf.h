@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Held spans, which are decided at their end: where their begins are stored until then. */
+/* Storage for the begins of held spans, which are decided at their end. */
 #ifndef WAFFLE_HELD_BPF_H
 #define WAFFLE_HELD_BPF_H
 

@@ -42,9 +42,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
 	WAFFLE_REC_CODE,  /* a Python code object that frames refer to */
 	WAFFLE_REC_TRACE, /* a stack that later records refer to by its number */
-	WAFFLE_REC_RING_COUNT,
-	/* A HIT as it leaves the kernel; kernel/plain.c makes the HIT of it. */
-	WAFFLE_REC_PLAIN = WAFFLE_REC_RING_COUNT
+	WAFFLE_REC_RING_COUNT
 };
 
 /* Each source counts what it produced and what it dropped. */
@@ -98,15 +96,6 @@ struct waffle_rec_return {
 /* The call did not return: longjmp() or an exception left
  * it, at rec.ts or before. Has no values. */
 #define WAFFLE_RETURN_LEFT 1u
-
-/* A plain call (bpf/call.h): the registers that C passes arguments in, then words of the stack. */
-#define WAFFLE_PLAIN_WORDS 9
-struct waffle_rec_plain {
-	struct waffle_rec rec;
-	__u32 tgid;
-	__u32 recipe; /* index of its recipe */
-	__u64 words[WAFFLE_PLAIN_WORDS];
-};
 
 /* The stacks of the span or event `id` that begins at rec.ts on rec.tid; numbers as in a wait. */
 struct waffle_rec_stack {
@@ -196,7 +185,8 @@ struct waffle_rec_switch {
 #define WAFFLE_SWITCH_WAKER_SOFTIRQ 16u
 #define WAFFLE_SWITCH_PREEMPTED 32u /* prev was still runnable */
 #define WAFFLE_SWITCH_NEW 64u       /* the wake-up is the thread's creation */
-/* Next stayed on one run queue while it was runnable. If not set, it moved, or that is unknown. */
+/* The next thread stayed on one run queue while it was runnable. If the bit is not set, the
+ * thread moved, or that is unknown. */
 #define WAFFLE_SWITCH_STAYED 128u
 
 /* Bits as reported by the kernel's sched_switch tracepoint (TASK_REPORT). */
@@ -271,7 +261,7 @@ struct waffle_rec_loss {
 };
 
 /*
- * The records from here on are rare: waits of at least wait_min_ns, and what explains them. Their
+ * The records below are rare: waits of at least wait_min_ns, and records that explain them. Their
  * fields after `rec` are whole words, because store/ writes them word by word. A stack is a number
  * in the capture's table of stacks (0: none was taken). From the kernel it is the number of a
  * TRACE, which capture/ replaces.
@@ -352,7 +342,7 @@ struct waffle_rec_stolen {
 	__u32 flags; /* WAFFLE_STOLEN_* */
 	__u32 reserved;
 };
-/* Counted at timer ticks only, so that some of it may have been before from_ts. */
+/* The time was counted at timer ticks only, so some of it may have passed before from_ts. */
 #define WAFFLE_STOLEN_BY_TICK 1u
 
 /* From rec.ts on rec.cpu runs at khz; rec.tid is 0. Recorded if it differs from the last record by

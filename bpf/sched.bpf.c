@@ -209,8 +209,8 @@ static __always_inline __u32 slot_next_thread(struct waffle_rec_switch *rec,
 
 /*
  * A thread leaves a CPU but no switch to it was reported. Some kernels do not report every switch
- * (docs/internals.md, "The scheduler"). Its CPU time tells how long it ran, so the missing switch
- * is written now, from an unknown thread.
+ * (docs/internals.md, "The scheduler"). Its CPU time shows how long it ran. So we write the missing
+ * switch now, from an unknown thread.
  */
 static __noinline void switch_in_missed(struct waffle_cpu *state, struct thread_state *from,
 					struct task_struct *task, __u32 cpu, __u64 ran_ns)

@@ -4,7 +4,7 @@
  * leave the kernel in two ways. Spans, events and tasks go through BPF ring buffers, one for a
  * group of CPUs. Switches are too frequent for that, and the scheduler's tracepoints run with
  * interrupts off. So each CPU writes them into fixed slots of its own, without lock or wake-up.
- * Plain calls (call_plain.bpf.h) do the same while there are free slots. Userspace polls for both.
+ * Userspace polls for both.
  */
 #ifndef WAFFLE_SHARED_H
 #define WAFFLE_SHARED_H
@@ -131,7 +131,8 @@ struct thread_state {
 	__u32 waits_for;  /* number + 1 of the CPU where it waits to run; 0: it does not wait */
 	__u32 moved;      /* it moved to another CPU during this wait */
 	__u64 place;      /* scratch: an address as a number */
-	/* Since when it has been on its CPU (0: unknown), and that CPU's stolen time then. */
+	/* The time at which the thread got its CPU (0: unknown), and the CPU's stolen time at
+	 * that moment. */
 	__u64 on_ts, stolen_ns;
 	struct thread_wait wait;
 };
@@ -203,7 +204,8 @@ static __always_inline void *ring_get(__u32 cpu)
 	return bpf_map_lookup_elem(&rings, &index);
 }
 
-/* False means no. One bit decides nearly always, as most processes of a machine are not traced. */
+/* False: the process is no target. One bit decides nearly always, since most processes of a
+ * machine are not traced. */
 static __always_inline bool target_maybe(__u32 tgid)
 {
 	return tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)] >> (tgid & 63) & 1;
@@ -357,7 +359,7 @@ static __always_inline struct thread_state *thread_get(struct task_struct *task)
 	return state ?: thread_make_late(task);
 }
 
-/* Whether a thread belongs to a target. Only for programs that may allocate memory. */
+/* Whether a thread belongs to a target. Call it only in programs that may allocate memory. */
 static __always_inline bool thread_is_traced(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;

@@ -174,8 +174,8 @@ __noinline int stack_row_find(struct storage_walk *walk, __u32 pc)
 	page = walk ? page_get(page_find(walk, pc)) : NULL;
 	if (!page)
 		return 0;
-	/* Read from memory, so that the verifier does not know
-	 * it: else it follows 2^9 paths, not 9. */
+	/* The value is read from memory, so that the verifier does not know it. Otherwise it
+	 * would follow 2^9 paths instead of 9. */
 	low = walk->zero;
 	for (__u32 step = WAFFLE_UNWIND_PAGE_ROWS / 2; step; step /= 2) {
 		at = (low + step) % WAFFLE_UNWIND_PAGE_ROWS;

@@ -95,7 +95,8 @@ static __always_inline bool target_add(__u32 tgid, __u32 parent)
 		return false;
 	}
 	program_begins(tgid, !program || program->has_rights);
-	/* After the entry was added, since on_free() looks it up again after it cleared the bit. */
+	/* The bit is set after the entry was added, since on_free() clears the bit and then
+	 * looks up the entry again. */
 	__sync_fetch_and_or(tgid_word(tgid), 1ull << (tgid & 63));
 	return true;
 }
@@ -228,9 +229,9 @@ static __always_inline bool bit_is_owned(__u32 tgid)
 }
 
 /*
- * A process is gone, after its last switch off a CPU. Its bit is cleared, or else after some 65,536
- * processes each switch of the machine would take the slow path. Meanwhile a process with the same
- * bit may be forked, but it does not run yet.
+ * The kernel frees a process, after its last switch off a CPU. Its bit is cleared. Otherwise, after
+ * some 65,536 processes, each switch of the machine would take the slow path. Meanwhile a process
+ * with the same bit may be forked, but it does not run yet.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)

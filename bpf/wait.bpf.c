@@ -67,7 +67,7 @@ int BPF_PROG(on_fault_kernel, unsigned long address, struct pt_regs *regs)
 	return fault_begin(address, regs);
 }
 
-/* … and the kernel counts it, as its last step, as a major or a minor one. */
+/* The last step of the kernel is to count the fault as a major or a minor one. */
 static __always_inline int fault_done(__u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -154,8 +154,8 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 
 /*
  * Stacks cost more than everything else, so they may take 1/400 of a CPU's time. A program that
- * waits 20,000 times a second would exceed that by far. So each stack uses up 400 times its cost
- * from a credit that grows with time. Long waits may use more of the credit.
+ * waits 20,000 times a second would need much more. So each stack uses up 400 times its cost from a
+ * credit that grows with time. Long waits may use more of the credit.
  */
 #define STACK_KERNEL_PRICE_NS 1400000 /* for 3.5 µs with its record; on Linux 6.18, x86-64 */
 #define STACK_USER_PRICE_NS 400000    /* for 1 µs */
@@ -459,7 +459,7 @@ static __noinline __attribute__((unused)) void wake_emit(void *ctx, struct task_
 
 	if (!flags && !(waker->flags & PF_KTHREAD))
 		user_stack = stack_take(ctx, BPF_F_USER_STACK, now, worth);
-	/* The stack also shows an interrupt, which may have come in a system call of the waker. */
+	/* The stack shows an interrupt even if it interrupted a system call of the waker. */
 	kernel_stack = stack_take(ctx, 0, now, worth);
 	/* Without stacks it adds nothing: the switch record has the waker and the time. */
 	if (!user_stack && !kernel_stack)

@@ -17,6 +17,7 @@
 #include "target/elf/demangle.h"
 #include "target/elf/object_remote.h"
 #include "target/process/program_facts.h"
+#include "target/elf/symbols.h"
 #include "target/elf/symbols_remote.h"
 #include "target/worker/worker.h"
 

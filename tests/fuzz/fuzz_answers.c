@@ -67,16 +67,11 @@ static void read_calls(struct wire_in in)
 	call_set_free(set);
 }
 
-/* Runs what kernel/plain.c does with a call's words, in exactly the memory that it has. */
-static void make_words(const struct waffle_recipe *recipe)
+static void check_words(const struct waffle_recipe *recipe)
 {
-	__u64 words[WAFFLE_WORD_NUMBERS] = {0};
-	uint8_t frame[WAFFLE_WORD_ROOM];
-
-	require(recipe->word_bytes <= sizeof(frame));
+	require(recipe->word_bytes <= WAFFLE_WORD_ROOM);
 	for (unsigned i = 0; i < recipe->word_count; i++)
 		require(recipe->words[i].from < WAFFLE_CALL_WORDS);
-	waffle_words_make(frame, recipe->words, recipe->word_count, words);
 }
 
 /* A correct reply, except for the recipe of its call and the probe. */
@@ -110,7 +105,7 @@ static void read_recipe(struct wire_in in)
 	if (!find_decode(set, object, &lists, 1 << 20, &answer)) {
 		check_object(object);
 		require(object->calls.len == 1);
-		make_words(&object->calls.data[0].recipe);
+		check_words(&object->calls.data[0].recipe);
 	}
 	wire_out_free(&reply);
 	object_free(object);

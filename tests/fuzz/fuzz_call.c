@@ -16,6 +16,7 @@
 #include "probe/spec/call.h"
 #include "probe/find/tracepoint.h"
 #include "probe/find/usdt_internal.h"
+#include "target/elf/object_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

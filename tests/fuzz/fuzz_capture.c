@@ -237,8 +237,8 @@ void kernel_take_enough(struct kernel *kernel)
 	(void)kernel;
 }
 
-bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
-		       void *arg)
+bool kernel_ring_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
+		      void *arg)
 {
 	size_t taken = 0;
 

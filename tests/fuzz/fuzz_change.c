@@ -16,7 +16,7 @@
 #include "target/dwarf/cfi.h"
 #include "target/dwarf/cfi_index.h"
 #include "target/loader/loader.h"
-#include "target/elf/object.h"
+#include "target/elf/object_read.h"
 #include "target/process/program_facts.h"
 #include "target/elf/symbols.h"
 #include "require.h"

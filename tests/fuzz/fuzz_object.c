@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "target/elf/object.h"
+#include "target/elf/object_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

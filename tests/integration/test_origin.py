@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from chromium import Chromium
-from tracer import PROGRAMS, ROOT, find_tool
+from tracer import PROGRAMS, ROOT, compile_with_waffle, find_tool
 
 sys.path.insert(0, str(ROOT / "tests"))
 import validate_perfetto  # noqa: E402
@@ -129,6 +129,54 @@ def test_spans_of_one_name_stand_for_a_collective_without_probes(waffle, library
         assert "operation" not in step
 
     check_mpi(capture, origins, RANKS, ("likely",), between)
+
+
+RANK_VARIABLE = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}
+
+
+@pytest.fixture
+def rank_files(waffle_program, library, mpi_nan, tmp_path):
+    """Each rank with a waffle-bpf and a file of its own."""
+    script = (f'exec {waffle_program} run -q --no-report --no-sched --probes mpi '
+              f'-o {tmp_path}/one.${RANK_VARIABLE[library]}.waffle -- "$@"')
+    subprocess.run([find_tool(f"mpirun.{library}"), *MPI[library], "-n", "3", "sh", "-c", script, "sh",
+                    mpi_nan], check=True, timeout=120)
+    return [tmp_path / f"one.{rank}.waffle" for rank in range(3)]
+
+
+def check_files(origins, files, hosts):
+    """From the symptom in each file to the event in that of rank 1. `hosts`: the name of each rank's."""
+    for rank, path in enumerate(files):
+        symptom = origins(path, "--event", SYMPTOM)["event"]
+        answer = origins(*files[1:], "--event", symptom["id"], files[0])
+        assert (answer["event"]["rank"], answer["event"]["host"]) == (rank, hosts[rank])
+        [origin] = answer["origins"]
+        assert (origin["name"], origin["rank"], origin["host"]) == (
+            "Creating NaN on purpose", 1, hosts[1])
+        assert origin["grade"] in ("certain", "likely")  # after a missed MPI_Init: likely
+        assert answer["incomplete"] is None
+
+
+def test_way_leads_from_file_to_file_and_from_host_to_host(
+        waffle_program, rank_files, origins, tmp_path):
+    [host] = {origins(path, "--event", SYMPTOM)["event"]["host"] for path in rank_files}
+    check_files(origins, rank_files, 3 * [host])
+    # The same from three hosts, whose clocks differ by hours.
+    skew = compile_with_waffle(waffle_program, "skew_capture.c", tmp_path / "skew_capture")
+    skewed = [tmp_path / f"many.{rank}.waffle" for rank in range(3)]
+    for rank, path in enumerate(rank_files):
+        subprocess.run([skew, path, skewed[rank], f"node-{rank}", str(rank * 7200 * 10**9), "1e-5", "0"],
+                       check=True)
+    check_files(origins, skewed, [f"node-{rank}" for rank in range(3)])
+
+
+def test_missing_file_of_a_rank_is_said(waffle, rank_files, origins):
+    answer = origins(rank_files[0], "--event", SYMPTOM, rank_files[2])
+    assert {origin["basis"] for origin in answer["origins"]} == {"any rank"}
+    assert {key: answer["incomplete"][key] for key in ("operation", "ranks", "recorded")} == {
+        "operation": "MPI_Allreduce", "ranks": 3, "recorded": 2}
+    text = waffle.ok("why", "--event", SYMPTOM, rank_files[0], rank_files[2]).stdout
+    assert "origins may be missing: of MPI_Allreduce number 0, the calls of only 2 of 3 ranks" in text
 
 
 # The ranks that see the value of rank 1, and what the ways from the others to it have.

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "probe/spec/call.h"
+#include "target/elf/object_read.h"
 #include "target/elf/object_remote.h"
 #include "target/worker/worker.h"
 

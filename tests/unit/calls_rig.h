@@ -18,11 +18,12 @@
 #include "filter/filter.h"
 #include "filter/plan.h"
 #include "kernel/kernel.h"
+#include "target/elf/object_read.h"
 #include "util/vec.h"
 
 #define SELF "/proc/self/exe"
 #define FIRST_SITE 1000
-#define NOWHERE 8ull /* an address where nothing is mapped */
+#define NOWHERE 8192ull /* an address where nothing is mapped */
 #if defined(__clang__)
 #define PROBED __attribute__((noinline))
 #else
@@ -243,8 +244,7 @@ static void record_take(const void *data, size_t size, void *context)
 	assert_non_null(vec_push(&rig->said, said));
 }
 
-/* `flags` are added to those of all descriptions. */
-static void rig_find(struct rig *rig, uint32_t flags, const char *const *texts)
+static void rig_find(struct rig *rig, const char *const *texts)
 {
 	struct error err = ERROR_INIT;
 	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
@@ -253,8 +253,6 @@ static void rig_find(struct rig *rig, uint32_t flags, const char *const *texts)
 	must(call_set_open(&rig->set, &err), &err);
 	for (; *texts; texts++)
 		must(call_set_add(rig->set, *texts, "test", &err), &err);
-	for (size_t i = 0; i < rig->set->entries.len; i++)
-		rig->set->entries.data[i]->spec.flags |= flags;
 	must(object_read(&rig->object, fd, SELF, &err), &err);
 	must(call_set_find(rig->set, rig->object, fd, &err), &err);
 	close(fd);
@@ -300,7 +298,7 @@ static void rig_plan(struct rig *rig)
 		must(kernel_class_load(rig->kernel, i, &rig->plan->classes.data[i], &err), &err);
 }
 
-static struct rig *rig_begin(const char *filter, uint32_t flags, const char *const *texts)
+static struct rig *rig_begin(const char *filter, const char *const *texts)
 {
 	struct kernel_options options = {.ring_bytes = 4 << 20, .calls = true};
 	struct rig *rig = calloc(1, sizeof(*rig));
@@ -315,15 +313,14 @@ static struct rig *rig_begin(const char *filter, uint32_t flags, const char *con
 		options.config.rate_unit_ns = rig->filter->rate.unit_ns;
 	}
 	must(kernel_open(&rig->kernel, &options, &err), &err);
-	rig_find(rig, flags, texts);
+	rig_find(rig, texts);
 	if (rig->plan)
 		rig_plan(rig);
 	rig_arm(rig);
 	return rig;
 }
-#define RIG_FLAGS(flags, ...) rig_begin(NULL, flags, (const char *const[]){__VA_ARGS__, NULL})
-#define RIG(...) RIG_FLAGS(0, __VA_ARGS__)
-#define RIG_FILTERED(filter, ...) rig_begin(filter, 0, (const char *const[]){__VA_ARGS__, NULL})
+#define RIG(...) rig_begin(NULL, (const char *const[]){__VA_ARGS__, NULL})
+#define RIG_FILTERED(filter, ...) rig_begin(filter, (const char *const[]){__VA_ARGS__, NULL})
 
 static void rig_end(struct rig *rig)
 {
@@ -351,16 +348,6 @@ static void rig_read(struct rig *rig)
 	kernel_take(rig->kernel, record_take, rig);
 	if (rig->said.len)
 		qsort(rig->said.data, rig->said.len, sizeof(*rig->said.data), said_compare);
-}
-
-/* Number of records that contain raw registers. */
-static inline uint64_t plain_count(const struct rig *rig)
-{
-	uint64_t count = 0;
-
-	for (uint32_t cpu = 0; cpu < kernel_cpu_count(rig->kernel); cpu++)
-		count += kernel_plain_count(rig->kernel, cpu);
-	return count;
 }
 
 /* The record at an index, which must have that kind and function. */

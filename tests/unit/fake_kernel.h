@@ -3,10 +3,8 @@
  * Common parts of all stand-ins for kernel/kernel.c. The including file defines
  *
  *	CPUS	number of CPUs
- *	QUEUES	number of record queues, which its kernel_queue_take() empties
+ *	QUEUES	number of record queues, which its kernel_ring_take() empties
  *	struct kernel, with `cpu` and `tail`, arrays of CPUS entries
- *
- * No plain calls are recorded.
  */
 #ifndef WAFFLE_TESTS_FAKE_KERNEL_H
 #define WAFFLE_TESTS_FAKE_KERNEL_H
@@ -29,14 +27,7 @@ struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu)
 	return cpu < CPUS ? (struct waffle_tail *)(uintptr_t)&kernel->tail[cpu] : NULL;
 }
 
-uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu)
-{
-	(void)kernel;
-	(void)cpu;
-	return 0;
-}
-
-uint32_t kernel_queue_count(const struct kernel *kernel)
+uint32_t kernel_ring_count(const struct kernel *kernel)
 {
 	(void)kernel;
 	return QUEUES;

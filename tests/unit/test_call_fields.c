@@ -2,7 +2,7 @@
 /* Fields of structs, by the DWARF of this program; the recipes are run on its own memory. */
 #include <elf.h>
 
-#include "probe/args/abi.h"
+#include "probe/args/abi_internal.h"
 #include "call_found.h"
 
 struct wire {

@@ -13,6 +13,7 @@
 
 #include "probe/spec/set.h"
 #include "probe/spec/table_internal.h"
+#include "target/elf/object_read.h"
 
 static struct call_set *set_of(const char *file)
 {

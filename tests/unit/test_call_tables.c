@@ -148,7 +148,7 @@ static void test_calls_of_mpi_have_the_keys_of_their_role(void **state)
 		[SITE_ROLE_MPI_MPROBE] = {"source", "tag", "comm", "handle", "status", "matched"},
 		[SITE_ROLE_MPI_MRECV] = {"handle", "result"},
 		[SITE_ROLE_MPI_WAIT_SOME] = {"count", "requests", "handle0", "statuses", "matched0",
-					     "finished", "indexes0", "indexes2"},
+					     "finished", "index0", "index2"},
 		[SITE_ROLE_MPI_REQUEST_FREE] = {"request", "handle"},
 		[SITE_ROLE_MPI_COMM_RANK] = {"comm", "rank"},
 		[SITE_ROLE_MPI_COMM_SIZE] = {"comm", "size"},

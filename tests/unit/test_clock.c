@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "model/clock/clock_hosts_internal.h"
 #include "model/clock/clock_lines_internal.h"
 
 #define MS 1000000ll

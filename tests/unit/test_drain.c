@@ -43,8 +43,8 @@ uint64_t kernel_fork_count(const struct kernel *kernel)
 	return kernel->forks;
 }
 
-bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
-		       void *arg)
+bool kernel_ring_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
+		      void *arg)
 {
 	size_t taken = 0;
 

@@ -25,7 +25,7 @@
 #include "target/dwarf/cfi.h"
 #include "target/dwarf/cfi_index.h"
 #include "target/elf/elflimits.h"
-#include "target/elf/object.h"
+#include "target/elf/object_read.h"
 #include "target/elf/symbols.h"
 #include "waffle.h"
 

@@ -18,7 +18,8 @@
 #define TAKEN_BYTES_MAX (8u << 20)  /* copied and not delivered yet */
 #define SHARE_BYTES_MIN (64u << 10) /* per queue and round */
 #define MERGE_NS 20000000ull
-/* Limit of taking forks, execs and exits in a round: a child is armed when its record is taken. */
+/* A round takes records for at most this long if forks, execs or exits are among them, since a
+ * child is armed only when its record is taken. */
 #define NOTICE_NS 20000000ull
 #define MERGE_RECORDS 16 /* between two checks of the clock */
 
@@ -89,7 +90,7 @@ static void record_take(const void *data, size_t size, void *arg)
 /* No record is older than the capture. */
 static uint64_t *queues_open(const struct kernel *kernel, uint64_t now)
 {
-	uint32_t count = kernel_queue_count(kernel);
+	uint32_t count = kernel_ring_count(kernel);
 	uint64_t *queue_ts = calloc(count, sizeof(*queue_ts));
 
 	for (uint32_t i = 0; queue_ts && i < count; i++)
@@ -341,20 +342,20 @@ static uint32_t queue_behind(const struct drain *drain)
 {
 	uint32_t behind = 0;
 
-	for (uint32_t i = 1; i < kernel_queue_count(drain->kernel); i++)
+	for (uint32_t i = 1; i < kernel_ring_count(drain->kernel); i++)
 		if (drain->queue_ts[i] < drain->queue_ts[behind])
 			behind = i;
 	return behind;
 }
 
 /*
- * Copies a share of records from each queue. If there is no room, it delivers first. If the queue
- * that lags behind most prevents delivery, it takes more from that queue alone. Returns whether
- * there is more.
+ * Copies a share of records from each queue. If there is no room, it delivers first. If one queue
+ * lags behind and so prevents delivery, it takes more from that queue alone. Returns whether there
+ * is more.
  */
 static bool queues_take(struct drain *drain)
 {
-	uint32_t count = kernel_queue_count(drain->kernel), behind = queue_behind(drain);
+	uint32_t count = kernel_ring_count(drain->kernel), behind = queue_behind(drain);
 	bool full = drain->bytes.len >= TAKEN_BYTES_MAX, more = false;
 	size_t share = TAKEN_BYTES_MAX / count;
 	uint64_t now = clock_monotonic_ns();
@@ -368,7 +369,7 @@ static bool queues_take(struct drain *drain)
 
 		drain->taken_ts = 0;
 		if (!full || i == behind)
-			empty = kernel_queue_take(drain->kernel, i, share, record_take, drain);
+			empty = kernel_ring_take(drain->kernel, i, share, record_take, drain);
 		if (empty)
 			drain->queue_ts[i] = now;
 		else if (drain->taken_ts > drain->queue_ts[i])
@@ -421,8 +422,6 @@ void drain_counts(const struct drain *drain, struct store_counts *counts)
 		};
 		for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++) {
 			counts[source].produced += kernel_cpu(drain->kernel, cpu)->produced[source];
-			if (source == WAFFLE_SOURCE_SPANS)
-				counts[source].produced += kernel_plain_count(drain->kernel, cpu);
 			counts[source].lost += kernel_cpu(drain->kernel, cpu)->dropped[source];
 		}
 	}

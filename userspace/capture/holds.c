@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* An exec asks for a program, for up to five interpreters of scripts, and for a loader. */
+/* One exec makes a request for the program, for up to five interpreters of scripts, and for a
+ * loader. */
 #define HOLDS_MAX 16
 
 /* The next one takes over what the oldest one knows against its exec. */

@@ -126,8 +126,8 @@ static int state_store(const struct waffle_rec *rec, void *arg)
 	return stages_pass(&session->stages, &state.rec);
 }
 
-/* Bounds the final wait for names, since a program may have many functions in files that take
- * minutes to parse. */
+/* The final wait for names is bounded, since a program may have many functions in files that
+ * take minutes to parse. */
 static int names_rest(struct session *session)
 {
 	uint64_t now = clock_monotonic_ns(), end = now + NAMES_NS;
@@ -144,8 +144,7 @@ static int names_rest(struct session *session)
 	return code_names_write(session->names, session->err);
 }
 
-/* Drains all records from before the end, however long that takes, unless another signal
- * arrives. */
+/* Drains all records from before the end. Only another signal stops this, however long it takes. */
 static int drain_rest(struct session *session)
 {
 	int result = 1;

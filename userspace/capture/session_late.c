@@ -45,7 +45,8 @@ void program_ended(struct session *session, const struct target *target)
 	const struct hold_sum held = holds_sum(&target->holds, target->holds.exec_ns);
 	struct unarmed *unarmed = &session->unarmed;
 
-	/* Without holds it was said at the start, or is documented, that programs are not held. */
+	/* Without holds, a message at the start or the documentation says that programs are not
+	 * held. */
 	if (!held.any || held.ready || held.counted)
 		return;
 	unarmed->ended++;
@@ -74,7 +75,8 @@ void programs_report(struct session *session)
 			 unarmed->names);
 		session_report(session, line);
 	}
-	/* If no program had probes, these hardly had any, and it is said that nothing was armed. */
+	/* If no program had probes, these programs hardly had any. Another message says that
+	 * nothing was armed. */
 	if (unarmed->ended && arming_site_count(session->arming)) {
 		snprintf(line, sizeof(line),
 			 "%" PRIu64 " %s began before being armed and ended before waffle looked "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The loop of a capture: what wakes it, how often it drains, and when it ends. */
+/* The main loop of a capture: its wake-ups, the interval between drains, and its end. */
 #include <stdio.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -22,7 +22,8 @@
 /* The limit after the user has interrupted the wait. A file that makes progress is still
  * completed. */
 #define IMPATIENCE_NS 100000000ull
-/* Per turn of the loop, to wait for parsing. Most files take no time; others are armed later. */
+/* The limit of waiting for parsing in one turn of the loop. Most files are parsed faster; the
+ * others are armed later. */
 #define PARSE_NS 10000000ull
 #define AWAIT_MS 5 /* between two drains while waiting */
 

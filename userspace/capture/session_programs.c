@@ -98,8 +98,8 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 	enrich_tables(session->enrich, true, &ignored);
 	hold->ready = is_main;
 	hold->missed = !is_main;
-	/* The command's own program was armed before its exec, so it is not late, however long this
-	 * takes. */
+	/* The command's own program was armed before its exec. So it is not late, even if the
+	 * gate holds it for too long. */
 	hold->needed = any && (arming_arm_count(session->arming) > armed ||
 			       !holds_sum(&target->holds, hold->exec_ns).prepared);
 	if (any && !is_main)
@@ -177,8 +177,8 @@ static void exec_passed(struct session *session, const struct gate_event *event)
 	close(event->fd);
 }
 
-/* A program begins while some of its files are still being parsed. Also if these are only files
- * that it may open later: they may be mapped before they are armed. */
+/* A program begins while some of its files are still being parsed. It counts as late even if
+ * these are only files that it may open later, since they may be mapped before they are armed. */
 static void held_miss(struct session *session, size_t row)
 {
 	struct hold *hold = hold_find(session, &session->held.data[row]);

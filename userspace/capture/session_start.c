@@ -50,8 +50,8 @@ static bool command_find(const char *command, char path[PATH_MAX])
 	return false;
 }
 
-/* Nothing is held yet, so parsing may take longer than during a hold. Returns 1 if all is armed,
- * 0 if the time was up before, or a negative errno. */
+/* Nothing is held yet, so parsing may take longer than during a hold. Returns 1 if everything is
+ * armed, 0 if the time ran out, or a negative errno. */
 static int first_arm(struct session *session, int fd)
 {
 	uint64_t now = clock_monotonic_ns(), duration = session->options->duration_ns;
@@ -104,7 +104,8 @@ int programs_first(struct session *session)
 	return result < 0 ? result : 0;
 }
 
-/* Arms what the processes have mapped, or with `expected` what they may map later. */
+/* Arms the files that the processes have mapped, or with `expected` those that they may map
+ * later. */
 static int pids_arm(struct session *session, bool expected)
 {
 	int result = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The processes of a capture: followed until they exit, armed when they map something new. */
+/* The processes of a capture. They are followed until they exit, and armed when they map new
+ * files. */
 #include <sys/epoll.h>
 #include <unistd.h>
 

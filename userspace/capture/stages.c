@@ -4,7 +4,7 @@
 #include "capture/address_space/processes.h"
 #include "capture/redact.h"
 
-/* A record on its path, and what the first stages found out for the later ones. */
+/* A record on its path, and the results of the first stages for the later ones. */
 struct stage_record {
 	struct waffle_rec *rec;
 	uint32_t number;                /* arming's number of its site */

@@ -6,6 +6,7 @@
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
 #include "render/text/report_text.h"
+#include "render/text/view_options.h"
 #include "render/text/view_text.h"
 #include "util/terminal.h"
 

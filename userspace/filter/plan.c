@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/codegen/codegen_parts.h"
+#include "filter/split.h"
 #include "util/map.h"
 #include "util/near.h"
 #include "util/strtab.h"

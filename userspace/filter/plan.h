@@ -6,6 +6,7 @@
 #ifndef WAFFLE_FILTER_PLAN_H
 #define WAFFLE_FILTER_PLAN_H
 
+#include "filter/codegen/code.h"
 #include "filter/codegen/codegen.h"
 #include "filter/filter.h"
 #include "util/error.h"

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "filter/codegen/codegen_number.h"
-#include "filter/codegen/codegen_parts.h"
+#include "bpf/record.h"
 #include "filter/eval.h"
 
 /* ---- evaluating a predicate at a site ---- */

@@ -8,6 +8,7 @@
 #define WAFFLE_FILTER_SPLIT_H
 
 #include "filter/expr_internal.h"
+#include "filter/number_test.h"
 #include "target/elf/site.h"
 
 /* A tree of predicates of the original filter. The root is the last node. */
@@ -40,5 +41,18 @@ bool residual_rest(struct residual *rest, const struct filter_expr *filter,
 		   const struct residual *residual);
 bool residual_uses(const struct filter_expr *filter, const struct residual *residual,
 		   enum filter_field field);
+
+/* ---- keys of a site ---- */
+
+/* Finds the key that a predicate refers to: the first one of its name. NULL: none, or the walk
+ * through the frame ends before it. */
+const struct site_key *site_key_find(const struct site_info *site, const char *name,
+				     unsigned *index);
+enum number_class number_class_of(char type);
+/* Size of a value in a frame; of a string the size of the word before its text. */
+unsigned key_bytes(char type);
+/* Whether any value of a key of this type can make the predicate true. */
+bool key_can_be(const struct filter_expr *filter, const struct filter_predicate *predicate,
+		char type);
 
 #endif

@@ -82,8 +82,8 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 {
 	const struct arm_use *use = request->uses ? &request->uses[probe->site] : NULL;
 
-	/* An end lacks the keys of its begin that the filter
-	 * tests. If no begin passed, it records nothing. */
+	/* The filter tests keys of the begin, which an end does not have. If no begin has
+	 * passed, the end records nothing. */
 	if (use && use->use == PLAN_DORMANT && probe->type != OBJECT_PROBE_END)
 		return -1;
 	return call_program(kernel, request->first_site + probe->site, probe->type,
@@ -372,8 +372,8 @@ static void close_all(const int *fds, size_t count)
 		pthread_join(threads[--started], NULL);
 }
 
-/* Closes the descriptors of all begins, or of all ends: together or, without memory for that, one
- * by one. */
+/* Closes the descriptors of all begins, or of all ends. They are closed together, or one by one
+ * if there is no memory for that. */
 static void close_part(struct armed *const *list, size_t count, bool begins)
 {
 	VEC(int) fds = {0};

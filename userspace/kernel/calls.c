@@ -26,10 +26,9 @@
 static void programs_autoload(struct waffle_bpf *bpf, bool loaded, bool filtered, bool stacks)
 {
 	struct bpf_program *const programs[] = {
-		bpf->progs.call_instant, bpf->progs.call_inner, bpf->progs.call_plain,
-		bpf->progs.call_enter,   bpf->progs.call_leave, bpf->progs.call_ret,
-		bpf->progs.call_end,     bpf->progs.call_point, bpf->progs.call_plain_inner,
-		bpf->progs.call_exec,
+		bpf->progs.call_instant, bpf->progs.call_inner, bpf->progs.call_enter,
+		bpf->progs.call_leave,   bpf->progs.call_ret,   bpf->progs.call_end,
+		bpf->progs.call_point,   bpf->progs.call_exec,
 	};
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
@@ -48,9 +47,6 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	struct waffle_config *config = &kernel->config;
 
 	kernel->calls = options->calls;
-	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
-		if (kernel->online[cpu])
-			kernel->plain_cpus = cpu + 1;
 	programs_autoload(bpf, false, false, false);
 	if (!options->calls)
 		return 0;
@@ -64,10 +60,7 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	    (options->filtered &&
 	     bpf_map__set_max_entries(bpf->maps.call_pairs_held, PAIRS_HELD_MAX)))
 		return -EINVAL;
-	return bpf_map__set_max_entries(bpf->maps.plain_ends, kernel->cpus)
-		       ?: bpf_map__set_max_entries(bpf->maps.plain_slots,
-						   kernel->plain_cpus * WAFFLE_PLAIN_SLOTS)
-		       ?: bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
+	return bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_enums, WAFFLE_ENUMS_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_sequences, SEQUENCES_MAX)
 			  ?: bpf_map__set_max_entries(bpf->maps.call_pairs, PAIRS_MAX);
@@ -78,11 +71,6 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 static int next_set(const struct bpf_map *map, uint32_t slot, int program)
 {
 	return bpf_map_update_elem(bpf_map__fd(map), &slot, &program, BPF_ANY) ? -errno : 0;
-}
-
-int calls_open(struct kernel *kernel, struct error *err)
-{
-	return kernel->calls ? plain_map(kernel, err) : 0;
 }
 
 /* Fills the arrays of programs for tail calls. */
@@ -206,7 +194,8 @@ static void *calls_loader(void *arg)
 	return NULL;
 }
 
-/* Loads them in a thread, so that arming a library that is opened late does not wait for it. */
+/* Loads the programs in a thread, so that the arming of a library that is opened late need not
+ * wait for them. */
 void calls_load_soon(struct kernel *kernel)
 {
 	if (!kernel->calls || kernel->call_bpf || kernel->call_loading)
@@ -241,16 +230,13 @@ int kernel_calls_ready(struct kernel *kernel)
 int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe)
 {
 	uint32_t number = (uint32_t)kernel->recipes.len;
-	struct loaded_recipe loaded = {.site = site};
 	int result = kernel_calls_ready(kernel);
 
 	if (result)
 		return result;
 	if (number >= WAFFLE_RECIPES_MAX || site >> WAFFLE_COOKIE_RECIPE_SHIFT)
 		return -E2BIG;
-	if (!kernel->filtered)
-		plain_load(&loaded, recipe);
-	if (!vec_push(&kernel->recipes, loaded))
+	if (!vec_push(&kernel->recipes, site))
 		return -ENOMEM;
 	return map_set(kernel->bpf->maps.recipes, number, recipe);
 }
@@ -274,57 +260,29 @@ uint64_t kernel_call_faults(const struct kernel *kernel)
 	return __atomic_load_n(&kernel->bpf->bss->call_faults, __ATOMIC_RELAXED);
 }
 
-/* The recipe of a site; NULL: it was not set. */
-static const struct loaded_recipe *recipe_of(const struct kernel *kernel, uint32_t site)
+/* The cookie of a call's site, with its recipe and class. False: its recipe was not set, or there
+ * is no such class. */
+static bool call_cookie(const struct kernel *kernel, uint32_t site, const struct arm_use *use,
+			uint64_t *cookie)
 {
-	/* Mostly the last one is wanted. */
-	for (size_t i = kernel->recipes.len; i > 0; i--)
-		if (kernel->recipes.data[i - 1].site == site)
-			return &kernel->recipes.data[i - 1];
-	return NULL;
-}
+	size_t number = kernel->recipes.len;
 
-/* The low half of a call's cookie. */
-static uint64_t recipe_cookie(const struct kernel *kernel, const struct loaded_recipe *recipe)
-{
-	uint64_t number = (uint64_t)(recipe - kernel->recipes.data);
-
-	return recipe->site | number << WAFFLE_COOKIE_RECIPE_SHIFT;
-}
-
-/* The whole cookie, with its class. False: there is no such class. */
-static bool call_cookie(const struct kernel *kernel, const struct loaded_recipe *recipe,
-			const struct arm_use *use, uint64_t *cookie)
-{
-	*cookie = recipe_cookie(kernel, recipe);
-	if (!kernel->filtered || !use)
-		return true;
-	if (use->class >= kernel->classes.len)
+	while (number && kernel->recipes.data[number - 1] != site) /* mostly it is the last one */
+		number--;
+	if (!number || (kernel->filtered && use && use->class >= kernel->classes.len))
 		return false;
-	*cookie |= kernel->classes.data[use->class].cookie | (uint64_t)use->class << 32;
+	*cookie = site | (uint64_t)(number - 1) << WAFFLE_COOKIE_RECIPE_SHIFT;
+	if (kernel->filtered && use)
+		*cookie |= kernel->classes.data[use->class].cookie | (uint64_t)use->class << 32;
 	return true;
-}
-
-static int plain_program(const struct kernel *kernel, const struct loaded_recipe *recipe,
-			 uint64_t *cookie)
-{
-	*cookie = recipe_cookie(kernel, recipe) |
-		  WAFFLE_COOKIE_PLAIN(recipe->stack_first, recipe->stack_count, recipe->outer);
-	return bpf_program__fd(recipe->inner ? kernel->call_bpf->progs.call_plain_inner
-					     : kernel->call_bpf->progs.call_plain);
 }
 
 int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
 		 const struct arm_use *use, uint64_t *cookie)
 {
-	const struct loaded_recipe *recipe = kernel->calls ? recipe_of(kernel, site) : NULL;
 	const struct waffle_bpf *bpf = kernel->call_bpf;
 
-	if (!recipe)
-		return -1;
-	if (recipe->is_plain && (type == OBJECT_PROBE_INSTANT || type == OBJECT_PROBE_INNER))
-		return plain_program(kernel, recipe, cookie);
-	if (!call_cookie(kernel, recipe, use, cookie))
+	if (!call_cookie(kernel, site, use, cookie))
 		return -1;
 
 	struct bpf_program *const programs[] = {
@@ -372,10 +330,9 @@ static int point_attach(struct kernel *kernel, uint64_t id, uint64_t cookie, int
 int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
 			     const struct arm_use *use)
 {
-	const struct loaded_recipe *recipe = recipe_of(kernel, site);
 	uint64_t cookie;
 
-	if (!recipe || !call_cookie(kernel, recipe, use, &cookie))
+	if (!call_cookie(kernel, site, use, &cookie))
 		return -ENOENT;
 	return point_attach(kernel, id, cookie, 0);
 }

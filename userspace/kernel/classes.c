@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The generated programs of a filter: loading them, and what they need (bpf/filter.bpf.c). */
+/* Loads the generated programs of a filter, and the programs that they continue in
+ * (bpf/filter.bpf.c). */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <string.h>

@@ -35,7 +35,7 @@ static const char *reason(int code)
 	return strerror(code);
 }
 
-/* A frozen process of the old freezer (cgroup v1) can't be killed before it is thawed. */
+/* The old freezer (cgroup v1) delays even SIGKILL until the process is thawed. */
 static bool may_freeze_for_good(void)
 {
 	FILE *file = fopen("/proc/self/cgroup", "re");

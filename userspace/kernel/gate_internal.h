@@ -22,7 +22,7 @@ struct gate_message {
 	uint64_t id, begin_ns;
 };
 
-/* To the gate: let the exec `id` go on. With a descriptor: watch its file system. */
+/* A message to the gate: allow the exec `id`, or, with a descriptor, watch its file system. */
 struct gate_answer {
 	uint64_t id;
 };

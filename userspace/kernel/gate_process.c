@@ -80,8 +80,8 @@ static void allow(const struct gate_state *state, int fd)
 {
 	struct fanotify_response response = {.fd = fd, .response = FAN_ALLOW};
 
-	/* If the kernel does not take the answer, only the end of this process releases that exec.
-	 */
+	/* If the kernel rejects the answer, this process must end, since nothing else releases
+	 * that exec. */
 	while (write(state->group, &response, sizeof(response)) < 0)
 		if (errno != EINTR && errno != ENOENT)
 			_exit(1);
@@ -106,7 +106,8 @@ static bool tell(const struct gate_state *state, const struct gate_message *mess
 	return gate_send(state->socket, message, sizeof(*message), fd);
 }
 
-/* Processes share places by pid. One whose place is taken over may be held for longer. */
+/* Processes with the same hash of their pid share an entry. A process that loses its entry may
+ * be held for longer. */
 static struct spent *spent_of(struct gate_state *state, pid_t pid, uint64_t now)
 {
 	struct spent *spent = &state->spent[(unsigned)pid % SPENT_MAX];

@@ -70,8 +70,8 @@ static uint32_t online_count(const struct kernel *kernel)
 	return count ? count : 1;
 }
 
-/* A row of slots for each CPU that is online, and some for others that may come: machines, virtual
- * ones above all, may have many possible CPUs that never do. */
+/* There is a row of slots for each CPU that is online, and a few more for CPUs that come online
+ * later. There is none for each possible CPU, since virtual machines have many that never come. */
 static void slots_choose(struct kernel *kernel, const struct kernel_options *options)
 {
 	uint32_t online = online_count(kernel), spare = online / 4 > 2 ? online / 4 : 2;
@@ -187,8 +187,6 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 		result = memory_map(kernel, err);
 	if (!result)
 		result = classes_open(kernel, err);
-	if (!result)
-		result = calls_open(kernel, err);
 	return result;
 }
 
@@ -240,7 +238,6 @@ void kernel_close(struct kernel *kernel)
 	rings_close(kernel);
 	classes_close(kernel);
 	calls_detach(kernel);
-	plain_unmap(kernel);
 	vec_free(&kernel->recipes);
 	vec_free(&kernel->ended);
 	waits_detach(kernel);

@@ -85,23 +85,19 @@ struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu);
 const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
 					    uint64_t position);
 
-/* The records of sites and calls are in queues: the ring buffers, and the slots for plain calls of
- * each CPU. Within a queue the records are nearly in time order. */
-uint32_t kernel_queue_count(const struct kernel *kernel);
 /*
- * Passes the records of a queue to `take`, each with its `size`; a record is valid until `take`
- * returns. Ends after about `bytes`, because producers may always be faster than the caller.
- * Malformed records are passed, too. Returns whether the queue was found empty.
+ * The records of sites and calls are in ring buffers, and within one nearly in time order. Passes
+ * the records of a ring to `take`, each with its `size`; a record is valid until `take` returns.
+ * Ends after about `bytes`, because producers may always be faster than the caller. Malformed
+ * records are passed, too. Returns whether the ring was found empty.
  */
 typedef void kernel_take_fn(const void *rec, size_t size, void *arg);
-bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
-		       void *arg);
-/* Called by `take` to end the current call after this record. The queue counts as not empty. */
+bool kernel_ring_take(struct kernel *kernel, uint32_t ring, size_t bytes, kernel_take_fn *take,
+		      void *arg);
+/* Called by `take` to end the current call after this record. The ring counts as not empty. */
 void kernel_take_enough(struct kernel *kernel);
-/* Does the same for all queues in turn, until each of them was empty once. */
+/* Does the same for all rings in turn, until each of them was empty once. */
 void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
-/* The number of plain calls of a CPU (bpf/call.h), which waffle_cpu.produced does not count. */
-uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
 /* The ring buffers, for poll(). */
 uint32_t kernel_ring_count(const struct kernel *kernel);
 /* Size of a ring in bytes, and number of slots for switches of a CPU. */
@@ -112,8 +108,8 @@ int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 /* Call before arming with pid -1. From then on the BPF
  * programs check whether a hit is a target's. */
 void kernel_probes_widen(struct kernel *kernel);
-/* The map of targets, by tgid, and the bitmap that rules out most other processes (target_maybe()
- * in bpf/shared.h). */
+/* The map of targets, indexed by tgid, and the bitmap that rules out most other processes
+ * (target_maybe() in bpf/shared.h). */
 int kernel_targets(const struct kernel *kernel, const uint64_t **bits);
 
 /* ---- stacks of spans and events ---- */

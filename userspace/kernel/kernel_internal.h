@@ -26,17 +26,6 @@ struct loaded_class {
 	uint32_t hit_jited, end_jited; /* bytes of machine code; 0: no program of its own */
 };
 
-/* A loaded recipe. For a plain call also how to make its hits. */
-struct loaded_recipe {
-	uint32_t site;
-	bool is_plain;
-	bool outer, inner; /* WAFFLE_CALL_OUTER, WAFFLE_CALL_INNER */
-	uint8_t word_count;
-	uint8_t stack_first, stack_count; /* words of the stack in the record */
-	uint16_t word_bytes;
-	struct waffle_word words[WAFFLE_FETCHES_MAX];
-};
-
 struct kernel {
 	struct waffle_config config; /* what the programs were told */
 	struct kernel_types types;   /* valid while programs are loaded */
@@ -55,11 +44,8 @@ struct kernel {
 	uint32_t wait_missing; /* a bit for each of their programs that can't be loaded here */
 	VEC(struct bpf_link *) wait_links;
 	bool calls;
-	VEC(struct loaded_recipe) recipes;    /* by their index */
-	struct waffle_plain_ends *plain_ends; /* NULL: no calls */
-	const struct waffle_plain_slot *plain_slots;
+	VEC(uint32_t) recipes; /* the site of each recipe that was set */
 	struct closer *closer; /* NULL: none yet */
-	uint32_t plain_cpus;   /* only CPUs below this have slots; others use the rings */
 	VEC(int) point_fds;    /* perf events and links of tracepoints */
 	const char *cpus_folder;
 	bool *online;             /* for each CPU, as of the last check */
@@ -127,8 +113,6 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 void calls_detach(struct kernel *kernel);
 /* Starts a thread that loads the programs at calls. */
 void calls_load_soon(struct kernel *kernel);
-/* Called after loading. */
-int calls_open(struct kernel *kernel, struct error *err);
 /* The program to attach to a call's probe of a type (enum object_probe_type), and its cookie. -1:
  * its recipe is not set, or there is no such class. `use` counts in a filtered session. */
 struct arm_use;
@@ -138,15 +122,6 @@ int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
 int rings_configure(struct kernel *kernel);
 int rings_open(struct kernel *kernel, const struct kernel_options *options, struct error *err);
 void rings_close(struct kernel *kernel);
-/* Maps the slots of plain calls, after loading. */
-int plain_map(struct kernel *kernel, struct error *err);
-void plain_unmap(struct kernel *kernel);
-/* Passes a plain call to kernel->take as a hit. */
-void plain_take(const struct kernel *kernel, const struct waffle_rec_plain *plain);
-/* Takes the slots of a CPU, until `take_left` is used up. True: none is left. */
-bool plain_slots_take(struct kernel *kernel, uint32_t cpu);
-/* Sets how to make the hits of a recipe, if it is plain. */
-void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe);
 /* Loads the programs of a class of calls. */
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The queues of records of sites and calls: ring buffers, and slots for plain calls (plain.c). */
+/* The ring buffers, which have the records of sites and calls. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -26,12 +26,8 @@ int rings_configure(struct kernel *kernel)
 static int ring_take(void *arg, void *data, size_t size)
 {
 	struct kernel *kernel = arg;
-	const struct waffle_rec *rec = data;
 
-	if (size >= sizeof(struct waffle_rec_plain) && rec->kind == WAFFLE_REC_PLAIN)
-		plain_take(kernel, data);
-	else
-		kernel->take(data, size, kernel->take_arg);
+	kernel->take(data, size, kernel->take_arg);
 	if (size >= kernel->take_left) {
 		kernel->take_left = 0;
 		return -EAGAIN; /* libbpf continues after this record next time */
@@ -111,20 +107,13 @@ void rings_close(struct kernel *kernel)
 	free(kernel->ring_fds);
 }
 
-uint32_t kernel_queue_count(const struct kernel *kernel)
-{
-	return kernel->ring_count + (kernel->plain_ends ? kernel->plain_cpus : 0);
-}
-
-bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
-		       void *arg)
+bool kernel_ring_take(struct kernel *kernel, uint32_t ring, size_t bytes, kernel_take_fn *take,
+		      void *arg)
 {
 	kernel->take = take;
 	kernel->take_arg = arg;
 	kernel->take_left = bytes;
-	if (queue >= kernel->ring_count)
-		return plain_slots_take(kernel, queue - kernel->ring_count);
-	ring__consume(ring_buffer__ring(kernel->rings, queue));
+	ring__consume(ring_buffer__ring(kernel->rings, ring));
 	return kernel->take_left != 0;
 }
 
@@ -135,8 +124,8 @@ void kernel_take_enough(struct kernel *kernel)
 
 void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg)
 {
-	for (uint32_t queue = 0; queue < kernel_queue_count(kernel); queue++)
-		kernel_queue_take(kernel, queue, SIZE_MAX, take, arg);
+	for (uint32_t ring = 0; ring < kernel->ring_count; ring++)
+		kernel_ring_take(kernel, ring, SIZE_MAX, take, arg);
 }
 
 uint64_t kernel_ring_bytes(const struct kernel *kernel)

@@ -272,8 +272,8 @@ static bool is_nearly_full(const struct bpf_map *map, uint32_t count)
 	return count > bpf_map__max_entries(map) / 8 * 7;
 }
 
-/* A pair may be open as long as its process lives, so nobody knows which ones never end. The oldest
- * are most likely. */
+/* A pair may stay open as long as its process lives, so it is unknown which pairs never end. The
+ * oldest ones are the most likely. */
 static void pairs_sweep(struct sweep *sweep)
 {
 	const struct bpf_map *map = sweep->kernel->bpf->maps.call_pairs;

@@ -21,12 +21,6 @@ struct site_build {
 	uint8_t return_words;
 };
 
-/* The word in model.frames in front of the values of a span or event: their length in bytes, and
- * the number of free words behind them. */
-#define FRAME_HEAD(bytes, room) ((uint64_t)(room) << 32 | (bytes))
-#define FRAME_BYTES(head) ((uint32_t)(head))
-#define FRAME_ROOM(head) ((uint32_t)((head) >> 32))
-
 /* The name of a thread from `ts` on. */
 struct thread_name {
 	uint64_t ts;

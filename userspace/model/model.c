@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "model/build.h"
-
 static const struct site_info unknown_site = {
 	.name = "(unknown)", .category = "", .file = "", .func = "", .object = ""};
 

@@ -261,6 +261,12 @@ struct model_filtered {
 	uint64_t spans, events;
 };
 
+/* The word in model.frames in front of the values of a span or event: their length in bytes, and
+ * the number of free words behind them. */
+#define FRAME_HEAD(bytes, room) ((uint64_t)(room) << 32 | (bytes))
+#define FRAME_BYTES(head) ((uint32_t)(head))
+#define FRAME_ROOM(head) ((uint32_t)((head) >> 32))
+
 struct model {
 	const struct store_meta *meta;         /* owned by the reader */
 	struct store_reader *reader;           /* likewise */
@@ -425,8 +431,8 @@ struct model_interval {
 const char *model_blocked_text(uint16_t task_state);
 
 /* The merged windows in which records were dropped, of the scheduler or of all sources. The caller
- * frees them with windows_free(). False: out of memory. */
-bool model_losses(struct windows *losses, const struct model *model, bool only_sched);
+ * frees them with windows_free(). */
+void model_losses(struct windows *losses, const struct model *model, bool only_sched);
 
 typedef int (*model_interval_fn)(const struct model_interval *interval, void *arg);
 

@@ -10,7 +10,7 @@
 #include "render/json/hosts_json.h"
 #include "render/json/summary_json.h"
 #include "render/place.h"
-#include "render/text/report_text.h"
+#include "render/text/notices.h"
 #include "store/record.h"
 #include "util/terminal.h"
 #include "util/units.h"
@@ -145,7 +145,7 @@ static void put_filter(FILE *out, const char *expression)
 	if (!*expression)
 		return;
 	fprintf(out, "%-12s", "filter");
-	report_put_expression(out, expression);
+	notice_put_expression(out, expression);
 	fputc('\n', out);
 }
 
@@ -177,7 +177,8 @@ static void put_processes(FILE *out, const struct model *model)
 		const char *cmdline = strtab_get(model->strings, process->cmdline);
 		char place[PLACE_TEXT];
 
-		fprintf(out, "%-12s%u  ", i ? "" : "processes", model_pid_real(model, process->pid));
+		fprintf(out, "%-12s%u  ", i ? "" : "processes",
+			model_pid_real(model, process->pid));
 		if (!*cmdline)
 			cmdline = model_comm(model, process->main_thread);
 		terminal_put(out, cmdline, strlen(cmdline));
@@ -306,5 +307,5 @@ void info_print_text(const struct model *model, FILE *out)
 		put_records(out, name, &model->sources[i]);
 	}
 	put_what_is_missing(out, model, &sum);
-	report_put_simulated(out, model);
+	notice_put_simulated(out, model);
 }

@@ -25,11 +25,13 @@ void place_json(struct json *json, const struct model *model, uint32_t thread);
 /* The number that the host itself gives the thread or process. 0: unknown. */
 static inline uint32_t place_tid(const struct model *model, uint32_t thread)
 {
-	return thread < model->threads.len ? model_pid_real(model, model->threads.data[thread].tid) : 0;
+	return thread < model->threads.len ? model_pid_real(model, model->threads.data[thread].tid)
+					   : 0;
 }
 static inline uint32_t place_pid(const struct model *model, uint32_t thread)
 {
-	return thread < model->threads.len ? model_pid_real(model, model->threads.data[thread].pid) : 0;
+	return thread < model->threads.len ? model_pid_real(model, model->threads.data[thread].pid)
+					   : 0;
 }
 
 #endif

@@ -85,6 +85,8 @@ static bool ends_find(struct origin *origin, const struct origin_index *index)
 	       ends_add(origin, known, &directed, ORIGIN_FLOW);
 	if (good && !origin->ends.len)
 		good = ends_add(origin, known, &directed, ORIGIN_ANY_RANK);
+	origin->incomplete = walk.incomplete;
+	origin->visited = walk.landings.len + directed.landings.len;
 	origin_walk_free(&walk);
 	origin_walk_free(&directed);
 	map_free(&known[0]);

@@ -90,6 +90,10 @@ struct origin {
 	/* By basis, then falling grade; the shortest way first, then the latest. */
 	VEC(struct origin_end) ends;
 	VEC(struct origin_step) steps;
+	/* A collective that was followed and of which not all ranks are in the capture, so that
+	 * origins may be missing; for model_collective_at(). MODEL_NONE: there is none. */
+	uint32_t incomplete;
+	size_t visited; /* number of places that the search looked at: how much work it was */
 };
 
 /* What all walks of a model share. */

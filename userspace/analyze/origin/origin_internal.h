@@ -121,6 +121,7 @@ struct origin_walk {
 	struct map marks;
 	VEC(struct origin_mark) mark_list;
 	uint8_t *shared; /* by collective: the grade at which all its senders were followed, + 1 */
+	uint32_t incomplete; /* as in struct origin */
 	uint64_t symptom_ts;
 	uint32_t symptom_thread;
 	/* Follow only data that has one sender. The senders of other data are ends by
@@ -132,6 +133,73 @@ struct origin_walk {
 struct origin_mark {
 	uint64_t ts[2]; /* certain, likely */
 };
+
+/* ---- parts of the walk ---- */
+
+/* Kinds of places, for the keys of walk.seen and walk.marks. */
+enum origin_place {
+	ORIGIN_PLACE_LINKED_SPAN,
+	ORIGIN_PLACE_LINKED_EVENT,
+	ORIGIN_PLACE_SENDER,
+	ORIGIN_PLACE_RECEIVER,
+	ORIGIN_PLACE_PARENT_OF_SPAN,
+	ORIGIN_PLACE_PARENT_OF_EVENT,
+	ORIGIN_PLACE_PARENT_LINKS_OF_SPAN,
+	ORIGIN_PLACE_PARENT_LINKS_OF_EVENT,
+	ORIGIN_PLACE_ANY_RANK,
+	ORIGIN_PLACE_LINKS_CERTAIN,
+	ORIGIN_PLACE_LINKS_LIKELY,
+	ORIGIN_PLACE_ARRIVALS,
+	ORIGIN_PLACE_ARRIVALS_SELF,
+	ORIGIN_PLACE_CALLS_SELF,
+	ORIGIN_PLACE_THREAD,
+	ORIGIN_PLACE_PROCESS,
+};
+
+/* A landing, and the span around it that the climb has reached. */
+struct origin_climb {
+	struct origin_walk *walk;
+	struct origin_landing from; /* a copy: the landings may move */
+	uint32_t at;                /* its index */
+	uint32_t index;             /* of the node that was reached */
+	uint8_t kind;
+	bool open;      /* no span so far has received data */
+	bool continues; /* something leads on */
+};
+
+uint64_t origin_place_key(enum origin_place place, uint32_t index);
+/* Whether it is the first visit of a place. */
+bool origin_place_enter(struct origin_walk *walk, enum origin_place place, uint32_t index);
+/* Raises the time up to which the arrivals of a place were followed at a grade or a better one.
+ * Returns the previous time. */
+uint64_t origin_mark_raise(struct origin_walk *walk, uint64_t key, uint8_t grade, uint64_t ts);
+
+/* Begin, thread, parent and id of a span or event. */
+uint64_t origin_node_ts(const struct model *model, uint8_t kind, uint32_t index);
+uint32_t origin_node_thread(const struct model *model, uint8_t kind, uint32_t index);
+uint32_t origin_node_parent(const struct model *model, uint8_t kind, uint32_t index);
+uint64_t origin_node_id(const struct model *model, uint8_t kind, uint32_t index);
+
+/* A landing one step from where the climb is. The caller fills in the node. */
+struct origin_landing origin_landing_from(const struct origin_climb *climb, enum origin_via via,
+					  uint8_t step_grade);
+/* Adds a landing that is not to be visited. Returns its index, or MODEL_NONE if out of memory. */
+uint32_t origin_landing_add(struct origin_walk *walk, struct origin_landing landing);
+/* Adds a landing that is to be visited. */
+void origin_landing_push(struct origin_walk *walk, struct origin_landing landing);
+void origin_end_add(struct origin_walk *walk, uint32_t landing, enum origin_basis basis);
+
+/* The end of a span, but not after the symptom. */
+uint64_t origin_end_before_symptom(const struct origin_walk *walk, const struct model_span *span);
+/* Follows data that arrived in the span that the climb has reached, before the time of the landing.
+ * Returns whether there is any. */
+bool origin_span_follow(struct origin_climb *climb);
+/* The same in the landing's node itself, a span, or by a call that it made. */
+bool origin_self_follow(struct origin_climb *climb);
+/* Follows data that had arrived on the thread before the landing, or else in the process. */
+void origin_thread_follow(struct origin_climb *climb);
+
+/* ---- entries ---- */
 
 /* Walks from a node to the ends. False: out of memory. */
 bool origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,

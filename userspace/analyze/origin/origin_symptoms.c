@@ -4,11 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Number of places that all searches together may look at: about a second of CPU time. */
+#define VISITED_MAX 2000000
+
 struct symptom_search {
 	struct origin_symptoms *symptoms;
 	const struct model *model;
 	struct map seen; /* sites, or sites and processes */
 	size_t left;     /* number of events that may still be looked at */
+	size_t visited;  /* number of places that were looked at */
 	bool per_process;
 };
 
@@ -43,6 +47,7 @@ static int symptom_add(struct symptom_search *search, uint32_t event, struct err
 
 	if (result)
 		return result;
+	search->visited += origin->visited;
 	if (!origin->ends.len || origin->ends.data[0].basis != ORIGIN_DECLARED) {
 		origin_free(origin);
 		return 0;
@@ -64,9 +69,10 @@ static int symptoms_find(struct symptom_search *search, struct error *err)
 
 		if (site->kind == WAFFLE_SITE_COUNTER || site->call || !is_last(search, event))
 			continue;
-		search->symptoms->more = !search->left;
-		if (!search->left--)
+		search->symptoms->more = !search->left || search->visited > VISITED_MAX;
+		if (search->symptoms->more)
 			break;
+		search->left--;
 		result = symptom_add(search, (uint32_t)i, err);
 	}
 	return result;

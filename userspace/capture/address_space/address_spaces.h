@@ -88,8 +88,9 @@ struct code_place address_spaces_code(struct address_spaces *spaces, pid_t pid, 
  * time, are looked for less and less often. */
 int address_spaces_write(struct address_spaces *spaces, pid_t pid, uint64_t ts,
 			 const uint64_t *addresses, uint32_t count, struct error *err);
-/* How many of the first addresses lay in code at `ts`, as far as is known. After a function without
- * a frame pointer, unwinding by frame pointers continues with garbage. */
+/* Returns how many of the first addresses lay in code at `ts`, as far as is known. Beyond a
+ * function without a frame pointer, unwinding by frame pointers yields garbage, which is to be
+ * cut off. */
 uint32_t address_spaces_code_count(const struct address_spaces *spaces, pid_t pid, uint64_t ts,
 				   const uint64_t *addresses, uint32_t count);
 

@@ -20,7 +20,8 @@
 #include "target/process/place.h"
 #include "util/input.h"
 
-/* A name was added or removed. Other changes of an inode that are no writes are rare. */
+/* Events for a name that was added or removed. Other changes of an inode without a write are
+ * rare. */
 #define WATCH_NAMES (IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
 
 /* At most this many events are handled in one call, so that a program that makes events without
@@ -44,7 +45,8 @@ static enum at_path at_path(const struct armed_file *file)
 	return same ? AT_PATH_THE_FILE : AT_PATH_ANOTHER;
 }
 
-/* The kernel asks whether we may read the file, which some file systems ask their server. */
+/* inotify_add_watch() checks whether we may read the file. Some file systems ask their server
+ * for that. */
 static int watch_add(const struct arming *arming, int fd, uint32_t events)
 {
 	struct stat status;

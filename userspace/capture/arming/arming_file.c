@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "capture/arming/arming_internal.h"
+#include "target/elf/object_read.h"
 #include "target/loader/loader.h"
 #include "target/worker/worker_queue.h"
 #include "util/input.h"

@@ -16,8 +16,8 @@ int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct erro
 
 	if (!file->object || !file_is_doubled(file) || arming_is_everywhere(arming))
 		return file_arm(arming, index, pid, err);
-	/* A program that executes itself again: its present links would raise semaphores too
-	 * early. */
+	/* The program executes itself again. Its present links would raise semaphores of the new
+	 * one too early. */
 	for (size_t i = arming->arms.len; i > 0; i--) {
 		const struct arm *arm = &arming->arms.data[i - 1];
 

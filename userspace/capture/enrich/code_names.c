@@ -12,6 +12,7 @@
 #include "capture/address_space/hit_image.h"
 #include "capture/enrich/handles.h"
 #include "target/elf/demangle.h"
+#include "target/elf/symbol_module.h"
 #include "target/elf/symbols.h"
 #include "target/process/mapping_file.h"
 #include "target/process/process.h"

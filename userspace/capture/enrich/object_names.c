@@ -62,7 +62,7 @@ void object_names_close(struct object_names *names)
 	free(names);
 }
 
-/* The row of a key. A new row has number 0 and looked_ts 0. NULL: there is no room. */
+/* Returns the row of a key. A new row has number 0 and looked_ts 0. NULL: there is no room. */
 static struct object_row *row_get(struct object_names *names, const struct file_key *key,
 				  uint32_t pid, uint32_t fd)
 {

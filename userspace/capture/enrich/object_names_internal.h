@@ -17,8 +17,8 @@ struct object_names;
 int object_names_open(struct object_names **names, struct store_writer *writer, struct error *err);
 void object_names_close(struct object_names *names);
 
-/* Number of a file in the capture's table of objects, or 0. `fd` may refer to another file by now.
- * `pid` 0: unknown. Negative errno: writing failed. */
+/* Number of a file in the capture's table of objects, or 0. `fd` is only a hint, since it may
+ * refer to another file by now. `pid` 0: unknown. Negative errno: writing failed. */
 /* `kind`: the first 8 bytes of the kernel's name of an anonymous inode, "[timerfd", or "". */
 int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
 			  const char *kind, struct error *err);

@@ -231,7 +231,8 @@ static int64_t file_add(struct stacks *stacks, const struct waffle_inode *inode,
 	return index;
 }
 
-/* The file of a mapping; if it is new, its table is requested. -ENOMEM; or see file_find(). */
+/* Finds the file of a mapping. If it is new, requests its table. -ENOMEM, or an error of
+ * file_find(). */
 static int64_t file_of(struct stacks *stacks, const struct mapping *mapping, pid_t pid)
 {
 	struct waffle_inode inode = {.ino = mapping->ino, .dev = mapping->dev};

@@ -8,7 +8,7 @@
 #ifndef WAFFLE_FILTER_CODEGEN_ASM_INTERNAL_H
 #define WAFFLE_FILTER_CODEGEN_ASM_INTERNAL_H
 
-#include "filter/codegen/codegen.h"
+#include "filter/codegen/code.h"
 
 struct asm_label {
 	uint32_t at;   /* ASM_NOWHERE: not placed yet */

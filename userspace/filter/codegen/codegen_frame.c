@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "filter/codegen/codegen_parts.h"
+#include "filter/codegen/codegen_parts_internal.h"
 
 /* ---- the stack and the verifier ---- */
 

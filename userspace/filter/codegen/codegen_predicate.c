@@ -2,7 +2,8 @@
 /* Code for all predicates but texts: numbers, parents, keys, sample(). */
 #include <stddef.h>
 
-#include "filter/codegen/codegen_parts.h"
+#include "filter/codegen/codegen.h"
+#include "filter/codegen/codegen_parts_internal.h"
 #include "filter/eval.h"
 
 static void predicate_thread(struct codegen *gen, const struct filter_predicate *predicate,

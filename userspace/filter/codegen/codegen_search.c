@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "filter/codegen/codegen_parts.h"
+#include "filter/codegen/codegen_parts_internal.h"
 
 #define STATE_BITS 64u
 #define WORDS_MAX (FILTER_TEXT_MAX / STATE_BITS)

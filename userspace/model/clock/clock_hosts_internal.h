@@ -24,13 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/clock/clock_lines_internal.h"
 #include "store/host.h"
-
-/* The largest drift of two clocks that is taken for possible: the kernel corrects the rate of each
- * CLOCK_MONOTONIC by up to 500 ppm (MAXFREQ in linux/timex.h). */
-#define CLOCK_DRIFT_MAX STORE_DRIFT_MAX
-
-#define CLOCK_NO_TAG UINT32_MAX
 
 /* Times at which the error of a host's clock is known. Between them it is at most what the straight
  * line between its values is, because the true correction is a line. */

@@ -21,7 +21,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/clock/clock_hosts_internal.h"
+#include "store/host.h"
+
+/* The largest drift of two clocks that is taken for possible: the kernel corrects the rate of each
+ * CLOCK_MONOTONIC by up to 500 ppm (MAXFREQ in linux/timex.h). */
+#define CLOCK_DRIFT_MAX STORE_DRIFT_MAX
+
+#define CLOCK_NO_TAG UINT32_MAX
 
 /* Times and differences beyond 2^52 ns, 52 days, are ignored: a double has no room for their
  * nanoseconds. */

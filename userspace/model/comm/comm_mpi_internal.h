@@ -12,7 +12,7 @@
 
 /* Handles and statuses of an array that a call of MPI_Waitall has: probes/mpi.probes. */
 #define MPI_FIRST 5
-#define MPI_FIRST_SOME 4
+#define MPI_FIRST_SOME 3
 
 enum mpi_key {
 	MPI_COMM,
@@ -40,9 +40,8 @@ enum mpi_key {
 	MPI_REQUESTS,
 	MPI_STATUSES,
 	MPI_FINISHED,
-	MPI_INDEXES0,
-	MPI_INDEXES2,
-	MPI_HANDLE0, /* MPI_FIRST of them */
+	MPI_INDEX0,                                /* MPI_FIRST_SOME of them */
+	MPI_HANDLE0 = MPI_INDEX0 + MPI_FIRST_SOME, /* MPI_FIRST of them */
 	MPI_MATCHED0 = MPI_HANDLE0 + MPI_FIRST,
 	MPI_KEY_COUNT = MPI_MATCHED0 + MPI_FIRST
 };

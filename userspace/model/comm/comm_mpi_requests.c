@@ -162,20 +162,16 @@ static void complete_at(struct mpi_scan *scan, const struct mpi_item *item, uint
 		complete(scan, item, index, status);
 }
 
-/* MPI_Waitsome has two indexes in each of its values. */
+/* MPI_Waitsome says which requests are complete. */
 static void complete_some(struct mpi_scan *scan, const struct mpi_item *item, uint32_t count)
 {
 	/* It is MPI_UNDEFINED, a negative number, if there were no requests. */
 	uint32_t finished =
 		item->values[MPI_FINISHED] <= INT32_MAX ? (uint32_t)item->values[MPI_FINISHED] : 0;
 
-	for (uint32_t i = 0; i < MPI_FIRST_SOME && i < finished; i++) {
-		unsigned key = i < 2 ? MPI_INDEXES0 : MPI_INDEXES2;
-		uint32_t at = (uint32_t)(item->values[key] >> 32 * (i % 2));
-
-		if (mpi_has(item, key) && at < count)
-			complete_at(scan, item, at, i);
-	}
+	for (uint32_t i = 0; i < MPI_FIRST_SOME && i < finished; i++)
+		if (mpi_has(item, MPI_INDEX0 + i) && item->values[MPI_INDEX0 + i] < count)
+			complete_at(scan, item, (uint32_t)item->values[MPI_INDEX0 + i], i);
 }
 
 int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item)

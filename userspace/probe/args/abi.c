@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/args/abi.h"
+#include "probe/args/abi_internal.h"
 
 #include <elf.h>
 

@@ -208,6 +208,31 @@ static int push_place_pieces(struct recipe_maker *maker, const struct call_value
 	return result;
 }
 
+/* The parameter of a condition must be in a register of its own, as the first ones of a function
+ * are. */
+static int set_condition(struct recipe_maker *maker, const struct call_value *value,
+			 struct waffle_fetch *fetch)
+{
+	struct call_value count = {
+		.base = VALUE_PARAM,
+		.index = value->count_index,
+		.from = value->from,
+		.to = value->to,
+	};
+	struct abi_place place = base_place(maker, &count);
+	const struct waffle_fetch *at = &place.pieces[0];
+
+	if (place.count != 1 || at->from != WAFFLE_FETCH_REGISTER || at->loads || at->scale ||
+	    fetch->scale)
+		return fault(maker, value, "its condition is not in a register");
+	if (value->at_return && save_base(maker, &count, &place))
+		return -EINVAL;
+	fetch->flags |= WAFFLE_FETCH_IF;
+	fetch->index = at->reg;
+	fetch->tag = value->at_least;
+	return 0;
+}
+
 /* *added: whether this file has the value. Its type is then known. */
 static int push_value(struct recipe_maker *maker, struct call_value *value, bool save, bool *added)
 {
@@ -247,6 +272,8 @@ static int push_value(struct recipe_maker *maker, struct call_value *value, bool
 	narrow(maker, value, fetch);
 	if (value->sequence)
 		set_sequence(maker, value, fetch);
+	if (!result && value->conditional)
+		result = set_condition(maker, value, fetch);
 	return result ?: push_fetch(maker, value, part, fetch);
 }
 

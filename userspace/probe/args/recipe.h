@@ -6,7 +6,7 @@
 #ifndef WAFFLE_PROBE_ARGS_RECIPE_H
 #define WAFFLE_PROBE_ARGS_RECIPE_H
 
-#include "probe/args/abi.h"
+#include "probe/args/abi_internal.h"
 #include "probe/spec/spec.h"
 
 #define PLACE_ARGS_MAX 24

@@ -233,8 +233,8 @@ static bool site_is_of_call(const struct site_info *site)
 	return site->call;
 }
 
-/* Checks the words, because the tracer itself uses them to build the values of plain calls
- * (kernel/plain.c). */
+/* The BPF programs keep within their memory whatever the words are, but the values would be wrong.
+ */
 static bool words_are_sound(const struct waffle_recipe *recipe)
 {
 	bool sound = recipe->word_count <= recipe->begins &&

@@ -10,7 +10,6 @@
 
 #include "probe/find/tracefs.h"
 #include "probe/spec/parse.h"
-#include "probe/spec/set.h"
 
 #define FORMAT_BYTES 65536 /* of a format file */
 #define CONTEXT_MIN 8      /* BPF programs cannot read these first bytes of the record */
@@ -200,13 +199,19 @@ int tracepoint_recipe(struct recipe_made *made, const struct call_spec *spec,
 
 /* State of the walk over the directories of categories and tracepoints. */
 struct points {
-	struct call_set *set;
+	tracepoint_list *list;
+	size_t most, before; /* the most that the list may have, and how many it had */
+	struct strtab *strings;
 	const struct call_spec *spec;
 	struct error *err;
 	struct near_list near;
-	size_t added;
 	bool category; /* a category has the wanted name */
 };
+
+static const char *keep(struct points *points, const char *text)
+{
+	return strtab_get(points->strings, strtab_add(points->strings, text, strlen(text)));
+}
 
 static int point_add(struct points *points, const char *category, const char *name,
 		     struct tracepoint_format *format)
@@ -221,30 +226,28 @@ static int point_add(struct points *points, const char *category, const char *na
 	result = tracepoint_recipe(&made, spec, format, whole, points->err);
 	if (result)
 		return result;
-	if (points->set->calls >= WAFFLE_RECIPES_MAX)
+	if (points->list->len >= points->most)
 		return error_set(points->err, E2BIG, "%s: more than %d calls are described",
 				 spec->source.origin, WAFFLE_RECIPES_MAX);
-	point.name = set_keep(points->set, whole);
+	point.name = keep(points, whole);
 	point.recipe = made.recipe;
-	point.site = (struct site_info){
-		.name = spec_name(spec, name, points->set->tables.strings),
-		.category = spec->category ? spec->category : set_keep(points->set, category),
-		.file = "",
-		.func = "",
-		.object = "kernel",
-		.kind = WAFFLE_SITE_EVENT,
-		.role = spec->role,
-		.call = true,
-		.key_count = made.key_count,
-		.begin_keys = made.key_count};
+	point.site = (struct site_info){.name = spec_name(spec, name, points->strings),
+					.category = spec->category ? spec->category
+								   : keep(points, category),
+					.file = "",
+					.func = "",
+					.object = "kernel",
+					.kind = WAFFLE_SITE_EVENT,
+					.role = spec->role,
+					.call = true,
+					.key_count = made.key_count,
+					.begin_keys = made.key_count};
 	for (unsigned i = 0; i < made.key_count; i++) {
 		point.site.keys[i].type = made.keys[i].type;
-		point.site.keys[i].name = set_keep(points->set, made.keys[i].name);
+		point.site.keys[i].name = keep(points, made.keys[i].name);
 	}
-	if (!vec_push(&points->set->tracepoints, point))
+	if (!vec_push(points->list, point))
 		return error_set(points->err, ENOMEM, "out of memory");
-	points->set->calls++;
-	points->added++;
 	return 0;
 }
 
@@ -339,10 +342,9 @@ static int category_visit(struct points *points, int folder, const char *none, c
 static bool has_field(const void *arg, const char *key, size_t len, struct near_list *near)
 {
 	const struct points *points = arg;
-	size_t count = points->set->tracepoints.len;
 
-	for (size_t i = count - points->added; i < count; i++) {
-		const struct site_info *site = &points->set->tracepoints.data[i].site;
+	for (size_t i = points->before; i < points->list->len; i++) {
+		const struct site_info *site = &points->list->data[i].site;
 
 		for (unsigned k = 0; k < site->key_count; k++)
 			if (template_key_is(site->keys[k].name, key, len, near))
@@ -351,10 +353,16 @@ static bool has_field(const void *arg, const char *key, size_t len, struct near_
 	return false;
 }
 
-int tracepoints_add(struct call_set *set, const struct call_spec *spec, struct error *err)
+int tracepoints_add(tracepoint_list *list, size_t most, struct strtab *strings,
+		    const struct call_spec *spec, struct error *err)
 {
 	static const struct format_level categories = {category_wanted, category_visit};
-	struct points points = {.set = set, .spec = spec, .err = err};
+	struct points points = {.list = list,
+				.most = most,
+				.before = list->len,
+				.strings = strings,
+				.spec = spec,
+				.err = err};
 	const struct spec_names *names = &spec->sides[0].names;
 	int events = tracefs_open_events(err), result;
 
@@ -362,7 +370,7 @@ int tracepoints_add(struct call_set *set, const struct call_spec *spec, struct e
 		return events;
 	result = folders_visit(&points, events, &categories, NULL);
 	close(events);
-	if (result || points.added)
+	if (result || list->len > points.before)
 		return result ?: template_check(spec, has_field, &points, err);
 	if (!points.category)
 		names = &spec->provider;

@@ -7,6 +7,7 @@
 #define WAFFLE_PROBE_FIND_TRACEPOINT_H
 
 #include "probe/args/recipe.h"
+#include "probe/spec/call.h"
 
 #define TRACEPOINT_FIELDS_MAX 64
 
@@ -35,8 +36,9 @@ bool tracepoint_parse(struct tracepoint_format *format, char *text);
 int tracepoint_recipe(struct recipe_made *made, const struct call_spec *spec,
 		      const struct tracepoint_format *format, const char *name, struct error *err);
 
-struct call_set;
-/* Adds the tracepoints that a description names to the set. */
-int tracepoints_add(struct call_set *set, const struct call_spec *spec, struct error *err);
+/* Adds the tracepoints that a description names to a list, which has at most `most` then. `strings`
+ * keep their names. */
+int tracepoints_add(tracepoint_list *list, size_t most, struct strtab *strings,
+		    const struct call_spec *spec, struct error *err);
 
 #endif

@@ -112,6 +112,7 @@ struct call_tracepoint {
 	const char *name;
 	uint64_t id; /* for perf_event_open(2) */
 };
+typedef VEC(struct call_tracepoint) tracepoint_list;
 size_t call_set_tracepoints(const struct call_set *set, const struct call_tracepoint **list);
 
 /* The tables of names to which the recipes refer, [0, *count). */

@@ -321,6 +321,27 @@ static int parse_expression(struct parse *parse, struct spec_side *side, struct 
 	return result;
 }
 
+/* Parses "if count > 3", the condition of a value. */
+static int parse_condition(struct parse *parse, struct spec_side *side, struct call_value *value)
+{
+	uint32_t len = parse_word(parse);
+	const struct call_param *param = find_param(parse, side, len);
+	int64_t number = 0;
+
+	if (!param || param->out || param->type.kind != TYPE_WORD)
+		return parse_wrong(parse,
+				   "expected a parameter that is a number behind 'if', found %s",
+				   parse_show(parse).text);
+	parse->at += len;
+	if (parse_expect(parse, ">", "behind the parameter") ||
+	    parse_number(parse, &number, INT32_MIN, INT32_MAX))
+		return -EINVAL;
+	value->conditional = true;
+	value->count_index = (uint8_t)(param - side->params);
+	value->at_least = (int32_t)number;
+	return 0;
+}
+
 static int parse_value(struct parse *parse, struct spec_side *side, bool returned)
 {
 	struct call_value *value = &side->values[side->value_count];
@@ -354,6 +375,8 @@ static int parse_value(struct parse *parse, struct spec_side *side, bool returne
 	if (!result && !value->name)
 		return source_fault(&parse->source, value->from, value->to, parse->err,
 				    "a name is needed: … as NAME");
+	if (!result && parse_accept_word(parse, "if"))
+		result = parse_condition(parse, side, value);
 	side->value_count++;
 	return result;
 }

@@ -79,6 +79,16 @@ static int index_names(struct call_set *set, uint32_t entry, struct error *err)
 	return 0;
 }
 
+static int add_tracepoints(struct call_set *set, const struct call_spec *spec, struct error *err)
+{
+	size_t before = set->tracepoints.len, room = WAFFLE_RECIPES_MAX - set->calls;
+	int result =
+		tracepoints_add(&set->tracepoints, before + room, set->tables.strings, spec, err);
+
+	set->calls += (uint32_t)(set->tracepoints.len - before);
+	return result;
+}
+
 static int add(struct call_set *set, const char *text, const char *where, uint32_t group,
 	       bool quiet, struct error *err)
 {
@@ -92,7 +102,7 @@ static int add(struct call_set *set, const char *text, const char *where, uint32
 		return error_set(err, ENOMEM, "out of memory");
 	result = spec_parse(&entry->spec, &set->tables, text, where, err);
 	if (!result && entry->spec.type == SPEC_TRACEPOINT)
-		result = tracepoints_add(set, &entry->spec, err);
+		result = add_tracepoints(set, &entry->spec, err);
 	entry->spec.group = group;
 	entry->spec.quiet = quiet;
 	if (!result && !vec_push(&set->entries, entry))
@@ -206,7 +216,7 @@ int call_set_add_table(struct call_set *set, enum call_table table, struct error
 	for (size_t i = first; i < set->entries.len; i++) {
 		const struct set_entry *entry = set->entries.data[i];
 
-		set->entries.data[i]->spec.flags |= WAFFLE_CALL_NOUNWIND | WAFFLE_CALL_TABLE;
+		set->entries.data[i]->spec.flags |= WAFFLE_CALL_NOUNWIND;
 		set->groups.data[entry->spec.group].table = true;
 	}
 	return result;

@@ -80,7 +80,7 @@ struct call_set {
 	VEC(struct set_entry *) entries;
 	VEC(struct set_name) names;
 	struct keymap heads; /* name → the last such index in `names` */
-	VEC(struct call_tracepoint) tracepoints;
+	tracepoint_list tracepoints;
 	VEC(struct set_group) groups;
 	VEC(struct call_library) libraries; /* made at the first call of call_set_libraries() */
 	uint32_t calls;                     /* number of recipes made so far */

@@ -90,6 +90,11 @@ struct call_value {
 	struct value_step steps[SPEC_STEPS_MAX];
 	bool tagged; /* for a sequence: the field at `tag` after the value also distinguishes */
 	struct value_step tag;
+	/* The value is 0 unless parameter `count_index` is greater than `at_least`: so nothing is
+	 * read behind the end of an array. */
+	bool conditional;
+	uint8_t count_index;
+	int32_t at_least;
 	struct call_type type;
 	uint32_t from, to; /* in the description */
 };

@@ -121,6 +121,25 @@ static void collective_fields(struct json *json, const struct origin *origin,
 	json_field_hex64(json, "to_call", model->spans.data[step->to_call].id);
 }
 
+static void incomplete_json(struct json *json, const struct origin *origin)
+{
+	const struct model_collective *collective;
+
+	json_key(json, "incomplete");
+	if (origin->incomplete == MODEL_NONE) {
+		json_null(json);
+		return;
+	}
+	collective = model_collective_at(origin->comm, origin->incomplete);
+	json_object_begin(json);
+	json_field_string(json, "operation", model_site(origin->model, collective->site)->name);
+	json_field_hex64(json, "comm", collective->comm);
+	json_field_u64(json, "number", collective->seq);
+	json_field_u64(json, "ranks", collective->nranks);
+	json_field_u64(json, "recorded", collective->count);
+	json_object_end(json);
+}
+
 static void step_json(struct json *json, const struct origin *origin,
 		      const struct origin_step *step)
 {
@@ -163,6 +182,7 @@ int origin_print_json(const struct origin *origin, FILE *out)
 	for (size_t i = 0; i < origin->ends.len; i++)
 		end_json(json, origin, &origin->ends.data[i]);
 	json_array_end(json);
+	incomplete_json(json, origin);
 	summary_json_filter(json, origin->model);
 	summary_json_records(json, origin->model);
 	json_object_end(json);

@@ -3,7 +3,10 @@
 #ifndef WAFFLE_RENDER_JSON_WHY_JSON_H
 #define WAFFLE_RENDER_JSON_WHY_JSON_H
 
-#include "render/text/why_text.h"
+#include <stdio.h>
+
+#include "analyze/why/why.h"
+#include "render/text/why_view.h"
 
 /* Uses only `names` and `evidence` of the view. Returns 0 or a negative errno of json_close(). */
 int why_print_json(const struct why *why, const struct why_view *view, FILE *out);

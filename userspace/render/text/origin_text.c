@@ -41,25 +41,6 @@ static void put_place(const struct why_printer *printer, uint32_t site)
 	fprintf(printer->out, ":%u", info->line);
 }
 
-/* Prints ", rank 3 of 8" and ", host node-7", as far as they are known and there are several. */
-static void put_rank_and_host(const struct why_printer *printer, const struct origin_node *node)
-{
-	const struct model *model = printer->model;
-	uint32_t thread = node->kind == MODEL_NODE_SPAN ? model->spans.data[node->index].thread
-							: model->events.data[node->index].thread;
-	const struct model_process *process = model_process_of(model, thread);
-
-	if (process && process->rank != MODEL_NONE) {
-		fprintf(printer->out, ", rank %u", process->rank);
-		if (process->world_size)
-			fprintf(printer->out, " of %u", process->world_size);
-	}
-	if (model->host_count > 1) {
-		fputs(", host ", printer->out);
-		why_put(printer, model->hosts[model_host_of(model, thread)]->name);
-	}
-}
-
 static void put_values(const struct why_printer *printer, uint32_t site, uint32_t frame)
 {
 	struct value_walk walk = model_values(printer->model, site, frame);
@@ -82,7 +63,6 @@ static void put_node(const struct why_printer *printer, const struct origin_node
 	why_paint(printer, TERMINAL_END);
 	if (node->index == MODEL_NONE)
 		return;
-	put_rank_and_host(printer, node);
 	put_place(printer, site);
 	if (node->record)
 		fprintf(printer->out, ", record %" PRIu64, node->record);
@@ -216,6 +196,20 @@ static void put_basis(const struct why_printer *printer, const struct origin *or
 		      printer->out);
 }
 
+/* Says that origins may be missing. */
+static void put_incomplete(const struct why_printer *printer, const struct origin *origin)
+{
+	const struct model_collective *collective;
+
+	if (origin->incomplete == MODEL_NONE)
+		return;
+	collective = model_collective_at(origin->comm, origin->incomplete);
+	fputs("  origins may be missing: of ", printer->out);
+	why_put(printer, model_site(printer->model, collective->site)->name);
+	fprintf(printer->out, " number %" PRIu64 ", the calls of only %u of %u ranks are known\n",
+		collective->seq, collective->count, collective->nranks);
+}
+
 void origin_print_story(const struct origin *origin, const struct why_view *view, FILE *out)
 {
 	const struct why_printer printer = {.model = origin->model, .view = view, .out = out};
@@ -233,6 +227,7 @@ void origin_print_story(const struct origin *origin, const struct why_view *view
 	}
 	if (shown < origin->ends.len)
 		fprintf(out, "  %zu more origins; --json has all\n", origin->ends.len - shown);
+	put_incomplete(&printer, origin);
 	if (!shown || origin->ends.data[0].basis == ORIGIN_ANY_RANK)
 		fputs("  " DECLARE_TEXT, out);
 }

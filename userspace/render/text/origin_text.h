@@ -3,8 +3,10 @@
 #ifndef WAFFLE_RENDER_TEXT_ORIGIN_TEXT_H
 #define WAFFLE_RENDER_TEXT_ORIGIN_TEXT_H
 
+#include <stdio.h>
+
 #include "analyze/origin/origin.h"
-#include "render/text/why_text.h"
+#include "render/text/why_view.h"
 
 /* Prints the symptom and the way to each origin, and then the counts of records. view->causes is
  * the limit for the origins; 0: all. */

@@ -3,7 +3,10 @@
 #ifndef WAFFLE_RENDER_TEXT_REPORT_CAUSES_H
 #define WAFFLE_RENDER_TEXT_REPORT_CAUSES_H
 
-#include "render/text/report_text.h"
+#include <stdio.h>
+
+#include "analyze/report.h"
+#include "render/text/report_view.h"
 #include "util/json.h"
 
 /* Prints a few lines for each of the first names. Prints nothing if the scheduler was not

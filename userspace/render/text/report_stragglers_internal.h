@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-#include "render/text/report_text.h"
+#include "analyze/report.h"
+#include "render/text/report_view.h"
 
 /* Prints nothing if no collective has calls of two ranks. */
 void report_print_stragglers(const struct report *report, const struct report_view *view,

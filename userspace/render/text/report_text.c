@@ -8,6 +8,7 @@
 
 #include "render/disorder.h"
 #include "render/place.h"
+#include "render/text/notices.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_stragglers_internal.h"
 #include "render/text/values_text_internal.h"
@@ -27,58 +28,6 @@ struct report_printer {
 	FILE *out;
 	int name_columns;
 };
-
-/* Copies an expression as one line to `to`, which is as large as the expression. Returns its
- * length. */
-static size_t expression_line(char *to, const char *expression)
-{
-	bool quoted = false, blank = false;
-	size_t len = 0;
-
-	for (const char *at = expression; *at; at++) {
-		if (!quoted && *at == '#') {
-			at += strcspn(at, "\n") - 1;
-			continue;
-		}
-		if (!quoted && strchr(" \t\r\n", *at)) {
-			blank = len > 0;
-			continue;
-		}
-		if (blank)
-			to[len++] = ' ';
-		blank = false;
-		to[len++] = *at;
-		if (*at == '"')
-			quoted = !quoted;
-		else if (quoted && *at == '\\' && at[1])
-			to[len++] = *++at;
-	}
-	return len;
-}
-
-const char *report_simulated(const struct model *model)
-{
-	return model_simulated(model)
-		       ? "simulated: CUDA and NCCL are stand-ins here, no GPU has worked"
-		       : NULL;
-}
-
-void report_put_simulated(FILE *out, const struct model *model)
-{
-	const char *says = report_simulated(model);
-
-	if (says)
-		fprintf(out, "%s\n", says);
-}
-
-void report_put_expression(FILE *out, const char *expression)
-{
-	char *line = malloc(strlen(expression) + 1);
-
-	if (line)
-		terminal_put(out, line, expression_line(line, expression));
-	free(line);
-}
 
 static int put(const struct report_printer *printer, const char *text)
 {
@@ -377,7 +326,7 @@ static void print_filtered(const struct report_printer *printer)
 	if (!filtered->expression)
 		return;
 	fputs("filter: ", printer->out);
-	report_put_expression(printer->out, filtered->expression);
+	notice_put_expression(printer->out, filtered->expression);
 	fprintf(printer->out, " (kept %s of %s spans and events)\n",
 		units_format_count(kept_text, kept),
 		units_format_count(all_text, kept + filtered->spans + filtered->events));
@@ -401,7 +350,7 @@ static void print_head(const struct report_printer *printer)
 		units_plural(threads, "thread", "threads"));
 	if (*model->meta->filter) {
 		fputs("recorded with the filter: ", printer->out);
-		report_put_expression(printer->out, model->meta->filter);
+		notice_put_expression(printer->out, model->meta->filter);
 		fputc('\n', printer->out);
 	}
 	print_filtered(printer);
@@ -475,7 +424,7 @@ static void print_records(const struct report_printer *printer)
 		units_format_count(produced, counts->produced),
 		units_format_count(delivered, counts->delivered),
 		units_format_count(lost, counts->lost));
-	report_put_simulated(printer->out, printer->model);
+	notice_put_simulated(printer->out, printer->model);
 }
 
 static int name_columns(const struct report *report)

@@ -2,7 +2,9 @@
 #ifndef WAFFLE_RENDER_TEXT_VIEW_PICK_INTERNAL_H
 #define WAFFLE_RENDER_TEXT_VIEW_PICK_INTERNAL_H
 
-#include "render/text/view_text.h"
+#include "model/model.h"
+#include "render/text/view_options.h"
+#include "util/error.h"
 
 struct view_ranked {
 	uint64_t span_ns, running_ns;
@@ -21,8 +23,8 @@ int view_find_window(const struct model *model, const struct view_options *optio
 		     struct view_ranking *ranking, struct error *err);
 
 /* Ranks the threads that are active in the window by their time in spans. *count is the number of
- * threads to show. False: out of memory. */
-bool view_rank_threads(struct view_ranking *ranking, const struct model *model,
+ * threads to show. */
+void view_rank_threads(struct view_ranking *ranking, const struct model *model,
 		       const struct view_options *options, size_t *count);
 
 #endif

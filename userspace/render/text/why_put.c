@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "render/place.h"
-#include "render/text/report_text.h"
+#include "render/text/notices.h"
 #include "store/record.h"
 #include "util/terminal.h"
 #include "util/units.h"
@@ -57,7 +57,7 @@ void why_print_records(const struct why_printer *printer)
 
 	if (model->filtered.expression) {
 		fputs("\nfilter: ", printer->out);
-		report_put_expression(printer->out, model->filtered.expression);
+		notice_put_expression(printer->out, model->filtered.expression);
 		fputc('\n', printer->out);
 	} else {
 		fputc('\n', printer->out);
@@ -68,5 +68,5 @@ void why_print_records(const struct why_printer *printer)
 		units_format_count(produced, counts->produced),
 		units_format_count(delivered, counts->delivered),
 		units_format_count(lost, counts->lost));
-	report_put_simulated(printer->out, model);
+	notice_put_simulated(printer->out, model);
 }

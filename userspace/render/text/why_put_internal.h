@@ -3,7 +3,10 @@
 #ifndef WAFFLE_RENDER_TEXT_WHY_PUT_INTERNAL_H
 #define WAFFLE_RENDER_TEXT_WHY_PUT_INTERNAL_H
 
-#include "render/text/why_text.h"
+#include <stdio.h>
+
+#include "analyze/why/why.h"
+#include "render/text/why_view.h"
 
 struct why_printer {
 	const struct why *why;

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The parts of an ELF file that waffle needs: its sites, and how link-time addresses map to file
- * offsets. The file is not trusted: everything is checked against its size, and a malformed site is
- * skipped and counted.
- */
+/* The parts of an ELF file that waffle needs: its sites and calls, and the probes of both. */
 #ifndef WAFFLE_TARGET_ELF_OBJECT_H
 #define WAFFLE_TARGET_ELF_OBJECT_H
 
@@ -79,11 +75,6 @@ struct object {
 	struct object_page doubled;
 };
 
-/*
- * Reads the sites of the ELF file open at `fd`. The caller keeps the descriptor, which stays open.
- * A file without sites is not an error. -ENOEXEC: not a 64-bit ELF file. -EAGAIN: as worker_ask().
- */
-int object_read(struct object **object, int fd, const char *path, struct error *err);
 /* Makes an empty object. */
 int object_new(struct object **object, const char *path, struct error *err);
 void object_free(struct object *object);

@@ -2,6 +2,7 @@
 /* The worker's side of object_remote.c. */
 #include <errno.h>
 
+#include "target/elf/object_read.h"
 #include "target/elf/object_remote.h"
 
 int object_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)

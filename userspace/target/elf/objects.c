@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "target/elf/object_read.h"
 #include "target/elf/objects.h"
 
 #include <limits.h>

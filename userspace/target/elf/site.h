@@ -91,8 +91,7 @@ enum site_role {
 	 * matched0, …; at the return done, if it does not wait */
 	SITE_ROLE_MPI_WAIT,
 	SITE_ROLE_MPI_WAIT_ANY, /* the same for arrays, with one status; at the return index */
-	/* the same for arrays; at the return finished (their number), and two indexes each in
-	 * indexes0 and indexes2 */
+	/* the same for arrays; at the return finished (their number) and index0, … */
 	SITE_ROLE_MPI_WAIT_SOME,
 	SITE_ROLE_MPI_REQUEST_FREE, /* request, handle */
 	SITE_ROLE_MPI_COMM_RANK,    /* comm; at the return rank */

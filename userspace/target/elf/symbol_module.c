@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The identity of a module: its path and build-id. */
+#include "target/elf/symbol_module.h"
+
 #include <string.h>
 
-#include "target/elf/symbols.h"
 #include "util/hash.h"
 
 uint64_t symbol_module_hash(const struct symbol_module *module)

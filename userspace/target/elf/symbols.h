@@ -26,8 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "target/elf/buildid.h"
-#include "target/elf/elffile.h"
+#include "target/elf/symbol_module.h"
 
 struct symbolizer;
 
@@ -44,51 +43,10 @@ struct symbolizer_options {
 int symbolizer_open(struct symbolizer **symbolizer, const struct symbolizer_options *options);
 void symbolizer_close(struct symbolizer *symbolizer);
 
-/* An ELF file that was mapped. */
-struct symbol_module {
-	const char *path;         /* current path of the file; NULL: unknown */
-	struct build_id build_id; /* as recorded; if empty, any file at `path` is accepted */
-	/* As recorded, to convert offsets without the file. If empty, they are read from the
-	 * file. */
-	struct elf_segments segments;
-};
-
-/* Hash of path and build-id, which identify a module. */
-uint64_t symbol_module_hash(const struct symbol_module *module);
-/* Whether this is the module of that path, which may be NULL, and build-id. */
-bool symbol_module_is(const struct symbol_module *module, const char *path,
-		      const struct build_id *build_id);
 /* Assigns a number to the module; the same path and build-id get the same number. Returns 0 or
  * -ENOMEM. */
 int symbolizer_add(struct symbolizer *symbolizer, const struct symbol_module *module,
 		   uint32_t *number);
-
-/* Where names come from. */
-enum symbol_source {
-	SYMBOL_NONE,
-	/* Exported functions only: an address in a local function gets the name of a neighbour. */
-	SYMBOL_DYNSYM,
-	SYMBOL_SYMTAB,
-	SYMBOL_DWARF,
-};
-
-struct symbol_frame {
-	const char *function; /* demangled; NULL: unknown */
-	const char *file;     /* source file; NULL: unknown */
-	uint32_t line;        /* 0: unknown */
-	bool inlined;         /* into the next frame of the list */
-	/* Bytes from the start of the outermost function, or of its part that the compiler moved
-	 * elsewhere. All frames of a list have the same offset. */
-	uint64_t offset;
-};
-
-struct symbol_frames {
-	const struct symbol_frame *list; /* innermost first; owned by the symbolizer */
-	uint32_t count;                  /* 0: nothing is known, so show module+0xaddress */
-	enum symbol_source source;
-	bool located;     /* `address` is valid: the offset lies in a segment */
-	uint64_t address; /* link-time address; without `located`, the requested offset */
-};
 
 /* Looks up an offset in the file, or a link-time address. 0, -EINVAL (no such module) or -ENOMEM.
  * An unknown address is not an error: the list is empty. */
@@ -111,23 +69,6 @@ bool symbolizer_has_variable(struct symbolizer *symbolizer, uint32_t module, con
 
 /* Whether the module's file is a program in Go. Opens no debug file. */
 bool symbolizer_is_go(struct symbolizer *symbolizer, uint32_t module);
-
-/* State of a module's file. */
-enum symbol_file {
-	SYMBOL_FILE_USED,      /* its build-id matches the recorded one */
-	SYMBOL_FILE_UNCHECKED, /* used; no build-id was recorded */
-	SYMBOL_FILE_OTHER,     /* not used: the file at the path has another build-id, or none */
-	SYMBOL_FILE_MISSING,   /* cannot be opened */
-	/* Not used: it is not an ELF program or library, or it changed meanwhile. */
-	SYMBOL_FILE_BAD,
-};
-
-struct symbol_module_state {
-	enum symbol_file file;
-	enum symbol_source source; /* the best available source for functions */
-	const char *debug_path;    /* of the detached debug file in use; NULL: none */
-	struct build_id build_id;  /* as recorded, else the file's */
-};
 
 /* Opens the module's files if they are not open yet. -EINVAL: no such module; -ENOMEM. */
 int symbolizer_module(struct symbolizer *symbolizer, uint32_t module,

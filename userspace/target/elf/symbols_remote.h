@@ -7,7 +7,7 @@
 #ifndef WAFFLE_TARGET_ELF_SYMBOLS_REMOTE_H
 #define WAFFLE_TARGET_ELF_SYMBOLS_REMOTE_H
 
-#include "target/elf/symbols.h"
+#include "target/elf/symbol_module.h"
 #include "util/wire.h"
 
 struct symbols_remote;

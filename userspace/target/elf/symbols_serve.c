@@ -2,6 +2,7 @@
 /* The worker's side of symbols_remote.c: answers requests with a symbolizer of its own. */
 #include <errno.h>
 
+#include "target/elf/symbols.h"
 #include "target/elf/symbols_remote.h"
 
 /* Adds the module of a request. The first request creates the symbolizer. */

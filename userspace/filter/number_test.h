@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The comparison of a number with a literal, reduced to a few instructions for the number's type.
- * For example, `kv.signed < 1.5` becomes "signed <= 1", and `kv.unsigned > -1` is always true.
- * Nothing is rounded.
+ * The comparison of a number with a literal, reduced to one test for the number's type. For
+ * example, `kv.signed < 1.5` becomes "signed <= 1", and `kv.unsigned > -1` is always true. Nothing
+ * is rounded.
  */
-#ifndef WAFFLE_FILTER_CODEGEN_CODEGEN_NUMBER_H
-#define WAFFLE_FILTER_CODEGEN_CODEGEN_NUMBER_H
+#ifndef WAFFLE_FILTER_NUMBER_TEST_H
+#define WAFFLE_FILTER_NUMBER_TEST_H
 
-#include "filter/codegen/asm_internal.h"
+#include "filter/expr_internal.h"
 
 enum number_class { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOAT };
 
@@ -26,9 +26,5 @@ struct number_test {
 /* Makes the test for one literal. FILTER_IN is tested as FILTER_EQ with each literal. */
 struct number_test number_test_make(enum number_class class, enum filter_op op,
 				    const struct filter_literal *literal);
-
-/* Emits code that jumps to `yes` if the test is true for the number in r1, and falls through
- * otherwise. It overwrites r2 and r3. */
-void number_test_emit(struct assembler *as, const struct number_test *test, uint32_t yes);
 
 #endif

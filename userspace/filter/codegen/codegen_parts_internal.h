@@ -10,12 +10,15 @@
  * reads a run onto the stack, from the first word needed to the last. The last word is the first
  * word of the string that ends the run, if later runs are needed.
  */
-#ifndef WAFFLE_FILTER_CODEGEN_CODEGEN_PARTS_H
-#define WAFFLE_FILTER_CODEGEN_CODEGEN_PARTS_H
+#ifndef WAFFLE_FILTER_CODEGEN_CODEGEN_PARTS_INTERNAL_H
+#define WAFFLE_FILTER_CODEGEN_CODEGEN_PARTS_INTERNAL_H
 
 #include <stddef.h>
 
-#include "filter/codegen/codegen_number.h"
+#include "bpf/call.h"
+#include "bpf/filter.h"
+#include "filter/codegen/asm_internal.h"
+#include "filter/split.h"
 
 enum { REG_CTX = BPF_REG_6, REG_FRAME = BPF_REG_7, REG_SIZE = BPF_REG_8, REG_TEXT = BPF_REG_9 };
 
@@ -87,19 +90,6 @@ struct codegen {
 struct code_exits {
 	uint32_t yes, no;
 };
-
-/* ---- split.c ---- */
-
-/* Finds the key that a predicate refers to: the first one of its name. NULL: none, or the walk
- * through the frame ends before it. */
-const struct site_key *site_key_find(const struct site_info *site, const char *name,
-				     unsigned *index);
-enum number_class number_class_of(char type);
-/* Size of a value in a frame; of a string the size of the word before its text. */
-unsigned key_bytes(char type);
-/* Whether any value of a key of this type can make the predicate true. */
-bool key_can_be(const struct filter_expr *filter, const struct filter_predicate *predicate,
-		char type);
 
 /* ---- codegen_number.c ---- */
 

@@ -4,8 +4,8 @@
  * V for x86-64 (psABI 1.0, 3.2.3) and Arm's AAPCS64 (6.8.2). Registers are numbered by their word
  * in the machine's struct pt_regs.
  */
-#ifndef WAFFLE_PROBE_ARGS_ABI_H
-#define WAFFLE_PROBE_ARGS_ABI_H
+#ifndef WAFFLE_PROBE_ARGS_ABI_INTERNAL_H
+#define WAFFLE_PROBE_ARGS_ABI_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/text/notices.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/memory.h"
+#include "util/terminal.h"
+
+const char *notice_simulated(const struct model *model)
+{
+	return model_simulated(model)
+		       ? "simulated: CUDA and NCCL are stand-ins here, no GPU has worked"
+		       : NULL;
+}
+
+void notice_put_simulated(FILE *out, const struct model *model)
+{
+	const char *says = notice_simulated(model);
+
+	if (says)
+		fprintf(out, "%s\n", says);
+}
+
+/* Copies an expression as one line to `to`, which is as large as the expression. Returns its
+ * length. */
+static size_t expression_line(char *to, const char *expression)
+{
+	bool quoted = false, blank = false;
+	size_t len = 0;
+
+	for (const char *at = expression; *at; at++) {
+		if (!quoted && *at == '#') {
+			at += strcspn(at, "\n") - 1;
+			continue;
+		}
+		if (!quoted && strchr(" \t\r\n", *at)) {
+			blank = len > 0;
+			continue;
+		}
+		if (blank)
+			to[len++] = ' ';
+		blank = false;
+		to[len++] = *at;
+		if (*at == '"')
+			quoted = !quoted;
+		else if (quoted && *at == '\\' && at[1])
+			to[len++] = *++at;
+	}
+	return len;
+}
+
+void notice_put_expression(FILE *out, const char *expression)
+{
+	char *line = memory_get(strlen(expression) + 1);
+
+	terminal_put(out, line, expression_line(line, expression));
+	free(line);
+}

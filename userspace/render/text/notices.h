@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all that shows a capture says in the same words. */
+#ifndef WAFFLE_RENDER_TEXT_NOTICES_H
+#define WAFFLE_RENDER_TEXT_NOTICES_H
+
+#include <stdio.h>
+
+#include "model/model.h"
+
+/* Arguments for units_plural(). */
+#define BAD_RECORD "record made no sense and was", "records made no sense and were"
+
+/* A notice that the capture is simulated, if model_simulated(); else NULL. notice_put_simulated()
+ * prints it as a line. */
+const char *notice_simulated(const struct model *model);
+void notice_put_simulated(FILE *out, const struct model *model);
+
+/* Prints a filter expression on one line: without comments, and with a blank for each line
+ * break. */
+void notice_put_expression(FILE *out, const char *expression);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAFFLE_RENDER_TEXT_WHY_VIEW_H
+#define WAFFLE_RENDER_TEXT_WHY_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "symbolize/stack_names.h"
+
+/* How to print an explanation. */
+struct why_view {
+	struct stack_names *names; /* NULL: functions have no names */
+	/* Number shown for each instance, the others are summed up; 0: all. */
+	uint32_t causes;
+	bool evidence; /* print record numbers and stacks, too */
+	bool colour;
+};
+
+#endif
