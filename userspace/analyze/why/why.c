@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_gpu_internal.h"
-#include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_walk_internal.h"
 #include "util/terminal.h"
 
 const struct why_cause_row why_causes[WHY_CAUSE_COUNT] = {

@@ -3,7 +3,7 @@
  * have any number of switches in it. */
 #include <stdlib.h>
 
-#include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_walk_internal.h"
 #include "util/search.h"
 
 #define CPUS (UINT16_MAX + 1u)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_walk_internal.h"
 #include "util/path.h"
 #include "util/search.h"
 #include "util/syscall_names.h"

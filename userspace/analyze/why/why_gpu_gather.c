@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
-#include "analyze/why/why_gpu_internal.h"
 #include "util/search.h"
 
 void gather_arrival(struct gather *gather, struct why_arrival arrival)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
-#include "analyze/why/why_gpu_internal.h"
 
 /* A copy slower than this, in bytes per nanosecond, is not limited by the bus. */
 #define BYTES_PER_NS 1

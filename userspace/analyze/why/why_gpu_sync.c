@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
-#include "analyze/why/why_gpu_internal.h"
 #include "util/search.h"
 
 /* Number of rivals to name in a text. */

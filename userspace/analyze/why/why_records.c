@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "analyze/why/why.h"
-#include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_walk_internal.h"
 #include "util/search.h"
 
 const char *const why_role_names[WHY_ROLE_COUNT] = {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_walk_internal.h"
 #include "util/hash.h"
 
 /* Sets the times of the interval that a step is a part of. */
