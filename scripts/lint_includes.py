@@ -17,6 +17,7 @@ ROOT = pathlib.Path("userspace")
 SOURCES = [ROOT, pathlib.Path("bpf"), pathlib.Path("include"), pathlib.Path("vmlinux")]
 # The kernel has one for each machine.
 KERNEL_BY_MACHINE = {"pt_regs"}
+MAY_EXIT = ("util", "model", "symbolize", "analyze", "render", "export", "cmd")
 TAG = re.compile(r"\b(?:struct|union|enum) (\w+)\s*\{")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
@@ -34,6 +35,14 @@ def folder_order(folders):
             other = pathlib.PurePath(include).parts[0]
             if (ROOT / include).exists() and place.get(other, -1) > place.get(folder, len(folders)):
                 yield f"{path}: includes {include}, but {other}/ comes after {folder}/"
+
+
+def exits():
+    """util/memory.h ends the process, so what traces programs or writes files must not use it."""
+    for path in sorted(ROOT.rglob("*.[ch]")):
+        if (path.relative_to(ROOT).parts[0] not in MAY_EXIT
+                and "util/memory.h" in INCLUDE.findall(path.read_text(encoding="utf-8"))):
+            yield f"{path}: includes util/memory.h, which is only for {', '.join(MAY_EXIT)}"
 
 
 def files_used():
@@ -129,8 +138,8 @@ def tags_once(texts):
 
 def main(folders):
     texts = sources()
-    bad = [*folder_order(folders), *call_circles(), *include_circles(), *header_names(texts),
-           *tags_once(texts)]
+    bad = [*folder_order(folders), *exits(), *call_circles(), *include_circles(),
+           *header_names(texts), *tags_once(texts)]
     print("\n".join(bad), end="\n" if bad else "")
     return bool(bad)
 

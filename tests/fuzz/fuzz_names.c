@@ -183,7 +183,7 @@ static void put_names(FILE *out, const struct store_reader *reader)
 	struct stack_frame inner;
 	const char *functions[4];
 
-	require(!stack_names_open(&names, reader, false));
+	names = stack_names_open(reader, false);
 	for (uint32_t i = 1; store_reader_stack(reader, i); i++) {
 		const struct store_stack *stack = store_reader_stack(reader, i);
 

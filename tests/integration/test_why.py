@@ -247,7 +247,7 @@ def test_what_cannot_be_explained_is_said_in_one_line(waffle, causes, tmp_path):
     waffle.fails(2, "why", "--thread", "holder", "--span", "request", path, says="give one of")
     waffle.fails(2, "why", "--thread", "holder", "--from", "2s", "--to", "1s", path, says="before --to")
     waffle.fails(1, "why", tmp_path / "none.waffle", says="none.waffle")
-    waffle.fails(2, "why", says="one .waffle file")
+    waffle.fails(2, "why", says="give a .waffle file")
 
 
 def test_a_capture_without_the_scheduler_is_not_explained(waffle, causes):

@@ -269,6 +269,27 @@ static void test_broadcast_leads_to_its_root_alone(void **state)
 	capture_free(&capture);
 }
 
+static void test_receive_whose_send_is_not_in_the_capture_is_reported(void **state)
+{
+	struct capture capture;
+	const struct model *model;
+	char *text;
+
+	(void)state;
+	ranks_begin(&capture);
+	rank_hit(&capture, 0, 2000, SITE_LOAD, 0xa0, 0, 2, (uint64_t[]){0, 0});
+	rank_call(&capture, 0, 2100, CALL_RECV, 0xc0, 1);
+	rank_sync(&capture, 0, 2200, 2300);
+	rank_hit(&capture, 0, 2400, SITE_FOUND, 0xf0, 0xa0, 1, (uint64_t[]){0});
+	model = capture_load(&capture, 9000);
+	text = origin_printed(model, "00000000000000f0");
+	assert_non_null(strstr(text, "  nothing says what caused it\n"
+				     "  origins may be missing: of ncclRecv number 0, the calls of "
+				     "only 1 of 2 ranks are known\n"));
+	free(text);
+	capture_free(&capture);
+}
+
 static void test_context_leads_to_the_process_that_gave_it(void **state)
 {
 	struct capture capture;
@@ -301,6 +322,7 @@ int main(void)
 		cmocka_unit_test(test_declared_cause_of_another_rank_is_the_only_origin),
 		cmocka_unit_test(test_without_a_declared_cause_any_rank_may_be_the_origin),
 		cmocka_unit_test(test_broadcast_leads_to_its_root_alone),
+		cmocka_unit_test(test_receive_whose_send_is_not_in_the_capture_is_reported),
 		cmocka_unit_test(test_context_leads_to_the_process_that_gave_it),
 	};
 

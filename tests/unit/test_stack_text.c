@@ -130,7 +130,7 @@ static void test_user_addresses_are_named_by_what_was_mapped_then(void **state)
 	}
 	add_stack(&capture, PID, 2, (uint64_t[]){address, 0x10});
 	capture_load(&capture, 9000);
-	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	names = stack_names_open(capture.reader, false);
 
 	text = stack_printed(names, 1, 6000);
 	assert_ptr_equal(strstr(text, "traced_function (test_stack_text.c:"), text);
@@ -161,7 +161,7 @@ static void test_kernel_addresses_are_named_by_the_captures_own_table(void **sta
 	add_stack(&capture, 0, 2, (uint64_t[]){0xffffffff81000010, 0xffffffff81000020});
 	capture_must(store_writer_add_symbol(capture.writer, &symbol, &err), err);
 	capture_load(&capture, 9000);
-	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	names = stack_names_open(capture.reader, false);
 	text = stack_printed(names, 1, 2000);
 	assert_string_equal(text, "ext4_file_read_iter [ext4]\n[kernel]+0xffffffff81000020\n");
 	free(text);
@@ -188,7 +188,7 @@ static void test_frames_of_the_c_library_are_not_the_interesting_ones(void **sta
 	add_mapping(&capture, mapping);
 	add_stack(&capture, PID, 2, (uint64_t[]){in_libc, own});
 	capture_load(&capture, 9000);
-	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	names = stack_names_open(capture.reader, false);
 	assert_true(stack_names_inner(names, 1, 2000, &inner));
 	assert_string_equal(inner.function, "traced_function");
 	stack_names_close(names);
@@ -209,7 +209,7 @@ static void test_stack_ends_where_an_address_is_not_behind_a_call(void **state)
 	add_stack(&capture, PID, 4, (uint64_t[]){own, own, own, own});
 	add_stack(&capture, PID, 4, (uint64_t[]){begin + 2, own, begin + 2, own});
 	capture_load(&capture, 9000);
-	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	names = stack_names_open(capture.reader, false);
 	assert_int_equal(stack_names_each(names, 1, 2000, put_frame, nowhere), 4);
 	assert_int_equal(stack_names_each(names, 2, 2000, put_frame, nowhere), 2);
 	assert_true(cut_mark(names, 2));
@@ -235,7 +235,7 @@ static void test_a_stack_that_is_cut_ends_with_a_mark_that_is_no_frame(void **st
 	add_stack_cut(&capture, PID, 1, (uint64_t[]){(uintptr_t)_start + 4});
 	add_stack_cut(&capture, PID, 1, (uint64_t[]){0x10});
 	capture_load(&capture, 9000);
-	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	names = stack_names_open(capture.reader, false);
 	text = stack_printed(names, 1, 2000);
 	assert_string_equal(text, "[kernel]+0xffffffff81000010\n[cut]\n");
 	free(text);
@@ -265,7 +265,7 @@ static void test_variables_are_named_wherever_their_file_is_mapped(void **state)
 	mapping = mapping_of((void *)(uintptr_t)traced_function);
 	add_mapping(&capture, mapping);
 	capture_load(&capture, 9000);
-	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	names = stack_names_open(capture.reader, false);
 	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_variables[0]),
 			    "traced_variables");
 	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_variables[2]),
@@ -298,7 +298,7 @@ static void test_a_variable_is_of_what_was_mapped_at_the_time(void **state)
 	other.path = "/no/such/program";
 	add_mapping(&capture, other);
 	capture_load(&capture, 9000);
-	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	names = stack_names_open(capture.reader, false);
 	for (int i = 0; i < 2; i++) {
 		assert_string_equal(stack_names_variable(names, PID, 2000, address),
 				    "traced_value");
@@ -331,7 +331,7 @@ static void test_a_variable_is_of_the_file_as_it_was_loaded_with_it(void **state
 		}
 	}
 	capture_load(&capture, 9000);
-	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	names = stack_names_open(capture.reader, false);
 	assert_string_equal(stack_names_variable(names, PID, 6000, address + 2 * far - page),
 			    "traced_value");
 	assert_string_equal(stack_names_variable(names, PID, 2000, address + 2 * far),

@@ -310,7 +310,7 @@ static void test_strip_stays_short_and_keeps_the_sum_of_what_it_was_given(void *
 					  .ref = (uint32_t)i};
 
 		item.ns[1 + i % 3] = item.to_ts - item.from_ts;
-		assert_true(strip_add(&strip, item));
+		strip_add(&strip, item);
 		assert_true(strip.items.len <= 10);
 	}
 	for (size_t i = 0; i < strip.items.len; i++) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/select.h"
+#include "util/memory.h"
 
 static const char *const sort_names[] = {
 	[REPORT_SORT_TOTAL] = "total",       [REPORT_SORT_COUNT] = "count",
@@ -40,78 +41,69 @@ static uint32_t site_slot(const struct making *making, uint32_t site)
 
 /* ---- rows ---- */
 
-static bool add_row(struct report *report, uint32_t slot, const struct site_info *site,
+static void add_row(struct report *report, uint32_t slot, const struct site_info *site,
 		    unsigned kind, uint32_t *row)
 {
 	if (kind == WAFFLE_SITE_SPAN) {
 		*row = (uint32_t)report->spans.len;
-		return vec_push(
-			&report->spans,
+		vec_add(&report->spans,
 			(struct report_span){.name = site->name,
 					     .category = site->category,
 					     .site = slot,
 					     .slowest = {MODEL_NONE, MODEL_NONE, MODEL_NONE}});
+		return;
 	}
 	if (kind == WAFFLE_SITE_COUNTER) {
 		*row = (uint32_t)report->counters.len;
-		return vec_push(
-			&report->counters,
+		vec_add(&report->counters,
 			(struct report_counter){.name = site->name, .category = site->category});
+		return;
 	}
 	*row = (uint32_t)report->events.len;
-	return vec_push(&report->events, (struct report_event){.name = site->name,
-							       .category = site->category,
-							       .kind = (uint16_t)kind});
+	vec_add(&report->events, (struct report_event){.name = site->name,
+						       .category = site->category,
+						       .kind = (uint16_t)kind});
 }
 
 /* Sites of the same kind, name and category share a row. */
-static bool site_row(struct making *making, uint32_t slot, unsigned kind)
+static void site_row(struct making *making, uint32_t slot, unsigned kind)
 {
 	const struct site_info *site = model_site(making->model, slot);
 	size_t name_len = strlen(site->name), category_len = strlen(site->category);
 	size_t len = name_len + category_len + 2;
-	char *key = malloc(len);
+	char *key = memory_get(len);
 	uint32_t name, row;
 
-	if (!key)
-		return false;
 	key[0] = (char)kind;
 	memcpy(key + 1, site->name, name_len + 1);
 	memcpy(key + 2 + name_len, site->category, category_len);
-	name = strtab_add(making->names, key, len);
+	name = strtab_put(making->names, key, len);
 	free(key);
-	if (name == STRTAB_NONE)
-		return false;
 	while (making->name_rows.len <= name)
-		if (!vec_push(&making->name_rows, MODEL_NONE))
-			return false;
+		vec_add(&making->name_rows, MODEL_NONE);
 	if (making->name_rows.data[name] == MODEL_NONE) {
-		if (!add_row(making->report, slot, site, kind, &row))
-			return false;
+		add_row(making->report, slot, site, kind, &row);
 		making->name_rows.data[name] = row;
 	}
 	making->rows[slot] = making->name_rows.data[name];
-	return true;
 }
 
 /* Makes rows for the sites that were hit, in the order of the sites. */
-static bool make_rows(struct making *making)
+static void make_rows(struct making *making)
 {
 	const struct model *model = making->model;
-	bool *hit = calloc((size_t)making->site_count + 1, sizeof(*hit));
-	bool good = hit;
+	bool *hit = memory_zeroed((size_t)making->site_count + 1, sizeof(*hit));
 
-	for (size_t i = 0; good && i < model->spans.len; i++)
+	for (size_t i = 0; i < model->spans.len; i++)
 		hit[site_slot(making, model->spans.data[i].site)] = true;
-	for (size_t i = 0; good && i < model->events.len; i++)
+	for (size_t i = 0; i < model->events.len; i++)
 		hit[site_slot(making, model->events.data[i].site)] = true;
-	for (uint32_t slot = 0; good && slot <= making->site_count; slot++)
+	for (uint32_t slot = 0; slot <= making->site_count; slot++)
 		if (hit[slot])
-			good = site_row(making, slot,
-					slot < making->site_count ? model_site(model, slot)->kind
-								  : WAFFLE_SITE_SPAN);
+			site_row(making, slot,
+				 slot < making->site_count ? model_site(model, slot)->kind
+							   : WAFFLE_SITE_SPAN);
 	free(hit);
-	return good;
 }
 
 /* ---- spans ---- */
@@ -169,16 +161,14 @@ static void count_span(struct report_span *row, const struct model *model, uint3
 	row->blocked_ns += duration - span->running_ns - span->runnable_ns;
 }
 
-static bool percentiles(struct making *making)
+static void percentiles(struct making *making)
 {
 	const struct model *model = making->model;
 	struct report *report = making->report;
 	size_t at = 0;
 
-	making->durations = malloc((model->spans.len + 1) * sizeof(*making->durations));
-	making->ends = calloc(report->spans.len + 1, sizeof(*making->ends));
-	if (!making->durations || !making->ends)
-		return false;
+	making->durations = memory_get((model->spans.len + 1) * sizeof(*making->durations));
+	making->ends = memory_zeroed(report->spans.len + 1, sizeof(*making->ends));
 	for (size_t i = 0; i < report->spans.len; i++) {
 		making->ends[i] = at;
 		at += report->spans.data[i].count;
@@ -204,10 +194,9 @@ static bool percentiles(struct making *making)
 	}
 	free(making->durations);
 	making->durations = NULL;
-	return true;
 }
 
-static bool count_spans(struct making *making)
+static void count_spans(struct making *making)
 {
 	const struct model *model = making->model;
 
@@ -216,7 +205,7 @@ static bool count_spans(struct making *making)
 
 		count_span(&making->report->spans.data[row], model, (uint32_t)i);
 	}
-	return percentiles(making);
+	percentiles(making);
 }
 
 /* ---- events and counters ---- */
@@ -289,25 +278,23 @@ static int slow_compare(const void *left, const void *right, void *arg)
 	return is_slower(arg, *b, *a) ? 1 : *a < *b ? -1 : *a > *b;
 }
 
-static bool find_slowest(struct report *report, uint32_t wanted)
+static void find_slowest(struct report *report, uint32_t wanted)
 {
 	VEC(uint32_t) order = {0};
-	bool good = true;
 
-	for (size_t i = 0; good && i < report->spans.len; i++)
-		for (unsigned j = 0; good && j < REPORT_SLOWEST_PER_NAME; j++)
+	for (size_t i = 0; i < report->spans.len; i++)
+		for (unsigned j = 0; j < REPORT_SLOWEST_PER_NAME; j++)
 			if (report->spans.data[i].slowest[j] != MODEL_NONE)
-				good = vec_push(&order, report->spans.data[i].slowest[j]);
+				vec_add(&order, report->spans.data[i].slowest[j]);
 	if (order.len)
 		qsort_r(order.data, order.len, sizeof(*order.data), slow_compare,
 			(void *)report->model);
-	for (size_t i = 0; good && i < order.len && i < wanted; i++)
-		good = vec_push(&report->slowest, (struct report_slow){.span = order.data[i],
-								       .syscall = -1,
-								       .args = MODEL_NONE,
-								       .waker = MODEL_NONE});
+	for (size_t i = 0; i < order.len && i < wanted; i++)
+		vec_add(&report->slowest, (struct report_slow){.span = order.data[i],
+							       .syscall = -1,
+							       .args = MODEL_NONE,
+							       .waker = MODEL_NONE});
 	vec_free(&order);
-	return good;
 }
 
 static void slow_interval(struct report_slow *slow, const struct model_span *span,
@@ -423,13 +410,11 @@ static void sort_rows(struct report *report, enum report_sort sort)
 
 /* ---- the whole report ---- */
 
-static bool list_threads(struct report *report)
+static void list_threads(struct report *report)
 {
 	for (size_t i = 0; i < report->model->threads.len; i++)
-		if (report->model->threads.data[i].traced &&
-		    !vec_push(&report->threads, (uint32_t)i))
-			return false;
-	return true;
+		if (report->model->threads.data[i].traced)
+			vec_add(&report->threads, (uint32_t)i);
 }
 
 static void count_losses(struct report *report)
@@ -442,24 +427,22 @@ static void count_losses(struct report *report)
 	}
 }
 
-static bool make(struct making *making, const struct report_options *options)
+static void make(struct making *making, const struct report_options *options)
 {
 	struct report *report = making->report;
 
-	making->rows = calloc((size_t)making->site_count + 1, sizeof(*making->rows));
-	making->names = strtab_new();
-	if (!making->rows || !making->names || !make_rows(making) || !count_spans(making))
-		return false;
+	making->rows = memory_zeroed((size_t)making->site_count + 1, sizeof(*making->rows));
+	making->names = strtab_make();
+	make_rows(making);
+	count_spans(making);
 	count_events(making);
 	count_losses(report);
-	if (!find_slowest(report, options->slowest) || !list_threads(report) ||
-	    stragglers_new(&report->stragglers, report->model, options->slowest))
-		return false;
-	if (report->slowest.len && report->model->switches.len &&
-	    model_each_interval(report->model, look_at_interval, report))
-		return false;
+	find_slowest(report, options->slowest);
+	list_threads(report);
+	memory_require(!stragglers_new(&report->stragglers, report->model, options->slowest));
+	if (report->slowest.len && report->model->switches.len)
+		memory_require(!model_each_interval(report->model, look_at_interval, report));
 	sort_rows(report, options->sort);
-	return true;
 }
 
 static int find_causes(struct report *report, const struct report_options *options,
@@ -483,28 +466,20 @@ const struct why_group *report_causes(const struct report *report, const struct 
 int report_new(struct report **report, const struct model *model,
 	       const struct report_options *options, struct error *err)
 {
-	struct making making = {.report = calloc(1, sizeof(**report)), .model = model};
-	bool good = making.report;
+	struct making making = {.report = memory_zeroed(1, sizeof(**report)), .model = model};
 	int result;
 
 	*report = NULL;
-	if (good) {
-		making.site_count = model_site_count(model);
-		making.report->model = model;
-		making.report->truncated =
-			store_reader_truncated(model->reader, &making.report->bytes_cut);
-		making.report->skipped = store_reader_skipped(model->reader);
-		good = make(&making, options);
-	}
+	making.site_count = model_site_count(model);
+	making.report->model = model;
+	making.report->truncated = store_reader_truncated(model->reader, &making.report->bytes_cut);
+	making.report->skipped = store_reader_skipped(model->reader);
+	make(&making, options);
 	free(making.rows);
 	free(making.durations);
 	free(making.ends);
 	strtab_free(making.names);
 	vec_free(&making.name_rows);
-	if (!good) {
-		report_free(making.report);
-		return error_set(err, ENOMEM, "out of memory");
-	}
 	result = find_causes(making.report, options, err);
 	if (result) {
 		report_free(making.report);

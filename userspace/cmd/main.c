@@ -2,12 +2,14 @@
 /* waffle-bpf: finds the command in the table and runs it. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cmd/command_internal.h"
 #include "cmd/help_internal.h"
 #include "cmd/workers_internal.h"
+#include "util/memory.h"
 #include "util/memory_limit.h"
 #include "util/near.h"
 #include "util/output.h"
@@ -129,8 +131,17 @@ static int output_finish(int code)
 	return EXIT_FAILED;
 }
 
+/* The last guard (util/memory.h). */
+static void memory_is_out(void *command, struct error *err)
+{
+	error_set(err, ENOMEM, "out of memory");
+	workers_end();
+	exit(command_fail(command, err, EXIT_FAILED));
+}
+
 int main(int argc, char **argv)
 {
+	struct memory_guard guard = {.call = memory_is_out};
 	const struct command *command;
 	const char *name = argc > 1 ? argv[1] : "";
 	int code;
@@ -151,6 +162,8 @@ int main(int argc, char **argv)
 		return command_unknown(name);
 	if (command->reads_captures)
 		memory_limit_set(memory_limit_default());
+	guard.arg = (void *)command;
+	memory_guard_set(&guard);
 	code = command->run(command, argc - 2, argv + 2);
 	workers_end();
 	return output_finish(code);

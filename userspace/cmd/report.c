@@ -67,8 +67,7 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	struct report *report;
 	int result;
 
-	if (stack_names_open(&options.names, model->reader, true))
-		return error_set(err, ENOMEM, "out of memory");
+	options.names = stack_names_open(model->reader, true);
 	options.sort = cli->sort;
 	result = report_new(&report, model, &options, err);
 	stack_names_close(options.names);

@@ -126,8 +126,7 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 				 model->meta->sched ? "leave the filter out"
 						    : "record with the source sched");
 	result = why_pick(&query, model, &cli->wanted, err);
-	if (!result && stack_names_open(&query.names, model->reader, true))
-		result = error_set(err, ENOMEM, "out of memory");
+	query.names = stack_names_open(model->reader, true);
 	if (!result)
 		result = why_new(&why, model, &query, err);
 	if (!result && cli->evidence)

@@ -4,7 +4,6 @@
  * Spans that moved to another thread, overlap or began before the capture are asynchronous pairs
  * ("b", "e"), which need not nest. Times are microseconds since the beginning of the capture.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
 #include "render/place.h"
+#include "util/memory.h"
 
 typedef VEC(uint64_t) ends_vec;
 
@@ -115,34 +115,32 @@ static void write_async(struct chrome *c, const struct model_span *span)
 	json_object_end(c->json);
 }
 
-/* Whether a span nests in the open spans of its thread: 1 or 0, or a negative errno. */
-static int span_nests(struct chrome *c, const struct model_span *span)
+/* Whether a span nests in the open spans of its thread. */
+static bool span_nests(struct chrome *c, const struct model_span *span)
 {
 	ends_vec *open;
 
 	if (span->flags & (MODEL_SPAN_MOVED | MODEL_SPAN_BEGUN_BEFORE) ||
 	    span->thread >= c->model->threads.len)
-		return 0;
+		return false;
 	open = &c->open[span->thread];
 	while (open->len && open->data[open->len - 1] <= span->start_ts)
 		open->len--;
 	if (open->len && open->data[open->len - 1] < span->end_ts)
-		return 0;
-	return vec_push(open, span->end_ts) ? 1 : -ENOMEM;
+		return false;
+	vec_add(open, span->end_ts);
+	return true;
 }
 
-static int write_spans(struct chrome *c)
+static void write_spans(struct chrome *c)
 {
 	const struct model *m = c->model;
 
 	for (size_t i = 0; i < m->spans.len; i++) {
 		const struct model_span *span = &m->spans.data[i];
 		const struct site_info *site = model_site(m, span->site);
-		int nests = span_nests(c, span);
 
-		if (nests < 0)
-			return nests;
-		if (!nests) {
+		if (!span_nests(c, span)) {
 			write_async(c, span);
 			continue;
 		}
@@ -151,7 +149,6 @@ static int write_spans(struct chrome *c)
 		write_time(c, "dur", span->end_ts - span->start_ts);
 		write_span_args(c, span);
 	}
-	return 0;
 }
 
 static void write_events(struct chrome *c)
@@ -292,25 +289,24 @@ static void write_other(struct chrome *c)
 int chrome_write(const struct model *model, FILE *out, struct error *err)
 {
 	struct chrome c = {.json = json_new(out, false), .model = model};
-	int code = 0, closed;
+	int code, closed;
 
-	c.open = calloc(model->threads.len + 1, sizeof(*c.open));
-	if (!c.json || !c.open || span_stack_open(&c.stacks, model))
-		code = -ENOMEM;
+	c.open = memory_zeroed(model->threads.len + 1, sizeof(*c.open));
+	c.stacks = span_stack_open(model);
 	json_object_begin(c.json);
 	json_key(c.json, "traceEvents");
 	json_array_begin(c.json);
 	write_thread_names(&c);
-	code = code ?: write_spans(&c);
+	write_spans(&c);
 	write_events(&c);
 	write_links(&c);
-	code = code ?: model_each_interval(model, write_interval, &c);
+	code = model_each_interval(model, write_interval, &c);
 	write_losses(&c);
 	json_array_end(c.json);
 	write_other(&c);
 	json_object_end(c.json);
 	closed = json_close(c.json);
-	for (size_t i = 0; c.open && i < model->threads.len; i++)
+	for (size_t i = 0; i < model->threads.len; i++)
 		vec_free(&c.open[i]);
 	free(c.open);
 	stack_names_close(c.stacks);

@@ -4,7 +4,6 @@
  * scheduler did, then what explains waits. Losses ({"kind": "loss"}) and one {"kind": "summary"}
  * are last. docs/ndjson.md has all keys.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -216,14 +215,10 @@ static void write_summary(struct ndjson *n)
 
 int ndjson_write(const struct model *model, FILE *out, struct error *err)
 {
-	struct ndjson n = {.json = json_new(out, false), .model = model};
+	struct ndjson n = {
+		.json = json_new(out, false), .model = model, .stacks = span_stack_open(model)};
 	int code;
 
-	if (!n.json || span_stack_open(&n.stacks, model)) {
-		if (n.json)
-			json_close(n.json);
-		return error_set(err, ENOMEM, "ndjson: out of memory");
-	}
 	for (size_t i = 0; i < model->spans.len; i++)
 		write_span(&n, &model->spans.data[i]);
 	for (size_t i = 0; i < model->events.len; i++)

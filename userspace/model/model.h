@@ -431,8 +431,8 @@ struct model_interval {
 const char *model_blocked_text(uint16_t task_state);
 
 /* The merged windows in which records were dropped, of the scheduler or of all sources. The caller
- * frees them with windows_free(). False: out of memory. */
-bool model_losses(struct windows *losses, const struct model *model, bool only_sched);
+ * frees them with windows_free(). */
+void model_losses(struct windows *losses, const struct model *model, bool only_sched);
 
 typedef int (*model_interval_fn)(const struct model_interval *interval, void *arg);
 

@@ -389,28 +389,25 @@ static void mark_lost(struct model *model, const struct windows *losses, uint16_
 	}
 }
 
-static int spans_mark_losses(struct model *model)
+static void spans_mark_losses(struct model *model)
 {
 	struct windows all, own = {0};
-	bool good = true;
 
 	if (!model->losses.len)
-		return 0;
-	if (!model_losses(&all, model, false))
-		return -ENOMEM;
+		return;
+	model_losses(&all, model, false);
 	mark_lost(model, &all, 0, MODEL_SPAN_LOSS);
 	windows_free(&all);
-	for (size_t i = 0; good && i < model->losses.len; i++) {
+	for (size_t i = 0; i < model->losses.len; i++) {
 		const struct model_loss *loss = &model->losses.data[i];
 
 		if (loss->count && loss->source == WAFFLE_SOURCE_SPANS)
-			good = windows_add(&own, loss->from_ts, loss->to_ts);
+			windows_add(&own, loss->from_ts, loss->to_ts);
 	}
 	windows_merge(&own);
 	mark_lost(model, &own, MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED,
 		  MODEL_SPAN_MAY_BE_LOST);
 	windows_free(&own);
-	return good ? 0 : -ENOMEM;
 }
 
 int spans_finish(struct builder *builder)
@@ -423,5 +420,6 @@ int spans_finish(struct builder *builder)
 	parents_resolve(model);
 	if (links_resolve(model))
 		return -ENOMEM;
-	return spans_mark_losses(model);
+	spans_mark_losses(model);
+	return 0;
 }

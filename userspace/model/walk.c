@@ -47,35 +47,31 @@ struct walk {
 /* ---- losses ---- */
 
 /* `host` MODEL_NONE: of all hosts. */
-static bool losses_of(struct windows *losses, const struct model *model, bool only_sched,
+static void losses_of(struct windows *losses, const struct model *model, bool only_sched,
 		      uint32_t host)
 {
 	*losses = (struct windows){0};
 	for (size_t i = 0; i < model->losses.len; i++) {
 		const struct model_loss *loss = &model->losses.data[i];
 
-		if (!loss->count || (only_sched && loss->source != WAFFLE_SOURCE_SCHED) ||
-		    (host != MODEL_NONE && model_host_of_cpu(model, loss->cpu) != host))
-			continue;
-		if (!windows_add(losses, loss->from_ts, loss->to_ts)) {
-			windows_free(losses);
-			return false;
-		}
+		if (loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED) &&
+		    (host == MODEL_NONE || model_host_of_cpu(model, loss->cpu) == host))
+			windows_add(losses, loss->from_ts, loss->to_ts);
 	}
 	windows_merge(losses);
-	return true;
 }
 
-bool model_losses(struct windows *losses, const struct model *model, bool only_sched)
+void model_losses(struct windows *losses, const struct model *model, bool only_sched)
 {
-	return losses_of(losses, model, only_sched, MODEL_NONE);
+	losses_of(losses, model, only_sched, MODEL_NONE);
 }
 
 static bool find_losses_of(struct walk *walk, uint32_t host)
 {
 	struct windows losses;
-	bool good = losses_of(&losses, walk->model, true, host);
+	bool good = true;
 
+	losses_of(&losses, walk->model, true, host);
 	for (size_t i = 0; good && i < losses.list.len; i++)
 		good = vec_push(&walk->loss_begins,
 				(struct order_item){losses.list.data[i].from_ts, host}) &&

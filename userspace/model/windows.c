@@ -3,11 +3,12 @@
 
 #include <stdlib.h>
 
+#include "util/memory.h"
 #include "util/search.h"
 
-bool windows_add(struct windows *windows, uint64_t from_ts, uint64_t to_ts)
+void windows_add(struct windows *windows, uint64_t from_ts, uint64_t to_ts)
 {
-	return vec_push(&windows->list, (struct window){from_ts, to_ts});
+	vec_add(&windows->list, (struct window){from_ts, to_ts});
 }
 
 static int window_compare(const void *left, const void *right)

@@ -17,8 +17,8 @@ struct windows {
 };
 
 /* Windows may be added in any order. windows_merge() sorts them and joins those that touch or
- * overlap; windows_touch() needs that. windows_add() returns false if out of memory. */
-bool windows_add(struct windows *windows, uint64_t from_ts, uint64_t to_ts);
+ * overlap; windows_touch() needs that. */
+void windows_add(struct windows *windows, uint64_t from_ts, uint64_t to_ts);
 void windows_merge(struct windows *windows);
 /* Whether any window shares a moment with [from_ts, to_ts]. */
 bool windows_touch(const struct windows *windows, uint64_t from_ts, uint64_t to_ts);

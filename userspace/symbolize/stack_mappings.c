@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/stack_mappings.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/hash.h"
 #include "util/map.h"
+#include "util/memory.h"
 #include "util/search.h"
 #include "util/vec.h"
 
@@ -40,25 +40,17 @@ static int row_compare(const void *left, const void *right)
 	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-int stack_mappings_open(struct stack_mappings **mappings, const struct store_reader *reader)
+struct stack_mappings *stack_mappings_open(const struct store_reader *reader)
 {
 	uint32_t count = store_reader_mapping_count(reader);
-	struct stack_mappings *made = calloc(1, sizeof(*made));
+	struct stack_mappings *made = memory_zeroed(1, sizeof(*made));
 
-	*mappings = made;
-	if (!made)
-		return -ENOMEM;
-	made->rows = calloc((size_t)count + 1, sizeof(*made->rows));
-	if (!made->rows) {
-		free(made);
-		*mappings = NULL;
-		return -ENOMEM;
-	}
+	made->rows = memory_zeroed((size_t)count + 1, sizeof(*made->rows));
 	for (uint32_t i = 0; i < count; i++)
 		made->rows[i] = store_reader_mapping(reader, i);
 	qsort(made->rows, count, sizeof(*made->rows), row_compare);
 	made->count = count;
-	return 0;
+	return made;
 }
 
 static void tree_free(struct tree *tree)
@@ -112,14 +104,12 @@ static uint32_t bounds_until(const struct tree *tree, uint64_t address)
 	return lower_bound(tree->leaves + 1, i, tree->bounds[i] <= address);
 }
 
-/* Collects the bounds of `count` rows; false: out of memory. */
-static bool bounds_make(struct tree *tree, const struct store_mapping *const *rows, uint32_t count)
+/* Collects the bounds of `count` rows. */
+static void bounds_make(struct tree *tree, const struct store_mapping *const *rows, uint32_t count)
 {
 	size_t used = 0, kept = 0;
 
-	tree->bounds = calloc(2 * (size_t)count + 1, sizeof(*tree->bounds));
-	if (!tree->bounds)
-		return false;
+	tree->bounds = memory_zeroed(2 * (size_t)count + 1, sizeof(*tree->bounds));
 	for (uint32_t i = 0; i < count; i++) {
 		if (rows[i]->start >= rows[i]->end)
 			continue;
@@ -131,7 +121,6 @@ static bool bounds_make(struct tree *tree, const struct store_mapping *const *ro
 		if (!kept || tree->bounds[kept - 1] != tree->bounds[i])
 			tree->bounds[kept++] = tree->bounds[i];
 	tree->leaves = kept ? (uint32_t)kept - 1 : 0;
-	return true;
 }
 
 /* The nodes that together cover a row, at most two on each level. */
@@ -154,26 +143,21 @@ static uint32_t nodes_of(const struct tree *tree, const struct store_mapping *ro
 	return count;
 }
 
-static bool lists_make(struct tree *tree, const struct store_mapping *const *rows, uint32_t first,
+static void lists_make(struct tree *tree, const struct store_mapping *const *rows, uint32_t first,
 		       uint32_t count)
 {
 	uint32_t nodes[64], found;
 	size_t total = 0, node_count = 2 * (size_t)tree->leaves + 1;
 
-	tree->ends = calloc(node_count + 1, sizeof(*tree->ends));
-	if (!tree->ends)
-		return false;
+	tree->ends = memory_zeroed(node_count + 1, sizeof(*tree->ends));
 	for (uint32_t i = 0; i < count; i++) {
 		found = nodes_of(tree, rows[i], nodes);
 		for (uint32_t k = 0; k < found; k++)
 			tree->ends[nodes[k]]++;
 		total += found;
 	}
-	if (total > UINT32_MAX)
-		return false;
-	tree->lists = calloc(total + 1, sizeof(*tree->lists));
-	if (!tree->lists)
-		return false;
+	memory_require(total <= UINT32_MAX);
+	tree->lists = memory_zeroed(total + 1, sizeof(*tree->lists));
 	/* ends[] first has the start of each list; adding the entries advances it to the end. */
 	for (size_t node = 0, begin = 0; node < node_count; node++) {
 		uint32_t length = tree->ends[node];
@@ -186,7 +170,6 @@ static bool lists_make(struct tree *tree, const struct store_mapping *const *row
 		for (uint32_t k = 0; k < found; k++)
 			tree->lists[tree->ends[nodes[k]]++] = first + i;
 	}
-	return true;
 }
 
 /* By address, then by time, so that the last one of an address wins. */
@@ -200,20 +183,17 @@ static int start_compare(const void *left, const void *right)
 	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-static bool by_start_make(struct tree *tree, const struct store_mapping *const *rows,
+static void by_start_make(struct tree *tree, const struct store_mapping *const *rows,
 			  uint32_t count)
 {
-	tree->by_start = calloc((size_t)count + 1, sizeof(*tree->by_start));
-	if (!tree->by_start)
-		return false;
+	tree->by_start = memory_zeroed((size_t)count + 1, sizeof(*tree->by_start));
 	for (uint32_t i = 0; i < count; i++)
 		if (*rows[i]->path)
 			tree->by_start[tree->named++] = rows[i];
 	qsort(tree->by_start, tree->named, sizeof(*tree->by_start), start_compare);
-	return true;
 }
 
-/* Finds or makes the tree of a process. NULL: out of memory, or the process has no mappings. */
+/* Finds or makes the tree of a process. NULL: the process has no mappings. */
 static const struct tree *tree_of(struct stack_mappings *mappings, uint32_t pid)
 {
 	uint32_t known = map_get(&mappings->tree_of, pid), first, end;
@@ -226,15 +206,12 @@ static const struct tree *tree_of(struct stack_mappings *mappings, uint32_t pid)
 		end++;
 	if (end == first)
 		return NULL;
-	if (bounds_make(&tree, mappings->rows + first, end - first) &&
-	    lists_make(&tree, mappings->rows + first, first, end - first) &&
-	    by_start_make(&tree, mappings->rows + first, end - first) &&
-	    vec_push(&mappings->trees, tree)) {
-		map_set(&mappings->tree_of, pid, (uint32_t)mappings->trees.len - 1);
-		return &mappings->trees.data[mappings->trees.len - 1];
-	}
-	tree_free(&tree);
-	return NULL;
+	bounds_make(&tree, mappings->rows + first, end - first);
+	lists_make(&tree, mappings->rows + first, first, end - first);
+	by_start_make(&tree, mappings->rows + first, end - first);
+	map_put(&mappings->tree_of, pid, (uint32_t)mappings->trees.len);
+	vec_add(&mappings->trees, tree);
+	return &mappings->trees.data[mappings->trees.len - 1];
 }
 
 /* Searches the list of a node for the last row at or before `ts`, and for the first one after
@@ -308,7 +285,7 @@ const struct store_mapping *stack_mappings_described(struct stack_mappings *mapp
 
 		if (mappings->rows[i]->build_id_bytes &&
 		    map_get(&mappings->described, hash) == MAP_NONE)
-			map_set(&mappings->described, hash, i);
+			map_put(&mappings->described, hash, i);
 	}
 	mappings->described_made = true;
 	index = map_get(&mappings->described, described_hash(mapping));

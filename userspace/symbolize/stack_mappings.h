@@ -14,7 +14,7 @@
 
 struct stack_mappings;
 
-int stack_mappings_open(struct stack_mappings **mappings, const struct store_reader *reader);
+struct stack_mappings *stack_mappings_open(const struct store_reader *reader);
 void stack_mappings_close(struct stack_mappings *mappings);
 
 /*

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/stack_names.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "target/elf/symbol_module.h"
 #include "target/elf/symbols.h"
 #include "util/map.h"
+#include "util/memory.h"
 #include "util/path.h"
 #include "util/strtab.h"
 #include "util/terminal.h"
@@ -49,15 +49,12 @@ struct stack_names {
 	struct strtab *texts;
 };
 
-static bool index_kernel(struct stack_names *names)
+static void index_kernel(struct stack_names *names)
 {
 	uint32_t count = store_reader_symbol_count(names->reader);
 
 	for (uint32_t i = 0; i < count; i++)
-		if (!map_set(&names->kernel_symbols, store_reader_symbol(names->reader, i)->address,
-			     i))
-			return false;
-	return true;
+		map_put(&names->kernel_symbols, store_reader_symbol(names->reader, i)->address, i);
 }
 
 static uint64_t python_key(uint32_t pid, uint64_t value)
@@ -65,38 +62,30 @@ static uint64_t python_key(uint32_t pid, uint64_t value)
 	return (uint64_t)pid << 32 ^ (value & ~STORE_PYTHON);
 }
 
-static bool index_python(struct stack_names *names)
+static void index_python(struct stack_names *names)
 {
 	uint32_t count = store_reader_name_count(names->reader);
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct store_name *name = store_reader_name(names->reader, i);
 
-		if (name->value & STORE_PYTHON &&
-		    !map_set(&names->python_frames, python_key(name->pid, name->value), i))
-			return false;
+		if (name->value & STORE_PYTHON)
+			map_put(&names->python_frames, python_key(name->pid, name->value), i);
 	}
-	return true;
 }
 
-int stack_names_open(struct stack_names **names, const struct store_reader *reader, bool fetch)
+struct stack_names *stack_names_open(const struct store_reader *reader, bool fetch)
 {
 	const struct symbolizer_options options = {.fetch = fetch};
-	struct stack_names *made = calloc(1, sizeof(*made));
+	struct stack_names *made = memory_zeroed(1, sizeof(*made));
 
-	*names = NULL;
-	if (!made)
-		return -ENOMEM;
 	made->reader = reader;
-	made->texts = strtab_new();
-	if (!made->texts || symbolizer_open(&made->symbolizer, &options) ||
-	    stack_mappings_open(&made->mappings, reader) || !index_kernel(made) ||
-	    !index_python(made)) {
-		stack_names_close(made);
-		return -ENOMEM;
-	}
-	*names = made;
-	return 0;
+	made->texts = strtab_make();
+	memory_require(!symbolizer_open(&made->symbolizer, &options));
+	made->mappings = stack_mappings_open(reader);
+	index_kernel(made);
+	index_python(made);
+	return made;
 }
 
 void stack_names_close(struct stack_names *names)
@@ -125,23 +114,21 @@ static void set_segments(struct elf_segments *segments, const struct store_mappi
 					     .size = mapping->segments[i].size};
 }
 
-static bool module_of(struct stack_names *names, const struct store_mapping *mapping,
-		      uint32_t *module)
+static uint32_t module_of(struct stack_names *names, const struct store_mapping *mapping)
 {
 	uint32_t known = map_get(&names->modules, (uintptr_t)mapping);
 	const struct store_mapping *file;
 	struct symbol_module wanted = {.path = mapping->path};
 
-	if (known != MAP_NONE) {
-		*module = known;
-		return true;
-	}
+	if (known != MAP_NONE)
+		return known;
 	file = stack_mappings_described(names->mappings, mapping);
 	if (file->build_id_bytes <= sizeof(file->build_id))
 		build_id_set(&wanted.build_id, file->build_id, file->build_id_bytes);
 	set_segments(&wanted.segments, file);
-	return !symbolizer_add(names->symbolizer, &wanted, module) &&
-	       map_set(&names->modules, (uintptr_t)mapping, *module);
+	memory_require(!symbolizer_add(names->symbolizer, &wanted, &known));
+	map_put(&names->modules, (uintptr_t)mapping, known);
+	return known;
 }
 
 static uint32_t user_frames(struct stack_names *names, uint32_t pid, uint64_t address, bool caller,
@@ -152,7 +139,6 @@ static uint32_t user_frames(struct stack_names *names, uint32_t pid, uint64_t ad
 		stack_mappings_find(names->mappings, pid, address - caller, ts);
 	struct symbol_frames found = {0};
 	uint64_t offset;
-	uint32_t module;
 
 	frames[0] = (struct stack_frame){.offset = address};
 	if (!mapping)
@@ -160,8 +146,9 @@ static uint32_t user_frames(struct stack_names *names, uint32_t pid, uint64_t ad
 	offset = address - mapping->start + mapping->offset;
 	frames[0].module = mapping->path;
 	frames[0].offset = offset;
-	if (!module_of(names, mapping, &module) ||
-	    symbolizer_offset(names->symbolizer, module, offset - caller, &found) || !found.count)
+	if (symbolizer_offset(names->symbolizer, module_of(names, mapping), offset - caller,
+			      &found) ||
+	    !found.count)
 		return 1;
 	for (uint32_t i = 0; i < found.count && i < room; i++)
 		frames[i] = (struct stack_frame){
@@ -202,9 +189,9 @@ static uint32_t python_frame(struct stack_names *names, uint32_t pid, uint64_t a
 		return 1;
 	frame->offset = 0;
 	frame->function = strtab_get(
-		names->texts, strtab_add(names->texts, name->name, (size_t)(file - name->name)));
+		names->texts, strtab_put(names->texts, name->name, (size_t)(file - name->name)));
 	frame->file = strtab_get(names->texts,
-				 strtab_add(names->texts, file + 2, (size_t)(line - file - 2)));
+				 strtab_put(names->texts, file + 2, (size_t)(line - file - 2)));
 	frame->line = (uint32_t)strtoul(line + 1, NULL, 10);
 	return 1;
 }
@@ -229,14 +216,12 @@ static bool can_be_caller(struct stack_names *names, const struct store_stack *s
 {
 	uint64_t address = stack->addresses[at];
 	const struct store_mapping *mapping;
-	uint32_t module;
 
 	if (!stack->pid || !at || address & STORE_PYTHON)
 		return true;
 	mapping = stack_mappings_find(names->mappings, stack->pid, address - 1, ts);
-	return !mapping || !module_of(names, mapping, &module) ||
-	       symbolizer_is_return(names->symbolizer, module,
-				    address - mapping->start + mapping->offset);
+	return !mapping || symbolizer_is_return(names->symbolizer, module_of(names, mapping),
+						address - mapping->start + mapping->offset);
 }
 
 /* Functions of waffle.h, which lead from a site to its probe. Their names end with an underscore,
@@ -441,8 +426,8 @@ static struct bias bias_of(struct stack_names *names, const struct store_mapping
 	if (known != MAP_NONE)
 		return names->biases.data[known];
 	bias = find_bias(names, file, module);
-	if (vec_push(&names->biases, bias))
-		map_set(&names->bias_at, (uintptr_t)file, (uint32_t)names->biases.len - 1);
+	map_put(&names->bias_at, (uintptr_t)file, (uint32_t)names->biases.len);
+	vec_add(&names->biases, bias);
 	return bias;
 }
 
@@ -456,8 +441,7 @@ static const char *look_up_variable(struct stack_names *names, const struct stor
 	uint32_t module;
 	int len;
 
-	if (!module_of(names, mapping, &module))
-		return NULL;
+	module = module_of(names, mapping);
 	bias = bias_of(names, mapping, module);
 	if (!bias.known)
 		return NULL;
@@ -465,7 +449,7 @@ static const char *look_up_variable(struct stack_names *names, const struct stor
 	if (!name || !offset)
 		return name;
 	len = snprintf(text, sizeof(text), "%.200s+0x%" PRIx64, name, offset);
-	return strtab_get(names->texts, strtab_add(names->texts, text, (size_t)len));
+	return strtab_get(names->texts, strtab_put(names->texts, text, (size_t)len));
 }
 
 const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
@@ -482,27 +466,21 @@ const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64
 	if (known != MAP_NONE && names->variables.data[known].mapping == variable.mapping)
 		return names->variables.data[known].name;
 	variable.name = look_up_variable(names, variable.mapping, address);
-	if (vec_push(&names->variables, variable))
-		map_set(&names->variable_at, address, (uint32_t)names->variables.len - 1);
+	map_put(&names->variable_at, address, (uint32_t)names->variables.len);
+	vec_add(&names->variables, variable);
 	return variable.name;
 }
 
 bool stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
 			      const char *name)
 {
-	uint32_t module;
-
-	return names && module_of(names, mapping, &module) &&
-	       bias_of(names, mapping, module).known &&
-	       symbolizer_has_variable(names->symbolizer, module, name);
+	return names && bias_of(names, mapping, module_of(names, mapping)).known &&
+	       symbolizer_has_variable(names->symbolizer, module_of(names, mapping), name);
 }
 
 bool stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping)
 {
-	uint32_t module;
-
-	return names && module_of(names, mapping, &module) &&
-	       symbolizer_is_go(names->symbolizer, module);
+	return names && symbolizer_is_go(names->symbolizer, module_of(names, mapping));
 }
 
 struct function_list {

@@ -7,7 +7,7 @@
  *
  *	struct stack_names *names;
  *
- *	stack_names_open(&names, reader, true);
+ *	names = stack_names_open(reader, true);
  *	stack_names_each(names, wait->user_stack, wait->from_ts, print_frame, out);
  *	stack_names_close(names);
  *
@@ -37,8 +37,8 @@ struct stack_frame {
 };
 
 /* Opens the names of a capture. With `fetch`, debug files are fetched from debuginfod servers if
- * some are configured. The reader must outlive the names. Returns 0 or -ENOMEM. */
-int stack_names_open(struct stack_names **names, const struct store_reader *reader, bool fetch);
+ * some are configured. The reader must outlive the names. */
+struct stack_names *stack_names_open(const struct store_reader *reader, bool fetch);
 void stack_names_close(struct stack_names *names);
 
 typedef void (*stack_frame_fn)(const struct stack_frame *frame, void *arg);

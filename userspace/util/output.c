@@ -326,3 +326,9 @@ void output_abort(struct output *output)
 	free(output->path);
 	*output = (struct output){.folder = -1};
 }
+
+void output_abandon(void *output, struct error *err)
+{
+	(void)err;
+	output_abort(output);
+}

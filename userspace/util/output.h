@@ -37,6 +37,8 @@ int output_publish(struct output *output, struct error *err);
 int output_commit(struct output *output, struct error *err);
 /* Removes the temporary file and frees. Does nothing if the output is not open or was committed. */
 void output_abort(struct output *output);
+/* output_abort() as a memory_guard (util/memory.h). */
+void output_abandon(void *output, struct error *err);
 /* Whether standard output is a pipe or socket whose reader has exited, as with `| head`. */
 bool output_reader_is_gone(void);
 /* Gets the user who called sudo; false: nobody did. *gid is (gid_t)-1 if SUDO_GID is not set. */

@@ -22,8 +22,8 @@ static uint32_t sender_of(const struct model_collective *collective)
 	return MODEL_NONE;
 }
 
-/* Whether a call receives data of any call that the capture has. The root of a broadcast has its
- * own data. */
+/* Whether a call receives data, also if the capture does not have the call that sends it. The root
+ * of a broadcast has its own data. */
 static bool receives(const struct model_collective *collective, uint32_t call)
 {
 	const struct model_rank_call *calls = collective->calls;
@@ -33,9 +33,10 @@ static bool receives(const struct model_collective *collective, uint32_t call)
 	case FLOW_NONE:
 		return false;
 	case FLOW_PAIR:
-		return sender_of(collective) != MODEL_NONE && sender_of(collective) != call;
+		return rank != MODEL_NONE && rank == collective->to &&
+		       sender_of(collective) != call;
 	case FLOW_FROM_ROOT:
-		return sender_of(collective) != MODEL_NONE;
+		return true;
 	case FLOW_TO_ROOT:
 		return rank != MODEL_NONE && rank == collective->root;
 	case FLOW_PREFIX:
@@ -60,7 +61,8 @@ static struct origin_arrival arrival_of(const struct model *model,
 	if (arrival.exact)
 		return arrival;
 	arrival.ts = model->spans.data[to->span].end_ts;
-	if (!arrival.has_one_sender || !collective->comparable)
+	if (!arrival.has_one_sender || !collective->comparable ||
+	    sender_of(collective) == MODEL_NONE)
 		return arrival;
 	sent_ts = collective->calls[sender_of(collective)].arrival_ts;
 	if (sent_ts > arrival.ts)

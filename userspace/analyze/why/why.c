@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 #include "util/terminal.h"
 
 const struct why_cause_row why_causes[WHY_CAUSE_COUNT] = {
@@ -28,7 +29,7 @@ const char *const why_grade_names[] = {
 
 /* ---- selection of instances ---- */
 
-static bool pick_window(struct why *why, const struct why_query *query, bool *found)
+static void pick_window(struct why *why, const struct why_query *query, bool *found)
 {
 	const struct model *model = why->model;
 	uint64_t from = query->from_ts > model->start_ts ? query->from_ts : model->start_ts;
@@ -52,10 +53,9 @@ static bool pick_window(struct why *why, const struct why_query *query, bool *fo
 			instance.from_ts = thread->first_ts;
 		if (thread->born_ts > instance.from_ts)
 			instance.from_ts = thread->born_ts;
-		if (instance.from_ts < instance.to_ts && !vec_push(&why->instances, instance))
-			return false;
+		if (instance.from_ts < instance.to_ts)
+			vec_add(&why->instances, instance);
 	}
-	return true;
 }
 
 static struct why_instance span_instance(const struct model *model, uint32_t index)
@@ -106,7 +106,7 @@ static void keep_slowest(struct why *why, uint32_t slowest)
 /* Instances to keep beyond those asked for before the fastest are dropped. */
 #define SLACK 4096
 
-static bool pick_spans(struct why *why, const struct why_query *query)
+static void pick_spans(struct why *why, const struct why_query *query)
 {
 	const struct model *model = why->model;
 
@@ -117,35 +117,32 @@ static bool pick_spans(struct why *why, const struct why_query *query)
 			continue;
 		if (query->name && strcmp(model_site(model, span->site)->name, query->name) != 0)
 			continue;
-		if (can_explain(model, span) && !vec_push(&why->instances, span_instance(model, i)))
-			return false;
+		if (can_explain(model, span))
+			vec_add(&why->instances, span_instance(model, i));
 		if (query->slowest && why->instances.len / 2 >= (size_t)query->slowest + SLACK)
 			keep_slowest(why, query->slowest);
 	}
-	return true;
 }
 
-static bool pick_these(struct why *why, const struct why_query *query)
+static void pick_these(struct why *why, const struct why_query *query)
 {
 	const struct model *model = why->model;
 
 	for (size_t i = 0; i < query->span_count; i++)
-		if (can_explain(model, &model->spans.data[query->spans[i]]) &&
-		    !vec_push(&why->instances, span_instance(model, query->spans[i])))
-			return false;
-	return true;
+		if (can_explain(model, &model->spans.data[query->spans[i]]))
+			vec_add(&why->instances, span_instance(model, query->spans[i]));
 }
 
 static int pick(struct why *why, const struct why_query *query, struct error *err)
 {
-	bool found = false, good;
+	bool found = false;
 
 	if (query->spans)
-		good = pick_these(why, query);
+		pick_these(why, query);
+	else if (query->tid)
+		pick_window(why, query, &found);
 	else
-		good = query->tid ? pick_window(why, query, &found) : pick_spans(why, query);
-	if (!good)
-		return error_set(err, ENOMEM, "out of memory");
+		pick_spans(why, query);
 	if (query->tid && !query->spans && !found)
 		return error_set(err, ENOENT, "thread %u is not one of the recorded process's",
 				 query->tid);
@@ -287,7 +284,7 @@ static void add_own(struct why_instance *instance, const struct why_walk *walk,
 		instance->own_ns += part->ns;
 }
 
-static bool take_sums(struct why *why, struct why_walk *walk, struct why_instance *instance)
+static void take_sums(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	if (walk->sums.len)
 		qsort(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), larger);
@@ -299,9 +296,8 @@ static bool take_sums(struct why *why, struct why_walk *walk, struct why_instanc
 		grade(sum, instance);
 		add_own(instance, walk, &sum->part);
 		sum->part.step = (uint32_t)why->steps.len;
-		if (!vec_reserve(&why->steps, sum->part.step_count) ||
-		    !vec_push(&why->parts, sum->part))
-			return false;
+		vec_need(&why->steps, sum->part.step_count);
+		vec_add(&why->parts, sum->part);
 		memcpy(&why->steps.data[why->steps.len], walk->chains.data[sum->chain].steps,
 		       sum->part.step_count * sizeof(struct why_step));
 		for (uint32_t k = 0; k < sum->part.step_count; k++) {
@@ -312,30 +308,25 @@ static bool take_sums(struct why *why, struct why_walk *walk, struct why_instanc
 		}
 		why->steps.len += sum->part.step_count;
 	}
-	return true;
 }
 
 /* Like take_sums(), but unsorted and without chains. */
-static bool take_parts(struct why *why, struct why_walk *walk, struct why_instance *instance)
+static void take_parts(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	instance->part = 0;
 	instance->part_count = (uint32_t)walk->sums.len;
 	why->parts.len = 0;
-	if (!vec_reserve(&why->parts, walk->sums.len))
-		return false;
+	vec_need(&why->parts, walk->sums.len);
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_sum *sum = &walk->sums.data[i];
 
 		grade(sum, instance);
 		why->parts.data[why->parts.len++] = sum->part;
 	}
-	return true;
 }
 
-static int walk_instance(struct why_walk *walk, struct why_instance *instance)
+static void walk_instance(struct why_walk *walk, struct why_instance *instance)
 {
-	int result;
-
 	walk->instance = instance;
 	walk->end_ts = instance->to_ts;
 	walk->depth = 0;
@@ -344,45 +335,32 @@ static int walk_instance(struct why_walk *walk, struct why_instance *instance)
 		map_free(&walk->more_sums);
 	walk->instances++;
 	why_gpu_forget(&walk->gpu);
-	result = instance->ended_by < walk->model->threads.len
-			 ? why_walk_handed_over(walk, instance)
-			 : why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts,
-					 NULL);
+	if (instance->ended_by < walk->model->threads.len)
+		why_walk_handed_over(walk, instance);
+	else
+		why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
 	/* Without chains, the caller adds up instances by names, not by threads. */
-	if (!result && !walk->no_chains)
+	if (!walk->no_chains)
 		fold(walk, instance->thread);
-	return result;
 }
 
-static int explain(struct why *why, struct why_walk *walk, struct why_instance *instance)
-{
-	int result = walk_instance(walk, instance);
-
-	judge(instance, walk);
-	if (result)
-		return result;
-	return take_sums(why, walk, instance) ? 0 : -ENOMEM;
-}
-
-static int explain_all(struct why *why, struct why_walk *walk)
+static void explain_all(struct why *why, struct why_walk *walk)
 {
 	struct windows windows = {0};
-	size_t count = why->instances.len;
-	int result = 0;
 
-	for (size_t i = 0; i < count && !result; i++)
-		if (!windows_add(&windows, why->instances.data[i].from_ts,
-				 why->instances.data[i].to_ts))
-			result = -ENOMEM;
+	for (size_t i = 0; i < why->instances.len; i++)
+		windows_add(&windows, why->instances.data[i].from_ts, why->instances.data[i].to_ts);
 	windows_merge(&windows);
-	if (!result)
-		result = why_evidence_init(walk);
-	if (!result)
-		result = why_intervals_load(&walk->intervals, why->model, &windows);
+	why_evidence_init(walk);
+	why_intervals_load(&walk->intervals, why->model, &windows);
 	windows_free(&windows);
-	for (size_t i = 0; i < count && !result; i++)
-		result = explain(why, walk, &why->instances.data[i]);
-	return result;
+	for (size_t i = 0; i < why->instances.len; i++) {
+		struct why_instance *instance = &why->instances.data[i];
+
+		walk_instance(walk, instance);
+		judge(instance, walk);
+		take_sums(why, walk, instance);
+	}
 }
 
 static int start(struct why **why, struct why_walk *walk, const struct model *model,
@@ -394,21 +372,16 @@ static int start(struct why **why, struct why_walk *walk, const struct model *mo
 		return error_set(err, ENODATA,
 				 "the capture has no scheduler records, which tell why threads "
 				 "waited: record it with the source sched");
-	*why = calloc(1, sizeof(**why));
-	if (!*why)
-		return error_set(err, ENOMEM, "out of memory");
+	*why = memory_zeroed(1, sizeof(**why));
 	walk->why = *why;
 	(*why)->model = model;
-	(*why)->texts = strtab_new();
-	if (!(*why)->texts || why_gpu_init(&walk->gpu, model) < 0)
-		return error_set(err, ENOMEM, "out of memory");
+	(*why)->texts = strtab_make();
+	why_gpu_init(&walk->gpu, model);
 	return 0;
 }
 
-static int finish(struct why **why, struct why_walk *walk, int result, struct error *err)
+static int finish(struct why **why, struct why_walk *walk, int result)
 {
-	if (result == -ENOMEM)
-		error_set(err, ENOMEM, "out of memory");
 	why_walk_free(walk);
 	if (result < 0) {
 		why_free(*why);
@@ -424,8 +397,9 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 	int result = start(why, &walk, model, query->names, err);
 
 	result = result ?: pick(*why, query, err);
-	result = result ?: explain_all(*why, &walk);
-	return finish(why, &walk, result, err);
+	if (!result)
+		explain_all(*why, &walk);
+	return finish(why, &walk, result);
 }
 
 void why_free(struct why *why)
@@ -494,9 +468,8 @@ static int explain_batch(struct why_walk *walk, const struct why_batch *batch, w
 	int result = 0;
 
 	if (batch->first < batch->end) {
-		if (!windows_add(&windows, batch->from_ts, batch->to_ts))
-			return -ENOMEM;
-		result = why_intervals_load(&walk->intervals, model, &windows);
+		windows_add(&windows, batch->from_ts, batch->to_ts);
+		why_intervals_load(&walk->intervals, model, &windows);
 	}
 	for (uint32_t i = batch->first; i < batch->end && !result; i++) {
 		struct why_instance instance = span_instance(model, i);
@@ -504,11 +477,9 @@ static int explain_batch(struct why_walk *walk, const struct why_batch *batch, w
 		if (!is_whole(model, i))
 			continue;
 		instance.loss = model->spans.data[i].flags & MODEL_SPAN_LOSS;
-		result = walk_instance(walk, &instance);
-		if (!result && !take_parts(walk->why, walk, &instance))
-			result = -ENOMEM;
-		if (!result)
-			result = each(walk->why, &instance, arg);
+		walk_instance(walk, &instance);
+		take_parts(walk->why, walk, &instance);
+		result = each(walk->why, &instance, arg);
 	}
 	windows_free(&windows);
 	return result;
@@ -518,14 +489,16 @@ int why_each(struct why **why, const struct model *model, struct stack_names *na
 	     why_each_fn each, void *arg, struct error *err)
 {
 	struct why_walk walk;
-	int result = start(why, &walk, model, names, err) ?: why_evidence_init(&walk);
+	int result = start(why, &walk, model, names, err);
 
 	walk.no_chains = true;
+	if (!result)
+		why_evidence_init(&walk);
 	for (uint32_t next = 0; next < model->spans.len && !result;) {
 		struct why_batch batch = batch_from(model, next);
 
 		result = explain_batch(&walk, &batch, each, arg);
 		next = batch.end;
 	}
-	return finish(why, &walk, result, err);
+	return finish(why, &walk, result);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_aggregate.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/select.h"
 #include "util/hash.h"
+#include "util/memory.h"
 
 /* Causes of a group while collecting: more than in the result, as a culprit that comes late may
  * turn out large. */
@@ -48,42 +48,35 @@ static bool is_whole(const struct model *model, const struct model_span *span)
 static uint32_t name_number(struct strtab *names, const struct site_info *site)
 {
 	size_t name_len = strlen(site->name), category_len = strlen(site->category);
-	char *key = malloc(name_len + category_len + 2);
-	uint32_t number = STRTAB_NONE;
+	char *key = memory_get(name_len + category_len + 2);
+	uint32_t number;
 
-	if (!key)
-		return STRTAB_NONE;
 	memcpy(key, site->name, name_len + 1);
 	memcpy(key + name_len + 1, site->category, category_len + 1);
 	/* 0 is the empty text. No key is empty, because it contains a zero byte. */
-	number = strtab_add(names, key, name_len + category_len + 1);
+	number = strtab_put(names, key, name_len + category_len + 1);
 	free(key);
-	return number == STRTAB_NONE ? STRTAB_NONE : number - 1;
+	return number - 1;
 }
 
-static bool groups_make(struct why_aggregate *aggregate)
+static void groups_make(struct why_aggregate *aggregate)
 {
-	struct strtab *names = strtab_new();
-	bool good = names;
+	struct strtab *names = strtab_make();
 
 	aggregate->site_count = model_site_count(aggregate->model);
 	aggregate->group_of =
-		malloc(((size_t)aggregate->site_count + 1) * sizeof(*aggregate->group_of));
-	good = good && aggregate->group_of;
-	for (uint32_t i = 0; good && i <= aggregate->site_count; i++) {
+		memory_get(((size_t)aggregate->site_count + 1) * sizeof(*aggregate->group_of));
+	for (uint32_t i = 0; i <= aggregate->site_count; i++) {
 		const struct site_info *site =
 			model_site(aggregate->model, i < aggregate->site_count ? i : MODEL_NONE);
 		uint32_t number = name_number(names, site);
 
 		aggregate->group_of[i] = number;
-		good = number != STRTAB_NONE;
-		if (good && number == aggregate->groups.len)
-			good = vec_push(
-				&aggregate->groups,
+		if (number == aggregate->groups.len)
+			vec_add(&aggregate->groups,
 				(struct why_group){.name = site->name, .category = site->category});
 	}
 	strtab_free(names);
-	return good;
 }
 
 static uint64_t percentile(uint64_t *durations, uint64_t count, unsigned percent)
@@ -92,22 +85,21 @@ static uint64_t percentile(uint64_t *durations, uint64_t count, unsigned percent
 }
 
 /* Finds each group's counts and the limits of slow and median. */
-static bool percentiles_find(struct why_aggregate *aggregate)
+static void percentiles_find(struct why_aggregate *aggregate)
 {
 	const struct model *model = aggregate->model;
-	uint64_t *durations = malloc((model->spans.len + 1) * sizeof(*durations));
-	size_t *ends = calloc(aggregate->groups.len + 1, sizeof(*ends)), at = 0;
-	bool good = durations && ends;
+	uint64_t *durations = memory_get((model->spans.len + 1) * sizeof(*durations));
+	size_t *ends = memory_zeroed(aggregate->groups.len + 1, sizeof(*ends)), at = 0;
 
-	for (size_t i = 0; good && i < model->spans.len; i++)
+	for (size_t i = 0; i < model->spans.len; i++)
 		if (is_whole(model, &model->spans.data[i]))
 			aggregate->groups.data[group_of(aggregate, model->spans.data[i].site)]
 				.count++;
-	for (size_t i = 0; good && i < aggregate->groups.len; i++) {
+	for (size_t i = 0; i < aggregate->groups.len; i++) {
 		ends[i] = at;
 		at += aggregate->groups.data[i].count;
 	}
-	for (size_t i = 0; good && i < model->spans.len; i++) {
+	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
 		uint32_t group = group_of(aggregate, span->site);
 
@@ -116,7 +108,7 @@ static bool percentiles_find(struct why_aggregate *aggregate)
 		durations[ends[group]++] = span->end_ts - span->start_ts;
 		aggregate->groups.data[group].total_ns += span->end_ts - span->start_ts;
 	}
-	for (size_t i = 0; good && i < aggregate->groups.len; i++) {
+	for (size_t i = 0; i < aggregate->groups.len; i++) {
 		struct why_group *group = &aggregate->groups.data[i];
 		uint64_t *of = durations + ends[i] - group->count;
 
@@ -128,7 +120,6 @@ static bool percentiles_find(struct why_aggregate *aggregate)
 	}
 	free(durations);
 	free(ends);
-	return good;
 }
 
 /* ---- causes ---- */
@@ -237,8 +228,7 @@ static struct why_group_cause *cause_add(struct why_group *group, struct slots *
 		return cause;
 	if (group->causes.len >= CAUSES_ROOM)
 		causes_fold(group, slots, CAUSES_ROOM / 2);
-	if (!vec_push(&group->causes, *key))
-		return NULL;
+	vec_add(&group->causes, *key);
 	*slot_of(slots, key) = (uint16_t)(group->causes.len - 1);
 	return &group->causes.data[group->causes.len - 1];
 }
@@ -262,18 +252,16 @@ static struct why_group_cause part_key(const struct why_aggregate *aggregate,
 	return key;
 }
 
-static int add_part(struct aggregate_gather *gather, uint32_t number,
-		    const struct why_instance *instance, const struct why_part *part)
+static void add_part(struct aggregate_gather *gather, uint32_t number,
+		     const struct why_instance *instance, const struct why_part *part)
 {
 	struct why_group *group = &gather->aggregate->groups.data[number];
 	struct why_group_cause key = part_key(gather->aggregate, instance, part), *cause;
 	uint64_t ns = instance->to_ts - instance->from_ts;
 
 	if (!gather->slots[number])
-		gather->slots[number] = calloc(1, sizeof(**gather->slots));
-	cause = gather->slots[number] ? cause_add(group, gather->slots[number], &key) : NULL;
-	if (!cause)
-		return -ENOMEM;
+		gather->slots[number] = memory_zeroed(1, sizeof(**gather->slots));
+	cause = cause_add(group, gather->slots[number], &key);
 	if (cause->comm != key.comm)
 		cause->comm = MODEL_NONE;
 	cause->spans += cause->last != instance->span;
@@ -285,7 +273,6 @@ static int add_part(struct aggregate_gather *gather, uint32_t number,
 	if (ns >= group->p40_ns && ns <= group->p60_ns)
 		cause->median_ns += part->ns;
 	gather->stretches += part->stretches;
-	return 0;
 }
 
 static int add_instance(const struct why *why, const struct why_instance *instance, void *arg)
@@ -294,7 +281,6 @@ static int add_instance(const struct why *why, const struct why_instance *instan
 	uint32_t number = group_of(gather->aggregate, why->model->spans.data[instance->span].site);
 	struct why_group *group = &gather->aggregate->groups.data[number];
 	uint64_t ns = instance->to_ts - instance->from_ts;
-	int result = 0;
 
 	if (gather->stretches_max && gather->stretches >= gather->stretches_max) {
 		gather->aggregate->partial = true;
@@ -310,9 +296,9 @@ static int add_instance(const struct why *why, const struct why_instance *instan
 		group->median_count++;
 		group->median_total_ns += ns;
 	}
-	for (uint32_t i = 0; i < instance->part_count && !result; i++)
-		result = add_part(gather, number, instance, &why->parts.data[instance->part + i]);
-	return result;
+	for (uint32_t i = 0; i < instance->part_count; i++)
+		add_part(gather, number, instance, &why->parts.data[instance->part + i]);
+	return 0;
 }
 
 /* ---- the end ---- */
@@ -343,21 +329,17 @@ static void group_finish(struct why_group *group, struct slots *slots)
 int why_aggregate_new(struct why_aggregate **aggregate, const struct model *model,
 		      const struct why_aggregate_options *options, struct error *err)
 {
-	struct why_aggregate *made = calloc(1, sizeof(*made));
+	struct why_aggregate *made = memory_zeroed(1, sizeof(*made));
 	struct aggregate_gather gather = {.aggregate = made, .stretches_max = options->stretches};
-	int result = -ENOMEM;
+	int result;
 
 	*aggregate = NULL;
-	if (!made)
-		return error_set(err, ENOMEM, "out of memory");
 	made->model = model;
-	if (groups_make(made) && percentiles_find(made))
-		gather.slots = calloc(made->groups.len + 1, sizeof(*gather.slots));
-	if (gather.slots)
-		result = why_each(&made->why, model, options->names, add_instance, &gather, err);
-	else
-		error_set(err, ENOMEM, "out of memory");
-	for (size_t i = 0; gather.slots && i < made->groups.len; i++) {
+	groups_make(made);
+	percentiles_find(made);
+	gather.slots = memory_zeroed(made->groups.len + 1, sizeof(*gather.slots));
+	result = why_each(&made->why, model, options->names, add_instance, &gather, err);
+	for (size_t i = 0; i < made->groups.len; i++) {
 		group_finish(&made->groups.data[i], gather.slots[i]);
 		free(gather.slots[i]);
 	}

@@ -2,6 +2,7 @@
 /* Explains blocked time: what the thread waited for, who ended the wait, and what that thread did
  * meanwhile. */
 #include "analyze/why/why_blocked_internal.h"
+#include "util/memory.h"
 
 #include <string.h>
 
@@ -13,7 +14,7 @@
 static struct why_verdict at_swap(struct why_walk *walk, struct why_blocked *blocked)
 {
 	if (!blocked->object)
-		blocked->object = strtab_add(walk->why->texts, SWAP_TEXT, strlen(SWAP_TEXT));
+		blocked->object = strtab_put(walk->why->texts, SWAP_TEXT, strlen(SWAP_TEXT));
 	return why_blocked_end(walk, blocked, WHY_PAGE_FAULT_MAJOR,
 			       why_blocked_by_program(walk, blocked) ? WHY_GRADE_LIKELY
 								     : WHY_GRADE_CERTAIN,
@@ -27,11 +28,8 @@ static struct why_verdict follow_waker(struct why_walk *walk, struct why_blocked
 	const struct meaning_row *row = blocked->stack.meaning.rows[MEANING_WAIT];
 
 	blocked->kind = kind;
-	if (kind == WAIT_MUTEX && !blocked->object) {
-		blocked->object = strtab_add(walk->why->texts, row->text, strlen(row->text));
-		if (blocked->object == STRTAB_NONE)
-			return WHY_NO_MEMORY;
-	}
+	if (kind == WAIT_MUTEX && !blocked->object)
+		blocked->object = strtab_put(walk->why->texts, row->text, strlen(row->text));
 	return why_blocked_woken_by(walk, blocked,
 				    why_blocked_is_shared(blocked) ? WHY_GRADE_LIKELY
 								   : WHY_GRADE_CERTAIN);
@@ -214,8 +212,6 @@ static uint32_t known_text(struct why_walk *walk, const struct wait_facts *facts
 				    WHY_OBJECT_TEXTS];
 	if (known->object != wanted.object || known->address != wanted.address || !known->text) {
 		wanted.text = wait_object_text(walk->why->texts, facts, kind);
-		if (wanted.text == STRTAB_NONE)
-			return STRTAB_NONE;
 		*known = wanted;
 	}
 	return known->text;
@@ -298,13 +294,11 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 			variable_at(walk, thread, blocked.from, wait_futex_address(&blocked.facts));
 	}
 	blocked.kind = wait_kind_of(&blocked.facts);
-	if (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack))
-		return WHY_NO_MEMORY;
+	if (blocked.wait)
+		why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack);
 	/* While the thread is stopped, it does not wait for the object of its system call. */
 	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
 		blocked.object = object_of(walk, &blocked);
-	if (blocked.object == STRTAB_NONE)
-		return WHY_NO_MEMORY;
 	step = why_walk_push(walk, thread, WAFFLE_THREAD_BLOCKED, blocked.from, blocked.to);
 	step->syscall = blocked.interval->syscall;
 	step->args = blocked.interval->args;

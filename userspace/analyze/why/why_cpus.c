@@ -4,20 +4,19 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 #define CPUS (UINT16_MAX + 1u)
 
-bool why_cpus_init(struct why_walk *walk)
+void why_cpus_init(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
-	uint32_t *begins = calloc(CPUS + 1, sizeof(*begins));
-	uint32_t *switches = malloc((model->switches.len + 1) * sizeof(*switches));
+	uint32_t *begins = memory_zeroed(CPUS + 1, sizeof(*begins));
+	uint32_t *switches = memory_get((model->switches.len + 1) * sizeof(*switches));
 
 	walk->cpu_begins = begins;
 	walk->cpu_switches = switches;
-	if (!begins || !switches)
-		return false;
 	/* A counting sort: how many there are, where those of each CPU end, and then from the last
 	 * one backwards, which leaves where they begin. */
 	for (size_t i = 0; i < model->switches.len; i++)
@@ -26,7 +25,6 @@ bool why_cpus_init(struct why_walk *walk)
 		begins[cpu] += begins[cpu - 1];
 	for (size_t i = model->switches.len; i--;)
 		switches[--begins[model->switches.data[i].cpu]] = (uint32_t)i;
-	return true;
 }
 
 void why_cpus_free(struct why_walk *walk)

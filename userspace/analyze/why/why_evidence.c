@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the records show about a wait: who ended it, its file, and requests to devices. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 #include "util/path.h"
 #include "util/search.h"
 #include "util/syscall_names.h"
@@ -74,15 +74,15 @@ static bool is_python(const char *path)
 }
 
 /* The interpreter's state is in the program or in its library. */
-static bool add_python(struct why_walk *walk, const struct store_mapping *mapping)
+static void add_python(struct why_walk *walk, const struct store_mapping *mapping)
 {
 	enum wait_python python = WAIT_PYTHON;
 
 	if (map_get(&walk->pythons, mapping->pid) == WAIT_PYTHON_KNOWN)
-		return true;
+		return;
 	if (stack_names_has_variable(walk->names, mapping, WAIT_PYTHON_STATE))
 		python = WAIT_PYTHON_KNOWN;
-	return map_set(&walk->pythons, mapping->pid, python);
+	map_put(&walk->pythons, mapping->pid, python);
 }
 
 static int by_pid(const void *left, const void *right, void *arg)
@@ -95,23 +95,19 @@ static int by_pid(const void *left, const void *right, void *arg)
 	return a < b ? -1 : a > b;
 }
 
-static bool order_threads(struct why_walk *walk)
+static void order_threads(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 	size_t count = model->threads.len;
 
-	walk->by_pid = malloc((count + 1) * sizeof(*walk->by_pid));
-	if (!walk->by_pid)
-		return false;
+	walk->by_pid = memory_get((count + 1) * sizeof(*walk->by_pid));
 	for (uint32_t i = 0; i < count; i++)
 		walk->by_pid[i] = i;
 	if (count)
 		qsort_r(walk->by_pid, count, sizeof(*walk->by_pid), by_pid, model->threads.data);
 	for (size_t i = 0; i < count; i++)
-		if (model->threads.data[walk->by_pid[i]].traced &&
-		    !vec_push(&walk->traced, walk->by_pid[i]))
-			return false;
-	return true;
+		if (model->threads.data[walk->by_pid[i]].traced)
+			vec_add(&walk->traced, walk->by_pid[i]);
 }
 
 static size_t first_of(const struct why_walk *walk, const uint32_t *list, size_t count,
@@ -135,7 +131,7 @@ size_t why_traced_of(const struct why_walk *walk, uint32_t pid)
 /* ---- set-up ---- */
 
 /* The names of the cgroups; the first name of each counts. */
-static bool find_cgroups(struct why_walk *walk)
+static void find_cgroups(struct why_walk *walk)
 {
 	const struct store_object *object;
 	uint32_t text;
@@ -145,47 +141,45 @@ static bool find_cgroups(struct why_walk *walk)
 		if (object->dev || strcmp(object->detail, "cgroup") != 0 ||
 		    map_get(&walk->cgroups, object->ino) != MAP_NONE)
 			continue;
-		text = strtab_add(walk->why->texts, object->name, strlen(object->name));
-		if (text == STRTAB_NONE || !map_set(&walk->cgroups, object->ino, text))
-			return false;
+		text = strtab_put(walk->why->texts, object->name, strlen(object->name));
+		map_put(&walk->cgroups, object->ino, text);
 	}
-	return true;
 }
 
 #define OWN_TEXT "this capture"
 #define HELD_TEXT "held by waffle-bpf (this capture)"
 
-int why_evidence_init(struct why_walk *walk)
+void why_evidence_init(struct why_walk *walk)
 {
 	const struct store_reader *reader = walk->model->reader;
 
-	walk->own_text = strtab_add(walk->why->texts, OWN_TEXT, strlen(OWN_TEXT));
-	walk->held_text = strtab_add(walk->why->texts, HELD_TEXT, strlen(HELD_TEXT));
-	if (walk->own_text == STRTAB_NONE || walk->held_text == STRTAB_NONE)
-		return -ENOMEM;
+	walk->own_text = strtab_put(walk->why->texts, OWN_TEXT, strlen(OWN_TEXT));
+	walk->held_text = strtab_put(walk->why->texts, HELD_TEXT, strlen(HELD_TEXT));
 	for (int i = 0; i < WHY_SYSCALLS; i++)
 		walk->calls[i] = (uint8_t)wait_call_of(syscall_name(walk->model->meta->machine, i));
-	if (!model_losses(&walk->losses, walk->model, true) ||
-	    !model_losses(&walk->all_losses, walk->model, false) ||
-	    stack_mappings_open(&walk->mappings, reader) || !order_threads(walk) ||
-	    !why_cpus_init(walk) || !find_cgroups(walk) || !why_peers_init(walk) ||
-	    !why_go_init(walk) || !why_lookup_init(walk->why))
-		return -ENOMEM;
+	model_losses(&walk->losses, walk->model, true);
+	model_losses(&walk->all_losses, walk->model, false);
+	walk->mappings = stack_mappings_open(reader);
+	order_threads(walk);
+	why_cpus_init(walk);
+	find_cgroups(walk);
+	why_peers_init(walk);
+	why_go_init(walk);
+	why_lookup_init(walk->why);
 	for (uint32_t i = 0; i < store_reader_symbol_count(reader); i++) {
 		const struct store_symbol *symbol = store_reader_symbol(reader, i);
 		uint32_t hints = hints_of(symbol->name);
 
-		if (!map_set(&walk->kernel_symbols, symbol->address, i) ||
-		    (hints && !map_set(&walk->kernel_hints, symbol->address, hints)))
-			return -ENOMEM;
+		map_put(&walk->kernel_symbols, symbol->address, i);
+		if (hints)
+			map_put(&walk->kernel_hints, symbol->address, hints);
 	}
 	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {
 		const struct store_mapping *mapping = store_reader_mapping(reader, i);
 
-		if (is_python(mapping->path) && !add_python(walk, mapping))
-			return -ENOMEM;
+		if (is_python(mapping->path))
+			add_python(walk, mapping);
 	}
-	return 0;
 }
 
 static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
@@ -219,7 +213,7 @@ static struct meaning stack_meaning(const struct why_walk *walk, const struct st
 	return meaning_of(functions, count);
 }
 
-bool why_stack_meaning(struct why_walk *walk, uint32_t number, struct why_stack *result)
+void why_stack_meaning(struct why_walk *walk, uint32_t number, struct why_stack *result)
 {
 	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
 	uint32_t known = map_get(&walk->stack_at, number);
@@ -227,17 +221,16 @@ bool why_stack_meaning(struct why_walk *walk, uint32_t number, struct why_stack 
 
 	*result = (struct why_stack){0};
 	if (!stack)
-		return true;
+		return;
 	if (known != MAP_NONE) {
 		*result = walk->stacks.data[known];
-		return true;
+		return;
 	}
 	result->meaning = stack_meaning(walk, stack);
 	meaning_text(text, &result->meaning);
-	result->text = strtab_add(walk->why->texts, text, strlen(text));
-	return result->text != STRTAB_NONE &&
-	       map_set(&walk->stack_at, number, (uint32_t)walk->stacks.len) &&
-	       vec_push(&walk->stacks, *result);
+	result->text = strtab_put(walk->why->texts, text, strlen(text));
+	map_put(&walk->stack_at, number, (uint32_t)walk->stacks.len);
+	vec_add(&walk->stacks, *result);
 }
 
 /* Kernel threads that run deferred interrupt work. */
@@ -397,9 +390,8 @@ uint32_t why_cgroup(struct why_walk *walk, uint64_t ino)
 		return text;
 	len = snprintf(unnamed, sizeof(unnamed), "cgroup %" PRIu64,
 		       model_ino_real(walk->model, ino));
-	text = strtab_add(walk->why->texts, unnamed, (size_t)len);
-	if (text != STRTAB_NONE && !map_set(&walk->cgroups, ino, text))
-		return STRTAB_NONE;
+	text = strtab_put(walk->why->texts, unnamed, (size_t)len);
+	map_put(&walk->cgroups, ino, text);
 	return text;
 }
 
@@ -407,5 +399,5 @@ uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, 
 {
 	const struct store_mapping *mapping = stack_mappings_find(walk->mappings, pid, address, ts);
 
-	return mapping ? strtab_add(walk->why->texts, mapping->path, strlen(mapping->path)) : 0;
+	return mapping ? strtab_put(walk->why->texts, mapping->path, strlen(mapping->path)) : 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the program's functions on a stack show about a futex: mainly, whether it is a lock. */
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 
 #include <string.h>
 
@@ -115,8 +116,7 @@ static enum futex_use use_by_stack(struct why_walk *walk, uint32_t number, uint6
 							    FUNCTIONS_MAX));
 	if (use == FUTEX_USE_UNKNOWN && is_of_glibc(walk, stack, ts))
 		use = FUTEX_USE_LIBC;
-	/* If out of memory, the stack is examined again next time. */
-	(void)map_set(&walk->futex_uses, number, use);
+	map_put(&walk->futex_uses, number, use);
 	return use;
 }
 

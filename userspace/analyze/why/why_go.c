@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 
 /* Limit of stacks to examine per process. */
 #define GO_STACKS 32
@@ -25,13 +26,12 @@ static bool is_go_stack(const struct why_walk *walk, const struct model_wait *wa
 #define GO_FILES 4096
 
 /* Examines the programs that were mapped. A shared library is not what runs a program's threads. */
-static bool find_by_files(struct why_walk *walk)
+static void find_by_files(struct why_walk *walk)
 {
 	const struct store_reader *reader = walk->model->reader;
 	struct map seen = {0}; /* path, a pointer of the reader's → whether it is a Go program */
-	bool done = true;
 
-	for (uint32_t i = 0; done && i < store_reader_mapping_count(reader); i++) {
+	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {
 		const struct store_mapping *mapping = store_reader_mapping(reader, i);
 		uint32_t go;
 
@@ -42,23 +42,22 @@ static bool find_by_files(struct why_walk *walk)
 			break;
 		if (go == MAP_NONE) {
 			go = stack_names_is_go(walk->names, mapping);
-			done = map_set(&seen, (uintptr_t)mapping->path, go);
+			map_put(&seen, (uintptr_t)mapping->path, go);
 		}
 		if (go) {
 			walk->has_go = true;
-			done &= map_set(&walk->goes, mapping->pid, WHY_GO);
+			map_put(&walk->goes, mapping->pid, WHY_GO);
 		}
 	}
 	map_free(&seen);
-	return done;
 }
 
-static bool find_by_stacks(struct why_walk *walk)
+static void find_by_stacks(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 
 	if (!walk->names)
-		return true;
+		return;
 	for (size_t i = 0; i < model->waits.len; i++) {
 		const struct model_wait *wait = &model->waits.data[i];
 		uint32_t pid, seen;
@@ -74,17 +73,15 @@ static bool find_by_stacks(struct why_walk *walk)
 			continue;
 		seen = is_go_stack(walk, wait) ? WHY_GO : seen + 1;
 		walk->has_go |= seen == WHY_GO;
-		if (!map_set(&walk->goes, pid, seen))
-			return false;
+		map_put(&walk->goes, pid, seen);
 	}
-	return true;
 }
 
-bool why_go_init(struct why_walk *walk)
+void why_go_init(struct why_walk *walk)
 {
-	if (walk->names && !find_by_files(walk))
-		return false;
-	return find_by_stacks(walk);
+	if (walk->names)
+		find_by_files(walk);
+	find_by_stacks(walk);
 }
 
 bool why_is_go(const struct why_walk *walk, uint32_t thread)

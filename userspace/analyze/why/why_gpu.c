@@ -3,24 +3,24 @@
  * last rank to arrive. */
 #include "analyze/why/why_gpu_internal.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 /* Number of calls above which the cache is cleared between two instances. */
 #define SYNCS_KEPT 4096
 
-static bool add_init(struct why_gpu *gpu, const struct model *model, uint32_t span)
+static void add_init(struct why_gpu *gpu, const struct model *model, uint32_t span)
 {
 	struct why_init init = {span, model->spans.data[span].end_ts};
 
 	if (gpu->inits.len && gpu->inits.data[gpu->inits.len - 1].until_ts > init.until_ts)
 		init.until_ts = gpu->inits.data[gpu->inits.len - 1].until_ts;
-	return vec_push(&gpu->inits, init);
+	vec_add(&gpu->inits, init);
 }
 
 static int completion_compare(const void *left, const void *right)
@@ -33,7 +33,7 @@ static int completion_compare(const void *left, const void *right)
 }
 
 /* Finds the calls that complete nonblocking calls of MPI. */
-static bool find_completions(struct why_gpu *gpu)
+static void find_completions(struct why_gpu *gpu)
 {
 	for (size_t i = 0; i < model_collective_count(gpu->comm); i++) {
 		const struct model_collective *collective = model_collective_at(gpu->comm, i);
@@ -42,28 +42,25 @@ static bool find_completions(struct why_gpu *gpu)
 		for (uint32_t k = 0; collective->mpi && k < collective->count; k++) {
 			struct why_completion add = {collective->calls[k].end_span, (uint32_t)i};
 
-			if (add.span != MODEL_NONE && !vec_push(&gpu->completions, add))
-				return false;
+			if (add.span != MODEL_NONE)
+				vec_add(&gpu->completions, add);
 		}
 	}
 	if (gpu->completions.len)
 		qsort(gpu->completions.data, gpu->completions.len, sizeof(*gpu->completions.data),
 		      completion_compare);
-	return true;
 }
 
-int why_gpu_init(struct why_gpu *gpu, const struct model *model)
+void why_gpu_init(struct why_gpu *gpu, const struct model *model)
 {
 	*gpu = (struct why_gpu){0};
-	if (model_gpu_new(&gpu->model, model) < 0 ||
-	    model_comm_new(&gpu->comm, model, gpu->model) < 0 || !find_completions(gpu))
-		return -ENOMEM;
+	memory_require(!model_gpu_new(&gpu->model, model) &&
+		       !model_comm_new(&gpu->comm, model, gpu->model));
+	find_completions(gpu);
 	if (!gpu->model && !gpu->mpi)
-		return 0;
+		return;
 	gpu->steps_left = WHY_GPU_STEPS * (uint64_t)(model->spans.len + model->events.len + 1);
-	gpu->calls = malloc((model->spans.len + 1) * sizeof(*gpu->calls));
-	if (!gpu->calls)
-		return -ENOMEM;
+	gpu->calls = memory_get((model->spans.len + 1) * sizeof(*gpu->calls));
 	for (uint32_t i = 0; i < model->spans.len; i++) {
 		unsigned role = model_site(model, model->spans.data[i].site)->role;
 		uint32_t parent = model->spans.data[i].parent;
@@ -72,11 +69,9 @@ int why_gpu_init(struct why_gpu *gpu, const struct model *model)
 		gpu->calls[i] = parent < i ? gpu->calls[parent] : MODEL_NONE;
 		if (why_gpu_role_waits(role))
 			gpu->calls[i] = i;
-		if (role == SITE_ROLE_COMM_INIT && !model_gpu_failed(gpu->model, i) &&
-		    !add_init(gpu, model, i))
-			return -ENOMEM;
+		if (role == SITE_ROLE_COMM_INIT && !model_gpu_failed(gpu->model, i))
+			add_init(gpu, model, i);
 	}
-	return 0;
 }
 
 void why_gpu_free(struct why_gpu *gpu)
@@ -126,7 +121,7 @@ static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t t
 	return MODEL_NONE;
 }
 
-/* Index in syncs; MODEL_NONE: out of memory. */
+/* Index in syncs. */
 static uint32_t sync_of(struct why_walk *walk, uint32_t span)
 {
 	struct why_gpu *gpu = &walk->gpu;
@@ -135,11 +130,10 @@ static uint32_t sync_of(struct why_walk *walk, uint32_t span)
 
 	if (found != MAP_NONE)
 		return found;
-	if (!why_gpu_sync_make(walk, &sync))
-		return MODEL_NONE;
+	why_gpu_sync_make(walk, &sync);
 	found = (uint32_t)gpu->syncs.len;
-	if (!vec_push(&gpu->syncs, sync) || !map_set(&gpu->sync_of, span, found))
-		return MODEL_NONE;
+	vec_add(&gpu->syncs, sync);
+	map_put(&gpu->sync_of, span, found);
 	return found;
 }
 
@@ -166,8 +160,6 @@ uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint
 	call = call_at(walk, thread, from, &until);
 	if (call != MODEL_NONE) {
 		await->sync = sync_of(walk, call);
-		if (await->sync == MODEL_NONE)
-			return 0;
 		sync = &gpu->syncs.data[await->sync];
 		await->arrival = arrival_after(gpu, sync, from);
 		if (await->arrival != MODEL_NONE && gpu->arrivals.data[await->arrival].ts < to)
@@ -213,7 +205,7 @@ static uint32_t arrival_text(struct why_walk *walk, const struct why_arrival *ar
 		len = snprintf(text, sizeof(text), "%s%s in %s", before, rank, name);
 	if (len >= (int)sizeof(text))
 		len = sizeof(text) - 1;
-	return strtab_add(walk->why->texts, text, (size_t)len);
+	return strtab_put(walk->why->texts, text, (size_t)len);
 }
 
 /* The chain continues with what the last rank did before it arrived. */
@@ -226,8 +218,6 @@ static struct why_verdict rank_verdict(struct why_walk *walk, const struct why_a
 				.grade = why_grade_least(grade, arrival->grade),
 				.object = arrival_text(walk, arrival, "", false)};
 
-	if (link.object == STRTAB_NONE)
-		return WHY_NO_MEMORY;
 	step->gpu = true;
 	step->object = 0;
 	step->by = thread;
@@ -236,11 +226,8 @@ static struct why_verdict rank_verdict(struct why_walk *walk, const struct why_a
 	step->call_ts = arrival->span == MODEL_NONE ? 0 : arrival->ts;
 	step->call_thread = thread;
 	step->call_span = arrival->span;
-	if (!walk->no_chains) {
+	if (!walk->no_chains)
 		step->meaning = arrival_text(walk, arrival, "waits for ", true);
-		if (step->meaning == STRTAB_NONE)
-			return WHY_NO_MEMORY;
-	}
 	if (walk->depth >= WHY_DEPTH_MAX)
 		return why_verdict_end(walk, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE, 0);
 	/* A rank that is on the path waits for this thread itself, so no more is known. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 void gather_arrival(struct gather *gather, struct why_arrival arrival)
@@ -13,9 +14,9 @@ void gather_arrival(struct gather *gather, struct why_arrival arrival)
 		return;
 	if (gather->may && arrival.grade == WHY_GRADE_CERTAIN)
 		arrival.grade = WHY_GRADE_LIKELY;
-	gather->memory = gather->memory && vec_push(&gather->walk->gpu.arrivals, arrival) &&
-			 map_set(&gather->arrived, key, 0);
-	gather->sync->arrival_count += gather->memory;
+	vec_add(&gather->walk->gpu.arrivals, arrival);
+	map_put(&gather->arrived, key, 0);
+	gather->sync->arrival_count++;
 }
 
 static int by_ts(const void *left, const void *right)
@@ -241,9 +242,9 @@ static bool is_seen(struct gather *gather, const struct model_gpu_op *op)
 	if (number == MAP_NONE) {
 		number = (uint32_t)gather->tops.len;
 		gather->more |= number == STREAMS_MAX;
-		gather->memory = gather->memory && vec_push(&gather->tops, *op) &&
-				 map_set(&gather->seen, op->channel, number);
-		return gather->more || !gather->memory;
+		vec_add(&gather->tops, *op);
+		map_put(&gather->seen, op->channel, number);
+		return gather->more;
 	}
 	seen = gather->tops.data[number].ts >= op->ts;
 	if (!seen)
@@ -258,23 +259,17 @@ bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       !model_gpu_waited(gather->walk->gpu.model, previous, gather->from_ts);
 }
 
-/* Queues an op for the search. */
-static void add_todo(struct gather *gather, const struct model_gpu_op *op)
-{
-	gather->memory = gather->memory && vec_push(&gather->todo, *op);
-}
-
 /* Adds ops that `op` must wait for by the rules of the legacy default stream. */
 static void add_around(struct gather *gather, const struct model_gpu_op *op)
 {
-	gather->memory = gather->memory && !model_gpu_around(gather->walk->gpu.model, op,
-							     gather->from_ts, &gather->around);
+	memory_require(
+		!model_gpu_around(gather->walk->gpu.model, op, gather->from_ts, &gather->around));
 	gather->more |= gather->around.more;
-	for (size_t i = 0; gather->memory && i < gather->around.ops.len; i++) {
+	for (size_t i = 0; i < gather->around.ops.len; i++) {
 		if (gather->around.ops.data[i].maybe)
 			gather->others = true;
 		else
-			add_todo(gather, &gather->around.ops.data[i]);
+			vec_add(&gather->todo, gather->around.ops.data[i]);
 	}
 }
 
@@ -289,15 +284,15 @@ static void gather_stream(struct gather *gather, struct model_gpu_op op)
 			gather_collective(gather, collective_of(gather, &op));
 		if (op.role == SITE_ROLE_STREAM_WAIT &&
 		    model_gpu_behind(gather->walk->gpu.model, &op, &behind))
-			add_todo(gather, &behind);
+			vec_add(&gather->todo, behind);
 		gather_count(gather);
-	} while (gather->memory && !gather->more && op_before(gather, &op, &op));
+	} while (!gather->more && op_before(gather, &op, &op));
 }
 
 void gather_op(struct gather *gather, const struct model_gpu_op *last)
 {
-	add_todo(gather, last);
-	while (gather->memory && gather->todo.len) {
+	vec_add(&gather->todo, *last);
+	while (gather->todo.len) {
 		struct model_gpu_op op = gather->todo.data[--gather->todo.len];
 
 		if (!is_seen(gather, &op))

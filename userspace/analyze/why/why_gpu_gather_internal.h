@@ -32,7 +32,6 @@ struct gather {
 	bool again;  /* a second search, after that for collectives */
 	bool others; /* work besides the rivals is or may be awaited */
 	bool queued; /* such work is in front of a rival on its stream */
-	bool memory;
 };
 
 static inline unsigned role_of(const struct model *model, uint32_t span)
@@ -80,12 +79,11 @@ bool is_small(const struct gather *gather, const struct model_gpu_op *op);
 /*
  * Fills `rivals` with the ops that may have taken so long: per stream, the last op and the last
  * host function. Candidates are the awaited ops whose `maybe` equals last->maybe, and what these
- * wait for on other streams. There is at least one rival. Sets others and queued. False: out of
- * memory.
+ * wait for on other streams. There is at least one rival. Sets others and queued.
  */
-bool gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,
+void gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,
 		   const struct model_gpu_op *last);
 /* Adds a synchronous copy. It replaces the rivals in front of it on its stream. */
-bool gather_copy(struct gather *gather, const struct model_gpu_op *copy);
+void gather_copy(struct gather *gather, const struct model_gpu_op *copy);
 
 #endif

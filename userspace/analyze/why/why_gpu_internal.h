@@ -82,8 +82,7 @@ struct why_await {
 };
 #define WHY_AWAIT_NOTHING ((struct why_await){MODEL_NONE, MODEL_NONE})
 
-/* 0 or -ENOMEM. */
-int why_gpu_init(struct why_gpu *gpu, const struct model *model);
+void why_gpu_init(struct why_gpu *gpu, const struct model *model);
 void why_gpu_free(struct why_gpu *gpu);
 /* Frees large caches between two instances. */
 void why_gpu_forget(struct why_gpu *gpu);
@@ -92,7 +91,7 @@ void why_gpu_forget(struct why_gpu *gpu);
 uint64_t why_gpu_steps(struct why_walk *walk, uint64_t count);
 
 /* Sets *await to what the thread waits for at `from`. Returns until when that is the same, at most
- * `to`; 0: out of memory. */
+ * `to`. */
 uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 		     struct why_await *await);
 /* Whether the thread's time on a CPU is waiting, too. */
@@ -112,8 +111,8 @@ struct why_verdict why_gpu_verdict(struct why_walk *walk, const struct why_await
 
 /* Whether calls of a role may wait. */
 bool why_gpu_role_waits(unsigned role);
-/* Finds what the call sync->span waits for. False: out of memory. */
-bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync);
+/* Finds what the call sync->span waits for. */
+void why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync);
 
 /* ---- why_gpu_text.c ---- */
 

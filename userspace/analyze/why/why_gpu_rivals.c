@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
+#include "util/memory.h"
 
 /* A copy slower than this, in bytes per nanosecond, is not limited by the bus. */
 #define BYTES_PER_NS 1
@@ -75,9 +76,9 @@ static void add_stream(struct gather *gather, struct model_gpu_op op)
 		gather_count(gather);
 	} while (!gather->more && op_before(gather, &op, &op));
 	gather->queued |= last.queued;
-	for (unsigned kind = 0; kind < KIND_COUNT && gather->memory; kind++)
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 		if (last.found[kind])
-			gather->memory = vec_push(&gather->rivals, last.ops[kind]);
+			vec_add(&gather->rivals, last.ops[kind]);
 }
 
 /* Leaves out small copies if there is anything else. */
@@ -112,7 +113,7 @@ static void sort_rivals(struct gather *gather)
 	qsort(gather->rivals.data, gather->rivals.len, sizeof(*gather->rivals.data), op_compare);
 }
 
-bool gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,
+void gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,
 		   const struct model_gpu_op *last)
 {
 	gather->rivals.len = 0;
@@ -126,22 +127,19 @@ bool gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaite
 			gather->others = true;
 	}
 	gather->ops = 0;
-	for (size_t i = 0; i < gather->tops.len && gather->memory; i++)
+	for (size_t i = 0; i < gather->tops.len; i++)
 		add_stream(gather, gather->tops.data[i]);
 	/* There are only waits for finished work. */
-	if (!gather->rivals.len && gather->memory) {
-		gather->memory = vec_push(&gather->rivals, *last);
+	if (!gather->rivals.len) {
+		vec_add(&gather->rivals, *last);
 		gather->others = true;
 	}
-	if (!gather->memory)
-		return false;
 	drop_small(gather);
 	sort_rivals(gather);
 	gather->others |= gather->queued;
-	return true;
 }
 
-bool gather_copy(struct gather *gather, const struct model_gpu_op *copy)
+void gather_copy(struct gather *gather, const struct model_gpu_op *copy)
 {
 	size_t kept = 0;
 
@@ -152,7 +150,6 @@ bool gather_copy(struct gather *gather, const struct model_gpu_op *copy)
 			gather->queued = gather->others = true;
 	}
 	gather->rivals.len = kept;
-	gather->memory = vec_push(&gather->rivals, *copy);
+	vec_add(&gather->rivals, *copy);
 	sort_rivals(gather);
-	return gather->memory;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 /* Number of rivals to name in a text. */
@@ -58,30 +59,28 @@ bool why_gpu_role_waits(unsigned role)
 /* ---- texts ---- */
 
 /* Adds a text from a memory stream, and frees the stream. */
-static bool take_text(struct gather *gather, FILE *out, char **text, const size_t *len,
-		      uint32_t *number)
+static uint32_t take_text(struct gather *gather, FILE *out, char **text, const size_t *len)
 {
-	bool good = out && !fclose(out);
+	uint32_t number;
 
-	*number = good ? strtab_add(gather->walk->why->texts, *text, *len) : STRTAB_NONE;
+	memory_require(!fclose(out));
+	number = strtab_put(gather->walk->why->texts, *text, *len);
 	free(*text);
-	return *number != STRTAB_NONE;
+	return number;
 }
 
 /* "waits for the GPU: kernel gemm on stream 0x7f01, and what was put there before" */
-static bool add_meaning(struct gather *gather)
+static void add_meaning(struct gather *gather)
 {
 	const char *object = strtab_get(gather->walk->why->texts, gather->sync->object);
 	bool host = gather->sync->end != WHY_GPU;
 	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	FILE *out = memory_stream(&text, &len);
 
-	if (out)
-		fprintf(out, "waits for %s%s%s%s", host ? "" : "the GPU",
-			*object && !host ? ": " : "", object,
-			gather->queued ? ", and what was put there before" : "");
-	return take_text(gather, out, &text, &len, &gather->sync->meaning);
+	fprintf(out, "waits for %s%s%s%s", host ? "" : "the GPU", *object && !host ? ": " : "",
+		object, gather->queued ? ", and what was put there before" : "");
+	gather->sync->meaning = take_text(gather, out, &text, &len);
 }
 
 /* ---- when all ranks have arrived ---- */
@@ -146,12 +145,12 @@ static void put_rivals(struct gather *gather, bool launched, FILE *out)
 		fprintf(out, ", or %zu more", found - RIVALS_NAMED);
 }
 
-static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool alone)
+static void end_at_op(struct gather *gather, const struct model_gpu_op *op, bool alone)
 {
 	struct why_sync *sync = gather->sync;
 	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	FILE *out = memory_stream(&text, &len);
 
 	sync->waits = true;
 	/* The records do not say which thread runs a host function. */
@@ -160,9 +159,9 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 	sync->launch_ts = op->ts;
 	sync->launch_thread = op->thread;
 	sync->launch_span = span_of(gather, op);
-	if (out)
-		put_op(gather, op, out);
-	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
+	put_op(gather, op, out);
+	sync->object = take_text(gather, out, &text, &len);
+	add_meaning(gather);
 }
 
 /* The only rank of a collective without a known call; MODEL_NONE: there are more, or it is not
@@ -178,11 +177,11 @@ static uint32_t missing_rank(struct gather *gather, const struct model_collectiv
 	if (collective->count + 1 != collective->nranks ||
 	    gather_calls(gather, collective) < collective->count)
 		return MODEL_NONE;
-	called = calloc(collective->nranks, sizeof(*called));
-	for (uint32_t i = 0; called && i < collective->count; i++)
+	called = memory_zeroed(collective->nranks, sizeof(*called));
+	for (uint32_t i = 0; i < collective->count; i++)
 		if (collective->calls[i].rank < collective->nranks)
 			called[collective->calls[i].rank] = true;
-	for (uint32_t rank = 0; called && rank < collective->nranks; rank++) {
+	for (uint32_t rank = 0; rank < collective->nranks; rank++) {
 		found += called[rank];
 		if (!called[rank])
 			missing = rank;
@@ -193,7 +192,7 @@ static uint32_t missing_rank(struct gather *gather, const struct model_collectiv
 
 /* The call waits for a collective with ranks that made no known call, or at unknown times. Another
  * op may be behind it or on another stream: then we do not know which of them took so long. */
-static bool end_at_others(struct gather *gather, const struct model_collective *collective)
+static void end_at_others(struct gather *gather, const struct model_collective *collective)
 {
 	struct why_sync *sync = gather->sync;
 	const char *name = collective_name(gather, collective);
@@ -203,32 +202,30 @@ static bool end_at_others(struct gather *gather, const struct model_collective *
 	bool rivals = false;
 	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	FILE *out = memory_stream(&text, &len);
 
 	for (size_t i = 0; i < gather->rivals.len; i++)
 		rivals |= !is_open(gather, &gather->rivals.data[i]);
 	sync->waits = true;
 	sync->end = WHY_COLLECTIVE;
 	sync->grade = rank == MODEL_NONE || rivals ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY;
-	if (out && rank != MODEL_NONE)
+	if (rank != MODEL_NONE)
 		fprintf(out, "rank %" PRIu32 " in %s%s, %s", rank,
 			collective->from == MODEL_NONE ? "" : "the other end of ", name,
 			traced ? "whose calls cannot be told apart" : "which is not traced");
-	else if (out)
+	else
 		fprintf(out, "ranks in %s%s", name,
 			!collective->comparable ? ", on hosts whose clocks are not aligned"
 			: traced                ? ", whose calls cannot be told apart"
 						: " that are not traced");
-	if (out && rivals) {
+	if (rivals) {
 		fputs(", or ", out);
 		put_rivals(gather, false, out);
 	}
-	if (!take_text(gather, out, &text, &len, &sync->object))
-		return false;
-	out = open_memstream(&text, &len);
-	if (out)
-		fprintf(out, "waits for %s", strtab_get(gather->walk->why->texts, sync->object));
-	return take_text(gather, out, &text, &len, &sync->meaning);
+	sync->object = take_text(gather, out, &text, &len);
+	out = memory_stream(&text, &len);
+	fprintf(out, "waits for %s", strtab_get(gather->walk->why->texts, sync->object));
+	sync->meaning = take_text(gather, out, &text, &len);
 }
 
 /* Whether the wait may be for other GPUs in `met`, while none of the rivals is that collective. */
@@ -249,11 +246,11 @@ static bool met_before(const struct gather *gather)
  * different streams. Or the op is behind a collective that all ranks have called: that ends only
  * when the slowest GPU is there.
  */
-static bool end_at_one_of(struct gather *gather, bool met)
+static void end_at_one_of(struct gather *gather, bool met)
 {
 	struct why_sync *sync = gather->sync;
 	uint32_t *numbers[] = {&sync->object, &sync->meaning};
-	bool gpu = met, host = false, good = true;
+	bool gpu = met, host = false;
 
 	for (size_t i = 0; i < gather->rivals.len; i++) {
 		gpu |= !gather->rivals.data[i].host;
@@ -262,25 +259,23 @@ static bool end_at_one_of(struct gather *gather, bool met)
 	sync->waits = true;
 	sync->end = gpu ? WHY_GPU : WHY_USER_WORK;
 	sync->grade = WHY_GRADE_UNKNOWN;
-	for (unsigned meaning = 0; good && meaning < 2; meaning++) {
+	for (unsigned meaning = 0; meaning < 2; meaning++) {
 		char *text = NULL;
 		size_t len;
-		FILE *out = open_memstream(&text, &len);
+		FILE *out = memory_stream(&text, &len);
 
-		if (out && meaning)
+		if (meaning)
 			fprintf(out, "waits for %s", host ? "" : "the GPU: ");
-		if (out)
-			put_rivals(gather, meaning, out);
-		if (out && met)
+		put_rivals(gather, meaning, out);
+		if (met)
 			fprintf(out, ", or another rank's GPU before %s",
 				collective_name(gather, gather->met));
-		good = take_text(gather, out, &text, &len, numbers[meaning]);
+		*numbers[meaning] = take_text(gather, out, &text, &len);
 	}
-	return good;
 }
 
 /* Nothing is known about the stream: its work was put there before the capture. */
-static bool end_at_unknown(struct gather *gather)
+static void end_at_unknown(struct gather *gather)
 {
 	const struct model *model = gather->walk->model;
 	struct why_sync *sync = gather->sync;
@@ -293,35 +288,30 @@ static bool end_at_unknown(struct gather *gather)
 	sync->end = WHY_GPU;
 	sync->grade = WHY_GRADE_LIKELY;
 	if (role_of(model, sync->span) == SITE_ROLE_SYNC_STREAM) {
-		out = open_memstream(&text, &len);
-		if (out)
-			why_gpu_put_stream(out,
-					   model_gpu_stream(gather->walk->gpu.model, sync->span));
-		if (!take_text(gather, out, &text, &len, &sync->object))
-			return false;
+		out = memory_stream(&text, &len);
+		why_gpu_put_stream(out, model_gpu_stream(gather->walk->gpu.model, sync->span));
+		sync->object = take_text(gather, out, &text, &len);
 	}
-	return add_meaning(gather);
+	add_meaning(gather);
 }
 
 /* ---- calls ---- */
 
 /* All known ranks have arrived. */
-static bool end_at_rivals(struct gather *gather)
+static void end_at_rivals(struct gather *gather)
 {
 	const struct model_gpu_op *op = gather->rivals.data;
 	const struct model_collective *collective = collective_of(gather, op);
 	bool met = met_before(gather);
 
-	if (is_open(gather, op))
-		return end_at_others(gather, collective);
-	if (gather->open)
-		return end_at_others(gather, gather->open);
-	if (gather->rivals.len > 1 || met)
-		return end_at_one_of(gather, met);
-	/* A collective also waits for the GPUs of the other ranks. */
-	return end_at_op(gather, op,
-			 !gather->others && !collective && op->role != SITE_ROLE_P2P &&
-				 op->role != SITE_ROLE_SEND && op->role != SITE_ROLE_RECV);
+	if (is_open(gather, op) || gather->open)
+		end_at_others(gather, is_open(gather, op) ? collective : gather->open);
+	else if (gather->rivals.len > 1 || met)
+		end_at_one_of(gather, met);
+	else /* A collective also waits for the GPUs of the other ranks. */
+		end_at_op(gather, op,
+			  !gather->others && !collective && op->role != SITE_ROLE_P2P &&
+				  op->role != SITE_ROLE_SEND && op->role != SITE_ROLE_RECV);
 }
 
 /* The last op of a stream that is certainly awaited; otherwise of one that may be. */
@@ -333,38 +323,38 @@ static const struct model_gpu_op *last_of(const struct model_gpu_awaited *awaite
 	return awaited->ops.len ? &awaited->ops.data[0] : NULL;
 }
 
-static bool end_at_work(struct gather *gather, const struct model_gpu_awaited *awaited)
+static void end_at_work(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
-	return gather_rivals(gather, awaited, last_of(awaited)) && end_at_rivals(gather);
+	gather_rivals(gather, awaited, last_of(awaited));
+	end_at_rivals(gather);
 }
 
-static bool make_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
+static void make_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
 	const struct model_gpu_op *last = last_of(awaited);
 
 	for (size_t i = 0; i < awaited->ops.len; i++)
 		if (!awaited->ops.data[i].maybe || awaited->ops.data[i].channel == last->channel)
 			gather_op(gather, &awaited->ops.data[i]);
-	if (!gather->memory)
-		return false;
 	gather->sync->spins = true;
 	if (last)
-		return end_at_work(gather, awaited);
-	return model_gpu_is_known(gather->walk->gpu.model, gather->sync->span) ||
-	       end_at_unknown(gather);
+		end_at_work(gather, awaited);
+	else if (!model_gpu_is_known(gather->walk->gpu.model, gather->sync->span))
+		end_at_unknown(gather);
 }
 
 /* Such a call may wait or not. If no op is known, the wait is for something else. */
-static bool make_may_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
+static void make_may_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
 	gather->may = true;
 	for (size_t i = 0; i < awaited->ops.len; i++)
 		gather_op(gather, &awaited->ops.data[i]);
-	return gather->memory && (!awaited->ops.len || end_at_work(gather, awaited));
+	if (awaited->ops.len)
+		end_at_work(gather, awaited);
 }
 
 /* A copy without a stream waits for the work before it, and for itself. */
-static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awaited)
+static void make_copy(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
 	const struct model_gpu *gpu = gather->walk->gpu.model;
 	const struct model *model = gather->walk->model;
@@ -373,17 +363,17 @@ static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 	bool small = is_small(gather, &op);
 
 	if (model_gpu_value(model, op.node, op.index, "stream", &(struct value){0}))
-		return true;
+		return;
 	for (size_t i = 0; i < awaited->ops.len; i++)
 		if (!awaited->ops.data[i].maybe)
 			gather_op(gather, &awaited->ops.data[i]);
 	gather->sync->spins = true;
-	if (last && (small || !last->maybe) && !gather_rivals(gather, awaited, last))
-		return false;
+	if (last && (small || !last->maybe))
+		gather_rivals(gather, awaited, last);
 	gather->others |= last != NULL;
-	if ((!last || !small) && !gather_copy(gather, &op))
-		return false;
-	return gather->memory && end_at_rivals(gather);
+	if (!last || !small)
+		gather_copy(gather, &op);
+	end_at_rivals(gather);
 }
 
 /* Number of the calls that create communicators and begin before ts. */
@@ -395,7 +385,7 @@ static size_t inits_before(const struct why_walk *walk, uint64_t ts)
 
 /* Finds calls that create a communicator of the same size and overlap this call. If there is one
  * per rank, it waits for the last of them. */
-static bool make_init(struct gather *gather)
+static void make_init(struct gather *gather)
 {
 	struct why_walk *walk = gather->walk;
 	const struct model *model = walk->model;
@@ -404,14 +394,14 @@ static bool make_init(struct gather *gather)
 	uint64_t last_rank = 0;
 
 	if (!model_gpu_value(model, MODEL_NODE_SPAN, own, "nranks", &nranks) || nranks.u64 < 2)
-		return true;
+		return;
 	for (size_t i = inits_before(walk, gather->to_ts);
 	     i-- && walk->gpu.inits.data[i].until_ts > gather->from_ts;) {
 		uint32_t at = walk->gpu.inits.data[i].span;
 		const struct model_span *span = &model->spans.data[at];
 
 		if (!why_gpu_steps(walk, 1))
-			return true;
+			return;
 		if (at == own || span->end_ts <= gather->from_ts ||
 		    !model_gpu_value(model, MODEL_NODE_SPAN, at, "nranks", &other) ||
 		    other.u64 != nranks.u64 ||
@@ -426,7 +416,7 @@ static bool make_init(struct gather *gather)
 		}
 	}
 	if (found != nranks.u64 || last == own)
-		return true;
+		return;
 	gather_arrival(gather, (struct why_arrival){
 				       .ts = model->spans.data[last].start_ts,
 				       .site = model->spans.data[last].site,
@@ -435,63 +425,66 @@ static bool make_init(struct gather *gather)
 				       .rank = (uint32_t)last_rank,
 				       .grade = WHY_GRADE_LIKELY,
 			       });
-	return gather->memory;
 }
 
 /* A call of MPI waits for the ranks. When all known ones have arrived, it still waits for those
  * that are not traced, unless data from them is not needed. */
-static bool make_mpi(struct gather *gather)
+static void make_mpi(struct gather *gather)
 {
 	gather->sync->mpi = true;
 	gather_mpi(gather, gather->sync->span);
-	if (!gather->memory || !gather->open || !gather->open->synchronizes)
-		return gather->memory;
+	if (!gather->open || !gather->open->synchronizes)
+		return;
 	gather->sync->spins = true;
-	return end_at_others(gather, gather->open);
+	end_at_others(gather, gather->open);
 }
 
 /* Decides by the role. `awaited` is what the call waits for on streams. */
-static bool make(struct gather *gather, const struct model_gpu_awaited *awaited)
+static void make(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
 	unsigned role = role_of(gather->walk->model, gather->sync->span);
 
-	if (site_role_is_mpi(role))
-		return make_mpi(gather);
+	if (site_role_is_mpi(role)) {
+		make_mpi(gather);
+		return;
+	}
 	switch (role) {
 	case SITE_ROLE_SYNC_STREAM:
 	case SITE_ROLE_SYNC_EVENT:
 	case SITE_ROLE_SYNC_DEVICE:
-		return make_sync(gather, awaited);
+		make_sync(gather, awaited);
+		break;
 	case SITE_ROLE_COPY:
-		return make_copy(gather, awaited);
+		make_copy(gather, awaited);
+		break;
 	case SITE_ROLE_MAY_SYNC:
-		return make_may_sync(gather, awaited);
+		make_may_sync(gather, awaited);
+		break;
 	case SITE_ROLE_COMM_INIT:
-		return make_init(gather);
+		make_init(gather);
+		break;
 	default:
 		/* Besides waiting for ranks, the call does other work. */
 		gather_group(gather, gather->sync->span);
-		return gather->memory;
 	}
 }
 
-bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
+void why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
 {
 	const struct model *model = walk->model;
 	const struct model_span *span = &model->spans.data[sync->span];
 	struct model_gpu_awaited awaited = {0};
-	bool made;
 	struct gather gather = {
 		.walk = walk,
 		.sync = sync,
 		.from_ts = span->start_ts,
 		.to_ts = span->end_ts,
 		.pid = model->threads.data[span->thread].pid,
-		.memory = true,
 	};
 
 	sync->arrival = (uint32_t)walk->gpu.arrivals.len;
-	made = !model_gpu_awaited(walk->gpu.model, sync->span, &awaited) && make(&gather, &awaited);
+	memory_require(!model_gpu_awaited(walk->gpu.model, sync->span, &awaited));
+	make(&gather, &awaited);
 	gather_sort(&gather);
 	/* A late rank may be among what was not searched. */
 	if ((gather.more || awaited.more) && sync->waits)
@@ -503,5 +496,4 @@ bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
 	vec_free(&gather.tops);
 	map_free(&gather.seen);
 	map_free(&gather.arrived);
-	return made;
 }

@@ -47,23 +47,22 @@ static void count_states(struct why_walk *walk, uint32_t thread, uint64_t from, 
  * woke that thread, the other one explains the time from then on. Otherwise the own thread explains
  * all of it.
  */
-int why_walk_handed_over(struct why_walk *walk, struct why_instance *instance)
+void why_walk_handed_over(struct why_walk *walk, struct why_instance *instance)
 {
 	const struct why_link link = {WAIT_OTHER, WHY_GRADE_LIKELY, 0, instance->from_ts,
 				      instance->to_ts};
 	uint64_t at = handed_over_at(walk, instance);
 	uint64_t until = at ? at : instance->to_ts;
 	struct why_step *step;
-	int result = why_walk_time(walk, instance->thread, instance->from_ts, until, NULL);
 
-	if (result || until == instance->to_ts)
-		return result;
+	why_walk_time(walk, instance->thread, instance->from_ts, until, NULL);
+	if (until == instance->to_ts)
+		return;
 	count_states(walk, instance->thread, at, instance->to_ts);
 	walk->interval = NULL;
 	step = why_walk_push(walk, instance->thread, 0, at, instance->to_ts);
 	step->by = instance->ended_by;
 	step->handed = true;
-	result = why_walk_time(walk, instance->ended_by, at, instance->to_ts, &link);
+	why_walk_time(walk, instance->ended_by, at, instance->to_ts, &link);
 	walk->depth--;
-	return result;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_intervals_internal.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/syscall_names.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 /* ---- intervals ---- */
@@ -102,7 +102,8 @@ static int keep_interval(const struct model_interval *from, void *arg)
 		return 0;
 	to.syscall = begun_syscall(intervals, from);
 	to.continued = to.syscall != from->syscall;
-	return vec_push(&intervals->threads[from->thread].intervals, to) ? 0 : -ENOMEM;
+	vec_add(&intervals->threads[from->thread].intervals, to);
+	return 0;
 }
 
 /* ---- innermost spans ---- */
@@ -121,13 +122,12 @@ bool why_intervals_left(const struct model *model, uint32_t span)
 	       !(model->spans.data[of->parent].flags & MODEL_SPAN_UNFINISHED);
 }
 
-/* When each span ends. A span that was left, as by longjmp(), ends with the enclosing one. NULL:
- * out of memory. */
+/* When each span ends. A span that was left, as by longjmp(), ends with the enclosing one. */
 static uint64_t *find_ends(const struct model *model)
 {
-	uint64_t *ends = calloc(model->spans.len + 1, sizeof(*ends));
+	uint64_t *ends = memory_zeroed(model->spans.len + 1, sizeof(*ends));
 
-	for (uint32_t i = 0; ends && i < model->spans.len; i++) {
+	for (uint32_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *of = &model->spans.data[i];
 
 		ends[i] = of->end_ts;
@@ -140,7 +140,7 @@ static uint64_t *find_ends(const struct model *model)
 }
 
 /* Closes spans that end by ts, and marks where the enclosing one becomes the innermost. */
-static bool close_spans(struct why_thread *thread, struct interval_spans *open,
+static void close_spans(struct why_thread *thread, struct interval_spans *open,
 			const uint64_t *ends, uint64_t ts)
 {
 	while (open->spans.len) {
@@ -155,13 +155,11 @@ static bool close_spans(struct why_thread *thread, struct interval_spans *open,
 				break;
 			below = MODEL_NONE;
 		}
-		if (!vec_push(&thread->marks, (struct why_mark){end, below}))
-			return false;
+		vec_add(&thread->marks, (struct why_mark){end, below});
 	}
-	return true;
 }
 
-static bool mark_spans(struct why_intervals *intervals, const struct model *model,
+static void mark_spans(struct why_intervals *intervals, const struct model *model,
 		       const uint64_t *ends, struct interval_spans *open)
 {
 	for (size_t i = 0; i < model->spans.len; i++) {
@@ -172,39 +170,32 @@ static bool mark_spans(struct why_intervals *intervals, const struct model *mode
 		    !windows_touch(intervals->windows, span->start_ts, span->end_ts))
 			continue;
 		thread = &intervals->threads[span->thread];
-		if (!close_spans(thread, &open[span->thread], ends, span->start_ts) ||
-		    !vec_push(&thread->marks, (struct why_mark){span->start_ts, (uint32_t)i}) ||
-		    !vec_push(&open[span->thread].spans, (uint32_t)i))
-			return false;
+		close_spans(thread, &open[span->thread], ends, span->start_ts);
+		vec_add(&thread->marks, (struct why_mark){span->start_ts, (uint32_t)i});
+		vec_add(&open[span->thread].spans, (uint32_t)i);
 	}
 	for (size_t i = 0; i < intervals->count; i++)
-		if (!close_spans(&intervals->threads[i], &open[i], ends, UINT64_MAX))
-			return false;
-	return true;
+		close_spans(&intervals->threads[i], &open[i], ends, UINT64_MAX);
 }
 
-static int load_spans(struct why_intervals *intervals, const struct model *model)
+static void load_spans(struct why_intervals *intervals, const struct model *model)
 {
-	struct interval_spans *open = calloc(intervals->count + 1, sizeof(*open));
+	struct interval_spans *open = memory_zeroed(intervals->count + 1, sizeof(*open));
 	uint64_t *ends = find_ends(model);
-	bool done = open && ends && mark_spans(intervals, model, ends, open);
 
-	for (size_t i = 0; open && i < intervals->count; i++)
+	mark_spans(intervals, model, ends, open);
+	for (size_t i = 0; i < intervals->count; i++)
 		vec_free(&open[i].spans);
 	free(open);
 	free(ends);
-	return done ? 0 : -ENOMEM;
 }
 
-int why_intervals_load(struct why_intervals *intervals, const struct model *model,
-		       const struct windows *windows)
+void why_intervals_load(struct why_intervals *intervals, const struct model *model,
+			const struct windows *windows)
 {
-	int result;
-
 	if (!intervals->threads)
-		intervals->threads = calloc(model->threads.len + 1, sizeof(*intervals->threads));
-	if (!intervals->threads)
-		return -ENOMEM;
+		intervals->threads =
+			memory_zeroed(model->threads.len + 1, sizeof(*intervals->threads));
 	intervals->count = model->threads.len;
 	intervals->windows = windows;
 	intervals->model = model;
@@ -218,11 +209,10 @@ int why_intervals_load(struct why_intervals *intervals, const struct model *mode
 		memset(intervals->threads[i].again, 0, sizeof(intervals->threads[i].again));
 		intervals->threads[i].last_wakes = (struct why_last_wakes){0};
 	}
-	result = model_each_interval(model, keep_interval, intervals)
-			 ?: load_spans(intervals, model);
+	memory_require(!model_each_interval(model, keep_interval, intervals));
+	load_spans(intervals, model);
 	intervals->windows = NULL;
 	intervals->model = NULL;
-	return result;
 }
 
 void why_intervals_free(struct why_intervals *intervals)

@@ -99,9 +99,9 @@ struct why_intervals {
 };
 
 /* Loads the intervals and spans within the windows. `intervals` is zero, or holds other windows of
- * the same model; then its memory is reused. Returns 0 or -ENOMEM. */
-int why_intervals_load(struct why_intervals *intervals, const struct model *model,
-		       const struct windows *windows);
+ * the same model; then its memory is reused. */
+void why_intervals_load(struct why_intervals *intervals, const struct model *model,
+			const struct windows *windows);
 void why_intervals_free(struct why_intervals *intervals);
 
 /* Index of the thread's first interval that ends after ts; the number of intervals if there is

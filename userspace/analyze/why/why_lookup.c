@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 /* ---- indexes ---- */
@@ -41,24 +42,22 @@ static int by_issuer(const void *left, const void *right, void *arg)
 	return a < b ? -1 : a > b;
 }
 
-bool why_lookup_init(struct why *why)
+void why_lookup_init(struct why *why)
 {
 	const struct model *model = why->model;
 
 	for (uint32_t i = 0; i < model->signals.len; i++)
 		if (is_stop(&model->signals.data[i]) &&
-		    model->signals.data[i].target < model->threads.len && !vec_push(&why->stops, i))
-			return false;
+		    model->signals.data[i].target < model->threads.len)
+			vec_add(&why->stops, i);
 	for (uint32_t i = 0; i < model->ios.len; i++)
-		if (!vec_push(&why->ios, i))
-			return false;
+		vec_add(&why->ios, i);
 	if (why->stops.len)
 		qsort_r(why->stops.data, why->stops.len, sizeof(*why->stops.data), by_stopped,
 			(void *)model);
 	if (why->ios.len)
 		qsort_r(why->ios.data, why->ios.len, sizeof(*why->ios.data), by_issuer,
 			(void *)model);
-	return true;
 }
 
 /* ---- signals ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 #define BETWEEN " <-> "
@@ -76,50 +77,45 @@ static int by_ends(const void *left, const void *right, void *arg)
 }
 
 /* The user of a socket is a thread that waited for it, or else its process's main thread. */
-static bool find_users(struct why_walk *walk)
+static void find_users(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 
 	for (size_t i = 0; i < model->waits.len; i++) {
 		const struct model_wait *wait = &model->waits.data[i];
 
-		if (wait->object && map_get(&walk->socket_users, wait->object) == MAP_NONE &&
-		    !map_set(&walk->socket_users, wait->object, wait->thread))
-			return false;
+		if (wait->object && map_get(&walk->socket_users, wait->object) == MAP_NONE)
+			map_put(&walk->socket_users, wait->object, wait->thread);
 	}
-	return true;
 }
 
-static bool find_main_threads(struct why_walk *walk)
+static void find_main_threads(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 
 	for (size_t i = 0; i < model->processes.len; i++) {
 		const struct model_process *process = &model->processes.data[i];
 
-		if (map_get(&walk->main_threads, process->pid) == MAP_NONE &&
-		    !map_set(&walk->main_threads, process->pid, process->main_thread))
-			return false;
+		if (map_get(&walk->main_threads, process->pid) == MAP_NONE)
+			map_put(&walk->main_threads, process->pid, process->main_thread);
 	}
-	return true;
 }
 
-bool why_peers_init(struct why_walk *walk)
+void why_peers_init(struct why_walk *walk)
 {
 	struct store_reader *reader = walk->model->reader;
 	const struct store_object *object;
 	struct ends ends;
 
 	for (uint32_t i = 1; (object = store_reader_object(reader, i)); i++)
-		if (split(object->detail, &ends) && !vec_push(&walk->sockets, i))
-			return false;
-	if (!find_main_threads(walk))
-		return false;
+		if (split(object->detail, &ends))
+			vec_add(&walk->sockets, i);
+	find_main_threads(walk);
 	if (!walk->sockets.len)
-		return true;
+		return;
 	qsort_r(walk->sockets.data, walk->sockets.len, sizeof(*walk->sockets.data), by_ends,
 		reader);
-	return find_users(walk);
+	find_users(walk);
 }
 
 void why_peers_free(struct why_walk *walk)
@@ -187,8 +183,7 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 	peer = map_get(&walk->peers, (uintptr_t)object);
 	if (peer == MAP_NONE) {
 		peer = peer_find(walk, object);
-		/* If out of memory, the peer is looked up again next time. */
-		map_set(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
+		map_put(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
 	}
 	return peer == NO_PEER ? MODEL_NONE : peer;
 }

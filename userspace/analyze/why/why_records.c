@@ -3,10 +3,10 @@
  * Finds the numbers of the records that prove the steps. The model does not keep them, because that
  * would cost memory for every record, and only a handful are needed. So we read the capture again.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 const char *const why_role_names[WHY_ROLE_COUNT] = {
@@ -33,70 +33,65 @@ const char *const why_role_names[WHY_ROLE_COUNT] = {
 
 /* ---- which records a step needs ---- */
 
-static bool want(struct why *why, struct why_step *step, enum why_role role, uint64_t ts,
+static void want(struct why *why, struct why_step *step, enum why_role role, uint64_t ts,
 		 uint32_t tid)
 {
 	if (!ts)
-		return true;
+		return;
 	step->count++;
-	return vec_push(&why->records, (struct why_record){.ts = ts, .tid = tid, .role = role});
+	vec_add(&why->records, (struct why_record){.ts = ts, .tid = tid, .role = role});
 }
 
-static bool want_thread(struct why *why, struct why_step *step, enum why_role role, uint64_t ts,
+static void want_thread(struct why *why, struct why_step *step, enum why_role role, uint64_t ts,
 			uint32_t thread)
 {
-	if (thread >= why->model->threads.len)
-		return true;
-	return want(why, step, role, ts, why->model->threads.data[thread].tid);
+	if (thread < why->model->threads.len)
+		want(why, step, role, ts, why->model->threads.data[thread].tid);
 }
 
-static bool want_switches(struct why *why, struct why_step *step)
+static void want_switches(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
 	const struct model_switch *sw;
 
-	if (!want_thread(why, step, WHY_ROLE_OUT, step->out_ts, step->thread) ||
-	    !want_thread(why, step, WHY_ROLE_IN, step->in_ts, step->thread) ||
-	    !want_thread(why, step, WHY_ROLE_LATER, step->later_ts, step->thread))
-		return false;
+	want_thread(why, step, WHY_ROLE_OUT, step->out_ts, step->thread);
+	want_thread(why, step, WHY_ROLE_IN, step->in_ts, step->thread);
+	want_thread(why, step, WHY_ROLE_LATER, step->later_ts, step->thread);
 	if (step->behind >= model->switches.len)
-		return true;
+		return;
 	sw = &model->switches.data[step->behind];
-	return want_thread(why, step, WHY_ROLE_BEHIND, sw->ts, sw->next);
+	want_thread(why, step, WHY_ROLE_BEHIND, sw->ts, sw->next);
 }
 
-static bool want_span(struct why *why, struct why_step *step)
+static void want_span(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
 
-	if (step->span >= model->spans.len ||
-	    model->spans.data[step->span].flags & MODEL_SPAN_BEGUN_BEFORE)
-		return true;
-	return want_thread(why, step, WHY_ROLE_SPAN, model->spans.data[step->span].start_ts,
-			   model->spans.data[step->span].thread);
+	if (step->span < model->spans.len &&
+	    !(model->spans.data[step->span].flags & MODEL_SPAN_BEGUN_BEFORE))
+		want_thread(why, step, WHY_ROLE_SPAN, model->spans.data[step->span].start_ts,
+			    model->spans.data[step->span].thread);
 }
 
-static bool want_call(struct why *why, struct why_step *step)
+static void want_call(struct why *why, struct why_step *step)
 {
-	return !step->gpu ||
-	       want_thread(why, step, step->last_rank ? WHY_ROLE_ARRIVAL : WHY_ROLE_LAUNCH,
-			   step->call_ts, step->call_thread);
+	if (step->gpu)
+		want_thread(why, step, step->last_rank ? WHY_ROLE_ARRIVAL : WHY_ROLE_LAUNCH,
+			    step->call_ts, step->call_thread);
 }
 
-static bool want_wait(struct why *why, struct why_step *step)
+static void want_wait(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
 
-	if (step->wait < model->waits.len &&
-	    !want_thread(why, step, WHY_ROLE_WAIT, model->waits.data[step->wait].from_ts,
-			 step->thread))
-		return false;
-	if (!step->wake_ts || !model_wake_at(model, step->thread, step->wake_ts))
-		return true;
-	return want_thread(why, step, WHY_ROLE_WAKE, step->wake_ts, step->thread);
+	if (step->wait < model->waits.len)
+		want_thread(why, step, WHY_ROLE_WAIT, model->waits.data[step->wait].from_ts,
+			    step->thread);
+	if (step->wake_ts && model_wake_at(model, step->thread, step->wake_ts))
+		want_thread(why, step, WHY_ROLE_WAKE, step->wake_ts, step->thread);
 }
 
-static bool want_ios(struct why *why, struct why_step *step, bool write)
+static void want_ios(struct why *why, struct why_step *step, bool write)
 {
 	const struct model *model = why->model;
 	const struct why_io_wait wait = {
@@ -112,30 +107,30 @@ static bool want_ios(struct why *why, struct why_step *step, bool write)
 	for (uint32_t i = 0; i < list.count; i++) {
 		const struct model_io *io = &model->ios.data[list.ios[i]];
 
-		if (!want_thread(why, step, WHY_ROLE_IO, io->done_ts, io->thread))
-			return false;
+		want_thread(why, step, WHY_ROLE_IO, io->done_ts, io->thread);
 	}
-	return true;
 }
 
-static bool want_fault(struct why *why, struct why_step *step)
+static void want_fault(struct why *why, struct why_step *step)
 {
 	const struct model_fault *fault =
 		why_fault_during(why->model, step->thread, step->from_ts, step->to_ts);
 
 	if (fault)
-		return want_thread(why, step, WHY_ROLE_FAULT, fault->to_ts, step->thread);
-	return step->state != WAFFLE_THREAD_BLOCKED || want_ios(why, step, false);
+		want_thread(why, step, WHY_ROLE_FAULT, fault->to_ts, step->thread);
+	else if (step->state == WAFFLE_THREAD_BLOCKED)
+		want_ios(why, step, false);
 }
 
-static bool want_signal(struct why *why, struct why_step *step)
+static void want_signal(struct why *why, struct why_step *step)
 {
 	const struct model_signal *signal = why_stopper(why, step->thread, step->out_ts);
 
-	return !signal || want_thread(why, step, WHY_ROLE_SIGNAL, signal->ts, signal->target);
+	if (signal)
+		want_thread(why, step, WHY_ROLE_SIGNAL, signal->ts, signal->target);
 }
 
-static bool want_quotas(struct why *why, struct why_step *step)
+static void want_quotas(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
 	uint64_t begin = step->wake_ts ? step->wake_ts : step->out_ts;
@@ -145,13 +140,11 @@ static bool want_quotas(struct why *why, struct why_step *step)
 			       model->quotas.data[i].thread == step->thread &&
 			       model->quotas.data[i].ts <= step->in_ts;
 	     i++)
-		if (!want_thread(why, step, WHY_ROLE_QUOTA, model->quotas.data[i].ts, step->thread))
-			return false;
-	return true;
+		want_thread(why, step, WHY_ROLE_QUOTA, model->quotas.data[i].ts, step->thread);
 }
 
 /* Records of time in which the thread was on a CPU but did not run. */
-static bool want_stolen(struct why *why, struct why_step *step)
+static void want_stolen(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
 	size_t first = model_stolen_after(model, step->thread, step->from_ts);
@@ -160,13 +153,10 @@ static bool want_stolen(struct why *why, struct why_step *step)
 			       model->stolen.data[i].thread == step->thread &&
 			       model->stolen.data[i].from_ts < step->to_ts;
 	     i++)
-		if (!want_thread(why, step, WHY_ROLE_STOLEN, model->stolen.data[i].to_ts,
-				 step->thread))
-			return false;
-	return true;
+		want_thread(why, step, WHY_ROLE_STOLEN, model->stolen.data[i].to_ts, step->thread);
 }
 
-static bool want_frequency(struct why *why, struct why_step *step)
+static void want_frequency(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
 	const struct model_frequency *all = model->frequencies.data, *last;
@@ -176,46 +166,51 @@ static bool want_frequency(struct why *why, struct why_step *step)
 					   (all[i].cpu == step->cpu && all[i].ts <= step->from_ts));
 
 	last = after ? &all[after - 1] : NULL;
-	return !last || last->cpu != step->cpu ||
-	       want(why, step, WHY_ROLE_FREQUENCY, last->ts, last->cpu);
+	if (last && last->cpu == step->cpu)
+		want(why, step, WHY_ROLE_FREQUENCY, last->ts, last->cpu);
 }
 
-static bool want_losses(struct why *why, struct why_step *step)
+static void want_losses(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
 	uint32_t others = step->count;
 
 	for (size_t i = 0; i < model->losses.len && step->count - others < NAMED_MAX; i++)
 		if (model->losses.data[i].from_ts < step->to_ts &&
-		    model->losses.data[i].to_ts > step->from_ts &&
-		    !want(why, step, WHY_ROLE_LOSS, model->losses.data[i].to_ts,
-			  model->losses.data[i].cpu))
-			return false;
-	return true;
+		    model->losses.data[i].to_ts > step->from_ts)
+			want(why, step, WHY_ROLE_LOSS, model->losses.data[i].to_ts,
+			     model->losses.data[i].cpu);
 }
 
 /* Records that a cause at the end of a chain needs besides the switches. */
-static bool want_cause(struct why *why, struct why_step *step, enum why_cause cause)
+static void want_cause(struct why *why, struct why_step *step, enum why_cause cause)
 {
 	switch (why_causes[cause].proof) {
 	case WHY_ROLE_IO:
-		return want_ios(why, step, cause == WHY_DISK_WRITE);
+		want_ios(why, step, cause == WHY_DISK_WRITE);
+		break;
 	case WHY_ROLE_FAULT:
-		return want_fault(why, step);
+		want_fault(why, step);
+		break;
 	case WHY_ROLE_SIGNAL:
-		return want_signal(why, step);
+		want_signal(why, step);
+		break;
 	case WHY_ROLE_QUOTA:
-		return want_quotas(why, step);
+		want_quotas(why, step);
+		break;
 	case WHY_ROLE_STOLEN:
-		return !step->object || want_stolen(why, step);
+		if (step->object)
+			want_stolen(why, step);
+		break;
 	case WHY_ROLE_LOSS:
-		return want_losses(why, step);
+		want_losses(why, step);
+		break;
 	default:
-		return true;
+		break;
 	}
 }
 
-static bool want_all(struct why *why)
+static void want_all(struct why *why)
 {
 	for (size_t i = 0; i < why->parts.len; i++) {
 		const struct why_part *part = &why->parts.data[i];
@@ -225,15 +220,15 @@ static bool want_all(struct why *why)
 
 			step->record = (uint32_t)why->records.len;
 			step->count = 0;
-			if (!want_switches(why, step) || !want_wait(why, step) ||
-			    !want_span(why, step) || !want_call(why, step) ||
-			    !want_frequency(why, step))
-				return false;
-			if (k + 1 == part->step_count && !want_cause(why, step, part->cause))
-				return false;
+			want_switches(why, step);
+			want_wait(why, step);
+			want_span(why, step);
+			want_call(why, step);
+			want_frequency(why, step);
+			if (k + 1 == part->step_count)
+				want_cause(why, step, part->cause);
 		}
 	}
-	return true;
 }
 
 /* ---- the second reading ---- */
@@ -260,19 +255,15 @@ static int by_key(const void *left, const void *right)
 	return compare(*(struct why_record *const *)left, *(struct why_record *const *)right);
 }
 
-static bool search_init(struct record_search *search, struct why_record *records, size_t count)
+static void search_init(struct record_search *search, struct why_record *records, size_t count)
 {
 	search->count = count;
-	search->wanted = calloc(search->count + 1, sizeof(struct why_record *));
-	if (!search->wanted)
-		return false;
+	search->wanted = memory_zeroed(search->count + 1, sizeof(struct why_record *));
 	for (size_t i = 0; i < search->count; i++)
 		search->wanted[i] = &records[i];
 	qsort(search->wanted, search->count, sizeof(struct why_record *), by_key);
 	for (size_t i = search->count; i--;)
-		if (!map_set(&search->begins, search->wanted[i]->ts, (uint32_t)i))
-			return false;
-	return true;
+		map_put(&search->begins, search->wanted[i]->ts, (uint32_t)i);
 }
 
 static void search_free(struct record_search *search)
@@ -401,10 +392,7 @@ int why_records_number(struct store_reader *reader, struct why_record *records, 
 
 	if (!count)
 		return 0;
-	if (!search_init(&search, records, count)) {
-		search_free(&search);
-		return error_set(err, ENOMEM, "out of memory");
-	}
+	search_init(&search, records, count);
 	/* The record of a wait comes with the switch-in after it, which is also wanted. */
 	result = store_reader_seek(
 		reader,
@@ -425,8 +413,7 @@ int why_records_find(struct why *why, struct error *err)
 {
 	int result;
 
-	if (!want_all(why))
-		return error_set(err, ENOMEM, "out of memory");
+	want_all(why);
 	result = why_records_number(why->model->reader, why->records.data, why->records.len,
 				    &why->searched, err);
 	sort_records(why);

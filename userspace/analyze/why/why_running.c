@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Splits time on a CPU into code that ran, page faults and time that a hypervisor stole. */
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 
 #include <string.h>
 
@@ -64,7 +65,7 @@ static uint64_t stolen_ns(const struct model *model, const struct why_running *r
 
 static struct why_verdict stolen_verdict(struct why_walk *walk, const struct why_running *running)
 {
-	uint32_t object = strtab_add(walk->why->texts, STOLEN_TEXT, strlen(STOLEN_TEXT));
+	uint32_t object = strtab_put(walk->why->texts, STOLEN_TEXT, strlen(STOLEN_TEXT));
 
 	why_walk_push(walk, running->of->thread, WAFFLE_THREAD_RUNNABLE, running->at,
 		      running->stolen_until)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The steps of the path, and the sums of the time that each cause took. */
-#include <errno.h>
 #include <string.h>
 
 #include "analyze/why/why_walk_internal.h"
 #include "util/hash.h"
+#include "util/memory.h"
 
 /* Sets the times of the interval that a step is a part of. */
 static void set_switches(struct why_step *step, const struct why_interval *interval)
@@ -109,15 +109,16 @@ static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *pa
 	if (found != MODEL_NONE)
 		return &walk->sums.data[found];
 	walk->chains.len = walk->sums.len;
-	if (!vec_reserve(&walk->sums, 1) || (!walk->no_chains && !vec_reserve(&walk->chains, 1)))
-		return NULL;
+	vec_need(&walk->sums, 1);
+	if (!walk->no_chains)
+		vec_need(&walk->chains, 1);
 	found = (uint32_t)walk->sums.len;
-	if (slot)
+	if (slot) {
 		*slot = (struct why_sum_slot){walk->instances, found};
-	else
+	} else {
 		next = map_get(&walk->more_sums, sum_hash(part, site));
-	if (!slot && !map_set(&walk->more_sums, sum_hash(part, site), found))
-		return NULL;
+		map_put(&walk->more_sums, sum_hash(part, site), found);
+	}
 	walk->sums.len++;
 	walk->sums.data[found] =
 		(struct why_sum){.part = *part, .site = site, .chain = found, .next = next};
@@ -154,7 +155,7 @@ static bool is_within_error(const struct why_walk *walk)
 	return false;
 }
 
-int why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
+void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
 	enum why_grade grade = verdict->grade;
@@ -168,8 +169,6 @@ int why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	uint32_t site = MODEL_NONE;
 	struct why_sum *sum;
 
-	if (part.object == STRTAB_NONE)
-		return -ENOMEM;
 	if (part.span != MODEL_NONE) {
 		site = walk->model->spans.data[part.span].site;
 		if (why_intervals_left(walk->model, part.span))
@@ -178,8 +177,6 @@ int why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	if (is_of_goroutines(walk) || is_within_error(walk))
 		grade = why_grade_least(grade, WHY_GRADE_LIKELY);
 	sum = sum_find(walk, &part, site);
-	if (!sum)
-		return -ENOMEM;
 	sum->part.ns += ns;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
@@ -187,12 +184,11 @@ int why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 		sum->longest_ns = ns;
 		sum->part.span = part.span;
 		if (walk->no_chains)
-			return 0;
+			return;
 		sum->part.step_count = walk->depth;
 		memcpy(walk->chains.data[sum->chain].steps, walk->path,
 		       walk->depth * sizeof(*walk->path));
 	}
-	return 0;
 }
 
 struct why_verdict why_verdict_end(const struct why_walk *walk, enum why_cause cause,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "target/process/descriptors.h"
+#include "util/memory.h"
 
 static const struct {
 	enum wait_call call;
@@ -278,5 +279,5 @@ uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts, 
 	}
 	if (len >= (int)sizeof(text))
 		len = sizeof(text) - 1;
-	return strtab_add(texts, text, (size_t)len);
+	return strtab_put(texts, text, (size_t)len);
 }

@@ -116,7 +116,7 @@ uint64_t wait_futex_address(const struct wait_facts *facts);
 bool wait_has_mapping(const struct wait_facts *facts);
 
 /* Adds a text such as "futex 0x7f01 (queue_lock)" or "/data/shard-7 (ext4)" to `texts`. 0: nothing
- * is known. STRTAB_NONE: out of memory. */
+ * is known. */
 uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts,
 			  enum wait_kind kind);
 

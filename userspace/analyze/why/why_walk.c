@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_walk_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,35 +33,31 @@ void why_walk_free(struct why_walk *walk)
 /* ---- verdicts ---- */
 
 /* Adds the path's last step as its verdict says. Only this function follows other threads. */
-static int conclude(struct why_walk *walk, const struct why_verdict *verdict)
+static void conclude(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *step = &walk->path[walk->depth - 1];
 	const struct why_interval *interval = walk->interval;
-	int result;
 
-	if (verdict->kind == WHY_VERDICT_NO_MEMORY)
-		return -ENOMEM;
-	result = verdict->kind == WHY_VERDICT_FOLLOW
-			 ? why_walk_time(walk, verdict->thread, step->from_ts, step->to_ts,
-					 &verdict->link)
-			 : why_walk_add(walk, verdict);
+	if (verdict->kind == WHY_VERDICT_FOLLOW)
+		why_walk_time(walk, verdict->thread, step->from_ts, step->to_ts, &verdict->link);
+	else
+		why_walk_add(walk, verdict);
 	walk->interval = interval;
 	walk->depth--;
-	return result;
 }
 
 /* Adds time without evidence; does nothing if there is none. */
-static int add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
-		    uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
-		    uint32_t object)
+static void add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
+		     uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
+		     uint32_t object)
 {
 	struct why_verdict verdict;
 
 	if (from >= to)
-		return 0;
+		return;
 	why_walk_push(walk, thread, state, from, to)->object = object;
 	verdict = why_verdict_end(walk, cause, grade, thread, object);
-	return conclude(walk, &verdict);
+	conclude(walk, &verdict);
 }
 
 /* ---- runnable ---- */
@@ -119,7 +115,7 @@ struct contention {
 /* The CPU was idle and woke up late, or the thread was moved there late. */
 #define IDLE_TEXT "the CPU was idle: woken late"
 
-static int add_contention(struct why_walk *walk, const struct contention *part)
+static void add_contention(struct why_walk *walk, const struct contention *part)
 {
 	const struct why_interval *interval = part->of->interval;
 	uint32_t culprit = part->culprit == part->of->thread ? MODEL_NONE : part->culprit;
@@ -128,9 +124,9 @@ static int add_contention(struct why_walk *walk, const struct contention *part)
 	struct why_step *step;
 
 	if (part->from >= part->to)
-		return 0;
+		return;
 	if (part->idle)
-		object = strtab_add(walk->why->texts, IDLE_TEXT, strlen(IDLE_TEXT));
+		object = strtab_put(walk->why->texts, IDLE_TEXT, strlen(IDLE_TEXT));
 	step = why_walk_push(walk, part->of->thread, WAFFLE_THREAD_RUNNABLE, part->from, part->to);
 	step->by = culprit;
 	step->behind = culprit == MODEL_NONE ? MODEL_NONE : part->behind;
@@ -147,7 +143,7 @@ static int add_contention(struct why_walk *walk, const struct contention *part)
 								       ? WHY_GRADE_LIKELY
 								       : WHY_GRADE_CERTAIN),
 				  culprit, object);
-	return conclude(walk, &verdict);
+	conclude(walk, &verdict);
 }
 
 /* The switch at the end of a stretch shows who had the CPU until then. If that is not the culprit,
@@ -166,7 +162,7 @@ static void set_last(struct contention *part, const struct model_switch *end)
 }
 
 /* Adds the threads that ran on the awaited CPU, one after the other. */
-static int walk_contention(struct why_walk *walk, const struct why_stretch *stretch, uint64_t from)
+static void walk_contention(struct why_walk *walk, const struct why_stretch *stretch, uint64_t from)
 {
 	const struct why_interval *interval = stretch->interval;
 	const struct model_switch *in = why_switch_in(
@@ -181,10 +177,11 @@ static int walk_contention(struct why_walk *walk, const struct why_stretch *stre
 	const struct model_switch *sw;
 	size_t at;
 	enum why_grade sure = stretch->grade;
-	int result = 0;
 
-	if (part.cpu == MODEL_CPU_NONE)
-		return add_contention(walk, &part);
+	if (part.cpu == MODEL_CPU_NONE) {
+		add_contention(walk, &part);
+		return;
+	}
 	/* If it was moved, no record says when. */
 	if (!in || !(in->flags & WAFFLE_SWITCH_STAYED) ||
 	    (!interval->woken && part.cpu != interval->cpu))
@@ -195,13 +192,13 @@ static int walk_contention(struct why_walk *walk, const struct why_stretch *stre
 		part.culprit = on_cpu_at(walk, part.cpu, from, at, &part.behind);
 	else
 		part.culprit = interval->by;
-	for (; (sw = why_cpu_switch(walk, part.cpu, at)) && sw->ts < stretch->to && !result; at++) {
+	for (; (sw = why_cpu_switch(walk, part.cpu, at)) && sw->ts < stretch->to; at++) {
 		/* The switch by which the thread lost the CPU is not one behind which it waits. */
 		if (sw->ts == part.from && sw->next == part.culprit)
 			continue;
 		part.to = sw->ts;
 		set_last(&part, sw);
-		result = add_contention(walk, &part);
+		add_contention(walk, &part);
 		part.from = sw->ts;
 		part.culprit = sw->next;
 		part.behind = number_of(walk, sw);
@@ -209,7 +206,7 @@ static int walk_contention(struct why_walk *walk, const struct why_stretch *stre
 	}
 	part.to = stretch->to;
 	set_last(&part, sw);
-	return result ? result : add_contention(walk, &part);
+	add_contention(walk, &part);
 }
 
 /* The throttled time of a runnable interval, and the text of its cgroup. Successive stretches are
@@ -244,19 +241,19 @@ static uint64_t throttled_ns(struct why_walk *walk, const struct why_stretch *st
 
 /* The kernel dequeues a throttled thread and queues it again later. So the throttled time comes
  * first. */
-static int walk_runnable(struct why_walk *walk, const struct why_stretch *stretch)
+static void walk_runnable(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	uint32_t object;
 	uint64_t until = stretch->interval->from_ts + throttled_ns(walk, stretch, &object);
-	int result;
 
-	if (until <= stretch->from)
-		return walk_contention(walk, stretch, stretch->from);
+	if (until < stretch->from)
+		until = stretch->from;
 	if (until > stretch->to)
 		until = stretch->to;
-	result = add_leaf(walk, stretch->thread, WAFFLE_THREAD_RUNNABLE, stretch->from, until,
-			  WHY_CPU_QUOTA, stretch->grade, object);
-	return result || until == stretch->to ? result : walk_contention(walk, stretch, until);
+	add_leaf(walk, stretch->thread, WAFFLE_THREAD_RUNNABLE, stretch->from, until, WHY_CPU_QUOTA,
+		 stretch->grade, object);
+	if (until < stretch->to)
+		walk_contention(walk, stretch, until);
 }
 
 /* ---- all of it ---- */
@@ -274,22 +271,21 @@ uint64_t *why_walk_state(struct why_instance *instance, unsigned state)
 	return &instance->unknown_ns;
 }
 
-static int walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+static void walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
 	bool traced = model_is_traced(walk->model, thread);
 
 	if (from < to && !walk->depth)
 		walk->instance->unknown_ns += to - from;
 	walk->interval = NULL;
-	return add_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
-			WHY_GRADE_UNKNOWN, 0);
+	add_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
+		 WHY_GRADE_UNKNOWN, 0);
 }
 
-static int walk_state(struct why_walk *walk, const struct why_stretch *stretch)
+static void walk_state(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	struct why_running running;
 	struct why_verdict verdict;
-	int result = 0;
 
 	walk->interval = stretch->interval;
 	if (!walk->depth)
@@ -298,19 +294,20 @@ static int walk_state(struct why_walk *walk, const struct why_stretch *stretch)
 	switch (stretch->interval->state) {
 	case WAFFLE_THREAD_RUNNING:
 		running = why_running_begin(walk, stretch);
-		while (!result && why_running_next(walk, &running, &verdict))
-			result = conclude(walk, &verdict);
-		return result;
+		while (why_running_next(walk, &running, &verdict))
+			conclude(walk, &verdict);
+		return;
 	case WAFFLE_THREAD_RUNNABLE:
-		return walk_runnable(walk, stretch);
+		walk_runnable(walk, stretch);
+		return;
 	}
 	verdict = why_blocked_verdict(walk, stretch);
-	return conclude(walk, &verdict);
+	conclude(walk, &verdict);
 }
 
 /* Splits a part of an interval by what the enclosing GPU calls wait for. */
-static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
-			 uint64_t to, const struct why_link *link)
+static void walk_interval(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
+			  uint64_t to, const struct why_link *link)
 {
 	struct why_stretch stretch = {
 		.thread = thread,
@@ -320,22 +317,18 @@ static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, u
 		.link = link,
 		.grade = link ? link->grade : WHY_GRADE_CERTAIN,
 	};
-	int result = 0;
 
-	for (; stretch.from < to && !result; stretch.from = stretch.to) {
+	for (; stretch.from < to; stretch.from = stretch.to) {
 		stretch.to = why_gpu_cut(walk, thread, stretch.from, to, &stretch.await);
-		result = stretch.to ? walk_state(walk, &stretch) : -ENOMEM;
+		walk_state(walk, &stretch);
 	}
-	return result;
 }
 
-static int walk_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
-		       const struct why_link *link)
+static void walk_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+			const struct why_link *link)
 {
-	int result = 0;
-
 	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
-	     i < walk->intervals.threads[thread].intervals.len && from < to && !result; i++) {
+	     i < walk->intervals.threads[thread].intervals.len && from < to; i++) {
 		const struct why_interval *interval =
 			&walk->intervals.threads[thread].intervals.data[i];
 		uint64_t until = interval->to_ts < to ? interval->to_ts : to;
@@ -343,14 +336,14 @@ static int walk_states(struct why_walk *walk, uint32_t thread, uint64_t from, ui
 		if (interval->from_ts >= to)
 			break;
 		if (interval->from_ts > from) {
-			result = walk_unknown(walk, thread, from, interval->from_ts);
+			walk_unknown(walk, thread, from, interval->from_ts);
 			from = interval->from_ts;
 		}
-		if (!result && until > from)
-			result = walk_interval(walk, thread, i, from, until, link);
+		if (until > from)
+			walk_interval(walk, thread, i, from, until, link);
 		from = until;
 	}
-	return result ? result : walk_unknown(walk, thread, from, to);
+	walk_unknown(walk, thread, from, to);
 }
 
 /* Adds a time to the instance's totals of states, and returns the state that takes most of it. */
@@ -382,7 +375,7 @@ static unsigned count_states(struct why_walk *walk, uint32_t thread, uint64_t fr
 }
 
 /* The thread waits for a rank, whatever it does meanwhile. */
-static int walk_rank(struct why_walk *walk, const struct why_stretch *stretch)
+static void walk_rank(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	unsigned state = count_states(walk, stretch->thread, stretch->from, stretch->to);
 	struct why_verdict verdict;
@@ -390,27 +383,26 @@ static int walk_rank(struct why_walk *walk, const struct why_stretch *stretch)
 	walk->interval = NULL;
 	why_walk_push(walk, stretch->thread, state, stretch->from, stretch->to);
 	verdict = why_gpu_verdict(walk, &stretch->await, stretch->grade);
-	return conclude(walk, &verdict);
+	conclude(walk, &verdict);
 }
 
-int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
-		  const struct why_link *link)
+void why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		   const struct why_link *link)
 {
 	struct why_stretch stretch = {.thread = thread,
 				      .from = from,
 				      .link = link,
 				      .grade = link ? link->grade : WHY_GRADE_CERTAIN};
-	int result = 0;
 
-	if (!walk->gpu.mpi)
-		return walk_states(walk, thread, from, to, link);
-	for (; stretch.from < to && !result; stretch.from = stretch.to) {
-		stretch.to = why_gpu_cut(walk, thread, stretch.from, to, &stretch.await);
-		if (!stretch.to)
-			return -ENOMEM;
-		result = why_gpu_waits_for_rank(walk, &stretch.await)
-				 ? walk_rank(walk, &stretch)
-				 : walk_states(walk, thread, stretch.from, stretch.to, link);
+	if (!walk->gpu.mpi) {
+		walk_states(walk, thread, from, to, link);
+		return;
 	}
-	return result;
+	for (; stretch.from < to; stretch.from = stretch.to) {
+		stretch.to = why_gpu_cut(walk, thread, stretch.from, to, &stretch.await);
+		if (why_gpu_waits_for_rank(walk, &stretch.await))
+			walk_rank(walk, &stretch);
+		else
+			walk_states(walk, thread, stretch.from, stretch.to, link);
+	}
 }

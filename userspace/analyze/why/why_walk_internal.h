@@ -130,16 +130,15 @@ static inline enum why_grade why_grade_least(enum why_grade a, enum why_grade b)
 	return a < b ? a : b;
 }
 
-/* Explains all of a thread's time from `from` to `to`. `link` NULL: the instance's own thread.
- * Returns 0 or -ENOMEM, like all functions here that add time. */
-int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
-		  const struct why_link *link);
+/* Explains all of a thread's time from `from` to `to`. `link` NULL: the instance's own thread. */
+void why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		   const struct why_link *link);
 
 /* The total in the instance for a state of its own thread. */
 uint64_t *why_walk_state(struct why_instance *instance, unsigned state);
 
 /* Explains an instance whose span ended on another thread; in why_handoff.c. */
-int why_walk_handed_over(struct why_walk *walk, struct why_instance *instance);
+void why_walk_handed_over(struct why_walk *walk, struct why_instance *instance);
 
 /* ---- verdicts ---- */
 
@@ -147,7 +146,6 @@ enum why_verdict_kind {
 	WHY_VERDICT_NONE,   /* undecided: another rule decides */
 	WHY_VERDICT_END,    /* the chain ends here */
 	WHY_VERDICT_FOLLOW, /* what `thread` did during the last step explains it */
-	WHY_VERDICT_NO_MEMORY,
 };
 
 /* What a classifier says of the path's last step, which it makes and adds its evidence to. A
@@ -164,7 +162,6 @@ struct why_verdict {
 	struct why_link link;
 };
 #define WHY_UNDECIDED ((struct why_verdict){.kind = WHY_VERDICT_NONE})
-#define WHY_NO_MEMORY ((struct why_verdict){.kind = WHY_VERDICT_NO_MEMORY})
 
 /* The time of a thread in one state that is explained at once. */
 struct why_stretch {
@@ -203,7 +200,7 @@ bool why_walk_is_on_path(const struct why_walk *walk, uint32_t thread);
 struct why_verdict why_verdict_end(const struct why_walk *walk, enum why_cause cause,
 				   enum why_grade grade, uint32_t thread, uint32_t object);
 /* Adds the time of the path's last step, at which the chain ends. */
-int why_walk_add(struct why_walk *walk, const struct why_verdict *verdict);
+void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict);
 
 /* ---- why_switches.c ---- */
 /* Index of the first switch at or after ts. */
@@ -238,7 +235,7 @@ bool why_is_signalled(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 		      const struct why_waker *waker);
 
 /* ---- why_evidence.c ---- */
-int why_evidence_init(struct why_walk *walk);
+void why_evidence_init(struct why_walk *walk);
 /* When the thread was back on a CPU after the wait of an interval; 0: not in the capture. */
 uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t index);
 struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size_t index);
@@ -251,16 +248,16 @@ enum futex_use why_futex_use(struct why_walk *walk, uint32_t thread,
 size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
 /* The same in walk->traced. */
 size_t why_traced_of(const struct why_walk *walk, uint32_t pid);
-/* Looks up what a kernel stack says about a wait. False: out of memory. */
-bool why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
+/* Looks up what a kernel stack says about a wait. */
+void why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
 /* The text of a cgroup by its inode number. */
 uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
 /* The text of the file that is mapped at an address; 0: none. */
 uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts);
 
 /* ---- why_lookup.c ---- */
-/* Makes the indexes that look-ups need. False: out of memory. */
-bool why_lookup_init(struct why *why);
+/* Makes the indexes that look-ups need. */
+void why_lookup_init(struct why *why);
 /* Index of the first signal after ts. */
 size_t why_signals_after(const struct model *model, uint64_t ts);
 /* The last signal at or before ts that stopped the thread's process; NULL: not recorded. */
@@ -293,8 +290,7 @@ const struct model_fault *why_fault_during(const struct model *model, uint32_t t
 					   uint64_t from, uint64_t to);
 
 /* ---- why_cpus.c ---- */
-/* False: out of memory. */
-bool why_cpus_init(struct why_walk *walk);
+void why_cpus_init(struct why_walk *walk);
 void why_cpus_free(struct why_walk *walk);
 /* The place of the first switch of a CPU at or after ts among those of all CPUs. */
 size_t why_cpu_after(const struct why_walk *walk, uint16_t cpu, uint64_t ts);
@@ -302,14 +298,12 @@ size_t why_cpu_after(const struct why_walk *walk, uint16_t cpu, uint64_t ts);
 const struct model_switch *why_cpu_switch(const struct why_walk *walk, uint16_t cpu, size_t at);
 
 /* ---- why_go.c ---- */
-/* False: out of memory. */
-bool why_go_init(struct why_walk *walk);
+void why_go_init(struct why_walk *walk);
 /* Whether a thread belongs to a Go program, whose runtime runs changing goroutines on it. */
 bool why_is_go(const struct why_walk *walk, uint32_t thread);
 
 /* ---- why_peers.c ---- */
-/* False: out of memory. */
-bool why_peers_init(struct why_walk *walk);
+void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
 /* The thread at the other end of a connection on this machine, or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);

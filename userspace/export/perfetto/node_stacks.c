@@ -9,6 +9,7 @@
 #include "symbolize/stack_names.h"
 #include "util/hash.h"
 #include "util/map.h"
+#include "util/memory.h"
 #include "util/strtab.h"
 
 /* A stack, by its numbers in the capture's tables. */
@@ -25,24 +26,17 @@ struct node_stacks {
 	struct map last; /* hash of a stack's numbers → last entry of `made` with it */
 };
 
-int node_stacks_open(struct node_stacks **stacks, const struct model *model)
+struct node_stacks *node_stacks_open(const struct model *model)
 {
 	struct node_stacks *opened;
 
-	*stacks = NULL;
 	if (!model->stacks.len)
-		return 0;
-	opened = calloc(1, sizeof(*opened));
-	if (!opened)
-		return -ENOMEM;
+		return NULL;
+	opened = memory_zeroed(1, sizeof(*opened));
 	opened->model = model;
-	opened->texts = strtab_new();
-	if (!opened->texts || stack_names_open(&opened->names, model->reader, true) < 0) {
-		node_stacks_close(opened);
-		return -ENOMEM;
-	}
-	*stacks = opened;
-	return 0;
+	opened->texts = strtab_make();
+	opened->names = stack_names_open(model->reader, true);
+	return opened;
 }
 
 void node_stacks_close(struct node_stacks *stacks)
@@ -62,23 +56,22 @@ static void print_frame(const struct stack_frame *frame, void *arg)
 	fputc('\n', arg);
 }
 
-/* Returns the number of the text; 0: there are no frames, or no memory. */
+/* Returns the number of the text; 0: there are no frames. */
 static uint32_t text_make(struct node_stacks *stacks, const struct model_stack *stack)
 {
 	char *text = NULL;
 	size_t len = 0;
-	FILE *out = open_memstream(&text, &len);
+	FILE *out = memory_stream(&text, &len);
 	uint32_t number = 0;
 
-	if (!out)
-		return 0;
 	stack_names_all(stacks->names, stack->python_stack, stack->ts, print_frame, out);
 	stack_names_all(stacks->names, stack->kernel_stack, stack->ts, print_frame, out);
 	stack_names_all(stacks->names, stack->user_stack, stack->ts, print_frame, out);
-	if (!fclose(out) && len)
-		number = strtab_add(stacks->texts, text, len - 1); /* without the last newline */
+	memory_require(!fclose(out));
+	if (len)
+		number = strtab_put(stacks->texts, text, len - 1); /* without the last newline */
 	free(text);
-	return number == STRTAB_NONE ? 0 : number;
+	return number;
 }
 
 uint32_t node_stacks_number(struct node_stacks *stacks, uint64_t id)
@@ -101,9 +94,8 @@ uint32_t node_stacks_number(struct node_stacks *stacks, uint64_t id)
 	    known->python == made.python)
 		return known->text;
 	made.text = text_make(stacks, stack);
-	if (vec_reserve(&stacks->made, 1) &&
-	    map_set(&stacks->last, hash, (uint32_t)stacks->made.len))
-		stacks->made.data[stacks->made.len++] = made;
+	map_put(&stacks->last, hash, (uint32_t)stacks->made.len);
+	vec_add(&stacks->made, made);
 	return made.text;
 }
 

@@ -7,8 +7,8 @@
 
 struct node_stacks;
 
-/* *stacks is NULL if the capture has none; all functions accept NULL. Returns 0 or -ENOMEM. */
-int node_stacks_open(struct node_stacks **stacks, const struct model *model);
+/* NULL if the capture has no stacks; all functions accept NULL. */
+struct node_stacks *node_stacks_open(const struct model *model);
 void node_stacks_close(struct node_stacks *stacks);
 
 /* The number of the text of a span's or event's stack; 0: it has none. The text has one frame a

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exporter for Perfetto's native trace format. Its parts are in perfetto_*.c. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,48 +7,41 @@
 #include "export/formats.h"
 #include "export/perfetto/node_stacks_internal.h"
 #include "export/perfetto/perfetto_internal.h"
+#include "util/memory.h"
 
-static int prepare(struct perfetto *p, const struct model *model, FILE *out)
+static void prepare(struct perfetto *p, const struct model *model, FILE *out)
 {
 	p->model = model;
 	p->start_ts = model->start_ts;
 	p->end_ts = model->end_ts > model->start_ts ? model->end_ts : model->start_ts;
 	event_init(&p->event);
-	p->trace_iids = calloc(TRACE_CACHE, sizeof(*p->trace_iids));
-	p->trace_ids = calloc(TRACE_CACHE, sizeof(*p->trace_ids));
-	if (!packet_writer_begin(&p->writer, out) || !p->event.scratch || !p->trace_iids ||
-	    !p->trace_ids)
-		return -ENOMEM;
-	return node_stacks_open(&p->stacks, model) ?: names_begin(p);
+	p->trace_iids = memory_zeroed(TRACE_CACHE, sizeof(*p->trace_iids));
+	p->trace_ids = memory_zeroed(TRACE_CACHE, sizeof(*p->trace_ids));
+	packet_writer_begin(&p->writer, out);
+	p->stacks = node_stacks_open(model);
+	names_begin(p);
 }
 
-static int write_all(struct perfetto *p)
+static void write_all(struct perfetto *p)
 {
-	int err = 0;
-
 	perfetto_head(p);
-	err = tracks_begin(p);
-	err = err ?: flows_begin(p);
-	err = err ?: perfetto_spans(p);
-	err = err ?: perfetto_strays(p);
-	err = err ?: perfetto_counters(p);
-	err = err ?: perfetto_sched(p);
-	if (!err)
-		perfetto_tail(p);
-	return err;
+	tracks_begin(p);
+	flows_begin(p);
+	perfetto_spans(p);
+	perfetto_strays(p);
+	perfetto_counters(p);
+	perfetto_sched(p);
+	perfetto_tail(p);
 }
 
 int perfetto_write(const struct model *model, FILE *out, struct error *err)
 {
-	struct perfetto *p = calloc(1, sizeof(*p));
-	int code, written;
+	struct perfetto *p = memory_zeroed(1, sizeof(*p));
+	int code;
 
-	if (!p)
-		return error_set(err, ENOMEM, "perfetto: out of memory");
-	code = prepare(p, model, out);
-	code = code ?: write_all(p);
-	written = packet_writer_end(&p->writer);
-	code = code ?: written;
+	prepare(p, model, out);
+	write_all(p);
+	code = packet_writer_end(&p->writer);
 	flows_end(p);
 	tracks_end(p);
 	names_end(p);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "export/perfetto/perfetto_sched_internal.h"
+#include "util/memory.h"
 
 /* Records of switches have no priority, so this is that of a thread with nice 0. */
 #define PRIORITY 120
@@ -31,7 +32,7 @@ static uint32_t comm_number(struct perfetto_sched *s, uint32_t thread)
 	if (s->comm_bundle[slot] != s->bundles) {
 		s->comm_bundle[slot] = s->bundles;
 		s->comm_index[slot] = (uint32_t)s->comms.len;
-		sched_push(s, &s->comms, thread);
+		vec_add(&s->comms, thread);
 	}
 	return s->comm_index[slot];
 }
@@ -48,11 +49,9 @@ static void *arrays_alloc(struct arrays *a, size_t switches, size_t wakings)
 {
 	size_t most = switches > wakings ? switches : wakings;
 	size_t words = 2 * switches + wakings + 1;
-	uint64_t *block = malloc(words * 8 + (2 * switches + 4 * wakings + most + 1) * 4);
+	uint64_t *block = memory_get(words * 8 + (2 * switches + 4 * wakings + most + 1) * 4);
 	uint32_t *at;
 
-	if (!block)
-		return NULL;
 	a->switch_ts = block;
 	a->prev_state = (int64_t *)(block + switches);
 	a->waking_ts = block + 2 * switches;
@@ -151,21 +150,14 @@ static void put_compact(struct perfetto_sched *s, struct cpu *cpu)
 	Pf__CompactSched compact = PF__COMPACT_SCHED__INIT;
 	struct arrays a;
 	void *block = arrays_alloc(&a, cpu->ts.len, cpu->wakings.len);
-	ProtobufCBinaryData *table = NULL;
+	ProtobufCBinaryData *table;
 
 	s->bundles++;
 	s->comms.len = 0;
 	s->p->event.scratch_len = 0;
-	if (block) {
-		sort_wakings(cpu);
-		fill_arrays(s, cpu, &a);
-		table = malloc((s->comms.len + 1) * sizeof(*table));
-	}
-	if (!table) {
-		free(block);
-		s->error = -ENOMEM;
-		return;
-	}
+	sort_wakings(cpu);
+	fill_arrays(s, cpu, &a);
+	table = memory_get((s->comms.len + 1) * sizeof(*table));
 	for (size_t i = 0; i < s->comms.len; i++)
 		table[i] = comm_of(s, s->comms.data[i]);
 	set_arrays(&compact, cpu, &a);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Packets with track events: slices, instants and counter values, with their annotations. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "export/perfetto/perfetto_internal.h"
 #include "render/json/values.h"
 #include "util/hash.h"
+#include "util/memory.h"
 
 /* Maximum encoded sizes, without text: of the part that every event has, of an annotation and of a
  * name. */
@@ -42,7 +42,7 @@ void event_init(struct event *e)
 	e->interned.event_names = e->name_list[NAME_EVENT];
 	e->interned.debug_annotation_names = e->name_list[NAME_KEY];
 	e->interned.debug_annotation_string_values = e->text_list;
-	e->scratch = malloc(SCRATCH_BYTES);
+	e->scratch = memory_get(SCRATCH_BYTES);
 }
 
 void event_free(struct event *e)
@@ -261,10 +261,7 @@ static void event_stack(struct perfetto *p, struct sequence *sequence, uint32_t 
 	if (!number)
 		return;
 	while (p->stack_sequences.len <= number)
-		if (!vec_push(&p->stack_sequences, 0)) {
-			p->writer.error = p->writer.error ?: -ENOMEM;
-			return;
-		}
+		vec_add(&p->stack_sequences, 0);
 	annotation = event_annotate(p, sequence, key);
 	annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;
 	annotation->string_value_iid = STACK_IID + number;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Flows: arrows from cause to effect, for links and for the ways from symptoms to their origins. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "analyze/origin/origin_symptoms.h"
 #include "export/perfetto/perfetto_internal.h"
+#include "util/memory.h"
 
 /* Maximum encoded size of a flow. */
 #define FLOW_BOUND 10
@@ -71,7 +71,7 @@ static uint32_t way_node(const struct perfetto *p, const struct origin *origin,
  * that began later, as a span of another rank may have, its effect is the next node towards the
  * symptom that did not begin before it.
  */
-static bool way_add(struct perfetto *p, const struct origin *origin, const struct origin_end *end)
+static void way_add(struct perfetto *p, const struct origin *origin, const struct origin_end *end)
 {
 	for (size_t i = end->step_count; i; i--) {
 		uint32_t cause = way_node(p, origin, end, i), effect = MODEL_NONE;
@@ -85,10 +85,8 @@ static bool way_add(struct perfetto *p, const struct origin *origin, const struc
 		if (effect == MODEL_NONE || effect == cause ||
 		    node_start(p, effect) < node_start(p, cause))
 			continue;
-		if (!vec_push(&p->flows.edges, (struct flow_edge){effect, cause}))
-			return false;
+		vec_add(&p->flows.edges, (struct flow_edge){effect, cause});
 	}
-	return true;
 }
 
 static int edge_compare(const void *left, const void *right)
@@ -114,35 +112,30 @@ static void edges_unite(struct flow_index *flows, size_t first)
 	flows->edges.len = kept;
 }
 
-static int origins_add(struct perfetto *p)
+static void origins_add(struct perfetto *p)
 {
 	struct error err = ERROR_INIT;
 	struct origin_symptoms *symptoms;
-	int result = origin_symptoms_new(&symptoms, p->model, true, SYMPTOMS_MAX, &err);
-	bool good = !result;
 
-	for (size_t i = 0; good && i < symptoms->origins.len; i++) {
+	memory_require(!origin_symptoms_new(&symptoms, p->model, true, SYMPTOMS_MAX, &err));
+	for (size_t i = 0; i < symptoms->origins.len; i++) {
 		const struct origin *origin = symptoms->origins.data[i];
 
-		for (size_t end = 0; good && end < origin->ends.len && end < ENDS_MAX; end++)
-			good = way_add(p, origin, &origin->ends.data[end]);
+		for (size_t end = 0; end < origin->ends.len && end < ENDS_MAX; end++)
+			way_add(p, origin, &origin->ends.data[end]);
 	}
-	if (!result)
-		origin_symptoms_free(symptoms);
-	return good ? 0 : -ENOMEM;
+	origin_symptoms_free(symptoms);
 }
 
 /* Lists the edges of each node. The counts are stored two places ahead, so that filling the lists
  * leaves the right values in begin[]. */
-static int edges_index(struct perfetto *p)
+static void edges_index(struct perfetto *p)
 {
 	size_t nodes = p->model->spans.len + p->model->events.len;
 	struct flow_index *f = &p->flows;
 
-	f->begin = calloc(nodes + 2, sizeof(*f->begin));
-	f->list = malloc(2 * f->edges.len * sizeof(*f->list));
-	if (!f->begin || !f->list)
-		return -ENOMEM;
+	f->begin = memory_zeroed(nodes + 2, sizeof(*f->begin));
+	f->list = memory_get(2 * f->edges.len * sizeof(*f->list));
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < f->edges.len; i++) {
 			const struct flow_edge *edge = &f->edges.data[i];
@@ -160,20 +153,18 @@ static int edges_index(struct perfetto *p)
 		for (size_t n = 2; pass == 0 && n < nodes + 2; n++)
 			f->begin[n] += f->begin[n - 1];
 	}
-	return 0;
 }
 
-int flows_begin(struct perfetto *p)
+void flows_begin(struct perfetto *p)
 {
 	const struct model *m = p->model;
 
 	for (size_t i = 0; i < m->links.len; i++)
-		if (!vec_push(&p->flows.edges, link_edge(p, &m->links.data[i])))
-			return -ENOMEM;
-	if (origins_add(p))
-		return -ENOMEM;
+		vec_add(&p->flows.edges, link_edge(p, &m->links.data[i]));
+	origins_add(p);
 	edges_unite(&p->flows, m->links.len);
-	return p->flows.edges.len ? edges_index(p) : 0;
+	if (p->flows.edges.len)
+		edges_index(p);
 }
 
 void flows_end(struct perfetto *p)
@@ -199,14 +190,11 @@ void event_flows(struct perfetto *p, uint32_t node, uint64_t ts)
 		const struct flow_edge *edge = &p->flows.edges.data[p->flows.list[i] / 2];
 		bool caused = p->flows.list[i] % 2;
 		uint64_t id = (uint64_t)p->flows.list[i] / 2 + 1;
-		bool ok;
 
 		if (caused && node_start(p, edge->cause) < ts)
-			ok = vec_push(&e->flow_ends, id);
+			vec_add(&e->flow_ends, id);
 		else
-			ok = vec_push(&e->flows, id);
-		if (!ok)
-			p->writer.error = p->writer.error ?: -ENOMEM;
+			vec_add(&e->flows, id);
 	}
 	e->event.n_flow_ids = e->flows.len;
 	e->event.flow_ids = e->flows.data;

@@ -48,7 +48,7 @@ struct sequence {
 	bool delta;
 };
 
-bool packet_writer_begin(struct packet_writer *writer, FILE *out);
+void packet_writer_begin(struct packet_writer *writer, FILE *out);
 /* Writes the remaining packets and frees the buffers. Returns the first error. */
 int packet_writer_end(struct packet_writer *writer);
 /* Appends a message as a packet. `bound` is a maximum of its size in bytes; 0: unknown. */
@@ -183,7 +183,7 @@ ProtobufCBinaryData perfetto_text(struct perfetto *p, const char *text, size_t l
 struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, bool delta);
 void packet_header(struct perfetto *p, Pf__Packet *packet, uint64_t ts);
 
-int names_begin(struct perfetto *p);
+void names_begin(struct perfetto *p);
 void names_end(struct perfetto *p);
 
 void event_init(struct event *event);
@@ -211,14 +211,14 @@ uint32_t names_own(struct perfetto *p, const char *text);
 
 const struct site_names *names_of_site(const struct perfetto *p, uint32_t site);
 
-int flows_begin(struct perfetto *p);
+void flows_begin(struct perfetto *p);
 void flows_end(struct perfetto *p);
 static inline uint32_t flows_event_node(const struct perfetto *p, uint32_t event)
 {
 	return (uint32_t)p->model->spans.len + event;
 }
 
-int tracks_begin(struct perfetto *p);
+void tracks_begin(struct perfetto *p);
 void tracks_end(struct perfetto *p);
 /* Describes a track that is neither a process nor a thread. */
 void track_describe(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
@@ -230,10 +230,10 @@ void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t inde
 void span_end_put(struct perfetto *p, struct sequence *sequence, uint64_t end_ts, uint64_t uuid);
 
 void perfetto_head(struct perfetto *p);
-int perfetto_spans(struct perfetto *p);
-int perfetto_strays(struct perfetto *p);
-int perfetto_counters(struct perfetto *p);
-int perfetto_sched(struct perfetto *p);
+void perfetto_spans(struct perfetto *p);
+void perfetto_strays(struct perfetto *p);
+void perfetto_counters(struct perfetto *p);
+void perfetto_sched(struct perfetto *p);
 void perfetto_tail(struct perfetto *p);
 
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Packets about the trace itself (clocks, system, bounds, losses), and the counters. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/perfetto/perfetto_internal.h"
 #include "render/text/notices.h"
+#include "util/memory.h"
 
 static ProtobufCBinaryData text_of(struct perfetto *p, const char *text)
 {
@@ -320,13 +319,12 @@ static uint64_t counter_track(struct perfetto *p, struct map *tracks,
 	if (uuid != MAP_NONE)
 		return uuid;
 	uuid = (uint32_t)++p->next_uuid;
-	if (!map_set(tracks, process << 32 | name, uuid))
-		return 0;
+	map_put(tracks, process << 32 | name, uuid);
 	track_describe(p, uuid, process, strtab_get(p->names.text, name), true, p->start_ts);
 	return uuid;
 }
 
-int perfetto_counters(struct perfetto *p)
+void perfetto_counters(struct perfetto *p)
 {
 	const struct model *m = p->model;
 	struct sequence sequence = {0};
@@ -339,14 +337,9 @@ int perfetto_counters(struct perfetto *p)
 		if (model_site(m, event->site)->kind != WAFFLE_SITE_COUNTER)
 			continue;
 		uuid = counter_track(p, &tracks, event);
-		if (!uuid) {
-			map_free(&tracks);
-			return -ENOMEM;
-		}
 		if (!sequence.id)
 			sequence = sequence_begin(p, 0, true);
 		counter_put(p, &sequence, event, uuid);
 	}
 	map_free(&tracks);
-	return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "export/perfetto/perfetto_internal.h"
+#include "util/memory.h"
 
 #define BUFFER_BYTES ((size_t)4 << 20)
 /* Precedes a packet: the tag of Trace.packet and a length of up to five bytes. */
@@ -44,17 +45,14 @@ static void *write_full(void *arg)
 	return NULL;
 }
 
-bool packet_writer_begin(struct packet_writer *writer, FILE *out)
+void packet_writer_begin(struct packet_writer *writer, FILE *out)
 {
 	*writer = (struct packet_writer){.out = out, .cap = BUFFER_BYTES, .full_cap = BUFFER_BYTES};
-	writer->buf = malloc(writer->cap);
-	writer->full = malloc(writer->full_cap);
-	if (!writer->buf || !writer->full)
-		return false;
+	writer->buf = memory_get(writer->cap);
+	writer->full = memory_get(writer->full_cap);
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->changed, NULL);
 	writer->threaded = pthread_create(&writer->thread, NULL, write_full, writer) == 0;
-	return true;
 }
 
 /* Passes the buffer to the thread, after that has written the previous one, and continues with the
@@ -85,8 +83,7 @@ static void write_out(struct packet_writer *writer)
 
 int packet_writer_end(struct packet_writer *writer)
 {
-	if (writer->buf && writer->full)
-		write_out(writer);
+	write_out(writer);
 	if (writer->threaded) {
 		pthread_mutex_lock(&writer->lock);
 		writer->done = true;
@@ -99,23 +96,15 @@ int packet_writer_end(struct packet_writer *writer)
 	return writer->error ?: writer->write_error;
 }
 
-static bool make_room(struct packet_writer *writer, size_t bytes)
+static void make_room(struct packet_writer *writer, size_t bytes)
 {
-	uint8_t *buf;
-
 	if (bytes <= writer->cap - writer->len)
-		return true;
+		return;
 	write_out(writer);
 	if (bytes <= writer->cap)
-		return true;
-	buf = realloc(writer->buf, bytes);
-	if (!buf) {
-		writer->error = writer->error ?: -ENOMEM;
-		return false;
-	}
-	writer->buf = buf;
+		return;
+	writer->buf = memory_resize(writer->buf, bytes, 1);
 	writer->cap = bytes;
-	return true;
 }
 
 void packet_put(struct packet_writer *writer, const ProtobufCMessage *message, size_t bound)
@@ -125,8 +114,7 @@ void packet_put(struct packet_writer *writer, const ProtobufCMessage *message, s
 
 	if (bound == 0)
 		bound = protobuf_c_message_get_packed_size(message);
-	if (!make_room(writer, bound + FRAMING_MAX))
-		return;
+	make_room(writer, bound + FRAMING_MAX);
 	/* Most packets are short, so this assumes a length of one byte and moves longer packets. */
 	at = writer->buf + writer->len;
 	size = protobuf_c_message_pack(message, at + framing);
@@ -248,18 +236,10 @@ static uint32_t name_add(struct perfetto *p, const char *text, const char *if_em
 		text = if_empty;
 	p->event.scratch_len = 0;
 	clean = perfetto_text(p, text, strlen(text));
-	index = strtab_add(p->names.text, (const char *)clean.data, clean.len);
-	if (index == STRTAB_NONE) {
-		p->writer.error = p->writer.error ?: -ENOMEM;
-		return 0;
-	}
+	index = strtab_put(p->names.text, (const char *)clean.data, clean.len);
 	for (int list = 0; list < NAME_LIST_COUNT; list++) {
-		while (p->names.defined[list].len <= index) {
-			if (!vec_push(&p->names.defined[list], 0)) {
-				p->writer.error = p->writer.error ?: -ENOMEM;
-				return 0;
-			}
-		}
+		while (p->names.defined[list].len <= index)
+			vec_add(&p->names.defined[list], 0);
 	}
 	return index;
 }
@@ -290,18 +270,15 @@ static void site_names_set(struct perfetto *p, struct site_names *names,
 	}
 }
 
-int names_begin(struct perfetto *p)
+void names_begin(struct perfetto *p)
 {
 	uint32_t count = model_site_count(p->model);
 
-	p->names.text = strtab_new();
-	p->names.sites = calloc((size_t)count + 1, sizeof(*p->names.sites));
-	if (!p->names.text || !p->names.sites)
-		return -ENOMEM;
+	p->names.text = strtab_make();
+	p->names.sites = memory_zeroed((size_t)count + 1, sizeof(*p->names.sites));
 	for (uint32_t i = 0; i <= count; i++)
 		site_names_set(p, &p->names.sites[i],
 			       model_site(p->model, i < count ? i : MODEL_NONE));
-	return p->writer.error;
 }
 
 void names_end(struct perfetto *p)

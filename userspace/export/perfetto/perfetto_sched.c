@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "export/perfetto/perfetto_sched_internal.h"
+#include "util/memory.h"
 
 #define NO_CPU UINT16_MAX
 
@@ -37,9 +38,9 @@ static void cpu_switch(struct perfetto_sched *s, struct cpu *cpu, uint64_t ts, u
 {
 	if (cpu->ts.len >= BUNDLE_SWITCHES)
 		cpu_flush(s, cpu);
-	sched_push(s, &cpu->ts, ts);
-	sched_push(s, &cpu->prev_state, prev_state);
-	sched_push(s, &cpu->next, next);
+	vec_add(&cpu->ts, ts);
+	vec_add(&cpu->prev_state, prev_state);
+	vec_add(&cpu->next, next);
 	cpu->current = next;
 	cpu->last_ts = ts;
 }
@@ -151,13 +152,13 @@ static void note_waking(struct perfetto_sched *s, const struct model_switch *cha
 	if (thread_at(s, change->waker))
 		cpu = run_cpu(s, change->waker, waking.ts);
 	if (cpu != NO_CPU) {
-		sched_push(s, &s->cpus[cpu].wakings, waking);
+		vec_add(&s->cpus[cpu].wakings, waking);
 		if (s->cpus[cpu].wakings.len >= 2 * BUNDLE_SWITCHES)
 			cpu_flush(s, &s->cpus[cpu]);
 		return;
 	}
 	target = &s->cpus[change->cpu];
-	sched_push(s, &target->named, (struct named_waking){waking, change->waker});
+	vec_add(&target->named, (struct named_waking){waking, change->waker});
 	if (target->named.len >= BUNDLE_SWITCHES)
 		cpu_flush(s, target);
 }
@@ -190,16 +191,12 @@ static void add_switch(struct perfetto_sched *s, size_t index)
 /* ---- start of the capture ---- */
 
 /* Sets the bit of each switch to a thread that the CPU's next switch is from. */
-static int confirm_switches(struct perfetto_sched *s)
+static void confirm_switches(struct perfetto_sched *s)
 {
 	const struct model *m = s->p->model;
-	uint32_t *prev = malloc((s->cpu_count + 1) * sizeof(*prev));
+	uint32_t *prev = memory_get((s->cpu_count + 1) * sizeof(*prev));
 
-	s->confirmed = calloc(m->switches.len / 8 + 1, 1);
-	if (!prev || !s->confirmed) {
-		free(prev);
-		return -ENOMEM;
-	}
+	s->confirmed = memory_zeroed(m->switches.len / 8 + 1, 1);
 	for (uint32_t c = 0; c < s->cpu_count; c++)
 		prev[c] = MODEL_NONE;
 	for (size_t i = m->switches.len; i-- > 0;) {
@@ -212,7 +209,6 @@ static int confirm_switches(struct perfetto_sched *s)
 		prev[change->cpu] = change->prev;
 	}
 	free(prev);
-	return 0;
 }
 
 static uint32_t count_cpus(const struct model *m)
@@ -235,26 +231,24 @@ static uint32_t count_cpus(const struct model *m)
 	return count > CPUS_MAX ? CPUS_MAX : count;
 }
 
-static int sched_begin(struct perfetto_sched *s)
+static void sched_begin(struct perfetto_sched *s)
 {
 	const struct model *m = s->p->model;
 
 	s->cpu_count = count_cpus(m);
-	s->cpus = calloc(s->cpu_count + 1, sizeof(*s->cpus));
-	s->runs = calloc(m->threads.len + 1, sizeof(*s->runs));
-	s->out_ts = calloc(m->threads.len + 1, sizeof(*s->out_ts));
-	s->comm_bundle = calloc(m->threads.len + 1, sizeof(*s->comm_bundle));
-	s->comm_index = calloc(m->threads.len + 1, sizeof(*s->comm_index));
-	if (!s->cpus || !s->runs || !s->out_ts || !s->comm_bundle || !s->comm_index)
-		return -ENOMEM;
+	s->cpus = memory_zeroed(s->cpu_count + 1, sizeof(*s->cpus));
+	s->runs = memory_zeroed(m->threads.len + 1, sizeof(*s->runs));
+	s->out_ts = memory_zeroed(m->threads.len + 1, sizeof(*s->out_ts));
+	s->comm_bundle = memory_zeroed(m->threads.len + 1, sizeof(*s->comm_bundle));
+	s->comm_index = memory_zeroed(m->threads.len + 1, sizeof(*s->comm_index));
 	for (uint32_t c = 0; c < s->cpu_count; c++)
 		s->cpus[c].current = MODEL_NONE;
-	return confirm_switches(s);
+	confirm_switches(s);
 }
 
 static void sched_end(struct perfetto_sched *s)
 {
-	for (uint32_t c = 0; s->cpus && c < s->cpu_count; c++) {
+	for (uint32_t c = 0; c < s->cpu_count; c++) {
 		struct cpu *cpu = &s->cpus[c];
 
 		vec_free(&cpu->ts);
@@ -278,14 +272,12 @@ struct firsts {
 	size_t *by_thread, *by_cpu; /* index into switches; SIZE_MAX: none */
 };
 
-static int find_firsts(const struct perfetto_sched *s, struct firsts *f)
+static void find_firsts(const struct perfetto_sched *s, struct firsts *f)
 {
 	const struct model *m = s->p->model;
 
-	f->by_thread = malloc((m->threads.len + 1) * sizeof(*f->by_thread));
-	f->by_cpu = malloc((s->cpu_count + 1) * sizeof(*f->by_cpu));
-	if (!f->by_thread || !f->by_cpu)
-		return -ENOMEM;
+	f->by_thread = memory_get((m->threads.len + 1) * sizeof(*f->by_thread));
+	f->by_cpu = memory_get((s->cpu_count + 1) * sizeof(*f->by_cpu));
 	memset(f->by_thread, 0xff, (m->threads.len + 1) * sizeof(*f->by_thread));
 	memset(f->by_cpu, 0xff, (s->cpu_count + 1) * sizeof(*f->by_cpu));
 	for (size_t i = m->switches.len; i-- > 0;) {
@@ -298,7 +290,6 @@ static int find_firsts(const struct perfetto_sched *s, struct firsts *f)
 		if (change->cpu < s->cpu_count)
 			f->by_cpu[change->cpu] = i;
 	}
-	return 0;
 }
 
 /*
@@ -363,16 +354,16 @@ static void put_first_switch(struct perfetto_sched *s, uint32_t c, const struct 
 		run_started(s, running, (uint16_t)c, from);
 }
 
-static int put_begin(struct perfetto_sched *s)
+static void put_begin(struct perfetto_sched *s)
 {
 	const struct model *m = s->p->model;
-	uint32_t *running = malloc((s->cpu_count + 1) * sizeof(*running));
+	uint32_t *running = memory_get((s->cpu_count + 1) * sizeof(*running));
 	struct firsts f = {0};
-	int err = running ? find_firsts(s, &f) : -ENOMEM;
 
-	for (uint32_t c = 0; !err && c < s->cpu_count; c++)
+	find_firsts(s, &f);
+	for (uint32_t c = 0; c < s->cpu_count; c++)
 		running[c] = MODEL_NONE;
-	for (size_t i = 0; !err && i < m->states.len; i++) {
+	for (size_t i = 0; i < m->states.len; i++) {
 		const struct model_state *state = &m->states.data[i];
 
 		if (state->at_end || !is_traced(s, state->thread) || state->cpu >= s->cpu_count)
@@ -382,25 +373,23 @@ static int put_begin(struct perfetto_sched *s)
 		else if (f.by_thread[state->thread] == SIZE_MAX)
 			running[state->cpu] = state->thread;
 	}
-	for (uint32_t c = 0; !err && c < s->cpu_count; c++)
+	for (uint32_t c = 0; c < s->cpu_count; c++)
 		put_first_switch(s, c, &f, running[c]);
 	free(running);
 	free(f.by_thread);
 	free(f.by_cpu);
-	return err;
 }
 
 /* ---- ends of threads, losses ---- */
 
 /* Tells Perfetto that a thread ended whose tid is used again. The event has to be between the last
  * record of the old thread and the first one of the new thread. */
-static int note_freed(struct perfetto_sched *s)
+static void note_freed(struct perfetto_sched *s)
 {
 	const struct model *m = s->p->model;
 	struct map tids = {0};
-	int err = 0;
 
-	for (uint32_t i = 0; i < m->threads.len && !err && s->cpu_count; i++) {
+	for (uint32_t i = 0; i < m->threads.len && s->cpu_count; i++) {
 		const struct model_thread *t = &m->threads.data[i];
 		uint32_t before = map_get(&tids, t->tid);
 
@@ -409,13 +398,11 @@ static int note_freed(struct perfetto_sched *s)
 			uint64_t ts =
 				old->last_ts + 1 < t->first_ts ? old->last_ts + 1 : t->first_ts;
 
-			sched_push(s, &s->cpus[0].freed, (struct free_mark){ts, before});
+			vec_add(&s->cpus[0].freed, (struct free_mark){ts, before});
 		}
-		if (!map_set(&tids, t->tid, i))
-			err = -ENOMEM;
+		map_put(&tids, t->tid, i);
 	}
 	map_free(&tids);
-	return err;
 }
 
 static void put_lost(struct perfetto_sched *s)
@@ -443,25 +430,18 @@ static void put_frequencies(struct perfetto_sched *s)
 	}
 }
 
-int perfetto_sched(struct perfetto *p)
+void perfetto_sched(struct perfetto *p)
 {
 	struct perfetto_sched s = {.p = p};
-	int err = sched_begin(&s);
 
-	err = err ?: put_begin(&s);
-	if (!err)
-		put_frequencies(&s);
-	err = err ?: note_freed(&s);
-	for (size_t i = 0; !err && i < p->model->switches.len; i++) {
+	sched_begin(&s);
+	put_begin(&s);
+	put_frequencies(&s);
+	note_freed(&s);
+	for (size_t i = 0; i < p->model->switches.len; i++)
 		add_switch(&s, i);
-		err = s.error;
-	}
-	for (uint32_t c = 0; !err && c < s.cpu_count; c++) {
+	for (uint32_t c = 0; c < s.cpu_count; c++)
 		cpu_flush(&s, &s.cpus[c]);
-		err = s.error;
-	}
-	if (!err)
-		put_lost(&s);
+	put_lost(&s);
 	sched_end(&s);
-	return err;
 }

@@ -4,8 +4,6 @@
 #ifndef WAFFLE_EXPORT_PERFETTO_PERFETTO_SCHED_INTERNAL_H
 #define WAFFLE_EXPORT_PERFETTO_PERFETTO_SCHED_INTERNAL_H
 
-#include <errno.h>
-
 #include "export/perfetto/perfetto_internal.h"
 
 /* Perfetto rejects a trace with more CPUs. */
@@ -65,20 +63,12 @@ struct perfetto_sched {
 	/* A bit for each switch: the next switch of the CPU is from this switch's next thread. */
 	unsigned char *confirmed;
 	VEC(uint32_t) comms; /* threads with a name in the bundle */
-	int error;
 };
 
 static inline const struct model_thread *thread_at(const struct perfetto_sched *s, uint32_t thread)
 {
 	return thread < s->p->model->threads.len ? &s->p->model->threads.data[thread] : NULL;
 }
-
-/* Appends to a vector; a failure sets the sched's error. */
-#define sched_push(s, vec, ...)                                                                    \
-	do {                                                                                       \
-		if (!vec_push(vec, __VA_ARGS__))                                                   \
-			(s)->error = -ENOMEM;                                                      \
-	} while (0)
 
 /* Writes the collected data of a CPU. */
 void cpu_flush(struct perfetto_sched *s, struct cpu *cpu);

@@ -5,11 +5,11 @@
  * process, named after the span. Such a track is reused for the next span of that name that begins
  * after it is free, and Perfetto merges tracks of one name.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/perfetto/perfetto_internal.h"
+#include "util/memory.h"
 
 static const char *const severities[WAFFLE_SITE_KIND_COUNT] = {
 	[WAFFLE_SITE_LOG_INFO] = "info",
@@ -131,11 +131,10 @@ static void buckets_free(struct buckets *b)
 	free(b->items);
 }
 
-static int buckets_begin(struct buckets *b, size_t threads, size_t items)
+static void buckets_begin(struct buckets *b, size_t threads, size_t items)
 {
-	b->begin = calloc(threads + 3, sizeof(*b->begin));
-	b->items = malloc((items + 1) * sizeof(*b->items));
-	return b->begin && b->items ? 0 : -ENOMEM;
+	b->begin = memory_zeroed(threads + 3, sizeof(*b->begin));
+	b->items = memory_get((items + 1) * sizeof(*b->items));
 }
 
 static uint32_t bucket_of(const struct perfetto *p, uint32_t thread)
@@ -150,13 +149,12 @@ static bool is_instant(const struct model *m, const struct model_event *event)
 	return model_site(m, event->site)->kind != WAFFLE_SITE_COUNTER;
 }
 
-static int bucket_spans(struct perfetto *p, struct buckets *b)
+static void bucket_spans(struct perfetto *p, struct buckets *b)
 {
 	const struct model *m = p->model;
 	size_t threads = m->threads.len;
 
-	if (buckets_begin(b, threads, m->spans.len) < 0)
-		return -ENOMEM;
+	buckets_begin(b, threads, m->spans.len);
 	for (size_t i = 0; i < m->spans.len; i++) {
 		b->begin[bucket_of(p, m->spans.data[i].thread) + 2]++;
 		if (m->spans.data[i].parent < m->spans.len)
@@ -167,16 +165,14 @@ static int bucket_spans(struct perfetto *p, struct buckets *b)
 		b->begin[t] += b->begin[t - 1];
 	for (uint32_t i = 0; i < m->spans.len; i++)
 		b->items[b->begin[bucket_of(p, m->spans.data[i].thread) + 1]++] = i;
-	return 0;
 }
 
-static int bucket_events(struct perfetto *p, struct buckets *b)
+static void bucket_events(struct perfetto *p, struct buckets *b)
 {
 	const struct model *m = p->model;
 	size_t threads = m->threads.len;
 
-	if (buckets_begin(b, threads, m->events.len) < 0)
-		return -ENOMEM;
+	buckets_begin(b, threads, m->events.len);
 	for (size_t i = 0; i < m->events.len; i++) {
 		const struct model_event *event = &m->events.data[i];
 
@@ -192,7 +188,6 @@ static int bucket_events(struct perfetto *p, struct buckets *b)
 		if (is_instant(m, &m->events.data[i]))
 			b->items[b->begin[bucket_of(p, m->events.data[i].thread) + 1]++] = i;
 	}
-	return 0;
 }
 
 /*
@@ -254,40 +249,41 @@ static void close_until(struct thread_walk *walk, uint64_t ts)
 		span_end_put(walk->p, &walk->sequence, walk->open.data[--walk->open.len], 0);
 }
 
-static int walk_span(struct thread_walk *walk, uint32_t index)
+static void walk_span(struct thread_walk *walk, uint32_t index)
 {
 	struct perfetto *p = walk->p;
 	const struct model_span *span = &p->model->spans.data[index];
 
 	close_until(walk, span->start_ts);
 	if (span->flags & MODEL_SPAN_MOVED ||
-	    (walk->open.len && walk->open.data[walk->open.len - 1] < span->end_ts))
-		return vec_push(&p->strays, index) ? 0 : -ENOMEM;
+	    (walk->open.len && walk->open.data[walk->open.len - 1] < span->end_ts)) {
+		vec_add(&p->strays, index);
+		return;
+	}
 	span_begin_put(p, &walk->sequence, index, 0);
-	return vec_push(&walk->open, span->end_ts) ? 0 : -ENOMEM;
+	vec_add(&walk->open, span->end_ts);
 }
 
-static int walk_thread(struct perfetto *p, uint32_t thread, const struct buckets *spans,
-		       const struct buckets *events)
+static void walk_thread(struct perfetto *p, uint32_t thread, const struct buckets *spans,
+			const struct buckets *events)
 {
 	const struct model *m = p->model;
 	uint32_t s = spans->begin[thread], s_end = spans->begin[thread + 1];
 	uint32_t v = events->begin[thread], v_end = events->begin[thread + 1];
 	struct thread_walk walk = {.p = p};
-	int err = 0;
 
 	if (s == s_end && v == v_end)
-		return 0;
+		return;
 	order_ties(m, spans->items + s, s_end - s);
 	walk.sequence = sequence_begin(p, p->threads[thread].uuid, true);
-	while (!err && (s < s_end || v < v_end)) {
+	while (s < s_end || v < v_end) {
 		uint64_t begin = s < s_end ? m->spans.data[spans->items[s]].start_ts : UINT64_MAX;
 		uint64_t ts = v < v_end ? m->events.data[events->items[v]].ts : UINT64_MAX;
 
 		if (s < s_end && begin <= ts) {
 			fetch_span(m, spans->items + s, s_end - s, 0);
 			fetch_frame(m, spans->items + s, s_end - s, 0);
-			err = walk_span(&walk, spans->items[s++]);
+			walk_span(&walk, spans->items[s++]);
 			continue;
 		}
 		/* An event exactly at the end of a span is still inside it. */
@@ -297,44 +293,37 @@ static int walk_thread(struct perfetto *p, uint32_t thread, const struct buckets
 	}
 	close_until(&walk, UINT64_MAX);
 	vec_free(&walk.open);
-	return err;
 }
 
 /* Writes spans and events of unknown threads. */
-static int walk_unknown(struct perfetto *p, const struct buckets *spans,
-			const struct buckets *events)
+static void walk_unknown(struct perfetto *p, const struct buckets *spans,
+			 const struct buckets *events)
 {
 	size_t bucket = p->model->threads.len;
 	struct sequence sequence;
 	uint64_t uuid;
 
-	for (uint32_t s = spans->begin[bucket]; s < spans->begin[bucket + 1]; s++) {
-		if (!vec_push(&p->strays, spans->items[s]))
-			return -ENOMEM;
-	}
+	for (uint32_t s = spans->begin[bucket]; s < spans->begin[bucket + 1]; s++)
+		vec_add(&p->strays, spans->items[s]);
 	if (events->begin[bucket] == events->begin[bucket + 1])
-		return 0;
+		return;
 	uuid = ++p->next_uuid;
 	track_describe(p, uuid, 0, "(unknown thread)", false, p->start_ts);
 	sequence = sequence_begin(p, uuid, true);
 	for (uint32_t v = events->begin[bucket]; v < events->begin[bucket + 1]; v++)
 		event_instant_put(p, &sequence, events->items[v], 0);
-	return 0;
 }
 
-int perfetto_spans(struct perfetto *p)
+void perfetto_spans(struct perfetto *p)
 {
 	struct buckets spans = {0}, events = {0};
-	int err;
 
-	p->has_child = calloc(p->model->spans.len / 8 + 1, 1);
-	err = p->has_child ? 0 : -ENOMEM;
-	err = err ?: bucket_spans(p, &spans);
-	err = err ?: bucket_events(p, &events);
-	for (uint32_t t = 0; !err && t < p->model->threads.len; t++)
-		err = walk_thread(p, t, &spans, &events);
-	err = err ?: walk_unknown(p, &spans, &events);
+	p->has_child = memory_zeroed(p->model->spans.len / 8 + 1, 1);
+	bucket_spans(p, &spans);
+	bucket_events(p, &events);
+	for (uint32_t t = 0; t < p->model->threads.len; t++)
+		walk_thread(p, t, &spans, &events);
+	walk_unknown(p, &spans, &events);
 	buckets_free(&spans);
 	buckets_free(&events);
-	return err;
 }

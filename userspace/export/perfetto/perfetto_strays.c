@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Spans that fit on no thread's track. They are on separate tracks, which spans of one process and
  * name share. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "export/perfetto/perfetto_internal.h"
+#include "util/memory.h"
 
 struct pool_track {
 	uint64_t free_ts, uuid;
@@ -67,14 +67,13 @@ static struct pool *pool_find(struct perfetto *p, struct pools *pools,
 
 	if (index == MAP_NONE) {
 		index = (uint32_t)pools->list.len;
-		if (!vec_push(&pools->list, (struct pool){0}) ||
-		    !map_set(&pools->by_key, key, index))
-			return NULL;
+		vec_add(&pools->list, (struct pool){0});
+		map_put(&pools->by_key, key, index);
 	}
 	return &pools->list.data[index];
 }
 
-/* A track that is free when the span begins; a new one if there is none. 0: out of memory. */
+/* A track that is free when the span begins; a new one if there is none. */
 static uint64_t pool_take(struct perfetto *p, struct pool *pool, const struct model_span *span)
 {
 	uint64_t uuid;
@@ -86,8 +85,7 @@ static uint64_t pool_take(struct perfetto *p, struct pool *pool, const struct mo
 		return uuid;
 	}
 	uuid = ++p->next_uuid;
-	if (!vec_push(&pool->tracks, (struct pool_track){span->end_ts, uuid}))
-		return 0;
+	vec_add(&pool->tracks, (struct pool_track){span->end_ts, uuid});
 	sift_up(pool);
 	track_describe(p, uuid, tracks_process_uuid(p, span->thread),
 		       strtab_get(p->names.text, names_of_site(p, span->site)->name), false,
@@ -102,26 +100,20 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int perfetto_strays(struct perfetto *p)
+void perfetto_strays(struct perfetto *p)
 {
 	struct pools pools = {0};
 	struct sequence sequence;
-	int err = 0;
 
 	if (p->strays.len == 0)
-		return 0;
+		return;
 	/* Spans are numbered by their start times, so this assigns tracks in the order of time. */
 	qsort(p->strays.data, p->strays.len, sizeof(*p->strays.data), by_number);
 	sequence = sequence_begin(p, 0, false);
-	for (size_t i = 0; i < p->strays.len && !err; i++) {
+	for (size_t i = 0; i < p->strays.len; i++) {
 		const struct model_span *span = &p->model->spans.data[p->strays.data[i]];
-		struct pool *pool = pool_find(p, &pools, span);
-		uint64_t uuid = pool ? pool_take(p, pool, span) : 0;
+		uint64_t uuid = pool_take(p, pool_find(p, &pools, span), span);
 
-		if (!uuid) {
-			err = -ENOMEM;
-			break;
-		}
 		span_begin_put(p, &sequence, p->strays.data[i], uuid);
 		span_end_put(p, &sequence, span->end_ts, uuid);
 	}
@@ -129,5 +121,4 @@ int perfetto_strays(struct perfetto *p)
 		vec_free(&pools.list.data[i].tracks);
 	vec_free(&pools.list);
 	map_free(&pools.by_key);
-	return err;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Descriptors of processes, threads and other tracks. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/perfetto/perfetto_internal.h"
 #include "render/place.h"
+#include "util/memory.h"
 
 void track_describe(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
 		    bool counter, uint64_t ts)
@@ -55,6 +55,7 @@ static void describe_process(struct perfetto *p, const struct track_process *pro
 	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
 	Pf__ProcessDescriptor descriptor = PF__PROCESS_DESCRIPTOR__INIT;
 	ProtobufCBinaryData line;
+	char place[PLACE_TEXT], name[PLACE_TEXT + 64]; /* until the packet is written */
 
 	p->event.scratch_len = 0;
 	packet_header(p, &packet, process->start_ts);
@@ -71,7 +72,6 @@ static void describe_process(struct perfetto *p, const struct track_process *pro
 	}
 	if (process->main_thread != MODEL_NONE) {
 		const char *comm = model_comm(m, process->main_thread);
-		char place[PLACE_TEXT], name[PLACE_TEXT + 64];
 		int len = snprintf(name, sizeof(name), "%.*s", WAFFLE_COMM_BYTES, comm);
 
 		if (known && *place_of_process(place, m, known))
@@ -125,14 +125,15 @@ static uint32_t process_add(struct perfetto *p, uint32_t pid, uint64_t ts)
 {
 	uint32_t first = map_get(&p->pids, pid), index = (uint32_t)p->processes.len;
 
-	if (!vec_push(&p->processes, (struct track_process){.pid = pid,
-							    .main_thread = MODEL_NONE,
-							    .next = MODEL_NONE,
-							    .start_ts = ts,
-							    .uuid = ++p->next_uuid}))
-		return MODEL_NONE;
-	if (first == MAP_NONE)
-		return map_set(&p->pids, pid, index) ? index : MODEL_NONE;
+	vec_add(&p->processes, (struct track_process){.pid = pid,
+						      .main_thread = MODEL_NONE,
+						      .next = MODEL_NONE,
+						      .start_ts = ts,
+						      .uuid = ++p->next_uuid});
+	if (first == MAP_NONE) {
+		map_put(&p->pids, pid, index);
+		return index;
+	}
 	while (p->processes.data[first].next != MODEL_NONE)
 		first = p->processes.data[first].next;
 	p->processes.data[first].next = index;
@@ -141,7 +142,7 @@ static uint32_t process_add(struct perfetto *p, uint32_t pid, uint64_t ts)
 
 /* Each main thread starts a process; another main thread with the same pid starts another life of
  * it. */
-static int add_main_threads(struct perfetto *p)
+static void add_main_threads(struct perfetto *p)
 {
 	const struct model *m = p->model;
 
@@ -152,15 +153,12 @@ static int add_main_threads(struct perfetto *p)
 		if (t->tid != t->pid || t->tid == 0)
 			continue;
 		process = process_add(p, t->pid, t->first_ts);
-		if (process == MODEL_NONE)
-			return -ENOMEM;
 		p->processes.data[process].main_thread = i;
 		p->threads[i].process = process;
 	}
-	return 0;
 }
 
-static int add_other_threads(struct perfetto *p)
+static void add_other_threads(struct perfetto *p)
 {
 	const struct model *m = p->model;
 
@@ -173,29 +171,22 @@ static int add_other_threads(struct perfetto *p)
 		process = process_find(p, t->pid, t->first_ts);
 		if (process == MODEL_NONE)
 			process = process_add(p, t->pid, t->first_ts);
-		if (process == MODEL_NONE)
-			return -ENOMEM;
 		p->threads[i].process = process;
 		/* A thread may be seen before the main thread of its process. */
 		if (p->processes.data[process].start_ts > t->first_ts)
 			p->processes.data[process].start_ts = t->first_ts;
 	}
-	return 0;
 }
 
-int tracks_begin(struct perfetto *p)
+void tracks_begin(struct perfetto *p)
 {
 	const struct model *m = p->model;
-	int err;
 
-	p->threads = calloc(m->threads.len + 1, sizeof(*p->threads));
-	if (!p->threads)
-		return -ENOMEM;
+	p->threads = memory_zeroed(m->threads.len + 1, sizeof(*p->threads));
 	for (size_t i = 0; i < m->threads.len; i++)
 		p->threads[i].process = MODEL_NONE;
-	err = add_main_threads(p) ?: add_other_threads(p);
-	if (err)
-		return err;
+	add_main_threads(p);
+	add_other_threads(p);
 	for (size_t i = 0; i < p->processes.len; i++)
 		describe_process(p, &p->processes.data[i]);
 	for (uint32_t i = 0; i < m->threads.len; i++) {
@@ -204,7 +195,6 @@ int tracks_begin(struct perfetto *p)
 		p->threads[i].uuid = ++p->next_uuid;
 		describe_thread(p, i);
 	}
-	return 0;
 }
 
 void tracks_end(struct perfetto *p)

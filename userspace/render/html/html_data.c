@@ -7,6 +7,7 @@
 #include "render/html/html_internal.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
+#include "util/memory.h"
 
 /* ---- names ---- */
 
@@ -14,9 +15,9 @@
 static uint64_t *count_durations(const struct html_page *page)
 {
 	const struct model *model = page->model;
-	uint64_t *counts = calloc(page->rows * HISTOGRAM_BINS + 1, sizeof(*counts));
+	uint64_t *counts = memory_zeroed(page->rows * HISTOGRAM_BINS + 1, sizeof(*counts));
 
-	for (uint32_t i = 0; counts && i < model->spans.len; i++) {
+	for (uint32_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
 		uint32_t row = html_row_of(page, i);
 
@@ -68,19 +69,17 @@ static void span_json(struct html_page *page, uint32_t index, const uint64_t *co
 	json_object_end(json);
 }
 
-bool html_spans(struct html_page *page)
+void html_spans(struct html_page *page)
 {
 	uint64_t *counts = count_durations(page);
-	bool good = counts;
 
 	json_key(page->json, "spans");
 	json_array_begin(page->json);
-	for (uint32_t i = 0; good && i < page->rows; i++)
+	for (uint32_t i = 0; i < page->rows; i++)
 		span_json(page, i, counts);
 	json_array_end(page->json);
 	json_field_u64(page->json, "spans_left_out", page->report->spans.len - page->rows);
 	free(counts);
-	return good;
 }
 
 /* ---- slow spans ---- */
@@ -132,14 +131,13 @@ static void slow_json(struct html_page *page, const struct report_slow *slow)
 	html_causes_slow(page, slow->span);
 }
 
-bool html_slowest(struct html_page *page)
+void html_slowest(struct html_page *page)
 {
 	struct html_views *views = html_views_new(page);
-	bool good = views;
 
 	json_key(page->json, "slowest");
 	json_array_begin(page->json);
-	for (size_t i = 0; views && i < page->report->slowest.len; i++) {
+	for (size_t i = 0; i < page->report->slowest.len; i++) {
 		json_object_begin(page->json);
 		slow_json(page, &page->report->slowest.data[i]);
 		html_view_write(page, views, i);
@@ -147,5 +145,4 @@ bool html_slowest(struct html_page *page)
 	}
 	json_array_end(page->json);
 	html_views_free(views);
-	return good;
 }

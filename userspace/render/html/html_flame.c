@@ -9,6 +9,7 @@
 
 #include "render/html/html_internal.h"
 #include "symbolize/stack_names.h"
+#include "util/memory.h"
 #include "util/path.h"
 #include "util/syscall_names.h"
 
@@ -40,7 +41,6 @@ struct flame {
 	struct strtab *keys;     /* number 0 is not a key */
 	VEC(struct flame_sum) sums;
 	uint64_t blocked_ns, stack_ns;
-	bool failed;
 };
 
 /* ---- sums ---- */
@@ -51,16 +51,9 @@ static void flame_add(struct flame *flame, const struct flame_open *open, uint32
 	uint32_t number;
 
 	key.waker = waker;
-	number = strtab_add(flame->keys, (const char *)&key, sizeof(key));
-	if (number == STRTAB_NONE) {
-		flame->failed = true;
-		return;
-	}
-	while (flame->sums.len < number && !flame->failed)
-		flame->failed = !vec_push(
-			&flame->sums, (struct flame_sum){.key = key, .ts = open->to_ts - open->ns});
-	if (flame->failed)
-		return;
+	number = strtab_put(flame->keys, (const char *)&key, sizeof(key));
+	while (flame->sums.len < number)
+		vec_add(&flame->sums, (struct flame_sum){.key = key, .ts = open->to_ts - open->ns});
 	flame->sums.data[number - 1].ns += open->ns;
 	flame->sums.data[number - 1].waits++;
 	flame->blocked_ns += open->ns;
@@ -109,7 +102,7 @@ static int flame_interval(const struct model_interval *interval, void *arg)
 
 	flame_close(flame, interval->thread, interval);
 	if (interval->state != WAFFLE_THREAD_BLOCKED)
-		return flame->failed;
+		return 0;
 	wait = model_wait_at(model, interval->thread, interval->from_ts);
 	memset(open, 0, sizeof(*open));
 	open->ns = interval->to_ts - interval->from_ts;
@@ -122,7 +115,7 @@ static int flame_interval(const struct model_interval *interval, void *arg)
 	}
 	if (!open->key.kernel_stack)
 		open->key.syscall = interval->syscall;
-	return flame->failed;
+	return 0;
 }
 
 static int compare_sums(const void *left, const void *right)
@@ -225,28 +218,23 @@ static void flame_json(struct flame *flame)
 	json_field_u64(json, "left_out_ns", left_out);
 }
 
-bool html_flame(struct html_page *page)
+void html_flame(struct html_page *page)
 {
 	const struct model *model = page->model;
 	struct flame flame = {.page = page,
-			      .open = calloc(model->threads.len + 1, sizeof(*flame.open)),
-			      .keys = strtab_new()};
+			      .open = memory_zeroed(model->threads.len + 1, sizeof(*flame.open)),
+			      .keys = strtab_make()};
 
-	flame.failed =
-		!flame.open || !flame.keys || model_each_interval(model, flame_interval, &flame);
-	for (uint32_t i = 0; !flame.failed && i < model->threads.len; i++)
+	memory_require(!model_each_interval(model, flame_interval, &flame));
+	for (uint32_t i = 0; i < model->threads.len; i++)
 		flame_close(&flame, i, NULL);
 	json_key(page->json, "flame");
 	json_object_begin(page->json);
-	if (!flame.failed) {
-		if (flame.sums.len)
-			qsort(flame.sums.data, flame.sums.len, sizeof(*flame.sums.data),
-			      compare_sums);
-		flame_json(&flame);
-	}
+	if (flame.sums.len)
+		qsort(flame.sums.data, flame.sums.len, sizeof(*flame.sums.data), compare_sums);
+	flame_json(&flame);
 	json_object_end(page->json);
 	strtab_free(flame.keys);
 	vec_free(&flame.sums);
 	free(flame.open);
-	return !flame.failed;
 }

@@ -51,8 +51,7 @@ uint32_t html_row_of(const struct html_page *page, uint32_t span);
 
 /* ---- causes ---- */
 
-/* Computes why spans took long. The result is empty if the capture has no scheduler data. NULL: out
- * of memory. */
+/* Computes why spans took long. The result is empty if the capture has no scheduler data. */
 struct html_causes *html_causes_new(struct html_page *page);
 void html_causes_free(struct html_causes *causes);
 /* Why a slow span of the report took long. *why is the object that contains the result. NULL:
@@ -66,22 +65,21 @@ void html_causes_row(struct html_page *page, uint32_t row);
 /* Writes "causes" and "chain" of a slow span. */
 void html_causes_slow(struct html_page *page, uint32_t span);
 
-/* The following functions return false when out of memory. */
-bool html_spans(struct html_page *page);   /* "spans", "spans_left_out" */
-bool html_slowest(struct html_page *page); /* "slowest", each with its timeline */
-bool html_flame(struct html_page *page);   /* "flame" */
+void html_spans(struct html_page *page);   /* "spans", "spans_left_out" */
+void html_slowest(struct html_page *page); /* "slowest", each with its timeline */
+void html_flame(struct html_page *page);   /* "flame" */
 
 /* Writes "stragglers" and "collectives", if any collective has calls of two ranks. */
 void html_stragglers(struct html_page *page);
 
 /* Writes "symptoms": events whose origin is declared, each with the way to it. */
-bool html_origins(struct html_page *page);
+void html_origins(struct html_page *page);
 
 /* ---- timelines ---- */
 
 struct html_views;
 
-/* Makes the timelines of all slow spans of the report. NULL: out of memory. */
+/* Makes the timelines of all slow spans of the report. */
 struct html_views *html_views_new(struct html_page *page);
 void html_views_free(struct html_views *views);
 /* Writes the member "view" of the slow span `index`. */

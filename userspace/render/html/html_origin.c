@@ -5,6 +5,7 @@
 #include "analyze/origin/origin_symptoms.h"
 #include "render/html/html_internal.h"
 #include "render/text/origin_text.h"
+#include "util/memory.h"
 
 #define SYMPTOMS_MAX 20
 #define ENDS_SHOWN 5
@@ -43,18 +44,16 @@ static void symptom_json(struct html_page *page, const struct origin *origin)
 	json_object_end(page->json);
 }
 
-bool html_origins(struct html_page *page)
+void html_origins(struct html_page *page)
 {
 	struct error err = ERROR_INIT;
 	struct origin_symptoms *symptoms;
 
-	if (origin_symptoms_new(&symptoms, page->model, false, SYMPTOMS_MAX, &err))
-		return false;
+	memory_require(!origin_symptoms_new(&symptoms, page->model, false, SYMPTOMS_MAX, &err));
 	json_key(page->json, "symptoms");
 	json_array_begin(page->json);
 	for (size_t i = 0; i < symptoms->origins.len; i++)
 		symptom_json(page, symptoms->origins.data[i]);
 	json_array_end(page->json);
 	origin_symptoms_free(symptoms);
-	return true;
 }

@@ -5,6 +5,7 @@
 
 #include "render/html/html_internal.h"
 #include "render/place.h"
+#include "util/memory.h"
 #include "util/syscall_names.h"
 
 /* ---- texts ---- */
@@ -36,9 +37,7 @@ uint32_t html_text(struct html_page *page, const char *text)
 		len = strlen("(more names than a page holds)");
 		memcpy(cut, "(more names than a page holds)", len);
 	}
-	number = strtab_add(page->texts, cut, len);
-	if (number == STRTAB_NONE)
-		return 0;
+	number = strtab_put(page->texts, cut, len);
 	if (strtab_count(page->texts) > count)
 		page->text_bytes += len + 3;
 	return number;

@@ -8,6 +8,7 @@
 #include "render/json/summary_json.h"
 #include "render/text/notices.h"
 #include "store/record.h"
+#include "util/memory.h"
 #include "util/output.h"
 #include "util/units.h"
 
@@ -33,17 +34,16 @@ static uint32_t find_row(const struct html_page *page, const struct site_info *s
 	return MODEL_NONE;
 }
 
-static bool find_rows(struct html_page *page)
+static void find_rows(struct html_page *page)
 {
 	size_t all = page->report->spans.len;
 
 	page->rows = all < HTML_SPANS_MAX ? all : HTML_SPANS_MAX;
 	page->sites = model_site_count(page->model);
-	page->row_of = malloc(((size_t)page->sites + 1) * sizeof(*page->row_of));
-	for (uint32_t i = 0; page->row_of && i <= page->sites; i++)
+	page->row_of = memory_get(((size_t)page->sites + 1) * sizeof(*page->row_of));
+	for (uint32_t i = 0; i <= page->sites; i++)
 		page->row_of[i] =
 			find_row(page, model_site(page->model, i < page->sites ? i : MODEL_NONE));
-	return page->row_of;
 }
 
 /* ---- the head ---- */
@@ -112,19 +112,19 @@ static void warnings_json(struct html_page *page)
 
 /* ---- the page ---- */
 
-static bool data_json(struct html_page *page)
+static void data_json(struct html_page *page)
 {
-	bool good;
-
 	json_object_begin(page->json);
 	capture_json(page);
 	warnings_json(page);
 	summary_json_filter(page->json, page->model);
-	good = html_spans(page) && html_slowest(page) && html_flame(page) && html_origins(page);
+	html_spans(page);
+	html_slowest(page);
+	html_flame(page);
+	html_origins(page);
 	html_stragglers(page);
 	texts_json(page);
 	json_object_end(page->json);
-	return good;
 }
 
 /* Writes JSON into an HTML element. Only strings can contain a '<', which could end the element, so
@@ -174,16 +174,13 @@ static void put_page(const char *data, size_t len, FILE *out)
 	fputs(at, out);
 }
 
-static bool page_json(struct html_page *page)
+static void page_json(struct html_page *page)
 {
-	bool good;
-
-	page->texts = strtab_new();
-	good = page->texts && find_rows(page) &&
-	       !stack_names_open(&page->names, page->model->reader, true);
-	if (good)
-		page->causes = html_causes_new(page);
-	return good && page->causes && data_json(page);
+	page->texts = strtab_make();
+	find_rows(page);
+	page->names = stack_names_open(page->model->reader, true);
+	page->causes = html_causes_new(page);
+	data_json(page);
 }
 
 static void page_free(struct html_page *page)
@@ -194,37 +191,31 @@ static void page_free(struct html_page *page)
 	strtab_free(page->texts);
 }
 
-int html_report_write(const struct report *report, FILE *out, struct error *err)
+void html_report_write(const struct report *report, FILE *out)
 {
 	struct html_page page = {.report = report, .model = report->model};
 	char *data = NULL;
 	size_t len = 0;
-	FILE *memory = open_memstream(&data, &len);
-	bool good = memory;
+	FILE *memory = memory_stream(&data, &len);
 
-	if (good) {
-		page.json = json_new(memory, false);
-		good = page_json(&page);
-		good = !json_close(page.json) && good;
-		good = !fclose(memory) && good;
-	}
-	if (good)
-		put_page(data, len, out);
+	page.json = json_new(memory, false);
+	page_json(&page);
+	memory_require(!json_close(page.json) && !fclose(memory));
+	put_page(data, len, out);
 	page_free(&page);
 	free(data);
-	return good ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
 int html_report_to_path(const struct report *report, const char *path, struct error *err)
 {
 	struct output output;
+	struct memory_guard guard = {.call = output_abandon, .arg = &output};
 	int result = output_open(&output, path, err);
 
 	if (result)
 		return result;
-	result = html_report_write(report, output.file, err);
-	if (!result)
-		return output_commit(&output, err);
-	output_abort(&output);
-	return result;
+	memory_guard_set(&guard);
+	html_report_write(report, output.file);
+	memory_guard_remove(&guard);
+	return output_commit(&output, err);
 }

@@ -13,7 +13,7 @@
 #include "util/error.h"
 
 /* May leave a write error of `out` to the caller (ferror()). */
-int html_report_write(const struct report *report, FILE *out, struct error *err);
+void html_report_write(const struct report *report, FILE *out);
 
 /* Writes to a path through util/output.h, so that a failure leaves the old file. */
 int html_report_to_path(const struct report *report, const char *path, struct error *err);

@@ -7,6 +7,7 @@
 
 #include "render/html/html_internal.h"
 #include "render/text/lanes.h"
+#include "util/memory.h"
 
 #define LANES_MAX 5
 #define ROWS_MAX 6   /* rows of nested spans in a lane */
@@ -32,7 +33,6 @@ struct html_views {
 	struct html_page *page;
 	struct view *views;
 	size_t count;
-	bool failed;
 };
 
 /* ---- building ---- */
@@ -92,7 +92,7 @@ static void view_begin(struct view *view, const struct html_page *page,
 	add_chain_lanes(view, page, slow->span);
 }
 
-static bool add_span(struct view *view, const struct model *model, uint32_t index)
+static void add_span(struct view *view, const struct model *model, uint32_t index)
 {
 	const struct model_span *span = &model->spans.data[index];
 	struct strip_item item = {
@@ -102,17 +102,15 @@ static bool add_span(struct view *view, const struct model *model, uint32_t inde
 	uint32_t row;
 
 	if (!lane_clip(view->from_ts, view->to_ts, &from, &to))
-		return true;
+		return;
 	lane = view_lane(view, span->thread);
 	if (!lane)
-		return true;
+		return;
 	row = lane_rows_place(&lane->open, span->start_ts, span->end_ts);
-	if (row == MODEL_NONE)
-		return false;
 	if (row < ROWS_MAX)
-		return strip_add(&lane->rows[row], item);
-	lane->deeper++;
-	return true;
+		strip_add(&lane->rows[row], item);
+	else
+		lane->deeper++;
 }
 
 static int add_interval(const struct model_interval *interval, void *arg)
@@ -134,8 +132,7 @@ static int add_interval(const struct model_interval *interval, void *arg)
 			continue;
 		item.ns[interval->state] = item.to_ts - item.from_ts;
 		item.ref = html_text(views->page, html_state_text(model, interval, text));
-		if (!strip_add(&lane->states, item))
-			return -ENOMEM;
+		strip_add(&lane->states, item);
 	}
 	return 0;
 }
@@ -144,25 +141,18 @@ struct html_views *html_views_new(struct html_page *page)
 {
 	const struct report *report = page->report;
 	const struct model *model = page->model;
-	struct html_views *views = calloc(1, sizeof(*views));
-	bool good = views;
+	struct html_views *views = memory_zeroed(1, sizeof(*views));
 
-	if (good) {
-		views->page = page;
-		views->views = calloc(report->slowest.len + 1, sizeof(*views->views));
-		good = views->views;
-	}
-	for (size_t i = 0; good && i < report->slowest.len; i++)
+	views->page = page;
+	views->views = memory_zeroed(report->slowest.len + 1, sizeof(*views->views));
+	for (size_t i = 0; i < report->slowest.len; i++)
 		view_begin(&views->views[views->count++], page, &report->slowest.data[i]);
-	for (size_t i = 0; good && views->count && i < model->spans.len; i++)
-		for (size_t j = 0; good && j < views->count; j++)
-			good = add_span(&views->views[j], model, (uint32_t)i);
-	if (good && views->count)
-		good = !model_each_interval(model, add_interval, views);
-	if (good)
-		return views;
-	html_views_free(views);
-	return NULL;
+	for (size_t i = 0; views->count && i < model->spans.len; i++)
+		for (size_t j = 0; j < views->count; j++)
+			add_span(&views->views[j], model, (uint32_t)i);
+	if (views->count)
+		memory_require(!model_each_interval(model, add_interval, views));
+	return views;
 }
 
 void html_views_free(struct html_views *views)
@@ -260,9 +250,8 @@ static void losses_json(struct html_page *page, const struct view *view)
 {
 	const struct model *model = page->model;
 	struct strip losses = {.max = LOSSES_MAX};
-	bool good = true;
 
-	for (size_t i = 0; good && i < model->losses.len; i++) {
+	for (size_t i = 0; i < model->losses.len; i++) {
 		const struct model_loss *loss = &model->losses.data[i];
 		struct strip_item item = {.from_ts = loss->from_ts,
 					  .to_ts = loss->to_ts,
@@ -271,7 +260,7 @@ static void losses_json(struct html_page *page, const struct view *view)
 
 		if (loss->count &&
 		    lane_clip(view->from_ts, view->to_ts, &item.from_ts, &item.to_ts))
-			good = strip_add(&losses, item);
+			strip_add(&losses, item);
 	}
 	json_key(page->json, "losses");
 	json_array_begin(page->json);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The causes on the page: for each name over all its spans, and for each slow span. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "render/html/html_internal.h"
 #include "render/place.h"
 #include "render/text/why_chain.h"
+#include "util/memory.h"
 
 #define ROW_CAUSES_MAX 5
 #define ROW_DIFFERENCES_MAX 3
@@ -21,32 +21,27 @@ struct html_causes {
 
 /* ---- building ---- */
 
-static bool find_slow(struct html_causes *causes, const struct html_page *page)
+static void find_slow(struct html_causes *causes, const struct html_page *page)
 {
 	const struct report *report = page->report;
-	uint32_t *spans = malloc((report->slowest.len + 1) * sizeof(*spans));
+	uint32_t *spans = memory_get((report->slowest.len + 1) * sizeof(*spans));
 	const struct why_query query = {
 		.spans = spans, .span_count = report->slowest.len, .names = page->names};
 	struct error err = ERROR_INIT;
-	int result;
 
-	if (!spans)
-		return false;
 	for (size_t i = 0; i < report->slowest.len; i++)
 		spans[i] = report->slowest.data[i].span;
-	result = why_new(&causes->slow, page->model, &query, &err);
+	(void)why_new(&causes->slow, page->model, &query, &err);
 	free(spans);
-	return result != -ENOMEM;
 }
 
 struct html_causes *html_causes_new(struct html_page *page)
 {
-	struct html_causes *causes = calloc(1, sizeof(*causes));
+	struct html_causes *causes = memory_zeroed(1, sizeof(*causes));
 
-	if (!causes || !page->model->sched || find_slow(causes, page))
-		return causes;
-	html_causes_free(causes);
-	return NULL;
+	if (page->model->sched)
+		find_slow(causes, page);
+	return causes;
 }
 
 void html_causes_free(struct html_causes *causes)
@@ -169,15 +164,12 @@ static void chain_json(struct html_page *page, const struct why *why,
 	char *text = NULL;
 	size_t len = 0;
 
-	printer.out = open_memstream(&text, &len);
-	if (!printer.out)
-		return;
+	printer.out = memory_stream(&text, &len);
 	why_print_chains(&printer, instance,
 			 instance->part_count < CHAINS_MAX ? instance->part_count : CHAINS_MAX);
-	if (!fclose(printer.out)) {
-		json_key(page->json, "chain");
-		json_string_len(page->json, text, len < CHAIN_BYTES_MAX ? len : CHAIN_BYTES_MAX);
-	}
+	memory_require(!fclose(printer.out));
+	json_key(page->json, "chain");
+	json_string_len(page->json, text, len < CHAIN_BYTES_MAX ? len : CHAIN_BYTES_MAX);
 	free(text);
 }
 

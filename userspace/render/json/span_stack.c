@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-int span_stack_open(struct stack_names **names, const struct model *model)
+struct stack_names *span_stack_open(const struct model *model)
 {
-	*names = NULL;
-	return model->stacks.len ? stack_names_open(names, model->reader, true) : 0;
+	return model->stacks.len ? stack_names_open(model->reader, true) : NULL;
 }
 
 struct json_frames {

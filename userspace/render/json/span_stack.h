@@ -7,8 +7,8 @@
 #include "symbolize/stack_names.h"
 #include "util/json.h"
 
-/* Returns 0 or -ENOMEM. *names is NULL if the capture has no such stacks. */
-int span_stack_open(struct stack_names **names, const struct model *model);
+/* NULL if the capture has no such stacks. */
+struct stack_names *span_stack_open(const struct model *model);
 
 /*
  * Writes the stacks of the span or event `id`: "user_stack", "kernel_stack" and "python_stack", as

@@ -7,6 +7,7 @@
 #include "render/json/summary_json.h"
 #include "render/text/why_node.h"
 #include "util/json.h"
+#include "util/memory.h"
 #include "util/syscall_names.h"
 
 struct why_json_printer {
@@ -265,9 +266,7 @@ static void cause_records_json(const struct why_json_printer *printer, const str
 
 		for (uint32_t k = 0; k < step->count; k++)
 			if (why->records.data[step->record + k].number)
-				/* Without memory, its step still has the number. */
-				(void)vec_push(&numbers,
-					       why->records.data[step->record + k].number);
+				vec_add(&numbers, why->records.data[step->record + k].number);
 	}
 	if (numbers.len)
 		qsort(numbers.data, numbers.len, sizeof(*numbers.data), number_compare);

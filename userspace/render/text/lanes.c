@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/text/lanes.h"
+#include "util/memory.h"
 
 uint32_t lane_rows_place(struct lane_rows *rows, uint64_t start_ts, uint64_t end_ts)
 {
 	while (rows->ends.len && rows->ends.data[rows->ends.len - 1] <= start_ts)
 		rows->ends.len--;
-	if (!vec_push(&rows->ends, end_ts))
-		return MODEL_NONE;
+	vec_add(&rows->ends, end_ts);
 	return (uint32_t)rows->ends.len - 1;
 }
 
@@ -45,15 +45,13 @@ static void strip_coarsen(struct strip *strip)
 	strip->items.len = kept;
 }
 
-bool strip_add(struct strip *strip, struct strip_item item)
+void strip_add(struct strip *strip, struct strip_item item)
 {
 	if (strip->items.len && strip_merge(strip, &strip->items.data[strip->items.len - 1], &item))
-		return true;
-	if (!vec_push(&strip->items, item))
-		return false;
+		return;
+	vec_add(&strip->items, item);
 	while (strip->items.len > strip->max && strip->resolution < UINT64_MAX / 2)
 		strip_coarsen(strip);
-	return true;
 }
 
 void strip_free(struct strip *strip)

@@ -20,7 +20,7 @@ struct lane_rows {
 /*
  * Places a thread's next span and returns its row; 0 is the outermost. Spans must come in the order
  * of their start times. A span is placed below all spans that are open when it begins, even those
- * that end before it does. MODEL_NONE: out of memory.
+ * that end before it does.
  */
 uint32_t lane_rows_place(struct lane_rows *rows, uint64_t start_ts, uint64_t end_ts);
 void lane_rows_free(struct lane_rows *rows);
@@ -43,8 +43,7 @@ struct strip {
 	uint32_t max;
 };
 
-/* False: out of memory. */
-bool strip_add(struct strip *strip, struct strip_item item);
+void strip_add(struct strip *strip, struct strip_item item);
 void strip_free(struct strip *strip);
 
 /* ---- time ---- */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/memory.h"
 #include "util/terminal.h"
 
 const char *notice_simulated(const struct model *model)
@@ -52,9 +53,8 @@ static size_t expression_line(char *to, const char *expression)
 
 void notice_put_expression(FILE *out, const char *expression)
 {
-	char *line = malloc(strlen(expression) + 1);
+	char *line = memory_get(strlen(expression) + 1);
 
-	if (line)
-		terminal_put(out, line, expression_line(line, expression));
+	terminal_put(out, line, expression_line(line, expression));
 	free(line);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/terminal.h"
+#include "util/memory.h"
 #include "util/units.h"
 #include "util/utf8.h"
 
@@ -95,16 +96,14 @@ static void put_thing(FILE *out, const struct report *report, const struct why_g
 }
 
 /* The culprit of a cause, to follow `prefix`, in at most `room` columns: "loader-2 in load,
- * /data/shard-7 (ext4)". NULL: out of memory. */
+ * /data/shard-7 (ext4)". */
 static char *culprit_text(const struct report *report, const struct why_group *group,
 			  const struct why_group_cause *cause, const char *prefix, unsigned room)
 {
 	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	FILE *out = memory_stream(&text, &len);
 
-	if (!out)
-		return NULL;
 	fputs(prefix, out);
 	if (has_thread(cause))
 		put_thread(out, report, group, cause);
@@ -112,10 +111,7 @@ static char *culprit_text(const struct report *report, const struct why_group *g
 		fputs(", ", out);
 	if (!fflush(out) && terminal_columns(text) < room)
 		put_thing(out, report, cause, room - terminal_columns(text));
-	if (fclose(out)) {
-		free(text);
-		return NULL;
-	}
+	memory_require(!fclose(out));
 	if (terminal_columns(text) > room) {
 		char *end = (char *)terminal_skip(text, room - 1);
 
@@ -145,7 +141,7 @@ static void print_cause(const struct causes_printer *printer, const struct why_g
 	paint(printer, why_causes[cause->cause].colour);
 	fprintf(printer->out, "%-16s", why_causes[cause->cause].name);
 	paint(printer, TERMINAL_END);
-	fprintf(printer->out, "  %-7s  %s\n", why_grade_names[cause->grade], who ? who : "");
+	fprintf(printer->out, "  %-7s  %s\n", why_grade_names[cause->grade], who);
 	free(who);
 }
 
@@ -169,8 +165,7 @@ static void print_rest(const struct causes_printer *printer, const struct why_gr
 
 /* ---- slow spans ---- */
 
-/* Describes a difference: "+150 ms disk-read of loader-2 in load, /data/shard-7 (ext4)". NULL: out
- * of memory. */
+/* Describes a difference: "+150 ms disk-read of loader-2 in load, /data/shard-7 (ext4)". */
 static char *difference_text(const struct report *report, const struct why_group *group,
 			     const struct why_group_cause *cause)
 {
@@ -183,7 +178,7 @@ static char *difference_text(const struct report *report, const struct why_group
 		 : thing           ? ": "
 				   : "");
 	if (!has_thread(cause) && !thing)
-		return strdup(prefix);
+		return memory_text(prefix);
 	return culprit_text(report, group, cause, prefix, COLUMNS - INDENT - 1);
 }
 
@@ -196,7 +191,7 @@ static void print_differences(const struct causes_printer *printer, const struct
 	for (size_t i = 0; i < count; i++) {
 		const struct why_group_cause *cause = &group->causes.data[causes[i]];
 		char *text = difference_text(printer->report, group, cause);
-		unsigned columns = text ? terminal_columns(text) : 0;
+		unsigned columns = terminal_columns(text);
 
 		if (at + columns + 3 > COLUMNS) {
 			fprintf(printer->out, "%s%*s", i ? ";\n" : "", INDENT, "");
@@ -205,7 +200,7 @@ static void print_differences(const struct causes_printer *printer, const struct
 			fputs("; ", printer->out);
 			at += 2;
 		}
-		fputs(text ? text : "", printer->out);
+		fputs(text, printer->out);
 		at += columns;
 		free(text);
 	}

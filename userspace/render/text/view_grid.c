@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "util/search.h"
+#include "util/memory.h"
 
 uint64_t grid_column_ts(const struct grid *grid, uint32_t column)
 {
@@ -39,34 +40,28 @@ static uint64_t column_share(const struct grid *grid, uint32_t column, uint64_t 
 
 static struct grid_cell *cells_new(uint32_t columns)
 {
-	struct grid_cell *cells = malloc(columns * sizeof(*cells));
+	struct grid_cell *cells = memory_get(columns * sizeof(*cells));
 
-	for (uint32_t i = 0; cells && i < columns; i++)
+	for (uint32_t i = 0; i < columns; i++)
 		cells[i] = (struct grid_cell){.span = MODEL_NONE};
 	return cells;
 }
 
-static bool lane_add_span(struct grid *grid, struct grid_lane *lane, uint32_t index, uint64_t from,
+static void lane_add_span(struct grid *grid, struct grid_lane *lane, uint32_t index, uint64_t from,
 			  uint64_t to, uint8_t *span_row)
 {
 	const struct model_span *span = &grid->model->spans.data[index];
 	uint32_t row = lane_rows_place(&lane->open, span->start_ts, span->end_ts);
 	uint32_t last = last_column(grid, from, to);
 
-	if (row == MODEL_NONE)
-		return false;
 	lane->spans++;
 	*span_row = GRID_ROWS_MAX;
 	if (row >= GRID_ROWS_MAX) {
 		lane->deeper++;
-		return true;
+		return;
 	}
-	while (lane->rows <= row) {
-		lane->cells[lane->rows] = cells_new(grid->columns);
-		if (!lane->cells[lane->rows])
-			return false;
-		lane->rows++;
-	}
+	while (lane->rows <= row)
+		lane->cells[lane->rows++] = cells_new(grid->columns);
 	*span_row = (uint8_t)row;
 	for (uint32_t i = grid_column_at(grid, from); i <= last; i++) {
 		struct grid_cell *cell = &lane->cells[row][i];
@@ -75,7 +70,6 @@ static bool lane_add_span(struct grid *grid, struct grid_lane *lane, uint32_t in
 		if (cell->span == MODEL_NONE || ns > cell->ns)
 			*cell = (struct grid_cell){.ns = ns, .span = index};
 	}
-	return true;
 }
 
 /* Counts a span that no column shows, in the column that has most of it. */
@@ -109,28 +103,26 @@ static struct grid_lane *span_lane(const struct grid *grid, size_t index, uint64
 	return &grid->lanes.data[lane];
 }
 
-static bool add_spans(struct grid *grid)
+static void add_spans(struct grid *grid)
 {
 	size_t count = grid->model->spans.len;
-	uint8_t *rows = malloc(count + 1);
+	uint8_t *rows = memory_get(count + 1);
 	uint64_t from, to;
-	bool good = rows;
 
-	for (size_t i = 0; good && i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct grid_lane *lane = span_lane(grid, i, &from, &to);
 
 		rows[i] = GRID_ROWS_MAX;
 		if (lane)
-			good = lane_add_span(grid, lane, (uint32_t)i, from, to, &rows[i]);
+			lane_add_span(grid, lane, (uint32_t)i, from, to, &rows[i]);
 	}
-	for (size_t i = 0; good && i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (rows[i] < GRID_ROWS_MAX) {
 			struct grid_lane *lane = span_lane(grid, i, &from, &to);
 
 			count_hidden(grid, lane, rows[i], (uint32_t)i, from, to);
 		}
 	free(rows);
-	return good;
 }
 
 /* ---- states ---- */
@@ -151,27 +143,23 @@ static int add_interval(const struct model_interval *interval, void *arg)
 
 /* ---- the grid ---- */
 
-bool grid_make(struct grid *grid, const struct model *model, uint64_t from_ts, uint64_t to_ts,
+void grid_make(struct grid *grid, const struct model *model, uint64_t from_ts, uint64_t to_ts,
 	       uint32_t columns, const uint32_t *threads, size_t count)
 {
 	*grid = (struct grid){
 		.model = model, .from_ts = from_ts, .to_ts = to_ts, .columns = columns};
-	grid->lane_of = malloc((model->threads.len + 1) * sizeof(*grid->lane_of));
-	if (!grid->lane_of)
-		return false;
+	grid->lane_of = memory_get((model->threads.len + 1) * sizeof(*grid->lane_of));
 	for (size_t i = 0; i <= model->threads.len; i++)
 		grid->lane_of[i] = MODEL_NONE;
 	for (size_t i = 0; i < count; i++) {
 		struct grid_lane lane = {.thread = threads[i],
-					 .states = calloc(columns, sizeof(*lane.states))};
+					 .states = memory_zeroed(columns, sizeof(*lane.states))};
 
-		if (!lane.states || !vec_push(&grid->lanes, lane)) {
-			free(lane.states);
-			return false;
-		}
+		vec_add(&grid->lanes, lane);
 		grid->lane_of[threads[i]] = (uint32_t)i;
 	}
-	return add_spans(grid) && !model_each_interval(model, add_interval, grid);
+	add_spans(grid);
+	memory_require(!model_each_interval(model, add_interval, grid));
 }
 
 void grid_free(struct grid *grid)

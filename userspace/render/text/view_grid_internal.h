@@ -37,9 +37,8 @@ struct grid {
 	uint32_t *lane_of; /* lane of each thread, or MODEL_NONE */
 };
 
-/* `columns` must not exceed the window's nanoseconds. False: out of memory; grid_free() is needed
- * then, too. */
-bool grid_make(struct grid *grid, const struct model *model, uint64_t from_ts, uint64_t to_ts,
+/* `columns` must not exceed the window's nanoseconds. */
+void grid_make(struct grid *grid, const struct model *model, uint64_t from_ts, uint64_t to_ts,
 	       uint32_t columns, const uint32_t *threads, size_t count);
 void grid_free(struct grid *grid);
 

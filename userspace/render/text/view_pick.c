@@ -7,6 +7,7 @@
 
 #include "render/text/lanes.h"
 #include "store/host.h"
+#include "util/memory.h"
 #include "util/units.h"
 
 static int rank_compare(const void *left, const void *right)
@@ -48,13 +49,11 @@ static bool thread_is(const struct model *model, uint32_t thread, const char *wa
 	return !strcmp(model_comm(model, thread), wanted);
 }
 
-bool view_rank_threads(struct view_ranking *ranking, const struct model *model,
+void view_rank_threads(struct view_ranking *ranking, const struct model *model,
 		       const struct view_options *options, size_t *count)
 {
 	*count = 0;
-	ranking->threads = calloc(model->threads.len + 1, sizeof(*ranking->threads));
-	if (!ranking->threads)
-		return false;
+	ranking->threads = memory_zeroed(model->threads.len + 1, sizeof(*ranking->threads));
 	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
 		uint64_t from = span->start_ts, to = span->end_ts;
@@ -65,8 +64,7 @@ bool view_rank_threads(struct view_ranking *ranking, const struct model *model,
 		if (span->parent == MODEL_NONE)
 			ranking->threads[span->thread].span_ns += to - from;
 	}
-	if (model_each_interval(model, rank_interval, ranking))
-		return false;
+	memory_require(!model_each_interval(model, rank_interval, ranking));
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		struct view_ranked *ranked = &ranking->threads[i];
 
@@ -77,7 +75,6 @@ bool view_rank_threads(struct view_ranking *ranking, const struct model *model,
 		*count += ranked->shown;
 	}
 	qsort(ranking->threads, model->threads.len, sizeof(*ranking->threads), rank_compare);
-	return true;
 }
 
 /* The longest span of a name that is at least partly in the window. */

@@ -23,8 +23,8 @@ int view_find_window(const struct model *model, const struct view_options *optio
 		     struct view_ranking *ranking, struct error *err);
 
 /* Ranks the threads that are active in the window by their time in spans. *count is the number of
- * threads to show. False: out of memory. */
-bool view_rank_threads(struct view_ranking *ranking, const struct model *model,
+ * threads to show. */
+void view_rank_threads(struct view_ranking *ranking, const struct model *model,
 		       const struct view_options *options, size_t *count);
 
 #endif

@@ -13,6 +13,7 @@
 #include "render/text/notices.h"
 #include "render/text/view_grid_internal.h"
 #include "render/text/view_pick_internal.h"
+#include "util/memory.h"
 #include "util/terminal.h"
 #include "util/units.h"
 
@@ -234,12 +235,10 @@ static void put_axis(const struct drawing *drawing)
 static void put_losses(const struct drawing *drawing)
 {
 	const struct grid *grid = drawing->grid;
-	char *marks = calloc(grid->columns + 1, 1);
+	char *marks = memory_zeroed(grid->columns + 1, 1);
 	uint64_t lost = 0;
 	char count[UNITS_TEXT];
 
-	if (!marks)
-		return;
 	memset(marks, ' ', grid->columns);
 	for (size_t i = 0; i < drawing->model->losses.len; i++) {
 		const struct model_loss *loss = &drawing->model->losses.data[i];
@@ -446,23 +445,19 @@ static void put_legend(const struct drawing *drawing)
 
 /* ---- the drawing ---- */
 
-static bool draw(struct drawing *drawing, struct grid *grid, const struct view_ranking *ranking,
+static void draw(struct drawing *drawing, struct grid *grid, const struct view_ranking *ranking,
 		 size_t count)
 {
 	const struct view_options *options = drawing->options;
 	size_t lanes = options->lanes && options->lanes < count ? options->lanes : count;
 	uint64_t length = ranking->to_ts - ranking->from_ts;
-	uint32_t *threads = malloc((lanes + 1) * sizeof(*threads));
-	bool good = threads;
+	uint32_t *threads = memory_get((lanes + 1) * sizeof(*threads));
 
-	for (size_t i = 0; good && i < lanes; i++)
+	for (size_t i = 0; i < lanes; i++)
 		threads[i] = ranking->threads[i].thread;
-	good = good && grid_make(grid, drawing->model, ranking->from_ts, ranking->to_ts,
-				 length < options->width ? (uint32_t)length : options->width,
-				 threads, lanes);
+	grid_make(grid, drawing->model, ranking->from_ts, ranking->to_ts,
+		  length < options->width ? (uint32_t)length : options->width, threads, lanes);
 	free(threads);
-	if (!good)
-		return false;
 	put_head(drawing, count);
 	put_axis(drawing);
 	put_losses(drawing);
@@ -472,7 +467,6 @@ static bool draw(struct drawing *drawing, struct grid *grid, const struct view_r
 		put_line(drawing, "", "%zu more thread%s; --top 0 shows all", count - lanes,
 			 units_plural(count - lanes, "", "s"));
 	put_legend(drawing);
-	return true;
 }
 
 int view_print_text(const struct model *model, const struct view_options *options, FILE *out,
@@ -490,15 +484,14 @@ int view_print_text(const struct model *model, const struct view_options *option
 
 	if (result)
 		return result;
-	if (!view_rank_threads(&ranking, model, options, &count))
-		result = error_set(err, ENOMEM, "out of memory");
-	else if (!count && options->thread)
+	view_rank_threads(&ranking, model, options, &count);
+	if (!count && options->thread)
 		result = error_set(err, ENOENT,
 				   "no thread '%s' did anything in that time; waffle-bpf report "
 				   "lists the threads",
 				   options->thread);
-	else if (!draw(&drawing, &grid, &ranking, count))
-		result = error_set(err, ENOMEM, "out of memory");
+	else
+		draw(&drawing, &grid, &ranking, count);
 	grid_free(&grid);
 	free(ranking.threads);
 	return result;

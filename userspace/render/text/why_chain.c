@@ -16,6 +16,7 @@
 #include "render/place.h"
 #include "render/text/frame.h"
 #include "store/record.h"
+#include "util/memory.h"
 #include "util/syscall_names.h"
 #include "util/terminal.h"
 
@@ -456,10 +457,8 @@ static bool goes_on(const struct why_printer *printer, const struct why_part *pa
 static void print_branch(const struct why_printer *printer, const struct why_instance *instance,
 			 struct branch branch)
 {
-	uint32_t *rest = malloc(((size_t)branch.count + 1) * sizeof(*rest)), count = 0;
+	uint32_t *rest = memory_get(((size_t)branch.count + 1) * sizeof(*rest)), count = 0;
 
-	if (!rest)
-		return;
 	for (uint32_t i = 0; i < branch.count; i++)
 		if (goes_on(printer, part_of(printer, instance, branch.parts[i]), branch.depth))
 			rest[count++] = branch.parts[i];
@@ -473,10 +472,8 @@ static void print_branch(const struct why_printer *printer, const struct why_ins
 void why_print_chains(const struct why_printer *printer, const struct why_instance *instance,
 		      uint32_t shown)
 {
-	uint32_t *parts = malloc(((size_t)shown + 1) * sizeof(*parts));
+	uint32_t *parts = memory_get(((size_t)shown + 1) * sizeof(*parts));
 
-	if (!parts)
-		return;
 	for (uint32_t i = 0; i < shown; i++)
 		parts[i] = i;
 	print_branch(printer, instance, (struct branch){parts, shown, 0});
