@@ -93,8 +93,7 @@ struct waffle_rec_return {
 	__u32 frame_bytes;
 	__u32 flags; /* WAFFLE_RETURN_* */
 };
-/* The call did not return: longjmp() or an exception left
- * it, at rec.ts or before. Has no values. */
+/* The call did not return: longjmp() or an exception left it, at rec.ts or before. No values. */
 #define WAFFLE_RETURN_LEFT 1u
 
 /* The stacks of the span or event `id` that begins at rec.ts on rec.tid; numbers as in a wait. */

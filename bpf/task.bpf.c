@@ -82,8 +82,8 @@ static __always_inline __u64 *tgid_word(__u32 tgid)
 	return &tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)];
 }
 
-/* Adds a child to the targets. If there is no room it is not
- * followed, and its FORK counts as dropped. */
+/* Adds a child to the targets. If there is no room it is not followed, and its FORK counts as
+ * dropped. */
 static __always_inline bool target_add(__u32 tgid, __u32 parent)
 {
 	const struct waffle_program *program = bpf_map_lookup_elem(&programs, &parent);
