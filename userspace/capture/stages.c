@@ -77,7 +77,7 @@ static int unwinding_follow(const struct stages *stages, struct stage_record *re
 	return enrich_unwinding(stages->enrich, record->rec, stages->err);
 }
 
-/* The open calls of a program that is gone will never return. */
+/* The open calls of a program that is gone will never return, so nobody names their values. */
 static int calls_forget(const struct stages *stages, struct stage_record *record)
 {
 	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)record->rec;
