@@ -397,7 +397,9 @@ static void decode_switch(struct decoder *decoder, unsigned tag)
 	sw->waker_tid = 0;
 	sw->wake_ts = 0;
 	if (tag & TAG_SWITCH_WAKER) {
-		sw->waker_tid = predict->threads[get_thread(decoder)].tid;
+		uint32_t waker = get_thread(decoder); /* may move the threads */
+
+		sw->waker_tid = predict->threads[waker].tid;
 		sw->wake_ts = sw->rec.ts - zigzag_decode(get_varint(&decoder->cursor));
 	}
 	predict_set_current(predict, sw->rec.cpu, next);
