@@ -315,6 +315,12 @@ def test_a_late_loader_that_makes_no_sense_is_said_once(sim, value):
     assert result.stderr == says + "\n"
 
 
+@pytest.mark.parametrize("value", ["1", "1:2:3", "1:x", "1.5:2", "1:"])
+def test_a_broken_batch_that_makes_no_sense_is_said_once(sim, value):
+    result = run(sim / "training", code=2, WAFFLE_SIM_NAN=value)
+    assert result.stderr == f"training: WAFFLE_SIM_NAN={value} makes no sense: it is RANK:STEP\n"
+
+
 @pytest.mark.parametrize("sync", ["block", "spin", "yield"])
 def test_all_calls_work_whatever_way_is_waited(sim, tmp_path, sync):
     log = tmp_path / "calls.jsonl"

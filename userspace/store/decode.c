@@ -389,7 +389,7 @@ static void decode_switch(struct decoder *decoder, unsigned tag)
 	struct waffle_rec_switch *sw = (struct waffle_rec_switch *)&decoder->out;
 	struct predict *predict = &decoder->predict;
 	uint32_t prev = get_head(decoder, tag, &sw->rec);
-	uint32_t next = get_thread(decoder);
+	uint32_t next = get_thread(decoder), waker;
 	struct block *block;
 
 	sw->next_tid = predict->threads[next].tid;
@@ -397,8 +397,7 @@ static void decode_switch(struct decoder *decoder, unsigned tag)
 	sw->waker_tid = 0;
 	sw->wake_ts = 0;
 	if (tag & TAG_SWITCH_WAKER) {
-		uint32_t waker = get_thread(decoder); /* may move the threads */
-
+		waker = get_thread(decoder); /* it may move the threads */
 		sw->waker_tid = predict->threads[waker].tid;
 		sw->wake_ts = sw->rec.ts - zigzag_decode(get_varint(&decoder->cursor));
 	}
