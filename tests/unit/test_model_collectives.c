@@ -105,6 +105,46 @@ static void test_collectives_are_counted_from_the_creation_of_their_communicator
 	comm_free(comm, &capture);
 }
 
+/* The counter of a library may have 32 or 64 bits, and wrap. */
+static void test_sequence_numbers_may_wrap(void **state)
+{
+	static const uint64_t first[][2] = {
+		{UINT32_MAX - 1, UINT32_MAX - 1},
+		{UINT64_MAX - 1, UINT64_MAX - 1},
+		{UINT32_MAX, 17}, /* a rank counts from another number */
+	};
+
+	(void)state;
+	for (size_t row = 0; row < 3; row++) {
+		uint64_t mask = first[row][0] > UINT32_MAX ? UINT64_MAX : UINT32_MAX;
+		struct capture capture;
+		const struct model *model;
+		struct model_comm *comm;
+
+		calls_begin(&capture);
+		for (unsigned rank = 0; rank < 2; rank++)
+			rank_init(&capture, rank, 2, 1500 + rank);
+		for (unsigned call = 0; call < 5; call++)
+			for (unsigned rank = 0; rank < 2; rank++)
+				rank_call(&capture, rank, 2, CALL_ALL_REDUCE,
+					  2000 + 100 * call + rank, 2080 + 100 * call,
+					  10 * call + rank + 1, 64,
+					  (first[row][rank] + call) & mask);
+		comm = comm_load(&capture, 9000, &model);
+		assert_int_equal(model_collectives_unaligned(comm), 0);
+		assert_int_equal(model_collective_count(comm), 5);
+		for (unsigned call = 0; call < 5; call++) {
+			const struct model_collective *found =
+				collective_of(model, comm, 10 * call + 1);
+
+			assert_ptr_equal(found, collective_of(model, comm, 10 * call + 2));
+			assert_int_equal(found->seq, call);
+			assert_int_equal(found->alignment, COLLECTIVE_BY_CREATION);
+		}
+		comm_free(comm, &capture);
+	}
+}
+
 /* Ranks in step: each syncs after each call. The records of rank r begin with call `skip[r]`. */
 static void in_step(struct capture *capture, const unsigned *skip, unsigned calls)
 {
@@ -481,6 +521,7 @@ int main(void)
 			test_collectives_are_counted_from_the_creation_of_their_communicator),
 		cmocka_unit_test(
 			test_collectives_attached_to_late_are_aligned_by_who_waits_for_whom),
+		cmocka_unit_test(test_sequence_numbers_may_wrap),
 		cmocka_unit_test(test_collectives_that_could_be_aligned_in_two_ways_are_not),
 		cmocka_unit_test(test_different_counts_decide_between_possible_alignments),
 		cmocka_unit_test(test_lost_records_leave_collectives_unaligned),

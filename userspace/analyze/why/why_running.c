@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Splits time on a CPU into code that ran, page faults and time that a hypervisor stole. */
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 
 #include <string.h>

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What holds for the collectives and messages of any model. */
+#ifndef WAFFLE_FUZZ_CHECK_COMM_H
+#define WAFFLE_FUZZ_CHECK_COMM_H
+
+#include "analyze/stragglers.h"
+#include "model/comm/comm.h"
+#include "require.h"
+
+static inline void check_collective(const struct model *model,
+				    const struct model_collective *collective)
+{
+	require(collective->count && collective->last < collective->count);
+	for (uint32_t n = 0; n < collective->count; n++) {
+		const struct model_rank_call *call = &collective->calls[n];
+
+		require(call->span < model->spans.len);
+		require(call->end_span == MODEL_NONE || call->end_span < model->spans.len);
+		require(call->arrival_ts <= collective->calls[collective->last].arrival_ts);
+	}
+}
+
+static inline void check_comm(const struct model *model, const struct model_gpu *gpu)
+{
+	const struct model_collective *found;
+	struct model_comm *comm;
+
+	if (model_comm_new(&comm, model, gpu))
+		return;
+	for (size_t i = 0; i < model_collective_count(comm); i++)
+		check_collective(model, model_collective_at(comm, i));
+	for (uint32_t i = 0; i < model->spans.len; i++) {
+		found = model_collective_of(comm, i);
+		require(!found || found->count);
+		found = model_collective_received(comm, i);
+		require(!found || found->flow == FLOW_PAIR);
+	}
+	for (size_t i = 0; i < model_disorder_count(comm); i++) {
+		require(model_disorder_at(comm, i)->span < model->spans.len);
+		require(model_disorder_at(comm, i)->other_span < model->spans.len);
+	}
+	model_comm_free(comm);
+}
+
+/* What ranks waited, other ranks made them wait. */
+static inline void check_stragglers(const struct model *model)
+{
+	struct stragglers *stragglers;
+	uint64_t waited = 0, made_wait = 0;
+
+	if (stragglers_new(&stragglers, model, 10))
+		return;
+	for (size_t i = 0; i < stragglers->ranks.len; i++) {
+		const struct straggler_rank *rank = &stragglers->ranks.data[i];
+
+		require(rank->unsure_ns <= rank->made_wait_ns && rank->last <= rank->calls);
+		waited += rank->waited_ns;
+		made_wait += rank->made_wait_ns;
+	}
+	require(waited == made_wait);
+	for (size_t i = 0; i < stragglers->groups.len; i++)
+		require(stragglers->groups.data[i].total_ns ==
+			stragglers->groups.data[i].transfer_ns +
+				stragglers->groups.data[i].waiting_ns);
+	stragglers_free(stragglers);
+}
+
+#endif
