@@ -6,6 +6,7 @@
 #include "model/build.h"
 #include "model/captures_internal.h"
 #include "model/order.h"
+#include "util/search.h"
 
 static int16_t syscall_number(int32_t number)
 {
@@ -164,28 +165,42 @@ static void take_next(struct model_switch *to, const struct model_switch *from)
 	to->flags = (uint8_t)((to->flags & flags) | (from->flags & ~flags));
 }
 
-/*
- * Several captures of one boot record a switch between two of their processes twice. The record of
- * the capture that traced the leaving thread stays, because the details of that thread's wait refer
- * to its time.
- */
-static struct model_switch *join_switch(struct model_switch *a, struct model_switch *b)
+/* The details of a wait refer to the times of its capture's switches. */
+static void wait_moves(struct model *model, uint32_t thread, uint64_t from, uint64_t to)
 {
-	struct model_switch *to = b->flags & WAFFLE_SWITCH_PREV_TRACED ? b : a;
-	const struct model_switch *from = to == a ? b : a;
+	struct model_wait *waits = model->waits.data;
+	size_t next = lower_bound(model->waits.len, i,
+				  waits[i].thread < thread ||
+					  (waits[i].thread == thread && waits[i].from_ts < from));
 
-	if (from->flags & WAFFLE_SWITCH_PREV_TRACED)
-		take_prev(to, from);
-	if (from->flags & WAFFLE_SWITCH_NEXT_TRACED)
-		take_next(to, from);
-	return to;
+	if (next < model->waits.len && waits[next].thread == thread && waits[next].from_ts == from)
+		waits[next].from_ts = to;
+	else if (next && waits[next - 1].thread == thread && waits[next - 1].to_ts == from)
+		waits[next - 1].to_ts = to;
 }
 
-#define DROPPED (MODEL_CPU_NONE)
+/*
+ * Several captures of one boot record a switch between two of their processes twice, one after the
+ * other. The time of the first one is the nearest to that of the switch itself. Of each thread, the
+ * capture that traced it knows more.
+ */
+static void join_switch(struct model *model, struct model_switch *to,
+			const struct model_switch *from)
+{
+	if (from->flags & WAFFLE_SWITCH_PREV_TRACED) {
+		take_prev(to, from);
+		wait_moves(model, from->prev, from->ts, to->ts);
+	}
+	if (from->flags & WAFFLE_SWITCH_NEXT_TRACED) {
+		take_next(to, from);
+		wait_moves(model, from->next, from->ts, to->ts);
+	}
+}
 
 static int switches_join(struct model *model)
 {
 	uint32_t *last = malloc((UINT16_MAX + 1) * sizeof(*last));
+	struct model_switch *all = model->switches.data;
 	size_t kept = 0;
 
 	if (!last)
@@ -193,19 +208,15 @@ static int switches_join(struct model *model)
 	for (size_t i = 0; i <= UINT16_MAX; i++)
 		last[i] = MODEL_NONE;
 	for (size_t i = 0; i < model->switches.len; i++) {
-		struct model_switch *sw = &model->switches.data[i], *stays = sw, *before;
-		uint16_t cpu = sw->cpu;
+		uint32_t *before = &last[all[i].cpu];
 
-		before = last[cpu] == MODEL_NONE ? NULL : &model->switches.data[last[cpu]];
-		if (before && is_same_switch(before, sw)) {
-			stays = join_switch(before, sw);
-			(stays == sw ? before : sw)->cpu = DROPPED;
+		if (*before != MODEL_NONE && is_same_switch(&all[*before], &all[i])) {
+			join_switch(model, &all[*before], &all[i]);
+			continue;
 		}
-		last[cpu] = (uint32_t)(stays - model->switches.data);
+		*before = (uint32_t)kept;
+		all[kept++] = all[i];
 	}
-	for (size_t i = 0; i < model->switches.len; i++)
-		if (model->switches.data[i].cpu != DROPPED)
-			model->switches.data[kept++] = model->switches.data[i];
 	model->switches.len = kept;
 	free(last);
 	return 0;

@@ -27,24 +27,25 @@ struct batch {
 	struct error err;
 };
 
-enum source_state {
-	SOURCE_WAITING, /* its first record is not needed yet */
-	SOURCE_IDLE,    /* the batch that is not read is full */
-	SOURCE_QUEUED,  /* the batch is empty, and no thread fills it yet */
-	SOURCE_FILLING, /* a thread fills it */
-	SOURCE_DONE,
+enum input_state {
+	INPUT_EMPTY,   /* nobody has asked for a batch yet */
+	INPUT_IDLE,    /* the batch that is not read is full */
+	INPUT_QUEUED,  /* the batch is empty, and no thread fills it yet */
+	INPUT_FILLING, /* a thread fills it */
+	INPUT_DONE,
 };
 
 struct merge_input {
 	const struct merge_source *of;
 	struct batch batches[2];
 	unsigned reading; /* the batch that the reader takes records from */
-	enum source_state state;
-	bool in_queue; /* perhaps without being in SOURCE_QUEUED any more */
+	bool begun;       /* its first record was needed */
+	enum input_state state;
+	bool in_queue; /* perhaps without being in INPUT_QUEUED any more */
 	uint32_t next; /* in the queue */
 	uint64_t ts;   /* of the record at the head; before the first: a lower bound */
 };
-#define NO_SOURCE UINT32_MAX
+#define NO_INPUT UINT32_MAX
 
 struct merge {
 	struct merge_input *sources;
@@ -123,12 +124,12 @@ static void queue_push(struct merge *merge, struct merge_input *source)
 {
 	uint32_t index = (uint32_t)(source - merge->sources);
 
-	source->state = SOURCE_QUEUED;
+	source->state = INPUT_QUEUED;
 	if (source->in_queue)
 		return;
 	source->in_queue = true;
-	source->next = NO_SOURCE;
-	if (merge->first == NO_SOURCE)
+	source->next = NO_INPUT;
+	if (merge->first == NO_INPUT)
 		merge->first = index;
 	else
 		merge->sources[merge->last].next = index;
@@ -138,14 +139,14 @@ static void queue_push(struct merge *merge, struct merge_input *source)
 
 static struct merge_input *queue_pop(struct merge *merge)
 {
-	while (merge->first != NO_SOURCE) {
+	while (merge->first != NO_INPUT) {
 		struct merge_input *source = &merge->sources[merge->first];
 
 		merge->first = source->next;
 		source->in_queue = false;
 		/* The reader may have filled it itself. */
-		if (source->state == SOURCE_QUEUED) {
-			source->state = SOURCE_FILLING;
+		if (source->state == INPUT_QUEUED) {
+			source->state = INPUT_FILLING;
 			return source;
 		}
 	}
@@ -169,7 +170,7 @@ static void *worker_run(void *arg)
 		pthread_mutex_unlock(&merge->lock);
 		batch_fill(merge, source, other_batch(source), &scratch);
 		pthread_mutex_lock(&merge->lock);
-		source->state = SOURCE_IDLE;
+		source->state = INPUT_IDLE;
 		pthread_cond_broadcast(&merge->filled);
 	}
 	pthread_mutex_unlock(&merge->lock);
@@ -190,9 +191,11 @@ static const struct waffle_rec *batch_rec(const struct batch *batch)
 	return (const struct waffle_rec *)(const void *)(batch_head(batch) + 1);
 }
 
-static void source_done(struct merge_input *source)
+static void source_done(struct merge *merge, struct merge_input *source)
 {
-	source->state = SOURCE_DONE;
+	pthread_mutex_lock(&merge->lock);
+	source->state = INPUT_DONE;
+	pthread_mutex_unlock(&merge->lock);
 	for (unsigned i = 0; i < 2; i++) {
 		free(source->batches[i].data);
 		source->batches[i].data = NULL;
@@ -203,14 +206,14 @@ static void source_done(struct merge_input *source)
 static void batch_await(struct merge *merge, struct merge_input *source)
 {
 	pthread_mutex_lock(&merge->lock);
-	while (source->state == SOURCE_FILLING)
+	while (source->state == INPUT_FILLING)
 		pthread_cond_wait(&merge->filled, &merge->lock);
-	if (source->state != SOURCE_IDLE) {
-		source->state = SOURCE_FILLING;
+	if (source->state != INPUT_IDLE) {
+		source->state = INPUT_FILLING;
 		pthread_mutex_unlock(&merge->lock);
 		batch_fill(merge, source, other_batch(source), &merge->scratch);
 		pthread_mutex_lock(&merge->lock);
-		source->state = SOURCE_IDLE;
+		source->state = INPUT_IDLE;
 	}
 	pthread_mutex_unlock(&merge->lock);
 }
@@ -220,16 +223,17 @@ static int source_advance(struct merge *merge, struct merge_input *source, struc
 {
 	struct batch *batch = &source->batches[source->reading];
 
-	while (source->state == SOURCE_WAITING || batch->at == batch->len) {
-		if (source->state != SOURCE_WAITING && batch->code <= 0) {
+	while (!source->begun || batch->at == batch->len) {
+		if (source->begun && batch->code <= 0) {
 			int code = batch->code;
 
 			if (code)
 				*err = batch->err;
-			source_done(source);
+			source_done(merge, source);
 			return code;
 		}
 		batch_await(merge, source);
+		source->begun = true;
 		source->reading = !source->reading;
 		batch = &source->batches[source->reading];
 		if (batch->code > 0) {
@@ -286,7 +290,7 @@ int merge_next(struct merge *merge, const struct waffle_rec **rec, uint64_t *num
 		struct batch *batch = &source->batches[source->reading];
 		int ret;
 
-		if (!merge->taken && source->state != SOURCE_WAITING) {
+		if (!merge->taken && source->begun) {
 			*rec = batch_rec(batch);
 			*number = batch_head(batch)->number;
 			merge->taken = true;
@@ -360,7 +364,7 @@ int merge_open(struct merge **result, const struct merge_source *sources, size_t
 	pthread_mutex_init(&merge->lock, NULL);
 	pthread_cond_init(&merge->work, NULL);
 	pthread_cond_init(&merge->filled, NULL);
-	merge->first = merge->last = NO_SOURCE;
+	merge->first = merge->last = NO_INPUT;
 	merge->count = count;
 	merge->batch_bytes = BATCHES_BYTES / 2 / (count ? count : 1);
 	if (merge->batch_bytes > BATCH_BYTES_MAX)
@@ -392,7 +396,7 @@ void merge_close(struct merge *merge)
 	for (unsigned i = 0; i < merge->thread_count; i++)
 		pthread_join(merge->threads[i], NULL);
 	for (size_t i = 0; merge->sources && i < merge->count; i++) {
-		source_done(&merge->sources[i]);
+		source_done(merge, &merge->sources[i]);
 		if (merge->sources[i].of)
 			file_reader_rest(merge->sources[i].of->reader);
 	}

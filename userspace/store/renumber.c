@@ -186,7 +186,7 @@ bool renumber_table_times(const struct renumber *renumber, struct dictionary *di
 /* ---- windows ---- */
 
 /* The first time of the file that is at or after `ts` in the job. */
-static uint64_t time_before(const struct renumber *renumber, uint64_t ts)
+static uint64_t time_from(const struct renumber *renumber, uint64_t ts)
 {
 	uint64_t low = 0, high = RECORD_TS_MAX;
 
@@ -206,8 +206,11 @@ struct store_window renumber_window(const struct renumber *renumber, struct stor
 	if (renumber->keeps_all || clock_runs_alike(renumber->clock))
 		return window;
 	if (window.from_ts)
-		window.from_ts = time_before(renumber, window.from_ts);
-	if (window.to_ts < RECORD_TS_MAX)
-		window.to_ts = time_before(renumber, window.to_ts + 1);
+		window.from_ts = time_from(renumber, window.from_ts);
+	if (window.to_ts < RECORD_TS_MAX) {
+		uint64_t behind = time_from(renumber, window.to_ts + 1);
+
+		window.to_ts = behind ? behind - 1 : 0;
+	}
 	return window;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
+#include "analyze/why/why_gpu_internal.h"
 #include "util/memory.h"
 
 /* A copy slower than this, in bytes per nanosecond, is not limited by the bus. */
@@ -129,7 +130,7 @@ void gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaite
 	gather->ops = 0;
 	for (size_t i = 0; i < gather->tops.len; i++)
 		add_stream(gather, gather->tops.data[i]);
-	/* There are only waits for finished work. */
+	/* Only waits for finished work were found. */
 	if (!gather->rivals.len) {
 		vec_add(&gather->rivals, *last);
 		gather->others = true;

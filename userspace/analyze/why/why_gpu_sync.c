@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
+#include "analyze/why/why_gpu_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
 
@@ -182,11 +183,11 @@ static void end_at_others(struct gather *gather, const struct model_collective *
 	if (rank != MODEL_NONE)
 		fprintf(out, "rank %" PRIu32 " in %s%s, %s", rank,
 			collective->from == MODEL_NONE ? "" : "the other end of ", name,
-			traced ? "whose calls cannot be told apart" : "which is not traced");
+			traced ? "whose calls cannot be distinguished" : "which is not traced");
 	else
 		fprintf(out, "ranks in %s%s", name,
 			!collective->comparable ? ", on hosts whose clocks are not aligned"
-			: traced                ? ", whose calls cannot be told apart"
+			: traced                ? ", whose calls cannot be distinguished"
 						: " that are not traced");
 	if (rivals) {
 		fputs(", or ", out);
