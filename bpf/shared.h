@@ -86,7 +86,7 @@ struct waffle_program {
 	__u64 since; /* time of its last exec, or of its fork; 0: before the capture */
 	/* Its exec gained privileges (set-user-ID, file capabilities). Nothing of its memory is
 	 * recorded, as the user who started it must not read that. */
-	__u64 has_rights;
+	__u64 privileged;
 };
 
 #ifdef __VMLINUX_H__
@@ -100,10 +100,10 @@ extern const volatile struct waffle_config config;
 
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
-extern bool sweep_wanted; /* a table was full; kernel/sweep.c must run */
-extern bool rights_seen;  /* a target has run a program that gained privileges */
-extern bool probes_wide;  /* a probe is armed in all processes */
-extern bool finished;     /* set at the end of the capture, so that all recording stops together */
+extern bool sweep_wanted;    /* a table was full; kernel/sweep.c must run */
+extern bool privileged_seen; /* a target has run a program that gained privileges */
+extern bool probes_wide;     /* a probe is armed in all processes */
+extern bool finished; /* set at the end of the capture, so that all recording stops together */
 
 /* The last time that a thread left its CPU, and its page faults (wait.h). */
 struct thread_wait {

@@ -91,7 +91,7 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 		target = target_find(session, (pid_t)exec->tgid);
 		if (target) {
 			target->exec_pending = true;
-			target->exec_moved |= (exec->code & ~WAFFLE_EXEC_RIGHTS) != 0;
+			target->exec_moved |= (exec->code & ~WAFFLE_EXEC_PRIVILEGED) != 0;
 			holds_exec(&target->holds, rec->ts);
 		}
 	} else if (rec->kind == WAFFLE_REC_EXIT && session->unwatched) {

@@ -48,10 +48,10 @@ int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
 /*
  * Whether a target's exec gained privileges, so that nothing of it may be read. Once there was such
- * a target, processes that are not targets or have ended count as private, too, since they may have
- * run such a program.
+ * a target, processes that are not targets or have ended count as privileged, too, since they may
+ * have run such a program.
  */
-bool kernel_program_is_private(const struct kernel *kernel, pid_t pid);
+bool kernel_program_is_privileged(const struct kernel *kernel, pid_t pid);
 /* The number of children that are not followed, because there were WAFFLE_MAX_TARGETS processes. */
 uint64_t kernel_targets_refused(const struct kernel *kernel);
 

@@ -55,9 +55,9 @@ int address_spaces_begin_round(struct address_spaces *spaces, uint64_t before_ts
 			       struct error *err);
 /* Applies the queued events up to `ts`. */
 int address_spaces_advance(struct address_spaces *spaces, uint64_t ts, struct error *err);
-/* Applies a FORK, EXEC or EXIT record. `gains_rights`: the exec gave the program privileges. */
+/* Applies a FORK, EXEC or EXIT record. `privileged`: the exec gave the program privileges. */
 int address_spaces_record(struct address_spaces *spaces, const struct waffle_rec *rec,
-			  bool gains_rights, struct error *err);
+			  bool privileged, struct error *err);
 /* The process has ended. Its exit record may be missing. */
 void address_spaces_forget(struct address_spaces *spaces, pid_t pid);
 /* Call it at the end. Writes the mappings whose files are still being parsed. */
