@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# waffle's one makefile: setup all demo check kernels zoo gpu bench fuzz lint docs install clean
+# waffle's one makefile: setup all demo check kernels hosts zoo gpu bench fuzz lint docs install clean
 # `make setup` installs what a build needs, `make demo` and `make check` install what they need.
 # make STATIC=1 links one static binary; SANITIZE=address,undefined builds with sanitizers, best
 # with a BUILD of its own.
@@ -230,6 +230,11 @@ kernels: all unit-programs
 	@tests/kernels/setup.sh
 	@BUILD=$(BUILD) tests/kernels/run.py $(KERNELS)
 
+# Two guests with clocks of their own run one MPI job, whose clocks waffle aligns (docs/kernels.md).
+hosts: all
+	@tests/kernels/setup.sh
+	@BUILD=$(BUILD) tests/kernels/hosts.py
+
 # Programs that are slow for a known reason, with five seeds each (docs/why.md); make check has one.
 zoo: all
 	WAFFLE_ZOO_SEEDS=$(or $(SEEDS),5) WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
@@ -274,4 +279,4 @@ clean:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
-	docs setup setup-check check kernels zoo soak gpu demo bench install clean FORCE
+	docs setup setup-check check kernels hosts zoo soak gpu demo bench install clean FORCE

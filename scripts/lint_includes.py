@@ -3,8 +3,8 @@
 """Checks that data flows one way: lint_includes.py FOLDER…, the folders of userspace/ in their order.
 
 A file may include files of its own folder and of the folders before it. Within a folder, files call
-each other without a circle. A file may call what another one defines, since their folder has one
-header for all its parts. A header that only its own folder includes ends in _internal.h, one that
+each other without a circle. So do modules include each other: a module is NAME.c with NAME.h and
+NAME_internal.h, or one of them. A header that only its own folder includes ends in _internal.h, one that
 only BPF programs include in .bpf.h. Each tag is defined once. Tests do not count. One line a
 violation."""
 
@@ -85,6 +85,24 @@ def call_circles():
         yield f"userspace/: these files call each other in a circle: {' '.join(circle)}"
 
 
+def modules_included():
+    """For each module the others that it includes."""
+    module = lambda path: re.sub(r"(_internal)?\.[ch]$", "", path)
+    included = collections.defaultdict(set)
+    for path in sorted(ROOT.rglob("*.[ch]")):
+        name = path.relative_to(ROOT).as_posix()
+        for include in INCLUDE.findall(path.read_text(encoding="utf-8")):
+            if (ROOT / include).exists() and module(include) != module(name):
+                included[module(name)].add(module(include))
+                included[module(include)]  # a module that includes none has an entry, too
+    return dict(included)
+
+
+def include_circles():
+    for circle in circles(modules_included()):
+        yield f"userspace/: these modules include each other in a circle: {' '.join(circle)}"
+
+
 def sources():
     return {path: path.read_text(encoding="utf-8")
             for root in SOURCES for path in sorted(root.rglob("*.[ch]"))}
@@ -120,7 +138,8 @@ def tags_once(texts):
 
 def main(folders):
     texts = sources()
-    bad = [*folder_order(folders), *exits(), *call_circles(), *header_names(texts), *tags_once(texts)]
+    bad = [*folder_order(folders), *exits(), *call_circles(), *include_circles(),
+           *header_names(texts), *tags_once(texts)]
     print("\n".join(bad), end="\n" if bad else "")
     return bool(bad)
 

@@ -92,7 +92,7 @@ def test_text_and_page_have_the_numbers_of_the_json(training, tmp_path):
     finally:
         browser.close()
     assert [ns for _, ns in rows] == [row["made_wait_ns"] for row in report["stragglers"]]
-    assert rows[0][0].startswith("rank 2, ")
+    assert "rank 2" in rows[0][0]
 
 
 def test_capture_without_collectives_has_no_such_tables(waffle, tmp_path):

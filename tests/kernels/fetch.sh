@@ -8,7 +8,8 @@
 set -eu
 
 suite=$1 folder=$2
-modules="virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_blk
+modules="virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_blk failover
+	net_failover virtio_net
 	crc16 crc32c_generic crc32c-cryptoapi libcrc32c mbcache jbd2 ext4"
 . "$(dirname "$0")/../../scripts/private_apt.sh"
 [ ! -s "$folder/package" ] || [ ! -d "$folder/modules" ] || exit 0

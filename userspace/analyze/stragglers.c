@@ -66,10 +66,17 @@ static uint32_t rank_of(struct counting *counting, const struct model_collective
 	struct straggler_rank *rank;
 
 	if (found == MAP_NONE) {
+		const struct model_process *process =
+			model_process_of(counting->model, call->thread);
 		struct straggler_rank add = {.thread = call->thread,
 					     .rank = MODEL_NONE,
 					     .longest_collective = MODEL_NONE};
 
+		/* The rank in the job is better known than those in communicators. */
+		if (process && process->rank != MODEL_NONE && !several) {
+			add.rank = process->rank;
+			add.places = UINT32_MAX;
+		}
 		found = (uint32_t)counting->made->ranks.len;
 		if (!vec_push(&counting->made->ranks, add) ||
 		    !map_set(&counting->rank_of, key, found))

@@ -10,6 +10,7 @@
 
 #include "export/formats.h"
 #include "render/json/span_stack.h"
+#include "render/json/hosts_json.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
 #include "render/place.h"
@@ -278,6 +279,7 @@ static void write_other(struct chrome *c)
 	json_field_string(c->json, "hostname", m->meta->hostname);
 	json_field_u64(c->json, "start_real_ns",
 		       m->meta->real_ns + (m->start_ts - m->meta->start_ts));
+	hosts_json(c->json, m);
 	summary_json_filter(c->json, m);
 	summary_json_simulated(c->json, m);
 	json_field_u64(c->json, "produced", m->counts.produced);

@@ -10,6 +10,7 @@
 #include "export/formats.h"
 #include "export/ndjson_waits_internal.h"
 #include "render/json/span_stack.h"
+#include "render/json/hosts_json.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
 #include "render/place.h"
@@ -195,6 +196,7 @@ static void write_summary(struct ndjson *n)
 	json_field_string(n->json, "kind", "summary");
 	json_field_u64(n->json, "start_ns", m->start_ts);
 	json_field_u64(n->json, "end_ns", m->end_ts);
+	hosts_json(n->json, m);
 	summary_json_filter(n->json, m);
 	summary_json_simulated(n->json, m);
 	json_key(n->json, "records");

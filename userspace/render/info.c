@@ -7,6 +7,7 @@
 
 #include "render/disorder.h"
 #include "render/job_ranks_internal.h"
+#include "render/clock_text.h"
 #include "render/json/hosts_json.h"
 #include "render/json/summary_json.h"
 #include "render/place.h"
@@ -190,46 +191,16 @@ static void put_processes(FILE *out, const struct model *model)
 	}
 }
 
-/* "clock + 3.214157000 s, error 20.1 us to 41.2 us, drift -7.00 ppm, from 100 collectives and
- * messages" */
-static void put_clock(FILE *out, const struct store_clock *clock)
-{
-	char most[UNITS_TEXT], least[UNITS_TEXT];
-	uint64_t ns =
-		clock->offset_ns < 0 ? 0 - (uint64_t)clock->offset_ns : (uint64_t)clock->offset_ns;
-
-	if (clock->kind == STORE_CLOCK_REFERENCE) {
-		fputs("times are in its clock", out);
-		return;
-	}
-	if (clock->kind == STORE_CLOCK_NONE) {
-		fputs("clock not aligned", out);
-		return;
-	}
-	fprintf(out, "clock %c %" PRIu64 ".%09" PRIu64 " s", clock->offset_ns < 0 ? '-' : '+',
-		ns / 1000000000, ns % 1000000000);
-	if (clock->kind == STORE_CLOCK_WALL) {
-		fputs(" by the wall clock, error unknown", out);
-		return;
-	}
-	fprintf(out, ", error %s to %s, drift %+.2f ppm, from %" PRIu64 " %s",
-		units_format_duration(least, clock_error_least(clock)),
-		units_format_duration(most, clock->error_ns), clock->drift * 1e6,
-		clock->collectives,
-		units_plural(clock->collectives, "collective or message",
-			     "collectives and messages"));
-}
-
 static void put_hosts(FILE *out, const struct model *model)
 {
+	char text[CLOCK_TEXT];
+
 	for (uint32_t i = 0; model->host_count > 1 && i < model->host_count; i++) {
 		const struct store_host *host = model->hosts[i];
 
 		fprintf(out, "%-12s", i ? "" : "hosts");
 		terminal_put(out, host->name, strlen(host->name));
-		fputs("  ", out);
-		put_clock(out, &host->clock);
-		fputc('\n', out);
+		fprintf(out, "  %s\n", clock_text(text, &host->clock));
 	}
 }
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/terminal.h"
 

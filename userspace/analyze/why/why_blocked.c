@@ -2,6 +2,7 @@
 /* Explains blocked time: what the thread waited for, who ended the wait, and what that thread did
  * meanwhile. */
 #include "analyze/why/why_blocked_internal.h"
+#include "analyze/why/why_gpu_internal.h"
 #include "util/memory.h"
 
 #include <string.h>

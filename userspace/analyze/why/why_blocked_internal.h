@@ -3,7 +3,7 @@
 #ifndef WAFFLE_ANALYZE_WHY_WHY_BLOCKED_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_BLOCKED_INTERNAL_H
 
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 
 /* A stretch of a blocked interval. It is the last step of the path. */
 struct why_blocked {

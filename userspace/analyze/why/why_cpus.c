@@ -3,7 +3,7 @@
  * have any number of switches in it. */
 #include <stdlib.h>
 
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/path.h"
 #include "util/search.h"

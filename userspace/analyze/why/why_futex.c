@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the program's functions on a stack show about a futex: mainly, whether it is a lock. */
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 
 #include <string.h>

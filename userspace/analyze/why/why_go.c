@@ -3,7 +3,7 @@
  * of a thread are not those of a goroutine. */
 #include <string.h>
 
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 
 /* Limit of stacks to examine per process. */

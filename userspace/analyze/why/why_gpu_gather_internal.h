@@ -3,7 +3,7 @@
 #ifndef WAFFLE_ANALYZE_WHY_WHY_GPU_GATHER_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_GPU_GATHER_INTERNAL_H
 
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 
 /* Limit of ops to search for collectives. */
 #define OPS_MAX 65536

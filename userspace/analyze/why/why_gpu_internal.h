@@ -9,78 +9,10 @@
 
 #include <stdio.h>
 
-#include "analyze/why/why.h"
-#include "model/comm/comm.h"
-#include "model/gpu/gpu.h"
+#include "analyze/why/why_gpu_types_internal.h"
 
 struct why_verdict;
 struct why_walk;
-
-/* The rank that arrived last in a collective, or in the creation of a communicator. */
-struct why_arrival {
-	uint64_t ts;
-	const struct model_collective *collective; /* NULL: creation of a communicator */
-	uint32_t site;                             /* of the call */
-	/* span MODEL_NONE: it had not arrived when the capture ended. */
-	uint32_t span, thread, rank;
-	enum why_grade grade;
-};
-
-/* A call that may wait. */
-struct why_sync {
-	uint32_t span;
-	bool waits; /* it waits for something known */
-	bool spins; /* its time on a CPU is waiting, too */
-	bool mpi;   /* of MPI: until the last rank has arrived, all of its time is waiting */
-	/* enum why_cause: what it waits for when all known ranks have arrived; WHY_CAUSE_COUNT:
-	 * unknown. */
-	uint8_t end;
-	enum why_grade grade;     /* of `end` */
-	uint32_t object, meaning; /* texts of `end` */
-	uint64_t launch_ts;       /* of the op that it waits for; 0: unknown */
-	uint32_t launch_thread, launch_span;
-	uint32_t arrival, arrival_count; /* range in why_gpu.arrivals, by ts */
-};
-
-/* A call that creates a communicator. */
-struct why_init {
-	uint32_t span;
-	uint64_t until_ts; /* when it and all those before it have ended */
-};
-
-/* A call that completes a nonblocking call of MPI, such as MPI_Wait. */
-struct why_completion {
-	uint32_t span;
-	uint32_t collective; /* for model_collective_at() */
-};
-
-/* A capture is untrusted, so the number of steps that searches of one walk may take is limited to
- * this many for each of its spans and events. An ordinary capture takes less than ten. */
-#define WHY_GPU_STEPS 128
-/* Limit of calls within calls to search. */
-#define WHY_GPU_NESTED 64
-
-struct why_gpu {
-	struct model_gpu *model; /* NULL: no GPU calls in the capture */
-	struct model_comm *comm; /* NULL: no collectives */
-	struct map sync_of;      /* span → index in syncs */
-	VEC(struct why_sync) syncs;
-	VEC(struct why_arrival) arrivals;
-	VEC(struct why_init) inits;             /* by start_ts */
-	VEC(struct why_completion) completions; /* by span */
-	bool mpi;                               /* the capture has calls of MPI */
-	/* For each span: itself or the innermost one around it that is a call that may wait;
-	 * MODEL_NONE: none. NULL: the capture has no calls that may wait. */
-	uint32_t *calls;
-	uint64_t steps_left;
-};
-
-/* What a stretch of a thread's time waits for. */
-struct why_await {
-	uint32_t sync;    /* index in why_gpu.syncs; MODEL_NONE: not in such a call */
-	uint32_t arrival; /* index in why_gpu.arrivals; MODEL_NONE: all have arrived */
-};
-#define WHY_AWAIT_NOTHING ((struct why_await){MODEL_NONE, MODEL_NONE})
 
 void why_gpu_init(struct why_gpu *gpu, const struct model *model);
 void why_gpu_free(struct why_gpu *gpu);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
+#include "analyze/why/why_gpu_internal.h"
 #include "util/memory.h"
 
 /* A copy slower than this, in bytes per nanosecond, is not limited by the bus. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_gpu_gather_internal.h"
+#include "analyze/why/why_gpu_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
 

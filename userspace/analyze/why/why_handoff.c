@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Spans that begin on one thread and end on another. */
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 
 /* The last time in the span that its own thread woke the thread that ended it; 0: never. */
 static uint64_t handed_over_at(const struct why_walk *walk, const struct why_instance *instance)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
 

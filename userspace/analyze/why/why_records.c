@@ -5,7 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
 

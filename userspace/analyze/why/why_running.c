@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Splits time on a CPU into code that ran, page faults and time that a hypervisor stole. */
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 
 #include <string.h>
@@ -127,7 +128,8 @@ static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint
 static uint64_t fault_from(const struct why_walk *walk, struct why_running *running, uint64_t *ns)
 {
 	const struct model *model = walk->model;
-	const struct model_fault *end = model->faults.data + model->faults.len;
+	const struct model_fault *end =
+		model->faults.len ? model->faults.data + model->faults.len : NULL;
 
 	for (; running->fault && running->fault < end &&
 	       running->fault->thread == running->of->thread &&

@@ -4,7 +4,7 @@
  * broadcast wakes all waiters. A signal interrupts a read(2). Then the thread waits again for the
  * same thing. All of these waits form one wait, a series, which ends with its last part.
  */
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 
 #include <signal.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* The steps of the path, and the sums of the time that each cause took. */
 #include <string.h>
 
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/hash.h"
 #include "util/memory.h"
 

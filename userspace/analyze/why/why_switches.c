@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Looks up switches by time. */
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/search.h"
 
 size_t why_switch_after(const struct model *model, uint64_t ts)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/why/why_walk_internal.h"
+#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
 

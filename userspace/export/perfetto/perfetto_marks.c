@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Packets about the trace itself (clocks, system, bounds, losses), and the counters. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "export/perfetto/perfetto_internal.h"
+#include "render/clock_text.h"
 #include "render/text/notices.h"
 #include "util/memory.h"
 
@@ -78,6 +81,31 @@ static void put_system(struct perfetto *p)
 	packet_put(&p->writer, &packet.base, 0);
 }
 
+/* One attribute a host, since their number is not bounded. */
+static void put_hosts(struct perfetto *p)
+{
+	for (uint32_t i = 0; p->model->host_count > 1 && i < p->model->host_count; i++) {
+		const struct store_host *host = p->model->hosts[i];
+		Pf__Attribute attribute = PF__ATTRIBUTE__INIT, *list = &attribute;
+		Pf__TraceAttributes message = PF__TRACE_ATTRIBUTES__INIT;
+		Pf__Packet packet = PF__PACKET__INIT;
+		char key[32], clock[CLOCK_TEXT], value[CLOCK_TEXT + 256];
+
+		p->event.scratch_len = 0;
+		snprintf(key, sizeof(key), "waffle.host.%" PRIu32, i);
+		snprintf(value, sizeof(value), "%.200s: %s", host->name,
+			 clock_text(clock, &host->clock));
+		attribute.has_key = attribute.has_string_value = 1;
+		attribute.key = packet_bytes(key, strlen(key));
+		attribute.string_value = text_of(p, value);
+		message.n_attribute = 1;
+		message.attribute = &list;
+		packet_header(p, &packet, p->model->meta->start_ts);
+		packet.trace_attributes = &message;
+		packet_put(&p->writer, &packet.base, 0);
+	}
+}
+
 static void put_attributes(struct perfetto *p)
 {
 	const struct store_meta *meta = p->model->meta;
@@ -134,6 +162,7 @@ void perfetto_head(struct perfetto *p)
 	put_clocks(p);
 	put_system(p);
 	put_attributes(p);
+	put_hosts(p);
 	put_bound(p, false);
 }
 

@@ -69,6 +69,8 @@ void html_spans(struct html_page *page);   /* "spans", "spans_left_out" */
 void html_slowest(struct html_page *page); /* "slowest", each with its timeline */
 void html_flame(struct html_page *page);   /* "flame" */
 
+/* Writes "hosts" and "hosts_left_out", if the job has several hosts. */
+void html_hosts(struct html_page *page);
 /* Writes "stragglers" and "collectives", if any collective has calls of two ranks. */
 void html_stragglers(struct html_page *page);
 

@@ -122,6 +122,7 @@ static void data_json(struct html_page *page)
 	html_slowest(page);
 	html_flame(page);
 	html_origins(page);
+	html_hosts(page);
 	html_stragglers(page);
 	texts_json(page);
 	json_object_end(page->json);

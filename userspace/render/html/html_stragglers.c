@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables of the page: ranks that others waited for, and their collectives. */
+/* Tables of the page: hosts, ranks that others waited for, and their collectives. */
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "render/clock_text.h"
 #include "render/html/html_internal.h"
 
 /* Limit of rows in each table. */
@@ -14,7 +15,8 @@ static void rank_field(struct html_page *page, const char *key, uint32_t index)
 	char thread[HTML_THREAD_TEXT], text[HTML_THREAD_TEXT + 32];
 
 	html_thread(page->model, rank->thread, thread);
-	if (rank->rank != MODEL_NONE)
+	/* The thread's text has the rank of its process. */
+	if (rank->rank != MODEL_NONE && rank->places != UINT32_MAX)
 		snprintf(text, sizeof(text), "rank %" PRIu32 ", %s", rank->rank, thread);
 	else
 		snprintf(text, sizeof(text), "%s", thread);
@@ -55,6 +57,26 @@ static void group_json(struct html_page *page, const struct straggler_group *gro
 	if (group->worst != MODEL_NONE)
 		rank_field(page, "worst", group->worst);
 	json_object_end(page->json);
+}
+
+void html_hosts(struct html_page *page)
+{
+	const struct model *model = page->model;
+	char text[CLOCK_TEXT];
+
+	if (model->host_count < 2)
+		return;
+	json_key(page->json, "hosts");
+	json_array_begin(page->json);
+	for (uint32_t i = 0; i < model->host_count && i < ROWS_MAX; i++) {
+		json_object_begin(page->json);
+		html_field_text(page, "name", model->hosts[i]->name);
+		json_field_string(page->json, "clock", clock_text(text, &model->hosts[i]->clock));
+		json_object_end(page->json);
+	}
+	json_array_end(page->json);
+	json_field_u64(page->json, "hosts_left_out",
+		       model->host_count > ROWS_MAX ? model->host_count - ROWS_MAX : 0);
 }
 
 void html_stragglers(struct html_page *page)

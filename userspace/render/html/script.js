@@ -89,6 +89,10 @@ function draw_head() {
 	if (data.filter)
 		at("facts").after(make("p", {}, `Filter ${data.filter.expression}: ` +
 			`${count(data.filter.spans_kept)} of ${count(data.filter.spans)} spans kept`));
+	if (data.hosts)
+		at("facts").after(make("ul", {id: "hosts"}, ...data.hosts.map((host) =>
+			make("li", {"data-host": host.name}, `${host.name}: ${host.clock}`)),
+		data.hosts_left_out ? make("li", {}, `${count(data.hosts_left_out)} more hosts`) : null));
 	for (const warning of data.warnings)
 		at("warnings").append(make("li", {}, warning));
 }

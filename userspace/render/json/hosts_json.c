@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/json/hosts_json.h"
 
-const char *clock_kind_name(enum store_clock_kind kind)
+static const char *clock_kind_name(enum store_clock_kind kind)
 {
 	static const char *const names[] = {
 		[STORE_CLOCK_REFERENCE] = "reference",
@@ -11,16 +11,6 @@ const char *clock_kind_name(enum store_clock_kind kind)
 	};
 
 	return (unsigned)kind < sizeof(names) / sizeof(*names) ? names[kind] : "none";
-}
-
-uint64_t clock_error_least(const struct store_clock *clock)
-{
-	uint64_t least = clock->error_ns;
-
-	for (uint32_t i = 0; i < clock->error_count; i++)
-		if (clock->errors[i].ns < least)
-			least = clock->errors[i].ns;
-	return least;
 }
 
 static void clock_json(struct json *json, const struct store_clock *clock)

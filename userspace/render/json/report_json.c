@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "render/json/hosts_json.h"
 #include "render/json/stragglers_json_internal.h"
 #include "render/json/summary_json.h"
 #include "render/place.h"
@@ -159,6 +160,7 @@ int report_print_json(const struct report *report, FILE *out)
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_bool(json, "sched", model->sched);
 	json_field_bool(json, "causes_partial", report->causes && report->causes->partial);
+	hosts_json(json, model);
 	summary_json_filter(json, model);
 	summary_json_records(json, model);
 	json_object_end(json);

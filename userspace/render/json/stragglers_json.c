@@ -17,6 +17,9 @@ static void rank_fields(struct json *json, const struct stragglers *stragglers, 
 	json_field_u64(json, "pid", place_pid(model, rank->thread));
 	json_field_u64(json, "tid", place_tid(model, rank->thread));
 	json_field_string(json, "comm", model_comm(model, rank->thread));
+	if (model->host_count > 1)
+		json_field_string(json, "host",
+				  model->hosts[model_host_of(model, rank->thread)]->name);
 }
 
 static void ranks_json(struct json *json, const struct stragglers *stragglers)

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analyze/why/why.h"
+#include "analyze/why/why_types.h"
 #include "render/text/why_view.h"
 
 /* Uses only `names` and `evidence` of the view. Returns 0 or a negative errno of json_close(). */

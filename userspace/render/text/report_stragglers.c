@@ -66,6 +66,13 @@ static void put_rank(const struct printer *printer, uint32_t index)
 	terminal_put(printer->out, comm, strlen(comm));
 	if (rank->thread < printer->model->threads.len)
 		fprintf(printer->out, " (%" PRIu32 ")", place_tid(printer->model, rank->thread));
+	if (printer->model->host_count > 1) {
+		const char *host =
+			printer->model->hosts[model_host_of(printer->model, rank->thread)]->name;
+
+		fputs(" on ", printer->out);
+		terminal_put(printer->out, host, strlen(host));
+	}
 }
 
 static size_t rows_shown(const struct printer *printer, size_t rows)

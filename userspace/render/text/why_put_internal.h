@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analyze/why/why.h"
+#include "analyze/why/why_types.h"
 #include "render/text/why_view.h"
 
 struct why_printer {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private to why.c and its parts: splits a thread's time and follows its waits. */
-#ifndef WAFFLE_ANALYZE_WHY_WHY_WALK_INTERNAL_H
-#define WAFFLE_ANALYZE_WHY_WHY_WALK_INTERNAL_H
+#ifndef WAFFLE_ANALYZE_WHY_WHY_PARTS_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_PARTS_INTERNAL_H
 
-#include "analyze/why/why.h"
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_gpu_types_internal.h"
 #include "analyze/why/why_intervals_internal.h"
 #include "analyze/why/why_meaning_internal.h"
 #include "analyze/why/why_wait_internal.h"
+#include "analyze/why/why_types.h"
 #include "symbolize/stack_mappings.h"
+#include "symbolize/stack_names.h"
 
 /* Longer chains end with the cause unknown. */
 #define WHY_DEPTH_MAX 32

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An explanation: its instances, parts, steps and records (why.h says what these are). */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_TYPES_H
+#define WAFFLE_ANALYZE_WHY_WHY_TYPES_H
+
+#include "analyze/why/why_causes_internal.h"
+#include "model/model.h"
+#include "util/strtab.h"
+
+enum why_cause {
+#define CAUSE(id, ...) WHY_##id,
+	WHY_CAUSES(CAUSE) WHY_CAUSE_COUNT
+#undef CAUSE
+};
+
+/*
+ * Confidence in a part. Certain: records prove each step. Likely: a step follows from a rule that
+ * can be wrong (a futex taken for a mutex), or records were dropped nearby. Unknown: we know only
+ * how long it took.
+ */
+enum why_grade { WHY_GRADE_UNKNOWN, WHY_GRADE_LIKELY, WHY_GRADE_CERTAIN };
+extern const char *const why_grade_names[];
+
+/* A stretch of a thread's time on the chain from a wait to its cause. */
+struct why_step {
+	uint64_t from_ts, to_ts;
+	uint32_t thread;
+	enum waffle_thread_state state;
+	int16_t syscall; /* blocked: -1 if none */
+	uint32_t args;   /* index in model.syscall_args, or MODEL_NONE */
+	uint16_t task_state;
+	uint32_t span; /* the thread's innermost span then, or MODEL_NONE */
+	/* Blocked: who ended the wait. Runnable: who had the CPU. Or MODEL_NONE. */
+	uint32_t by;
+	bool interrupt; /* the interrupt only happened to come while `by` ran */
+	/* Text in why.texts: "futex 0x… (queue_lock)", "/data/shard-7", …; 0: none. */
+	uint32_t object;
+	/* Text in why.texts: what the kernel stack or the GPU calls say of the wait, such as "waits
+	 * for the GPU: kernel gemm on stream 0x7f01"; 0: none. */
+	uint32_t meaning;
+	uint32_t wait; /* index in model.waits, or MODEL_NONE */
+	uint32_t dev;  /* blocked: of the file system of the awaited file; 0: unknown */
+	/* Running: average frequency of the CPU; 0: unknown. */
+	uint32_t cpu_khz, cpu_max_khz;
+	/* Running: the CPU. Runnable: the CPU that it waited for, and its previous CPU if that was
+	 * another one. MODEL_CPU_NONE: unknown. */
+	uint16_t cpu, from_cpu;
+	/* Runnable: who preempted it; MODEL_NONE: it was woken, or the stretch began later. */
+	uint32_t preemptor;
+	/* Times of the switches and wake-up at the ends of the thread's interval. They may lie
+	 * outside the step if that is only a part of the interval. 0: none. */
+	uint64_t out_ts, in_ts, wake_ts;
+	/* The span was handed over to `by`, the thread that ended it; then `state` is 0. */
+	bool handed;
+	/* Blocked: the switch-in after the last wait of the series, which shows who `by` is. */
+	uint64_t later_ts;
+	/*
+	 * Blocked: the series of waits for the same thing (why_series.c), as intervals of the
+	 * thread; series_last 0: no series. `wakes` counts its wake-ups. Of those before the last,
+	 * `woken_by` caused woken_count, the most; MODEL_NONE: interrupts did.
+	 */
+	uint32_t series_first, series_last;
+	uint32_t wakes, woken_by, woken_count;
+	uint32_t behind; /* runnable: index of the model_switch that brought `by` in */
+	bool gpu;        /* in a call that waits for a GPU or for other ranks */
+	bool last_rank;  /* `by` is the last rank to arrive in a collective */
+	/* last_rank: its arrival. Otherwise gpu: the call that put the awaited work on the stream.
+	 * 0: unknown. */
+	uint64_t call_ts;
+	uint32_t call_thread, call_span; /* thread of that call, and the span around it */
+	uint32_t record, count;          /* range in why.records, after why_records_find() */
+};
+
+/* What a record proves about a step. */
+enum why_role {
+	WHY_ROLE_OUT, /* the switch that took the thread off its CPU */
+	WHY_ROLE_IN,  /* the switch that brought it in, with its wake-up */
+	/* The switch-in after a later wait of the series, whose waker counts. */
+	WHY_ROLE_LATER,
+	WHY_ROLE_BEHIND,  /* the switch that brought in the thread that it waited for */
+	WHY_ROLE_SPAN,    /* the begin of its span */
+	WHY_ROLE_LAUNCH,  /* the call that put the awaited work on a stream */
+	WHY_ROLE_ARRIVAL, /* the call of the last rank of a collective */
+	WHY_ROLE_WAIT,
+	WHY_ROLE_WAKE,
+	WHY_ROLE_FAULT,
+	WHY_ROLE_IO,
+	WHY_ROLE_SIGNAL,
+	WHY_ROLE_QUOTA,
+	WHY_ROLE_STOLEN,
+	WHY_ROLE_FREQUENCY,
+	WHY_ROLE_LOSS,
+	WHY_ROLE_COUNT
+};
+extern const char *const why_role_names[WHY_ROLE_COUNT]; /* "switch-out", … */
+
+/* Which end of a long object is shown: files differ at the end, kernels at the beginning. */
+enum why_object_shown { WHY_OBJECT_BEGIN, WHY_OBJECT_END };
+
+struct why_cause_row {
+	const char *name;   /* "cpu-contention" */
+	const char *text;   /* for people: "a device was read" */
+	const char *colour; /* SGR sequence of util/terminal.h */
+	/* Documentation: the source that shows it besides sched, or "". */
+	const char *source;
+	/* Role of the records that prove it besides the switches; WHY_ROLE_COUNT: none. */
+	enum why_role proof;
+	enum why_object_shown shown;
+	const char *spent, *culprit; /* documentation */
+};
+extern const struct why_cause_row why_causes[WHY_CAUSE_COUNT];
+
+/* A record that proves a step. */
+struct why_record {
+	uint64_t ts;     /* time by which we find it */
+	uint64_t number; /* in the file, from 1; 0: not found */
+	uint32_t tid;
+	uint8_t role;
+};
+
+/* The time of an instance with one cause and one culprit, summed over all its stretches. */
+struct why_part {
+	enum why_cause cause;
+	enum why_grade grade;
+	uint64_t ns;
+	uint64_t stretches;
+	uint32_t thread; /* the culprit; MODEL_NONE: none, or no thread */
+	/* Number of similar threads that the part stands for; `thread` is the one with the most
+	 * time. */
+	uint32_t threads;
+	uint32_t span; /* the culprit's span, or MODEL_NONE */
+	/* Text in why.texts: the file, lock, device, socket or cgroup; 0: none. */
+	uint32_t object;
+	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
+	 * the culprit's. */
+	uint32_t step, step_count; /* range in why.steps */
+};
+
+struct why_instance {
+	uint32_t span; /* MODEL_NONE: a thread in a window */
+	uint32_t thread;
+	uint64_t from_ts, to_ts;
+	uint64_t running_ns, runnable_ns, blocked_ns, unknown_ns; /* sum: to_ts - from_ts */
+	uint64_t own_ns;           /* time of the parts that waffle-bpf's capture itself caused */
+	uint32_t part, part_count; /* range in why.parts, the longest first */
+	bool loss;                 /* records were dropped during it */
+	bool begun_before, unfinished;
+	bool left;         /* a call that did not return: it was over by to_ts */
+	bool ranks_behind; /* unknown duration: sorts last; see model_span_ranks() */
+	/* The thread that the span ended on, if not its own; else MODEL_NONE. */
+	uint32_t ended_by;
+};
+
+struct why {
+	const struct model *model;
+	struct strtab *texts;               /* index 0 is the empty text */
+	VEC(struct why_instance) instances; /* slowest first */
+	VEC(struct why_part) parts;
+	VEC(struct why_step) steps;
+	VEC(struct why_record) records; /* empty until why_records_find() */
+	/* Indexes: signals that stop a process, by its pid, then by time; requests, by thread, then
+	 * by done_ts. */
+	VEC(uint32_t) stops;
+	VEC(uint32_t) ios;
+	uint64_t searched; /* number of entries that searches looked at: the work, for tests */
+};
+
+#endif
