@@ -24,7 +24,8 @@ static void check_file(const void *file, const char *path)
 	}
 }
 
-/* Writes a byte that selects the reader, and what it reads. With `lengths` their table is first. */
+/* Writes a byte that selects the reader, and then its input. With `lengths`, the table of lengths
+ * comes first. */
 static void write_seed(const char *path, int way, bool lengths, const void *bytes, size_t size)
 {
 	unsigned char table[RECORD_LENGTHS_BYTES_MAX];

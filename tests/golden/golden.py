@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the commands of cases.py on the committed captures, and compares with what is committed.
+"""Runs the commands of cases.py on the committed captures, and compares their outputs with the
+committed ones.
 
 Nothing of the machine may be in the output. So the commands run in a chroot that holds waffle-bpf,
 the libraries that it is linked with (in a folder that no capture names), the captures, and the
@@ -177,7 +178,7 @@ def worker(task, answer):
     pathlib.Path(answer).write_bytes(pickle.dumps(dict(zip(lines, results))))
 
 
-# ---- what is committed ----
+# ---- the committed expectations ----
 
 
 def is_short(label, data):
@@ -231,7 +232,7 @@ def part_text(label, data):
 
 
 def transcript(results):
-    """The text of expected/NAME.txt, and {"line\\tpart": bytes} of what is too long for it."""
+    """The text of expected/NAME.txt, and {"line\\tpart": bytes} of longer outputs."""
     text, long = [], {}
     for line, result in results.items():
         text.append(f"$ waffle-bpf {line}\n")
@@ -268,7 +269,7 @@ def expectation_sections(name):
 
 
 def readable(data):
-    """Lines to compare: of binary data the strings in it, each with what is before it."""
+    """Lines to compare. Binary data is split at its strings; each line ends with a string."""
     if is_text(data):
         return data.decode("utf-8").splitlines()
     return [part.decode("latin-1").encode("unicode_escape").decode()

@@ -95,7 +95,7 @@ def attached(name, pids, options=(), armed=None, calls=()):
 
 
 def attach(name, command, lines=("go",), options=(), armed=None, pause=0.0, stop=False, kill=False):
-    """A program that says "ready", and is told lines after it was attached to."""
+    """A program that prints "ready". It reads lines from its input once waffle-bpf is attached."""
     program = tracer.Program(command, cwd=DATA)
     program.until("ready")
     with attached(name, [program.pid], options, armed) as made:
@@ -480,7 +480,7 @@ def has_end(data):
 
 
 def scrub(name):
-    """Replaces what a capture tells of this machine. One that has no end gets none."""
+    """Replaces the names of this machine in a capture. One without an end gets none."""
     program = BIN / "scrub"
     if not program.exists():
         tracer.compile_with_waffle(WAFFLE, SOURCE / "tests" / "golden" / "scrub.c", program)
@@ -498,7 +498,7 @@ def scrub(name):
 def add_scenarios():
     for row in scenarios.SCENARIOS:
         RECORDS[f"zoo-{row.name}"] = lambda name, row=row: scenario(row.name)
-        # Only switches: what waits were for is told by the system calls alone.
+        # Only switches: the system calls alone show what the waits were for.
         RECORDS[f"zoo-{row.name}-sched"] = lambda name, row=row: scenario(
             row.name, "-sched", ["--sources", "spans,sched,cuda,nccl"])
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Copies a capture without what it tells of the machine that it was recorded on: scrub FROM TO. The
+ * Copies a capture and removes what identifies the machine of the recording: scrub FROM TO. The
  * names of other programs, the paths outside of /mnt and of the system's folders, and the kernel's
  * release are replaced. All else is the same, but in chunks of CHUNK_RECORDS. With scrub FROM TO
  * late, every second hit comes after the record that follows it, as late records do.

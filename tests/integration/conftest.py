@@ -24,7 +24,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(autouse=True)
 def reruns(record_property):
-    """The report names what was run again."""
+    """The report names the tests that ran again."""
     tracer.RUN_AGAIN.clear()
     yield
     for line in tracer.RUN_AGAIN:
@@ -116,7 +116,7 @@ def steps(built, start):
 
 @pytest.fixture(scope="session")
 def maker(waffle_program, tmp_path_factory):
-    """make_capture: it writes captures of which every value is known."""
+    """make_capture, which writes captures whose values are all known."""
     return tracer.compile_with_waffle(
         waffle_program, "make_capture.c", tmp_path_factory.mktemp("maker") / "make_capture"
     )

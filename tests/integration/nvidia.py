@@ -28,7 +28,7 @@ def lines(path):
 
 
 class Row:
-    """A function's description: its libraries, names, parameters and what is read beyond them."""
+    """A function's description: its libraries, names, parameters and other values."""
 
     def __init__(self, text):
         self.text = text
@@ -41,7 +41,7 @@ class Row:
 
 
 def is_of(pattern, library):
-    """Whether a row's library is a file of that name."""
+    """Whether a row's library has this file name."""
     if "*" in pattern:
         return fnmatch.fnmatchcase(library, pattern)
     return library == pattern or library.startswith((pattern + ".", pattern + "-"))

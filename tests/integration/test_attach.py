@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""waffle-bpf attach on a running process: what is seen, what is not, and what is left behind."""
+"""waffle-bpf attach on a running process: which records it takes, and what it leaves behind."""
 
 import random
 import json

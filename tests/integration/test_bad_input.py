@@ -289,7 +289,7 @@ def test_full_disk_ends_with_one_line_and_a_readable_file(waffle, built, start, 
     assert len(err.splitlines()) == 1, err
     assert "No space left" in err and str(path) in err, err
     nothing_left(small_disk, "x.waffle")
-    # An export can't be written there either; what was recorded is.
+    # An export can't be written there either, but the capture was.
     kept = Capture(waffle, path)
     assert kept.info()["truncated"] is True
     assert kept.info()["events"] >= 0

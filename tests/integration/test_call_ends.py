@@ -17,7 +17,7 @@ def program(built):
 
 
 def traced(waffle, tmp_path, program, *specs):
-    """What the program printed, which is what it prints without a tracer, and the capture's rows."""
+    """The program's output, which must be as without a tracer, and the capture's rows."""
     alone = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     out = tmp_path / "ends.waffle"
     command = ("run", "-q", "--no-report", "-o", out, "--sources", "spans", *specs, "--", program)

@@ -285,7 +285,7 @@ def test_process_that_is_killed_in_a_call(start, attach, caller, called):
     capture = attached.wait()
     rows = sorted(named(capture, "nest"), key=lambda r: r["start_ns"])
     assert args_of(rows[:2], "depth", "ret") == [(1, 1), (0, 0)]
-    # Its calls were 16 deep at most: what is deeper has no slot and is counted as lost.
+    # The tracer has slots for 16 nested calls. Deeper calls are counted as lost.
     assert len(rows) > 10 and all(r["unfinished"] for r in rows[2:])
     capture.check_sums()
 
@@ -364,7 +364,7 @@ def test_library_replaced_during_the_run(waffle, called, built, tmp_path):
     driver.write_text(
         f"echo 'add 3' | {linked}\n"
         f"cp {other} {library}.new && mv {library}.new {library}\n"
-        # The tracer is told of that soon, not at once.
+        # The tracer learns of that after a short delay.
         f"(sleep 0.3; echo 'add 4') | {linked}\n"
     )
     capture = waffle.run("sh", driver, options=[*ONLY, *probes(ADD)])
@@ -412,7 +412,7 @@ def test_process_in_another_mount_namespace(waffle, start, caller, called):
     assert named(capture, "launch")[0]["args"]["kernel"] == "kernel_of_caller"
 
 
-# ---- what is said ----
+# ---- messages ----
 
 
 def test_wrong_descriptions_are_usage_errors_with_a_caret(waffle):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters on calls: what is decided while they happen is what is decided of a file that has all."""
+"""Filters on calls keep the same calls in the kernel as in a file that has all calls."""
 
 import json
 
@@ -21,7 +21,7 @@ SCRIPT = (
 
 
 def rows_of(waffle, path, *options):
-    """Spans and events, but for what is another one in each run."""
+    """Spans and events without the values that differ between runs."""
     lines = waffle.ok("export", path, "--format", "ndjson", "-o", "-", *options).stdout.splitlines()
     rows = [json.loads(line) for line in lines]
     return sorted(
@@ -33,7 +33,7 @@ def rows_of(waffle, path, *options):
 
 @pytest.fixture(scope="module")
 def whole_captures():
-    """Those without a filter, by what was run."""
+    """The rows without a filter, by program."""
     return {}
 
 

@@ -209,7 +209,7 @@ def test_other_ways_to_align(job):
     for host, skew in zip(wall[1:], job.skews[1:]):
         assert host["clock"]["kind"] == "wall"
         assert host["clock"]["error_ns"] is None
-        # The wall clock of that host is wrong by so much, and that of the first host by 0.
+        # The wall clock of this host is wrong by this much, and that of the first host by 0.
         expected = skew.wall - skew.offset + job.skews[0].offset
         assert abs(host["clock"]["offset_ns"] - expected) < MS
     none = json.loads(tracer_run("info", "--json", "--align", "none", *job.skewed))["hosts"]

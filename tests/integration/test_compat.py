@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""32-bit programs: what can't be traced of them is said, and nothing of them is told wrong."""
+"""32-bit programs: waffle-bpf says what it can't trace, and nothing that it records is wrong."""
 
 import errno
 import os

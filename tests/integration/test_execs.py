@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that execute another one: what was under way ends there."""
+"""Programs that execute another one: open spans and calls end at the exec."""
 
 import os
 

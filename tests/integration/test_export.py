@@ -163,7 +163,7 @@ def test_perfetto_scheduler_data_shows_states_and_wakers(captures, tmp_path):
     assert states[100] == [
         ("Running", 0, 20, None), ("R+", 20, 22, None), ("Running", 22, 30, None),
         ("D", 30, 33, None), ("R", 33, 34, 200), ("Running", 34, None, None)]
-    # 200 is seen to leave the CPU once; what it did the other time is not known.
+    # 200 leaves the CPU once in the records; the other switch was lost.
     assert [(ms(ts), prev, after) for ts, cpu, prev, _, after in sorted(trace.switches)
             if cpu == 0] == [(0, 0, 100), (20, 100, 200), (22, 200, 100), (30, 100, 0),
                              (34, 0, 100)]

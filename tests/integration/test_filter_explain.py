@@ -116,7 +116,7 @@ def test_sampling_names_why_spans_are_context(waffle, shop):
     text = explain_run(waffle, "kind == event && sample(1/3)", shop)
     assert "armed as context (traces that are sampled begin in spans)" in text
     text = explain_run(waffle, "kind == event && depth > 0", shop)
-    assert "armed as context (parents are asked)" in text
+    assert "armed as context (parents are checked)" in text
 
 
 def test_library_is_compared_by_the_absolute_path(waffle, shop):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters at work in the kernel: what is armed, what is delivered, and that the accounts hold."""
+"""Filters in the kernel: which sites are armed, which records arrive, and the counts of both."""
 
 import os
 import re

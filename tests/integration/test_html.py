@@ -147,7 +147,7 @@ def test_click_on_a_slow_span_draws_its_time_line_and_clicks_there_say_what_it_i
         name, about = detail(shown)
         assert (name, about["id"]) == (said[at]["name"], said[at]["id"])
         assert shown.evaluate("document.querySelector('tr.chosen').dataset.id") == said[at]["id"]
-    # A round has asks in it, on the row below; each is told by a click.
+    # A round has asks in it, on the row below. A click on one shows it.
     asks = ("[...document.querySelectorAll('#view .lane')][0].querySelectorAll('.strip')[1]"
             f".querySelectorAll('.item.span')")
     assert shown.evaluate(f"[...{asks}].map((e) => e.textContent)").count(ASK) >= 2
@@ -206,7 +206,7 @@ def test_causes_of_a_name_are_the_sums_of_those_of_its_spans(shown, capture):
 
 
 def flame(browser):
-    """(kind, name, ns) of what is drawn."""
+    """(kind, name, ns) of each item in the drawing."""
     return [(kind, name, int(ns)) for kind, name, ns in browser.evaluate(
         "[...document.querySelectorAll('#flame .item')].map((e) => [e.dataset.kind, "
         "e.textContent, e.dataset.ns])")]
@@ -228,7 +228,7 @@ def test_flame_graph_holds_all_blocked_time_and_names_stacks_and_wakers(shown, c
         kinds = {0: None, 1: "waker", 2: "thread"}
         first = [ns for kind, _, ns in drawn[1:] if kind == kinds[mode]]
         assert mode == 0 or blocked * 0.99 <= sum(first) <= blocked
-    # Zoomed in, only what is within is drawn; a click on the first row shows all again.
+    # After a zoom the drawing has only the items inside. A click on the first row shows all again.
     item = "[...document.querySelectorAll('#flame .item')].find((e) => e.textContent === "
     all_drawn = flame(shown)
     shown.click(item + "'ask_for_long')")

@@ -66,7 +66,7 @@ def test_probes_record_nothing_of_a_program_that_was_given_rights(waffle, place,
     calls = capture.rows("span", name="give")
     told = [call["args"]["text"] for call in calls]
     assert told == ([] if rights == "set-user-ID" else [SECRET, SECRET])
-    # Nor is it told where its code is, and what ran of that. Its waits are.
+    # Nor does it have the places of its code, or what ran there. Its waits are recorded.
     mapped = [row for row in capture.rows("mapping") if row["args"]["path"] == str(program)]
     waits = [row for row in capture.rows("wait") if row["comm"] == "secret"]
     stacks = [row["args"].get("user_stack", []) for row in waits]

@@ -77,7 +77,7 @@ def test_first_launches_after_dlopen_are_seen(
 
 
 def test_first_launches_after_dlopen_under_run(waffle, sim):  # noqa: F811
-    """A program of which nothing shows beforehand that it has to do with CUDA, but its folders."""
+    """A program whose use of CUDA shows beforehand only in its folders."""
     capture = waffle.run(
         sys.executable, PROGRAMS / "late_cuda.py", env=with_path(sim), stdin=None,
         input=f"{sim / 'libcudart.so.12'} {LAUNCHES}\n",
@@ -204,7 +204,7 @@ def test_library_that_is_replaced_before_it_is_opened(waffle, start, caller, cal
 
 
 def test_library_that_is_written_to_is_disarmed(waffle, start, built, caller, called, tmp_path):  # noqa: F811
-    """Its functions are elsewhere then, and what was armed would break it."""
+    """Its functions have moved, so the old probes would break the program."""
     library = tmp_path / "libcalled.so"
     shutil.copy(called, library)
     other = built("called.c", "-shared", "-fPIC", "-O0", name="other.so").read_bytes()

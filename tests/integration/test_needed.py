@@ -70,7 +70,7 @@ WAYS = {
 
 
 class Shell:
-    """A shell under `waffle-bpf run`, which runs what it is told."""
+    """A shell under `waffle-bpf run`, which runs the commands that a test sends."""
 
     def __init__(self, waffle, start, *options):
         self.capture = Capture(waffle, waffle.path())

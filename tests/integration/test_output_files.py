@@ -144,7 +144,7 @@ def readable(descriptor):
 
 
 def test_link_that_takes_a_fifos_place_leads_root_nowhere(waffle, built, tmp_path):
-    """The owner of a folder exchanges what is looked at and what is opened."""
+    """The owner of a folder replaces a file between the check and the open."""
     capture = waffle.run("true", options=("--no-sched",))  # less than a pipe holds
     secret = tmp_path / "secret"
     secret.write_text("of root")

@@ -25,7 +25,7 @@ def newest_server():
 
 
 class Psql:
-    """One session that stays open, so that what it does can be told from the rest."""
+    """One session that stays open, so that its work can be distinguished from that of others."""
 
     def __init__(self, start, server, database):
         self.program = start(server.bin / "psql", "-XAtq", "-h", server.folder, "-U", "postgres",

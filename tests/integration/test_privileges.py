@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What waffle-bpf gives up when it has started, as the kernel tells of the process."""
+"""Which privileges waffle-bpf drops after its start, by what the kernel reports of the process."""
 
 import os
 import pathlib
@@ -77,7 +77,7 @@ def test_command_has_the_rights_that_it_would_have_without(waffle):
 
 
 def test_readers_of_captures_keep_rights_over_files_only(waffle, built, tmp_path):
-    """While one writes to a pipe that nobody empties."""
+    """While a thread writes to a pipe that nobody reads."""
     capture = waffle.run(built("values.c"))
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -13,7 +13,7 @@ ODD = "uprobe:exe:odd_*(ptr count) as event"
 
 
 def run(waffle, tmp_path, specs, *command, options=()):
-    """Runs it with and without probes, and compares what it prints; the capture's rows."""
+    """Compares a program's outputs with and without probes. Returns the capture's rows."""
     alone = subprocess.run(command, capture_output=True, text=True, check=True, input="a\nb\n")
     out = tmp_path / "safety.waffle"
     probes = [word for spec in specs for word in ("--probe", spec)]

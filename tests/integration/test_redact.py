@@ -30,7 +30,7 @@ def spans(capture, name):
 
 
 def test_a_capture_has_the_values_without_the_options(waffle, built):
-    """So that the search below finds what it is for."""
+    """Checks that the search of the next test can find the values at all."""
     capture, data = recorded(waffle, built, *PROBE)
     for secret in (*SECRET, b"hunter2-PARICUTIN"):
         assert secret in data, secret

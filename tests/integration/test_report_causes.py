@@ -45,7 +45,7 @@ def quiet(row):
 
 
 def one_by_one(waffle, path, name):
-    """The sums of what `why` says of each whole span of a name."""
+    """The sums of the causes that `why` reports for each whole span of a name."""
     answer = waffle.ok("why", "--json", "--span", name, "--slowest", "0", path)
     sums = collections.Counter()
     for instance in json.loads(answer.stdout)["instances"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""waffle-bpf run on real programs, value by value against what they did and said."""
+"""waffle-bpf run on real programs: each value is compared with the program's own log."""
 
 import collections
 import os

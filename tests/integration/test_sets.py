@@ -163,7 +163,7 @@ def client_of(port):
 
 
 def echo(listener, certificate):
-    """Sends one client back what it sends."""
+    """An echo server for one client."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate / "cert", certificate / "key")
     plain, _ = listener.accept()

@@ -34,7 +34,7 @@ STANDARDS = {"c11": "c", "c17": "c", "c++17": "c++", "c++20": "c++"}
 LEVELS = {"O0": ["-O0"], "O2": ["-O2"], "O3": ["-O3", "-g"], "lto": ["-O2", "-flto"],
           "sections": ["-O2", "-ffunction-sections", "-fdata-sections"]}
 LINK_LEVEL = {"sections": ["-Wl,--gc-sections"]}
-# How code is made, and what is linked of it.
+# How code is compiled and linked.
 FORMS = {"-fno-pie": ["-no-pie"], "-fPIE": ["-pie"], "-fPIC": ["-pie", "-shared"]}
 LINKERS = ["bfd", "lld"]
 COMPILERS = ["gcc", "clang"]

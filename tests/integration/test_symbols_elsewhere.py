@@ -38,7 +38,7 @@ class Elsewhere:
         self.capture = waffle.run(self.program, "lock")
 
     def names(self, folder):
-        """What why says of the waits for the lock, and the objects of the causes."""
+        """How `why` explains the waits for the lock, and the objects of the causes."""
         env = {**os.environ, "WAFFLE_DEBUG_DIR": str(folder)}
         env.pop("DEBUGINFOD_URLS", None)
         arguments = ("why", self.capture.path, "--span", "request", "--slowest", "0")

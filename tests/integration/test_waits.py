@@ -329,7 +329,7 @@ def test_signals_name_sender_and_target(explain):
         for row in ran.rows("sched", tid=ran.tid, name="blocked")
         if row["args"]["state"] == "T" and row["start_ns"] >= stop
     ]
-    # The kernel wakes it before it tells of the signal.
+    # The kernel wakes the thread before it reports the signal.
     assert len(stopped) == 1 and abs(stopped[0]["end_ns"] - go) < 20_000_000
 
 

@@ -23,7 +23,7 @@ def schema():
 
 
 def is_known(instance):
-    """Its begin and its end are not among what was lost."""
+    """The records of its begin and its end were not lost."""
     cut = instance["begun_before"] or instance["unfinished"]
     return not instance["left"] and not (cut and instance["loss"])
 

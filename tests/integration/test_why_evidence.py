@@ -53,7 +53,7 @@ class Why:
 
 @pytest.fixture
 def explained(waffle, built):
-    """explained(source, arguments): what `why` says of a run of the program."""
+    """explained(source, arguments): runs the program, and returns what `why` says about it."""
 
     def run(source, *arguments, options=()):
         program = built(source, "-fno-omit-frame-pointer")

@@ -100,7 +100,7 @@ def monotonic_ns():
 
 
 def wait_probed(pid, library, sites):
-    """Waits until a breakpoint is at the last of the probes that `list` tells of a library."""
+    """Waits until a breakpoint is at the last probe that `list` shows for a library."""
     offset = max(probe["offset"] for site in sites for probe in site["probes"])
     plain = pathlib.Path(library).read_bytes()[offset]
 
@@ -240,7 +240,7 @@ class Program:
         return self.process.poll() is None
 
     def finish(self, timeout=60):
-        """Ends its input, and returns the rest of what it printed."""
+        """Closes its input, and returns the rest of its output."""
         self.process.stdin.close()
         rest = self.process.stdout.read()
         assert self.process.wait(timeout) == 0, f"exit status {self.process.returncode}"

@@ -28,7 +28,7 @@ EXPLAIN = {
     "minor": "explain minor",
     "major": "explain major /mnt/major",
     "stop": "explain stop",
-    # Only what is run directly is armed before it begins, however slow the machine is.
+    # On a slow machine only a program that is run directly is armed before it begins.
     "quota": "explain spin /sys/fs/cgroup/throttled/cgroup.procs",
 }
 # Those that need one CPU only, no controller of cgroups, and no measuring of what a fault costs: it
@@ -214,7 +214,7 @@ CHECKS = {"pipe": check_pipe, "futex": check_futex, "file": check_file, "read": 
 
 
 def judge_records(folder, name):
-    """Of one capture of `explain`: what is wrong first, or ""."""
+    """The first problem of a capture of `explain`, or ""."""
     capture = Capture(folder, name)
     if capture.lost() and name != "major":
         return f"{capture.lost()} records were lost"
@@ -235,7 +235,7 @@ def judge_zoo(folder, row):
 
 
 def judge_sources(folder):
-    """All are recorded; of what is not there the tracer has to say so."""
+    """All sources are recorded; the tracer must report those that are missing."""
     missing = SOURCES - set(json.loads(read(folder, "pipe", "info"))["sources"])
     said = " | ".join(read(folder, "pipe", "err").splitlines())
     return f"not recorded: {', '.join(sorted(missing))}: {said}" if missing else ""

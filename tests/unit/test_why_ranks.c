@@ -440,7 +440,7 @@ static void test_ranks_whose_calls_cannot_be_told_apart_are_not_said_to_be_untra
 	capture_end(&capture, 1900, 11, 1);
 	why = ask_span(&capture, 2000);
 	check_part(why, 0, "collective", 800, 0, "likely",
-		   "rank 1 in ncclAllReduce, whose calls cannot be told apart");
+		   "rank 1 in ncclAllReduce, whose calls cannot be distinguished");
 	done(&capture, why);
 }
 

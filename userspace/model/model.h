@@ -61,7 +61,7 @@ enum model_span_flags {
 	 * end. */
 	MODEL_SPAN_UNFINISHED = 2u,
 	MODEL_SPAN_MOVED = 4u,     /* it ended on another thread than it began on */
-	MODEL_SPAN_HAS_SCHED = 8u, /* the thread's states are known all the way */
+	MODEL_SPAN_HAS_SCHED = 8u, /* the thread's states are known from begin to end */
 	MODEL_SPAN_LOSS = 16u,     /* records were dropped while it was open */
 	/* A call that did not return: it was over at end_ts, possibly earlier. */
 	MODEL_SPAN_LEFT = 32u,

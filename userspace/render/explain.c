@@ -79,7 +79,9 @@ static void put_places(const struct filter_expr *filter, FILE *out)
 	fputs("decided afterwards, by waffle-bpf: nothing\n", out);
 }
 
-static const char *use_name(const struct plan *plan, const struct explain_site *site)
+/* `checked`: the name of a site whose hits a program checks. In JSON it is "asked". */
+static const char *use_name(const struct plan *plan, const struct explain_site *site,
+			    const char *checked)
 {
 	switch (site->use) {
 	case PLAN_DORMANT:
@@ -88,13 +90,13 @@ static const char *use_name(const struct plan *plan, const struct explain_site *
 		return "context";
 	default:
 		return plan->is_static || plan->classes.data[site->class].always ? "always"
-										 : "asked";
+										 : checked;
 	}
 }
 
 static void put_site(const struct plan *plan, const struct explain_site *site, FILE *out)
 {
-	fprintf(out, "  %-8s", use_name(plan, site));
+	fprintf(out, "  %-8s", use_name(plan, site, "checked"));
 	if (site->use == PLAN_MATCHES && !plan->is_static &&
 	    !plan->classes.data[site->class].always)
 		fprintf(out, " program %-3" PRIu32, site->class + 1);
@@ -119,7 +121,7 @@ static void put_sites(const struct explain *explain, FILE *out)
 	if (context)
 		fprintf(out, ", %" PRIu64 " that can't match armed as context (%s)", context,
 			plan->keep_children ? "they may be inside a kept span"
-			: plan->tracks      ? "parents are asked"
+			: plan->tracks      ? "parents are checked"
 					    : "traces that are sampled begin in spans");
 	fputc('\n', out);
 	for (size_t i = 0; i < explain->sites.len; i++)
@@ -269,7 +271,7 @@ static void json_sites(struct json *json, const struct explain *explain)
 		json_field_string(json, "file", site->site->file);
 		json_field_u64(json, "line", site->site->line);
 		json_field_string(json, "lib", site->site->object);
-		json_field_string(json, "use", use_name(explain->plan, site));
+		json_field_string(json, "use", use_name(explain->plan, site, "asked"));
 		if (site->use == PLAN_MATCHES && !explain->plan->is_static)
 			json_field_u64(json, "program", site->class + 1);
 		json_object_end(json);

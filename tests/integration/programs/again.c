@@ -10,7 +10,7 @@ __attribute__((noinline)) void few(int64_t left)
 	__asm__ volatile("" : : "r"(left));
 }
 
-/* More words than are told as they are: this one has another kind of probe. */
+/* Its arguments have more words than the fast path takes, so it gets another kind of probe. */
 __attribute__((noinline)) void many(int64_t left, long b, long c, long d, long e, long f, long g,
 				    long h, long i, long j)
 {

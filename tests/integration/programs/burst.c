@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Two threads that call a function 10,000 times each, when they are told to. */
+/* Two threads call a function 10,000 times each when a line arrives on standard input. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -49,7 +49,7 @@ __attribute__((noinline)) void called_complete(int status, long id)
 
 __attribute__((noinline)) int called_serve(struct called_request *request)
 {
-	request->inner.port++; /* what is read at the return */
+	request->inner.port++; /* read at the return */
 	return request->id * 2;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Calls the functions of a library (called.c) as its standard input says, and logs every call:
  *	open FILE   dlopen() it; also each argument of the command line; it may be linked instead
- *	close       dlclose() of what was opened last
+ *	close       dlclose() of the library that was opened last
  *	add N       called_add(i, i * 1000000007), N times
  *	text WORD   called_text(WORD, length)
  *	nowhere     called_text() of a null pointer, and of addresses that are not mapped

@@ -294,7 +294,7 @@ static void mode_minor(const char *file)
 
 	(void)file;
 	CHECK(memory != MAP_FAILED && !madvise(memory, size, MADV_NOHUGEPAGE));
-	pause_ms(1); /* what was faulted in before is a record of its own */
+	pause_ms(1); /* so that earlier page faults have a record of their own */
 	touch(memory, size, true);
 	pause_ms(1);
 }
@@ -387,7 +387,7 @@ int main(int argc, char **argv)
 			WAFFLE_SPAN("mode");
 			modes[i].run(argc > 2 ? argv[2] : NULL);
 		}
-		pause_ms(150); /* time for the tracer to look at what is open */
+		pause_ms(150); /* time for the tracer to read the open files */
 		return 0;
 	}
 	return 2;

@@ -212,7 +212,7 @@ static void library(const char *file, long n)
 
 	if (opened)
 		*(void **)&call = dlsym(opened, "library_call");
-	/* Until it is armed: attach stops nobody for it. */
+	/* Waits until it is armed, since attach does not stop the process. */
 	printf("opened\n");
 	if (!fgets(line, sizeof(line), stdin))
 		exit(0);

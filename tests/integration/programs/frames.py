@@ -14,7 +14,7 @@ log = []
 
 
 def note(number):
-    """What Python says of the frame that calls this, and its callers."""
+    """The frame that calls this function and its callers, as Python reports them."""
     stack = []
     frame = sys._getframe(1)
     while frame:

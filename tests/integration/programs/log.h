@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the test programs say of themselves: a line "kind key=value …" of what they did and when. */
+/* The log of the test programs: lines "kind key=value …", which say what a program did and when. */
 #ifndef TESTS_INTEGRATION_LOG_H
 #define TESTS_INTEGRATION_LOG_H
 

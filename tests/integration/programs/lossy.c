@@ -55,7 +55,7 @@ static void flood(void)
 	       waiting[1] - waiting[0], end - begin);
 }
 
-/* The kernel counts as waiting only what is after the interrupt that wakes another CPU: use one. */
+/* The kernel counts waiting only from the interrupt that wakes another CPU, so use one CPU. */
 static void use_one_cpu(void)
 {
 	cpu_set_t one;

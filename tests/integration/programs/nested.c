@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Functions below each other, each of which has something to do behind its call. */
+/* Nested calls. Each function still does something after its call returns. */
 #define CALLED __attribute__((noinline, noclone))
 
 static volatile int sink;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Functions of x86-64 that begin with instructions which the kernel single-steps; each returns the
- * sum of its arguments. What is probed of them is told by their names.
+ * sum of its arguments. Their names say which of them are probed.
  */
 #define FUNCTION(name, text)                                                                       \
 	__asm__(".pushsection .text; .balign 16; .globl " #name "; .type " #name                   \
@@ -20,7 +20,7 @@ FUNCTION(placed_loop, "endbr64; 1: test %rdi, %rdi; je 2f; dec %rdi; inc %rsi; j
 		      "2: mov %rsi, %rax; ret")
 /* Probed at its entry: an argument is changed before the push. */
 FUNCTION(placed_changed, "endbr64; add %rsi, %rdi; push %rbx; mov %rdi, %rax; pop %rbx; ret")
-/* Calls itself: the returns have to be told apart. */
+/* It calls itself, so the tracer must match each return with its call. */
 FUNCTION(placed_deep, "endbr64; push %rbx; mov %rdi, %rbx; test %rdi, %rdi; je 1f; dec %rdi;"
 		      "call placed_deep; add $1, %rax; pop %rbx; ret;"
 		      "1: mov %rsi, %rax; pop %rbx; ret")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Functions to be probed: structs, jobs that begin on one thread and end on another, recursion.
- * "go" runs them, each with a line of what was passed.
+ * "go" runs them, each with a line that shows its arguments.
  */
 #include <pthread.h>
 #include <stdio.h>

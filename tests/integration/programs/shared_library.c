@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A library of which only one function is meant for others. */
+/* A library that exports one function. */
 #include "shared_context.h"
 #include "waffle.h"
 

@@ -27,7 +27,7 @@ KEPT int here_pair(pair_t *pair)
 	return pair->v;
 }
 
-/* Of this struct only the other file knows what is in it. */
+/* Only the other file has the definition of this struct. */
 KEPT int away(struct far *far)
 {
 	__asm__ volatile("" ::"r"(far));

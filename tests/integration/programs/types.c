@@ -72,7 +72,7 @@ int main(void)
 
 	puts("ready");
 	fflush(stdout);
-	/* The pages of what is passed are there now. */
+	/* The pages of the arguments are in memory now. */
 	if (!fgets(line, sizeof(line), stdin))
 		return 1;
 	for (int i = -2; i < 3; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Looks twice at the text of a file, on a page that nobody has touched before. */
+/* Reads the text of a file twice, from a page that was never touched before. */
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/mman.h>

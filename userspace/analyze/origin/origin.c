@@ -46,7 +46,7 @@ static int end_compare(const void *left, const void *right, void *arg)
 }
 
 /* Adds the ends of a walk, each node once. Nodes that are not in the capture have no index, so they
- * are told apart by their ids. */
+ * are distinguished by their ids. */
 static bool ends_add(struct origin *origin, struct map *known, const struct origin_walk *walk,
 		     enum origin_basis basis)
 {

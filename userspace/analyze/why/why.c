@@ -104,7 +104,7 @@ static void keep_slowest(struct why *why, uint32_t slowest)
 		why->instances.len = slowest;
 }
 
-/* Instances to keep beyond those asked for before the fastest are dropped. */
+/* Surplus of instances at which the fastest ones are dropped. */
 #define SLACK 4096
 
 static void pick_spans(struct why *why, const struct why_query *query)
@@ -371,8 +371,8 @@ static int start(struct why **why, struct why_walk *walk, const struct model *mo
 	*why = NULL;
 	if (!model->sched)
 		return error_set(err, ENODATA,
-				 "the capture has no scheduler records, which tell why threads "
-				 "waited: record it with the source sched");
+				 "the capture has no scheduler records, which show why threads "
+				 "waited; record it with the source sched");
 	*why = memory_zeroed(1, sizeof(**why));
 	walk->why = *why;
 	(*why)->model = model;

@@ -46,8 +46,8 @@
 	      "a signal, a tracer or a freezer had stopped a thread, or waffle-bpf held a new "    \
 	      "program",                                                                           \
 	      "the signal's sender; `held by waffle-bpf (this capture)`")                          \
-	CAUSE(SLEEP, "sleep", "it asked to sleep", RED, "", COUNT, END, "a thread asked to sleep", \
-	      "the sleeper")                                                                       \
+	CAUSE(SLEEP, "sleep", "it asked to sleep", RED, "", COUNT, END,                            \
+	      "a thread called a function that sleeps", "the sleeper")                             \
 	CAUSE(TIMER, "timer", "a timeout or timer ran out", RED, "", COUNT, END,                   \
 	      "a timeout or timer that somebody waited for expired",                               \
 	      "the waiting thread; the timer")                                                     \

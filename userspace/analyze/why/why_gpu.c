@@ -167,7 +167,7 @@ uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint
 		if (await->arrival == MODEL_NONE && sync->end == WHY_CAUSE_COUNT)
 			*await = WHY_AWAIT_NOTHING;
 	}
-	/* Only as far as the arrival: otherwise each one would search all of the time again. */
+	/* Stop at the arrival: otherwise each arrival would search the whole time again. */
 	for (at = until; at < to && call_at(walk, thread, at, &until) == call;)
 		at = until;
 	return at < to ? at : to;

@@ -130,7 +130,7 @@ void gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaite
 	gather->ops = 0;
 	for (size_t i = 0; i < gather->tops.len; i++)
 		add_stream(gather, gather->tops.data[i]);
-	/* There are only waits for finished work. */
+	/* Only waits for finished work were found. */
 	if (!gather->rivals.len) {
 		vec_add(&gather->rivals, *last);
 		gather->others = true;

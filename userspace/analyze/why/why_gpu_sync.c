@@ -213,11 +213,11 @@ static void end_at_others(struct gather *gather, const struct model_collective *
 	if (rank != MODEL_NONE)
 		fprintf(out, "rank %" PRIu32 " in %s%s, %s", rank,
 			collective->from == MODEL_NONE ? "" : "the other end of ", name,
-			traced ? "whose calls cannot be told apart" : "which is not traced");
+			traced ? "whose calls cannot be distinguished" : "which is not traced");
 	else
 		fprintf(out, "ranks in %s%s", name,
 			!collective->comparable ? ", on hosts whose clocks are not aligned"
-			: traced                ? ", whose calls cannot be told apart"
+			: traced                ? ", whose calls cannot be distinguished"
 						: " that are not traced");
 	if (rivals) {
 		fputs(", or ", out);

@@ -12,7 +12,7 @@ struct why_wanted {
 	uint64_t from_ns, to_ns; /* since the begin of the capture */
 };
 
-/* Fills in the query. If the capture does not have what was asked for, the error suggests similar
+/* Fills in the query. If the capture does not have what the user named, the error suggests similar
  * names. Returns 0 or a negative errno with a message. */
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err);

@@ -239,7 +239,7 @@ struct record_search {
 	struct why_record **wanted;
 	size_t count;
 	struct map begins;  /* ts → first index in `wanted` */
-	uint64_t *searched; /* counts the steps; NULL: nobody asks */
+	uint64_t *searched; /* counts the steps; NULL: not counted */
 };
 
 static int compare(const struct why_record *a, const struct why_record *b)
