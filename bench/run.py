@@ -406,8 +406,8 @@ def ready(scale):
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
-GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large, jobs, origins,
-          scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
+GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
+          jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
           redis, ready)
 

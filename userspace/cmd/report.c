@@ -141,7 +141,10 @@ const struct command command_report = {
 		   "what makes slow spans slow: the causes that spans from the 99th percentile "
 		   "on have more of than median ones (40th to 60th).\n\nThen come the slowest "
 		   "spans, at most three of a name, each with its longest wait and who ended "
-		   "it. Counters, events, threads and the counts of lost records follow.",
+		   "it. If ranks of NCCL or MPI met, the ranks that others waited for follow, "
+		   "and how the time of collectives splits into transfer and waiting "
+		   "(docs/ranks.md). Counters, events, threads and the counts of lost records "
+		   "come last.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,
