@@ -253,7 +253,7 @@ static void estimate_make(const struct solving *solving, uint32_t host,
 				      ((double)(int64_t)(estimate->knot_ts[k] - estimate->at_ts));
 		double below = line - (double)low[k], above = (double)high[k] - line;
 
-		/* One more for the rounding of corrected times. */
+		/* Corrected times are rounded to whole ns. */
 		estimate->knot_error_ns[k] = (uint64_t)ceil(fmax(fmax(below, above), 0)) + 1;
 	}
 }
@@ -312,7 +312,7 @@ void clock_estimate_store(const struct clock_estimate *estimate, uint64_t collec
 
 		if (ns > clock->error_ns)
 			clock->error_ns = ns;
-		/* Times that do not rise are those of a host that was seen for an instant. */
+		/* The knots of a host that was seen for an instant only coincide. */
 		if (clock->error_count && ts <= clock->errors[clock->error_count - 1].ts)
 			continue;
 		clock->errors[clock->error_count++] = (struct store_clock_error){ts, ns};
