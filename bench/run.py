@@ -313,6 +313,31 @@ def large(scale):
     os.unlink(trace)
 
 
+def jobs(scale):
+    """Many files as one: written to one file, and a report of 256 ranks."""
+    out = SCRATCH.path("job.waffle")
+    for ranks, each in ((16, max(scale.records // 10, 10_000)),
+                        (256, max(scale.records // 250, 1_000))):
+        paths = [SCRATCH.path(f"job.{rank}.waffle") for rank in range(ranks)]
+        for rank, path in enumerate(paths):
+            subprocess.run([program("store_bench"), str(each), path, str(rank), str(ranks)],
+                           check=True, stdout=subprocess.DEVNULL)
+        if ranks == 16:
+            runs = [timed([WAFFLE, "merge", "--align", "wall", "-o", out, *paths])
+                    for _ in range(3)]
+            seconds = statistics.median(r[0] for r in runs)
+            cpu = statistics.median(r[2].ru_utime + r[2].ru_stime for r in runs)
+            yield Row("merge, million records a second", ranks * each / seconds / 1e6, "", 2, True,
+                      note=f"{ranks} files of {each:,} records; {cpu:.1f} s of CPU time")
+            os.unlink(out)
+        else:
+            seconds, peak, _ = timed([WAFFLE, "report", *paths])
+            yield Row("report of 256 ranks, peak memory", peak / 1e9, "GB", 2,
+                      note=f"{ranks} files of {each:,} records; {seconds:.1f} s")
+        for path in paths:
+            os.unlink(path)
+
+
 def origins(scale):
     """The origin of one event in a job of 16 ranks, each with a file of its own."""
     ranks, each = 16, max(scale.records // 10, 10_000)
@@ -381,8 +406,8 @@ def ready(scale):
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
-GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large, origins,
-          scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
+GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
+          jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
           redis, ready)
 

@@ -6,7 +6,9 @@
  * has a record of its own. Random times and values, so that the compressor has what it would have
  * in life. Every thread's states are known from begin to end, so that `why` explains all of it.
  *
- *	store_bench [RECORDS [FILE]]
+ *	store_bench [RECORDS [FILE [RANK RANKS]]]
+ *
+ * With a rank it only writes: the file of one rank of a job, with eight ranks on each host.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +25,7 @@
 #define SLOT_WORDS 10 /* the longest record of the mix: a hit with two keys */
 #define DEPTH 4
 #define PIPES 4
+#define RANKS_OF_HOST 8
 
 struct bench_thread {
 	uint64_t id, trace_hi, trace_lo, step;
@@ -33,6 +36,9 @@ struct bench_thread {
 
 struct bench {
 	struct bench_thread threads[THREADS];
+	uint32_t tid;                     /* of the first thread, and the process */
+	const struct store_meta *meta;    /* NULL: of no job */
+	const struct store_rank *of_rank; /* likewise */
 	uint64_t ts, random, made, switches;
 	unsigned running[CPUS];
 	unsigned told; /* the thread whose wait is told next; THREADS: none */
@@ -70,8 +76,8 @@ static void make_begin(struct bench *bench, unsigned t, uint64_t *slot)
 		thread->step++;
 	}
 	*hit = (struct waffle_rec_hit){
-		.rec = {bench->ts, 5000 + t, WAFFLE_REC_HIT, (uint16_t)thread->cpu},
-		.tgid = 5000,
+		.rec = {bench->ts, bench->tid + t, WAFFLE_REC_HIT, (uint16_t)thread->cpu},
+		.tgid = bench->tid,
 		.site = site,
 		.frame_bytes = 48};
 	frame[0] = ++thread->id;
@@ -90,9 +96,9 @@ static void make_end(struct bench *bench, unsigned t, uint64_t *slot)
 
 	thread->depth--;
 	*(struct waffle_rec_span_end *)slot = (struct waffle_rec_span_end){
-		.rec = {bench->ts, 5000 + t, WAFFLE_REC_SPAN_END, (uint16_t)thread->cpu},
+		.rec = {bench->ts, bench->tid + t, WAFFLE_REC_SPAN_END, (uint16_t)thread->cpu},
 		.span_id = thread->open[thread->depth],
-		.tgid = 5000,
+		.tgid = bench->tid,
 		.site = (uint32_t)thread->open_site[thread->depth]};
 }
 
@@ -115,9 +121,9 @@ static void make_switch(struct bench *bench, unsigned cpu, uint64_t *slot)
 	if (wake_ts < earliest)
 		wake_ts = earliest < bench->ts ? earliest : bench->ts;
 	*(struct waffle_rec_switch *)slot = (struct waffle_rec_switch){
-		.rec = {bench->ts, 5000 + t, WAFFLE_REC_SWITCH, (uint16_t)cpu},
-		.next_tid = 5000 + next,
-		.waker_tid = 5000 + waker_at(bench, cpu, wake_ts),
+		.rec = {bench->ts, bench->tid + t, WAFFLE_REC_SWITCH, (uint16_t)cpu},
+		.next_tid = bench->tid + next,
+		.waker_tid = bench->tid + waker_at(bench, cpu, wake_ts),
 		.wake_ts = wake_ts,
 		.prev_state = WAFFLE_TASK_INTERRUPTIBLE,
 		.flags =
@@ -137,11 +143,11 @@ static void make_switch(struct bench *bench, unsigned cpu, uint64_t *slot)
 
 static void make_wait(struct bench *bench, uint64_t *slot)
 {
-	*(struct waffle_rec_wait *)slot =
-		(struct waffle_rec_wait){.rec = {bench->ts, 5000 + bench->told, WAFFLE_REC_WAIT,
-						 (uint16_t)bench->threads[bench->told].cpu},
-					 .from_ts = bench->told_from,
-					 .object = bench->told % 2 ? 1 + bench->told / 2 : 0};
+	*(struct waffle_rec_wait *)slot = (struct waffle_rec_wait){
+		.rec = {bench->ts, bench->tid + bench->told, WAFFLE_REC_WAIT,
+			(uint16_t)bench->threads[bench->told].cpu},
+		.from_ts = bench->told_from,
+		.object = bench->told % 2 ? 1 + bench->told / 2 : 0};
 	bench->told = THREADS;
 }
 
@@ -149,21 +155,21 @@ static void make_wait(struct bench *bench, uint64_t *slot)
 static void make_first(struct bench *bench, unsigned number, uint64_t *slot)
 {
 	unsigned t = number / 2;
-	struct waffle_rec rec = {bench->ts, 5000 + t, WAFFLE_REC_TASK, (uint16_t)(t % CPUS)};
+	struct waffle_rec rec = {bench->ts, bench->tid + t, WAFFLE_REC_TASK, (uint16_t)(t % CPUS)};
 
 	bench->threads[t].since = bench->ts;
 	if (number % 2) {
 		rec.kind = WAFFLE_REC_STATE;
 		*(struct waffle_rec_state *)slot = (struct waffle_rec_state){
 			.rec = rec,
-			.tgid = 5000,
+			.tgid = bench->tid,
 			.state = t < CPUS ? WAFFLE_THREAD_RUNNING : WAFFLE_THREAD_BLOCKED,
 			.task_state = t < CPUS ? 0 : WAFFLE_TASK_INTERRUPTIBLE,
 			.syscall = -1};
 		return;
 	}
 	*(struct waffle_rec_task *)slot = (struct waffle_rec_task){
-		.rec = rec, .tgid = 5000, .flags = WAFFLE_TASK_TRACED_FLAG, .start_ts = 1};
+		.rec = rec, .tgid = bench->tid, .flags = WAFFLE_TASK_TRACED_FLAG, .start_ts = 1};
 	snprintf(((struct waffle_rec_task *)slot)->comm, WAFFLE_COMM_BYTES, "worker-%u", t);
 }
 
@@ -244,14 +250,21 @@ static void add_tables(struct store_writer *writer)
 static double bench_write(struct bench *bench, const char *path, uint64_t records)
 {
 	const struct store_counts counts[WAFFLE_SOURCE_COUNT] = {{records, records, 0}};
-	const struct store_meta meta = {
+	const struct store_meta own = {
 		.start_ts = bench->ts, .machine = "x86_64", .cpu_count = CPUS, .sched = true};
+	const struct store_meta *meta = bench->meta ? bench->meta : &own;
+	const struct store_process process = {
+		.pid = bench->tid, .ts = bench->ts, .cmdline = "train"};
 	struct error err = ERROR_INIT;
 	struct store_writer *writer;
 	double seconds = 0;
 
-	check(store_writer_open(&writer, path, &meta, &err), &err);
+	check(store_writer_open(&writer, path, meta, &err), &err);
 	add_tables(writer);
+	if (bench->of_rank)
+		check(store_writer_add_process(writer, &process, &err)
+			      ?: store_writer_add_rank(writer, bench->of_rank, &err),
+		      &err);
 	for (uint64_t done = 0; done < records;) {
 		unsigned count = records - done < BATCH ? (unsigned)(records - done) : BATCH;
 		double start;
@@ -292,26 +305,59 @@ static double bench_read(const char *path, uint64_t records)
 	return seconds_now() - start;
 }
 
+/* Writes the file of one rank. The monotonic clocks of hosts differ, their wall clocks do not. */
+static void write_rank(struct bench *bench, const char *path, uint64_t records, uint32_t rank,
+		       uint32_t ranks)
+{
+	uint32_t host = rank / RANKS_OF_HOST;
+	char name[32], boot_id[32];
+	struct store_rank of_rank = {.rank = rank, .world_size = ranks, .job = "slurm:1"};
+	struct store_meta meta = {.hostname = name,
+				  .boot_id = boot_id,
+				  .machine = "x86_64",
+				  .command = "train",
+				  .cpu_count = RANKS_OF_HOST * CPUS,
+				  .sched = true};
+
+	snprintf(name, sizeof(name), "node-%u", host);
+	snprintf(boot_id, sizeof(boot_id), "boot-%u", host);
+	bench->tid += rank % RANKS_OF_HOST * 100;
+	bench->ts += host * 1000000000ull + rank % RANKS_OF_HOST;
+	meta.start_ts = meta.boot_ns = bench->ts;
+	meta.real_ns = 1700000000000000000 + rank % RANKS_OF_HOST;
+	of_rank.pid = bench->tid;
+	bench->meta = &meta;
+	bench->of_rank = &of_rank;
+	bench_write(bench, path, records);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t records = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000;
 	const char *path = argc > 2 ? argv[2] : "store_bench.waffle";
 	struct bench bench = {
-		.ts = 1000000000000, .random = 0x9e3779b97f4a7c15ull, .told = THREADS};
+		.tid = 5000, .ts = 1000000000000, .random = 0x9e3779b97f4a7c15ull, .told = THREADS};
 	double write_seconds, read_seconds;
 	struct stat st = {0};
 
 	if (!records) {
-		fprintf(stderr, "usage: store_bench [RECORDS [FILE]]\n");
+		fprintf(stderr, "usage: store_bench [RECORDS [FILE [RANK RANKS]]]\n");
 		return 2;
 	}
 	bench.slots = malloc(BATCH * sizeof(*bench.slots));
 	if (!bench.slots)
 		return 1;
+	if (argc > 4) /* ids of two ranks never meet */
+		bench.random *= 2 * strtoull(argv[3], NULL, 10) + 1;
 	for (unsigned t = 0; t < THREADS; t++)
 		bench.threads[t].id = random_next(&bench.random);
 	for (unsigned cpu = 0; cpu < CPUS; cpu++)
 		bench.running[cpu] = cpu;
+	if (argc > 4) {
+		write_rank(&bench, path, records, (uint32_t)strtoul(argv[3], NULL, 10),
+			   (uint32_t)strtoul(argv[4], NULL, 10));
+		return 0;
+	}
 	write_seconds = bench_write(&bench, path, records);
 	read_seconds = bench_read(path, records);
 	if (stat(path, &st))

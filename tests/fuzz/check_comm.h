@@ -45,11 +45,9 @@ static inline void check_comm(const struct model *model, const struct model_gpu 
 /* What ranks waited, other ranks made them wait. */
 static inline void check_stragglers(const struct model *model)
 {
-	struct stragglers *stragglers;
+	struct stragglers *stragglers = stragglers_new(model, 10);
 	uint64_t waited = 0, made_wait = 0;
 
-	if (stragglers_new(&stragglers, model, 10))
-		return;
 	for (size_t i = 0; i < stragglers->ranks.len; i++) {
 		const struct straggler_rank *rank = &stragglers->ranks.data[i];
 

@@ -23,21 +23,23 @@ static void no_warning(const char *line, void *arg)
 	require(*line && !strchr(line, '\n'));
 }
 
-/* All records must be valid, whatever the files say. Returns their number. */
+/* All records must be valid, whatever the files say. Returns their number; UINT64_MAX: a file is
+ * damaged, and how many records precede the damage depends on the clocks. */
 static uint64_t walk(struct store_reader *reader, struct store_window window)
 {
 	const struct waffle_rec *rec;
 	struct error err = ERROR_INIT;
 	uint64_t count = 0;
+	int ret;
 
 	if (store_reader_seek(reader, window, &err))
-		return 0;
-	while (store_reader_next(reader, &rec, &err) > 0) {
+		return UINT64_MAX;
+	while ((ret = store_reader_next(reader, &rec, &err)) > 0) {
 		require(record_size(rec, RECORD_BYTES_MAX));
 		require(rec->ts <= RECORD_TS_MAX);
 		count++;
 	}
-	return count;
+	return ret ? UINT64_MAX : count;
 }
 
 static void look_up(const struct store_reader *reader)

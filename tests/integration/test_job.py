@@ -11,7 +11,14 @@ import subprocess
 import tempfile
 
 import pytest
-from tracer import PROGRAMS, Program, find_tool, tries, wait_until
+from tracer import (
+    PROGRAMS,
+    Program,
+    compile_with_waffle,
+    find_tool,
+    tries,
+    wait_until,
+)
 
 RANKS = 3
 LIBRARIES = {"openmpi": ("--allow-run-as-root", "--oversubscribe"), "mpich": ()}
@@ -154,6 +161,66 @@ def test_cut_off_file_is_told_and_the_rest_is_used(waffle, job, tmp_path):
     assert [one["truncated"] for one in info["captures"]] == [True] + [False] * (RANKS - 1)
     whole = read_json(waffle, "info", *files)
     assert 0 < info["spans"] <= whole["spans"]
+
+
+# ---- several hosts ----
+
+
+@pytest.fixture(scope="module")
+def hosts(job, waffle_program, tmp_path_factory):
+    """The same files, as if each rank had been on a host of its own."""
+    folder = tmp_path_factory.mktemp("hosts")
+    skew = compile_with_waffle(waffle_program, "skew_capture.c", folder / "skew")
+    files = [folder / f"host.{rank}.waffle" for rank in range(RANKS)]
+    for rank, file in enumerate(files):
+        subprocess.run([skew, files_of(job)[rank], file, f"node-{rank}",
+                        str(rank * 3600 * 10**9), str(rank * 1e-5), str(rank * 10**6)], check=True)
+    return files
+
+
+def test_processes_have_rank_and_host_in_every_output(waffle, job, hosts):
+    info = read_json(waffle, "info", *hosts)
+    assert [host["name"] for host in info["hosts"]] == [f"node-{rank}" for rank in range(RANKS)]
+    alone = [read_json(waffle, "info", file)["processes"] for file in files_of(job)]
+    for rank in range(RANKS):
+        [own] = [one for one in info["processes"] if one.get("rank") == rank]
+        [before] = [one for one in alone[rank] if one.get("rank") == rank]
+        assert (own["host"], own["pid"]) == (f"node-{rank}", before["pid"])
+        place = f"({own['pid']}, rank {rank} on node-{rank})"
+        assert place in ok(waffle, "view", *hosts).stdout
+        assert place in ok(waffle, "why", "--thread", own["pid"], *hosts).stdout
+        threads = read_json(waffle, "report", *hosts)["threads"]
+        assert [one["host"] for one in threads if one.get("rank") == rank and
+                one["tid"] == own["pid"]] == [f"node-{rank}"]
+        rows = [json.loads(line) for line in
+                raw(waffle, "export", "--format", "ndjson", "-o", "-", *hosts).splitlines()]
+        assert {row["host"] for row in rows if row.get("rank") == rank} == {f"node-{rank}"}
+        assert f"ring rank {rank} on node-{rank}".encode() in \
+            raw(waffle, "export", "--format", "perfetto", "-o", "-", *hosts)
+
+
+def test_merged_file_of_several_hosts_shows_the_same(waffle, hosts, tmp_path):
+    one = tmp_path / "all.waffle"
+    ok(waffle, "merge", "-o", one, *hosts)
+    for command in (("info", "--json"), ("report", "--json"), ("why", "--json", "--slowest", "3"),
+                    ("view",), ("export", "--format", "perfetto", "-o", "-"),
+                    ("export", "--format", "chrome", "-o", "-")):
+        assert raw(waffle, *command, one) == raw(waffle, *command, *hosts), command
+    refused = waffle.call("report", one, hosts[0])
+    assert refused.returncode == 1
+    assert "was merged from files of 3 hosts" in refused.stderr
+
+
+def test_rank_that_was_started_again_is_told(waffle, tmp_path):
+    environment = os.environ | {"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_JOB_ID": "7"}
+    paths = [tmp_path / name for name in ("first.waffle", "second.waffle")]
+    for path in paths:
+        subprocess.run([waffle.program, "run", "-q", "--no-report", "--user", "root", "-o", path,
+                        "--", "sleep", "0.05"], check=True, env=environment)
+    [ranks] = read_json(waffle, "info", *paths)["jobs"]
+    assert (ranks["ranks"], ranks["ranks_restarted"]) == (1, 1)
+    assert "ranks       1 of 2 of job slurm:7, missing: 0; started again: 1" in \
+        ok(waffle, "info", *paths).stdout
 
 
 # ---- two captures at once ----

@@ -5,10 +5,11 @@ has them."""
 
 import collections
 import json
+import shlex
 import subprocess
 
 import pytest
-from tracer import PROGRAMS, find_tool, parse_log
+from tracer import PROGRAMS, find_tool, parse_log, tries
 
 RANKS = 4
 PEERS = ("dest", "source", "root")
@@ -108,11 +109,12 @@ def linked(spans):
     return groups
 
 
+@tries(3)  # a rank that is armed late is not certain
 def test_calls_that_belong_together_are_linked_as_the_program_logged_them(
         waffle, library, meet, tmp_path):
     for ranks in (2, 5, 8):
         logs = tmp_path / f"logs{ranks}"
-        logs.mkdir()
+        logs.mkdir(exist_ok=True)
         capture = waffle.run(*mpirun(library, meet, logs, ranks=ranks),
                              options=("--probes", "mpi", "--no-sched"))
         capture.check_sums(lost=0)
@@ -138,6 +140,7 @@ def test_calls_that_belong_together_are_linked_as_the_program_logged_them(
             assert found[min(ids)] == ids, group
 
 
+@tries(3)  # a rank that is armed late is not certain
 def test_collectives_in_different_order_are_reported_with_ranks(waffle, library, meet, tmp_path):
     capture = waffle.path("disorder.waffle")
     waffle.call("run", "--probes", "mpi", "--no-sched", "-o", capture, "--",
@@ -154,16 +157,28 @@ def test_collectives_in_different_order_are_reported_with_ranks(waffle, library,
         assert ") called MPI_Ireduce at " in text
 
 
+# With --stacks, a busy machine often arms ranks of MPICH late: its library has large tables.
+@pytest.mark.parametrize("library", ["openmpi"], indirect=True)
+@tries(3)  # a rank that is armed late is not certain
 def test_collectives_in_different_order_name_the_callers(waffle, library, meet, tmp_path):
     capture = waffle.path("callers.waffle")
-    recorded = waffle.call("run", "--probes", "mpi", "--no-sched", "--stacks", "probes", "-o", capture,
-                           "--", *mpirun(library, meet, tmp_path, "disorder", ranks=3))
-    # On a busy machine a rank may begin before it is armed. Its communicator is then unknown.
-    if "began before being armed" in recorded.stderr:
-        return
+    waffle.call("run", "--probes", "mpi", "--no-sched", "--stacks", "probes", "-o", capture, "--",
+                *mpirun(library, meet, tmp_path, "disorder", ranks=3))
     (found,) = json.loads(waffle.ok("info", "--json", capture).stdout)["collectives_in_different_order"]
     for call in found["calls"]:
         assert call["within"] == "call_in_disorder"
         assert call["file"].endswith("mpi_meet.c")
         assert call["line"] > 0
     assert ", in call_in_disorder (" in waffle.ok("report", capture).stdout
+
+
+@tries(3)  # a rank that is armed late is not certain
+def test_two_jobs_of_one_capture_are_kept_apart(waffle, library, meet, tmp_path):
+    job = shlex.join(str(word) for word in mpirun(library, meet, tmp_path, ranks=2))
+    capture = waffle.run("sh", "-c", f"{job}; {job}", options=("--probes", "mpi", "--no-sched"))
+    assert capture.info()["collectives_unaligned"] == 0
+    spans = capture.rows("span", category="mpi")
+    found = linked(spans)
+    barriers = [row for row in spans if row["name"] == "MPI_Barrier"]
+    assert len({row["pid"] for row in barriers}) == 4
+    assert {len(found[row["id"]]) for row in barriers} == {1, 2}

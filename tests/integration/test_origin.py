@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from chromium import Chromium
-from tracer import PROGRAMS, ROOT, compile_with_waffle, find_tool
+from tracer import PROGRAMS, ROOT, compile_with_waffle, find_tool, tries
 
 sys.path.insert(0, str(ROOT / "tests"))
 import validate_perfetto  # noqa: E402
@@ -108,7 +108,9 @@ def check_mpi(capture, origins, ranks, grades_elsewhere, between):
         between(collective)
 
 
+# A busy machine may arm a program after its begin, and then the begin is missing.
 @pytest.mark.parametrize("ranks", (2, RANKS))
+@tries(3)
 def test_nan_after_an_allreduce_comes_from_the_rank_that_made_it(
         waffle, library, mpi_nan, origins, ranks):
     capture = mpi_capture(waffle, library, mpi_nan, ranks, "--probes", "mpi")
@@ -122,6 +124,7 @@ def test_nan_after_an_allreduce_comes_from_the_rank_that_made_it(
     check_mpi(capture, origins, ranks, ("certain",) if whole else ("certain", "likely"), between)
 
 
+@tries(3)
 def test_spans_of_one_name_stand_for_a_collective_without_probes(waffle, library, mpi_nan, origins):
     capture = mpi_capture(waffle, library, mpi_nan, RANKS)
 
@@ -198,6 +201,7 @@ def mpi_origin(library, tmp_path_factory):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@tries(3)
 def test_value_of_one_rank_is_followed_the_way_that_it_went(waffle, library, mpi_origin, origins, way):
     command = (find_tool(f"mpirun.{library}"), *MPI[library], "-n", RANKS, mpi_origin, way)
     capture = waffle.run(*command, options=("--no-sched", "--probes", "mpi"))

@@ -510,4 +510,4 @@ def export_formats():
     """The formats that the program itself names."""
     said = subprocess.run([default_program(), "export", "--format", "", "none"],
                           capture_output=True, text=True, check=False).stderr
-    return re.split(", | or ", said.strip().partition(" take ")[2])
+    return re.split(", | or ", said.strip().partition(" write ")[2])

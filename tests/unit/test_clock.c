@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The alignment of clocks, against jobs whose true clocks are known. */
-#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -159,13 +158,10 @@ static void job_collective(struct job *job, int64_t ts, uint32_t mask, uint32_t 
 	for (uint32_t i = 0; i < job->hosts; i++)
 		for (uint32_t j = 0; j < job->hosts; j++)
 			if (mask >> i & 1 && mask >> j & 1)
-				assert_int_equal(
-					clock_hosts_add(
-						job->net,
+				clock_hosts_add(job->net,
 						&(struct clock_before){
 							i, j, (uint64_t)clock_of(job, i, begin[i]),
-							(uint64_t)clock_of(job, j, end[j]), tag}),
-					0);
+							(uint64_t)clock_of(job, j, end[j]), tag});
 }
 
 static void job_windows(const struct job *job, struct clock_window *windows)
@@ -185,7 +181,7 @@ static int64_t job_check(struct job *job)
 	int64_t widest = 0;
 
 	job_windows(job, windows);
-	assert_int_equal(clock_hosts_solve(job->net, 0, windows, estimates, &conflict), 0);
+	assert_true(clock_hosts_solve(job->net, 0, windows, estimates, &conflict));
 	for (uint32_t i = 0; i < job->hosts; i++) {
 		const struct clock_estimate *own = &estimates[i];
 		struct store_clock clock;
@@ -245,7 +241,7 @@ static void job_message(struct job *job, int64_t ts, uint32_t from, uint32_t to)
 		from, to, (uint64_t)clock_of(job, from, ts),
 		(uint64_t)clock_of(job, to, ts + job->transfer + below(job, 1000)), 1};
 
-	assert_int_equal(clock_hosts_add(job->net, &before), 0);
+	clock_hosts_add(job->net, &before);
 }
 
 static void test_sub_communicators_and_rings_of_messages_bound_all_hosts(void **state)
@@ -279,7 +275,7 @@ static void test_messages_in_one_direction_leave_a_clock_unknown(void **state)
 	(void)state;
 	clock_hosts_add(hosts, &(struct clock_before){0, 1, 1000, 3000, 1});
 	clock_hosts_add(hosts, &(struct clock_before){0, 1, 5000, 9000, 2});
-	assert_int_equal(clock_hosts_solve(hosts, 0, windows, estimates, &conflict), 0);
+	assert_true(clock_hosts_solve(hosts, 0, windows, estimates, &conflict));
 	assert_true(estimates[0].known);
 	assert_int_equal(estimates[0].knot_error_ns[3], 0);
 	assert_false(estimates[1].known);
@@ -297,7 +293,7 @@ static void test_contradiction_names_hosts_and_facts(void **state)
 	clock_hosts_add(hosts, &(struct clock_before){0, 1, 1000, 1500, 6});
 	clock_hosts_add(hosts, &(struct clock_before){2, 1, 2000, 2500, 7});
 	clock_hosts_add(hosts, &(struct clock_before){1, 2, 9000, 8000, 8});
-	assert_int_equal(clock_hosts_solve(hosts, 0, windows, estimates, &conflict), -EINVAL);
+	assert_false(clock_hosts_solve(hosts, 0, windows, estimates, &conflict));
 	assert_int_equal(conflict.first, 1);
 	assert_int_equal(conflict.second, 2);
 	assert_int_equal(conflict.tag, 8);
@@ -324,7 +320,7 @@ static void test_contradiction_around_three_hosts_is_found(void **state)
 					&(struct clock_before){i, j, at, at + 200 + ahead - behind,
 							       10 * i + j});
 		}
-	assert_int_equal(clock_hosts_solve(hosts, 0, windows, estimates, &conflict), -EINVAL);
+	assert_false(clock_hosts_solve(hosts, 0, windows, estimates, &conflict));
 	assert_true(conflict.second > 0);
 	clock_hosts_free(hosts);
 }
@@ -337,10 +333,10 @@ static void test_facts_that_say_nothing_are_ignored(void **state)
 	struct clock_conflict conflict;
 
 	(void)state;
-	assert_int_equal(clock_hosts_add(hosts, &(struct clock_before){0, 0, 5, 4, 1}), 0);
-	assert_int_equal(clock_hosts_add(hosts, &(struct clock_before){0, 7, 5, 4, 1}), 0);
-	assert_int_equal(clock_hosts_add(hosts, &(struct clock_before){0, 0, UINT64_MAX, 4, 1}), 0);
-	assert_int_equal(clock_hosts_solve(hosts, 0, &window, &estimate, &conflict), 0);
+	clock_hosts_add(hosts, &(struct clock_before){0, 0, 5, 4, 1});
+	clock_hosts_add(hosts, &(struct clock_before){0, 7, 5, 4, 1});
+	clock_hosts_add(hosts, &(struct clock_before){0, 0, UINT64_MAX, 4, 1});
+	assert_true(clock_hosts_solve(hosts, 0, &window, &estimate, &conflict));
 	clock_hosts_free(hosts);
 }
 

@@ -57,11 +57,8 @@ static void meets(struct capture *capture, uint32_t site, uint32_t rank, uint32_
 
 static struct stragglers *made(struct capture *capture, uint32_t waits)
 {
-	struct stragglers *stragglers;
-
 	capture_load(capture, END);
-	assert_int_equal(stragglers_new(&stragglers, capture->model, waits), 0);
-	return stragglers;
+	return stragglers_new(capture->model, waits);
 }
 
 static void done(struct stragglers *stragglers, struct capture *capture)

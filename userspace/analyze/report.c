@@ -439,7 +439,7 @@ static void make(struct making *making, const struct report_options *options)
 	count_losses(report);
 	find_slowest(report, options->slowest);
 	list_threads(report);
-	memory_require(!stragglers_new(&report->stragglers, report->model, options->slowest));
+	report->stragglers = stragglers_new(report->model, options->slowest);
 	if (report->slowest.len && report->model->switches.len)
 		memory_require(!model_each_interval(report->model, look_at_interval, report));
 	sort_rows(report, options->sort);

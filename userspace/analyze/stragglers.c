@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/stragglers.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/keymap.h"
+#include "util/memory.h"
 #include "util/strtab.h"
 
 /* State while the tables are built. */
@@ -34,29 +34,26 @@ struct split {
 /* ---- ranks ---- */
 
 /* Finds the processes that call one collective several times. */
-static bool find_several(struct counting *counting)
+static void find_several(struct counting *counting)
 {
 	const struct model_comm *comm = counting->made->comm;
 	struct map seen = {0}; /* pid → the last collective */
-	bool good = true;
 
-	for (size_t i = 0; good && i < model_collective_count(comm); i++) {
+	for (size_t i = 0; i < model_collective_count(comm); i++) {
 		const struct model_collective *collective = model_collective_at(comm, i);
 
-		for (uint32_t k = 0; good && k < collective->count; k++) {
+		for (uint32_t k = 0; k < collective->count; k++) {
 			uint32_t pid = collective->calls[k].pid;
 
 			if (map_get(&seen, pid) == i)
-				good = map_set(&counting->several, pid, 1);
-			else
-				good = map_set(&seen, pid, (uint32_t)i);
+				map_put(&counting->several, pid, 1);
+			map_put(&seen, pid, (uint32_t)i);
 		}
 	}
 	map_free(&seen);
-	return good;
 }
 
-/* Index of the rank of a call; MODEL_NONE: out of memory. */
+/* Index of the rank of a call. */
 static uint32_t rank_of(struct counting *counting, const struct model_collective *collective,
 			const struct model_rank_call *call)
 {
@@ -78,9 +75,8 @@ static uint32_t rank_of(struct counting *counting, const struct model_collective
 			add.places = UINT32_MAX;
 		}
 		found = (uint32_t)counting->made->ranks.len;
-		if (!vec_push(&counting->made->ranks, add) ||
-		    !map_set(&counting->rank_of, key, found))
-			return MODEL_NONE;
+		vec_add(&counting->made->ranks, add);
+		map_put(&counting->rank_of, key, found);
 	}
 	rank = &counting->made->ranks.data[found];
 	if (call->rank != MODEL_NONE && collective->nranks > rank->places) {
@@ -185,7 +181,7 @@ static void durations_add(const struct model_collective *collective, struct spli
 }
 
 /* Another rank waited ns for a rank. */
-static bool blame_add(struct counting *counting, const struct split *split, uint32_t rank,
+static void blame_add(struct counting *counting, const struct split *split, uint32_t rank,
 		      uint64_t ns)
 {
 	uint64_t key[2] = {split->group, rank};
@@ -197,12 +193,10 @@ static bool blame_add(struct counting *counting, const struct split *split, uint
 	found = keymap_get(&counting->blame_of, key, sizeof(key));
 	if (found == MAP_NONE) {
 		found = (uint32_t)counting->blames.len;
-		if (!vec_push(&counting->blames, 0) ||
-		    !keymap_set(&counting->blame_of, key, sizeof(key), found))
-			return false;
+		vec_add(&counting->blames, 0);
+		keymap_put(&counting->blame_of, key, sizeof(key), found);
 	}
 	counting->blames.data[found] += ns;
-	return true;
 }
 
 /* The call that a call waited for, and how long; the call itself: it waited for none. */
@@ -224,7 +218,7 @@ static uint32_t cause_of(const struct model_collective *collective, uint32_t ind
 }
 
 /* Adds the waits of all calls. */
-static bool waits_add(struct counting *counting, const struct model_collective *collective,
+static void waits_add(struct counting *counting, const struct model_collective *collective,
 		      struct split *split)
 {
 	uint32_t root = root_call(collective), latest = 0;
@@ -234,29 +228,23 @@ static bool waits_add(struct counting *counting, const struct model_collective *
 		uint32_t cause;
 		uint64_t ns;
 
-		if (rank == MODEL_NONE)
-			return false;
 		counting->made->ranks.data[rank].calls++;
 		cause = cause_of(collective, i, root, split, &latest, &ns);
 		other = rank_of(counting, collective, &collective->calls[cause]);
-		if (other == MODEL_NONE)
-			return false;
 		if (other == rank)
 			continue;
 		counting->made->ranks.data[rank].waited_ns += ns;
 		split->made_wait_ns += ns;
 		split->last = cause;
 		split->longest_ns = ns > split->longest_ns ? ns : split->longest_ns;
-		if (!blame_add(counting, split, other, ns))
-			return false;
+		blame_add(counting, split, other, ns);
 	}
 	if (split->known && !collective->synchronizes)
 		split->transfer_ns = after(split->total_ns, split->made_wait_ns);
-	return true;
 }
 
 /* Notes who came last. */
-static bool last_add(struct counting *counting, size_t index,
+static void last_add(struct counting *counting, size_t index,
 		     const struct model_collective *collective, const struct split *split)
 {
 	const struct model_rank_call *call = &collective->calls[split->last];
@@ -268,21 +256,20 @@ static bool last_add(struct counting *counting, size_t index,
 		rank->longest_ns = split->made_wait_ns;
 		rank->longest_collective = (uint32_t)index;
 	}
-	return vec_push(&counting->made->waits,
-			(struct straggler_wait){.collective = (uint32_t)index,
-						.rank = number,
-						.ts = call->arrival_ts,
-						.made_wait_ns = split->made_wait_ns,
-						.longest_ns = split->longest_ns,
-						.transfer_ns = split->shortest_ns,
-						.sure = split->sure});
+	vec_add(&counting->made->waits, (struct straggler_wait){.collective = (uint32_t)index,
+								.rank = number,
+								.ts = call->arrival_ts,
+								.made_wait_ns = split->made_wait_ns,
+								.longest_ns = split->longest_ns,
+								.transfer_ns = split->shortest_ns,
+								.sure = split->sure});
 }
 
-/* Index of the group of a collective; MODEL_NONE: out of memory. */
+/* Index of the group of a collective. */
 static uint32_t group_of(struct counting *counting, const struct model_collective *collective)
 {
 	const char *name = model_site(counting->model, collective->site)->name;
-	uint32_t text = strtab_add(counting->names, name, strlen(name));
+	uint32_t text = strtab_put(counting->names, name, strlen(name));
 	uint64_t key[2] = {collective->comm, text};
 	struct straggler_group group = {.name = name,
 					.comm = collective->comm,
@@ -290,15 +277,12 @@ static uint32_t group_of(struct counting *counting, const struct model_collectiv
 					.worst = MODEL_NONE};
 	uint32_t found;
 
-	if (text == STRTAB_NONE)
-		return MODEL_NONE;
 	found = keymap_get(&counting->group_of, key, sizeof(key));
 	if (found != MAP_NONE)
 		return found;
 	found = (uint32_t)counting->made->groups.len;
-	if (!vec_push(&counting->made->groups, group) ||
-	    !keymap_set(&counting->group_of, key, sizeof(key), found))
-		return MODEL_NONE;
+	vec_add(&counting->made->groups, group);
+	keymap_put(&counting->group_of, key, sizeof(key), found);
 	return found;
 }
 
@@ -318,23 +302,21 @@ static void group_count(struct straggler_group *group, const struct model_collec
 	group->waiting_ns += split->total_ns - split->transfer_ns;
 }
 
-static bool collective_count(struct counting *counting, size_t index)
+static void collective_count(struct counting *counting, size_t index)
 {
 	const struct model_collective *collective =
 		model_collective_at(counting->made->comm, index);
 	struct split split = {.last = MODEL_NONE};
 
 	if (collective->count < 2)
-		return true;
+		return;
 	split.group = group_of(counting, collective);
-	if (split.group == MODEL_NONE)
-		return false;
 	split.sure = is_sure(counting, collective);
 	durations_add(collective, &split);
-	if (!waits_add(counting, collective, &split))
-		return false;
+	waits_add(counting, collective, &split);
 	group_count(&counting->made->groups.data[split.group], collective, &split);
-	return split.last == MODEL_NONE || last_add(counting, index, collective, &split);
+	if (split.last != MODEL_NONE)
+		last_add(counting, index, collective, &split);
 }
 
 /* ---- tables ---- */
@@ -388,13 +370,11 @@ static void find_worst(struct counting *counting)
 }
 
 /* Sorts the ranks, to which groups and waits refer. */
-static bool sort_ranks(struct stragglers *made)
+static void sort_ranks(struct stragglers *made)
 {
 	size_t count = made->ranks.len;
-	uint32_t *place = malloc((count + 1) * sizeof(*place));
+	uint32_t *place = memory_zeroed(count, sizeof(*place));
 
-	if (!place)
-		return false;
 	for (uint32_t i = 0; i < count; i++)
 		made->ranks.data[i].number = i;
 	if (count)
@@ -407,56 +387,43 @@ static bool sort_ranks(struct stragglers *made)
 	for (size_t i = 0; i < made->waits.len; i++)
 		made->waits.data[i].rank = place[made->waits.data[i].rank];
 	free(place);
-	return true;
 }
 
-static bool make(struct counting *counting, uint32_t waits)
+static void make(struct counting *counting, uint32_t waits)
 {
 	struct stragglers *made = counting->made;
 
-	counting->names = strtab_new();
-	if (!counting->names || !find_several(counting))
-		return false;
+	find_several(counting);
 	for (size_t i = 0; i < model_collective_count(made->comm); i++)
-		if (!collective_count(counting, i))
-			return false;
+		collective_count(counting, i);
 	find_worst(counting);
 	if (made->waits.len)
 		qsort(made->waits.data, made->waits.len, sizeof(*made->waits.data), wait_compare);
 	if (made->waits.len > waits)
 		made->waits.len = waits;
-	if (!sort_ranks(made))
-		return false;
+	sort_ranks(made);
 	if (made->groups.len)
 		qsort(made->groups.data, made->groups.len, sizeof(*made->groups.data),
 		      group_compare);
-	return true;
 }
 
-int stragglers_new(struct stragglers **stragglers, const struct model *model, uint32_t waits)
+struct stragglers *stragglers_new(const struct model *model, uint32_t waits)
 {
-	struct counting counting = {.made = calloc(1, sizeof(**stragglers)), .model = model};
-	bool good = counting.made;
+	struct counting counting = {.made = memory_zeroed(1, sizeof(struct stragglers)),
+				    .model = model,
+				    .names = strtab_make()};
 
-	*stragglers = NULL;
-	if (good) {
-		counting.made->model = model;
-		good = !model_gpu_new(&counting.made->gpu, model) &&
-		       !model_comm_new(&counting.made->comm, model, counting.made->gpu) &&
-		       make(&counting, waits);
-	}
+	counting.made->model = model;
+	memory_require(!model_gpu_new(&counting.made->gpu, model) &&
+		       !model_comm_new(&counting.made->comm, model, counting.made->gpu));
+	make(&counting, waits);
 	map_free(&counting.several);
 	map_free(&counting.rank_of);
 	strtab_free(counting.names);
 	keymap_free(&counting.group_of);
 	keymap_free(&counting.blame_of);
 	vec_free(&counting.blames);
-	if (!good) {
-		stragglers_free(counting.made);
-		return -ENOMEM;
-	}
-	*stragglers = counting.made;
-	return 0;
+	return counting.made;
 }
 
 void stragglers_free(struct stragglers *stragglers)

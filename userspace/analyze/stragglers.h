@@ -70,9 +70,9 @@ struct stragglers {
 	VEC(struct straggler_wait) waits;   /* likewise, the first ones */
 };
 
-/* Keeps the `waits` worst collectives. The model must outlive the result. Returns 0 or -ENOMEM.
- * Without calls of at least two ranks, the result has no rows. */
-int stragglers_new(struct stragglers **stragglers, const struct model *model, uint32_t waits);
+/* Keeps the `waits` worst collectives. The model must outlive the result. Without calls of at least
+ * two ranks, the result has no rows. */
+struct stragglers *stragglers_new(const struct model *model, uint32_t waits);
 void stragglers_free(struct stragglers *stragglers);
 
 #endif

@@ -132,19 +132,20 @@ const struct command command_report = {
 	.name = "report",
 	.arguments = "FILE…",
 	.summary = "Show where the time of spans went, by name",
-	.details =
-		"Each span name has a line with count, total, median, 99th percentile "
-		"(nearest rank, exact) and maximum. It also has the shares of the spans' "
-		"time in which their thread was running, runnable (waiting for a CPU) and "
-		"blocked. Spans that were open at the begin or end of the capture are "
-		"counted separately.\n\nThen come the causes of each name's time over all "
-		"its spans, the largest first, as waffle-bpf why finds them. They include "
-		"what makes slow spans slow: the causes that spans from the 99th percentile "
-		"on have more of than median ones (40th to 60th).\n\nThen come the slowest "
-		"spans, at most three of a name, each with its longest wait and who ended "
-		"it. Counters, events, threads and the counts of lost records follow.\n\nGive the "
-		"files of all ranks of a job together, such as: waffle-bpf report job.*.waffle. "
-		"Then the report also shows which ranks the others waited for. See docs/ranks.md.",
+	.details = "Each span name has a line with count, total, median, 99th percentile "
+		   "(nearest rank, exact) and maximum. It also has the shares of the spans' "
+		   "time in which their thread was running, runnable (waiting for a CPU) and "
+		   "blocked. Spans that were open at the begin or end of the capture are "
+		   "counted separately.\n\nThen come the causes of each name's time over all "
+		   "its spans, the largest first, as waffle-bpf why finds them. They include "
+		   "what makes slow spans slow: the causes that spans from the 99th percentile "
+		   "on have more of than median ones (40th to 60th).\n\nThen come the slowest "
+		   "spans, at most three of a name, each with its longest wait and who ended "
+		   "it. If ranks of NCCL or MPI met, the ranks that others waited for follow, "
+		   "and how the time of collectives splits into transfer and waiting "
+		   "(docs/ranks.md). Counters, events, threads and the counts of lost records "
+		   "come last.\n\nGive the files of all ranks of a job together, such as: "
+		   "waffle-bpf report job.*.waffle.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

@@ -96,8 +96,42 @@ static uint32_t ranks_known(const struct job_ranks *job)
 	return known;
 }
 
+/* Whether a process of the same rank started it: a rank may have children. */
+static bool has_parent(const struct job_ranks *job, const struct model_process *process)
+{
+	for (size_t i = 0; i < job->count; i++)
+		if (job->processes[i]->rank == process->rank &&
+		    job->processes[i]->pid == process->ppid)
+			return true;
+	return false;
+}
+
+/* Ranks that were started more than once, as after a failure. `text` gets the first ones. */
+static uint32_t ranks_restarted(const struct job_ranks *job, char *text, size_t size)
+{
+	uint32_t restarted = 0, starts = 0;
+	size_t len = 0;
+
+	*text = '\0';
+	for (size_t i = 0; i < job->count; i++) {
+		uint32_t rank = job->processes[i]->rank;
+
+		starts = i && job->processes[i - 1]->rank == rank ? starts : 0;
+		starts += !has_parent(job, job->processes[i]);
+		if (starts != 2)
+			continue;
+		starts++; /* count it once */
+		restarted++;
+		if (len < size)
+			len += (size_t)snprintf(text + len, size - len, "%s%" PRIu32,
+						len ? ", " : "", rank);
+	}
+	return restarted;
+}
+
 static void job_put(const struct job_ranks *job, void *arg)
 {
+	char restarted[80];
 	uint32_t next = 0, from, to, known = ranks_known(job);
 	FILE *out = arg;
 	size_t at = 0;
@@ -113,6 +147,8 @@ static void job_put(const struct job_ranks *job, void *arg)
 			to - 1);
 		glue = ", ";
 	}
+	if (ranks_restarted(job, restarted, sizeof(restarted)))
+		fprintf(out, "; started again: %s", restarted);
 	fputc('\n', out);
 }
 
@@ -138,12 +174,14 @@ static void job_json(const struct job_ranks *job, void *arg)
 {
 	uint32_t next = 0, from, to;
 	struct json *json = arg;
+	char restarted[80];
 	size_t at = 0;
 
 	json_object_begin(json);
 	json_field_string(json, "job", job->job);
 	json_field_u64(json, "world_size", job->world_size);
 	json_field_u64(json, "ranks", ranks_known(job));
+	json_field_u64(json, "ranks_restarted", ranks_restarted(job, restarted, sizeof(restarted)));
 	json_key(json, "ranks_missing");
 	json_array_begin(json);
 	while (gap_next(job, &at, &next, &from, &to)) {

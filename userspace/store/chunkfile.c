@@ -113,7 +113,32 @@ static struct cursor raw_cursor(const struct chunk_file *file)
 	return (struct cursor){.at = file->raw.data, .end = file->raw.data + file->raw.len};
 }
 
-static int open_descriptor(struct chunk_file *file, struct error *err);
+static int open_descriptor(struct chunk_file *file, struct error *err)
+{
+	struct stat st;
+
+	file->fd = input_open(file->path);
+	if (file->fd == -EISDIR)
+		return error_set(err, EISDIR, "%s: is a directory, not a .waffle file", file->path);
+	if (file->fd == -EINVAL)
+		return error_set(err, EINVAL, "%s: is not a regular file; copy it into one first",
+				 file->path);
+	if (file->fd < 0)
+		return error_set(err, -file->fd, "%s: can't be opened: %s", file->path,
+				 strerror(-file->fd));
+	if (fstat(file->fd, &st))
+		return error_set(err, errno, "%s: %s", file->path, strerror(errno));
+	if (file->size && (file->device != st.st_dev || file->inode != st.st_ino ||
+			   file->size > (uint64_t)st.st_size))
+		return error_set(err, ESTALE,
+				 "%s: was replaced while it was read; run the command again",
+				 file->path);
+	if (!file->size)
+		file->size = (uint64_t)st.st_size;
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
+	return 0;
+}
 
 int chunk_file_load(struct chunk_file *file, const struct chunk_entry *entry, struct cursor *cursor,
 		    struct error *err)
@@ -121,6 +146,7 @@ int chunk_file_load(struct chunk_file *file, const struct chunk_entry *entry, st
 	struct chunk_header header;
 	int ret = file->fd < 0 ? open_descriptor(file, err) : 0;
 
+	*cursor = (struct cursor){0};
 	if (ret)
 		return ret;
 	ret = header_at(file, entry->offset, &header);
@@ -131,7 +157,8 @@ int chunk_file_load(struct chunk_file *file, const struct chunk_entry *entry, st
 		ret = -EBADMSG;
 	if (!ret)
 		ret = load_payload(file, entry->offset, &header);
-	*cursor = raw_cursor(file);
+	if (!ret)
+		*cursor = raw_cursor(file);
 	if (ret == -EBADMSG)
 		return chunk_file_damaged(file, entry->offset, err);
 	if (ret)
@@ -312,33 +339,6 @@ static int open_by_walk(struct chunk_file *file, struct error *err)
 	if (!ret)
 		ret = find_counts(file, err);
 	return ret;
-}
-
-static int open_descriptor(struct chunk_file *file, struct error *err)
-{
-	struct stat st;
-
-	file->fd = input_open(file->path);
-	if (file->fd == -EISDIR)
-		return error_set(err, EISDIR, "%s: is a directory, not a .waffle file", file->path);
-	if (file->fd == -EINVAL)
-		return error_set(err, EINVAL, "%s: is not a regular file; copy it into one first",
-				 file->path);
-	if (file->fd < 0)
-		return error_set(err, -file->fd, "%s: can't be opened: %s", file->path,
-				 strerror(-file->fd));
-	if (fstat(file->fd, &st))
-		return error_set(err, errno, "%s: %s", file->path, strerror(errno));
-	if (file->size && (file->device != st.st_dev || file->inode != st.st_ino ||
-			   file->size > (uint64_t)st.st_size))
-		return error_set(err, ESTALE,
-				 "%s: was replaced while it was read; run the command again",
-				 file->path);
-	if (!file->size)
-		file->size = (uint64_t)st.st_size;
-	file->device = st.st_dev;
-	file->inode = st.st_ino;
-	return 0;
 }
 
 int chunk_file_open(struct chunk_file *file, const char *path, struct chunk_scratch *scratch,

@@ -128,7 +128,8 @@ static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint
 static uint64_t fault_from(const struct why_walk *walk, struct why_running *running, uint64_t *ns)
 {
 	const struct model *model = walk->model;
-	const struct model_fault *end = model->faults.data + model->faults.len;
+	const struct model_fault *end =
+		model->faults.len ? model->faults.data + model->faults.len : NULL;
 
 	for (; running->fault && running->fault < end &&
 	       running->fault->thread == running->of->thread &&

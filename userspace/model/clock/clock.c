@@ -9,6 +9,7 @@
 
 #include "model/clock/clock_hosts_internal.h"
 #include "model/comm/comm.h"
+#include "util/memory.h"
 
 /* A collective of more hosts bounds only the first one's clock against the others', since all pairs
  * of thousands of hosts would be too many. */
@@ -39,14 +40,13 @@ struct aligning {
 
 /* ---- facts ---- */
 
-static int before_add(struct aligning *aligning, const struct part *first,
-		      const struct part *second, uint32_t tag)
+static void before_add(struct aligning *aligning, const struct part *first,
+		       const struct part *second, uint32_t tag)
 {
-	if (second->end_ts == UINT64_MAX)
-		return 0;
-	return clock_hosts_add(aligning->hosts,
-			       &(struct clock_before){first->host, second->host, first->begin_ts,
-						      second->end_ts, tag});
+	if (second->end_ts != UINT64_MAX)
+		clock_hosts_add(aligning->hosts,
+				&(struct clock_before){first->host, second->host, first->begin_ts,
+						       second->end_ts, tag});
 }
 
 static struct part part_of_call(const struct aligning *aligning, const struct model_rank_call *call)
@@ -81,77 +81,64 @@ static void parts_make(struct aligning *aligning, const struct model_collective 
 }
 
 /* No rank leaves before every rank has entered. */
-static int all_add(struct aligning *aligning, uint32_t tag)
+static void all_add(struct aligning *aligning, uint32_t tag)
 {
 	uint32_t paired = aligning->part_count <= PAIRED_HOSTS_MAX ? aligning->part_count : 1;
 	const struct part *parts = aligning->parts;
-	int result = 0;
 
 	for (uint32_t i = 0; i < paired; i++)
-		for (uint32_t j = i + 1; !result && j < aligning->part_count; j++) {
-			result = before_add(aligning, &parts[i], &parts[j], tag);
-			if (!result)
-				result = before_add(aligning, &parts[j], &parts[i], tag);
+		for (uint32_t j = i + 1; j < aligning->part_count; j++) {
+			before_add(aligning, &parts[i], &parts[j], tag);
+			before_add(aligning, &parts[j], &parts[i], tag);
 		}
-	return result;
 }
 
 /* Data goes from, or to, one rank. */
-static int root_add(struct aligning *aligning, const struct model_collective *collective,
-		    uint32_t tag)
+static void root_add(struct aligning *aligning, const struct model_collective *collective,
+		     uint32_t tag)
 {
 	struct part root = {.host = MODEL_NONE};
-	int result = 0;
 
 	for (uint32_t i = 0; i < collective->count; i++)
 		if (collective->calls[i].rank == collective->root)
 			root = part_of_call(aligning, &collective->calls[i]);
-	for (uint32_t i = 0; !result && root.host != MODEL_NONE && i < collective->count; i++) {
+	for (uint32_t i = 0; root.host != MODEL_NONE && i < collective->count; i++) {
 		struct part part = part_of_call(aligning, &collective->calls[i]);
 
-		result = collective->flow == FLOW_FROM_ROOT
-				 ? before_add(aligning, &root, &part, tag)
-				 : before_add(aligning, &part, &root, tag);
+		if (collective->flow == FLOW_FROM_ROOT)
+			before_add(aligning, &root, &part, tag);
+		else
+			before_add(aligning, &part, &root, tag);
 	}
-	return result;
 }
 
 /* Each rank has the data of the rank before it, and so that of all lower ones. */
-static int prefix_add(struct aligning *aligning, const struct model_collective *collective,
-		      uint32_t tag)
+static void prefix_add(struct aligning *aligning, const struct model_collective *collective,
+		       uint32_t tag)
 {
-	int result = 0;
-
-	for (uint32_t i = 1; !result && i < collective->count; i++) {
+	for (uint32_t i = 1; i < collective->count; i++) {
 		struct part lower = part_of_call(aligning, &collective->calls[i - 1]);
 		struct part part = part_of_call(aligning, &collective->calls[i]);
 
-		result = before_add(aligning, &lower, &part, tag);
+		before_add(aligning, &lower, &part, tag);
 	}
-	return result;
 }
 
-static int collective_add(struct aligning *aligning, uint32_t index)
+static void collective_add(struct aligning *aligning, uint32_t index)
 {
 	const struct model_collective *collective = model_collective_at(aligning->comm, index);
 
 	if (collective->count < 2 || collective->alignment != COLLECTIVE_BY_CREATION)
-		return 0;
+		return;
 	parts_make(aligning, collective);
 	if (aligning->part_count < 2)
-		return 0;
+		return;
 	if (collective->synchronizes)
-		return all_add(aligning, index);
-	switch (collective->flow) {
-	case FLOW_FROM_ROOT:
-	case FLOW_TO_ROOT:
-		return root_add(aligning, collective, index);
-	case FLOW_PREFIX:
-	case FLOW_PAIR: /* the send comes first */
-		return prefix_add(aligning, collective, index);
-	default:
-		return 0;
-	}
+		all_add(aligning, index);
+	else if (collective->flow == FLOW_FROM_ROOT || collective->flow == FLOW_TO_ROOT)
+		root_add(aligning, collective, index);
+	else if (collective->flow == FLOW_PREFIX || collective->flow == FLOW_PAIR)
+		prefix_add(aligning, collective, index); /* a send comes before its receive */
 }
 
 /* ---- results ---- */
@@ -274,20 +261,16 @@ static int solve(struct aligning *aligning, struct store_reader *reader, uint32_
 		 struct error *err)
 {
 	uint32_t count = aligning->model->host_count, reference = reference_of(aligning);
-	struct clock_estimate *estimates = calloc(count, sizeof(*estimates));
-	struct clock_window *windows = calloc(count, sizeof(*windows));
+	struct clock_estimate *estimates = memory_zeroed(count, sizeof(*estimates));
+	struct clock_window *windows = memory_zeroed(count, sizeof(*windows));
 	struct clock_conflict conflict;
-	int result = -ENOMEM;
+	int result = 0;
 
-	if (estimates && windows) {
-		windows_make(aligning->model, windows);
-		result = clock_hosts_solve(aligning->hosts, reference, windows, estimates,
-					   &conflict);
-	}
-	if (!result)
+	windows_make(aligning->model, windows);
+	if (clock_hosts_solve(aligning->hosts, reference, windows, estimates, &conflict))
 		clocks_set(aligning, reader, reference, estimates, unaligned);
-	if (result == -EINVAL)
-		conflict_set(aligning, &conflict, err);
+	else
+		result = conflict_set(aligning, &conflict, err);
 	free(estimates);
 	free(windows);
 	return result;
@@ -301,28 +284,24 @@ static int align_model(const struct model *model, struct store_reader *reader, u
 	struct aligning aligning = {
 		.model = model,
 		.hosts = clock_hosts_new(model->host_count),
-		.used = calloc(model->host_count, sizeof(*aligning.used)),
-		.parts = calloc(model->host_count, sizeof(*aligning.parts)),
-		.part_of = calloc(model->host_count, sizeof(*aligning.part_of)),
+		.used = memory_zeroed(model->host_count, sizeof(*aligning.used)),
+		.parts = memory_zeroed(model->host_count, sizeof(*aligning.parts)),
+		.part_of = memory_zeroed(model->host_count, sizeof(*aligning.part_of)),
 	};
-	struct model_gpu *gpu = NULL;
-	int result = -ENOMEM;
+	struct model_gpu *gpu;
+	int result;
 
-	if (aligning.hosts && aligning.used && aligning.parts && aligning.part_of)
-		result = model_gpu_new(&gpu, model);
-	if (!result)
-		result = model_comm_new(&aligning.comm, model, gpu);
-	for (uint32_t i = 0; !result && i < model_collective_count(aligning.comm); i++)
-		result = collective_add(&aligning, i);
-	if (!result)
-		result = solve(&aligning, reader, unaligned, err);
+	memory_require(!model_gpu_new(&gpu, model) && !model_comm_new(&aligning.comm, model, gpu));
+	for (uint32_t i = 0; i < model_collective_count(aligning.comm); i++)
+		collective_add(&aligning, i);
+	result = solve(&aligning, reader, unaligned, err);
 	model_comm_free(aligning.comm);
 	model_gpu_free(gpu);
 	clock_hosts_free(aligning.hosts);
 	free(aligning.used);
 	free(aligning.parts);
 	free(aligning.part_of);
-	return result ? error_set(err, -result, "out of memory") : 0;
+	return result;
 }
 
 static int align_auto(struct store_reader *reader, uint32_t *unaligned, struct error *err)

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/clock/clock_hosts_internal.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "model/clock/clock_lines_internal.h"
-#include "util/map.h"
-#include "util/vec.h"
+#include "util/memory.h"
 
 #define TS_MAX (INT64_C(1) << 61) /* differences of such times still have room */
 /* Each round carries bounds over one more host; few jobs need more than three. */
@@ -29,10 +27,9 @@ struct clock_hosts {
 
 struct clock_hosts *clock_hosts_new(uint32_t count)
 {
-	struct clock_hosts *hosts = calloc(1, sizeof(*hosts));
+	struct clock_hosts *hosts = memory_zeroed(1, sizeof(*hosts));
 
-	if (hosts)
-		hosts->count = count;
+	hosts->count = count;
 	return hosts;
 }
 
@@ -54,9 +51,8 @@ static struct pair *pair_of(struct clock_hosts *hosts, uint32_t of, uint32_t to)
 
 	if (found == MAP_NONE) {
 		found = (uint32_t)hosts->pairs.len;
-		if (!vec_push(&hosts->pairs, (struct pair){.of = of, .to = to}) ||
-		    !map_set(&hosts->index, key, found))
-			return NULL;
+		vec_add(&hosts->pairs, (struct pair){.of = of, .to = to});
+		map_put(&hosts->index, key, found);
 	}
 	return &hosts->pairs.data[found];
 }
@@ -73,32 +69,28 @@ static void contradict(struct clock_hosts *hosts, const struct pair *pair, uint3
 					.other_tag = pair->lines.conflict};
 }
 
-static int bound_add(struct clock_hosts *hosts, uint32_t of, uint32_t to,
-		     const struct clock_bound *bound)
+static void bound_add(struct clock_hosts *hosts, uint32_t of, uint32_t to,
+		      const struct clock_bound *bound)
 {
 	struct pair *pair = pair_of(hosts, of, to);
 
-	if (!pair)
-		return -ENOMEM;
 	if (!clock_lines_cut(&pair->lines, bound))
 		contradict(hosts, pair, bound->tag);
-	return 0;
 }
 
-int clock_hosts_add(struct clock_hosts *hosts, const struct clock_before *before)
+void clock_hosts_add(struct clock_hosts *hosts, const struct clock_before *before)
 {
 	int64_t first_ts = (int64_t)before->first_ts, second_ts = (int64_t)before->second_ts;
 	struct clock_bound upper = {first_ts, second_ts - first_ts, before->tag, true};
 	struct clock_bound lower = {second_ts, first_ts - second_ts, before->tag, false};
-	int result;
 
 	if (before->first == before->second || before->first >= hosts->count ||
 	    before->second >= hosts->count || before->first_ts > TS_MAX ||
 	    before->second_ts > TS_MAX)
-		return 0;
+		return;
 	/* When the first host did it, the second host's clock showed at most second_ts. */
-	result = bound_add(hosts, before->first, before->second, &upper);
-	return result ? result : bound_add(hosts, before->second, before->first, &lower);
+	bound_add(hosts, before->first, before->second, &upper);
+	bound_add(hosts, before->second, before->first, &lower);
 }
 
 /* ---- closure ---- */
@@ -261,7 +253,7 @@ static void estimate_make(const struct solving *solving, uint32_t host,
 				      ((double)(int64_t)(estimate->knot_ts[k] - estimate->at_ts));
 		double below = line - (double)low[k], above = (double)high[k] - line;
 
-		/* One more for the rounding of corrected times. */
+		/* Corrected times are rounded to whole ns. */
 		estimate->knot_error_ns[k] = (uint64_t)ceil(fmax(fmax(below, above), 0)) + 1;
 	}
 }
@@ -280,32 +272,28 @@ static void estimates_make(const struct solving *solving, struct clock_estimate 
 	}
 }
 
-int clock_hosts_solve(struct clock_hosts *hosts, uint32_t reference,
-		      const struct clock_window *windows, struct clock_estimate *estimates,
-		      struct clock_conflict *conflict)
+bool clock_hosts_solve(struct clock_hosts *hosts, uint32_t reference,
+		       const struct clock_window *windows, struct clock_estimate *estimates,
+		       struct clock_conflict *conflict)
 {
 	struct solving solving = {
 		.hosts = hosts,
 		.reference = reference,
 		.windows = windows,
-		.own = calloc((size_t)hosts->count + 1, sizeof(*solving.own)),
-		.changed = calloc((size_t)hosts->count + 1, sizeof(*solving.changed)),
-		.next_changed = calloc((size_t)hosts->count + 1, sizeof(*solving.changed)),
+		.own = memory_zeroed(hosts->count, sizeof(*solving.own)),
+		.changed = memory_zeroed(hosts->count, sizeof(*solving.changed)),
+		.next_changed = memory_zeroed(hosts->count, sizeof(*solving.changed)),
 	};
-	int result = -ENOMEM;
 
-	if (solving.own && solving.changed && solving.next_changed) {
-		close_pairs(&solving);
-		result = hosts->contradicts ? -EINVAL : 0;
-		if (!result)
-			estimates_make(&solving, estimates);
-		else
-			*conflict = hosts->conflict;
-	}
+	close_pairs(&solving);
+	if (!hosts->contradicts)
+		estimates_make(&solving, estimates);
+	else
+		*conflict = hosts->conflict;
 	free(solving.own);
 	free(solving.changed);
 	free(solving.next_changed);
-	return result;
+	return !hosts->contradicts;
 }
 
 /* ---- the store's form ---- */
@@ -324,7 +312,7 @@ void clock_estimate_store(const struct clock_estimate *estimate, uint64_t collec
 
 		if (ns > clock->error_ns)
 			clock->error_ns = ns;
-		/* Times that do not rise are those of a host that was seen for an instant. */
+		/* The knots of a host that was seen for an instant only coincide. */
 		if (clock->error_count && ts <= clock->errors[clock->error_count - 1].ts)
 			continue;
 		clock->errors[clock->error_count++] = (struct store_clock_error){ts, ns};

@@ -14,8 +14,8 @@
  *
  *	struct clock_hosts *hosts = clock_hosts_new(2);
  *
- *	if (clock_hosts_add(hosts, &before) < 0) …
- *	if (clock_hosts_solve(hosts, 0, windows, estimates, &conflict) < 0) …
+ *	clock_hosts_add(hosts, &before);
+ *	if (!clock_hosts_solve(hosts, 0, windows, estimates, &conflict)) …
  *	clock_hosts_free(hosts);
  */
 #ifndef WAFFLE_MODEL_CLOCK_CLOCK_HOSTS_INTERNAL_H
@@ -66,19 +66,18 @@ struct clock_conflict {
 
 struct clock_hosts;
 
-/* NULL: out of memory. */
 struct clock_hosts *clock_hosts_new(uint32_t count);
 void clock_hosts_free(struct clock_hosts *hosts);
 
-/* Adds a fact. Facts within one host and times beyond 2^61 say nothing. Returns 0 or -ENOMEM. A
- * contradiction shows up in clock_hosts_solve(). */
-int clock_hosts_add(struct clock_hosts *hosts, const struct clock_before *before);
+/* Adds a fact. Facts within one host and times beyond 2^61 say nothing. A contradiction shows up in
+ * clock_hosts_solve(). */
+void clock_hosts_add(struct clock_hosts *hosts, const struct clock_before *before);
 
-/* Fills one estimate for each host; that of `reference` is exact. Returns 0, -ENOMEM, or -EINVAL
- * with a conflict. */
-int clock_hosts_solve(struct clock_hosts *hosts, uint32_t reference,
-		      const struct clock_window *windows, struct clock_estimate *estimates,
-		      struct clock_conflict *conflict);
+/* Fills one estimate for each host; that of `reference` is exact. False: the facts contradict each
+ * other, and only the conflict is filled. */
+bool clock_hosts_solve(struct clock_hosts *hosts, uint32_t reference,
+		       const struct clock_window *windows, struct clock_estimate *estimates,
+		       struct clock_conflict *conflict);
 
 /* The same in the form of the store, which also converts times and has the error at any time.
  * `collectives`: the number of those that the estimate comes from. */

@@ -41,6 +41,8 @@ struct work {
 	VEC(struct numbered) numbered;
 	bool lossless; /* no calls were dropped */
 	bool filtered; /* a filter may have removed calls */
+	bool idle_known;
+	const struct comm_init *idle; /* see find_idle() */
 };
 
 struct numbered {
@@ -188,10 +190,10 @@ static bool members_fit(const struct work *work)
 			     : members[i].places && members[i].place >= members[i].places))
 			return false;
 	}
-	for (size_t i = 0; i < work->members.len; i++)
-		for (size_t j = 0; j < i; j++)
-			if (members[i].place == members[j].place && members[i].place != MODEL_NONE)
-				return false;
+	/* Members are in the order of their places. */
+	for (size_t i = 1; i < work->members.len; i++)
+		if (members[i].place == members[i - 1].place && members[i].place != MODEL_NONE)
+			return false;
 	return true;
 }
 
@@ -391,33 +393,40 @@ static bool has_all_calls(const struct work *work, const struct member *member)
 	return work->lossless && (!work->filtered || (member->counted && gapless(work, member)));
 }
 
-/* A rank that created the communicator but never called a collective. */
-static void find_idle(const struct work *work, struct model_collective *collective)
+static bool is_member(const struct work *work, uint32_t rank)
 {
-	const struct model_comm *comm = work->comm;
-	const struct comm_init *inits = comm->inits.data;
-	size_t at = lower_bound(comm->inits.len, i, inits[i].comm < collective->comm);
+	for (size_t i = 0; i < work->members.len; i++)
+		if (work->members.data[i].rank == rank)
+			return true;
+	return false;
+}
 
-	for (; work->lossless && !work->filtered && at < comm->inits.len &&
-	       inits[at].comm == collective->comm;
-	     at++) {
-		bool other = inits[at].rank != MODEL_NONE && (collective->from == MODEL_NONE ||
-							      inits[at].rank == collective->from ||
-							      inits[at].rank == collective->to);
+/* A rank that created the communicator but never called a collective on it, or did not send or
+ * receive a message. NULL: there is none. It is the same for all collectives of the members. */
+static const struct comm_init *find_idle(struct work *work,
+					 const struct model_collective *collective)
+{
+	const struct comm_init *inits = work->comm->inits.data;
+	size_t count = work->comm->inits.len;
+	size_t at = lower_bound(count, i, inits[i].comm < collective->comm);
 
-		for (size_t k = 0; other && k < work->members.len; k++)
-			other = work->members.data[k].rank != inits[at].rank;
-		if (!other)
-			continue;
-		collective->late_rank = inits[at].rank;
-		collective->late_thread = inits[at].thread;
-		return;
-	}
+	if (work->idle_known || !work->lossless || work->filtered)
+		return work->idle;
+	work->idle_known = true;
+	for (; !work->idle && at < count && inits[at].comm == collective->comm; at++)
+		if (inits[at].rank != MODEL_NONE &&
+		    (collective->from == MODEL_NONE || inits[at].rank == collective->from ||
+		     inits[at].rank == collective->to) &&
+		    !is_member(work, inits[at].rank))
+			work->idle = &inits[at];
+	return work->idle;
 }
 
 /* The first member that has not reached a number. */
-static void find_late(const struct work *work, int64_t number, struct model_collective *collective)
+static void find_late(struct work *work, int64_t number, struct model_collective *collective)
 {
+	const struct comm_init *idle;
+
 	for (size_t i = 0; i < work->members.len; i++) {
 		const struct member *member = &work->members.data[i];
 		const struct comm_call *last = call_at(work, member, member->count - 1);
@@ -429,8 +438,11 @@ static void find_late(const struct work *work, int64_t number, struct model_coll
 		collective->late_thread = last->thread;
 		return;
 	}
-	if (work->members.len < collective->nranks)
-		find_idle(work, collective);
+	idle = work->members.len < collective->nranks ? find_idle(work, collective) : NULL;
+	if (!idle)
+		return;
+	collective->late_rank = idle->rank;
+	collective->late_thread = idle->thread;
 }
 
 /* Adds the calls of a collective, and finds which of them came last. */
@@ -614,6 +626,8 @@ static void members_clear(struct work *work)
 	for (size_t i = 0; i < work->members.len; i++)
 		free(work->members.data[i].coming);
 	work->members.len = 0;
+	work->idle_known = false;
+	work->idle = NULL;
 }
 
 /* Handles calls [from, to), which belong to one communicator. */

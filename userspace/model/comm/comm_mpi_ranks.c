@@ -10,9 +10,12 @@
 #include "model/comm/comm_mpi_internal.h"
 #include "util/hash.h"
 
-static uint64_t hash_numbers(const uint64_t *numbers, size_t count)
+static uint64_t hash_numbers(uint64_t a, uint64_t b, uint64_t c)
 {
-	return hash_bytes(HASH_BEGIN, numbers, count * sizeof(*numbers));
+	uint64_t hash = hash_bytes(HASH_BEGIN, &a, sizeof(a));
+
+	hash = hash_bytes(hash, &b, sizeof(b));
+	return hash_bytes(hash, &c, sizeof(c));
 }
 
 /* A communicator that only this process knows. */
@@ -22,7 +25,7 @@ static void make_unknown(struct mpi_scan *scan, uint32_t index)
 
 	comm->kind = MPI_COMM_UNKNOWN;
 	comm->counted = MPI_UNCOUNTED;
-	comm->id = hash_numbers((const uint64_t[]){MPI_COMM_UNKNOWN, comm->process, index}, 3);
+	comm->id = hash_numbers(MPI_COMM_UNKNOWN, comm->process, index);
 }
 
 /* A program of Open MPI that only sends messages does not show which handle is MPI_COMM_WORLD. It
@@ -45,29 +48,32 @@ static void find_worlds(struct mpi_scan *scan)
 	}
 }
 
+/* A hash of the call that made a communicator: the same on all ranks that called it. */
+static uint64_t creation_of(const struct mpi_scan *scan, const struct mpi_comm *comm)
+{
+	if (comm->parent != MODEL_NONE)
+		return hash_numbers(comm->kind, scan->comms.data[comm->parent].id, comm->seq);
+	if (comm->kind == MPI_COMM_SELF)
+		return hash_numbers(comm->kind, comm->process, 0);
+	return hash_numbers(comm->kind,
+			    comm_job(scan->model, scan->processes.data[comm->process].pid), 0);
+}
+
+/* A parent's id is set before those of its children. */
 static void set_ids(struct mpi_scan *scan)
 {
 	for (uint32_t i = 0; i < scan->comms.len; i++) {
 		struct mpi_comm *comm = &scan->comms.data[i];
-		const struct mpi_process *process = &scan->processes.data[comm->process];
-		const struct mpi_comm *parent =
-			comm->parent == MODEL_NONE ? NULL : &scan->comms.data[comm->parent];
+		bool made = comm->parent != MODEL_NONE;
 
-		comm->counted = parent ? parent->counted : process->counted;
-		if (comm->kind == MPI_COMM_UNKNOWN || (parent && !comm->counted))
+		comm->counted = made ? scan->comms.data[comm->parent].counted
+				     : scan->processes.data[comm->process].counted;
+		if (comm->kind == MPI_COMM_UNKNOWN || (made && comm->counted == MPI_UNCOUNTED)) {
 			make_unknown(scan, i);
-		else if (parent)
-			comm->creation = hash_numbers(
-				(const uint64_t[]){comm->kind, parent->id, comm->seq}, 3);
-		else
-			comm->creation = hash_numbers(
-				(const uint64_t[]){comm->kind,
-						   comm->kind == MPI_COMM_SELF
-							   ? comm->process
-							   : comm_job(scan->model, process->pid)},
-				2);
-		if (comm->kind != MPI_COMM_UNKNOWN)
-			comm->id = hash_numbers((const uint64_t[]){comm->creation, comm->color}, 2);
+			continue;
+		}
+		comm->creation = creation_of(scan, comm);
+		comm->id = hash_numbers(comm->creation, comm->color, 0);
 	}
 }
 
