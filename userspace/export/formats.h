@@ -16,7 +16,6 @@
 	row(chrome, ".json",                                                                       \
 	    "Chrome JSON trace events; open it in https://ui.perfetto.dev or in chrome://tracing.") \
 	row(ndjson, ".ndjson", "One JSON object a line; read it with jq or a script.")             \
-	row(csv, ".csv", "The spans as a table with comma-separated values; open it in a spreadsheet.")     \
 	row(records, ".records.ndjson",                                                            \
 	    "The capture's records as they are, one JSON object a line, by their numbers.")
 // clang-format on
