@@ -34,9 +34,6 @@
 	CAUSE(DISK_WRITE, "disk-write", "a device was written", RED, "io", IO, END,                \
 	      "a thread waited for a block device to write",                                       \
 	      "the thread that issued the request; the file")                                      \
-	CAUSE(DISK_FLUSH, "disk-flush", "dirty pages had to be written first", RED, "io", IO, END,  \
-	      "a thread that made pages dirty was held back until others were written",            \
-	      "the thread; the file")                                                              \
 	CAUSE(PAGE_FAULT_MAJOR, "page-fault-major", "a touched page was read from a device", RED,  \
 	      "faults", FAULT, END, "a touched page had to be read from a device",                 \
 	      "the thread; the file")                                                              \

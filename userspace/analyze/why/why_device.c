@@ -71,7 +71,7 @@ struct why_verdict why_blocked_at_device(struct why_walk *walk, struct why_block
 struct why_verdict why_blocked_held_back(struct why_walk *walk, struct why_blocked *blocked)
 {
 	/* The pages may be those of a file system without a device. */
-	return why_blocked_end(walk, blocked, WHY_DISK_FLUSH,
+	return why_blocked_end(walk, blocked, WHY_DISK_WRITE,
 			       find_io(walk, blocked, true).sure ? WHY_GRADE_CERTAIN
 								 : WHY_GRADE_LIKELY,
 			       blocked->thread);
