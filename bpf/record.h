@@ -322,7 +322,6 @@ struct waffle_rec_signal {
 	__u32 target_tgid;
 	__s32 signo;
 	__s32 code; /* SI_USER, … */
-	__u64 target_state; /* enum waffle_task_state of the target */
 };
 
 /* rec.ts: the thread is back on a CPU. While it was runnable,

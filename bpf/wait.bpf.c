@@ -218,7 +218,6 @@ int BPF_PROG(on_signal, int signo, struct kernel_siginfo *info, struct task_stru
 	rec->target_tid = task->pid;
 	rec->target_tgid = task->tgid;
 	rec->signo = signo;
-	rec->target_state = task->__state;
 	rec->code = (__u64)info == 1 ? SI_KERNEL : 0; /* SEND_SIG_PRIV, SEND_SIG_NOINFO */
 	if ((__u64)info > 1)
 		bpf_core_read(&rec->code, sizeof(rec->code), &info->si_code);

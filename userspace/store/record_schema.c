@@ -137,8 +137,6 @@ static const struct record_field signal_fields[] = {
 	FIELD(waffle_rec_signal, target_tgid, PID, "its process"),
 	FIELD(waffle_rec_signal, signo, SIGNED, "number of the signal"),
 	FIELD(waffle_rec_signal, code, SIGNED, "`si_code`, such as SI_USER"),
-	FIELD(waffle_rec_signal, target_state, FLAGS,
-	      "state of the receiving thread (`enum waffle_task_state`)"),
 };
 
 static const struct record_field quota_fields[] = {
