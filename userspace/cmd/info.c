@@ -12,15 +12,13 @@
 #include "util/privileges.h"
 
 struct info_cli {
-	bool json, whole;
+	bool json;
 	enum clock_align align;
 	uint64_t memory_limit;
 };
 
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON.", .at = offsetof(struct info_cli, json)},
-	{"whole", 0, NULL, "Fail if the capture was cut off or lost records.",
-	 .at = offsetof(struct info_cli, whole)},
 	ALIGN_OPTION_ROW(struct info_cli, align),
 	MEMORY_OPTION_ROW(struct info_cli, memory_limit),
 };
@@ -46,7 +44,6 @@ static int info_run(const struct command *command, int argc, char **argv)
 	struct capture_files files;
 	struct model *model = NULL;
 	struct info_cli cli = {0};
-	uint64_t cut;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
@@ -66,8 +63,6 @@ static int info_run(const struct command *command, int argc, char **argv)
 		result = model_load(&model, reader, STORE_ALL, NULL, &err);
 	if (!result)
 		result = print_info(model, cli.json, &err);
-	if (!result && cli.whole && (store_reader_truncated(reader, &cut) || model->counts.lost))
-		result = error_set(&err, ENODATA, "the capture is not whole");
 	model_free(model);
 	store_reader_close(reader);
 	return result ? command_fail(command, &err, EXIT_FAILED) : EXIT_DONE;
