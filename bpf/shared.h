@@ -51,7 +51,6 @@ struct waffle_config {
 	bool keep_children;   /* everything inside a kept span is kept */
 	__u32 wait_sources;   /* enum waffle_wait_source */
 	__u64 wait_min_ns;    /* shorter waits have no details */
-	__u64 min_fault_ns;   /* faster page faults have no record */
 	__u64 stack_gap_ns;   /* between two user stacks of a thread with short waits */
 	__u64 rate_unit_ns;   /* rate() of the filter; 0: none */
 	__u32 rate_count;     /* hits that pass in each unit */

@@ -407,10 +407,8 @@ static __noinline __attribute__((unused)) void
 faults_emit(struct thread_wait *wait, struct task_struct *task, __u64 now, __u32 flags)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
-	struct waffle_rec_fault *rec = NULL;
+	struct waffle_rec_fault *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 
-	if (wait->faults_ns >= config.min_fault_ns)
-		rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_FAULT, task->pid, cpu);
 		rec->rec.ts = now;

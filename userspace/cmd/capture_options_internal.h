@@ -96,12 +96,6 @@ struct capture_options {
 		 .min = 1000,                                                                      \
 		 .max = 60000000000ull,                                                            \
 		 .at = offsetof(struct capture_options, session.kernel.config.wait_min_ns)},       \
-		{"min-fault",                                                                      \
-		 0,                                                                                \
-		 "TIME",                                                                           \
-		 "Record page faults only if together they took at least TIME. Default: all.",     \
-		 .type = OPTION_TIME,                                                              \
-		 .at = offsetof(struct capture_options, session.kernel.config.min_fault_ns)},      \
 		{"redact",                                                                         \
 		 0,                                                                                \
 		 "KEYS",                                                                           \
