@@ -194,7 +194,7 @@ static __always_inline void open_begin(const struct entry *entry, struct pt_regs
 	open->recipe = entry->site;
 	open->state = WAFFLE_OPEN_REJECTED;
 	open->outer = !!(entry->recipe->flags & WAFFLE_CALL_OUTER);
-	thread->outer += open->outer;
+	thread->outer_open += open->outer;
 	thread->depth = at + 1;
 }
 

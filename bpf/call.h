@@ -140,8 +140,7 @@ struct waffle_recipe {
 	struct waffle_fetch fetches[WAFFLE_FETCHES_MAX];
 };
 
-/* The names of a table's numbers from 0 on, each padded
- * with zeros to 8 bytes. All zeros: no name. */
+/* The names of a table's numbers from 0 on, padded with zeros to 8 bytes. All zeros: no name. */
 struct waffle_enum {
 	char names[WAFFLE_ENUM_NAMES_MAX][8];
 };
@@ -177,7 +176,7 @@ struct waffle_call_open {
 	__u64 saved[WAFFLE_SAVED_MAX];
 	__u32 recipe; /* its site */
 	__u16 state;  /* enum waffle_open_state; the whole slot of a held one is in a map */
-	__u16 outer;  /* WAFFLE_CALL_OUTER */
+	__u16 outer;  /* it has WAFFLE_CALL_OUTER */
 };
 
 /* A pair that has begun, in call_pairs. For a pair without a key, `value` has its thread and its
@@ -213,19 +212,19 @@ struct waffle_call_frame {
  */
 enum waffle_call_at { WAFFLE_CALL_AT_UPROBE, WAFFLE_CALL_AT_POINT, WAFFLE_CALL_AT_COUNT };
 struct waffle_call_thread {
-	__u32 depth; /* calls in `open` */
-	__u32 outer; /* those of them with WAFFLE_CALL_OUTER */
-	__u64 now;   /* time of the current program, for calls that it finds to have ended */
-	/* The last outer event: its stack pointer, the word there, and its return address. While
-	 * the stack pointer and the word are unchanged, the thread is still in it. */
-	__u64 outer_sp, outer_word, outer_link;
+	__u32 depth;      /* calls in `open` */
+	__u32 outer_open; /* those of them with WAFFLE_CALL_OUTER */
+	__u64 now;        /* time of the current program, for calls that it finds to have ended */
+	/* The last outer event: its stack pointer, the word there, and its return address.
+	 * outer_is_open() in call_nest.bpf.h decides by these whether it is still open. */
+	__u64 event_sp, event_word, event_link;
 	/* The code of the object that has the outer event at code_ip, and whether calls nested in
 	 * that event return there. */
 	__u64 code_ip, code_start, code_end;
 	__u32 code_calls;
 	__u32 reserved;
-	/* Registers; then words at the stack pointer, where
-	 * arguments are, as far as they were read. */
+	/* Registers; then words at the stack pointer, where arguments are, as far as they were
+	 * read. */
 	__u64 words[WAFFLE_CALL_WORDS];
 	__u64 stack_words; /* how many were read */
 	__u64 context;     /* context of a tracepoint's program, as a number */

@@ -5,9 +5,9 @@
  * since some never return (longjmp(), exceptions), and some jump to another function instead of
  * calling it.
  *
- * An outer event (WAFFLE_CALL_OUTER) counts by itself, so an inner call that is nested in it is not
- * recorded. The thread keeps the last outer event, with its stack pointer (outer_sp) and return
- * address (outer_link):
+ * An outer event (WAFFLE_CALL_OUTER) is recorded itself, so an inner call that is nested in it is
+ * not. The thread keeps the last outer event, with its stack pointer (event_sp) and return
+ * address (event_link):
  *
  *	program calls cudaLaunchKernel()	the outer event
  *	  library calls cuLaunchKernel()	returns into the library: nested
@@ -34,8 +34,8 @@ static __noinline __u64 user_word(__u64 address)
 	return bpf_probe_read_user(&word, sizeof(word), (void *)address) ? 0 : word;
 }
 
-/* The return address of a function that is entered with this
- * stack pointer and link register; 0: unreadable. */
+/* The return address of a function that is entered with this stack pointer and link register; 0:
+ * unreadable. */
 static __always_inline __u64 link_at(__u64 sp, __u64 link)
 {
 	barrier_var(link); /* or clang removes this argument from global functions */
@@ -56,7 +56,7 @@ static __always_inline bool code_has(const struct waffle_call_thread *thread, __
  * the program's next calls mostly overwrite it, unless that word of their frames is unused. */
 static __always_inline bool outer_word_unchanged(const struct waffle_call_thread *thread)
 {
-	return user_word(thread->outer_sp) == thread->outer_word;
+	return user_word(thread->event_sp) == thread->event_word;
 }
 
 /* Two return addresses within this distance nearly always lie in the same object. */
@@ -73,30 +73,30 @@ static __always_inline bool outer_is_open(struct waffle_call_thread *thread, str
 {
 	__u64 sp = PT_REGS_SP(ctx), link = return_address(ctx);
 
-	if (thread->outer_sp <= sp)
-		return thread->outer_sp == sp && link == thread->outer_link;
+	if (thread->event_sp <= sp)
+		return thread->event_sp == sp && link == thread->event_link;
 	if (!code_has(thread, link))
 		return !thread->code_calls &&
-		       link - thread->outer_link + NEAR_BYTES > 2 * NEAR_BYTES &&
+		       link - thread->event_link + NEAR_BYTES > 2 * NEAR_BYTES &&
 		       outer_word_unchanged(thread);
 	thread->code_calls = true;
-	return !code_has(thread, thread->outer_link) || outer_word_unchanged(thread);
+	return !code_has(thread, thread->event_link) || outer_word_unchanged(thread);
 }
 
 /*
- * Whether a call is nested in an outer one. An outer event is forgotten with the first call that is
- * nested in it, since it starts one launch only.
+ * Whether a call is nested in an outer one. An outer event is forgotten with the next inner call:
+ * it starts one launch only, or has ended.
  */
 static __always_inline bool call_is_inner(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
 	bool inner;
 
-	if (thread->outer)
+	if (thread->outer_open)
 		return true;
-	if (!thread->outer_sp)
+	if (!thread->event_sp)
 		return false;
 	inner = outer_is_open(thread, ctx);
-	thread->outer_sp = 0;
+	thread->event_sp = 0;
 	return inner;
 }
 
@@ -115,7 +115,8 @@ static __noinline int outer_code_set(struct waffle_call_thread *thread, __u64 ip
 	return 0;
 }
 
-/* Remembers an outer event whose registers were read. */
+/* Makes this event, whose registers were read, the last outer one: its stack pointer, its return
+ * address and the code of its object. `word` is the word at its stack pointer. */
 static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx,
 				      __u32 recipe)
 {
@@ -124,20 +125,20 @@ static __always_inline void outer_set(struct waffle_call_thread *thread, struct 
 
 	if (thread->code_ip != PT_REGS_IP(ctx))
 		outer_code_set(thread, PT_REGS_IP(ctx), recipe);
-	thread->outer_word = word;
+	thread->event_word = word;
 #if defined(__TARGET_ARCH_x86)
-	thread->outer_link = word;
+	thread->event_link = word;
 #else
-	thread->outer_link = PT_REGS_RET(ctx);
+	thread->event_link = PT_REGS_RET(ctx);
 #endif
-	thread->outer_sp = PT_REGS_SP(ctx);
+	thread->event_sp = PT_REGS_SP(ctx);
 }
 
 static __always_inline void open_pop(struct waffle_call_thread *thread, __u32 depth)
 {
 	thread->depth = depth;
-	if (thread->outer && thread->open[depth & (WAFFLE_CALL_DEPTH_MAX - 1)].outer)
-		thread->outer--;
+	if (thread->outer_open && thread->open[depth & (WAFFLE_CALL_DEPTH_MAX - 1)].outer)
+		thread->outer_open--;
 }
 
 /* Records that a call was left and will not return. `now`: when that was found. */

@@ -7,19 +7,19 @@
 #include "waffle/abi.h"
 
 /* Whether a process runs a program that gained privileges; true if that is unknown. */
-static __noinline __attribute__((unused)) bool program_has_rights(__u32 tgid)
+static __noinline __attribute__((unused)) bool program_is_privileged(__u32 tgid)
 {
 	const struct waffle_program *program = bpf_map_lookup_elem(&programs, &tgid);
 
-	return !program || program->has_rights;
+	return !program || program->privileged;
 }
 
-/* Whether to record a hit of the current process: it is a target, and its memory is not private. If
- * no probe is armed in all processes, the kernel has attached the probe to targets only. */
+/* Whether to record a hit of the current process: it is a target, and not privileged. If no probe
+ * is armed in all processes, the kernel has attached the probe to targets only. */
 static __always_inline bool wanted(struct task_struct *task)
 {
 	return !finished && (!(config.follow_children || probes_wide) || thread_is_traced(task)) &&
-	       (!rights_seen || !program_has_rights(task->tgid));
+	       (!privileged_seen || !program_is_privileged(task->tgid));
 }
 
 /* Copies a frame of at most `room` bytes into a record with that much room. `ts` 0: now. */

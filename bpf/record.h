@@ -93,8 +93,7 @@ struct waffle_rec_return {
 	__u32 frame_bytes;
 	__u32 flags; /* WAFFLE_RETURN_* */
 };
-/* The call did not return: longjmp() or an exception left
- * it, at rec.ts or before. Has no values. */
+/* The call did not return: longjmp() or an exception left it, at rec.ts or before. No values. */
 #define WAFFLE_RETURN_LEFT 1u
 
 /* The stacks of the span or event `id` that begins at rec.ts on rec.tid; numbers as in a wait. */
@@ -242,14 +241,14 @@ struct waffle_rec_fork {
  * rec.tid: the thread; tgid: its process; code: as wait(2) reports it, only meaningful when the
  * last thread of the process exits (tid == tgid). EXEC has the same layout. Its code is the tid
  * that its thread had before if it was not the main thread, otherwise 0; from the kernel: |
- * WAFFLE_EXEC_RIGHTS.
+ * WAFFLE_EXEC_PRIVILEGED.
  */
 struct waffle_rec_exit {
 	struct waffle_rec rec;
 	__u32 tgid;
 	__s32 code;
 };
-#define WAFFLE_EXEC_RIGHTS 0x40000000 /* the exec gained privileges: the program is not read */
+#define WAFFLE_EXEC_PRIVILEGED 0x40000000 /* the exec gained privileges: nothing is read */
 
 /* `count` records of a source were dropped in (from_ts, rec.ts] on rec.cpu. */
 struct waffle_rec_loss {

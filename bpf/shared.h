@@ -20,8 +20,7 @@ struct waffle_cpu {
 	__u64 head; /* slots written */
 	__u64 produced[WAFFLE_SOURCE_COUNT];
 	__u64 dropped[WAFFLE_SOURCE_COUNT];
-	__u64 stacks_ts; /* the stacks that were taken have used up the budget until then (wait.h)
-			  */
+	__u64 stacks_ts; /* the stacks taken so far have used up the budget until then (wait.h) */
 };
 _Static_assert(sizeof(struct waffle_cpu) == 64, "one cache line");
 
@@ -41,7 +40,8 @@ struct waffle_tail {
 /*
  * What a capture asks of the BPF programs. It is filled on the way from the command line to the
  * kernel (session_options, then kernel_options), and copied into the programs' constants once,
- * before they are loaded. A new capture option is a member here and a row of the command's options.
+ * before they are loaded. A new capture option is a member here and a row of CAPTURE_OPTION_ROWS
+ * (userspace/cmd/capture_options_internal.h), at session.kernel.config.NAME.
  */
 struct waffle_config {
 	bool follow_children; /* children of targets are targets */
@@ -65,8 +65,7 @@ struct waffle_config {
 	__u32 tracer_tgid;
 	__u32 task_struct_number; /* BTF id of struct task_struct in the kernel */
 	__u64 call_seed;
-	/* A bit for each system call: its first argument is a descriptor, and that one is a socket.
-	 */
+	/* Bits of the system calls whose first argument is a descriptor, and a socket's one. */
 	__u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
 	__u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64];
 };
@@ -87,7 +86,7 @@ struct waffle_program {
 	__u64 since; /* time of its last exec, or of its fork; 0: before the capture */
 	/* Its exec gained privileges (set-user-ID, file capabilities). Nothing of its memory is
 	 * recorded, as the user who started it must not read that. */
-	__u64 has_rights;
+	__u64 privileged;
 };
 
 #ifdef __VMLINUX_H__
@@ -101,10 +100,10 @@ extern const volatile struct waffle_config config;
 
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
-extern bool sweep_wanted; /* a table was full; kernel/sweep.c must run */
-extern bool rights_seen;  /* a target has run a program that gained privileges */
-extern bool probes_wide;  /* a probe is armed in all processes */
-extern bool finished;     /* set at the end of the capture, so that all recording stops together */
+extern bool sweep_wanted;    /* a table was full; kernel/sweep.c must run */
+extern bool privileged_seen; /* a target has run a program that gained privileges */
+extern bool probes_wide;     /* a probe is armed in all processes */
+extern bool finished; /* set at the end of the capture, so that all recording stops together */
 
 /* The last time that a thread left its CPU, and its page faults (wait.h). */
 struct thread_wait {
@@ -138,8 +137,7 @@ struct thread_state {
 };
 enum { THREAD_UNSEEN, THREAD_ON_CPU, THREAD_OFF_CPU };
 
-/* The shared maps are defined in task.bpf.c. Userspace
- * sets the sizes that depend on the machine. */
+/* The shared maps are defined in task.bpf.c. Userspace sets sizes that depend on the machine. */
 extern struct cpus_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -347,8 +345,8 @@ thread_make_late(struct task_struct *task)
 	return thread_make(task);
 }
 
-/* The state of a thread of the target. NULL for all other
- * threads and if it can't be made (thread_make()). */
+/* The state of a thread of the target. NULL for all other threads and if it can't be made
+ * (thread_make()). */
 static __always_inline struct thread_state *thread_get(struct task_struct *task)
 {
 	struct thread_state *state;

@@ -67,8 +67,8 @@ struct waffle_stack_file {
 #define WAFFLE_STACK_WAIT 4u /* of a wait or wake-up (id 0), not of a span */
 #define WAFFLE_STACK_CALL 8u /* at a function's entry: the frame pointer is still the caller's */
 
-/* In the record of a wait or wake-up: its user stack is a
- * FRAMES record of the same thread and time. */
+/* In the record of a wait or wake-up: its user stack is a FRAMES record of the same thread and
+ * time. */
 #define WAFFLE_STACK_BY_FRAMES 0xffffffffu
 
 #ifdef __VMLINUX_H__

@@ -12,7 +12,7 @@ const volatile struct waffle_config config = {};
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
 __u64 fault_cpus[WAFFLE_CPU_WORDS];
-bool rights_seen;
+bool privileged_seen;
 bool probes_wide;
 bool finished;
 bool snapshot_at_end;
@@ -57,12 +57,12 @@ static __always_inline void faults_flush(struct task_struct *task)
 		faults_emit(&state->wait, task, bpf_ktime_get_ns(), 0);
 }
 
-static __always_inline void program_begins(__u32 tgid, bool has_rights)
+static __always_inline void program_begins(__u32 tgid, bool privileged)
 {
-	struct waffle_program program = {.since = bpf_ktime_get_ns(), .has_rights = has_rights};
+	struct waffle_program program = {.since = bpf_ktime_get_ns(), .privileged = privileged};
 
-	if (has_rights)
-		rights_seen = true;
+	if (privileged)
+		privileged_seen = true;
 	if (bpf_map_update_elem(&programs, &tgid, &program, BPF_ANY))
 		bpf_map_delete_elem(&programs, &tgid);
 }
@@ -82,8 +82,8 @@ static __always_inline __u64 *tgid_word(__u32 tgid)
 	return &tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)];
 }
 
-/* Adds a child to the targets. If there is no room it is not
- * followed, and its FORK counts as dropped. */
+/* Adds a child to the targets. If there is no room it is not followed, and its FORK counts as
+ * dropped. */
 static __always_inline bool target_add(__u32 tgid, __u32 parent)
 {
 	const struct waffle_program *program = bpf_map_lookup_elem(&programs, &parent);
@@ -94,7 +94,7 @@ static __always_inline bool target_add(__u32 tgid, __u32 parent)
 		loss_count(1);
 		return false;
 	}
-	program_begins(tgid, !program || program->has_rights);
+	program_begins(tgid, !program || program->privileged);
 	/* The bit is set after the entry was added, since on_free() clears the bit and then
 	 * looks up the entry again. */
 	__sync_fetch_and_or(tgid_word(tgid), 1ull << (tgid & 63));
@@ -153,12 +153,12 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
-	bool has_rights = BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec);
+	bool privileged = BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec);
 	struct waffle_rec_exit *rec;
 
 	if (!target_has(task->tgid))
 		return 0;
-	program_begins(task->tgid, has_rights);
+	program_begins(task->tgid, privileged);
 	if (old_pid != task->pid && !finished)
 		tid_exit_emit(task, old_pid);
 	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
@@ -166,7 +166,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		record_begin(&rec->rec, WAFFLE_REC_EXEC, task->pid, cpu);
 		rec->tgid = task->tgid;
 		rec->code = (old_pid == task->pid ? 0 : old_pid) |
-			    (has_rights ? WAFFLE_EXEC_RIGHTS : 0);
+			    (privileged ? WAFFLE_EXEC_PRIVILEGED : 0);
 		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 	}
 	task_emit(task, NULL, WAFFLE_TASK_TRACED_FLAG);

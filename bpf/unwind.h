@@ -87,8 +87,8 @@ struct waffle_unwind_regs {
 /* bits of an address; on aarch64 the others may sign a return address */
 #define WAFFLE_UNWIND_USER_BITS 48
 
-/* The address to look up for a frame. It is inside the call,
- * which may be its function's last instruction. */
+/* The address to look up for a frame. It is inside the call, which may be its function's last
+ * instruction. */
 static inline __u64 waffle_unwind_pc(const struct waffle_unwind_regs *regs)
 {
 	return regs->ip - !regs->exact;

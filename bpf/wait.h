@@ -302,8 +302,8 @@ static __always_inline void wait_file(struct task_struct *task, struct waffle_re
 	rec->object = (__u32)args[0];
 	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
 	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	/* One inode serves eventfds, epolls, timers, …: the
-	 * beginning of the name distinguishes them. */
+	/* One inode serves eventfds, epolls, timers, …: the beginning of the name distinguishes
+	 * them. */
 	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC)
 		bpf_probe_read_kernel(&rec->address, sizeof(rec->address),
 				      BPF_CORE_READ(file, f_path.dentry, d_name.name));

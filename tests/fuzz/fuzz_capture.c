@@ -55,7 +55,7 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 	return &kernel->slots[cpu][position % SLOTS];
 }
 
-bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
+bool kernel_program_is_privileged(const struct kernel *kernel, pid_t pid)
 {
 	(void)kernel;
 	return pid == FAKE_PID + 1;

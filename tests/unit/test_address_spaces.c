@@ -22,9 +22,9 @@
 
 /* A stand-in for kernel/kernel.c. */
 struct kernel {
-	uint64_t since;  /* start of this program */
-	bool is_private; /* this program */
-	bool target;     /* GONE is a target, whose exec is recorded */
+	uint64_t since;     /* start of this program */
+	bool is_privileged; /* this program */
+	bool target;        /* GONE is a target, whose exec is recorded */
 };
 
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
@@ -34,9 +34,9 @@ uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
 	return kernel->target ? 0 : UINT64_MAX;
 }
 
-bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
+bool kernel_program_is_privileged(const struct kernel *kernel, pid_t pid)
 {
-	return pid == getpid() && kernel->is_private;
+	return pid == getpid() && kernel->is_privileged;
 }
 
 uint32_t kernel_wait_sources(const struct kernel *kernel)
@@ -101,20 +101,20 @@ static void report(struct space_test *test, enum mmap_event_kind kind, uint64_t 
 	report_of(test, kind, GONE, ts, start, end);
 }
 
-static void record(struct space_test *test, const struct waffle_rec *rec, bool gains_rights)
+static void record(struct space_test *test, const struct waffle_rec *rec, bool privileged)
 {
 	struct error err = ERROR_INIT;
 
-	processes_record(address_spaces_processes(test->spaces), rec, gains_rights);
-	must(address_spaces_record(test->spaces, rec, gains_rights, &err), &err);
+	processes_record(address_spaces_processes(test->spaces), rec, privileged);
+	must(address_spaces_record(test->spaces, rec, privileged, &err), &err);
 }
 
-static void exec(struct space_test *test, uint64_t ts, bool gains_rights)
+static void exec(struct space_test *test, uint64_t ts, bool privileged)
 {
 	const struct waffle_rec_exit rec = {.rec = {.kind = WAFFLE_REC_EXEC, .ts = ts, .tid = GONE},
 					    .tgid = GONE};
 
-	record(test, &rec.rec, gains_rights);
+	record(test, &rec.rec, privileged);
 }
 
 static void fork_of(struct space_test *test, uint64_t ts, pid_t parent, pid_t child)
@@ -490,7 +490,7 @@ static void test_mappings_of_a_privileged_program_are_for_arming_alone(void **st
 	uint32_t described;
 
 	begin(&test, state);
-	test.kernel = (struct kernel){.since = UINT64_MAX, .is_private = true};
+	test.kernel = (struct kernel){.since = UINT64_MAX, .is_privileged = true};
 	must(address_spaces_scan(test.spaces, getpid(), &now, &err), &err);
 	assert_true(now->list.len > 0);
 	assert_ptr_equal(address_spaces_now(test.spaces, getpid()), now);

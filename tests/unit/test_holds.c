@@ -9,9 +9,9 @@
 
 #include "capture/holds_internal.h"
 
-static struct hold *hold_of(struct holds *holds, uint64_t id, uint64_t begin_ns, const char *name)
+static struct hold *hold_of(struct holds *holds, uint64_t id, uint64_t begin_ts, const char *name)
 {
-	struct hold *hold = holds_add(holds, id, begin_ns);
+	struct hold *hold = holds_add(holds, id, begin_ts);
 
 	assert_non_null(hold);
 	snprintf(hold->name, sizeof(hold->name), "%s", name);
@@ -82,7 +82,7 @@ static void test_records_of_two_execs_in_the_wrong_order(void **state)
 	holds_exec(&holds, 70);
 	assert_false(holds_sum(&holds, 70).ready);
 	holds_exec(&holds, 30);
-	assert_int_equal(holds.exec_ns, 70);
+	assert_int_equal(holds.exec_ts, 70);
 	assert_true(holds_sum(&holds, 70).ready);
 	assert_false(holds_sum(&holds, 30).ready);
 	holds_free(&holds);
@@ -94,7 +94,7 @@ static void test_a_hold_that_is_read_after_the_record_of_its_exec_was_missed(voi
 
 	(void)state;
 	holds_exec(&holds, 30);
-	assert_int_equal(hold_of(&holds, 1, 10, "program")->exec_ns, 30);
+	assert_int_equal(hold_of(&holds, 1, 10, "program")->exec_ts, 30);
 	assert_true(holds_sum(&holds, 30).any);
 	assert_false(holds_sum(&holds, 30).ready);
 	assert_false(holds_sum(&holds, 0).any);
@@ -117,7 +117,7 @@ static void test_a_hold_is_found_after_its_exec_and_counted_once(void **state)
 	hold_of(&holds, 3, 40, "next")->ready = true;
 	late = holds_find(&holds, 1);
 	assert_non_null(late);
-	assert_int_equal(late->exec_ns, 30);
+	assert_int_equal(late->exec_ts, 30);
 	holds_count(&holds);
 	assert_true(holds_find(&holds, 2)->counted);
 	assert_false(holds_find(&holds, 3)->counted);
@@ -184,15 +184,15 @@ static void test_the_next_program_is_that_of_the_first_hold_without_an_exec(void
 	struct holds holds = {0};
 
 	(void)state;
-	assert_true(holds_next_ns(&holds) == UINT64_MAX);
+	assert_true(holds_next_ts(&holds) == UINT64_MAX);
 	hold_of(&holds, 1, 10, "program");
 	hold_of(&holds, 2, 20, "ld.so");
-	assert_int_equal(holds_next_ns(&holds), 10);
+	assert_int_equal(holds_next_ts(&holds), 10);
 	holds_exec(&holds, 30);
-	assert_true(holds_next_ns(&holds) == UINT64_MAX);
+	assert_true(holds_next_ts(&holds) == UINT64_MAX);
 	hold_of(&holds, 3, 40, "next");
 	hold_of(&holds, 4, 50, "ld.so");
-	assert_int_equal(holds_next_ns(&holds), 40);
+	assert_int_equal(holds_next_ts(&holds), 40);
 	holds_free(&holds);
 }
 

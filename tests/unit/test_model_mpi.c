@@ -503,6 +503,33 @@ static void test_a_late_attach_is_aligned_by_order_and_times(void **state)
 	}
 }
 
+/* The capture began after the creation of the only communicator on which messages are sent. */
+static void test_messages_without_any_collective_are_counted_as_unaligned(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+
+		mpi_begin(&job, pointers);
+		for (unsigned rank = 0; rank < 2; rank++) {
+			struct mpi_name old = {0x84000001u + rank * 0x100000u, rank, 3};
+
+			if (rank)
+				mpi_call(&job, rank, 2000, 2100, MPI_SITE_RECV, &old, 0, 5, 1);
+			else
+				mpi_call(&job, rank, 2000, 2010, MPI_SITE_SEND, &old, 1, 5);
+		}
+		comm = mpi_load(&job, 9000, &model);
+		assert_int_equal(model_collective_count(comm), 0);
+		assert_int_equal(model_collectives_unaligned(comm), 2);
+		assert_int_equal(model->unaligned_collectives, 2);
+		mpi_free(&job, comm);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_requests_are_found_by_address_and_value),
 		cmocka_unit_test(test_different_collectives_at_one_number_are_a_disorder),
 		cmocka_unit_test(test_a_late_attach_is_aligned_by_order_and_times),
+		cmocka_unit_test(test_messages_without_any_collective_are_counted_as_unaligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

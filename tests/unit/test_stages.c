@@ -12,7 +12,7 @@
 
 /* ---- stand-ins for the functions of kernel/ and of capture/arming that the stages call ---- */
 
-bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
+bool kernel_program_is_privileged(const struct kernel *kernel, pid_t pid)
 {
 	(void)kernel;
 	(void)pid;
@@ -194,7 +194,7 @@ static void test_records_have_the_file_s_numbers_and_no_marks_of_the_kernel(void
 			  .child_tgid = 71 | WAFFLE_FORK_SHARES}};
 	struct record_buffer exec = {.end = {.rec = {.kind = WAFFLE_REC_EXEC, .ts = 11, .tid = 71},
 					     .tgid = 71,
-					     .code = 70 | WAFFLE_EXEC_RIGHTS}};
+					     .code = 70 | WAFFLE_EXEC_PRIVILEGED}};
 	struct waffle_rec_trace trace = {.rec = {.kind = WAFFLE_REC_TRACE, .ts = 12}, .number = 5};
 	struct waffle_rec_stack stack = {.rec = {.kind = WAFFLE_REC_STACK, .ts = 13}};
 	struct record_buffer span_end = {

@@ -13,19 +13,19 @@ static void oldest_drop(struct holds *holds)
 	const struct hold *oldest = &holds->list.data[0];
 	struct hold *next = &holds->list.data[1];
 
-	if (next->exec_ns == oldest->exec_ns) {
+	if (next->exec_ts == oldest->exec_ts) {
 		next->missed |= oldest->missed;
 		next->counted |= oldest->counted;
 	}
 	memmove(&holds->list.data[0], next, --holds->list.len * sizeof(*next));
 }
 
-struct hold *holds_add(struct holds *holds, uint64_t id, uint64_t begin_ns)
+struct hold *holds_add(struct holds *holds, uint64_t id, uint64_t begin_ts)
 {
-	bool over = begin_ns < holds->exec_ns;
+	bool over = begin_ts < holds->exec_ts;
 	struct hold hold = {.id = id,
-			    .begin_ns = begin_ns,
-			    .exec_ns = over ? holds->exec_ns : 0,
+			    .begin_ts = begin_ts,
+			    .exec_ts = over ? holds->exec_ts : 0,
 			    .missed = over};
 
 	if (holds->list.len == HOLDS_MAX)
@@ -43,16 +43,16 @@ struct hold *holds_find(struct holds *holds, uint64_t id)
 	return NULL;
 }
 
-void holds_exec(struct holds *holds, uint64_t exec_ns)
+void holds_exec(struct holds *holds, uint64_t exec_ts)
 {
 	/* Records of two CPUs may be read in the wrong order. */
-	if (exec_ns > holds->exec_ns)
-		holds->exec_ns = exec_ns;
+	if (exec_ts > holds->exec_ts)
+		holds->exec_ts = exec_ts;
 	for (size_t i = 0; i < holds->list.len; i++) {
 		struct hold *hold = &holds->list.data[i];
 
-		if (hold->begin_ns < exec_ns && (!hold->exec_ns || exec_ns < hold->exec_ns))
-			hold->exec_ns = exec_ns;
+		if (hold->begin_ts < exec_ts && (!hold->exec_ts || exec_ts < hold->exec_ts))
+			hold->exec_ts = exec_ts;
 	}
 }
 
@@ -61,7 +61,7 @@ void holds_free(struct holds *holds)
 	vec_free(&holds->list);
 }
 
-struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ns)
+struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ts)
 {
 	struct hold_sum sum = {.name = ""};
 	bool missed = false;
@@ -69,7 +69,7 @@ struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ns)
 	for (size_t i = 0; i < holds->list.len; i++) {
 		const struct hold *hold = &holds->list.data[i];
 
-		if (hold->exec_ns != exec_ns)
+		if (hold->exec_ts != exec_ts)
 			continue;
 		sum.any = true;
 		sum.name = sum.name[0] ? sum.name : hold->name;
@@ -84,24 +84,24 @@ struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ns)
 
 void holds_count(struct holds *holds)
 {
-	for (size_t i = 0; holds->exec_ns && i < holds->list.len; i++)
-		holds->list.data[i].counted |= holds->list.data[i].exec_ns == holds->exec_ns;
+	for (size_t i = 0; holds->exec_ts && i < holds->list.len; i++)
+		holds->list.data[i].counted |= holds->list.data[i].exec_ts == holds->exec_ts;
 }
 
-uint64_t holds_next_ns(const struct holds *holds)
+uint64_t holds_next_ts(const struct holds *holds)
 {
-	uint64_t next_ns = UINT64_MAX;
+	uint64_t next_ts = UINT64_MAX;
 
 	for (size_t i = 0; i < holds->list.len; i++)
-		if (!holds->list.data[i].exec_ns && holds->list.data[i].begin_ns < next_ns)
-			next_ns = holds->list.data[i].begin_ns;
-	return next_ns;
+		if (!holds->list.data[i].exec_ts && holds->list.data[i].begin_ts < next_ts)
+			next_ts = holds->list.data[i].begin_ts;
+	return next_ts;
 }
 
 void holds_disarmed(struct holds *holds)
 {
 	for (size_t i = 0; i < holds->list.len; i++)
-		if (!holds->list.data[i].exec_ns)
+		if (!holds->list.data[i].exec_ts)
 			holds->list.data[i].missed = true;
 }
 

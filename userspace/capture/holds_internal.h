@@ -20,8 +20,8 @@
 
 struct hold {
 	uint64_t id;       /* the gate's number; 0: it was not held */
-	uint64_t begin_ns; /* when the process asked */
-	uint64_t exec_ns;  /* time of the EXEC record that it belongs to; 0: none was read yet */
+	uint64_t begin_ts; /* when the process asked */
+	uint64_t exec_ts;  /* time of the EXEC record that it belongs to; 0: none was read yet */
 	char name[16];     /* of the file; "": not known */
 	bool ready;        /* the program was armed before it began */
 	bool missed;       /* the program began before all of it was armed */
@@ -32,20 +32,20 @@ struct hold {
 /* Zero-initialised it has no holds. */
 struct holds {
 	VEC(struct hold) list; /* the oldest first */
-	uint64_t exec_ns;      /* time of the last EXEC record; 0: there was none */
+	uint64_t exec_ts;      /* time of the last EXEC record; 0: there was none */
 };
 
 /* Adds a hold, also one that the gate refused (id 0). If its EXEC record was read before, the
- * program has begun: then `exec_ns` and `missed` are set. NULL: out of memory. The result is valid
+ * program has begun: then `exec_ts` and `missed` are set. NULL: out of memory. The result is valid
  * until the next call. */
-struct hold *holds_add(struct holds *holds, uint64_t id, uint64_t begin_ns);
+struct hold *holds_add(struct holds *holds, uint64_t id, uint64_t begin_ts);
 /* NULL: it is not known (any more). */
 struct hold *holds_find(struct holds *holds, uint64_t id);
 /* An EXEC record of that time was read. */
-void holds_exec(struct holds *holds, uint64_t exec_ns);
+void holds_exec(struct holds *holds, uint64_t exec_ts);
 void holds_free(struct holds *holds);
 
-/* Combines the holds of one exec; `exec_ns` is the time of any one of them. Holds of an exec
+/* Combines the holds of one exec; `exec_ts` is the time of any one of them. Holds of an exec
  * that failed count for the next one. */
 struct hold_sum {
 	const char *name; /* of the program: the first file; "": not known */
@@ -54,11 +54,11 @@ struct hold_sum {
 	bool ready;       /* all of the program was armed before it began */
 	bool counted;
 };
-struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ns);
+struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ts);
 /* The program that began with the last EXEC record was counted. */
 void holds_count(struct holds *holds);
 /* When the process asked for a program that it does not run yet. UINT64_MAX: it did not. */
-uint64_t holds_next_ns(const struct holds *holds);
+uint64_t holds_next_ts(const struct holds *holds);
 /* What was armed for such a program has been disarmed. */
 void holds_disarmed(struct holds *holds);
 /* Whether the process has been armed for a program of its own, which it runs or is about to. */

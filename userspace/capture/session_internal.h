@@ -88,7 +88,7 @@ struct session {
 	struct keymap reported; /* messages about calls that were not found */
 	bool full;              /* the file has reached its size limit */
 	bool published;         /* the file was given its final name, or the writer was asked to */
-	uint64_t awaited_ns;    /* start of the final wait for the file; 0: not waiting */
+	uint64_t awaited_ts;    /* start of the final wait for the file; 0: not waiting */
 	bool await_reported;    /* it was reported that this takes long */
 	bool gave_up;           /* a signal ended that wait, or it took too long */
 	bool stuck;             /* the file accepts no data at the moment */

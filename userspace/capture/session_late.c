@@ -18,8 +18,8 @@ static void name_add(char names[NAMES_MAX], const char *name)
 
 void program_was_late(struct session *session, struct target *target, struct hold *hold)
 {
-	uint64_t exec_ns = hold ? hold->exec_ns : target->holds.exec_ns;
-	const struct hold_sum held = holds_sum(&target->holds, exec_ns);
+	uint64_t exec_ts = hold ? hold->exec_ts : target->holds.exec_ts;
+	const struct hold_sum held = holds_sum(&target->holds, exec_ts);
 	struct unarmed *unarmed = &session->unarmed;
 	char comm[16] = "?";
 
@@ -29,20 +29,20 @@ void program_was_late(struct session *session, struct target *target, struct hol
 		hold->counted = true;
 	else
 		holds_count(&target->holds);
-	if (exec_ns && exec_ns == target->holds.exec_ns) { /* the program that runs now */
+	if (exec_ts && exec_ts == target->holds.exec_ts) { /* the program that runs now */
 		target->begun_first = false;
 		process_comm(target->pid, comm);
 	}
 	/* Without a record, the holds before may be those of the program before. */
 	if (!strcmp(comm, "?"))
-		snprintf(comm, sizeof(comm), "%s", exec_ns || !hold ? held.name : hold->name);
+		snprintf(comm, sizeof(comm), "%s", exec_ts || !hold ? held.name : hold->name);
 	unarmed->programs++;
 	name_add(unarmed->names, comm);
 }
 
 void program_ended(struct session *session, const struct target *target)
 {
-	const struct hold_sum held = holds_sum(&target->holds, target->holds.exec_ns);
+	const struct hold_sum held = holds_sum(&target->holds, target->holds.exec_ts);
 	struct unarmed *unarmed = &session->unarmed;
 
 	/* Without holds, a message at the start or the documentation says that programs are not

@@ -159,14 +159,14 @@ static bool writer_is_behind(struct session *session)
 
 bool loop_await_writer(struct session *session, size_t most)
 {
-	session->awaited_ns = session->awaited_ns ?: clock_monotonic_ns();
+	session->awaited_ts = session->awaited_ts ?: clock_monotonic_ns();
 	while (true) {
 		struct store_progress progress = store_writer_progress(session->writer);
 		uint64_t now = clock_monotonic_ns(), since = progress.moved_ns;
 
 		if (most ? progress.queued <= most : !progress.busy)
 			return true;
-		since = since > session->awaited_ns ? since : session->awaited_ns;
+		since = since > session->awaited_ts ? since : session->awaited_ts;
 		session->gave_up |= loop_impatient(session) || now > since + PATIENCE_NS;
 		if (session->gave_up && now > since + IMPATIENCE_NS)
 			return false;

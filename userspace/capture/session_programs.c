@@ -101,7 +101,7 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 	/* The command's own program was armed before its exec. So it is not late, even if the
 	 * gate holds it for too long. */
 	hold->needed = any && (arming_arm_count(session->arming) > armed ||
-			       !holds_sum(&target->holds, hold->exec_ns).prepared);
+			       !holds_sum(&target->holds, hold->exec_ts).prepared);
 	if (any && !is_main)
 		program_was_late(session, target, hold);
 	/* Also hold it until files are parsed that it may open later. */
@@ -129,7 +129,7 @@ static struct hold *hold_add(struct session *session, const struct gate_event *e
 	if (!opened_by(event->pid, event->fd, path) || target_add(session, event->pid))
 		return NULL;
 	target = target_find(session, event->pid);
-	hold = target ? holds_add(&target->holds, event->id, event->begin_ns) : NULL;
+	hold = target ? holds_add(&target->holds, event->id, event->begin_ts) : NULL;
 	slash = strrchr(path, '/');
 	if (hold)
 		snprintf(hold->name, sizeof(hold->name), "%.15s", slash ? slash + 1 : path);

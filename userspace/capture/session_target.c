@@ -22,7 +22,7 @@ static int target_rank(struct session *session, pid_t pid)
 	struct process_rank found;
 	struct store_rank rank = {.pid = (uint32_t)pid, .ts = clock_monotonic_ns()};
 
-	if (processes_is_private(address_spaces_processes(session->spaces), pid) ||
+	if (processes_is_privileged(address_spaces_processes(session->spaces), pid) ||
 	    !process_rank_read(&found, pid))
 		return 0;
 	rank.rank = found.rank;

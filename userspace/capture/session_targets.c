@@ -91,7 +91,7 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 		target = target_find(session, (pid_t)exec->tgid);
 		if (target) {
 			target->exec_pending = true;
-			target->exec_moved |= (exec->code & ~WAFFLE_EXEC_RIGHTS) != 0;
+			target->exec_moved |= (exec->code & ~WAFFLE_EXEC_PRIVILEGED) != 0;
 			holds_exec(&target->holds, rec->ts);
 		}
 	} else if (rec->kind == WAFFLE_REC_EXIT && session->unwatched) {
@@ -190,7 +190,7 @@ static void begun_first_report(struct session *session, struct target *target, u
 static int target_rearm(struct session *session, struct target *target, struct error *gone)
 {
 	bool exec = target->exec_pending, ready;
-	const struct hold_sum held = holds_sum(&target->holds, target->holds.exec_ns);
+	const struct hold_sum held = holds_sum(&target->holds, target->holds.exec_ts);
 	uint64_t now = clock_monotonic_ns(), armed = arming_arm_count(session->arming);
 	int result;
 
@@ -202,7 +202,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	target->exec_pending = target->maps_changed = false;
 	arming_left_out(session->arming);
 	if (exec)
-		arming_began(session->arming, target->pid, holds_next_ns(&target->holds));
+		arming_began(session->arming, target->pid, holds_next_ts(&target->holds));
 	if (enrich_process(session->enrich, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);

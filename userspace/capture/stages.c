@@ -9,7 +9,7 @@ struct stage_record {
 	struct waffle_rec *rec;
 	uint32_t number;                /* arming's number of its site */
 	const struct arming_site *site; /* of a hit or a return; NULL: unknown */
-	bool gains_rights;              /* an exec gave the program privileges */
+	bool privileged;                /* an exec gave the program privileges */
 };
 
 /* Marks that the kernel adds to members of a record for the tracer alone. */
@@ -21,8 +21,8 @@ static int marks_remove(const struct stages *stages, struct stage_record *record
 	} else {
 		struct waffle_rec_exit *exec = (struct waffle_rec_exit *)record->rec;
 
-		record->gains_rights = exec->code & WAFFLE_EXEC_RIGHTS;
-		exec->code &= ~WAFFLE_EXEC_RIGHTS;
+		record->privileged = exec->code & WAFFLE_EXEC_PRIVILEGED;
+		exec->code &= ~WAFFLE_EXEC_PRIVILEGED;
 	}
 	return 0;
 }
@@ -61,15 +61,13 @@ static int mappings_follow(const struct stages *stages, struct stage_record *rec
 
 static int process_follow(const struct stages *stages, struct stage_record *record)
 {
-	processes_record(address_spaces_processes(stages->spaces), record->rec,
-			 record->gains_rights);
+	processes_record(address_spaces_processes(stages->spaces), record->rec, record->privileged);
 	return 0;
 }
 
 static int address_space_follow(const struct stages *stages, struct stage_record *record)
 {
-	return address_spaces_record(stages->spaces, record->rec, record->gains_rights,
-				     stages->err);
+	return address_spaces_record(stages->spaces, record->rec, record->privileged, stages->err);
 }
 
 static int unwinding_follow(const struct stages *stages, struct stage_record *record)
@@ -77,7 +75,7 @@ static int unwinding_follow(const struct stages *stages, struct stage_record *re
 	return enrich_unwinding(stages->enrich, record->rec, stages->err);
 }
 
-/* The open calls of a program that is gone will never return. */
+/* The open calls of a program that is gone will never return, so nobody names their values. */
 static int calls_forget(const struct stages *stages, struct stage_record *record)
 {
 	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)record->rec;

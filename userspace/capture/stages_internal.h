@@ -22,8 +22,7 @@ struct stages {
 	struct error *err;
 };
 
-/* Adds a mapping event of any process, in no particular order. `traced`: the process is a target.
- */
+/* Adds a mapping event of any process, in any order. `traced`: the process is a target. */
 void stages_mapping(const struct stages *stages, const struct mmap_event *event, bool traced);
 /* Call it before each round of the drain; the records before `before_ts` follow. */
 int stages_round(const struct stages *stages, uint64_t before_ts);

@@ -86,7 +86,7 @@ int options_parse(const struct command *command, int argc, char **argv, bool sto
 #define MEMORY_OPTION_ROW(options, member)                                                         \
 	{                                                                                          \
 		"memory-limit", 0, "SIZE",                                                         \
-			"take no more memory than SIZE (default half of the machine's)",           \
+			"Take no more memory than SIZE. Default: half of the machine's.",          \
 			.type = OPTION_SIZE, .min = 64u << 20, .at = offsetof(options, member)     \
 	}
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of exporters. Each row writes a whole model to a stream. */
+/* The table of exporters. Each writes a model to a stream. The rows are in export/formats.h. */
 #ifndef WAFFLE_EXPORT_EXPORT_H
 #define WAFFLE_EXPORT_EXPORT_H
 

@@ -189,7 +189,7 @@ struct gate_event gate_next(struct gate *gate)
 	event.kind = message.kind;
 	event.pid = message.pid;
 	event.id = message.id;
-	event.begin_ns = message.begin_ns;
+	event.begin_ts = message.begin_ts;
 	return event;
 }
 

@@ -44,8 +44,8 @@ void gate_close(struct gate *gate);
 /* Why a gate can't be started here; NULL: it can. */
 const char *gate_missing(void);
 
-/* Watches those file systems that a process sees and that were
- * mounted since the last call. Returns their number. */
+/* Watches those file systems that a process sees and that were mounted since the last call. Returns
+ * their number. */
 unsigned gate_mark(struct gate *gate, pid_t pid);
 
 pid_t gate_pid(const struct gate *gate);
@@ -67,7 +67,7 @@ struct gate_event {
 	enum gate_event_kind kind;
 	pid_t pid;
 	uint64_t id;       /* of GATE_EXEC and GATE_LATE: never 0 */
-	uint64_t begin_ns; /* of GATE_EXEC and GATE_PASSED: when the gate learnt of the exec */
+	uint64_t begin_ts; /* of GATE_EXEC and GATE_PASSED: when the gate learnt of the exec */
 	int fd;            /* of GATE_EXEC and GATE_PASSED: the file; otherwise -1 */
 };
 

@@ -19,7 +19,7 @@ struct gate {
 struct gate_message {
 	uint32_t kind; /* enum gate_event_kind */
 	int32_t pid;
-	uint64_t id, begin_ns;
+	uint64_t id, begin_ts;
 };
 
 /* A message to the gate: allow the exec `id`, or, with a descriptor, watch its file system. */

@@ -138,7 +138,7 @@ static void hold(struct gate_state *state, int fd, pid_t pid)
 	uint64_t now = now_ns(), spent = spent_of(state, pid, now)->ns;
 	struct held *held = held_find(state, -1, 0);
 	struct gate_message message = {
-		.kind = GATE_EXEC, .pid = pid, .id = state->last_id + 1, .begin_ns = now};
+		.kind = GATE_EXEC, .pid = pid, .id = state->last_id + 1, .begin_ts = now};
 
 	if (!held || spent >= GATE_HOLD_MS * MS || state->silence >= SILENCE_MAX ||
 	    !tell(state, &message, fd)) {

@@ -272,14 +272,14 @@ uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
 	struct waffle_program program;
 
 	if (bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.programs), &key, &program) ||
-	    program.has_rights)
+	    program.privileged)
 		return UINT64_MAX;
 	return program.since;
 }
 
-bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
+bool kernel_program_is_privileged(const struct kernel *kernel, pid_t pid)
 {
-	return __atomic_load_n(&kernel->bpf->bss->rights_seen, __ATOMIC_RELAXED) &&
+	return __atomic_load_n(&kernel->bpf->bss->privileged_seen, __ATOMIC_RELAXED) &&
 	       kernel_program_since(kernel, pid) == UINT64_MAX;
 }
 

@@ -48,10 +48,10 @@ int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
 /*
  * Whether a target's exec gained privileges, so that nothing of it may be read. Once there was such
- * a target, processes that are not targets or have ended count as private, too, since they may have
- * run such a program.
+ * a target, processes that are not targets or have ended count as privileged, too, since they may
+ * have run such a program.
  */
-bool kernel_program_is_private(const struct kernel *kernel, pid_t pid);
+bool kernel_program_is_privileged(const struct kernel *kernel, pid_t pid);
 /* The number of children that are not followed, because there were WAFFLE_MAX_TARGETS processes. */
 uint64_t kernel_targets_refused(const struct kernel *kernel);
 
@@ -73,8 +73,8 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 /* The requested sources that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
 
-/* Sets up CPUs that have come online since the last call,
- * and calls `cpu_online` (may be NULL) for each. */
+/* Sets up CPUs that have come online since the last call, and calls `cpu_online` (may be NULL) for
+ * each. */
 void kernel_cpus_check(struct kernel *kernel, void (*cpu_online)(uint32_t cpu, void *arg),
 		       void *arg);
 
@@ -105,8 +105,7 @@ uint64_t kernel_ring_bytes(const struct kernel *kernel);
 uint32_t kernel_slot_count(const struct kernel *kernel);
 int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 
-/* Call before arming with pid -1. From then on the BPF
- * programs check whether a hit is a target's. */
+/* Call before arming with pid -1. BPF programs then check whether a hit is a target's. */
 void kernel_probes_widen(struct kernel *kernel);
 /* The map of targets, indexed by tgid, and the bitmap that rules out most other processes
  * (target_maybe() in bpf/shared.h). */
@@ -195,8 +194,7 @@ struct arm_request {
 	const char *path; /* a path to the file that is valid now */
 	pid_t pid;
 	uint32_t first_site; /* a hit's site is this + the site's index in the object */
-	/* One for each site of the object; NULL: all are armed. Classes count with a filter only.
-	 */
+	/* One for each site of the object; NULL: all are armed. Classes need a filter. */
 	const struct arm_use *uses;
 	const bool *stacks; /* for each site: its stacks are requested; NULL: none are */
 };
@@ -205,8 +203,8 @@ struct arm_request {
  * semaphores, and lowers them when the link is closed. */
 int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_request *request,
 	       struct error *err);
-/* The number of probes left out because another tracer, such
- * as bpftrace, uses them with another semaphore. */
+/* The number of probes left out because another tracer, such as bpftrace, uses them with another
+ * semaphore. */
 size_t armed_refused(const struct armed *armed);
 /* Probes left out because the kernel can't probe such an instruction. */
 struct armed_unsupported {

@@ -11,8 +11,7 @@
 
 /* Lines of `info`: the files if there are several, and the ranks of each job. */
 void job_ranks_put(FILE *out, const struct model *model);
-/* Members "captures" and "jobs" of the open object. Without several captures and without ranks
- * there are none. */
+/* Adds members to the open object: "captures" if there are several, "jobs" if there are ranks. */
 void job_ranks_json(struct json *json, const struct model *model);
 
 #endif

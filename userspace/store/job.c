@@ -264,7 +264,7 @@ static int captures_collect(struct store_reader *reader, struct error *err)
 		for (size_t at = 0; at < dictionary->captures.len; at++) {
 			struct store_capture capture = dictionary->captures.data[at];
 
-			if (!file->renumber.none)
+			if (!file->renumber.keeps_all)
 				capture.host = file->renumber.host;
 			capture.first_process += file->first[JOB_PROCESSES];
 			if (!vec_push(&reader->captures, capture))
@@ -379,7 +379,7 @@ static int files_open(struct store_reader *reader, const char *const *paths, uin
 		if (ret)
 			return ret;
 		reader->count++;
-		file->renumber.none = count == 1;
+		file->renumber.keeps_all = count == 1;
 		if (count > 1)
 			chunk_file_rest(&file->reader.file);
 		ret = count == 1 ? sites_keep(reader, file, err) : sites_take(reader, file, err);
@@ -439,7 +439,7 @@ int job_open(struct store_reader *reader, const char *const *paths, uint32_t cou
 
 		renumber->cpu_base = host->cpu_base;
 		renumber->cpu_count = host->cpu_count;
-		renumber->clock = renumber->none ? &no_clock : &host->clock;
+		renumber->clock = renumber->keeps_all ? &no_clock : &host->clock;
 		renumber_tables(renumber, &reader->files[i].reader.dictionary);
 	}
 	return job_clock_apply(reader, JOB_ALL_HOSTS, err);

@@ -51,8 +51,7 @@ struct store_reader {
 /* Opens the files and makes one of them. The caller frees the reader also after an error. */
 int job_open(struct store_reader *reader, const char *const *paths, uint32_t count,
 	     struct error *err);
-/* Applies the clock of a host, or of JOB_ALL_HOSTS, to its tables and to the facts about the job.
- */
+/* Applies the clock of a host, or of JOB_ALL_HOSTS, to its tables and the facts about the job. */
 #define JOB_ALL_HOSTS UINT32_MAX
 int job_clock_apply(struct store_reader *reader, uint32_t host, struct error *err);
 

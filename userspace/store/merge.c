@@ -314,7 +314,8 @@ int merge_next(struct merge *merge, const struct waffle_rec **rec, uint64_t *num
 
 static uint64_t job_time(const struct renumber *renumber, uint64_t ts)
 {
-	return renumber->none || ts > RECORD_TS_MAX ? ts : store_clock_apply(renumber->clock, ts);
+	return renumber->keeps_all || ts > RECORD_TS_MAX ? ts
+							 : store_clock_apply(renumber->clock, ts);
 }
 
 static int sources_begin(struct merge *merge, const struct merge_source *sources,

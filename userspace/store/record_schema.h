@@ -3,7 +3,7 @@
  * What a record consists of: a row for each kind, and one for each of its fields. The rows give the
  * lengths of records, their words in the file, the `records` export and docs/records.md. To add a
  * field to a kind, append whole words to its struct in bpf/record.h, fill them in in the BPF
- * program, and append their rows here.
+ * program, and append their rows in record_schema.c; model/ reads them.
  */
 #ifndef WAFFLE_STORE_RECORD_SCHEMA_H
 #define WAFFLE_STORE_RECORD_SCHEMA_H

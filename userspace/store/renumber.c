@@ -78,7 +78,7 @@ void renumber_record(const struct renumber *renumber, struct waffle_rec *rec)
 {
 	const struct record_kind *kind = &record_kinds[rec->kind];
 
-	if (renumber->none)
+	if (renumber->keeps_all)
 		return;
 	rec->ts = time_of(renumber, rec->ts);
 	rec->tid = pid_of(renumber, rec->tid);
@@ -103,7 +103,7 @@ static void stacks_change(const struct renumber *renumber, struct dictionary *di
 
 void renumber_tables(const struct renumber *renumber, struct dictionary *dictionary)
 {
-	if (renumber->none || !renumber->host)
+	if (renumber->keeps_all || !renumber->host)
 		return;
 	stacks_change(renumber, dictionary);
 	for (size_t i = 0; i < dictionary->processes.len; i++) {
@@ -175,7 +175,7 @@ bool renumber_table_times(const struct renumber *renumber, struct dictionary *di
 {
 	struct time_change change = {.renumber = renumber};
 
-	if (renumber->none || (!kept->len && clock_runs_alike(renumber->clock)))
+	if (renumber->keeps_all || (!kept->len && clock_runs_alike(renumber->clock)))
 		return true;
 	if (!kept->len && !table_times(dictionary, time_keep, kept))
 		return false;
@@ -203,7 +203,7 @@ static uint64_t time_from(const struct renumber *renumber, uint64_t ts)
 
 struct store_window renumber_window(const struct renumber *renumber, struct store_window window)
 {
-	if (renumber->none || clock_runs_alike(renumber->clock))
+	if (renumber->keeps_all || clock_runs_alike(renumber->clock))
 		return window;
 	if (window.from_ts)
 		window.from_ts = time_from(renumber, window.from_ts);

@@ -11,7 +11,7 @@
 #include "store/record.h"
 
 struct renumber {
-	bool none; /* all numbers stay: the only file */
+	bool keeps_all; /* changes nothing: it is the only file */
 	uint32_t host;
 	uint32_t cpu_base, cpu_count;
 	uint32_t stack_base, object_base; /* added to numbers other than 0 */

@@ -284,8 +284,7 @@ const struct store_name *store_reader_name(const struct store_reader *reader, ui
 /* True if the writer did not finish or the file was truncated. *bytes: the number of unusable bytes
  * at its end. */
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes);
-/* Whether a newer program wrote the file, so that the reader may skip records or members of them.
- */
+/* Whether a newer program wrote the file, so that the reader may skip records or members. */
 bool store_reader_newer(const struct store_reader *reader);
 /* Number of table entries skipped because they would need more memory than waffle's writer
  * allows. */
@@ -315,8 +314,7 @@ struct store_written {
 };
 /* Writes all that the reader presents to a file, which reads like the reader itself. Only the
  * numbers of records differ: in a job they count the files one after the other, in the new file all
- * records by time. An old file of that name stays until the new
- * one is complete. */
+ * records by time. An old file of that name stays until the new one is complete. */
 int store_reader_write(struct store_reader *reader, const char *path, struct store_written *written,
 		       struct error *err);
 

@@ -21,8 +21,11 @@
  *	context     the parent lies on another thread or in another process
  *
  * At each place only data counts that had arrived there in time: in the innermost enclosing span
- * that received any, or else on the thread. It is `likely` at most if the span that received it had
- * closed by then.
+ * that received any, or else on the thread. A step by data is `likely` at most if the span that
+ * received the data had closed by then.
+ *
+ * Printed by render/text/origin_text.h, render/json/origin_json.h (docs/origin.schema.json) and
+ * render/html/html_origin.c, as cmd/why.c and the page choose.
  */
 #ifndef WAFFLE_ANALYZE_ORIGIN_ORIGIN_H
 #define WAFFLE_ANALYZE_ORIGIN_ORIGIN_H

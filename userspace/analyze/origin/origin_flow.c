@@ -199,7 +199,7 @@ static bool directed_has(struct origin_climb *climb, const struct arrivals_wante
 	return last->directed - list[first].directed + list[first].has_one_sender;
 }
 
-/* Whether there are any. */
+/* Follows the wanted arrivals. Returns whether there are any. */
 static bool arrivals_follow(struct origin_climb *climb, const struct arrivals_wanted *wanted)
 {
 	struct origin_walk *walk = climb->walk;
@@ -231,8 +231,9 @@ static bool arrivals_follow(struct origin_climb *climb, const struct arrivals_wa
 	return true;
 }
 
-/* A span that is open at the landing, and whose name spans of other ranks have. */
-static bool common_open(struct origin_climb *climb)
+/* Follows the span that the climb has reached to those of other ranks with its name. Returns
+ * whether there are any. */
+static bool common_span_follow(struct origin_climb *climb)
 {
 	const struct origin_walk *walk = climb->walk;
 
@@ -256,9 +257,9 @@ bool origin_span_follow(struct origin_climb *climb)
 		.within = climb->index,
 	};
 
-	bool open = common_open(climb);
+	bool any = common_span_follow(climb);
 
-	return arrivals_follow(climb, &wanted) || open;
+	return arrivals_follow(climb, &wanted) || any;
 }
 
 uint64_t origin_end_before_symptom(const struct origin_walk *walk, const struct model_span *span)
@@ -281,7 +282,7 @@ bool origin_self_follow(struct origin_climb *climb)
 		.place = origin_place_key(ORIGIN_PLACE_ARRIVALS_SELF, climb->index),
 		.within = climb->index,
 	};
-	bool any = common_open(climb);
+	bool any = common_span_follow(climb);
 
 	any = arrivals_follow(climb, &wanted) || any;
 

@@ -14,9 +14,10 @@ struct origin_arrival {
 	uint32_t owner;      /* the process (pid) or the thread (index), as the list has it */
 	uint32_t collective; /* for model_collective_at(); MODEL_NONE: a span of a common name */
 	uint32_t call;       /* index of the receiving call in it; or that span */
-	/* Among the owner's arrivals up to this one: how many have one sender, and the last one
-	 * that has many (MODEL_NONE: none). */
-	uint32_t directed, many;
+	/* How many of the owner's arrivals up to this one have one sender. */
+	uint32_t directed;
+	/* Place in the list of the last one of them that has many senders; MODEL_NONE: none. */
+	uint32_t many;
 	bool has_one_sender;
 	bool exact; /* the time at which the data had arrived is known */
 };
@@ -194,14 +195,15 @@ uint64_t origin_end_before_symptom(const struct origin_walk *walk, const struct 
 /* Follows data that arrived in the span that the climb has reached, before the time of the landing.
  * Returns whether there is any. */
 bool origin_span_follow(struct origin_climb *climb);
-/* The same in the landing's node itself, a span, or by a call that it made. */
+/* Follows data that the landing's own span received, or that a call within it received later. */
 bool origin_self_follow(struct origin_climb *climb);
 /* Follows data that had arrived on the thread before the landing, or else in the process. */
 void origin_thread_follow(struct origin_climb *climb);
 
 /* ---- entries ---- */
 
-/* Walks from a node to the ends. False: out of memory. */
+/* Fills walk->ends. Call it twice: not directed, for what was declared; directed, for ends by data
+ * flow. False: out of memory. Free the walk also then. */
 bool origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,
 		     uint8_t kind, uint32_t node);
 void origin_walk_free(struct origin_walk *walk);

@@ -161,7 +161,8 @@ static bool has_links(const struct origin_walk *walk, uint8_t kind, uint32_t ind
 	return false;
 }
 
-/* Whether a span received data or called for some. */
+/* Whether data arrived during a span or by a call that began during it, or the span stands for a
+ * collective itself. */
 static bool has_arrivals(const struct origin_walk *walk, uint32_t at)
 {
 	const struct origin_index *index = walk->index;
@@ -175,7 +176,7 @@ static bool has_arrivals(const struct origin_walk *walk, uint32_t at)
 	       origin_arrivals_find(&index->by_call, pid, span->start_ts, to_ts, &first, &end);
 }
 
-/* Whether a node that a link led to is where the declared causes end. */
+/* Whether the node that a link led to is an origin: no link and no data leads on from it. */
 static bool is_declared_end(const struct origin_walk *walk, const struct origin_landing *landing)
 {
 	if (landing->index == MODEL_NONE)

@@ -281,7 +281,8 @@ static void grade(struct why_sum *sum, const struct why_instance *instance)
 static void add_own(struct why_instance *instance, const struct why_walk *walk,
 		    const struct why_part *part)
 {
-	if (part->object && (part->object == walk->own_text || part->object == walk->held_text))
+	if (part->object &&
+	    (part->object == walk->own_cpu_text || part->object == walk->own_hold_text))
 		instance->own_ns += part->ns;
 }
 

@@ -78,11 +78,11 @@ static void add_python(struct why_walk *walk, const struct store_mapping *mappin
 {
 	enum wait_python python = WAIT_PYTHON;
 
-	if (map_get(&walk->pythons, mapping->pid) == WAIT_PYTHON_KNOWN)
+	if (map_get(&walk->python_of, mapping->pid) == WAIT_PYTHON_KNOWN)
 		return;
 	if (stack_names_has_variable(walk->names, mapping, WAIT_PYTHON_STATE))
 		python = WAIT_PYTHON_KNOWN;
-	map_put(&walk->pythons, mapping->pid, python);
+	map_put(&walk->python_of, mapping->pid, python);
 }
 
 static int by_pid(const void *left, const void *right, void *arg)
@@ -153,8 +153,8 @@ void why_evidence_init(struct why_walk *walk)
 {
 	const struct store_reader *reader = walk->model->reader;
 
-	walk->own_text = strtab_put(walk->why->texts, OWN_TEXT, strlen(OWN_TEXT));
-	walk->held_text = strtab_put(walk->why->texts, HELD_TEXT, strlen(HELD_TEXT));
+	walk->own_cpu_text = strtab_put(walk->why->texts, OWN_TEXT, strlen(OWN_TEXT));
+	walk->own_hold_text = strtab_put(walk->why->texts, HELD_TEXT, strlen(HELD_TEXT));
 	for (int i = 0; i < WHY_SYSCALLS; i++)
 		walk->calls[i] = (uint8_t)wait_call_of(syscall_name(walk->model->meta->machine, i));
 	model_losses(&walk->losses, walk->model, true);
@@ -367,7 +367,7 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 	if (!facts.object && facts.args && wait_has_descriptor(&facts))
 		facts.object =
 			store_reader_object(model->reader, object_nearby(walk, thread, interval));
-	python = map_get(&walk->pythons, model->threads.data[thread].pid);
+	python = map_get(&walk->python_of, model->threads.data[thread].pid);
 	facts.python = python == MAP_NONE ? WAIT_NO_PYTHON : (enum wait_python)python;
 	if (*wait && wait_has_descriptor(&facts))
 		facts.pipe = stack_hints(walk, (*wait)->kernel_stack) & WHY_HINT_PIPE;

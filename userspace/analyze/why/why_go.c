@@ -46,7 +46,7 @@ static void find_by_files(struct why_walk *walk)
 		}
 		if (go) {
 			walk->has_go = true;
-			map_put(&walk->goes, mapping->pid, WHY_GO);
+			map_put(&walk->go_of, mapping->pid, WHY_GO);
 		}
 	}
 	map_free(&seen);
@@ -66,14 +66,14 @@ static void find_by_stacks(struct why_walk *walk)
 		if (wait->address || !store_reader_stack(model->reader, wait->user_stack))
 			continue;
 		pid = model->threads.data[wait->thread].pid;
-		seen = map_get(&walk->goes, pid);
+		seen = map_get(&walk->go_of, pid);
 		if (seen == MAP_NONE)
 			seen = 0;
 		if (seen >= GO_STACKS)
 			continue;
 		seen = is_go_stack(walk, wait) ? WHY_GO : seen + 1;
 		walk->has_go |= seen == WHY_GO;
-		map_put(&walk->goes, pid, seen);
+		map_put(&walk->go_of, pid, seen);
 	}
 }
 
@@ -87,5 +87,5 @@ void why_go_init(struct why_walk *walk)
 bool why_is_go(const struct why_walk *walk, uint32_t thread)
 {
 	return thread < walk->model->threads.len &&
-	       map_get(&walk->goes, walk->model->threads.data[thread].pid) == WHY_GO;
+	       map_get(&walk->go_of, walk->model->threads.data[thread].pid) == WHY_GO;
 }

@@ -16,45 +16,15 @@
 /* Number of rivals to name in a text. */
 #define RIVALS_NAMED 3
 
-/* How calls of each role wait. */
-static const struct {
-	bool waits, spins;
-} roles[SITE_ROLE_COUNT] = {
-	[SITE_ROLE_SYNC_STREAM] = {true, true},
-	[SITE_ROLE_SYNC_EVENT] = {true, true},
-	[SITE_ROLE_SYNC_DEVICE] = {true, true},
-	[SITE_ROLE_COPY] = {true, true},
-	/* These also do work of their own, and sometimes wait for ranks. */
-	[SITE_ROLE_COLLECTIVE] = {true, false},
-	[SITE_ROLE_SEND] = {true, false},
-	[SITE_ROLE_RECV] = {true, false},
-	[SITE_ROLE_GROUP_END] = {true, false},
-	[SITE_ROLE_COMM_INIT] = {true, false},
-	/* It may wait, but it also frees or locks memory. */
-	[SITE_ROLE_MAY_SYNC] = {true, false},
-	[SITE_ROLE_MPI_BARRIER] = {true, false},
-	[SITE_ROLE_MPI_ALL] = {true, false},
-	[SITE_ROLE_MPI_ALL_PARTS] = {true, false},
-	[SITE_ROLE_MPI_FROM_ROOT] = {true, false},
-	[SITE_ROLE_MPI_TO_ROOT] = {true, false},
-	[SITE_ROLE_MPI_PREFIX] = {true, false},
-	[SITE_ROLE_MPI_SEND] = {true, false},
-	[SITE_ROLE_MPI_RECV] = {true, false},
-	[SITE_ROLE_MPI_SENDRECV] = {true, false},
-	[SITE_ROLE_MPI_MRECV] = {true, false},
-	[SITE_ROLE_MPI_WAIT] = {true, false},
-	[SITE_ROLE_MPI_WAIT_ANY] = {true, false},
-	[SITE_ROLE_MPI_WAIT_SOME] = {true, false},
-	[SITE_ROLE_MPI_COMM_DUP] = {true, false},
-	[SITE_ROLE_MPI_COMM_SPLIT] = {true, false},
-	[SITE_ROLE_MPI_COMM_CREATE] = {true, false},
-	[SITE_ROLE_MPI_COMM_OTHER] = {true, false},
-	[SITE_ROLE_MPI_COMM_FREE] = {true, false},
-};
-
 bool why_gpu_role_waits(unsigned role)
 {
-	return role < SITE_ROLE_COUNT && roles[role].waits;
+#define OTHER(...)
+#define WAITS(id, ...) [SITE_ROLE_##id] = true,
+	static const bool waits[SITE_ROLE_COUNT] = {SITE_ROLES(OTHER, WAITS, WAITS)};
+#undef WAITS
+#undef OTHER
+
+	return role < SITE_ROLE_COUNT && waits[role];
 }
 
 /* ---- texts ---- */

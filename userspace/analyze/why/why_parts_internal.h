@@ -45,7 +45,7 @@ struct why_steps {
 	struct why_step steps[WHY_DEPTH_MAX + 1];
 };
 
-/* Value in walk->goes of a Go process. */
+/* Value in walk->go_of of a Go process. */
 #define WHY_GO UINT16_MAX
 
 /* What is known about a kernel stack. */
@@ -74,9 +74,9 @@ struct why_walk {
 	struct map kernel_symbols;    /* kernel address → index of the reader's symbol */
 	struct map stack_at;          /* stack number → index in stacks */
 	VEC(struct why_stack) stacks; /* cache */
-	struct map pythons;           /* pid → enum wait_python */
+	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
-	struct map goes;         /* pid → WHY_GO, or the number of stacks without Go functions */
+	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
 	bool has_go;             /* one of the processes is a Go program */
 	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
 	struct map peers;        /* object → thread at the other end, or NO_PEER */
@@ -84,7 +84,8 @@ struct why_walk {
 	struct map main_threads; /* pid → thread */
 	struct map cgroups;      /* inode → text */
 	struct why_object_text object_texts[WHY_OBJECT_TEXTS];
-	uint32_t own_text, held_text; /* texts for what the capture itself caused */
+	/* Texts for what the capture itself caused: by using a CPU, and by holding a program. */
+	uint32_t own_cpu_text, own_hold_text;
 	struct stack_mappings *mappings;
 	const struct why_interval *interval; /* current interval; NULL: unknown state */
 	uint8_t calls[WHY_SYSCALLS];         /* system call number → enum wait_call */
@@ -131,7 +132,9 @@ static inline enum why_grade why_grade_least(enum why_grade a, enum why_grade b)
 	return a < b ? a : b;
 }
 
-/* Explains all of a thread's time from `from` to `to`. `link` NULL: the instance's own thread. */
+/* Adds all of a thread's time from `from` to `to` to the sums of the current instance
+ * (walk->instance): with `link` as the cause of that wait, without it (NULL) as the time of the
+ * instance's own thread. */
 void why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 		   const struct why_link *link);
 

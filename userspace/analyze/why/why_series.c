@@ -18,8 +18,7 @@
 #define CONDITION_TURN 4
 /* Time from a signal's record to the wake-up that it causes, in the same system call. */
 #define SIGNAL_NS 20000u
-/* Limit of the signals to search in that time. If there are more, one of them may have caused it.
- */
+/* Limit of the signals to search in that time. If there are more, one may have caused it. */
 #define SIGNALS_MAX 64
 /* Limit of the intervals to search for the next wait. */
 #define LOOK_AHEAD 1024
@@ -123,7 +122,7 @@ static bool is_lock(const struct why_walk *walk, uint32_t thread,
 	command = (uint32_t)args[1] & FUTEX_COMMAND;
 	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 ||
 	       (command == FUTEX_WAIT && (uint32_t)args[2] == MUTEX_CONTENDED) ||
-	       map_get(&walk->pythons, walk->model->threads.data[thread].pid) != MAP_NONE;
+	       map_get(&walk->python_of, walk->model->threads.data[thread].pid) != MAP_NONE;
 }
 
 /* ---- signals ---- */
@@ -297,8 +296,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 	if (is_cached(series, waiting, index, until_ts)) {
 		if (is_part(walk, waiting, of, series, index))
 			return series;
-		/* A wait for a lock between two parts; its own series must not displace this one.
-		 */
+		/* A wait for a lock between two parts; its own series must not replace this one. */
 		series = &of->series[WHY_SERIES_SINGLE];
 		if (is_cached(series, waiting, index, until_ts) &&
 		    is_part(walk, waiting, of, series, index))

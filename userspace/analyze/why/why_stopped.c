@@ -59,7 +59,7 @@ bool why_blocked_is_own_hold(const struct why_walk *walk, const struct why_block
 struct why_verdict why_blocked_end_held(struct why_walk *walk, const struct why_blocked *blocked,
 					uint32_t thread)
 {
-	return why_verdict_end(walk, WHY_STOPPED, blocked->grade, thread, walk->held_text);
+	return why_verdict_end(walk, WHY_STOPPED, blocked->grade, thread, walk->own_hold_text);
 }
 
 struct why_verdict why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked)

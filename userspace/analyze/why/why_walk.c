@@ -18,9 +18,9 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->kernel_symbols);
 	map_free(&walk->stack_at);
 	vec_free(&walk->stacks);
-	map_free(&walk->pythons);
+	map_free(&walk->python_of);
 	map_free(&walk->futex_uses);
-	map_free(&walk->goes);
+	map_free(&walk->go_of);
 	why_peers_free(walk);
 	map_free(&walk->cgroups);
 	why_cpus_free(walk);
@@ -63,7 +63,8 @@ static void add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_
 
 /* ---- runnable ---- */
 
-/* The same, searched from the last result: most look-ups are close in time. */
+/* Like why_switch_after(), but searches from the last result, since most look-ups are close in
+ * time. */
 static size_t switch_near(struct why_walk *walk, uint64_t ts)
 {
 	const struct model_switch *switches = walk->model->switches.data;
@@ -138,7 +139,7 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 	if (!interval->woken && part->from == interval->from_ts)
 		step->preemptor = interval->by;
 	if (model_is_own(walk->model, culprit))
-		object = walk->own_text;
+		object = walk->own_cpu_text;
 	verdict = why_verdict_end(walk, WHY_CPU_CONTENTION,
 				  why_grade_least(part->grade, culprit == MODEL_NONE
 								       ? WHY_GRADE_LIKELY
@@ -347,7 +348,9 @@ static void walk_states(struct why_walk *walk, uint32_t thread, uint64_t from, u
 	walk_unknown(walk, thread, from, to);
 }
 
-/* Adds a time to the instance's totals of states, and returns the state that takes most of it. */
+/* Adds a time to the instance's totals of states. Returns the state that takes most of it, but
+ * running in place of runnable: a runnable step is explained by who had its CPU (put_runnable()),
+ * and this time is lost to another rank. */
 static unsigned count_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
 	const struct why_thread *states = &walk->intervals.threads[thread];

@@ -46,7 +46,7 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 		if (!blocked->object && model_is_own(walk->model, thread))
 			return why_verdict_end(walk, WHY_NOT_RECORDED,
 					       why_grade_least(blocked->grade, WHY_GRADE_LIKELY),
-					       thread, walk->own_text);
+					       thread, walk->own_cpu_text);
 		return why_blocked_end(walk, blocked, WHY_NOT_RECORDED, WHY_GRADE_LIKELY, thread);
 	}
 }

@@ -24,11 +24,11 @@ struct address_space {
 	pid_t parent;     /* whose program it still runs; 0: unknown */
 	uint64_t fork_ts; /* time of that fork */
 	struct known_mappings known;
-	bool is_private;   /* known.now is a privileged program's, which only arming may see */
-	uint64_t begin_ts; /* start of the program of known.now; 0: unknown */
-	uint64_t since;    /* start of the program of the last record; 0: before the capture */
-	uint64_t whole_ts; /* known.now lacks no code since then, as far as is known; 0: unknown */
-	uint64_t exec_ts;  /* an exec was reported whose record is pending; 0: none */
+	bool is_privileged; /* known.now is a privileged program's, which only arming may see */
+	uint64_t begin_ts;  /* start of the program of known.now; 0: unknown */
+	uint64_t since;     /* start of the program of the last record; 0: before the capture */
+	uint64_t whole_ts;  /* known.now lacks no code since then, as far as is known; 0: unknown */
+	uint64_t exec_ts;   /* an exec was reported whose record is pending; 0: none */
 	VEC(struct mmap_event) deferred; /* mappings of that program; paths are copies */
 	uint64_t tried_ts;               /* time of the last attempt to read */
 	uint64_t next_ts, gap_ns; /* address_spaces_write(): the next one, and its distance */
@@ -133,7 +133,7 @@ static void space_reset(struct address_space *space, uint64_t ts)
 	map_free(&space->notes.sites);
 	space->known.read_ts = space->known.last_ts = space->whole_ts = 0;
 	space->begin_ts = space->since = ts;
-	space->is_private = false;
+	space->is_privileged = false;
 }
 
 static void space_remove(struct address_spaces *spaces, pid_t pid)
@@ -236,14 +236,14 @@ static int read_write(struct address_spaces *spaces, const struct address_space 
 
 /* Takes ownership of what was read at `ts`. */
 static void read_keep(struct address_spaces *spaces, struct address_space *space,
-		      const struct mappings *seen, uint64_t ts, bool is_private)
+		      const struct mappings *seen, uint64_t ts, bool is_privileged)
 {
 	mappings_free(&space->known.now);
 	map_free(&space->notes.sites);
 	space->known.now = *seen;
 	space->known.read_ts = space->known.last_ts = space->whole_ts = ts;
 	space->begin_ts = program_begin(spaces, space->pid);
-	space->is_private = is_private;
+	space->is_privileged = is_privileged;
 	spaces->version++;
 }
 
@@ -253,7 +253,7 @@ static int inherited_write(struct address_spaces *spaces, struct address_space *
 			   struct error *err)
 {
 	const struct address_space *parent = space_find(spaces, space->parent);
-	bool same = parent && !parent->is_private && parent->begin_ts <= space->fork_ts &&
+	bool same = parent && !parent->is_privileged && parent->begin_ts <= space->fork_ts &&
 		    parent->since <= space->fork_ts;
 	int result = 0;
 
@@ -348,7 +348,7 @@ static int mapping_apply(struct address_spaces *spaces, struct address_space *sp
 static bool must_defer(const struct address_spaces *spaces, const struct address_space *space,
 		       const struct mmap_event *event)
 {
-	uint64_t read_ts = space->is_private ? 0 : space->known.read_ts;
+	uint64_t read_ts = space->is_privileged ? 0 : space->known.read_ts;
 	bool was_read = read_ts > space->exec_ts && event->ts > read_ts;
 
 	/* Only targets have an exec record for which their mappings could wait. */
@@ -380,7 +380,7 @@ static void exec_begin(struct address_space *space, uint64_t ts)
 		return;
 	mappings_free(&space->known.now);
 	map_free(&space->notes.sites);
-	space->is_private = false;
+	space->is_privileged = false;
 	space->whole_ts = ts;
 }
 
@@ -398,7 +398,7 @@ static int event_apply(struct address_spaces *spaces, const struct queued_mmap *
 	/* The previous program, which may have been privileged, is gone. */
 	if (event->kind == MMAP_EXEC)
 		processes_begin(&spaces->processes, event->pid);
-	else if (processes_is_private(&spaces->processes, event->pid))
+	else if (processes_is_privileged(&spaces->processes, event->pid))
 		return 0;
 	/* Other processes matter only if records refer to them. */
 	if (!queued->traced &&
@@ -457,7 +457,7 @@ static void forked(struct address_spaces *spaces, pid_t parent, pid_t child, uin
 
 /* Mappings that were reported since the exec event, or read after the exec's record, belong to
  * the new program. All others are forgotten. */
-static int exec_end(struct address_spaces *spaces, pid_t pid, uint64_t ts, bool gains_rights,
+static int exec_end(struct address_spaces *spaces, pid_t pid, uint64_t ts, bool privileged,
 		    struct error *err)
 {
 	struct address_space *space = space_find(spaces, pid);
@@ -467,14 +467,14 @@ static int exec_end(struct address_spaces *spaces, pid_t pid, uint64_t ts, bool 
 	if (!space)
 		return 0;
 	reported = space->exec_ts > spaces->lost_ts;
-	for (size_t i = 0; !gains_rights && i < space->deferred.len && !result; i++)
+	for (size_t i = 0; !privileged && i < space->deferred.len && !result; i++)
 		result = mapping_apply(spaces, space, &space->deferred.data[i], err);
 	deferred_free(space);
 	if (!reported) {
 		mappings_free(&space->known.reported);
 		space->since = ts;
 	}
-	if (gains_rights ? !space->is_private : !reported && space->known.read_ts <= ts)
+	if (privileged ? !space->is_privileged : !reported && space->known.read_ts <= ts)
 		space_reset(space, ts);
 	space->parent = 0;
 	space->tried_ts = space->next_ts = 0;
@@ -484,7 +484,7 @@ static int exec_end(struct address_spaces *spaces, pid_t pid, uint64_t ts, bool 
 }
 
 int address_spaces_record(struct address_spaces *spaces, const struct waffle_rec *rec,
-			  bool gains_rights, struct error *err)
+			  bool privileged, struct error *err)
 {
 	const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
 	pid_t pid = (pid_t)((const struct waffle_rec_exit *)rec)->tgid;
@@ -500,7 +500,7 @@ int address_spaces_record(struct address_spaces *spaces, const struct waffle_rec
 		return 0;
 	}
 	/* We write the mappings now, since the process may be gone when they are needed. */
-	return exec_end(spaces, pid, rec->ts, gains_rights, err)
+	return exec_end(spaces, pid, rec->ts, privileged, err)
 		       ?: address_spaces_write(spaces, pid, rec->ts, NULL, 0, err);
 }
 
@@ -525,7 +525,7 @@ static struct code_place code_at(const struct address_spaces *spaces,
 
 	if (mapping && mapping->since >= since)
 		since = mapping->since;
-	else if (space->is_private || read_ts < lost_ts || ts < space->begin_ts ||
+	else if (space->is_privileged || read_ts < lost_ts || ts < space->begin_ts ||
 		 mmap_queue_may_change(spaces->queue, space->pid, address, read_ts))
 		mapping = NULL;
 	else
@@ -563,12 +563,12 @@ int address_spaces_write(struct address_spaces *spaces, pid_t pid, uint64_t ts,
 	int result;
 
 	spaces->written |= count > 0;
-	if (!address_spaces_are_written(spaces) || processes_is_private(&spaces->processes, pid))
+	if (!address_spaces_are_written(spaces) || processes_is_privileged(&spaces->processes, pid))
 		return 0;
 	space = space_get(spaces, pid);
 	if (!space || ts < space->begin_ts)
 		return 0;
-	missing = !count || space->is_private;
+	missing = !count || space->is_privileged;
 	for (uint32_t i = 0; i < count && !missing; i++)
 		missing = !address_space_at(&space->known.now, addresses[i]);
 	if (!missing || clock_monotonic_ns() < space->next_ts)
@@ -586,7 +586,7 @@ uint32_t address_spaces_code_count(const struct address_spaces *spaces, pid_t pi
 {
 	const struct address_space *space = space_find(spaces, pid);
 
-	if (!space || space->is_private || space->whole_ts <= spaces->lost_ts ||
+	if (!space || space->is_privileged || space->whole_ts <= spaces->lost_ts ||
 	    !space->known.now.list.len || ts < space->begin_ts)
 		return count;
 	for (uint32_t i = 1; i < count; i++) {

@@ -19,6 +19,9 @@
  *	lost   After lost events, what was reported before may have been replaced.
  *
  * Unmapping is not reported. A library in the place of one that was closed replaces it.
+ *
+ *	push()* in any order → begin_round(before_ts) → for each record: advance(ts), record()
+ *	→ … → finish()
  */
 #ifndef WAFFLE_CAPTURE_ADDRESS_SPACE_ADDRESS_SPACES_H
 #define WAFFLE_CAPTURE_ADDRESS_SPACE_ADDRESS_SPACES_H
@@ -52,9 +55,9 @@ int address_spaces_begin_round(struct address_spaces *spaces, uint64_t before_ts
 			       struct error *err);
 /* Applies the queued events up to `ts`. */
 int address_spaces_advance(struct address_spaces *spaces, uint64_t ts, struct error *err);
-/* Applies a FORK, EXEC or EXIT record. `gains_rights`: the exec gave the program privileges. */
+/* Applies a FORK, EXEC or EXIT record. `privileged`: the exec gave the program privileges. */
 int address_spaces_record(struct address_spaces *spaces, const struct waffle_rec *rec,
-			  bool gains_rights, struct error *err);
+			  bool privileged, struct error *err);
 /* The process has ended. Its exit record may be missing. */
 void address_spaces_forget(struct address_spaces *spaces, pid_t pid);
 /* Call it at the end. Writes the mappings whose files are still being parsed. */
@@ -82,18 +85,20 @@ struct code_place {
 struct code_place address_spaces_code(struct address_spaces *spaces, pid_t pid, uint64_t ts,
 				      uint64_t address, bool may_read);
 
-/* Writes the mappings of the addresses that a record of `ts` contains. With 0 addresses, writes all
- * mappings of the process if address_spaces_are_written(). A process that is gone, privileged, or
- * runs another program by now is no error. Addresses in no mapping, as of code generated at run
- * time, are looked for less and less often. */
-int address_spaces_write(struct address_spaces *spaces, pid_t pid, uint64_t ts,
-			 const uint64_t *addresses, uint32_t count, struct error *err);
 /* Returns how many of the first addresses lay in code at `ts`, as far as is known. Beyond a
  * function without a frame pointer, unwinding by frame pointers yields garbage, which is to be
  * cut off. */
 uint32_t address_spaces_code_count(const struct address_spaces *spaces, pid_t pid, uint64_t ts,
 				   const uint64_t *addresses, uint32_t count);
 
+/* ---- writing ---- */
+
+/* Writes the mappings of the addresses that a record of `ts` contains. With 0 addresses, writes all
+ * mappings of the process if address_spaces_are_written(). A process that is gone, privileged, or
+ * runs another program by now is no error. Addresses in no mapping, as of code generated at run
+ * time, are looked for less and less often. */
+int address_spaces_write(struct address_spaces *spaces, pid_t pid, uint64_t ts,
+			 const uint64_t *addresses, uint32_t count, struct error *err);
 /* Number of mappings that were written without the facts of their files: mapping_log_unparsed(). */
 uint64_t address_spaces_unparsed(const struct address_spaces *spaces);
 

@@ -30,7 +30,7 @@ bool hit_image_is_same(const struct kernel *kernel, pid_t pid, uint64_t ts)
 	if (!kernel)
 		return true;
 	since = kernel_program_since(kernel, pid);
-	return since == UINT64_MAX ? !kernel_program_is_private(kernel, pid) : since <= ts;
+	return since == UINT64_MAX ? !kernel_program_is_privileged(kernel, pid) : since <= ts;
 }
 
 int hit_image_mappings(struct mappings *mappings, const struct kernel *kernel, pid_t pid,

@@ -7,7 +7,7 @@ void processes_free(struct processes *processes)
 {
 	map_free(&processes->tgids);
 	map_free(&processes->old_tgids);
-	map_free(&processes->private);
+	map_free(&processes->privileged);
 }
 
 /* A full map becomes the old one, and the previous old one is dropped. */
@@ -34,30 +34,30 @@ uint32_t processes_of_thread(struct processes *processes, uint32_t tid)
 	return tgid;
 }
 
-bool processes_is_private(const struct processes *processes, pid_t pid)
+bool processes_is_privileged(const struct processes *processes, pid_t pid)
 {
-	return map_get(&processes->private, (uint64_t)pid) != MAP_NONE ||
-	       (processes->kernel && kernel_program_is_private(processes->kernel, pid));
+	return map_get(&processes->privileged, (uint64_t)pid) != MAP_NONE ||
+	       (processes->kernel && kernel_program_is_privileged(processes->kernel, pid));
 }
 
 uint32_t processes_readable(struct processes *processes, uint32_t tid)
 {
 	uint32_t pid = processes_of_thread(processes, tid);
 
-	return pid && !processes_is_private(processes, (pid_t)pid) ? pid : 0;
+	return pid && !processes_is_privileged(processes, (pid_t)pid) ? pid : 0;
 }
 
-static void private_set(struct processes *processes, uint32_t pid, bool is)
+static void privileged_set(struct processes *processes, uint32_t pid, bool is)
 {
 	if (!is)
-		map_remove(&processes->private, pid);
-	else if (processes->private.len < THREADS_MAX)
-		map_set(&processes->private, pid, 1);
+		map_remove(&processes->privileged, pid);
+	else if (processes->privileged.len < THREADS_MAX)
+		map_set(&processes->privileged, pid, 1);
 }
 
 void processes_begin(struct processes *processes, pid_t pid)
 {
-	private_set(processes, (uint32_t)pid, false);
+	privileged_set(processes, (uint32_t)pid, false);
 }
 
 static void thread_forget(struct processes *processes, uint32_t tid)
@@ -68,11 +68,11 @@ static void thread_forget(struct processes *processes, uint32_t tid)
 
 void processes_forget(struct processes *processes, pid_t pid)
 {
-	private_set(processes, (uint32_t)pid, false);
+	privileged_set(processes, (uint32_t)pid, false);
 	thread_forget(processes, (uint32_t)pid);
 }
 
-void processes_record(struct processes *processes, const struct waffle_rec *rec, bool gains_rights)
+void processes_record(struct processes *processes, const struct waffle_rec *rec, bool privileged)
 {
 	const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
 	uint32_t tgid;
@@ -86,18 +86,18 @@ void processes_record(struct processes *processes, const struct waffle_rec *rec,
 		break;
 	case WAFFLE_REC_FORK:
 		thread_is_of(processes, fork->child_tgid, fork->child_tgid);
-		private_set(processes, fork->child_tgid,
-			    map_get(&processes->private, fork->tgid) != MAP_NONE);
+		privileged_set(processes, fork->child_tgid,
+			       map_get(&processes->privileged, fork->tgid) != MAP_NONE);
 		break;
 	case WAFFLE_REC_EXEC:
 		tgid = ((const struct waffle_rec_exit *)rec)->tgid;
 		thread_is_of(processes, rec->tid, tgid);
-		private_set(processes, tgid, gains_rights);
+		privileged_set(processes, tgid, privileged);
 		break;
 	case WAFFLE_REC_EXIT:
 		tgid = ((const struct waffle_rec_exit *)rec)->tgid;
 		if (rec->tid == tgid)
-			private_set(processes, tgid, false);
+			privileged_set(processes, tgid, false);
 		thread_forget(processes, rec->tid);
 		break;
 	default:

@@ -201,7 +201,7 @@ static void stack_key(const struct store_stack *stack, uint64_t key[2])
 }
 
 /* Adds a stack of `ts` to the file, unless it is there, and returns its number. 0: it is empty or
- * private. -ENOSPC: the file has no room. Frames of Python are numbers rather than addresses, so
+ * privileged. -ENOSPC: the file has no room. Frames of Python are numbers rather than addresses, so
  * they need no mapping. */
 static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct store_stack *stack,
 		     uint64_t ts, struct error *err)
@@ -212,8 +212,8 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 	int result;
 
 	*number = 0;
-	if (stack->pid &&
-	    processes_is_private(address_spaces_processes(numbers->uses.spaces), (pid_t)stack->pid))
+	if (stack->pid && processes_is_privileged(address_spaces_processes(numbers->uses.spaces),
+						  (pid_t)stack->pid))
 		return 0;
 	stack_key(stack, key);
 	known = keymap_get(&numbers->frames, key, sizeof(key));

@@ -61,7 +61,7 @@ int model_comm_new(struct model_comm **comm, const struct model *model, const st
 	if (!result)
 		result = comm_match(made, &calls);
 	vec_free(&calls);
-	if (result || !made->collectives.len)
+	if (result || (!made->collectives.len && !made->unaligned))
 		model_comm_free(made);
 	else
 		*comm = made;

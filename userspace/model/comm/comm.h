@@ -24,7 +24,7 @@
 struct model_comm;
 
 /* `gpu` is that of the model; NULL: it has no GPU calls. *comm is NULL if the capture has no calls
- * of NCCL or MPI. Returns 0 or -ENOMEM. */
+ * of collectives or messages. Returns 0 or -ENOMEM. */
 int model_comm_new(struct model_comm **comm, const struct model *model,
 		   const struct model_gpu *gpu);
 void model_comm_free(struct model_comm *comm);
@@ -108,8 +108,8 @@ struct model_collective {
 	bool comparable;
 };
 
-/* The collective or message that a span calls. For the end of a group, the first collective in the
- * group. A call that sends and receives has two, of which this is the send: see
+/* The collective or message that a span is a call of. For the end of a group, the first collective
+ * in the group. A call that sends and receives has two, of which this is the send: see
  * model_collective_received(). NULL: none. */
 const struct model_collective *model_collective_of(const struct model_comm *comm, uint32_t span);
 /* The message that a call receives which sends as well, such as MPI_Sendrecv. NULL: none. */

@@ -5,8 +5,7 @@
 #include "model/comm/comm_mpi_internal.h"
 #include "util/hash.h"
 
-/* Wildcards of a source and a tag (mpi.h). The rank that stands for no process is the other one of
- * -1 and -2. */
+/* Wildcards of a source and a tag (mpi.h). MPI_PROC_NULL is -2 in Open MPI and -1 in MPICH. */
 #define OMPI_ANY_SOURCE (-1)
 #define MPICH_ANY_SOURCE (-2)
 #define ANY_TAG (-1)
@@ -51,17 +50,11 @@ static const struct {
 	uint8_t flow; /* enum model_flow */
 	bool synchronizes;
 } collective_roles[SITE_ROLE_COUNT] = {
-	[SITE_ROLE_MPI_BARRIER] = {FLOW_NONE, true},
-	[SITE_ROLE_MPI_ALL] = {FLOW_ALL, true},
-	[SITE_ROLE_MPI_ALL_PARTS] = {FLOW_ALL, false},
-	[SITE_ROLE_MPI_FROM_ROOT] = {FLOW_FROM_ROOT, false},
-	[SITE_ROLE_MPI_TO_ROOT] = {FLOW_TO_ROOT, false},
-	[SITE_ROLE_MPI_PREFIX] = {FLOW_PREFIX, false},
-	[SITE_ROLE_MPI_NEIGHBORS] = {FLOW_UNKNOWN, false},
-	[SITE_ROLE_MPI_COMM_DUP] = {FLOW_NONE, false},
-	[SITE_ROLE_MPI_COMM_SPLIT] = {FLOW_NONE, false},
-	[SITE_ROLE_MPI_COMM_CREATE] = {FLOW_NONE, false},
-	[SITE_ROLE_MPI_COMM_OTHER] = {FLOW_NONE, false},
+#define OTHER(...)
+#define COLLECTIVE(id, name, flow, synchronizes) [SITE_ROLE_##id] = {flow, synchronizes},
+	SITE_ROLES(OTHER, OTHER, COLLECTIVE)
+#undef COLLECTIVE
+#undef OTHER
 };
 
 static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t comm)
@@ -85,7 +78,7 @@ static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, ui
 	return call_push(scan, item, &call);
 }
 
-static int add_collective(struct mpi_scan *scan, const struct mpi_item *item)
+static int role_collective(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t comm;
 
@@ -95,7 +88,7 @@ static int add_collective(struct mpi_scan *scan, const struct mpi_item *item)
 }
 
 /* The creation of a communicator is a collective of its parent. */
-static int add_creation(struct mpi_scan *scan, const struct mpi_item *item)
+static int role_creation(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	bool group = item->site->role == SITE_ROLE_MPI_COMM_CREATE && mpi_has(item, MPI_TAG);
 	uint32_t parent;
@@ -148,7 +141,7 @@ static bool has_end(const struct mpi_item *item, bool receives)
 	       mpi_has(item, both && receives ? MPI_RECEIVE_TAG : MPI_TAG);
 }
 
-static int add_message(struct mpi_scan *scan, const struct mpi_item *item)
+static int role_message(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	unsigned role = item->site->role;
 	bool sends = role == SITE_ROLE_MPI_SEND || role == SITE_ROLE_MPI_SEND_INIT ||
@@ -167,7 +160,7 @@ static int add_message(struct mpi_scan *scan, const struct mpi_item *item)
 }
 
 /* MPI_Mprobe decides which message the MPI_Mrecv after it receives. */
-static int add_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
+static int role_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	const uint64_t key[] = {item->process, item->values[MPI_HANDLE]};
 	size_t before = scan->calls.len;
@@ -187,7 +180,7 @@ static int add_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
 	return keymap_set(&scan->message_at, key, sizeof(key), (uint32_t)before) ? 0 : -ENOMEM;
 }
 
-static int add_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
+static int role_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	bool waits = !mpi_has(item, MPI_REQUEST);
 	const uint64_t key[] = {item->process,
@@ -208,7 +201,7 @@ static int add_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
 
 /* ---- all ---- */
 
-static int add_query(struct mpi_scan *scan, const struct mpi_item *item)
+static int role_query(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t comm;
 
@@ -218,31 +211,31 @@ static int add_query(struct mpi_scan *scan, const struct mpi_item *item)
 typedef int (*role_fn)(struct mpi_scan *scan, const struct mpi_item *item);
 
 static const role_fn role_add[SITE_ROLE_COUNT] = {
-	[SITE_ROLE_MPI_BARRIER] = add_collective,
-	[SITE_ROLE_MPI_ALL] = add_collective,
-	[SITE_ROLE_MPI_ALL_PARTS] = add_collective,
-	[SITE_ROLE_MPI_FROM_ROOT] = add_collective,
-	[SITE_ROLE_MPI_TO_ROOT] = add_collective,
-	[SITE_ROLE_MPI_PREFIX] = add_collective,
-	[SITE_ROLE_MPI_NEIGHBORS] = add_collective,
-	[SITE_ROLE_MPI_SEND] = add_message,
-	[SITE_ROLE_MPI_RECV] = add_message,
-	[SITE_ROLE_MPI_SENDRECV] = add_message,
-	[SITE_ROLE_MPI_SEND_INIT] = add_message,
-	[SITE_ROLE_MPI_RECV_INIT] = add_message,
-	[SITE_ROLE_MPI_MPROBE] = add_mprobe,
-	[SITE_ROLE_MPI_MRECV] = add_mrecv,
+	[SITE_ROLE_MPI_BARRIER] = role_collective,
+	[SITE_ROLE_MPI_ALL] = role_collective,
+	[SITE_ROLE_MPI_ALL_PARTS] = role_collective,
+	[SITE_ROLE_MPI_FROM_ROOT] = role_collective,
+	[SITE_ROLE_MPI_TO_ROOT] = role_collective,
+	[SITE_ROLE_MPI_PREFIX] = role_collective,
+	[SITE_ROLE_MPI_NEIGHBORS] = role_collective,
+	[SITE_ROLE_MPI_SEND] = role_message,
+	[SITE_ROLE_MPI_RECV] = role_message,
+	[SITE_ROLE_MPI_SENDRECV] = role_message,
+	[SITE_ROLE_MPI_SEND_INIT] = role_message,
+	[SITE_ROLE_MPI_RECV_INIT] = role_message,
+	[SITE_ROLE_MPI_MPROBE] = role_mprobe,
+	[SITE_ROLE_MPI_MRECV] = role_mrecv,
 	[SITE_ROLE_MPI_START] = mpi_requests_start,
 	[SITE_ROLE_MPI_WAIT] = mpi_requests_wait,
 	[SITE_ROLE_MPI_WAIT_ANY] = mpi_requests_wait,
 	[SITE_ROLE_MPI_WAIT_SOME] = mpi_requests_wait,
 	[SITE_ROLE_MPI_REQUEST_FREE] = mpi_request_free,
-	[SITE_ROLE_MPI_COMM_RANK] = add_query,
-	[SITE_ROLE_MPI_COMM_SIZE] = add_query,
-	[SITE_ROLE_MPI_COMM_DUP] = add_creation,
-	[SITE_ROLE_MPI_COMM_SPLIT] = add_creation,
-	[SITE_ROLE_MPI_COMM_CREATE] = add_creation,
-	[SITE_ROLE_MPI_COMM_OTHER] = add_creation,
+	[SITE_ROLE_MPI_COMM_RANK] = role_query,
+	[SITE_ROLE_MPI_COMM_SIZE] = role_query,
+	[SITE_ROLE_MPI_COMM_DUP] = role_creation,
+	[SITE_ROLE_MPI_COMM_SPLIT] = role_creation,
+	[SITE_ROLE_MPI_COMM_CREATE] = role_creation,
+	[SITE_ROLE_MPI_COMM_OTHER] = role_creation,
 	[SITE_ROLE_MPI_COMM_FREE] = mpi_comm_free,
 };
 

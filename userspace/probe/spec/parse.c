@@ -6,59 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const role_names[] = {
-	[SITE_ROLE_NONE] = "none",
-	[SITE_ROLE_LAUNCH] = "launch",
-	[SITE_ROLE_COPY] = "copy",
-	[SITE_ROLE_SET] = "set",
-	[SITE_ROLE_ALLOC] = "alloc",
-	[SITE_ROLE_SYNC_STREAM] = "sync_stream",
-	[SITE_ROLE_SYNC_EVENT] = "sync_event",
-	[SITE_ROLE_SYNC_DEVICE] = "sync_device",
-	[SITE_ROLE_EVENT_RECORD] = "event_record",
-	[SITE_ROLE_STREAM_WAIT] = "stream_wait",
-	[SITE_ROLE_COLLECTIVE] = "collective",
-	[SITE_ROLE_P2P] = "p2p",
-	[SITE_ROLE_GROUP_START] = "group_start",
-	[SITE_ROLE_GROUP_END] = "group_end",
-	[SITE_ROLE_COMM_INIT] = "comm_init",
-	[SITE_ROLE_NAME] = "name",
-	[SITE_ROLE_HANDLE] = "handle",
-	[SITE_ROLE_SEND] = "send",
-	[SITE_ROLE_RECV] = "recv",
-	[SITE_ROLE_STREAM_CREATE] = "stream_create",
-	[SITE_ROLE_MAY_SYNC] = "may_sync",
-	[SITE_ROLE_CAPTURE_BEGIN] = "capture_begin",
-	[SITE_ROLE_CAPTURE_END] = "capture_end",
-	[SITE_ROLE_MPI_INIT] = "mpi_init",
-	[SITE_ROLE_MPI_BARRIER] = "mpi_barrier",
-	[SITE_ROLE_MPI_ALL] = "mpi_all",
-	[SITE_ROLE_MPI_ALL_PARTS] = "mpi_all_parts",
-	[SITE_ROLE_MPI_FROM_ROOT] = "mpi_from_root",
-	[SITE_ROLE_MPI_TO_ROOT] = "mpi_to_root",
-	[SITE_ROLE_MPI_PREFIX] = "mpi_prefix",
-	[SITE_ROLE_MPI_NEIGHBORS] = "mpi_neighbors",
-	[SITE_ROLE_MPI_SEND] = "mpi_send",
-	[SITE_ROLE_MPI_RECV] = "mpi_recv",
-	[SITE_ROLE_MPI_SENDRECV] = "mpi_sendrecv",
-	[SITE_ROLE_MPI_SEND_INIT] = "mpi_send_init",
-	[SITE_ROLE_MPI_RECV_INIT] = "mpi_recv_init",
-	[SITE_ROLE_MPI_MPROBE] = "mpi_mprobe",
-	[SITE_ROLE_MPI_MRECV] = "mpi_mrecv",
-	[SITE_ROLE_MPI_START] = "mpi_start",
-	[SITE_ROLE_MPI_WAIT] = "mpi_wait",
-	[SITE_ROLE_MPI_WAIT_ANY] = "mpi_wait_any",
-	[SITE_ROLE_MPI_WAIT_SOME] = "mpi_wait_some",
-	[SITE_ROLE_MPI_REQUEST_FREE] = "mpi_request_free",
-	[SITE_ROLE_MPI_COMM_RANK] = "mpi_comm_rank",
-	[SITE_ROLE_MPI_COMM_SIZE] = "mpi_comm_size",
-	[SITE_ROLE_MPI_COMM_DUP] = "mpi_comm_dup",
-	[SITE_ROLE_MPI_COMM_SPLIT] = "mpi_comm_split",
-	[SITE_ROLE_MPI_COMM_CREATE] = "mpi_comm_create",
-	[SITE_ROLE_MPI_COMM_OTHER] = "mpi_comm_other",
-	[SITE_ROLE_MPI_COMM_FREE] = "mpi_comm_free",
+static const char *const role_names[SITE_ROLE_COUNT] = {
+#define NAME(id, name, ...) [SITE_ROLE_##id] = (name),
+	SITE_ROLES(NAME, NAME, NAME)
+#undef NAME
 };
-_Static_assert(sizeof(role_names) / sizeof(role_names[0]) == SITE_ROLE_COUNT, "a name a role");
 
 #define NAME_BYTES 512
 #define OPTIONS_SHOWN "as category role key outer inner stack nounwind frame"

@@ -30,78 +30,115 @@ struct site_key {
 };
 
 /*
- * The meaning of a call for the analysis of causes, independent of its name. A call with a role has
- * the listed keys; others may follow.
+ * The meaning of a call for the analysis of causes, independent of its name. Files have the numbers
+ * of roles, so a new one is a row at the end. The comments list the keys of a call; others may
+ * follow.
+ *
+ *	ROLE(identifier, name in a probe spec)
+ *	WAIT(identifier, name)
+ *		it may wait for a GPU or for other ranks
+ *	MPI_COLLECTIVE(identifier, name, enum model_flow, synchronizes)
+ *		also the creation of a communicator: it may wait, and is one of
+ *		struct model_collective (model/comm/comm.h) with these members
+ *
+ * What analysis does for a role is in model/gpu/gpu_scan.c, model/comm/ (comm_nccl.c and
+ * comm_mpi_scan.c) and analyze/why/why_gpu_sync.c.
  */
+// clang-format off
+#define SITE_ROLES(ROLE, WAIT, MPI_COLLECTIVE)                                                     \
+	ROLE(NONE, "none")                                                                         \
+	/* An event: kernel (code), grid, block, shared_bytes, stream. */                          \
+	ROLE(LAUNCH, "launch")                                                                     \
+	/* bytes, kind, stream (absent: the default stream, synchronous) */                        \
+	WAIT(COPY, "copy")                                                                         \
+	ROLE(SET, "set") /* bytes, stream */                                                       \
+	ROLE(ALLOC, "alloc") /* bytes, address */                                                  \
+	WAIT(SYNC_STREAM, "sync_stream") /* stream */                                              \
+	WAIT(SYNC_EVENT, "sync_event") /* event */                                                 \
+	/* No key: waits for all streams of the process's device. */                               \
+	WAIT(SYNC_DEVICE, "sync_device")                                                           \
+	/* event, stream (absent: all streams of a context) */                                     \
+	ROLE(EVENT_RECORD, "event_record")                                                         \
+	ROLE(STREAM_WAIT, "stream_wait") /* the same */                                            \
+	/* count, datatype, op or root, comm, rank, nranks, seq, stream */                         \
+	WAIT(COLLECTIVE, "collective")                                                             \
+	ROLE(P2P, "p2p") /* comm, rank, nranks, seq, stream */                                     \
+	ROLE(GROUP_START, "group_start")                                                           \
+	WAIT(GROUP_END, "group_end")                                                               \
+	/* rank, nranks, comm (the new one, at the return) */                                      \
+	WAIT(COMM_INIT, "comm_init")                                                               \
+	/* Names a handle: kernel (text, or its address), function (code, at the return). */       \
+	ROLE(NAME, "name")                                                                         \
+	/* A handle of a function: host (code), function (code, at the return). */                 \
+	ROLE(HANDLE, "handle")                                                                     \
+	/* Point to point: the k-th send to a peer matches the peer's k-th receive from this rank. \
+	 * count, datatype, peer, comm, rank, nranks, seq, stream */                               \
+	WAIT(SEND, "send")                                                                         \
+	WAIT(RECV, "recv")                                                                         \
+	/* stream (at the return), flags (absent: 0) */                                            \
+	ROLE(STREAM_CREATE, "stream_create")                                                       \
+	/* address: may wait as SYNC_DEVICE does, but also frees or locks memory */                \
+	WAIT(MAY_SYNC, "may_sync")                                                                 \
+	/* stream: work submitted between begin and end becomes a graph and is not executed */     \
+	ROLE(CAPTURE_BEGIN, "capture_begin")                                                       \
+	ROLE(CAPTURE_END, "capture_end")                                                           \
+	/*                                                                                         \
+	 * MPI. `comm` is the handle of a communicator: an address in Open MPI, a number in        \
+	 * MPICH's ABI. `rank` (of the communicator) and `index` (0: MPI_COMM_WORLD) are absent in \
+	 * MPICH. A nonblocking call has `request`, the address of a request's variable, and       \
+	 * `handle`, its value.                                                                    \
+	 */                                                                                        \
+	ROLE(MPI_INIT, "mpi_init")                                                                 \
+	MPI_COLLECTIVE(MPI_BARRIER, "mpi_barrier", FLOW_NONE, true) /* comm */                     \
+	/* comm, count: all inputs reach all outputs */                                            \
+	MPI_COLLECTIVE(MPI_ALL, "mpi_all", FLOW_ALL, true)                                         \
+	/* comm: the same, but parts may be empty */                                               \
+	MPI_COLLECTIVE(MPI_ALL_PARTS, "mpi_all_parts", FLOW_ALL, false)                            \
+	MPI_COLLECTIVE(MPI_FROM_ROOT, "mpi_from_root", FLOW_FROM_ROOT, false) /* comm, root */     \
+	MPI_COLLECTIVE(MPI_TO_ROOT, "mpi_to_root", FLOW_TO_ROOT, false) /* comm, root */           \
+	/* comm: inputs reach the outputs of higher ranks */                                       \
+	MPI_COLLECTIVE(MPI_PREFIX, "mpi_prefix", FLOW_PREFIX, false)                               \
+	/* comm: inputs reach the outputs of some ranks */                                         \
+	MPI_COLLECTIVE(MPI_NEIGHBORS, "mpi_neighbors", FLOW_UNKNOWN, false)                        \
+	WAIT(MPI_SEND, "mpi_send") /* dest, tag, comm */                                           \
+	/* source, tag, comm; status and at the return matched (source and tag) */                 \
+	WAIT(MPI_RECV, "mpi_recv")                                                                 \
+	/* dest, tag, source, receive_tag, comm, status, matched */                                \
+	WAIT(MPI_SENDRECV, "mpi_sendrecv")                                                         \
+	ROLE(MPI_SEND_INIT, "mpi_send_init") /* as SEND: a persistent request */                   \
+	ROLE(MPI_RECV_INIT, "mpi_recv_init")                                                       \
+	/* source, tag, comm, message, status; at the return handle (of the message), matched and, \
+	 * if it does not wait, done */                                                            \
+	ROLE(MPI_MPROBE, "mpi_mprobe")                                                             \
+	/* handle (of the message); of a nonblocking one message_handle instead */                 \
+	WAIT(MPI_MRECV, "mpi_mrecv")                                                               \
+	ROLE(MPI_START, "mpi_start") /* as WAIT, without status */                                 \
+	/* request, handle, status, matched, or of arrays count, requests, handle0, …, statuses,   \
+	 * matched0, …; at the return done, if it does not wait */                                 \
+	WAIT(MPI_WAIT, "mpi_wait")                                                                 \
+	/* the same for arrays, with one status; at the return index */                            \
+	WAIT(MPI_WAIT_ANY, "mpi_wait_any")                                                         \
+	/* the same for arrays; at the return finished (their number) and index0, … */             \
+	WAIT(MPI_WAIT_SOME, "mpi_wait_some")                                                       \
+	ROLE(MPI_REQUEST_FREE, "mpi_request_free") /* request, handle */                           \
+	ROLE(MPI_COMM_RANK, "mpi_comm_rank") /* comm; at the return rank */                        \
+	ROLE(MPI_COMM_SIZE, "mpi_comm_size") /* comm; at the return size */                        \
+	/* comm; at the return new */                                                              \
+	MPI_COLLECTIVE(MPI_COMM_DUP, "mpi_comm_dup", FLOW_NONE, false)                             \
+	/* comm, color (absent: the host), key; at the return new */                               \
+	MPI_COLLECTIVE(MPI_COMM_SPLIT, "mpi_comm_split", FLOW_NONE, false)                         \
+	/* comm; at the return new: of those ranks that get one */                                 \
+	MPI_COLLECTIVE(MPI_COMM_CREATE, "mpi_comm_create", FLOW_NONE, false)                       \
+	/* comm; at the return new: of ranks that are not known */                                 \
+	MPI_COLLECTIVE(MPI_COMM_OTHER, "mpi_comm_other", FLOW_NONE, false)                         \
+	WAIT(MPI_COMM_FREE, "mpi_comm_free") /* comm */
+// clang-format on
+
 enum site_role {
-	SITE_ROLE_NONE,
-	SITE_ROLE_LAUNCH,       /* an event: kernel (code), grid, block, shared_bytes, stream */
-	SITE_ROLE_COPY,         /* bytes, kind, stream (absent: the default stream, synchronous) */
-	SITE_ROLE_SET,          /* bytes, stream */
-	SITE_ROLE_ALLOC,        /* bytes, address */
-	SITE_ROLE_SYNC_STREAM,  /* stream */
-	SITE_ROLE_SYNC_EVENT,   /* event */
-	SITE_ROLE_SYNC_DEVICE,  /* no key: waits for all streams of the process's device */
-	SITE_ROLE_EVENT_RECORD, /* event, stream (absent: all streams of a context) */
-	SITE_ROLE_STREAM_WAIT,  /* event, stream (absent: all streams of a context) */
-	SITE_ROLE_COLLECTIVE,   /* count, datatype, op or root, comm, rank, nranks, seq, stream */
-	SITE_ROLE_P2P,          /* comm, rank, nranks, seq, stream */
-	SITE_ROLE_GROUP_START,
-	SITE_ROLE_GROUP_END,
-	SITE_ROLE_COMM_INIT, /* rank, nranks, comm (the new one, at the return) */
-	/* Names a handle: kernel (text, or its address), function (code, at the return). */
-	SITE_ROLE_NAME,
-	SITE_ROLE_HANDLE, /* host (code), function (code, at the return): a handle of a function */
-	/* Point to point: the k-th send to a peer matches the peer's k-th receive from this rank.
-	 * count, datatype, peer, comm, rank, nranks, seq, stream */
-	SITE_ROLE_SEND,
-	SITE_ROLE_RECV,
-	SITE_ROLE_STREAM_CREATE, /* stream (at the return), flags (absent: 0) */
-	SITE_ROLE_MAY_SYNC,      /* address: may wait as SITE_ROLE_SYNC_DEVICE does */
-	/* stream: work submitted between begin and end becomes a graph and is not executed */
-	SITE_ROLE_CAPTURE_BEGIN,
-	SITE_ROLE_CAPTURE_END,
-	/*
-	 * MPI. `comm` is the handle of a communicator: an address in Open MPI, a number in MPICH's
-	 * ABI. `rank` (of the communicator) and `index` (0: MPI_COMM_WORLD) are absent in MPICH. A
-	 * nonblocking call has `request`, the address of a request's variable, and `handle`, its
-	 * value.
-	 */
-	SITE_ROLE_MPI_INIT,
-	SITE_ROLE_MPI_BARRIER,   /* comm */
-	SITE_ROLE_MPI_ALL,       /* comm, count: all inputs reach all outputs */
-	SITE_ROLE_MPI_ALL_PARTS, /* comm: the same, but parts may be empty */
-	SITE_ROLE_MPI_FROM_ROOT, /* comm, root */
-	SITE_ROLE_MPI_TO_ROOT,   /* comm, root */
-	SITE_ROLE_MPI_PREFIX,    /* comm: inputs reach the outputs of higher ranks */
-	SITE_ROLE_MPI_NEIGHBORS, /* comm: inputs reach the outputs of some ranks */
-	SITE_ROLE_MPI_SEND,      /* dest, tag, comm */
-	/* source, tag, comm; status and at the return matched (source and tag) */
-	SITE_ROLE_MPI_RECV,
-	SITE_ROLE_MPI_SENDRECV,  /* dest, tag, source, receive_tag, comm, status, matched */
-	SITE_ROLE_MPI_SEND_INIT, /* as SEND: a persistent request */
-	SITE_ROLE_MPI_RECV_INIT,
-	/* source, tag, comm, message, status; at the return handle (of the message), matched and,
-	 * if it does not wait, done */
-	SITE_ROLE_MPI_MPROBE,
-	/* handle (of the message); of a nonblocking one message_handle instead */
-	SITE_ROLE_MPI_MRECV,
-	SITE_ROLE_MPI_START, /* as WAIT, without status */
-	/* request, handle, status, matched, or of arrays count, requests, handle0, …, statuses,
-	 * matched0, …; at the return done, if it does not wait */
-	SITE_ROLE_MPI_WAIT,
-	SITE_ROLE_MPI_WAIT_ANY, /* the same for arrays, with one status; at the return index */
-	/* the same for arrays; at the return finished (their number) and index0, … */
-	SITE_ROLE_MPI_WAIT_SOME,
-	SITE_ROLE_MPI_REQUEST_FREE, /* request, handle */
-	SITE_ROLE_MPI_COMM_RANK,    /* comm; at the return rank */
-	SITE_ROLE_MPI_COMM_SIZE,    /* comm; at the return size */
-	SITE_ROLE_MPI_COMM_DUP,     /* comm; at the return new */
-	SITE_ROLE_MPI_COMM_SPLIT,   /* comm, color (absent: the host), key; at the return new */
-	SITE_ROLE_MPI_COMM_CREATE,  /* comm; at the return new: of those ranks that get one */
-	SITE_ROLE_MPI_COMM_OTHER,   /* comm; at the return new: of ranks that are not known */
-	SITE_ROLE_MPI_COMM_FREE,    /* comm */
-	SITE_ROLE_COUNT
+#define SITE_ROLE_ID(id, ...) SITE_ROLE_##id,
+	SITE_ROLES(SITE_ROLE_ID, SITE_ROLE_ID, SITE_ROLE_ID)
+#undef SITE_ROLE_ID
+		SITE_ROLE_COUNT
 };
 
 struct site_info {

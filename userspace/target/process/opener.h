@@ -39,7 +39,8 @@ ssize_t opener_read(int fd, void *to, size_t size, uint64_t offset);
 
 /* Once this descriptor is readable, requests return without waiting. -1: there is none. */
 void opener_stop_at(int fd);
-/* No request that begins before this time waits longer than until then. 0: there is none. */
+/* Sets a deadline: until `ns` (CLOCK_MONOTONIC), requests wait no longer than to that time. 0: no
+ * deadline. */
 void opener_until(uint64_t ns);
 
 /* Ends the process that opens files, if one was started. */
