@@ -80,17 +80,19 @@ static void bound_add(struct clock_hosts *hosts, uint32_t of, uint32_t to,
 
 void clock_hosts_add(struct clock_hosts *hosts, const struct clock_before *before)
 {
-	int64_t first_ts = (int64_t)before->first_ts, second_ts = (int64_t)before->second_ts;
-	struct clock_bound upper = {first_ts, second_ts - first_ts, before->tag, true};
-	struct clock_bound lower = {second_ts, first_ts - second_ts, before->tag, false};
+	int64_t first_ts, second_ts;
 
 	if (before->first == before->second || before->first >= hosts->count ||
 	    before->second >= hosts->count || before->first_ts > TS_MAX ||
 	    before->second_ts > TS_MAX)
 		return;
+	first_ts = (int64_t)before->first_ts;
+	second_ts = (int64_t)before->second_ts;
 	/* When the first host did it, the second host's clock showed at most second_ts. */
-	bound_add(hosts, before->first, before->second, &upper);
-	bound_add(hosts, before->second, before->first, &lower);
+	bound_add(hosts, before->first, before->second,
+		  &(struct clock_bound){first_ts, second_ts - first_ts, before->tag, true});
+	bound_add(hosts, before->second, before->first,
+		  &(struct clock_bound){second_ts, first_ts - second_ts, before->tag, false});
 }
 
 /* ---- closure ---- */
