@@ -15,6 +15,7 @@
 #include "target/process/mmap_watch.h"
 #include "target/process/process.h"
 #include "target/process/python.h"
+#include "target/process/rank.h"
 #include "util/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -297,6 +298,21 @@ static void read_python(const uint8_t *data, size_t size)
 	free(code);
 }
 
+/* An environment of any bytes, copied so that a read beyond its end is noticed. */
+static void read_rank(const uint8_t *data, size_t size)
+{
+	char *copy = malloc(size + !size);
+	struct process_rank rank;
+	bool found;
+
+	require(copy);
+	memcpy(copy, data, size);
+	found = process_rank_parse(&rank, copy, size);
+	require(is_text(rank.job, sizeof(rank.job)));
+	require(found ? rank.rank < rank.world_size : rank.rank == PROCESS_RANK_NONE && !*rank.job);
+	free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
@@ -317,6 +333,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 'r':
 		read_ring(data + 1, size - 1);
+		break;
+	case 'e':
+		read_rank(data + 1, size - 1);
 		break;
 	case 'p':
 		fake_set(NULL, 0);

@@ -2,8 +2,25 @@
 #include "cmd/capture_files_internal.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "util/terminal.h"
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat first, second;
+
+	return !stat(a, &first) && !stat(b, &second) && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
+bool capture_files_have(const struct capture_files *files, const char *path)
+{
+	for (uint32_t i = 0; i < files->count; i++)
+		if (same_file(path, files->paths[i]))
+			return true;
+	return false;
+}
 
 static void warning_print(const char *line, void *arg)
 {

@@ -17,6 +17,9 @@ static inline struct capture_files capture_files_of(int argc, char **argv, int f
 	return (struct capture_files){(const char *const *)argv + first, (uint32_t)(argc - first)};
 }
 
+/* Whether a path leads to one of the files. */
+bool capture_files_have(const struct capture_files *files, const char *path);
+
 /* Opens the files, and prints a warning for what is missing in a job. */
 int capture_files_open(const struct command *command, const struct capture_files *files,
 		       struct store_reader **reader, struct error *err);

@@ -102,24 +102,6 @@ static void print_line(const struct export_options *o, const char *path, const s
 	putchar('\n');
 }
 
-/* Whether two paths lead to one file. */
-static bool same_file(const char *a, const char *b)
-{
-	struct stat first, second;
-
-	return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
-	       first.st_ino == second.st_ino;
-}
-
-/* Whether the path is one of the files that are read. */
-static bool is_capture(const struct capture_files *files, const char *path)
-{
-	for (uint32_t i = 0; i < files->count; i++)
-		if (same_file(path, files->paths[i]))
-			return true;
-	return false;
-}
-
 static int export_model(const struct export_options *o, const struct model *model,
 			const struct capture_files *files, struct error *err)
 {
@@ -130,7 +112,7 @@ static int export_model(const struct export_options *o, const struct model *mode
 
 	if (!path)
 		code = error_set(err, ENOMEM, "out of memory");
-	else if (strcmp(path, "-") != 0 && is_capture(files, path))
+	else if (strcmp(path, "-") != 0 && capture_files_have(files, path))
 		code = error_set(err, EINVAL, "%s: is the capture itself; write to another file",
 				 path);
 	else

@@ -2,7 +2,6 @@
 /* waffle-bpf merge: writes the files of a job to one file. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cmd/align_options_internal.h"
 #include "cmd/capture_files_internal.h"
@@ -26,23 +25,14 @@ static const struct option_row rows[] = {
 	MEMORY_OPTION_ROW(struct merge_cli, memory_limit),
 };
 
-static bool same_file(const char *a, const char *b)
-{
-	struct stat first, second;
-
-	return !stat(a, &first) && !stat(b, &second) && first.st_dev == second.st_dev &&
-	       first.st_ino == second.st_ino;
-}
-
 static const char *usage_problem(const struct merge_cli *cli, const struct capture_files *files)
 {
 	if (!files->count)
 		return "give the .waffle files of a job";
 	if (!cli->output)
 		return "say with --output which file to write";
-	for (uint32_t i = 0; i < files->count; i++)
-		if (same_file(files->paths[i], cli->output))
-			return "--output is one of the files to merge; write to another one";
+	if (capture_files_have(files, cli->output))
+		return "--output is one of the files to merge; write to another one";
 	return NULL;
 }
 
