@@ -2,9 +2,13 @@
 """docs/ndjson.md names every key of `export --format ndjson`, and none that does not occur."""
 
 import json
+import os
 import re
+import subprocess
 from collections import defaultdict
 
+import pytest
+import tracer
 from tracer import ROOT
 
 CAPTURES = sorted((ROOT / "tests/golden/captures").glob("*.waffle"))
@@ -31,20 +35,36 @@ def keys_of(row):
         yield key
 
 
-def found(waffle):
+@pytest.fixture(name="job")
+def job_fixture(waffle, waffle_program, tmp_path):
+    """The files of two ranks, on two hosts."""
+    skew = tracer.compile_with_waffle(waffle_program, "skew_capture.c", tmp_path / "skew_capture")
+    paths = []
+    for rank in range(2):
+        one, other = tmp_path / f"one.{rank}.waffle", tmp_path / f"job.{rank}.waffle"
+        waffle.ok("run", "-q", "--no-report", "-o", one, "--", "/bin/true",
+                  env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"})
+        subprocess.run([skew, one, other, f"node-{rank}", "0", "0", "0"], check=True)
+        paths.append(other)
+    return paths
+
+
+def found(waffle, job):
     keys = defaultdict(set)
-    exports = [(path, ()) for path in CAPTURES]
-    exports.append((CAPTURES[0], ("--filter", "dur > 0ms")))
-    for path, options in exports:
-        for line in waffle.ok("export", path, "-f", "ndjson", "-o", "-", *options).stdout.splitlines():
+    exports = [((path,), ()) for path in CAPTURES]
+    exports.append((CAPTURES[:1], ("--filter", "dur > 0ms")))
+    exports.append((job, ()))
+    for paths, options in exports:
+        for line in waffle.ok("export", *paths, "-f", "ndjson", "-o", "-", *options).stdout.splitlines():
             row = json.loads(line)
             keys[row["kind"]].update(re.sub(r"_stack_cut$", "_stack", key) for key in keys_of(row))
     return keys
 
 
-def test_the_page_has_the_keys_of_every_kind_and_no_other(waffle):
-    page, exported = documented(), found(waffle)
+def test_the_page_has_the_keys_of_every_kind_and_no_other(waffle, job):
+    page, exported = documented(), found(waffle, job)
     common = page.pop("All kinds")
+    assert common <= set.union(*exported.values())
     assert set(page) == set(exported)
     for kind, keys in page.items():
         # An object is documented with its members.

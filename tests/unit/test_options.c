@@ -242,7 +242,7 @@ static void test_values_of_a_choice_are_in_the_message(void **state)
 	assert_int_equal(got.ret, 0);
 	assert_int_equal(got.options.colour, 1);
 	assert_refused(PARSE(false, "--colour=grey"),
-		       "--colour: 'grey' is no colour, write red, green or blue");
+		       "--colour: unknown colour 'grey'; write red, green or blue");
 }
 
 static void test_options_of_one_list_keep_their_order(void **state)

@@ -26,11 +26,13 @@ int align_clocks(const struct command *command, struct store_reader *reader, enu
 	int result = clock_align(reader, how, &unaligned, err);
 
 	if (!result && unaligned)
-		terminal_message(stderr,
-				 "waffle-bpf: %s: %" PRIu32 " of %" PRIu32
-				 " hosts had no collective "
-				 "or message with the others, so their clocks are aligned by the "
-				 "wall clock: no order of times between hosts is certain",
-				 command->name, unaligned, store_reader_host_count(reader));
+		terminal_message(
+			stderr,
+			"waffle-bpf: %s: %" PRIu32 " of %" PRIu32
+			" hosts: no collective or message with the others is of a "
+			"communicator whose creation was recorded, so their clocks are "
+			"aligned by the wall clock, and no order of times between hosts is "
+			"certain; start the ranks with waffle-bpf run",
+			command->name, unaligned, store_reader_host_count(reader));
 	return result;
 }

@@ -10,7 +10,7 @@
 /* The row for a command whose options struct has an enum clock_align as `member`. */
 #define ALIGN_OPTION_ROW(options, member)                                                          \
 	{                                                                                          \
-		"align", 0, "WAY", "Align the clocks of a job's hosts. Default: auto.",            \
+		"align", 0, "METHOD", "Align the clocks of a job's hosts. Default: auto.",         \
 			.type = OPTION_CHOICE, .at = offsetof(options, member),                    \
 			.choice = align_option_choice                                              \
 	}

@@ -38,7 +38,8 @@ struct capture_options {
 	 'o',                                                                                      \
 	 "FILE",                                                                                   \
 	 "Write the capture to FILE instead of PROGRAM-TIME.waffle in the current "                \
-	 "folder. In the name, %h is the host, %p the pid of the command or target, %r its rank "  \
+	 "folder. In the name, %h is the host, %p the pid of the command or first target, %r its " \
+	 "rank "                                                                                   \
 	 "(of Open MPI, MPICH, Slurm or torchrun) and %% is %.",                                   \
 	 .type = OPTION_PATH,                                                                      \
 	 .at = offsetof(struct capture_options, output)},                                          \

@@ -35,7 +35,7 @@ static const struct option_row rows[] = {
 	 .choice = format_choice, .at = offsetof(struct export_options, format)},
 	{"output", 'o', "OUT",
 	 "The file to write; - is standard output. Default: FILE's name with the format's "
-	 "extension. Several files need it.",
+	 "extension. Required if you give several files.",
 	 .type = OPTION_PATH, .at = offsetof(struct export_options, output)},
 	{"from", 0, "TIME", "Start at this time since the begin of the capture.",
 	 .type = OPTION_TIME, .at = offsetof(struct export_options, from_ns)},

@@ -26,6 +26,11 @@ static const struct example examples[] = {
 	{"waffle-bpf report job.waffle", "Print the report again, from the file."},
 	{"waffle-bpf export job.waffle --format perfetto -o job.pftrace",
 	 "Write a trace for Perfetto's user interface."},
+	{"waffle-bpf report job.*.waffle",
+	 "Report a job from the files of all its ranks or hosts."},
+	{"waffle-bpf why job.*.waffle --span MPI_Allreduce --slowest 3",
+	 "Find out which rank the others waited for, and why it was late."},
+	{"waffle-bpf merge -o all.waffle job.*.waffle", "Make one file of those of a job."},
 	{"waffle-bpf list ./train", "List the spans and events in a program."},
 };
 

@@ -19,7 +19,7 @@ struct merge_cli {
 };
 
 static const struct option_row rows[] = {
-	{"output", 'o', "OUT", "The file to write.", .type = OPTION_PATH,
+	{"output", 'o', "OUT", "The file to write. Required.", .type = OPTION_PATH,
 	 .at = offsetof(struct merge_cli, output)},
 	ALIGN_OPTION_ROW(struct merge_cli, align),
 	MEMORY_OPTION_ROW(struct merge_cli, memory_limit),
@@ -98,10 +98,13 @@ const struct command command_merge = {
 	.name = "merge",
 	.arguments = "FILE…",
 	.summary = "Write the .waffle files of a job to one file",
-	.details = "All commands that read a capture take the files of a job as well. One file is "
-		   "easier to keep and to send, and faster to open. It has the hosts, their "
-		   "clocks and the ranks of the files, and every command shows the same of it. It "
-		   "can't be merged again with other files if it has several hosts.",
+	.details =
+		"All commands that read a capture take the files of a job as well. One file is "
+		"easier to keep and to send, and faster to open. It has the hosts, their "
+		"clocks and the ranks of the files, and every command shows the same of it. It "
+		"can't be merged again with other files if it has several hosts.\n\nFor example: "
+		"waffle-bpf merge -o all.waffle job.*.waffle. From then on give all.waffle alone, "
+		"without the files that are in it.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

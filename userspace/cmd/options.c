@@ -143,7 +143,7 @@ static int choice_find(const struct option_row *row, const char *value, unsigned
 	}
 	for (size_t i = 0; row->argument[i] && i < sizeof(what) - 1; i++)
 		what[i] = (char)tolower((unsigned char)row->argument[i]);
-	return error_set(err, EINVAL, "--%s: '%s' is no %s, write %s", row->name, value, what,
+	return error_set(err, EINVAL, "--%s: unknown %s '%s'; write %s", row->name, what, value,
 			 list);
 }
 

@@ -144,7 +144,8 @@ const struct command command_report = {
 		   "it. If ranks of NCCL or MPI met, the ranks that others waited for follow, "
 		   "and how the time of collectives splits into transfer and waiting "
 		   "(docs/ranks.md). Counters, events, threads and the counts of lost records "
-		   "come last.",
+		   "come last.\n\nGive the files of all ranks of a job together, such as: "
+		   "waffle-bpf report job.*.waffle.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

@@ -205,15 +205,18 @@ const struct command command_why = {
 	.name = "why",
 	.arguments = "FILE…",
 	.summary = "Explain what made spans slow, and who caused it",
-	.details = "For each of the slowest spans, shows how long it was running, runnable "
-		   "(waiting for a CPU) and blocked. Then come the causes, the largest first. "
-		   "Each has its share of the span's time, its grade (certain, likely or "
-		   "unknown), and the thread and object that caused it. Each wait is followed "
-		   "backwards from thread to thread, along the wake-ups that ended it. So a "
-		   "cause is what stands at the end of the chain: the disk, not the lock in "
-		   "front of it. The chains below are numbered by cause.\n\ndocs/why.md "
-		   "explains what each cause means and what can't be known. docs/origin.md "
-		   "explains --event and --origin.",
+	.details =
+		"For each of the slowest spans, shows how long it was running, runnable "
+		"(waiting for a CPU) and blocked. Then come the causes, the largest first. "
+		"Each has its share of the span's time, its grade (certain, likely or "
+		"unknown), and the thread and object that caused it. Each wait is followed "
+		"backwards from thread to thread, along the wake-ups that ended it. So a "
+		"cause is what stands at the end of the chain: the disk, not the lock in "
+		"front of it. The chains below are numbered by cause.\n\ndocs/why.md "
+		"explains what each cause means and what can't be known. docs/origin.md "
+		"explains --event and --origin.\n\nGive the files of all ranks of a job together, "
+		"such as: waffle-bpf why job.*.waffle --span MPI_Allreduce --slowest 3. Then a "
+		"wait for another rank is followed into that rank's file. See docs/ranks.md.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

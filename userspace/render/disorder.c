@@ -5,8 +5,22 @@
 #include <string.h>
 
 #include "model/comm/comm.h"
+#include "render/json/span_stack.h"
 #include "util/terminal.h"
 #include "util/units.h"
+
+struct disorder {
+	const struct model *model;
+	struct model_comm *comm;
+	struct stack_names *names; /* NULL: no stacks of calls were recorded */
+};
+
+/* Where in the program a call is. */
+struct call_place {
+	const char *name; /* NULL: unknown */
+	const char *file; /* NULL: unknown */
+	uint32_t line;
+};
 
 /* NULL: there is nothing to show, or no memory to find it. */
 static struct model_comm *comm_of(const struct model *model)
@@ -22,31 +36,92 @@ static struct model_comm *comm_of(const struct model *model)
 	return comm;
 }
 
+static struct disorder disorder_open(const struct model *model)
+{
+	struct disorder disorder = {.model = model, .comm = comm_of(model)};
+
+	if (model_disorder_count(disorder.comm))
+		disorder.names = span_stack_open(model);
+	return disorder;
+}
+
+static void disorder_close(struct disorder *disorder)
+{
+	stack_names_close(disorder->names);
+	model_comm_free(disorder->comm);
+}
+
 static void put_text(FILE *out, const char *text)
 {
 	terminal_put(out, text, strlen(text));
 }
 
-/* The innermost span around a call whose place in the source is known, or NULL. */
-static const struct site_info *place_of(const struct model *model, uint32_t span)
+struct caller {
+	struct call_place place;
+	const char *library; /* the module of the innermost frame */
+};
+
+/* The first frame outside the library that was called, which is the innermost frame's. */
+static void caller_see(const struct stack_frame *frame, void *arg)
 {
+	struct caller *caller = arg;
+
+	if (frame->cut || !frame->module)
+		return;
+	if (!caller->library)
+		caller->library = frame->module;
+	if (caller->place.name || !frame->function || !strcmp(frame->module, caller->library))
+		return;
+	caller->place = (struct call_place){frame->function, frame->file, frame->line};
+}
+
+/* Keeps the innermost frame. */
+static void python_see(const struct stack_frame *frame, void *arg)
+{
+	struct call_place *place = arg;
+
+	if (!frame->cut && !place->name && frame->function)
+		*place = (struct call_place){frame->function, frame->file, frame->line};
+}
+
+static struct call_place place_in_stack(const struct disorder *disorder, uint64_t id)
+{
+	const struct model_stack *stack =
+		disorder->names ? model_stack_of(disorder->model, id) : NULL;
+	struct caller caller = {0};
+
+	if (stack)
+		stack_names_all(disorder->names, stack->python_stack, stack->ts, python_see,
+				&caller.place);
+	if (stack && !caller.place.name)
+		stack_names_all(disorder->names, stack->user_stack, stack->ts, caller_see, &caller);
+	return caller.place;
+}
+
+/* The frame that called, if a stack was recorded. Else the innermost span around the call whose
+ * place in the source is known. */
+static struct call_place place_of(const struct disorder *disorder, uint32_t span)
+{
+	const struct model *model = disorder->model;
+	struct call_place place = place_in_stack(disorder, model->spans.data[span].id);
 	uint32_t at = model->spans.data[span].parent;
 
-	while (at < model->spans.len) {
+	while (!place.name && at < model->spans.len) {
 		const struct site_info *site = model_site(model, model->spans.data[at].site);
 
 		if (*site->file)
-			return site;
+			place = (struct call_place){site->name, site->file, site->line};
 		at = model->spans.data[at].parent;
 	}
-	return NULL;
+	return place;
 }
 
 /* "rank 1 (pid 4711) called MPI_Allreduce at 512 ms, in step (train.c:41)" */
-static void put_call(const struct model *model, uint32_t span, uint32_t rank, FILE *out)
+static void put_call(const struct disorder *disorder, uint32_t span, uint32_t rank, FILE *out)
 {
+	const struct model *model = disorder->model;
 	const struct model_span *at = &model->spans.data[span];
-	const struct site_info *place = place_of(model, span);
+	struct call_place place = place_of(disorder, span);
 	char text[UNITS_TEXT];
 
 	if (rank == MODEL_NONE)
@@ -61,38 +136,41 @@ static void put_call(const struct model *model, uint32_t span, uint32_t rank, FI
 	fputs(") called ", out);
 	put_text(out, model_site(model, at->site)->name);
 	fprintf(out, " at %s", units_format_duration(text, at->start_ts - model->start_ts));
-	if (!place)
+	if (!place.name)
 		return;
 	fputs(", in ", out);
-	put_text(out, place->name);
+	put_text(out, place.name);
+	if (!place.file)
+		return;
 	fputs(" (", out);
-	put_text(out, place->file);
-	fprintf(out, ":%" PRIu32 ")", place->line);
+	put_text(out, place.file);
+	fprintf(out, ":%" PRIu32 ")", place.line);
 }
 
 void disorder_print_text(const struct model *model, const char *head, FILE *out)
 {
-	struct model_comm *comm = comm_of(model);
+	struct disorder disorder = disorder_open(model);
 
-	for (size_t i = 0; i < model_disorder_count(comm); i++) {
-		const struct model_disorder *disorder = model_disorder_at(comm, i);
+	for (size_t i = 0; i < model_disorder_count(disorder.comm); i++) {
+		const struct model_disorder *at = model_disorder_at(disorder.comm, i);
 
 		fprintf(out,
 			"%scollective %" PRIu64 " of a communicator differs between ranks: ", head,
-			disorder->seq);
-		put_call(model, disorder->other_span, disorder->other_rank, out);
+			at->seq);
+		put_call(&disorder, at->other_span, at->other_rank, out);
 		fputs("; ", out);
-		put_call(model, disorder->span, disorder->rank, out);
+		put_call(&disorder, at->span, at->rank, out);
 		fputc('\n', out);
 	}
-	model_comm_free(comm);
+	disorder_close(&disorder);
 }
 
-static void put_call_json(const struct model *model, uint32_t span, uint32_t rank,
+static void put_call_json(const struct disorder *disorder, uint32_t span, uint32_t rank,
 			  struct json *json)
 {
+	const struct model *model = disorder->model;
 	const struct model_span *at = &model->spans.data[span];
-	const struct site_info *place = place_of(model, span);
+	struct call_place place = place_of(disorder, span);
 
 	json_object_begin(json);
 	json_key(json, "id");
@@ -109,40 +187,38 @@ static void put_call_json(const struct model *model, uint32_t span, uint32_t ran
 	json_string(json, model->hosts[model_host_of(model, at->thread)]->name);
 	json_key(json, "start_ns");
 	json_u64(json, at->start_ts);
-	if (place) {
-		json_key(json, "within");
-		json_string(json, place->name);
-		json_key(json, "file");
-		json_string(json, place->file);
-		json_key(json, "line");
-		json_u64(json, place->line);
+	if (place.name)
+		json_field_string(json, "within", place.name);
+	if (place.file) {
+		json_field_string(json, "file", place.file);
+		json_field_u64(json, "line", place.line);
 	}
 	json_object_end(json);
 }
 
 void disorder_put_json(const struct model *model, struct json *json)
 {
-	struct model_comm *comm = comm_of(model);
+	struct disorder disorder = disorder_open(model);
 
 	json_key(json, "collectives_in_different_order");
 	json_array_begin(json);
-	for (size_t i = 0; i < model_disorder_count(comm); i++) {
-		const struct model_disorder *disorder = model_disorder_at(comm, i);
+	for (size_t i = 0; i < model_disorder_count(disorder.comm); i++) {
+		const struct model_disorder *at = model_disorder_at(disorder.comm, i);
 
 		json_object_begin(json);
 		json_key(json, "comm");
-		json_hex64(json, disorder->comm);
+		json_hex64(json, at->comm);
 		json_key(json, "seq");
-		json_u64(json, disorder->seq);
+		json_u64(json, at->seq);
 		json_key(json, "ranks_that_differ");
-		json_u64(json, disorder->others);
+		json_u64(json, at->others);
 		json_key(json, "calls");
 		json_array_begin(json);
-		put_call_json(model, disorder->other_span, disorder->other_rank, json);
-		put_call_json(model, disorder->span, disorder->rank, json);
+		put_call_json(&disorder, at->other_span, at->other_rank, json);
+		put_call_json(&disorder, at->span, at->rank, json);
 		json_array_end(json);
 		json_object_end(json);
 	}
 	json_array_end(json);
-	model_comm_free(comm);
+	disorder_close(&disorder);
 }

@@ -2,6 +2,7 @@
 #include "render/info.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -171,24 +172,60 @@ static void put_records(FILE *out, const char *name, const struct store_counts *
 		units_format_count(lost, counts->lost));
 }
 
+static void put_process(FILE *out, const struct model *model, const struct model_process *process)
+{
+	const char *cmdline = strtab_get(model->strings, process->cmdline);
+	char place[PLACE_TEXT];
+
+	fprintf(out, "%u  ", model_pid_real(model, process->pid));
+	if (!*cmdline)
+		cmdline = model_thread_name(model, process->main_thread);
+	terminal_put(out, cmdline, strlen(cmdline));
+	if (*place_of_process(place, model, process)) {
+		fputs("  ", out);
+		terminal_put(out, place, strlen(place));
+	}
+	fputc('\n', out);
+}
+
+/* Marks the processes that were traced: of those the file has a command line, or records of a
+ * thread. NULL: out of memory. */
+static bool *processes_traced(const struct model *model)
+{
+	bool *traced = calloc(model->processes.len + 1, sizeof(*traced));
+
+	for (size_t i = 0; traced && i < model->processes.len; i++)
+		traced[i] = *strtab_get(model->strings, model->processes.data[i].cmdline);
+	for (size_t i = 0; traced && i < model->threads.len; i++) {
+		const struct model_process *process = model_process_of(model, (uint32_t)i);
+
+		if (process && model->threads.data[i].traced)
+			traced[process - model->processes.data] = true;
+	}
+	return traced;
+}
+
+/* The scheduler's records name every process that a traced thread met, which are most of the
+ * machine's. */
 static void put_processes(FILE *out, const struct model *model)
 {
-	for (size_t i = 0; i < model->processes.len; i++) {
-		const struct model_process *process = &model->processes.data[i];
-		const char *cmdline = strtab_get(model->strings, process->cmdline);
-		char place[PLACE_TEXT];
+	bool *traced = processes_traced(model);
+	const char *head = "processes";
+	size_t others = 0;
 
-		fprintf(out, "%-12s%u  ", i ? "" : "processes",
-			model_pid_real(model, process->pid));
-		if (!*cmdline)
-			cmdline = model_thread_name(model, process->main_thread);
-		terminal_put(out, cmdline, strlen(cmdline));
-		if (*place_of_process(place, model, process)) {
-			fputs("  ", out);
-			terminal_put(out, place, strlen(place));
+	for (size_t i = 0; i < model->processes.len; i++) {
+		if (traced && !traced[i]) {
+			others++;
+			continue;
 		}
-		fputc('\n', out);
+		fprintf(out, "%-12s", head);
+		put_process(out, model, &model->processes.data[i]);
+		head = "";
 	}
+	if (others)
+		fprintf(out, "%-12s%zu %s not traced; --json has all\n", head, others,
+			units_plural(others, "other is", "others are"));
+	free(traced);
 }
 
 static void put_hosts(FILE *out, const struct model *model)
@@ -211,7 +248,9 @@ static void put_what_is_missing(FILE *out, const struct model *model, const stru
 
 	if (store_reader_truncated(model->reader, &bytes_cut))
 		fprintf(out,
-			"cut off     the capture was not finished, %s at its end are unusable\n",
+			"cut off     or still being recorded: the last records are missing, %s at "
+			"the "
+			"end are unusable\n",
 			units_format_bytes(text, bytes_cut));
 	if (store_reader_skipped(model->reader))
 		fprintf(out, "%-12s%s stacks and names: there are too many\n", "left out",

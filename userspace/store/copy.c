@@ -93,9 +93,8 @@ int store_reader_write(struct store_reader *reader, const char *path, struct sto
 			counts[i].delivered = read[i];
 			counts[i].produced = read[i] + counts[i].lost;
 		}
+		written->records += counts[i].delivered;
 	}
-	for (unsigned i = 0; i <= WAFFLE_SOURCE_COUNT; i++)
-		written->records += read[i];
 	store_writer_finish(writer, end_of(reader), counts);
 	written->bytes = store_writer_bytes(writer);
 	return store_writer_close(writer, end_of(reader), counts, err);

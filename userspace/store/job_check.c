@@ -341,7 +341,9 @@ int job_warn(const struct store_reader *reader, const struct store_open_options 
 		uint64_t unused;
 
 		if (file_reader_truncated(file, &unused))
-			warn(options, "%s was cut off, so its last records are missing",
+			warn(options,
+			     "%s is still being recorded, or was cut off: its last records are "
+			     "missing",
 			     file->file.path);
 		if (!*host->name && !*host->boot_id)
 			warn(options,

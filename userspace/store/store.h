@@ -309,6 +309,8 @@ uint64_t store_reader_number(const struct store_reader *reader);
 
 /* What store_reader_write() wrote. */
 struct store_written {
+	/* `records`: those that the kernel delivered, as info counts them. The file has fewer,
+	 * since the tracer keeps some to itself. */
 	uint64_t records, bytes;
 	uint64_t left_out; /* entries of tables for which a file has no room */
 };

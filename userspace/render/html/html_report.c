@@ -90,8 +90,8 @@ static void warnings_json(struct html_page *page)
 		json_string(page->json, notice_simulated(page->model));
 	if (report->truncated)
 		warning(page,
-			"The file is cut off: the capture was not finished, %s at its end are "
-			"unusable.%s",
+			"The file is still being recorded, or was cut off: its last records are "
+			"missing, %s at its end are unusable.%s",
 			units_format_bytes(text, report->bytes_cut), "");
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		if (report->losses[i].count)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "render/text/notices.h"
 #include "render/text/values_text_internal.h"
 #include "render/text/why_node.h"
 #include "util/terminal.h"
@@ -182,18 +183,46 @@ static void put_end(const struct why_printer *printer, const struct origin *orig
 	put_way(printer, origin, end);
 }
 
+static bool is_filtered(const struct model *model)
+{
+	return model->filtered.expression || *model->meta->filter;
+}
+
 /* Says what kind of origins follow, if that changes. */
 static void put_basis(const struct why_printer *printer, const struct origin *origin, size_t at)
 {
 	const struct origin_end *end = &origin->ends.data[at];
+	const char *none = is_filtered(printer->model) ? "the filter left no declared cause"
+						       : "no cause is declared";
 
 	if (at && end[-1].basis == end->basis)
 		return;
 	if (end->basis == ORIGIN_FLOW)
-		fputs("  where its data came from; no cause is declared there:\n", printer->out);
+		fprintf(printer->out, "  where its data came from; %s there:\n", none);
 	if (end->basis == ORIGIN_ANY_RANK)
-		fputs("  no cause is declared; any of these ranks may have given the data:\n",
-		      printer->out);
+		fprintf(printer->out, "  %s; any of these ranks may have given the data:\n", none);
+}
+
+static void put_filter(const struct why_printer *printer, const char *how, const char *expression)
+{
+	if (!*expression)
+		return;
+	fprintf(printer->out, "  the filter%s may have removed the cause: ", how);
+	notice_put_expression(printer->out, expression);
+	fputc('\n', printer->out);
+}
+
+/* A declared cause that was found needs no doubt. Anything else may be due to a filter. */
+static void put_filters(const struct why_printer *printer, const struct origin *origin)
+{
+	const struct model *model = printer->model;
+
+	if (origin->ends.len && origin->ends.data[0].basis == ORIGIN_DECLARED &&
+	    origin->ends.data[0].node.index != MODEL_NONE && origin->incomplete == MODEL_NONE)
+		return;
+	put_filter(printer, " of the recording", model->meta->filter);
+	if (model->filtered.expression)
+		put_filter(printer, "", model->filtered.expression);
 }
 
 /* Says that origins may be missing. */
@@ -228,7 +257,9 @@ void origin_print_story(const struct origin *origin, const struct why_view *view
 	if (shown < origin->ends.len)
 		fprintf(out, "  %zu more origins; --json has all\n", origin->ends.len - shown);
 	put_incomplete(&printer, origin);
-	if (!shown || origin->ends.data[0].basis == ORIGIN_ANY_RANK)
+	put_filters(&printer, origin);
+	if (!is_filtered(origin->model) &&
+	    (!shown || origin->ends.data[0].basis == ORIGIN_ANY_RANK))
 		fputs("  " DECLARE_TEXT, out);
 }
 

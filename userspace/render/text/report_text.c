@@ -385,8 +385,8 @@ static void print_warnings(const struct report_printer *printer)
 	paint(printer, TERMINAL_WARN);
 	if (report->truncated)
 		fprintf(printer->out,
-			"file is cut off: the capture was not finished, %s at its end are "
-			"unusable\n",
+			"the file is still being recorded, or was cut off: its last records are "
+			"missing, %s at its end are unusable\n",
 			units_format_bytes(count, report->bytes_cut));
 	if (report->skipped)
 		fprintf(printer->out, "%s %s left out: there are too many\n",

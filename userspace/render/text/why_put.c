@@ -63,7 +63,9 @@ void why_print_records(const struct why_printer *printer)
 		fputc('\n', printer->out);
 	}
 	if (store_reader_truncated(model->reader, &bytes_cut))
-		fputs("file is cut off: the capture was not finished\n", printer->out);
+		fputs("the file is still being recorded, or was cut off: its last records are "
+		      "missing\n",
+		      printer->out);
 	fprintf(printer->out, "records: %s produced, %s delivered, %s lost\n",
 		units_format_count(produced, counts->produced),
 		units_format_count(delivered, counts->delivered),
