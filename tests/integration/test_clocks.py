@@ -204,6 +204,17 @@ def test_why_follows_a_wait_to_the_last_rank_on_another_host(job):
     assert step["span"] == "MPI_Allreduce"
 
 
+def test_hosts_without_a_common_collective_get_the_wall_clock(waffle, skew_capture, tmp_path):
+    waffle.ok("run", "-q", "--no-report", "-o", tmp_path / "one.waffle", "--", "/bin/true")
+    files = [tmp_path / f"{host}.waffle" for host in ("node-a", "node-b")]
+    for path in files:
+        subprocess.run([skew_capture, tmp_path / "one.waffle", path, path.stem, "0", "0", "0"], check=True)
+    told = waffle.ok("info", *files)
+    assert "by the wall clock, error unknown" in told.stdout
+    assert "is of a communicator whose creation was recorded" in told.stderr
+    assert "start the ranks with waffle-bpf run" in told.stderr
+
+
 def test_other_ways_to_align(job):
     wall = json.loads(tracer_run("info", "--json", "--align", "wall", *job.skewed))["hosts"]
     for host, skew in zip(wall[1:], job.skews[1:]):

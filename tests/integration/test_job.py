@@ -5,6 +5,7 @@ that take turns on a CPU, and files that do not belong together."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -113,7 +114,9 @@ def test_threads_times_are_those_of_their_own_files(waffle, job):
 
 def test_merged_file_shows_the_same(waffle, job, tmp_path):
     files, one = files_of(job), tmp_path / "all.waffle"
-    ok(waffle, "merge", "-o", one, *files)
+    told = ok(waffle, "merge", "-o", one, *files).stdout
+    delivered = re.search(r"([\d,]+) delivered", ok(waffle, "info", one).stdout).group(1)
+    assert f": {delivered} records of {RANKS} captures from 1 host" in told
     for command in (("info", "--json"), ("info",), ("report", "--json"), ("report",),
                     ("why", "--json", "--slowest", "3"), ("view",),
                     ("export", "--format", "perfetto", "-o", "-"),

@@ -322,6 +322,20 @@ def test_arrows_in_perfetto_go_along_the_way(waffle, pipeline, tmp_path):
     assert {cause.args["record"] for cause, _ in trace.flows} == {7}
 
 
+def test_filter_that_may_have_removed_the_cause_is_named(waffle, pipeline):
+    capture = waffle.run(pipeline, options=("--no-sched",))
+    expression = 'name != "send"'
+    words = ("why", "--event", "result is NaN")
+    text = waffle.ok(*words, "--filter", expression, capture.path).stdout
+    assert f"  the filter may have removed the cause: {expression}\n" in text
+    assert "to declare a cause" not in text
+    assert "filter" not in waffle.ok(*words, capture.path).stdout
+    # A cause that was found needs no such line.
+    text = waffle.ok(*words, "--filter", 'name != "nothing"', capture.path).stdout
+    assert "broken record" in text
+    assert "may have removed" not in text
+
+
 def test_what_cannot_be_followed_is_said_in_one_line(waffle, pipeline):
     capture = waffle.run(pipeline, options=("--no-sched",))
     waffle.fails(1, "why", "--event", "nothing", capture.path, says="no event 'nothing'")
