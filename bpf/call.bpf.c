@@ -7,7 +7,7 @@
 #include "vmlinux.h"
 #include "call_emit.bpf.h"
 #include "call_entry.bpf.h"
-#include "call_held.bpf.h"
+#include "call_deferred.bpf.h"
 #include "call_nest.bpf.h"
 #include "call_pair.bpf.h"
 #include "rate.bpf.h"
@@ -73,7 +73,7 @@ static __always_inline int entry_stack(const struct entry *entry, void *ctx, boo
 static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 				      struct waffle_call_slot *slot, bool point)
 {
-	if (config.call_filtered && !rate_take(slot->held.ts))
+	if (config.call_filtered && !rate_take(slot->deferred.ts))
 		return 0;
 	slot->state = WAFFLE_OPEN_KEPT;
 	open_set(entry->thread, slot->open, WAFFLE_OPEN_KEPT);
@@ -83,48 +83,48 @@ static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 	return entry_stack(entry, ctx, point);
 }
 
-/* Holds a call whose filter is decided when it ends. */
-static __always_inline int entry_hold(const struct entry *entry, struct waffle_call_slot *slot)
+/* Defers a call whose filter is decided when it ends. */
+static __always_inline int entry_defer(const struct entry *entry, struct waffle_call_slot *slot)
 {
-	slot->state = WAFFLE_OPEN_HELD;
+	slot->state = WAFFLE_OPEN_DEFERRED;
 	if (entry->recipe->flags & WAFFLE_CALL_PAIR)
 		pair_keep(entry->recipe, entry->task->tgid, slot);
-	else if (call_held_put(entry->task, slot))
-		open_set(entry->thread, slot->open, WAFFLE_OPEN_HELD);
+	else if (call_deferred_put(entry->task, slot))
+		open_set(entry->thread, slot->open, WAFFLE_OPEN_DEFERRED);
 	else
 		loss_count(1);
 	return 0;
 }
 
-/* Delivers a held call that passes at its end: its begin with its own time, then its end. */
-static __always_inline int held_keep(const struct entry *entry, void *ctx,
-				     struct waffle_call_slot *slot)
+/* Delivers a deferred call that passes at its end: its begin with its own time, then its end. */
+static __always_inline int deferred_keep(const struct entry *entry, void *ctx,
+					 struct waffle_call_slot *slot)
 {
-	__u32 bytes = slot->held.frame_bytes, begin = slot->begin_bytes;
+	__u32 bytes = slot->deferred.frame_bytes, begin = slot->begin_bytes;
 
-	if (!rate_take(slot->held.end_ts))
+	if (!rate_take(slot->deferred.end_ts))
 		return 0;
-	slot->held.frame_bytes = begin;
+	slot->deferred.frame_bytes = begin;
 	call_hit(slot);
-	slot->held.frame_bytes = bytes > begin ? bytes - begin : 0;
-	call_return(slot, slot->held.end_ts, begin);
+	slot->deferred.frame_bytes = bytes > begin ? bytes - begin : 0;
+	call_return(slot, slot->deferred.end_ts, begin);
 	return entry_stack(entry, ctx, false);
 }
 
 /* Whether a call that begins passes without a filter. Otherwise the program of its class decides,
- * at once (slot->state is REJECTED so far) or when the call ends (HELD). */
+ * at once (slot->state is REJECTED so far) or when the call ends (DEFERRED). */
 static __always_inline bool entry_passes(const struct entry *entry, struct waffle_call_slot *slot)
 {
-	slot->begin_bytes = slot->held.frame_bytes;
+	slot->begin_bytes = slot->deferred.frame_bytes;
 	if (!config.call_filtered ||
 	    !(entry->cookie & (WAFFLE_COOKIE_ENTRY_FILTER | WAFFLE_COOKIE_RETURN_FILTER))) {
 		slot->state = WAFFLE_OPEN_REJECTED;
 		return true;
 	}
 	slot->class = WAFFLE_COOKIE_CLASS(entry->cookie);
-	bpf_get_current_comm(slot->held.comm, sizeof(slot->held.comm));
+	bpf_get_current_comm(slot->deferred.comm, sizeof(slot->deferred.comm));
 	slot->state = entry->cookie & WAFFLE_COOKIE_ENTRY_FILTER ? WAFFLE_OPEN_REJECTED
-								 : WAFFLE_OPEN_HELD;
+								 : WAFFLE_OPEN_DEFERRED;
 	return false;
 }
 
@@ -152,8 +152,8 @@ static __always_inline int instant(struct entry *entry, struct pt_regs *ctx)
 		return 0;
 	if (entry_passes(entry, slot))
 		return entry_keep(entry, ctx, slot, false);
-	if (slot->state == WAFFLE_OPEN_HELD)
-		return entry_hold(entry, slot);
+	if (slot->state == WAFFLE_OPEN_DEFERRED)
+		return entry_defer(entry, slot);
 	class_decide(slot, ctx, &call_next);
 	return 0;
 }
@@ -237,8 +237,8 @@ int call_enter(struct pt_regs *ctx)
 	frame_begin(&walk);
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, false);
-	if (slot->state == WAFFLE_OPEN_HELD)
-		return entry_hold(&entry, slot);
+	if (slot->state == WAFFLE_OPEN_DEFERRED)
+		return entry_defer(&entry, slot);
 	class_decide(slot, ctx, &call_next);
 	return 0;
 }
@@ -247,14 +247,14 @@ int call_enter(struct pt_regs *ctx)
 static __always_inline int slot_end(const struct entry *entry, void *ctx,
 				    struct waffle_call_slot *slot)
 {
-	bool held = config.call_filtered && slot->state == WAFFLE_OPEN_HELD;
+	bool deferred = config.call_filtered && slot->state == WAFFLE_OPEN_DEFERRED;
 	struct fetches walk = entry_fetches(entry, slot);
 
 	frame_make(&walk, entry->recipe->begins + entry->recipe->saves, entry->recipe->returns,
-		   held ? slot->begin_bytes : 0);
-	if (!held)
+		   deferred ? slot->begin_bytes : 0);
+	if (!deferred)
 		return call_return(slot, entry->now, 0);
-	slot->held.end_ts = entry->now;
+	slot->deferred.end_ts = entry->now;
 	bpf_tail_call(ctx, &call_next, WAFFLE_CALL_NEXT_COUNT + WAFFLE_CLASSES_MAX + slot->class);
 	return 0;
 }
@@ -298,7 +298,7 @@ int call_ret(struct pt_regs *ctx)
 SEC("uprobe.multi")
 int call_end(struct pt_regs *ctx)
 {
-	struct waffle_call_slot *slot, *held;
+	struct waffle_call_slot *slot, *deferred;
 	struct waffle_pair_key key;
 	struct fetches walk;
 	struct entry entry;
@@ -316,15 +316,15 @@ int call_end(struct pt_regs *ctx)
 	pair = bpf_map_lookup_elem(&call_pairs, &key);
 	if (!pair)
 		return 0;
-	held = config.call_filtered ? bpf_map_lookup_elem(&call_pairs_held, &key) : NULL;
-	if (held) {
-		bpf_probe_read_kernel(slot, sizeof(*slot), held);
-		bpf_map_delete_elem(&call_pairs_held, &key);
+	deferred = config.call_filtered ? bpf_map_lookup_elem(&call_pairs_deferred, &key) : NULL;
+	if (deferred) {
+		bpf_probe_read_kernel(slot, sizeof(*slot), deferred);
+		bpf_map_delete_elem(&call_pairs_deferred, &key);
 	} else {
 		slot->id = pair->id;
-		slot->held.ts = pair->ts;
-		slot->held.tgid = entry.task->tgid;
-		slot->held.site = pair->site;
+		slot->deferred.ts = pair->ts;
+		slot->deferred.tgid = entry.task->tgid;
+		slot->deferred.site = pair->site;
 		slot->state = WAFFLE_OPEN_KEPT;
 	}
 	bpf_map_delete_elem(&call_pairs, &key);
@@ -345,8 +345,8 @@ int BPF_PROG(call_exec, struct task_struct *task)
 	thread->now = bpf_ktime_get_ns();
 	calls_drop_all(thread);
 	frames_drop(thread, 0);
-	bpf_task_storage_delete(&call_held_low, task);
-	bpf_task_storage_delete(&call_held_high, task);
+	bpf_task_storage_delete(&call_deferred_low, task);
+	bpf_task_storage_delete(&call_deferred_high, task);
 	bpf_task_storage_delete(&call_threads, task);
 	if (config.call_points && !scheduler_allocates()) /* as thread_born() of task.bpf.c */
 		call_thread_get(task);
@@ -381,18 +381,18 @@ int call_accept(struct pt_regs *ctx)
 	slot = entry_decided(&entry, ctx, WAFFLE_CALL_AT_UPROBE);
 	if (!slot)
 		return 0;
-	return slot->state == WAFFLE_OPEN_HELD ? held_keep(&entry, ctx, slot)
-					       : entry_keep(&entry, ctx, slot, false);
+	return slot->state == WAFFLE_OPEN_DEFERRED ? deferred_keep(&entry, ctx, slot)
+						   : entry_keep(&entry, ctx, slot, false);
 }
 
 SEC("uprobe.multi")
-int call_hold(struct pt_regs *ctx)
+int call_defer(struct pt_regs *ctx)
 {
 	struct waffle_call_slot *slot;
 	struct entry entry;
 
 	slot = entry_decided(&entry, ctx, WAFFLE_CALL_AT_UPROBE);
-	return slot ? entry_hold(&entry, slot) : 0;
+	return slot ? entry_defer(&entry, slot) : 0;
 }
 
 SEC("tracepoint")
@@ -413,7 +413,7 @@ int call_stacks_take(struct pt_regs *ctx)
 	struct waffle_call_thread *thread = call_thread_get(bpf_get_current_task_btf());
 	struct waffle_call_slot *slot = slot_decided(thread, WAFFLE_CALL_AT_UPROBE);
 
-	return slot ? stack_emit(slot->id, slot->held.ts, 0, thread->at_call) : 0;
+	return slot ? stack_emit(slot->id, slot->deferred.ts, 0, thread->at_call) : 0;
 }
 
 /* At a tracepoint the kernel's stack is of interest, too. */
@@ -423,8 +423,8 @@ int call_stacks_take_point(void *ctx)
 	struct waffle_call_slot *slot = slot_decided(
 		call_thread_at_point(bpf_get_current_task_btf()), WAFFLE_CALL_AT_POINT);
 
-	return slot ? stack_emit(slot->id, slot->held.ts,
-				 stack_number(ctx, 0, slot->held.ts, STACK_OF_POINT), 0)
+	return slot ? stack_emit(slot->id, slot->deferred.ts,
+				 stack_number(ctx, 0, slot->deferred.ts, STACK_OF_POINT), 0)
 		    : 0;
 }
 

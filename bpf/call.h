@@ -148,10 +148,10 @@ struct waffle_enum {
 #define WAFFLE_CALL_FRAME_MAX 672 /* four words, 16 words, and 512 bytes of strings */
 #define WAFFLE_CALL_DEPTH_MAX 16
 
-/* A call that is being recorded, or that a filter decides. `held` and the frame after it have
+/* A call that is being recorded, or that a filter decides. `deferred` and the frame after it have
  * the same layout as the maps of deferred spans, so that the same generated code can test them. */
 struct waffle_call_slot {
-	struct waffle_held held;
+	struct waffle_deferred deferred;
 	__u8 frame[WAFFLE_CALL_FRAME_MAX];
 	__u64 id;
 	__u64 key; /* of a pair */
@@ -175,7 +175,7 @@ struct waffle_call_open {
 	__u64 link; /* return address */
 	__u64 saved[WAFFLE_SAVED_MAX];
 	__u32 recipe; /* its site */
-	__u16 state;  /* enum waffle_open_state; the whole slot of a held one is in a map */
+	__u16 state;  /* enum waffle_open_state; the whole slot of a deferred one is in a map */
 	__u16 outer;  /* it has WAFFLE_CALL_OUTER */
 };
 
@@ -208,7 +208,7 @@ struct waffle_call_frame {
 /*
  * The open calls of a thread, and slots for the call that is being recorded: one at a uprobe, and
  * one at a tracepoint, which may interrupt it. From Linux 7 on, task storage of a thread is limited
- * to 8 KiB (kmalloc_nolock() of mm/slub.c), so held calls have maps of their own.
+ * to 8 KiB (kmalloc_nolock() of mm/slub.c), so deferred calls have maps of their own.
  */
 enum waffle_call_at { WAFFLE_CALL_AT_UPROBE, WAFFLE_CALL_AT_POINT, WAFFLE_CALL_AT_COUNT };
 struct waffle_call_thread {
@@ -236,14 +236,14 @@ struct waffle_call_thread {
 	struct waffle_call_slot slots[WAFFLE_CALL_AT_COUNT];
 };
 
-/* The held calls of a thread, for one half of its depth. */
-#define WAFFLE_CALL_HELD_MAX (WAFFLE_CALL_DEPTH_MAX / 2)
-struct waffle_call_helds {
-	struct waffle_call_slot slots[WAFFLE_CALL_HELD_MAX];
+/* The deferred calls of a thread, for one half of its depth. */
+#define WAFFLE_CALL_DEFERRED_MAX (WAFFLE_CALL_DEPTH_MAX / 2)
+struct waffle_calls_deferred {
+	struct waffle_call_slot slots[WAFFLE_CALL_DEFERRED_MAX];
 };
 #define WAFFLE_TASK_STORAGE_MAX 8000 /* the kernel adds some bytes */
 _Static_assert(sizeof(struct waffle_call_thread) <= WAFFLE_TASK_STORAGE_MAX, "calls");
-_Static_assert(sizeof(struct waffle_call_helds) <= WAFFLE_TASK_STORAGE_MAX, "held calls");
+_Static_assert(sizeof(struct waffle_calls_deferred) <= WAFFLE_TASK_STORAGE_MAX, "deferred calls");
 
 /*
  * Filters. A program that was generated for a class of calls reads the slot, decides, and continues
@@ -252,7 +252,7 @@ _Static_assert(sizeof(struct waffle_call_helds) <= WAFFLE_TASK_STORAGE_MAX, "hel
  */
 enum waffle_call_next {
 	WAFFLE_CALL_ACCEPT,
-	WAFFLE_CALL_HOLD,   /* the decision needs values of the end */
+	WAFFLE_CALL_DEFER,  /* the decision needs values of the end */
 	WAFFLE_CALL_STACKS, /* takes the stacks of the span or event that was just recorded */
 	WAFFLE_CALL_NEXT_COUNT
 };

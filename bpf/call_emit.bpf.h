@@ -21,12 +21,12 @@ static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 {
 	struct waffle_rec_hit *rec =
 		record_reserve(bpf_get_smp_processor_id(), sizeof(*rec) + room);
-	__u32 size = slot->held.frame_bytes;
+	__u32 size = slot->deferred.frame_bytes;
 
 	if (!rec)
 		return 0;
-	rec->tgid = slot->held.tgid;
-	rec->site = slot->held.site;
+	rec->tgid = slot->deferred.tgid;
+	rec->site = slot->deferred.site;
 	rec->reserved = 0;
 	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
 	if (room <= COPY_WHOLE)
@@ -35,10 +35,10 @@ static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 		size = 0;
 	rec->frame_bytes = size;
 	rec->rec = (struct waffle_rec){
-		.ts = slot->held.ts,
-		.tid = slot->held.tid,
+		.ts = slot->deferred.ts,
+		.tid = slot->deferred.tid,
 		.kind = WAFFLE_REC_HIT,
-		.cpu = slot->held.cpu,
+		.cpu = slot->deferred.cpu,
 	};
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
@@ -51,7 +51,7 @@ static __noinline int call_hit(struct waffle_call_slot *slot)
 
 	if (!slot)
 		return 0;
-	size = slot->held.frame_bytes;
+	size = slot->deferred.frame_bytes;
 	if (size <= 64)
 		return hit_room(slot, 64);
 	if (size <= 128)
@@ -68,13 +68,13 @@ static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct waffle_rec_return *rec = record_reserve(cpu, sizeof(*rec) + room);
-	__u32 size = slot->held.frame_bytes;
+	__u32 size = slot->deferred.frame_bytes;
 
 	if (!rec)
 		return 0;
 	rec->span_id = slot->id;
-	rec->tgid = slot->held.tgid;
-	rec->site = slot->held.site;
+	rec->tgid = slot->deferred.tgid;
+	rec->site = slot->deferred.site;
 	rec->flags = 0;
 	barrier_var(size);
 	barrier_var(from);
@@ -100,7 +100,7 @@ static __noinline int call_return(struct waffle_call_slot *slot, __u64 now, __u6
 
 	if (!slot)
 		return 0;
-	size = slot->held.frame_bytes;
+	size = slot->deferred.frame_bytes;
 	if (size <= 64)
 		return return_room(slot, 64, now, from);
 	return return_room(slot, WAFFLE_CALL_FRAME_MAX, now, from);

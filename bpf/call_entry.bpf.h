@@ -15,14 +15,14 @@ static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site
 	slot->id = waffle_call_id(now, task->pid, config.call_seed);
 	slot->recipe = site;
 	slot->open = WAFFLE_CALL_DEPTH_MAX;
-	slot->held.ts = now;
-	slot->held.tid = task->pid;
-	slot->held.tgid = task->tgid;
-	slot->held.cpu = bpf_get_smp_processor_id();
-	slot->held.site = site;
-	slot->held.depth = WAFFLE_DEPTH_UNKNOWN;
-	slot->held.has_parent = 0;
-	slot->held.parent_bits = 0;
+	slot->deferred.ts = now;
+	slot->deferred.tid = task->pid;
+	slot->deferred.tgid = task->tgid;
+	slot->deferred.cpu = bpf_get_smp_processor_id();
+	slot->deferred.site = site;
+	slot->deferred.depth = WAFFLE_DEPTH_UNKNOWN;
+	slot->deferred.has_parent = 0;
+	slot->deferred.parent_bits = 0;
 	frame[0] = slot->id;
 	frame[1] = frame[2] = frame[3] = 0;
 }

@@ -105,7 +105,7 @@ static __always_inline __u64 fetch_start(const struct waffle_call_thread *thread
 	case WAFFLE_FETCH_SAVED:
 		return slot->saved[reg & (WAFFLE_SAVED_MAX - 1)];
 	case WAFFLE_FETCH_DURATION:
-		return now - slot->held.ts;
+		return now - slot->deferred.ts;
 	default:
 		return fetch->constant;
 	}
@@ -409,7 +409,7 @@ static __always_inline void frame_make(struct fetches *walk, __u32 first, __u32 
 	walk->first = first;
 	walk->slot->at = from;
 	bpf_loop(count, fetch_one, walk, 0);
-	walk->slot->held.frame_bytes = walk->slot->at;
+	walk->slot->deferred.frame_bytes = walk->slot->at;
 }
 
 /* Writes the values of words into a frame. Whatever the fields of struct waffle_word hold, it reads
@@ -438,7 +438,7 @@ static __always_inline void frame_begin(struct fetches *walk)
 
 	if (recipe->word_count && stack_read(walk->thread, recipe->stack_words)) {
 		words_make(walk->slot->frame, recipe, walk->thread->words);
-		walk->slot->held.frame_bytes = recipe->word_bytes;
+		walk->slot->deferred.frame_bytes = recipe->word_bytes;
 	} else {
 		frame_make(walk, 0, recipe->begins, sizeof(struct waffle_frame));
 	}

@@ -21,12 +21,12 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, struct waffle_pair_key);
 	__type(value, struct waffle_call_slot);
-} call_pairs_held SEC(".maps");
+} call_pairs_deferred SEC(".maps");
 
 static __always_inline void pair_forget(const struct waffle_pair_key *key)
 {
 	bpf_map_delete_elem(&call_pairs, key);
-	bpf_map_delete_elem(&call_pairs_held, key);
+	bpf_map_delete_elem(&call_pairs_deferred, key);
 }
 
 /* Sets the key of the pair that begins or ends on a thread, by its level. False: none is open. */
@@ -64,7 +64,7 @@ __noinline int frame_drop(struct waffle_call_thread *thread, __u64 at)
 	key.pair = thread->frames[at].pair;
 	key.value = (__u64)task->pid << 32 | at;
 	pair = bpf_map_lookup_elem(&call_pairs, &key);
-	if (pair && (!config.call_filtered || !bpf_map_lookup_elem(&call_pairs_held, &key)))
+	if (pair && (!config.call_filtered || !bpf_map_lookup_elem(&call_pairs_deferred, &key)))
 		left_emit(pair->id, pair->site, thread->now);
 	pair_forget(&key);
 	return 0;
@@ -176,7 +176,7 @@ static __always_inline void pair_replace(const struct fetches *walk,
 {
 	const struct waffle_pair *pair = bpf_map_lookup_elem(&call_pairs, key);
 
-	if (pair && (!config.call_filtered || !bpf_map_lookup_elem(&call_pairs_held, key)))
+	if (pair && (!config.call_filtered || !bpf_map_lookup_elem(&call_pairs_deferred, key)))
 		left_emit(pair->id, pair->site, walk->now);
 }
 
@@ -202,11 +202,11 @@ static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_
 static __always_inline void pair_keep(const struct waffle_recipe *recipe, __u32 tgid,
 				      struct waffle_call_slot *slot)
 {
-	struct waffle_pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
+	struct waffle_pair pair = {.id = slot->id, .ts = slot->deferred.ts, .site = slot->recipe};
 	struct waffle_pair_key key = {.value = slot->key, .tgid = tgid, .pair = recipe->pair};
-	bool held = config.call_filtered && slot->state == WAFFLE_OPEN_HELD;
+	bool deferred = config.call_filtered && slot->state == WAFFLE_OPEN_DEFERRED;
 
-	if ((held && bpf_map_update_elem(&call_pairs_held, &key, slot, BPF_ANY)) ||
+	if ((deferred && bpf_map_update_elem(&call_pairs_deferred, &key, slot, BPF_ANY)) ||
 	    bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY)) {
 		loss_count(1);
 		sweep_wanted = true;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * --keep-children: records inside a held span are buffered in a ring of their thread until the span
- * is decided. Each held span of a thread has a slot; a buffered record has a bit for each held span
- * around it. Only the thread itself writes its buffer, except for atomic counts and marks. Slots
- * are reused. `born` numbers what begins in a thread, so that a bit of an old record is not
- * mistaken for the slot's new owner. The last owner that was kept is remembered, because a child
- * may end after it.
+ * --keep-children: records inside a deferred span are buffered in a ring of their thread until the
+ * span is decided. Each deferred span of a thread has a slot; a buffered record has a bit for each
+ * deferred span around it. Only the thread itself writes its buffer, except for atomic counts and
+ * marks. Slots are reused. `born` numbers what begins in a thread, so that a bit of an old record
+ * is not mistaken for the slot's new owner. The last owner that was kept is remembered, because a
+ * child may end after it.
  */
 #ifndef WAFFLE_CHILDREN_BPF_H
 #define WAFFLE_CHILDREN_BPF_H
@@ -16,7 +16,7 @@
 #define CHILD_COUNT 128 /* the most records buffered in a thread */
 #define CHILD_BYTES 240 /* the longest buffered record */
 #define CHILD_FRAME_BYTES (CHILD_BYTES - sizeof(struct waffle_rec_hit))
-#define SLOT_COUNT 64 /* the most held spans of a thread whose children are kept */
+#define SLOT_COUNT 64 /* the most deferred spans of a thread whose children are kept */
 
 struct child {
 	__u64 inside; /* 0: emitted or obsolete */
@@ -36,14 +36,14 @@ struct slot {
 };
 
 struct buffer {
-	__u64 held; /* slots that have an owner, one bit each */
-	__u32 head; /* position of the next child */
+	__u64 deferred; /* slots that have an owner, one bit each */
+	__u32 head;     /* position of the next child */
 	__u32 clock;
 	struct slot slots[SLOT_COUNT];
 	struct child children[CHILD_COUNT];
 };
 
-/* Threads that have had a held span; key: tgid << 32 | tid. */
+/* Threads that have had a deferred span; key: tgid << 32 | tid. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -82,8 +82,8 @@ static __always_inline struct buffer *buffer_make(struct task_struct *task)
 	return bpf_map_lookup_elem(&filter_buffers, &key);
 }
 
-/* The decision of the held spans around a record: keep it, buffer it, or drop it. */
-struct held_verdict {
+/* The decision of the deferred spans around a record: keep it, buffer it, or drop it. */
+struct deferred_verdict {
 	struct buffer *buffer;
 	__u64 inside;  /* bits not examined yet, the next one lowest */
 	__u64 pending; /* those not decided yet */
@@ -95,14 +95,14 @@ struct held_verdict {
 
 static long verdict_slot(__u32 index, void *context)
 {
-	struct held_verdict *verdict = context;
+	struct deferred_verdict *verdict = context;
 	struct slot *slot = &verdict->buffer->slots[index & (SLOT_COUNT - 1)];
 	__u64 inside = verdict->inside;
 
 	verdict->inside = inside >> 1;
 	if (!(inside & 1))
 		return !inside;
-	if ((verdict->buffer->held >> index & 1) && (__s32)(verdict->born - slot->begin) >= 0) {
+	if ((verdict->buffer->deferred >> index & 1) && (__s32)(verdict->born - slot->begin) >= 0) {
 		if (!verdict->pending || (__s32)(slot->begin - verdict->youngest) > 0) {
 			verdict->youngest = slot->begin;
 			verdict->innermost = index;
@@ -117,7 +117,7 @@ static long verdict_slot(__u32 index, void *context)
 
 /* Uses bpf_loop(), since the verifier would follow every round of a plain loop. */
 static __noinline void verdict_get(struct buffer *buffer, __u64 inside, __u32 born,
-				   struct held_verdict *verdict)
+				   struct deferred_verdict *verdict)
 {
 	verdict->buffer = buffer;
 	verdict->inside = inside;
@@ -134,20 +134,20 @@ static __always_inline void slot_lose(struct buffer *buffer, __u32 slot, __u32 c
 	__sync_fetch_and_add(&buffer->slots[slot & (SLOT_COUNT - 1)].lost, count);
 }
 
-/* The held spans around a child of `open`: those around it, and itself if it is held. */
+/* The deferred spans around a child of `open`: those around it, and itself if it is deferred. */
 static __always_inline __u64 open_inside(const struct waffle_open *open)
 {
-	__u64 own = open->state == WAFFLE_OPEN_HELD && open->slot < SLOT_COUNT
+	__u64 own = open->state == WAFFLE_OPEN_DEFERRED && open->slot < SLOT_COUNT
 			    ? 1ull << (open->slot & (SLOT_COUNT - 1))
 			    : 0;
 
 	return open->inside | own;
 }
 
-/* Gives a slot of its thread to a span that will be held. */
+/* Gives a slot of its thread to a span that will be deferred. */
 static __always_inline void slot_take(struct buffer *buffer, struct waffle_open *open)
 {
-	__u64 taken = buffer->held;
+	__u64 taken = buffer->deferred;
 	struct slot *slot;
 	__u32 index = 0;
 
@@ -160,16 +160,16 @@ static __always_inline void slot_take(struct buffer *buffer, struct waffle_open 
 	slot->begin = open->born;
 	slot->first = buffer->head;
 	slot->lost = 0;
-	__sync_fetch_and_or(&buffer->held, 1ull << index);
+	__sync_fetch_and_or(&buffer->deferred, 1ull << index);
 	open->slot = index;
 }
 
-/* Adds a record to the ring. The one that it overwrites is lost if a held span still needs it. */
+/* Adds a record to the ring. The one that it overwrites is lost if a deferred span needs it. */
 static __always_inline struct child *child_add(struct buffer *buffer,
-					       const struct held_verdict *verdict)
+					       const struct deferred_verdict *verdict)
 {
 	struct child *child = &buffer->children[buffer->head & (CHILD_COUNT - 1)];
-	struct held_verdict old;
+	struct deferred_verdict old;
 
 	if (child->inside) {
 		verdict_get(buffer, child->inside, child->born, &old);
@@ -185,7 +185,7 @@ static __always_inline struct child *child_add(struct buffer *buffer,
 
 /* Buffers the hit of the current probe. False: it is too big. */
 static __always_inline bool child_add_hit(struct pt_regs *ctx, struct buffer *buffer,
-					  const struct held_verdict *verdict,
+					  const struct deferred_verdict *verdict,
 					  struct task_struct *task, __u64 ts, bool begins)
 {
 	__u64 size = PT_REGS_PARM4(ctx);
@@ -212,12 +212,12 @@ static __always_inline bool child_add_hit(struct pt_regs *ctx, struct buffer *bu
 	return true;
 }
 
-/* Buffers the begin of a held span that did not pass, as a child of an outer one. */
-static __always_inline bool child_add_held(struct buffer *buffer,
-					   const struct held_verdict *verdict,
-					   const struct waffle_held *held)
+/* Buffers the begin of a deferred span that did not pass, as a child of an outer one. */
+static __always_inline bool child_add_deferred(struct buffer *buffer,
+					       const struct deferred_verdict *verdict,
+					       const struct waffle_deferred *deferred)
 {
-	__u64 size = held->frame_bytes;
+	__u64 size = deferred->frame_bytes;
 	struct waffle_rec_hit *rec;
 	struct child *child;
 
@@ -228,14 +228,14 @@ static __always_inline bool child_add_held(struct buffer *buffer,
 	}
 	child = child_add(buffer, verdict);
 	rec = (struct waffle_rec_hit *)child->record;
-	if (bpf_probe_read_kernel(rec + 1, size, held + 1))
+	if (bpf_probe_read_kernel(rec + 1, size, deferred + 1))
 		size = 0;
-	rec->rec.ts = held->ts;
-	rec->rec.tid = held->tid;
+	rec->rec.ts = deferred->ts;
+	rec->rec.tid = deferred->tid;
 	rec->rec.kind = WAFFLE_REC_HIT;
-	rec->rec.cpu = held->cpu;
-	rec->tgid = held->tgid;
-	rec->site = held->site;
+	rec->rec.cpu = deferred->cpu;
+	rec->tgid = deferred->tgid;
+	rec->site = deferred->site;
 	rec->frame_bytes = size;
 	rec->reserved = 0;
 	child->bytes = sizeof(*rec) + size;
@@ -245,7 +245,7 @@ static __always_inline bool child_add_held(struct buffer *buffer,
 
 /* Buffers the end of a span whose begin is at `position`. */
 static __always_inline void child_add_end(struct pt_regs *ctx, struct buffer *buffer,
-					  const struct held_verdict *verdict,
+					  const struct deferred_verdict *verdict,
 					  struct task_struct *task, __u64 ts, __u32 position)
 {
 	struct child *child = child_add(buffer, verdict);

@@ -3,13 +3,13 @@
  * Hits and span ends of a filtered capture. Programs that are generated from the expression decide,
  * and continue here by a tail call (enum waffle_next). At sites where the decision is fixed, the
  * programs here are attached directly. A span that passes is stored until it ends, so that its end
- * passes too. A span whose duration the filter tests is held: its begin is copied into a map, and
- * becomes a record with its own time if the program for its end accepts it. A span that does not
- * fit into these maps is counted as one record produced and dropped.
+ * passes too. A span whose duration the filter tests is deferred: its begin is copied into a map,
+ * and becomes a record with its own time if the program for its end accepts it. A span that does
+ * not fit into these maps is counted as one record produced and dropped.
  */
 #include "vmlinux.h"
 #include "children.bpf.h"
-#include "held.bpf.h"
+#include "deferred.bpf.h"
 #include "rate.bpf.h"
 #include "stack.h"
 
@@ -129,20 +129,21 @@ static __always_inline bool is_kept(const struct waffle_open *open)
 }
 
 /*
- * Finds the verdict of the held spans around a record; NULL: there are none. They are in the buffer
- * of the thread that began the parent. A record of another thread can't be buffered there. If they
- * are not decided yet, it counts as dropped if they pass.
+ * Finds the verdict of the deferred spans around a record; NULL: there are none. They are in the
+ * buffer of the thread that began the parent. A record of another thread can't be buffered there.
+ * If they are not decided yet, it counts as dropped if they pass.
  */
-static __always_inline struct buffer *
-children_verdict(struct waffle_open *parent, struct task_struct *task, struct held_verdict *verdict)
+static __always_inline struct buffer *children_verdict(struct waffle_open *parent,
+						       struct task_struct *task,
+						       struct deferred_verdict *verdict)
 {
 	struct buffer *buffer;
 	bool own = parent->tid == (__u32)task->pid && parent->tgid == (__u32)task->tgid;
 	__u64 inside = open_inside(parent);
 
 	buffer = inside ? buffer_get(parent->tgid, parent->tid) : NULL;
-	if (!buffer || (!own && parent->state == WAFFLE_OPEN_HELD)) {
-		if (parent->state == WAFFLE_OPEN_HELD)
+	if (!buffer || (!own && parent->state == WAFFLE_OPEN_DEFERRED)) {
+		if (parent->state == WAFFLE_OPEN_DEFERRED)
 			__sync_fetch_and_add(&parent->lost, 1);
 		return NULL;
 	}
@@ -159,7 +160,7 @@ static __noinline int hit_reject(struct pt_regs *ctx, __u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	enum waffle_open_state state = WAFFLE_OPEN_REJECTED;
-	struct held_verdict verdict;
+	struct deferred_verdict verdict;
 	struct waffle_class *class;
 	struct waffle_open open;
 	struct family family;
@@ -239,13 +240,13 @@ int filter_reject(struct pt_regs *ctx)
 	return wanted(task) ? site_stack(ctx, hit_reject(ctx, bpf_ktime_get_ns())) : 0;
 }
 
-/* Finds the held spans around a span that will be held, and takes a slot for those inside it.
- * False: one of them was kept, so that this one passes at once. */
-static __always_inline bool hold_place(struct waffle_open *open, const struct family *family,
-				       struct task_struct *task)
+/* Finds the deferred spans around a span that will be deferred, and takes a slot for those inside
+ * it. False: one of them was kept, so that this one passes at once. */
+static __always_inline bool defer_place(struct waffle_open *open, const struct family *family,
+					struct task_struct *task)
 {
 	struct waffle_open *parent = family->parent;
-	struct held_verdict verdict;
+	struct deferred_verdict verdict;
 	struct buffer *buffer = buffer_make(task);
 
 	if (parent && open_inside(parent) && buffer && parent->tid == (__u32)task->pid &&
@@ -261,7 +262,7 @@ static __always_inline bool hold_place(struct waffle_open *open, const struct fa
 }
 
 SEC("uprobe.multi")
-int filter_hold(struct pt_regs *ctx)
+int filter_defer(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 now = bpf_ktime_get_ns(), id = PT_REGS_PARM1(ctx);
@@ -277,19 +278,19 @@ int filter_hold(struct pt_regs *ctx)
 		return 0;
 	family_get(ctx, &family);
 	open.depth = family.depth;
-	open.held = class->held;
-	if (is_kept(family.parent) || (config.keep_children && !hold_place(&open, &family, task)))
+	open.deferred = class->deferred;
+	if (is_kept(family.parent) || (config.keep_children && !defer_place(&open, &family, task)))
 		return site_stack(ctx, span_keep(ctx, &open, task, now));
-	if (held_add_sized(class->held, ctx, &family, now)) {
-		if (open_add(ctx, &open, task, WAFFLE_OPEN_HELD, now))
+	if (deferred_add_sized(class->deferred, ctx, &family, now)) {
+		if (open_add(ctx, &open, task, WAFFLE_OPEN_DEFERRED, now))
 			return site_stack(ctx, true); /* its stack can't be taken later */
-		held_delete(class->held, id);
+		deferred_delete(class->deferred, id);
 	}
 	loss_count(1);
 	if (config.keep_children && open.slot < SLOT_COUNT) {
 		buffer = buffer_get(task->tgid, task->pid);
 		if (buffer)
-			__sync_fetch_and_and(&buffer->held, ~(1ull << open.slot));
+			__sync_fetch_and_and(&buffer->deferred, ~(1ull << open.slot));
 	}
 	return 0;
 }
@@ -299,7 +300,7 @@ static __noinline void buffered_end(struct pt_regs *ctx, struct waffle_open *ope
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct buffer *buffer = buffer_get(open->tgid, open->tid);
-	struct held_verdict verdict;
+	struct deferred_verdict verdict;
 
 	if (!buffer)
 		return;
@@ -319,7 +320,7 @@ int filter_end(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 id = PT_REGS_PARM1(ctx), now;
-	struct waffle_held *held;
+	struct waffle_deferred *deferred;
 	struct waffle_open *open;
 
 	if (!wanted(task))
@@ -329,12 +330,12 @@ int filter_end(struct pt_regs *ctx)
 	if (!open || open->tgid != (__u32)task->tgid)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (open->state == WAFFLE_OPEN_HELD) {
-		held = held_get(open->held, id);
-		if (held) {
-			held->end_ts = now;
+	if (open->state == WAFFLE_OPEN_DEFERRED) {
+		deferred = deferred_get(open->deferred, id);
+		if (deferred) {
+			deferred->end_ts = now;
 			bpf_tail_call(ctx, &filter_next, WAFFLE_NEXT_COUNT + open->class);
-			held_delete(open->held, id);
+			deferred_delete(open->deferred, id);
 		}
 	} else if (open->state == WAFFLE_OPEN_KEPT) {
 		span_end_emit(ctx, task, now);
@@ -345,9 +346,9 @@ int filter_end(struct pt_regs *ctx)
 	return 0;
 }
 
-/* ---- the end of a held span ---- */
+/* ---- the end of a deferred span ---- */
 
-/* A walk over the buffered records of a held span. */
+/* A walk over the buffered records of a deferred span. */
 struct filter_walk {
 	struct buffer *buffer;
 	__u64 bit;
@@ -395,7 +396,7 @@ static long walk_child(__u32 index, void *context)
 	return 0;
 }
 
-/* Delivers the buffered records of a held span, which passes. */
+/* Delivers the buffered records of a deferred span, which passes. */
 static __noinline void children_release(struct waffle_open *open)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -418,40 +419,40 @@ static __noinline void children_release(struct waffle_open *open)
 		slot->kept_from = slot->begin;
 		slot->kept_to = buffer->clock;
 		bpf_loop(count, walk_child, &walk, 0);
-		__sync_fetch_and_and(&buffer->held, ~walk.bit);
+		__sync_fetch_and_and(&buffer->deferred, ~walk.bit);
 	}
 	loss_count(walk.lost);
 }
 
-/* Delivers a held span that passes: its begin, its buffered records, and its end. */
+/* Delivers a deferred span that passes: its begin, its buffered records, and its end. */
 static __noinline int release(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 id = PT_REGS_PARM1(ctx);
 	struct waffle_open *open = bpf_map_lookup_elem(&filter_open, &id);
-	struct waffle_held *held = open ? held_get(open->held, id) : NULL;
+	struct waffle_deferred *deferred = open ? deferred_get(open->deferred, id) : NULL;
 
-	if (!open || !held)
+	if (!open || !deferred)
 		return 0;
-	if (held_emit(open->held, id))
-		span_end_emit(ctx, task, held->end_ts);
+	if (deferred_emit(open->deferred, id))
+		span_end_emit(ctx, task, deferred->end_ts);
 	else
 		loss_count(1);
 	if (config.keep_children)
 		children_release(open);
-	held_delete(open->held, id);
+	deferred_delete(open->deferred, id);
 	bpf_map_delete_elem(&filter_open, &id);
 	return 0;
 }
 
-/* --keep-children: a held span that does not pass may be inside one that does, or that is not
+/* --keep-children: a deferred span that does not pass may be inside one that does, or that is not
  * decided yet. True: one around it passed, so it must be released. */
 static __noinline bool children_discard(struct pt_regs *ctx, struct waffle_open *open,
-					struct waffle_held *held)
+					struct waffle_deferred *deferred)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct buffer *buffer = buffer_get(open->tgid, open->tid);
-	struct held_verdict verdict;
+	struct deferred_verdict verdict;
 	__u32 position, lost = open->lost;
 
 	if (!buffer)
@@ -460,7 +461,7 @@ static __noinline bool children_discard(struct pt_regs *ctx, struct waffle_open 
 	if (verdict.kept)
 		return true;
 	if (open->slot < SLOT_COUNT) {
-		__sync_fetch_and_and(&buffer->held, ~(1ull << (open->slot & (SLOT_COUNT - 1))));
+		__sync_fetch_and_and(&buffer->deferred, ~(1ull << (open->slot & (SLOT_COUNT - 1))));
 		lost += buffer->slots[open->slot & (SLOT_COUNT - 1)].lost;
 	}
 	if (!verdict.pending)
@@ -468,8 +469,8 @@ static __noinline bool children_discard(struct pt_regs *ctx, struct waffle_open 
 	position = buffer->head;
 	if (open->tid != (__u32)task->pid)
 		lost += 2;
-	else if (child_add_held(buffer, &verdict, held))
-		child_add_end(ctx, buffer, &verdict, task, held->end_ts, position);
+	else if (child_add_deferred(buffer, &verdict, deferred))
+		child_add_end(ctx, buffer, &verdict, task, deferred->end_ts, position);
 	else
 		lost++;
 	if (lost)
@@ -481,13 +482,13 @@ static __noinline int discard(struct pt_regs *ctx)
 {
 	__u64 id = PT_REGS_PARM1(ctx);
 	struct waffle_open *open = bpf_map_lookup_elem(&filter_open, &id);
-	struct waffle_held *held = open ? held_get(open->held, id) : NULL;
+	struct waffle_deferred *deferred = open ? deferred_get(open->deferred, id) : NULL;
 
-	if (!open || !held)
+	if (!open || !deferred)
 		return 0;
-	if (config.keep_children && children_discard(ctx, open, held))
+	if (config.keep_children && children_discard(ctx, open, deferred))
 		return release(ctx);
-	held_delete(open->held, id);
+	deferred_delete(open->deferred, id);
 	bpf_map_delete_elem(&filter_open, &id);
 	return 0;
 }
@@ -512,7 +513,7 @@ int BPF_PROG(filter_thread_exit, struct task_struct *task)
 	__u64 key = (__u64)task->tgid << 32 | task->pid;
 	struct buffer *buffer = bpf_map_lookup_elem(&filter_buffers, &key);
 
-	if (buffer && !buffer->held)
+	if (buffer && !buffer->deferred)
 		bpf_map_delete_elem(&filter_buffers, &key);
 	return 0;
 }

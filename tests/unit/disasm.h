@@ -76,7 +76,7 @@ static inline const char *helper_name(int helper)
 static inline const char *map_name(const struct filter_code *code, uint32_t insn)
 {
 	static const char *const names[] = {
-		[CODE_RELOC_OPEN] = "open",   [CODE_RELOC_HELD] = "held",
+		[CODE_RELOC_OPEN] = "open",   [CODE_RELOC_DEFERRED] = "deferred",
 		[CODE_RELOC_NEXT] = "next",   [CODE_RELOC_CALLS] = "calls",
 		[CODE_RELOC_TABLE] = "table",
 	};

@@ -14,8 +14,8 @@
 #define LOG_BYTES (1 << 20)
 
 struct machine {
-	int open, held, next; /* maps */
-	unsigned char *guard; /* first byte after the memory for frames */
+	int open, deferred, next; /* maps */
+	unsigned char *guard;     /* first byte after the memory for frames */
 	char *log;
 	struct codegen_options hit, end;
 };
@@ -39,15 +39,15 @@ static inline bool machine_open(struct machine *machine)
 	machine->log = malloc(LOG_BYTES);
 	assert_non_null(machine->log);
 	machine->open = map_new(BPF_MAP_TYPE_HASH, "open", sizeof(struct waffle_open), 64);
-	machine->held = map_new(BPF_MAP_TYPE_HASH, "held",
-				sizeof(struct waffle_held) + WAFFLE_FRAME_MAX, 4);
+	machine->deferred = map_new(BPF_MAP_TYPE_HASH, "deferred",
+				    sizeof(struct waffle_deferred) + WAFFLE_FRAME_MAX, 4);
 	machine->next =
 		bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "next", 4, 4, WAFFLE_NEXT_COUNT, NULL);
 	machine->hit = (struct codegen_options){
 		.id_offset = 0, .frame_offset = 8, .size_offset = 16, .verdict_as_result = true};
 	machine->end = machine->hit;
 	machine->end.at_end = true;
-	return machine->open >= 0 && machine->held >= 0 && machine->next >= 0;
+	return machine->open >= 0 && machine->deferred >= 0 && machine->next >= 0;
 }
 
 static inline void machine_close(struct machine *machine)
@@ -58,8 +58,8 @@ static inline void machine_close(struct machine *machine)
 	free(machine->log);
 	if (machine->open >= 0)
 		close(machine->open);
-	if (machine->held >= 0)
-		close(machine->held);
+	if (machine->deferred >= 0)
+		close(machine->deferred);
 	if (machine->next >= 0)
 		close(machine->next);
 }
@@ -94,7 +94,7 @@ static inline int program_load(struct machine *machine, enum bpf_prog_type type,
 	LIBBPF_OPTS(bpf_prog_load_opts, opts);
 	int table = table_new(code), fd;
 	const int fds[] = {[CODE_RELOC_OPEN] = machine->open,
-			   [CODE_RELOC_HELD] = machine->held,
+			   [CODE_RELOC_DEFERRED] = machine->deferred,
 			   [CODE_RELOC_NEXT] = machine->next,
 			   [CODE_RELOC_TABLE] = table};
 

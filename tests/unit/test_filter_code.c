@@ -237,7 +237,7 @@ static const struct codegen_options at_hit = {.id_offset = 112,
 					      .size_offset = 88,
 					      .on_reject = CODEGEN_EXIT,
 					      .on_accept = WAFFLE_NEXT_KEEP,
-					      .on_hold = WAFFLE_NEXT_HOLD};
+					      .on_defer = WAFFLE_NEXT_DEFER};
 
 static int generate_for(struct filter_code *code, const char *source,
 			const struct codegen_options *options)
@@ -293,14 +293,14 @@ static void test_what_needs_no_frame_reads_none(void **state)
 		   "exit\n");
 }
 
-static void test_the_end_of_a_span_asks_what_was_held(void **state)
+static void test_the_end_of_a_span_asks_what_was_deferred(void **state)
 {
 	(void)state;
 	program_is("dur > 5000000000", true,
 		   "r6 = r1\n"
 		   "r1 = *(u64 *)(r6 +112)\n"
 		   "*(u64 *)(r10 -8) = r1\n"
-		   "r1 = map[held]\n"
+		   "r1 = map[deferred]\n"
 		   "r2 = r10\n"
 		   "r2 += -8\n"
 		   "call bpf_map_lookup_elem#1\n"
@@ -456,7 +456,7 @@ int main(void)
 		cmocka_unit_test(test_literals_are_rounded_the_way_the_operator_needs),
 		cmocka_unit_test(test_what_a_type_can_not_hold_is_decided),
 		cmocka_unit_test(test_what_needs_no_frame_reads_none),
-		cmocka_unit_test(test_the_end_of_a_span_asks_what_was_held),
+		cmocka_unit_test(test_the_end_of_a_span_asks_what_was_deferred),
 		cmocka_unit_test(test_of_a_call_its_threads_slot_is_asked),
 		cmocka_unit_test(test_no_more_is_read_than_is_asked),
 		cmocka_unit_test(test_a_parent_is_looked_up_once),

@@ -30,7 +30,7 @@
 #define PAIRS_ENOUGH 100000 /* for each field and operator to be there */
 #define RECORDS 24          /* of one expression */
 #define DURATIONS 3
-#define HELD_KEY 77ull
+#define DEFERRED_KEY 77ull
 
 static const char *pairs_argument;
 
@@ -218,32 +218,32 @@ static int verdict_known(const struct trial *trial)
 										 : CODEGEN_REJECT;
 }
 
-static void held_put(struct trial *trial, const struct filter_subject *subject)
+static void deferred_put(struct trial *trial, const struct filter_subject *subject)
 {
 	struct {
-		struct waffle_held held;
+		struct waffle_deferred deferred;
 		unsigned char frame[WAFFLE_FRAME_MAX];
 	} value = {0};
-	uint64_t key = HELD_KEY;
+	uint64_t key = DEFERRED_KEY;
 	unsigned parent;
 
-	value.held.ts = rnd(&trial->world) >> below(&trial->world, 64);
-	value.held.end_ts = value.held.ts + subject->dur_ns;
-	value.held.tgid = subject->pid;
-	value.held.tid = subject->tid;
-	value.held.cpu = subject->cpu;
-	value.held.depth = (uint32_t)subject->depth;
-	strncpy(value.held.comm, subject->comm, sizeof(value.held.comm) - 1);
+	value.deferred.ts = rnd(&trial->world) >> below(&trial->world, 64);
+	value.deferred.end_ts = value.deferred.ts + subject->dur_ns;
+	value.deferred.tgid = subject->pid;
+	value.deferred.tid = subject->tid;
+	value.deferred.cpu = subject->cpu;
+	value.deferred.depth = (uint32_t)subject->depth;
+	strncpy(value.deferred.comm, subject->comm, sizeof(value.deferred.comm) - 1);
 	for (parent = 0; subject->parent_name && parent < PARENTS; parent++)
 		if (trial->parent_names[parent] == subject->parent_name)
 			break;
-	value.held.has_parent = subject->parent_name != NULL;
-	value.held.parent_bits =
+	value.deferred.has_parent = subject->parent_name != NULL;
+	value.deferred.parent_bits =
 		subject->parent_name ? trial->parents[parent].name_bits : rnd(&trial->world);
-	value.held.frame_bytes = subject->frame_bytes;
+	value.deferred.frame_bytes = subject->frame_bytes;
 	if (subject->frame)
 		memcpy(value.frame, subject->frame, subject->frame_bytes);
-	assert_int_equal(bpf_map_update_elem(trial->machine.held, &key, &value, 0), 0);
+	assert_int_equal(bpf_map_update_elem(trial->machine.deferred, &key, &value, 0), 0);
 }
 
 /* The same record with some durations: what the program at the end says, and whether what was said
@@ -260,13 +260,14 @@ static void record_ends(struct trial *trial, struct filter_subject subject, int 
 		truth = filter_eval(trial->filter, &subject);
 		trial->totals.answers[truth == FILTER_YES]++;
 		count_answers(trial, &subject);
-		if (verdict != CODEGEN_HOLD && (verdict == CODEGEN_ACCEPT) != (truth == FILTER_YES))
+		if (verdict != CODEGEN_DEFER &&
+		    (verdict == CODEGEN_ACCEPT) != (truth == FILTER_YES))
 			mismatch(trial, &subject, "hit, then its end", verdict, truth,
 				 &trial->hit_code);
-		if (trial->end < 0 || (trial->rest && verdict != CODEGEN_HOLD))
+		if (trial->end < 0 || (trial->rest && verdict != CODEGEN_DEFER))
 			continue;
-		held_put(trial, &subject);
-		at_end = program_run(trial->end, HELD_KEY, NULL, 0);
+		deferred_put(trial, &subject);
+		at_end = program_run(trial->end, DEFERRED_KEY, NULL, 0);
 		trial->totals.pairs++;
 		trial->totals.verdicts[at_end]++;
 		if ((at_end == CODEGEN_ACCEPT) != (truth == FILTER_YES))
@@ -311,7 +312,7 @@ static void record_try(struct trial *trial)
 		mismatch(trial, &subject, "hit", verdict, truth, &trial->hit_code);
 	if (trial->world.site.kind == WAFFLE_SITE_SPAN) {
 		/* The program at the end alone: what it has not seen at the hit. */
-		if (verdict == CODEGEN_HOLD && !trial->rest) {
+		if (verdict == CODEGEN_DEFER && !trial->rest) {
 			subject.pid += below(world, 3) - 1;
 			subject.tid += below(world, 3) - 1;
 		}
@@ -360,7 +361,7 @@ static void totals_print(const struct totals *totals, double seconds)
 		      100.0 * (double)totals->answers[1] / (double)all,
 		      (unsigned long long)totals->verdicts[CODEGEN_REJECT],
 		      (unsigned long long)totals->verdicts[CODEGEN_ACCEPT],
-		      (unsigned long long)totals->verdicts[CODEGEN_HOLD]);
+		      (unsigned long long)totals->verdicts[CODEGEN_DEFER]);
 }
 
 /* Whether a field is compared so at all: texts with patterns, numbers by order. */

@@ -110,7 +110,7 @@ static void longest_load(struct machine *machine, const char *what, nth_fn nth, 
 	if (filter_parse(&filter, what, source, &err))
 		fail_msg("%s", err.message);
 	options.on_accept = WAFFLE_NEXT_KEEP;
-	options.on_hold = WAFFLE_NEXT_HOLD;
+	options.on_defer = WAFFLE_NEXT_DEFER;
 	assert_true(residual_make(&residual, filter, &many_strings));
 	assert_int_equal(codegen(&code, filter, &residual, &many_strings, &options), 0);
 	assert_true(code.predicates <= FILTER_PREDICATES_MAX);

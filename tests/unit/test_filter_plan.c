@@ -206,11 +206,11 @@ static void test_verdicts_lead_where_the_kernel_side_expects_them(void **state)
 	fixture_open(&fixture, "kv.bytes > 10 && dur > 5 || cpu == 0", false);
 	use_of(&fixture, &copy, &class);
 	classes = fixture.plan->classes.data;
-	assert_true(classes[class].holds);
-	assert_int_equal(slots_of(&classes[class].hit), SLOT(KEEP) | SLOT(HOLD));
+	assert_true(classes[class].defers);
+	assert_int_equal(slots_of(&classes[class].hit), SLOT(KEEP) | SLOT(DEFER));
 	assert_int_equal(slots_of(&classes[class].end), SLOT(RELEASE) | SLOT(DISCARD));
 	use_of(&fixture, &event, &class);
-	assert_false(fixture.plan->classes.data[class].holds);
+	assert_false(fixture.plan->classes.data[class].defers);
 	fixture_close(&fixture);
 }
 
@@ -256,7 +256,7 @@ static void test_names_of_parents_are_bits(void **state)
 	fixture_close(&fixture);
 }
 
-static void test_spans_are_held_by_their_longest_frame(void **state)
+static void test_spans_are_deferred_by_their_longest_frame(void **state)
 {
 	struct site_info words = copy, three = copy;
 	struct fixture fixture;
@@ -270,11 +270,11 @@ static void test_spans_are_held_by_their_longest_frame(void **state)
 	three.keys[0] = three.keys[2] = copy.keys[1];
 	fixture_open(&fixture, "dur > 5", false);
 	use_of(&fixture, &words, &class);
-	assert_int_equal(fixture.plan->classes.data[class].held, WAFFLE_HELD_SMALL);
+	assert_int_equal(fixture.plan->classes.data[class].deferred, WAFFLE_DEFERRED_SMALL);
 	use_of(&fixture, &copy, &class);
-	assert_int_equal(fixture.plan->classes.data[class].held, WAFFLE_HELD_MEDIUM);
+	assert_int_equal(fixture.plan->classes.data[class].deferred, WAFFLE_DEFERRED_MEDIUM);
 	use_of(&fixture, &three, &class);
-	assert_int_equal(fixture.plan->classes.data[class].held, WAFFLE_HELD_LARGE);
+	assert_int_equal(fixture.plan->classes.data[class].deferred, WAFFLE_DEFERRED_LARGE);
 	assert_int_equal(fixture.plan->classes.len, 3);
 	fixture_close(&fixture);
 }
@@ -442,7 +442,7 @@ int main(void)
 		cmocka_unit_test(test_verdicts_lead_where_the_kernel_side_expects_them),
 		cmocka_unit_test(test_children_and_parents_need_what_does_not_match),
 		cmocka_unit_test(test_names_of_parents_are_bits),
-		cmocka_unit_test(test_spans_are_held_by_their_longest_frame),
+		cmocka_unit_test(test_spans_are_deferred_by_their_longest_frame),
 		cmocka_unit_test(test_a_key_that_no_site_declares_is_warned_of),
 		cmocka_unit_test(test_names_and_parents_that_only_the_file_knows_are_warned_of),
 		cmocka_unit_test(

@@ -36,7 +36,7 @@ static void rig_open(struct rig *rig)
 	struct kernel_options options = {.ring_bytes = 1 << 20,
 					 .config.sched_slots = 16,
 					 .filtered = true,
-					 .holds = true,
+					 .defers = true,
 					 .calls = true};
 	struct error err = ERROR_INIT;
 
@@ -68,19 +68,19 @@ static uint64_t span_add(struct rig *rig, pid_t tgid, pid_t tid, uint64_t ts, ui
 				   .ts = ts,
 				   .sp = sp,
 				   .state = (uint8_t)state,
-				   .held = WAFFLE_HELD_SMALL};
+				   .deferred = WAFFLE_DEFERRED_SMALL};
 	struct {
-		struct waffle_held held;
-		char frame[WAFFLE_HELD_SMALL_BYTES];
-	} held = {.held = {.ts = ts, .tgid = (uint32_t)tgid, .tid = (uint32_t)tid}};
+		struct waffle_deferred deferred;
+		char frame[WAFFLE_DEFERRED_SMALL_BYTES];
+	} deferred = {.deferred = {.ts = ts, .tgid = (uint32_t)tgid, .tid = (uint32_t)tid}};
 	struct waffle_bpf *bpf = rig->kernel->bpf;
 	uint64_t id = rig->next_id++;
 
 	assert_int_equal(
 		bpf_map_update_elem(map_of(bpf->maps.filter_open), &id, &open, BPF_NOEXIST), 0);
-	if (state == WAFFLE_OPEN_HELD)
-		assert_int_equal(bpf_map_update_elem(map_of(bpf->maps.filter_held_small), &id,
-						     &held, BPF_NOEXIST),
+	if (state == WAFFLE_OPEN_DEFERRED)
+		assert_int_equal(bpf_map_update_elem(map_of(bpf->maps.filter_deferred_small), &id,
+						     &deferred, BPF_NOEXIST),
 				 0);
 	return id;
 }
@@ -92,11 +92,12 @@ static bool span_is_there(const struct rig *rig, uint64_t id)
 	return !bpf_map_lookup_elem(map_of(rig->kernel->bpf->maps.filter_open), &id, &open);
 }
 
-static bool span_is_held(const struct rig *rig, uint64_t id)
+static bool span_is_deferred(const struct rig *rig, uint64_t id)
 {
-	char held[sizeof(struct waffle_held) + WAFFLE_HELD_SMALL_BYTES];
+	char deferred[sizeof(struct waffle_deferred) + WAFFLE_DEFERRED_SMALL_BYTES];
 
-	return !bpf_map_lookup_elem(map_of(rig->kernel->bpf->maps.filter_held_small), &id, held);
+	return !bpf_map_lookup_elem(map_of(rig->kernel->bpf->maps.filter_deferred_small), &id,
+				    deferred);
 }
 
 static unsigned spans_there(const struct rig *rig, uint64_t first, unsigned count)
@@ -130,21 +131,21 @@ static pid_t pid_of_before(void)
 static void test_spans_of_a_process_go_with_it(void **state)
 {
 	pid_t gone = pid_of_before(), own = getpid();
-	uint64_t kept, held, other;
+	uint64_t kept, deferred, other;
 	struct rig rig;
 
 	(void)state;
 	rig_open(&rig);
 	kept = span_add(&rig, gone, gone, 1, STACK, WAFFLE_OPEN_KEPT);
-	held = span_add(&rig, gone, gone, 2, STACK, WAFFLE_OPEN_HELD);
-	other = span_add(&rig, own, own, 1, STACK, WAFFLE_OPEN_HELD);
+	deferred = span_add(&rig, gone, gone, 2, STACK, WAFFLE_OPEN_DEFERRED);
+	other = span_add(&rig, own, own, 1, STACK, WAFFLE_OPEN_DEFERRED);
 	sweep(&rig);
 	assert_int_equal(spans_there(&rig, kept, 3), 3); /* nobody has said that it is gone */
 	kernel_forget(rig.kernel, gone);
 	sweep(&rig);
-	assert_false(span_is_there(&rig, kept) || span_is_there(&rig, held));
-	assert_false(span_is_held(&rig, held));
-	assert_true(span_is_there(&rig, other) && span_is_held(&rig, other));
+	assert_false(span_is_there(&rig, kept) || span_is_there(&rig, deferred));
+	assert_false(span_is_deferred(&rig, deferred));
+	assert_true(span_is_there(&rig, other) && span_is_deferred(&rig, other));
 	assert_int_equal(lost(&rig), 0);
 	kernel_close(rig.kernel);
 }
@@ -177,18 +178,18 @@ static void test_spans_that_a_thread_has_left_make_room(void **state)
 
 	(void)state;
 	rig_open(&rig);
-	outer = span_add(&rig, own, own, 1, STACK, WAFFLE_OPEN_HELD);
+	outer = span_add(&rig, own, own, 1, STACK, WAFFLE_OPEN_DEFERRED);
 	first = rig.next_id;
 	for (unsigned i = 0; i < many; i++)
-		span_add(&rig, own, own, 2 + i, STACK - 512, WAFFLE_OPEN_HELD);
-	inner = span_add(&rig, own, own, 2 + many, STACK - 1024, WAFFLE_OPEN_HELD);
+		span_add(&rig, own, own, 2 + i, STACK - 512, WAFFLE_OPEN_DEFERRED);
+	inner = span_add(&rig, own, own, 2 + many, STACK - 1024, WAFFLE_OPEN_DEFERRED);
 	sweep(&rig);
 	there = spans_there(&rig, first, many);
 	assert_in_range(there, 16384 - 2, 16384);
 	assert_int_equal(lost(&rig), many - there);
 	assert_int_equal(spans_there(&rig, first + many - there, there), there); /* the youngest */
-	assert_true(span_is_held(&rig, outer) && span_is_held(&rig, inner));
-	assert_false(span_is_held(&rig, first));
+	assert_true(span_is_deferred(&rig, outer) && span_is_deferred(&rig, inner));
+	assert_false(span_is_deferred(&rig, first));
 	kernel_close(rig.kernel);
 }
 
@@ -202,7 +203,7 @@ static void test_spans_that_seem_to_be_left_stay_while_there_is_room(void **stat
 	(void)state;
 	rig_open(&rig);
 	for (unsigned i = 0; i < many; i++)
-		span_add(&rig, own, own, 1 + i, STACK, WAFFLE_OPEN_HELD);
+		span_add(&rig, own, own, 1 + i, STACK, WAFFLE_OPEN_DEFERRED);
 	sweep(&rig);
 	assert_int_equal(spans_there(&rig, 1, many), many);
 	assert_int_equal(lost(&rig), 0);
@@ -218,7 +219,7 @@ static void test_young_spans_that_seem_to_be_left_stay(void **state)
 	(void)state;
 	rig_open(&rig);
 	for (unsigned i = 0; i < many; i++)
-		span_add(&rig, own, own, rig.now + i, STACK, WAFFLE_OPEN_HELD);
+		span_add(&rig, own, own, rig.now + i, STACK, WAFFLE_OPEN_DEFERRED);
 	sweep(&rig);
 	assert_int_equal(spans_there(&rig, 1, many), many);
 	assert_int_equal(lost(&rig), 0);

@@ -35,7 +35,7 @@ static void test_spans_have_their_times_parents_and_traces(void **state)
 	assert_int_equal(inner->trace_hi, 7);
 	assert_int_equal(inner->trace_lo, 8);
 	assert_int_equal(inner->end_ts, 1030);
-	assert_string_equal(model_comm(model, inner->thread), "worker");
+	assert_string_equal(model_thread_name(model, inner->thread), "worker");
 	assert_int_equal(model->threads.data[inner->thread].pid, CAPTURE_PID);
 	assert_string_equal(model_site(model, inner->site)->file, "b.c");
 	assert_int_equal(model->start_ts, CAPTURE_START);

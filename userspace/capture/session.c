@@ -194,7 +194,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		return result;
 	kernel->filtered = !(*plan)->is_static;
 	config->filter_tracks = (*plan)->tracks;
-	kernel->holds = filter_uses(filter, FILTER_DUR);
+	kernel->defers = filter_uses(filter, FILTER_DUR);
 	config->rate_count = filter->rate.count;
 	config->rate_unit_ns = filter->rate.unit_ns;
 	return 0;

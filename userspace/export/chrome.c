@@ -209,7 +209,7 @@ static void write_thread_names(struct chrome *c)
 			continue;
 		event_open(c, "M", "thread_name", m->start_ts, i);
 		args_open(c);
-		json_field_string(c->json, "name", model_comm(m, i));
+		json_field_string(c->json, "name", model_thread_name(m, i));
 		args_close(c);
 	}
 	for (size_t i = 0; i < m->processes.len; i++) {

@@ -27,7 +27,7 @@ static void write_thread(struct ndjson *n, uint32_t thread)
 		return;
 	json_field_u64(n->json, "pid", place_pid(n->model, thread));
 	json_field_u64(n->json, "tid", place_tid(n->model, thread));
-	json_field_string(n->json, "comm", model_comm(n->model, thread));
+	json_field_string(n->json, "comm", model_thread_name(n->model, thread));
 	place_json(n->json, n->model, thread);
 }
 

@@ -17,13 +17,13 @@ static void write_thread(struct json *json, const struct model *model, uint32_t 
 	if (!*prefix) {
 		json_field_u64(json, "pid", place_pid(model, thread));
 		json_field_u64(json, "tid", place_tid(model, thread));
-		json_field_string(json, "comm", model_comm(model, thread));
+		json_field_string(json, "comm", model_thread_name(model, thread));
 		place_json(json, model, thread);
 		return;
 	}
 	snprintf(key, sizeof(key), "%s_tid", prefix);
 	json_field_u64(json, key, place_tid(model, thread));
-	json_field_string(json, prefix, model_comm(model, thread));
+	json_field_string(json, prefix, model_thread_name(model, thread));
 }
 
 static void row_begin(struct json *json, const char *kind)

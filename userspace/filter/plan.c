@@ -173,16 +173,16 @@ static bool site_seen(struct plan_state *state, const struct site_info *site)
 
 /* ---- classes ---- */
 
-static enum waffle_held_size held_size(const struct site_info *site)
+static enum waffle_deferred_size deferred_size(const struct site_info *site)
 {
 	unsigned bytes = sizeof(struct waffle_frame);
 
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
 		bytes += key_bytes(site->keys[i].type) +
 			 (site->keys[i].type == WAFFLE_KEY_STR ? WAFFLE_STR_MAX : 0);
-	return bytes <= WAFFLE_HELD_SMALL_BYTES    ? WAFFLE_HELD_SMALL
-	       : bytes <= WAFFLE_HELD_MEDIUM_BYTES ? WAFFLE_HELD_MEDIUM
-						   : WAFFLE_HELD_LARGE;
+	return bytes <= WAFFLE_DEFERRED_SMALL_BYTES    ? WAFFLE_DEFERRED_SMALL
+	       : bytes <= WAFFLE_DEFERRED_MEDIUM_BYTES ? WAFFLE_DEFERRED_MEDIUM
+						       : WAFFLE_DEFERRED_LARGE;
 }
 
 static int class_code(const struct plan *plan, struct plan_class *class,
@@ -193,12 +193,12 @@ static int class_code(const struct plan *plan, struct plan_class *class,
 	int err;
 
 	options.on_accept = class->is_span ? WAFFLE_NEXT_KEEP : WAFFLE_NEXT_HIT;
-	options.on_hold = WAFFLE_NEXT_HOLD;
+	options.on_defer = WAFFLE_NEXT_DEFER;
 	options.on_reject = plan->keep_children || (plan->tracks && class->is_span)
 				    ? (int)WAFFLE_NEXT_REJECT
 				    : CODEGEN_EXIT;
 	err = codegen(&class->hit, plan->filter, residual, site, &options);
-	if (err || !class->holds)
+	if (err || !class->defers)
 		return err;
 	options.at_end = true;
 	options.on_accept = WAFFLE_NEXT_RELEASE;
@@ -234,21 +234,21 @@ static int class_code_call(const struct plan *plan, struct plan_class *class,
 {
 	struct codegen_options options = codegen_options_default();
 	bool begins = true;
-	int err = class->holds ? decides_begin(plan, residual, site, &begins) : 0;
+	int err = class->defers ? decides_begin(plan, residual, site, &begins) : 0;
 
 	options.at_end = true;
 	options.call = true;
 	options.begins = true;
 	options.slot = offsetof(struct waffle_call_thread, slots[WAFFLE_CALL_AT_UPROBE]);
 	options.on_accept = WAFFLE_CALL_ACCEPT;
-	options.on_hold = WAFFLE_CALL_HOLD;
+	options.on_defer = WAFFLE_CALL_DEFER;
 	if (!err && begins)
 		err = codegen(&class->hit, plan->filter, residual, site, &options);
 	if (err)
 		return err;
 	options.begins = false;
-	options.on_hold = CODEGEN_EXIT;
-	if (class->holds)
+	options.on_defer = CODEGEN_EXIT;
+	if (class->defers)
 		return codegen(&class->end, plan->filter, residual, site, &options);
 	if (class->is_span)
 		return 0;
@@ -271,18 +271,18 @@ static int class_make(const struct plan *plan, struct plan_class *class,
 		class->name_bits = codegen_name_bits(plan->filter, site);
 	if (class->always || class->context)
 		return 0;
-	class->holds = residual_asks_end(plan->filter, residual, site);
+	class->defers = residual_asks_end(plan->filter, residual, site);
 	if (class->call)
 		return class_code_call(plan, class, residual, site);
-	if (class->holds)
-		class->held = held_size(site);
+	if (class->defers)
+		class->deferred = deferred_size(site);
 	return class_code(plan, class, residual, site);
 }
 
 static bool class_equal(const struct plan_class *a, const struct plan_class *b)
 {
 	return a->is_span == b->is_span && a->always == b->always && a->context == b->context &&
-	       a->call == b->call && a->holds == b->holds && a->held == b->held &&
+	       a->call == b->call && a->defers == b->defers && a->deferred == b->deferred &&
 	       a->name_bits == b->name_bits && filter_code_equal(&a->hit, &b->hit) &&
 	       filter_code_equal(&a->end, &b->end);
 }

@@ -21,11 +21,11 @@ enum plan_use {
 
 struct plan_class {
 	bool is_span;
-	bool always;                /* nothing to decide at a hit: `hit` is empty */
-	bool context;               /* PLAN_CONTEXT: `hit` is empty */
-	bool holds;                 /* `end` decides when the span ends */
-	bool call;                  /* class of calls: bpf/call.h */
-	enum waffle_held_size held; /* the map that holds its spans until they end */
+	bool always;                        /* nothing to decide at a hit: `hit` is empty */
+	bool context;                       /* PLAN_CONTEXT: `hit` is empty */
+	bool defers;                        /* `end` decides when the span ends */
+	bool call;                          /* class of calls: bpf/call.h */
+	enum waffle_deferred_size deferred; /* the map that holds its spans until they end */
 	uint64_t name_bits;
 	struct filter_code hit, end;
 	struct filter_code point; /* for calls that are events: `hit` for tracepoints */

@@ -16,9 +16,9 @@
 #include "util/privileges.h"
 #include "waffle.skel.h"
 
-#define SEQUENCES_MAX 4096  /* communicators of all processes, in an LRU map */
-#define PAIRS_MAX 65536     /* open pairs */
-#define PAIRS_HELD_MAX 4096 /* open pairs whose filter decides at the end */
+#define SEQUENCES_MAX 4096      /* communicators of all processes, in an LRU map */
+#define PAIRS_MAX 65536         /* open pairs */
+#define PAIRS_DEFERRED_MAX 4096 /* open pairs whose filter decides at the end */
 /* Each class may have a program for the entry and one for the return. */
 #define NEXT_SLOTS (WAFFLE_CALL_NEXT_COUNT + 2 * WAFFLE_CLASSES_MAX)
 
@@ -36,7 +36,7 @@ static void programs_autoload(struct waffle_bpf *bpf, bool loaded, bool filtered
 	bpf_program__set_autoload(bpf->progs.call_stacks_take, loaded && stacks);
 	bpf_program__set_autoload(bpf->progs.call_stacks_take_point, loaded && stacks);
 	bpf_program__set_autoload(bpf->progs.call_accept, loaded && filtered);
-	bpf_program__set_autoload(bpf->progs.call_hold, loaded && filtered);
+	bpf_program__set_autoload(bpf->progs.call_defer, loaded && filtered);
 	bpf_program__set_autoload(bpf->progs.call_accept_point, loaded && filtered);
 }
 
@@ -58,7 +58,7 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	if (bpf_map__set_max_entries(bpf->maps.call_next, NEXT_SLOTS) ||
 	    bpf_map__set_max_entries(bpf->maps.call_next_point, NEXT_SLOTS) ||
 	    (options->filtered &&
-	     bpf_map__set_max_entries(bpf->maps.call_pairs_held, PAIRS_HELD_MAX)))
+	     bpf_map__set_max_entries(bpf->maps.call_pairs_deferred, PAIRS_DEFERRED_MAX)))
 		return -EINVAL;
 	return bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_enums, WAFFLE_ENUMS_MAX)
@@ -83,7 +83,7 @@ static int next_programs_set(const struct kernel *kernel)
 		enum waffle_call_next slot;
 	} rows[] = {
 		{bpf->maps.call_next, bpf->progs.call_accept, WAFFLE_CALL_ACCEPT},
-		{bpf->maps.call_next, bpf->progs.call_hold, WAFFLE_CALL_HOLD},
+		{bpf->maps.call_next, bpf->progs.call_defer, WAFFLE_CALL_DEFER},
 		{bpf->maps.call_next_point, bpf->progs.call_accept_point, WAFFLE_CALL_ACCEPT},
 		{bpf->maps.call_next, bpf->progs.call_stacks_take, WAFFLE_CALL_STACKS},
 		{bpf->maps.call_next_point, bpf->progs.call_stacks_take_point, WAFFLE_CALL_STACKS},
@@ -146,7 +146,7 @@ static int next_load(const struct kernel *kernel, const struct filter_code *code
 
 	if (!code->insns.len)
 		return 0;
-	program = code_load(kernel, code, WAFFLE_HELD_SMALL, at_tracepoint, err);
+	program = code_load(kernel, code, WAFFLE_DEFERRED_SMALL, at_tracepoint, err);
 	if (program < 0)
 		return program;
 	result = next_set(at_tracepoint ? bpf->maps.call_next_point : bpf->maps.call_next, slot,
@@ -166,7 +166,7 @@ int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, ui
 		return 0;
 	if (class->hit.insns.len)
 		loaded->cookie |= WAFFLE_COOKIE_ENTRY_FILTER;
-	if (class->holds)
+	if (class->defers)
 		loaded->cookie |= WAFFLE_COOKIE_RETURN_FILTER;
 	return next_load(kernel, &class->hit, slot, false, &loaded->hit_jited, err)
 		       ?: next_load(kernel, &class->end, slot + WAFFLE_CLASSES_MAX, false,

@@ -10,21 +10,21 @@
 #include "kernel/kernel_internal.h"
 #include "waffle.skel.h"
 
-/* Limits of open and of held spans. Further ones are counted as dropped. */
+/* Limits of open and of deferred spans. Further ones are counted as dropped. */
 #define OPEN_SPANS 65536
-static const uint32_t held_spans[WAFFLE_HELD_SIZE_COUNT] = {
-	[WAFFLE_HELD_SMALL] = 32768,
-	[WAFFLE_HELD_MEDIUM] = 4096,
-	[WAFFLE_HELD_LARGE] = 1024,
+static const uint32_t deferred_spans[WAFFLE_DEFERRED_SIZE_COUNT] = {
+	[WAFFLE_DEFERRED_SMALL] = 32768,
+	[WAFFLE_DEFERRED_MEDIUM] = 4096,
+	[WAFFLE_DEFERRED_LARGE] = 1024,
 };
-#define CHILD_BUFFERS 512 /* threads with held spans, with --keep-children; 35 KiB each */
+#define CHILD_BUFFERS 512 /* threads with deferred spans, with --keep-children; 35 KiB each */
 
 int classes_configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
-	bool holds = options->filtered && options->holds;
+	bool defers = options->filtered && options->defers;
 	struct bpf_program *const programs[] = {
-		bpf->progs.filter_hit,     bpf->progs.filter_keep,  bpf->progs.filter_hold,
+		bpf->progs.filter_hit,     bpf->progs.filter_keep,  bpf->progs.filter_defer,
 		bpf->progs.filter_reject,  bpf->progs.filter_end,   bpf->progs.filter_release,
 		bpf->progs.filter_discard, bpf->progs.filter_stack,
 	};
@@ -37,10 +37,11 @@ int classes_configure(struct kernel *kernel, const struct kernel_options *option
 	bpf_program__set_autoload(bpf->progs.filter_thread_exit, kernel->config.keep_children);
 	if (!kernel->filtered)
 		return 0;
-	for (int i = 0; !result && i < WAFFLE_HELD_SIZE_COUNT; i++)
-		if (holds)
-			result = bpf_map__set_max_entries(held_map(kernel, i), held_spans[i]);
-	if (!result && holds && kernel->config.keep_children)
+	for (int i = 0; !result && i < WAFFLE_DEFERRED_SIZE_COUNT; i++)
+		if (defers)
+			result = bpf_map__set_max_entries(deferred_map(kernel, i),
+							  deferred_spans[i]);
+	if (!result && defers && kernel->config.keep_children)
 		result = bpf_map__set_max_entries(bpf->maps.filter_buffers, CHILD_BUFFERS);
 	return result ?: bpf_map__set_max_entries(bpf->maps.filter_open, OPEN_SPANS)
 		      ?: bpf_map__set_max_entries(bpf->maps.filter_classes, WAFFLE_CLASSES_MAX)
@@ -63,7 +64,7 @@ static int next_program(const struct kernel *kernel, enum waffle_next next)
 	struct bpf_program *const programs[WAFFLE_NEXT_COUNT] = {
 		[WAFFLE_NEXT_HIT] = bpf->progs.filter_hit,
 		[WAFFLE_NEXT_KEEP] = bpf->progs.filter_keep,
-		[WAFFLE_NEXT_HOLD] = bpf->progs.filter_hold,
+		[WAFFLE_NEXT_DEFER] = bpf->progs.filter_defer,
 		[WAFFLE_NEXT_REJECT] = bpf->progs.filter_reject,
 		[WAFFLE_NEXT_RELEASE] = bpf->progs.filter_release,
 		[WAFFLE_NEXT_DISCARD] = bpf->progs.filter_discard,
@@ -99,12 +100,12 @@ void classes_close(struct kernel *kernel)
 static int hit_load(const struct kernel *kernel, const struct plan_class *class, struct error *err)
 {
 	if (class->hit.insns.len)
-		return code_load(kernel, &class->hit, class->held, false, err);
+		return code_load(kernel, &class->hit, class->deferred, false, err);
 	if (class->context)
 		return next_program(kernel, WAFFLE_NEXT_REJECT);
 	if (!class->is_span)
 		return next_program(kernel, WAFFLE_NEXT_HIT);
-	return next_program(kernel, class->holds ? WAFFLE_NEXT_HOLD : WAFFLE_NEXT_KEEP);
+	return next_program(kernel, class->defers ? WAFFLE_NEXT_DEFER : WAFFLE_NEXT_KEEP);
 }
 
 /* Tells the programs about a class, before a site of it can be hit. */
@@ -114,26 +115,26 @@ static int class_publish(struct kernel *kernel, uint32_t index, const struct pla
 	struct waffle_class value = {
 		.name_bits = class->name_bits,
 		.is_span = class->is_span,
-		.held = class->held,
+		.deferred = class->deferred,
 	};
 	int result = 0;
 
 	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.filter_classes), &index, &value,
 				BPF_ANY))
 		result = -errno;
-	if (!result && class->holds)
+	if (!result && class->defers)
 		result = next_set(kernel, WAFFLE_NEXT_COUNT + index, end);
 	return result ? error_set(err, -result, "the filter's programs: %s", strerror(-result)) : 0;
 }
 
-/* The program at the end of held spans lives in the program array. */
+/* The program at the end of deferred spans lives in the program array. */
 static int end_load(struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err)
 {
-	int end = class->holds ? code_load(kernel, &class->end, class->held, false, err) : 0;
+	int end = class->defers ? code_load(kernel, &class->end, class->deferred, false, err) : 0;
 	int result = end < 0 ? end : class_publish(kernel, index, class, end, err);
 
-	if (class->holds && end >= 0) {
+	if (class->defers && end >= 0) {
 		loaded->end_jited = jited_bytes(end);
 		close(end);
 	}

@@ -30,7 +30,7 @@ struct kernel_options {
 	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
 	uint32_t targets_max;    /* maximum of processes at a time; 0: WAFFLE_MAX_TARGETS */
 	bool filtered;           /* a filter decides in the kernel */
-	bool holds;              /* and may decide about spans at their end */
+	bool defers;             /* and may decide about spans at their end */
 };
 
 /* Loads programs and maps; nothing is attached yet. */

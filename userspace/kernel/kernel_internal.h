@@ -89,11 +89,11 @@ void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_b
 
 /* Loads a program of a filter. Returns a descriptor, which the caller closes. */
 int code_load(const struct kernel *kernel, const struct filter_code *code,
-	      enum waffle_held_size held, bool at_tracepoint, struct error *err);
+	      enum waffle_deferred_size deferred, bool at_tracepoint, struct error *err);
 /* Size of its machine code in bytes; 0: the kernel does not tell. */
 uint32_t jited_bytes(int program);
 /* The map that holds spans of a size. */
-struct bpf_map *held_map(const struct kernel *kernel, enum waffle_held_size size);
+struct bpf_map *deferred_map(const struct kernel *kernel, enum waffle_deferred_size size);
 
 /* Sets the sizes of the filter's maps and the constants of its programs, before loading. */
 int classes_configure(struct kernel *kernel, const struct kernel_options *options);

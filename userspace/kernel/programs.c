@@ -60,12 +60,12 @@ void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_b
 							      kernel_site_attach_type(kernel));
 }
 
-struct bpf_map *held_map(const struct kernel *kernel, enum waffle_held_size size)
+struct bpf_map *deferred_map(const struct kernel *kernel, enum waffle_deferred_size size)
 {
-	struct bpf_map *maps[WAFFLE_HELD_SIZE_COUNT] = {
-		[WAFFLE_HELD_SMALL] = kernel->bpf->maps.filter_held_small,
-		[WAFFLE_HELD_MEDIUM] = kernel->bpf->maps.filter_held_medium,
-		[WAFFLE_HELD_LARGE] = kernel->bpf->maps.filter_held_large,
+	struct bpf_map *maps[WAFFLE_DEFERRED_SIZE_COUNT] = {
+		[WAFFLE_DEFERRED_SMALL] = kernel->bpf->maps.filter_deferred_small,
+		[WAFFLE_DEFERRED_MEDIUM] = kernel->bpf->maps.filter_deferred_medium,
+		[WAFFLE_DEFERRED_LARGE] = kernel->bpf->maps.filter_deferred_large,
 	};
 
 	return maps[size];
@@ -92,7 +92,7 @@ static int table_make(const struct filter_code *code)
 
 /* Puts the descriptors of maps into a program's instructions. */
 static void relocate(const struct kernel *kernel, struct bpf_insn *insns,
-		     const struct filter_code *code, enum waffle_held_size held,
+		     const struct filter_code *code, enum waffle_deferred_size deferred,
 		     const struct bpf_map *next, int table)
 {
 	for (size_t i = 0; i < code->relocs.len; i++) {
@@ -104,8 +104,8 @@ static void relocate(const struct kernel *kernel, struct bpf_insn *insns,
 		case CODE_RELOC_OPEN:
 			insn->imm = bpf_map__fd(kernel->bpf->maps.filter_open);
 			break;
-		case CODE_RELOC_HELD:
-			insn->imm = bpf_map__fd(held_map(kernel, held));
+		case CODE_RELOC_DEFERRED:
+			insn->imm = bpf_map__fd(deferred_map(kernel, deferred));
 			break;
 		case CODE_RELOC_NEXT:
 			insn->imm = bpf_map__fd(next);
@@ -162,7 +162,7 @@ static const struct bpf_map *next_map(const struct kernel *kernel, const struct 
 
 /* A descriptor of the program, which belongs to the caller. The program holds what it needs. */
 int code_load(const struct kernel *kernel, const struct filter_code *code,
-	      enum waffle_held_size held, bool at_tracepoint, struct error *err)
+	      enum waffle_deferred_size deferred, bool at_tracepoint, struct error *err)
 {
 	struct bpf_insn *insns = malloc(code->insns.len * sizeof(*insns));
 	int table = code->table.len ? table_make(code) : 0, fd, problem;
@@ -173,7 +173,7 @@ int code_load(const struct kernel *kernel, const struct filter_code *code,
 		return error_set(err, problem, "the filter's constants: %s", strerror(problem));
 	}
 	memcpy(insns, code->insns.data, code->insns.len * sizeof(*insns));
-	relocate(kernel, insns, code, held, next_map(kernel, code, at_tracepoint), table);
+	relocate(kernel, insns, code, deferred, next_map(kernel, code, at_tracepoint), table);
 	fd = program_load(kernel, insns, code->insns.len, at_tracepoint, NULL);
 	problem = errno;
 	if (fd < 0)

@@ -28,15 +28,15 @@ struct candidate {
 	uint64_t key[2]; /* a span's id, or struct waffle_pair_key */
 	uint64_t ts, sp;
 	uint32_t tgid, tid;
-	uint8_t state, held; /* of a span: enum waffle_open_state, enum waffle_held_size */
-	bool left;           /* its thread has ended or has left it */
+	uint8_t state, deferred; /* of a span: enum waffle_open_state, enum waffle_deferred_size */
+	bool left;               /* its thread has ended or has left it */
 };
 
 struct sweep {
 	struct kernel *kernel;
 	VEC(struct candidate) list;
-	uint32_t count;                        /* entries left in the table */
-	uint32_t held[WAFFLE_HELD_SIZE_COUNT]; /* held spans among them */
+	uint32_t count;                                /* entries left in the table */
+	uint32_t deferred[WAFFLE_DEFERRED_SIZE_COUNT]; /* deferred spans among them */
 	uint64_t lost, now;
 };
 
@@ -121,10 +121,10 @@ static void span_delete(struct sweep *sweep, const struct candidate *span)
 	if (bpf_map_delete_elem(bpf_map__fd(kernel->bpf->maps.filter_open), span->key))
 		return; /* it has ended meanwhile */
 	sweep->count--;
-	if (span->state != WAFFLE_OPEN_HELD)
+	if (span->state != WAFFLE_OPEN_DEFERRED)
 		return;
-	sweep->held[span->held]--;
-	bpf_map_delete_elem(bpf_map__fd(held_map(kernel, span->held)), span->key);
+	sweep->deferred[span->deferred]--;
+	bpf_map_delete_elem(bpf_map__fd(deferred_map(kernel, span->deferred)), span->key);
 }
 
 static void span_see(struct sweep *sweep, const void *key, const void *value)
@@ -136,13 +136,13 @@ static void span_see(struct sweep *sweep, const void *key, const void *value)
 		.tgid = open->tgid,
 		.tid = open->tid,
 		.state = open->state,
-		.held = open->held < WAFFLE_HELD_SIZE_COUNT ? open->held : 0,
+		.deferred = open->deferred < WAFFLE_DEFERRED_SIZE_COUNT ? open->deferred : 0,
 	};
 
 	memcpy(span.key, key, sizeof(span.key[0]));
 	sweep->count++;
-	if (span.state == WAFFLE_OPEN_HELD)
-		sweep->held[span.held]++;
+	if (span.state == WAFFLE_OPEN_DEFERRED)
+		sweep->deferred[span.deferred]++;
 	if (has_ended(sweep->kernel, span.tgid))
 		span_delete(sweep, &span);
 	else
@@ -193,16 +193,17 @@ static bool span_is_in_the_way(const struct sweep *sweep, const struct candidate
 
 	return span->left && sweep->now - span->ts > LEFT_NS &&
 	       (is_crowded(kernel->bpf->maps.filter_open, sweep->count) ||
-		(span->state == WAFFLE_OPEN_HELD &&
-		 is_crowded(held_map(kernel, span->held), sweep->held[span->held])));
+		(span->state == WAFFLE_OPEN_DEFERRED &&
+		 is_crowded(deferred_map(kernel, span->deferred),
+			    sweep->deferred[span->deferred])));
 }
 
 static bool spans_are_crowded(const struct sweep *sweep)
 {
 	bool crowded = is_crowded(sweep->kernel->bpf->maps.filter_open, sweep->count);
 
-	for (int i = 0; i < WAFFLE_HELD_SIZE_COUNT; i++)
-		crowded |= is_crowded(held_map(sweep->kernel, i), sweep->held[i]);
+	for (int i = 0; i < WAFFLE_DEFERRED_SIZE_COUNT; i++)
+		crowded |= is_crowded(deferred_map(sweep->kernel, i), sweep->deferred[i]);
 	return crowded;
 }
 
@@ -249,7 +250,7 @@ static void pair_delete(struct sweep *sweep, const uint64_t key[2])
 	if (!bpf_map_delete_elem(bpf_map__fd(bpf->maps.call_pairs), key))
 		sweep->count--;
 	if (sweep->kernel->filtered)
-		bpf_map_delete_elem(bpf_map__fd(bpf->maps.call_pairs_held), key);
+		bpf_map_delete_elem(bpf_map__fd(bpf->maps.call_pairs_deferred), key);
 }
 
 static void pair_see(struct sweep *sweep, const void *key, const void *value)
@@ -290,22 +291,22 @@ static void pairs_sweep(struct sweep *sweep)
 	}
 }
 
-static void held_pair_see(struct sweep *sweep, const void *key, const void *value)
+static void deferred_pair_see(struct sweep *sweep, const void *key, const void *value)
 {
 	const struct waffle_pair_key *of = key;
 	const struct waffle_call_slot *slot = value;
-	struct candidate entry = {.ts = slot->held.ts, .tgid = of->tgid};
+	struct candidate entry = {.ts = slot->deferred.ts, .tgid = of->tgid};
 
 	memcpy(entry.key, key, sizeof(entry.key));
 	sweep->count++;
 	(void)vec_push(&sweep->list, entry);
 }
 
-static void held_pairs_sweep(struct sweep *sweep)
+static void deferred_pairs_sweep(struct sweep *sweep)
 {
-	const struct bpf_map *map = sweep->kernel->bpf->maps.call_pairs_held;
+	const struct bpf_map *map = sweep->kernel->bpf->maps.call_pairs_deferred;
 
-	map_walk(map, held_pair_see, sweep);
+	map_walk(map, deferred_pair_see, sweep);
 	if (!is_nearly_full(map, sweep->count))
 		return;
 	qsort(sweep->list.data, sweep->list.len, sizeof(struct candidate), candidate_by_ts);
@@ -353,6 +354,6 @@ void kernel_sweep(struct kernel *kernel, uint64_t now_ns)
 	if (kernel->calls)
 		table_sweep(kernel, pairs_sweep);
 	if (kernel->calls && kernel->filtered)
-		table_sweep(kernel, held_pairs_sweep);
+		table_sweep(kernel, deferred_pairs_sweep);
 	kernel->ended.len = 0;
 }

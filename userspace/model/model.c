@@ -39,7 +39,7 @@ bool model_is_own(const struct model *model, uint32_t thread)
 	       !model->threads.data[thread].traced;
 }
 
-const char *model_comm(const struct model *model, uint32_t thread)
+const char *model_thread_name(const struct model *model, uint32_t thread)
 {
 	return thread < model->threads.len
 		       ? strtab_get(model->strings, model->threads.data[thread].comm)

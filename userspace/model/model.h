@@ -358,7 +358,7 @@ uint32_t model_site_count(const struct model *model);
 struct value_walk model_values(const struct model *model, uint32_t site, uint32_t frame);
 /* The stacks of a span or event; NULL: none were taken. */
 const struct model_stack *model_stack_of(const struct model *model, uint64_t id);
-const char *model_comm(const struct model *model, uint32_t thread);
+const char *model_thread_name(const struct model *model, uint32_t thread);
 /* The number that the host itself gives a process or thread. */
 static inline uint32_t model_pid_real(const struct model *model, uint32_t pid)
 {

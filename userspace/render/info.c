@@ -66,7 +66,7 @@ static void processes_json(struct json *json, const struct model *model)
 		}
 		if (model->host_count > 1)
 			json_field_string(json, "host", model->hosts[process->host]->name);
-		json_field_string(json, "comm", model_comm(model, process->main_thread));
+		json_field_string(json, "comm", model_thread_name(model, process->main_thread));
 		json_field_string(json, "cmdline", strtab_get(model->strings, process->cmdline));
 		json_object_end(json);
 	}
@@ -179,7 +179,7 @@ static void put_process(FILE *out, const struct model *model, const struct model
 
 	fprintf(out, "%u  ", model_pid_real(model, process->pid));
 	if (!*cmdline)
-		cmdline = model_comm(model, process->main_thread);
+		cmdline = model_thread_name(model, process->main_thread);
 	terminal_put(out, cmdline, strlen(cmdline));
 	if (*place_of_process(place, model, process)) {
 		fputs("  ", out);

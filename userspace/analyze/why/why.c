@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_await_internal.h"
 #include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/terminal.h"
@@ -336,7 +336,7 @@ static void walk_instance(struct why_walk *walk, struct why_instance *instance)
 	if (walk->more_sums.len)
 		map_free(&walk->more_sums);
 	walk->instances++;
-	why_gpu_forget(&walk->gpu);
+	why_await_forget(&walk->awaits);
 	if (instance->ended_by < walk->model->threads.len)
 		why_walk_handed_over(walk, instance);
 	else
@@ -378,7 +378,7 @@ static int start(struct why **why, struct why_walk *walk, const struct model *mo
 	walk->why = *why;
 	(*why)->model = model;
 	(*why)->texts = strtab_make();
-	why_gpu_init(&walk->gpu, model);
+	why_await_init(&walk->awaits, model);
 	return 0;
 }
 

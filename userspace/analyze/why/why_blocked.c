@@ -2,7 +2,7 @@
 /* Explains blocked time: what the thread waited for, who ended the wait, and what that thread did
  * meanwhile. */
 #include "analyze/why/why_blocked_internal.h"
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_await_internal.h"
 #include "util/memory.h"
 
 #include <string.h>
@@ -261,10 +261,10 @@ static struct why_verdict by_call(struct why_walk *walk, struct why_blocked *blo
 
 	if (blocked->waker.interrupt || !model_is_traced(model, thread) ||
 	    model->threads.data[thread].pid != model->threads.data[blocked->thread].pid)
-		return why_gpu_verdict(walk, await, blocked->grade);
-	object = why_gpu_host(walk, await);
+		return why_await_verdict(walk, await, blocked->grade);
+	object = why_await_host(walk, await);
 	if (!object)
-		return why_gpu_verdict(walk, await, blocked->grade);
+		return why_await_verdict(walk, await, blocked->grade);
 	blocked->kind = WAIT_OTHER;
 	blocked->object = object;
 	return why_blocked_follow(walk, blocked, thread, WHY_GRADE_LIKELY);

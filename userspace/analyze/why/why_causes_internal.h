@@ -2,7 +2,7 @@
 /*
  * The table of causes. A new cause is a row here and a classifier that returns it: why_blocked.c
  * and the files that why_blocked_internal.h names for blocked time, why_running.c for running time,
- * why_walk.c for runnable time, why_gpu_sync.c for waits for a GPU or a rank. Then `make docs`
+ * why_walk.c for runnable time, why_await_sync.c for waits for a GPU or a rank. Then `make docs`
  * writes its line into docs/why.md. Of causes with the same time, the earlier one here comes first.
  *
  * CAUSE(identifier, name in the output and in JSON, line for people, colour on a terminal, the

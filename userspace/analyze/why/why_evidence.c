@@ -236,7 +236,7 @@ void why_stack_meaning(struct why_walk *walk, uint32_t number, struct why_stack 
 /* Kernel threads that run deferred interrupt work. */
 static bool is_softirq_thread(const struct model *model, uint32_t thread)
 {
-	return !strncmp(model_comm(model, thread), "ksoftirqd/", 10);
+	return !strncmp(model_thread_name(model, thread), "ksoftirqd/", 10);
 }
 
 /* If it was woken and switched in at once, there is no runnable interval, only the switch. */

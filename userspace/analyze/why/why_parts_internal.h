@@ -3,7 +3,7 @@
 #ifndef WAFFLE_ANALYZE_WHY_WHY_PARTS_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_PARTS_INTERNAL_H
 
-#include "analyze/why/why_gpu_types_internal.h"
+#include "analyze/why/why_await_types_internal.h"
 #include "analyze/why/why_intervals_internal.h"
 #include "analyze/why/why_meaning_internal.h"
 #include "analyze/why/why_wait_internal.h"
@@ -104,7 +104,7 @@ struct why_walk {
 	struct map more_sums; /* hash → the last one of the sums for which that has no slot */
 	uint32_t instances;   /* number of instances so far */
 	bool no_chains;       /* the caller wants no chains */
-	struct why_gpu gpu;
+	struct why_awaits awaits;
 	struct why_instance *instance;
 };
 

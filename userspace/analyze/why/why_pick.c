@@ -156,7 +156,7 @@ static int pick_comm(struct why_query *query, const struct model *model, const c
 
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
-		const char *comm = model_comm(model, i);
+		const char *comm = model_thread_name(model, i);
 
 		if (!thread->traced)
 			continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Splits time on a CPU into code that ran, page faults and time that a hypervisor stole. */
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_await_internal.h"
 #include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 
@@ -91,9 +91,9 @@ static struct why_verdict code_verdict(struct why_walk *walk, const struct why_r
 			     &step->cpu_khz, &step->cpu_max_khz))
 		step->cpu_khz = step->cpu_max_khz = 0;
 	/* We assume that it only polls for the end of the work. */
-	if (why_gpu_spins(walk, &running->of->await))
-		return why_gpu_verdict(walk, &running->of->await,
-				       why_grade_least(grade, WHY_GRADE_LIKELY));
+	if (why_await_spins(walk, &running->of->await))
+		return why_await_verdict(walk, &running->of->await,
+					 why_grade_least(grade, WHY_GRADE_LIKELY));
 	/* It may have been in the kernel, spinning for a lock. */
 	if (walk->intervals.threads[running->of->thread].spins)
 		grade = why_grade_least(grade, WHY_GRADE_LIKELY);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_await_internal.h"
 #include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
@@ -9,7 +9,7 @@
 
 void why_walk_free(struct why_walk *walk)
 {
-	why_gpu_free(&walk->gpu);
+	why_await_free(&walk->awaits);
 	why_intervals_free(&walk->intervals);
 	windows_free(&walk->losses);
 	windows_free(&walk->all_losses);
@@ -321,7 +321,7 @@ static void walk_interval(struct why_walk *walk, uint32_t thread, size_t index, 
 	};
 
 	for (; stretch.from < to; stretch.from = stretch.to) {
-		stretch.to = why_gpu_cut(walk, thread, stretch.from, to, &stretch.await);
+		stretch.to = why_await_cut(walk, thread, stretch.from, to, &stretch.await);
 		walk_state(walk, &stretch);
 	}
 }
@@ -386,7 +386,7 @@ static void walk_rank(struct why_walk *walk, const struct why_stretch *stretch)
 
 	walk->interval = NULL;
 	why_walk_push(walk, stretch->thread, state, stretch->from, stretch->to);
-	verdict = why_gpu_verdict(walk, &stretch->await, stretch->grade);
+	verdict = why_await_verdict(walk, &stretch->await, stretch->grade);
 	conclude(walk, &verdict);
 }
 
@@ -398,13 +398,13 @@ void why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64
 				      .link = link,
 				      .grade = link ? link->grade : WHY_GRADE_CERTAIN};
 
-	if (!walk->gpu.mpi) {
+	if (!walk->awaits.mpi) {
 		walk_states(walk, thread, from, to, link);
 		return;
 	}
 	for (; stretch.from < to; stretch.from = stretch.to) {
-		stretch.to = why_gpu_cut(walk, thread, stretch.from, to, &stretch.await);
-		if (why_gpu_waits_for_rank(walk, &stretch.await))
+		stretch.to = why_await_cut(walk, thread, stretch.from, to, &stretch.await);
+		if (why_await_waits_for_rank(walk, &stretch.await))
 			walk_rank(walk, &stretch);
 		else
 			walk_states(walk, thread, stretch.from, stretch.to, link);

@@ -19,7 +19,8 @@ static int32_t tid_of(const struct perfetto_sched *s, uint32_t thread)
 
 static ProtobufCBinaryData comm_of(struct perfetto_sched *s, uint32_t thread)
 {
-	const char *comm = thread_at(s, thread) ? model_comm(s->p->model, thread) : "swapper";
+	const char *comm =
+		thread_at(s, thread) ? model_thread_name(s->p->model, thread) : "swapper";
 
 	return perfetto_text(s->p, comm, strlen(comm));
 }

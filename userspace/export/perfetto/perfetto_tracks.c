@@ -71,7 +71,7 @@ static void describe_process(struct perfetto *p, const struct track_process *pro
 		descriptor.cmdline = &line;
 	}
 	if (process->main_thread != MODEL_NONE) {
-		const char *comm = model_comm(m, process->main_thread);
+		const char *comm = model_thread_name(m, process->main_thread);
 		int len = snprintf(name, sizeof(name), "%.*s", WAFFLE_COMM_BYTES, comm);
 
 		if (known && *place_of_process(place, m, known))
@@ -85,7 +85,7 @@ static void describe_process(struct perfetto *p, const struct track_process *pro
 static void describe_thread(struct perfetto *p, uint32_t thread)
 {
 	const struct model_thread *t = &p->model->threads.data[thread];
-	const char *comm = model_comm(p->model, thread);
+	const char *comm = model_thread_name(p->model, thread);
 	Pf__Packet packet = PF__PACKET__INIT;
 	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
 	Pf__ThreadDescriptor descriptor = PF__THREAD_DESCRIPTOR__INIT;

@@ -9,17 +9,17 @@
 
 #include "util/vec.h"
 
-enum codegen_verdict { CODEGEN_REJECT, CODEGEN_ACCEPT, CODEGEN_HOLD };
+enum codegen_verdict { CODEGEN_REJECT, CODEGEN_ACCEPT, CODEGEN_DEFER };
 
 /*
  * Relocations. The loader stores the fd of a map in the imm of the first instruction of a
  * BPF_LD_IMM64 pair. Everything else is set already.
  */
 enum code_reloc_type {
-	CODE_RELOC_OPEN,  /* map of open spans */
-	CODE_RELOC_HELD,  /* map of held spans of the class's size */
-	CODE_RELOC_NEXT,  /* program array */
-	CODE_RELOC_CALLS, /* map of the threads' calls: bpf/call.h */
+	CODE_RELOC_OPEN,     /* map of open spans */
+	CODE_RELOC_DEFERRED, /* map of deferred spans of the class's size */
+	CODE_RELOC_NEXT,     /* program array */
+	CODE_RELOC_CALLS,    /* map of the threads' calls: bpf/call.h */
 	/* Array with `table`, as BPF_PSEUDO_MAP_VALUE; the imm of the second instruction has the
 	 * offset. */
 	CODE_RELOC_TABLE,
@@ -38,7 +38,7 @@ struct filter_code {
 };
 
 struct codegen_options {
-	bool at_end; /* the program at a span's end, which reads a held span */
+	bool at_end; /* the program at a span's end, which reads a deferred span */
 	/* The program of a call, at its start or its end. It reads the call from a slot of struct
 	 * waffle_call_thread, at offset `slot`, and ignores the context. */
 	bool call;
@@ -52,7 +52,7 @@ struct codegen_options {
 	 * returns the verdict.
 	 */
 	bool verdict_as_result;
-	int on_reject, on_accept, on_hold;
+	int on_reject, on_accept, on_defer;
 };
 #define CODEGEN_EXIT (-1)
 

@@ -21,14 +21,14 @@ struct codegen_options codegen_options_default(void)
 					.size_offset = 11 * 8,
 					.on_reject = CODEGEN_EXIT,
 					.on_accept = CODEGEN_EXIT,
-					.on_hold = CODEGEN_EXIT};
+					.on_defer = CODEGEN_EXIT};
 #elif defined(__aarch64__)
 	return (struct codegen_options){.id_offset = 0,
 					.frame_offset = 2 * 8,
 					.size_offset = 3 * 8,
 					.on_reject = CODEGEN_EXIT,
 					.on_accept = CODEGEN_EXIT,
-					.on_hold = CODEGEN_EXIT};
+					.on_defer = CODEGEN_EXIT};
 #else
 #error "no offsets of registers for this machine"
 #endif
@@ -291,16 +291,16 @@ static void prologue_end(struct codegen *gen, uint32_t miss)
 	asm_mov(as, REG_CTX, BPF_REG_1);
 	asm_load(as, BPF_DW, BPF_REG_1, REG_CTX, gen->options->id_offset);
 	asm_store(as, BPF_DW, BPF_REG_10, gen->id, BPF_REG_1);
-	asm_map(as, BPF_REG_1, CODE_RELOC_HELD, 0);
+	asm_map(as, BPF_REG_1, CODE_RELOC_DEFERRED, 0);
 	asm_mov(as, BPF_REG_2, BPF_REG_10);
 	asm_alu_imm(as, BPF_ADD, BPF_REG_2, gen->id);
 	asm_call(as, BPF_FUNC_map_lookup_elem);
 	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, miss);
 	asm_mov(as, REG_FRAME, BPF_REG_0);
-	asm_alu_imm(as, BPF_ADD, REG_FRAME, sizeof(struct waffle_held));
+	asm_alu_imm(as, BPF_ADD, REG_FRAME, sizeof(struct waffle_deferred));
 	if (!gen->frame.run_count)
 		return;
-	asm_load(as, BPF_W, REG_SIZE, REG_FRAME, HELD(frame_bytes));
+	asm_load(as, BPF_W, REG_SIZE, REG_FRAME, DEFERRED(frame_bytes));
 	size_check(gen);
 }
 
@@ -318,16 +318,16 @@ static void prologue_call(struct codegen *gen, uint32_t miss)
 	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, miss);
 	asm_mov(as, REG_FRAME, BPF_REG_0);
 	asm_alu_imm(as, BPF_ADD, REG_FRAME,
-		    (int32_t)(gen->options->slot + sizeof(struct waffle_held)));
+		    (int32_t)(gen->options->slot + sizeof(struct waffle_deferred)));
 	if (!gen->frame.run_count)
 		return;
-	asm_load(as, BPF_W, REG_SIZE, REG_FRAME, HELD(frame_bytes));
+	asm_load(as, BPF_W, REG_SIZE, REG_FRAME, DEFERRED(frame_bytes));
 	size_check(gen);
 }
 
 /* Labels of the ends of a program. */
 struct verdicts {
-	uint32_t label[CODEGEN_HOLD + 1];
+	uint32_t label[CODEGEN_DEFER + 1];
 	uint32_t out; /* nothing to do */
 };
 
@@ -335,7 +335,7 @@ static int verdict_slot(const struct codegen *gen, enum codegen_verdict verdict)
 {
 	const int slots[] = {[CODEGEN_REJECT] = gen->options->on_reject,
 			     [CODEGEN_ACCEPT] = gen->options->on_accept,
-			     [CODEGEN_HOLD] = gen->options->on_hold};
+			     [CODEGEN_DEFER] = gen->options->on_defer};
 
 	return slots[verdict];
 }
@@ -344,7 +344,7 @@ static struct verdicts verdicts_make(struct codegen *gen)
 {
 	struct verdicts verdicts = {.out = asm_label(&gen->as)};
 
-	for (unsigned i = 0; i <= CODEGEN_HOLD; i++)
+	for (unsigned i = 0; i <= CODEGEN_DEFER; i++)
 		verdicts.label[i] = gen->options->verdict_as_result || verdict_slot(gen, i) >= 0
 					    ? asm_label(&gen->as)
 					    : verdicts.out;
@@ -355,7 +355,7 @@ static void verdicts_emit(struct codegen *gen, const struct verdicts *verdicts)
 {
 	struct assembler *as = &gen->as;
 
-	for (unsigned i = 0; i <= CODEGEN_HOLD; i++) {
+	for (unsigned i = 0; i <= CODEGEN_DEFER; i++) {
 		if (verdicts->label[i] == verdicts->out)
 			continue;
 		asm_place(as, verdicts->label[i]);
@@ -384,7 +384,7 @@ static void tree_emit(struct codegen *gen, const struct residual *tree, struct c
 
 /*
  * At the start of a span or call: it is rejected if `upper` is false, accepted if `lower` is true,
- * and else held. A NULL `lower` accepts none, and `lower` == `upper` holds none.
+ * and else deferred. A NULL `lower` accepts none, and `lower` == `upper` defers none.
  */
 static int program_emit(struct codegen *gen, const struct residual *all,
 			const struct residual *upper, const struct residual *lower)
@@ -392,7 +392,7 @@ static int program_emit(struct codegen *gen, const struct residual *all,
 	struct assembler *as = &gen->as;
 	struct verdicts verdicts = verdicts_make(gen);
 	uint32_t reject = verdicts.label[CODEGEN_REJECT], accept = verdicts.label[CODEGEN_ACCEPT];
-	uint32_t hold = verdicts.label[CODEGEN_HOLD], maybe = asm_label(as);
+	uint32_t defer = verdicts.label[CODEGEN_DEFER], maybe = asm_label(as);
 
 	frame_prepare(gen, all);
 	if (gen->options->call)
@@ -407,9 +407,9 @@ static int program_emit(struct codegen *gen, const struct residual *all,
 		tree_emit(gen, upper, (struct code_exits){.yes = maybe, .no = reject});
 		asm_place(as, maybe);
 		if (lower)
-			tree_emit(gen, lower, (struct code_exits){.yes = accept, .no = hold});
+			tree_emit(gen, lower, (struct code_exits){.yes = accept, .no = defer});
 		else
-			asm_jump(as, hold);
+			asm_jump(as, defer);
 	}
 	verdicts_emit(gen, &verdicts);
 	return assembler_finish(as);
@@ -448,7 +448,7 @@ int codegen(struct filter_code *code, const struct filter_expr *filter,
 		      ? 0
 		      : -ENOMEM;
 	err = err ? err : codegen_bounds(code, &gen, residual, &upper, &lower);
-	/* A span that would be accepted at once can be held until its end instead. */
+	/* A span that would be accepted at once can be deferred until its end instead. */
 	if (err == -E2BIG)
 		err = codegen_bounds(code, &gen, residual, &upper, NULL);
 	residual_free(&upper);

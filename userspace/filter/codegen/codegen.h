@@ -3,8 +3,8 @@
  * Generates BPF instructions from the part of an expression that is undecided at a site. There are
  * two programs. The one at the hit reads the frame from the traced process. The one at the span's
  * end exists only if the expression uses facts known only then, such as the duration. It reads what
- * bpf/filter.bpf.c has held (deferred) since the hit. There is no interpreter: a predicate becomes
- * the few instructions that it needs, and a text search becomes a loop over its bytes.
+ * bpf/filter.bpf.c has deferred since the hit. There is no interpreter: a predicate
+ * becomes the few instructions that it needs, and a text search becomes a loop over its bytes.
  *
  * A program ends with a tail call into the program that carries out the decision (enum waffle_next,
  * bpf/filter.h). If there is nothing to do, it exits.

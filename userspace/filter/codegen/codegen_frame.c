@@ -21,7 +21,7 @@ void codegen_forget(struct codegen *gen, unsigned reg)
 
 	/* Any number that the verifier knows nothing about will do. */
 	if (gen->options->call)
-		asm_load(&gen->as, BPF_DW, unknown, REG_FRAME, HELD(ts));
+		asm_load(&gen->as, BPF_DW, unknown, REG_FRAME, DEFERRED(ts));
 	else if (!gen->options->at_end && gen->frame.run_count)
 		unknown = REG_FRAME;
 	else

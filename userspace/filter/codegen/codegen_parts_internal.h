@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the parts of the code generator. Registers: r6 is the context. r7 is the frame: at a
- * hit its address in the traced process, at the end a pointer into the held span's value. r8 is the
- * number of valid bytes in the frame. A predicate may use r9 and all registers that calls
+ * hit its address in the traced process, at the end a pointer into the deferred span's value. r8 is
+ * the number of valid bytes in the frame. A predicate may use r9 and all registers that calls
  * overwrite.
  *
  * The keys of a frame are grouped in runs, since the length of a string decides where the next key
@@ -22,8 +22,9 @@
 
 enum { REG_CTX = BPF_REG_6, REG_FRAME = BPF_REG_7, REG_SIZE = BPF_REG_8, REG_TEXT = BPF_REG_9 };
 
-/* Offset of a member of a held span, relative to the frame after it. */
-#define HELD(member) ((int)offsetof(struct waffle_held, member) - (int)sizeof(struct waffle_held))
+/* Offset of a member of a deferred span, relative to the frame after it. */
+#define DEFERRED(member)                                                                           \
+	((int)offsetof(struct waffle_deferred, member) - (int)sizeof(struct waffle_deferred))
 
 /* Data that has been read on every path to the current position; also a bit for each run. */
 enum code_have {

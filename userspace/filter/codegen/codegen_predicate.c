@@ -13,7 +13,7 @@ static void predicate_thread(struct codegen *gen, const struct filter_predicate 
 	bool pid = predicate->field == FILTER_PID;
 
 	if (gen->options->at_end) {
-		asm_load(as, BPF_W, BPF_REG_1, REG_FRAME, pid ? HELD(tgid) : HELD(tid));
+		asm_load(as, BPF_W, BPF_REG_1, REG_FRAME, pid ? DEFERRED(tgid) : DEFERRED(tid));
 	} else {
 		asm_call(as, BPF_FUNC_get_current_pid_tgid);
 		if (pid) {
@@ -30,7 +30,7 @@ static void predicate_cpu(struct codegen *gen, const struct filter_predicate *pr
 			  struct code_exits exits)
 {
 	if (gen->options->at_end) {
-		asm_load(&gen->as, BPF_W, BPF_REG_1, REG_FRAME, HELD(cpu));
+		asm_load(&gen->as, BPF_W, BPF_REG_1, REG_FRAME, DEFERRED(cpu));
 	} else {
 		asm_call(&gen->as, BPF_FUNC_get_smp_processor_id);
 		asm_mov32(&gen->as, BPF_REG_1, BPF_REG_0);
@@ -44,8 +44,8 @@ static void predicate_dur(struct codegen *gen, const struct filter_predicate *pr
 {
 	struct assembler *as = &gen->as;
 
-	asm_load(as, BPF_DW, BPF_REG_1, REG_FRAME, HELD(end_ts));
-	asm_load(as, BPF_DW, BPF_REG_2, REG_FRAME, HELD(ts));
+	asm_load(as, BPF_DW, BPF_REG_1, REG_FRAME, DEFERRED(end_ts));
+	asm_load(as, BPF_DW, BPF_REG_2, REG_FRAME, DEFERRED(ts));
 	asm_alu(as, BPF_SUB, BPF_REG_1, BPF_REG_2);
 	codegen_number(gen, predicate, NUMBER_UNSIGNED, exits);
 }
@@ -91,7 +91,7 @@ static void predicate_depth(struct codegen *gen, const struct filter_predicate *
 	struct assembler *as = &gen->as;
 
 	if (gen->options->at_end) {
-		asm_load(as, BPF_W, BPF_REG_1, REG_FRAME, HELD(depth));
+		asm_load(as, BPF_W, BPF_REG_1, REG_FRAME, DEFERRED(depth));
 		asm_branch32_imm(as, BPF_JEQ, BPF_REG_1, (int32_t)WAFFLE_DEPTH_UNKNOWN, exits.no);
 	} else {
 		parent_need(gen);
@@ -110,9 +110,9 @@ static void predicate_parent_name(struct codegen *gen, const struct filter_predi
 	ptrdiff_t bit = predicate - gen->filter->predicates.data;
 
 	if (gen->options->at_end) {
-		asm_load(as, BPF_W, BPF_REG_1, REG_FRAME, HELD(has_parent));
+		asm_load(as, BPF_W, BPF_REG_1, REG_FRAME, DEFERRED(has_parent));
 		asm_branch_imm(as, BPF_JEQ, BPF_REG_1, 0, exits.no);
-		asm_load(as, BPF_DW, BPF_REG_1, REG_FRAME, HELD(parent_bits));
+		asm_load(as, BPF_DW, BPF_REG_1, REG_FRAME, DEFERRED(parent_bits));
 	} else {
 		parent_need(gen);
 		asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, gen->name_bits);

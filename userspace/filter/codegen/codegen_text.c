@@ -364,7 +364,7 @@ void text_key(struct codegen *gen, const struct filter_predicate *predicate, uns
 static void comm_need(struct codegen *gen)
 {
 	struct assembler *as = &gen->as;
-	int held = HELD(comm);
+	int deferred = DEFERRED(comm);
 
 	if (gen->have & HAVE_COMM)
 		return;
@@ -377,7 +377,7 @@ static void comm_need(struct codegen *gen)
 		return;
 	}
 	for (int i = 0; i < WAFFLE_COMM_BYTES; i += 8) {
-		asm_load(as, BPF_DW, BPF_REG_1, REG_FRAME, held + i);
+		asm_load(as, BPF_DW, BPF_REG_1, REG_FRAME, deferred + i);
 		asm_store(as, BPF_DW, BPF_REG_10, gen->comm + i, BPF_REG_1);
 	}
 }

@@ -70,7 +70,7 @@ static uint32_t waker_text(struct flame *flame, uint32_t thread, bool interrupt)
 	if (thread == MODEL_NONE)
 		return html_text(flame->page, "waker not recorded");
 	snprintf(text, sizeof(text), "woken by %.*s", WAFFLE_COMM_BYTES,
-		 model_comm(flame->page->model, thread));
+		 model_thread_name(flame->page->model, thread));
 	return html_text(flame->page, text);
 }
 
@@ -107,7 +107,7 @@ static int flame_interval(const struct model_interval *interval, void *arg)
 	memset(open, 0, sizeof(*open));
 	open->ns = interval->to_ts - interval->from_ts;
 	open->to_ts = interval->to_ts;
-	open->key.thread = html_text(flame->page, model_comm(model, interval->thread));
+	open->key.thread = html_text(flame->page, model_thread_name(model, interval->thread));
 	open->key.syscall = -1;
 	if (wait) {
 		open->key.kernel_stack = wait->kernel_stack;

@@ -60,7 +60,7 @@ uint32_t html_row_of(const struct html_page *page, uint32_t span)
 
 const char *html_thread(const struct model *model, uint32_t thread, char text[HTML_THREAD_TEXT])
 {
-	const char *comm = model_comm(model, thread);
+	const char *comm = model_thread_name(model, thread);
 	char place[PLACE_TEXT];
 
 	if (thread >= model->threads.len)

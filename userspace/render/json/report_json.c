@@ -80,7 +80,7 @@ static void thread_fields(struct json *json, const struct model *model, uint32_t
 {
 	json_field_u64(json, "tid", place_tid(model, index));
 	json_field_u64(json, "pid", place_pid(model, index));
-	json_field_string(json, "comm", model_comm(model, index));
+	json_field_string(json, "comm", model_thread_name(model, index));
 	place_json(json, model, index);
 }
 

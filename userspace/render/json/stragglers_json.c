@@ -16,7 +16,7 @@ static void rank_fields(struct json *json, const struct stragglers *stragglers, 
 		return;
 	json_field_u64(json, "pid", place_pid(model, rank->thread));
 	json_field_u64(json, "tid", place_tid(model, rank->thread));
-	json_field_string(json, "comm", model_comm(model, rank->thread));
+	json_field_string(json, "comm", model_thread_name(model, rank->thread));
 	if (model->host_count > 1)
 		json_field_string(json, "host",
 				  model->hosts[model_host_of(model, rank->thread)]->name);

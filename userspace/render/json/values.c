@@ -181,5 +181,5 @@ void values_interval(struct json *json, const struct model *model,
 	json_field_u64(json, interval->woken ? "waker_tid" : "preempted_by_tid",
 		       place_tid(model, interval->by));
 	json_field_string(json, interval->woken ? "waker" : "preempted_by",
-			  model_comm(model, interval->by));
+			  model_thread_name(model, interval->by));
 }

@@ -59,7 +59,7 @@ static void put_count(const struct printer *printer, uint32_t width, uint64_t co
 static void put_rank(const struct printer *printer, uint32_t index)
 {
 	const struct straggler_rank *rank = &printer->stragglers->ranks.data[index];
-	const char *comm = model_comm(printer->model, rank->thread);
+	const char *comm = model_thread_name(printer->model, rank->thread);
 
 	if (rank->rank != MODEL_NONE)
 		fprintf(printer->out, "rank %" PRIu32 ", ", rank->rank);

@@ -148,7 +148,7 @@ static void put_thread(const struct report_printer *printer, uint32_t thread)
 {
 	char place[PLACE_TEXT];
 
-	put(printer, model_comm(printer->model, thread));
+	put(printer, model_thread_name(printer->model, thread));
 	if (thread == MODEL_NONE)
 		return;
 	fputs(" (", printer->out);
@@ -299,7 +299,7 @@ static void print_threads(const struct report_printer *printer)
 		const struct model_thread *thread =
 			&printer->model->threads.data[report->threads.data[i]];
 
-		put_name(printer, model_comm(printer->model, report->threads.data[i]));
+		put_name(printer, model_thread_name(printer->model, report->threads.data[i]));
 		if (thread->has_sched) {
 			put_duration(printer, 10, thread->running_ns);
 			put_duration(printer, 11, thread->runnable_ns);

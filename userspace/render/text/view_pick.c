@@ -46,7 +46,7 @@ static bool thread_is(const struct model *model, uint32_t thread, const char *wa
 	if (units_parse_number(wanted, &tid) &&
 	    model_pid_real(model, model->threads.data[thread].tid) == tid)
 		return true;
-	return !strcmp(model_comm(model, thread), wanted);
+	return !strcmp(model_thread_name(model, thread), wanted);
 }
 
 void view_rank_threads(struct view_ranking *ranking, const struct model *model,

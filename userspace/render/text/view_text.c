@@ -278,7 +278,7 @@ static void put_lane_head(const struct drawing *drawing, const struct grid_lane 
 		for (unsigned state = 1; state < GRID_STATES; state++)
 			ns[state] += lane->states[i].ns[state];
 	len = snprintf(line, sizeof(line), "%s (%s)",
-		       clean(drawing, model_comm(drawing->model, lane->thread), name, 64),
+		       clean(drawing, model_thread_name(drawing->model, lane->thread), name, 64),
 		       clean(drawing, place_thread(text, drawing->model, lane->thread), place, 64));
 	for (unsigned state = 1; state < GRID_STATES; state++)
 		if (ns[state])

@@ -43,7 +43,7 @@ void why_thread_fields(struct json *json, const struct model *model, uint32_t th
 	}
 	json_field_u64(json, "pid", place_pid(model, thread));
 	json_field_u64(json, "tid", place_tid(model, thread));
-	json_field_string(json, "comm", model_comm(model, thread));
+	json_field_string(json, "comm", model_thread_name(model, thread));
 	place_json(json, model, thread);
 }
 

@@ -30,7 +30,7 @@ void why_put_thread(const struct why_printer *printer, uint32_t thread)
 {
 	char place[PLACE_TEXT];
 
-	why_put(printer, model_comm(printer->model, thread));
+	why_put(printer, model_thread_name(printer->model, thread));
 	if (thread >= printer->model->threads.len)
 		return;
 	fputs(" (", printer->out);

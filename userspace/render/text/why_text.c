@@ -97,7 +97,7 @@ static void put_culprits(const struct why_printer *printer, const struct why_par
 		return;
 	}
 	fprintf(printer->out, "%" PRIu32 " threads of ", part->threads);
-	why_put(printer, model_comm(printer->model, part->thread));
+	why_put(printer, model_thread_name(printer->model, part->thread));
 	fputs(" (", printer->out);
 	why_put(printer, place_process(place, printer->model, part->thread));
 	fputc(')', printer->out);

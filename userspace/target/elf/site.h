@@ -42,7 +42,7 @@ struct site_key {
  *		struct model_collective (model/comm/comm.h) with these members
  *
  * What analysis does for a role is in model/gpu/gpu_scan.c, model/comm/ (comm_nccl.c and
- * comm_mpi_scan.c) and analyze/why/why_gpu_sync.c.
+ * comm_mpi_scan.c) and analyze/why/why_await_sync.c.
  */
 // clang-format off
 #define SITE_ROLES(ROLE, WAIT, MPI_COLLECTIVE)                                                     \

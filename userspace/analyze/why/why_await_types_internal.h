@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that wait for GPUs or ranks (why_gpu_internal.h). */
-#ifndef WAFFLE_ANALYZE_WHY_WHY_GPU_TYPES_INTERNAL_H
-#define WAFFLE_ANALYZE_WHY_WHY_GPU_TYPES_INTERNAL_H
+/* The calls that wait for GPUs or ranks (why_await_internal.h). */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_AWAIT_TYPES_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_AWAIT_TYPES_INTERNAL_H
 
 #include "analyze/why/why_types.h"
 #include "model/comm/comm.h"
@@ -30,7 +30,7 @@ struct why_sync {
 	uint32_t object, meaning; /* texts of `end` */
 	uint64_t launch_ts;       /* of the op that it waits for; 0: unknown */
 	uint32_t launch_thread, launch_span;
-	uint32_t arrival, arrival_count; /* range in why_gpu.arrivals, by ts */
+	uint32_t arrival, arrival_count; /* range in why_awaits.arrivals, by ts */
 };
 
 /* A call that creates a communicator. */
@@ -47,11 +47,11 @@ struct why_completion {
 
 /* A capture is untrusted, so the number of steps that searches of one walk may take is limited to
  * this many for each of its spans and events. An ordinary capture takes less than ten. */
-#define WHY_GPU_STEPS 128
+#define WHY_AWAIT_STEPS 128
 /* Limit of calls within calls to search. */
-#define WHY_GPU_NESTED 64
+#define WHY_AWAIT_NESTED 64
 
-struct why_gpu {
+struct why_awaits {
 	struct model_gpu *model; /* NULL: no GPU calls in the capture */
 	struct model_comm *comm; /* NULL: no collectives */
 	struct map sync_of;      /* span → index in syncs */
@@ -68,8 +68,8 @@ struct why_gpu {
 
 /* What a stretch of a thread's time waits for. */
 struct why_await {
-	uint32_t sync;    /* index in why_gpu.syncs; MODEL_NONE: not in such a call */
-	uint32_t arrival; /* index in why_gpu.arrivals; MODEL_NONE: all have arrived */
+	uint32_t sync;    /* index in why_awaits.syncs; MODEL_NONE: not in such a call */
+	uint32_t arrival; /* index in why_awaits.arrivals; MODEL_NONE: all have arrived */
 };
 #define WHY_AWAIT_NOTHING ((struct why_await){MODEL_NONE, MODEL_NONE})
 

@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyze/why/why_gpu_gather_internal.h"
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_await_gather_internal.h"
+#include "analyze/why/why_await_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
 
 /* Number of rivals to name in a text. */
 #define RIVALS_NAMED 3
 
-bool why_gpu_role_waits(unsigned role)
+bool why_await_role_waits(unsigned role)
 {
 #define OTHER(...)
 #define WAITS(id, ...) [SITE_ROLE_##id] = true,
@@ -74,9 +74,9 @@ static void put_op(struct gather *gather, const struct model_gpu_op *op, FILE *o
 	if (collective)
 		fputs(collective_name(gather, collective), out);
 	else
-		why_gpu_put_op(out, gather->walk->model, op);
+		why_await_put_op(out, gather->walk->model, op);
 	fputs(" on ", out);
-	why_gpu_put_stream(out, op->stream);
+	why_await_put_stream(out, op->stream);
 }
 
 /* Whether an op is a collective with ranks that made no known call. */
@@ -260,7 +260,7 @@ static void end_at_unknown(struct gather *gather)
 	sync->grade = WHY_GRADE_LIKELY;
 	if (role_of(model, sync->span) == SITE_ROLE_SYNC_STREAM) {
 		out = memory_stream(&text, &len);
-		why_gpu_put_stream(out, model_gpu_stream(gather->walk->gpu.model, sync->span));
+		why_await_put_stream(out, model_gpu_stream(gather->walk->awaits.model, sync->span));
 		sync->object = take_text(gather, out, &text, &len);
 	}
 	add_meaning(gather);
@@ -310,7 +310,7 @@ static void make_sync(struct gather *gather, const struct model_gpu_awaited *awa
 	gather->sync->spins = true;
 	if (last)
 		end_at_work(gather, awaited);
-	else if (!model_gpu_is_known(gather->walk->gpu.model, gather->sync->span))
+	else if (!model_gpu_is_known(gather->walk->awaits.model, gather->sync->span))
 		end_at_unknown(gather);
 }
 
@@ -327,7 +327,7 @@ static void make_may_sync(struct gather *gather, const struct model_gpu_awaited 
 /* A copy without a stream waits for the work before it, and for itself. */
 static void make_copy(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
-	const struct model_gpu *gpu = gather->walk->gpu.model;
+	const struct model_gpu *gpu = gather->walk->awaits.model;
 	const struct model *model = gather->walk->model;
 	struct model_gpu_op op = model_gpu_op(gpu, gather->sync->span);
 	const struct model_gpu_op *last = last_of(awaited);
@@ -350,8 +350,8 @@ static void make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 /* Number of the calls that create communicators and begin before ts. */
 static size_t inits_before(const struct why_walk *walk, uint64_t ts)
 {
-	return lower_bound(walk->gpu.inits.len, i,
-			   walk->model->spans.data[walk->gpu.inits.data[i].span].start_ts < ts);
+	return lower_bound(walk->awaits.inits.len, i,
+			   walk->model->spans.data[walk->awaits.inits.data[i].span].start_ts < ts);
 }
 
 /* Finds calls that create a communicator of the same size and overlap this call. If there is one
@@ -367,11 +367,11 @@ static void make_init(struct gather *gather)
 	if (!model_gpu_value(model, MODEL_NODE_SPAN, own, "nranks", &nranks) || nranks.u64 < 2)
 		return;
 	for (size_t i = inits_before(walk, gather->to_ts);
-	     i-- && walk->gpu.inits.data[i].until_ts > gather->from_ts;) {
-		uint32_t at = walk->gpu.inits.data[i].span;
+	     i-- && walk->awaits.inits.data[i].until_ts > gather->from_ts;) {
+		uint32_t at = walk->awaits.inits.data[i].span;
 		const struct model_span *span = &model->spans.data[at];
 
-		if (!why_gpu_steps(walk, 1))
+		if (!why_await_steps(walk, 1))
 			return;
 		if (at == own || span->end_ts <= gather->from_ts ||
 		    !model_gpu_value(model, MODEL_NODE_SPAN, at, "nranks", &other) ||
@@ -440,7 +440,7 @@ static void make(struct gather *gather, const struct model_gpu_awaited *awaited)
 	}
 }
 
-void why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
+void why_await_sync_make(struct why_walk *walk, struct why_sync *sync)
 {
 	const struct model *model = walk->model;
 	const struct model_span *span = &model->spans.data[sync->span];
@@ -453,8 +453,8 @@ void why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
 		.pid = model->threads.data[span->thread].pid,
 	};
 
-	sync->arrival = (uint32_t)walk->gpu.arrivals.len;
-	memory_require(!model_gpu_awaited(walk->gpu.model, sync->span, &awaited));
+	sync->arrival = (uint32_t)walk->awaits.arrivals.len;
+	memory_require(!model_gpu_awaited(walk->awaits.model, sync->span, &awaited));
 	make(&gather, &awaited);
 	gather_sort(&gather);
 	/* A late rank may be among what was not searched. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the files of why_gpu: collects what a call waits for. */
-#ifndef WAFFLE_ANALYZE_WHY_WHY_GPU_GATHER_INTERNAL_H
-#define WAFFLE_ANALYZE_WHY_WHY_GPU_GATHER_INTERNAL_H
+/* Private to the files of why_await: collects what a call waits for. */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_AWAIT_GATHER_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_AWAIT_GATHER_INTERNAL_H
 
 #include "analyze/why/why_parts_internal.h"
 
@@ -17,7 +17,7 @@ struct gather {
 	uint64_t from_ts, to_ts; /* of the call */
 	uint32_t pid;
 	uint32_t ops;                    /* number of ops searched */
-	struct map arrived;              /* collectives whose last rank is in why_gpu.arrivals */
+	struct map arrived;              /* collectives whose last rank is in why_awaits.arrivals */
 	struct map seen;                 /* channel → index in tops */
 	VEC(struct model_gpu_op) tops;   /* per stream, the last op searched */
 	VEC(struct model_gpu_op) todo;   /* ops on other streams, still to search */
@@ -39,7 +39,7 @@ static inline unsigned role_of(const struct model *model, uint32_t span)
 	return model_site(model, model->spans.data[span].site)->role;
 }
 
-/* ---- why_gpu_gather.c ---- */
+/* ---- why_await_gather.c ---- */
 
 /* Counts an op that was searched. */
 void gather_count(struct gather *gather);
@@ -72,7 +72,7 @@ const char *collective_name(struct gather *gather, const struct model_collective
 bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       struct model_gpu_op *previous);
 
-/* ---- why_gpu_rivals.c ---- */
+/* ---- why_await_rivals.c ---- */
 
 /* A copy or set that is too small to take half of the wait. */
 bool is_small(const struct gather *gather, const struct model_gpu_op *op);

@@ -2,8 +2,8 @@
 /* Collects the ranks that had not arrived in the collectives on a call's streams. */
 #include <stdlib.h>
 
-#include "analyze/why/why_gpu_gather_internal.h"
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_await_gather_internal.h"
+#include "analyze/why/why_await_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
 
@@ -15,7 +15,7 @@ void gather_arrival(struct gather *gather, struct why_arrival arrival)
 		return;
 	if (gather->may && arrival.grade == WHY_GRADE_CERTAIN)
 		arrival.grade = WHY_GRADE_LIKELY;
-	vec_add(&gather->walk->gpu.arrivals, arrival);
+	vec_add(&gather->walk->awaits.arrivals, arrival);
 	map_put(&gather->arrived, key, 0);
 	gather->sync->arrival_count++;
 }
@@ -32,19 +32,19 @@ static int by_ts(const void *left, const void *right)
 void gather_sort(struct gather *gather)
 {
 	if (gather->sync->arrival_count)
-		qsort(&gather->walk->gpu.arrivals.data[gather->sync->arrival],
+		qsort(&gather->walk->awaits.arrivals.data[gather->sync->arrival],
 		      gather->sync->arrival_count, sizeof(struct why_arrival), by_ts);
 }
 
 void gather_count(struct gather *gather)
 {
-	if (!why_gpu_steps(gather->walk, 1) || gather->ops++ == OPS_MAX)
+	if (!why_await_steps(gather->walk, 1) || gather->ops++ == OPS_MAX)
 		gather->more = true;
 }
 
 uint32_t gather_calls(struct gather *gather, const struct model_collective *collective)
 {
-	return (uint32_t)why_gpu_steps(gather->walk, collective->count);
+	return (uint32_t)why_await_steps(gather->walk, collective->count);
 }
 
 bool collective_has_others(const struct model_collective *collective)
@@ -112,7 +112,7 @@ static bool is_last_known(struct gather *gather, const struct model_collective *
 /* Whether another rank's GPU may still have had earlier work to do when that rank arrived. */
 static bool others_are_busy(struct gather *gather, const struct model_collective *collective)
 {
-	const struct model_gpu *gpu = gather->walk->gpu.model;
+	const struct model_gpu *gpu = gather->walk->awaits.model;
 	uint32_t count = gather_calls(gather, collective);
 
 	if (count < collective->count)
@@ -165,23 +165,26 @@ void gather_collective(struct gather *gather, const struct model_collective *col
 
 void gather_mpi(struct gather *gather, uint32_t span)
 {
-	const struct why_gpu *gpu = &gather->walk->gpu;
-	size_t at = lower_bound(gpu->completions.len, i, gpu->completions.data[i].span < span);
+	const struct why_awaits *awaits = &gather->walk->awaits;
+	size_t at =
+		lower_bound(awaits->completions.len, i, awaits->completions.data[i].span < span);
 
-	gather_collective(gather, model_collective_of(gpu->comm, span));
-	gather_collective(gather, model_collective_received(gpu->comm, span));
-	for (; at < gpu->completions.len && gpu->completions.data[at].span == span && !gather->more;
+	gather_collective(gather, model_collective_of(awaits->comm, span));
+	gather_collective(gather, model_collective_received(awaits->comm, span));
+	for (; at < awaits->completions.len && awaits->completions.data[at].span == span &&
+	       !gather->more;
 	     at++) {
-		gather_collective(gather, model_collective_at(
-						  gpu->comm, gpu->completions.data[at].collective));
+		gather_collective(
+			gather,
+			model_collective_at(awaits->comm, awaits->completions.data[at].collective));
 		gather_count(gather);
 	}
 }
 
 void gather_group(struct gather *gather, uint32_t span)
 {
-	const struct model_gpu *gpu = gather->walk->gpu.model;
-	const struct model_comm *comm = gather->walk->gpu.comm;
+	const struct model_gpu *gpu = gather->walk->awaits.model;
+	const struct model_comm *comm = gather->walk->awaits.comm;
 
 	gather_collective(gather, model_collective_of(comm, span));
 	while (!gather->more && (span = model_gpu_group_next(gpu, span)) != MODEL_NONE) {
@@ -194,18 +197,18 @@ const struct model_collective *collective_of(const struct gather *gather,
 					     const struct model_gpu_op *op)
 {
 	const struct model *model = gather->walk->model;
-	const uint32_t *calls = gather->walk->gpu.calls;
+	const uint32_t *calls = gather->walk->awaits.calls;
 	uint32_t span;
 
 	if (op->role == SITE_ROLE_COLLECTIVE || op->role == SITE_ROLE_SEND ||
 	    op->role == SITE_ROLE_RECV)
 		return op->node == MODEL_NODE_SPAN
-			       ? model_collective_of(gather->walk->gpu.comm, op->index)
+			       ? model_collective_of(gather->walk->awaits.comm, op->index)
 			       : NULL;
 	if (op->role != SITE_ROLE_LAUNCH || op->node != MODEL_NODE_EVENT)
 		return NULL;
 	span = model->events.data[op->index].parent;
-	for (unsigned nested = 0; span < model->spans.len && nested < WHY_GPU_NESTED; nested++) {
+	for (unsigned nested = 0; span < model->spans.len && nested < WHY_AWAIT_NESTED; nested++) {
 		unsigned role;
 
 		gather->walk->why->searched++;
@@ -215,7 +218,7 @@ const struct model_collective *collective_of(const struct gather *gather,
 		role = role_of(model, span);
 		if (role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_SEND ||
 		    role == SITE_ROLE_RECV || role == SITE_ROLE_GROUP_END)
-			return model_collective_of(gather->walk->gpu.comm, span);
+			return model_collective_of(gather->walk->awaits.comm, span);
 		span = model->spans.data[span].parent;
 	}
 	return NULL;
@@ -256,15 +259,15 @@ static bool is_seen(struct gather *gather, const struct model_gpu_op *op)
 bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       struct model_gpu_op *previous)
 {
-	return model_gpu_previous(gather->walk->gpu.model, op, previous) &&
-	       !model_gpu_waited(gather->walk->gpu.model, previous, gather->from_ts);
+	return model_gpu_previous(gather->walk->awaits.model, op, previous) &&
+	       !model_gpu_waited(gather->walk->awaits.model, previous, gather->from_ts);
 }
 
 /* Adds ops that `op` must wait for by the rules of the legacy default stream. */
 static void add_around(struct gather *gather, const struct model_gpu_op *op)
 {
-	memory_require(
-		!model_gpu_around(gather->walk->gpu.model, op, gather->from_ts, &gather->around));
+	memory_require(!model_gpu_around(gather->walk->awaits.model, op, gather->from_ts,
+					 &gather->around));
 	gather->more |= gather->around.more;
 	for (size_t i = 0; i < gather->around.ops.len; i++) {
 		if (gather->around.ops.data[i].maybe)
@@ -284,7 +287,7 @@ static void gather_stream(struct gather *gather, struct model_gpu_op op)
 		if (!gather->again)
 			gather_collective(gather, collective_of(gather, &op));
 		if (op.role == SITE_ROLE_STREAM_WAIT &&
-		    model_gpu_behind(gather->walk->gpu.model, &op, &behind))
+		    model_gpu_behind(gather->walk->awaits.model, &op, &behind))
 			vec_add(&gather->todo, behind);
 		gather_count(gather);
 	} while (!gather->more && op_before(gather, &op, &op));
@@ -310,13 +313,13 @@ void gather_again(struct gather *gather)
 	gather->again = true;
 }
 
-uint64_t why_gpu_steps(struct why_walk *walk, uint64_t count)
+uint64_t why_await_steps(struct why_walk *walk, uint64_t count)
 {
-	struct why_gpu *gpu = &walk->gpu;
+	struct why_awaits *awaits = &walk->awaits;
 
-	if (count > gpu->steps_left)
-		count = gpu->steps_left;
-	gpu->steps_left -= count;
+	if (count > awaits->steps_left)
+		count = awaits->steps_left;
+	awaits->steps_left -= count;
 	walk->why->searched += count;
 	return count;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Explains waits for GPUs and ranks: finds the call that a thread is in, and continues with the
  * last rank to arrive. */
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_await_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,13 +14,13 @@
 /* Number of calls above which the cache is cleared between two instances. */
 #define SYNCS_KEPT 4096
 
-static void add_init(struct why_gpu *gpu, const struct model *model, uint32_t span)
+static void add_init(struct why_awaits *awaits, const struct model *model, uint32_t span)
 {
 	struct why_init init = {span, model->spans.data[span].end_ts};
 
-	if (gpu->inits.len && gpu->inits.data[gpu->inits.len - 1].until_ts > init.until_ts)
-		init.until_ts = gpu->inits.data[gpu->inits.len - 1].until_ts;
-	vec_add(&gpu->inits, init);
+	if (awaits->inits.len && awaits->inits.data[awaits->inits.len - 1].until_ts > init.until_ts)
+		init.until_ts = awaits->inits.data[awaits->inits.len - 1].until_ts;
+	vec_add(&awaits->inits, init);
 }
 
 static int completion_compare(const void *left, const void *right)
@@ -33,67 +33,67 @@ static int completion_compare(const void *left, const void *right)
 }
 
 /* Finds the calls that complete nonblocking calls of MPI. */
-static void find_completions(struct why_gpu *gpu)
+static void find_completions(struct why_awaits *awaits)
 {
-	for (size_t i = 0; i < model_collective_count(gpu->comm); i++) {
-		const struct model_collective *collective = model_collective_at(gpu->comm, i);
+	for (size_t i = 0; i < model_collective_count(awaits->comm); i++) {
+		const struct model_collective *collective = model_collective_at(awaits->comm, i);
 
-		gpu->mpi |= collective->mpi;
+		awaits->mpi |= collective->mpi;
 		for (uint32_t k = 0; collective->mpi && k < collective->count; k++) {
 			struct why_completion add = {collective->calls[k].end_span, (uint32_t)i};
 
 			if (add.span != MODEL_NONE)
-				vec_add(&gpu->completions, add);
+				vec_add(&awaits->completions, add);
 		}
 	}
-	if (gpu->completions.len)
-		qsort(gpu->completions.data, gpu->completions.len, sizeof(*gpu->completions.data),
-		      completion_compare);
+	if (awaits->completions.len)
+		qsort(awaits->completions.data, awaits->completions.len,
+		      sizeof(*awaits->completions.data), completion_compare);
 }
 
-void why_gpu_init(struct why_gpu *gpu, const struct model *model)
+void why_await_init(struct why_awaits *awaits, const struct model *model)
 {
-	*gpu = (struct why_gpu){0};
-	memory_require(!model_gpu_new(&gpu->model, model) &&
-		       !model_comm_new(&gpu->comm, model, gpu->model));
-	find_completions(gpu);
-	if (!gpu->model && !gpu->mpi)
+	*awaits = (struct why_awaits){0};
+	memory_require(!model_gpu_new(&awaits->model, model) &&
+		       !model_comm_new(&awaits->comm, model, awaits->model));
+	find_completions(awaits);
+	if (!awaits->model && !awaits->mpi)
 		return;
-	gpu->steps_left = WHY_GPU_STEPS * (uint64_t)(model->spans.len + model->events.len + 1);
-	gpu->calls = memory_get((model->spans.len + 1) * sizeof(*gpu->calls));
+	awaits->steps_left = WHY_AWAIT_STEPS * (uint64_t)(model->spans.len + model->events.len + 1);
+	awaits->calls = memory_get((model->spans.len + 1) * sizeof(*awaits->calls));
 	for (uint32_t i = 0; i < model->spans.len; i++) {
 		unsigned role = model_site(model, model->spans.data[i].site)->role;
 		uint32_t parent = model->spans.data[i].parent;
 
 		/* A parent's index is less than its child's. */
-		gpu->calls[i] = parent < i ? gpu->calls[parent] : MODEL_NONE;
-		if (why_gpu_role_waits(role))
-			gpu->calls[i] = i;
-		if (role == SITE_ROLE_COMM_INIT && !model_gpu_failed(gpu->model, i))
-			add_init(gpu, model, i);
+		awaits->calls[i] = parent < i ? awaits->calls[parent] : MODEL_NONE;
+		if (why_await_role_waits(role))
+			awaits->calls[i] = i;
+		if (role == SITE_ROLE_COMM_INIT && !model_gpu_failed(awaits->model, i))
+			add_init(awaits, model, i);
 	}
 }
 
-void why_gpu_free(struct why_gpu *gpu)
+void why_await_free(struct why_awaits *awaits)
 {
-	model_comm_free(gpu->comm);
-	model_gpu_free(gpu->model);
-	map_free(&gpu->sync_of);
-	vec_free(&gpu->syncs);
-	vec_free(&gpu->arrivals);
-	vec_free(&gpu->inits);
-	vec_free(&gpu->completions);
-	free(gpu->calls);
+	model_comm_free(awaits->comm);
+	model_gpu_free(awaits->model);
+	map_free(&awaits->sync_of);
+	vec_free(&awaits->syncs);
+	vec_free(&awaits->arrivals);
+	vec_free(&awaits->inits);
+	vec_free(&awaits->completions);
+	free(awaits->calls);
 }
 
-void why_gpu_forget(struct why_gpu *gpu)
+void why_await_forget(struct why_awaits *awaits)
 {
-	if (gpu->syncs.len < SYNCS_KEPT)
+	if (awaits->syncs.len < SYNCS_KEPT)
 		return;
-	map_free(&gpu->sync_of);
-	gpu->sync_of = (struct map){0};
-	gpu->syncs.len = 0;
-	gpu->arrivals.len = 0;
+	map_free(&awaits->sync_of);
+	awaits->sync_of = (struct map){0};
+	awaits->syncs.len = 0;
+	awaits->arrivals.len = 0;
 }
 
 /* ---- the current call of a thread ---- */
@@ -105,16 +105,16 @@ static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t t
 	const struct model *model = walk->model;
 	uint32_t at = why_intervals_span(&walk->intervals, thread, ts, until);
 
-	for (unsigned nested = 0; at < model->spans.len && nested < WHY_GPU_NESTED; nested++) {
+	for (unsigned nested = 0; at < model->spans.len && nested < WHY_AWAIT_NESTED; nested++) {
 		const struct model_span *span;
 
 		walk->why->searched++;
-		at = walk->gpu.calls[at];
+		at = walk->awaits.calls[at];
 		if (at == MODEL_NONE)
 			break;
 		span = &model->spans.data[at];
 		if (span->thread == thread && span->start_ts <= ts && span->end_ts > ts &&
-		    !model_gpu_failed(walk->gpu.model, at))
+		    !model_gpu_failed(walk->awaits.model, at))
 			return at;
 		at = span->parent;
 	}
@@ -124,46 +124,47 @@ static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t t
 /* Index in syncs. */
 static uint32_t sync_of(struct why_walk *walk, uint32_t span)
 {
-	struct why_gpu *gpu = &walk->gpu;
-	uint32_t found = map_get(&gpu->sync_of, span);
+	struct why_awaits *awaits = &walk->awaits;
+	uint32_t found = map_get(&awaits->sync_of, span);
 	struct why_sync sync = {.span = span, .end = WHY_CAUSE_COUNT, .launch_thread = MODEL_NONE};
 
 	if (found != MAP_NONE)
 		return found;
-	why_gpu_sync_make(walk, &sync);
-	found = (uint32_t)gpu->syncs.len;
-	vec_add(&gpu->syncs, sync);
-	map_put(&gpu->sync_of, span, found);
+	why_await_sync_make(walk, &sync);
+	found = (uint32_t)awaits->syncs.len;
+	vec_add(&awaits->syncs, sync);
+	map_put(&awaits->sync_of, span, found);
 	return found;
 }
 
 /* The arrival that a call waits for at ts; MODEL_NONE: all have arrived. */
-static uint32_t arrival_after(const struct why_gpu *gpu, const struct why_sync *sync, uint64_t ts)
+static uint32_t arrival_after(const struct why_awaits *awaits, const struct why_sync *sync,
+			      uint64_t ts)
 {
 	uint32_t end = sync->arrival + sync->arrival_count;
-	uint32_t after = lower_bound_in(sync->arrival, end, i, gpu->arrivals.data[i].ts <= ts);
+	uint32_t after = lower_bound_in(sync->arrival, end, i, awaits->arrivals.data[i].ts <= ts);
 
 	return after < end ? after : MODEL_NONE;
 }
 
-uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
-		     struct why_await *await)
+uint64_t why_await_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		       struct why_await *await)
 {
-	struct why_gpu *gpu = &walk->gpu;
+	struct why_awaits *awaits = &walk->awaits;
 	const struct why_sync *sync = NULL;
 	uint64_t until, at;
 	uint32_t call;
 
 	*await = WHY_AWAIT_NOTHING;
-	if (!gpu->calls)
+	if (!awaits->calls)
 		return to;
 	call = call_at(walk, thread, from, &until);
 	if (call != MODEL_NONE) {
 		await->sync = sync_of(walk, call);
-		sync = &gpu->syncs.data[await->sync];
-		await->arrival = arrival_after(gpu, sync, from);
-		if (await->arrival != MODEL_NONE && gpu->arrivals.data[await->arrival].ts < to)
-			to = gpu->arrivals.data[await->arrival].ts;
+		sync = &awaits->syncs.data[await->sync];
+		await->arrival = arrival_after(awaits, sync, from);
+		if (await->arrival != MODEL_NONE && awaits->arrivals.data[await->arrival].ts < to)
+			to = awaits->arrivals.data[await->arrival].ts;
 		if (await->arrival == MODEL_NONE && sync->end == WHY_CAUSE_COUNT)
 			*await = WHY_AWAIT_NOTHING;
 	}
@@ -173,14 +174,14 @@ uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint
 	return at < to ? at : to;
 }
 
-bool why_gpu_spins(const struct why_walk *walk, const struct why_await *await)
+bool why_await_spins(const struct why_walk *walk, const struct why_await *await)
 {
-	return await->sync != MODEL_NONE && walk->gpu.syncs.data[await->sync].spins;
+	return await->sync != MODEL_NONE && walk->awaits.syncs.data[await->sync].spins;
 }
 
-bool why_gpu_waits_for_rank(const struct why_walk *walk, const struct why_await *await)
+bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_await *await)
 {
-	return await->arrival != MODEL_NONE && walk->gpu.syncs.data[await->sync].mpi;
+	return await->arrival != MODEL_NONE && walk->awaits.syncs.data[await->sync].mpi;
 }
 
 /* ---- ranks ---- */
@@ -249,9 +250,9 @@ static void step_set(struct why_step *step, const struct why_sync *sync)
 	step->call_span = sync->launch_span;
 }
 
-uint32_t why_gpu_host(struct why_walk *walk, const struct why_await *await)
+uint32_t why_await_host(struct why_walk *walk, const struct why_await *await)
 {
-	const struct why_sync *sync = &walk->gpu.syncs.data[await->sync];
+	const struct why_sync *sync = &walk->awaits.syncs.data[await->sync];
 
 	if (await->arrival != MODEL_NONE || sync->end != WHY_USER_WORK || !sync->launch_ts)
 		return 0;
@@ -259,15 +260,15 @@ uint32_t why_gpu_host(struct why_walk *walk, const struct why_await *await)
 	return sync->object;
 }
 
-struct why_verdict why_gpu_verdict(struct why_walk *walk, const struct why_await *await,
-				   enum why_grade grade)
+struct why_verdict why_await_verdict(struct why_walk *walk, const struct why_await *await,
+				     enum why_grade grade)
 {
-	const struct why_sync *sync = &walk->gpu.syncs.data[await->sync];
+	const struct why_sync *sync = &walk->awaits.syncs.data[await->sync];
 	struct why_step *step = &walk->path[walk->depth - 1];
 	uint32_t thread = step->thread, span = step->span;
 
 	if (await->arrival != MODEL_NONE)
-		return rank_verdict(walk, &walk->gpu.arrivals.data[await->arrival], grade);
+		return rank_verdict(walk, &walk->awaits.arrivals.data[await->arrival], grade);
 	step_set(step, sync);
 	if (sync->end == WHY_COLLECTIVE || sync->end == WHY_USER_WORK) {
 		thread = span = MODEL_NONE;

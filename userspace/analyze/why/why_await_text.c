@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_await_internal.h"
 
 /* Writes a function's name without its return type and parameters. */
 static void put_function(FILE *out, const char *what, const struct value *value)
@@ -38,7 +38,7 @@ static bool value_of(const struct model *model, const struct model_gpu_op *op, c
 	return model_gpu_value(model, op->node, op->index, key, value);
 }
 
-bool why_gpu_bytes(const struct model *model, const struct model_gpu_op *op, uint64_t *bytes)
+bool why_await_bytes(const struct model *model, const struct model_gpu_op *op, uint64_t *bytes)
 {
 	struct value value;
 
@@ -58,7 +58,7 @@ static void put_bytes(FILE *out, const struct model *model, const struct model_g
 {
 	uint64_t bytes;
 
-	if (why_gpu_bytes(model, op, &bytes))
+	if (why_await_bytes(model, op, &bytes))
 		fprintf(out, " of %" PRIu64 " bytes", bytes);
 }
 
@@ -70,7 +70,7 @@ static const char *name_of(const struct model *model, const struct model_gpu_op 
 	return model_site(model, site)->name;
 }
 
-void why_gpu_put_op(FILE *out, const struct model *model, const struct model_gpu_op *op)
+void why_await_put_op(FILE *out, const struct model *model, const struct model_gpu_op *op)
 {
 	struct value value;
 
@@ -99,7 +99,7 @@ void why_gpu_put_op(FILE *out, const struct model *model, const struct model_gpu
 }
 
 /* 1 and 2 are the handles cudaStreamLegacy and cudaStreamPerThread. */
-void why_gpu_put_stream(FILE *out, uint64_t stream)
+void why_await_put_stream(FILE *out, uint64_t stream)
 {
 	if (stream <= 1)
 		fputs("the default stream", out);

@@ -6,8 +6,8 @@
  */
 #include <stdlib.h>
 
-#include "analyze/why/why_gpu_gather_internal.h"
-#include "analyze/why/why_gpu_internal.h"
+#include "analyze/why/why_await_gather_internal.h"
+#include "analyze/why/why_await_internal.h"
 #include "util/memory.h"
 
 /* A copy slower than this, in bytes per nanosecond, is not limited by the bus. */
@@ -18,7 +18,7 @@ bool is_small(const struct gather *gather, const struct model_gpu_op *op)
 	uint64_t bytes;
 
 	return (op->role == SITE_ROLE_COPY || op->role == SITE_ROLE_SET) &&
-	       why_gpu_bytes(gather->walk->model, op, &bytes) &&
+	       why_await_bytes(gather->walk->model, op, &bytes) &&
 	       bytes / BYTES_PER_NS < (gather->to_ts - gather->from_ts) / 2;
 }
 
@@ -47,7 +47,7 @@ static void look_at(struct gather *gather, const struct model_gpu_op *op, struct
 
 	if (op->role == SITE_ROLE_STREAM_WAIT) {
 		/* The work that it stands for is on another stream. */
-		if (model_gpu_behind(gather->walk->gpu.model, op, &behind))
+		if (model_gpu_behind(gather->walk->awaits.model, op, &behind))
 			return;
 		/* A wait for an unknown event is named only if nothing follows it. */
 		if (last->found[KIND_GPU] || last->found[KIND_HOST] || last->found[KIND_EVENT]) {
@@ -70,7 +70,7 @@ static void add_stream(struct gather *gather, struct model_gpu_op op)
 {
 	struct stream_last last = {0};
 
-	if (model_gpu_waited(gather->walk->gpu.model, &op, gather->from_ts))
+	if (model_gpu_waited(gather->walk->awaits.model, &op, gather->from_ts))
 		return;
 	do {
 		look_at(gather, &op, &last);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a thread waits for in a call that waits for a GPU or for other ranks. The role of the call
+ * decides that, whether the driver blocks or spins. First come the ranks that have not arrived in
+ * the collectives on the stream, one after the other; then the GPU.
+ */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_AWAIT_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_AWAIT_INTERNAL_H
+
+#include <stdio.h>
+
+#include "analyze/why/why_await_types_internal.h"
+
+struct why_verdict;
+struct why_walk;
+
+void why_await_init(struct why_awaits *awaits, const struct model *model);
+void why_await_free(struct why_awaits *awaits);
+/* Frees large caches between two instances. */
+void why_await_forget(struct why_awaits *awaits);
+
+/* Takes up to `count` steps of a search; in why_await_gather.c. Returns how many may be taken. */
+uint64_t why_await_steps(struct why_walk *walk, uint64_t count);
+
+/* Sets *await to what the thread waits for at `from`. Returns until when that is the same, at most
+ * `to`. */
+uint64_t why_await_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		       struct why_await *await);
+/* Whether the thread's time on a CPU is waiting, too. */
+bool why_await_spins(const struct why_walk *walk, const struct why_await *await);
+/* Whether the thread waits for a rank in a call of MPI. The call cannot end before that rank has
+ * arrived, so it does not matter what the thread does meanwhile: poll, block or be preempted. */
+bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_await *await);
+/* If the wait is for a host function on a stream, returns its text and puts it into the last step
+ * of the path. 0: the wait is for something else. */
+uint32_t why_await_host(struct why_walk *walk, const struct why_await *await);
+/* Explains the last step of the path, which is such a wait. `grade` is the grade of the chain up to
+ * it. */
+struct why_verdict why_await_verdict(struct why_walk *walk, const struct why_await *await,
+				     enum why_grade grade);
+
+/* ---- why_await_sync.c ---- */
+
+/* Whether calls of a role may wait. */
+bool why_await_role_waits(unsigned role);
+/* Finds what the call sync->span waits for. */
+void why_await_sync_make(struct why_walk *walk, struct why_sync *sync);
+
+/* ---- why_await_text.c ---- */
+
+void why_await_put_op(FILE *out, const struct model *model, const struct model_gpu_op *op);
+void why_await_put_stream(FILE *out, uint64_t stream);
+/* Size of a copy or set; false: unknown. */
+bool why_await_bytes(const struct model *model, const struct model_gpu_op *op, uint64_t *bytes);
+
+#endif
