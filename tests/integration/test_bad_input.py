@@ -188,7 +188,6 @@ def test_not_root(waffle, steps, tmp_path):
         ["report"],
         ["report", "--sort", "colour", "x.waffle"],
         ["report", "--top", "-1", "x.waffle"],
-        ["report", "one", "two"],
         ["export", "--format", "mp3", "x.waffle"],
         ["export"],
         ["info"],
