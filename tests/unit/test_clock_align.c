@@ -27,7 +27,8 @@ static const int64_t offsets[HOSTS] = {0, -3000000, 86400000000000ll};
 
 static uint64_t clock_of(uint32_t host, uint64_t ts)
 {
-	return (uint64_t)((int64_t)llround((double)ts * rates[host]) + offsets[host]);
+	return (uint64_t)((int64_t)llround((double)ts * rates[host % HOSTS]) +
+			  offsets[host % HOSTS]);
 }
 
 /* A file for each host, and all of them as one job. */

@@ -89,27 +89,25 @@ const struct model_recorded *captures_at(const struct model *model, uint32_t thr
 void captures_find_sched(struct model *model)
 {
 	uint32_t count = 0;
-	uint64_t *first;
+	uint64_t *first; /* time of a capture's first state; 0: it has none */
 
 	for (size_t i = 0; i < model->recorded.len; i++)
 		if (model->recorded.data[i].capture >= count)
 			count = model->recorded.data[i].capture + 1;
-	first = count ? malloc(count * sizeof(*first)) : NULL;
+	first = calloc((size_t)count + 1, sizeof(*first));
 	if (!first)
 		return; /* then what is known from the beginning of each capture counts */
-	for (uint32_t i = 0; i < count; i++)
-		first[i] = UINT64_MAX;
 	for (size_t i = 0; i < model->states.len; i++) {
 		const struct model_state *state = &model->states.data[i];
 		const struct model_recorded *of = captures_at(model, state->thread, state->ts);
 
-		if (of && !state->at_end && state->ts < first[of->capture])
+		if (of && !state->at_end && (!first[of->capture] || state->ts < first[of->capture]))
 			first[of->capture] = state->ts;
 	}
 	for (size_t i = 0; i < model->recorded.len; i++) {
 		struct model_recorded *recorded = &model->recorded.data[i];
 
-		if (recorded->sched_ts != UINT64_MAX && first[recorded->capture] != UINT64_MAX)
+		if (recorded->sched_ts != UINT64_MAX && first[recorded->capture])
 			recorded->sched_ts = first[recorded->capture];
 	}
 	free(first);

@@ -371,8 +371,8 @@ int merge_open(struct merge **result, const struct merge_source *sources, size_t
 		merge->batch_bytes = BATCH_BYTES_MAX;
 	if (merge->batch_bytes < BATCH_BYTES_MIN)
 		merge->batch_bytes = BATCH_BYTES_MIN;
-	merge->sources = calloc(count, sizeof(*merge->sources));
-	merge->heap = calloc(count, sizeof(*merge->heap));
+	merge->sources = calloc((size_t)count + 1, sizeof(*merge->sources));
+	merge->heap = calloc((size_t)count + 1, sizeof(*merge->heap));
 	ret = merge->sources && merge->heap && chunk_scratch_init(&merge->scratch)
 		      ? sources_begin(merge, sources, window, err)
 		      : error_set(err, ENOMEM, "out of memory");
