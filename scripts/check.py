@@ -34,9 +34,9 @@ UNIT_BUILDS = {
 ARM64 = f"{BUILD}/arm64"
 EMULATOR = ["qemu-aarch64", "-cpu", "max", "-L", f"{ARM64}/root"]
 ARM64_NOT = {f"test_{name}" for name in (
-    "call_answers call_fields call_find call_tracepoint calls_filter calls_kernel calls_words cpus "
-    "filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks memory needed opener "
-    "peek store_damage symbols why_gpu_growth worker").split()}
+    "address_spaces call_answers call_fields call_find call_tracepoint calls_filter calls_kernel "
+    "calls_words clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks "
+    "needed opener peek store_damage symbols why_gpu_growth worker").split()}
 
 
 def run(command, timeout, log=None, env=None):
