@@ -9,11 +9,12 @@ bool vec_grow_(void **data, size_t *cap, size_t len, size_t count, size_t size)
 	size_t want = *cap ? *cap + *cap / 2 + 1 : 16;
 	void *grown;
 
-	if (count > SIZE_MAX / size - len)
+	/* No object is larger, and sanitizers take such a request for an error. */
+	if (count > PTRDIFF_MAX / size - len)
 		return false;
 	if (want < len + count)
 		want = len + count;
-	if (want > SIZE_MAX / size)
+	if (want > PTRDIFF_MAX / size)
 		return false;
 	grown = realloc(*data, want * size);
 	if (!grown)
