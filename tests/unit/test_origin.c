@@ -314,6 +314,88 @@ static void test_context_leads_to_the_process_that_gave_it(void **state)
 	capture_free(&capture);
 }
 
+/* ---- data that is older than the last one ---- */
+
+/* A message's call on a rank, which waits for it. `seq`: number of the rank's calls before it. */
+static void message_call(struct capture *capture, unsigned rank, uint64_t ts, uint32_t site,
+			 unsigned peer, uint64_t seq)
+{
+	const uint64_t words[] = {64, peer, COMM, rank, 3, seq, STREAM}, id = 0x6000 + ts;
+
+	rank_hit(capture, rank, ts, site, id, 0, 7, words);
+	call_return_in(capture, 100 + rank, ts + 5, 200 + rank, site, id, 0, NULL);
+	rank_sync(capture, rank, ts + 10, ts + 20);
+}
+
+/*
+ * Ranks 1 and 2 each send a message to rank 0 in a span 0xa0 + rank with the cause 0xe0 + rank.
+ * Rank 0 receives that of rank 1 in the span `outer` (0: in none), and that of rank 2 in a span
+ * inside, 0xb0, where it then has the symptom 0xf0.
+ */
+static const struct model *messages_capture(struct capture *capture, uint64_t outer)
+{
+	ranks_begin(capture);
+	for (unsigned rank = 1; rank < 3; rank++) {
+		rank_hit(capture, rank, 2000 + rank, SITE_FOUND, 0xe0 + rank, 0, 1,
+			 (uint64_t[]){0});
+		rank_hit(capture, rank, 2010 + rank, SITE_LOAD, 0xa0 + rank, 0, 2,
+			 (uint64_t[]){0, 0xe0 + rank});
+	}
+	if (outer)
+		rank_hit(capture, 0, 2020, SITE_LOAD, outer, 0, 2, (uint64_t[]){0, 0});
+	message_call(capture, 1, 2100, CALL_SEND, 0, 0);
+	message_call(capture, 0, 2101, CALL_RECV, 1, 0);
+	rank_hit(capture, 0, 2200, SITE_LOAD, 0xb0, outer, 2, (uint64_t[]){0, 0});
+	message_call(capture, 2, 2300, CALL_SEND, 0, 0);
+	message_call(capture, 0, 2301, CALL_RECV, 2, 1);
+	rank_hit(capture, 0, 2500, SITE_FOUND, 0xf0, 0xb0, 1, (uint64_t[]){0});
+	return capture_load(capture, 9000);
+}
+
+static void test_later_message_does_not_hide_an_earlier_one(void **state)
+{
+	static const uint64_t outer[] = {0xa0, 0};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct capture capture;
+		char *text = origin_printed(messages_capture(&capture, outer[i]),
+					    "00000000000000f0");
+
+		assert_non_null(strstr(text, "  1.  likely    event found 00000000000000e2 "));
+		assert_non_null(strstr(text, "  2.  likely    event found 00000000000000e1 "));
+		assert_null(strstr(text, "certain"));
+		assert_null(strstr(text, "  3.  "));
+		free(text);
+		capture_free(&capture);
+	}
+}
+
+static void test_earlier_collectives_without_a_cause_leave_the_origin_certain(void **state)
+{
+	struct capture capture;
+	char *text;
+
+	(void)state;
+	ranks_begin(&capture);
+	for (unsigned i = 0; i < 5; i++)
+		for (unsigned rank = 0; rank < 3; rank++)
+			message_call(&capture, rank, 2000 + 100 * i + 5 * rank, CALL_ALL_REDUCE, 7,
+				     i);
+	rank_hit(&capture, 1, 3000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	for (unsigned rank = 0; rank < 3; rank++)
+		rank_hit(&capture, rank, 3010 + rank, SITE_LOAD, 0xa0 + rank, 0, 2,
+			 (uint64_t[]){0, rank == 1 ? 0xe1 : 0});
+	for (unsigned rank = 0; rank < 3; rank++)
+		message_call(&capture, rank, 3100 + 5 * rank, CALL_ALL_REDUCE, 7, 5);
+	rank_hit(&capture, 0, 3200, SITE_FOUND, 0xf0, 0xa0, 1, (uint64_t[]){0});
+	text = origin_printed(capture_load(&capture, 9000), "00000000000000f0");
+	assert_non_null(strstr(text, "  1.  certain   event found 00000000000000e1 "));
+	assert_null(strstr(text, "  2.  "));
+	free(text);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +406,9 @@ int main(void)
 		cmocka_unit_test(test_broadcast_leads_to_its_root_alone),
 		cmocka_unit_test(test_receive_whose_send_is_not_in_the_capture_is_reported),
 		cmocka_unit_test(test_context_leads_to_the_process_that_gave_it),
+		cmocka_unit_test(test_later_message_does_not_hide_an_earlier_one),
+		cmocka_unit_test(
+			test_earlier_collectives_without_a_cause_leave_the_origin_certain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -461,6 +461,7 @@ struct wanted {
 	int node, thread; /* thread -1: any */
 	uint64_t from, to;
 	bool calls; /* those whose call is in between count, and not their end */
+	bool nearest; /* no span further inside received data */
 };
 
 static bool is_wanted(const struct reference *ref, const struct wanted *wanted, unsigned comm)
@@ -496,7 +497,8 @@ static bool arrivals_walk(struct reference *ref, const struct wanted *wanted,
 	for (unsigned i = 0; i < ref->graph->comm_count; i++) {
 		const struct comm *comm = &ref->graph->comms[i];
 		const struct end_of_call *end = &comm->ends[wanted->rank];
-		uint8_t step = wanted->node >= 0 && is_within(ref, wanted->node, end)
+		uint8_t step = wanted->nearest && wanted->node >= 0 &&
+					       is_within(ref, wanted->node, end)
 				       ? WHY_GRADE_CERTAIN
 				       : WHY_GRADE_LIKELY;
 
@@ -516,13 +518,13 @@ static bool arrivals_walk(struct reference *ref, const struct wanted *wanted,
 		*goes_on = true;
 		senders_walk(ref, i, wanted->rank, spot, least(grade, step));
 	}
-	if (last >= 0)
+	if (last >= 0 && wanted->nearest)
 		any_note(ref, (unsigned)last);
 	return found;
 }
 
 static bool node_arrivals(struct reference *ref, int node, const struct spot *spot, uint8_t grade,
-			  bool *goes_on)
+			  bool nearest, bool *goes_on)
 {
 	const struct node *at = &ref->graph->nodes[node];
 	bool self = spot->what == WHAT_NODE && spot->at == node &&
@@ -530,6 +532,7 @@ static bool node_arrivals(struct reference *ref, int node, const struct spot *sp
 	struct wanted wanted = {.rank = at->place / 2,
 				.node = node,
 				.thread = -1,
+				.nearest = nearest,
 				.from = at->start,
 				.to = !self                       ? spot->ts
 				      : at->end < ref->symptom_ts ? at->end
@@ -543,10 +546,13 @@ static bool node_arrivals(struct reference *ref, int node, const struct spot *sp
 }
 
 static void thread_arrivals(struct reference *ref, unsigned place, const struct spot *spot,
-			    uint8_t grade, bool *goes_on)
+			    uint8_t grade, bool nearest, bool *goes_on)
 {
-	struct wanted wanted = {
-		.rank = place / 2, .node = -1, .thread = (int)place, .to = spot->ts};
+	struct wanted wanted = {.rank = place / 2,
+				.node = -1,
+				.thread = (int)place,
+				.nearest = nearest,
+				.to = spot->ts};
 
 	if (arrivals_walk(ref, &wanted, spot, grade, goes_on))
 		return;
@@ -560,14 +566,14 @@ static void spot_walk(struct reference *ref, struct spot spot, uint8_t grade)
 	bool call = spot.what == WHAT_CALL, goes_on = false, moved = false;
 	int node = call ? call_at(ref, spot.at)->inside : spot.at;
 	unsigned place = call ? call_at(ref, spot.at)->place & 0xff : graph->nodes[node].place;
-	bool open = spot.mode != MODE_LINKS;
+	bool receives = spot.mode != MODE_LINKS, nearest = true;
 
 	for (bool own = !call; node >= 0 && !moved; own = false) {
 		int parent = graph->nodes[node].parent;
 
 		links_walk(ref, node, &spot, grade, &goes_on);
-		if (open && is_span(node) && (spot.mode == MODE_ALL || own))
-			open = !node_arrivals(ref, node, &spot, grade, &goes_on);
+		if (receives && is_span(node) && (spot.mode == MODE_ALL || own))
+			nearest &= !node_arrivals(ref, node, &spot, grade, nearest, &goes_on);
 		moved = parent >= 0 && graph->nodes[parent].place != place;
 		if (moved) {
 			goes_on = true;
@@ -582,8 +588,8 @@ static void spot_walk(struct reference *ref, struct spot spot, uint8_t grade)
 		}
 		node = parent;
 	}
-	if (open && !moved && spot.mode == MODE_ALL)
-		thread_arrivals(ref, place, &spot, grade, &goes_on);
+	if (!moved && spot.mode == MODE_ALL)
+		thread_arrivals(ref, place, &spot, grade, nearest, &goes_on);
 	if (ref->directed && !goes_on && spot.flowed && spot.mode == MODE_ALL)
 		end_note(ref, &spot, ref->flow, ref->flow_calls, WHY_GRADE_LIKELY);
 }
@@ -649,7 +655,7 @@ static void end_check(const struct reference *ref, const struct origin_end *end,
 	switch (end->basis) {
 	case ORIGIN_DECLARED:
 		assert_true(node);
-		assert_int_equal(end->grade, ref->declared[at]);
+		assert_true(ref->declared[at]);
 		break;
 	case ORIGIN_FLOW:
 		assert_int_equal(end->grade, WHY_GRADE_LIKELY);
@@ -701,11 +707,13 @@ static void step_check(const struct graph *graph, const struct origin_step *step
 	}
 }
 
-static void way_check(const struct graph *graph, const struct origin *origin,
+static void way_check(const struct reference *ref, const struct origin *origin,
 		      const struct origin_end *end)
 {
+	const struct graph *graph = ref->graph;
 	uint64_t at = origin->symptom.id;
 	uint8_t grade = WHY_GRADE_CERTAIN;
+	bool by_data = false;
 
 	for (size_t i = 0; i < end->step_count; i++) {
 		const struct origin_step *step = &origin->steps.data[end->step + i];
@@ -714,10 +722,16 @@ static void way_check(const struct graph *graph, const struct origin *origin,
 		step_check(graph, step);
 		at = step->to.id;
 		grade = least(grade, step->grade);
+		by_data |= step->via == ORIGIN_VIA_COLLECTIVE || step->via == ORIGIN_VIA_MESSAGE;
 	}
 	assert_int_equal(at, end->node.id);
-	if (end->basis == ORIGIN_DECLARED)
-		assert_int_equal(grade, end->grade);
+	if (end->basis != ORIGIN_DECLARED)
+		return;
+	assert_int_equal(grade, ref->declared[end->node.id - 0x1000]);
+	/* Data leads to one of several origins at most, so to none for certain. */
+	if (by_data && origin->ends.len > 1)
+		grade = least(grade, WHY_GRADE_LIKELY);
+	assert_int_equal(grade, end->grade);
 }
 
 static void symptom_check(const struct graph *graph, const struct origin_index *index,
@@ -742,7 +756,7 @@ static void symptom_check(const struct graph *graph, const struct origin_index *
 	assert_int_equal(origin->ends.len, expected_count(&ref, &nothing_else));
 	for (size_t i = 0; i < origin->ends.len; i++) {
 		end_check(&ref, &origin->ends.data[i], nothing_else);
-		way_check(graph, origin, &origin->ends.data[i]);
+		way_check(&ref, origin, &origin->ends.data[i]);
 		seen[origin->ends.data[i].basis * 3 + origin->ends.data[i].grade]++;
 	}
 	origin_free(origin);

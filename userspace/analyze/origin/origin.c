@@ -72,6 +72,31 @@ static bool ends_add(struct origin *origin, struct map *known, const struct orig
 	return good;
 }
 
+/* Whether data led to an end. */
+static bool is_by_data(const struct origin *origin, const struct origin_end *end)
+{
+	const struct origin_step *steps = &origin->steps.data[end->step];
+
+	for (size_t i = 0; i < end->step_count; i++)
+		if (steps[i].via == ORIGIN_VIA_COLLECTIVE || steps[i].via == ORIGIN_VIA_MESSAGE)
+			return true;
+	return false;
+}
+
+/* Sorts the ends. If there are several, any of them may have given the data that matters, so that
+ * data leads to none of them for certain. */
+static void ends_sort(struct origin *origin)
+{
+	struct origin_end *ends = origin->ends.data;
+
+	if (origin->ends.len < 2)
+		return;
+	qsort_r(ends, origin->ends.len, sizeof(*ends), end_compare, (void *)origin->model);
+	for (size_t i = 0; i < origin->ends.len; i++)
+		if (ends[i].grade == WHY_GRADE_CERTAIN && is_by_data(origin, &ends[i]))
+			ends[i].grade = WHY_GRADE_LIKELY;
+}
+
 static bool ends_find(struct origin *origin, const struct origin_index *index)
 {
 	struct origin_walk walk, directed;
@@ -91,9 +116,8 @@ static bool ends_find(struct origin *origin, const struct origin_index *index)
 	origin_walk_free(&directed);
 	map_free(&known[0]);
 	map_free(&known[1]);
-	if (good && origin->ends.len)
-		qsort_r(origin->ends.data, origin->ends.len, sizeof(*origin->ends.data),
-			end_compare, (void *)origin->model);
+	if (good)
+		ends_sort(origin);
 	return good;
 }
 

@@ -20,9 +20,10 @@
  *	message     data came from the sender
  *	context     the parent lies on another thread or in another process
  *
- * At each place only data counts that had arrived there in time: in the innermost enclosing span
- * that received any, or else on the thread. A step by data is `likely` at most if the span that
- * received the data had closed by then.
+ * At each place only data counts that had arrived there in time: in the spans around it, or earlier
+ * on the thread. A step by data is `likely` at most if the span that received the data had closed
+ * by then, or if a span further inside received later data. Of several origins, none that data
+ * leads to is certain, since each may have given the data that matters.
  *
  * Printed by render/text/origin_text.h, render/json/origin_json.h (docs/origin.schema.json) and
  * render/html/html_origin.c, as cmd/why.c and the page choose.
@@ -90,7 +91,7 @@ struct origin {
 	const struct model *model;
 	const struct model_comm *comm; /* owned by the index; NULL: no collectives */
 	struct origin_node symptom;
-	/* By basis, then falling grade; the shortest way first, then the latest. */
+	/* By basis, then falling grade of the way; the shortest way first, then the latest. */
 	VEC(struct origin_end) ends;
 	VEC(struct origin_step) steps;
 	/* A collective that was followed and of which not all ranks are in the capture, so that

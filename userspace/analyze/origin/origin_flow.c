@@ -30,7 +30,7 @@ static uint8_t arrival_grade(const struct origin_climb *climb, const struct orig
 {
 	const struct model_collective *collective;
 
-	if (arrival->collective == MODEL_NONE || !arrival->exact)
+	if (!climb->nearest || arrival->collective == MODEL_NONE || !arrival->exact)
 		return WHY_GRADE_LIKELY;
 	collective = collective_of(climb, arrival);
 	if (collective->flow == FLOW_UNKNOWN || collective->alignment == COLLECTIVE_BY_ORDER)
@@ -186,15 +186,15 @@ struct arrivals_wanted {
 	uint32_t within; /* the span that received them; MODEL_NONE: none did */
 };
 
-/* Whether an owner has data of one sender in [first, end) of a list. The last arrival there with
- * many senders becomes an end. */
+/* Whether an owner has data of one sender in [first, end) of a list. If no nearer span has received
+ * data, the last arrival there with many senders becomes an end. */
 static bool directed_has(struct origin_climb *climb, const struct arrivals_wanted *wanted,
 			 size_t first, size_t end)
 {
 	const struct origin_arrival *list = wanted->list->list.data;
 	const struct origin_arrival *last = &list[end - 1];
 
-	if (last->many != MODEL_NONE && last->many >= first)
+	if (climb->nearest && last->many != MODEL_NONE && last->many >= first)
 		any_rank_add(climb, &list[last->many], wanted->within);
 	return last->directed - list[first].directed + list[first].has_one_sender;
 }
@@ -213,7 +213,9 @@ static bool arrivals_follow(struct origin_climb *climb, const struct arrivals_wa
 	if (walk->directed && !directed_has(climb, wanted, first, end))
 		return true;
 	climb->continues = true;
-	done = origin_mark_raise(walk, wanted->place, climb->from.grade, wanted->to_ts);
+	done = origin_mark_raise(walk, wanted->place,
+				 climb->nearest ? climb->from.grade : WHY_GRADE_LIKELY,
+				 wanted->to_ts);
 	if (done >= wanted->from_ts && done &&
 	    (done >= wanted->to_ts ||
 	     !origin_arrivals_find(list, wanted->owner, done + 1, wanted->to_ts, &first, &end)))

@@ -164,7 +164,8 @@ struct origin_climb {
 	uint32_t at;                /* its index */
 	uint32_t index;             /* of the node that was reached */
 	uint8_t kind;
-	bool open;      /* no span so far has received data */
+	bool receives;  /* data that the node received counts */
+	bool nearest;   /* no span so far has received data */
 	bool continues; /* something leads on */
 };
 
@@ -197,7 +198,8 @@ uint64_t origin_end_before_symptom(const struct origin_walk *walk, const struct 
 bool origin_span_follow(struct origin_climb *climb);
 /* Follows data that the landing's own span received, or that a call within it received later. */
 bool origin_self_follow(struct origin_climb *climb);
-/* Follows data that had arrived on the thread before the landing, or else in the process. */
+/* Follows data that had arrived on the thread before the landing, or else in the process. A
+ * nearer span may have received some of it. */
 void origin_thread_follow(struct origin_climb *climb);
 
 /* ---- entries ---- */

@@ -5,10 +5,13 @@
  *
  *	landing ── a link of it, or of a span around it ──> what the program declared
  *	   │
- *	   ├───── data that arrived in the innermost span
- *	   │      around it that received any             ──> the senders' calls
+ *	   ├───── data that arrived in a span around it,
+ *	   │      or earlier on the thread                ──> the senders' calls
  *	   │
  *	   └───── a parent on another thread             ──> that parent
+ *
+ * Only data that arrived in the innermost of these spans can be certain. Older data may have stayed
+ * in memory, so it is likely.
  *
  * Each place is visited once, so cycles end. A place remembers up to which time its arrivals were
  * followed, so all visits of a place together follow each arrival once.
@@ -102,14 +105,14 @@ static void place_follow(struct origin_climb *climb)
 {
 	bool own = climb->kind == climb->from.kind && climb->index == climb->from.index;
 
-	if (climb->kind != MODEL_NODE_SPAN || !climb->open)
+	if (climb->kind != MODEL_NODE_SPAN || !climb->receives)
 		return;
 	if (own && climb->from.called)
 		return; /* what a call received does not flow into what it sent */
 	if (own && (climb->from.prev == MODEL_NONE || climb->from.mode == ORIGIN_MODE_SELF))
-		climb->open = !origin_self_follow(climb);
+		climb->nearest &= !origin_self_follow(climb);
 	else
-		climb->open = !origin_span_follow(climb);
+		climb->nearest &= !origin_span_follow(climb);
 }
 
 static void landing_climb(struct origin_walk *walk, uint32_t at)
@@ -120,13 +123,14 @@ static void landing_climb(struct origin_walk *walk, uint32_t at)
 
 	climb.kind = climb.from.kind;
 	climb.index = climb.from.index;
-	climb.open = climb.from.mode != ORIGIN_MODE_LINKS;
+	climb.receives = climb.from.mode != ORIGIN_MODE_LINKS;
+	climb.nearest = true;
 	for (unsigned depth = 0; depth < ORIGIN_DEPTH_MAX && !walk->failed && !moved; depth++) {
 		uint32_t parent = origin_node_parent(model, climb.kind, climb.index);
 
 		links_follow(&climb);
 		place_follow(&climb);
-		climb.open &= climb.from.mode != ORIGIN_MODE_SELF;
+		climb.receives &= climb.from.mode != ORIGIN_MODE_SELF;
 		if (parent == MODEL_NONE)
 			break;
 		moved = is_elsewhere(model, climb.kind, climb.index, parent);
@@ -135,7 +139,7 @@ static void landing_climb(struct origin_walk *walk, uint32_t at)
 		climb.kind = MODEL_NODE_SPAN;
 		climb.index = parent;
 	}
-	if (climb.open && !moved)
+	if (climb.receives && !moved)
 		origin_thread_follow(&climb);
 	if (walk->directed && !climb.continues && climb.from.flowed &&
 	    climb.from.mode == ORIGIN_MODE_ALL)
