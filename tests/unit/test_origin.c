@@ -359,8 +359,8 @@ static void test_later_message_does_not_hide_an_earlier_one(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct capture capture;
-		char *text = origin_printed(messages_capture(&capture, outer[i]),
-					    "00000000000000f0");
+		char *text =
+			origin_printed(messages_capture(&capture, outer[i]), "00000000000000f0");
 
 		assert_non_null(strstr(text, "  1.  likely    event found 00000000000000e2 "));
 		assert_non_null(strstr(text, "  2.  likely    event found 00000000000000e1 "));
@@ -396,6 +396,48 @@ static void test_earlier_collectives_without_a_cause_leave_the_origin_certain(vo
 	capture_free(&capture);
 }
 
+/*
+ * Rank 2 sends a message in the span 0xb0, which is linked to rank 0's span 0xa0. That one receives
+ * a message with the cause 0xe1 from rank 1, before this or after it (`late`), and is open all the
+ * time. Rank 1 then receives rank 2's message in the span 0xb1, in which the symptom 0xf0 is.
+ */
+static const struct model *open_link_capture(struct capture *capture, bool late)
+{
+	uint64_t ts = late ? 2300 : 2100;
+
+	ranks_begin(capture);
+	rank_hit(capture, 1, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	rank_hit(capture, 1, 2010, SITE_LOAD, 0xa1, 0, 2, (uint64_t[]){0, 0xe1});
+	rank_hit(capture, 0, 2020, SITE_LOAD, 0xa0, 0, 2, (uint64_t[]){0, 0});
+	rank_hit(capture, 2, 2030, SITE_LOAD, 0xb0, 0, 2, (uint64_t[]){0xa0, 0});
+	message_call(capture, 1, ts, CALL_SEND, 0, 0);
+	message_call(capture, 0, ts + 1, CALL_RECV, 1, 0);
+	message_call(capture, 2, 2200, CALL_SEND, 1, 0);
+	rank_end(capture, 1, 2400, 0xa1);
+	rank_hit(capture, 1, 2410, SITE_LOAD, 0xb1, 0, 2, (uint64_t[]){0, 0});
+	message_call(capture, 1, 2420, CALL_RECV, 2, 1);
+	rank_hit(capture, 1, 2500, SITE_FOUND, 0xf0, 0xb1, 1, (uint64_t[]){0});
+	return capture_load(capture, 9000);
+}
+
+static void test_link_to_an_open_span_takes_only_data_from_before(void **state)
+{
+	struct capture capture;
+	const struct model *model = open_link_capture(&capture, false);
+	char *text = origin_printed(model, "00000000000000f0");
+
+	(void)state;
+	assert_non_null(strstr(text, "  1.  certain   event found 00000000000000e1 "));
+	free(text);
+	capture_free(&capture);
+	model = open_link_capture(&capture, true);
+	text = origin_printed(model, "00000000000000f0");
+	assert_non_null(strstr(text, "  1.  certain   span load 00000000000000a0 "));
+	assert_null(strstr(text, "e1"));
+	free(text);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,8 +449,8 @@ int main(void)
 		cmocka_unit_test(test_receive_whose_send_is_not_in_the_capture_is_reported),
 		cmocka_unit_test(test_context_leads_to_the_process_that_gave_it),
 		cmocka_unit_test(test_later_message_does_not_hide_an_earlier_one),
-		cmocka_unit_test(
-			test_earlier_collectives_without_a_cause_leave_the_origin_certain),
+		cmocka_unit_test(test_link_to_an_open_span_takes_only_data_from_before),
+		cmocka_unit_test(test_earlier_collectives_without_a_cause_leave_the_origin_certain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

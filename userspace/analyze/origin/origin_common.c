@@ -117,6 +117,7 @@ static bool arrival_add(struct origin_index *index, uint32_t at)
 	uint32_t span = index->common.list.data[at].span;
 	const struct model_span *ended = &index->model->spans.data[span];
 	struct origin_arrival arrival = {.ts = ended->end_ts,
+					 .data_ts = ended->end_ts,
 					 .owner = index->common.list.data[at].pid,
 					 .collective = MODEL_NONE,
 					 .call = span};
