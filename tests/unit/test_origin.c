@@ -438,6 +438,27 @@ static void test_link_to_an_open_span_takes_only_data_from_before(void **state)
 	capture_free(&capture);
 }
 
+static void test_context_from_another_process_hides_no_data_of_the_thread(void **state)
+{
+	struct capture capture;
+	char *text;
+
+	(void)state;
+	ranks_begin(&capture);
+	rank_hit(&capture, 1, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	rank_hit(&capture, 1, 2010, SITE_LOAD, 0xa1, 0, 2, (uint64_t[]){0, 0xe1});
+	rank_hit(&capture, 2, 2020, SITE_LOAD, 0xa2, 0, 2, (uint64_t[]){0, 0});
+	message_call(&capture, 1, 2100, CALL_SEND, 0, 0);
+	message_call(&capture, 0, 2101, CALL_RECV, 1, 0);
+	rank_hit(&capture, 0, 2200, SITE_LOAD, 0xb0, 0xa2, 2, (uint64_t[]){0, 0});
+	rank_hit(&capture, 0, 2300, SITE_FOUND, 0xf0, 0xb0, 1, (uint64_t[]){0});
+	text = origin_printed(capture_load(&capture, 9000), "00000000000000f0");
+	assert_non_null(strstr(text, "  1.  likely    event found 00000000000000e1 "));
+	assert_non_null(strstr(text, "  2.  likely    span load 00000000000000a2 "));
+	free(text);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +471,7 @@ int main(void)
 		cmocka_unit_test(test_context_leads_to_the_process_that_gave_it),
 		cmocka_unit_test(test_later_message_does_not_hide_an_earlier_one),
 		cmocka_unit_test(test_link_to_an_open_span_takes_only_data_from_before),
+		cmocka_unit_test(test_context_from_another_process_hides_no_data_of_the_thread),
 		cmocka_unit_test(test_earlier_collectives_without_a_cause_leave_the_origin_certain),
 	};
 

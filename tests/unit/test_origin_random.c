@@ -574,7 +574,7 @@ static void thread_arrivals(struct reference *ref, unsigned place, const struct 
 static void spot_walk(struct reference *ref, struct spot spot, uint8_t grade)
 {
 	const struct graph *graph = ref->graph;
-	bool call = spot.what == WHAT_CALL, goes_on = false, moved = false;
+	bool call = spot.what == WHAT_CALL, goes_on = false, moved = false, same_rank = false;
 	int node = call ? call_at(ref, spot.at)->inside : spot.at;
 	unsigned place = call ? call_at(ref, spot.at)->place & 0xff : graph->nodes[node].place;
 	bool receives = spot.mode != MODE_LINKS, nearest = true;
@@ -586,6 +586,7 @@ static void spot_walk(struct reference *ref, struct spot spot, uint8_t grade)
 		if (receives && is_span(node) && (spot.mode == MODE_ALL || own))
 			nearest &= !node_arrivals(ref, node, &spot, grade, nearest, &goes_on);
 		moved = parent >= 0 && graph->nodes[parent].place != place;
+		same_rank = moved && graph->nodes[parent].place / 2 == place / 2;
 		if (moved) {
 			goes_on = true;
 			spot_add(
@@ -599,7 +600,7 @@ static void spot_walk(struct reference *ref, struct spot spot, uint8_t grade)
 		}
 		node = parent;
 	}
-	if (!moved && spot.mode == MODE_ALL)
+	if (!same_rank && spot.mode == MODE_ALL)
 		thread_arrivals(ref, place, &spot, grade, nearest, &goes_on);
 	if (ref->directed && !goes_on && spot.flowed && spot.mode == MODE_ALL)
 		end_note(ref, &spot, ref->flow, ref->flow_calls, WHY_GRADE_LIKELY);

@@ -102,6 +102,11 @@ static bool is_elsewhere(const struct model *model, uint8_t kind, uint32_t index
 	return model->spans.data[parent].thread != origin_node_thread(model, kind, index);
 }
 
+static uint32_t node_pid(const struct model *model, uint8_t kind, uint32_t index)
+{
+	return model->threads.data[origin_node_thread(model, kind, index)].pid;
+}
+
 static void context_follow(struct origin_climb *climb, uint32_t parent)
 {
 	const struct model *model = climb->walk->index->model;
@@ -137,7 +142,7 @@ static void landing_climb(struct origin_walk *walk, uint32_t at)
 {
 	const struct model *model = walk->index->model;
 	struct origin_climb climb = {.walk = walk, .from = walk->landings.data[at], .at = at};
-	bool moved = false;
+	bool moved = false, other_process = false;
 
 	climb.kind = climb.from.kind;
 	climb.index = climb.from.index;
@@ -154,10 +159,13 @@ static void landing_climb(struct origin_walk *walk, uint32_t at)
 		moved = is_elsewhere(model, climb.kind, climb.index, parent);
 		if (moved)
 			context_follow(&climb, parent);
+		other_process = node_pid(model, climb.kind, climb.index) !=
+				node_pid(model, MODEL_NODE_SPAN, parent);
 		climb.kind = MODEL_NODE_SPAN;
 		climb.index = parent;
 	}
-	if (climb.receives && !moved)
+	/* A context from another process does not say what the thread had received. */
+	if (climb.receives && (!moved || other_process))
 		origin_thread_follow(&climb);
 	if (walk->directed && !climb.continues && climb.from.flowed &&
 	    climb.from.mode == ORIGIN_MODE_ALL)
