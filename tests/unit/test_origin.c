@@ -459,6 +459,47 @@ static void test_context_from_another_process_hides_no_data_of_the_thread(void *
 	capture_free(&capture);
 }
 
+/* ---- spans of one name ---- */
+
+/* Makes the processes ranks of one job, as their environment does. */
+static void job_make(const struct model *model)
+{
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		uint32_t at = map_get(&model->pids, 100 + rank);
+
+		assert_int_not_equal(at, MAP_NONE);
+		((struct model *)model)->processes.data[at].rank = rank;
+		((struct model *)model)->processes.data[at].job = 1;
+	}
+}
+
+static void test_spans_of_one_name_stand_for_collectives_only_without_calls(void **state)
+{
+	(void)state;
+	for (unsigned calls = 0; calls < 2; calls++) {
+		struct capture capture;
+		const struct model *model;
+		char *text;
+
+		if (calls)
+			ranks_begin(&capture);
+		else
+			calls_begin(&capture);
+		rank_hit(&capture, 1, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+		for (unsigned rank = 0; rank < 3; rank++)
+			rank_hit(&capture, rank, 2100 + rank, SITE_LOAD, 0xa0 + rank, 0, 2,
+				 (uint64_t[]){0, rank == 1 ? 0xe1 : 0});
+		rank_hit(&capture, 0, 2500, SITE_FOUND, 0xf0, 0xa0, 1, (uint64_t[]){0});
+		model = capture_load(&capture, 9000);
+		job_make(model);
+		text = origin_printed(model, "00000000000000f0");
+		assert_int_equal(!strstr(text, "  1.  likely    event found 00000000000000e1 "),
+				 calls);
+		free(text);
+		capture_free(&capture);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +512,7 @@ int main(void)
 		cmocka_unit_test(test_context_leads_to_the_process_that_gave_it),
 		cmocka_unit_test(test_later_message_does_not_hide_an_earlier_one),
 		cmocka_unit_test(test_link_to_an_open_span_takes_only_data_from_before),
+		cmocka_unit_test(test_spans_of_one_name_stand_for_collectives_only_without_calls),
 		cmocka_unit_test(test_context_from_another_process_hides_no_data_of_the_thread),
 		cmocka_unit_test(test_earlier_collectives_without_a_cause_leave_the_origin_certain),
 	};

@@ -66,7 +66,7 @@ struct origin_index {
 /* Fills in the three lists of arrivals. False: out of memory. */
 bool origin_arrivals_init(struct origin_index *index);
 /* Finds the common spans, and adds an arrival for the end of each. Does nothing if the capture has
- * calls of NCCL or MPI that carry data. False: out of memory. */
+ * calls of NCCL or MPI. False: out of memory. */
 bool origin_common_init(struct origin_index *index);
 void origin_common_free(struct origin_common *common);
 
