@@ -500,6 +500,33 @@ static void test_spans_of_one_name_stand_for_collectives_only_without_calls(void
 	}
 }
 
+/* ---- calls that are not matched ---- */
+
+static void test_ranks_in_different_order_are_reported(void **state)
+{
+	struct capture capture;
+	char *text;
+
+	(void)state;
+	ranks_begin(&capture);
+	rank_hit(&capture, 0, 2000, SITE_LOAD, 0xa0, 0, 2, (uint64_t[]){0, 0});
+	for (unsigned rank = 0; rank < 3; rank++)
+		message_call(&capture, rank, 2100 + 5 * rank,
+			     rank ? CALL_ALL_REDUCE : CALL_BROADCAST, rank ? 7 : 1, 0);
+	rank_hit(&capture, 0, 2500, SITE_FOUND, 0xf0, 0xa0, 1, (uint64_t[]){0});
+	text = origin_printed(capture_load(&capture, 9000), "00000000000000f0");
+	assert_non_null(strstr(text,
+			       "  origins may be missing: collective 0 of a communicator differs "
+			       "between ranks: rank 0 called ncclBroadcast; rank 2 called "
+			       "ncclAllReduce\n"));
+	assert_non_null(strstr(text, "  origins may be missing: 3 calls are not matched; see "
+				     "docs/mpi.md\n"));
+	assert_null(strstr(text, "of 3 ranks are known"));
+	assert_null(strstr(text, "to declare a cause"));
+	free(text);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -512,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_context_leads_to_the_process_that_gave_it),
 		cmocka_unit_test(test_later_message_does_not_hide_an_earlier_one),
 		cmocka_unit_test(test_link_to_an_open_span_takes_only_data_from_before),
+		cmocka_unit_test(test_ranks_in_different_order_are_reported),
 		cmocka_unit_test(test_spans_of_one_name_stand_for_collectives_only_without_calls),
 		cmocka_unit_test(test_context_from_another_process_hides_no_data_of_the_thread),
 		cmocka_unit_test(test_earlier_collectives_without_a_cause_leave_the_origin_certain),

@@ -97,6 +97,12 @@ struct origin {
 	/* A collective that was followed and of which not all ranks are in the capture, so that
 	 * origins may be missing; for model_collective_at(). MODEL_NONE: there is none. */
 	uint32_t incomplete;
+	/* Its communicator's ranks called different operations at or before its number; for
+	 * model_disorder_at(). MODEL_NONE: they did not, or it is unknown. */
+	uint32_t disorder;
+	/* Number of calls in the capture that could not be matched with those of other ranks, so
+	 * that origins may be missing, too. */
+	uint64_t unmatched;
 	size_t visited; /* number of places that the search looked at: how much work it was */
 };
 

@@ -126,8 +126,14 @@ static void incomplete_json(struct json *json, const struct origin *origin)
 	const struct model_collective *collective;
 
 	json_key(json, "incomplete");
-	if (origin->incomplete == MODEL_NONE) {
+	if (origin->incomplete == MODEL_NONE && !origin->unmatched) {
 		json_null(json);
+		return;
+	}
+	if (origin->incomplete == MODEL_NONE) {
+		json_object_begin(json);
+		json_field_u64(json, "unmatched_calls", origin->unmatched);
+		json_object_end(json);
 		return;
 	}
 	collective = model_collective_at(origin->comm, origin->incomplete);
@@ -137,6 +143,10 @@ static void incomplete_json(struct json *json, const struct origin *origin)
 	json_field_u64(json, "number", collective->seq);
 	json_field_u64(json, "ranks", collective->nranks);
 	json_field_u64(json, "recorded", collective->count);
+	json_field_u64(json, "unmatched_calls", origin->unmatched);
+	if (origin->disorder != MODEL_NONE)
+		json_field_u64(json, "order_differs_at",
+			       model_disorder_at(origin->comm, origin->disorder)->seq);
 	json_object_end(json);
 }
 

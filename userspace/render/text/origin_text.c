@@ -225,6 +225,38 @@ static void put_filters(const struct why_printer *printer, const struct origin *
 		put_filter(printer, "", model->filtered.expression);
 }
 
+/* Prints "rank 1 called MPI_Bcast". */
+static void put_caller(const struct why_printer *printer, uint32_t rank, uint32_t span)
+{
+	if (rank == MODEL_NONE)
+		fputs("a rank", printer->out);
+	else
+		fprintf(printer->out, "rank %u", rank);
+	fputs(" called ", printer->out);
+	why_put(printer, model_site(printer->model, printer->model->spans.data[span].site)->name);
+}
+
+static void put_disorder(const struct why_printer *printer, const struct model_disorder *disorder)
+{
+	fprintf(printer->out,
+		"  origins may be missing: collective %" PRIu64
+		" of a communicator differs between ranks: ",
+		disorder->seq);
+	put_caller(printer, disorder->other_rank, disorder->other_span);
+	fputs("; ", printer->out);
+	put_caller(printer, disorder->rank, disorder->span);
+	fputc('\n', printer->out);
+}
+
+static void put_unmatched(const struct why_printer *printer, const struct origin *origin)
+{
+	if (!origin->unmatched)
+		return;
+	fprintf(printer->out,
+		"  origins may be missing: %" PRIu64 " call%s not matched; see docs/mpi.md\n",
+		origin->unmatched, origin->unmatched == 1 ? " is" : "s are");
+}
+
 /* Says that origins may be missing. */
 static void put_incomplete(const struct why_printer *printer, const struct origin *origin)
 {
@@ -232,6 +264,10 @@ static void put_incomplete(const struct why_printer *printer, const struct origi
 
 	if (origin->incomplete == MODEL_NONE)
 		return;
+	if (origin->disorder != MODEL_NONE) {
+		put_disorder(printer, model_disorder_at(origin->comm, origin->disorder));
+		return;
+	}
 	collective = model_collective_at(origin->comm, origin->incomplete);
 	fputs("  origins may be missing: of ", printer->out);
 	why_put(printer, model_site(printer->model, collective->site)->name);
@@ -257,8 +293,9 @@ void origin_print_story(const struct origin *origin, const struct why_view *view
 	if (shown < origin->ends.len)
 		fprintf(out, "  %zu more origins; --json has all\n", origin->ends.len - shown);
 	put_incomplete(&printer, origin);
+	put_unmatched(&printer, origin);
 	put_filters(&printer, origin);
-	if (!is_filtered(origin->model) &&
+	if (!is_filtered(origin->model) && !origin->unmatched &&
 	    (!shown || origin->ends.data[0].basis == ORIGIN_ANY_RANK))
 		fputs("  " DECLARE_TEXT, out);
 }
