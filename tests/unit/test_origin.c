@@ -111,6 +111,10 @@ static void test_event_that_is_not_there_is_reported_with_similar_names(void **s
 	err.message[0] = 0;
 	assert_int_equal(why_pick_event(&index, model, "0xe9", &err), -ENOENT);
 	assert_string_equal(err.message, "no event has the id 0xe9");
+	err.message[0] = 0;
+	assert_int_equal(why_pick_event(&index, model, "0xa1", &err), -ENOENT);
+	assert_string_equal(err.message,
+			    "no event has the id 0xa1, but a span has; give --span 0xa1 --origin");
 	capture_free(&capture);
 }
 
