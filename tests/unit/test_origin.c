@@ -504,6 +504,32 @@ static void test_spans_of_one_name_stand_for_collectives_only_without_calls(void
 	}
 }
 
+static void test_span_of_one_name_is_joined_with_one_that_overlaps(void **state)
+{
+	struct capture capture;
+	const struct model *model;
+	char *text;
+
+	(void)state;
+	calls_begin(&capture);
+	rank_hit(&capture, 1, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	for (unsigned rank = 0; rank < 2; rank++)
+		rank_hit(&capture, rank, 2100 + rank, SITE_LOAD, 0xa0 + rank, 0, 2,
+			 (uint64_t[]){0, rank == 1 ? 0xe1 : 0});
+	for (unsigned rank = 0; rank < 2; rank++)
+		rank_end(&capture, rank, 2200 + rank, 0xa0 + rank);
+	rank_hit(&capture, 2, 2300, SITE_FOUND, 0xe2, 0, 1, (uint64_t[]){0});
+	rank_hit(&capture, 0, 2500, SITE_FOUND, 0xf0, 0, 1, (uint64_t[]){0});
+	model = capture_load(&capture, 9000);
+	job_make(model);
+	text = origin_printed(model, "00000000000000f0");
+	assert_non_null(strstr(text,
+			       "      after span load 00000000000000a0, together with, by its "
+			       "name and time, span load 00000000000000a1 "));
+	free(text);
+	capture_free(&capture);
+}
+
 /* ---- calls that are not matched ---- */
 
 static void test_ranks_in_different_order_are_reported(void **state)
@@ -545,6 +571,7 @@ int main(void)
 		cmocka_unit_test(test_link_to_an_open_span_takes_only_data_from_before),
 		cmocka_unit_test(test_ranks_in_different_order_are_reported),
 		cmocka_unit_test(test_spans_of_one_name_stand_for_collectives_only_without_calls),
+		cmocka_unit_test(test_span_of_one_name_is_joined_with_one_that_overlaps),
 		cmocka_unit_test(test_context_from_another_process_hides_no_data_of_the_thread),
 		cmocka_unit_test(test_earlier_collectives_without_a_cause_leave_the_origin_certain),
 	};

@@ -73,9 +73,12 @@ struct origin_node {
 
 struct origin_step {
 	struct origin_node from, to;
-	/* By collective or message: its index for model_collective_at(), and the calls at both
-	 * ends. MODEL_NONE: another kind of step, or two spans of one name stand for it. */
-	uint32_t collective, from_call, to_call;
+	/* By collective or message: its index for model_collective_at(). MODEL_NONE: another kind
+	 * of step, or two spans of one name stand for it. */
+	uint32_t collective;
+	/* The calls at both ends, or those two spans. MODEL_NONE: another kind of step. `from_call`
+	 * may be earlier than `from`, since its data stayed in memory. */
+	uint32_t from_call, to_call;
 	uint8_t via;   /* enum origin_via */
 	uint8_t grade; /* enum why_grade */
 };

@@ -101,13 +101,18 @@ static uint32_t call_rank(const struct model_collective *collective, uint32_t sp
 	return MODEL_NONE;
 }
 
-/* Writes the operation of a collective or message, and the two calls of it. */
+/* Writes the operation of a collective or message, and the two calls of it, or the two spans that
+ * stand for it. */
 static void collective_fields(struct json *json, const struct origin *origin,
 			      const struct origin_step *step)
 {
 	const struct model *model = origin->model;
 	const struct model_collective *collective;
 
+	if (step->via != ORIGIN_VIA_COLLECTIVE && step->via != ORIGIN_VIA_MESSAGE)
+		return;
+	json_field_hex64(json, "from_call", model->spans.data[step->from_call].id);
+	json_field_hex64(json, "to_call", model->spans.data[step->to_call].id);
 	if (step->collective == MODEL_NONE)
 		return;
 	collective = model_collective_at(origin->comm, step->collective);
@@ -117,8 +122,6 @@ static void collective_fields(struct json *json, const struct origin *origin,
 	field_number(json, "ranks", collective->nranks, 0);
 	field_number(json, "from_rank", call_rank(collective, step->from_call), MODEL_NONE);
 	field_number(json, "to_rank", call_rank(collective, step->to_call), MODEL_NONE);
-	json_field_hex64(json, "from_call", model->spans.data[step->from_call].id);
-	json_field_hex64(json, "to_call", model->spans.data[step->to_call].id);
 }
 
 static void incomplete_json(struct json *json, const struct origin *origin)

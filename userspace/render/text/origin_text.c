@@ -90,6 +90,35 @@ static void put_rank(const struct why_printer *printer, const struct model_rank_
 		fputs("a rank", printer->out);
 }
 
+/* Names a node without its thread, time and place. */
+static void put_name(const struct why_printer *printer, const struct origin_node *node)
+{
+	uint32_t frame, site = node_site(printer, node, &frame);
+
+	fputs(node->kind == MODEL_NODE_SPAN ? "span " : "event ", printer->out);
+	if (node->index != MODEL_NONE) {
+		why_put(printer, model_site(printer->model, site)->name);
+		fputc(' ', printer->out);
+	}
+	fprintf(printer->out, "%016" PRIx64, node->id);
+}
+
+/* Two spans of one name. If the data was on the thread since an earlier span, the step leaves that
+ * span: it is the one that overlaps with the other rank's. */
+static void put_common(const struct why_printer *printer, const struct origin_step *step)
+{
+	uint32_t span = step->from_call;
+
+	if (span != step->from.index || step->from.kind != MODEL_NODE_SPAN) {
+		fputs("after ", printer->out);
+		put_name(printer, &(struct origin_node){.id = printer->model->spans.data[span].id,
+							.index = span,
+							.kind = MODEL_NODE_SPAN});
+		fputs(", ", printer->out);
+	}
+	fputs("together with, by its name and time, ", printer->out);
+}
+
 /* Prints "by MPI_Allreduce number 3 of 4 ranks, rank 0 from rank 1: ". */
 static void put_collective(const struct why_printer *printer, const struct origin *origin,
 			   const struct origin_step *step)
@@ -98,7 +127,7 @@ static void put_collective(const struct why_printer *printer, const struct origi
 	const struct model_rank_call *from, *to;
 
 	if (step->collective == MODEL_NONE) {
-		fputs("together with, by its name and time, ", printer->out);
+		put_common(printer, step);
 		return;
 	}
 	collective = model_collective_at(origin->comm, step->collective);
@@ -114,19 +143,6 @@ static void put_collective(const struct why_printer *printer, const struct origi
 	fputs(" from ", printer->out);
 	put_rank(printer, to);
 	fputs(": ", printer->out);
-}
-
-/* Names a node that was printed in full before. */
-static void put_name(const struct why_printer *printer, const struct origin_node *node)
-{
-	uint32_t frame, site = node_site(printer, node, &frame);
-
-	fputs(node->kind == MODEL_NODE_SPAN ? "span " : "event ", printer->out);
-	if (node->index != MODEL_NONE) {
-		why_put(printer, model_site(printer->model, site)->name);
-		fputc(' ', printer->out);
-	}
-	fprintf(printer->out, "%016" PRIx64, node->id);
 }
 
 /* Prints a step; `last`: it leads to the origin. */
