@@ -341,5 +341,7 @@ def test_what_cannot_be_followed_is_said_in_one_line(waffle, pipeline):
     waffle.fails(1, "why", "--event", "nothing", capture.path, says="no event 'nothing'")
     waffle.fails(1, "why", "--span", "wite", "--origin", capture.path, says="did you mean 'write'")
     waffle.fails(2, "why", "--origin", capture.path, says="give --span, too")
+    for what in (("--event", "broken record"), ("--span", "write", "--origin")):
+        waffle.fails(2, "why", *what, "--slowest", "3", capture.path, says="--slowest chooses slow spans")
     text = waffle.ok("why", "--event", "broken record", capture.path).stdout
     assert "nothing says what caused it" in text and "KV_CAUSE_EVENT" in text

@@ -301,6 +301,35 @@ static void test_frequencies_are_those_of_cpus_that_tell_of_changes(void **state
 	capture_free(&c);
 }
 
+static void test_keys_of_one_name_are_numbered(void **state)
+{
+	const struct site_info site = {
+		.name = "mix",
+		.category = "",
+		.file = "a.c",
+		.func = "f",
+		.object = "/bin/a",
+		.kind = WAFFLE_SITE_EVENT,
+		.key_count = 2,
+		.keys = {{WAFFLE_KEY_CAUSE_EVENT, "cause"}, {WAFFLE_KEY_CAUSE_EVENT, "cause"}}};
+	struct error err = ERROR_INIT;
+	struct capture c;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *file = open_memstream(&text, &len);
+
+	(void)state;
+	capture_begin(&c, false);
+	capture_must(store_writer_add_site(c.writer, &site, &err), err);
+	capture_task(&c, CAPTURE_START, 10, 0, "main");
+	capture_hit(&c, CAPTURE_START + 5, 10, CAPTURE_SITES, 1, 0, 2, (uint64_t[]){2, 3});
+	assert_int_equal(perfetto_write(capture_load(&c, CAPTURE_START + 100), file, &err), 0);
+	fclose(file);
+	assert_non_null(memmem(text, len, "cause_2", 7));
+	free(text);
+	capture_free(&c);
+}
+
 static void test_full_disk_is_an_error(void **state)
 {
 	struct capture c;
@@ -329,6 +358,7 @@ int main(void)
 		cmocka_unit_test(
 			test_tid_used_again_has_a_second_track_and_the_first_is_freed_before),
 		cmocka_unit_test(test_frequencies_are_those_of_cpus_that_tell_of_changes),
+		cmocka_unit_test(test_keys_of_one_name_are_numbered),
 		cmocka_unit_test(test_full_disk_is_an_error),
 	};
 

@@ -111,6 +111,10 @@ static void test_event_that_is_not_there_is_reported_with_similar_names(void **s
 	err.message[0] = 0;
 	assert_int_equal(why_pick_event(&index, model, "0xe9", &err), -ENOENT);
 	assert_string_equal(err.message, "no event has the id 0xe9");
+	err.message[0] = 0;
+	assert_int_equal(why_pick_event(&index, model, "0xa1", &err), -ENOENT);
+	assert_string_equal(err.message,
+			    "no event has the id 0xa1, but a span has; give --span 0xa1 --origin");
 	capture_free(&capture);
 }
 
@@ -314,6 +318,245 @@ static void test_context_leads_to_the_process_that_gave_it(void **state)
 	capture_free(&capture);
 }
 
+/* ---- data that is older than the last one ---- */
+
+/* A message's call on a rank, which waits for it. `seq`: number of the rank's calls before it. */
+static void message_call(struct capture *capture, unsigned rank, uint64_t ts, uint32_t site,
+			 unsigned peer, uint64_t seq)
+{
+	const uint64_t words[] = {64, peer, COMM, rank, 3, seq, STREAM}, id = 0x6000 + ts;
+
+	rank_hit(capture, rank, ts, site, id, 0, 7, words);
+	call_return_in(capture, 100 + rank, ts + 5, 200 + rank, site, id, 0, NULL);
+	rank_sync(capture, rank, ts + 10, ts + 20);
+}
+
+/*
+ * Ranks 1 and 2 each send a message to rank 0 in a span 0xa0 + rank with the cause 0xe0 + rank.
+ * Rank 0 receives that of rank 1 in the span `outer` (0: in none), and that of rank 2 in a span
+ * inside, 0xb0, where it then has the symptom 0xf0.
+ */
+static const struct model *messages_capture(struct capture *capture, uint64_t outer)
+{
+	ranks_begin(capture);
+	for (unsigned rank = 1; rank < 3; rank++) {
+		rank_hit(capture, rank, 2000 + rank, SITE_FOUND, 0xe0 + rank, 0, 1,
+			 (uint64_t[]){0});
+		rank_hit(capture, rank, 2010 + rank, SITE_LOAD, 0xa0 + rank, 0, 2,
+			 (uint64_t[]){0, 0xe0 + rank});
+	}
+	if (outer)
+		rank_hit(capture, 0, 2020, SITE_LOAD, outer, 0, 2, (uint64_t[]){0, 0});
+	message_call(capture, 1, 2100, CALL_SEND, 0, 0);
+	message_call(capture, 0, 2101, CALL_RECV, 1, 0);
+	rank_hit(capture, 0, 2200, SITE_LOAD, 0xb0, outer, 2, (uint64_t[]){0, 0});
+	message_call(capture, 2, 2300, CALL_SEND, 0, 0);
+	message_call(capture, 0, 2301, CALL_RECV, 2, 1);
+	rank_hit(capture, 0, 2500, SITE_FOUND, 0xf0, 0xb0, 1, (uint64_t[]){0});
+	return capture_load(capture, 9000);
+}
+
+static void test_later_message_does_not_hide_an_earlier_one(void **state)
+{
+	static const uint64_t outer[] = {0xa0, 0};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct capture capture;
+		char *text =
+			origin_printed(messages_capture(&capture, outer[i]), "00000000000000f0");
+
+		assert_non_null(strstr(text, "  1.  likely    event found 00000000000000e2 "));
+		assert_non_null(strstr(text, "  2.  likely    event found 00000000000000e1 "));
+		assert_null(strstr(text, "certain"));
+		assert_null(strstr(text, "  3.  "));
+		free(text);
+		capture_free(&capture);
+	}
+}
+
+static void test_earlier_collectives_without_a_cause_leave_the_origin_certain(void **state)
+{
+	struct capture capture;
+	char *text;
+
+	(void)state;
+	ranks_begin(&capture);
+	for (unsigned i = 0; i < 5; i++)
+		for (unsigned rank = 0; rank < 3; rank++)
+			message_call(&capture, rank, 2000 + 100 * i + 5 * rank, CALL_ALL_REDUCE, 7,
+				     i);
+	rank_hit(&capture, 1, 3000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	for (unsigned rank = 0; rank < 3; rank++)
+		rank_hit(&capture, rank, 3010 + rank, SITE_LOAD, 0xa0 + rank, 0, 2,
+			 (uint64_t[]){0, rank == 1 ? 0xe1 : 0});
+	for (unsigned rank = 0; rank < 3; rank++)
+		message_call(&capture, rank, 3100 + 5 * rank, CALL_ALL_REDUCE, 7, 5);
+	rank_hit(&capture, 0, 3200, SITE_FOUND, 0xf0, 0xa0, 1, (uint64_t[]){0});
+	text = origin_printed(capture_load(&capture, 9000), "00000000000000f0");
+	assert_non_null(strstr(text, "  1.  certain   event found 00000000000000e1 "));
+	assert_null(strstr(text, "  2.  "));
+	free(text);
+	capture_free(&capture);
+}
+
+/*
+ * Rank 2 sends a message in the span 0xb0, which is linked to rank 0's span 0xa0. That one receives
+ * a message with the cause 0xe1 from rank 1, before this or after it (`late`), and is open all the
+ * time. Rank 1 then receives rank 2's message in the span 0xb1, in which the symptom 0xf0 is.
+ */
+static const struct model *open_link_capture(struct capture *capture, bool late)
+{
+	uint64_t ts = late ? 2300 : 2100;
+
+	ranks_begin(capture);
+	rank_hit(capture, 1, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	rank_hit(capture, 1, 2010, SITE_LOAD, 0xa1, 0, 2, (uint64_t[]){0, 0xe1});
+	rank_hit(capture, 0, 2020, SITE_LOAD, 0xa0, 0, 2, (uint64_t[]){0, 0});
+	rank_hit(capture, 2, 2030, SITE_LOAD, 0xb0, 0, 2, (uint64_t[]){0xa0, 0});
+	message_call(capture, 1, ts, CALL_SEND, 0, 0);
+	message_call(capture, 0, ts + 1, CALL_RECV, 1, 0);
+	message_call(capture, 2, 2200, CALL_SEND, 1, 0);
+	rank_end(capture, 1, 2400, 0xa1);
+	rank_hit(capture, 1, 2410, SITE_LOAD, 0xb1, 0, 2, (uint64_t[]){0, 0});
+	message_call(capture, 1, 2420, CALL_RECV, 2, 1);
+	rank_hit(capture, 1, 2500, SITE_FOUND, 0xf0, 0xb1, 1, (uint64_t[]){0});
+	return capture_load(capture, 9000);
+}
+
+static void test_link_to_an_open_span_takes_only_data_from_before(void **state)
+{
+	struct capture capture;
+	const struct model *model = open_link_capture(&capture, false);
+	char *text = origin_printed(model, "00000000000000f0");
+
+	(void)state;
+	assert_non_null(strstr(text, "  1.  certain   event found 00000000000000e1 "));
+	free(text);
+	capture_free(&capture);
+	model = open_link_capture(&capture, true);
+	text = origin_printed(model, "00000000000000f0");
+	assert_non_null(strstr(text, "  1.  certain   span load 00000000000000a0 "));
+	assert_null(strstr(text, "e1"));
+	free(text);
+	capture_free(&capture);
+}
+
+static void test_context_from_another_process_hides_no_data_of_the_thread(void **state)
+{
+	struct capture capture;
+	char *text;
+
+	(void)state;
+	ranks_begin(&capture);
+	rank_hit(&capture, 1, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	rank_hit(&capture, 1, 2010, SITE_LOAD, 0xa1, 0, 2, (uint64_t[]){0, 0xe1});
+	rank_hit(&capture, 2, 2020, SITE_LOAD, 0xa2, 0, 2, (uint64_t[]){0, 0});
+	message_call(&capture, 1, 2100, CALL_SEND, 0, 0);
+	message_call(&capture, 0, 2101, CALL_RECV, 1, 0);
+	rank_hit(&capture, 0, 2200, SITE_LOAD, 0xb0, 0xa2, 2, (uint64_t[]){0, 0});
+	rank_hit(&capture, 0, 2300, SITE_FOUND, 0xf0, 0xb0, 1, (uint64_t[]){0});
+	text = origin_printed(capture_load(&capture, 9000), "00000000000000f0");
+	assert_non_null(strstr(text, "  1.  likely    event found 00000000000000e1 "));
+	assert_non_null(strstr(text, "  2.  likely    span load 00000000000000a2 "));
+	free(text);
+	capture_free(&capture);
+}
+
+/* ---- spans of one name ---- */
+
+/* Makes the processes ranks of one job, as their environment does. */
+static void job_make(const struct model *model)
+{
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		uint32_t at = map_get(&model->pids, 100 + rank);
+
+		assert_int_not_equal(at, MAP_NONE);
+		((struct model *)model)->processes.data[at].rank = rank;
+		((struct model *)model)->processes.data[at].job = 1;
+	}
+}
+
+static void test_spans_of_one_name_stand_for_collectives_only_without_calls(void **state)
+{
+	(void)state;
+	for (unsigned calls = 0; calls < 2; calls++) {
+		struct capture capture;
+		const struct model *model;
+		char *text;
+
+		if (calls)
+			ranks_begin(&capture);
+		else
+			calls_begin(&capture);
+		rank_hit(&capture, 1, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+		for (unsigned rank = 0; rank < 3; rank++)
+			rank_hit(&capture, rank, 2100 + rank, SITE_LOAD, 0xa0 + rank, 0, 2,
+				 (uint64_t[]){0, rank == 1 ? 0xe1 : 0});
+		rank_hit(&capture, 0, 2500, SITE_FOUND, 0xf0, 0xa0, 1, (uint64_t[]){0});
+		model = capture_load(&capture, 9000);
+		job_make(model);
+		text = origin_printed(model, "00000000000000f0");
+		assert_int_equal(!strstr(text, "  1.  likely    event found 00000000000000e1 "),
+				 calls);
+		free(text);
+		capture_free(&capture);
+	}
+}
+
+static void test_span_of_one_name_is_joined_with_one_that_overlaps(void **state)
+{
+	struct capture capture;
+	const struct model *model;
+	char *text;
+
+	(void)state;
+	calls_begin(&capture);
+	rank_hit(&capture, 1, 2000, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	for (unsigned rank = 0; rank < 2; rank++)
+		rank_hit(&capture, rank, 2100 + rank, SITE_LOAD, 0xa0 + rank, 0, 2,
+			 (uint64_t[]){0, rank == 1 ? 0xe1 : 0});
+	for (unsigned rank = 0; rank < 2; rank++)
+		rank_end(&capture, rank, 2200 + rank, 0xa0 + rank);
+	rank_hit(&capture, 2, 2300, SITE_FOUND, 0xe2, 0, 1, (uint64_t[]){0});
+	rank_hit(&capture, 0, 2500, SITE_FOUND, 0xf0, 0, 1, (uint64_t[]){0});
+	model = capture_load(&capture, 9000);
+	job_make(model);
+	text = origin_printed(model, "00000000000000f0");
+	assert_non_null(strstr(text,
+			       "      after span load 00000000000000a0, together with, by its "
+			       "name and time, span load 00000000000000a1 "));
+	free(text);
+	capture_free(&capture);
+}
+
+/* ---- calls that are not matched ---- */
+
+static void test_ranks_in_different_order_are_reported(void **state)
+{
+	struct capture capture;
+	char *text;
+
+	(void)state;
+	ranks_begin(&capture);
+	rank_hit(&capture, 0, 2000, SITE_LOAD, 0xa0, 0, 2, (uint64_t[]){0, 0});
+	for (unsigned rank = 0; rank < 3; rank++)
+		message_call(&capture, rank, 2100 + 5 * rank,
+			     rank ? CALL_ALL_REDUCE : CALL_BROADCAST, rank ? 7 : 1, 0);
+	rank_hit(&capture, 0, 2500, SITE_FOUND, 0xf0, 0xa0, 1, (uint64_t[]){0});
+	text = origin_printed(capture_load(&capture, 9000), "00000000000000f0");
+	assert_non_null(strstr(text,
+			       "  origins may be missing: collective 0 of a communicator differs "
+			       "between ranks: rank 0 called ncclBroadcast; rank 2 called "
+			       "ncclAllReduce\n"));
+	assert_non_null(strstr(text, "  origins may be missing: 3 calls are not matched; see "
+				     "docs/mpi.md\n"));
+	assert_null(strstr(text, "of 3 ranks are known"));
+	assert_null(strstr(text, "to declare a cause"));
+	free(text);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +567,13 @@ int main(void)
 		cmocka_unit_test(test_broadcast_leads_to_its_root_alone),
 		cmocka_unit_test(test_receive_whose_send_is_not_in_the_capture_is_reported),
 		cmocka_unit_test(test_context_leads_to_the_process_that_gave_it),
+		cmocka_unit_test(test_later_message_does_not_hide_an_earlier_one),
+		cmocka_unit_test(test_link_to_an_open_span_takes_only_data_from_before),
+		cmocka_unit_test(test_ranks_in_different_order_are_reported),
+		cmocka_unit_test(test_spans_of_one_name_stand_for_collectives_only_without_calls),
+		cmocka_unit_test(test_span_of_one_name_is_joined_with_one_that_overlaps),
+		cmocka_unit_test(test_context_from_another_process_hides_no_data_of_the_thread),
+		cmocka_unit_test(test_earlier_collectives_without_a_cause_leave_the_origin_certain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,6 +172,8 @@ static const char *usage_problem(const struct why_cli *cli, int files)
 		return "--from and --to choose a thread's time: give --thread, too";
 	if ((wanted->thread != NULL) + (wanted->span != NULL) + (cli->event != NULL) > 1)
 		return "give one of --span, --thread and --event";
+	if ((cli->event || cli->origin) && cli->slowest != NOT_GIVEN)
+		return "--slowest chooses slow spans; leave it out with --event and --origin";
 	if (cli->origin && !wanted->span)
 		return "--origin follows a span: give --span, too";
 	if (wanted->from_ns != NOT_GIVEN && wanted->from_ns >= wanted->to_ns)
@@ -181,7 +183,7 @@ static const char *usage_problem(const struct why_cli *cli, int files)
 
 static int why_run(const struct command *command, int argc, char **argv)
 {
-	struct why_cli cli = {.slowest = SLOWEST_DEFAULT,
+	struct why_cli cli = {.slowest = NOT_GIVEN,
 			      .wanted = {.from_ns = NOT_GIVEN, .to_ns = NOT_GIVEN}};
 	struct error err = ERROR_INIT;
 	struct capture_files files;
@@ -195,6 +197,8 @@ static int why_run(const struct command *command, int argc, char **argv)
 		error_set(&err, EINVAL, "%s", problem);
 		return command_fail(command, &err, EXIT_USAGE);
 	}
+	if (cli.slowest == NOT_GIVEN)
+		cli.slowest = SLOWEST_DEFAULT;
 	if (cli.wanted.from_ns == NOT_GIVEN)
 		cli.wanted.from_ns = 0;
 	files = capture_files_of(argc, argv, first);

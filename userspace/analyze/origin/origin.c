@@ -72,6 +72,66 @@ static bool ends_add(struct origin *origin, struct map *known, const struct orig
 	return good;
 }
 
+/* Whether data led to an end. */
+static bool is_by_data(const struct origin *origin, const struct origin_end *end)
+{
+	const struct origin_step *steps = &origin->steps.data[end->step];
+
+	for (size_t i = 0; i < end->step_count; i++)
+		if (steps[i].via == ORIGIN_VIA_COLLECTIVE || steps[i].via == ORIGIN_VIA_MESSAGE)
+			return true;
+	return false;
+}
+
+/* Sorts the ends. If there are several, or origins may be missing, any of them may have given the
+ * data that matters, so that data leads to none of them for certain. */
+static void ends_sort(struct origin *origin)
+{
+	struct origin_end *ends = origin->ends.data;
+
+	if (!origin->ends.len)
+		return;
+	qsort_r(ends, origin->ends.len, sizeof(*ends), end_compare, (void *)origin->model);
+	if (origin->ends.len == 1 && origin->incomplete == MODEL_NONE && !origin->unmatched)
+		return;
+	for (size_t i = 0; i < origin->ends.len; i++)
+		if (ends[i].grade == WHY_GRADE_CERTAIN && is_by_data(origin, &ends[i]))
+			ends[i].grade = WHY_GRADE_LIKELY;
+}
+
+/* The disorder of the incomplete collective's communicator, at or before its number. */
+static uint32_t disorder_find(const struct origin *origin)
+{
+	const struct model_collective *collective;
+
+	if (origin->incomplete == MODEL_NONE)
+		return MODEL_NONE;
+	collective = model_collective_at(origin->comm, origin->incomplete);
+	for (size_t i = 0; i < model_disorder_count(origin->comm); i++) {
+		const struct model_disorder *disorder = model_disorder_at(origin->comm, i);
+
+		if (collective->flow != FLOW_PAIR && disorder->comm == collective->comm &&
+		    disorder->seq <= collective->seq)
+			return (uint32_t)i;
+	}
+	return MODEL_NONE;
+}
+
+/* Counts calls that were not matched. The model does not count a call that is alone because the
+ * number of ranks is unknown, so those are counted here. */
+static uint64_t unmatched_count(const struct model_comm *comm)
+{
+	uint64_t alone = 0, unaligned = model_collectives_unaligned(comm);
+
+	for (size_t i = 0; i < model_collective_count(comm); i++) {
+		const struct model_collective *collective = model_collective_at(comm, i);
+
+		alone += collective->alignment == COLLECTIVE_ALONE && !collective->nranks &&
+			 collective->flow != FLOW_NONE;
+	}
+	return alone > unaligned ? alone : unaligned;
+}
+
 static bool ends_find(struct origin *origin, const struct origin_index *index)
 {
 	struct origin_walk walk, directed;
@@ -86,14 +146,15 @@ static bool ends_find(struct origin *origin, const struct origin_index *index)
 	if (good && !origin->ends.len)
 		good = ends_add(origin, known, &directed, ORIGIN_ANY_RANK);
 	origin->incomplete = walk.incomplete;
+	origin->disorder = disorder_find(origin);
+	origin->unmatched = unmatched_count(origin->comm);
 	origin->visited = walk.landings.len + directed.landings.len;
 	origin_walk_free(&walk);
 	origin_walk_free(&directed);
 	map_free(&known[0]);
 	map_free(&known[1]);
-	if (good && origin->ends.len)
-		qsort_r(origin->ends.data, origin->ends.len, sizeof(*origin->ends.data),
-			end_compare, (void *)origin->model);
+	if (good)
+		ends_sort(origin);
 	return good;
 }
 

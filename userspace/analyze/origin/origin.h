@@ -20,9 +20,10 @@
  *	message     data came from the sender
  *	context     the parent lies on another thread or in another process
  *
- * At each place only data counts that had arrived there in time: in the innermost enclosing span
- * that received any, or else on the thread. A step by data is `likely` at most if the span that
- * received the data had closed by then.
+ * At each place only data counts that had arrived there in time: in the spans around it, or earlier
+ * on the thread. A step by data is `likely` at most if the span that received the data had closed
+ * by then, or if a span further inside received later data. Of several origins, none that data
+ * leads to is certain, since each may have given the data that matters.
  *
  * Printed by render/text/origin_text.h, render/json/origin_json.h (docs/origin.schema.json) and
  * render/html/html_origin.c, as cmd/why.c and the page choose.
@@ -72,9 +73,12 @@ struct origin_node {
 
 struct origin_step {
 	struct origin_node from, to;
-	/* By collective or message: its index for model_collective_at(), and the calls at both
-	 * ends. MODEL_NONE: another kind of step, or two spans of one name stand for it. */
-	uint32_t collective, from_call, to_call;
+	/* By collective or message: its index for model_collective_at(). MODEL_NONE: another kind
+	 * of step, or two spans of one name stand for it. */
+	uint32_t collective;
+	/* The calls at both ends, or those two spans. MODEL_NONE: another kind of step. `from_call`
+	 * may be earlier than `from`, since its data stayed in memory. */
+	uint32_t from_call, to_call;
 	uint8_t via;   /* enum origin_via */
 	uint8_t grade; /* enum why_grade */
 };
@@ -90,12 +94,18 @@ struct origin {
 	const struct model *model;
 	const struct model_comm *comm; /* owned by the index; NULL: no collectives */
 	struct origin_node symptom;
-	/* By basis, then falling grade; the shortest way first, then the latest. */
+	/* By basis, then falling grade of the way; the shortest way first, then the latest. */
 	VEC(struct origin_end) ends;
 	VEC(struct origin_step) steps;
 	/* A collective that was followed and of which not all ranks are in the capture, so that
 	 * origins may be missing; for model_collective_at(). MODEL_NONE: there is none. */
 	uint32_t incomplete;
+	/* Its communicator's ranks called different operations at or before its number; for
+	 * model_disorder_at(). MODEL_NONE: they did not, or it is unknown. */
+	uint32_t disorder;
+	/* Number of calls in the capture that could not be matched with those of other ranks, so
+	 * that origins may be missing, too. */
+	uint64_t unmatched;
 	size_t visited; /* number of places that the search looked at: how much work it was */
 };
 

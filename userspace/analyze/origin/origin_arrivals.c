@@ -58,15 +58,16 @@ static struct origin_arrival arrival_of(const struct model *model,
 					 .exact = to->end_ts != UINT64_MAX};
 	uint64_t sent_ts;
 
+	arrival.data_ts = arrival.ts;
 	if (arrival.exact)
 		return arrival;
-	arrival.ts = model->spans.data[to->span].end_ts;
+	arrival.ts = arrival.data_ts = model->spans.data[to->span].end_ts;
 	if (!arrival.has_one_sender || !collective->comparable ||
 	    sender_of(collective) == MODEL_NONE)
 		return arrival;
 	sent_ts = collective->calls[sender_of(collective)].arrival_ts;
 	if (sent_ts > arrival.ts)
-		arrival.ts = sent_ts;
+		arrival.ts = arrival.data_ts = sent_ts;
 	return arrival;
 }
 

@@ -117,6 +117,7 @@ static bool arrival_add(struct origin_index *index, uint32_t at)
 	uint32_t span = index->common.list.data[at].span;
 	const struct model_span *ended = &index->model->spans.data[span];
 	struct origin_arrival arrival = {.ts = ended->end_ts,
+					 .data_ts = ended->end_ts,
 					 .owner = index->common.list.data[at].pid,
 					 .collective = MODEL_NONE,
 					 .call = span};
@@ -131,12 +132,22 @@ static bool arrival_add(struct origin_index *index, uint32_t at)
 	return vec_push(&index->by_call.list, arrival);
 }
 
-/* Whether the capture has calls of NCCL or MPI that carry data, matched or not. */
-static bool has_calls(const struct model_comm *comm)
+static bool role_is_nccl(unsigned role)
 {
-	for (size_t i = 0; i < model_collective_count(comm); i++)
-		if (model_collective_at(comm, i)->flow != FLOW_NONE)
+	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P ||
+	       role == SITE_ROLE_GROUP_START || role == SITE_ROLE_GROUP_END ||
+	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_SEND || role == SITE_ROLE_RECV;
+}
+
+/* Whether the capture has calls of NCCL or MPI, of any kind and matched or not. */
+static bool has_calls(const struct model *model)
+{
+	for (size_t i = 0; i < model->spans.len; i++) {
+		unsigned role = model_site(model, model->spans.data[i].site)->role;
+
+		if (site_role_is_mpi(role) || role_is_nccl(role))
 			return true;
+	}
 	return false;
 }
 
@@ -145,7 +156,7 @@ bool origin_common_init(struct origin_index *index)
 	struct origin_common *common = &index->common;
 	size_t count = index->model->spans.len, first, end;
 
-	if (has_calls(index->comm))
+	if (has_calls(index->model))
 		return true;
 	if (!spans_collect(index))
 		return false;

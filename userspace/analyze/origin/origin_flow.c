@@ -30,7 +30,7 @@ static uint8_t arrival_grade(const struct origin_climb *climb, const struct orig
 {
 	const struct model_collective *collective;
 
-	if (arrival->collective == MODEL_NONE || !arrival->exact)
+	if (!climb->nearest || arrival->collective == MODEL_NONE || !arrival->exact)
 		return WHY_GRADE_LIKELY;
 	collective = collective_of(climb, arrival);
 	if (collective->flow == FLOW_UNKNOWN || collective->alignment == COLLECTIVE_BY_ORDER)
@@ -54,6 +54,7 @@ static struct origin_landing call_landing(const struct origin_climb *climb,
 	to.from_call = collective->calls[arrival->call].span;
 	to.to_call = to.index = collective->calls[call].span;
 	to.ts = collective->calls[call].arrival_ts;
+	to.ts_thread = collective->calls[call].thread;
 	to.called = true;
 	to.flowed |= arrival->has_one_sender;
 	return to;
@@ -118,6 +119,7 @@ static void senders_follow(struct origin_climb *climb, const struct origin_arriv
 		return;
 	/* The spans around the receiving call may have closed since: their links count. */
 	own.mode = ORIGIN_MODE_LINKS;
+	own.ts = arrival->data_ts;
 	if (arrival->has_one_sender)
 		origin_landing_push(walk, own);
 	for (uint32_t call = 0; call < collective->count; call++)
@@ -142,6 +144,7 @@ static void common_follow(struct origin_climb *climb, uint32_t span, bool as_end
 		landing.from_call = span;
 		landing.to_call = landing.index;
 		landing.ts = to->start_ts;
+		landing.ts_thread = to->thread;
 		landing.called = true;
 		if (origin_is_after(model, to->thread, to->start_ts, walk->symptom_thread,
 				    walk->symptom_ts))
@@ -186,17 +189,28 @@ struct arrivals_wanted {
 	uint32_t within; /* the span that received them; MODEL_NONE: none did */
 };
 
-/* Whether an owner has data of one sender in [first, end) of a list. The last arrival there with
- * many senders becomes an end. */
+/* Whether an owner has data of one sender in [first, end) of a list. If no nearer span has received
+ * data, the last arrival there with many senders becomes an end. */
 static bool directed_has(struct origin_climb *climb, const struct arrivals_wanted *wanted,
 			 size_t first, size_t end)
 {
 	const struct origin_arrival *list = wanted->list->list.data;
 	const struct origin_arrival *last = &list[end - 1];
 
-	if (last->many != MODEL_NONE && last->many >= first)
+	if (climb->nearest && last->many != MODEL_NONE && last->many >= first)
 		any_rank_add(climb, &list[last->many], wanted->within);
 	return last->directed - list[first].directed + list[first].has_one_sender;
+}
+
+static void arrival_follow(struct origin_climb *climb, const struct origin_arrival *arrival,
+			   uint32_t within)
+{
+	if (climb->walk->directed && !arrival->has_one_sender)
+		return;
+	if (arrival->collective == MODEL_NONE)
+		common_follow(climb, arrival->call, false);
+	else
+		senders_follow(climb, arrival, within);
 }
 
 /* Follows the wanted arrivals. Returns whether there are any. */
@@ -213,22 +227,42 @@ static bool arrivals_follow(struct origin_climb *climb, const struct arrivals_wa
 	if (walk->directed && !directed_has(climb, wanted, first, end))
 		return true;
 	climb->continues = true;
-	done = origin_mark_raise(walk, wanted->place, climb->from.grade, wanted->to_ts);
+	done = origin_mark_raise(walk, wanted->place,
+				 climb->nearest ? climb->from.grade : WHY_GRADE_LIKELY,
+				 wanted->to_ts);
 	if (done >= wanted->from_ts && done &&
 	    (done >= wanted->to_ts ||
 	     !origin_arrivals_find(list, wanted->owner, done + 1, wanted->to_ts, &first, &end)))
 		return true;
-	for (size_t i = first; i < end && !walk->failed; i++) {
-		const struct origin_arrival *arrival = &list->list.data[i];
-
-		if (walk->directed && !arrival->has_one_sender)
-			continue;
-		if (arrival->collective == MODEL_NONE)
-			common_follow(climb, arrival->call, false);
-		else
-			senders_follow(climb, arrival, wanted->within);
-	}
+	for (size_t i = first; i < end && !walk->failed; i++)
+		arrival_follow(climb, &list->list.data[i], wanted->within);
 	return true;
+}
+
+/* Follows the wanted arrivals of a list by the begin of calls, if the data was there before the
+ * landing. Returns whether there are any. */
+static bool calls_follow(struct origin_climb *climb, const struct arrivals_wanted *wanted)
+{
+	struct origin_walk *walk = climb->walk;
+	const struct origin_arrival *list = wanted->list->list.data;
+	uint32_t many = MODEL_NONE;
+	bool any = false;
+	size_t first, end;
+
+	origin_arrivals_find(wanted->list, wanted->owner, wanted->from_ts, wanted->to_ts, &first,
+			     &end);
+	for (size_t i = first; i < end && !walk->failed; i++) {
+		if (!origin_arrived_before(&climb->from, &list[i]))
+			continue;
+		any = true;
+		climb->continues |= !walk->directed || list[i].has_one_sender;
+		if (!list[i].has_one_sender)
+			many = (uint32_t)i;
+		arrival_follow(climb, &list[i], wanted->within);
+	}
+	if (walk->directed && climb->nearest && many != MODEL_NONE)
+		any_rank_add(climb, &list[many], wanted->within);
+	return any;
 }
 
 /* Follows the span that the climb has reached to those of other ranks with its name. Returns
@@ -262,12 +296,19 @@ bool origin_span_follow(struct origin_climb *climb)
 	return arrivals_follow(climb, &wanted) || any;
 }
 
-uint64_t origin_end_before_symptom(const struct origin_walk *walk, const struct model_span *span)
+uint64_t origin_end_before(const struct model *model, const struct origin_landing *landing,
+			   const struct model_span *span)
 {
-	return origin_is_after(walk->index->model, span->end_thread, span->end_ts,
-			       walk->symptom_thread, walk->symptom_ts)
-		       ? walk->symptom_ts
+	return origin_is_after(model, span->end_thread, span->end_ts, landing->ts_thread,
+			       landing->ts)
+		       ? landing->ts
 		       : span->end_ts;
+}
+
+bool origin_arrived_before(const struct origin_landing *landing,
+			   const struct origin_arrival *arrival)
+{
+	return landing->prev == MODEL_NONE || arrival->data_ts <= landing->ts;
 }
 
 bool origin_self_follow(struct origin_climb *climb)
@@ -278,7 +319,7 @@ bool origin_self_follow(struct origin_climb *climb)
 		.list = &index->by_process,
 		.owner = index->model->threads.data[span->thread].pid,
 		.from_ts = span->start_ts,
-		.to_ts = origin_end_before_symptom(climb->walk, span),
+		.to_ts = origin_end_before(index->model, &climb->from, span),
 		.place = origin_place_key(ORIGIN_PLACE_ARRIVALS_SELF, climb->index),
 		.within = climb->index,
 	};
@@ -287,8 +328,7 @@ bool origin_self_follow(struct origin_climb *climb)
 	any = arrivals_follow(climb, &wanted) || any;
 
 	wanted.list = &index->by_call;
-	wanted.place = origin_place_key(ORIGIN_PLACE_CALLS_SELF, climb->index);
-	return arrivals_follow(climb, &wanted) || any;
+	return calls_follow(climb, &wanted) || any;
 }
 
 void origin_thread_follow(struct origin_climb *climb)

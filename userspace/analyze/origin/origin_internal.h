@@ -11,6 +11,7 @@
 /* Data of other ranks that reached a process, by a collective or a message. */
 struct origin_arrival {
 	uint64_t ts;         /* the list's order; see struct origin_arrivals */
+	uint64_t data_ts;    /* when the data had arrived, in each of the lists */
 	uint32_t owner;      /* the process (pid) or the thread (index), as the list has it */
 	uint32_t collective; /* for model_collective_at(); MODEL_NONE: a span of a common name */
 	uint32_t call;       /* index of the receiving call in it; or that span */
@@ -65,7 +66,7 @@ struct origin_index {
 /* Fills in the three lists of arrivals. False: out of memory. */
 bool origin_arrivals_init(struct origin_index *index);
 /* Finds the common spans, and adds an arrival for the end of each. Does nothing if the capture has
- * calls of NCCL or MPI that carry data. False: out of memory. */
+ * calls of NCCL or MPI. False: out of memory. */
 bool origin_common_init(struct origin_index *index);
 void origin_common_free(struct origin_common *common);
 
@@ -91,7 +92,8 @@ enum origin_mode {
 
 /* A node that the walk has reached, and the step that led to it. */
 struct origin_landing {
-	uint64_t ts; /* arrivals after it do not count */
+	uint64_t ts;        /* arrivals after it do not count */
+	uint32_t ts_thread; /* whose clock it is of */
 	uint64_t id;
 	uint32_t index; /* of the node; MODEL_NONE: not in the capture */
 	uint32_t prev;  /* landing that the step left; MODEL_NONE: this is the symptom */
@@ -117,8 +119,8 @@ struct origin_walk {
 	/* Landings to visit: certain ones first. */
 	VEC(uint32_t) queue[2];
 	size_t next[2];
-	struct map seen; /* places that were visited */
-	/* Up to which time the arrivals of a place were followed, by grade. */
+	struct map seen; /* places that were entered */
+	/* Up to which time a place was visited or its arrivals were followed, by grade. */
 	struct map marks;
 	VEC(struct origin_mark) mark_list;
 	uint8_t *shared; /* by collective: the grade at which all its senders were followed, + 1 */
@@ -139,6 +141,8 @@ struct origin_mark {
 
 /* Kinds of places, for the keys of walk.seen and walk.marks. */
 enum origin_place {
+	ORIGIN_PLACE_RECEIVED_CERTAIN,
+	ORIGIN_PLACE_RECEIVED_LIKELY,
 	ORIGIN_PLACE_LINKED_SPAN,
 	ORIGIN_PLACE_LINKED_EVENT,
 	ORIGIN_PLACE_SENDER,
@@ -148,11 +152,9 @@ enum origin_place {
 	ORIGIN_PLACE_PARENT_LINKS_OF_SPAN,
 	ORIGIN_PLACE_PARENT_LINKS_OF_EVENT,
 	ORIGIN_PLACE_ANY_RANK,
-	ORIGIN_PLACE_LINKS_CERTAIN,
-	ORIGIN_PLACE_LINKS_LIKELY,
+	ORIGIN_PLACE_LINKS,
 	ORIGIN_PLACE_ARRIVALS,
 	ORIGIN_PLACE_ARRIVALS_SELF,
-	ORIGIN_PLACE_CALLS_SELF,
 	ORIGIN_PLACE_THREAD,
 	ORIGIN_PLACE_PROCESS,
 };
@@ -164,15 +166,16 @@ struct origin_climb {
 	uint32_t at;                /* its index */
 	uint32_t index;             /* of the node that was reached */
 	uint8_t kind;
-	bool open;      /* no span so far has received data */
+	bool receives;  /* data that the node received counts */
+	bool nearest;   /* no span so far has received data */
 	bool continues; /* something leads on */
 };
 
 uint64_t origin_place_key(enum origin_place place, uint32_t index);
 /* Whether it is the first visit of a place. */
 bool origin_place_enter(struct origin_walk *walk, enum origin_place place, uint32_t index);
-/* Raises the time up to which the arrivals of a place were followed at a grade or a better one.
- * Returns the previous time. */
+/* Raises the time up to which a place was visited, or its arrivals were followed, at a grade or a
+ * better one. Returns the previous time. */
 uint64_t origin_mark_raise(struct origin_walk *walk, uint64_t key, uint8_t grade, uint64_t ts);
 
 /* Begin, thread, parent and id of a span or event. */
@@ -190,14 +193,20 @@ uint32_t origin_landing_add(struct origin_walk *walk, struct origin_landing land
 void origin_landing_push(struct origin_walk *walk, struct origin_landing landing);
 void origin_end_add(struct origin_walk *walk, uint32_t landing, enum origin_basis basis);
 
-/* The end of a span, but not after the symptom. */
-uint64_t origin_end_before_symptom(const struct origin_walk *walk, const struct model_span *span);
+/* The end of a span, but not after the time of the landing. */
+uint64_t origin_end_before(const struct model *model, const struct origin_landing *landing,
+			   const struct model_span *span);
+/* Whether an arrival's data was there before the landing, or the landing is the symptom: what its
+ * calls receive after it counts, too. */
+bool origin_arrived_before(const struct origin_landing *landing,
+			   const struct origin_arrival *arrival);
 /* Follows data that arrived in the span that the climb has reached, before the time of the landing.
  * Returns whether there is any. */
 bool origin_span_follow(struct origin_climb *climb);
 /* Follows data that the landing's own span received, or that a call within it received later. */
 bool origin_self_follow(struct origin_climb *climb);
-/* Follows data that had arrived on the thread before the landing, or else in the process. */
+/* Follows data that had arrived on the thread before the landing, or else in the process. A
+ * nearer span may have received some of it. */
 void origin_thread_follow(struct origin_climb *climb);
 
 /* ---- entries ---- */

@@ -79,6 +79,8 @@ struct origin_landing origin_landing_from(const struct origin_climb *climb, enum
 	bool own = climb->kind == climb->from.kind && climb->index == climb->from.index;
 
 	return (struct origin_landing){
+		.ts = climb->from.ts,
+		.ts_thread = climb->from.ts_thread,
 		.kind = MODEL_NODE_SPAN,
 		.prev = climb->at,
 		.anchor = own ? MODEL_NONE : climb->index,

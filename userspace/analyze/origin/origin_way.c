@@ -90,8 +90,9 @@ static bool landing_steps(struct way *way, const struct origin_landing *landing,
 		if (!is_same(&inside.to, &way->at) && !step_add(way, inside))
 			return false;
 	}
-	/* A span of several ranks' calls, as when one process is many ranks. */
-	if (is_same(&step.to, &way->at))
+	/* A span of several ranks' calls, as when one process is many ranks. A step that is less
+	 * than certain is shown, since it limits the grade of the end. */
+	if (is_same(&step.to, &way->at) && step.grade == WHY_GRADE_CERTAIN)
 		return true;
 	return step_add(way, step);
 }

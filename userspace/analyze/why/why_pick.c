@@ -130,6 +130,10 @@ int why_pick_event(uint32_t *event, const struct model *model, const char *wante
 		if (near.count < OFFERED_MAX && near_name(wanted, name))
 			offer_name(&near, name, "'");
 	}
+	if (is_id && map_get(&model->span_ids, id) != MAP_NONE)
+		return error_set(err, ENOENT,
+				 "no event has the id %s, but a span has; give --span %s --origin",
+				 wanted, wanted);
 	if (is_id)
 		return error_set(err, ENOENT, "no event has the id %s", wanted);
 	return error_set(err, ENOENT, "no event '%s'; %s %s", wanted,

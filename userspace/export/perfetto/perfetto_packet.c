@@ -249,6 +249,29 @@ uint32_t names_own(struct perfetto *p, const char *text)
 	return name_add(p, text, "?");
 }
 
+static bool key_is_used(const struct site_names *names, unsigned count, uint32_t key)
+{
+	for (unsigned k = 0; k < count; k++)
+		if (names->keys[k] == key)
+			return true;
+	return false;
+}
+
+/* The name of a site's key: "cause", and "cause_2" of a second one, since viewers show only one
+ * annotation of a name. */
+static uint32_t key_name_add(struct perfetto *p, const struct site_names *names,
+			     const struct site_info *site, unsigned key)
+{
+	uint32_t added = name_add(p, site->keys[key].name, "key");
+	char other[64];
+
+	for (unsigned number = 2; key_is_used(names, key, added); number++) {
+		snprintf(other, sizeof(other), "%.48s_%u", site->keys[key].name, number);
+		added = name_add(p, other, "key");
+	}
+	return added;
+}
+
 static void site_names_set(struct perfetto *p, struct site_names *names,
 			   const struct site_info *site)
 {
@@ -257,7 +280,7 @@ static void site_names_set(struct perfetto *p, struct site_names *names,
 	names->name = name_add(p, site->name, "(unnamed)");
 	names->category = name_add(p, site->category, "");
 	for (unsigned k = 0; k < site->key_count && k < WAFFLE_KEYS_MAX; k++)
-		names->keys[k] = name_add(p, site->keys[k].name, "key");
+		names->keys[k] = key_name_add(p, names, site, k);
 	for (int own = 0; own < OWN_KEY_COUNT; own++) {
 		names->own[own] = name_add(p, own_key_names[own], "");
 		for (unsigned k = 0; k < site->key_count && k < WAFFLE_KEYS_MAX; k++) {

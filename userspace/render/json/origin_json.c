@@ -101,13 +101,18 @@ static uint32_t call_rank(const struct model_collective *collective, uint32_t sp
 	return MODEL_NONE;
 }
 
-/* Writes the operation of a collective or message, and the two calls of it. */
+/* Writes the operation of a collective or message, and the two calls of it, or the two spans that
+ * stand for it. */
 static void collective_fields(struct json *json, const struct origin *origin,
 			      const struct origin_step *step)
 {
 	const struct model *model = origin->model;
 	const struct model_collective *collective;
 
+	if (step->via != ORIGIN_VIA_COLLECTIVE && step->via != ORIGIN_VIA_MESSAGE)
+		return;
+	json_field_hex64(json, "from_call", model->spans.data[step->from_call].id);
+	json_field_hex64(json, "to_call", model->spans.data[step->to_call].id);
 	if (step->collective == MODEL_NONE)
 		return;
 	collective = model_collective_at(origin->comm, step->collective);
@@ -117,8 +122,6 @@ static void collective_fields(struct json *json, const struct origin *origin,
 	field_number(json, "ranks", collective->nranks, 0);
 	field_number(json, "from_rank", call_rank(collective, step->from_call), MODEL_NONE);
 	field_number(json, "to_rank", call_rank(collective, step->to_call), MODEL_NONE);
-	json_field_hex64(json, "from_call", model->spans.data[step->from_call].id);
-	json_field_hex64(json, "to_call", model->spans.data[step->to_call].id);
 }
 
 static void incomplete_json(struct json *json, const struct origin *origin)
@@ -126,8 +129,14 @@ static void incomplete_json(struct json *json, const struct origin *origin)
 	const struct model_collective *collective;
 
 	json_key(json, "incomplete");
-	if (origin->incomplete == MODEL_NONE) {
+	if (origin->incomplete == MODEL_NONE && !origin->unmatched) {
 		json_null(json);
+		return;
+	}
+	if (origin->incomplete == MODEL_NONE) {
+		json_object_begin(json);
+		json_field_u64(json, "unmatched_calls", origin->unmatched);
+		json_object_end(json);
 		return;
 	}
 	collective = model_collective_at(origin->comm, origin->incomplete);
@@ -137,6 +146,10 @@ static void incomplete_json(struct json *json, const struct origin *origin)
 	json_field_u64(json, "number", collective->seq);
 	json_field_u64(json, "ranks", collective->nranks);
 	json_field_u64(json, "recorded", collective->count);
+	json_field_u64(json, "unmatched_calls", origin->unmatched);
+	if (origin->disorder != MODEL_NONE)
+		json_field_u64(json, "order_differs_at",
+			       model_disorder_at(origin->comm, origin->disorder)->seq);
 	json_object_end(json);
 }
 

@@ -90,6 +90,35 @@ static void put_rank(const struct why_printer *printer, const struct model_rank_
 		fputs("a rank", printer->out);
 }
 
+/* Names a node without its thread, time and place. */
+static void put_name(const struct why_printer *printer, const struct origin_node *node)
+{
+	uint32_t frame, site = node_site(printer, node, &frame);
+
+	fputs(node->kind == MODEL_NODE_SPAN ? "span " : "event ", printer->out);
+	if (node->index != MODEL_NONE) {
+		why_put(printer, model_site(printer->model, site)->name);
+		fputc(' ', printer->out);
+	}
+	fprintf(printer->out, "%016" PRIx64, node->id);
+}
+
+/* Two spans of one name. If the data was on the thread since an earlier span, the step leaves that
+ * span: it is the one that overlaps with the other rank's. */
+static void put_common(const struct why_printer *printer, const struct origin_step *step)
+{
+	uint32_t span = step->from_call;
+
+	if (span != step->from.index || step->from.kind != MODEL_NODE_SPAN) {
+		fputs("after ", printer->out);
+		put_name(printer, &(struct origin_node){.id = printer->model->spans.data[span].id,
+							.index = span,
+							.kind = MODEL_NODE_SPAN});
+		fputs(", ", printer->out);
+	}
+	fputs("together with, by its name and time, ", printer->out);
+}
+
 /* Prints "by MPI_Allreduce number 3 of 4 ranks, rank 0 from rank 1: ". */
 static void put_collective(const struct why_printer *printer, const struct origin *origin,
 			   const struct origin_step *step)
@@ -98,7 +127,7 @@ static void put_collective(const struct why_printer *printer, const struct origi
 	const struct model_rank_call *from, *to;
 
 	if (step->collective == MODEL_NONE) {
-		fputs("together with, by its name and time, ", printer->out);
+		put_common(printer, step);
 		return;
 	}
 	collective = model_collective_at(origin->comm, step->collective);
@@ -114,19 +143,6 @@ static void put_collective(const struct why_printer *printer, const struct origi
 	fputs(" from ", printer->out);
 	put_rank(printer, to);
 	fputs(": ", printer->out);
-}
-
-/* Names a node that was printed in full before. */
-static void put_name(const struct why_printer *printer, const struct origin_node *node)
-{
-	uint32_t frame, site = node_site(printer, node, &frame);
-
-	fputs(node->kind == MODEL_NODE_SPAN ? "span " : "event ", printer->out);
-	if (node->index != MODEL_NONE) {
-		why_put(printer, model_site(printer->model, site)->name);
-		fputc(' ', printer->out);
-	}
-	fprintf(printer->out, "%016" PRIx64, node->id);
 }
 
 /* Prints a step; `last`: it leads to the origin. */
@@ -225,6 +241,38 @@ static void put_filters(const struct why_printer *printer, const struct origin *
 		put_filter(printer, "", model->filtered.expression);
 }
 
+/* Prints "rank 1 called MPI_Bcast". */
+static void put_caller(const struct why_printer *printer, uint32_t rank, uint32_t span)
+{
+	if (rank == MODEL_NONE)
+		fputs("a rank", printer->out);
+	else
+		fprintf(printer->out, "rank %u", rank);
+	fputs(" called ", printer->out);
+	why_put(printer, model_site(printer->model, printer->model->spans.data[span].site)->name);
+}
+
+static void put_disorder(const struct why_printer *printer, const struct model_disorder *disorder)
+{
+	fprintf(printer->out,
+		"  origins may be missing: collective %" PRIu64
+		" of a communicator differs between ranks: ",
+		disorder->seq);
+	put_caller(printer, disorder->other_rank, disorder->other_span);
+	fputs("; ", printer->out);
+	put_caller(printer, disorder->rank, disorder->span);
+	fputc('\n', printer->out);
+}
+
+static void put_unmatched(const struct why_printer *printer, const struct origin *origin)
+{
+	if (!origin->unmatched)
+		return;
+	fprintf(printer->out,
+		"  origins may be missing: %" PRIu64 " call%s not matched; see docs/mpi.md\n",
+		origin->unmatched, origin->unmatched == 1 ? " is" : "s are");
+}
+
 /* Says that origins may be missing. */
 static void put_incomplete(const struct why_printer *printer, const struct origin *origin)
 {
@@ -232,6 +280,10 @@ static void put_incomplete(const struct why_printer *printer, const struct origi
 
 	if (origin->incomplete == MODEL_NONE)
 		return;
+	if (origin->disorder != MODEL_NONE) {
+		put_disorder(printer, model_disorder_at(origin->comm, origin->disorder));
+		return;
+	}
 	collective = model_collective_at(origin->comm, origin->incomplete);
 	fputs("  origins may be missing: of ", printer->out);
 	why_put(printer, model_site(printer->model, collective->site)->name);
@@ -257,8 +309,9 @@ void origin_print_story(const struct origin *origin, const struct why_view *view
 	if (shown < origin->ends.len)
 		fprintf(out, "  %zu more origins; --json has all\n", origin->ends.len - shown);
 	put_incomplete(&printer, origin);
+	put_unmatched(&printer, origin);
 	put_filters(&printer, origin);
-	if (!is_filtered(origin->model) &&
+	if (!is_filtered(origin->model) && !origin->unmatched &&
 	    (!shown || origin->ends.data[0].basis == ORIGIN_ANY_RANK))
 		fputs("  " DECLARE_TEXT, out);
 }
