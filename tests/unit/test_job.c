@@ -638,6 +638,78 @@ static void test_process_traced_twice_at_a_time_is_an_error(void **state)
 	must_fail(test, "both traced process 40 (train --fast) at the same time");
 }
 
+/* Its file comes between the two that overlap, and so does its time. */
+static void test_process_traced_twice_is_found_among_others(void **state)
+{
+	struct job_test *test = *state;
+	struct part a = part_open(test, 0, 5000), b = part_open(test, 0, 7000),
+		    c = part_open(test, 0, 5500);
+
+	part_process(&a, 40, "train");
+	part_process(&b, 40, "train");
+	part_process(&c, 40, "train");
+	part_task(&a, 5100, 40, 900);
+	part_task(&b, 7100, 40, 900);
+	part_task(&c, 5600, 40, 900);
+	part_close(&a, 6000);
+	part_close(&b, 8000);
+	part_close(&c, 6500);
+	must_fail(test, "both traced process 40");
+}
+
+/* A process in between, with the same pid in a capture that lasts longer, hides nothing. */
+static void test_pid_used_again_hides_no_process_traced_twice(void **state)
+{
+	struct job_test *test = *state;
+	struct part a = part_open(test, 1, 2005000), b = part_open(test, 1, 2005500),
+		    c = part_open(test, 1, 2006000);
+
+	part_process(&a, 40, "sh");
+	part_process(&b, 40, "train");
+	part_process(&c, 40, "train");
+	part_task(&a, 2005100, 40, 900);
+	part_task(&b, 2005600, 40, 2005550);
+	part_task(&c, 2006100, 40, 2005550);
+	part_close(&a, 2009000);
+	part_close(&b, 2006500);
+	part_close(&c, 2008000);
+	must_fail(test, "1.waffle and ");
+}
+
+static void write_job(struct job_test *test, struct store_reader *reader);
+
+static void test_merged_file_and_an_original_are_an_error(void **state)
+{
+	struct job_test *test = *state;
+	struct part a = part_open(test, 0, 5000), b = part_open(test, 0, 5500),
+		    c = part_open(test, 0, 5700);
+	struct store_reader *reader;
+
+	part_process(&a, 40, "left");
+	part_process(&b, 41, "right");
+	part_task(&a, 5100, 40, 900);
+	part_task(&b, 5600, 41, 901);
+	part_process(&c, 41, "right");
+	part_task(&c, 5710, 41, 901);
+	part_close(&a, 5200);
+	part_close(&b, 6500);
+	part_close(&c, 6600);
+	test->count = 2;
+	reader = job_open_all(test);
+	test->count = 3;
+	write_job(test, reader);
+	store_reader_close(reader);
+	test->count = 2;
+	test->list[0] = test->paths[3];
+	must_fail(test, "both contain the capture ");
+	test->list[1] = test->paths[0];
+	must_fail(test, "both contain the capture ");
+	/* Another capture of a process whose own one is the second of the merged file. */
+	test->list[1] = test->paths[2];
+	must_fail(test, "both traced process 41 (right)");
+	test->count = 4;
+}
+
 static void test_pid_that_was_used_again_or_traced_later_is_none(void **state)
 {
 	struct job_test *test = *state;
@@ -975,6 +1047,9 @@ int main(void)
 		JOB_TEST(test_same_capture_twice_is_an_error),
 		JOB_TEST(test_files_of_two_jobs_are_an_error),
 		JOB_TEST(test_process_traced_twice_at_a_time_is_an_error),
+		JOB_TEST(test_process_traced_twice_is_found_among_others),
+		JOB_TEST(test_pid_used_again_hides_no_process_traced_twice),
+		JOB_TEST(test_merged_file_and_an_original_are_an_error),
 		JOB_TEST(test_pid_that_was_used_again_or_traced_later_is_none),
 		JOB_TEST(test_missing_ranks_and_cut_off_files_are_told),
 		JOB_TEST(test_written_job_reads_like_its_files),

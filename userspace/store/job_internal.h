@@ -57,6 +57,8 @@ int job_clock_apply(struct store_reader *reader, uint32_t host, struct error *er
 
 /* What must not be in a job: the same file or process twice, files of different jobs. */
 int job_check(struct store_reader *reader, struct error *err);
+/* The part of job_check() that is about processes (job_processes.c). */
+int job_check_processes(struct store_reader *reader, struct error *err);
 /* Calls `warn` for what is missing in a job. */
 int job_warn(const struct store_reader *reader, const struct store_open_options *options,
 	     struct error *err);
