@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include "model/model.h"
@@ -367,6 +368,47 @@ static void test_equal_sites_of_files_are_one(void **state)
 }
 
 /* ---- hosts and clocks ---- */
+
+static size_t memory_in_use(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/* A file has its strings once, and its sites only refer to them. With an allocator that has no
+ * statistics this tests nothing. */
+static void test_sites_with_long_strings_take_little_memory(void **state)
+{
+	struct job_test *test = *state;
+	size_t before, bytes = 40000;
+	char *text = malloc(bytes + 1);
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+
+	assert_non_null(text);
+	memset(text, 'x', bytes);
+	text[bytes] = '\0';
+	for (unsigned i = 0; i < 2; i++) {
+		struct part part = part_open(test, 0, 5000 + i);
+		struct site_info site = {.name = text,
+					 .category = text,
+					 .file = text,
+					 .func = text,
+					 .object = text,
+					 .kind = WAFFLE_SITE_SPAN};
+
+		for (site.line = 1; site.line <= 300; site.line++)
+			must(store_writer_add_site(part.writer, &site, &err), &err);
+		part_close(&part, 6000);
+	}
+	before = memory_in_use();
+	reader = job_open_all(test);
+	assert_int_equal(store_reader_site_count(reader), 300);
+	assert_true(memory_in_use() < before + 8 * 1000 * 1000);
+	store_reader_close(reader);
+	free(text);
+}
 
 static void test_files_of_one_boot_share_a_clock(void **state)
 {
@@ -1036,6 +1078,7 @@ int main(void)
 		JOB_TEST(test_equal_numbers_of_two_hosts_differ_in_the_job),
 		JOB_TEST(test_tables_follow_each_other_and_records_refer_to_their_own),
 		JOB_TEST(test_equal_sites_of_files_are_one),
+		JOB_TEST(test_sites_with_long_strings_take_little_memory),
 		JOB_TEST(test_files_of_one_boot_share_a_clock),
 		JOB_TEST(test_older_files_are_of_one_boot_if_name_and_boot_time_agree),
 		JOB_TEST(test_a_clock_corrects_records_tables_and_captures),

@@ -7,6 +7,7 @@
 #include "store/merge_internal.h"
 #include "store/renumber_internal.h"
 #include "util/keymap.h"
+#include "util/strtab.h"
 
 /* Tables whose entries of all files follow each other. */
 enum job_table {
@@ -36,7 +37,9 @@ struct store_reader {
 	VEC(struct store_host) hosts;
 	VEC(struct store_capture) captures;
 	VEC(struct site_info) sites;
+	/* By what a site consists of, with numbers for its strings. */
 	struct keymap site_numbers;
+	struct strtab *site_strings;
 	/* Pointers to the sites, for the files. */
 	VEC(const struct site_info *) site_lists;
 	uint32_t totals[JOB_TABLE_COUNT];
