@@ -410,6 +410,36 @@ static void test_sites_with_long_strings_take_little_memory(void **state)
 	free(text);
 }
 
+/* While a file is read, only the sites that it uses take memory for their last values. */
+static void test_sites_that_no_record_uses_take_little_memory(void **state)
+{
+	struct job_test *test = *state;
+	struct part part = part_open(test, 0, 5000);
+	struct site_info site = {.name = "s",
+				 .category = "",
+				 .file = "a.c",
+				 .func = "",
+				 .object = "",
+				 .kind = WAFFLE_SITE_SPAN,
+				 .key_count = WAFFLE_KEYS_MAX};
+	const struct waffle_rec *rec;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+	size_t before;
+
+	for (unsigned i = 0; i < WAFFLE_KEYS_MAX; i++)
+		site.keys[i] = (struct site_key){WAFFLE_KEY_NUMBER, "k"};
+	for (site.line = 1; site.line <= 20000; site.line++)
+		must(store_writer_add_site(part.writer, &site, &err), &err);
+	part_task(&part, 5100, 40, 900);
+	part_close(&part, 6000);
+	reader = job_open_all(test);
+	before = memory_in_use();
+	assert_int_equal(store_reader_next(reader, &rec, &err), 1);
+	assert_true(memory_in_use() < before + 4 * 1000 * 1000);
+	store_reader_close(reader);
+}
+
 static void test_files_of_one_boot_share_a_clock(void **state)
 {
 	struct job_test *test = *state;
@@ -1079,6 +1109,7 @@ int main(void)
 		JOB_TEST(test_tables_follow_each_other_and_records_refer_to_their_own),
 		JOB_TEST(test_equal_sites_of_files_are_one),
 		JOB_TEST(test_sites_with_long_strings_take_little_memory),
+		JOB_TEST(test_sites_that_no_record_uses_take_little_memory),
 		JOB_TEST(test_files_of_one_boot_share_a_clock),
 		JOB_TEST(test_older_files_are_of_one_boot_if_name_and_boot_time_agree),
 		JOB_TEST(test_a_clock_corrects_records_tables_and_captures),
