@@ -563,6 +563,16 @@ static void test_file_from_before_the_first_host_booted_is_told_apart(void **sta
 	must_fail(test, "was recorded before the host of");
 }
 
+static void test_file_that_begins_at_no_time_is_damaged(void **state)
+{
+	struct job_test *test = *state;
+	struct part a = part_open(test, 0, 5000000), b = part_open(test, 0, 1ull << 63 | 5);
+
+	part_close(&a, 6000000);
+	part_close(&b, 6000000);
+	must_fail(test, "1.waffle: is damaged: its begin is no time");
+}
+
 /* ---- order ---- */
 
 static int by_ts(const void *left, const void *right)
@@ -1115,6 +1125,7 @@ int main(void)
 		JOB_TEST(test_a_clock_corrects_records_tables_and_captures),
 		cmocka_unit_test(test_clock_is_monotonic_and_stays_in_range),
 		JOB_TEST(test_file_from_before_the_first_host_booted_is_told_apart),
+		JOB_TEST(test_file_that_begins_at_no_time_is_damaged),
 		JOB_TEST(test_records_of_many_files_come_in_order_of_time),
 		JOB_TEST(test_more_files_than_descriptors_can_be_read),
 		JOB_TEST(test_replaced_file_is_an_error),

@@ -158,9 +158,13 @@ static int check_clocks(const struct store_reader *reader, struct error *err)
 		int64_t offset = file->renumber.clock->offset_ns;
 		uint64_t start = file->reader.meta.start_ts;
 
-		if (start > RECORD_TS_MAX ||
-		    (offset < 0 ? (uint64_t)-offset > start
-				: (uint64_t)offset > RECORD_TS_MAX - start))
+		if (start > RECORD_TS_MAX)
+			return error_set(err, EBADMSG,
+					 "%s: is damaged: its begin is no time; take a good copy "
+					 "of it",
+					 path_of(reader, i));
+		if (offset < 0 ? 0 - (uint64_t)offset > start
+			       : (uint64_t)offset > RECORD_TS_MAX - start)
 			return error_set(
 				err, ERANGE,
 				"%s was recorded before the host of %s booted; give it first",
