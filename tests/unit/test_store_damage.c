@@ -464,9 +464,9 @@ static void test_process_that_writes_removes_a_file_that_is_discarded(void **sta
 	store_writer_discard(writer);
 	snprintf(command, sizeof(command), "test -z \"$(ls -A %s)\"", test->folder);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(
-		store_writer_open_apart(&writer, "/no/such/t.waffle", false, -1, &fixture_meta, &err),
-		-ENOENT);
+	assert_int_equal(store_writer_open_apart(&writer, "/no/such/t.waffle", false, -1,
+						 &fixture_meta, &err),
+			 -ENOENT);
 	assert_one_line(&err, "/no/such/t.waffle");
 }
 

@@ -13,8 +13,8 @@
  * Replaces in `pattern`: %h by the name of the host, %p by `pid`, %r by the rank of waffle-bpf or
  * else of the process `pid`, and %% by %. In that second case the process has chosen a part of the
  * name, and *target_rank is its rank, else PROCESS_RANK_NONE: the file must be a new one, since the
- * caller may be root and the process anybody's. Returns -EINVAL for another letter and -ENODATA if the
- * rank is unknown, with a message.
+ * caller may be root and the process anybody's. Returns -EINVAL for another letter and -ENODATA if
+ * the rank is unknown, with a message.
  */
 int output_name_expand(char *path, size_t size, const char *pattern, pid_t pid,
 		       uint32_t *target_rank, struct error *err);

@@ -292,6 +292,17 @@ static int processes_find(struct store_reader *reader, const traced_list *pids,
 	return ret;
 }
 
+static int process_error(const struct store_reader *reader, const struct traced *a,
+			 const struct traced *b, struct error *err)
+{
+	return error_set(err, EEXIST,
+			 "%s and %s both traced process %u (%.60s) at the same time, so its spans "
+			 "would count twice; leave one of them out",
+			 reader->files[a->file].reader.file.path,
+			 reader->files[b->file].reader.file.path, store_pid_real(a->pid),
+			 a->cmdline);
+}
+
 static int check_run(const struct store_reader *reader, const struct traced *run, size_t count,
 		     struct error *err)
 {
@@ -299,12 +310,8 @@ static int check_run(const struct store_reader *reader, const struct traced *run
 
 	if (!run_overlaps(run, count, &a, &b))
 		return 0;
-	return error_set(err, EEXIST,
-			 "%s and %s both traced process %u (%.60s) at the same time, so its spans "
-			 "would count twice; leave one of them out",
-			 reader->files[a->file].reader.file.path,
-			 reader->files[b->file].reader.file.path, store_pid_real(a->pid),
-			 a->cmdline);
+	return a->file < b->file ? process_error(reader, a, b, err)
+				 : process_error(reader, b, a, err);
 }
 
 int job_check_processes(struct store_reader *reader, struct error *err)

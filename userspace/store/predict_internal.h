@@ -100,7 +100,8 @@ static inline uint32_t predict_current(const struct predict *predict, uint16_t c
 }
 /* Out of memory, the CPU has no thread. So a file could not be decoded: see predict.failed. */
 void predict_set_current(struct predict *predict, uint16_t cpu, uint32_t thread);
-/* The site, or NULL if it is unknown, or if memory is short: see predict.failed. Clears its last values if they are from another chunk. */
+/* The site, or NULL if it is unknown, or if memory is short: see predict.failed. Clears its last
+ * values if they are from another chunk. */
 struct predict_site *predict_site(struct predict *predict, uint32_t index);
 void predict_add_block(struct predict *predict, const struct block *block);
 
