@@ -307,7 +307,16 @@ def test_attach_names_the_file_by_the_targets_rank(waffle, tmp_path):
     with subprocess.Popen(["sleep", "30"], env=environment) as target:
         ok(waffle, "attach", "-q", "--no-report", "--pid", target.pid, "--duration", "100ms",
            "-o", tmp_path / "%r.%p.%%.waffle")
+        ok(waffle, "attach", "-q", "--no-report", "--pid", target.pid, "--duration", "100ms",
+           "-o", tmp_path / "%r.waffle")
+        before = (tmp_path / "3.waffle").read_bytes()
+        refused = waffle.call("attach", "-q", "--no-report", "--pid", target.pid, "--duration",
+                              "100ms", "-o", tmp_path / "%r.waffle")
         target.kill()
+    # The target chose the name, so the file must not be replaced.
+    assert refused.returncode == 1
+    assert "3.waffle exists: another process says that it is rank 3" in refused.stderr
+    assert (tmp_path / "3.waffle").read_bytes() == before
     path = tmp_path / f"3.{target.pid}.%.waffle"
     [process] = [one for one in read_json(waffle, "info", path)["processes"] if "rank" in one]
     assert (process["rank"], process["world_size"], process["job"]) == (3, 8, "slurm:77")

@@ -85,6 +85,65 @@ static void test_times_without_room_are_ignored(void **state)
 	assert_int_equal(low, CLOCK_LOW_NONE);
 }
 
+/* Times that no honest clocks have: far apart, the same, and almost the same. */
+static int64_t hostile(uint64_t *seed, int64_t base)
+{
+	uint64_t random;
+
+	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+	random = *seed >> 20;
+	switch (random % 5) {
+	case 0:
+		return base + (int64_t)(random / 5 % 3) - 1;
+	case 1:
+		return base + (int64_t)(random << 8) - (INT64_C(1) << 51);
+	case 2:
+		return base +
+		       (random & 32 ? 1 : -1) * (CLOCK_SPAN_MAX - (int64_t)(random / 64 % 3));
+	case 3:
+		return base + (int64_t)(random / 5 % 1000);
+	default:
+		return base + (int64_t)(random >> (random / 5 % 40));
+	}
+}
+
+static void check_lines(const struct clock_lines *lines, int64_t ts)
+{
+	int64_t low, high;
+
+	for (uint32_t i = 0; i < lines->count; i++) {
+		assert_true(isfinite(lines->corners[i].offset));
+		assert_true(fabs(lines->corners[i].drift) <= CLOCK_DRIFT_MAX * 1.0001);
+	}
+	clock_lines_at(lines, ts, &low, &high);
+	assert_true(low <= high);
+	if (low != CLOCK_LOW_NONE && high != CLOCK_HIGH_NONE)
+		assert_true(fabs(clock_lines_drift(lines, ts, low + (high - low) / 2)) <=
+			    CLOCK_DRIFT_MAX);
+}
+
+static void test_hostile_bounds_make_no_impossible_line(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned i = 0; i < 300000; i++) {
+		struct clock_lines lines = {0};
+		int64_t ts[8], ns[8], base = (INT64_C(1) << 61) + i;
+
+		for (unsigned k = 0; k < 1 + i % 8; k++) {
+			unsigned same = k ? (unsigned)(seed >> 40) % k : 0;
+
+			ts[k] = k && seed >> 60 < 5 ? ts[same] : hostile(&seed, base);
+			ns[k] = k && seed >> 60 < 5 ? ns[same] + (int64_t)(seed >> 50) % 3 - 1
+						    : hostile(&seed, -base);
+			clock_lines_cut(&lines,
+					&(struct clock_bound){ts[k], ns[k], k, seed >> 33 & 1});
+		}
+		check_lines(&lines, hostile(&seed, base));
+	}
+}
+
 /* ---- jobs with known clocks ---- */
 
 #define HOSTS_MAX 8
@@ -347,6 +406,7 @@ int main(void)
 		cmocka_unit_test(test_two_times_bound_the_drift),
 		cmocka_unit_test(test_contradicting_bounds_are_named),
 		cmocka_unit_test(test_times_without_room_are_ignored),
+		cmocka_unit_test(test_hostile_bounds_make_no_impossible_line),
 		cmocka_unit_test(test_truth_is_inside_in_a_thousand_random_jobs),
 		cmocka_unit_test(test_sub_communicators_and_rings_of_messages_bound_all_hosts),
 		cmocka_unit_test(test_messages_in_one_direction_leave_a_clock_unknown),

@@ -20,6 +20,7 @@
 #include "model_capture.h"
 
 #include "capture/arming/arming_internal.h"
+#include "render/job_ranks_internal.h"
 #include "symbolize/stack_mappings.h"
 #include "target/elf/object_read.h"
 #include "target/elf/symbols.h"
@@ -344,6 +345,122 @@ static void test_mappings_over_each_other(void **state)
 	check_growth(mappings_looked_up, 4000);
 }
 
+/* ---- jobs ---- */
+
+/* A file that was merged from others: one process with as many threads as captures. */
+static uint64_t threads_in_captures(uint32_t count)
+{
+	struct store_host host = {
+		.name = "a", .boot_id = "b", .kernel = "", .machine = "", .cpu_count = 4};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	uint64_t begin;
+
+	capture_begin(&capture, true);
+	capture_must(store_writer_add_host(capture.writer, &host, &err), err);
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_capture one = {.file = "one",
+					    .command = "",
+					    .start_ts = CAPTURE_START + 10 + i * 10,
+					    .end_ts = CAPTURE_START + 15 + i * 10,
+					    .sched = true,
+					    .process_count = 1};
+		struct store_process process = {
+			.pid = CAPTURE_PID, .ts = one.start_ts, .cmdline = "train"};
+
+		capture_must(store_writer_add_process(capture.writer, &process, &err), err);
+		capture_must(store_writer_add_capture(capture.writer, &one, &err), err);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		capture_task(&capture, CAPTURE_START + 10, 100 + i, 1, "train");
+	for (uint32_t i = 0; i < count; i++)
+		capture_span(&capture, CAPTURE_START + 11 + i, 100 + i, 1000 + i);
+	begin = cpu_ns();
+	assert_int_equal(capture_load(&capture, CAPTURE_START + 20 + count * 10)->threads.len,
+			 count);
+	begin = cpu_ns() - begin;
+	capture_free(&capture);
+	return begin;
+}
+
+static void test_threads_in_captures_of_a_job(void **state)
+{
+	(void)state;
+	check_growth(threads_in_captures, 1000);
+}
+
+/* 100 losses on each of so many hosts. */
+static uint64_t losses_on_hosts(uint32_t count)
+{
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	uint64_t begin, ts = CAPTURE_START + 10;
+
+	capture_begin(&capture, true);
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_host host = {.name = "a",
+					  .boot_id = "b",
+					  .kernel = "",
+					  .machine = "",
+					  .cpu_base = i * 2,
+					  .cpu_count = 1};
+
+		capture_must(store_writer_add_host(capture.writer, &host, &err), err);
+	}
+	capture_state(&capture, ts, 100, WAFFLE_THREAD_RUNNING, false);
+	for (uint32_t i = 0; i < count * 100; i++, ts += 10) {
+		struct waffle_rec_loss loss = {
+			.rec = {ts, 0, WAFFLE_REC_LOSS, (uint16_t)(i % count * 2)},
+			.source = WAFFLE_SOURCE_SCHED,
+			.from_ts = ts - 5,
+			.count = 1};
+
+		capture_add(&capture, &loss);
+	}
+	begin = cpu_ns();
+	assert_int_equal(capture_load(&capture, ts)->losses.len, count * 100);
+	begin = cpu_ns() - begin;
+	capture_free(&capture);
+	return begin;
+}
+
+static void test_losses_on_hosts_of_a_job(void **state)
+{
+	(void)state;
+	check_growth(losses_on_hosts, 100);
+}
+
+/* Processes that say that they are one rank. */
+static uint64_t starts_of_a_rank(uint32_t count)
+{
+	struct error err = ERROR_INIT;
+	FILE *out = fopen("/dev/null", "w");
+	struct capture capture;
+	uint64_t begin;
+
+	assert_non_null(out);
+	capture_begin(&capture, true);
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_rank rank = {
+			.ts = 5, .pid = i + 1, .rank = 0, .world_size = 2, .job = "slurm:1"};
+
+		capture_must(store_writer_add_rank(capture.writer, &rank, &err), err);
+	}
+	capture_load(&capture, 9000);
+	begin = cpu_ns();
+	job_ranks_put(out, capture.model);
+	begin = cpu_ns() - begin;
+	capture_free(&capture);
+	fclose(out);
+	return begin;
+}
+
+static void test_starts_of_a_rank(void **state)
+{
+	(void)state;
+	check_growth(starts_of_a_rank, 5000);
+}
+
 /* ---- modules ---- */
 
 static uint64_t modules_added(uint32_t count)
@@ -419,6 +536,9 @@ static void test_files_of_an_arming(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_threads_in_captures_of_a_job),
+		cmocka_unit_test(test_losses_on_hosts_of_a_job),
+		cmocka_unit_test(test_starts_of_a_rank),
 		cmocka_unit_test(test_sites_that_differ_in_little),
 		cmocka_unit_test(test_file_of_very_many_segments_is_not_read),
 		cmocka_unit_test(test_template_of_braces),

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include "model/model.h"
@@ -368,6 +369,77 @@ static void test_equal_sites_of_files_are_one(void **state)
 
 /* ---- hosts and clocks ---- */
 
+static size_t memory_in_use(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/* A file has its strings once, and its sites only refer to them. With an allocator that has no
+ * statistics this tests nothing. */
+static void test_sites_with_long_strings_take_little_memory(void **state)
+{
+	struct job_test *test = *state;
+	size_t before, bytes = 40000;
+	char *text = malloc(bytes + 1);
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+
+	assert_non_null(text);
+	memset(text, 'x', bytes);
+	text[bytes] = '\0';
+	for (unsigned i = 0; i < 2; i++) {
+		struct part part = part_open(test, 0, 5000 + i);
+		struct site_info site = {.name = text,
+					 .category = text,
+					 .file = text,
+					 .func = text,
+					 .object = text,
+					 .kind = WAFFLE_SITE_SPAN};
+
+		for (site.line = 1; site.line <= 300; site.line++)
+			must(store_writer_add_site(part.writer, &site, &err), &err);
+		part_close(&part, 6000);
+	}
+	before = memory_in_use();
+	reader = job_open_all(test);
+	assert_int_equal(store_reader_site_count(reader), 300);
+	assert_true(memory_in_use() < before + 8 * 1000 * 1000);
+	store_reader_close(reader);
+	free(text);
+}
+
+/* While a file is read, only the sites that it uses take memory for their last values. */
+static void test_sites_that_no_record_uses_take_little_memory(void **state)
+{
+	struct job_test *test = *state;
+	struct part part = part_open(test, 0, 5000);
+	struct site_info site = {.name = "s",
+				 .category = "",
+				 .file = "a.c",
+				 .func = "",
+				 .object = "",
+				 .kind = WAFFLE_SITE_SPAN,
+				 .key_count = WAFFLE_KEYS_MAX};
+	const struct waffle_rec *rec;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+	size_t before;
+
+	for (unsigned i = 0; i < WAFFLE_KEYS_MAX; i++)
+		site.keys[i] = (struct site_key){WAFFLE_KEY_NUMBER, "k"};
+	for (site.line = 1; site.line <= 20000; site.line++)
+		must(store_writer_add_site(part.writer, &site, &err), &err);
+	part_task(&part, 5100, 40, 900);
+	part_close(&part, 6000);
+	reader = job_open_all(test);
+	before = memory_in_use();
+	assert_int_equal(store_reader_next(reader, &rec, &err), 1);
+	assert_true(memory_in_use() < before + 4 * 1000 * 1000);
+	store_reader_close(reader);
+}
+
 static void test_files_of_one_boot_share_a_clock(void **state)
 {
 	struct job_test *test = *state;
@@ -489,6 +561,16 @@ static void test_file_from_before_the_first_host_booted_is_told_apart(void **sta
 	part_close(&a, 6000);
 	part_close(&b, 600000);
 	must_fail(test, "was recorded before the host of");
+}
+
+static void test_file_that_begins_at_no_time_is_damaged(void **state)
+{
+	struct job_test *test = *state;
+	struct part a = part_open(test, 0, 5000000), b = part_open(test, 0, 1ull << 63 | 5);
+
+	part_close(&a, 6000000);
+	part_close(&b, 6000000);
+	must_fail(test, "1.waffle: is damaged: its begin is no time");
 }
 
 /* ---- order ---- */
@@ -636,6 +718,78 @@ static void test_process_traced_twice_at_a_time_is_an_error(void **state)
 	part_close(&a, 6000);
 	part_close(&b, 6500);
 	must_fail(test, "both traced process 40 (train --fast) at the same time");
+}
+
+/* Its file comes between the two that overlap, and so does its time. */
+static void test_process_traced_twice_is_found_among_others(void **state)
+{
+	struct job_test *test = *state;
+	struct part a = part_open(test, 0, 5000), b = part_open(test, 0, 7000),
+		    c = part_open(test, 0, 5500);
+
+	part_process(&a, 40, "train");
+	part_process(&b, 40, "train");
+	part_process(&c, 40, "train");
+	part_task(&a, 5100, 40, 900);
+	part_task(&b, 7100, 40, 900);
+	part_task(&c, 5600, 40, 900);
+	part_close(&a, 6000);
+	part_close(&b, 8000);
+	part_close(&c, 6500);
+	must_fail(test, "both traced process 40");
+}
+
+/* A process in between, with the same pid in a capture that lasts longer, hides nothing. */
+static void test_pid_used_again_hides_no_process_traced_twice(void **state)
+{
+	struct job_test *test = *state;
+	struct part a = part_open(test, 1, 2005000), b = part_open(test, 1, 2005500),
+		    c = part_open(test, 1, 2006000);
+
+	part_process(&a, 40, "sh");
+	part_process(&b, 40, "train");
+	part_process(&c, 40, "train");
+	part_task(&a, 2005100, 40, 900);
+	part_task(&b, 2005600, 40, 2005550);
+	part_task(&c, 2006100, 40, 2005550);
+	part_close(&a, 2009000);
+	part_close(&b, 2006500);
+	part_close(&c, 2008000);
+	must_fail(test, "1.waffle and ");
+}
+
+static void write_job(struct job_test *test, struct store_reader *reader);
+
+static void test_merged_file_and_an_original_are_an_error(void **state)
+{
+	struct job_test *test = *state;
+	struct part a = part_open(test, 0, 5000), b = part_open(test, 0, 5500),
+		    c = part_open(test, 0, 5700);
+	struct store_reader *reader;
+
+	part_process(&a, 40, "left");
+	part_process(&b, 41, "right");
+	part_task(&a, 5100, 40, 900);
+	part_task(&b, 5600, 41, 901);
+	part_process(&c, 41, "right");
+	part_task(&c, 5710, 41, 901);
+	part_close(&a, 5200);
+	part_close(&b, 6500);
+	part_close(&c, 6600);
+	test->count = 2;
+	reader = job_open_all(test);
+	test->count = 3;
+	write_job(test, reader);
+	store_reader_close(reader);
+	test->count = 2;
+	test->list[0] = test->paths[3];
+	must_fail(test, "both contain the capture ");
+	test->list[1] = test->paths[0];
+	must_fail(test, "both contain the capture ");
+	/* Another capture of a process whose own one is the second of the merged file. */
+	test->list[1] = test->paths[2];
+	must_fail(test, "both traced process 41 (right)");
+	test->count = 4;
 }
 
 static void test_pid_that_was_used_again_or_traced_later_is_none(void **state)
@@ -964,17 +1118,23 @@ int main(void)
 		JOB_TEST(test_equal_numbers_of_two_hosts_differ_in_the_job),
 		JOB_TEST(test_tables_follow_each_other_and_records_refer_to_their_own),
 		JOB_TEST(test_equal_sites_of_files_are_one),
+		JOB_TEST(test_sites_with_long_strings_take_little_memory),
+		JOB_TEST(test_sites_that_no_record_uses_take_little_memory),
 		JOB_TEST(test_files_of_one_boot_share_a_clock),
 		JOB_TEST(test_older_files_are_of_one_boot_if_name_and_boot_time_agree),
 		JOB_TEST(test_a_clock_corrects_records_tables_and_captures),
 		cmocka_unit_test(test_clock_is_monotonic_and_stays_in_range),
 		JOB_TEST(test_file_from_before_the_first_host_booted_is_told_apart),
+		JOB_TEST(test_file_that_begins_at_no_time_is_damaged),
 		JOB_TEST(test_records_of_many_files_come_in_order_of_time),
 		JOB_TEST(test_more_files_than_descriptors_can_be_read),
 		JOB_TEST(test_replaced_file_is_an_error),
 		JOB_TEST(test_same_capture_twice_is_an_error),
 		JOB_TEST(test_files_of_two_jobs_are_an_error),
 		JOB_TEST(test_process_traced_twice_at_a_time_is_an_error),
+		JOB_TEST(test_process_traced_twice_is_found_among_others),
+		JOB_TEST(test_pid_used_again_hides_no_process_traced_twice),
+		JOB_TEST(test_merged_file_and_an_original_are_an_error),
 		JOB_TEST(test_pid_that_was_used_again_or_traced_later_is_none),
 		JOB_TEST(test_missing_ranks_and_cut_off_files_are_told),
 		JOB_TEST(test_written_job_reads_like_its_files),

@@ -272,6 +272,32 @@ static void test_published_file_has_its_name_and_takes_what_comes_later(void **s
 	assert_int_equal(count_files(test->folder), 1);
 }
 
+static void test_new_file_never_replaces_another(void **state)
+{
+	struct output_test *test = *state;
+	struct error err = ERROR_INIT;
+	struct output output;
+
+	write_and_commit(test->path, "old");
+	assert_int_equal(output_open_new(&output, test->path, &err), -EEXIST);
+	assert_non_null(strstr(err.message, "exists already"));
+	err = (struct error)ERROR_INIT;
+	assert_int_equal(output_open_new(&output, "/dev/stdout", &err), -EEXIST);
+	unlink(test->path);
+	err = (struct error)ERROR_INIT;
+	assert_int_equal(output_open_new(&output, test->path, &err), 0);
+	write_and_commit(test->path, "other");
+	assert_int_equal(output_publish(&output, &err), -EEXIST);
+	output_abort(&output);
+	assert_holds(test->path, "other");
+	unlink(test->path);
+	assert_int_equal(output_open_new(&output, test->path, &err), 0);
+	fputs("new", output.file);
+	assert_int_equal(output_commit(&output, &err), 0);
+	assert_holds(test->path, "new");
+	assert_int_equal(count_files(test->folder), 1);
+}
+
 static void test_fifo_is_written_to_and_stays(void **state)
 {
 	struct output_test *test = *state;
@@ -408,6 +434,7 @@ int main(void)
 		with_folder(test_file_belongs_to_the_caller_of_sudo_if_that_is_a_number),
 		with_folder(test_only_the_owner_can_read_the_file),
 		with_folder(test_published_file_has_its_name_and_takes_what_comes_later),
+		with_folder(test_new_file_never_replaces_another),
 		with_folder(test_fifo_is_written_to_and_stays),
 		with_folder(test_link_is_replaced_and_what_it_leads_to_is_not_touched),
 		with_folder(test_link_to_a_device_or_a_pipe_is_refused),

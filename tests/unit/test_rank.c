@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/output_name_internal.h"
@@ -84,18 +86,23 @@ static void test_long_job_is_cut(void **state)
 static void expands(const char *pattern, pid_t pid, const char *expected)
 {
 	struct error err = ERROR_INIT;
+	uint32_t target_rank;
 	char path[64];
 
-	assert_int_equal(output_name_expand(path, sizeof(path), pattern, pid, &err), 0);
+	assert_int_equal(output_name_expand(path, sizeof(path), pattern, pid, &target_rank, &err),
+			 0);
+	assert_int_equal(target_rank, PROCESS_RANK_NONE);
 	assert_string_equal(path, expected);
 }
 
 static void fails(const char *pattern, int code, const char *text)
 {
 	struct error err = ERROR_INIT;
+	uint32_t target_rank;
 	char path[32];
 
-	assert_int_equal(output_name_expand(path, sizeof(path), pattern, 1 << 30, &err), code);
+	assert_int_equal(
+		output_name_expand(path, sizeof(path), pattern, 1 << 30, &target_rank, &err), code);
 	if (!strstr(err.message, text))
 		fail_msg("'%s' does not contain '%s'", err.message, text);
 }
@@ -116,12 +123,148 @@ static void test_name_of_a_file_has_host_pid_and_rank(void **state)
 	fails("0123456789012345678901234567890123456789", -ENAMETOOLONG, "too long");
 }
 
-int main(void)
+/* A child with the environment, that waits to be killed. */
+static pid_t child_start(char *const environment[])
 {
+	char *const arguments[] = {"/bin/sleep", "100", NULL};
+	pid_t pid = fork();
+
+	if (!pid) {
+		execve("/bin/sleep", arguments, environment);
+		_exit(1);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void child_stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void test_rank_of_another_process_is_its_claim(void **state)
+{
+	char *environment[] = {"PMI_RANK=7", "PMI_SIZE=9", NULL};
+	pid_t pid = child_start(environment);
+	struct error err = ERROR_INIT;
+	uint32_t target_rank = 0;
+	char path[64];
+	int ret = -1;
+
+	(void)state;
+	/* Until the child runs its own program, it has our environment. */
+	for (unsigned i = 0; i < 1000 && ret; i++, usleep(1000)) {
+		err = (struct error)ERROR_INIT;
+		ret = output_name_expand(path, sizeof(path), "%r.waffle", pid, &target_rank, &err);
+	}
+	child_stop(pid);
+	assert_int_equal(ret, 0);
+	assert_string_equal(path, "7.waffle");
+	assert_int_equal(target_rank, 7);
+}
+
+static void test_name_of_a_host_leads_to_no_other_folder(void **state)
+{
+	static const char *const hosts[][2] = {
+		{".", "_"}, {"..", "__"}, {"a/b", "a_b"}, {"a\x1b\nb.c", "a__b.c"}, {"", ""}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		char text[32];
+
+		strcpy(text, hosts[i][0]);
+		output_name_clean(text);
+		assert_string_equal(text, hosts[i][1]);
+	}
+}
+
+/* A copy of this program that is set-user-ID, run by another user, and becomes root as a whole.
+ * Then neither the owner of its files nor its user ids show that it gained rights. */
+static pid_t gainer_start(const char *program, int *ready)
+{
+	char *arguments[] = {(char *)program, "gains", NULL};
+	char *environment[] = {"PMI_RANK=7", "PMI_SIZE=9", NULL};
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(ends[1], 1);
+		if (!setgid(65534) && !setuid(65534))
+			execve(program, arguments, environment);
+		_exit(1);
+	}
+	assert_true(pid > 0);
+	close(ends[1]);
+	*ready = ends[0];
+	return pid;
+}
+
+static void test_rank_of_a_program_that_gained_rights_is_private(void **state)
+{
+	char folder[] = "/tmp/waffle-rank-XXXXXX", program[64], command[256];
+	struct process_rank rank = {0};
+	char said[8] = "";
+	bool known;
+	int ready;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_non_null(mkdtemp(folder));
+	snprintf(program, sizeof(program), "%s/gains", folder);
+	snprintf(command, sizeof(command), "chmod 755 %s && cp /proc/%d/exe %s && chmod 4755 %s",
+		 folder, getpid(), program, program);
+	assert_int_equal(system(command), 0);
+	pid = gainer_start(program, &ready);
+	assert_int_equal(read(ready, said, sizeof(said)), 5);
+	close(ready);
+	known = process_rank_read(&rank, pid);
+	child_stop(pid);
+	unlink(program);
+	rmdir(folder);
+	/* A file system that ignores the set-user-ID bit tests nothing. */
+	if (!strcmp(said, "same\n"))
+		skip();
+	assert_string_equal(said, "root\n");
+	assert_false(known);
+	assert_int_equal(rank.rank, PROCESS_RANK_NONE);
+}
+
+/* Of two variables of one name, the first counts. */
+static void test_rank_behind_many_variables_is_found(void **state)
+{
+	size_t bytes = 100000;
+	char *environment = calloc(1, bytes + 64);
+	struct process_rank rank;
+
+	(void)state;
+	assert_non_null(environment);
+	memcpy(environment + bytes, "PMI_RANK=1\0PMI_RANK=2\0PMI_SIZE=4", 32);
+	assert_true(process_rank_parse(&rank, environment, bytes + 64));
+	assert_int_equal(rank.rank, 1);
+	free(environment);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "gains")) {
+		printf("%s", setuid(0) || getuid() ? "same\n" : "root\n");
+		fflush(stdout);
+		pause();
+		return 0;
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rank_is_read_from_the_environment_of_each_launcher),
 		cmocka_unit_test(test_long_job_is_cut),
 		cmocka_unit_test(test_name_of_a_file_has_host_pid_and_rank),
+		cmocka_unit_test(test_rank_of_another_process_is_its_claim),
+		cmocka_unit_test(test_name_of_a_host_leads_to_no_other_folder),
+		cmocka_unit_test(test_rank_of_a_program_that_gained_rights_is_private),
+		cmocka_unit_test(test_rank_behind_many_variables_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

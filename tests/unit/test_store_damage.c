@@ -372,7 +372,7 @@ static struct store_writer *open_writer_apart(const char *path)
 	struct error err = ERROR_INIT;
 	struct store_writer *writer = NULL;
 
-	must(store_writer_open_apart(&writer, path, -1, &fixture_meta, &err), &err);
+	must(store_writer_open_apart(&writer, path, false, -1, &fixture_meta, &err), &err);
 	must(store_writer_publish(writer, &err), &err);
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		must(store_writer_add_site(writer, &fixture_sites[i], &err), &err);
@@ -460,13 +460,13 @@ static void test_process_that_writes_removes_a_file_that_is_discarded(void **sta
 	struct error err = ERROR_INIT;
 	char command[300];
 
-	must(store_writer_open_apart(&writer, test->path, -1, &fixture_meta, &err), &err);
+	must(store_writer_open_apart(&writer, test->path, false, -1, &fixture_meta, &err), &err);
 	store_writer_discard(writer);
 	snprintf(command, sizeof(command), "test -z \"$(ls -A %s)\"", test->folder);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(
-		store_writer_open_apart(&writer, "/no/such/t.waffle", -1, &fixture_meta, &err),
-		-ENOENT);
+	assert_int_equal(store_writer_open_apart(&writer, "/no/such/t.waffle", false, -1,
+						 &fixture_meta, &err),
+			 -ENOENT);
 	assert_one_line(&err, "/no/such/t.waffle");
 }
 
@@ -485,7 +485,7 @@ static void test_process_that_writes_says_if_the_file_did_not_get_its_name(void 
 	char command[600];
 	int code;
 
-	must(store_writer_open_apart(&writer, test->path, -1, &fixture_meta, &err), &err);
+	must(store_writer_open_apart(&writer, test->path, false, -1, &fixture_meta, &err), &err);
 	assert_false(store_writer_is_published(writer));
 	assert_int_equal(mkdir(test->path, 0700), 0);
 	code = store_writer_publish(writer, &err); /* the answer may be there, or come later */
@@ -502,7 +502,7 @@ static void test_process_that_writes_says_if_the_file_did_not_get_its_name(void 
 	assert_int_equal(system(command), 0);
 	assert_int_equal(rmdir(test->path), 0);
 
-	must(store_writer_open_apart(&writer, test->path, -1, &fixture_meta, &err), &err);
+	must(store_writer_open_apart(&writer, test->path, false, -1, &fixture_meta, &err), &err);
 	store_writer_finish(writer, 1, fixture_counts);
 	await(writer);
 	assert_true(store_writer_is_published(writer));

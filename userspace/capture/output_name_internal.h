@@ -4,15 +4,22 @@
 #define WAFFLE_CAPTURE_OUTPUT_NAME_INTERNAL_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "util/error.h"
 
 /*
  * Replaces in `pattern`: %h by the name of the host, %p by `pid`, %r by the rank of waffle-bpf or
- * else of the process `pid`, and %% by %. Returns -EINVAL for another letter and -ENODATA if the
- * rank is unknown, with a message.
+ * else of the process `pid`, and %% by %. In that second case the process has chosen a part of the
+ * name, and *target_rank is its rank, else PROCESS_RANK_NONE: the file must be a new one, since the
+ * caller may be root and the process anybody's. Returns -EINVAL for another letter and -ENODATA if
+ * the rank is unknown, with a message.
  */
-int output_name_expand(char *path, size_t size, const char *pattern, pid_t pid, struct error *err);
+int output_name_expand(char *path, size_t size, const char *pattern, pid_t pid,
+		       uint32_t *target_rank, struct error *err);
+
+/* Replaces in the name of a host what would lead to another folder, or a terminal would obey. */
+void output_name_clean(char *text);
 
 #endif

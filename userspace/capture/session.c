@@ -12,6 +12,7 @@
 #include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
 #include "target/process/opener.h"
+#include "target/process/rank.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"
 #include "util/privileges.h"
@@ -49,18 +50,38 @@ static void boot_id_read(char *text, size_t size)
 }
 
 /* The name may contain the pid and rank of the command, which waits for its program. */
-static int output_name(struct session *session)
+static int output_name(struct session *session, uint32_t *target_rank)
 {
 	const struct session_options *options = session->options;
 	pid_t pid = options->command ? session->launch.pid : options->pids[0];
 
+	*target_rank = PROCESS_RANK_NONE;
 	if (!options->output_expands) {
 		snprintf(session->result->output, sizeof(session->result->output), "%s",
 			 options->output);
 		return 0;
 	}
 	return output_name_expand(session->result->output, sizeof(session->result->output),
-				  options->output, pid, session->err);
+				  options->output, pid, target_rank, session->err);
+}
+
+/* A process that says which rank it is must not choose which file of the caller is replaced. */
+static int file_open(struct session *session, const struct store_meta *meta)
+{
+	uint32_t rank;
+	struct error err = ERROR_INIT;
+	int ret = output_name(session, &rank);
+
+	if (ret)
+		return ret;
+	ret = store_writer_open_apart(&session->writer, session->result->output,
+				      rank != PROCESS_RANK_NONE, session->signals, meta, &err);
+	if (ret == -EEXIST && rank != PROCESS_RANK_NONE)
+		return error_set(session->err, EEXIST,
+				 "%s exists: another process says that it is rank %u; remove the "
+				 "file, or write %%p into the name",
+				 session->result->output, rank);
+	return ret ? error_set(session->err, -ret, "%s", err.message) : 0;
 }
 
 static int writer_open(struct session *session)
@@ -88,8 +109,7 @@ static int writer_open(struct session *session)
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
-	return store_writer_open_apart(&session->writer, session->result->output, session->signals,
-				       &meta, session->err);
+	return file_open(session, &meta);
 }
 
 /* Space that is reserved for the end of the file: unfinished chunks, the last states of threads,
@@ -242,7 +262,6 @@ static int start(struct session *session)
 			     ?: programs_open(session)
 			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)
 			     ?: targets_prepare(session)
-			     ?: output_name(session)
 			     ?: writer_open(session)
 			     ?: stages_open(session)
 			     ?: targets_open(session);

@@ -29,6 +29,18 @@ static void drop_repeated(struct model *model)
 	model->recorded.len = kept;
 }
 
+/* With these, an entry is found by binary search although captures may overlap. */
+static void find_latest(struct model *model)
+{
+	struct model_recorded *all = model->recorded.data;
+
+	for (size_t i = 0; i < model->recorded.len; i++) {
+		all[i].latest_ts = all[i].to_ts;
+		if (i && all[i - 1].pid == all[i].pid && all[i - 1].latest_ts > all[i].to_ts)
+			all[i].latest_ts = all[i - 1].latest_ts;
+	}
+}
+
 int captures_add(struct model *model, const struct store_reader *reader)
 {
 	uint32_t count = store_reader_capture_count(reader);
@@ -51,6 +63,7 @@ int captures_add(struct model *model, const struct store_reader *reader)
 		qsort(model->recorded.data, model->recorded.len, sizeof(*model->recorded.data),
 		      recorded_compare);
 	drop_repeated(model);
+	find_latest(model);
 	return 0;
 }
 
@@ -63,8 +76,7 @@ const struct model_recorded *captures_of(const struct model *model, uint32_t pid
 	if (!model->recorded.len)
 		return NULL;
 	first = lower_bound(model->recorded.len, i, all[i].pid < pid);
-	for (end = first; end < model->recorded.len && all[end].pid == pid; end++)
-		;
+	end = lower_bound_in(first, model->recorded.len, i, all[i].pid == pid);
 	*count = end - first;
 	return *count ? &all[first] : NULL;
 }
@@ -77,13 +89,7 @@ const struct model_recorded *captures_at(const struct model *model, uint32_t thr
 			? captures_of(model, model->threads.data[thread].pid, &count)
 			: NULL;
 
-	if (!all)
-		return NULL;
-	while (count > 1 && all->to_ts < ts) {
-		all++;
-		count--;
-	}
-	return all;
+	return all ? &all[lower_bound(count - 1, i, all[i].latest_ts < ts)] : NULL;
 }
 
 void captures_find_sched(struct model *model)

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "util/search.h"
+
 static const struct site_info unknown_site = {
 	.name = "(unknown)", .category = "", .file = "", .func = "", .object = ""};
 
@@ -65,11 +67,7 @@ uint32_t model_host_of(const struct model *model, uint32_t thread)
 
 uint32_t model_host_of_cpu(const struct model *model, uint16_t cpu)
 {
-	uint32_t host = 0;
-
-	while (host + 1 < model->host_count && cpu >= model->hosts[host + 1]->cpu_base)
-		host++;
-	return host;
+	return lower_bound(model->host_count - 1, i, model->hosts[i + 1]->cpu_base <= cpu);
 }
 
 bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,

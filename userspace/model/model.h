@@ -239,7 +239,8 @@ struct model_exec {
 /* When one of several captures recorded a process. */
 struct model_recorded {
 	uint64_t from_ts, to_ts;
-	uint64_t sched_ts; /* its scheduler records begin here; UINT64_MAX: it has none */
+	uint64_t latest_ts; /* the largest to_ts of the process up to this entry */
+	uint64_t sched_ts;  /* its scheduler records begin here; UINT64_MAX: it has none */
 	uint32_t pid, capture;
 };
 

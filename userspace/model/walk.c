@@ -10,6 +10,7 @@
 #include "model/build.h"
 #include "model/captures_internal.h"
 #include "model/order.h"
+#include "model/recorded_ends_internal.h"
 #include "model/sched_internal.h"
 
 enum stream_kind {
@@ -39,55 +40,60 @@ struct walk {
 	VEC(struct order_item) span_ends;
 	VEC(struct order_item) exits;
 	VEC(struct order_item) execs;
-	VEC(struct order_item) unrecorded;
+	struct recorded_ends recorded;
 	size_t at[STREAM_COUNT];
 	uint64_t next_ts[STREAM_COUNT]; /* UINT64_MAX: none left */
 };
 
 /* ---- losses ---- */
 
-/* `host` MODEL_NONE: of all hosts. */
-static void losses_of(struct windows *losses, const struct model *model, bool only_sched,
-		      uint32_t host)
+static bool is_wanted(const struct model_loss *loss, bool only_sched)
 {
-	*losses = (struct windows){0};
-	for (size_t i = 0; i < model->losses.len; i++) {
-		const struct model_loss *loss = &model->losses.data[i];
-
-		if (loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED) &&
-		    (host == MODEL_NONE || model_host_of_cpu(model, loss->cpu) == host))
-			windows_add(losses, loss->from_ts, loss->to_ts);
-	}
-	windows_merge(losses);
+	return loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED);
 }
 
 void model_losses(struct windows *losses, const struct model *model, bool only_sched)
 {
-	losses_of(losses, model, only_sched, MODEL_NONE);
+	*losses = (struct windows){0};
+	for (size_t i = 0; i < model->losses.len; i++)
+		if (is_wanted(&model->losses.data[i], only_sched))
+			windows_add(losses, model->losses.data[i].from_ts,
+				    model->losses.data[i].to_ts);
+	windows_merge(losses);
 }
 
-static bool find_losses_of(struct walk *walk, uint32_t host)
+static bool add_losses(struct walk *walk, const struct windows *losses, uint32_t host)
 {
-	struct windows losses;
 	bool good = true;
 
-	losses_of(&losses, walk->model, true, host);
-	for (size_t i = 0; good && i < losses.list.len; i++)
+	for (size_t i = 0; good && i < losses->list.len; i++)
 		good = vec_push(&walk->loss_begins,
-				(struct order_item){losses.list.data[i].from_ts, host}) &&
+				(struct order_item){losses->list.data[i].from_ts, host}) &&
 		       vec_push(&walk->loss_ends,
-				(struct order_item){losses.list.data[i].to_ts, host});
-	windows_free(&losses);
+				(struct order_item){losses->list.data[i].to_ts, host});
 	return good;
 }
 
 static bool find_losses(struct walk *walk)
 {
-	bool good = true;
+	const struct model *model = walk->model;
+	struct windows *of_host = calloc(model->host_count + 1u, sizeof(*of_host));
+	bool good = of_host != NULL;
 
-	for (uint32_t host = 0; good && walk->model->losses.len && host < walk->model->host_count;
-	     host++)
-		good = find_losses_of(walk, host);
+	for (size_t i = 0; good && i < model->losses.len; i++) {
+		const struct model_loss *loss = &model->losses.data[i];
+
+		if (is_wanted(loss, true))
+			windows_add(&of_host[model_host_of_cpu(model, loss->cpu)], loss->from_ts,
+				    loss->to_ts);
+	}
+	for (uint32_t host = 0; good && host < model->host_count; host++) {
+		windows_merge(&of_host[host]);
+		good = add_losses(walk, &of_host[host], host);
+	}
+	for (uint32_t host = 0; of_host && host < model->host_count; host++)
+		windows_free(&of_host[host]);
+	free(of_host);
 	return good && order_sort(walk->loss_begins.data, walk->loss_begins.len) &&
 	       order_sort(walk->loss_ends.data, walk->loss_ends.len);
 }
@@ -120,7 +126,7 @@ static uint64_t stream_ts(const struct walk *walk, unsigned stream)
 	case STREAM_EXEC:
 		return HEAD(walk->execs, ts);
 	case STREAM_UNRECORDED:
-		return HEAD(walk->unrecorded, ts);
+		return HEAD(walk->recorded.ends, ts);
 	default:
 		return HEAD(walk->exits, ts);
 	}
@@ -135,6 +141,7 @@ static void hit(struct walk *walk, uint32_t thread, uint64_t ts)
 
 	if (ts >= (recorded ? recorded->sched_ts : walk->sched_from))
 		sched_hit(&walk->sched, thread, ts);
+	recorded_ends_touch(&walk->recorded, thread);
 }
 
 static void span_begins(struct walk *walk, size_t index)
@@ -190,9 +197,12 @@ static void step(struct walk *walk, unsigned stream)
 		break;
 	case STREAM_SWITCH:
 		sched_switch(&walk->sched, &model->switches.data[at]);
+		recorded_ends_touch(&walk->recorded, model->switches.data[at].prev);
+		recorded_ends_touch(&walk->recorded, model->switches.data[at].next);
 		break;
 	case STREAM_STATE:
 		sched_state(&walk->sched, &model->states.data[at]);
+		recorded_ends_touch(&walk->recorded, model->states.data[at].thread);
 		break;
 	case STREAM_SPAN_BEGIN:
 		span_begins(walk, at);
@@ -207,7 +217,7 @@ static void step(struct walk *walk, unsigned stream)
 		hit(walk, model->execs.data[walk->execs.data[at].index].thread, ts);
 		break;
 	case STREAM_UNRECORDED:
-		sched_unrecorded(&walk->sched, walk->unrecorded.data[at].index, ts);
+		recorded_ends_apply(&walk->recorded, at, &walk->sched);
 		break;
 	default:
 		sched_exit(&walk->sched, walk->exits.data[at].index, ts);
@@ -244,7 +254,7 @@ static void walk_free(struct walk *walk)
 	vec_free(&walk->span_ends);
 	vec_free(&walk->exits);
 	vec_free(&walk->execs);
-	vec_free(&walk->unrecorded);
+	recorded_ends_free(&walk->recorded);
 }
 
 /* Threads whose end is known only from an exit record. */
@@ -271,25 +281,6 @@ static bool find_execs(struct walk *walk)
 			      (struct order_item){model->execs.data[i].ts, (uint32_t)i}))
 			return false;
 	return order_sort(walk->execs.data, walk->execs.len);
-}
-
-/* Where the captures of traced threads end. */
-static bool find_unrecorded(struct walk *walk)
-{
-	const struct model *model = walk->model;
-
-	for (size_t i = 0; model->recorded.len && i < model->threads.len; i++) {
-		const struct model_thread *thread = &model->threads.data[i];
-		size_t count;
-		const struct model_recorded *all = captures_of(model, thread->pid, &count);
-
-		for (size_t at = 0; thread->traced && at < count; at++)
-			if (all[at].to_ts < model->end_ts && all[at].to_ts >= thread->first_ts &&
-			    !vec_push(&walk->unrecorded,
-				      (struct order_item){all[at].to_ts, (uint32_t)i}))
-				return false;
-	}
-	return order_sort(walk->unrecorded.data, walk->unrecorded.len);
 }
 
 static bool find_wakes(struct walk *walk)
@@ -338,7 +329,7 @@ static bool walk_init(struct walk *walk, const struct model *model, model_interv
 {
 	*walk = (struct walk){.model = model, .sched_from = first_sched_ts(model)};
 	return sched_init(&walk->sched, model, each, arg) && find_losses(walk) &&
-	       find_exits(walk) && find_execs(walk) && find_unrecorded(walk);
+	       find_exits(walk) && find_execs(walk) && recorded_ends_find(&walk->recorded, model);
 }
 
 int walk_account(struct model *model)

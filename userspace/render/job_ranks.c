@@ -10,6 +10,7 @@
 
 /* The ranks of one job, sorted. A rank has several processes if it forks or was started again. */
 struct job_ranks {
+	const struct model *model;
 	const char *job;
 	uint32_t world_size;
 	const struct model_process **processes;
@@ -57,7 +58,8 @@ static void each_job(const struct model *model, job_fn each, void *arg)
 	const struct model_process **list = ranks_collect(model, &count);
 
 	for (size_t i = 1; i <= count; i++) {
-		struct job_ranks job = {.processes = list + from, .count = i - from};
+		struct job_ranks job = {
+			.model = model, .processes = list + from, .count = i - from};
 
 		if (i < count && is_same_job(list[i], list[from]))
 			continue;
@@ -99,11 +101,11 @@ static uint32_t ranks_known(const struct job_ranks *job)
 /* Whether a process of the same rank started it: a rank may have children. */
 static bool has_parent(const struct job_ranks *job, const struct model_process *process)
 {
-	for (size_t i = 0; i < job->count; i++)
-		if (job->processes[i]->rank == process->rank &&
-		    job->processes[i]->pid == process->ppid)
-			return true;
-	return false;
+	uint32_t index = map_get(&job->model->pids, process->ppid);
+	const struct model_process *parent =
+		index == MAP_NONE ? NULL : &job->model->processes.data[index];
+
+	return parent && is_same_job(parent, process) && parent->rank == process->rank;
 }
 
 /* Ranks that were started more than once, as after a failure. `text` gets the first ones. */

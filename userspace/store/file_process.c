@@ -119,13 +119,14 @@ static void request_serve(struct served *served, enum file_request kind)
 	answer_send(served, &answer);
 }
 
-static _Noreturn void serve(int socket, const char *path)
+static _Noreturn void serve(int socket, const char *path, bool only_new)
 {
 	struct served served = {.socket = socket};
 	struct error err = ERROR_INIT;
 	struct write_answer answer = {0};
 	struct write_request request;
-	int code = output_open(&served.output, path, &err);
+	int code = only_new ? output_open_new(&served.output, path, &err)
+			    : output_open(&served.output, path, &err);
 
 	served.published = !code && !served.output.temporary;
 	answer.code = -code;
@@ -146,7 +147,7 @@ static _Noreturn void serve(int socket, const char *path)
 
 /* Closes all descriptors of the tracer but the socket. Probes must be released when the tracer
  * ends, and readers of the tracer's messages must see end of file. */
-static _Noreturn void become(int socket, const char *path)
+static _Noreturn void become(int socket, const char *path, bool only_new)
 {
 	sigset_t all;
 
@@ -164,7 +165,7 @@ static _Noreturn void become(int socket, const char *path)
 		close(fd);
 	if (open("/dev/null", O_RDWR) != 0 || dup(0) != 1 || dup(0) != 2)
 		_exit(1);
-	serve(3, path);
+	serve(3, path, only_new);
 }
 
 /* ---- the tracer ---- */
@@ -321,7 +322,8 @@ static int open_await(struct file_process *process, const char *path, int stop, 
 		       : result;
 }
 
-int file_process_open(struct file_process **process, const char *path, int stop, struct error *err)
+int file_process_open(struct file_process **process, const char *path, bool only_new, int stop,
+		      struct error *err)
 {
 	struct file_process *made = calloc(1, sizeof(*made));
 	int sockets[2], result;
@@ -335,7 +337,7 @@ int file_process_open(struct file_process **process, const char *path, int stop,
 	made->socket = sockets[0];
 	made->pid = fork();
 	if (!made->pid)
-		become(sockets[1], path);
+		become(sockets[1], path, only_new);
 	close(sockets[1]);
 	result = made->pid < 0 ? error_set(err, errno, "%s: %s", path, strerror(errno))
 			       : open_await(made, path, stop, err);

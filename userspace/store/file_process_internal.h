@@ -42,9 +42,10 @@ struct file_state {
 
 /* False if only the tracer itself can open the path, such as "-" or /dev/fd/3. */
 bool file_process_can(const char *path);
-/* Starts the process and opens the file as output_open() does. `stop` is a descriptor that becomes
- * readable when the caller no longer wants to wait (-EINTR); -1: none. */
-int file_process_open(struct file_process **process, const char *path, int stop, struct error *err);
+/* Starts the process and opens the file as output_open() does, or output_open_new(). `stop` is a
+ * descriptor that becomes readable when the caller no longer wants to wait (-EINTR); -1: none. */
+int file_process_open(struct file_process **process, const char *path, bool only_new, int stop,
+		      struct error *err);
 /* Waits until all requests are answered. Returns -EINTR if `stop` became readable. */
 int file_process_settle(struct file_process *process, const char *path, int stop,
 			struct error *err);

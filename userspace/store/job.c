@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "store/job_internal.h"
+#include "util/map.h"
 
 static int no_memory(struct error *err)
 {
@@ -103,51 +104,75 @@ static int hosts_find(struct store_reader *reader, struct error *err)
 
 /* ---- sites ---- */
 
-typedef VEC(char) site_key;
+/* What the numbers of sites are found by. A site has a name, a category, a file, a function and an
+ * object, and its keys have names. */
+#define SITE_KEY_WORDS (7 + 5 + 2 * WAFFLE_KEYS_MAX)
 
-static bool key_add(site_key *key, const void *bytes, size_t len)
+struct site_number_key {
+	uint32_t words[SITE_KEY_WORDS];
+	uint32_t count;
+};
+
+/* The strings of one file have one address each, and any number of sites may refer to one. So each
+ * is hashed once, however long it is. */
+struct site_strings {
+	struct strtab *numbers; /* of all files */
+	struct map by_address;
+};
+
+/* False: out of memory. */
+static bool key_add_text(struct site_number_key *key, struct site_strings *strings,
+			 const char *text)
 {
-	if (!vec_reserve(key, len))
-		return false;
-	memcpy(key->data + key->len, bytes, len);
-	key->len += len;
+	uint32_t number = map_get(&strings->by_address, (uintptr_t)text);
+
+	if (number == MAP_NONE) {
+		number = strtab_add(strings->numbers, text, strlen(text));
+		if (number == STRTAB_NONE ||
+		    !map_set(&strings->by_address, (uintptr_t)text, number))
+			return false;
+	}
+	key->words[key->count++] = number;
 	return true;
 }
 
-static bool key_add_text(site_key *key, const char *text)
-{
-	return key_add(key, text, strlen(text) + 1);
-}
-
 /* Everything that a file says about a site. */
-static bool key_make(site_key *key, const struct site_info *site)
+static bool key_make(struct site_number_key *key, struct site_strings *strings,
+		     const struct site_info *site)
 {
 	const uint32_t numbers[] = {site->line,      site->kind,  site->role,     site->call,
 				    site->simulated, site->keyed, site->key_count};
 	bool done;
 
-	key->len = 0;
-	done = key_add(key, numbers, sizeof(numbers)) && key_add_text(key, site->name) &&
-	       key_add_text(key, site->category) && key_add_text(key, site->file) &&
-	       key_add_text(key, site->func) && key_add_text(key, site->object);
-	for (unsigned i = 0; done && i < site->key_count; i++)
-		done = key_add(key, &site->keys[i].type, 1) &&
-		       key_add_text(key, site->keys[i].name);
+	memcpy(key->words, numbers, sizeof(numbers));
+	key->count = sizeof(numbers) / sizeof(numbers[0]);
+	done = key_add_text(key, strings, site->name) &&
+	       key_add_text(key, strings, site->category) &&
+	       key_add_text(key, strings, site->file) && key_add_text(key, strings, site->func) &&
+	       key_add_text(key, strings, site->object);
+	for (unsigned i = 0; done && i < site->key_count; i++) {
+		key->words[key->count++] = (unsigned char)site->keys[i].type;
+		done = key_add_text(key, strings, site->keys[i].name);
+	}
 	return done;
 }
 
-static int site_add(struct store_reader *reader, site_key *key, const struct site_info *site,
-		    uint32_t *number)
+static int site_add(struct store_reader *reader, struct site_strings *strings,
+		    const struct site_info *site, uint32_t *number)
 {
-	if (!key_make(key, site))
+	struct site_number_key key;
+	size_t len;
+
+	if (!key_make(&key, strings, site))
 		return -ENOMEM;
-	*number = keymap_get(&reader->site_numbers, key->data, key->len);
+	len = key.count * sizeof(key.words[0]);
+	*number = keymap_get(&reader->site_numbers, key.words, len);
 	if (*number != MAP_NONE)
 		return 0;
 	if (reader->sites.len == STORE_SITES_MAX)
 		return -E2BIG;
 	*number = (uint32_t)reader->sites.len;
-	return keymap_set(&reader->site_numbers, key->data, key->len, *number) &&
+	return keymap_set(&reader->site_numbers, key.words, len, *number) &&
 			       vec_push(&reader->sites, *site)
 		       ? 0
 		       : -ENOMEM;
@@ -158,15 +183,15 @@ static int sites_take(struct store_reader *reader, struct job_file *file, struct
 {
 	struct dictionary *dictionary = &file->reader.dictionary;
 	uint32_t count = (uint32_t)dictionary->sites.len;
-	site_key key = {0};
+	struct site_strings strings = {.numbers = reader->site_strings};
 	int ret = 0;
 
 	file->sites = calloc(count + 1u, sizeof(*file->sites));
 	if (!file->sites)
 		return no_memory(err);
 	for (uint32_t i = 0; !ret && i < count; i++)
-		ret = site_add(reader, &key, &dictionary->sites.data[i], &file->sites[i]);
-	vec_free(&key);
+		ret = site_add(reader, &strings, &dictionary->sites.data[i], &file->sites[i]);
+	map_free(&strings.by_address);
 	vec_free(&dictionary->sites);
 	file->renumber.sites = file->sites;
 	file->renumber.site_count = count;
@@ -366,11 +391,20 @@ int job_clock_apply(struct store_reader *reader, uint32_t host, struct error *er
 
 /* ---- opening ---- */
 
+/* Only needed while files are opened. */
+static void site_numbers_free(struct store_reader *reader)
+{
+	keymap_free(&reader->site_numbers);
+	strtab_free(reader->site_strings);
+	reader->site_strings = NULL;
+}
+
 static int files_open(struct store_reader *reader, const char *const *paths, uint32_t count,
 		      struct error *err)
 {
 	reader->files = calloc(count, sizeof(*reader->files));
-	if (!reader->files)
+	reader->site_strings = strtab_new();
+	if (!reader->files || !reader->site_strings)
 		return no_memory(err);
 	for (uint32_t i = 0; i < count; i++) {
 		struct job_file *file = &reader->files[i];
@@ -431,6 +465,7 @@ int job_open(struct store_reader *reader, const char *const *paths, uint32_t cou
 			  ?: captures_collect(reader, err)
 			  ?: sources_make(reader, err);
 
+	site_numbers_free(reader);
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < count; i++) {

@@ -11,46 +11,77 @@ static const char *path_of(const struct store_reader *reader, uint32_t file)
 	return reader->files[file].reader.file.path;
 }
 
-/* ---- the same file twice ---- */
+/* ---- the same capture twice ---- */
+
+struct copy {
+	const struct store_capture *capture;
+	uint32_t file;
+	uint64_t start_ts; /* in the clock of its host */
+};
+typedef VEC(struct copy) copy_list;
 
 /* No two captures begin at the same nanosecond of the same boot. */
-static int file_compare(const struct job_file *a, const struct job_file *b)
+static int copy_compare(const struct copy *a, const struct copy *b)
 {
-	const struct store_meta *of_a = &a->reader.meta, *of_b = &b->reader.meta;
-
-	if (of_a->start_ts != of_b->start_ts)
-		return of_a->start_ts < of_b->start_ts ? -1 : 1;
-	if (of_a->real_ns != of_b->real_ns)
-		return of_a->real_ns < of_b->real_ns ? -1 : 1;
-	if (a->renumber.host != b->renumber.host)
-		return a->renumber.host < b->renumber.host ? -1 : 1;
-	return strcmp(of_a->command, of_b->command);
+	if (a->start_ts != b->start_ts)
+		return a->start_ts < b->start_ts ? -1 : 1;
+	if (a->capture->host != b->capture->host)
+		return a->capture->host < b->capture->host ? -1 : 1;
+	return strcmp(a->capture->command, b->capture->command);
 }
 
-static int file_pointer_compare(const void *left, const void *right)
+static int copy_sort_compare(const void *left, const void *right)
 {
-	const struct job_file *a = *(const struct job_file *const *)left;
-	const struct job_file *b = *(const struct job_file *const *)right;
-	int result = file_compare(a, b);
+	const struct copy *a = left, *b = right;
+	int result = copy_compare(a, b);
 
-	return result ? result : (a > b) - (a < b);
+	return result ? result : (a->file > b->file) - (a->file < b->file);
+}
+
+static bool is_merged(const struct store_reader *reader, uint32_t file)
+{
+	return reader->files[file].reader.dictionary.captures.len > 1;
+}
+
+static int check_copy(const struct store_reader *reader, const struct copy *a, const struct copy *b,
+		      struct error *err)
+{
+	if (a->file == b->file || copy_compare(a, b))
+		return 0;
+	if (!is_merged(reader, a->file) && !is_merged(reader, b->file))
+		return error_set(err, EEXIST, "%s and %s are the same capture; give it once",
+				 path_of(reader, a->file), path_of(reader, b->file));
+	return error_set(err, EEXIST,
+			 "%s and %s both contain the capture %s; leave one of them out",
+			 path_of(reader, a->file), path_of(reader, b->file), a->capture->file);
+}
+
+/* A merged file contains the captures that it was made of. */
+static bool copies_collect(const struct store_reader *reader, copy_list *copies)
+{
+	const struct store_capture *capture = reader->captures.data;
+
+	for (uint32_t i = 0; i < reader->count; i++) {
+		const struct dictionary *own = &reader->files[i].reader.dictionary;
+
+		for (size_t at = 0; at < own->captures.len; at++, capture++)
+			if (!vec_push(copies,
+				      (struct copy){capture, i, own->captures.data[at].start_ts}))
+				return false;
+	}
+	return true;
 }
 
 static int check_copies(const struct store_reader *reader, struct error *err)
 {
-	const struct job_file **files = calloc(reader->count, sizeof(*files));
-	int ret = 0;
+	copy_list copies = {0};
+	int ret = copies_collect(reader, &copies) ? 0 : error_set(err, ENOMEM, "out of memory");
 
-	if (!files)
-		return error_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < reader->count; i++)
-		files[i] = &reader->files[i];
-	qsort(files, reader->count, sizeof(*files), file_pointer_compare);
-	for (uint32_t i = 1; !ret && i < reader->count; i++)
-		if (!file_compare(files[i - 1], files[i]))
-			ret = error_set(err, EEXIST, "%s and %s are the same capture; give it once",
-					files[i - 1]->reader.file.path, files[i]->reader.file.path);
-	free(files);
+	if (copies.len)
+		qsort(copies.data, copies.len, sizeof(*copies.data), copy_sort_compare);
+	for (size_t i = 1; !ret && i < copies.len; i++)
+		ret = check_copy(reader, &copies.data[i - 1], &copies.data[i], err);
+	vec_free(&copies);
 	return ret;
 }
 
@@ -117,101 +148,7 @@ static int check_jobs(const struct store_reader *reader, struct error *err)
 	return 0;
 }
 
-/* ---- a process in two files ---- */
-
-struct traced {
-	uint32_t pid, file;
-	uint64_t from_ts, to_ts; /* from its first entry to the end of its capture */
-	const char *cmdline;
-};
-typedef VEC(struct traced) traced_list;
-
-static int traced_compare(const void *left, const void *right)
-{
-	const struct traced *a = left, *b = right;
-
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	if (a->file != b->file)
-		return a->file < b->file ? -1 : 1;
-	return a->from_ts < b->from_ts ? -1 : a->from_ts > b->from_ts;
-}
-
-static uint64_t capture_end(const struct store_capture *capture)
-{
-	return capture->end_ts > capture->last_ts ? capture->end_ts : capture->last_ts;
-}
-
-static bool traced_collect(const struct store_reader *reader, traced_list *list)
-{
-	for (uint32_t i = 0; i < reader->count; i++) {
-		const struct dictionary *dictionary = &reader->files[i].reader.dictionary;
-		uint64_t end = capture_end(&reader->captures.data[i]);
-
-		for (size_t at = 0; at < dictionary->processes.len; at++) {
-			const struct store_process *process = &dictionary->processes.data[at];
-
-			if (!vec_push(list, (struct traced){process->pid, i, process->ts, end,
-							    process->cmdline}))
-				return false;
-		}
-	}
-	if (list->len)
-		qsort(list->data, list->len, sizeof(*list->data), traced_compare);
-	return true;
-}
-
-/* When a thread was started, by the first record of its name as a traced thread. 0: unknown. */
-static int started_at(struct job_file *file, uint32_t tid, uint64_t *start_ts, struct error *err)
-{
-	const struct waffle_rec *rec;
-	int ret = file_reader_seek(&file->reader, STORE_ALL, err);
-
-	*start_ts = 0;
-	while (!ret && !*start_ts && (ret = file_reader_next(&file->reader, &rec, err)) > 0) {
-		const struct waffle_rec_task *task = (const struct waffle_rec_task *)rec;
-
-		ret = 0;
-		if (rec->kind == WAFFLE_REC_TASK && rec->tid == tid &&
-		    task->flags & WAFFLE_TASK_TRACED_FLAG)
-			*start_ts = task->start_ts;
-	}
-	file_reader_rest(&file->reader);
-	return ret < 0 ? ret : 0;
-}
-
-/* A pid may be used again, so the time of the process's start decides. */
-static int check_pair(struct store_reader *reader, const struct traced *a, const struct traced *b,
-		      struct error *err)
-{
-	uint32_t tid = store_pid_real(a->pid);
-	uint64_t start_a, start_b;
-	int ret = started_at(&reader->files[a->file], tid, &start_a, err)
-			  ?: started_at(&reader->files[b->file], tid, &start_b, err);
-
-	if (ret || !start_a || start_a != start_b)
-		return ret;
-	return error_set(err, EEXIST,
-			 "%s and %s both traced process %u (%.60s) at the same time, so its spans "
-			 "would count twice; leave one of them out",
-			 path_of(reader, a->file), path_of(reader, b->file), tid, a->cmdline);
-}
-
-static int check_processes(struct store_reader *reader, struct error *err)
-{
-	traced_list list = {0};
-	int ret = traced_collect(reader, &list) ? 0 : error_set(err, ENOMEM, "out of memory");
-
-	for (size_t i = 1; !ret && i < list.len; i++) {
-		const struct traced *a = &list.data[i - 1], *b = &list.data[i];
-
-		if (a->pid == b->pid && a->file != b->file && a->from_ts < b->to_ts &&
-		    b->from_ts < a->to_ts)
-			ret = check_pair(reader, a, b, err);
-	}
-	vec_free(&list);
-	return ret;
-}
+/* ---- the whole job ---- */
 
 /* The times of a host that began to record before the first one booted can't be told. */
 static int check_clocks(const struct store_reader *reader, struct error *err)
@@ -221,9 +158,13 @@ static int check_clocks(const struct store_reader *reader, struct error *err)
 		int64_t offset = file->renumber.clock->offset_ns;
 		uint64_t start = file->reader.meta.start_ts;
 
-		if (start > RECORD_TS_MAX ||
-		    (offset < 0 ? (uint64_t)-offset > start
-				: (uint64_t)offset > RECORD_TS_MAX - start))
+		if (start > RECORD_TS_MAX)
+			return error_set(err, EBADMSG,
+					 "%s: is damaged: its begin is no time; take a good copy "
+					 "of it",
+					 path_of(reader, i));
+		if (offset < 0 ? 0 - (uint64_t)offset > start
+			       : (uint64_t)offset > RECORD_TS_MAX - start)
 			return error_set(
 				err, ERANGE,
 				"%s was recorded before the host of %s booted; give it first",
@@ -239,7 +180,7 @@ int job_check(struct store_reader *reader, struct error *err)
 	return check_copies(reader, err)
 		       ?: check_clocks(reader, err)
 		       ?: check_jobs(reader, err)
-		       ?: check_processes(reader, err);
+		       ?: job_check_processes(reader, err);
 }
 
 /* ---- warnings ---- */

@@ -7,6 +7,7 @@
 #include "store/merge_internal.h"
 #include "store/renumber_internal.h"
 #include "util/keymap.h"
+#include "util/strtab.h"
 
 /* Tables whose entries of all files follow each other. */
 enum job_table {
@@ -36,7 +37,9 @@ struct store_reader {
 	VEC(struct store_host) hosts;
 	VEC(struct store_capture) captures;
 	VEC(struct site_info) sites;
+	/* By what a site consists of, with numbers for its strings. */
 	struct keymap site_numbers;
+	struct strtab *site_strings;
 	/* Pointers to the sites, for the files. */
 	VEC(const struct site_info *) site_lists;
 	uint32_t totals[JOB_TABLE_COUNT];
@@ -57,6 +60,8 @@ int job_clock_apply(struct store_reader *reader, uint32_t host, struct error *er
 
 /* What must not be in a job: the same file or process twice, files of different jobs. */
 int job_check(struct store_reader *reader, struct error *err);
+/* The part of job_check() that is about processes (job_processes.c). */
+int job_check_processes(struct store_reader *reader, struct error *err);
 /* Calls `warn` for what is missing in a job. */
 int job_warn(const struct store_reader *reader, const struct store_open_options *options,
 	     struct error *err);

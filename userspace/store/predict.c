@@ -23,6 +23,8 @@ void predict_free(struct predict *predict)
 {
 	free(predict->threads);
 	free(predict->current);
+	for (size_t i = 0; i < predict->sites.len; i++)
+		free(predict->sites.data[i].last);
 	vec_free(&predict->sites);
 	*predict = (struct predict){0};
 }
@@ -44,7 +46,8 @@ void predict_reset(struct predict *predict)
 	predict->cpu_limit = 0;
 	predict->thread_count = 0;
 	predict->block_count = 0;
-	predict->chunk++;
+	if (!++predict->chunk)
+		predict->chunk = 1; /* 0 is that of a site that was never used */
 	predict->ts = 0;
 	predict->cpu = 0;
 	predict->tgid = 0;
@@ -119,6 +122,22 @@ void predict_set_current(struct predict *predict, uint16_t cpu, uint32_t thread)
 		predict->cpu_limit = cpu + 1u;
 }
 
+/* Clears the last values of a site. */
+static bool values_clear(struct predict_site *site)
+{
+	size_t count = site->key_count < WAFFLE_KEYS_MAX ? site->key_count : WAFFLE_KEYS_MAX;
+
+	if (!count)
+		return true;
+	if (!site->last) {
+		site->last = calloc(2 * count, sizeof(*site->last));
+		site->second = site->last ? site->last + count : NULL;
+		return site->last != NULL;
+	}
+	memset(site->last, 0, 2 * count * sizeof(*site->last));
+	return true;
+}
+
 struct predict_site *predict_site(struct predict *predict, uint32_t index)
 {
 	struct predict_site *site;
@@ -126,12 +145,14 @@ struct predict_site *predict_site(struct predict *predict, uint32_t index)
 	if (index >= predict->sites.len)
 		return NULL;
 	site = &predict->sites.data[index];
-	if (site->chunk != predict->chunk) {
-		site->chunk = predict->chunk;
-		site->begin_keys = site->key_count;
-		memset(site->last, 0, sizeof(site->last));
-		memset(site->second, 0, sizeof(site->second));
+	if (site->chunk == predict->chunk)
+		return site;
+	if (!values_clear(site)) {
+		predict->failed = true;
+		return NULL;
 	}
+	site->chunk = predict->chunk;
+	site->begin_keys = site->key_count;
 	return site;
 }
 

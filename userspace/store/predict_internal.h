@@ -59,8 +59,10 @@ struct predict_site {
 	uint32_t chunk; /* the chunk in which the members below were set */
 	/* Number of keys in a hit's frame; the return's frame has the others. */
 	uint16_t begin_keys;
-	uint64_t last[WAFFLE_KEYS_MAX];
-	uint64_t second[WAFFLE_KEYS_MAX]; /* second words: WAFFLE_KEY_DIM3 */
+	/* One block for both, NULL until the site is used: few sites of a large program are, and
+	 * each file of a job has a decoder of its own. */
+	uint64_t *last;
+	uint64_t *second; /* second words: WAFFLE_KEY_DIM3 */
 };
 
 struct predict {
@@ -98,7 +100,8 @@ static inline uint32_t predict_current(const struct predict *predict, uint16_t c
 }
 /* Out of memory, the CPU has no thread. So a file could not be decoded: see predict.failed. */
 void predict_set_current(struct predict *predict, uint16_t cpu, uint32_t thread);
-/* The site, or NULL if it is unknown. Clears its last values if they are from another chunk. */
+/* The site, or NULL if it is unknown, or if memory is short: see predict.failed. Clears its last
+ * values if they are from another chunk. */
 struct predict_site *predict_site(struct predict *predict, uint32_t index);
 void predict_add_block(struct predict *predict, const struct block *block);
 

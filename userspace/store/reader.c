@@ -51,7 +51,6 @@ void store_reader_close(struct store_reader *reader)
 	vec_free(&reader->captures);
 	vec_free(&reader->sites);
 	vec_free(&reader->site_lists);
-	keymap_free(&reader->site_numbers);
 	chunk_scratch_free(&reader->scratch);
 	free(reader);
 }

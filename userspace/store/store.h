@@ -133,9 +133,9 @@ int store_writer_open(struct store_writer **writer, const char *path, const stru
 		      struct error *err);
 
 /* The same for use while programs are traced: a separate process writes the file
- * (store/file_process_internal.h). Only this call waits for the file system; it returns -EINTR when
- * `stop` becomes readable. */
-int store_writer_open_apart(struct store_writer **writer, const char *path, int stop,
+ * (store/file_process_internal.h). With `only_new` an old file is never replaced (-EEXIST). Only
+ * this call waits for the file system; it returns -EINTR when `stop` becomes readable. */
+int store_writer_open_apart(struct store_writer **writer, const char *path, bool only_new, int stop,
 			    const struct store_meta *meta, struct error *err);
 
 /* Progress of that process. */

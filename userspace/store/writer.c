@@ -613,29 +613,39 @@ static int writer_begin(struct store_writer **result, struct store_writer *write
 	return ret;
 }
 
-int store_writer_open(struct store_writer **result, const char *path, const struct store_meta *meta,
-		      struct error *err)
+static int open_here(struct store_writer **result, const char *path, bool only_new,
+		     const struct store_meta *meta, struct error *err)
 {
 	struct store_writer *writer = writer_new(path);
+	int ret;
 
 	if (!writer)
 		return error_set(err, ENOMEM, "%s: out of memory", path);
-	return writer_begin(result, writer, output_open(&writer->output, path, err), meta, err);
+	ret = only_new ? output_open_new(&writer->output, path, err)
+		       : output_open(&writer->output, path, err);
+	return writer_begin(result, writer, ret, meta, err);
 }
 
-int store_writer_open_apart(struct store_writer **result, const char *path, int stop,
+int store_writer_open(struct store_writer **result, const char *path, const struct store_meta *meta,
+		      struct error *err)
+{
+	return open_here(result, path, false, meta, err);
+}
+
+int store_writer_open_apart(struct store_writer **result, const char *path, bool only_new, int stop,
 			    const struct store_meta *meta, struct error *err)
 {
 	struct store_writer *writer;
 	int ret;
 
 	if (!file_process_can(path))
-		return store_writer_open(result, path, meta, err);
+		return open_here(result, path, only_new, meta, err);
 	writer = writer_new(path);
 	if (!writer)
 		return error_set(err, ENOMEM, "%s: out of memory", path);
-	ret = writer_begin(result, writer, file_process_open(&writer->process, path, stop, err),
-			   meta, err);
+	ret = writer_begin(result, writer,
+			   file_process_open(&writer->process, path, only_new, stop, err), meta,
+			   err);
 	if (!ret)
 		ret = file_process_settle(writer->process, path, stop, err);
 	if (!ret) {

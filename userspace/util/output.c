@@ -227,6 +227,11 @@ static int open_descriptor(struct output *output, int number, struct error *err)
 	return -EINVAL;
 }
 
+static int exists_already(const struct output *output, struct error *err)
+{
+	return error_set(err, EEXIST, "%s: exists already, and is not replaced", output->path);
+}
+
 static int open_named(struct output *output, struct error *err)
 {
 	const char *path = output->path, *name = name_of(path);
@@ -234,6 +239,8 @@ static int open_named(struct output *output, struct error *err)
 
 	if (!*path)
 		return error_set(err, EINVAL, "the output has an empty name; give it one");
+	if (output->only_new && descriptor_named(path) >= 0)
+		return exists_already(output, err);
 	if (descriptor_named(path) >= 0)
 		return open_descriptor(output, descriptor_named(path), err);
 	if (!*name)
@@ -245,16 +252,16 @@ static int open_named(struct output *output, struct error *err)
 	held = openat(output->folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (held < 0)
 		return open_regular(output, err);
-	result = open_existing(output, held, err);
+	result = output->only_new ? exists_already(output, err) : open_existing(output, held, err);
 	close(held);
 	return result;
 }
 
-int output_open(struct output *output, const char *path, struct error *err)
+static int output_begin(struct output *output, const char *path, bool only_new, struct error *err)
 {
 	int ret = 0;
 
-	*output = (struct output){.path = strdup(path), .folder = -1};
+	*output = (struct output){.path = strdup(path), .folder = -1, .only_new = only_new};
 	if (!output->path)
 		return error_set(err, ENOMEM, "%s: out of memory", path);
 	if (!strcmp(path, "-"))
@@ -264,6 +271,16 @@ int output_open(struct output *output, const char *path, struct error *err)
 	if (ret)
 		output_abort(output);
 	return ret;
+}
+
+int output_open(struct output *output, const char *path, struct error *err)
+{
+	return output_begin(output, path, false, err);
+}
+
+int output_open_new(struct output *output, const char *path, struct error *err)
+{
+	return output_begin(output, path, true, err);
 }
 
 /* Flushes and closes; returns 0 or the errno of the first failed write. */
@@ -281,12 +298,37 @@ static int output_finish(struct output *output)
 	return code;
 }
 
+/* Some file systems, such as NFS, can't rename without replacing, but a link never replaces. */
+static int rename_only_new(struct output *output)
+{
+	const char *name = name_of(output->path);
+
+	if (!renameat2(output->folder, output->temporary, output->folder, name, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return errno;
+	if (linkat(output->folder, output->temporary, output->folder, name, 0))
+		return errno;
+	unlinkat(output->folder, output->temporary, 0);
+	return 0;
+}
+
+static int rename_replacing(struct output *output)
+{
+	return renameat(output->folder, output->temporary, output->folder, name_of(output->path))
+		       ? errno
+		       : 0;
+}
+
 static int name_set(struct output *output)
 {
+	int code;
+
 	if (!output->temporary)
 		return 0;
-	if (renameat(output->folder, output->temporary, output->folder, name_of(output->path)))
-		return errno;
+	code = output->only_new ? rename_only_new(output) : rename_replacing(output);
+	if (code)
+		return code;
 	free(output->temporary);
 	output->temporary = NULL;
 	return 0;

@@ -26,10 +26,14 @@ struct output {
 	char *path;
 	char *temporary; /* its name in the folder; NULL: published, or a device or pipe */
 	int folder;      /* -1: none */
+	bool only_new;   /* nothing is replaced */
 };
 
 /* Opens an output. "-" is standard output; an existing device or pipe is written to directly. */
 int output_open(struct output *output, const char *path, struct error *err);
+/* The same for a name that somebody else chose in part: a file, device or pipe of this name is an
+ * error (-EEXIST), when it is opened and when it gets its name. */
+int output_open_new(struct output *output, const char *path, struct error *err);
 /* Gives the file its final name before it is complete. Later writes go to the same file. */
 int output_publish(struct output *output, struct error *err);
 /* Flushes and renames, without fsync(). On an error the temporary file is removed. Frees in any

@@ -236,13 +236,24 @@ static struct store_clock wall_clock(const struct store_host *host,
 	};
 }
 
-static void clocks_set(const struct aligning *aligning, struct store_reader *reader,
-		       uint32_t reference, const struct clock_estimate *estimates,
-		       uint32_t *unaligned)
+static int clock_set(struct store_reader *reader, uint32_t host, const struct store_clock *clock,
+		     struct error *err)
+{
+	int ret = store_reader_set_clock(reader, host, clock);
+
+	return ret ? error_set(err, -ret, "the clock of host %s can't be corrected: %s",
+			       store_reader_host(reader, host)->name, strerror(-ret))
+		   : 0;
+}
+
+static int clocks_set(const struct aligning *aligning, struct store_reader *reader,
+		      uint32_t reference, const struct clock_estimate *estimates,
+		      uint32_t *unaligned, struct error *err)
 {
 	const struct model *model = aligning->model;
+	int ret = 0;
 
-	for (uint32_t i = 0; i < model->host_count; i++) {
+	for (uint32_t i = 0; !ret && i < model->host_count; i++) {
 		struct store_clock clock = {.kind = STORE_CLOCK_REFERENCE,
 					    .collectives = aligning->used[i]};
 
@@ -252,9 +263,9 @@ static void clocks_set(const struct aligning *aligning, struct store_reader *rea
 			clock = wall_clock(model->hosts[i], model->hosts[reference]);
 			++*unaligned;
 		}
-		/* The drift of an estimate is within the limits. */
-		(void)store_reader_set_clock(reader, i, &clock);
+		ret = clock_set(reader, i, &clock, err);
 	}
+	return ret;
 }
 
 static int solve(struct aligning *aligning, struct store_reader *reader, uint32_t *unaligned,
@@ -268,7 +279,7 @@ static int solve(struct aligning *aligning, struct store_reader *reader, uint32_
 
 	windows_make(aligning->model, windows);
 	if (clock_hosts_solve(aligning->hosts, reference, windows, estimates, &conflict))
-		clocks_set(aligning, reader, reference, estimates, unaligned);
+		result = clocks_set(aligning, reader, reference, estimates, unaligned, err);
 	else
 		result = conflict_set(aligning, &conflict, err);
 	free(estimates);
@@ -309,11 +320,13 @@ static int align_auto(struct store_reader *reader, uint32_t *unaligned, struct e
 	const struct model_filter only = {.only_roles = true};
 	const struct store_clock none = {.kind = STORE_CLOCK_NONE, .error_ns = UINT64_MAX};
 	struct model *model;
-	int result;
+	int result = 0;
 
 	/* Bounds are on the hosts' own clocks. */
-	for (uint32_t i = 0; i < store_reader_host_count(reader); i++)
-		(void)store_reader_set_clock(reader, i, &none);
+	for (uint32_t i = 0; !result && i < store_reader_host_count(reader); i++)
+		result = clock_set(reader, i, &none, err);
+	if (result)
+		return result;
 	result = model_load(&model, reader, STORE_ALL, &only, err);
 	if (!result)
 		result = align_model(model, reader, unaligned, err);
@@ -326,6 +339,7 @@ int clock_align(struct store_reader *reader, enum clock_align how, uint32_t *una
 {
 	uint32_t count = store_reader_host_count(reader);
 	const struct store_host *first = store_reader_host(reader, 0);
+	int result = 0;
 
 	*unaligned = 0;
 	/* The times of a merged file are corrected already. */
@@ -333,13 +347,13 @@ int clock_align(struct store_reader *reader, enum clock_align how, uint32_t *una
 		return 0;
 	if (how == CLOCK_ALIGN_AUTO)
 		return align_auto(reader, unaligned, err);
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; !result && i < count; i++) {
 		struct store_clock clock = {.kind = i ? STORE_CLOCK_NONE : STORE_CLOCK_REFERENCE,
 					    .error_ns = i ? UINT64_MAX : 0};
 
 		if (i && how == CLOCK_ALIGN_WALL)
 			clock = wall_clock(store_reader_host(reader, i), first);
-		(void)store_reader_set_clock(reader, i, &clock);
+		result = clock_set(reader, i, &clock, err);
 	}
-	return 0;
+	return result;
 }

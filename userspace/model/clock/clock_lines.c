@@ -12,6 +12,12 @@
 /* What cut an edge: a bound on the correction, or the limits of drift and offset. */
 enum clock_edge { EDGE_LOWER, EDGE_UPPER, EDGE_DRIFT, EDGE_OFFSET };
 
+/* Times and differences of times are any numbers of 64 bits. */
+static double distance(int64_t from, int64_t to)
+{
+	return (double)((__int128)to - from);
+}
+
 static double value_at(const struct clock_corner *corner, double x)
 {
 	return corner->offset + corner->drift * x;
@@ -52,13 +58,21 @@ static struct clock_corner crossing(const struct clock_corner *edge, double x, d
 	return at;
 }
 
+/* A bound whose line is almost parallel to an edge crosses it nowhere near. The limit of the drift
+ * leaves room for rounding. */
+static bool corner_is_possible(const struct clock_corner *corner)
+{
+	return isfinite(corner->offset) && fabs(corner->drift) <= CLOCK_DRIFT_MAX * (1 + 1e-9);
+}
+
 /* By how much a corner violates a bound; at most 0: not at all. */
 static double excess(const struct clock_corner *corner, double x, double y, bool upper)
 {
 	return upper ? value_at(corner, x) - y : y - value_at(corner, x);
 }
 
-/* Stores the remaining corners. The polygon is convex, so the removed ones are neighbours. */
+/* Stores the remaining corners. The polygon is convex, so the removed ones are neighbours. A cut
+ * whose corners can't be computed is left out. */
 static void lines_keep(struct clock_lines *lines, double x, double y,
 		       const struct clock_bound *bound)
 {
@@ -79,6 +93,8 @@ static void lines_keep(struct clock_lines *lines, double x, double y,
 		if (out == next_out)
 			continue;
 		kept[count] = crossing(corner, x, y);
+		if (!corner_is_possible(&kept[count]))
+			return;
 		if (next_out) {
 			/* The new edge begins where the old one leaves the bound. */
 			kept[count].x = x;
@@ -119,11 +135,10 @@ bool clock_lines_cut(struct clock_lines *lines, const struct clock_bound *bound)
 
 	if (!lines->count)
 		lines_begin(lines, bound);
-	if (bound->ts - lines->x0 > CLOCK_SPAN_MAX || lines->x0 - bound->ts > CLOCK_SPAN_MAX ||
-	    bound->ns - lines->y0 > CLOCK_SPAN_MAX || lines->y0 - bound->ns > CLOCK_SPAN_MAX)
+	x = distance(lines->x0, bound->ts);
+	y = distance(lines->y0, bound->ns);
+	if (fabs(x) > (double)CLOCK_SPAN_MAX || fabs(y) > (double)CLOCK_SPAN_MAX)
 		return true;
-	x = (double)(bound->ts - lines->x0);
-	y = (double)(bound->ns - lines->y0);
 	for (uint32_t i = 0; i < lines->count; i++) {
 		double out = excess(&lines->corners[i], x, y, bound->upper);
 
@@ -142,9 +157,16 @@ bool clock_lines_cut(struct clock_lines *lines, const struct clock_bound *bound)
 
 /* ---- values ---- */
 
+/* False: the value is as large as what nothing bounds, or too large for a number of 64 bits. */
+static bool bound_at(const struct clock_lines *lines, double value, int64_t *ns)
+{
+	return fabs(value) < OFFSET_MAX / 2 &&
+	       !__builtin_add_overflow(lines->y0, (int64_t)value, ns);
+}
+
 void clock_lines_at(const struct clock_lines *lines, int64_t ts, int64_t *low, int64_t *high)
 {
-	double x = (double)(ts - lines->x0), least = INFINITY, most = -INFINITY;
+	double x = distance(lines->x0, ts), least = INFINITY, most = -INFINITY;
 
 	for (uint32_t i = 0; i < lines->count; i++) {
 		double value = value_at(&lines->corners[i], x);
@@ -152,17 +174,15 @@ void clock_lines_at(const struct clock_lines *lines, int64_t ts, int64_t *low, i
 		least = fmin(least, value);
 		most = fmax(most, value);
 	}
-	*low = CLOCK_LOW_NONE;
-	*high = CLOCK_HIGH_NONE;
-	if (lines->count && least > -OFFSET_MAX / 2)
-		*low = lines->y0 + (int64_t)floor(least - ROUNDING);
-	if (lines->count && most < OFFSET_MAX / 2)
-		*high = lines->y0 + (int64_t)ceil(most + ROUNDING);
+	if (!lines->count || !bound_at(lines, floor(least - ROUNDING), low))
+		*low = CLOCK_LOW_NONE;
+	if (!lines->count || !bound_at(lines, ceil(most + ROUNDING), high))
+		*high = CLOCK_HIGH_NONE;
 }
 
 double clock_lines_drift(const struct clock_lines *lines, int64_t ts, int64_t ns)
 {
-	double x = (double)(ts - lines->x0), y = (double)(ns - lines->y0);
+	double x = distance(lines->x0, ts), y = distance(lines->y0, ns);
 	double least = INFINITY, most = -INFINITY;
 
 	for (uint32_t i = 0; i < lines->count; i++) {
@@ -177,5 +197,7 @@ double clock_lines_drift(const struct clock_lines *lines, int64_t ts, int64_t ns
 		least = fmin(least, drift);
 		most = fmax(most, drift);
 	}
-	return most >= least ? (least + most) / 2 : 0;
+	if (!(most >= least))
+		return 0;
+	return fmax(-CLOCK_DRIFT_MAX, fmin((least + most) / 2, CLOCK_DRIFT_MAX));
 }

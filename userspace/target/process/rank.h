@@ -8,7 +8,8 @@
  *	MPICH and others    PMI_RANK, PMI_SIZE
  *	Slurm               SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID
  *
- * No other variable is looked at. The process controls its environment, so it is not trusted.
+ * No other variable is looked at, and only the first 128 KiB of an environment. The process
+ * controls its environment, so it is not trusted.
  */
 #ifndef WAFFLE_TARGET_PROCESS_RANK_H
 #define WAFFLE_TARGET_PROCESS_RANK_H
