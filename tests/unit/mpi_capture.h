@@ -233,6 +233,15 @@ static inline uint64_t mpi_call_of(struct mpi_job *job, unsigned rank, uint64_t 
 	return id;
 }
 
+/* The last call that has returned, the result of which is the last value, returned an error. */
+static inline void mpi_fail(struct mpi_job *job, uint64_t error)
+{
+	struct mpi_record *record = &job->records[job->count - 1];
+
+	assert_true(record->end);
+	record->words[record->count - 1] = error;
+}
+
 #define mpi_call(job, rank, from, to, site, comm, ...)                                             \
 	mpi_call_of(job, rank, from, to, site, comm, CALL_WORDS(__VA_ARGS__))
 

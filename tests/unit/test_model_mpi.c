@@ -530,6 +530,136 @@ static void test_messages_without_any_collective_are_counted_as_unaligned(void *
 	}
 }
 
+#define OMPI_TRUNCATE 15
+/* The class is in the low 7 bits. */
+#define MPICH_TRUNCATE 0x0d00c30e
+#define ERROR_RANK 6
+
+/* Rank 1 sends three messages. Rank 0 receives them, the second time with an error. */
+static struct model_comm *failed_receive(struct mpi_job *job, bool pointers, uint64_t error,
+					 uint64_t got[3], uint64_t sent[3],
+					 const struct model **model)
+{
+	struct mpi_name world;
+
+	mpi_begin(job, pointers);
+	for (unsigned rank = 0; rank < 2; rank++)
+		mpi_init(job, rank, 2, 1100);
+	world = mpi_world(job, 1);
+	for (unsigned i = 0; i < 3; i++)
+		sent[i] =
+			mpi_call(job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND, &world, 0, 5);
+	world = mpi_world(job, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		got[i] = mpi_call(job, 0, 3000 + 10 * i, 3005 + 10 * i, MPI_SITE_RECV, &world, 1, 5,
+				  STATUS, GOT(1, 5));
+		if (i == 1)
+			mpi_fail(job, error);
+	}
+	return mpi_load(job, 9000, model);
+}
+
+static void test_messages_after_a_failed_receive_are_not_matched(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		uint64_t got[3], sent[3];
+
+		comm = failed_receive(&job, pointers, pointers ? OMPI_TRUNCATE : MPICH_TRUNCATE,
+				      got, sent, &model);
+		assert_ptr_equal(must_find(model, comm, got[0]), must_find(model, comm, sent[0]));
+		assert_null(mpi_found(model, comm, got[1]));
+		assert_null(mpi_found(model, comm, got[2]));
+		for (unsigned i = 1; i < 3; i++)
+			assert_int_equal(must_find(model, comm, sent[i])->count, 1);
+		mpi_free(&job, comm);
+		/* An invalid argument: nothing was received. */
+		comm = failed_receive(&job, pointers, ERROR_RANK, got, sent, &model);
+		assert_null(mpi_found(model, comm, got[1]));
+		assert_ptr_equal(must_find(model, comm, got[2]), must_find(model, comm, sent[1]));
+		assert_int_equal(must_find(model, comm, got[2])->alignment, COLLECTIVE_BY_CREATION);
+		mpi_free(&job, comm);
+	}
+}
+
+/* The same for a send, and for a receive that fails in its wait. Tag 6 is another channel. */
+static void test_messages_after_a_failed_send_or_wait_are_not_matched(void **state)
+{
+	const struct model *model;
+	struct model_comm *comm;
+	struct mpi_job job;
+	struct mpi_name world;
+	uint64_t send[4], got[4];
+
+	(void)state;
+	mpi_begin(&job, true);
+	for (unsigned rank = 0; rank < 2; rank++)
+		mpi_init(&job, rank, 2, 1100);
+	world = mpi_world(&job, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		send[i] = mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND, &world, 0,
+				   5 + i % 2);
+		if (!i)
+			mpi_fail(&job, 16);
+	}
+	mpi_call(&job, 1, 2100, 2105, MPI_SITE_SEND, &world, 0, 8);
+	world = mpi_world(&job, 0);
+	for (unsigned i = 0; i < 4; i++)
+		got[i] = mpi_call(&job, 0, 3000 + 10 * i, 3005 + 10 * i, MPI_SITE_RECV, &world, 1,
+				  5 + i % 2, STATUS, GOT(1, 5 + i % 2));
+	mpi_call(&job, 0, 3100, 3105, MPI_SITE_IRECV, &world, 1, 8, 0x7000, 0x55);
+	mpi_call(&job, 0, 3110, 3115, MPI_SITE_WAIT, NULL, 0x7000, 0x55, STATUS, GOT(1, 8));
+	mpi_fail(&job, OMPI_TRUNCATE);
+	comm = mpi_load(&job, 9000, &model);
+	assert_null(mpi_found(model, comm, send[0]));
+	assert_null(mpi_found(model, comm, send[2]));
+	assert_int_equal(must_find(model, comm, got[0])->count, 1);
+	assert_ptr_equal(must_find(model, comm, got[1]), must_find(model, comm, send[1]));
+	assert_ptr_equal(must_find(model, comm, got[3]), must_find(model, comm, send[3]));
+	assert_int_equal(model_collectives_unaligned(comm), 3);
+	mpi_free(&job, comm);
+}
+
+/* A collective that failed on one rank counts on all. */
+static void test_collectives_after_a_failed_one_keep_their_numbers(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model_collective *found;
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		uint64_t call[2][3];
+
+		mpi_begin(&job, pointers);
+		for (unsigned rank = 0; rank < 2; rank++) {
+			struct mpi_name world = mpi_world(&job, rank);
+
+			mpi_init(&job, rank, 2, 1100);
+			for (unsigned i = 0; i < 3; i++) {
+				call[rank][i] = mpi_call(&job, rank, 2000 + 10 * i, 2005 + 10 * i,
+							 MPI_SITE_BCAST, &world, 1, 1);
+				if (!rank && i == 1)
+					mpi_fail(&job, pointers ? OMPI_TRUNCATE : MPICH_TRUNCATE);
+			}
+		}
+		comm = mpi_load(&job, 9000, &model);
+		assert_int_equal(must_find(model, comm, call[0][0])->alignment,
+				 COLLECTIVE_BY_CREATION);
+		for (unsigned rank = 0; rank < 2; rank++)
+			assert_int_equal(must_find(model, comm, call[rank][1])->count, 1);
+		found = must_find(model, comm, call[0][2]);
+		assert_ptr_equal(found, must_find(model, comm, call[1][2]));
+		assert_int_equal(found->alignment, COLLECTIVE_UNSURE);
+		mpi_free(&job, comm);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -546,6 +676,9 @@ int main(void)
 		cmocka_unit_test(test_different_collectives_at_one_number_are_a_disorder),
 		cmocka_unit_test(test_a_late_attach_is_aligned_by_order_and_times),
 		cmocka_unit_test(test_messages_without_any_collective_are_counted_as_unaligned),
+		cmocka_unit_test(test_messages_after_a_failed_receive_are_not_matched),
+		cmocka_unit_test(test_messages_after_a_failed_send_or_wait_are_not_matched),
+		cmocka_unit_test(test_collectives_after_a_failed_one_keep_their_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

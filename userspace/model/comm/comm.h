@@ -66,6 +66,8 @@ enum model_alignment {
 	COLLECTIVE_BY_CREATION, /* all ranks count from the communicator's creation */
 	/* The only alignment consistent with operations, counts and times. */
 	COLLECTIVE_BY_ORDER,
+	/* All ranks count from the creation, but the number of a call is not known for sure. */
+	COLLECTIVE_UNSURE,
 };
 
 /*

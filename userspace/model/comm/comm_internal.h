@@ -24,6 +24,10 @@ struct comm_call {
 	bool rooted; /* a rank may finish before others have arrived */
 	bool synchronizes;
 	bool mpi;
+	/* It counts, but may not have done what it should: it is not matched. */
+	bool failed;
+	/* Its number among the calls of its rank is not known for sure. */
+	bool unsure;
 };
 
 typedef VEC(struct comm_call) comm_calls;

@@ -555,13 +555,13 @@ static int disorder_add(struct work *work, const struct numbered *calls, size_t 
 		       : -ENOMEM;
 }
 
-/* Calls with the same number are one collective if their members are aligned and they have the same
- * signature. Otherwise each stands alone. */
+/* Calls with the same number are one collective if their members are aligned, they have the same
+ * signature and none has failed. Otherwise each stands alone. */
 static int numbered_add(struct work *work, const struct numbered *calls, size_t count)
 {
 	const struct member *members = work->members.data;
 	const struct comm_call *all = work->calls->data;
-	bool same = true, aligned = true, by_creation = true;
+	bool same = true, aligned = true, by_creation = true, failed = false, unsure = false;
 	int result = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -570,13 +570,17 @@ static int numbered_add(struct work *work, const struct numbered *calls, size_t 
 		aligned = aligned && member->aligned;
 		same = same && all[calls[i].call].signature == all[calls[0].call].signature;
 		by_creation = by_creation && member->created && !member->assumed;
+		failed |= all[calls[i].call].failed;
+		unsure |= all[calls[i].call].unsure;
 	}
 	if (count == 1)
 		return collective_add(work, calls, 1, COLLECTIVE_ALONE);
-	if (same && aligned)
+	if (same && aligned && !failed)
 		return collective_add(work, calls, count,
-				      by_creation ? COLLECTIVE_BY_CREATION : COLLECTIVE_BY_ORDER);
-	if (aligned && by_creation && all[calls->call].from == MODEL_NONE)
+				      !by_creation ? COLLECTIVE_BY_ORDER
+				      : unsure     ? COLLECTIVE_UNSURE
+						   : COLLECTIVE_BY_CREATION);
+	if (aligned && by_creation && !failed && !unsure && all[calls->call].from == MODEL_NONE)
 		result = disorder_add(work, calls, count);
 	for (size_t i = 0; !result && i < count; i++)
 		result = collective_add(work, &calls[i], 1, COLLECTIVE_ALONE);

@@ -58,6 +58,7 @@ struct mpi_item {
 	uint32_t span, thread, pid;
 	uint32_t process;    /* in scan.processes */
 	uint64_t ts, end_ts; /* end_ts UINT64_MAX: it did not return */
+	bool failed;         /* it returned an error, but may have done something */
 	uint64_t has;        /* bit 1 << key: it has the value */
 	uint64_t values[MPI_KEY_COUNT];
 };
@@ -106,12 +107,13 @@ struct mpi_comm {
 	bool null;        /* the process is not in it: it called for MPI_COMM_NULL */
 	uint8_t counted;  /* enum mpi_counted */
 	bool maybe_world; /* it may be MPI_COMM_WORLD: nothing else is known of its handle */
-	/* The first receive that got a message of unknown source or tag. Those after it that could
-	 * have got the same message cannot be numbered. order UINT64_MAX: none. */
-	struct {
-		uint64_t order;
-		int32_t source, tag; /* -1: any */
-	} unresolved;
+	bool disturbed;   /* a collective has failed */
+	/* The first send and the first receive of which nobody knows whether or which message it
+	 * was. Those after it that could have been of the same message cannot be numbered. */
+	struct mpi_unresolved {
+		bool any;
+		int32_t peer, tag; /* -1: any */
+	} unresolved[2];           /* of sends, of receives */
 };
 
 struct mpi_process {
@@ -162,7 +164,8 @@ struct mpi_scan {
 
 /* Fills scan->sites. *any: whether a site is of MPI. Returns 0 or -ENOMEM. */
 int mpi_sites_make(struct mpi_scan *scan, bool *any);
-/* Reads the values of a call; false: it is no call of MPI, it failed, or its values are unknown. */
+/* Reads the values of a call; false: it is no call of MPI, or it did nothing because an argument
+ * was invalid. */
 bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *item);
 
 /* ---- comm_mpi_comms.c ---- */

@@ -28,6 +28,7 @@ static struct mpi_call call_of(const struct mpi_scan *scan, const struct mpi_ite
 				.pid = item->pid,
 				.root = MODEL_NONE,
 				.mpi = true,
+				.failed = item->failed,
 			},
 		.order = scan->order,
 		.comm = comm,
@@ -98,7 +99,7 @@ static int role_creation(struct mpi_scan *scan, const struct mpi_item *item)
 		return -ENOMEM;
 	if (parent == MODEL_NONE)
 		return 0;
-	result = mpi_comm_make(scan, item, parent);
+	result = item->failed ? 0 : mpi_comm_make(scan, item, parent);
 	return result || group ? result : collective_add(scan, item, parent);
 }
 
@@ -124,7 +125,7 @@ static int end_add(struct mpi_scan *scan, const struct mpi_item *item, bool rece
 		return 0; /* MPI_PROC_NULL */
 	call.peer = call.peer < 0 ? -1 : call.peer;
 	if (mpi_has(item, MPI_STATUS) && item->values[MPI_STATUS] >= ADDRESS_MIN &&
-	    mpi_has(item, MPI_MATCHED) && item->end_ts != UINT64_MAX)
+	    mpi_has(item, MPI_MATCHED) && item->end_ts != UINT64_MAX && !item->failed)
 		mpi_call_matched(&call, item->values[MPI_MATCHED]);
 	if (role == SITE_ROLE_MPI_SEND_INIT || role == SITE_ROLE_MPI_RECV_INIT) {
 		call.call.end_ts = UINT64_MAX;
@@ -166,8 +167,8 @@ static int role_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
 	size_t before = scan->calls.len;
 	uint32_t comm;
 
-	if (!mpi_has(item, MPI_HANDLE) || item->end_ts == UINT64_MAX ||
-	    (mpi_has(item, MPI_DONE) && !(int32_t)item->values[MPI_DONE]))
+	if (!item->failed && (!mpi_has(item, MPI_HANDLE) || item->end_ts == UINT64_MAX ||
+			      (mpi_has(item, MPI_DONE) && !(int32_t)item->values[MPI_DONE])))
 		return 0;
 	if (mpi_comm_of(scan, item, &comm))
 		return -ENOMEM;
@@ -175,7 +176,7 @@ static int role_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
 		return 0;
 	if (end_add(scan, item, true, comm))
 		return -ENOMEM;
-	if (scan->calls.len == before)
+	if (scan->calls.len == before || item->failed)
 		return 0;
 	return keymap_set(&scan->message_at, key, sizeof(key), (uint32_t)before) ? 0 : -ENOMEM;
 }
@@ -196,6 +197,7 @@ static int role_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
 	scan->calls.data[index].call.end_ts = item->end_ts;
 	scan->calls.data[index].call.span = item->span;
 	scan->calls.data[index].call.thread = item->thread;
+	scan->calls.data[index].call.failed = item->failed;
 	return mpi_request_add(scan, item, index);
 }
 
@@ -205,7 +207,23 @@ static int role_query(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t comm;
 
-	return mpi_comm_of(scan, item, &comm);
+	return item->failed ? 0 : mpi_comm_of(scan, item, &comm);
+}
+
+static int role_free(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	return item->failed ? 0 : mpi_comm_free(scan, item);
+}
+
+static int role_request_free(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	return item->failed ? 0 : mpi_request_free(scan, item);
+}
+
+/* A call that failed has made no persistent request. */
+static int role_init_request(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	return item->failed ? 0 : role_message(scan, item);
 }
 
 typedef int (*role_fn)(struct mpi_scan *scan, const struct mpi_item *item);
@@ -221,22 +239,22 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_MPI_SEND] = role_message,
 	[SITE_ROLE_MPI_RECV] = role_message,
 	[SITE_ROLE_MPI_SENDRECV] = role_message,
-	[SITE_ROLE_MPI_SEND_INIT] = role_message,
-	[SITE_ROLE_MPI_RECV_INIT] = role_message,
+	[SITE_ROLE_MPI_SEND_INIT] = role_init_request,
+	[SITE_ROLE_MPI_RECV_INIT] = role_init_request,
 	[SITE_ROLE_MPI_MPROBE] = role_mprobe,
 	[SITE_ROLE_MPI_MRECV] = role_mrecv,
 	[SITE_ROLE_MPI_START] = mpi_requests_start,
 	[SITE_ROLE_MPI_WAIT] = mpi_requests_wait,
 	[SITE_ROLE_MPI_WAIT_ANY] = mpi_requests_wait,
 	[SITE_ROLE_MPI_WAIT_SOME] = mpi_requests_wait,
-	[SITE_ROLE_MPI_REQUEST_FREE] = mpi_request_free,
+	[SITE_ROLE_MPI_REQUEST_FREE] = role_request_free,
 	[SITE_ROLE_MPI_COMM_RANK] = role_query,
 	[SITE_ROLE_MPI_COMM_SIZE] = role_query,
 	[SITE_ROLE_MPI_COMM_DUP] = role_creation,
 	[SITE_ROLE_MPI_COMM_SPLIT] = role_creation,
 	[SITE_ROLE_MPI_COMM_CREATE] = role_creation,
 	[SITE_ROLE_MPI_COMM_OTHER] = role_creation,
-	[SITE_ROLE_MPI_COMM_FREE] = mpi_comm_free,
+	[SITE_ROLE_MPI_COMM_FREE] = role_free,
 };
 
 int mpi_scan_all(struct mpi_scan *scan)
