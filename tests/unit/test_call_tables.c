@@ -157,6 +157,7 @@ static void test_calls_of_mpi_have_the_keys_of_their_role(void **state)
 		[SITE_ROLE_MPI_COMM_CREATE] = {"comm", "new", "result"},
 		[SITE_ROLE_MPI_COMM_OTHER] = {"comm", "new", "result"},
 		[SITE_ROLE_MPI_COMM_FREE] = {"comm", "result"},
+		[SITE_ROLE_MPI_CANCEL] = {"request", "handle", "result"},
 	};
 	unsigned roles[SITE_ROLE_COUNT] = {0};
 	struct error err = ERROR_INIT;

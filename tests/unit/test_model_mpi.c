@@ -660,6 +660,43 @@ static void test_collectives_after_a_failed_one_keep_their_numbers(void **state)
 	}
 }
 
+/* Nobody knows whether a cancelled receive got the first message. */
+static void test_messages_after_a_cancelled_receive_are_not_matched(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		struct mpi_name world;
+		uint64_t sent[3], other, got[3];
+
+		mpi_begin(&job, pointers);
+		for (unsigned rank = 0; rank < 2; rank++)
+			mpi_init(&job, rank, 2, 1100);
+		world = mpi_world(&job, 1);
+		for (unsigned i = 0; i < 3; i++)
+			sent[i] = mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND,
+					   &world, 0, 5);
+		other = mpi_call(&job, 1, 2100, 2105, MPI_SITE_SEND, &world, 0, 6);
+		world = mpi_world(&job, 0);
+		got[0] = mpi_call(&job, 0, 3000, 3005, MPI_SITE_RECV, &world, 1, 5, 1);
+		mpi_call(&job, 0, 3010, 3015, MPI_SITE_IRECV, &world, 1, 5, 0x7000, 0x55);
+		mpi_call(&job, 0, 3020, 3025, MPI_SITE_CANCEL, NULL, 0x7000, 0x55);
+		mpi_call(&job, 0, 3030, 3035, MPI_SITE_WAIT, NULL, 0x7000, 0x55, STATUS, GOT(1, 5));
+		got[1] = mpi_call(&job, 0, 3040, 3045, MPI_SITE_RECV, &world, 1, 5, 1);
+		got[2] = mpi_call(&job, 0, 3050, 3055, MPI_SITE_RECV, &world, 1, 6, 1);
+		comm = mpi_load(&job, 9000, &model);
+		assert_ptr_equal(must_find(model, comm, got[0]), must_find(model, comm, sent[0]));
+		assert_ptr_equal(must_find(model, comm, got[2]), must_find(model, comm, other));
+		assert_null(mpi_found(model, comm, got[1]));
+		assert_int_equal(must_find(model, comm, sent[1])->count, 1);
+		assert_int_equal(model_collectives_unaligned(comm), 2);
+		mpi_free(&job, comm);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -679,6 +716,7 @@ int main(void)
 		cmocka_unit_test(test_messages_after_a_failed_receive_are_not_matched),
 		cmocka_unit_test(test_messages_after_a_failed_send_or_wait_are_not_matched),
 		cmocka_unit_test(test_collectives_after_a_failed_one_keep_their_numbers),
+		cmocka_unit_test(test_messages_after_a_cancelled_receive_are_not_matched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,6 +188,8 @@ int mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *ite
 			       const struct mpi_call *start);
 int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item);
 int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item);
+/* MPI_Cancel: a wait does not tell whether the operation was cancelled or took place. */
+int mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item);
 int mpi_request_free(struct mpi_scan *scan, const struct mpi_item *item);
 /* Sets where a received message came from: source in the low half, tag in the high half. */
 void mpi_call_matched(struct mpi_call *call, uint64_t matched);

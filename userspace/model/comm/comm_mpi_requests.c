@@ -143,7 +143,7 @@ static void complete(struct mpi_scan *scan, const struct mpi_item *item, uint32_
 		call = &scan->calls.data[request->call];
 		call->call.end_ts = item->end_ts;
 		call->call.end_span = item->span;
-		if ((!array || status < MPI_FIRST) && mpi_has(item, key) &&
+		if (!call->call.failed && (!array || status < MPI_FIRST) && mpi_has(item, key) &&
 		    mpi_has(item, array ? MPI_STATUSES : MPI_STATUS) &&
 		    item->values[array ? MPI_STATUSES : MPI_STATUS] >= ADDRESS_MIN)
 			mpi_call_matched(call, item->values[key]);
@@ -174,7 +174,7 @@ static void complete_some(struct mpi_scan *scan, const struct mpi_item *item, ui
 			complete_at(scan, item, (uint32_t)item->values[MPI_INDEX0 + i], i);
 }
 
-/* One of the operations that a call waits for, or has started, has failed. */
+/* Nobody knows whether the operations of a call's requests took place. */
 static int requests_fail(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t count = request_count(scan, item);
@@ -212,6 +212,11 @@ int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item)
 	for (uint32_t i = 0; i < count; i++)
 		complete_at(scan, item, i, i);
 	return 0;
+}
+
+int mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	return requests_fail(scan, item);
 }
 
 int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item)

@@ -255,6 +255,7 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_MPI_COMM_CREATE] = role_creation,
 	[SITE_ROLE_MPI_COMM_OTHER] = role_creation,
 	[SITE_ROLE_MPI_COMM_FREE] = role_free,
+	[SITE_ROLE_MPI_CANCEL] = mpi_request_cancel,
 };
 
 int mpi_scan_all(struct mpi_scan *scan)

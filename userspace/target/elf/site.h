@@ -131,7 +131,8 @@ struct site_key {
 	MPI_COLLECTIVE(MPI_COMM_CREATE, "mpi_comm_create", FLOW_NONE, false)                       \
 	/* comm; at the return new: of ranks that are not known */                                 \
 	MPI_COLLECTIVE(MPI_COMM_OTHER, "mpi_comm_other", FLOW_NONE, false)                         \
-	WAIT(MPI_COMM_FREE, "mpi_comm_free") /* comm */
+	WAIT(MPI_COMM_FREE, "mpi_comm_free") /* comm */                                            \
+	ROLE(MPI_CANCEL, "mpi_cancel") /* request, handle */
 // clang-format on
 
 enum site_role {
