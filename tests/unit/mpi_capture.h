@@ -39,6 +39,7 @@ enum mpi_site {
 	MPI_SITE_MPROBE,     /* comm, source, tag, status -> handle, matched, result */
 	MPI_SITE_MRECV,      /* handle -> result */
 	MPI_SITE_CANCEL,     /* request, handle -> result */
+	MPI_SITE_BCAST_C,    /* as BCAST */
 	MPI_SITE_COUNT
 };
 
@@ -131,6 +132,8 @@ static const struct mpi_row mpi_rows[MPI_SITE_COUNT] = {
 			     3,
 			     {"source", "tag", "status", "handle", "matched", "result"}},
 	[MPI_SITE_MRECV] = {"MPI_Mrecv", SITE_ROLE_MPI_MRECV, false, 1, {"handle", "result"}},
+	[MPI_SITE_BCAST_C] =
+		{"MPI_Bcast_c", SITE_ROLE_MPI_FROM_ROOT, true, 2, {"count", "root", "result"}},
 	[MPI_SITE_CANCEL] =
 		{"MPI_Cancel", SITE_ROLE_MPI_CANCEL, false, 2, {"request", "handle", "result"}},
 };

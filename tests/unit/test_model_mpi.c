@@ -697,6 +697,28 @@ static void test_messages_after_a_cancelled_receive_are_not_matched(void **state
 	}
 }
 
+static void test_calls_with_small_and_large_counts_are_one_collective(void **state)
+{
+	const struct model *model;
+	struct model_comm *comm;
+	struct mpi_job job;
+	uint64_t cast[2];
+
+	(void)state;
+	mpi_begin(&job, false);
+	for (unsigned rank = 0; rank < 2; rank++) {
+		struct mpi_name world = mpi_world(&job, rank);
+
+		mpi_init(&job, rank, 2, 1100);
+		cast[rank] = mpi_call(&job, rank, 2000, 2010,
+				      rank ? MPI_SITE_BCAST_C : MPI_SITE_BCAST, &world, 4, 1);
+	}
+	comm = mpi_load(&job, 9000, &model);
+	assert_ptr_equal(must_find(model, comm, cast[0]), must_find(model, comm, cast[1]));
+	assert_int_equal(model_disorder_count(comm), 0);
+	mpi_free(&job, comm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -717,6 +739,7 @@ int main(void)
 		cmocka_unit_test(test_messages_after_a_failed_send_or_wait_are_not_matched),
 		cmocka_unit_test(test_collectives_after_a_failed_one_keep_their_numbers),
 		cmocka_unit_test(test_messages_after_a_cancelled_receive_are_not_matched),
+		cmocka_unit_test(test_calls_with_small_and_large_counts_are_one_collective),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,16 @@ static const struct {
 #undef OTHER
 };
 
+/* MPI_Bcast_c on one rank and MPI_Bcast on another one may be one collective. */
+static uint64_t hash_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len > 2 && !strcmp(name + len - 2, "_c"))
+		len -= 2;
+	return hash_bytes(HASH_BEGIN, name, len);
+}
+
 static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t comm)
 {
 	struct mpi_call call = call_of(scan, item, comm);
@@ -73,8 +83,7 @@ static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, ui
 	call.call.rooted = !collective_roles[role].synchronizes;
 	if (mpi_has(item, MPI_ROOT) && item->values[MPI_ROOT] < INT32_MAX)
 		call.call.root = (uint32_t)item->values[MPI_ROOT];
-	call.call.signature =
-		hash_bytes(hash_text(HASH_BEGIN, name), &call.call.root, sizeof(call.call.root));
+	call.call.signature = hash_bytes(hash_name(name), &call.call.root, sizeof(call.call.root));
 	scan->comms.data[comm].collectives++;
 	return call_push(scan, item, &call);
 }
