@@ -148,6 +148,7 @@ struct mpi_record {
 	uint64_t ts, id;
 	uint32_t site;
 	unsigned rank, count;
+	unsigned thread; /* 0: the first one of the rank */
 	bool end;
 	uint64_t words[16];
 };
@@ -248,6 +249,13 @@ static inline void mpi_fail(struct mpi_job *job, uint64_t error)
 	record->words[record->count - 1] = error;
 }
 
+/* Another thread of its rank made the last call. */
+static inline void mpi_by_thread(struct mpi_job *job, unsigned thread)
+{
+	for (unsigned i = job->count; i-- && job->records[i].id == job->ids;)
+		job->records[i].thread = thread;
+}
+
 #define mpi_call(job, rank, from, to, site, comm, ...)                                             \
 	mpi_call_of(job, rank, from, to, site, comm, CALL_WORDS(__VA_ARGS__))
 
@@ -273,7 +281,9 @@ static inline struct model_comm *mpi_load(struct mpi_job *job, uint64_t end_ts,
 		const struct mpi_record *record = &job->records[i];
 		uint32_t pid = MPI_PID + record->rank;
 
-		(record->end ? call_return_in : call_hit_in)(&job->capture, pid, record->ts, pid,
+		uint32_t tid = pid + 1000 * record->thread;
+
+		(record->end ? call_return_in : call_hit_in)(&job->capture, pid, record->ts, tid,
 							     record->site, record->id,
 							     record->count, record->words);
 	}

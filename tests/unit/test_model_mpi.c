@@ -719,6 +719,53 @@ static void test_calls_with_small_and_large_counts_are_one_collective(void **sta
 	mpi_free(&job, comm);
 }
 
+/* Threads send at the same time, or receive. After that the order is known again. */
+static void test_the_order_of_calls_that_overlap_is_not_sure(void **state)
+{
+	(void)state;
+	for (unsigned receives = 0; receives < 2; receives++) {
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		struct mpi_name world;
+		uint64_t call[5], id, other;
+		unsigned rank = receives ? 0 : 1;
+
+		mpi_begin(&job, true);
+		for (unsigned i = 0; i < 2; i++)
+			mpi_init(&job, i, 2, 1100);
+		world = mpi_world(&job, !rank);
+		for (unsigned i = 0; i < 6; i++)
+			mpi_call(&job, !rank, 2000 + 10 * i, 2005 + 10 * i,
+				 receives ? MPI_SITE_SEND : MPI_SITE_RECV, &world, rank,
+				 i == 5 ? 6 : 5, 0);
+		world = mpi_world(&job, rank);
+		for (unsigned i = 0; i < 5; i++) {
+			/* The third and the fourth one overlap. */
+			uint64_t from = 3000 + 100 * i - (i == 3 ? 60 : 0);
+
+			call[i] = mpi_call(&job, rank, from, 3050 + 100 * i,
+					   receives ? MPI_SITE_RECV : MPI_SITE_SEND, &world, !rank,
+					   5, 0);
+			mpi_by_thread(&job, i % 2);
+		}
+		/* Another tag. */
+		other = mpi_call(&job, rank, 3210, 3260, receives ? MPI_SITE_RECV : MPI_SITE_SEND,
+				 &world, !rank, 6, 0);
+		mpi_by_thread(&job, 2);
+		comm = mpi_load(&job, 9000, &model);
+		for (unsigned i = 0; i < 5; i++) {
+			id = call[i];
+			assert_int_equal(must_find(model, comm, id)->count, 2);
+			assert_int_equal(must_find(model, comm, id)->alignment,
+					 i == 2 || i == 3 ? COLLECTIVE_UNSURE
+							  : COLLECTIVE_BY_CREATION);
+		}
+		assert_int_equal(must_find(model, comm, other)->alignment, COLLECTIVE_BY_CREATION);
+		mpi_free(&job, comm);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -740,6 +787,7 @@ int main(void)
 		cmocka_unit_test(test_collectives_after_a_failed_one_keep_their_numbers),
 		cmocka_unit_test(test_messages_after_a_cancelled_receive_are_not_matched),
 		cmocka_unit_test(test_calls_with_small_and_large_counts_are_one_collective),
+		cmocka_unit_test(test_the_order_of_calls_that_overlap_is_not_sure),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,8 @@ int comm_mpi_add(struct model_comm *comm, comm_calls *calls)
 	if (!result && any)
 		result = inits_finish(&scan);
 	if (!result && any)
+		result = mpi_calls_order(&scan);
+	if (!result && any)
 		result = calls_finish(&scan, calls);
 	scan_free(&scan);
 	return result;

@@ -127,7 +127,9 @@ struct mpi_process {
 struct mpi_call {
 	struct comm_call call;
 	uint64_t order; /* of posting */
-	uint32_t comm;  /* local communicator */
+	/* When the span began and ended that posted it: of a blocking call, the whole call. */
+	uint64_t posted_ts, returned_ts;
+	uint32_t comm; /* local communicator */
 	/* Of a message: its direction, the other rank and the tag; -1: unknown. */
 	bool message, receives;
 	int32_t peer, tag;
@@ -198,6 +200,12 @@ void mpi_call_matched(struct mpi_call *call, uint64_t matched);
 
 /* Collects the processes, communicators and calls. Returns 0 or -ENOMEM. */
 int mpi_scan_all(struct mpi_scan *scan);
+
+/* ---- comm_mpi_order.c ---- */
+
+/* Marks the calls of which nobody knows the order, since threads made them at the same time. Peers
+ * and tags must be known. Returns 0 or -ENOMEM. */
+int mpi_calls_order(struct mpi_scan *scan);
 
 /* ---- comm_mpi_ranks.c ---- */
 

@@ -231,6 +231,8 @@ int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item)
 			continue;
 		call = scan->requests.data[index].start;
 		call.order = scan->order++;
+		call.posted_ts = item->ts;
+		call.returned_ts = item->end_ts;
 		call.call.arrival_ts = item->ts;
 		call.call.span = item->span;
 		call.call.thread = item->thread;

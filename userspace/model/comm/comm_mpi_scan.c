@@ -31,6 +31,8 @@ static struct mpi_call call_of(const struct mpi_scan *scan, const struct mpi_ite
 				.failed = item->failed,
 			},
 		.order = scan->order,
+		.posted_ts = item->ts,
+		.returned_ts = item->end_ts,
 		.comm = comm,
 	};
 }
