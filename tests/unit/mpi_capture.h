@@ -40,6 +40,12 @@ enum mpi_site {
 	MPI_SITE_MRECV,      /* handle -> result */
 	MPI_SITE_CANCEL,     /* request, handle -> result */
 	MPI_SITE_BCAST_C,    /* as BCAST */
+	MPI_SITE_SEND_COUNT, /* comm, count, dest, tag -> result */
+	MPI_SITE_ALLGATHER,  /* comm, count, received -> result */
+	MPI_SITE_GATHER,     /* comm, count, received, root -> result */
+	MPI_SITE_SCATTER,    /* comm, count, received, root -> result */
+	MPI_SITE_ALLTOALLV,  /* comm -> result */
+	MPI_SITE_GATHERV,    /* comm, count, root -> result */
 	MPI_SITE_COUNT
 };
 
@@ -134,6 +140,23 @@ static const struct mpi_row mpi_rows[MPI_SITE_COUNT] = {
 	[MPI_SITE_MRECV] = {"MPI_Mrecv", SITE_ROLE_MPI_MRECV, false, 1, {"handle", "result"}},
 	[MPI_SITE_BCAST_C] =
 		{"MPI_Bcast_c", SITE_ROLE_MPI_FROM_ROOT, true, 2, {"count", "root", "result"}},
+	[MPI_SITE_SEND_COUNT] =
+		{"MPI_Send", SITE_ROLE_MPI_SEND, true, 3, {"count", "dest", "tag", "result"}},
+	[MPI_SITE_ALLGATHER] =
+		{"MPI_Allgather", SITE_ROLE_MPI_ALL, true, 2, {"count", "received", "result"}},
+	[MPI_SITE_GATHER] = {"MPI_Gather",
+			     SITE_ROLE_MPI_TO_ROOT,
+			     true,
+			     3,
+			     {"count", "received", "root", "result"}},
+	[MPI_SITE_SCATTER] = {"MPI_Scatter",
+			      SITE_ROLE_MPI_FROM_ROOT,
+			      true,
+			      3,
+			      {"count", "received", "root", "result"}},
+	[MPI_SITE_ALLTOALLV] = {"MPI_Alltoallv", SITE_ROLE_MPI_ALL_PARTS, true, 0, {"result"}},
+	[MPI_SITE_GATHERV] =
+		{"MPI_Gatherv", SITE_ROLE_MPI_TO_ROOT_PARTS, true, 2, {"count", "root", "result"}},
 	[MPI_SITE_CANCEL] =
 		{"MPI_Cancel", SITE_ROLE_MPI_CANCEL, false, 2, {"request", "handle", "result"}},
 };

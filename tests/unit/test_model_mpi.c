@@ -766,6 +766,84 @@ static void test_the_order_of_calls_that_overlap_is_not_sure(void **state)
 	}
 }
 
+/* Calls of two ranks with two counts each. Rank 1 is the root. */
+static void check_data(enum mpi_site site, const uint64_t values[2][3], enum model_data data,
+		       bool synchronizes)
+{
+	const struct model_collective *found;
+	const struct model *model;
+	struct model_comm *comm;
+	struct mpi_job job;
+	uint64_t call[2];
+
+	mpi_begin(&job, false);
+	for (unsigned rank = 0; rank < 2; rank++) {
+		struct mpi_name world = mpi_world(&job, rank);
+
+		mpi_init(&job, rank, 2, 1100);
+		call[rank] = mpi_call_of(&job, rank, 2000, 2010, site, &world, mpi_rows[site].begin,
+					 values[rank]);
+	}
+	comm = mpi_load(&job, 9000, &model);
+	found = must_find(model, comm, call[0]);
+	assert_int_equal(found->count, 2);
+	assert_int_equal(found->data, data);
+	assert_int_equal(found->synchronizes, synchronizes);
+	mpi_free(&job, comm);
+}
+
+static void test_collectives_without_elements_carry_no_data(void **state)
+{
+	static const uint64_t none[2][3] = {{0, 1}, {0, 1}}, some[2][3] = {{3, 1}, {3, 1}};
+	/* MPI_IN_PLACE: what a rank gives is ignored, or what the root gives or gets. */
+	static const uint64_t in_place[2][3] = {{0, 3}, {0, 3}}, ignored[2][3] = {{7, 0}, {7, 0}};
+	static const uint64_t to_root[2][3] = {{3, 0, 1}, {0, 3, 1}};
+	static const uint64_t none_to_root[2][3] = {{0, 9, 1}, {9, 0, 1}};
+
+	(void)state;
+	check_data(MPI_SITE_ALLREDUCE, some, MODEL_DATA_SOME, true);
+	check_data(MPI_SITE_ALLREDUCE, none, MODEL_DATA_NONE, false);
+	check_data(MPI_SITE_BCAST, some, MODEL_DATA_SOME, false);
+	check_data(MPI_SITE_BCAST, none, MODEL_DATA_NONE, false);
+	check_data(MPI_SITE_ALLGATHER, in_place, MODEL_DATA_SOME, true);
+	check_data(MPI_SITE_ALLGATHER, ignored, MODEL_DATA_NONE, false);
+	check_data(MPI_SITE_GATHER, to_root, MODEL_DATA_SOME, false);
+	check_data(MPI_SITE_GATHER, none_to_root, MODEL_DATA_NONE, false);
+	/* The other way round. */
+	check_data(MPI_SITE_SCATTER, none_to_root, MODEL_DATA_SOME, false);
+	check_data(MPI_SITE_SCATTER, to_root, MODEL_DATA_NONE, false);
+	check_data(MPI_SITE_ALLTOALLV, none, MODEL_DATA_MAYBE, false);
+	check_data(MPI_SITE_GATHERV, some, MODEL_DATA_MAYBE, false);
+	check_data(MPI_SITE_BARRIER, none, MODEL_DATA_SOME, true);
+}
+
+/* The receiver's count is only a limit. */
+static void test_a_message_without_elements_is_matched_but_carries_no_data(void **state)
+{
+	for (uint64_t count = 0; count < 2; count++) {
+		const struct model_collective *found;
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		struct mpi_name world;
+		uint64_t got;
+
+		(void)state;
+		mpi_begin(&job, true);
+		for (unsigned rank = 0; rank < 2; rank++)
+			mpi_init(&job, rank, 2, 1100);
+		world = mpi_world(&job, 1);
+		mpi_call(&job, 1, 2000, 2010, MPI_SITE_SEND_COUNT, &world, count, 0, 5);
+		world = mpi_world(&job, 0);
+		got = mpi_call(&job, 0, 2000, 2020, MPI_SITE_RECV, &world, 1, 5, 0);
+		comm = mpi_load(&job, 9000, &model);
+		found = must_find(model, comm, got);
+		assert_int_equal(found->count, 2);
+		assert_int_equal(found->data, count ? MODEL_DATA_SOME : MODEL_DATA_NONE);
+		mpi_free(&job, comm);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -788,6 +866,8 @@ int main(void)
 		cmocka_unit_test(test_messages_after_a_cancelled_receive_are_not_matched),
 		cmocka_unit_test(test_calls_with_small_and_large_counts_are_one_collective),
 		cmocka_unit_test(test_the_order_of_calls_that_overlap_is_not_sure),
+		cmocka_unit_test(test_collectives_without_elements_carry_no_data),
+		cmocka_unit_test(test_a_message_without_elements_is_matched_but_carries_no_data),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

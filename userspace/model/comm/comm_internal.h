@@ -20,6 +20,7 @@ struct comm_call {
 	uint32_t root; /* MODEL_NONE: none */
 	int32_t tag;
 	uint8_t flow; /* enum model_flow */
+	uint8_t data; /* enum model_data, as far as this call shows it */
 	bool has_seq;
 	bool rooted; /* a rank may finish before others have arrived */
 	bool synchronizes;

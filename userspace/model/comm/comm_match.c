@@ -445,6 +445,18 @@ static void find_late(struct work *work, int64_t number, struct model_collective
 	collective->late_thread = idle->thread;
 }
 
+/* What the calls of a collective show of its data. Of a message, only the sender knows. */
+static uint8_t data_of(const struct work *work, const struct numbered *calls, uint32_t count)
+{
+	const struct comm_call *all = work->calls->data;
+	uint8_t data = all[calls[0].call].data;
+
+	for (uint32_t i = 1; i < count && all[calls[0].call].from == MODEL_NONE; i++)
+		if (all[calls[i].call].data != data)
+			return MODEL_DATA_MAYBE;
+	return data;
+}
+
 /* Adds the calls of a collective, and finds which of them came last. */
 static int put_calls(struct work *work, const struct numbered *calls,
 		     struct model_collective *collective)
@@ -490,6 +502,7 @@ static int collective_add(struct work *work, const struct numbered *calls, size_
 		.late_thread = MODEL_NONE,
 		.alignment = (uint8_t)alignment,
 		.flow = first->flow,
+		.data = data_of(work, calls, (uint32_t)count),
 		.rooted = first->rooted,
 		.synchronizes = true,
 		.mpi = first->mpi,

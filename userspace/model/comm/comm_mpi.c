@@ -32,6 +32,39 @@ static bool is_resolved(struct mpi_comm *comm, const struct mpi_call *call)
 	return false;
 }
 
+/* Which of its counts a rank must give right: the root of a gather what it gets, which is as much
+ * of each rank, and all others what they give. With MPI_IN_PLACE the other count is ignored. */
+static enum mpi_elements elements_that_count(const struct mpi_comm *comm,
+					     const struct mpi_call *call)
+{
+	bool root = call->call.root == comm->rank;
+
+	if (call->given == call->got)
+		return call->given;
+	if (call->call.flow != FLOW_FROM_ROOT && call->call.flow != FLOW_TO_ROOT)
+		return call->got;
+	if (comm->rank == MODEL_NONE)
+		return MPI_UNKNOWN;
+	return root == (call->call.flow == FLOW_TO_ROOT) ? call->got : call->given;
+}
+
+/* A collective without elements carries no data, and need not wait for anybody. */
+static void data_finish(const struct mpi_comm *comm, struct mpi_call *call)
+{
+	enum mpi_elements elements = elements_that_count(comm, call);
+
+	if (call->call.flow == FLOW_NONE || call->call.data == MODEL_DATA_MAYBE)
+		return;
+	if (elements != MPI_ELEMENTS) {
+		call->call.synchronizes = false;
+		call->call.rooted = true;
+	}
+	if (elements == MPI_EMPTY)
+		call->call.data = MODEL_DATA_NONE;
+	else if (elements == MPI_UNKNOWN)
+		call->call.data = MODEL_DATA_MAYBE;
+}
+
 /* A collective that failed was one of the communicator's collectives. But nobody knows for sure
  * whether its ranks agree about that, and so about the numbers of those after it. */
 static void collective_finish(struct mpi_comm *comm, struct comm_call *call)
@@ -54,6 +87,7 @@ static bool call_finish(struct mpi_scan *scan, struct mpi_call *call)
 	call->call.rank = comm->rank;
 	call->call.order = call->order;
 	if (!call->message) {
+		data_finish(comm, call);
 		collective_finish(comm, &call->call);
 		return true;
 	}

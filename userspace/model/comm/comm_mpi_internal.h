@@ -25,6 +25,7 @@ enum mpi_key {
 	MPI_TYPE,
 	MPI_KEY,
 	MPI_COUNT,
+	MPI_RECEIVED,
 	MPI_ROOT,
 	MPI_DEST,
 	MPI_SOURCE,
@@ -130,6 +131,8 @@ struct mpi_call {
 	/* When the span began and ended that posted it: of a blocking call, the whole call. */
 	uint64_t posted_ts, returned_ts;
 	uint32_t comm; /* local communicator */
+	/* Of a collective: whether it gives and gets elements, by its counts. */
+	enum mpi_elements { MPI_UNKNOWN, MPI_EMPTY, MPI_ELEMENTS } given, got;
 	/* Of a message: its direction, the other rank and the tag; -1: unknown. */
 	bool message, receives;
 	int32_t peer, tag;

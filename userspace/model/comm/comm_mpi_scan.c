@@ -70,6 +70,17 @@ static uint64_t hash_name(const char *name)
 	return hash_bytes(HASH_BEGIN, name, len);
 }
 
+static enum mpi_elements elements_of(const struct mpi_item *item, unsigned key)
+{
+	return !mpi_has(item, key) ? MPI_UNKNOWN : item->values[key] ? MPI_ELEMENTS : MPI_EMPTY;
+}
+
+static bool has_parts(unsigned role)
+{
+	return role == SITE_ROLE_MPI_ALL_PARTS || role == SITE_ROLE_MPI_FROM_ROOT_PARTS ||
+	       role == SITE_ROLE_MPI_TO_ROOT_PARTS || role == SITE_ROLE_MPI_NEIGHBORS;
+}
+
 static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t comm)
 {
 	struct mpi_call call = call_of(scan, item, comm);
@@ -78,10 +89,10 @@ static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, ui
 	unsigned role = item->site->role;
 
 	call.call.flow = collective_roles[role].flow;
-	/* A collective without elements need not wait for anybody. */
-	call.call.synchronizes = collective_roles[role].synchronizes &&
-				 (role == SITE_ROLE_MPI_BARRIER ||
-				  (mpi_has(item, MPI_COUNT) && item->values[MPI_COUNT]));
+	call.call.synchronizes = collective_roles[role].synchronizes;
+	call.call.data = has_parts(role) ? MODEL_DATA_MAYBE : MODEL_DATA_SOME;
+	call.given = elements_of(item, MPI_COUNT);
+	call.got = mpi_has(item, MPI_RECEIVED) ? elements_of(item, MPI_RECEIVED) : call.given;
 	call.call.rooted = !collective_roles[role].synchronizes;
 	if (mpi_has(item, MPI_ROOT) && item->values[MPI_ROOT] < INT32_MAX)
 		call.call.root = (uint32_t)item->values[MPI_ROOT];
@@ -132,6 +143,8 @@ static int end_add(struct mpi_scan *scan, const struct mpi_item *item, bool rece
 	call.call.place = receives;
 	call.call.places = 2;
 	call.call.rooted = !receives;
+	if (!receives && mpi_has(item, MPI_COUNT) && !item->values[MPI_COUNT])
+		call.call.data = MODEL_DATA_NONE;
 	if (call.peer < 0 && !(receives && call.peer == any))
 		return 0; /* MPI_PROC_NULL */
 	call.peer = call.peer < 0 ? -1 : call.peer;
@@ -245,6 +258,8 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_MPI_ALL_PARTS] = role_collective,
 	[SITE_ROLE_MPI_FROM_ROOT] = role_collective,
 	[SITE_ROLE_MPI_TO_ROOT] = role_collective,
+	[SITE_ROLE_MPI_FROM_ROOT_PARTS] = role_collective,
+	[SITE_ROLE_MPI_TO_ROOT_PARTS] = role_collective,
 	[SITE_ROLE_MPI_PREFIX] = role_collective,
 	[SITE_ROLE_MPI_NEIGHBORS] = role_collective,
 	[SITE_ROLE_MPI_SEND] = role_message,

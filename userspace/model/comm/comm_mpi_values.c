@@ -27,6 +27,7 @@ static const char *const key_names[] = {
 	[MPI_TYPE] = "type",
 	[MPI_KEY] = "key",
 	[MPI_COUNT] = "count",
+	[MPI_RECEIVED] = "received",
 	[MPI_ROOT] = "root",
 	[MPI_DEST] = "dest",
 	[MPI_SOURCE] = "source",
