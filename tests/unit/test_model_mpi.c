@@ -766,6 +766,33 @@ static void test_the_order_of_calls_that_overlap_is_not_sure(void **state)
 	}
 }
 
+/* A thread receives any message while another one waits for one with a known tag. */
+static void test_a_receive_is_not_sure_if_an_unknown_one_overlaps_it(void **state)
+{
+	const struct model *model;
+	struct model_comm *comm;
+	struct mpi_job job;
+	struct mpi_name world;
+	uint64_t before, open;
+
+	(void)state;
+	mpi_begin(&job, false);
+	for (unsigned rank = 0; rank < 2; rank++)
+		mpi_init(&job, rank, 2, 1100);
+	world = mpi_world(&job, 1);
+	for (unsigned i = 0; i < 3; i++)
+		mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND, &world, 0, 5);
+	world = mpi_world(&job, 0);
+	before = mpi_call(&job, 0, 2900, 2910, MPI_SITE_RECV, &world, 1, 5, 1);
+	open = mpi_call(&job, 0, 3000, 3100, MPI_SITE_RECV, &world, 1, 5, 1);
+	mpi_call(&job, 0, 3050, 3060, MPI_SITE_RECV, &world, (uint64_t)-2, 5, 1);
+	mpi_by_thread(&job, 1);
+	comm = mpi_load(&job, 9000, &model);
+	assert_int_equal(must_find(model, comm, before)->alignment, COLLECTIVE_BY_CREATION);
+	assert_int_equal(must_find(model, comm, open)->alignment, COLLECTIVE_UNSURE);
+	mpi_free(&job, comm);
+}
+
 /* Calls of two ranks with two counts each. Rank 1 is the root. */
 static void check_data(enum mpi_site site, const uint64_t values[2][3], enum model_data data,
 		       bool synchronizes)
@@ -866,6 +893,7 @@ int main(void)
 		cmocka_unit_test(test_messages_after_a_cancelled_receive_are_not_matched),
 		cmocka_unit_test(test_calls_with_small_and_large_counts_are_one_collective),
 		cmocka_unit_test(test_the_order_of_calls_that_overlap_is_not_sure),
+		cmocka_unit_test(test_a_receive_is_not_sure_if_an_unknown_one_overlaps_it),
 		cmocka_unit_test(test_collectives_without_elements_carry_no_data),
 		cmocka_unit_test(test_a_message_without_elements_is_matched_but_carries_no_data),
 	};

@@ -18,7 +18,7 @@ static bool is_resolved(struct mpi_comm *comm, const struct mpi_call *call)
 {
 	struct mpi_unresolved *before = &comm->unresolved[call->receives];
 
-	if (call->peer != -1 && call->tag != -1 && !call->call.failed)
+	if (!mpi_call_is_unresolved(call))
 		return !before->any || !is_compatible(before->peer, call->peer) ||
 		       !is_compatible(before->tag, call->tag);
 	if (!before->any) {

@@ -115,6 +115,8 @@ struct mpi_comm {
 		bool any;
 		int32_t peer, tag; /* -1: any */
 	} unresolved[2];           /* of sends, of receives */
+	/* When the next send and the next receive of that kind began; 0: there is none. */
+	uint64_t unresolved_ts[2];
 };
 
 struct mpi_process {
@@ -145,6 +147,12 @@ struct mpi_request {
 	bool persistent;
 	struct mpi_call start; /* persistent: what each MPI_Start does */
 };
+
+/* Whether nobody knows that an end of a message took place, or of which message it is. */
+static inline bool mpi_call_is_unresolved(const struct mpi_call *call)
+{
+	return call->message && (call->call.failed || call->peer == -1 || call->tag == -1);
+}
 
 struct mpi_scan {
 	struct model_comm *comm;

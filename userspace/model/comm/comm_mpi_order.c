@@ -40,6 +40,20 @@ static struct mpi_channel *channel_of(struct mpi_channels *channels, const struc
 	return &channels->list.data[found];
 }
 
+/* A call that was open when an unresolved one began may have been posted after it. */
+static void unresolved_mark(struct mpi_scan *scan)
+{
+	for (size_t i = scan->calls.len; i--;) {
+		struct mpi_call *call = &scan->calls.data[i];
+		uint64_t *next = &scan->comms.data[call->comm].unresolved_ts[call->receives];
+
+		if (mpi_call_is_unresolved(call))
+			*next = call->posted_ts;
+		else if (call->message && *next && call->returned_ts > *next)
+			call->call.unsure = true;
+	}
+}
+
 int mpi_calls_order(struct mpi_scan *scan)
 {
 	struct mpi_channels channels = {0};
@@ -62,6 +76,7 @@ int mpi_calls_order(struct mpi_scan *scan)
 				channel->open_until = calls[i].returned_ts;
 		}
 	}
+	unresolved_mark(scan);
 	vec_free(&channels.list);
 	keymap_free(&channels.at);
 	return result;
