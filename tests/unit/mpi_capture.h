@@ -38,6 +38,14 @@ enum mpi_site {
 	MPI_SITE_START,      /* request, handle -> result */
 	MPI_SITE_MPROBE,     /* comm, source, tag, status -> handle, matched, result */
 	MPI_SITE_MRECV,      /* handle -> result */
+	MPI_SITE_CANCEL,     /* request, handle -> result */
+	MPI_SITE_BCAST_C,    /* as BCAST */
+	MPI_SITE_SEND_COUNT, /* comm, count, dest, tag -> result */
+	MPI_SITE_ALLGATHER,  /* comm, count, received -> result */
+	MPI_SITE_GATHER,     /* comm, count, received, root -> result */
+	MPI_SITE_SCATTER,    /* comm, count, received, root -> result */
+	MPI_SITE_ALLTOALLV,  /* comm -> result */
+	MPI_SITE_GATHERV,    /* comm, count, root -> result */
 	MPI_SITE_COUNT
 };
 
@@ -130,6 +138,27 @@ static const struct mpi_row mpi_rows[MPI_SITE_COUNT] = {
 			     3,
 			     {"source", "tag", "status", "handle", "matched", "result"}},
 	[MPI_SITE_MRECV] = {"MPI_Mrecv", SITE_ROLE_MPI_MRECV, false, 1, {"handle", "result"}},
+	[MPI_SITE_BCAST_C] =
+		{"MPI_Bcast_c", SITE_ROLE_MPI_FROM_ROOT, true, 2, {"count", "root", "result"}},
+	[MPI_SITE_SEND_COUNT] =
+		{"MPI_Send", SITE_ROLE_MPI_SEND, true, 3, {"count", "dest", "tag", "result"}},
+	[MPI_SITE_ALLGATHER] =
+		{"MPI_Allgather", SITE_ROLE_MPI_ALL, true, 2, {"count", "received", "result"}},
+	[MPI_SITE_GATHER] = {"MPI_Gather",
+			     SITE_ROLE_MPI_TO_ROOT,
+			     true,
+			     3,
+			     {"count", "received", "root", "result"}},
+	[MPI_SITE_SCATTER] = {"MPI_Scatter",
+			      SITE_ROLE_MPI_FROM_ROOT,
+			      true,
+			      3,
+			      {"count", "received", "root", "result"}},
+	[MPI_SITE_ALLTOALLV] = {"MPI_Alltoallv", SITE_ROLE_MPI_ALL_PARTS, true, 0, {"result"}},
+	[MPI_SITE_GATHERV] =
+		{"MPI_Gatherv", SITE_ROLE_MPI_TO_ROOT_PARTS, true, 2, {"count", "root", "result"}},
+	[MPI_SITE_CANCEL] =
+		{"MPI_Cancel", SITE_ROLE_MPI_CANCEL, false, 2, {"request", "handle", "result"}},
 };
 
 /* A communicator as a rank names it. */
@@ -142,6 +171,7 @@ struct mpi_record {
 	uint64_t ts, id;
 	uint32_t site;
 	unsigned rank, count;
+	unsigned thread; /* 0: the first one of the rank */
 	bool end;
 	uint64_t words[16];
 };
@@ -233,6 +263,22 @@ static inline uint64_t mpi_call_of(struct mpi_job *job, unsigned rank, uint64_t 
 	return id;
 }
 
+/* The last call that has returned, the result of which is the last value, returned an error. */
+static inline void mpi_fail(struct mpi_job *job, uint64_t error)
+{
+	struct mpi_record *record = &job->records[job->count - 1];
+
+	assert_true(record->end);
+	record->words[record->count - 1] = error;
+}
+
+/* Another thread of its rank made the last call. */
+static inline void mpi_by_thread(struct mpi_job *job, unsigned thread)
+{
+	for (unsigned i = job->count; i-- && job->records[i].id == job->ids;)
+		job->records[i].thread = thread;
+}
+
 #define mpi_call(job, rank, from, to, site, comm, ...)                                             \
 	mpi_call_of(job, rank, from, to, site, comm, CALL_WORDS(__VA_ARGS__))
 
@@ -258,7 +304,9 @@ static inline struct model_comm *mpi_load(struct mpi_job *job, uint64_t end_ts,
 		const struct mpi_record *record = &job->records[i];
 		uint32_t pid = MPI_PID + record->rank;
 
-		(record->end ? call_return_in : call_hit_in)(&job->capture, pid, record->ts, pid,
+		uint32_t tid = pid + 1000 * record->thread;
+
+		(record->end ? call_return_in : call_hit_in)(&job->capture, pid, record->ts, tid,
 							     record->site, record->id,
 							     record->count, record->words);
 	}

@@ -135,14 +135,17 @@ static void test_calls_of_mpi_have_the_keys_of_their_role(void **state)
 		[SITE_ROLE_MPI_BARRIER] = {"comm", "result"},
 		[SITE_ROLE_MPI_ALL] = {"comm", "count", "result"},
 		[SITE_ROLE_MPI_ALL_PARTS] = {"comm", "result"},
-		[SITE_ROLE_MPI_FROM_ROOT] = {"comm", "root", "result"},
-		[SITE_ROLE_MPI_TO_ROOT] = {"comm", "root", "result"},
-		[SITE_ROLE_MPI_PREFIX] = {"comm", "result"},
+		[SITE_ROLE_MPI_FROM_ROOT] = {"comm", "count", "root", "result"},
+		[SITE_ROLE_MPI_TO_ROOT] = {"comm", "count", "root", "result"},
+		[SITE_ROLE_MPI_FROM_ROOT_PARTS] = {"comm", "root", "result"},
+		[SITE_ROLE_MPI_TO_ROOT_PARTS] = {"comm", "root", "result"},
+		[SITE_ROLE_MPI_PREFIX] = {"comm", "count", "result"},
 		[SITE_ROLE_MPI_NEIGHBORS] = {"comm", "result"},
-		[SITE_ROLE_MPI_SEND] = {"dest", "tag", "comm", "result"},
+		[SITE_ROLE_MPI_SEND] = {"count", "dest", "tag", "comm", "result"},
 		[SITE_ROLE_MPI_RECV] = {"source", "tag", "comm", "result"},
+		/* Also status and matched, or request. */
 		[SITE_ROLE_MPI_SENDRECV] = {"dest", "tag", "source", "receive_tag", "comm",
-					    "status", "matched", "result"},
+					    "result"},
 		[SITE_ROLE_MPI_SEND_INIT] = {"dest", "tag", "comm", "request", "handle"},
 		[SITE_ROLE_MPI_RECV_INIT] = {"source", "tag", "comm", "request", "handle"},
 		[SITE_ROLE_MPI_MPROBE] = {"source", "tag", "comm", "handle", "status", "matched"},
@@ -157,6 +160,7 @@ static void test_calls_of_mpi_have_the_keys_of_their_role(void **state)
 		[SITE_ROLE_MPI_COMM_CREATE] = {"comm", "new", "result"},
 		[SITE_ROLE_MPI_COMM_OTHER] = {"comm", "new", "result"},
 		[SITE_ROLE_MPI_COMM_FREE] = {"comm", "result"},
+		[SITE_ROLE_MPI_CANCEL] = {"request", "handle", "result"},
 	};
 	unsigned roles[SITE_ROLE_COUNT] = {0};
 	struct error err = ERROR_INIT;
@@ -171,12 +175,115 @@ static void test_calls_of_mpi_have_the_keys_of_their_role(void **state)
 
 		make(spec, EM_AARCH64);
 		roles[spec->role]++;
+		if (spec->role == SITE_ROLE_MPI_SENDRECV)
+			assert_true(has_key(&made, "request") ||
+				    (has_key(&made, "status") && has_key(&made, "matched")));
 		for (unsigned k = 0; k < 8 && keys[spec->role][k]; k++)
 			if (!has_key(&made, keys[spec->role][k]))
 				fail_msg("%s: no %s", spec->source.text, keys[spec->role][k]);
 	}
 	for (unsigned role = SITE_ROLE_MPI_INIT; role < SITE_ROLE_COUNT; role++)
 		assert_true(roles[role] >= 2);
+	call_set_free(set);
+}
+
+/* The row of a function of one library: Open MPI with its own handles, or MPICH. */
+static const struct call_spec *mpi_row_of(const struct call_set *set, const char *name, bool mpich)
+{
+	for (size_t i = 0; i < set->entries.len; i++) {
+		const struct call_spec *spec = &set->entries.data[i]->spec;
+
+		if (spec_names_match(&spec->libs, "libmpich") == mpich &&
+		    spec_names_match(&spec->sides[0].names, name))
+			return spec;
+	}
+	fail_msg("no row has %s", name);
+	return NULL;
+}
+
+static unsigned count_bytes(const struct call_spec *spec)
+{
+	const struct spec_side *side = &spec->sides[0];
+
+	for (unsigned i = 0; i < side->param_count; i++)
+		if (side->params[i].name && !strcmp(side->params[i].name, "count"))
+			return side->params[i].type.bytes;
+	return 0;
+}
+
+/* A call that is not probed would not count among the messages or collectives of its rank. */
+static void test_calls_of_mpi_with_large_counts_are_probed(void **state)
+{
+	static const char *const names[] = {
+		"Send",
+		"Ssend",
+		"Bsend",
+		"Rsend",
+		"Isend",
+		"Recv",
+		"Irecv",
+		"Send_init",
+		"Recv_init",
+		"Mrecv",
+		"Imrecv",
+		"Sendrecv",
+		"Bcast",
+		"Ibcast",
+		"Reduce",
+		"Ireduce",
+		"Allreduce",
+		"Iallreduce",
+		"Scan",
+		"Exscan",
+		"Gather",
+		"Scatter",
+		"Allgather",
+		"Alltoall",
+		"Gatherv",
+		"Scatterv",
+		"Allgatherv",
+		"Igatherv",
+		"Iscatterv",
+		"Iallgatherv",
+		"Iscan",
+		"Iexscan",
+		"Igather",
+		"Iscatter",
+		"Iallgather",
+		"Ialltoall",
+		"Reduce_scatter_block",
+		"Ireduce_scatter_block",
+		"Neighbor_allgather",
+		"Neighbor_alltoall",
+		"Neighbor_allgatherv",
+		"Sendrecv_replace",
+	};
+	static const char *const arrays[] = {
+		"Alltoallv",      "Alltoallw",       "Ialltoallv",         "Ialltoallw",
+		"Reduce_scatter", "Ireduce_scatter", "Neighbor_alltoallv", "Neighbor_alltoallw"};
+	struct error err = ERROR_INIT;
+	struct call_set *set;
+	char name[64];
+
+	(void)state;
+	assert_int_equal(call_set_open(&set, &err), 0);
+	assert_int_equal(call_set_add_file(set, "mpi", &err), 0);
+	for (unsigned mpich = 0; mpich < 2; mpich++) {
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			const struct call_spec *small;
+
+			snprintf(name, sizeof(name), "MPI_%s", names[i]);
+			small = mpi_row_of(set, name, mpich);
+			assert_int_equal(count_bytes(small), 4);
+			strcat(name, "_c");
+			assert_int_equal(count_bytes(mpi_row_of(set, name, mpich)), 8);
+			assert_int_equal(mpi_row_of(set, name, mpich)->role, small->role);
+		}
+		for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+			snprintf(name, sizeof(name), "MPI_%s_c", arrays[i]);
+			mpi_row_of(set, name, mpich);
+		}
+	}
 	call_set_free(set);
 }
 
@@ -360,6 +467,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls_have_the_keys_of_their_role),
 		cmocka_unit_test(test_calls_of_mpi_have_the_keys_of_their_role),
+		cmocka_unit_test(test_calls_of_mpi_with_large_counts_are_probed),
 		cmocka_unit_test(test_runtime_is_outer_driver_is_inner_and_launches_have_no_return),
 		cmocka_unit_test(test_no_function_of_a_library_is_in_two_rows),
 		cmocka_unit_test(test_arguments_are_where_x86_64_passes_them),

@@ -530,6 +530,347 @@ static void test_messages_without_any_collective_are_counted_as_unaligned(void *
 	}
 }
 
+#define OMPI_TRUNCATE 15
+/* The class is in the low 7 bits. */
+#define MPICH_TRUNCATE 0x0d00c30e
+#define ERROR_RANK 6
+
+/* Rank 1 sends three messages. Rank 0 receives them, the second time with an error. */
+static struct model_comm *failed_receive(struct mpi_job *job, bool pointers, uint64_t error,
+					 uint64_t got[3], uint64_t sent[3],
+					 const struct model **model)
+{
+	struct mpi_name world;
+
+	mpi_begin(job, pointers);
+	for (unsigned rank = 0; rank < 2; rank++)
+		mpi_init(job, rank, 2, 1100);
+	world = mpi_world(job, 1);
+	for (unsigned i = 0; i < 3; i++)
+		sent[i] =
+			mpi_call(job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND, &world, 0, 5);
+	world = mpi_world(job, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		got[i] = mpi_call(job, 0, 3000 + 10 * i, 3005 + 10 * i, MPI_SITE_RECV, &world, 1, 5,
+				  STATUS, GOT(1, 5));
+		if (i == 1)
+			mpi_fail(job, error);
+	}
+	return mpi_load(job, 9000, model);
+}
+
+static void test_messages_after_a_failed_receive_are_not_matched(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		uint64_t got[3], sent[3];
+
+		comm = failed_receive(&job, pointers, pointers ? OMPI_TRUNCATE : MPICH_TRUNCATE,
+				      got, sent, &model);
+		assert_ptr_equal(must_find(model, comm, got[0]), must_find(model, comm, sent[0]));
+		assert_null(mpi_found(model, comm, got[1]));
+		assert_null(mpi_found(model, comm, got[2]));
+		for (unsigned i = 1; i < 3; i++)
+			assert_int_equal(must_find(model, comm, sent[i])->count, 1);
+		mpi_free(&job, comm);
+		/* An invalid argument: nothing was received. */
+		comm = failed_receive(&job, pointers, ERROR_RANK, got, sent, &model);
+		assert_null(mpi_found(model, comm, got[1]));
+		assert_ptr_equal(must_find(model, comm, got[2]), must_find(model, comm, sent[1]));
+		assert_int_equal(must_find(model, comm, got[2])->alignment, COLLECTIVE_BY_CREATION);
+		mpi_free(&job, comm);
+	}
+}
+
+/* The same for a send, and for a receive that fails in its wait. Tag 6 is another channel. */
+static void test_messages_after_a_failed_send_or_wait_are_not_matched(void **state)
+{
+	const struct model *model;
+	struct model_comm *comm;
+	struct mpi_job job;
+	struct mpi_name world;
+	uint64_t send[4], got[4];
+
+	(void)state;
+	mpi_begin(&job, true);
+	for (unsigned rank = 0; rank < 2; rank++)
+		mpi_init(&job, rank, 2, 1100);
+	world = mpi_world(&job, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		send[i] = mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND, &world, 0,
+				   5 + i % 2);
+		if (!i)
+			mpi_fail(&job, 16);
+	}
+	mpi_call(&job, 1, 2100, 2105, MPI_SITE_SEND, &world, 0, 8);
+	world = mpi_world(&job, 0);
+	for (unsigned i = 0; i < 4; i++)
+		got[i] = mpi_call(&job, 0, 3000 + 10 * i, 3005 + 10 * i, MPI_SITE_RECV, &world, 1,
+				  5 + i % 2, STATUS, GOT(1, 5 + i % 2));
+	mpi_call(&job, 0, 3100, 3105, MPI_SITE_IRECV, &world, 1, 8, 0x7000, 0x55);
+	mpi_call(&job, 0, 3110, 3115, MPI_SITE_WAIT, NULL, 0x7000, 0x55, STATUS, GOT(1, 8));
+	mpi_fail(&job, OMPI_TRUNCATE);
+	comm = mpi_load(&job, 9000, &model);
+	assert_null(mpi_found(model, comm, send[0]));
+	assert_null(mpi_found(model, comm, send[2]));
+	assert_int_equal(must_find(model, comm, got[0])->count, 1);
+	assert_ptr_equal(must_find(model, comm, got[1]), must_find(model, comm, send[1]));
+	assert_ptr_equal(must_find(model, comm, got[3]), must_find(model, comm, send[3]));
+	assert_int_equal(model_collectives_unaligned(comm), 3);
+	mpi_free(&job, comm);
+}
+
+/* A collective that failed on one rank counts on all. */
+static void test_collectives_after_a_failed_one_keep_their_numbers(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model_collective *found;
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		uint64_t call[2][3];
+
+		mpi_begin(&job, pointers);
+		for (unsigned rank = 0; rank < 2; rank++) {
+			struct mpi_name world = mpi_world(&job, rank);
+
+			mpi_init(&job, rank, 2, 1100);
+			for (unsigned i = 0; i < 3; i++) {
+				call[rank][i] = mpi_call(&job, rank, 2000 + 10 * i, 2005 + 10 * i,
+							 MPI_SITE_BCAST, &world, 1, 1);
+				if (!rank && i == 1)
+					mpi_fail(&job, pointers ? OMPI_TRUNCATE : MPICH_TRUNCATE);
+			}
+		}
+		comm = mpi_load(&job, 9000, &model);
+		assert_int_equal(must_find(model, comm, call[0][0])->alignment,
+				 COLLECTIVE_BY_CREATION);
+		for (unsigned rank = 0; rank < 2; rank++)
+			assert_int_equal(must_find(model, comm, call[rank][1])->count, 1);
+		found = must_find(model, comm, call[0][2]);
+		assert_ptr_equal(found, must_find(model, comm, call[1][2]));
+		assert_int_equal(found->alignment, COLLECTIVE_UNSURE);
+		mpi_free(&job, comm);
+	}
+}
+
+/* Nobody knows whether a cancelled receive got the first message. */
+static void test_messages_after_a_cancelled_receive_are_not_matched(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		struct mpi_name world;
+		uint64_t sent[3], other, got[3];
+
+		mpi_begin(&job, pointers);
+		for (unsigned rank = 0; rank < 2; rank++)
+			mpi_init(&job, rank, 2, 1100);
+		world = mpi_world(&job, 1);
+		for (unsigned i = 0; i < 3; i++)
+			sent[i] = mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND,
+					   &world, 0, 5);
+		other = mpi_call(&job, 1, 2100, 2105, MPI_SITE_SEND, &world, 0, 6);
+		world = mpi_world(&job, 0);
+		got[0] = mpi_call(&job, 0, 3000, 3005, MPI_SITE_RECV, &world, 1, 5, 1);
+		mpi_call(&job, 0, 3010, 3015, MPI_SITE_IRECV, &world, 1, 5, 0x7000, 0x55);
+		mpi_call(&job, 0, 3020, 3025, MPI_SITE_CANCEL, NULL, 0x7000, 0x55);
+		mpi_call(&job, 0, 3030, 3035, MPI_SITE_WAIT, NULL, 0x7000, 0x55, STATUS, GOT(1, 5));
+		got[1] = mpi_call(&job, 0, 3040, 3045, MPI_SITE_RECV, &world, 1, 5, 1);
+		got[2] = mpi_call(&job, 0, 3050, 3055, MPI_SITE_RECV, &world, 1, 6, 1);
+		comm = mpi_load(&job, 9000, &model);
+		assert_ptr_equal(must_find(model, comm, got[0]), must_find(model, comm, sent[0]));
+		assert_ptr_equal(must_find(model, comm, got[2]), must_find(model, comm, other));
+		assert_null(mpi_found(model, comm, got[1]));
+		assert_int_equal(must_find(model, comm, sent[1])->count, 1);
+		assert_int_equal(model_collectives_unaligned(comm), 2);
+		mpi_free(&job, comm);
+	}
+}
+
+static void test_calls_with_small_and_large_counts_are_one_collective(void **state)
+{
+	const struct model *model;
+	struct model_comm *comm;
+	struct mpi_job job;
+	uint64_t cast[2];
+
+	(void)state;
+	mpi_begin(&job, false);
+	for (unsigned rank = 0; rank < 2; rank++) {
+		struct mpi_name world = mpi_world(&job, rank);
+
+		mpi_init(&job, rank, 2, 1100);
+		cast[rank] = mpi_call(&job, rank, 2000, 2010,
+				      rank ? MPI_SITE_BCAST_C : MPI_SITE_BCAST, &world, 4, 1);
+	}
+	comm = mpi_load(&job, 9000, &model);
+	assert_ptr_equal(must_find(model, comm, cast[0]), must_find(model, comm, cast[1]));
+	assert_int_equal(model_disorder_count(comm), 0);
+	mpi_free(&job, comm);
+}
+
+/* Threads send at the same time, or receive. After that the order is known again. */
+static void test_the_order_of_calls_that_overlap_is_not_sure(void **state)
+{
+	(void)state;
+	for (unsigned receives = 0; receives < 2; receives++) {
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		struct mpi_name world;
+		uint64_t call[5], id, other;
+		unsigned rank = receives ? 0 : 1;
+
+		mpi_begin(&job, true);
+		for (unsigned i = 0; i < 2; i++)
+			mpi_init(&job, i, 2, 1100);
+		world = mpi_world(&job, !rank);
+		for (unsigned i = 0; i < 6; i++)
+			mpi_call(&job, !rank, 2000 + 10 * i, 2005 + 10 * i,
+				 receives ? MPI_SITE_SEND : MPI_SITE_RECV, &world, rank,
+				 i == 5 ? 6 : 5, 0);
+		world = mpi_world(&job, rank);
+		for (unsigned i = 0; i < 5; i++) {
+			/* The third and the fourth one overlap. */
+			uint64_t from = 3000 + 100 * i - (i == 3 ? 60 : 0);
+
+			call[i] = mpi_call(&job, rank, from, 3050 + 100 * i,
+					   receives ? MPI_SITE_RECV : MPI_SITE_SEND, &world, !rank,
+					   5, 0);
+			mpi_by_thread(&job, i % 2);
+		}
+		/* Another tag. */
+		other = mpi_call(&job, rank, 3210, 3260, receives ? MPI_SITE_RECV : MPI_SITE_SEND,
+				 &world, !rank, 6, 0);
+		mpi_by_thread(&job, 2);
+		comm = mpi_load(&job, 9000, &model);
+		for (unsigned i = 0; i < 5; i++) {
+			id = call[i];
+			assert_int_equal(must_find(model, comm, id)->count, 2);
+			assert_int_equal(must_find(model, comm, id)->alignment,
+					 i == 2 || i == 3 ? COLLECTIVE_UNSURE
+							  : COLLECTIVE_BY_CREATION);
+		}
+		assert_int_equal(must_find(model, comm, other)->alignment, COLLECTIVE_BY_CREATION);
+		mpi_free(&job, comm);
+	}
+}
+
+/* A thread receives any message while another one waits for one with a known tag. */
+static void test_a_receive_is_not_sure_if_an_unknown_one_overlaps_it(void **state)
+{
+	const struct model *model;
+	struct model_comm *comm;
+	struct mpi_job job;
+	struct mpi_name world;
+	uint64_t before, open;
+
+	(void)state;
+	mpi_begin(&job, false);
+	for (unsigned rank = 0; rank < 2; rank++)
+		mpi_init(&job, rank, 2, 1100);
+	world = mpi_world(&job, 1);
+	for (unsigned i = 0; i < 3; i++)
+		mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND, &world, 0, 5);
+	world = mpi_world(&job, 0);
+	before = mpi_call(&job, 0, 2900, 2910, MPI_SITE_RECV, &world, 1, 5, 1);
+	open = mpi_call(&job, 0, 3000, 3100, MPI_SITE_RECV, &world, 1, 5, 1);
+	mpi_call(&job, 0, 3050, 3060, MPI_SITE_RECV, &world, (uint64_t)-2, 5, 1);
+	mpi_by_thread(&job, 1);
+	comm = mpi_load(&job, 9000, &model);
+	assert_int_equal(must_find(model, comm, before)->alignment, COLLECTIVE_BY_CREATION);
+	assert_int_equal(must_find(model, comm, open)->alignment, COLLECTIVE_UNSURE);
+	mpi_free(&job, comm);
+}
+
+/* Calls of two ranks with two counts each. Rank 1 is the root. */
+static void check_data(enum mpi_site site, const uint64_t values[2][3], enum model_data data,
+		       bool synchronizes)
+{
+	const struct model_collective *found;
+	const struct model *model;
+	struct model_comm *comm;
+	struct mpi_job job;
+	uint64_t call[2];
+
+	mpi_begin(&job, false);
+	for (unsigned rank = 0; rank < 2; rank++) {
+		struct mpi_name world = mpi_world(&job, rank);
+
+		mpi_init(&job, rank, 2, 1100);
+		call[rank] = mpi_call_of(&job, rank, 2000, 2010, site, &world, mpi_rows[site].begin,
+					 values[rank]);
+	}
+	comm = mpi_load(&job, 9000, &model);
+	found = must_find(model, comm, call[0]);
+	assert_int_equal(found->count, 2);
+	assert_int_equal(found->data, data);
+	assert_int_equal(found->synchronizes, synchronizes);
+	mpi_free(&job, comm);
+}
+
+static void test_collectives_without_elements_carry_no_data(void **state)
+{
+	static const uint64_t none[2][3] = {{0, 1}, {0, 1}}, some[2][3] = {{3, 1}, {3, 1}};
+	/* MPI_IN_PLACE: what a rank gives is ignored, or what the root gives or gets. */
+	static const uint64_t in_place[2][3] = {{0, 3}, {0, 3}}, ignored[2][3] = {{7, 0}, {7, 0}};
+	static const uint64_t to_root[2][3] = {{3, 0, 1}, {0, 3, 1}};
+	static const uint64_t none_to_root[2][3] = {{0, 9, 1}, {9, 0, 1}};
+
+	(void)state;
+	check_data(MPI_SITE_ALLREDUCE, some, MODEL_DATA_SOME, true);
+	check_data(MPI_SITE_ALLREDUCE, none, MODEL_DATA_NONE, false);
+	check_data(MPI_SITE_BCAST, some, MODEL_DATA_SOME, false);
+	check_data(MPI_SITE_BCAST, none, MODEL_DATA_NONE, false);
+	check_data(MPI_SITE_ALLGATHER, in_place, MODEL_DATA_SOME, true);
+	check_data(MPI_SITE_ALLGATHER, ignored, MODEL_DATA_NONE, false);
+	check_data(MPI_SITE_GATHER, to_root, MODEL_DATA_SOME, false);
+	check_data(MPI_SITE_GATHER, none_to_root, MODEL_DATA_NONE, false);
+	/* The other way round. */
+	check_data(MPI_SITE_SCATTER, none_to_root, MODEL_DATA_SOME, false);
+	check_data(MPI_SITE_SCATTER, to_root, MODEL_DATA_NONE, false);
+	check_data(MPI_SITE_ALLTOALLV, none, MODEL_DATA_MAYBE, false);
+	check_data(MPI_SITE_GATHERV, some, MODEL_DATA_MAYBE, false);
+	check_data(MPI_SITE_BARRIER, none, MODEL_DATA_SOME, true);
+}
+
+/* The receiver's count is only a limit. */
+static void test_a_message_without_elements_is_matched_but_carries_no_data(void **state)
+{
+	for (uint64_t count = 0; count < 2; count++) {
+		const struct model_collective *found;
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		struct mpi_name world;
+		uint64_t got;
+
+		(void)state;
+		mpi_begin(&job, true);
+		for (unsigned rank = 0; rank < 2; rank++)
+			mpi_init(&job, rank, 2, 1100);
+		world = mpi_world(&job, 1);
+		mpi_call(&job, 1, 2000, 2010, MPI_SITE_SEND_COUNT, &world, count, 0, 5);
+		world = mpi_world(&job, 0);
+		got = mpi_call(&job, 0, 2000, 2020, MPI_SITE_RECV, &world, 1, 5, 0);
+		comm = mpi_load(&job, 9000, &model);
+		found = must_find(model, comm, got);
+		assert_int_equal(found->count, 2);
+		assert_int_equal(found->data, count ? MODEL_DATA_SOME : MODEL_DATA_NONE);
+		mpi_free(&job, comm);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -546,6 +887,15 @@ int main(void)
 		cmocka_unit_test(test_different_collectives_at_one_number_are_a_disorder),
 		cmocka_unit_test(test_a_late_attach_is_aligned_by_order_and_times),
 		cmocka_unit_test(test_messages_without_any_collective_are_counted_as_unaligned),
+		cmocka_unit_test(test_messages_after_a_failed_receive_are_not_matched),
+		cmocka_unit_test(test_messages_after_a_failed_send_or_wait_are_not_matched),
+		cmocka_unit_test(test_collectives_after_a_failed_one_keep_their_numbers),
+		cmocka_unit_test(test_messages_after_a_cancelled_receive_are_not_matched),
+		cmocka_unit_test(test_calls_with_small_and_large_counts_are_one_collective),
+		cmocka_unit_test(test_the_order_of_calls_that_overlap_is_not_sure),
+		cmocka_unit_test(test_a_receive_is_not_sure_if_an_unknown_one_overlaps_it),
+		cmocka_unit_test(test_collectives_without_elements_carry_no_data),
+		cmocka_unit_test(test_a_message_without_elements_is_matched_but_carries_no_data),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

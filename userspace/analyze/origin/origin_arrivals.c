@@ -29,6 +29,8 @@ static bool receives(const struct model_collective *collective, uint32_t call)
 	const struct model_rank_call *calls = collective->calls;
 	uint32_t rank = calls[call].rank;
 
+	if (collective->data == MODEL_DATA_NONE)
+		return false;
 	switch (collective->flow) {
 	case FLOW_NONE:
 		return false;

@@ -33,7 +33,8 @@ static uint8_t arrival_grade(const struct origin_climb *climb, const struct orig
 	if (!climb->nearest || arrival->collective == MODEL_NONE || !arrival->exact)
 		return WHY_GRADE_LIKELY;
 	collective = collective_of(climb, arrival);
-	if (collective->flow == FLOW_UNKNOWN || collective->alignment == COLLECTIVE_BY_ORDER)
+	if (collective->flow == FLOW_UNKNOWN || collective->alignment == COLLECTIVE_BY_ORDER ||
+	    collective->alignment == COLLECTIVE_UNSURE || collective->data != MODEL_DATA_SOME)
 		return WHY_GRADE_LIKELY;
 	return call_is_in(climb->walk->index->model, &collective->calls[arrival->call], within)
 		       ? WHY_GRADE_CERTAIN

@@ -59,6 +59,13 @@ enum model_flow {
 	FLOW_PAIR,      /* a message, from rank `from` to rank `to` */
 };
 
+/* Whether data flows at all. */
+enum model_data {
+	MODEL_DATA_SOME,
+	MODEL_DATA_MAYBE, /* the parts of ranks differ, and may be empty */
+	MODEL_DATA_NONE,  /* all counts are 0; of a message, the sender's */
+};
+
 enum model_alignment {
 	/* No call of another rank is known to match: only one rank was traced, or the match is
 	 * ambiguous. */
@@ -66,6 +73,8 @@ enum model_alignment {
 	COLLECTIVE_BY_CREATION, /* all ranks count from the communicator's creation */
 	/* The only alignment consistent with operations, counts and times. */
 	COLLECTIVE_BY_ORDER,
+	/* All ranks count from the creation, but the number of a call is not known for sure. */
+	COLLECTIVE_UNSURE,
 };
 
 /*
@@ -98,6 +107,7 @@ struct model_collective {
 	uint32_t late_rank, late_thread;
 	uint8_t alignment; /* enum model_alignment */
 	uint8_t flow;      /* enum model_flow */
+	uint8_t data;      /* enum model_data; without meaning for FLOW_NONE */
 	bool rooted;       /* a rank may finish before others have arrived */
 	/* No rank has its result before every rank has called: for all i and j, end_ts of i is not
 	 * before arrival_ts of j. A message does not: there only the receiver waits. */

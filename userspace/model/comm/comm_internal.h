@@ -20,10 +20,15 @@ struct comm_call {
 	uint32_t root; /* MODEL_NONE: none */
 	int32_t tag;
 	uint8_t flow; /* enum model_flow */
+	uint8_t data; /* enum model_data, as far as this call shows it */
 	bool has_seq;
 	bool rooted; /* a rank may finish before others have arrived */
 	bool synchronizes;
 	bool mpi;
+	/* It counts, but may not have done what it should: it is not matched. */
+	bool failed;
+	/* Its number among the calls of its rank is not known for sure. */
+	bool unsure;
 };
 
 typedef VEC(struct comm_call) comm_calls;

@@ -445,6 +445,18 @@ static void find_late(struct work *work, int64_t number, struct model_collective
 	collective->late_thread = idle->thread;
 }
 
+/* What the calls of a collective show of its data. Of a message, only the sender knows. */
+static uint8_t data_of(const struct work *work, const struct numbered *calls, uint32_t count)
+{
+	const struct comm_call *all = work->calls->data;
+	uint8_t data = all[calls[0].call].data;
+
+	for (uint32_t i = 1; i < count && all[calls[0].call].from == MODEL_NONE; i++)
+		if (all[calls[i].call].data != data)
+			return MODEL_DATA_MAYBE;
+	return data;
+}
+
 /* Adds the calls of a collective, and finds which of them came last. */
 static int put_calls(struct work *work, const struct numbered *calls,
 		     struct model_collective *collective)
@@ -490,6 +502,7 @@ static int collective_add(struct work *work, const struct numbered *calls, size_
 		.late_thread = MODEL_NONE,
 		.alignment = (uint8_t)alignment,
 		.flow = first->flow,
+		.data = data_of(work, calls, (uint32_t)count),
 		.rooted = first->rooted,
 		.synchronizes = true,
 		.mpi = first->mpi,
@@ -555,13 +568,13 @@ static int disorder_add(struct work *work, const struct numbered *calls, size_t 
 		       : -ENOMEM;
 }
 
-/* Calls with the same number are one collective if their members are aligned and they have the same
- * signature. Otherwise each stands alone. */
+/* Calls with the same number are one collective if their members are aligned, they have the same
+ * signature and none has failed. Otherwise each stands alone. */
 static int numbered_add(struct work *work, const struct numbered *calls, size_t count)
 {
 	const struct member *members = work->members.data;
 	const struct comm_call *all = work->calls->data;
-	bool same = true, aligned = true, by_creation = true;
+	bool same = true, aligned = true, by_creation = true, failed = false, unsure = false;
 	int result = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -570,13 +583,17 @@ static int numbered_add(struct work *work, const struct numbered *calls, size_t 
 		aligned = aligned && member->aligned;
 		same = same && all[calls[i].call].signature == all[calls[0].call].signature;
 		by_creation = by_creation && member->created && !member->assumed;
+		failed |= all[calls[i].call].failed;
+		unsure |= all[calls[i].call].unsure;
 	}
 	if (count == 1)
 		return collective_add(work, calls, 1, COLLECTIVE_ALONE);
-	if (same && aligned)
+	if (same && aligned && !failed)
 		return collective_add(work, calls, count,
-				      by_creation ? COLLECTIVE_BY_CREATION : COLLECTIVE_BY_ORDER);
-	if (aligned && by_creation && all[calls->call].from == MODEL_NONE)
+				      !by_creation ? COLLECTIVE_BY_ORDER
+				      : unsure     ? COLLECTIVE_UNSURE
+						   : COLLECTIVE_BY_CREATION);
+	if (aligned && by_creation && !failed && !unsure && all[calls->call].from == MODEL_NONE)
 		result = disorder_add(work, calls, count);
 	for (size_t i = 0; !result && i < count; i++)
 		result = collective_add(work, &calls[i], 1, COLLECTIVE_ALONE);

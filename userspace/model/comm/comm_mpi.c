@@ -12,27 +12,70 @@ static bool is_compatible(int32_t wanted, int32_t got)
 	return wanted == -1 || wanted == got;
 }
 
-/* Whether it is known which message a receive got. `call` comes after all earlier ones of its
+/* Whether it is known which message an end is of. `call` comes after all earlier ones of its
  * communicator. */
 static bool is_resolved(struct mpi_comm *comm, const struct mpi_call *call)
 {
-	bool first = comm->unresolved.order == UINT64_MAX;
+	struct mpi_unresolved *before = &comm->unresolved[call->receives];
 
-	if (call->peer != -1 && call->tag != -1)
-		return first || !call->receives ||
-		       !is_compatible(comm->unresolved.source, call->peer) ||
-		       !is_compatible(comm->unresolved.tag, call->tag);
-	if (first) {
-		comm->unresolved.order = call->order;
-		comm->unresolved.source = call->peer;
-		comm->unresolved.tag = call->tag;
+	if (!mpi_call_is_unresolved(call))
+		return !before->any || !is_compatible(before->peer, call->peer) ||
+		       !is_compatible(before->tag, call->tag);
+	if (!before->any) {
+		*before = (struct mpi_unresolved){true, call->peer, call->tag};
 		return false;
 	}
-	if (comm->unresolved.source != call->peer)
-		comm->unresolved.source = -1;
-	if (comm->unresolved.tag != call->tag)
-		comm->unresolved.tag = -1;
+	if (before->peer != call->peer)
+		before->peer = -1;
+	if (before->tag != call->tag)
+		before->tag = -1;
 	return false;
+}
+
+/* Which of its counts a rank must give right: the root of a gather what it gets, which is as much
+ * of each rank, and all others what they give. With MPI_IN_PLACE the other count is ignored. */
+static enum mpi_elements elements_that_count(const struct mpi_comm *comm,
+					     const struct mpi_call *call)
+{
+	bool root = call->call.root == comm->rank;
+
+	if (call->given == call->got)
+		return call->given;
+	if (call->call.flow != FLOW_FROM_ROOT && call->call.flow != FLOW_TO_ROOT)
+		return call->got;
+	if (comm->rank == MODEL_NONE)
+		return MPI_UNKNOWN;
+	return root == (call->call.flow == FLOW_TO_ROOT) ? call->got : call->given;
+}
+
+/* A collective without elements carries no data, and need not wait for anybody. */
+static void data_finish(const struct mpi_comm *comm, struct mpi_call *call)
+{
+	enum mpi_elements elements = elements_that_count(comm, call);
+
+	if (call->call.flow == FLOW_NONE || call->call.data == MODEL_DATA_MAYBE)
+		return;
+	if (elements != MPI_ELEMENTS) {
+		call->call.synchronizes = false;
+		call->call.rooted = true;
+	}
+	if (elements == MPI_EMPTY)
+		call->call.data = MODEL_DATA_NONE;
+	else if (elements == MPI_UNKNOWN)
+		call->call.data = MODEL_DATA_MAYBE;
+}
+
+/* A collective that failed was one of the communicator's collectives. But nobody knows for sure
+ * whether its ranks agree about that, and so about the numbers of those after it. */
+static void collective_finish(struct mpi_comm *comm, struct comm_call *call)
+{
+	call->place = comm->rank;
+	call->places = comm->size;
+	call->synchronizes = call->synchronizes && comm->size != 1;
+	call->unsure |= comm->disturbed;
+	comm->disturbed |= call->failed;
+	if (call->failed)
+		call->end_ts = UINT64_MAX;
 }
 
 /* Fills in what is known of a call when all calls have been seen. False: it cannot be matched. */
@@ -44,9 +87,8 @@ static bool call_finish(struct mpi_scan *scan, struct mpi_call *call)
 	call->call.rank = comm->rank;
 	call->call.order = call->order;
 	if (!call->message) {
-		call->call.place = comm->rank;
-		call->call.places = comm->size;
-		call->call.synchronizes = call->call.synchronizes && comm->size != 1;
+		data_finish(comm, call);
+		collective_finish(comm, &call->call);
 		return true;
 	}
 	if (comm->kind == MPI_COMM_UNKNOWN || !is_resolved(comm, call) ||
@@ -121,6 +163,8 @@ int comm_mpi_add(struct model_comm *comm, comm_calls *calls)
 		result = mpi_comms_finish(&scan);
 	if (!result && any)
 		result = inits_finish(&scan);
+	if (!result && any)
+		result = mpi_calls_order(&scan);
 	if (!result && any)
 		result = calls_finish(&scan, calls);
 	scan_free(&scan);

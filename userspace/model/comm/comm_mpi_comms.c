@@ -96,8 +96,7 @@ static int comm_find(struct mpi_scan *scan, const struct mpi_item *item, uint64_
 				.process = item->process,
 				.thread = item->thread,
 				.parent = MODEL_NONE,
-				.rank = MODEL_NONE,
-				.unresolved = {.order = UINT64_MAX}};
+				.rank = MODEL_NONE};
 
 	*index = MODEL_NONE;
 	if (handle_is_null(item, handle))
@@ -180,8 +179,7 @@ int mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t p
 				.process = item->process,
 				.thread = item->thread,
 				.parent = parent,
-				.rank = MODEL_NONE,
-				.unresolved = {.order = UINT64_MAX}};
+				.rank = MODEL_NONE};
 	uint32_t index;
 
 	if (item->end_ts == UINT64_MAX || !mpi_has(item, MPI_NEW) ||

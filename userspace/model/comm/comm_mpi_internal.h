@@ -25,6 +25,7 @@ enum mpi_key {
 	MPI_TYPE,
 	MPI_KEY,
 	MPI_COUNT,
+	MPI_RECEIVED,
 	MPI_ROOT,
 	MPI_DEST,
 	MPI_SOURCE,
@@ -58,6 +59,7 @@ struct mpi_item {
 	uint32_t span, thread, pid;
 	uint32_t process;    /* in scan.processes */
 	uint64_t ts, end_ts; /* end_ts UINT64_MAX: it did not return */
+	bool failed;         /* it returned an error, but may have done something */
 	uint64_t has;        /* bit 1 << key: it has the value */
 	uint64_t values[MPI_KEY_COUNT];
 };
@@ -106,12 +108,15 @@ struct mpi_comm {
 	bool null;        /* the process is not in it: it called for MPI_COMM_NULL */
 	uint8_t counted;  /* enum mpi_counted */
 	bool maybe_world; /* it may be MPI_COMM_WORLD: nothing else is known of its handle */
-	/* The first receive that got a message of unknown source or tag. Those after it that could
-	 * have got the same message cannot be numbered. order UINT64_MAX: none. */
-	struct {
-		uint64_t order;
-		int32_t source, tag; /* -1: any */
-	} unresolved;
+	bool disturbed;   /* a collective has failed */
+	/* The first send and the first receive of which nobody knows whether or which message it
+	 * was. Those after it that could have been of the same message cannot be numbered. */
+	struct mpi_unresolved {
+		bool any;
+		int32_t peer, tag; /* -1: any */
+	} unresolved[2];           /* of sends, of receives */
+	/* When the next send and the next receive of that kind began; 0: there is none. */
+	uint64_t unresolved_ts[2];
 };
 
 struct mpi_process {
@@ -125,7 +130,11 @@ struct mpi_process {
 struct mpi_call {
 	struct comm_call call;
 	uint64_t order; /* of posting */
-	uint32_t comm;  /* local communicator */
+	/* When the span began and ended that posted it: of a blocking call, the whole call. */
+	uint64_t posted_ts, returned_ts;
+	uint32_t comm; /* local communicator */
+	/* Of a collective: whether it gives and gets elements, by its counts. */
+	enum mpi_elements { MPI_UNKNOWN, MPI_EMPTY, MPI_ELEMENTS } given, got;
 	/* Of a message: its direction, the other rank and the tag; -1: unknown. */
 	bool message, receives;
 	int32_t peer, tag;
@@ -138,6 +147,12 @@ struct mpi_request {
 	bool persistent;
 	struct mpi_call start; /* persistent: what each MPI_Start does */
 };
+
+/* Whether nobody knows that an end of a message took place, or of which message it is. */
+static inline bool mpi_call_is_unresolved(const struct mpi_call *call)
+{
+	return call->message && (call->call.failed || call->peer == -1 || call->tag == -1);
+}
 
 struct mpi_scan {
 	struct model_comm *comm;
@@ -162,7 +177,8 @@ struct mpi_scan {
 
 /* Fills scan->sites. *any: whether a site is of MPI. Returns 0 or -ENOMEM. */
 int mpi_sites_make(struct mpi_scan *scan, bool *any);
-/* Reads the values of a call; false: it is no call of MPI, it failed, or its values are unknown. */
+/* Reads the values of a call; false: it is no call of MPI, or it did nothing because an argument
+ * was invalid. */
 bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *item);
 
 /* ---- comm_mpi_comms.c ---- */
@@ -185,6 +201,8 @@ int mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *ite
 			       const struct mpi_call *start);
 int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item);
 int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item);
+/* MPI_Cancel: a wait does not tell whether the operation was cancelled or took place. */
+int mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item);
 int mpi_request_free(struct mpi_scan *scan, const struct mpi_item *item);
 /* Sets where a received message came from: source in the low half, tag in the high half. */
 void mpi_call_matched(struct mpi_call *call, uint64_t matched);
@@ -193,6 +211,12 @@ void mpi_call_matched(struct mpi_call *call, uint64_t matched);
 
 /* Collects the processes, communicators and calls. Returns 0 or -ENOMEM. */
 int mpi_scan_all(struct mpi_scan *scan);
+
+/* ---- comm_mpi_order.c ---- */
+
+/* Marks the calls of which nobody knows the order, since threads made them at the same time. Peers
+ * and tags must be known. Returns 0 or -ENOMEM. */
+int mpi_calls_order(struct mpi_scan *scan);
 
 /* ---- comm_mpi_ranks.c ---- */
 

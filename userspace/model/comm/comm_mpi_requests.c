@@ -72,7 +72,7 @@ int mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t
 				      .handle = item->values[MPI_HANDLE],
 				      .call = call};
 
-	if (!mpi_has(item, MPI_REQUEST))
+	if (!mpi_has(item, MPI_REQUEST) || item->failed)
 		return 0;
 	scan->calls.data[call].call.end_ts = UINT64_MAX;
 	/* The value of the request is known when the call has returned. */
@@ -143,7 +143,7 @@ static void complete(struct mpi_scan *scan, const struct mpi_item *item, uint32_
 		call = &scan->calls.data[request->call];
 		call->call.end_ts = item->end_ts;
 		call->call.end_span = item->span;
-		if ((!array || status < MPI_FIRST) && mpi_has(item, key) &&
+		if (!call->call.failed && (!array || status < MPI_FIRST) && mpi_has(item, key) &&
 		    mpi_has(item, array ? MPI_STATUSES : MPI_STATUS) &&
 		    item->values[array ? MPI_STATUSES : MPI_STATUS] >= ADDRESS_MIN)
 			mpi_call_matched(call, item->values[key]);
@@ -174,10 +174,26 @@ static void complete_some(struct mpi_scan *scan, const struct mpi_item *item, ui
 			complete_at(scan, item, (uint32_t)item->values[MPI_INDEX0 + i], i);
 }
 
+/* Nobody knows whether the operations of a call's requests took place. */
+static int requests_fail(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	uint32_t count = request_count(scan, item);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t index = request_at(scan, item, i);
+
+		if (index != MAP_NONE && scan->requests.data[index].call != MODEL_NONE)
+			scan->calls.data[scan->requests.data[index].call].call.failed = true;
+	}
+	return 0;
+}
+
 int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t count;
 
+	if (item->failed)
+		return requests_fail(scan, item);
 	if (item->end_ts == UINT64_MAX ||
 	    (mpi_has(item, MPI_DONE) && !(int32_t)item->values[MPI_DONE]))
 		return 0;
@@ -198,6 +214,11 @@ int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item)
 	return 0;
 }
 
+int mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	return requests_fail(scan, item);
+}
+
 int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t count = request_count(scan, item);
@@ -210,9 +231,12 @@ int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item)
 			continue;
 		call = scan->requests.data[index].start;
 		call.order = scan->order++;
+		call.posted_ts = item->ts;
+		call.returned_ts = item->end_ts;
 		call.call.arrival_ts = item->ts;
 		call.call.span = item->span;
 		call.call.thread = item->thread;
+		call.call.failed = item->failed;
 		if (scan->calls.len >= MODEL_NONE || !vec_push(&scan->calls, call))
 			return -ENOMEM;
 		scan->requests.data[index].call = (uint32_t)scan->calls.len - 1;

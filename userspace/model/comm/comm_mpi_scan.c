@@ -28,8 +28,11 @@ static struct mpi_call call_of(const struct mpi_scan *scan, const struct mpi_ite
 				.pid = item->pid,
 				.root = MODEL_NONE,
 				.mpi = true,
+				.failed = item->failed,
 			},
 		.order = scan->order,
+		.posted_ts = item->ts,
+		.returned_ts = item->end_ts,
 		.comm = comm,
 	};
 }
@@ -57,6 +60,27 @@ static const struct {
 #undef OTHER
 };
 
+/* MPI_Bcast_c on one rank and MPI_Bcast on another one may be one collective. */
+static uint64_t hash_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len > 2 && !strcmp(name + len - 2, "_c"))
+		len -= 2;
+	return hash_bytes(HASH_BEGIN, name, len);
+}
+
+static enum mpi_elements elements_of(const struct mpi_item *item, unsigned key)
+{
+	return !mpi_has(item, key) ? MPI_UNKNOWN : item->values[key] ? MPI_ELEMENTS : MPI_EMPTY;
+}
+
+static bool has_parts(unsigned role)
+{
+	return role == SITE_ROLE_MPI_ALL_PARTS || role == SITE_ROLE_MPI_FROM_ROOT_PARTS ||
+	       role == SITE_ROLE_MPI_TO_ROOT_PARTS || role == SITE_ROLE_MPI_NEIGHBORS;
+}
+
 static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t comm)
 {
 	struct mpi_call call = call_of(scan, item, comm);
@@ -65,15 +89,14 @@ static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, ui
 	unsigned role = item->site->role;
 
 	call.call.flow = collective_roles[role].flow;
-	/* A collective without elements need not wait for anybody. */
-	call.call.synchronizes = collective_roles[role].synchronizes &&
-				 (role == SITE_ROLE_MPI_BARRIER ||
-				  (mpi_has(item, MPI_COUNT) && item->values[MPI_COUNT]));
+	call.call.synchronizes = collective_roles[role].synchronizes;
+	call.call.data = has_parts(role) ? MODEL_DATA_MAYBE : MODEL_DATA_SOME;
+	call.given = elements_of(item, MPI_COUNT);
+	call.got = mpi_has(item, MPI_RECEIVED) ? elements_of(item, MPI_RECEIVED) : call.given;
 	call.call.rooted = !collective_roles[role].synchronizes;
 	if (mpi_has(item, MPI_ROOT) && item->values[MPI_ROOT] < INT32_MAX)
 		call.call.root = (uint32_t)item->values[MPI_ROOT];
-	call.call.signature =
-		hash_bytes(hash_text(HASH_BEGIN, name), &call.call.root, sizeof(call.call.root));
+	call.call.signature = hash_bytes(hash_name(name), &call.call.root, sizeof(call.call.root));
 	scan->comms.data[comm].collectives++;
 	return call_push(scan, item, &call);
 }
@@ -98,7 +121,7 @@ static int role_creation(struct mpi_scan *scan, const struct mpi_item *item)
 		return -ENOMEM;
 	if (parent == MODEL_NONE)
 		return 0;
-	result = mpi_comm_make(scan, item, parent);
+	result = item->failed ? 0 : mpi_comm_make(scan, item, parent);
 	return result || group ? result : collective_add(scan, item, parent);
 }
 
@@ -120,11 +143,13 @@ static int end_add(struct mpi_scan *scan, const struct mpi_item *item, bool rece
 	call.call.place = receives;
 	call.call.places = 2;
 	call.call.rooted = !receives;
+	if (!receives && mpi_has(item, MPI_COUNT) && !item->values[MPI_COUNT])
+		call.call.data = MODEL_DATA_NONE;
 	if (call.peer < 0 && !(receives && call.peer == any))
 		return 0; /* MPI_PROC_NULL */
 	call.peer = call.peer < 0 ? -1 : call.peer;
 	if (mpi_has(item, MPI_STATUS) && item->values[MPI_STATUS] >= ADDRESS_MIN &&
-	    mpi_has(item, MPI_MATCHED) && item->end_ts != UINT64_MAX)
+	    mpi_has(item, MPI_MATCHED) && item->end_ts != UINT64_MAX && !item->failed)
 		mpi_call_matched(&call, item->values[MPI_MATCHED]);
 	if (role == SITE_ROLE_MPI_SEND_INIT || role == SITE_ROLE_MPI_RECV_INIT) {
 		call.call.end_ts = UINT64_MAX;
@@ -166,8 +191,8 @@ static int role_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
 	size_t before = scan->calls.len;
 	uint32_t comm;
 
-	if (!mpi_has(item, MPI_HANDLE) || item->end_ts == UINT64_MAX ||
-	    (mpi_has(item, MPI_DONE) && !(int32_t)item->values[MPI_DONE]))
+	if (!item->failed && (!mpi_has(item, MPI_HANDLE) || item->end_ts == UINT64_MAX ||
+			      (mpi_has(item, MPI_DONE) && !(int32_t)item->values[MPI_DONE])))
 		return 0;
 	if (mpi_comm_of(scan, item, &comm))
 		return -ENOMEM;
@@ -175,7 +200,7 @@ static int role_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
 		return 0;
 	if (end_add(scan, item, true, comm))
 		return -ENOMEM;
-	if (scan->calls.len == before)
+	if (scan->calls.len == before || item->failed)
 		return 0;
 	return keymap_set(&scan->message_at, key, sizeof(key), (uint32_t)before) ? 0 : -ENOMEM;
 }
@@ -196,6 +221,7 @@ static int role_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
 	scan->calls.data[index].call.end_ts = item->end_ts;
 	scan->calls.data[index].call.span = item->span;
 	scan->calls.data[index].call.thread = item->thread;
+	scan->calls.data[index].call.failed = item->failed;
 	return mpi_request_add(scan, item, index);
 }
 
@@ -205,7 +231,23 @@ static int role_query(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t comm;
 
-	return mpi_comm_of(scan, item, &comm);
+	return item->failed ? 0 : mpi_comm_of(scan, item, &comm);
+}
+
+static int role_free(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	return item->failed ? 0 : mpi_comm_free(scan, item);
+}
+
+static int role_request_free(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	return item->failed ? 0 : mpi_request_free(scan, item);
+}
+
+/* A call that failed has made no persistent request. */
+static int role_init_request(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	return item->failed ? 0 : role_message(scan, item);
 }
 
 typedef int (*role_fn)(struct mpi_scan *scan, const struct mpi_item *item);
@@ -216,27 +258,30 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_MPI_ALL_PARTS] = role_collective,
 	[SITE_ROLE_MPI_FROM_ROOT] = role_collective,
 	[SITE_ROLE_MPI_TO_ROOT] = role_collective,
+	[SITE_ROLE_MPI_FROM_ROOT_PARTS] = role_collective,
+	[SITE_ROLE_MPI_TO_ROOT_PARTS] = role_collective,
 	[SITE_ROLE_MPI_PREFIX] = role_collective,
 	[SITE_ROLE_MPI_NEIGHBORS] = role_collective,
 	[SITE_ROLE_MPI_SEND] = role_message,
 	[SITE_ROLE_MPI_RECV] = role_message,
 	[SITE_ROLE_MPI_SENDRECV] = role_message,
-	[SITE_ROLE_MPI_SEND_INIT] = role_message,
-	[SITE_ROLE_MPI_RECV_INIT] = role_message,
+	[SITE_ROLE_MPI_SEND_INIT] = role_init_request,
+	[SITE_ROLE_MPI_RECV_INIT] = role_init_request,
 	[SITE_ROLE_MPI_MPROBE] = role_mprobe,
 	[SITE_ROLE_MPI_MRECV] = role_mrecv,
 	[SITE_ROLE_MPI_START] = mpi_requests_start,
 	[SITE_ROLE_MPI_WAIT] = mpi_requests_wait,
 	[SITE_ROLE_MPI_WAIT_ANY] = mpi_requests_wait,
 	[SITE_ROLE_MPI_WAIT_SOME] = mpi_requests_wait,
-	[SITE_ROLE_MPI_REQUEST_FREE] = mpi_request_free,
+	[SITE_ROLE_MPI_REQUEST_FREE] = role_request_free,
 	[SITE_ROLE_MPI_COMM_RANK] = role_query,
 	[SITE_ROLE_MPI_COMM_SIZE] = role_query,
 	[SITE_ROLE_MPI_COMM_DUP] = role_creation,
 	[SITE_ROLE_MPI_COMM_SPLIT] = role_creation,
 	[SITE_ROLE_MPI_COMM_CREATE] = role_creation,
 	[SITE_ROLE_MPI_COMM_OTHER] = role_creation,
-	[SITE_ROLE_MPI_COMM_FREE] = mpi_comm_free,
+	[SITE_ROLE_MPI_COMM_FREE] = role_free,
+	[SITE_ROLE_MPI_CANCEL] = mpi_request_cancel,
 };
 
 int mpi_scan_all(struct mpi_scan *scan)

@@ -5,6 +5,17 @@
 
 #include "model/comm/comm_mpi_internal.h"
 
+/* Classes of errors (mpi.h). The first ones are arguments in both libraries. */
+#define ERROR_TYPE 3
+#define OMPI_ERROR_REQUEST 7
+#define OMPI_ERROR_OP 10
+#define MPICH_ERROR_OP 9
+#define MPICH_ERROR_REQUEST 19
+/* A code of MPICH has its class in the low bits, unless the program has defined it
+ * (src/mpi/errhan/errutil.h). */
+#define MPICH_CLASS_MASK 0x7fu
+#define MPICH_DYNAMIC 0x40000000u
+
 static const char *const key_names[] = {
 	[MPI_COMM] = "comm",
 	[MPI_RANK] = "rank",
@@ -16,6 +27,7 @@ static const char *const key_names[] = {
 	[MPI_TYPE] = "type",
 	[MPI_KEY] = "key",
 	[MPI_COUNT] = "count",
+	[MPI_RECEIVED] = "received",
 	[MPI_ROOT] = "root",
 	[MPI_DEST] = "dest",
 	[MPI_SOURCE] = "source",
@@ -88,6 +100,37 @@ int mpi_sites_make(struct mpi_scan *scan, bool *any)
 	return 0;
 }
 
+static bool is_wait(unsigned role)
+{
+	return role == SITE_ROLE_MPI_WAIT || role == SITE_ROLE_MPI_WAIT_ANY ||
+	       role == SITE_ROLE_MPI_WAIT_SOME;
+}
+
+static bool may_receive(unsigned role)
+{
+	return role == SITE_ROLE_MPI_RECV || role == SITE_ROLE_MPI_SENDRECV ||
+	       role == SITE_ROLE_MPI_MRECV;
+}
+
+/* Whether a failed call has done nothing: it is MPI_Init, or an argument is invalid. MPI_ERR_ARG is
+ * none of these classes, since Open MPI also returns it for errors inside of the library. */
+static bool is_rejected(const struct mpi_site *site, uint32_t result)
+{
+	uint32_t class = site->pointers ? result : result & MPICH_CLASS_MASK;
+
+	if (site->role == SITE_ROLE_MPI_INIT)
+		return true;
+	if (!site->pointers && result & MPICH_DYNAMIC)
+		return false;
+	if (class == (site->pointers ? OMPI_ERROR_REQUEST : MPICH_ERROR_REQUEST))
+		return true;
+	/* A wait returns the error of the operation that it waits for, and MPICH compares the types
+	 * of a message when it arrives. */
+	if (is_wait(site->role) || (class == ERROR_TYPE && may_receive(site->role)))
+		return false;
+	return class <= (site->pointers ? OMPI_ERROR_OP : MPICH_ERROR_OP);
+}
+
 bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *item)
 {
 	const struct model *model = scan->model;
@@ -117,5 +160,6 @@ bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *
 		item->has |= UINT64_C(1) << key;
 		item->values[key] = value.u64;
 	}
-	return !mpi_has(item, MPI_RESULT) || !item->values[MPI_RESULT];
+	item->failed = mpi_has(item, MPI_RESULT) && (uint32_t)item->values[MPI_RESULT];
+	return !item->failed || !is_rejected(site, (uint32_t)item->values[MPI_RESULT]);
 }

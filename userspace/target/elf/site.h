@@ -131,7 +131,11 @@ struct site_key {
 	MPI_COLLECTIVE(MPI_COMM_CREATE, "mpi_comm_create", FLOW_NONE, false)                       \
 	/* comm; at the return new: of ranks that are not known */                                 \
 	MPI_COLLECTIVE(MPI_COMM_OTHER, "mpi_comm_other", FLOW_NONE, false)                         \
-	WAIT(MPI_COMM_FREE, "mpi_comm_free") /* comm */
+	WAIT(MPI_COMM_FREE, "mpi_comm_free") /* comm */                                            \
+	ROLE(MPI_CANCEL, "mpi_cancel") /* request, handle */                                       \
+	/* as FROM_ROOT and TO_ROOT, but parts may be empty */                                     \
+	MPI_COLLECTIVE(MPI_FROM_ROOT_PARTS, "mpi_from_root_parts", FLOW_FROM_ROOT, false)          \
+	MPI_COLLECTIVE(MPI_TO_ROOT_PARTS, "mpi_to_root_parts", FLOW_TO_ROOT, false)
 // clang-format on
 
 enum site_role {
