@@ -252,7 +252,7 @@ def test_demo_explains_the_late_rank(sim, waffle):  # noqa: F811
     assert re.search(r"^step \w+ of rank [013] ", why, re.M)
     # The way from the wait to the late loader, which is in another process.
     assert re.search(r"waits for rank 2 in ncclAllReduce \(seq \d+\) ← arrived last: rank 2 ", why)
-    assert re.search(r"^ +\d+\. .* user-work .* loader \(\d+\) in decode", why, re.M)
+    assert re.search(r"^ +\d+\. .* user-work .* loader \(\d+, rank \d+\) in decode", why, re.M)
     assert re.search(r"running in decode", why)
     assert "simulated: CUDA and NCCL are stand-ins" in why
 

@@ -32,7 +32,7 @@ static bool lists_make(struct recorded_ends *ends, const struct model *model)
 	ends->process = malloc(threads * sizeof(*ends->process));
 	ends->next = malloc(threads * sizeof(*ends->next));
 	ends->listed = calloc(threads, sizeof(*ends->listed));
-	ends->first = malloc(model->recorded.len * sizeof(*ends->first));
+	ends->first = malloc((model->recorded.len + 1) * sizeof(*ends->first));
 	if (!ends->process || !ends->next || !ends->listed || !ends->first)
 		return false;
 	for (size_t i = 0; i < model->recorded.len; i++)

@@ -235,7 +235,7 @@ static bool end_has_received(const struct origin_walk *walk, const struct origin
 {
 	if (end->kind != MODEL_NODE_SPAN || end->index == MODEL_NONE)
 		return false;
-	for (uint8_t grade = end->grade; grade <= WHY_GRADE_CERTAIN; grade++)
+	for (unsigned grade = end->grade; grade <= WHY_GRADE_CERTAIN; grade++)
 		if (map_get(&walk->seen, origin_place_key(received_place(grade), end->index)) !=
 		    MAP_NONE)
 			return true;
