@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds for the collectives and messages of any model. */
+/* Properties that the collectives and messages of any model have. */
 #ifndef WAFFLE_FUZZ_CHECK_COMM_H
 #define WAFFLE_FUZZ_CHECK_COMM_H
 
@@ -42,7 +42,7 @@ static inline void check_comm(const struct model *model, const struct model_gpu 
 	model_comm_free(comm);
 }
 
-/* What ranks waited, other ranks made them wait. */
+/* The time that ranks waited equals the time that other ranks made them wait. */
 static inline void check_stragglers(const struct model *model)
 {
 	struct stragglers *stragglers = stragglers_new(model, 10);

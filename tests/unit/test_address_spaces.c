@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What processes had mapped at a time, also those that are gone, and what of it is written. */
+/* The mappings of processes over time, also of ended ones, and which of them are written. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -226,7 +226,7 @@ static void test_mappings_wait_until_the_exec_is_known_to_give_no_privileges(voi
 	exec(&test, 7, false);
 	report(&test, MMAP_MAPPED, 8, 0x5000, 0x6000);
 	assert_code(&test, "   x x ");
-	/* What is lost with its exec's record is not guessed. */
+	/* If the record of an exec is lost, the new mappings are not guessed. */
 	report(&test, MMAP_EXEC, 9, 0, 0);
 	for (uint64_t i = 0; i < 1000; i++)
 		report(&test, MMAP_MAPPED, 10, 0x1000 * i, 0x1000 * (i + 1));

@@ -165,7 +165,7 @@ static uint32_t below(struct job *job, uint32_t limit)
 	return (uint32_t)((job->seed >> 33) % limit);
 }
 
-/* Of true time. A double has room for its nanoseconds. */
+/* A host's clock at a true time. A double is precise enough for the nanoseconds. */
 static int64_t clock_of(const struct job *job, uint32_t host, int64_t ts)
 {
 	return job->offset[host] + (int64_t)llround(job->rate[host] * (double)ts);

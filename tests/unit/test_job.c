@@ -929,7 +929,7 @@ static void test_written_job_reads_like_its_files(void **state)
 	assert_int_equal(store_reader_set_clock(one, 1, &(struct store_clock){0}), -ENOTSUP);
 	store_reader_close(job);
 	store_reader_close(one);
-	/* Hosts that were made one can't be told apart again. */
+	/* The hosts of a merged file can't be separated again. */
 	test->list[0] = test->list[3];
 	test->count = 2;
 	must_fail(test, "was merged from files of 2 hosts");

@@ -19,7 +19,7 @@ struct ended {
 	int status;
 };
 
-/* What a child process says on stderr while it runs `body`. */
+/* Runs `body` in a child process. Returns its output on stderr and its exit status. */
 static struct ended run(void (*body)(void))
 {
 	struct ended ended = {0};
