@@ -16,6 +16,24 @@
 
 #define WAFFLE_COLD_ static __attribute__((__unused__, __noinline__, __cold__))
 
+/*
+ * Delivers a hit to both who may listen: libwaffle in this process, and the kernel at the probe.
+ * The kernel is always asked, since a call of the nop is cheaper than to find out whether it armed
+ * the site.
+ */
+static __inline__ __attribute__((__always_inline__)) void
+waffle_hit_(const void *probe_, unsigned long long id_, const void *name_, const void *frame_,
+	    unsigned long long size_)
+{
+	void (*ring_)(const void *, unsigned long long, const void *, const void *,
+		      unsigned long long) =
+		__atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(ring_ != NULL, 0))
+		ring_(probe_, id_, name_, frame_, size_);
+	waffle_probe_call_(probe_, id_, name_, frame_, size_);
+}
+
 static __inline__ unsigned long long waffle_word_f64_(double value_)
 {
 	unsigned long long word_;
@@ -108,7 +126,7 @@ WAFFLE_COLD_ void waffle_emit_strings_(const void *probe_, const char *name_,
 		else
 			frame_[used_++] = words_[i_];
 	}
-	waffle_probe_call_(probe_, frame_[0], name_, frame_, used_ * 8);
+	waffle_hit_(probe_, frame_[0], name_, frame_, used_ * 8);
 }
 #pragma GCC diagnostic pop
 
@@ -121,7 +139,7 @@ waffle_emit_(const void *probe_, const char *name_, const unsigned long long *wo
 	if (types_)
 		waffle_emit_strings_(probe_, name_, words_, types_);
 	else
-		waffle_probe_call_(probe_, words_[0], name_, words_, count_ * 8);
+		waffle_hit_(probe_, words_[0], name_, words_, count_ * 8);
 }
 
 /* Fills in the parent. A span outside any trace starts a new trace. */
@@ -164,7 +182,7 @@ WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_pro
 	const void *probe_;
 
 	WAFFLE_SITE_BARE_(probe_, WAFFLE_SITE_SPAN_END, "span_end", WAFFLE_META_HEAD_(""));
-	waffle_probe_call_(probe_, id_, begin_probe_, NULL, 0);
+	waffle_hit_(probe_, id_, begin_probe_, NULL, 0);
 }
 
 WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *scope_,
