@@ -154,6 +154,9 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
 
+$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o
+$(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
+
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
 $(BUILD)/unit/test_why $(BUILD)/unit/test_why_wait $(BUILD)/unit/test_why_python $(BUILD)/bin/fuzz_analyze: \
@@ -190,7 +193,7 @@ FUZZ_SECONDS ?= 600
 
 $(BUILD)/bin/%: tests/fuzz/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.a,$^) $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.o %.a,$^) $(LIBS)
 
 # A program that fuzz_call has in itself.
 $(BUILD)/fuzz_subject: tests/fuzz/subject.cpp

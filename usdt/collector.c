@@ -40,7 +40,7 @@ struct collector {
 	struct store_writer *writer;
 	struct selection *selection;
 	struct sites *sites;
-	struct gather *gather;
+	struct ring_gather *gather;
 	pthread_t thread;
 	uint32_t thread_id;
 	uint32_t pid;

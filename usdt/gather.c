@@ -29,7 +29,7 @@ struct gather_pending {
 	uint32_t tid;
 };
 
-struct gather {
+struct ring_gather {
 	VEC(unsigned char) bytes, spare; /* compact() swaps them */
 	VEC(struct gather_pending) pending;
 	struct gather_counts counts;
@@ -39,12 +39,12 @@ struct gather {
 	uint64_t word[RING_BYTES_MIN / 8]; /* the record that is being taken */
 };
 
-struct gather *gather_new(void)
+struct ring_gather *gather_new(void)
 {
-	return calloc(1, sizeof(struct gather));
+	return calloc(1, sizeof(struct ring_gather));
 }
 
-void gather_free(struct gather *gather)
+void gather_free(struct ring_gather *gather)
 {
 	if (!gather)
 		return;
@@ -54,7 +54,7 @@ void gather_free(struct gather *gather)
 	free(gather);
 }
 
-void gather_begin(struct gather *gather)
+void gather_begin(struct ring_gather *gather)
 {
 	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next) {
 		ring_drop(&slot->reader);
@@ -65,7 +65,7 @@ void gather_begin(struct gather *gather)
 	gather->without_before = rings_without();
 }
 
-static bool put(struct gather *gather, const struct ring_record *record, uint32_t tid)
+static bool put(struct ring_gather *gather, const struct ring_record *record, uint32_t tid)
 {
 	size_t at = gather->bytes.len;
 
@@ -78,7 +78,7 @@ static bool put(struct gather *gather, const struct ring_record *record, uint32_
 	return true;
 }
 
-static void put_name(struct gather *gather, const char *comm, uint32_t tid, uint64_t ticks)
+static void put_name(struct ring_gather *gather, const char *comm, uint32_t tid, uint64_t ticks)
 {
 	struct {
 		struct ring_record record;
@@ -103,7 +103,7 @@ static bool is_abandoned(struct rings_slot *slot, bool final)
 }
 
 /* Takes all records of a ring. Returns their number. */
-static uint64_t slot_take(struct gather *gather, struct rings_slot *slot, uint64_t owner,
+static uint64_t slot_take(struct ring_gather *gather, struct rings_slot *slot, uint64_t owner,
 			  bool final)
 {
 	struct ring_record *record = (struct ring_record *)gather->word;
@@ -117,10 +117,12 @@ static uint64_t slot_take(struct gather *gather, struct rings_slot *slot, uint64
 			break;
 		if (result == RING_BUSY && !is_abandoned(slot, final))
 			break;
-		if (result != RING_RECORD) {
+		if (result != RING_RECORD)
 			gather->skipped += ring_skip(&slot->reader);
+		if (result == RING_BROKEN)
+			break; /* it may stay so: once a round is enough */
+		if (result != RING_RECORD)
 			continue;
-		}
 		if (slot->known != owner)
 			put_name(gather, slot->comm, tid, record->ticks);
 		slot->known = owner;
@@ -138,7 +140,7 @@ static bool is_gone(uint32_t tid)
 	return syscall(SYS_tgkill, getpid(), tid, 0) && errno == ESRCH;
 }
 
-static void rings_take(struct gather *gather, bool final)
+static void rings_take(struct ring_gather *gather, bool final)
 {
 	uint64_t lost = 0;
 
@@ -167,7 +169,7 @@ static int pending_compare(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static void pending_sort(struct gather *gather)
+static void pending_sort(struct ring_gather *gather)
 {
 	size_t len = gather->pending.len;
 
@@ -181,7 +183,7 @@ static void pending_sort(struct gather *gather)
 }
 
 /* Moves the rest to the front. It is what came during one round. */
-static void compact(struct gather *gather, size_t done)
+static void compact(struct ring_gather *gather, size_t done)
 {
 	size_t rest = gather->pending.len - done;
 	unsigned char *data;
@@ -216,7 +218,7 @@ static void compact(struct gather *gather, size_t done)
 	gather->spare.cap = cap;
 }
 
-void gather_round(struct gather *gather, uint64_t goal, bool final,
+void gather_round(struct ring_gather *gather, uint64_t goal, bool final,
 		  void (*deliver)(const struct gather_item *item, void *arg), void *arg)
 {
 	size_t done = 0;
@@ -236,7 +238,7 @@ void gather_round(struct gather *gather, uint64_t goal, bool final,
 		compact(gather, done);
 }
 
-void gather_names(struct gather *gather, uint64_t ticks)
+void gather_names(struct ring_gather *gather, uint64_t ticks)
 {
 	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next) {
 		char path[64], comm[WAFFLE_COMM_BYTES + 1] = "";
@@ -263,7 +265,7 @@ void gather_names(struct gather *gather, uint64_t ticks)
 	}
 }
 
-struct gather_counts gather_counts(const struct gather *gather)
+struct gather_counts gather_counts(const struct ring_gather *gather)
 {
 	return gather->counts;
 }

@@ -13,7 +13,7 @@
 
 #include "usdt/rings.h"
 
-struct gather;
+struct ring_gather;
 
 struct gather_item {
 	uint32_t tid;
@@ -27,17 +27,17 @@ struct gather_counts {
 	uint64_t lost;  /* by the threads, or skipped */
 };
 
-struct gather *gather_new(void); /* NULL: out of memory */
-void gather_free(struct gather *gather);
+struct ring_gather *gather_new(void); /* NULL: out of memory */
+void gather_free(struct ring_gather *gather);
 
 /* Skips all that is in the rings, for a recording that begins. */
-void gather_begin(struct gather *gather);
+void gather_begin(struct ring_gather *gather);
 /* Takes records, and delivers those before `goal`. `final`: also those that a thread has reserved
  * but not written are given up. */
-void gather_round(struct gather *gather, uint64_t goal, bool final,
+void gather_round(struct ring_gather *gather, uint64_t goal, bool final,
 		  void (*deliver)(const struct gather_item *item, void *arg), void *arg);
 /* Lists threads that have been renamed as the next items. It reads a file in /proc for each. */
-void gather_names(struct gather *gather, uint64_t ticks);
-struct gather_counts gather_counts(const struct gather *gather);
+void gather_names(struct ring_gather *gather, uint64_t ticks);
+struct gather_counts gather_counts(const struct ring_gather *gather);
 
 #endif
