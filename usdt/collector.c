@@ -23,6 +23,7 @@
 #include "util/vec.h"
 
 #define ROUND_NS 10000000ull
+#define SETTLE_NS 1000000
 #define QUIET_NS 40000000ull
 #define ARM_NS 100000000ull
 #define FLUSH_NS 1000000000ull
@@ -100,7 +101,7 @@ static void name_append(struct collector *collector, const struct gather_item *i
 	};
 
 	memcpy(task.comm, item->comm, sizeof(task.comm));
-	append(collector, &task.rec);
+	append_counted(collector, &task.rec);
 }
 
 /* The site of a probe. NULL: it is not wanted, such as one that only another tracer has armed. */
@@ -287,16 +288,23 @@ static void flush(struct collector *collector)
 	collector->flushed_ns = clock_monotonic_ns();
 }
 
+/* What a round delivers. */
+enum round_kind {
+	ROUND_SETTLED, /* what is older than the last round */
+	ROUND_ALL,     /* also what has just been written */
+	ROUND_LAST,    /* the same, and gives up what is not finished */
+};
+
 /* Returns whether there was anything to do. */
-static bool round_run(struct collector *collector, bool final)
+static bool round_run(struct collector *collector, enum round_kind kind)
 {
 	struct ticks_pair now = ticks_pair_take(collector->clock);
 	uint64_t before = gather_counts(collector->gather).taken;
 
 	ticks_map_add(&collector->ticks, now);
 	sites_append(collector);
-	gather_round(collector->gather, final ? UINT64_MAX : collector->goal, false, item_deliver,
-		     collector);
+	gather_round(collector->gather, kind == ROUND_SETTLED ? collector->goal : UINT64_MAX,
+		     kind == ROUND_LAST, item_deliver, collector);
 	collector->goal = now.ticks;
 	return gather_counts(collector->gather).taken != before;
 }
@@ -345,7 +353,7 @@ static void *collector_main(void *arg)
 		uint32_t asked = __atomic_load_n(&collector->asked, __ATOMIC_ACQUIRE);
 		bool wanted = asked != collector->done;
 
-		busy = round_run(collector, wanted);
+		busy = round_run(collector, wanted ? ROUND_ALL : ROUND_SETTLED);
 		if (wanted) {
 			flush(collector);
 			__atomic_store_n(&collector->done, asked, __ATOMIC_RELEASE);
@@ -551,8 +559,10 @@ int collector_close(struct collector *collector, struct error *err)
 	__atomic_add_fetch(&collector->asked, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&collector->asked);
 	pthread_join(collector->thread, NULL);
-	round_run(collector, true);
-	while (round_run(collector, true))
+	/* Threads that are about to write what they have reserved get a moment. */
+	round_run(collector, ROUND_ALL);
+	nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
+	while (round_run(collector, ROUND_LAST))
 		;
 	gather_names(collector->gather, collector->goal);
 	losses_append(collector);

@@ -12,9 +12,12 @@
 #include "util/clock.h"
 #include "util/vec.h"
 
-/* A record that is reserved for so long will never be written: its thread has left the function by
- * siglongjmp(). */
-#define ABANDONED_NS 10000000000ull
+/*
+ * A thread that has reserved a record for so long, and has written others since, has left the
+ * function by siglongjmp(): the record will never be written. If it was a signal handler that takes
+ * so long, that record is lost.
+ */
+#define ABANDONED_NS 20000000ull
 /* Limit of what is copied and not delivered yet. Beyond it records stay in the rings, which then
  * count what does not fit. */
 #define TAKEN_BYTES_MAX (256u << 20)
@@ -87,19 +90,21 @@ static void put_name(struct ring_gather *gather, const char *comm, uint32_t tid,
 
 	memcpy(name.comm, comm, sizeof(name.comm));
 	name.comm[sizeof(name.comm) - 1] = '\0';
-	put(gather, &name.record, tid); /* out of memory: the thread has no name */
+	if (put(gather, &name.record, tid)) /* out of memory: the thread has no name */
+		gather->counts.taken++;
 }
 
 /* Whether a record that is not committed has been given up by its thread. */
 static bool is_abandoned(struct rings_slot *slot, bool final)
 {
-	uint64_t now = clock_monotonic_ns();
+	uint64_t now = clock_monotonic_ns(), head = ring_head(&slot->reader);
 
 	if (!slot->busy_ns || slot->busy_at != slot->reader.tail) {
 		slot->busy_at = slot->reader.tail;
+		slot->busy_head = head;
 		slot->busy_ns = now;
 	}
-	return final || now - slot->busy_ns > ABANDONED_NS;
+	return final || (now - slot->busy_ns > ABANDONED_NS && head != slot->busy_head);
 }
 
 /* Takes all records of a ring. Returns their number. */
@@ -195,7 +200,7 @@ static void compact(struct ring_gather *gather, size_t done)
 
 		if (!vec_reserve(&gather->spare, record->bytes)) {
 			gather->skipped++;
-			gather->counts.taken -= record->kind != GATHER_NAME;
+			gather->counts.taken--;
 			one->at = SIZE_MAX;
 			continue;
 		}

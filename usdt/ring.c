@@ -37,23 +37,27 @@ void ring_init(struct ring *ring, void *memory, uint64_t data_bytes, uint32_t cl
 
 /* ---- the thread ---- */
 
-/* Advances a word that only this thread writes. It fails if a signal handler has advanced it since
- * it was read. So it has to be one instruction, but need not lock the bus. */
-static inline bool word_advance(uint64_t *word, uint64_t from, uint64_t to)
-{
+/* Changes a word that only this thread writes. It fails if a signal handler has changed it since it
+ * was read. So it has to be one instruction, but need not lock the bus. */
 #ifdef __x86_64__
-	bool done;
-
-	__asm__ __volatile__("cmpxchgq %[to], %[word]"
-			     : "=@ccz"(done), [word] "+m"(*word), "+a"(from)
-			     : [to] "r"(to)
-			     : "memory");
-	return done;
+#define WORD_CHANGE(word, from, to)                                                                \
+	({                                                                                         \
+		__typeof__(*(word)) old_ = (from);                                                 \
+		bool done_;                                                                        \
+		__asm__ __volatile__("cmpxchg %[to_], %[word_]"                                    \
+				     : "=@ccz"(done_), [word_] "+m"(*(word)), "+a"(old_)           \
+				     : [to_] "r"((__typeof__(*(word)))(to))                        \
+				     : "memory");                                                  \
+		done_;                                                                             \
+	})
 #else
-	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_RELAXED,
-					   __ATOMIC_RELAXED);
+#define WORD_CHANGE(word, from, to)                                                                \
+	({                                                                                         \
+		__typeof__(*(word)) old_ = (from);                                                 \
+		__atomic_compare_exchange_n((word), &old_, (to), false, __ATOMIC_RELAXED,          \
+					    __ATOMIC_RELAXED);                                     \
+	})
 #endif
-}
 
 /* The CPU that the thread runs on, which the kernel keeps in the thread's struct rseq. 0 if the
  * libc does not register one. */
@@ -86,27 +90,36 @@ static inline void record_commit(struct ring_record *record, enum ring_kind kind
 	__atomic_store_n(&record->kind, (uint16_t)(kind | RING_COMMITTED), __ATOMIC_RELEASE);
 }
 
-/* Reserves a record and, if it would wrap, a pad before it. NULL: there is no room. */
+/*
+ * Reserves a record and, if it would wrap, a pad before it. NULL: there is no room.
+ *
+ * A record is claimed by writing its length where `head` points, which contains 0 there, and then
+ * `head` is advanced. A signal handler that comes between the two finds the claim and advances
+ * `head` over it. So each reserved record has its length from the start, also if the thread never
+ * returns from the handler.
+ */
 static inline struct ring_record *reserve(struct ring *ring, uint32_t bytes)
 {
-	uint64_t head, at, pad;
-	struct ring_record *record;
+	for (;;) {
+		uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_RELAXED);
+		uint64_t at = head & (ring->bytes - 1), left = ring->bytes - at;
+		struct ring_record *record = (struct ring_record *)(ring->data + at);
+		bool fits = __builtin_expect(bytes <= left, 1);
+		uint32_t size = fits ? bytes : (uint32_t)left, claimed;
 
-	do {
-		head = __atomic_load_n(&ring->shared->head, __ATOMIC_RELAXED);
-		at = head & (ring->bytes - 1);
-		pad = bytes > ring->bytes - at ? ring->bytes - at : 0;
-		if (__builtin_expect(!has_room(ring, head + pad + bytes), 0))
+		if (__builtin_expect(!has_room(ring, head + size + (fits ? 0 : bytes)), 0))
 			return NULL;
-	} while (__builtin_expect(!word_advance(&ring->shared->head, head, head + pad + bytes), 0));
-	record = (struct ring_record *)(ring->data + at);
-	if (__builtin_expect(pad != 0, 0)) {
-		__atomic_store_n(&record->bytes, (uint32_t)pad, __ATOMIC_RELAXED);
+		claimed = __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
+		if (__builtin_expect(claimed || !WORD_CHANGE(&record->bytes, 0, size), 0)) {
+			claimed = __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
+			WORD_CHANGE(&ring->shared->head, head, head + claimed);
+			continue;
+		}
+		WORD_CHANGE(&ring->shared->head, head, head + size);
+		if (fits)
+			return record;
 		record_commit(record, RING_PAD);
-		record = (struct ring_record *)ring->data;
 	}
-	__atomic_store_n(&record->bytes, bytes, __ATOMIC_RELAXED);
-	return record;
 }
 
 static inline void words_copy(uint64_t *to, const void *from, size_t bytes)
@@ -223,4 +236,9 @@ uint64_t ring_skip(struct ring *ring)
 uint64_t ring_lost(const struct ring *ring)
 {
 	return __atomic_load_n(&ring->shared->lost, __ATOMIC_RELAXED);
+}
+
+uint64_t ring_head(const struct ring *ring)
+{
+	return __atomic_load_n(&ring->shared->head, __ATOMIC_RELAXED);
 }

@@ -5,12 +5,11 @@
  *
  *	shared memory: struct ring_shared | pad to ring_shared.data_at | data_bytes of records
  *
- * `head` and `tail` count bytes and never go back. The thread reserves a record by advancing
- * `head`, writes `bytes` into it, then its contents, and `kind` with RING_COMMITTED last. A signal
+ * `head` and `tail` count bytes and never go back. The thread reserves a record by writing its
+ * `bytes` at `head` and then advancing `head`. It writes `kind` with RING_COMMITTED last. A signal
  * handler may interrupt it anywhere and write records of its own behind the reserved one. If the
  * handler leaves with siglongjmp(), or the thread dies, the reserved record is never committed, and
- * the collector skips it. The collector clears what it has read, so that a reserved record has no
- * old contents: 0 in `bytes` means that it has not been written yet.
+ * the collector skips it. The collector clears what it has read: where `head` points, `bytes` is 0.
  *
  * A record does not wrap. RING_PAD fills the end of the data if the next one does not fit there.
  * When there is no room, the thread counts the record as lost.
@@ -96,7 +95,9 @@ enum ring_result ring_read(struct ring *ring, struct ring_record *to);
  * follows is skipped as well. Returns the number of records that this loses, as far as it is known.
  */
 uint64_t ring_skip(struct ring *ring);
+/* Records for which there was no room, and bytes that the thread has reserved since it began. */
 uint64_t ring_lost(const struct ring *ring);
+uint64_t ring_head(const struct ring *ring);
 /* Skips everything, for a reader that begins. */
 void ring_drop(struct ring *ring);
 

@@ -27,7 +27,8 @@ struct rings_slot {
 	uint64_t known;       /* the owner whose name was recorded */
 	uint64_t lost_before; /* ring_lost() when the recording began */
 	uint64_t busy_at;     /* position of a record that is not committed … */
-	uint64_t busy_ns;     /* … since this time */
+	uint64_t busy_ns;     /* … since this time, when the ring had … */
+	uint64_t busy_head;   /* … this head */
 	char comm[WAFFLE_COMM_BYTES];
 };
 
