@@ -70,6 +70,8 @@ enum selection_use selection_site(const struct selection *selection, const struc
 
 bool selection_takes(struct selection *selection, const struct filter_subject *subject, uint64_t ts)
 {
+	const struct filter_rate *rate = &selection->filter->rate;
+
 	return filter_eval(selection->filter, subject) == FILTER_YES &&
-	       filter_rate_take(&selection->filter->rate, &selection->rate, ts);
+	       (!rate->unit_ns || filter_rate_take(rate, &selection->rate, ts));
 }

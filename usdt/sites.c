@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -75,35 +76,49 @@ static uintptr_t address_of(const struct dl_phdr_info *info, uint64_t offset, un
 	return 0;
 }
 
-static struct object *file_read(const char *path)
+/* Reads the sites of a file, which `name` is the name of. */
+static struct object *file_read(const char *path, const char *name, struct error *err)
 {
-	struct error err = ERROR_INIT;
 	struct object *object = NULL;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-	if (fd < 0)
+	if (fd < 0) {
+		error_set(err, errno, "%s: can't be read: %s", name, strerror(errno));
 		return NULL;
-	if (object_parse(&object, fd, path, &err))
+	}
+	if (object_parse(&object, fd, name, err))
 		object = NULL;
 	close(fd);
 	return object;
 }
 
-/* The file of an image. The loader gives the program no name. */
+/*
+ * The program's own file, to which the loader gives no name. The link in /proc leads to it also
+ * where its path does not. Without /proc the name that execve() was called with has to do.
+ */
+static struct object *program_read(struct error *err)
+{
+	static const char link[] = "/proc/self/exe";
+	const char *executed = (const char *)getauxval(AT_EXECFN) ?: "";
+	char path[4096];
+	ssize_t len = readlink(link, path, sizeof(path) - 1);
+
+	path[len > 0 ? len : 0] = '\0';
+	return len > 0 ? file_read(link, path, err) : file_read(executed, executed, err);
+}
+
+/* Other files may be unreadable or no files at all (the vDSO), but the program's own matters. */
 static struct object *image_read(const struct dl_phdr_info *info)
 {
-	char path[4096];
-	ssize_t len;
+	struct error err = ERROR_INIT;
+	struct object *object;
 
 	if (info->dlpi_name && *info->dlpi_name)
-		return file_read(info->dlpi_name);
-	len = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	if (len > 0) {
-		path[len] = '\0';
-		return file_read(path);
-	}
-	/* Without /proc the name that execve() was called with has to do. */
-	return file_read((const char *)getauxval(AT_EXECFN) ?: "");
+		return file_read(info->dlpi_name, info->dlpi_name, &err);
+	object = program_read(&err);
+	if (!object)
+		fprintf(stderr, "waffle: %s; its sites are not recorded\n", err.message);
+	return object;
 }
 
 /* Asks for the number of each site, and remembers the probes and semaphores of those wanted. */
