@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "usdt/ticks.h"
-
 #define DATA_AT 4096u
 /* Words of a header that a pad has. */
 #define PAD_BYTES offsetof(struct ring_record, ticks)
@@ -32,125 +30,31 @@ void ring_init(struct ring *ring, void *memory, uint64_t data_bytes, uint32_t cl
 	*ring = (struct ring){.shared = shared,
 			      .data = (unsigned char *)memory + DATA_AT,
 			      .bytes = data_bytes,
-			      .clock = clock};
-}
-
-/* ---- the thread ---- */
-
-/* Changes a word that only this thread writes. It fails if a signal handler has changed it since it
- * was read. So it has to be one instruction, but need not lock the bus. */
-#ifdef __x86_64__
-#define WORD_CHANGE(word, from, to)                                                                \
-	({                                                                                         \
-		__typeof__(*(word)) old_ = (from);                                                 \
-		bool done_;                                                                        \
-		__asm__ __volatile__("cmpxchg %[to_], %[word_]"                                    \
-				     : "=@ccz"(done_), [word_] "+m"(*(word)), "+a"(old_)           \
-				     : [to_] "r"((__typeof__(*(word)))(to))                        \
-				     : "memory");                                                  \
-		done_;                                                                             \
-	})
-#else
-#define WORD_CHANGE(word, from, to)                                                                \
-	({                                                                                         \
-		__typeof__(*(word)) old_ = (from);                                                 \
-		__atomic_compare_exchange_n((word), &old_, (to), false, __ATOMIC_RELAXED,          \
-					    __ATOMIC_RELAXED);                                     \
-	})
-#endif
-
-/* The CPU that the thread runs on, which the kernel keeps in the thread's struct rseq. 0 if the
- * libc does not register one. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned __rseq_size __attribute__((weak));
-
-static inline uint16_t cpu_now(void)
-{
-	uint32_t cpu;
-
-	if (!&__rseq_offset || !&__rseq_size || !__rseq_size)
-		return 0;
-	cpu = *(volatile uint32_t *)((char *)__builtin_thread_pointer() + __rseq_offset);
-	return (uint16_t)cpu;
-}
-
-static bool has_room(struct ring *ring, uint64_t end)
-{
-	if (end - ring->tail <= ring->bytes)
-		return true;
-	ring->tail = __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE);
-	if (end - ring->tail <= ring->bytes)
-		return true;
-	__atomic_fetch_add(&ring->shared->lost, 1, __ATOMIC_RELAXED);
-	return false;
-}
-
-static inline void record_commit(struct ring_record *record, enum ring_kind kind)
-{
-	__atomic_store_n(&record->kind, (uint16_t)(kind | RING_COMMITTED), __ATOMIC_RELEASE);
-}
-
-/*
- * Reserves a record and, if it would wrap, a pad before it. NULL: there is no room.
- *
- * A record is claimed by writing its length where `head` points, which contains 0 there, and then
- * `head` is advanced. A signal handler that comes between the two finds the claim and advances
- * `head` over it. So each reserved record has its length from the start, also if the thread never
- * returns from the handler.
- */
-static inline struct ring_record *reserve(struct ring *ring, uint32_t bytes)
-{
-	for (;;) {
-		uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_RELAXED);
-		uint64_t at = head & (ring->bytes - 1), left = ring->bytes - at;
-		struct ring_record *record = (struct ring_record *)(ring->data + at);
-		bool fits = __builtin_expect(bytes <= left, 1);
-		uint32_t size = fits ? bytes : (uint32_t)left, claimed;
-
-		if (__builtin_expect(!has_room(ring, head + size + (fits ? 0 : bytes)), 0))
-			return NULL;
-		claimed = __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
-		if (__builtin_expect(claimed || !WORD_CHANGE(&record->bytes, 0, size), 0)) {
-			claimed = __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
-			WORD_CHANGE(&ring->shared->head, head, head + claimed);
-			continue;
-		}
-		WORD_CHANGE(&ring->shared->head, head, head + size);
-		if (fits)
-			return record;
-		record_commit(record, RING_PAD);
-	}
-}
-
-static inline void words_copy(uint64_t *to, const void *from, size_t bytes)
-{
-	const uint64_t *words = from;
-
-	for (size_t i = 0; i < bytes / 8; i++)
-		to[i] = words[i];
-}
-
-bool ring_write(struct ring *ring, enum ring_kind kind, const void *first, size_t first_bytes,
-		const void *rest, size_t rest_bytes)
-{
-	struct ring_record *record =
-		reserve(ring, (uint32_t)(sizeof(*record) + first_bytes + rest_bytes));
-	uint64_t *to = (uint64_t *)(record + 1);
-
-	if (__builtin_expect(!record, 0))
-		return false;
-	record->cpu = cpu_now();
-	record->ticks = ticks_now(ring->clock);
-	words_copy(to, first, first_bytes);
-	words_copy(to + first_bytes / 8, rest, rest_bytes);
-	record_commit(record, kind);
-	return true;
+			      .clock = clock,
+			      .shift = (uint32_t)__builtin_ctzll(data_bytes)};
 }
 
 /* ---- the collector ---- */
 
+/* Writes the marks of positions at which the thread will write next. */
+static void mark_free(struct ring *ring, uint64_t from, uint64_t bytes)
+{
+	while (bytes) {
+		uint64_t at = from & (ring->bytes - 1), left = ring->bytes - at;
+		uint64_t part = bytes < left ? bytes : left, mark = ring_mark(ring, from);
+		uint64_t *words = (uint64_t *)(ring->data + at);
+
+		for (uint64_t i = 0; i < part / 8; i++)
+			words[i] = mark;
+		from += part;
+		bytes -= part;
+	}
+}
+
+/* Frees the next bytes, which do not wrap. */
 static void advance(struct ring *ring, uint64_t bytes)
 {
+	mark_free(ring, ring->tail + ring->bytes, bytes);
 	ring->tail += bytes;
 	__atomic_store_n(&ring->shared->tail, ring->tail, __ATOMIC_RELEASE);
 }
@@ -190,8 +94,10 @@ enum ring_result ring_read(struct ring *ring, struct ring_record *to)
 		kind = __atomic_load_n(&record->kind, __ATOMIC_ACQUIRE);
 		bytes = __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
 		if (!(kind & RING_COMMITTED))
-			return bytes && !length_is_valid(ring, bytes, available) ? RING_BROKEN
-										 : RING_BUSY;
+			return bytes != ring_mark(ring, ring->tail) &&
+					       !length_is_valid(ring, bytes, available)
+				       ? RING_BROKEN
+				       : RING_BUSY;
 		kind &= (uint16_t)~RING_COMMITTED;
 		if (!length_is_valid(ring, bytes, available))
 			return RING_BROKEN;
@@ -202,7 +108,6 @@ enum ring_result ring_read(struct ring *ring, struct ring_record *to)
 			to->bytes = bytes;
 			to->kind = kind;
 		}
-		memset(record, 0, bytes);
 		advance(ring, bytes);
 		if (kind != RING_PAD)
 			return RING_RECORD;
@@ -211,10 +116,16 @@ enum ring_result ring_read(struct ring *ring, struct ring_record *to)
 
 void ring_drop(struct ring *ring)
 {
-	uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE);
+	uint64_t available;
 
-	memset(ring->data, 0, ring->bytes);
-	ring->tail = head & ~7ull;
+	if (filled(ring, &available)) {
+		mark_free(ring, ring->tail + ring->bytes, available);
+		ring->tail += available;
+	} else {
+		/* Nonsense: there may be some everywhere. */
+		ring->tail = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE) & ~7ull;
+		mark_free(ring, ring->tail, ring->bytes);
+	}
 	__atomic_store_n(&ring->shared->tail, ring->tail, __ATOMIC_RELEASE);
 }
 
@@ -228,7 +139,6 @@ uint64_t ring_skip(struct ring *ring)
 		ring_drop(ring);
 		return 1;
 	}
-	memset(record, 0, bytes);
 	advance(ring, bytes);
 	return 1;
 }

@@ -9,7 +9,10 @@
  * `bytes` at `head` and then advancing `head`. It writes `kind` with RING_COMMITTED last. A signal
  * handler may interrupt it anywhere and write records of its own behind the reserved one. If the
  * handler leaves with siglongjmp(), or the thread dies, the reserved record is never committed, and
- * the collector skips it. The collector clears what it has read: where `head` points, `bytes` is 0.
+ * the collector skips it.
+ *
+ * What is free contains the mark of the lap in which it is used next, in every eighth byte: 0 in
+ *the first lap, then RING_MARK | lap. The collector writes it, and the thread checks it at `head`.
  *
  * A record does not wrap. RING_PAD fills the end of the data if the next one does not fit there.
  * When there is no room, the thread counts the record as lost.
@@ -50,6 +53,8 @@ enum ring_kind {
 };
 #define RING_COMMITTED 0x8000u
 
+#define RING_MARK 0x80000000u
+
 struct ring_record {
 	uint32_t bytes; /* with this header: a multiple of 8. RING_PAD may have the first 8 only */
 	uint16_t kind;  /* enum ring_kind | RING_COMMITTED */
@@ -64,7 +69,16 @@ struct ring {
 	uint64_t bytes; /* of the data */
 	uint64_t tail;  /* the writer's last known tail; the reader's position */
 	uint32_t clock; /* enum ticks_kind */
+	uint32_t shift; /* log2 of `bytes` */
 };
+
+/* The mark of free memory at a position. */
+static inline uint32_t ring_mark(const struct ring *ring, uint64_t position)
+{
+	uint64_t lap = position >> ring->shift;
+
+	return lap ? RING_MARK | (uint32_t)lap : 0;
+}
 
 /* Bytes to map for a ring with this much data. */
 size_t ring_map_bytes(uint64_t data_bytes);
@@ -72,14 +86,6 @@ size_t ring_map_bytes(uint64_t data_bytes);
  */
 void ring_init(struct ring *ring, void *memory, uint64_t data_bytes, uint32_t clock, uint32_t pid,
 	       uint32_t tid);
-
-/*
- * Writes a record with the current time. Its contents come in two parts, both multiples of 8 bytes,
- * and the record must not be longer than RING_BYTES_MIN. Returns false if it was counted as lost.
- * Only the ring's thread may call it, also in its signal handlers.
- */
-bool ring_write(struct ring *ring, enum ring_kind kind, const void *first, size_t first_bytes,
-		const void *rest, size_t rest_bytes);
 
 enum ring_result {
 	RING_EMPTY,

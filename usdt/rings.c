@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "usdt/ring_write.h"
+#include "usdt/ticks.h"
 #include "waffle/abi.h"
 
 /* In front of the ring: this process's own data about it, which a tracer does not need. */
@@ -16,6 +18,7 @@ _Static_assert(sizeof(struct rings_slot) <= SLOT_BYTES, "a slot has a page");
 
 struct rings_thread {
 	struct rings_slot *slot;
+	const volatile uint32_t *cpu;
 	bool opening; /* a signal handler has interrupted slot_open() */
 };
 
@@ -126,6 +129,20 @@ static struct rings_slot *slot_make(uint32_t tid)
 	return slot;
 }
 
+/* The CPU that the thread runs on, which the kernel keeps in the thread's struct rseq. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned __rseq_size __attribute__((weak));
+
+static const volatile uint32_t *cpu_place(void)
+{
+	static const uint32_t unknown;
+
+	/* The libc may not have registered one. */
+	if (!&__rseq_offset || !&__rseq_size || !__rseq_size)
+		return &unknown;
+	return (const uint32_t *)((const char *)__builtin_thread_pointer() + __rseq_offset) + 1;
+}
+
 /* Restores errno, since a site must not change it. */
 static __attribute__((noinline)) struct rings_slot *slot_open(void)
 {
@@ -143,6 +160,7 @@ static __attribute__((noinline)) struct rings_slot *slot_open(void)
 		slot = slot_make(tid);
 	if (slot) {
 		slot_name(slot);
+		thread.cpu = cpu_place();
 		thread.slot = slot;
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -151,25 +169,50 @@ static __attribute__((noinline)) struct rings_slot *slot_open(void)
 	return slot;
 }
 
-void rings_hit(const void *probe, unsigned long long id, const void *name, const void *frame,
-	       unsigned long long size)
+/* A thread's first hit, or one without a ring. */
+static __attribute__((noinline, cold)) struct rings_slot *slot_first(void)
+{
+	struct rings_slot *slot = slot_open();
+
+	if (!slot)
+		__atomic_fetch_add(&rings.without, 1, __ATOMIC_RELAXED);
+	return slot;
+}
+
+/* Nothing here has an array, so a canary would only cost time. */
+__attribute__((optimize("no-stack-protector"))) void rings_hit(const void *probe,
+							       unsigned long long id,
+							       const void *name, const void *frame,
+							       unsigned long long size)
 {
 	struct rings_slot *slot = thread.slot;
-	uint64_t words[2] = {(uintptr_t)probe, 0};
+	const uint64_t *words = frame;
+	struct ring_record *record;
+	uint64_t *to;
 
-	if (__builtin_expect(!slot, 0))
-		slot = slot_open();
 	if (__builtin_expect(!slot, 0)) {
-		__atomic_fetch_add(&rings.without, 1, __ATOMIC_RELAXED);
-		return;
+		slot = slot_first();
+		if (!slot)
+			return;
 	}
+	if (__builtin_expect(size > WAFFLE_FRAME_MAX, 0))
+		size = WAFFLE_FRAME_MAX;
+	size &= ~7ull;
+	record = ring_reserve(&slot->writer, (uint32_t)(sizeof(*record) + (frame ? 8 + size : 16)));
+	if (__builtin_expect(!record, 0))
+		return;
+	record->cpu = (uint16_t)*thread.cpu;
+	record->ticks = ticks_now(slot->writer.clock);
+	to = (uint64_t *)(record + 1);
 	if (frame) {
-		ring_write(&slot->writer, RING_HIT, words, 8, frame,
-			   size < WAFFLE_FRAME_MAX ? size & ~7ull : WAFFLE_FRAME_MAX);
-		return;
+		*to++ = (uintptr_t)probe;
+		for (const uint64_t *end = words + size / 8; words < end;)
+			*to++ = *words++;
+		ring_commit(record, RING_HIT);
+	} else {
+		/* A span's end has its begin's probe where others have their name (abi.h). */
+		to[0] = id;
+		to[1] = (uintptr_t)name;
+		ring_commit(record, RING_SPAN_END);
 	}
-	/* A span's end has its begin's probe where others have their name (abi.h). */
-	words[0] = id;
-	words[1] = (uintptr_t)name;
-	ring_write(&slot->writer, RING_SPAN_END, words, 16, NULL, 0);
 }

@@ -73,6 +73,9 @@ struct waffle_thread_ {
 	struct waffle_link_ links_[WAFFLE_LINKS_];
 };
 
+typedef void (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const void *name_,
+			       const void *frame_, unsigned long long size_);
+
 struct waffle_process_ {
 	struct waffle_thread_ *(*thread_)(void); /* returns the state of the calling thread */
 	unsigned long long key_[2];              /* random */
@@ -85,8 +88,7 @@ struct waffle_process_ {
 	 * `ring_` gets what the probe gets (abi.h). `loaded_` is called whenever a file with sites
 	 * has been loaded, so that they can be armed before they run.
 	 */
-	void (*ring_)(const void *, unsigned long long, const void *, const void *,
-		      unsigned long long);
+	waffle_ring_t_ ring_;
 	void (*loaded_)(void);
 };
 
@@ -218,14 +220,30 @@ waffle_thread_ready_(void)
 	return thread_;
 }
 
+/* Counts. One instruction, because of signal handlers of this thread; other threads have counts of
+ * their own, so that the bus need not be locked. */
+static __inline__ unsigned long long waffle_count_(unsigned long long *count_)
+{
+#ifdef __x86_64__
+	unsigned long long before_ = 1;
+
+	__asm__ __volatile__("{xaddq %[waffle_before], %[waffle_count]|"
+			     "xadd %[waffle_count], %[waffle_before]}"
+			     : [waffle_before] "+r"(before_), [waffle_count] "+m"(*count_)
+			     :
+			     : "cc");
+	return before_;
+#else
+	return __atomic_fetch_add(count_, 1, __ATOMIC_RELAXED);
+#endif
+}
+
 static __attribute__((__unused__)) unsigned long long waffle_new_id_(struct waffle_thread_ *thread_)
 {
 	unsigned long long id_;
 
-	/* Atomic only because of signal handlers. */
 	do
-		id_ = thread_->id_base_ +
-		      __atomic_fetch_add(&thread_->id_count_, 1, __ATOMIC_RELAXED);
+		id_ = thread_->id_base_ + waffle_count_(&thread_->id_count_);
 	while (__builtin_expect(!id_, 0));
 	return id_;
 }

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "usdt/ring.h"
+#include "usdt/ring_write.h"
 #include "usdt/ticks.h"
 
 /* A writer's and a reader's view of one ring. */
@@ -47,11 +47,16 @@ static void pair_free(struct pair *pair)
 /* Writes a record with `words` words, each of which is `value`. */
 static bool fill(struct ring *ring, uint64_t value, size_t words)
 {
-	uint64_t data[256];
+	struct ring_record *record = ring_reserve(ring, (uint32_t)(sizeof(*record) + words * 8));
 
+	if (!record)
+		return false;
+	record->cpu = 0;
+	record->ticks = ticks_now(ring->clock);
 	for (size_t i = 0; i < words; i++)
-		data[i] = value;
-	return ring_write(ring, RING_HIT, data, 8, data + 1, (words - 1) * 8);
+		((uint64_t *)(record + 1))[i] = value;
+	ring_commit(record, RING_HIT);
+	return true;
 }
 
 static void assert_filled(const struct pair *pair, uint64_t value, size_t words)
@@ -147,19 +152,22 @@ static bool is_filled(uint64_t value, size_t words)
 /* What a collector in another thread has read. */
 struct reading {
 	bool ended; /* nothing is written any more */
+	bool stuck; /* a record was never committed */
 	uint64_t outer, inner, wrong;
 };
 
 static void *read_all(void *arg)
 {
 	struct reading *reading = arg;
+	uint64_t waited = 0;
 
 	for (;;) {
 		bool end = __atomic_load_n(&reading->ended, __ATOMIC_ACQUIRE);
 		enum ring_result result = ring_read(&shared->reader, &shared->record);
 
-		if (result != RING_RECORD && end)
-			return NULL;
+		if ((result != RING_RECORD && end) || waited > 1000000000)
+			break;
+		waited = result == RING_RECORD ? 0 : waited + 1;
 		if (result != RING_RECORD)
 			continue;
 		if (shared->words[2] >> 63)
@@ -167,6 +175,8 @@ static void *read_all(void *arg)
 		else
 			reading->wrong += !is_filled(reading->outer++, 5);
 	}
+	__atomic_store_n(&reading->stuck, waited > 1000000000, __ATOMIC_RELAXED);
+	return NULL;
 }
 
 static void test_handler_that_interrupts_a_write_loses_and_overwrites_nothing(void **state)
@@ -186,7 +196,7 @@ static void test_handler_that_interrupts_a_write_loses_and_overwrites_nothing(vo
 	pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
-	for (uint64_t i = 0; i < NESTED;)
+	for (uint64_t i = 0; i < NESTED && !__atomic_load_n(&reading.stuck, __ATOMIC_RELAXED);)
 		i += fill(&shared->writer, i, 5);
 	setitimer(ITIMER_REAL, &off, NULL);
 	signal(SIGALRM, SIG_IGN);
