@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program that records itself with libwaffle: "inside MODE [ARGUMENT…]". What it prints and counts
- * is compared with what was recorded. All modes but the last ones begin with COUNT steps.
+ * A program that records itself with libwaffle: "inside MODE [ARGUMENT…]". What it prints and
+ * counts is compared with what was recorded. All modes but the last ones begin with COUNT steps.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -178,7 +178,8 @@ static void late(const char *path)
 
 static void by_function(const char *path)
 {
-	struct waffle_trace_options options = {.size = sizeof(options), .filter = "name == \"tick\""};
+	struct waffle_trace_options options = {.size = sizeof(options),
+					       .filter = "name == \"tick\""};
 
 	steps(0, 5);
 	printf("start %d\n", waffle_trace_start(path, &options));
