@@ -179,11 +179,12 @@ static __attribute__((noinline, cold)) struct rings_slot *slot_first(void)
 	return slot;
 }
 
-/* Nothing here has an array, so a canary would only cost time. */
-__attribute__((optimize("no-stack-protector"))) void rings_hit(const void *probe,
-							       unsigned long long id,
-							       const void *name, const void *frame,
-							       unsigned long long size)
+/* Nothing in rings_hit() has an array, so a canary would only cost time. */
+#if __has_attribute(no_stack_protector)
+__attribute__((no_stack_protector))
+#endif
+void rings_hit(const void *probe, unsigned long long id, const void *name, const void *frame,
+	       unsigned long long size)
 {
 	struct rings_slot *slot = thread.slot;
 	const uint64_t *words = frame;
