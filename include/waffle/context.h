@@ -227,11 +227,13 @@ static __inline__ unsigned long long waffle_count_(unsigned long long *count_)
 #ifdef __x86_64__
 	unsigned long long before_ = 1;
 
-	__asm__ __volatile__("{xaddq %[waffle_before], %[waffle_count]|"
-			     "xadd %[waffle_count], %[waffle_before]}"
-			     : [waffle_before] "+r"(before_), [waffle_count] "+m"(*count_)
-			     :
-			     : "cc");
+	/* The address in a register: clang cannot assemble its own operand for thread-local memory
+	 * in the Intel dialect. */
+	__asm__ __volatile__("{xaddq %[waffle_before], (%[waffle_count])|"
+			     "xadd QWORD PTR [%[waffle_count]], %[waffle_before]}"
+			     : [waffle_before] "+r"(before_)
+			     : [waffle_count] "r"(count_)
+			     : "memory", "cc");
 	return before_;
 #else
 	return __atomic_fetch_add(count_, 1, __ATOMIC_RELAXED);
