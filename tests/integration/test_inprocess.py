@@ -8,6 +8,7 @@ clock, read before or after it.
 import collections
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -252,6 +253,49 @@ def test_bad_variables_leave_the_program_alone(waffle, inside, name):
     if name != "filter":  # its message shows the expression on two more lines
         assert len(done.stderr.splitlines()) == 1, done.stderr
     assert not list(waffle.folder.glob("*.waffle"))
+
+
+def test_set_user_id_program_ignores_the_variables(recorder):
+    folder = recorder.waffle.folder
+    program = folder / "privileged"
+    shutil.copy(recorder.program, program)
+    os.chmod(program, 0o4755)
+    for above in [folder, *folder.parents[:-2]]:
+        os.chmod(above, os.stat(above).st_mode | 0o011)
+    open_folder = folder / "open"
+    open_folder.mkdir()
+    os.chmod(open_folder, 0o777)
+    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program,
+                           "steps", "10"], env=recorder.environment(open_folder / "out.waffle"),
+                          check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+    assert not list(open_folder.iterdir())
+
+
+def test_sandbox_without_memfd_still_records(recorder):
+    """A seccomp filter denies memfd_create(): rings are then anonymous memory."""
+    path = recorder.waffle.path()
+    done = subprocess.run(["python3", "-c", SANDBOX, recorder.program, "threads", "2"],
+                          check=False, text=True, env=recorder.environment(path),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+    for number in (1, 2):
+        check_steps(Capture(recorder.waffle, path).rows(), 1000, first=number * 1000000)
+
+
+# Denies memfd_create() with ENOSYS in this process and what it executes.
+SANDBOX = """
+import ctypes, os, platform, struct, sys
+number = {"x86_64": 319, "aarch64": 279}[platform.machine()]
+rows = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | 38),
+        (0x06, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(code)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert not libc.prctl(38, 1, 0, 0, 0)
+assert not libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 def test_program_without_the_variable_is_dormant(waffle, inside):
