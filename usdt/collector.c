@@ -522,7 +522,7 @@ int collector_open(struct collector **result, const char *path, const char *filt
 
 void collector_arm(struct collector *collector)
 {
-	sites_arm(collector->sites);
+	sites_arm_new(collector->sites);
 }
 
 bool collector_flush(struct collector *collector, uint64_t wait_ns)

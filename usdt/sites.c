@@ -33,6 +33,7 @@ struct sites {
 	pthread_mutex_t lock;
 	bool off;
 	uint64_t round;
+	unsigned long long adds; /* number of files that had been loaded at the last walk */
 	VEC(struct sites_image) images;
 	struct map numbers; /* address of a probe → number of its site */
 };
@@ -195,6 +196,7 @@ static void semaphores_set(const struct sites_image *image, uint8_t value)
 
 struct arm_walk {
 	struct sites *sites;
+	bool only_new; /* nothing to do if no file was loaded since the last walk */
 	bool begun;
 };
 
@@ -204,8 +206,11 @@ static int walk_arm(struct dl_phdr_info *info, size_t size, void *arg)
 	struct sites *sites = walk->sites;
 	struct sites_image *image;
 
-	(void)size;
+	(void)size; /* all libcs since 2005 have dlpi_adds */
+	if (!walk->begun && walk->only_new && sites->round && info->dlpi_adds == sites->adds)
+		return 1;
 	pthread_mutex_lock(&sites->lock);
+	sites->adds = info->dlpi_adds;
 	/* Like the rest of a walk this is inside the loader's lock, so walks do not mix. */
 	sites->round += !walk->begun;
 	walk->begun = true;
@@ -221,6 +226,11 @@ static int walk_arm(struct dl_phdr_info *info, size_t size, void *arg)
 void sites_arm(struct sites *sites)
 {
 	dl_iterate_phdr(walk_arm, &(struct arm_walk){.sites = sites});
+}
+
+void sites_arm_new(struct sites *sites)
+{
+	dl_iterate_phdr(walk_arm, &(struct arm_walk){.sites = sites, .only_new = true});
 }
 
 static int object_disarm(struct dl_phdr_info *info, size_t size, void *arg)

@@ -39,6 +39,9 @@ void sites_free(struct sites *sites);
 /* Finds files that are new since the last call, and arms all wanted sites. Any thread may call it.
  */
 void sites_arm(struct sites *sites);
+/* The same if files were loaded since the last call; cheap if not, since each source file with
+ * sites calls it when its library is loaded. */
+void sites_arm_new(struct sites *sites);
 /* Disarms all sites. From now on sites_arm() does nothing. */
 void sites_disarm(struct sites *sites);
 
