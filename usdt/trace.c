@@ -227,7 +227,7 @@ API int waffle_trace_start(const char *path, const struct waffle_trace_options *
 	return complain(start(path, all.filter, all.ring_bytes, &err), &err);
 }
 
-API int waffle_trace_stop(void)
+static int stop(void)
 {
 	struct error err = ERROR_INIT;
 	int result = -ESRCH;
@@ -239,6 +239,11 @@ API int waffle_trace_stop(void)
 	if (*err.message)
 		fprintf(stderr, "waffle: %s\n", err.message);
 	return result;
+}
+
+API int waffle_trace_stop(void)
+{
+	return stop();
 }
 
 API int waffle_trace_flush(void)
@@ -288,9 +293,10 @@ static __attribute__((constructor)) void trace_load(void)
 	complain(result, &err);
 }
 
-/* Runs after the destructors of the program and of libraries that use this one. */
+/* Runs after the destructors of the program and of libraries that use this one. waffle_trace_stop()
+ * could be that of another copy of this library. */
 static __attribute__((destructor)) void trace_unload(void)
 {
 	if (collector_now())
-		waffle_trace_stop();
+		stop();
 }

@@ -272,6 +272,16 @@ def test_set_user_id_program_ignores_the_variables(recorder):
     assert not list(open_folder.iterdir())
 
 
+def test_second_copy_of_the_library_leaves_the_first_alone(recorder, waffle_program):
+    copy = recorder.waffle.folder / "libother.so"
+    # The loader would take one of the same name for the same.
+    data = (waffle_program.parent / "libwaffle.so").read_bytes()
+    copy.write_bytes(data.replace(b"libwaffle.so.0\0", b"libaffle2.so.0\0"))
+    says = r"waffle: .*: this process records already; the program runs untraced\n"
+    capture, _ = recorder.run("steps", 100, says=says, LD_PRELOAD=str(copy))
+    check_steps(capture.rows(), 100)
+
+
 def test_sandbox_without_memfd_still_records(recorder):
     """A seccomp filter denies memfd_create(): rings are then anonymous memory."""
     path = recorder.waffle.path()
