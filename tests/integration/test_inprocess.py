@@ -197,6 +197,16 @@ def test_library_opened_late_is_armed_before_its_constructor(recorder, library):
     assert len(named(rows, "loaded")) == 3
 
 
+def test_libraries_come_and_go_while_other_threads_record(recorder, library):
+    capture, _ = recorder.run("beside", library)
+    rows = capture.rows()
+    assert [r["args"]["i"] for r in named(rows, "late work")] == list(range(200))
+    assert len(named(rows, "loaded")) == 200
+    for number in (1, 2, 3):
+        check_steps(rows, 100, first=number * 1000000)
+    capture.check_sums(lost=0)
+
+
 def test_program_records_by_function_and_filters(waffle, inside):
     path = waffle.path()
     done = subprocess.run([inside, "function", path], text=True, check=True, timeout=60,

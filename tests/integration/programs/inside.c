@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,9 +162,10 @@ static void forks(char **argv)
 	printf("child %d\n", (int)pid);
 }
 
-static void late(const char *path)
+/* Opens, uses and closes a library again and again. */
+static void late(const char *path, int count)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < count; i++) {
 		void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 		void (*work)(int) = library ? dlsym(library, "inside_work") : NULL;
 
@@ -174,6 +176,32 @@ static void late(const char *path)
 		work(i);
 		dlclose(library);
 	}
+}
+
+static volatile bool closed;
+
+static void *beside_main(void *arg)
+{
+	long number = (long)arg, i = 0;
+
+	while (!closed || i < 100) {
+		steps(number * 1000000 + i++, 1);
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* The same while other threads record. */
+static void late_beside(const char *path)
+{
+	pthread_t all[3];
+
+	for (long i = 0; i < 3; i++)
+		pthread_create(&all[i], NULL, beside_main, (void *)(i + 1));
+	late(path, 200);
+	closed = true;
+	for (long i = 0; i < 3; i++)
+		pthread_join(all[i], NULL);
 }
 
 static void by_function(const char *path)
@@ -224,7 +252,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "fork"))
 		forks(argv);
 	else if (!strcmp(mode, "late"))
-		late(argv[2]);
+		late(argv[2], 3);
+	else if (!strcmp(mode, "beside"))
+		late_beside(argv[2]);
 	else if (!strcmp(mode, "function"))
 		by_function(argv[2]);
 	else if (!strcmp(mode, "request"))
