@@ -23,7 +23,8 @@ BPF_ARCH := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
-CFLAGS ?= -O3 -g
+# Sanitizers cost the optimizer twice the time, and find the same.
+CFLAGS ?= $(if $(SANITIZE),-O1,-O3) -g
 PREFIX ?= /usr/local
 DESTDIR ?=
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWAFFLE_VERSION='"$(VERSION)"' -I. -Iuserspace -Iinclude -I$(BUILD)/gen
@@ -127,7 +128,7 @@ $(BUILD)/unit/test_why $(BUILD)/unit/test_why_wait $(BUILD)/unit/test_why_python
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL) -MMD -MP -o $@ $(filter %.c %.o,$^) $(BUILD)/libwaffle-bpf.a -lcmocka $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL:-O3=-O1) -MMD -MP -o $@ $(filter %.c %.o,$^) $(BUILD)/libwaffle-bpf.a -lcmocka $(LIBS)
 
 unit-programs: $(UNIT_BIN)
 
