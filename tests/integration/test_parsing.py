@@ -36,6 +36,15 @@ def parsers_stopped(tracer):
                 os.kill(worker, signal.SIGCONT)
 
 
+def has_open(pid, path):
+    """Whether a process has a descriptor of this file."""
+    for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.path.samefile(descriptor, path):
+                return True
+    return False
+
+
 OPENS_IT = """
 import ctypes, sys, time
 print("ready", flush=True)
@@ -110,7 +119,7 @@ def test_a_signal_and_the_end_of_the_targets_wait_for_no_parser(waffle, built, s
         attached.wait_armed(program.pid)
         with parsers_stopped(attached.process.pid):
             program.ask(str(library), "opened")
-            time.sleep(0.3)  # it is asked for
+            wait_until(lambda: has_open(attached.process.pid, library), "the request to parse it")
             begun = time.monotonic_ns()
             if end == "signal":
                 attached.signal()
