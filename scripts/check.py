@@ -175,7 +175,7 @@ def pytest_file(path):
 
 
 def redis_results():
-    return [("redis: built", run([*AS_ROOT, "tests/integration/redis_source.py"], 900))]
+    return [("redis: built", run([*AS_ROOT, sys.executable, "tests/integration/redis_source.py"], 900))]
 
 
 def step_integration():
