@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as the contents of /proc for a process (fake_proc.h), as its memory with a Python
- * interpreter, and as the kernel's mapping events. The first byte of the input selects.
+ * Any bytes as the contents of /proc for a process (fake_proc.h), as its memory in an exec or with
+ * a Python interpreter, and as the kernel's mapping events. The first byte of the input selects.
  */
 #include <elf.h>
 #include <inttypes.h>

@@ -14,7 +14,8 @@ int plum_pick(int a, long b)
 	return a;
 }
 
-/* A reply with one call and no description, which is an honest worker's but for the recipe. */
+/* A reply with one call and no description. Only the recipe differs from that of an honest worker.
+ * */
 static int answer(struct found *found, const struct waffle_recipe *recipe)
 {
 	struct find_lists lists = {0};

@@ -45,7 +45,7 @@ FUNCTION("_ZN5fruit4peelEl.isra.0");
 FUNCTION("_ZN5fruit4peelEi");
 FUNCTION("_ZN5fruit4sortIiEET_S1_");
 
-/* What is jumped to while something is on the stack, and what a thread begins with. */
+/* Code that is jumped to with a non-empty stack frame, and code that a thread begins with. */
 #if defined(__x86_64__)
 #define RETURN_ADDRESS "rip"
 #else
@@ -161,7 +161,7 @@ static void test_function_that_is_chosen_at_load_time_is_said_with_its_choices(v
 		"berry_pick_big\n");
 	assert_true(found.missing);
 	done(&found);
-	/* By a pattern neither: what it leads to chooses one. */
+	/* Nor by a pattern: what it leads to chooses the function. */
 	found = FIND(SELF, "uprobe:exe:berry_p* as event");
 	assert_int_equal(found.object->sites.len, 1);
 	assert_string_equal(found.object->sites.data[0].name, "berry_pick_big");
@@ -198,7 +198,7 @@ static void test_fragment_of_a_function_is_never_probed(void **state)
 	struct found found = FIND(SELF, "uprobe:exe:fruit_t* as event", "uprobe:exe:fruit_two.cold",
 				  "uprobe:exe:fruit::peel(long) as event");
 
-	/* fruit_two, and fruit::peel of two overloads */
+	/* fruit_two, and two overloads of fruit::peel */
 	assert_int_equal(found.object->probes.len, 3);
 	assert_int_equal(found.object->sites.len, 2);
 	assert_string_equal(found.object->sites.data[0].name, "fruit_two");

@@ -191,7 +191,7 @@ static void test_address_at_which_something_else_is_mapped_loses_its_name(void *
 	report(&test, &event); /* by no file's code */
 	hit_at(&test, &launch, 12, (uintptr_t)kernel_of_test, NULL, 200);
 	hit_at(&test, &launch, 13, (uintptr_t)kernel_of_test, NULL, 300);
-	/* It may be a handle now: these are looked for. */
+	/* It may be a handle by now, and handles are looked up. */
 	assert_names(&test, "kernel_of_test 4000=saxpy(int, float, float*, float*)  from 200 ");
 }
 

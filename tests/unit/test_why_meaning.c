@@ -148,7 +148,7 @@ static void test_gpus_are_named_by_their_drivers(void **state)
 	check("schedule _nv045678rm nvidia_ioctl", MEANING_GPU, "NVIDIA's driver");
 	check("schedule dma_fence_default_wait amdgpu_cs_wait_ioctl drm_ioctl", MEANING_GPU,
 	      "waits for work of a GPU (fence), amdgpu");
-	/* Who holds the driver's lock is to blame, not the GPU. */
+	/* The holder of the driver's lock is to blame, not the GPU. */
 	check("schedule __mutex_lock.constprop.0 nvidia_ioctl", MEANING_LOCK,
 	      "waits for a lock of the kernel (mutex), NVIDIA's driver");
 	check("schedule ib_uverbs_event_read vfs_read", MEANING_TELLS, "InfiniBand");

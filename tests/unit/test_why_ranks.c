@@ -370,7 +370,7 @@ static void test_recv_waits_for_the_rank_that_sends_late_and_the_chain_goes_on_t
 	done(&capture, why);
 }
 
-/* What is short is sent before anybody has come: that it waits is likely. */
+/* A short message is sent before the receiver has come, so the wait is only likely. */
 static void test_send_likely_waits_for_the_rank_that_receives_late(void **state)
 {
 	struct capture capture;
@@ -422,7 +422,7 @@ static void test_other_end_that_is_not_traced_is_the_peer_of_the_call(void **sta
 	done(&capture, why);
 }
 
-/* Without the making of the communicator it is not known which calls meet. */
+/* Without the creation of the communicator it is unknown which calls meet. */
 static void test_ranks_whose_calls_cannot_be_told_apart_are_not_said_to_be_untraced(void **state)
 {
 	struct capture capture;

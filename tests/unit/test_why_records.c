@@ -325,7 +325,7 @@ static void test_who_ran_where_a_thread_was_moved_to_is_likely(void **state)
 		why = ask_span(&capture, 1400);
 		check_part(why, 0, "cpu-contention", 200, 98, rows[i].grade, "");
 		done(&capture, why);
-		/* Preempted there, and back there. */
+		/* It is preempted there and returns there. */
 		begin(&capture);
 		gets(&capture, 1020, 1, 11, 98, 0, 0, 0);
 		gets(&capture, 1250, 1, 98, 11, 0, 0, rows[i].flags);
@@ -421,12 +421,12 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 		 "waits for memory to be freed by others, memory reclaim"},
 		{"schedule nvidia_ioctl", NR_IOCTL, 0, 0, 11, "gpu", "likely", "",
 		 "NVIDIA's driver"},
-		/* Who thaws it need not be who froze it. */
+		/* The thread that thaws it need not be the one that froze it. */
 		{"schedule get_signal", NR_NONE, 0, 12, 12, "stopped", "likely", "",
 		 "waits for its cgroup to be thawed"},
 		{"schedule rpc_wait_bit_killable nfs_file_read", NR_READ, 0, 0, 0, "socket",
 		 "likely", "", "waits for the answer of the NFS server, NFS"},
-		/* A lock that an interrupt let go says nothing. */
+		/* A lock that was released in an interrupt says nothing. */
 		{"schedule __mutex_lock.constprop.0 some_driver", NR_IOCTL, 0, 0, 0, "interrupt",
 		 "likely", "", "waits for a lock of the kernel (mutex)"},
 		{"schedule some_function", NR_NONE, 0, 0, 0, "interrupt", "likely", "", ""},

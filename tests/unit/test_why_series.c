@@ -245,7 +245,7 @@ static void test_a_wait_is_likely_if_not_all_others_were_searched(void **state)
 	}
 }
 
-/* Any room is as good as other room. */
+/* Any free space ends the wait, whoever made it. */
 static void test_who_makes_room_each_time_is_certain(void **state)
 {
 	struct capture capture;
@@ -342,7 +342,7 @@ static void test_who_is_in_another_span_waits_for_something_else(void **state)
 
 /* ---- locks ---- */
 
-/* Who was faster has it now: each wait is for another holder. */
+/* The faster thread has it now, so each wait is for another holder. */
 static void test_a_lost_race_for_a_lock_is_a_wait_for_its_holder(void **state)
 {
 	struct capture capture;
@@ -358,7 +358,7 @@ static void test_a_lost_race_for_a_lock_is_a_wait_for_its_holder(void **state)
 	done(&capture, why);
 }
 
-/* It was let go for thread 12 in between: thread 13 had it only after that. */
+/* It was released for thread 12 in between. Thread 13 got it only after that. */
 static void test_a_lock_that_goes_round_is_likely(void **state)
 {
 	struct capture capture;
@@ -683,7 +683,7 @@ static void test_who_ends_a_wait_for_several_things_is_likely_without_its_stack(
 	}
 }
 
-/* Only of calls that any signal ends do the records say that it was waited for. */
+/* Only for calls that any signal ends do the records show that the program waited for it. */
 static void test_who_signals_is_certain_if_any_signal_ends_the_call(void **state)
 {
 	static const struct {
@@ -730,7 +730,7 @@ static void test_a_signal_of_the_c_library_itself_is_not_awaited(void **state)
 			why = end(&capture, 5);
 			check_part(why, 0, "user-work", 4 * MS - 10, 12, "likely", "");
 			done(&capture, why);
-			/* It goes on to wait, longer than a check takes. */
+			/* It continues to wait for longer than a check takes. */
 			begin(&capture);
 			kernel_stack(&capture, 0xffff8000, "complete_signal");
 			wait_of(&capture, 1, 10, 5, calls[i], 3, 0, 0, 12, 0);
@@ -820,7 +820,7 @@ static void test_the_cpu_time_of_the_tracer_is_its_own(void **state)
 	gets(&capture, 6 * MS, 1, 92, 11, 0, 0, 0);
 	why = end(&capture, 10);
 	check_part(why, 1, "cpu-contention", 2 * MS, 91, "certain", "this capture");
-	/* That of another capture is a neighbour. */
+	/* The tracer of another capture is a neighbour. */
 	check_part(why, 2, "cpu-contention", 1 * MS, 92, "certain", "");
 	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
 	done(&capture, why);
@@ -842,7 +842,7 @@ static void test_the_hold_of_a_new_program_is_the_tracers(void **state)
 	done(&capture, why);
 }
 
-/* As captures had it before: the program is the sender of a signal that BPF has sent. */
+/* As in older captures: the sender of a signal that BPF sent is the program itself. */
 static void test_a_stop_by_bpf_is_the_tracers(void **state)
 {
 	struct capture capture;

@@ -67,7 +67,7 @@ static void put_try(struct wire_out *reply, long result)
 /* A core file, which is ELF: what a program had in its memory. */
 static const char core_file[] = "/tmp/waffle-worker-test-core";
 
-/* All of what it must not be able to do. */
+/* Everything that a worker must not be able to do. */
 static void try_all(struct wire_out *reply)
 {
 	char *const none[] = {NULL};
@@ -580,7 +580,7 @@ static void test_worker_that_asks_without_end_is_given_up(void **state)
 
 /* ---- requests that nobody waits for ---- */
 
-/* What came of it, or -EAGAIN. */
+/* The result, or -EAGAIN. */
 static int ask(enum deed what, int fd, struct error *err)
 {
 	struct wire_out request = {0}, reply;
@@ -622,11 +622,11 @@ static void test_answer_that_takes_long_is_not_waited_for(void **state)
 	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43); /* it is kept until nobody wants it */
 	worker_queue_forget(fd);
 	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
-	/* What comes soon is waited for. */
+	/* A result that comes soon is waited for. */
 	worker_queue_wait_until(now_ns() + 20000000000ull);
 	assert_int_equal(ask(DEED_NONE, other, &err), 42);
 	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43);
-	/* An error is an answer, too; and a file that has changed is another one. */
+	/* An error is a result, too. A file that has changed counts as another file. */
 	assert_int_equal(ask(DEED_CRASH, fd, &err), -EPROTO);
 	assert_non_null(strstr(err.message, "/its/file: the process that parsed it"));
 	worker_queue_wait_until(0);
@@ -653,7 +653,8 @@ static void test_requests_of_one_owner_do_not_delay_all_others(void **state)
 			    !fchown(fds[i], i < 5 ? 1001 : 1002, 0));
 		assert_int_equal(ask(i < 5 ? DEED_ASK : DEED_NONE, fds[i], &err), -EAGAIN);
 	}
-	/* Five of one user take a second each: the other's comes after the first of them. */
+	/* Five files of one user take a second each. The other user's file is parsed after the
+	 * first of them. */
 	worker_queue_wait_until(now_ns() + 20000000000ull);
 	assert_int_equal(ask(DEED_NONE, fds[5], &err), 42);
 	worker_queue_wait_until(0);

@@ -27,7 +27,7 @@ static void *thread_main(void *program)
 	return NULL;
 }
 
-/* In a function of its own: gcc fears for the locals of one that calls vfork(). */
+/* In a function of its own: gcc warns that vfork() may clobber locals of its caller. */
 static pid_t child_of(char *program)
 {
 	pid_t pid = vfork();
