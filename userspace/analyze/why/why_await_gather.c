@@ -88,8 +88,8 @@ static bool must_wait(const struct model_collective *collective)
 	return collective->alignment == COLLECTIVE_BY_CREATION && !one_way;
 }
 
-/* Whether no other rank can have come last, with the errors of their hosts' clocks and the ranks that
- * are not traced. */
+/* Whether no other rank can have come last, with the errors of their hosts' clocks and the ranks
+ * that are not traced. */
 static bool is_last_known(struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
