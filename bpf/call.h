@@ -19,7 +19,6 @@
 #define WAFFLE_COOKIE_RECIPE_SHIFT 20
 #define WAFFLE_ENUMS_MAX 32      /* tables of names */
 #define WAFFLE_ENUM_NAMES_MAX 64 /* names of a table, each of at most 8 bytes */
-#define WAFFLE_ENUM_PLAIN_MAX 16
 
 /* The source of a value's first word. */
 enum waffle_fetch_from {

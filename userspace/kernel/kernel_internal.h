@@ -81,10 +81,7 @@ void *map_memory(const struct bpf_map *map, size_t bytes, bool writable);
  * failure. */
 struct waffle_bpf *kernel_programs_open(struct kernel *kernel);
 
-/* The attach type of all programs at sites. It must be one, since the kernel allows tail calls only
- * between programs of the same type. */
-enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel);
-/* Sets that type, before loading. */
+/* Sets the attach type of the programs at sites, before loading. */
 void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_bpf *bpf);
 
 /* Loads a program of a filter. Returns a descriptor, which the caller closes. */

@@ -63,7 +63,6 @@ struct operand {
 	unsigned reg, index; /* numbers of registers; REGISTERS: none, or another register */
 	unsigned bytes;
 	int64_t n; /* immediate or displacement */
-	bool writes_base;
 };
 
 extern const struct derive_value value_nothing;

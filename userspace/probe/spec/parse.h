@@ -50,7 +50,6 @@ int parse_template(struct parse *parse);
 int parse_type(struct parse *parse, struct call_type *type);
 /* Parses the "[16]" after char, if there is one. */
 int parse_bytes(struct parse *parse, struct call_type *type);
-int parse_enum_table(struct parse *parse, uint32_t *table);
 
 /* parse_params.c */
 int parse_params(struct parse *parse, struct spec_side *side);

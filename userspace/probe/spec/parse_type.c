@@ -80,7 +80,7 @@ char type_letter(const struct call_type *type)
 	return 0;
 }
 
-int parse_enum_table(struct parse *parse, uint32_t *table)
+static int enum_table_parse(struct parse *parse, uint32_t *table)
 {
 	uint32_t len = parse_word(parse);
 	struct near_list near = {.len = 0};
@@ -241,7 +241,7 @@ static int parse_base_type(struct parse *parse, struct call_type *type)
 		if (parse_accept(parse, ":")) {
 			*type = (struct call_type){
 				.kind = TYPE_ENUM, .bytes = 4, .is_signed = true};
-			return parse_enum_table(parse, &type->table);
+			return enum_table_parse(parse, &type->table);
 		}
 		*type = (struct call_type){.kind = TYPE_WORD, .bytes = 4, .is_signed = true};
 		parse->at += parse_word(parse);
