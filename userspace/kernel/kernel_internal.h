@@ -44,9 +44,9 @@ struct kernel {
 	uint32_t wait_missing; /* a bit for each of their programs that can't be loaded here */
 	VEC(struct bpf_link *) wait_links;
 	bool calls;
-	VEC(uint32_t) recipes; /* the site of each recipe that was set */
-	struct closer *closer; /* NULL: none yet */
-	VEC(int) point_fds;    /* perf events and links of tracepoints */
+	VEC(uint32_t) fetch_programs; /* the site of each fetch program that was set */
+	struct closer *closer;        /* NULL: none yet */
+	VEC(int) point_fds;           /* perf events and links of tracepoints */
 	const char *cpus_folder;
 	bool *online;             /* for each CPU, as of the last check */
 	uint32_t rows, rows_used; /* rows of slots for switches */
@@ -111,7 +111,7 @@ void calls_detach(struct kernel *kernel);
 /* Starts a thread that loads the programs at calls. */
 void calls_load_soon(struct kernel *kernel);
 /* The program to attach to a call's probe of a type (enum object_probe_type), and its cookie. -1:
- * its recipe is not set, or there is no such class. `use` counts in a filtered session. */
+ * its fetch program is not set, or there is no such class. `use` counts in a filtered session. */
 struct arm_use;
 int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
 		 const struct arm_use *use, uint64_t *cookie);

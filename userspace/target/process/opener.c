@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 #include "util/clock.h"
 #include "util/fd_message.h"
 #include "util/privileges.h"
@@ -86,7 +86,7 @@ static ssize_t take_with(int socket, void *bytes, size_t size, int *fd)
 static int file_serve(int root, const char *path, int *fd)
 {
 	char first[FIRST_BYTES];
-	int opened = place_file(root, path);
+	int opened = path_at_file(root, path);
 
 	if (opened < 0)
 		return opened;
@@ -125,7 +125,7 @@ static void request_serve(const struct open_request *request, int root, struct r
 		reply->result = file_serve(root, request->path, fd);
 		return;
 	case OPEN_FOLLOW:
-		if (!place_follow(root, request->path, real)) {
+		if (!path_at_follow(root, request->path, real)) {
 			reply->result = -ENOENT;
 			return;
 		}
@@ -133,7 +133,7 @@ static void request_serve(const struct open_request *request, int root, struct r
 		memcpy(reply->text, real, reply->bytes);
 		return;
 	default:
-		place_list(root, request->path, request->prefix, &names);
+		path_at_list(root, request->path, request->prefix, &names);
 		if (!names.no_memory)
 			reply->bytes = (uint32_t)(names.bytes.len < REPLY_MAX ? names.bytes.len
 									      : REPLY_MAX);
