@@ -93,12 +93,12 @@ static int library_make(uint32_t segments, uint32_t sites)
 			       .e_shnum = 3,
 			       .e_shstrndx = 2};
 	for (uint32_t i = 0; i < segments; i++) {
-		bool near = i + 1 == segments;
+		bool similar = i + 1 == segments;
 		Elf64_Phdr segment = {.p_type = PT_LOAD,
 				      .p_flags = PF_R | PF_X,
 				      .p_offset = content,
-				      .p_vaddr = near ? CODE : 2 * CODE,
-				      .p_filesz = near ? content_size : 16};
+				      .p_vaddr = similar ? CODE : 2 * CODE,
+				      .p_filesz = similar ? content_size : 16};
 
 		memcpy(file + sizeof(*header) + i * sizeof(segment), &segment, sizeof(segment));
 	}

@@ -8,7 +8,6 @@
 /* Wildcards of a source and a tag (mpi.h). MPI_PROC_NULL is -2 in Open MPI and -1 in MPICH. */
 #define OMPI_ANY_SOURCE (-1)
 #define MPICH_ANY_SOURCE (-2)
-#define ANY_TAG (-1)
 #define ADDRESS_MIN 4096 /* no MPI_Status lies below */
 
 static struct mpi_call call_of(const struct mpi_scan *scan, const struct mpi_item *item,
