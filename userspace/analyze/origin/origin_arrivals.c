@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 static bool has_one_sender(uint8_t flow)
@@ -73,7 +74,7 @@ static struct origin_arrival arrival_of(const struct model *model,
 	return arrival;
 }
 
-static bool arrival_add(struct origin_index *index, uint32_t collective, uint32_t call)
+static void arrival_add(struct origin_index *index, uint32_t collective, uint32_t call)
 {
 	const struct model *model = index->model;
 	const struct model_collective *at = model_collective_at(index->comm, collective);
@@ -82,15 +83,13 @@ static bool arrival_add(struct origin_index *index, uint32_t collective, uint32_
 
 	arrival.collective = collective;
 	arrival.owner = to->pid;
-	if (!vec_push(&index->by_process.list, arrival))
-		return false;
+	vec_add(&index->by_process.list, arrival);
 	arrival.owner = to->end_span == MODEL_NONE ? to->thread
 						   : model->spans.data[to->end_span].end_thread;
-	if (!vec_push(&index->by_thread.list, arrival))
-		return false;
+	vec_add(&index->by_thread.list, arrival);
 	arrival.owner = to->pid;
 	arrival.ts = model->spans.data[to->span].start_ts;
-	return vec_push(&index->by_call.list, arrival);
+	vec_add(&index->by_call.list, arrival);
 }
 
 static int arrival_compare(const void *left, const void *right)
@@ -123,21 +122,19 @@ static void arrivals_sort(struct origin_arrivals *arrivals)
 	}
 }
 
-bool origin_arrivals_init(struct origin_index *index)
+void origin_arrivals_init(struct origin_index *index)
 {
 	for (size_t i = 0; i < model_collective_count(index->comm); i++) {
 		const struct model_collective *collective = model_collective_at(index->comm, i);
 
 		for (uint32_t call = 0; call < collective->count; call++)
-			if (receives(collective, call) && !arrival_add(index, (uint32_t)i, call))
-				return false;
+			if (receives(collective, call))
+				arrival_add(index, (uint32_t)i, call);
 	}
-	if (!origin_common_init(index))
-		return false;
+	origin_common_init(index);
 	arrivals_sort(&index->by_process);
 	arrivals_sort(&index->by_thread);
 	arrivals_sort(&index->by_call);
-	return true;
 }
 
 bool origin_arrivals_find(const struct origin_arrivals *arrivals, uint32_t owner, uint64_t from_ts,
