@@ -146,7 +146,8 @@ static int why_files(const struct command *command, const void *arg,
 	const struct why_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
 					  .keep_children = cli->filter.keep_children,
-					  .only_declared = cli->event || cli->origin};
+					  .only_declared = cli->event || cli->origin,
+					  .from_event = cli->event != NULL};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);

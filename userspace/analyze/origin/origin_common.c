@@ -125,20 +125,13 @@ static void arrival_add(struct origin_index *index, uint32_t at)
 	vec_add(&index->by_call.list, arrival);
 }
 
-static bool role_is_nccl(unsigned role)
-{
-	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P ||
-	       role == SITE_ROLE_GROUP_START || role == SITE_ROLE_GROUP_END ||
-	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_SEND || role == SITE_ROLE_RECV;
-}
-
 /* Whether the capture has calls of NCCL or MPI, of any kind and matched or not. */
 static bool has_calls(const struct model *model)
 {
 	for (size_t i = 0; i < model->spans.len; i++) {
 		unsigned role = model_site(model, model->spans.data[i].site)->role;
 
-		if (site_role_is_mpi(role) || role_is_nccl(role))
+		if (site_role_is_mpi(role) || site_role_is_nccl(role))
 			return true;
 	}
 	return false;

@@ -21,9 +21,9 @@ void origin_index_free(struct origin_index *index)
 	if (!index)
 		return;
 	origin_common_free(&index->common);
-	vec_free(&index->by_process.list);
-	vec_free(&index->by_thread.list);
-	vec_free(&index->by_call.list);
+	origin_arrivals_free(&index->by_process);
+	origin_arrivals_free(&index->by_thread);
+	origin_arrivals_free(&index->by_call);
 	model_comm_free(index->comm);
 	model_gpu_free(index->gpu);
 	free(index);

@@ -23,9 +23,16 @@ struct origin_arrival {
 	bool exact; /* the time at which the data had arrived is known */
 };
 
+/* The arrivals of an owner: `count` of the list from `first` on. */
+struct origin_owner {
+	uint32_t owner;
+	size_t first, count;
+};
+
 /* By owner, then ts. */
 struct origin_arrivals {
 	VEC(struct origin_arrival) list;
+	VEC(struct origin_owner) owners;
 };
 
 /* The arrivals of an owner from from_ts to to_ts, both included: [*first, *end) of the list. False:
@@ -65,6 +72,7 @@ struct origin_index {
 
 /* Fills in the three lists of arrivals. */
 void origin_arrivals_init(struct origin_index *index);
+void origin_arrivals_free(struct origin_arrivals *arrivals);
 /* Finds the common spans, and adds an arrival for the end of each. Does nothing if the capture has
  * calls of NCCL or MPI. */
 void origin_common_init(struct origin_index *index);
