@@ -88,13 +88,16 @@ static bool must_wait(const struct model_collective *collective)
 	return collective->alignment == COLLECTIVE_BY_CREATION && !one_way;
 }
 
-/* Whether no other rank can have come last, with the errors of their hosts' clocks. */
+/* Whether no other rank can have come last, with the errors of their hosts' clocks and the ranks
+ * that are not traced. */
 static bool is_last_known(struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
 	const struct model_rank_call *last = &collective->calls[collective->last];
 	uint32_t count;
 
+	if (collective->count < collective->nranks)
+		return false; /* a rank that is not traced may have come later */
 	if (model->host_count < 2)
 		return true;
 	count = gather_calls(gather, collective);

@@ -119,7 +119,17 @@ static void put_common(const struct why_printer *printer, const struct origin_st
 	fputs("together with, by its name and time, ", printer->out);
 }
 
-/* Prints "by MPI_Allreduce number 3 of 4 ranks, rank 0 from rank 1: ". */
+/* Whether a step leads to a span around the receiving call itself, which has ended since. */
+static bool is_at_receiver(const struct model_collective *collective,
+			   const struct origin_step *step, const struct model_rank_call *to)
+{
+	if (step->from_call != step->to_call || !to)
+		return false;
+	return collective->flow == FLOW_PAIR ||
+	       (collective->flow == FLOW_FROM_ROOT && to->rank != collective->root);
+}
+
+/* Prints "through MPI_Allreduce number 3 of 4 ranks, to rank 0 from rank 1: ". */
 static void put_collective(const struct why_printer *printer, const struct origin *origin,
 			   const struct origin_step *step)
 {
@@ -133,11 +143,17 @@ static void put_collective(const struct why_printer *printer, const struct origi
 	collective = model_collective_at(origin->comm, step->collective);
 	from = call_of(collective, step->from_call);
 	to = call_of(collective, step->to_call);
+	if (is_at_receiver(collective, step, to))
+		fputs("received ", printer->out);
 	fputs("through ", printer->out);
 	why_put(printer, model_site(printer->model, collective->site)->name);
 	fprintf(printer->out, " number %" PRIu64, collective->seq);
 	if (collective->nranks && collective->flow != FLOW_PAIR)
 		fprintf(printer->out, " of %u ranks", collective->nranks);
+	if (is_at_receiver(collective, step, to)) {
+		fputs(" in ", printer->out);
+		return;
+	}
 	fputs(", to ", printer->out);
 	put_rank(printer, from);
 	fputs(" from ", printer->out);
