@@ -9,10 +9,11 @@
 /* Spans whose next record is awaited: one for each thread, as long as threads do not collide. */
 #define PENDING 256u
 
-/* A span that has just begun. */
+/* The last record of a thread. */
 struct pending {
-	uint64_t id; /* 0: none */
-	uint32_t tid, tgid, site;
+	uint32_t tid, tgid;
+	uint64_t id; /* of the span that it began; 0: none */
+	uint32_t site;
 };
 
 /* One file while it is read. */
@@ -63,8 +64,19 @@ static void pending_exclude(struct search *search, struct pending *pending)
 	pending->id = 0;
 }
 
+/* Takes note of a record. Returns whether it says nothing new about the thread: the model needs the
+ * first record of a thread, and of a process. */
+static bool thread_is_known(struct pending *pending, uint32_t tid, uint32_t tgid)
+{
+	bool known = pending->tid == tid && pending->tgid == tgid;
+
+	pending->tid = tid;
+	pending->tgid = tgid;
+	return known;
+}
+
 static void causes_exclude(struct search *search, const struct site_info *site,
-			const struct waffle_rec_hit *hit)
+			   const struct waffle_rec_hit *hit)
 {
 	struct value_walk walk = value_walk_begin(site, hit + 1, hit->frame_bytes);
 	struct value value;
@@ -79,8 +91,10 @@ static void hit_search(struct search *search, const struct waffle_rec_hit *hit)
 	struct pending *pending = pending_of(search, hit->rec.tid);
 	const struct site_info *site = site_of(search->reader, hit->site);
 	struct waffle_frame frame;
+	bool known;
 
 	pending_exclude(search, pending);
+	known = thread_is_known(pending, hit->rec.tid, hit->tgid);
 	if (!leaves_hit_is_valid(hit, &frame) || !site || site->kind == WAFFLE_SITE_SPAN_END)
 		return;
 	leaves_exclude(search->leaves, frame.parent);
@@ -89,8 +103,10 @@ static void hit_search(struct search *search, const struct waffle_rec_hit *hit)
 	if (site->kind != WAFFLE_SITE_SPAN)
 		return;
 	search->required |= search->leaves_if(site);
-	if (leaves_may_have(site))
-		*pending = (struct pending){frame.id, hit->rec.tid, hit->tgid, hit->site};
+	pending->id = frame.id;
+	pending->site = hit->site;
+	if (!known || !leaves_may_have(site))
+		pending_exclude(search, pending);
 }
 
 /* The end of a span. `whole`: it says that the span ended then. */
@@ -104,8 +120,8 @@ static void end_search(struct search *search, const struct waffle_rec *rec, uint
 		pending->id = 0;
 		return;
 	}
-	if (pending->tid == rec->tid)
-		pending_exclude(search, pending);
+	pending_exclude(search, pending);
+	thread_is_known(pending, rec->tid, tgid);
 	leaves_exclude(search->leaves, id);
 }
 
@@ -129,7 +145,9 @@ static void record_search(struct search *search, const struct waffle_rec *rec)
 	case WAFFLE_REC_FORK:
 	case WAFFLE_REC_EXEC:
 	case WAFFLE_REC_EXIT:
+		/* What follows may be another thread with the same number. */
 		pending_exclude(search, pending_of(search, rec->tid));
+		thread_is_known(pending_of(search, rec->tid), 0, 0);
 		return;
 	default:
 		return;
@@ -163,9 +181,8 @@ static void *search_run(void *arg)
 	struct search *search = malloc(sizeof(*search));
 	struct chunk_scratch scratch = {0}, *own;
 	struct error err = ERROR_INIT;
-	int ret = search && chunk_scratch_init(&scratch)
-			  ? 0
-			  : error_set(&err, ENOMEM, "out of memory");
+	int ret = search && chunk_scratch_init(&scratch) ? 0
+							 : error_set(&err, ENOMEM, "out of memory");
 
 	pthread_mutex_lock(&job->lock);
 	while (!ret && !job->code && job->next < job->count) {

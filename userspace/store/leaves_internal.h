@@ -5,11 +5,11 @@
  *
  * A leaf is a span whose end is the next record of its thread after its begin, and which nothing in
  * any file refers to: it is no parent and no cause, and no child process has a copy of it. Its site
- * has no role and no links. So nothing can lie inside of it, and the model of all other spans is the
- * same without it.
+ * has no role and no links. So nothing can lie inside of it, and the model of all other spans is
+ * the same without it.
  *
- * leaves_find() reads all files and excludes the ids of spans that are no leaves. They are kept in a
- * Bloom filter: an id that is wrongly found there costs nothing but the time to read its span.
+ * leaves_find() reads all files and excludes the ids of spans that are no leaves. They are kept in
+ * a Bloom filter: an id that is wrongly found there costs nothing but the time to read its span.
  */
 #ifndef WAFFLE_STORE_LEAVES_INTERNAL_H
 #define WAFFLE_STORE_LEAVES_INTERNAL_H

@@ -86,8 +86,8 @@ static void step_add(struct way *way, struct origin_step step)
 	vec_add(&way->made->steps, step);
 }
 
-/* Adds the step that led to a landing. If it left a span around the place where the way is, the step
- * to that span comes first. */
+/* Adds the step that led to a landing. If it left a span around the place where the way is, the
+ * step to that span comes first. */
 static void landing_steps(struct way *way, const struct origin_landing *landing,
 			  const struct origin_landing *next)
 {
@@ -125,11 +125,10 @@ static void steps_add(struct way *way, uint32_t first, uint32_t last)
 
 	for (uint32_t i = count + 1; i--; at = landings[at].prev)
 		path[i] = at;
-	way->at = shown_node(way->origin->model, &landings[first],
-			     count ? &landings[path[1]] : NULL);
+	way->at =
+		shown_node(way->origin->model, &landings[first], count ? &landings[path[1]] : NULL);
 	for (uint32_t i = 1; i <= count; i++)
-		landing_steps(way, &landings[path[i]],
-			      i < count ? &landings[path[i + 1]] : NULL);
+		landing_steps(way, &landings[path[i]], i < count ? &landings[path[i + 1]] : NULL);
 	free(path);
 }
 

@@ -60,8 +60,7 @@ static struct flow_edge link_edge(const struct perfetto *p, const struct model_l
 static uint32_t way_node(const struct perfetto *p, const struct origin *origin,
 			 const struct origin_way *way, size_t count)
 {
-	const struct origin_node *node =
-		count ? &way->steps.data[count - 1].to : &origin->symptom;
+	const struct origin_node *node = count ? &way->steps.data[count - 1].to : &origin->symptom;
 
 	return node->index == MODEL_NONE ? MODEL_NONE : node_of(p, node->kind, node->index);
 }
