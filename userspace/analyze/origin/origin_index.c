@@ -11,7 +11,7 @@ struct origin_index *origin_index_new(const struct model *model)
 
 	index->model = model;
 	memory_require(!model_gpu_new(&index->gpu, model));
-	memory_require(!model_comm_new(&index->comm, model, index->gpu));
+	index->comm = model_comm_new(model, index->gpu);
 	origin_arrivals_init(index);
 	return index;
 }

@@ -54,8 +54,8 @@ static void find_completions(struct why_awaits *awaits)
 void why_await_init(struct why_awaits *awaits, const struct model *model)
 {
 	*awaits = (struct why_awaits){0};
-	memory_require(!model_gpu_new(&awaits->model, model) &&
-		       !model_comm_new(&awaits->comm, model, awaits->model));
+	memory_require(!model_gpu_new(&awaits->model, model));
+	awaits->comm = model_comm_new(model, awaits->model);
 	find_completions(awaits);
 	if (!awaits->model && !awaits->mpi)
 		return;

@@ -131,7 +131,8 @@ static bool others_are_busy(struct gather *gather, const struct model_collective
 	return false;
 }
 
-void gather_collective(struct gather *gather, const struct model_collective *collective)
+/* Adds the last rank to arrive in a collective, unless it is the call's own. */
+static void gather_collective(struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
 	const struct model_rank_call *last;

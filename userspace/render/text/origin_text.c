@@ -42,19 +42,6 @@ static void put_place(const struct why_printer *printer, uint32_t site)
 	fprintf(printer->out, ":%u", info->line);
 }
 
-static void put_values(const struct why_printer *printer, uint32_t site, uint32_t frame)
-{
-	struct value_walk walk = model_values(printer->model, site, frame);
-	struct value value;
-
-	while (value_walk_next(&walk, &value)) {
-		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
-			continue;
-		fputs("  ", printer->out);
-		values_put(printer->out, &value);
-	}
-}
-
 static void put_node(const struct why_printer *printer, const struct origin_node *node, bool bold)
 {
 	uint32_t frame, site = node_site(printer, node, &frame);
@@ -68,7 +55,7 @@ static void put_node(const struct why_printer *printer, const struct origin_node
 	if (node->record)
 		fprintf(printer->out, ", record %" PRIu64, node->record);
 	if (bold)
-		put_values(printer, site, frame);
+		values_put(printer->out, printer->model, site, frame);
 }
 
 /* ---- steps ---- */
