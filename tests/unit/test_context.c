@@ -408,8 +408,7 @@ static void test_armed_strings_of_every_length_are_copied_within_bounds(void **s
 {
 	(void)state;
 	for (size_t length = 0; length < 600; length++) {
-		char *text = malloc(
-			length + 1); /* of exactly this size, so that ASan sees an access beyond */
+		char *text = malloc(length + 1); /* no more, so that ASan sees a byte too many */
 
 		assert_non_null(text);
 		memset(text, 'x', length);

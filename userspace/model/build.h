@@ -33,6 +33,7 @@ struct builder {
 	bool want_names, no_sched;       /* derived from the filter */
 	bool only_roles;                 /* see struct model_filter */
 	bool only_declared;              /* see struct model_filter */
+	bool only_leading;               /* from_event of struct model_filter */
 	bool has_calls;
 	VEC(struct thread_name) names; /* every name with its time, if want_names */
 	VEC(struct thread_build) threads;
@@ -137,7 +138,7 @@ int gpu_links_add(struct model *model, const struct model_gpu *gpu);
 /* Adds the links between the ranks' calls of a collective or message. Sets
  * model.unaligned_collectives. */
 struct model_comm;
-int comm_links_add(struct model *model, const struct model_comm *comm);
+void comm_links_add(struct model *model, const struct model_comm *comm);
 
 /* ---- filter_apply.c ---- */
 

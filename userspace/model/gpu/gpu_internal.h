@@ -139,8 +139,6 @@ bool gpu_op_last(const struct model_gpu *gpu, uint32_t channel, uint64_t before_
 
 /* ---- gpu_awaited.c ---- */
 
-/* Whether a synchronisation that ended by by_ts covered what was put on the channel at ts. */
-bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts);
 /* The latest time by which an op that was put on a channel at ts was done, with the span of the
  * synchronisation that shows it. UINT64_MAX and MODEL_NONE: unknown. */
 struct gpu_done {
