@@ -414,8 +414,8 @@ struct stragglers *stragglers_new(const struct model *model, uint32_t waits)
 				    .names = strtab_make()};
 
 	counting.made->model = model;
-	memory_require(!model_gpu_new(&counting.made->gpu, model) &&
-		       !model_comm_new(&counting.made->comm, model, counting.made->gpu));
+	counting.made->gpu = model_gpu_new(model);
+	memory_require(!model_comm_new(&counting.made->comm, model, counting.made->gpu));
 	make(&counting, waits);
 	map_free(&counting.several);
 	map_free(&counting.rank_of);

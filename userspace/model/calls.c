@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/build.h"
+#include "util/memory.h"
 
 /* Spans begun before the capture have equal start times, and inner ones come first. */
 #define SAME_BEGIN_MAX 64
@@ -105,24 +106,22 @@ static bool settle_overlaps(struct nest *nest, struct open_calls *open,
 	return scope;
 }
 
-static int open_add(struct nest *nest, struct open_calls *open, struct open_call added)
+static void open_add(struct nest *nest, struct open_calls *open, struct open_call added)
 {
 	const struct model_span *spans = nest->model->spans.data;
 	size_t at = open->list.len;
 
-	if (!vec_reserve(&open->list, 1))
-		return -ENOMEM;
+	vec_need(&open->list, 1);
 	while (at && open->list.data[at - 1].end_ts < added.end_ts) {
 		if (spans[open->list.data[at - 1].span].start_ts != spans[added.span].start_ts ||
 		    open->list.len - at == SAME_BEGIN_MAX)
-			return 0;
+			return;
 		at--;
 	}
 	memmove(&open->list.data[at + 1], &open->list.data[at],
 		(open->list.len - at) * sizeof(added));
 	open->list.data[at] = added;
 	open->list.len++;
-	return 0;
 }
 
 /* The innermost open span that does not lie inside the new one. */
@@ -136,7 +135,7 @@ static uint32_t parent_of(struct open_calls *open, uint64_t end_ts)
 	return MODEL_NONE;
 }
 
-static int nest_span(struct nest *nest, uint32_t index)
+static void nest_span(struct nest *nest, uint32_t index)
 {
 	struct model *model = nest->model;
 	struct model_span *span = &model->spans.data[index];
@@ -162,7 +161,8 @@ static int nest_span(struct nest *nest, uint32_t index)
 			span->trace_lo = model->spans.data[parent].trace_lo;
 		}
 	}
-	return scope ? open_add(nest, open, (struct open_call){end_ts, index}) : 0;
+	if (scope)
+		open_add(nest, open, (struct open_call){end_ts, index});
 }
 
 static void nest_event(struct nest *nest, struct model_event *event)
@@ -182,25 +182,23 @@ static void nest_event(struct nest *nest, struct model_event *event)
 	event->trace_lo = parent->trace_lo;
 }
 
-int calls_find_parents(struct model *model)
+void calls_find_parents(struct model *model)
 {
 	struct nest nest = {
 		.model = model,
-		.threads = calloc(model->threads.len + 1, sizeof(*nest.threads)),
+		.threads = memory_zeroed(model->threads.len, sizeof(*nest.threads)),
 	};
-	int result = nest.threads ? 0 : -ENOMEM;
 	size_t span = 0, event = 0;
 
-	while (!result && (span < model->spans.len || event < model->events.len)) {
+	while (span < model->spans.len || event < model->events.len) {
 		if (event == model->events.len ||
 		    (span < model->spans.len &&
 		     model->spans.data[span].start_ts <= model->events.data[event].ts))
-			result = nest_span(&nest, (uint32_t)span++);
+			nest_span(&nest, (uint32_t)span++);
 		else
 			nest_event(&nest, &model->events.data[event++]);
 	}
-	for (size_t i = 0; nest.threads && i < model->threads.len; i++)
+	for (size_t i = 0; i < model->threads.len; i++)
 		vec_free(&nest.threads[i].list);
 	free(nest.threads);
-	return result;
 }

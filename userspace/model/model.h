@@ -438,7 +438,7 @@ void model_losses(struct windows *losses, const struct model *model, bool only_s
 typedef int (*model_interval_fn)(const struct model_interval *interval, void *arg);
 
 /* Calls `each` for every interval of every traced thread, ordered by to_ts. It stops at the first
- * non-zero return and returns that; -ENOMEM if out of memory. */
+ * non-zero return and returns that. */
 int model_each_interval(const struct model *model, model_interval_fn each, void *arg);
 
 #endif

@@ -3,23 +3,20 @@
 
 #include <stdlib.h>
 
+#include "util/memory.h"
+
 #define UNKNOWN 0
 
-bool sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg)
+void sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg)
 {
 	*sched = (struct sched){.count = model->threads.len, .each = each, .arg = arg};
-	sched->threads = calloc(sched->count + 1, sizeof(*sched->threads));
-	sched->blind = calloc(model->host_count, sizeof(*sched->blind));
-	if (!sched->threads || !sched->blind) {
-		sched_free(sched);
-		return false;
-	}
+	sched->threads = memory_zeroed(sched->count, sizeof(*sched->threads));
+	sched->blind = memory_zeroed(model->host_count, sizeof(*sched->blind));
 	for (size_t i = 0; i < sched->count; i++) {
 		sched->threads[i].since = model->start_ts;
 		sched->threads[i].cpu = MODEL_CPU_NONE;
 		sched->threads[i].host = (uint16_t)model_host_of(model, (uint32_t)i);
 	}
-	return true;
 }
 
 void sched_free(struct sched *sched)

@@ -28,8 +28,9 @@ static struct model_comm *comm_of(const struct model *model)
 	struct model_comm *comm = NULL;
 	struct model_gpu *gpu;
 
-	if (!model->unaligned_collectives || model_gpu_new(&gpu, model))
+	if (!model->unaligned_collectives)
 		return NULL;
+	gpu = model_gpu_new(model);
 	if (model_comm_new(&comm, model, gpu))
 		comm = NULL;
 	model_gpu_free(gpu);

@@ -10,10 +10,11 @@ int origin_index_new(struct origin_index **index, const struct model *model, str
 	struct origin_index *made = calloc(1, sizeof(*made));
 
 	*index = NULL;
-	if (made)
+	if (made) {
 		made->model = model;
-	if (!made || model_gpu_new(&made->gpu, model) ||
-	    model_comm_new(&made->comm, model, made->gpu) || !origin_arrivals_init(made)) {
+		made->gpu = model_gpu_new(model);
+	}
+	if (!made || model_comm_new(&made->comm, model, made->gpu) || !origin_arrivals_init(made)) {
 		origin_index_free(made);
 		return error_set(err, ENOMEM, "out of memory");
 	}

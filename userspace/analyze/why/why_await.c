@@ -53,9 +53,8 @@ static void find_completions(struct why_awaits *awaits)
 
 void why_await_init(struct why_awaits *awaits, const struct model *model)
 {
-	*awaits = (struct why_awaits){0};
-	memory_require(!model_gpu_new(&awaits->model, model) &&
-		       !model_comm_new(&awaits->comm, model, awaits->model));
+	*awaits = (struct why_awaits){.model = model_gpu_new(model)};
+	memory_require(!model_comm_new(&awaits->comm, model, awaits->model));
 	find_completions(awaits);
 	if (!awaits->model && !awaits->mpi)
 		return;

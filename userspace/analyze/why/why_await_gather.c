@@ -266,8 +266,7 @@ bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 /* Adds ops that `op` must wait for by the rules of the legacy default stream. */
 static void add_around(struct gather *gather, const struct model_gpu_op *op)
 {
-	memory_require(!model_gpu_around(gather->walk->awaits.model, op, gather->from_ts,
-					 &gather->around));
+	model_gpu_around(gather->walk->awaits.model, op, gather->from_ts, &gather->around);
 	gather->more |= gather->around.more;
 	for (size_t i = 0; i < gather->around.ops.len; i++) {
 		if (gather->around.ops.data[i].maybe)

@@ -454,7 +454,7 @@ void why_await_sync_make(struct why_walk *walk, struct why_sync *sync)
 	};
 
 	sync->arrival = (uint32_t)walk->awaits.arrivals.len;
-	memory_require(!model_gpu_awaited(walk->awaits.model, sync->span, &awaited));
+	model_gpu_awaited(walk->awaits.model, sync->span, &awaited);
 	make(&gather, &awaited);
 	gather_sort(&gather);
 	/* A late rank may be among what was not searched. */
