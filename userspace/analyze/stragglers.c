@@ -107,7 +107,8 @@ static bool receives(const struct model_collective *collective, uint32_t index)
 	return collective->count == 2 && index == 1;
 }
 
-/* For each call the one whose data it needs and that arrived last; itself: it needs none. */
+/* The call whose data this call needs and that arrived last; the call itself: it needs none.
+ * *latest is 0 for the first call of a collective, and the calls must come in order. */
 static uint32_t needed(const struct model_collective *collective, uint32_t index, uint32_t root,
 		       uint32_t *latest)
 {

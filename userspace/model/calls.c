@@ -12,22 +12,23 @@
 #include "model/build.h"
 #include "util/memory.h"
 
-/* Spans begun before the capture have equal start times, and inner ones come first. */
+/* Limit of open spans to search. Spans begun before the capture have equal start times, and the
+ * inner ones come first. */
 #define SAME_BEGIN_MAX 64
 
-struct open_call {
+struct parent_scope {
 	uint64_t end_ts;
 	uint32_t span;
 };
 
 /* Stack of the spans that are open on a thread, the innermost last. */
-struct open_calls {
-	VEC(struct open_call) list;
+struct parent_scopes {
+	VEC(struct parent_scope) list;
 };
 
 struct nest {
 	struct model *model;
-	struct open_calls *threads;
+	struct parent_scopes *threads;
 };
 
 static bool is_call(const struct model *model, uint32_t site)
@@ -40,12 +41,12 @@ static bool is_keyed(const struct model *model, uint32_t site)
 	return model_site(model, site)->keyed;
 }
 
-static struct open_call *innermost(struct open_calls *open)
+static struct parent_scope *innermost(struct parent_scopes *open)
 {
 	return open->list.len ? &open->list.data[open->list.len - 1] : NULL;
 }
 
-static void close_until(struct open_calls *open, uint64_t ts)
+static void close_until(struct parent_scopes *open, uint64_t ts)
 {
 	while (open->list.len && innermost(open)->end_ts <= ts)
 		open->list.len--;
@@ -87,7 +88,7 @@ static bool may_be_scope(const struct model *model, const struct model_span *spa
 
 /* Removes open spans that the new one proves to be no scopes. Returns whether the new one may be a
  * scope. */
-static bool settle_overlaps(struct nest *nest, struct open_calls *open,
+static bool settle_overlaps(struct nest *nest, struct parent_scopes *open,
 			    const struct model_span *new, uint64_t end_ts)
 {
 	bool scope = true;
@@ -106,7 +107,7 @@ static bool settle_overlaps(struct nest *nest, struct open_calls *open,
 	return scope;
 }
 
-static void open_add(struct nest *nest, struct open_calls *open, struct open_call added)
+static void open_add(struct nest *nest, struct parent_scopes *open, struct parent_scope added)
 {
 	const struct model_span *spans = nest->model->spans.data;
 	size_t at = open->list.len;
@@ -125,7 +126,7 @@ static void open_add(struct nest *nest, struct open_calls *open, struct open_cal
 }
 
 /* The innermost open span that does not lie inside the new one. */
-static uint32_t parent_of(struct open_calls *open, uint64_t end_ts)
+static uint32_t parent_of(struct parent_scopes *open, uint64_t end_ts)
 {
 	size_t at = open->list.len;
 
@@ -139,7 +140,7 @@ static void nest_span(struct nest *nest, uint32_t index)
 {
 	struct model *model = nest->model;
 	struct model_span *span = &model->spans.data[index];
-	struct open_calls *open = &nest->threads[span->thread];
+	struct parent_scopes *open = &nest->threads[span->thread];
 	uint64_t end_ts = span->end_ts;
 	bool scope = may_be_scope(model, span);
 	uint32_t parent;
@@ -162,13 +163,13 @@ static void nest_span(struct nest *nest, uint32_t index)
 		}
 	}
 	if (scope)
-		open_add(nest, open, (struct open_call){end_ts, index});
+		open_add(nest, open, (struct parent_scope){end_ts, index});
 }
 
 static void nest_event(struct nest *nest, struct model_event *event)
 {
 	struct model *model = nest->model;
-	struct open_calls *open = &nest->threads[event->thread];
+	struct parent_scopes *open = &nest->threads[event->thread];
 	const struct model_span *parent;
 
 	close_until(open, event->ts);
