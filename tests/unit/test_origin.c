@@ -375,6 +375,31 @@ static void test_later_message_does_not_hide_an_earlier_one(void **state)
 	}
 }
 
+/* Rank 0 receives in a span with a link, which has ended when the symptom comes. Nothing went from
+ * rank 0 to rank 0. */
+static void test_link_of_the_receiving_span_is_not_told_as_a_message(void **state)
+{
+	static const char want[] =
+		"      received through ncclSend number 0 in span load 00000000000000a0 of "
+		"train (200), at 1.01 us, a.c:2 (likely)\n"
+		"      caused by event found 00000000000000e0\n";
+	struct capture capture;
+	char *text;
+
+	(void)state;
+	ranks_begin(&capture);
+	rank_hit(&capture, 0, 2000, SITE_FOUND, 0xe0, 0, 1, (uint64_t[]){0});
+	rank_hit(&capture, 0, 2010, SITE_LOAD, 0xa0, 0, 2, (uint64_t[]){0, 0xe0});
+	message_call(&capture, 1, 2100, CALL_SEND, 0, 0);
+	message_call(&capture, 0, 2101, CALL_RECV, 1, 0);
+	rank_end(&capture, 0, 2200, 0xa0);
+	rank_hit(&capture, 0, 2500, SITE_FOUND, 0xf0, 0, 1, (uint64_t[]){0});
+	text = origin_printed(capture_load(&capture, 9000), "00000000000000f0");
+	assert_non_null(strstr(text, want));
+	free(text);
+	capture_free(&capture);
+}
+
 static void test_earlier_collectives_without_a_cause_leave_the_origin_certain(void **state)
 {
 	struct capture capture;
@@ -573,6 +598,7 @@ int main(void)
 		cmocka_unit_test(test_spans_of_one_name_stand_for_collectives_only_without_calls),
 		cmocka_unit_test(test_span_of_one_name_is_joined_with_one_that_overlaps),
 		cmocka_unit_test(test_context_from_another_process_hides_no_data_of_the_thread),
+		cmocka_unit_test(test_link_of_the_receiving_span_is_not_told_as_a_message),
 		cmocka_unit_test(test_earlier_collectives_without_a_cause_leave_the_origin_certain),
 	};
 

@@ -142,12 +142,17 @@ static uint64_t waited(const struct model_rank_call *call, const struct model_ra
 	return after(until, call->arrival_ts);
 }
 
-/* Whether no other rank can have come last, with the errors of their clocks. */
+/* Whether no other rank can have come last, with the errors of their clocks and the ranks that are
+ * not traced. */
 static bool is_sure(const struct counting *counting, const struct model_collective *collective)
 {
 	const struct model_rank_call *call = &collective->calls[collective->last];
 
 	if (collective->alignment != COLLECTIVE_BY_CREATION || !collective->comparable)
+		return false;
+	/* All wait for the root of a broadcast only. Else a rank that is not traced may have come
+	 * later than those that are. */
+	if (collective->flow != FLOW_FROM_ROOT && collective->count < collective->nranks)
 		return false;
 	for (uint32_t i = 0; i < collective->count; i++)
 		if (i != collective->last &&
@@ -416,7 +421,7 @@ struct stragglers *stragglers_new(const struct model *model, uint32_t waits)
 
 	counting.made->model = model;
 	counting.made->gpu = model_gpu_new(model);
-	memory_require(!model_comm_new(&counting.made->comm, model, counting.made->gpu));
+	counting.made->comm = model_comm_new(model, counting.made->gpu);
 	make(&counting, waits);
 	map_free(&counting.several);
 	map_free(&counting.rank_of);

@@ -137,9 +137,9 @@ void gpu_links_add(struct model *model, const struct model_gpu *gpu);
 /* ---- comm_links.c ---- */
 
 /* Adds the links between the ranks' calls of a collective or message. Sets
- * model.unaligned_collectives. Returns 0 or -ENOMEM. */
+ * model.unaligned_collectives. */
 struct model_comm;
-int comm_links_add(struct model *model, const struct model_comm *comm);
+void comm_links_add(struct model *model, const struct model_comm *comm);
 
 /* ---- filter_apply.c ---- */
 

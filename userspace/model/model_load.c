@@ -243,11 +243,10 @@ static void set_times(struct builder *builder, struct store_window window)
 static void link_calls(struct model *model)
 {
 	struct model_gpu *gpu = model_gpu_new(model);
-	struct model_comm *comm;
+	struct model_comm *comm = model_comm_new(model, gpu);
 
-	memory_require(!model_comm_new(&comm, model, gpu));
 	gpu_links_add(model, gpu);
-	memory_require(!comm_links_add(model, comm));
+	comm_links_add(model, comm);
 	model_comm_free(comm);
 	model_gpu_free(gpu);
 }

@@ -13,8 +13,9 @@ int origin_index_new(struct origin_index **index, const struct model *model, str
 	if (made) {
 		made->model = model;
 		made->gpu = model_gpu_new(model);
+		made->comm = model_comm_new(model, made->gpu);
 	}
-	if (!made || model_comm_new(&made->comm, model, made->gpu) || !origin_arrivals_init(made)) {
+	if (!made || !origin_arrivals_init(made)) {
 		origin_index_free(made);
 		return error_set(err, ENOMEM, "out of memory");
 	}

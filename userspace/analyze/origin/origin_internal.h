@@ -178,11 +178,10 @@ bool origin_place_enter(struct origin_walk *walk, enum origin_place place, uint3
  * better one. Returns the previous time. */
 uint64_t origin_mark_raise(struct origin_walk *walk, uint64_t key, uint8_t grade, uint64_t ts);
 
-/* Begin, thread, parent and id of a span or event. */
+/* Begin, thread and parent of a span or event. */
 uint64_t origin_node_ts(const struct model *model, uint8_t kind, uint32_t index);
 uint32_t origin_node_thread(const struct model *model, uint8_t kind, uint32_t index);
 uint32_t origin_node_parent(const struct model *model, uint8_t kind, uint32_t index);
-uint64_t origin_node_id(const struct model *model, uint8_t kind, uint32_t index);
 
 /* A landing one step from where the climb is. The caller fills in the node. */
 struct origin_landing origin_landing_from(const struct origin_climb *climb, enum origin_via via,

@@ -61,7 +61,7 @@ uint32_t origin_node_parent(const struct model *model, uint8_t kind, uint32_t in
 				       : model->events.data[index].parent;
 }
 
-uint64_t origin_node_id(const struct model *model, uint8_t kind, uint32_t index)
+static uint64_t node_id(const struct model *model, uint8_t kind, uint32_t index)
 {
 	return kind == MODEL_NODE_SPAN ? model->spans.data[index].id : model->events.data[index].id;
 }
@@ -100,7 +100,7 @@ uint32_t origin_landing_add(struct origin_walk *walk, struct origin_landing land
 	uint32_t at = (uint32_t)walk->landings.len;
 
 	if (landing.index != MODEL_NONE)
-		landing.id = origin_node_id(walk->index->model, landing.kind, landing.index);
+		landing.id = node_id(walk->index->model, landing.kind, landing.index);
 	walk->failed |= at == MODEL_NONE || !vec_push(&walk->landings, landing);
 	return walk->failed ? MODEL_NONE : at;
 }

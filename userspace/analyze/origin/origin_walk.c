@@ -124,7 +124,7 @@ static void context_follow(struct origin_climb *climb, uint32_t parent)
 }
 
 /* Data that arrived in what the climb has reached. */
-static void place_follow(struct origin_climb *climb)
+static void path_at_follow(struct origin_climb *climb)
 {
 	bool own = climb->kind == climb->from.kind && climb->index == climb->from.index;
 
@@ -152,7 +152,7 @@ static void landing_climb(struct origin_walk *walk, uint32_t at)
 		uint32_t parent = origin_node_parent(model, climb.kind, climb.index);
 
 		links_follow(&climb);
-		place_follow(&climb);
+		path_at_follow(&climb);
 		climb.receives &= climb.from.mode != ORIGIN_MODE_SELF;
 		if (parent == MODEL_NONE)
 			break;

@@ -54,7 +54,7 @@ static void find_completions(struct why_awaits *awaits)
 void why_await_init(struct why_awaits *awaits, const struct model *model)
 {
 	*awaits = (struct why_awaits){.gpu = model_gpu_new(model)};
-	memory_require(!model_comm_new(&awaits->comm, model, awaits->gpu));
+	awaits->comm = model_comm_new(model, awaits->gpu);
 	find_completions(awaits);
 	if (!awaits->gpu && !awaits->mpi)
 		return;

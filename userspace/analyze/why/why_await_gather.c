@@ -88,13 +88,16 @@ static bool must_wait(const struct model_collective *collective)
 	return collective->alignment == COLLECTIVE_BY_CREATION && !one_way;
 }
 
-/* Whether no other rank can have come last, with the errors of their hosts' clocks. */
+/* Whether no other rank can have come last, with the errors of their hosts' clocks and the ranks
+ * that are not traced. */
 static bool is_last_known(struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
 	const struct model_rank_call *last = &collective->calls[collective->last];
 	uint32_t count;
 
+	if (collective->count < collective->nranks)
+		return false; /* a rank that is not traced may have come later */
 	if (model->host_count < 2)
 		return true;
 	count = gather_calls(gather, collective);
@@ -128,7 +131,8 @@ static bool others_are_busy(struct gather *gather, const struct model_collective
 	return false;
 }
 
-void gather_collective(struct gather *gather, const struct model_collective *collective)
+/* Adds the last rank to arrive in a collective, unless it is the call's own. */
+static void gather_collective(struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
 	const struct model_rank_call *last;

@@ -49,9 +49,8 @@ uint32_t gather_calls(struct gather *gather, const struct model_collective *coll
 /* Sorts the ranks by their arrival. */
 void gather_sort(struct gather *gather);
 
-/* Adds the last rank to arrive in a collective, unless it is the call's own. */
-void gather_collective(struct gather *gather, const struct model_collective *collective);
-/* The same for all collectives in a group. `span` is the group's end or a call in it. */
+/* Adds the last rank to arrive in each collective of a group, unless it is the call's own. `span`
+ * is the group's end or a call in it. */
 void gather_group(struct gather *gather, uint32_t span);
 /* The same for all collectives and messages that a call of MPI starts or completes. */
 void gather_mpi(struct gather *gather, uint32_t span);

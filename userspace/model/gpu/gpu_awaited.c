@@ -59,7 +59,8 @@ struct gpu_done gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t
 	return other.ts < done.ts ? other : done;
 }
 
-bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts)
+/* Whether a synchronisation that ended by by_ts covered what was put on the channel at ts. */
+static bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts)
 {
 	return gpu_done(gpu, channel, ts).ts <= by_ts;
 }

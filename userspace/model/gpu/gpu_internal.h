@@ -142,8 +142,6 @@ bool gpu_op_last(const struct model_gpu *gpu, uint32_t channel, uint64_t before_
 
 /* ---- gpu_awaited.c ---- */
 
-/* Whether a synchronisation that ended by by_ts covered an op that was put on the channel at ts. */
-bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts);
 /* An op was done by `ts`, since the synchronisation `span` had waited for it then. UINT64_MAX and
  * MODEL_NONE: unknown. */
 struct gpu_done {

@@ -42,19 +42,6 @@ static void put_place(const struct why_printer *printer, uint32_t site)
 	fprintf(printer->out, ":%u", info->line);
 }
 
-static void put_values(const struct why_printer *printer, uint32_t site, uint32_t frame)
-{
-	struct value_walk walk = model_values(printer->model, site, frame);
-	struct value value;
-
-	while (value_walk_next(&walk, &value)) {
-		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
-			continue;
-		fputs("  ", printer->out);
-		values_put(printer->out, &value);
-	}
-}
-
 static void put_node(const struct why_printer *printer, const struct origin_node *node, bool bold)
 {
 	uint32_t frame, site = node_site(printer, node, &frame);
@@ -68,7 +55,7 @@ static void put_node(const struct why_printer *printer, const struct origin_node
 	if (node->record)
 		fprintf(printer->out, ", record %" PRIu64, node->record);
 	if (bold)
-		put_values(printer, site, frame);
+		values_put(printer->out, printer->model, site, frame);
 }
 
 /* ---- steps ---- */
@@ -119,7 +106,17 @@ static void put_common(const struct why_printer *printer, const struct origin_st
 	fputs("together with, by its name and time, ", printer->out);
 }
 
-/* Prints "by MPI_Allreduce number 3 of 4 ranks, rank 0 from rank 1: ". */
+/* Whether a step leads to a span around the receiving call itself, which has ended since. */
+static bool is_at_receiver(const struct model_collective *collective,
+			   const struct origin_step *step, const struct model_rank_call *to)
+{
+	if (step->from_call != step->to_call || !to)
+		return false;
+	return collective->flow == FLOW_PAIR ||
+	       (collective->flow == FLOW_FROM_ROOT && to->rank != collective->root);
+}
+
+/* Prints "through MPI_Allreduce number 3 of 4 ranks, to rank 0 from rank 1: ". */
 static void put_collective(const struct why_printer *printer, const struct origin *origin,
 			   const struct origin_step *step)
 {
@@ -133,11 +130,17 @@ static void put_collective(const struct why_printer *printer, const struct origi
 	collective = model_collective_at(origin->comm, step->collective);
 	from = call_of(collective, step->from_call);
 	to = call_of(collective, step->to_call);
+	if (is_at_receiver(collective, step, to))
+		fputs("received ", printer->out);
 	fputs("through ", printer->out);
 	why_put(printer, model_site(printer->model, collective->site)->name);
 	fprintf(printer->out, " number %" PRIu64, collective->seq);
 	if (collective->nranks && collective->flow != FLOW_PAIR)
 		fprintf(printer->out, " of %u ranks", collective->nranks);
+	if (is_at_receiver(collective, step, to)) {
+		fputs(" in ", printer->out);
+		return;
+	}
 	fputs(", to ", printer->out);
 	put_rank(printer, from);
 	fputs(" from ", printer->out);
