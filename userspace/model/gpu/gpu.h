@@ -5,9 +5,9 @@
  * model/comm/comm.h.
  *
  * It is derived from the roles of sites (target/elf/site.h), not from function names. The one
- *exception is CUDA's suffixes _ptsz and _ptds, which mark functions whose stream 0 is the thread's
- *own. It sees only what is in the model, so a filter limits it too. The calls do not say when the
- *GPU began or finished the work.
+ * exception is CUDA's suffixes _ptsz and _ptds, which mark functions whose stream 0 is the thread's
+ * own. It sees only what is in the model, so a filter limits it too. The calls do not say when the
+ * GPU began or finished the work.
  *
  *	struct model_gpu *gpu;
  *
