@@ -419,8 +419,8 @@ struct stragglers *stragglers_new(const struct model *model, uint32_t waits)
 				    .names = strtab_make()};
 
 	counting.made->model = model;
-	memory_require(!model_gpu_new(&counting.made->gpu, model) &&
-		       !model_comm_new(&counting.made->comm, model, counting.made->gpu));
+	memory_require(!model_gpu_new(&counting.made->gpu, model));
+	counting.made->comm = model_comm_new(model, counting.made->gpu);
 	make(&counting, waits);
 	map_free(&counting.several);
 	map_free(&counting.rank_of);

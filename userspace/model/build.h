@@ -137,7 +137,7 @@ int gpu_links_add(struct model *model, const struct model_gpu *gpu);
 /* Adds the links between the ranks' calls of a collective or message. Sets
  * model.unaligned_collectives. */
 struct model_comm;
-int comm_links_add(struct model *model, const struct model_comm *comm);
+void comm_links_add(struct model *model, const struct model_comm *comm);
 
 /* ---- filter_apply.c ---- */
 

@@ -224,16 +224,16 @@ static void set_times(struct builder *builder, struct store_window window)
 /* Adds the links that follow from what calls of CUDA, NCCL and MPI do. */
 static int link_calls(struct model *model)
 {
-	struct model_comm *comm = NULL;
+	struct model_comm *comm;
 	struct model_gpu *gpu;
 	int result = model_gpu_new(&gpu, model);
 
+	if (result)
+		return result;
+	comm = model_comm_new(model, gpu);
+	result = gpu_links_add(model, gpu);
 	if (!result)
-		result = model_comm_new(&comm, model, gpu);
-	if (!result)
-		result = gpu_links_add(model, gpu);
-	if (!result)
-		result = comm_links_add(model, comm);
+		comm_links_add(model, comm);
 	model_comm_free(comm);
 	model_gpu_free(gpu);
 	return result;

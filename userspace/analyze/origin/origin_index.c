@@ -12,8 +12,9 @@ int origin_index_new(struct origin_index **index, const struct model *model, str
 	*index = NULL;
 	if (made)
 		made->model = model;
-	if (!made || model_gpu_new(&made->gpu, model) ||
-	    model_comm_new(&made->comm, model, made->gpu) || !origin_arrivals_init(made)) {
+	if (made && !model_gpu_new(&made->gpu, model))
+		made->comm = model_comm_new(model, made->gpu);
+	if (!made || !origin_arrivals_init(made)) {
 		origin_index_free(made);
 		return error_set(err, ENOMEM, "out of memory");
 	}

@@ -54,8 +54,8 @@ static void find_completions(struct why_awaits *awaits)
 void why_await_init(struct why_awaits *awaits, const struct model *model)
 {
 	*awaits = (struct why_awaits){0};
-	memory_require(!model_gpu_new(&awaits->model, model) &&
-		       !model_comm_new(&awaits->comm, model, awaits->model));
+	memory_require(!model_gpu_new(&awaits->model, model));
+	awaits->comm = model_comm_new(model, awaits->model);
 	find_completions(awaits);
 	if (!awaits->model && !awaits->mpi)
 		return;
@@ -182,6 +182,11 @@ bool why_await_spins(const struct why_walk *walk, const struct why_await *await)
 bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_await *await)
 {
 	return await->arrival != MODEL_NONE && walk->awaits.syncs.data[await->sync].mpi;
+}
+
+bool why_await_may_wait_for_rank(const struct why_walk *walk, const struct why_await *await)
+{
+	return why_await_spins(walk, await) && walk->awaits.syncs.data[await->sync].mpi;
 }
 
 /* ---- ranks ---- */
