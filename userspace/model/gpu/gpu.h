@@ -100,6 +100,9 @@ uint64_t model_gpu_stream(const struct model_gpu *gpu, uint32_t span);
 bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wait,
 		      struct model_gpu_op *op);
 
+/* Compares two ops for qsort(): the latest one first. */
+int model_gpu_op_compare(const void *left, const void *right);
+
 /* Whether a synchronisation that ended at or before a time covered the op. */
 bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
 		      uint64_t before_ts);
