@@ -101,7 +101,8 @@ static void drop_small(struct gather *gather)
 
 static void sort_rivals(struct gather *gather)
 {
-	qsort(gather->rivals.data, gather->rivals.len, sizeof(*gather->rivals.data), model_gpu_op_compare);
+	qsort(gather->rivals.data, gather->rivals.len, sizeof(*gather->rivals.data),
+	      model_gpu_op_compare);
 }
 
 void gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,

@@ -168,7 +168,8 @@ static int awaited_finish(struct awaited *awaited)
 	if (!awaited->memory)
 		return -ENOMEM;
 	if (found->ops.len)
-		qsort(found->ops.data, found->ops.len, sizeof(*found->ops.data), model_gpu_op_compare);
+		qsort(found->ops.data, found->ops.len, sizeof(*found->ops.data),
+		      model_gpu_op_compare);
 	return 0;
 }
 
