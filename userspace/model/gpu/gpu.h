@@ -6,8 +6,8 @@
  *
  * The meaning of a call comes from the role of its site (target/elf/site.h), not from the name of
  * the function. The one exception is CUDA's suffixes _ptsz and _ptds. They mark functions whose
- * stream 0 is a stream of the calling thread. Only calls in the model count, so a filter limits
- *this too. The calls do not say when the GPU began or finished the work.
+ * stream 0 is a stream of the calling thread. Only calls in the model count, so that a filter
+ * limits this too. The calls do not say when the GPU began or finished the work.
  *
  *	struct model_gpu *gpu = model_gpu_new(model);
  *	struct model_gpu_awaited awaited = {0};
@@ -99,6 +99,9 @@ uint64_t model_gpu_stream(const struct model_gpu *gpu, uint32_t span);
  * the event was recorded. False: unknown. */
 bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wait,
 		      struct model_gpu_op *op);
+
+/* Compares two ops for qsort(): the latest one first. */
+int model_gpu_op_compare(const void *left, const void *right);
 
 /* Whether a synchronisation that ended at or before a time covered the op. */
 bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,

@@ -149,8 +149,7 @@ static void awaited_of_event(struct awaited *awaited, const struct model_span *s
 	awaited_of_stream(awaited, pid, record.stream, record.thread);
 }
 
-/* Sorts the latest op first. */
-static int op_compare(const void *left, const void *right)
+int model_gpu_op_compare(const void *left, const void *right)
 {
 	const struct model_gpu_op *a = left, *b = right;
 
@@ -162,7 +161,8 @@ static int op_compare(const void *left, const void *right)
 static void awaited_sort(struct model_gpu_awaited *found)
 {
 	if (found->ops.len)
-		qsort(found->ops.data, found->ops.len, sizeof(*found->ops.data), op_compare);
+		qsort(found->ops.data, found->ops.len, sizeof(*found->ops.data),
+		      model_gpu_op_compare);
 }
 
 void model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_gpu_awaited *found)
