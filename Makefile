@@ -128,7 +128,7 @@ $(BUILD)/unit/test_why $(BUILD)/unit/test_why_wait $(BUILD)/unit/test_why_python
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL:-O3=-O1) -MMD -MP -o $@ $(filter %.c %.o,$^) $(BUILD)/libwaffle-bpf.a -lcmocka $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL) -MMD -MP -o $@ $(filter %.c %.o,$^) $(BUILD)/libwaffle-bpf.a -lcmocka $(LIBS)
 
 unit-programs: $(UNIT_BIN)
 

@@ -39,8 +39,10 @@ ARM64_NOT = {f"test_{name}" for name in (
     "calls_words clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks "
     "needed opener peek rank_gained store_damage symbols worker").split()}
 
-# Test files that neither measure time nor watch the whole machine: JOBS of them run at once. The
-# longest come first. All others run one after the other, on a machine that is quiet.
+# Test files that neither measure time nor watch the whole machine. BESIDE_JOBS of them run at once,
+# the longest first: mostly they wait for the kernel to attach and to release probes. All others run
+# one after the other, on a machine that is quiet.
+BESIDE_JOBS = JOBS + 1
 BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_instrumented integration/test_probe_dwarf golden/test_golden "
     "integration/test_probe_paths integration/test_probe_safety integration/test_output_files "
@@ -179,7 +181,7 @@ def redis_results():
 
 
 def step_integration():
-    with ThreadPoolExecutor(JOBS) as pool:
+    with ThreadPoolExecutor(BESIDE_JOBS) as pool:
         redis = pool.submit(redis_results)
         for results in pool.map(pytest_file, BESIDE):
             yield from results
