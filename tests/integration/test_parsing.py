@@ -45,6 +45,12 @@ def has_open(pid, path):
     return False
 
 
+def has_asked_for(tracer, library):
+    """Whether a tracer has opened this file and is back in its loop, so that the request is sent."""
+    loop = pathlib.Path(f"/proc/{tracer}/wchan")
+    return has_open(tracer, library) and "epoll" in loop.read_text()
+
+
 OPENS_IT = """
 import ctypes, sys, time
 print("ready", flush=True)
@@ -119,7 +125,7 @@ def test_a_signal_and_the_end_of_the_targets_wait_for_no_parser(waffle, built, s
         attached.wait_armed(program.pid)
         with parsers_stopped(attached.process.pid):
             program.ask(str(library), "opened")
-            wait_until(lambda: has_open(attached.process.pid, library), "the request to parse it")
+            wait_until(lambda: has_asked_for(attached.process.pid, library), "the request")
             begun = time.monotonic_ns()
             if end == "signal":
                 attached.signal()
