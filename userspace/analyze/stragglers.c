@@ -107,10 +107,20 @@ static bool receives(const struct model_collective *collective, uint32_t index)
 	return collective->count == 2 && index == 1;
 }
 
+/* Whether all calls of a collective have no elements, so that nobody waits. */
+static bool is_empty(const struct model_collective *collective)
+{
+	bool message = collective->mpi && collective->flow == FLOW_PAIR;
+
+	return collective->data == MODEL_DATA_NONE && collective->flow != FLOW_NONE && !message;
+}
+
 /* For each call the one whose data it needs and that arrived last; itself: it needs none. */
 static uint32_t needed(const struct model_collective *collective, uint32_t index, uint32_t root,
 		       uint32_t *latest)
 {
+	if (is_empty(collective))
+		return index;
 	switch (collective->flow) {
 	case FLOW_NONE:
 	case FLOW_ALL:
