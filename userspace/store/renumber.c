@@ -75,6 +75,12 @@ static void field_change(const struct renumber *renumber, const struct record_fi
 	}
 }
 
+uint64_t renumber_time(const struct renumber *renumber, uint64_t ts)
+{
+	return renumber->keeps_all || ts > RECORD_TS_MAX ? ts
+							 : store_clock_apply(renumber->clock, ts);
+}
+
 void renumber_record(const struct renumber *renumber, struct waffle_rec *rec)
 {
 	const struct record_kind *kind = &record_kinds[rec->kind];
