@@ -131,10 +131,9 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 {
 	uint64_t read[WAFFLE_SOURCE_COUNT + 1] = {0};
 	const struct waffle_rec *rec;
-	int result = store_reader_seek(reader, window, err);
+	int result;
 
-	if (result < 0)
-		return result;
+	store_reader_seek(reader, window);
 	while ((result = store_reader_next(reader, &rec, err)) > 0) {
 		/* Records of thread names are needed even from before the window. */
 		if ((rec->ts < window.from_ts && rec->kind != WAFFLE_REC_TASK) ||
