@@ -31,4 +31,37 @@
 		low_;                                                                              \
 	})
 
+/* The same, but searches from `near`, which may be any index, and doubles the distance. For
+ * look-ups that are mostly close to the last one, whose result is `near`. */
+#define lower_bound_near(near, first, end, at, before)                                             \
+	({                                                                                         \
+		__auto_type to_ = (end);                                                           \
+		__typeof__(to_) from_ = (first), step_ = 1;                                        \
+                                                                                                   \
+		{                                                                                  \
+			__typeof__(to_) at = (near);                                               \
+                                                                                                   \
+			if (at >= from_ && at < to_ && (before)) {                                 \
+				for (from_ = at + 1; step_ < to_ - from_; step_ *= 2) {            \
+					at = from_ + step_;                                        \
+					if (!(before)) {                                           \
+						to_ = at;                                          \
+						break;                                             \
+					}                                                          \
+					from_ = at + 1;                                            \
+				}                                                                  \
+			} else if (at >= from_ && at < to_) {                                      \
+				for (to_ = at; step_ < to_ - from_; step_ *= 2) {                  \
+					at = to_ - step_;                                          \
+					if (before) {                                              \
+						from_ = at + 1;                                    \
+						break;                                             \
+					}                                                          \
+					to_ = at;                                                  \
+				}                                                                  \
+			}                                                                          \
+		}                                                                                  \
+		lower_bound_in(from_, to_, at, before);                                            \
+	})
+
 #endif

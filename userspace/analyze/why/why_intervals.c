@@ -224,58 +224,20 @@ void why_intervals_free(struct why_intervals *intervals)
 	free(intervals->threads);
 }
 
-/* Describes the times in the elements of an array. */
-struct times {
-	const void *elements;
-	size_t offset, stride, count; /* bytes, bytes, elements */
-};
-
-static inline uint64_t time_at(const struct times *times, size_t i)
-{
-	const char *element = (const char *)times->elements + i * times->stride;
-
-	return *(const uint64_t *)(const void *)(element + times->offset);
-}
-
-/* Index of the first element whose time is after ts. Successive look-ups are often close in time.
- * So the search begins at `near`, the last result, and doubles its range. */
-static inline size_t first_after(const struct times *times, size_t near, uint64_t ts)
-{
-	size_t low = 0, high = times->count, step = 1;
-
-	if (near < high && time_at(times, near) <= ts) {
-		for (low = near + 1; low + step < high; low += step, step *= 2)
-			if (time_at(times, low + step) > ts) {
-				high = low + step;
-				break;
-			}
-	} else if (near < high) {
-		for (high = near; high > step; high -= step, step *= 2)
-			if (time_at(times, high - step) <= ts) {
-				low = high - step + 1;
-				break;
-			}
-	}
-	return lower_bound_in(low, high, i, time_at(times, i) <= ts);
-}
-
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)
 {
 	struct why_thread *of = &intervals->threads[thread];
-	const struct times times = {of->intervals.data, offsetof(struct why_interval, to_ts),
-				    sizeof(*of->intervals.data), of->intervals.len};
 
-	of->interval_found = first_after(&times, of->interval_found, ts);
+	of->interval_found = lower_bound_near(of->interval_found, 0, of->intervals.len, i,
+					      of->intervals.data[i].to_ts <= ts);
 	return of->interval_found;
 }
 
 /* The number of marks up to ts. */
 static size_t marks_until(struct why_thread *of, uint64_t ts)
 {
-	const struct times times = {of->marks.data, offsetof(struct why_mark, ts),
-				    sizeof(*of->marks.data), of->marks.len};
-
-	of->mark_found = first_after(&times, of->mark_found, ts);
+	of->mark_found =
+		lower_bound_near(of->mark_found, 0, of->marks.len, i, of->marks.data[i].ts <= ts);
 	return of->mark_found;
 }
 

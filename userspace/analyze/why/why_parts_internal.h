@@ -93,6 +93,7 @@ struct why_walk {
 	VEC(uint32_t) traced;                /* the same of traced threads only */
 	uint32_t *cpu_switches;              /* indexes of switches, by CPU, then ts */
 	uint32_t *cpu_begins;                /* of each CPU in cpu_switches */
+	uint32_t *cpu_found;                 /* cache: of each CPU, the last index looked up */
 	size_t switch_found;                 /* cache: the last switch looked up */
 	uint64_t end_ts;                     /* of the instance */
 	uint32_t depth;                      /* number of steps on the path */
@@ -297,7 +298,7 @@ const struct model_fault *why_fault_during(const struct model *model, uint32_t t
 void why_cpus_init(struct why_walk *walk);
 void why_cpus_free(struct why_walk *walk);
 /* The place of the first switch of a CPU at or after ts among those of all CPUs. */
-size_t why_cpu_after(const struct why_walk *walk, uint16_t cpu, uint64_t ts);
+size_t why_cpu_after(struct why_walk *walk, uint16_t cpu, uint64_t ts);
 /* The switch at a place; NULL: it is not one of that CPU. */
 const struct model_switch *why_cpu_switch(const struct why_walk *walk, uint16_t cpu, size_t at);
 

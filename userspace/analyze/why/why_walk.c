@@ -68,20 +68,9 @@ static void add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_
 static size_t switch_near(struct why_walk *walk, uint64_t ts)
 {
 	const struct model_switch *switches = walk->model->switches.data;
-	size_t count = walk->model->switches.len, low = 0, high, step = 1;
 
-	if (walk->switch_found < count && switches[walk->switch_found].ts < ts) {
-		low = walk->switch_found + 1;
-		for (; low + step <= count && switches[low + step - 1].ts < ts; step *= 2)
-			low += step;
-		high = low + step < count ? low + step : count;
-	} else {
-		high = walk->switch_found < count ? walk->switch_found : count;
-		for (; step <= high && switches[high - step].ts >= ts; step *= 2)
-			high -= step;
-		low = step < high ? high - step : 0;
-	}
-	walk->switch_found = lower_bound_in(low, high, i, switches[i].ts < ts);
+	walk->switch_found = lower_bound_near(walk->switch_found, 0, walk->model->switches.len, i,
+					      switches[i].ts < ts);
 	return walk->switch_found;
 }
 
