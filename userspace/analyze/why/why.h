@@ -47,7 +47,7 @@ typedef int (*why_each_fn)(const struct why *why, const struct why_instance *ins
  * WHY_EACH_SWITCHES switches, or one WHY_EACH_PARTS-th of all if that is more, and longer if a span
  * reaches beyond. Afterwards *why holds only the texts that the `object` of the parts refers to.
  */
-#define WHY_EACH_SWITCHES (1u << 20)
+#define WHY_EACH_SWITCHES (1u << 21)
 #define WHY_EACH_PARTS 8
 int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err);
