@@ -30,13 +30,13 @@ UNIT_BUILDS = {
 
 
 # The unit tests of aarch64, in an emulator. Left out are those of what it lacks (bpf(2), seccomp,
-# openat2(2)), of this machine's own programs, and very slow ones.
+# openat2(2)), of this machine's own programs, those that run themselves, and very slow ones.
 ARM64 = f"{BUILD}/arm64"
 EMULATOR = ["qemu-aarch64", "-cpu", "max", "-L", f"{ARM64}/root"]
 ARM64_NOT = {f"test_{name}" for name in (
     "address_spaces call_answers call_fields call_find call_tracepoint calls_filter calls_kernel "
     "calls_words clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks "
-    "needed opener peek store_damage symbols why_gpu_growth worker").split()}
+    "needed opener peek rank_gained store_damage symbols why_gpu_growth worker").split()}
 
 
 def run(command, timeout, log=None, env=None):

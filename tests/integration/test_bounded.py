@@ -19,10 +19,15 @@ from tracer import PROGRAMS, Capture, export_formats, monotonic_ns, named, parse
 SOON_NS = 1_000_000_000
 
 
-def resident(pid):
-    """Bytes of memory that a process has."""
+# Of the tracer's own memory. It grows and shrinks with the parts of the file that are being written,
+# between 15 and 50 MiB. Three seconds of the programs below produce more than that.
+OWN_MEMORY = 96 << 20
+
+
+def own_memory(pid):
+    """Bytes of memory that a process has for itself alone."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
     raise AssertionError(f"{pid} has no memory")
 
@@ -40,10 +45,10 @@ def test_ctrl_c_is_heard_and_memory_is_bounded_while_programs_are_faster_than_th
     attached = waffle.attach("--no-report", "--pid", program.pid)
     attached.wait_armed(program.pid, built("deluge.c"))
     os.setpriority(os.PRIO_PROCESS, attached.process.pid, 19)  # slower than they are for certain
-    time.sleep(1)
-    early = resident(attached.process.pid)
-    time.sleep(2)
-    late = resident(attached.process.pid)
+    own = []
+    for _ in range(6):
+        time.sleep(0.5)
+        own.append(own_memory(attached.process.pid))
     os.setpriority(os.PRIO_PROCESS, attached.process.pid, 0)
     asked = monotonic_ns()
     attached.signal()
@@ -54,7 +59,7 @@ def test_ctrl_c_is_heard_and_memory_is_bounded_while_programs_are_faster_than_th
     assert info["end_ns"] - asked < SOON_NS
     assert records["produced"] == records["delivered"] + records["lost"]
     assert records["delivered"] > 0
-    assert late < early + (16 << 20), f"{early} bytes after 1 s, {late} after 3 s"
+    assert max(own) < OWN_MEMORY
 
 
 def test_a_duration_ends_in_time_while_programs_are_faster_than_the_drain(waffle, built, start):

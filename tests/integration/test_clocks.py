@@ -239,3 +239,26 @@ def test_files_of_different_runs_contradict_each_other(late, job, tmp_path, skew
     # Open MPI names its jobs, so the clocks need not be compared.
     assert "cannot be aligned" in says if library == "mpich" else "files of one job" in says
     assert pathlib.Path(other.skewed[2]).name in says
+    if library == "mpich":
+        check_contradiction([*job.skewed[:2], other.skewed[2]], tmp_path)
+
+
+def check_contradiction(files, folder):
+    """Every command ends with one line, and with the ways out that it names."""
+    commands = [("report",), ("why", "--span", "MPI_Allreduce"), ("view",),
+                ("export", "--format", "ndjson", "-o", folder / "out.ndjson"),
+                ("merge", "-o", folder / "out.waffle")]
+    for command in commands:
+        says = tracer_run(*command, *files, code=1)
+        assert len(says.splitlines()) == 1
+        assert "contradicts MPI_Allreduce number" in says
+        assert "--align wall or --align none" in says
+        for align in ("wall", "none"):
+            tracer_run(*command, "--align", align, *files)
+    # info shows what it can: it is the command with which one finds the file that is wrong.
+    done = subprocess.run([PROGRAM, "info", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "cannot be aligned" in done.stderr
+    for path in files:
+        assert str(path) in done.stdout
+    assert "node-2  clock" in done.stdout and "by the wall clock, error unknown" in done.stdout

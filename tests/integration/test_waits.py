@@ -129,8 +129,8 @@ def test_waits_are_explained_from_min_wait_on(waffle, option):
     blocked, waits = lengths("sched", name="blocked"), lengths("wait")
     assert len([ns for ns in blocked if 500_000 <= ns < 10_000_000]) >= 30
     assert len([ns for ns in blocked if ns >= 20_000_000]) >= 5
-    # Where short waits came before, a stack is taken at most every few milliseconds: the first long one has none.
-    assert len([ns for ns in waits if ns >= 20_000_000]) >= (4 if option else 5)
+    # Stacks have a budget. The short waits before it may have spent that of the first long one.
+    assert len([ns for ns in waits if ns >= 20_000_000]) >= 4
     if option:
         assert waits[0] >= 10_000_000
     else:

@@ -80,7 +80,8 @@ static void test_function_is_a_span_with_its_arguments_and_return(void **state)
 {
 	struct found found = FIND(SELF, "uprobe:exe:fruit_one(int a, char *b) -> int ret");
 	const struct site_info *site = &found.object->sites.data[0];
-	const struct waffle_recipe *recipe = &found.object->calls.data[0].recipe;
+	const struct waffle_fetch_program *fetch_program =
+		&found.object->calls.data[0].fetch_program;
 
 	assert_int_equal(found.object->sites.len, 1);
 	assert_string_equal(site->name, "fruit_one");
@@ -93,9 +94,9 @@ static void test_function_is_a_span_with_its_arguments_and_return(void **state)
 	assert_string_equal(site->keys[1].name, "b");
 	assert_int_equal(site->keys[1].type, WAFFLE_KEY_STR);
 	assert_string_equal(site->keys[2].name, "ret");
-	assert_int_equal(recipe->begins, 2);
-	assert_int_equal(recipe->saves, 0);
-	assert_int_equal(recipe->returns, 1);
+	assert_int_equal(fetch_program->begins, 2);
+	assert_int_equal(fetch_program->saves, 0);
+	assert_int_equal(fetch_program->returns, 1);
 	assert_int_equal(found.object->probes.len, 2);
 	assert_int_equal(found.object->probes.data[0].type, OBJECT_PROBE_ENTER);
 	assert_int_equal(found.object->probes.data[1].type, OBJECT_PROBE_RETURN);

@@ -68,7 +68,7 @@ static void test_words_are_what_the_interpreter_makes_of_them(void **state)
 	for (size_t i = 0; i < rig->said.len; i++) {
 		const struct said *said = HIT(rig, i, "take_words");
 
-		bool words = call_of(rig, said)->recipe.word_count > 0;
+		bool words = call_of(rig, said)->fetch_program.word_count > 0;
 
 		made[words]++;
 		words_are(rig, said);
@@ -183,7 +183,7 @@ static void test_arguments_at_the_very_end_of_a_stack_are_read(void **state)
 		rig_read(rig);
 		assert_int_equal(rig->said.len, 1);
 		hit = HIT(rig, 0, "take_last");
-		assert_int_equal(call_of(rig, hit)->recipe.word_count > 0, cases[i].words);
+		assert_int_equal(call_of(rig, hit)->fetch_program.word_count > 0, cases[i].words);
 		assert_int_equal(value_of(rig, hit, "g").i64, -7);
 		assert_int_equal(value_of(rig, hit, "i").i64, 9);
 		assert_int_equal(kernel_call_faults(rig->kernel), !cases[i].words);

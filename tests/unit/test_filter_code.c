@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "filter/codegen/asm_internal.h"
-#include "filter/codegen/codegen_number_internal.h"
 #include "filter/filter.h"
 #include "disasm.h"
 

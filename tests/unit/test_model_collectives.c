@@ -466,7 +466,7 @@ static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_en
 			       0, NULL);
 	}
 	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_comm_new(&comm, model, gpu), 0);
+	comm = model_comm_new(model, gpu);
 	met = collective_of(model, comm, 10);
 	assert_ptr_equal(met, collective_of(model, comm, 21));
 	assert_int_equal(met->calls[0].arrival_ts, 2050);

@@ -179,61 +179,6 @@ static void test_name_of_a_host_leads_to_no_other_folder(void **state)
 	}
 }
 
-/* A copy of this program that is set-user-ID, run by another user, and becomes root as a whole.
- * Then neither the owner of its files nor its user ids show that it gained rights. */
-static pid_t gainer_start(const char *program, int *ready)
-{
-	char *arguments[] = {(char *)program, "gains", NULL};
-	char *environment[] = {"PMI_RANK=7", "PMI_SIZE=9", NULL};
-	int ends[2];
-	pid_t pid;
-
-	assert_int_equal(pipe(ends), 0);
-	pid = fork();
-	if (!pid) {
-		dup2(ends[1], 1);
-		if (!setgid(65534) && !setuid(65534))
-			execve(program, arguments, environment);
-		_exit(1);
-	}
-	assert_true(pid > 0);
-	close(ends[1]);
-	*ready = ends[0];
-	return pid;
-}
-
-static void test_rank_of_a_program_that_gained_rights_is_private(void **state)
-{
-	char folder[] = "/tmp/waffle-rank-XXXXXX", program[64], command[256];
-	struct process_rank rank = {0};
-	char said[8] = "";
-	bool known;
-	int ready;
-	pid_t pid;
-
-	(void)state;
-	if (geteuid())
-		skip();
-	assert_non_null(mkdtemp(folder));
-	snprintf(program, sizeof(program), "%s/gains", folder);
-	snprintf(command, sizeof(command), "chmod 755 %s && cp /proc/%d/exe %s && chmod 4755 %s",
-		 folder, getpid(), program, program);
-	assert_int_equal(system(command), 0);
-	pid = gainer_start(program, &ready);
-	assert_int_equal(read(ready, said, sizeof(said)), 5);
-	close(ready);
-	known = process_rank_read(&rank, pid);
-	child_stop(pid);
-	unlink(program);
-	rmdir(folder);
-	/* A file system that ignores the set-user-ID bit tests nothing. */
-	if (!strcmp(said, "same\n"))
-		skip();
-	assert_string_equal(said, "root\n");
-	assert_false(known);
-	assert_int_equal(rank.rank, PROCESS_RANK_NONE);
-}
-
 /* Of two variables of one name, the first counts. */
 static void test_rank_behind_many_variables_is_found(void **state)
 {
@@ -249,21 +194,14 @@ static void test_rank_behind_many_variables_is_found(void **state)
 	free(environment);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	if (argc == 2 && !strcmp(argv[1], "gains")) {
-		printf("%s", setuid(0) || getuid() ? "same\n" : "root\n");
-		fflush(stdout);
-		pause();
-		return 0;
-	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rank_is_read_from_the_environment_of_each_launcher),
 		cmocka_unit_test(test_long_job_is_cut),
 		cmocka_unit_test(test_name_of_a_file_has_host_pid_and_rank),
 		cmocka_unit_test(test_rank_of_another_process_is_its_claim),
 		cmocka_unit_test(test_name_of_a_host_leads_to_no_other_folder),
-		cmocka_unit_test(test_rank_of_a_program_that_gained_rights_is_private),
 		cmocka_unit_test(test_rank_behind_many_variables_is_found),
 	};
 

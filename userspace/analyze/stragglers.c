@@ -107,7 +107,8 @@ static bool receives(const struct model_collective *collective, uint32_t index)
 	return collective->count == 2 && index == 1;
 }
 
-/* For each call the one whose data it needs and that arrived last; itself: it needs none. */
+/* The call whose data this call needs and that arrived last; the call itself: it needs none.
+ * *latest is 0 for the first call of a collective, and the calls must come in order. */
 static uint32_t needed(const struct model_collective *collective, uint32_t index, uint32_t root,
 		       uint32_t *latest)
 {
@@ -141,12 +142,17 @@ static uint64_t waited(const struct model_rank_call *call, const struct model_ra
 	return after(until, call->arrival_ts);
 }
 
-/* Whether no other rank can have come last, with the errors of their clocks. */
+/* Whether no other rank can have come last, with the errors of their clocks and the ranks that are
+ * not traced. */
 static bool is_sure(const struct counting *counting, const struct model_collective *collective)
 {
 	const struct model_rank_call *call = &collective->calls[collective->last];
 
 	if (collective->alignment != COLLECTIVE_BY_CREATION || !collective->comparable)
+		return false;
+	/* All wait for the root of a broadcast only. Else a rank that is not traced may have come
+	 * later than those that are. */
+	if (collective->flow != FLOW_FROM_ROOT && collective->count < collective->nranks)
 		return false;
 	for (uint32_t i = 0; i < collective->count; i++)
 		if (i != collective->last &&
@@ -414,8 +420,8 @@ struct stragglers *stragglers_new(const struct model *model, uint32_t waits)
 				    .names = strtab_make()};
 
 	counting.made->model = model;
-	memory_require(!model_gpu_new(&counting.made->gpu, model) &&
-		       !model_comm_new(&counting.made->comm, model, counting.made->gpu));
+	counting.made->gpu = model_gpu_new(model);
+	counting.made->comm = model_comm_new(model, counting.made->gpu);
 	make(&counting, waits);
 	map_free(&counting.several);
 	map_free(&counting.rank_of);

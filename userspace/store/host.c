@@ -44,3 +44,16 @@ uint64_t store_clock_error_at(const struct store_clock *clock, uint64_t ts)
 	part = (double)(ts - a->ts) / (double)(b->ts - a->ts);
 	return (uint64_t)ceil((double)a->ns + part * ((double)b->ns - (double)a->ns));
 }
+
+struct store_clock store_clock_by_wall(const struct store_host *host,
+				       const struct store_host *reference)
+{
+	struct store_clock clock = {.error_ns = UINT64_MAX, .kind = STORE_CLOCK_NONE};
+
+	if (!host->real_ns || !reference->real_ns)
+		return clock;
+	clock.kind = STORE_CLOCK_WALL;
+	clock.offset_ns = (int64_t)((host->real_ns - host->mono_ns) -
+				    (reference->real_ns - reference->mono_ns));
+	return clock;
+}

@@ -46,7 +46,8 @@ struct store_reader {
 	/* The walk over a window. */
 	struct store_window window;
 	struct merge_source *sources;
-	struct merge *merge;          /* NULL: not begun */
+	struct merge *merge;   /* NULL: not begun */
+	struct leaves *leaves; /* left out by all files; NULL: none */
 	uint64_t number;
 	int code; /* the error that ended the walk */
 };

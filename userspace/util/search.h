@@ -3,6 +3,8 @@
 #ifndef WAFFLE_UTIL_SEARCH_H
 #define WAFFLE_UTIL_SEARCH_H
 
+#include <stdbool.h>
+
 /*
  * The first index below `count` at which `before` is false, or `count` if it is true at all of
  * them. `before` is an expression of the index, whose name is `at`. What is searched must be in
@@ -31,37 +33,39 @@
 		low_;                                                                              \
 	})
 
-/* The same, but searches from `near`, which may be any index, and doubles the distance. For
- * look-ups that are mostly close to the last one, whose result is `near`. */
-#define lower_bound_near(near, first, end, at, before)                                             \
+/*
+ * The same as lower_bound(), for look-ups that are often close to the one before: it begins at
+ * `near`, the last result, and doubles its range until that has the result. `near` may be any
+ * index.
+ */
+#define lower_bound_near(count, near, at, before)                                                  \
 	({                                                                                         \
-		__auto_type to_ = (end);                                                           \
-		__typeof__(to_) from_ = (first), step_ = 1;                                        \
+		const __typeof__(count) end_ = (count), near_ = (near);                            \
+		__typeof__(end_ + 0) first_ = 0, last_ = end_, step_ = 1;                          \
+		bool ahead_ = false;                                                               \
                                                                                                    \
-		{                                                                                  \
-			__typeof__(to_) at = (near);                                               \
+		if (near_ < end_) {                                                                \
+			const __typeof__(end_) at = near_;                                         \
                                                                                                    \
-			if (at >= from_ && at < to_ && (before)) {                                 \
-				for (from_ = at + 1; step_ < to_ - from_; step_ *= 2) {            \
-					at = from_ + step_;                                        \
-					if (!(before)) {                                           \
-						to_ = at;                                          \
-						break;                                             \
-					}                                                          \
-					from_ = at + 1;                                            \
-				}                                                                  \
-			} else if (at >= from_ && at < to_) {                                      \
-				for (to_ = at; step_ < to_ - from_; step_ *= 2) {                  \
-					at = to_ - step_;                                          \
-					if (before) {                                              \
-						from_ = at + 1;                                    \
-						break;                                             \
-					}                                                          \
-					to_ = at;                                                  \
-				}                                                                  \
-			}                                                                          \
+			ahead_ = (before);                                                         \
 		}                                                                                  \
-		lower_bound_in(from_, to_, at, before);                                            \
+		if (ahead_)                                                                        \
+			first_ = near_ + 1;                                                        \
+		else if (near_ < end_)                                                             \
+			last_ = near_;                                                             \
+		while (near_ < end_ && step_ < last_ - first_) {                                   \
+			const __typeof__(end_) at = ahead_ ? first_ + step_ : last_ - step_;       \
+			const bool low_side_ = (before);                                           \
+                                                                                                   \
+			if (low_side_)                                                             \
+				first_ = at + 1;                                                   \
+			else                                                                       \
+				last_ = at;                                                        \
+			if (low_side_ != ahead_)                                                   \
+				break;                                                             \
+			step_ *= 2;                                                                \
+		}                                                                                  \
+		lower_bound_in(first_, last_, at, before);                                         \
 	})
 
 #endif

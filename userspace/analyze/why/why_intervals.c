@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_intervals_internal.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/syscall_names.h"
 #include "util/memory.h"
 #include "util/search.h"
+#include "util/syscall_names.h"
 
 /* ---- intervals ---- */
 
@@ -62,21 +61,13 @@ static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
 	return last->state == WAFFLE_THREAD_BLOCKED && last->to_ts == from_ts;
 }
 
-#define FUTEX_COMMAND 127u
-#define FUTEX_LOCK_PI 6u
-#define FUTEX_LOCK_PI2 13u
-
-/* For such a lock the kernel spins, without a record, as long as the holder runs. */
+/* For a priority-inheriting lock the kernel spins, without a record, as long as the holder runs. */
 static void note_pi(struct why_intervals *intervals, const struct model_interval *interval)
 {
-	uint32_t command;
-
-	if (interval->state != WAFFLE_THREAD_BLOCKED || interval->syscall < 0 ||
-	    interval->syscall != intervals->futex ||
-	    interval->args >= intervals->model->syscall_args.len)
-		return;
-	command = (uint32_t)intervals->model->syscall_args.data[interval->args + 1] & FUTEX_COMMAND;
-	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
+	if (interval->state == WAFFLE_THREAD_BLOCKED && interval->syscall >= 0 &&
+	    interval->syscall == intervals->futex &&
+	    interval->args < intervals->model->syscall_args.len &&
+	    wait_takes_pi_lock(&intervals->model->syscall_args.data[interval->args]))
 		intervals->threads[interval->thread].spins = true;
 }
 
@@ -209,7 +200,7 @@ void why_intervals_load(struct why_intervals *intervals, const struct model *mod
 		memset(intervals->threads[i].again, 0, sizeof(intervals->threads[i].again));
 		intervals->threads[i].last_wakes = (struct why_last_wakes){0};
 	}
-	memory_require(!model_each_interval(model, keep_interval, intervals));
+	model_each_interval(model, keep_interval, intervals);
 	load_spans(intervals, model);
 	intervals->windows = NULL;
 	intervals->model = NULL;
@@ -228,7 +219,7 @@ size_t why_intervals_after(const struct why_intervals *intervals, uint32_t threa
 {
 	struct why_thread *of = &intervals->threads[thread];
 
-	of->interval_found = lower_bound_near(of->interval_found, 0, of->intervals.len, i,
+	of->interval_found = lower_bound_near(of->intervals.len, of->interval_found, i,
 					      of->intervals.data[i].to_ts <= ts);
 	return of->interval_found;
 }
@@ -237,7 +228,7 @@ size_t why_intervals_after(const struct why_intervals *intervals, uint32_t threa
 static size_t marks_until(struct why_thread *of, uint64_t ts)
 {
 	of->mark_found =
-		lower_bound_near(of->mark_found, 0, of->marks.len, i, of->marks.data[i].ts <= ts);
+		lower_bound_near(of->marks.len, of->mark_found, i, of->marks.data[i].ts <= ts);
 	return of->mark_found;
 }
 

@@ -7,6 +7,7 @@
 #ifndef WAFFLE_MODEL_COMM_COMM_MPI_INTERNAL_H
 #define WAFFLE_MODEL_COMM_COMM_MPI_INTERNAL_H
 
+#include "model/comm/comm_ids_internal.h"
 #include "model/comm/comm_internal.h"
 #include "util/keymap.h"
 
@@ -101,6 +102,7 @@ struct mpi_comm {
 	uint32_t process;
 	uint32_t thread;  /* that created it */
 	uint32_t parent;  /* local communicator with a lower index, or MODEL_NONE */
+	uint32_t start;   /* MPI_COMM_WORLD: which start of the job it is of */
 	uint32_t depth;   /* number of ancestors */
 	uint32_t rank;    /* MODEL_NONE: unknown */
 	uint32_t size;    /* 0: unknown */
@@ -124,6 +126,7 @@ struct mpi_process {
 	uint32_t world;  /* local communicator, or MODEL_NONE */
 	uint8_t counted; /* enum mpi_counted */
 	uint64_t init_ts;
+	uint64_t next_ts; /* when the next process of this pid began; UINT64_MAX: there is none */
 };
 
 /* One end of a message or a call of a collective; `call` is completed when all calls are known. */
@@ -169,59 +172,65 @@ struct mpi_scan {
 	struct keymap by_address;  /* process, address → request */
 	struct keymap message_at;  /* process, handle of MPI_Mprobe's message → call */
 	struct keymap group_calls; /* local communicator, tag → calls of MPI_Comm_create_group */
+	struct comm_ids ids;       /* of communicators, and of the calls that made them */
 	uint64_t steps_left;       /* limit of requests of arrays that are looked up */
 	uint64_t order;
 };
 
 /* ---- comm_mpi_values.c ---- */
 
-/* Fills scan->sites. *any: whether a site is of MPI. Returns 0 or -ENOMEM. */
-int mpi_sites_make(struct mpi_scan *scan, bool *any);
+/* Fills scan->sites. False: no site is of MPI. */
+bool mpi_sites_make(struct mpi_scan *scan);
 /* Reads the values of a call; false: it is no call of MPI, or it did nothing because an argument
  * was invalid. */
 bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *item);
 
 /* ---- comm_mpi_comms.c ---- */
 
-/* Index of the process of a call, made if it is new. MODEL_NONE: out of memory. */
+/* Index of the process of a call, made if it is new. */
 uint32_t mpi_process_of(struct mpi_scan *scan, const struct mpi_item *item);
-/* The local communicator of a call, made if it is new. *index is MODEL_NONE if the handle is null.
- * Returns 0 or -ENOMEM. */
-int mpi_comm_of(struct mpi_scan *scan, const struct mpi_item *item, uint32_t *index);
+/* The local communicator of a call, made if it is new. MODEL_NONE: the handle is null. */
+uint32_t mpi_comm_of(struct mpi_scan *scan, const struct mpi_item *item);
 /* A call that makes a communicator from another one. */
-int mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t parent);
-int mpi_comm_free(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t parent);
+void mpi_comm_free(struct mpi_scan *scan, const struct mpi_item *item);
 
 /* ---- comm_mpi_requests.c ---- */
 
 /* The call at index `call` goes on after its span, which has returned a request. */
-int mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t call);
+void mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t call);
 /* Adds a persistent request. */
-int mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *item,
-			       const struct mpi_call *start);
-int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item);
-int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *item,
+				const struct mpi_call *start);
+void mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item);
 /* MPI_Cancel: a wait does not tell whether the operation was cancelled or took place. */
-int mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item);
-int mpi_request_free(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_request_free(struct mpi_scan *scan, const struct mpi_item *item);
 /* Sets where a received message came from: source in the low half, tag in the high half. */
 void mpi_call_matched(struct mpi_call *call, uint64_t matched);
 
 /* ---- comm_mpi_scan.c ---- */
 
-/* Collects the processes, communicators and calls. Returns 0 or -ENOMEM. */
-int mpi_scan_all(struct mpi_scan *scan);
+/* Collects the processes, communicators and calls. */
+void mpi_scan_all(struct mpi_scan *scan);
 
 /* ---- comm_mpi_order.c ---- */
 
 /* Marks the calls of which nobody knows the order, since threads made them at the same time. Peers
- * and tags must be known. Returns 0 or -ENOMEM. */
-int mpi_calls_order(struct mpi_scan *scan);
+ * and tags must be known. */
+void mpi_calls_order(struct mpi_scan *scan);
+
+/* ---- comm_mpi_worlds.c ---- */
+
+/* Finds which communicators are MPI_COMM_WORLD, their ranks, and the start of the job that each is
+ * of. Those of a job in which two processes claim one rank become unknown. */
+void mpi_worlds_find(struct mpi_scan *scan);
 
 /* ---- comm_mpi_ranks.c ---- */
 
 /* Finds the ids of all local communicators, and the rank and size that the program did not ask
- * for. Returns 0 or -ENOMEM. */
-int mpi_comms_finish(struct mpi_scan *scan);
+ * for. */
+void mpi_comms_finish(struct mpi_scan *scan);
 
 #endif

@@ -5,8 +5,8 @@
  * jump's target, so that blocks may come in any order. Values that loops carry back are not
  * tracked.
  */
-#ifndef WAFFLE_PROBE_ARGS_DERIVE_WALK_INTERNAL_H
-#define WAFFLE_PROBE_ARGS_DERIVE_WALK_INTERNAL_H
+#ifndef WAFFLE_PROBE_ARGS_STRUCT_OFFSETS_INTERNAL_H
+#define WAFFLE_PROBE_ARGS_STRUCT_OFFSETS_INTERNAL_H
 
 #include <capstone/capstone.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ enum known {
 	KNOWN_FIELD,  /* 32 bits loaded from offset n of the first argument */
 };
 
-struct derive_value {
+struct offset_value {
 	enum known known;
 	int64_t n;
 };
@@ -30,28 +30,28 @@ struct derive_value {
 #define SLOTS 16
 
 /* A word on the stack, at a distance from the frame's base register. */
-struct derive_slot {
+struct offset_slot {
 	unsigned base;
 	int64_t at;
-	struct derive_value value;
+	struct offset_value value;
 };
 
-struct derive_state {
+struct offset_state {
 	bool reached;
-	struct derive_value registers[REGISTERS];
-	struct derive_slot slots[SLOTS];
+	struct offset_value registers[REGISTERS];
+	struct offset_slot slots[SLOTS];
 };
 
 #define TARGETS 64
 
-struct derive_walk {
+struct offset_walk {
 	csh handle;
 	cs_insn *insn;
-	struct derive_state state;
+	struct offset_state state;
 	unsigned targets;
 	struct {
 		uint64_t address;
-		struct derive_state state;
+		struct offset_state state;
 	} target[TARGETS];
 	bool found, differs;
 	int64_t offset;
@@ -63,31 +63,30 @@ struct operand {
 	unsigned reg, index; /* numbers of registers; REGISTERS: none, or another register */
 	unsigned bytes;
 	int64_t n; /* immediate or displacement */
-	bool writes_base;
 };
 
-extern const struct derive_value value_nothing;
+extern const struct offset_value value_nothing;
 
-void walk_set(struct derive_walk *walk, unsigned reg, struct derive_value value);
-struct derive_value walk_get(const struct derive_walk *walk, unsigned reg);
+void walk_set(struct offset_walk *walk, unsigned reg, struct offset_value value);
+struct offset_value walk_get(const struct offset_walk *walk, unsigned reg);
 /* to = from, for any kinds of operands. */
-void walk_move(struct derive_walk *walk, const struct operand *to, const struct operand *from);
+void walk_move(struct offset_walk *walk, const struct operand *to, const struct operand *from);
 /* For registers: to = from + n. */
-void walk_add(struct derive_walk *walk, unsigned to, unsigned from, int64_t n);
+void walk_add(struct offset_walk *walk, unsigned to, unsigned from, int64_t n);
 /* Forgets the values of registers that a call does not preserve. */
-void walk_forget(struct derive_walk *walk, const uint8_t *registers, size_t count);
+void walk_forget(struct offset_walk *walk, const uint8_t *registers, size_t count);
 /* A conditional or unconditional jump to an address; this instruction ends its block. */
-void walk_jump(struct derive_walk *walk, uint64_t address);
-void walk_leave(struct derive_walk *walk);
+void walk_jump(struct offset_walk *walk, uint64_t address);
+void walk_leave(struct offset_walk *walk);
 
 /* A machine: the registers of the two arguments, and the effect of an instruction. */
-struct derive_machine {
+struct offset_machine {
 	uint16_t machine;
 	cs_arch arch;
 	cs_mode mode;
 	uint8_t arguments[2];
-	void (*step)(struct derive_walk *walk);
+	void (*step)(struct offset_walk *walk);
 };
-extern const struct derive_machine derive_x86, derive_arm64;
+extern const struct offset_machine offset_x86, offset_arm64;
 
 #endif

@@ -19,7 +19,7 @@
 #include <elf.h>
 #include <errno.h>
 
-#include "probe/args/derive.h"
+#include "probe/args/struct_offsets.h"
 
 struct getter {
 	const char *name;
@@ -219,7 +219,8 @@ static const struct getter getters[] = {
 static int32_t offset_in(const struct getter *getter, uint16_t machine, size_t bytes)
 {
 	int32_t offset = -2;
-	int result = derive_getter(machine, (const uint8_t *)getter->code, bytes, 0x4000, &offset);
+	int result = struct_offset_in_getter(machine, (const uint8_t *)getter->code, bytes, 0x4000,
+					     &offset);
 
 	assert_true(result == 0 || result == -ENOENT);
 	return result ? -1 : offset;
@@ -269,7 +270,7 @@ static void test_file_without_the_getters_has_no_offsets(void **state)
 
 	(void)state;
 	assert_int_equal(elf_file_open(&file, "/proc/self/exe"), 0);
-	assert_false(derive_offset(&file, EM_X86_64, "rank", &offset));
+	assert_false(struct_offset_find(&file, EM_X86_64, "rank", &offset));
 	elf_file_close(&file);
 }
 
@@ -290,7 +291,7 @@ static void test_any_bytes_are_walked_to_an_end(void **state)
 			random ^= random << 17;
 			code[k] = random % 16 ? (uint8_t)getter.code[k] : (uint8_t)(random >> 8);
 		}
-		if (!derive_getter(getter.machine, code, getter.bytes, 0x4000, &offset))
+		if (!struct_offset_in_getter(getter.machine, code, getter.bytes, 0x4000, &offset))
 			assert_true(offset >= 0);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The descriptions that ship with waffle, as text. */
-#ifndef WAFFLE_PROBE_SPEC_TABLE_INTERNAL_H
-#define WAFFLE_PROBE_SPEC_TABLE_INTERNAL_H
+#ifndef WAFFLE_PROBE_SPEC_BUILTIN_SPECS_INTERNAL_H
+#define WAFFLE_PROBE_SPEC_BUILTIN_SPECS_INTERNAL_H
 
 #include "probe/spec/call.h"
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/spec/set.h"
+#include "probe/spec/call_set.h"
 
 /* The states of all descriptions after searching one file. */
-struct call_ahead {
+struct call_pending {
 	size_t count;
 	struct spec_state states[];
 };
@@ -56,22 +56,22 @@ bool call_library_is(const struct call_library *library, const char *path)
 	return set_name_is(library->name, path);
 }
 
-static void states_swap(struct call_set *set, struct call_ahead *ahead)
+static void states_swap(struct call_set *set, struct call_pending *pending)
 {
-	for (size_t i = 0; i < ahead->count; i++) {
+	for (size_t i = 0; i < pending->count; i++) {
 		struct spec_state *state = &set->entries.data[i]->state, other = *state;
 
-		*state = ahead->states[i];
-		ahead->states[i] = other;
+		*state = pending->states[i];
+		pending->states[i] = other;
 	}
 }
 
 /* Searches a file with blank states, as if it was the first one. */
 static int find_apart(struct call_set *set, struct object *object, int fd,
-		      struct call_ahead **found, struct error *err)
+		      struct call_pending **found, struct error *err)
 {
 	size_t count = set->entries.len;
-	struct call_ahead *made = calloc(1, sizeof(*made) + count * sizeof(made->states[0]));
+	struct call_pending *made = calloc(1, sizeof(*made) + count * sizeof(made->states[0]));
 	int result;
 
 	*found = NULL;
@@ -82,7 +82,7 @@ static int find_apart(struct call_set *set, struct object *object, int fd,
 	result = find_alone(set, object, fd, err);
 	states_swap(set, made);
 	if (result)
-		call_ahead_free(made);
+		call_pending_free(made);
 	else
 		*found = made;
 	return result;
@@ -90,28 +90,28 @@ static int find_apart(struct call_set *set, struct object *object, int fd,
 
 int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)
 {
-	struct call_ahead *found;
+	struct call_pending *found;
 	int result = 0;
 
 	if (!call_set_wants(set, object->path))
 		return 0;
 	result = find_apart(set, object, fd, &found, err);
 	if (!result)
-		call_set_came(set, found);
+		call_set_mapped(set, found);
 	if (!result)
-		call_ahead_free(found);
+		call_pending_free(found);
 	return result;
 }
 
-int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
-			struct call_ahead **ahead, struct error *err)
+int call_set_find_pending(struct call_set *set, struct object *object, int fd,
+			  struct call_pending **pending, struct error *err)
 {
 	const char *stripped[SET_INSIDES];
 	uint32_t calls = set->calls;
-	struct call_ahead *made;
+	struct call_pending *made;
 	int result;
 
-	*ahead = NULL;
+	*pending = NULL;
 	if (!call_set_wants(set, object->path))
 		return 0;
 	memcpy(stripped, set->stripped, sizeof(stripped));
@@ -119,18 +119,18 @@ int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
 	memcpy(set->stripped, stripped, sizeof(stripped));
 	if (result)
 		return result;
-	if (set->calls > WAFFLE_RECIPES_MAX / 2)
+	if (set->calls > WAFFLE_FETCH_PROGRAMS_MAX / 2)
 		result = error_set(err, E2BIG, "%s: too many calls to look for them ahead",
 				   object->path);
 	if (result) {
 		set->calls = calls;
-		call_ahead_free(made);
+		call_pending_free(made);
 		return result;
 	}
 	for (size_t i = 0; i < made->count; i++)
 		if (made->states[i].found)
-			set->entries.data[i]->state.ahead = made->states[i].looked;
-	*ahead = made;
+			set->entries.data[i]->state.pending = made->states[i].looked;
+	*pending = made;
 	return 0;
 }
 
@@ -138,8 +138,8 @@ static void named_add(struct set_named *named, const struct set_named *more)
 {
 	named->matched |= more->matched;
 	named->ifunc |= more->ifunc;
-	if (!named->near.count)
-		named->near = more->near;
+	if (!named->similar.count)
+		named->similar = more->similar;
 }
 
 /* Adds the results of one more file. */
@@ -165,13 +165,13 @@ static void state_add(struct spec_state *state, const struct spec_state *more)
 			named_add(&state->names[side][i], &more->names[side][i]);
 }
 
-void call_set_came(struct call_set *set, const struct call_ahead *ahead)
+void call_set_mapped(struct call_set *set, const struct call_pending *pending)
 {
-	for (size_t i = 0; i < ahead->count; i++)
-		state_add(&set->entries.data[i]->state, &ahead->states[i]);
+	for (size_t i = 0; i < pending->count; i++)
+		state_add(&set->entries.data[i]->state, &pending->states[i]);
 }
 
-void call_ahead_free(struct call_ahead *ahead)
+void call_pending_free(struct call_pending *pending)
 {
-	free(ahead);
+	free(pending);
 }

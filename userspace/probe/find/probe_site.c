@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/find/place.h"
+#include "probe/find/probe_site.h"
 
 #include <capstone/capstone.h>
 #include <elf.h>
@@ -40,9 +40,9 @@ static uint8_t optimised_nop(uint32_t version)
 #endif
 }
 
-struct place_kernel place_kernel_running(void)
+struct probe_site_kernel probe_site_kernel_running(void)
 {
-	struct place_kernel kernel = {0};
+	struct probe_site_kernel kernel = {0};
 	struct utsname name;
 	unsigned major, minor;
 
@@ -78,14 +78,14 @@ static bool passed_once(const struct jumps *jumps, bool push, uint64_t place)
 
 /* ---- x86-64 ---- */
 
-struct place_decoder {
+struct probe_site_decoder {
 	csh handle;
 	cs_insn *insn;
 };
 
-static bool decoder_open(struct place_decoder *decoder)
+static bool decoder_open(struct probe_site_decoder *decoder)
 {
-	*decoder = (struct place_decoder){0};
+	*decoder = (struct probe_site_decoder){0};
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->handle))
 		return false;
 	cs_option(decoder->handle, CS_OPT_DETAIL, CS_OPT_ON);
@@ -95,13 +95,13 @@ static bool decoder_open(struct place_decoder *decoder)
 	return decoder->insn;
 }
 
-static void decoder_close(struct place_decoder *decoder)
+static void decoder_close(struct probe_site_decoder *decoder)
 {
 	cs_free(decoder->insn, 1);
 	cs_close(&decoder->handle);
 }
 
-static bool decode(struct place_decoder *decoder, const uint8_t **code, size_t *bytes,
+static bool decode(struct probe_site_decoder *decoder, const uint8_t **code, size_t *bytes,
 		   uint64_t *address)
 {
 	return cs_disasm_iter(decoder->handle, code, bytes, address, decoder->insn);
@@ -209,7 +209,7 @@ static bool x86_push(const cs_insn *insn)
 	       (insn->size == 2 && b[0] == 0x41 && (b[1] & 0xf8) == 0x50);
 }
 
-static bool x86_nop(const struct place_kernel *kernel, const cs_insn *insn)
+static bool x86_nop(const struct probe_site_kernel *kernel, const cs_insn *insn)
 {
 	const uint8_t *opcode = insn->detail->x86.opcode;
 
@@ -263,7 +263,7 @@ static bool x86_like_nop(const cs_insn *insn)
  * jumps to unmapped memory, because fork() does not copy the trampoline. For ten bytes it is
  * correct (check `forks` of tests/kernels).
  */
-static bool x86_optimised(const struct place_kernel *kernel, const cs_insn *insn)
+static bool x86_optimised(const struct probe_site_kernel *kernel, const cs_insn *insn)
 {
 	static const uint8_t nop10[] = {0x66, 0x2e, 0x0f, 0x1f, 0x84};
 
@@ -273,7 +273,7 @@ static bool x86_optimised(const struct place_kernel *kernel, const cs_insn *insn
 	return insn->size == 5 ? x86_like_nop(insn) : !memcmp(insn->bytes, nop10, sizeof(nop10));
 }
 
-static enum object_probe_cost x86_cost(const struct place_kernel *kernel, const cs_insn *insn)
+static enum object_probe_cost x86_cost(const struct probe_site_kernel *kernel, const cs_insn *insn)
 {
 	if (x86_optimised(kernel, insn))
 		return insn->size == 5 ? OBJECT_COST_REFUSED : OBJECT_COST_OPTIMISED;
@@ -332,8 +332,8 @@ static bool x86_passes(const cs_insn *insn)
 	       !x86_holds_argument(x86->operands[0].reg);
 }
 
-static struct jumps x86_jumps_of(struct place_decoder *decoder, const uint8_t *code, size_t bytes,
-				 uint64_t entry)
+static struct jumps x86_jumps_of(struct probe_site_decoder *decoder, const uint8_t *code,
+				 size_t bytes, uint64_t entry)
 {
 	struct jumps jumps = {.first = UINT64_MAX};
 	uint64_t address = entry;
@@ -357,12 +357,13 @@ static struct jumps x86_jumps_of(struct place_decoder *decoder, const uint8_t *c
  * A push usually comes before all loops of a function. For any other instruction all jumps must be
  * known.
  */
-static struct place x86_place(const struct place_kernel *kernel, struct place_decoder *decoder,
-			      const uint8_t *code, size_t bytes, bool whole, uint64_t entry)
+static struct probe_site x86_place(const struct probe_site_kernel *kernel,
+				   struct probe_site_decoder *decoder, const uint8_t *code,
+				   size_t bytes, bool whole, uint64_t entry)
 {
 	/* The decoder does not know all instructions. */
 	bool refused = x86_refused(code, bytes);
-	struct place place = {0, refused ? OBJECT_COST_REFUSED : OBJECT_COST_UNKNOWN};
+	struct probe_site place = {0, refused ? OBJECT_COST_REFUSED : OBJECT_COST_UNKNOWN};
 	const uint8_t *at = code;
 	size_t left = bytes;
 	uint64_t next = entry;
@@ -371,7 +372,7 @@ static struct place x86_place(const struct place_kernel *kernel, struct place_de
 	if (whole)
 		jumps = x86_jumps_of(decoder, code, bytes, entry);
 	if (jumps.to_entry)
-		return (struct place){0, OBJECT_COST_REFUSED};
+		return (struct probe_site){0, OBJECT_COST_REFUSED};
 	while (decode(decoder, &at, &left, &next)) {
 		uint64_t address = decoder->insn->address;
 		enum object_probe_cost cost = x86_cost(kernel, decoder->insn);
@@ -379,14 +380,14 @@ static struct place x86_place(const struct place_kernel *kernel, struct place_de
 		bool push = x86_push(decoder->insn);
 		bool passes = x86_passes(decoder->insn);
 		bool once = address == entry || (whole ? passed_once(&jumps, push, address) : push);
-		struct place here = {(uint16_t)(address - entry), (uint8_t)cost};
+		struct probe_site here = {(uint16_t)(address - entry), (uint8_t)cost};
 
 		if (cheap && once)
 			return here;
 		if (address == entry ||
 		    (once && cost == OBJECT_COST_STEPPED && place.cost == OBJECT_COST_REFUSED))
 			place = here;
-		if (!passes || next - entry > PLACE_SHIFT_MAX)
+		if (!passes || next - entry > PROBE_SITE_SHIFT_MAX)
 			break;
 	}
 	return place;
@@ -416,7 +417,7 @@ static uint32_t arm64_word(const uint8_t *code)
 }
 
 /* Encodings that arch/arm64/kernel/probes/decode-insn.c simulates (Arm ARM, C4.1). */
-static enum object_probe_cost arm64_cost(const struct place_kernel *kernel, uint32_t word)
+static enum object_probe_cost arm64_cost(const struct probe_site_kernel *kernel, uint32_t word)
 {
 	static const struct place_pattern simulated[] = {
 		{0x1f000000, 0x10000000}, /* adr, adrp */
@@ -471,35 +472,37 @@ static struct jumps arm64_jumps_of(const uint8_t *code, size_t bytes)
 	return jumps;
 }
 
-static struct place arm64_place(const struct place_kernel *kernel, const uint8_t *code,
-				size_t bytes, bool whole)
+static struct probe_site arm64_place(const struct probe_site_kernel *kernel, const uint8_t *code,
+				     size_t bytes, bool whole)
 {
-	struct place entry = {0, OBJECT_COST_UNKNOWN};
+	struct probe_site entry = {0, OBJECT_COST_UNKNOWN};
 	struct jumps jumps = {.to_entry = false};
 
 	if (whole)
 		jumps = arm64_jumps_of(code, bytes);
 	if (jumps.to_entry)
-		return (struct place){0, OBJECT_COST_REFUSED};
-	for (size_t at = 0; at + ARM64_BYTES <= bytes && at <= PLACE_SHIFT_MAX; at += ARM64_BYTES) {
+		return (struct probe_site){0, OBJECT_COST_REFUSED};
+	for (size_t at = 0; at + ARM64_BYTES <= bytes && at <= PROBE_SITE_SHIFT_MAX;
+	     at += ARM64_BYTES) {
 		uint32_t word = arm64_word(code + at);
 		enum object_probe_cost cost = arm64_cost(kernel, word);
 
 		if (!at)
 			entry.cost = (uint8_t)cost;
 		if (cost == OBJECT_COST_EMULATED && (!at || passed_once(&jumps, false, at)))
-			return (struct place){(uint16_t)at, (uint8_t)cost};
+			return (struct probe_site){(uint16_t)at, (uint8_t)cost};
 		if (!arm64_passes(word))
 			break;
 	}
 	return entry;
 }
 
-struct place place_function(const struct place_kernel *kernel, uint16_t machine,
-			    const uint8_t *code, size_t bytes, bool whole, uint64_t address)
+struct probe_site probe_site_function(const struct probe_site_kernel *kernel, uint16_t machine,
+				      const uint8_t *code, size_t bytes, bool whole,
+				      uint64_t address)
 {
-	struct place place = {0, OBJECT_COST_UNKNOWN};
-	struct place_decoder decoder;
+	struct probe_site place = {0, OBJECT_COST_UNKNOWN};
+	struct probe_site_decoder decoder;
 
 	if (machine == EM_AARCH64)
 		return arm64_place(kernel, code, bytes, whole);
@@ -510,11 +513,11 @@ struct place place_function(const struct place_kernel *kernel, uint16_t machine,
 	return place;
 }
 
-enum object_probe_cost place_cost(const struct place_kernel *kernel, uint16_t machine,
-				  const uint8_t *code, size_t bytes, uint64_t address)
+enum object_probe_cost probe_site_cost(const struct probe_site_kernel *kernel, uint16_t machine,
+				       const uint8_t *code, size_t bytes, uint64_t address)
 {
 	enum object_probe_cost cost = OBJECT_COST_UNKNOWN;
-	struct place_decoder decoder;
+	struct probe_site_decoder decoder;
 
 	if (machine == EM_AARCH64 && bytes >= ARM64_BYTES)
 		return arm64_cost(kernel, arm64_word(code));
@@ -540,11 +543,13 @@ static bool x86_compares_limit(const cs_insn *insn)
 /* Instructions that may precede the comparison in functions with large frames. */
 #define GO_BEFORE_LIMIT 4
 
-static struct place x86_place_go(const struct place_kernel *kernel, struct place_decoder *decoder,
-				 const uint8_t *code, size_t bytes, uint64_t entry)
+static struct probe_site x86_place_go(const struct probe_site_kernel *kernel,
+				      struct probe_site_decoder *decoder, const uint8_t *code,
+				      size_t bytes, uint64_t entry)
 {
-	struct place first = {0, (uint8_t)place_cost(kernel, EM_X86_64, code, bytes, entry)};
-	struct place place = {0, OBJECT_COST_UNKNOWN};
+	struct probe_site first = {0,
+				   (uint8_t)probe_site_cost(kernel, EM_X86_64, code, bytes, entry)};
+	struct probe_site place = {0, OBJECT_COST_UNKNOWN};
 	uint64_t next = entry;
 	bool compared = false;
 
@@ -553,7 +558,7 @@ static struct place x86_place_go(const struct place_kernel *kernel, struct place
 			return first;
 		if (compared) {
 			place.shift = (uint16_t)(next - entry);
-			place.cost = (uint8_t)place_cost(kernel, EM_X86_64, code, bytes, next);
+			place.cost = (uint8_t)probe_site_cost(kernel, EM_X86_64, code, bytes, next);
 			return place.cost == OBJECT_COST_REFUSED || !bytes ? first : place;
 		}
 		compared = x86_compares_limit(decoder->insn);
@@ -563,11 +568,12 @@ static struct place x86_place_go(const struct place_kernel *kernel, struct place
 	return first;
 }
 
-struct place place_go(const struct place_kernel *kernel, uint16_t machine, const uint8_t *code,
-		      size_t bytes, uint64_t address)
+struct probe_site probe_site_go(const struct probe_site_kernel *kernel, uint16_t machine,
+				const uint8_t *code, size_t bytes, uint64_t address)
 {
-	struct place place = {0, (uint8_t)place_cost(kernel, machine, code, bytes, address)};
-	struct place_decoder decoder;
+	struct probe_site place = {0,
+				   (uint8_t)probe_site_cost(kernel, machine, code, bytes, address)};
+	struct probe_site_decoder decoder;
 
 	if (machine != EM_X86_64 || !decoder_open(&decoder))
 		return place;

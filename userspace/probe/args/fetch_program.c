@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/args/recipe.h"
+#include "probe/args/fetch_program.h"
 
 #include <string.h>
 
-/* State while a recipe is made. */
-struct recipe_maker {
-	struct recipe_made *made;
+/* State while a fetch program is made. */
+struct fetch_program_maker {
+	struct fetch_program_made *made;
 	const struct call_spec *spec;
 	const struct call_at *at;
-	const struct recipe_lookup *lookup;
+	const struct fetch_program_lookup *lookup;
 	struct error *err;
-	/* The fetches of the three parts of a recipe, which are joined at the end. */
+	/* The fetches of the three parts of a fetch program, which are joined at the end. */
 	struct waffle_fetch parts[3][WAFFLE_FETCHES_MAX];
 	uint8_t counts[3];
 	struct call_value saved[WAFFLE_SAVED_MAX]; /* bases that are saved for the return */
@@ -18,15 +18,15 @@ struct recipe_maker {
 
 enum { PART_BEGINS, PART_SAVES, PART_RETURNS };
 
-static int fault(const struct recipe_maker *maker, const struct call_value *value,
+static int fault(const struct fetch_program_maker *maker, const struct call_value *value,
 		 const char *message)
 {
 	return source_fault(&maker->spec->source, value->from, value->to, maker->err, "%s",
 			    message);
 }
 
-static int push_fetch(struct recipe_maker *maker, const struct call_value *value, unsigned part,
-		      const struct waffle_fetch *fetch)
+static int push_fetch(struct fetch_program_maker *maker, const struct call_value *value,
+		      unsigned part, const struct waffle_fetch *fetch)
 {
 	unsigned all = maker->counts[0] + maker->counts[1] + maker->counts[2];
 
@@ -37,7 +37,7 @@ static int push_fetch(struct recipe_maker *maker, const struct call_value *value
 	return 0;
 }
 
-static int load(const struct recipe_maker *maker, const struct call_value *value,
+static int load(const struct fetch_program_maker *maker, const struct call_value *value,
 		struct waffle_fetch *fetch)
 {
 	if (fetch->loads == WAFFLE_FETCH_LOADS)
@@ -47,7 +47,8 @@ static int load(const struct recipe_maker *maker, const struct call_value *value
 }
 
 /* The place of a value's base. count 0: unknown. */
-static struct abi_place base_place(const struct recipe_maker *maker, const struct call_value *value)
+static struct abi_place base_place(const struct fetch_program_maker *maker,
+				   const struct call_value *value)
 {
 	struct abi_place place = {0};
 
@@ -71,7 +72,7 @@ static struct abi_place base_place(const struct recipe_maker *maker, const struc
 }
 
 /* At the return the arguments are gone, so the base is saved at the entry. */
-static int save_base(struct recipe_maker *maker, const struct call_value *value,
+static int save_base(struct fetch_program_maker *maker, const struct call_value *value,
 		     struct abi_place *place)
 {
 	uint8_t slot = 0;
@@ -94,8 +95,8 @@ static int save_base(struct recipe_maker *maker, const struct call_value *value,
 }
 
 /* Follows the steps. *known is false if this file does not have an offset. */
-static int follow(struct recipe_maker *maker, struct call_value *value, struct waffle_fetch *fetch,
-		  bool *known)
+static int follow(struct fetch_program_maker *maker, struct call_value *value,
+		  struct waffle_fetch *fetch, bool *known)
 {
 	int result = 0;
 
@@ -121,10 +122,10 @@ static int follow(struct recipe_maker *maker, struct call_value *value, struct w
 }
 
 /* If this file does not have the tag's offset, only the value itself is counted. */
-static void set_sequence(const struct recipe_maker *maker, const struct call_value *value,
+static void set_sequence(const struct fetch_program_maker *maker, const struct call_value *value,
 			 struct waffle_fetch *fetch)
 {
-	const struct recipe_lookup *lookup = maker->lookup;
+	const struct fetch_program_lookup *lookup = maker->lookup;
 	const struct value_step *tag = &value->tag;
 
 	fetch->format = WAFFLE_FORMAT_SEQUENCE;
@@ -160,7 +161,7 @@ static void set_format(struct waffle_fetch *fetch, const struct call_type *type)
 
 /* An operand of a USDT probe may be smaller than its declared type. The rest of its register is
  * undefined. */
-static void narrow(const struct recipe_maker *maker, const struct call_value *value,
+static void narrow(const struct fetch_program_maker *maker, const struct call_value *value,
 		   struct waffle_fetch *fetch)
 {
 	const struct place_arg *arg;
@@ -176,7 +177,7 @@ static void narrow(const struct recipe_maker *maker, const struct call_value *va
 }
 
 /* Fetches a dim3 from memory at the address in the fetch. */
-static int push_dim3_memory(struct recipe_maker *maker, const struct call_value *value,
+static int push_dim3_memory(struct fetch_program_maker *maker, const struct call_value *value,
 			    unsigned part, struct waffle_fetch fetch)
 {
 	struct waffle_fetch z;
@@ -191,7 +192,7 @@ static int push_dim3_memory(struct recipe_maker *maker, const struct call_value 
 	return push_fetch(maker, value, part, &fetch) ?: push_fetch(maker, value, part, &z);
 }
 
-static int push_place_pieces(struct recipe_maker *maker, const struct call_value *value,
+static int push_place_pieces(struct fetch_program_maker *maker, const struct call_value *value,
 			     unsigned part, struct abi_place *place)
 {
 	int result = 0;
@@ -210,7 +211,7 @@ static int push_place_pieces(struct recipe_maker *maker, const struct call_value
 
 /* The parameter of a condition must be in a register of its own, as the first ones of a function
  * are. */
-static int set_condition(struct recipe_maker *maker, const struct call_value *value,
+static int set_condition(struct fetch_program_maker *maker, const struct call_value *value,
 			 struct waffle_fetch *fetch)
 {
 	struct call_value count = {
@@ -234,7 +235,8 @@ static int set_condition(struct recipe_maker *maker, const struct call_value *va
 }
 
 /* *added: whether this file has the value. Its type is then known. */
-static int push_value(struct recipe_maker *maker, struct call_value *value, bool save, bool *added)
+static int push_value(struct fetch_program_maker *maker, struct call_value *value, bool save,
+		      bool *added)
 {
 	unsigned part = value->at_return ? PART_RETURNS : PART_BEGINS;
 	struct abi_place place = base_place(maker, value);
@@ -277,7 +279,7 @@ static int push_value(struct recipe_maker *maker, struct call_value *value, bool
 	return result ?: push_fetch(maker, value, part, fetch);
 }
 
-static int push_key(struct recipe_maker *maker, const struct call_value *value)
+static int push_key(struct fetch_program_maker *maker, const struct call_value *value)
 {
 	struct call_type type = value->type;
 	struct site_key key = {.name = value->name};
@@ -292,7 +294,7 @@ static int push_key(struct recipe_maker *maker, const struct call_value *value)
 }
 
 /* USDT without a list: takes all arguments of the note. */
-static int push_noted(struct recipe_maker *maker, bool at_return)
+static int push_noted(struct fetch_program_maker *maker, bool at_return)
 {
 	static const char *const names[] = {"arg1", "arg2", "arg3", "arg4",  "arg5",  "arg6",
 					    "arg7", "arg8", "arg9", "arg10", "arg11", "arg12"};
@@ -319,13 +321,13 @@ static int push_noted(struct recipe_maker *maker, bool at_return)
 
 /* Number of keys whose values are in the frame made at the begin. A value takes one word, a dim3
  * two. */
-static uint16_t keys_of_begin(const struct recipe_made *made)
+static uint16_t keys_of_begin(const struct fetch_program_made *made)
 {
 	unsigned words = 0;
 	uint16_t key = 0;
 
-	for (unsigned i = 0; i < made->recipe.begins; i++)
-		words += made->recipe.fetches[i].format != WAFFLE_FORMAT_HIGH;
+	for (unsigned i = 0; i < made->fetch_program.begins; i++)
+		words += made->fetch_program.fetches[i].format != WAFFLE_FORMAT_HIGH;
 	for (; key < made->key_count; key++) {
 		unsigned need = made->keys[key].type == WAFFLE_KEY_DIM3 ? 2 : 1;
 
@@ -353,20 +355,20 @@ static int word_number(const struct abi *abi, const struct waffle_fetch *fetch)
 }
 
 /* Describes the values at the entry as words, if all of them are words. */
-static void put_words(struct waffle_recipe *recipe, const struct abi *abi)
+static void put_words(struct waffle_fetch_program *fetch_program, const struct abi *abi)
 {
 	uint16_t bytes = sizeof(struct waffle_frame);
 
-	for (unsigned i = 0; i < recipe->begins; i++) {
-		const struct waffle_fetch *fetch = &recipe->fetches[i];
+	for (unsigned i = 0; i < fetch_program->begins; i++) {
+		const struct waffle_fetch *fetch = &fetch_program->fetches[i];
 		bool high = fetch->format == WAFFLE_FORMAT_HIGH;
 		int number = word_number(abi, fetch);
 
 		if (number < 0)
 			return;
-		if (number >= WAFFLE_CALL_REGS + recipe->stack_words)
-			recipe->stack_words = (uint8_t)(number - WAFFLE_CALL_REGS + 1);
-		recipe->words[i] = (struct waffle_word){
+		if (number >= WAFFLE_CALL_REGS + fetch_program->stack_words)
+			fetch_program->stack_words = (uint8_t)(number - WAFFLE_CALL_REGS + 1);
+		fetch_program->words[i] = (struct waffle_word){
 			.from = (uint8_t)number,
 			.to = (uint8_t)((high ? bytes - 4 : bytes) / 4),
 			.spare = !high && fetch->bytes && fetch->bytes < 8 ? 64 - 8 * fetch->bytes
@@ -376,30 +378,30 @@ static void put_words(struct waffle_recipe *recipe, const struct abi *abi)
 		};
 		bytes += high ? 0 : sizeof(uint64_t);
 	}
-	recipe->word_count = recipe->begins;
-	recipe->word_bytes = bytes;
+	fetch_program->word_count = fetch_program->begins;
+	fetch_program->word_bytes = bytes;
 }
 
-static void put_together(struct recipe_maker *maker)
+static void put_together(struct fetch_program_maker *maker)
 {
-	struct waffle_recipe *recipe = &maker->made->recipe;
+	struct waffle_fetch_program *fetch_program = &maker->made->fetch_program;
 	unsigned at = 0;
 
-	recipe->begins = maker->counts[PART_BEGINS];
-	recipe->saves = maker->counts[PART_SAVES];
-	recipe->returns = maker->counts[PART_RETURNS];
-	recipe->flags = maker->spec->flags;
+	fetch_program->begins = maker->counts[PART_BEGINS];
+	fetch_program->saves = maker->counts[PART_SAVES];
+	fetch_program->returns = maker->counts[PART_RETURNS];
+	fetch_program->flags = maker->spec->flags;
 	for (unsigned part = 0; part < 3; part++)
 		for (unsigned i = 0; i < maker->counts[part]; i++)
-			recipe->fetches[at++] = maker->parts[part][i];
+			fetch_program->fetches[at++] = maker->parts[part][i];
 	maker->made->begin_keys = keys_of_begin(maker->made);
-	put_words(recipe, maker->at->abi);
+	put_words(fetch_program, maker->at->abi);
 }
 
 /* Appends the key of a pair. */
-static int put_pair_key(struct recipe_maker *maker, const struct spec_side *side)
+static int put_pair_key(struct fetch_program_maker *maker, const struct spec_side *side)
 {
-	struct waffle_recipe *recipe = &maker->made->recipe;
+	struct waffle_fetch_program *fetch_program = &maker->made->fetch_program;
 	struct call_value key = side->key;
 	bool added = true;
 	int result;
@@ -411,21 +413,22 @@ static int put_pair_key(struct recipe_maker *maker, const struct spec_side *side
 	if (!result && (!added || maker->counts[PART_BEGINS] != 1))
 		result = fault(maker, &side->key, "the key can't be read at this probe");
 	if (!result)
-		recipe->fetches[recipe->begins + recipe->saves + recipe->returns] =
-			maker->parts[PART_BEGINS][0];
-	recipe->keys = 1;
+		fetch_program->fetches[fetch_program->begins + fetch_program->saves +
+				       fetch_program->returns] = maker->parts[PART_BEGINS][0];
+	fetch_program->keys = 1;
 	return result;
 }
 
-int recipe_make(struct recipe_made *made, const struct call_spec *spec, const struct call_at *at,
-		const struct recipe_lookup *lookup, struct error *err)
+int fetch_program_make(struct fetch_program_made *made, const struct call_spec *spec,
+		       const struct call_at *at, const struct fetch_program_lookup *lookup,
+		       struct error *err)
 {
-	struct recipe_maker maker = {
+	struct fetch_program_maker maker = {
 		.made = made, .spec = spec, .at = at, .lookup = lookup, .err = err};
 	const struct spec_side *side = &spec->sides[0];
 	int result = 0;
 
-	*made = (struct recipe_made){.key_count = 0};
+	*made = (struct fetch_program_made){.key_count = 0};
 	for (unsigned i = 0; i < side->value_count && !result; i++) {
 		struct call_value value = side->values[i];
 		bool added;
@@ -442,7 +445,7 @@ int recipe_make(struct recipe_made *made, const struct call_spec *spec, const st
 	return result;
 }
 
-static bool has_key(const struct recipe_made *made, const char *name)
+static bool has_key(const struct fetch_program_made *made, const char *name)
 {
 	for (unsigned i = 0; i < made->key_count; i++)
 		if (!strcmp(made->keys[i].name, name))
@@ -450,16 +453,16 @@ static bool has_key(const struct recipe_made *made, const char *name)
 	return false;
 }
 
-int recipe_make_end(struct recipe_made *made, const struct call_spec *spec,
-		    const struct call_at *at, const struct recipe_lookup *lookup,
-		    struct recipe_made *begin, struct error *err)
+int fetch_program_make_end(struct fetch_program_made *made, const struct call_spec *spec,
+			   const struct call_at *at, const struct fetch_program_lookup *lookup,
+			   struct fetch_program_made *begin, struct error *err)
 {
-	struct recipe_maker maker = {
+	struct fetch_program_maker maker = {
 		.made = made, .spec = spec, .at = at, .lookup = lookup, .err = err};
 	const struct spec_side *side = &spec->sides[1];
 	int result = 0;
 
-	*made = (struct recipe_made){.key_count = 0};
+	*made = (struct fetch_program_made){.key_count = 0};
 	for (unsigned i = 0; i < side->value_count && !result; i++) {
 		struct call_value value = side->values[i];
 		bool added;

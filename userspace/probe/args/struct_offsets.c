@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/args/derive.h"
+#include "probe/args/struct_offsets.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "probe/args/derive_walk_internal.h"
+#include "probe/args/struct_offsets_internal.h"
 
-const struct derive_value value_nothing = {KNOWN_NOTHING, 0};
+const struct offset_value value_nothing = {KNOWN_NOTHING, 0};
 
 /* Adds with wrap-around, as addresses do. */
 static int64_t sum(int64_t a, int64_t b)
@@ -19,14 +19,14 @@ static int64_t sum(int64_t a, int64_t b)
 	return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-static void forget_slots(struct derive_state *state, unsigned base)
+static void forget_slots(struct offset_state *state, unsigned base)
 {
 	for (unsigned i = 0; i < SLOTS; i++)
 		if (state->slots[i].base == base)
 			state->slots[i].value.known = KNOWN_NOTHING;
 }
 
-void walk_set(struct derive_walk *walk, unsigned reg, struct derive_value value)
+void walk_set(struct offset_walk *walk, unsigned reg, struct offset_value value)
 {
 	if (reg >= REGISTERS)
 		return;
@@ -34,18 +34,18 @@ void walk_set(struct derive_walk *walk, unsigned reg, struct derive_value value)
 	forget_slots(&walk->state, reg);
 }
 
-struct derive_value walk_get(const struct derive_walk *walk, unsigned reg)
+struct offset_value walk_get(const struct offset_walk *walk, unsigned reg)
 {
 	return reg < REGISTERS ? walk->state.registers[reg] : value_nothing;
 }
 
-static struct derive_slot *find_slot(struct derive_walk *walk, const struct operand *memory,
+static struct offset_slot *find_slot(struct offset_walk *walk, const struct operand *memory,
 				     bool make)
 {
-	struct derive_slot *free_slot = NULL;
+	struct offset_slot *free_slot = NULL;
 
 	for (unsigned i = 0; i < SLOTS; i++) {
-		struct derive_slot *slot = &walk->state.slots[i];
+		struct offset_slot *slot = &walk->state.slots[i];
 
 		if (slot->value.known == KNOWN_NOTHING)
 			free_slot = slot;
@@ -53,17 +53,17 @@ static struct derive_slot *find_slot(struct derive_walk *walk, const struct oper
 			return slot;
 	}
 	if (make && free_slot)
-		*free_slot = (struct derive_slot){.base = memory->reg, .at = memory->n};
+		*free_slot = (struct offset_slot){.base = memory->reg, .at = memory->n};
 	return make ? free_slot : NULL;
 }
 
-static struct derive_value load(struct derive_walk *walk, const struct operand *memory)
+static struct offset_value load(struct offset_walk *walk, const struct operand *memory)
 {
-	struct derive_value base = walk_get(walk, memory->reg);
-	const struct derive_slot *slot;
+	struct offset_value base = walk_get(walk, memory->reg);
+	const struct offset_slot *slot;
 
 	if (memory->index < REGISTERS) {
-		struct derive_value index = walk_get(walk, memory->index);
+		struct offset_value index = walk_get(walk, memory->index);
 
 		if (base.known != KNOWN_OBJECT || index.known != KNOWN_NUMBER)
 			return value_nothing;
@@ -71,17 +71,17 @@ static struct derive_value load(struct derive_walk *walk, const struct operand *
 	}
 	if (base.known == KNOWN_OBJECT)
 		return memory->bytes == 4
-			       ? (struct derive_value){KNOWN_FIELD, sum(base.n, memory->n)}
+			       ? (struct offset_value){KNOWN_FIELD, sum(base.n, memory->n)}
 			       : value_nothing;
 	slot = find_slot(walk, memory, false);
 	return slot && memory->bytes == 8 && memory->index >= REGISTERS ? slot->value
 									: value_nothing;
 }
 
-static void store(struct derive_walk *walk, const struct operand *memory, struct derive_value value)
+static void store(struct offset_walk *walk, const struct operand *memory, struct offset_value value)
 {
-	struct derive_value base = walk_get(walk, memory->reg);
-	struct derive_slot *slot;
+	struct offset_value base = walk_get(walk, memory->reg);
+	struct offset_slot *slot;
 
 	if (base.known == KNOWN_OUT && sum(base.n, memory->n) == 0 && memory->index >= REGISTERS) {
 		/* Getters store a zero on their error paths. */
@@ -98,13 +98,13 @@ static void store(struct derive_walk *walk, const struct operand *memory, struct
 		slot->value = memory->bytes == 8 ? value : value_nothing;
 }
 
-static bool same(struct derive_value a, struct derive_value b)
+static bool same(struct offset_value a, struct offset_value b)
 {
 	return a.known == b.known && a.n == b.n;
 }
 
 /* Keeps the facts of `into` that also hold in `other`. */
-static void meet(struct derive_state *into, const struct derive_state *other)
+static void meet(struct offset_state *into, const struct offset_state *other)
 {
 	if (!into->reached) {
 		*into = *other;
@@ -120,7 +120,7 @@ static void meet(struct derive_state *into, const struct derive_state *other)
 			into->slots[i].value = value_nothing;
 }
 
-void walk_jump(struct derive_walk *walk, uint64_t address)
+void walk_jump(struct offset_walk *walk, uint64_t address)
 {
 	unsigned at = 0;
 
@@ -137,30 +137,30 @@ void walk_jump(struct derive_walk *walk, uint64_t address)
 }
 
 /* Merges the state that jumps have brought to this address. */
-static void arrive(struct derive_walk *walk, uint64_t address)
+static void arrive(struct offset_walk *walk, uint64_t address)
 {
 	for (unsigned i = 0; i < walk->targets; i++)
 		if (walk->target[i].address == address)
 			meet(&walk->state, &walk->target[i].state);
 }
 
-void walk_leave(struct derive_walk *walk)
+void walk_leave(struct offset_walk *walk)
 {
 	memset(&walk->state, 0, sizeof(walk->state));
 }
 
-void walk_forget(struct derive_walk *walk, const uint8_t *registers, size_t count)
+void walk_forget(struct offset_walk *walk, const uint8_t *registers, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		walk_set(walk, registers[i], value_nothing);
 }
 
-void walk_move(struct derive_walk *walk, const struct operand *to, const struct operand *from)
+void walk_move(struct offset_walk *walk, const struct operand *to, const struct operand *from)
 {
-	struct derive_value value = {KNOWN_NOTHING, 0};
+	struct offset_value value = {KNOWN_NOTHING, 0};
 
 	if (from->kind == OPERAND_NUMBER)
-		value = (struct derive_value){KNOWN_NUMBER, from->n};
+		value = (struct offset_value){KNOWN_NUMBER, from->n};
 	else if (from->kind == OPERAND_MEMORY)
 		value = load(walk, from);
 	else if (from->kind == OPERAND_REGISTER)
@@ -174,9 +174,9 @@ void walk_move(struct derive_walk *walk, const struct operand *to, const struct 
 		walk_set(walk, to->reg, value);
 }
 
-void walk_add(struct derive_walk *walk, unsigned to, unsigned from, int64_t n)
+void walk_add(struct offset_walk *walk, unsigned to, unsigned from, int64_t n)
 {
-	struct derive_value value = walk_get(walk, from);
+	struct offset_value value = walk_get(walk, from);
 
 	if (value.known == KNOWN_FIELD)
 		value.known = KNOWN_NOTHING;
@@ -184,12 +184,12 @@ void walk_add(struct derive_walk *walk, unsigned to, unsigned from, int64_t n)
 	walk_set(walk, to, value);
 }
 
-static int walk_all(struct derive_walk *walk, const struct derive_machine *machine,
+static int walk_all(struct offset_walk *walk, const struct offset_machine *machine,
 		    const uint8_t *code, size_t bytes, uint64_t address)
 {
 	walk->state.reached = true;
-	walk_set(walk, machine->arguments[0], (struct derive_value){KNOWN_OBJECT, 0});
-	walk_set(walk, machine->arguments[1], (struct derive_value){KNOWN_OUT, 0});
+	walk_set(walk, machine->arguments[0], (struct offset_value){KNOWN_OBJECT, 0});
+	walk_set(walk, machine->arguments[1], (struct offset_value){KNOWN_OUT, 0});
 	while (bytes) {
 		arrive(walk, address);
 		if (!cs_disasm_iter(walk->handle, &code, &bytes, &address, walk->insn))
@@ -199,12 +199,12 @@ static int walk_all(struct derive_walk *walk, const struct derive_machine *machi
 	return walk->found && !walk->differs ? 0 : -ENOENT;
 }
 
-int derive_getter(uint16_t machine, const uint8_t *code, size_t bytes, uint64_t address,
-		  int32_t *offset)
+int struct_offset_in_getter(uint16_t machine, const uint8_t *code, size_t bytes, uint64_t address,
+			    int32_t *offset)
 {
-	static const struct derive_machine *const machines[] = {&derive_x86, &derive_arm64};
-	const struct derive_machine *known = NULL;
-	struct derive_walk *walk;
+	static const struct offset_machine *const machines[] = {&offset_x86, &offset_arm64};
+	const struct offset_machine *known = NULL;
+	struct offset_walk *walk;
 	int result = -ENOENT;
 
 	for (unsigned i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
@@ -279,8 +279,8 @@ static bool getter_offset(const struct elf_file *file, uint16_t machine, const c
 		    symbol.st_size <= segment->size - at)
 			return pread(file->fd, code, symbol.st_size,
 				     (off_t)(segment->offset + at)) == (ssize_t)symbol.st_size &&
-			       !derive_getter(machine, code, symbol.st_size, symbol.st_value,
-					      offset);
+			       !struct_offset_in_getter(machine, code, symbol.st_size,
+							symbol.st_value, offset);
 	}
 	return false;
 }
@@ -309,7 +309,8 @@ static bool ompi_rank(const struct elf_file *file, uint16_t machine, int32_t *ra
 	       *rank >= (int32_t)sizeof(uint32_t);
 }
 
-bool derive_offset(const struct elf_file *file, uint16_t machine, const char *name, int32_t *offset)
+bool struct_offset_find(const struct elf_file *file, uint16_t machine, const char *name,
+			int32_t *offset)
 {
 	static const struct {
 		const char *name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/spec/table_internal.h"
+#include "probe/spec/builtin_specs_internal.h"
 
 /* Embeds the files unchanged, each with a terminating NUL. */
 #define ROWS(name)                                                                                 \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts a description to the recipe by which BPF fetches the values. The locations of arguments
- * are known by now, from the platform's calling convention or from a USDT note.
+ * Converts a description to the fetch program by which BPF fetches the values. The locations of
+ * arguments are known by now, from the platform's calling convention or from a USDT note.
  */
-#ifndef WAFFLE_PROBE_ARGS_RECIPE_H
-#define WAFFLE_PROBE_ARGS_RECIPE_H
+#ifndef WAFFLE_PROBE_ARGS_FETCH_PROGRAM_H
+#define WAFFLE_PROBE_ARGS_FETCH_PROGRAM_H
 
 #include "probe/args/abi_internal.h"
 #include "probe/spec/spec.h"
@@ -31,7 +31,7 @@ struct call_at {
 void call_at_function(struct call_at *at, const struct abi *abi, const struct spec_side *side);
 
 /* Callbacks for facts that only the file has. */
-struct recipe_lookup {
+struct fetch_program_lookup {
 	/*
 	 * Resolves the fields of a value's steps, from step `first` on: replaces them by additions
 	 * and loads and sets value->type and value->in_memory. `where` is the struct that the value
@@ -44,24 +44,25 @@ struct recipe_lookup {
 	void *arg;
 };
 
-/* A recipe and the keys of its site. */
-struct recipe_made {
-	struct waffle_recipe recipe;
+/* A fetch program and the keys of its site. */
+struct fetch_program_made {
+	struct waffle_fetch_program fetch_program;
 	uint16_t key_count;
 	uint16_t begin_keys; /* how many of them are known at the begin */
 	struct site_key keys[WAFFLE_KEYS_MAX];
 };
 
 /*
- * Makes the recipe of a call, or of the begin of a pair. A value whose offset ("$rank") is unknown
- * is omitted. Returns 0, or -EINVAL with a message: too many values for a recipe, or a field that
- * does not exist.
+ * Makes the fetch program of a call, or of the begin of a pair. A value whose offset ("$rank") is
+ * unknown is omitted. Returns 0, or -EINVAL with a message: too many values for a fetch program, or
+ * a field that does not exist.
  */
-int recipe_make(struct recipe_made *made, const struct call_spec *spec, const struct call_at *at,
-		const struct recipe_lookup *lookup, struct error *err);
-/* The recipe for the end of a pair. Its keys are added to those of the begin. */
-int recipe_make_end(struct recipe_made *made, const struct call_spec *spec,
-		    const struct call_at *at, const struct recipe_lookup *lookup,
-		    struct recipe_made *begin, struct error *err);
+int fetch_program_make(struct fetch_program_made *made, const struct call_spec *spec,
+		       const struct call_at *at, const struct fetch_program_lookup *lookup,
+		       struct error *err);
+/* The fetch program for the end of a pair. Its keys are added to those of the begin. */
+int fetch_program_make_end(struct fetch_program_made *made, const struct call_spec *spec,
+			   const struct call_at *at, const struct fetch_program_lookup *lookup,
+			   struct fetch_program_made *begin, struct error *err);
 
 #endif

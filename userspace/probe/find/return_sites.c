@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/find/returns_internal.h"
+#include "probe/find/return_sites_internal.h"
 
 #include <stdio.h>
 
@@ -12,8 +12,8 @@ struct function {
 	csh handle;
 	uint16_t machine;
 	uint64_t begin, end; /* start and end address */
-	struct returns *returns;
-	returns_stack_fn stack;
+	struct return_sites *returns;
+	return_sites_stack_fn stack;
 	void *arg;
 	unsigned table; /* for how many more instructions a loaded table entry counts */
 	unsigned sum;   /* register with the sum of an address and a table entry; 0: none */
@@ -25,17 +25,17 @@ enum { SEEN_BEGIN = 1, SEEN_TARGET = 2 }; /* start of an instruction; target of 
 /* Adds a return. False: there are too many, or it cannot be one. */
 static bool take_return(const struct function *function, uint64_t address)
 {
-	struct returns *returns = function->returns;
+	struct return_sites *returns = function->returns;
 
 	if (function->stack(address, function->arg) == CFI_STACK_USED)
 		return false;
-	if (returns->count == RETURNS_MAX)
+	if (returns->count == RETURN_SITES_MAX)
 		return false;
 	returns->list[returns->count++] = address;
 	return true;
 }
 
-static bool take_leave(struct returns *returns, uint64_t target)
+static bool take_leave(struct return_sites *returns, uint64_t target)
 {
 	for (uint32_t i = 0; i < returns->leave_count; i++)
 		if (returns->leaves[i] == target)
@@ -197,8 +197,8 @@ static bool decode(struct function *function, const uint8_t *code)
 	return known;
 }
 
-bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code, size_t bytes,
-		 uint64_t address, returns_stack_fn stack, void *arg)
+bool return_sites_add(struct return_sites *returns, uint16_t machine, const uint8_t *code,
+		      size_t bytes, uint64_t address, return_sites_stack_fn stack, void *arg)
 {
 	struct function function = {.machine = machine,
 				    .begin = address,
@@ -217,7 +217,7 @@ bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code,
 	return known;
 }
 
-bool returns_probe_is_safe(const char *release)
+bool return_probe_is_safe(const char *release)
 {
 #ifdef __x86_64__
 	unsigned major, minor;

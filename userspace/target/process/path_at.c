@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,12 +26,12 @@ static int open_how(int root, const char *path, int flags, uint64_t resolve)
 	return fd < 0 ? -errno : fd;
 }
 
-int place_open(int root, const char *path, int flags)
+int path_at_open(int root, const char *path, int flags)
 {
 	return open_how(root, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }
 
-int place_cached(int root, const char *path, int flags)
+int path_at_cached(int root, const char *path, int flags)
 {
 	uint64_t inside = root < 0 ? 0 : RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
 	int fd = -EAGAIN;
@@ -43,15 +43,15 @@ int place_cached(int root, const char *path, int flags)
 	return fd == -EINVAL ? -EAGAIN : fd; /* Linux before 5.12 */
 }
 
-int place_peek(const char *path, int flags)
+int path_at_peek(const char *path, int flags)
 {
 	return mounts_are_local(getpid(), MOUNTS_ANY) ? open_how(AT_FDCWD, path, flags | O_PATH, 0)
-						      : place_cached(-1, path, flags);
+						      : path_at_cached(-1, path, flags);
 }
 
-int place_file(int root, const char *path)
+int path_at_file(int root, const char *path)
 {
-	int place = root < 0 ? -1 : place_open(root, path, O_PATH), fd = -EINVAL;
+	int place = root < 0 ? -1 : path_at_open(root, path, O_PATH), fd = -EINVAL;
 	struct stat status;
 	char name[64];
 
@@ -69,9 +69,9 @@ int place_file(int root, const char *path)
 	return fd;
 }
 
-bool place_follow(int root, const char *path, char real[PATH_MAX])
+bool path_at_follow(int root, const char *path, char real[PATH_MAX])
 {
-	int place = place_open(root, path, O_PATH);
+	int place = path_at_open(root, path, O_PATH);
 	char name[64];
 	ssize_t len;
 
@@ -84,9 +84,9 @@ bool place_follow(int root, const char *path, char real[PATH_MAX])
 	return len > 0;
 }
 
-void place_list(int root, const char *folder, const char *prefix, struct wire_out *names)
+void path_at_list(int root, const char *folder, const char *prefix, struct wire_out *names)
 {
-	int fd = place_open(root, folder, O_RDONLY | O_DIRECTORY);
+	int fd = path_at_open(root, folder, O_RDONLY | O_DIRECTORY);
 	DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
 

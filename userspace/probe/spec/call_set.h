@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of a set: the descriptions, and the state of each. */
-#ifndef WAFFLE_PROBE_SPEC_SET_H
-#define WAFFLE_PROBE_SPEC_SET_H
+#ifndef WAFFLE_PROBE_SPEC_CALL_SET_H
+#define WAFFLE_PROBE_SPEC_CALL_SET_H
 
 #include <string.h>
 
-#include "probe/args/recipe.h"
-#include "probe/find/place.h"
+#include "probe/args/fetch_program.h"
+#include "probe/find/probe_site.h"
 #include "probe/spec/call.h"
 #include "probe/spec/spec.h"
 #include "util/keymap.h"
 
-#define SET_NEAR_MAX 3
+#define SET_SUGGESTIONS_MAX 3
 #define SET_INSIDES 2 /* libraries that are recognised inside a stripped program */
 
 /* Names similar to one that was not found, most similar first. */
-struct set_near {
+struct set_suggestions {
 	uint32_t count;
-	const char *names[SET_NEAR_MAX];
+	const char *names[SET_SUGGESTIONS_MAX];
 };
 
 /* The state of one name in a description. */
 struct set_named {
 	bool matched; /* a file has this name */
 	bool ifunc;   /* an ifunc: the loader chooses the function when it loads the file */
-	struct set_near near;
+	struct set_suggestions similar;
 };
 
 /* Results of the search for a description, to explain what was not found. */
@@ -34,7 +34,7 @@ struct spec_state {
 	bool stripped;       /* that file has only exported symbols */
 	bool provider;       /* that file has USDT probes of the provider */
 	const char *trouble; /* the first message about a problem; later ones are not shown */
-	const char *ahead;   /* a file with a match that no process has mapped yet */
+	const char *pending; /* a file with a match that no process has mapped yet */
 	const char *refusal; /* another message: functions that cannot be probed */
 	uint32_t probed;     /* functions */
 	struct {             /* for the current file: how many, and the name of the first one */
@@ -47,7 +47,7 @@ struct spec_state {
 		const char *first; /* "argument 2 of NAME" */
 		const char *why;
 	} unread;                                  /* for the current file */
-	struct set_near providers;                 /* suggestions if `provider` is false */
+	struct set_suggestions providers;          /* suggestions if `provider` is false */
 	struct set_named names[2][SPEC_NAMES_MAX]; /* parallel to spec.sides[].names */
 };
 
@@ -83,10 +83,10 @@ struct call_set {
 	tracepoint_list tracepoints;
 	VEC(struct set_group) groups;
 	VEC(struct call_library) libraries; /* made at the first call of call_set_libraries() */
-	uint32_t calls;                     /* number of recipes made so far */
+	uint32_t calls;                     /* number of fetch programs made so far */
 	/* Messages about libraries inside a stripped program (find_static.c), or NULL. */
 	const char *stripped[SET_INSIDES];
-	struct place_kernel kernel;
+	struct probe_site_kernel kernel;
 	pid_t process; /* whose files are searched; 0: none */
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <elf.h>
 
-#include "probe/args/derive_walk_internal.h"
+#include "probe/args/struct_offsets_internal.h"
 
 static unsigned x86_number(x86_reg reg)
 {
@@ -53,7 +53,7 @@ static struct operand x86_operand(const cs_x86_op *op)
 }
 
 /* Forgets the registers that an unsupported instruction writes. */
-static void x86_other(struct derive_walk *walk)
+static void x86_other(struct offset_walk *walk)
 {
 	const cs_x86 *x86 = &walk->insn->detail->x86;
 	static const struct operand unknown = {.kind = OPERAND_NONE};
@@ -76,7 +76,7 @@ static void x86_other(struct derive_walk *walk)
 		walk_set(walk, x86_number(written[i]), value_nothing);
 }
 
-static void x86_jump(struct derive_walk *walk)
+static void x86_jump(struct offset_walk *walk)
 {
 	const cs_x86 *x86 = &walk->insn->detail->x86;
 
@@ -86,7 +86,7 @@ static void x86_jump(struct derive_walk *walk)
 		walk_leave(walk);
 }
 
-static void x86_step(struct derive_walk *walk)
+static void x86_step(struct offset_walk *walk)
 {
 	const cs_x86 *x86 = &walk->insn->detail->x86;
 	struct operand to = x86_operand(&x86->operands[0]);
@@ -114,7 +114,7 @@ static void x86_step(struct derive_walk *walk)
 	case X86_INS_XOR:
 		if (to.kind == OPERAND_REGISTER && from.kind == OPERAND_REGISTER &&
 		    to.reg == from.reg)
-			walk_set(walk, to.reg, (struct derive_value){KNOWN_NUMBER, 0});
+			walk_set(walk, to.reg, (struct offset_value){KNOWN_NUMBER, 0});
 		else
 			x86_other(walk);
 		break;
@@ -137,7 +137,7 @@ static void x86_step(struct derive_walk *walk)
 	}
 }
 
-const struct derive_machine derive_x86 = {
+const struct offset_machine offset_x86 = {
 	.machine = EM_X86_64,
 	.arch = CS_ARCH_X86,
 	.mode = CS_MODE_64,

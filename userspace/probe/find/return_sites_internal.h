@@ -7,8 +7,8 @@
  * (WAFFLE_CALL_NOUNWIND). For others we probe their return instructions. This changes nothing in
  * the program but costs more, since the kernel single-steps them.
  */
-#ifndef WAFFLE_PROBE_FIND_RETURNS_INTERNAL_H
-#define WAFFLE_PROBE_FIND_RETURNS_INTERNAL_H
+#ifndef WAFFLE_PROBE_FIND_RETURN_SITES_INTERNAL_H
+#define WAFFLE_PROBE_FIND_RETURN_SITES_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,21 +22,21 @@
  * of containers. The fix (cf6cb56ef244) is in 6.14 and in later updates of these releases, but the
  * version does not prove it.
  */
-bool returns_probe_is_safe(const char *release);
+bool return_probe_is_safe(const char *release);
 
-#define RETURNS_MAX 64
+#define RETURN_SITES_MAX 64
 #define LEAVES_MAX 32
 
 /* All addresses are link-time. */
-struct returns {
+struct return_sites {
 	uint32_t count, leave_count;
-	uint64_t list[RETURNS_MAX];  /* return instructions */
-	uint64_t leaves[LEAVES_MAX]; /* targets of jumps that leave the function */
+	uint64_t list[RETURN_SITES_MAX]; /* return instructions */
+	uint64_t leaves[LEAVES_MAX];     /* targets of jumps that leave the function */
 };
 
 /* The stack state at an instruction. A function can only be left where it has nothing on the
  * stack. */
-typedef enum cfi_stack (*returns_stack_fn)(uint64_t address, void *arg);
+typedef enum cfi_stack (*return_sites_stack_fn)(uint64_t address, void *arg);
 
 /*
  * Adds the return instructions of a function, or of a part of one. `code` holds all its `bytes`
@@ -45,7 +45,7 @@ typedef enum cfi_stack (*returns_stack_fn)(uint64_t address, void *arg);
  * code is not understood. Data among the code must not be mistaken for returns. So instructions
  * must begin at all targets of jumps, and no return may lie where the stack is in use.
  */
-bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code, size_t bytes,
-		 uint64_t address, returns_stack_fn stack, void *arg);
+bool return_sites_add(struct return_sites *returns, uint16_t machine, const uint8_t *code,
+		      size_t bytes, uint64_t address, return_sites_stack_fn stack, void *arg);
 
 #endif

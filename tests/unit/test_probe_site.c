@@ -10,10 +10,10 @@
 
 #include <elf.h>
 
-#include "probe/find/place.h"
+#include "probe/find/probe_site.h"
 
-static const struct place_kernel linux_6_18 = {.version = 6018, .optimised_nop = 5};
-static const struct place_kernel linux_6_1 = {.version = 6001};
+static const struct probe_site_kernel linux_6_18 = {.version = 6018, .optimised_nop = 5};
+static const struct probe_site_kernel linux_6_1 = {.version = 6001};
 
 /* A function as the assembler reads it and as it writes it. */
 struct function {
@@ -130,17 +130,17 @@ static const struct function arm64_functions[] = {
 };
 // clang-format on
 
-static struct place place_of(const struct place_kernel *kernel, uint16_t machine,
-			     const struct function *function)
+static struct probe_site place_of(const struct probe_site_kernel *kernel, uint16_t machine,
+				  const struct function *function)
 {
-	return place_function(kernel, machine, (const uint8_t *)function->code, function->bytes,
-			      true, 0x1000);
+	return probe_site_function(kernel, machine, (const uint8_t *)function->code,
+				   function->bytes, true, 0x1000);
 }
 
 static void check(uint16_t machine, const struct function *functions, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct place place = place_of(&linux_6_18, machine, &functions[i]);
+		struct probe_site place = place_of(&linux_6_18, machine, &functions[i]);
 
 		if (place.shift != functions[i].shift || place.cost != functions[i].cost)
 			fail_msg("%s: +%u, cost %u; expected +%u, %u", functions[i].text,
@@ -167,7 +167,7 @@ static void test_function_cut_at_any_byte_is_placed_within_its_bytes(void **stat
 		struct function cut = x86_functions[i];
 
 		for (cut.bytes = 0; cut.bytes < x86_functions[i].bytes; cut.bytes++) {
-			struct place place = place_of(&linux_6_18, EM_X86_64, &cut);
+			struct probe_site place = place_of(&linux_6_18, EM_X86_64, &cut);
 
 			assert_true(place.shift == 0 || place.shift < cut.bytes);
 			place = place_of(&linux_6_18, EM_AARCH64, &cut);
@@ -182,12 +182,12 @@ static void test_part_of_a_function_is_left_only_for_a_push(void **state)
 	static const uint8_t nop[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x90};
 
 	(void)state;
-	assert_int_equal(place_function(&linux_6_18, EM_X86_64, push, sizeof(push), false, 0).shift,
-			 4);
-	assert_int_equal(place_function(&linux_6_18, EM_X86_64, nop, sizeof(nop), true, 0).shift,
-			 4);
-	assert_int_equal(place_function(&linux_6_18, EM_X86_64, nop, sizeof(nop), false, 0).shift,
-			 0);
+	assert_int_equal(
+		probe_site_function(&linux_6_18, EM_X86_64, push, sizeof(push), false, 0).shift, 4);
+	assert_int_equal(
+		probe_site_function(&linux_6_18, EM_X86_64, nop, sizeof(nop), true, 0).shift, 4);
+	assert_int_equal(
+		probe_site_function(&linux_6_18, EM_X86_64, nop, sizeof(nop), false, 0).shift, 0);
 }
 
 static void test_older_kernels_step_what_they_do_not_emulate(void **state)
@@ -208,22 +208,22 @@ static void test_nop_is_refused_where_the_kernel_replaces_it(void **state)
 	static const uint8_t nop5[] = {0x0f, 0x1f, 0x44, 0, 0, 0xc3};
 
 	(void)state;
-	assert_int_equal(place_cost(&linux_6_18, EM_X86_64, nop5, sizeof(nop5), 0x1ffb),
+	assert_int_equal(probe_site_cost(&linux_6_18, EM_X86_64, nop5, sizeof(nop5), 0x1ffb),
 			 OBJECT_COST_REFUSED);
-	assert_int_equal(place_cost(&linux_6_18, EM_X86_64, nop5, sizeof(nop5), 0x1ffc),
+	assert_int_equal(probe_site_cost(&linux_6_18, EM_X86_64, nop5, sizeof(nop5), 0x1ffc),
 			 OBJECT_COST_EMULATED);
 }
 
 static void test_later_kernels_optimise_the_longer_nop(void **state)
 {
-	static const struct place_kernel later = {.version = 7002, .optimised_nop = 10};
+	static const struct probe_site_kernel later = {.version = 7002, .optimised_nop = 10};
 	static const uint8_t nop10[] = {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0};
 
 	(void)state;
-	assert_int_equal(place_cost(&later, EM_X86_64, nop10, sizeof(nop10), 0x1000),
+	assert_int_equal(probe_site_cost(&later, EM_X86_64, nop10, sizeof(nop10), 0x1000),
 			 OBJECT_COST_OPTIMISED);
 	/* A kernel that does not optimise it refuses or loses the probe because of its prefix. */
-	assert_int_equal(place_cost(&linux_6_18, EM_X86_64, nop10, sizeof(nop10), 0x1000),
+	assert_int_equal(probe_site_cost(&linux_6_18, EM_X86_64, nop10, sizeof(nop10), 0x1000),
 			 OBJECT_COST_REFUSED);
 }
 
@@ -245,22 +245,22 @@ static void test_functions_of_go_are_probed_behind_the_look_at_their_stack(void 
 	(void)state;
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		const struct function *function = &functions[i];
-		struct place place =
-			place_go(&linux_6_18, EM_X86_64, (const uint8_t *)function->code,
-				 function->bytes, 0x1000);
+		struct probe_site place =
+			probe_site_go(&linux_6_18, EM_X86_64, (const uint8_t *)function->code,
+				      function->bytes, 0x1000);
 
 		if (place.shift != function->shift || place.cost != function->cost)
 			fail_msg("%s: +%u, cost %u", function->text, place.shift, place.cost);
 		for (size_t bytes = 0; bytes < function->bytes; bytes++)
-			assert_true(place_go(&linux_6_18, EM_X86_64,
-					     (const uint8_t *)function->code, bytes, 0x1000)
+			assert_true(probe_site_go(&linux_6_18, EM_X86_64,
+						  (const uint8_t *)function->code, bytes, 0x1000)
 					    .shift <= bytes);
 	}
 }
 
 static void test_other_machines_are_probed_at_the_entry(void **state)
 {
-	struct place place = place_of(&linux_6_18, EM_RISCV, &x86_functions[7]);
+	struct probe_site place = place_of(&linux_6_18, EM_RISCV, &x86_functions[7]);
 
 	(void)state;
 	assert_int_equal(place.shift, 0);
@@ -269,7 +269,7 @@ static void test_other_machines_are_probed_at_the_entry(void **state)
 
 static void test_running_kernel_is_known(void **state)
 {
-	struct place_kernel kernel = place_kernel_running();
+	struct probe_site_kernel kernel = probe_site_kernel_running();
 
 	(void)state;
 	assert_true(kernel.version >= 5000);
@@ -292,9 +292,9 @@ static void test_any_bytes_are_placed_within_themselves(void **state)
 			code[k] = (uint8_t)random;
 		}
 		for (unsigned machine = 0; machine < 2; machine++) {
-			struct place place =
-				place_function(&linux_6_18, machine ? EM_AARCH64 : EM_X86_64, code,
-					       i % 97, true, 0);
+			struct probe_site place =
+				probe_site_function(&linux_6_18, machine ? EM_AARCH64 : EM_X86_64,
+						    code, i % 97, true, 0);
 
 			assert_true(place.shift == 0 || place.shift < i % 97);
 		}

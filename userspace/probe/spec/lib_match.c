@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/spec/set.h"
+#include "probe/spec/call_set.h"
 #include "target/process/root.h"
 #include "util/path.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <elf.h>
 
-#include "probe/args/derive_walk_internal.h"
+#include "probe/args/struct_offsets_internal.h"
 
 static unsigned arm64_number(arm64_reg reg)
 {
@@ -57,7 +57,7 @@ static bool arm64_is_store(unsigned id)
 }
 
 /* Handles ldr, str and their pairs: `count` registers, then the memory operand. */
-static void arm64_memory(struct derive_walk *walk, bool loads)
+static void arm64_memory(struct offset_walk *walk, bool loads)
 {
 	const cs_arm64 *arm64 = &walk->insn->detail->arm64;
 	unsigned id = walk->insn->id;
@@ -85,11 +85,11 @@ static void arm64_memory(struct derive_walk *walk, bool loads)
 		walk_set(walk, memory.reg, value_nothing);
 }
 
-static void arm64_movk(struct derive_walk *walk)
+static void arm64_movk(struct offset_walk *walk)
 {
 	const cs_arm64_op *ops = walk->insn->detail->arm64.operands;
 	unsigned reg = arm64_number(ops[0].reg), shift = ops[1].shift.value & 63;
-	struct derive_value value = walk_get(walk, reg);
+	struct offset_value value = walk_get(walk, reg);
 
 	if (value.known == KNOWN_NUMBER)
 		value.n = (int64_t)(((uint64_t)value.n & ~(0xffffull << shift)) |
@@ -99,14 +99,14 @@ static void arm64_movk(struct derive_walk *walk)
 	walk_set(walk, reg, value);
 }
 
-static void arm64_sum(struct derive_walk *walk, bool minus)
+static void arm64_sum(struct offset_walk *walk, bool minus)
 {
 	const cs_arm64 *arm64 = &walk->insn->detail->arm64;
 	struct operand to = arm64_operand(&arm64->operands[0]);
 	struct operand left = arm64_operand(&arm64->operands[1]);
 	struct operand right = arm64_operand(&arm64->operands[2]);
-	struct derive_value n = right.kind == OPERAND_NUMBER
-					? (struct derive_value){KNOWN_NUMBER, right.n}
+	struct offset_value n = right.kind == OPERAND_NUMBER
+					? (struct offset_value){KNOWN_NUMBER, right.n}
 					: walk_get(walk, right.reg);
 	bool plain = right.kind == OPERAND_NUMBER ||
 		     (arm64->operands[2].shift.type == ARM64_SFT_INVALID &&
@@ -126,7 +126,7 @@ static bool arm64_compares(unsigned id)
 	       id == ARM64_INS_CCMN || id == ARM64_INS_TST;
 }
 
-static void arm64_other(struct derive_walk *walk)
+static void arm64_other(struct offset_walk *walk)
 {
 	const cs_arm64 *arm64 = &walk->insn->detail->arm64;
 
@@ -139,7 +139,7 @@ static void arm64_other(struct derive_walk *walk)
 			walk_set(walk, arm64_number(arm64->operands[i].reg), value_nothing);
 }
 
-static void arm64_jump(struct derive_walk *walk)
+static void arm64_jump(struct offset_walk *walk)
 {
 	const cs_arm64 *arm64 = &walk->insn->detail->arm64;
 	bool always = walk->insn->id == ARM64_INS_BR ||
@@ -152,7 +152,7 @@ static void arm64_jump(struct derive_walk *walk)
 		walk_leave(walk);
 }
 
-static void arm64_step(struct derive_walk *walk)
+static void arm64_step(struct offset_walk *walk)
 {
 	const cs_arm64 *arm64 = &walk->insn->detail->arm64;
 	struct operand to = arm64_operand(&arm64->operands[0]);
@@ -200,7 +200,7 @@ static void arm64_step(struct derive_walk *walk)
 	}
 }
 
-const struct derive_machine derive_arm64 = {
+const struct offset_machine offset_arm64 = {
 	.machine = EM_AARCH64,
 	.arch = CS_ARCH_ARM64,
 	.mode = CS_MODE_ARM,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/spec/set.h"
+#include "probe/spec/call_set.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "probe/find/tracepoint.h"
-#include "probe/spec/table_internal.h"
+#include "probe/spec/builtin_specs_internal.h"
 #include "util/input.h"
 
 int call_set_open(struct call_set **set, struct error *err)
@@ -21,7 +21,7 @@ int call_set_open(struct call_set **set, struct error *err)
 		free(made);
 		return error_set(err, ENOMEM, "out of memory");
 	}
-	made->kernel = place_kernel_running();
+	made->kernel = probe_site_kernel_running();
 	*set = made;
 	return 0;
 }
@@ -81,7 +81,7 @@ static int index_names(struct call_set *set, uint32_t entry, struct error *err)
 
 static int add_tracepoints(struct call_set *set, const struct call_spec *spec, struct error *err)
 {
-	size_t before = set->tracepoints.len, room = WAFFLE_RECIPES_MAX - set->calls;
+	size_t before = set->tracepoints.len, room = WAFFLE_FETCH_PROGRAMS_MAX - set->calls;
 	int result =
 		tracepoints_add(&set->tracepoints, before + room, set->tables.strings, spec, err);
 
@@ -294,12 +294,13 @@ const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *c
 }
 
 /* Appends suggestions to a line: "; did you mean a, b". */
-static void add_near(char *line, size_t size, const struct set_near *near, const char *before)
+static void add_suggestions(char *line, size_t size, const struct set_suggestions *similar,
+			    const char *before)
 {
 	size_t len = strlen(line);
 
-	for (uint32_t i = 0; i < near->count; i++) {
-		snprintf(line + len, size - len, "%s%s", i ? ", " : before, near->names[i]);
+	for (uint32_t i = 0; i < similar->count; i++) {
+		snprintf(line + len, size - len, "%s%s", i ? ", " : before, similar->names[i]);
 		len = strlen(line);
 	}
 }
@@ -364,22 +365,24 @@ static void say_no_file(const struct set_entry *entry, enum call_scope scope, ca
 			void *arg)
 {
 	const struct call_spec *spec = &entry->spec;
-	const char *ahead = entry->state.ahead;
+	const char *pending = entry->state.pending;
 	bool traced = scope == CALL_SCOPE_TRACED || scope == CALL_SCOPE_FOLLOWED;
 	char line[1024];
 
 	/* Programs often have another file name than the user expects, so suggest 'exe'. */
 	snprintf(line, sizeof(line), "%s: no file '%s' %s%s%s%s", spec->source.origin,
 		 names_shown(spec, &spec->libs).text, scopes[scope],
-		 ahead    ? " yet; if it opens "
+		 pending  ? " yet; if it opens "
 		 : traced ? "; 'exe' is the program's own"
 			  : "",
-		 ahead ? ahead : "", ahead ? " its calls are recorded from the first one on" : "");
+		 pending ? pending : "",
+		 pending ? " its calls are recorded from the first one on" : "");
 	say_clean(say, line, is_missing(entry, scope), arg);
 }
 
-static void say_ifunc(const struct set_entry *entry, const char *name, const struct set_near *near,
-		      enum call_scope scope, call_say say, void *arg)
+static void say_ifunc(const struct set_entry *entry, const char *name,
+		      const struct set_suggestions *similar, enum call_scope scope, call_say say,
+		      void *arg)
 {
 	char line[1024];
 
@@ -387,13 +390,13 @@ static void say_ifunc(const struct set_entry *entry, const char *name, const str
 		 "%s: '%s' of %s is chosen from several functions when it is loaded, by what the "
 		 "CPU can do: describe one of those%s",
 		 entry->spec.source.origin, name, entry->state.looked,
-		 near->count ? "" : ", whose names have been stripped here");
-	add_near(line, sizeof(line), near, ", such as ");
+		 similar->count ? "" : ", whose names have been stripped here");
+	add_suggestions(line, sizeof(line), similar, ", such as ");
 	say_clean(say, line, is_missing(entry, scope), arg);
 }
 
 static void say_no_name(const struct set_entry *entry, const char *name,
-			const struct set_near *near, bool missing, enum call_scope scope,
+			const struct set_suggestions *similar, bool missing, enum call_scope scope,
 			call_say say, void *arg)
 {
 	const struct spec_state *state = &entry->state;
@@ -408,7 +411,7 @@ static void say_no_name(const struct set_entry *entry, const char *name,
 		 state->stripped && !usdt
 			 ? ", which is stripped: only the functions that it exports are known"
 			 : "");
-	add_near(line, sizeof(line), near, "; did you mean ");
+	add_suggestions(line, sizeof(line), similar, "; did you mean ");
 	if (may_come(entry, scope))
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), CALL_MAY_COME);
 	say_clean(say, line, missing, arg);
@@ -431,9 +434,9 @@ static void say_side(const struct set_entry *entry, unsigned side, enum call_sco
 		struct source_shown name = source_show(text, strlen(text));
 
 		if (named[i].ifunc)
-			say_ifunc(entry, name.text, &named[i].near, scope, say, arg);
+			say_ifunc(entry, name.text, &named[i].similar, scope, say, arg);
 		else if (!named[i].matched)
-			say_no_name(entry, name.text, &named[i].near, missing, scope, say, arg);
+			say_no_name(entry, name.text, &named[i].similar, missing, scope, say, arg);
 	}
 }
 

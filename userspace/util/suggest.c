@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/near.h"
+#include "util/suggest.h"
 
 #include <string.h>
 
-#define NEAR_MAX 32 /* longer words are not compared */
+#define WORD_MAX 32 /* longer words are not compared */
 
 static unsigned min3(unsigned a, unsigned b, unsigned c)
 {
@@ -13,13 +13,13 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 }
 
 /* Levenshtein distance, computed one row of the table at a time. */
-unsigned near_distance(const char *a, const char *b)
+unsigned suggest_distance(const char *a, const char *b)
 {
 	size_t a_len = strlen(a), b_len = strlen(b);
-	unsigned row[NEAR_MAX + 1];
+	unsigned row[WORD_MAX + 1];
 
-	if (a_len > NEAR_MAX || b_len > NEAR_MAX)
-		return a_len == b_len && !memcmp(a, b, a_len) ? 0 : NEAR_MAX;
+	if (a_len > WORD_MAX || b_len > WORD_MAX)
+		return a_len == b_len && !memcmp(a, b, a_len) ? 0 : WORD_MAX;
 	for (size_t j = 0; j <= b_len; j++)
 		row[j] = (unsigned)j;
 	for (size_t i = 1; i <= a_len; i++) {
@@ -36,10 +36,10 @@ unsigned near_distance(const char *a, const char *b)
 	return row[b_len];
 }
 
-bool near_name(const char *word, const char *name)
+bool suggest_similar(const char *word, const char *name)
 {
 	size_t len = strlen(word);
-	unsigned distance = near_distance(word, name);
+	unsigned distance = suggest_distance(word, name);
 
 	return (len && !strncmp(word, name, len)) || (distance <= 2 && distance < len);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "probe/find/returns_internal.h"
+#include "probe/find/return_sites_internal.h"
 
 #define AT 0x1000
 
@@ -21,16 +21,16 @@ static enum cfi_stack stack_at(uint64_t address, void *arg)
 #define X86(...) X86_USED(0, __VA_ARGS__)
 /* `used`: the address where something is on the stack. */
 #define X86_USED(used, ...)                                                                        \
-	returns_add(&returns, EM_X86_64, (const uint8_t[]){__VA_ARGS__},                           \
-		    sizeof((const uint8_t[]){__VA_ARGS__}), AT, stack_at, &(uint64_t){used})
+	return_sites_add(&returns, EM_X86_64, (const uint8_t[]){__VA_ARGS__},                      \
+			 sizeof((const uint8_t[]){__VA_ARGS__}), AT, stack_at, &(uint64_t){used})
 
 #define ARM64(...)                                                                                 \
-	returns_add(&returns, EM_AARCH64, (const uint8_t *)(const uint32_t[]){__VA_ARGS__},        \
-		    sizeof((const uint32_t[]){__VA_ARGS__}), AT, stack_at, &(uint64_t){0})
+	return_sites_add(&returns, EM_AARCH64, (const uint8_t *)(const uint32_t[]){__VA_ARGS__},   \
+			 sizeof((const uint32_t[]){__VA_ARGS__}), AT, stack_at, &(uint64_t){0})
 
 static void test_all_returns_and_what_is_jumped_to_are_found(void **state)
 {
-	struct returns returns = {0};
+	struct return_sites returns = {0};
 
 	/* test edi, edi; jne AT+5; ret; repz ret; jmp AT+0x100 */
 	assert_true(X86(0x85, 0xff, 0x75, 0x01, 0xc3, 0xf3, 0xc3, 0xe9, 0xf4, 0, 0, 0));
@@ -44,7 +44,7 @@ static void test_all_returns_and_what_is_jumped_to_are_found(void **state)
 
 static void test_jump_to_what_a_register_holds_may_leave(void **state)
 {
-	struct returns returns = {0};
+	struct return_sites returns = {0};
 
 	assert_false(X86(0xff, 0xe0, 0xc3));                      /* jmp *rax */
 	assert_false(X86(0xff, 0x24, 0xc5, 0, 0x20, 0, 0, 0xc3)); /* jmp *0x2000(, rax, 8) */
@@ -58,7 +58,7 @@ static void test_jump_to_what_a_register_holds_may_leave(void **state)
 
 static void test_jump_by_a_table_stays(void **state)
 {
-	struct returns returns = {0};
+	struct return_sites returns = {0};
 
 	/* movslq (rcx, rdi, 4), rax; add rax, rcx; jmp *rax; ret */
 	assert_true(X86(0x48, 0x63, 0x04, 0xb9, 0x48, 0x01, 0xc8, 0xff, 0xe0, 0xc3));
@@ -74,7 +74,7 @@ static void test_jump_by_a_table_stays(void **state)
 
 static void test_entry_of_a_table_is_of_no_use_long_before_the_jump(void **state)
 {
-	struct returns returns = {0};
+	struct return_sites returns = {0};
 
 	/* movslq (rcx, rdi, 4), rax; 9 nops; add rax, rcx; jmp *rax */
 	assert_false(X86(0x48, 0x63, 0x04, 0xb9, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
@@ -86,7 +86,7 @@ static void test_entry_of_a_table_is_of_no_use_long_before_the_jump(void **state
 
 static void test_function_is_not_left_while_its_stack_is_in_use(void **state)
 {
-	struct returns returns = {0};
+	struct return_sites returns = {0};
 
 	assert_true(X86_USED(AT + 1, 0x50, 0xff, 0xe0, 0x58, 0xc3)); /* push; jmp *rax; pop; ret */
 	assert_false(X86_USED(AT, 0x50, 0xff, 0xe0, 0x58, 0xc3));
@@ -95,7 +95,7 @@ static void test_function_is_not_left_while_its_stack_is_in_use(void **state)
 
 static void test_code_that_is_cut_short_goes_on_behind(void **state)
 {
-	struct returns returns = {0};
+	struct return_sites returns = {0};
 
 	assert_true(X86(0xc3, 0x0f, 0x05)); /* ret; syscall */
 	assert_int_equal(returns.leave_count, 1);
@@ -114,15 +114,15 @@ static void test_code_that_is_cut_short_goes_on_behind(void **state)
 
 static void test_code_that_is_not_understood_has_no_known_returns(void **state)
 {
-	struct returns returns = {0};
+	struct return_sites returns = {0};
 
 	assert_false(X86(0x75, 0x01, 0xb8, 0xc3, 0, 0, 0, 0xc3)); /* jne to the 0xc3 of mov */
 	assert_false(X86_USED(AT, 0xc3));    /* ret with something on the stack */
 	assert_false(X86(0xc3, 0x06));       /* ret; no instruction of 64 bits */
 	assert_false(X86(0x48, 0xcf));       /* iretq */
 	assert_false(X86(0xc3, 0xe9, 0, 0)); /* cut off */
-	assert_false(returns_add(&returns, EM_RISCV, (const uint8_t[]){0}, 1, AT, stack_at,
-				 &(uint64_t){0}));
+	assert_false(return_sites_add(&returns, EM_RISCV, (const uint8_t[]){0}, 1, AT, stack_at,
+				      &(uint64_t){0}));
 	(void)state;
 }
 
@@ -132,12 +132,12 @@ static void test_return_probes_are_not_used_where_they_kill_confined_programs(vo
 	static const char *const unsafe[] = {"6.11.0", "6.12.9-amd64", "6.13.0-rc7", "6.12"};
 
 	for (size_t i = 0; i < sizeof(unsafe) / sizeof(unsafe[0]); i++)
-		assert_false(returns_probe_is_safe(unsafe[i]));
+		assert_false(return_probe_is_safe(unsafe[i]));
 #endif
 	static const char *const safe[] = {"6.10.14", "6.1.0-13-amd64", "6.14.2", "7.12.1", "5.15"};
 
 	for (size_t i = 0; i < sizeof(safe) / sizeof(safe[0]); i++)
-		assert_true(returns_probe_is_safe(safe[i]));
+		assert_true(return_probe_is_safe(safe[i]));
 	(void)state;
 }
 
