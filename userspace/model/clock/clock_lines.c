@@ -129,9 +129,26 @@ static uint32_t nearest_tag(const struct clock_lines *lines, double x, double y,
 	return tag;
 }
 
+/* Whether a bound cuts nothing off. Nearly all bounds of a long job are like that. */
+static bool all_satisfy(const struct clock_lines *lines, double x, double y, bool upper)
+{
+	for (uint32_t i = 0; i < lines->count; i++)
+		if (excess(&lines->corners[i], x, y, upper) > ROUNDING)
+			return false;
+	return true;
+}
+
+static bool none_satisfies(const struct clock_lines *lines, double x, double y, bool upper)
+{
+	for (uint32_t i = 0; i < lines->count; i++)
+		if (!(excess(&lines->corners[i], x, y, upper) > ROUNDING))
+			return false;
+	return true;
+}
+
 bool clock_lines_cut(struct clock_lines *lines, const struct clock_bound *bound)
 {
-	double x, y, worst = -1, least = INFINITY;
+	double x, y;
 
 	if (!lines->count)
 		lines_begin(lines, bound);
@@ -139,15 +156,9 @@ bool clock_lines_cut(struct clock_lines *lines, const struct clock_bound *bound)
 	y = distance(lines->y0, bound->ns);
 	if (fabs(x) > (double)CLOCK_SPAN_MAX || fabs(y) > (double)CLOCK_SPAN_MAX)
 		return true;
-	for (uint32_t i = 0; i < lines->count; i++) {
-		double out = excess(&lines->corners[i], x, y, bound->upper);
-
-		worst = fmax(worst, out);
-		least = fmin(least, out);
-	}
-	if (worst <= ROUNDING)
+	if (all_satisfy(lines, x, y, bound->upper))
 		return true;
-	if (least > ROUNDING) {
+	if (none_satisfies(lines, x, y, bound->upper)) {
 		lines->conflict = nearest_tag(lines, x, y, bound->upper);
 		return false;
 	}
