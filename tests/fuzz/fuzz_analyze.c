@@ -167,15 +167,14 @@ static void print_origins(const struct model *model)
 	struct origin *origin;
 	struct text text;
 
-	if (origin_index_new(&index, model, &err))
-		return;
+	index = origin_index_new(model);
 	for (uint32_t node = 0; node < 8; node++) {
 		uint8_t kind = node % 2 ? MODEL_NODE_SPAN : MODEL_NODE_EVENT;
 		size_t count = node % 2 ? model->spans.len : model->events.len;
 
-		if (node / 2 >= count ||
-		    origin_new(&origin, index, kind, (uint32_t)count - 1 - node / 2, &err))
+		if (node / 2 >= count)
 			continue;
+		origin = origin_new(index, kind, (uint32_t)count - 1 - node / 2);
 		require(!origin_find_records(origin, &err) || err.message[0]);
 		text_open(&text);
 		origin_print_text(origin, &view, text.out);

@@ -91,6 +91,32 @@ static void test_a_job_started_again_under_its_name_has_a_world_of_its_own(void 
 	}
 }
 
+/* Files of two runs are mixed: ranks 0 and 1 had exited before rank 2 began. */
+static void test_ranks_that_did_not_run_at_the_same_time_are_not_of_one_world(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		uint64_t calls[3];
+
+		mpi_begin(&job, pointers);
+		for (unsigned rank = 0; rank < 3; rank++) {
+			calls[rank] = process_run(&job, rank, rank, rank == 2 ? 2000 : 1100);
+			if (rank < 2)
+				mpi_exit(&job, rank, 1400);
+		}
+		comm = mpi_load(&job, 9000, &model);
+		assert_int_equal(mpi_found(model, comm, calls[0])->count, 2);
+		assert_ptr_equal(mpi_found(model, comm, calls[0]),
+				 mpi_found(model, comm, calls[1]));
+		assert_int_equal(mpi_found(model, comm, calls[2])->count, 1);
+		mpi_free(&job, comm);
+	}
+}
+
 /* Without the exit of the first process, both may have run at the same time. */
 static void test_a_restarted_rank_is_no_claim_if_the_first_process_has_exited(void **state)
 {
@@ -150,6 +176,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_rank_claimed_by_two_processes_is_reported_and_nothing_matched),
 		cmocka_unit_test(test_a_job_started_again_under_its_name_has_a_world_of_its_own),
+		cmocka_unit_test(test_ranks_that_did_not_run_at_the_same_time_are_not_of_one_world),
 		cmocka_unit_test(test_a_restarted_rank_is_no_claim_if_the_first_process_has_exited),
 		cmocka_unit_test(test_a_process_that_executes_the_next_rank_is_no_claim),
 		cmocka_unit_test(test_keys_with_one_hash_have_ids_of_their_own),

@@ -254,6 +254,10 @@ struct model_filter {
 	/* Only what origins need (analyze/origin/origin.h): no scheduler records, and of the links
 	 * only those that the program declared. */
 	bool only_declared;
+	/* With only_declared: also leave out spans to which no way from an event leads: nothing
+	 * happened in them, nothing refers to them, and no call of NCCL or MPI is missing that they
+	 * would stand for. Ignored if there is a filter. */
+	bool from_event;
 };
 
 /* What a model_filter has left out. Record counts and losses include it. */

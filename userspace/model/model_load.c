@@ -126,12 +126,49 @@ static void set_counts(struct model *model, const struct store_reader *reader, c
 	}
 }
 
+/* Records that neither only_roles nor only_declared needs: those about waits, and stacks. */
+#define KIND(name) (1u << WAFFLE_REC_##name)
+#define KINDS_NEEDED                                                                               \
+	(KIND(HIT) | KIND(SPAN_END) | KIND(RETURN) | KIND(TASK) | KIND(FORK) | KIND(EXEC) |        \
+	 KIND(EXIT) | KIND(LOSS))
+
+static bool is_call_of_ranks(const struct site_info *site)
+{
+	return site_role_is_mpi(site->role) || site_role_is_nccl(site->role);
+}
+
+/* Makes the reader leave out what add_records() would ignore, so that it need not be merged. */
+static int leave_out(const struct builder *builder, struct store_reader *reader, struct error *err)
+{
+	struct store_leave_out what = {
+		.kinds = ~KINDS_NEEDED,
+		.leaves_if = builder->only_leading ? is_call_of_ranks : NULL,
+	};
+	bool wanted = builder->only_roles || builder->only_declared;
+
+	return wanted ? store_reader_leave_out(reader, &what, err) : 0;
+}
+
+/* Counts the records that were left out as if they had been read. */
+static void count_left_out(struct builder *builder, const struct store_reader *reader,
+			   uint64_t *read)
+{
+	struct store_left_out left_out;
+
+	store_reader_left_out(reader, &left_out);
+	for (unsigned kind = 0; kind < WAFFLE_REC_KIND_COUNT; kind++) {
+		read[record_source(kind)] += left_out.records[kind];
+		if (!is_sched(kind) && left_out.last_ts[kind] > builder->last_ts)
+			builder->last_ts = left_out.last_ts[kind];
+	}
+}
+
 static int add_records(struct builder *builder, struct store_reader *reader,
 		       struct store_window window, struct error *err)
 {
 	uint64_t read[WAFFLE_SOURCE_COUNT + 1] = {0};
 	const struct waffle_rec *rec;
-	int result = store_reader_seek(reader, window, err);
+	int result = leave_out(builder, reader, err) ?: store_reader_seek(reader, window, err);
 
 	if (result < 0)
 		return result;
@@ -155,8 +192,9 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 				"of the file with --from and --to",
 				builder->model->spans.len, builder->model->events.len);
 	}
+	count_left_out(builder, reader, read);
 	set_counts(builder->model, reader, read);
-	return result;
+	return result ?: store_reader_leave_out(reader, NULL, err);
 }
 
 /* The clocks of the hosts are those that the reader has by now. */
@@ -295,6 +333,7 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
 	builder.only_roles = keep && keep->only_roles;
 	builder.only_declared = keep && keep->only_declared;
+	builder.only_leading = builder.only_declared && keep->from_event && !builder.keep;
 	builder.no_sched = builder.only_roles || builder.only_declared ||
 			   (builder.keep && !filter_wants_sched(keep->filter));
 	builder.model->sched = builder.model->meta->sched && !builder.no_sched;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 
 static const struct model_collective *collective_of(const struct origin_climb *climb,
 						    const struct origin_arrival *arrival)
@@ -135,8 +136,9 @@ static void common_follow(struct origin_climb *climb, uint32_t span, bool as_end
 	const struct model *model = walk->index->model;
 	origin_spans found = {0};
 
-	walk->failed |= !vec_push(&found, span) || !origin_common_find(walk->index, span, &found);
-	for (size_t i = 0; !walk->failed && i < found.len; i++) {
+	vec_add(&found, span);
+	origin_common_find(walk->index, span, &found);
+	for (size_t i = 0; i < found.len; i++) {
 		const struct model_span *to = &model->spans.data[found.data[i]];
 		struct origin_landing landing =
 			origin_landing_from(climb, ORIGIN_VIA_COLLECTIVE, WHY_GRADE_LIKELY);
@@ -172,7 +174,7 @@ static void any_rank_add(struct origin_climb *climb, const struct origin_arrival
 	}
 	collective = collective_of(climb, arrival);
 	note_incomplete(walk, arrival, collective);
-	for (uint32_t call = 0; call < collective->count && !walk->failed; call++)
+	for (uint32_t call = 0; call < collective->count; call++)
 		if (gives(collective, call, arrival->call) &&
 		    !call_is_late(walk, collective, call) &&
 		    origin_place_enter(walk, ORIGIN_PLACE_ANY_RANK, collective->calls[call].span))
@@ -235,7 +237,7 @@ static bool arrivals_follow(struct origin_climb *climb, const struct arrivals_wa
 	    (done >= wanted->to_ts ||
 	     !origin_arrivals_find(list, wanted->owner, done + 1, wanted->to_ts, &first, &end)))
 		return true;
-	for (size_t i = first; i < end && !walk->failed; i++)
+	for (size_t i = first; i < end; i++)
 		arrival_follow(climb, &list->list.data[i], wanted->within);
 	return true;
 }
@@ -252,7 +254,7 @@ static bool calls_follow(struct origin_climb *climb, const struct arrivals_wante
 
 	origin_arrivals_find(wanted->list, wanted->owner, wanted->from_ts, wanted->to_ts, &first,
 			     &end);
-	for (size_t i = first; i < end && !walk->failed; i++) {
+	for (size_t i = first; i < end; i++) {
 		if (!origin_arrived_before(&climb->from, &list[i]))
 			continue;
 		any = true;

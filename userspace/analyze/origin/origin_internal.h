@@ -23,9 +23,16 @@ struct origin_arrival {
 	bool exact; /* the time at which the data had arrived is known */
 };
 
+/* The arrivals of an owner: `count` of the list from `first` on. */
+struct origin_owner {
+	uint32_t owner;
+	size_t first, count;
+};
+
 /* By owner, then ts. */
 struct origin_arrivals {
 	VEC(struct origin_arrival) list;
+	VEC(struct origin_owner) owners;
 };
 
 /* The arrivals of an owner from from_ts to to_ts, both included: [*first, *end) of the list. False:
@@ -63,18 +70,18 @@ struct origin_index {
 	struct origin_common common;
 };
 
-/* Fills in the three lists of arrivals. False: out of memory. */
-bool origin_arrivals_init(struct origin_index *index);
+/* Fills in the three lists of arrivals. */
+void origin_arrivals_init(struct origin_index *index);
+void origin_arrivals_free(struct origin_arrivals *arrivals);
 /* Finds the common spans, and adds an arrival for the end of each. Does nothing if the capture has
- * calls of NCCL or MPI. False: out of memory. */
-bool origin_common_init(struct origin_index *index);
+ * calls of NCCL or MPI. */
+void origin_common_init(struct origin_index *index);
 void origin_common_free(struct origin_common *common);
 
 /* Whether a span has a name that spans of other ranks have, too. */
 bool origin_is_common(const struct origin_index *index, uint32_t span);
-/* Appends the spans of other ranks that stand for the same collective as a common span. False: out
- * of memory. */
-bool origin_common_find(const struct origin_index *index, uint32_t span, origin_spans *found);
+/* Appends the spans of other ranks that stand for the same collective as a common span. */
+void origin_common_find(const struct origin_index *index, uint32_t span, origin_spans *found);
 
 /* Whether the first moment is known to be after the second one. Clocks of different hosts may not
  * be comparable. */
@@ -100,7 +107,8 @@ struct origin_landing {
 	/* The span around prev's node that the step left; MODEL_NONE: the node itself. */
 	uint32_t anchor;
 	uint32_t collective, from_call, to_call; /* as in struct origin_step */
-	uint32_t steps;
+	uint32_t steps;                          /* from the symptom */
+	uint32_t head; /* the landing of the way after ORIGIN_WAY_HALF steps; before: itself */
 	uint8_t kind, mode, via;
 	uint8_t grade, step_grade;
 	bool called; /* the node is a call of a collective, or a span that stands for one */
@@ -130,7 +138,6 @@ struct origin_walk {
 	/* Follow only data that has one sender. The senders of other data are ends by
 	 * ORIGIN_ANY_RANK. */
 	bool directed;
-	bool failed; /* out of memory */
 };
 
 struct origin_mark {
@@ -178,15 +185,16 @@ bool origin_place_enter(struct origin_walk *walk, enum origin_place place, uint3
  * better one. Returns the previous time. */
 uint64_t origin_mark_raise(struct origin_walk *walk, uint64_t key, uint8_t grade, uint64_t ts);
 
-/* Begin, thread and parent of a span or event. */
+/* Begin, thread, parent and id of a span or event. */
 uint64_t origin_node_ts(const struct model *model, uint8_t kind, uint32_t index);
 uint32_t origin_node_thread(const struct model *model, uint8_t kind, uint32_t index);
 uint32_t origin_node_parent(const struct model *model, uint8_t kind, uint32_t index);
+uint64_t origin_node_id(const struct model *model, uint8_t kind, uint32_t index);
 
 /* A landing one step from where the climb is. The caller fills in the node. */
 struct origin_landing origin_landing_from(const struct origin_climb *climb, enum origin_via via,
 					  uint8_t step_grade);
-/* Adds a landing that is not to be visited. Returns its index, or MODEL_NONE if out of memory. */
+/* Adds a landing that is not to be visited. Returns its index. */
 uint32_t origin_landing_add(struct origin_walk *walk, struct origin_landing landing);
 /* Adds a landing that is to be visited. */
 void origin_landing_push(struct origin_walk *walk, struct origin_landing landing);
@@ -211,13 +219,12 @@ void origin_thread_follow(struct origin_climb *climb);
 /* ---- entries ---- */
 
 /* Fills walk->ends. Call it twice: not directed, for what was declared; directed, for ends by data
- * flow. False: out of memory. Free the walk also then. */
-bool origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,
+ * flow. The caller frees the walk with origin_walk_free(). */
+void origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,
 		     uint8_t kind, uint32_t node);
 void origin_walk_free(struct origin_walk *walk);
 
-/* Appends the way to an end to origin->steps, and the end to origin->ends. False: out of memory. */
-bool origin_way_add(struct origin *origin, const struct origin_walk *walk,
-		    const struct origin_reached *end);
+/* The node that people see for an end's landing: of a call, the span around it. */
+struct origin_node origin_end_node(const struct model *model, const struct origin_landing *landing);
 
 #endif

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 
 /* ---- links ---- */
 
@@ -148,7 +149,7 @@ static void landing_climb(struct origin_walk *walk, uint32_t at)
 	climb.index = climb.from.index;
 	climb.receives = climb.from.mode != ORIGIN_MODE_LINKS;
 	climb.nearest = true;
-	for (unsigned depth = 0; depth < ORIGIN_DEPTH_MAX && !walk->failed && !moved; depth++) {
+	for (unsigned depth = 0; depth < ORIGIN_DEPTH_MAX && !moved; depth++) {
 		uint32_t parent = origin_node_parent(model, climb.kind, climb.index);
 
 		links_follow(&climb);
@@ -327,15 +328,14 @@ static void walk_start(struct origin_walk *walk, uint8_t kind, uint32_t node)
 	origin_landing_push(walk, start);
 }
 
-bool origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,
+void origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,
 		     uint8_t kind, uint32_t node)
 {
 	*walk = (struct origin_walk){
 		.index = index, .directed = directed, .incomplete = MODEL_NONE};
-	walk->shared = calloc(model_collective_count(index->comm) + 1, 1);
-	walk->failed = !walk->shared;
+	walk->shared = memory_zeroed(model_collective_count(index->comm), 1);
 	walk_start(walk, kind, node);
-	while (!walk->failed) {
+	for (;;) {
 		unsigned row = walk->next[0] == walk->queue[0].len;
 
 		if (walk->next[row] == walk->queue[row].len)
@@ -343,7 +343,6 @@ bool origin_walk_run(struct origin_walk *walk, const struct origin_index *index,
 		landing_visit(walk, walk->queue[row].data[walk->next[row]++]);
 	}
 	received_ends_drop(walk);
-	return !walk->failed;
 }
 
 void origin_walk_free(struct origin_walk *walk)

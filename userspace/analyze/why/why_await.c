@@ -184,6 +184,11 @@ bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_awai
 	return await->arrival != MODEL_NONE && walk->awaits.syncs.data[await->sync].mpi;
 }
 
+bool why_await_may_wait_for_rank(const struct why_walk *walk, const struct why_await *await)
+{
+	return why_await_spins(walk, await) && walk->awaits.syncs.data[await->sync].mpi;
+}
+
 /* ---- ranks ---- */
 
 /* "rank 2 in ncclAllReduce"; `seq` adds " (seq 17)". */

@@ -31,6 +31,9 @@ bool why_await_spins(const struct why_walk *walk, const struct why_await *await)
 /* Whether the thread waits for a rank in a call of MPI. The call cannot end before that rank has
  * arrived, so it does not matter what the thread does meanwhile: poll, block or be preempted. */
 bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_await *await);
+/* Whether a call of MPI may wait for a rank of which nobody knows when it arrived. Until then it
+ * does not matter what the thread does. */
+bool why_await_may_wait_for_rank(const struct why_walk *walk, const struct why_await *await);
 /* If the wait is for a host function on a stream, returns its text and puts it into the last step
  * of the path. 0: the wait is for something else. */
 uint32_t why_await_host(struct why_walk *walk, const struct why_await *await);

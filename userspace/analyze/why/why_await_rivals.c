@@ -99,19 +99,10 @@ static void drop_small(struct gather *gather)
 	gather->rivals.len = kept;
 }
 
-/* Sorts the latest op first. */
-static int op_compare(const void *left, const void *right)
-{
-	const struct model_gpu_op *a = left, *b = right;
-
-	if (a->ts != b->ts)
-		return a->ts > b->ts ? -1 : 1;
-	return a->index > b->index ? -1 : a->index < b->index;
-}
-
 static void sort_rivals(struct gather *gather)
 {
-	qsort(gather->rivals.data, gather->rivals.len, sizeof(*gather->rivals.data), op_compare);
+	qsort(gather->rivals.data, gather->rivals.len, sizeof(*gather->rivals.data),
+	      model_gpu_op_compare);
 }
 
 void gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,

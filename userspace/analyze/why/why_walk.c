@@ -286,6 +286,7 @@ static void walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, 
 
 static void walk_state(struct why_walk *walk, const struct why_stretch *stretch)
 {
+	struct why_stretch runnable = *stretch;
 	struct why_running running;
 	struct why_verdict verdict;
 
@@ -300,7 +301,9 @@ static void walk_state(struct why_walk *walk, const struct why_stretch *stretch)
 			conclude(walk, &verdict);
 		return;
 	case WAFFLE_THREAD_RUNNABLE:
-		walk_runnable(walk, stretch);
+		if (why_await_may_wait_for_rank(walk, &stretch->await))
+			runnable.grade = why_grade_least(runnable.grade, WHY_GRADE_LIKELY);
+		walk_runnable(walk, &runnable);
 		return;
 	}
 	verdict = why_blocked_verdict(walk, stretch);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Which processes share an MPI_COMM_WORLD. Those of one job do, unless the job was started more
- * than once under one name. Then a rank has several processes, and all processes of the earlier
- * start ended before the first one of the later start began:
+ * than once under one name. Then all processes of the earlier start ended before the first one of
+ * the later start began:
  *
  *	rank 0   ---------      -------
  *	rank 1   -------         --------
  *	         first start    second start
+ *
+ * That holds also if no rank has files of both starts: MPI_Init() and MPI_Finalize() wait for all
+ * ranks, so processes that did not run at the same time are not of one MPI_COMM_WORLD.
  *
  * If two processes claim one rank at the same time, nobody knows which of them the other ranks
  * talked to. Nothing of such a job is matched, and the claim is reported.
@@ -184,25 +187,12 @@ static size_t span_length(const struct world *worlds, size_t count)
 /* Divides the processes of one job into its starts. */
 static void job_divide(struct mpi_scan *scan, const struct world *worlds, size_t count)
 {
-	struct map start_of = {0}; /* rank → the last start that has it */
 	uint32_t number = 0;
-	size_t first = 0;
 
 	for (size_t from = 0, len; from < count; from += len) {
-		bool again = false;
-
 		len = span_length(&worlds[from], count - from);
-		for (size_t i = from; !again && i < from + len; i++)
-			again = map_get(&start_of, worlds[i].rank) == number;
-		if (again) {
-			start_set(scan, &worlds[first], from - first, number++);
-			first = from;
-		}
-		for (size_t i = from; i < from + len; i++)
-			map_put(&start_of, worlds[i].rank, number);
+		start_set(scan, &worlds[from], len, number++);
 	}
-	start_set(scan, &worlds[first], count - first, number);
-	map_free(&start_of);
 }
 
 void mpi_worlds_find(struct mpi_scan *scan)

@@ -5,9 +5,9 @@
  * model/comm/comm.h.
  *
  * It is derived from the roles of sites (target/elf/site.h), not from function names. The one
- *exception is CUDA's suffixes _ptsz and _ptds, which mark functions whose stream 0 is the thread's
- *own. It sees only what is in the model, so a filter limits it too. The calls do not say when the
- *GPU began or finished the work.
+ * exception is CUDA's suffixes _ptsz and _ptds, which mark functions whose stream 0 is the thread's
+ * own. It sees only what is in the model, so a filter limits it too. The calls do not say when the
+ * GPU began or finished the work.
  *
  *	struct model_gpu *gpu;
  *
@@ -99,6 +99,9 @@ uint64_t model_gpu_stream(const struct model_gpu *gpu, uint32_t span);
  * the event was recorded. False: unknown. */
 bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wait,
 		      struct model_gpu_op *op);
+
+/* Compares two ops for qsort(): the latest one first. */
+int model_gpu_op_compare(const void *left, const void *right);
 
 /* Whether a synchronisation that ended at or before a time covered the op. */
 bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,

@@ -152,8 +152,7 @@ static void awaited_of_event(struct awaited *awaited, const struct model_span *s
 	awaited_of_stream(awaited, pid, record.stream, record.thread);
 }
 
-/* Sorts the latest op first. */
-static int op_compare(const void *left, const void *right)
+int model_gpu_op_compare(const void *left, const void *right)
 {
 	const struct model_gpu_op *a = left, *b = right;
 
@@ -169,7 +168,8 @@ static int awaited_finish(struct awaited *awaited)
 	if (!awaited->memory)
 		return -ENOMEM;
 	if (found->ops.len)
-		qsort(found->ops.data, found->ops.len, sizeof(*found->ops.data), op_compare);
+		qsort(found->ops.data, found->ops.len, sizeof(*found->ops.data),
+		      model_gpu_op_compare);
 	return 0;
 }
 

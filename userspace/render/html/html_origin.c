@@ -5,7 +5,6 @@
 #include "analyze/origin/origin_symptoms.h"
 #include "render/html/html_internal.h"
 #include "render/text/origin_text.h"
-#include "util/memory.h"
 
 #define SYMPTOMS_MAX 20
 #define ENDS_SHOWN 5
@@ -46,10 +45,8 @@ static void symptom_json(struct html_page *page, const struct origin *origin)
 
 void html_origins(struct html_page *page)
 {
-	struct error err = ERROR_INIT;
-	struct origin_symptoms *symptoms;
+	struct origin_symptoms *symptoms = origin_symptoms_new(page->model, false, SYMPTOMS_MAX);
 
-	memory_require(!origin_symptoms_new(&symptoms, page->model, false, SYMPTOMS_MAX, &err));
 	json_key(page->json, "symptoms");
 	json_array_begin(page->json);
 	for (size_t i = 0; i < symptoms->origins.len; i++)

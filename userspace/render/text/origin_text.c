@@ -179,15 +179,20 @@ static void put_step(const struct why_printer *printer, const struct origin *ori
 static void put_way(const struct why_printer *printer, const struct origin *origin,
 		    const struct origin_end *end)
 {
-	for (size_t i = 0; i < end->step_count; i++) {
-		if (end->step_count > 2 * STEPS_SHOWN + 1 && i == STEPS_SHOWN) {
-			i = end->step_count - STEPS_SHOWN;
+	struct origin_way way;
+	size_t count;
+
+	origin_way_find(&way, origin, end);
+	count = way.steps.len;
+	for (size_t i = 0; i < count; i++) {
+		if (count > 2 * STEPS_SHOWN + 1 && i == STEPS_SHOWN) {
+			i = count - STEPS_SHOWN;
 			fprintf(printer->out, "      … %zu more steps\n",
-				end->step_count - (size_t)(2 * STEPS_SHOWN));
+				count + way.left_out - (size_t)(2 * STEPS_SHOWN));
 		}
-		put_step(printer, origin, &origin->steps.data[end->step + i],
-			 i + 1 == end->step_count);
+		put_step(printer, origin, &way.steps.data[i], i + 1 == count);
 	}
+	origin_way_free(&way);
 }
 
 /* ---- origins ---- */

@@ -404,13 +404,8 @@ static void print_warnings(const struct report_printer *printer)
 
 static void print_records(const struct report_printer *printer)
 {
-	const struct store_counts *counts = &printer->model->counts;
-	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
-
-	fprintf(printer->out, "\nrecords: %s produced, %s delivered, %s lost\n",
-		units_format_count(produced, counts->produced),
-		units_format_count(delivered, counts->delivered),
-		units_format_count(lost, counts->lost));
+	fputs("\nrecords: ", printer->out);
+	notice_put_counts(printer->out, &printer->model->counts);
 	notice_put_simulated(printer->out, printer->model);
 }
 
