@@ -67,9 +67,10 @@ bool comm_hosts_comparable(const struct model *model, uint32_t host, uint32_t ot
 const struct model_process *comm_process(const struct model *model, uint32_t pid);
 /* What is the same for all ranks of a job. */
 struct comm_job {
-	uint32_t name;     /* in model.strings; empty: unknown */
-	uint32_t launcher; /* pid of the process that started the ranks; 0: unknown, or several
-			      hosts */
+	uint32_t world_size; /* by the environment, of a job without a name; 0: unknown */
+	uint32_t name;       /* in model.strings; empty: unknown */
+	uint32_t launcher;   /* pid of the process that started the ranks; 0: unknown, or several
+				hosts */
 };
 struct comm_job comm_job(const struct model *model, uint32_t pid);
 /* Depends only on the job itself, not on the numbers in the capture. */
