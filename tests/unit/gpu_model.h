@@ -13,7 +13,7 @@ static inline struct model_gpu *gpu_load(struct capture *capture, uint64_t end_t
 	struct model_gpu *gpu;
 
 	*model = capture_load(capture, end_ts);
-	assert_int_equal(model_gpu_new(&gpu, *model), 0);
+	gpu = model_gpu_new(*model);
 	assert_non_null(gpu);
 	return gpu;
 }

@@ -107,7 +107,8 @@ static bool receives(const struct model_collective *collective, uint32_t index)
 	return collective->count == 2 && index == 1;
 }
 
-/* For each call the one whose data it needs and that arrived last; itself: it needs none. */
+/* The call whose data this call needs and that arrived last; the call itself: it needs none.
+ * *latest is 0 for the first call of a collective, and the calls must come in order. */
 static uint32_t needed(const struct model_collective *collective, uint32_t index, uint32_t root,
 		       uint32_t *latest)
 {
@@ -419,7 +420,7 @@ struct stragglers *stragglers_new(const struct model *model, uint32_t waits)
 				    .names = strtab_make()};
 
 	counting.made->model = model;
-	memory_require(!model_gpu_new(&counting.made->gpu, model));
+	counting.made->gpu = model_gpu_new(model);
 	counting.made->comm = model_comm_new(model, counting.made->gpu);
 	make(&counting, waits);
 	map_free(&counting.several);

@@ -25,7 +25,7 @@ struct straggler_rank {
 	uint32_t thread; /* of its first call */
 	uint32_t rank;   /* of its process in the job, else in its largest communicator; MODEL_NONE:
 			    unknown */
-	uint32_t places; /* size of that communicator; UINT32_MAX: of the job */
+	uint32_t places; /* size of that communicator; UINT32_MAX: `rank` is that in the job */
 	uint64_t calls;  /* of collectives and messages with at least one other traced rank */
 	uint64_t last;   /* of these, it came last and others waited for it */
 	uint64_t made_wait_ns; /* sum of the times that others waited for it */

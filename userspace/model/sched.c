@@ -7,24 +7,19 @@
 
 #define UNKNOWN 0
 
-bool sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg)
+void sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg)
 {
 	*sched = (struct sched){.count = model->threads.len,
 				.host_count = model->host_count,
 				.each = each,
 				.arg = arg};
-	sched->threads = calloc(sched->count + 1, sizeof(*sched->threads));
-	sched->hosts = calloc(model->host_count, sizeof(*sched->hosts));
-	if (!sched->threads || !sched->hosts) {
-		sched_free(sched);
-		return false;
-	}
+	sched->threads = memory_zeroed(sched->count, sizeof(*sched->threads));
+	sched->hosts = memory_zeroed(model->host_count, sizeof(*sched->hosts));
 	for (size_t i = 0; i < sched->count; i++) {
 		sched->threads[i].since = model->start_ts;
 		sched->threads[i].cpu = MODEL_CPU_NONE;
 		sched->threads[i].host = (uint16_t)model_host_of(model, (uint32_t)i);
 	}
-	return true;
 }
 
 void sched_free(struct sched *sched)

@@ -50,7 +50,7 @@ struct sched {
 	int stopped; /* non-zero return of `each` */
 };
 
-bool sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg);
+void sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg);
 void sched_free(struct sched *sched);
 
 void sched_switch(struct sched *sched, const struct model_switch *sw);

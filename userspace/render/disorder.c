@@ -28,8 +28,9 @@ static struct model_comm *comm_of(const struct model *model)
 	struct model_comm *comm;
 	struct model_gpu *gpu;
 
-	if (!model->unaligned_collectives || model_gpu_new(&gpu, model))
+	if (!model->unaligned_collectives)
 		return NULL;
+	gpu = model_gpu_new(model);
 	comm = model_comm_new(model, gpu);
 	model_gpu_free(gpu);
 	return comm;

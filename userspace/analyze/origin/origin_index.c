@@ -10,7 +10,7 @@ struct origin_index *origin_index_new(const struct model *model)
 	struct origin_index *index = memory_zeroed(1, sizeof(*index));
 
 	index->model = model;
-	memory_require(!model_gpu_new(&index->gpu, model));
+	index->gpu = model_gpu_new(model);
 	index->comm = model_comm_new(model, index->gpu);
 	origin_arrivals_init(index);
 	return index;

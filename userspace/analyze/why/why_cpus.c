@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The switches of each CPU. Nested spans look at the same time again and again, and other CPUs may
- * have any number of switches in it. */
+/* An index of the switches of each CPU. Without it, nested spans would search the same time again
+ * and again, among any number of switches of other CPUs. */
 #include <stdlib.h>
 
 #include "analyze/why/why_parts_internal.h"
@@ -17,8 +17,8 @@ void why_cpus_init(struct why_walk *walk)
 
 	walk->cpu_begins = begins;
 	walk->cpu_switches = switches;
-	/* A counting sort: how many there are, where those of each CPU end, and then from the last
-	 * one backwards, which leaves where they begin. */
+	/* A counting sort: the number of each CPU's switches, then where they end. Placing the
+	 * switches from the last one backwards turns each end into a begin. */
 	for (size_t i = 0; i < model->switches.len; i++)
 		begins[model->switches.data[i].cpu]++;
 	for (uint32_t cpu = 1; cpu <= CPUS; cpu++)

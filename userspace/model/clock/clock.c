@@ -288,10 +288,9 @@ static int align_model(const struct model *model, struct store_reader *reader, u
 		.parts = memory_zeroed(model->host_count, sizeof(*aligning.parts)),
 		.part_of = memory_zeroed(model->host_count, sizeof(*aligning.part_of)),
 	};
-	struct model_gpu *gpu;
+	struct model_gpu *gpu = model_gpu_new(model);
 	int result;
 
-	memory_require(!model_gpu_new(&gpu, model));
 	aligning.comm = model_comm_new(model, gpu);
 	for (uint32_t i = 0; i < model_collective_count(aligning.comm); i++)
 		collective_add(&aligning, i);
