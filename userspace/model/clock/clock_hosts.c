@@ -130,7 +130,7 @@ static void own_at(const struct solving *solving, uint32_t host, int64_t ts, int
 		*high += ts;
 }
 
-/* Cuts the host's own lines, unless they satisfy the bound but for a nanosecond. */
+/* Cuts the host's own lines, unless the bound would narrow them by a nanosecond at most. */
 static void own_cut(struct solving *solving, uint32_t host, struct clock_bound bound)
 {
 	struct pair *own = &solving->own[host];
@@ -209,7 +209,9 @@ static void close_pairs(struct solving *solving)
 
 /* ---- estimates ---- */
 
-/* Where the set is about as narrow as anywhere, and as far as possible from the ends. */
+/* The knot at which the corrections are known best. Of several that are about as good, it is one
+ * near the middle of the time, so that an error of the drift adds up over half of the time at most.
+ */
 static unsigned narrowest(const int64_t *low, const int64_t *high)
 {
 	int64_t least = high[0] - low[0];
@@ -225,7 +227,7 @@ static unsigned narrowest(const int64_t *low, const int64_t *high)
 	return best;
 }
 
-/* The host's line goes through the middle where its set is narrowest. */
+/* The estimate is a line through the middle of the corrections at that knot. */
 static void estimate_make(const struct solving *solving, uint32_t host,
 			  struct clock_estimate *estimate)
 {

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Bounds are whole nanoseconds, so a corner that violates one by less does so by rounding. */
+/* Bounds are whole nanoseconds. A corner that violates one by less than this, in ns, is only
+ * rounded differently. */
 #define ROUNDING 0.01
 /* No correction lies this far from the first bound's. */
 #define OFFSET_MAX 0x1p53

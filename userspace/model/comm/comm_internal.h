@@ -25,7 +25,7 @@ struct comm_call {
 	bool rooted; /* a rank may finish before others have arrived */
 	bool synchronizes;
 	bool mpi;
-	/* It counts, but may not have done what it should: it is not matched. */
+	/* It takes a number, but it may have done nothing, so it is not matched. */
 	bool failed;
 	/* Its number among the calls of its rank is not known for sure. */
 	bool unsure;
@@ -38,7 +38,7 @@ struct comm_init {
 	uint64_t comm, ts;
 	uint32_t pid, thread;
 	uint32_t rank; /* MODEL_NONE: all ranks of the process, or unknown */
-	/* It was not seen itself: other calls show that probably nothing is missing since then. */
+	/* It was not recorded: other calls show that probably nothing is missing since then. */
 	bool assumed;
 	bool mpi;
 };
