@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who made others wait in collectives and messages, and how long. */
+/* The ranks that made others wait in collectives and messages, and for how long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
