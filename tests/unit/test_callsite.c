@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which addresses can be return addresses, compared with what the assembler and the C library say.
- * */
+/* Addresses that can be return addresses, compared with what the assembler and the C library say.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

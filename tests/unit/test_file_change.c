@@ -41,7 +41,7 @@ static struct {
 	bool cut;
 } change;
 
-/* Replaces the C library's function, also for libelf. */
+/* Replaces the function of the C library, also for libelf. */
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
 	if (change.reads && !--change.reads) {
@@ -202,8 +202,7 @@ struct writer {
 	atomic_bool end;
 };
 
-/* The size alternates between the right one and none, and the headers get new bytes all the time.
- * */
+/* The size is now right, now none, and there are always new bytes in the headers. */
 static void *keep_writing(void *arg)
 {
 	struct writer *writer = arg;
@@ -383,7 +382,7 @@ static void test_tables_of_a_sparse_file_are_not_read(void **state)
 	fd = small_file(&small, NULL, 0, sparse);
 	assert_int_equal(build_id_read(fd, &id), -ENOEXEC);
 	assert_int_equal(elf_file_open_fd(&file, fd, "sparse"), -ENOEXEC);
-	/* More headers than libelf could allocate memory for. */
+	/* More headers than libelf could make room for. */
 	small.header.e_shnum = 0;
 	small.sections[0].sh_size = 900u << 20;
 	fd = small_file(&small, NULL, 0, sparse);

@@ -186,6 +186,8 @@ static void leaf_make(struct job *job, unsigned thread)
 		back(job, thread, CALL_READ, id, 0, NULL);
 	else if (!chance(job, 4))
 		end(job, thread, SITE_STEP, id, 100 + thread % RANKS);
+	else if (chance(job, 50)) /* not valid: it is no call */
+		back(job, thread, SITE_STEP, id, 0, NULL);
 	if (chance(job, 4))
 		end(job, thread, SITE_STEP, id, 78);
 }
@@ -312,6 +314,8 @@ static struct store_reader *job_open(struct job *job)
 
 	for (unsigned i = 0; i < job->files; i++) {
 		paths[i] = job->captures[i].path;
+		counts[WAFFLE_SOURCE_SPANS].delivered = job->captures[i].records;
+		counts[WAFFLE_SOURCE_SPANS].produced = job->captures[i].records;
 		/* The end of an unfinished file is the time of its last record. */
 		capture_must(store_writer_close(job->captures[i].writer,
 						job->seed % 2 ? 0 : job->ts + 10, counts, &err),

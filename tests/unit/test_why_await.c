@@ -277,7 +277,7 @@ static void test_only_waits_of_the_call_are_the_gpus(void **state)
 
 #define HOST_TEXT "host function softmax on stream 0x7f01"
 
-/* Whoever runs it, it is not a GPU. */
+/* A host thread runs it, not the GPU. */
 static void test_host_function_that_nobody_is_seen_to_run_is_likely_and_no_gpu(void **state)
 {
 	(void)state;
@@ -319,7 +319,7 @@ static void test_host_function_is_what_the_thread_did_that_ended_the_wait(void *
 	done(&capture, why);
 }
 
-/* No record shows which of them took so long. */
+/* Nothing shows which of them took so long. */
 static void test_host_function_and_kernel_of_a_stream_are_both_named_and_unknown(void **state)
 {
 	static const struct {

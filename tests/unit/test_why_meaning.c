@@ -19,7 +19,8 @@
 #include "analyze/why/why_meaning_internal.h"
 #include "docs_page.h"
 
-/* What a stack means: its functions with blanks between them, innermost first; ? is unknown. */
+/* The meaning of a stack. `stack` names its functions with blanks between them, innermost first; ?
+ * is unknown. */
 static struct meaning meaning_of_text(const char *stack)
 {
 	static char names[1024];

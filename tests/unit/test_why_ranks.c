@@ -394,7 +394,7 @@ static void test_recv_waits_for_the_rank_that_sends_late_and_the_chain_goes_on_t
 	done(&capture, why);
 }
 
-/* A short message is sent before the receiver has come, so the wait is only likely. */
+/* A short message may be sent before the receiver has arrived, so the wait is only likely. */
 static void test_send_likely_waits_for_the_rank_that_receives_late(void **state)
 {
 	struct capture capture;
@@ -446,7 +446,7 @@ static void test_other_end_that_is_not_traced_is_the_peer_of_the_call(void **sta
 	done(&capture, why);
 }
 
-/* Without the creation of the communicator it is unknown which calls meet. */
+/* Without the making of the communicator it is not known which calls meet. */
 static void test_ranks_whose_calls_cannot_be_told_apart_are_not_said_to_be_untraced(void **state)
 {
 	struct capture capture;

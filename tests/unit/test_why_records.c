@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which records a step rests on, on which CPU it waited, and what stacks of the kernel decide. */
+/* The records that a step rests on, the CPU on which it waited, and causes that stacks of the
+ * kernel decide. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +40,7 @@ static void record_text(const struct why *why, uint64_t number, char text[64])
 	const struct waffle_rec *rec;
 	uint64_t at = 0;
 
-	capture_must(store_reader_seek(reader, STORE_ALL, &err), err);
+	store_reader_seek(reader, STORE_ALL);
 	while (at < number) {
 		assert_int_equal(store_reader_next(reader, &rec, &err), 1);
 		at++;
@@ -325,7 +326,7 @@ static void test_who_ran_where_a_thread_was_moved_to_is_likely(void **state)
 		why = ask_span(&capture, 1400);
 		check_part(why, 0, "cpu-contention", 200, 98, rows[i].grade, "");
 		done(&capture, why);
-		/* It is preempted there and returns there. */
+		/* Preempted there, and back there. */
 		begin(&capture);
 		gets(&capture, 1020, 1, 11, 98, 0, 0, 0);
 		gets(&capture, 1250, 1, 98, 11, 0, 0, rows[i].flags);
@@ -421,12 +422,12 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 		 "waits for memory to be freed by others, memory reclaim"},
 		{"schedule nvidia_ioctl", NR_IOCTL, 0, 0, 11, "gpu", "likely", "",
 		 "NVIDIA's driver"},
-		/* The thread that thaws it need not be the one that froze it. */
+		/* The thread that thaws it may not be the one that froze it. */
 		{"schedule get_signal", NR_NONE, 0, 12, 12, "stopped", "likely", "",
 		 "waits for its cgroup to be thawed"},
 		{"schedule rpc_wait_bit_killable nfs_file_read", NR_READ, 0, 0, 0, "socket",
 		 "likely", "", "waits for the answer of the NFS server, NFS"},
-		/* A lock that was released in an interrupt says nothing. */
+		/* A lock that an interrupt let go says nothing. */
 		{"schedule __mutex_lock.constprop.0 some_driver", NR_IOCTL, 0, 0, 0, "interrupt",
 		 "likely", "", "waits for a lock of the kernel (mutex)"},
 		{"schedule some_function", NR_NONE, 0, 0, 0, "interrupt", "likely", "", ""},
@@ -446,7 +447,7 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 	}
 }
 
-/* Of several readers, only the last one wakes a writer. The stack of the waker says who it is. */
+/* Only the last of several readers wakes a writer. The stack of the waker says who it is. */
 static void test_a_lock_that_a_reader_let_go_is_likely(void **state)
 {
 	static const struct {

@@ -111,7 +111,7 @@ static const struct {
 		      {NR_WAIT4, (uint64_t)-1, 0, "process-exit", "pipe:[7]"},
 		      {NR_SEMOP, 3, 0, "user-work", "pipe:[7]"}};
 
-/* What it needed may have come while it was awake. */
+/* Its condition may have come true while it was awake. */
 static void test_who_ends_repeated_waits_is_likely(void **state)
 {
 	(void)state;
@@ -195,7 +195,7 @@ static void test_untraced_threads_make_no_wait_doubtful(void **state)
 	done(&capture, why);
 }
 
-/* What else arrived until it had a CPU is unknown. */
+/* No record shows whether more arrived before it had a CPU. */
 static void test_who_ends_a_wait_is_likely_if_the_thread_could_look_late(void **state)
 {
 	static const struct {
@@ -245,7 +245,7 @@ static void test_a_wait_is_likely_if_not_all_others_were_searched(void **state)
 	}
 }
 
-/* Any free space ends the wait, whoever made it. */
+/* Any room is as good as other room. */
 static void test_who_makes_room_each_time_is_certain(void **state)
 {
 	struct capture capture;
@@ -342,7 +342,7 @@ static void test_who_is_in_another_span_waits_for_something_else(void **state)
 
 /* ---- locks ---- */
 
-/* The faster thread has it now, so each wait is for another holder. */
+/* A faster thread has the lock now, so each wait is for another holder. */
 static void test_a_lost_race_for_a_lock_is_a_wait_for_its_holder(void **state)
 {
 	struct capture capture;
@@ -358,7 +358,7 @@ static void test_a_lost_race_for_a_lock_is_a_wait_for_its_holder(void **state)
 	done(&capture, why);
 }
 
-/* It was released for thread 12 in between. Thread 13 got it only after that. */
+/* It was let go for thread 12 in between: thread 13 had it only after that. */
 static void test_a_lock_that_goes_round_is_likely(void **state)
 {
 	struct capture capture;
@@ -519,7 +519,7 @@ static void test_a_wait_goes_on_after_the_thread_was_frozen(void **state)
 	done(&capture, why);
 }
 
-/* What a signal did once is no reason for what a tracer does later. */
+/* An earlier signal does not explain a later stop by a tracer. */
 static void test_a_tracers_stop_is_not_an_earlier_signals(void **state)
 {
 	static const uint16_t states[] = {WAFFLE_TASK_TRACED, WAFFLE_TASK_STOPPED};
@@ -589,7 +589,7 @@ static void test_a_sleep_after_one_that_a_signal_ended_is_another_one(void **sta
 	done(&capture, why);
 }
 
-/* Who ended it is not recorded. */
+/* No record shows who ended it. */
 static void test_a_sleep_that_nobody_is_known_to_end_is_likely(void **state)
 {
 	struct capture capture;
@@ -683,7 +683,7 @@ static void test_who_ends_a_wait_for_several_things_is_likely_without_its_stack(
 	}
 }
 
-/* Only for calls that any signal ends do the records show that the program waited for it. */
+/* Only of calls that any signal ends do the records say that it was waited for. */
 static void test_who_signals_is_certain_if_any_signal_ends_the_call(void **state)
 {
 	static const struct {
@@ -730,7 +730,7 @@ static void test_a_signal_of_the_c_library_itself_is_not_awaited(void **state)
 			why = end(&capture, 5);
 			check_part(why, 0, "user-work", 4 * MS - 10, 12, "likely", "");
 			done(&capture, why);
-			/* It continues to wait for longer than a check takes. */
+			/* It goes on to wait, longer than a check takes. */
 			begin(&capture);
 			kernel_stack(&capture, 0xffff8000, "complete_signal");
 			wait_of(&capture, 1, 10, 5, calls[i], 3, 0, 0, 12, 0);
@@ -820,7 +820,7 @@ static void test_the_cpu_time_of_the_tracer_is_its_own(void **state)
 	gets(&capture, 6 * MS, 1, 92, 11, 0, 0, 0);
 	why = end(&capture, 10);
 	check_part(why, 1, "cpu-contention", 2 * MS, 91, "certain", "this capture");
-	/* The tracer of another capture is a neighbour. */
+	/* The waffle-bpf of another capture is a neighbour. */
 	check_part(why, 2, "cpu-contention", 1 * MS, 92, "certain", "");
 	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
 	done(&capture, why);
@@ -842,7 +842,7 @@ static void test_the_hold_of_a_new_program_is_the_tracers(void **state)
 	done(&capture, why);
 }
 
-/* As in older captures: the sender of a signal that BPF sent is the program itself. */
+/* In older captures the program is the sender of a signal that BPF has sent. */
 static void test_a_stop_by_bpf_is_the_tracers(void **state)
 {
 	struct capture capture;

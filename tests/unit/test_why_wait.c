@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a wait is for: locks by functions, pipes with a path, terminals, mapped files. */
+/* Objects of waits: locks by functions, pipes with a path, terminals, mapped files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +93,7 @@ static void test_locks_are_told_by_the_functions_that_wait_for_them(void **state
 	(void)state;
 	for (size_t i = 0; i < LENGTH(locks); i++) {
 		why = ask_futex(&capture, FUTEX_COND, 3, locks[i], NONE);
-		/* Only the last of several readers lets a writer in. */
+		/* The last of several readers lets a writer in. */
 		check_part(why, 0, "lock", 180, 12, locks[i] == RWLOCK ? "likely" : "certain",
 			   "futex 0x7f04 (table_lock)");
 		done(&capture, why);
@@ -134,8 +134,7 @@ static void test_what_is_no_lock_is_work_with_its_futex(void **state)
 	why = ask_futex(&capture, FUTEX_COND, 3, BARE, NONE);
 	check_part(why, 0, "user-work", 180, 12, "likely", "futex 0x7f00 (ready)");
 	done(&capture, why);
-	/* Neither the waiter's stack nor the waker's tells, so the value decides: it is that of a
-	 * mutex. */
+	/* Neither waiter nor waker says more: by the value that mutexes have. */
 	why = ask_futex(&capture, FUTEX_COND, 2, BARE, NONE);
 	check_part(why, 0, "lock", 180, 12, "likely", "futex 0x7f04 (table_lock)");
 	done(&capture, why);
@@ -297,7 +296,7 @@ static void test_a_terminal_is_not_the_fault_of_the_worker_that_passes_it_on(voi
 		check_part(why, 0, "pipe", 180, 0, "likely", "/dev/pts/3 (character device 136:3)");
 		done(&capture, why);
 	}
-	/* Without the stack it is unknown. */
+	/* Without the stack nobody knows. */
 	begin(&capture);
 	object(&capture, "/dev/pts/3", "character device 136:3");
 	why = ask_wait(&capture, NR_READ, S, 60, 1, 0, 0);

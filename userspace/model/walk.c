@@ -6,6 +6,7 @@
  * moment and includes its last one.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/build.h"
 #include "model/captures_internal.h"
@@ -16,7 +17,7 @@
 
 enum stream_kind {
 	STREAM_SWITCH,
-	STREAM_WAKE, /* may be at the moment at which its thread leaves */
+	STREAM_WAKE, /* may have the time of the switch by which its thread left the CPU */
 	STREAM_STATE,
 	STREAM_SPAN_BEGIN,
 	STREAM_EVENT,
@@ -224,17 +225,23 @@ static void step(struct walk *walk, unsigned stream)
 
 static void walk_run(struct walk *walk)
 {
-	for (unsigned i = 0; i < STREAM_COUNT; i++)
+	unsigned streams[STREAM_COUNT], count = 0; /* those that have something left */
+
+	for (unsigned i = 0; i < STREAM_COUNT; i++) {
 		walk->next_ts[i] = stream_ts(walk, i);
-	while (!walk->sched.stopped) {
+		if (walk->next_ts[i] != UINT64_MAX)
+			streams[count++] = i;
+	}
+	while (count && !walk->sched.stopped) {
 		unsigned first = 0;
 
-		for (unsigned i = 1; i < STREAM_COUNT; i++)
-			if (walk->next_ts[i] < walk->next_ts[first])
+		for (unsigned i = 1; i < count; i++)
+			if (walk->next_ts[streams[i]] < walk->next_ts[streams[first]])
 				first = i;
-		if (walk->next_ts[first] == UINT64_MAX)
-			break;
-		step(walk, first);
+		step(walk, streams[first]);
+		if (walk->next_ts[streams[first]] == UINT64_MAX)
+			memmove(&streams[first], &streams[first + 1],
+				(--count - first) * sizeof(*streams));
 	}
 	if (!walk->sched.stopped)
 		sched_finish(&walk->sched, walk->model->end_ts);

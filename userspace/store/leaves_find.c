@@ -9,7 +9,7 @@
 /* Spans whose next record is awaited: one for each thread, as long as threads do not collide. */
 #define PENDING 256u
 
-/* The last record of a thread. */
+/* The last record of a thread, as far as spans are concerned. */
 struct pending {
 	uint32_t tid, tgid;
 	uint64_t id; /* of the span that it began; 0: none */
@@ -109,13 +109,13 @@ static void hit_search(struct search *search, const struct waffle_rec_hit *hit)
 		pending_exclude(search, pending);
 }
 
-/* The end of a span. `whole`: it says that the span ended then. */
+/* The end of a span. `valid`: the model takes the time of this record as the end. */
 static void end_search(struct search *search, const struct waffle_rec *rec, uint64_t id,
-		       uint32_t tgid, uint32_t site, bool whole)
+		       uint32_t tgid, uint32_t site, bool valid)
 {
 	struct pending *pending = pending_of(search, rec->tid);
 
-	if (whole && rec->tid && pending->id == id && pending->tid == rec->tid &&
+	if (valid && rec->tid && pending->id == id && pending->tid == rec->tid &&
 	    pending->tgid == tgid && pending->site == site) {
 		pending->id = 0;
 		return;
@@ -129,6 +129,7 @@ static void record_search(struct search *search, const struct waffle_rec *rec)
 {
 	const struct waffle_rec_span_end *end = (const void *)rec;
 	const struct waffle_rec_return *back = (const void *)rec;
+	const struct site_info *site;
 
 	switch (rec->kind) {
 	case WAFFLE_REC_HIT:
@@ -138,8 +139,9 @@ static void record_search(struct search *search, const struct waffle_rec *rec)
 		end_search(search, rec, end->span_id, end->tgid, end->site, true);
 		break;
 	case WAFFLE_REC_RETURN:
+		site = site_of(search->reader, back->site);
 		end_search(search, rec, back->span_id, back->tgid, back->site,
-			   !(back->flags & WAFFLE_RETURN_LEFT));
+			   site && site->call && !(back->flags & WAFFLE_RETURN_LEFT));
 		break;
 	case WAFFLE_REC_TASK:
 	case WAFFLE_REC_FORK:
@@ -225,18 +227,23 @@ static void search_all(struct search_job *job)
 		pthread_join(threads[--count], NULL);
 }
 
-/* Whether any file has sites whose spans may be leaves, and sites without which there are none. */
+/* Whether to search: some sites may have leaves, there is a site without which there are none, and
+ * at least half of the records are about spans, so that reading them twice pays. */
 static bool is_worthwhile(struct file_reader *const *files, uint32_t count,
 			  bool (*leaves_if)(const struct site_info *site))
 {
 	bool leaf = false, required = false;
+	uint64_t records = 0, spans = 0;
 
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		records += files[i]->data_records;
+		spans += files[i]->meta.counts[record_source(WAFFLE_REC_HIT)].delivered;
 		for (uint32_t site = 0; site < files[i]->site_count; site++) {
 			leaf |= leaves_may_have(files[i]->sites[site]);
 			required |= leaves_if(files[i]->sites[site]);
 		}
-	return leaf && required;
+	}
+	return leaf && required && spans >= records / 2;
 }
 
 int leaves_find(struct leaves **leaves, struct file_reader *const *files, uint32_t count,

@@ -73,7 +73,7 @@ static void inode_of(int fd)
 	printf("inode ino=%llu\n", (unsigned long long)info.st_ino);
 }
 
-/* The other side of what the main thread waits for: it writes after a while. */
+/* The other side of what the main thread waits for: writes after a while. */
 static void *writer(void *arg)
 {
 	uint64_t one = 1;
@@ -214,7 +214,7 @@ static int cold_file(const char *file, size_t size)
 
 	memset(bytes, 'x', size);
 	CHECK(write(fd, bytes, size) == (ssize_t)size && !fsync(fd));
-	/* Pages that the kernel is still writing stay. In a tmpfs all pages stay. */
+	/* Pages that the kernel is still busy with stay. (In a tmpfs, all of them do.) */
 	for (int tries = 0; tries < 1000 && is_cached(fd, size); tries++) {
 		pause_ms(tries > 0);
 		CHECK(!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
@@ -349,8 +349,8 @@ static void mode_stop(const char *file)
 		;
 }
 
-/* Uses the CPU time that the quota gives in many of its periods, however busy the machine is. */
-/* Moves to the cgroup whose file cgroup.procs this is, if any. */
+/* As much CPU time as the quota gives in many of its periods, however busy the machine is. */
+/* In the cgroup whose file cgroup.procs this is, if any. */
 static void mode_spin(const char *file)
 {
 	struct timespec used;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Follows data that arrived at a place back to the calls that sent it. */
+/* Follows data that has arrived back to the calls that sent it. */
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
@@ -17,7 +17,8 @@ static bool span_is_in(const struct model *model, uint32_t span, uint32_t within
 	       model->spans.data[span].thread == model->spans.data[within].thread;
 }
 
-/* Whether no span that has closed since lies between the call and the span `within`. */
+/* Whether a call lies in the span `within` with no other span in between. Such a span has closed
+ * since, and the data may have gone with it. */
 static bool call_is_in(const struct model *model, const struct model_rank_call *call,
 		       uint32_t within)
 {
@@ -129,7 +130,8 @@ static void senders_follow(struct origin_climb *climb, const struct origin_arriv
 			origin_landing_push(walk, call_landing(climb, arrival, call, grade));
 }
 
-/* Landings on a span of a common name and on those of other ranks, or all of them as ends. */
+/* Leads to a common span and to those of other ranks that overlap it. All are landings, or ends
+ * with `as_ends`. */
 static void common_follow(struct origin_climb *climb, uint32_t span, bool as_ends)
 {
 	struct origin_walk *walk = climb->walk;
@@ -160,7 +162,7 @@ static void common_follow(struct origin_climb *climb, uint32_t span, bool as_end
 	vec_free(&found);
 }
 
-/* The senders of data with many senders, as ends. */
+/* Makes ends of all senders of an arrival with many senders. */
 static void any_rank_add(struct origin_climb *climb, const struct origin_arrival *arrival,
 			 uint32_t within)
 {
@@ -347,7 +349,7 @@ void origin_thread_follow(struct origin_climb *climb)
 		.within = MODEL_NONE,
 	};
 
-	/* It is no step of the spans around the landing. */
+	/* The steps leave the landing itself, not a span around it. */
 	climb->kind = climb->from.kind;
 	climb->index = climb->from.index;
 	if (arrivals_follow(climb, &wanted))

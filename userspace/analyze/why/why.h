@@ -48,7 +48,7 @@ typedef int (*why_each_fn)(const struct why *why, const struct why_instance *ins
  * longer if one of its spans ends later. Afterwards *why holds only the texts that the `object` of
  * the parts refers to.
  */
-#define WHY_EACH_SWITCHES (1u << 20)
+#define WHY_EACH_SWITCHES (1u << 21)
 #define WHY_EACH_SLICES 8
 int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err);

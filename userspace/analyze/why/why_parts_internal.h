@@ -93,9 +93,10 @@ struct why_walk {
 	VEC(uint32_t) traced;                /* the same of traced threads only */
 	uint32_t *cpu_switches;              /* indexes of switches, by CPU, then ts */
 	uint32_t *cpu_begins;                /* of each CPU in cpu_switches */
-	size_t switch_found;                 /* cache: the last switch looked up */
-	uint64_t end_ts;                     /* of the instance */
-	uint32_t depth;                      /* number of steps on the path */
+	uint32_t *cpu_found; /* cache: of each CPU, the last place in its switches */
+	size_t switch_found; /* cache: the last switch looked up */
+	uint64_t end_ts;     /* of the instance */
+	uint32_t depth;      /* number of steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	uint64_t span_until; /* end of the last step's innermost span */
 	VEC(struct why_sum) sums;
@@ -301,7 +302,7 @@ const struct model_fault *why_fault_during(const struct model *model, uint32_t t
 void why_cpus_init(struct why_walk *walk);
 void why_cpus_free(struct why_walk *walk);
 /* Index in walk->cpu_switches of a CPU's first switch at or after ts. */
-size_t why_cpu_after(const struct why_walk *walk, uint16_t cpu, uint64_t ts);
+size_t why_cpu_after(struct why_walk *walk, uint16_t cpu, uint64_t ts);
 /* The switch at an index of walk->cpu_switches; NULL: it is not one of that CPU. */
 const struct model_switch *why_cpu_switch(const struct why_walk *walk, uint16_t cpu, size_t at);
 
