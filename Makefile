@@ -23,8 +23,7 @@ BPF_ARCH := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
-# Sanitizers cost the optimizer twice the time, and find the same.
-CFLAGS ?= $(if $(SANITIZE),-O1,-O3) -g
+CFLAGS ?= -O3 -g
 PREFIX ?= /usr/local
 DESTDIR ?=
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWAFFLE_VERSION='"$(VERSION)"' -I. -Iuserspace -Iinclude -I$(BUILD)/gen
