@@ -58,7 +58,7 @@ static const struct head {
 #undef HEAD
 };
 
-/* Where an address of this program lies in its file. */
+/* The offset of an address of this program in its file. */
 static int file_offset(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	uintptr_t *address = arg;

@@ -127,8 +127,8 @@ static void fork_of(struct space_test *test, uint64_t ts, pid_t parent, pid_t ch
 	record(test, &rec.rec, false);
 }
 
-/* How many of a caller's frames from the second on are in code: of 0x1800, and of each page of the
- * first eight. */
+/* Counts the frames from the second on that are in code: at 0x1800, and at each of the first eight
+ * pages. */
 static void assert_code(struct space_test *test, const char *pages)
 {
 	for (uint64_t i = 0; pages[i]; i++) {

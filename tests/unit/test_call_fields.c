@@ -52,7 +52,7 @@ static struct found find(const char *values)
 	return FIND_IN(SELF, "/bin/this", text);
 }
 
-/* What BPF would read. */
+/* The value that BPF would read. */
 static uint64_t fetch(const struct waffle_fetch *fetch, uint64_t argument)
 {
 	uint64_t value = argument;

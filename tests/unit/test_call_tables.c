@@ -85,7 +85,7 @@ static bool is_of_context(const struct call_spec *spec, const struct fetch_progr
 	       has_key(made, "context");
 }
 
-/* What target/elf/site.h says that the calls of a role have. */
+/* Parameters of the calls of a role, as target/elf/site.h lists them. */
 static void test_calls_have_the_keys_of_their_role(void **state)
 {
 	static const char *const keys[SITE_ROLE_COUNT][8] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tracepoints: formats as tracefs has them, and what is read of them. */
+/* Tracepoints: the formats of tracefs, and the values that are read by them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -275,7 +275,7 @@ static void test_double_is_recorded_and_what_is_left_out_is_said(void **state)
 	assert_int_equal(site->keys[1].type, WAFFLE_KEY_F64);
 	assert_int_equal(found.object->calls.data[0].fetch_program.fetches[1].bytes, 8);
 	done(&found);
-	/* Of all probes that a pattern finds it is said once. */
+	/* The message comes once for all probes that a pattern finds. */
 	found = find("usdt:exe:basket:*");
 	assert_string_equal(found.said,
 			    "--probe: argument 2 of put of /bin/fruits is left out: it is a float, "

@@ -614,7 +614,7 @@ int main(void)
 		cmocka_unit_test(test_each_call_of_each_thread_is_there_or_counted),
 		cmocka_unit_test(test_pairs_end_on_any_thread_by_their_key),
 	};
-	/* What depends on how probes are attached. */
+	/* These tests depend on how probes are attached. */
 	const struct CMUnitTest single[] = {
 		cmocka_unit_test(test_what_is_known_at_the_return_only_comes_then),
 		cmocka_unit_test(test_recursive_calls_return_in_reverse),

@@ -53,7 +53,7 @@ static void words_are(const struct rig *rig, const struct said *said)
 
 static void test_words_are_what_the_interpreter_makes_of_them(void **state)
 {
-	/* A name is no word: then the interpreter makes all of them. */
+	/* A name is not a word, so the interpreter makes all values. */
 	struct rig *rig = RIG("enum fruit apple pear", TAKE_WORDS " as event",
 			      TAKE_WORDS " {*(enum:fruit)(arg4) as fruit} as event");
 	call_words *volatile call = (call_words *)(void *)take_words;

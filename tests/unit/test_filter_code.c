@@ -363,7 +363,7 @@ static unsigned calls_of(const struct filter_code *code, int helper)
 	return calls;
 }
 
-/* How many reads of the traced process stand in a program; one of each run of keys is for frames
+/* Counts the reads of the traced process in a program. One read of each run of keys is for frames
  * that are cut. */
 static void reads_expect(const char *source, unsigned reads)
 {

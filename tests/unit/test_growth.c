@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a file or a capture of others may be made of: eight times as much of it takes about eight
- * times as long, not 64 times. */
+/* Contents of files and captures that others made: eight times as much takes about eight times as
+ * long, not 64 times. */
 #include <elf.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Of the part that `work` says is to be measured. */
+/* The CPU time of the part that `work` marks as measured. */
 static void check_growth(uint64_t (*work)(uint32_t count), uint32_t count)
 {
 	uint64_t once = work(count), more = work(count * TIMES);
@@ -433,7 +433,7 @@ static void test_losses_on_hosts_of_a_job(void **state)
 	check_growth(losses_on_hosts, 100);
 }
 
-/* As many threads as losses. */
+/* There are as many threads as losses. */
 static uint64_t losses_of_threads(uint32_t count)
 {
 	struct capture capture;
@@ -551,7 +551,7 @@ static void test_modules_of_a_capture(void **state)
 
 /* ---- files that are armed ---- */
 
-/* What so many look-ups take among `count` files. */
+/* Measures look-ups among `count` files. */
 static uint64_t files_found(uint32_t count)
 {
 	const struct session_options options = {0};

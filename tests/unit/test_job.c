@@ -1042,7 +1042,7 @@ static void test_switch_between_two_captures_is_one(void **state)
 	store_reader_close(reader);
 }
 
-/* What a thread did after the end of its file is unknown. */
+/* The state of a thread after the end of its file is unknown. */
 static void test_each_capture_ends_on_its_own(void **state)
 {
 	struct job_test *test = *state;

@@ -188,7 +188,7 @@ static void test_no_keys_are_chosen_to_collide(void **state)
 	(void)state;
 	assert_true(chosen && others);
 	for (uint64_t i = 0; i < COUNT; i++) {
-		/* Of these, the hash by a constant factor had the same 44 bits. */
+		/* With a hash by a constant factor, 44 bits of these were equal. */
 		uint64_t block = i << 44;
 
 		chosen[i] = (block ^ block >> 32) * 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which calls of different ranks are one collective, or the two ends of one message. */
+/* Matching of calls of different ranks: collectives, and the two ends of a message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -393,7 +393,7 @@ static void test_send_meets_the_recv_of_its_number_between_two_ranks(void **stat
 	assert_ptr_equal(collective_of(model, comm, 1), collective_of(model, comm, 6));
 	assert_ptr_equal(collective_of(model, comm, 2), collective_of(model, comm, 8));
 	assert_ptr_equal(collective_of(model, comm, 4), collective_of(model, comm, 5));
-	/* From who came first to who came last. */
+	/* From the rank that arrived first to the one that arrived last. */
 	assert_int_equal(links_between(model, 1, 6), 1);
 	assert_int_equal(links_between(model, 3, 7), 1);
 	assert_int_equal(links_between(model, 2, 8), 1);

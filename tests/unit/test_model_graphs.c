@@ -49,7 +49,8 @@ static void syncs(struct capture *capture, uint64_t ts, uint64_t id, uint64_t st
 	returns_in(capture, CAPTURE_PID, ts, CALL_SYNC, id, stream, 0);
 }
 
-/* What a span waits for, by ids of its ops from the latest on; they are linked to it. */
+/* Checks the operations that a span waits for, by their ids, latest first. They are linked to it.
+ */
 #define check_awaited(model, gpu, span, ...)                                                       \
 	check_ops(model, gpu, span, sizeof((const int[]){0, ##__VA_ARGS__}) / sizeof(int) - 1,     \
 		  (const int[]){0, ##__VA_ARGS__} + 1)

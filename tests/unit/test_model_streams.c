@@ -28,7 +28,8 @@ static void make_stream(struct capture *capture, uint64_t stream, uint64_t flags
 	call_return(capture, ts + 1, 20, CALL_STREAM_CREATE, ts, stream);
 }
 
-/* What a span waits for, by ids of its ops from the latest on; a negative one is not certain. */
+/* Checks the operations that a span waits for, by their ids, latest first. A negative id is not
+ * certain. */
 #define check_awaited(model, gpu, span, ...)                                                       \
 	check_ops(model, gpu, span, sizeof((const int[]){0, ##__VA_ARGS__}) / sizeof(int) - 1,     \
 		  (const int[]){0, ##__VA_ARGS__} + 1)

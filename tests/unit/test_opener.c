@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Opening files in a process of its own. One that is stopped stands for one that is stuck. */
+/* Opens files in a separate process. A stopped process stands for a stuck one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

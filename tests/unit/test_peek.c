@@ -60,7 +60,7 @@ static void mount_fuse(void)
 	assert_true(server >= 0);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", server);
 	assert_int_equal(mount("none", in_folder("fuse"), "fuse", 0, options), 0);
-	/* What was read of the mounts is kept a while. */
+	/* The list of mounts is cached for a while. */
 	while (mounts_are_local(getpid(), MOUNTS_ANY))
 		usleep(1000);
 }

@@ -202,7 +202,7 @@ static void test_older_kernels_step_what_they_do_not_emulate(void **state)
 	assert_int_equal(place_of(&linux_6_1, EM_AARCH64, &arm64_nop).cost, OBJECT_COST_STEPPED);
 }
 
-/* Those that the kernel would replace by a call, which no program survives for certain. */
+/* Nops that the kernel would replace by a call, which not every program survives. */
 static void test_nop_is_refused_where_the_kernel_replaces_it(void **state)
 {
 	static const uint8_t nop5[] = {0x0f, 0x1f, 0x44, 0, 0, 0xc3};

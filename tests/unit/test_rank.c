@@ -179,7 +179,7 @@ static void test_name_of_a_host_leads_to_no_other_folder(void **state)
 	}
 }
 
-/* Of two variables of one name, the first counts. */
+/* If a variable is there twice, the first one counts. */
 static void test_rank_behind_many_variables_is_found(void **state)
 {
 	size_t bytes = 100000;

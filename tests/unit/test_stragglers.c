@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who made others wait in collectives and messages, and how long. */
+/* The ranks that made others wait in collectives and messages, and for how long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -177,6 +177,31 @@ static void test_rank_that_is_not_traced_may_have_come_last(void **state)
 	done(stragglers, &capture);
 }
 
+static void test_nobody_waits_in_a_collective_of_no_elements(void **state)
+{
+	const uint32_t sites[] = {CALL_BROADCAST, CALL_ALL_REDUCE};
+	struct stragglers *stragglers;
+	struct capture capture;
+
+	(void)state;
+	begin(&capture, 2);
+	for (uint32_t k = 0; k < 2; k++)
+		for (uint32_t i = 0; i < 2; i++) {
+			const uint64_t words[] = {0, k ? 7 : 0, COMM, i, 2, k, STREAM};
+			const uint64_t stream = STREAM;
+			uint64_t from = 2000 + 1000 * k + (i ? 0 : 50);
+
+			call(&capture, i, sites[k], from, from + 1, 0x7700 + 4 * k + i, 7, words);
+			call(&capture, i, CALL_SYNC, from + 2, from + 100, 0x7800 + 4 * k + i, 1,
+			     &stream);
+		}
+	stragglers = made(&capture, 10);
+	assert_int_equal(stragglers->waits.len, 0);
+	for (size_t i = 0; i < stragglers->ranks.len; i++)
+		assert_int_equal(stragglers->ranks.data[i].made_wait_ns, 0);
+	done(stragglers, &capture);
+}
+
 static void test_receiver_waits_for_its_sender(void **state)
 {
 	struct stragglers *stragglers;
@@ -291,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_last_rank_is_blamed_for_the_time_of_all_others),
 		cmocka_unit_test(test_root_of_a_broadcast_makes_others_wait_and_waits_for_none),
 		cmocka_unit_test(test_rank_that_is_not_traced_may_have_come_last),
+		cmocka_unit_test(test_nobody_waits_in_a_collective_of_no_elements),
 		cmocka_unit_test(test_receiver_waits_for_its_sender),
 		cmocka_unit_test(test_call_without_an_end_counts_as_waiting_but_not_as_transfer),
 		cmocka_unit_test(test_shortest_call_came_last_if_clocks_are_not_aligned),

@@ -245,7 +245,8 @@ static void test_code_cut_at_any_byte_gives_the_same_offset_or_none(void **state
 		for (size_t bytes = 0; bytes < getters[i].bytes; bytes++) {
 			int32_t offset = offset_in(&getters[i], getters[i].machine, bytes);
 
-			/* Of the code with two fields only one may be left. */
+			/* A part of the code gives the right offset or none. Code with two fields
+			 * may be cut to one of them. */
 			if (getters[i].offset >= 0 && offset != -1)
 				assert_int_equal(offset, getters[i].offset);
 		}

@@ -277,7 +277,7 @@ static void test_only_waits_of_the_call_are_the_gpus(void **state)
 
 #define HOST_TEXT "host function softmax on stream 0x7f01"
 
-/* Whoever it is that runs it, it is no GPU. */
+/* A host thread runs it, not the GPU. */
 static void test_host_function_that_nobody_is_seen_to_run_is_likely_and_no_gpu(void **state)
 {
 	(void)state;

@@ -160,7 +160,7 @@ static void worker_acts(struct machine *machine, struct worker *worker)
 	}
 }
 
-/* How many parts of a cause there are. */
+/* The number of parts of a cause. */
 static unsigned play(uint64_t seed, unsigned steps, enum why_cause cause)
 {
 	struct machine *machine = calloc(1, sizeof(*machine));

@@ -394,7 +394,7 @@ static void test_recv_waits_for_the_rank_that_sends_late_and_the_chain_goes_on_t
 	done(&capture, why);
 }
 
-/* What is short is sent before anybody has come: that it waits is likely. */
+/* A short message may be sent before the receiver has arrived, so the wait is only likely. */
 static void test_send_likely_waits_for_the_rank_that_receives_late(void **state)
 {
 	struct capture capture;

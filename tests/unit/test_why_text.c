@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What `why` prints of causes and chains, made by hand. */
+/* The text that `why` prints for causes and chains made by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

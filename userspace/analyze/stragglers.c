@@ -107,11 +107,21 @@ static bool receives(const struct model_collective *collective, uint32_t index)
 	return collective->count == 2 && index == 1;
 }
 
+/* Whether all calls of a collective have no elements, so that nobody waits. */
+static bool is_empty(const struct model_collective *collective)
+{
+	bool message = collective->mpi && collective->flow == FLOW_PAIR;
+
+	return collective->data == MODEL_DATA_NONE && collective->flow != FLOW_NONE && !message;
+}
+
 /* The call whose data this call needs and that arrived last; the call itself: it needs none.
  * *latest is 0 for the first call of a collective, and the calls must come in order. */
 static uint32_t needed(const struct model_collective *collective, uint32_t index, uint32_t root,
 		       uint32_t *latest)
 {
+	if (is_empty(collective))
+		return index;
 	switch (collective->flow) {
 	case FLOW_NONE:
 	case FLOW_ALL:

@@ -124,6 +124,14 @@ static void prefix_add(struct aligning *aligning, const struct model_collective 
 	}
 }
 
+/* Whether a rank cannot leave before those whose data it needs have called. Nobody waits for data
+ * that is empty, but a message of MPI is received also if it is. */
+static bool is_awaited(const struct model_collective *collective)
+{
+	return collective->data == MODEL_DATA_SOME ||
+	       (collective->mpi && collective->flow == FLOW_PAIR);
+}
+
 static void collective_add(struct aligning *aligning, uint32_t index)
 {
 	const struct model_collective *collective = model_collective_at(aligning->comm, index);
@@ -135,6 +143,8 @@ static void collective_add(struct aligning *aligning, uint32_t index)
 		return;
 	if (collective->synchronizes)
 		all_add(aligning, index);
+	else if (!is_awaited(collective))
+		return;
 	else if (collective->flow == FLOW_FROM_ROOT || collective->flow == FLOW_TO_ROOT)
 		root_add(aligning, collective, index);
 	else if (collective->flow == FLOW_PREFIX || collective->flow == FLOW_PAIR)

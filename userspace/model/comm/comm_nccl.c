@@ -60,6 +60,7 @@ static struct comm_call call_of(const struct model *model, const struct model_gp
 	};
 
 	/* NCCL starts nothing for a collective of no elements. */
+	call.data = from->count ? MODEL_DATA_SOME : MODEL_DATA_NONE;
 	call.synchronizes = !message && !call.rooted && from->count && from->count != UINT64_MAX;
 	return call;
 }
