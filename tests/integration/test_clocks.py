@@ -262,3 +262,23 @@ def check_contradiction(files, folder):
     for path in files:
         assert str(path) in done.stdout
     assert "node-2  clock" in done.stdout and "by the wall clock, error unknown" in done.stdout
+
+
+def test_a_rank_that_two_files_claim_is_named_with_both(job, tmp_path, skew_capture):
+    again = tmp_path / "again.waffle"
+    subprocess.run([skew_capture, job.files[1], again, "node-9", "0", "0", "0"], check=True)
+    files = [*job.skewed[:2], again]
+    info = json.loads(tracer_run("info", "--json", *files))
+    [claim] = info["ranks_claimed_twice"]
+    assert claim["rank"] == 1
+    assert {(one["host"], one["file"]) for one in claim["processes"]} == \
+        {("node-1", str(job.skewed[1])), ("node-9", str(again))}
+    # Not even what ranks do that nobody else claims is matched.
+    assert info["collectives_unaligned"] >= 3 * ROUNDS
+    for command in ("info", "report"):
+        [line] = [line for line in tracer_run(command, *files).splitlines() if "claimed by" in line]
+        assert str(job.skewed[1]) in line and str(again) in line
+    for instance in instances("--slowest", "1000", *files).values():
+        assert all(cause["grade"] != "certain" for cause in instance["causes"]
+                   if "culprit" in cause and cause["culprit"]["pid"] != instance["thread"]["pid"]
+                   and cause["cause"] == "sleep")

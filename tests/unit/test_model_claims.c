@@ -157,6 +157,37 @@ static void test_a_process_that_executes_the_next_rank_is_no_claim(void **state)
 	mpi_free(&job, comm);
 }
 
+static void test_programs_without_mpirun_are_each_alone(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model *model;
+		struct model_comm *comm;
+		uint64_t calls[2];
+		struct mpi_job job;
+
+		mpi_begin(&job, pointers);
+		for (unsigned process = 0; process < 2; process++) {
+			struct mpi_name world = mpi_world(&job, process);
+
+			world.rank = 0;
+			mpi_call(&job, process, 1100, 1110, MPI_SITE_INIT, NULL);
+			if (!pointers)
+				mpi_call(&job, process, 1111, 1112, MPI_SITE_RANK, &world, 0);
+			mpi_call(&job, process, 1113, 1114, MPI_SITE_SIZE, &world, 1);
+			calls[process] =
+				mpi_call(&job, process, 1200, 1210, MPI_SITE_ALLREDUCE, &world, 4);
+		}
+		comm = mpi_load(&job, 9000, &model);
+		assert_int_equal(model_claim_count(comm), 0);
+		assert_int_equal(model_collectives_unaligned(comm), 0);
+		for (unsigned process = 0; process < 2; process++)
+			assert_int_equal(mpi_found(model, comm, calls[process])->count, 1);
+		mpi_free(&job, comm);
+	}
+}
+
 static void test_keys_with_one_hash_have_ids_of_their_own(void **state)
 {
 	const uint64_t keys[][2] = {{1, 2}, {1, 3}, {2, 2}};
@@ -179,6 +210,7 @@ int main(void)
 		cmocka_unit_test(test_ranks_that_did_not_run_at_the_same_time_are_not_of_one_world),
 		cmocka_unit_test(test_a_restarted_rank_is_no_claim_if_the_first_process_has_exited),
 		cmocka_unit_test(test_a_process_that_executes_the_next_rank_is_no_claim),
+		cmocka_unit_test(test_programs_without_mpirun_are_each_alone),
 		cmocka_unit_test(test_keys_with_one_hash_have_ids_of_their_own),
 	};
 

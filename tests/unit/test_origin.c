@@ -509,6 +509,46 @@ static void test_link_of_the_receiving_span_is_not_told_as_a_message(void **stat
 	capture_free(&capture);
 }
 
+/* Two origins, whose ways begin with the same span. */
+static void test_records_of_shared_steps_are_numbered(void **state)
+{
+	struct capture capture;
+	const struct model *model;
+	struct origin_index *index;
+	struct error err = ERROR_INIT;
+	struct origin *origin;
+	uint32_t event;
+
+	(void)state;
+	capture_begin(&capture, false);
+	capture_hit(&capture, 2000, 11, SITE_FOUND, 0xe1, 0, 1, (uint64_t[]){0});
+	capture_hit(&capture, 2100, 11, SITE_FOUND, 0xe2, 0, 1, (uint64_t[]){0});
+	capture_hit(&capture, 2200, 11, SITE_LOAD, 0xa1, 0, 2, (uint64_t[]){0, 0xe2});
+	capture_end(&capture, 2300, 11, 0xa1);
+	capture_hit(&capture, 2400, 11, SITE_LOAD, 0xa2, 0, 2, (uint64_t[]){0xa1, 0xe1});
+	capture_hit(&capture, 2500, 11, SITE_FOUND, 0xf0, 0xa2, 1, (uint64_t[]){0});
+	model = capture_load(&capture, 9000);
+	index = origin_index_new(model);
+	capture_must(why_pick_event(&event, model, "0xf0", &err), err);
+	origin = origin_new(index, MODEL_NODE_EVENT, event);
+	assert_int_equal(origin->ends.len, 2);
+	capture_must(origin_find_records(origin, &err), err);
+	assert_int_not_equal(origin->symptom.record, 0);
+	for (size_t i = 0; i < 2; i++) {
+		struct origin_way way;
+
+		origin_way_find(&way, origin, &origin->ends.data[i]);
+		for (size_t step = 0; step < way.steps.len; step++)
+			assert_int_not_equal(way.steps.data[step].to.record, 0);
+		assert_int_equal(way.steps.data[way.steps.len - 1].to.record,
+				 origin->ends.data[i].node.record);
+		origin_way_free(&way);
+	}
+	origin_free(origin);
+	origin_index_free(index);
+	capture_free(&capture);
+}
+
 static void test_earlier_collectives_without_a_cause_leave_the_origin_certain(void **state)
 {
 	struct capture capture;
@@ -683,8 +723,8 @@ static void test_ranks_in_different_order_are_reported(void **state)
 			       "  origins may be missing: collective 0 of a communicator differs "
 			       "between ranks: rank 0 called ncclBroadcast; rank 2 called "
 			       "ncclAllReduce\n"));
-	assert_non_null(strstr(text, "  origins may be missing: 3 calls are not matched; see "
-				     "docs/mpi.md\n"));
+	assert_non_null(strstr(text, "  origins may be missing: 3 calls are not matched, in the "
+				     "whole capture; see docs/mpi.md\n"));
 	assert_null(strstr(text, "of 3 ranks are known"));
 	assert_null(strstr(text, "to declare a cause"));
 	free(text);
@@ -712,6 +752,7 @@ int main(void)
 		cmocka_unit_test(test_link_of_the_receiving_span_is_not_told_as_a_message),
 		cmocka_unit_test(test_earlier_collectives_without_a_cause_leave_the_origin_certain),
 		cmocka_unit_test(test_undeclared_candidate_leaves_a_declared_origin_certain),
+		cmocka_unit_test(test_records_of_shared_steps_are_numbered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

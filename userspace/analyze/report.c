@@ -16,7 +16,8 @@ static const char *const sort_names[] = {
 	[REPORT_SORT_RUNNABLE] = "runnable", [REPORT_SORT_BLOCKED] = "blocked",
 	[REPORT_SORT_NAME] = "name",
 };
-_Static_assert(sizeof(sort_names) / sizeof(*sort_names) == REPORT_SORT_COUNT_OF, "a name a sort");
+_Static_assert(sizeof(sort_names) / sizeof(*sort_names) == REPORT_SORT_COUNT_OF,
+	       "each sort has a name");
 
 const char *report_sort_name(unsigned sort)
 {

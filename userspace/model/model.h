@@ -262,8 +262,8 @@ struct model_filtered {
 	uint64_t spans, events;
 };
 
-/* The word in model.frames in front of the values of a span or event: their length in bytes, and
- * the number of free words behind them. */
+/* In model.frames, the word before the values of a span or event: their length in bytes, and the
+ * number of free words behind them. */
 #define FRAME_HEAD(bytes, room) ((uint64_t)(room) << 32 | (bytes))
 #define FRAME_BYTES(head) ((uint32_t)(head))
 #define FRAME_ROOM(head) ((uint32_t)((head) >> 32))

@@ -166,8 +166,8 @@ static void wait_moves(struct model *model, uint32_t thread, uint64_t from, uint
 
 /*
  * Several captures of one boot record a switch between two of their processes twice, one after the
- * other. The time of the first one is the nearest to that of the switch itself. Of each thread, the
- * capture that traced it knows more.
+ * other. The first record has the time that is nearest to the switch itself. The capture that
+ * traced a thread knows more about that thread's side of the switch.
  */
 static void join_switch(struct model *model, struct model_switch *to,
 			const struct model_switch *from)

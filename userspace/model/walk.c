@@ -17,7 +17,7 @@
 
 enum stream_kind {
 	STREAM_SWITCH,
-	STREAM_WAKE, /* may be at the moment at which its thread leaves */
+	STREAM_WAKE, /* may have the time of the switch by which its thread left the CPU */
 	STREAM_STATE,
 	STREAM_SPAN_BEGIN,
 	STREAM_EVENT,

@@ -17,7 +17,7 @@ uint64_t store_clock_apply(const struct store_clock *clock, uint64_t ts)
 
 static uint64_t drifted(uint64_t ns, uint64_t distance)
 {
-	/* The true drift and the corrected one may differ by twice the limit. */
+	/* Both the true drift and the estimated one are within the limit, on either side of 0. */
 	double more = (double)distance * 2 * STORE_DRIFT_MAX;
 
 	return more < 0x1p62 ? ns + (uint64_t)more : UINT64_MAX;

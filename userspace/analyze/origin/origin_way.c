@@ -79,7 +79,8 @@ static void step_add(struct way *way, struct origin_step step)
 	const struct origin *origin = way->origin;
 	uint32_t known = map_get(&origin->known[step.to.kind], step.to.id);
 
-	if (known != MAP_NONE)
+	/* The numbers come later than the keys: see origin_find_records(). */
+	if (known < origin->records.len)
 		step.to.record = origin->records.data[known];
 	step.from = way->at;
 	way->at = step.to;

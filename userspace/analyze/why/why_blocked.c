@@ -233,8 +233,8 @@ static uint32_t object_of(struct why_walk *walk, const struct why_blocked *block
 	return known_text(walk, facts, blocked->kind);
 }
 
-/* The device of the file that it waits for; 0: unknown. A device's own file lies on another one,
- * and a pipe or the like on none. */
+/* The device that holds the file that it waits for; 0: unknown. The node of a device in /dev lies
+ * on another device, and a pipe or a socket lies on none. */
 static uint32_t device_of(const struct wait_facts *facts)
 {
 	const struct store_object *object = facts->object;

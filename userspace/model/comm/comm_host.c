@@ -55,6 +55,9 @@ struct comm_job comm_job(const struct model *model, uint32_t pid)
 	const struct model_process *process = comm_process(model, pid);
 	struct comm_job job = {.name = process ? process->job : 0};
 
+	/* Two jobs of MPICH have no names, but perhaps different sizes. */
+	if (process && !job.name)
+		job.world_size = process->world_size;
 	/* Each host has its own launcher. Of several launchers the farthest ancestor counts, since
 	 * one may start another. */
 	for (unsigned i = 0; process && model->host_count == 1 && i < ANCESTORS_MAX; i++) {

@@ -25,7 +25,7 @@ struct comm_call {
 	bool rooted; /* a rank may finish before others have arrived */
 	bool synchronizes;
 	bool mpi;
-	/* It counts, but may not have done what it should: it is not matched. */
+	/* It takes a number, but it may have done nothing, so it is not matched. */
 	bool failed;
 	/* Its number among the calls of its rank is not known for sure. */
 	bool unsure;
@@ -38,7 +38,7 @@ struct comm_init {
 	uint64_t comm, ts;
 	uint32_t pid, thread;
 	uint32_t rank; /* MODEL_NONE: all ranks of the process, or unknown */
-	/* It was not seen itself: other calls show that probably nothing is missing since then. */
+	/* It was not recorded: other calls show that probably nothing is missing since then. */
 	bool assumed;
 	bool mpi;
 };
@@ -67,9 +67,10 @@ bool comm_hosts_comparable(const struct model *model, uint32_t host, uint32_t ot
 const struct model_process *comm_process(const struct model *model, uint32_t pid);
 /* What is the same for all ranks of a job. */
 struct comm_job {
-	uint32_t name;     /* in model.strings; empty: unknown */
-	uint32_t launcher; /* pid of the process that started the ranks; 0: unknown, or several
-			      hosts */
+	uint32_t world_size; /* by the environment, of a job without a name; 0: unknown */
+	uint32_t name;       /* in model.strings; empty: unknown */
+	uint32_t launcher;   /* pid of the process that started the ranks; 0: unknown, or several
+				hosts */
 };
 struct comm_job comm_job(const struct model *model, uint32_t pid);
 /* Depends only on the job itself, not on the numbers in the capture. */

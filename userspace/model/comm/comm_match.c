@@ -243,7 +243,7 @@ static void coming_set(const struct work *work, struct member *member)
 	}
 }
 
-/* The last position that a member can have reached by a time. It must be gapless. */
+/* The last position that a member can have entered by a time. The member must be gapless. */
 static int64_t reached(const struct work *work, const struct member *member, uint64_t ts)
 {
 	size_t count = lower_bound(member->count, i, member->coming[i] <= ts);
@@ -251,8 +251,9 @@ static int64_t reached(const struct work *work, const struct member *member, uin
 	return position(work, member, 0) + (int64_t)count - 1;
 }
 
-/* A rank that has finished a call proves that the other rank has reached it. *bound becomes the
- * smallest offset from positions of `other` to those of `done` that allows this. False: unknown. */
+/* A rank leaves a collective only after the other rank has entered it. *bound becomes the smallest
+ * offset from positions of `other` to those of `done` with which that holds. False: no call of
+ * `done` proves anything. */
 static bool shift_bound(const struct work *work, const struct member *done,
 			const struct member *other, int64_t *bound)
 {
@@ -315,13 +316,14 @@ static void align(struct work *work, struct member *base, struct member *member)
 	member->shift = found;
 }
 
-/* How sure it is from where a member's calls are counted. */
+/* How well the number of a member's first call is known: 2, the creation of its communicator was
+ * recorded; 1, that is assumed; 0, it is not known. */
 static unsigned trust(const struct member *member)
 {
 	return member->created + (member->created && !member->assumed);
 }
 
-/* Whether a member whose count is assumed can agree with another one. */
+/* Whether a member fits another one, if its communicator was created when we assume. */
 static bool is_possible(const struct work *work, struct member *base, struct member *member)
 {
 	int64_t low, back;

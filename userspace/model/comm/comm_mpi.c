@@ -5,7 +5,8 @@
 #include "model/comm/comm_mpi_internal.h"
 #include "util/memory.h"
 
-/* Requests of arrays that are looked up, for each span of the capture. */
+/* Each span of the capture pays for so many look-ups of requests in arrays. Arrays of a file that
+ * somebody made may be too long for more. */
 #define STEPS_OF_SPAN 64
 
 static bool is_compatible(int32_t wanted, int32_t got)
@@ -33,8 +34,9 @@ static bool is_resolved(struct mpi_comm *comm, const struct mpi_call *call)
 	return false;
 }
 
-/* Which of its counts a rank must give right: the root of a gather what it gets, which is as much
- * of each rank, and all others what they give. With MPI_IN_PLACE the other count is ignored. */
+/* A collective has a count of what a rank sends and one of what it receives, and MPI does not read
+ * both everywhere: only the root of a gather has a receive count, only the root of a scatter has a
+ * send count, and MPI_IN_PLACE replaces the send count. This returns one that MPI reads. */
 static enum mpi_elements elements_that_count(const struct mpi_comm *comm,
 					     const struct mpi_call *call)
 {
@@ -66,8 +68,8 @@ static void data_finish(const struct mpi_comm *comm, struct mpi_call *call)
 		call->call.data = MODEL_DATA_MAYBE;
 }
 
-/* A collective that failed was one of the communicator's collectives. But nobody knows for sure
- * whether its ranks agree about that, and so about the numbers of those after it. */
+/* A collective that failed on this rank counts like the others. But nobody knows for sure whether
+ * it counts on all ranks, so the numbers of later ones are not certain. */
 static void collective_finish(struct mpi_comm *comm, struct comm_call *call)
 {
 	call->place = comm->rank;

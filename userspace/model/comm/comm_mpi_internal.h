@@ -84,8 +84,9 @@ enum mpi_comm_kind {
 /* Whether the capture has all calls of a process, or of a communicator from its creation on. */
 enum mpi_counted {
 	MPI_UNCOUNTED,
-	/* MPI_Init is not in the capture, but the process began in it and first asked for its rank
-	 * or the number of ranks. So probably only MPI_Init was missed, which takes long. */
+	/* MPI_Init is not in the capture, but the process began in it, and its first call asks for
+	 * its rank or the number of ranks. MPI_Init takes long, so probably nothing else was
+	 * missed. */
 	MPI_ASSUMED,
 	MPI_COUNTED,
 };
@@ -111,8 +112,8 @@ struct mpi_comm {
 	uint8_t counted;  /* enum mpi_counted */
 	bool maybe_world; /* it may be MPI_COMM_WORLD: nothing else is known of its handle */
 	bool disturbed;   /* a collective has failed */
-	/* The first send and the first receive of which nobody knows whether or which message it
-	 * was. Those after it that could have been of the same message cannot be numbered. */
+	/* The first send and the first receive that may not have taken place, or whose message is
+	 * unknown. Later ones that could be of the same message cannot be numbered. */
 	struct mpi_unresolved {
 		bool any;
 		int32_t peer, tag; /* -1: any */
@@ -151,7 +152,7 @@ struct mpi_request {
 	struct mpi_call start; /* persistent: what each MPI_Start does */
 };
 
-/* Whether nobody knows that an end of a message took place, or of which message it is. */
+/* Whether an end of a message may not have taken place, or its message is unknown. */
 static inline bool mpi_call_is_unresolved(const struct mpi_call *call)
 {
 	return call->message && (call->call.failed || call->peer == -1 || call->tag == -1);

@@ -14,7 +14,7 @@
 /* Calls that are counted together: one direction, peer and tag of a communicator. */
 struct mpi_channel {
 	uint64_t open_until; /* the latest return of its calls so far */
-	/* The only call since the channel had none that was open; MODEL_NONE: there are several. */
+	/* The only call since the channel was last idle; MODEL_NONE: there are several. */
 	uint32_t alone;
 };
 

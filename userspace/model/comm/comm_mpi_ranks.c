@@ -38,7 +38,7 @@ static void make_unknown(struct mpi_scan *scan, uint32_t index)
 static uint64_t creation_of(struct mpi_scan *scan, const struct mpi_comm *comm)
 {
 	struct comm_job job = comm_job(scan->model, scan->processes.data[comm->process].pid);
-	uint64_t key[] = {KEY_CREATION, comm->kind, 0, 0, 0}, hash;
+	uint64_t key[] = {KEY_CREATION, comm->kind, 0, 0, 0, 0}, hash;
 
 	if (comm->parent != MODEL_NONE) {
 		key[2] = scan->comms.data[comm->parent].id;
@@ -46,11 +46,13 @@ static uint64_t creation_of(struct mpi_scan *scan, const struct mpi_comm *comm)
 		hash = hash_numbers(comm->kind, key[2], key[3]);
 	} else if (comm->kind == MPI_COMM_SELF) {
 		key[2] = comm->process;
+		key[3] = (uint64_t)(comm - scan->comms.data);
 		hash = hash_numbers(comm->kind, key[2], 0);
 	} else {
 		key[2] = job.name;
 		key[3] = job.launcher;
 		key[4] = comm->start;
+		key[5] = job.world_size;
 		hash = hash_numbers(comm->kind, comm_job_hash(scan->model, job), comm->start);
 	}
 	return comm_id_of(&scan->ids, key, sizeof(key), hash);

@@ -50,7 +50,7 @@ static void handles_resolve(struct mpi_scan *scan)
 	}
 }
 
-/* The environment tells a process its rank in MPI_COMM_WORLD. */
+/* The environment tells a process its rank in MPI_COMM_WORLD, and the number of ranks. */
 static void ranks_set(struct mpi_scan *scan)
 {
 	for (uint32_t i = 0; i < scan->comms.len; i++) {
@@ -58,12 +58,15 @@ static void ranks_set(struct mpi_scan *scan)
 		const struct model_process *process =
 			comm_process(scan->model, scan->processes.data[comm->process].pid);
 
-		if (comm->kind != MPI_COMM_WORLD || !process)
+		if (comm->kind != MPI_COMM_WORLD)
 			continue;
-		if (comm->rank == MODEL_NONE && process->rank < INT32_MAX)
+		if (process && comm->rank == MODEL_NONE && process->rank < INT32_MAX)
 			comm->rank = process->rank;
-		if (!comm->size && process->world_size < INT32_MAX)
+		if (process && !comm->size && process->world_size < INT32_MAX)
 			comm->size = process->world_size;
+		/* Each program that was started without mpirun is alone in a world of its own. */
+		if (comm->size == 1)
+			comm->kind = MPI_COMM_SELF;
 	}
 }
 
@@ -112,6 +115,8 @@ static int world_compare(const void *left, const void *right)
 		return a->job.name < b->job.name ? -1 : 1;
 	if (a->job.launcher != b->job.launcher)
 		return a->job.launcher < b->job.launcher ? -1 : 1;
+	if (a->job.world_size != b->job.world_size)
+		return a->job.world_size < b->job.world_size ? -1 : 1;
 	if (a->earliest_ts != b->earliest_ts)
 		return a->earliest_ts < b->earliest_ts ? -1 : 1;
 	return a->comm < b->comm ? -1 : a->comm > b->comm;
@@ -119,7 +124,8 @@ static int world_compare(const void *left, const void *right)
 
 static bool same_job(const struct world *a, const struct world *b)
 {
-	return a->job.name == b->job.name && a->job.launcher == b->job.launcher;
+	return a->job.name == b->job.name && a->job.launcher == b->job.launcher &&
+	       a->job.world_size == b->job.world_size;
 }
 
 /* Whether two processes of one rank may have run at the same time; `a` began first. */

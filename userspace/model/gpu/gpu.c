@@ -14,7 +14,7 @@ static const char *const key_names[] = {
 	[GPU_ROOT] = "root",     [GPU_PEER] = "peer",         [GPU_FLAGS] = "flags",
 	[GPU_RESULT] = "result", [GPU_HOST] = "host",
 };
-_Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "a name a key");
+_Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "each key has a name");
 
 static void site_set(struct gpu_site *to, const struct site_info *site)
 {

@@ -21,7 +21,7 @@ uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *chann
 	return lower_bound(channel->sync_count, i, gpu->syncs.data[channel->syncs + i].ts < ts);
 }
 
-/* The earliest end of the first few synchronisations that cover an op put there at `ts`. */
+/* The earliest end among the first synchronisations that cover an op put on the channel at ts. */
 static struct gpu_done covered_by(const struct model_gpu *gpu, uint32_t channel, uint64_t ts)
 {
 	const struct channel *at;

@@ -85,8 +85,7 @@ struct model_gpu {
 	uint32_t *ops;              /* nodes, by channel, then time */
 	VEC(struct gpu_sync) syncs; /* by channel, then ts */
 	struct map grouped; /* span of a collective, send or recv → span of its group's end */
-	/* The calls of a group as a list: span of the group's end → first call; call → next call.
-	 */
+	/* The calls of a group as a list: span of the group's end → first call, call → next. */
 	struct map group_next;
 	VEC(struct model_gpu_call) calls; /* of collectives, in order of time */
 	VEC(struct model_gpu_init) inits;

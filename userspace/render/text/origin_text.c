@@ -277,7 +277,8 @@ static void put_unmatched(const struct why_printer *printer, const struct origin
 	if (!origin->unmatched)
 		return;
 	fprintf(printer->out,
-		"  origins may be missing: %" PRIu64 " call%s not matched; see docs/mpi.md\n",
+		"  origins may be missing: %" PRIu64
+		" call%s not matched, in the whole capture; see docs/mpi.md\n",
 		origin->unmatched, origin->unmatched == 1 ? " is" : "s are");
 }
 
