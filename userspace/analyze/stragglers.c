@@ -65,9 +65,7 @@ static uint32_t rank_of(struct counting *counting, const struct model_collective
 	if (found == MAP_NONE) {
 		const struct model_process *process =
 			model_process_of(counting->model, call->thread);
-		struct straggler_rank add = {.thread = call->thread,
-					     .rank = MODEL_NONE,
-					     .longest_collective = MODEL_NONE};
+		struct straggler_rank add = {.thread = call->thread, .rank = MODEL_NONE};
 
 		/* The rank in the job is better known than those in communicators. */
 		if (process && process->rank != MODEL_NONE && !several) {
@@ -268,10 +266,6 @@ static void last_add(struct counting *counting, size_t index,
 	struct straggler_rank *rank = &counting->made->ranks.data[number];
 
 	rank->last++;
-	if (split->made_wait_ns > rank->longest_ns) {
-		rank->longest_ns = split->made_wait_ns;
-		rank->longest_collective = (uint32_t)index;
-	}
 	vec_add(&counting->made->waits, (struct straggler_wait){.collective = (uint32_t)index,
 								.rank = number,
 								.ts = call->arrival_ts,

@@ -31,8 +31,6 @@ struct straggler_rank {
 	uint64_t made_wait_ns; /* sum of the times that others waited for it */
 	uint64_t unsure_ns;    /* of these: another rank may have come last */
 	uint64_t waited_ns;    /* it waited for others */
-	uint64_t longest_ns;   /* most that others waited for it in one collective, summed up */
-	uint32_t longest_collective; /* for model_collective_at(); MODEL_NONE: none */
 };
 
 /* All collectives of one name and communicator. Times are sums over the calls of all ranks. They

@@ -226,11 +226,6 @@ struct model_loss {
 	uint16_t cpu;
 };
 
-struct model_fork {
-	uint64_t ts;
-	uint32_t parent_pid, child_pid;
-};
-
 /* The thread executed a new program. */
 struct model_exec {
 	uint64_t ts;
@@ -305,7 +300,6 @@ struct model {
 	VEC(struct model_frequency) frequencies; /* by cpu, then ts */
 	VEC(struct model_stack) stacks;          /* by id */
 	VEC(struct model_loss) losses;
-	VEC(struct model_fork) forks;
 	VEC(struct model_exec) execs; /* by thread, then ts */
 	/* By pid, then from_ts. Empty if there is a single capture. Private to model/. */
 	VEC(struct model_recorded) recorded;

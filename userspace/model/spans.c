@@ -105,8 +105,6 @@ static void span_begin(struct builder *builder, const struct waffle_rec_hit *hit
 	};
 	uint32_t index;
 
-	/* A thread numbers its spans one after the other. */
-	map_fetch_next(&model->span_ids, span.id);
 	if (span_complete(model, &span, &index))
 		return_take(builder, &model->spans.data[index]);
 	else

@@ -148,15 +148,12 @@ void threads_add_task(struct builder *builder, const struct waffle_rec_task *tas
 
 void threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork)
 {
-	struct model *model = builder->model;
-
 	if (!fork->child_tgid || fork->child_tgid == fork->tgid) {
-		model->bad_records++;
+		builder->model->bad_records++;
 		return;
 	}
 	threads_running(builder, fork->rec.tid, fork->tgid, fork->rec.ts);
 	threads_add_process(builder, fork->child_tgid, fork->tgid, "");
-	vec_add(&model->forks, (struct model_fork){fork->rec.ts, fork->tgid, fork->child_tgid});
 }
 
 void threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec)

@@ -33,12 +33,6 @@ uint32_t map_get(const struct map *map, uint64_t key)
 	return map->cap ? map->slots[map_find(map, key)].value : MAP_NONE;
 }
 
-void map_fetch_next(const struct map *map, uint64_t key)
-{
-	if (map->cap)
-		__builtin_prefetch(&map->slots[map_home(map, key + NEIGHBOURS)]);
-}
-
 static bool map_grow(struct map *map)
 {
 	struct map bigger = {.cap = map->cap ? map->cap * 2 : 64,

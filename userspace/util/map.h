@@ -29,11 +29,6 @@ struct map {
 /* The value of a key, or MAP_NONE. */
 uint32_t map_get(const struct map *map, uint64_t key);
 
-/* Loads the slots of keys a little larger than this one into the CPU's cache, without waiting. For
- * keys that are counted up: a large map is never in the cache, and most of the time of an insertion
- * would be the wait for memory. */
-void map_fetch_next(const struct map *map, uint64_t key);
-
 /* Inserts or replaces a value. False: out of memory; the map is unchanged. */
 bool map_set(struct map *map, uint64_t key, uint32_t value);
 

@@ -138,9 +138,6 @@ static inline enum why_grade why_grade_least(enum why_grade a, enum why_grade b)
 void why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 		   const struct why_link *link);
 
-/* The total in the instance for a state of its own thread. */
-uint64_t *why_walk_state(struct why_instance *instance, unsigned state);
-
 /* Adds the states of a thread from `from` to `to` to the instance's totals, if the path is empty:
  * then the thread is the instance's own. Returns the state that took most of the time. */
 unsigned why_walk_count_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to);

@@ -249,7 +249,8 @@ static void walk_runnable(struct why_walk *walk, const struct why_stretch *stret
 
 /* ---- all of it ---- */
 
-uint64_t *why_walk_state(struct why_instance *instance, unsigned state)
+/* The total in the instance for a state of its own thread. */
+static uint64_t *state_total(struct why_instance *instance, unsigned state)
 {
 	switch (state) {
 	case WAFFLE_THREAD_RUNNING:
@@ -281,7 +282,7 @@ static void walk_state(struct why_walk *walk, const struct why_stretch *stretch)
 
 	walk->interval = stretch->interval;
 	if (!walk->depth)
-		*why_walk_state(walk->instance, stretch->interval->state) +=
+		*state_total(walk->instance, stretch->interval->state) +=
 			stretch->to - stretch->from;
 	switch (stretch->interval->state) {
 	case WAFFLE_THREAD_RUNNING:
@@ -358,7 +359,7 @@ unsigned why_walk_count_states(struct why_walk *walk, uint32_t thread, uint64_t 
 	}
 	for (unsigned state = 1; state <= WAFFLE_THREAD_BLOCKED; state++) {
 		if (!walk->depth)
-			*why_walk_state(walk->instance, state) += known[state];
+			*state_total(walk->instance, state) += known[state];
 		if (known[state] > known[most])
 			most = state;
 	}

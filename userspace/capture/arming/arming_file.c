@@ -210,7 +210,6 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 		return result ? result : index;
 	file.dev = status.st_dev;
 	file.ino = status.st_ino;
-	file.change = status.st_ctim;
 	file.path = strdup(shown_path);
 	if (!file.path)
 		return error_set(err, ENOMEM, "out of memory");

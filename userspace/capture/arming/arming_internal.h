@@ -37,7 +37,6 @@ struct armed_file {
 	uint64_t matching;    /* number of sites that the plan does not exclude */
 	bool checked;         /* functions that cannot be probed were reported */
 	bool armed_everywhere;
-	struct timespec change;       /* ctime of the inode when it was read */
 	char *path;                   /* as processes see it */
 	bool expected;                /* it was armed before a process mapped it */
 	bool mapped;                  /* a process has mapped it, so its sites are in the capture */
