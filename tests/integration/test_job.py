@@ -45,9 +45,6 @@ def attach_all(waffle, paths, targets):
     ]
     for path in paths:
         wait_until(path.exists, f"{path} to be recorded")
-    # The file gets its name a little before the scheduler is recorded, and an idle target has no
-    # record that would tell.
-    time.sleep(0.5)
     return attached
 
 

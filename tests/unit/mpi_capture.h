@@ -356,4 +356,12 @@ static inline const struct model_collective *mpi_found(const struct model *model
 	return model_collective_of(comm, map_get(&model->span_ids, id));
 }
 
+/* Begins a capture of so many ranks, whose programs begin at 1100. */
+static inline void mpi_begin_ranks(struct mpi_job *job, bool pointers, unsigned ranks)
+{
+	mpi_begin(job, pointers);
+	for (unsigned rank = 0; rank < ranks; rank++)
+		mpi_init(job, rank, ranks, 1100);
+}
+
 #endif

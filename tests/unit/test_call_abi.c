@@ -149,7 +149,7 @@ static void test_struct_that_does_not_fit_in_registers_goes_to_the_stack_whole(v
 {
 	char text[512];
 
-	/* x86-64 goes on to use the register that is left, aarch64 does not. */
+	/* x86-64 uses the remaining register, aarch64 does not. */
 	fetch_program_text(text, sizeof(text),
 			   "uprobe:lib:f(long, long, long, long, long, dim3 d, int x)", EM_X86_64);
 	assert_string_equal(text, "[rsp+8] [rsp+16]:4 r9:4");
@@ -184,7 +184,7 @@ static void test_long_double_lies_where_the_machine_has_it(void **state)
 		{"f(long double, int q)", "rdi:4", "x0:4"},
 		{"f(long double, long, long, long, long, long, long, long g, long h, long i)",
 		 "[rsp+24] [rsp+32] [rsp+40]", "x6 x7 [sp+0]"},
-		/* Aligned to 16 bytes: a word is left out before it. */
+		/* It is aligned to 16 bytes, so a word before it stays unused. */
 		{"f(long, long, long, long, long, long, long g, long double, long h, long i)",
 		 "[rsp+8] [rsp+40] [rsp+48]", "x6 x7 [sp+0]"},
 		/* The ninth is on the stack of both. */

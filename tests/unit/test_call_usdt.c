@@ -51,7 +51,7 @@ static const struct sample {
 	{EM_X86_64, "-4@$5 4@$-1 8@$0x10", "#5-4 #-1+4 #16+8"},
 	{EM_X86_64, "8@-16(%rbp) 4@(%r12) 8@0x18(%rsp)", "[r4-16]+8 [r3+0]+4 [r19+24]+8"},
 	{EM_X86_64, "8@(%rax,%rcx,8) -4@4(%rax,%rbx)", "[r10+r11*8+0]+8 [r10+r5*1+4]-4"},
-	/* Relative to the probe, where ip points. */
+	/* Relative to the probe, which is where ip points. */
 	{EM_X86_64, "8@stat(%rip) -4@40+stat(%rip) 4@stat-4(%rip) 4@a@b.1(%rip)",
 	 "[r16+16384]+8 [r16+16424]-4 [r16+16380]+4 [r16+20480]+4"},
 	{EM_X86_64, "8@stat", "[r16+16384]+8"},

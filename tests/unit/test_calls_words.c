@@ -72,7 +72,7 @@ static void test_words_are_what_the_interpreter_makes_of_them(void **state)
 
 		made[words]++;
 		words_are(rig, said);
-		if (!words) /* there is nothing at that address */
+		if (!words) /* nothing is mapped at that address */
 			text_is(rig, said, "fruit", "apple");
 	}
 	assert_int_equal(made[0], 1);

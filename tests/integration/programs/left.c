@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A pair of USDT probes in each of some functions that call each other; a jump leaves some. */
+/* Functions that call each other, each with a pair of USDT probes. Some are left by a jump. */
 #include <setjmp.h>
 #include <stdio.h>
 
