@@ -328,7 +328,7 @@ static void check_file(const char *path, uint64_t appended)
 	struct store_reader *reader;
 
 	require(!store_reader_open(&reader, path, &err));
-	store_reader_seek(reader, STORE_ALL);
+	require(!store_reader_seek(reader, STORE_ALL, &err));
 	for (; store_reader_next(reader, &rec, &err) > 0; appended--) {
 		const struct waffle_rec_stack *stack = (const void *)rec;
 		const struct waffle_rec_wait *wait = (const void *)rec;

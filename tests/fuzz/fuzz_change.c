@@ -138,14 +138,14 @@ static void read_capture(int fd)
 	struct store_reader *reader;
 	const struct waffle_rec *rec;
 	char path[64];
-	int result = 0;
+	int result;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (store_reader_open(&reader, path, &err)) {
 		require(err.message[0]);
 		return;
 	}
-	store_reader_seek(reader, STORE_ALL);
+	result = store_reader_seek(reader, STORE_ALL, &err);
 	while (!result && (result = store_reader_next(reader, &rec, &err)) > 0) {
 		require(record_size(rec, RECORD_BYTES_MAX));
 		result = 0;

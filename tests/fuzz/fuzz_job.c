@@ -32,7 +32,8 @@ static uint64_t walk(struct store_reader *reader, struct store_window window)
 	uint64_t count = 0;
 	int ret;
 
-	store_reader_seek(reader, window);
+	if (store_reader_seek(reader, window, &err))
+		return UINT64_MAX;
 	while ((ret = store_reader_next(reader, &rec, &err)) > 0) {
 		require(record_size(rec, RECORD_BYTES_MAX));
 		require(rec->ts <= RECORD_TS_MAX);

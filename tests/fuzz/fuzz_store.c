@@ -23,7 +23,8 @@ static void walk(struct store_reader *reader, struct store_window window)
 	const struct waffle_rec *rec;
 	struct error err = ERROR_INIT;
 
-	store_reader_seek(reader, window);
+	if (store_reader_seek(reader, window, &err))
+		return;
 	while (store_reader_next(reader, &rec, &err) > 0)
 		if (!record_size(rec, RECORD_BYTES_MAX))
 			abort();

@@ -124,7 +124,7 @@ static void copy_records(struct copy *c, const struct store_meta *meta)
 	uint64_t count = 0;
 	int more;
 
-	store_reader_seek(c->reader, STORE_ALL);
+	check(c, store_reader_seek(c->reader, STORE_ALL, &c->err));
 	while ((more = store_reader_next(c->reader, &rec, &c->err)) > 0) {
 		if (rec->kind == WAFFLE_REC_TASK)
 			copy_task(c, rec);

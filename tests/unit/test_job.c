@@ -506,7 +506,7 @@ static void test_a_clock_corrects_records_tables_and_captures(void **state)
 	reader = job_open_all(test);
 	assert_int_equal(store_reader_set_clock(reader, 2, &clock), -EINVAL);
 	assert_int_equal(store_reader_set_clock(reader, 1, &clock), 0);
-	store_reader_seek(reader, STORE_ALL);
+	must(store_reader_seek(reader, STORE_ALL, &err), &err);
 	assert_int_equal(store_reader_next(reader, &rec, &err), 1);
 	assert_int_equal(rec->ts, 5200010);
 	assert_int_equal(((const struct waffle_rec_task *)rec)->start_ts, 5100500);
@@ -612,7 +612,7 @@ static void test_records_of_many_files_come_in_order_of_time(void **state)
 
 		while (at < count && all[at] < from)
 			at++;
-		store_reader_seek(reader, (struct store_window){from, to});
+		must(store_reader_seek(reader, (struct store_window){from, to}, &err), &err);
 		while (store_reader_next(reader, &rec, &err) > 0) {
 			if (!store_reader_number(reader))
 				continue;
@@ -889,8 +889,8 @@ static void compare_records(struct store_reader *a, struct store_reader *b)
 	struct error err = ERROR_INIT;
 	int ret;
 
-	store_reader_seek(a, STORE_ALL);
-	store_reader_seek(b, STORE_ALL);
+	must(store_reader_seek(a, STORE_ALL, &err), &err);
+	must(store_reader_seek(b, STORE_ALL, &err), &err);
 	while ((ret = store_reader_next(a, &left, &err)) > 0) {
 		assert_int_equal(store_reader_next(b, &right, &err), 1);
 		assert_int_equal(record_size(left, RECORD_BYTES_MAX),

@@ -56,7 +56,7 @@ static uint64_t read_window(struct store_reader *reader, uint64_t from, uint64_t
 
 	*count = 0;
 	names[0] = '\0';
-	store_reader_seek(reader, (struct store_window){from, to});
+	must(store_reader_seek(reader, (struct store_window){from, to}, &err), &err);
 	while ((ret = store_reader_next(reader, &rec, &err)) > 0) {
 		if (rec->kind == WAFFLE_REC_TASK) {
 			strcat(names, ((const struct waffle_rec_task *)rec)->comm);
@@ -119,7 +119,8 @@ static void test_numbers_of_records_are_those_of_the_file_in_every_window(void *
 	for (uint64_t from = 0; from < 1000; from += 35) {
 		unsigned count = 0;
 
-		store_reader_seek(reader, (struct store_window){from, from + 120});
+		must(store_reader_seek(reader, (struct store_window){from, from + 120}, &err),
+		     &err);
 		while (store_reader_next(reader, &rec, &err) > 0) {
 			/* Names from before the window are copies. */
 			if (rec->kind == WAFFLE_REC_TASK && rec->ts < from)
@@ -160,7 +161,7 @@ static void test_late_record_is_found_by_its_time(void **state)
 	append(writer, &late.rec);
 	close_writer(writer, 6000);
 	reader = open_reader(test->path);
-	store_reader_seek(reader, (struct store_window){0, 200});
+	must(store_reader_seek(reader, (struct store_window){0, 200}, &err), &err);
 	assert_int_equal(store_reader_next(reader, &found, &err), 1);
 	assert_memory_equal(found, &late, sizeof(late));
 	assert_at_end(reader);

@@ -40,7 +40,7 @@ static void record_text(const struct why *why, uint64_t number, char text[64])
 	const struct waffle_rec *rec;
 	uint64_t at = 0;
 
-	store_reader_seek(reader, STORE_ALL);
+	capture_must(store_reader_seek(reader, STORE_ALL, &err), err);
 	while (at < number) {
 		assert_int_equal(store_reader_next(reader, &rec, &err), 1);
 		at++;

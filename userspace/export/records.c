@@ -110,12 +110,12 @@ int records_write(const struct model *model, FILE *out, struct error *err)
 {
 	struct json *json = json_new(out, false);
 	const struct waffle_rec *rec;
-	int result = 0, closed;
+	int result, closed;
 
 	if (!json)
 		return error_set(err, ENOMEM, "records: out of memory");
 	write_simulated(json, model);
-	store_reader_seek(model->reader, window_of(model));
+	result = store_reader_seek(model->reader, window_of(model), err);
 	while (!result && (result = store_reader_next(model->reader, &rec, err)) > 0) {
 		uint64_t number = store_reader_number(model->reader);
 

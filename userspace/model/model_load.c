@@ -197,11 +197,10 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 {
 	uint64_t read[WAFFLE_SOURCE_COUNT + 1] = {0};
 	const struct waffle_rec *rec;
-	int result = leave_out(builder, reader, err);
+	int result = leave_out(builder, reader, err) ?: store_reader_seek(reader, window, err);
 
 	if (result < 0)
 		return result;
-	store_reader_seek(reader, window);
 	while ((result = store_reader_next(reader, &rec, err)) > 0) {
 		/* Names of threads count from before the window, too. */
 		if ((rec->ts < window.from_ts && rec->kind != WAFFLE_REC_TASK) ||

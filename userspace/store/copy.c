@@ -48,9 +48,8 @@ static int copy_records(struct store_reader *reader, struct store_writer *writer
 			struct error *err)
 {
 	const struct waffle_rec *rec;
-	int ret = 0;
+	int ret = store_reader_seek(reader, STORE_ALL, err);
 
-	store_reader_seek(reader, STORE_ALL);
 	while (!ret && (ret = store_reader_next(reader, &rec, err)) > 0) {
 		read[record_source(rec->kind)]++;
 		ret = store_writer_append(writer, rec, err);

@@ -414,6 +414,8 @@ static int sources_make(struct store_reader *reader, struct error *err)
 {
 	uint64_t records = 0;
 
+	if (reader->count == 1)
+		return 0;
 	reader->sources = calloc(reader->count, sizeof(*reader->sources));
 	if (!reader->sources)
 		return no_memory(err);

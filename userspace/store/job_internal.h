@@ -45,9 +45,9 @@ struct store_reader {
 	uint32_t totals[JOB_TABLE_COUNT];
 	/* The walk over a window. */
 	struct store_window window;
-	struct merge_source *sources;
-	struct merge *merge;   /* NULL: not begun */
-	struct leaves *leaves; /* left out by all files; NULL: none */
+	struct merge_source *sources; /* NULL: there is a single file */
+	struct merge *merge;          /* NULL: not begun */
+	struct leaves *leaves;        /* left out by all files; NULL: none */
 	uint64_t number;
 	int code; /* the error that ended the walk */
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The reader of a file or of a job. A single file is read through a merge, too, so that a thread
- * decodes its records while the caller uses earlier ones. */
+/* The reader of a file or of a job. A single file is read directly, several through a merge. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,12 +21,12 @@ int store_reader_open_files(struct store_reader **result, const char *const *pat
 	}
 	ret = job_open(reader, paths, count, err)
 		      ?: job_check(reader, err)
-		      ?: job_warn(reader, options, err);
+		      ?: job_warn(reader, options, err)
+		      ?: store_reader_seek(reader, STORE_ALL, err);
 	if (ret) {
 		store_reader_close(reader);
 		return ret;
 	}
-	store_reader_seek(reader, STORE_ALL);
 	*result = reader;
 	return 0;
 }
@@ -207,14 +206,18 @@ int store_reader_set_clock(struct store_reader *reader, uint32_t host,
 
 /* ---- reading a window ---- */
 
-/* The merge begins with the first record, since its threads read ahead at once. */
-void store_reader_seek(struct store_reader *reader, struct store_window window)
+int store_reader_seek(struct store_reader *reader, struct store_window window, struct error *err)
 {
 	merge_close(reader->merge);
 	reader->merge = NULL;
 	reader->window = window;
 	reader->number = 0;
 	reader->code = 0;
+	if (!reader->sources) {
+		reader->files[0].reader.file.scratch = &reader->scratch;
+		reader->code = file_reader_seek(&reader->files[0].reader, window, err);
+	}
+	return reader->code;
 }
 
 int store_reader_leave_out(struct store_reader *reader, const struct store_leave_out *what,
@@ -262,17 +265,35 @@ void store_reader_left_out(const struct store_reader *reader, struct store_left_
 	}
 }
 
-int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec, struct error *err)
+/* The merge begins with the first record, since its threads read ahead at once. */
+static int next_of_job(struct store_reader *reader, const struct waffle_rec **rec,
+		       struct error *err)
 {
 	int ret = 0;
+
+	if (!reader->merge)
+		ret = merge_open(&reader->merge, reader->sources, reader->count, reader->window,
+				 err);
+	return ret ?: merge_next(reader->merge, rec, &reader->number, err);
+}
+
+static int next_of_file(struct store_reader *reader, const struct waffle_rec **rec,
+			struct error *err)
+{
+	int ret = file_reader_next(&reader->files[0].reader, rec, err);
+
+	reader->number = reader->files[0].reader.number;
+	return ret;
+}
+
+int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec, struct error *err)
+{
+	int ret;
 
 	if (reader->code)
 		return error_set(err, -reader->code, "%s: can't be read any further",
 				 reader->files[0].reader.file.path);
-	if (!reader->merge)
-		ret = merge_open(&reader->merge, reader->sources, reader->count, reader->window,
-				 err);
-	ret = ret ?: merge_next(reader->merge, rec, &reader->number, err);
+	ret = reader->sources ? next_of_job(reader, rec, err) : next_of_file(reader, rec, err);
 	if (ret < 0)
 		reader->code = ret;
 	return ret;

@@ -297,7 +297,7 @@ uint64_t store_reader_chunks(const struct store_reader *reader, uint64_t *decode
  * Starts at the first record of a window, which includes both ends. If the window begins after 0,
  * the reader first returns each thread's last task record before it, so that names are known.
  */
-void store_reader_seek(struct store_reader *reader, struct store_window window);
+int store_reader_seek(struct store_reader *reader, struct store_window window, struct error *err);
 /* Returns 1 and the next record, which is valid until the next call; 0 at the end, or a negative
  * errno. */
 int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec,

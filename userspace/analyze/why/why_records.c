@@ -389,14 +389,16 @@ int why_records_number(struct store_reader *reader, struct why_record *records, 
 {
 	struct record_search search = {.searched = searched};
 	const struct waffle_rec *rec;
-	int result = 0;
+	int result;
 
 	if (!count)
 		return 0;
 	search_init(&search, records, count);
 	/* The record of a wait comes with the switch-in after it, which is also wanted. */
-	store_reader_seek(reader, (struct store_window){search.wanted[0]->ts,
-							search.wanted[search.count - 1]->ts});
+	result = store_reader_seek(
+		reader,
+		(struct store_window){search.wanted[0]->ts, search.wanted[search.count - 1]->ts},
+		err);
 	while (!result && (result = store_reader_next(reader, &rec, err)) > 0) {
 		uint64_t number = store_reader_number(reader);
 
