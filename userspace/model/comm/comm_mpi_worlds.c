@@ -162,8 +162,7 @@ static bool claims_find(struct mpi_scan *scan, const struct world *worlds, size_
 	return found;
 }
 
-/* A start of a job is known: its processes share an MPI_COMM_WORLD, unless a rank is claimed twice.
- */
+/* The processes of one start of a job share an MPI_COMM_WORLD, unless a rank is claimed twice. */
 static void start_set(struct mpi_scan *scan, const struct world *worlds, size_t count,
 		      uint32_t number)
 {
