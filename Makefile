@@ -144,7 +144,7 @@ $(BUILD)/gen/waffle.skel.h: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 	{ echo '// NOLINTBEGIN'; $(BPFTOOL) gen skeleton $(BUILD)/bpf/waffle.o name waffle_bpf && echo '// NOLINTEND'; } > $@
 
 # Its assembler takes them in.
-$(BUILD)/obj/userspace/probe/spec/table.o: $(wildcard probes/*.probes)
+$(BUILD)/obj/userspace/probe/spec/builtin_specs.o: $(wildcard probes/*.probes)
 
 $(BUILD)/waffle-bpf.8: $(BUILD)/waffle-bpf
 	$< help --man > $@

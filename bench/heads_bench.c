@@ -4,7 +4,7 @@
  * is a call of one of them (window.h).
  *
  *	heads_bench list		prints of each: name, offset in the file, shift and cost
- *					as probe/find/place.h has them
+ *					as probe/find/probe_site.h has them
  *	heads_bench NAME CPU SECONDS	calls it
  */
 #include <elf.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/find/place.h"
+#include "probe/find/probe_site.h"
 #include "window.h"
 
 #define HEADS                                                                                      \
@@ -58,7 +58,7 @@ static const struct head {
 #undef HEAD
 };
 
-/* Where an address of this program lies in its file. */
+/* The offset of an address of this program in its file. */
 static int file_offset(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	uintptr_t *address = arg;
@@ -84,16 +84,16 @@ static void list(void)
 		[OBJECT_COST_EMULATED] = "emulated", [OBJECT_COST_STEPPED] = "stepped",
 		[OBJECT_COST_REFUSED] = "refused",
 	};
-	struct place_kernel kernel = place_kernel_running();
+	struct probe_site_kernel kernel = probe_site_kernel_running();
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
 		const unsigned char *code = (const unsigned char *)heads[i].call;
 		size_t bytes = (size_t)(heads[i].end - code);
 		uintptr_t offset = (uintptr_t)code;
 		enum object_probe_cost cost =
-			place_cost(&kernel, EM_X86_64, code, bytes, (uintptr_t)code);
-		struct place place =
-			place_function(&kernel, EM_X86_64, code, bytes, true, (uintptr_t)code);
+			probe_site_cost(&kernel, EM_X86_64, code, bytes, (uintptr_t)code);
+		struct probe_site place =
+			probe_site_function(&kernel, EM_X86_64, code, bytes, true, (uintptr_t)code);
 
 		dl_iterate_phdr(file_offset, &offset);
 		printf("%s %lu %s %u %s\n", heads[i].name, (unsigned long)offset, costs[cost],

@@ -453,8 +453,9 @@ def measure(groups, scale):
             rows.extend(group(scale))
         except Skipped as reason:
             rows.append(Row(group.__name__, None, "", note=f"skipped: {reason}"))
-        except (RuntimeError, subprocess.CalledProcessError) as error:
-            rows.append(Row(group.__name__, None, "", note=f"failed: {error}"))
+        except Exception as error:  # noqa: BLE001 - the other groups' rows would be lost
+            note = f"failed: {type(error).__name__}: {error}"
+            rows.append(Row(group.__name__, None, "", note=note))
             failed = True
         print(f"{group.__name__}: {time.monotonic() - start:.0f} s", file=sys.stderr)
     return rows, failed

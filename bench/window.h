@@ -51,7 +51,7 @@ static inline struct window window_begin_cpu(double seconds)
 	return window;
 }
 
-/* What the operations of this window cost. */
+/* The cost of the operations of this window. */
 static inline uint64_t window_spent(struct window *window, uint64_t now)
 {
 	uint64_t cpu, spent = now - window->since;

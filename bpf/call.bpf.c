@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Calls: one interpreter of recipes (call.h) at the entries and returns of functions, at USDT
- * probes and at tracepoints. It makes the same records as a site of a macro, so readers need not
- * distinguish them.
+ * Calls: one interpreter of fetch programs (call.h) at the entries and returns of functions, at
+ * USDT probes and at tracepoints. It makes the same records as a site of a macro, so readers need
+ * not distinguish them.
  */
 #include "vmlinux.h"
 #include "call_emit.bpf.h"
@@ -17,7 +17,7 @@
 __u64 call_faults;
 __u64 call_too_deep; /* calls dropped because their thread had WAFFLE_CALL_DEPTH_MAX open ones */
 
-struct recipes_map recipes SEC(".maps");
+struct fetch_programs_map fetch_programs SEC(".maps");
 struct call_enums_map call_enums SEC(".maps");
 struct call_sequences_map call_sequences SEC(".maps");
 
@@ -34,7 +34,7 @@ static __always_inline struct fetches entry_fetches(const struct entry *entry,
 						    struct waffle_call_slot *slot)
 {
 	return (struct fetches){
-		.recipe = entry->recipe,
+		.fetch_program = entry->fetch_program,
 		.thread = entry->thread,
 		.slot = slot,
 		.now = entry->now,
@@ -44,16 +44,17 @@ static __always_inline struct fetches entry_fetches(const struct entry *entry,
 
 static __always_inline bool entry_wants_stack(const struct entry *entry)
 {
-	return config.call_stacks && entry->recipe->flags & WAFFLE_CALL_STACK;
+	return config.call_stacks && entry->fetch_program->flags & WAFFLE_CALL_STACK;
 }
 
 /* `instruction`: the probe is at an instruction of the function, not a return probe. */
 static __always_inline void entry_stack_at(const struct entry *entry, bool instruction)
 {
 	if (config.call_stacks)
-		entry->thread->at_call = instruction && entry->recipe->flags & WAFFLE_CALL_FUNCTION
-						 ? WAFFLE_STACK_CALL
-						 : 0;
+		entry->thread->at_call =
+			instruction && entry->fetch_program->flags & WAFFLE_CALL_FUNCTION
+				? WAFFLE_STACK_CALL
+				: 0;
 }
 
 /* The last step of a program: a tail call of the program that takes the stacks. That one is only
@@ -77,8 +78,8 @@ static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 		return 0;
 	slot->state = WAFFLE_OPEN_KEPT;
 	open_set(entry->thread, slot->open, WAFFLE_OPEN_KEPT);
-	if (!point && entry->recipe->flags & WAFFLE_CALL_PAIR)
-		pair_keep(entry->recipe, entry->task->tgid, slot);
+	if (!point && entry->fetch_program->flags & WAFFLE_CALL_PAIR)
+		pair_keep(entry->fetch_program, entry->task->tgid, slot);
 	call_hit(slot);
 	return entry_stack(entry, ctx, point);
 }
@@ -87,8 +88,8 @@ static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 static __always_inline int entry_defer(const struct entry *entry, struct waffle_call_slot *slot)
 {
 	slot->state = WAFFLE_OPEN_DEFERRED;
-	if (entry->recipe->flags & WAFFLE_CALL_PAIR)
-		pair_keep(entry->recipe, entry->task->tgid, slot);
+	if (entry->fetch_program->flags & WAFFLE_CALL_PAIR)
+		pair_keep(entry->fetch_program, entry->task->tgid, slot);
 	else if (call_deferred_put(entry->task, slot))
 		open_set(entry->thread, slot->open, WAFFLE_OPEN_DEFERRED);
 	else
@@ -146,9 +147,9 @@ static __always_inline int instant(struct entry *entry, struct pt_regs *ctx)
 	regs_read(entry->thread, ctx);
 	walk = entry_fetches(entry, slot);
 	frame_begin(&walk);
-	if (entry->recipe->flags & WAFFLE_CALL_OUTER)
-		outer_set(entry->thread, ctx, WAFFLE_COOKIE_RECIPE(entry->cookie));
-	if (entry->recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
+	if (entry->fetch_program->flags & WAFFLE_CALL_OUTER)
+		outer_set(entry->thread, ctx, WAFFLE_COOKIE_FETCH_PROGRAM(entry->cookie));
+	if (entry->fetch_program->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
 		return 0;
 	if (entry_passes(entry, slot))
 		return entry_keep(entry, ctx, slot, false);
@@ -174,7 +175,8 @@ int call_inner(struct pt_regs *ctx)
 {
 	struct entry entry;
 
-	if (!entry_thread(&entry, ctx) || entry_is_inner(&entry, ctx) || !entry_recipe(&entry, ctx))
+	if (!entry_thread(&entry, ctx) || entry_is_inner(&entry, ctx) ||
+	    !entry_fetch_program(&entry, ctx))
 		return 0;
 	return instant(&entry, ctx);
 }
@@ -191,9 +193,9 @@ static __always_inline void open_begin(const struct entry *entry, struct pt_regs
 	open->sp = entry->sp;
 	open->ip = PT_REGS_IP(ctx);
 	open->link = return_address(ctx);
-	open->recipe = entry->site;
+	open->fetch_program = entry->site;
 	open->state = WAFFLE_OPEN_REJECTED;
-	open->outer = !!(entry->recipe->flags & WAFFLE_CALL_OUTER);
+	open->outer = !!(entry->fetch_program->flags & WAFFLE_CALL_OUTER);
 	thread->outer_open += open->outer;
 	thread->depth = at + 1;
 }
@@ -211,7 +213,7 @@ int call_enter(struct pt_regs *ctx)
 		return 0;
 	entry_drop_stale(&entry, ctx);
 	thread = entry.thread;
-	if (entry.recipe->flags & WAFFLE_CALL_INNER && call_is_inner(thread, ctx))
+	if (entry.fetch_program->flags & WAFFLE_CALL_INNER && call_is_inner(thread, ctx))
 		return 0;
 	entry.now = bpf_ktime_get_ns();
 	depth = thread->depth;
@@ -228,10 +230,10 @@ int call_enter(struct pt_regs *ctx)
 	open_begin(&entry, ctx, depth, slot->id);
 	regs_read(thread, ctx);
 	walk = entry_fetches(&entry, slot);
-	if (entry.recipe->saves) {
-		walk.first = entry.recipe->begins;
+	if (entry.fetch_program->saves) {
+		walk.first = entry.fetch_program->begins;
 		slot->saved_count = 0;
-		bpf_loop(entry.recipe->saves, fetch_saved, &walk, 0);
+		bpf_loop(entry.fetch_program->saves, fetch_saved, &walk, 0);
 		__builtin_memcpy(thread->open[depth].saved, slot->saved, sizeof(slot->saved));
 	}
 	frame_begin(&walk);
@@ -250,8 +252,8 @@ static __always_inline int slot_end(const struct entry *entry, void *ctx,
 	bool deferred = config.call_filtered && slot->state == WAFFLE_OPEN_DEFERRED;
 	struct fetches walk = entry_fetches(entry, slot);
 
-	frame_make(&walk, entry->recipe->begins + entry->recipe->saves, entry->recipe->returns,
-		   deferred ? slot->begin_bytes : 0);
+	frame_make(&walk, entry->fetch_program->begins + entry->fetch_program->saves,
+		   entry->fetch_program->returns, deferred ? slot->begin_bytes : 0);
 	if (!deferred)
 		return call_return(slot, entry->now, 0);
 	slot->deferred.end_ts = entry->now;
@@ -369,7 +371,7 @@ static __always_inline struct waffle_call_slot *entry_decided(struct entry *entr
 	entry->now = 0;
 	entry->task = bpf_get_current_task_btf();
 	entry->thread = call_thread_get(entry->task);
-	return entry_recipe(entry, ctx) ? slot_decided(entry->thread, at) : NULL;
+	return entry_fetch_program(entry, ctx) ? slot_decided(entry->thread, at) : NULL;
 }
 
 SEC("uprobe.multi")
@@ -446,13 +448,14 @@ int call_point(void *ctx)
 		loss_count(1);
 		return 0;
 	}
-	if (!entry_recipe(&entry, ctx))
+	if (!entry_fetch_program(&entry, ctx))
 		return 0;
 	slot = &entry.thread->slots[WAFFLE_CALL_AT_POINT];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	entry.thread->context = (__u64)ctx;
 	walk = entry_fetches(&entry, slot);
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame)); /* no words */
+	frame_make(&walk, 0, entry.fetch_program->begins,
+		   sizeof(struct waffle_frame)); /* no words */
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, true);
 	class_decide(slot, ctx, &call_next_point);

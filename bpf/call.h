@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Calls: functions, USDT probes and tracepoints that are not sites of waffle's macros but are
- * recorded as if they were. A recipe says how to read the values of a call from registers and
- * memory. The programs of call.bpf.c lay them out as the frame of a site (include/waffle/abi.h).
- * From there on a call is a span or event like any other.
+ * recorded as if they were. A fetch program says how to read the values of a call from registers
+ * and memory. The programs of call.bpf.c lay them out as the frame of a site
+ * (include/waffle/abi.h). From there on a call is a span or event like any other.
  */
 #ifndef WAFFLE_CALL_H
 #define WAFFLE_CALL_H
@@ -11,15 +11,15 @@
 #include "filter.h"
 #include "record.h"
 
-#define WAFFLE_RECIPES_MAX 4096 /* call sites of a session */
+#define WAFFLE_FETCH_PROGRAMS_MAX 4096 /* call sites of a session */
 #define WAFFLE_FETCHES_MAX 24
 #define WAFFLE_FETCH_LOADS 4
 #define WAFFLE_SAVED_MAX 4
-/* The cookie at a call: its site; from this bit on its recipe; in the high half its class. */
-#define WAFFLE_COOKIE_RECIPE_SHIFT 20
+/* The cookie at a call: its site; from this bit on its fetch program; in the high half its class.
+ */
+#define WAFFLE_COOKIE_FETCH_PROGRAM_SHIFT 20
 #define WAFFLE_ENUMS_MAX 32      /* tables of names */
 #define WAFFLE_ENUM_NAMES_MAX 64 /* names of a table, each of at most 8 bytes */
-#define WAFFLE_ENUM_PLAIN_MAX 16
 
 /* The source of a value's first word. */
 enum waffle_fetch_from {
@@ -44,10 +44,10 @@ enum waffle_format {
 	/* WAFFLE_KEY_STR of one word of text: names[value] of table `constant`; "#17" for a number
 	 * that has no name. */
 	WAFFLE_FORMAT_ENUM,
-	/* The number of earlier calls with this value in the process, over all recipes of the same
-	 * `constant`: the sequence number of a communicator's collectives. With WAFFLE_FETCH_TAG
-	 * the value is an address. The 8 bytes at `tag` after it distinguish objects that had this
-	 * address one after the other. */
+	/* The number of earlier calls with this value in the process, over all fetch programs of
+	 * the same `constant`: the sequence number of a communicator's collectives. With
+	 * WAFFLE_FETCH_TAG the value is an address. The 8 bytes at `tag` after it distinguish
+	 * objects that had this address one after the other. */
 	WAFFLE_FORMAT_SEQUENCE,
 };
 
@@ -107,22 +107,23 @@ static inline __attribute__((always_inline)) __u64 waffle_call_id(__u64 now, __u
 	return id ? id : 1;
 }
 
-/* Flags of a recipe. */
+/* Flags of a fetch program. */
 /* An outer event; INNER calls nested in it are not recorded. */
 #define WAFFLE_CALL_OUTER 1u
 #define WAFFLE_CALL_INNER 2u
 /* ends at another probe, found by `key`, on any thread of the process */
 #define WAFFLE_CALL_PAIR 4u
-#define WAFFLE_CALL_STACK 8u     /* its stacks are requested */
-#define WAFFLE_CALL_END 16u      /* this probe ends the pairs of `pair` */
-#define WAFFLE_CALL_NOUNWIND 32u /* nothing unwinds through it: probe/find/returns_internal.h */
+#define WAFFLE_CALL_STACK 8u /* its stacks are requested */
+#define WAFFLE_CALL_END 16u  /* this probe ends the pairs of `pair` */
+#define WAFFLE_CALL_NOUNWIND                                                                       \
+	32u /* nothing unwinds through it: probe/find/return_sites_internal.h */
 /* A pair that begins and ends in one function of one thread. As with calls, stack pointers tell
  * which pairs were left. */
 #define WAFFLE_CALL_FRAME 64u
 /* A spec of a function: at its probes, except return probes, the frame pointer is the caller's. */
 #define WAFFLE_CALL_FUNCTION 128u
 
-struct waffle_recipe {
+struct waffle_fetch_program {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
 	__u8 saves;   /* then those whose values are kept for the return */
 	__u8 returns; /* then those for the record at the return */
@@ -157,13 +158,13 @@ struct waffle_call_slot {
 	__u64 key; /* of a pair */
 	__u64 saved[WAFFLE_SAVED_MAX];
 	/* Progress of the frame, in memory so that the verifier does not track these values. */
-	__u64 at;          /* bytes written */
-	__u64 saved_count; /* values saved */
-	__u32 recipe;      /* its site */
-	__u32 state;       /* enum waffle_open_state */
-	__u32 begin_bytes; /* bytes of the frame that the entry wrote */
-	__u32 class;       /* of its site, whose program decides */
-	__u64 open;        /* index in waffle_call_thread.open; WAFFLE_CALL_DEPTH_MAX: none */
+	__u64 at;            /* bytes written */
+	__u64 saved_count;   /* values saved */
+	__u32 fetch_program; /* its site */
+	__u32 state;         /* enum waffle_open_state */
+	__u32 begin_bytes;   /* bytes of the frame that the entry wrote */
+	__u32 class;         /* of its site, whose program decides */
+	__u64 open;          /* index in waffle_call_thread.open; WAFFLE_CALL_DEPTH_MAX: none */
 };
 
 /* A call that has not returned. */
@@ -174,9 +175,9 @@ struct waffle_call_open {
 	__u64 ip;   /* of the probe */
 	__u64 link; /* return address */
 	__u64 saved[WAFFLE_SAVED_MAX];
-	__u32 recipe; /* its site */
-	__u16 state;  /* enum waffle_open_state; the whole slot of a deferred one is in a map */
-	__u16 outer;  /* it has WAFFLE_CALL_OUTER */
+	__u32 fetch_program; /* its site */
+	__u16 state; /* enum waffle_open_state; the whole slot of a deferred one is in a map */
+	__u16 outer; /* it has WAFFLE_CALL_OUTER */
 };
 
 /* A pair that has begun, in call_pairs. For a pair without a key, `value` has its thread and its
@@ -263,7 +264,8 @@ enum waffle_call_next {
  * the first one defers. */
 #define WAFFLE_COOKIE_RETURN_FILTER (1ull << 61)
 #define WAFFLE_COOKIE_CLASS(cookie) ((__u32)((cookie) >> 32) & 0xffff)
-#define WAFFLE_COOKIE_RECIPE(cookie) ((__u32)(cookie) >> WAFFLE_COOKIE_RECIPE_SHIFT)
-#define WAFFLE_COOKIE_SITE(cookie) ((__u32)(cookie) & ((1u << WAFFLE_COOKIE_RECIPE_SHIFT) - 1))
+#define WAFFLE_COOKIE_FETCH_PROGRAM(cookie) ((__u32)(cookie) >> WAFFLE_COOKIE_FETCH_PROGRAM_SHIFT)
+#define WAFFLE_COOKIE_SITE(cookie)                                                                 \
+	((__u32)(cookie) & ((1u << WAFFLE_COOKIE_FETCH_PROGRAM_SHIFT) - 1))
 
 #endif

@@ -57,7 +57,7 @@ static __always_inline bool slot_restore(struct task_struct *task,
 	slot->id = open->id;
 	slot->deferred.ts = open->ts;
 	slot->deferred.tgid = task->tgid;
-	slot->deferred.site = open->recipe;
+	slot->deferred.site = open->fetch_program;
 	__builtin_memcpy(slot->saved, open->saved, sizeof(slot->saved));
 	return true;
 }

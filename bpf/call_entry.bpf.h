@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* The common beginning of all programs at entries: it finds the thread, its open calls, and the
- * recipe. */
+ * fetch program. */
 #ifndef WAFFLE_CALL_ENTRY_BPF_H
 #define WAFFLE_CALL_ENTRY_BPF_H
 
@@ -13,7 +13,7 @@ static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site
 	__u64 *frame = (__u64 *)slot->frame;
 
 	slot->id = waffle_call_id(now, task->pid, config.call_seed);
-	slot->recipe = site;
+	slot->fetch_program = site;
 	slot->open = WAFFLE_CALL_DEPTH_MAX;
 	slot->deferred.ts = now;
 	slot->deferred.tid = task->pid;
@@ -41,18 +41,18 @@ static __always_inline struct waffle_call_thread *call_thread_at_point(struct ta
 	return bpf_task_storage_get(&call_threads, task, NULL, 0);
 }
 
-static __always_inline struct waffle_recipe *recipe_get(__u64 cookie)
+static __always_inline struct waffle_fetch_program *fetch_program_get(__u64 cookie)
 {
-	__u32 recipe = WAFFLE_COOKIE_RECIPE(cookie);
+	__u32 fetch_program = WAFFLE_COOKIE_FETCH_PROGRAM(cookie);
 
-	return bpf_map_lookup_elem(&recipes, &recipe);
+	return bpf_map_lookup_elem(&fetch_programs, &fetch_program);
 }
 
 /* The state of a program at an entry. */
 struct entry {
 	struct task_struct *task;
 	struct waffle_call_thread *thread;
-	struct waffle_recipe *recipe;
+	struct waffle_fetch_program *fetch_program;
 	__u64 now, sp, cookie;
 	__u32 site;
 };
@@ -76,16 +76,16 @@ static __always_inline void entry_cookie(struct entry *entry, void *ctx)
 	entry->site = WAFFLE_COOKIE_SITE(entry->cookie);
 }
 
-static __always_inline bool entry_recipe(struct entry *entry, void *ctx)
+static __always_inline bool entry_fetch_program(struct entry *entry, void *ctx)
 {
 	entry_cookie(entry, ctx);
-	entry->recipe = recipe_get(entry->cookie);
-	return entry->recipe;
+	entry->fetch_program = fetch_program_get(entry->cookie);
+	return entry->fetch_program;
 }
 
 static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 {
-	return entry_thread(entry, ctx) && entry_recipe(entry, ctx);
+	return entry_thread(entry, ctx) && entry_fetch_program(entry, ctx);
 }
 
 /* Drops the calls that are over. Nearly always the thread has none. */

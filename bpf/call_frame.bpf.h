@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The interpreter of recipes: makes a frame from registers and memory. */
+/* The interpreter of fetch programs: makes a frame from registers and memory. */
 #ifndef WAFFLE_CALL_FRAME_BPF_H
 #define WAFFLE_CALL_FRAME_BPF_H
 
@@ -7,7 +7,8 @@
 #include "emit.bpf.h"
 #include "thread_storage.bpf.h"
 
-/* Words of struct pt_regs that recipes refer to (arch/x86/include/asm/ptrace.h, arch/arm64/…). */
+/* Words of struct pt_regs that fetch programs refer to (arch/x86/include/asm/ptrace.h,
+ * arch/arm64/…). */
 #if defined(__TARGET_ARCH_x86)
 #define REGS_WORDS 21
 #define REGS_SP 19
@@ -20,12 +21,12 @@
 extern __u64 call_faults;
 
 /* The sizes of these are set before loading. */
-extern struct recipes_map {
+extern struct fetch_programs_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct waffle_recipe);
-} recipes SEC(".maps");
+	__type(value, struct waffle_fetch_program);
+} fetch_programs SEC(".maps");
 
 extern struct call_enums_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -46,9 +47,9 @@ extern struct call_sequences_map {
 	__type(value, __u64);
 } call_sequences SEC(".maps");
 
-/* A walk over fetches of a recipe. */
+/* A walk over the fetches of a fetch program. */
 struct fetches {
-	struct waffle_recipe *recipe;
+	struct waffle_fetch_program *fetch_program;
 	struct waffle_call_thread *thread;
 	struct waffle_call_slot *slot;
 	__u64 now;
@@ -354,7 +355,7 @@ static long fetch_one(__u32 number, void *context)
 	barrier_var(index);
 	if (index >= WAFFLE_FETCHES_MAX)
 		return 1;
-	fetch = &walk->recipe->fetches[index];
+	fetch = &walk->fetch_program->fetches[index];
 	value = fetch->reg;
 	barrier_var(value);
 	if (fetch_plain(fetch) && value < REGS_WORDS)
@@ -391,7 +392,7 @@ static long fetch_saved(__u32 number, void *context)
 	if (index >= WAFFLE_FETCHES_MAX)
 		return 1;
 	walk->slot->saved[walk->slot->saved_count++ & (WAFFLE_SAVED_MAX - 1)] =
-		fetch_value(walk, &walk->recipe->fetches[index]);
+		fetch_value(walk, &walk->fetch_program->fetches[index]);
 	return 0;
 }
 
@@ -414,15 +415,15 @@ static __always_inline void frame_make(struct fetches *walk, __u32 first, __u32 
 
 /* Writes the values of words into a frame. Whatever the fields of struct waffle_word hold, it reads
  * only the first 64 words and writes only the first WAFFLE_WORD_ROOM bytes. */
-static __always_inline void words_make(__u8 *frame, const struct waffle_recipe *recipe,
-				       const __u64 *words)
+static __always_inline void
+words_make(__u8 *frame, const struct waffle_fetch_program *fetch_program, const __u64 *words)
 {
 	for (__u32 i = 0; i < WAFFLE_FETCHES_MAX; i++) {
-		const struct waffle_word *word = &recipe->words[i];
+		const struct waffle_word *word = &fetch_program->words[i];
 		__u32 spare = word->spare & 63;
 		__u64 value;
 
-		if (i >= recipe->word_count)
+		if (i >= fetch_program->word_count)
 			break;
 		value = (words[word->from & 63] + (__u64)(__s64)word->offset) << spare;
 		value = word->is_signed ? (__u64)((__s64)value >> spare) : value >> spare;
@@ -434,13 +435,13 @@ static __always_inline void words_make(__u8 *frame, const struct waffle_recipe *
 /* Lays out the frame of an entry. */
 static __always_inline void frame_begin(struct fetches *walk)
 {
-	const struct waffle_recipe *recipe = walk->recipe;
+	const struct waffle_fetch_program *fetch_program = walk->fetch_program;
 
-	if (recipe->word_count && stack_read(walk->thread, recipe->stack_words)) {
-		words_make(walk->slot->frame, recipe, walk->thread->words);
-		walk->slot->deferred.frame_bytes = recipe->word_bytes;
+	if (fetch_program->word_count && stack_read(walk->thread, fetch_program->stack_words)) {
+		words_make(walk->slot->frame, fetch_program, walk->thread->words);
+		walk->slot->deferred.frame_bytes = fetch_program->word_bytes;
 	} else {
-		frame_make(walk, 0, recipe->begins, sizeof(struct waffle_frame));
+		frame_make(walk, 0, fetch_program->begins, sizeof(struct waffle_frame));
 	}
 }
 

@@ -103,14 +103,15 @@ static __always_inline bool call_is_inner(struct waffle_call_thread *thread, str
 /* Sets the range of the object's code that contains the outer event at `ip`. */
 static __noinline int outer_code_set(struct waffle_call_thread *thread, __u64 ip, __u32 number)
 {
-	const struct waffle_recipe *recipe = bpf_map_lookup_elem(&recipes, &number);
+	const struct waffle_fetch_program *fetch_program =
+		bpf_map_lookup_elem(&fetch_programs, &number);
 
-	if (!recipe)
+	if (!fetch_program)
 		return 0;
-	if (thread->code_start != ip - recipe->code_before)
+	if (thread->code_start != ip - fetch_program->code_before)
 		thread->code_calls = false;
-	thread->code_start = ip - recipe->code_before;
-	thread->code_end = ip + recipe->code_behind;
+	thread->code_start = ip - fetch_program->code_before;
+	thread->code_end = ip + fetch_program->code_behind;
 	thread->code_ip = ip;
 	return 0;
 }
@@ -118,13 +119,13 @@ static __noinline int outer_code_set(struct waffle_call_thread *thread, __u64 ip
 /* Makes this event, whose registers were read, the last outer one: its stack pointer, its return
  * address and the code of its object. `word` is the word at its stack pointer. */
 static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx,
-				      __u32 recipe)
+				      __u32 fetch_program)
 {
 	__u64 word =
 		thread->stack_words ? thread->words[WAFFLE_CALL_REGS] : user_word(PT_REGS_SP(ctx));
 
 	if (thread->code_ip != PT_REGS_IP(ctx))
-		outer_code_set(thread, PT_REGS_IP(ctx), recipe);
+		outer_code_set(thread, PT_REGS_IP(ctx), fetch_program);
 	thread->event_word = word;
 #if defined(__TARGET_ARCH_x86)
 	thread->event_link = word;
@@ -173,7 +174,7 @@ __noinline int call_left(struct waffle_call_thread *thread, __u64 at)
 		return 0;
 	open = &thread->open[at];
 	if (open->state == WAFFLE_OPEN_KEPT)
-		left_emit(open->id, open->recipe, thread->now);
+		left_emit(open->id, open->fetch_program, thread->now);
 	return 0;
 }
 
@@ -289,7 +290,7 @@ static long open_find_left(__u32 round, void *context)
 	open = &walk->thread->open[at];
 	if (open->sp && open->sp != walk->sp)
 		return 1;
-	if (open->ip != walk->ip || open->recipe == walk->site)
+	if (open->ip != walk->ip || open->fetch_program == walk->site)
 		walk->found = at;
 	return 0;
 }
@@ -355,7 +356,7 @@ static long open_find_returning(__u32 round, void *context)
 	open = &walk->thread->open[at];
 	if (open->sp != walk->sp)
 		return !open_is_over(walk, open->sp);
-	if (open->recipe != walk->site)
+	if (open->fetch_program != walk->site)
 		return 0;
 	open->sp = 0; /* dropped when it is the last one */
 	walk->found = at;

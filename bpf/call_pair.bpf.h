@@ -147,26 +147,26 @@ __noinline int frame_level(struct waffle_call_thread *thread, __u32 pair, bool b
 static __always_inline bool pair_key_get(struct fetches *walk, struct waffle_pair_key *key,
 					 bool begins)
 {
-	const struct waffle_recipe *recipe = walk->recipe;
-	__u32 index = recipe->begins + recipe->saves + recipe->returns;
+	const struct waffle_fetch_program *fetch_program = walk->fetch_program;
+	__u32 index = fetch_program->begins + fetch_program->saves + fetch_program->returns;
 	__u32 tid = bpf_get_current_task_btf()->pid;
 	int level;
 
 	key->tgid = walk->tgid;
-	key->pair = recipe->pair;
-	if (recipe->flags & WAFFLE_CALL_FRAME) {
+	key->pair = fetch_program->pair;
+	if (fetch_program->flags & WAFFLE_CALL_FRAME) {
 		walk->thread->now = walk->now;
-		level = frame_level(walk->thread, recipe->pair, begins);
+		level = frame_level(walk->thread, fetch_program->pair, begins);
 		key->value = (__u64)tid << 32 | (__u32)level;
 		return level >= 0;
 	}
-	if (!recipe->keys)
+	if (!fetch_program->keys)
 		return pair_level(key, tid, begins);
 	barrier_var(index);
 	if (index >= WAFFLE_FETCHES_MAX)
 		return false;
-	key->value =
-		fetch_extend(fetch_value(walk, &recipe->fetches[index]), &recipe->fetches[index]);
+	key->value = fetch_extend(fetch_value(walk, &fetch_program->fetches[index]),
+				  &fetch_program->fetches[index]);
 	return true;
 }
 
@@ -191,7 +191,7 @@ static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_
 		return false;
 	}
 	slot->key = key.value;
-	if (walk->recipe->keys)
+	if (walk->fetch_program->keys)
 		pair_replace(walk, &key);
 	if (config.call_filtered)
 		pair_forget(&key);
@@ -199,11 +199,13 @@ static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_
 }
 
 /* Stores a pair that has begun, with all its values if its end decides. */
-static __always_inline void pair_keep(const struct waffle_recipe *recipe, __u32 tgid,
+static __always_inline void pair_keep(const struct waffle_fetch_program *fetch_program, __u32 tgid,
 				      struct waffle_call_slot *slot)
 {
-	struct waffle_pair pair = {.id = slot->id, .ts = slot->deferred.ts, .site = slot->recipe};
-	struct waffle_pair_key key = {.value = slot->key, .tgid = tgid, .pair = recipe->pair};
+	struct waffle_pair pair = {
+		.id = slot->id, .ts = slot->deferred.ts, .site = slot->fetch_program};
+	struct waffle_pair_key key = {
+		.value = slot->key, .tgid = tgid, .pair = fetch_program->pair};
 	bool deferred = config.call_filtered && slot->state == WAFFLE_OPEN_DEFERRED;
 
 	if ((deferred && bpf_map_update_elem(&call_pairs_deferred, &key, slot, BPF_ANY)) ||

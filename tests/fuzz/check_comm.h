@@ -22,11 +22,9 @@ static inline void check_collective(const struct model *model,
 
 static inline void check_comm(const struct model *model, const struct model_gpu *gpu)
 {
+	struct model_comm *comm = model_comm_new(model, gpu);
 	const struct model_collective *found;
-	struct model_comm *comm;
 
-	if (model_comm_new(&comm, model, gpu))
-		return;
 	for (size_t i = 0; i < model_collective_count(comm); i++)
 		check_collective(model, model_collective_at(comm, i));
 	for (uint32_t i = 0; i < model->spans.len; i++) {
@@ -39,6 +37,8 @@ static inline void check_comm(const struct model *model, const struct model_gpu 
 		require(model_disorder_at(comm, i)->span < model->spans.len);
 		require(model_disorder_at(comm, i)->other_span < model->spans.len);
 	}
+	for (size_t i = 0; i < model_claim_count(comm); i++)
+		require(model_claim_at(comm, i)->pid != model_claim_at(comm, i)->other_pid);
 	model_comm_free(comm);
 }
 

@@ -7,6 +7,7 @@
 #include "analyze/origin/origin.h"
 #include "analyze/report.h"
 #include "analyze/why/why.h"
+#include "../unit/fake_names.h"
 #include "checksums.h"
 #include "export/export.h"
 #include "render/html/html_report.h"
@@ -72,45 +73,29 @@ static void drop(struct text *text)
 
 /* ---- a symbolizer whose answers follow from the question, so that a crash can be repeated ---- */
 
-/* The Makefile links this program so that the library calls these functions. */
-struct stack_names {
-	char unused;
-};
-static struct stack_names fake_names;
-
-const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
-					uint64_t address);
-bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
-				     const char *name);
-bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
-uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
-				      const char **functions, uint32_t max);
-
-const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
-					uint64_t address)
+static const char *variable(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
 {
 	static const char *const variables[] = {NULL, "_PyRuntime", "_PyRuntime+0x1b0",
 						"table\033[31m_lock"};
 
-	(void)names;
+	(void)arg;
 	return variables[(pid ^ ts ^ address) % (sizeof(variables) / sizeof(variables[0]))];
 }
 
-bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
-				     const char *name)
+static bool has_variable(void *arg, const struct store_mapping *mapping, const char *name)
 {
-	(void)names;
+	(void)arg;
 	return (mapping->start ^ (unsigned char)*name) & 1;
 }
 
-bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping)
+static bool is_go(void *arg, const struct store_mapping *mapping)
 {
-	(void)names;
+	(void)arg;
 	return mapping->pid % 8 == 0;
 }
 
-uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
-				      const char **functions, uint32_t max)
+static uint32_t functions_of(void *arg, uint32_t stack, uint64_t ts, const char **functions,
+			     uint32_t max)
 {
 	static const char *const known[] = {
 		"syscall",
@@ -126,11 +111,13 @@ uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack,
 	};
 	uint32_t count = (stack ^ (uint32_t)ts) % 5;
 
-	(void)names;
+	(void)arg;
 	for (uint32_t i = 0; i < count && i < max; i++)
 		functions[i] = known[(stack + 3 * i) % (sizeof(known) / sizeof(known[0]))];
 	return count < max ? count : max;
 }
+
+static struct stack_names fake_names = {NULL, variable, has_variable, is_go, functions_of};
 
 /* ---- outputs ---- */
 
@@ -167,15 +154,14 @@ static void print_origins(const struct model *model)
 	struct origin *origin;
 	struct text text;
 
-	if (origin_index_new(&index, model, &err))
-		return;
+	index = origin_index_new(model);
 	for (uint32_t node = 0; node < 8; node++) {
 		uint8_t kind = node % 2 ? MODEL_NODE_SPAN : MODEL_NODE_EVENT;
 		size_t count = node % 2 ? model->spans.len : model->events.len;
 
-		if (node / 2 >= count ||
-		    origin_new(&origin, index, kind, (uint32_t)count - 1 - node / 2, &err))
+		if (node / 2 >= count)
 			continue;
+		origin = origin_new(index, kind, (uint32_t)count - 1 - node / 2);
 		require(!origin_find_records(origin, &err) || err.message[0]);
 		text_open(&text);
 		origin_print_text(origin, &view, text.out);

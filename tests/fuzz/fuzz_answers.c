@@ -10,7 +10,7 @@
 #include "bpf/call.h"
 #include "probe/spec/call.h"
 #include "probe/find/find_remote_internal.h"
-#include "probe/spec/set.h"
+#include "probe/spec/call_set.h"
 #include "target/dwarf/cfi_remote.h"
 #include "target/elf/object_remote.h"
 #include "target/process/program_facts.h"
@@ -67,34 +67,34 @@ static void read_calls(struct wire_in in)
 	call_set_free(set);
 }
 
-static void check_words(const struct waffle_recipe *recipe)
+static void check_words(const struct waffle_fetch_program *fetch_program)
 {
-	require(recipe->word_bytes <= WAFFLE_WORD_ROOM);
-	for (unsigned i = 0; i < recipe->word_count; i++)
-		require(recipe->words[i].from < WAFFLE_CALL_WORDS);
+	require(fetch_program->word_bytes <= WAFFLE_WORD_ROOM);
+	for (unsigned i = 0; i < fetch_program->word_count; i++)
+		require(fetch_program->words[i].from < WAFFLE_CALL_WORDS);
 }
 
-/* A correct reply, except for the recipe of its call and the probe. */
-static void read_recipe(struct wire_in in)
+/* A correct reply, except for the fetch program of its call and the probe. */
+static void read_fetch_program(struct wire_in in)
 {
 	struct site_info site = {.name = "a", .category = "", .file = "", .func = "", .call = true};
 	struct find_lists lists = {0};
 	struct wire_out reply = {0};
 	struct error err = ERROR_INIT;
-	struct waffle_recipe recipe;
+	struct waffle_fetch_program fetch_program;
 	struct object_probe probe;
 	struct call_set *set;
 	struct object *object;
 	struct wire_in answer;
 
-	wire_get(&in, &recipe, sizeof(recipe));
+	wire_get(&in, &fetch_program, sizeof(fetch_program));
 	if (in.bad || !object_get_probe(&in, &probe))
 		return;
 	wire_put_u32(&reply, 1);
 	object_put_site(&reply, &site);
 	wire_put_u32(&reply, 1);
 	wire_put_u32(&reply, 0);
-	wire_put(&reply, &recipe, sizeof(recipe));
+	wire_put(&reply, &fetch_program, sizeof(fetch_program));
 	wire_put_u32(&reply, 1);
 	object_put_probe(&reply, &probe);
 	wire_put_u32(&reply, 1);
@@ -105,7 +105,7 @@ static void read_recipe(struct wire_in in)
 	if (!find_decode(set, object, &lists, 1 << 20, &answer)) {
 		check_object(object);
 		require(object->calls.len == 1);
-		check_words(&object->calls.data[0].recipe);
+		check_words(&object->calls.data[0].fetch_program);
 	}
 	wire_out_free(&reply);
 	object_free(object);
@@ -144,8 +144,8 @@ static void read_facts(struct wire_in in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const readers[])(struct wire_in in) = {read_object, read_calls, read_frames,
-							     read_table,  read_facts, read_recipe};
+	static void (*const readers[])(struct wire_in in) = {
+		read_object, read_calls, read_frames, read_table, read_facts, read_fetch_program};
 
 	/* This one was added last, so that inputs for the others keep their numbers. */
 	if (size)

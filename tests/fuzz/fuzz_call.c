@@ -3,7 +3,7 @@
  * Any text as a description, or if it has lines as a file of descriptions, searched for in a small
  * program. Bytes after the first NUL serve as operands of a USDT probe and as a tracepoint's
  * format. Alternatively any ELF file, in which fixed descriptions are searched for. All resulting
- * recipes stay in bounds.
+ * fetch programs stay in bounds.
  */
 #include <elf.h>
 #include <stdint.h>
@@ -46,20 +46,24 @@ static void check_fetch(const struct waffle_fetch *fetch)
 		abort();
 }
 
-static void check_recipe(const struct waffle_recipe *recipe)
+static void check_fetch_program(const struct waffle_fetch_program *fetch_program)
 {
-	unsigned count = recipe->begins + recipe->saves + recipe->returns + recipe->keys;
+	unsigned count = fetch_program->begins + fetch_program->saves + fetch_program->returns +
+			 fetch_program->keys;
 
-	if (count > WAFFLE_FETCHES_MAX || recipe->saves > WAFFLE_SAVED_MAX || recipe->keys > 1)
+	if (count > WAFFLE_FETCHES_MAX || fetch_program->saves > WAFFLE_SAVED_MAX ||
+	    fetch_program->keys > 1)
 		abort();
 	for (unsigned i = 0; i < count; i++)
-		check_fetch(&recipe->fetches[i]);
-	if (recipe->word_count &&
-	    (recipe->word_count != recipe->begins || recipe->word_bytes > WAFFLE_CALL_FRAME_MAX))
+		check_fetch(&fetch_program->fetches[i]);
+	if (fetch_program->word_count && (fetch_program->word_count != fetch_program->begins ||
+					  fetch_program->word_bytes > WAFFLE_CALL_FRAME_MAX))
 		abort();
-	for (unsigned i = 0; i < recipe->word_count; i++)
-		if (recipe->words[i].from >= WAFFLE_CALL_WORDS || recipe->words[i].spare > 56 ||
-		    recipe->words[i].to * sizeof(__u32) + sizeof(__u64) > recipe->word_bytes + 4u)
+	for (unsigned i = 0; i < fetch_program->word_count; i++)
+		if (fetch_program->words[i].from >= WAFFLE_CALL_WORDS ||
+		    fetch_program->words[i].spare > 56 ||
+		    fetch_program->words[i].to * sizeof(__u32) + sizeof(__u64) >
+			    fetch_program->word_bytes + 4u)
 			abort();
 }
 
@@ -68,7 +72,7 @@ static void check_object(const struct object *object)
 	for (size_t i = 0; i < object->calls.len; i++) {
 		if (object->calls.data[i].site >= object->sites.len)
 			abort();
-		check_recipe(&object->calls.data[i].recipe);
+		check_fetch_program(&object->calls.data[i].fetch_program);
 	}
 	for (size_t i = 0; i < object->sites.len; i++)
 		if (object->sites.data[i].key_count > WAFFLE_KEYS_MAX)
@@ -164,13 +168,14 @@ static void format(char *text)
 	struct spec_tables tables = {.strings = strtab_new()};
 	struct tracepoint_format *made = malloc(sizeof(*made));
 	struct error err = ERROR_INIT;
-	struct recipe_made recipe;
+	struct fetch_program_made fetch_program;
 	struct call_spec spec = {0};
 
 	if (!made || !tables.strings || spec_parse(&spec, &tables, "tracepoint:a:b", "fuzz", &err))
 		abort();
-	if (tracepoint_parse(made, text) && !tracepoint_recipe(&recipe, &spec, made, "a:b", &err))
-		check_recipe(&recipe.recipe);
+	if (tracepoint_parse(made, text) &&
+	    !tracepoint_fetch_program(&fetch_program, &spec, made, "a:b", &err))
+		check_fetch_program(&fetch_program.fetch_program);
 	spec_free(&spec);
 	strtab_free(tables.strings);
 	free(made);

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define PAGES 4
 #define PIDS 4
 
-/* As the process would see it. The first mapping's file can be opened. */
+/* The mappings as the process sees them. The first one's file can be opened. */
 static const char maps[] = "400000-500000 r-xp 00000000 08:01 99 /nowhere/train\n"
 			   "7f0000000000-7f0000100000 r-xp 00001000 08:01 98 /nowhere/libx.so\n"
 			   "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any facts on the clocks of four hosts. What is found is an interval with its estimate inside, and
- * corrected times rise. */
+/* libFuzzer target: any facts about the clocks of four hosts. Each result is an interval that
+ * contains its estimate, and corrected times rise. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/args/derive.h"
-#include "probe/find/place.h"
-#include "probe/find/returns_internal.h"
+#include "probe/args/struct_offsets.h"
+#include "probe/find/probe_site.h"
+#include "probe/find/return_sites_internal.h"
 #include "target/dwarf/callsite.h"
 #include "target/process/python.h"
 #include "require.h"
@@ -27,30 +27,31 @@ static enum cfi_stack stack_at(uint64_t address, void *arg)
 	return *turn ? (enum cfi_stack)(address % (CFI_STACK_NONE + 1)) : CFI_STACK_UNKNOWN;
 }
 
-static void find_place(uint16_t machine, const uint8_t *code, size_t size)
+static void find_probe_site(uint16_t machine, const uint8_t *code, size_t size)
 {
-	static const struct place_kernel kernels[] = {{6001, 0}, {6018, 5}, {6018, 10}};
+	static const struct probe_site_kernel kernels[] = {{6001, 0}, {6018, 5}, {6018, 10}};
 
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
 		for (int whole = 0; whole < 2; whole++) {
-			struct place place =
-				place_function(&kernels[i], machine, code, size, whole, ADDRESS);
+			struct probe_site place = probe_site_function(&kernels[i], machine, code,
+								      size, whole, ADDRESS);
 
 			require(place.shift < size || !place.shift);
 		}
-		place_cost(&kernels[i], machine, code, size, ADDRESS);
+		probe_site_cost(&kernels[i], machine, code, size, ADDRESS);
 	}
 }
 
 static void find_returns(uint16_t machine, const uint8_t *code, size_t size)
 {
-	struct returns returns = {.count = 0};
+	struct return_sites returns = {.count = 0};
 
 	/* Repeats, like functions that jump to each other, until there is no room. */
 	for (int turn = 0; turn < 3; turn++) {
-		bool all = returns_add(&returns, machine, code, size, ADDRESS, stack_at, &turn);
+		bool all =
+			return_sites_add(&returns, machine, code, size, ADDRESS, stack_at, &turn);
 
-		require(returns.count <= RETURNS_MAX && returns.leave_count <= LEAVES_MAX);
+		require(returns.count <= RETURN_SITES_MAX && returns.leave_count <= LEAVES_MAX);
 		for (uint32_t i = 0; i < returns.count; i++)
 			require(returns.list[i] - ADDRESS < size);
 		for (uint32_t i = 0; all && i < returns.leave_count; i++)
@@ -62,9 +63,9 @@ static void read_code(uint16_t machine, const uint8_t *code, size_t size)
 {
 	int32_t offset;
 
-	find_place(machine, code, size);
+	find_probe_site(machine, code, size);
 	find_returns(machine, code, size);
-	derive_getter(machine, code, size, ADDRESS, &offset);
+	struct_offset_in_getter(machine, code, size, ADDRESS, &offset);
 	for (size_t at = 0; at + CALLSITE_BYTES <= size; at++)
 		callsite_is_call(code + at, machine);
 }

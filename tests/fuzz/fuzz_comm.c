@@ -109,31 +109,9 @@ static void write_calls(struct store_writer *writer, const uint8_t *data, size_t
 			   i + 1);
 }
 
-static struct store_reader *calls_reader(const uint8_t *data, size_t size)
-{
-	struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};
-	struct store_writer *writer;
-	struct store_reader *reader;
-	struct error err = ERROR_INIT;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/dev/shm/waffle-fuzz-%d", (int)getpid());
-	if (store_writer_open(&writer, path, &fixture_meta, &err))
-		return NULL;
-	for (unsigned i = 0; i < FIXTURE_SITES; i++)
-		store_writer_add_site(writer, &fixture_sites[i], &err);
-	write_calls(writer, data, size);
-	store_writer_close(writer, fixture_meta.start_ts + 1000000, counts, &err);
-	err = (struct error)ERROR_INIT;
-	if (store_reader_open(&reader, path, &err))
-		reader = NULL;
-	unlink(path);
-	return reader;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct store_reader *reader = calls_reader(data, size);
+	struct store_reader *reader = input_reader(data, size, write_calls);
 	struct error err = ERROR_INIT;
 	struct model *model;
 

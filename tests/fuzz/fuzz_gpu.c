@@ -11,15 +11,12 @@ static void check_gpu(const struct model *model)
 {
 	struct model_gpu_awaited awaited = {0};
 	struct model_gpu_op op, last;
-	struct model_gpu *gpu;
+	struct model_gpu *gpu = model_gpu_new(model);
 
-	if (model_gpu_new(&gpu, model))
-		return;
 	for (uint32_t i = 0; i < model->spans.len; i++) {
 		const struct model_gpu_op *ops;
 
-		if (model_gpu_awaited(gpu, i, &awaited))
-			break;
+		model_gpu_awaited(gpu, i, &awaited);
 		ops = awaited.ops.data;
 		for (size_t n = 0; n < awaited.ops.len; n++) {
 			require(ops[n].ts < model->spans.data[i].start_ts);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as the contents of /proc for a process (fake_proc.h), as its memory with a Python
- * interpreter, and as the kernel's mapping events. The first byte of the input selects.
+ * Any bytes as the contents of /proc for a process (fake_proc.h), as its memory in an exec or with
+ * a Python interpreter, and as the kernel's mapping events. The first byte of the input selects.
  */
 #include <elf.h>
 #include <inttypes.h>
@@ -11,8 +11,10 @@
 #include "fake_proc.h"
 #include "require.h"
 #include "target/process/descriptors.h"
+#include "target/process/execve.h"
 #include "target/process/image.h"
 #include "target/process/mmap_watch.h"
+#include "target/process/mounts.h"
 #include "target/process/process.h"
 #include "target/process/python.h"
 #include "target/process/rank.h"
@@ -171,7 +173,35 @@ static void read_image(void)
 	}
 }
 
+/* The bytes are the line of its system call, its auxiliary vector and its memory at once. */
+static void read_execve(void)
+{
+	char *text, **list = execve_environment(FAKE_PID, &text);
+
+	require(list);
+	for (size_t i = 0; list[i]; i++)
+		require(text && memchr(list[i], '\0', strlen(list[i]) + 1));
+	execve_is_main(FAKE_PID);
+	free(list);
+	free(text);
+}
+
 /* ---- files ---- */
+
+/* A process whose mounts all answer has no device that waits for a server. */
+static void read_mounts(void)
+{
+	bool all;
+
+	mounts_are_local(FAKE_PID + 1, MOUNTS_ANY); /* so that the mounts are read again */
+	all = mounts_are_local(FAKE_PID, MOUNTS_ANY);
+	for (uint64_t minor = 0; minor < 4; minor++) {
+		uint64_t device = 8 << 20 | minor;
+
+		require(all || !mounts_are_local(FAKE_PID, device));
+		require(!all || !mounts_device_waits(FAKE_PID, device));
+	}
+}
 
 /* The first bytes are the request; the rest is the table. */
 static void read_descriptors(const uint8_t *data, size_t size)
@@ -327,6 +357,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 'i':
 		read_image();
+		break;
+	case 'x':
+		read_execve();
+		break;
+	case 'f':
+		read_mounts();
 		break;
 	case 'd':
 		read_descriptors(data + 1, size - 1);

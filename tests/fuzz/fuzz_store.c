@@ -4,7 +4,8 @@
  * these ways:
  *   even  the rest is a file, whose checksums are corrected, so that damage gets past them
  *   odd   the rest is a data chunk for the decoder; without bit 1 of the byte, a table of lengths
- * is before it tests/fuzz/make_store_corpus.c writes the seeds.
+ *         precedes it
+ * tests/fuzz/make_store_corpus.c writes the seeds.
  */
 #include <stdlib.h>
 #include <string.h>

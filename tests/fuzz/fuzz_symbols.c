@@ -124,7 +124,7 @@ static void read_function_name(const char *symbol)
 
 		require(len < sizeof(text) && strlen(text) == len);
 		func_name_is(&name, text);
-		func_name_is_near(&name, text);
+		func_name_is_similar(&name, text);
 		func_name_has_args(text);
 	}
 }

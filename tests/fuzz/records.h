@@ -96,15 +96,33 @@ static inline void write_records(struct store_writer *writer, const uint8_t *dat
 	}
 }
 
-/* Writes the records of an input to a .waffle file and returns its reader. NULL: there is none.
- * `calls`: adds sites for all roles of calls, which take most of the time of a short input. */
-static inline struct store_reader *records_reader(const uint8_t *data, size_t size, bool calls)
+static inline void write_alone(struct store_writer *writer, const uint8_t *data, size_t size)
+{
+	write_records(writer, data, size, FIXTURE_SITES);
+}
+
+static inline void write_with_calls(struct store_writer *writer, const uint8_t *data, size_t size)
+{
+	struct error err = ERROR_INIT;
+
+	for (unsigned i = 0; i < ROLE_SITES; i++) {
+		struct site_info site = role_site(i / 2, i % 2);
+
+		store_writer_add_site(writer, &site, &err);
+	}
+	write_records(writer, data, size, FIXTURE_SITES + ROLE_SITES);
+}
+
+/* Returns the reader of a .waffle file that has the fixture's sites and what `write` writes of the
+ * input. NULL: there is none. */
+static inline struct store_reader *input_reader(const uint8_t *data, size_t size,
+						void (*write)(struct store_writer *writer,
+							      const uint8_t *data, size_t size))
 {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};
 	struct store_writer *writer;
 	struct store_reader *reader;
 	struct error err = ERROR_INIT;
-	unsigned roles = calls ? ROLE_SITES : 0;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/dev/shm/waffle-fuzz-%d", (int)getpid());
@@ -112,18 +130,20 @@ static inline struct store_reader *records_reader(const uint8_t *data, size_t si
 		return NULL;
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		store_writer_add_site(writer, &fixture_sites[i], &err);
-	for (unsigned i = 0; i < roles; i++) {
-		struct site_info site = role_site(i / 2, i % 2);
-
-		store_writer_add_site(writer, &site, &err);
-	}
-	write_records(writer, data, size, FIXTURE_SITES + roles);
+	write(writer, data, size);
 	store_writer_close(writer, fixture_meta.start_ts + 1000000, counts, &err);
 	err = (struct error)ERROR_INIT;
 	if (store_reader_open(&reader, path, &err))
 		reader = NULL;
 	unlink(path);
 	return reader;
+}
+
+/* Returns the reader of an input's records, as input_reader(). `calls`: adds sites for all roles of
+ * calls, which take most of the time of a short input. */
+static inline struct store_reader *records_reader(const uint8_t *data, size_t size, bool calls)
+{
+	return input_reader(data, size, calls ? write_with_calls : write_alone);
 }
 
 #endif

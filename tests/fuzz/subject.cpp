@@ -9,7 +9,7 @@
 #define OPERAND "-4@%w[value]"
 #endif
 
-/* What <sys/sdt.h> makes of a probe with one argument. */
+/* The code that <sys/sdt.h> makes for a probe with one argument. */
 #define PROBE(provider, name, number)                                                              \
 	__asm__ volatile("990: nop\n"                                                              \
 			 ".pushsection .note.stapsdt, \"\", \"note\"\n"                            \

@@ -257,7 +257,7 @@ static void bench(struct capture *c, uint64_t records, uint32_t threads)
 	}
 }
 
-/* The same event again and again, at equal distances: it takes next to no room in a file. */
+/* The same event again and again, at equal distances, which takes hardly any room in a file. */
 static void alike(struct capture *c, uint64_t records)
 {
 	task(c, START, 100, 100, "alike", true);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of CUDA and NCCL as waffle-bpf has them, against the log of a simulated program
+"""Compares the calls of CUDA and NCCL that waffle-bpf recorded with the log of the simulated program
 (docs/simulation.md): each call once, in order, on its thread, with its arguments."""
 
 import collections

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system with one file, whose server takes its time to read and then answers nothing about
-attributes any more: as that of a network that has gone. With a third argument, the file is as that
-one, is read without delay, and in the end nothing is answered at all. Speaks FUSE to the kernel
-itself: include/uapi/linux/fuse.h."""
+"""A file system with one file, whose server reads slowly and then stops answering requests for
+attributes, like a file server whose network has gone. With a third argument, the file has the
+contents of that one and is read without delay, and in the end the server answers nothing at all.
+Speaks FUSE to the kernel itself: include/uapi/linux/fuse.h."""
 
 import ctypes
 import os

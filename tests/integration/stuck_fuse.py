@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`stuck_fuse.py FOLDER STUCK`: mounts at FOLDER a file system that keeps files in memory, and that
-stops to answer writes once the path STUCK exists; until that is gone. Speaks FUSE to the kernel
-itself: include/uapi/linux/fuse.h."""
+"""`stuck_fuse.py FOLDER STUCK`: mounts at FOLDER a file system that keeps files in memory. While the
+path STUCK exists, it does not answer writes. Speaks FUSE to the kernel itself:
+include/uapi/linux/fuse.h."""
 
 import ctypes
 import os

@@ -306,6 +306,7 @@ def test_a_small_capture_of_very_many_records_takes_no_more_memory_than_allowed(
     if result.returncode:
         assert result.returncode == 1
         assert "the limit is 100 MiB" in result.stderr and result.stderr.count("\n") == 1
+        assert "read a part of the file with --from and --to" in result.stderr
         assert not out.exists()
     else:
         assert reader == "export records"

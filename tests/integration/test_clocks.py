@@ -239,3 +239,46 @@ def test_files_of_different_runs_contradict_each_other(late, job, tmp_path, skew
     # Open MPI names its jobs, so the clocks need not be compared.
     assert "cannot be aligned" in says if library == "mpich" else "files of one job" in says
     assert pathlib.Path(other.skewed[2]).name in says
+    if library == "mpich":
+        check_contradiction([*job.skewed[:2], other.skewed[2]], tmp_path)
+
+
+def check_contradiction(files, folder):
+    """Every command ends with one line, and with the ways out that it names."""
+    commands = [("report",), ("why", "--span", "MPI_Allreduce"), ("view",),
+                ("export", "--format", "ndjson", "-o", folder / "out.ndjson"),
+                ("merge", "-o", folder / "out.waffle")]
+    for command in commands:
+        says = tracer_run(*command, *files, code=1)
+        assert len(says.splitlines()) == 1
+        assert "contradicts MPI_Allreduce number" in says
+        assert "--align wall or --align none" in says
+        for align in ("wall", "none"):
+            tracer_run(*command, "--align", align, *files)
+    # info shows what it can: it is the command with which one finds the file that is wrong.
+    done = subprocess.run([PROGRAM, "info", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "cannot be aligned" in done.stderr
+    for path in files:
+        assert str(path) in done.stdout
+    assert "node-2  clock" in done.stdout and "by the wall clock, error unknown" in done.stdout
+
+
+def test_a_rank_that_two_files_claim_is_named_with_both(job, tmp_path, skew_capture):
+    again = tmp_path / "again.waffle"
+    subprocess.run([skew_capture, job.files[1], again, "node-9", "0", "0", "0"], check=True)
+    files = [*job.skewed[:2], again]
+    info = json.loads(tracer_run("info", "--json", *files))
+    [claim] = info["ranks_claimed_twice"]
+    assert claim["rank"] == 1
+    assert {(one["host"], one["file"]) for one in claim["processes"]} == \
+        {("node-1", str(job.skewed[1])), ("node-9", str(again))}
+    # Not even what ranks do that nobody else claims is matched.
+    assert info["collectives_unaligned"] >= 3 * ROUNDS
+    for command in ("info", "report"):
+        [line] = [line for line in tracer_run(command, *files).splitlines() if "claimed by" in line]
+        assert str(job.skewed[1]) in line and str(again) in line
+    for instance in instances("--slowest", "1000", *files).values():
+        assert all(cause["grade"] != "certain" for cause in instance["causes"]
+                   if "culprit" in cause and cause["culprit"]["pid"] != instance["thread"]["pid"]
+                   and cause["cause"] == "sleep")

@@ -110,9 +110,10 @@ def test_install_puts_everything_in_place_and_headers_compile_from_there(tmp_pat
 
 
 def test_static_binary_needs_no_library(tmp_path):
-    for name in ("obj", "gen", "bpf", "libwaffle-bpf.a"):  # what is compiled is only linked anew
+    # Everything is compiled already, and only linked again.
+    for name in ("obj", "gen", "bpf", "flags", "libwaffle-bpf.a"):
         subprocess.run(["cp", "-a", BUILD / name, tmp_path / name], check=True)
-    make("STATIC=1", f"BUILD={tmp_path}")
+    make("STATIC=1", f"BUILD={tmp_path}", f"{tmp_path}/waffle-bpf")
     ldd = subprocess.run(["ldd", tmp_path / "waffle-bpf"], capture_output=True, text=True,
                          check=False, timeout=60)
     assert "statically linked" in ldd.stdout or "not a dynamic executable" in ldd.stderr

@@ -36,6 +36,21 @@ def parsers_stopped(tracer):
                 os.kill(worker, signal.SIGCONT)
 
 
+def has_open(pid, path):
+    """Whether a process has a descriptor of this file."""
+    for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.path.samefile(descriptor, path):
+                return True
+    return False
+
+
+def has_asked_for(tracer, library):
+    """Whether a tracer has opened this file and is back in its loop, so that the request is sent."""
+    loop = pathlib.Path(f"/proc/{tracer}/wchan")
+    return has_open(tracer, library) and "epoll" in loop.read_text()
+
+
 OPENS_IT = """
 import ctypes, sys, time
 print("ready", flush=True)
@@ -110,7 +125,7 @@ def test_a_signal_and_the_end_of_the_targets_wait_for_no_parser(waffle, built, s
         attached.wait_armed(program.pid)
         with parsers_stopped(attached.process.pid):
             program.ask(str(library), "opened")
-            time.sleep(0.3)  # it is asked for
+            wait_until(lambda: has_asked_for(attached.process.pid, library), "the request")
             begun = time.monotonic_ns()
             if end == "signal":
                 attached.signal()

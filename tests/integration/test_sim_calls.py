@@ -188,10 +188,11 @@ def test_all_outputs_say_that_it_is_simulated(training, tmp_path):
 
 
 HOST = """
-import ctypes, sys, time
+import ctypes, sys
 
 cuda, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
-time.sleep(0.5)  # until the library is armed
+print("ready", flush=True)
+sys.stdin.readline()
 stream = ctypes.c_void_p()
 assert not cuda.cuInit(0) and not cuda.cuStreamCreate(ctypes.byref(stream), 1)
 assert not %s
@@ -208,9 +209,14 @@ HOSTS = {
 
 @pytest.mark.parametrize("function", HOSTS)
 @tries(3)  # a busy machine may come to the synchronisation when it is over
-def test_a_host_function_is_named_and_followed_and_no_gpu(sim, waffle, function):  # noqa: F811
-    program = HOST % HOSTS[function]
-    capture = waffle.run(sys.executable, "-c", program, sim / "libcuda.so.1")
+def test_a_host_function_is_named_and_followed_and_no_gpu(sim, waffle, start, function):  # noqa: F811
+    library = sim / "libcuda.so.1"
+    program = start(sys.executable, "-c", HOST % HOSTS[function], library)
+    program.until("ready")
+    attached = waffle.attach("-q", "--no-report", "-p", program.pid)
+    attached.wait_calls(waffle, program.pid, library)
+    program.finish()
+    capture = attached.wait()
     answer = waffle.ok("why", "--json", "--span", "cuStreamSynchronize", capture.path).stdout
     [instance] = json.loads(answer)["instances"]
     assert "gpu" not in {cause["cause"] for cause in instance["causes"]}

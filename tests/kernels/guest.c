@@ -142,7 +142,7 @@ static int work(long n)
 	return 0;
 }
 
-/* How many of three sites are armed: those evaluate their argument. */
+/* Counts the armed ones of three sites: only these evaluate their argument. */
 static long beat(long n)
 {
 	long before = evaluations;

@@ -101,8 +101,9 @@ static void found_compare(const struct object *here, const struct object *there)
 	assert_int_equal(here->calls.len, there->calls.len);
 	for (size_t i = 0; i < here->calls.len; i++) {
 		assert_int_equal(here->calls.data[i].site, there->calls.data[i].site);
-		assert_memory_equal(&here->calls.data[i].recipe, &there->calls.data[i].recipe,
-				    sizeof(here->calls.data[i].recipe));
+		assert_memory_equal(&here->calls.data[i].fetch_program,
+				    &there->calls.data[i].fetch_program,
+				    sizeof(here->calls.data[i].fetch_program));
 	}
 	assert_int_equal(here->probes.len, there->probes.len);
 	for (size_t i = 0; i < here->probes.len; i++) {

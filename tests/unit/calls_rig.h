@@ -14,7 +14,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "probe/spec/set.h"
+#include "probe/spec/call_set.h"
 #include "filter/filter.h"
 #include "filter/plan.h"
 #include "kernel/kernel.h"
@@ -276,8 +276,9 @@ static void rig_arm(struct rig *rig)
 	for (size_t i = 0; i < rig->object->calls.len; i++) {
 		const struct object_call *call = &rig->object->calls.data[i];
 
-		assert_int_equal(
-			kernel_recipe_set(rig->kernel, FIRST_SITE + call->site, &call->recipe), 0);
+		assert_int_equal(kernel_fetch_program_set(rig->kernel, FIRST_SITE + call->site,
+							  &call->fetch_program),
+				 0);
 	}
 	must(kernel_arm(rig->kernel, &rig->armed, &request, &err), &err);
 	assert_non_null(rig->armed);
@@ -418,10 +419,10 @@ static struct value value_of(const struct rig *rig, const struct said *said, con
 
 	assert_int_equal(call->site, said->site);
 	/* Each fetch makes a key; the two halves of a dim3 make one. */
-	for (unsigned i = 0; i < call->recipe.returns; i++) {
-		unsigned at = call->recipe.begins + call->recipe.saves + i;
+	for (unsigned i = 0; i < call->fetch_program.returns; i++) {
+		unsigned at = call->fetch_program.begins + call->fetch_program.saves + i;
 
-		first -= call->recipe.fetches[at].format != WAFFLE_FORMAT_HIGH;
+		first -= call->fetch_program.fetches[at].format != WAFFLE_FORMAT_HIGH;
 	}
 	walk = said->rec.kind == WAFFLE_REC_HIT
 		       ? value_walk_begin(site, said->frame, said->frame_bytes)

@@ -13,7 +13,7 @@ static inline struct model_gpu *gpu_load(struct capture *capture, uint64_t end_t
 	struct model_gpu *gpu;
 
 	*model = capture_load(capture, end_ts);
-	assert_int_equal(model_gpu_new(&gpu, *model), 0);
+	gpu = model_gpu_new(*model);
 	assert_non_null(gpu);
 	return gpu;
 }
@@ -31,7 +31,7 @@ static inline struct model_comm *comm_load(struct capture *capture, uint64_t end
 	struct model_gpu *gpu = gpu_load(capture, end_ts, model);
 	struct model_comm *comm;
 
-	assert_int_equal(model_comm_new(&comm, *model, gpu), 0);
+	comm = model_comm_new(*model, gpu);
 	model_gpu_free(gpu);
 	return comm;
 }
@@ -42,7 +42,7 @@ static inline size_t comm_count(const struct model *model, const struct model_gp
 	struct model_comm *comm;
 	size_t count;
 
-	assert_int_equal(model_comm_new(&comm, model, gpu), 0);
+	comm = model_comm_new(model, gpu);
 	count = model_collective_count(comm);
 	model_comm_free(comm);
 	return count;

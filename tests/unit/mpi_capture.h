@@ -272,6 +272,13 @@ static inline void mpi_fail(struct mpi_job *job, uint64_t error)
 	record->words[record->count - 1] = error;
 }
 
+/* The process of a rank exits. */
+#define MPI_EXIT UINT32_MAX
+static inline void mpi_exit(struct mpi_job *job, unsigned rank, uint64_t ts)
+{
+	mpi_record_add(job, rank, ts, 0, 0, true)->site = MPI_EXIT;
+}
+
 /* Another thread of its rank made the last call. */
 static inline void mpi_by_thread(struct mpi_job *job, unsigned thread)
 {
@@ -297,22 +304,25 @@ static inline int mpi_record_compare(const void *left, const void *right)
 static inline struct model_comm *mpi_load(struct mpi_job *job, uint64_t end_ts,
 					  const struct model **model)
 {
-	struct model_comm *comm;
-
 	qsort(job->records, job->count, sizeof(*job->records), mpi_record_compare);
 	for (unsigned i = 0; i < job->count; i++) {
 		const struct mpi_record *record = &job->records[i];
 		uint32_t pid = MPI_PID + record->rank;
-
 		uint32_t tid = pid + 1000 * record->thread;
+		struct waffle_rec_exit exit = {.rec = {record->ts, pid, WAFFLE_REC_EXIT, 0},
+					       .tgid = pid};
+
+		if (record->site == MPI_EXIT) {
+			capture_add(&job->capture, &exit);
+			continue;
+		}
 
 		(record->end ? call_return_in : call_hit_in)(&job->capture, pid, record->ts, tid,
 							     record->site, record->id,
 							     record->count, record->words);
 	}
 	*model = capture_load(&job->capture, end_ts);
-	assert_int_equal(model_comm_new(&comm, *model, NULL), 0);
-	return comm;
+	return model_comm_new(*model, NULL);
 }
 
 static inline void mpi_free(struct mpi_job *job, struct model_comm *comm)
@@ -344,6 +354,14 @@ static inline const struct model_collective *mpi_found(const struct model *model
 						       const struct model_comm *comm, uint64_t id)
 {
 	return model_collective_of(comm, map_get(&model->span_ids, id));
+}
+
+/* Begins a capture of so many ranks, whose programs begin at 1100. */
+static inline void mpi_begin_ranks(struct mpi_job *job, bool pointers, unsigned ranks)
+{
+	mpi_begin(job, pointers);
+	for (unsigned rank = 0; rank < ranks; rank++)
+		mpi_init(job, rank, ranks, 1100);
 }
 
 #endif

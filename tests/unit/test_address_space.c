@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which mapping is at an address of a process when mappings have replaced others. */
+/* Finds the mapping at an address of a process after mappings have replaced others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -127,8 +127,8 @@ static void fork_of(struct space_test *test, uint64_t ts, pid_t parent, pid_t ch
 	record(test, &rec.rec, false);
 }
 
-/* How many of a caller's frames from the second on are in code: of 0x1800, and of each page of the
- * first eight. */
+/* Counts the frames from the second on that are in code: at 0x1800, and at each of the first eight
+ * pages. */
 static void assert_code(struct space_test *test, const char *pages)
 {
 	for (uint64_t i = 0; pages[i]; i++) {
@@ -246,7 +246,7 @@ static void test_what_may_be_lost_is_not_taken_for_missing(void **state)
 	assert_code(&test, " x   ");
 	report(&test, MMAP_LOST, 3, 0, 0);
 	assert_code(&test, "xxxxx");
-	exec(&test, 4, false); /* whether before or after: nobody knows */
+	exec(&test, 4, false); /* unknown whether before or after */
 	report(&test, MMAP_MAPPED, 5, 0x4000, 0x5000);
 	assert_code(&test, "xxxxx");
 	assert_written(&test, "2:1000-2000 5:4000-5000 ");
@@ -408,7 +408,7 @@ static void test_process_with_a_reused_pid_has_nothing_of_the_one_before(void **
 	end(&test);
 }
 
-/* dlclose() is not reported, but what is mapped there next. */
+/* dlclose() is not reported, only what is mapped there next. */
 static void test_library_in_the_place_of_a_closed_one_is_another_from_then_on(void **state)
 {
 	uint64_t version, ino;
@@ -586,8 +586,8 @@ static void test_mappings_without_the_facts_of_their_files_are_counted(void **st
 
 /* ---- keys ---- */
 
-/* A weak hash of a mapping's words and its inverse, as a program could compute them: the table that
- * had no keys but these took two mappings that collide for one. */
+/* A weak hash of a mapping's words and its inverse, as a program could compute them. A table with
+ * no keys but these hashes mistook two mappings that collide for one. */
 #define MIX 0x9e3779b97f4a7c15ull
 
 static uint64_t mix(uint64_t hash, uint64_t value)

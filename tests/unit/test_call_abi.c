@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "probe/args/recipe.h"
+#include "probe/args/fetch_program.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -45,12 +45,12 @@ static void place_text(char *text, size_t size, uint16_t machine, const struct w
 		strncat(text, ":4", size - strlen(text) - 1);
 }
 
-/* All fetches of a description's recipe, one after the other. */
-static void recipe_text(char *text, size_t size, const char *description, uint16_t machine)
+/* All fetches of a description's fetch program, one after the other. */
+static void fetch_program_text(char *text, size_t size, const char *description, uint16_t machine)
 {
 	struct spec_tables tables = {.strings = strtab_new()};
 	struct error err = ERROR_INIT;
-	struct recipe_made made;
+	struct fetch_program_made made;
 	struct call_spec spec = {0};
 	struct call_at at;
 	char one[64];
@@ -62,10 +62,12 @@ static void recipe_text(char *text, size_t size, const char *description, uint16
 	    spec_parse(&spec, &tables, description, "test", &err))
 		fail_msg("%s", err.message);
 	call_at_function(&at, abi_find(machine), &spec.sides[0]);
-	if (recipe_make(&made, &spec, &at, NULL, &err))
+	if (fetch_program_make(&made, &spec, &at, NULL, &err))
 		fail_msg("%s", err.message);
-	for (int i = 0; i < made.recipe.begins + made.recipe.saves + made.recipe.returns; i++) {
-		place_text(one, sizeof(one), machine, &made.recipe.fetches[i]);
+	for (int i = 0;
+	     i < made.fetch_program.begins + made.fetch_program.saves + made.fetch_program.returns;
+	     i++) {
+		place_text(one, sizeof(one), machine, &made.fetch_program.fetches[i]);
 		snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? " " : "", one);
 	}
 	spec_free(&spec);
@@ -135,9 +137,9 @@ static void test_each_row_of_the_launch_table_on_both_machines(void **state)
 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		snprintf(description, sizeof(description), "uprobe:lib:%s", rows[i].function);
-		recipe_text(text, sizeof(text), description, EM_X86_64);
+		fetch_program_text(text, sizeof(text), description, EM_X86_64);
 		assert_string_equal(text, rows[i].x86);
-		recipe_text(text, sizeof(text), description, EM_AARCH64);
+		fetch_program_text(text, sizeof(text), description, EM_AARCH64);
 		assert_string_equal(text, rows[i].arm64);
 	}
 	(void)state;
@@ -147,13 +149,14 @@ static void test_struct_that_does_not_fit_in_registers_goes_to_the_stack_whole(v
 {
 	char text[512];
 
-	/* x86-64 goes on to use the register that is left, aarch64 does not. */
-	recipe_text(text, sizeof(text), "uprobe:lib:f(long, long, long, long, long, dim3 d, int x)",
-		    EM_X86_64);
+	/* x86-64 uses the remaining register, aarch64 does not. */
+	fetch_program_text(text, sizeof(text),
+			   "uprobe:lib:f(long, long, long, long, long, dim3 d, int x)", EM_X86_64);
 	assert_string_equal(text, "[rsp+8] [rsp+16]:4 r9:4");
-	recipe_text(text, sizeof(text),
-		    "uprobe:lib:f(long, long, long, long, long, long, long, dim3 d, int x, int y)",
-		    EM_AARCH64);
+	fetch_program_text(
+		text, sizeof(text),
+		"uprobe:lib:f(long, long, long, long, long, long, long, dim3 d, int x, int y)",
+		EM_AARCH64);
 	assert_string_equal(text, "[sp+0] [sp+8]:4 [sp+16]:4 [sp+24]:4");
 	(void)state;
 }
@@ -162,13 +165,15 @@ static void test_floating_point_arguments_take_no_register_of_the_others(void **
 {
 	char text[512];
 
-	recipe_text(text, sizeof(text), "uprobe:lib:f(double, int a, float, long b)", EM_X86_64);
+	fetch_program_text(text, sizeof(text), "uprobe:lib:f(double, int a, float, long b)",
+			   EM_X86_64);
 	assert_string_equal(text, "rdi:4 rsi");
 	/* The ninth is on the stack. */
-	recipe_text(text, sizeof(text),
-		    "uprobe:lib:f(double, double, double, double, double, double, double, double, "
-		    "double, long, long, long, long, long, long, long b)",
-		    EM_X86_64);
+	fetch_program_text(
+		text, sizeof(text),
+		"uprobe:lib:f(double, double, double, double, double, double, double, double, "
+		"double, long, long, long, long, long, long, long b)",
+		EM_X86_64);
 	assert_string_equal(text, "[rsp+16]");
 	(void)state;
 }
@@ -179,7 +184,7 @@ static void test_long_double_lies_where_the_machine_has_it(void **state)
 		{"f(long double, int q)", "rdi:4", "x0:4"},
 		{"f(long double, long, long, long, long, long, long, long g, long h, long i)",
 		 "[rsp+24] [rsp+32] [rsp+40]", "x6 x7 [sp+0]"},
-		/* Aligned to 16 bytes: a word is left out before it. */
+		/* It is aligned to 16 bytes, so a word before it stays unused. */
 		{"f(long, long, long, long, long, long, long g, long double, long h, long i)",
 		 "[rsp+8] [rsp+40] [rsp+48]", "x6 x7 [sp+0]"},
 		/* The ninth is on the stack of both. */
@@ -193,9 +198,9 @@ static void test_long_double_lies_where_the_machine_has_it(void **state)
 
 	for (size_t i = 0; i < COUNT_OF(longs); i++) {
 		snprintf(description, sizeof(description), "uprobe:lib:%s", longs[i].function);
-		recipe_text(text, sizeof(text), description, EM_X86_64);
+		fetch_program_text(text, sizeof(text), description, EM_X86_64);
 		assert_string_equal(text, longs[i].x86);
-		recipe_text(text, sizeof(text), description, EM_AARCH64);
+		fetch_program_text(text, sizeof(text), description, EM_AARCH64);
 		assert_string_equal(text, longs[i].arm64);
 	}
 	(void)state;
@@ -205,10 +210,10 @@ static void test_words_of_an_integer_stand_in_any_order(void **state)
 {
 	char text[512];
 
-	recipe_text(text, sizeof(text),
-		    "uprobe:lib:f(long unsigned int a, int short unsigned, unsigned b, "
-		    "long long int d, int signed e)",
-		    EM_X86_64);
+	fetch_program_text(text, sizeof(text),
+			   "uprobe:lib:f(long unsigned int a, int short unsigned, unsigned b, "
+			   "long long int d, int signed e)",
+			   EM_X86_64);
 	assert_string_equal(text, "rdi rdx:4 rcx r8:4");
 	(void)state;
 }
@@ -217,7 +222,7 @@ static void test_values_at_the_return_come_from_what_was_saved(void **state)
 {
 	char text[512];
 
-	recipe_text(
+	fetch_program_text(
 		text, sizeof(text),
 		"uprobe:lib:f(ptr p, out int n, out long m) {out *(int)(p+4) as after} -> int ret",
 		EM_X86_64);
@@ -229,12 +234,12 @@ static void test_nested_addresses_become_loads(void **state)
 {
 	char text[512];
 
-	recipe_text(text, sizeof(text), "uprobe:lib:f(ptr r) {*(int)(*(ptr)(r+16)+8) as x}",
-		    EM_X86_64);
+	fetch_program_text(text, sizeof(text), "uprobe:lib:f(ptr r) {*(int)(*(ptr)(r+16)+8) as x}",
+			   EM_X86_64);
 	assert_string_equal(text, "[[rdi+16]+8]:4");
-	recipe_text(text, sizeof(text),
-		    "uprobe:lib:f(long,long,long,long,long,long, ptr r) {*(int)(r-8) as x}",
-		    EM_X86_64);
+	fetch_program_text(text, sizeof(text),
+			   "uprobe:lib:f(long,long,long,long,long,long, ptr r) {*(int)(r-8) as x}",
+			   EM_X86_64);
 	assert_string_equal(text, "[[rsp+8]-8]:4");
 	(void)state;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A worker's replies about calls: recipes that would make the
+/* A worker's replies about calls: fetch programs that would make the
  * tracer access memory out of bounds are refused. */
 #include "bpf/call.h"
 #include "probe/find/find_remote_internal.h"
@@ -14,8 +14,9 @@ int plum_pick(int a, long b)
 	return a;
 }
 
-/* A reply with one call and no description, which is an honest worker's but for the recipe. */
-static int answer(struct found *found, const struct waffle_recipe *recipe)
+/* A reply with one call and no description, which is an honest worker's but for the fetch_program.
+ */
+static int answer(struct found *found, const struct waffle_fetch_program *fetch_program)
 {
 	struct find_lists lists = {0};
 	struct wire_out reply = {0};
@@ -29,7 +30,7 @@ static int answer(struct found *found, const struct waffle_recipe *recipe)
 	object_put_site(&reply, &found->object->sites.data[found->object->calls.data[0].site]);
 	wire_put_u32(&reply, 1);
 	wire_put_u32(&reply, 0);
-	wire_put(&reply, recipe, sizeof(*recipe));
+	wire_put(&reply, fetch_program, sizeof(*fetch_program));
 	wire_put_u32(&reply, 0); /* probes */
 	wire_put_u32(&reply, 1); /* calls of the set */
 	for (unsigned i = 0; i < SET_INSIDES; i++)
@@ -44,8 +45,8 @@ static int answer(struct found *found, const struct waffle_recipe *recipe)
 static void test_words_outside_of_what_is_kept_are_refused(void **state)
 {
 	struct found found = FIND_IN(SELF, SELF, "uprobe:exe:plum_pick(i32 a, i64 b) as event");
-	const struct waffle_recipe good = found.object->calls.data[0].recipe;
-	struct waffle_recipe bad;
+	const struct waffle_fetch_program good = found.object->calls.data[0].fetch_program;
+	struct waffle_fetch_program bad;
 
 	(void)state;
 	assert_int_equal(good.word_count, 2);

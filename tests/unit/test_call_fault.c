@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is said of a wrong description: every message, and the columns it points at. */
+/* Every message for a wrong description, and the columns that it points at. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

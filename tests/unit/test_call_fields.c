@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Fields of structs, by the DWARF of this program; the recipes are run on its own memory. */
+/* Fields of structs, by the DWARF of this program; the fetch programs are run on its own memory. */
 #include <elf.h>
 
 #include "probe/args/abi_internal.h"
@@ -52,7 +52,7 @@ static struct found find(const char *values)
 	return FIND_IN(SELF, "/bin/this", text);
 }
 
-/* What BPF would read. */
+/* The value that BPF would read. */
 static uint64_t fetch(const struct waffle_fetch *fetch, uint64_t argument)
 {
 	uint64_t value = argument;
@@ -87,7 +87,7 @@ static void test_fields_are_read_where_the_compiler_put_them(void **state)
 	assert_string_equal(found.said, "");
 	assert_int_equal(found.object->sites.len, 1);
 	site = &found.object->sites.data[0];
-	fetches = found.object->calls.data[0].recipe.fetches;
+	fetches = found.object->calls.data[0].fetch_program.fetches;
 	assert_int_equal(site->key_count, 9);
 	assert_string_equal(site->keys[0].name, "path");
 	assert_int_equal(site->keys[0].type, WAFFLE_KEY_STR);
@@ -115,7 +115,7 @@ static void test_fields_are_read_where_the_compiler_put_them(void **state)
 static void test_arrays_are_as_long_as_all_their_dimensions(void **state)
 {
 	struct found found = find("r->rows, r->words, r->longer");
-	const struct waffle_fetch *fetches = found.object->calls.data[0].recipe.fetches;
+	const struct waffle_fetch *fetches = found.object->calls.data[0].fetch_program.fetches;
 
 	assert_string_equal(found.said, "");
 	assert_int_equal(fetches[0].format, WAFFLE_FORMAT_BYTES);

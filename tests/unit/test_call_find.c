@@ -3,7 +3,7 @@
 
 #include "call_found.h"
 
-/* What is looked for. */
+/* The functions to find. */
 __attribute__((noinline)) int fruit_one(int a, const char *b);
 __attribute__((noinline)) int fruit_two(int a);
 int fruit_alias(int a) __attribute__((alias("fruit_two")));
@@ -45,7 +45,7 @@ FUNCTION("_ZN5fruit4peelEl.isra.0");
 FUNCTION("_ZN5fruit4peelEi");
 FUNCTION("_ZN5fruit4sortIiEET_S1_");
 
-/* What is jumped to while something is on the stack, and what a thread begins with. */
+/* A function that is jumped to while the stack is in use, and one that a thread begins with. */
 #if defined(__x86_64__)
 #define RETURN_ADDRESS "rip"
 #else
@@ -80,7 +80,8 @@ static void test_function_is_a_span_with_its_arguments_and_return(void **state)
 {
 	struct found found = FIND(SELF, "uprobe:exe:fruit_one(int a, char *b) -> int ret");
 	const struct site_info *site = &found.object->sites.data[0];
-	const struct waffle_recipe *recipe = &found.object->calls.data[0].recipe;
+	const struct waffle_fetch_program *fetch_program =
+		&found.object->calls.data[0].fetch_program;
 
 	assert_int_equal(found.object->sites.len, 1);
 	assert_string_equal(site->name, "fruit_one");
@@ -93,9 +94,9 @@ static void test_function_is_a_span_with_its_arguments_and_return(void **state)
 	assert_string_equal(site->keys[1].name, "b");
 	assert_int_equal(site->keys[1].type, WAFFLE_KEY_STR);
 	assert_string_equal(site->keys[2].name, "ret");
-	assert_int_equal(recipe->begins, 2);
-	assert_int_equal(recipe->saves, 0);
-	assert_int_equal(recipe->returns, 1);
+	assert_int_equal(fetch_program->begins, 2);
+	assert_int_equal(fetch_program->saves, 0);
+	assert_int_equal(fetch_program->returns, 1);
 	assert_int_equal(found.object->probes.len, 2);
 	assert_int_equal(found.object->probes.data[0].type, OBJECT_PROBE_ENTER);
 	assert_int_equal(found.object->probes.data[1].type, OBJECT_PROBE_RETURN);
@@ -161,7 +162,7 @@ static void test_function_that_is_chosen_at_load_time_is_said_with_its_choices(v
 		"berry_pick_big\n");
 	assert_true(found.missing);
 	done(&found);
-	/* By a pattern neither: what it leads to chooses one. */
+	/* A pattern does not match the ifunc, but the function that the loader chooses. */
 	found = FIND(SELF, "uprobe:exe:berry_p* as event");
 	assert_int_equal(found.object->sites.len, 1);
 	assert_string_equal(found.object->sites.data[0].name, "berry_pick_big");

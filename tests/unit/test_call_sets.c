@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "probe/spec/set.h"
-#include "probe/spec/table_internal.h"
+#include "probe/spec/call_set.h"
+#include "probe/spec/builtin_specs_internal.h"
 #include "target/elf/object_read.h"
 
 static struct call_set *set_of(const char *file)

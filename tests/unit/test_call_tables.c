@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "probe/args/recipe.h"
-#include "probe/spec/set.h"
-#include "probe/spec/table_internal.h"
+#include "probe/args/fetch_program.h"
+#include "probe/spec/call_set.h"
+#include "probe/spec/builtin_specs_internal.h"
 
 struct fixture {
 	struct call_set *set;
@@ -57,20 +57,20 @@ static bool some_offset(void *arg, const char *name, int32_t *offset)
 	return true;
 }
 
-static struct recipe_made make(const struct call_spec *spec, uint16_t machine)
+static struct fetch_program_made make(const struct call_spec *spec, uint16_t machine)
 {
-	const struct recipe_lookup lookup = {.offset = some_offset};
+	const struct fetch_program_lookup lookup = {.offset = some_offset};
 	struct error err = ERROR_INIT;
-	struct recipe_made made;
+	struct fetch_program_made made;
 	struct call_at at;
 
 	call_at_function(&at, abi_find(machine), &spec->sides[0]);
-	if (recipe_make(&made, spec, &at, &lookup, &err))
+	if (fetch_program_make(&made, spec, &at, &lookup, &err))
 		fail_msg("%s", err.message);
 	return made;
 }
 
-static bool has_key(const struct recipe_made *made, const char *name)
+static bool has_key(const struct fetch_program_made *made, const char *name)
 {
 	for (unsigned i = 0; i < made->key_count; i++)
 		if (!strcmp(made->keys[i].name, name))
@@ -79,13 +79,13 @@ static bool has_key(const struct recipe_made *made, const char *name)
 }
 
 /* Events of all streams of a context are recorded and waited for without one. */
-static bool is_of_context(const struct call_spec *spec, const struct recipe_made *made)
+static bool is_of_context(const struct call_spec *spec, const struct fetch_program_made *made)
 {
 	return (spec->role == SITE_ROLE_EVENT_RECORD || spec->role == SITE_ROLE_STREAM_WAIT) &&
 	       has_key(made, "context");
 }
 
-/* What target/elf/site.h says that the calls of a role have. */
+/* Parameters of the calls of a role, as target/elf/site.h lists them. */
 static void test_calls_have_the_keys_of_their_role(void **state)
 {
 	static const char *const keys[SITE_ROLE_COUNT][8] = {
@@ -113,7 +113,7 @@ static void test_calls_have_the_keys_of_their_role(void **state)
 
 	for (size_t i = 0; i < fixture->set->entries.len; i++) {
 		const struct call_spec *spec = &fixture->set->entries.data[i]->spec;
-		struct recipe_made made = make(spec, EM_X86_64);
+		struct fetch_program_made made = make(spec, EM_X86_64);
 		bool of_context = is_of_context(spec, &made);
 
 		roles[spec->role]++;
@@ -171,7 +171,7 @@ static void test_calls_of_mpi_have_the_keys_of_their_role(void **state)
 	assert_int_equal(call_set_add_file(set, "mpi", &err), 0);
 	for (size_t i = 0; i < set->entries.len; i++) {
 		const struct call_spec *spec = &set->entries.data[i]->spec;
-		struct recipe_made made = make(spec, EM_X86_64);
+		struct fetch_program_made made = make(spec, EM_X86_64);
 
 		make(spec, EM_AARCH64);
 		roles[spec->role]++;
@@ -304,7 +304,8 @@ static void test_runtime_is_outer_driver_is_inner_and_launches_have_no_return(vo
 		else
 			assert_int_equal(nesting, 0);
 		if (spec->role == SITE_ROLE_LAUNCH)
-			assert_true(spec->event && make(spec, EM_X86_64).recipe.returns == 0);
+			assert_true(spec->event &&
+				    make(spec, EM_X86_64).fetch_program.returns == 0);
 		assert_string_equal(spec->category, lib[3] == 'n' ? "nccl" : "cuda");
 	}
 }
@@ -418,9 +419,11 @@ static const struct expected {
 static void check_places(const struct fixture *fixture, uint16_t machine)
 {
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-		struct recipe_made made = make(row_of(fixture, expected[i].name), machine);
-		const struct waffle_recipe *recipe = &made.recipe;
-		unsigned parts[3] = {recipe->begins, recipe->saves, recipe->returns}, at = 0;
+		struct fetch_program_made made = make(row_of(fixture, expected[i].name), machine);
+		const struct waffle_fetch_program *fetch_program = &made.fetch_program;
+		unsigned parts[3] = {fetch_program->begins, fetch_program->saves,
+				     fetch_program->returns},
+			 at = 0;
 		const char *want = machine == EM_X86_64 ? expected[i].x86 : expected[i].arm64;
 		char all[512] = "";
 
@@ -428,8 +431,10 @@ static void check_places(const struct fixture *fixture, uint16_t machine)
 			char text[400] = "";
 
 			for (unsigned k = 0; k < parts[part]; k++)
-				describe(text, sizeof(text), &recipe->fetches[at++], machine);
-			if (part && (text[0] || (part == 1 && recipe->returns && recipe->saves)))
+				describe(text, sizeof(text), &fetch_program->fetches[at++],
+					 machine);
+			if (part && (text[0] ||
+				     (part == 1 && fetch_program->returns && fetch_program->saves)))
 				snprintf(all + strlen(all), sizeof(all) - strlen(all), "; ");
 			snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s", text);
 		}
@@ -453,11 +458,11 @@ static void test_unknown_offsets_leave_out_their_keys(void **state)
 {
 	const struct call_spec *spec = row_of(*state, "ncclAllReduce");
 	struct error err = ERROR_INIT;
-	struct recipe_made made;
+	struct fetch_program_made made;
 	struct call_at at;
 
 	call_at_function(&at, abi_find(EM_X86_64), &spec->sides[0]);
-	assert_int_equal(recipe_make(&made, spec, &at, NULL, &err), 0);
+	assert_int_equal(fetch_program_make(&made, spec, &at, NULL, &err), 0);
 	assert_false(has_key(&made, "comm") || has_key(&made, "rank") || has_key(&made, "nranks"));
 	assert_true(has_key(&made, "count") && has_key(&made, "seq") && has_key(&made, "stream"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tracepoints: formats as tracefs has them, and what is read of them. */
+/* Tracepoints: the formats of tracefs, and the values that are read by them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static const char format_text[] =
 struct made {
 	struct spec_tables tables;
 	struct call_spec spec;
-	struct recipe_made recipe;
+	struct fetch_program_made fetch_program;
 	struct tracepoint_format format;
 	struct error err;
 	char text[sizeof(format_text)];
@@ -45,8 +45,8 @@ static void make(struct made *made, const char *description)
 	if (spec_parse(&made->spec, &made->tables, description, "--probe", &made->err))
 		fail_msg("%s", made->err.message);
 	assert_true(tracepoint_parse(&made->format, made->text));
-	made->result = tracepoint_recipe(&made->recipe, &made->spec, &made->format,
-					 "sched:sched_process_exec", &made->err);
+	made->result = tracepoint_fetch_program(&made->fetch_program, &made->spec, &made->format,
+						"sched:sched_process_exec", &made->err);
 }
 
 static void unmake(struct made *made)
@@ -76,13 +76,13 @@ static void test_all_fields_that_can_be_shown_are_the_keys(void **state)
 	make(&made, "tracepoint:sched:sched_process_exec");
 	assert_int_equal(made.result, 0);
 	assert_int_equal(made.format.id, 365);
-	assert_int_equal(made.recipe.key_count, sizeof(expected) / sizeof(expected[0]));
-	assert_int_equal(made.recipe.recipe.begins, made.recipe.key_count);
-	for (unsigned i = 0; i < made.recipe.key_count; i++) {
-		const struct waffle_fetch *fetch = &made.recipe.recipe.fetches[i];
+	assert_int_equal(made.fetch_program.key_count, sizeof(expected) / sizeof(expected[0]));
+	assert_int_equal(made.fetch_program.fetch_program.begins, made.fetch_program.key_count);
+	for (unsigned i = 0; i < made.fetch_program.key_count; i++) {
+		const struct waffle_fetch *fetch = &made.fetch_program.fetch_program.fetches[i];
 
-		assert_string_equal(made.recipe.keys[i].name, expected[i].name);
-		assert_int_equal(made.recipe.keys[i].type, expected[i].type);
+		assert_string_equal(made.fetch_program.keys[i].name, expected[i].name);
+		assert_int_equal(made.fetch_program.keys[i].type, expected[i].type);
 		assert_int_equal(fetch->from, expected[i].from);
 		assert_int_equal(fetch->format, expected[i].format);
 		assert_int_equal(fetch->bytes, expected[i].bytes);
@@ -101,9 +101,9 @@ static void test_listed_fields_only_and_under_their_own_names(void **state)
 
 	make(&made, "tracepoint:sched:sched_process_exec(pid as who, filename) as event exec");
 	assert_int_equal(made.result, 0);
-	assert_int_equal(made.recipe.key_count, 2);
-	assert_string_equal(made.recipe.keys[0].name, "who");
-	assert_string_equal(made.recipe.keys[1].name, "filename");
+	assert_int_equal(made.fetch_program.key_count, 2);
+	assert_string_equal(made.fetch_program.keys[0].name, "who");
+	assert_string_equal(made.fetch_program.keys[1].name, "filename");
 	unmake(&made);
 	(void)state;
 }

@@ -51,7 +51,7 @@ static const struct sample {
 	{EM_X86_64, "-4@$5 4@$-1 8@$0x10", "#5-4 #-1+4 #16+8"},
 	{EM_X86_64, "8@-16(%rbp) 4@(%r12) 8@0x18(%rsp)", "[r4-16]+8 [r3+0]+4 [r19+24]+8"},
 	{EM_X86_64, "8@(%rax,%rcx,8) -4@4(%rax,%rbx)", "[r10+r11*8+0]+8 [r10+r5*1+4]-4"},
-	/* Relative to the probe, where ip points. */
+	/* Relative to the probe, which is where ip points. */
 	{EM_X86_64, "8@stat(%rip) -4@40+stat(%rip) 4@stat-4(%rip) 4@a@b.1(%rip)",
 	 "[r16+16384]+8 [r16+16424]-4 [r16+16380]+4 [r16+20480]+4"},
 	{EM_X86_64, "8@stat", "[r16+16384]+8"},
@@ -151,7 +151,8 @@ static void test_usdt_probe_is_an_event_with_the_arguments_of_its_note(void **st
 {
 	struct found found = find("usdt:exe:fruit:eat__start");
 	const struct site_info *site = &found.object->sites.data[0];
-	const struct waffle_recipe *recipe = &found.object->calls.data[0].recipe;
+	const struct waffle_fetch_program *fetch_program =
+		&found.object->calls.data[0].fetch_program;
 
 	assert_string_equal(found.said, "");
 	assert_int_equal(found.object->sites.len, 1);
@@ -162,9 +163,9 @@ static void test_usdt_probe_is_an_event_with_the_arguments_of_its_note(void **st
 	assert_string_equal(site->keys[0].name, "arg1");
 	assert_int_equal(site->keys[0].type, WAFFLE_KEY_I64);
 	assert_int_equal(site->keys[1].type, WAFFLE_KEY_U64);
-	assert_int_equal(recipe->begins, 2);
-	assert_int_equal(recipe->fetches[1].reg, X86_IP);
-	assert_int_equal(recipe->fetches[1].loads, 1);
+	assert_int_equal(fetch_program->begins, 2);
+	assert_int_equal(fetch_program->fetches[1].reg, X86_IP);
+	assert_int_equal(fetch_program->fetches[1].loads, 1);
 	assert_int_equal(found.object->probes.len, 1);
 	assert_int_equal(found.object->probes.data[0].type, OBJECT_PROBE_INSTANT);
 	assert_int_not_equal(found.object->probes.data[0].semaphore_offset, 0);
@@ -199,16 +200,17 @@ static void test_pair_of_probes_is_a_span(void **state)
 	assert_int_equal(object->sites.data[0].key_count, 2);
 	assert_string_equal(object->sites.data[0].keys[1].name, "rest");
 	assert_int_equal(object->sites.data[1].kind, WAFFLE_SITE_SPAN_END);
-	assert_int_equal(object->calls.data[0].recipe.flags, WAFFLE_CALL_PAIR);
-	assert_int_equal(object->calls.data[0].recipe.begins, 1);
-	assert_int_equal(object->calls.data[0].recipe.keys, 1);
-	assert_int_equal(object->calls.data[1].recipe.flags, WAFFLE_CALL_END);
-	assert_int_equal(object->calls.data[1].recipe.pair, object->calls.data[0].recipe.pair);
-	assert_int_equal(object->calls.data[1].recipe.begins, 0);
-	assert_int_equal(object->calls.data[1].recipe.returns, 1);
-	assert_int_equal(object->calls.data[1].recipe.keys, 1);
-	assert_int_equal(object->calls.data[1].recipe.fetches[0].constant, 7);
-	assert_int_equal(object->calls.data[1].recipe.fetches[1].reg, X86_DI);
+	assert_int_equal(object->calls.data[0].fetch_program.flags, WAFFLE_CALL_PAIR);
+	assert_int_equal(object->calls.data[0].fetch_program.begins, 1);
+	assert_int_equal(object->calls.data[0].fetch_program.keys, 1);
+	assert_int_equal(object->calls.data[1].fetch_program.flags, WAFFLE_CALL_END);
+	assert_int_equal(object->calls.data[1].fetch_program.pair,
+			 object->calls.data[0].fetch_program.pair);
+	assert_int_equal(object->calls.data[1].fetch_program.begins, 0);
+	assert_int_equal(object->calls.data[1].fetch_program.returns, 1);
+	assert_int_equal(object->calls.data[1].fetch_program.keys, 1);
+	assert_int_equal(object->calls.data[1].fetch_program.fetches[0].constant, 7);
+	assert_int_equal(object->calls.data[1].fetch_program.fetches[1].reg, X86_DI);
 	assert_int_equal(object->probes.len, 3);
 	done(&found);
 	(void)state;
@@ -222,7 +224,7 @@ static void test_missing_probe_and_provider_are_said_with_near_names(void **stat
 			    "--probe: no USDT probe 'eat__stat' in /bin/fruits; did you mean "
 			    "eat__start\n");
 	done(&found);
-	/* A near name of a provider is of no help where its probe is not there. */
+	/* A similar name of a provider is of no help where its probe is not there. */
 	found = find("usdt:exe:fruit:fruit_ki");
 	assert_string_equal(found.said, "--probe: no USDT probe 'fruit_ki' in /bin/fruits\n");
 	done(&found);
@@ -271,9 +273,9 @@ static void test_double_is_recorded_and_what_is_left_out_is_said(void **state)
 	assert_int_equal(site->key_count, 2);
 	assert_string_equal(site->keys[1].name, "arg2");
 	assert_int_equal(site->keys[1].type, WAFFLE_KEY_F64);
-	assert_int_equal(found.object->calls.data[0].recipe.fetches[1].bytes, 8);
+	assert_int_equal(found.object->calls.data[0].fetch_program.fetches[1].bytes, 8);
 	done(&found);
-	/* Of all probes that a pattern finds it is said once. */
+	/* The message comes once for all probes that a pattern finds. */
 	found = find("usdt:exe:basket:*");
 	assert_string_equal(found.said,
 			    "--probe: argument 2 of put of /bin/fruits is left out: it is a float, "

@@ -210,7 +210,7 @@ static void test_a_pair_that_does_not_pass_takes_the_place_of_one_with_its_key(v
 	pair_ends(7);
 	rig_read(rig);
 	assert_int_equal(rig->said.len, 2);
-	/* That one is over, and its end is not what comes then. */
+	/* That call is over, so the end that follows is not its own. */
 	assert_int_equal(HIT(rig, 0, "paired")->id, RETURN(rig, 1, "paired")->id);
 	assert_int_equal(RETURN(rig, 1, "paired")->flags, WAFFLE_RETURN_LEFT);
 	rig_end(rig);
@@ -251,7 +251,7 @@ int main(void)
 			test_a_pair_that_does_not_pass_takes_the_place_of_one_with_its_key),
 		cmocka_unit_test(test_the_rate_limits_calls),
 	};
-	/* What depends on how probes are attached. */
+	/* These tests depend on how probes are attached. */
 	const struct CMUnitTest single[] = {
 		cmocka_unit_test(test_filters_ask_pairs),
 	};

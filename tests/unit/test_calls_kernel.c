@@ -249,7 +249,7 @@ static void test_calls_too_deep_are_counted_as_lost_and_the_others_return(void *
 	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "factorial"), WAFFLE_CALL_DEPTH_MAX);
 	assert_int_equal(dropped(rig), 20 - WAFFLE_CALL_DEPTH_MAX);
 	assert_int_equal(kernel_calls_too_deep(rig->kernel), 20 - WAFFLE_CALL_DEPTH_MAX);
-	/* Each with its own values, though those inside it are missing. */
+	/* Each has its own values, even if calls inside it are missing. */
 	assert_int_equal(value_of(rig, &rig->said.data[0], "n").i64, 20);
 	assert_int_equal(value_of(rig, &rig->said.data[rig->said.len - 1], "ret").i64,
 			 2432902008176640000);
@@ -614,7 +614,7 @@ int main(void)
 		cmocka_unit_test(test_each_call_of_each_thread_is_there_or_counted),
 		cmocka_unit_test(test_pairs_end_on_any_thread_by_their_key),
 	};
-	/* What depends on how probes are attached. */
+	/* These tests depend on how probes are attached. */
 	const struct CMUnitTest single[] = {
 		cmocka_unit_test(test_what_is_known_at_the_return_only_comes_then),
 		cmocka_unit_test(test_recursive_calls_return_in_reverse),

@@ -53,7 +53,7 @@ static void words_are(const struct rig *rig, const struct said *said)
 
 static void test_words_are_what_the_interpreter_makes_of_them(void **state)
 {
-	/* A name is no word: then the interpreter makes all of them. */
+	/* A name is not a word, so the interpreter makes all values. */
 	struct rig *rig = RIG("enum fruit apple pear", TAKE_WORDS " as event",
 			      TAKE_WORDS " {*(enum:fruit)(arg4) as fruit} as event");
 	call_words *volatile call = (call_words *)(void *)take_words;
@@ -68,11 +68,11 @@ static void test_words_are_what_the_interpreter_makes_of_them(void **state)
 	for (size_t i = 0; i < rig->said.len; i++) {
 		const struct said *said = HIT(rig, i, "take_words");
 
-		bool words = call_of(rig, said)->recipe.word_count > 0;
+		bool words = call_of(rig, said)->fetch_program.word_count > 0;
 
 		made[words]++;
 		words_are(rig, said);
-		if (!words) /* there is nothing at that address */
+		if (!words) /* nothing is mapped at that address */
 			text_is(rig, said, "fruit", "apple");
 	}
 	assert_int_equal(made[0], 1);
@@ -183,7 +183,7 @@ static void test_arguments_at_the_very_end_of_a_stack_are_read(void **state)
 		rig_read(rig);
 		assert_int_equal(rig->said.len, 1);
 		hit = HIT(rig, 0, "take_last");
-		assert_int_equal(call_of(rig, hit)->recipe.word_count > 0, cases[i].words);
+		assert_int_equal(call_of(rig, hit)->fetch_program.word_count > 0, cases[i].words);
 		assert_int_equal(value_of(rig, hit, "g").i64, -7);
 		assert_int_equal(value_of(rig, hit, "i").i64, 9);
 		assert_int_equal(kernel_call_faults(rig->kernel), !cases[i].words);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which addresses can be return addresses: the assembler and the C library say it otherwise. */
+/* Addresses that can be return addresses, compared with what the assembler and the C library say.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -33,7 +33,7 @@ static void test_bounds_of_one_time_make_an_interval(void **state)
 	clock_lines_at(&lines, 1000, &low, &high);
 	assert_in_range(low, 19, 20);
 	assert_in_range(high, 70, 71);
-	/* A second later, the largest drift adds to it. */
+	/* A second later, the largest possible drift widens it. */
 	clock_lines_at(&lines, 1000 + SECOND, &low, &high);
 	assert_in_range(high, 70 + 1000000, 72 + 1000000);
 	assert_true(low <= 20 - 1000000 && low >= 18 - 1000000);

@@ -20,7 +20,7 @@ __attribute__((noinline)) void kernel_of_test(void)
 	__asm__ volatile("");
 }
 
-/* As CUDA's compilers call the host's side of a kernel. */
+/* The name that CUDA's compilers give the host's side of a kernel. */
 void stub_of_saxpy(void) __asm__("__device_stub__Z5saxpyifPfS_");
 __attribute__((noinline)) void stub_of_saxpy(void)
 {
@@ -191,7 +191,7 @@ static void test_address_at_which_something_else_is_mapped_loses_its_name(void *
 	report(&test, &event); /* by no file's code */
 	hit_at(&test, &launch, 12, (uintptr_t)kernel_of_test, NULL, 200);
 	hit_at(&test, &launch, 13, (uintptr_t)kernel_of_test, NULL, 300);
-	/* It may be a handle now: these are looked for. */
+	/* It may be a handle now, so it is looked up. */
 	assert_names(&test, "kernel_of_test 4000=saxpy(int, float, float*, float*)  from 200 ");
 }
 

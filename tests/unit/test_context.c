@@ -158,7 +158,7 @@ static void test_ids_of_a_forked_child_and_grandchild_differ_from_the_parents(vo
 #define WORKERS 8
 #define WORKER_IDS 100
 
-/* Nobody has drawn an id before the forks, as in a server that is traced later. */
+/* No process has allocated ids before the forks, as in a server that is traced later. */
 static void *fork_workers(void *ids)
 {
 	pid_t children[WORKERS];
@@ -408,7 +408,7 @@ static void test_armed_strings_of_every_length_are_copied_within_bounds(void **s
 {
 	(void)state;
 	for (size_t length = 0; length < 600; length++) {
-		char *text = malloc(length + 1); /* exactly, so that ASan sees a byte too many */
+		char *text = malloc(length + 1); /* no more, so that ASan sees a byte too many */
 
 		assert_non_null(text);
 		memset(text, 'x', length);
@@ -485,7 +485,7 @@ static void test_a_span_disarmed_inside_still_ends(void **state)
 /* ---- armed spans that are not left ---- */
 
 static jmp_buf landing;
-static atomic_bool jumping = true; /* for a compiler that sees no way out */
+static atomic_bool jumping = true; /* for compilers that see no way out */
 
 static __attribute__((noinline)) unsigned jump_out(unsigned depth)
 {

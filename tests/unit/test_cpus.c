@@ -90,7 +90,7 @@ static void test_frequency_is_read_where_the_machine_has_one(void **state)
 	assert_false(cpu_frequency_read(&frequency, "/nowhere", 0));
 }
 
-/* As the kernel runs it, but for where it is called. */
+/* Runs it as the kernel does, only from another place. */
 static void frequency_changes(struct kernel *kernel, uint32_t khz, uint32_t cpu)
 {
 	__u64 arguments[2] = {khz, cpu};

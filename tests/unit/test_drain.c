@@ -17,7 +17,7 @@
 #define CPUS 1
 #define QUEUES 1
 
-/* The queue has these records. */
+/* The queue contains these records. */
 struct kernel {
 	struct waffle_cpu cpu[CPUS];
 	struct waffle_tail tail[CPUS];

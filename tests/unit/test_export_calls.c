@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What exporters write of calls: names of code, dimensions, links, stacks. */
+/* Calls in the output of exporters: names of code, dimensions, links, stacks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the Perfetto exporter writes of a capture made by hand, decoded again. The whole format is
+/* Decodes what the Perfetto exporter writes for a capture made by hand. The whole format is
  * checked with the official schema in tests/integration/test_export.py. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -41,7 +41,7 @@ static struct {
 	bool cut;
 } change;
 
-/* In the place of the C library's, also for libelf. */
+/* Replaces the function of the C library, also for libelf. */
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
 	if (change.reads && !--change.reads) {

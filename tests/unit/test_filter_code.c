@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "filter/codegen/asm_internal.h"
-#include "filter/codegen/codegen_number_internal.h"
 #include "filter/filter.h"
 #include "disasm.h"
 
@@ -364,7 +363,7 @@ static unsigned calls_of(const struct filter_code *code, int helper)
 	return calls;
 }
 
-/* How many reads of the traced process stand in a program; one of each run of keys is for frames
+/* Counts the reads of the traced process in a program. One read of each run of keys is for frames
  * that are cut. */
 static void reads_expect(const char *source, unsigned reads)
 {

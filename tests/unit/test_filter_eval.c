@@ -308,7 +308,7 @@ static void test_a_sample_keeps_its_share_and_decides_by_the_trace(void **state)
 
 		kept += tenth;
 		kept_more += filter_sample(3, 10, i * 0x9e3779b97f4a7c15ull, i, 5);
-		/* Who is in the smaller sample is in the larger one. */
+		/* The larger sample contains the smaller one. */
 		if (tenth)
 			assert_true(filter_sample(3, 10, i * 0x9e3779b97f4a7c15ull, i, i));
 	}
@@ -396,7 +396,7 @@ static void test_each_kind_of_site_has_its_word(void **state)
 							 ? FILTER_YES
 							 : FILTER_NO);
 	}
-	/* What is no kind at all. */
+	/* A kind that does not exist. */
 	site.kind = 0;
 	assert_no(&subject, "kind != span");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is said of a wrong expression: every message, and the columns it points at. */
+/* Every message for a wrong expression, and the columns that it points at. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -176,7 +176,7 @@ static void mismatch(struct trial *trial, const struct filter_subject *subject, 
 	fail_msg("%s: the kernel says %d, the definition %d", what, verdict, truth);
 }
 
-/* What is known of the record but its thread and its end. */
+/* The facts about the record, without its thread and its end. */
 static struct filter_subject subject_make(struct trial *trial)
 {
 	const struct random_frame *frame = &trial->frame;
@@ -364,7 +364,7 @@ static void totals_print(const struct totals *totals, double seconds)
 		      (unsigned long long)totals->verdicts[CODEGEN_DEFER]);
 }
 
-/* Whether a field is compared so at all: texts with patterns, numbers by order. */
+/* Whether the field supports the comparison: texts with patterns, numbers by order. */
 static bool op_allowed(enum filter_field field, enum filter_op op)
 {
 	bool pattern = op == FILTER_MATCH || op == FILTER_NOT_MATCH;
@@ -382,7 +382,7 @@ static bool op_allowed(enum filter_field field, enum filter_op op)
 	}
 }
 
-/* That nothing was left out, and nothing came out one way only. */
+/* No case was left out, and none had only one result. */
 static void totals_check(const struct totals *totals)
 {
 	uint64_t all = totals->answers[0] + totals->answers[1];

@@ -33,7 +33,7 @@ static void test_a_counter_has_the_type_that_its_value_has(void **state)
 
 static const char *const relations[] = {"<", "<=", "==", "!=", ">=", ">"};
 
-/* How `value`, of a key of this type, stands to a literal: -1, 0, 1; 2: unordered. */
+/* Compares `value`, of a key of this type, with a literal: -1, 0, 1; 2: unordered. */
 static void check_order(char type, uint64_t word, const char *literal, int order)
 {
 	struct site_info site = counter_site;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What an expression becomes; what is said of wrong ones is in test_filter_fault.c. */
+/* The trees that expressions become. test_filter_fault.c has the messages for wrong ones. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -461,7 +461,7 @@ static void test_expression_is_read_from_a_file(void **state)
 	assert_string_equal(filter_source(filter), text);
 	assert_int_equal(filter->predicates.len, 2);
 	filter_free(filter);
-	/* A fault is said of the file, with its line. */
+	/* The message of an error names the file and the line. */
 	assert_int_equal(write(fd, "|", 1), 1);
 	assert_true(filter_open(&filter, "--filter", argument, &err) < 0);
 	assert_null(filter);

@@ -89,7 +89,7 @@ static struct filter_expr *parse(const char *source)
 
 enum step { SITE, UPPER, LOWER, REST };
 
-/* What is left of an expression at a site, and then at its begin or its end. */
+/* The rest of an expression that is undecided at a site, and then at its begin or its end. */
 static void expect(const char *source, const struct site_info *site, enum step step,
 		   const char *expected)
 {

@@ -92,7 +92,7 @@ static void test_functions_of_rust_need_no_hash(void **state)
 	assert_string_equal(text, "rsp::risky");
 	func_name_put(&name, true, text);
 	assert_string_equal(text, "rsp::risky");
-	assert_true(func_name_is_near(&name, "rsp::riksy"));
+	assert_true(func_name_is_similar(&name, "rsp::riksy"));
 	/* The dots are a part of the name. */
 	assert_true(func_name_read(&name, method));
 	assert_false(name.clone);
@@ -131,7 +131,7 @@ static bool is_near(const char *symbol, const char *pattern)
 {
 	struct func_name name;
 
-	return func_name_read(&name, symbol) && func_name_is_near(&name, pattern);
+	return func_name_read(&name, symbol) && func_name_is_similar(&name, pattern);
 }
 
 static void test_near_names_differ_in_their_last_part(void **state)
@@ -155,7 +155,7 @@ static void test_any_brackets_are_a_pattern_that_means_nothing(void **state)
 	assert_true(func_name_read(&name, "_Z3getIiEPFvcEi"));
 	for (unsigned i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
 		assert_false(func_name_is(&name, patterns[i]));
-		func_name_is_near(&name, patterns[i]);
+		func_name_is_similar(&name, patterns[i]);
 	}
 	(void)state;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a file or a capture of others may be made of: eight times as much of it takes about eight
- * times as long, not 64 times. */
+/* Contents of files and captures that others made: eight times as much takes about eight times as
+ * long, not 64 times. */
 #include <elf.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -19,7 +19,10 @@
 
 #include "model_capture.h"
 
+#include "calls_capture.h"
+
 #include "capture/arming/arming_internal.h"
+#include "mpi_capture.h"
 #include "render/job_ranks_internal.h"
 #include "symbolize/stack_mappings.h"
 #include "target/elf/object_read.h"
@@ -38,7 +41,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Of the part that `work` says is to be measured. */
+/* The CPU time of the part that `work` marks as measured. */
 static void check_growth(uint64_t (*work)(uint32_t count), uint32_t count)
 {
 	uint64_t once = work(count), more = work(count * TIMES);
@@ -93,12 +96,12 @@ static int library_make(uint32_t segments, uint32_t sites)
 			       .e_shnum = 3,
 			       .e_shstrndx = 2};
 	for (uint32_t i = 0; i < segments; i++) {
-		bool near = i + 1 == segments;
+		bool similar = i + 1 == segments;
 		Elf64_Phdr segment = {.p_type = PT_LOAD,
 				      .p_flags = PF_R | PF_X,
 				      .p_offset = content,
-				      .p_vaddr = near ? CODE : 2 * CODE,
-				      .p_filesz = near ? content_size : 16};
+				      .p_vaddr = similar ? CODE : 2 * CODE,
+				      .p_filesz = similar ? content_size : 16};
 
 		memcpy(file + sizeof(*header) + i * sizeof(segment), &segment, sizeof(segment));
 	}
@@ -430,6 +433,62 @@ static void test_losses_on_hosts_of_a_job(void **state)
 	check_growth(losses_on_hosts, 100);
 }
 
+/* There are as many threads as losses. */
+static uint64_t losses_of_threads(uint32_t count)
+{
+	struct capture capture;
+	uint64_t begin, ts = CAPTURE_START + 10;
+
+	capture_begin(&capture, true);
+	for (uint32_t i = 0; i < count; i++)
+		capture_state(&capture, ts, 100 + i, WAFFLE_THREAD_RUNNING, false);
+	for (uint32_t i = 0; i < count; i++, ts += 10)
+		capture_loss(&capture, ts, ts + 5, WAFFLE_SOURCE_SCHED, 1);
+	begin = cpu_ns();
+	assert_int_equal(capture_load(&capture, ts)->losses.len, count);
+	begin = cpu_ns() - begin;
+	capture_free(&capture);
+	return begin;
+}
+
+static void test_losses_of_many_threads(void **state)
+{
+	(void)state;
+	check_growth(losses_of_threads, 3000);
+}
+
+/* Ranks that each send a message that rank 0 does not receive. */
+static uint64_t messages_without_receives(uint32_t count)
+{
+	const struct model *model;
+	struct model_comm *comm;
+	struct mpi_job job;
+	uint64_t begin;
+
+	mpi_begin(&job, false);
+	for (unsigned rank = 0; rank < count; rank++) {
+		struct mpi_name world = mpi_world(&job, rank);
+
+		mpi_init(&job, rank, count, 1100);
+		if (rank)
+			mpi_call(&job, rank, 2000, 2010, MPI_SITE_SEND, &world, 0, 5);
+	}
+	comm = mpi_load(&job, 9000, &model);
+	model_comm_free(comm);
+	begin = cpu_ns();
+	comm = model_comm_new(model, NULL);
+	begin = cpu_ns() - begin;
+	assert_int_equal(model_collective_count(comm), count - 1);
+	mpi_free(&job, comm);
+	return begin;
+}
+
+static void test_messages_without_receives(void **state)
+{
+	(void)state;
+	check_growth(messages_without_receives, 2000);
+}
+
 /* Processes that say that they are one rank. */
 static uint64_t starts_of_a_rank(uint32_t count)
 {
@@ -492,7 +551,7 @@ static void test_modules_of_a_capture(void **state)
 
 /* ---- files that are armed ---- */
 
-/* What so many look-ups take among `count` files. */
+/* Measures look-ups among `count` files. */
 static uint64_t files_found(uint32_t count)
 {
 	const struct session_options options = {0};
@@ -538,6 +597,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads_in_captures_of_a_job),
 		cmocka_unit_test(test_losses_on_hosts_of_a_job),
+		cmocka_unit_test(test_losses_of_many_threads),
+		cmocka_unit_test(test_messages_without_receives),
 		cmocka_unit_test(test_starts_of_a_rank),
 		cmocka_unit_test(test_sites_that_differ_in_little),
 		cmocka_unit_test(test_file_of_very_many_segments_is_not_read),

@@ -98,7 +98,7 @@ static void test_a_hold_that_is_read_after_the_record_of_its_exec_was_missed(voi
 	assert_true(holds_sum(&holds, 30).any);
 	assert_false(holds_sum(&holds, 30).ready);
 	assert_false(holds_sum(&holds, 0).any);
-	/* That of the next one was not. */
+	/* The hold of the next exec was not. */
 	hold_of(&holds, 2, 40, "next")->ready = true;
 	holds_exec(&holds, 50);
 	assert_true(holds_sum(&holds, 50).ready);
@@ -168,7 +168,7 @@ static void test_a_thousand_execs_that_fail_are_not_all_kept(void **state)
 	assert_false(holds_sum(&holds, 0).ready);
 	assert_true(holds_sum(&holds, 0).counted);
 
-	/* What is known against one exec says nothing about the next. */
+	/* A fact that speaks against one exec says nothing about the next. */
 	holds_exec(&holds, 20000);
 	for (uint64_t i = 0; i < 100; i++)
 		hold_of(&holds, 2000 + i, 30000 + i, "program")->ready = true;

@@ -202,6 +202,34 @@ static void test_page_of_nothing_is_a_page(void **state)
 	capture_free(&capture);
 }
 
+/* A chain of 60 spans, of which the first five have a cause each: five origins with long ways. */
+static void test_story_of_many_steps_says_that_it_is_shortened(void **state)
+{
+	static const char cut[] = "  … shortened: why --event 0000000000000f00 prints it whole\n";
+	struct capture capture;
+	struct page page;
+	const char *story;
+
+	(void)state;
+	capture_begin(&capture, false);
+	capture_task(&capture, 1000, 11, 1, "fourteen-chars");
+	for (uint64_t i = 0; i < 60; i++) {
+		const uint64_t words[] = {i ? 0x1000 + i - 1 : 0, i < 5 ? 0xe00 + i : 0};
+
+		capture_hit(&capture, 2000 + 2 * i, 11, SITE_LOAD, 0x1000 + i, 0, 2, words);
+		if (i < 59)
+			capture_end(&capture, 2001 + 2 * i, 11, 0x1000 + i);
+	}
+	capture_hit(&capture, 3000, 11, SITE_FOUND, 0xf00, 0x1000 + 59, 1, (uint64_t[]){0});
+	page = page_of(capture_load(&capture, 5000));
+	story = string(&page, "symptoms/0/story");
+	assert_in_range(strlen(story), 10000, 16384 + sizeof(cut));
+	assert_string_equal(story + strlen(story) - strlen(cut), cut);
+	assert_int_equal(story[strlen(story) - strlen(cut) - 1], '\n');
+	page_free(&page);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +238,7 @@ int main(void)
 		cmocka_unit_test(test_flame_is_the_blocked_time_with_its_waker),
 		cmocka_unit_test(test_data_cannot_end_its_element),
 		cmocka_unit_test(test_page_of_nothing_is_a_page),
+		cmocka_unit_test(test_story_of_many_steps_says_that_it_is_shortened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A process from one exec to the next: what is read is of that program or of none. */
+/* A process from one exec to the next: reads return data of that program or none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -190,7 +190,7 @@ static void test_program_that_was_given_rights_has_no_image(void **state)
 	child_becomes(&child, path);
 	assert_int_equal(image_open(&image, child.pid), -EACCES);
 	child_end(&child);
-	/* Who has the rights already is given none. */
+	/* A program that has these rights already gains none. */
 	child = child_start(path, 0);
 	child_becomes(&child, path);
 	assert_int_equal(image_open(&image, child.pid), 0);

@@ -57,7 +57,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Whether somebody has opened the file, to do more than to look what it is, since the last call. */
+/* Whether somebody opened the file since the last call, for more than its attributes. */
 static bool was_opened(const struct fixture *fixture)
 {
 	char events[4096];
@@ -109,7 +109,7 @@ static void test_ordinary_file_is_opened_also_by_a_link(void **state)
 	assert_int_equal(input_open(link), -ENOENT);
 }
 
-/* How the kernel numbers a file where it is mapped. */
+/* The device and inode that the kernel shows for a mapped file. */
 static struct mapping mapping_of(const char *path)
 {
 	struct error err = ERROR_INIT;
@@ -175,7 +175,7 @@ static void test_mapped_file_is_opened_below_the_processs_root(void **state)
 	close(ends[1]);
 }
 
-/* What is mapped there now is another file: as after an exec, which may have the same addresses. */
+/* Another file is mapped there now, as after an exec, which may use the same addresses. */
 static void test_another_file_at_the_addresses_of_a_mapping_is_not_opened(void **state)
 {
 	struct error err = ERROR_INIT;

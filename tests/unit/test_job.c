@@ -810,12 +810,27 @@ static void test_pid_that_was_used_again_or_traced_later_is_none(void **state)
 	store_reader_close(job_open_all(test));
 }
 
+static void warnings_must_be(struct job_test *test, unsigned first)
+{
+	char expected[256];
+
+	assert_int_equal(test->warning_count, first + 2);
+	snprintf(expected, sizeof(expected),
+		 "%s is still being recorded, or was cut off: its last records are missing",
+		 test->paths[1]);
+	assert_string_equal(test->warnings[first], expected);
+	assert_string_equal(test->warnings[first + 1],
+			    "no file has ranks 0, 3-4, 6-7 of 8 of job openmpi:9, so what they did "
+			    "is unknown");
+}
+
+/* A merged file says the same as its files. */
 static void test_missing_ranks_and_cut_off_files_are_told(void **state)
 {
 	struct job_test *test = *state;
 	struct part a = part_open(test, 0, 5000), b = part_open(test, 1, 2000000);
 	struct error err = ERROR_INIT;
-	char expected[256];
+	struct store_reader *job;
 
 	part_rank(&a, 40, 1, 8, "openmpi:9");
 	part_rank(&a, 41, 2, 8, "openmpi:9");
@@ -824,15 +839,37 @@ static void test_missing_ranks_and_cut_off_files_are_told(void **state)
 	must(store_writer_publish(b.writer, &err), &err);
 	must(store_writer_flush(b.writer, fixture_counts, &err), &err);
 	store_writer_discard(b.writer);
+	job = job_open_all(test);
+	warnings_must_be(test, 0);
+	write_job(test, job);
+	store_reader_close(job);
+	test->list[0] = test->list[2];
+	test->count = 1;
+	store_reader_close(job_open_all(test));
+	warnings_must_be(test, 2);
+	test->count = 3;
+}
+
+static void test_missing_ranks_of_several_jobs_are_told_by_job(void **state)
+{
+	struct job_test *test = *state;
+	struct part a = part_open(test, 0, 5000), b = part_open(test, 1, 2000000);
+	char expected[256];
+
+	part_process(&a, 40, "solver");
+	part_process(&b, 40, "solver");
+	part_rank(&a, 40, 0, 2, "openmpi:9");
+	part_rank(&b, 40, 1, 2, "");
+	part_close(&a, 6000);
+	part_close(&b, 2001000);
 	store_reader_close(job_open_all(test));
 	assert_int_equal(test->warning_count, 2);
 	snprintf(expected, sizeof(expected),
-		 "%s is still being recorded, or was cut off: its last records are missing",
+		 "no file has rank 0 of 2 of the job in %s, so what it did is unknown",
 		 test->paths[1]);
 	assert_string_equal(test->warnings[0], expected);
 	assert_string_equal(test->warnings[1],
-			    "no file has ranks 0, 3-4, 6-7 of 8 of job openmpi:9, so what they did "
-			    "is unknown");
+			    "no file has rank 1 of 2 of job openmpi:9, so what it did is unknown");
 }
 
 /* ---- one file of a job ---- */
@@ -1005,7 +1042,7 @@ static void test_switch_between_two_captures_is_one(void **state)
 	store_reader_close(reader);
 }
 
-/* What a thread did after the end of its file is unknown. */
+/* The state of a thread after the end of its file is unknown. */
 static void test_each_capture_ends_on_its_own(void **state)
 {
 	struct job_test *test = *state;
@@ -1137,6 +1174,7 @@ int main(void)
 		JOB_TEST(test_merged_file_and_an_original_are_an_error),
 		JOB_TEST(test_pid_that_was_used_again_or_traced_later_is_none),
 		JOB_TEST(test_missing_ranks_and_cut_off_files_are_told),
+		JOB_TEST(test_missing_ranks_of_several_jobs_are_told_by_job),
 		JOB_TEST(test_written_job_reads_like_its_files),
 		JOB_TEST(test_switch_between_two_captures_is_one),
 		JOB_TEST(test_each_capture_ends_on_its_own),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What goes from the kernel's tables of spans and pairs that have not ended, and what stays. The
+ * Which unfinished spans and pairs are removed from the kernel's tables, and which stay. The
  * tables are filled by hand; needs root.
  */
 #include <setjmp.h>
@@ -244,7 +244,7 @@ static void test_spans_of_threads_that_are_gone_make_room(void **state)
 	there = spans_there(&rig, 1, many + 1);
 	assert_int_equal(there, 32768);
 	assert_true(span_is_there(&rig, alive));
-	/* What does not pass is no loss. */
+	/* A span that the filter rejects does not count as lost. */
 	assert_in_range(lost(&rig), 1, many + 1 - there - 1);
 	kernel_close(rig.kernel);
 }

@@ -234,7 +234,7 @@ static void test_bit_that_another_target_has_too_stays(void **state)
 	later = child_start(later_ends, 0);
 	assert_int_equal(kernel_target_add(rig.kernel, pid ^ 64 * WAFFLE_TGID_WORDS, &err), 0);
 	child_end(pid, ends);
-	/* What the kernel does when a task is freed, it has done for this one. */
+	/* The kernel has cleaned up for this task, as it does when a task is freed. */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0), 0);
 	child_end(later, later_ends);
@@ -283,7 +283,7 @@ static void test_threads_are_told_of_once_when_they_begin_and_end(void **state)
 	rig_close(&rig);
 }
 
-/* As on a kernel before 6.4: the scheduler's programs make nothing. */
+/* On a kernel before 6.4, the scheduler's programs create no task storage. */
 static void test_threads_are_known_where_the_scheduler_may_not_allocate(void **state)
 {
 	setenv("WAFFLE_STORAGE_OLD", "1", 1);

@@ -54,7 +54,7 @@ static void test_names_and_numbers_are_those_that_libbpf_finds(void **state)
 
 		assert_int_equal(kernel_types_struct(&types, structs[i]), number > 0 ? number : 0);
 	}
-	/* What cpus_steal() takes from them. */
+	/* The members that cpus_steal() reads. */
 	assert_int_equal(kernel_types_has(&types, "leaf_cfs_rq_list"),
 			 has_member(parsed, "sched_entity", "cfs_rq") &&
 				 has_member(parsed, "cfs_rq", "rq"));

@@ -111,7 +111,7 @@ struct elf {
 	char strings[1 + sizeof(TEXT)];
 };
 
-/* As a linker lays it out, with addresses that are not offsets. */
+/* The layout of a linker, with addresses that differ from offsets. */
 static struct elf elf_make(int64_t tag)
 {
 	const uint64_t base = 0x400000;
@@ -223,7 +223,7 @@ static void test_list_of_folders_is_read_as_by_the_loader(void **state)
 	assert_string_equal(folders_of("$ORIGIN:$ORIGIN/l", "/b"), "/ /l ");
 	/* Relative ones, and empty ones, are where the process works. */
 	assert_string_equal(folders_of("l::.:/x", "/a/b"), "/work/l /work/ /work/. /x ");
-	/* What is not known is not guessed. */
+	/* Folders with tokens of unknown value are left out. */
 	assert_string_equal(folders_of("/x/$LIB:$PLATFORM:/y", "/a/b"), "/y ");
 	assert_string_equal(folders_of("$ORIGIN/l:/y", ""), "/y ");
 	/* Until it is enough. */

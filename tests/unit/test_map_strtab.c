@@ -86,6 +86,31 @@ static void test_lower_bound_agrees_with_a_walk_from_the_start(void **state)
 	assert_int_equal(lower_bound(UINT32_MAX, i, i < UINT32_MAX - 1), UINT32_MAX - 1);
 }
 
+static void test_lower_bound_near_agrees_from_wherever_it_begins(void **state)
+{
+	uint64_t list[100];
+
+	(void)state;
+	for (size_t i = 0; i < 100; i++)
+		list[i] = i / 3 * 2; /* some are equal, and some numbers are missing */
+	for (size_t count = 0; count <= 100; count++)
+		for (uint64_t wanted = 0; wanted <= 70; wanted++)
+			for (size_t near = 0; near <= count + 1; near++)
+				assert_int_equal(lower_bound_near(count, near, i, list[i] < wanted),
+						 lower_bound(count, i, list[i] < wanted));
+}
+
+static void test_lower_bound_near_takes_few_steps_if_the_result_is_near(void **state)
+{
+	unsigned steps = 0;
+
+	(void)state;
+	for (size_t at = 1000; at < 2000; at++)
+		assert_int_equal(lower_bound_near((size_t)1 << 40, at, i, (steps++, i < at + 3)),
+				 at + 3);
+	assert_true(steps <= 8 * 1000);
+}
+
 /* ---- map ---- */
 
 static void test_map_finds_what_was_set_and_nothing_else(void **state)
@@ -163,7 +188,7 @@ static void test_no_keys_are_chosen_to_collide(void **state)
 	(void)state;
 	assert_true(chosen && others);
 	for (uint64_t i = 0; i < COUNT; i++) {
-		/* Of these, the hash by a constant factor had the same 44 bits. */
+		/* With a hash by a constant factor, 44 bits of these were equal. */
 		uint64_t block = i << 44;
 
 		chosen[i] = (block ^ block >> 32) * 8;
@@ -381,6 +406,8 @@ int main(void)
 		cmocka_unit_test(test_vec_refuses_a_size_that_overflows_and_stays_as_it_was),
 		cmocka_unit_test(test_vec_takes_structs_written_as_literals),
 		cmocka_unit_test(test_lower_bound_agrees_with_a_walk_from_the_start),
+		cmocka_unit_test(test_lower_bound_near_agrees_from_wherever_it_begins),
+		cmocka_unit_test(test_lower_bound_near_takes_few_steps_if_the_result_is_near),
 		cmocka_unit_test(test_map_finds_what_was_set_and_nothing_else),
 		cmocka_unit_test(test_map_agrees_with_an_array_after_any_sets_and_removes),
 		cmocka_unit_test(test_map_grows_to_many_keys),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How a program that reads a capture ends when memory runs out: util/memory.h. */
+/* Programs that read captures end with one line when memory runs out (util/memory.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -430,7 +430,7 @@ static void test_addresses_of_code_are_shown_by_the_names_of_their_process(void 
 	assert_string_equal(event_text(model, 0, "kernel"), "gemm(float*)");
 	assert_string_equal(event_text(model, 1, "kernel"), "0x7f0012345678");
 	assert_string_equal(event_text(model, 2, "kernel"), "other(int)");
-	/* What lies behind the name is where it was. */
+	/* The values behind the name have not moved. */
 	walk = model_values(model, model->events.data[0].site, model->events.data[0].frame);
 	assert_true(value_walk_next(&walk, &value) && value_walk_next(&walk, &value));
 	assert_int_equal(value.type, WAFFLE_KEY_DIM3);

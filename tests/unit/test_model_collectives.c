@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which calls of different ranks are one collective, or the two ends of one message. */
+/* Matching of calls of different ranks: collectives, and the two ends of a message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -393,7 +393,7 @@ static void test_send_meets_the_recv_of_its_number_between_two_ranks(void **stat
 	assert_ptr_equal(collective_of(model, comm, 1), collective_of(model, comm, 6));
 	assert_ptr_equal(collective_of(model, comm, 2), collective_of(model, comm, 8));
 	assert_ptr_equal(collective_of(model, comm, 4), collective_of(model, comm, 5));
-	/* From who came first to who came last. */
+	/* From the rank that arrived first to the one that arrived last. */
 	assert_int_equal(links_between(model, 1, 6), 1);
 	assert_int_equal(links_between(model, 3, 7), 1);
 	assert_int_equal(links_between(model, 2, 8), 1);
@@ -466,7 +466,7 @@ static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_en
 			       0, NULL);
 	}
 	gpu = gpu_load(&capture, 9000, &model);
-	assert_int_equal(model_comm_new(&comm, model, gpu), 0);
+	comm = model_comm_new(model, gpu);
 	met = collective_of(model, comm, 10);
 	assert_ptr_equal(met, collective_of(model, comm, 21));
 	assert_int_equal(met->calls[0].arrival_ts, 2050);

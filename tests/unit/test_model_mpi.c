@@ -279,9 +279,7 @@ static void test_wildcards_are_resolved_from_the_status(void **state)
 		struct mpi_name world;
 		uint64_t send[3], got[3];
 
-		mpi_begin(&job, pointers);
-		for (unsigned rank = 0; rank < 3; rank++)
-			mpi_init(&job, rank, 3, 1100);
+		mpi_begin_ranks(&job, pointers, 3);
 		for (unsigned rank = 1; rank < 3; rank++) {
 			world = mpi_world(&job, rank);
 			send[rank] = mpi_call(&job, rank, 2000, 2010, MPI_SITE_SEND, &world, 0,
@@ -325,9 +323,7 @@ static void test_messages_after_an_unresolved_wildcard_are_not_matched(void **st
 	uint64_t before, other;
 
 	(void)state;
-	mpi_begin(&job, false);
-	for (unsigned rank = 0; rank < 2; rank++)
-		mpi_init(&job, rank, 2, 1100);
+	mpi_begin_ranks(&job, false, 2);
 	world = mpi_world(&job, 1);
 	for (unsigned i = 0; i < 3; i++)
 		mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND, &world, 0, 5);
@@ -384,9 +380,7 @@ static void test_requests_are_found_by_address_and_value(void **state)
 	uint64_t send[8], waitall, persistent, mprobe, mrecv;
 
 	(void)state;
-	mpi_begin(&job, true);
-	for (unsigned rank = 0; rank < 2; rank++)
-		mpi_init(&job, rank, 2, 1100);
+	mpi_begin_ranks(&job, true, 2);
 	world = mpi_world(&job, 0);
 	for (unsigned i = 0; i < 8; i++)
 		send[i] = mpi_call(&job, 0, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_ISEND, &world, 1,
@@ -596,9 +590,7 @@ static void test_messages_after_a_failed_send_or_wait_are_not_matched(void **sta
 	uint64_t send[4], got[4];
 
 	(void)state;
-	mpi_begin(&job, true);
-	for (unsigned rank = 0; rank < 2; rank++)
-		mpi_init(&job, rank, 2, 1100);
+	mpi_begin_ranks(&job, true, 2);
 	world = mpi_world(&job, 1);
 	for (unsigned i = 0; i < 4; i++) {
 		send[i] = mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND, &world, 0,
@@ -672,9 +664,7 @@ static void test_messages_after_a_cancelled_receive_are_not_matched(void **state
 		struct mpi_name world;
 		uint64_t sent[3], other, got[3];
 
-		mpi_begin(&job, pointers);
-		for (unsigned rank = 0; rank < 2; rank++)
-			mpi_init(&job, rank, 2, 1100);
+		mpi_begin_ranks(&job, pointers, 2);
 		world = mpi_world(&job, 1);
 		for (unsigned i = 0; i < 3; i++)
 			sent[i] = mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND,
@@ -776,9 +766,7 @@ static void test_a_receive_is_not_sure_if_an_unknown_one_overlaps_it(void **stat
 	uint64_t before, open;
 
 	(void)state;
-	mpi_begin(&job, false);
-	for (unsigned rank = 0; rank < 2; rank++)
-		mpi_init(&job, rank, 2, 1100);
+	mpi_begin_ranks(&job, false, 2);
 	world = mpi_world(&job, 1);
 	for (unsigned i = 0; i < 3; i++)
 		mpi_call(&job, 1, 2000 + 10 * i, 2005 + 10 * i, MPI_SITE_SEND, &world, 0, 5);
@@ -856,9 +844,7 @@ static void test_a_message_without_elements_is_matched_but_carries_no_data(void 
 		uint64_t got;
 
 		(void)state;
-		mpi_begin(&job, true);
-		for (unsigned rank = 0; rank < 2; rank++)
-			mpi_init(&job, rank, 2, 1100);
+		mpi_begin_ranks(&job, true, 2);
 		world = mpi_world(&job, 1);
 		mpi_call(&job, 1, 2000, 2010, MPI_SITE_SEND_COUNT, &world, count, 0, 5);
 		world = mpi_world(&job, 0);

@@ -46,7 +46,7 @@ struct program {
 	struct pending pending[RANKS_MAX][PENDING_MAX];
 	unsigned pending_count[RANKS_MAX];
 	uint64_t handles; /* of requests */
-	/* What belongs together, by id; 0: no part of anything. */
+	/* Calls of one collective or message have the same id; 0: the call is part of none. */
 	unsigned group[IDS_MAX], group_size[IDS_MAX], groups;
 	uint64_t end[IDS_MAX], end_id[IDS_MAX];
 };

@@ -263,7 +263,7 @@ static void program(const char *path, const char *options)
 
 #define NOT_LOADED (-2)
 
-/* As many libraries as are named, and libc. */
+/* There are the named libraries, and libc. */
 static void check(const char *name, const char *setting, int count)
 {
 	char *environment[] = {(char *)(uintptr_t)setting, NULL}, path[PATH_MAX];
@@ -320,7 +320,7 @@ static void test_preloaded_library_stands_for_one_that_is_needed(void **state)
 	check("user", "LD_PRELOAD=odd/libfirst.so", 1);
 	check("user", "LD_PRELOAD=./libother.so:odd/libfirst.so", 2);
 	check("user", "LD_PRELOAD=./libother.so  $ORIGIN/odd/libfirst.so ./nothing.so", 2);
-	/* By its name it is looked for as what is needed is. */
+	/* A name without a slash is searched for in the same way as a needed library. */
 	program("user2", "-Wl,-rpath,'$ORIGIN/odd'");
 	check("user2", "LD_PRELOAD=libfirst.so", 1);
 	check("user2", "LD_PRELOAD=libm.so.6 libfirst.so", 2);
@@ -338,7 +338,7 @@ static void test_needed_path_and_filters_are_taken(void **state)
 	check("filters", "LD_LIBRARY_PATH=a", 2);
 }
 
-/* Where glibc is installed is in "$LIB": lib/x86_64-linux-gnu, lib64, … */
+/* "$LIB" contains the folder in which glibc is installed: lib/x86_64-linux-gnu, lib64, … */
 static void test_lib_is_where_the_loader_is_installed(void **state)
 {
 	(void)state;

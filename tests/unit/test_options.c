@@ -268,7 +268,7 @@ static void test_options_of_one_list_keep_their_order(void **state)
 	assert_refused(PARSE(false, "--rank", "10"), "--rank: '10' is not a number from 1 to 9");
 }
 
-/* What a help function prints, to be freed. */
+/* Returns what a help function prints. The caller frees it. */
 static char *printed(void (*print)(FILE *out, const struct command_table *table))
 {
 	static const struct command *const commands[] = {&sample};

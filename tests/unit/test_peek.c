@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "target/process/mounts.h"
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 #include "util/input.h"
 
 static char folder[] = "/tmp/waffle-peek-XXXXXX";
@@ -60,14 +60,14 @@ static void mount_fuse(void)
 	assert_true(server >= 0);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", server);
 	assert_int_equal(mount("none", in_folder("fuse"), "fuse", 0, options), 0);
-	/* What was read of the mounts is kept a while. */
+	/* The list of mounts is cached for a while. */
 	while (mounts_are_local(getpid(), MOUNTS_ANY))
 		usleep(1000);
 }
 
 static uint64_t device_at(const char *name, mode_t type)
 {
-	int fd = place_peek(in_folder(name), O_NOFOLLOW);
+	int fd = path_at_peek(in_folder(name), O_NOFOLLOW);
 	struct stat status;
 
 	assert_true(fd >= 0);
@@ -84,8 +84,8 @@ static void test_a_path_is_seen_by_what_the_kernel_has_in_memory(void **state)
 	assert_false(mounts_device_waits(getpid(), device_at("file", S_IFREG)));
 	assert_false(mounts_device_waits(getpid(), device_at("link", S_IFLNK)));
 	assert_true(mounts_device_waits(getpid(), device_at("fuse", S_IFDIR)));
-	assert_int_equal(place_peek(in_folder("fuse/file"), 0), -EAGAIN);
-	assert_int_equal(place_peek(in_folder("fuse/../fuse/folder/file"), 0), -EAGAIN);
+	assert_int_equal(path_at_peek(in_folder("fuse/file"), 0), -EAGAIN);
+	assert_int_equal(path_at_peek(in_folder("fuse/../fuse/folder/file"), 0), -EAGAIN);
 }
 
 static void test_of_a_process_that_is_gone_nothing_is_known(void **state)

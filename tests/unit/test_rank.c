@@ -154,7 +154,7 @@ static void test_rank_of_another_process_is_its_claim(void **state)
 
 	(void)state;
 	/* Until the child runs its own program, it has our environment. */
-	for (unsigned i = 0; i < 1000 && ret; i++, usleep(1000)) {
+	for (unsigned i = 0; i < 60000 && ret; i++, usleep(1000)) {
 		err = (struct error)ERROR_INIT;
 		ret = output_name_expand(path, sizeof(path), "%r.waffle", pid, &target_rank, &err);
 	}
@@ -179,7 +179,7 @@ static void test_name_of_a_host_leads_to_no_other_folder(void **state)
 	}
 }
 
-/* Of two variables of one name, the first counts. */
+/* If a variable is there twice, the first one counts. */
 static void test_rank_behind_many_variables_is_found(void **state)
 {
 	size_t bytes = 100000;

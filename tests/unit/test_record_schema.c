@@ -56,7 +56,7 @@ static void test_rows_of_a_kind_cover_its_struct_without_a_gap(void **state)
 	}
 }
 
-/* How the exporter reads them. */
+/* Reads them as the exporter does. */
 static void test_fields_have_the_sizes_of_their_forms(void **state)
 {
 	(void)state;
@@ -88,7 +88,7 @@ static const char *const form_texts[RECORD_FORM_COUNT] = {
 	[RECORD_OBJECT] = "number",   [RECORD_INODE] = "number",
 };
 
-/* Where the field is in the file: in which word behind the packed form. */
+/* The position of the field in the file: its word behind the packed form. */
 static void print_place(FILE *out, const struct record_kind *row, const struct record_field *field)
 {
 	unsigned at = field->offset - row->packed;

@@ -122,7 +122,8 @@ static void test_all_arguments_go_but_links(void **state)
 	assert_int_equal(hit.values[0], 99);
 }
 
-/* What can't be told apart is not kept. */
+/* Values behind a bad one, and those of unknown sites, cannot be assigned to keys. So all are left
+ * out. */
 static void test_values_behind_a_bad_one_and_of_unknown_sites_go(void **state)
 {
 	struct hit hit = hit_make();

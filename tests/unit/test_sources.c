@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which sources --sources chooses; what open files are called. */
+/* The sources that --sources selects, and the names of open files. */
 #include <errno.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -199,7 +199,7 @@ static void test_socket_that_a_forged_line_is_about_has_no_detail(void **state)
 	assert_string_equal(found_of(victim).detail, "");
 	close(forger);
 	assert_memory_equal(found_of(victim).detail, detail, strlen(detail));
-	/* Of a socket of another kind its own table is asked first. */
+	/* The table of the socket's own kind is read first. */
 	forger = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(other, (struct sockaddr *)&here, sizeof(here)), 0);
 	memset(forged.sun_path, 0, sizeof(forged.sun_path));

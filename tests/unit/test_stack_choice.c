@@ -110,7 +110,7 @@ static void test_words_that_no_site_has_are_told(void **state)
 			 0);
 	stack_choice_unfound(choice, note, said);
 	assert_string_equal(said, "nccl() span:fore*(fore*) cuda() span:for*(for*) ");
-	/* What has a stack by one word is found by all others that have it, too. */
+	/* A site that one word selects is also found by all other words that select it. */
 	for (size_t i = 0; i < 3; i++)
 		stack_choice_has(choice, &sites[i]);
 	said[0] = '\0';

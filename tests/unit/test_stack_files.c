@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How many files can have unwind tables at a time (capture/enrich/stacks_internal.h). */
+/* Limit of the files that can have unwind tables at a time (capture/enrich/stacks_internal.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -29,7 +29,7 @@ __attribute__((noinline)) static uint64_t traced_function(void)
 	return address;
 }
 
-/* Where this program's file is mapped that an address lies in. */
+/* Finds the mapping of this program's file that contains an address. */
 static struct store_mapping mapping_of(const void *address)
 {
 	static char path[256];
@@ -261,7 +261,7 @@ static void test_variables_are_named_wherever_their_file_is_mapped(void **state)
 	(void)state;
 	traced_variables[1] = traced_value;
 	capture_begin(&capture, true);
-	/* Of the code only: where variables are follows from it. */
+	/* Only the code is mapped; the addresses of variables follow from it. */
 	mapping = mapping_of((void *)(uintptr_t)traced_function);
 	add_mapping(&capture, mapping);
 	capture_load(&capture, 9000);

@@ -314,7 +314,7 @@ static void test_mappings_and_the_segments_of_their_files_come_back(void **state
 	store_reader_close(reader);
 }
 
-/* As any file that a program maps can say of itself. */
+/* Any file that a program maps can claim to have such segments. */
 static void test_a_mapping_that_cannot_be_leaves_the_file_readable(void **state)
 {
 	static const struct store_segment segments[] = {

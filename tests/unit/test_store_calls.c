@@ -170,7 +170,7 @@ static void test_calls_inside_spans_cost_less_than_six_bytes_a_record(void **sta
 	close_writer(writer, ts);
 }
 
-/* As the kernel makes them (bpf/call.bpf.c): they look like random numbers. */
+/* Ids as bpf/call.bpf.c makes them, which look like random numbers. */
 static uint64_t kernel_id(const struct waffle_rec *rec, uint64_t seed)
 {
 	return (rec->ts << 22 | rec->tid) * 0x9e3779b97f4a7c15ull ^ seed;

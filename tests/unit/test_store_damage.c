@@ -187,7 +187,7 @@ static void test_garbage_behind_the_last_chunk_is_reported_not_read(void **state
 	struct error err = ERROR_INIT;
 	uint64_t unused;
 
-	/* As after a power loss: the length is there, the bytes are not. */
+	/* After a power loss, the file may have its length but not its bytes. */
 	sample.bytes = realloc(sample.bytes, sample.ends[2] + 4096);
 	assert_non_null(sample.bytes);
 	memset(sample.bytes + sample.ends[2], 0, 4096);

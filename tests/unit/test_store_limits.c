@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the tables of a capture may take: the writer leaves out what readers have no room for, and a
- * reader skips what an older writer did not leave out. */
+/* Limits of the tables of a capture. The writer leaves out entries that readers have no room for,
+ * and a reader skips those that an older writer did not leave out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who made others wait in collectives and messages, and how long. */
+/* The ranks that made others wait in collectives and messages, and for how long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,11 +30,12 @@ static void call(struct capture *capture, uint32_t rank, uint32_t site, uint64_t
 	call_return_in(capture, pid_of(rank), to, pid_of(rank), site, id, 0, NULL);
 }
 
-static void begin(struct capture *capture, uint32_t nranks)
+/* The first ranks of a communicator are traced. */
+static void begin_traced(struct capture *capture, uint32_t traced, uint32_t nranks)
 {
 	capture_begin(capture, false);
 	calls_add_sites(capture);
-	for (uint32_t i = 0; i < nranks; i++) {
+	for (uint32_t i = 0; i < traced; i++) {
 		const uint64_t words[] = {i, nranks}, comm = COMM;
 
 		call_hit_in(capture, pid_of(i), 1001, pid_of(i), CALL_COMM_INIT, 0x900 + i, 2,
@@ -42,6 +43,11 @@ static void begin(struct capture *capture, uint32_t nranks)
 		call_return_in(capture, pid_of(i), 1002, pid_of(i), CALL_COMM_INIT, 0x900 + i, 1,
 			       &comm);
 	}
+}
+
+static void begin(struct capture *capture, uint32_t nranks)
+{
+	begin_traced(capture, nranks, nranks);
 }
 
 /* A collective that the rank enters at `from`; it synchronises until `to`. */
@@ -139,6 +145,60 @@ static void test_root_of_a_broadcast_makes_others_wait_and_waits_for_none(void *
 	/* All that is known of the transfer is what is not waiting. */
 	assert_int_equal(stragglers->groups.data[0].waiting_ns, 500);
 	assert_int_equal(stragglers->groups.data[0].transfer_ns, 3 * 600 - 500);
+	done(stragglers, &capture);
+}
+
+static void test_rank_that_is_not_traced_may_have_come_last(void **state)
+{
+	struct stragglers *stragglers;
+	struct capture capture;
+
+	(void)state;
+	begin_traced(&capture, 2, 3);
+	for (uint32_t i = 0; i < 2; i++)
+		meets(&capture, CALL_ALL_REDUCE, i, 3, 0, i ? 2600 : 2000, 3050);
+	/* All wait for the root of a broadcast only, which is traced. */
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint64_t words[] = {1024, 0, COMM, i, 3, 1, STREAM}, stream = STREAM;
+		uint64_t from = i ? 4000 : 4500;
+
+		call(&capture, i, CALL_BROADCAST, from, from + 1, 0x7700 + i, 7, words);
+		call(&capture, i, CALL_SYNC, from + 2, 5000, 0x7800 + i, 1, &stream);
+	}
+	stragglers = made(&capture, 10);
+	assert_int_equal(stragglers->waits.len, 2);
+	assert_int_equal(stragglers->ranks.data[0].rank, 1);
+	assert_int_equal(stragglers->ranks.data[0].made_wait_ns, 600);
+	assert_int_equal(stragglers->ranks.data[0].unsure_ns, 600);
+	assert_false(stragglers->waits.data[0].sure);
+	assert_int_equal(stragglers->ranks.data[1].made_wait_ns, 500);
+	assert_int_equal(stragglers->ranks.data[1].unsure_ns, 0);
+	assert_true(stragglers->waits.data[1].sure);
+	done(stragglers, &capture);
+}
+
+static void test_nobody_waits_in_a_collective_of_no_elements(void **state)
+{
+	const uint32_t sites[] = {CALL_BROADCAST, CALL_ALL_REDUCE};
+	struct stragglers *stragglers;
+	struct capture capture;
+
+	(void)state;
+	begin(&capture, 2);
+	for (uint32_t k = 0; k < 2; k++)
+		for (uint32_t i = 0; i < 2; i++) {
+			const uint64_t words[] = {0, k ? 7 : 0, COMM, i, 2, k, STREAM};
+			const uint64_t stream = STREAM;
+			uint64_t from = 2000 + 1000 * k + (i ? 0 : 50);
+
+			call(&capture, i, sites[k], from, from + 1, 0x7700 + 4 * k + i, 7, words);
+			call(&capture, i, CALL_SYNC, from + 2, from + 100, 0x7800 + 4 * k + i, 1,
+			     &stream);
+		}
+	stragglers = made(&capture, 10);
+	assert_int_equal(stragglers->waits.len, 0);
+	for (size_t i = 0; i < stragglers->ranks.len; i++)
+		assert_int_equal(stragglers->ranks.data[i].made_wait_ns, 0);
 	done(stragglers, &capture);
 }
 
@@ -255,6 +315,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_rank_is_blamed_for_the_time_of_all_others),
 		cmocka_unit_test(test_root_of_a_broadcast_makes_others_wait_and_waits_for_none),
+		cmocka_unit_test(test_rank_that_is_not_traced_may_have_come_last),
+		cmocka_unit_test(test_nobody_waits_in_a_collective_of_no_elements),
 		cmocka_unit_test(test_receiver_waits_for_its_sender),
 		cmocka_unit_test(test_call_without_an_end_counts_as_waiting_but_not_as_transfer),
 		cmocka_unit_test(test_shortest_call_came_last_if_clocks_are_not_aligned),

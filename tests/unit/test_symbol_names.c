@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What files and symbols are known by: build-ids and demangled names. */
+/* Build-ids of files, and demangled names of symbols. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

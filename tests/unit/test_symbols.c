@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * This program's own functions are what is looked up, in copies of its file that were stripped or
- * damaged. Needs objcopy, as the linker does.
+ * Looks up this program's own functions, in copies of its file that were stripped or damaged. Needs
+ * objcopy.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -62,11 +62,11 @@ __attribute__((noinline)) uintptr_t mangled_function(int number)
 }
 
 unsigned some_locks[4] = {1, 2, 3, 4};
-/* As in the data of a program in Go. */
+/* The bytes in the data of a Go program. */
 __attribute__((aligned(16), used)) char go_mark[16] = "\xff Go buildinf:";
 __attribute__((section(".some_section"), used)) unsigned in_a_section = 1;
 
-/* Where this program was loaded. */
+/* The address at which this program was loaded. */
 static int program_base(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	(void)size;

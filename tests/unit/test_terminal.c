@@ -61,7 +61,7 @@ static size_t utf8_put(char *to, uint32_t code)
 	return bytes;
 }
 
-/* Unicode 15, PropList.txt: Bidi_Control; and what waffle leaves out besides. */
+/* Bidi_Control of PropList.txt in Unicode 15, and what else waffle leaves out. */
 static bool is_bad(uint32_t code)
 {
 	static const uint32_t marks[] = {0x061c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d,

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "util/near.h"
+#include "util/suggest.h"
 #include "util/units.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -170,16 +170,16 @@ static void test_slips_of_the_finger_are_near_and_other_words_are_not(void **sta
 	(void)state;
 	memset(longest, 'a', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
-	assert_int_equal(near_distance("kitten", "sitting"), 3);
-	assert_int_equal(near_distance("", "abc"), 3);
-	assert_int_equal(near_distance("abc", "abc"), 0);
-	assert_int_equal(near_distance(longest, longest), 0);
-	assert_true(near_name("atach", "attach"));
-	assert_true(near_name("rep", "report"));
-	assert_false(near_name("info", "attach"));
-	assert_false(near_name("", "attach"));
-	assert_false(near_name("xy", "run"));
-	assert_false(near_name(longest, "run"));
+	assert_int_equal(suggest_distance("kitten", "sitting"), 3);
+	assert_int_equal(suggest_distance("", "abc"), 3);
+	assert_int_equal(suggest_distance("abc", "abc"), 0);
+	assert_int_equal(suggest_distance(longest, longest), 0);
+	assert_true(suggest_similar("atach", "attach"));
+	assert_true(suggest_similar("rep", "report"));
+	assert_false(suggest_similar("info", "attach"));
+	assert_false(suggest_similar("", "attach"));
+	assert_false(suggest_similar("xy", "run"));
+	assert_false(suggest_similar(longest, "run"));
 }
 
 static void test_one_thing_is_no_plural(void **state)

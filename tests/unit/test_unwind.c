@@ -83,7 +83,7 @@ static void space_close(struct space *space)
 	vec_free(&space->modules);
 }
 
-/* As the kernel's programs do it. */
+/* Unwinds in the same way as the BPF programs. */
 static uint32_t walk(const struct space *space, struct waffle_unwind_regs regs,
 		     uint64_t addresses[FRAMES_MAX])
 {
@@ -307,7 +307,7 @@ static void expect_fp(struct waffle_unwind_row *row, int64_t offset)
 	row->fp = (int8_t)(offset / 8);
 }
 
-/* What elfutils says, as a row would; false: in a way that is not compared. */
+/* Converts the rule of elfutils to a row. False: it has a form that is not compared. */
 static bool row_expected(Dwarf_Frame *frame, struct waffle_unwind_row *row)
 {
 	Dwarf_Op memory[3], *ops;
@@ -414,8 +414,8 @@ static void test_rows_say_what_elfutils_says(void **state)
 #define RETURN_ADDRESS_WORDS 0
 #endif
 
-/* Compares what is said of a file's functions with its rows; returns at how many
- * rows it is of one that is entered by a call. */
+/* Compares what the index says about a file's functions with its rows. Returns the number of rows
+ * in functions that are entered by a call. */
 static size_t compare_functions(const char *path)
 {
 	struct cfi_function function, inside;

@@ -64,7 +64,7 @@ static void test_spans_are_nested_and_a_column_shows_the_state_that_took_most_of
 	capture_span(&capture, AT(2), 11, 1);
 	capture_hit(&capture, AT(4), 11, SITE_LOAD, 2, 1, 2, (uint64_t[]){0, 0});
 	capture_end(&capture, AT(14), 11, 2);
-	/* Of column 20, 60 ns running; of column 25, 60 ns runnable. */
+	/* Column 20 has 60 ns running, column 25 has 60 ns runnable. */
 	capture_switch(&capture, AT(20) + 60, 1, 11, 0, WAFFLE_TASK_INTERRUPTIBLE, 0, 0);
 	capture_switch(&capture, AT(30), 1, 0, 11, 0, 12, AT(25) + 40);
 	capture_end(&capture, AT(38), 11, 1);

@@ -105,7 +105,7 @@ static void test_a_condition_is_the_work_of_whoever_signals_it(void **state)
 	begin(&capture);
 	wait_for_b(&capture, (struct turn){.syscall = NR_FUTEX, .args = CONDITION_ARGS}, B, 0);
 	why = ask(&capture, END_TS, &(struct why_query){0});
-	/* That it is a condition, only functions could tell. */
+	/* Only names of functions could show that it is a condition variable. */
 	check_cause(why, 0, WHY_USER_WORK, WHY_GRADE_LIKELY, B, 90000);
 	done(&capture, why);
 }
@@ -199,7 +199,7 @@ static void test_a_sleep_is_the_sleepers_whoever_ends_it(void **state)
 	done(&capture, why);
 }
 
-/* Both are said to have woken the other while they were blocked. */
+/* By the records, each woke the other while it was blocked itself. */
 static void test_wakers_in_a_circle_are_unknown(void **state)
 {
 	struct capture capture;
@@ -387,7 +387,7 @@ static void test_a_window_of_a_thread_is_an_instance(void **state)
 	done(&capture, why);
 }
 
-/* What was before is not unknown time of this thread. */
+/* The time before its birth is not unknown time of this thread. */
 static void test_a_thread_that_was_born_in_the_window_begins_there(void **state)
 {
 	struct waffle_rec_task task = {.rec = {50000, A, WAFFLE_REC_TASK, 0},

@@ -53,7 +53,7 @@ static uint64_t sum_of(const struct why_group *group)
 	return sum;
 }
 
-/* Of a capture; its causes sum to the time of its spans. */
+/* Checks a capture: its causes sum to the time of its spans. */
 static struct why_aggregate *aggregate_of(struct capture *capture, uint64_t stretches)
 {
 	const struct why_aggregate_options options = {.stretches = stretches};
@@ -295,7 +295,7 @@ static void test_what_is_not_explained_is_said_and_the_rest_still_sums(void **st
 	finish(&capture, aggregate);
 }
 
-/* What `why` says of all spans one by one, summed up, is what the aggregate says. */
+/* The causes that `why` gives for each span sum to those of the aggregate. */
 static void test_sums_are_those_of_the_answers_one_by_one(void **state)
 {
 	uint64_t sums[WHY_CAUSE_COUNT] = {0}, all[WHY_CAUSE_COUNT] = {0};

@@ -162,7 +162,7 @@ static void test_nobody_is_blamed_who_had_the_cpu_before_a_loss(void **state)
 	gets(&capture, 1130, 1, 97, 11, 0, 1105, HARD);
 	capture_end(&capture, 1140, 11, 1);
 	why = ask_span(&capture, 1200);
-	/* Who gave it up had it last. */
+	/* The thread that released it had it last. */
 	check_part(why, 3, "cpu-contention", 15, 98, "likely", "");
 	check_part(why, 4, "cpu-contention", 10, 97, "likely", "");
 	done(&capture, why);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a thread's time on a CPU was worth: stolen time, and the CPU's frequency. */
+/* Stolen time and the CPU's frequency, which change what a thread's time on a CPU is worth. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which culprit is named: among many equal ones, if there
- * is none, and for a span of two threads. */
+/* The culprit that is named: among many equal ones, if there is none, and for a span of two
+ * threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

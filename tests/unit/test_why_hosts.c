@@ -199,6 +199,35 @@ static void test_ranks_whose_clocks_are_not_aligned_are_not_followed(void **stat
 	done(&capture, why);
 }
 
+/* Nobody knows when the last rank arrived. Until then, rank 0 would only have polled. */
+static void test_preemption_in_a_wait_of_unknown_end_is_likely(void **state)
+{
+	const uint64_t error_ns[] = {UINT64_MAX, 5};
+	struct waffle_rec_switch runs = {.rec = {2600, 77, WAFFLE_REC_SWITCH, 0},
+					 .next_tid = tid_of(0),
+					 .flags = WAFFLE_SWITCH_NEXT_TRACED | WAFFLE_SWITCH_STAYED,
+					 .syscall = -1};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct mpi_job job;
+
+		begins(&job, error_ns[i]);
+		capture_switch(&job.capture, 2200, 0, tid_of(0), 77, 0, 0, 0);
+		capture_add(&job.capture, &runs);
+		reduces(&job.capture, 0, 2000, 3000);
+		reduces(&job.capture, 2, 2050, 3000);
+		reduces(&job.capture, 1, 2100, 3000);
+		capture = job.capture;
+		why = ask(&capture, 5000,
+			  &(struct why_query){.span_id = (uint64_t)2000 << 8 | MPI_SITE_ALLREDUCE});
+		check(why, "cpu-contention", 400, i ? "certain" : "likely");
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_last_rank_is_likely_if_another_one_is_within_the_error),
 		cmocka_unit_test(test_wait_as_short_as_the_error_is_likely),
 		cmocka_unit_test(test_ranks_whose_clocks_are_not_aligned_are_not_followed),
+		cmocka_unit_test(test_preemption_in_a_wait_of_unknown_end_is_likely),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,8 @@
 #include "analyze/why/why_meaning_internal.h"
 #include "docs_page.h"
 
-/* What a stack means: its functions with blanks between them, innermost first; ? is unknown. */
+/* The meaning of a stack. `stack` names its functions with blanks between them, innermost first; ?
+ * is unknown. */
 static struct meaning meaning_of_text(const char *stack)
 {
 	static char names[1024];
@@ -148,7 +149,7 @@ static void test_gpus_are_named_by_their_drivers(void **state)
 	check("schedule _nv045678rm nvidia_ioctl", MEANING_GPU, "NVIDIA's driver");
 	check("schedule dma_fence_default_wait amdgpu_cs_wait_ioctl drm_ioctl", MEANING_GPU,
 	      "waits for work of a GPU (fence), amdgpu");
-	/* Who holds the driver's lock is to blame, not the GPU. */
+	/* The holder of the driver's lock is to blame, not the GPU. */
 	check("schedule __mutex_lock.constprop.0 nvidia_ioctl", MEANING_LOCK,
 	      "waits for a lock of the kernel (mutex), NVIDIA's driver");
 	check("schedule ib_uverbs_event_read vfs_read", MEANING_TELLS, "InfiniBand");

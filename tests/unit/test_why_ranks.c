@@ -200,6 +200,30 @@ static void test_rank_that_is_not_traced_is_named_and_likely(void **state)
 	done(&capture, why);
 }
 
+/* Rank 2 may have come after rank 1. */
+static void test_last_traced_rank_is_likely_if_another_one_is_not_traced(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
+	inits(&capture, 11, 3);
+	inits(&capture, 21, 3);
+	reduces(&capture, 1030, 11, 1, 3);
+	reduces(&capture, 1700, 21, 1, 3);
+	hit(&capture, 1050, 11, CALL_SYNC, SYNC_ID, WORDS(COMM_STREAM));
+	blocks(&capture, 1050, 1850);
+	returns(&capture, 1850, 11, CALL_SYNC, SYNC_ID);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "collective", 650, 21, "likely", "rank 1 in ncclAllReduce");
+	check_part(why, 1, "collective", 150, 0, "likely",
+		   "rank 2 in ncclAllReduce, which is not traced");
+	done(&capture, why);
+}
+
 static void test_several_ranks_that_are_not_traced_are_unknown(void **state)
 {
 	struct capture capture;
@@ -370,7 +394,7 @@ static void test_recv_waits_for_the_rank_that_sends_late_and_the_chain_goes_on_t
 	done(&capture, why);
 }
 
-/* What is short is sent before anybody has come: that it waits is likely. */
+/* A short message may be sent before the receiver has arrived, so the wait is only likely. */
 static void test_send_likely_waits_for_the_rank_that_receives_late(void **state)
 {
 	struct capture capture;
@@ -506,6 +530,7 @@ int main(void)
 		cmocka_unit_test(test_of_two_collectives_each_waits_for_its_own_last_rank),
 		cmocka_unit_test(test_chain_goes_through_the_gpu_of_the_last_rank),
 		cmocka_unit_test(test_rank_that_is_not_traced_is_named_and_likely),
+		cmocka_unit_test(test_last_traced_rank_is_likely_if_another_one_is_not_traced),
 		cmocka_unit_test(test_several_ranks_that_are_not_traced_are_unknown),
 		cmocka_unit_test(test_blocked_in_a_groups_end_waits_for_the_rank_that_is_late),
 		cmocka_unit_test(test_making_of_a_communicator_waits_for_the_rank_that_came_last),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which records a step rests on, on which CPU it waited, and what stacks of the kernel decide. */
+/* The records that a step rests on, the CPU on which it waited, and causes that stacks of the
+ * kernel decide. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -421,7 +422,7 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 		 "waits for memory to be freed by others, memory reclaim"},
 		{"schedule nvidia_ioctl", NR_IOCTL, 0, 0, 11, "gpu", "likely", "",
 		 "NVIDIA's driver"},
-		/* Who thaws it need not be who froze it. */
+		/* The thread that thaws it may not be the one that froze it. */
 		{"schedule get_signal", NR_NONE, 0, 12, 12, "stopped", "likely", "",
 		 "waits for its cgroup to be thawed"},
 		{"schedule rpc_wait_bit_killable nfs_file_read", NR_READ, 0, 0, 0, "socket",
@@ -446,7 +447,7 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 	}
 }
 
-/* Of several readers, only the last one wakes a writer. The stack of the waker says who it is. */
+/* Only the last of several readers wakes a writer. The stack of the waker says who it is. */
 static void test_a_lock_that_a_reader_let_go_is_likely(void **state)
 {
 	static const struct {

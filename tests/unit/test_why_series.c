@@ -111,7 +111,7 @@ static const struct {
 		      {NR_WAIT4, (uint64_t)-1, 0, "process-exit", "pipe:[7]"},
 		      {NR_SEMOP, 3, 0, "user-work", "pipe:[7]"}};
 
-/* What it needed may have come while it was awake. */
+/* Its condition may have come true while it was awake. */
 static void test_who_ends_repeated_waits_is_likely(void **state)
 {
 	(void)state;
@@ -195,7 +195,7 @@ static void test_untraced_threads_make_no_wait_doubtful(void **state)
 	done(&capture, why);
 }
 
-/* What else arrived until it had a CPU is unknown. */
+/* No record shows whether more arrived before it had a CPU. */
 static void test_who_ends_a_wait_is_likely_if_the_thread_could_look_late(void **state)
 {
 	static const struct {
@@ -342,7 +342,7 @@ static void test_who_is_in_another_span_waits_for_something_else(void **state)
 
 /* ---- locks ---- */
 
-/* Who was faster has it now: each wait is for another holder. */
+/* A faster thread has the lock now, so each wait is for another holder. */
 static void test_a_lost_race_for_a_lock_is_a_wait_for_its_holder(void **state)
 {
 	struct capture capture;
@@ -519,7 +519,7 @@ static void test_a_wait_goes_on_after_the_thread_was_frozen(void **state)
 	done(&capture, why);
 }
 
-/* What a signal did once is no reason for what a tracer does later. */
+/* An earlier signal does not explain a later stop by a tracer. */
 static void test_a_tracers_stop_is_not_an_earlier_signals(void **state)
 {
 	static const uint16_t states[] = {WAFFLE_TASK_TRACED, WAFFLE_TASK_STOPPED};
@@ -589,7 +589,7 @@ static void test_a_sleep_after_one_that_a_signal_ended_is_another_one(void **sta
 	done(&capture, why);
 }
 
-/* Who ended it is not recorded. */
+/* No record shows who ended it. */
 static void test_a_sleep_that_nobody_is_known_to_end_is_likely(void **state)
 {
 	struct capture capture;
@@ -820,7 +820,7 @@ static void test_the_cpu_time_of_the_tracer_is_its_own(void **state)
 	gets(&capture, 6 * MS, 1, 92, 11, 0, 0, 0);
 	why = end(&capture, 10);
 	check_part(why, 1, "cpu-contention", 2 * MS, 91, "certain", "this capture");
-	/* That of another capture is a neighbour. */
+	/* The waffle-bpf of another capture is a neighbour. */
 	check_part(why, 2, "cpu-contention", 1 * MS, 92, "certain", "");
 	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
 	done(&capture, why);
@@ -842,7 +842,7 @@ static void test_the_hold_of_a_new_program_is_the_tracers(void **state)
 	done(&capture, why);
 }
 
-/* As captures had it before: the program is the sender of a signal that BPF has sent. */
+/* In older captures the program is the sender of a signal that BPF has sent. */
 static void test_a_stop_by_bpf_is_the_tracers(void **state)
 {
 	struct capture capture;

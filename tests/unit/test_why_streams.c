@@ -251,7 +251,7 @@ static void test_stream_that_was_waited_for_before_is_not_named(void **state)
 	check_device(&capture, CALL_SYNC_DEVICE, "certain", "kernel gemm<float> on stream 0x7f01");
 }
 
-/* Which of them had most to do is not known. */
+/* No record shows which of them had the most work. */
 static void test_stream_that_is_waited_for_by_an_event_is_named_with_its_launch(void **state)
 {
 	const char *text = "kernel softmax on stream 0x7f03, or kernel gemm<float> on stream "
@@ -336,7 +336,7 @@ static void test_blocking_stream_is_named_beside_the_default_streams_work(void *
 	}
 }
 
-/* Of two streams that one is made to wait for, too, and only of what is there by then. */
+/* One stream is made to wait for two others, for the operations that they have by then. */
 static void test_stream_that_waits_for_others_last_is_for_any_of_them(void **state)
 {
 	(void)state;

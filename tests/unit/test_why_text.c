@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What `why` prints of causes and chains, made by hand. */
+/* The text that `why` prints for causes and chains made by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -371,7 +371,7 @@ static void test_json_tells_each_cause_with_its_chain(void **state)
 	assert_string_equal(text_at(chain->u.array.values[1], "meaning"),
 			    "waits for block I/O, ext4");
 	at(chain->u.array.values[0], "meaning", yajl_t_null);
-	/* It ran where the interrupt came, no more. */
+	/* It ran where the interrupt arrived, nothing more. */
 	at(chain->u.array.values[1], "by", yajl_t_null);
 	at(at(causes->u.array.values[2], "culprit", yajl_t_object), "span", yajl_t_null);
 	chain = at(causes->u.array.values[2], "chain", yajl_t_array);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a wait is for: locks by functions, pipes with a path, terminals, mapped files. */
+/* Objects of waits: locks by functions, pipes with a path, terminals, mapped files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +93,7 @@ static void test_locks_are_told_by_the_functions_that_wait_for_them(void **state
 	(void)state;
 	for (size_t i = 0; i < LENGTH(locks); i++) {
 		why = ask_futex(&capture, FUTEX_COND, 3, locks[i], NONE);
-		/* Of several readers the last one lets a writer in. */
+		/* The last of several readers lets a writer in. */
 		check_part(why, 0, "lock", 180, 12, locks[i] == RWLOCK ? "likely" : "certain",
 			   "futex 0x7f04 (table_lock)");
 		done(&capture, why);

@@ -101,7 +101,7 @@ static bool take_memory(void)
 	return true;
 }
 
-/* A message that is no answer, with two descriptors: more than are ever sent. */
+/* A message that answers nothing, with two descriptors, more than any message has. */
 static int send_two_files(int fd)
 {
 	struct message message = {.kind = MESSAGE_OPENED};
@@ -308,7 +308,7 @@ static int worker_pid(enum worker_use use)
 	return (int)proc_number(helper, path, "", 10);
 }
 
-/* What an unprivileged user's signal to a process comes to: an errno; 0: it arrives. */
+/* Sends a signal to a process as an unprivileged user. Returns the errno; 0: it arrives. */
 static int signalled_by_nobody(int pid)
 {
 	pid_t child = fork();
@@ -351,7 +351,7 @@ static void test_worker_has_no_privileges(void **state)
 		assert_int_equal(proc_number(pid, "limits", "Max address space", 10),
 				 sandbox_memory());
 	assert_int_equal(proc_number(pid, "limits", "Max core file size", 10), 0);
-	/* The helper has a socket more, and is no parser. */
+	/* The helper has one more socket, and parses nothing. */
 	assert_int_equal(proc_number(worker_helper(WORKER_FOR_ARMING), "status", "CapEff:", 16), 0);
 }
 
@@ -466,7 +466,7 @@ static void test_workers_that_always_die_end_the_parsing_of_their_owners_files_o
 	assert_int_equal(deed_of(DEED_NONE, 1001, 0644), -EPERM);
 	assert_int_equal(deed_of(DEED_NONE, 1002, 0644), 0);
 	assert_int_equal(deed_of(DEED_NONE, 0, 0644), 0);
-	/* What others may write to is not their owner's doing. */
+	/* An owner is not blamed for a file that others may write to. */
 	for (i = 0; i < 100 && deed_of(DEED_CRASH, 0, 0666) == -EPROTO; i++)
 		;
 	assert_true(i > 10 && i < 40);
@@ -580,7 +580,7 @@ static void test_worker_that_asks_without_end_is_given_up(void **state)
 
 /* ---- requests that nobody waits for ---- */
 
-/* What came of it, or -EAGAIN. */
+/* The result of the request, or -EAGAIN. */
 static int ask(enum deed what, int fd, struct error *err)
 {
 	struct wire_out request = {0}, reply;
@@ -622,7 +622,7 @@ static void test_answer_that_takes_long_is_not_waited_for(void **state)
 	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43); /* it is kept until nobody wants it */
 	worker_queue_forget(fd);
 	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
-	/* What comes soon is waited for. */
+	/* An answer that comes soon is awaited. */
 	worker_queue_wait_until(now_ns() + 20000000000ull);
 	assert_int_equal(ask(DEED_NONE, other, &err), 42);
 	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43);
@@ -684,7 +684,7 @@ static void test_end_of_the_queue_waits_for_no_worker(void **state)
 	close(fd);
 }
 
-/* As with a worker that the kernel can't end, since a file system does not answer it. */
+/* Stands for a worker that the kernel can't end, because a file system does not answer it. */
 static void test_end_of_the_queue_waits_for_no_worker_that_does_not_end(void **state)
 {
 	int fd = open(SELF, O_RDONLY | O_CLOEXEC), helper = worker_helper(WORKER_FOR_ARMING);
@@ -957,7 +957,7 @@ static void test_worker_gives_up_a_name_that_takes_for_ever(void **state)
 	assert_int_equal(worker_pid(WORKER_FOR_NAMES), worker);
 }
 
-/* As nvcc has it in the stub of a launch. */
+/* The instruction that nvcc puts into the stub of a launch. */
 extern uint64_t handle_of_saxpy __asm__("_ZZ28__device_stub__Z5saxpyifPfS_ifPfS_E8__handle");
 uint64_t handle_of_saxpy = 0x123456;
 
@@ -981,7 +981,7 @@ static void test_worker_finds_handles(void **state)
 	uint64_t offset = 0;
 
 	(void)state;
-	/* Where the code is: by this function. */
+	/* This function identifies the mapping of the code. */
 	symbolizer = self_open(&number);
 	for (uint64_t at = code.offset; !offset && at < code.offset + code.size; at += 16)
 		if (!symbolizer_offset(symbolizer, number, at, &frames) && frames.count &&

@@ -217,7 +217,7 @@ static void tick(void)
 		pthread_cond_broadcast(&made);
 		pthread_mutex_unlock(&lock);
 	} else if (is("chatty")) {
-		/* What is not read in time is lost, which does not matter. */
+		/* Bytes that are not read in time are lost, which does not matter. */
 		(void)!send(ticks[1], "x", 1, MSG_DONTWAIT);
 	} else if (is("lines")) {
 		zoo_need(write(answers[1], "-", 1) == 1, "write");

@@ -29,7 +29,7 @@ static atomic_int victim_tid, items, word, second;
 static int ends[2], bell[2];
 static atomic_llong deadline;
 static const char *way;
-/* Who did what the victim waited for. */
+/* The thread that did what the victim waited for. */
 static struct zoo_who culprit;
 
 static bool is(const char *name)

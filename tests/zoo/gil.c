@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What gil.py calls. Functions of ctypes.PyDLL keep the GIL, those of ctypes.CDLL give it away
- * before they begin and must have it back before they return.
+ * Functions that gil.py calls. Those of ctypes.PyDLL keep the GIL, those of ctypes.CDLL give it
+ * away before they begin and must have it back before they return.
  */
 #include "zoo.h"
 

@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 	zoo_begin(argc, argv);
 	way = argc > 2 ? argv[1] : "sleeps";
 	cpu = zoo_some_cpu();
-	/* Which of its words a reader waits at is the C library's. */
+	/* The C library decides at which of its words a reader waits. */
 	if (writes())
 		strcpy(object, "table_rwlock");
 	else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs of the zoo share. Each has one thread named "victim" whose span "victim" is
+ * Shared by the programs of the zoo. Each has one thread named "victim" whose span "victim" is
  * stalled in a known way, some rounds long, and says on its standard output what it knows, as lines
  * "kind key=value …" (times in ns of CLOCK_MONOTONIC, "-" for nothing):
  *	process role= pid=		a process beside the first one
@@ -144,7 +144,7 @@ static inline void zoo_say_cause(int i, const char *cause, long long ns, struct 
 	       ns, who.pid, who.tid, who.comm, span ? span : "-", object ? object : "-");
 }
 
-/* What a file descriptor is: its path, or "pipe:[…]". */
+/* Describes a file descriptor: its path, or "pipe:[…]". */
 static inline const char *zoo_object(int fd, char *text, size_t size)
 {
 	char name[64];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/select.h"
+#include "util/keymap.h"
 #include "util/memory.h"
 
 static const char *const sort_names[] = {
@@ -15,7 +16,8 @@ static const char *const sort_names[] = {
 	[REPORT_SORT_RUNNABLE] = "runnable", [REPORT_SORT_BLOCKED] = "blocked",
 	[REPORT_SORT_NAME] = "name",
 };
-_Static_assert(sizeof(sort_names) / sizeof(*sort_names) == REPORT_SORT_COUNT_OF, "a name a sort");
+_Static_assert(sizeof(sort_names) / sizeof(*sort_names) == REPORT_SORT_COUNT_OF,
+	       "each sort has a name");
 
 const char *report_sort_name(unsigned sort)
 {
@@ -30,8 +32,7 @@ struct making {
 	uint32_t *rows;       /* site → row in spans, events or counters, depending on its kind */
 	uint64_t *durations;  /* of whole spans, grouped by row */
 	size_t *ends;         /* end of each row's durations so far */
-	struct strtab *names; /* "kind, name, category" of each row */
-	VEC(uint32_t) name_rows;
+	struct keymap row_of; /* kind, name and category → row */
 };
 
 static uint32_t site_slot(const struct making *making, uint32_t site)
@@ -41,28 +42,26 @@ static uint32_t site_slot(const struct making *making, uint32_t site)
 
 /* ---- rows ---- */
 
-static void add_row(struct report *report, uint32_t slot, const struct site_info *site,
-		    unsigned kind, uint32_t *row)
+static uint32_t add_row(struct report *report, uint32_t slot, const struct site_info *site,
+			unsigned kind)
 {
 	if (kind == WAFFLE_SITE_SPAN) {
-		*row = (uint32_t)report->spans.len;
 		vec_add(&report->spans,
 			(struct report_span){.name = site->name,
 					     .category = site->category,
 					     .site = slot,
 					     .slowest = {MODEL_NONE, MODEL_NONE, MODEL_NONE}});
-		return;
+		return (uint32_t)report->spans.len - 1;
 	}
 	if (kind == WAFFLE_SITE_COUNTER) {
-		*row = (uint32_t)report->counters.len;
 		vec_add(&report->counters,
 			(struct report_counter){.name = site->name, .category = site->category});
-		return;
+		return (uint32_t)report->counters.len - 1;
 	}
-	*row = (uint32_t)report->events.len;
 	vec_add(&report->events, (struct report_event){.name = site->name,
 						       .category = site->category,
 						       .kind = (uint16_t)kind});
+	return (uint32_t)report->events.len - 1;
 }
 
 /* Sites of the same kind, name and category share a row. */
@@ -72,20 +71,18 @@ static void site_row(struct making *making, uint32_t slot, unsigned kind)
 	size_t name_len = strlen(site->name), category_len = strlen(site->category);
 	size_t len = name_len + category_len + 2;
 	char *key = memory_get(len);
-	uint32_t name, row;
+	uint32_t row;
 
 	key[0] = (char)kind;
 	memcpy(key + 1, site->name, name_len + 1);
 	memcpy(key + 2 + name_len, site->category, category_len);
-	name = strtab_put(making->names, key, len);
-	free(key);
-	while (making->name_rows.len <= name)
-		vec_add(&making->name_rows, MODEL_NONE);
-	if (making->name_rows.data[name] == MODEL_NONE) {
-		add_row(making->report, slot, site, kind, &row);
-		making->name_rows.data[name] = row;
+	row = keymap_get(&making->row_of, key, len);
+	if (row == MAP_NONE) {
+		row = add_row(making->report, slot, site, kind);
+		keymap_put(&making->row_of, key, len, row);
 	}
-	making->rows[slot] = making->name_rows.data[name];
+	free(key);
+	making->rows[slot] = row;
 }
 
 /* Makes rows for the sites that were hit, in the order of the sites. */
@@ -432,7 +429,6 @@ static void make(struct making *making, const struct report_options *options)
 	struct report *report = making->report;
 
 	making->rows = memory_zeroed((size_t)making->site_count + 1, sizeof(*making->rows));
-	making->names = strtab_make();
 	make_rows(making);
 	count_spans(making);
 	count_events(making);
@@ -441,7 +437,7 @@ static void make(struct making *making, const struct report_options *options)
 	list_threads(report);
 	report->stragglers = stragglers_new(report->model, options->slowest);
 	if (report->slowest.len && report->model->switches.len)
-		memory_require(!model_each_interval(report->model, look_at_interval, report));
+		model_each_interval(report->model, look_at_interval, report);
 	sort_rows(report, options->sort);
 }
 
@@ -478,8 +474,7 @@ int report_new(struct report **report, const struct model *model,
 	free(making.rows);
 	free(making.durations);
 	free(making.ends);
-	strtab_free(making.names);
-	vec_free(&making.name_rows);
+	keymap_free(&making.row_of);
 	result = find_causes(making.report, options, err);
 	if (result) {
 		report_free(making.report);

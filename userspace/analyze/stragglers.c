@@ -65,9 +65,7 @@ static uint32_t rank_of(struct counting *counting, const struct model_collective
 	if (found == MAP_NONE) {
 		const struct model_process *process =
 			model_process_of(counting->model, call->thread);
-		struct straggler_rank add = {.thread = call->thread,
-					     .rank = MODEL_NONE,
-					     .longest_collective = MODEL_NONE};
+		struct straggler_rank add = {.thread = call->thread, .rank = MODEL_NONE};
 
 		/* The rank in the job is better known than those in communicators. */
 		if (process && process->rank != MODEL_NONE && !several) {
@@ -107,10 +105,21 @@ static bool receives(const struct model_collective *collective, uint32_t index)
 	return collective->count == 2 && index == 1;
 }
 
-/* For each call the one whose data it needs and that arrived last; itself: it needs none. */
+/* Whether all calls of a collective have no elements, so that nobody waits. */
+static bool is_empty(const struct model_collective *collective)
+{
+	bool message = collective->mpi && collective->flow == FLOW_PAIR;
+
+	return collective->data == MODEL_DATA_NONE && collective->flow != FLOW_NONE && !message;
+}
+
+/* The call whose data this call needs and that arrived last; the call itself: it needs none.
+ * *latest is 0 for the first call of a collective, and the calls must come in order. */
 static uint32_t needed(const struct model_collective *collective, uint32_t index, uint32_t root,
 		       uint32_t *latest)
 {
+	if (is_empty(collective))
+		return index;
 	switch (collective->flow) {
 	case FLOW_NONE:
 	case FLOW_ALL:
@@ -141,12 +150,17 @@ static uint64_t waited(const struct model_rank_call *call, const struct model_ra
 	return after(until, call->arrival_ts);
 }
 
-/* Whether no other rank can have come last, with the errors of their clocks. */
+/* Whether no other rank can have come last, with the errors of their clocks and the ranks that are
+ * not traced. */
 static bool is_sure(const struct counting *counting, const struct model_collective *collective)
 {
 	const struct model_rank_call *call = &collective->calls[collective->last];
 
 	if (collective->alignment != COLLECTIVE_BY_CREATION || !collective->comparable)
+		return false;
+	/* All wait for the root of a broadcast only. Else a rank that is not traced may have come
+	 * later than those that are. */
+	if (collective->flow != FLOW_FROM_ROOT && collective->count < collective->nranks)
 		return false;
 	for (uint32_t i = 0; i < collective->count; i++)
 		if (i != collective->last &&
@@ -252,10 +266,6 @@ static void last_add(struct counting *counting, size_t index,
 	struct straggler_rank *rank = &counting->made->ranks.data[number];
 
 	rank->last++;
-	if (split->made_wait_ns > rank->longest_ns) {
-		rank->longest_ns = split->made_wait_ns;
-		rank->longest_collective = (uint32_t)index;
-	}
 	vec_add(&counting->made->waits, (struct straggler_wait){.collective = (uint32_t)index,
 								.rank = number,
 								.ts = call->arrival_ts,
@@ -414,8 +424,8 @@ struct stragglers *stragglers_new(const struct model *model, uint32_t waits)
 				    .names = strtab_make()};
 
 	counting.made->model = model;
-	memory_require(!model_gpu_new(&counting.made->gpu, model) &&
-		       !model_comm_new(&counting.made->comm, model, counting.made->gpu));
+	counting.made->gpu = model_gpu_new(model);
+	counting.made->comm = model_comm_new(model, counting.made->gpu);
 	make(&counting, waits);
 	map_free(&counting.several);
 	map_free(&counting.rank_of);

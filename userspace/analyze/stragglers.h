@@ -25,14 +25,12 @@ struct straggler_rank {
 	uint32_t thread; /* of its first call */
 	uint32_t rank;   /* of its process in the job, else in its largest communicator; MODEL_NONE:
 			    unknown */
-	uint32_t places; /* size of that communicator; UINT32_MAX: of the job */
+	uint32_t places; /* size of that communicator; UINT32_MAX: `rank` is that in the job */
 	uint64_t calls;  /* of collectives and messages with at least one other traced rank */
 	uint64_t last;   /* of these, it came last and others waited for it */
 	uint64_t made_wait_ns; /* sum of the times that others waited for it */
 	uint64_t unsure_ns;    /* of these: another rank may have come last */
 	uint64_t waited_ns;    /* it waited for others */
-	uint64_t longest_ns;   /* most that others waited for it in one collective, summed up */
-	uint32_t longest_collective; /* for model_collective_at(); MODEL_NONE: none */
 };
 
 /* All collectives of one name and communicator. Times are sums over the calls of all ranks. They

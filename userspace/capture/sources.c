@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bpf/wait.h"
-#include "util/near.h"
+#include "util/suggest.h"
 
 static const struct source_row {
 	const char *name;
@@ -42,7 +42,7 @@ static int unknown(const char *name, size_t len, struct error *err)
 
 	snprintf(word, sizeof(word), "%.*s", (int)len, name);
 	for (size_t i = 0; i < ROWS; i++)
-		if (len && near_name(word, rows[i].name))
+		if (len && suggest_similar(word, rows[i].name))
 			return error_set(err, EINVAL,
 					 "--sources: there is no '%s'; did you mean %s?", word,
 					 rows[i].name);

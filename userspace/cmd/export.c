@@ -81,9 +81,7 @@ static void print_json(const struct export_options *o, const char *path, const s
 	summary_json_filter(json, model);
 	json_key(json, "records");
 	json_object_begin(json);
-	json_field_u64(json, "produced", model->counts.produced);
-	json_field_u64(json, "delivered", model->counts.delivered);
-	json_field_u64(json, "lost", model->counts.lost);
+	summary_json_counts(json, &model->counts);
 	json_object_end(json);
 	json_object_end(json);
 	json_close(json);
@@ -184,7 +182,7 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_export = {
 	.name = "export",
 	.arguments = "FILE…",
-	.summary = "Write a .waffle file as a Perfetto trace, Chrome JSON or NDJSON",
+	.summary = "Write a .waffle file in the format of another tool",
 	.details = "In Perfetto, spans are slices on their threads, with their keys as arguments. "
 		   "Events are instants, and links are arrows from cause to effect. The CPU tracks "
 		   "and the thread states show what the scheduler did. Lost records are marked on "

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,12 +38,33 @@ static int print_info(const struct model *model, bool json, struct error *err)
 	return 0;
 }
 
+/* Clocks that cannot be aligned are an error. But info is how one finds out which files do not
+ * belong together, so it shows all else, with the hosts by the wall clock. */
+static int print_files(const struct command *command, const struct info_cli *cli,
+		       struct store_reader *reader, struct error *err)
+{
+	struct error other = ERROR_INIT;
+	struct model *model = NULL;
+	int aligned = align_clocks(command, reader, cli->align, err);
+	int result = aligned;
+
+	if (aligned == -EDOM)
+		result = align_clocks(command, reader, CLOCK_ALIGN_WALL, &other);
+	if (!result)
+		result = model_load(&model, reader, STORE_ALL, NULL, &other);
+	if (!result)
+		result = print_info(model, cli->json, &other);
+	model_free(model);
+	if (result && !aligned)
+		*err = other;
+	return aligned ?: result;
+}
+
 static int info_run(const struct command *command, int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 	struct store_reader *reader = NULL;
 	struct capture_files files;
-	struct model *model = NULL;
 	struct info_cli cli = {0};
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
@@ -58,12 +80,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 	files = capture_files_of(argc, argv, first);
 	result = capture_files_open(command, &files, &reader, &err);
 	if (!result)
-		result = align_clocks(command, reader, cli.align, &err);
-	if (!result)
-		result = model_load(&model, reader, STORE_ALL, NULL, &err);
-	if (!result)
-		result = print_info(model, cli.json, &err);
-	model_free(model);
+		result = print_files(command, &cli, reader, &err);
 	store_reader_close(reader);
 	return result ? command_fail(command, &err, EXIT_FAILED) : EXIT_DONE;
 }

@@ -11,7 +11,7 @@
 #include "cmd/workers_internal.h"
 #include "util/memory.h"
 #include "util/memory_limit.h"
-#include "util/near.h"
+#include "util/suggest.h"
 #include "util/output.h"
 #include "util/terminal.h"
 
@@ -62,7 +62,7 @@ static int command_unknown(const char *name)
 	size_t len = 0;
 
 	for (size_t i = 0; i < command_table.count; i++) {
-		if (!near_name(name, commands[i]->name))
+		if (!suggest_similar(name, commands[i]->name))
 			continue;
 		len += (size_t)snprintf(near + len, sizeof(near) - len, "%s%s", glue,
 					commands[i]->name);

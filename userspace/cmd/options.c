@@ -8,7 +8,7 @@
 
 #include "cmd/help_internal.h"
 #include "util/memory_limit.h"
-#include "util/near.h"
+#include "util/suggest.h"
 #include "util/terminal.h"
 #include "util/units.h"
 
@@ -48,7 +48,7 @@ static int unknown_option(const struct option_parse *parse, const char *name, si
 
 	snprintf(word, sizeof(word), "%.*s", (int)len, name);
 	for (size_t i = 0; i < parse->command->option_count; i++)
-		if (near_name(word, parse->command->options[i].name))
+		if (suggest_similar(word, parse->command->options[i].name))
 			return error_set(parse->err, EINVAL,
 					 "--%s: no such option; did you mean --%s?", word,
 					 parse->command->options[i].name);

@@ -98,15 +98,17 @@ static int print_origin(const struct why_cli *cli, struct origin *origin, struct
 static int find_origin(const struct why_cli *cli, const struct model *model, struct error *err)
 {
 	enum model_node_kind kind = cli->event ? MODEL_NODE_EVENT : MODEL_NODE_SPAN;
-	struct origin_index *index = NULL;
-	struct origin *origin = NULL;
+	struct origin_index *index;
+	struct origin *origin;
 	uint32_t node;
 	int result = cli->event ? why_pick_event(&node, model, cli->event, err)
 				: why_pick_span(&node, model, cli->wanted.span, err);
 
-	result = result ?: origin_index_new(&index, model, err);
-	result = result ?: origin_new(&origin, index, kind, node, err);
-	result = result ?: print_origin(cli, origin, err);
+	if (result)
+		return result;
+	index = origin_index_new(model);
+	origin = origin_new(index, kind, node);
+	result = print_origin(cli, origin, err);
 	origin_free(origin);
 	origin_index_free(index);
 	return result;
@@ -144,7 +146,8 @@ static int why_files(const struct command *command, const void *arg,
 	const struct why_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
 					  .keep_children = cli->filter.keep_children,
-					  .only_declared = cli->event || cli->origin};
+					  .only_declared = cli->event || cli->origin,
+					  .from_event = cli->event != NULL};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);

@@ -282,9 +282,7 @@ static void write_other(struct chrome *c)
 	hosts_json(c->json, m);
 	summary_json_filter(c->json, m);
 	summary_json_simulated(c->json, m);
-	json_field_u64(c->json, "produced", m->counts.produced);
-	json_field_u64(c->json, "delivered", m->counts.delivered);
-	json_field_u64(c->json, "lost", m->counts.lost);
+	summary_json_counts(c->json, &m->counts);
 	json_object_end(c->json);
 }
 

@@ -201,9 +201,7 @@ static void write_summary(struct ndjson *n)
 	summary_json_simulated(n->json, m);
 	json_key(n->json, "records");
 	json_object_begin(n->json);
-	json_field_u64(n->json, "produced", m->counts.produced);
-	json_field_u64(n->json, "delivered", m->counts.delivered);
-	json_field_u64(n->json, "lost", m->counts.lost);
+	summary_json_counts(n->json, &m->counts);
 	json_object_end(n->json);
 	json_key(n->json, "clock");
 	json_object_begin(n->json);

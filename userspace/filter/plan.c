@@ -9,7 +9,7 @@
 
 #include "filter/split.h"
 #include "util/map.h"
-#include "util/near.h"
+#include "util/suggest.h"
 #include "util/strtab.h"
 #include "util/units.h"
 
@@ -463,7 +463,7 @@ static unsigned line_keys(struct line *line, const struct plan_state *state, con
 	for (size_t i = 0; i < state->keys.len; i++) {
 		const struct plan_key *key = &state->keys.data[i];
 
-		if (near && !near_name(near, strtab_get(state->names, key->name)))
+		if (near && !suggest_similar(near, strtab_get(state->names, key->name)))
 			continue;
 		if (count < NAMES_MAX) {
 			line_add(line, count ? ", " : near ? "; did you mean " : "; keys are: ");

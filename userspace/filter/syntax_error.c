@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "filter/parser_internal.h"
-#include "util/near.h"
+#include "util/suggest.h"
 
 #define WORDS_BYTES 160 /* enough for the names of all fields */
 #define WORD_BYTES 64
@@ -99,12 +99,12 @@ static void copy_word(const struct parser *parser, const struct token *token, ch
 
 /* Also accepts a longer form of the name: "duration" for dur. At most half of the letters of a word
  * may differ, unless it is the beginning of the name. */
-static bool is_near(const char *word, const char *name)
+static bool is_meant(const char *word, const char *name)
 {
 	if (strlen(name) > 2 && !strncmp(word, name, strlen(name)))
 		return true;
-	return near_name(word, name) && (!strncmp(word, name, strlen(word)) ||
-					 2 * near_distance(word, name) <= strlen(word));
+	return suggest_similar(word, name) && (!strncmp(word, name, strlen(word)) ||
+					       2 * suggest_distance(word, name) <= strlen(word));
 }
 
 enum filter_field field_of_word(const struct parser *parser, const struct token *token)
@@ -154,7 +154,7 @@ int syntax_error_field(struct parser *parser, const struct token *token)
 					    word, word);
 	for (unsigned field = 0; field < FILTER_KV; field++) {
 		words_add(&all, " ", filter_fields[field].name);
-		if (is_near(word, filter_fields[field].name))
+		if (is_meant(word, filter_fields[field].name))
 			words_add(&near, ", ", filter_fields[field].name);
 	}
 	words_add(&all, " ", "kv.KEY");
@@ -305,7 +305,7 @@ int syntax_error_kind(struct parser *parser, const struct token *token)
 	copy_word(parser, &inner, word);
 	for (unsigned kind = 0; kind < FILTER_KIND_COUNT; kind++) {
 		words_add(&all, " ", filter_kinds[kind]);
-		if (is_near(word, filter_kinds[kind]))
+		if (is_meant(word, filter_kinds[kind]))
 			words_add(&near, ", ", filter_kinds[kind]);
 	}
 	if (token->type != TOKEN_TEXT && token->type != TOKEN_WORD)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls: their recipes in the kernel, and tracepoints (bpf/call.bpf.c). */
+/* Calls: their fetch programs in the kernel, and tracepoints (bpf/call.bpf.c). */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
@@ -60,7 +60,7 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	    (options->filtered &&
 	     bpf_map__set_max_entries(bpf->maps.call_pairs_deferred, PAIRS_DEFERRED_MAX)))
 		return -EINVAL;
-	return bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
+	return bpf_map__set_max_entries(bpf->maps.fetch_programs, WAFFLE_FETCH_PROGRAMS_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_enums, WAFFLE_ENUMS_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_sequences, SEQUENCES_MAX)
 			  ?: bpf_map__set_max_entries(bpf->maps.call_pairs, PAIRS_MAX);
@@ -227,18 +227,19 @@ int kernel_calls_ready(struct kernel *kernel)
 	return kernel->call_result;
 }
 
-int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe)
+int kernel_fetch_program_set(struct kernel *kernel, uint32_t site,
+			     const struct waffle_fetch_program *fetch_program)
 {
-	uint32_t number = (uint32_t)kernel->recipes.len;
+	uint32_t number = (uint32_t)kernel->fetch_programs.len;
 	int result = kernel_calls_ready(kernel);
 
 	if (result)
 		return result;
-	if (number >= WAFFLE_RECIPES_MAX || site >> WAFFLE_COOKIE_RECIPE_SHIFT)
+	if (number >= WAFFLE_FETCH_PROGRAMS_MAX || site >> WAFFLE_COOKIE_FETCH_PROGRAM_SHIFT)
 		return -E2BIG;
-	if (!vec_push(&kernel->recipes, site))
+	if (!vec_push(&kernel->fetch_programs, site))
 		return -ENOMEM;
-	return map_set(kernel->bpf->maps.recipes, number, recipe);
+	return map_set(kernel->bpf->maps.fetch_programs, number, fetch_program);
 }
 
 int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uint32_t count)
@@ -260,18 +261,19 @@ uint64_t kernel_call_faults(const struct kernel *kernel)
 	return __atomic_load_n(&kernel->bpf->bss->call_faults, __ATOMIC_RELAXED);
 }
 
-/* The cookie of a call's site, with its recipe and class. False: its recipe was not set, or there
- * is no such class. */
+/* The cookie of a call's site, with its fetch program and class. False: its fetch program was not
+ * set, or there is no such class. */
 static bool call_cookie(const struct kernel *kernel, uint32_t site, const struct arm_use *use,
 			uint64_t *cookie)
 {
-	size_t number = kernel->recipes.len;
+	size_t number = kernel->fetch_programs.len;
 
-	while (number && kernel->recipes.data[number - 1] != site) /* mostly it is the last one */
+	while (number &&
+	       kernel->fetch_programs.data[number - 1] != site) /* mostly it is the last one */
 		number--;
 	if (!number || (kernel->filtered && use && use->class >= kernel->classes.len))
 		return false;
-	*cookie = site | (uint64_t)(number - 1) << WAFFLE_COOKIE_RECIPE_SHIFT;
+	*cookie = site | (uint64_t)(number - 1) << WAFFLE_COOKIE_FETCH_PROGRAM_SHIFT;
 	if (kernel->filtered && use)
 		*cookie |= kernel->classes.data[use->class].cookie | (uint64_t)use->class << 32;
 	return true;

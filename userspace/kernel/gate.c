@@ -160,11 +160,6 @@ void gate_close(struct gate *gate)
 	free(gate);
 }
 
-pid_t gate_pid(const struct gate *gate)
-{
-	return gate->pid;
-}
-
 int gate_fd(const struct gate *gate)
 {
 	return gate->socket;
@@ -179,7 +174,7 @@ struct gate_event gate_next(struct gate *gate)
 	if (!gate->pid)
 		return event;
 	len = gate_receive(gate->socket, &message, sizeof(message), &event.fd);
-	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+	if (len == -EAGAIN)
 		return event;
 	if (len != sizeof(message)) {
 		gate_reap(gate);

@@ -48,7 +48,6 @@ const char *gate_missing(void);
  * their number. */
 unsigned gate_mark(struct gate *gate, pid_t pid);
 
-pid_t gate_pid(const struct gate *gate);
 /* Readable when gate_next() has an event. */
 int gate_fd(const struct gate *gate);
 

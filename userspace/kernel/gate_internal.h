@@ -6,8 +6,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
 #include "kernel/gate.h"
+#include "util/fd_message.h"
 
 struct gate {
 	pid_t pid; /* of the gate's process; 0: it has ended */
@@ -27,9 +30,22 @@ struct gate_answer {
 	uint64_t id;
 };
 
-/* Send or receive one message, with a descriptor unless that is -1. They do not wait. */
-bool gate_send(int socket, const void *message, size_t size, int fd);
-ssize_t gate_receive(int socket, void *message, size_t size, int *fd);
+/* Sends a message, with a descriptor unless that is -1. Does not wait; false: it was not sent. */
+static inline bool gate_send(int socket, const void *message, size_t size, int fd)
+{
+	const struct iovec part = {(void *)(uintptr_t)message, size};
+
+	return !fd_message_send(socket, &part, 1, fd, MSG_DONTWAIT);
+}
+
+/* Receives a message as fd_message_take() does. Does not wait. */
+static inline ssize_t gate_receive(int socket, void *message, size_t size, int *fd)
+{
+	struct iovec part = {message, size};
+	int flags = MSG_DONTWAIT;
+
+	return fd_message_take(socket, &part, 1, fd, &flags);
+}
 
 /* The gate's process. It ends when the other end of `socket` is closed. */
 __attribute__((noreturn)) void gate_process(int group, int socket,

@@ -203,7 +203,7 @@ static void answers_read(struct gate_state *state)
 		ssize_t len = gate_receive(state->socket, &answer, sizeof(answer), &place);
 		struct held *held;
 
-		if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		if (len == -EAGAIN)
 			return;
 		if (len != sizeof(answer))
 			_exit(0); /* the tracer has gone */

@@ -238,7 +238,7 @@ void kernel_close(struct kernel *kernel)
 	rings_close(kernel);
 	classes_close(kernel);
 	calls_detach(kernel);
-	vec_free(&kernel->recipes);
+	vec_free(&kernel->fetch_programs);
 	vec_free(&kernel->ended);
 	waits_detach(kernel);
 	stacks_close(kernel);

@@ -158,13 +158,14 @@ void kernel_sweep(struct kernel *kernel, uint64_t now_ns);
  * loading.
  */
 int kernel_calls_ready(struct kernel *kernel);
-/* Sets the recipe of a call's site, before its probes are armed.
- * -E2BIG: there are WAFFLE_RECIPES_MAX already. */
-int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe);
-/* Sets the tables of names that recipes refer to. */
+/* Sets the fetch program of a call's site, before its probes are armed.
+ * -E2BIG: there are WAFFLE_FETCH_PROGRAMS_MAX already. */
+int kernel_fetch_program_set(struct kernel *kernel, uint32_t site,
+			     const struct waffle_fetch_program *fetch_program);
+/* Sets the tables of names that fetch programs refer to. */
 int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uint32_t count);
-/* Attaches to a tracepoint, by its id in tracefs, as hits of a site whose recipe is set. `use`
- * counts in a filtered session. */
+/* Attaches to a tracepoint, by its id in tracefs, as hits of a site whose fetch program is set.
+ * `use` counts in a filtered session. */
 struct arm_use;
 int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
 			     const struct arm_use *use);

@@ -44,9 +44,9 @@ struct kernel {
 	uint32_t wait_missing; /* a bit for each of their programs that can't be loaded here */
 	VEC(struct bpf_link *) wait_links;
 	bool calls;
-	VEC(uint32_t) recipes; /* the site of each recipe that was set */
-	struct closer *closer; /* NULL: none yet */
-	VEC(int) point_fds;    /* perf events and links of tracepoints */
+	VEC(uint32_t) fetch_programs; /* the site of each fetch program that was set */
+	struct closer *closer;        /* NULL: none yet */
+	VEC(int) point_fds;           /* perf events and links of tracepoints */
 	const char *cpus_folder;
 	bool *online;             /* for each CPU, as of the last check */
 	uint32_t rows, rows_used; /* rows of slots for switches */
@@ -81,10 +81,7 @@ void *map_memory(const struct bpf_map *map, size_t bytes, bool writable);
  * failure. */
 struct waffle_bpf *kernel_programs_open(struct kernel *kernel);
 
-/* The attach type of all programs at sites. It must be one, since the kernel allows tail calls only
- * between programs of the same type. */
-enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel);
-/* Sets that type, before loading. */
+/* Sets the attach type of the programs at sites, before loading. */
 void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_bpf *bpf);
 
 /* Loads a program of a filter. Returns a descriptor, which the caller closes. */
@@ -114,7 +111,7 @@ void calls_detach(struct kernel *kernel);
 /* Starts a thread that loads the programs at calls. */
 void calls_load_soon(struct kernel *kernel);
 /* The program to attach to a call's probe of a type (enum object_probe_type), and its cookie. -1:
- * its recipe is not set, or there is no such class. `use` counts in a filtered session. */
+ * its fetch program is not set, or there is no such class. `use` counts in a filtered session. */
 struct arm_use;
 int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
 		 const struct arm_use *use, uint64_t *cookie);

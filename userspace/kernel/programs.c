@@ -44,7 +44,9 @@ struct waffle_bpf *kernel_programs_open(struct kernel *kernel)
 	return NULL;
 }
 
-enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel)
+/* The attach type of all programs at sites. It must be one, since the kernel allows tail calls only
+ * between programs of the same type. */
+static enum bpf_attach_type site_attach_type(const struct kernel *kernel)
 {
 	return kernel->multi ? BPF_TRACE_UPROBE_MULTI : 0;
 }
@@ -56,8 +58,7 @@ void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_b
 
 	while ((program = bpf_object__next_program(bpf->obj, program)))
 		if (bpf_program__expected_attach_type(program) == BPF_TRACE_UPROBE_MULTI)
-			bpf_program__set_expected_attach_type(program,
-							      kernel_site_attach_type(kernel));
+			bpf_program__set_expected_attach_type(program, site_attach_type(kernel));
 }
 
 struct bpf_map *deferred_map(const struct kernel *kernel, enum waffle_deferred_size size)
@@ -125,7 +126,7 @@ static int program_load(const struct kernel *kernel, const struct bpf_insn *insn
 			bool at_tracepoint, char *log)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, options,
-		    .expected_attach_type = at_tracepoint ? 0 : kernel_site_attach_type(kernel),
+		    .expected_attach_type = at_tracepoint ? 0 : site_attach_type(kernel),
 		    .log_buf = log, .log_size = log ? VERIFIER_LOG_BYTES : 0,
 		    .log_level = log ? 1 : 0);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to model/: state that exists only while a model is built. Functions that add something
- * return 0 or -ENOMEM. They skip an invalid record and count it in model.bad_records. */
+/*
+ * Private to model/: state that exists only while a model is built, and the steps that build it.
+ * Functions that add a record skip an invalid one and count it in model.bad_records.
+ */
 #ifndef WAFFLE_MODEL_BUILD_H
 #define WAFFLE_MODEL_BUILD_H
 
@@ -33,6 +35,7 @@ struct builder {
 	bool want_names, no_sched;       /* derived from the filter */
 	bool only_roles;                 /* see struct model_filter */
 	bool only_declared;              /* see struct model_filter */
+	bool only_leading;               /* from_event of struct model_filter */
 	bool has_calls;
 	VEC(struct thread_name) names; /* every name with its time, if want_names */
 	VEC(struct thread_build) threads;
@@ -45,108 +48,108 @@ struct builder {
 
 /* ---- threads.c ---- */
 
-/* The thread that had the tid at `ts`, added if new. MODEL_NONE: out of memory. */
+/* The thread that had the tid at `ts`, added if new. */
 uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts);
 /* The same for a record from the thread's own code: after an exit such a record comes from a new
  * thread. */
 uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts);
-int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline);
-int threads_add_rank(struct builder *builder, const struct store_rank *rank);
-int threads_add_task(struct builder *builder, const struct waffle_rec_task *task);
-int threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork);
-int threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec);
-int threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone);
+void threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline);
+void threads_add_rank(struct builder *builder, const struct store_rank *rank);
+void threads_add_task(struct builder *builder, const struct waffle_rec_task *task);
+void threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork);
+void threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec);
+void threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone);
 /* Finds the main thread of each process and names the threads that have no name. */
-int threads_finish(struct builder *builder);
+void threads_finish(struct builder *builder);
 /* When the program that the thread ran at `ts` was replaced or ended; UINT64_MAX: unknown. */
 uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint64_t ts);
 
 /* ---- switches.c ---- */
 
-int switches_add(struct builder *builder, const struct waffle_rec_switch *rec);
-int switches_add_state(struct builder *builder, const struct waffle_rec_state *rec);
-int switches_finish(struct builder *builder);
+void switches_add(struct builder *builder, const struct waffle_rec_switch *rec);
+void switches_add_state(struct builder *builder, const struct waffle_rec_state *rec);
+/* Sorts switches and states, and joins what several captures say of one switch. */
+void switches_finish(struct model *model);
 
 /* ---- waits.c ---- */
 
-int waits_add(struct builder *builder, const struct waffle_rec_wait *rec);
-int waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec);
-int waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec);
-int waits_add_io(struct builder *builder, const struct waffle_rec_io *rec);
-int waits_add_signal(struct builder *builder, const struct waffle_rec_signal *rec);
-int waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec);
-int waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec);
-int waits_add_frequency(struct builder *builder, const struct waffle_rec_frequency *rec);
+void waits_add(struct builder *builder, const struct waffle_rec_wait *rec);
+void waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec);
+void waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec);
+void waits_add_io(struct builder *builder, const struct waffle_rec_io *rec);
+void waits_add_signal(struct builder *builder, const struct waffle_rec_signal *rec);
+void waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec);
+void waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec);
+void waits_add_frequency(struct builder *builder, const struct waffle_rec_frequency *rec);
 /* Sorts the arrays. */
 void waits_finish(struct model *model);
 
 /* ---- spans.c ---- */
 
-int spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit);
-int spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end);
-int spans_add_return(struct builder *builder, const struct waffle_rec_return *end);
+void spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit);
+void spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end);
+void spans_add_return(struct builder *builder, const struct waffle_rec_return *end);
 /* Closes open spans, sorts spans and events, resolves parents and links. */
-int spans_finish(struct builder *builder);
+void spans_finish(struct builder *builder);
 
 /* ---- frames.c ---- */
 
-/* Stores values and reserves `room` words behind them. *at is MODEL_NONE if there is neither. */
-int frames_add(struct model *model, const void *values, uint32_t bytes, uint32_t room,
-	       uint32_t *at);
-/* Appends values to the frame at *at. If they do not fit, the frame moves and *at changes. */
-int frames_append(struct model *model, uint32_t *at, const void *values, uint32_t bytes);
+/* Stores values and reserves `room` words behind them. MODEL_NONE if there is neither. */
+uint32_t frames_add(struct model *model, const void *values, uint32_t bytes, uint32_t room);
+/* Appends values to a frame. Returns where the frame is then: it moves if they do not fit. */
+uint32_t frames_append(struct model *model, uint32_t old, const void *values, uint32_t bytes);
 
 /* ---- stacks.c ---- */
 
-int stacks_add(struct builder *builder, const struct waffle_rec_stack *stack);
-int stacks_finish(struct model *model);
+void stacks_add(struct builder *builder, const struct waffle_rec_stack *stack);
+void stacks_finish(struct model *model);
 
 /* ---- calls.c ---- */
 
 /* Finds the parents of calls. Spans and events must be sorted. */
-int calls_find_parents(struct model *model);
+void calls_find_parents(struct model *model);
 
 /* ---- names.c ---- */
 
 /* Replaces addresses of code by names. */
-int names_resolve(struct model *model);
+void names_resolve(struct model *model);
 
 /* ---- templates.c ---- */
 
 /* Gives each call whose name is a template a site with the filled-in name. Filters compare with the
  * template, so this runs after them. */
-int templates_fill(struct model *model);
+void templates_fill(struct model *model);
 
 /* ---- links.c ---- */
 
 /* Adds the links in a frame's values. Their targets are ids until links_resolve(). */
-int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
-	      uint32_t frame);
-int links_resolve(struct model *model);
+void links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
+	       uint32_t frame);
+void links_resolve(struct model *model);
 /* Sorts the links, so that those from one span or event are adjacent. */
-int links_order(struct model *model);
+void links_order(struct model *model);
 
 /* ---- gpu_links.c ---- */
 
 /* Adds the links between GPU calls of a model. Needs complete spans and events. */
 struct model_gpu;
-int gpu_links_add(struct model *model, const struct model_gpu *gpu);
+void gpu_links_add(struct model *model, const struct model_gpu *gpu);
 
 /* ---- comm_links.c ---- */
 
 /* Adds the links between the ranks' calls of a collective or message. Sets
  * model.unaligned_collectives. */
 struct model_comm;
-int comm_links_add(struct model *model, const struct model_comm *comm);
+void comm_links_add(struct model *model, const struct model_comm *comm);
 
 /* ---- filter_apply.c ---- */
 
 /* Removes what the filter rejects. Spans and events must be sorted. */
-int keep_apply(struct builder *builder);
+void filter_apply(struct builder *builder);
 
 /* ---- walk.c ---- */
 
 /* Computes running, runnable and blocked time of threads and spans. */
-int walk_account(struct model *model);
+void walk_account(struct model *model);
 
 #endif

@@ -10,23 +10,25 @@
 #include <string.h>
 
 #include "model/build.h"
+#include "util/memory.h"
 
-/* Spans begun before the capture have equal start times, and inner ones come first. */
+/* Limit of open spans to search. Spans begun before the capture have equal start times, and the
+ * inner ones come first. */
 #define SAME_BEGIN_MAX 64
 
-struct open_call {
+struct parent_scope {
 	uint64_t end_ts;
 	uint32_t span;
 };
 
 /* Stack of the spans that are open on a thread, the innermost last. */
-struct open_calls {
-	VEC(struct open_call) list;
+struct parent_scopes {
+	VEC(struct parent_scope) list;
 };
 
 struct nest {
 	struct model *model;
-	struct open_calls *threads;
+	struct parent_scopes *threads;
 };
 
 static bool is_call(const struct model *model, uint32_t site)
@@ -39,12 +41,12 @@ static bool is_keyed(const struct model *model, uint32_t site)
 	return model_site(model, site)->keyed;
 }
 
-static struct open_call *innermost(struct open_calls *open)
+static struct parent_scope *innermost(struct parent_scopes *open)
 {
 	return open->list.len ? &open->list.data[open->list.len - 1] : NULL;
 }
 
-static void close_until(struct open_calls *open, uint64_t ts)
+static void close_until(struct parent_scopes *open, uint64_t ts)
 {
 	while (open->list.len && innermost(open)->end_ts <= ts)
 		open->list.len--;
@@ -86,7 +88,7 @@ static bool may_be_scope(const struct model *model, const struct model_span *spa
 
 /* Removes open spans that the new one proves to be no scopes. Returns whether the new one may be a
  * scope. */
-static bool settle_overlaps(struct nest *nest, struct open_calls *open,
+static bool settle_overlaps(struct nest *nest, struct parent_scopes *open,
 			    const struct model_span *new, uint64_t end_ts)
 {
 	bool scope = true;
@@ -105,28 +107,26 @@ static bool settle_overlaps(struct nest *nest, struct open_calls *open,
 	return scope;
 }
 
-static int open_add(struct nest *nest, struct open_calls *open, struct open_call added)
+static void open_add(struct nest *nest, struct parent_scopes *open, struct parent_scope added)
 {
 	const struct model_span *spans = nest->model->spans.data;
 	size_t at = open->list.len;
 
-	if (!vec_reserve(&open->list, 1))
-		return -ENOMEM;
+	vec_need(&open->list, 1);
 	while (at && open->list.data[at - 1].end_ts < added.end_ts) {
 		if (spans[open->list.data[at - 1].span].start_ts != spans[added.span].start_ts ||
 		    open->list.len - at == SAME_BEGIN_MAX)
-			return 0;
+			return;
 		at--;
 	}
 	memmove(&open->list.data[at + 1], &open->list.data[at],
 		(open->list.len - at) * sizeof(added));
 	open->list.data[at] = added;
 	open->list.len++;
-	return 0;
 }
 
 /* The innermost open span that does not lie inside the new one. */
-static uint32_t parent_of(struct open_calls *open, uint64_t end_ts)
+static uint32_t parent_of(struct parent_scopes *open, uint64_t end_ts)
 {
 	size_t at = open->list.len;
 
@@ -136,11 +136,11 @@ static uint32_t parent_of(struct open_calls *open, uint64_t end_ts)
 	return MODEL_NONE;
 }
 
-static int nest_span(struct nest *nest, uint32_t index)
+static void nest_span(struct nest *nest, uint32_t index)
 {
 	struct model *model = nest->model;
 	struct model_span *span = &model->spans.data[index];
-	struct open_calls *open = &nest->threads[span->thread];
+	struct parent_scopes *open = &nest->threads[span->thread];
 	uint64_t end_ts = span->end_ts;
 	bool scope = may_be_scope(model, span);
 	uint32_t parent;
@@ -162,13 +162,14 @@ static int nest_span(struct nest *nest, uint32_t index)
 			span->trace_lo = model->spans.data[parent].trace_lo;
 		}
 	}
-	return scope ? open_add(nest, open, (struct open_call){end_ts, index}) : 0;
+	if (scope)
+		open_add(nest, open, (struct parent_scope){end_ts, index});
 }
 
 static void nest_event(struct nest *nest, struct model_event *event)
 {
 	struct model *model = nest->model;
-	struct open_calls *open = &nest->threads[event->thread];
+	struct parent_scopes *open = &nest->threads[event->thread];
 	const struct model_span *parent;
 
 	close_until(open, event->ts);
@@ -182,25 +183,23 @@ static void nest_event(struct nest *nest, struct model_event *event)
 	event->trace_lo = parent->trace_lo;
 }
 
-int calls_find_parents(struct model *model)
+void calls_find_parents(struct model *model)
 {
 	struct nest nest = {
 		.model = model,
-		.threads = calloc(model->threads.len + 1, sizeof(*nest.threads)),
+		.threads = memory_zeroed(model->threads.len, sizeof(*nest.threads)),
 	};
-	int result = nest.threads ? 0 : -ENOMEM;
 	size_t span = 0, event = 0;
 
-	while (!result && (span < model->spans.len || event < model->events.len)) {
+	while (span < model->spans.len || event < model->events.len) {
 		if (event == model->events.len ||
 		    (span < model->spans.len &&
 		     model->spans.data[span].start_ts <= model->events.data[event].ts))
-			result = nest_span(&nest, (uint32_t)span++);
+			nest_span(&nest, (uint32_t)span++);
 		else
 			nest_event(&nest, &model->events.data[event++]);
 	}
-	for (size_t i = 0; nest.threads && i < model->threads.len; i++)
+	for (size_t i = 0; i < model->threads.len; i++)
 		vec_free(&nest.threads[i].list);
 	free(nest.threads);
-	return result;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "util/memory.h"
 #include "util/search.h"
 
 static int recorded_compare(const void *left, const void *right)
@@ -16,7 +17,8 @@ static int recorded_compare(const void *left, const void *right)
 	return (a->capture > b->capture) - (a->capture < b->capture);
 }
 
-/* A process has an entry for each of its programs. */
+/* The reader lists a process once for each program that it ran; we want it once for each
+ * capture. */
 static void drop_repeated(struct model *model)
 {
 	struct model_recorded *all = model->recorded.data;
@@ -29,7 +31,8 @@ static void drop_repeated(struct model *model)
 	model->recorded.len = kept;
 }
 
-/* With these, an entry is found by binary search although captures may overlap. */
+/* Sets latest_ts, which never decreases from one entry of a process to the next. So captures_at()
+ * can use a binary search although captures may overlap. */
 static void find_latest(struct model *model)
 {
 	struct model_recorded *all = model->recorded.data;
@@ -41,7 +44,7 @@ static void find_latest(struct model *model)
 	}
 }
 
-int captures_add(struct model *model, const struct store_reader *reader)
+void captures_add(struct model *model, const struct store_reader *reader)
 {
 	uint32_t count = store_reader_capture_count(reader);
 
@@ -55,8 +58,7 @@ int captures_add(struct model *model, const struct store_reader *reader)
 		for (uint32_t at = 0; at < capture->process_count; at++) {
 			recorded.pid =
 				store_reader_process(reader, capture->first_process + at)->pid;
-			if (!vec_push(&model->recorded, recorded))
-				return -ENOMEM;
+			vec_add(&model->recorded, recorded);
 		}
 	}
 	if (model->recorded.len)
@@ -64,7 +66,6 @@ int captures_add(struct model *model, const struct store_reader *reader)
 		      recorded_compare);
 	drop_repeated(model);
 	find_latest(model);
-	return 0;
 }
 
 const struct model_recorded *captures_of(const struct model *model, uint32_t pid, size_t *count)
@@ -100,9 +101,7 @@ void captures_find_sched(struct model *model)
 	for (size_t i = 0; i < model->recorded.len; i++)
 		if (model->recorded.data[i].capture >= count)
 			count = model->recorded.data[i].capture + 1;
-	first = calloc((size_t)count + 1, sizeof(*first));
-	if (!first)
-		return; /* then what is known from the beginning of each capture counts */
+	first = memory_zeroed(count, sizeof(*first));
 	for (size_t i = 0; i < model->states.len; i++) {
 		const struct model_state *state = &model->states.data[i];
 		const struct model_recorded *of = captures_at(model, state->thread, state->ts);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the processes of a job were recorded. Each file begins and ends at its own time, and what a
- * thread did before and after is unknown. A model of one capture needs none of this: it begins and
- * ends as a whole.
+ * When the processes of a job were recorded. Each capture of the job begins and ends at its own
+ * time, and what its threads did before and after is unknown. A model of one capture needs none of
+ * this, because all its processes share one begin and one end.
  */
 #ifndef WAFFLE_MODEL_CAPTURES_INTERNAL_H
 #define WAFFLE_MODEL_CAPTURES_INTERNAL_H
 
 #include "model/model.h"
 
-/* Adds the captures of a reader that has several. Returns 0 or -ENOMEM. */
-int captures_add(struct model *model, const struct store_reader *reader);
+/* Adds the captures of a reader that has several. */
+void captures_add(struct model *model, const struct store_reader *reader);
 /* Finds when each capture began to record the scheduler. Needs the states. */
 void captures_find_sched(struct model *model);
 
@@ -18,7 +18,7 @@ void captures_find_sched(struct model *model);
  * single capture, or the thread's process was not traced. */
 const struct model_recorded *captures_at(const struct model *model, uint32_t thread, uint64_t ts);
 
-/* The captures of a process, by time: *count from the result on. NULL: none. */
+/* The captures of a process, by time; *count is their number. NULL: none. */
 const struct model_recorded *captures_of(const struct model *model, uint32_t pid, size_t *count);
 
 #endif

@@ -12,6 +12,7 @@
 #include "filter/split.h"
 #include "model/build.h"
 #include "model/order.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 #define DEPTH_UNKNOWN UINT32_MAX
@@ -118,17 +119,16 @@ static struct filter_subject subject_event(struct keeper *keeper, const struct m
 
 /* ---- decisions ---- */
 
-/* Without its begin, only the site of a span is known. Returns whether the site alone makes it
- * pass, or -ENOMEM. */
-static int site_decides(struct keeper *keeper, uint32_t site)
+/* Whether the site alone makes a span pass: without its begin, nothing else is known of it. */
+static bool site_passes(struct keeper *keeper, uint32_t site)
 {
 	struct residual residual = {0};
 
 	if (site >= keeper->builder->sites.len)
 		return false;
 	if (!keeper->sites[site]) {
-		if (!residual_make(&residual, keeper->filter, model_site(keeper->model, site)))
-			return -ENOMEM;
+		memory_require(
+			residual_make(&residual, keeper->filter, model_site(keeper->model, site)));
 		keeper->sites[site] =
 			residual.nodes.data[residual.nodes.len - 1].type == FILTER_TRUE ? 1 : -1;
 		residual_free(&residual);
@@ -146,62 +146,54 @@ static void set_depth(struct keeper *keeper, uint32_t index, int64_t depth)
 						: (uint32_t)depth;
 }
 
-/* Returns 0 if the span passes, with the time of the decision in *ts; 1 if it does not; or
- * -ENOMEM. */
-static int decide_span(struct keeper *keeper, uint32_t index, uint64_t *ts)
+/* Whether a span passes apart from rate(); *ts is the time of the decision. */
+static bool span_passes(struct keeper *keeper, uint32_t index, uint64_t *ts)
 {
 	const struct model_span *span = &keeper->model->spans.data[index];
 	struct filter_subject subject = subject_span(keeper, span);
 	enum filter_truth truth;
-	int decided;
 
 	set_depth(keeper, index, subject.depth);
 	*ts = span->start_ts;
-	if (span->flags & MODEL_SPAN_BEGUN_BEFORE) {
-		decided = site_decides(keeper, span->site);
-		return decided < 0 ? decided : !decided;
-	}
+	if (span->flags & MODEL_SPAN_BEGUN_BEFORE)
+		return site_passes(keeper, span->site);
 	truth = filter_eval(keeper->filter, &subject);
 	if (truth == FILTER_UNKNOWN && !(span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT))) {
 		*ts = span->end_ts;
 		subject.ended = true;
 		truth = filter_eval(keeper->filter, &subject);
 	}
-	return truth != FILTER_YES;
+	return truth == FILTER_YES;
 }
 
-static int decide_all(struct keeper *keeper)
+static void find_passed(struct keeper *keeper)
 {
 	struct model *model = keeper->model;
 	struct order_item item;
 
 	for (size_t i = 0; i < model->spans.len; i++) {
-		int result = decide_span(keeper, (uint32_t)i, &item.ts);
-
 		item.index = (uint32_t)i;
-		if (result < 0 || (!result && !vec_push(&keeper->passed, item)))
-			return -ENOMEM;
+		if (span_passes(keeper, (uint32_t)i, &item.ts))
+			vec_add(&keeper->passed, item);
 	}
 	for (size_t i = 0; i < model->events.len; i++) {
 		struct filter_subject subject = subject_event(keeper, &model->events.data[i]);
 
 		item = (struct order_item){model->events.data[i].ts,
 					   (uint32_t)(model->spans.len + i)};
-		if (filter_eval(keeper->filter, &subject) == FILTER_YES &&
-		    !vec_push(&keeper->passed, item))
-			return -ENOMEM;
+		if (filter_eval(keeper->filter, &subject) == FILTER_YES)
+			vec_add(&keeper->passed, item);
 	}
-	return 0;
 }
 
 /* Marks what passes the whole filter, including rate(). */
-static int mark_passed(struct keeper *keeper)
+static void mark_passed(struct keeper *keeper)
 {
 	const struct filter_rate *rate = &keeper->filter->rate;
 	struct filter_rate_state state = {0};
 
-	if (rate->unit_ns && !order_sort(keeper->passed.data, keeper->passed.len))
-		return -ENOMEM;
+	if (rate->unit_ns)
+		order_sort(keeper->passed.data, keeper->passed.len);
 	for (size_t i = 0; i < keeper->passed.len; i++) {
 		const struct order_item *item = &keeper->passed.data[i];
 
@@ -212,7 +204,6 @@ static int mark_passed(struct keeper *keeper)
 		else
 			keeper->events[item->index - keeper->model->spans.len] = true;
 	}
-	return 0;
 }
 
 /* A parent's index is less than its children's. */
@@ -230,34 +221,29 @@ static void mark_children(struct keeper *keeper)
 
 /* ---- leaving out ---- */
 
-/* Maps old indexes to new ones; MODEL_NONE: removed. NULL: out of memory. */
+/* Maps old indexes to new ones; MODEL_NONE: removed. The caller frees it. */
 static uint32_t *ranks(const bool *kept, size_t count)
 {
-	uint32_t *rank = calloc(count + 1, sizeof(*rank));
+	uint32_t *rank = memory_get(count * sizeof(*rank));
 	uint32_t next = 0;
 
-	for (size_t i = 0; rank && i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		rank[i] = kept[i] ? next++ : MODEL_NONE;
 	return rank;
 }
 
-static int map_renumber(struct map *map, const uint32_t *rank)
+static void map_renumber(struct map *map, const uint32_t *rank)
 {
 	struct map kept = {0};
 
 	for (size_t i = 0; i < map->cap; i++) {
 		const struct map_slot *slot = &map->slots[i];
 
-		if (slot->value == MAP_NONE || rank[slot->value] == MODEL_NONE)
-			continue;
-		if (!map_set(&kept, slot->key, rank[slot->value])) {
-			map_free(&kept);
-			return -ENOMEM;
-		}
+		if (slot->value != MAP_NONE && rank[slot->value] != MODEL_NONE)
+			map_put(&kept, slot->key, rank[slot->value]);
 	}
 	map_free(map);
 	*map = kept;
-	return 0;
 }
 
 static uint32_t renumber(uint32_t index, const uint32_t *rank)
@@ -310,72 +296,58 @@ static void compact_links(struct model *model, const uint32_t *const rank[])
 	model->links.len = len;
 }
 
-static int leave_out(struct keeper *keeper)
+static void leave_out(struct keeper *keeper)
 {
 	struct model *model = keeper->model;
 	uint32_t *const rank[] = {
 		[MODEL_NODE_SPAN] = ranks(keeper->spans, model->spans.len),
 		[MODEL_NODE_EVENT] = ranks(keeper->events, model->events.len),
 	};
-	int result = -ENOMEM;
 
-	if (rank[MODEL_NODE_SPAN] && rank[MODEL_NODE_EVENT] &&
-	    !map_renumber(&model->span_ids, rank[MODEL_NODE_SPAN]) &&
-	    !map_renumber(&model->event_ids, rank[MODEL_NODE_EVENT])) {
-		compact_events(model, rank[MODEL_NODE_EVENT], rank[MODEL_NODE_SPAN]);
-		compact_spans(model, rank[MODEL_NODE_SPAN]);
-		compact_links(model, (const uint32_t *const *)rank);
-		result = 0;
-	}
+	map_renumber(&model->span_ids, rank[MODEL_NODE_SPAN]);
+	map_renumber(&model->event_ids, rank[MODEL_NODE_EVENT]);
+	compact_events(model, rank[MODEL_NODE_EVENT], rank[MODEL_NODE_SPAN]);
+	compact_spans(model, rank[MODEL_NODE_SPAN]);
+	compact_links(model, (const uint32_t *const *)rank);
 	free(rank[MODEL_NODE_SPAN]);
 	free(rank[MODEL_NODE_EVENT]);
-	return result;
 }
 
 /* ---- the whole ---- */
 
-static int keeper_prepare(struct keeper *keeper)
+static void keeper_prepare(struct keeper *keeper)
 {
 	const struct model *model = keeper->model;
 	const char *source = filter_source(keeper->filter);
-	uint32_t expression = strtab_add(model->strings, source, strlen(source));
+	uint32_t expression = strtab_put(model->strings, source, strlen(source));
 
 	/* Spans and events share one range of numbers. */
-	if (expression == STRTAB_NONE || model->spans.len + model->events.len >= MODEL_NONE)
-		return -ENOMEM;
+	memory_require(model->spans.len + model->events.len < MODEL_NONE);
 	keeper->model->filtered.expression = strtab_get(model->strings, expression);
-	keeper->spans = calloc(model->spans.len + 1, sizeof(*keeper->spans));
-	keeper->events = calloc(model->events.len + 1, sizeof(*keeper->events));
-	keeper->sites = calloc(keeper->builder->sites.len + 1, sizeof(*keeper->sites));
+	keeper->spans = memory_zeroed(model->spans.len, sizeof(*keeper->spans));
+	keeper->events = memory_zeroed(model->events.len, sizeof(*keeper->events));
+	keeper->sites = memory_zeroed(keeper->builder->sites.len, sizeof(*keeper->sites));
 	if (filter_uses(keeper->filter, FILTER_DEPTH))
-		keeper->depths = calloc(model->spans.len + 1, sizeof(*keeper->depths));
-	if (!keeper->spans || !keeper->events || !keeper->sites ||
-	    (!keeper->depths && filter_uses(keeper->filter, FILTER_DEPTH)))
-		return -ENOMEM;
+		keeper->depths = memory_zeroed(model->spans.len, sizeof(*keeper->depths));
 	if (keeper->builder->names.len)
 		qsort(keeper->builder->names.data, keeper->builder->names.len,
 		      sizeof(struct thread_name), name_compare);
-	return 0;
 }
 
-int keep_apply(struct builder *builder)
+void filter_apply(struct builder *builder)
 {
 	struct keeper keeper = {
 		.builder = builder, .model = builder->model, .filter = builder->keep->filter};
-	int result = keeper_prepare(&keeper);
 
-	if (!result)
-		result = decide_all(&keeper);
-	if (!result)
-		result = mark_passed(&keeper);
-	if (!result && builder->keep->keep_children)
+	keeper_prepare(&keeper);
+	find_passed(&keeper);
+	mark_passed(&keeper);
+	if (builder->keep->keep_children)
 		mark_children(&keeper);
-	if (!result)
-		result = leave_out(&keeper);
+	leave_out(&keeper);
 	free(keeper.spans);
 	free(keeper.events);
 	free(keeper.sites);
 	free(keeper.depths);
 	vec_free(&keeper.passed);
-	return result;
 }

@@ -5,10 +5,11 @@
 
 #include "model/build.h"
 #include "model/order.h"
+#include "util/memory.h"
 #include "util/search.h"
 
-int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
-	      uint32_t frame)
+void links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
+	       uint32_t frame)
 {
 	struct value_walk walk = model_values(model, site, frame);
 	struct value value;
@@ -25,14 +26,13 @@ int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from
 
 		if (value.type != WAFFLE_KEY_CAUSE_SPAN && value.type != WAFFLE_KEY_CAUSE_EVENT)
 			continue;
-		if (link.to_id && !vec_push(&model->links, link))
-			return -ENOMEM;
+		if (link.to_id)
+			vec_add(&model->links, link);
 	}
-	return 0;
 }
 
 /* Only events that are the target of a link must be found by id, so the map stays small. */
-static int map_wanted_events(struct model *model)
+static void map_wanted_events(struct model *model)
 {
 	struct map found = {0};
 	bool wanted = false;
@@ -41,29 +41,23 @@ static int map_wanted_events(struct model *model)
 		if (model->links.data[i].to_kind != MODEL_NODE_EVENT)
 			continue;
 		wanted = true;
-		if (!map_set(&model->event_ids, model->links.data[i].to_id, 0))
-			return -ENOMEM;
+		map_put(&model->event_ids, model->links.data[i].to_id, 0);
 	}
 	if (!wanted)
-		return 0;
+		return;
 	for (size_t i = 0; i < model->events.len; i++) {
 		uint64_t id = model->events.data[i].id;
 
-		if (id && map_get(&model->event_ids, id) != MAP_NONE &&
-		    !map_set(&found, id, (uint32_t)i)) {
-			map_free(&found);
-			return -ENOMEM;
-		}
+		if (id && map_get(&model->event_ids, id) != MAP_NONE)
+			map_put(&found, id, (uint32_t)i);
 	}
 	map_free(&model->event_ids);
 	model->event_ids = found;
-	return 0;
 }
 
-int links_resolve(struct model *model)
+void links_resolve(struct model *model)
 {
-	if (map_wanted_events(model))
-		return -ENOMEM;
+	map_wanted_events(model);
 	for (size_t i = 0; i < model->links.len; i++) {
 		struct model_link *link = &model->links.data[i];
 
@@ -71,7 +65,6 @@ int links_resolve(struct model *model)
 								     : &model->span_ids,
 				   link->to_id);
 	}
-	return 0;
 }
 
 static uint64_t link_key(const struct model_link *link)
@@ -79,7 +72,7 @@ static uint64_t link_key(const struct model_link *link)
 	return (uint64_t)link->from_kind << 32 | link->from;
 }
 
-int links_order(struct model *model)
+void links_order(struct model *model)
 {
 	size_t count = model->links.len;
 	struct order_item *items;
@@ -89,22 +82,18 @@ int links_order(struct model *model)
 	for (size_t i = 1; ordered && i < count; i++)
 		ordered = link_key(&model->links.data[i - 1]) <= link_key(&model->links.data[i]);
 	if (ordered)
-		return 0;
-	items = malloc(count * sizeof(*items));
-	links = malloc(count * sizeof(*links));
-	for (size_t i = 0; items && i < count; i++)
+		return;
+	memory_require(count < MODEL_NONE);
+	items = memory_get(count * sizeof(*items));
+	links = memory_get(count * sizeof(*links));
+	for (size_t i = 0; i < count; i++)
 		items[i] = (struct order_item){link_key(&model->links.data[i]), (uint32_t)i};
-	if (!items || !links || count >= MODEL_NONE || !order_sort(items, count)) {
-		free(items);
-		free(links);
-		return -ENOMEM;
-	}
+	order_sort(items, count);
 	for (size_t i = 0; i < count; i++)
 		links[i] = model->links.data[items[i].index];
 	memcpy(model->links.data, links, count * sizeof(*links));
 	free(items);
 	free(links);
-	return 0;
 }
 
 size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first)

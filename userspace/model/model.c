@@ -111,7 +111,6 @@ void model_free(struct model *model)
 	vec_free(&model->frequencies);
 	vec_free(&model->stacks);
 	vec_free(&model->losses);
-	vec_free(&model->forks);
 	vec_free(&model->execs);
 	vec_free(&model->recorded);
 	vec_free(&model->frames);

@@ -131,7 +131,8 @@ struct model_switch {
 	uint16_t cpu, prev_state;
 	uint8_t flags; /* WAFFLE_SWITCH_* */
 	int16_t syscall;
-	uint32_t args; /* index of the first of 3 words in model.syscall_args, or MODEL_NONE */
+	/* Index of the first of WAFFLE_SYSCALL_ARGS words in model.syscall_args, or MODEL_NONE. */
+	uint32_t args;
 };
 
 /* State of a thread at the begin or end of the capture. */
@@ -225,11 +226,6 @@ struct model_loss {
 	uint16_t cpu;
 };
 
-struct model_fork {
-	uint64_t ts;
-	uint32_t parent_pid, child_pid;
-};
-
 /* The thread executed a new program. */
 struct model_exec {
 	uint64_t ts;
@@ -254,16 +250,20 @@ struct model_filter {
 	/* Only what origins need (analyze/origin/origin.h): no scheduler records, and of the links
 	 * only those that the program declared. */
 	bool only_declared;
+	/* With only_declared: also leave out spans to which no way from an event leads: nothing
+	 * happened in them, nothing refers to them, and no call of NCCL or MPI is missing that they
+	 * would stand for. Ignored if there is a filter. */
+	bool from_event;
 };
 
-/* What a model_filter has left out. Record counts and losses include it. */
+/* What a model_filter has left out. The counts of records and losses include it. */
 struct model_filtered {
 	const char *expression; /* in model.strings; NULL: no filter */
 	uint64_t spans, events;
 };
 
-/* The word in model.frames in front of the values of a span or event: their length in bytes, and
- * the number of free words behind them. */
+/* In model.frames, the word before the values of a span or event: their length in bytes, and the
+ * number of free words behind them. */
 #define FRAME_HEAD(bytes, room) ((uint64_t)(room) << 32 | (bytes))
 #define FRAME_BYTES(head) ((uint32_t)(head))
 #define FRAME_ROOM(head) ((uint32_t)((head) >> 32))
@@ -300,7 +300,6 @@ struct model {
 	VEC(struct model_frequency) frequencies; /* by cpu, then ts */
 	VEC(struct model_stack) stacks;          /* by id */
 	VEC(struct model_loss) losses;
-	VEC(struct model_fork) forks;
 	VEC(struct model_exec) execs; /* by thread, then ts */
 	/* By pid, then from_ts. Empty if there is a single capture. Private to model/. */
 	VEC(struct model_recorded) recorded;
@@ -396,12 +395,12 @@ bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
 /* Whether times of two hosts can be compared: they are one, or their clocks were aligned by what
  * they did together (model/clock/clock.h). */
 bool model_hosts_comparable(const struct model *model, uint32_t host, uint32_t other);
-/* By how much the difference of two times may be wrong, which two threads recorded. UINT64_MAX:
- * they cannot be compared. 0 on one host. */
+/* By how much the difference between times of two threads may be wrong. UINT64_MAX: the times
+ * cannot be compared. 0 on one host. */
 uint64_t model_order_error(const struct model *model, uint32_t thread, uint64_t ts, uint32_t other,
 			   uint64_t other_ts);
-/* Whether it is known which of two moments was first, that is, their difference is larger than its
- * error. On one host it is always known. */
+/* Whether it is known which of two times came first: their difference is larger than its error. On
+ * one host it is always known. */
 bool model_order_known(const struct model *model, uint32_t thread, uint64_t ts, uint32_t other,
 		       uint64_t other_ts);
 
@@ -422,7 +421,7 @@ struct model_interval {
 	uint32_t args;       /* blocked: index in model.syscall_args */
 	uint32_t by;         /* runnable: waker or preemptor; MODEL_NONE: unknown */
 	bool woken;          /* runnable: `by` is the waker */
-	/* An interrupt, such as a timer, woke it while `by` happened to run there. */
+	/* An interrupt, such as a timer's, woke it, and `by` is only what it interrupted. */
 	bool interrupt;
 	bool open; /* cut by the end of the capture */
 };
@@ -438,7 +437,7 @@ void model_losses(struct windows *losses, const struct model *model, bool only_s
 typedef int (*model_interval_fn)(const struct model_interval *interval, void *arg);
 
 /* Calls `each` for every interval of every traced thread, ordered by to_ts. It stops at the first
- * non-zero return and returns that; -ENOMEM if out of memory. */
+ * non-zero return and returns that. */
 int model_each_interval(const struct model *model, model_interval_fn each, void *arg);
 
 #endif

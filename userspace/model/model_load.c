@@ -8,72 +8,90 @@
 #include "model/captures_internal.h"
 #include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
+#include "util/memory.h"
 
-static int add_loss(struct builder *builder, const struct waffle_rec_loss *loss)
+static void add_loss(struct builder *builder, const struct waffle_rec_loss *loss)
 {
 	struct model *model = builder->model;
 
 	if (loss->source >= WAFFLE_SOURCE_COUNT || loss->from_ts > loss->rec.ts) {
 		model->bad_records++;
-		return 0;
+		return;
 	}
-	return vec_push(&model->losses, (struct model_loss){.from_ts = loss->from_ts,
-							    .to_ts = loss->rec.ts,
-							    .count = loss->count,
-							    .source = loss->source,
-							    .cpu = loss->rec.cpu})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&model->losses, (struct model_loss){.from_ts = loss->from_ts,
+						    .to_ts = loss->rec.ts,
+						    .count = loss->count,
+						    .source = loss->source,
+						    .cpu = loss->rec.cpu});
 }
 
-static int add_record(struct builder *builder, const struct waffle_rec *rec)
+static void add_record(struct builder *builder, const struct waffle_rec *rec)
 {
 	switch (rec->kind) {
 	case WAFFLE_REC_HIT:
-		return spans_add_hit(builder, (const struct waffle_rec_hit *)rec);
+		spans_add_hit(builder, (const struct waffle_rec_hit *)rec);
+		break;
 	case WAFFLE_REC_SPAN_END:
-		return spans_add_end(builder, (const struct waffle_rec_span_end *)rec);
+		spans_add_end(builder, (const struct waffle_rec_span_end *)rec);
+		break;
 	case WAFFLE_REC_RETURN:
-		return spans_add_return(builder, (const struct waffle_rec_return *)rec);
+		spans_add_return(builder, (const struct waffle_rec_return *)rec);
+		break;
 	case WAFFLE_REC_STACK:
-		return stacks_add(builder, (const struct waffle_rec_stack *)rec);
+		stacks_add(builder, (const struct waffle_rec_stack *)rec);
+		break;
 	case WAFFLE_REC_SWITCH:
-		return switches_add(builder, (const struct waffle_rec_switch *)rec);
+		switches_add(builder, (const struct waffle_rec_switch *)rec);
+		break;
 	case WAFFLE_REC_STATE:
-		return switches_add_state(builder, (const struct waffle_rec_state *)rec);
+		switches_add_state(builder, (const struct waffle_rec_state *)rec);
+		break;
 	case WAFFLE_REC_TASK:
-		return threads_add_task(builder, (const struct waffle_rec_task *)rec);
+		threads_add_task(builder, (const struct waffle_rec_task *)rec);
+		break;
 	case WAFFLE_REC_FORK:
-		return threads_add_fork(builder, (const struct waffle_rec_fork *)rec);
+		threads_add_fork(builder, (const struct waffle_rec_fork *)rec);
+		break;
 	case WAFFLE_REC_EXEC:
-		return threads_add_exec(builder, (const struct waffle_rec_exit *)rec);
+		threads_add_exec(builder, (const struct waffle_rec_exit *)rec);
+		break;
 	case WAFFLE_REC_EXIT:
-		return threads_add_exit(builder, (const struct waffle_rec_exit *)rec);
+		threads_add_exit(builder, (const struct waffle_rec_exit *)rec);
+		break;
 	case WAFFLE_REC_LOSS:
-		return add_loss(builder, (const struct waffle_rec_loss *)rec);
+		add_loss(builder, (const struct waffle_rec_loss *)rec);
+		break;
 	case WAFFLE_REC_WAIT:
-		return waits_add(builder, (const struct waffle_rec_wait *)rec);
+		waits_add(builder, (const struct waffle_rec_wait *)rec);
+		break;
 	case WAFFLE_REC_WAKE:
-		return waits_add_wake(builder, (const struct waffle_rec_wake *)rec);
+		waits_add_wake(builder, (const struct waffle_rec_wake *)rec);
+		break;
 	case WAFFLE_REC_FAULT:
-		return waits_add_fault(builder, (const struct waffle_rec_fault *)rec);
+		waits_add_fault(builder, (const struct waffle_rec_fault *)rec);
+		break;
 	case WAFFLE_REC_IO:
-		return waits_add_io(builder, (const struct waffle_rec_io *)rec);
+		waits_add_io(builder, (const struct waffle_rec_io *)rec);
+		break;
 	case WAFFLE_REC_SIGNAL:
-		return waits_add_signal(builder, (const struct waffle_rec_signal *)rec);
+		waits_add_signal(builder, (const struct waffle_rec_signal *)rec);
+		break;
 	case WAFFLE_REC_QUOTA:
-		return waits_add_quota(builder, (const struct waffle_rec_quota *)rec);
+		waits_add_quota(builder, (const struct waffle_rec_quota *)rec);
+		break;
 	case WAFFLE_REC_STOLEN:
-		return waits_add_stolen(builder, (const struct waffle_rec_stolen *)rec);
+		waits_add_stolen(builder, (const struct waffle_rec_stolen *)rec);
+		break;
 	case WAFFLE_REC_FREQUENCY:
-		return waits_add_frequency(builder, (const struct waffle_rec_frequency *)rec);
+		waits_add_frequency(builder, (const struct waffle_rec_frequency *)rec);
+		break;
 	default:
 		builder->model->bad_records++;
-		return 0;
+		break;
 	}
 }
 
-/* Scheduler records. A filter that does not need them leaves them out. */
+/* Scheduler records, which are skipped if nothing of the model is computed from them. */
 static bool is_sched(unsigned kind)
 {
 	return kind == WAFFLE_REC_SWITCH || kind == WAFFLE_REC_STATE;
@@ -126,17 +144,65 @@ static void set_counts(struct model *model, const struct store_reader *reader, c
 	}
 }
 
+/* Tells how far it came when memory runs out. */
+static void memory_message(void *arg, struct error *err)
+{
+	const struct model *model = arg;
+
+	error_set(err, ENOMEM,
+		  "out of memory after %zu spans and %zu events; read a part of the file with "
+		  "--from and --to",
+		  model->spans.len, model->events.len);
+}
+
+/* Records that neither only_roles nor only_declared needs: those about waits, and stacks. */
+#define KIND(name) (1u << WAFFLE_REC_##name)
+#define KINDS_NEEDED                                                                               \
+	(KIND(HIT) | KIND(SPAN_END) | KIND(RETURN) | KIND(TASK) | KIND(FORK) | KIND(EXEC) |        \
+	 KIND(EXIT) | KIND(LOSS))
+
+static bool is_call_of_ranks(const struct site_info *site)
+{
+	return site_role_is_mpi(site->role) || site_role_is_nccl(site->role);
+}
+
+/* Makes the reader leave out what add_records() would ignore, so that it need not be merged. */
+static int leave_out(const struct builder *builder, struct store_reader *reader, struct error *err)
+{
+	struct store_leave_out what = {
+		.kinds = ~KINDS_NEEDED,
+		.leaves_if = builder->only_leading ? is_call_of_ranks : NULL,
+	};
+	bool wanted = builder->only_roles || builder->only_declared;
+
+	return wanted ? store_reader_leave_out(reader, &what, err) : 0;
+}
+
+/* Counts the records that were left out as if they had been read. */
+static void count_left_out(struct builder *builder, const struct store_reader *reader,
+			   uint64_t *read)
+{
+	struct store_left_out left_out;
+
+	store_reader_left_out(reader, &left_out);
+	for (unsigned kind = 0; kind < WAFFLE_REC_KIND_COUNT; kind++) {
+		read[record_source(kind)] += left_out.records[kind];
+		if (!is_sched(kind) && left_out.last_ts[kind] > builder->last_ts)
+			builder->last_ts = left_out.last_ts[kind];
+	}
+}
+
 static int add_records(struct builder *builder, struct store_reader *reader,
 		       struct store_window window, struct error *err)
 {
 	uint64_t read[WAFFLE_SOURCE_COUNT + 1] = {0};
 	const struct waffle_rec *rec;
-	int result = store_reader_seek(reader, window, err);
+	int result = leave_out(builder, reader, err) ?: store_reader_seek(reader, window, err);
 
 	if (result < 0)
 		return result;
 	while ((result = store_reader_next(reader, &rec, err)) > 0) {
-		/* Records of thread names are needed even from before the window. */
+		/* Names of threads count from before the window, too. */
 		if ((rec->ts < window.from_ts && rec->kind != WAFFLE_REC_TASK) ||
 		    rec->ts > window.to_ts)
 			continue;
@@ -148,25 +214,19 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 		if (rec->ts > builder->last_ts)
 			builder->last_ts = rec->ts;
 		builder->record = store_reader_number(reader);
-		if (add_record(builder, rec))
-			return error_set(
-				err, ENOMEM,
-				"out of memory after %zu spans and %zu events; read a part "
-				"of the file with --from and --to",
-				builder->model->spans.len, builder->model->events.len);
+		add_record(builder, rec);
 	}
+	count_left_out(builder, reader, read);
 	set_counts(builder->model, reader, read);
-	return result;
+	return result ?: store_reader_leave_out(reader, NULL, err);
 }
 
-/* The clocks of the hosts are those that the reader has by now. */
-static int add_hosts(struct model *model, const struct store_reader *reader)
+/* The clocks of the hosts are those that the reader has by now (model/clock/clock.h). */
+static void add_hosts(struct model *model, const struct store_reader *reader)
 {
 	uint32_t count = store_reader_host_count(reader);
-	const struct store_host **hosts = calloc(count, sizeof(const struct store_host *));
+	const struct store_host **hosts = memory_zeroed(count, sizeof(const struct store_host *));
 
-	if (!hosts)
-		return -ENOMEM;
 	model->aligned = true;
 	for (uint32_t i = 0; i < count; i++) {
 		hosts[i] = store_reader_host(reader, i);
@@ -175,14 +235,13 @@ static int add_hosts(struct model *model, const struct store_reader *reader)
 	}
 	model->hosts = hosts;
 	model->host_count = count;
-	return 0;
 }
 
 /* Adds what the reader knows before the first record: sites and processes. */
-static int prepare(struct builder *builder, const struct store_reader *reader)
+static void prepare(struct builder *builder, const struct store_reader *reader)
 {
-	if (add_hosts(builder->model, reader) || captures_add(builder->model, reader))
-		return -ENOMEM;
+	add_hosts(builder->model, reader);
+	captures_add(builder->model, reader);
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
 		const struct site_info *site = store_reader_site(reader, i);
 		struct site_build build = {
@@ -191,20 +250,17 @@ static int prepare(struct builder *builder, const struct store_reader *reader)
 		for (unsigned key = 0; key < site->key_count && key < WAFFLE_KEYS_MAX; key++)
 			build.has_links |= site->keys[key].type == WAFFLE_KEY_CAUSE_SPAN ||
 					   site->keys[key].type == WAFFLE_KEY_CAUSE_EVENT;
-		if (!vec_push(&builder->sites, build) || !vec_push(&builder->model->sites, *site))
-			return -ENOMEM;
+		vec_add(&builder->sites, build);
+		vec_add(&builder->model->sites, *site);
 		builder->has_calls |= site->call;
 	}
 	for (uint32_t i = 0; i < store_reader_process_count(reader); i++) {
 		const struct store_process *process = store_reader_process(reader, i);
 
-		if (threads_add_process(builder, process->pid, process->ppid, process->cmdline))
-			return -ENOMEM;
+		threads_add_process(builder, process->pid, process->ppid, process->cmdline);
 	}
 	for (uint32_t i = 0; i < store_reader_rank_count(reader); i++)
-		if (threads_add_rank(builder, store_reader_rank(reader, i)))
-			return -ENOMEM;
-	return 0;
+		threads_add_rank(builder, store_reader_rank(reader, i));
 }
 
 static void set_times(struct builder *builder, struct store_window window)
@@ -222,49 +278,38 @@ static void set_times(struct builder *builder, struct store_window window)
 }
 
 /* Adds the links that follow from what calls of CUDA, NCCL and MPI do. */
-static int link_calls(struct model *model)
+static void link_calls(struct model *model)
 {
-	struct model_comm *comm = NULL;
-	struct model_gpu *gpu;
-	int result = model_gpu_new(&gpu, model);
+	struct model_gpu *gpu = model_gpu_new(model);
+	struct model_comm *comm = model_comm_new(model, gpu);
 
-	if (!result)
-		result = model_comm_new(&comm, model, gpu);
-	if (!result)
-		result = gpu_links_add(model, gpu);
-	if (!result)
-		result = comm_links_add(model, comm);
+	gpu_links_add(model, gpu);
+	comm_links_add(model, comm);
 	model_comm_free(comm);
 	model_gpu_free(gpu);
-	return result;
 }
 
-static int finish(struct builder *builder)
+/* Makes the model of all that the records said. Each step needs the results of those before it. */
+static void finish(struct builder *builder)
 {
-	int result = threads_finish(builder);
+	struct model *model = builder->model;
 
-	waits_finish(builder->model);
-	if (!result)
-		result = spans_finish(builder);
-	if (!result)
-		result = stacks_finish(builder->model);
-	if (!result && builder->has_calls)
-		result = calls_find_parents(builder->model);
-	if (!result)
-		result = names_resolve(builder->model);
-	if (!result && builder->has_calls && !builder->only_declared)
-		result = link_calls(builder->model);
-	if (!result)
-		result = links_order(builder->model);
-	if (!result && builder->keep)
-		result = keep_apply(builder);
-	if (!result && builder->has_calls)
-		result = templates_fill(builder->model);
-	if (!result)
-		result = switches_finish(builder);
-	if (!result)
-		result = walk_account(builder->model);
-	return result;
+	threads_finish(builder);
+	waits_finish(model);
+	spans_finish(builder);
+	stacks_finish(model);
+	if (builder->has_calls)
+		calls_find_parents(model);
+	names_resolve(model);
+	if (builder->has_calls && !builder->only_declared)
+		link_calls(model);
+	links_order(model);
+	if (builder->keep)
+		filter_apply(builder);
+	if (builder->has_calls)
+		templates_fill(model);
+	switches_finish(model);
+	walk_account(model);
 }
 
 static void builder_free(struct builder *builder)
@@ -279,36 +324,36 @@ static void builder_free(struct builder *builder)
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
 	       const struct model_filter *keep, struct error *err)
 {
-	struct builder builder = {.model = calloc(1, sizeof(**model)),
+	struct builder builder = {.model = memory_zeroed(1, sizeof(**model)),
 				  .keep = keep && keep->filter ? keep : NULL};
-	int result = -ENOMEM;
+	struct memory_guard guard = {.call = memory_message, .arg = builder.model};
+	int result;
 
 	*model = NULL;
-	if (!builder.model)
-		return error_set(err, ENOMEM, "out of memory");
 	builder.model->reader = reader;
 	builder.model->meta = store_reader_meta(reader);
-	builder.model->strings = strtab_new();
+	builder.model->strings = strtab_make();
 	builder.model->start_ts = builder.model->meta->start_ts > window.from_ts
 					  ? builder.model->meta->start_ts
 					  : window.from_ts;
 	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
 	builder.only_roles = keep && keep->only_roles;
 	builder.only_declared = keep && keep->only_declared;
+	builder.only_leading = builder.only_declared && keep->from_event && !builder.keep;
 	builder.no_sched = builder.only_roles || builder.only_declared ||
 			   (builder.keep && !filter_wants_sched(keep->filter));
 	builder.model->sched = builder.model->meta->sched && !builder.no_sched;
-	if (builder.model->strings && !prepare(&builder, reader))
-		result = add_records(&builder, reader, window, err);
+	memory_guard_set(&guard);
+	prepare(&builder, reader);
+	result = add_records(&builder, reader, window, err);
 	if (!result) {
 		set_times(&builder, window);
-		result = finish(&builder);
-	}
-	builder_free(&builder);
-	if (result) {
+		finish(&builder);
+		*model = builder.model;
+	} else {
 		model_free(builder.model);
-		return error_set(err, -result, "out of memory");
 	}
-	*model = builder.model;
-	return 0;
+	memory_guard_remove(&guard);
+	builder_free(&builder);
+	return result;
 }

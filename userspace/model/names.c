@@ -8,6 +8,7 @@
 
 #include "model/build.h"
 #include "util/hash.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 #define CACHE_SLOTS 1024 /* a power of two */
@@ -65,13 +66,12 @@ static size_t known_before(const struct names_naming *naming, const struct namin
 	return lower_bound(naming->count, i, known_compare(&naming->known[i], &wanted) <= 0);
 }
 
-/* Copies a text into the model. NULL: out of memory. */
+/* Copies a text into the model. */
 static const char *text_keep(const struct names_naming *naming, const char *text)
 {
 	struct strtab *strings = naming->model->strings;
-	uint32_t index = strtab_add(strings, text, strlen(text));
 
-	return index == STRTAB_NONE ? NULL : strtab_get(strings, index);
+	return strtab_get(strings, strtab_put(strings, text, strlen(text)));
 }
 
 static const char *number_text(const struct names_naming *naming, uint64_t value)
@@ -114,14 +114,14 @@ static const struct cached *name_at(const struct names_naming *naming, const str
 /*
  * The value was read at the begin or at the end of the call, so we use a name that holds at both.
  * If it changed in between, the value stays a number. If it was unknown at the begin, the name at
- * the end counts. NULL: out of memory.
+ * the end counts.
  */
 static const char *name_of(const struct names_naming *naming, struct naming_use use,
 			   uint64_t end_ts)
 {
 	struct cached begin = *name_at(naming, &use);
 
-	if (!begin.name || end_ts < begin.until)
+	if (end_ts < begin.until)
 		return begin.name;
 	use.ts = end_ts;
 	if (!begin.known)
@@ -136,7 +136,7 @@ struct holder {
 	uint64_t ts, end_ts;
 };
 
-static int name_values(const struct names_naming *naming, const struct holder *holder)
+static void name_values(const struct names_naming *naming, const struct holder *holder)
 {
 	struct model *model = naming->model;
 	struct value_walk walk = model_values(model, holder->site, holder->frame);
@@ -145,19 +145,14 @@ static int name_values(const struct names_naming *naming, const struct holder *h
 
 	while (value_walk_next(&walk, &value)) {
 		const unsigned char *word = walk.at - sizeof(uint64_t);
-		uintptr_t text;
 
 		if (value.type != WAFFLE_KEY_CODE)
 			continue;
 		use.value = value.u64;
-		text = (uintptr_t)name_of(naming, use, holder->end_ts);
-		if (!text)
-			return -ENOMEM;
 		/* All values are whole words, counted from the begin of model.frames. */
 		model->frames.data[(const uint64_t *)(const void *)word - model->frames.data] =
-			text;
+			(uintptr_t)name_of(naming, use, holder->end_ts);
 	}
-	return 0;
 }
 
 /* A call that creates a handle has it only at its end. */
@@ -176,38 +171,33 @@ static bool has_code(const struct site_info *site)
 	return false;
 }
 
-static int name_all(const struct names_naming *naming, const bool *wanted)
+static void name_all(const struct names_naming *naming, const bool *wanted)
 {
 	const struct model *model = naming->model;
 
 	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
 
-		if (span->site < model->sites.len && wanted[span->site] &&
-		    name_values(naming, &(struct holder){span->site, span->thread, span->frame,
-							 begin_ts(model, span), span->end_ts}))
-			return -ENOMEM;
+		if (span->site < model->sites.len && wanted[span->site])
+			name_values(naming, &(struct holder){span->site, span->thread, span->frame,
+							     begin_ts(model, span), span->end_ts});
 	}
 	for (size_t i = 0; i < model->events.len; i++) {
 		const struct model_event *event = &model->events.data[i];
 
-		if (event->site < model->sites.len && wanted[event->site] &&
-		    name_values(naming, &(struct holder){event->site, event->thread, event->frame,
-							 event->ts, event->ts}))
-			return -ENOMEM;
+		if (event->site < model->sites.len && wanted[event->site])
+			name_values(naming, &(struct holder){event->site, event->thread,
+							     event->frame, event->ts, event->ts});
 	}
-	return 0;
 }
 
-static int naming_prepare(struct names_naming *naming)
+static void naming_prepare(struct names_naming *naming)
 {
 	const struct store_reader *reader = naming->model->reader;
 
 	naming->count = store_reader_name_count(reader);
-	naming->known = calloc(naming->count + 1, sizeof(*naming->known));
-	naming->cache = calloc(CACHE_SLOTS, sizeof(*naming->cache));
-	if (!naming->known || !naming->cache)
-		return -ENOMEM;
+	naming->known = memory_zeroed(naming->count, sizeof(*naming->known));
+	naming->cache = memory_zeroed(CACHE_SLOTS, sizeof(*naming->cache));
 	for (size_t i = 0; i < naming->count; i++) {
 		const struct store_name *name = store_reader_name(reader, (uint32_t)i);
 
@@ -215,27 +205,24 @@ static int naming_prepare(struct names_naming *naming)
 			(struct known_name){name->value, name->since, name->pid, (uint32_t)i};
 	}
 	qsort(naming->known, naming->count, sizeof(*naming->known), known_compare);
-	return 0;
 }
 
-int names_resolve(struct model *model)
+void names_resolve(struct model *model)
 {
 	struct names_naming naming = {.model = model};
-	bool *wanted = calloc(model->sites.len + 1, sizeof(*wanted)), any = false;
-	int result = wanted ? 0 : -ENOMEM;
+	bool *wanted = memory_zeroed(model->sites.len, sizeof(*wanted)), any = false;
 
-	for (size_t i = 0; !result && i < model->sites.len; i++)
+	for (size_t i = 0; i < model->sites.len; i++)
 		any |= wanted[i] = has_code(&model->sites.data[i]);
-	if (any)
-		result = naming_prepare(&naming);
-	if (any && !result)
-		result = name_all(&naming, wanted);
-	for (size_t i = 0; any && !result && i < model->sites.len; i++)
+	if (any) {
+		naming_prepare(&naming);
+		name_all(&naming, wanted);
+	}
+	for (size_t i = 0; any && i < model->sites.len; i++)
 		for (unsigned k = 0; wanted[i] && k < model->sites.data[i].key_count; k++)
 			if (model->sites.data[i].keys[k].type == WAFFLE_KEY_CODE)
 				model->sites.data[i].keys[k].type = SITE_KEY_TEXT;
 	free(wanted);
 	free(naming.known);
 	free(naming.cache);
-	return result;
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records come almost in order, so most items are already in place. We take out those that are
- * earlier than a preceding one, radix-sort them and merge them back. */
+/* Records come almost in order, so most items are already in place. We take out the strays, which
+ * are earlier than an item before them, radix-sort them and merge them back. */
 #include "model/order.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/memory.h"
+
 #define DIGIT_BITS 11
 #define DIGITS (1u << DIGIT_BITS)
-#define ELEMENT_MAX 128
 
 static bool item_before(const struct order_item *a, const struct order_item *b)
 {
@@ -67,7 +69,7 @@ static void merge_back(struct order_item *items, size_t kept, const struct order
 	}
 }
 
-bool order_sort(struct order_item *items, size_t count)
+void order_sort(struct order_item *items, size_t count)
 {
 	size_t stray_count = 0, kept = 0, taken = 0;
 	struct order_item *strays;
@@ -80,10 +82,8 @@ bool order_sort(struct order_item *items, size_t count)
 			max = items[i].ts;
 	}
 	if (!stray_count)
-		return true;
-	strays = malloc(2 * stray_count * sizeof(*strays));
-	if (!strays)
-		return false;
+		return;
+	strays = memory_get(2 * stray_count * sizeof(*strays));
 	max = 0;
 	for (size_t i = 0; i < count; i++) {
 		if (items[i].ts < max) {
@@ -96,7 +96,6 @@ bool order_sort(struct order_item *items, size_t count)
 	radix_sort(strays, strays + stray_count, stray_count);
 	merge_back(items, kept, strays, stray_count);
 	free(strays);
-	return true;
 }
 
 static uint64_t element_ts(const void *data, size_t index, size_t size, size_t ts_offset)
@@ -115,10 +114,11 @@ static bool array_sorted(const void *data, size_t count, size_t size, size_t ts_
 	return true;
 }
 
-/* items[i].index is the old index of the element that belongs at i. Follows each cycle once. */
+/* items[i].index is the old index of the element that belongs at i. Each cycle of this permutation
+ * is followed once; afterwards items[i].index is i. */
 static void array_permute(char *data, size_t count, size_t size, struct order_item *items)
 {
-	char held[ELEMENT_MAX];
+	char *held = memory_get(size);
 
 	for (size_t first = 0; first < count; first++) {
 		size_t hole = first, source = items[first].index;
@@ -135,33 +135,25 @@ static void array_permute(char *data, size_t count, size_t size, struct order_it
 		memcpy(data + hole * size, held, size);
 		items[hole].index = (uint32_t)hole;
 	}
+	free(held);
 }
 
-bool order_array(void *data, size_t count, size_t size, size_t ts_offset, uint32_t **rank)
+uint32_t *order_array(void *data, size_t count, size_t size, size_t ts_offset)
 {
 	struct order_item *items;
+	uint32_t *rank;
 
-	*rank = NULL;
 	if (array_sorted(data, count, size, ts_offset))
-		return true;
-	if (size > ELEMENT_MAX)
-		return false;
-	items = malloc(count * sizeof(*items));
-	*rank = malloc(count * sizeof(**rank));
-	if (!items || !*rank)
-		goto fail;
+		return NULL;
+	memory_require(count <= UINT32_MAX); /* an index has 32 bits */
+	items = memory_get(count * sizeof(*items));
+	rank = memory_get(count * sizeof(*rank));
 	for (size_t i = 0; i < count; i++)
 		items[i] = (struct order_item){element_ts(data, i, size, ts_offset), (uint32_t)i};
-	if (!order_sort(items, count))
-		goto fail;
+	order_sort(items, count);
 	for (size_t i = 0; i < count; i++)
-		(*rank)[items[i].index] = (uint32_t)i;
+		rank[items[i].index] = (uint32_t)i;
 	array_permute(data, count, size, items);
 	free(items);
-	return true;
-fail:
-	free(items);
-	free(*rank);
-	*rank = NULL;
-	return false;
+	return rank;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts by time. It is cheap when the input is almost in order, as records are. */
+/* Sorts by time. It is cheap when the input is almost in order, as records are. An array has fewer
+ * than 2^32 elements. */
 #ifndef WAFFLE_MODEL_ORDER_H
 #define WAFFLE_MODEL_ORDER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,15 +12,19 @@ struct order_item {
 	uint32_t index;
 };
 
-/* Sorts by ts, then by index. The items must come in ascending order of index. False: out of
- * memory. */
-bool order_sort(struct order_item *items, size_t count);
+/* Sorts by ts, then by index. The items must come in ascending order of index. */
+void order_sort(struct order_item *items, size_t count);
 
 /*
- * Sorts an array whose elements hold a uint64_t time at `ts_offset`. Elements with equal times keep
- * their order. If the array is sorted already, *rank becomes NULL. Otherwise it maps old indexes to
- * new ones, and the caller frees it. False: out of memory; the array is unchanged.
+ * Sorts the elements of a VEC by `field`, a uint64_t. Elements with equal times keep their order.
+ * The result maps old indexes to new ones, and the caller frees it. NULL: the elements were in
+ * order already.
  */
-bool order_array(void *data, size_t count, size_t size, size_t ts_offset, uint32_t **rank);
+#define order_vec(vec, field)                                                                      \
+	order_array((vec)->data, (vec)->len, sizeof(*(vec)->data),                                 \
+		    offsetof(__typeof__(*(vec)->data), field))
+
+/* The same for an array whose elements have the time at `ts_offset`. */
+uint32_t *order_array(void *data, size_t count, size_t size, size_t ts_offset);
 
 #endif

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 #include "model/captures_internal.h"
+#include "util/memory.h"
 
-/* Ends of captures of the process whose entries begin at `first`. While another capture goes on,
- * the process is still recorded. Returns the index behind its last entry. */
-static size_t process_ends(struct recorded_ends *ends, const struct model *model, size_t first,
-			   bool *good)
+/* Adds the ends of the process whose entries begin at `first`. The end of a capture is none while
+ * another capture still records the process. Returns the index behind its last entry. */
+static size_t process_ends(struct recorded_ends *ends, const struct model *model, size_t first)
 {
 	const struct model_recorded *all = model->recorded.data;
 	size_t at = first;
@@ -18,23 +18,20 @@ static size_t process_ends(struct recorded_ends *ends, const struct model *model
 
 		if (all[at].latest_ts < model->end_ts &&
 		    (last || all[at + 1].from_ts > all[at].latest_ts))
-			*good = *good &&
-				vec_push(&ends->ends,
-					 (struct order_item){all[at].latest_ts, (uint32_t)first});
+			vec_add(&ends->ends,
+				(struct order_item){all[at].latest_ts, (uint32_t)first});
 	}
 	return at;
 }
 
-static bool lists_make(struct recorded_ends *ends, const struct model *model)
+static void lists_make(struct recorded_ends *ends, const struct model *model)
 {
-	size_t threads = model->threads.len + 1;
+	size_t threads = model->threads.len;
 
-	ends->process = malloc(threads * sizeof(*ends->process));
-	ends->next = malloc(threads * sizeof(*ends->next));
-	ends->listed = calloc(threads, sizeof(*ends->listed));
-	ends->first = malloc((model->recorded.len + 1) * sizeof(*ends->first));
-	if (!ends->process || !ends->next || !ends->listed || !ends->first)
-		return false;
+	ends->process = memory_get(threads * sizeof(*ends->process));
+	ends->next = memory_get(threads * sizeof(*ends->next));
+	ends->listed = memory_zeroed(threads, sizeof(*ends->listed));
+	ends->first = memory_get(model->recorded.len * sizeof(*ends->first));
 	for (size_t i = 0; i < model->recorded.len; i++)
 		ends->first[i] = MODEL_NONE;
 	for (size_t i = 0; i < model->threads.len; i++) {
@@ -45,19 +42,17 @@ static bool lists_make(struct recorded_ends *ends, const struct model *model)
 
 		ends->process[i] = of ? (uint32_t)(of - model->recorded.data) : MODEL_NONE;
 	}
-	return true;
 }
 
-bool recorded_ends_find(struct recorded_ends *ends, const struct model *model)
+void recorded_ends_find(struct recorded_ends *ends, const struct model *model)
 {
-	bool good = true;
-
 	*ends = (struct recorded_ends){0};
-	for (size_t at = 0; good && at < model->recorded.len;)
-		at = process_ends(ends, model, at, &good);
-	if (!good || !ends->ends.len)
-		return good;
-	return lists_make(ends, model) && order_sort(ends->ends.data, ends->ends.len);
+	for (size_t at = 0; at < model->recorded.len;)
+		at = process_ends(ends, model, at);
+	if (!ends->ends.len)
+		return;
+	lists_make(ends, model);
+	order_sort(ends->ends.data, ends->ends.len);
 }
 
 void recorded_ends_free(struct recorded_ends *ends)
@@ -69,7 +64,8 @@ void recorded_ends_free(struct recorded_ends *ends)
 	free(ends->listed);
 }
 
-/* A state that began only at this moment stays until the next end. */
+/* A state that began at this very moment is not of the capture that ends, so its thread stays in
+ * the list. */
 void recorded_ends_apply(struct recorded_ends *ends, size_t at, struct sched *sched)
 {
 	const struct order_item *end = &ends->ends.data[at];

@@ -24,8 +24,7 @@ struct recorded_ends {
 	bool *listed;    /* of each thread */
 };
 
-/* Returns false if out of memory; the caller frees in any case. */
-bool recorded_ends_find(struct recorded_ends *ends, const struct model *model);
+void recorded_ends_find(struct recorded_ends *ends, const struct model *model);
 void recorded_ends_free(struct recorded_ends *ends);
 
 /* To be called after an input of the state machine that may have made the state of a thread

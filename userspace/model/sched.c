@@ -3,31 +3,33 @@
 
 #include <stdlib.h>
 
+#include "util/memory.h"
+
 #define UNKNOWN 0
 
-bool sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg)
+void sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg)
 {
-	*sched = (struct sched){.count = model->threads.len, .each = each, .arg = arg};
-	sched->threads = calloc(sched->count + 1, sizeof(*sched->threads));
-	sched->blind = calloc(model->host_count, sizeof(*sched->blind));
-	if (!sched->threads || !sched->blind) {
-		sched_free(sched);
-		return false;
-	}
+	*sched = (struct sched){.count = model->threads.len,
+				.host_count = model->host_count,
+				.each = each,
+				.arg = arg};
+	sched->threads = memory_zeroed(sched->count, sizeof(*sched->threads));
+	sched->hosts = memory_zeroed(model->host_count, sizeof(*sched->hosts));
 	for (size_t i = 0; i < sched->count; i++) {
 		sched->threads[i].since = model->start_ts;
 		sched->threads[i].cpu = MODEL_CPU_NONE;
 		sched->threads[i].host = (uint16_t)model_host_of(model, (uint32_t)i);
 	}
-	return true;
 }
 
 void sched_free(struct sched *sched)
 {
 	free(sched->threads);
-	free(sched->blind);
+	for (uint32_t i = 0; sched->hosts && i < sched->host_count; i++)
+		vec_free(&sched->hosts[i].known);
+	free(sched->hosts);
 	sched->threads = NULL;
-	sched->blind = NULL;
+	sched->hosts = NULL;
 }
 
 static void give_interval(struct sched *sched, const struct sched_thread *thread, uint64_t to_ts,
@@ -59,11 +61,22 @@ static void give_interval(struct sched *sched, const struct sched_thread *thread
 	sched->stopped = sched->each(&interval, sched->arg);
 }
 
+/* The state of a thread becomes known. */
+static void known_add(struct sched *sched, struct sched_thread *thread)
+{
+	if (thread->listed)
+		return;
+	thread->listed = true;
+	vec_add(&sched->hosts[thread->host].known, (uint32_t)(thread - sched->threads));
+}
+
 /* Ends the current state at `ts` and begins another. */
 static void change(struct sched *sched, struct sched_thread *thread, uint8_t state, uint64_t ts)
 {
-	if (thread->state == UNKNOWN && state != UNKNOWN)
+	if (thread->state == UNKNOWN && state != UNKNOWN) {
 		thread->known_since = ts;
+		known_add(sched, thread);
+	}
 	if (thread->state != UNKNOWN && ts > thread->since) {
 		thread->sum[thread->state] += ts - thread->since;
 		if (sched->each && !sched->stopped)
@@ -112,7 +125,7 @@ static void switch_out(struct sched *sched, const struct model_switch *sw)
 	if (thread->state != WAFFLE_THREAD_RUNNING)
 		forget(thread, sw->ts);
 	thread->cpu = sw->cpu;
-	if (sched->blind[thread->host] ||
+	if (sched->hosts[thread->host].blind ||
 	    (blocks && sw->prev_state & (WAFFLE_TASK_DEAD | WAFFLE_TASK_ZOMBIE))) {
 		change(sched, thread, UNKNOWN, sw->ts);
 	} else if (blocks) {
@@ -131,6 +144,8 @@ static void wake_before(struct sched *sched, struct sched_thread *thread,
 {
 	uint64_t ts = sw->wake_ts > thread->since ? sw->wake_ts : thread->since;
 
+	if (thread->state == UNKNOWN && ts < sched->hosts[thread->host].lost_until)
+		ts = sched->hosts[thread->host].lost_until;
 	if (ts > sw->ts)
 		ts = sw->ts;
 	if (thread->state == WAFFLE_THREAD_BLOCKED || thread->state == UNKNOWN) {
@@ -154,9 +169,10 @@ static void switch_in(struct sched *sched, const struct model_switch *sw)
 			forget(thread, sw->ts);
 		}
 	}
-	if (sw->flags & WAFFLE_SWITCH_WOKEN && !sched->blind[thread->host])
+	if (sw->flags & WAFFLE_SWITCH_WOKEN && !sched->hosts[thread->host].blind)
 		wake_before(sched, thread, sw);
-	change(sched, thread, sched->blind[thread->host] ? UNKNOWN : WAFFLE_THREAD_RUNNING, sw->ts);
+	change(sched, thread, sched->hosts[thread->host].blind ? UNKNOWN : WAFFLE_THREAD_RUNNING,
+	       sw->ts);
 	thread->cpu = sw->cpu;
 }
 
@@ -176,7 +192,7 @@ void sched_wake(struct sched *sched, const struct model_switch *sw)
 	if (sw->next == MODEL_NONE || !(sw->flags & WAFFLE_SWITCH_NEXT_TRACED))
 		return;
 	thread = &sched->threads[sw->next];
-	if (!sched->blind[thread->host] && thread->state == WAFFLE_THREAD_BLOCKED &&
+	if (!sched->hosts[thread->host].blind && thread->state == WAFFLE_THREAD_BLOCKED &&
 	    sw->wake_ts >= thread->since)
 		become_runnable(sched, thread, sw->wake_ts, sw->waker, wake_of(sw));
 }
@@ -185,7 +201,7 @@ void sched_state(struct sched *sched, const struct model_state *state)
 {
 	struct sched_thread *thread = &sched->threads[state->thread];
 
-	if (state->at_end || sched->blind[thread->host] || thread->ever_known)
+	if (state->at_end || sched->hosts[thread->host].blind || thread->ever_known)
 		return;
 	change(sched, thread, state->state, state->ts);
 	thread->assumed = true;
@@ -201,7 +217,7 @@ void sched_hit(struct sched *sched, uint32_t index, uint64_t ts)
 {
 	struct sched_thread *thread = &sched->threads[index];
 
-	if (sched->blind[thread->host])
+	if (sched->hosts[thread->host].blind)
 		return;
 	if (thread->state == UNKNOWN) {
 		change(sched, thread, WAFFLE_THREAD_RUNNING, ts);
@@ -237,23 +253,35 @@ void sched_unrecorded(struct sched *sched, uint32_t index, uint64_t ts)
 	thread->since = ts;
 }
 
+static int index_compare(const void *left, const void *right)
+{
+	const uint32_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* Only threads whose state is known have something to lose. Each of them needs a record to be known
+ * again, so all losses together cost no more than the records. */
 void sched_loss_begin(struct sched *sched, uint32_t host, uint64_t ts)
 {
-	for (size_t i = 0; i < sched->count; i++) {
-		struct sched_thread *thread = &sched->threads[i];
+	struct sched_host *of = &sched->hosts[host];
 
-		if (thread->host == host)
-			change(sched, thread, UNKNOWN, ts > thread->since ? ts : thread->since);
+	if (of->known.len)
+		qsort(of->known.data, of->known.len, sizeof(*of->known.data), index_compare);
+	for (size_t i = 0; i < of->known.len; i++) {
+		struct sched_thread *thread = &sched->threads[of->known.data[i]];
+
+		thread->listed = false;
+		change(sched, thread, UNKNOWN, ts > thread->since ? ts : thread->since);
 	}
-	sched->blind[host] = true;
+	of->known.len = 0;
+	of->blind = true;
 }
 
 void sched_loss_end(struct sched *sched, uint32_t host, uint64_t ts)
 {
-	for (size_t i = 0; i < sched->count; i++)
-		if (sched->threads[i].host == host)
-			sched->threads[i].since = ts;
-	sched->blind[host] = false;
+	sched->hosts[host].lost_until = ts;
+	sched->hosts[host].blind = false;
 }
 
 void sched_finish(struct sched *sched, uint64_t ts)

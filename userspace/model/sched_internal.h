@@ -18,7 +18,8 @@
 #include "model/model.h"
 
 struct sched_thread {
-	/* Begin of the state. In the unknown state, nothing was missed from here on. */
+	/* Begin of the state. In the unknown state, nothing was missed from here on, nor from the
+	 * end of the host's last loss on. */
 	uint64_t since;
 	uint64_t known_since;                    /* the state is known without a gap from here on */
 	uint64_t sum[WAFFLE_THREAD_BLOCKED + 1]; /* ns per state, up to `since` */
@@ -30,18 +31,26 @@ struct sched_thread {
 	uint8_t wake;  /* runnable: WAFFLE_SWITCH_WOKEN with WAKER flags; 0: preempted */
 	bool assumed;  /* read from outside, not seen in a switch */
 	bool ever_known;
+	bool listed; /* in the list of its host */
+};
+
+struct sched_host {
+	VEC(uint32_t) known; /* threads whose state may be known */
+	uint64_t lost_until; /* end of the last loss; 0: none so far */
+	bool blind;          /* records are being dropped */
 };
 
 struct sched {
 	struct sched_thread *threads; /* one for each thread of the model */
 	size_t count;
-	bool *blind;            /* of each host: records are being dropped */
+	struct sched_host *hosts;
+	uint32_t host_count;
 	model_interval_fn each; /* NULL: no intervals wanted */
 	void *arg;
 	int stopped; /* non-zero return of `each` */
 };
 
-bool sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg);
+void sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg);
 void sched_free(struct sched *sched);
 
 void sched_switch(struct sched *sched, const struct model_switch *sw);

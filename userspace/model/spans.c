@@ -6,23 +6,23 @@
 #include "model/build.h"
 #include "model/captures_internal.h"
 #include "model/order.h"
+#include "util/memory.h"
 
 /* end_ts of a span without an end so far; spans_finish() replaces it. */
 #define OPEN UINT64_MAX
 /* Words to reserve for the values of returns. It is small, because returns seldom have strings. */
 #define RETURN_WORDS_MAX 4
 
-/* Stores the values of a hit. *at is MODEL_NONE if the site has no keys to decode them with. */
-static int keep_values(struct builder *builder, const struct waffle_rec_hit *hit, uint32_t *at)
+/* Stores the values of a hit. MODEL_NONE: the site has no keys to decode them with. */
+static uint32_t values_add(struct builder *builder, const struct waffle_rec_hit *hit)
 {
 	const struct site_build *site = &builder->sites.data[hit->site];
 	size_t head = sizeof(struct waffle_frame);
 
-	*at = MODEL_NONE;
 	if (!site->has_keys)
-		return 0;
+		return MODEL_NONE;
 	return frames_add(builder->model, (const char *)(hit + 1) + head,
-			  (uint32_t)(hit->frame_bytes - head), site->return_words, at);
+			  (uint32_t)(hit->frame_bytes - head), site->return_words);
 }
 
 static uint32_t span_find(const struct model *model, uint64_t id)
@@ -61,21 +61,32 @@ static bool span_complete(struct model *model, const struct model_span *begin, u
 }
 
 /* Appends the values of a return that came before the begin. */
-static int return_take(struct builder *builder, struct model_span *span)
+static void return_take(struct builder *builder, struct model_span *span)
 {
 	struct model *model = builder->model;
 	uint32_t at = map_remove(&builder->returned, span->id), bytes;
 	uint8_t values[WAFFLE_FRAME_MAX];
 
 	if (at == MAP_NONE)
-		return 0;
+		return;
 	bytes = FRAME_BYTES(model->frames.data[at]);
 	memcpy(values, &model->frames.data[at + 1], bytes);
-	return frames_append(model, &span->frame, values, bytes);
+	span->frame = frames_append(model, span->frame, values, bytes);
 }
 
-static int span_begin(struct builder *builder, const struct waffle_rec_hit *hit,
-		      const struct waffle_frame *frame, uint32_t thread, uint32_t kept)
+/* Adds a span. An id that two spans have leads to the later one. */
+static uint32_t span_add(struct model *model, const struct model_span *span)
+{
+	uint32_t index = (uint32_t)model->spans.len;
+
+	memory_require(index != MODEL_NONE);
+	vec_add(&model->spans, *span);
+	map_put(&model->span_ids, span->id, index);
+	return index;
+}
+
+static void span_begin(struct builder *builder, const struct waffle_rec_hit *hit,
+		       const struct waffle_frame *frame, uint32_t thread, uint32_t values)
 {
 	struct model *model = builder->model;
 	struct model_span span = {
@@ -90,26 +101,20 @@ static int span_begin(struct builder *builder, const struct waffle_rec_hit *hit,
 		.end_thread = thread,
 		.parent = span_find(model, frame->parent),
 		.cpu = hit->rec.cpu,
-		.frame = kept,
+		.frame = values,
 	};
 	uint32_t index;
 
-	if (span_complete(model, &span, &index)) {
-		if (return_take(builder, &model->spans.data[index]))
-			return -ENOMEM;
-	} else {
-		index = (uint32_t)model->spans.len;
-		if (index == MODEL_NONE || !vec_push(&model->spans, span) ||
-		    !map_set(&model->span_ids, span.id, index))
-			return -ENOMEM;
-	}
-	if (!builder->sites.data[hit->site].has_links)
-		return 0;
-	return links_add(model, MODEL_NODE_SPAN, index, hit->site, kept);
+	if (span_complete(model, &span, &index))
+		return_take(builder, &model->spans.data[index]);
+	else
+		index = span_add(model, &span);
+	if (builder->sites.data[hit->site].has_links)
+		links_add(model, MODEL_NODE_SPAN, index, hit->site, values);
 }
 
-static int event_add(struct builder *builder, const struct waffle_rec_hit *hit,
-		     const struct waffle_frame *frame, uint32_t thread, uint32_t kept)
+static void event_add(struct builder *builder, const struct waffle_rec_hit *hit,
+		      const struct waffle_frame *frame, uint32_t thread, uint32_t values)
 {
 	struct model *model = builder->model;
 	struct model_event event = {
@@ -121,16 +126,15 @@ static int event_add(struct builder *builder, const struct waffle_rec_hit *hit,
 		.site = hit->site,
 		.thread = thread,
 		.parent = span_find(model, frame->parent),
-		.frame = kept,
+		.frame = values,
 		.cpu = hit->rec.cpu,
 	};
 	uint32_t index = (uint32_t)model->events.len;
 
-	if (index == MODEL_NONE || !vec_push(&model->events, event))
-		return -ENOMEM;
-	if (!builder->sites.data[hit->site].has_links)
-		return 0;
-	return links_add(model, MODEL_NODE_EVENT, index, hit->site, kept);
+	memory_require(index != MODEL_NONE);
+	vec_add(&model->events, event);
+	if (builder->sites.data[hit->site].has_links)
+		links_add(model, MODEL_NODE_EVENT, index, hit->site, values);
 }
 
 static bool hit_makes_sense(const struct builder *builder, const struct waffle_rec_hit *hit,
@@ -146,23 +150,23 @@ static bool hit_makes_sense(const struct builder *builder, const struct waffle_r
 	return frame->id || kind != WAFFLE_SITE_SPAN;
 }
 
-int spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit)
+void spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit)
 {
 	struct waffle_frame frame = {0};
-	uint32_t thread, kept;
+	uint32_t thread, values;
 
 	if (hit->frame_bytes >= sizeof(frame))
 		memcpy(&frame, hit + 1, sizeof(frame));
 	if (!hit_makes_sense(builder, hit, &frame)) {
 		builder->model->bad_records++;
-		return 0;
+		return;
 	}
 	thread = threads_running(builder, hit->rec.tid, hit->tgid, hit->rec.ts);
-	if (thread == MODEL_NONE || keep_values(builder, hit, &kept))
-		return -ENOMEM;
+	values = values_add(builder, hit);
 	if (builder->sites.data[hit->site].kind == WAFFLE_SITE_SPAN)
-		return span_begin(builder, hit, &frame, thread, kept);
-	return event_add(builder, hit, &frame, thread, kept);
+		span_begin(builder, hit, &frame, thread, values);
+	else
+		event_add(builder, hit, &frame, thread, values);
 }
 
 /* The common part of the two kinds of records that end a span. */
@@ -174,13 +178,12 @@ struct span_end {
 };
 
 /* An end without a begin: the span was open when the capture began, or its begin was dropped. */
-static int span_begun_before(struct builder *builder, const struct span_end *end, uint32_t thread)
+static void span_begun_before(struct builder *builder, const struct span_end *end, uint32_t thread)
 {
 	struct model *model = builder->model;
 	const struct model_recorded *recorded = captures_at(model, thread, end->rec->ts);
 	uint64_t begin = recorded && recorded->from_ts > model->start_ts ? recorded->from_ts
 									 : model->start_ts;
-	uint32_t index = (uint32_t)model->spans.len;
 	uint64_t ts = end->rec->ts;
 	bool known = end->site < builder->sites.len &&
 		     builder->sites.data[end->site].kind == WAFFLE_SITE_SPAN;
@@ -197,39 +200,37 @@ static int span_begun_before(struct builder *builder, const struct span_end *end
 		.frame = MODEL_NONE,
 	};
 
-	if (index == MODEL_NONE || !vec_push(&model->spans, span) ||
-	    !map_set(&model->span_ids, span.id, index))
-		return -ENOMEM;
-	return 0;
+	span_add(model, &span);
 }
 
-/* *index: the span that ended. MODEL_NONE: none did, or its begin is not in the capture. */
-static int span_end(struct builder *builder, const struct span_end *end, uint32_t *index)
+/* The span that ended. MODEL_NONE: none did, or its begin is not in the capture. */
+static uint32_t span_end(struct builder *builder, const struct span_end *end)
 {
 	struct model *model = builder->model;
 	uint32_t found = span_find(model, end->id);
 	struct model_span *span;
 	uint32_t thread;
 
-	*index = MODEL_NONE;
 	if (!end->id || !end->rec->tid) {
 		model->bad_records++;
-		return 0;
+		return MODEL_NONE;
 	}
 	thread = threads_running(builder, end->rec->tid, end->tgid, end->rec->ts);
-	if (thread == MODEL_NONE)
-		return -ENOMEM;
-	if (found == MODEL_NONE)
-		return span_begun_before(builder, end, thread);
+	if (found == MODEL_NONE) {
+		span_begun_before(builder, end, thread);
+		return MODEL_NONE;
+	}
 	span = &model->spans.data[found];
-	/* A forked copy ends. If the original's begin is in the capture, the end does not count. */
-	if (!span_is_of(model, span, end->tgid))
-		return span->flags & MODEL_SPAN_BEGUN_BEFORE
-			       ? span_begun_before(builder, end, thread)
-			       : 0;
+	if (!span_is_of(model, span, end->tgid)) {
+		/* A forked child ends its copy of the span. That is no end of the original, so it
+		 * counts only if we know nothing of the original but its end. */
+		if (span->flags & MODEL_SPAN_BEGUN_BEFORE)
+			span_begun_before(builder, end, thread);
+		return MODEL_NONE;
+	}
 	if (span->end_ts != OPEN) {
 		model->bad_records++; /* ended twice */
-		return 0;
+		return MODEL_NONE;
 	}
 	if (end->rec->ts < span->start_ts)
 		model->bad_records++; /* kept, with length zero */
@@ -238,31 +239,27 @@ static int span_end(struct builder *builder, const struct span_end *end, uint32_
 	span->flags |= end->flags;
 	if (thread != span->thread)
 		span->flags |= MODEL_SPAN_MOVED;
-	*index = found;
-	return 0;
+	return found;
 }
 
-int spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end)
+void spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end)
 {
 	struct span_end ended = {&end->rec, end->span_id, end->tgid, end->site, 0};
-	uint32_t index;
 
-	return span_end(builder, &ended, &index);
+	span_end(builder, &ended);
 }
 
 /* Stores the values of a return until its begin comes, possibly late. They belong to the last keys
  * of the site, so without the values of the first keys they cannot be decoded. */
-static int return_wait(struct builder *builder, const struct waffle_rec_return *end)
+static void return_defer(struct builder *builder, const struct waffle_rec_return *end)
 {
-	uint32_t at;
+	uint32_t at = frames_add(builder->model, end + 1, end->frame_bytes, 0);
 
-	if (frames_add(builder->model, end + 1, end->frame_bytes, 0, &at) ||
-	    (at != MODEL_NONE && !map_set(&builder->returned, end->span_id, at)))
-		return -ENOMEM;
-	return 0;
+	if (at != MODEL_NONE)
+		map_put(&builder->returned, end->span_id, at);
 }
 
-int spans_add_return(struct builder *builder, const struct waffle_rec_return *end)
+void spans_add_return(struct builder *builder, const struct waffle_rec_return *end)
 {
 	struct span_end ended = {&end->rec, end->span_id, end->tgid, end->site,
 				 end->flags & WAFFLE_RETURN_LEFT ? MODEL_SPAN_LEFT : 0};
@@ -274,27 +271,28 @@ int spans_add_return(struct builder *builder, const struct waffle_rec_return *en
 	/* If the site differed from the begin's, the values would get wrong names. */
 	if (end->site >= builder->sites.len || !builder->sites.data[end->site].call) {
 		model->bad_records++;
-		return 0;
+		return;
 	}
 	index = span_find(model, end->span_id);
 	if (index != MODEL_NONE && model->spans.data[index].site != end->site) {
 		model->bad_records++;
-		return 0;
+		return;
 	}
 	site = &builder->sites.data[end->site];
-	if (span_end(builder, &ended, &index))
-		return -ENOMEM;
+	index = span_end(builder, &ended);
 	if (!words || !site->has_keys)
-		return 0;
+		return;
 	if (words > site->return_words)
 		site->return_words = words < RETURN_WORDS_MAX ? (uint8_t)words : RETURN_WORDS_MAX;
-	if (index != MODEL_NONE)
-		return frames_append(model, &model->spans.data[index].frame, end + 1,
-				     end->frame_bytes);
+	if (index != MODEL_NONE) {
+		struct model_span *span = &model->spans.data[index];
+
+		span->frame = frames_append(model, span->frame, end + 1, end->frame_bytes);
+		return;
+	}
 	index = span_find(model, end->span_id);
-	if (index == MODEL_NONE || !(model->spans.data[index].flags & MODEL_SPAN_BEGUN_BEFORE))
-		return 0;
-	return return_wait(builder, end);
+	if (index != MODEL_NONE && model->spans.data[index].flags & MODEL_SPAN_BEGUN_BEFORE)
+		return_defer(builder, end);
 }
 
 static void spans_close(struct builder *builder)
@@ -319,15 +317,12 @@ static void spans_close(struct builder *builder)
 	}
 }
 
-static int spans_order(struct model *model)
+static void spans_order(struct model *model)
 {
-	uint32_t *rank;
+	uint32_t *rank = order_vec(&model->spans, start_ts);
 
-	if (!order_array(model->spans.data, model->spans.len, sizeof(struct model_span),
-			 offsetof(struct model_span, start_ts), &rank))
-		return -ENOMEM;
 	if (!rank)
-		return 0;
+		return;
 	for (size_t i = 0; i < model->span_ids.cap; i++)
 		if (model->span_ids.slots[i].value != MAP_NONE)
 			model->span_ids.slots[i].value = rank[model->span_ids.slots[i].value];
@@ -341,23 +336,18 @@ static int spans_order(struct model *model)
 		if (model->links.data[i].from_kind == MODEL_NODE_SPAN)
 			model->links.data[i].from = rank[model->links.data[i].from];
 	free(rank);
-	return 0;
 }
 
-static int events_order(struct model *model)
+static void events_order(struct model *model)
 {
-	uint32_t *rank;
+	uint32_t *rank = order_vec(&model->events, ts);
 
-	if (!order_array(model->events.data, model->events.len, sizeof(struct model_event),
-			 offsetof(struct model_event, ts), &rank))
-		return -ENOMEM;
 	if (!rank)
-		return 0;
+		return;
 	for (size_t i = 0; i < model->links.len; i++)
 		if (model->links.data[i].from_kind == MODEL_NODE_EVENT)
 			model->links.data[i].from = rank[model->links.data[i].from];
 	free(rank);
-	return 0;
 }
 
 /* Resolves the parents that came after their children. */
@@ -410,16 +400,14 @@ static void spans_mark_losses(struct model *model)
 	windows_free(&own);
 }
 
-int spans_finish(struct builder *builder)
+void spans_finish(struct builder *builder)
 {
 	struct model *model = builder->model;
 
 	spans_close(builder);
-	if (spans_order(model) || events_order(model))
-		return -ENOMEM;
+	spans_order(model);
+	events_order(model);
 	parents_resolve(model);
-	if (links_resolve(model))
-		return -ENOMEM;
+	links_resolve(model);
 	spans_mark_losses(model);
-	return 0;
 }

@@ -6,6 +6,7 @@
 #include "model/build.h"
 #include "model/captures_internal.h"
 #include "model/order.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 static int16_t syscall_number(int32_t number)
@@ -13,34 +14,27 @@ static int16_t syscall_number(int32_t number)
 	return number >= 0 && number <= INT16_MAX ? (int16_t)number : -1;
 }
 
-/* Returns MODEL_NONE if there are no arguments. It also does if out of memory, as only the
- * arguments are missing then. */
-static uint32_t keep_args(struct model *model, int32_t syscall, const uint64_t *args)
+/* Stores the arguments of a system call. Returns the index of the first; MODEL_NONE: there are
+ * none, or no index is left for them. */
+static uint32_t args_add(struct model *model, int32_t syscall, const uint64_t *args)
 {
 	size_t at = model->syscall_args.len;
 
-	if (syscall < 0 || at >= MODEL_NONE - WAFFLE_SYSCALL_ARGS ||
-	    !vec_reserve(&model->syscall_args, WAFFLE_SYSCALL_ARGS))
+	if (syscall < 0 || at >= MODEL_NONE - WAFFLE_SYSCALL_ARGS)
 		return MODEL_NONE;
 	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
-		model->syscall_args.data[at + i] = args[i];
-	model->syscall_args.len += WAFFLE_SYSCALL_ARGS;
+		vec_add(&model->syscall_args, args[i]);
 	return (uint32_t)at;
 }
 
-/* The thread on one side of a switch; tid 0 is idle. */
-static bool side_thread(struct builder *builder, uint32_t tid, uint64_t ts, bool traced,
-			uint32_t *index)
+/* The thread of a tid in a switch. MODEL_NONE for tid 0, which is the CPU's idle task. */
+static uint32_t side_thread(struct builder *builder, uint32_t tid, uint64_t ts, bool traced)
 {
-	*index = MODEL_NONE;
-	if (!tid)
-		return true;
-	*index = threads_at(builder, tid, ts);
-	if (*index == MODEL_NONE)
-		return false;
-	if (traced)
-		builder->model->threads.data[*index].traced = true;
-	return true;
+	uint32_t index = tid ? threads_at(builder, tid, ts) : MODEL_NONE;
+
+	if (traced && tid)
+		builder->model->threads.data[index].traced = true;
+	return index;
 }
 
 static bool leaves_for_good(const struct waffle_rec_switch *rec)
@@ -49,7 +43,7 @@ static bool leaves_for_good(const struct waffle_rec_switch *rec)
 	       (rec->prev_state & (WAFFLE_TASK_DEAD | WAFFLE_TASK_ZOMBIE));
 }
 
-int switches_add(struct builder *builder, const struct waffle_rec_switch *rec)
+void switches_add(struct builder *builder, const struct waffle_rec_switch *rec)
 {
 	struct model *model = builder->model;
 	struct model_switch to = {
@@ -63,27 +57,23 @@ int switches_add(struct builder *builder, const struct waffle_rec_switch *rec)
 	};
 	uint64_t wake_ts = rec->wake_ts < to.ts ? rec->wake_ts : to.ts;
 
-	if (!side_thread(builder, rec->rec.tid, to.ts, to.flags & WAFFLE_SWITCH_PREV_TRACED,
-			 &to.prev) ||
-	    !side_thread(builder, rec->next_tid, to.ts, to.flags & WAFFLE_SWITCH_NEXT_TRACED,
-			 &to.next))
-		return -ENOMEM;
+	to.prev = side_thread(builder, rec->rec.tid, to.ts, to.flags & WAFFLE_SWITCH_PREV_TRACED);
+	to.next = side_thread(builder, rec->next_tid, to.ts, to.flags & WAFFLE_SWITCH_NEXT_TRACED);
 	if (to.flags & WAFFLE_SWITCH_WOKEN) {
 		to.wake_ts = wake_ts;
-		if (!side_thread(builder, rec->waker_tid, wake_ts, false, &to.waker))
-			return -ENOMEM;
+		to.waker = side_thread(builder, rec->waker_tid, wake_ts, false);
 	}
 	if (to.prev != MODEL_NONE && leaves_for_good(rec)) {
 		builder->threads.data[to.prev].closed_ts = to.ts;
 		model->threads.data[to.prev].gone = true;
 	} else if (!(to.flags & WAFFLE_SWITCH_PREEMPTED)) {
 		to.syscall = syscall_number(rec->syscall);
-		to.args = keep_args(model, to.syscall, (const uint64_t *)rec->args);
+		to.args = args_add(model, to.syscall, (const uint64_t *)rec->args);
 	}
-	return vec_push(&model->switches, to) ? 0 : -ENOMEM;
+	vec_add(&model->switches, to);
 }
 
-int switches_add_state(struct builder *builder, const struct waffle_rec_state *rec)
+void switches_add_state(struct builder *builder, const struct waffle_rec_state *rec)
 {
 	struct model *model = builder->model;
 	struct model_state to = {
@@ -101,25 +91,21 @@ int switches_add_state(struct builder *builder, const struct waffle_rec_state *r
 	if (!rec->rec.tid || rec->state < WAFFLE_THREAD_RUNNING ||
 	    rec->state > WAFFLE_THREAD_BLOCKED) {
 		model->bad_records++;
-		return 0;
+		return;
 	}
 	to.thread = threads_at(builder, rec->rec.tid, to.ts);
-	if (to.thread == MODEL_NONE)
-		return -ENOMEM;
 	model->threads.data[to.thread].traced = true;
 	if (rec->tgid)
 		model->threads.data[to.thread].pid = rec->tgid;
-	to.args = keep_args(model, to.syscall, (const uint64_t *)rec->args);
-	return vec_push(&model->states, to) ? 0 : -ENOMEM;
+	to.args = args_add(model, to.syscall, (const uint64_t *)rec->args);
+	vec_add(&model->states, to);
 }
 
 /* A thread can be woken before it has left its CPU. Moves such a wake-up to the switch-out. */
-static int clamp_wakes(struct model *model)
+static void clamp_wakes(struct model *model)
 {
-	uint64_t *out_ts = calloc(model->threads.len + 1, sizeof(*out_ts));
+	uint64_t *out_ts = memory_zeroed(model->threads.len, sizeof(*out_ts));
 
-	if (!out_ts)
-		return -ENOMEM;
 	for (size_t i = 0; i < model->switches.len; i++) {
 		struct model_switch *sw = &model->switches.data[i];
 
@@ -130,7 +116,6 @@ static int clamp_wakes(struct model *model)
 			sw->wake_ts = out_ts[sw->next];
 	}
 	free(out_ts);
-	return 0;
 }
 
 /* Two records of one switch are no further apart: the kernel runs both BPF programs one after the
@@ -181,8 +166,8 @@ static void wait_moves(struct model *model, uint32_t thread, uint64_t from, uint
 
 /*
  * Several captures of one boot record a switch between two of their processes twice, one after the
- * other. The time of the first one is the nearest to that of the switch itself. Of each thread, the
- * capture that traced it knows more.
+ * other. The first record has the time that is nearest to the switch itself. The capture that
+ * traced a thread knows more about that thread's side of the switch.
  */
 static void join_switch(struct model *model, struct model_switch *to,
 			const struct model_switch *from)
@@ -197,14 +182,12 @@ static void join_switch(struct model *model, struct model_switch *to,
 	}
 }
 
-static int switches_join(struct model *model)
+static void switches_join(struct model *model)
 {
-	uint32_t *last = malloc((UINT16_MAX + 1) * sizeof(*last));
+	uint32_t *last = memory_get((UINT16_MAX + 1) * sizeof(*last)); /* by CPU */
 	struct model_switch *all = model->switches.data;
 	size_t kept = 0;
 
-	if (!last)
-		return -ENOMEM;
 	for (size_t i = 0; i <= UINT16_MAX; i++)
 		last[i] = MODEL_NONE;
 	for (size_t i = 0; i < model->switches.len; i++) {
@@ -219,26 +202,15 @@ static int switches_join(struct model *model)
 	}
 	model->switches.len = kept;
 	free(last);
-	return 0;
 }
 
-int switches_finish(struct builder *builder)
+void switches_finish(struct model *model)
 {
-	struct model *model = builder->model;
-	uint32_t *rank;
-
-	if (!order_array(model->switches.data, model->switches.len, sizeof(struct model_switch),
-			 offsetof(struct model_switch, ts), &rank))
-		return -ENOMEM;
-	free(rank);
-	if (!order_array(model->states.data, model->states.len, sizeof(struct model_state),
-			 offsetof(struct model_state, ts), &rank))
-		return -ENOMEM;
-	free(rank);
+	free(order_vec(&model->switches, ts));
+	free(order_vec(&model->states, ts));
 	if (model->recorded.len) {
 		captures_find_sched(model);
-		if (switches_join(model))
-			return -ENOMEM;
+		switches_join(model);
 	}
-	return clamp_wakes(model);
+	clamp_wakes(model);
 }

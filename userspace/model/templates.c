@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/build.h"
+#include "util/memory.h"
 
 #define TEMPLATE_NAMES_MAX 1000
 #define NAME_BYTES_MAX 512
@@ -103,7 +104,7 @@ struct template_maker {
 };
 
 /* Sets the site of a span or event, and makes it if its name is new. */
-static int site_for(struct template_maker *maker, uint32_t *site, uint32_t frame)
+static void site_set(struct template_maker *maker, uint32_t *site, uint32_t frame)
 {
 	struct model *model = maker->model;
 	struct template_text text = {.len = 0};
@@ -116,47 +117,41 @@ static int site_for(struct template_maker *maker, uint32_t *site, uint32_t frame
 		/* Adds no more strings, but finds names made before. */
 		name = strtab_find(model->strings, text.bytes, text.len);
 		if (name == STRTAB_NONE)
-			return 0;
+			return;
 	} else {
-		name = strtab_add(model->strings, text.bytes, text.len);
-		if (name == STRTAB_NONE)
-			return -ENOMEM;
+		name = strtab_put(model->strings, text.bytes, text.len);
 	}
 	key = (uint64_t)*site << 32 | name;
 	index = map_get(&maker->made, key);
 	if (index == MAP_NONE) {
 		if (maker->counts[*site] >= TEMPLATE_NAMES_MAX)
-			return 0;
+			return;
 		index = (uint32_t)model->sites.len;
 		made = model->sites.data[*site];
 		made.name = strtab_get(model->strings, name);
-		if (!vec_push(&model->sites, made) || !map_set(&maker->made, key, index))
-			return -ENOMEM;
+		vec_add(&model->sites, made);
+		map_put(&maker->made, key, index);
 		maker->counts[*site]++;
 	}
 	*site = index;
-	return 0;
 }
 
-static int make_all(struct template_maker *maker, uint32_t count, const bool *wanted)
+static void sites_set(struct template_maker *maker, uint32_t count, const bool *wanted)
 {
 	struct model *model = maker->model;
 
 	for (size_t i = 0; i < model->spans.len; i++) {
 		struct model_span *span = &model->spans.data[i];
 
-		if (span->site < count && wanted[span->site] && span->frame != MODEL_NONE &&
-		    site_for(maker, &span->site, span->frame))
-			return -ENOMEM;
+		if (span->site < count && wanted[span->site] && span->frame != MODEL_NONE)
+			site_set(maker, &span->site, span->frame);
 	}
 	for (size_t i = 0; i < model->events.len; i++) {
 		struct model_event *event = &model->events.data[i];
 
-		if (event->site < count && wanted[event->site] && event->frame != MODEL_NONE &&
-		    site_for(maker, &event->site, event->frame))
-			return -ENOMEM;
+		if (event->site < count && wanted[event->site] && event->frame != MODEL_NONE)
+			site_set(maker, &event->site, event->frame);
 	}
-	return 0;
 }
 
 static bool is_template(const struct site_info *site)
@@ -166,20 +161,18 @@ static bool is_template(const struct site_info *site)
 	return open && strchr(open, '}') && site->key_count;
 }
 
-int templates_fill(struct model *model)
+void templates_fill(struct model *model)
 {
 	uint32_t count = (uint32_t)model->sites.len;
 	struct template_maker maker = {.model = model,
-				       .counts = calloc(count + 1u, sizeof(uint32_t))};
-	bool *wanted = calloc(count + 1u, sizeof(*wanted)), any = false;
-	int result = wanted && maker.counts ? 0 : -ENOMEM;
+				       .counts = memory_zeroed(count, sizeof(uint32_t))};
+	bool *wanted = memory_zeroed(count, sizeof(*wanted)), any = false;
 
-	for (uint32_t i = 0; !result && i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		any |= wanted[i] = is_template(&model->sites.data[i]);
-	if (any && !result)
-		result = make_all(&maker, count, wanted);
+	if (any)
+		sites_set(&maker, count, wanted);
 	map_free(&maker.made);
 	free(maker.counts);
 	free(wanted);
-	return result;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/build.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 static uint32_t thread_new(struct builder *builder, uint32_t tid, uint64_t ts, uint32_t previous)
@@ -15,12 +16,10 @@ static uint32_t thread_new(struct builder *builder, uint32_t tid, uint64_t ts, u
 	struct model *model = builder->model;
 	uint32_t index = (uint32_t)model->threads.len;
 
-	if (index == MODEL_NONE || !vec_reserve(&builder->threads, 1) ||
-	    !vec_reserve(&model->threads, 1) || !map_set(&builder->tids, tid, index))
-		return MODEL_NONE;
-	model->threads.data[model->threads.len++] =
-		(struct model_thread){.tid = tid, .first_ts = ts, .last_ts = ts};
-	builder->threads.data[builder->threads.len++] = (struct thread_build){.previous = previous};
+	memory_require(index != MODEL_NONE);
+	map_put(&builder->tids, tid, index);
+	vec_add(&model->threads, (struct model_thread){.tid = tid, .first_ts = ts, .last_ts = ts});
+	vec_add(&builder->threads, (struct thread_build){.previous = previous});
 	return index;
 }
 
@@ -58,15 +57,10 @@ uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts)
 uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts)
 {
 	uint32_t index = threads_at(builder, tid, ts);
-	struct model_thread *thread;
+	struct model_thread *thread = &builder->model->threads.data[index];
 
-	if (index == MODEL_NONE)
-		return index;
-	thread = &builder->model->threads.data[index];
 	if (thread->exit_ts && ts > thread->exit_ts) {
 		index = thread_renew(builder, index, thread->exit_ts, ts);
-		if (index == MODEL_NONE)
-			return index;
 		thread = &builder->model->threads.data[index];
 	}
 	thread->traced = true;
@@ -75,7 +69,13 @@ uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, ui
 	return index;
 }
 
-int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline)
+/* The number of a text in the model. */
+static uint32_t text_put(struct model *model, const char *text)
+{
+	return strtab_put(model->strings, text, strlen(text));
+}
+
+void threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline)
 {
 	struct model *model = builder->model;
 	uint32_t index = map_get(&model->pids, pid), host = store_pid_host(pid);
@@ -83,34 +83,30 @@ int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, co
 
 	if (index == MAP_NONE) {
 		index = (uint32_t)model->processes.len;
-		if (!map_set(&model->pids, pid, index) ||
-		    !vec_push(&model->processes,
-			      (struct model_process){.pid = pid,
-						     .main_thread = MODEL_NONE,
-						     .host = host < model->host_count ? host : 0,
-						     .rank = MODEL_NONE}))
-			return -ENOMEM;
+		map_put(&model->pids, pid, index);
+		vec_add(&model->processes,
+			(struct model_process){.pid = pid,
+					       .main_thread = MODEL_NONE,
+					       .host = host < model->host_count ? host : 0,
+					       .rank = MODEL_NONE});
 	}
 	process = &model->processes.data[index];
 	if (ppid)
 		process->ppid = ppid;
 	if (*cmdline)
-		process->cmdline = strtab_add(model->strings, cmdline, strlen(cmdline));
-	return process->cmdline == STRTAB_NONE ? -ENOMEM : 0;
+		process->cmdline = text_put(model, cmdline);
 }
 
-int threads_add_rank(struct builder *builder, const struct store_rank *rank)
+void threads_add_rank(struct builder *builder, const struct store_rank *rank)
 {
 	struct model *model = builder->model;
 	struct model_process *process;
 
-	if (threads_add_process(builder, rank->pid, 0, ""))
-		return -ENOMEM;
+	threads_add_process(builder, rank->pid, 0, "");
 	process = &model->processes.data[map_get(&model->pids, rank->pid)];
 	process->rank = rank->rank == STORE_RANK_NONE ? MODEL_NONE : rank->rank;
 	process->world_size = rank->world_size;
-	process->job = strtab_add(model->strings, rank->job, strlen(rank->job));
-	return process->job == STRTAB_NONE ? -ENOMEM : 0;
+	process->job = text_put(model, rank->job);
 }
 
 /* The thread of a TASK record. An exited thread keeps its tid until another one with that tid was
@@ -119,28 +115,23 @@ static uint32_t task_thread(struct builder *builder, const struct waffle_rec_tas
 {
 	uint64_t started = task->start_ts ? task->start_ts : task->rec.ts;
 	uint32_t index = threads_at(builder, task->rec.tid, task->rec.ts);
-	uint64_t exit_ts;
+	uint64_t exit_ts = builder->model->threads.data[index].exit_ts;
 
-	if (index == MODEL_NONE)
-		return index;
-	exit_ts = builder->model->threads.data[index].exit_ts;
 	if (exit_ts && started > exit_ts && task->rec.ts > exit_ts)
 		return thread_renew(builder, index, exit_ts, task->rec.ts);
 	return index;
 }
 
-int threads_add_task(struct builder *builder, const struct waffle_rec_task *task)
+void threads_add_task(struct builder *builder, const struct waffle_rec_task *task)
 {
 	uint32_t index, comm;
 	struct model_thread *thread;
 
 	if (!task->rec.tid)
-		return 0; /* tid 0 stands for all idle threads, which are no threads here */
+		return; /* tid 0 stands for the idle tasks of all CPUs, which are no threads here */
 	index = task_thread(builder, task);
-	comm = strtab_add(builder->model->strings, task->comm,
+	comm = strtab_put(builder->model->strings, task->comm,
 			  strnlen(task->comm, sizeof(task->comm)));
-	if (index == MODEL_NONE || comm == STRTAB_NONE)
-		return -ENOMEM;
 	thread = &builder->model->threads.data[index];
 	if (task->tgid)
 		thread->pid = task->tgid;
@@ -151,52 +142,36 @@ int threads_add_task(struct builder *builder, const struct waffle_rec_task *task
 		thread->traced = true;
 	if (task->flags & WAFFLE_TASK_OWN_FLAG)
 		thread->own = true;
-	if (builder->want_names &&
-	    !vec_push(&builder->names, (struct thread_name){task->rec.ts, index, comm}))
-		return -ENOMEM;
-	return 0;
+	if (builder->want_names)
+		vec_add(&builder->names, (struct thread_name){task->rec.ts, index, comm});
 }
 
-int threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork)
+void threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork)
 {
-	struct model *model = builder->model;
-
 	if (!fork->child_tgid || fork->child_tgid == fork->tgid) {
-		model->bad_records++;
-		return 0;
+		builder->model->bad_records++;
+		return;
 	}
-	if (threads_running(builder, fork->rec.tid, fork->tgid, fork->rec.ts) == MODEL_NONE ||
-	    threads_add_process(builder, fork->child_tgid, fork->tgid, ""))
-		return -ENOMEM;
-	return vec_push(&model->forks,
-			(struct model_fork){fork->rec.ts, fork->tgid, fork->child_tgid})
-		       ? 0
-		       : -ENOMEM;
+	threads_running(builder, fork->rec.tid, fork->tgid, fork->rec.ts);
+	threads_add_process(builder, fork->child_tgid, fork->tgid, "");
 }
 
-int threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec)
+void threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec)
 {
 	uint32_t index = threads_running(builder, exec->rec.tid, exec->tgid, exec->rec.ts);
 
-	if (index == MODEL_NONE)
-		return -ENOMEM;
-	return vec_push(&builder->model->execs, (struct model_exec){exec->rec.ts, index}) ? 0
-											  : -ENOMEM;
+	vec_add(&builder->model->execs, (struct model_exec){exec->rec.ts, index});
 }
 
-int threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone)
+void threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone)
 {
 	uint32_t index = threads_at(builder, gone->rec.tid, gone->rec.ts);
-	struct model_thread *thread;
+	struct model_thread *thread = &builder->model->threads.data[index];
 
-	if (index == MODEL_NONE)
-		return -ENOMEM;
-	thread = &builder->model->threads.data[index];
 	thread->traced = true;
 	thread->exit_ts = gone->rec.ts ? gone->rec.ts : 1;
 	if (gone->tgid)
 		thread->pid = gone->tgid;
-	return 0;
 }
 
 static int exec_compare(const void *left, const void *right)
@@ -222,13 +197,11 @@ uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint6
 	return exit_ts >= ts && exit_ts ? exit_ts : UINT64_MAX;
 }
 
-int threads_finish(struct builder *builder)
+void threads_finish(struct builder *builder)
 {
 	struct model *model = builder->model;
-	uint32_t unnamed = strtab_add(model->strings, "?", 1);
+	uint32_t unnamed = text_put(model, "?");
 
-	if (unnamed == STRTAB_NONE)
-		return -ENOMEM;
 	if (model->execs.len)
 		qsort(model->execs.data, model->execs.len, sizeof(struct model_exec), exec_compare);
 	for (size_t i = 0; i < model->threads.len; i++) {
@@ -236,8 +209,8 @@ int threads_finish(struct builder *builder)
 
 		if (!thread->comm)
 			thread->comm = unnamed;
-		if (thread->pid && threads_add_process(builder, thread->pid, 0, ""))
-			return -ENOMEM;
+		if (thread->pid)
+			threads_add_process(builder, thread->pid, 0, "");
 	}
 	for (size_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
@@ -246,5 +219,4 @@ int threads_finish(struct builder *builder)
 			model->processes.data[map_get(&model->pids, thread->pid)].main_thread =
 				(uint32_t)i;
 	}
-	return 0;
 }

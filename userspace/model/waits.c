@@ -4,163 +4,133 @@
 #include <stdlib.h>
 
 #include "model/build.h"
+#include "util/memory.h"
 #include "util/search.h"
 
-int waits_add(struct builder *builder, const struct waffle_rec_wait *rec)
+void waits_add(struct builder *builder, const struct waffle_rec_wait *rec)
 {
 	struct model *model = builder->model;
 	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
 
-	if (thread == MODEL_NONE)
-		return -ENOMEM;
 	if (rec->from_ts > rec->rec.ts) {
 		model->bad_records++;
-		return 0;
+		return;
 	}
-	return vec_push(&model->waits, (struct model_wait){.from_ts = rec->from_ts,
-							   .to_ts = rec->rec.ts,
-							   .address = rec->address,
-							   .thread = thread,
-							   .kernel_stack = rec->kernel_stack,
-							   .user_stack = rec->user_stack,
-							   .object = rec->object,
-							   .record = builder->record})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&model->waits, (struct model_wait){.from_ts = rec->from_ts,
+						   .to_ts = rec->rec.ts,
+						   .address = rec->address,
+						   .thread = thread,
+						   .kernel_stack = rec->kernel_stack,
+						   .user_stack = rec->user_stack,
+						   .object = rec->object,
+						   .record = builder->record});
 }
 
-int waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec)
+void waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec)
 {
 	struct model *model = builder->model;
 	uint32_t waker = threads_at(builder, rec->rec.tid, rec->rec.ts);
 	uint32_t woken = threads_at(builder, rec->woken_tid, rec->rec.ts);
 
-	if (waker == MODEL_NONE || woken == MODEL_NONE)
-		return -ENOMEM;
-	return vec_push(&model->wakes, (struct model_wake){.ts = rec->rec.ts,
-							   .waker = waker,
-							   .woken = woken,
-							   .kernel_stack = rec->kernel_stack,
-							   .user_stack = rec->user_stack,
-							   .flags = rec->flags})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&model->wakes, (struct model_wake){.ts = rec->rec.ts,
+						   .waker = waker,
+						   .woken = woken,
+						   .kernel_stack = rec->kernel_stack,
+						   .user_stack = rec->user_stack,
+						   .flags = rec->flags});
 }
 
-int waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec)
+void waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec)
 {
 	struct model *model = builder->model;
 	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
 
-	if (thread == MODEL_NONE)
-		return -ENOMEM;
 	if (rec->from_ts > rec->rec.ts || rec->total_ns > rec->rec.ts - rec->from_ts) {
 		model->bad_records++;
-		return 0;
+		return;
 	}
-	return vec_push(&model->faults,
-			(struct model_fault){.from_ts = rec->from_ts,
-					     .to_ts = rec->rec.ts,
-					     .total_ns = rec->total_ns,
-					     .address = rec->address,
-					     .ip = rec->ip,
-					     .thread = thread,
-					     .count = rec->count,
-					     .major = rec->flags & WAFFLE_FAULT_MAJOR})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&model->faults, (struct model_fault){.from_ts = rec->from_ts,
+						     .to_ts = rec->rec.ts,
+						     .total_ns = rec->total_ns,
+						     .address = rec->address,
+						     .ip = rec->ip,
+						     .thread = thread,
+						     .count = rec->count,
+						     .major = rec->flags & WAFFLE_FAULT_MAJOR});
 }
 
-int waits_add_io(struct builder *builder, const struct waffle_rec_io *rec)
+void waits_add_io(struct builder *builder, const struct waffle_rec_io *rec)
 {
 	struct model *model = builder->model;
 	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
 
-	if (thread == MODEL_NONE)
-		return -ENOMEM;
 	if (rec->issue_ts > rec->rec.ts) {
 		model->bad_records++;
-		return 0;
+		return;
 	}
-	return vec_push(&model->ios, (struct model_io){.issue_ts = rec->issue_ts,
-						       .done_ts = rec->rec.ts,
-						       .sector = rec->sector,
-						       .bytes = rec->bytes,
-						       .dev = rec->dev,
-						       .thread = thread,
-						       .flags = rec->flags,
-						       .error = rec->error})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&model->ios, (struct model_io){.issue_ts = rec->issue_ts,
+					       .done_ts = rec->rec.ts,
+					       .sector = rec->sector,
+					       .bytes = rec->bytes,
+					       .dev = rec->dev,
+					       .thread = thread,
+					       .flags = rec->flags,
+					       .error = rec->error});
 }
 
-int waits_add_signal(struct builder *builder, const struct waffle_rec_signal *rec)
+void waits_add_signal(struct builder *builder, const struct waffle_rec_signal *rec)
 {
 	struct model *model = builder->model;
 	uint32_t sender = threads_at(builder, rec->rec.tid, rec->rec.ts);
 	uint32_t target = threads_at(builder, rec->target_tid, rec->rec.ts);
 
-	if (sender == MODEL_NONE || target == MODEL_NONE)
-		return -ENOMEM;
-	return vec_push(&model->signals, (struct model_signal){.ts = rec->rec.ts,
-							       .sender = sender,
-							       .target = target,
-							       .signo = rec->signo,
-							       .code = rec->code})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&model->signals, (struct model_signal){.ts = rec->rec.ts,
+						       .sender = sender,
+						       .target = target,
+						       .signo = rec->signo,
+						       .code = rec->code});
 }
 
-int waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec)
+void waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec)
 {
 	struct model *model = builder->model;
 	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
 
-	if (thread == MODEL_NONE)
-		return -ENOMEM;
-	return vec_push(&model->quotas, (struct model_quota){.ts = rec->rec.ts,
-							     .throttled_ns = rec->throttled_ns,
-							     .cgroup = rec->cgroup,
-							     .quota_ns = rec->quota_ns,
-							     .period_ns = rec->period_ns,
-							     .thread = thread})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&model->quotas, (struct model_quota){.ts = rec->rec.ts,
+						     .throttled_ns = rec->throttled_ns,
+						     .cgroup = rec->cgroup,
+						     .quota_ns = rec->quota_ns,
+						     .period_ns = rec->period_ns,
+						     .thread = thread});
 }
 
-int waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec)
+void waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec)
 {
 	struct model *model = builder->model;
 	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
 
-	if (thread == MODEL_NONE)
-		return -ENOMEM;
 	if (rec->from_ts >= rec->rec.ts || rec->stolen_ns > rec->rec.ts - rec->from_ts) {
 		model->bad_records++;
-		return 0;
+		return;
 	}
-	return vec_push(&model->stolen,
-			(struct model_stolen){.from_ts = rec->from_ts,
-					      .to_ts = rec->rec.ts,
-					      .stolen_ns = rec->stolen_ns,
-					      .thread = thread,
-					      .by_tick = rec->flags & WAFFLE_STOLEN_BY_TICK})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&model->stolen,
+		(struct model_stolen){.from_ts = rec->from_ts,
+				      .to_ts = rec->rec.ts,
+				      .stolen_ns = rec->stolen_ns,
+				      .thread = thread,
+				      .by_tick = rec->flags & WAFFLE_STOLEN_BY_TICK});
 }
 
-int waits_add_frequency(struct builder *builder, const struct waffle_rec_frequency *rec)
+void waits_add_frequency(struct builder *builder, const struct waffle_rec_frequency *rec)
 {
 	struct model *model = builder->model;
 
-	return vec_push(&model->frequencies,
-			(struct model_frequency){.ts = rec->rec.ts,
-						 .khz = rec->khz,
-						 .max_khz = rec->max_khz,
-						 .cpu = rec->rec.cpu,
-						 .read = rec->flags & WAFFLE_FREQUENCY_READ})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&model->frequencies,
+		(struct model_frequency){.ts = rec->rec.ts,
+					 .khz = rec->khz,
+					 .max_khz = rec->max_khz,
+					 .cpu = rec->rec.cpu,
+					 .read = rec->flags & WAFFLE_FREQUENCY_READ});
 }
 
 /* ---- sorting by number, then time ---- */

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Merges everything that affects thread states in order of time, and feeds the state machine
- * (sched.h). At equal times the order of enum stream_kind decides: switches and wake-ups first,
- * then what threads did, then losses. So a window of dropped records excludes its first moment and
- * includes its last one.
+ * (sched_internal.h). At equal times the order of enum stream_kind decides: switches and wake-ups
+ * first, then what threads did, then losses. So a window of dropped records excludes its first
+ * moment and includes its last one.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/build.h"
 #include "model/captures_internal.h"
 #include "model/order.h"
 #include "model/recorded_ends_internal.h"
 #include "model/sched_internal.h"
+#include "util/memory.h"
 
 enum stream_kind {
 	STREAM_SWITCH,
-	STREAM_WAKE, /* may be at the moment at which its thread leaves */
+	STREAM_WAKE, /* may have the time of the switch by which its thread left the CPU */
 	STREAM_STATE,
 	STREAM_SPAN_BEGIN,
 	STREAM_EVENT,
@@ -62,40 +64,36 @@ void model_losses(struct windows *losses, const struct model *model, bool only_s
 	windows_merge(losses);
 }
 
-static bool add_losses(struct walk *walk, const struct windows *losses, uint32_t host)
+static void add_losses(struct walk *walk, const struct windows *losses, uint32_t host)
 {
-	bool good = true;
+	for (size_t i = 0; i < losses->list.len; i++) {
+		struct window lost = losses->list.data[i];
 
-	for (size_t i = 0; good && i < losses->list.len; i++)
-		good = vec_push(&walk->loss_begins,
-				(struct order_item){losses->list.data[i].from_ts, host}) &&
-		       vec_push(&walk->loss_ends,
-				(struct order_item){losses->list.data[i].to_ts, host});
-	return good;
+		vec_add(&walk->loss_begins, (struct order_item){lost.from_ts, host});
+		vec_add(&walk->loss_ends, (struct order_item){lost.to_ts, host});
+	}
 }
 
-static bool find_losses(struct walk *walk)
+static void find_losses(struct walk *walk)
 {
 	const struct model *model = walk->model;
-	struct windows *of_host = calloc(model->host_count + 1u, sizeof(*of_host));
-	bool good = of_host != NULL;
+	struct windows *of_host = memory_zeroed(model->host_count, sizeof(*of_host));
 
-	for (size_t i = 0; good && i < model->losses.len; i++) {
+	for (size_t i = 0; i < model->losses.len; i++) {
 		const struct model_loss *loss = &model->losses.data[i];
 
 		if (is_wanted(loss, true))
 			windows_add(&of_host[model_host_of_cpu(model, loss->cpu)], loss->from_ts,
 				    loss->to_ts);
 	}
-	for (uint32_t host = 0; good && host < model->host_count; host++) {
+	for (uint32_t host = 0; host < model->host_count; host++) {
 		windows_merge(&of_host[host]);
-		good = add_losses(walk, &of_host[host], host);
-	}
-	for (uint32_t host = 0; of_host && host < model->host_count; host++)
+		add_losses(walk, &of_host[host], host);
 		windows_free(&of_host[host]);
+	}
 	free(of_host);
-	return good && order_sort(walk->loss_begins.data, walk->loss_begins.len) &&
-	       order_sort(walk->loss_ends.data, walk->loss_ends.len);
+	order_sort(walk->loss_begins.data, walk->loss_begins.len);
+	order_sort(walk->loss_ends.data, walk->loss_ends.len);
 }
 
 /* ---- streams ---- */
@@ -227,17 +225,23 @@ static void step(struct walk *walk, unsigned stream)
 
 static void walk_run(struct walk *walk)
 {
-	for (unsigned i = 0; i < STREAM_COUNT; i++)
+	unsigned streams[STREAM_COUNT], count = 0; /* those that have something left */
+
+	for (unsigned i = 0; i < STREAM_COUNT; i++) {
 		walk->next_ts[i] = stream_ts(walk, i);
-	while (!walk->sched.stopped) {
+		if (walk->next_ts[i] != UINT64_MAX)
+			streams[count++] = i;
+	}
+	while (count && !walk->sched.stopped) {
 		unsigned first = 0;
 
-		for (unsigned i = 1; i < STREAM_COUNT; i++)
-			if (walk->next_ts[i] < walk->next_ts[first])
+		for (unsigned i = 1; i < count; i++)
+			if (walk->next_ts[streams[i]] < walk->next_ts[streams[first]])
 				first = i;
-		if (walk->next_ts[first] == UINT64_MAX)
-			break;
-		step(walk, first);
+		step(walk, streams[first]);
+		if (walk->next_ts[streams[first]] == UINT64_MAX)
+			memmove(&streams[first], &streams[first + 1],
+				(--count - first) * sizeof(*streams));
 	}
 	if (!walk->sched.stopped)
 		sched_finish(&walk->sched, walk->model->end_ts);
@@ -258,55 +262,50 @@ static void walk_free(struct walk *walk)
 }
 
 /* Threads whose end is known only from an exit record. */
-static bool find_exits(struct walk *walk)
+static void find_exits(struct walk *walk)
 {
 	const struct model *model = walk->model;
 
 	for (size_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
 
-		if (thread->exit_ts && !thread->gone &&
-		    !vec_push(&walk->exits, (struct order_item){thread->exit_ts, (uint32_t)i}))
-			return false;
+		if (thread->exit_ts && !thread->gone)
+			vec_add(&walk->exits, (struct order_item){thread->exit_ts, (uint32_t)i});
 	}
-	return order_sort(walk->exits.data, walk->exits.len);
+	order_sort(walk->exits.data, walk->exits.len);
 }
 
-static bool find_execs(struct walk *walk)
+static void find_execs(struct walk *walk)
 {
 	const struct model *model = walk->model;
 
 	for (size_t i = 0; i < model->execs.len; i++)
-		if (!vec_push(&walk->execs,
-			      (struct order_item){model->execs.data[i].ts, (uint32_t)i}))
-			return false;
-	return order_sort(walk->execs.data, walk->execs.len);
+		vec_add(&walk->execs, (struct order_item){model->execs.data[i].ts, (uint32_t)i});
+	order_sort(walk->execs.data, walk->execs.len);
 }
 
-static bool find_wakes(struct walk *walk)
+static void find_wakes(struct walk *walk)
 {
 	const struct model *model = walk->model;
 
 	for (size_t i = 0; i < model->switches.len; i++) {
 		const struct model_switch *sw = &model->switches.data[i];
 
-		if (sw->flags & WAFFLE_SWITCH_WOKEN &&
-		    !vec_push(&walk->wakes, (struct order_item){sw->wake_ts, (uint32_t)i}))
-			return false;
+		if (sw->flags & WAFFLE_SWITCH_WOKEN)
+			vec_add(&walk->wakes, (struct order_item){sw->wake_ts, (uint32_t)i});
 	}
-	return order_sort(walk->wakes.data, walk->wakes.len);
+	order_sort(walk->wakes.data, walk->wakes.len);
 }
 
-static bool find_span_ends(struct walk *walk)
+static void find_span_ends(struct walk *walk)
 {
 	const struct model *model = walk->model;
 
-	if (!vec_reserve(&walk->span_ends, model->spans.len))
-		return false;
+	vec_need(&walk->span_ends, model->spans.len);
 	for (size_t i = 0; i < model->spans.len; i++)
 		walk->span_ends.data[walk->span_ends.len++] =
 			(struct order_item){model->spans.data[i].end_ts, (uint32_t)i};
-	return order_sort(walk->span_ends.data, walk->span_ends.len);
+	order_sort(walk->span_ends.data, walk->span_ends.len);
 }
 
 static uint64_t first_sched_ts(const struct model *model)
@@ -323,31 +322,32 @@ static uint64_t first_sched_ts(const struct model *model)
 	return ts;
 }
 
-/* False: out of memory. */
-static bool walk_init(struct walk *walk, const struct model *model, model_interval_fn each,
+static void walk_init(struct walk *walk, const struct model *model, model_interval_fn each,
 		      void *arg)
 {
 	*walk = (struct walk){.model = model, .sched_from = first_sched_ts(model)};
-	return sched_init(&walk->sched, model, each, arg) && find_losses(walk) &&
-	       find_exits(walk) && find_execs(walk) && recorded_ends_find(&walk->recorded, model);
+	sched_init(&walk->sched, model, each, arg);
+	find_losses(walk);
+	find_exits(walk);
+	find_execs(walk);
+	recorded_ends_find(&walk->recorded, model);
 }
 
-int walk_account(struct model *model)
+void walk_account(struct model *model)
 {
 	struct walk walk;
-	bool good = walk_init(&walk, model, NULL, NULL);
 
-	if (good && walk.sched_from != UINT64_MAX) {
+	walk_init(&walk, model, NULL, NULL);
+	if (walk.sched_from != UINT64_MAX) {
 		walk.spans = model->spans.data;
-		good = find_span_ends(&walk);
-		/* Without losses, the switch-in after a wake-up reports the wake-up early
-		 * enough. */
+		find_span_ends(&walk);
+		/* The switch-in also tells when its thread was woken. That is too late only if
+		 * records were dropped in between. */
 		if (walk.loss_begins.len)
-			good = good && find_wakes(&walk);
-		if (good)
-			walk_run(&walk);
+			find_wakes(&walk);
+		walk_run(&walk);
 	}
-	for (size_t i = 0; good && i < model->threads.len; i++) {
+	for (size_t i = 0; i < model->threads.len; i++) {
 		const struct sched_thread *from = &walk.sched.threads[i];
 		struct model_thread *thread = &model->threads.data[i];
 
@@ -357,19 +357,16 @@ int walk_account(struct model *model)
 		thread->blocked_ns = from->sum[WAFFLE_THREAD_BLOCKED];
 	}
 	walk_free(&walk);
-	return good ? 0 : -ENOMEM;
 }
 
 int model_each_interval(const struct model *model, model_interval_fn each, void *arg)
 {
 	struct walk walk;
-	int result = -ENOMEM;
 
-	if (walk_init(&walk, model, each, arg) && find_wakes(&walk)) {
-		if (walk.sched_from != UINT64_MAX)
-			walk_run(&walk);
-		result = walk.sched.stopped;
-	}
+	walk_init(&walk, model, each, arg);
+	find_wakes(&walk);
+	if (walk.sched_from != UINT64_MAX)
+		walk_run(&walk);
 	walk_free(&walk);
-	return result;
+	return walk.sched.stopped;
 }

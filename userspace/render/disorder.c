@@ -25,13 +25,13 @@ struct call_place {
 /* NULL: there is nothing to show, or no memory to find it. */
 static struct model_comm *comm_of(const struct model *model)
 {
-	struct model_comm *comm = NULL;
+	struct model_comm *comm;
 	struct model_gpu *gpu;
 
-	if (!model->unaligned_collectives || model_gpu_new(&gpu, model))
+	if (!model->unaligned_collectives)
 		return NULL;
-	if (model_comm_new(&comm, model, gpu))
-		comm = NULL;
+	gpu = model_gpu_new(model);
+	comm = model_comm_new(model, gpu);
 	model_gpu_free(gpu);
 	return comm;
 }
@@ -147,6 +147,100 @@ static void put_call(const struct disorder *disorder, uint32_t span, uint32_t ra
 	fprintf(out, ":%" PRIu32 ")", place.line);
 }
 
+/* ---- ranks that two processes claim ---- */
+
+/* The file in which a process was traced; NULL: there is only one file, or no file names it. */
+static const char *file_of(const struct model *model, uint32_t pid)
+{
+	uint32_t count = store_reader_capture_count(model->reader);
+
+	for (uint32_t i = 0; count > 1 && i < count; i++) {
+		const struct store_capture *capture = store_reader_capture(model->reader, i);
+
+		for (uint32_t at = 0; at < capture->process_count; at++)
+			if (store_reader_process(model->reader, capture->first_process + at)->pid ==
+			    pid)
+				return capture->file;
+	}
+	return NULL;
+}
+
+/* "process 4711 of job.1.waffle" */
+static void put_claimant(const struct model *model, uint32_t pid, FILE *out)
+{
+	const char *file = file_of(model, pid);
+
+	fprintf(out, "process %" PRIu32, model_pid_real(model, pid));
+	if (file)
+		fputs(" of ", out);
+	if (file)
+		put_text(out, file);
+}
+
+/* One line, however many ranks there are: two jobs under one name claim all of them. */
+static void put_claims(const struct model *model, const struct model_comm *comm, const char *head,
+		       FILE *out)
+{
+	size_t count = model_claim_count(comm);
+	const struct model_claim *claim;
+
+	if (!count)
+		return;
+	claim = model_claim_at(comm, 0);
+	fprintf(out, "%srank %" PRIu32, head, claim->rank);
+	if (claim->job) {
+		fputs(" of job ", out);
+		put_text(out, strtab_get(model->strings, claim->job));
+	}
+	fputs(" is claimed by ", out);
+	put_claimant(model, claim->pid, out);
+	fputs(" and by ", out);
+	put_claimant(model, claim->other_pid, out);
+	if (count > 1)
+		fprintf(out, ", and %zu more %s twice", count - 1,
+			units_plural(count - 1, "rank is", "ranks are"));
+	fputs(", so no call of the job is matched; leave out what is of another run\n", out);
+}
+
+static void put_claimant_json(const struct model *model, uint32_t pid, struct json *json)
+{
+	const char *file = file_of(model, pid);
+
+	json_object_begin(json);
+	json_field_u64(json, "pid", model_pid_real(model, pid));
+	json_field_string(json, "host", model->hosts[store_pid_host(pid)]->name);
+	if (file)
+		json_field_string(json, "file", file);
+	json_object_end(json);
+}
+
+static void put_claims_json(const struct model *model, const struct model_comm *comm,
+			    struct json *json)
+{
+	size_t count = model_claim_count(comm);
+
+	if (!count)
+		return;
+	json_key(json, "ranks_claimed_twice");
+	json_array_begin(json);
+	for (size_t i = 0; i < count; i++) {
+		const struct model_claim *claim = model_claim_at(comm, i);
+
+		json_object_begin(json);
+		json_field_string(json, "job", strtab_get(model->strings, claim->job));
+		json_field_u64(json, "rank", claim->rank);
+		json_key(json, "processes");
+		json_array_begin(json);
+		put_claimant_json(model, claim->pid, json);
+		put_claimant_json(model, claim->other_pid, json);
+		json_array_end(json);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+/* ---- all ---- */
+
 void disorder_print_text(const struct model *model, const char *head, FILE *out)
 {
 	struct disorder disorder = disorder_open(model);
@@ -162,6 +256,7 @@ void disorder_print_text(const struct model *model, const char *head, FILE *out)
 		put_call(&disorder, at->span, at->rank, out);
 		fputc('\n', out);
 	}
+	put_claims(model, disorder.comm, head, out);
 	disorder_close(&disorder);
 }
 
@@ -220,5 +315,6 @@ void disorder_put_json(const struct model *model, struct json *json)
 		json_object_end(json);
 	}
 	json_array_end(json);
+	put_claims_json(model, disorder.comm, json);
 	disorder_close(&disorder);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives that different ranks called in different order: an error of the traced program, which
- * `info` and `report` show with ranks and places. */
+/*
+ * Why calls of ranks are not matched, for `info` and `report`: collectives that ranks called in
+ * different order, which is an error of the traced program, and ranks that two processes claim.
+ */
 #ifndef WAFFLE_RENDER_DISORDER_H
 #define WAFFLE_RENDER_DISORDER_H
 
@@ -9,9 +11,10 @@
 #include "model/model.h"
 #include "util/json.h"
 
-/* A line for each communicator, each after `head`; nothing if there are none. */
+/* A line for each communicator and one for the claims, each after `head`. */
 void disorder_print_text(const struct model *model, const char *head, FILE *out);
-/* The array "collectives_in_different_order" of an object. */
+/* The array "collectives_in_different_order" of an object, and "ranks_claimed_twice" if there are
+ * any. */
 void disorder_put_json(const struct model *model, struct json *json);
 
 #endif

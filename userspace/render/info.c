@@ -162,16 +162,6 @@ static void put_start(FILE *out, const struct store_meta *meta)
 		put_field(out, "started", text);
 }
 
-static void put_records(FILE *out, const char *name, const struct store_counts *counts)
-{
-	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
-
-	fprintf(out, "%-12s%s produced, %s delivered, %s lost\n", name,
-		units_format_count(produced, counts->produced),
-		units_format_count(delivered, counts->delivered),
-		units_format_count(lost, counts->lost));
-}
-
 static void put_process(FILE *out, const struct model *model, const struct model_process *process)
 {
 	const char *cmdline = strtab_get(model->strings, process->cmdline);
@@ -309,12 +299,11 @@ void info_print_text(const struct model *model, FILE *out)
 	fprintf(out, "%-12s%s\n", "scheduler", meta->sched ? "recorded" : "not recorded");
 	put_field(out, "sources", meta->sources);
 	fprintf(out, "%-12s%zu\n", "switches", model->switches.len);
-	put_records(out, "records", &model->counts);
+	fprintf(out, "%-12s", "records");
+	notice_put_counts(out, &model->counts);
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "  %s", record_source_name(i));
-		put_records(out, name, &model->sources[i]);
+		fprintf(out, "  %-10s", record_source_name(i));
+		notice_put_counts(out, &model->sources[i]);
 	}
 	put_what_is_missing(out, model, &sum);
 	notice_put_simulated(out, model);

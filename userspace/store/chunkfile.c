@@ -230,7 +230,7 @@ static bool open_by_index(struct chunk_file *file)
 		file->entries.len = 0;
 		return false;
 	}
-	file->finished = file->from_index = true;
+	file->finished = true;
 	file->end_ts = end_ts;
 	file->end = file->size;
 	return true;

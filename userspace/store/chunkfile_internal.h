@@ -34,7 +34,6 @@ struct chunk_file {
 	uint64_t end;    /* offset of the end of the last whole chunk */
 	bool finished;   /* the file has an end chunk */
 	uint64_t end_ts; /* from the end chunk; CLOCK_MONOTONIC ns */
-	bool from_index; /* `entries` comes from the index */
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	chunk_entries entries; /* all chunks but index and end */
 	struct chunk_scratch *scratch;

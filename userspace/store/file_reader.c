@@ -261,6 +261,7 @@ int file_reader_seek(struct file_reader *reader, struct store_window window, str
 	reader->current = NULL;
 	reader->decoded = 0;
 	reader->number = reader->before = 0;
+	reader->left_out = (struct store_left_out){0};
 	for (size_t i = 0; !ret && window.from_ts && i < reader->file.entries.len; i++) {
 		const struct chunk_entry *entry = &reader->file.entries.data[i];
 
@@ -313,6 +314,40 @@ static int next_chunk(struct file_reader *reader, struct error *err)
 	return 0;
 }
 
+static uint32_t site_number(const struct waffle_rec *rec)
+{
+	switch (rec->kind) {
+	case WAFFLE_REC_HIT:
+		return ((const struct waffle_rec_hit *)rec)->site;
+	case WAFFLE_REC_SPAN_END:
+		return ((const struct waffle_rec_span_end *)rec)->site;
+	case WAFFLE_REC_RETURN:
+		return ((const struct waffle_rec_return *)rec)->site;
+	default:
+		return WAFFLE_SITE_UNKNOWN;
+	}
+}
+
+/* Whether a record is left out; counts it then. */
+static bool is_left_out(struct file_reader *reader, const struct waffle_rec *rec)
+{
+	struct store_left_out *left_out = &reader->left_out;
+	uint32_t site;
+
+	if (!(reader->leave_out_kinds >> rec->kind & 1)) {
+		if (!reader->leaves || !reader->has_leaves)
+			return false;
+		site = site_number(rec);
+		if (site >= reader->site_count || !leaves_may_have(reader->sites[site]) ||
+		    !leaves_has(reader->leaves, rec))
+			return false;
+	}
+	left_out->records[rec->kind]++;
+	if (rec->ts > left_out->last_ts[rec->kind])
+		left_out->last_ts[rec->kind] = rec->ts;
+	return true;
+}
+
 int file_reader_next(struct file_reader *reader, const struct waffle_rec **rec, struct error *err)
 {
 	if (reader->next_task < reader->tasks.len) {
@@ -327,7 +362,7 @@ int file_reader_next(struct file_reader *reader, const struct waffle_rec **rec, 
 		if (ret)
 			reader->number = reader->before - decoder_left(reader->decoder);
 		if (ret && (*rec)->ts >= reader->window.from_ts &&
-		    (*rec)->ts <= reader->window.to_ts)
+		    (*rec)->ts <= reader->window.to_ts && !is_left_out(reader, *rec))
 			return 1;
 		if (ret)
 			continue;

@@ -9,6 +9,7 @@
 #include "store/chunkfile_internal.h"
 #include "store/decode_internal.h"
 #include "store/dictionary_internal.h"
+#include "store/leaves_internal.h"
 #include "store/store.h"
 
 struct file_reader {
@@ -27,6 +28,11 @@ struct file_reader {
 	size_t next_task, next_entry;
 	const struct chunk_entry *current; /* chunk that is being decoded, or NULL */
 	uint64_t decoded;                  /* chunks */
+	/* What the owner wants to be left out: see struct store_leave_out. */
+	uint32_t leave_out_kinds;
+	const struct leaves *leaves; /* NULL: none */
+	bool has_leaves;             /* set by leaves_find() */
+	struct store_left_out left_out;
 	/* Numbers in the file: of the last record returned, and of the last one of the current
 	 * chunk. */
 	uint64_t number, before;

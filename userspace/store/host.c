@@ -17,7 +17,7 @@ uint64_t store_clock_apply(const struct store_clock *clock, uint64_t ts)
 
 static uint64_t drifted(uint64_t ns, uint64_t distance)
 {
-	/* The true drift and the corrected one may differ by twice the limit. */
+	/* Both the true drift and the estimated one are within the limit, on either side of 0. */
 	double more = (double)distance * 2 * STORE_DRIFT_MAX;
 
 	return more < 0x1p62 ? ns + (uint64_t)more : UINT64_MAX;
@@ -43,4 +43,17 @@ uint64_t store_clock_error_at(const struct store_clock *clock, uint64_t ts)
 	b = &errors[k];
 	part = (double)(ts - a->ts) / (double)(b->ts - a->ts);
 	return (uint64_t)ceil((double)a->ns + part * ((double)b->ns - (double)a->ns));
+}
+
+struct store_clock store_clock_by_wall(const struct store_host *host,
+				       const struct store_host *reference)
+{
+	struct store_clock clock = {.error_ns = UINT64_MAX, .kind = STORE_CLOCK_NONE};
+
+	if (!host->real_ns || !reference->real_ns)
+		return clock;
+	clock.kind = STORE_CLOCK_WALL;
+	clock.offset_ns = (int64_t)((host->real_ns - host->mono_ns) -
+				    (reference->real_ns - reference->mono_ns));
+	return clock;
 }

@@ -124,6 +124,11 @@ struct store_capture {
 	uint32_t first_process, process_count;
 };
 
+/* The correction of a host's clock to that of `reference` by CLOCK_REALTIME, which is the same
+ * everywhere if somebody sets it. STORE_CLOCK_NONE: a host does not tell its CLOCK_REALTIME. */
+struct store_clock store_clock_by_wall(const struct store_host *host,
+				       const struct store_host *reference);
+
 #define STORE_RANK_NONE UINT32_MAX
 
 /* What a process is in an MPI or torch job, from its environment at `ts`. */

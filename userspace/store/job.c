@@ -77,19 +77,6 @@ static int cpus_number(struct store_reader *reader, struct error *err)
 	return 0;
 }
 
-/* The first correction of a clock: CLOCK_REALTIME is the same everywhere. */
-static struct store_clock wall_clock(const struct store_host *host, const struct store_host *first)
-{
-	struct store_clock clock = {.error_ns = UINT64_MAX, .kind = STORE_CLOCK_WALL};
-
-	if (!host->real_ns || !first->real_ns)
-		clock.kind = STORE_CLOCK_NONE;
-	else
-		clock.offset_ns = (int64_t)((host->real_ns - host->mono_ns) -
-					    (first->real_ns - first->mono_ns));
-	return clock;
-}
-
 static int hosts_find(struct store_reader *reader, struct error *err)
 {
 	int ret = 0;
@@ -98,7 +85,7 @@ static int hosts_find(struct store_reader *reader, struct error *err)
 		ret = host_of_file(reader, &reader->files[i], err);
 	for (size_t i = 1; !ret && i < reader->hosts.len; i++)
 		reader->hosts.data[i].clock =
-			wall_clock(&reader->hosts.data[i], &reader->hosts.data[0]);
+			store_clock_by_wall(&reader->hosts.data[i], &reader->hosts.data[0]);
 	return ret ?: cpus_number(reader, err);
 }
 

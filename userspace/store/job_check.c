@@ -230,19 +230,42 @@ static uint32_t ranks_missing(const struct store_rank *const *ranks, size_t coun
 	return missing;
 }
 
-static void warn_ranks(const struct store_rank *const *ranks, size_t count,
-		       const struct store_open_options *options)
+/* The capture that a process was traced in. */
+static const char *file_of_process(const struct store_reader *reader, uint32_t pid)
 {
+	for (size_t i = 0; i < reader->captures.len; i++) {
+		const struct store_capture *capture = &reader->captures.data[i];
+
+		for (uint32_t at = 0; at < capture->process_count; at++)
+			if (store_reader_process(reader, capture->first_process + at)->pid == pid)
+				return capture->file;
+	}
+	return reader->captures.data[0].file;
+}
+
+/* `only`: there is one job, so it needs no name. */
+static void warn_ranks(const struct store_reader *reader, const struct store_rank *const *ranks,
+		       size_t count, bool only, const struct store_open_options *options)
+{
+	const char *job = ranks[0]->job, *of = " of job ";
 	char list[128], line[512];
 	uint32_t missing = ranks_missing(ranks, count, list, sizeof(list));
 
 	if (!missing)
 		return;
+	if (!*job) {
+		of = only ? "" : " of the job in ";
+		job = only ? "" : file_of_process(reader, ranks[0]->pid);
+	}
 	snprintf(line, sizeof(line), "no file has rank%s %s%s of %u%s%s, so what %s did is unknown",
 		 missing > 1 ? "s" : "", list, strlen(list) + 1 == sizeof(list) ? "…" : "",
-		 ranks[0]->world_size, *ranks[0]->job ? " of job " : "", ranks[0]->job,
-		 missing > 1 ? "they" : "it");
+		 ranks[0]->world_size, of, job, missing > 1 ? "they" : "it");
 	options->warn(line, options->arg);
+}
+
+static bool is_same_job(const struct store_rank *a, const struct store_rank *b)
+{
+	return !strcmp(a->job, b->job) && a->world_size == b->world_size;
 }
 
 static int warn_missing(const struct store_reader *reader, const struct store_open_options *options,
@@ -261,35 +284,43 @@ static int warn_missing(const struct store_reader *reader, const struct store_op
 	if (good && ranks.len)
 		qsort(ranks.data, ranks.len, sizeof(*ranks.data), rank_compare);
 	for (size_t i = 1; good && i <= ranks.len; i++) {
-		if (i < ranks.len && !strcmp(ranks.data[i]->job, ranks.data[from]->job) &&
-		    ranks.data[i]->world_size == ranks.data[from]->world_size)
+		if (i < ranks.len && is_same_job(ranks.data[i], ranks.data[from]))
 			continue;
-		warn_ranks(ranks.data + from, i - from, options);
+		warn_ranks(reader, ranks.data + from, i - from, !from && i == ranks.len, options);
 		from = i;
 	}
 	vec_free(&ranks);
 	return good ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
+/* A merged file warns as the files did that it was made of. A capture alone lacks the other ranks
+ * on purpose. */
 int job_warn(const struct store_reader *reader, const struct store_open_options *options,
 	     struct error *err)
 {
-	if (!options || !options->warn || reader->count == 1)
+	if (!options || !options->warn || reader->captures.len < 2)
 		return 0;
-	for (uint32_t i = 0; i < reader->count; i++) {
-		const struct file_reader *file = &reader->files[i].reader;
-		const struct store_host *host = &file->dictionary.hosts.data[0];
+	for (uint32_t i = 0; reader->count > 1 && i < reader->count; i++) {
 		uint64_t unused;
 
-		if (file_reader_truncated(file, &unused))
+		if (is_merged(reader, i) &&
+		    file_reader_truncated(&reader->files[i].reader, &unused))
+			warn(options, "%s was cut off: its last records are missing",
+			     path_of(reader, i));
+	}
+	for (size_t i = 0; i < reader->captures.len; i++) {
+		const struct store_capture *capture = &reader->captures.data[i];
+		const struct store_host *host = &reader->hosts.data[capture->host];
+
+		if (capture->truncated)
 			warn(options,
 			     "%s is still being recorded, or was cut off: its last records are "
 			     "missing",
-			     file->file.path);
+			     capture->file);
 		if (!*host->name && !*host->boot_id)
 			warn(options,
 			     "%s does not say which host it is of, and counts as one of its own",
-			     file->file.path);
+			     capture->file);
 	}
 	return warn_missing(reader, options, err);
 }

@@ -47,6 +47,7 @@ struct store_reader {
 	struct store_window window;
 	struct merge_source *sources; /* NULL: there is a single file */
 	struct merge *merge;          /* NULL: not begun */
+	struct leaves *leaves;        /* left out by all files; NULL: none */
 	uint64_t number;
 	int code; /* the error that ended the walk */
 };

@@ -55,8 +55,8 @@ static size_t run_length(const traced_list *list, size_t at)
 	return end - at;
 }
 
-/* The latest end so far, and the latest one of another file: these two are enough to find an
- * overlap with any file. */
+/* The interval that ends last so far, and the one that ends last among those of other files. If a
+ * later interval overlaps any of another file, it overlaps one of these two. */
 struct latest {
 	const struct traced *last, *other;
 };

@@ -312,12 +312,6 @@ int merge_next(struct merge *merge, const struct waffle_rec **rec, uint64_t *num
 
 /* ---- opening and closing ---- */
 
-static uint64_t job_time(const struct renumber *renumber, uint64_t ts)
-{
-	return renumber->keeps_all || ts > RECORD_TS_MAX ? ts
-							 : store_clock_apply(renumber->clock, ts);
-}
-
 static int sources_begin(struct merge *merge, const struct merge_source *sources,
 			 struct store_window window, struct error *err)
 {
@@ -331,7 +325,7 @@ static int sources_begin(struct merge *merge, const struct merge_source *sources
 		ret = file_reader_seek(reader, renumber_window(sources[i].renumber, window), err);
 		if (ret)
 			return ret;
-		source->ts = job_time(sources[i].renumber, file_reader_next_ts(reader));
+		source->ts = renumber_time(sources[i].renumber, file_reader_next_ts(reader));
 		if (merge->count > FILES_OPEN)
 			chunk_file_put_down(&reader->file);
 		if (source->ts != UINT64_MAX)

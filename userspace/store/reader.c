@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "store/job_internal.h"
+#include "store/leaves_find_internal.h"
 #include "store/store.h"
 
 /* ---- opening ---- */
@@ -40,6 +41,7 @@ void store_reader_close(struct store_reader *reader)
 	if (!reader)
 		return;
 	merge_close(reader->merge);
+	leaves_free(reader->leaves);
 	for (uint32_t i = 0; i < reader->count; i++) {
 		file_reader_close(&reader->files[i].reader);
 		free(reader->files[i].sites);
@@ -216,6 +218,51 @@ int store_reader_seek(struct store_reader *reader, struct store_window window, s
 		reader->code = file_reader_seek(&reader->files[0].reader, window, err);
 	}
 	return reader->code;
+}
+
+int store_reader_leave_out(struct store_reader *reader, const struct store_leave_out *what,
+			   struct error *err)
+{
+	struct file_reader **files = calloc(reader->count, sizeof(*files));
+	int ret = 0;
+
+	if (!files)
+		return error_set(err, ENOMEM, "out of memory");
+	merge_close(reader->merge);
+	reader->merge = NULL;
+	leaves_free(reader->leaves);
+	reader->leaves = NULL;
+	for (uint32_t i = 0; i < reader->count; i++) {
+		files[i] = &reader->files[i].reader;
+		files[i]->leave_out_kinds = 0;
+		files[i]->leaves = NULL;
+	}
+	if (what && what->leaves_if)
+		ret = leaves_find(&reader->leaves, files, reader->count, what->leaves_if, err);
+	for (uint32_t i = 0; i < reader->count; i++) {
+		files[i]->leave_out_kinds = what ? what->kinds : 0;
+		files[i]->leaves = reader->leaves;
+	}
+	free(files);
+	return ret;
+}
+
+void store_reader_left_out(const struct store_reader *reader, struct store_left_out *left_out)
+{
+	*left_out = (struct store_left_out){0};
+	for (uint32_t i = 0; i < reader->count; i++) {
+		const struct job_file *file = &reader->files[i];
+
+		for (unsigned kind = 0; kind < WAFFLE_REC_KIND_COUNT; kind++) {
+			uint64_t ts = file->reader.left_out.last_ts[kind];
+
+			left_out->records[kind] += file->reader.left_out.records[kind];
+			if (ts)
+				ts = renumber_time(&file->renumber, ts);
+			if (ts > left_out->last_ts[kind])
+				left_out->last_ts[kind] = ts;
+		}
+	}
 }
 
 /* The merge begins with the first record, since its threads read ahead at once. */

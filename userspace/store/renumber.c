@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "store/record_schema.h"
+#include "util/search.h"
 
 static bool clock_runs_alike(const struct store_clock *clock)
 {
@@ -72,6 +73,12 @@ static void field_change(const struct renumber *renumber, const struct record_fi
 	default:
 		break;
 	}
+}
+
+uint64_t renumber_time(const struct renumber *renumber, uint64_t ts)
+{
+	return renumber->keeps_all || ts > RECORD_TS_MAX ? ts
+							 : store_clock_apply(renumber->clock, ts);
 }
 
 void renumber_record(const struct renumber *renumber, struct waffle_rec *rec)
@@ -188,17 +195,7 @@ bool renumber_table_times(const struct renumber *renumber, struct dictionary *di
 /* The first time of the file that is at or after `ts` in the job. */
 static uint64_t time_from(const struct renumber *renumber, uint64_t ts)
 {
-	uint64_t low = 0, high = RECORD_TS_MAX;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (store_clock_apply(renumber->clock, middle) >= ts)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return lower_bound((uint64_t)RECORD_TS_MAX, i, store_clock_apply(renumber->clock, i) < ts);
 }
 
 struct store_window renumber_window(const struct renumber *renumber, struct store_window window)

@@ -20,6 +20,8 @@ struct renumber {
 	const struct store_clock *clock;
 };
 
+/* A time of the file in the clock of the job. */
+uint64_t renumber_time(const struct renumber *renumber, uint64_t ts);
 /* Changes a record in place. A number that its file can't have becomes none. */
 void renumber_record(const struct renumber *renumber, struct waffle_rec *rec);
 

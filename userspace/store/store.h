@@ -307,6 +307,25 @@ int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec
  * window. */
 uint64_t store_reader_number(const struct store_reader *reader);
 
+/* What a reader leaves out because its user does not need it. */
+struct store_leave_out {
+	uint32_t kinds; /* of records: bits 1 << WAFFLE_REC_… */
+	/* Also spans in which nothing happened and to which nothing refers, of sites without roles
+	 * and links, if the job has a span of a site for which this holds. All files are read once
+	 * to find them. NULL: no spans. */
+	bool (*leaves_if)(const struct site_info *site);
+};
+/* Leaves out records from the next seek on; NULL: none any more. */
+int store_reader_leave_out(struct store_reader *reader, const struct store_leave_out *what,
+			   struct error *err);
+
+/* The records that were left out since the last seek, by kind: their number, and the time of the
+ * latest one. */
+struct store_left_out {
+	uint64_t records[WAFFLE_REC_KIND_COUNT], last_ts[WAFFLE_REC_KIND_COUNT];
+};
+void store_reader_left_out(const struct store_reader *reader, struct store_left_out *left_out);
+
 /* What store_reader_write() wrote. */
 struct store_written {
 	/* `records`: those that the kernel delivered, as info counts them. The file has fewer,

@@ -15,7 +15,7 @@
 
 /* Opens the file that `place`, an O_PATH descriptor, was checked to be. Its path may lead to a
  * device by now. */
-static int place_open(int place, const char *path)
+static int path_at_open(int place, const char *path)
 {
 	struct stat status, opened;
 	char name[64];
@@ -45,7 +45,7 @@ int input_open(const char *path)
 
 	if (place < 0)
 		return -errno;
-	fd = place_open(place, path);
+	fd = path_at_open(place, path);
 	close(place);
 	return fd;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls two functions and becomes the same program again, as often as its argument says. */
+/* Calls two functions and then executes itself again, as often as its argument says. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ __attribute__((noinline)) void few(int64_t left)
 	__asm__ volatile("" : : "r"(left));
 }
 
-/* Its arguments have more words than the fast path takes, so it gets another kind of probe. */
+/* Its arguments have more words than the fast path takes, so it gets the other kind of probe. */
 __attribute__((noinline)) void many(int64_t left, long b, long c, long d, long e, long f, long g,
 				    long h, long i, long j)
 {

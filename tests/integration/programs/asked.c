@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An event for each line that it reads. */
+/* Makes an event for each line that it reads. */
 #include "log.h"
 
 #include "waffle.h"

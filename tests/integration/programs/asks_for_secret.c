@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Gives names of kernels, as a CUDA program does, that are at an address where it has nothing, and
- * then becomes a program that has something there: asks_for_secret ADDRESS COUNT COMMAND ….
+ * Registers names of kernels, as a CUDA program does, at an address where it has nothing mapped.
+ * Then it executes a program that has something there: asks_for_secret ADDRESS COUNT COMMAND ….
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -27,7 +27,7 @@ static void *thread_main(void *program)
 	return NULL;
 }
 
-/* In a function of its own: gcc fears for the locals of one that calls vfork(). */
+/* A separate function, since gcc warns about the locals of one that calls vfork(). */
 static pid_t child_of(char *program)
 {
 	pid_t pid = vfork();

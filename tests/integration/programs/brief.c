@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Is gone at once, and tells by its own run-time which files its stacks lead through. */
+/* Ends at once, and logs through its own run-time which files its stacks lead through. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <execinfo.h>

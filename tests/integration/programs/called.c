@@ -53,7 +53,7 @@ __attribute__((noinline)) int called_serve(struct called_request *request)
 	return request->id * 2;
 }
 
-/* Does not look at it, so that it may point nowhere. */
+/* Does not read it, so it may be an invalid address. */
 __attribute__((noinline)) unsigned long called_text(const char *text, unsigned short n)
 {
 	return (unsigned long)(size_t)text % 7 + n;

@@ -24,7 +24,7 @@ static struct made {
 
 static _Thread_local jmp_buf out;
 
-/* Each path through the two functions is a stack of its own: as many as there are numbers. */
+/* Each path through the two functions is a stack of its own, so there are as many as numbers. */
 static void left(unsigned path, int depth);
 
 __attribute__((noinline)) static void right(unsigned path, int depth)

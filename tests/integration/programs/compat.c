@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A 32-bit program without any library: gcc -m32 -nostdlib -static. Calls compat_work() for each
- * byte of its input and says so.
+ * A 32-bit program without any library: gcc -m32 -nostdlib -static. For each byte of its input it
+ * calls compat_work() and prints that.
  */
 static int call(int number, int a, const void *b, int c)
 {

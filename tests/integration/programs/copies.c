@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One site of which the compiler makes two copies, and one it makes one of; each passed once a line
- * of input. */
+/* A site that the compiler copies, and one that it does not. A line of input passes both once. */
 #include "log.h"
 
 #include "waffle.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Stands before the C library's malloc() in a program that it is preloaded into, and writes what is
- * asked of it and answered to the file $COUNT_MALLOC.PID, four words a call, as it happens: nothing
- * is lost however the program ends.
+ * Preloaded into a program, it replaces malloc() and logs each call to the file $COUNT_MALLOC.PID:
+ * four words with the request and the result. It writes at once, so that nothing is lost however
+ * the program ends.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 
 enum call_kind { CALL_MALLOC = 1, CALL_CALLOC, CALL_REALLOC, CALL_FREE };
 
-/* What malloc and its like are called in glibc besides: looking them up would allocate. */
+/* glibc's own names of malloc and its like: looking up the usual ones would allocate. */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *old, size_t bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A span with a wait in it, below more and more calls of a function: 40 to 79. */
+/* Spans with a wait in them, each below one more call of a function: 40 to 79. */
 #include <poll.h>
 #include <stdio.h>
 

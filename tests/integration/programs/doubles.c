@@ -9,7 +9,7 @@
 #define OPERANDS "8f@%[first] -4@%w[turn] 8f@%[second] 4f@%w[third]"
 #endif
 
-/* What <sys/sdt.h> makes of a probe with these arguments. */
+/* The code that <sys/sdt.h> makes for a probe with these arguments. */
 #define PROBE(name, a, b, c, d)                                                                    \
 	__asm__ volatile("990: nop\n"                                                              \
 			 ".pushsection .note.stapsdt, \"\", \"note\"\n"                            \

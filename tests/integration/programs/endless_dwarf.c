@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Debug information that no compiler makes: a struct that is a part of itself forty times, and
- * namespaces each of which has all that follow it inside. To be compiled with -g0.
+ * Debug information that no compiler makes: a struct that contains itself forty times, and
+ * namespaces nested in each other. To be compiled with -g0.
  */
 struct job;
 int begin(struct job *job);

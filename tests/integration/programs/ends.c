@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Functions that end in different ways. What each returns is printed, which no probe may change. */
+/* Functions that end in different ways. Prints what each returns, which no probe may change. */
 #include <sched.h>
 #include <stdio.h>
 
-/* No copies, no inlining, nothing known of it where it is called. */
+/* The compiler neither copies nor inlines it, and assumes nothing about it where it is called. */
 #define WHOLE __attribute__((noipa))
 
 int ends_tail(int n), ends_twice(int n), ends_leaf(int n, int by), ends_used(int n, int by);
@@ -32,7 +32,7 @@ WHOLE int ends_twice(int n)
 	return n % 2 ? before_behind(n) : n;
 }
 
-/* A jump by a table, with nothing on the stack. */
+/* A jump through a table, with an empty stack frame. */
 WHOLE int ends_leaf(int n, int by)
 {
 	switch (n) {
@@ -55,7 +55,7 @@ WHOLE int ends_leaf(int n, int by)
 	}
 }
 
-/* The same with something on it. */
+/* The same with a stack frame. */
 WHOLE int ends_used(int n, int by)
 {
 	int sum = behind(by);
@@ -82,7 +82,7 @@ WHOLE int ends_used(int n, int by)
 	return sum + behind(by);
 }
 
-/* Nobody knows where this ends. */
+/* Its end is unknown. */
 WHOLE int ends_chosen(int (*how)(int), int n)
 {
 	return how(n);

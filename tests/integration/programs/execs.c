@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Becomes the same program again, from within a call, and calls a function before that. */
+/* Calls a function, and then executes itself again from within another call. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

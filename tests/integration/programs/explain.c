@@ -214,7 +214,7 @@ static int cold_file(const char *file, size_t size)
 
 	memset(bytes, 'x', size);
 	CHECK(write(fd, bytes, size) == (ssize_t)size && !fsync(fd));
-	/* Those that the kernel is still busy with stay. (In a tmpfs all of them do.) */
+	/* Pages that the kernel is still busy with stay. (In a tmpfs, all of them do.) */
 	for (int tries = 0; tries < 1000 && is_cached(fd, size); tries++) {
 		pause_ms(tries > 0);
 		CHECK(!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Launches by the runtime that fail before they come to the driver, each followed by one by the
- * driver, from functions with more and more of the stack that they do not write, each on a thread
- * of its own. With a number as argument, so many launches by the runtime come first on each that do
- * not fail. Prints how many there were of each.
+ * Launches by the runtime that fail before they reach the driver, each followed by a launch by the
+ * driver. Each pair runs on a thread of its own, in a function with a larger unwritten stack frame
+ * than the one before. With a number as argument, so many launches that do not fail come first on
+ * each thread. Prints the counts of all kinds.
  */
 #include <alloca.h>
 #include <pthread.h>

@@ -48,7 +48,7 @@ static int ended(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
-/* In a function of its own: gcc fears for the locals of one that calls vfork(). */
+/* A separate function, since gcc warns about the locals of one that calls vfork(). */
 static pid_t vfork_exec(const char *program, char **argv)
 {
 	pid_t pid = vfork();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A function as Go's compiler makes them for x86-64: its argument is in rax, r14 points to a struct
- * with the limit of the stack, and when that is reached there is another stack and it begins anew.
- */
+/* A function in the form of Go's compiler for x86-64: the argument is in rax, and r14 points to a
+ * struct with the limit of the stack. At that limit the function switches to another stack and
+ * starts again. */
 #include <stdio.h>
 
 __attribute__((section(".go.buildinfo"), used)) static const char mark[16] = "go";

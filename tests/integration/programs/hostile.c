@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* All that this program can name has what a terminal obeys in it. */
+/* Every name that this program can choose contains control sequences of terminals. */
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Gives kernels names whose demangling takes longer than anybody lives, as a CUDA program would
- * give them: hostile_names COUNT. Each type of a name is made of two that are the one before it,
- * and a parameter pack is looked for in all of them.
+ * Registers kernels, as a CUDA program would, with names whose demangling never ends in practice:
+ * hostile_names COUNT. Each type of a name contains the previous type twice, and the demangler
+ * searches all of them for a parameter pack.
  */
 #include <stdio.h>
 #include <stdlib.h>

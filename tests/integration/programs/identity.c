@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Says who it is, in a span: what the kernel and the environment say. */
+/* Logs, in a span, its identity as the kernel and the environment report it. */
 #define _GNU_SOURCE
 #include <grp.h>
 #include <stdio.h>

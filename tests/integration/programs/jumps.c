@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stacks that are left in other ways than by returns: coroutines with stacks of their own, and
- * longjmp(). What it prints shows whether all went where it should. */
+/* Leaves stack frames without returning: by coroutines with stacks of their own, and by longjmp().
+ * Its output shows whether control went to the right places. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static struct task {
 static ucontext_t scheduler;
 static jmp_buf back;
 
-/* It goes on after others have run. */
+/* It continues after others have run. */
 WHOLE int task_step(int task, int step)
 {
 	tasks[task].sum += task * 100 + step;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* KEPT: the compiler calls the function as it is written. */
+/* KEPT: the compiler neither inlines nor clones the function. */
 #ifndef PROGRAMS_KEPT_H
 #define PROGRAMS_KEPT_H
 

@@ -80,7 +80,7 @@ static void *protect(void *arg)
 	return NULL;
 }
 
-/* Every second page is there already; reading the others maps them. */
+/* Every second page is mapped already; reading the others maps them. */
 static int touch_pages(void)
 {
 	pthread_t thread;

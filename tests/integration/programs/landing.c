@@ -29,7 +29,7 @@ static int pass(long n)
 	return WAFFLE_EVENT("event", KV_I64("n", n)).value != 0;
 }
 
-/* A function that begins with no landing pad. */
+/* A function without a landing pad. */
 __asm__(".text\n.globl without_landing\n.balign 4\nwithout_landing: nop\n\tret\n");
 extern void without_landing(void);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* leader: its main thread exits. Another one makes an event for each line that comes. */
+/* leader: its main thread exits. Another thread makes an event for each line of input. */
 #include "log.h"
 
 #include <pthread.h>

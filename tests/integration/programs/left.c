@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A pair of USDT probes in each of some functions that call each other; a jump leaves some. */
+/* Functions that call each other, each with a pair of USDT probes. Some are left by a jump. */
 #include <setjmp.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #define OPERAND "-4@%w[value]"
 #endif
 
-/* What <sys/sdt.h> makes of a probe with one argument. */
+/* The code that <sys/sdt.h> makes for a probe with one argument. */
 #define PROBE(name, number)                                                                        \
 	__asm__ volatile("990: nop\n"                                                              \
 			 ".pushsection .note.stapsdt, \"\", \"note\"\n"                            \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An instrumented library: linked, or opened late. */
+/* An instrumented library, to be linked or to be opened late. */
 #include "log.h"
 
 #include "waffle.h"

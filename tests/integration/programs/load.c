@@ -28,7 +28,7 @@ static void *work(void *arg)
 	const char *kind = arg;
 	long long end, running[2], waiting[2];
 
-	/* A switch brings the kernel's own numbers up to date: they are read right after it. */
+	/* A switch updates the kernel's own numbers, which are read right after it. */
 	sleep_ms(1);
 	schedstat(&running[0], &waiting[0]);
 	{

@@ -28,7 +28,7 @@ static int waiter, flag;
 		       (long long)(object), got, thread_id(), begin, end);                         \
 	} while (0)
 
-/* Until the first thread sleeps: it can only do so in the lock that this one has. */
+/* Waits until the first thread sleeps, which it can only do in the lock that this thread holds. */
 static void wait_for_sleep(void)
 {
 	char path[64], text[256], *state;

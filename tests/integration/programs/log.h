@@ -22,7 +22,7 @@ static inline void sleep_ms(long ms)
 {
 	struct timespec left = {ms / 1000, ms % 1000 * 1000000};
 
-	/* None at all would give the CPU away all the same. */
+	/* A sleep of 0 would give the CPU away as well. */
 	while (ms && nanosleep(&left, &left))
 		;
 }

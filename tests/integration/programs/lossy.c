@@ -26,7 +26,7 @@ static void *echo(void *arg)
 	return arg;
 }
 
-/* Of this thread: on a CPU, and waiting for one. */
+/* Of this thread: time on a CPU, and time waiting for one. */
 static void read_schedstat(long long *running, long long *waiting)
 {
 	FILE *file = fopen("/proc/thread-self/schedstat", "r");
@@ -55,7 +55,7 @@ static void flood(void)
 	       waiting[1] - waiting[0], end - begin);
 }
 
-/* The kernel counts waiting only from the interrupt that wakes another CPU, so use one CPU. */
+/* On one CPU only: for another CPU the kernel counts waiting from the interrupt that wakes it. */
 static void use_one_cpu(void)
 {
 	cpu_set_t one;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Threads that sleep again and again, each time at the end of another chain of calls: which of two
- * functions called which tells the bits of a number that grows. Needs -fno-omit-frame-pointer.
+ * Threads that sleep again and again, each time at the end of another call path. A growing number
+ * selects the path: each bit chooses which of two functions is called next. Needs the flag
+ * -fno-omit-frame-pointer.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Puts a copy of its code in place of a page of it, as programs do that want it in huge pages; then
- * calls a function there, and another one, whenever it reads a line. */
+/* Replaces a page of its code by a copy, as programs do that move code to huge pages. Then, for
+ * each line that it reads, it calls a function there and another one. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ __attribute__((noinline, section(".moved"), aligned(PAGE))) int moved(int n)
 	__asm__ volatile("");
 	return n + 1;
 }
-/* So that nothing else is in the page. */
+/* Keeps everything else out of the page. */
 __attribute__((used, section(".moved"), aligned(PAGE))) static void behind(void)
 {
 }

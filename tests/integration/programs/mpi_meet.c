@@ -15,7 +15,7 @@
 
 static int rank, size;
 
-/* The call belongs together with all calls of the same group. */
+/* Calls of the same group belong together. */
 #define LOG(name, ...) (printf("call name=" name " group=" __VA_ARGS__), putchar('\n'))
 
 static void meet_on(MPI_Comm comm, const char *where, int round)

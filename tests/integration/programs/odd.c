@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Functions that begin with instructions at which the kernel sets no probe, or which it takes for
- * others, and one that does not. */
+/* Functions that begin with instructions that the kernel refuses to probe or mistakes for others,
+ * and one function that it can probe. */
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,16 +16,17 @@ int odd_flags(int *count), odd_equal(int *count), odd_or(int *count),
 	"\n"
 
 __asm__(".text\n" FUNCTION("odd_lock", "lock incl (%rdi); mov (%rdi), %eax; ret")
-	/* In single-step it would push the trap flag. */
+	/* Single-stepped, it would push the trap flag as well. */
 	FUNCTION("odd_flags", "pushf; pop %rax; and $0x100, %eax; ret")
 	/* It is never called. */
 	FUNCTION("odd_halt", "hlt; ret")
-	/* In single-step it would come back elsewhere. */
+	/* Single-stepped, it would return to another place. */
 	FUNCTION("odd_syscall", "syscall; ret")
-	/* Each round would be a hit. */
+	/* A probe would be hit in each round of the loop. */
 	FUNCTION("odd_repeated", "rep stosb; mov %edi, %eax; sub %esi, %eax; ret")
 		FUNCTION("odd_loop", "incl (%rdi); dec %esi; jne odd_loop; mov (%rdi), %eax; ret")
-	/* Of AVX: taken for jumps they are passed over, and not -1 but 0 comes out. */
+	/* AVX instructions that the kernel takes for jumps and skips. The result is then 0 instead
+	 * of -1. */
 	FUNCTION("odd_equal", "vpcmpeqd %xmm1, %xmm1, %xmm1; vmovd %xmm1, %eax; ret")
 		FUNCTION("odd_or", "vpor %xmm2, %xmm1, %xmm1; vmovd %xmm1, %eax; ret") FUNCTION(
 			"zero_first",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A dynamic loader that somebody else has written: it writes down with how many arguments each time
- * it is run. */
+/* A dynamic loader that the target brings along. Each time it is run, it logs how many arguments it
+ * got. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a page about it has to survive: names that are markup, scripts or control characters. Two
+ * What the report's page must survive: names that are markup, scripts or control characters. Two
  * threads, one of which waits for the other in functions of known names, and nested spans.
  */
 #define _GNU_SOURCE

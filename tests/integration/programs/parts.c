@@ -14,7 +14,8 @@ int main(void)
 	char path[8] = "/a/path";
 	struct inner other = {-5, {.text = "union"}, "other"};
 	part_t last = {.magic = 42, .in.name = "last"};
-	/* Texts that fill their arrays: what is read beyond these shows. */
+	/* Texts that fill their arrays without a NUL, so that a read beyond their end shows in the
+	 * value. */
 	part_t part = {43,
 		       {-3, {.number = 99}, "twelve bytes"},
 		       &other,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types that programs/parts.c and parts_other.c share, so that dwz takes them out of both. */
+/* Types that programs/parts.c and parts_other.c share, so that dwz moves them to a common file. */
 #ifndef PROGRAMS_PARTS_H
 #define PROGRAMS_PARTS_H
 

@@ -40,7 +40,7 @@ void fill(long *sum, char *text, double skipped, int by);
 
 __attribute__((noinline)) int handle_request(struct request *request, int turn)
 {
-	__asm__ volatile("" ::"r"(request) : "memory"); /* who calls must have written all of it */
+	__asm__ volatile("" ::"r"(request) : "memory"); /* the caller must have written all of it */
 	request->bytes += (unsigned long)turn;
 	return turn * 3 - 1;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Threads that pass sites at once, for ThreadSanitizer, and children that do. */
+/* For ThreadSanitizer: threads that pass sites at the same time, and children that do. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>

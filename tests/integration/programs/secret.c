@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* To be set-user-ID: reads a secret that only its owner may read into memory at a place that is
- * known, section .secret, calls a function with it, also in a child, and stays until its input
- * ends. */
+/* A set-user-ID program. It reads a secret of its owner into section .secret, whose address is
+ * known, passes it to a function, also in a child, and stays until its input ends. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A struct and a type that programs/structs_other.c has others of the same names of. */
+/* A struct and a type. programs/structs_other.c has different ones with the same names. */
 #include <stdio.h>
 
 #include "kept.h"

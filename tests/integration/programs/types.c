@@ -72,7 +72,7 @@ int main(void)
 
 	puts("ready");
 	fflush(stdout);
-	/* The pages of the arguments are in memory now. */
+	/* From here on the pages of the arguments are in memory. */
 	if (!fgets(line, sizeof(line), stdin))
 		return 1;
 	for (int i = -2; i < 3; i++) {

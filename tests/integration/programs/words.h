@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words that programs define as macros, of which none may reach into waffle's headers. */
+/* Words that programs define as macros. None of them may change waffle's headers. */
 #define PTR void *
 #define U64 unsigned long
 #define I64 long

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/origin/origin.h"
 
-#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 
 const char *const origin_via_names[] = {
 	[ORIGIN_VIA_LINK] = "link",
@@ -38,65 +39,76 @@ static int end_compare(const void *left, const void *right, void *arg)
 		return a->basis < b->basis ? -1 : 1;
 	if (a->grade != b->grade)
 		return a->grade > b->grade ? -1 : 1;
-	if (a->step_count != b->step_count)
-		return a->step_count < b->step_count ? -1 : 1;
+	if (a->steps != b->steps)
+		return a->steps < b->steps ? -1 : 1;
 	if (a_ts != b_ts)
 		return a_ts > b_ts ? -1 : 1;
 	return a->node.id < b->node.id ? -1 : a->node.id > b->node.id;
 }
 
+/* Copies a landing of a walk, and those on the way to it, unless they were copied before. `copied`
+ * has for each landing its index in origin->landings, or MODEL_NONE. Returns that index. */
+static uint32_t way_copy(struct origin *origin, const struct origin_walk *walk, uint32_t *copied,
+			 uint32_t at)
+{
+	VEC(uint32_t) path = {0};
+
+	for (uint32_t i = at; i != MODEL_NONE && copied[i] == MODEL_NONE;
+	     i = walk->landings.data[i].prev)
+		vec_add(&path, i);
+	while (path.len) {
+		uint32_t from = path.data[--path.len];
+		struct origin_landing landing = walk->landings.data[from];
+
+		copied[from] = (uint32_t)origin->landings.len;
+		landing.head = copied[landing.head];
+		if (landing.prev != MODEL_NONE)
+			landing.prev = copied[landing.prev];
+		vec_add(&origin->landings, landing);
+	}
+	vec_free(&path);
+	return copied[at];
+}
+
+static uint8_t end_grade(const struct origin_landing *landing, uint8_t basis)
+{
+	if (basis == ORIGIN_ANY_RANK)
+		return WHY_GRADE_UNKNOWN;
+	return basis == ORIGIN_FLOW && landing->grade > WHY_GRADE_LIKELY ? WHY_GRADE_LIKELY
+									 : landing->grade;
+}
+
 /* Adds the ends of a walk, each node once. Nodes that are not in the capture have no index, so they
  * are distinguished by their ids. */
-static bool ends_add(struct origin *origin, struct map *known, const struct origin_walk *walk,
+static void ends_add(struct origin *origin, struct map *known, const struct origin_walk *walk,
 		     enum origin_basis basis)
 {
-	bool good = true;
+	uint32_t *copied = memory_get(walk->landings.len * sizeof(*copied));
 
-	for (size_t i = 0; good && i < walk->ends.len; i++) {
-		size_t count = origin->ends.len, steps = origin->steps.len;
-		const struct origin_node *node;
+	memset(copied, 0xff, walk->landings.len * sizeof(*copied));
+	for (size_t i = 0; i < walk->ends.len; i++) {
+		const struct origin_reached *reached = &walk->ends.data[i];
+		const struct origin_landing *landing = &walk->landings.data[reached->landing];
+		struct origin_end end = {.node = origin_end_node(origin->model, landing),
+					 .steps = landing->steps,
+					 .basis = reached->basis,
+					 .grade = end_grade(landing, reached->basis)};
 
-		if (walk->ends.data[i].basis != basis)
+		if (reached->basis != basis ||
+		    map_get(&known[end.node.kind], end.node.id) != MAP_NONE)
 			continue;
-		good = origin_way_add(origin, walk, &walk->ends.data[i]);
-		if (!good)
-			break;
-		node = &origin->ends.data[count].node;
-		if (map_get(&known[node->kind], node->id) == MAP_NONE) {
-			good = map_set(&known[node->kind], node->id, 0);
-			continue;
-		}
-		origin->ends.len = count;
-		origin->steps.len = steps;
+		map_put(&known[end.node.kind], end.node.id, 0);
+		end.landing = way_copy(origin, walk, copied, reached->landing);
+		vec_add(&origin->ends, end);
 	}
-	return good;
+	free(copied);
 }
 
-/* Whether data led to an end. */
-static bool is_by_data(const struct origin *origin, const struct origin_end *end)
-{
-	const struct origin_step *steps = &origin->steps.data[end->step];
-
-	for (size_t i = 0; i < end->step_count; i++)
-		if (steps[i].via == ORIGIN_VIA_COLLECTIVE || steps[i].via == ORIGIN_VIA_MESSAGE)
-			return true;
-	return false;
-}
-
-/* Sorts the ends. If there are several, or origins may be missing, any of them may have given the
- * data that matters, so that data leads to none of them for certain. */
 static void ends_sort(struct origin *origin)
 {
-	struct origin_end *ends = origin->ends.data;
-
-	if (!origin->ends.len)
-		return;
-	qsort_r(ends, origin->ends.len, sizeof(*ends), end_compare, (void *)origin->model);
-	if (origin->ends.len == 1 && origin->incomplete == MODEL_NONE && !origin->unmatched)
-		return;
-	for (size_t i = 0; i < origin->ends.len; i++)
-		if (ends[i].grade == WHY_GRADE_CERTAIN && is_by_data(origin, &ends[i]))
-			ends[i].grade = WHY_GRADE_LIKELY;
+	if (origin->ends.len)
+		qsort_r(origin->ends.data, origin->ends.len, sizeof(*origin->ends.data),
+			end_compare, (void *)origin->model);
 }
 
 /* The disorder of the incomplete collective's communicator, at or before its number. */
@@ -132,19 +144,19 @@ static uint64_t unmatched_count(const struct model_comm *comm)
 	return alone > unaligned ? alone : unaligned;
 }
 
-static bool ends_find(struct origin *origin, const struct origin_index *index)
+static void ends_find(struct origin *origin, const struct origin_index *index)
 {
 	struct origin_walk walk, directed;
 	struct map known[2] = {0};
 	uint8_t kind = origin->symptom.kind;
 	uint32_t node = origin->symptom.index;
-	bool good = origin_walk_run(&walk, index, false, kind, node);
 
-	good = origin_walk_run(&directed, index, true, kind, node) && good;
-	good = good && ends_add(origin, known, &walk, ORIGIN_DECLARED) &&
-	       ends_add(origin, known, &directed, ORIGIN_FLOW);
-	if (good && !origin->ends.len)
-		good = ends_add(origin, known, &directed, ORIGIN_ANY_RANK);
+	origin_walk_run(&walk, index, false, kind, node);
+	origin_walk_run(&directed, index, true, kind, node);
+	ends_add(origin, known, &walk, ORIGIN_DECLARED);
+	ends_add(origin, known, &directed, ORIGIN_FLOW);
+	if (!origin->ends.len)
+		ends_add(origin, known, &directed, ORIGIN_ANY_RANK);
 	origin->incomplete = walk.incomplete;
 	origin->disorder = disorder_find(origin);
 	origin->unmatched = unmatched_count(origin->comm);
@@ -153,34 +165,22 @@ static bool ends_find(struct origin *origin, const struct origin_index *index)
 	origin_walk_free(&directed);
 	map_free(&known[0]);
 	map_free(&known[1]);
-	if (good)
-		ends_sort(origin);
-	return good;
+	ends_sort(origin);
 }
 
-int origin_new(struct origin **origin, const struct origin_index *index, enum model_node_kind kind,
-	       uint32_t node, struct error *err)
+struct origin *origin_new(const struct origin_index *index, enum model_node_kind kind,
+			  uint32_t node)
 {
-	struct origin *made = calloc(1, sizeof(*made));
+	struct origin *origin = memory_zeroed(1, sizeof(*origin));
 
-	*origin = NULL;
-	if (made) {
-		const struct model *model = index->model;
-
-		made->model = model;
-		made->comm = index->comm;
-		made->symptom = (struct origin_node){.id = kind == MODEL_NODE_SPAN
-								   ? model->spans.data[node].id
-								   : model->events.data[node].id,
-						     .index = node,
-						     .kind = (uint8_t)kind};
-	}
-	if (!made || !ends_find(made, index)) {
-		origin_free(made);
-		return error_set(err, ENOMEM, "out of memory");
-	}
-	*origin = made;
-	return 0;
+	origin->model = index->model;
+	origin->comm = index->comm;
+	origin->symptom =
+		(struct origin_node){.id = origin_node_id(index->model, (uint8_t)kind, node),
+				     .index = node,
+				     .kind = (uint8_t)kind};
+	ends_find(origin, index);
+	return origin;
 }
 
 void origin_free(struct origin *origin)
@@ -188,50 +188,68 @@ void origin_free(struct origin *origin)
 	if (!origin)
 		return;
 	vec_free(&origin->ends);
-	vec_free(&origin->steps);
+	vec_free(&origin->landings);
+	vec_free(&origin->records);
+	map_free(&origin->known[0]);
+	map_free(&origin->known[1]);
 	free(origin);
 }
 
 /* ---- records ---- */
 
-/* The key to a node's record; `ts` 0: it is not in the capture. */
-static struct why_record record_of(const struct model *model, const struct origin_node *node)
+/* The nodes whose record numbers are wanted, in the order of origin->records. */
+struct wanted_records {
+	struct origin *origin;
+	VEC(struct why_record) list;
+};
+
+/* Adds a node, unless it was added before or is not in the capture. */
+static void node_want(struct wanted_records *wanted, const struct origin_node *node)
 {
-	struct why_record record = {.role = WHY_ROLE_SPAN};
+	const struct model *model = wanted->origin->model;
+	struct map *known = &wanted->origin->known[node->kind];
 	struct model_node found;
 
-	if (model_node_find(model, node->kind, node->index, &found) &&
-	    found.thread < model->threads.len) {
-		record.ts = found.ts;
-		record.tid = model->threads.data[found.thread].tid;
-	}
-	return record;
+	if (map_get(known, node->id) != MAP_NONE ||
+	    !model_node_find(model, node->kind, node->index, &found) ||
+	    found.thread >= model->threads.len)
+		return;
+	map_put(known, node->id, (uint32_t)wanted->list.len);
+	vec_add(&wanted->list, (struct why_record){.role = WHY_ROLE_SPAN,
+						   .ts = found.ts,
+						   .tid = model->threads.data[found.thread].tid});
+}
+
+static void node_number(const struct origin *origin, struct origin_node *node)
+{
+	uint32_t at = map_get(&origin->known[node->kind], node->id);
+
+	if (at != MAP_NONE)
+		node->record = origin->records.data[at];
 }
 
 int origin_find_records(struct origin *origin, struct error *err)
 {
-	size_t most = origin->steps.len + 1, count = 0;
-	struct why_record *records = calloc(most, sizeof(*records));
-	struct origin_node **nodes = calloc(most, sizeof(struct origin_node *));
-	int result = records && nodes ? 0 : error_set(err, ENOMEM, "out of memory");
+	struct wanted_records wanted = {.origin = origin};
+	int result;
 
-	for (size_t i = 0; i < most && !result; i++) {
-		nodes[count] = i ? &origin->steps.data[i - 1].to : &origin->symptom;
-		records[count] = record_of(origin->model, nodes[count]);
-		count += records[count].ts != 0;
-	}
-	if (!result)
-		result = why_records_number(origin->model->reader, records, count, NULL, err);
-	for (size_t i = 0; i < count && !result; i++)
-		nodes[i]->record = records[i].number;
-	for (size_t i = 0; i < origin->ends.len && !result; i++) {
-		struct origin_end *end = &origin->ends.data[i];
+	node_want(&wanted, &origin->symptom);
+	for (size_t i = 0; i < origin->ends.len; i++) {
+		struct origin_way way;
 
-		if (end->step_count)
-			end->node.record =
-				origin->steps.data[end->step + end->step_count - 1].to.record;
+		origin_way_find(&way, origin, &origin->ends.data[i]);
+		for (size_t step = 0; step < way.steps.len; step++)
+			node_want(&wanted, &way.steps.data[step].to);
+		origin_way_free(&way);
 	}
-	free(records);
-	free(nodes);
+	vec_need(&origin->records, wanted.list.len);
+	result = why_records_number(origin->model->reader, wanted.list.data, wanted.list.len, NULL,
+				    err);
+	for (size_t i = 0; i < wanted.list.len; i++)
+		vec_add(&origin->records, result ? 0 : wanted.list.data[i].number);
+	vec_free(&wanted.list);
+	node_number(origin, &origin->symptom);
+	for (size_t i = 0; i < origin->ends.len; i++)
+		node_number(origin, &origin->ends.data[i].node);
 	return result;
 }

@@ -3,14 +3,20 @@
  * Follows a symptom backwards to its origins: from an event or span to what the program declared
  * as its cause, and through collectives, messages and contexts to other ranks and processes.
  *
- *	struct origin_index *index;
- *	struct origin *origin;
+ *	struct origin_index *index = origin_index_new(model);
+ *	struct origin *origin = origin_new(index, MODEL_NODE_EVENT, event);
  *
- *	if (origin_index_new(&index, model, &err) < 0 ||
- *	    origin_new(&origin, index, MODEL_NODE_EVENT, event, &err) < 0) …
- *	for (size_t i = 0; i < origin->ends.len; i++) … origin->ends.data[i] …
+ *	for (size_t i = 0; i < origin->ends.len; i++) {
+ *		struct origin_way way;
+ *
+ *		origin_way_find(&way, origin, &origin->ends.data[i]);
+ *		… way.steps.data[0] …
+ *		origin_way_free(&way);
+ *	}
  *	origin_free(origin);
  *	origin_index_free(index);
+ *
+ * When memory runs out, the process ends with one line (util/memory.h).
  *
  * Each step of the way has a kind and a grade:
  *
@@ -22,8 +28,11 @@
  *
  * At each place only data counts that had arrived there in time: in the spans around it, or earlier
  * on the thread. A step by data is `likely` at most if the span that received the data had closed
- * by then, or if a span further inside received later data. Of several origins, none that data
- * leads to is certain, since each may have given the data that matters.
+ * by then, or if a span further inside received later data.
+ *
+ * The grade of an origin says how sure its way is, and does not depend on other origins: the cause
+ * was declared, and the records prove each step. Whether another origin has a part in the symptom
+ * as well is another question, which the list of origins answers.
  *
  * Printed by render/text/origin_text.h, render/json/origin_json.h (docs/origin.schema.json) and
  * render/html/html_origin.c, as cmd/why.c and the page choose.
@@ -85,18 +94,40 @@ struct origin_step {
 
 struct origin_end {
 	struct origin_node node;
-	size_t step, step_count; /* in origin.steps: the way from the symptom to it */
-	uint8_t basis;           /* enum origin_basis */
-	uint8_t grade;           /* enum why_grade: that of its weakest step, or less */
+	uint32_t landing; /* private to analyze/origin: where its way ends */
+	uint32_t steps;   /* of its way, without those to enclosing spans */
+	uint8_t basis;    /* enum origin_basis */
+	/* enum why_grade: that of its weakest step. By ORIGIN_FLOW `likely` at most, by
+	 * ORIGIN_ANY_RANK `unknown`. */
+	uint8_t grade;
 };
+
+/* A way has all its steps unless it has more than twice this many. Then it has as many at each end,
+ * since a chain of causes may be as long as the capture, and each of its links may lead to an
+ * origin. Steps to enclosing spans are not counted. */
+#define ORIGIN_WAY_HALF 500
+
+/* The steps from the symptom to an end. Each begins where the one before it ends, except that steps
+ * may be left out between steps.data[head - 1] and steps.data[head]. */
+struct origin_way {
+	VEC(struct origin_step) steps;
+	size_t head;
+	size_t left_out; /* number of steps, without those to enclosing spans */
+};
+
+struct origin_landing; /* private to analyze/origin */
 
 struct origin {
 	const struct model *model;
 	const struct model_comm *comm; /* owned by the index; NULL: no collectives */
 	struct origin_node symptom;
-	/* By basis, then falling grade of the way; the shortest way first, then the latest. */
+	/* By basis, then falling grade; the shortest way first, then the latest. */
 	VEC(struct origin_end) ends;
-	VEC(struct origin_step) steps;
+	/* Private to analyze/origin: the tree of all ways, and the record numbers of nodes, by kind
+	 * and id. */
+	VEC(struct origin_landing) landings;
+	VEC(uint64_t) records;
+	struct map known[2];
 	/* A collective that was followed and of which not all ranks are in the capture, so that
 	 * origins may be missing; for model_collective_at(). MODEL_NONE: there is none. */
 	uint32_t incomplete;
@@ -112,15 +143,18 @@ struct origin {
 /* What all walks of a model share. */
 struct origin_index;
 
-/* The caller frees the index with origin_index_free(); the model must outlive it. Returns 0 or
- * -ENOMEM with a message. */
-int origin_index_new(struct origin_index **index, const struct model *model, struct error *err);
+/* The caller frees the index with origin_index_free(); the model must outlive it. */
+struct origin_index *origin_index_new(const struct model *model);
 void origin_index_free(struct origin_index *index);
 
-/* The caller frees the result with origin_free(); the index must outlive it. Returns 0 or -ENOMEM
- * with a message. */
-int origin_new(struct origin **origin, const struct origin_index *index, enum model_node_kind kind,
-	       uint32_t node, struct error *err);
+/* Finds the origins of a span or event. The caller frees the result with origin_free(); the index
+ * must outlive it. */
+struct origin *origin_new(const struct origin_index *index, enum model_node_kind kind,
+			  uint32_t node);
+/* The way to one of the ends. The caller frees it with origin_way_free(). */
+void origin_way_find(struct origin_way *way, const struct origin *origin,
+		     const struct origin_end *end);
+void origin_way_free(struct origin_way *way);
 /* Finds the record numbers of the symptom and of all nodes of the ways, by reading the capture
  * again. Returns 0 or a negative errno with a message. */
 int origin_find_records(struct origin *origin, struct error *err);

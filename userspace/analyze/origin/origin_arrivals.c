@@ -3,7 +3,11 @@
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
+
+/* Number of arrivals among which the last one of a span is looked for first. */
+#define NEAR 8
 
 static bool has_one_sender(uint8_t flow)
 {
@@ -73,7 +77,7 @@ static struct origin_arrival arrival_of(const struct model *model,
 	return arrival;
 }
 
-static bool arrival_add(struct origin_index *index, uint32_t collective, uint32_t call)
+static void arrival_add(struct origin_index *index, uint32_t collective, uint32_t call)
 {
 	const struct model *model = index->model;
 	const struct model_collective *at = model_collective_at(index->comm, collective);
@@ -82,15 +86,20 @@ static bool arrival_add(struct origin_index *index, uint32_t collective, uint32_
 
 	arrival.collective = collective;
 	arrival.owner = to->pid;
-	if (!vec_push(&index->by_process.list, arrival))
-		return false;
+	vec_add(&index->by_process.list, arrival);
 	arrival.owner = to->end_span == MODEL_NONE ? to->thread
 						   : model->spans.data[to->end_span].end_thread;
-	if (!vec_push(&index->by_thread.list, arrival))
-		return false;
+	vec_add(&index->by_thread.list, arrival);
 	arrival.owner = to->pid;
 	arrival.ts = model->spans.data[to->span].start_ts;
-	return vec_push(&index->by_call.list, arrival);
+	vec_add(&index->by_call.list, arrival);
+}
+
+static int owner_compare(const void *left, const void *right)
+{
+	const struct origin_owner *a = left, *b = right;
+
+	return (a->owner > b->owner) - (a->owner < b->owner);
 }
 
 static int arrival_compare(const void *left, const void *right)
@@ -106,13 +115,70 @@ static int arrival_compare(const void *left, const void *right)
 	return a->call < b->call ? -1 : a->call > b->call;
 }
 
+/* Numbers the owners by size, and counts their arrivals. */
+static void owners_find(struct origin_arrivals *arrivals)
+{
+	struct map numbers = {0};
+
+	for (size_t i = 0; i < arrivals->list.len; i++) {
+		uint32_t owner = arrivals->list.data[i].owner, at = map_get(&numbers, owner);
+
+		if (at == MAP_NONE) {
+			at = (uint32_t)arrivals->owners.len;
+			map_put(&numbers, owner, at);
+			vec_add(&arrivals->owners, (struct origin_owner){.owner = owner});
+		}
+		arrivals->owners.data[at].count++;
+	}
+	map_free(&numbers);
+	if (arrivals->owners.len)
+		qsort(arrivals->owners.data, arrivals->owners.len, sizeof(*arrivals->owners.data),
+		      owner_compare);
+	for (size_t i = 1; i < arrivals->owners.len; i++)
+		arrivals->owners.data[i].first =
+			arrivals->owners.data[i - 1].first + arrivals->owners.data[i - 1].count;
+}
+
+/* Puts the arrivals of each owner together, in the order in which they were added. */
+static void owners_divide(struct origin_arrivals *arrivals)
+{
+	size_t count = arrivals->list.len, owners = arrivals->owners.len;
+	struct origin_arrival *divided = memory_get(count * sizeof(*divided));
+	size_t *next = memory_get(owners * sizeof(*next));
+	struct map numbers = {0};
+
+	for (size_t i = 0; i < owners; i++) {
+		map_put(&numbers, arrivals->owners.data[i].owner, (uint32_t)i);
+		next[i] = arrivals->owners.data[i].first;
+	}
+	for (size_t i = 0; i < count; i++)
+		divided[next[map_get(&numbers, arrivals->list.data[i].owner)]++] =
+			arrivals->list.data[i];
+	map_free(&numbers);
+	free(next);
+	vec_free(&arrivals->list);
+	arrivals->list.data = divided;
+	arrivals->list.len = arrivals->list.cap = count;
+}
+
+/* The collectives of a communicator come in order, so the arrivals of an owner are often sorted
+ * already. */
 static void arrivals_sort(struct origin_arrivals *arrivals)
 {
-	struct origin_arrival *list = arrivals->list.data;
+	struct origin_arrival *list;
 
-	if (!arrivals->list.len)
-		return;
-	qsort(list, arrivals->list.len, sizeof(*list), arrival_compare);
+	owners_find(arrivals);
+	owners_divide(arrivals);
+	list = arrivals->list.data;
+	for (size_t i = 0; i < arrivals->owners.len; i++) {
+		const struct origin_owner *of = &arrivals->owners.data[i];
+		bool sorted = true;
+
+		for (size_t at = of->first + 1; sorted && at < of->first + of->count; at++)
+			sorted = arrival_compare(&list[at - 1], &list[at]) <= 0;
+		if (!sorted)
+			qsort(&list[of->first], of->count, sizeof(*list), arrival_compare);
+	}
 	for (size_t i = 0; i < arrivals->list.len; i++) {
 		bool same = i && list[i - 1].owner == list[i].owner;
 
@@ -123,33 +189,44 @@ static void arrivals_sort(struct origin_arrivals *arrivals)
 	}
 }
 
-bool origin_arrivals_init(struct origin_index *index)
+void origin_arrivals_init(struct origin_index *index)
 {
 	for (size_t i = 0; i < model_collective_count(index->comm); i++) {
 		const struct model_collective *collective = model_collective_at(index->comm, i);
 
 		for (uint32_t call = 0; call < collective->count; call++)
-			if (receives(collective, call) && !arrival_add(index, (uint32_t)i, call))
-				return false;
+			if (receives(collective, call))
+				arrival_add(index, (uint32_t)i, call);
 	}
-	if (!origin_common_init(index))
-		return false;
+	origin_common_init(index);
 	arrivals_sort(&index->by_process);
 	arrivals_sort(&index->by_thread);
 	arrivals_sort(&index->by_call);
-	return true;
+}
+
+void origin_arrivals_free(struct origin_arrivals *arrivals)
+{
+	vec_free(&arrivals->list);
+	vec_free(&arrivals->owners);
 }
 
 bool origin_arrivals_find(const struct origin_arrivals *arrivals, uint32_t owner, uint64_t from_ts,
 			  uint64_t to_ts, size_t *first, size_t *end)
 {
 	const struct origin_arrival *list = arrivals->list.data;
+	const struct origin_owner *owners = arrivals->owners.data;
+	size_t at = lower_bound(arrivals->owners.len, i, owners[i].owner < owner);
+	size_t last, near;
 
-	*first = lower_bound(arrivals->list.len, i,
-			     list[i].owner < owner ||
-				     (list[i].owner == owner && list[i].ts < from_ts));
-	*end = lower_bound(arrivals->list.len, i,
-			   list[i].owner < owner ||
-				   (list[i].owner == owner && list[i].ts <= to_ts));
+	*first = *end = 0;
+	if (at == arrivals->owners.len || owners[at].owner != owner)
+		return false;
+	last = owners[at].first + owners[at].count;
+	*first = lower_bound_in(owners[at].first, last, i, list[i].ts < from_ts);
+	/* A span has few arrivals, so the last one is mostly near the first one. */
+	near = last - *first > NEAR ? *first + NEAR : last;
+	*end = near < last && list[near].ts <= to_ts
+		       ? lower_bound_in(near, last, i, list[i].ts <= to_ts)
+		       : lower_bound_in(*first, near, i, list[i].ts <= to_ts);
 	return *first < *end;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 /* Number of spans of one rank that are compared with a span of another one. */
@@ -21,24 +22,20 @@ static int site_compare(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* Numbers the names of sites. The caller frees the result; NULL: out of memory. */
+/* Numbers the names of sites. The caller frees the result. */
 static uint32_t *names_number(const struct model *model)
 {
 	uint32_t count = model_site_count(model), number = 0;
-	uint32_t *numbers = malloc((count + (size_t)1) * sizeof(*numbers));
-	struct named_site *sites = malloc((count + (size_t)1) * sizeof(*sites));
+	uint32_t *numbers = memory_get(count * sizeof(*numbers));
+	struct named_site *sites = memory_get(count * sizeof(*sites));
 
-	for (uint32_t i = 0; numbers && sites && i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		sites[i] = (struct named_site){model_site(model, i)->name, i};
-	if (numbers && sites && count)
+	if (count)
 		qsort(sites, count, sizeof(*sites), site_compare);
-	for (uint32_t i = 0; numbers && sites && i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		number += i && strcmp(sites[i - 1].name, sites[i].name) != 0;
 		numbers[sites[i].site] = number;
-	}
-	if (!sites) {
-		free(numbers);
-		numbers = NULL;
 	}
 	free(sites);
 	return numbers;
@@ -80,27 +77,25 @@ static int common_compare(const void *left, const void *right)
 }
 
 /* Collects the program's own spans on ranks of a job. */
-static bool spans_collect(struct origin_index *index)
+static void spans_collect(struct origin_index *index)
 {
 	const struct model *model = index->model;
 	uint32_t *numbers = names_number(model);
-	bool good = numbers;
 
-	for (uint32_t i = 0; good && i < model->spans.len; i++) {
+	for (uint32_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
 		uint32_t pid = model->threads.data[span->thread].pid;
 
 		if (span->site >= model_site_count(model) || model_site(model, span->site)->call ||
 		    !process_is_rank(model, pid))
 			continue;
-		good = vec_push(&index->common.list,
-				(struct origin_common_span){numbers[span->site], pid, i});
+		vec_add(&index->common.list,
+			(struct origin_common_span){numbers[span->site], pid, i});
 	}
 	free(numbers);
-	if (good && index->common.list.len)
+	if (index->common.list.len)
 		qsort(index->common.list.data, index->common.list.len,
 		      sizeof(*index->common.list.data), common_compare);
-	return good;
 }
 
 /* The spans [*first, *end) of the list that have the name of the one at `at`. */
@@ -112,7 +107,7 @@ static void name_find(const struct origin_common *common, uint32_t at, size_t *f
 	*end = lower_bound(common->list.len, i, common->list.data[i].name <= name);
 }
 
-static bool arrival_add(struct origin_index *index, uint32_t at)
+static void arrival_add(struct origin_index *index, uint32_t at)
 {
 	uint32_t span = index->common.list.data[at].span;
 	const struct model_span *ended = &index->model->spans.data[span];
@@ -122,21 +117,12 @@ static bool arrival_add(struct origin_index *index, uint32_t at)
 					 .collective = MODEL_NONE,
 					 .call = span};
 
-	if (!vec_push(&index->by_process.list, arrival))
-		return false;
+	vec_add(&index->by_process.list, arrival);
 	arrival.owner = ended->end_thread;
-	if (!vec_push(&index->by_thread.list, arrival))
-		return false;
+	vec_add(&index->by_thread.list, arrival);
 	arrival.owner = index->common.list.data[at].pid;
 	arrival.ts = ended->start_ts;
-	return vec_push(&index->by_call.list, arrival);
-}
-
-static bool role_is_nccl(unsigned role)
-{
-	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P ||
-	       role == SITE_ROLE_GROUP_START || role == SITE_ROLE_GROUP_END ||
-	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_SEND || role == SITE_ROLE_RECV;
+	vec_add(&index->by_call.list, arrival);
 }
 
 /* Whether the capture has calls of NCCL or MPI, of any kind and matched or not. */
@@ -145,24 +131,21 @@ static bool has_calls(const struct model *model)
 	for (size_t i = 0; i < model->spans.len; i++) {
 		unsigned role = model_site(model, model->spans.data[i].site)->role;
 
-		if (site_role_is_mpi(role) || role_is_nccl(role))
+		if (site_role_is_mpi(role) || site_role_is_nccl(role))
 			return true;
 	}
 	return false;
 }
 
-bool origin_common_init(struct origin_index *index)
+void origin_common_init(struct origin_index *index)
 {
 	struct origin_common *common = &index->common;
 	size_t count = index->model->spans.len, first, end;
 
 	if (has_calls(index->model))
-		return true;
-	if (!spans_collect(index))
-		return false;
-	common->place = malloc((count + 1) * sizeof(*common->place));
-	if (!common->place)
-		return false;
+		return;
+	spans_collect(index);
+	common->place = memory_get(count * sizeof(*common->place));
 	memset(common->place, 0xff, count * sizeof(*common->place));
 	for (size_t i = 0; i < common->list.len; i = end) {
 		name_find(common, (uint32_t)i, &first, &end);
@@ -170,11 +153,9 @@ bool origin_common_init(struct origin_index *index)
 			continue;
 		for (size_t at = first; at < end; at++) {
 			common->place[common->list.data[at].span] = (uint32_t)at;
-			if (!arrival_add(index, (uint32_t)at))
-				return false;
+			arrival_add(index, (uint32_t)at);
 		}
 	}
-	return true;
 }
 
 void origin_common_free(struct origin_common *common)
@@ -189,7 +170,7 @@ bool origin_is_common(const struct origin_index *index, uint32_t span)
 }
 
 /* Appends the spans of [first, end), all of one rank, that overlap a span. */
-static bool overlaps_find(const struct origin_index *index, const struct model_span *span,
+static void overlaps_find(const struct origin_index *index, const struct model_span *span,
 			  size_t first, size_t end, origin_spans *found)
 {
 	const struct origin_common_span *list = index->common.list.data;
@@ -200,13 +181,12 @@ static bool overlaps_find(const struct origin_index *index, const struct model_s
 	for (size_t tries = 0; at > first && tries < OVERLAPS_MAX; tries++) {
 		uint32_t other = list[--at].span;
 
-		if (spans[other].end_ts >= span->start_ts && !vec_push(found, other))
-			return false;
+		if (spans[other].end_ts >= span->start_ts)
+			vec_add(found, other);
 	}
-	return true;
 }
 
-bool origin_common_find(const struct origin_index *index, uint32_t span, origin_spans *found)
+void origin_common_find(const struct origin_index *index, uint32_t span, origin_spans *found)
 {
 	const struct origin_common_span *list = index->common.list.data;
 	uint32_t at = index->common.place[span], own = list[at].pid;
@@ -217,9 +197,7 @@ bool origin_common_find(const struct origin_index *index, uint32_t span, origin_
 		uint32_t pid = list[first].pid;
 
 		next = first + lower_bound(end - first, i, list[first + i].pid <= pid);
-		if (are_other_ranks(index->model, pid, own) &&
-		    !overlaps_find(index, &index->model->spans.data[span], first, next, found))
-			return false;
+		if (are_other_ranks(index->model, pid, own))
+			overlaps_find(index, &index->model->spans.data[span], first, next, found);
 	}
-	return true;
 }

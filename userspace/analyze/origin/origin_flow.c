@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Follows data that arrived at a place back to the calls that sent it. */
+/* Follows data that has arrived back to the calls that sent it. */
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 
 static const struct model_collective *collective_of(const struct origin_climb *climb,
 						    const struct origin_arrival *arrival)
@@ -16,7 +17,8 @@ static bool span_is_in(const struct model *model, uint32_t span, uint32_t within
 	       model->spans.data[span].thread == model->spans.data[within].thread;
 }
 
-/* Whether no span that has closed since lies between the call and the span `within`. */
+/* Whether a call lies in the span `within` with no other span in between. Such a span has closed
+ * since, and the data may have gone with it. */
 static bool call_is_in(const struct model *model, const struct model_rank_call *call,
 		       uint32_t within)
 {
@@ -128,15 +130,17 @@ static void senders_follow(struct origin_climb *climb, const struct origin_arriv
 			origin_landing_push(walk, call_landing(climb, arrival, call, grade));
 }
 
-/* Landings on a span of a common name and on those of other ranks, or all of them as ends. */
+/* Leads to a common span and to those of other ranks that overlap it. All are landings, or ends
+ * with `as_ends`. */
 static void common_follow(struct origin_climb *climb, uint32_t span, bool as_ends)
 {
 	struct origin_walk *walk = climb->walk;
 	const struct model *model = walk->index->model;
 	origin_spans found = {0};
 
-	walk->failed |= !vec_push(&found, span) || !origin_common_find(walk->index, span, &found);
-	for (size_t i = 0; !walk->failed && i < found.len; i++) {
+	vec_add(&found, span);
+	origin_common_find(walk->index, span, &found);
+	for (size_t i = 0; i < found.len; i++) {
 		const struct model_span *to = &model->spans.data[found.data[i]];
 		struct origin_landing landing =
 			origin_landing_from(climb, ORIGIN_VIA_COLLECTIVE, WHY_GRADE_LIKELY);
@@ -158,7 +162,7 @@ static void common_follow(struct origin_climb *climb, uint32_t span, bool as_end
 	vec_free(&found);
 }
 
-/* The senders of data with many senders, as ends. */
+/* Makes ends of all senders of an arrival with many senders. */
 static void any_rank_add(struct origin_climb *climb, const struct origin_arrival *arrival,
 			 uint32_t within)
 {
@@ -172,7 +176,7 @@ static void any_rank_add(struct origin_climb *climb, const struct origin_arrival
 	}
 	collective = collective_of(climb, arrival);
 	note_incomplete(walk, arrival, collective);
-	for (uint32_t call = 0; call < collective->count && !walk->failed; call++)
+	for (uint32_t call = 0; call < collective->count; call++)
 		if (gives(collective, call, arrival->call) &&
 		    !call_is_late(walk, collective, call) &&
 		    origin_place_enter(walk, ORIGIN_PLACE_ANY_RANK, collective->calls[call].span))
@@ -235,7 +239,7 @@ static bool arrivals_follow(struct origin_climb *climb, const struct arrivals_wa
 	    (done >= wanted->to_ts ||
 	     !origin_arrivals_find(list, wanted->owner, done + 1, wanted->to_ts, &first, &end)))
 		return true;
-	for (size_t i = first; i < end && !walk->failed; i++)
+	for (size_t i = first; i < end; i++)
 		arrival_follow(climb, &list->list.data[i], wanted->within);
 	return true;
 }
@@ -252,7 +256,7 @@ static bool calls_follow(struct origin_climb *climb, const struct arrivals_wante
 
 	origin_arrivals_find(wanted->list, wanted->owner, wanted->from_ts, wanted->to_ts, &first,
 			     &end);
-	for (size_t i = first; i < end && !walk->failed; i++) {
+	for (size_t i = first; i < end; i++) {
 		if (!origin_arrived_before(&climb->from, &list[i]))
 			continue;
 		any = true;
@@ -345,7 +349,7 @@ void origin_thread_follow(struct origin_climb *climb)
 		.within = MODEL_NONE,
 	};
 
-	/* It is no step of the spans around the landing. */
+	/* The steps leave the landing itself, not a span around it. */
 	climb->kind = climb->from.kind;
 	climb->index = climb->from.index;
 	if (arrivals_follow(climb, &wanted))

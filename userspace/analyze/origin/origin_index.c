@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What all walks of a model share. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 
-int origin_index_new(struct origin_index **index, const struct model *model, struct error *err)
+struct origin_index *origin_index_new(const struct model *model)
 {
-	struct origin_index *made = calloc(1, sizeof(*made));
+	struct origin_index *index = memory_zeroed(1, sizeof(*index));
 
-	*index = NULL;
-	if (made)
-		made->model = model;
-	if (!made || model_gpu_new(&made->gpu, model) ||
-	    model_comm_new(&made->comm, model, made->gpu) || !origin_arrivals_init(made)) {
-		origin_index_free(made);
-		return error_set(err, ENOMEM, "out of memory");
-	}
-	*index = made;
-	return 0;
+	index->model = model;
+	index->gpu = model_gpu_new(model);
+	index->comm = model_comm_new(model, index->gpu);
+	origin_arrivals_init(index);
+	return index;
 }
 
 void origin_index_free(struct origin_index *index)
@@ -26,9 +21,9 @@ void origin_index_free(struct origin_index *index)
 	if (!index)
 		return;
 	origin_common_free(&index->common);
-	vec_free(&index->by_process.list);
-	vec_free(&index->by_thread.list);
-	vec_free(&index->by_call.list);
+	origin_arrivals_free(&index->by_process);
+	origin_arrivals_free(&index->by_thread);
+	origin_arrivals_free(&index->by_call);
 	model_comm_free(index->comm);
 	model_gpu_free(index->gpu);
 	free(index);

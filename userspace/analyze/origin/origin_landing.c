@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 
 uint64_t origin_place_key(enum origin_place place, uint32_t index)
 {
@@ -15,8 +16,8 @@ bool origin_place_enter(struct origin_walk *walk, enum origin_place place, uint3
 
 	if (map_get(&walk->seen, key) != MAP_NONE)
 		return false;
-	walk->failed |= !map_set(&walk->seen, key, 0);
-	return !walk->failed;
+	map_put(&walk->seen, key, 0);
+	return true;
 }
 
 uint64_t origin_mark_raise(struct origin_walk *walk, uint64_t key, uint8_t grade, uint64_t ts)
@@ -28,11 +29,8 @@ uint64_t origin_mark_raise(struct origin_walk *walk, uint64_t key, uint8_t grade
 
 	if (at == MAP_NONE) {
 		at = (uint32_t)walk->mark_list.len;
-		if (!vec_push(&walk->mark_list, (struct origin_mark){{0, 0}}) ||
-		    !map_set(&walk->marks, key, at)) {
-			walk->failed = true;
-			return UINT64_MAX;
-		}
+		vec_add(&walk->mark_list, (struct origin_mark){{0, 0}});
+		map_put(&walk->marks, key, at);
 	}
 	mark = &walk->mark_list.data[at];
 	previous = mark->ts[0];
@@ -92,6 +90,7 @@ struct origin_landing origin_landing_from(const struct origin_climb *climb, enum
 		.grade = weaker(climb->from.grade, step_grade),
 		.step_grade = step_grade,
 		.flowed = climb->from.flowed,
+		.head = climb->from.head,
 	};
 }
 
@@ -101,19 +100,20 @@ uint32_t origin_landing_add(struct origin_walk *walk, struct origin_landing land
 
 	if (landing.index != MODEL_NONE)
 		landing.id = origin_node_id(walk->index->model, landing.kind, landing.index);
-	walk->failed |= at == MODEL_NONE || !vec_push(&walk->landings, landing);
-	return walk->failed ? MODEL_NONE : at;
+	memory_require(at != MODEL_NONE);
+	landing.head = landing.steps <= ORIGIN_WAY_HALF ? at : landing.head;
+	vec_add(&walk->landings, landing);
+	return at;
 }
 
 void origin_landing_push(struct origin_walk *walk, struct origin_landing landing)
 {
 	uint32_t at = origin_landing_add(walk, landing);
 
-	if (at != MODEL_NONE)
-		walk->failed |= !vec_push(&walk->queue[landing.grade != WHY_GRADE_CERTAIN], at);
+	vec_add(&walk->queue[landing.grade != WHY_GRADE_CERTAIN], at);
 }
 
 void origin_end_add(struct origin_walk *walk, uint32_t landing, enum origin_basis basis)
 {
-	walk->failed |= !vec_push(&walk->ends, (struct origin_reached){landing, (uint8_t)basis});
+	vec_add(&walk->ends, (struct origin_reached){landing, (uint8_t)basis});
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/origin/origin_symptoms.h"
 
-#include <errno.h>
 #include <stdlib.h>
+
+#include "util/memory.h"
 
 /* Number of places that all searches together may look at: about a second of CPU time. */
 #define VISITED_MAX 2000000
@@ -37,33 +38,28 @@ static bool is_last(struct symptom_search *search, const struct model_event *eve
 	uint32_t pid = search->model->threads.data[event->thread].pid;
 	uint64_t key = (uint64_t)event->site << 32 | (search->per_process ? pid : 0);
 
-	return map_get(&search->seen, key) == MAP_NONE && map_set(&search->seen, key, 0);
+	if (map_get(&search->seen, key) != MAP_NONE)
+		return false;
+	map_put(&search->seen, key, 0);
+	return true;
 }
 
-static int symptom_add(struct symptom_search *search, uint32_t event, struct error *err)
+static void symptom_add(struct symptom_search *search, uint32_t event)
 {
-	struct origin *origin;
-	int result = origin_new(&origin, search->symptoms->index, MODEL_NODE_EVENT, event, err);
+	struct origin *origin = origin_new(search->symptoms->index, MODEL_NODE_EVENT, event);
 
-	if (result)
-		return result;
 	search->visited += origin->visited;
-	if (!origin->ends.len || origin->ends.data[0].basis != ORIGIN_DECLARED) {
+	if (origin->ends.len && origin->ends.data[0].basis == ORIGIN_DECLARED)
+		vec_add(&search->symptoms->origins, origin);
+	else
 		origin_free(origin);
-		return 0;
-	}
-	if (vec_push(&search->symptoms->origins, origin))
-		return 0;
-	origin_free(origin);
-	return error_set(err, ENOMEM, "out of memory");
 }
 
-static int symptoms_find(struct symptom_search *search, struct error *err)
+static void symptoms_find(struct symptom_search *search)
 {
 	const struct model *model = search->model;
-	int result = 0;
 
-	for (size_t i = model->events.len; i-- && !result;) {
+	for (size_t i = model->events.len; i--;) {
 		const struct model_event *event = &model->events.data[i];
 		const struct site_info *site = model_site(model, event->site);
 
@@ -73,30 +69,24 @@ static int symptoms_find(struct symptom_search *search, struct error *err)
 		if (search->symptoms->more)
 			break;
 		search->left--;
-		result = symptom_add(search, (uint32_t)i, err);
+		symptom_add(search, (uint32_t)i);
 	}
-	return result;
 }
 
-int origin_symptoms_new(struct origin_symptoms **symptoms, const struct model *model,
-			bool per_process, size_t most, struct error *err)
+struct origin_symptoms *origin_symptoms_new(const struct model *model, bool per_process,
+					    size_t most)
 {
 	struct symptom_search search = {.model = model,
-					.symptoms = calloc(1, sizeof(**symptoms)),
+					.symptoms = memory_zeroed(1, sizeof(*search.symptoms)),
 					.left = most,
 					.per_process = per_process};
-	int result = search.symptoms ? 0 : error_set(err, ENOMEM, "out of memory");
 
-	*symptoms = NULL;
-	if (!result && has_causes(model))
-		result = origin_index_new(&search.symptoms->index, model, err)
-				 ?: symptoms_find(&search, err);
+	if (has_causes(model)) {
+		search.symptoms->index = origin_index_new(model);
+		symptoms_find(&search);
+	}
 	map_free(&search.seen);
-	if (result)
-		origin_symptoms_free(search.symptoms);
-	else
-		*symptoms = search.symptoms;
-	return result;
+	return search.symptoms;
 }
 
 void origin_symptoms_free(struct origin_symptoms *symptoms)

@@ -16,10 +16,10 @@ struct origin_symptoms {
  * Finds the origins of the last event of each name, or of each name and process, and keeps those
  * that are declared. It looks at `most` events at most, from the last one back, and at fewer if
  * each is much work. The caller frees the result with origin_symptoms_free(); the model must
- * outlive it. Returns 0 or -ENOMEM with a message.
+ * outlive it.
  */
-int origin_symptoms_new(struct origin_symptoms **symptoms, const struct model *model,
-			bool per_process, size_t most, struct error *err);
+struct origin_symptoms *origin_symptoms_new(const struct model *model, bool per_process,
+					    size_t most);
 void origin_symptoms_free(struct origin_symptoms *symptoms);
 
 #endif

@@ -13,17 +13,17 @@
  * Only data that arrived in the innermost of these spans can be certain. Older data may have stayed
  * in memory, so it is likely.
  *
- * Each place is visited once, so cycles end. A place remembers up to which time its arrivals were
- * followed, so all visits of a place together follow each arrival once.
+ * Each place is visited once for a time and grade, so cycles end, and so does a walk of many ways
+ *to one place: see struct origin_mark.
  */
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 
 /* ---- links ---- */
 
-/* Whether a link counts: the program declared it, and its cause did not begin after the symptom.
- * Links of calls follow from what the calls do. */
+/* Whether a link counts: its cause is another node, and did not begin after the symptom. */
 static bool link_counts(const struct origin_walk *walk, const struct model_link *link)
 {
 	const struct model *model = walk->index->model;
@@ -36,7 +36,8 @@ static bool link_counts(const struct origin_walk *walk, const struct model_link 
 				walk->symptom_ts);
 }
 
-/* The links of a node; returns their number. */
+/* Finds the links that the program declared for a node; returns their number. A model may have
+ * links of calls as well. These say what the calls did, and the walk finds that out by itself. */
 static size_t links_of(const struct model *model, uint8_t kind, uint32_t index, size_t *first)
 {
 	uint32_t site = kind == MODEL_NODE_SPAN ? model->spans.data[index].site
@@ -47,7 +48,7 @@ static size_t links_of(const struct model *model, uint8_t kind, uint32_t index, 
 	return model_links_from(model, kind, index, first);
 }
 
-/* Moves the time of a landing back to another moment, if that is not known to be after it. */
+/* Moves the time of a landing back to another moment, unless that is known to be later. */
 static void ts_limit(const struct model *model, struct origin_landing *landing, uint32_t thread,
 		     uint64_t ts)
 {
@@ -82,7 +83,7 @@ static void links_follow(struct origin_climb *climb)
 
 	if (!count)
 		return;
-	/* The events that are reached are landings, and those are visited once at a time. */
+	/* A climb reaches an event only at its landing, which is visited once anyway. */
 	fresh = climb->kind == MODEL_NODE_EVENT ||
 		origin_mark_raise(walk, origin_place_key(ORIGIN_PLACE_LINKS, climb->index),
 				  climb->from.grade, climb->from.ts) < climb->from.ts;
@@ -123,8 +124,8 @@ static void context_follow(struct origin_climb *climb, uint32_t parent)
 	origin_landing_push(climb->walk, to);
 }
 
-/* Data that arrived in what the climb has reached. */
-static void place_follow(struct origin_climb *climb)
+/* Follows data that arrived in the span that the climb has reached. */
+static void path_at_follow(struct origin_climb *climb)
 {
 	bool own = climb->kind == climb->from.kind && climb->index == climb->from.index;
 
@@ -148,11 +149,11 @@ static void landing_climb(struct origin_walk *walk, uint32_t at)
 	climb.index = climb.from.index;
 	climb.receives = climb.from.mode != ORIGIN_MODE_LINKS;
 	climb.nearest = true;
-	for (unsigned depth = 0; depth < ORIGIN_DEPTH_MAX && !walk->failed && !moved; depth++) {
+	for (unsigned depth = 0; depth < ORIGIN_DEPTH_MAX && !moved; depth++) {
 		uint32_t parent = origin_node_parent(model, climb.kind, climb.index);
 
 		links_follow(&climb);
-		place_follow(&climb);
+		path_at_follow(&climb);
 		climb.receives &= climb.from.mode != ORIGIN_MODE_SELF;
 		if (parent == MODEL_NONE)
 			break;
@@ -164,7 +165,8 @@ static void landing_climb(struct origin_walk *walk, uint32_t at)
 		climb.kind = MODEL_NODE_SPAN;
 		climb.index = parent;
 	}
-	/* A context from another process does not say what the thread had received. */
+	/* Within a process, a context says where the thread's work came from, so the search goes on
+	 * there. A context from another process does not say what this thread had received. */
 	if (climb.receives && (!moved || other_process))
 		origin_thread_follow(&climb);
 	if (walk->directed && !climb.continues && climb.from.flowed &&
@@ -273,8 +275,8 @@ static enum origin_place landing_place(const struct origin_landing *landing)
 	return links ? ORIGIN_PLACE_PARENT_LINKS_OF_EVENT : ORIGIN_PLACE_PARENT_OF_EVENT;
 }
 
-/* Whether a landing's place was visited before, at that time or a later one. A context is a place
- * for each child. */
+/* Whether a landing's place was visited before, at its time or a later one. A context is another
+ * place for each child, since each child has a way of its own. */
 static bool landing_is_known(struct origin_walk *walk, const struct origin_landing *landing)
 {
 	uint32_t index = landing->index;
@@ -327,15 +329,14 @@ static void walk_start(struct origin_walk *walk, uint8_t kind, uint32_t node)
 	origin_landing_push(walk, start);
 }
 
-bool origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,
+void origin_walk_run(struct origin_walk *walk, const struct origin_index *index, bool directed,
 		     uint8_t kind, uint32_t node)
 {
 	*walk = (struct origin_walk){
 		.index = index, .directed = directed, .incomplete = MODEL_NONE};
-	walk->shared = calloc(model_collective_count(index->comm) + 1, 1);
-	walk->failed = !walk->shared;
+	walk->shared = memory_zeroed(model_collective_count(index->comm), 1);
 	walk_start(walk, kind, node);
-	while (!walk->failed) {
+	for (;;) {
 		unsigned row = walk->next[0] == walk->queue[0].len;
 
 		if (walk->next[row] == walk->queue[row].len)
@@ -343,7 +344,6 @@ bool origin_walk_run(struct origin_walk *walk, const struct origin_index *index,
 		landing_visit(walk, walk->queue[row].data[walk->next[row]++]);
 	}
 	received_ends_drop(walk);
-	return !walk->failed;
 }
 
 void origin_walk_free(struct origin_walk *walk)

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The way from the symptom to an end, as steps between nodes. */
-#include <errno.h>
+/*
+ * Ways from the symptom to the ends. The landings of a walk are a tree, since each knows the one
+ * that it came from. So the ways share what they have in common, and a way is made of landings only
+ * when somebody asks for it.
+ */
 #include <stdlib.h>
 
 #include "analyze/origin/origin_internal.h"
+#include "util/memory.h"
 
 struct way {
-	struct origin *origin;
-	const struct origin_walk *walk;
+	const struct origin *origin;
+	struct origin_way *made;
 	struct origin_node at; /* where the way has come to */
 };
+
+/* ---- nodes ---- */
 
 static struct origin_node node_of(const struct origin_landing *landing)
 {
@@ -45,12 +51,12 @@ static uint32_t span_around(const struct model *model, uint32_t call)
 	return call;
 }
 
-/* What stands for a landing: of a call the span around it, or the span between the two that the
- * next step leaves. */
-static struct origin_node shown_node(const struct way *way, const struct origin_landing *landing,
+/* The node that people see for a landing. For a call, it is the span around it. If the next step
+ * leaves a span that lies between the two, it is that one. */
+static struct origin_node shown_node(const struct model *model,
+				     const struct origin_landing *landing,
 				     const struct origin_landing *next)
 {
-	const struct model *model = way->origin->model;
 	uint32_t span;
 
 	if (!landing->called)
@@ -61,19 +67,34 @@ static struct origin_node shown_node(const struct way *way, const struct origin_
 	return span_node(model, span);
 }
 
-static bool step_add(struct way *way, struct origin_step step)
+struct origin_node origin_end_node(const struct model *model, const struct origin_landing *landing)
 {
-	step.from = way->at;
-	way->at = step.to;
-	return vec_push(&way->origin->steps, step);
+	return shown_node(model, landing, NULL);
 }
 
-/* The step that led to a landing, with the one to its anchor if that is elsewhere. */
-static bool landing_steps(struct way *way, const struct origin_landing *landing,
+/* ---- steps ---- */
+
+static void step_add(struct way *way, struct origin_step step)
+{
+	const struct origin *origin = way->origin;
+	uint32_t known = map_get(&origin->known[step.to.kind], step.to.id);
+
+	/* The numbers come later than the keys: see origin_find_records(). */
+	if (known < origin->records.len)
+		step.to.record = origin->records.data[known];
+	step.from = way->at;
+	way->at = step.to;
+	vec_add(&way->made->steps, step);
+}
+
+/* Adds the step that led to a landing. If it left a span around the place where the way is, the
+ * step to that span comes first. */
+static void landing_steps(struct way *way, const struct origin_landing *landing,
 			  const struct origin_landing *next)
 {
+	const struct model *model = way->origin->model;
 	bool calls = landing->via == ORIGIN_VIA_COLLECTIVE || landing->via == ORIGIN_VIA_MESSAGE;
-	struct origin_step step = {.to = shown_node(way, landing, next),
+	struct origin_step step = {.to = shown_node(model, landing, next),
 				   .collective = landing->collective,
 				   .from_call = calls ? landing->from_call : MODEL_NONE,
 				   .to_call = landing->to_call,
@@ -86,55 +107,62 @@ static bool landing_steps(struct way *way, const struct origin_landing *landing,
 				     .grade = WHY_GRADE_CERTAIN};
 
 	if (landing->anchor != MODEL_NONE) {
-		inside.to = span_node(way->origin->model, landing->anchor);
-		if (!is_same(&inside.to, &way->at) && !step_add(way, inside))
-			return false;
+		inside.to = span_node(model, landing->anchor);
+		if (!is_same(&inside.to, &way->at))
+			step_add(way, inside);
 	}
-	/* A span of several ranks' calls, as when one process is many ranks. A step that is less
-	 * than certain is shown, since it limits the grade of the end. */
-	if (is_same(&step.to, &way->at) && step.grade == WHY_GRADE_CERTAIN)
-		return true;
-	return step_add(way, step);
+	/* Both ends may be one span, if it encloses the calls of several ranks. We show such a step
+	 * only if it limits the grade of the end. */
+	if (!is_same(&step.to, &way->at) || step.grade != WHY_GRADE_CERTAIN)
+		step_add(way, step);
 }
 
-static bool steps_add(struct way *way, uint32_t end)
+/* Adds the steps from a landing to a later one on the way to it. */
+static void steps_add(struct way *way, uint32_t first, uint32_t last)
 {
-	const struct origin_landing *landings = way->walk->landings.data;
-	uint32_t count = landings[end].steps, at = end;
-	uint32_t *path = calloc(count + (size_t)1, sizeof(*path));
-	bool good = path;
+	const struct origin_landing *landings = way->origin->landings.data;
+	uint32_t count = landings[last].steps - landings[first].steps, at = last;
+	uint32_t *path = memory_get((count + (size_t)1) * sizeof(*path));
 
-	for (uint32_t i = count + 1; good && i--; at = landings[at].prev)
+	for (uint32_t i = count + 1; i--; at = landings[at].prev)
 		path[i] = at;
-	if (good)
-		way->at = node_of(&landings[path[0]]);
-	for (uint32_t i = 1; good && i <= count; i++)
-		good = landing_steps(way, &landings[path[i]],
-				     i < count ? &landings[path[i + 1]] : NULL);
+	way->at =
+		shown_node(way->origin->model, &landings[first], count ? &landings[path[1]] : NULL);
+	for (uint32_t i = 1; i <= count; i++)
+		landing_steps(way, &landings[path[i]], i < count ? &landings[path[i + 1]] : NULL);
 	free(path);
-	return good;
 }
 
-static uint8_t end_grade(const struct origin_landing *landing, uint8_t basis)
+static uint32_t way_begin(const struct origin_landing *landings, uint32_t at)
 {
-	if (basis == ORIGIN_ANY_RANK)
-		return WHY_GRADE_UNKNOWN;
-	return basis == ORIGIN_FLOW && landing->grade > WHY_GRADE_LIKELY ? WHY_GRADE_LIKELY
-									 : landing->grade;
+	while (landings[at].prev != MODEL_NONE)
+		at = landings[at].prev;
+	return at;
 }
 
-bool origin_way_add(struct origin *origin, const struct origin_walk *walk,
-		    const struct origin_reached *reached)
+void origin_way_find(struct origin_way *found, const struct origin *origin,
+		     const struct origin_end *end)
 {
-	const struct origin_landing *landing = &walk->landings.data[reached->landing];
-	struct way way = {.origin = origin, .walk = walk};
-	struct origin_end end = {.step = origin->steps.len,
-				 .basis = reached->basis,
-				 .grade = end_grade(landing, reached->basis)};
+	const struct origin_landing *landings = origin->landings.data;
+	const struct origin_landing *last = &landings[end->landing];
+	struct way way = {.origin = origin, .made = found};
+	uint32_t at = end->landing;
 
-	if (!steps_add(&way, reached->landing))
-		return false;
-	end.node = way.at;
-	end.step_count = origin->steps.len - end.step;
-	return vec_push(&origin->ends, end);
+	*found = (struct origin_way){0};
+	if (last->steps <= 2 * ORIGIN_WAY_HALF) {
+		steps_add(&way, way_begin(landings, at), at);
+		found->head = found->steps.len;
+		return;
+	}
+	steps_add(&way, way_begin(landings, last->head), last->head);
+	found->head = found->steps.len;
+	for (unsigned i = 0; i < ORIGIN_WAY_HALF; i++)
+		at = landings[at].prev;
+	steps_add(&way, at, end->landing);
+	found->left_out = last->steps - 2 * ORIGIN_WAY_HALF;
+}
+
+void origin_way_free(struct origin_way *way)
+{
+	vec_free(&way->steps);
 }

@@ -255,24 +255,13 @@ static void judge(struct why_instance *instance, const struct why_walk *walk)
 		instance->loss = true;
 }
 
-/* The grade that at least 90 % of the time have: a few less certain stretches do not matter. */
-static enum why_grade grade_of(const struct why_sum *sum)
-{
-	uint64_t ns = sum->grade_ns[WHY_GRADE_CERTAIN];
-
-	if (ns >= sum->part.ns - sum->part.ns / 10)
-		return WHY_GRADE_CERTAIN;
-	ns += sum->grade_ns[WHY_GRADE_LIKELY];
-	return ns >= sum->part.ns - sum->part.ns / 10 ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
-}
-
 static void grade(struct why_sum *sum, const struct why_instance *instance)
 {
 	/* We can only guess when the span moved to the other thread. */
 	bool elsewhere = instance->ended_by != MODEL_NONE;
 	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
-	sum->part.grade = grade_of(sum);
+	sum->part.grade = why_grade_of(sum->grade_ns, sum->part.ns);
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
 		sum->part.grade = WHY_GRADE_LIKELY;
 }
@@ -306,7 +295,7 @@ static void take_sums(struct why *why, struct why_walk *walk, struct why_instanc
 			struct why_step *step = &why->steps.data[why->steps.len + k];
 
 			if (step->series_last)
-				why_series_tell(walk, step);
+				why_series_describe(walk, step);
 		}
 		why->steps.len += sum->part.step_count;
 	}
@@ -426,21 +415,21 @@ struct why_batch {
 	uint64_t from_ts, to_ts;
 };
 
-static bool is_whole(const struct model *model, uint32_t span)
+bool why_is_whole(const struct model *model, const struct model_span *span)
 {
-	return can_explain(model, &model->spans.data[span]) &&
-	       !(model->spans.data[span].flags & MODEL_SPAN_CUT);
+	return can_explain(model, span) && !(span->flags & MODEL_SPAN_CUT);
 }
 
 /* Takes the spans that begin within a number of switches after the first one, and later spans that
  * end before one of these. */
 static struct why_batch batch_from(const struct model *model, uint32_t first)
 {
-	size_t part = model->switches.len / WHY_EACH_PARTS, at;
+	size_t part = model->switches.len / WHY_EACH_SLICES, at;
 	struct why_batch batch = {.first = first, .end = first};
 	uint64_t limit = UINT64_MAX;
 
-	while (batch.first < model->spans.len && !is_whole(model, batch.first))
+	while (batch.first < model->spans.len &&
+	       !why_is_whole(model, &model->spans.data[batch.first]))
 		batch.first++;
 	batch.end = batch.first;
 	if (batch.first == model->spans.len)
@@ -453,7 +442,7 @@ static struct why_batch batch_from(const struct model *model, uint32_t first)
 	for (; batch.end < model->spans.len; batch.end++) {
 		const struct model_span *span = &model->spans.data[batch.end];
 
-		if (!is_whole(model, batch.end) || span->end_ts <= batch.to_ts)
+		if (!why_is_whole(model, span) || span->end_ts <= batch.to_ts)
 			continue;
 		if (span->start_ts > limit)
 			break;
@@ -476,7 +465,7 @@ static int explain_batch(struct why_walk *walk, const struct why_batch *batch, w
 	for (uint32_t i = batch->first; i < batch->end && !result; i++) {
 		struct why_instance instance = span_instance(model, i);
 
-		if (!is_whole(model, i))
+		if (!why_is_whole(model, &model->spans.data[i]))
 			continue;
 		instance.loss = model->spans.data[i].flags & MODEL_SPAN_LOSS;
 		walk_instance(walk, &instance);

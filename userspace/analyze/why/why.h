@@ -43,14 +43,17 @@ typedef int (*why_each_fn)(const struct why *why, const struct why_instance *ins
 
 /*
  * Explains every whole span (one that begins and ends in the capture) in order of start_ts. To
- * bound memory, it loads the threads' intervals for a part of the capture at a time. A part covers
- * WHY_EACH_SWITCHES switches, or one WHY_EACH_PARTS-th of all if that is more, and longer if a span
- * reaches beyond. Afterwards *why holds only the texts that the `object` of the parts refers to.
+ * bound memory, it loads the threads' intervals for one slice of the capture at a time. A slice has
+ * WHY_EACH_SWITCHES switches, or one WHY_EACH_SLICES-th of all switches if that is more. It is
+ * longer if one of its spans ends later. Afterwards *why holds only the texts that the `object` of
+ * the parts refers to.
  */
-#define WHY_EACH_SWITCHES (1u << 20)
-#define WHY_EACH_PARTS 8
+#define WHY_EACH_SWITCHES (1u << 21)
+#define WHY_EACH_SLICES 8
 int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err);
+/* Whether why_each() explains a span. */
+bool why_is_whole(const struct model *model, const struct model_span *span);
 
 /* Finds the numbers of the records that prove the steps, by reading the capture again. Returns 0 or
  * a negative errno with a message. */

@@ -6,6 +6,7 @@
 
 #include "analyze/select.h"
 #include "util/hash.h"
+#include "util/keymap.h"
 #include "util/memory.h"
 
 /* Causes of a group while collecting: more than in the result, as a culprit that comes late may
@@ -35,48 +36,41 @@ const struct why_group *why_aggregate_group(const struct why_aggregate *aggregat
 	return &aggregate->groups.data[group_of(aggregate, site)];
 }
 
-/* The spans that why_each() explains. */
-static bool is_whole(const struct model *model, const struct model_span *span)
-{
-	return !(span->flags & MODEL_SPAN_CUT) && span->thread < model->threads.len &&
-	       span->start_ts <= span->end_ts;
-}
-
 /* ---- groups ---- */
 
-/* A number from 0 for each combination of name and category. */
-static uint32_t name_number(struct strtab *names, const struct site_info *site)
+/* Sites of the same name and category share a group. */
+static uint32_t group_make(struct why_aggregate *aggregate, struct keymap *groups,
+			   const struct site_info *site)
 {
-	size_t name_len = strlen(site->name), category_len = strlen(site->category);
-	char *key = memory_get(name_len + category_len + 2);
-	uint32_t number;
+	size_t name_len = strlen(site->name) + 1, len = name_len + strlen(site->category);
+	char *key = memory_get(len);
+	uint32_t group;
 
-	memcpy(key, site->name, name_len + 1);
-	memcpy(key + name_len + 1, site->category, category_len + 1);
-	/* 0 is the empty text. No key is empty, because it contains a zero byte. */
-	number = strtab_put(names, key, name_len + category_len + 1);
+	memcpy(key, site->name, name_len);
+	memcpy(key + name_len, site->category, len - name_len);
+	group = keymap_get(groups, key, len);
+	if (group == MAP_NONE) {
+		group = (uint32_t)aggregate->groups.len;
+		vec_add(&aggregate->groups,
+			(struct why_group){.name = site->name, .category = site->category});
+		keymap_put(groups, key, len, group);
+	}
 	free(key);
-	return number - 1;
+	return group;
 }
 
 static void groups_make(struct why_aggregate *aggregate)
 {
-	struct strtab *names = strtab_make();
+	struct keymap groups = {0}; /* name and category → group */
 
 	aggregate->site_count = model_site_count(aggregate->model);
 	aggregate->group_of =
 		memory_get(((size_t)aggregate->site_count + 1) * sizeof(*aggregate->group_of));
-	for (uint32_t i = 0; i <= aggregate->site_count; i++) {
-		const struct site_info *site =
-			model_site(aggregate->model, i < aggregate->site_count ? i : MODEL_NONE);
-		uint32_t number = name_number(names, site);
-
-		aggregate->group_of[i] = number;
-		if (number == aggregate->groups.len)
-			vec_add(&aggregate->groups,
-				(struct why_group){.name = site->name, .category = site->category});
-	}
-	strtab_free(names);
+	for (uint32_t i = 0; i <= aggregate->site_count; i++)
+		aggregate->group_of[i] = group_make(
+			aggregate, &groups,
+			model_site(aggregate->model, i < aggregate->site_count ? i : MODEL_NONE));
+	keymap_free(&groups);
 }
 
 static uint64_t percentile(uint64_t *durations, uint64_t count, unsigned percent)
@@ -92,7 +86,7 @@ static void percentiles_find(struct why_aggregate *aggregate)
 	size_t *ends = memory_zeroed(aggregate->groups.len + 1, sizeof(*ends)), at = 0;
 
 	for (size_t i = 0; i < model->spans.len; i++)
-		if (is_whole(model, &model->spans.data[i]))
+		if (why_is_whole(model, &model->spans.data[i]))
 			aggregate->groups.data[group_of(aggregate, model->spans.data[i].site)]
 				.count++;
 	for (size_t i = 0; i < aggregate->groups.len; i++) {
@@ -103,7 +97,7 @@ static void percentiles_find(struct why_aggregate *aggregate)
 		const struct model_span *span = &model->spans.data[i];
 		uint32_t group = group_of(aggregate, span->site);
 
-		if (!is_whole(model, span))
+		if (!why_is_whole(model, span))
 			continue;
 		durations[ends[group]++] = span->end_ts - span->start_ts;
 		aggregate->groups.data[group].total_ns += span->end_ts - span->start_ts;
@@ -303,18 +297,6 @@ static int add_instance(const struct why *why, const struct why_instance *instan
 
 /* ---- the end ---- */
 
-/* The grade that at least 90 % of the time have, as in why.c. */
-static enum why_grade grade_of(const struct why_group_cause *cause)
-{
-	uint64_t most = cause->total_ns - cause->total_ns / 10;
-	uint64_t ns = cause->grade_ns[WHY_GRADE_CERTAIN];
-
-	if (ns >= most)
-		return WHY_GRADE_CERTAIN;
-	ns += cause->grade_ns[WHY_GRADE_LIKELY];
-	return ns >= most ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
-}
-
 static void group_finish(struct why_group *group, struct slots *slots)
 {
 	if (slots)
@@ -322,8 +304,11 @@ static void group_finish(struct why_group *group, struct slots *slots)
 	if (group->causes.len)
 		qsort(group->causes.data, group->causes.len, sizeof(*group->causes.data),
 		      cause_compare);
-	for (size_t i = 0; i < group->causes.len; i++)
-		group->causes.data[i].grade = grade_of(&group->causes.data[i]);
+	for (size_t i = 0; i < group->causes.len; i++) {
+		struct why_group_cause *cause = &group->causes.data[i];
+
+		cause->grade = why_grade_of(cause->grade_ns, cause->total_ns);
+	}
 }
 
 int why_aggregate_new(struct why_aggregate **aggregate, const struct model *model,

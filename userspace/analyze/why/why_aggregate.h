@@ -16,7 +16,7 @@
 /* A cause and its culprit. Threads come and go, so culprits are compared by name. */
 struct why_group_cause {
 	enum why_cause cause;
-	enum why_grade grade; /* at least this for 90 % of the time */
+	enum why_grade grade; /* that at least 90 % of the time has */
 	bool own;             /* the culprit is the span's own thread */
 	uint32_t comm;        /* culprit's name in model.strings; MODEL_NONE: none, or several */
 	uint32_t span;        /* group of the culprit's span, or MODEL_NONE */
@@ -27,7 +27,7 @@ struct why_group_cause {
 	uint64_t slow_ns;   /* part of total_ns in slow spans */
 	uint64_t median_ns; /* part of total_ns in median spans */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	uint32_t last; /* last span that was counted */
+	uint32_t last; /* while collecting: the last span that was counted */
 };
 
 /* Spans of one name and category. The strings belong to the model or its reader. */

@@ -53,11 +53,10 @@ static void find_completions(struct why_awaits *awaits)
 
 void why_await_init(struct why_awaits *awaits, const struct model *model)
 {
-	*awaits = (struct why_awaits){0};
-	memory_require(!model_gpu_new(&awaits->model, model) &&
-		       !model_comm_new(&awaits->comm, model, awaits->model));
+	*awaits = (struct why_awaits){.gpu = model_gpu_new(model)};
+	awaits->comm = model_comm_new(model, awaits->gpu);
 	find_completions(awaits);
-	if (!awaits->model && !awaits->mpi)
+	if (!awaits->gpu && !awaits->mpi)
 		return;
 	awaits->steps_left = WHY_AWAIT_STEPS * (uint64_t)(model->spans.len + model->events.len + 1);
 	awaits->calls = memory_get((model->spans.len + 1) * sizeof(*awaits->calls));
@@ -69,7 +68,7 @@ void why_await_init(struct why_awaits *awaits, const struct model *model)
 		awaits->calls[i] = parent < i ? awaits->calls[parent] : MODEL_NONE;
 		if (why_await_role_waits(role))
 			awaits->calls[i] = i;
-		if (role == SITE_ROLE_COMM_INIT && !model_gpu_failed(awaits->model, i))
+		if (role == SITE_ROLE_COMM_INIT && !model_gpu_failed(awaits->gpu, i))
 			add_init(awaits, model, i);
 	}
 }
@@ -77,7 +76,7 @@ void why_await_init(struct why_awaits *awaits, const struct model *model)
 void why_await_free(struct why_awaits *awaits)
 {
 	model_comm_free(awaits->comm);
-	model_gpu_free(awaits->model);
+	model_gpu_free(awaits->gpu);
 	map_free(&awaits->sync_of);
 	vec_free(&awaits->syncs);
 	vec_free(&awaits->arrivals);
@@ -114,7 +113,7 @@ static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t t
 			break;
 		span = &model->spans.data[at];
 		if (span->thread == thread && span->start_ts <= ts && span->end_ts > ts &&
-		    !model_gpu_failed(walk->awaits.model, at))
+		    !model_gpu_failed(walk->awaits.gpu, at))
 			return at;
 		at = span->parent;
 	}
@@ -182,6 +181,11 @@ bool why_await_spins(const struct why_walk *walk, const struct why_await *await)
 bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_await *await)
 {
 	return await->arrival != MODEL_NONE && walk->awaits.syncs.data[await->sync].mpi;
+}
+
+bool why_await_may_wait_for_rank(const struct why_walk *walk, const struct why_await *await)
+{
+	return why_await_spins(walk, await) && walk->awaits.syncs.data[await->sync].mpi;
 }
 
 /* ---- ranks ---- */

@@ -47,11 +47,11 @@ uint32_t gather_calls(struct gather *gather, const struct model_collective *coll
 	return (uint32_t)why_await_steps(gather->walk, collective->count);
 }
 
-bool collective_has_others(const struct model_collective *collective)
+bool collective_is_incomplete(const struct model_collective *collective)
 {
 	if (collective->alignment == COLLECTIVE_ALONE)
 		return collective->nranks != 1;
-	/* Without a common clock, nobody knows when the others arrived. */
+	/* Without a common clock, it is unknown when the others arrived. */
 	return collective->count < collective->nranks || !collective->comparable;
 }
 
@@ -88,13 +88,16 @@ static bool must_wait(const struct model_collective *collective)
 	return collective->alignment == COLLECTIVE_BY_CREATION && !one_way;
 }
 
-/* Whether no other rank can have come last, with the errors of their hosts' clocks. */
+/* Whether no other rank can have come last, with the errors of their hosts' clocks and the ranks
+ * that are not traced. */
 static bool is_last_known(struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
 	const struct model_rank_call *last = &collective->calls[collective->last];
 	uint32_t count;
 
+	if (collective->count < collective->nranks)
+		return false; /* a rank that is not traced may have come later */
 	if (model->host_count < 2)
 		return true;
 	count = gather_calls(gather, collective);
@@ -112,7 +115,7 @@ static bool is_last_known(struct gather *gather, const struct model_collective *
 /* Whether another rank's GPU may still have had earlier work to do when that rank arrived. */
 static bool others_are_busy(struct gather *gather, const struct model_collective *collective)
 {
-	const struct model_gpu *gpu = gather->walk->awaits.model;
+	const struct model_gpu *gpu = gather->walk->awaits.gpu;
 	uint32_t count = gather_calls(gather, collective);
 
 	if (count < collective->count)
@@ -128,18 +131,19 @@ static bool others_are_busy(struct gather *gather, const struct model_collective
 	return false;
 }
 
-void gather_collective(struct gather *gather, const struct model_collective *collective)
+/* Adds the last rank to arrive in a collective, unless it is the call's own. */
+static void gather_collective(struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
 	const struct model_rank_call *last;
 
 	if (!collective)
 		return;
-	if (!gather->open && collective_has_others(collective))
-		gather->open = collective;
-	if (!gather->met && !collective->mpi && !collective_has_others(collective) &&
+	if (!gather->incomplete && collective_is_incomplete(collective))
+		gather->incomplete = collective;
+	if (!gather->peers_busy && !collective->mpi && !collective_is_incomplete(collective) &&
 	    others_are_busy(gather, collective))
-		gather->met = collective;
+		gather->peers_busy = collective;
 	if (collective->late_rank != MODEL_NONE)
 		add_late(gather, collective);
 	if (collective->alignment == COLLECTIVE_ALONE || collective->count < 2 ||
@@ -183,7 +187,7 @@ void gather_mpi(struct gather *gather, uint32_t span)
 
 void gather_group(struct gather *gather, uint32_t span)
 {
-	const struct model_gpu *gpu = gather->walk->awaits.model;
+	const struct model_gpu *gpu = gather->walk->awaits.gpu;
 	const struct model_comm *comm = gather->walk->awaits.comm;
 
 	gather_collective(gather, model_collective_of(comm, span));
@@ -259,15 +263,14 @@ static bool is_seen(struct gather *gather, const struct model_gpu_op *op)
 bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       struct model_gpu_op *previous)
 {
-	return model_gpu_previous(gather->walk->awaits.model, op, previous) &&
-	       !model_gpu_waited(gather->walk->awaits.model, previous, gather->from_ts);
+	return model_gpu_previous(gather->walk->awaits.gpu, op, previous) &&
+	       !model_gpu_waited(gather->walk->awaits.gpu, previous, gather->from_ts);
 }
 
 /* Adds ops that `op` must wait for by the rules of the legacy default stream. */
 static void add_around(struct gather *gather, const struct model_gpu_op *op)
 {
-	memory_require(!model_gpu_around(gather->walk->awaits.model, op, gather->from_ts,
-					 &gather->around));
+	model_gpu_around(gather->walk->awaits.gpu, op, gather->from_ts, &gather->around);
 	gather->more |= gather->around.more;
 	for (size_t i = 0; i < gather->around.ops.len; i++) {
 		if (gather->around.ops.data[i].maybe)
@@ -287,7 +290,7 @@ static void gather_stream(struct gather *gather, struct model_gpu_op op)
 		if (!gather->again)
 			gather_collective(gather, collective_of(gather, &op));
 		if (op.role == SITE_ROLE_STREAM_WAIT &&
-		    model_gpu_behind(gather->walk->awaits.model, &op, &behind))
+		    model_gpu_behind(gather->walk->awaits.gpu, &op, &behind))
 			vec_add(&gather->todo, behind);
 		gather_count(gather);
 	} while (!gather->more && op_before(gather, &op, &op));

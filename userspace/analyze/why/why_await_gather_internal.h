@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the files of why_await: collects what a call waits for. */
+/* Private to why_await_*.c: collects what a call waits for. */
 #ifndef WAFFLE_ANALYZE_WHY_WHY_AWAIT_GATHER_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_AWAIT_GATHER_INTERNAL_H
 
@@ -24,14 +24,15 @@ struct gather {
 	VEC(struct model_gpu_op) rivals; /* ops that may have taken so long, the latest first */
 	struct model_gpu_awaited around;
 	bool more; /* a limit was reached: OPS_MAX, STREAMS_MAX, or that of the walk */
-	/* The last collective with ranks that are not traced. */
-	const struct model_collective *open;
-	/* The last collective in which another rank's GPU may still have had earlier work to do. */
-	const struct model_collective *met;
+	/* The last collective of which not all arrivals are known. */
+	const struct model_collective *incomplete;
+	/* The last collective that the GPU of another rank may have joined late, because it still
+	 * had earlier work to do. */
+	const struct model_collective *peers_busy;
 	bool may;    /* it is unknown whether the call waits */
-	bool again;  /* a second search, after that for collectives */
-	bool others; /* work besides the rivals is or may be awaited */
-	bool queued; /* such work is in front of a rival on its stream */
+	bool again;  /* this is the second search; the first one was for collectives */
+	bool others; /* the call waits, or may wait, for work besides the rivals */
+	bool queued; /* such work precedes a rival on its stream */
 };
 
 static inline unsigned role_of(const struct model *model, uint32_t span)
@@ -48,9 +49,8 @@ uint32_t gather_calls(struct gather *gather, const struct model_collective *coll
 /* Sorts the ranks by their arrival. */
 void gather_sort(struct gather *gather);
 
-/* Adds the last rank to arrive in a collective, unless it is the call's own. */
-void gather_collective(struct gather *gather, const struct model_collective *collective);
-/* The same for all collectives in a group. `span` is the group's end or a call in it. */
+/* Adds the last rank to arrive in each collective of a group, unless it is the call's own. `span`
+ * is the group's end or a call in it. */
 void gather_group(struct gather *gather, uint32_t span);
 /* The same for all collectives and messages that a call of MPI starts or completes. */
 void gather_mpi(struct gather *gather, uint32_t span);
@@ -62,13 +62,15 @@ void gather_op(struct gather *gather, const struct model_gpu_op *last);
 
 /* Resets the search, so that gather_op() visits everything again. */
 void gather_again(struct gather *gather);
-bool collective_has_others(const struct model_collective *collective);
+/* Whether it is unknown when some of the ranks arrived: they are not traced, or we do not know
+ * which of their calls belong to this collective, or their clocks are not aligned. */
+bool collective_is_incomplete(const struct model_collective *collective);
 /* The collective of an op: its own, or the one that NCCL launched the op for. NULL: none. */
 const struct model_collective *collective_of(const struct gather *gather,
 					     const struct model_gpu_op *op);
 /* The name of the call by which the process takes part in the collective. */
 const char *collective_name(struct gather *gather, const struct model_collective *collective);
-/* The unfinished op in front of an op on its stream; false: none is known. */
+/* The unfinished op before an op on its stream; false: none is known. */
 bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       struct model_gpu_op *previous);
 
@@ -83,7 +85,7 @@ bool is_small(const struct gather *gather, const struct model_gpu_op *op);
  */
 void gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,
 		   const struct model_gpu_op *last);
-/* Adds a synchronous copy. It replaces the rivals in front of it on its stream. */
+/* Adds a synchronous copy. It replaces the rivals before it on its stream. */
 void gather_copy(struct gather *gather, const struct model_gpu_op *copy);
 
 #endif

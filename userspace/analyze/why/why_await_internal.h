@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a thread waits for in a call that waits for a GPU or for other ranks. The role of the call
- * decides that, whether the driver blocks or spins. First come the ranks that have not arrived in
- * the collectives on the stream, one after the other; then the GPU.
+ * says that it waits, no matter whether the driver blocks or spins meanwhile. The call first waits
+ * for the ranks that have not arrived in the collectives on its stream, one after the other. Then
+ * it waits for the GPU.
  */
 #ifndef WAFFLE_ANALYZE_WHY_WHY_AWAIT_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_AWAIT_INTERNAL_H
@@ -16,7 +17,7 @@ struct why_walk;
 
 void why_await_init(struct why_awaits *awaits, const struct model *model);
 void why_await_free(struct why_awaits *awaits);
-/* Frees large caches between two instances. */
+/* Empties the cache of calls if it is large. To be called between two instances. */
 void why_await_forget(struct why_awaits *awaits);
 
 /* Takes up to `count` steps of a search; in why_await_gather.c. Returns how many may be taken. */
@@ -26,16 +27,19 @@ uint64_t why_await_steps(struct why_walk *walk, uint64_t count);
  * `to`. */
 uint64_t why_await_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 		       struct why_await *await);
-/* Whether the thread's time on a CPU is waiting, too. */
+/* Whether the thread also waits while it is on a CPU. */
 bool why_await_spins(const struct why_walk *walk, const struct why_await *await);
 /* Whether the thread waits for a rank in a call of MPI. The call cannot end before that rank has
  * arrived, so it does not matter what the thread does meanwhile: poll, block or be preempted. */
 bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_await *await);
-/* If the wait is for a host function on a stream, returns its text and puts it into the last step
- * of the path. 0: the wait is for something else. */
+/* Whether a call of MPI may wait for a rank of which nobody knows when it arrived. Until then it
+ * does not matter what the thread does. */
+bool why_await_may_wait_for_rank(const struct why_walk *walk, const struct why_await *await);
+/* If the wait is for a host function on a stream, describes it in the last step of the path and
+ * returns its text. 0: the wait is for something else. */
 uint32_t why_await_host(struct why_walk *walk, const struct why_await *await);
-/* Explains the last step of the path, which is such a wait. `grade` is the grade of the chain up to
- * it. */
+/* Explains the last step of the path, which is a wait in such a call. `grade` is the grade of the
+ * chain before that step. */
 struct why_verdict why_await_verdict(struct why_walk *walk, const struct why_await *await,
 				     enum why_grade grade);
 

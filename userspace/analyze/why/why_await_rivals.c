@@ -28,10 +28,10 @@ enum rival_kind { KIND_GPU, KIND_HOST, KIND_EVENT, KIND_COUNT };
 struct stream_last {
 	struct model_gpu_op ops[KIND_COUNT];
 	bool found[KIND_COUNT];
-	bool queued; /* more work is in front of them */
+	bool queued; /* more work precedes them */
 };
 
-/* A small copy waits for the kernel in front of it, so the kernel takes its place. */
+/* A small copy waits for the kernel before it on the stream, so the kernel takes its place. */
 static bool takes_place(const struct gather *gather, const struct model_gpu_op *op,
 			const struct model_gpu_op *behind)
 {
@@ -47,7 +47,7 @@ static void look_at(struct gather *gather, const struct model_gpu_op *op, struct
 
 	if (op->role == SITE_ROLE_STREAM_WAIT) {
 		/* The work that it stands for is on another stream. */
-		if (model_gpu_behind(gather->walk->awaits.model, op, &behind))
+		if (model_gpu_behind(gather->walk->awaits.gpu, op, &behind))
 			return;
 		/* A wait for an unknown event is named only if nothing follows it. */
 		if (last->found[KIND_GPU] || last->found[KIND_HOST] || last->found[KIND_EVENT]) {
@@ -70,7 +70,7 @@ static void add_stream(struct gather *gather, struct model_gpu_op op)
 {
 	struct stream_last last = {0};
 
-	if (model_gpu_waited(gather->walk->awaits.model, &op, gather->from_ts))
+	if (model_gpu_waited(gather->walk->awaits.gpu, &op, gather->from_ts))
 		return;
 	do {
 		look_at(gather, &op, &last);
@@ -99,19 +99,10 @@ static void drop_small(struct gather *gather)
 	gather->rivals.len = kept;
 }
 
-/* Sorts the latest op first. */
-static int op_compare(const void *left, const void *right)
-{
-	const struct model_gpu_op *a = left, *b = right;
-
-	if (a->ts != b->ts)
-		return a->ts > b->ts ? -1 : 1;
-	return a->index > b->index ? -1 : a->index < b->index;
-}
-
 static void sort_rivals(struct gather *gather)
 {
-	qsort(gather->rivals.data, gather->rivals.len, sizeof(*gather->rivals.data), op_compare);
+	qsort(gather->rivals.data, gather->rivals.len, sizeof(*gather->rivals.data),
+	      model_gpu_op_compare);
 }
 
 void gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,

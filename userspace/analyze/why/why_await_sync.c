@@ -79,12 +79,12 @@ static void put_op(struct gather *gather, const struct model_gpu_op *op, FILE *o
 	why_await_put_stream(out, op->stream);
 }
 
-/* Whether an op is a collective with ranks that made no known call. */
-static bool is_open(const struct gather *gather, const struct model_gpu_op *op)
+/* Whether an op is a collective of which not all arrivals are known. */
+static bool op_is_incomplete(const struct gather *gather, const struct model_gpu_op *op)
 {
 	const struct model_collective *collective = collective_of(gather, op);
 
-	return collective && collective_has_others(collective);
+	return collective && collective_is_incomplete(collective);
 }
 
 /* ", launched in" and the span that the program was in. */
@@ -105,7 +105,7 @@ static void put_rivals(struct gather *gather, bool launched, FILE *out)
 	size_t found = 0;
 
 	for (size_t i = 0; i < gather->rivals.len; i++) {
-		if (is_open(gather, &gather->rivals.data[i]) || found++ >= RIVALS_NAMED)
+		if (op_is_incomplete(gather, &gather->rivals.data[i]) || found++ >= RIVALS_NAMED)
 			continue;
 		fputs(found > 1 ? ", or " : "", out);
 		put_op(gather, &gather->rivals.data[i], out);
@@ -176,7 +176,7 @@ static void end_at_others(struct gather *gather, const struct model_collective *
 	FILE *out = memory_stream(&text, &len);
 
 	for (size_t i = 0; i < gather->rivals.len; i++)
-		rivals |= !is_open(gather, &gather->rivals.data[i]);
+		rivals |= !op_is_incomplete(gather, &gather->rivals.data[i]);
 	sync->waits = true;
 	sync->end = WHY_COLLECTIVE;
 	sync->grade = rank == MODEL_NONE || rivals ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY;
@@ -199,29 +199,29 @@ static void end_at_others(struct gather *gather, const struct model_collective *
 	sync->meaning = take_text(gather, out, &text, &len);
 }
 
-/* Whether the wait may be for other GPUs in `met`, while none of the rivals is that collective. */
-static bool met_before(const struct gather *gather)
+/* Whether the call may wait for another rank's GPU in a collective that is none of the rivals. */
+static bool may_wait_for_peer_gpu(const struct gather *gather)
 {
 	for (size_t i = 0; i < gather->rivals.len; i++) {
 		const struct model_collective *collective =
 			collective_of(gather, &gather->rivals.data[i]);
 
-		if (collective && (collective == gather->met || gather->rivals.len == 1))
+		if (collective && (collective == gather->peers_busy || gather->rivals.len == 1))
 			return false;
 	}
-	return gather->met;
+	return gather->peers_busy;
 }
 
 /*
  * The call waits for one of several ops, and we do not know which took so long. They may be on
- * different streams. Or the op is behind a collective that all ranks have called: that ends only
- * when the slowest GPU is there.
+ * different streams. Or (`peer`) the op follows a collective that all ranks have called, and that
+ * ends only when the slowest GPU has reached it.
  */
-static void end_at_one_of(struct gather *gather, bool met)
+static void end_at_one_of(struct gather *gather, bool peer)
 {
 	struct why_sync *sync = gather->sync;
 	uint32_t *numbers[] = {&sync->object, &sync->meaning};
-	bool gpu = met, host = false;
+	bool gpu = peer, host = false;
 
 	for (size_t i = 0; i < gather->rivals.len; i++) {
 		gpu |= !gather->rivals.data[i].host;
@@ -238,9 +238,9 @@ static void end_at_one_of(struct gather *gather, bool met)
 		if (meaning)
 			fprintf(out, "waits for %s", host ? "" : "the GPU: ");
 		put_rivals(gather, meaning, out);
-		if (met)
+		if (peer)
 			fprintf(out, ", or another rank's GPU before %s",
-				collective_name(gather, gather->met));
+				collective_name(gather, gather->peers_busy));
 		*numbers[meaning] = take_text(gather, out, &text, &len);
 	}
 }
@@ -260,7 +260,7 @@ static void end_at_unknown(struct gather *gather)
 	sync->grade = WHY_GRADE_LIKELY;
 	if (role_of(model, sync->span) == SITE_ROLE_SYNC_STREAM) {
 		out = memory_stream(&text, &len);
-		why_await_put_stream(out, model_gpu_stream(gather->walk->awaits.model, sync->span));
+		why_await_put_stream(out, model_gpu_stream(gather->walk->awaits.gpu, sync->span));
 		sync->object = take_text(gather, out, &text, &len);
 	}
 	add_meaning(gather);
@@ -273,12 +273,13 @@ static void end_at_rivals(struct gather *gather)
 {
 	const struct model_gpu_op *op = gather->rivals.data;
 	const struct model_collective *collective = collective_of(gather, op);
-	bool met = met_before(gather);
+	bool peer = may_wait_for_peer_gpu(gather);
 
-	if (is_open(gather, op) || gather->open)
-		end_at_others(gather, is_open(gather, op) ? collective : gather->open);
-	else if (gather->rivals.len > 1 || met)
-		end_at_one_of(gather, met);
+	if (op_is_incomplete(gather, op) || gather->incomplete)
+		end_at_others(gather,
+			      op_is_incomplete(gather, op) ? collective : gather->incomplete);
+	else if (gather->rivals.len > 1 || peer)
+		end_at_one_of(gather, peer);
 	else /* A collective also waits for the GPUs of the other ranks. */
 		end_at_op(gather, op,
 			  !gather->others && !collective && op->role != SITE_ROLE_P2P &&
@@ -310,7 +311,7 @@ static void make_sync(struct gather *gather, const struct model_gpu_awaited *awa
 	gather->sync->spins = true;
 	if (last)
 		end_at_work(gather, awaited);
-	else if (!model_gpu_is_known(gather->walk->awaits.model, gather->sync->span))
+	else if (!model_gpu_is_known(gather->walk->awaits.gpu, gather->sync->span))
 		end_at_unknown(gather);
 }
 
@@ -327,7 +328,7 @@ static void make_may_sync(struct gather *gather, const struct model_gpu_awaited 
 /* A copy without a stream waits for the work before it, and for itself. */
 static void make_copy(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
-	const struct model_gpu *gpu = gather->walk->awaits.model;
+	const struct model_gpu *gpu = gather->walk->awaits.gpu;
 	const struct model *model = gather->walk->model;
 	struct model_gpu_op op = model_gpu_op(gpu, gather->sync->span);
 	const struct model_gpu_op *last = last_of(awaited);
@@ -404,10 +405,10 @@ static void make_mpi(struct gather *gather)
 {
 	gather->sync->mpi = true;
 	gather_mpi(gather, gather->sync->span);
-	if (!gather->open || !gather->open->synchronizes)
+	if (!gather->incomplete || !gather->incomplete->synchronizes)
 		return;
 	gather->sync->spins = true;
-	end_at_others(gather, gather->open);
+	end_at_others(gather, gather->incomplete);
 }
 
 /* Decides by the role. `awaited` is what the call waits for on streams. */
@@ -454,7 +455,7 @@ void why_await_sync_make(struct why_walk *walk, struct why_sync *sync)
 	};
 
 	sync->arrival = (uint32_t)walk->awaits.arrivals.len;
-	memory_require(!model_gpu_awaited(walk->awaits.model, sync->span, &awaited));
+	model_gpu_awaited(walk->awaits.gpu, sync->span, &awaited);
 	make(&gather, &awaited);
 	gather_sort(&gather);
 	/* A late rank may be among what was not searched. */

@@ -20,10 +20,10 @@ struct why_arrival {
 /* A call that may wait. */
 struct why_sync {
 	uint32_t span;
-	bool waits; /* it waits for something known */
-	bool spins; /* its time on a CPU is waiting, too */
-	bool mpi;   /* of MPI: until the last rank has arrived, all of its time is waiting */
-	/* enum why_cause: what it waits for when all known ranks have arrived; WHY_CAUSE_COUNT:
+	bool waits; /* we know something that it waits for */
+	bool spins; /* it also waits while it is on a CPU */
+	bool mpi;   /* a call of MPI: all of its time is waiting until the last rank has arrived */
+	/* enum why_cause: what it waits for after all known ranks have arrived. WHY_CAUSE_COUNT:
 	 * unknown. */
 	uint8_t end;
 	enum why_grade grade;     /* of `end` */
@@ -45,14 +45,14 @@ struct why_completion {
 	uint32_t collective; /* for model_collective_at() */
 };
 
-/* A capture is untrusted, so the number of steps that searches of one walk may take is limited to
- * this many for each of its spans and events. An ordinary capture takes less than ten. */
+/* A capture is untrusted, so the searches of one walk may take only this many steps for each span
+ * and event of the capture. An ordinary capture takes fewer than ten. */
 #define WHY_AWAIT_STEPS 128
 /* Limit of calls within calls to search. */
 #define WHY_AWAIT_NESTED 64
 
 struct why_awaits {
-	struct model_gpu *model; /* NULL: no GPU calls in the capture */
+	struct model_gpu *gpu;   /* NULL: no GPU calls in the capture */
 	struct model_comm *comm; /* NULL: no collectives */
 	struct map sync_of;      /* span → index in syncs */
 	VEC(struct why_sync) syncs;

@@ -2,10 +2,12 @@
 /* Explains blocked time: what the thread waited for, who ended the wait, and what that thread did
  * meanwhile. */
 #include "analyze/why/why_blocked_internal.h"
-#include "analyze/why/why_await_internal.h"
-#include "util/memory.h"
 
 #include <string.h>
+
+#include "analyze/why/why_await_internal.h"
+#include "util/hash.h"
+#include "util/memory.h"
 
 /* ---- decisions by the kernel stack ---- */
 
@@ -71,7 +73,7 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 	case MEANING_WRITE:
 		return why_blocked_at_device(walk, blocked, true);
 	case MEANING_DIRTY:
-		return why_blocked_held_back(walk, blocked);
+		return why_blocked_dirty_throttled(walk, blocked);
 	case MEANING_SWAP:
 		return at_swap(walk, blocked);
 	case MEANING_RECLAIM:
@@ -167,16 +169,18 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	    why_is_doubtful(walk, &blocked->waiting, blocked->thread, blocked->index))
 		blocked->grade = WHY_GRADE_LIKELY;
 	if (is_idle_loop(walk, blocked)) {
-		blocked->by_signal = why_by_signal(walk, blocked->thread, blocked->interval->to_ts,
-						   &blocked->waker, blocked->kind);
+		blocked->by_signal =
+			why_ended_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+					    &blocked->waker, blocked->kind);
 		return;
 	}
 	if (series->last > blocked->index && thread &&
 	    (why_walk_is_on_path(walk, series->waker.thread) ||
 	     waits_for_it(walk, blocked, series->waker.thread))) {
 		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
-		blocked->by_signal = why_by_signal(walk, blocked->thread, blocked->interval->to_ts,
-						   &blocked->waker, blocked->kind);
+		blocked->by_signal =
+			why_ended_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+					    &blocked->waker, blocked->kind);
 		return;
 	}
 	blocked->by_signal = series->by_signal;
@@ -209,8 +213,8 @@ static uint32_t known_text(struct why_walk *walk, const struct wait_facts *facts
 			return wait_object_text(walk->why->texts, facts, kind);
 		wanted.address = wait_futex_address(facts);
 	}
-	known = &walk->object_texts[((uintptr_t)wanted.object ^ wanted.address) / 8 %
-				    WHY_OBJECT_TEXTS];
+	known = &walk->object_texts[hash_number((uintptr_t)wanted.object ^ wanted.address) >>
+				    (64 - WHY_OBJECT_TEXT_BITS)];
 	if (known->object != wanted.object || known->address != wanted.address || !known->text) {
 		wanted.text = wait_object_text(walk->why->texts, facts, kind);
 		*known = wanted;
@@ -229,8 +233,8 @@ static uint32_t object_of(struct why_walk *walk, const struct why_blocked *block
 	return known_text(walk, facts, blocked->kind);
 }
 
-/* The device of the file that it waits for; 0: unknown. A device's own file lies on another one,
- * and a pipe or the like on none. */
+/* The device that holds the file that it waits for; 0: unknown. The node of a device in /dev lies
+ * on another device, and a pipe or a socket lies on none. */
 static uint32_t device_of(const struct wait_facts *facts)
 {
 	const struct store_object *object = facts->object;

@@ -24,7 +24,9 @@ struct why_blocked {
 	enum why_grade grade; /* of the chain up to and including this wait */
 };
 
-/* In why_woken.c. The chain ends here. The verdict's grade is at most blocked->grade. */
+/* ---- why_woken.c ---- */
+
+/* The chain ends at this wait. The verdict's grade is at most blocked->grade. */
 struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_blocked *blocked,
 				   enum why_cause cause, enum why_grade grade, uint32_t culprit);
 /* The chain continues with another thread, for the same time. */
@@ -46,7 +48,8 @@ struct why_verdict why_blocked_signalled(struct why_walk *walk, struct why_block
 
 /* An interrupt ended the wait; in why_interrupted.c. */
 struct why_verdict why_blocked_interrupted(struct why_walk *walk, struct why_blocked *blocked);
-/* Explains a futex wait without a known waker. */
+/* Explains a futex wait that nobody is known to have ended: its timeout expired, or the holder of
+ * Python's lock released it just when the thread checked. */
 struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked *blocked);
 
 /* Whether a thread of a program ended the wait. It released something, such as a lock. A device's
@@ -55,8 +58,8 @@ bool why_blocked_by_program(const struct why_walk *walk, const struct why_blocke
 /* A wait for a device, or for a page to be read from one; in why_device.c. */
 struct why_verdict why_blocked_at_device(struct why_walk *walk, struct why_blocked *blocked,
 					 bool write);
-/* A writer that the kernel holds back until dirty pages are written. */
-struct why_verdict why_blocked_held_back(struct why_walk *walk, struct why_blocked *blocked);
+/* A writer that the kernel throttles until dirty pages are written. */
+struct why_verdict why_blocked_dirty_throttled(struct why_walk *walk, struct why_blocked *blocked);
 struct why_verdict why_blocked_at_fault(struct why_walk *walk, struct why_blocked *blocked);
 /* An uninterruptible (D) wait without a known file: the thread's own requests decide, if it has
  * any. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The switches of each CPU. Nested spans look at the same time again and again, and other CPUs may
- * have any number of switches in it. */
+/* An index of the switches of each CPU. Without it, nested spans would search the same time again
+ * and again, among any number of switches of other CPUs. */
 #include <stdlib.h>
 
 #include "analyze/why/why_parts_internal.h"
@@ -17,8 +17,9 @@ void why_cpus_init(struct why_walk *walk)
 
 	walk->cpu_begins = begins;
 	walk->cpu_switches = switches;
-	/* A counting sort: how many there are, where those of each CPU end, and then from the last
-	 * one backwards, which leaves where they begin. */
+	walk->cpu_found = memory_zeroed(CPUS, sizeof(*walk->cpu_found));
+	/* A counting sort: the number of each CPU's switches, then where they end. Placing the
+	 * switches from the last one backwards turns each end into a begin. */
 	for (size_t i = 0; i < model->switches.len; i++)
 		begins[model->switches.data[i].cpu]++;
 	for (uint32_t cpu = 1; cpu <= CPUS; cpu++)
@@ -30,15 +31,19 @@ void why_cpus_init(struct why_walk *walk)
 void why_cpus_free(struct why_walk *walk)
 {
 	free(walk->cpu_begins);
+	free(walk->cpu_found);
 	free(walk->cpu_switches);
 }
 
-size_t why_cpu_after(const struct why_walk *walk, uint16_t cpu, uint64_t ts)
+size_t why_cpu_after(struct why_walk *walk, uint16_t cpu, uint64_t ts)
 {
 	const struct model_switch *switches = walk->model->switches.data;
+	uint32_t begin = walk->cpu_begins[cpu], count = walk->cpu_begins[cpu + 1u] - begin;
+	const uint32_t *of_cpu = &walk->cpu_switches[begin];
 
-	return lower_bound_in((size_t)walk->cpu_begins[cpu], (size_t)walk->cpu_begins[cpu + 1u], i,
-			      switches[walk->cpu_switches[i]].ts < ts);
+	walk->cpu_found[cpu] =
+		lower_bound_near(count, walk->cpu_found[cpu], i, switches[of_cpu[i]].ts < ts);
+	return begin + walk->cpu_found[cpu];
 }
 
 const struct model_switch *why_cpu_switch(const struct why_walk *walk, uint16_t cpu, size_t at)

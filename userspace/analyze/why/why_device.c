@@ -68,7 +68,7 @@ struct why_verdict why_blocked_at_device(struct why_walk *walk, struct why_block
 			       blocked->thread);
 }
 
-struct why_verdict why_blocked_held_back(struct why_walk *walk, struct why_blocked *blocked)
+struct why_verdict why_blocked_dirty_throttled(struct why_walk *walk, struct why_blocked *blocked)
 {
 	/* The pages may be those of a file system without a device. */
 	return why_blocked_end(walk, blocked, WHY_DISK_WRITE,

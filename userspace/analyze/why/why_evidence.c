@@ -239,7 +239,8 @@ static bool is_softirq_thread(const struct model *model, uint32_t thread)
 	return !strncmp(model_thread_name(model, thread), "ksoftirqd/", 10);
 }
 
-/* If it was woken and switched in at once, there is no runnable interval, only the switch. */
+/* A thread that is switched in at the moment of its wake-up has no runnable interval, but the
+ * switch names the waker. */
 static void waker_at_switch(struct why_waker *waker, const struct model *model, uint32_t thread,
 			    uint64_t ts)
 {
@@ -252,7 +253,7 @@ static void waker_at_switch(struct why_waker *waker, const struct model *model, 
 	waker->interrupt = in->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
 }
 
-/* Whether packets of another machine arrived while the waker was in a call that sends some. */
+/* Whether the waker, which was sending packets, was interrupted by packets of another machine. */
 static bool is_from_network(uint32_t hints)
 {
 	return hints & WHY_HINT_RECEIVE && !(hints & WHY_HINT_BACKLOG);
@@ -321,8 +322,8 @@ static bool same_descriptor(const struct why_walk *walk, const struct model_wait
 /* Number of the thread's waits to search, before and after. */
 #define NEIGHBOURS 16
 
-/* The recorder does not find every name in time. Takes the name from the thread's nearest wait for
- * the same descriptor. */
+/* The tracer does not find the name of every descriptor in time. Takes the name from the thread's
+ * nearest wait for the same descriptor. */
 static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
 			      const struct why_interval *interval)
 {

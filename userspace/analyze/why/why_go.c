@@ -25,7 +25,8 @@ static bool is_go_stack(const struct why_walk *walk, const struct model_wait *wa
 /* Limit of the mapped files to examine. */
 #define GO_FILES 4096
 
-/* Examines the programs that were mapped. A shared library is not what runs a program's threads. */
+/* Examines the programs that were mapped. A shared library written in Go does not make its program
+ * a Go program. */
 static void find_by_files(struct why_walk *walk)
 {
 	const struct store_reader *reader = walk->model->reader;

@@ -24,24 +24,6 @@ static uint64_t handed_over_at(const struct why_walk *walk, const struct why_ins
 	return 0;
 }
 
-/* Counts the states of the span's own thread during time that another thread explains. */
-static void count_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
-{
-	const struct why_thread *of = &walk->intervals.threads[thread];
-	uint64_t known = 0;
-
-	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
-	     i < of->intervals.len && of->intervals.data[i].from_ts < to; i++) {
-		const struct why_interval *interval = &of->intervals.data[i];
-		uint64_t begin = interval->from_ts > from ? interval->from_ts : from;
-		uint64_t end = interval->to_ts < to ? interval->to_ts : to;
-
-		*why_walk_state(walk->instance, interval->state) += end - begin;
-		known += end - begin;
-	}
-	walk->instance->unknown_ns += to - from - known;
-}
-
 /*
  * The thread that ended the span did what the span waited for at its end. If the span's own thread
  * woke that thread, the other one explains the time from then on. Otherwise the own thread explains
@@ -58,7 +40,7 @@ void why_walk_handed_over(struct why_walk *walk, struct why_instance *instance)
 	why_walk_time(walk, instance->thread, instance->from_ts, until, NULL);
 	if (until == instance->to_ts)
 		return;
-	count_states(walk, instance->thread, at, instance->to_ts);
+	why_walk_count_states(walk, instance->thread, at, instance->to_ts);
 	walk->interval = NULL;
 	step = why_walk_push(walk, instance->thread, 0, at, instance->to_ts);
 	step->by = instance->ended_by;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_intervals_internal.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/syscall_names.h"
 #include "util/memory.h"
 #include "util/search.h"
+#include "util/syscall_names.h"
 
 /* ---- intervals ---- */
 
@@ -62,21 +61,13 @@ static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
 	return last->state == WAFFLE_THREAD_BLOCKED && last->to_ts == from_ts;
 }
 
-#define FUTEX_COMMAND 127u
-#define FUTEX_LOCK_PI 6u
-#define FUTEX_LOCK_PI2 13u
-
-/* For such a lock the kernel spins, without a record, as long as the holder runs. */
+/* For a priority-inheriting lock the kernel spins, without a record, as long as the holder runs. */
 static void note_pi(struct why_intervals *intervals, const struct model_interval *interval)
 {
-	uint32_t command;
-
-	if (interval->state != WAFFLE_THREAD_BLOCKED || interval->syscall < 0 ||
-	    interval->syscall != intervals->futex ||
-	    interval->args >= intervals->model->syscall_args.len)
-		return;
-	command = (uint32_t)intervals->model->syscall_args.data[interval->args + 1] & FUTEX_COMMAND;
-	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
+	if (interval->state == WAFFLE_THREAD_BLOCKED && interval->syscall >= 0 &&
+	    interval->syscall == intervals->futex &&
+	    interval->args < intervals->model->syscall_args.len &&
+	    wait_takes_pi_lock(&intervals->model->syscall_args.data[interval->args]))
 		intervals->threads[interval->thread].spins = true;
 }
 
@@ -209,7 +200,7 @@ void why_intervals_load(struct why_intervals *intervals, const struct model *mod
 		memset(intervals->threads[i].again, 0, sizeof(intervals->threads[i].again));
 		intervals->threads[i].last_wakes = (struct why_last_wakes){0};
 	}
-	memory_require(!model_each_interval(model, keep_interval, intervals));
+	model_each_interval(model, keep_interval, intervals);
 	load_spans(intervals, model);
 	intervals->windows = NULL;
 	intervals->model = NULL;
@@ -224,58 +215,20 @@ void why_intervals_free(struct why_intervals *intervals)
 	free(intervals->threads);
 }
 
-/* Describes the times in the elements of an array. */
-struct times {
-	const void *elements;
-	size_t offset, stride, count; /* bytes, bytes, elements */
-};
-
-static inline uint64_t time_at(const struct times *times, size_t i)
-{
-	const char *element = (const char *)times->elements + i * times->stride;
-
-	return *(const uint64_t *)(const void *)(element + times->offset);
-}
-
-/* Index of the first element whose time is after ts. Successive look-ups are often close in time.
- * So the search begins at `near`, the last result, and doubles its range. */
-static inline size_t first_after(const struct times *times, size_t near, uint64_t ts)
-{
-	size_t low = 0, high = times->count, step = 1;
-
-	if (near < high && time_at(times, near) <= ts) {
-		for (low = near + 1; low + step < high; low += step, step *= 2)
-			if (time_at(times, low + step) > ts) {
-				high = low + step;
-				break;
-			}
-	} else if (near < high) {
-		for (high = near; high > step; high -= step, step *= 2)
-			if (time_at(times, high - step) <= ts) {
-				low = high - step + 1;
-				break;
-			}
-	}
-	return lower_bound_in(low, high, i, time_at(times, i) <= ts);
-}
-
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)
 {
 	struct why_thread *of = &intervals->threads[thread];
-	const struct times times = {of->intervals.data, offsetof(struct why_interval, to_ts),
-				    sizeof(*of->intervals.data), of->intervals.len};
 
-	of->interval_found = first_after(&times, of->interval_found, ts);
+	of->interval_found = lower_bound_near(of->intervals.len, of->interval_found, i,
+					      of->intervals.data[i].to_ts <= ts);
 	return of->interval_found;
 }
 
 /* The number of marks up to ts. */
 static size_t marks_until(struct why_thread *of, uint64_t ts)
 {
-	const struct times times = {of->marks.data, offsetof(struct why_mark, ts),
-				    sizeof(*of->marks.data), of->marks.len};
-
-	of->mark_found = first_after(&times, of->mark_found, ts);
+	of->mark_found =
+		lower_bound_near(of->marks.len, of->mark_found, i, of->marks.data[i].ts <= ts);
 	return of->mark_found;
 }
 

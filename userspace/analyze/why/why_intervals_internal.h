@@ -27,7 +27,7 @@ struct why_mark {
 /* What woke a thread from a wait. */
 struct why_waker {
 	uint32_t thread; /* MODEL_NONE: unknown */
-	bool interrupt;  /* the interrupt only happened to come while `thread` ran */
+	bool interrupt;  /* an interrupt did it, and `thread` is only what it interrupted */
 	bool has_stack;  /* the kernel stack of the wake-up is known, so `hints` is complete */
 	uint32_t hints;  /* enum why_hint */
 };
@@ -42,8 +42,9 @@ struct why_series {
 	bool repeated;          /* the program, not the kernel, repeated the call */
 };
 
-/* Within a series there may be waits for locks and halts. They must not take its place in the
- * cache, or else the series is computed again for each of its parts. */
+/* Places in a thread's cache of series. Between the waits of a series there may be waits for locks,
+ * and stops. These have places of their own. Otherwise they would evict the series, and it would be
+ * computed again for each of its waits. */
 enum why_series_place {
 	WHY_SERIES_SINGLE, /* any wake-up ends the wait */
 	WHY_SERIES_MUTEX,
@@ -56,8 +57,8 @@ enum why_series_place {
 /* All waits of a thread for the same thing within a time. */
 struct why_again {
 	size_t first, last;         /* intervals of the thread */
-	bool cut;                   /* not all of the time was searched */
-	bool mixed;                 /* different threads ended them */
+	bool cut;                   /* the search reached its limit before its end */
+	bool mixed;                 /* several threads ended them */
 	uint64_t from_ts, until_ts; /* until_ts 0: empty */
 	enum wait_kind kind;
 };
@@ -85,7 +86,8 @@ struct why_thread {
 	struct why_again again[WHY_AGAIN];
 	struct why_throttled throttled;   /* cache: the last one looked up */
 	struct why_last_wakes last_wakes; /* the same */
-	bool spins; /* it has waited for a lock that the kernel also spins for */
+	/* It has waited for a priority-inheriting lock, for which the kernel also spins. */
+	bool spins;
 	size_t interval_found, mark_found; /* last results; look-ups are often close in time */
 };
 
@@ -107,8 +109,8 @@ void why_intervals_free(struct why_intervals *intervals);
 /* Index of the thread's first interval that ends after ts; the number of intervals if there is
  * none. */
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts);
-/* Whether a span has no end although its parent has one. It may have ended earlier than it
- * seems. */
+/* Whether a span has no end although its parent on the same thread has one. Then it may have ended
+ * earlier than it seems, as by longjmp(). */
 bool why_intervals_left(const struct model *model, uint32_t span);
 /* The thread's innermost span at ts, or MODEL_NONE. It stays the innermost until *until at
  * least. */

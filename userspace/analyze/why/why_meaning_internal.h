@@ -21,7 +21,7 @@ enum meaning_class {
 
 /* How a row affects the cause; see why_blocked.c. */
 enum meaning_rule {
-	MEANING_TELLS,  /* not at all: it is only shown */
+	MEANING_TELLS,  /* no effect: its text is only shown */
 	MEANING_LOCK,   /* the waker held a lock */
 	MEANING_THREAD, /* the waker did the awaited work */
 	MEANING_CHILD,  /* the waker is a child that had to run or end */
@@ -47,7 +47,7 @@ struct meaning_row {
 	const char *functions;
 	/* Its caller, past the wrappers of locks; NULL: any. */
 	const char *caller;
-	/* One of these must be further out on the stack; NULL: not needed. */
+	/* One of these must be the function or further out on the stack; NULL: not needed. */
 	const char *with;
 };
 extern const struct meaning_row meaning_rows[];

@@ -14,7 +14,7 @@
 /* Longer chains end with the cause unknown. */
 #define WHY_DEPTH_MAX 32
 
-/* The wait that the chain came from: the thread's time belongs to that wait. */
+/* The wait from which a chain came to a thread. The thread's time explains that wait. */
 struct why_link {
 	enum wait_kind kind;
 	enum why_grade grade; /* of the chain so far */
@@ -60,7 +60,7 @@ struct why_object_text {
 	uint64_t address;                  /* of the futex */
 	uint32_t text;                     /* in why.texts; 0: empty entry */
 };
-#define WHY_OBJECT_TEXTS 256
+#define WHY_OBJECT_TEXT_BITS 8
 
 /* The state of the walk: the model, indexes and caches, and the current instance. */
 struct why_walk {
@@ -83,7 +83,7 @@ struct why_walk {
 	struct map socket_users; /* object → the first thread that waited for it */
 	struct map main_threads; /* pid → thread */
 	struct map cgroups;      /* inode → text */
-	struct why_object_text object_texts[WHY_OBJECT_TEXTS];
+	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
 	/* Texts for what the capture itself caused: by using a CPU, and by holding a program. */
 	uint32_t own_cpu_text, own_hold_text;
 	struct stack_mappings *mappings;
@@ -93,15 +93,16 @@ struct why_walk {
 	VEC(uint32_t) traced;                /* the same of traced threads only */
 	uint32_t *cpu_switches;              /* indexes of switches, by CPU, then ts */
 	uint32_t *cpu_begins;                /* of each CPU in cpu_switches */
-	size_t switch_found;                 /* cache: the last switch looked up */
-	uint64_t end_ts;                     /* of the instance */
-	uint32_t depth;                      /* number of steps on the path */
+	uint32_t *cpu_found; /* cache: of each CPU, the last place in its switches */
+	size_t switch_found; /* cache: the last switch looked up */
+	uint64_t end_ts;     /* of the instance */
+	uint32_t depth;      /* number of steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	uint64_t span_until; /* end of the last step's innermost span */
 	VEC(struct why_sum) sums;
 	VEC(struct why_steps) chains;                  /* one per sum */
 	struct why_sum_slot slots[1u << WHY_SUM_BITS]; /* hash table of sums */
-	struct map more_sums; /* hash → the last one of the sums for which that has no slot */
+	struct map more_sums; /* hash → the newest sum with it for which no slot was free */
 	uint32_t instances;   /* number of instances so far */
 	bool no_chains;       /* the caller wants no chains */
 	struct why_awaits awaits;
@@ -121,7 +122,7 @@ enum why_hint {
 	WHY_HINT_THAW = 256,     /* the cgroup's freezer thaws it */
 	WHY_HINT_RECEIVE = 512,  /* packets are received */
 	WHY_HINT_BACKLOG = 1024, /* packets that this machine sent are received */
-	WHY_HINT_READERS = 2048, /* readers, possibly several at once, hold or held a lock */
+	WHY_HINT_READERS = 2048, /* one or more readers hold or held a lock */
 	WHY_HINT_WRITER = 4096,  /* it waits to write under a lock that readers may hold */
 };
 
@@ -132,14 +133,14 @@ static inline enum why_grade why_grade_least(enum why_grade a, enum why_grade b)
 	return a < b ? a : b;
 }
 
-/* Adds all of a thread's time from `from` to `to` to the sums of the current instance
- * (walk->instance): with `link` as the cause of that wait, without it (NULL) as the time of the
- * instance's own thread. */
+/* Explains a thread's time from `from` to `to`, and adds it to the sums of walk->instance. The time
+ * explains the wait of `link`. NULL: the thread is the instance's own. */
 void why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 		   const struct why_link *link);
 
-/* The total in the instance for a state of its own thread. */
-uint64_t *why_walk_state(struct why_instance *instance, unsigned state);
+/* Adds the states of a thread from `from` to `to` to the instance's totals, if the path is empty:
+ * then the thread is the instance's own. Returns the state that took most of the time. */
+unsigned why_walk_count_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to);
 
 /* Explains an instance whose span ended on another thread; in why_handoff.c. */
 void why_walk_handed_over(struct why_walk *walk, struct why_instance *instance);
@@ -152,8 +153,8 @@ enum why_verdict_kind {
 	WHY_VERDICT_FOLLOW, /* what `thread` did during the last step explains it */
 };
 
-/* What a classifier says of the path's last step, which it makes and adds its evidence to. A
- * classifier never follows a thread itself: why_walk.c does, as the verdict says. */
+/* What a classifier decides about the last step of the path. The classifier makes that step and
+ * adds its evidence. It never follows another thread: if the verdict says so, why_walk.c does. */
 struct why_verdict {
 	enum why_verdict_kind kind;
 	uint32_t thread; /* the culprit, or the thread to follow */
@@ -192,7 +193,7 @@ struct why_running {
 };
 struct why_running why_running_begin(const struct why_walk *walk,
 				     const struct why_stretch *stretch);
-/* Explains the next piece. False: there is none. */
+/* Explains the next piece. False: all of the stretch is explained. */
 bool why_running_next(struct why_walk *walk, struct why_running *running,
 		      struct why_verdict *verdict);
 
@@ -227,13 +228,14 @@ struct why_waiting {
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
 				       uint32_t thread, size_t index);
 /* Fills in the fields of a step that describe its series. */
-void why_series_tell(const struct why_walk *walk, struct why_step *step);
-/* Whether the records leave open if the thread waited for what ended this wait or its series. */
+void why_series_describe(const struct why_walk *walk, struct why_step *step);
+/* Whether the thread may have waited for something else than what ended this wait or its series:
+ * the records do not exclude it. */
 bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		     size_t index);
 /* Whether a signal that the thread did not wait for ended a wait at ts. */
-bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
-		   const struct why_waker *waker, enum wait_kind kind);
+bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+			 const struct why_waker *waker, enum wait_kind kind);
 /* Whether the waker sent the thread a signal that a program may wait for. */
 bool why_is_signalled(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 		      const struct why_waker *waker);
@@ -296,9 +298,9 @@ const struct model_fault *why_fault_during(const struct model *model, uint32_t t
 /* ---- why_cpus.c ---- */
 void why_cpus_init(struct why_walk *walk);
 void why_cpus_free(struct why_walk *walk);
-/* The place of the first switch of a CPU at or after ts among those of all CPUs. */
-size_t why_cpu_after(const struct why_walk *walk, uint16_t cpu, uint64_t ts);
-/* The switch at a place; NULL: it is not one of that CPU. */
+/* Index in walk->cpu_switches of a CPU's first switch at or after ts. */
+size_t why_cpu_after(struct why_walk *walk, uint16_t cpu, uint64_t ts);
+/* The switch at an index of walk->cpu_switches; NULL: it is not one of that CPU. */
 const struct model_switch *why_cpu_switch(const struct why_walk *walk, uint16_t cpu, size_t at);
 
 /* ---- why_go.c ---- */

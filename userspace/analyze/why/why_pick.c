@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/near.h"
+#include "util/suggest.h"
 #include "util/units.h"
 
 /* Number of names to suggest. */
@@ -73,7 +73,7 @@ static int pick_span(struct why_query *query, const struct model *model, const c
 			query->name = name;
 			return 0;
 		}
-		if (near.count < OFFERED_MAX && near_name(wanted, name))
+		if (near.count < OFFERED_MAX && suggest_similar(wanted, name))
 			offer_name(&near, name, "'");
 		if (any.count < OFFERED_MAX)
 			offer_name(&any, name, "'");
@@ -127,7 +127,7 @@ int why_pick_event(uint32_t *event, const struct model *model, const char *wante
 			*event = (uint32_t)i;
 			return 0;
 		}
-		if (near.count < OFFERED_MAX && near_name(wanted, name))
+		if (near.count < OFFERED_MAX && suggest_similar(wanted, name))
 			offer_name(&near, name, "'");
 	}
 	if (is_id && map_get(&model->span_ids, id) != MAP_NONE)
@@ -167,7 +167,7 @@ static int pick_comm(struct why_query *query, const struct model *model, const c
 		if (!strcmp(comm, wanted) && thread->tid != first) {
 			second = first;
 			first = thread->tid;
-		} else if (near_name(wanted, comm)) {
+		} else if (suggest_similar(wanted, comm)) {
 			offer_name(&near, comm, "'");
 		}
 	}

@@ -2,7 +2,7 @@
 /*
  * Wake-ups that do not end a wait. An event loop is woken for messages that it does not wait for. A
  * broadcast wakes all waiters. A signal interrupts a read(2). Then the thread waits again for the
- * same thing. All of these waits form one wait, a series, which ends with its last part.
+ * same thing. All of these waits count as one, a series, which ends with the last of them.
  */
 #include "analyze/why/why_parts_internal.h"
 
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* If a thread only checks and then continues to wait, it runs no longer than this. The second limit
- * is for an event loop with its callbacks. */
-#define LOOK_NS 100000u
+/* A thread that only checks whether its wait is over, and then continues to wait, runs no longer
+ * than this. The second limit is for an event loop with its callbacks. */
+#define CHECK_NS 100000u
 #define LOOP_NS 1000000u
 /* A condition variable of the C library has two adjacent futexes that take turns. */
 #define CONDITION_TURN 4
@@ -58,12 +58,6 @@ static enum end_rule rule_of(const struct why_waiting *waiting)
 
 /* ---- the same wait ---- */
 
-#define FUTEX_COMMAND 127u
-#define FUTEX_WAIT 0u
-#define FUTEX_LOCK_PI 6u
-#define FUTEX_LOCK_PI2 13u
-#define MUTEX_CONTENDED 2u
-
 static const uint64_t *args_of(const struct why_walk *walk, const struct why_interval *interval)
 {
 	const struct model *model = walk->model;
@@ -97,7 +91,7 @@ static bool is_same(const struct why_walk *walk, const struct why_waiting *waiti
 		       : !distance;
 }
 
-/* Whether the thread was stopped in the middle of a wait, or frozen in its call. */
+/* Whether `next` is a stop in the middle of a wait, or a freeze of the thread in its call. */
 static bool is_halt(const struct why_walk *walk, const struct why_interval *wait,
 		    const struct why_interval *next)
 {
@@ -115,13 +109,12 @@ static bool is_lock(const struct why_walk *walk, uint32_t thread,
 		    const struct why_interval *interval)
 {
 	const uint64_t *args = args_of(walk, interval);
-	uint32_t command;
 
 	if (interval->syscall != walk->intervals.futex || !args)
 		return false;
-	command = (uint32_t)args[1] & FUTEX_COMMAND;
-	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 ||
-	       (command == FUTEX_WAIT && (uint32_t)args[2] == MUTEX_CONTENDED) ||
+	return wait_takes_pi_lock(args) ||
+	       (((uint32_t)args[1] & WAIT_FUTEX_COMMAND) == WAIT_FUTEX_WAIT &&
+		(uint32_t)args[2] == WAIT_MUTEX_CONTENDED) ||
 	       map_get(&walk->python_of, walk->model->threads.data[thread].pid) != MAP_NONE;
 }
 
@@ -130,9 +123,9 @@ static bool is_lock(const struct why_walk *walk, uint32_t thread,
 /* What is recorded of the signals that may have caused a wake-up. */
 enum sent {
 	SENT_NOTHING,
-	SENT_INTERNAL, /* only such as no program waits for */
-	SENT_UNSURE,   /* one that may be, or too many to search */
-	SENT,
+	SENT_INTERNAL, /* only signals that the C library sends to its own threads */
+	SENT_UNSURE,   /* one that may be internal, or more signals than we search */
+	SENT,          /* one that the program may wait for */
 };
 
 /* A C library signals its own threads to cancel one, or to change the user ID of all. glibc takes
@@ -183,8 +176,8 @@ bool why_is_signalled(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 	return sent_before(walk, thread, ts, waker, WAIT_SIGNAL) == SENT;
 }
 
-bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
-		   const struct why_waker *waker, enum wait_kind kind)
+bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+			 const struct why_waker *waker, enum wait_kind kind)
 {
 	if (kind == WAIT_SIGNAL)
 		return sent_before(walk, thread, ts, waker, kind) == SENT_INTERNAL;
@@ -198,7 +191,7 @@ bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 
 /* ---- series ---- */
 
-/* Whether the wait continues after the interval's wake-up if the same wait follows. */
+/* Whether the interval's wake-up did not end the wait, provided that the same wait follows. */
 static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		    const struct why_interval *interval, const struct why_waker *waker,
 		    bool *by_signal)
@@ -206,7 +199,7 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 	enum end_rule rule = rule_of(waiting);
 
 	*by_signal = rule != END_ALWAYS &&
-		     why_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
+		     why_ended_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
 	if (*by_signal)
 		return true;
 	if (rule == END_LOCK)
@@ -220,7 +213,7 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
  * the same span. Time in which it is stopped is no work.
  */
 static size_t next_same(const struct why_walk *walk, const struct why_waiting *waiting,
-			uint32_t thread, size_t index, uint64_t until_ts, uint64_t look_ns)
+			uint32_t thread, size_t index, uint64_t until_ts, uint64_t check_ns)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
 	const struct why_interval *last = &of->intervals.data[index];
@@ -234,7 +227,7 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 			return 0;
 		if (next->state == WAFFLE_THREAD_RUNNING)
 			ran_ns += next->to_ts - next->from_ts;
-		if (ran_ns > look_ns)
+		if (ran_ns > check_ns)
 			return 0;
 		if (next->state != WAFFLE_THREAD_BLOCKED)
 			continue;
@@ -290,13 +283,14 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 	uint64_t until_ts = waiting->until_ts;
 	struct why_thread *of = &walk->intervals.threads[thread];
 	struct why_series *series = &of->series[place_of(waiting)];
-	uint64_t look_ns = waiting->kind == WAIT_POLL ? LOOP_NS : LOOK_NS;
+	uint64_t check_ns = waiting->kind == WAIT_POLL ? LOOP_NS : CHECK_NS;
 	size_t next;
 
 	if (is_cached(series, waiting, index, until_ts)) {
 		if (is_part(walk, waiting, of, series, index))
 			return series;
-		/* A wait for a lock between two parts; its own series must not replace this one. */
+		/* A wait for a lock between two waits of the series. Its own series must not
+		 * replace this one. */
 		series = &of->series[WHY_SERIES_SINGLE];
 		if (is_cached(series, waiting, index, until_ts) &&
 		    is_part(walk, waiting, of, series, index))
@@ -311,7 +305,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		       &series->by_signal)) {
 		/* A signal handler may run for long; its work is not what the thread waited for. */
 		next = next_same(walk, waiting, thread, series->last, until_ts,
-				 series->by_signal ? UINT64_MAX : look_ns);
+				 series->by_signal ? UINT64_MAX : check_ns);
 		if (!next)
 			break;
 		series->last = next;
@@ -360,7 +354,7 @@ static void count_wakes(const struct why_walk *walk, struct why_step *step)
 }
 
 /* Many parts may have the same series in their chains, so the last one of a thread is cached. */
-void why_series_tell(const struct why_walk *walk, struct why_step *step)
+void why_series_describe(const struct why_walk *walk, struct why_step *step)
 {
 	struct why_last_wakes *known = &walk->intervals.threads[step->thread].last_wakes;
 
@@ -431,7 +425,7 @@ static void find_again(struct why_walk *walk, const struct why_waiting *waiting,
 		    !is_same(walk, waiting, interval, other))
 			continue;
 		next = why_waker_of(walk, thread, i);
-		if (why_by_signal(walk, thread, other->to_ts, &next, waiting->kind))
+		if (why_ended_by_signal(walk, thread, other->to_ts, &next, waiting->kind))
 			continue;
 		if (any && !same_waker(&waker, &next))
 			again->mixed = true;
@@ -475,7 +469,7 @@ static bool is_for_child(const struct why_walk *walk, const struct why_waiting *
 }
 
 /* When the thread could check: when it had a CPU and the lock that it needs. 0: not known. */
-static uint64_t looks_at(const struct why_walk *walk, uint32_t thread, size_t index)
+static uint64_t checks_at(const struct why_walk *walk, uint32_t thread, size_t index)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
 	size_t last = index;
@@ -483,7 +477,7 @@ static uint64_t looks_at(const struct why_walk *walk, uint32_t thread, size_t in
 	for (size_t i = index + 1; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
 		const struct why_interval *next = &of->intervals.data[i];
 
-		if (next->state == WAFFLE_THREAD_RUNNING && next->to_ts - next->from_ts > LOOK_NS)
+		if (next->state == WAFFLE_THREAD_RUNNING && next->to_ts - next->from_ts > CHECK_NS)
 			break;
 		if (next->state != WAFFLE_THREAD_BLOCKED)
 			continue;
@@ -499,11 +493,11 @@ static uint64_t looks_at(const struct why_walk *walk, uint32_t thread, size_t in
 /* A check is late if it comes after the wake-up by more than this part of the wait. */
 #define LATE_PARTS 10 /* one tenth */
 
-static bool looks_late(const struct why_interval *wait, uint64_t look_ts)
+static bool checks_late(const struct why_interval *wait, uint64_t check_ts)
 {
-	uint64_t late_ns = look_ts > wait->to_ts ? look_ts - wait->to_ts : 0;
+	uint64_t late_ns = check_ts > wait->to_ts ? check_ts - wait->to_ts : 0;
 
-	return late_ns > LOOK_NS && late_ns > (wait->to_ts - wait->from_ts) / LATE_PARTS;
+	return late_ns > CHECK_NS && late_ns > (wait->to_ts - wait->from_ts) / LATE_PARTS;
 }
 
 /* Limit of the intervals to search for one in which the thread runs. */
@@ -567,7 +561,7 @@ static bool has_led_to(const struct why_walk *walk, uint32_t thread, uint32_t wa
 /* Limit of the other traced threads that are checked; beyond it nothing is certain. */
 #define THREADS_MAX 256
 /* Time that a thread needs to check once it has a CPU; at most a tenth of its wait. */
-#define GLANCE_NS 20000u
+#define CHECK_ONCE_NS 20000u
 
 /*
  * Whether a thread other than the waker ran before the thread could check. That thread may have
@@ -575,13 +569,13 @@ static bool has_led_to(const struct why_walk *walk, uint32_t thread, uint32_t wa
  * the threads of the process count, as we assume that other processes do not map it.
  */
 static bool others_ran(const struct why_walk *walk, const struct why_waiting *waiting,
-		       uint32_t thread, const struct why_interval *wait, uint64_t look_ts,
+		       uint32_t thread, const struct why_interval *wait, uint64_t check_ts,
 		       uint32_t waker)
 {
 	const struct model_thread *threads = walk->model->threads.data;
 	size_t count = walk->traced.len, first = 0, at;
-	uint64_t glance_ns = (wait->to_ts - wait->from_ts) / LATE_PARTS;
-	uint64_t until = look_ts + (glance_ns < GLANCE_NS ? glance_ns : GLANCE_NS);
+	uint64_t once_ns = (wait->to_ts - wait->from_ts) / LATE_PARTS;
+	uint64_t until = check_ts + (once_ns < CHECK_ONCE_NS ? once_ns : CHECK_ONCE_NS);
 
 	if (waiting->kind == WAIT_FUTEX)
 		first = why_traced_of(walk, threads[thread].pid);
@@ -614,7 +608,7 @@ bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, u
 	const struct why_series *series = why_series_of(walk, waiting, thread, index);
 	const struct why_interval *interval =
 		&walk->intervals.threads[thread].intervals.data[index];
-	uint64_t look_ts;
+	uint64_t check_ts;
 
 	if (is_for_child(walk, waiting, interval, &series->waker))
 		return false;
@@ -627,7 +621,7 @@ bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, u
 	if (waiting->writes)
 		return false;
 	interval = &walk->intervals.threads[thread].intervals.data[series->last];
-	look_ts = looks_at(walk, thread, series->last);
-	return !look_ts || looks_late(interval, look_ts) ||
-	       others_ran(walk, waiting, thread, interval, look_ts, series->waker.thread);
+	check_ts = checks_at(walk, thread, series->last);
+	return !check_ts || checks_late(interval, check_ts) ||
+	       others_ran(walk, waiting, thread, interval, check_ts, series->waker.thread);
 }

@@ -21,6 +21,17 @@ enum why_cause {
 enum why_grade { WHY_GRADE_UNKNOWN, WHY_GRADE_LIKELY, WHY_GRADE_CERTAIN };
 extern const char *const why_grade_names[];
 
+/* The grade that at least 90 % of total_ns has: a few less certain stretches do not matter.
+ * `grade_ns` is the time of each grade. */
+static inline enum why_grade why_grade_of(const uint64_t *grade_ns, uint64_t total_ns)
+{
+	uint64_t most = total_ns - total_ns / 10, ns = grade_ns[WHY_GRADE_CERTAIN];
+
+	if (ns >= most)
+		return WHY_GRADE_CERTAIN;
+	return ns + grade_ns[WHY_GRADE_LIKELY] >= most ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
+}
+
 /* A stretch of a thread's time on the chain from a wait to its cause. */
 struct why_step {
 	uint64_t from_ts, to_ts;
@@ -32,7 +43,7 @@ struct why_step {
 	uint32_t span; /* the thread's innermost span then, or MODEL_NONE */
 	/* Blocked: who ended the wait. Runnable: who had the CPU. Or MODEL_NONE. */
 	uint32_t by;
-	bool interrupt; /* the interrupt only happened to come while `by` ran */
+	bool interrupt; /* an interrupt ended the wait, and `by` is only what it interrupted */
 	/* Text in why.texts: "futex 0x… (queue_lock)", "/data/shard-7", …; 0: none. */
 	uint32_t object;
 	/* Text in why.texts: what the kernel stack or the GPU calls say of the wait, such as "waits
@@ -50,18 +61,18 @@ struct why_step {
 	/* Times of the switches and wake-up at the ends of the thread's interval. They may lie
 	 * outside the step if that is only a part of the interval. 0: none. */
 	uint64_t out_ts, in_ts, wake_ts;
-	/* The span was handed over to `by`, the thread that ended it; then `state` is 0. */
+	/* The span moved to `by`, the thread that ended it; then `state` is 0. */
 	bool handed;
 	/* Blocked: the switch-in after the last wait of the series, which shows who `by` is. */
 	uint64_t later_ts;
 	/*
 	 * Blocked: the series of waits for the same thing (why_series.c), as intervals of the
-	 * thread; series_last 0: no series. `wakes` counts its wake-ups. Of those before the last,
-	 * `woken_by` caused woken_count, the most; MODEL_NONE: interrupts did.
+	 * thread; series_last 0: no series. `wakes` counts its wake-ups. Of those before the last
+	 * one, `woken_by` caused the most, that is woken_count. MODEL_NONE: interrupts did.
 	 */
 	uint32_t series_first, series_last;
 	uint32_t wakes, woken_by, woken_count;
-	uint32_t behind; /* runnable: index of the model_switch that brought `by` in */
+	uint32_t behind; /* runnable: index of the model_switch that gave `by` the CPU */
 	bool gpu;        /* in a call that waits for a GPU or for other ranks */
 	bool last_rank;  /* `by` is the last rank to arrive in a collective */
 	/* last_rank: its arrival. Otherwise gpu: the call that put the awaited work on the stream.
@@ -77,7 +88,7 @@ enum why_role {
 	WHY_ROLE_IN,  /* the switch that brought it in, with its wake-up */
 	/* The switch-in after a later wait of the series, whose waker counts. */
 	WHY_ROLE_LATER,
-	WHY_ROLE_BEHIND,  /* the switch that brought in the thread that it waited for */
+	WHY_ROLE_BEHIND,  /* the switch that gave the CPU to the thread that it waited for */
 	WHY_ROLE_SPAN,    /* the begin of its span */
 	WHY_ROLE_LAUNCH,  /* the call that put the awaited work on a stream */
 	WHY_ROLE_ARRIVAL, /* the call of the last rank of a collective */
@@ -112,7 +123,7 @@ extern const struct why_cause_row why_causes[WHY_CAUSE_COUNT];
 
 /* A record that proves a step. */
 struct why_record {
-	uint64_t ts;     /* time by which we find it */
+	uint64_t ts;     /* we find the record by it */
 	uint64_t number; /* in the file, from 1; 0: not found */
 	uint32_t tid;
 	uint8_t role;
@@ -141,7 +152,7 @@ struct why_instance {
 	uint32_t thread;
 	uint64_t from_ts, to_ts;
 	uint64_t running_ns, runnable_ns, blocked_ns, unknown_ns; /* sum: to_ts - from_ts */
-	uint64_t own_ns;           /* time of the parts that waffle-bpf's capture itself caused */
+	uint64_t own_ns;           /* of the parts that the capture itself caused */
 	uint32_t part, part_count; /* range in why.parts, the longest first */
 	bool loss;                 /* records were dropped during it */
 	bool begun_before, unfinished;
@@ -162,7 +173,7 @@ struct why {
 	 * by done_ts. */
 	VEC(uint32_t) stops;
 	VEC(uint32_t) ios;
-	uint64_t searched; /* number of entries that searches looked at: the work, for tests */
+	uint64_t searched; /* number of entries that look-ups examined; tests bound this work */
 };
 
 #endif

@@ -98,14 +98,6 @@ static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_k
 	return disk ? file : WAIT_OTHER;
 }
 
-#define FUTEX_COMMAND 127u
-#define FUTEX_WAIT 0u
-#define FUTEX_LOCK_PI 6u
-#define FUTEX_WAIT_BITSET 9u
-#define FUTEX_LOCK_PI2 13u
-#define FUTEX_CLOCK_REALTIME 256u
-/* Value of a contended mutex's futex word in glibc, musl and similar C libraries. */
-#define MUTEX_CONTENDED 2u
 /* Size of the two adjacent futexes of a condition variable in the C library. */
 #define CONDITION_BYTES 8u
 
@@ -121,20 +113,16 @@ static bool is_python_state(const char *variable)
 /* Only its holder can release a priority-inheriting lock, whatever the program uses it for. */
 static bool is_pi(const struct wait_facts *facts)
 {
-	uint32_t command;
-
-	if (!facts->args || !facts->syscall || facts->call != WAIT_CALL_FUTEX)
-		return false;
-	command = (uint32_t)facts->args[1] & FUTEX_COMMAND;
-	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2;
+	return facts->args && facts->syscall && facts->call == WAIT_CALL_FUTEX &&
+	       wait_takes_pi_lock(facts->args);
 }
 
 /* Mutexes of Rust, and others built to the same pattern. */
 static bool is_own_mutex(const struct wait_facts *facts)
 {
 	return facts->futex == FUTEX_USE_OWN && facts->args &&
-	       ((uint32_t)facts->args[1] & FUTEX_COMMAND) == FUTEX_WAIT_BITSET &&
-	       (uint32_t)facts->args[2] == MUTEX_CONTENDED;
+	       ((uint32_t)facts->args[1] & WAIT_FUTEX_COMMAND) == WAIT_FUTEX_WAIT_BITSET &&
+	       (uint32_t)facts->args[2] == WAIT_MUTEX_CONTENDED;
 }
 
 bool futex_use_is_lock(enum futex_use use)
@@ -176,16 +164,16 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 	if (is_python_state(facts->variable))
 		return WAIT_GIL;
 	op = (uint32_t)facts->args[1];
-	command = op & FUTEX_COMMAND;
+	command = op & WAIT_FUTEX_COMMAND;
 	if (is_pi(facts))
 		return WAIT_MUTEX;
 	if (futex_use_is_lock(facts->futex) || is_own_mutex(facts))
 		return WAIT_MUTEX;
 	if (facts->futex != FUTEX_USE_OTHER && facts->futex != FUTEX_USE_ENDS &&
-	    command == FUTEX_WAIT && (uint32_t)facts->args[2] == MUTEX_CONTENDED)
+	    command == WAIT_FUTEX_WAIT && (uint32_t)facts->args[2] == WAIT_MUTEX_CONTENDED)
 		return WAIT_MUTEX;
-	if (facts->python == WAIT_PYTHON && !facts->variable && command == FUTEX_WAIT_BITSET &&
-	    !(op & FUTEX_CLOCK_REALTIME))
+	if (facts->python == WAIT_PYTHON && !facts->variable && command == WAIT_FUTEX_WAIT_BITSET &&
+	    !(op & WAIT_FUTEX_CLOCK_REALTIME))
 		return WAIT_GIL;
 	return WAIT_FUTEX;
 }
@@ -243,10 +231,10 @@ bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind)
 
 uint64_t wait_futex_address(const struct wait_facts *facts)
 {
-	bool bitset = ((uint32_t)facts->args[1] & FUTEX_COMMAND) == FUTEX_WAIT_BITSET;
+	bool bitset = ((uint32_t)facts->args[1] & WAIT_FUTEX_COMMAND) == WAIT_FUTEX_WAIT_BITSET;
 
 	if (facts->call != WAIT_CALL_FUTEX || !bitset || futex_use_is_lock(facts->futex) ||
-	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
+	    (uint32_t)facts->args[2] == WAIT_MUTEX_CONTENDED)
 		return facts->args[0];
 	return facts->args[0] & ~(uint64_t)(CONDITION_BYTES - 1);
 }

@@ -27,6 +27,25 @@ enum wait_kind {
 	WAIT_STOPPED,
 };
 
+/* Futex operations and flags of <linux/futex.h>; older headers lack FUTEX_LOCK_PI2. */
+#define WAIT_FUTEX_COMMAND 127u /* mask: the operation without its flags */
+#define WAIT_FUTEX_WAIT 0u
+#define WAIT_FUTEX_LOCK_PI 6u
+#define WAIT_FUTEX_WAIT_BITSET 9u
+#define WAIT_FUTEX_LOCK_PI2 13u
+#define WAIT_FUTEX_PRIVATE 128u
+#define WAIT_FUTEX_CLOCK_REALTIME 256u
+/* Value of a contended mutex's futex word in glibc, musl and similar C libraries. */
+#define WAIT_MUTEX_CONTENDED 2u
+
+/* Whether a futex call, by its arguments, takes a priority-inheriting lock. */
+static inline bool wait_takes_pi_lock(const uint64_t *args)
+{
+	uint32_t command = (uint32_t)args[1] & WAIT_FUTEX_COMMAND;
+
+	return command == WAIT_FUTEX_LOCK_PI || command == WAIT_FUTEX_LOCK_PI2;
+}
+
 /* The variable with the state of Python's interpreter, including its lock. */
 #define WAIT_PYTHON_STATE "_PyRuntime"
 
@@ -89,8 +108,8 @@ struct wait_facts {
 	uint16_t task_state;
 	bool fault;
 	enum wait_python python;
-	bool pipe;           /* by the kernel stack */
-	uint32_t lock_hints; /* the same: enum why_hint, of locks of the kernel */
+	bool pipe;           /* the kernel stack shows a wait for a pipe */
+	uint32_t lock_hints; /* enum why_hint: what the kernel stack shows of a kernel lock */
 	enum futex_use futex;
 };
 

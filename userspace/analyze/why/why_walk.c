@@ -68,20 +68,9 @@ static void add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_
 static size_t switch_near(struct why_walk *walk, uint64_t ts)
 {
 	const struct model_switch *switches = walk->model->switches.data;
-	size_t count = walk->model->switches.len, low = 0, high, step = 1;
 
-	if (walk->switch_found < count && switches[walk->switch_found].ts < ts) {
-		low = walk->switch_found + 1;
-		for (; low + step <= count && switches[low + step - 1].ts < ts; step *= 2)
-			low += step;
-		high = low + step < count ? low + step : count;
-	} else {
-		high = walk->switch_found < count ? walk->switch_found : count;
-		for (; step <= high && switches[high - step].ts >= ts; step *= 2)
-			high -= step;
-		low = step < high ? high - step : 0;
-	}
-	walk->switch_found = lower_bound_in(low, high, i, switches[i].ts < ts);
+	walk->switch_found = lower_bound_near(walk->model->switches.len, walk->switch_found, i,
+					      switches[i].ts < ts);
 	return walk->switch_found;
 }
 
@@ -148,9 +137,9 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 	conclude(walk, &verdict);
 }
 
-/* The switch at the end of a stretch shows who had the CPU until then. If that is not the culprit,
- * it becomes the culprit: some switches in between were not recorded, such as those before a traced
- * thread waited for the CPU. NULL: not known. */
+/* The switch at the end of a part shows who had the CPU until then. If that is not the culprit so
+ * far, it becomes the culprit: switches in between are not recorded, such as those before a traced
+ * thread waited for the CPU. `end` NULL: no switch is known. */
 static void set_last(struct contention *part, const struct model_switch *end)
 {
 	part->idle = end && end->prev == MODEL_NONE;
@@ -260,7 +249,8 @@ static void walk_runnable(struct why_walk *walk, const struct why_stretch *stret
 
 /* ---- all of it ---- */
 
-uint64_t *why_walk_state(struct why_instance *instance, unsigned state)
+/* The total in the instance for a state of its own thread. */
+static uint64_t *state_total(struct why_instance *instance, unsigned state)
 {
 	switch (state) {
 	case WAFFLE_THREAD_RUNNING:
@@ -286,12 +276,13 @@ static void walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, 
 
 static void walk_state(struct why_walk *walk, const struct why_stretch *stretch)
 {
+	struct why_stretch runnable = *stretch;
 	struct why_running running;
 	struct why_verdict verdict;
 
 	walk->interval = stretch->interval;
 	if (!walk->depth)
-		*why_walk_state(walk->instance, stretch->interval->state) +=
+		*state_total(walk->instance, stretch->interval->state) +=
 			stretch->to - stretch->from;
 	switch (stretch->interval->state) {
 	case WAFFLE_THREAD_RUNNING:
@@ -300,7 +291,9 @@ static void walk_state(struct why_walk *walk, const struct why_stretch *stretch)
 			conclude(walk, &verdict);
 		return;
 	case WAFFLE_THREAD_RUNNABLE:
-		walk_runnable(walk, stretch);
+		if (why_await_may_wait_for_rank(walk, &stretch->await))
+			runnable.grade = why_grade_least(runnable.grade, WHY_GRADE_LIKELY);
+		walk_runnable(walk, &runnable);
 		return;
 	}
 	verdict = why_blocked_verdict(walk, stretch);
@@ -348,10 +341,7 @@ static void walk_states(struct why_walk *walk, uint32_t thread, uint64_t from, u
 	walk_unknown(walk, thread, from, to);
 }
 
-/* Adds a time to the instance's totals of states. Returns the state that takes most of it, but
- * running in place of runnable: a runnable step is explained by who had its CPU (put_runnable()),
- * and this time is lost to another rank. */
-static unsigned count_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+unsigned why_walk_count_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
 	const struct why_thread *states = &walk->intervals.threads[thread];
 	uint64_t known[WAFFLE_THREAD_BLOCKED + 1] = {0}, left = to - from;
@@ -369,21 +359,25 @@ static unsigned count_states(struct why_walk *walk, uint32_t thread, uint64_t fr
 	}
 	for (unsigned state = 1; state <= WAFFLE_THREAD_BLOCKED; state++) {
 		if (!walk->depth)
-			*why_walk_state(walk->instance, state) += known[state];
+			*state_total(walk->instance, state) += known[state];
 		if (known[state] > known[most])
 			most = state;
 	}
 	if (!walk->depth)
 		walk->instance->unknown_ns += left;
-	return most == WAFFLE_THREAD_RUNNABLE ? WAFFLE_THREAD_RUNNING : most;
+	return most;
 }
 
-/* The thread waits for a rank, whatever it does meanwhile. */
+/* The thread waits for a rank, whatever it does meanwhile. So a step that is mostly runnable counts
+ * as running: outputs explain a runnable step by the thread that had its CPU, but here the time was
+ * lost to the other rank. */
 static void walk_rank(struct why_walk *walk, const struct why_stretch *stretch)
 {
-	unsigned state = count_states(walk, stretch->thread, stretch->from, stretch->to);
+	unsigned state = why_walk_count_states(walk, stretch->thread, stretch->from, stretch->to);
 	struct why_verdict verdict;
 
+	if (state == WAFFLE_THREAD_RUNNABLE)
+		state = WAFFLE_THREAD_RUNNING;
 	walk->interval = NULL;
 	why_walk_push(walk, stretch->thread, state, stretch->from, stretch->to);
 	verdict = why_await_verdict(walk, &stretch->await, stretch->grade);

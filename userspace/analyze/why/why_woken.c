@@ -80,8 +80,8 @@ struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocke
 	uint32_t thread = blocked->waker.thread;
 	bool shown_by_end = is_shown_by_end(blocked);
 
-	/* An interrupt during a system call without a stack looks like the doing of the interrupted
-	 * thread. */
+	/* Without a stack, a wake-up by an interrupt during a system call looks as if the
+	 * interrupted thread did it. */
 	if (!model_is_traced(walk->model, thread) && !blocked->waker.hints &&
 	    why_blocked_polls_timer(blocked))
 		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
@@ -134,7 +134,7 @@ struct why_verdict why_blocked_signalled(struct why_walk *walk, struct why_block
  * released it to this one may have acquired it during the wait. If not, it held the lock all the
  * time, since releasing a lock wakes a waiter. `by_others`: only releases by other threads count.
  */
-static bool went_round(struct why_walk *walk, const struct why_blocked *blocked, bool by_others)
+static bool changed_hands(struct why_walk *walk, const struct why_blocked *blocked, bool by_others)
 {
 	const struct model *model = walk->model;
 	const struct why_interval *own = blocked->interval;
@@ -174,8 +174,6 @@ static bool went_round(struct why_walk *walk, const struct why_blocked *blocked,
 	return false;
 }
 
-#define FUTEX_PRIVATE 128u
-
 /* A packet may arrive while any thread sends something else. That thread is not the peer, which may
  * be on another machine. */
 static bool may_be_other_peer(struct why_walk *walk, const struct why_blocked *blocked)
@@ -188,8 +186,8 @@ static bool may_be_other_peer(struct why_walk *walk, const struct why_blocked *b
 	return threads[peer].pid != threads[blocked->waker.thread].pid;
 }
 
-/* Whether a signal that is recorded ends the call, whatever its number. Which ones the other calls
- * wait for is in memory of the program, and no record has that. */
+/* Whether a recorded signal ended a call that any signal ends. Which signals the other calls wait
+ * for is in the memory of the program, and no record has that. */
 static bool is_any_signal(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const char *name = blocked->facts.syscall;
@@ -204,8 +202,8 @@ enum why_grade why_blocked_grade_of_waker(struct why_walk *walk, const struct wh
 		return WHY_GRADE_LIKELY;
 	if (blocked->kind == WAIT_SOCKET)
 		return may_be_other_peer(walk, blocked) ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN;
-	/* Timers and devices end such waits as well. Without a stack, an interrupt in a system call
-	 * on a socket looks like the doing of the interrupted thread. */
+	/* Timers and devices end such waits as well. Without a stack, a wake-up by an interrupt in
+	 * a system call on a socket looks as if the interrupted thread did it. */
 	if (blocked->kind == WAIT_POLL && !blocked->waker.has_stack)
 		return WHY_GRADE_LIKELY;
 	if (blocked->kind == WAIT_SIGNAL && !is_any_signal(walk, blocked))
@@ -215,8 +213,8 @@ enum why_grade why_blocked_grade_of_waker(struct why_walk *walk, const struct wh
 		return WHY_GRADE_CERTAIN;
 	/* The waiters for a lock shared by processes see it at other addresses. */
 	if (blocked->facts.futex == FUTEX_USE_SHARED ||
-	    (blocked->kind == WAIT_MUTEX && !(blocked->facts.args[1] & FUTEX_PRIVATE)))
+	    (blocked->kind == WAIT_MUTEX && !(blocked->facts.args[1] & WAIT_FUTEX_PRIVATE)))
 		return WHY_GRADE_LIKELY;
-	return went_round(walk, blocked, blocked->kind == WAIT_FUTEX) ? WHY_GRADE_LIKELY
-								      : WHY_GRADE_CERTAIN;
+	return changed_hands(walk, blocked, blocked->kind == WAIT_FUTEX) ? WHY_GRADE_LIKELY
+									 : WHY_GRADE_CERTAIN;
 }

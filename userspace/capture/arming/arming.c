@@ -12,7 +12,7 @@
 #include "target/loader/needed.h"
 #include "target/process/address_space.h"
 #include "target/process/mapping_file.h"
-#include "util/near.h"
+#include "util/suggest.h"
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct address_spaces *spaces,
 		struct store_writer *writer, const struct session_options *options,
@@ -288,7 +288,7 @@ void arming_names(const struct arming *arming, const char *near, bool counters, 
 
 		if (len < 0 || site->number == WAFFLE_SITE_UNKNOWN ||
 		    (!counters && site->info->kind == WAFFLE_SITE_COUNTER) ||
-		    (near && !near_name(near, name)) || strstr(text, quoted))
+		    (near && !suggest_similar(near, name)) || strstr(text, quoted))
 			continue;
 		if (used + (size_t)len + sizeof(", , …") > size) {
 			snprintf(text + used, size - used, "%s", used ? ", …" : "");

@@ -9,7 +9,7 @@
 #include "capture/redact.h"
 
 int arming_register(struct arming *arming, const struct site_info *site,
-		    const struct waffle_recipe *recipe, struct error *err)
+		    const struct waffle_fetch_program *fetch_program, struct error *err)
 {
 	struct arming_site row = {.info = site, .original = site, .number = WAFFLE_SITE_UNKNOWN};
 	struct redaction *redaction = arming->options->redaction;
@@ -23,7 +23,7 @@ int arming_register(struct arming *arming, const struct site_info *site,
 		redact_site(row.kept, site, row.redacted);
 		row.info = row.kept;
 	}
-	row.concerns = recipe && code_names_concern(row.info);
+	row.concerns = fetch_program && code_names_concern(row.info);
 	if (vec_push(&arming->sites, row))
 		return 0;
 	free(row.kept);
@@ -63,7 +63,7 @@ static int enums_set(struct arming *arming)
 	return kernel_enums_set(arming->kernel, enums, count);
 }
 
-static int recipes_failed(int code, struct error *err)
+static int fetch_programs_failed(int code, struct error *err)
 {
 	return error_set(err, -code, "loading descriptions of calls into the kernel: %s",
 			 strerror(-code));
@@ -85,7 +85,7 @@ static int site_leave_dormant(struct armed_file *file, uint32_t site)
 	return 0;
 }
 
-int arming_recipes(struct arming *arming, struct armed_file *file, struct error *err)
+int arming_fetch_programs(struct arming *arming, struct armed_file *file, struct error *err)
 {
 	struct object *object = file->object;
 	int result = object->calls.len ? enums_set(arming) : 0;
@@ -95,19 +95,19 @@ int arming_recipes(struct arming *arming, struct armed_file *file, struct error 
 
 		/* The end of a pair is always armed. It only ends what the begin has recorded. */
 		if (file->uses && file->uses[call->site].use == PLAN_DORMANT &&
-		    !(call->recipe.flags & WAFFLE_CALL_END))
+		    !(call->fetch_program.flags & WAFFLE_CALL_END))
 			continue;
-		result = kernel_recipe_set(arming->kernel, file->first_site + call->site,
-					   &call->recipe);
+		result = kernel_fetch_program_set(arming->kernel, file->first_site + call->site,
+						  &call->fetch_program);
 		if (result != -E2BIG)
 			continue;
 		if (!arming->warning[0])
 			snprintf(arming->warning, sizeof(arming->warning),
 				 "%s: some calls are not recorded: there are more than %d",
-				 object->path, WAFFLE_RECIPES_MAX);
+				 object->path, WAFFLE_FETCH_PROGRAMS_MAX);
 		result = site_leave_dormant(file, call->site);
 	}
-	return result ? recipes_failed(result, err) : 0;
+	return result ? fetch_programs_failed(result, err) : 0;
 }
 
 /* Whether a mapping has this byte of the file as code. */
@@ -157,14 +157,14 @@ void arming_warn_moved(struct arming *arming, const struct arming_process *proce
 static int tracepoint_arm(struct arming *arming, const struct call_tracepoint *tracepoint,
 			  uint32_t number, const struct arm_use *use, struct error *err)
 {
-	struct waffle_recipe recipe = tracepoint->recipe;
+	struct waffle_fetch_program fetch_program = tracepoint->fetch_program;
 	int result;
 
 	if (stack_choice_has(arming->options->stacks, &tracepoint->site))
-		recipe.flags |= WAFFLE_CALL_STACK;
-	result = kernel_recipe_set(arming->kernel, number, &recipe);
+		fetch_program.flags |= WAFFLE_CALL_STACK;
+	result = kernel_fetch_program_set(arming->kernel, number, &fetch_program);
 	if (result)
-		return recipes_failed(result, err);
+		return fetch_programs_failed(result, err);
 	result = kernel_tracepoint_attach(arming->kernel, tracepoint->id, number, use);
 	if (!result)
 		armed_count(&arming->counts, &tracepoint->site);
@@ -185,12 +185,12 @@ int arming_tracepoints(struct arming *arming, struct error *err)
 	if (count)
 		result = enums_set(arming);
 	if (result)
-		return recipes_failed(result, err);
+		return fetch_programs_failed(result, err);
 	for (size_t i = 0; !result && i < count; i++) {
 		uint32_t number = (uint32_t)arming->sites.len;
 		struct arm_use use = {.use = PLAN_MATCHES};
 
-		result = arming_register(arming, &list[i].site, &list[i].recipe, err)
+		result = arming_register(arming, &list[i].site, &list[i].fetch_program, err)
 				 ?: arming_announce(arming, number, 1, err);
 		if (!result && arming->plan)
 			result = plan_site(arming->plan, &list[i].site, &use.use, &use.class, err)

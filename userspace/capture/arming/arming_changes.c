@@ -17,7 +17,7 @@
 
 #include "capture/arming/arming_internal.h"
 #include "target/process/mounts.h"
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 #include "util/input.h"
 
 /* Events for a name that was added or removed. Other changes of an inode without a write are
@@ -34,7 +34,7 @@ enum at_path { AT_PATH_THE_FILE, AT_PATH_ANOTHER, AT_PATH_NOTHING_KNOWN };
 
 static enum at_path at_path(const struct armed_file *file)
 {
-	int fd = place_peek(file->path, 0);
+	int fd = path_at_peek(file->path, 0);
 	struct stat status;
 	bool same;
 
@@ -97,7 +97,7 @@ void arming_watch_links(struct arming *arming, const char *path)
 		if (path[at] && path[at] != '/')
 			continue;
 		snprintf(part, sizeof(part), "%.*s", (int)at, path);
-		fd = place_peek(part, O_NOFOLLOW);
+		fd = path_at_peek(part, O_NOFOLLOW);
 		if (fd < 0)
 			continue;
 		if (!input_stat(fd, &status) && S_ISLNK(status.st_mode))

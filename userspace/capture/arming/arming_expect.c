@@ -159,7 +159,7 @@ static void path_expect(const char *path, void *arg)
 	if (index >= 0)
 		file_open(&expecting->arming->files.data[index], fd);
 	if (index >= 0 && expecting->files)
-		file_arm_ahead(expecting->arming, (uint32_t)index, expecting->pid, &ignored);
+		file_arm_early(expecting->arming, (uint32_t)index, expecting->pid, &ignored);
 	else if (index >= 0)
 		file_arm(expecting->arming, (uint32_t)index, expecting->pid, &ignored);
 	if (index >= 0)

@@ -71,7 +71,7 @@ static int file_plan_late(struct arming *arming, struct armed_file *file, struct
 	return 0;
 }
 
-/* Chooses the sites that record stacks. For calls the recipes request them. */
+/* Chooses the sites that record stacks. For calls the fetch programs request them. */
 static int file_choose(struct arming *arming, struct armed_file *file, struct error *err)
 {
 	struct object *object = file->object;
@@ -87,7 +87,7 @@ static int file_choose(struct arming *arming, struct armed_file *file, struct er
 		struct object_call *call = &object->calls.data[i];
 
 		if (file->stacks[call->site])
-			call->recipe.flags |= WAFFLE_CALL_STACK;
+			call->fetch_program.flags |= WAFFLE_CALL_STACK;
 	}
 	return 0;
 }
@@ -100,12 +100,12 @@ static int file_register(struct arming *arming, struct armed_file *file, struct 
 
 	file->first_site = (uint32_t)arming->sites.len;
 	for (size_t i = 0; i < object->sites.len; i++) {
-		const struct waffle_recipe *recipe = NULL;
+		const struct waffle_fetch_program *fetch_program = NULL;
 		int result;
 
 		if (call < object->calls.len && object->calls.data[call].site == i)
-			recipe = &object->calls.data[call++].recipe;
-		result = arming_register(arming, &object->sites.data[i], recipe, err);
+			fetch_program = &object->calls.data[call++].fetch_program;
+		result = arming_register(arming, &object->sites.data[i], fetch_program, err);
 		if (result)
 			return result;
 	}
@@ -140,9 +140,9 @@ static int file_read(struct arming *arming, struct armed_file *file, int fd, con
 	if (!(arming->options->sources & CAPTURE_SPANS))
 		object->sites.len = object->probes.len = 0;
 	if (calls && call_set_wants(calls, shown_path))
-		result = file->expected
-				 ? call_set_find_ahead(calls, object, fd, &file->ahead, &problem)
-				 : call_set_find(calls, object, fd, &problem);
+		result = file->expected ? call_set_find_pending(calls, object, fd, &file->pending,
+								&problem)
+					: call_set_find(calls, object, fd, &problem);
 	if (result == -ENOMEM)
 		error_set(err, ENOMEM, "%s", problem.message);
 	else if (result && result != -EAGAIN && !arming->warning[0])
@@ -160,7 +160,7 @@ void file_free(struct armed_file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	object_free(file->object);
-	call_ahead_free(file->ahead);
+	call_pending_free(file->pending);
 	free(file->uses);
 	free(file->stacks);
 	free(file->runpath);
@@ -177,14 +177,14 @@ static int file_make(struct arming *arming, struct armed_file *file, int fd, con
 
 	/* Keep nothing of such a file: it is examined again when a process maps it. */
 	if (!result && file->expected &&
-	    (!file->ahead || !file->object ||
-	     arming->sites.len + file->object->sites.len > WAFFLE_RECIPES_MAX / 2))
+	    (!file->pending || !file->object ||
+	     arming->sites.len + file->object->sites.len > WAFFLE_FETCH_PROGRAMS_MAX / 2))
 		return -ENOENT;
 	if (!result && file->object)
 		result = file_choose(arming, file, err)
 				 ?: file_register(arming, file, err)
 				 ?: file_plan_late(arming, file, err)
-				 ?: arming_recipes(arming, file, err);
+				 ?: arming_fetch_programs(arming, file, err);
 	if (!result && !file->expected)
 		result = file_mapped(arming, file, err);
 	if (result)
@@ -210,7 +210,6 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 		return result ? result : index;
 	file.dev = status.st_dev;
 	file.ino = status.st_ino;
-	file.change = status.st_ctim;
 	file.path = strdup(shown_path);
 	if (!file.path)
 		return error_set(err, ENOMEM, "out of memory");

@@ -89,8 +89,8 @@ int file_mapped(struct arming *arming, struct armed_file *file, struct error *er
 	if (file->mapped)
 		return 0;
 	file->mapped = true;
-	if (file->ahead)
-		call_set_came(arming->options->calls, file->ahead);
+	if (file->pending)
+		call_set_mapped(arming->options->calls, file->pending);
 	arming->matching += file->matching;
 	for (size_t i = 0; i < count; i++)
 		if (!file->uses || file->uses[i].use != PLAN_DORMANT)

@@ -37,15 +37,14 @@ struct armed_file {
 	uint64_t matching;    /* number of sites that the plan does not exclude */
 	bool checked;         /* functions that cannot be probed were reported */
 	bool armed_everywhere;
-	struct timespec change;   /* ctime of the inode when it was read */
-	char *path;               /* as processes see it */
-	bool expected;            /* it was armed before a process mapped it */
-	bool mapped;              /* a process has mapped it, so its sites are in the capture */
-	struct call_ahead *ahead; /* search results of an expected file */
-	int watch;                /* inotify watch; 0: none */
-	bool reachable;           /* its path leads to the file for us, too */
-	bool lost;                /* its path leads to another file now */
-	bool reported;            /* and that was reported */
+	char *path;                   /* as processes see it */
+	bool expected;                /* it was armed before a process mapped it */
+	bool mapped;                  /* a process has mapped it, so its sites are in the capture */
+	struct call_pending *pending; /* search results of an expected file */
+	int watch;                    /* inotify watch; 0: none */
+	bool reachable;               /* its path leads to the file for us, too */
+	bool lost;                    /* its path leads to another file now */
+	bool reported;                /* and that was reported */
 };
 
 /* The armed sites of a file in a process (pid -1: in all processes). */
@@ -170,18 +169,18 @@ void loading_forget(struct arming *arming, pid_t pid);
 
 /* arming_loading.c */
 /* Does what file_arm() does for a file that the process has not mapped yet. */
-int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
+int file_arm_early(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 
 /* arming_calls.c */
-/* Gives a site the next number. `recipe` NULL: not a call. */
+/* Gives a site the next number. `fetch program` NULL: not a call. */
 int arming_register(struct arming *arming, const struct site_info *site,
-		    const struct waffle_recipe *recipe, struct error *err);
+		    const struct waffle_fetch_program *fetch_program, struct error *err);
 /* Writes sites to the capture. */
 int arming_announce(struct arming *arming, uint32_t first, size_t count, struct error *err);
 /* Loads the BPF programs that the plan requires by now. */
 int arming_classes(struct arming *arming, struct error *err);
-/* Loads the recipes of the armed calls of a file into the kernel. */
-int arming_recipes(struct arming *arming, struct armed_file *file, struct error *err);
+/* Loads the fetch programs of the armed calls of a file into the kernel. */
+int arming_fetch_programs(struct arming *arming, struct armed_file *file, struct error *err);
 
 /* Warns of probes at positions where a process no longer has the file mapped. */
 void arming_warn_moved(struct arming *arming, const struct arming_process *process,

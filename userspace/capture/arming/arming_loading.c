@@ -10,7 +10,7 @@
 /* A held program begins within this time, if its exec succeeds. */
 #define EXEC_MAX_NS 2000000000ull
 
-int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
+int file_arm_early(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
 	struct armed_file *file = &arming->files.data[index];
 

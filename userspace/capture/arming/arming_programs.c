@@ -16,7 +16,7 @@
 #include "target/loader/loader.h"
 #include "target/loader/needed.h"
 #include "target/process/execve.h"
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 #include "target/process/root.h"
 #include "util/hash.h"
 #include "util/input.h"
@@ -46,7 +46,7 @@ static int cache_open(pid_t pid)
 	folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
 		return -errno;
-	fd = place_cached(folder, LOADER_CACHE, 0);
+	fd = path_at_cached(folder, LOADER_CACHE, 0);
 	close(folder);
 	if (fd != -EAGAIN || root_open(&root, pid))
 		return fd;
@@ -104,7 +104,7 @@ static void file_begin(struct beginning *beginning, int fd, const char *path)
 		return;
 	}
 	file_check(arming, (uint32_t)index, fd);
-	file_arm_ahead(arming, (uint32_t)index, beginning->pid, &ignored);
+	file_arm_early(arming, (uint32_t)index, beginning->pid, &ignored);
 	file = &arming->files.data[index];
 	beginning->any |= file->object != NULL;
 	file_rest(file);
@@ -138,7 +138,7 @@ static bool program_again(struct arming *arming, const struct arming_program *pr
 		*any |= file->object != NULL;
 	}
 	for (size_t i = 0; i < program->files.list.len; i++)
-		file_arm_ahead(arming, program->files.list.data[i], pid, &ignored);
+		file_arm_early(arming, program->files.list.data[i], pid, &ignored);
 	return true;
 }
 

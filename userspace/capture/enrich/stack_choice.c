@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "util/glob.h"
-#include "util/near.h"
+#include "util/suggest.h"
 #include "util/vec.h"
 
 #define BY_NAME "span:"
@@ -77,7 +77,7 @@ static int add_word(struct stack_choice *choice, const char *text, size_t len, s
 		}
 	snprintf(word, sizeof(word), "%.*s", (int)len, text);
 	for (size_t i = 0; i < WORDS; i++)
-		if (len && near_name(word, words[i].name))
+		if (len && suggest_similar(word, words[i].name))
 			return error_set(err, EINVAL,
 					 "--stacks: there is no '%s'; did you mean %s?", word,
 					 words[i].name);

@@ -58,10 +58,9 @@ static struct flow_edge link_edge(const struct perfetto *p, const struct model_l
 
 /* The node of a way after `count` of its steps; MODEL_NONE: it is not in the capture. */
 static uint32_t way_node(const struct perfetto *p, const struct origin *origin,
-			 const struct origin_end *end, size_t count)
+			 const struct origin_way *way, size_t count)
 {
-	const struct origin_node *node =
-		count ? &origin->steps.data[end->step + count - 1].to : &origin->symptom;
+	const struct origin_node *node = count ? &way->steps.data[count - 1].to : &origin->symptom;
 
 	return node->index == MODEL_NONE ? MODEL_NONE : node_of(p, node->kind, node->index);
 }
@@ -69,19 +68,19 @@ static uint32_t way_node(const struct perfetto *p, const struct origin *origin,
 /*
  * Adds the edges of a way, except those of links, which are there. Where a step leads to something
  * that began later, as a span of another rank may have, its effect is the next node towards the
- * symptom that did not begin before it.
+ * symptom that did not begin before it. No edge spans steps that are left out.
  */
-static void way_add(struct perfetto *p, const struct origin *origin, const struct origin_end *end)
+static void way_add(struct perfetto *p, const struct origin *origin, const struct origin_way *way)
 {
-	for (size_t i = end->step_count; i; i--) {
-		uint32_t cause = way_node(p, origin, end, i), effect = MODEL_NONE;
-		size_t at = i;
+	for (size_t i = way->steps.len; i; i--) {
+		uint32_t cause = way_node(p, origin, way, i), effect = MODEL_NONE;
+		size_t at = i, first = way->left_out && i > way->head ? way->head + 1 : 0;
 
-		if (cause == MODEL_NONE ||
-		    origin->steps.data[end->step + i - 1].via == ORIGIN_VIA_LINK)
+		if (cause == MODEL_NONE || way->steps.data[i - 1].via == ORIGIN_VIA_LINK)
 			continue;
-		while (at && (effect == MODEL_NONE || node_start(p, effect) < node_start(p, cause)))
-			effect = way_node(p, origin, end, --at);
+		while (at > first &&
+		       (effect == MODEL_NONE || node_start(p, effect) < node_start(p, cause)))
+			effect = way_node(p, origin, way, --at);
 		if (effect == MODEL_NONE || effect == cause ||
 		    node_start(p, effect) < node_start(p, cause))
 			continue;
@@ -114,15 +113,18 @@ static void edges_unite(struct flow_index *flows, size_t first)
 
 static void origins_add(struct perfetto *p)
 {
-	struct error err = ERROR_INIT;
-	struct origin_symptoms *symptoms;
+	struct origin_symptoms *symptoms = origin_symptoms_new(p->model, true, SYMPTOMS_MAX);
 
-	memory_require(!origin_symptoms_new(&symptoms, p->model, true, SYMPTOMS_MAX, &err));
 	for (size_t i = 0; i < symptoms->origins.len; i++) {
 		const struct origin *origin = symptoms->origins.data[i];
 
-		for (size_t end = 0; end < origin->ends.len && end < ENDS_MAX; end++)
-			way_add(p, origin, &origin->ends.data[end]);
+		for (size_t end = 0; end < origin->ends.len && end < ENDS_MAX; end++) {
+			struct origin_way way;
+
+			origin_way_find(&way, origin, &origin->ends.data[end]);
+			way_add(p, origin, &way);
+			origin_way_free(&way);
+		}
 	}
 	origin_symptoms_free(symptoms);
 }

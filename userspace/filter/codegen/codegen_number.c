@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "filter/codegen/codegen_number_internal.h"
-
+#include "filter/codegen/asm_internal.h"
 #include "filter/codegen/codegen_parts_internal.h"
+#include "filter/number_test.h"
 
-void number_test_emit(struct assembler *as, const struct number_test *test, uint32_t yes)
+/* Emits code that jumps to `yes` if the test is true for the number in r1, and falls through
+ * otherwise. It overwrites r2 and r3. */
+static void number_test_emit(struct assembler *as, const struct number_test *test, uint32_t yes)
 {
 	if (test->answer == NUMBER_NEVER)
 		return;

@@ -124,6 +124,14 @@ static void prefix_add(struct aligning *aligning, const struct model_collective 
 	}
 }
 
+/* Whether a rank cannot leave before those whose data it needs have called. Nobody waits for data
+ * that is empty, but a message of MPI is received also if it is. */
+static bool is_awaited(const struct model_collective *collective)
+{
+	return collective->data == MODEL_DATA_SOME ||
+	       (collective->mpi && collective->flow == FLOW_PAIR);
+}
+
 static void collective_add(struct aligning *aligning, uint32_t index)
 {
 	const struct model_collective *collective = model_collective_at(aligning->comm, index);
@@ -135,6 +143,8 @@ static void collective_add(struct aligning *aligning, uint32_t index)
 		return;
 	if (collective->synchronizes)
 		all_add(aligning, index);
+	else if (!is_awaited(collective))
+		return;
 	else if (collective->flow == FLOW_FROM_ROOT || collective->flow == FLOW_TO_ROOT)
 		root_add(aligning, collective, index);
 	else if (collective->flow == FLOW_PREFIX || collective->flow == FLOW_PAIR)
@@ -187,10 +197,11 @@ static int conflict_set(const struct aligning *aligning, const struct clock_conf
 
 	fact_put(aligning, conflict->tag, conflict, fact, sizeof(fact));
 	fact_put(aligning, conflict->other_tag, conflict, other, sizeof(other));
-	return error_set(err, EINVAL,
-			 "the clocks of %s (%s) and %s (%s) cannot be aligned: %s contradicts %s; "
-			 "the files are of different runs, or a clock was set meanwhile; --align "
-			 "wall uses the wall clock",
+	return error_set(err, EDOM,
+			 "the clocks of %s (%s) and %s (%s) cannot be aligned: %s contradicts %s, "
+			 "since the files are of different runs or a clock was set meanwhile; give "
+			 "files of one run, or use --align wall or --align none, with which no "
+			 "order between hosts is certain",
 			 aligning->model->hosts[conflict->first]->name,
 			 file_of(aligning->model, conflict->first),
 			 aligning->model->hosts[conflict->second]->name,
@@ -224,18 +235,6 @@ static void windows_make(const struct model *model, struct clock_window *windows
 	}
 }
 
-/* By the wall clock, relative to the reference host. */
-static struct store_clock wall_clock(const struct store_host *host,
-				     const struct store_host *reference)
-{
-	return (struct store_clock){
-		.kind = STORE_CLOCK_WALL,
-		.offset_ns = (int64_t)((host->real_ns - host->mono_ns) -
-				       (reference->real_ns - reference->mono_ns)),
-		.error_ns = UINT64_MAX,
-	};
-}
-
 static int clock_set(struct store_reader *reader, uint32_t host, const struct store_clock *clock,
 		     struct error *err)
 {
@@ -260,7 +259,7 @@ static int clocks_set(const struct aligning *aligning, struct store_reader *read
 		if (i != reference && estimates[i].known) {
 			clock_estimate_store(&estimates[i], aligning->used[i], &clock);
 		} else if (i != reference) {
-			clock = wall_clock(model->hosts[i], model->hosts[reference]);
+			clock = store_clock_by_wall(model->hosts[i], model->hosts[reference]);
 			++*unaligned;
 		}
 		ret = clock_set(reader, i, &clock, err);
@@ -299,10 +298,10 @@ static int align_model(const struct model *model, struct store_reader *reader, u
 		.parts = memory_zeroed(model->host_count, sizeof(*aligning.parts)),
 		.part_of = memory_zeroed(model->host_count, sizeof(*aligning.part_of)),
 	};
-	struct model_gpu *gpu;
+	struct model_gpu *gpu = model_gpu_new(model);
 	int result;
 
-	memory_require(!model_gpu_new(&gpu, model) && !model_comm_new(&aligning.comm, model, gpu));
+	aligning.comm = model_comm_new(model, gpu);
 	for (uint32_t i = 0; i < model_collective_count(aligning.comm); i++)
 		collective_add(&aligning, i);
 	result = solve(&aligning, reader, unaligned, err);
@@ -352,7 +351,7 @@ int clock_align(struct store_reader *reader, enum clock_align how, uint32_t *una
 					    .error_ns = i ? UINT64_MAX : 0};
 
 		if (i && how == CLOCK_ALIGN_WALL)
-			clock = wall_clock(store_reader_host(reader, i), first);
+			clock = store_clock_by_wall(store_reader_host(reader, i), first);
 		result = clock_set(reader, i, &clock, err);
 	}
 	return result;

@@ -27,7 +27,8 @@ extern const char *const clock_align_names[CLOCK_ALIGN_COUNT];
  * MPI unless one host is all, or the file has aligned clocks already. *unaligned becomes the number
  * of hosts that CLOCK_ALIGN_AUTO could not align, because they did nothing together with the
  * others: their clocks are corrected by the wall clock. Returns 0 or a negative errno with a
- * message, which is -EINVAL if collectives contradict each other.
+ * message. It is -EDOM if what the hosts did together contradicts itself: then the clocks are as
+ * CLOCK_ALIGN_NONE leaves them, and the caller may choose CLOCK_ALIGN_WALL.
  */
 int clock_align(struct store_reader *reader, enum clock_align how, uint32_t *unaligned,
 		struct error *err);

@@ -19,7 +19,9 @@ struct pair {
 
 struct clock_hosts {
 	uint32_t count;
-	struct map index; /* of << 32 | to → index in pairs */
+	/* Of host `of` to host `to`: at of * count + to, the index in pairs + 1. Each fact looks up
+	 * two pairs, so this is no hash map. */
+	uint32_t *index;
 	VEC(struct pair) pairs;
 	bool contradicts;
 	struct clock_conflict conflict;
@@ -30,6 +32,7 @@ struct clock_hosts *clock_hosts_new(uint32_t count)
 	struct clock_hosts *hosts = memory_zeroed(1, sizeof(*hosts));
 
 	hosts->count = count;
+	hosts->index = memory_zeroed((size_t)count * count, sizeof(*hosts->index));
 	return hosts;
 }
 
@@ -37,7 +40,7 @@ void clock_hosts_free(struct clock_hosts *hosts)
 {
 	if (!hosts)
 		return;
-	map_free(&hosts->index);
+	free(hosts->index);
 	vec_free(&hosts->pairs);
 	free(hosts);
 }
@@ -46,15 +49,13 @@ void clock_hosts_free(struct clock_hosts *hosts)
 
 static struct pair *pair_of(struct clock_hosts *hosts, uint32_t of, uint32_t to)
 {
-	uint64_t key = (uint64_t)of << 32 | to;
-	uint32_t found = map_get(&hosts->index, key);
+	uint32_t *found = &hosts->index[(size_t)of * hosts->count + to];
 
-	if (found == MAP_NONE) {
-		found = (uint32_t)hosts->pairs.len;
+	if (!*found) {
 		vec_add(&hosts->pairs, (struct pair){.of = of, .to = to});
-		map_put(&hosts->index, key, found);
+		*found = (uint32_t)hosts->pairs.len;
 	}
-	return &hosts->pairs.data[found];
+	return &hosts->pairs.data[*found - 1];
 }
 
 static void contradict(struct clock_hosts *hosts, const struct pair *pair, uint32_t tag)
@@ -129,7 +130,7 @@ static void own_at(const struct solving *solving, uint32_t host, int64_t ts, int
 		*high += ts;
 }
 
-/* Cuts the host's own lines, unless they satisfy the bound but for a nanosecond. */
+/* Cuts the host's own lines, unless the bound would narrow them by a nanosecond at most. */
 static void own_cut(struct solving *solving, uint32_t host, struct clock_bound bound)
 {
 	struct pair *own = &solving->own[host];
@@ -185,13 +186,12 @@ static void close_pairs(struct solving *solving)
 	bool any = true;
 
 	for (uint32_t i = 0; i < hosts->count; i++) {
-		uint64_t key = (uint64_t)i << 32 | solving->reference;
-		uint32_t found = map_get(&hosts->index, key);
+		uint32_t found = hosts->index[(size_t)i * hosts->count + solving->reference];
 
 		solving->own[i] = (struct pair){.of = i, .to = solving->reference};
-		if (found != MAP_NONE)
-			solving->own[i] = hosts->pairs.data[found];
-		solving->changed[i] = found != MAP_NONE;
+		if (found)
+			solving->own[i] = hosts->pairs.data[found - 1];
+		solving->changed[i] = found;
 	}
 	for (unsigned round = 0; any && !hosts->contradicts && round < ROUNDS_MAX; round++) {
 		bool *changed = solving->changed;
@@ -209,7 +209,9 @@ static void close_pairs(struct solving *solving)
 
 /* ---- estimates ---- */
 
-/* Where the set is about as narrow as anywhere, and as far as possible from the ends. */
+/* The knot at which the corrections are known best. Of several that are about as good, it is one
+ * near the middle of the time, so that an error of the drift adds up over half of the time at most.
+ */
 static unsigned narrowest(const int64_t *low, const int64_t *high)
 {
 	int64_t least = high[0] - low[0];
@@ -225,7 +227,7 @@ static unsigned narrowest(const int64_t *low, const int64_t *high)
 	return best;
 }
 
-/* The host's line goes through the middle where its set is narrowest. */
+/* The estimate is a line through the middle of the corrections at that knot. */
 static void estimate_make(const struct solving *solving, uint32_t host,
 			  struct clock_estimate *estimate)
 {

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Bounds are whole nanoseconds, so a corner that violates one by less does so by rounding. */
+/* Bounds are whole nanoseconds. A corner that violates one by less than this, in ns, is only
+ * rounded differently. */
 #define ROUNDING 0.01
 /* No correction lies this far from the first bound's. */
 #define OFFSET_MAX 0x1p53
@@ -129,9 +130,26 @@ static uint32_t nearest_tag(const struct clock_lines *lines, double x, double y,
 	return tag;
 }
 
+/* Whether a bound cuts nothing off. Nearly all bounds of a long job are like that. */
+static bool all_satisfy(const struct clock_lines *lines, double x, double y, bool upper)
+{
+	for (uint32_t i = 0; i < lines->count; i++)
+		if (excess(&lines->corners[i], x, y, upper) > ROUNDING)
+			return false;
+	return true;
+}
+
+static bool none_satisfies(const struct clock_lines *lines, double x, double y, bool upper)
+{
+	for (uint32_t i = 0; i < lines->count; i++)
+		if (!(excess(&lines->corners[i], x, y, upper) > ROUNDING))
+			return false;
+	return true;
+}
+
 bool clock_lines_cut(struct clock_lines *lines, const struct clock_bound *bound)
 {
-	double x, y, worst = -1, least = INFINITY;
+	double x, y;
 
 	if (!lines->count)
 		lines_begin(lines, bound);
@@ -139,15 +157,9 @@ bool clock_lines_cut(struct clock_lines *lines, const struct clock_bound *bound)
 	y = distance(lines->y0, bound->ns);
 	if (fabs(x) > (double)CLOCK_SPAN_MAX || fabs(y) > (double)CLOCK_SPAN_MAX)
 		return true;
-	for (uint32_t i = 0; i < lines->count; i++) {
-		double out = excess(&lines->corners[i], x, y, bound->upper);
-
-		worst = fmax(worst, out);
-		least = fmin(least, out);
-	}
-	if (worst <= ROUNDING)
+	if (all_satisfy(lines, x, y, bound->upper))
 		return true;
-	if (least > ROUNDING) {
+	if (none_satisfies(lines, x, y, bound->upper)) {
 		lines->conflict = nearest_tag(lines, x, y, bound->upper);
 		return false;
 	}

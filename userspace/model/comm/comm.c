@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "model/comm/comm_internal.h"
+#include "util/memory.h"
 
 const struct model_collective *model_collective_of(const struct model_comm *comm, uint32_t span)
 {
@@ -45,27 +46,30 @@ const struct model_disorder *model_disorder_at(const struct model_comm *comm, si
 	return &comm->disorders.data[index];
 }
 
-int model_comm_new(struct model_comm **comm, const struct model *model, const struct model_gpu *gpu)
+size_t model_claim_count(const struct model_comm *comm)
 {
-	struct model_comm *made = calloc(1, sizeof(*made));
-	comm_calls calls = {0};
-	int result;
+	return comm ? comm->claims.len : 0;
+}
 
-	*comm = NULL;
-	if (!made)
-		return -ENOMEM;
-	made->model = model;
-	result = comm_nccl_add(made, gpu, &calls);
-	if (!result)
-		result = comm_mpi_add(made, &calls);
-	if (!result)
-		result = comm_match(made, &calls);
+const struct model_claim *model_claim_at(const struct model_comm *comm, size_t index)
+{
+	return &comm->claims.data[index];
+}
+
+struct model_comm *model_comm_new(const struct model *model, const struct model_gpu *gpu)
+{
+	struct model_comm *comm = memory_zeroed(1, sizeof(*comm));
+	comm_calls calls = {0};
+
+	comm->model = model;
+	comm_nccl_add(comm, gpu, &calls);
+	comm_mpi_add(comm, &calls);
+	comm_match(comm, &calls);
 	vec_free(&calls);
-	if (result || (!made->collectives.len && !made->unaligned))
-		model_comm_free(made);
-	else
-		*comm = made;
-	return result;
+	if (comm->collectives.len || comm->unaligned)
+		return comm;
+	model_comm_free(comm);
+	return NULL;
 }
 
 void model_comm_free(struct model_comm *comm)
@@ -76,6 +80,7 @@ void model_comm_free(struct model_comm *comm)
 	vec_free(&comm->collectives);
 	vec_free(&comm->rank_calls);
 	vec_free(&comm->disorders);
+	vec_free(&comm->claims);
 	map_free(&comm->inits_of);
 	map_free(&comm->collective_of);
 	map_free(&comm->received);

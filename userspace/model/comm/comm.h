@@ -4,9 +4,8 @@
  * with the calls of all traced ranks, the way its data flowed, and the time at which each rank had
  * its result.
  *
- *	struct model_comm *comm;
+ *	struct model_comm *comm = model_comm_new(model, gpu);
  *
- *	if (model_comm_new(&comm, model, gpu) < 0) …
  *	collective = model_collective_of(comm, span);
  *	model_comm_free(comm);
  *
@@ -23,10 +22,9 @@
 
 struct model_comm;
 
-/* `gpu` is that of the model; NULL: it has no GPU calls. *comm is NULL if the capture has no calls
- * of collectives or messages. Returns 0 or -ENOMEM. */
-int model_comm_new(struct model_comm **comm, const struct model *model,
-		   const struct model_gpu *gpu);
+/* `gpu` is that of the model; NULL: it has no GPU calls. Returns NULL if the capture has no calls
+ * of collectives or messages. */
+struct model_comm *model_comm_new(const struct model *model, const struct model_gpu *gpu);
 void model_comm_free(struct model_comm *comm);
 
 /* One rank's call of a collective, or one end of a message. */
@@ -130,7 +128,8 @@ const struct model_collective *model_collective_received(const struct model_comm
 size_t model_collective_count(const struct model_comm *comm);
 const struct model_collective *model_collective_at(const struct model_comm *comm, size_t index);
 
-/* Calls of collectives and messages that could not be matched with those of other traced ranks. */
+/* Calls of collectives and messages that could not be matched with those of other traced ranks: of
+ * all communicators and jobs of the capture together. */
 uint64_t model_collectives_unaligned(const struct model_comm *comm);
 
 /*
@@ -148,5 +147,19 @@ struct model_disorder {
 /* The first disorder of each communicator, by communicator. */
 size_t model_disorder_count(const struct model_comm *comm);
 const struct model_disorder *model_disorder_at(const struct model_comm *comm, size_t index);
+
+/*
+ * Two processes that may have been one rank of a job at the same time. At most one of them talked
+ * to the other ranks, and nobody knows which. So no call of this job is matched; of NCCL, none of
+ * the communicator. A rank whose first process had exited before the second one began is no claim.
+ */
+struct model_claim {
+	uint32_t job; /* in model.strings; empty: unknown */
+	uint32_t rank;
+	uint32_t pid, other_pid;
+};
+
+size_t model_claim_count(const struct model_comm *comm);
+const struct model_claim *model_claim_at(const struct model_comm *comm, size_t index);
 
 #endif

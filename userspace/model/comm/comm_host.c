@@ -50,20 +50,27 @@ static bool is_launcher(const struct model *model, const struct model_process *p
 	return false;
 }
 
-uint64_t comm_job(const struct model *model, uint32_t pid)
+struct comm_job comm_job(const struct model *model, uint32_t pid)
 {
 	const struct model_process *process = comm_process(model, pid);
-	uint32_t launcher = 0;
-	uint64_t hash = HASH_BEGIN;
+	struct comm_job job = {.name = process ? process->job : 0};
 
-	if (process)
-		hash = hash_text(hash, strtab_get(model->strings, process->job));
+	/* Two jobs of MPICH have no names, but perhaps different sizes. */
+	if (process && !job.name)
+		job.world_size = process->world_size;
 	/* Each host has its own launcher. Of several launchers the farthest ancestor counts, since
 	 * one may start another. */
 	for (unsigned i = 0; process && model->host_count == 1 && i < ANCESTORS_MAX; i++) {
 		if (is_launcher(model, process))
-			launcher = process->pid;
+			job.launcher = process->pid;
 		process = comm_process(model, process->ppid);
 	}
-	return hash_bytes(hash, &launcher, sizeof(launcher));
+	return job;
+}
+
+uint64_t comm_job_hash(const struct model *model, struct comm_job job)
+{
+	uint64_t hash = hash_text(HASH_BEGIN, strtab_get(model->strings, job.name));
+
+	return hash_bytes(hash, &job.launcher, sizeof(job.launcher));
 }

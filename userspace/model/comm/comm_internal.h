@@ -25,7 +25,7 @@ struct comm_call {
 	bool rooted; /* a rank may finish before others have arrived */
 	bool synchronizes;
 	bool mpi;
-	/* It counts, but may not have done what it should: it is not matched. */
+	/* It takes a number, but it may have done nothing, so it is not matched. */
 	bool failed;
 	/* Its number among the calls of its rank is not known for sure. */
 	bool unsure;
@@ -38,17 +38,19 @@ struct comm_init {
 	uint64_t comm, ts;
 	uint32_t pid, thread;
 	uint32_t rank; /* MODEL_NONE: all ranks of the process, or unknown */
-	/* It was not seen itself: other calls show that probably nothing is missing since then. */
+	/* It was not recorded: other calls show that probably nothing is missing since then. */
 	bool assumed;
+	bool mpi;
 };
 
 struct model_comm {
 	const struct model *model;
-	VEC(struct comm_init) inits; /* by comm, then pid, then ts */
+	VEC(struct comm_init) inits; /* in the order of init_compare(), from comm_match() on */
 	struct map inits_of;         /* pid → number of its inits */
 	VEC(struct model_collective) collectives;
 	VEC(struct model_rank_call) rank_calls;
 	VEC(struct model_disorder) disorders;
+	VEC(struct model_claim) claims;
 	struct map collective_of; /* span → index in collectives */
 	struct map received; /* span that also sends → index in collectives of what it receives */
 	uint64_t unaligned;
@@ -63,23 +65,30 @@ bool comm_hosts_comparable(const struct model *model, uint32_t host, uint32_t ot
 
 /* NULL: unknown. */
 const struct model_process *comm_process(const struct model *model, uint32_t pid);
-/* A number that is the same for all ranks of a job. It is made of the job's name and, on one host,
- * of the process that started the ranks. */
-uint64_t comm_job(const struct model *model, uint32_t pid);
+/* What is the same for all ranks of a job. */
+struct comm_job {
+	uint32_t world_size; /* by the environment, of a job without a name; 0: unknown */
+	uint32_t name;       /* in model.strings; empty: unknown */
+	uint32_t launcher;   /* pid of the process that started the ranks; 0: unknown, or several
+				hosts */
+};
+struct comm_job comm_job(const struct model *model, uint32_t pid);
+/* Depends only on the job itself, not on the numbers in the capture. */
+uint64_t comm_job_hash(const struct model *model, struct comm_job job);
 
 /* ---- comm_nccl.c ---- */
 
-/* Adds the calls of NCCL, and the creations of its communicators. Returns 0 or -ENOMEM. */
-int comm_nccl_add(struct model_comm *comm, const struct model_gpu *gpu, comm_calls *calls);
+/* Adds the calls of NCCL, and the creations of its communicators. */
+void comm_nccl_add(struct model_comm *comm, const struct model_gpu *gpu, comm_calls *calls);
 
 /* ---- comm_mpi.c ---- */
 
 /* The same for MPI. */
-int comm_mpi_add(struct model_comm *comm, comm_calls *calls);
+void comm_mpi_add(struct model_comm *comm, comm_calls *calls);
 
 /* ---- comm_match.c ---- */
 
-/* Builds the collectives from the calls, and reorders the calls. Returns 0 or -ENOMEM. */
-int comm_match(struct model_comm *comm, comm_calls *calls);
+/* Builds the collectives from the calls, and reorders the calls. */
+void comm_match(struct model_comm *comm, comm_calls *calls);
 
 #endif

@@ -3,8 +3,9 @@
  * last. */
 #include "model/build.h"
 #include "model/comm/comm_internal.h"
+#include "util/memory.h"
 
-static int link_ranks(struct model *model, const struct model_collective *collective)
+static void link_ranks(struct model *model, const struct model_collective *collective)
 {
 	uint32_t last = collective->calls[collective->last].span;
 
@@ -17,18 +18,14 @@ static int link_ranks(struct model *model, const struct model_collective *collec
 			.to_id = model->spans.data[last].id,
 		};
 
-		if (link.from != last && !vec_push(&model->links, link))
-			return -ENOMEM;
+		if (link.from != last)
+			vec_add(&model->links, link);
 	}
-	return 0;
 }
 
-int comm_links_add(struct model *model, const struct model_comm *comm)
+void comm_links_add(struct model *model, const struct model_comm *comm)
 {
-	int result = 0;
-
-	for (size_t i = 0; !result && i < model_collective_count(comm); i++)
-		result = link_ranks(model, model_collective_at(comm, i));
+	for (size_t i = 0; i < model_collective_count(comm); i++)
+		link_ranks(model, model_collective_at(comm, i));
 	model->unaligned_collectives = model_collectives_unaligned(comm);
-	return result;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "model/comm/comm_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 #define SHIFTS_MAX 256 /* number of possible shifts that we examine */
@@ -126,28 +127,56 @@ static bool gapless(const struct work *work, const struct member *member)
 	       (int64_t)member->count;
 }
 
-/* The creation of a member's communicator before its first call; NULL: the capture did not see
- * it. */
-static const struct comm_init *find_init(const struct work *work, const struct member *member)
+/* Inits are in the order of communicator, rank, pid and time. */
+static int init_compare(const void *left, const void *right)
 {
-	const struct model_comm *comm = work->comm;
-	const struct comm_call *first = call_at(work, member, 0);
-	const struct comm_init *inits = comm->inits.data;
-	size_t at = lower_bound(comm->inits.len, i,
-				inits[i].comm < first->comm || (inits[i].comm == first->comm &&
-								inits[i].pid < member->pid));
+	const struct comm_init *a = left, *b = right;
 
-	for (; at < comm->inits.len; at++) {
-		if (inits[at].comm != first->comm || inits[at].pid != member->pid ||
-		    inits[at].ts >= first->arrival_ts)
-			return NULL;
-		if (inits[at].rank == MODEL_NONE || inits[at].rank == member->rank)
-			return &inits[at];
-	}
-	return NULL;
+	if (a->mpi != b->mpi)
+		return a->mpi ? 1 : -1;
+	if (a->comm != b->comm)
+		return a->comm < b->comm ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-static bool add_member(struct work *work, size_t first, size_t count)
+/* The first creation of a communicator from `key` on, in the order above. NULL: there is none. */
+static const struct comm_init *init_from(const struct model_comm *comm, const struct comm_init *key)
+{
+	const struct comm_init *inits = comm->inits.data;
+	size_t at = lower_bound(comm->inits.len, i, init_compare(&inits[i], key) < 0);
+
+	return at < comm->inits.len && inits[at].mpi == key->mpi && inits[at].comm == key->comm
+		       ? &inits[at]
+		       : NULL;
+}
+
+/* The creation of a member's communicator before its first call; NULL: the capture did not see it.
+ * One of the whole process has no rank. */
+static const struct comm_init *find_init(const struct work *work, const struct member *member)
+{
+	const struct comm_call *first = call_at(work, member, 0);
+	const uint32_t ranks[] = {member->rank, MODEL_NONE};
+	const struct comm_init *found = NULL;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct comm_init key = {.comm = first->comm,
+					      .pid = member->pid,
+					      .rank = ranks[i],
+					      .mpi = first->mpi};
+		const struct comm_init *init = init_from(work->comm, &key);
+
+		if (init && init->rank == key.rank && init->pid == key.pid &&
+		    init->ts < first->arrival_ts && (!found || init->ts < found->ts))
+			found = init;
+	}
+	return found;
+}
+
+static void add_member(struct work *work, size_t first, size_t count)
 {
 	const struct comm_call *call = &work->calls->data[first];
 	struct member member = {.first = first,
@@ -170,7 +199,7 @@ static bool add_member(struct work *work, size_t first, size_t count)
 		member.base = call->seq;
 	else if ((inits != MAP_NONE && inits > 1) || !member.counted)
 		member.created = false;
-	return vec_push(&work->members, member);
+	vec_add(&work->members, member);
 }
 
 /* Whether the ranks are consistent: no rank twice, all with the same number of ranks. A rank of MPI
@@ -199,23 +228,22 @@ static bool members_fit(const struct work *work)
 
 /* ---- shifts ---- */
 
-static bool coming_set(const struct work *work, struct member *member)
+static void coming_set(const struct work *work, struct member *member)
 {
 	uint64_t first = UINT64_MAX;
 
 	if (member->coming)
-		return true;
-	member->coming = malloc(member->count * sizeof(*member->coming));
-	for (size_t i = member->count; member->coming && i--;) {
+		return;
+	member->coming = memory_get(member->count * sizeof(*member->coming));
+	for (size_t i = member->count; i--;) {
 		uint64_t ts = call_at(work, member, i)->arrival_ts;
 
 		first = ts < first ? ts : first;
 		member->coming[i] = first;
 	}
-	return member->coming;
 }
 
-/* The last position that a member can have reached by a time. It must be gapless. */
+/* The last position that a member can have entered by a time. The member must be gapless. */
 static int64_t reached(const struct work *work, const struct member *member, uint64_t ts)
 {
 	size_t count = lower_bound(member->count, i, member->coming[i] <= ts);
@@ -223,8 +251,9 @@ static int64_t reached(const struct work *work, const struct member *member, uin
 	return position(work, member, 0) + (int64_t)count - 1;
 }
 
-/* A rank that has finished a call proves that the other rank has reached it. *bound becomes the
- * smallest offset from positions of `other` to those of `done` that allows this. False: unknown. */
+/* A rank leaves a collective only after the other rank has entered it. *bound becomes the smallest
+ * offset from positions of `other` to those of `done` with which that holds. False: no call of
+ * `done` proves anything. */
 static bool shift_bound(const struct work *work, const struct member *done,
 			const struct member *other, int64_t *bound)
 {
@@ -260,8 +289,8 @@ static bool shift_fits(const struct work *work, const struct member *base,
 	return true;
 }
 
-/* Sets member->aligned if exactly one shift is possible. Returns 0 or -ENOMEM. */
-static int align(struct work *work, struct member *base, struct member *member)
+/* Sets member->aligned if exactly one shift is possible. */
+static void align(struct work *work, struct member *base, struct member *member)
 {
 	int64_t low, back, found = 0;
 	unsigned fits = 0;
@@ -269,14 +298,14 @@ static int align(struct work *work, struct member *base, struct member *member)
 	if (!comm_hosts_comparable(work->comm->model, base->host, member->host) ||
 	    !work->lossless || !gapless(work, base) || !gapless(work, member) ||
 	    (work->filtered && (!base->counted || !member->counted)))
-		return 0;
-	if (!coming_set(work, base) || !coming_set(work, member))
-		return -ENOMEM;
+		return;
+	coming_set(work, base);
+	coming_set(work, member);
 	/* If base has finished p, the member has reached p - shift: shift >= low. If the member has
 	 * finished p, base has reached p + shift: shift <= -back. */
 	if (!shift_bound(work, base, member, &low) || !shift_bound(work, member, base, &back) ||
 	    low > -back || -back - low >= SHIFTS_MAX)
-		return 0;
+		return;
 	for (int64_t shift = low; shift <= -back; shift++) {
 		if (!shift_fits(work, base, member, shift))
 			continue;
@@ -285,16 +314,16 @@ static int align(struct work *work, struct member *base, struct member *member)
 	}
 	member->aligned = fits == 1;
 	member->shift = found;
-	return 0;
 }
 
-/* How sure it is from where a member's calls are counted. */
+/* How well the number of a member's first call is known: 2, the creation of its communicator was
+ * recorded; 1, that is assumed; 0, it is not known. */
 static unsigned trust(const struct member *member)
 {
 	return member->created + (member->created && !member->assumed);
 }
 
-/* Whether a member whose count is assumed can agree with another one. */
+/* Whether a member fits another one, if its communicator was created when we assume. */
 static bool is_possible(const struct work *work, struct member *base, struct member *member)
 {
 	int64_t low, back;
@@ -303,25 +332,46 @@ static bool is_possible(const struct work *work, struct member *base, struct mem
 		return false;
 	if (!comm_hosts_comparable(work->comm->model, base->host, member->host))
 		return true;
-	if (!coming_set(work, base) || !coming_set(work, member))
-		return false;
+	coming_set(work, base);
+	coming_set(work, member);
 	return (!shift_bound(work, base, member, &low) || low <= 0) &&
 	       (!shift_bound(work, member, base, &back) || back <= 0);
 }
 
-static int align_member(struct work *work, struct member *base, struct member *member)
+static void align_member(struct work *work, struct member *base, struct member *member)
 {
 	bool assumed = member->assumed || base->assumed;
 
 	member->aligned =
 		member->created && base->created && (!assumed || is_possible(work, base, member));
-	return member->aligned ? 0 : align(work, base, member);
+	if (!member->aligned)
+		align(work, base, member);
 }
 
-static int align_members(struct work *work)
+/* Two processes with one rank of a communicator of NCCL. Those of MPI are found by the lives of the
+ * processes (comm_mpi_worlds.c). */
+static void claims_add(struct work *work)
+{
+	const struct member *members = work->members.data;
+	const struct comm_call *first = &work->calls->data[members->first];
+
+	for (size_t i = 1; i < work->members.len && !first->mpi && first->from == MODEL_NONE; i++) {
+		const struct model_process *process =
+			comm_process(work->comm->model, members[i].pid);
+
+		if (members[i].place != members[i - 1].place || members[i].place == MODEL_NONE ||
+		    members[i].pid == members[i - 1].pid)
+			continue;
+		vec_add(&work->comm->claims, (struct model_claim){.job = process ? process->job : 0,
+								  .rank = members[i].rank,
+								  .pid = members[i - 1].pid,
+								  .other_pid = members[i].pid});
+	}
+}
+
+static void align_members(struct work *work)
 {
 	struct member *base = NULL;
-	int result = 0;
 
 	for (size_t i = 0; i < work->members.len; i++) {
 		struct member *member = &work->members.data[i];
@@ -330,17 +380,18 @@ static int align_members(struct work *work)
 		    (trust(member) == trust(base) && member->count > base->count))
 			base = member;
 	}
-	if (!members_fit(work))
-		return 0;
-	for (size_t i = 0; !result && i < work->members.len; i++) {
+	if (!members_fit(work)) {
+		claims_add(work);
+		return;
+	}
+	for (size_t i = 0; i < work->members.len; i++) {
 		struct member *member = &work->members.data[i];
 
 		if (member == base)
 			continue;
-		result = align_member(work, base, member);
+		align_member(work, base, member);
 		base->aligned |= member->aligned;
 	}
-	return result;
 }
 
 /* ---- collectives ---- */
@@ -355,36 +406,31 @@ static int numbered_compare(const void *left, const void *right)
 }
 
 /* A call may be the send of one message and the receive of another. */
-static bool span_put(struct model_comm *comm, const struct comm_call *call, uint32_t collective)
+static void span_put(struct model_comm *comm, const struct comm_call *call, uint32_t collective)
 {
 	uint32_t other = map_get(&comm->collective_of, call->span);
 	bool receives = call->from != MODEL_NONE && call->place == 1;
 
-	if (other == MAP_NONE)
-		return map_set(&comm->collective_of, call->span, collective);
-	if (receives)
-		return map_set(&comm->received, call->span, collective);
-	return map_set(&comm->received, call->span, other) &&
-	       map_set(&comm->collective_of, call->span, collective);
+	if (other != MAP_NONE)
+		map_put(&comm->received, call->span, receives ? collective : other);
+	if (other == MAP_NONE || !receives)
+		map_put(&comm->collective_of, call->span, collective);
 }
 
-static int call_put(struct model_comm *comm, const struct comm_call *call, uint32_t collective)
+static void call_put(struct model_comm *comm, const struct comm_call *call, uint32_t collective)
 {
-	if (!vec_push(&comm->rank_calls, (struct model_rank_call){.arrival_ts = call->arrival_ts,
-								  .end_ts = call->end_ts,
-								  .span = call->span,
-								  .end_span = call->end_span,
-								  .group_end = call->group_end,
-								  .thread = call->thread,
-								  .pid = call->pid,
-								  .rank = call->rank}) ||
-	    !span_put(comm, call, collective))
-		return -ENOMEM;
+	vec_add(&comm->rank_calls, (struct model_rank_call){.arrival_ts = call->arrival_ts,
+							    .end_ts = call->end_ts,
+							    .span = call->span,
+							    .end_span = call->end_span,
+							    .group_end = call->group_end,
+							    .thread = call->thread,
+							    .pid = call->pid,
+							    .rank = call->rank});
+	span_put(comm, call, collective);
 	if (call->group_end != MODEL_NONE &&
-	    map_get(&comm->collective_of, call->group_end) == MAP_NONE &&
-	    !map_set(&comm->collective_of, call->group_end, collective))
-		return -ENOMEM;
-	return 0;
+	    map_get(&comm->collective_of, call->group_end) == MAP_NONE)
+		map_put(&comm->collective_of, call->group_end, collective);
 }
 
 /* Whether the model has all calls of a member from its first one on. */
@@ -393,12 +439,43 @@ static bool has_all_calls(const struct work *work, const struct member *member)
 	return work->lossless && (!work->filtered || (member->counted && gapless(work, member)));
 }
 
-static bool is_member(const struct work *work, uint32_t rank)
+/* Whether a rank has calls. Members of a collective are in the order of their ranks; a message has
+ * few. */
+static bool is_member(const struct work *work, uint32_t rank, bool message)
 {
-	for (size_t i = 0; i < work->members.len; i++)
-		if (work->members.data[i].rank == rank)
-			return true;
-	return false;
+	const struct member *members = work->members.data;
+	size_t count = work->members.len;
+	size_t at = message ? 0 : lower_bound(count, i, members[i].rank < rank);
+
+	while (message && at < count && members[at].rank != rank)
+		at++;
+	return at < count && members[at].rank == rank;
+}
+
+/* The creation of a communicator by one rank. NULL: there is none. */
+static const struct comm_init *
+init_of_rank(const struct work *work, const struct model_collective *collective, uint32_t rank)
+{
+	const struct comm_init key = {
+		.comm = collective->comm, .rank = rank, .mpi = collective->mpi};
+	const struct comm_init *init = init_from(work->comm, &key);
+
+	return init && init->rank == rank ? init : NULL;
+}
+
+/* The first creation by a rank that has no calls. */
+static const struct comm_init *init_of_idle(const struct work *work,
+					    const struct model_collective *collective)
+{
+	const struct comm_init key = {.comm = collective->comm, .mpi = collective->mpi};
+	const struct comm_init *end = work->comm->inits.data + work->comm->inits.len;
+
+	for (const struct comm_init *at = init_from(work->comm, &key);
+	     at && at < end && at->mpi == key.mpi && at->comm == key.comm && at->rank != MODEL_NONE;
+	     at++)
+		if (!is_member(work, at->rank, false))
+			return at;
+	return NULL;
 }
 
 /* A rank that created the communicator but never called a collective on it, or did not send or
@@ -406,19 +483,16 @@ static bool is_member(const struct work *work, uint32_t rank)
 static const struct comm_init *find_idle(struct work *work,
 					 const struct model_collective *collective)
 {
-	const struct comm_init *inits = work->comm->inits.data;
-	size_t count = work->comm->inits.len;
-	size_t at = lower_bound(count, i, inits[i].comm < collective->comm);
+	const uint32_t ends[] = {collective->from, collective->to};
 
 	if (work->idle_known || !work->lossless || work->filtered)
 		return work->idle;
 	work->idle_known = true;
-	for (; !work->idle && at < count && inits[at].comm == collective->comm; at++)
-		if (inits[at].rank != MODEL_NONE &&
-		    (collective->from == MODEL_NONE || inits[at].rank == collective->from ||
-		     inits[at].rank == collective->to) &&
-		    !is_member(work, inits[at].rank))
-			work->idle = &inits[at];
+	if (collective->from == MODEL_NONE)
+		work->idle = init_of_idle(work, collective);
+	for (unsigned i = 0; !work->idle && collective->from != MODEL_NONE && i < 2; i++)
+		if (ends[i] != MODEL_NONE && !is_member(work, ends[i], true))
+			work->idle = init_of_rank(work, collective, ends[i]);
 	return work->idle;
 }
 
@@ -458,8 +532,8 @@ static uint8_t data_of(const struct work *work, const struct numbered *calls, ui
 }
 
 /* Adds the calls of a collective, and finds which of them came last. */
-static int put_calls(struct work *work, const struct numbered *calls,
-		     struct model_collective *collective)
+static void put_calls(struct work *work, const struct numbered *calls,
+		      struct model_collective *collective)
 {
 	struct model_comm *comm = work->comm;
 	uint32_t index = (uint32_t)comm->collectives.len;
@@ -474,15 +548,13 @@ static int put_calls(struct work *work, const struct numbered *calls,
 		if (call->arrival_ts > work->calls->data[calls[collective->last].call].arrival_ts)
 			collective->last = i;
 		collective->synchronizes = collective->synchronizes && call->synchronizes;
-		if (call_put(comm, call, index))
-			return -ENOMEM;
+		call_put(comm, call, index);
 	}
-	return 0;
 }
 
 /* Adds one collective of `count` calls with the same number. */
-static int collective_add(struct work *work, const struct numbered *calls, size_t count,
-			  enum model_alignment alignment)
+static void collective_add(struct work *work, const struct numbered *calls, size_t count,
+			   enum model_alignment alignment)
 {
 	struct model_comm *comm = work->comm;
 	const struct comm_call *first = &work->calls->data[calls[0].call];
@@ -512,9 +584,8 @@ static int collective_add(struct work *work, const struct numbered *calls, size_
 	if (alignment != COLLECTIVE_ALONE || member->aligned ||
 	    (work->members.len == 1 && member->created))
 		find_late(work, calls[0].number, &collective);
-	if (put_calls(work, calls, &collective))
-		return -ENOMEM;
-	return vec_push(&comm->collectives, collective) ? 0 : -ENOMEM;
+	put_calls(work, calls, &collective);
+	vec_add(&comm->collectives, collective);
 }
 
 /* How many of the calls have the signature of the one at `like`. *other: one that has not. */
@@ -534,7 +605,7 @@ static size_t count_like(const struct work *work, const struct numbered *calls, 
 }
 
 /* Notes the first disorder of a communicator. Most ranks are right, or the first if none is. */
-static int disorder_add(struct work *work, const struct numbered *calls, size_t count)
+static void disorder_add(struct work *work, const struct numbered *calls, size_t count)
 {
 	const struct comm_call *all = work->calls->data, *right, *wrong;
 	struct model_comm *comm = work->comm;
@@ -542,7 +613,7 @@ static int disorder_add(struct work *work, const struct numbered *calls, size_t 
 
 	if (comm->disorders.len &&
 	    comm->disorders.data[comm->disorders.len - 1].comm == all[calls->call].comm)
-		return 0;
+		return;
 	if (most <= count - most) {
 		size_t others = 0, found = count_like(work, calls, count, other, &others);
 
@@ -554,28 +625,22 @@ static int disorder_add(struct work *work, const struct numbered *calls, size_t 
 	}
 	right = &all[calls[like].call];
 	wrong = &all[calls[other].call];
-	return vec_push(&comm->disorders,
-			(struct model_disorder){
-				.comm = right->comm,
-				.seq = (uint64_t)calls->number,
-				.rank = right->rank,
-				.span = right->span,
-				.other_rank = wrong->rank,
-				.other_span = wrong->span,
-				.others = (uint32_t)(count - most),
-			})
-		       ? 0
-		       : -ENOMEM;
+	vec_add(&comm->disorders, (struct model_disorder){.comm = right->comm,
+							  .seq = (uint64_t)calls->number,
+							  .rank = right->rank,
+							  .span = right->span,
+							  .other_rank = wrong->rank,
+							  .other_span = wrong->span,
+							  .others = (uint32_t)(count - most)});
 }
 
 /* Calls with the same number are one collective if their members are aligned, they have the same
  * signature and none has failed. Otherwise each stands alone. */
-static int numbered_add(struct work *work, const struct numbered *calls, size_t count)
+static void numbered_add(struct work *work, const struct numbered *calls, size_t count)
 {
 	const struct member *members = work->members.data;
 	const struct comm_call *all = work->calls->data;
 	bool same = true, aligned = true, by_creation = true, failed = false, unsure = false;
-	int result = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct member *member = &members[calls[i].member];
@@ -586,27 +651,29 @@ static int numbered_add(struct work *work, const struct numbered *calls, size_t 
 		failed |= all[calls[i].call].failed;
 		unsure |= all[calls[i].call].unsure;
 	}
-	if (count == 1)
-		return collective_add(work, calls, 1, COLLECTIVE_ALONE);
-	if (same && aligned && !failed)
-		return collective_add(work, calls, count,
-				      !by_creation ? COLLECTIVE_BY_ORDER
-				      : unsure     ? COLLECTIVE_UNSURE
-						   : COLLECTIVE_BY_CREATION);
+	if (count == 1) {
+		collective_add(work, calls, 1, COLLECTIVE_ALONE);
+		return;
+	}
+	if (same && aligned && !failed) {
+		collective_add(work, calls, count,
+			       !by_creation ? COLLECTIVE_BY_ORDER
+			       : unsure     ? COLLECTIVE_UNSURE
+					    : COLLECTIVE_BY_CREATION);
+		return;
+	}
 	if (aligned && by_creation && !failed && !unsure && all[calls->call].from == MODEL_NONE)
-		result = disorder_add(work, calls, count);
-	for (size_t i = 0; !result && i < count; i++)
-		result = collective_add(work, &calls[i], 1, COLLECTIVE_ALONE);
+		disorder_add(work, calls, count);
+	for (size_t i = 0; i < count; i++)
+		collective_add(work, &calls[i], 1, COLLECTIVE_ALONE);
 	work->comm->unaligned += count;
-	return result;
 }
 
 /* Groups the calls of aligned members by number. The calls of other members stand alone. */
-static int comm_finish(struct work *work)
+static void comm_finish(struct work *work)
 {
 	struct numbered *numbered;
 	size_t from, to;
-	int result = 0;
 
 	work->numbered.len = 0;
 	for (uint32_t m = 0; m < work->members.len; m++) {
@@ -618,24 +685,21 @@ static int comm_finish(struct work *work)
 
 			if (!member->aligned && work->members.len > 1) {
 				work->comm->unaligned++;
-				result = collective_add(work, &one, 1, COLLECTIVE_ALONE);
-			} else if (!vec_push(&work->numbered, one)) {
-				result = -ENOMEM;
+				collective_add(work, &one, 1, COLLECTIVE_ALONE);
+			} else {
+				vec_add(&work->numbered, one);
 			}
-			if (result)
-				return result;
 		}
 	}
 	numbered = work->numbered.data;
 	if (work->numbered.len)
 		qsort(numbered, work->numbered.len, sizeof(*numbered), numbered_compare);
-	for (from = 0; !result && from < work->numbered.len; from = to) {
+	for (from = 0; from < work->numbered.len; from = to) {
 		for (to = from + 1;
 		     to < work->numbered.len && numbered[to].number == numbered[from].number;)
 			to++;
-		result = numbered_add(work, &numbered[from], to - from);
+		numbered_add(work, &numbered[from], to - from);
 	}
-	return result;
 }
 
 static void members_clear(struct work *work)
@@ -648,11 +712,10 @@ static void members_clear(struct work *work)
 }
 
 /* Handles calls [from, to), which belong to one communicator. */
-static int comm_make(struct work *work, size_t from, size_t to)
+static void comm_make(struct work *work, size_t from, size_t to)
 {
 	const struct comm_call *calls = work->calls->data;
 	size_t end;
-	int result;
 
 	for (; from < to; from = end) {
 		for (end = from + 1;
@@ -660,14 +723,11 @@ static int comm_make(struct work *work, size_t from, size_t to)
 		     calls[end].rank == calls[from].rank &&
 		     (calls[from].from == MODEL_NONE || calls[end].place == calls[from].place);)
 			end++;
-		if (!add_member(work, from, end - from))
-			return -ENOMEM;
+		add_member(work, from, end - from);
 	}
-	result = align_members(work);
-	if (!result)
-		result = comm_finish(work);
+	align_members(work);
+	comm_finish(work);
 	members_clear(work);
-	return result;
 }
 
 static bool is_lossless(const struct model *model)
@@ -678,32 +738,19 @@ static bool is_lossless(const struct model *model)
 	return !model->sources[WAFFLE_SOURCE_SPANS].lost;
 }
 
-static int init_compare(const void *left, const void *right)
-{
-	const struct comm_init *a = left, *b = right;
-
-	if (a->comm != b->comm)
-		return a->comm < b->comm ? -1 : 1;
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	return a->ts < b->ts ? -1 : a->ts > b->ts;
-}
-
 /* Sorts the creations of communicators, and counts those of each process. */
-static int inits_order(struct model_comm *comm)
+static void inits_order(struct model_comm *comm)
 {
 	if (comm->inits.len)
 		qsort(comm->inits.data, comm->inits.len, sizeof(*comm->inits.data), init_compare);
 	for (size_t i = 0; i < comm->inits.len; i++) {
 		uint32_t pid = comm->inits.data[i].pid, count = map_get(&comm->inits_of, pid);
 
-		if (!map_set(&comm->inits_of, pid, count == MAP_NONE ? 1 : count + 1))
-			return -ENOMEM;
+		map_put(&comm->inits_of, pid, count == MAP_NONE ? 1 : count + 1);
 	}
-	return 0;
 }
 
-int comm_match(struct model_comm *comm, comm_calls *calls)
+void comm_match(struct model_comm *comm, comm_calls *calls)
 {
 	struct work work = {.comm = comm,
 			    .calls = calls,
@@ -711,23 +758,22 @@ int comm_match(struct model_comm *comm, comm_calls *calls)
 			    .filtered = *comm->model->meta->filter};
 	const struct model_rank_call *at;
 	size_t from, to;
-	int result = inits_order(comm);
 
+	inits_order(comm);
 	if (calls->len)
 		qsort(calls->data, calls->len, sizeof(*calls->data), call_compare);
-	for (from = 0; !result && from < calls->len; from = to) {
+	for (from = 0; from < calls->len; from = to) {
 		for (to = from + 1;
 		     to < calls->len && same_sequence(&calls->data[to], &calls->data[from]);)
 			to++;
-		result = comm_make(&work, from, to);
+		comm_make(&work, from, to);
 	}
 	members_clear(&work);
 	vec_free(&work.members);
 	vec_free(&work.numbered);
 	at = comm->rank_calls.data;
-	for (size_t i = 0; !result && i < comm->collectives.len; i++) {
+	for (size_t i = 0; i < comm->collectives.len; i++) {
 		comm->collectives.data[i].calls = at;
 		at += comm->collectives.data[i].count;
 	}
-	return result;
 }

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include "model/comm/comm_mpi_internal.h"
+#include "util/memory.h"
 
-/* Requests of arrays that are looked up, for each span of the capture. */
+/* Each span of the capture pays for so many look-ups of requests in arrays. Arrays of a file that
+ * somebody made may be too long for more. */
 #define STEPS_OF_SPAN 64
 
 static bool is_compatible(int32_t wanted, int32_t got)
@@ -32,8 +34,9 @@ static bool is_resolved(struct mpi_comm *comm, const struct mpi_call *call)
 	return false;
 }
 
-/* Which of its counts a rank must give right: the root of a gather what it gets, which is as much
- * of each rank, and all others what they give. With MPI_IN_PLACE the other count is ignored. */
+/* A collective has a count of what a rank sends and one of what it receives, and MPI does not read
+ * both everywhere: only the root of a gather has a receive count, only the root of a scatter has a
+ * send count, and MPI_IN_PLACE replaces the send count. This returns one that MPI reads. */
 static enum mpi_elements elements_that_count(const struct mpi_comm *comm,
 					     const struct mpi_call *call)
 {
@@ -65,8 +68,8 @@ static void data_finish(const struct mpi_comm *comm, struct mpi_call *call)
 		call->call.data = MODEL_DATA_MAYBE;
 }
 
-/* A collective that failed was one of the communicator's collectives. But nobody knows for sure
- * whether its ranks agree about that, and so about the numbers of those after it. */
+/* A collective that failed on this rank counts like the others. But nobody knows for sure whether
+ * it counts on all ranks, so the numbers of later ones are not certain. */
 static void collective_finish(struct mpi_comm *comm, struct comm_call *call)
 {
 	call->place = comm->rank;
@@ -100,7 +103,7 @@ static bool call_finish(struct mpi_scan *scan, struct mpi_call *call)
 	return true;
 }
 
-static int calls_finish(struct mpi_scan *scan, comm_calls *calls)
+static void calls_finish(struct mpi_scan *scan, comm_calls *calls)
 {
 	for (size_t i = 0; i < scan->calls.len; i++) {
 		struct mpi_call *call = &scan->calls.data[i];
@@ -109,13 +112,12 @@ static int calls_finish(struct mpi_scan *scan, comm_calls *calls)
 
 		if (!known || (comm->kind == MPI_COMM_UNKNOWN && comm->size != 1))
 			scan->comm->unaligned++;
-		if (known && !vec_push(calls, call->call))
-			return -ENOMEM;
+		if (known)
+			vec_add(calls, call->call);
 	}
-	return 0;
 }
 
-static int inits_finish(struct mpi_scan *scan)
+static void inits_finish(struct mpi_scan *scan)
 {
 	for (size_t i = 0; i < scan->comms.len; i++) {
 		const struct mpi_comm *comm = &scan->comms.data[i];
@@ -124,13 +126,12 @@ static int inits_finish(struct mpi_scan *scan)
 					 .pid = scan->processes.data[comm->process].pid,
 					 .thread = comm->thread,
 					 .rank = comm->rank,
-					 .assumed = comm->counted == MPI_ASSUMED};
+					 .assumed = comm->counted == MPI_ASSUMED,
+					 .mpi = true};
 
-		if (comm->counted != MPI_UNCOUNTED && !comm->null &&
-		    !vec_push(&scan->comm->inits, init))
-			return -ENOMEM;
+		if (comm->counted != MPI_UNCOUNTED && !comm->null)
+			vec_add(&scan->comm->inits, init);
 	}
-	return 0;
 }
 
 static void scan_free(struct mpi_scan *scan)
@@ -147,26 +148,21 @@ static void scan_free(struct mpi_scan *scan)
 	keymap_free(&scan->by_address);
 	keymap_free(&scan->message_at);
 	keymap_free(&scan->group_calls);
+	comm_ids_free(&scan->ids);
 }
 
-int comm_mpi_add(struct model_comm *comm, comm_calls *calls)
+void comm_mpi_add(struct model_comm *comm, comm_calls *calls)
 {
 	struct mpi_scan scan = {.comm = comm,
 				.model = comm->model,
 				.steps_left = STEPS_OF_SPAN * (uint64_t)comm->model->spans.len};
-	bool any;
-	int result = mpi_sites_make(&scan, &any);
 
-	if (!result && any)
-		result = mpi_scan_all(&scan);
-	if (!result && any)
-		result = mpi_comms_finish(&scan);
-	if (!result && any)
-		result = inits_finish(&scan);
-	if (!result && any)
-		result = mpi_calls_order(&scan);
-	if (!result && any)
-		result = calls_finish(&scan, calls);
+	if (!mpi_sites_make(&scan))
+		return;
+	mpi_scan_all(&scan);
+	mpi_comms_finish(&scan);
+	inits_finish(&scan);
+	mpi_calls_order(&scan);
+	calls_finish(&scan, calls);
 	scan_free(&scan);
-	return result;
 }

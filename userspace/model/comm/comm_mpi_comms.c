@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The communicators of each process, by their handles. */
 #include "model/comm/comm_mpi_internal.h"
+#include "util/memory.h"
 
 /* Predefined handles of MPICH's ABI (mpi.h). */
 #define MPICH_WORLD 0x44000000u
@@ -18,20 +19,23 @@ uint32_t mpi_process_of(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	unsigned role = item->site->role;
 	uint32_t found = map_get(&scan->process_at, item->pid);
-	struct mpi_process process = {.pid = item->pid, .world = MODEL_NONE, .init_ts = item->ts};
+	struct mpi_process process = {
+		.pid = item->pid, .world = MODEL_NONE, .init_ts = item->ts, .next_ts = UINT64_MAX};
 	bool begins = role == SITE_ROLE_MPI_INIT;
 
 	/* A process may become another rank by execve(2). */
 	if (found != MAP_NONE && !begins)
 		return found;
+	if (found != MAP_NONE)
+		scan->processes.data[found].next_ts = item->ts;
 	found = (uint32_t)scan->processes.len;
 	if (begins)
 		process.counted = MPI_COUNTED;
 	else if ((role == SITE_ROLE_MPI_COMM_RANK || role == SITE_ROLE_MPI_COMM_SIZE) &&
 		 map_get(&scan->execs, item->pid) != MAP_NONE)
 		process.counted = MPI_ASSUMED;
-	if (!vec_push(&scan->processes, process) || !map_set(&scan->process_at, item->pid, found))
-		return MODEL_NONE;
+	vec_add(&scan->processes, process);
+	map_put(&scan->process_at, item->pid, found);
 	return found;
 }
 
@@ -75,21 +79,19 @@ static void set_kind(struct mpi_scan *scan, uint32_t index, const struct mpi_ite
 }
 
 /* Adds a communicator under a handle, which may be that of one that was freed. */
-static int comm_add(struct mpi_scan *scan, uint64_t handle, const struct mpi_comm *comm,
-		    uint32_t *index)
+static uint32_t comm_add(struct mpi_scan *scan, uint64_t handle, const struct mpi_comm *comm)
 {
 	const uint64_t key[] = {comm->process, handle};
+	uint32_t index = (uint32_t)scan->comms.len;
 
-	*index = (uint32_t)scan->comms.len;
-	if (scan->comms.len >= MODEL_NONE || !vec_push(&scan->comms, *comm))
-		return -ENOMEM;
-	if (comm->null)
-		return 0;
-	return keymap_set(&scan->comm_at, key, sizeof(key), *index) ? 0 : -ENOMEM;
+	memory_require(scan->comms.len < MODEL_NONE);
+	vec_add(&scan->comms, *comm);
+	if (!comm->null)
+		keymap_put(&scan->comm_at, key, sizeof(key), index);
+	return index;
 }
 
-static int comm_find(struct mpi_scan *scan, const struct mpi_item *item, uint64_t handle,
-		     uint32_t *index)
+static uint32_t comm_find(struct mpi_scan *scan, const struct mpi_item *item, uint64_t handle)
 {
 	const uint64_t key[] = {item->process, handle};
 	struct mpi_comm comm = {.ts = scan->processes.data[item->process].init_ts,
@@ -97,53 +99,51 @@ static int comm_find(struct mpi_scan *scan, const struct mpi_item *item, uint64_
 				.thread = item->thread,
 				.parent = MODEL_NONE,
 				.rank = MODEL_NONE};
+	uint32_t index;
 
-	*index = MODEL_NONE;
 	if (handle_is_null(item, handle))
-		return 0;
-	*index = keymap_get(&scan->comm_at, key, sizeof(key));
-	if (*index == MAP_NONE) {
-		if (comm_add(scan, handle, &comm, index))
-			return -ENOMEM;
-		set_kind(scan, *index, item, handle);
-	} else if (scan->comms.data[*index].maybe_world && mpi_has(item, MPI_INDEX)) {
-		set_kind(scan, *index, item, handle);
+		return MODEL_NONE;
+	index = keymap_get(&scan->comm_at, key, sizeof(key));
+	if (index == MAP_NONE) {
+		index = comm_add(scan, handle, &comm);
+		set_kind(scan, index, item, handle);
+	} else if (scan->comms.data[index].maybe_world && mpi_has(item, MPI_INDEX)) {
+		set_kind(scan, index, item, handle);
 	}
-	return 0;
+	return index;
 }
 
-int mpi_comm_of(struct mpi_scan *scan, const struct mpi_item *item, uint32_t *index)
+uint32_t mpi_comm_of(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	struct mpi_comm *comm;
+	uint32_t index;
 
-	*index = MODEL_NONE;
 	if (!mpi_has(item, MPI_COMM) ||
 	    (mpi_has(item, MPI_INDEX) && item->values[MPI_INDEX] == OMPI_NULL))
-		return 0;
-	if (comm_find(scan, item, item->values[MPI_COMM], index))
-		return -ENOMEM;
-	if (*index == MODEL_NONE)
-		return 0;
-	comm = &scan->comms.data[*index];
+		return MODEL_NONE;
+	index = comm_find(scan, item, item->values[MPI_COMM]);
+	if (index == MODEL_NONE)
+		return MODEL_NONE;
+	comm = &scan->comms.data[index];
 	if (mpi_has(item, MPI_RANK) && item->values[MPI_RANK] < INT32_MAX)
 		comm->rank = (uint32_t)item->values[MPI_RANK];
 	if (mpi_has(item, MPI_SIZE) && item->values[MPI_SIZE] - 1 < INT32_MAX)
 		comm->size = (uint32_t)item->values[MPI_SIZE];
-	return 0;
+	return index;
 }
 
 /* ---- creation ---- */
 
 /* Number of earlier calls of MPI_Comm_create_group with this communicator and tag. Only the ranks
  * of the group call it, so it does not count among the parent's collectives. */
-static int group_number(struct mpi_scan *scan, uint32_t parent, uint64_t tag, uint64_t *number)
+static uint32_t group_number(struct mpi_scan *scan, uint32_t parent, uint64_t tag)
 {
 	const uint64_t key[] = {parent, tag};
 	uint32_t found = keymap_get(&scan->group_calls, key, sizeof(key));
+	uint32_t number = found == MAP_NONE ? 0 : found;
 
-	*number = found == MAP_NONE ? 0 : found;
-	return keymap_set(&scan->group_calls, key, sizeof(key), (uint32_t)*number + 1) ? 0
-										       : -ENOMEM;
+	keymap_put(&scan->group_calls, key, sizeof(key), number + 1);
+	return number;
 }
 
 static void set_creation(const struct mpi_item *item, struct mpi_comm *comm)
@@ -172,7 +172,7 @@ static void set_creation(const struct mpi_item *item, struct mpi_comm *comm)
 		comm->null = (int32_t)item->values[MPI_TYPE] == COLOR_UNDEFINED;
 }
 
-int mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t parent)
+void mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t parent)
 {
 	uint64_t handle = item->values[MPI_NEW];
 	struct mpi_comm comm = {.ts = item->ts,
@@ -180,37 +180,35 @@ int mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t p
 				.thread = item->thread,
 				.parent = parent,
 				.rank = MODEL_NONE};
-	uint32_t index;
 
 	if (item->end_ts == UINT64_MAX || !mpi_has(item, MPI_NEW) ||
 	    (item->site->role == SITE_ROLE_MPI_COMM_SPLIT && !mpi_has(item, MPI_COLOR) &&
 	     !mpi_has(item, MPI_TYPE)))
-		return 0;
+		return;
 	set_creation(item, &comm);
 	comm.depth = scan->comms.data[parent].depth + 1;
 	comm.seq = scan->comms.data[parent].collectives;
 	if (comm.kind == MPI_COMM_SPLIT && !mpi_has(item, MPI_COLOR))
 		comm.color = comm.color << 32 | comm_host(scan->model, item->pid);
-	if (comm.kind == MPI_COMM_CREATE_GROUP && group_number(scan, parent, comm.color, &comm.seq))
-		return -ENOMEM;
+	if (comm.kind == MPI_COMM_CREATE_GROUP)
+		comm.seq = group_number(scan, parent, comm.color);
 	comm.null |= handle_is_null(item, handle);
 	if (mpi_has(item, MPI_NEW_RANK)) {
 		comm.null |= item->values[MPI_NEW_RANK] >= INT32_MAX;
 		comm.rank = comm.null ? MODEL_NONE : (uint32_t)item->values[MPI_NEW_RANK];
 	}
-	return comm_add(scan, handle, &comm, &index);
+	comm_add(scan, handle, &comm);
 }
 
-int mpi_comm_free(struct mpi_scan *scan, const struct mpi_item *item)
+void mpi_comm_free(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	const uint64_t key[] = {item->process, item->values[MPI_COMM]};
 	uint32_t index;
 
 	if (!mpi_has(item, MPI_COMM) || item->end_ts == UINT64_MAX)
-		return 0;
+		return;
 	index = keymap_get(&scan->comm_at, key, sizeof(key));
 	/* A predefined communicator cannot be freed. */
 	if (index != MAP_NONE && scan->comms.data[index].parent != MODEL_NONE)
 		keymap_remove(&scan->comm_at, key, sizeof(key));
-	return 0;
 }

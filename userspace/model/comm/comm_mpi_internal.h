@@ -7,6 +7,7 @@
 #ifndef WAFFLE_MODEL_COMM_COMM_MPI_INTERNAL_H
 #define WAFFLE_MODEL_COMM_COMM_MPI_INTERNAL_H
 
+#include "model/comm/comm_ids_internal.h"
 #include "model/comm/comm_internal.h"
 #include "util/keymap.h"
 
@@ -83,8 +84,9 @@ enum mpi_comm_kind {
 /* Whether the capture has all calls of a process, or of a communicator from its creation on. */
 enum mpi_counted {
 	MPI_UNCOUNTED,
-	/* MPI_Init is not in the capture, but the process began in it and first asked for its rank
-	 * or the number of ranks. So probably only MPI_Init was missed, which takes long. */
+	/* MPI_Init is not in the capture, but the process began in it, and its first call asks for
+	 * its rank or the number of ranks. MPI_Init takes long, so probably nothing else was
+	 * missed. */
 	MPI_ASSUMED,
 	MPI_COUNTED,
 };
@@ -101,6 +103,7 @@ struct mpi_comm {
 	uint32_t process;
 	uint32_t thread;  /* that created it */
 	uint32_t parent;  /* local communicator with a lower index, or MODEL_NONE */
+	uint32_t start;   /* MPI_COMM_WORLD: which start of the job it is of */
 	uint32_t depth;   /* number of ancestors */
 	uint32_t rank;    /* MODEL_NONE: unknown */
 	uint32_t size;    /* 0: unknown */
@@ -109,8 +112,8 @@ struct mpi_comm {
 	uint8_t counted;  /* enum mpi_counted */
 	bool maybe_world; /* it may be MPI_COMM_WORLD: nothing else is known of its handle */
 	bool disturbed;   /* a collective has failed */
-	/* The first send and the first receive of which nobody knows whether or which message it
-	 * was. Those after it that could have been of the same message cannot be numbered. */
+	/* The first send and the first receive that may not have taken place, or whose message is
+	 * unknown. Later ones that could be of the same message cannot be numbered. */
 	struct mpi_unresolved {
 		bool any;
 		int32_t peer, tag; /* -1: any */
@@ -124,6 +127,7 @@ struct mpi_process {
 	uint32_t world;  /* local communicator, or MODEL_NONE */
 	uint8_t counted; /* enum mpi_counted */
 	uint64_t init_ts;
+	uint64_t next_ts; /* when the next process of this pid began; UINT64_MAX: there is none */
 };
 
 /* One end of a message or a call of a collective; `call` is completed when all calls are known. */
@@ -148,7 +152,7 @@ struct mpi_request {
 	struct mpi_call start; /* persistent: what each MPI_Start does */
 };
 
-/* Whether nobody knows that an end of a message took place, or of which message it is. */
+/* Whether an end of a message may not have taken place, or its message is unknown. */
 static inline bool mpi_call_is_unresolved(const struct mpi_call *call)
 {
 	return call->message && (call->call.failed || call->peer == -1 || call->tag == -1);
@@ -169,59 +173,65 @@ struct mpi_scan {
 	struct keymap by_address;  /* process, address → request */
 	struct keymap message_at;  /* process, handle of MPI_Mprobe's message → call */
 	struct keymap group_calls; /* local communicator, tag → calls of MPI_Comm_create_group */
+	struct comm_ids ids;       /* of communicators, and of the calls that made them */
 	uint64_t steps_left;       /* limit of requests of arrays that are looked up */
 	uint64_t order;
 };
 
 /* ---- comm_mpi_values.c ---- */
 
-/* Fills scan->sites. *any: whether a site is of MPI. Returns 0 or -ENOMEM. */
-int mpi_sites_make(struct mpi_scan *scan, bool *any);
+/* Fills scan->sites. False: no site is of MPI. */
+bool mpi_sites_make(struct mpi_scan *scan);
 /* Reads the values of a call; false: it is no call of MPI, or it did nothing because an argument
  * was invalid. */
 bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *item);
 
 /* ---- comm_mpi_comms.c ---- */
 
-/* Index of the process of a call, made if it is new. MODEL_NONE: out of memory. */
+/* Index of the process of a call, made if it is new. */
 uint32_t mpi_process_of(struct mpi_scan *scan, const struct mpi_item *item);
-/* The local communicator of a call, made if it is new. *index is MODEL_NONE if the handle is null.
- * Returns 0 or -ENOMEM. */
-int mpi_comm_of(struct mpi_scan *scan, const struct mpi_item *item, uint32_t *index);
+/* The local communicator of a call, made if it is new. MODEL_NONE: the handle is null. */
+uint32_t mpi_comm_of(struct mpi_scan *scan, const struct mpi_item *item);
 /* A call that makes a communicator from another one. */
-int mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t parent);
-int mpi_comm_free(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_comm_make(struct mpi_scan *scan, const struct mpi_item *item, uint32_t parent);
+void mpi_comm_free(struct mpi_scan *scan, const struct mpi_item *item);
 
 /* ---- comm_mpi_requests.c ---- */
 
 /* The call at index `call` goes on after its span, which has returned a request. */
-int mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t call);
+void mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t call);
 /* Adds a persistent request. */
-int mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *item,
-			       const struct mpi_call *start);
-int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item);
-int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *item,
+				const struct mpi_call *start);
+void mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item);
 /* MPI_Cancel: a wait does not tell whether the operation was cancelled or took place. */
-int mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item);
-int mpi_request_free(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item);
+void mpi_request_free(struct mpi_scan *scan, const struct mpi_item *item);
 /* Sets where a received message came from: source in the low half, tag in the high half. */
 void mpi_call_matched(struct mpi_call *call, uint64_t matched);
 
 /* ---- comm_mpi_scan.c ---- */
 
-/* Collects the processes, communicators and calls. Returns 0 or -ENOMEM. */
-int mpi_scan_all(struct mpi_scan *scan);
+/* Collects the processes, communicators and calls. */
+void mpi_scan_all(struct mpi_scan *scan);
 
 /* ---- comm_mpi_order.c ---- */
 
 /* Marks the calls of which nobody knows the order, since threads made them at the same time. Peers
- * and tags must be known. Returns 0 or -ENOMEM. */
-int mpi_calls_order(struct mpi_scan *scan);
+ * and tags must be known. */
+void mpi_calls_order(struct mpi_scan *scan);
+
+/* ---- comm_mpi_worlds.c ---- */
+
+/* Finds which communicators are MPI_COMM_WORLD, their ranks, and the start of the job that each is
+ * of. Those of a job in which two processes claim one rank become unknown. */
+void mpi_worlds_find(struct mpi_scan *scan);
 
 /* ---- comm_mpi_ranks.c ---- */
 
 /* Finds the ids of all local communicators, and the rank and size that the program did not ask
- * for. Returns 0 or -ENOMEM. */
-int mpi_comms_finish(struct mpi_scan *scan);
+ * for. */
+void mpi_comms_finish(struct mpi_scan *scan);
 
 #endif

@@ -9,11 +9,12 @@
  *	           |not known     |        |known
  */
 #include "model/comm/comm_mpi_internal.h"
+#include "util/memory.h"
 
 /* Calls that are counted together: one direction, peer and tag of a communicator. */
 struct mpi_channel {
 	uint64_t open_until; /* the latest return of its calls so far */
-	/* The only call since the channel had none that was open; MODEL_NONE: there are several. */
+	/* The only call since the channel was last idle; MODEL_NONE: there are several. */
 	uint32_t alone;
 };
 
@@ -22,7 +23,6 @@ struct mpi_channels {
 	struct keymap at; /* communicator and kind, peer and tag → channel */
 };
 
-/* Returns NULL if out of memory. */
 static struct mpi_channel *channel_of(struct mpi_channels *channels, const struct mpi_call *call)
 {
 	uint64_t kind = !call->message ? 0 : call->receives ? 1 : 2;
@@ -34,9 +34,9 @@ static struct mpi_channel *channel_of(struct mpi_channels *channels, const struc
 	if (found != MAP_NONE)
 		return &channels->list.data[found];
 	found = (uint32_t)channels->list.len;
-	if (found >= MODEL_NONE || !vec_push(&channels->list, (struct mpi_channel){0}) ||
-	    !keymap_set(&channels->at, key, sizeof(key), found))
-		return NULL;
+	memory_require(channels->list.len < MODEL_NONE);
+	vec_add(&channels->list, (struct mpi_channel){0});
+	keymap_put(&channels->at, key, sizeof(key), found);
 	return &channels->list.data[found];
 }
 
@@ -54,18 +54,15 @@ static void unresolved_mark(struct mpi_scan *scan)
 	}
 }
 
-int mpi_calls_order(struct mpi_scan *scan)
+void mpi_calls_order(struct mpi_scan *scan)
 {
 	struct mpi_channels channels = {0};
 	struct mpi_call *calls = scan->calls.data;
-	int result = 0;
 
-	for (uint32_t i = 0; !result && i < scan->calls.len; i++) {
+	for (uint32_t i = 0; i < scan->calls.len; i++) {
 		struct mpi_channel *channel = channel_of(&channels, &calls[i]);
 
-		if (!channel) {
-			result = -ENOMEM;
-		} else if (calls[i].posted_ts >= channel->open_until) {
+		if (calls[i].posted_ts >= channel->open_until) {
 			*channel = (struct mpi_channel){calls[i].returned_ts, i};
 		} else {
 			calls[i].call.unsure = true;
@@ -79,5 +76,4 @@ int mpi_calls_order(struct mpi_scan *scan)
 	unresolved_mark(scan);
 	vec_free(&channels.list);
 	keymap_free(&channels.at);
-	return result;
 }

@@ -9,6 +9,7 @@
 
 #include "model/comm/comm_mpi_internal.h"
 #include "util/hash.h"
+#include "util/memory.h"
 
 static uint64_t hash_numbers(uint64_t a, uint64_t b, uint64_t c)
 {
@@ -18,45 +19,43 @@ static uint64_t hash_numbers(uint64_t a, uint64_t b, uint64_t c)
 	return hash_bytes(hash, &c, sizeof(c));
 }
 
+/* What a key is of; a communicator that only one process knows is none of the others. */
+enum id_key { KEY_CREATION, KEY_COMM, KEY_UNKNOWN };
+
 /* A communicator that only this process knows. */
 static void make_unknown(struct mpi_scan *scan, uint32_t index)
 {
 	struct mpi_comm *comm = &scan->comms.data[index];
+	const uint64_t key[] = {KEY_UNKNOWN, index};
 
 	comm->kind = MPI_COMM_UNKNOWN;
 	comm->counted = MPI_UNCOUNTED;
-	comm->id = hash_numbers(MPI_COMM_UNKNOWN, comm->process, index);
+	comm->id = comm_id_of(&scan->ids, key, sizeof(key),
+			      hash_numbers(MPI_COMM_UNKNOWN, comm->process, index));
 }
 
-/* A program of Open MPI that only sends messages does not show which handle is MPI_COMM_WORLD. It
- * is the only one that it uses and has not created. */
-static void find_worlds(struct mpi_scan *scan)
+/* A number for the call that made a communicator: the same on all ranks that called it. */
+static uint64_t creation_of(struct mpi_scan *scan, const struct mpi_comm *comm)
 {
-	for (uint32_t i = 0; i < scan->comms.len; i++) {
-		struct mpi_comm *comm = &scan->comms.data[i];
-		struct mpi_process *process = &scan->processes.data[comm->process];
+	struct comm_job job = comm_job(scan->model, scan->processes.data[comm->process].pid);
+	uint64_t key[] = {KEY_CREATION, comm->kind, 0, 0, 0, 0}, hash;
 
-		if (!comm->maybe_world || comm->kind != MPI_COMM_UNKNOWN || comm->size == 1)
-			continue;
-		if (process->world == MODEL_NONE) {
-			process->world = i;
-			comm->kind = MPI_COMM_WORLD;
-		} else if (scan->comms.data[process->world].maybe_world) {
-			/* There are two of them. */
-			scan->comms.data[process->world].kind = MPI_COMM_UNKNOWN;
-		}
+	if (comm->parent != MODEL_NONE) {
+		key[2] = scan->comms.data[comm->parent].id;
+		key[3] = comm->seq;
+		hash = hash_numbers(comm->kind, key[2], key[3]);
+	} else if (comm->kind == MPI_COMM_SELF) {
+		key[2] = comm->process;
+		key[3] = (uint64_t)(comm - scan->comms.data);
+		hash = hash_numbers(comm->kind, key[2], 0);
+	} else {
+		key[2] = job.name;
+		key[3] = job.launcher;
+		key[4] = comm->start;
+		key[5] = job.world_size;
+		hash = hash_numbers(comm->kind, comm_job_hash(scan->model, job), comm->start);
 	}
-}
-
-/* A hash of the call that made a communicator: the same on all ranks that called it. */
-static uint64_t creation_of(const struct mpi_scan *scan, const struct mpi_comm *comm)
-{
-	if (comm->parent != MODEL_NONE)
-		return hash_numbers(comm->kind, scan->comms.data[comm->parent].id, comm->seq);
-	if (comm->kind == MPI_COMM_SELF)
-		return hash_numbers(comm->kind, comm->process, 0);
-	return hash_numbers(comm->kind,
-			    comm_job(scan->model, scan->processes.data[comm->process].pid), 0);
+	return comm_id_of(&scan->ids, key, sizeof(key), hash);
 }
 
 /* A parent's id is set before those of its children. */
@@ -65,6 +64,7 @@ static void set_ids(struct mpi_scan *scan)
 	for (uint32_t i = 0; i < scan->comms.len; i++) {
 		struct mpi_comm *comm = &scan->comms.data[i];
 		bool made = comm->parent != MODEL_NONE;
+		uint64_t key[] = {KEY_COMM, 0, comm->color};
 
 		comm->counted = made ? scan->comms.data[comm->parent].counted
 				     : scan->processes.data[comm->process].counted;
@@ -72,29 +72,13 @@ static void set_ids(struct mpi_scan *scan)
 			make_unknown(scan, i);
 			continue;
 		}
-		comm->creation = creation_of(scan, comm);
-		comm->id = hash_numbers(comm->creation, comm->color, 0);
+		comm->creation = key[1] = creation_of(scan, comm);
+		comm->id = comm_id_of(&scan->ids, key, sizeof(key),
+				      hash_numbers(comm->creation, comm->color, 0));
 	}
 }
 
 /* ---- ranks and sizes ---- */
-
-/* The environment tells a process its rank in MPI_COMM_WORLD. */
-static void set_world(struct mpi_scan *scan)
-{
-	for (uint32_t i = 0; i < scan->comms.len; i++) {
-		struct mpi_comm *comm = &scan->comms.data[i];
-		const struct model_process *process =
-			comm_process(scan->model, scan->processes.data[comm->process].pid);
-
-		if (comm->kind != MPI_COMM_WORLD || !process)
-			continue;
-		if (comm->rank == MODEL_NONE && process->rank < INT32_MAX)
-			comm->rank = process->rank;
-		if (!comm->size && process->world_size < INT32_MAX)
-			comm->size = process->world_size;
-	}
-}
 
 /* A member of a communicator, as it is sorted: by the depth of the communicator, and then as
  * MPI_Comm_split orders ranks. */
@@ -126,28 +110,22 @@ static int split_compare(const void *left, const void *right)
 }
 
 /* Number of processes that took part in the creation of a communicator. */
-static int count_creators(const struct mpi_scan *scan, struct keymap *creators)
+static void count_creators(const struct mpi_scan *scan, struct map *creators)
 {
 	for (uint32_t i = 0; i < scan->comms.len; i++) {
 		uint64_t creation = scan->comms.data[i].creation;
-		uint32_t count = keymap_get(creators, &creation, sizeof(creation));
+		uint32_t count = map_get(creators, creation);
 
-		if (!keymap_set(creators, &creation, sizeof(creation),
-				count == MAP_NONE ? 1 : count + 1))
-			return -ENOMEM;
+		map_put(creators, creation, count == MAP_NONE ? 1 : count + 1);
 	}
-	return 0;
 }
 
 /* Whether all ranks of the parent are traced and took part in the creation. */
-static bool is_complete(const struct mpi_scan *scan, const struct keymap *creators,
+static bool is_complete(const struct mpi_scan *scan, const struct map *creators,
 			const struct mpi_comm *comm)
 {
-	uint64_t creation = comm->creation;
-
 	return comm->parent != MODEL_NONE && scan->comms.data[comm->parent].size &&
-	       keymap_get(creators, &creation, sizeof(creation)) ==
-		       scan->comms.data[comm->parent].size;
+	       map_get(creators, comm->creation) == scan->comms.data[comm->parent].size;
 }
 
 static void set_size(struct mpi_scan *scan, const struct mpi_member *members, size_t count,
@@ -194,7 +172,7 @@ static void split_ranks(struct mpi_scan *scan, struct mpi_member *members, size_
 }
 
 /* Finds the ranks and the size of one communicator. */
-static void ranks_find(struct mpi_scan *scan, const struct keymap *creators,
+static void ranks_find(struct mpi_scan *scan, const struct map *creators,
 		       struct mpi_member *members, size_t count)
 {
 	struct mpi_comm *first = &scan->comms.data[members->index];
@@ -224,31 +202,27 @@ static void ranks_find(struct mpi_scan *scan, const struct keymap *creators,
 		set_size(scan, members, count, size);
 }
 
-int mpi_comms_finish(struct mpi_scan *scan)
+void mpi_comms_finish(struct mpi_scan *scan)
 {
-	struct mpi_member *members = malloc((scan->comms.len + 1) * sizeof(*members));
-	struct keymap creators = {0};
+	struct mpi_member *members = memory_get(scan->comms.len * sizeof(*members));
+	struct map creators = {0};
 	size_t count = 0, to;
-	int result;
 
-	find_worlds(scan);
+	mpi_worlds_find(scan);
 	set_ids(scan);
-	set_world(scan);
-	result = members ? count_creators(scan, &creators) : -ENOMEM;
-	for (uint32_t i = 0; !result && i < scan->comms.len; i++)
+	count_creators(scan, &creators);
+	for (uint32_t i = 0; i < scan->comms.len; i++)
 		if (!scan->comms.data[i].null)
 			members[count++] = (struct mpi_member){.id = scan->comms.data[i].id,
 							       .depth = scan->comms.data[i].depth,
 							       .index = i};
-	if (!result && count)
+	if (count)
 		qsort(members, count, sizeof(*members), member_compare);
-	for (size_t from = 0; !result && from < count; from = to) {
-		for (to = from + 1; to < count && members[to].id == members[from].id &&
-				    members[to].depth == members[from].depth;)
+	for (size_t from = 0; from < count; from = to) {
+		for (to = from + 1; to < count && members[to].id == members[from].id;)
 			to++;
 		ranks_find(scan, &creators, &members[from], to - from);
 	}
-	keymap_free(&creators);
+	map_free(&creators);
 	free(members);
-	return result;
 }

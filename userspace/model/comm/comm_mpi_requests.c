@@ -7,6 +7,7 @@
  * the last one with this value.
  */
 #include "model/comm/comm_mpi_internal.h"
+#include "util/memory.h"
 
 /* The largest array of requests that is searched. */
 #define ARRAY_MAX 65536
@@ -26,18 +27,17 @@ void mpi_call_matched(struct mpi_call *call, uint64_t matched)
 
 /* ---- the table of requests ---- */
 
-static int request_push(struct mpi_scan *scan, const struct mpi_item *item,
-			const struct mpi_request *request)
+static void request_push(struct mpi_scan *scan, const struct mpi_item *item,
+			 const struct mpi_request *request)
 {
 	const uint64_t address[] = {item->process, request->address};
 	const uint64_t handle[] = {item->process, request->handle};
 	uint32_t index = (uint32_t)scan->requests.len;
 
-	if (scan->requests.len >= MODEL_NONE || !vec_push(&scan->requests, *request) ||
-	    !keymap_set(&scan->by_address, address, sizeof(address), index) ||
-	    !keymap_set(&scan->by_handle, handle, sizeof(handle), index))
-		return -ENOMEM;
-	return 0;
+	memory_require(scan->requests.len < MODEL_NONE);
+	vec_add(&scan->requests, *request);
+	keymap_put(&scan->by_address, address, sizeof(address), index);
+	keymap_put(&scan->by_handle, handle, sizeof(handle), index);
 }
 
 static void request_remove(struct mpi_scan *scan, const struct mpi_item *item, uint32_t index)
@@ -66,23 +66,22 @@ static uint32_t request_find(const struct mpi_scan *scan, const struct mpi_item 
 	return keymap_get(&scan->by_handle, handle_key, sizeof(handle_key));
 }
 
-int mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t call)
+void mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t call)
 {
 	struct mpi_request request = {.address = item->values[MPI_REQUEST],
 				      .handle = item->values[MPI_HANDLE],
 				      .call = call};
 
 	if (!mpi_has(item, MPI_REQUEST) || item->failed)
-		return 0;
+		return;
 	scan->calls.data[call].call.end_ts = UINT64_MAX;
 	/* The value of the request is known when the call has returned. */
-	if (!mpi_has(item, MPI_HANDLE))
-		return 0;
-	return request_push(scan, item, &request);
+	if (mpi_has(item, MPI_HANDLE))
+		request_push(scan, item, &request);
 }
 
-int mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *item,
-			       const struct mpi_call *start)
+void mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *item,
+				const struct mpi_call *start)
 {
 	struct mpi_request request = {.address = item->values[MPI_REQUEST],
 				      .handle = item->values[MPI_HANDLE],
@@ -90,9 +89,8 @@ int mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *ite
 				      .persistent = true,
 				      .start = *start};
 
-	if (!mpi_has(item, MPI_REQUEST) || !mpi_has(item, MPI_HANDLE))
-		return 0;
-	return request_push(scan, item, &request);
+	if (mpi_has(item, MPI_REQUEST) && mpi_has(item, MPI_HANDLE))
+		request_push(scan, item, &request);
 }
 
 /* ---- requests of a call ---- */
@@ -175,7 +173,7 @@ static void complete_some(struct mpi_scan *scan, const struct mpi_item *item, ui
 }
 
 /* Nobody knows whether the operations of a call's requests took place. */
-static int requests_fail(struct mpi_scan *scan, const struct mpi_item *item)
+static void requests_fail(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t count = request_count(scan, item);
 
@@ -185,41 +183,41 @@ static int requests_fail(struct mpi_scan *scan, const struct mpi_item *item)
 		if (index != MAP_NONE && scan->requests.data[index].call != MODEL_NONE)
 			scan->calls.data[scan->requests.data[index].call].call.failed = true;
 	}
-	return 0;
 }
 
-int mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item)
+void mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t count;
 
-	if (item->failed)
-		return requests_fail(scan, item);
+	if (item->failed) {
+		requests_fail(scan, item);
+		return;
+	}
 	if (item->end_ts == UINT64_MAX ||
 	    (mpi_has(item, MPI_DONE) && !(int32_t)item->values[MPI_DONE]))
-		return 0;
+		return;
 	if (item->site->role == SITE_ROLE_MPI_WAIT_ANY) {
 		count = mpi_has(item, MPI_COUNT) ? (uint32_t)item->values[MPI_COUNT] : 0;
 		if (mpi_has(item, MPI_INDEX) && item->values[MPI_INDEX] < count)
 			complete_at(scan, item, (uint32_t)item->values[MPI_INDEX], 0);
-		return 0;
+		return;
 	}
 	count = request_count(scan, item);
 	if (item->site->role == SITE_ROLE_MPI_WAIT_SOME) {
 		if (mpi_has(item, MPI_FINISHED))
 			complete_some(scan, item, count);
-		return 0;
+		return;
 	}
 	for (uint32_t i = 0; i < count; i++)
 		complete_at(scan, item, i, i);
-	return 0;
 }
 
-int mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item)
+void mpi_request_cancel(struct mpi_scan *scan, const struct mpi_item *item)
 {
-	return requests_fail(scan, item);
+	requests_fail(scan, item);
 }
 
-int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item)
+void mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t count = request_count(scan, item);
 
@@ -237,18 +235,16 @@ int mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item)
 		call.call.span = item->span;
 		call.call.thread = item->thread;
 		call.call.failed = item->failed;
-		if (scan->calls.len >= MODEL_NONE || !vec_push(&scan->calls, call))
-			return -ENOMEM;
+		memory_require(scan->calls.len < MODEL_NONE);
+		vec_add(&scan->calls, call);
 		scan->requests.data[index].call = (uint32_t)scan->calls.len - 1;
 	}
-	return 0;
 }
 
-int mpi_request_free(struct mpi_scan *scan, const struct mpi_item *item)
+void mpi_request_free(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	uint32_t index = item->end_ts == UINT64_MAX ? MAP_NONE : request_at(scan, item, 0);
 
 	if (index != MAP_NONE)
 		request_remove(scan, item, index);
-	return 0;
 }

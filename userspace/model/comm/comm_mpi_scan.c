@@ -4,11 +4,11 @@
 
 #include "model/comm/comm_mpi_internal.h"
 #include "util/hash.h"
+#include "util/memory.h"
 
 /* Wildcards of a source and a tag (mpi.h). MPI_PROC_NULL is -2 in Open MPI and -1 in MPICH. */
 #define OMPI_ANY_SOURCE (-1)
 #define MPICH_ANY_SOURCE (-2)
-#define ANY_TAG (-1)
 #define ADDRESS_MIN 4096 /* no MPI_Status lies below */
 
 static struct mpi_call call_of(const struct mpi_scan *scan, const struct mpi_item *item,
@@ -38,13 +38,13 @@ static struct mpi_call call_of(const struct mpi_scan *scan, const struct mpi_ite
 }
 
 /* Adds a call; if it is nonblocking, with its request. */
-static int call_push(struct mpi_scan *scan, const struct mpi_item *item,
-		     const struct mpi_call *call)
+static void call_push(struct mpi_scan *scan, const struct mpi_item *item,
+		      const struct mpi_call *call)
 {
-	if (scan->calls.len >= MODEL_NONE || !vec_push(&scan->calls, *call))
-		return -ENOMEM;
+	memory_require(scan->calls.len < MODEL_NONE);
+	vec_add(&scan->calls, *call);
 	scan->order++;
-	return mpi_request_add(scan, item, (uint32_t)scan->calls.len - 1);
+	mpi_request_add(scan, item, (uint32_t)scan->calls.len - 1);
 }
 
 /* ---- collectives ---- */
@@ -81,7 +81,7 @@ static bool has_parts(unsigned role)
 	       role == SITE_ROLE_MPI_TO_ROOT_PARTS || role == SITE_ROLE_MPI_NEIGHBORS;
 }
 
-static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t comm)
+static void collective_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t comm)
 {
 	struct mpi_call call = call_of(scan, item, comm);
 	uint32_t site = scan->model->spans.data[item->span].site;
@@ -98,37 +98,36 @@ static int collective_add(struct mpi_scan *scan, const struct mpi_item *item, ui
 		call.call.root = (uint32_t)item->values[MPI_ROOT];
 	call.call.signature = hash_bytes(hash_name(name), &call.call.root, sizeof(call.call.root));
 	scan->comms.data[comm].collectives++;
-	return call_push(scan, item, &call);
+	call_push(scan, item, &call);
 }
 
-static int role_collective(struct mpi_scan *scan, const struct mpi_item *item)
+static void role_collective(struct mpi_scan *scan, const struct mpi_item *item)
 {
-	uint32_t comm;
+	uint32_t comm = mpi_comm_of(scan, item);
 
-	if (mpi_comm_of(scan, item, &comm))
-		return -ENOMEM;
-	return comm == MODEL_NONE ? 0 : collective_add(scan, item, comm);
+	if (comm != MODEL_NONE)
+		collective_add(scan, item, comm);
 }
 
 /* The creation of a communicator is a collective of its parent. */
-static int role_creation(struct mpi_scan *scan, const struct mpi_item *item)
+static void role_creation(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	bool group = item->site->role == SITE_ROLE_MPI_COMM_CREATE && mpi_has(item, MPI_TAG);
-	uint32_t parent;
-	int result;
+	uint32_t parent = mpi_comm_of(scan, item);
 
-	if (mpi_comm_of(scan, item, &parent))
-		return -ENOMEM;
 	if (parent == MODEL_NONE)
-		return 0;
-	result = item->failed ? 0 : mpi_comm_make(scan, item, parent);
-	return result || group ? result : collective_add(scan, item, parent);
+		return;
+	if (!item->failed)
+		mpi_comm_make(scan, item, parent);
+	if (!group)
+		collective_add(scan, item, parent);
 }
 
 /* ---- messages ---- */
 
 /* Adds one end of a message, or a persistent request. */
-static int end_add(struct mpi_scan *scan, const struct mpi_item *item, bool receives, uint32_t comm)
+static void end_add(struct mpi_scan *scan, const struct mpi_item *item, bool receives,
+		    uint32_t comm)
 {
 	unsigned role = item->site->role;
 	bool both = role == SITE_ROLE_MPI_SENDRECV;
@@ -146,16 +145,17 @@ static int end_add(struct mpi_scan *scan, const struct mpi_item *item, bool rece
 	if (!receives && mpi_has(item, MPI_COUNT) && !item->values[MPI_COUNT])
 		call.call.data = MODEL_DATA_NONE;
 	if (call.peer < 0 && !(receives && call.peer == any))
-		return 0; /* MPI_PROC_NULL */
+		return; /* MPI_PROC_NULL */
 	call.peer = call.peer < 0 ? -1 : call.peer;
 	if (mpi_has(item, MPI_STATUS) && item->values[MPI_STATUS] >= ADDRESS_MIN &&
 	    mpi_has(item, MPI_MATCHED) && item->end_ts != UINT64_MAX && !item->failed)
 		mpi_call_matched(&call, item->values[MPI_MATCHED]);
 	if (role == SITE_ROLE_MPI_SEND_INIT || role == SITE_ROLE_MPI_RECV_INIT) {
 		call.call.end_ts = UINT64_MAX;
-		return mpi_request_add_persistent(scan, item, &call);
+		mpi_request_add_persistent(scan, item, &call);
+	} else {
+		call_push(scan, item, &call);
 	}
-	return call_push(scan, item, &call);
 }
 
 static bool has_end(const struct mpi_item *item, bool receives)
@@ -166,26 +166,25 @@ static bool has_end(const struct mpi_item *item, bool receives)
 	       mpi_has(item, both && receives ? MPI_RECEIVE_TAG : MPI_TAG);
 }
 
-static int role_message(struct mpi_scan *scan, const struct mpi_item *item)
+static void role_message(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	unsigned role = item->site->role;
 	bool sends = role == SITE_ROLE_MPI_SEND || role == SITE_ROLE_MPI_SEND_INIT ||
 		     role == SITE_ROLE_MPI_SENDRECV;
 	bool receives = role == SITE_ROLE_MPI_RECV || role == SITE_ROLE_MPI_RECV_INIT ||
 			role == SITE_ROLE_MPI_SENDRECV;
-	uint32_t comm;
+	uint32_t comm = mpi_comm_of(scan, item);
 
-	if (mpi_comm_of(scan, item, &comm))
-		return -ENOMEM;
 	if (comm == MODEL_NONE)
-		return 0;
-	if (sends && has_end(item, false) && end_add(scan, item, false, comm))
-		return -ENOMEM;
-	return receives && has_end(item, true) ? end_add(scan, item, true, comm) : 0;
+		return;
+	if (sends && has_end(item, false))
+		end_add(scan, item, false, comm);
+	if (receives && has_end(item, true))
+		end_add(scan, item, true, comm);
 }
 
 /* MPI_Mprobe decides which message the MPI_Mrecv after it receives. */
-static int role_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
+static void role_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	const uint64_t key[] = {item->process, item->values[MPI_HANDLE]};
 	size_t before = scan->calls.len;
@@ -193,19 +192,16 @@ static int role_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
 
 	if (!item->failed && (!mpi_has(item, MPI_HANDLE) || item->end_ts == UINT64_MAX ||
 			      (mpi_has(item, MPI_DONE) && !(int32_t)item->values[MPI_DONE])))
-		return 0;
-	if (mpi_comm_of(scan, item, &comm))
-		return -ENOMEM;
+		return;
+	comm = mpi_comm_of(scan, item);
 	if (comm == MODEL_NONE || !has_end(item, true))
-		return 0;
-	if (end_add(scan, item, true, comm))
-		return -ENOMEM;
-	if (scan->calls.len == before || item->failed)
-		return 0;
-	return keymap_set(&scan->message_at, key, sizeof(key), (uint32_t)before) ? 0 : -ENOMEM;
+		return;
+	end_add(scan, item, true, comm);
+	if (scan->calls.len > before && !item->failed)
+		keymap_put(&scan->message_at, key, sizeof(key), (uint32_t)before);
 }
 
-static int role_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
+static void role_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	bool waits = !mpi_has(item, MPI_REQUEST);
 	const uint64_t key[] = {item->process,
@@ -213,44 +209,46 @@ static int role_mrecv(struct mpi_scan *scan, const struct mpi_item *item)
 	uint32_t index;
 
 	if (!mpi_has(item, waits ? MPI_HANDLE : MPI_MESSAGE_HANDLE))
-		return 0;
+		return;
 	index = keymap_remove(&scan->message_at, key, sizeof(key));
 	if (index == MAP_NONE)
-		return 0;
+		return;
 	scan->calls.data[index].call.arrival_ts = item->ts;
 	scan->calls.data[index].call.end_ts = item->end_ts;
 	scan->calls.data[index].call.span = item->span;
 	scan->calls.data[index].call.thread = item->thread;
 	scan->calls.data[index].call.failed = item->failed;
-	return mpi_request_add(scan, item, index);
+	mpi_request_add(scan, item, index);
 }
 
 /* ---- all ---- */
 
-static int role_query(struct mpi_scan *scan, const struct mpi_item *item)
+static void role_query(struct mpi_scan *scan, const struct mpi_item *item)
 {
-	uint32_t comm;
-
-	return item->failed ? 0 : mpi_comm_of(scan, item, &comm);
+	if (!item->failed)
+		mpi_comm_of(scan, item);
 }
 
-static int role_free(struct mpi_scan *scan, const struct mpi_item *item)
+static void role_free(struct mpi_scan *scan, const struct mpi_item *item)
 {
-	return item->failed ? 0 : mpi_comm_free(scan, item);
+	if (!item->failed)
+		mpi_comm_free(scan, item);
 }
 
-static int role_request_free(struct mpi_scan *scan, const struct mpi_item *item)
+static void role_request_free(struct mpi_scan *scan, const struct mpi_item *item)
 {
-	return item->failed ? 0 : mpi_request_free(scan, item);
+	if (!item->failed)
+		mpi_request_free(scan, item);
 }
 
 /* A call that failed has made no persistent request. */
-static int role_init_request(struct mpi_scan *scan, const struct mpi_item *item)
+static void role_init_request(struct mpi_scan *scan, const struct mpi_item *item)
 {
-	return item->failed ? 0 : role_message(scan, item);
+	if (!item->failed)
+		role_message(scan, item);
 }
 
-typedef int (*role_fn)(struct mpi_scan *scan, const struct mpi_item *item);
+typedef void (*role_fn)(struct mpi_scan *scan, const struct mpi_item *item);
 
 static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_MPI_BARRIER] = role_collective,
@@ -284,23 +282,18 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_MPI_CANCEL] = mpi_request_cancel,
 };
 
-int mpi_scan_all(struct mpi_scan *scan)
+void mpi_scan_all(struct mpi_scan *scan)
 {
 	const struct model *model = scan->model;
 	struct mpi_item item;
-	int result = 0;
 
 	for (size_t i = 0; i < model->execs.len; i++)
-		if (!map_set(&scan->execs, model->threads.data[model->execs.data[i].thread].pid, 0))
-			return -ENOMEM;
-	for (uint32_t i = 0; !result && i < scan->model->spans.len; i++) {
+		map_put(&scan->execs, model->threads.data[model->execs.data[i].thread].pid, 0);
+	for (uint32_t i = 0; i < scan->model->spans.len; i++) {
 		if (!mpi_item_read(scan, i, &item))
 			continue;
 		item.process = mpi_process_of(scan, &item);
-		if (item.process == MODEL_NONE)
-			return -ENOMEM;
 		if (role_add[item.site->role])
-			result = role_add[item.site->role](scan, &item);
+			role_add[item.site->role](scan, &item);
 	}
-	return result;
 }

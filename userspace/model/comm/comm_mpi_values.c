@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/comm/comm_mpi_internal.h"
+#include "util/memory.h"
 
 /* Classes of errors (mpi.h). The first ones are arguments in both libraries. */
 #define ERROR_TYPE 3
@@ -83,21 +84,19 @@ static void site_set(struct mpi_site *to, const struct site_info *site)
 	}
 }
 
-int mpi_sites_make(struct mpi_scan *scan, bool *any)
+bool mpi_sites_make(struct mpi_scan *scan)
 {
 	uint32_t count = model_site_count(scan->model);
+	bool any = false;
 
-	*any = false;
 	for (uint32_t i = 0; i < count; i++)
-		*any |= site_role_is_mpi(model_site(scan->model, i)->role);
-	if (!*any)
-		return 0;
-	scan->sites = calloc((size_t)count + 1, sizeof(*scan->sites));
-	if (!scan->sites)
-		return -ENOMEM;
+		any |= site_role_is_mpi(model_site(scan->model, i)->role);
+	if (!any)
+		return false;
+	scan->sites = memory_zeroed((size_t)count + 1, sizeof(*scan->sites));
 	for (uint32_t i = 0; i < count; i++)
 		site_set(&scan->sites[i], model_site(scan->model, i));
-	return 0;
+	return true;
 }
 
 static bool is_wait(unsigned role)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/comm/comm_internal.h"
+#include "util/memory.h"
 
 /* By the names of NCCL's functions (nccl.h), without the prefixes. A name stands before others that
  * it is the beginning of. */
@@ -59,11 +60,12 @@ static struct comm_call call_of(const struct model *model, const struct model_gp
 	};
 
 	/* NCCL starts nothing for a collective of no elements. */
+	call.data = from->count ? MODEL_DATA_SOME : MODEL_DATA_NONE;
 	call.synchronizes = !message && !call.rooted && from->count && from->count != UINT64_MAX;
 	return call;
 }
 
-int comm_nccl_add(struct model_comm *comm, const struct model_gpu *gpu, comm_calls *calls)
+void comm_nccl_add(struct model_comm *comm, const struct model_gpu *gpu, comm_calls *calls)
 {
 	const struct model_gpu_call *gpu_calls;
 	const struct model_gpu_init *inits;
@@ -71,8 +73,7 @@ int comm_nccl_add(struct model_comm *comm, const struct model_gpu *gpu, comm_cal
 	size_t init_count = model_gpu_inits(gpu, &inits);
 
 	for (size_t i = 0; i < call_count; i++)
-		if (!vec_push(calls, call_of(comm->model, &gpu_calls[i])))
-			return -ENOMEM;
+		vec_add(calls, call_of(comm->model, &gpu_calls[i]));
 	for (size_t i = 0; i < init_count; i++) {
 		struct comm_init init = {.comm = inits[i].comm,
 					 .ts = inits[i].ts,
@@ -80,8 +81,6 @@ int comm_nccl_add(struct model_comm *comm, const struct model_gpu *gpu, comm_cal
 					 .thread = inits[i].thread,
 					 .rank = inits[i].rank};
 
-		if (!vec_push(&comm->inits, init))
-			return -ENOMEM;
+		vec_add(&comm->inits, init);
 	}
-	return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/gpu/gpu_internal.h"
+#include "util/memory.h"
 
 static const char *const key_names[] = {
 	[GPU_STREAM] = "stream", [GPU_EVENT] = "event",       [GPU_COMM] = "comm",
@@ -13,7 +14,7 @@ static const char *const key_names[] = {
 	[GPU_ROOT] = "root",     [GPU_PEER] = "peer",         [GPU_FLAGS] = "flags",
 	[GPU_RESULT] = "result", [GPU_HOST] = "host",
 };
-_Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "a name a key");
+_Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "each key has a name");
 
 static void site_set(struct gpu_site *to, const struct site_info *site)
 {
@@ -61,28 +62,20 @@ static bool has_roles(const struct model *model)
 	return false;
 }
 
-int model_gpu_new(struct model_gpu **gpu, const struct model *model)
+struct model_gpu *model_gpu_new(const struct model *model)
 {
-	struct model_gpu *made;
-	int result;
+	struct model_gpu *gpu;
 
-	*gpu = NULL;
 	/* Spans and events share one range of numbers (gpu_node()). */
 	if (!has_roles(model) || model->spans.len + model->events.len >= MODEL_NONE)
-		return 0;
-	made = calloc(1, sizeof(*made));
-	if (!made)
-		return -ENOMEM;
-	made->model = model;
-	made->sites = calloc(model->sites.len + 1, sizeof(*made->sites));
-	for (size_t i = 0; made->sites && i <= model->sites.len; i++)
-		site_set(&made->sites[i], model_site(model, (uint32_t)i));
-	result = made->sites ? gpu_scan(made) : -ENOMEM;
-	if (result)
-		model_gpu_free(made);
-	else
-		*gpu = made;
-	return result;
+		return NULL;
+	gpu = memory_zeroed(1, sizeof(*gpu));
+	gpu->model = model;
+	gpu->sites = memory_zeroed(model->sites.len + 1, sizeof(*gpu->sites));
+	for (size_t i = 0; i <= model->sites.len; i++)
+		site_set(&gpu->sites[i], model_site(model, (uint32_t)i));
+	gpu_scan(gpu);
+	return gpu;
 }
 
 void model_gpu_free(struct model_gpu *gpu)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the GPU and NCCL calls of a capture mean: which work went to which stream, and what a
- * synchronisation waits for. Which calls of different ranks are one collective, says
- * model/comm/comm.h.
+ * synchronisation waits for. model/comm/comm.h tells which calls of different ranks are one
+ * collective.
  *
- * It is derived from the roles of sites (target/elf/site.h), not from function names. The one
- *exception is CUDA's suffixes _ptsz and _ptds, which mark functions whose stream 0 is the thread's
- *own. It sees only what is in the model, so a filter limits it too. The calls do not say when the
- *GPU began or finished the work.
+ * The meaning of a call comes from the role of its site (target/elf/site.h), not from the name of
+ * the function. The one exception is CUDA's suffixes _ptsz and _ptds. They mark functions whose
+ * stream 0 is a stream of the calling thread. Only calls in the model count, so that a filter
+ * limits this too. The calls do not say when the GPU began or finished the work.
  *
- *	struct model_gpu *gpu;
+ *	struct model_gpu *gpu = model_gpu_new(model);
+ *	struct model_gpu_awaited awaited = {0};
  *
- *	if (model_gpu_new(&gpu, model) < 0) …
- *	if (model_gpu_awaited(gpu, span, &awaited) < 0) …
+ *	model_gpu_awaited(gpu, span, &awaited);
  *	vec_free(&awaited.ops);
  *	model_gpu_free(gpu);
  *
- * A NULL gpu is empty: all functions accept it except model_gpu_op() and
+ * All functions accept a NULL gpu, which stands for no calls, except model_gpu_op() and
  * model_gpu_stream(). The model must outlive it.
  */
 #ifndef WAFFLE_MODEL_GPU_GPU_H
@@ -26,8 +26,8 @@
 
 struct model_gpu;
 
-/* *gpu is NULL if no site of the capture has a role of CUDA or NCCL. Returns 0 or -ENOMEM. */
-int model_gpu_new(struct model_gpu **gpu, const struct model *model);
+/* NULL: no site of the capture has a role of CUDA or NCCL. */
+struct model_gpu *model_gpu_new(const struct model *model);
 void model_gpu_free(struct model_gpu *gpu);
 
 /* ---- streams ---- */
@@ -56,7 +56,7 @@ struct model_gpu_op {
  */
 bool model_gpu_last(const struct model_gpu *gpu, uint32_t pid, uint64_t stream, uint32_t thread,
 		    uint64_t before_ts, struct model_gpu_op *op);
-/* The op in front of `op` on its stream; false: none. `previous` may point to `op`. */
+/* The op before `op` on its stream; false: none. `previous` may point to `op`. */
 bool model_gpu_previous(const struct model_gpu *gpu, const struct model_gpu_op *op,
 			struct model_gpu_op *previous);
 /* The last EVENT_RECORD of an event before a time; op->stream is the stream that it recorded. */
@@ -73,32 +73,35 @@ struct model_gpu_awaited {
  * a synchronous copy (one without a stream argument). The result holds the last op of each stream
  * concerned, without those that an earlier, finished synchronisation covered.
  *
- * If such an op is a STREAM_WAIT, the op in front of it follows. The STREAM_WAIT itself stands for
- * the work that its event waits for, see model_gpu_behind(). For an event, only ops put on the
- * stream before the event was recorded count. For the legacy default stream, also the last op of
- * every stream that it synchronises with.
+ * If such an op is a STREAM_WAIT, the result also holds the op before it. The STREAM_WAIT itself
+ * stands for the work that its event depends on, see model_gpu_behind(). For an event, only ops put
+ * on the stream before the event was recorded count. For the legacy default stream, the result also
+ * holds the last op of every stream that it synchronises with.
  *
- * No ops: nothing is known, or the span does not synchronise. `awaited` is emptied first. Returns 0
- * or -ENOMEM.
+ * No ops: nothing is known, or the span does not synchronise. `awaited` is emptied first.
  */
-int model_gpu_awaited(const struct model_gpu *gpu, uint32_t span,
-		      struct model_gpu_awaited *awaited);
+void model_gpu_awaited(const struct model_gpu *gpu, uint32_t span,
+		       struct model_gpu_awaited *awaited);
 /*
- * The ops on other streams that an op must wait for because of the legacy default stream: `op` is
- * on it, or on a blocking stream. Ops known to be done by by_ts are left out. Returns 0 or -ENOMEM.
+ * The ops on other streams that an op must wait for because it is on the legacy default stream, or
+ * on a blocking stream. Ops known to be done by by_ts are left out.
  */
-int model_gpu_around(const struct model_gpu *gpu, const struct model_gpu_op *op, uint64_t by_ts,
-		     struct model_gpu_awaited *awaited);
-/* Whether the capture has any op on the stream, or record of the event, that a synchronisation
- * waits for, finished or not. False for other calls. */
+void model_gpu_around(const struct model_gpu *gpu, const struct model_gpu_op *op, uint64_t by_ts,
+		      struct model_gpu_awaited *awaited);
+/* Whether the capture has any op on the stream, or any record of the event, that a call waits for.
+ * The op may be finished. False for calls that wait for neither a stream nor an event. */
 bool model_gpu_is_known(const struct model_gpu *gpu, uint32_t span);
-/* A span of a call with a role, as an op; the handle of the stream that the call names. */
+/* A span of a call with a role, as an op. */
 struct model_gpu_op model_gpu_op(const struct model_gpu *gpu, uint32_t span);
+/* The handle of the stream that the call of a span names. */
 uint64_t model_gpu_stream(const struct model_gpu *gpu, uint32_t span);
 /* The op that a STREAM_WAIT makes its stream wait for: the last one on the event's stream before
  * the event was recorded. False: unknown. */
 bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wait,
 		      struct model_gpu_op *op);
+
+/* Compares two ops for qsort(): the latest one first. */
+int model_gpu_op_compare(const void *left, const void *right);
 
 /* Whether a synchronisation that ended at or before a time covered the op. */
 bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
@@ -118,8 +121,8 @@ bool model_gpu_value(const struct model *model, uint8_t node, uint32_t index, co
  * in the group, the next one. MODEL_NONE: no more, or no group. */
 uint32_t model_gpu_group_next(const struct model_gpu *gpu, uint32_t span);
 
-/* One rank's call of a collective, send or recv. model/comm/comm.h finds out which of them belong
- * together. */
+/* One rank's call of a collective, send or recv. model/comm/comm.h matches the calls of the
+ * ranks. */
 struct model_gpu_call {
 	uint64_t comm, seq;
 	uint64_t arrival_ts; /* begin of the call, or of the end of its outermost group */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "model/gpu/gpu_internal.h"
+#include "util/memory.h"
 #include "util/search.h"
 
 /* Limits of the work for one synchronisation. */
@@ -20,7 +21,7 @@ uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *chann
 	return lower_bound(channel->sync_count, i, gpu->syncs.data[channel->syncs + i].ts < ts);
 }
 
-/* The earliest end of the first few synchronisations that cover an op put there at `ts`. */
+/* The earliest end among the first synchronisations that cover an op put on the channel at ts. */
 static struct gpu_done covered_by(const struct model_gpu *gpu, uint32_t channel, uint64_t ts)
 {
 	const struct channel *at;
@@ -58,7 +59,8 @@ struct gpu_done gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t
 	return other.ts < done.ts ? other : done;
 }
 
-bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts)
+/* Whether a synchronisation that ended by by_ts covered what was put on the channel at ts. */
+static bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts)
 {
 	return gpu_done(gpu, channel, ts).ts <= by_ts;
 }
@@ -74,7 +76,6 @@ struct awaited {
 	const struct model_gpu *gpu;
 	struct model_gpu_awaited *found;
 	uint64_t until_ts, by_ts;
-	bool memory;
 };
 
 static bool legacy_waited(const struct awaited *awaited, const struct model_gpu_op *op)
@@ -101,10 +102,7 @@ static void awaited_of(struct awaited *awaited, uint32_t channel, bool legacy)
 		    (legacy && legacy_waited(awaited, &op)))
 			return;
 		op.maybe = legacy && gpu->channels.data[channel].blocking != STREAM_BLOCKING;
-		if (!vec_push(&awaited->found->ops, op)) {
-			awaited->memory = false;
-			return;
-		}
+		vec_add(&awaited->found->ops, op);
 		if (op.role != SITE_ROLE_STREAM_WAIT || !model_gpu_previous(gpu, &op, &op))
 			return;
 	}
@@ -151,8 +149,7 @@ static void awaited_of_event(struct awaited *awaited, const struct model_span *s
 	awaited_of_stream(awaited, pid, record.stream, record.thread);
 }
 
-/* Sorts the latest op first. */
-static int op_compare(const void *left, const void *right)
+int model_gpu_op_compare(const void *left, const void *right)
 {
 	const struct model_gpu_op *a = left, *b = right;
 
@@ -161,20 +158,16 @@ static int op_compare(const void *left, const void *right)
 	return a->index > b->index ? -1 : a->index < b->index;
 }
 
-static int awaited_finish(struct awaited *awaited)
+static void awaited_sort(struct model_gpu_awaited *found)
 {
-	struct model_gpu_awaited *found = awaited->found;
-
-	if (!awaited->memory)
-		return -ENOMEM;
 	if (found->ops.len)
-		qsort(found->ops.data, found->ops.len, sizeof(*found->ops.data), op_compare);
-	return 0;
+		qsort(found->ops.data, found->ops.len, sizeof(*found->ops.data),
+		      model_gpu_op_compare);
 }
 
-int model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_gpu_awaited *found)
+void model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_gpu_awaited *found)
 {
-	struct awaited awaited = {.gpu = gpu, .found = found, .memory = true};
+	struct awaited awaited = {.gpu = gpu, .found = found};
 	const struct model_span *at;
 	const struct gpu_site *site;
 	uint32_t pid;
@@ -182,12 +175,12 @@ int model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_g
 	found->ops.len = 0;
 	found->more = false;
 	if (!gpu || span >= gpu->model->spans.len)
-		return 0;
+		return;
 	at = &gpu->model->spans.data[span];
 	site = gpu_site(gpu, at->site);
 	pid = gpu->model->threads.data[at->thread].pid;
 	if (at->flags & MODEL_SPAN_BEGUN_BEFORE || model_gpu_failed(gpu, span))
-		return 0;
+		return;
 	awaited.until_ts = awaited.by_ts = at->start_ts;
 	if (site->role == SITE_ROLE_SYNC_STREAM ||
 	    (site->role == SITE_ROLE_COPY && site->keys[GPU_STREAM] == GPU_KEY_NONE))
@@ -197,23 +190,23 @@ int model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_g
 		awaited_of_event(&awaited, at, pid);
 	else if (site->role == SITE_ROLE_SYNC_DEVICE || site->role == SITE_ROLE_MAY_SYNC)
 		awaited_of_streams(&awaited, pid, false);
-	return awaited_finish(&awaited);
+	awaited_sort(found);
 }
 
-int model_gpu_around(const struct model_gpu *gpu, const struct model_gpu_op *op, uint64_t by_ts,
-		     struct model_gpu_awaited *found)
+void model_gpu_around(const struct model_gpu *gpu, const struct model_gpu_op *op, uint64_t by_ts,
+		      struct model_gpu_awaited *found)
 {
-	struct awaited awaited = {gpu, found, op->ts, by_ts, true};
+	struct awaited awaited = {gpu, found, op->ts, by_ts};
 
 	found->ops.len = 0;
 	found->more = false;
 	if (!gpu || op->channel == MODEL_NONE)
-		return 0;
+		return;
 	if (gpu->channels.data[op->channel].handle == STREAM_NULL)
 		awaited_of_streams(&awaited, op->pid, true);
 	else if (gpu->channels.data[op->channel].blocking == STREAM_BLOCKING)
 		awaited_of(&awaited, gpu_stream(gpu, op->pid, STREAM_NULL, 0), false);
-	return awaited_finish(&awaited);
+	awaited_sort(found);
 }
 
 bool model_gpu_is_known(const struct model_gpu *gpu, uint32_t span)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The table of channels. */
 #include "model/gpu/gpu_internal.h"
+#include "util/memory.h"
 
 uint32_t gpu_channel(const struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,
 		     uint64_t handle, uint32_t thread)
@@ -43,11 +44,9 @@ uint32_t gpu_channel_add(struct model_gpu *gpu, enum channel_kind kind, uint32_t
 	found = (uint32_t)gpu->channels.len;
 	if (kind == CHANNEL_STREAM) {
 		channel.sibling = map_get(&gpu->streams, pid);
-		if (!map_set(&gpu->streams, pid, found))
-			return MODEL_NONE;
+		map_put(&gpu->streams, pid, found);
 	}
-	if (!keymap_set(&gpu->channel_at, key, sizeof(key), found) ||
-	    !vec_push(&gpu->channels, channel))
-		return MODEL_NONE;
+	keymap_put(&gpu->channel_at, key, sizeof(key), found);
+	vec_add(&gpu->channels, channel);
 	return found;
 }

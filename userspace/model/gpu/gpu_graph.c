@@ -7,6 +7,7 @@
  */
 #include "model/build.h"
 #include "model/gpu/gpu_internal.h"
+#include "util/memory.h"
 
 /* CUDA errors with which a capture does not end. */
 #define ERROR_UNMATCHED 903    /* begun on another stream */
@@ -19,7 +20,6 @@ static bool is_open(const struct model_gpu *gpu, uint32_t channel)
 	return graph && gpu->graphs.data[graph - 1] != MODEL_NONE;
 }
 
-/* The stream is known not to be captured now, even if the end of its capture was not seen. */
 void gpu_graph_over(struct model_gpu *gpu, uint32_t channel)
 {
 	uint32_t graph = gpu->channels.data[channel].graph;
@@ -40,13 +40,12 @@ bool gpu_graph_begun_before(const struct model_gpu *gpu, uint32_t channel)
 	return !gpu->channels.data[channel].settled;
 }
 
-int gpu_graph_begin(struct model_gpu *gpu, uint32_t channel)
+void gpu_graph_begin(struct model_gpu *gpu, uint32_t channel)
 {
 	gpu_graph_over(gpu, channel);
-	if (gpu->graphs.len >= MODEL_NONE - 1 || !vec_push(&gpu->graphs, channel))
-		return -ENOMEM;
+	memory_require(gpu->graphs.len < MODEL_NONE - 1);
+	vec_add(&gpu->graphs, channel);
 	gpu->channels.data[channel].graph = (uint32_t)gpu->graphs.len;
-	return 0;
 }
 
 void gpu_graph_end(struct model_gpu *gpu, uint32_t channel, uint64_t result)
@@ -72,22 +71,24 @@ bool gpu_graph_can_take(const struct model_gpu *gpu, uint32_t site)
 	       gpu_role_communicates(role);
 }
 
-int gpu_graph_take(struct model_gpu *gpu, uint32_t node, unsigned role, uint32_t stream,
-		   uint32_t event, bool *taken)
+bool gpu_graph_take(struct model_gpu *gpu, uint32_t node, unsigned role, uint32_t stream,
+		    uint32_t event)
 {
 	struct channel *channels = gpu->channels.data;
+	bool taken = false;
 
-	*taken = false;
 	/* If the event's capture has ended, the wait fails; it counts as taken, too. */
 	if (role == SITE_ROLE_STREAM_WAIT && channels[event].graph) {
-		*taken = true;
+		taken = true;
 		if (is_open(gpu, event) && !is_open(gpu, stream))
 			channels[stream].graph = channels[event].graph;
 	}
-	*taken = *taken || is_open(gpu, stream);
+	taken = taken || is_open(gpu, stream);
 	if (role == SITE_ROLE_EVENT_RECORD)
-		channels[event].graph = *taken ? channels[stream].graph : 0;
-	return !*taken || map_set(&gpu->in_graph, node, 1) ? 0 : -ENOMEM;
+		channels[event].graph = taken ? channels[stream].graph : 0;
+	if (taken)
+		map_put(&gpu->in_graph, node, 1);
+	return taken;
 }
 
 bool gpu_in_graph(const struct model_gpu *gpu, uint32_t node)

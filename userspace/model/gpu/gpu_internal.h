@@ -39,7 +39,8 @@ struct gpu_site {
 	uint8_t keys[GPU_KEY_COUNT]; /* key indexes, or GPU_KEY_NONE */
 };
 
-/* A queue of calls in order: one stream, the records of one event, or all streams of a process. */
+/* A sequence of calls in order of time: those on one stream, those that record one event, or those
+ * on all streams of a process. */
 enum channel_kind { CHANNEL_STREAM, CHANNEL_EVENT, CHANNEL_DEVICE };
 
 /* Whether a stream and the legacy default stream wait for each other. */
@@ -83,15 +84,16 @@ struct model_gpu {
 	struct map streams;         /* pid → first stream */
 	uint32_t *ops;              /* nodes, by channel, then time */
 	VEC(struct gpu_sync) syncs; /* by channel, then ts */
-	struct map grouped;    /* span of a collective, send or recv → span of its group's end */
-	struct map group_next; /* span of a group's end, or in the group → next span in it */
+	struct map grouped; /* span of a collective, send or recv → span of its group's end */
+	/* The calls of a group as a list: span of the group's end → first call, call → next. */
+	struct map group_next;
 	VEC(struct model_gpu_call) calls; /* of collectives, in order of time */
 	VEC(struct model_gpu_init) inits;
 	VEC(uint32_t) graphs; /* channel being captured; MODEL_NONE: capture ended */
-	struct map in_graph;  /* nodes that went into a graph, not to a stream */
+	struct map in_graph;  /* nodes that went into a graph instead of to a stream */
 };
 
-/* Numbers spans and events together: a node. */
+/* The node of a span or event: spans have the first numbers, and events follow. */
 static inline uint32_t gpu_node(const struct model *model, uint8_t kind, uint32_t index)
 {
 	return kind == MODEL_NODE_SPAN ? index : (uint32_t)model->spans.len + index;
@@ -125,7 +127,7 @@ bool gpu_of_context(const struct model_gpu *gpu, uint32_t site);
 uint32_t gpu_stream(const struct model_gpu *gpu, uint32_t pid, uint64_t stream, uint32_t thread);
 uint32_t gpu_channel(const struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,
 		     uint64_t handle, uint32_t thread);
-/* The same, but adds a missing channel. MODEL_NONE: out of memory. */
+/* The same, but adds a missing channel. */
 uint32_t gpu_channel_add(struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,
 			 uint64_t handle, uint32_t thread);
 
@@ -139,14 +141,13 @@ bool gpu_op_last(const struct model_gpu *gpu, uint32_t channel, uint64_t before_
 
 /* ---- gpu_awaited.c ---- */
 
-/* Whether a synchronisation that ended by by_ts covered what was put on the channel at ts. */
-bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts);
-/* The latest time by which an op that was put on a channel at ts was done, with the span of the
- * synchronisation that shows it. UINT64_MAX and MODEL_NONE: unknown. */
+/* An op was done by `ts`, since the synchronisation `span` had waited for it then. UINT64_MAX and
+ * MODEL_NONE: unknown. */
 struct gpu_done {
 	uint64_t ts;
 	uint32_t span;
 };
+/* The earliest such time for an op that was put on a channel at ts. */
 struct gpu_done gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts);
 
 /* Index within the channel of its first sync that covers an op put there at ts; sync_count:
@@ -155,30 +156,34 @@ uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *chann
 
 /* ---- gpu_syncs.c ---- */
 
-int gpu_sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel);
-/* Call it when all syncs are added and the ops are placed: it sorts the syncs and passes them on to
- * the streams that their streams wait for. */
-int gpu_syncs_finish(struct model_gpu *gpu);
+void gpu_sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel);
+/* Sorts the syncs and passes each on to the streams that its stream waited for. Call it once, after
+ * all syncs are added and the ops are in place. */
+void gpu_syncs_finish(struct model_gpu *gpu);
 
 /* ---- gpu_graph.c ---- */
 
-/* To be called in order of time, during the scan. */
-int gpu_graph_begin(struct model_gpu *gpu, uint32_t channel);
+/* The scan calls these functions in order of time. */
+
+/* Work put on the stream goes into a graph from now on. */
+void gpu_graph_begin(struct model_gpu *gpu, uint32_t channel);
+/* A call that ends the capture of a stream returned `result`, a CUDA error. */
 void gpu_graph_end(struct model_gpu *gpu, uint32_t channel, uint64_t result);
+/* The stream is known not to be captured now, even if the capture has no record of the end. */
 void gpu_graph_over(struct model_gpu *gpu, uint32_t channel);
 /* Whether a capture that ends on the stream must have begun before anything known of the stream. */
 bool gpu_graph_begun_before(const struct model_gpu *gpu, uint32_t channel);
 /* Whether calls of a site may go into a graph instead of to their stream. */
 bool gpu_graph_can_take(const struct model_gpu *gpu, uint32_t site);
-/* Sets *taken if the call goes into a graph instead of to its stream. `event` is the channel of the
- * call's event, if it has one. Returns 0 or -ENOMEM. */
-int gpu_graph_take(struct model_gpu *gpu, uint32_t node, unsigned role, uint32_t stream,
-		   uint32_t event, bool *taken);
+/* Returns whether the call goes into a graph instead of to its stream, and notes it then. `event`
+ * is the channel of the call's event, if it has one. */
+bool gpu_graph_take(struct model_gpu *gpu, uint32_t node, unsigned role, uint32_t stream,
+		    uint32_t event);
 bool gpu_in_graph(const struct model_gpu *gpu, uint32_t node);
 
 /* ---- gpu_scan.c ---- */
 
 /* Fills channels, ops, syncs and groups, and collects the calls of collectives in order of time. */
-int gpu_scan(struct model_gpu *gpu);
+void gpu_scan(struct model_gpu *gpu);
 
 #endif

@@ -4,19 +4,20 @@
  *
  *	synchronisation -> the work that it waits for
  *	wait for an event -> the record of the event
- *	record of an event -> the work in front of it
+ *	record of an event -> the work before it on the stream
  *	end of a group -> the calls in the group
  */
 #include "model/build.h"
 #include "model/gpu/gpu_internal.h"
+#include "util/memory.h"
 
 static uint64_t node_id(const struct model *model, uint8_t kind, uint32_t index)
 {
 	return kind == MODEL_NODE_SPAN ? model->spans.data[index].id : model->events.data[index].id;
 }
 
-static int link_add(struct model *model, uint8_t from_kind, uint32_t from, uint8_t to_kind,
-		    uint32_t to)
+static void link_add(struct model *model, uint8_t from_kind, uint32_t from, uint8_t to_kind,
+		     uint32_t to)
 {
 	struct model_link link = {
 		.from_kind = from_kind,
@@ -26,17 +27,18 @@ static int link_add(struct model *model, uint8_t from_kind, uint32_t from, uint8
 		.to_id = node_id(model, to_kind, to),
 	};
 
-	return vec_push(&model->links, link) ? 0 : -ENOMEM;
+	vec_add(&model->links, link);
 }
 
-static int link_op(struct model *model, uint8_t kind, uint32_t index, const struct model_gpu_op *op)
+static void link_op(struct model *model, uint8_t kind, uint32_t index,
+		    const struct model_gpu_op *op)
 {
-	return link_add(model, kind, index, op->node, op->index);
+	link_add(model, kind, index, op->node, op->index);
 }
 
 /* Links a wait for an event, by a stream or by the program. */
-static int link_event(struct model *model, const struct model_gpu *gpu, uint8_t kind,
-		      uint32_t index)
+static void link_event(struct model *model, const struct model_gpu *gpu, uint8_t kind,
+		       uint32_t index)
 {
 	bool span = kind == MODEL_NODE_SPAN;
 	uint32_t thread = span ? model->spans.data[index].thread : model->events.data[index].thread;
@@ -44,81 +46,77 @@ static int link_event(struct model *model, const struct model_gpu *gpu, uint8_t 
 	struct model_gpu_op record;
 	struct value event;
 
-	if (!model_gpu_value(model, kind, index, "event", &event) ||
-	    !model_gpu_recorded(gpu, model->threads.data[thread].pid, event.u64, ts, &record))
-		return 0;
-	return link_op(model, kind, index, &record);
+	if (model_gpu_value(model, kind, index, "event", &event) &&
+	    model_gpu_recorded(gpu, model->threads.data[thread].pid, event.u64, ts, &record))
+		link_op(model, kind, index, &record);
 }
 
-static int link_record(struct model *model, const struct model_gpu *gpu, uint8_t kind,
-		       uint32_t index)
+static void link_record(struct model *model, const struct model_gpu *gpu, uint8_t kind,
+			uint32_t index)
 {
 	struct model_gpu_op record = gpu_op(gpu, gpu_node(model, kind, index)), op;
 
-	if (!gpu_op_last(gpu, record.channel, record.ts, &op))
-		return 0;
-	return link_op(model, kind, index, &op);
+	if (gpu_op_last(gpu, record.channel, record.ts, &op))
+		link_op(model, kind, index, &op);
 }
 
-static int link_awaited(struct model *model, const struct model_gpu *gpu, uint32_t span,
-			struct model_gpu_awaited *awaited)
+static void link_awaited(struct model *model, const struct model_gpu *gpu, uint32_t span,
+			 struct model_gpu_awaited *awaited)
 {
-	int result = model_gpu_awaited(gpu, span, awaited);
-
-	for (size_t i = 0; !result && i < awaited->ops.len; i++)
+	model_gpu_awaited(gpu, span, awaited);
+	for (size_t i = 0; i < awaited->ops.len; i++)
 		if (!awaited->ops.data[i].maybe)
-			result = link_op(model, MODEL_NODE_SPAN, span, &awaited->ops.data[i]);
-	return result;
+			link_op(model, MODEL_NODE_SPAN, span, &awaited->ops.data[i]);
 }
 
-static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t kind, uint32_t index,
-		     struct model_gpu_awaited *awaited)
+static void link_node(struct model *model, const struct model_gpu *gpu, uint8_t kind,
+		      uint32_t index, struct model_gpu_awaited *awaited)
 {
 	bool span = kind == MODEL_NODE_SPAN;
 	uint32_t site = span ? model->spans.data[index].site : model->events.data[index].site;
 	uint32_t group_end;
-	int result = 0;
 
 	if (span && (model->spans.data[index].flags & MODEL_SPAN_BEGUN_BEFORE ||
 		     model_gpu_failed(gpu, index)))
-		return 0;
+		return;
 	if (gpu_in_graph(gpu, gpu_node(model, kind, index)))
-		return 0;
+		return;
 	switch (gpu_site(gpu, site)->role) {
 	case SITE_ROLE_SYNC_STREAM:
 	case SITE_ROLE_SYNC_DEVICE:
 	case SITE_ROLE_COPY:
-		return span ? link_awaited(model, gpu, index, awaited) : 0;
+		if (span)
+			link_awaited(model, gpu, index, awaited);
+		return;
 	case SITE_ROLE_SYNC_EVENT:
 	case SITE_ROLE_STREAM_WAIT:
-		return link_event(model, gpu, kind, index);
+		link_event(model, gpu, kind, index);
+		return;
 	case SITE_ROLE_EVENT_RECORD:
-		return link_record(model, gpu, kind, index);
+		link_record(model, gpu, kind, index);
+		return;
 	case SITE_ROLE_COLLECTIVE:
 	case SITE_ROLE_P2P:
 	case SITE_ROLE_SEND:
 	case SITE_ROLE_RECV:
 		group_end = span ? map_get(&gpu->grouped, index) : MAP_NONE;
 		if (group_end != MAP_NONE)
-			result =
-				link_add(model, MODEL_NODE_SPAN, group_end, MODEL_NODE_SPAN, index);
-		return result;
+			link_add(model, MODEL_NODE_SPAN, group_end, MODEL_NODE_SPAN, index);
+		return;
 	default:
-		return 0;
+		return;
 	}
 }
 
-int gpu_links_add(struct model *model, const struct model_gpu *gpu)
+void gpu_links_add(struct model *model, const struct model_gpu *gpu)
 {
 	struct model_gpu_awaited awaited = {0};
-	int result = 0;
 
 	if (!gpu)
-		return 0;
-	for (size_t i = 0; !result && i < model->spans.len; i++)
-		result = link_node(model, gpu, MODEL_NODE_SPAN, (uint32_t)i, &awaited);
-	for (size_t i = 0; !result && i < model->events.len; i++)
-		result = link_node(model, gpu, MODEL_NODE_EVENT, (uint32_t)i, &awaited);
+		return;
+	for (size_t i = 0; i < model->spans.len; i++)
+		link_node(model, gpu, MODEL_NODE_SPAN, (uint32_t)i, &awaited);
+	for (size_t i = 0; i < model->events.len; i++)
+		link_node(model, gpu, MODEL_NODE_EVENT, (uint32_t)i, &awaited);
 	vec_free(&awaited.ops);
-	return result;
 }

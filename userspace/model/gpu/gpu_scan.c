@@ -7,9 +7,10 @@
 #include "model/build.h"
 #include "model/gpu/gpu_internal.h"
 #include "util/hash.h"
+#include "util/memory.h"
 
 #define INITS_MAX 4096 /* communicator creations that we store */
-#define UNSEEN_MAX 64  /* graphs whose begin we reconstruct */
+#define UNSEEN_MAX 64  /* graphs that began before the capture, whose ops we look for */
 
 struct put {
 	uint32_t node, channel;
@@ -51,59 +52,53 @@ static uint32_t item_stream(struct gpu_scan *scan, const struct item *item)
 			       gpu_stream_of(scan->gpu, item->site, item->frame), item->thread);
 }
 
-static int put_add(struct gpu_scan *scan, struct put put)
+static void put_add(struct gpu_scan *scan, struct put put)
 {
-	if (put.channel == MODEL_NONE || !vec_push(&scan->puts, put))
-		return -ENOMEM;
+	vec_add(&scan->puts, put);
 	scan->gpu->channels.data[put.channel].op_count++;
 	scan->gpu->channels.data[put.channel].last = put.node;
-	return 0;
 }
 
 /* ---- what each role does ---- */
 
-static int add_work(struct gpu_scan *scan, const struct item *item)
+static void add_work(struct gpu_scan *scan, const struct item *item)
 {
-	return put_add(scan, (struct put){item->node, item_stream(scan, item)});
+	put_add(scan, (struct put){item->node, item_stream(scan, item)});
 }
 
 /* A synchronisation fails on a stream that is being captured. So a successful one proves that the
  * stream is not. */
-static int waited_add(struct gpu_scan *scan, const struct item *item, uint32_t channel)
+static void waited_add(struct gpu_scan *scan, const struct item *item, uint32_t channel)
 {
 	struct value result;
 
-	if (gpu_sync_add(scan->gpu, item->ts, item->span, channel))
-		return -ENOMEM;
+	gpu_sync_add(scan->gpu, item->ts, item->span, channel);
 	if (gpu_value(scan->gpu, item->site, item->frame, GPU_RESULT, &result) && !result.u64)
 		gpu_graph_over(scan->gpu, channel);
-	return 0;
 }
 
 /* A copy without a stream uses the default stream and returns when it is done. */
-static int add_copy(struct gpu_scan *scan, const struct item *item)
+static void add_copy(struct gpu_scan *scan, const struct item *item)
 {
 	uint32_t channel = item_stream(scan, item);
 
-	if (put_add(scan, (struct put){item->node, channel}))
-		return -ENOMEM;
-	if (item->span == MODEL_NONE ||
-	    gpu_site(scan->gpu, item->site)->keys[GPU_STREAM] != GPU_KEY_NONE)
-		return 0;
-	return waited_add(scan, item, channel);
+	put_add(scan, (struct put){item->node, channel});
+	if (item->span != MODEL_NONE &&
+	    gpu_site(scan->gpu, item->site)->keys[GPU_STREAM] == GPU_KEY_NONE)
+		waited_add(scan, item, channel);
 }
 
-static int add_sync_stream(struct gpu_scan *scan, const struct item *item)
+static void add_sync_stream(struct gpu_scan *scan, const struct item *item)
 {
-	return item->span == MODEL_NONE ? 0 : waited_add(scan, item, item_stream(scan, item));
+	if (item->span != MODEL_NONE)
+		waited_add(scan, item, item_stream(scan, item));
 }
 
-static int add_sync_device(struct gpu_scan *scan, const struct item *item)
+static void add_sync_device(struct gpu_scan *scan, const struct item *item)
 {
-	if (item->span == MODEL_NONE)
-		return 0;
-	return gpu_sync_add(scan->gpu, item->ts, item->span,
-			    gpu_channel_add(scan->gpu, CHANNEL_DEVICE, item->pid, 0, 0));
+	if (item->span != MODEL_NONE)
+		gpu_sync_add(scan->gpu, item->ts, item->span,
+			     gpu_channel_add(scan->gpu, CHANNEL_DEVICE, item->pid, 0, 0));
 }
 
 static uint32_t item_event(struct gpu_scan *scan, const struct item *item)
@@ -146,39 +141,35 @@ static void item_of_node(const struct model *model, uint32_t node, struct item *
 		item_of_event(model, node - (uint32_t)model->spans.len, item);
 }
 
-/* Waits for what was put on the event's stream before the event was recorded. */
-static int add_sync_event(struct gpu_scan *scan, const struct item *item)
+/* The call waits for the ops that were put on the event's stream before the event was recorded. */
+static void add_sync_event(struct gpu_scan *scan, const struct item *item)
 {
 	uint32_t channel = item_event(scan, item);
 	struct item record;
 
 	if (item->span == MODEL_NONE)
-		return 0;
-	if (channel == MODEL_NONE || gpu_sync_add(scan->gpu, item->ts, item->span, channel))
-		return -ENOMEM;
+		return;
+	gpu_sync_add(scan->gpu, item->ts, item->span, channel);
 	if (scan->gpu->channels.data[channel].last == MODEL_NONE)
-		return 0;
+		return;
 	item_of_node(scan->gpu->model, scan->gpu->channels.data[channel].last, &record);
-	if (gpu_of_context(scan->gpu, record.site))
-		return 0;
-	return gpu_sync_add(scan->gpu, record.ts, item->span, item_stream(scan, &record));
+	if (!gpu_of_context(scan->gpu, record.site))
+		gpu_sync_add(scan->gpu, record.ts, item->span, item_stream(scan, &record));
 }
 
-static int add_record(struct gpu_scan *scan, const struct item *item)
+static void add_record(struct gpu_scan *scan, const struct item *item)
 {
 	uint32_t event = item_event(scan, item);
 
-	if (event == MODEL_NONE)
-		return -ENOMEM;
 	/* gpu_graph_take() has handled a record on one stream. Create the stream if it is new. */
 	if (gpu_of_context(scan->gpu, item->site))
 		scan->gpu->channels.data[event].graph = 0;
-	else if (item_stream(scan, item) == MODEL_NONE)
-		return -ENOMEM;
-	return put_add(scan, (struct put){item->node, event});
+	else
+		item_stream(scan, item);
+	put_add(scan, (struct put){item->node, event});
 }
 
-/* Hashes one more part; the order and the borders of the parts matter. */
+/* Adds a part to a hash. The factor separates the parts: "ab" and "c" differ from "a" and "bc". */
 static uint64_t hash_part(uint64_t hash, const void *bytes, size_t len)
 {
 	return hash_bytes(hash, bytes, len) * 31;
@@ -224,10 +215,9 @@ static bool call_pair(const struct gpu_scan *scan, const struct item *item,
 	return call->rank != MODEL_NONE && peer != MODEL_NONE;
 }
 
-/* *index: the call in gpu.calls; MODEL_NONE if it is no collective or its communicator is
- * unknown. */
-static int call_add(struct gpu_scan *scan, const struct item *item, uint32_t channel,
-		    uint32_t *index)
+/* The index of the new call in gpu.calls; MODEL_NONE: its communicator or its ranks are unknown, or
+ * the role does not tell what the call does. */
+static uint32_t call_add(struct gpu_scan *scan, const struct item *item, uint32_t channel)
 {
 	struct model_gpu *gpu = scan->gpu;
 	const struct gpu_site *site = gpu_site(gpu, item->site);
@@ -252,65 +242,59 @@ static int call_add(struct gpu_scan *scan, const struct item *item, uint32_t cha
 		.has_seq = site->keys[GPU_SEQ] != GPU_KEY_NONE,
 	};
 
-	*index = MODEL_NONE;
 	if (site->role == SITE_ROLE_P2P || item->span == MODEL_NONE || !call.comm ||
 	    gpu->calls.len >= MODEL_NONE ||
 	    (site->role != SITE_ROLE_COLLECTIVE && !call_pair(scan, item, &call)))
-		return 0;
+		return MODEL_NONE;
 	call.signature = call_signature(scan, item);
-	*index = (uint32_t)gpu->calls.len;
-	return vec_push(&gpu->calls, call) ? 0 : -ENOMEM;
+	vec_add(&gpu->calls, call);
+	return (uint32_t)gpu->calls.len - 1;
 }
 
-static int add_communication(struct gpu_scan *scan, const struct item *item)
+static void add_communication(struct gpu_scan *scan, const struct item *item)
 {
 	struct group *group = &scan->groups[item->thread];
 	struct pending_launch pending = {.put = {item->node, item_stream(scan, item)}};
 
-	if (pending.put.channel == MODEL_NONE ||
-	    call_add(scan, item, pending.put.channel, &pending.call))
-		return -ENOMEM;
-	if (!group->depth)
-		return put_add(scan, pending.put);
-	return vec_push(&group->pending, pending) ? 0 : -ENOMEM;
+	pending.call = call_add(scan, item, pending.put.channel);
+	if (group->depth)
+		vec_add(&group->pending, pending);
+	else
+		put_add(scan, pending.put);
 }
 
-static int add_group_start(struct gpu_scan *scan, const struct item *item)
+static void add_group_start(struct gpu_scan *scan, const struct item *item)
 {
 	scan->groups[item->thread].depth++;
-	return 0;
 }
 
-static int add_group_end(struct gpu_scan *scan, const struct item *item)
+static void add_group_end(struct gpu_scan *scan, const struct item *item)
 {
 	struct group *group = &scan->groups[item->thread];
 	uint32_t last = item->span;
 
 	if (!group->depth || --group->depth)
-		return 0;
+		return;
 	if (last != MODEL_NONE && model_gpu_failed(scan->gpu, last))
 		group->pending.len = 0;
 	for (size_t i = 0; i < group->pending.len; i++) {
 		const struct pending_launch *pending = &group->pending.data[i];
 
 		if (item->span != MODEL_NONE && pending->put.node < scan->gpu->model->spans.len) {
-			if (!map_set(&scan->gpu->grouped, pending->put.node, item->span) ||
-			    !map_set(&scan->gpu->group_next, last, pending->put.node))
-				return -ENOMEM;
+			map_put(&scan->gpu->grouped, pending->put.node, item->span);
+			map_put(&scan->gpu->group_next, last, pending->put.node);
 			last = pending->put.node;
 		}
 		if (pending->call != MODEL_NONE) {
 			scan->gpu->calls.data[pending->call].arrival_ts = item->ts;
 			scan->gpu->calls.data[pending->call].group_end = item->span;
 		}
-		if (put_add(scan, pending->put))
-			return -ENOMEM;
+		put_add(scan, pending->put);
 	}
 	group->pending.len = 0;
-	return 0;
 }
 
-static int add_init(struct gpu_scan *scan, const struct item *item)
+static void add_init(struct gpu_scan *scan, const struct item *item)
 {
 	struct model_gpu_init init = {
 		.comm = item_number(scan, item, GPU_COMM),
@@ -320,31 +304,26 @@ static int add_init(struct gpu_scan *scan, const struct item *item)
 		.rank = item_rank(scan, item, GPU_RANK),
 	};
 
-	if (scan->gpu->inits.len >= INITS_MAX)
-		return 0;
-	return vec_push(&scan->gpu->inits, init) ? 0 : -ENOMEM;
+	if (scan->gpu->inits.len < INITS_MAX)
+		vec_add(&scan->gpu->inits, init);
 }
 
-static int add_stream(struct gpu_scan *scan, const struct item *item)
+static void add_stream(struct gpu_scan *scan, const struct item *item)
 {
 	uint32_t channel = item_stream(scan, item);
 	bool flagged = item_number(scan, item, GPU_FLAGS) & STREAM_FLAG_NON_BLOCKING;
 	uint8_t blocking = flagged ? STREAM_NON_BLOCKING : STREAM_BLOCKING;
-	struct channel *at;
+	struct channel *at = &scan->gpu->channels.data[channel];
 
-	if (channel == MODEL_NONE)
-		return -ENOMEM;
 	gpu_graph_over(scan->gpu, channel);
-	at = &scan->gpu->channels.data[channel];
 	/* Streams may reuse a handle one after the other. */
 	at->blocking = at->blocking == STREAM_UNKNOWN || at->blocking == blocking ? blocking
 										  : STREAM_MIXED;
-	return 0;
 }
 
 /* Stream `own` waits for an event of another stream. If one of the two is the legacy default
  * stream, the other is taken for non-blocking: a blocking one would not need the event. */
-static int order_streams(struct gpu_scan *scan, uint32_t own, uint32_t record_node)
+static void order_streams(struct gpu_scan *scan, uint32_t own, uint32_t record_node)
 {
 	struct channel *channels, *at;
 	struct item record;
@@ -352,68 +331,57 @@ static int order_streams(struct gpu_scan *scan, uint32_t own, uint32_t record_no
 
 	item_of_node(scan->gpu->model, record_node, &record);
 	if (gpu_of_context(scan->gpu, record.site))
-		return 0;
+		return;
 	other = item_stream(scan, &record);
-	if (other == MODEL_NONE)
-		return -ENOMEM;
 	channels = scan->gpu->channels.data;
 	at = &channels[channels[own].handle == STREAM_NULL ? other : own];
 	if (own != other && at->blocking == STREAM_UNKNOWN &&
 	    (channels[own].handle == STREAM_NULL || channels[other].handle == STREAM_NULL))
 		at->blocking = STREAM_ORDERED;
-	return 0;
 }
 
-/* A stream that waits for an event of another stream. */
-static int add_stream_wait(struct gpu_scan *scan, const struct item *item)
+/* The call makes its stream wait for an event of another stream. */
+static void add_stream_wait(struct gpu_scan *scan, const struct item *item)
 {
 	uint32_t own, event, record;
 
 	if (gpu_of_context(scan->gpu, item->site))
-		return 0;
+		return;
 	own = item_stream(scan, item);
 	event = item_event(scan, item);
-	if (own == MODEL_NONE || event == MODEL_NONE)
-		return -ENOMEM;
 	record = scan->gpu->channels.data[event].last;
-	if (record != MODEL_NONE && order_streams(scan, own, record))
-		return -ENOMEM;
-	return put_add(scan, (struct put){item->node, own});
+	if (record != MODEL_NONE)
+		order_streams(scan, own, record);
+	put_add(scan, (struct put){item->node, own});
 }
 
-static int add_capture_begin(struct gpu_scan *scan, const struct item *item)
+static void add_capture_begin(struct gpu_scan *scan, const struct item *item)
 {
-	uint32_t channel = item_stream(scan, item);
-
-	return channel == MODEL_NONE ? -ENOMEM : gpu_graph_begin(scan->gpu, channel);
+	gpu_graph_begin(scan->gpu, item_stream(scan, item));
 }
 
-static int graph_take(struct gpu_scan *scan, const struct item *item, bool *taken)
+/* Returns whether a call goes into a graph instead of to its stream. */
+static bool graph_take(struct gpu_scan *scan, const struct item *item)
 {
 	unsigned role = gpu_site(scan->gpu, item->site)->role;
 	bool has_event = role == SITE_ROLE_EVENT_RECORD || role == SITE_ROLE_STREAM_WAIT;
 	uint32_t stream, event;
 
-	*taken = false;
 	if (!gpu_graph_can_take(scan->gpu, item->site))
-		return 0;
+		return false;
 	stream = item_stream(scan, item);
 	event = has_event ? item_event(scan, item) : stream;
-	if (stream == MODEL_NONE || event == MODEL_NONE)
-		return -ENOMEM;
-	return gpu_graph_take(scan->gpu, item->node, role, stream, event, taken);
+	return gpu_graph_take(scan->gpu, item->node, role, stream, event);
 }
 
-/* Moves ops that we have put on a captured stream, or on streams that joined it, to the graph that
- * ends. */
-static int unseen_begin(struct gpu_scan *scan, uint32_t channel)
+/* A graph ends that began before the capture. The ops that we have put on its stream, and on
+ * streams that joined it, go into the graph. */
+static void unseen_begin(struct gpu_scan *scan, uint32_t channel)
 {
 	struct model_gpu *gpu = scan->gpu;
 	size_t kept = 0;
-	bool taken;
 
-	if (gpu_graph_begin(gpu, channel))
-		return -ENOMEM;
+	gpu_graph_begin(gpu, channel);
 	for (size_t i = 0; i < gpu->channels.len; i++)
 		gpu->channels.data[i].last = MODEL_NONE;
 	for (size_t i = 0; i < scan->puts.len; i++) {
@@ -421,9 +389,7 @@ static int unseen_begin(struct gpu_scan *scan, uint32_t channel)
 		struct item item;
 
 		item_of_node(gpu->model, put.node, &item);
-		if (graph_take(scan, &item, &taken))
-			return -ENOMEM;
-		if (taken) {
+		if (graph_take(scan, &item)) {
 			gpu->channels.data[put.channel].op_count--;
 			continue;
 		}
@@ -431,29 +397,24 @@ static int unseen_begin(struct gpu_scan *scan, uint32_t channel)
 		scan->puts.data[kept++] = put;
 	}
 	scan->puts.len = kept;
-	return 0;
 }
 
-static int add_capture_end(struct gpu_scan *scan, const struct item *item)
+static void add_capture_end(struct gpu_scan *scan, const struct item *item)
 {
 	uint32_t channel = item_stream(scan, item);
 	struct value result;
 
-	if (channel == MODEL_NONE)
-		return -ENOMEM;
 	if (!gpu_value(scan->gpu, item->site, item->frame, GPU_RESULT, &result))
 		result.u64 = 0;
 	else if (!result.u64 && scan->unseen < UNSEEN_MAX &&
 		 gpu_graph_begun_before(scan->gpu, channel)) {
 		scan->unseen++;
-		if (unseen_begin(scan, channel))
-			return -ENOMEM;
+		unseen_begin(scan, channel);
 	}
 	gpu_graph_end(scan->gpu, channel, result.u64);
-	return 0;
 }
 
-typedef int (*role_fn)(struct gpu_scan *scan, const struct item *item);
+typedef void (*role_fn)(struct gpu_scan *scan, const struct item *item);
 
 static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_LAUNCH] = add_work,
@@ -476,55 +437,50 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_CAPTURE_END] = add_capture_end,
 };
 
-static int scan_item(struct gpu_scan *scan, const struct item *item)
+static void scan_item(struct gpu_scan *scan, const struct item *item)
 {
 	unsigned role = gpu_site(scan->gpu, item->site)->role;
-	bool taken;
 
 	if (role >= SITE_ROLE_COUNT || !role_add[role])
-		return 0;
+		return;
 	/* No values are known of a call that began before the capture. */
 	if (item->span != MODEL_NONE &&
 	    scan->gpu->model->spans.data[item->span].flags & MODEL_SPAN_BEGUN_BEFORE)
-		return 0;
-	/* A failed call has no effect, except that these end a group or a capture in any case. */
+		return;
+	/* A failed call has no effect, except that the end of a group or of a stream's capture ends
+	 * it in any case. */
 	if (item->span != MODEL_NONE && role != SITE_ROLE_GROUP_END &&
 	    role != SITE_ROLE_CAPTURE_END && model_gpu_failed(scan->gpu, item->span))
-		return 0;
-	if (graph_take(scan, item, &taken))
-		return -ENOMEM;
-	return taken ? 0 : role_add[role](scan, item);
+		return;
+	if (!graph_take(scan, item))
+		role_add[role](scan, item);
 }
 
-static int scan_all(struct gpu_scan *scan)
+static void scan_all(struct gpu_scan *scan)
 {
 	const struct model *model = scan->gpu->model;
 	size_t span = 0, event = 0;
 	struct item item;
-	int result = 0;
 
-	while (!result && (span < model->spans.len || event < model->events.len)) {
+	while (span < model->spans.len || event < model->events.len) {
 		if (event == model->events.len ||
 		    (span < model->spans.len &&
 		     model->spans.data[span].start_ts <= model->events.data[event].ts))
 			item_of_span(model, (uint32_t)span++, &item);
 		else
 			item_of_event(model, (uint32_t)event++, &item);
-		result = scan_item(scan, &item);
+		scan_item(scan, &item);
 	}
-	return result;
 }
 
 /* ---- by channel ---- */
 
-static int place_ops(struct gpu_scan *scan)
+static void place_ops(struct gpu_scan *scan)
 {
 	struct model_gpu *gpu = scan->gpu;
 	uint32_t at = 0;
 
-	gpu->ops = calloc(scan->puts.len + 1, sizeof(*gpu->ops));
-	if (!gpu->ops)
-		return -ENOMEM;
+	gpu->ops = memory_zeroed(scan->puts.len, sizeof(*gpu->ops));
 	for (size_t i = 0; i < gpu->channels.len; i++) {
 		gpu->channels.data[i].ops = at;
 		at += gpu->channels.data[i].op_count;
@@ -535,7 +491,6 @@ static int place_ops(struct gpu_scan *scan)
 
 		gpu->ops[channel->ops + channel->op_count++] = scan->puts.data[i].node;
 	}
-	return 0;
 }
 
 /* Removes calls that turned out to belong to a graph, and finds when the others were done. */
@@ -557,24 +512,20 @@ static void calls_finish(struct model_gpu *gpu)
 	gpu->calls.len = kept;
 }
 
-int gpu_scan(struct model_gpu *gpu)
+void gpu_scan(struct model_gpu *gpu)
 {
 	size_t threads = gpu->model->threads.len;
 	struct gpu_scan scan = {
 		.gpu = gpu,
-		.groups = calloc(threads + 1, sizeof(*scan.groups)),
+		.groups = memory_zeroed(threads, sizeof(*scan.groups)),
 	};
-	int result = scan.groups ? scan_all(&scan) : -ENOMEM;
 
-	if (!result)
-		result = place_ops(&scan);
-	if (!result)
-		result = gpu_syncs_finish(gpu);
-	if (!result)
-		calls_finish(gpu);
-	for (size_t i = 0; scan.groups && i < threads; i++)
+	scan_all(&scan);
+	place_ops(&scan);
+	gpu_syncs_finish(gpu);
+	calls_finish(gpu);
+	for (size_t i = 0; i < threads; i++)
 		vec_free(&scan.groups[i].pending);
 	free(scan.groups);
 	vec_free(&scan.puts);
-	return result;
 }

@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Syncs by channel and time: which call has waited for what was put on a channel. */
+/* Syncs by channel and time: which calls have waited for the ops of a channel. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/build.h"
 #include "model/gpu/gpu_internal.h"
 #include "model/order.h"
+#include "util/memory.h"
 
-int gpu_sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel)
+void gpu_sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel)
 {
-	if (channel == MODEL_NONE)
-		return -ENOMEM;
-	return vec_push(&gpu->syncs, (struct gpu_sync){ts, span, channel}) ? 0 : -ENOMEM;
+	vec_add(&gpu->syncs, (struct gpu_sync){ts, span, channel});
 }
 
-static int place_syncs(struct model_gpu *gpu)
+/* Sorts the syncs by channel, then time. */
+static void place_syncs(struct model_gpu *gpu)
 {
-	struct gpu_sync *placed = malloc((gpu->syncs.len + 1) * sizeof(*placed));
-	uint32_t *rank, at = 0;
+	struct gpu_sync *placed = memory_get(gpu->syncs.len * sizeof(*placed));
+	uint32_t at = 0;
 
-	if (!placed)
-		return -ENOMEM;
-	if (!order_array(gpu->syncs.data, gpu->syncs.len, sizeof(struct gpu_sync),
-			 offsetof(struct gpu_sync, ts), &rank)) {
-		free(placed);
-		return -ENOMEM;
-	}
-	free(rank);
+	free(order_vec(&gpu->syncs, ts));
 	for (size_t i = 0; i < gpu->channels.len; i++)
 		gpu->channels.data[i].sync_count = 0;
 	for (size_t i = 0; i < gpu->syncs.len; i++)
@@ -44,12 +37,11 @@ static int place_syncs(struct model_gpu *gpu)
 	if (gpu->syncs.len)
 		memcpy(gpu->syncs.data, placed, gpu->syncs.len * sizeof(*placed));
 	free(placed);
-	return 0;
 }
 
 /* A stream that waits for an event continues when the event's stream has reached the event. So a
- * sync that covers the wait also covers the ops in front of the event. */
-static int pass_on_sync(struct model_gpu *gpu, const struct channel *channel, uint32_t node)
+ * sync that covers the wait also covers the ops before the event on its stream. */
+static void pass_on_sync(struct model_gpu *gpu, const struct channel *channel, uint32_t node)
 {
 	const struct model *model = gpu->model;
 	bool span = node < model->spans.len;
@@ -63,15 +55,14 @@ static int pass_on_sync(struct model_gpu *gpu, const struct channel *channel, ui
 	    !model_gpu_recorded(gpu, channel->pid, gpu_number(gpu, site, frame, GPU_EVENT, 0), ts,
 				&record) ||
 	    record.channel == MODEL_NONE)
-		return 0;
+		return;
 	at = gpu_sync_after(gpu, channel, ts);
-	if (at == channel->sync_count)
-		return 0;
-	return gpu_sync_add(gpu, record.ts, gpu->syncs.data[channel->syncs + at].span,
-			    record.channel);
+	if (at < channel->sync_count)
+		gpu_sync_add(gpu, record.ts, gpu->syncs.data[channel->syncs + at].span,
+			     record.channel);
 }
 
-static int pass_on_syncs(struct model_gpu *gpu)
+static void pass_on_syncs(struct model_gpu *gpu)
 {
 	size_t known = gpu->syncs.len;
 
@@ -79,15 +70,15 @@ static int pass_on_syncs(struct model_gpu *gpu)
 		const struct channel *channel = &gpu->channels.data[i];
 
 		for (uint32_t k = 0; k < channel->op_count; k++)
-			if (pass_on_sync(gpu, channel, gpu->ops[channel->ops + k]))
-				return -ENOMEM;
+			pass_on_sync(gpu, channel, gpu->ops[channel->ops + k]);
 	}
-	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
+	if (gpu->syncs.len > known)
+		place_syncs(gpu);
 }
 
 /* An op on a blocking stream runs after all earlier ops of the legacy default stream. So a sync
  * that covers the former also covers the latter, and what the legacy stream waited for. */
-static int pass_on_legacy(struct model_gpu *gpu)
+static void pass_on_legacy(struct model_gpu *gpu)
 {
 	size_t known = gpu->syncs.len;
 
@@ -101,17 +92,15 @@ static int pass_on_legacy(struct model_gpu *gpu)
 		    !gpu_op_last(gpu, sync.channel, sync.ts, &op) ||
 		    !gpu_op_last(gpu, legacy, op.ts, &op))
 			continue;
-		if (gpu_sync_add(gpu, op.ts, sync.span, legacy))
-			return -ENOMEM;
+		gpu_sync_add(gpu, op.ts, sync.span, legacy);
 	}
-	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
+	if (gpu->syncs.len > known)
+		place_syncs(gpu);
 }
 
-int gpu_syncs_finish(struct model_gpu *gpu)
+void gpu_syncs_finish(struct model_gpu *gpu)
 {
-	int result = place_syncs(gpu);
-
-	if (!result)
-		result = pass_on_syncs(gpu);
-	return result ? result : pass_on_legacy(gpu);
+	place_syncs(gpu);
+	pass_on_syncs(gpu);
+	pass_on_legacy(gpu);
 }

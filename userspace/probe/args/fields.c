@@ -40,7 +40,7 @@ static bool member_offset(Dwarf_Die *member, int32_t *offset)
 /* A search for a member. It includes unnamed structs and base classes. */
 struct member_search {
 	const char *name;
-	struct near_list near;
+	struct suggestions similar;
 	Dwarf_Die member;
 	unsigned left; /* limit of structs to search: damaged ones may contain themselves */
 };
@@ -69,7 +69,7 @@ static bool find_member(struct member_search *search, Dwarf_Die *type, int32_t *
 				*offset = at;
 				return true;
 			}
-			near_list_add(&search->near, search->name, own);
+			suggestions_add(&search->similar, search->name, own);
 		} else if (die_type(&child, &inner) && die_is_struct(&inner) &&
 			   find_member(search, &inner, &inside, depth + 1) &&
 			   !__builtin_add_overflow(at, inside, offset)) {
@@ -119,7 +119,7 @@ static int take_field(struct field_path *path, const struct value_step *step, bo
 				     "the source file only declares the struct that stands before: "
 				     "write *(type)(pointer+offset)");
 		snprintf(text, sizeof(text), "no field '%s' in struct %s%s", step->name,
-			 name ? name : "without a name", search.near.text);
+			 name ? name : "without a name", search.similar.text);
 		return fault(path, step, text);
 	}
 	if (dwarf_hasattr(&search.member, DW_AT_bit_size))
@@ -358,7 +358,7 @@ static int not_found(const struct field_path *path, const struct structs *struct
 	return source_fault(path->source, path->value->from, path->value->to, path->err,
 			    "no struct '%s' in %s%s%s%s", structs->name, file,
 			    lacking ? "; a part of its DWARF is missing: " : "",
-			    lacking ? lacking : "", structs->near.text);
+			    lacking ? lacking : "", structs->similar.text);
 }
 
 static int is_broken(const struct field_path *path, const struct structs *structs, const char *file)

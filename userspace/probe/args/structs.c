@@ -156,7 +156,7 @@ static void search_die(struct structs *structs, Dwarf_Die *die, const char *pref
 	if (leads_nowhere(&type) || dwarf_hasattr(&type, DW_AT_signature))
 		structs->broken |= !own || !strcmp(name, structs->name);
 	if (own && tag != DW_TAG_namespace && (known || !die_is_declaration(die)))
-		near_list_add(&structs->near, structs->name, name);
+		suggestions_add(&structs->similar, structs->name, name);
 	/* Nested declarations are C++. They can only match if the name contains "::". */
 	if (tag == DW_TAG_namespace || (tag != DW_TAG_typedef && strstr(structs->name, "::")))
 		search_children(structs, die, name, depth + 1);

@@ -13,7 +13,7 @@
 struct structs {
 	struct dwarf_file *file;
 	const char *name; /* qualified with namespaces */
-	struct near_list near;
+	struct suggestions similar;
 	const char *split_away; /* the missing .dwo file of a unit; or NULL */
 	bool broken;            /* a part of the source file's DWARF cannot be read */
 	Dwarf_Die found;

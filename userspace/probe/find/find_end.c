@@ -22,7 +22,8 @@ static enum cfi_stack stack_at(uint64_t address, void *arg)
 }
 
 /* Reads the code of a part and adds its returns. */
-static bool part_returns(struct find *find, const struct end_part *part, struct returns *returns)
+static bool part_returns(struct find *find, const struct end_part *part,
+			 struct return_sites *returns)
 {
 	size_t bytes = part->end - part->begin;
 	uint64_t offset;
@@ -33,8 +34,8 @@ static bool part_returns(struct find *find, const struct end_part *part, struct 
 		return false;
 	code = malloc(bytes);
 	known = code && pread(find->file.fd, code, bytes, (off_t)offset) == (ssize_t)bytes &&
-		returns_add(returns, find->object->machine, code, bytes, part->begin, stack_at,
-			    find);
+		return_sites_add(returns, find->object->machine, code, bytes, part->begin, stack_at,
+				 find);
 	free(code);
 	return known;
 }
@@ -80,13 +81,14 @@ static void part_join(struct end_part *part, const struct end_part *other)
  * cold part, or another function (a tail call), which returns in its place. In such shared code the
  * stack pointer shows whose return it is. False: the function may be left in another way.
  */
-static bool find_returns(struct find *find, const struct find_hit *hit, struct returns *returns)
+static bool find_returns(struct find *find, const struct find_hit *hit,
+			 struct return_sites *returns)
 {
 	struct end_part parts[PARTS_MAX] = {{hit->address, hit->address + hit->size}};
 	struct cfi_function own;
 	uint32_t count = 1, looked = 0;
 
-	*returns = (struct returns){0};
+	*returns = (struct return_sites){0};
 	if (cfi_index_find(find->frames, hit->address, &own))
 		part_join(&parts[0], &(struct end_part){own.from, own.to});
 	if (!part_returns(find, &parts[0], returns))
@@ -108,7 +110,7 @@ static bool find_returns(struct find *find, const struct find_hit *hit, struct r
 }
 
 enum find_end find_end_of(struct find *find, const struct find_hit *hit,
-			  const struct call_spec *spec, struct returns *returns)
+			  const struct call_spec *spec, struct return_sites *returns)
 {
 	struct utsname kernel;
 
@@ -118,7 +120,7 @@ enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 	/* Go inspects its stacks: a return probe ends the program, even if the description has
 	 * 'nounwind'. */
 	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find->go && !uname(&kernel) &&
-	    returns_probe_is_safe(kernel.release))
+	    return_probe_is_safe(kernel.release))
 		return FIND_END_TRAMPOLINE;
 	return find_returns(find, hit, returns) ? FIND_END_RETURNS : FIND_END_UNSEEN;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Searches an ELF file for calls and adds the results to the object. */
-#include "probe/args/derive.h"
+#include "probe/args/struct_offsets.h"
 #include "probe/find/find_internal.h"
 #include "probe/find/find_remote_internal.h"
 
@@ -56,22 +56,23 @@ static uint32_t pair_number(const struct find_hit *hit)
 
 /* Stores the extent of the object's code around the probe, with which BPF recognises calls from
  * inside the object. */
-static void put_code(const struct find *find, uint64_t probe, struct waffle_recipe *recipe)
+static void put_code(const struct find *find, uint64_t probe,
+		     struct waffle_fetch_program *fetch_program)
 {
 	for (uint32_t i = 0; i < find->segments.count; i++) {
 		const struct elf_segment *segment = &find->segments.list[i];
 
 		if (probe < segment->address || probe - segment->address >= segment->size)
 			continue;
-		recipe->code_before = (uint32_t)(probe - segment->address);
-		recipe->code_behind = (uint32_t)(segment->size - recipe->code_before);
+		fetch_program->code_before = (uint32_t)(probe - segment->address);
+		fetch_program->code_behind = (uint32_t)(segment->size - fetch_program->code_before);
 	}
 }
 
 static int make_call(struct find *find, const struct find_hit *hit, const struct call_spec *spec,
-		     struct recipe_made *made, struct error *err)
+		     struct fetch_program_made *made, struct error *err)
 {
-	struct recipe_made begin;
+	struct fetch_program_made begin;
 	struct call_at at;
 	const struct abi *abi = hit->go ? abi_find_go(find->object->machine) : find->abi;
 	int result;
@@ -82,27 +83,27 @@ static int make_call(struct find *find, const struct find_hit *hit, const struct
 				 spec->source.origin, find->object->path, find->object->machine);
 	find->code_of = (struct structs_code){.address = hit->address};
 	call_at_function(&at, abi, &spec->sides[0]);
-	result = recipe_make(hit->side ? &begin : made, spec, &at, &find->lookup, err);
-	if (!result && made->recipe.flags & WAFFLE_CALL_OUTER && !hit->side)
-		put_code(find, hit->address + hit->place.shift, &made->recipe);
+	result = fetch_program_make(hit->side ? &begin : made, spec, &at, &find->lookup, err);
+	if (!result && made->fetch_program.flags & WAFFLE_CALL_OUTER && !hit->side)
+		put_code(find, hit->address + hit->place.shift, &made->fetch_program);
 	if (!result && hit->side) {
 		call_at_function(&at, abi, &spec->sides[1]);
-		result = recipe_make_end(made, spec, &at, &find->lookup, &begin, err);
+		result = fetch_program_make_end(made, spec, &at, &find->lookup, &begin, err);
 	} else if (!result && spec->pair) {
-		struct recipe_made end;
+		struct fetch_program_made end;
 
 		/* Keys that only the end knows are the last keys of the span. */
 		call_at_function(&at, abi, &spec->sides[1]);
-		result = recipe_make_end(&end, spec, &at, &find->lookup, made, err);
+		result = fetch_program_make_end(&end, spec, &at, &find->lookup, made, err);
 		for (unsigned i = 0; i < end.key_count && !result; i++)
 			if (made->key_count < WAFFLE_KEYS_MAX)
 				made->keys[made->key_count++] = end.keys[i];
 	}
 	if (spec->pair) {
-		made->recipe.pair = pair_number(hit);
-		made->recipe.flags |= hit->side ? WAFFLE_CALL_END : WAFFLE_CALL_PAIR;
+		made->fetch_program.pair = pair_number(hit);
+		made->fetch_program.flags |= hit->side ? WAFFLE_CALL_END : WAFFLE_CALL_PAIR;
 	}
-	made->recipe.flags |= WAFFLE_CALL_FUNCTION;
+	made->fetch_program.flags |= WAFFLE_CALL_FUNCTION;
 	return result;
 }
 
@@ -125,7 +126,7 @@ static int add_return(struct find *find, const struct find_hit *hit, uint32_t si
 
 /* `returns`: return instructions to probe. NULL: use a return probe. */
 static int add_ends(struct find *find, const struct find_hit *hit, uint32_t site,
-		    const struct returns *returns)
+		    const struct return_sites *returns)
 {
 	int result = 0;
 
@@ -137,11 +138,11 @@ static int add_ends(struct find *find, const struct find_hit *hit, uint32_t site
 }
 
 static int add_site(struct find *find, const struct find_hit *hit, const struct call_spec *spec,
-		    const struct returns *returns)
+		    const struct return_sites *returns)
 {
 	struct set_entry *entry = find->set->entries.data[hit->entry];
 	struct error problem = ERROR_INIT;
-	struct recipe_made made = {.key_count = 0};
+	struct fetch_program_made made = {.key_count = 0};
 	uint32_t site = MAP_NONE;
 	int result;
 
@@ -170,15 +171,15 @@ static int add_function(struct find *find, struct find_hit *hit)
 	struct set_entry *entry = find->set->entries.data[hit->entry];
 	const struct call_spec *spec = &entry->spec;
 	enum find_end end = FIND_END_TRAMPOLINE;
-	struct returns returns;
+	struct return_sites returns;
 	struct call_spec *event;
 	int result;
 
-	if (find->set->calls >= WAFFLE_RECIPES_MAX) {
+	if (find->set->calls >= WAFFLE_FETCH_PROGRAMS_MAX) {
 		find_no_room(entry, hit->name);
 		return 0;
 	}
-	hit->place = find_place(find, hit);
+	hit->place = find_probe_site(find, hit);
 	if (hit->place.cost == OBJECT_COST_REFUSED) {
 		find_refused(entry, hit->name);
 		return 0;
@@ -281,7 +282,7 @@ static bool offset_of(void *arg, const char *name, int32_t *offset)
 {
 	const struct find *find = arg;
 
-	return derive_offset(&find->file, find->object->machine, name, offset);
+	return struct_offset_find(&find->file, find->object->machine, name, offset);
 }
 
 static int find_open(struct find *find, int fd)
@@ -328,7 +329,7 @@ int find_in_file(struct call_set *set, struct object *object, int fd,
 	size_t probes = object->probes.len;
 	int result;
 
-	find.lookup = (struct recipe_lookup){lookup_fields, offset_of, &find};
+	find.lookup = (struct fetch_program_lookup){lookup_fields, offset_of, &find};
 	result = find_open(&find, fd) ?: find_wanted(&find, lists, &functions, &usdt);
 	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id, find.debug_dir);

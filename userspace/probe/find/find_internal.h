@@ -6,8 +6,8 @@
 #include <libelf.h>
 
 #include "probe/args/fields.h"
-#include "probe/find/returns_internal.h"
-#include "probe/spec/set.h"
+#include "probe/find/return_sites_internal.h"
+#include "probe/spec/call_set.h"
 #include "target/dwarf/cfi_index.h"
 #include "target/dwarf/dwarf_file.h"
 #include "target/elf/elffile.h"
@@ -23,14 +23,14 @@ struct find {
 	bool go;       /* contains Go's run time, and maybe C, too */
 	bool is_exe;
 	VEC(uint32_t) wanted; /* the descriptions that apply to this file */
-	struct recipe_lookup lookup;
+	struct fetch_program_lookup lookup;
 	const char *debug_dir;
 	struct dwarf_file dwarf; /* opened at its first use */
 	bool dwarf_tried;
 	struct symtab code; /* read at its first use */
 	bool code_tried;
 	struct cfi_index *frames;    /* NULL: the file has no call frame information */
-	struct structs_code code_of; /* the code for which a recipe is being made */
+	struct structs_code code_of; /* the code for which a fetch program is being made */
 	struct error *err;
 };
 
@@ -38,13 +38,13 @@ struct find {
 struct find_hit {
 	uint32_t entry;
 	uint8_t side;
-	uint8_t rank;       /* among names of one address, the name with the highest rank is used */
-	uint64_t address;   /* link-time */
-	uint64_t offset;    /* file offset of `address` */
-	uint64_t size;      /* of the function */
-	const char *name;   /* in the object's strings */
-	bool go;            /* a Go function, which has its own calling convention */
-	struct place place; /* the position of its probe */
+	uint8_t rank;     /* among names of one address, the name with the highest rank is used */
+	uint64_t address; /* link-time */
+	uint64_t offset;  /* file offset of `address` */
+	uint64_t size;    /* of the function */
+	const char *name; /* in the object's strings */
+	bool go;          /* a Go function, which has its own calling convention */
+	struct probe_site place; /* the position of its probe */
 };
 struct find_hits {
 	VEC(struct find_hit) list;
@@ -60,7 +60,7 @@ enum find_end {
 	FIND_END_UNSEEN,     /* not without risk for the program */
 };
 enum find_end find_end_of(struct find *find, const struct find_hit *hit,
-			  const struct call_spec *spec, struct returns *returns);
+			  const struct call_spec *spec, struct return_sites *returns);
 /* A copy of the description as an event. The caller frees it. NULL: out of memory. */
 struct call_spec *find_as_event(const struct call_spec *spec);
 
@@ -68,7 +68,8 @@ struct call_spec *find_as_event(const struct call_spec *spec);
 int find_usdt(struct find *find);
 
 /* Adds a name if it is among the nearest to `word`. */
-void find_near(struct find *find, struct set_near *near, const char *word, const char *name);
+void find_suggest(struct find *find, struct set_suggestions *similar, const char *word,
+		  const char *name);
 /* find_static.c: records whether this is a stripped program that contains CUDA's runtime or
  * NCCL. */
 void find_static(struct find *find);
@@ -76,13 +77,13 @@ void find_static(struct find *find);
 /* find_probe.c: cost of a probe at exactly this instruction: enum object_probe_cost. */
 uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset);
 /* The position of the probe at a function. */
-struct place find_place(struct find *find, const struct find_hit *hit);
+struct probe_site find_probe_site(struct find *find, const struct find_hit *hit);
 /* Type of the probe that records an event, or the begin of a pair. */
-uint8_t find_instant(const struct recipe_made *made);
+uint8_t find_instant(const struct fetch_program_made *made);
 /* Adds the site of a call, or finds an equal one. MAP_NONE: there is no room for more. 0 or -ENOMEM
  * with a message. */
 int find_site(struct find *find, struct set_entry *entry, const char *func,
-	      const struct recipe_made *made, unsigned kind, uint32_t *number);
+	      const struct fetch_program_made *made, unsigned kind, uint32_t *number);
 
 /* File offset of executable code at a link-time address. False: there is none. */
 bool find_offset(const struct find *find, uint64_t address, uint64_t *offset);

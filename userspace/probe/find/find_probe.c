@@ -44,7 +44,7 @@ static const char *site_category(struct find *find, const struct call_spec *spec
 }
 
 static bool same_site(const struct object *object, const struct object_call *call,
-		      const struct site_info *site, const struct recipe_made *made)
+		      const struct site_info *site, const struct fetch_program_made *made)
 {
 	const struct site_info *other = &object->sites.data[call->site];
 
@@ -53,11 +53,11 @@ static bool same_site(const struct object *object, const struct object_call *cal
 	       other->category == site->category && other->kind == site->kind &&
 	       other->role == site->role && other->key_count == site->key_count &&
 	       !memcmp(other->keys, site->keys, site->key_count * sizeof(site->keys[0])) &&
-	       !memcmp(&call->recipe, &made->recipe, sizeof(made->recipe));
+	       !memcmp(&call->fetch_program, &made->fetch_program, sizeof(made->fetch_program));
 }
 
 int find_site(struct find *find, struct set_entry *entry, const char *func,
-	      const struct recipe_made *made, unsigned kind, uint32_t *number)
+	      const struct fetch_program_made *made, unsigned kind, uint32_t *number)
 {
 	struct object *object = find->object;
 	struct site_info site = {.name = spec_name(&entry->spec, func, object->strings),
@@ -69,10 +69,11 @@ int find_site(struct find *find, struct set_entry *entry, const char *func,
 				 .role = entry->spec.role,
 				 .call = true,
 				 .simulated = object->simulation,
-				 .keyed = entry->spec.pair && made->recipe.keys,
+				 .keyed = entry->spec.pair && made->fetch_program.keys,
 				 .key_count = made->key_count,
 				 .begin_keys = made->begin_keys};
-	struct object_call call = {.site = (uint32_t)object->sites.len, .recipe = made->recipe};
+	struct object_call call = {.site = (uint32_t)object->sites.len,
+				   .fetch_program = made->fetch_program};
 
 	for (unsigned i = 0; i < made->key_count; i++) {
 		site.keys[i].type = made->keys[i].type;
@@ -83,7 +84,7 @@ int find_site(struct find *find, struct set_entry *entry, const char *func,
 			*number = object->calls.data[i].site;
 			return 0;
 		}
-	if (find->set->calls >= WAFFLE_RECIPES_MAX) {
+	if (find->set->calls >= WAFFLE_FETCH_PROGRAMS_MAX) {
 		find_no_room(entry, func);
 		*number = MAP_NONE;
 		return 0;
@@ -108,23 +109,25 @@ uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset)
 	uint8_t code[INSTRUCTION_BYTES_MAX];
 	size_t size = read_code(find, code, sizeof(code), offset);
 
-	return (uint8_t)place_cost(&find->set->kernel, find->object->machine, code, size, address);
+	return (uint8_t)probe_site_cost(&find->set->kernel, find->object->machine, code, size,
+					address);
 }
 
-struct place find_place(struct find *find, const struct find_hit *hit)
+struct probe_site find_probe_site(struct find *find, const struct find_hit *hit)
 {
-	uint8_t code[PLACE_BYTES_MAX];
+	uint8_t code[PROBE_SITE_BYTES_MAX];
 	bool whole = hit->size && hit->size <= sizeof(code);
 	size_t size = read_code(find, code, whole ? hit->size : INSTRUCTION_BYTES_MAX, hit->offset);
 
 	if (hit->go)
-		return place_go(&find->set->kernel, find->object->machine, code, size,
-				hit->address);
-	return place_function(&find->set->kernel, find->object->machine, code, size,
-			      whole && size == hit->size, hit->address);
+		return probe_site_go(&find->set->kernel, find->object->machine, code, size,
+				     hit->address);
+	return probe_site_function(&find->set->kernel, find->object->machine, code, size,
+				   whole && size == hit->size, hit->address);
 }
 
-uint8_t find_instant(const struct recipe_made *made)
+uint8_t find_instant(const struct fetch_program_made *made)
 {
-	return made->recipe.flags & WAFFLE_CALL_INNER ? OBJECT_PROBE_INNER : OBJECT_PROBE_INSTANT;
+	return made->fetch_program.flags & WAFFLE_CALL_INNER ? OBJECT_PROBE_INNER
+							     : OBJECT_PROBE_INSTANT;
 }

@@ -18,11 +18,11 @@
 
 /* ---- states of descriptions ---- */
 
-static void put_near(struct wire_out *out, const struct set_near *near)
+static void put_suggestions(struct wire_out *out, const struct set_suggestions *similar)
 {
-	wire_put_u32(out, near->count);
-	for (uint32_t i = 0; i < near->count && i < SET_NEAR_MAX; i++)
-		wire_put_text(out, near->names[i]);
+	wire_put_u32(out, similar->count);
+	for (uint32_t i = 0; i < similar->count && i < SET_SUGGESTIONS_MAX; i++)
+		wire_put_text(out, similar->names[i]);
 }
 
 static void put_state(struct wire_out *out, const struct spec_state *state)
@@ -32,15 +32,15 @@ static void put_state(struct wire_out *out, const struct spec_state *state)
 	wire_put_u32(out, state->probed);
 	wire_put_text(out, state->looked);
 	wire_put_text(out, state->trouble);
-	wire_put_text(out, state->ahead);
+	wire_put_text(out, state->pending);
 	wire_put_text(out, state->refusal);
-	put_near(out, &state->providers);
+	put_suggestions(out, &state->providers);
 	for (unsigned side = 0; side < 2; side++)
 		for (unsigned i = 0; i < SPEC_NAMES_MAX; i++) {
 			const struct set_named *named = &state->names[side][i];
 
 			wire_put_u32(out, (uint32_t)named->matched | (uint32_t)named->ifunc << 1);
-			put_near(out, &named->near);
+			put_suggestions(out, &named->similar);
 		}
 }
 
@@ -53,19 +53,20 @@ static const char *get_kept(struct wire_in *in, struct call_set *set)
 	return text && !in->bad ? set_keep(set, text) : NULL;
 }
 
-static void get_near(struct wire_in *in, struct call_set *set, struct set_near *near)
+static void get_suggestions(struct wire_in *in, struct call_set *set,
+			    struct set_suggestions *similar)
 {
-	near->count = wire_get_u32(in);
-	if (near->count > SET_NEAR_MAX) {
-		near->count = 0;
+	similar->count = wire_get_u32(in);
+	if (similar->count > SET_SUGGESTIONS_MAX) {
+		similar->count = 0;
 		in->bad = true;
 	}
-	for (uint32_t i = 0; i < near->count; i++) {
-		near->names[i] = get_kept(in, set);
-		in->bad |= !near->names[i];
+	for (uint32_t i = 0; i < similar->count; i++) {
+		similar->names[i] = get_kept(in, set);
+		in->bad |= !similar->names[i];
 	}
 	if (in->bad)
-		near->count = 0;
+		similar->count = 0;
 }
 
 static void get_state(struct wire_in *in, struct call_set *set, struct spec_state *state)
@@ -79,9 +80,9 @@ static void get_state(struct wire_in *in, struct call_set *set, struct spec_stat
 	state->probed = wire_get_u32(in);
 	state->looked = get_kept(in, set);
 	state->trouble = get_kept(in, set);
-	state->ahead = get_kept(in, set);
+	state->pending = get_kept(in, set);
 	state->refusal = get_kept(in, set);
-	get_near(in, set, &state->providers);
+	get_suggestions(in, set, &state->providers);
 	for (unsigned side = 0; side < 2; side++)
 		for (unsigned i = 0; i < SPEC_NAMES_MAX; i++) {
 			struct set_named *named = &state->names[side][i];
@@ -89,7 +90,7 @@ static void get_state(struct wire_in *in, struct call_set *set, struct spec_stat
 			word = wire_get_u32(in);
 			named->matched = word & 1;
 			named->ifunc = word & 2;
-			get_near(in, set, &named->near);
+			get_suggestions(in, set, &named->similar);
 		}
 }
 
@@ -126,7 +127,7 @@ static bool get_set(struct wire_in *in, struct call_set *set, const struct find_
 				if (look)
 					set->entries.data[lists->of[exe].data[i]]->state = state;
 			}
-		if (!wire_in_done(in) || calls > WAFFLE_RECIPES_MAX)
+		if (!wire_in_done(in) || calls > WAFFLE_FETCH_PROGRAMS_MAX)
 			return false;
 	}
 	set->calls += calls;
@@ -170,8 +171,8 @@ static void put_found(struct wire_out *reply, const struct object *object)
 	wire_put_u32(reply, (uint32_t)object->calls.len);
 	for (size_t i = 0; i < object->calls.len; i++) {
 		wire_put_u32(reply, object->calls.data[i].site);
-		wire_put(reply, &object->calls.data[i].recipe,
-			 sizeof(object->calls.data[i].recipe));
+		wire_put(reply, &object->calls.data[i].fetch_program,
+			 sizeof(object->calls.data[i].fetch_program));
 	}
 	wire_put_u32(reply, (uint32_t)object->probes.len);
 	for (size_t i = 0; i < object->probes.len; i++)
@@ -235,28 +236,30 @@ static bool site_is_of_call(const struct site_info *site)
 
 /* The BPF programs keep within their memory whatever the words are, but the values would be wrong.
  */
-static bool words_are_sound(const struct waffle_recipe *recipe)
+static bool words_are_sound(const struct waffle_fetch_program *fetch_program)
 {
-	bool sound = recipe->word_count <= recipe->begins &&
-		     recipe->stack_words <= WAFFLE_CALL_STACK_WORDS &&
-		     recipe->word_bytes <= WAFFLE_WORD_ROOM &&
-		     (!recipe->word_count || recipe->word_bytes >= sizeof(struct waffle_frame));
+	bool sound = fetch_program->word_count <= fetch_program->begins &&
+		     fetch_program->stack_words <= WAFFLE_CALL_STACK_WORDS &&
+		     fetch_program->word_bytes <= WAFFLE_WORD_ROOM &&
+		     (!fetch_program->word_count ||
+		      fetch_program->word_bytes >= sizeof(struct waffle_frame));
 
-	for (unsigned i = 0; sound && i < recipe->word_count; i++) {
-		const struct waffle_word *word = &recipe->words[i];
+	for (unsigned i = 0; sound && i < fetch_program->word_count; i++) {
+		const struct waffle_word *word = &fetch_program->words[i];
 
-		sound = word->from < WAFFLE_CALL_REGS + recipe->stack_words &&
+		sound = word->from < WAFFLE_CALL_REGS + fetch_program->stack_words &&
 			word->to * sizeof(uint32_t) >= sizeof(struct waffle_frame) &&
-			word->to * sizeof(uint32_t) < recipe->word_bytes && word->spare < 64;
+			word->to * sizeof(uint32_t) < fetch_program->word_bytes && word->spare < 64;
 	}
 	return sound;
 }
 
-static bool recipe_is_sound(const struct waffle_recipe *recipe)
+static bool fetch_program_is_sound(const struct waffle_fetch_program *fetch_program)
 {
-	return recipe->begins + recipe->saves + recipe->returns + recipe->keys <=
+	return fetch_program->begins + fetch_program->saves + fetch_program->returns +
+			       fetch_program->keys <=
 		       WAFFLE_FETCHES_MAX &&
-	       recipe->saves <= WAFFLE_SAVED_MAX && words_are_sound(recipe);
+	       fetch_program->saves <= WAFFLE_SAVED_MAX && words_are_sound(fetch_program);
 }
 
 static int get_sites(struct wire_in *in, struct object *object)
@@ -277,14 +280,14 @@ static int get_sites(struct wire_in *in, struct object *object)
 /* `base`: the number of sites before. */
 static int get_calls(struct wire_in *in, struct object *object, size_t base)
 {
-	uint32_t count = wire_get_count(in, sizeof(struct waffle_recipe));
+	uint32_t count = wire_get_count(in, sizeof(struct waffle_fetch_program));
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct object_call call = {.site = wire_get_u32(in)};
 
-		wire_get(in, &call.recipe, sizeof(call.recipe));
+		wire_get(in, &call.fetch_program, sizeof(call.fetch_program));
 		/* There is exactly one call per site. */
-		if (in->bad || call.site != i || !recipe_is_sound(&call.recipe))
+		if (in->bad || call.site != i || !fetch_program_is_sound(&call.fetch_program))
 			return -EPROTO;
 		call.site += (uint32_t)base;
 		if (!vec_push(&object->calls, call))

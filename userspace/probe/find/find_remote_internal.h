@@ -6,7 +6,7 @@
 #ifndef WAFFLE_PROBE_FIND_FIND_REMOTE_INTERNAL_H
 #define WAFFLE_PROBE_FIND_FIND_REMOTE_INTERNAL_H
 
-#include "probe/spec/set.h"
+#include "probe/spec/call_set.h"
 #include "util/wire.h"
 
 /* The descriptions that apply to a file: [0] if it is a library, [1] if it is a program. */

@@ -123,7 +123,7 @@ static void report_no_room(struct find *find, struct set_entry *entry)
 		  "patterns",
 		  entry->spec.source.origin, state->no_room.first,
 		  units_format_more(others, state->no_room.count - 1), find->object->path,
-		  state->no_room.count > 1 ? "are" : "is", WAFFLE_RECIPES_MAX);
+		  state->no_room.count > 1 ? "are" : "is", WAFFLE_FETCH_PROGRAMS_MAX);
 	find_trouble(find, entry, &problem);
 }
 

@@ -9,7 +9,7 @@
 #include "probe/find/find_internal.h"
 #include "probe/spec/func_name.h"
 #include "target/elf/symtab.h"
-#include "util/near.h"
+#include "util/suggest.h"
 
 /* A symbol table during the search. */
 struct symbol_table {
@@ -263,32 +263,33 @@ static int table_match(struct symbol_table *table)
 	return result;
 }
 
-void find_near(struct find *find, struct set_near *near, const char *word, const char *name)
+void find_suggest(struct find *find, struct set_suggestions *similar, const char *word,
+		  const char *name)
 {
-	unsigned distance = near_distance(word, name);
-	uint32_t at = near->count;
+	unsigned distance = suggest_distance(word, name);
+	uint32_t at = similar->count;
 
 	for (const char *byte = name; *byte; byte++)
 		if ((unsigned char)*byte < ' ' || *byte == 127)
 			return; /* untrusted control characters must not reach a terminal */
-	for (uint32_t i = 0; i < near->count; i++)
-		if (!strcmp(near->names[i], name))
+	for (uint32_t i = 0; i < similar->count; i++)
+		if (!strcmp(similar->names[i], name))
 			return;
 	while (at > 0) {
-		unsigned other = near_distance(word, near->names[at - 1]);
+		unsigned other = suggest_distance(word, similar->names[at - 1]);
 
 		if (other < distance ||
-		    (other == distance && strcmp(near->names[at - 1], name) < 0))
+		    (other == distance && strcmp(similar->names[at - 1], name) < 0))
 			break;
-		if (at < SET_NEAR_MAX)
-			near->names[at] = near->names[at - 1];
+		if (at < SET_SUGGESTIONS_MAX)
+			similar->names[at] = similar->names[at - 1];
 		at--;
 	}
-	if (at == SET_NEAR_MAX)
+	if (at == SET_SUGGESTIONS_MAX)
 		return;
-	near->names[at] = set_keep(find->set, name);
-	if (near->count < SET_NEAR_MAX)
-		near->count++;
+	similar->names[at] = set_keep(find->set, name);
+	if (similar->count < SET_SUGGESTIONS_MAX)
+		similar->count++;
 }
 
 /* Whether a symbol is an implementation from which an ifunc chooses: __memcpy_avx_unaligned for
@@ -303,27 +304,27 @@ static bool is_choice(const struct symbol *symbol, const char *name)
 
 /* Adds the demangled name of a similar C++ function. For a clone it adds the symbol itself, since
  * only the complete name matches. */
-static void near_written(struct match *match, struct set_named *named, const char *word)
+static void suggest_written(struct match *match, struct set_named *named, const char *word)
 {
 	char text[DEMANGLE_MAX];
 
-	if (!match_read(match) || !func_name_is_near(&match->name, word))
+	if (!match_read(match) || !func_name_is_similar(&match->name, word))
 		return;
 	if (!match->name.clone)
 		func_name_put(&match->name, func_name_has_args(word), text);
-	find_near(match->table->find, &named->near, word,
-		  match->name.clone ? match->symbol->name : text);
+	find_suggest(match->table->find, &named->similar, word,
+		     match->name.clone ? match->symbol->name : text);
 }
 
-static void near_named(struct match *match, struct set_named *named, const char *word)
+static void suggest_named(struct match *match, struct set_named *named, const char *word)
 {
 	const struct symbol *symbol = match->symbol;
 
 	if (named->ifunc ? is_choice(symbol, word)
-			 : !named->matched && near_name(word, symbol->name))
-		find_near(match->table->find, &named->near, word, symbol->name);
+			 : !named->matched && suggest_similar(word, symbol->name))
+		find_suggest(match->table->find, &named->similar, word, symbol->name);
 	else if (!named->ifunc && !named->matched)
-		near_written(match, named, word);
+		suggest_written(match, named, word);
 }
 
 static void near_entry(struct match *match, struct set_entry *entry)
@@ -335,12 +336,12 @@ static void near_entry(struct match *match, struct set_entry *entry)
 	for (unsigned side = 0; side < 1u + spec->pair; side++)
 		for (unsigned i = 0; i < spec->sides[side].names.count; i++)
 			if (!spec->sides[side].names.list[i].glob)
-				near_named(match, &entry->state.names[side][i],
-					   spec->sides[side].names.list[i].text);
+				suggest_named(match, &entry->state.names[side][i],
+					      spec->sides[side].names.list[i].text);
 }
 
 /* Collects names similar to those that were not found. */
-static void table_near(struct symbol_table *table)
+static void table_suggest(struct symbol_table *table)
 {
 	struct find *find = table->find;
 
@@ -358,10 +359,11 @@ static void table_near(struct symbol_table *table)
 }
 
 /* Searches the symbol tables of a type (SHT_SYMTAB, SHT_DYNSYM) for the described functions or,
- * with `near`, for similar names. Sets *any if there is such a table. 0 or -ENOMEM with a message.
+ * with `similar`, for similar names. Sets *any if there is such a table. 0 or -ENOMEM with a
+ * message.
  */
 static int tables_each(struct find *find, struct find_hits *hits, Elf *elf, uint32_t type,
-		       bool near, bool *any)
+		       bool similar, bool *any)
 {
 	size_t size = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
 	Elf_Scn *section = NULL;
@@ -379,23 +381,23 @@ static int tables_each(struct find *find, struct find_hits *hits, Elf *elf, uint
 			continue;
 		table.count = table.data->d_size / size;
 		*any = true;
-		if (near)
-			table_near(&table);
+		if (similar)
+			table_suggest(&table);
 		else
 			result = table_match(&table);
 	}
 	return result;
 }
 
-static int files_each(struct find *find, struct find_hits *hits, bool near)
+static int files_each(struct find *find, struct find_hits *hits, bool similar)
 {
 	bool symtab = false, dynsym = false;
-	int result = tables_each(find, hits, find->file.elf, SHT_SYMTAB, near, &symtab);
+	int result = tables_each(find, hits, find->file.elf, SHT_SYMTAB, similar, &symtab);
 
 	if (!result && !symtab && find->debug.elf)
-		result = tables_each(find, hits, find->debug.elf, SHT_SYMTAB, near, &symtab);
+		result = tables_each(find, hits, find->debug.elf, SHT_SYMTAB, similar, &symtab);
 	find->stripped = !symtab;
-	return result ?: tables_each(find, hits, find->file.elf, SHT_DYNSYM, near, &dynsym);
+	return result ?: tables_each(find, hits, find->file.elf, SHT_DYNSYM, similar, &dynsym);
 }
 
 /* Whether a name is missing for which suggestions are useful. */

@@ -7,7 +7,7 @@
 
 #include "probe/find/find_internal.h"
 #include "probe/find/usdt_internal.h"
-#include "util/near.h"
+#include "util/suggest.h"
 
 /* File offset of the two bytes of a semaphore, which may lie in data. */
 static bool semaphore_offset(const struct find *find, uint64_t address, uint64_t *offset)
@@ -119,7 +119,7 @@ static void tell_unreadable(struct find *find, struct set_entry *entry,
 struct end_keys {
 	struct find *find;
 	const struct call_spec *spec;
-	struct recipe_made *begin;
+	struct fetch_program_made *begin;
 };
 
 static int end_keys_add(const struct usdt_note *note, void *arg)
@@ -127,12 +127,13 @@ static int end_keys_add(const struct usdt_note *note, void *arg)
 	struct end_keys *keys = arg;
 	struct call_at at = {.abi = keys->find->abi};
 	struct error ignored = ERROR_INIT;
-	struct recipe_made end;
+	struct fetch_program_made end;
 
 	if (!spec_names_match(&keys->spec->provider, note->provider) ||
 	    !spec_names_match(&keys->spec->sides[1].names, note->name) ||
 	    usdt_arguments(&at, note, find_variable, keys->find) < 0 ||
-	    recipe_make_end(&end, keys->spec, &at, &keys->find->lookup, keys->begin, &ignored))
+	    fetch_program_make_end(&end, keys->spec, &at, &keys->find->lookup, keys->begin,
+				   &ignored))
 		return 0;
 	for (unsigned i = 0; i < end.key_count; i++)
 		if (keys->begin->key_count < WAFFLE_KEYS_MAX)
@@ -141,11 +142,12 @@ static int end_keys_add(const struct usdt_note *note, void *arg)
 }
 
 static int make_probe(struct find *find, struct set_entry *entry, uint32_t number, unsigned side,
-		      const struct usdt_note *note, struct recipe_made *made, struct error *err)
+		      const struct usdt_note *note, struct fetch_program_made *made,
+		      struct error *err)
 {
 	const struct call_spec *spec = &entry->spec;
 	struct call_at at = {.abi = find->abi};
-	struct recipe_made begin = {.key_count = 0};
+	struct fetch_program_made begin = {.key_count = 0};
 	uint32_t ignored = 0;
 	int result;
 
@@ -165,9 +167,9 @@ static int make_probe(struct find *find, struct set_entry *entry, uint32_t numbe
 				spec->sides[0].values[i].name;
 		if (begin.key_count > WAFFLE_KEYS_MAX)
 			begin.key_count = WAFFLE_KEYS_MAX;
-		result = recipe_make_end(made, spec, &at, &find->lookup, &begin, err);
+		result = fetch_program_make_end(made, spec, &at, &find->lookup, &begin, err);
 	} else {
-		result = recipe_make(made, spec, &at, &find->lookup, err);
+		result = fetch_program_make(made, spec, &at, &find->lookup, err);
 		if (!result && spec->pair) {
 			struct end_keys keys = {find, spec, made};
 
@@ -175,8 +177,8 @@ static int make_probe(struct find *find, struct set_entry *entry, uint32_t numbe
 		}
 	}
 	if (spec->pair) {
-		made->recipe.pair = number + 1;
-		made->recipe.flags |= side ? WAFFLE_CALL_END : WAFFLE_CALL_PAIR;
+		made->fetch_program.pair = number + 1;
+		made->fetch_program.flags |= side ? WAFFLE_CALL_END : WAFFLE_CALL_PAIR;
 	}
 	return result;
 }
@@ -195,7 +197,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 	struct set_entry *entry = find->set->entries.data[number];
 	struct object_probe probe = {0};
 	struct error problem = ERROR_INIT;
-	struct recipe_made made;
+	struct fetch_program_made made;
 	const char *name;
 	int result;
 
@@ -234,13 +236,13 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 }
 
 /* Collects a note as a suggestion for a name that was not found. */
-static void note_near(struct find *find, struct set_entry *entry, const struct usdt_note *note)
+static void note_suggest(struct find *find, struct set_entry *entry, const struct usdt_note *note)
 {
 	const char *provider = entry->spec.provider.list[0].text;
 
 	if (!spec_names_match(&entry->spec.provider, note->provider)) {
-		if (!entry->state.provider && near_name(provider, note->provider))
-			find_near(find, &entry->state.providers, provider, note->provider);
+		if (!entry->state.provider && suggest_similar(provider, note->provider))
+			find_suggest(find, &entry->state.providers, provider, note->provider);
 		return;
 	}
 	for (unsigned side = 0; side < 1u + entry->spec.pair; side++)
@@ -248,8 +250,8 @@ static void note_near(struct find *find, struct set_entry *entry, const struct u
 			const char *text = entry->spec.sides[side].names.list[i].text;
 			struct set_named *named = &entry->state.names[side][i];
 
-			if (!named->matched && near_name(text, note->name))
-				find_near(find, &named->near, text, note->name);
+			if (!named->matched && suggest_similar(text, note->name))
+				find_suggest(find, &named->similar, text, note->name);
 		}
 }
 
@@ -271,7 +273,7 @@ static int match_note(const struct usdt_note *note, void *arg)
 			result = add_probe(find, find->wanted.data[i], side, note);
 		}
 		if (!entry->spec.quiet && !result)
-			note_near(find, entry, note);
+			note_suggest(find, entry, note);
 	}
 	return result;
 }

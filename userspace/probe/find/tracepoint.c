@@ -142,7 +142,7 @@ static bool field_fetch(const struct tracepoint_field *field, struct waffle_fetc
 	return true;
 }
 
-static bool push_field(struct recipe_made *made, const struct tracepoint_field *field,
+static bool push_field(struct fetch_program_made *made, const struct tracepoint_field *field,
 		       const char *name)
 {
 	struct waffle_fetch fetch;
@@ -151,15 +151,15 @@ static bool push_field(struct recipe_made *made, const struct tracepoint_field *
 	if (!field_fetch(field, &fetch, &letter))
 		return false;
 	made->keys[made->key_count++] = (struct site_key){.type = letter, .name = name};
-	made->recipe.fetches[made->recipe.begins++] = fetch;
+	made->fetch_program.fetches[made->fetch_program.begins++] = fetch;
 	return true;
 }
 
-static int push_listed(struct recipe_made *made, const struct call_spec *spec,
+static int push_listed(struct fetch_program_made *made, const struct call_spec *spec,
 		       const struct call_param *param, const struct tracepoint_format *format,
 		       const char *name, struct error *err)
 {
-	struct near_list near = {.len = 0};
+	struct suggestions similar = {.len = 0};
 
 	for (unsigned i = 0; i < made->key_count; i++)
 		if (!strcmp(made->keys[i].name, param->name))
@@ -167,7 +167,7 @@ static int push_listed(struct recipe_made *made, const struct call_spec *spec,
 					    "two values are named '%s'", param->name);
 	for (unsigned i = 0; i < format->count; i++) {
 		if (strcmp(format->fields[i].name, param->type.name) != 0) {
-			near_list_add(&near, param->type.name, format->fields[i].name);
+			suggestions_add(&similar, param->type.name, format->fields[i].name);
 			continue;
 		}
 		if (made->key_count == WAFFLE_KEYS_MAX)
@@ -179,16 +179,17 @@ static int push_listed(struct recipe_made *made, const struct call_spec *spec,
 				    "a field of type '%s' can't be shown", format->fields[i].type);
 	}
 	return source_fault(&spec->source, param->from, param->to, err, "no field '%s' in %s%s",
-			    param->type.name, name, near.text);
+			    param->type.name, name, similar.text);
 }
 
-int tracepoint_recipe(struct recipe_made *made, const struct call_spec *spec,
-		      const struct tracepoint_format *format, const char *name, struct error *err)
+int tracepoint_fetch_program(struct fetch_program_made *made, const struct call_spec *spec,
+			     const struct tracepoint_format *format, const char *name,
+			     struct error *err)
 {
 	const struct spec_side *side = &spec->sides[0];
 	int result = 0;
 
-	*made = (struct recipe_made){.recipe = {.flags = spec->flags}};
+	*made = (struct fetch_program_made){.fetch_program = {.flags = spec->flags}};
 	for (unsigned i = 0; i < side->param_count && !result; i++)
 		result = push_listed(made, spec, &side->params[i], format, name, err);
 	for (unsigned i = 0; !side->listed && i < format->count; i++)
@@ -204,7 +205,7 @@ struct points {
 	struct strtab *strings;
 	const struct call_spec *spec;
 	struct error *err;
-	struct near_list near;
+	struct suggestions similar;
 	bool category; /* a category has the wanted name */
 };
 
@@ -218,19 +219,19 @@ static int point_add(struct points *points, const char *category, const char *na
 {
 	const struct call_spec *spec = points->spec;
 	struct call_tracepoint point = {.id = format->id};
-	struct recipe_made made;
+	struct fetch_program_made made;
 	char whole[512];
 	int result;
 
 	snprintf(whole, sizeof(whole), "%.250s:%.250s", category, name);
-	result = tracepoint_recipe(&made, spec, format, whole, points->err);
+	result = tracepoint_fetch_program(&made, spec, format, whole, points->err);
 	if (result)
 		return result;
 	if (points->list->len >= points->most)
 		return error_set(points->err, E2BIG, "%s: more than %d calls are described",
-				 spec->source.origin, WAFFLE_RECIPES_MAX);
+				 spec->source.origin, WAFFLE_FETCH_PROGRAMS_MAX);
 	point.name = keep(points, whole);
-	point.recipe = made.recipe;
+	point.fetch_program = made.fetch_program;
 	point.site = (struct site_info){.name = spec_name(spec, name, points->strings),
 					.category = spec->category ? spec->category
 								   : keep(points, category),
@@ -310,7 +311,7 @@ static bool point_wanted(struct points *points, const char *name)
 
 	if (spec_names_match(names, name))
 		return true;
-	near_list_add(&points->near, names->list[0].text, name);
+	suggestions_add(&points->similar, names->list[0].text, name);
 	return false;
 }
 
@@ -321,11 +322,11 @@ static bool category_wanted(struct points *points, const char *name)
 
 	if (!spec_names_match(provider, name)) {
 		if (!points->category)
-			near_list_add(&points->near, provider->list[0].text, name);
+			suggestions_add(&points->similar, provider->list[0].text, name);
 		return false;
 	}
 	if (!points->category)
-		points->near = (struct near_list){.len = 0};
+		points->similar = (struct suggestions){.len = 0};
 	points->category = true;
 	return true;
 }
@@ -339,7 +340,7 @@ static int category_visit(struct points *points, int folder, const char *none, c
 }
 
 /* Whether one of the tracepoints just added has that field. */
-static bool has_field(const void *arg, const char *key, size_t len, struct near_list *near)
+static bool has_field(const void *arg, const char *key, size_t len, struct suggestions *similar)
 {
 	const struct points *points = arg;
 
@@ -347,7 +348,7 @@ static bool has_field(const void *arg, const char *key, size_t len, struct near_
 		const struct site_info *site = &points->list->data[i].site;
 
 		for (unsigned k = 0; k < site->key_count; k++)
-			if (template_key_is(site->keys[k].name, key, len, near))
+			if (template_key_is(site->keys[k].name, key, len, similar))
 				return true;
 	}
 	return false;
@@ -376,5 +377,5 @@ int tracepoints_add(tracepoint_list *list, size_t most, struct strtab *strings,
 		names = &spec->provider;
 	return source_fault(&spec->source, names->from, names->to, err, "no %s '%s'%s",
 			    points.category ? "tracepoint" : "category of tracepoints",
-			    names->list[0].text, points.near.text);
+			    names->list[0].text, points.similar.text);
 }

@@ -6,7 +6,7 @@
 #ifndef WAFFLE_PROBE_FIND_TRACEPOINT_H
 #define WAFFLE_PROBE_FIND_TRACEPOINT_H
 
-#include "probe/args/recipe.h"
+#include "probe/args/fetch_program.h"
 #include "probe/spec/call.h"
 
 #define TRACEPOINT_FIELDS_MAX 64
@@ -30,11 +30,12 @@ struct tracepoint_format {
 bool tracepoint_parse(struct tracepoint_format *format, char *text);
 
 /*
- * Makes the recipe of a tracepoint for a description: its listed fields, or all that can be shown.
- * -EINVAL with a caret under a field that does not exist.
+ * Makes the fetch program of a tracepoint for a description: its listed fields, or all that can be
+ * shown. -EINVAL with a caret under a field that does not exist.
  */
-int tracepoint_recipe(struct recipe_made *made, const struct call_spec *spec,
-		      const struct tracepoint_format *format, const char *name, struct error *err);
+int tracepoint_fetch_program(struct fetch_program_made *made, const struct call_spec *spec,
+			     const struct tracepoint_format *format, const char *name,
+			     struct error *err);
 
 /* Adds the tracepoints that a description names to a list, which has at most `most` then. `strings`
  * keep their names. */

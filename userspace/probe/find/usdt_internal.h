@@ -9,7 +9,7 @@
 
 #include <libelf.h>
 
-#include "probe/args/recipe.h"
+#include "probe/args/fetch_program.h"
 
 struct usdt_note {
 	const char *provider, *name;

@@ -55,7 +55,7 @@ int call_set_serve(struct wire_in *request, int fd, struct wire_out *reply, void
 /*
  * Searches the ELF file open at `fd`, which `object` was read from, and adds sites, calls and
  * probes to the object. A table probes each address once, even if it has several names (ncclX and
- * pncclX). A file without any is no error. -E2BIG: more than WAFFLE_RECIPES_MAX; -EAGAIN: as
+ * pncclX). A file without any is no error. -E2BIG: more than WAFFLE_FETCH_PROGRAMS_MAX; -EAGAIN: as
  * object_read().
  */
 int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err);
@@ -76,13 +76,14 @@ bool call_library_is(const struct call_library *library, const char *path);
 
 /*
  * As call_set_find(), for a file that no process has mapped yet. Its results count once a process
- * maps it (call_set_came()). Uses at most half of the recipes. After an error nothing is kept.
+ * maps it (call_set_mapped()). Uses at most half of the fetch_programs. After an error nothing is
+ * kept.
  */
-struct call_ahead;
-int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
-			struct call_ahead **ahead, struct error *err);
-void call_set_came(struct call_set *set, const struct call_ahead *ahead);
-void call_ahead_free(struct call_ahead *ahead);
+struct call_pending;
+int call_set_find_pending(struct call_set *set, struct object *object, int fd,
+			  struct call_pending **pending, struct error *err);
+void call_set_mapped(struct call_set *set, const struct call_pending *pending);
+void call_pending_free(struct call_pending *pending);
 
 /* Which files were searched. Traced processes may map more files later. */
 enum call_scope {
@@ -104,18 +105,18 @@ enum call_scope {
 typedef void (*call_say)(const char *line, bool missing, void *arg);
 void call_set_unfound(const struct call_set *set, enum call_scope scope, call_say say, void *arg);
 
-/* The sites of tracepoints, which are in no file, in order. Each has its recipe and a name such as
- * "sched:sched_switch". */
+/* The sites of tracepoints, which are in no file, in order. Each has its fetch program and a name
+ * such as "sched:sched_switch". */
 struct call_tracepoint {
 	struct site_info site;
-	struct waffle_recipe recipe;
+	struct waffle_fetch_program fetch_program;
 	const char *name;
 	uint64_t id; /* for perf_event_open(2) */
 };
 typedef VEC(struct call_tracepoint) tracepoint_list;
 size_t call_set_tracepoints(const struct call_set *set, const struct call_tracepoint **list);
 
-/* The tables of names to which the recipes refer, [0, *count). */
+/* The tables of names to which the fetch programs refer, [0, *count). */
 const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *count);
 
 #endif

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "util/near.h"
+#include "util/suggest.h"
 
 /* Whether [at, at + len) is `word`. */
 static bool is_word(const char *at, size_t len, const char *word)
@@ -350,14 +350,14 @@ static void last_part(const char *text, size_t len, char part[DEMANGLE_MAX])
 	part[put - from] = '\0';
 }
 
-bool func_name_is_near(const struct func_name *name, const char *pattern)
+bool func_name_is_similar(const struct func_name *name, const char *pattern)
 {
 	struct func_parts parts = split(pattern, strlen(pattern));
 	char wanted[DEMANGLE_MAX], here[DEMANGLE_MAX];
 
 	last_part(pattern + parts.from, parts.name_to - parts.from, wanted);
 	last_part(name->whole + name->at.from, name->at.name_to - name->at.from, here);
-	return near_name(wanted, here);
+	return suggest_similar(wanted, here);
 }
 
 size_t func_name_put(const struct func_name *name, bool args, char text[DEMANGLE_MAX])

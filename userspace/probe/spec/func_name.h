@@ -37,7 +37,7 @@ bool func_name_read(struct func_name *name, const char *symbol);
  * it matches all Rust functions of that name. Spaces do not matter.
  */
 bool func_name_is(const struct func_name *name, const char *pattern);
-bool func_name_is_near(const struct func_name *name, const char *pattern);
+bool func_name_is_similar(const struct func_name *name, const char *pattern);
 /* Whether a pattern selects one overload: "f(int)". */
 bool func_name_has_args(const char *pattern);
 /* Writes "ns::twice<int>", or with its arguments "ns::twice<int>(int)". Returns its length. */

@@ -74,7 +74,7 @@ static int parse_as(struct parse *parse)
 static int parse_role(struct parse *parse)
 {
 	uint32_t len = parse_word(parse);
-	struct near_list near = {.len = 0};
+	struct suggestions similar = {.len = 0};
 	char word[32];
 
 	for (unsigned i = 0; i < SITE_ROLE_COUNT; i++) {
@@ -85,8 +85,8 @@ static int parse_role(struct parse *parse)
 	}
 	snprintf(word, sizeof(word), "%.*s", (int)len, parse->source.text + parse->at);
 	for (unsigned i = 0; i < SITE_ROLE_COUNT; i++)
-		near_list_add(&near, word, role_names[i]);
-	return parse_wrong(parse, "unknown role %s%s", parse_show(parse).text, near.text);
+		suggestions_add(&similar, word, role_names[i]);
+	return parse_wrong(parse, "unknown role %s%s", parse_show(parse).text, similar.text);
 }
 
 static int parse_pair_key(struct parse *parse)
@@ -151,7 +151,7 @@ static int parse_head(struct parse *parse)
 {
 	static const char *const kinds[] = {"uprobe", "usdt", "tracepoint"};
 	struct call_spec *spec = parse->spec;
-	struct near_list near = {.len = 0};
+	struct suggestions similar = {.len = 0};
 	char word[16];
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -170,11 +170,11 @@ static int parse_head(struct parse *parse)
 	snprintf(word, sizeof(word), "%.*s", (int)parse_word(parse),
 		 parse->source.text + parse->at);
 	for (unsigned i = 0; i < 3; i++)
-		near_list_add(&near, word, kinds[i]);
+		suggestions_add(&similar, word, kinds[i]);
 	return parse_wrong(parse,
 			   "expected uprobe:LIB:FUNC, usdt:LIB:PROVIDER:PROBE or "
 			   "tracepoint:CATEGORY:NAME, found %s%s",
-			   parse_show(parse).text, near.text);
+			   parse_show(parse).text, similar.text);
 }
 
 /* Checks that need the complete description. */

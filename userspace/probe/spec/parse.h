@@ -50,7 +50,6 @@ int parse_template(struct parse *parse);
 int parse_type(struct parse *parse, struct call_type *type);
 /* Parses the "[16]" after char, if there is one. */
 int parse_bytes(struct parse *parse, struct call_type *type);
-int parse_enum_table(struct parse *parse, uint32_t *table);
 
 /* parse_params.c */
 int parse_params(struct parse *parse, struct spec_side *side);
@@ -67,18 +66,19 @@ int parse_order(struct parse *parse, struct spec_side *side);
 int parse_pair_values(struct parse *parse);
 
 /* Suggestions for a mistyped word: "; did you mean a, b", or "". */
-struct near_list {
+struct suggestions {
 	char text[160];
 	size_t len;
 };
-void near_list_add(struct near_list *list, const char *word, const char *name);
+void suggestions_add(struct suggestions *list, const char *word, const char *name);
 
 /* Checks that each "{key}" in the name for a call's spans is a key of the call: -EINVAL with a
  * caret. */
-typedef bool (*template_has)(const void *arg, const char *key, size_t len, struct near_list *near);
+typedef bool (*template_has)(const void *arg, const char *key, size_t len,
+			     struct suggestions *similar);
 int template_check(const struct call_spec *spec, template_has has, const void *arg,
 		   struct error *err);
 /* Whether the key is `name`. If not, `name` may become a suggestion. */
-bool template_key_is(const char *name, const char *key, size_t len, struct near_list *near);
+bool template_key_is(const char *name, const char *key, size_t len, struct suggestions *similar);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "probe/spec/parse.h"
-#include "util/near.h"
+#include "util/suggest.h"
 
 static const struct flag_word {
 	const char *word;
@@ -166,7 +166,7 @@ int parse_number(struct parse *parse, int64_t *number, int64_t low, int64_t high
 	return 0;
 }
 
-static bool near_list_has(const struct near_list *list, const char *name)
+static bool suggestions_has(const struct suggestions *list, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -176,11 +176,11 @@ static bool near_list_has(const struct near_list *list, const char *name)
 	return false;
 }
 
-void near_list_add(struct near_list *list, const char *word, const char *name)
+void suggestions_add(struct suggestions *list, const char *word, const char *name)
 {
 	int len;
 
-	if (!*name || !near_name(word, name) || near_list_has(list, name))
+	if (!*name || !suggest_similar(word, name) || suggestions_has(list, name))
 		return;
 	len = snprintf(list->text + list->len, sizeof(list->text) - list->len, "%s%s",
 		       list->len ? ", " : "; did you mean ", name);

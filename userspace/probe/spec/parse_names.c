@@ -148,16 +148,16 @@ static bool is_noted(const struct call_spec *spec, const char *key, size_t len)
 	       !memcmp(key, "arg", 3) && strspn(key + 3, "0123456789") == len - 3;
 }
 
-bool template_key_is(const char *name, const char *key, size_t len, struct near_list *near)
+bool template_key_is(const char *name, const char *key, size_t len, struct suggestions *similar)
 {
 	char word[64] = "";
 
 	memcpy(word, key, len < sizeof(word) ? len : sizeof(word) - 1);
-	near_list_add(near, word, name);
+	suggestions_add(similar, word, name);
 	return strlen(name) == len && !memcmp(name, key, len);
 }
 
-static bool has_key(const void *arg, const char *key, size_t len, struct near_list *near)
+static bool has_key(const void *arg, const char *key, size_t len, struct suggestions *similar)
 {
 	const struct call_spec *spec = arg;
 
@@ -165,7 +165,7 @@ static bool has_key(const void *arg, const char *key, size_t len, struct near_li
 		return true;
 	for (unsigned side = 0; side < 1u + spec->pair; side++)
 		for (unsigned i = 0; i < spec->sides[side].value_count; i++)
-			if (template_key_is(spec->sides[side].values[i].name, key, len, near))
+			if (template_key_is(spec->sides[side].values[i].name, key, len, similar))
 				return true;
 	return false;
 }
@@ -176,7 +176,7 @@ int template_check(const struct call_spec *spec, template_has has, const void *a
 	for (const char *at = spec->name; at && (at = strchr(at, '{'));) {
 		const char *end = strchr(at, '}');
 		uint32_t from = spec->name_from + (uint32_t)(at - spec->name);
-		struct near_list near = {.len = 0};
+		struct suggestions similar = {.len = 0};
 		uint32_t len;
 
 		if (!end)
@@ -184,10 +184,11 @@ int template_check(const struct call_spec *spec, template_has has, const void *a
 					    "a '{' without its '}': {key} in a name becomes the "
 					    "value of that key");
 		len = (uint32_t)(end - at) - 1;
-		if ((len != 4 || memcmp(at + 1, "func", 4) != 0) && !has(arg, at + 1, len, &near))
+		if ((len != 4 || memcmp(at + 1, "func", 4) != 0) &&
+		    !has(arg, at + 1, len, &similar))
 			return source_fault(&spec->source, from + 1, from + 1 + (len ? len : 1),
 					    err, "no value '%s' of this call%s",
-					    source_show(at + 1, len).text, near.text);
+					    source_show(at + 1, len).text, similar.text);
 		at = end;
 	}
 	return 0;

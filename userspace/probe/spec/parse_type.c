@@ -80,10 +80,10 @@ char type_letter(const struct call_type *type)
 	return 0;
 }
 
-int parse_enum_table(struct parse *parse, uint32_t *table)
+static int enum_table_parse(struct parse *parse, uint32_t *table)
 {
 	uint32_t len = parse_word(parse);
-	struct near_list near = {.len = 0};
+	struct suggestions similar = {.len = 0};
 	const char *name = parse_keep(parse, parse->at, parse->at + len);
 
 	if (!name)
@@ -94,9 +94,10 @@ int parse_enum_table(struct parse *parse, uint32_t *table)
 			parse->at += len;
 			return 0;
 		}
-		near_list_add(&near, name, parse->tables->enum_names.data[i]);
+		suggestions_add(&similar, name, parse->tables->enum_names.data[i]);
 	}
-	return parse_wrong(parse, "unknown table of names %s%s", parse_show(parse).text, near.text);
+	return parse_wrong(parse, "unknown table of names %s%s", parse_show(parse).text,
+			   similar.text);
 }
 
 /* Words that C combines to types in any order: "long unsigned int". A second "long" has its own
@@ -217,15 +218,15 @@ static int parse_own_name(struct parse *parse, struct call_type *type, bool tagg
 	if (!type->name)
 		return parse_memory(parse);
 	if (!parse_sees(parse, "*") && !parse_word_is(parse, "const")) {
-		struct near_list near = {.len = 0};
+		struct suggestions similar = {.len = 0};
 
 		for (unsigned i = 0; i < TYPE_NAMES && !tagged; i++)
-			near_list_add(&near, type->name, type_names[i].word);
+			suggestions_add(&similar, type->name, type_names[i].word);
 		return source_fault(&parse->source, from, to, parse->err,
 				    tagged ? "a struct by value is written with its size: blob:16%s"
 					   : "unknown type%s; a pointer to anything is 'ptr', a "
 					     "struct by value 'blob:SIZE'",
-				    near.text);
+				    similar.text);
 	}
 	return 0;
 }
@@ -241,7 +242,7 @@ static int parse_base_type(struct parse *parse, struct call_type *type)
 		if (parse_accept(parse, ":")) {
 			*type = (struct call_type){
 				.kind = TYPE_ENUM, .bytes = 4, .is_signed = true};
-			return parse_enum_table(parse, &type->table);
+			return enum_table_parse(parse, &type->table);
 		}
 		*type = (struct call_type){.kind = TYPE_WORD, .bytes = 4, .is_signed = true};
 		parse->at += parse_word(parse);

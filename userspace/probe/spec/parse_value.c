@@ -46,15 +46,15 @@ static int unknown_base(struct parse *parse, const struct spec_side *side)
 {
 	uint32_t len = parse_word(parse);
 	const char *word = parse_keep(parse, parse->at, parse->at + len);
-	struct near_list near = {.len = 0};
+	struct suggestions similar = {.len = 0};
 
 	for (unsigned i = 0; word && i < side->param_count; i++)
 		if (side->params[i].name)
-			near_list_add(&near, word, side->params[i].name);
+			suggestions_add(&similar, word, side->params[i].name);
 	return parse_wrong(parse,
 			   "expected a parameter's name, arg1, ret, duration or tid, "
 			   "found %s%s",
-			   parse_show(parse).text, near.text);
+			   parse_show(parse).text, similar.text);
 }
 
 /* Checks that argument `index` can be read, as far as this is known now: a USDT probe's note knows

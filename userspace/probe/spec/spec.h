@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A parsed description of a call (docs/probes.md defines the language): the functions or probes,
- * the files, and what to read from the arguments. It is independent of machine and file; recipe.h
- * makes recipes from it. Strings belong to the set's table.
+ * the files, and what to read from the arguments. It is independent of machine and file;
+ * fetch_program.h makes fetch programs from it. Strings belong to the set's table.
  */
 #ifndef WAFFLE_PROBE_SPEC_SPEC_H
 #define WAFFLE_PROBE_SPEC_SPEC_H

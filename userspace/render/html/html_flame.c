@@ -225,7 +225,7 @@ void html_flame(struct html_page *page)
 			      .open = memory_zeroed(model->threads.len + 1, sizeof(*flame.open)),
 			      .keys = strtab_make()};
 
-	memory_require(!model_each_interval(model, flame_interval, &flame));
+	model_each_interval(model, flame_interval, &flame);
 	for (uint32_t i = 0; i < model->threads.len; i++)
 		flame_close(&flame, i, NULL);
 	json_key(page->json, "flame");

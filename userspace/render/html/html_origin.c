@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Symptoms on the page: events whose origin the program declared, with the way to it. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analyze/origin/origin_symptoms.h"
@@ -11,20 +12,38 @@
 #define ENDS_SHOWN 5
 #define STORY_BYTES_MAX 16384
 
-static void story_json(struct html_page *page, const struct origin *origin)
+/* A long story ends with a whole line, and says that it is cut. */
+static void story_print(const struct origin *origin, FILE *out)
 {
 	const struct why_view view = {.causes = ENDS_SHOWN};
 	char *text = NULL;
 	size_t len = 0;
-	FILE *out = open_memstream(&text, &len);
+	FILE *whole = memory_stream(&text, &len);
 
-	if (!out)
-		return;
-	origin_print_story(origin, &view, out);
-	if (!fclose(out)) {
-		json_key(page->json, "story");
-		json_string_len(page->json, text, len < STORY_BYTES_MAX ? len : STORY_BYTES_MAX);
+	origin_print_story(origin, &view, whole);
+	memory_require(!fclose(whole));
+	if (len > STORY_BYTES_MAX) {
+		for (len = STORY_BYTES_MAX; len && text[len - 1] != '\n';)
+			len--;
+		fwrite(text, 1, len, out);
+		fprintf(out, "  … shortened: why --event %016" PRIx64 " prints it whole\n",
+			origin->symptom.id);
+	} else {
+		fwrite(text, 1, len, out);
 	}
+	free(text);
+}
+
+static void story_json(struct html_page *page, const struct origin *origin)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = memory_stream(&text, &len);
+
+	story_print(origin, out);
+	memory_require(!fclose(out));
+	json_key(page->json, "story");
+	json_string_len(page->json, text, len);
 	free(text);
 }
 
@@ -46,10 +65,8 @@ static void symptom_json(struct html_page *page, const struct origin *origin)
 
 void html_origins(struct html_page *page)
 {
-	struct error err = ERROR_INIT;
-	struct origin_symptoms *symptoms;
+	struct origin_symptoms *symptoms = origin_symptoms_new(page->model, false, SYMPTOMS_MAX);
 
-	memory_require(!origin_symptoms_new(&symptoms, page->model, false, SYMPTOMS_MAX, &err));
 	json_key(page->json, "symptoms");
 	json_array_begin(page->json);
 	for (size_t i = 0; i < symptoms->origins.len; i++)

@@ -151,7 +151,7 @@ struct html_views *html_views_new(struct html_page *page)
 		for (size_t j = 0; j < views->count; j++)
 			add_span(&views->views[j], model, (uint32_t)i);
 	if (views->count)
-		memory_require(!model_each_interval(model, add_interval, views));
+		model_each_interval(model, add_interval, views);
 	return views;
 }
 

@@ -165,6 +165,23 @@ static void step_json(struct json *json, const struct origin *origin,
 	json_object_end(json);
 }
 
+static void way_json(struct json *json, const struct origin *origin, const struct origin_end *end)
+{
+	struct origin_way way;
+
+	origin_way_find(&way, origin, end);
+	json_key(json, "way");
+	json_array_begin(json);
+	for (size_t i = 0; i < way.steps.len; i++)
+		step_json(json, origin, &way.steps.data[i]);
+	json_array_end(json);
+	if (way.left_out) {
+		json_field_u64(json, "steps_left_out", way.left_out);
+		json_field_u64(json, "left_out_after", way.head);
+	}
+	origin_way_free(&way);
+}
+
 static void end_json(struct json *json, const struct origin *origin, const struct origin_end *end)
 {
 	json_object_begin(json);
@@ -172,11 +189,7 @@ static void end_json(struct json *json, const struct origin *origin, const struc
 	args_field(json, origin->model, &end->node);
 	json_field_string(json, "basis", origin_basis_names[end->basis]);
 	json_field_string(json, "grade", why_grade_names[end->grade]);
-	json_key(json, "way");
-	json_array_begin(json);
-	for (size_t i = 0; i < end->step_count; i++)
-		step_json(json, origin, &origin->steps.data[end->step + i]);
-	json_array_end(json);
+	way_json(json, origin, end);
 	json_object_end(json);
 }
 

@@ -3,7 +3,7 @@
 
 #include "store/record.h"
 
-static void counts_fields(struct json *json, const struct store_counts *counts)
+void summary_json_counts(struct json *json, const struct store_counts *counts)
 {
 	json_field_u64(json, "produced", counts->produced);
 	json_field_u64(json, "delivered", counts->delivered);
@@ -43,13 +43,13 @@ void summary_json_records(struct json *json, const struct model *model)
 	summary_json_simulated(json, model);
 	json_key(json, "records");
 	json_object_begin(json);
-	counts_fields(json, &model->counts);
+	summary_json_counts(json, &model->counts);
 	json_key(json, "sources");
 	json_object_begin(json);
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
 		json_key(json, record_source_name(i));
 		json_object_begin(json);
-		counts_fields(json, &model->sources[i]);
+		summary_json_counts(json, &model->sources[i]);
 		json_object_end(json);
 	}
 	json_object_end(json);

@@ -5,6 +5,9 @@
 #include "model/model.h"
 #include "util/json.h"
 
+/* Writes "produced", "delivered" and "lost". */
+void summary_json_counts(struct json *json, const struct store_counts *counts);
+
 /* Writes the fields "records", "loss", "truncated" and "bad_records" of an open object, and
  * "simulated" if it applies. They tell which parts of the capture are missing. */
 void summary_json_records(struct json *json, const struct model *model);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "render/json/summary_json.h"
+#include "render/json/values.h"
 #include "render/text/why_node.h"
 #include "util/json.h"
 #include "util/memory.h"
@@ -17,12 +18,12 @@ struct why_json_printer {
 	struct json *json;
 };
 
-static const char *const state_names[] = {
-	[0] = "unknown",
-	[WAFFLE_THREAD_RUNNING] = "running",
-	[WAFFLE_THREAD_RUNNABLE] = "runnable",
-	[WAFFLE_THREAD_BLOCKED] = "blocked",
-};
+static const char *step_state(const struct why_step *step)
+{
+	if (step->handed)
+		return "handed-over";
+	return step->state ? values_thread_state(step->state) : "unknown";
+}
 
 static void field_null(struct json *json, const char *key)
 {
@@ -224,7 +225,7 @@ static void step_json(const struct why_json_printer *printer, const struct why_s
 
 	json_object_begin(json);
 	thread_fields(printer, step->thread);
-	json_field_string(json, "state", step->handed ? "handed-over" : state_names[step->state]);
+	json_field_string(json, "state", step_state(step));
 	json_field_u64(json, "start_ns", step->from_ts);
 	json_field_u64(json, "duration_ns", step->to_ts - step->from_ts);
 	span_fields(printer, "span", "span_id", step->span);

@@ -7,6 +7,7 @@
 
 #include "util/memory.h"
 #include "util/terminal.h"
+#include "util/units.h"
 
 const char *notice_simulated(const struct model *model)
 {
@@ -21,6 +22,16 @@ void notice_put_simulated(FILE *out, const struct model *model)
 
 	if (says)
 		fprintf(out, "%s\n", says);
+}
+
+void notice_put_counts(FILE *out, const struct store_counts *counts)
+{
+	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
+
+	fprintf(out, "%s produced, %s delivered, %s lost\n",
+		units_format_count(produced, counts->produced),
+		units_format_count(delivered, counts->delivered),
+		units_format_count(lost, counts->lost));
 }
 
 /* Copies an expression as one line to `to`, which is as large as the expression. Returns its

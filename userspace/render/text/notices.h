@@ -15,6 +15,9 @@
 const char *notice_simulated(const struct model *model);
 void notice_put_simulated(FILE *out, const struct model *model);
 
+/* Prints "1,204 produced, 1,200 delivered, 4 lost" and ends the line. */
+void notice_put_counts(FILE *out, const struct store_counts *counts);
+
 /* Prints a filter expression on one line: without comments, and with a blank for each line
  * break. */
 void notice_put_expression(FILE *out, const char *expression);

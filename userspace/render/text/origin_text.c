@@ -42,19 +42,6 @@ static void put_place(const struct why_printer *printer, uint32_t site)
 	fprintf(printer->out, ":%u", info->line);
 }
 
-static void put_values(const struct why_printer *printer, uint32_t site, uint32_t frame)
-{
-	struct value_walk walk = model_values(printer->model, site, frame);
-	struct value value;
-
-	while (value_walk_next(&walk, &value)) {
-		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
-			continue;
-		fputs("  ", printer->out);
-		values_put(printer->out, &value);
-	}
-}
-
 static void put_node(const struct why_printer *printer, const struct origin_node *node, bool bold)
 {
 	uint32_t frame, site = node_site(printer, node, &frame);
@@ -68,7 +55,7 @@ static void put_node(const struct why_printer *printer, const struct origin_node
 	if (node->record)
 		fprintf(printer->out, ", record %" PRIu64, node->record);
 	if (bold)
-		put_values(printer, site, frame);
+		values_put(printer->out, printer->model, site, frame);
 }
 
 /* ---- steps ---- */
@@ -119,7 +106,17 @@ static void put_common(const struct why_printer *printer, const struct origin_st
 	fputs("together with, by its name and time, ", printer->out);
 }
 
-/* Prints "by MPI_Allreduce number 3 of 4 ranks, rank 0 from rank 1: ". */
+/* Whether a step leads to a span around the receiving call itself, which has ended since. */
+static bool is_at_receiver(const struct model_collective *collective,
+			   const struct origin_step *step, const struct model_rank_call *to)
+{
+	if (step->from_call != step->to_call || !to)
+		return false;
+	return collective->flow == FLOW_PAIR ||
+	       (collective->flow == FLOW_FROM_ROOT && to->rank != collective->root);
+}
+
+/* Prints "through MPI_Allreduce number 3 of 4 ranks, to rank 0 from rank 1: ". */
 static void put_collective(const struct why_printer *printer, const struct origin *origin,
 			   const struct origin_step *step)
 {
@@ -133,11 +130,17 @@ static void put_collective(const struct why_printer *printer, const struct origi
 	collective = model_collective_at(origin->comm, step->collective);
 	from = call_of(collective, step->from_call);
 	to = call_of(collective, step->to_call);
+	if (is_at_receiver(collective, step, to))
+		fputs("received ", printer->out);
 	fputs("through ", printer->out);
 	why_put(printer, model_site(printer->model, collective->site)->name);
 	fprintf(printer->out, " number %" PRIu64, collective->seq);
 	if (collective->nranks && collective->flow != FLOW_PAIR)
 		fprintf(printer->out, " of %u ranks", collective->nranks);
+	if (is_at_receiver(collective, step, to)) {
+		fputs(" in ", printer->out);
+		return;
+	}
 	fputs(", to ", printer->out);
 	put_rank(printer, from);
 	fputs(" from ", printer->out);
@@ -176,15 +179,20 @@ static void put_step(const struct why_printer *printer, const struct origin *ori
 static void put_way(const struct why_printer *printer, const struct origin *origin,
 		    const struct origin_end *end)
 {
-	for (size_t i = 0; i < end->step_count; i++) {
-		if (end->step_count > 2 * STEPS_SHOWN + 1 && i == STEPS_SHOWN) {
-			i = end->step_count - STEPS_SHOWN;
+	struct origin_way way;
+	size_t count;
+
+	origin_way_find(&way, origin, end);
+	count = way.steps.len;
+	for (size_t i = 0; i < count; i++) {
+		if (count > 2 * STEPS_SHOWN + 1 && i == STEPS_SHOWN) {
+			i = count - STEPS_SHOWN;
 			fprintf(printer->out, "      … %zu more steps\n",
-				end->step_count - (size_t)(2 * STEPS_SHOWN));
+				count + way.left_out - (size_t)(2 * STEPS_SHOWN));
 		}
-		put_step(printer, origin, &origin->steps.data[end->step + i],
-			 i + 1 == end->step_count);
+		put_step(printer, origin, &way.steps.data[i], i + 1 == count);
 	}
+	origin_way_free(&way);
 }
 
 /* ---- origins ---- */
@@ -269,7 +277,8 @@ static void put_unmatched(const struct why_printer *printer, const struct origin
 	if (!origin->unmatched)
 		return;
 	fprintf(printer->out,
-		"  origins may be missing: %" PRIu64 " call%s not matched; see docs/mpi.md\n",
+		"  origins may be missing: %" PRIu64
+		" call%s not matched, in the whole capture; see docs/mpi.md\n",
 		origin->unmatched, origin->unmatched == 1 ? " is" : "s are");
 }
 

@@ -156,19 +156,6 @@ static void put_thread(const struct report_printer *printer, uint32_t thread)
 	fputc(')', printer->out);
 }
 
-static void put_keys(const struct report_printer *printer, const struct model_span *span)
-{
-	struct value_walk walk = model_values(printer->model, span->site, span->frame);
-	struct value value;
-
-	while (value_walk_next(&walk, &value)) {
-		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
-			continue;
-		fputs("  ", printer->out);
-		values_put(printer->out, &value);
-	}
-}
-
 /* Prints "longest wait: 812 ms from 3.21 s on, blocked in fsync(5), woken by jbd2/sda1-8 (311)". */
 static void put_wait(const struct report_printer *printer, const struct report_slow *slow)
 {
@@ -223,7 +210,7 @@ static void print_slow(const struct report_printer *printer, const struct report
 	fputs(span->flags & MODEL_SPAN_BEGUN_BEFORE ? "  begun before" : "", printer->out);
 	fputs(span->flags & MODEL_SPAN_LEFT ? "  left" : "", printer->out);
 	fputs(span->flags & MODEL_SPAN_LOSS ? "  with loss" : "", printer->out);
-	put_keys(printer, span);
+	values_put(printer->out, printer->model, span->site, span->frame);
 	fputc('\n', printer->out);
 	put_wait(printer, slow);
 }
@@ -417,13 +404,8 @@ static void print_warnings(const struct report_printer *printer)
 
 static void print_records(const struct report_printer *printer)
 {
-	const struct store_counts *counts = &printer->model->counts;
-	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
-
-	fprintf(printer->out, "\nrecords: %s produced, %s delivered, %s lost\n",
-		units_format_count(produced, counts->produced),
-		units_format_count(delivered, counts->delivered),
-		units_format_count(lost, counts->lost));
+	fputs("\nrecords: ", printer->out);
+	notice_put_counts(printer->out, &printer->model->counts);
 	notice_put_simulated(printer->out, printer->model);
 }
 

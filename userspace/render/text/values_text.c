@@ -26,7 +26,7 @@ static void put_text_value(FILE *out, const struct value *value)
 		fputs("…", out);
 }
 
-void values_put(FILE *out, const struct value *value)
+static void put_value(FILE *out, const struct value *value)
 {
 	put(out, value->key->name);
 	fputc('=', out);
@@ -52,5 +52,18 @@ void values_put(FILE *out, const struct value *value)
 	default:
 		fprintf(out, "0x%" PRIx64, value->u64);
 		break;
+	}
+}
+
+void values_put(FILE *out, const struct model *model, uint32_t site, uint32_t frame)
+{
+	struct value_walk walk = model_values(model, site, frame);
+	struct value value;
+
+	while (value_walk_next(&walk, &value)) {
+		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
+			continue;
+		fputs("  ", out);
+		put_value(out, &value);
 	}
 }

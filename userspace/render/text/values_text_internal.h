@@ -5,9 +5,10 @@
 
 #include <stdio.h>
 
-#include "target/elf/site.h"
+#include "model/model.h"
 
-/* Prints "step=3" or "path=/data/shard-7"; a long string is cut. */
-void values_put(FILE *out, const struct value *value);
+/* Prints "  step=3  path=/data/shard-7": the values of a frame without the ids of causes. A long
+ * string is cut. */
+void values_put(FILE *out, const struct model *model, uint32_t site, uint32_t frame);
 
 #endif

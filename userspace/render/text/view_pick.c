@@ -64,7 +64,7 @@ void view_rank_threads(struct view_ranking *ranking, const struct model *model,
 		if (span->parent == MODEL_NONE)
 			ranking->threads[span->thread].span_ns += to - from;
 	}
-	memory_require(!model_each_interval(model, rank_interval, ranking));
+	model_each_interval(model, rank_interval, ranking);
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		struct view_ranked *ranked = &ranking->threads[i];
 

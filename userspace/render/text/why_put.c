@@ -51,8 +51,6 @@ void why_put_time(const struct why_printer *printer, uint64_t ts)
 void why_print_records(const struct why_printer *printer)
 {
 	const struct model *model = printer->model;
-	const struct store_counts *counts = &model->counts;
-	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
 	uint64_t bytes_cut;
 
 	if (model->filtered.expression) {
@@ -66,9 +64,7 @@ void why_print_records(const struct why_printer *printer)
 		fputs("the file is still being recorded, or was cut off: its last records are "
 		      "missing\n",
 		      printer->out);
-	fprintf(printer->out, "records: %s produced, %s delivered, %s lost\n",
-		units_format_count(produced, counts->produced),
-		units_format_count(delivered, counts->delivered),
-		units_format_count(lost, counts->lost));
+	fputs("records: ", printer->out);
+	notice_put_counts(printer->out, &model->counts);
 	notice_put_simulated(printer->out, model);
 }

@@ -47,7 +47,7 @@ struct object_probe {
 /* How to fetch the values of a call's site. */
 struct object_call {
 	uint32_t site; /* index into sites */
-	struct waffle_recipe recipe;
+	struct waffle_fetch_program fetch_program;
 };
 
 /*

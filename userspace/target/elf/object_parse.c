@@ -15,7 +15,7 @@
 
 /* The decoded descriptor of a note (include/waffle/abi.h). */
 struct note {
-	uint64_t probe, test, semaphore, meta, func;
+	uint64_t probe, semaphore, meta, func;
 	uint32_t meta_size, line, kind;
 };
 
@@ -82,7 +82,6 @@ static struct note note_decode(const unsigned char *desc, bool big)
 {
 	return (struct note){
 		.probe = read_word(desc, 8, big),
-		.test = read_word(desc + 8, 8, big),
 		.semaphore = read_word(desc + 16, 8, big),
 		.meta = read_word(desc + 24, 8, big),
 		.func = read_word(desc + 32, 8, big),

@@ -171,6 +171,12 @@ static inline bool site_role_is_mpi(unsigned role)
 {
 	return role >= SITE_ROLE_MPI_INIT && role < SITE_ROLE_COUNT;
 }
+static inline bool site_role_is_nccl(unsigned role)
+{
+	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P ||
+	       role == SITE_ROLE_GROUP_START || role == SITE_ROLE_GROUP_END ||
+	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_SEND || role == SITE_ROLE_RECV;
+}
 /* Whether a hit of this kind of site is a log message. */
 static inline bool site_kind_is_log(unsigned kind)
 {

@@ -14,7 +14,7 @@
 #include "target/process/image.h"
 #include "target/process/mounts.h"
 #include "target/process/opener.h"
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 #include "target/process/process.h"
 #include "target/process/root.h"
 #include "util/input.h"
@@ -454,7 +454,7 @@ static int program_open(pid_t pid)
 	char link[64];
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	return mounts_are_local(pid, MOUNTS_ANY) ? place_file(-1, link) : opener_file(-1, link);
+	return mounts_are_local(pid, MOUNTS_ANY) ? path_at_file(-1, link) : opener_file(-1, link);
 }
 
 void needed_each(pid_t pid, needed_each_fn each, void *arg)

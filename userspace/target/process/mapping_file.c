@@ -12,7 +12,7 @@
 
 #include "target/process/mounts.h"
 #include "target/process/opener.h"
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 #include "target/process/root.h"
 #include "util/input.h"
 
@@ -95,7 +95,7 @@ static int task_open(const struct mapping *mapping, pid_t pid, char *path, size_
 	 * addresses. */
 	snprintf(path, path_size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
 		 mapping->end);
-	fd = mounts_are_local(pid, mapping->dev) ? place_file(-1, path) : opener_file(-1, path);
+	fd = mounts_are_local(pid, mapping->dev) ? path_at_file(-1, path) : opener_file(-1, path);
 	fd = same_or_none(fd, mapping);
 	if (fd < 0 && fd != -ESRCH && fd != -ETIMEDOUT) {
 		snprintf(path, path_size, "/proc/%d/root%s", pid, mapping->path);
@@ -121,7 +121,7 @@ int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size
 	snprintf(path, path_size, "%s", mapping->path);
 	if (path[0] != '/')
 		return -ENOENT;
-	fd = mounts_are_local(getpid(), mapping->dev) ? place_file(-1, path)
+	fd = mounts_are_local(getpid(), mapping->dev) ? path_at_file(-1, path)
 						      : opener_file(-1, path);
 	return same_or_none(fd, mapping);
 }

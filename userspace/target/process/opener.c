@@ -15,8 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 #include "util/clock.h"
+#include "util/fd_message.h"
 #include "util/privileges.h"
 #include "util/wire.h"
 
@@ -64,50 +65,20 @@ static struct {
 
 /* ---- messages ---- */
 
-union opener_descriptor {
-	struct cmsghdr header;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 static bool send_with(int socket, const void *bytes, size_t size, int fd)
 {
-	struct iovec part = {(void *)(uintptr_t)bytes, size};
-	struct msghdr all = {.msg_iov = &part, .msg_iovlen = 1};
-	union opener_descriptor control;
+	const struct iovec part = {(void *)(uintptr_t)bytes, size};
 
-	memset(&control, 0, sizeof(control));
-	if (fd >= 0) {
-		all.msg_control = control.bytes;
-		all.msg_controllen = sizeof(control.bytes);
-		control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-						  .cmsg_type = SCM_RIGHTS,
-						  .cmsg_len = CMSG_LEN(sizeof(int))};
-		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	}
-	return sendmsg(socket, &all, MSG_NOSIGNAL) == (ssize_t)size;
+	return !fd_message_send(socket, &part, 1, fd, 0);
 }
 
-/* Returns the number of bytes received. 0 or less: the other end is closed. */
+/* Returns the number of bytes received; below 0: the other end is closed. */
 static ssize_t take_with(int socket, void *bytes, size_t size, int *fd)
 {
 	struct iovec part = {bytes, size};
-	union opener_descriptor control;
-	struct msghdr all = {.msg_iov = &part,
-			     .msg_iovlen = 1,
-			     .msg_control = control.bytes,
-			     .msg_controllen = CMSG_LEN(sizeof(int))};
-	struct cmsghdr *header;
-	ssize_t got;
+	int flags = 0;
 
-	memset(&control, 0, sizeof(control));
-	*fd = -1;
-	do
-		got = recvmsg(socket, &all, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
-	header = got > 0 ? CMSG_FIRSTHDR(&all) : NULL;
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(header), sizeof(*fd));
-	return got;
+	return fd_message_take(socket, &part, 1, fd, &flags);
 }
 
 /* ---- the process that opens ---- */
@@ -115,7 +86,7 @@ static ssize_t take_with(int socket, void *bytes, size_t size, int *fd)
 static int file_serve(int root, const char *path, int *fd)
 {
 	char first[FIRST_BYTES];
-	int opened = place_file(root, path);
+	int opened = path_at_file(root, path);
 
 	if (opened < 0)
 		return opened;
@@ -154,7 +125,7 @@ static void request_serve(const struct open_request *request, int root, struct r
 		reply->result = file_serve(root, request->path, fd);
 		return;
 	case OPEN_FOLLOW:
-		if (!place_follow(root, request->path, real)) {
+		if (!path_at_follow(root, request->path, real)) {
 			reply->result = -ENOENT;
 			return;
 		}
@@ -162,7 +133,7 @@ static void request_serve(const struct open_request *request, int root, struct r
 		memcpy(reply->text, real, reply->bytes);
 		return;
 	default:
-		place_list(root, request->path, request->prefix, &names);
+		path_at_list(root, request->path, request->prefix, &names);
 		if (!names.no_memory)
 			reply->bytes = (uint32_t)(names.bytes.len < REPLY_MAX ? names.bytes.len
 									      : REPLY_MAX);

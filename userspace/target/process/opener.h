@@ -28,7 +28,7 @@
 int opener_file(int root, const char *path);
 /* False: the path does not exist, or its file system does not answer. */
 bool opener_follow(int root, const char *path, char real[PATH_MAX]);
-/* Returns the names in the form of place_list(). The caller frees them. NULL: there are none. */
+/* Returns the names in the form of path_at_list(). The caller frees them. NULL: there are none. */
 char *opener_list(int root, const char *folder, const char *prefix, size_t *bytes);
 
 /* As pread(), for a file of /proc/PID that shows memory: mem, environ, cmdline. Of these it reads

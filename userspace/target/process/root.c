@@ -11,7 +11,7 @@
 
 #include "target/process/mounts.h"
 #include "target/process/opener.h"
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 #include "target/process/process.h"
 #include "util/input.h"
 #include "util/wire.h"
@@ -40,7 +40,7 @@ int root_open(struct root *root, pid_t pid)
 	root->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root->fd < 0)
 		return errno == EACCES ? -EACCES : -ESRCH;
-	probe = place_open(root->fd, "/", O_PATH);
+	probe = path_at_open(root->fd, "/", O_PATH);
 	if (probe < 0) {
 		root_close(root);
 		return probe;
@@ -65,13 +65,13 @@ void root_close(struct root *root)
 
 bool root_follow(const struct root *root, const char *path, char real[PATH_MAX])
 {
-	return root->local ? place_follow(root->fd, path, real)
+	return root->local ? path_at_follow(root->fd, path, real)
 			   : opener_follow(root->fd, path, real);
 }
 
 int root_file(const struct root *root, const char *path)
 {
-	return root->local ? place_file(root->fd, path) : opener_file(root->fd, path);
+	return root->local ? path_at_file(root->fd, path) : opener_file(root->fd, path);
 }
 
 char *root_read(const struct root *root, const char *path, size_t max, size_t *bytes)
@@ -93,7 +93,7 @@ char *root_read(const struct root *root, const char *path, size_t max, size_t *b
 	return text;
 }
 
-/* Returns the names in the form of place_list(). */
+/* Returns the names in the form of path_at_list(). */
 static char *names_of(const struct root *root, const char *folder, const char *prefix,
 		      size_t *bytes)
 {
@@ -101,7 +101,7 @@ static char *names_of(const struct root *root, const char *folder, const char *p
 
 	if (!root->local)
 		return opener_list(root->fd, folder, prefix, bytes);
-	place_list(root->fd, folder, prefix, &names);
+	path_at_list(root->fd, folder, prefix, &names);
 	*bytes = names.bytes.len;
 	return (char *)names.bytes.data;
 }

@@ -20,7 +20,7 @@
 #include "target/elf/debuginfod.h"
 #include "target/process/mounts.h"
 #include "target/process/opener.h"
-#include "target/process/place.h"
+#include "target/process/path_at.h"
 #include "target/worker/worker_internal.h"
 #include "target/worker/worker_message_internal.h"
 #include "util/hash.h"
@@ -237,7 +237,7 @@ static bool is_parsed(int fd)
  */
 static int file_open(const char *name, char real[PATH_MAX])
 {
-	int fd = mounts_are_local(getpid(), MOUNTS_ANY) ? place_file(-1, name)
+	int fd = mounts_are_local(getpid(), MOUNTS_ANY) ? path_at_file(-1, name)
 							: opener_file(-1, name);
 	char link[64];
 	ssize_t len;

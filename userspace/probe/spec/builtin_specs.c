@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/spec/builtin_specs_internal.h"
+
+/* Embeds the files unchanged, each with a terminating NUL. */
+#define ROWS(name)                                                                                 \
+	extern const char rows_##name[];                                                           \
+	__asm__(".pushsection .rodata\n"                                                           \
+		"rows_" #name ": .incbin \"probes/" #name ".probes\"\n"                            \
+		".byte 0\n"                                                                        \
+		".popsection\n")
+
+ROWS(cuda);
+ROWS(nccl);
+ROWS(malloc);
+ROWS(mpi);
+ROWS(openssl);
+ROWS(postgresql);
+ROWS(pthread);
+ROWS(python);
+
+const struct call_rows call_tables[] = {
+	[CALL_TABLE_CUDA] = {"cuda.probes", rows_cuda},
+	[CALL_TABLE_NCCL] = {"nccl.probes", rows_nccl},
+};
+
+const struct call_rows call_ready_sets[CALL_READY_SETS] = {
+	{"malloc", rows_malloc},         {"mpi", rows_mpi},         {"openssl", rows_openssl},
+	{"postgresql", rows_postgresql}, {"pthread", rows_pthread}, {"python", rows_python},
+};
