@@ -532,21 +532,21 @@ static uint8_t data_of(const struct work *work, const struct numbered *calls, ui
 }
 
 /* Adds the calls of a collective, and finds which of them came last. */
-static void put_calls(struct work *work, const struct numbered *calls,
+static void put_calls(struct work *work, const struct numbered *calls, size_t count,
 		      struct model_collective *collective)
 {
 	struct model_comm *comm = work->comm;
 	uint32_t index = (uint32_t)comm->collectives.len;
 	uint32_t host = work->members.data[calls->member].host;
 
-	for (uint32_t i = 0; i < collective->count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct comm_call *call = &work->calls->data[calls[i].call];
 
 		if (!comm_hosts_comparable(comm->model, host,
 					   work->members.data[calls[i].member].host))
 			collective->comparable = false;
 		if (call->arrival_ts > work->calls->data[calls[collective->last].call].arrival_ts)
-			collective->last = i;
+			collective->last = (uint32_t)i;
 		collective->synchronizes = collective->synchronizes && call->synchronizes;
 		call_put(comm, call, index);
 	}
@@ -584,7 +584,7 @@ static void collective_add(struct work *work, const struct numbered *calls, size
 	if (alignment != COLLECTIVE_ALONE || member->aligned ||
 	    (work->members.len == 1 && member->created))
 		find_late(work, calls[0].number, &collective);
-	put_calls(work, calls, &collective);
+	put_calls(work, calls, count, &collective);
 	vec_add(&comm->collectives, collective);
 }
 
