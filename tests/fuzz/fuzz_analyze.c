@@ -7,7 +7,6 @@
 #include "analyze/origin/origin.h"
 #include "analyze/report.h"
 #include "analyze/why/why.h"
-#include "../unit/fake_names.h"
 #include "checksums.h"
 #include "export/export.h"
 #include "render/html/html_report.h"
@@ -73,29 +72,46 @@ static void drop(struct text *text)
 
 /* ---- a symbolizer whose answers follow from the question, so that a crash can be repeated ---- */
 
-static const char *variable(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+/* The Makefile links this program so that the library calls these functions. They do not use
+ * `names`, since the page of a report opens a real symbolizer. */
+struct stack_names {
+	char unused;
+};
+static struct stack_names fake_names;
+
+const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+					uint64_t address);
+bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
+				     const char *name);
+bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
+uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
+				      const char **functions, uint32_t max);
+
+const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+					uint64_t address)
 {
 	static const char *const variables[] = {NULL, "_PyRuntime", "_PyRuntime+0x1b0",
 						"table\033[31m_lock"};
 
-	(void)arg;
+	(void)names;
 	return variables[(pid ^ ts ^ address) % (sizeof(variables) / sizeof(variables[0]))];
 }
 
-static bool has_variable(void *arg, const struct store_mapping *mapping, const char *name)
+bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
+				     const char *name)
 {
-	(void)arg;
+	(void)names;
 	return (mapping->start ^ (unsigned char)*name) & 1;
 }
 
-static bool is_go(void *arg, const struct store_mapping *mapping)
+bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping)
 {
-	(void)arg;
+	(void)names;
 	return mapping->pid % 8 == 0;
 }
 
-static uint32_t functions_of(void *arg, uint32_t stack, uint64_t ts, const char **functions,
-			     uint32_t max)
+uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
+				      const char **functions, uint32_t max)
 {
 	static const char *const known[] = {
 		"syscall",
@@ -111,13 +127,11 @@ static uint32_t functions_of(void *arg, uint32_t stack, uint64_t ts, const char 
 	};
 	uint32_t count = (stack ^ (uint32_t)ts) % 5;
 
-	(void)arg;
+	(void)names;
 	for (uint32_t i = 0; i < count && i < max; i++)
 		functions[i] = known[(stack + 3 * i) % (sizeof(known) / sizeof(known[0]))];
 	return count < max ? count : max;
 }
-
-static struct stack_names fake_names = {NULL, variable, has_variable, is_go, functions_of};
 
 /* ---- outputs ---- */
 
