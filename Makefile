@@ -90,8 +90,8 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 # evaluate filters and find sites, compiled anew as position-independent code. Only the symbols of
 # usdt/libwaffle.map are visible, also in the archive, which is one object for that.
 PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
-	util/error.c util/glob.c util/input.c util/keymap.c util/map.c util/near.c util/output.c util/privileges.c \
-	util/source.c util/strtab.c util/terminal.c util/utf8.c util/vec.c \
+	util/error.c util/glob.c util/input.c util/keymap.c util/map.c util/output.c util/privileges.c \
+	util/source.c util/strtab.c util/suggest.c util/terminal.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c) \
