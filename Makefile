@@ -17,6 +17,7 @@ endif
 CLANG ?= clang
 BPFTOOL ?= bpftool
 PROTOC_C ?= protoc-c
+OBJCOPY ?= objcopy
 
 ARCH := $(shell uname -m)
 BPF_ARCH := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64,$(ARCH)))
@@ -64,7 +65,7 @@ HTML := $(addprefix userspace/render/html/,page.html style.css script.js)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/userspace/render/html/files.o $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
 
-all: $(BUILD)/waffle-bpf sim
+all: $(BUILD)/waffle-bpf $(BUILD)/libwaffle.so $(BUILD)/libwaffle.a $(BUILD)/waffle.pc sim
 
 $(BUILD)/waffle-bpf: $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(BUILD)/link $(if $(STATIC),$(STATIC_SRC:%.c=$(BUILD)/obj/%.o))
 	$(CC) $(CFLAGS_ALL) $(HARDEN_LINK) $(LDFLAGS) -o $@ $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(LINK_LIBS)
@@ -84,6 +85,39 @@ $(BUILD)/libwaffle-bpf.a: $(LIB_OBJ)
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# libwaffle, for programs that record themselves. It has those parts of userspace/ that write files,
+# evaluate filters and find sites, compiled anew as position-independent code. Only the symbols of
+# usdt/libwaffle.map are visible, also in the archive, which is one object for that.
+PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
+	util/error.c util/glob.c util/input.c util/keymap.c util/map.c util/output.c util/privileges.c \
+	util/source.c util/strtab.c util/suggest.c util/terminal.c util/utf8.c util/vec.c \
+	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
+	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
+		syntax_error.c) \
+	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c writer.c))
+PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o)
+PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
+PIC_LIBS := -lelf -lzstd -lz -lm -lpthread
+
+$(BUILD)/pic/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(PIC_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/libwaffle.so: $(PIC_OBJ) usdt/libwaffle.map
+	$(CC) $(PIC_CFLAGS) -shared -Wl,-soname,libwaffle.so.0 -Wl,--version-script=usdt/libwaffle.map -Wl,--gc-sections \
+		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) $(PIC_LIBS)
+	@ln -sf libwaffle.so $@.0
+
+$(BUILD)/libwaffle.a: $(PIC_OBJ)
+	@rm -f $@
+	$(LD) -r -o $(BUILD)/pic/libwaffle.o $^
+	$(OBJCOPY) --localize-hidden $(BUILD)/pic/libwaffle.o
+	ar rcs $@ $(BUILD)/pic/libwaffle.o
+
+$(BUILD)/waffle.pc: usdt/waffle.pc.in Makefile
+	@mkdir -p $(@D)
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
 
 # The report's page. Its Content-Security-Policy names the script and the style by their hashes.
 csp_hash = sha256-$$(sha256sum < $(1) | head -c 64 | sed 's/../\\x&/g' | xargs -0 printf '%b' | base64)
@@ -119,6 +153,9 @@ $(BUILD)/waffle-bpf.8: $(BUILD)/waffle-bpf
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
+
+$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o
+$(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
@@ -156,7 +193,7 @@ FUZZ_SECONDS ?= 600
 
 $(BUILD)/bin/%: tests/fuzz/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.a,$^) $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.o %.a,$^) $(LIBS)
 
 # A program that fuzz_call has in itself.
 $(BUILD)/fuzz_subject: tests/fuzz/subject.cpp
@@ -185,8 +222,8 @@ $(BUILD)/examples/%: examples/%.c $(wildcard include/*.h include/waffle/*.h)
 examples: $(EXAMPLES)
 
 # Lint. gcc's warnings come with every build; here clang's, clang-tidy's and clang-format's.
-FORMAT_SRC := $(shell find bpf include userspace tests bench examples -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
-TIDY_SRC := $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
+FORMAT_SRC := $(shell find bpf include usdt userspace tests bench examples -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
+TIDY_SRC := $(wildcard usdt/*.c) $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
 TIDY_OK := $(TIDY_SRC:%.c=$(BUILD)/lint/%.ok)
 CLANG_FLAGS := $(subst -I$(BUILD)/gen,-isystem $(BUILD)/gen,$(CPPFLAGS_ALL)) -Itests/unit -std=gnu17 $(WARN)
 
@@ -265,6 +302,11 @@ install: all $(BUILD)/waffle-bpf.8
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/waffle
 	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/doc/waffle $(DESTDIR)$(PREFIX)/share/waffle/probes
 	install -m 755 $(BUILD)/waffle-bpf $(DESTDIR)$(PREFIX)/bin/
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 755 $(BUILD)/libwaffle.so $(DESTDIR)$(PREFIX)/lib/libwaffle.so.0
+	ln -sf libwaffle.so.0 $(DESTDIR)$(PREFIX)/lib/libwaffle.so
+	install -m 644 $(BUILD)/libwaffle.a $(DESTDIR)$(PREFIX)/lib/
+	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(BUILD)/waffle.pc > $(DESTDIR)$(PREFIX)/lib/pkgconfig/waffle.pc
 	install -d $(DESTDIR)$(PREFIX)/libexec/waffle
 	install -m 755 $(SIM_LIBS) $(SIM_PROGRAMS) $(DESTDIR)$(PREFIX)/libexec/waffle/
 	install -m 644 $(wildcard include/*.h include/*.hpp) $(DESTDIR)$(PREFIX)/include/
@@ -276,7 +318,7 @@ install: all $(BUILD)/waffle-bpf.8
 clean:
 	rm -rf $(BUILD)
 
--include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
+-include $(LIB_OBJ:.o=.d) $(PIC_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
 	docs setup setup-check check kernels hosts zoo soak gpu demo bench install clean FORCE

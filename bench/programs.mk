@@ -2,12 +2,17 @@
 # Programs of the benchmarks, built into $(BUILD)/bench.
 
 BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load \
-	$(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench \
+	$(BUILD)/bench/inside $(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench \
 	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench)
 
 $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -Iinclude -Ibench -o $@ $< -lpthread
+
+# Linked with libwaffle, as a program would be by its waffle.pc.
+$(BUILD)/bench/inside: bench/inside.c bench/window.h $(BUILD)/libwaffle.so $(wildcard include/*.h include/waffle/*.h)
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -Iinclude -Ibench -o $@ $< -L$(BUILD) -lwaffle -Wl,-rpath,'$$ORIGIN/..' -lpthread
 
 $(BUILD)/gen/empty.skel.h: bench/empty.bpf.c vmlinux/vmlinux.h
 	@mkdir -p $(@D) $(BUILD)/bpf

@@ -104,6 +104,23 @@ def armed(scale):
                   note=f"{what}: {ns['waffle']:.0f} ns, empty program {ns['empty']:.0f} ns")
 
 
+def inside(scale):
+    """Sites of a program that records itself, beside its reading of the clock."""
+    ratios, costs = {"event": [], "span": []}, {}
+    for _ in range(scale.rounds):
+        out = SCRATCH.path("inside.waffle")
+        text = subprocess.run(urgent([program("inside"), "0", "100"]), check=True, text=True,
+                              stdout=subprocess.PIPE,
+                              env={**os.environ, "WAFFLE_TRACE": str(out)}).stdout
+        costs = {name: float(ns) for name, ns in (line.split() for line in text.splitlines())}
+        for name, found in ratios.items():
+            found.append(costs[name] / costs["clock"])
+    for name, target in (("event", 1.6), ("span", 3.2)):
+        what = "begin and end" if name == "span" else "two integers"
+        yield Row(f"recorded {name} / read of the counter", statistics.median(ratios[name]), "x",
+                  target, note=f"{what}: {costs[name]:.1f} ns, counter {costs['clock']:.1f} ns")
+
+
 def attach(scale):
     path = sites.build(scale.sites)
     times = {"armed": [], "disarmed": [], "exit": []}
@@ -406,7 +423,7 @@ def ready(scale):
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
-GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
+GROUPS = (dormant, armed, inside, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
           jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
           redis, ready)

@@ -14,7 +14,7 @@ import re
 import sys
 
 ROOT = pathlib.Path("userspace")
-SOURCES = [ROOT, pathlib.Path("bpf"), pathlib.Path("include"), pathlib.Path("vmlinux")]
+SOURCES = [ROOT, pathlib.Path("usdt"), pathlib.Path("bpf"), pathlib.Path("include"), pathlib.Path("vmlinux")]
 # The kernel has one for each machine.
 KERNEL_BY_MACHINE = {"pt_regs"}
 MAY_EXIT = ("util", "model", "symbolize", "analyze", "render", "export", "cmd")

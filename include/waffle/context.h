@@ -8,8 +8,8 @@
  * each the probability is about 1e-9. A child made by fork() draws new bases. Zero is the null id.
  *
  * All files of a process share one struct waffle_process_. It is the program's own
- * (waffle_program_2_) if a library can see it. Otherwise it is the first that the dynamic linker
- * finds (waffle_process_2_). Both names contain a number that changes with the layout, since files
+ * (waffle_program_3_) if a library can see it. Otherwise it is the first that the dynamic linker
+ * finds (waffle_process_3_). Both names contain a number that changes with the layout, since files
  * may be compiled with different versions of this header. docs/instrumenting.md describes which
  * libraries share it.
  */
@@ -73,6 +73,9 @@ struct waffle_thread_ {
 	struct waffle_link_ links_[WAFFLE_LINKS_];
 };
 
+typedef void (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const void *name_,
+			       const void *frame_, unsigned long long size_);
+
 struct waffle_process_ {
 	struct waffle_thread_ *(*thread_)(void); /* returns the state of the calling thread */
 	unsigned long long key_[2];              /* random */
@@ -80,6 +83,13 @@ struct waffle_process_ {
 	unsigned long long threads_; /* number of threads that drew ids */
 	unsigned long long forks_;
 	unsigned char watching_;
+	/*
+	 * libwaffle sets both while it collects in this process (usdt/). Otherwise they are NULL.
+	 * `ring_` gets what the probe gets (abi.h). `loaded_` is called whenever a file with sites
+	 * has been loaded, so that they can be armed before they run.
+	 */
+	waffle_ring_t_ ring_;
+	void (*loaded_)(void);
 };
 
 /* Functions of the libc. Their headers would declare thousands of names. */
@@ -110,13 +120,13 @@ static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(voi
  * the reference, since the library does not define the symbol.
  */
 #if defined(__PIC__) && !defined(__PIE__)
-extern struct waffle_process_ waffle_program_2_ __attribute__((__weak__));
-__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_process_2_ = {
-	waffle_thread_own_, {0, 0}, 0, 0, 0, 0};
+extern struct waffle_process_ waffle_program_3_ __attribute__((__weak__));
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_process_3_ = {
+	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL};
 
 static __inline__ struct waffle_process_ *waffle_process_get_(void)
 {
-	return &waffle_program_2_ ? &waffle_program_2_ : &waffle_process_2_;
+	return &waffle_program_3_ ? &waffle_program_3_ : &waffle_process_3_;
 }
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
@@ -124,12 +134,12 @@ static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
 	return waffle_process_get_()->thread_();
 }
 #else
-__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_program_2_ = {
-	waffle_thread_own_, {0, 0}, 0, 0, 0, 0};
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_program_3_ = {
+	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL};
 
 static __inline__ struct waffle_process_ *waffle_process_get_(void)
 {
-	return &waffle_program_2_;
+	return &waffle_program_3_;
 }
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
@@ -210,14 +220,32 @@ waffle_thread_ready_(void)
 	return thread_;
 }
 
+/* Counts. One instruction, because of signal handlers of this thread; other threads have counts of
+ * their own, so that the bus need not be locked. */
+static __inline__ unsigned long long waffle_count_(unsigned long long *count_)
+{
+#ifdef __x86_64__
+	unsigned long long before_ = 1;
+
+	/* The address in a register: clang cannot assemble its own operand for thread-local memory
+	 * in the Intel dialect. */
+	__asm__ __volatile__("{xaddq %[waffle_before], (%[waffle_count])|"
+			     "xadd QWORD PTR [%[waffle_count]], %[waffle_before]}"
+			     : [waffle_before] "+r"(before_)
+			     : [waffle_count] "r"(count_)
+			     : "memory", "cc");
+	return before_;
+#else
+	return __atomic_fetch_add(count_, 1, __ATOMIC_RELAXED);
+#endif
+}
+
 static __attribute__((__unused__)) unsigned long long waffle_new_id_(struct waffle_thread_ *thread_)
 {
 	unsigned long long id_;
 
-	/* Atomic only because of signal handlers. */
 	do
-		id_ = thread_->id_base_ +
-		      __atomic_fetch_add(&thread_->id_count_, 1, __ATOMIC_RELAXED);
+		id_ = thread_->id_base_ + waffle_count_(&thread_->id_count_);
 	while (__builtin_expect(!id_, 0));
 	return id_;
 }
@@ -256,9 +284,12 @@ static __attribute__((__unused__)) int waffle_loads_(const void *info_, size_t s
 static __attribute__((__constructor__, __unused__)) void waffle_watch_(void)
 {
 	struct waffle_process_ *process_ = waffle_process_get_();
+	void (*loaded_)(void) = __atomic_load_n(&process_->loaded_, __ATOMIC_ACQUIRE);
 	const void *random_;
 
 	(void)*(volatile unsigned *)&waffle_thread_own_()->depth_;
+	if (loaded_)
+		loaded_();
 	if (__atomic_exchange_n(&process_->watching_, 1, __ATOMIC_RELAXED))
 		return;
 	random_ = (const void *)waffle_getauxval_(25 /* AT_RANDOM: 16 bytes */);

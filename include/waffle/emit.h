@@ -16,6 +16,21 @@
 
 #define WAFFLE_COLD_ static __attribute__((__unused__, __noinline__, __cold__))
 
+/*
+ * Delivers a hit to both who may listen: libwaffle in this process, and the kernel at the probe.
+ * The kernel is always asked, since a call of the nop is cheaper than to find out whether it armed
+ * the site. A macro, since without optimisation a function would need more stack. It evaluates its
+ * arguments twice.
+ */
+#define WAFFLE_HIT_(probe, id, name, frame, size)                                                  \
+	do {                                                                                       \
+		waffle_ring_t_ ring_ =                                                             \
+			__atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_RELAXED);          \
+		if (__builtin_expect(ring_ != NULL, 0))                                            \
+			ring_(probe, id, name, frame, size);                                       \
+		waffle_probe_call_(probe, id, name, frame, size);                                  \
+	} while (0)
+
 static __inline__ unsigned long long waffle_word_f64_(double value_)
 {
 	unsigned long long word_;
@@ -108,7 +123,7 @@ WAFFLE_COLD_ void waffle_emit_strings_(const void *probe_, const char *name_,
 		else
 			frame_[used_++] = words_[i_];
 	}
-	waffle_probe_call_(probe_, frame_[0], name_, frame_, used_ * 8);
+	WAFFLE_HIT_(probe_, frame_[0], name_, frame_, used_ * 8);
 }
 #pragma GCC diagnostic pop
 
@@ -121,7 +136,7 @@ waffle_emit_(const void *probe_, const char *name_, const unsigned long long *wo
 	if (types_)
 		waffle_emit_strings_(probe_, name_, words_, types_);
 	else
-		waffle_probe_call_(probe_, words_[0], name_, words_, count_ * 8);
+		WAFFLE_HIT_(probe_, words_[0], name_, words_, count_ * 8);
 }
 
 /* Fills in the parent. A span outside any trace starts a new trace. */
@@ -164,7 +179,7 @@ WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_pro
 	const void *probe_;
 
 	WAFFLE_SITE_BARE_(probe_, WAFFLE_SITE_SPAN_END, "span_end", WAFFLE_META_HEAD_(""));
-	waffle_probe_call_(probe_, id_, begin_probe_, NULL, 0);
+	WAFFLE_HIT_(probe_, id_, begin_probe_, NULL, 0);
 }
 
 WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *scope_,

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libwaffle: a program records its own spans and events into a file, without root and without a
+ * tracer. Link with `pkg-config --libs waffle`. docs/inprocess.md is the guide.
+ *
+ * Most programs need none of these functions: the environment variable WAFFLE_TRACE=out.waffle
+ * records the whole run. In set-user-ID programs the variables are ignored.
+ */
+#ifndef WAFFLE_TRACE_H
+#define WAFFLE_TRACE_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Options of waffle_trace_start(). Members that are 0 or NULL have their default. */
+struct waffle_trace_options {
+	size_t size;        /* sizeof(struct waffle_trace_options) */
+	const char *filter; /* an expression as of WAFFLE_FILTER; NULL: everything is recorded */
+	/* Memory for the records of each thread until they are written, a power of two from 16 KiB
+	 * to 1 GiB. The default is 4 MiB. */
+	size_t ring_bytes;
+};
+
+/*
+ * Begins to record into a file, and arms the sites of the program and its libraries. In the name,
+ * %p stands for the pid and %% for %. `options` may be NULL. Returns 0 or a negative errno, with
+ * one line on standard error: -EBUSY if this process records already, -EINVAL if the name, the
+ * filter or an option is not valid, or an errno of the file.
+ */
+int waffle_trace_start(const char *path, const struct waffle_trace_options *options);
+
+/* Ends the recording and finishes the file. Returns 0, or a negative errno if the file could not be
+ * written completely; -ESRCH if nothing is recorded. */
+int waffle_trace_stop(void);
+
+/* Waits until all that was recorded before the call is in the file, for at most a second
+ * (-ETIMEDOUT). A signal handler may call it. -ESRCH: nothing is recorded. */
+int waffle_trace_flush(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread that records: it arms sites, drains the rings and writes the file.
+ *
+ *	sites ──→ rings ──→ gather (one order) ──→ filter ──→ store_writer ──→ file
+ *
+ * It runs a round every 10 ms, 40 ms while nothing comes, and writes to the file at least once a
+ * second.
+ */
+#ifndef WAFFLE_USDT_COLLECTOR_H
+#define WAFFLE_USDT_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/error.h"
+
+struct collector;
+
+/* Opens the file, arms the sites and starts the thread. `filter` may be NULL. */
+int collector_open(struct collector **collector, const char *path, const char *filter,
+		   struct error *err);
+/* Arms the sites of files that have been loaded since. */
+void collector_arm(struct collector *collector);
+/* Waits until what was recorded so far is in the file. False: not within `wait_ns`.
+ * Async-signal-safe. */
+bool collector_flush(struct collector *collector, uint64_t wait_ns);
+/* Whether the calling thread is the collector's. Async-signal-safe. */
+bool collector_is_self(const struct collector *collector);
+/* Stops the thread, disarms the sites, and finishes the file. Frees in any case. An error that was
+ * printed before has no message. */
+int collector_close(struct collector *collector, struct error *err);
+
+#endif

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "usdt/gather.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+#include "util/vec.h"
+
+/*
+ * A thread that has reserved a record for so long, and has written others since, has left the
+ * function by siglongjmp(): the record will never be written. If it was a signal handler that takes
+ * so long, that record is lost.
+ */
+#define ABANDONED_NS 20000000ull
+/* Limit of what is copied and not delivered yet. Beyond it records stay in the rings, which then
+ * count what does not fit. */
+#define TAKEN_BYTES_MAX (256u << 20)
+/* Whether a thread is alive is asked in one of so many rounds. */
+#define ALIVE_ROUNDS 8
+/* In `kind` of an own record: a thread's name follows. No ring can contain it. */
+#define GATHER_NAME 0x7fffu
+
+struct gather_pending {
+	uint64_t ticks;
+	size_t at; /* offset in `bytes` */
+	uint32_t tid;
+};
+
+struct ring_gather {
+	VEC(unsigned char) bytes, spare; /* compact() swaps them */
+	VEC(struct gather_pending) pending;
+	struct gather_counts counts;
+	uint64_t without_before; /* of rings_without(), when the recording began */
+	uint64_t skipped;
+	unsigned rounds;
+	uint64_t word[RING_BYTES_MIN / 8]; /* the record that is being taken */
+};
+
+struct ring_gather *gather_new(void)
+{
+	return calloc(1, sizeof(struct ring_gather));
+}
+
+void gather_free(struct ring_gather *gather)
+{
+	if (!gather)
+		return;
+	vec_free(&gather->bytes);
+	vec_free(&gather->spare);
+	vec_free(&gather->pending);
+	free(gather);
+}
+
+void gather_begin(struct ring_gather *gather)
+{
+	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next) {
+		ring_drop(&slot->reader);
+		slot->lost_before = ring_lost(&slot->reader);
+		slot->known = 0;
+		slot->busy_ns = 0;
+	}
+	gather->without_before = rings_without();
+}
+
+static bool put(struct ring_gather *gather, const struct ring_record *record, uint32_t tid)
+{
+	size_t at = gather->bytes.len;
+
+	if (!vec_reserve(&gather->bytes, record->bytes) || !vec_reserve(&gather->pending, 1))
+		return false;
+	memcpy(gather->bytes.data + at, record, record->bytes);
+	gather->bytes.len += record->bytes;
+	gather->pending.data[gather->pending.len++] =
+		(struct gather_pending){.ticks = record->ticks, .at = at, .tid = tid};
+	return true;
+}
+
+static void put_name(struct ring_gather *gather, const char *comm, uint32_t tid, uint64_t ticks)
+{
+	struct {
+		struct ring_record record;
+		char comm[WAFFLE_COMM_BYTES];
+	} name = {{.bytes = sizeof(name), .kind = GATHER_NAME, .ticks = ticks}, ""};
+
+	memcpy(name.comm, comm, sizeof(name.comm));
+	name.comm[sizeof(name.comm) - 1] = '\0';
+	if (put(gather, &name.record, tid)) /* out of memory: the thread has no name */
+		gather->counts.taken++;
+}
+
+/* Whether a record that is not committed has been given up by its thread. */
+static bool is_abandoned(struct rings_slot *slot, bool final)
+{
+	uint64_t now = clock_monotonic_ns(), head = ring_head(&slot->reader);
+
+	if (!slot->busy_ns || slot->busy_at != slot->reader.tail) {
+		slot->busy_at = slot->reader.tail;
+		slot->busy_head = head;
+		slot->busy_ns = now;
+	}
+	return final || (now - slot->busy_ns > ABANDONED_NS && head != slot->busy_head);
+}
+
+/* Takes all records of a ring. Returns their number. */
+static uint64_t slot_take(struct ring_gather *gather, struct rings_slot *slot, uint64_t owner,
+			  bool final)
+{
+	struct ring_record *record = (struct ring_record *)gather->word;
+	uint32_t tid = (uint32_t)owner;
+	uint64_t count = 0;
+
+	while (gather->bytes.len < TAKEN_BYTES_MAX) {
+		enum ring_result result = ring_read(&slot->reader, record);
+
+		if (result == RING_EMPTY)
+			break;
+		if (result == RING_BUSY && !is_abandoned(slot, final))
+			break;
+		if (result != RING_RECORD)
+			gather->skipped += ring_skip(&slot->reader);
+		if (result == RING_BROKEN)
+			break; /* it may stay so: once a round is enough */
+		if (result != RING_RECORD)
+			continue;
+		if (slot->known != owner)
+			put_name(gather, slot->comm, tid, record->ticks);
+		slot->known = owner;
+		count++;
+		if (!put(gather, record, tid))
+			gather->skipped++;
+		else
+			gather->counts.taken++;
+	}
+	return count;
+}
+
+static bool is_gone(uint32_t tid)
+{
+	return syscall(SYS_tgkill, getpid(), tid, 0) && errno == ESRCH;
+}
+
+static void rings_take(struct ring_gather *gather, bool final)
+{
+	uint64_t lost = 0;
+
+	gather->rounds++;
+	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next) {
+		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+		bool quiet = !slot_take(gather, slot, owner, final);
+
+		lost += ring_lost(&slot->reader) - slot->lost_before;
+		if (!quiet || !(uint32_t)owner || gather->rounds % ALIVE_ROUNDS ||
+		    !is_gone((uint32_t)owner))
+			continue;
+		/* What it wrote before it ended is there now; nothing else will come. */
+		slot_take(gather, slot, owner, true);
+		rings_free(slot, owner);
+	}
+	gather->counts.lost = lost + gather->skipped + rings_without() - gather->without_before;
+}
+
+static int pending_compare(const void *a, const void *b)
+{
+	const struct gather_pending *x = a, *y = b;
+
+	if (x->ticks != y->ticks)
+		return x->ticks < y->ticks ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void pending_sort(struct ring_gather *gather)
+{
+	size_t len = gather->pending.len;
+
+	for (size_t i = 1; i < len; i++) {
+		if (gather->pending.data[i - 1].ticks <= gather->pending.data[i].ticks)
+			continue;
+		/* Some sorted runs, one a ring: merge sort finds them. */
+		qsort(gather->pending.data, len, sizeof(*gather->pending.data), pending_compare);
+		return;
+	}
+}
+
+/* Moves the rest to the front. It is what came during one round. */
+static void compact(struct ring_gather *gather, size_t done)
+{
+	size_t rest = gather->pending.len - done;
+	unsigned char *data;
+	size_t cap;
+
+	for (size_t i = 0; i < rest; i++) {
+		struct gather_pending *one = &gather->pending.data[done + i];
+		struct ring_record *record = (struct ring_record *)(gather->bytes.data + one->at);
+
+		if (!vec_reserve(&gather->spare, record->bytes)) {
+			gather->skipped++;
+			gather->counts.taken--;
+			one->at = SIZE_MAX;
+			continue;
+		}
+		memcpy(gather->spare.data + gather->spare.len, record, record->bytes);
+		one->at = gather->spare.len;
+		gather->spare.len += record->bytes;
+	}
+	gather->pending.len = 0;
+	for (size_t i = 0; i < rest; i++)
+		if (gather->pending.data[done + i].at != SIZE_MAX)
+			gather->pending.data[gather->pending.len++] =
+				gather->pending.data[done + i];
+	data = gather->bytes.data;
+	cap = gather->bytes.cap;
+	gather->bytes.data = gather->spare.data;
+	gather->bytes.len = gather->spare.len;
+	gather->bytes.cap = gather->spare.cap;
+	gather->spare.data = data;
+	gather->spare.len = 0;
+	gather->spare.cap = cap;
+}
+
+void gather_round(struct ring_gather *gather, uint64_t goal, bool final,
+		  void (*deliver)(const struct gather_item *item, void *arg), void *arg)
+{
+	size_t done = 0;
+
+	rings_take(gather, final);
+	pending_sort(gather);
+	for (; done < gather->pending.len && gather->pending.data[done].ticks < goal; done++) {
+		const struct gather_pending *one = &gather->pending.data[done];
+		struct ring_record *record = (struct ring_record *)(gather->bytes.data + one->at);
+		struct gather_item item = {.tid = one->tid, .record = record, .ticks = one->ticks};
+
+		if (record->kind == GATHER_NAME)
+			item.comm = (const char *)(record + 1);
+		deliver(&item, arg);
+	}
+	if (done)
+		compact(gather, done);
+}
+
+void gather_names(struct ring_gather *gather, uint64_t ticks)
+{
+	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next) {
+		char path[64], comm[WAFFLE_COMM_BYTES + 1] = "";
+		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+		ssize_t len;
+		int fd;
+
+		if (!(uint32_t)owner || slot->known != owner)
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", (uint32_t)owner);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		len = read(fd, comm, sizeof(comm) - 1);
+		close(fd);
+		if (len <= 0)
+			continue;
+		comm[strcspn(comm, "\n")] = '\0';
+		if (!strncmp(comm, slot->comm, WAFFLE_COMM_BYTES - 1))
+			continue;
+		memset(slot->comm, 0, sizeof(slot->comm));
+		memcpy(slot->comm, comm, strlen(comm));
+		put_name(gather, slot->comm, (uint32_t)owner, ticks);
+	}
+}
+
+struct gather_counts gather_counts(const struct ring_gather *gather)
+{
+	return gather->counts;
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Begin and end of a recording: the functions of waffle_trace.h, the environment, fork() and exit.
+ */
+#include "waffle_trace.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "usdt/collector.h"
+#include "usdt/crash.h"
+#include "usdt/rings.h"
+#include "usdt/ticks.h"
+#include "waffle/context.h"
+
+#define API __attribute__((visibility("default")))
+/* A program that dies waits for its file at most so long. */
+#define DEATH_NS 1000000000ull
+/* Names the process and the file that WAFFLE_TRACE began, for programs that it executes. */
+#define OWNER "WAFFLE_TRACE_OWNER"
+
+static struct {
+	/* Of everything here, but a flush reads `collector` without it. It is taken before the
+	 * loader's lock. */
+	pthread_mutex_t lock;
+	struct collector *collector;
+	char pattern[PATH_MAX]; /* the name as it was given */
+	char *filter;
+	size_t ring_bytes;
+} trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct collector *collector_now(void)
+{
+	return __atomic_load_n(&trace.collector, __ATOMIC_ACQUIRE);
+}
+
+/* Prints the one line of an error. */
+static int complain(int code, const struct error *err)
+{
+	if (*err->message)
+		fprintf(stderr, "waffle: %s; the program runs untraced\n", err->message);
+	return code;
+}
+
+/* ---- names ---- */
+
+/* Whether each process has a file of its own. */
+static bool has_pid(const char *pattern)
+{
+	for (const char *at = pattern; (at = strchr(at, '%')); at += 2)
+		if (at[1] == 'p')
+			return true;
+		else if (!at[1])
+			break;
+	return false;
+}
+
+static int name_expand(char path[PATH_MAX], const char *pattern, struct error *err)
+{
+	size_t len = 0;
+
+	for (const char *at = pattern; *at; at++) {
+		char part[16] = {*at};
+
+		if (*at == '%' && *++at == 'p')
+			snprintf(part, sizeof(part), "%d", (int)getpid());
+		else if (at > pattern && at[-1] == '%' && *at != '%')
+			return error_set(err, EINVAL,
+					 "WAFFLE_TRACE: %%%c in '%s' is not known; write %%p for "
+					 "the pid or %%%% for %%",
+					 *at ? *at : ' ', pattern);
+		if (len + strlen(part) >= PATH_MAX)
+			return error_set(err, ENAMETOOLONG, "WAFFLE_TRACE: the name is too long");
+		memcpy(path + len, part, strlen(part));
+		len += strlen(part);
+	}
+	path[len] = '\0';
+	return 0;
+}
+
+static bool name_ends(const char *name, const char *end)
+{
+	size_t len = strlen(name), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(name + len - end_len, end);
+}
+
+/* ---- begin and end ---- */
+
+static void file_loaded(void)
+{
+	pthread_mutex_lock(&trace.lock);
+	if (trace.collector)
+		collector_arm(trace.collector);
+	pthread_mutex_unlock(&trace.lock);
+}
+
+static void flush_dying(void)
+{
+	struct collector *collector = collector_now();
+
+	if (collector && !collector_is_self(collector))
+		collector_flush(collector, DEATH_NS);
+}
+
+static int begin(struct error *err)
+{
+	struct waffle_process_ *process = waffle_process_get_();
+	struct collector *collector;
+	char path[PATH_MAX];
+	int result;
+
+	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED))
+		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
+	if (name_ends(trace.pattern, ".json") || name_ends(trace.pattern, ".pftrace"))
+		return error_set(err, EINVAL,
+				 "WAFFLE_TRACE: '%s': a program records .waffle files only; "
+				 "convert with waffle-bpf export",
+				 trace.pattern);
+	result = name_expand(path, trace.pattern, err);
+	if (result)
+		return result;
+	rings_configure(trace.ring_bytes, (uint32_t)ticks_choose());
+	result = collector_open(&collector, path, trace.filter, err);
+	if (result)
+		return result;
+	__atomic_store_n(&trace.collector, collector, __ATOMIC_RELEASE);
+	__atomic_store_n(&process->ring_, rings_hit, __ATOMIC_RELEASE);
+	__atomic_store_n(&process->loaded_, file_loaded, __ATOMIC_RELEASE);
+	collector_arm(collector);
+	crash_watch(flush_dying);
+	return 0;
+}
+
+static int end(struct error *err)
+{
+	struct waffle_process_ *process = waffle_process_get_();
+	struct collector *collector = trace.collector;
+
+	crash_unwatch();
+	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&process->ring_, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&trace.collector, NULL, __ATOMIC_RELEASE);
+	return collector_close(collector, err);
+}
+
+/* ---- fork() ---- */
+
+/* Whoever forks has the lock, so that the child finds a whole state. */
+static void fork_before(void)
+{
+	pthread_mutex_lock(&trace.lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&trace.lock);
+}
+
+/* The collector's thread and the rings are the parent's. The child only forgets them: to free them
+ * could wait for a lock that a thread of the parent has. */
+static void fork_child(void)
+{
+	struct waffle_process_ *process = waffle_process_get_();
+	bool traced = trace.collector != NULL;
+	struct error err = ERROR_INIT;
+
+	pthread_mutex_init(&trace.lock, NULL);
+	rings_forget();
+	if (!traced)
+		return;
+	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&process->ring_, NULL, __ATOMIC_RELEASE);
+	trace.collector = NULL;
+	crash_unwatch();
+	if (has_pid(trace.pattern))
+		complain(begin(&err), &err);
+}
+
+/* ---- the functions of waffle_trace.h ---- */
+
+static int start(const char *path, const char *filter, size_t ring_bytes, struct error *err)
+{
+	int result;
+
+	if (!path || !*path)
+		return error_set(err, EINVAL, "WAFFLE_TRACE: the name of the file is empty");
+	if (!ring_bytes)
+		ring_bytes = RING_BYTES_DEFAULT;
+	if (ring_bytes < RING_BYTES_MIN || ring_bytes > RING_BYTES_MAX ||
+	    ring_bytes & (ring_bytes - 1))
+		return error_set(err, EINVAL,
+				 "%s: ring_bytes is %zu; it has to be a power of two from 16384 to "
+				 "1073741824",
+				 path, ring_bytes);
+	pthread_mutex_lock(&trace.lock);
+	if (trace.collector) {
+		result = error_set(err, EBUSY, "%s: this process records already", path);
+	} else {
+		free(trace.filter);
+		trace.filter = filter ? strdup(filter) : NULL;
+		snprintf(trace.pattern, sizeof(trace.pattern), "%s", path);
+		trace.ring_bytes = ring_bytes;
+		result = strlen(path) >= sizeof(trace.pattern)
+				 ? error_set(err, ENAMETOOLONG, "the name of the file is too long")
+			 : filter && !trace.filter ? error_set(err, ENOMEM, "out of memory")
+						   : begin(err);
+	}
+	pthread_mutex_unlock(&trace.lock);
+	return result;
+}
+
+API int waffle_trace_start(const char *path, const struct waffle_trace_options *options)
+{
+	struct waffle_trace_options all = {0};
+	struct error err = ERROR_INIT;
+
+	/* A program that was compiled with an older header has fewer members. */
+	if (options)
+		memcpy(&all, options, options->size < sizeof(all) ? options->size : sizeof(all));
+	return complain(start(path, all.filter, all.ring_bytes, &err), &err);
+}
+
+static int stop(void)
+{
+	struct error err = ERROR_INIT;
+	int result = -ESRCH;
+
+	pthread_mutex_lock(&trace.lock);
+	if (trace.collector)
+		result = end(&err);
+	pthread_mutex_unlock(&trace.lock);
+	if (*err.message)
+		fprintf(stderr, "waffle: %s\n", err.message);
+	return result;
+}
+
+API int waffle_trace_stop(void)
+{
+	return stop();
+}
+
+API int waffle_trace_flush(void)
+{
+	struct collector *collector = collector_now();
+
+	if (!collector)
+		return -ESRCH;
+	return collector_flush(collector, DEATH_NS) ? 0 : -ETIMEDOUT;
+}
+
+/* ---- the environment ---- */
+
+/* Whether the variable is meant for another process: this one was executed by a program that
+ * records into the same file. */
+static bool is_of_another(const char *path)
+{
+	const char *owner = getenv(OWNER);
+	char *end;
+
+	if (!owner || has_pid(path) || strtoul(owner, &end, 10) == (unsigned long)getpid())
+		return false;
+	return *end == ':' && !strcmp(end + 1, path);
+}
+
+static void owner_set(const char *path)
+{
+	char owner[PATH_MAX + 16];
+
+	snprintf(owner, sizeof(owner), "%d:%s", (int)getpid(), path);
+	setenv(OWNER, owner, 1);
+}
+
+static __attribute__((constructor)) void trace_load(void)
+{
+	const char *path = getenv("WAFFLE_TRACE");
+	struct error err = ERROR_INIT;
+	int result;
+
+	/* First of all handlers, so that no other one runs with the parent's rings. */
+	pthread_atfork(fork_before, fork_parent, fork_child);
+	if (!path || getauxval(AT_SECURE) || is_of_another(path))
+		return;
+	result = start(path, getenv("WAFFLE_FILTER"), 0, &err);
+	if (!result)
+		owner_set(path);
+	complain(result, &err);
+}
+
+/* Runs after the destructors of the program and of libraries that use this one. waffle_trace_stop()
+ * could be that of another copy of this library. */
+static __attribute__((destructor)) void trace_unload(void)
+{
+	if (collector_now())
+		stop();
+}
