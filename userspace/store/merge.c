@@ -336,13 +336,14 @@ static int sources_begin(struct merge *merge, const struct merge_source *sources
 	return 0;
 }
 
-/* Without threads, the reader fills all batches itself. */
+/* One CPU is left to the reader's own thread, which has the most to do. Without threads, it fills
+ * all batches itself. */
 static void threads_begin(struct merge *merge)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	while (merge->thread_count < THREADS_MAX && merge->thread_count < merge->count &&
-	       (long)merge->thread_count < cpus &&
+	       (long)merge->thread_count + 1 < cpus &&
 	       !pthread_create(&merge->threads[merge->thread_count], NULL, worker_run, merge))
 		merge->thread_count++;
 }
