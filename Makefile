@@ -111,7 +111,7 @@ $(BUILD)/libwaffle.so: $(PIC_OBJ) usdt/libwaffle.map
 
 $(BUILD)/libwaffle.a: $(PIC_OBJ)
 	@rm -f $@
-	$(LD) -r -o $(BUILD)/pic/libwaffle.o $^
+	$(CC) -r -nostdlib -o $(BUILD)/pic/libwaffle.o $^
 	$(OBJCOPY) --localize-hidden $(BUILD)/pic/libwaffle.o
 	ar rcs $@ $(BUILD)/pic/libwaffle.o
 
@@ -180,7 +180,7 @@ ARM64_ROOT := $(CURDIR)/$(BUILD)/arm64/root
 ARM64_GCC := aarch64-linux-gnu-gcc
 arm64:
 	@scripts/arm64.sh $(ARM64_ROOT)
-	$(MAKE) BUILD=$(BUILD)/arm64 ARCH=aarch64 CFLAGS="-O1 -g" \
+	$(MAKE) BUILD=$(BUILD)/arm64 ARCH=aarch64 CFLAGS="-O1 -g" OBJCOPY=aarch64-linux-gnu-objcopy \
 		CC="$(ARM64_GCC) --sysroot=$(ARM64_ROOT) -nostdinc -isystem $$($(ARM64_GCC) -print-file-name=include) \
 		-isystem $(ARM64_ROOT)/usr/include/aarch64-linux-gnu -isystem $(ARM64_ROOT)/usr/include" \
 		$(or $(ARM64_TARGETS),all examples unit-programs)
