@@ -140,10 +140,11 @@ static bool hit_is_kept(struct collector *collector, const struct collector_site
 
 	if (!*selection_text(collector->selection))
 		return true;
-	comm_of(hit->rec.tid, comm);
-	if (site->use == SELECTION_ASKS &&
-	    !selection_takes(collector->selection, &subject, hit->rec.ts))
-		return false;
+	if (site->use == SELECTION_ASKS) {
+		comm_of(hit->rec.tid, comm);
+		if (!selection_takes(collector->selection, &subject, hit->rec.ts))
+			return false;
+	}
 	if (site->info->kind == WAFFLE_SITE_SPAN && collector->kept.len < KEPT_MAX)
 		map_set(&collector->kept, frame->id, 1);
 	return true;

@@ -140,12 +140,14 @@ static bool image_number(struct sites *sites, struct sites_image *image,
 
 		if (probe->site == OBJECT_SPAN_END || !at)
 			continue;
-		/* This also replaces the site of a file that was at this address before. */
-		ok = map_set(&sites->numbers, at, numbers[probe->site]) ||
-		     numbers[probe->site] == WAFFLE_SITE_UNKNOWN;
+		/* Another file may have been at this address before. */
+		if (numbers[probe->site] == WAFFLE_SITE_UNKNOWN) {
+			map_remove(&sites->numbers, at);
+			continue;
+		}
+		ok = map_set(&sites->numbers, at, numbers[probe->site]);
 		semaphore = address_of(info, probe->semaphore_offset, PF_W);
-		if (ok && numbers[probe->site] != WAFFLE_SITE_UNKNOWN && probe->semaphore_offset &&
-		    semaphore)
+		if (ok && probe->semaphore_offset && semaphore)
 			image->semaphores[image->semaphore_count++] = semaphore;
 	}
 	free(numbers);
