@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "store/store.h"
+#include "store/this_host.h"
 #include "usdt/gather.h"
 #include "usdt/selection.h"
 #include "usdt/sites.h"
@@ -384,18 +384,6 @@ static uint32_t site_found(const struct site_info *site, void *arg)
 	return number;
 }
 
-/* A line of a file of the kernel, without its end. */
-static void line_read(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? 0 : read(fd, text, size - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[len > 0 ? len : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-}
-
 /* The command line, for display. */
 static void command_read(char *text, size_t size)
 {
@@ -413,36 +401,16 @@ static void command_read(char *text, size_t size)
 	text[len] = '\0';
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
 static int file_open(struct collector *collector, struct error *err)
 {
-	char host[256] = "", boot_id[64], command[1024];
+	struct this_host host;
+	struct store_meta meta = this_host_meta(&host);
+	char command[1024];
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct store_process process = {.pid = collector->pid, .ppid = (uint32_t)getppid()};
-	struct store_meta meta = {0};
-	struct utsname name;
 	int result;
 
-	uname(&name);
-	gethostname(host, sizeof(host) - 1);
-	line_read("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
 	command_read(command, sizeof(command));
-	/* Read the three clocks as close together as possible. */
-	meta.start_ts = clock_monotonic_ns();
-	meta.boot_ns = clock_ns(CLOCK_BOOTTIME);
-	meta.real_ns = clock_ns(CLOCK_REALTIME);
-	meta.hostname = host;
-	meta.boot_id = boot_id;
-	meta.kernel = name.release;
-	meta.machine = name.machine;
-	meta.version = WAFFLE_VERSION;
 	meta.command = command;
 	meta.filter = selection_text(collector->selection);
 	meta.sources = "spans";

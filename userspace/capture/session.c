@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
+#include "store/this_host.h"
 #include "target/process/opener.h"
 #include "target/process/rank.h"
 #include "target/worker/worker.h"
@@ -20,34 +20,6 @@
 
 #define NAMES_NS 5000000000ull /* limit of the wait for names at the end of a capture */
 #define NAMES_PAUSE_NS 100000000ull
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-/* Files of the same boot share a clock. Empty: unknown. */
-static void boot_id_read(char *text, size_t size)
-{
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!file || !fgets(text, (int)size, file))
-		*text = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	if (file)
-		fclose(file);
-}
 
 /* The name may contain the pid and rank of the command, which waits for its program. */
 static int output_name(struct session *session, uint32_t *target_rank)
@@ -86,23 +58,10 @@ static int file_open(struct session *session, const struct store_meta *meta)
 
 static int writer_open(struct session *session)
 {
-	struct store_meta meta = {0};
+	struct this_host host;
+	struct store_meta meta = this_host_meta(&host);
 	char sources[SOURCES_TEXT];
-	struct utsname name;
-	char host[256] = "", boot_id[64];
 
-	uname(&name);
-	boot_id_read(boot_id, sizeof(boot_id));
-	gethostname(host, sizeof(host) - 1);
-	/* Read the three clocks as close together as possible. */
-	meta.start_ts = clock_monotonic_ns();
-	meta.boot_ns = clock_ns(CLOCK_BOOTTIME);
-	meta.real_ns = clock_ns(CLOCK_REALTIME);
-	meta.hostname = host;
-	meta.boot_id = boot_id;
-	meta.kernel = name.release;
-	meta.machine = name.machine;
-	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
 	meta.cpu_count = kernel_cpu_count(session->kernel);
@@ -287,7 +246,7 @@ static int start(struct session *session)
 					    session->err)
 			 ?: targets_arm(session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true));
-	session->result->ready_cpu_ns = cpu_ns();
+	session->result->ready_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	session->armed_ts = clock_monotonic_ns();
 	if (options->duration_ns)
 		opener_until(session->armed_ts + options->duration_ns);
@@ -308,7 +267,8 @@ static int finish(struct session *session)
 	programs_let_go(session);
 	session->end_ts = clock_monotonic_ns();
 	session->result->duration_ns = session->end_ts - session->start_ts;
-	session->result->tracer_cpu_ns = cpu_ns() - session->result->ready_cpu_ns;
+	session->result->tracer_cpu_ns =
+		clock_ns(CLOCK_PROCESS_CPUTIME_ID) - session->result->ready_cpu_ns;
 	arming_release(session->arming);
 	kernel_detach(session->kernel);
 	/* Results of queued parsing are useless now, and a new queue can read the last mappings at
