@@ -25,6 +25,7 @@
 #include "kernel/gate_internal.h"
 #include "target/process/mounts.h"
 #include "target/process/process.h"
+#include "util/clock.h"
 #include "util/map.h"
 
 #define PLACES_MAX 64 /* file systems examined at a time */
@@ -75,14 +76,6 @@ static bool mount_parse(char *line, struct mount *mount)
 	return mounts_type_is_local(type) && !strstr(fields[5], "noexec");
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void mounts_each(struct places *places,
 			void (*each)(struct places *places, const struct mount *mount, void *arg),
 			void *arg)
@@ -91,9 +84,9 @@ static void mounts_each(struct places *places,
 	FILE *file = fd >= 0 ? fdopen(fd, "re") : NULL;
 	char *line = NULL;
 	size_t size = 0;
-	uint64_t end = cpu_ns() + READ_NS;
+	uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + READ_NS;
 
-	while (file && cpu_ns() < end && getline(&line, &size, file) > 0) {
+	while (file && clock_ns(CLOCK_THREAD_CPUTIME_ID) < end && getline(&line, &size, file) > 0) {
 		struct mount mount;
 
 		if (mount_parse(line, &mount))
@@ -221,7 +214,7 @@ static void known_read(const struct gate *gate, struct map *known)
 unsigned gate_mark(struct gate *gate, pid_t pid)
 {
 	struct places places = {.root = -1};
-	uint64_t end = cpu_ns() + READ_NS;
+	uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + READ_NS;
 	unsigned sent = 0;
 	char path[32];
 	bool is_full;
@@ -237,7 +230,7 @@ unsigned gate_mark(struct gate *gate, pid_t pid)
 			mounts_each(&places, place_add, NULL);
 			is_full = places.count == PLACES_MAX;
 			sent += places_send(&places, gate);
-		} while (is_full && cpu_ns() < end);
+		} while (is_full && clock_ns(CLOCK_THREAD_CPUTIME_ID) < end);
 		map_free(&places.known);
 		close(places.root);
 	}

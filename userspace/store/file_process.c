@@ -10,9 +10,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "util/clock.h"
 #include "util/output.h"
 #include "util/privileges.h"
 #include "util/vec.h"
@@ -170,14 +170,6 @@ static _Noreturn void become(int socket, const char *path, bool only_new)
 
 /* ---- the tracer ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
 bool file_process_can(const char *path)
 {
 	return strcmp(path, "-") != 0 && strncmp(path, "/dev/", 5) != 0 &&
@@ -224,7 +216,7 @@ static void answers_read(struct file_process *process)
 		process->state.kept = answer->kept;
 		process->state.published = answer->published;
 		process->state.unnamed |= answer->unnamed && !process->state.code;
-		process->state.moved_ns = now_ns();
+		process->state.moved_ns = clock_monotonic_ns();
 		failed(process, answer->code, answer->message);
 	}
 }
@@ -242,7 +234,7 @@ static void queue_send(struct file_process *process)
 			break;
 		}
 		process->sent += (size_t)n;
-		process->state.moved_ns = now_ns();
+		process->state.moved_ns = clock_monotonic_ns();
 	}
 	if (process->sent < process->queue.len / 2 && process->sent < process->queue.len)
 		return;
@@ -281,7 +273,7 @@ bool file_process_send(struct file_process *process, enum file_request kind, con
 		return false;
 	/* No request was pending, so the time without progress starts now. */
 	if (!process->state.unanswered)
-		process->state.moved_ns = now_ns();
+		process->state.moved_ns = clock_monotonic_ns();
 	memcpy(process->queue.data + process->queue.len, &request, sizeof(request));
 	process->queue.len += sizeof(request);
 	if (bytes)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/process/mmap_watch.h"
+#include "util/clock.h"
 
 #include <limits.h>
 #include <linux/perf_event.h>
@@ -35,14 +36,6 @@ struct mmap_watch {
 	bool lost; /* mappings on this CPU before it was watched are unknown */
 	struct cpu_watch cpu[];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
 
 static size_t data_bytes(const struct mmap_watch *watch)
 {
@@ -240,7 +233,7 @@ void mmap_watch_read(struct mmap_watch *watch, void (*each)(const struct mmap_ev
 {
 	if (watch && watch->lost) {
 		watch->lost = false;
-		each(&(struct mmap_event){.kind = MMAP_LOST, .ts = now_ns()}, arg);
+		each(&(struct mmap_event){.kind = MMAP_LOST, .ts = clock_monotonic_ns()}, arg);
 	}
 	for (int i = 0; watch && i < watch->cpus; i++)
 		mmap_ring_read(&watch->cpu[i].ring, each, arg);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/process/mounts.h"
+#include "util/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LINES_MAX 4096 /* a user may make 100,000 mounts */
 #define DEVICES_MAX 256
@@ -97,14 +97,6 @@ static void line_note(char *line)
 		last.known &= devices_add(&last.waiting, device);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void mounts_read(pid_t pid)
 {
 	char path[64], *line = NULL;
@@ -112,10 +104,10 @@ static void mounts_read(pid_t pid)
 	size_t size = 0;
 	FILE *file;
 
-	if (last.pid == pid && now_ns() - last.ts < VALID_NS)
+	if (last.pid == pid && clock_monotonic_ns() - last.ts < VALID_NS)
 		return;
 	last.pid = pid;
-	last.ts = now_ns();
+	last.ts = clock_monotonic_ns();
 	last.answering.count = last.waiting.count = 0;
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
 	file = fopen(path, "re");

@@ -23,6 +23,7 @@
 #include "target/process/path_at.h"
 #include "target/worker/worker_internal.h"
 #include "target/worker/worker_message_internal.h"
+#include "util/clock.h"
 #include "util/hash.h"
 #include "util/input.h"
 #include "util/map.h"
@@ -439,17 +440,9 @@ static int process_renew(struct worker_process *process)
 	return result;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static int milliseconds_until(uint64_t end)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_monotonic_ns();
 
 	return now < end ? (int)((end - now) / 1000000) + 1 : 0;
 }
@@ -524,7 +517,7 @@ static int ask(struct worker_process *process, enum worker_op op, const struct w
 	int result = part ? request_send(process->sockets.requests, op, request, fd) : -ENOMEM;
 	bool first = true;
 
-	answer->end = now_ns() + workers.patience * 1000000000ull;
+	answer->end = clock_monotonic_ns() + workers.patience * 1000000000ull;
 	for (result = result ?: 1; result > 0; first = first && result != 2)
 		result = answer_take(process, answer, part, first);
 	free(part);
