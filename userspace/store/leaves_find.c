@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/leaves_find_internal.h"
+#include "store/threads_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define THREADS_MAX 8
 /* Spans whose next record is awaited: one for each thread, as long as threads do not collide. */
@@ -216,11 +216,10 @@ static void *search_run(void *arg)
 static void search_all(struct search_job *job)
 {
 	pthread_t threads[THREADS_MAX];
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned wanted = threads_beside((job->count < THREADS_MAX ? job->count : THREADS_MAX) - 1);
 	unsigned count = 0;
 
-	while (count + 1 < THREADS_MAX && count + 1 < job->count && (long)count + 1 < cpus &&
-	       !pthread_create(&threads[count], NULL, search_run, job))
+	while (count < wanted && !pthread_create(&threads[count], NULL, search_run, job))
 		count++;
 	search_run(job);
 	while (count)

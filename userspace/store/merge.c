@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/merge_internal.h"
+#include "store/threads_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define THREADS_MAX 8
 /* Memory for the batches of all files. */
@@ -336,14 +336,12 @@ static int sources_begin(struct merge *merge, const struct merge_source *sources
 	return 0;
 }
 
-/* One CPU is left to the reader's own thread, which has the most to do. Without threads, it fills
- * all batches itself. */
+/* Without threads, the reader fills all batches itself. */
 static void threads_begin(struct merge *merge)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned wanted = threads_beside(merge->count < THREADS_MAX ? merge->count : THREADS_MAX);
 
-	while (merge->thread_count < THREADS_MAX && merge->thread_count < merge->count &&
-	       (long)merge->thread_count + 1 < cpus &&
+	while (merge->thread_count < wanted &&
 	       !pthread_create(&merge->threads[merge->thread_count], NULL, worker_run, merge))
 		merge->thread_count++;
 }
