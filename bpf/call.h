@@ -163,7 +163,7 @@ struct waffle_call_slot {
 	__u32 fetch_program; /* its site */
 	__u32 state;         /* enum waffle_open_state */
 	__u32 begin_bytes;   /* bytes of the frame that the entry wrote */
-	__u32 class;         /* of its site, whose program decides */
+	__u32 class;         /* class of the site: its filter program decides on the call */
 	__u64 open;          /* index in waffle_call_thread.open; WAFFLE_CALL_DEPTH_MAX: none */
 };
 

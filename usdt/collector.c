@@ -47,12 +47,12 @@ struct collector {
 	uint32_t pid;
 	uint32_t clock;
 	struct ticks_map ticks;
-	uint64_t goal; /* of the next round: the time of the last one */
+	uint64_t goal; /* time of the last round: the next one delivers what is older */
 	uint64_t armed_ns, flushed_ns, losses_ns;
 
-	pthread_mutex_t lock; /* of `listed`: other threads may find sites */
+	pthread_mutex_t lock; /* protects `listed`, since other threads find sites, too */
 	VEC(struct collector_site) listed;
-	/* Of the thread alone: */
+	/* Only the collector's thread uses what follows, up to `problem`. */
 	VEC(struct collector_site) known; /* those of them that the writer knows, by number */
 	struct map kept;                  /* ids of spans that the filter has kept */
 	uint64_t left_out;                /* records that are not wanted */
@@ -121,7 +121,7 @@ static void comm_of(uint32_t tid, char comm[WAFFLE_COMM_BYTES])
 			memcpy(comm, slot->comm, WAFFLE_COMM_BYTES - 1);
 }
 
-/* Whether the filter keeps a hit. */
+/* Returns true if the filter keeps a hit. It remembers the span, whose end is then kept, too. */
 static bool hit_is_kept(struct collector *collector, const struct collector_site *site,
 			const struct waffle_rec_hit *hit)
 {
@@ -289,7 +289,7 @@ static void flush(struct collector *collector)
 	collector->flushed_ns = clock_monotonic_ns();
 }
 
-/* What a round delivers. */
+/* A round delivers … */
 enum round_kind {
 	ROUND_SETTLED, /* what is older than the last round */
 	ROUND_ALL,     /* also what has just been written */

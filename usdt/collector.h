@@ -25,7 +25,7 @@ void collector_arm(struct collector *collector);
 /* Waits until what was recorded so far is in the file. False: not within `wait_ns`.
  * Async-signal-safe. */
 bool collector_flush(struct collector *collector, uint64_t wait_ns);
-/* Whether the calling thread is the collector's. Async-signal-safe. */
+/* Returns true in the collector's own thread, which must not wait for itself. Async-signal-safe. */
 bool collector_is_self(const struct collector *collector);
 /* Stops the thread, disarms the sites, and finishes the file. Frees in any case. An error that was
  * printed before has no message. */

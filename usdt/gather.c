@@ -21,7 +21,7 @@
 /* Limit of what is copied and not delivered yet. Beyond it records stay in the rings, which then
  * count what does not fit. */
 #define TAKEN_BYTES_MAX (256u << 20)
-/* Whether a thread is alive is asked in one of so many rounds. */
+/* One of so many rounds asks which threads are gone. */
 #define ALIVE_ROUNDS 8
 /* In `kind` of an own record: a thread's name follows. No ring can contain it. */
 #define GATHER_NAME 0x7fffu
@@ -36,7 +36,7 @@ struct ring_gather {
 	VEC(unsigned char) bytes, spare; /* compact() swaps them */
 	VEC(struct gather_pending) pending;
 	struct gather_counts counts;
-	uint64_t without_before; /* of rings_without(), when the recording began */
+	uint64_t without_before; /* what rings_without() returned when the recording began */
 	uint64_t skipped;
 	unsigned rounds;
 	uint64_t word[RING_BYTES_MIN / 8]; /* the record that is being taken */
@@ -94,7 +94,7 @@ static void put_name(struct ring_gather *gather, const char *comm, uint32_t tid,
 		gather->counts.taken++;
 }
 
-/* Whether a record that is not committed has been given up by its thread. */
+/* Returns true if the thread will never commit the record that it has reserved. */
 static bool is_abandoned(struct rings_slot *slot, bool final)
 {
 	uint64_t now = clock_monotonic_ns(), head = ring_head(&slot->reader);
@@ -158,7 +158,7 @@ static void rings_take(struct ring_gather *gather, bool final)
 		if (!quiet || !(uint32_t)owner || gather->rounds % ALIVE_ROUNDS ||
 		    !is_gone((uint32_t)owner))
 			continue;
-		/* What it wrote before it ended is there now; nothing else will come. */
+		/* The thread has ended, so all that it wrote is in the ring by now. */
 		slot_take(gather, slot, owner, true);
 		rings_free(slot, owner);
 	}

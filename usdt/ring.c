@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define DATA_AT 4096u
-/* Words of a header that a pad has. */
+/* A pad has only this much of a record's header. */
 #define PAD_BYTES offsetof(struct ring_record, ticks)
 
 _Static_assert(sizeof(struct ring_shared) <= DATA_AT, "the data begins behind the head");
@@ -71,7 +71,7 @@ static bool filled(const struct ring *ring, uint64_t *bytes)
 	return *bytes <= ring->bytes && *bytes % 8 == 0;
 }
 
-/* Whether a record of this length can be the next one. */
+/* The next record must lie in what the thread has reserved, and must not wrap. */
 static bool length_is_valid(const struct ring *ring, uint32_t bytes, uint64_t available)
 {
 	uint64_t left = ring->bytes - (ring->tail & (ring->bytes - 1));

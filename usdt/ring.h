@@ -12,7 +12,7 @@
  * the collector skips it.
  *
  * What is free contains the mark of the lap in which it is used next, in every eighth byte: 0 in
- *the first lap, then RING_MARK | lap. The collector writes it, and the thread checks it at `head`.
+ * the first lap, then RING_MARK | lap. The collector writes it, and the thread checks it at `head`.
  *
  * A record does not wrap. RING_PAD fills the end of the data if the next one does not fit there.
  * When there is no room, the thread counts the record as lost.
@@ -29,7 +29,7 @@
 
 #define RING_MAGIC 0x676e6972u /* "ring" */
 #define RING_VERSION 1
-#define RING_BYTES_MIN (16u << 10) /* of the data: some of the longest records */
+#define RING_BYTES_MIN (16u << 10) /* the data has room for some of the longest records */
 #define RING_BYTES_MAX (1u << 30)
 #define RING_BYTES_DEFAULT (4u << 20)
 
@@ -66,7 +66,7 @@ struct ring_record {
 struct ring {
 	struct ring_shared *shared;
 	unsigned char *data;
-	uint64_t bytes; /* of the data */
+	uint64_t bytes; /* size of the data */
 	uint64_t tail;  /* the writer's last known tail; the reader's position */
 	uint32_t clock; /* enum ticks_kind */
 	uint32_t shift; /* log2 of `bytes` */

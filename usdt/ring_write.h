@@ -44,15 +44,15 @@
 static inline void ring_fetch(const void *line)
 {
 #ifdef __x86_64__
-	/* The compiler only uses this instruction, which is a nop on old processors, if it is told
-	 * that there are no old ones. */
+	/* On old processors this instruction is a nop. So the compiler uses it only where it is
+	 * told that none of them has to run the program. */
 	__asm__ __volatile__("prefetchw %0" : : "m"(*(const char *)line));
 #else
 	__builtin_prefetch(line, 1);
 #endif
 }
 
-/* Whether the ring has room up to this position. If not, the record is counted as lost. */
+/* Returns true if the ring has room up to this position. Otherwise it counts the record as lost. */
 static inline bool ring_has_room(struct ring *ring, uint64_t end)
 {
 	if (__builtin_expect(end - ring->tail <= ring->bytes, 1))

@@ -17,7 +17,7 @@
 #include "usdt/ring.h"
 
 struct rings_slot {
-	struct rings_slot *next; /* of all slots, never changed */
+	struct rings_slot *next; /* list of all slots; never changed once the slot is listed */
 	/* Tid of the owner in the low half; 0: free. The high half is the number of owners so far,
 	 * since a new thread may have the tid of the last one. */
 	uint64_t owner;

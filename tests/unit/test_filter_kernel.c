@@ -364,7 +364,7 @@ static void totals_print(const struct totals *totals, double seconds)
 		      (unsigned long long)totals->verdicts[CODEGEN_DEFER]);
 }
 
-/* Whether the field supports the comparison: texts with patterns, numbers by order. */
+/* Texts can be compared with patterns, and numbers by their order. */
 static bool op_allowed(enum filter_field field, enum filter_op op)
 {
 	bool pattern = op == FILTER_MATCH || op == FILTER_NOT_MATCH;

@@ -57,7 +57,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Whether somebody opened the file since the last call, for more than its attributes. */
+/* Tells whether somebody has opened the file since the last call. Reading its attributes does not
+ * count. */
 static bool was_opened(const struct fixture *fixture)
 {
 	char events[4096];

@@ -330,7 +330,7 @@ static struct store_reader *job_open(struct job *job)
 static const struct model_filter everything, declared = {.only_declared = true},
 					     leading = {.only_declared = true, .from_event = true};
 
-/* What why --event says of all events, as text and as JSON. */
+/* Returns what why --event prints for every event, as text and as JSON. */
 static char *answers(struct store_reader *reader, const struct model_filter *keep, size_t *spans)
 {
 	const struct why_view view = {0};

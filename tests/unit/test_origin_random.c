@@ -365,7 +365,7 @@ static bool contains(const struct node *span, uint64_t ts)
 	return span->start <= ts && ts <= span->end;
 }
 
-/* Whether a span had received data at a time, or the data of a call that it began. */
+/* Tells whether a span, or a call that it began, had received data by a time. */
 static bool self_has(const struct reference *ref, int node, uint64_t ts)
 {
 	const struct node *at = &ref->graph->nodes[node];

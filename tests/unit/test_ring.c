@@ -149,7 +149,7 @@ static bool is_filled(uint64_t value, size_t words)
 	return same;
 }
 
-/* What a collector in another thread has read. */
+/* The state of a collector that reads the ring in another thread. */
 struct reading {
 	bool ended; /* nothing is written any more */
 	bool stuck; /* a record was never committed */

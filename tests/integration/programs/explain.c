@@ -323,7 +323,7 @@ static void mode_copy(const char *file)
 	(void)file;
 	CHECK(memory != MAP_FAILED && !madvise(memory, size, MADV_NOHUGEPAGE));
 	pause_ms(1);
-	/* Before the kernel is asked, since its answer may fault, too. */
+	/* The window begins before getrusage(), whose own answer may cause a fault. */
 	start = now_ns();
 	getrusage(RUSAGE_THREAD, &before);
 	CHECK(read(fd, memory, size) == (ssize_t)size);

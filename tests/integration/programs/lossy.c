@@ -26,7 +26,7 @@ static void *echo(void *arg)
 	return arg;
 }
 
-/* Of this thread: time on a CPU, and time waiting for one. */
+/* Reads how long this thread has been on a CPU, and how long it has waited for one. */
 static void read_schedstat(long long *running, long long *waiting)
 {
 	FILE *file = fopen("/proc/thread-self/schedstat", "r");
