@@ -43,8 +43,11 @@ def attach_all(waffle, paths, targets):
                       path=path)
         for path, own in zip(paths, targets)
     ]
-    for path in paths:
+    for one, path in zip(attached, paths):
         wait_until(path.exists, f"{path} to be recorded")
+        # The file gets its name a little before the scheduler is recorded: then the tracer waits.
+        loop = pathlib.Path(f"/proc/{one.process.pid}/wchan")
+        wait_until(lambda loop=loop: "epoll" in loop.read_text(), f"{path} to be recorded")
     return attached
 
 
