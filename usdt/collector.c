@@ -12,10 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "store/store.h"
 #include "store/this_host.h"
 #include "usdt/gather.h"
 #include "usdt/selection.h"
+#include "usdt/sink.h"
 #include "usdt/sites.h"
 #include "usdt/ticks.h"
 #include "util/clock.h"
@@ -38,7 +38,7 @@ struct collector_site {
 
 struct collector {
 	char *path;
-	struct store_writer *writer;
+	struct sink *sink;
 	struct selection *selection;
 	struct sites *sites;
 	struct ring_gather *gather;
@@ -53,11 +53,11 @@ struct collector {
 	pthread_mutex_t lock; /* protects `listed`, since other threads find sites, too */
 	VEC(struct collector_site) listed;
 	/* Only the collector's thread uses what follows, up to `problem`. */
-	VEC(struct collector_site) known; /* those of them that the writer knows, by number */
+	VEC(struct collector_site) known; /* those of them that the sink knows, by number */
 	struct map kept;                  /* ids of spans that the filter has kept */
 	uint64_t left_out;                /* records that are not wanted */
 	uint64_t delivered, failed, lost_reported;
-	int result; /* the first error of the writer, after which nothing is written */
+	int result; /* the first error of the sink, after which nothing is written */
 	bool told;
 	struct error problem;
 
@@ -74,9 +74,8 @@ static bool append(struct collector *collector, const struct waffle_rec *rec)
 	int result = collector->result;
 
 	if (!result)
-		result = store_writer_append(collector->writer, rec, &problem);
-	/* The writer only rejects a record that is not valid. After other errors it is of no use.
-	 */
+		result = sink_record(collector->sink, rec, &problem);
+	/* The sink only rejects a record that is not valid. After other errors it is of no use. */
 	if (result && result != -EINVAL && !collector->result) {
 		collector->result = result;
 		collector->problem = problem;
@@ -226,7 +225,7 @@ static void item_deliver(const struct gather_item *item, void *arg)
 
 /* ---- rounds ---- */
 
-/* Tells the writer of sites that were found since the last round. */
+/* Tells the sink of sites that were found since the last round. */
 static void sites_append(struct collector *collector)
 {
 	for (;;) {
@@ -242,8 +241,8 @@ static void sites_append(struct collector *collector)
 		if (!vec_push(&collector->known, site))
 			return; /* out of memory: again in the next round */
 		if (!collector->result)
-			collector->result = store_writer_add_site(collector->writer, site.info,
-								  &collector->problem);
+			collector->result =
+				sink_add_site(collector->sink, site.info, &collector->problem);
 	}
 }
 
@@ -284,8 +283,7 @@ static void flush(struct collector *collector)
 	losses_append(collector);
 	counts_get(collector, counts);
 	if (!collector->result)
-		collector->result =
-			store_writer_flush(collector->writer, counts, &collector->problem);
+		collector->result = sink_flush(collector->sink, counts, &collector->problem);
 	collector->flushed_ns = clock_monotonic_ns();
 }
 
@@ -404,30 +402,29 @@ static void command_read(char *text, size_t size)
 static int file_open(struct collector *collector, struct error *err)
 {
 	struct this_host host;
-	struct store_meta meta = this_host_meta(&host);
+	struct sink_origin origin = {.meta = this_host_meta(&host)};
 	char command[1024];
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	struct store_process process = {.pid = collector->pid, .ppid = (uint32_t)getppid()};
-	int result;
 
 	command_read(command, sizeof(command));
-	meta.command = command;
-	meta.filter = selection_text(collector->selection);
-	meta.sources = "spans";
-	meta.cpu_count = cpus > 0 ? (uint32_t)cpus : 1;
-	result = store_writer_open(&collector->writer, collector->path, &meta, err);
-	process.ts = collector->losses_ns = collector->flushed_ns = meta.start_ts;
-	process.cmdline = command;
-	if (!result)
-		result = store_writer_add_process(collector->writer, &process, err);
-	/* From now on a file is left, however the program ends. */
-	return result ?: store_writer_publish(collector->writer, err);
+	origin.meta.command = command;
+	origin.meta.filter = selection_text(collector->selection);
+	origin.meta.sources = "spans";
+	origin.meta.cpu_count = cpus > 0 ? (uint32_t)cpus : 1;
+	origin.process = (struct store_process){
+		.pid = collector->pid,
+		.ppid = (uint32_t)getppid(),
+		.ts = origin.meta.start_ts,
+		.cmdline = command,
+	};
+	collector->losses_ns = collector->flushed_ns = origin.meta.start_ts;
+	return sink_open(&collector->sink, collector->path, &origin, err);
 }
 
 static void collector_free(struct collector *collector)
 {
-	if (collector->writer)
-		store_writer_discard(collector->writer);
+	if (collector->sink)
+		sink_discard(collector->sink);
 	selection_free(collector->selection);
 	sites_free(collector->sites);
 	gather_free(collector->gather);
@@ -536,9 +533,8 @@ int collector_close(struct collector *collector, struct error *err)
 	gather_names(collector->gather, collector->goal);
 	losses_append(collector);
 	counts_get(collector, counts);
-	result = store_writer_close(collector->writer, clock_monotonic_ns(), counts,
-				    &collector->problem);
-	collector->writer = NULL;
+	result = sink_close(collector->sink, clock_monotonic_ns(), counts, &collector->problem);
+	collector->sink = NULL;
 	if (result && !collector->told)
 		error_set(err, -result, "%s", collector->problem.message);
 	collector_free(collector);

@@ -2,7 +2,7 @@
 /*
  * The thread that records: it arms sites, drains the rings and writes the file.
  *
- *	sites ──→ rings ──→ gather (one order) ──→ filter ──→ store_writer ──→ file
+ *	sites ──→ rings ──→ gather (one order) ──→ filter ──→ sink ──→ file
  *
  * It runs a round every 10 ms, 40 ms while nothing comes, and writes to the file at least once a
  * second.
