@@ -185,7 +185,7 @@ static __inline__ waffle_value_t waffle_cause_event(waffle_event_id_t event)
 /* State of a span that is the thread's current one, or of a context that is. The caller has it from
  * begin to end, at one address. */
 typedef struct {
-	unsigned long long words_[8];
+	unsigned long long words_[10];
 } waffle_scope_t;
 
 /* The functions behind those below, without the test of the word: for languages that can't use a

@@ -23,12 +23,12 @@ _Static_assert(sizeof(struct named_scope) <= sizeof(waffle_scope_t), "and for th
 
 enum { SCOPE_SPAN = 1, SCOPE_CONTEXT = 2 };
 
-static const struct name *name_of(const waffle_name_t *name)
+static const struct name_site *name_of(const waffle_name_t *name)
 {
-	return (const struct name *)name; /* its first member */
+	return (const struct name_site *)name; /* its first member */
 }
 
-static void hit(const struct name *name, const unsigned long long *frame, size_t bytes)
+static void hit(const struct name_site *name, const unsigned long long *frame, size_t bytes)
 {
 	waffle_ring_t_ ring = __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_ACQUIRE);
 
@@ -42,7 +42,8 @@ static void hit(const struct name *name, const unsigned long long *frame, size_t
  */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Walloca"
-static __attribute__((noinline)) void emit(const struct name *name, const unsigned long long *words,
+static __attribute__((noinline)) void emit(const struct name_site *name,
+					   const unsigned long long *words,
 					   const waffle_value_t *values, unsigned count)
 {
 	struct values_layout layout = values_measure(&name->site, values, count);

@@ -20,15 +20,15 @@
  */
 static struct {
 	pthread_mutex_t lock; /* of what follows the buckets; taken before that of struct sites */
-	struct name *buckets[BUCKETS];
-	struct name *newest;
+	struct name_site *buckets[BUCKETS];
+	struct name_site *newest;
 	uint32_t count;
 	struct names_listener listener; /* `found` NULL: nobody listens */
 	bool told;                      /* of a name that was refused */
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* What is returned instead of a name that can't be made. */
-static struct name refused;
+static struct name_site refused;
 
 /* ---- making ---- */
 
@@ -125,7 +125,7 @@ static const char *site_text(const struct site_info *site, unsigned i)
 	return i < 4 ? first[i] : site->keys[i - 4].name;
 }
 
-static bool name_has(const struct name *name, const struct parts *parts)
+static bool name_has(const struct name_site *name, const struct parts *parts)
 {
 	const struct site_info *site = &name->site;
 
@@ -145,9 +145,9 @@ static bool name_has(const struct name *name, const struct parts *parts)
 	return true;
 }
 
-static struct name *name_find(const struct parts *parts)
+static struct name_site *name_find(const struct parts *parts)
 {
-	struct name *name =
+	struct name_site *name =
 		__atomic_load_n(&names.buckets[parts->hash % BUCKETS], __ATOMIC_ACQUIRE);
 
 	while (name && !name_has(name, parts))
@@ -156,9 +156,9 @@ static struct name *name_find(const struct parts *parts)
 }
 
 /* NULL: out of memory. */
-static struct name *name_new(const struct parts *parts)
+static struct name_site *name_new(const struct parts *parts)
 {
-	struct name *name = calloc(1, sizeof(*name) + parts->bytes);
+	struct name_site *name = calloc(1, sizeof(*name) + parts->bytes);
 	const char *copies[4 + WAFFLE_KEYS_MAX];
 	char *to = (char *)(name + 1);
 
@@ -185,16 +185,16 @@ static struct name *name_new(const struct parts *parts)
 	return name;
 }
 
-static void name_offer(struct name *name)
+static void name_offer(struct name_site *name)
 {
 	if (names.listener.found && names.listener.found(name, names.listener.arg))
 		__atomic_or_fetch(&name->use.armed_, NAMES_ARMED_INSIDE, __ATOMIC_RELAXED);
 }
 
 /* With the lock. The name is armed before others can find it, so no use of it is missed. */
-static void name_publish(struct name *name)
+static void name_publish(struct name_site *name)
 {
-	struct name **bucket = &names.buckets[name->hash % BUCKETS];
+	struct name_site **bucket = &names.buckets[name->hash % BUCKETS];
 
 	name->older = names.newest;
 	names.newest = name;
@@ -205,9 +205,9 @@ static void name_publish(struct name *name)
 }
 
 /* Adds a name that was not found without the lock. NULL: *why says what prevents it. */
-static struct name *name_add(const struct parts *parts, const char **why)
+static struct name_site *name_add(const struct parts *parts, const char **why)
 {
-	struct name *name;
+	struct name_site *name;
 
 	pthread_mutex_lock(&names.lock);
 	name = name_find(parts);
@@ -228,7 +228,7 @@ API waffle_name_t *waffle_name(const struct waffle_name_spec *spec)
 {
 	struct waffle_name_spec all = {0};
 	struct parts parts;
-	struct name *name = NULL;
+	struct name_site *name = NULL;
 	const char *why;
 	int code = errno;
 
@@ -250,13 +250,13 @@ API waffle_name_t *waffle_name(const struct waffle_name_spec *spec)
 
 static void names_arm(void)
 {
-	for (struct name *name = names.newest; name; name = name->older)
+	for (struct name_site *name = names.newest; name; name = name->older)
 		name_offer(name);
 }
 
 static void names_disarm(void)
 {
-	for (struct name *name = names.newest; name; name = name->older)
+	for (struct name_site *name = names.newest; name; name = name->older)
 		__atomic_and_fetch(&name->use.armed_, ~NAMES_ARMED_INSIDE, __ATOMIC_RELAXED);
 }
 

@@ -13,10 +13,10 @@
 #include "target/elf/site.h"
 #include "waffle_named.h"
 
-struct name {
-	struct waffle_name use; /* what the program has */
-	struct name *next;      /* of the same bucket */
-	struct name *older;     /* the one that was made before */
+struct name_site {
+	struct waffle_name use;  /* what the program has */
+	struct name_site *next;  /* of the same bucket */
+	struct name_site *older; /* the one that was made before */
 	uint64_t hash;
 	struct site_info site; /* its strings follow in the same memory */
 };
@@ -25,7 +25,7 @@ struct name {
 struct names_listener {
 	/* Whether the name is to be armed. It is called once for each name, by the thread that
 	 * makes it or that listens, and never by two at once. */
-	bool (*found)(const struct name *name, void *arg);
+	bool (*found)(const struct name_site *name, void *arg);
 	void *arg;
 };
 

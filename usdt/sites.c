@@ -228,7 +228,7 @@ static int walk_arm(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* A name is a site that is at no place of a file. */
-static bool name_found(const struct name *name, void *arg)
+static bool name_found(const struct name_site *name, void *arg)
 {
 	struct sites *sites = arg;
 	uint32_t number = WAFFLE_SITE_UNKNOWN;

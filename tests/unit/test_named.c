@@ -55,11 +55,11 @@ static void test_same_definition_is_the_same_name(void **state)
 static void test_shorter_spec_of_an_older_program_has_defaults(void **state)
 {
 	struct waffle_name_spec spec = spec_of("old");
-	const struct name *name;
+	const struct name_site *name;
 
 	(void)state;
 	spec.size = offsetof(struct waffle_name_spec, keys);
-	name = (const struct name *)waffle_name(&spec);
+	name = (const struct name_site *)waffle_name(&spec);
 	assert_int_equal(name->site.key_count, 0);
 	assert_string_equal(name->site.name, "old");
 }
@@ -69,7 +69,7 @@ struct heard {
 	bool wanted;
 };
 
-static bool hear(const struct name *name, void *arg)
+static bool hear(const struct name_site *name, void *arg)
 {
 	struct heard *heard = arg;
 
