@@ -103,11 +103,35 @@ static void name_append(struct collector *collector, const struct gather_item *i
 	append_counted(collector, &task.rec);
 }
 
+/* Tells the sink of sites that were found since the last round. */
+static void sites_append(struct collector *collector)
+{
+	for (;;) {
+		struct collector_site site;
+
+		pthread_mutex_lock(&collector->lock);
+		if (collector->known.len == collector->listed.len) {
+			pthread_mutex_unlock(&collector->lock);
+			return;
+		}
+		site = collector->listed.data[collector->known.len];
+		pthread_mutex_unlock(&collector->lock);
+		if (!vec_push(&collector->known, site))
+			return; /* out of memory: again in the next round */
+		if (!collector->result)
+			collector->result =
+				sink_add_site(collector->sink, site.info, &collector->problem);
+	}
+}
+
 /* The site of a probe. NULL: it is not wanted, such as one that only another tracer has armed. */
 static const struct collector_site *site_of(struct collector *collector, uint64_t probe,
 					    uint32_t *number)
 {
 	*number = sites_number(collector->sites, probe);
+	/* A site may have been found after the round began, and its first hits be in the rings. */
+	if (*number != WAFFLE_SITE_UNKNOWN && *number >= collector->known.len)
+		sites_append(collector);
 	return *number < collector->known.len ? &collector->known.data[*number] : NULL;
 }
 
@@ -224,27 +248,6 @@ static void item_deliver(const struct gather_item *item, void *arg)
 }
 
 /* ---- rounds ---- */
-
-/* Tells the sink of sites that were found since the last round. */
-static void sites_append(struct collector *collector)
-{
-	for (;;) {
-		struct collector_site site;
-
-		pthread_mutex_lock(&collector->lock);
-		if (collector->known.len == collector->listed.len) {
-			pthread_mutex_unlock(&collector->lock);
-			return;
-		}
-		site = collector->listed.data[collector->known.len];
-		pthread_mutex_unlock(&collector->lock);
-		if (!vec_push(&collector->known, site))
-			return; /* out of memory: again in the next round */
-		if (!collector->result)
-			collector->result =
-				sink_add_site(collector->sink, site.info, &collector->problem);
-	}
-}
 
 static void losses_append(struct collector *collector)
 {
@@ -489,6 +492,7 @@ int collector_open(struct collector **result, const char *path, const char *filt
 void collector_arm(struct collector *collector)
 {
 	sites_arm_new(collector->sites);
+	sites_arm_names(collector->sites);
 }
 
 bool collector_flush(struct collector *collector, uint64_t wait_ns)
