@@ -156,6 +156,7 @@ $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/us
 
 $(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
+$(BUILD)/unit/test_named: $(BUILD)/obj/usdt/named.o $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions

@@ -459,6 +459,7 @@ int collector_open(struct collector **result, const char *path,
 void collector_arm(struct collector *collector)
 {
 	sites_arm_new(collector->sites);
+	sites_arm_names(collector->sites);
 }
 
 bool collector_flush(struct collector *collector, uint64_t wait_ns)

@@ -15,6 +15,7 @@
 
 #include "usdt/collector.h"
 #include "usdt/crash.h"
+#include "usdt/names.h"
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
 #include "waffle/context.h"
@@ -158,10 +159,12 @@ static int end(struct error *err)
 static void fork_before(void)
 {
 	pthread_mutex_lock(&trace.lock);
+	names_fork_before();
 }
 
 static void fork_parent(void)
 {
+	names_fork_parent();
 	pthread_mutex_unlock(&trace.lock);
 }
 
@@ -174,6 +177,7 @@ static void fork_child(void)
 	struct error err = ERROR_INIT;
 
 	pthread_mutex_init(&trace.lock, NULL);
+	names_fork_child();
 	rings_forget();
 	if (!traced)
 		return;
