@@ -410,7 +410,8 @@ static inline waffle_context_t waffle_span_context(waffle_span_t span_)
 	return context_;
 }
 
-#define WAFFLE_TRACEPARENT_SIZE 56 /* with its NUL */
+#define WAFFLE_TRACEPARENT_SIZE 56   /* with its NUL */
+#define WAFFLE_TRACEPARENT_FLAGS_ 53 /* where the two digits of its flags are */
 
 /*
  * Writes a W3C traceparent ("00-<32 hex>-<16 hex>-01", https://www.w3.org/TR/trace-context/) into a
@@ -481,7 +482,7 @@ static inline bool waffle_context_from_traceparent(const char *text_, waffle_con
 	    text_[2] != '-' || !waffle_hex_(text_ + 3, 16, &hi_) ||
 	    !waffle_hex_(text_ + 19, 16, &lo_) || text_[35] != '-' ||
 	    !waffle_hex_(text_ + 36, 16, &span_) || text_[52] != '-' ||
-	    !waffle_hex_(text_ + 53, 2, &flags_))
+	    !waffle_hex_(text_ + WAFFLE_TRACEPARENT_FLAGS_, 2, &flags_))
 		return false;
 	if (version_ == 0xff ||
 	    (length_ >= WAFFLE_TRACEPARENT_SIZE && (!version_ || text_[55] != '-')))
