@@ -115,9 +115,9 @@ static const struct collector_site *site_of(struct collector *collector, uint64_
 static void comm_of(uint32_t tid, char comm[WAFFLE_COMM_BYTES])
 {
 	memset(comm, 0, WAFFLE_COMM_BYTES);
-	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next)
-		if ((uint32_t)slot->owner == tid)
-			memcpy(comm, slot->comm, WAFFLE_COMM_BYTES - 1);
+	for (struct rings_slot *slot = rings_first(RINGS_COLLECTOR); slot; slot = slot->next)
+		if (slot->tid == tid)
+			memcpy(comm, slot->comm, sizeof(slot->comm) - 1);
 }
 
 /* Returns true if the filter keeps a hit. It remembers the span, whose end is then kept, too. */
@@ -152,7 +152,7 @@ static bool hit_is_kept(struct collector *collector, const struct collector_site
 static void hit_append(struct collector *collector, const struct gather_item *item, uint64_t ts)
 {
 	const uint64_t *words = (const uint64_t *)(item->record + 1);
-	uint64_t buffer[RING_BYTES_MIN / 8];
+	uint64_t buffer[RING_RECORD_MAX / 8];
 	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)buffer;
 	size_t bytes = item->record->bytes - sizeof(*item->record);
 	const struct collector_site *site;
@@ -291,7 +291,6 @@ static void flush(struct collector *collector)
 enum round_kind {
 	ROUND_SETTLED, /* what is older than the last round */
 	ROUND_ALL,     /* also what has just been written */
-	ROUND_LAST,    /* the same, and gives up what is not finished */
 };
 
 /* Returns whether there was anything to do. */
@@ -303,7 +302,7 @@ static bool round_run(struct collector *collector, enum round_kind kind)
 	ticks_map_add(&collector->ticks, now);
 	sites_append(collector);
 	gather_round(collector->gather, kind == ROUND_SETTLED ? collector->goal : UINT64_MAX,
-		     kind == ROUND_LAST, item_deliver, collector);
+		     item_deliver, collector);
 	collector->goal = now.ticks;
 	return gather_counts(collector->gather).taken != before;
 }
@@ -525,10 +524,10 @@ int collector_close(struct collector *collector, struct error *err)
 	__atomic_add_fetch(&collector->asked, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&collector->asked);
 	pthread_join(collector->thread, NULL);
-	/* Threads that are about to write what they have reserved get a moment. */
+	/* Threads that have found their site armed and are about to write get a moment. */
 	round_run(collector, ROUND_ALL);
 	nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
-	while (round_run(collector, ROUND_LAST))
+	while (round_run(collector, ROUND_ALL))
 		;
 	gather_names(collector->gather, collector->goal);
 	losses_append(collector);
