@@ -73,7 +73,8 @@ struct waffle_thread_ {
 	struct waffle_link_ links_[WAFFLE_LINKS_];
 };
 
-typedef void (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const void *name_,
+/* Returns true if the probe need not be called, since a tracer has got the hit. */
+typedef bool (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const void *name_,
 			       const void *frame_, unsigned long long size_);
 
 struct waffle_process_ {
@@ -84,9 +85,10 @@ struct waffle_process_ {
 	unsigned long long forks_;
 	unsigned char watching_;
 	/*
-	 * libwaffle sets both while it collects in this process (usdt/). Otherwise they are NULL.
-	 * `ring_` gets what the probe gets (abi.h). `loaded_` is called whenever a file with sites
-	 * has been loaded, so that they can be armed before they run.
+	 * libwaffle (usdt/) sets `ring_` if it is linked, and `loaded_` while the program records
+	 * itself. Otherwise they are NULL. `ring_` gets what the probe gets (abi.h). `loaded_` is
+	 * called whenever a file with sites has been loaded, so that they can be armed before they
+	 * run.
 	 */
 	waffle_ring_t_ ring_;
 	void (*loaded_)(void);
