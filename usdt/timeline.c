@@ -12,6 +12,9 @@
 /* A window is written early if it has so many records or bytes of values. */
 #define ENTRIES_MAX (128u << 10)
 #define BYTES_MAX ((size_t)16 << 20)
+/* The latest slices of a thread that have ended. A span that a filter has kept back until its end
+ * comes after those in it, and is compared with them. */
+#define SLICES_MAX 256u
 /* Spans and events that can be the cause of an arrow: the latest ones. */
 #define CAUSES_MAX (256u << 10)
 
@@ -37,6 +40,10 @@ struct timeline_entry {
 	bool begun_before, continued, unfinished;
 };
 
+struct timeline_slice {
+	uint64_t ts, end_ts;
+};
+
 /* A thread. */
 struct timeline_thread {
 	uint32_t tid;
@@ -44,6 +51,9 @@ struct timeline_thread {
 	bool described, listed;
 	VEC(uint32_t) items; /* entries that begin in the window */
 	VEC(uint32_t) open;  /* entries with a slice that has not ended, the innermost last */
+	uint64_t written_ts; /* of the last entry of an earlier window */
+	VEC(struct timeline_slice) slices; /* at most SLICES_MAX … */
+	size_t next_slice;                 /* … of which this one is overwritten next */
 };
 
 /* A flow of an entry. */
@@ -68,8 +78,9 @@ struct timeline {
 	VEC(struct timeline_entry) entries;
 	VEC(unsigned char) bytes;
 	VEC(struct timeline_thread) lines;
-	VEC(uint32_t) busy; /* lines with something in the window */
-	VEC(uint32_t) late; /* entries aside that ended in the window */
+	VEC(uint32_t) busy;   /* lines with something in the window */
+	VEC(uint32_t) late;   /* entries aside that ended in the window */
+	VEC(uint32_t) linked; /* entries with links in the window */
 	VEC(struct timeline_link) flows;
 	VEC(struct timeline_flow) node_flows; /* of the entry that is being written */
 	VEC(struct waffle_rec_loss) losses;
@@ -103,6 +114,7 @@ void timeline_free(struct timeline *timeline)
 	for (size_t i = 0; i < timeline->lines.len; i++) {
 		vec_free(&timeline->lines.data[i].items);
 		vec_free(&timeline->lines.data[i].open);
+		vec_free(&timeline->lines.data[i].slices);
 	}
 	vec_free(&timeline->sites);
 	vec_free(&timeline->entries);
@@ -110,6 +122,7 @@ void timeline_free(struct timeline *timeline)
 	vec_free(&timeline->lines);
 	vec_free(&timeline->busy);
 	vec_free(&timeline->late);
+	vec_free(&timeline->linked);
 	vec_free(&timeline->flows);
 	vec_free(&timeline->node_flows);
 	vec_free(&timeline->losses);
@@ -120,12 +133,18 @@ void timeline_free(struct timeline *timeline)
 	free(timeline);
 }
 
-void timeline_add_site(struct timeline *timeline, const struct site_info *site)
+static bool site_has_links(const struct site_info *site)
 {
 	for (unsigned i = 0; i < site->key_count; i++)
 		if (site->keys[i].type == WAFFLE_KEY_CAUSE_SPAN ||
 		    site->keys[i].type == WAFFLE_KEY_CAUSE_EVENT)
-			timeline->has_links = true;
+			return true;
+	return false;
+}
+
+void timeline_add_site(struct timeline *timeline, const struct site_info *site)
+{
+	timeline->has_links |= site_has_links(site);
 	vec_add(&timeline->sites, site);
 	timeline->format->site(timeline->arg, site);
 }
@@ -274,8 +293,8 @@ static bool hit_take(struct timeline *timeline, const struct waffle_rec_hit *hit
 		map_put(&timeline->open_ids, entry.head.id, number);
 	if (timeline->has_links && entry.head.id)
 		cause_keep(timeline, &entry, number);
-	if (timeline->has_links)
-		links_take(timeline, number);
+	if (site_has_links(site))
+		vec_add(&timeline->linked, number);
 	return true;
 }
 
@@ -394,6 +413,37 @@ static void write_aside(struct timeline *timeline, struct timeline_entry *entry)
 	entry->state = entry->end_ts == TIMELINE_OPEN ? ENTRY_ASIDE : ENTRY_DONE;
 }
 
+static void slice_remember(struct timeline_thread *line, const struct timeline_entry *entry)
+{
+	struct timeline_slice slice = {entry->ts, entry->slice_end};
+
+	if (line->slices.len < SLICES_MAX)
+		vec_add(&line->slices, slice);
+	else
+		line->slices.data[line->next_slice++ % SLICES_MAX] = slice;
+}
+
+/* Whether a span that comes late overlaps a slice that was written in an earlier window. */
+static bool overlaps_slice(const struct timeline *timeline, const struct timeline_thread *line,
+			   const struct timeline_entry *entry)
+{
+	if (entry->ts >= line->written_ts)
+		return false;
+	for (size_t i = 0; i < line->open.len; i++)
+		if (timeline->entries.data[line->open.data[i]].ts > entry->ts)
+			return true;
+	for (size_t i = 0; i < line->slices.len; i++) {
+		const struct timeline_slice *slice = &line->slices.data[i];
+
+		if ((slice->ts < entry->ts && slice->end_ts > entry->ts &&
+		     slice->end_ts < entry->end_ts) ||
+		    (slice->ts > entry->ts && slice->ts < entry->end_ts &&
+		     slice->end_ts > entry->end_ts))
+			return true;
+	}
+	return false;
+}
+
 /* Ends the innermost slice of a thread. */
 static void slice_end(struct timeline *timeline, struct timeline_thread *line)
 {
@@ -402,6 +452,7 @@ static void slice_end(struct timeline *timeline, struct timeline_thread *line)
 
 	node.end_ts = entry->slice_end;
 	timeline->format->end(timeline->arg, &node, entry->whole);
+	slice_remember(line, entry);
 	entry->state = ENTRY_DONE;
 	if (entry->slice_end == entry->end_ts)
 		return;
@@ -424,6 +475,7 @@ static void span_write(struct timeline *timeline, struct timeline_thread *line, 
 
 	close_until(timeline, line, entry->ts);
 	if (entry->begun_before || entry->end_thread != entry->thread ||
+	    overlaps_slice(timeline, line, entry) ||
 	    (line->open.len &&
 	     timeline->entries.data[line->open.data[line->open.len - 1]].slice_end <
 		     entry->end_ts)) {
@@ -504,6 +556,8 @@ static void line_write(struct timeline *timeline, uint32_t number)
 			event_write(timeline, line, line->items.data[i]);
 	}
 	close_until(timeline, line, TIMELINE_OPEN - 1);
+	if (line->items.len)
+		line->written_ts = timeline->entries.data[line->items.data[line->items.len - 1]].ts;
 	line->items.len = 0;
 }
 
@@ -530,7 +584,8 @@ static void window_next(struct timeline *timeline)
 	timeline->open_ids = (struct map){0};
 	for (uint32_t i = 0; i < kept; i++)
 		map_put(&timeline->open_ids, timeline->entries.data[i].head.id, i);
-	timeline->busy.len = timeline->late.len = timeline->flows.len = timeline->losses.len = 0;
+	timeline->busy.len = timeline->late.len = timeline->linked.len = timeline->flows.len =
+		timeline->losses.len = 0;
 	timeline->bytes.len = 0;
 	timeline->window++;
 }
@@ -556,6 +611,8 @@ void timeline_write(struct timeline *timeline, uint64_t end_ts)
 {
 	if (end_ts != TIMELINE_OPEN)
 		spans_end(timeline, end_ts);
+	for (size_t i = 0; i < timeline->linked.len; i++)
+		links_take(timeline, timeline->linked.data[i]);
 	for (size_t i = 0; i < timeline->late.len; i++) {
 		struct timeline_entry *entry = &timeline->entries.data[timeline->late.data[i]];
 		struct timeline_node node = node_of(timeline, entry);

@@ -32,7 +32,7 @@ static struct sequence *thread_sequence(struct perfetto_stream *p, uint32_t thre
 	struct perfetto_thread *one = &p->threads.data[thread];
 
 	if (!one->sequence.id)
-		one->sequence = sequence_begin(&p->encoder, one->uuid, true);
+		one->sequence = sequence_begin(&p->encoder, one->uuid, false); /* some come late */
 	return &one->sequence;
 }
 

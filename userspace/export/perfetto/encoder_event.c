@@ -51,16 +51,13 @@ void event_free(struct event *e)
 	free(e->scratch);
 }
 
-/* The time of the next packet of a sequence. A record that is being streamed may come late; it gets
- * the time of the packet before. */
+/* The time of the next packet of a sequence. */
 static uint64_t sequence_time(const struct pf_encoder *p, struct sequence *sequence, uint64_t ts)
 {
 	uint64_t time = perfetto_time(p, ts), last = sequence->last;
 
-	if (!sequence->delta)
-		return time;
-	sequence->last = p->interleaved && time < last ? last : time;
-	return sequence->last - last;
+	sequence->last = time;
+	return sequence->delta ? time - last : time;
 }
 
 void event_begin(struct pf_encoder *p, struct sequence *sequence, Pf__EventType type, uint64_t uuid,
