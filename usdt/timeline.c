@@ -69,6 +69,11 @@ struct timeline_cause {
 	uint64_t window;
 };
 
+struct timeline_order {
+	uint64_t ts;
+	uint32_t item;
+};
+
 struct timeline {
 	const struct timeline_format *format;
 	void *arg;
@@ -83,6 +88,7 @@ struct timeline {
 	VEC(uint32_t) linked; /* entries with links in the window */
 	VEC(struct timeline_link) flows;
 	VEC(struct timeline_flow) node_flows; /* of the entry that is being written */
+	VEC(struct timeline_order) order;     /* of the thread that is being written */
 	VEC(struct waffle_rec_loss) losses;
 	struct map tids;     /* → line */
 	struct map open_ids; /* of spans that have not ended → entry */
@@ -125,6 +131,7 @@ void timeline_free(struct timeline *timeline)
 	vec_free(&timeline->linked);
 	vec_free(&timeline->flows);
 	vec_free(&timeline->node_flows);
+	vec_free(&timeline->order);
 	vec_free(&timeline->losses);
 	vec_free(&timeline->causes);
 	map_free(&timeline->tids);
@@ -520,20 +527,34 @@ static void slices_limit(struct timeline *timeline, struct timeline_thread *line
 	}
 }
 
-/* Records come in the order of time but for a few. */
+static int order_compare(const void *left, const void *right)
+{
+	const struct timeline_order *a = left, *b = right;
+
+	if (a->ts != b->ts)
+		return a->ts < b->ts ? -1 : 1;
+	return a->item < b->item ? -1 : a->item > b->item;
+}
+
+/* Records come in the order of time, but for spans that a filter has kept back until their end. */
 static void items_sort(struct timeline *timeline, struct timeline_thread *line)
 {
-	uint32_t *items = line->items.data;
+	bool sorted = true;
 
-	for (size_t i = 1; i < line->items.len; i++) {
-		uint32_t item = items[i];
-		uint64_t ts = timeline->entries.data[item].ts;
-		size_t at = i;
+	timeline->order.len = 0;
+	for (size_t i = 0; i < line->items.len; i++) {
+		uint32_t item = line->items.data[i];
+		struct timeline_order one = {timeline->entries.data[item].ts, item};
 
-		for (; at > 0 && timeline->entries.data[items[at - 1]].ts > ts; at--)
-			items[at] = items[at - 1];
-		items[at] = item;
+		sorted &= !i || timeline->order.data[i - 1].ts <= one.ts;
+		vec_add(&timeline->order, one);
 	}
+	if (sorted)
+		return;
+	qsort(timeline->order.data, timeline->order.len, sizeof(*timeline->order.data),
+	      order_compare);
+	for (size_t i = 0; i < line->items.len; i++)
+		line->items.data[i] = timeline->order.data[i].item;
 }
 
 static void line_write(struct timeline *timeline, uint32_t number)

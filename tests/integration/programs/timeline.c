@@ -9,6 +9,7 @@
 #endif
 #include <locale.h>
 #include <math.h>
+#include <stdint.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,11 +28,11 @@ static void values(long i)
 
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
-	WAFFLE_SPAN("values", KV_I64("i", i), KV_I64("least", INT64_MIN), KV_U64("most", UINT64_MAX),
-		    KV_F64("real", i + 0.25), KV_F64("nan", NAN), KV_BOOL("yes", i % 2),
-		    KV_PTR("at", (void *)0x1234), KV_STR("empty", ""), KV_STR("null", NULL),
-		    KV_STR("long", text), KV_STR("bytes", "a\xff\"\n\\\x7f"), KV_STR("word", "größer"),
-		    KV_I64("id", 7));
+	WAFFLE_SPAN("values", KV_I64("i", i), KV_I64("least", INT64_MIN),
+		    KV_U64("most", UINT64_MAX), KV_F64("real", i + 0.25), KV_F64("nan", NAN),
+		    KV_BOOL("yes", i % 2), KV_PTR("at", (void *)0x1234), KV_STR("empty", ""),
+		    KV_STR("null", NULL), KV_STR("long", text), KV_STR("bytes", "a\xff\"\n\\\x7f"),
+		    KV_STR("word", "größer"), KV_I64("id", 7));
 	WAFFLE_COUNTER("level", i);
 	WAFFLE_COUNTER("share", i / 4.0);
 	WAFFLE_COUNTER("huge", UINT64_MAX);
