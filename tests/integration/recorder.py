@@ -18,6 +18,12 @@ def compile_inside(waffle_program, source, out, *flags):
                            f"-Wl,-rpath,{libraries}")
 
 
+def archive_libraries(waffle_program):
+    """What a program that links libwaffle.a has to link, too."""
+    text = (waffle_program.parent / "waffle.pc").read_text(encoding="utf-8")
+    return re.search(r"Libs.private: (.*)", text)[1].split()
+
+
 class Recorder:
     """Runs programs as any user could, with WAFFLE_TRACE."""
 
