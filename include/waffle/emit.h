@@ -12,6 +12,7 @@
 #include "abi.h"
 #include "arch.h"
 #include "context.h"
+#include "mode.h"
 #include "site.h"
 
 #define WAFFLE_COLD_ static __attribute__((__unused__, __noinline__, __cold__))
@@ -74,6 +75,20 @@ template <size_t count_> struct waffle_words_ {
 #define WAFFLE_ARRAY_(count, ...) ((unsigned long long[count]){__VA_ARGS__})
 #endif
 
+/* The value of the key "frames" that each WAFFLE_LOG_ERROR has: it is made where it is copied to.
+ */
+#define WAFFLE_FRAMES_TEXT_ ((const char *)1)
+
+WAFFLE_COLD_ size_t waffle_copy_frames_(unsigned long long *out_)
+{
+	const struct waffle_full_ *full_ = waffle_process_get_()->full_;
+	size_t length_ = full_ ? full_->line_((char *)(out_ + 1), WAFFLE_STR_MAX) : 0;
+
+	for (out_[0] = length_ ? length_ : WAFFLE_STR_NULL; length_ % 8; length_++)
+		((char *)(out_ + 1))[length_] = '\0';
+	return 1 + length_ / 8;
+}
+
 /* Copies a string into the frame and returns the words used. It avoids the libc, since a first call
  * may take 3 KiB of stack (waffle_watch_()). The empty asm keeps the compiler from replacing the
  * loop by a call. */
@@ -82,6 +97,8 @@ waffle_copy_string_(unsigned long long *out_, const char *text_)
 {
 	size_t length_ = 0, at_;
 
+	if (text_ == WAFFLE_FRAMES_TEXT_)
+		return waffle_copy_frames_(out_);
 	if (!text_) {
 		out_[0] = WAFFLE_STR_NULL;
 		return 1;
@@ -159,25 +176,46 @@ static __attribute__((__unused__)) void waffle_number_span_(struct waffle_thread
 	words_[0] = waffle_new_id_(thread_);
 }
 
+/* Tells libwaffle of a span in full mode, so that backtraces can name it. */
+static __inline__ void waffle_span_opened_(const struct waffle_thread_ *thread_, const char *meta_,
+					   unsigned line_, const unsigned long long *words_,
+					   __UINTPTR_TYPE__ place_)
+{
+	const struct waffle_full_ *full_;
+
+	if (__builtin_expect(waffle_mode_of_(thread_) != WAFFLE_MODE_FULL, 1))
+		return;
+	full_ = waffle_process_get_()->full_;
+	if (full_)
+		full_->opened_(meta_, line_, words_, place_);
+}
+
+/* A span's site passes its line as the second word, and its meta, which begins with its name. */
 WAFFLE_COLD_ waffle_span_t waffle_span_begin_(const void *probe_, const char *name_,
 					      unsigned long long *words_, size_t count_,
 					      const char *types_)
 {
+	struct waffle_thread_ *thread_ = waffle_thread_ready_();
+	unsigned line_ = (unsigned)words_[1];
 	waffle_span_t span_;
 
-	waffle_number_span_(waffle_thread_ready_(), words_);
+	waffle_number_span_(thread_, words_);
 	span_.id = words_[0];
 	span_.trace_hi = words_[2];
 	span_.trace_lo = words_[3];
 	span_.probe = probe_;
+	waffle_span_opened_(thread_, name_, line_, words_, 0);
 	waffle_emit_(probe_, name_, words_, count_, types_);
 	return span_;
 }
 
 WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_probe_)
 {
+	void (*ended_)(unsigned long long) = waffle_process_get_()->ended_;
 	const void *probe_;
 
+	if (__builtin_expect(ended_ != NULL, 0))
+		ended_(id_);
 	WAFFLE_SITE_BARE_(probe_, WAFFLE_SITE_SPAN_END, "span_end", WAFFLE_META_HEAD_(""));
 	WAFFLE_HIT_(probe_, id_, begin_probe_, NULL, 0);
 }
@@ -188,10 +226,12 @@ WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *sco
 						       const char *types_)
 {
 	struct waffle_thread_ *thread_ = waffle_thread_ready_();
+	unsigned line_ = (unsigned)words_[1];
 	waffle_context_t context_;
 
 	waffle_scope_prune_(thread_, scope_);
 	waffle_number_span_(thread_, words_);
+	waffle_span_opened_(thread_, name_, line_, words_, waffle_place_(scope_));
 	waffle_emit_(probe_, name_, words_, count_, types_);
 	context_.trace_hi = words_[2];
 	context_.trace_lo = words_[3];
