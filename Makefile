@@ -94,7 +94,7 @@ PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
-		syntax_error.c) \
+		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
 	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c this_host.c writer.c))
 PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o)
 PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
@@ -156,6 +156,7 @@ $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/us
 
 $(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
+$(BUILD)/unit/test_named: $(BUILD)/obj/usdt/named.o $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions

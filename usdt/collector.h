@@ -2,7 +2,7 @@
 /*
  * The thread that records: it arms sites, drains the rings and writes the file.
  *
- *	sites ──→ rings ──→ gather (one order) ──→ filter ──→ store_writer ──→ file
+ *	sites ──→ rings ──→ gather (one order) ──→ filter ──→ sink ──→ file
  *
  * It runs a round every 10 ms, 40 ms while nothing comes, and writes to the file at least once a
  * second.
@@ -17,11 +17,18 @@
 
 struct collector;
 
-/* Opens the file, arms the sites and starts the thread. `filter` may be NULL. */
-int collector_open(struct collector **collector, const char *path, const char *filter,
-		   struct error *err);
+struct collector_options {
+	const char *filter; /* an expression; NULL: everything is kept */
+	bool keep_children; /* also what happens inside of what the filter keeps */
+};
+
+/* Opens the file, arms the sites and starts the thread. */
+int collector_open(struct collector **collector, const char *path,
+		   const struct collector_options *options, struct error *err);
 /* Arms the sites of files that have been loaded since. */
 void collector_arm(struct collector *collector);
+/* Arms or disarms all sites, as the mode of the process (usdt/mode.h) asks for. */
+void collector_arm_again(struct collector *collector);
 /* Waits until what was recorded so far is in the file. False: not within `wait_ns`.
  * Async-signal-safe. */
 bool collector_flush(struct collector *collector, uint64_t wait_ns);
