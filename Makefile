@@ -154,8 +154,10 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
 
-$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o
+$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD)/obj/usdt/ring_write.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
+$(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
+	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
 $(BUILD)/unit/test_named: $(BUILD)/obj/usdt/named.o $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
@@ -219,6 +221,12 @@ EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(filter-out examples/mp
 $(BUILD)/examples/%: examples/%.c $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< -lpthread
+
+# Those that use libwaffle.
+$(BUILD)/examples/propagate_%: examples/propagate_%.c $(wildcard include/*.h include/waffle/*.h) $(BUILD)/libwaffle.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< \
+		-L$(BUILD) -lwaffle -Wl,-rpath,'$$ORIGIN/..'
 
 examples: $(EXAMPLES)
 

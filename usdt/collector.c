@@ -135,7 +135,7 @@ static uint32_t site_number(struct collector *collector, uint64_t probe)
 static void hit_append(struct collector *collector, const struct gather_item *item, uint64_t ts)
 {
 	const uint64_t *words = (const uint64_t *)(item->record + 1);
-	uint64_t buffer[RING_BYTES_MIN / 8];
+	uint64_t buffer[RING_RECORD_MAX / 8];
 	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)buffer;
 	size_t bytes = item->record->bytes - sizeof(*item->record);
 
@@ -246,7 +246,6 @@ static void flush(struct collector *collector)
 enum round_kind {
 	ROUND_SETTLED, /* what is older than the last round */
 	ROUND_ALL,     /* also what has just been written */
-	ROUND_LAST,    /* the same, and gives up what is not finished */
 };
 
 /* Returns whether there was anything to do. */
@@ -258,7 +257,7 @@ static bool round_run(struct collector *collector, enum round_kind kind)
 	ticks_map_add(&collector->ticks, now);
 	sites_append(collector);
 	gather_round(collector->gather, kind == ROUND_SETTLED ? collector->goal : UINT64_MAX,
-		     kind == ROUND_LAST, item_deliver, collector);
+		     item_deliver, collector);
 	collector->goal = now.ticks;
 	return gather_counts(collector->gather).taken != before;
 }
@@ -501,10 +500,10 @@ int collector_close(struct collector *collector, struct error *err)
 	__atomic_add_fetch(&collector->asked, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&collector->asked);
 	pthread_join(collector->thread, NULL);
-	/* Threads that are about to write what they have reserved get a moment. */
+	/* Threads that have found their site armed and are about to write get a moment. */
 	round_run(collector, ROUND_ALL);
 	nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
-	while (round_run(collector, ROUND_LAST))
+	while (round_run(collector, ROUND_ALL))
 		;
 	gather_names(collector->gather, collector->goal);
 	losses_append(collector);

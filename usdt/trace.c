@@ -128,7 +128,7 @@ static int begin(struct error *err)
 	char path[PATH_MAX];
 	int result;
 
-	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
 		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
 	if (name_ends(trace.pattern, ".json") || name_ends(trace.pattern, ".pftrace"))
 		return error_set(err, EINVAL,
@@ -138,12 +138,12 @@ static int begin(struct error *err)
 	result = name_expand(path, trace.pattern, err);
 	if (result)
 		return result;
-	rings_configure(trace.ring_bytes, (uint32_t)ticks_choose());
+	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(), false);
 	result = collector_open(&collector, path, &options, err);
 	if (result)
 		return result;
 	__atomic_store_n(&trace.collector, collector, __ATOMIC_RELEASE);
-	__atomic_store_n(&process->ring_, rings_hit, __ATOMIC_RELEASE);
+	rings_collect(true);
 	__atomic_store_n(&process->loaded_, file_loaded, __ATOMIC_RELEASE);
 	collector_arm(collector);
 	crash_watch(flush_dying);
@@ -157,7 +157,7 @@ static int end(struct error *err)
 
 	crash_unwatch();
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
-	__atomic_store_n(&process->ring_, NULL, __ATOMIC_RELEASE);
+	rings_collect(false);
 	__atomic_store_n(&trace.collector, NULL, __ATOMIC_RELEASE);
 	return collector_close(collector, err);
 }
@@ -191,7 +191,7 @@ static void fork_child(void)
 	if (!traced)
 		return;
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
-	__atomic_store_n(&process->ring_, NULL, __ATOMIC_RELEASE);
+	rings_collect(false);
 	trace.collector = NULL;
 	crash_unwatch();
 	if (has_pid(trace.pattern))
@@ -297,6 +297,17 @@ static void owner_set(const char *path)
 	setenv(OWNER, owner, 1);
 }
 
+/* Another copy of this library may be here already. It goes on to take all hits. */
+static void hits_take(void)
+{
+	struct waffle_process_ *process = waffle_process_get_();
+	waffle_ring_t_ none = NULL;
+
+	rings_prepare();
+	__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
+}
+
 static int environment_read(struct waffle_trace_options *options, struct error *err)
 {
 	const char *children = getenv("WAFFLE_KEEP_CHILDREN");
@@ -320,6 +331,7 @@ static __attribute__((constructor)) void trace_load(void)
 
 	/* First of all handlers, so that no other one runs with the parent's rings. */
 	pthread_atfork(fork_before, fork_parent, fork_child);
+	hits_take();
 	result = mode_load(mode_changed, &err);
 	if (result) {
 		complain(result, &err);

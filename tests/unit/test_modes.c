@@ -28,7 +28,7 @@ static struct hit {
 } hits[16];
 static unsigned hit_count;
 
-static void take(const void *probe, unsigned long long id, const void *name, const void *frame,
+static bool take(const void *probe, unsigned long long id, const void *name, const void *frame,
 		 unsigned long long size)
 {
 	struct hit *hit = &hits[hit_count++ % 16];
@@ -37,18 +37,19 @@ static void take(const void *probe, unsigned long long id, const void *name, con
 	*hit = (struct hit){.id = id};
 	if (!frame) { /* an end */
 		strcpy(hit->name, "end");
-		return;
+		return false;
 	}
 	strncpy(hit->name, name, sizeof(hit->name) - 1);
 	hit->words = (size - sizeof(struct waffle_frame)) / 8;
 	assert_true(hit->words <= 24);
 	memcpy(hit->value, (const char *)frame + sizeof(struct waffle_frame), hit->words * 8);
+	return false;
 }
 
 static int arm(void **state)
 {
 	(void)state;
-	waffle_process_get_()->ring_ = (waffle_ring_t_)take;
+	waffle_process_get_()->ring_ = take;
 	hit_count = 0;
 	semaphores_set(1);
 	return 0;
