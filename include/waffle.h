@@ -185,17 +185,18 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 	WAFFLE_ARRAY_(count, (unsigned long long)(__UINTPTR_TYPE__)at##probe, __LINE__, 1,         \
 		      1 WAFFLE_MAP_(WAFFLE_KEY_WORD_, at, __VA_ARGS__)                             \
 			      WAFFLE_MAP_(WAFFLE_KEY_DEBUG_WORD_, at, __VA_ARGS__)),               \
-		(WAFFLE_IS_FULL_(at)                                                               \
-			 ? (count)                                                                 \
-			 : (count)WAFFLE_MAP_(WAFFLE_KEY_LESS_DEBUG_, at, __VA_ARGS__))
+		WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__) && !WAFFLE_IS_FULL_(at)                       \
+			? (count)-WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__)                             \
+			: (count)
+#define WAFFLE_DEBUG_COUNT_(at, ...) (0 WAFFLE_MAP_(WAFFLE_KEY_DEBUG_ONE_, at, __VA_ARGS__))
 
 /* The type letters of the keys that are recorded, if one of them is a string, else NULL. Known at
  * compile time, unless there are debug keys. */
 #define WAFFLE_TYPES_(at, ...)                                                                     \
 	((0 WAFFLE_MAP_(WAFFLE_KEY_OR_STR_, at, __VA_ARGS__)) ||                                   \
-			 (WAFFLE_IS_FULL_(at) &&                                                   \
-			  (0 WAFFLE_MAP_(WAFFLE_KEY_OR_DEBUG_STR_, at, __VA_ARGS__)))              \
-		 ? (WAFFLE_IS_FULL_(at)                                                            \
+			 ((0 WAFFLE_MAP_(WAFFLE_KEY_OR_DEBUG_STR_, at, __VA_ARGS__)) &&            \
+			  WAFFLE_IS_FULL_(at))                                                     \
+		 ? (WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__) && WAFFLE_IS_FULL_(at)                    \
 			    ? "" WAFFLE_MAP_(WAFFLE_KEY_LETTER_, at, __VA_ARGS__)                  \
 				      WAFFLE_MAP_(WAFFLE_KEY_DEBUG_LETTER_, at, __VA_ARGS__)       \
 			    : "" WAFFLE_MAP_(WAFFLE_KEY_LETTER_, at, __VA_ARGS__))                 \

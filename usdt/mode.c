@@ -2,11 +2,12 @@
 #include "usdt/mode.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "waffle/mode.h"
+#include "waffle/frame.h"
 
 static const struct mode_row {
 	const char *name;
@@ -17,16 +18,55 @@ static const struct mode_row {
 	{"full", WAFFLE_MODE_FULL},
 };
 
-static struct waffle_full_ full;
+static void opened(const char *meta, const unsigned long long *head,
+		   const struct waffle_scope_ *scope)
+{
+	(void)meta, (void)head, (void)scope;
+}
+
+static void extracted(void)
+{
+}
+
+static size_t line_make(char *text, size_t size)
+{
+	(void)text, (void)size;
+	return 0;
+}
+
+static int backtrace_make(int (*each)(const waffle_entry_t *, void *), void *arg)
+{
+	(void)each, (void)arg;
+	return -ENOSYS;
+}
+
+static int backtrace_write(int fd)
+{
+	(void)fd;
+	return -ENOSYS;
+}
+
+static struct waffle_full_ full = {
+	.opened_ = opened,
+	.extracted_ = extracted,
+	.line_ = line_make,
+	.backtrace_ = backtrace_make,
+	.backtrace_fd_ = backtrace_write,
+};
+
+static unsigned mode_of_process(void)
+{
+	return __atomic_load_n(&waffle_process_get_()->mode_, __ATOMIC_RELAXED);
+}
 
 bool mode_arms(void)
 {
-	return waffle_mode_process_() != WAFFLE_MODE_OFF;
+	return mode_of_process() != WAFFLE_MODE_OFF;
 }
 
 bool mode_is_full(void)
 {
-	return waffle_mode_process_() == WAFFLE_MODE_FULL;
+	return mode_of_process() == WAFFLE_MODE_FULL;
 }
 
 int mode_load(void (*changed)(void), struct error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mode of the process (waffle/mode.h): the variable WAFFLE_MODE, and what changes with the mode.
+ * The mode of the process (waffle/mode.h): the variable WAFFLE_MODE, and what changes with the
+ * mode.
  */
 #ifndef WAFFLE_USDT_MODE_H
 #define WAFFLE_USDT_MODE_H
@@ -11,8 +12,8 @@
 
 /*
  * Reads WAFFLE_MODE, unless the program is set-user-ID, and offers libwaffle's part of full mode to
- * the macros. From now on `changed` is called whenever the program has set the mode. Returns -EINVAL
- * with a message if the variable has a bad value.
+ * the macros. From now on `changed` is called whenever the program has set the mode. Returns
+ * -EINVAL with a message if the variable has a bad value.
  */
 int mode_load(void (*changed)(void), struct error *err);
 

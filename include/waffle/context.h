@@ -110,10 +110,10 @@ struct waffle_entry_;
 /* What libwaffle does for full mode (usdt/frames.h). */
 struct waffle_full_ {
 	void (*mode_changed_)(void);
-	/* A span begins: its site's meta, its line, and the head of its frame of values (abi.h).
-	 * `place_` is the address of its scope, or 0. */
-	void (*opened_)(const char *meta_, unsigned line_, const unsigned long long *head_,
-			__UINTPTR_TYPE__ place_);
+	/* A span of this thread begins: its name, and behind that in the same string its file
+	 * (site.h). The first word is its id, the second its line. The scope may be NULL. */
+	void (*opened_)(const char *meta_, const unsigned long long *words_,
+			const struct waffle_scope_ *scope_);
 	void (*extracted_)(void); /* the context of this thread */
 	/* Writes a backtrace on one line, without a NUL. Returns its length. */
 	size_t (*line_)(char *text_, size_t size_);

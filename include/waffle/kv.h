@@ -78,7 +78,7 @@
 #define WAFFLE_KEY_WORD_(at, when, type, key, value) when##ALWAYS_(, type##WORD(value))
 #define WAFFLE_KEY_DEBUG_WORD_(at, when, type, key, value)                                         \
 	when##DEBUG_(, WAFFLE_IS_FULL_(at) ? type##WORD(value) : 0ull)
-#define WAFFLE_KEY_LESS_DEBUG_(at, when, type, key, value) when##DEBUG_(-1)
+#define WAFFLE_KEY_DEBUG_ONE_(at, when, type, key, value) when##DEBUG_(+1)
 #define WAFFLE_KEY_UNUSED_(at, when, type, key, value) (void)value;
 
 /* Keeps or drops what belongs to one kind of keys. */

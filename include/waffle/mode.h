@@ -25,16 +25,12 @@ typedef enum { WAFFLE_MODE_OFF = 1, WAFFLE_MODE_FAST = 2, WAFFLE_MODE_FULL = 3 }
 
 #ifndef WAFFLE_DISABLE
 
-/* The mode of the process; 0 counts as fast. */
-static __inline__ unsigned waffle_mode_process_(void)
-{
-	return __atomic_load_n(&waffle_process_get_()->mode_, __ATOMIC_RELAXED);
-}
-
 /* The mode of the code that this thread is in: one of waffle_mode_t, or 0, which counts as fast. */
 static __inline__ unsigned waffle_mode_of_(const struct waffle_thread_ *thread_)
 {
-	return thread_->mode_ ? thread_->mode_ : waffle_mode_process_();
+	if (thread_->mode_)
+		return thread_->mode_;
+	return __atomic_load_n(&waffle_process_get_()->mode_, __ATOMIC_RELAXED);
 }
 
 static __inline__ unsigned waffle_mode_here_(void)

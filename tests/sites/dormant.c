@@ -36,10 +36,14 @@ static const struct {
 	const char *name;
 	void (*run)(int n);
 } loops[] = {
-	{"empty", empty},           {"span", span},
-	{"span_keys", span_keys},   {"event", event},
-	{"event_keys", event_keys}, {"event_string", event_string},
-	{"counter", counter},       {"log", log_error},
+	{"empty", empty},
+	{"span", span},
+	{"span_keys", span_keys},
+	{"event", event},
+	{"event_keys", event_keys},
+	{"event_string", event_string},
+	{"counter", counter},
+	{"log", log_error},
 	{"event_debug", event_debug},
 	{"begin_end", begin_end},
 };
