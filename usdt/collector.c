@@ -185,6 +185,8 @@ static void item_deliver(const struct gather_item *item, void *arg)
 
 	if (item->comm)
 		name_append(collector, item, ts);
+	else if (item->ended)
+		filter_stream_thread_exit(collector->stream, collector->pid, item->tid);
 	else if (item->record->kind == RING_HIT)
 		hit_append(collector, item, ts);
 	else if (item->record->kind == RING_SPAN_END)

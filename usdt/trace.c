@@ -87,13 +87,6 @@ static int name_expand(char path[PATH_MAX], const char *pattern, struct error *e
 	return 0;
 }
 
-static bool name_ends(const char *name, const char *end)
-{
-	size_t len = strlen(name), end_len = strlen(end);
-
-	return len >= end_len && !strcmp(name + len - end_len, end);
-}
-
 /* ---- begin and end ---- */
 
 static void file_loaded(void)
@@ -130,11 +123,6 @@ static int begin(struct error *err)
 
 	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
 		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
-	if (name_ends(trace.pattern, ".json") || name_ends(trace.pattern, ".pftrace"))
-		return error_set(err, EINVAL,
-				 "WAFFLE_TRACE: '%s': a program records .waffle files only; "
-				 "convert with waffle-bpf export",
-				 trace.pattern);
 	result = name_expand(path, trace.pattern, err);
 	if (result)
 		return result;
