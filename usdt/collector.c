@@ -463,6 +463,11 @@ void collector_arm(struct collector *collector)
 	sites_arm_names(collector->sites);
 }
 
+void collector_arm_again(struct collector *collector)
+{
+	sites_arm(collector->sites);
+}
+
 bool collector_flush(struct collector *collector, uint64_t wait_ns)
 {
 	uint32_t mine = __atomic_add_fetch(&collector->asked, 1, __ATOMIC_ACQ_REL);
