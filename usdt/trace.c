@@ -15,6 +15,7 @@
 
 #include "usdt/collector.h"
 #include "usdt/crash.h"
+#include "usdt/mode.h"
 #include "usdt/names.h"
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
@@ -93,6 +94,14 @@ static void file_loaded(void)
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
 		collector_arm(trace.collector);
+	pthread_mutex_unlock(&trace.lock);
+}
+
+static void mode_changed(void)
+{
+	pthread_mutex_lock(&trace.lock);
+	if (trace.collector)
+		collector_arm_again(trace.collector);
 	pthread_mutex_unlock(&trace.lock);
 }
 
@@ -311,6 +320,11 @@ static __attribute__((constructor)) void trace_load(void)
 	/* First of all handlers, so that no other one runs with the parent's rings. */
 	pthread_atfork(fork_before, fork_parent, fork_child);
 	hits_take();
+	result = mode_load(mode_changed, &err);
+	if (result) {
+		complain(result, &err);
+		return;
+	}
 	if (!path || getauxval(AT_SECURE) || is_of_another(path))
 		return;
 	result = environment_read(&options, &err) ?: start(path, &options, &err);

@@ -160,3 +160,10 @@ def test_the_rate_takes_the_same_everywhere(runner):
     assert len(rows_of(own)) in (20, 40)  # a minute may have begun meanwhile
     own = check(runner, [5, 1, 200], "dur > 1ms && rate(3/min)", False)
     assert len(rows_of(own)) in (3, 6)
+
+
+def test_threads_that_end_make_room_for_others(runner):
+    """More of them than have buffers for children at a time."""
+    own = check(runner, ["brief", 1500], 'name == "outer" && dur > 0', True)
+    assert sorted(name for _, name, *_ in rows_of(own).values()) == ["outer"] * 1500 + ["tick"] * 1500
+    own.check_sums(lost=0)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A pseudo-random program for filters: filter_random SEED THREADS STEPS. Each thread "worker-N"
- * makes spans in each other, events, counters and log messages, each with a number `n` of its own,
- * and sleeps now and then. Some spans have a child on another thread, and some outlive the span in
- * which they began.
+ * A pseudo-random program for filters: filter_random SEED THREADS STEPS. Or filter_random brief N:
+ * N threads, one after the other, each with a span and an event in it. Otherwise each thread
+ * "worker-N" makes spans in each other, events, counters and log messages, each with a number `n`
+ * of its own, and sleeps now and then. Some spans have a child on another thread, and some outlive
+ * the span in which they began.
  */
 #define _GNU_SOURCE
 #include "log.h"
@@ -141,12 +142,31 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+static void *brief_main(void *arg)
+{
+	WAFFLE_SPAN("outer", KV_I64("n", *(long *)arg));
+	WAFFLE_EVENT("tick", KV_I64("n", *(long *)arg));
+	return NULL;
+}
+
+static int brief(long count)
+{
+	pthread_t thread;
+
+	for (long n = 0; n < count; n++)
+		if (pthread_create(&thread, NULL, brief_main, &n) || pthread_join(thread, NULL))
+			return 1;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct worker workers[8] = {0};
 	long seed = argc > 1 ? atol(argv[1]) : 1, threads = argc > 2 ? atol(argv[2]) : 1;
 	long steps = argc > 3 ? atol(argv[3]) : 100;
 
+	if (argc > 2 && !strcmp(argv[1], "brief"))
+		return brief(atol(argv[2]));
 	for (long i = 0; i < threads && i < 8; i++) {
 		workers[i] = (struct worker){
 			.random = (unsigned long long)(seed * 1000 + i),
