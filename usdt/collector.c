@@ -297,22 +297,41 @@ static void futex_wait(uint32_t *word, uint32_t seen, uint64_t ns)
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
 }
 
+/* False: the file system does not answer. Who waits for the flush gives up, and the recording goes
+ * on.
+ */
+static bool settle(struct collector *collector)
+{
+	struct error problem = ERROR_INIT;
+	int result = collector->result ? 0 : sink_settle(collector->sink, &problem);
+
+	if (!result || result == -ETIMEDOUT)
+		return !result;
+	collector->result = result;
+	collector->problem = problem;
+	return true;
+}
+
 static void *collector_main(void *arg)
 {
 	struct collector *collector = arg;
+	uint32_t served = 0;
 	bool busy = true;
 
 	prctl(PR_SET_NAME, "waffle");
 	__atomic_store_n(&collector->thread_id, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&collector->stop, __ATOMIC_ACQUIRE)) {
 		uint32_t asked = __atomic_load_n(&collector->asked, __ATOMIC_ACQUIRE);
-		bool wanted = asked != collector->done;
+		bool wanted = asked != served;
 
 		busy = round_run(collector, wanted ? ROUND_ALL : ROUND_SETTLED);
 		if (wanted) {
 			flush(collector);
-			__atomic_store_n(&collector->done, asked, __ATOMIC_RELEASE);
-			futex_wake(&collector->done);
+			served = asked;
+			if (settle(collector)) {
+				__atomic_store_n(&collector->done, asked, __ATOMIC_RELEASE);
+				futex_wake(&collector->done);
+			}
 		}
 		duties_run(collector);
 		if (!__atomic_load_n(&collector->stop, __ATOMIC_ACQUIRE))
@@ -501,6 +520,7 @@ int collector_close(struct collector *collector, struct error *err)
 	__atomic_store_n(&collector->stop, true, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&collector->asked, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&collector->asked);
+	sink_hurry(collector->sink);
 	pthread_join(collector->thread, NULL);
 	/* Threads that have found their site armed and are about to write get a moment. */
 	round_run(collector, ROUND_ALL);
