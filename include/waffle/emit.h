@@ -138,8 +138,8 @@ waffle_emit_(const void *probe_, const char *name_, const unsigned long long *wo
 		WAFFLE_HIT_(probe_, words_[0], name_, words_, count_ * 8);
 }
 
-/* Loads a word that was stored a moment ago. Compilers would load two at once, for which a processor
- * has to wait until both stores are done. */
+/* Loads a word that was stored a moment ago. Compilers would load two at once, for which a
+ * processor has to wait until both stores are done. */
 static __inline__ unsigned long long waffle_word_(const unsigned long long *word_)
 {
 	unsigned long long value_ = *word_;
