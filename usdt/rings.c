@@ -22,6 +22,9 @@ _Static_assert(24 + WAFFLE_FRAME_MAX <= RING_RECORD_MAX, "a hit fits into a reco
 /* glibc keeps the values of the first keys in the thread itself. To set others it allocates. */
 #define KEYS_INSIDE 32
 
+/* A tracer that does not know a ring is told of it after so many hits again. */
+#define ANNOUNCE_HITS 256
+
 struct rings_thread {
 	struct rings_slot *slots[RINGS_READERS];
 	struct ring_rseq *rseq; /* NULL: none */
@@ -307,6 +310,14 @@ static bool hit_write(struct rings_slot *slot, const void *probe, unsigned long 
 	return ring_write(&slot->writer, RING_SPAN_END, id, &begin, 1);
 }
 
+/* Tells a tracer of the ring once in a while, in case it was not there when the ring was opened, or
+ * has missed it. */
+static void slot_announce(struct rings_slot *slot)
+{
+	if (++slot->unseen % ANNOUNCE_HITS == 0 && rings.opened)
+		rings.opened(slot->writer.shared, slot->map_bytes, slot->owner);
+}
+
 /* Everything that rings_hit() leaves to it: it knows all cases. */
 static __attribute__((noinline)) bool hit_slow(const void *probe, unsigned long long id,
 					       const void *name, const void *frame,
@@ -318,8 +329,12 @@ static __attribute__((noinline)) bool hit_slow(const void *probe, unsigned long 
 	if (slot)
 		hit_write(slot, probe, id, name, frame, size);
 	slot = gate.ring && !gate.usdt ? slot_get(RINGS_TRACER) : NULL;
-	if (!slot || !__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE))
+	if (!slot)
 		return false;
+	if (!__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE)) {
+		slot_announce(slot);
+		return false;
+	}
 	hit_write(slot, probe, id, name, frame, size); /* or it is counted as lost */
 	return true;
 }
@@ -352,16 +367,16 @@ static inline __attribute__((always_inline)) bool hit_fast(struct rings_slot *sl
 	return !size && ring_put_end(&slot->writer, id, name);
 }
 
-/* The fast path for a tracer alone. */
+/* The fast path for a tracer alone. hit_slow() looks after a ring that none has found. */
 NO_CANARY static __attribute__((noinline)) bool hit_tracer(const void *probe, unsigned long long id,
 							   const void *name, const void *frame,
 							   unsigned long long size)
 {
 	struct rings_slot *slot = thread.slots[RINGS_TRACER];
 
-	if (slot && slot->writer.shared &&
+	if (!slot || !slot->writer.shared ||
 	    !__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE))
-		return false;
+		return hit_slow(probe, id, name, frame, size);
 	return hit_fast(slot, probe, id, name, frame, size) ||
 	       hit_slow(probe, id, name, frame, size);
 }
