@@ -30,8 +30,8 @@ int main(int argc, char **argv)
 	cpu = window_clock(CLOCK_PROCESS_CPUTIME_ID) - window_clock(CLOCK_THREAD_CPUTIME_ID);
 	while ((double)(now - begin) < seconds * 1e9) {
 		uint64_t next = now + STEP_NS;
-		unsigned long long goal = (unsigned long long)((double)(next - begin) * 1e-9 *
-							       (double)rate);
+		unsigned long long goal =
+			(unsigned long long)((double)(next - begin) * 1e-9 * (double)rate);
 
 		for (; done < goal; done++)
 			EVENT("event", KV_I64("turn", (long long)done), KV_I64("turns", 1));

@@ -312,7 +312,7 @@ static void track_hit_append(struct collector *collector, const struct gather_it
 			.kind = WAFFLE_REC_HIT,
 			.cpu = item->record->cpu},
 		.tgid = collector->pid,
-		.site = site_number(collector, words[0]),
+		.site = site_number(collector, words[0], item->ticks),
 		.frame_bytes = (uint32_t)(bytes - TRACK_HEAD),
 	};
 	if (hit->site == WAFFLE_SITE_UNKNOWN)
