@@ -91,11 +91,12 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 # usdt/libwaffle.map are visible, also in the archive, which is one object for that.
 PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
 	util/error.c util/glob.c util/input.c util/keymap.c util/map.c util/output.c util/privileges.c \
-	util/source.c util/strtab.c util/suggest.c util/terminal.c util/utf8.c util/vec.c \
+	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
-	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c this_host.c writer.c))
+	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c this_host.c writer.c)) \
+	$(wildcard userspace/export/process/*.c)
 PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o)
 PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
 PIC_LIBS := -lelf -lzstd -lz -lm -lpthread
