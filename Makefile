@@ -256,12 +256,13 @@ lint-docs: $(BUILD)/waffle-bpf
 
 lint: lint-includes lint-format lint-code lint-docs
 
-docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(addprefix $(BUILD)/unit/,test_why_meaning test_why_causes test_record_schema)
+docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(addprefix $(BUILD)/unit/,test_why_meaning test_why_causes test_record_schema test_chain_text)
 	$< help --markdown > docs/commands.md
 	$(BUILD)/unit/test_why_meaning print > docs/why-meanings.md
 	$(BUILD)/unit/test_why_causes print > $(BUILD)/causes.md
 	sed -i -e '/^| Cause |/r $(BUILD)/causes.md' -e '/^| Cause |/,/^$$/{/./d}' docs/why.md
 	$(BUILD)/unit/test_record_schema print > docs/records.md
+	$(BUILD)/unit/test_chain_text print > docs/processor-options.md
 
 setup:
 	@scripts/setup.sh build

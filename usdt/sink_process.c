@@ -26,7 +26,7 @@ struct sink_process {
 static void say(const char *line, void *arg)
 {
 	(void)arg;
-	dprintf(STDERR_FILENO, "waffle: %s\n", line);
+	chain_say("waffle", line);
 }
 
 /* The chain goes on without the file. Returns -EINVAL if only this record was rejected. */
@@ -34,7 +34,8 @@ static int inner_result(struct sink_process *process, int result, struct error *
 {
 	if (!result || result == -EINVAL)
 		return result;
-	dprintf(STDERR_FILENO, "waffle: %s; only the processors go on\n", err->message);
+	error_prefix(err, "only the processors go on");
+	chain_say("waffle", err->message);
 	*err = (struct error)ERROR_INIT;
 	sink_discard(process->inner);
 	process->inner = NULL;

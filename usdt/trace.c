@@ -20,6 +20,7 @@
 #include "usdt/names.h"
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
+#include "util/source.h"
 #include "waffle/context.h"
 #include "waffle_process.h"
 
@@ -46,8 +47,9 @@ static struct collector *collector_now(void)
 }
 
 /* Prints the one line of an error. */
-static int complain(int code, const struct error *err)
+static int complain(int code, struct error *err)
 {
+	source_fault_one_line(err);
 	if (*err->message)
 		fprintf(stderr, "waffle: %s; the program runs untraced\n", err->message);
 	return code;

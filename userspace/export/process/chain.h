@@ -36,9 +36,13 @@ void chain_flush(struct chain *chain);
  * was lost, and frees. Returns 0, or -EIO: records were lost. */
 int chain_close(struct chain *chain, uint64_t end_ts, uint64_t wait_ns);
 
-/* Writes the processors with their options: for --help as text of `columns` columns, or as the
- * tables of docs/processors.md. */
-void chain_help_text(FILE *out);
+/* Prints "PROGRAM: LINE" on standard error, safe for a terminal. A full pipe that nobody reads gets
+ * nothing, rather than hold up the caller. For `say` of a host. */
+void chain_say(const char *program, const char *line);
+
+/* The name of each processor, with its help; NULL: there are no more. For the help of an option. */
+const char *chain_processor(size_t index, const char **help);
+/* Writes the tables of docs/processors.md. */
 void chain_help_markdown(FILE *out);
 
 #endif

@@ -217,7 +217,7 @@ static bool failure(struct sender *sender, const struct parcel *parcel, bool spo
 	sender->not_before_ns = now_ns + backoff_next(&sender->backoff, reply->after_ns);
 	sender->asked = reply->after_ns;
 	failure_say(sender);
-	return spooled || sender->spool || now_ns - parcel->queued_ns < sender->give_up_ns;
+	return spooled || sender->spool || now_ns < parcel->queued_ns + sender->give_up_ns;
 }
 
 /* Takes the next parcel: what is new first, unless it was all spooled after a failure. */
