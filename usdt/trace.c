@@ -17,9 +17,11 @@
 #include "usdt/callbacks.h"
 #include "usdt/collector.h"
 #include "usdt/crash.h"
+#include "usdt/mode.h"
 #include "usdt/names.h"
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
+#include "usdt/tracks.h"
 #include "util/source.h"
 #include "waffle/context.h"
 #include "waffle_process.h"
@@ -91,13 +93,6 @@ static int name_expand(char path[PATH_MAX], const char *pattern, struct error *e
 	return 0;
 }
 
-static bool name_ends(const char *name, const char *end)
-{
-	size_t len = strlen(name), end_len = strlen(end);
-
-	return len >= end_len && !strcmp(name + len - end_len, end);
-}
-
 /* Whether a child and its parent can both have this recording. */
 static bool is_shareable(const char *pattern, const char *process)
 {
@@ -111,6 +106,14 @@ static void file_loaded(void)
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
 		collector_arm(trace.collector);
+	pthread_mutex_unlock(&trace.lock);
+}
+
+static void mode_changed(void)
+{
+	pthread_mutex_lock(&trace.lock);
+	if (trace.collector)
+		collector_arm_again(trace.collector);
 	pthread_mutex_unlock(&trace.lock);
 }
 
@@ -132,11 +135,6 @@ static int begin(struct error *err)
 
 	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
 		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
-	if (name_ends(trace.pattern, ".json") || name_ends(trace.pattern, ".pftrace"))
-		return error_set(err, EINVAL,
-				 "WAFFLE_TRACE: '%s': a program records .waffle files only; "
-				 "convert with waffle-bpf export",
-				 trace.pattern);
 	result = name_expand(path, trace.pattern, err);
 	if (result)
 		return result;
@@ -171,10 +169,12 @@ static void fork_before(void)
 {
 	pthread_mutex_lock(&trace.lock);
 	names_fork_before();
+	tracks_fork_before();
 }
 
 static void fork_parent(void)
 {
+	tracks_fork_parent();
 	names_fork_parent();
 	pthread_mutex_unlock(&trace.lock);
 }
@@ -190,6 +190,7 @@ static void fork_child(void)
 	pthread_mutex_init(&trace.lock, NULL);
 	names_fork_child();
 	callbacks_fork_child();
+	tracks_fork_child();
 	rings_forget();
 	if (!traced)
 		return;
@@ -359,6 +360,11 @@ static __attribute__((constructor)) void trace_load(void)
 	/* First of all handlers, so that no other one runs with the parent's rings. */
 	pthread_atfork(fork_before, fork_parent, fork_child);
 	hits_take();
+	result = mode_load(mode_changed, &err);
+	if (result) {
+		complain(result, &err);
+		return;
+	}
 	if ((!path && !process) || getauxval(AT_SECURE) || is_of_another(path ? path : "", process))
 		return;
 	result = environment_read(&options, &err) ?: start(path, &options, &err);
