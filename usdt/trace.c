@@ -40,6 +40,7 @@ static struct {
 	char pattern[PATH_MAX]; /* the name as it was given */
 	char *filter, *process;
 	bool keep_children;
+	bool overwrite;
 	size_t ring_bytes;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -128,7 +129,8 @@ static void flush_dying(void)
 static int begin(struct error *err)
 {
 	struct waffle_process_ *process = waffle_process_get_();
-	struct collector_options options = {trace.filter, trace.keep_children, trace.process};
+	struct collector_options options = {trace.filter, trace.keep_children, trace.overwrite,
+					    trace.process};
 	struct collector *collector;
 	char path[PATH_MAX];
 	int result;
@@ -138,7 +140,8 @@ static int begin(struct error *err)
 	result = name_expand(path, trace.pattern, err);
 	if (result)
 		return result;
-	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(), false);
+	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(),
+			trace.overwrite);
 	result = collector_open(&collector, *path ? path : NULL, &options, err);
 	if (result)
 		return result;
@@ -235,6 +238,7 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 		trace.filter = options->filter ? strdup(options->filter) : NULL;
 		trace.process = options->process ? strdup(options->process) : NULL;
 		trace.keep_children = options->keep_children;
+		trace.overwrite = options->overwrite;
 		snprintf(trace.pattern, sizeof(trace.pattern), "%s", path);
 		trace.ring_bytes = ring_bytes;
 		result =
