@@ -30,9 +30,6 @@ struct sink_type {
 	/* Waits until what was flushed survives a kill, as far as the file system answers. NULL: it
 	 * does as soon as it is flushed. */
 	int (*settle)(struct sink *sink, struct error *err);
-	/* From now on no function waits for a file system that does not answer. Any thread may call
-	 * it, while the collector's thread is in another function. NULL: none ever waits. */
-	void (*hurry)(struct sink *sink);
 	/* Completes the output and frees the sink, also on an error. */
 	int (*close)(struct sink *sink, uint64_t end_ts, const struct store_counts *counts,
 		     struct error *err);
@@ -66,12 +63,6 @@ static inline int sink_settle(struct sink *sink, struct error *err)
 	return sink->type->settle ? sink->type->settle(sink, err) : 0;
 }
 
-static inline void sink_hurry(struct sink *sink)
-{
-	if (sink->type->hurry)
-		sink->type->hurry(sink);
-}
-
 static inline int sink_close(struct sink *sink, uint64_t end_ts, const struct store_counts *counts,
 			     struct error *err)
 {
@@ -94,6 +85,12 @@ struct sink_origin {
  * the program ends. */
 int sink_open(struct sink **sink, const char *path, const struct sink_origin *origin,
 	      struct error *err);
+
+/* Puts a chain of processors (export/process/chain.h) in front of *sink, which may be NULL: both
+ * get every record, but the chain none of the collector's own thread. On an error *sink stays as it
+ * is. */
+int sink_process_open(struct sink **sink, const char *text, const uint32_t *collector_tid,
+		      const struct sink_origin *origin, struct error *err);
 
 /* The sink of each format. */
 int sink_store_open(struct sink **sink, const char *path, const struct sink_origin *origin,

@@ -14,8 +14,12 @@
 #include "util/output.h"
 #include "util/vec.h"
 
+/* How often a wait for room looks whether the recording ends. */
+#define LOOK_NS 100000000ull
 /* Written by one call, so that progress is visible. */
 #define PART_BYTES ((size_t)1 << 20)
+
+static bool hurried;
 
 enum file_step { STEP_NONE, STEP_PUBLISH, STEP_COMMIT, STEP_ABORT };
 
@@ -29,9 +33,8 @@ struct sink_file {
 	bool opened;         /* with or without success */
 	bool ended;          /* the thread has closed the file */
 	bool left;           /* nobody waits for the thread any more: it frees the object */
-	bool hurried;
-	uint64_t moved_ns; /* when the thread last did anything, or was first asked to */
-	int code;          /* negative errno of the first failure */
+	uint64_t moved_ns;   /* when the thread last did anything, or was first asked to */
+	int code;            /* negative errno of the first failure */
 	struct error problem;
 
 	/* The thread's own part. */
@@ -258,17 +261,23 @@ static struct sink_file *file_new(const char *path)
 	return file;
 }
 
+/* With the lock. */
+static void wait_until(struct sink_file *file, uint64_t ns)
+{
+	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000ull),
+				.tv_nsec = (long)(ns % 1000000000ull)};
+
+	pthread_cond_timedwait(&file->changed, &file->lock, &time);
+}
+
 /* With the lock. False: the file system has done nothing for too long, or `end` has passed. */
 static bool wait_changed(struct sink_file *file, uint64_t end)
 {
-	uint64_t now = clock_monotonic_ns(), stuck = file->moved_ns + SINK_FILE_STUCK_NS;
-	uint64_t until = stuck < end ? stuck : end;
-	struct timespec time = {.tv_sec = (time_t)(until / 1000000000ull),
-				.tv_nsec = (long)(until % 1000000000ull)};
+	uint64_t stuck = file->moved_ns + SINK_FILE_STUCK_NS, until = stuck < end ? stuck : end;
 
-	if (now >= until)
+	if (clock_monotonic_ns() >= until)
 		return false;
-	pthread_cond_timedwait(&file->changed, &file->lock, &time);
+	wait_until(file, until);
 	return true;
 }
 
@@ -342,22 +351,33 @@ const char *sink_file_path(const struct sink_file *file)
 	return file->path;
 }
 
+static bool has_room(const struct sink_file *file, size_t bytes)
+{
+	return !file->queue.len || file->queue.len + bytes <= SINK_FILE_QUEUE;
+}
+
+/* With the lock. Waits for room: for ever, unless the recording ends. */
+static int wait_room(struct sink_file *file, size_t bytes, struct error *err)
+{
+	while (!file->code && !has_room(file, bytes)) {
+		uint64_t now = clock_monotonic_ns();
+
+		if (__atomic_load_n(&hurried, __ATOMIC_ACQUIRE) &&
+		    now >= file->moved_ns + SINK_FILE_STUCK_NS)
+			return error_set(err, ETIMEDOUT, "%s: its file system does not answer",
+					 file->path);
+		wait_until(file, now + LOOK_NS);
+	}
+	return file->code ? error_set(err, -file->code, "%s", file->problem.message) : 0;
+}
+
 int sink_file_write(struct sink_file *file, const void *data, size_t bytes, struct error *err)
 {
-	int code = 0;
+	int code;
 
 	pthread_mutex_lock(&file->lock);
-	while (!file->code && file->queue.len && file->queue.len + bytes > SINK_FILE_QUEUE) {
-		if (!file->hurried)
-			pthread_cond_wait(&file->changed, &file->lock);
-		else if (!wait_changed(file, UINT64_MAX))
-			break;
-	}
-	if (file->code)
-		code = error_set(err, -file->code, "%s", file->problem.message);
-	else if (file->queue.len && file->queue.len + bytes > SINK_FILE_QUEUE)
-		code = error_set(err, ETIMEDOUT, "%s: its file system does not answer", file->path);
-	else if (!vec_reserve(&file->queue, bytes + 1))
+	code = wait_room(file, bytes, err);
+	if (!code && !vec_reserve(&file->queue, bytes + 1))
 		code = error_set(err, ENOMEM, "%s: out of memory", file->path);
 	if (!code && bytes) {
 		if (is_idle(file))
@@ -391,14 +411,9 @@ int sink_file_publish(struct sink_file *file, struct error *err)
 	return code;
 }
 
-void sink_file_hurry(struct sink_file *file)
+void sink_file_hurry(bool hurry)
 {
-	pthread_mutex_lock(&file->lock);
-	file->hurried = true;
-	/* A wait that has begun gets its whole time. */
-	file->moved_ns = clock_monotonic_ns();
-	pthread_cond_broadcast(&file->changed);
-	pthread_mutex_unlock(&file->lock);
+	__atomic_store_n(&hurried, hurry, __ATOMIC_RELEASE);
 }
 
 int sink_file_close(struct sink_file *file, struct error *err)

@@ -35,8 +35,8 @@ int sink_file_write(struct sink_file *file, const void *data, size_t bytes, stru
 int sink_file_publish(struct sink_file *file, struct error *err);
 /* Waits until all queued bytes are in the file, or the file system is stuck. */
 int sink_file_settle(struct sink_file *file, struct error *err);
-/* From now on nobody waits for a stuck file system. Any thread may call it. */
-void sink_file_hurry(struct sink_file *file);
+/* While the recording ends: nobody waits for a stuck file system. Any thread may call it. */
+void sink_file_hurry(bool hurry);
 /* Writes what is queued, closes the file, and frees in any case. */
 int sink_file_close(struct sink_file *file, struct error *err);
 /* The same without an error. If the file has no name yet it is removed. NULL is allowed. */

@@ -42,11 +42,6 @@ static int store_settle(struct sink *sink, struct error *err)
 	return sink_file_settle(file_of(sink), err);
 }
 
-static void store_hurry(struct sink *sink)
-{
-	sink_file_hurry(file_of(sink));
-}
-
 static int store_close(struct sink *sink, uint64_t end_ts, const struct store_counts *counts,
 		       struct error *err)
 {
@@ -71,7 +66,6 @@ static const struct sink_type store_type = {
 	.record = store_record,
 	.flush = store_flush,
 	.settle = store_settle,
-	.hurry = store_hurry,
 	.close = store_close,
 	.discard = store_discard,
 };

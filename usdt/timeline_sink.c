@@ -79,11 +79,6 @@ static int timeline_sink_settle(struct sink *base, struct error *err)
 	return sink_file_settle(((struct timeline_sink *)base)->file, err);
 }
 
-static void timeline_sink_hurry(struct sink *base)
-{
-	sink_file_hurry(((struct timeline_sink *)base)->file);
-}
-
 static void timeline_sink_discard(struct sink *base)
 {
 	struct timeline_sink *sink = (struct timeline_sink *)base;
@@ -132,7 +127,6 @@ static const struct sink_type timeline_sink_type = {
 	.record = timeline_sink_record,
 	.flush = timeline_sink_flush,
 	.settle = timeline_sink_settle,
-	.hurry = timeline_sink_hurry,
 	.close = timeline_sink_close,
 	.discard = timeline_sink_discard,
 };
