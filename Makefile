@@ -94,7 +94,7 @@ PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
-		syntax_error.c) \
+		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
 	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c this_host.c writer.c))
 PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o)
 PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
@@ -154,8 +154,11 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
 
-$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o
+$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD)/obj/usdt/ring_write.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
+$(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
+	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
+$(BUILD)/unit/test_named: $(BUILD)/obj/usdt/named.o $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
@@ -218,6 +221,12 @@ EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(filter-out examples/mp
 $(BUILD)/examples/%: examples/%.c $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< -lpthread
+
+# Those that use libwaffle.
+$(BUILD)/examples/propagate_%: examples/propagate_%.c $(wildcard include/*.h include/waffle/*.h) $(BUILD)/libwaffle.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< \
+		-L$(BUILD) -lwaffle -Wl,-rpath,'$$ORIGIN/..'
 
 examples: $(EXAMPLES)
 

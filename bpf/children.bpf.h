@@ -13,10 +13,7 @@
 #include "emit.bpf.h"
 #include "filter.h"
 
-#define CHILD_COUNT 128 /* the most records buffered in a thread */
-#define CHILD_BYTES 240 /* the longest buffered record */
-#define CHILD_FRAME_BYTES (CHILD_BYTES - sizeof(struct waffle_rec_hit))
-#define SLOT_COUNT 64 /* the most deferred spans of a thread whose children are kept */
+#define CHILD_FRAME_BYTES (WAFFLE_CHILD_BYTES - sizeof(struct waffle_rec_hit))
 
 struct child {
 	__u64 inside; /* 0: emitted or obsolete */
@@ -25,7 +22,7 @@ struct child {
 	__u8 bytes;
 	__u8 begins, ends; /* a span */
 	__u8 padding[5];
-	__u8 record[CHILD_BYTES];
+	__u8 record[WAFFLE_CHILD_BYTES];
 };
 
 struct slot {
@@ -39,8 +36,8 @@ struct buffer {
 	__u64 deferred; /* slots that have an owner, one bit each */
 	__u32 head;     /* position of the next child */
 	__u32 clock;
-	struct slot slots[SLOT_COUNT];
-	struct child children[CHILD_COUNT];
+	struct slot slots[WAFFLE_CHILD_SLOTS];
+	struct child children[WAFFLE_CHILD_COUNT];
 };
 
 /* Threads that have had a deferred span; key: tgid << 32 | tid. */
@@ -96,7 +93,7 @@ struct deferred_verdict {
 static long verdict_slot(__u32 index, void *context)
 {
 	struct deferred_verdict *verdict = context;
-	struct slot *slot = &verdict->buffer->slots[index & (SLOT_COUNT - 1)];
+	struct slot *slot = &verdict->buffer->slots[index & (WAFFLE_CHILD_SLOTS - 1)];
 	__u64 inside = verdict->inside;
 
 	verdict->inside = inside >> 1;
@@ -126,19 +123,19 @@ static __noinline void verdict_get(struct buffer *buffer, __u64 inside, __u32 bo
 	verdict->innermost = 0;
 	verdict->youngest = 0;
 	verdict->kept = false;
-	bpf_loop(SLOT_COUNT, verdict_slot, verdict, 0);
+	bpf_loop(WAFFLE_CHILD_SLOTS, verdict_slot, verdict, 0);
 }
 
 static __always_inline void slot_lose(struct buffer *buffer, __u32 slot, __u32 count)
 {
-	__sync_fetch_and_add(&buffer->slots[slot & (SLOT_COUNT - 1)].lost, count);
+	__sync_fetch_and_add(&buffer->slots[slot & (WAFFLE_CHILD_SLOTS - 1)].lost, count);
 }
 
 /* The deferred spans around a child of `open`: those around it, and itself if it is deferred. */
 static __always_inline __u64 open_inside(const struct waffle_open *open)
 {
-	__u64 own = open->state == WAFFLE_OPEN_DEFERRED && open->slot < SLOT_COUNT
-			    ? 1ull << (open->slot & (SLOT_COUNT - 1))
+	__u64 own = open->state == WAFFLE_OPEN_DEFERRED && open->slot < WAFFLE_CHILD_SLOTS
+			    ? 1ull << (open->slot & (WAFFLE_CHILD_SLOTS - 1))
 			    : 0;
 
 	return open->inside | own;
@@ -152,9 +149,9 @@ static __always_inline void slot_take(struct buffer *buffer, struct waffle_open 
 	__u32 index = 0;
 
 	open->born = buffer->clock++;
-	while (index < SLOT_COUNT && (taken >> index & 1))
+	while (index < WAFFLE_CHILD_SLOTS && (taken >> index & 1))
 		index++;
-	if (index == SLOT_COUNT)
+	if (index == WAFFLE_CHILD_SLOTS)
 		return;
 	slot = &buffer->slots[index];
 	slot->begin = open->born;
@@ -168,7 +165,7 @@ static __always_inline void slot_take(struct buffer *buffer, struct waffle_open 
 static __always_inline struct child *child_add(struct buffer *buffer,
 					       const struct deferred_verdict *verdict)
 {
-	struct child *child = &buffer->children[buffer->head & (CHILD_COUNT - 1)];
+	struct child *child = &buffer->children[buffer->head & (WAFFLE_CHILD_COUNT - 1)];
 	struct deferred_verdict old;
 
 	if (child->inside) {

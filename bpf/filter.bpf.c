@@ -287,7 +287,7 @@ int filter_defer(struct pt_regs *ctx)
 		deferred_delete(class->deferred, id);
 	}
 	loss_count(1);
-	if (config.keep_children && open.slot < SLOT_COUNT) {
+	if (config.keep_children && open.slot < WAFFLE_CHILD_SLOTS) {
 		buffer = buffer_get(task->tgid, task->pid);
 		if (buffer)
 			__sync_fetch_and_and(&buffer->deferred, ~(1ull << open.slot));
@@ -309,7 +309,8 @@ static __noinline void buffered_end(struct pt_regs *ctx, struct waffle_open *ope
 		loss_count(1);
 	else if (!verdict.pending)
 		return;
-	else if (open->tid != (__u32)task->pid || buffer->head - open->position > CHILD_COUNT)
+	else if (open->tid != (__u32)task->pid ||
+		 buffer->head - open->position > WAFFLE_CHILD_COUNT)
 		slot_lose(buffer, verdict.innermost, 1);
 	else
 		child_add_end(ctx, buffer, &verdict, task, now, open->position);
@@ -361,7 +362,7 @@ static long walk_child(__u32 index, void *context)
 {
 	struct filter_walk *walk = context;
 	__u32 cpu = bpf_get_smp_processor_id(), position = walk->from + index;
-	struct child *child = &walk->buffer->children[position & (CHILD_COUNT - 1)];
+	struct child *child = &walk->buffer->children[position & (WAFFLE_CHILD_COUNT - 1)];
 	struct waffle_open *open;
 	struct waffle_cpu *counts;
 	__u32 bytes = child->bytes;
@@ -382,7 +383,7 @@ static long walk_child(__u32 index, void *context)
 	}
 	counts = cpu_get(cpu);
 	ring = ring_get(cpu);
-	if (!counts || !ring || bytes > CHILD_BYTES)
+	if (!counts || !ring || bytes > WAFFLE_CHILD_BYTES)
 		return 0;
 	__sync_fetch_and_add(&counts->produced[WAFFLE_SOURCE_SPANS], 1);
 	if (bpf_ringbuf_output(ring, child->record, bytes, BPF_RB_NO_WAKEUP))
@@ -405,16 +406,16 @@ static __noinline void children_release(struct waffle_open *open)
 	struct slot *slot;
 	__u32 count;
 
-	if (buffer && open->slot < SLOT_COUNT) {
-		slot = &buffer->slots[open->slot & (SLOT_COUNT - 1)];
-		walk.bit = 1ull << (open->slot & (SLOT_COUNT - 1));
+	if (buffer && open->slot < WAFFLE_CHILD_SLOTS) {
+		slot = &buffer->slots[open->slot & (WAFFLE_CHILD_SLOTS - 1)];
+		walk.bit = 1ull << (open->slot & (WAFFLE_CHILD_SLOTS - 1));
 		walk.count = open->tid != (__u32)task->pid;
 		walk.lost += slot->lost;
 		walk.from = slot->first;
 		count = buffer->head - slot->first;
-		if (count > CHILD_COUNT) {
-			count = CHILD_COUNT;
-			walk.from = buffer->head - CHILD_COUNT;
+		if (count > WAFFLE_CHILD_COUNT) {
+			count = WAFFLE_CHILD_COUNT;
+			walk.from = buffer->head - WAFFLE_CHILD_COUNT;
 		}
 		slot->kept_from = slot->begin;
 		slot->kept_to = buffer->clock;
@@ -460,9 +461,10 @@ static __noinline bool children_discard(struct pt_regs *ctx, struct waffle_open 
 	verdict_get(buffer, open->inside, open->born, &verdict);
 	if (verdict.kept)
 		return true;
-	if (open->slot < SLOT_COUNT) {
-		__sync_fetch_and_and(&buffer->deferred, ~(1ull << (open->slot & (SLOT_COUNT - 1))));
-		lost += buffer->slots[open->slot & (SLOT_COUNT - 1)].lost;
+	if (open->slot < WAFFLE_CHILD_SLOTS) {
+		__sync_fetch_and_and(&buffer->deferred,
+				     ~(1ull << (open->slot & (WAFFLE_CHILD_SLOTS - 1))));
+		lost += buffer->slots[open->slot & (WAFFLE_CHILD_SLOTS - 1)].lost;
 	}
 	if (!verdict.pending)
 		return false;

@@ -35,6 +35,18 @@ enum waffle_deferred_size {
 #define WAFFLE_DEFERRED_SMALL_BYTES 160  /* frames without strings: 4 + 16 words */
 #define WAFFLE_DEFERRED_MEDIUM_BYTES 704 /* two strings of full length and 16 words */
 
+/* Limits of what is open and of what is deferred; more is counted as dropped. The filter in user
+ * space (userspace/filter/stream/) has the same ones for each process. */
+#define WAFFLE_OPEN_MAX 65536
+#define WAFFLE_DEFERRED_SMALL_MAX 32768
+#define WAFFLE_DEFERRED_MEDIUM_MAX 4096
+#define WAFFLE_DEFERRED_LARGE_MAX 1024
+/* --keep-children */
+#define WAFFLE_CHILD_BUFFERS_MAX 512 /* threads with deferred spans; 35 KiB each */
+#define WAFFLE_CHILD_COUNT 128       /* the most records buffered in a thread */
+#define WAFFLE_CHILD_BYTES 240       /* the longest buffered record */
+#define WAFFLE_CHILD_SLOTS 64 /* the most deferred spans of a thread whose children are kept */
+
 struct waffle_class {
 	__u64 name_bits; /* predicates on parent.name that the name of its sites makes true */
 	__u32 is_span;

@@ -22,6 +22,7 @@ struct waffle_trace_options {
 	/* Memory for the records of each thread until they are written, a power of two from 16 KiB
 	 * to 1 GiB. The default is 4 MiB. */
 	size_t ring_bytes;
+	int keep_children; /* 1: also what happens inside of what the filter keeps */
 };
 
 /*

@@ -55,7 +55,8 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_view integration/test_images integration/test_cuda_headers "
     "integration/test_cuda_libraries integration/test_symbols_elsewhere "
     "integration/test_call_ends integration/test_calls_unwinding integration/test_probe_docs "
-    "integration/test_compat integration/test_terminal_text integration/test_validator").split()]
+    "integration/test_compat integration/test_terminal_text integration/test_validator "
+    "integration/test_propagation").split()]
 
 
 def run(command, timeout, log=None, env=None):

@@ -12,14 +12,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "filter/stream/stream.h"
 #include "store/this_host.h"
 #include "usdt/gather.h"
-#include "usdt/selection.h"
 #include "usdt/sink.h"
 #include "usdt/sites.h"
 #include "usdt/ticks.h"
 #include "util/clock.h"
-#include "util/map.h"
 #include "util/vec.h"
 
 #define ROUND_NS 10000000ull
@@ -27,19 +26,12 @@
 #define QUIET_NS 40000000ull
 #define ARM_NS 100000000ull
 #define FLUSH_NS 1000000000ull
-/* Spans that a filter has kept and whose ends are awaited. Beyond it spans have no end, which
- * happens if the ends of millions are lost. */
-#define KEPT_MAX (4u << 20)
-
-struct collector_site {
-	const struct site_info *info;
-	enum selection_use use;
-};
 
 struct collector {
 	char *path;
 	struct sink *sink;
-	struct selection *selection;
+	struct filter_expr *filter; /* NULL: everything is kept */
+	struct filter_stream *stream;
 	struct sites *sites;
 	struct ring_gather *gather;
 	pthread_t thread;
@@ -51,11 +43,9 @@ struct collector {
 	uint64_t armed_ns, flushed_ns, losses_ns;
 
 	pthread_mutex_t lock; /* protects `listed`, since other threads find sites, too */
-	VEC(struct collector_site) listed;
+	VEC(const struct site_info *) listed;
 	/* Only the collector's thread uses what follows, up to `problem`. */
-	VEC(struct collector_site) known; /* those of them that the sink knows, by number */
-	struct map kept;                  /* ids of spans that the filter has kept */
-	uint64_t left_out;                /* records that are not wanted */
+	size_t known; /* number of those that the filter and the sink know */
 	uint64_t delivered, failed, lost_reported;
 	int result; /* the first error of the sink, after which nothing is written */
 	bool told;
@@ -91,6 +81,11 @@ static void append_counted(struct collector *collector, const struct waffle_rec 
 		collector->failed++;
 }
 
+static void kept_append(struct waffle_rec *rec, void *arg)
+{
+	append_counted(arg, rec);
+}
+
 static void name_append(struct collector *collector, const struct gather_item *item, uint64_t ts)
 {
 	struct waffle_rec_task task = {
@@ -100,71 +95,52 @@ static void name_append(struct collector *collector, const struct gather_item *i
 	};
 
 	memcpy(task.comm, item->comm, sizeof(task.comm));
+	filter_stream_name(collector->stream, task.tgid, item->tid, task.comm);
 	append_counted(collector, &task.rec);
 }
 
-/* The site of a probe. NULL: it is not wanted, such as one that only another tracer has armed. */
-static const struct collector_site *site_of(struct collector *collector, uint64_t probe,
-					    uint32_t *number)
+/* Tells the filter and the sink of sites that were found since the last round. */
+static void sites_append(struct collector *collector)
 {
-	*number = sites_number(collector->sites, probe);
-	return *number < collector->known.len ? &collector->known.data[*number] : NULL;
-}
+	for (;;) {
+		const struct site_info *site;
 
-/* The last known name of a thread. */
-static void comm_of(uint32_t tid, char comm[WAFFLE_COMM_BYTES])
-{
-	memset(comm, 0, WAFFLE_COMM_BYTES);
-	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next)
-		if ((uint32_t)slot->owner == tid)
-			memcpy(comm, slot->comm, WAFFLE_COMM_BYTES - 1);
-}
-
-/* Returns true if the filter keeps a hit. It remembers the span, whose end is then kept, too. */
-static bool hit_is_kept(struct collector *collector, const struct collector_site *site,
-			const struct waffle_rec_hit *hit)
-{
-	const struct waffle_frame *frame = (const void *)(hit + 1);
-	char comm[WAFFLE_COMM_BYTES];
-	struct filter_subject subject = {
-		.site = site->info,
-		.frame = frame,
-		.frame_bytes = hit->frame_bytes,
-		.pid = hit->tgid,
-		.tid = hit->rec.tid,
-		.cpu = hit->rec.cpu,
-		.comm = comm,
-		.depth = -1,
-	};
-
-	if (!*selection_text(collector->selection))
-		return true;
-	if (site->use == SELECTION_ASKS) {
-		comm_of(hit->rec.tid, comm);
-		if (!selection_takes(collector->selection, &subject, hit->rec.ts))
-			return false;
+		pthread_mutex_lock(&collector->lock);
+		if (collector->known == collector->listed.len) {
+			pthread_mutex_unlock(&collector->lock);
+			return;
+		}
+		site = collector->listed.data[collector->known];
+		pthread_mutex_unlock(&collector->lock);
+		if (!filter_stream_add_site(collector->stream, site))
+			return; /* out of memory: again in the next round */
+		collector->known++;
+		if (!collector->result)
+			collector->result =
+				sink_add_site(collector->sink, site, &collector->problem);
 	}
-	if (site->info->kind == WAFFLE_SITE_SPAN && collector->kept.len < KEPT_MAX)
-		map_set(&collector->kept, frame->id, 1);
-	return true;
+}
+
+/* The number of the site with a probe; WAFFLE_SITE_UNKNOWN: it is not wanted, such as one that only
+ * another tracer has armed. */
+static uint32_t site_number(struct collector *collector, uint64_t probe)
+{
+	uint32_t number = sites_number(collector->sites, probe);
+
+	if (number >= collector->known && number != WAFFLE_SITE_UNKNOWN)
+		sites_append(collector); /* it was found during this round */
+	return number;
 }
 
 static void hit_append(struct collector *collector, const struct gather_item *item, uint64_t ts)
 {
 	const uint64_t *words = (const uint64_t *)(item->record + 1);
-	uint64_t buffer[RING_BYTES_MIN / 8];
+	uint64_t buffer[RING_RECORD_MAX / 8];
 	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)buffer;
 	size_t bytes = item->record->bytes - sizeof(*item->record);
-	const struct collector_site *site;
-	uint32_t number;
 
 	if (bytes < 8 + sizeof(struct waffle_frame) || bytes > 8 + WAFFLE_FRAME_MAX) {
 		collector->failed++;
-		return;
-	}
-	site = site_of(collector, words[0], &number);
-	if (!site) {
-		collector->left_out++;
 		return;
 	}
 	*hit = (struct waffle_rec_hit){
@@ -173,14 +149,11 @@ static void hit_append(struct collector *collector, const struct gather_item *it
 			.kind = WAFFLE_REC_HIT,
 			.cpu = item->record->cpu},
 		.tgid = collector->pid,
-		.site = number,
+		.site = site_number(collector, words[0]),
 		.frame_bytes = (uint32_t)bytes - 8,
 	};
 	memcpy(hit + 1, words + 1, bytes - 8);
-	if (hit_is_kept(collector, site, hit))
-		append_counted(collector, &hit->rec);
-	else
-		collector->left_out++;
+	filter_stream_hit(collector->stream, hit);
 }
 
 static void end_append(struct collector *collector, const struct gather_item *item, uint64_t ts)
@@ -200,12 +173,9 @@ static void end_append(struct collector *collector, const struct gather_item *it
 	}
 	end.span_id = words[0];
 	end.probe_addr = words[1];
-	if (!site_of(collector, end.probe_addr, &end.site) ||
-	    (*selection_text(collector->selection) &&
-	     map_remove(&collector->kept, end.span_id) == MAP_NONE))
-		collector->left_out++;
-	else
-		append_counted(collector, &end.rec);
+	end.site = site_number(collector, end.probe_addr);
+	if (end.site != WAFFLE_SITE_UNKNOWN)
+		filter_stream_end(collector->stream, &end);
 }
 
 static void item_deliver(const struct gather_item *item, void *arg)
@@ -225,54 +195,39 @@ static void item_deliver(const struct gather_item *item, void *arg)
 
 /* ---- rounds ---- */
 
-/* Tells the sink of sites that were found since the last round. */
-static void sites_append(struct collector *collector)
+/* Records that found no room in a ring or in the filter. */
+static uint64_t lost(const struct collector *collector)
 {
-	for (;;) {
-		struct collector_site site;
-
-		pthread_mutex_lock(&collector->lock);
-		if (collector->known.len == collector->listed.len) {
-			pthread_mutex_unlock(&collector->lock);
-			return;
-		}
-		site = collector->listed.data[collector->known.len];
-		pthread_mutex_unlock(&collector->lock);
-		if (!vec_push(&collector->known, site))
-			return; /* out of memory: again in the next round */
-		if (!collector->result)
-			collector->result =
-				sink_add_site(collector->sink, site.info, &collector->problem);
-	}
+	return gather_counts(collector->gather).lost + filter_stream_counts(collector->stream).lost;
 }
 
 static void losses_append(struct collector *collector)
 {
-	struct gather_counts counts = gather_counts(collector->gather);
+	uint64_t count = lost(collector);
 	struct waffle_rec_loss loss = {
 		.rec = {.ts = clock_monotonic_ns(), .kind = WAFFLE_REC_LOSS},
 		.source = WAFFLE_SOURCE_SPANS,
 		.from_ts = collector->losses_ns,
-		.count = counts.lost - collector->lost_reported,
+		.count = count - collector->lost_reported,
 	};
 
 	if (loss.count)
 		append(collector, &loss.rec);
-	collector->lost_reported = counts.lost;
+	collector->lost_reported = count;
 	collector->losses_ns = loss.rec.ts;
 }
 
-/* In a finished file, produced = delivered + lost. What the filter left out is not produced. */
+/* What the filter rejects is not produced. */
 static void counts_get(const struct collector *collector,
 		       struct store_counts counts[WAFFLE_SOURCE_COUNT])
 {
-	struct gather_counts gathered = gather_counts(collector->gather);
+	uint64_t all_lost = lost(collector) + collector->failed;
 
 	memset(counts, 0, WAFFLE_SOURCE_COUNT * sizeof(*counts));
 	counts[WAFFLE_SOURCE_SPANS] = (struct store_counts){
-		.produced = gathered.taken + gathered.lost - collector->left_out,
+		.produced = collector->delivered + all_lost,
 		.delivered = collector->delivered,
-		.lost = gathered.lost + collector->failed,
+		.lost = all_lost,
 	};
 }
 
@@ -291,7 +246,6 @@ static void flush(struct collector *collector)
 enum round_kind {
 	ROUND_SETTLED, /* what is older than the last round */
 	ROUND_ALL,     /* also what has just been written */
-	ROUND_LAST,    /* the same, and gives up what is not finished */
 };
 
 /* Returns whether there was anything to do. */
@@ -303,7 +257,7 @@ static bool round_run(struct collector *collector, enum round_kind kind)
 	ticks_map_add(&collector->ticks, now);
 	sites_append(collector);
 	gather_round(collector->gather, kind == ROUND_SETTLED ? collector->goal : UINT64_MAX,
-		     kind == ROUND_LAST, item_deliver, collector);
+		     item_deliver, collector);
 	collector->goal = now.ticks;
 	return gather_counts(collector->gather).taken != before;
 }
@@ -370,13 +324,12 @@ static void *collector_main(void *arg)
 static uint32_t site_found(const struct site_info *site, void *arg)
 {
 	struct collector *collector = arg;
-	struct collector_site found = {site, selection_site(collector->selection, site)};
 	uint32_t number = WAFFLE_SITE_UNKNOWN;
 
-	if (found.use == SELECTION_NEVER)
+	if (filter_stream_use(collector->stream, site) == FILTER_STREAM_DORMANT)
 		return number;
 	pthread_mutex_lock(&collector->lock);
-	if (vec_push(&collector->listed, found))
+	if (vec_push(&collector->listed, site))
 		number = (uint32_t)collector->listed.len - 1;
 	pthread_mutex_unlock(&collector->lock);
 	return number;
@@ -408,7 +361,7 @@ static int file_open(struct collector *collector, struct error *err)
 
 	command_read(command, sizeof(command));
 	origin.meta.command = command;
-	origin.meta.filter = selection_text(collector->selection);
+	origin.meta.filter = collector->filter ? filter_source(collector->filter) : "";
 	origin.meta.sources = "spans";
 	origin.meta.cpu_count = cpus > 0 ? (uint32_t)cpus : 1;
 	origin.process = (struct store_process){
@@ -425,12 +378,12 @@ static void collector_free(struct collector *collector)
 {
 	if (collector->sink)
 		sink_discard(collector->sink);
-	selection_free(collector->selection);
+	filter_stream_free(collector->stream);
+	if (collector->filter)
+		filter_free(collector->filter);
 	sites_free(collector->sites);
 	gather_free(collector->gather);
 	vec_free(&collector->listed);
-	vec_free(&collector->known);
-	map_free(&collector->kept);
 	pthread_mutex_destroy(&collector->lock);
 	free(collector->path);
 	free(collector);
@@ -450,8 +403,24 @@ static int thread_start(struct collector *collector, struct error *err)
 		    : 0;
 }
 
-int collector_open(struct collector **result, const char *path, const char *filter,
-		   struct error *err)
+static int filter_begin(struct collector *collector, const struct collector_options *options,
+			struct error *err)
+{
+	struct filter_stream_options stream = {
+		.keep_children = options->keep_children,
+		.deliver = kept_append,
+		.arg = collector,
+	};
+	int result = options->filter ? filter_parse(&collector->filter, "WAFFLE_FILTER",
+						    options->filter, err)
+				     : 0;
+
+	stream.filter = collector->filter;
+	return result ?: filter_stream_open(&collector->stream, &stream, err);
+}
+
+int collector_open(struct collector **result, const char *path,
+		   const struct collector_options *options, struct error *err)
 {
 	struct collector *collector = calloc(1, sizeof(*collector));
 	struct sites_callbacks callbacks = {site_found, collector};
@@ -466,7 +435,7 @@ int collector_open(struct collector **result, const char *path, const char *filt
 	collector->sites = sites_new(&callbacks);
 	collector->gather = gather_new();
 	collector->clock = (uint32_t)ticks_choose();
-	code = selection_open(&collector->selection, filter, err);
+	code = filter_begin(collector, options, err);
 	if (!code && (!collector->path || !collector->sites || !collector->gather))
 		code = error_set(err, ENOMEM, "%s: out of memory", path);
 	if (!code)
@@ -489,6 +458,7 @@ int collector_open(struct collector **result, const char *path, const char *filt
 void collector_arm(struct collector *collector)
 {
 	sites_arm_new(collector->sites);
+	sites_arm_names(collector->sites);
 }
 
 bool collector_flush(struct collector *collector, uint64_t wait_ns)
@@ -525,10 +495,10 @@ int collector_close(struct collector *collector, struct error *err)
 	__atomic_add_fetch(&collector->asked, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&collector->asked);
 	pthread_join(collector->thread, NULL);
-	/* Threads that are about to write what they have reserved get a moment. */
+	/* Threads that have found their site armed and are about to write get a moment. */
 	round_run(collector, ROUND_ALL);
 	nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
-	while (round_run(collector, ROUND_LAST))
+	while (round_run(collector, ROUND_ALL))
 		;
 	gather_names(collector->gather, collector->goal);
 	losses_append(collector);

@@ -17,9 +17,14 @@
 
 struct collector;
 
-/* Opens the file, arms the sites and starts the thread. `filter` may be NULL. */
-int collector_open(struct collector **collector, const char *path, const char *filter,
-		   struct error *err);
+struct collector_options {
+	const char *filter; /* an expression; NULL: everything is kept */
+	bool keep_children; /* also what happens inside of what the filter keeps */
+};
+
+/* Opens the file, arms the sites and starts the thread. */
+int collector_open(struct collector **collector, const char *path,
+		   const struct collector_options *options, struct error *err);
 /* Arms the sites of files that have been loaded since. */
 void collector_arm(struct collector *collector);
 /* Waits until what was recorded so far is in the file. False: not within `wait_ns`.

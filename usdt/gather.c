@@ -6,18 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util/clock.h"
 #include "util/vec.h"
 
-/*
- * A thread that has reserved a record for so long, and has written others since, has left the
- * function by siglongjmp(): the record will never be written. If it was a signal handler that takes
- * so long, that record is lost.
- */
-#define ABANDONED_NS 20000000ull
 /* Limit of what is copied and not delivered yet. Beyond it records stay in the rings, which then
  * count what does not fit. */
 #define TAKEN_BYTES_MAX (256u << 20)
@@ -39,7 +32,7 @@ struct ring_gather {
 	uint64_t without_before; /* what rings_without() returned when the recording began */
 	uint64_t skipped;
 	unsigned rounds;
-	uint64_t word[RING_BYTES_MIN / 8]; /* the record that is being taken */
+	uint64_t word[RING_RECORD_MAX / 8]; /* the record that is being taken */
 };
 
 struct ring_gather *gather_new(void)
@@ -57,13 +50,39 @@ void gather_free(struct ring_gather *gather)
 	free(gather);
 }
 
+/* The records that follow are another thread's. */
+static void thread_set(struct rings_slot *slot, const struct ring_record *record)
+{
+	struct ring_thread thread;
+
+	if (record->bytes != sizeof(*record) + sizeof(thread))
+		return;
+	memcpy(&thread, record + 1, sizeof(thread));
+	slot->tid = (uint32_t)thread.tid;
+	memcpy(slot->comm, thread.comm, sizeof(slot->comm));
+	slot->comm[sizeof(slot->comm) - 1] = '\0';
+	slot->named = false;
+}
+
+/* What is in a ring says whose records follow, so it has to be read. */
+static void slot_empty(struct ring_gather *gather, struct rings_slot *slot)
+{
+	struct ring_record *record = (struct ring_record *)gather->word;
+	enum ring_result result;
+
+	while ((result = ring_read(&slot->ring, record)) == RING_RECORD)
+		if (record->kind == RING_THREAD)
+			thread_set(slot, record);
+	if (result == RING_BROKEN)
+		ring_drop(&slot->ring);
+}
+
 void gather_begin(struct ring_gather *gather)
 {
-	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next) {
-		ring_drop(&slot->reader);
-		slot->lost_before = ring_lost(&slot->reader);
-		slot->known = 0;
-		slot->busy_ns = 0;
+	for (struct rings_slot *slot = rings_first(RINGS_COLLECTOR); slot; slot = slot->next) {
+		slot_empty(gather, slot);
+		slot->lost_before = ring_lost(&slot->ring);
+		slot->named = false;
 	}
 	gather->without_before = rings_without();
 }
@@ -85,7 +104,7 @@ static void put_name(struct ring_gather *gather, const char *comm, uint32_t tid,
 {
 	struct {
 		struct ring_record record;
-		char comm[WAFFLE_COMM_BYTES];
+		char comm[RING_COMM_BYTES];
 	} name = {{.bytes = sizeof(name), .kind = GATHER_NAME, .ticks = ticks}, ""};
 
 	memcpy(name.comm, comm, sizeof(name.comm));
@@ -94,73 +113,45 @@ static void put_name(struct ring_gather *gather, const char *comm, uint32_t tid,
 		gather->counts.taken++;
 }
 
-/* Returns true if the thread will never commit the record that it has reserved. */
-static bool is_abandoned(struct rings_slot *slot, bool final)
-{
-	uint64_t now = clock_monotonic_ns(), head = ring_head(&slot->reader);
-
-	if (!slot->busy_ns || slot->busy_at != slot->reader.tail) {
-		slot->busy_at = slot->reader.tail;
-		slot->busy_head = head;
-		slot->busy_ns = now;
-	}
-	return final || (now - slot->busy_ns > ABANDONED_NS && head != slot->busy_head);
-}
-
-/* Takes all records of a ring. Returns their number. */
-static uint64_t slot_take(struct ring_gather *gather, struct rings_slot *slot, uint64_t owner,
-			  bool final)
+/* Takes all records of a ring. */
+static void slot_take(struct ring_gather *gather, struct rings_slot *slot)
 {
 	struct ring_record *record = (struct ring_record *)gather->word;
-	uint32_t tid = (uint32_t)owner;
-	uint64_t count = 0;
 
 	while (gather->bytes.len < TAKEN_BYTES_MAX) {
-		enum ring_result result = ring_read(&slot->reader, record);
+		enum ring_result result = ring_read(&slot->ring, record);
 
 		if (result == RING_EMPTY)
-			break;
-		if (result == RING_BUSY && !is_abandoned(slot, final))
-			break;
-		if (result != RING_RECORD)
-			gather->skipped += ring_skip(&slot->reader);
-		if (result == RING_BROKEN)
-			break; /* it may stay so: once a round is enough */
-		if (result != RING_RECORD)
-			continue;
-		if (slot->known != owner)
-			put_name(gather, slot->comm, tid, record->ticks);
-		slot->known = owner;
-		count++;
-		if (!put(gather, record, tid))
+			return;
+		if (result == RING_BROKEN) {
+			ring_drop(&slot->ring);
 			gather->skipped++;
-		else
+			return; /* it may stay so: once a round is enough */
+		}
+		if (record->kind == RING_THREAD) {
+			thread_set(slot, record);
+			continue;
+		}
+		if (!slot->named)
+			put_name(gather, slot->comm, slot->tid, record->ticks);
+		slot->named = true;
+		if (put(gather, record, slot->tid))
 			gather->counts.taken++;
+		else
+			gather->skipped++;
 	}
-	return count;
 }
 
-static bool is_gone(uint32_t tid)
+static void rings_take(struct ring_gather *gather)
 {
-	return syscall(SYS_tgkill, getpid(), tid, 0) && errno == ESRCH;
-}
-
-static void rings_take(struct ring_gather *gather, bool final)
-{
+	bool reclaim = gather->rounds++ % ALIVE_ROUNDS == 0;
 	uint64_t lost = 0;
 
-	gather->rounds++;
-	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next) {
-		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
-		bool quiet = !slot_take(gather, slot, owner, final);
-
-		lost += ring_lost(&slot->reader) - slot->lost_before;
-		if (!quiet || !(uint32_t)owner || gather->rounds % ALIVE_ROUNDS ||
-		    !is_gone((uint32_t)owner))
-			continue;
-		/* The thread has ended, so all that it wrote is in the ring by now. */
-		slot_take(gather, slot, owner, true);
-		rings_free(slot, owner);
+	for (struct rings_slot *slot = rings_first(RINGS_COLLECTOR); slot; slot = slot->next) {
+		slot_take(gather, slot);
+		lost += ring_lost(&slot->ring) - slot->lost_before;
+		if (reclaim)
+			rings_reclaim(slot);
 	}
 	gather->counts.lost = lost + gather->skipped + rings_without() - gather->without_before;
 }
@@ -223,12 +214,12 @@ static void compact(struct ring_gather *gather, size_t done)
 	gather->spare.cap = cap;
 }
 
-void gather_round(struct ring_gather *gather, uint64_t goal, bool final,
+void gather_round(struct ring_gather *gather, uint64_t goal,
 		  void (*deliver)(const struct gather_item *item, void *arg), void *arg)
 {
 	size_t done = 0;
 
-	rings_take(gather, final);
+	rings_take(gather);
 	pending_sort(gather);
 	for (; done < gather->pending.len && gather->pending.data[done].ticks < goal; done++) {
 		const struct gather_pending *one = &gather->pending.data[done];
@@ -245,15 +236,14 @@ void gather_round(struct ring_gather *gather, uint64_t goal, bool final,
 
 void gather_names(struct ring_gather *gather, uint64_t ticks)
 {
-	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next) {
-		char path[64], comm[WAFFLE_COMM_BYTES + 1] = "";
-		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+	for (struct rings_slot *slot = rings_first(RINGS_COLLECTOR); slot; slot = slot->next) {
+		char path[64], comm[RING_COMM_BYTES + 1] = "";
 		ssize_t len;
 		int fd;
 
-		if (!(uint32_t)owner || slot->known != owner)
+		if (!slot->named || __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) != slot->tid)
 			continue;
-		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", (uint32_t)owner);
+		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", slot->tid);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			continue;
@@ -262,11 +252,11 @@ void gather_names(struct ring_gather *gather, uint64_t ticks)
 		if (len <= 0)
 			continue;
 		comm[strcspn(comm, "\n")] = '\0';
-		if (!strncmp(comm, slot->comm, WAFFLE_COMM_BYTES - 1))
+		if (!strncmp(comm, slot->comm, RING_COMM_BYTES - 1))
 			continue;
 		memset(slot->comm, 0, sizeof(slot->comm));
 		memcpy(slot->comm, comm, strlen(comm));
-		put_name(gather, slot->comm, (uint32_t)owner, ticks);
+		put_name(gather, slot->comm, slot->tid, ticks);
 	}
 }
 

@@ -32,9 +32,8 @@ void gather_free(struct ring_gather *gather);
 
 /* Skips all that is in the rings, for a recording that begins. */
 void gather_begin(struct ring_gather *gather);
-/* Takes records, and delivers those before `goal`. `final`: nobody writes any more, so what is
- * reserved and not written is given up. */
-void gather_round(struct ring_gather *gather, uint64_t goal, bool final,
+/* Takes records, and delivers those before `goal`. */
+void gather_round(struct ring_gather *gather, uint64_t goal,
 		  void (*deliver)(const struct gather_item *item, void *arg), void *arg);
 /* Lists threads that have been renamed as the next items. It reads a file in /proc for each. */
 void gather_names(struct ring_gather *gather, uint64_t ticks);

@@ -4,19 +4,19 @@
 #include <string.h>
 
 #define DATA_AT 4096u
-/* A pad has only this much of a record's header. */
-#define PAD_BYTES offsetof(struct ring_record, ticks)
+/* A thread that overwrites a record while it is copied makes the reader begin again, which happens
+ * once in a while. So many times in a row are nonsense. */
+#define ATTEMPTS 64
 
 _Static_assert(sizeof(struct ring_shared) <= DATA_AT, "the data begins behind the head");
-_Static_assert(sizeof(struct ring_record) == 16 && PAD_BYTES == 8, "the layout is a contract");
+_Static_assert(sizeof(struct ring_record) == 16, "the layout is a contract");
 
 size_t ring_map_bytes(uint64_t data_bytes)
 {
-	return DATA_AT + (size_t)data_bytes;
+	return DATA_AT + (size_t)data_bytes + RING_RECORD_MAX;
 }
 
-void ring_init(struct ring *ring, void *memory, uint64_t data_bytes, uint32_t clock, uint32_t pid,
-	       uint32_t tid)
+void ring_make(void *memory, uint64_t data_bytes, uint32_t clock, uint32_t pid)
 {
 	struct ring_shared *shared = memory;
 
@@ -25,130 +25,120 @@ void ring_init(struct ring *ring, void *memory, uint64_t data_bytes, uint32_t cl
 	shared->clock = clock;
 	shared->data_bytes = data_bytes;
 	shared->pid = pid;
-	shared->tid = tid;
 	__atomic_store_n(&shared->magic, RING_MAGIC, __ATOMIC_RELEASE);
+}
+
+bool ring_open(struct ring *ring, void *memory, size_t mapped_bytes)
+{
+	struct ring_shared *shared = memory;
+	uint64_t bytes;
+
+	if (mapped_bytes < sizeof(*shared) ||
+	    __atomic_load_n(&shared->magic, __ATOMIC_ACQUIRE) != RING_MAGIC ||
+	    __atomic_load_n(&shared->version, __ATOMIC_RELAXED) != RING_VERSION ||
+	    __atomic_load_n(&shared->data_at, __ATOMIC_RELAXED) != DATA_AT)
+		return false;
+	bytes = __atomic_load_n(&shared->data_bytes, __ATOMIC_RELAXED);
+	if (bytes < RING_BYTES_MIN || bytes > RING_BYTES_MAX || bytes & (bytes - 1) ||
+	    mapped_bytes < ring_map_bytes(bytes))
+		return false;
 	*ring = (struct ring){.shared = shared,
 			      .data = (unsigned char *)memory + DATA_AT,
-			      .bytes = data_bytes,
-			      .clock = clock,
-			      .shift = (uint32_t)__builtin_ctzll(data_bytes)};
+			      .bytes = bytes,
+			      .clock = __atomic_load_n(&shared->clock, __ATOMIC_RELAXED)};
+	/* A multiple of 8, so that all records are aligned. */
+	ring->tail = ring->head = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED) & ~7ull;
+	return true;
 }
 
-/* ---- the collector ---- */
-
-/* Writes the marks of positions at which the thread will write next. */
-static void mark_free(struct ring *ring, uint64_t from, uint64_t bytes)
+/* Whether position `a` is behind `b`. */
+static bool is_behind(uint64_t a, uint64_t b)
 {
-	while (bytes) {
-		uint64_t at = from & (ring->bytes - 1), left = ring->bytes - at;
-		uint64_t part = bytes < left ? bytes : left, mark = ring_mark(ring, from);
-		uint64_t *words = (uint64_t *)(ring->data + at);
-
-		for (uint64_t i = 0; i < part / 8; i++)
-			words[i] = mark;
-		from += part;
-		bytes -= part;
-	}
+	return (int64_t)(a - b) > 0;
 }
 
-/* Frees the next bytes, which do not wrap. */
-static void advance(struct ring *ring, uint64_t bytes)
+/* Finds out how far the thread has written. False: nonsense. */
+static bool head_update(struct ring *ring)
 {
-	mark_free(ring, ring->tail + ring->bytes, bytes);
-	ring->tail += bytes;
-	__atomic_store_n(&ring->shared->tail, ring->tail, __ATOMIC_RELEASE);
+	uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE);
+
+	ring->overwrite = __atomic_load_n(&ring->shared->overwrite, __ATOMIC_RELAXED);
+	if (head % 8 || is_behind(ring->tail, head) ||
+	    (!ring->overwrite && head - ring->tail > ring->bytes))
+		return false;
+	ring->head = head;
+	return true;
 }
 
-static struct ring_record *next_record(const struct ring *ring)
+/* Skips what the thread has overwritten. False: nonsense. */
+static bool oldest_pass(struct ring *ring)
 {
-	return (struct ring_record *)(ring->data + (ring->tail & (ring->bytes - 1)));
+	uint64_t oldest = __atomic_load_n(&ring->shared->oldest, __ATOMIC_ACQUIRE);
+
+	if (!is_behind(oldest, ring->tail))
+		return true;
+	if (oldest % 8)
+		return false;
+	ring->tail = oldest;
+	return !is_behind(oldest, ring->head) || head_update(ring);
 }
 
-/* Bytes that the thread has reserved and the collector has not taken. False: nonsense. */
-static bool filled(const struct ring *ring, uint64_t *bytes)
+/* Copies the next record, of which at most `available` bytes are there. */
+static bool record_copy(const struct ring *ring, struct ring_record *to, uint64_t available)
 {
-	*bytes = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE) - ring->tail;
-	return *bytes <= ring->bytes && *bytes % 8 == 0;
-}
+	const unsigned char *from = ring->data + (ring->tail & (ring->bytes - 1));
+	struct ring_record head;
+	uint64_t first = __atomic_load_n((const uint64_t *)from, __ATOMIC_RELAXED);
 
-/* The next record must lie in what the thread has reserved, and must not wrap. */
-static bool length_is_valid(const struct ring *ring, uint32_t bytes, uint64_t available)
-{
-	uint64_t left = ring->bytes - (ring->tail & (ring->bytes - 1));
-
-	return bytes >= PAD_BYTES && bytes % 8 == 0 && bytes <= available && bytes <= left;
+	memcpy(&head, &first, sizeof(first));
+	if (head.bytes < sizeof(head) || head.bytes % 8 || head.bytes > RING_RECORD_MAX ||
+	    head.bytes > available)
+		return false;
+	memcpy(to, from, head.bytes);
+	memcpy(to, &first, sizeof(first));
+	return true;
 }
 
 enum ring_result ring_read(struct ring *ring, struct ring_record *to)
 {
-	for (;;) {
-		struct ring_record *record = next_record(ring);
-		uint64_t available;
-		uint32_t bytes;
-		uint16_t kind;
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		uint64_t before;
+		bool valid;
 
-		if (!filled(ring, &available))
+		if (ring->tail == ring->head && !head_update(ring))
 			return RING_BROKEN;
-		if (!available)
+		if (ring->overwrite && !oldest_pass(ring))
+			return RING_BROKEN;
+		if (ring->tail == ring->head)
 			return RING_EMPTY;
-		kind = __atomic_load_n(&record->kind, __ATOMIC_ACQUIRE);
-		bytes = __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
-		if (!(kind & RING_COMMITTED))
-			return bytes != ring_mark(ring, ring->tail) &&
-					       !length_is_valid(ring, bytes, available)
-				       ? RING_BROKEN
-				       : RING_BUSY;
-		kind &= (uint16_t)~RING_COMMITTED;
-		if (!length_is_valid(ring, bytes, available))
-			return RING_BROKEN;
-		if (kind != RING_PAD && (bytes < sizeof(*record) || bytes > RING_BYTES_MIN))
-			return RING_BROKEN;
-		if (kind != RING_PAD) {
-			memcpy(to, record, bytes);
-			to->bytes = bytes;
-			to->kind = kind;
+		if (ring->head - ring->tail > ring->bytes)
+			continue; /* `oldest` was read before `head`, and is about to follow */
+		before = ring->tail;
+		valid = record_copy(ring, to, ring->head - ring->tail);
+		if (ring->overwrite) {
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			if (!oldest_pass(ring))
+				return RING_BROKEN;
+			if (ring->tail != before)
+				continue;
 		}
-		advance(ring, bytes);
-		if (kind != RING_PAD)
-			return RING_RECORD;
+		if (!valid)
+			break;
+		ring->tail += to->bytes;
+		__atomic_store_n(&ring->shared->tail, ring->tail, __ATOMIC_RELEASE);
+		return RING_RECORD;
 	}
+	return RING_BROKEN;
 }
 
 void ring_drop(struct ring *ring)
 {
-	uint64_t available;
-
-	if (filled(ring, &available)) {
-		mark_free(ring, ring->tail + ring->bytes, available);
-		ring->tail += available;
-	} else {
-		/* Nonsense: there may be some everywhere. */
-		ring->tail = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE) & ~7ull;
-		mark_free(ring, ring->tail, ring->bytes);
-	}
+	ring->head = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE) & ~7ull;
+	ring->tail = ring->head;
 	__atomic_store_n(&ring->shared->tail, ring->tail, __ATOMIC_RELEASE);
-}
-
-uint64_t ring_skip(struct ring *ring)
-{
-	struct ring_record *record = next_record(ring);
-	uint32_t bytes = __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
-	uint64_t available;
-
-	if (!filled(ring, &available) || !length_is_valid(ring, bytes, available)) {
-		ring_drop(ring);
-		return 1;
-	}
-	advance(ring, bytes);
-	return 1;
 }
 
 uint64_t ring_lost(const struct ring *ring)
 {
 	return __atomic_load_n(&ring->shared->lost, __ATOMIC_RELAXED);
-}
-
-uint64_t ring_head(const struct ring *ring)
-{
-	return __atomic_load_n(&ring->shared->head, __ATOMIC_RELAXED);
 }

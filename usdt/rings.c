@@ -2,46 +2,74 @@
 #include "usdt/rings.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "usdt/ring_write.h"
-#include "usdt/ticks.h"
 #include "waffle/abi.h"
 
 /* In front of the ring: this process's own data about it, which a tracer does not need. */
 #define SLOT_BYTES 4096
 _Static_assert(sizeof(struct rings_slot) <= SLOT_BYTES, "a slot has a page");
+_Static_assert(24 + WAFFLE_FRAME_MAX <= RING_RECORD_MAX, "a hit fits into a record");
+/* A thread that gets a ring looks at so many rings of threads that may have ended. */
+#define RECLAIMS 16
+/* glibc keeps the values of the first keys in the thread itself. To set others it allocates. */
+#define KEYS_INSIDE 32
 
 struct rings_thread {
-	struct rings_slot *slot;
-	const volatile uint32_t *cpu;
-	bool opening; /* a signal handler has interrupted slot_open() */
+	struct rings_slot *slots[RINGS_READERS];
+	struct ring_rseq *rseq; /* NULL: none */
+};
+
+struct rings_options {
+	uint64_t data_bytes;
+	uint32_t clock;
+	bool overwrite;
 };
 
 static struct {
-	uint64_t data_bytes;
-	uint32_t clock;
+	struct rings_options options[RINGS_READERS];
+	struct rings_slot *first[RINGS_READERS];
 	uint64_t without;
-	struct rings_slot *first;
-} rings = {.data_bytes = RING_BYTES_DEFAULT, .clock = 1};
+	uint32_t reclaim_from;
+	pid_t pid;
+	pthread_key_t key; /* its destructor frees a thread's slots */
+	bool has_key;
+	void (*opened)(const void *memory, uint64_t map_bytes, uint32_t tid);
+} rings = {
+	.options = {{RING_BYTES_DEFAULT, TICKS_NS, false}, {RING_BYTES_DEFAULT, TICKS_NS, false}}};
+
+/* The kernel writes semaphores only where a file is mapped, which excludes .bss. */
+struct rings_gate rings_gate __attribute__((section(".probes"))) = {0, 0, 0, 0};
 
 /* In the part of a thread's storage that exists from its start, so that access allocates nothing.
  */
 static __thread struct rings_thread thread __attribute__((tls_model("initial-exec")));
 
-void rings_configure(uint64_t data_bytes, uint32_t clock)
+void rings_configure(enum rings_reader reader, uint64_t data_bytes, uint32_t clock, bool overwrite)
 {
-	rings.data_bytes = data_bytes;
-	rings.clock = clock;
+	rings.options[reader] = (struct rings_options){data_bytes, clock, overwrite};
 }
 
-struct rings_slot *rings_first(void)
+void rings_on_open(void (*opened)(const void *memory, uint64_t map_bytes, uint32_t tid))
 {
-	return __atomic_load_n(&rings.first, __ATOMIC_ACQUIRE);
+	rings.opened = opened;
+}
+
+void rings_collect(bool on)
+{
+	__atomic_store_n(&rings_gate.collector, on, __ATOMIC_RELEASE);
+}
+
+struct rings_slot *rings_first(enum rings_reader reader)
+{
+	return __atomic_load_n(&rings.first[reader], __ATOMIC_ACQUIRE);
 }
 
 uint64_t rings_without(void)
@@ -49,171 +77,282 @@ uint64_t rings_without(void)
 	return __atomic_load_n(&rings.without, __ATOMIC_RELAXED);
 }
 
-void rings_free(struct rings_slot *slot, uint64_t owner)
+void rings_reclaim(struct rings_slot *slot)
 {
-	__atomic_compare_exchange_n(&slot->owner, &owner, owner & ~(uint64_t)UINT32_MAX, false,
-				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+
+	if (owner && syscall(SYS_tgkill, getpid(), owner, 0) && errno == ESRCH)
+		__atomic_compare_exchange_n(&slot->owner, &owner, 0, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED);
 }
 
+/* The struct rseq of this thread stays: its memory is still mapped, and the kernel uses it. */
 void rings_forget(void)
 {
-	thread = (struct rings_thread){0};
-	rings.first = NULL;
+	memset(thread.slots, 0, sizeof(thread.slots));
+	memset(rings.first, 0, sizeof(rings.first));
 	rings.without = 0;
+	rings.pid = getpid();
 }
 
-/* Maps the memory of a ring. A sandbox may forbid memfd_create(): anonymous memory is as good for
- * this process. */
-static void *memory_map(size_t bytes)
+/* ---- slots ---- */
+
+/* A sealed memfd. NULL: a sandbox forbids it. */
+static void *memory_share(size_t bytes)
 {
-	long fd = syscall(SYS_memfd_create, "waffle-ring", MFD_CLOEXEC);
+	long fd = syscall(SYS_memfd_create, "waffle-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	void *memory = MAP_FAILED;
 
-	if (fd >= 0) {
-		if (!syscall(SYS_ftruncate, fd, bytes))
-			memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
-		syscall(SYS_close, fd);
-	}
-	if (memory == MAP_FAILED)
-		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-			      0);
+	if (fd < 0)
+		return NULL;
+	if (!syscall(SYS_ftruncate, fd, bytes) &&
+	    !syscall(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+	syscall(SYS_close, fd);
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-static void slot_name(struct rings_slot *slot)
+static void *memory_own(size_t bytes)
 {
-	memset(slot->comm, 0, sizeof(slot->comm));
-	prctl(PR_GET_NAME, slot->comm);
+	void *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Takes a slot that is free, or that of an earlier thread with this tid, which must be gone. */
-static struct rings_slot *slot_reuse(uint32_t tid)
+static struct rings_slot *slot_make(enum rings_reader reader)
 {
-	for (struct rings_slot *slot = rings_first(); slot; slot = slot->next) {
-		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED);
-		uint64_t next = ((owner >> 32) + 1) << 32 | tid;
+	struct rings_options options = rings.options[reader];
+	size_t bytes = ring_map_bytes(options.data_bytes);
+	struct rings_slot *slot = memory_own(SLOT_BYTES);
+	void *memory = !slot                    ? NULL
+		       : reader == RINGS_TRACER ? memory_share(bytes)
+						: memory_own(bytes);
 
-		if (slot->writer.bytes != rings.data_bytes || slot->writer.clock != rings.clock ||
-		    ((uint32_t)owner && (uint32_t)owner != tid) ||
-		    !__atomic_compare_exchange_n(&slot->owner, &owner, next, false,
-						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			continue;
+	if (!memory) {
+		if (slot)
+			munmap(slot, SLOT_BYTES);
+		return NULL;
+	}
+	/* In a child the slot has no ring, and the ring is not mapped. */
+	if (!madvise(slot, SLOT_BYTES, MADV_WIPEONFORK))
+		madvise(memory, bytes, MADV_DONTFORK);
+	ring_make(memory, options.data_bytes, options.clock, (uint32_t)getpid());
+	((struct ring_shared *)memory)->overwrite = options.overwrite;
+	slot->writer = ring_writer_open(memory, options.data_bytes, options.clock);
+	slot->map_bytes = bytes;
+	ring_open(&slot->ring, memory, bytes);
+	return slot;
+}
+
+static void slot_list(struct rings_slot *slot, enum rings_reader reader)
+{
+	slot->next = rings_first(reader);
+	while (!__atomic_compare_exchange_n(&rings.first[reader], &slot->next, slot, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
+/* Makes a slot the thread's own. False: another thread owns it, or its ring has no room to say
+ * whose records follow. */
+static bool slot_take(struct rings_slot *slot, uint32_t tid)
+{
+	struct ring_thread self = {.tid = tid};
+	uint64_t words[sizeof(self) / 8];
+	uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED);
+
+	/* An owner with the tid of this thread is one that has ended. */
+	if ((owner && owner != tid) ||
+	    !__atomic_compare_exchange_n(&slot->owner, &owner, tid, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return false;
+	prctl(PR_GET_NAME, self.comm);
+	memcpy(words, &self, sizeof(self));
+	if (ring_write(&slot->writer, thread.rseq, RING_THREAD, words[0], words + 1, 2)) {
 		slot->writer.shared->tid = tid;
-		return slot;
+		return true;
+	}
+	__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
+	return false;
+}
+
+static struct rings_slot *slot_reuse(enum rings_reader reader, uint32_t tid)
+{
+	struct rings_options options = rings.options[reader];
+	uint32_t from = __atomic_fetch_add(&rings.reclaim_from, RECLAIMS, __ATOMIC_RELAXED), at = 0;
+
+	for (unsigned pass = 0; pass < 2; pass++) {
+		for (struct rings_slot *slot = rings_first(reader); slot; slot = slot->next) {
+			if (slot->writer.mask + 1 != options.data_bytes ||
+			    slot->writer.clock != options.clock ||
+			    (reader == RINGS_COLLECTOR &&
+			     slot->writer.shared->overwrite != options.overwrite))
+				continue;
+			if (pass && at++ - from % 64 < RECLAIMS)
+				rings_reclaim(slot);
+			if (slot_take(slot, tid))
+				return slot;
+		}
 	}
 	return NULL;
 }
 
-static struct rings_slot *slot_make(uint32_t tid)
+/* Runs when a thread ends. Other destructors may still record, in a ring that they open anew. */
+static void thread_leave(void *unused)
 {
-	struct rings_slot *slot =
-		mmap(NULL, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	void *memory = memory_map(ring_map_bytes(rings.data_bytes));
+	uint64_t all = UINT64_MAX, before = 0;
 
-	if (slot == MAP_FAILED)
-		slot = NULL;
-	if (!slot || !memory) {
-		if (slot)
-			munmap(slot, SLOT_BYTES);
-		if (memory)
-			munmap(memory, ring_map_bytes(rings.data_bytes));
-		return NULL;
+	(void)unused;
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
+	for (int i = 0; i < RINGS_READERS; i++) {
+		struct rings_slot *slot = thread.slots[i];
+
+		if (!slot)
+			continue;
+		if (thread.rseq == &slot->rseq) {
+			thread.rseq = NULL;
+			ring_rseq_leave(&slot->rseq);
+		}
+		thread.slots[i] = NULL;
+		if (slot->writer.shared)
+			__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
 	}
-	ring_init(&slot->writer, memory, rings.data_bytes, rings.clock, (uint32_t)getpid(), tid);
-	slot->reader = slot->writer;
-	slot->owner = 1ull << 32 | tid;
-	slot->next = rings_first();
-	while (!__atomic_compare_exchange_n(&rings.first, &slot->next, slot, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+}
+
+void rings_prepare(void)
+{
+	rings.pid = getpid();
+	rings.has_key = !pthread_key_create(&rings.key, thread_leave) && rings.key < KEYS_INSIDE;
+	rings.options[RINGS_TRACER].clock = (uint32_t)ticks_choose();
+}
+
+static struct rings_slot *slot_open_blocked(enum rings_reader reader)
+{
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	struct rings_slot *slot = thread.slots[reader];
+
+	if (slot && slot->writer.shared) /* a signal handler was here first */
+		return slot;
+	if (getpid() != rings.pid) /* the child of a fork() without handlers, which nobody reads */
+		return NULL;
+	slot = slot_reuse(reader, tid);
+	if (!slot) {
+		slot = slot_make(reader);
+		if (!slot)
+			return NULL;
+		if (!thread.rseq)
+			thread.rseq = ring_rseq_find(&slot->rseq);
+		slot_take(slot, tid);
+		slot_list(slot, reader);
+	}
+	if (!thread.rseq)
+		thread.rseq = ring_rseq_find(&slot->rseq);
+	if (rings.has_key)
+		pthread_setspecific(rings.key, slot);
+	thread.slots[reader] = slot;
+	if (reader == RINGS_TRACER && rings.opened)
+		rings.opened(slot->writer.shared, slot->map_bytes, tid);
 	return slot;
 }
 
-/* The CPU that the thread runs on, which the kernel keeps in the thread's struct rseq. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned __rseq_size __attribute__((weak));
-
-static const volatile uint32_t *cpu_place(void)
+/* Opens a thread's ring. Signals are blocked, so that no handler does so too, and that no
+ * cancellation leaves it half done. Restores errno, since a site must not change it. */
+static __attribute__((noinline, cold)) struct rings_slot *slot_open(enum rings_reader reader)
 {
-	static const uint32_t unknown;
-
-	/* The libc may not have registered one. */
-	if (!&__rseq_offset || !&__rseq_size || !__rseq_size)
-		return &unknown;
-	return (const uint32_t *)((const char *)__builtin_thread_pointer() + __rseq_offset) + 1;
-}
-
-/* Restores errno, since a site must not change it. */
-static __attribute__((noinline)) struct rings_slot *slot_open(void)
-{
-	int code = errno;
+	uint64_t all = UINT64_MAX, before = 0;
 	struct rings_slot *slot;
-	uint32_t tid;
+	int code = errno;
 
-	if (thread.opening)
-		return NULL;
-	thread.opening = true;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	tid = (uint32_t)syscall(SYS_gettid);
-	slot = slot_reuse(tid);
-	if (!slot)
-		slot = slot_make(tid);
-	if (slot) {
-		slot_name(slot);
-		thread.cpu = cpu_place();
-		thread.slot = slot;
-	}
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	thread.opening = false;
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
+	slot = slot_open_blocked(reader);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
 	errno = code;
-	return slot;
-}
-
-/* A thread's first hit, or one without a ring. */
-static __attribute__((noinline, cold)) struct rings_slot *slot_first(void)
-{
-	struct rings_slot *slot = slot_open();
-
-	if (!slot)
+	if (!slot && reader == RINGS_COLLECTOR)
 		__atomic_fetch_add(&rings.without, 1, __ATOMIC_RELAXED);
 	return slot;
 }
 
-/* Nothing in rings_hit() has an array, so a canary would only cost time. */
+/* The thread's slot, which is opened if need be. NULL: there is none. */
+static inline __attribute__((always_inline)) struct rings_slot *slot_get(enum rings_reader reader)
+{
+	struct rings_slot *slot = thread.slots[reader];
+
+	if (__builtin_expect(slot && slot->writer.shared, 1))
+		return slot;
+	return slot_open(reader);
+}
+
+/* ---- records ---- */
+
+static inline __attribute__((always_inline)) bool
+hit_write(struct rings_slot *slot, const void *probe, unsigned long long id, const void *name,
+	  const void *frame, unsigned long long size)
+{
+	uint64_t begin = (uintptr_t)name;
+
+	if (__builtin_expect(size > WAFFLE_FRAME_MAX, 0))
+		size = WAFFLE_FRAME_MAX;
+	if (frame)
+		return ring_write(&slot->writer, thread.rseq, RING_HIT, (uintptr_t)probe, frame,
+				  size / 8);
+	/* A span's end has its begin's probe where others have their name (abi.h). */
+	return ring_write(&slot->writer, thread.rseq, RING_SPAN_END, id, &begin, 1);
+}
+
+/* The part of rings_hit() for a tracer. */
+static __attribute__((noinline)) bool tracer_hit(const void *probe, unsigned long long id,
+						 const void *name, const void *frame,
+						 unsigned long long size)
+{
+	struct rings_slot *slot = slot_get(RINGS_TRACER);
+
+	if (!slot || !__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE))
+		return false;
+	hit_write(slot, probe, id, name, frame, size); /* or it is counted as lost */
+	return true;
+}
+
+static inline struct rings_gate gate_read(void)
+{
+	struct rings_gate gate;
+	uint64_t word = __atomic_load_n((uint64_t *)&rings_gate, __ATOMIC_RELAXED);
+
+	memcpy(&gate, &word, sizeof(gate));
+	return gate;
+}
+
+/* Nothing here has an array whose bounds could be missed, so a canary would only cost time. */
 #if __has_attribute(no_stack_protector)
 __attribute__((no_stack_protector))
 #endif
-void rings_hit(const void *probe, unsigned long long id, const void *name, const void *frame,
+bool rings_hit(const void *probe, unsigned long long id, const void *name, const void *frame,
 	       unsigned long long size)
 {
-	struct rings_slot *slot = thread.slot;
-	const uint64_t *words = frame;
-	struct ring_record *record;
-	uint64_t *to;
+	struct rings_gate gate = gate_read();
 
-	if (__builtin_expect(!slot, 0)) {
-		slot = slot_first();
-		if (!slot)
-			return;
+	if (gate.collector) {
+		struct rings_slot *slot = slot_get(RINGS_COLLECTOR);
+
+		if (slot)
+			hit_write(slot, probe, id, name, frame, size);
 	}
-	if (__builtin_expect(size > WAFFLE_FRAME_MAX, 0))
-		size = WAFFLE_FRAME_MAX;
-	size &= ~7ull;
-	record = ring_reserve(&slot->writer, (uint32_t)(sizeof(*record) + (frame ? 8 + size : 16)));
-	if (__builtin_expect(!record, 0))
-		return;
-	record->cpu = (uint16_t)*thread.cpu;
-	record->ticks = ticks_now(slot->writer.clock);
-	to = (uint64_t *)(record + 1);
-	if (frame) {
-		*to++ = (uintptr_t)probe;
-		for (const uint64_t *end = words + size / 8; words < end;)
-			*to++ = *words++;
-		ring_commit(record, RING_HIT);
-	} else {
-		/* A span's end has its begin's probe where others have their name (abi.h). */
-		to[0] = id;
-		to[1] = (uintptr_t)name;
-		ring_commit(record, RING_SPAN_END);
+	return __builtin_expect(gate.ring && !gate.usdt, 0) &&
+	       tracer_hit(probe, id, name, frame, size);
+}
+
+bool rings_write(enum ring_kind kind, const uint64_t *words, uint64_t count)
+{
+	struct rings_gate gate = gate_read();
+	const bool wanted[RINGS_READERS] = {gate.collector, gate.ring && !gate.usdt};
+	bool written = false;
+
+	for (enum rings_reader reader = 0; reader < RINGS_READERS; reader++) {
+		struct rings_slot *slot = wanted[reader] ? slot_get(reader) : NULL;
+
+		if (slot &&
+		    ring_write(&slot->writer, thread.rseq, kind, words[0], words + 1, count - 1))
+			written = true;
 	}
+	return written;
 }

@@ -1,48 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rings of this process. A thread gets one at its first armed hit, perhaps in a signal handler:
- * so it is mapped by system calls, and listed without a lock. The ring of a thread that is gone is
- * drained, and then given to another thread. Rings are never unmapped, since a thread may be about
- * to write.
+ * The rings of this process. A thread has up to two, one for the collector of this process and one
+ * for a tracer. It gets them at its first armed hit, perhaps in a signal handler: so they are
+ * mapped by system calls, and listed without a lock. The ring of a thread that has ended is given
+ * to another thread, also if it has not been drained. Rings are never unmapped.
  *
- * The memory is a memfd, so that a tracer can map it (/proc/PID/map_files). Its descriptor is
- * closed at once: the program must not see it.
+ * The collector's rings are private memory, which sandboxes allow. A tracer's ring is a memfd that
+ * can't change its size, so that the tracer can map it (/proc/PID/map_files). Its descriptor is
+ * closed at once, since the program must not see it.
+ *
+ * After a fork() the child has no rings. Also a child whose handlers of pthread_atfork() did not
+ * run never writes into those of its parent.
  */
 #ifndef WAFFLE_USDT_RINGS_H
 #define WAFFLE_USDT_RINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/record.h"
 #include "usdt/ring.h"
+#include "usdt/ring_write.h"
+
+enum rings_reader { RINGS_COLLECTOR, RINGS_TRACER, RINGS_READERS };
 
 struct rings_slot {
-	struct rings_slot *next; /* list of all slots; never changed once the slot is listed */
-	/* Tid of the owner in the low half; 0: free. The high half is the number of owners so far,
-	 * since a new thread may have the tid of the last one. */
-	uint64_t owner;
-	struct ring writer;
-	/* Of the collector: */
-	struct ring reader;
-	uint64_t known;       /* the owner whose name was recorded */
+	struct ring_writer writer;
+	struct rings_slot *next; /* list of all slots of this reader; never changed once listed */
+	uint32_t owner;          /* tid of the thread that writes; 0: free */
+	uint64_t map_bytes;
+	struct ring_rseq rseq; /* of threads whose libc has none */
+	/* Only the collector uses what follows. */
+	struct ring ring;
 	uint64_t lost_before; /* ring_lost() when the recording began */
-	uint64_t busy_at;     /* position of a record that is not committed … */
-	uint64_t busy_ns;     /* … since this time, when the ring had … */
-	uint64_t busy_head;   /* … this head */
-	char comm[WAFFLE_COMM_BYTES];
+	uint32_t tid;         /* of the next records */
+	bool named;           /* that thread's name was delivered in this recording */
+	char comm[RING_COMM_BYTES];
 };
 
-/* Size and clock of rings that are made from now on. */
-void rings_configure(uint64_t data_bytes, uint32_t clock);
-/* Writes a hit of this thread: the function of struct waffle_process_. */
-void rings_hit(const void *probe, unsigned long long id, const void *name, const void *frame,
+/*
+ * Who wants records. A thread that has a hit looks here first, at all of it at once. The kernel
+ * counts tracers in the first two, which are semaphores of libwaffle's own sites (tracer.c).
+ */
+struct rings_gate {
+	uint16_t ring; /* tracers that want rings */
+	uint16_t usdt; /* tracers that want hits from the kernel instead; they come first */
+	uint16_t collector;
+	uint16_t unused;
+};
+extern struct rings_gate rings_gate __attribute__((visibility("hidden"), aligned(8)));
+
+/* Call it once, before any thread records. */
+void rings_prepare(void);
+/* Size and clock of rings that are made from now on, and whether they overwrite their oldest
+ * records. */
+void rings_configure(enum rings_reader reader, uint64_t data_bytes, uint32_t clock, bool overwrite);
+/* Calls a function in each thread that has got a tracer's ring, while its signals are blocked. */
+void rings_on_open(void (*opened)(const void *memory, uint64_t map_bytes, uint32_t tid));
+/* Whether the collector wants records. */
+void rings_collect(bool on);
+
+/*
+ * Writes a hit of this thread: the function of struct waffle_process_ (abi.h describes the
+ * arguments). Returns true if a tracer gets the hit from the ring, so that it must not come from
+ * the kernel as well. False also if a tracer has not found the ring yet.
+ */
+bool rings_hit(const void *probe, unsigned long long id, const void *name, const void *frame,
 	       unsigned long long size);
+/*
+ * Writes a record of at least two words to all readers, also to a tracer that has not found the
+ * ring yet: what the kernel can't deliver. With its header a record has at most RING_RECORD_MAX
+ * bytes. Returns true if one of them gets it.
+ */
+bool rings_write(enum ring_kind kind, const uint64_t *words, uint64_t count);
+
 /* The first slot; all others follow. */
-struct rings_slot *rings_first(void);
-/* Hits that had no ring, because none could be mapped. */
+struct rings_slot *rings_first(enum rings_reader reader);
+/* Hits for the collector that had no ring, because none could be mapped. */
 uint64_t rings_without(void);
-/* Lets another thread have the slot, after this owner is gone and its ring is empty. */
-void rings_free(struct rings_slot *slot, uint64_t owner);
+/* Frees the slot if its thread has ended without telling. */
+void rings_reclaim(struct rings_slot *slot);
 /* In a new child: the rings are the parent's, so the child forgets them. */
 void rings_forget(void);
 

@@ -12,6 +12,7 @@
 
 #include "bpf/record.h"
 #include "target/elf/object_parse.h"
+#include "usdt/names.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -28,8 +29,9 @@ struct sites_image {
 
 struct sites {
 	struct sites_callbacks callbacks;
-	/* Taken inside dl_iterate_phdr() only, or for a moment by sites_number(). So the order of
-	 * the loader's lock and this one is always the same. */
+	bool listening; /* to names that are made at run time */
+	/* Taken inside dl_iterate_phdr(), or for a moment by those who don't take the loader's lock
+	 * meanwhile. So the order of the two is always the same. */
 	pthread_mutex_t lock;
 	bool off;
 	uint64_t round;
@@ -225,6 +227,28 @@ static int walk_arm(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
+/* A name is a site that is at no place of a file. */
+static bool name_found(const struct name_site *name, void *arg)
+{
+	struct sites *sites = arg;
+	uint32_t number = WAFFLE_SITE_UNKNOWN;
+	bool ok;
+
+	pthread_mutex_lock(&sites->lock);
+	if (!sites->off)
+		number = sites->callbacks.found(&name->site, sites->callbacks.arg);
+	ok = number != WAFFLE_SITE_UNKNOWN &&
+	     map_set(&sites->numbers, (uint64_t)(uintptr_t)name, number);
+	pthread_mutex_unlock(&sites->lock);
+	return ok;
+}
+
+void sites_arm_names(struct sites *sites)
+{
+	if (!__atomic_exchange_n(&sites->listening, true, __ATOMIC_ACQ_REL))
+		names_listen(&(struct names_listener){name_found, sites});
+}
+
 void sites_arm(struct sites *sites)
 {
 	dl_iterate_phdr(walk_arm, &(struct arm_walk){.sites = sites});
@@ -252,6 +276,8 @@ static int object_disarm(struct dl_phdr_info *info, size_t size, void *arg)
 
 void sites_disarm(struct sites *sites)
 {
+	if (__atomic_exchange_n(&sites->listening, false, __ATOMIC_ACQ_REL))
+		names_unlisten();
 	dl_iterate_phdr(object_disarm, sites);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sites of all files that are mapped into this process, and which of them are armed from
- * inside.
+ * inside. Names that are made at run time are sites, too.
  *
  * A site is armed while its semaphore, a 16-bit counter, is not 0. The kernel adds and subtracts 1
  * for each tracer, without an atomic instruction. So libwaffle writes only the high byte, and the
@@ -42,7 +42,10 @@ void sites_arm(struct sites *sites);
 /* The same if files were loaded since the last call; cheap if not, since each source file with
  * sites calls it when its library is loaded. */
 void sites_arm_new(struct sites *sites);
-/* Disarms all sites. From now on sites_arm() does nothing. */
+/* Arms the names that the program has made (usdt/names.h), and from now on each that it makes. One
+ * struct sites at a time may do so. */
+void sites_arm_names(struct sites *sites);
+/* Disarms all sites and names. From now on sites_arm() does nothing. */
 void sites_disarm(struct sites *sites);
 
 /* The number of the site with this probe; WAFFLE_SITE_UNKNOWN if it is not wanted. */

@@ -15,6 +15,7 @@
 
 #include "usdt/collector.h"
 #include "usdt/crash.h"
+#include "usdt/names.h"
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
 #include "waffle/context.h"
@@ -32,6 +33,7 @@ static struct {
 	struct collector *collector;
 	char pattern[PATH_MAX]; /* the name as it was given */
 	char *filter;
+	bool keep_children;
 	size_t ring_bytes;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -112,11 +114,12 @@ static void flush_dying(void)
 static int begin(struct error *err)
 {
 	struct waffle_process_ *process = waffle_process_get_();
+	struct collector_options options = {trace.filter, trace.keep_children};
 	struct collector *collector;
 	char path[PATH_MAX];
 	int result;
 
-	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
 		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
 	if (name_ends(trace.pattern, ".json") || name_ends(trace.pattern, ".pftrace"))
 		return error_set(err, EINVAL,
@@ -126,12 +129,12 @@ static int begin(struct error *err)
 	result = name_expand(path, trace.pattern, err);
 	if (result)
 		return result;
-	rings_configure(trace.ring_bytes, (uint32_t)ticks_choose());
-	result = collector_open(&collector, path, trace.filter, err);
+	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(), false);
+	result = collector_open(&collector, path, &options, err);
 	if (result)
 		return result;
 	__atomic_store_n(&trace.collector, collector, __ATOMIC_RELEASE);
-	__atomic_store_n(&process->ring_, rings_hit, __ATOMIC_RELEASE);
+	rings_collect(true);
 	__atomic_store_n(&process->loaded_, file_loaded, __ATOMIC_RELEASE);
 	collector_arm(collector);
 	crash_watch(flush_dying);
@@ -145,7 +148,7 @@ static int end(struct error *err)
 
 	crash_unwatch();
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
-	__atomic_store_n(&process->ring_, NULL, __ATOMIC_RELEASE);
+	rings_collect(false);
 	__atomic_store_n(&trace.collector, NULL, __ATOMIC_RELEASE);
 	return collector_close(collector, err);
 }
@@ -156,10 +159,12 @@ static int end(struct error *err)
 static void fork_before(void)
 {
 	pthread_mutex_lock(&trace.lock);
+	names_fork_before();
 }
 
 static void fork_parent(void)
 {
+	names_fork_parent();
 	pthread_mutex_unlock(&trace.lock);
 }
 
@@ -172,11 +177,12 @@ static void fork_child(void)
 	struct error err = ERROR_INIT;
 
 	pthread_mutex_init(&trace.lock, NULL);
+	names_fork_child();
 	rings_forget();
 	if (!traced)
 		return;
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
-	__atomic_store_n(&process->ring_, NULL, __ATOMIC_RELEASE);
+	rings_collect(false);
 	trace.collector = NULL;
 	crash_unwatch();
 	if (has_pid(trace.pattern))
@@ -185,8 +191,9 @@ static void fork_child(void)
 
 /* ---- the functions of waffle_trace.h ---- */
 
-static int start(const char *path, const char *filter, size_t ring_bytes, struct error *err)
+static int start(const char *path, const struct waffle_trace_options *options, struct error *err)
 {
+	size_t ring_bytes = options->ring_bytes;
 	int result;
 
 	if (!path || !*path)
@@ -199,18 +206,22 @@ static int start(const char *path, const char *filter, size_t ring_bytes, struct
 				 "%s: ring_bytes is %zu; it has to be a power of two from 16384 to "
 				 "1073741824",
 				 path, ring_bytes);
+	if (options->keep_children && !options->filter)
+		return error_set(err, EINVAL, "WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER");
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector) {
 		result = error_set(err, EBUSY, "%s: this process records already", path);
 	} else {
 		free(trace.filter);
-		trace.filter = filter ? strdup(filter) : NULL;
+		trace.filter = options->filter ? strdup(options->filter) : NULL;
+		trace.keep_children = options->keep_children;
 		snprintf(trace.pattern, sizeof(trace.pattern), "%s", path);
 		trace.ring_bytes = ring_bytes;
 		result = strlen(path) >= sizeof(trace.pattern)
 				 ? error_set(err, ENAMETOOLONG, "the name of the file is too long")
-			 : filter && !trace.filter ? error_set(err, ENOMEM, "out of memory")
-						   : begin(err);
+			 : options->filter && !trace.filter
+				 ? error_set(err, ENOMEM, "out of memory")
+				 : begin(err);
 	}
 	pthread_mutex_unlock(&trace.lock);
 	return result;
@@ -224,7 +235,7 @@ API int waffle_trace_start(const char *path, const struct waffle_trace_options *
 	/* A program that was compiled with an older header has fewer members. */
 	if (options)
 		memcpy(&all, options, options->size < sizeof(all) ? options->size : sizeof(all));
-	return complain(start(path, all.filter, all.ring_bytes, &err), &err);
+	return complain(start(path, &all, &err), &err);
 }
 
 static int stop(void)
@@ -277,17 +288,44 @@ static void owner_set(const char *path)
 	setenv(OWNER, owner, 1);
 }
 
+/* Another copy of this library may be here already. It goes on to take all hits. */
+static void hits_take(void)
+{
+	struct waffle_process_ *process = waffle_process_get_();
+	waffle_ring_t_ none = NULL;
+
+	rings_prepare();
+	__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
+}
+
+static int environment_read(struct waffle_trace_options *options, struct error *err)
+{
+	const char *children = getenv("WAFFLE_KEEP_CHILDREN");
+
+	options->filter = getenv("WAFFLE_FILTER");
+	if (!children || !*children || !strcmp(children, "0"))
+		return 0;
+	options->keep_children = 1;
+	return strcmp(children, "1")
+		       ? error_set(err, EINVAL, "WAFFLE_KEEP_CHILDREN: '%s': expected 0 or 1",
+				   children)
+		       : 0;
+}
+
 static __attribute__((constructor)) void trace_load(void)
 {
 	const char *path = getenv("WAFFLE_TRACE");
+	struct waffle_trace_options options = {0};
 	struct error err = ERROR_INIT;
 	int result;
 
 	/* First of all handlers, so that no other one runs with the parent's rings. */
 	pthread_atfork(fork_before, fork_parent, fork_child);
+	hits_take();
 	if (!path || getauxval(AT_SECURE) || is_of_another(path))
 		return;
-	result = start(path, getenv("WAFFLE_FILTER"), 0, &err);
+	result = environment_read(&options, &err) ?: start(path, &options, &err);
 	if (!result)
 		owner_set(path);
 	complain(result, &err);

@@ -73,7 +73,8 @@ struct waffle_thread_ {
 	struct waffle_link_ links_[WAFFLE_LINKS_];
 };
 
-typedef void (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const void *name_,
+/* Returns true if the probe need not be called, since a tracer has got the hit. */
+typedef bool (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const void *name_,
 			       const void *frame_, unsigned long long size_);
 
 struct waffle_process_ {
@@ -84,9 +85,10 @@ struct waffle_process_ {
 	unsigned long long forks_;
 	unsigned char watching_;
 	/*
-	 * libwaffle sets both while it collects in this process (usdt/). Otherwise they are NULL.
-	 * `ring_` gets what the probe gets (abi.h). `loaded_` is called whenever a file with sites
-	 * has been loaded, so that they can be armed before they run.
+	 * libwaffle (usdt/) sets `ring_` if it is linked, and `loaded_` while the program records
+	 * itself. Otherwise they are NULL. `ring_` gets what the probe gets (abi.h). `loaded_` is
+	 * called whenever a file with sites has been loaded, so that they can be armed before they
+	 * run.
 	 */
 	waffle_ring_t_ ring_;
 	void (*loaded_)(void);
@@ -410,7 +412,8 @@ static inline waffle_context_t waffle_span_context(waffle_span_t span_)
 	return context_;
 }
 
-#define WAFFLE_TRACEPARENT_SIZE 56 /* with its NUL */
+#define WAFFLE_TRACEPARENT_SIZE 56   /* with its NUL */
+#define WAFFLE_TRACEPARENT_FLAGS_ 53 /* where the two digits of its flags are */
 
 /*
  * Writes a W3C traceparent ("00-<32 hex>-<16 hex>-01", https://www.w3.org/TR/trace-context/) into a
@@ -481,7 +484,7 @@ static inline bool waffle_context_from_traceparent(const char *text_, waffle_con
 	    text_[2] != '-' || !waffle_hex_(text_ + 3, 16, &hi_) ||
 	    !waffle_hex_(text_ + 19, 16, &lo_) || text_[35] != '-' ||
 	    !waffle_hex_(text_ + 36, 16, &span_) || text_[52] != '-' ||
-	    !waffle_hex_(text_ + 53, 2, &flags_))
+	    !waffle_hex_(text_ + WAFFLE_TRACEPARENT_FLAGS_, 2, &flags_))
 		return false;
 	if (version_ == 0xff ||
 	    (length_ >= WAFFLE_TRACEPARENT_SIZE && (!version_ || text_[55] != '-')))

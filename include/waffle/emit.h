@@ -17,18 +17,17 @@
 #define WAFFLE_COLD_ static __attribute__((__unused__, __noinline__, __cold__))
 
 /*
- * Delivers a hit to both who may listen: libwaffle in this process, and the kernel at the probe.
- * The kernel is always asked, since a call of the nop is cheaper than to find out whether it armed
- * the site. A macro, since without optimisation a function would need more stack. It evaluates its
- * arguments twice.
+ * Delivers a hit to libwaffle in this process, and to the kernel at the probe, unless a tracer gets
+ * it from libwaffle. Otherwise the kernel is always asked, since a call of the nop is cheaper than
+ * to find out whether it armed the site. A macro, since without optimisation a function would need
+ * more stack. It evaluates its arguments twice.
  */
 #define WAFFLE_HIT_(probe, id, name, frame, size)                                                  \
 	do {                                                                                       \
 		waffle_ring_t_ ring_ =                                                             \
 			__atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_RELAXED);          \
-		if (__builtin_expect(ring_ != NULL, 0))                                            \
-			ring_(probe, id, name, frame, size);                                       \
-		waffle_probe_call_(probe, id, name, frame, size);                                  \
+		if (!ring_ || !ring_(probe, id, name, frame, size))                                \
+			waffle_probe_call_(probe, id, name, frame, size);                          \
 	} while (0)
 
 static __inline__ unsigned long long waffle_word_f64_(double value_)

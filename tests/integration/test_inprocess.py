@@ -240,7 +240,10 @@ def test_filter_keeps_what_it_says(recorder, expression, kept):
 
 BAD = {
     "filter": (dict(WAFFLE_FILTER="nmae == 1"), None, r"waffle: WAFFLE_FILTER: unknown field"),
-    "late filter": (dict(WAFFLE_FILTER="dur > 1ms"), None, r"waffle: WAFFLE_FILTER: dur can't"),
+    "children": (dict(WAFFLE_KEEP_CHILDREN="yes"), None,
+                 r"waffle: WAFFLE_KEEP_CHILDREN: 'yes': expected 0 or 1"),
+    "children of all": (dict(WAFFLE_KEEP_CHILDREN="1"), None,
+                        r"waffle: WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER"),
     "folder": ({}, "missing/out.waffle", r"waffle: missing/out.waffle: can't be created: No such"),
     "directory": ({}, ".", r"waffle: .*is a directory"),
     "empty": ({}, "", r"waffle: WAFFLE_TRACE: the name of the file is empty"),

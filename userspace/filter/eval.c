@@ -458,25 +458,26 @@ static enum filter_truth truth(bool yes)
 
 /* FILTER_DEPTH_MAX limits parentheses only. A chain of && is as deep as it is long, which the limit
  * of predicates and samples bounds. */
-static enum filter_truth eval_node(const struct filter_expr *filter, uint32_t index,
-				   const struct filter_subject *subject)
+enum filter_truth filter_eval_nodes(const struct filter_expr *filter,
+				    const struct filter_node *nodes, uint32_t root,
+				    const struct filter_subject *subject)
 {
-	const struct filter_node *node = &filter->nodes.data[index];
+	const struct filter_node *node = &nodes[root];
 	enum filter_truth left, right, decided;
 
 	switch (node->type) {
 	case FILTER_TRUE:
 		return FILTER_YES;
 	case FILTER_NOT:
-		left = eval_node(filter, node->left, subject);
+		left = filter_eval_nodes(filter, nodes, node->left, subject);
 		return left == FILTER_UNKNOWN ? left : truth(left == FILTER_NO);
 	case FILTER_AND:
 	case FILTER_OR:
 		decided = truth(node->type == FILTER_OR);
-		left = eval_node(filter, node->left, subject);
+		left = filter_eval_nodes(filter, nodes, node->left, subject);
 		if (left == decided)
 			return left;
-		right = eval_node(filter, node->right, subject);
+		right = filter_eval_nodes(filter, nodes, node->right, subject);
 		return right == decided || left != FILTER_UNKNOWN ? right : left;
 	case FILTER_TEST:
 		return filter_eval_predicate(filter, &filter->predicates.data[node->predicate],
@@ -491,7 +492,7 @@ static enum filter_truth eval_node(const struct filter_expr *filter, uint32_t in
 enum filter_truth filter_eval(const struct filter_expr *filter,
 			      const struct filter_subject *subject)
 {
-	return eval_node(filter, filter->root, subject);
+	return filter_eval_nodes(filter, filter->nodes.data, filter->root, subject);
 }
 
 /* ---- sample() and rate() ---- */
@@ -513,7 +514,7 @@ bool filter_rate_take(const struct filter_rate *rate, struct filter_rate_state *
 {
 	uint64_t window = ts / rate->unit_ns;
 
-	if (window != state->window)
+	if (window > state->window)
 		*state = (struct filter_rate_state){.window = window};
 	if (state->used >= rate->count)
 		return false;

@@ -49,6 +49,11 @@ struct filter_subject {
 enum filter_truth filter_eval(const struct filter_expr *filter,
 			      const struct filter_subject *subject);
 
+/* The same for a part of the expression: a tree whose nodes are `nodes` up to `root` (split.h). */
+enum filter_truth filter_eval_nodes(const struct filter_expr *filter,
+				    const struct filter_node *nodes, uint32_t root,
+				    const struct filter_subject *subject);
+
 /* Evaluates one predicate, for split.h and for tests. */
 enum filter_truth filter_eval_predicate(const struct filter_expr *filter,
 					const struct filter_predicate *predicate,
@@ -66,7 +71,7 @@ enum filter_truth filter_eval_predicate(const struct filter_expr *filter,
 bool filter_sample(uint32_t keep, uint32_t of, uint64_t trace_hi, uint64_t trace_lo, uint64_t id);
 
 /* rate(): called once for each record that passes the rest of the expression, in the order of
- * `ts`. */
+ * `ts`. One that comes late counts in the window that has begun meanwhile. */
 struct filter_rate_state {
 	uint64_t window;
 	uint32_t used;

@@ -63,6 +63,22 @@ bool filter_uses(const struct filter_expr *filter, enum filter_field field)
 	return false;
 }
 
+bool filter_samples(const struct filter_expr *filter)
+{
+	for (size_t i = 0; i < filter->nodes.len; i++)
+		if (filter->nodes.data[i].type == FILTER_SAMPLE)
+			return true;
+	return false;
+}
+
+bool filter_asks_sites_only(const struct filter_expr *filter)
+{
+	for (size_t i = 0; i < filter->predicates.len; i++)
+		if (!filter_fields[filter->predicates.data[i].field].at_site)
+			return false;
+	return !filter_samples(filter) && !filter->rate.unit_ns;
+}
+
 static enum truth predicate_for_sched(const struct filter_expr *filter,
 				      const struct filter_predicate *predicate)
 {

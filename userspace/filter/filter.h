@@ -35,6 +35,10 @@ static inline const char *filter_source(const struct filter_expr *filter)
 
 /* Whether the expression contains a predicate on this field. */
 bool filter_uses(const struct filter_expr *filter, enum filter_field field);
+/* Whether the expression contains sample(). */
+bool filter_samples(const struct filter_expr *filter);
+/* Whether sites alone decide: nothing is asked of a hit. */
+bool filter_asks_sites_only(const struct filter_expr *filter);
 
 /*
  * Whether thread switches are recorded. A thread's states make sense only if all its switches are

@@ -49,22 +49,6 @@ static struct plan_state *state_of(struct plan *plan)
 	return (struct plan_state *)plan;
 }
 
-static bool samples(const struct filter_expr *filter)
-{
-	for (size_t i = 0; i < filter->nodes.len; i++)
-		if (filter->nodes.data[i].type == FILTER_SAMPLE)
-			return true;
-	return false;
-}
-
-static bool asks_sites_only(const struct filter_expr *filter)
-{
-	for (size_t i = 0; i < filter->predicates.len; i++)
-		if (!filter_fields[filter->predicates.data[i].field].at_site)
-			return false;
-	return !samples(filter) && !filter->rate.unit_ns;
-}
-
 int plan_open(struct plan **plan, const struct filter_expr *filter, bool keep_children,
 	      struct error *err)
 {
@@ -82,8 +66,8 @@ int plan_open(struct plan **plan, const struct filter_expr *filter, bool keep_ch
 	state->plan.keep_children = keep_children;
 	state->plan.tracks =
 		filter_uses(filter, FILTER_DEPTH) || filter_uses(filter, FILTER_PARENT_NAME);
-	state->plan.arms_spans = state->plan.tracks || samples(filter);
-	state->plan.is_static = asks_sites_only(filter) && !keep_children;
+	state->plan.arms_spans = state->plan.tracks || filter_samples(filter);
+	state->plan.is_static = filter_asks_sites_only(filter) && !keep_children;
 	*plan = &state->plan;
 	return 0;
 }
@@ -172,18 +156,6 @@ static bool site_seen(struct plan_state *state, const struct site_info *site)
 }
 
 /* ---- classes ---- */
-
-static enum waffle_deferred_size deferred_size(const struct site_info *site)
-{
-	unsigned bytes = sizeof(struct waffle_frame);
-
-	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
-		bytes += key_bytes(site->keys[i].type) +
-			 (site->keys[i].type == WAFFLE_KEY_STR ? WAFFLE_STR_MAX : 0);
-	return bytes <= WAFFLE_DEFERRED_SMALL_BYTES    ? WAFFLE_DEFERRED_SMALL
-	       : bytes <= WAFFLE_DEFERRED_MEDIUM_BYTES ? WAFFLE_DEFERRED_MEDIUM
-						       : WAFFLE_DEFERRED_LARGE;
-}
 
 static int class_code(const struct plan *plan, struct plan_class *class,
 		      const struct residual *residual, const struct site_info *site)
@@ -275,7 +247,7 @@ static int class_make(const struct plan *plan, struct plan_class *class,
 	if (class->call)
 		return class_code_call(plan, class, residual, site);
 	if (class->defers)
-		class->deferred = deferred_size(site);
+		class->deferred = site_deferred_size(site);
 	return class_code(plan, class, residual, site);
 }
 
@@ -385,7 +357,7 @@ static void call_seen(struct plan_state *state, enum plan_use use, const struct 
 		return;
 	state->parents |= state->plan.tracks;
 	state->children |= state->plan.keep_children && !class->always;
-	state->traces |= use != PLAN_DORMANT && samples(state->plan.filter);
+	state->traces |= use != PLAN_DORMANT && filter_samples(state->plan.filter);
 }
 
 int plan_site(struct plan *plan, const struct site_info *site, enum plan_use *use, uint32_t *class,

@@ -29,6 +29,18 @@ unsigned key_bytes(char type)
 	return type == WAFFLE_KEY_NUMBER || type == WAFFLE_KEY_DIM3 ? 16 : 8;
 }
 
+enum waffle_deferred_size site_deferred_size(const struct site_info *site)
+{
+	unsigned bytes = sizeof(struct waffle_frame);
+
+	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
+		bytes += key_bytes(site->keys[i].type) +
+			 (site->keys[i].type == WAFFLE_KEY_STR ? WAFFLE_STR_MAX : 0);
+	return bytes <= WAFFLE_DEFERRED_SMALL_BYTES    ? WAFFLE_DEFERRED_SMALL
+	       : bytes <= WAFFLE_DEFERRED_MEDIUM_BYTES ? WAFFLE_DEFERRED_MEDIUM
+						       : WAFFLE_DEFERRED_LARGE;
+}
+
 static enum split_answer number_answer(const struct filter_expr *filter,
 				       const struct filter_predicate *predicate,
 				       enum number_class class)

@@ -7,6 +7,7 @@
 #ifndef WAFFLE_FILTER_SPLIT_H
 #define WAFFLE_FILTER_SPLIT_H
 
+#include "bpf/filter.h"
 #include "filter/expr_internal.h"
 #include "filter/number_test.h"
 #include "target/elf/site.h"
@@ -51,6 +52,8 @@ const struct site_key *site_key_find(const struct site_info *site, const char *n
 enum number_class number_class_of(char type);
 /* Size of a value in a frame; of a string the size of the word before its text. */
 unsigned key_bytes(char type);
+/* The size of the longest frame of a site, for what stores the begins of deferred spans. */
+enum waffle_deferred_size site_deferred_size(const struct site_info *site);
 /* Whether any value of a key of this type can make the predicate true. */
 bool key_can_be(const struct filter_expr *filter, const struct filter_predicate *predicate,
 		char type);

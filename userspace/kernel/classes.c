@@ -10,14 +10,11 @@
 #include "kernel/kernel_internal.h"
 #include "waffle.skel.h"
 
-/* Limits of open and of deferred spans. Further ones are counted as dropped. */
-#define OPEN_SPANS 65536
 static const uint32_t deferred_spans[WAFFLE_DEFERRED_SIZE_COUNT] = {
-	[WAFFLE_DEFERRED_SMALL] = 32768,
-	[WAFFLE_DEFERRED_MEDIUM] = 4096,
-	[WAFFLE_DEFERRED_LARGE] = 1024,
+	[WAFFLE_DEFERRED_SMALL] = WAFFLE_DEFERRED_SMALL_MAX,
+	[WAFFLE_DEFERRED_MEDIUM] = WAFFLE_DEFERRED_MEDIUM_MAX,
+	[WAFFLE_DEFERRED_LARGE] = WAFFLE_DEFERRED_LARGE_MAX,
 };
-#define CHILD_BUFFERS 512 /* threads with deferred spans, with --keep-children; 35 KiB each */
 
 int classes_configure(struct kernel *kernel, const struct kernel_options *options)
 {
@@ -42,8 +39,9 @@ int classes_configure(struct kernel *kernel, const struct kernel_options *option
 			result = bpf_map__set_max_entries(deferred_map(kernel, i),
 							  deferred_spans[i]);
 	if (!result && defers && kernel->config.keep_children)
-		result = bpf_map__set_max_entries(bpf->maps.filter_buffers, CHILD_BUFFERS);
-	return result ?: bpf_map__set_max_entries(bpf->maps.filter_open, OPEN_SPANS)
+		result = bpf_map__set_max_entries(bpf->maps.filter_buffers,
+						  WAFFLE_CHILD_BUFFERS_MAX);
+	return result ?: bpf_map__set_max_entries(bpf->maps.filter_open, WAFFLE_OPEN_MAX)
 		      ?: bpf_map__set_max_entries(bpf->maps.filter_classes, WAFFLE_CLASSES_MAX)
 		      ?: bpf_map__set_max_entries(bpf->maps.filter_next,
 						  WAFFLE_NEXT_COUNT + WAFFLE_CLASSES_MAX);

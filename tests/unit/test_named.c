@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Names made at run time: what makes two of them one, who listens, and how values are laid out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "usdt/names.h"
+#include "usdt/values.h"
+
+static struct waffle_name_spec spec_of(const char *text)
+{
+	static const waffle_key_t keys[] = {{WAFFLE_KEY_I64, "a"}, {WAFFLE_KEY_STR, "b"}};
+
+	return (struct waffle_name_spec){.size = sizeof(struct waffle_name_spec),
+					 .kind = WAFFLE_SITE_SPAN,
+					 .name = text,
+					 .file = "file",
+					 .line = 1,
+					 .keys = keys,
+					 .key_count = 2};
+}
+
+static void test_same_definition_is_the_same_name(void **state)
+{
+	static const waffle_key_t other_type[] = {{WAFFLE_KEY_U64, "a"}, {WAFFLE_KEY_STR, "b"}};
+	static const waffle_key_t other_name[] = {{WAFFLE_KEY_I64, "a"}, {WAFFLE_KEY_STR, "bb"}};
+	struct waffle_name_spec spec = spec_of("same"),
+				others[] = {spec, spec, spec, spec, spec, spec, spec, spec, spec};
+	char copy[] = "same";
+	waffle_name_t *name = waffle_name(&spec);
+
+	(void)state;
+	spec.name = copy;
+	assert_ptr_equal(waffle_name(&spec), name);
+	others[0].name = "same\001";
+	others[1].kind = WAFFLE_SITE_EVENT;
+	others[2].category = "x";
+	others[3].file = "fil";
+	others[4].function = "e";
+	others[5].line = 2;
+	others[6].keys = other_type;
+	others[7].keys = other_name;
+	others[8].key_count = 1;
+	for (unsigned i = 0; i < 9; i++) {
+		assert_ptr_not_equal(waffle_name(&others[i]), name);
+		assert_ptr_equal(waffle_name(&others[i]), waffle_name(&others[i]));
+	}
+}
+
+static void test_shorter_spec_of_an_older_program_has_defaults(void **state)
+{
+	struct waffle_name_spec spec = spec_of("old");
+	const struct name_site *name;
+
+	(void)state;
+	spec.size = offsetof(struct waffle_name_spec, keys);
+	name = (const struct name_site *)waffle_name(&spec);
+	assert_int_equal(name->site.key_count, 0);
+	assert_string_equal(name->site.name, "old");
+}
+
+struct heard {
+	unsigned count;
+	bool wanted;
+};
+
+static bool hear(const struct name_site *name, void *arg)
+{
+	struct heard *heard = arg;
+
+	if (!strncmp(name->site.name, "heard", 5))
+		heard->count++;
+	return heard->wanted;
+}
+
+static void test_listener_gets_each_name_once_and_arms_it(void **state)
+{
+	struct waffle_name_spec before = spec_of("heard before"), after = spec_of("heard after");
+	struct heard heard = {.wanted = true};
+	waffle_name_t *one = waffle_name(&before), *two;
+
+	(void)state;
+	assert_false(waffle_name_armed(one));
+	names_listen(&(struct names_listener){hear, &heard});
+	assert_true(waffle_name_armed(one));
+	two = waffle_name(&after);
+	assert_true(waffle_name_armed(two));
+	waffle_name(&after);
+	assert_int_equal(heard.count, 2);
+	names_unlisten();
+	assert_false(waffle_name_armed(one) || waffle_name_armed(two));
+	heard.wanted = false;
+	names_listen(&(struct names_listener){hear, &heard});
+	assert_false(waffle_name_armed(one) || waffle_name_armed(two));
+	names_unlisten();
+}
+
+/* A site with keys of these types. */
+static struct site_info site_of(const char *types)
+{
+	struct site_info site = {.name = "x", .kind = WAFFLE_SITE_EVENT};
+
+	for (; *types; types++)
+		site.keys[site.key_count++] = (struct site_key){*types, "key"};
+	return site;
+}
+
+static void test_numbers_are_converted_to_the_nearest(void **state)
+{
+	static const struct {
+		char type;
+		waffle_value_t value;
+		uint64_t word;
+	} rows[] = {
+		{'i', {.type = 'd', .f64 = 1e300}, INT64_MAX},
+		{'i', {.type = 'd', .f64 = -1e300}, (uint64_t)INT64_MIN},
+		{'i', {.type = 'u', .u64 = UINT64_MAX}, INT64_MAX},
+		{'u', {.type = 'i', .i64 = -1}, 0},
+		{'u', {.type = 'd', .f64 = 1e300}, UINT64_MAX},
+		{'u', {.type = 'd', .f64 = -0.5}, 0},
+		{'u', {.type = 'd', .f64 = 0.0 / 0.0}, 0},
+		{'b', {.type = 'd', .f64 = 0.5}, 1},
+		{'d', {.type = 'i', .i64 = -2}, 0xc000000000000000ull},
+		{'p', {.type = 'i', .i64 = 7}, 0},
+		{'S', {.type = 'E', .u64 = 7}, 0},
+		{'E', {.type = 'E', .u64 = 7}, 7},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char types[] = {rows[i].type, '\0'};
+		struct site_info site = site_of(types);
+		struct values_layout layout = values_measure(&site, &rows[i].value, 1);
+		unsigned long long word = 99;
+
+		assert_int_equal(layout.bytes, 8);
+		values_put(&word, &site, &rows[i].value, &layout);
+		assert_int_equal(word, rows[i].word);
+	}
+}
+
+/* What is put is what a walk of the frame reads, for values of any types and lengths. */
+static void test_any_values_are_read_as_they_were_put(void **state)
+{
+	static const char types[] = "iudbpsSE";
+	char text[WAFFLE_STR_MAX + 40];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	srandom(16);
+	for (unsigned round = 0; round < 20000; round++) {
+		struct site_info site = {.name = "x", .kind = WAFFLE_SITE_EVENT};
+		waffle_value_t values[WAFFLE_KEYS_MAX];
+		unsigned count = (unsigned)random() % (WAFFLE_KEYS_MAX + 1), read = 0;
+		struct value_walk walk;
+		struct value value;
+		unsigned char *frame;
+		struct values_layout layout;
+
+		site.key_count = (uint16_t)(random() % (WAFFLE_KEYS_MAX + 1));
+		for (unsigned i = 0; i < site.key_count; i++)
+			site.keys[i] = (struct site_key){types[random() % 8], "key"};
+		for (unsigned i = 0; i < count; i++) {
+			values[i] = (waffle_value_t){.type = types[random() % 8],
+						     .u64 = (unsigned)random()};
+			if (values[i].type == WAFFLE_KEY_STR)
+				values[i] = waffle_str_of(text, (size_t)random() % sizeof(text));
+		}
+		layout = values_measure(&site, values, count);
+		frame = calloc(1, sizeof(struct waffle_frame) + layout.bytes);
+		values_put((unsigned long long *)(frame + sizeof(struct waffle_frame)), &site,
+			   values, &layout);
+		walk = value_walk_begin(&site, frame,
+					(uint32_t)(sizeof(struct waffle_frame) + layout.bytes));
+		for (; value_walk_next(&walk, &value); read++) {
+			if (value.type != WAFFLE_KEY_STR || values[read].type != WAFFLE_KEY_STR)
+				continue;
+			assert_int_equal(value.cut, values[read].length > WAFFLE_STR_MAX);
+			assert_int_equal(value.text_len,
+					 value.cut ? WAFFLE_STR_MAX : values[read].length);
+		}
+		assert_int_equal(read, count < site.key_count ? count : site.key_count);
+		free(frame);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_definition_is_the_same_name),
+		cmocka_unit_test(test_shorter_spec_of_an_older_program_has_defaults),
+		cmocka_unit_test(test_listener_gets_each_name_once_and_arms_it),
+		cmocka_unit_test(test_numbers_are_converted_to_the_nearest),
+		cmocka_unit_test(test_any_values_are_read_as_they_were_put),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

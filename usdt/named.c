@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Spans, events and counters of names that are made at run time: the functions of waffle_named.h.
+ * They do what the macros do (waffle/emit.h), but lay out the values by the types of the name.
+ */
+#include <string.h>
+
+#include "usdt/names.h"
+#include "usdt/values.h"
+#include "waffle/emit.h"
+
+#define API __attribute__((visibility("default")))
+
+_Static_assert(sizeof(waffle_scope_t) >= sizeof(struct waffle_scope_),
+	       "a scope of waffle_named.h has room for one of the macros");
+
+/* The word that says whether a scope is open, and in what way. It is behind the macros' scope. */
+struct named_scope {
+	unsigned long long open; /* SCOPE_* */
+	struct waffle_scope_ scope;
+};
+_Static_assert(sizeof(struct named_scope) <= sizeof(waffle_scope_t), "and for the word");
+
+enum { SCOPE_SPAN = 1, SCOPE_CONTEXT = 2 };
+
+static const struct name_site *name_of(const waffle_name_t *name)
+{
+	return (const struct name_site *)name; /* its first member */
+}
+
+static void hit(const struct name_site *name, const unsigned long long *frame, size_t bytes)
+{
+	waffle_ring_t_ ring = __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_ACQUIRE);
+
+	if (ring)
+		ring(name, frame[0], name->site.name, frame, bytes);
+}
+
+/*
+ * Completes a frame whose first words are set, and delivers it. The stack gets only as much as the
+ * strings need, since it may be small.
+ */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Walloca"
+static __attribute__((noinline)) void emit(const struct name_site *name,
+					   const unsigned long long *words,
+					   const waffle_value_t *values, unsigned count)
+{
+	struct values_layout layout = values_measure(&name->site, values, count);
+	size_t bytes = sizeof(struct waffle_frame) + layout.bytes;
+	unsigned long long *frame = __builtin_alloca(bytes);
+
+	memcpy(frame, words, sizeof(struct waffle_frame));
+	values_put(frame + sizeof(struct waffle_frame) / 8, &name->site, values, &layout);
+	hit(name, frame, bytes);
+}
+#pragma GCC diagnostic pop
+
+static bool is_span(const waffle_name_t *name)
+{
+	return waffle_name_armed(name) && name_of(name)->site.kind == WAFFLE_SITE_SPAN;
+}
+
+API waffle_span_t waffle_named_span_begin(waffle_name_t *name, const waffle_value_t *values,
+					  unsigned count)
+{
+	unsigned long long words[sizeof(struct waffle_frame) / 8];
+	waffle_span_t span = {0};
+
+	if (!is_span(name))
+		return span;
+	waffle_number_span_(waffle_thread_ready_(), words);
+	span = (waffle_span_t){
+		.id = words[0], .trace_hi = words[2], .trace_lo = words[3], .probe = name};
+	emit(name_of(name), words, values, count);
+	return span;
+}
+
+API void waffle_named_span_end(waffle_span_t span)
+{
+	waffle_ring_t_ ring = __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_ACQUIRE);
+
+	if (span.id && ring)
+		ring(NULL, span.id, span.probe, NULL, 0);
+}
+
+API void waffle_named_scope_begin(waffle_scope_t *scope, waffle_name_t *name,
+				  const waffle_value_t *values, unsigned count)
+{
+	struct named_scope *made = (struct named_scope *)scope;
+	struct waffle_thread_ *thread = waffle_thread_ready_();
+	unsigned long long words[sizeof(struct waffle_frame) / 8];
+	waffle_context_t context;
+
+	made->open = 0;
+	if (!is_span(name))
+		return;
+	waffle_scope_prune_(thread, &made->scope);
+	waffle_number_span_(thread, words);
+	emit(name_of(name), words, values, count);
+	context =
+		(waffle_context_t){.trace_hi = words[2], .trace_lo = words[3], .span_id = words[0]};
+	made->open = SCOPE_SPAN;
+	made->scope.probe_ = name;
+	waffle_scope_push_(thread, &made->scope, &context);
+}
+
+API void waffle_scope_inject(waffle_scope_t *scope, waffle_context_t context)
+{
+	struct named_scope *made = (struct named_scope *)scope;
+
+	made->open = context.span_id ? SCOPE_CONTEXT : 0;
+	if (made->open)
+		waffle_inject_(&made->scope, context);
+}
+
+API void waffle_named_scope_end(waffle_scope_t *scope)
+{
+	struct named_scope *made = (struct named_scope *)scope;
+
+	if (made->open == SCOPE_SPAN)
+		waffle_named_span_end(
+			(waffle_span_t){.id = made->scope.id_, .probe = made->scope.probe_});
+	if (made->open)
+		waffle_scope_pop_(&made->scope);
+	made->open = 0;
+}
+
+API waffle_event_id_t waffle_named_event(waffle_name_t *name, const waffle_value_t *values,
+					 unsigned count)
+{
+	struct waffle_thread_ *thread = waffle_thread_ready_();
+	unsigned long long words[sizeof(struct waffle_frame) / 8];
+	waffle_event_id_t id = {0};
+	uint16_t kind = name_of(name)->site.kind;
+
+	if (!waffle_name_armed(name) || (kind != WAFFLE_SITE_EVENT && !site_kind_is_log(kind)))
+		return id;
+	waffle_fill_frame_(words, &thread->context_);
+	id.value = words[0] = waffle_new_id_(thread);
+	emit(name_of(name), words, values, count);
+	return id;
+}
+
+API void waffle_named_counter(waffle_name_t *name, waffle_value_t value)
+{
+	unsigned long long words[sizeof(struct waffle_frame) / 8];
+
+	if (!waffle_name_armed(name) || name_of(name)->site.kind != WAFFLE_SITE_COUNTER)
+		return;
+	waffle_fill_frame_(words, &waffle_thread_get_()->context_);
+	words[0] = 0;
+	emit(name_of(name), words, &value, 1);
+}
