@@ -283,6 +283,8 @@ static int finish(struct session *session)
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);
+	if (session->transport)
+		transport_finish(session->transport);
 	warn_of_faults(session);
 	programs_report(session);
 	if (enrich_stack_warning(session->enrich))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* By which way the hits of the targets come: what a capture asks of transport/, and what it tells. */
+/* By which way the hits of the targets come: what a capture asks of transport/, and what it tells.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,21 +34,36 @@ static bool is_told(struct session *session, const char *why)
 	return false;
 }
 
-static void way_decided(pid_t pid, bool ring, const char *why, void *arg)
+static void way_tell(struct session *session, const struct transport_way *way)
 {
-	struct session *session = arg;
 	char line[300];
 
-	if (session->options->transport == TRANSPORT_RING && why && !session->no_rings_pid) {
-		session->no_rings_pid = pid;
-		session->no_rings_why = why;
+	if (session->options->transport == TRANSPORT_RING && !session->no_rings_pid) {
+		session->no_rings_pid = way->pid;
+		session->no_rings_why = way->why;
+		return;
 	}
-	if (!why || is_told(session, why))
+	if (is_told(session, way->why))
 		return;
 	snprintf(line, sizeof(line),
 		 "pid %d: its hits come through the kernel instead of rings, which is slower: %s",
-		 pid, why);
+		 way->pid, way->why);
 	session_notify(session, line);
+}
+
+static void way_decided(const struct transport_way *way, void *arg)
+{
+	struct session *session = arg;
+	struct error ignored = ERROR_INIT;
+	struct store_transport transport = {.ts = clock_monotonic_ns(),
+					    .pid = (uint32_t)way->pid,
+					    .ring = way->ring,
+					    .records = way->records,
+					    .why = way->why ? way->why : ""};
+
+	store_writer_add_transport(session->writer, &transport, &ignored);
+	if (way->why && !way->ended)
+		way_tell(session, way);
 }
 
 /* Why a capture with these options can't use rings. NULL: it can. */
@@ -62,9 +78,8 @@ static const char *refusal(const struct session *session)
 
 int session_transport_open(struct session *session)
 {
-	struct ring_set_options rings = {.cpu_count = kernel_cpu_count(session->kernel),
-					 .site = ring_site,
-					 .arg = session};
+	struct ring_set_options rings = {
+		.cpu_count = kernel_cpu_count(session->kernel), .site = ring_site, .arg = session};
 	struct transport_options options = {.mode = session->options->transport,
 					    .refusal = refusal(session),
 					    .decided = way_decided,

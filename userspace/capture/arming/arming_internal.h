@@ -87,7 +87,7 @@ struct arming {
 	struct address_spaces *spaces;
 	struct store_writer *writer;
 	const struct session_options *options;
-	struct plan *plan; /* NULL: no filter */
+	struct plan *plan;           /* NULL: no filter */
 	struct transport *transport; /* NULL: libwaffle is not looked for */
 	VEC(struct armed_file) files;
 	struct keymap file_at; /* device and inode → index of a file */

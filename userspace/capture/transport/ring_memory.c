@@ -50,9 +50,9 @@ void ring_mount_close(struct ring_mount *mount)
 }
 
 /*
- * Opens the mapped file as a place only (O_PATH), which asks no file system. The link is read first,
- * since a path on NFS may have to ask its server even then. The mount is what counts, because the
- * process may have replaced the mapping in between.
+ * Opens the mapped file as a place only (O_PATH), which asks no file system. The link is read
+ * first, since a path on NFS may have to ask its server even then. The mount is what counts,
+ * because the process may have replaced the mapping in between.
  */
 static int place_open(const struct ring_mount *mount, const char *path)
 {

@@ -16,23 +16,24 @@
 #include "waffle/abi.h"
 
 /* Limits, since a process may make as many rings as it likes, as large as it likes. */
-#define RINGS_MAX 4096              /* of a process: its threads that record at a time */
+#define RINGS_MAX 4096                /* of a process: its threads that record at a time */
 #define RINGS_BYTES_MAX (64ull << 30) /* of address space, for all processes */
-#define THREADS_MAX 65536           /* of a process that are remembered at a time */
+#define THREADS_MAX 65536             /* of a process that are remembered at a time */
 /* The line between two pairs of clocks is only as good as they are far apart. */
 #define PAIR_NS 1000000ull
 
 struct ring_process {
 	pid_t pid;
 	bool ended;
-	uint32_t rings; /* that are mapped */
+	uint32_t rings;     /* that are mapped */
+	uint64_t taken;     /* records */
 	struct map threads; /* tid as the process sees it → tid */
 };
 
 struct ring_source {
 	struct ring ring;
 	struct ring_memory memory;
-	uint32_t process; /* index in `processes` */
+	uint32_t process;       /* index in `processes` */
 	uint32_t seen_tid, tid; /* of the thread whose records follow; tid 0: unknown */
 	uint64_t limit;         /* records of this round end here */
 	uint64_t lost;          /* ring_lost() at the last round */
@@ -48,11 +49,12 @@ struct ring_set {
 	struct ticks_map ticks;
 	uint64_t now_ns; /* at the begin of the round */
 	uint64_t end_ts;
-	uint64_t bytes; /* mapped */
+	uint64_t bytes;   /* mapped */
 	uint32_t session; /* ring_shared.reader */
 	VEC(struct ring_process) processes;
 	VEC(struct ring_source) sources;
 	struct ring_set_counts counts;
+	uint32_t filled;
 	uint64_t scratch[RING_RECORD_MAX / 8];
 	uint64_t made[(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX) / 8 + 1];
 };
@@ -169,11 +171,14 @@ void ring_set_ended(struct ring_set *set, pid_t pid)
 		set->processes.data[at].ended = true;
 }
 
-uint32_t ring_set_rings_of(const struct ring_set *set, pid_t pid)
+uint64_t ring_set_taken(const struct ring_set *set, pid_t pid)
 {
-	int at = process_find_at(set, pid);
+	uint64_t taken = 0;
 
-	return at < 0 ? 0 : set->processes.data[at].rings;
+	for (size_t i = 0; i < set->processes.len; i++)
+		if (set->processes.data[i].pid == pid)
+			taken += set->processes.data[i].taken;
+	return taken;
 }
 
 /* ---- rings ---- */
@@ -190,8 +195,8 @@ static int source_open(struct ring_set *set, struct ring_source *source, bool ta
 {
 	if (!ring_open(&source->ring, source->memory.at, source->memory.bytes))
 		return -EACCES;
-	if (source->ring.clock == TICKS_NS && process_has_other_time(
-						     set->processes.data[source->process].pid))
+	if (source->ring.clock == TICKS_NS &&
+	    process_has_other_time(set->processes.data[source->process].pid))
 		return -EACCES;
 	source->lost = ring_lost(&source->ring);
 	if (taken_over)
@@ -266,18 +271,31 @@ static void source_losses(struct ring_set *set, struct ring_source *source, uint
 		set->counts.lost += count;
 }
 
+/* The part of the ring that was written since the last round, in 1/256. */
+static uint32_t source_filled(const struct ring_source *source, uint64_t head)
+{
+	uint64_t bytes = head - source->limit;
+
+	return bytes < source->ring.bytes ? (uint32_t)(bytes * 256 / source->ring.bytes) : 256;
+}
+
 void ring_set_begin_round(struct ring_set *set)
 {
 	uint64_t before = set->now_ns;
 
 	pair_add(set);
+	set->filled = set->sources.len != 0;
 	for (size_t i = set->sources.len; i > 0; i--) {
 		struct ring_source *source = &set->sources.data[i - 1];
 		bool ended = set->processes.data[source->process].ended;
 		uint64_t head = __atomic_load_n(&source->ring.shared->head, __ATOMIC_ACQUIRE);
 
-		if (!source->done)
+		if (!source->done) {
+			uint32_t filled = source_filled(source, head);
+
+			set->filled = filled > set->filled ? filled : set->filled;
 			source_losses(set, source, set->now_ns - before);
+		}
 		source->limit = head;
 		if (!ended || (!source->done && (source->loaded || head != source->ring.tail)))
 			continue;
@@ -301,7 +319,8 @@ void ring_set_finish(struct ring_set *set, uint64_t end_ts)
 static uint64_t source_ns(const struct ring_set *set, const struct ring_source *source,
 			  uint64_t ticks)
 {
-	uint64_t ts = source->ring.clock == TICKS_COUNTER ? ticks_map_ns(&set->ticks, ticks) : ticks;
+	uint64_t ts =
+		source->ring.clock == TICKS_COUNTER ? ticks_map_ns(&set->ticks, ticks) : ticks;
 
 	ts = ts > set->now_ns ? set->now_ns : ts;
 	return ts > source->ts ? ts : source->ts;
@@ -369,11 +388,11 @@ static struct waffle_rec *hit_make(struct ring_set *set, const struct ring_sourc
 	if (bytes < 8 + sizeof(struct waffle_frame) || bytes > 8 + WAFFLE_FRAME_MAX)
 		return NULL;
 	rec.kind = WAFFLE_REC_HIT;
-	*hit = (struct waffle_rec_hit){.rec = rec,
-				       .tgid = (uint32_t)pid,
-				       .site = set->options.site(rec.ts, pid, words[0],
-								 set->options.arg),
-				       .frame_bytes = (uint32_t)bytes - 8};
+	*hit = (struct waffle_rec_hit){
+		.rec = rec,
+		.tgid = (uint32_t)pid,
+		.site = set->options.site(rec.ts, pid, words[0], set->options.arg),
+		.frame_bytes = (uint32_t)bytes - 8};
 	memcpy(hit + 1, words + 1, bytes - 8);
 	return hit->site == WAFFLE_SITE_UNKNOWN ? NULL : &hit->rec;
 }
@@ -411,8 +430,14 @@ struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
 		made = end_make(set, source, rec, record);
 	source->loaded = false;
 	set->counts.taken += made != NULL;
+	set->processes.data[source->process].taken += made != NULL;
 	set->counts.lost += made == NULL;
 	return made;
+}
+
+uint32_t ring_set_filled(const struct ring_set *set)
+{
+	return set->filled;
 }
 
 struct ring_set_counts ring_set_counts(const struct ring_set *set)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rings of all traced processes (usdt/ring.h), as sources of records for the drain. Each ring is
- * in the order of time, and the drain merges them with its other sources:
+ * The rings of all traced processes (usdt/ring.h), as sources of records for the drain. Each ring
+ *is in the order of time, and the drain merges them with its other sources:
  *
  *	ring_set_begin_round() → ring_set_ts(), ring_set_take(), … → ring_set_begin_round() → …
  *
@@ -48,8 +48,8 @@ void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_
 void ring_set_ended(struct ring_set *set, pid_t pid);
 /* What is written after `end_ts` is no part of the capture. */
 void ring_set_finish(struct ring_set *set, uint64_t end_ts);
-/* The number of rings that were ever read of a process, 0 if it has ended. */
-uint32_t ring_set_rings_of(const struct ring_set *set, pid_t pid);
+/* The number of records that were taken from the rings of a process, until its rings are gone. */
+uint64_t ring_set_taken(const struct ring_set *set, pid_t pid);
 
 /* What is in the rings now can be taken in this round. */
 void ring_set_begin_round(struct ring_set *set);
@@ -59,6 +59,10 @@ uint32_t ring_set_count(const struct ring_set *set);
 uint64_t ring_set_ts(struct ring_set *set, uint32_t ring);
 /* That record, valid until the next call. NULL: it was nonsense, and counts as lost. */
 struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring);
+
+/* The part of a ring that was written between the last two begins of a round, in 1/256, of the ring
+ * where it is largest. At least 1; 0: there are no rings. */
+uint32_t ring_set_filled(const struct ring_set *set);
 
 struct ring_set_counts {
 	uint64_t taken; /* records that ring_set_take() returned */

@@ -21,7 +21,8 @@
 struct transport_process {
 	pid_t pid;
 	bool ring;
-	int lock; /* its directory in /proc; -1: not locked */
+	const char *why; /* see struct transport_way */
+	int lock;        /* its directory in /proc; -1: not locked */
 };
 
 struct transport {
@@ -95,8 +96,8 @@ static const char *process_lock(struct transport_process *process)
 	return "another waffle-bpf traces it";
 }
 
-/* Takes over the rings that another tracer has left. If one can't be read, its thread must not write
- * into it, so the process can't use any. */
+/* Takes over the rings that another tracer has left. If one can't be read, its thread must not
+ * write into it, so the process can't use any. */
 static const char *rings_take_over(struct transport *transport, pid_t pid)
 {
 	struct error ignored = ERROR_INIT;
@@ -113,9 +114,9 @@ static const char *rings_take_over(struct transport *transport, pid_t pid)
 					      mapping->end - mapping->start, true);
 	}
 	mappings_free(&mappings);
-	return !result		    ? NULL
+	return !result             ? NULL
 	       : result == -ENOSPC ? "it has too many rings"
-				    : "a ring of an earlier tracer can't be mapped";
+				   : "a ring of an earlier tracer can't be mapped";
 }
 
 /* Why the hits of a process come through the kernel. NULL: they come through rings. */
@@ -138,22 +139,34 @@ static const char *process_choose(struct transport *transport, struct transport_
 	return why;
 }
 
+static void process_tell(const struct transport *transport, const struct transport_process *process,
+			 bool ended)
+{
+	const struct transport_options *options = &transport->options;
+	struct transport_way way = {.pid = process->pid,
+				    .ring = process->ring,
+				    .why = process->why,
+				    .records = ring_set_taken(options->rings, process->pid),
+				    .ended = ended};
+
+	options->decided(&way, options->arg);
+}
+
 static struct transport_process *process_decide(struct transport *transport, pid_t pid,
 						const struct object *object)
 {
 	struct transport_process process = {.pid = pid, .lock = -1};
 	const struct transport_options *options = &transport->options;
-	const char *why = NULL;
 
 	if (options->mode != TRANSPORT_USDT) {
-		why = process_choose(transport, &process, object);
-		process.ring = !why;
+		process.why = process_choose(transport, &process, object);
+		process.ring = !process.why;
 	}
 	if (!vec_push(&transport->processes, process)) {
 		lock_release(&process);
 		return NULL;
 	}
-	options->decided(pid, process.ring, why, options->arg);
+	process_tell(transport, &process, false);
 	return &transport->processes.data[transport->processes.len - 1];
 }
 
@@ -166,12 +179,12 @@ struct object_probe transport_probe(struct transport *transport, pid_t pid,
 	if (!process)
 		process = process_decide(transport, pid, object);
 	ring = process && process->ring && object->transport.version == WAFFLE_TRANSPORT_VERSION;
-	return (struct object_probe){
-		.offset = ring ? object->transport.ring : object->transport.usdt,
-		.semaphore_offset = ring ? object->transport.ring_semaphore
-					 : object->transport.usdt_semaphore,
-		.site = OBJECT_SPAN_END,
-		.type = OBJECT_PROBE_CONTROL};
+	return (struct object_probe){.offset =
+					     ring ? object->transport.ring : object->transport.usdt,
+				     .semaphore_offset = ring ? object->transport.ring_semaphore
+							      : object->transport.usdt_semaphore,
+				     .site = OBJECT_SPAN_END,
+				     .type = OBJECT_PROBE_CONTROL};
 }
 
 bool transport_has_rings(const struct transport *transport, pid_t pid)
@@ -197,10 +210,18 @@ void transport_exec(struct transport *transport, pid_t pid)
 	ring_set_ended(transport->options.rings, pid);
 }
 
+void transport_finish(struct transport *transport)
+{
+	for (size_t i = 0; i < transport->processes.len; i++)
+		process_tell(transport, &transport->processes.data[i], true);
+}
+
 void transport_forget(struct transport *transport, pid_t pid)
 {
 	struct transport_process *process = process_find_of(transport, pid);
 
+	if (process)
+		process_tell(transport, process, true);
 	ring_set_ended(transport->options.rings, pid);
 	if (!process)
 		return;

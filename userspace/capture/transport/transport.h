@@ -30,13 +30,21 @@ const char *transport_mode_choice(size_t mode, const char **help);
 
 struct transport;
 
+struct transport_way {
+	pid_t pid;
+	bool ring;
+	const char *why;  /* why the kernel, if rings were wanted; else NULL */
+	uint64_t records; /* that came through rings so far */
+	bool ended;
+};
+
 struct transport_options {
 	enum transport_mode mode;
 	/* Why this capture can't use rings at all, as the end of a sentence; NULL: it can. */
 	const char *refusal;
 	struct ring_set *rings; /* owned by the caller */
-	/* The way of a process is decided. `why`: why the kernel, if rings were wanted; else NULL. */
-	void (*decided)(pid_t pid, bool ring, const char *why, void *arg);
+	/* The way of a process was decided, or the process has ended. */
+	void (*decided)(const struct transport_way *way, void *arg);
 	void *arg;
 };
 
@@ -54,6 +62,8 @@ bool transport_has_rings(const struct transport *transport, pid_t pid);
 void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec);
 /* The process runs another program. */
 void transport_exec(struct transport *transport, pid_t pid);
+/* Tells the ways of all processes again, at the end of a capture. */
+void transport_finish(struct transport *transport);
 /* The process has ended. */
 void transport_forget(struct transport *transport, pid_t pid);
 
