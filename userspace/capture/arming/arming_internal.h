@@ -153,6 +153,8 @@ void file_free(struct armed_file *file);
 struct arm_request file_request(const struct armed_file *file, pid_t pid, char path[64]);
 
 /* arming_transport.c */
+/* Names the addresses of probes in a process that has rings, whose records have only these. */
+void control_sites(struct arming *arming, pid_t pid, const struct mappings *mappings);
 /* Whether nothing is left to arm of libwaffle in a file and a process. */
 bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
 /* Arms it. Results are those of file_arm(). */
