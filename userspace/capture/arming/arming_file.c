@@ -276,7 +276,9 @@ static void warn_left_out(struct arming *arming, const struct object *object,
 			 object->path, armed_refused(armed), object->probes.len);
 }
 
-struct arm_request file_request(const struct armed_file *file, pid_t pid, char path[64])
+/* A request to arm a file in `pid`. It uses the path of our descriptor, since any other path may
+ * lead to another file by now. */
+static struct arm_request file_request(const struct armed_file *file, pid_t pid, char path[64])
 {
 	snprintf(path, 64, "/proc/self/fd/%d", file->fd);
 	return (struct arm_request){
@@ -393,6 +395,7 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 {
 	struct armed_file *file = &arming->files.data[index];
 	bool everywhere = arming_is_everywhere(arming);
+	char path[64];
 	int result;
 
 	if (!file->object ||
@@ -424,7 +427,7 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 				 file->path);
 		return 0;
 	}
-	result = control_arm(arming, index, pid, err);
+	result = control_arm(arming, index, file_request(file, pid, path), err);
 	return result || file_is_armed(arming, pid, index)
 		       ? result
 		       : sites_arm(arming, index, pid, everywhere, err);

@@ -61,15 +61,15 @@ bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file)
 	return false;
 }
 
-int control_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
+int control_arm(struct arming *arming, uint32_t index, struct arm_request request,
+		struct error *err)
 {
 	struct armed_file *file = &arming->files.data[index];
-	struct arm arm = {.pid = pid, .file = index, .control = true};
+	struct arm arm = {.pid = request.pid, .file = index, .control = true};
 	struct error problem = ERROR_INIT;
 	struct object control = {0};
 	struct object_probe probe;
-	struct arm_request request;
-	char path[64];
+	pid_t pid = request.pid;
 	int result;
 
 	if (control_is_armed(arming, pid, index))
@@ -81,7 +81,6 @@ int control_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *
 	control.path = file->object->path;
 	control.probes.data = &probe;
 	control.probes.len = 1;
-	request = file_request(file, pid, path);
 	request.object = &control;
 	request.uses = NULL;
 	request.stacks = NULL;

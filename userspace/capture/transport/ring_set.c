@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/transport/ring_memory.h"
+#include "capture/transport/ring_memory_internal.h"
 #include "target/process/process_tids.h"
 #include "usdt/ring.h"
 #include "usdt/ticks.h"
