@@ -35,9 +35,9 @@ const char *transport_mode_choice(size_t mode, const char **help)
 	static const struct {
 		const char *name, *help;
 	} modes[TRANSPORT_MODE_COUNT] = {
-		[TRANSPORT_AUTO] = {"auto", "through rings where that is possible (default)"},
-		[TRANSPORT_RING] = {"ring", "through rings; a program that can't is an error"},
-		[TRANSPORT_USDT] = {"usdt", "through the kernel, as those of other programs"},
+		[TRANSPORT_AUTO] = {"auto", "through rings where that is possible. The default."},
+		[TRANSPORT_RING] = {"ring", "through rings, or the capture fails."},
+		[TRANSPORT_USDT] = {"usdt", "through the kernel, as those of other programs."},
 	};
 
 	if (mode >= TRANSPORT_MODE_COUNT)
