@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Backtraces as text. Without stdio, which is not async-signal-safe. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "usdt/backtrace.h"
+
+/* A text of limited size. What does not fit is left out. */
+struct text {
+	char *at;
+	size_t len, size;
+};
+
+static void text_put(struct text *text, const char *part)
+{
+	while (*part && text->len < text->size) {
+		/* No name breaks the line. */
+		text->at[text->len++] = (unsigned char)*part < ' ' ? ' ' : *part;
+		part++;
+	}
+}
+
+static void text_put_number(struct text *text, unsigned long long number, unsigned base)
+{
+	char digits[24];
+	size_t at = sizeof(digits) - 1;
+
+	digits[at] = '\0';
+	do
+		digits[--at] = "0123456789abcdef"[number % base];
+	while (number /= base);
+	text_put(text, digits + at);
+}
+
+static const char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* "main+0x1d", or "app+0x11d0" if the function is not known. */
+static void text_put_code(struct text *text, const waffle_entry_t *entry)
+{
+	const char *file = entry->file ? name_of(entry->file) : NULL;
+
+	if (entry->name || file) {
+		text_put(text, entry->name ? entry->name : file);
+		text_put(text, "+");
+	}
+	text_put(text, "0x");
+	text_put_number(text, entry->offset, 16);
+}
+
+static void text_put_place(struct text *text, const waffle_entry_t *entry, const char *file)
+{
+	text_put(text, file);
+	text_put(text, ":");
+	text_put_number(text, entry->line, 10);
+}
+
+/* ---- lines ---- */
+
+struct writer {
+	int fd, number, error;
+};
+
+static int entry_write(const waffle_entry_t *entry, void *arg)
+{
+	struct writer *writer = arg;
+	char line[512];
+	struct text text = {line, 0, sizeof(line) - 1};
+
+	text_put(&text, "#");
+	text_put_number(&text, (unsigned)writer->number++, 10);
+	text_put(&text, "  ");
+	if (entry->kind == WAFFLE_ENTRY_MACHINE) {
+		text_put_code(&text, entry);
+		if (entry->name && entry->file) {
+			text_put(&text, " in ");
+			text_put(&text, name_of(entry->file));
+		}
+		text_put(&text, " (machine frame)");
+	} else {
+		bool span = entry->kind == WAFFLE_ENTRY_SPAN;
+
+		text_put(&text, span ? "span \"" : "");
+		text_put(&text, entry->name);
+		text_put(&text, span ? "\" at " : " at ");
+		text_put_place(&text, entry, entry->file);
+	}
+	text_put(&text, entry->carried ? " (carried)" : "");
+	line[text.len++] = '\n';
+	if (write(writer->fd, line, text.len) < 0)
+		writer->error = -errno;
+	return writer->error;
+}
+
+int backtrace_write(const struct backtrace *trace, int fd)
+{
+	struct writer writer = {.fd = fd};
+	int code = errno, count = backtrace_walk(trace, entry_write, &writer);
+
+	errno = code;
+	return writer.error ?: count;
+}
+
+/* ---- one line ---- */
+
+struct liner {
+	struct text text;
+	size_t keep; /* the length up to the last entry that is no machine frame */
+};
+
+static int entry_join(const waffle_entry_t *entry, void *arg)
+{
+	struct liner *liner = arg;
+	struct text *text = &liner->text;
+
+	text_put(text, text->len ? " < " : "");
+	if (entry->kind == WAFFLE_ENTRY_MACHINE) {
+		text_put_code(text, entry);
+		text_put(text, " (machine frame)");
+	} else {
+		text_put(text, entry->kind == WAFFLE_ENTRY_SPAN ? "span " : "");
+		text_put(text, entry->name);
+		text_put(text, " ");
+		text_put_place(text, entry, name_of(entry->file));
+		liner->keep = text->len;
+	}
+	return text->len == text->size;
+}
+
+size_t backtrace_line(const struct backtrace *trace, char *text, size_t size)
+{
+	struct liner liner = {.text = {text, 0, size}};
+
+	backtrace_walk(trace, entry_join, &liner);
+	return liner.keep ?: liner.text.len;
+}
