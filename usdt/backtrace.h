@@ -61,6 +61,10 @@ size_t backtrace_line(const struct backtrace *trace, char *text, size_t size);
 /* A line for each entry. Returns their number or a negative errno. */
 int backtrace_write(const struct backtrace *trace, int fd);
 
+/* In the handler of a fault: writes the backtrace to standard error if the code is in full mode.
+ * Only the first fault of the process is told, since the program may handle it and go on. */
+void backtrace_tell(int signo, const void *context);
+
 /* A span of this thread begins (struct waffle_full_). */
 void backtrace_span_opened(const char *meta, const unsigned long long *words,
 			   const struct waffle_scope_ *scope);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Backtraces as text. Without stdio, which is not async-signal-safe. */
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "usdt/backtrace.h"
@@ -106,11 +108,38 @@ int backtrace_write(const struct backtrace *trace, int fd)
 	return writer.error ?: count;
 }
 
+/* The stack of the handler may be small, so nothing large is on it. */
+void backtrace_tell(int signo, const void *context)
+{
+	static struct backtrace trace;
+	static char line[128];
+	static bool told;
+	struct text text = {line, 0, sizeof(line)};
+
+	if (waffle_mode_here_() != WAFFLE_MODE_FULL ||
+	    __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		return;
+	text_put(&text, "waffle: signal ");
+	text_put_number(&text, (unsigned)signo, 10);
+	text_put(&text, " (SIG");
+	text_put(&text, sigabbrev_np(signo) ?: "?");
+	text_put(&text, ") in thread ");
+	text_put_number(&text, (unsigned long)syscall(SYS_gettid), 10);
+	text_put(&text, "; frames and spans, innermost first:");
+	text.len -= text.len == text.size;
+	line[text.len++] = '\n';
+	if (write(STDERR_FILENO, line, text.len) < 0)
+		return;
+	backtrace_take(&trace, 0, context);
+	backtrace_write(&trace, STDERR_FILENO);
+}
+
 /* ---- one line ---- */
 
 struct liner {
 	struct text text;
 	size_t keep; /* the length up to the last entry that is no machine frame */
+	bool carried;
 };
 
 static int entry_join(const waffle_entry_t *entry, void *arg)
@@ -118,14 +147,21 @@ static int entry_join(const waffle_entry_t *entry, void *arg)
 	struct liner *liner = arg;
 	struct text *text = &liner->text;
 
+	/* What is outside of all frames of this thread matters less than where its context is from.
+	 */
+	if (entry->carried && !liner->carried && liner->keep)
+		text->len = liner->keep;
+	liner->carried = entry->carried;
 	text_put(text, text->len ? " < " : "");
 	if (entry->kind == WAFFLE_ENTRY_MACHINE) {
 		text_put_code(text, entry);
 		text_put(text, " (machine frame)");
 	} else {
-		text_put(text, entry->kind == WAFFLE_ENTRY_SPAN ? "span " : "");
+		bool span = entry->kind == WAFFLE_ENTRY_SPAN;
+
+		text_put(text, span ? "span \"" : "");
 		text_put(text, entry->name);
-		text_put(text, " ");
+		text_put(text, span ? "\" " : " ");
 		text_put_place(text, entry, name_of(entry->file));
 		liner->keep = text->len;
 	}
