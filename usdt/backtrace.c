@@ -45,8 +45,7 @@ static bool is_covered(const struct backtrace *trace, uintptr_t place)
 
 static bool is_beyond(const struct backtrace *trace, uintptr_t place)
 {
-	return trace->machine_count == BACKTRACE_MACHINE &&
-	       place >= trace->machine[BACKTRACE_MACHINE - 1].low;
+	return trace->machine_cut && place >= trace->machine[trace->machine_count - 1].low;
 }
 
 /* Whether a frame is of the stack that was unwound. Those that longjmp() left may be at a place
@@ -124,11 +123,13 @@ void backtrace_take(struct backtrace *trace, uintptr_t from, const void *context
 	trace->span_count = 0;
 	trace->frame_count = frames_copy(trace->frames);
 	trace->machine_count = machine_unwind(trace->machine, BACKTRACE_MACHINE, from, context);
+	trace->machine_cut = trace->machine_count == BACKTRACE_MACHINE;
 	/* A jump to an address that is no code can't be unwound. It is the first frame. */
 	if (!trace->machine_count && context) {
 		trace->machine[0] =
 			(struct machine_frame){.pc = machine_context_pc(context), .low = low};
 		trace->machine_count = 1;
+		trace->machine_cut = true;
 	}
 	frames_choose(trace, low);
 	spans_take(trace);

@@ -37,6 +37,7 @@ struct backtrace_frame {
 struct backtrace {
 	struct machine_frame machine[BACKTRACE_MACHINE];
 	size_t machine_count;
+	bool machine_cut; /* there are more machine frames, which are not known */
 	struct backtrace_frame frames[WAFFLE_FRAMES_];
 	size_t frame_count;
 	struct backtrace_span spans[BACKTRACE_SPANS];

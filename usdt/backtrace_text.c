@@ -99,11 +99,20 @@ static int entry_write(const waffle_entry_t *entry, void *arg)
 	return writer->error;
 }
 
+static int cut_write(int fd)
+{
+	static const char text[] = "(the stack was not followed further)\n";
+
+	return write(fd, text, sizeof(text) - 1) < 0 ? -errno : 0;
+}
+
 int backtrace_write(const struct backtrace *trace, int fd)
 {
 	struct writer writer = {.fd = fd};
 	int code = errno, count = backtrace_walk(trace, entry_write, &writer);
 
+	if (trace->machine_cut && !writer.error)
+		writer.error = cut_write(fd);
 	errno = code;
 	return writer.error ?: count;
 }
