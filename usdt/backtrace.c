@@ -2,8 +2,6 @@
 #include "usdt/backtrace.h"
 
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "usdt/code.h"
 #include "usdt/open_spans.h"
@@ -13,11 +11,6 @@
 #define LEFT_BYTES (256u << 10)
 
 /* ---- taking ---- */
-
-static unsigned tid_now(void)
-{
-	return (unsigned)syscall(SYS_gettid);
-}
 
 /* All frames that are stored, innermost first. */
 static size_t frames_copy(struct backtrace_frame *frames)
@@ -91,7 +84,7 @@ static bool span_is_here(const struct backtrace *trace, const struct open_span *
 {
 	const struct waffle_scope_ *scope = (const void *)span->place;
 
-	if (span->tid != trace->tid || !span->place)
+	if (span->thread != trace->thread || !span->place)
 		return false;
 	return is_covered(trace, span->place) ? scope->id_ == span->id
 					      : is_beyond(trace, span->place);
@@ -119,7 +112,7 @@ void backtrace_take(struct backtrace *trace, uintptr_t from, const void *context
 {
 	uintptr_t low = context ? machine_context_sp(context) : from;
 
-	trace->tid = tid_now();
+	trace->thread = (uintptr_t)waffle_thread_get_();
 	trace->span_count = 0;
 	trace->frame_count = frames_copy(trace->frames);
 	trace->machine_count = machine_unwind(trace->machine, BACKTRACE_MACHINE, from, context);
@@ -251,25 +244,26 @@ static void carried_frames_put(struct walk *walk, const struct open_frames *fram
  * another thread than that of the span within it, also with the frames that thread had inside of
  * the span when its context was extracted.
  */
-static uint64_t carried_span_put(struct walk *walk, const struct backtrace_span *span, uint64_t tid)
+static uint64_t carried_span_put(struct walk *walk, const struct backtrace_span *span,
+				 uintptr_t thread)
 {
 	struct open_span open;
 	struct open_frames inside;
 
 	if (!open_spans_get(span->id, &open))
-		return tid;
-	if (open.tid != tid && open_spans_get_inside(span->id, &inside))
+		return thread;
+	if (open.thread != thread && open_spans_get_inside(span->id, &inside))
 		carried_frames_put(walk, &inside, false);
 	span_put(walk, span);
-	carried_frames_put(walk, &open.around, open.tid == walk->trace->tid);
-	return open.tid;
+	carried_frames_put(walk, &open.around, open.thread == walk->trace->thread);
+	return open.thread;
 }
 
 int backtrace_walk(const struct backtrace *trace, int (*each)(const waffle_entry_t *, void *),
 		   void *arg)
 {
 	struct walk walk = {.trace = trace, .each = each, .arg = arg, .inside = true};
-	uint64_t tid = trace->tid;
+	uintptr_t thread = trace->thread;
 
 	for (size_t i = 0; i < trace->machine_count && !walk.stopped; i++) {
 		uintptr_t low = trace->machine[i].low;
@@ -284,7 +278,7 @@ int backtrace_walk(const struct backtrace *trace, int (*each)(const waffle_entry
 	for (; walk.frame < trace->frame_count && !walk.stopped; walk.frame++)
 		frame_put(&walk, trace->frames[walk.frame].site, false);
 	for (; walk.span < trace->span_count && !walk.stopped; walk.span++)
-		tid = carried_span_put(&walk, &trace->spans[walk.span], tid);
+		thread = carried_span_put(&walk, &trace->spans[walk.span], thread);
 	return walk.count;
 }
 
@@ -312,11 +306,11 @@ void backtrace_span_opened(const char *meta, const unsigned long long *words,
 					 .parent = thread->context_.span_id,
 					 .meta = meta,
 					 .line = words[1],
-					 .tid = tid_now(),
+					 .thread = (uintptr_t)thread,
 					 .place = scope ? waffle_place_(scope) : 0,
 					 .frame_depth = thread->frame_depth_,
 				 };
-	bool within = open_spans_get(span.parent, &parent) && parent.tid == span.tid;
+	bool within = open_spans_get(span.parent, &parent) && parent.thread == span.thread;
 
 	frames_within(&span.around, within ? (unsigned)parent.frame_depth : 0);
 	open_spans_add(&span);
@@ -329,7 +323,7 @@ void backtrace_extracted(void)
 	struct open_span span;
 	struct open_frames frames;
 
-	if (!open_spans_get(id, &span) || span.tid != tid_now())
+	if (!open_spans_get(id, &span) || span.thread != (uintptr_t)waffle_thread_get_())
 		return;
 	frames_within(&frames, (unsigned)span.frame_depth);
 	open_spans_set_inside(id, &frames);

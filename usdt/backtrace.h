@@ -42,7 +42,7 @@ struct backtrace {
 	size_t frame_count;
 	struct backtrace_span spans[BACKTRACE_SPANS];
 	size_t span_count;
-	unsigned tid;
+	uintptr_t thread; /* the address of its struct waffle_thread_ */
 };
 
 /* The lowest address of the stack of the function that called the one where this is used. */

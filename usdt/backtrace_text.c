@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Backtraces as text. Without stdio, which is not async-signal-safe. */
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -117,6 +118,22 @@ int backtrace_write(const struct backtrace *trace, int fd)
 	return writer.error ?: count;
 }
 
+static const char *fault_name(int signo)
+{
+	static const struct {
+		int signo;
+		const char *name;
+	} names[] = {
+		{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGILL, "SIGILL"},
+		{SIGFPE, "SIGFPE"},   {SIGABRT, "SIGABRT"}, {SIGSYS, "SIGSYS"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].signo == signo)
+			return names[i].name;
+	return "another";
+}
+
 /* The stack of the handler may be small, so nothing large is on it. */
 void backtrace_tell(int signo, const void *context)
 {
@@ -130,8 +147,8 @@ void backtrace_tell(int signo, const void *context)
 		return;
 	text_put(&text, "waffle: signal ");
 	text_put_number(&text, (unsigned)signo, 10);
-	text_put(&text, " (SIG");
-	text_put(&text, sigabbrev_np(signo) ?: "?");
+	text_put(&text, " (");
+	text_put(&text, fault_name(signo));
 	text_put(&text, ") in thread ");
 	text_put_number(&text, (unsigned long)syscall(SYS_gettid), 10);
 	text_put(&text, "; frames and spans, innermost first:");

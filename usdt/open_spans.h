@@ -27,7 +27,7 @@ struct open_span {
 	uint64_t id, parent;
 	const char *meta; /* name, NUL, file */
 	uint64_t line;
-	uint64_t tid;
+	uintptr_t thread;          /* the address of its struct waffle_thread_ */
 	uintptr_t place;           /* of its struct waffle_scope_; 0: it has none */
 	uint64_t frame_depth;      /* frames around it */
 	struct open_frames around; /* those between the parent and this span, if known */
