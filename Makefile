@@ -302,6 +302,10 @@ soak: all
 	WAFFLE_SOAK_SECONDS=$$(( $(or $(MINUTES),60) * 30 )) WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
 		tests/integration/test_soak.py
 
+# How well the processor's counter becomes CLOCK_MONOTONIC, for ten minutes.
+soak-clock: $(BUILD)/unit/test_ticks
+	CLOCK_SECONDS=$(or $(SECONDS),600) $<
+
 # On a machine with a GPU: a CUDA program and an NCCL all-reduce, decoded against their own log.
 gpu: all
 	WAFFLE_GPU=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
@@ -340,5 +344,5 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(PIC_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
-.PHONY: all unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
+.PHONY: all soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
 	docs setup setup-check check kernels hosts zoo soak gpu demo bench install clean FORCE

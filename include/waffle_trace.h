@@ -23,6 +23,9 @@ struct waffle_trace_options {
 	 * to 1 GiB. The default is 4 MiB. */
 	size_t ring_bytes;
 	int keep_children; /* 1: also what happens inside of what the filter keeps */
+	/* 1: a flight recorder. Nothing is written until waffle_trace_flush() or the end, and each
+	 * thread keeps only its latest records, as many as fit into its memory. */
+	int overwrite;
 };
 
 /*

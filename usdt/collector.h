@@ -4,8 +4,8 @@
  *
  *	sites ──→ rings ──→ gather (one order) ──→ filter ──→ sink ──→ file
  *
- * It runs a round every 10 ms, 40 ms while nothing comes, and writes to the file at least once a
- * second.
+ * It runs a round every 10 ms, 20 ms while nothing comes, earlier if a ring fills quickly, and
+ * writes to the file at least once a second.
  */
 #ifndef WAFFLE_USDT_COLLECTOR_H
 #define WAFFLE_USDT_COLLECTOR_H
@@ -20,6 +20,7 @@ struct collector;
 struct collector_options {
 	const char *filter; /* an expression; NULL: everything is kept */
 	bool keep_children; /* also what happens inside of what the filter keeps */
+	bool overwrite;     /* takes records only when it is flushed or closed */
 };
 
 /* Opens the file, arms the sites and starts the thread. */

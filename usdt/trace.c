@@ -37,6 +37,7 @@ static struct {
 	char pattern[PATH_MAX]; /* the name as it was given */
 	char *filter;
 	bool keep_children;
+	bool overwrite;
 	size_t ring_bytes;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -130,7 +131,7 @@ static void mode_changed(void)
 static int begin(struct error *err)
 {
 	struct waffle_process_ *process = waffle_process_get_();
-	struct collector_options options = {trace.filter, trace.keep_children};
+	struct collector_options options = {trace.filter, trace.keep_children, trace.overwrite};
 	struct collector *collector;
 	char path[PATH_MAX];
 	int result;
@@ -140,7 +141,8 @@ static int begin(struct error *err)
 	result = name_expand(path, trace.pattern, err);
 	if (result)
 		return result;
-	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(), false);
+	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(),
+			trace.overwrite);
 	result = collector_open(&collector, path, &options, err);
 	if (result)
 		return result;
@@ -229,6 +231,7 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 		free(trace.filter);
 		trace.filter = options->filter ? strdup(options->filter) : NULL;
 		trace.keep_children = options->keep_children;
+		trace.overwrite = options->overwrite;
 		snprintf(trace.pattern, sizeof(trace.pattern), "%s", path);
 		trace.ring_bytes = ring_bytes;
 		result = strlen(path) >= sizeof(trace.pattern)
