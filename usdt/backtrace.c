@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "usdt/code.h"
-#include "usdt/open_spans.h"
+#include "usdt/known_spans.h"
 
 /* Below the stack pointer, on the same stack, are frames that longjmp() has left. Frames that are
  * further away are on another stack, whose code runs this one, as with coroutines. */
@@ -80,7 +80,7 @@ static void frames_choose(struct backtrace *trace, uintptr_t low)
 	trace->frame_count = count;
 }
 
-static bool span_is_here(const struct backtrace *trace, const struct open_span *span)
+static bool span_is_here(const struct backtrace *trace, const struct known_span *span)
 {
 	const struct waffle_scope_ *scope = (const void *)span->place;
 
@@ -93,9 +93,9 @@ static bool span_is_here(const struct backtrace *trace, const struct open_span *
 static void spans_take(struct backtrace *trace)
 {
 	uint64_t id = waffle_thread_get_()->context_.span_id;
-	struct open_span span;
+	struct known_span span;
 
-	while (trace->span_count < BACKTRACE_SPANS && open_spans_get(id, &span)) {
+	while (trace->span_count < BACKTRACE_SPANS && known_spans_get(id, &span)) {
 		trace->spans[trace->span_count++] = (struct backtrace_span){
 			.id = id,
 			.meta = span.meta,
@@ -130,7 +130,7 @@ void backtrace_take(struct backtrace *trace, uintptr_t from, const void *context
 
 /* ---- walking ---- */
 
-struct walk {
+struct entry_walk {
 	const struct backtrace *trace;
 	int (*each)(const waffle_entry_t *, void *);
 	void *arg;
@@ -140,7 +140,7 @@ struct walk {
 	bool inside; /* still in what called libwaffle */
 };
 
-static void entry_put(struct walk *walk, const waffle_entry_t *entry)
+static void entry_put(struct entry_walk *walk, const waffle_entry_t *entry)
 {
 	if (walk->stopped)
 		return;
@@ -149,7 +149,7 @@ static void entry_put(struct walk *walk, const waffle_entry_t *entry)
 	walk->inside = false;
 }
 
-static void frame_put(struct walk *walk, const struct waffle_frame_site_ *site, bool carried)
+static void frame_put(struct entry_walk *walk, const struct waffle_frame_site_ *site, bool carried)
 {
 	entry_put(walk, &(waffle_entry_t){.kind = WAFFLE_ENTRY_FRAME,
 					  .name = site->function_,
@@ -158,7 +158,7 @@ static void frame_put(struct walk *walk, const struct waffle_frame_site_ *site, 
 					  .carried = carried});
 }
 
-static void span_put(struct walk *walk, const struct backtrace_span *span)
+static void span_put(struct entry_walk *walk, const struct backtrace_span *span)
 {
 	entry_put(walk, &(waffle_entry_t){.kind = WAFFLE_ENTRY_SPAN,
 					  .name = span->meta,
@@ -178,7 +178,7 @@ static bool is_macro(const struct code_name *name)
 		!strncmp(name->function, "waffle_backtrace", 16));
 }
 
-static void machine_put(struct walk *walk, const struct machine_frame *frame)
+static void machine_put(struct entry_walk *walk, const struct machine_frame *frame)
 {
 	struct code_name name;
 
@@ -197,7 +197,7 @@ static bool is_in(uintptr_t place, uintptr_t low, uintptr_t high)
 }
 
 /* The spans and pushed frames within a part of the stack. Returns whether there was a frame. */
-static bool part_put(struct walk *walk, uintptr_t low, uintptr_t high)
+static bool part_put(struct entry_walk *walk, uintptr_t low, uintptr_t high)
 {
 	const struct backtrace *trace = walk->trace;
 	bool framed = false;
@@ -232,9 +232,10 @@ static bool frame_is_listed(const struct backtrace *trace, const struct waffle_f
 	return false;
 }
 
-static void carried_frames_put(struct walk *walk, const struct open_frames *frames, bool same)
+static void carried_frames_put(struct entry_walk *walk, const struct known_frames *frames,
+			       bool same)
 {
-	for (uint64_t i = 0; i < frames->count && i < OPEN_SPAN_FRAMES; i++)
+	for (uint64_t i = 0; i < frames->count && i < KNOWN_FRAMES; i++)
 		if (!same || !frame_is_listed(walk->trace, &frames->slots[i]))
 			frame_put(walk, frames->slots[i].site_, true);
 }
@@ -244,15 +245,15 @@ static void carried_frames_put(struct walk *walk, const struct open_frames *fram
  * another thread than that of the span within it, also with the frames that thread had inside of
  * the span when its context was extracted.
  */
-static uint64_t carried_span_put(struct walk *walk, const struct backtrace_span *span,
+static uint64_t carried_span_put(struct entry_walk *walk, const struct backtrace_span *span,
 				 uintptr_t thread)
 {
-	struct open_span open;
-	struct open_frames inside;
+	struct known_span open;
+	struct known_frames inside;
 
-	if (!open_spans_get(span->id, &open))
+	if (!known_spans_get(span->id, &open))
 		return thread;
-	if (open.thread != thread && open_spans_get_inside(span->id, &inside))
+	if (open.thread != thread && known_spans_get_inside(span->id, &inside))
 		carried_frames_put(walk, &inside, false);
 	span_put(walk, span);
 	carried_frames_put(walk, &open.around, open.thread == walk->trace->thread);
@@ -262,7 +263,7 @@ static uint64_t carried_span_put(struct walk *walk, const struct backtrace_span 
 int backtrace_walk(const struct backtrace *trace, int (*each)(const waffle_entry_t *, void *),
 		   void *arg)
 {
-	struct walk walk = {.trace = trace, .each = each, .arg = arg, .inside = true};
+	struct entry_walk walk = {.trace = trace, .each = each, .arg = arg, .inside = true};
 	uintptr_t thread = trace->thread;
 
 	for (size_t i = 0; i < trace->machine_count && !walk.stopped; i++) {
@@ -285,13 +286,13 @@ int backtrace_walk(const struct backtrace *trace, int (*each)(const waffle_entry
 /* ---- spans and contexts ---- */
 
 /* The innermost of this thread's frames that are deeper than `depth`. */
-static void frames_within(struct open_frames *frames, unsigned depth)
+static void frames_within(struct known_frames *frames, unsigned depth)
 {
 	struct backtrace_frame all[WAFFLE_FRAMES_];
 	size_t count = frames_copy(all);
 
 	memset(frames, 0, sizeof(*frames));
-	for (size_t i = 0; i < count && frames->count < OPEN_SPAN_FRAMES; i++)
+	for (size_t i = 0; i < count && frames->count < KNOWN_FRAMES; i++)
 		if (all[i].depth > depth)
 			frames->slots[frames->count++] =
 				(struct waffle_frame_slot_){all[i].site, all[i].place};
@@ -301,30 +302,30 @@ void backtrace_span_opened(const char *meta, const unsigned long long *words,
 			   const struct waffle_scope_ *scope)
 {
 	struct waffle_thread_ *thread = waffle_thread_get_();
-	struct open_span parent, span = {
-					 .id = words[0],
-					 .parent = thread->context_.span_id,
-					 .meta = meta,
-					 .line = words[1],
-					 .thread = (uintptr_t)thread,
-					 .place = scope ? waffle_place_(scope) : 0,
-					 .frame_depth = thread->frame_depth_,
-				 };
-	bool within = open_spans_get(span.parent, &parent) && parent.thread == span.thread;
+	struct known_span parent, span = {
+					  .id = words[0],
+					  .parent = thread->context_.span_id,
+					  .meta = meta,
+					  .line = words[1],
+					  .thread = (uintptr_t)thread,
+					  .place = scope ? waffle_place_(scope) : 0,
+					  .frame_depth = thread->frame_depth_,
+				  };
+	bool within = known_spans_get(span.parent, &parent) && parent.thread == span.thread;
 
 	frames_within(&span.around, within ? (unsigned)parent.frame_depth : 0);
-	open_spans_add(&span);
-	waffle_process_get_()->ended_ = (void (*)(unsigned long long))open_spans_remove;
+	known_spans_add(&span);
+	waffle_process_get_()->ended_ = (void (*)(unsigned long long))known_spans_remove;
 }
 
 void backtrace_extracted(void)
 {
 	uint64_t id = waffle_thread_get_()->context_.span_id;
-	struct open_span span;
-	struct open_frames frames;
+	struct known_span span;
+	struct known_frames frames;
 
-	if (!open_spans_get(id, &span) || span.thread != (uintptr_t)waffle_thread_get_())
+	if (!known_spans_get(id, &span) || span.thread != (uintptr_t)waffle_thread_get_())
 		return;
 	frames_within(&frames, (unsigned)span.frame_depth);
-	open_spans_set_inside(id, &frames);
+	known_spans_set_inside(id, &frames);
 }

@@ -10,12 +10,12 @@
 #include "usdt/backtrace.h"
 
 /* A text of limited size. What does not fit is left out. */
-struct text {
+struct trace_text {
 	char *at;
 	size_t len, size;
 };
 
-static void text_put(struct text *text, const char *part)
+static void text_put(struct trace_text *text, const char *part)
 {
 	while (*part && text->len < text->size) {
 		/* No name breaks the line. */
@@ -24,7 +24,7 @@ static void text_put(struct text *text, const char *part)
 	}
 }
 
-static void text_put_number(struct text *text, unsigned long long number, unsigned base)
+static void text_put_number(struct trace_text *text, unsigned long long number, unsigned base)
 {
 	char digits[24];
 	size_t at = sizeof(digits) - 1;
@@ -44,7 +44,7 @@ static const char *name_of(const char *path)
 }
 
 /* "main+0x1d", or "app+0x11d0" if the function is not known. */
-static void text_put_code(struct text *text, const waffle_entry_t *entry)
+static void text_put_code(struct trace_text *text, const waffle_entry_t *entry)
 {
 	const char *file = entry->file ? name_of(entry->file) : NULL;
 
@@ -56,7 +56,7 @@ static void text_put_code(struct text *text, const waffle_entry_t *entry)
 	text_put_number(text, entry->offset, 16);
 }
 
-static void text_put_place(struct text *text, const waffle_entry_t *entry, const char *file)
+static void text_put_place(struct trace_text *text, const waffle_entry_t *entry, const char *file)
 {
 	text_put(text, file);
 	text_put(text, ":");
@@ -73,7 +73,7 @@ static int entry_write(const waffle_entry_t *entry, void *arg)
 {
 	struct writer *writer = arg;
 	char line[512];
-	struct text text = {line, 0, sizeof(line) - 1};
+	struct trace_text text = {line, 0, sizeof(line) - 1};
 
 	text_put(&text, "#");
 	text_put_number(&text, (unsigned)writer->number++, 10);
@@ -140,7 +140,7 @@ void backtrace_tell(int signo, const void *context)
 	static struct backtrace trace;
 	static char line[128];
 	static bool told;
-	struct text text = {line, 0, sizeof(line)};
+	struct trace_text text = {line, 0, sizeof(line)};
 
 	if (waffle_mode_here_() != WAFFLE_MODE_FULL ||
 	    __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
@@ -163,7 +163,7 @@ void backtrace_tell(int signo, const void *context)
 /* ---- one line ---- */
 
 struct liner {
-	struct text text;
+	struct trace_text text;
 	size_t keep; /* the length up to the last entry that is no machine frame */
 	bool carried;
 };
@@ -171,7 +171,7 @@ struct liner {
 static int entry_join(const waffle_entry_t *entry, void *arg)
 {
 	struct liner *liner = arg;
-	struct text *text = &liner->text;
+	struct trace_text *text = &liner->text;
 
 	/* What is outside of all frames of this thread matters less than where its context is from.
 	 */

@@ -18,7 +18,7 @@
 
 /* The check covers all words. Threads and signal handlers may write one entry at once, which then
  * is as good as none. */
-static struct known {
+static struct code_known {
 	uint64_t words[(sizeof(struct code_name) + 16) / 8]; /* address, time, name */
 	uint64_t check;
 } known[KNOWN];
@@ -33,7 +33,7 @@ static uint64_t check_of(const uint64_t *words)
 	return check;
 }
 
-static struct known *known_at(uintptr_t pc)
+static struct code_known *known_at(uintptr_t pc)
 {
 	return &known[(pc * 0x9e3779b97f4a7c15ull) >> 56];
 }
@@ -48,7 +48,7 @@ static uint64_t now_s(void)
 
 static bool known_get(uintptr_t pc, struct code_name *name)
 {
-	struct known *at = known_at(pc);
+	struct code_known *at = known_at(pc);
 	uint64_t words[WORDS];
 
 	for (size_t i = 0; i < WORDS; i++)
@@ -62,7 +62,7 @@ static bool known_get(uintptr_t pc, struct code_name *name)
 
 static void known_put(uintptr_t pc, const struct code_name *name)
 {
-	struct known *at = known_at(pc);
+	struct code_known *at = known_at(pc);
 	uint64_t words[WORDS] = {pc, now_s()};
 
 	memcpy(words + 2, name, sizeof(*name));
@@ -73,7 +73,7 @@ static void known_put(uintptr_t pc, const struct code_name *name)
 
 /* ---- the mapping of an address ---- */
 
-struct mapping {
+struct code_mapping {
 	uint64_t start, end, offset, inode;
 	char path[512];
 };
@@ -103,7 +103,7 @@ static void word_skip(const char **at)
 }
 
 /* A line of /proc/PID/maps: "start-end perms offset device inode path". */
-static void mapping_parse(struct mapping *mapping, const char *line)
+static void mapping_parse(struct code_mapping *mapping, const char *line)
 {
 	size_t len;
 
@@ -153,7 +153,7 @@ static bool line_read(struct lines *lines, char *line, size_t size)
 	return true;
 }
 
-static bool mapping_find(struct mapping *mapping, uintptr_t pc)
+static bool mapping_find(struct code_mapping *mapping, uintptr_t pc)
 {
 	struct lines lines = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
 	char line[640];
@@ -246,7 +246,7 @@ static bool function_find(int fd, const Elf64_Ehdr *header, uint64_t address,
 }
 
 /* Opens the file only if it is still the one that is mapped. */
-static int file_open(const struct mapping *mapping)
+static int file_open(const struct code_mapping *mapping)
 {
 	int fd =
 		*mapping->path == '/' ? open(mapping->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -260,7 +260,7 @@ static int file_open(const struct mapping *mapping)
 	return fd;
 }
 
-static void function_read(const struct mapping *mapping, struct code_name *name)
+static void function_read(const struct code_mapping *mapping, struct code_name *name)
 {
 	int fd = file_open(mapping);
 	Elf64_Ehdr header;
@@ -278,7 +278,7 @@ static void function_read(const struct mapping *mapping, struct code_name *name)
 
 void code_find(uintptr_t pc, struct code_name *name)
 {
-	struct mapping mapping;
+	struct code_mapping mapping;
 	int code = errno;
 
 	if (known_get(pc, name))

@@ -245,6 +245,12 @@ def test_an_overflow_of_the_stack_is_told_on_the_alternate_stack(program, lines)
     assert {word for word in words if word.startswith("~")} == {"~endless"}
 
 
+def test_a_damaged_stack_is_followed_as_far_as_it_goes(program):
+    """The program dies by its own fault, not by one of libwaffle's."""
+    words = fault(program, "damaged", signal.SIGSEGV)
+    assert words[0] in ("~damaged", "damaged:" + words[0].partition(":")[2])
+
+
 def test_a_fault_that_the_program_handles_is_told_once(program, lines):
     done = run(program, "survive", WAFFLE_MODE="fast")
     assert done.stdout == "handled 11\nhandled 11\nsurvived\n"

@@ -268,6 +268,15 @@ static NOINLINE int fault(const char *how)
 	return after;
 }
 
+/* What the registers say of the stack is wrong when the fault comes. */
+static NOINLINE int damaged(void)
+{
+	FRAME(); /* LINE damaged */
+	memset((char *)__builtin_frame_address(0) - 8 * after, 0x41, 64);
+	*null = 1;
+	return after;
+}
+
 static NOINLINE int endless(int n)
 {
 	volatile char some[100];
@@ -344,5 +353,7 @@ int main(int argc, char **argv)
 		}
 	/* Not more than the kernel needs at least for a handler, and a little. */
 	alternate_stack(getauxval(AT_MINSIGSTKSZ) + 8192);
-	return strcmp(argv[1], "overflow") ? fault(argv[1]) : endless(0);
+	return !strcmp(argv[1], "overflow")  ? endless(0)
+	       : !strcmp(argv[1], "damaged") ? damaged()
+					     : fault(argv[1]);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "usdt/open_spans.h"
+#include "usdt/known_spans.h"
 
 #include <string.h>
 
 #define ROWS 256
 #define ROW_SPANS 8
-#define SPAN_WORDS (sizeof(struct open_span) / 8)
-#define INSIDE_WORDS (1 + sizeof(struct open_frames) / 8) /* with the id in front */
+#define SPAN_WORDS (sizeof(struct known_span) / 8)
+#define INSIDE_WORDS (1 + sizeof(struct known_frames) / 8) /* with the id in front */
 
-static struct slot {
+static struct known_slot {
 	uint64_t age; /* number of the span; 0: free */
 	uint64_t span[SPAN_WORDS + 1];
 	uint64_t inside[INSIDE_WORDS + 1];
@@ -49,14 +49,14 @@ static bool words_get(const uint64_t *from, void *to, size_t count)
 
 /* ---- the table ---- */
 
-static struct slot *row_of(uint64_t id)
+static struct known_slot *row_of(uint64_t id)
 {
 	return table[(id * 0x9e3779b97f4a7c15ull) >> 56];
 }
 
-static struct slot *slot_find(uint64_t id)
+static struct known_slot *slot_find(uint64_t id)
 {
-	struct slot *row = row_of(id);
+	struct known_slot *row = row_of(id);
 
 	for (unsigned i = 0; i < ROW_SPANS; i++)
 		if (__atomic_load_n(&row[i].span[0], __ATOMIC_RELAXED) == id &&
@@ -65,9 +65,9 @@ static struct slot *slot_find(uint64_t id)
 	return NULL;
 }
 
-void open_spans_add(const struct open_span *span)
+void known_spans_add(const struct known_span *span)
 {
-	struct slot *row = row_of(span->id), *oldest = row;
+	struct known_slot *row = row_of(span->id), *oldest = row;
 	uint64_t oldest_age = UINT64_MAX;
 
 	for (unsigned i = 0; i < ROW_SPANS; i++) {
@@ -83,24 +83,24 @@ void open_spans_add(const struct open_span *span)
 	words_put(oldest->span, span, SPAN_WORDS);
 }
 
-void open_spans_remove(uint64_t id)
+void known_spans_remove(uint64_t id)
 {
-	struct slot *slot = slot_find(id);
+	struct known_slot *slot = slot_find(id);
 
 	if (slot)
 		__atomic_store_n(&slot->age, 0, __ATOMIC_RELAXED);
 }
 
-bool open_spans_get(uint64_t id, struct open_span *span)
+bool known_spans_get(uint64_t id, struct known_span *span)
 {
-	struct slot *slot = id ? slot_find(id) : NULL;
+	struct known_slot *slot = id ? slot_find(id) : NULL;
 
 	return slot && words_get(slot->span, span, SPAN_WORDS) && span->id == id;
 }
 
-void open_spans_set_inside(uint64_t id, const struct open_frames *frames)
+void known_spans_set_inside(uint64_t id, const struct known_frames *frames)
 {
-	struct slot *slot = slot_find(id);
+	struct known_slot *slot = slot_find(id);
 	uint64_t words[INSIDE_WORDS] = {id};
 
 	memcpy(words + 1, frames, sizeof(*frames));
@@ -108,9 +108,9 @@ void open_spans_set_inside(uint64_t id, const struct open_frames *frames)
 		words_put(slot->inside, words, INSIDE_WORDS);
 }
 
-bool open_spans_get_inside(uint64_t id, struct open_frames *frames)
+bool known_spans_get_inside(uint64_t id, struct known_frames *frames)
 {
-	struct slot *slot = slot_find(id);
+	struct known_slot *slot = slot_find(id);
 	uint64_t words[INSIDE_WORDS];
 
 	if (!slot || !words_get(slot->inside, words, INSIDE_WORDS) || words[0] != id)
