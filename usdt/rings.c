@@ -19,6 +19,8 @@ _Static_assert(sizeof(struct rings_slot) <= SLOT_BYTES, "a slot has a page");
 _Static_assert(24 + WAFFLE_FRAME_MAX <= RING_RECORD_MAX, "a hit fits into a record");
 /* A thread that gets a ring looks at so many rings of threads that may have ended. */
 #define RECLAIMS 16
+/* A thread tells of its ring again after so many hits that no tracer has read. */
+#define UNREAD_HITS 256
 /* glibc keeps the values of the first keys in the thread itself. To set others it allocates. */
 #define KEYS_INSIDE 32
 
@@ -307,8 +309,15 @@ static __attribute__((noinline)) bool tracer_hit(const void *probe, unsigned lon
 {
 	struct rings_slot *slot = slot_get(RINGS_TRACER);
 
-	if (!slot || !__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE))
+	if (!slot)
 		return false;
+	if (!__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE)) {
+		/* The tracer may have had no room for the message, or have begun later. */
+		if (++slot->unread % UNREAD_HITS == 0 && rings.opened)
+			rings.opened(slot->writer.shared, slot->map_bytes,
+				     __atomic_load_n(&slot->owner, __ATOMIC_RELAXED));
+		return false;
+	}
 	hit_write(slot, probe, id, name, frame, size); /* or it is counted as lost */
 	return true;
 }

@@ -19,6 +19,7 @@
 #include "usdt/names.h"
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
+#include "usdt/tracer.h"
 #include "waffle/context.h"
 
 #define API __attribute__((visibility("default")))
@@ -292,6 +293,7 @@ static void hits_take(void)
 	waffle_ring_t_ none = NULL;
 
 	rings_prepare();
+	rings_on_open(tracer_announce);
 	__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
 				    __ATOMIC_RELAXED);
 }

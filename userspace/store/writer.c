@@ -32,6 +32,7 @@ enum writer_table {
 	TABLE_RANKS,
 	TABLE_HOSTS,
 	TABLE_CAPTURES,
+	TABLE_TRANSPORTS,
 	TABLE_COUNT
 };
 static const uint16_t table_chunks[TABLE_COUNT] = {
@@ -40,7 +41,7 @@ static const uint16_t table_chunks[TABLE_COUNT] = {
 	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
 	[TABLE_NAMES] = CHUNK_NAMES,       [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
 	[TABLE_RANKS] = CHUNK_RANKS,       [TABLE_HOSTS] = CHUNK_HOSTS,
-	[TABLE_CAPTURES] = CHUNK_CAPTURES,
+	[TABLE_CAPTURES] = CHUNK_CAPTURES, [TABLE_TRANSPORTS] = CHUNK_TRANSPORTS,
 };
 
 /* Entries of a table that are not written yet. */
@@ -394,6 +395,19 @@ int store_writer_add_rank(struct store_writer *writer, const struct store_rank *
 		return result;
 	return added(writer, TABLE_RANKS, 0,
 		     rank_put(&writer->tables[TABLE_RANKS].bytes, writer->strings, rank), err);
+}
+
+int store_writer_add_transport(struct store_writer *writer, const struct store_transport *transport,
+			       struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_TRANSPORTS, &result, err))
+		return result;
+	return added(
+		writer, TABLE_TRANSPORTS, 0,
+		transport_put(&writer->tables[TABLE_TRANSPORTS].bytes, writer->strings, transport),
+		err);
 }
 
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
