@@ -26,6 +26,12 @@ bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file)
 	return false;
 }
 
+bool control_filters(const struct arming *arming, pid_t pid)
+{
+	return arming->plan && !arming->plan->is_static && arming->transport &&
+	       transport_has_rings(arming->transport, pid);
+}
+
 int control_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
 	struct armed_file *file = &arming->files.data[index];
