@@ -276,7 +276,9 @@ static void warn_left_out(struct arming *arming, const struct object *object,
 			 object->path, armed_refused(armed), object->probes.len);
 }
 
-struct arm_request file_request(const struct armed_file *file, pid_t pid, char path[64])
+/* A request to arm a file in `pid`. It uses the path of our descriptor, since any other path may
+ * lead to another file by now. */
+static struct arm_request file_request(const struct armed_file *file, pid_t pid, char path[64])
 {
 	snprintf(path, 64, "/proc/self/fd/%d", file->fd);
 	return (struct arm_request){
@@ -417,7 +419,9 @@ static int sites_arm_unfiltered(struct arming *arming, pid_t pid, struct error *
 static int libwaffle_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
 	bool before = control_filters(arming, pid);
-	int result = control_arm(arming, index, pid, err);
+	char path[64];
+	int result = control_arm(arming, index, file_request(&arming->files.data[index], pid, path),
+				 err);
 
 	return result || before || !control_filters(arming, pid)
 		       ? result

@@ -149,15 +149,15 @@ void file_check(struct arming *arming, uint32_t index, int fd);
 int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 void file_free(struct armed_file *file);
 
-/* A request to arm a file in `pid`. It uses the path of our descriptor, since any other path may
- * lead to another file by now. */
-struct arm_request file_request(const struct armed_file *file, pid_t pid, char path[64]);
-
 /* arming_transport.c */
+/* Names the addresses of probes in a process that has rings, whose records have only these. */
+void control_sites(struct arming *arming, pid_t pid, const struct mappings *mappings);
 /* Whether nothing is left to arm of libwaffle in a file and a process. */
 bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
-/* Arms it. Results are those of file_arm(). */
-int control_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
+/* Arms it. `request` would arm the sites of the file in the process. Results are those of
+ * file_arm(). */
+int control_arm(struct arming *arming, uint32_t index, struct arm_request request,
+		struct error *err);
 /* Whether hits of a process are filtered in userspace, because they come through rings. */
 bool control_filters(const struct arming *arming, pid_t pid);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "capture/arming/arming_internal.h"
 #include "capture/transport/transport.h"
@@ -11,6 +12,40 @@
 void arming_use_transport(struct arming *arming, struct transport *transport)
 {
 	arming->transport = transport;
+}
+
+/* Names the probes of a file in a mapping of it. */
+static void mapping_sites(struct arming *arming, pid_t pid, const struct mapping *mapping,
+			  const struct armed_file *file)
+{
+	uint64_t size = mapping->end - mapping->start;
+
+	for (size_t i = 0; i < file->object->probes.len; i++) {
+		const struct object_probe *probe = &file->object->probes.data[i];
+
+		if (probe->type == OBJECT_PROBE_SITE && probe->site != OBJECT_SPAN_END &&
+		    probe->offset >= mapping->offset && probe->offset - mapping->offset < size)
+			transport_site(arming->transport, pid,
+				       mapping->start + (probe->offset - mapping->offset),
+				       file->first_site + probe->site);
+	}
+}
+
+void control_sites(struct arming *arming, pid_t pid, const struct mappings *mappings)
+{
+	if (!arming->transport || !transport_has_rings(arming->transport, pid))
+		return;
+	for (size_t i = 0; i < arming->files.len; i++) {
+		const struct armed_file *file = &arming->files.data[i];
+
+		for (size_t m = 0; file->object && m < mappings->list.len; m++) {
+			const struct mapping *mapping = &mappings->list.data[m];
+
+			if (mapping->executable && file->ino == mapping->ino &&
+			    !strcmp(file->object->path, mapping->path))
+				mapping_sites(arming, pid, mapping, file);
+		}
+	}
 }
 
 bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file)
@@ -32,15 +67,15 @@ bool control_filters(const struct arming *arming, pid_t pid)
 	       transport_has_rings(arming->transport, pid);
 }
 
-int control_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
+int control_arm(struct arming *arming, uint32_t index, struct arm_request request,
+		struct error *err)
 {
 	struct armed_file *file = &arming->files.data[index];
-	struct arm arm = {.pid = pid, .file = index, .control = true};
+	struct arm arm = {.pid = request.pid, .file = index, .control = true};
 	struct error problem = ERROR_INIT;
 	struct object control = {0};
 	struct object_probe probe;
-	struct arm_request request;
-	char path[64];
+	pid_t pid = request.pid;
 	int result;
 
 	if (control_is_armed(arming, pid, index))
@@ -52,7 +87,6 @@ int control_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *
 	control.path = file->object->path;
 	control.probes.data = &probe;
 	control.probes.len = 1;
-	request = file_request(file, pid, path);
 	request.object = &control;
 	request.uses = NULL;
 	request.stacks = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/transport/ring_memory.h"
+#include "capture/transport/ring_memory_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/transport/ring_memory.h"
+#include "capture/transport/ring_memory_internal.h"
 #include "target/process/process_tids.h"
 #include "usdt/ring.h"
 #include "usdt/ticks.h"
@@ -18,6 +18,8 @@
 /* Limits, since a process may make as many rings as it likes, as large as it likes. */
 #define RINGS_MAX 4096                /* of a process: its threads that record at a time */
 #define RINGS_BYTES_MAX (64ull << 30) /* of address space, for all processes */
+#define SITES_MAX 1048576             /* addresses of probes in a process */
+#define UNKNOWN_MAX 256               /* probes of a process that are searched for in a second */
 #define THREADS_MAX 65536             /* of a process that are remembered at a time */
 /* The line between two pairs of clocks is only as good as they are far apart. */
 #define PAIR_NS 1000000ull
@@ -28,6 +30,9 @@ struct ring_process {
 	uint32_t rings;     /* that are mapped */
 	uint64_t taken;     /* records */
 	struct map threads; /* tid as the process sees it → tid */
+	struct map sites;   /* address of a probe → site */
+	uint32_t unknown;   /* searches for probes and threads in this second … */
+	uint64_t unknown_s; /* … which is this one */
 };
 
 struct ring_source {
@@ -90,6 +95,12 @@ static void source_free(struct ring_set *set, struct ring_source *source)
 	vec_free(&source->record);
 }
 
+static void process_free(struct ring_process *process)
+{
+	map_free(&process->threads);
+	map_free(&process->sites);
+}
+
 void ring_set_close(struct ring_set *set)
 {
 	if (!set)
@@ -97,7 +108,7 @@ void ring_set_close(struct ring_set *set)
 	for (size_t i = 0; i < set->sources.len; i++)
 		source_free(set, &set->sources.data[i]);
 	for (size_t i = 0; i < set->processes.len; i++)
-		map_free(&set->processes.data[i].threads);
+		process_free(&set->processes.data[i]);
 	vec_free(&set->sources);
 	vec_free(&set->processes);
 	ring_mount_close(&set->mount);
@@ -124,7 +135,7 @@ static int process_get(struct ring_set *set, pid_t pid)
 
 		if (!old->ended || old->rings)
 			continue;
-		map_free(&old->threads);
+		process_free(old);
 		*old = (struct ring_process){.pid = pid};
 		at = (int)i;
 	}
@@ -148,19 +159,60 @@ void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_
 	map_set(threads, seen_tid, tid);
 }
 
-/* The records that follow are those of another thread of the process. */
-static void source_thread(struct ring_set *set, struct ring_source *source, uint32_t seen_tid)
+void ring_set_site(struct ring_set *set, pid_t pid, uint64_t probe, uint32_t site)
+{
+	int at = process_get(set, pid);
+
+	if (at >= 0 && set->processes.data[at].sites.len < SITES_MAX)
+		map_set(&set->processes.data[at].sites, probe, site);
+}
+
+/* Whether one more search for what a process names is granted. It may name anything, and a search
+ * reads files of /proc. */
+static bool may_search(const struct ring_set *set, struct ring_process *process)
+{
+	uint64_t second = set->now_ns / 1000000000ull;
+
+	if (process->unknown_s != second)
+		process->unknown = 0;
+	process->unknown_s = second;
+	return process->unknown++ < UNKNOWN_MAX;
+}
+
+/* The site of a probe at the time `ts` of the current record. */
+static uint32_t process_site(struct ring_set *set, struct ring_process *process, uint64_t ts,
+			     uint64_t probe)
+{
+	uint32_t site = map_get(&process->sites, probe);
+
+	if (site != MAP_NONE)
+		return site;
+	if (process->ended || !may_search(set, process))
+		return WAFFLE_SITE_UNKNOWN;
+	site = set->options.site(ts, process->pid, probe, set->options.arg);
+	if (site != WAFFLE_SITE_UNKNOWN && process->sites.len < SITES_MAX)
+		map_set(&process->sites, probe, site);
+	return site;
+}
+
+/*
+ * The thread whose records follow in a ring. 0: unknown. It is looked up only when its first record
+ * is delivered, since by then the kernel's message of the thread has arrived (ring_set_thread()).
+ */
+static uint32_t source_tid(struct ring_set *set, struct ring_source *source)
 {
 	struct ring_process *process = &set->processes.data[source->process];
-	uint32_t tid = map_get(&process->threads, seen_tid);
+	uint32_t tid;
 
-	if (tid == MAP_NONE && !process->ended) {
-		tid = process_tid(process->pid, seen_tid);
-		if (tid)
-			ring_set_thread(set, process->pid, seen_tid, tid);
-	}
-	source->seen_tid = seen_tid;
-	source->tid = tid == MAP_NONE ? 0 : tid;
+	if (source->tid)
+		return source->tid;
+	tid = map_get(&process->threads, source->seen_tid);
+	if (tid == MAP_NONE)
+		tid = !process->ended && may_search(set, process)
+			      ? process_tid(process->pid, source->seen_tid)
+			      : 0;
+	source->tid = tid;
+	return tid;
 }
 
 void ring_set_ended(struct ring_set *set, pid_t pid)
@@ -227,7 +279,7 @@ int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t byt
 		return result;
 	}
 	source.limit = source.ring.tail;
-	source_thread(set, &source, __atomic_load_n(&source.ring.shared->tid, __ATOMIC_RELAXED));
+	source.seen_tid = __atomic_load_n(&source.ring.shared->tid, __ATOMIC_RELAXED);
 	set->processes.data[process].rings++;
 	set->bytes += bytes;
 	set->sources.data[set->sources.len++] = source;
@@ -356,8 +408,10 @@ static bool source_load(struct ring_set *set, struct ring_source *source)
 		if (record->kind == RING_THREAD) {
 			const struct ring_thread *thread = (const struct ring_thread *)(record + 1);
 
-			if (record->bytes >= sizeof(*record) + sizeof(*thread))
-				source_thread(set, source, (uint32_t)thread->tid);
+			if (record->bytes < sizeof(*record) + sizeof(*thread))
+				continue;
+			source->seen_tid = (uint32_t)thread->tid;
+			source->tid = 0;
 			continue;
 		}
 		source->loaded = record_keep(set, source);
@@ -377,27 +431,25 @@ uint64_t ring_set_ts(struct ring_set *set, uint32_t ring)
 	return source_load(set, source) ? source->ts : UINT64_MAX;
 }
 
-static struct waffle_rec *hit_make(struct ring_set *set, const struct ring_source *source,
+static struct waffle_rec *hit_make(struct ring_set *set, struct ring_process *process,
 				   struct waffle_rec rec, const struct ring_record *record)
 {
 	const uint64_t *words = (const uint64_t *)(record + 1);
 	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)set->made;
 	size_t bytes = record->bytes - sizeof(*record);
-	pid_t pid = set->processes.data[source->process].pid;
 
 	if (bytes < 8 + sizeof(struct waffle_frame) || bytes > 8 + WAFFLE_FRAME_MAX)
 		return NULL;
 	rec.kind = WAFFLE_REC_HIT;
-	*hit = (struct waffle_rec_hit){
-		.rec = rec,
-		.tgid = (uint32_t)pid,
-		.site = set->options.site(rec.ts, pid, words[0], set->options.arg),
-		.frame_bytes = (uint32_t)bytes - 8};
+	*hit = (struct waffle_rec_hit){.rec = rec,
+				       .tgid = (uint32_t)process->pid,
+				       .site = process_site(set, process, rec.ts, words[0]),
+				       .frame_bytes = (uint32_t)bytes - 8};
 	memcpy(hit + 1, words + 1, bytes - 8);
 	return hit->site == WAFFLE_SITE_UNKNOWN ? NULL : &hit->rec;
 }
 
-static struct waffle_rec *end_make(struct ring_set *set, const struct ring_source *source,
+static struct waffle_rec *end_make(struct ring_set *set, struct ring_process *process,
 				   struct waffle_rec rec, const struct ring_record *record)
 {
 	const uint64_t *words = (const uint64_t *)(record + 1);
@@ -406,31 +458,32 @@ static struct waffle_rec *end_make(struct ring_set *set, const struct ring_sourc
 	if (record->bytes != sizeof(*record) + 16)
 		return NULL;
 	rec.kind = WAFFLE_REC_SPAN_END;
-	*end = (struct waffle_rec_span_end){
-		.rec = rec,
-		.tgid = (uint32_t)set->processes.data[source->process].pid,
-		.span_id = words[0],
-		.site = WAFFLE_SITE_UNKNOWN,
-		.probe_addr = words[1]};
-	return &end->rec;
+	*end = (struct waffle_rec_span_end){.rec = rec,
+					    .tgid = (uint32_t)process->pid,
+					    .span_id = words[0],
+					    .site = process_site(set, process, rec.ts, words[1]),
+					    .probe_addr = words[1]};
+	return end->site == WAFFLE_SITE_UNKNOWN ? NULL : &end->rec;
 }
 
 struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
 {
 	struct ring_source *source = &set->sources.data[ring];
+	struct ring_process *process = &set->processes.data[source->process];
 	const struct ring_record *record = (const struct ring_record *)source->record.data;
-	struct waffle_rec rec = {.ts = source->ts, .tid = source->tid, .cpu = record->cpu};
+	struct waffle_rec rec = {
+		.ts = source->ts, .tid = source_tid(set, source), .cpu = record->cpu};
 	struct waffle_rec *made = NULL;
 
 	if (rec.cpu >= set->options.cpu_count)
 		rec.cpu = 0;
-	if (source->tid && record->kind == RING_HIT)
-		made = hit_make(set, source, rec, record);
-	else if (source->tid && record->kind == RING_SPAN_END)
-		made = end_make(set, source, rec, record);
+	if (rec.tid && record->kind == RING_HIT)
+		made = hit_make(set, process, rec, record);
+	else if (rec.tid && record->kind == RING_SPAN_END)
+		made = end_make(set, process, rec, record);
 	source->loaded = false;
 	set->counts.taken += made != NULL;
-	set->processes.data[source->process].taken += made != NULL;
+	process->taken += made != NULL;
 	set->counts.lost += made == NULL;
 	return made;
 }

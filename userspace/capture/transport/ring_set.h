@@ -25,8 +25,8 @@ struct ring_set;
 
 struct ring_set_options {
 	uint32_t cpu_count;
-	/* The site of a probe in a process at the time of the current record, as in records of the
-	 * kernel. WAFFLE_SITE_UNKNOWN: none. */
+	/* Finds the site of a probe that ring_set_site() did not name, at the time of the current
+	 * record. WAFFLE_SITE_UNKNOWN: none. */
 	uint32_t (*site)(uint64_t ts, pid_t pid, uint64_t probe, void *arg);
 	void *arg;
 };
@@ -44,6 +44,9 @@ int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t byt
 		 bool taken_over);
 /* A thread of a process, which sees it by another tid if it is in another pid namespace. */
 void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_t tid);
+/* The site of a probe in a process, as in records of the kernel. It is valid for the program that
+ * runs now. */
+void ring_set_site(struct ring_set *set, pid_t pid, uint64_t probe, uint32_t site);
 /* The process has ended, or runs another program: its rings are read to their end. */
 void ring_set_ended(struct ring_set *set, pid_t pid);
 /* What is written after `end_ts` is no part of the capture. */

@@ -35,9 +35,9 @@ const char *transport_mode_choice(size_t mode, const char **help)
 	static const struct {
 		const char *name, *help;
 	} modes[TRANSPORT_MODE_COUNT] = {
-		[TRANSPORT_AUTO] = {"auto", "through rings where that is possible (default)"},
-		[TRANSPORT_RING] = {"ring", "through rings; a program that can't is an error"},
-		[TRANSPORT_USDT] = {"usdt", "through the kernel, as those of other programs"},
+		[TRANSPORT_AUTO] = {"auto", "through rings where that is possible. The default."},
+		[TRANSPORT_RING] = {"ring", "through rings, or the capture fails."},
+		[TRANSPORT_USDT] = {"usdt", "through the kernel, as those of other programs."},
 	};
 
 	if (mode >= TRANSPORT_MODE_COUNT)
@@ -194,15 +194,22 @@ bool transport_has_rings(const struct transport *transport, pid_t pid)
 	return process && process->ring;
 }
 
+void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint32_t site)
+{
+	ring_set_site(transport->options.rings, pid, probe, site);
+}
+
 void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec)
 {
 	pid_t pid = (pid_t)rec->tgid;
 
-	if (!transport_has_rings(transport, pid) || !image_may_be_read(pid))
+	if (!transport_has_rings(transport, pid))
 		return;
+	/* Also if the process has ended since: the ring may be one that is mapped. */
 	ring_set_thread(transport->options.rings, pid, rec->seen_tid, rec->rec.tid);
 	/* If it can't be mapped, its hits come through the kernel. */
-	ring_set_add(transport->options.rings, pid, rec->address, rec->bytes, false);
+	if (image_may_be_read(pid))
+		ring_set_add(transport->options.rings, pid, rec->address, rec->bytes, false);
 }
 
 void transport_exec(struct transport *transport, pid_t pid)

@@ -58,6 +58,8 @@ struct object_probe transport_probe(struct transport *transport, pid_t pid,
 				    const struct object *object);
 /* Whether hits of the process come through rings, as far as it is known. */
 bool transport_has_rings(const struct transport *transport, pid_t pid);
+/* A probe of a process that has rings: ring_set_site(). */
+void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint32_t site);
 /* A thread has made a ring. */
 void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec);
 /* The process runs another program. */

@@ -7,8 +7,8 @@
  *
  * What the memory contains is not checked here. Whoever reads it must not trust it.
  */
-#ifndef WAFFLE_CAPTURE_TRANSPORT_RING_MEMORY_H
-#define WAFFLE_CAPTURE_TRANSPORT_RING_MEMORY_H
+#ifndef WAFFLE_CAPTURE_TRANSPORT_RING_MEMORY_INTERNAL_H
+#define WAFFLE_CAPTURE_TRANSPORT_RING_MEMORY_INTERNAL_H
 
 #include <stddef.h>
 #include <stdint.h>
