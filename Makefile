@@ -164,7 +164,8 @@ $(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
-$(BUILD)/unit/test_named: $(BUILD)/obj/usdt/named.o $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
+$(BUILD)/unit/test_named: $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
+$(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
@@ -229,6 +230,10 @@ $(BUILD)/examples/%: examples/%.c $(wildcard include/*.h include/waffle/*.h)
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< -lpthread
 
 # Those that use libwaffle.
+$(BUILD)/examples/simulator: examples/simulator.c $(wildcard include/*.h include/waffle/*.h) $(BUILD)/libwaffle.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< -L$(BUILD) -lwaffle -Wl,-rpath,'$$ORIGIN/..'
+
 $(BUILD)/examples/propagate_%: examples/propagate_%.c $(wildcard include/*.h include/waffle/*.h) $(BUILD)/libwaffle.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< \

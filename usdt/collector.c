@@ -15,10 +15,13 @@
 #include "filter/stream/stream.h"
 #include "store/this_host.h"
 #include "usdt/gather.h"
+#include "usdt/names.h"
 #include "usdt/sink.h"
 #include "usdt/sites.h"
 #include "usdt/ticks.h"
+#include "usdt/tracks.h"
 #include "util/clock.h"
+#include "util/map.h"
 #include "util/vec.h"
 
 #define ROUND_NS 10000000ull
@@ -26,6 +29,10 @@
 #define QUIET_NS 40000000ull
 #define ARM_NS 100000000ull
 #define FLUSH_NS 1000000000ull
+/* Words of a RING_TRACK_HIT in front of its frame, in bytes. */
+#define TRACK_HEAD 32
+/* Times of a track that are farther away are those of a wrong clock. */
+#define TRACK_REACH_NS (30ull * 86400 * 1000000000)
 
 struct collector {
 	char *path;
@@ -45,6 +52,12 @@ struct collector {
 	pthread_mutex_t lock; /* protects `listed`, since other threads find sites, too */
 	VEC(const struct site_info *) listed;
 	/* Only the collector's thread uses what follows, up to `problem`. */
+	bool keep_children;
+	struct map tracks; /* numbers of those whose names the sink knows */
+	/* Of the hit that is being delivered: its track, or 0, and the thread that delivered it. */
+	uint32_t track, track_tid;
+	uint32_t named_track; /* the filter's thread 0 has its name */
+	bool told_time;
 	size_t known; /* number of those that the filter and the sink know */
 	uint64_t delivered, failed, lost_reported;
 	int result; /* the first error of the sink, after which nothing is written */
@@ -81,9 +94,48 @@ static void append_counted(struct collector *collector, const struct waffle_rec 
 		collector->failed++;
 }
 
+/* Tells the sink the name of a track when it first has something. */
+static void track_append(struct collector *collector, uint32_t number, uint64_t ts, uint32_t tid)
+{
+	const struct waffle_track *track = tracks_find(number);
+	struct waffle_rec_track rec = {
+		.rec = {.ts = ts, .tid = tid, .kind = WAFFLE_REC_TRACK},
+		.tgid = collector->pid,
+		.track = number,
+	};
+
+	if (!track || map_get(&collector->tracks, number) != MAP_NONE ||
+	    !map_set(&collector->tracks, number, 1))
+		return;
+	memcpy(rec.name, track->name, sizeof(rec.name));
+	memcpy(rec.group, track->group, sizeof(rec.group));
+	append(collector, &rec.rec);
+}
+
+static void on_track_append(struct collector *collector, const struct waffle_rec_hit *hit)
+{
+	const struct waffle_frame *frame = (const void *)(hit + 1);
+	struct waffle_rec_on_track rec = {
+		.rec = hit->rec,
+		.id = frame->id,
+		.tgid = collector->pid,
+		.track = collector->track,
+	};
+
+	rec.rec.kind = WAFFLE_REC_ON_TRACK;
+	append_counted(collector, &rec.rec);
+}
+
 static void kept_append(struct waffle_rec *rec, void *arg)
 {
-	append_counted(arg, rec);
+	struct collector *collector = arg;
+
+	if (collector->track) {
+		rec->tid = collector->track_tid;
+		if (rec->kind == WAFFLE_REC_HIT)
+			on_track_append(collector, (const struct waffle_rec_hit *)rec);
+	}
+	append_counted(collector, rec);
 }
 
 static void name_append(struct collector *collector, const struct gather_item *item, uint64_t ts)
@@ -178,6 +230,98 @@ static void end_append(struct collector *collector, const struct gather_item *it
 		filter_stream_end(collector->stream, &end);
 }
 
+/* Whether a time that the program gave may be right. One line tells of the first that is not. */
+static bool time_is_near(struct collector *collector, const uint64_t *words, uint64_t ts)
+{
+	uint64_t start = words[2], end = words[3];
+	const struct waffle_track *track = tracks_find((uint32_t)words[1]);
+
+	if (start <= end && start + TRACK_REACH_NS >= ts && end <= ts + TRACK_REACH_NS)
+		return true;
+	if (!collector->told_time)
+		fprintf(stderr,
+			"waffle: what is recorded on the track '%s' is more than 30 days away from "
+			"now and counts as lost: is its clock right?\n",
+			track ? track->name : "?");
+	collector->told_time = true;
+	return false;
+}
+
+/* For the filter a track is the thread 0 of its process, with the track's name. */
+static void track_name(struct collector *collector)
+{
+	const struct waffle_track *track = tracks_find(collector->track);
+	char comm[WAFFLE_COMM_BYTES];
+
+	if (!track || collector->named_track == collector->track)
+		return;
+	memcpy(comm, track->name, sizeof(comm));
+	comm[sizeof(comm) - 1] = '\0';
+	filter_stream_name(collector->stream, collector->pid, 0, comm);
+	collector->named_track = collector->track;
+}
+
+static void track_hit_deliver(struct collector *collector, struct waffle_rec_hit *hit,
+			      uint64_t end_ts, uint64_t probe)
+{
+	const struct waffle_frame *frame = (const void *)(hit + 1);
+	const struct name_site *name = (const struct name_site *)(uintptr_t)probe;
+	struct waffle_rec_span_end end = {
+		.rec = hit->rec,
+		.span_id = frame->id,
+		.tgid = collector->pid,
+		.site = hit->site,
+		.probe_addr = probe,
+	};
+
+	end.rec.kind = WAFFLE_REC_SPAN_END;
+	end.rec.ts = end_ts;
+	if (collector->keep_children) {
+		/* The filter may deliver the hit later, and in the order of its thread. */
+		on_track_append(collector, hit);
+		collector->track = 0;
+	} else {
+		hit->rec.tid = end.rec.tid = 0;
+		track_name(collector);
+	}
+	filter_stream_hit(collector->stream, hit);
+	if (name->site.kind == WAFFLE_SITE_SPAN)
+		filter_stream_end(collector->stream, &end);
+}
+
+/* A hit whose times the program gave. Its span's end is known, too. */
+static void track_hit_append(struct collector *collector, const struct gather_item *item,
+			     uint64_t ts)
+{
+	const uint64_t *words = (const uint64_t *)(item->record + 1);
+	uint64_t buffer[RING_RECORD_MAX / 8];
+	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)buffer;
+	size_t bytes = item->record->bytes - sizeof(*item->record);
+
+	if (bytes < TRACK_HEAD + sizeof(struct waffle_frame) ||
+	    bytes > TRACK_HEAD + WAFFLE_FRAME_MAX || !time_is_near(collector, words, ts)) {
+		collector->failed++;
+		return;
+	}
+	*hit = (struct waffle_rec_hit){
+		.rec = {.ts = words[2],
+			.tid = item->tid,
+			.kind = WAFFLE_REC_HIT,
+			.cpu = item->record->cpu},
+		.tgid = collector->pid,
+		.site = site_number(collector, words[0]),
+		.frame_bytes = (uint32_t)(bytes - TRACK_HEAD),
+	};
+	if (hit->site == WAFFLE_SITE_UNKNOWN)
+		return;
+	memcpy(hit + 1, words + TRACK_HEAD / 8, bytes - TRACK_HEAD);
+	track_append(collector, (uint32_t)words[1], ts, item->tid);
+	collector->track = (uint32_t)words[1];
+	collector->track_tid = item->tid;
+	track_hit_deliver(collector, hit, words[3], words[0]);
+	collector->track = 0;
+}
+
 static void item_deliver(const struct gather_item *item, void *arg)
 {
 	struct collector *collector = arg;
@@ -191,6 +335,8 @@ static void item_deliver(const struct gather_item *item, void *arg)
 		hit_append(collector, item, ts);
 	else if (item->record->kind == RING_SPAN_END)
 		end_append(collector, item, ts);
+	else if (item->record->kind == RING_TRACK_HIT)
+		track_hit_append(collector, item, ts);
 	else
 		collector->failed++;
 }
@@ -385,6 +531,7 @@ static void collector_free(struct collector *collector)
 		filter_free(collector->filter);
 	sites_free(collector->sites);
 	gather_free(collector->gather);
+	map_free(&collector->tracks);
 	vec_free(&collector->listed);
 	pthread_mutex_destroy(&collector->lock);
 	free(collector->path);
@@ -417,6 +564,7 @@ static int filter_begin(struct collector *collector, const struct collector_opti
 						    options->filter, err)
 				     : 0;
 
+	collector->keep_children = options->keep_children;
 	stream.filter = collector->filter;
 	return result ?: filter_stream_open(&collector->stream, &stream, err);
 }

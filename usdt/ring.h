@@ -63,6 +63,9 @@ enum ring_kind {
 	RING_HIT = 2,  /* u64 address of the probe, then the frame (include/waffle/abi.h) */
 	RING_SPAN_END, /* u64 id of the span, u64 address of its begin's probe */
 	RING_THREAD,   /* struct ring_thread: the next records are this thread's */
+	/* u64 address of the name, u64 number of the track, u64 start and u64 end in
+	 * CLOCK_MONOTONIC ns, then the frame */
+	RING_TRACK_HIT,
 };
 
 struct ring_record {

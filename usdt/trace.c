@@ -20,6 +20,7 @@
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
 #include "usdt/tracer.h"
+#include "usdt/tracks.h"
 #include "waffle/context.h"
 
 #define API __attribute__((visibility("default")))
@@ -158,10 +159,12 @@ static void fork_before(void)
 {
 	pthread_mutex_lock(&trace.lock);
 	names_fork_before();
+	tracks_fork_before();
 }
 
 static void fork_parent(void)
 {
+	tracks_fork_parent();
 	names_fork_parent();
 	pthread_mutex_unlock(&trace.lock);
 }
@@ -176,6 +179,7 @@ static void fork_child(void)
 
 	pthread_mutex_init(&trace.lock, NULL);
 	names_fork_child();
+	tracks_fork_child();
 	rings_forget();
 	if (!traced)
 		return;
