@@ -25,8 +25,10 @@
 #include "util/vec.h"
 
 #define ROUND_NS 10000000ull
+#define BUSY_NS 1000000ull /* after a round that found a ring rather full */
+#define BUSY_PERCENT 20
 #define SETTLE_NS 1000000
-#define QUIET_NS 40000000ull
+#define QUIET_NS 20000000ull
 #define ARM_NS 100000000ull
 #define FLUSH_NS 1000000000ull
 /* Words of a RING_TRACK_HIT in front of its frame, in bytes. */
@@ -45,6 +47,7 @@ struct collector {
 	uint32_t thread_id;
 	uint32_t pid;
 	uint32_t clock;
+	bool overwrite;
 	struct ticks_map ticks;
 	uint64_t goal; /* time of the last round: the next one delivers what is older */
 	uint64_t armed_ns, flushed_ns, losses_ns;
@@ -175,9 +178,9 @@ static void sites_append(struct collector *collector)
 
 /* The number of the site with a probe; WAFFLE_SITE_UNKNOWN: it is not wanted, such as one that only
  * another tracer has armed. */
-static uint32_t site_number(struct collector *collector, uint64_t probe)
+static uint32_t site_number(struct collector *collector, uint64_t probe, uint64_t ticks)
 {
-	uint32_t number = sites_number(collector->sites, probe);
+	uint32_t number = sites_number(collector->sites, probe, ticks);
 
 	if (number >= collector->known && number != WAFFLE_SITE_UNKNOWN)
 		sites_append(collector); /* it was found during this round */
@@ -201,7 +204,7 @@ static void hit_append(struct collector *collector, const struct gather_item *it
 			.kind = WAFFLE_REC_HIT,
 			.cpu = item->record->cpu},
 		.tgid = collector->pid,
-		.site = site_number(collector, words[0]),
+		.site = site_number(collector, words[0], item->ticks),
 		.frame_bytes = (uint32_t)bytes - 8,
 	};
 	memcpy(hit + 1, words + 1, bytes - 8);
@@ -225,7 +228,7 @@ static void end_append(struct collector *collector, const struct gather_item *it
 	}
 	end.span_id = words[0];
 	end.probe_addr = words[1];
-	end.site = site_number(collector, end.probe_addr);
+	end.site = site_number(collector, end.probe_addr, item->ticks);
 	if (end.site != WAFFLE_SITE_UNKNOWN)
 		filter_stream_end(collector->stream, &end);
 }
@@ -309,7 +312,7 @@ static void track_hit_append(struct collector *collector, const struct gather_it
 			.kind = WAFFLE_REC_HIT,
 			.cpu = item->record->cpu},
 		.tgid = collector->pid,
-		.site = site_number(collector, words[0]),
+		.site = site_number(collector, words[0], item->ticks),
 		.frame_bytes = (uint32_t)(bytes - TRACK_HEAD),
 	};
 	if (hit->site == WAFFLE_SITE_UNKNOWN)
@@ -396,18 +399,23 @@ enum round_kind {
 	ROUND_ALL,     /* also what has just been written */
 };
 
-/* Returns whether there was anything to do. */
-static bool round_run(struct collector *collector, enum round_kind kind)
+/* Returns for how long there will be nothing to do. */
+static uint64_t round_run(struct collector *collector, enum round_kind kind)
 {
 	struct ticks_pair now = ticks_pair_take(collector->clock);
 	uint64_t before = gather_counts(collector->gather).taken;
+	struct gather_counts after;
 
 	ticks_map_add(&collector->ticks, now);
 	sites_append(collector);
+	/* A flight recorder leaves the records in the rings until they are wanted. */
+	if (collector->overwrite && kind == ROUND_SETTLED)
+		return ARM_NS;
 	gather_round(collector->gather, kind == ROUND_SETTLED ? collector->goal : UINT64_MAX,
 		     item_deliver, collector);
 	collector->goal = now.ticks;
-	return gather_counts(collector->gather).taken != before;
+	after = gather_counts(collector->gather);
+	return after.fullest > BUSY_PERCENT ? BUSY_NS : after.taken != before ? ROUND_NS : QUIET_NS;
 }
 
 static void duties_run(struct collector *collector)
@@ -446,7 +454,7 @@ static void futex_wait(uint32_t *word, uint32_t seen, uint64_t ns)
 static void *collector_main(void *arg)
 {
 	struct collector *collector = arg;
-	bool busy = true;
+	uint64_t pause;
 
 	prctl(PR_SET_NAME, "waffle");
 	__atomic_store_n(&collector->thread_id, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
@@ -454,7 +462,7 @@ static void *collector_main(void *arg)
 		uint32_t asked = __atomic_load_n(&collector->asked, __ATOMIC_ACQUIRE);
 		bool wanted = asked != collector->done;
 
-		busy = round_run(collector, wanted ? ROUND_ALL : ROUND_SETTLED);
+		pause = round_run(collector, wanted ? ROUND_ALL : ROUND_SETTLED);
 		if (wanted) {
 			flush(collector);
 			__atomic_store_n(&collector->done, asked, __ATOMIC_RELEASE);
@@ -462,7 +470,7 @@ static void *collector_main(void *arg)
 		}
 		duties_run(collector);
 		if (!__atomic_load_n(&collector->stop, __ATOMIC_ACQUIRE))
-			futex_wait(&collector->asked, asked, busy ? ROUND_NS : QUIET_NS);
+			futex_wait(&collector->asked, asked, pause);
 	}
 	return NULL;
 }
@@ -500,12 +508,13 @@ static void command_read(char *text, size_t size)
 	text[len] = '\0';
 }
 
-static int file_open(struct collector *collector, struct error *err)
+static int sink_make(struct collector *collector, const char *process, struct error *err)
 {
 	struct this_host host;
 	struct sink_origin origin = {.meta = this_host_meta(&host)};
 	char command[1024];
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int result;
 
 	command_read(command, sizeof(command));
 	origin.meta.command = command;
@@ -519,7 +528,11 @@ static int file_open(struct collector *collector, struct error *err)
 		.cmdline = command,
 	};
 	collector->losses_ns = collector->flushed_ns = origin.meta.start_ts;
-	return sink_open(&collector->sink, collector->path, &origin, err);
+	result = *collector->path ? sink_open(&collector->sink, collector->path, &origin, err) : 0;
+	if (!result && process)
+		result = sink_process_open(&collector->sink, process, &collector->thread_id,
+					   &origin, err);
+	return result;
 }
 
 static void collector_free(struct collector *collector)
@@ -578,18 +591,19 @@ int collector_open(struct collector **result, const char *path,
 
 	*result = NULL;
 	if (!collector)
-		return error_set(err, ENOMEM, "%s: out of memory", path);
+		return error_set(err, ENOMEM, "out of memory");
 	pthread_mutex_init(&collector->lock, NULL);
 	collector->pid = (uint32_t)getpid();
-	collector->path = strdup(path);
-	collector->sites = sites_new(&callbacks);
-	collector->gather = gather_new();
+	collector->path = strdup(path ? path : "");
 	collector->clock = (uint32_t)ticks_choose();
+	collector->overwrite = options->overwrite;
+	collector->sites = sites_new(&callbacks, collector->clock);
+	collector->gather = gather_new();
 	code = filter_begin(collector, options, err);
 	if (!code && (!collector->path || !collector->sites || !collector->gather))
-		code = error_set(err, ENOMEM, "%s: out of memory", path);
+		code = error_set(err, ENOMEM, "out of memory");
 	if (!code)
-		code = file_open(collector, err);
+		code = sink_make(collector, options->process, err);
 	if (!code) {
 		struct ticks_pair now = ticks_pair_take(collector->clock);
 
@@ -653,7 +667,7 @@ int collector_close(struct collector *collector, struct error *err)
 	/* Threads that have found their site armed and are about to write get a moment. */
 	round_run(collector, ROUND_ALL);
 	nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
-	while (round_run(collector, ROUND_ALL))
+	while (round_run(collector, ROUND_ALL) != QUIET_NS)
 		;
 	gather_names(collector->gather, collector->goal);
 	losses_append(collector);

@@ -82,6 +82,13 @@ struct ring_thread {
 	char comm[RING_COMM_BYTES];
 };
 
+#define RING_DATA_AT 4096u /* data_at of all rings of this version */
+
+static inline unsigned char *ring_data(struct ring_shared *shared)
+{
+	return (unsigned char *)shared + RING_DATA_AT;
+}
+
 /* Bytes to map for a ring with this much data. */
 size_t ring_map_bytes(uint64_t data_bytes);
 /* Writes the header of a ring into cleared memory of ring_map_bytes(). Async-signal-safe. */

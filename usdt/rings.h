@@ -28,8 +28,8 @@ struct rings_slot {
 	struct rings_slot *next; /* list of all slots of this reader; never changed once listed */
 	uint32_t owner;          /* tid of the thread that writes; 0: free */
 	uint64_t map_bytes;
+	uint32_t unseen;       /* hits while no tracer knew the ring */
 	struct ring_rseq rseq; /* of threads whose libc has none */
-	uint32_t unread;       /* hits while no tracer has acknowledged the ring */
 	/* Only the collector uses what follows. */
 	struct ring ring;
 	uint64_t lost_before; /* ring_lost() when the recording began */
@@ -55,8 +55,8 @@ void rings_prepare(void);
 /* Size and clock of rings that are made from now on, and whether they overwrite their oldest
  * records. */
 void rings_configure(enum rings_reader reader, uint64_t data_bytes, uint32_t clock, bool overwrite);
-/* Calls a function in each thread that has got a tracer's ring, while its signals are blocked. It
- * is called again from time to time while no tracer acknowledges the ring. */
+/* Calls a function in each thread that has got a tracer's ring, and again after some hits as long
+ * as no tracer knows it. */
 void rings_on_open(void (*opened)(const void *memory, uint64_t map_bytes, uint32_t tid));
 /* Whether the collector wants records. */
 void rings_collect(bool on);

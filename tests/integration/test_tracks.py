@@ -14,8 +14,8 @@ import sys
 import pytest
 import waffle_file
 
-from test_inprocess import LIBWAFFLE, Recorder
-from tracer import ROOT, Capture, compile_program, named
+from recorder import Recorder, compile_inside
+from tracer import ROOT, Capture, named
 
 sys.path.insert(0, str(ROOT / "tests"))
 import validate_perfetto  # noqa: E402
@@ -23,9 +23,7 @@ import validate_perfetto  # noqa: E402
 
 @pytest.fixture(scope="module")
 def program(waffle_program, tmp_path_factory):
-    folder, libraries = tmp_path_factory.mktemp("tracks"), waffle_program.parent
-    flags = [f"-L{libraries}", *LIBWAFFLE, f"-Wl,-rpath,{libraries}"]
-    return compile_program("tracks.c", folder / "tracks", *flags)
+    return compile_inside(waffle_program, "tracks.c", tmp_path_factory.mktemp("tracks") / "tracks")
 
 
 @pytest.fixture
@@ -161,6 +159,50 @@ def test_perfetto_has_a_track_each_with_slices_that_nest(recorder):
     assert load
 
 
+@pytest.mark.parametrize("mode", ["device", "windows", "nested"])
+def test_stream_of_perfetto_has_the_same_tracks(recorder, mode):
+    """Written by the program itself. It begins with the recording: what was before is left out."""
+    path = recorder.waffle.path("live.pftrace")
+    _, out = recorder.run(mode, path=path)
+    wanted, trace = expected(out), validate_perfetto.load(path)
+    assert not trace.violations
+    wanted = {i: times for (kind, i), times in wanted.items() if kind == "span"}
+    slices = {s.args["i"]: s for s in trace.slices if s.name in ("work", "outer")}
+    base = max(slices.values(), key=lambda s: s.ts).ts - max(t[1] for t in wanted.values())
+    for i, (track, start, end) in wanted.items():
+        if mode == "device" and i in (0, 2):  # before the recording, all or a part of it
+            continue
+        found = slices[i]
+        assert (found.track.name, found.ts - base, found.end - base) == (track, start, end)
+        parent = trace.tracks[found.track.parent]
+        group = {"device": "device 0", "windows": "late"}.get(mode)
+        assert parent.name == group if group else parent.pid
+    if mode == "device":
+        assert 0 not in slices and {t.name for t in trace.tracks.values()} > {"engine b"}
+
+
+@pytest.mark.parametrize("mode", ["device", "windows", "nested"])
+def test_stream_of_chrome_has_the_same_tracks(recorder, mode):
+    path = recorder.waffle.path("live.json")
+    _, out = recorder.run(mode, path=path)
+    wanted = expected(out)
+    events = json.loads(path.read_text())
+    names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    work = {e["args"]["i"]: e for e in events if e["name"] in ("work", "outer") and "args" in e}
+    ends = {e["id"]: e["ts"] for e in events if e["ph"] == "e"}
+    last = max(i for kind, i in wanted if kind == "span")
+    base = work[last]["ts"] - wanted["span", last][1] / 1000
+    for i, event in work.items():
+        track, start, end = wanted["span", i]
+        if mode == "device" and i == 2:
+            continue
+        length = event["dur"] if event["ph"] == "X" else ends[event["id"]] - event["ts"]
+        assert names[event["tid"]].endswith(track)
+        assert abs(event["ts"] - base - start / 1000) < 0.01
+        assert round(length * 1000) == end - start
+    assert len(work) == sum(kind == "span" for kind, _ in wanted) - (mode == "device")
+
+
 def test_chrome_has_a_lane_for_each_track(recorder):
     capture, out = recorder.run("device")
     wanted = expected(out)
@@ -184,7 +226,7 @@ def test_people_see_tracks_beside_threads(recorder):
     assert "1 thread, 2 tracks" in text
     assert "device 0: engine a (track of " in text
     lines = waffle.ok("view", capture.path).stdout.splitlines()
-    assert lines[1].startswith("-9.99")  # what was before the capture is drawn, too
+    assert lines[1].startswith("-9.9")  # what was before the capture is drawn, too
     assert [line for line in lines if line.startswith("device 0: engine a (track of ")]
     assert "tracks      2\n" in waffle.ok("info", capture.path).stdout
     page = waffle.path("report.html")

@@ -149,6 +149,21 @@ static void beside(void)
 		pthread_join(all[i], NULL);
 }
 
+/* Spans that come later than others, and overlap them, in any way. */
+static void windows(void)
+{
+	waffle_name_t *work = name_of(WAFFLE_SITE_SPAN, "work");
+	waffle_track_t *track = waffle_track("windows", "late", NULL);
+	unsigned long long now = now_ns();
+	static const unsigned char at[][2] = {{0, 10}, {5, 20}, {12, 3}, {2, 30}, {1, 2},
+					      {40, 5}, {41, 1}, {39, 7}, {60, 1}};
+
+	for (int i = 0; i < (int)(sizeof(at) / sizeof(at[0])); i++) {
+		complete(track, "windows", work, i, now + at[i][0] * MS, at[i][1] * MS);
+		waffle_trace_flush(); /* ends a window of a stream */
+	}
+}
+
 static void wrong(void)
 {
 	waffle_name_t *work = name_of(WAFFLE_SITE_SPAN, "work");
@@ -177,6 +192,8 @@ int main(int argc, char **argv)
 		nested();
 	else if (!strcmp(mode, "beside"))
 		beside();
+	else if (!strcmp(mode, "windows"))
+		windows();
 	else if (!strcmp(mode, "wrong"))
 		wrong();
 	else
