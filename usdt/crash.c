@@ -5,8 +5,13 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "util/clock.h"
+
+#define HANDLED_NS 1000000000ull
 
 static struct crash_row {
 	int signo;
@@ -39,6 +44,40 @@ static bool is_function(const struct sigaction *action)
 	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
+/* Flushes before a handler of the program runs. That one may recover, and some programs do so all
+ * the time, so it is delayed at most once a second. */
+static void flush_handled(void)
+{
+	static uint64_t last_ns;
+	uint64_t now = clock_monotonic_ns(), last = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
+
+	if (last && now - last < HANDLED_NS)
+		return;
+	__atomic_store_n(&last_ns, now, __ATOMIC_RELAXED);
+	crash_flush();
+}
+
+static void handler_call(struct crash_row *row, int signo, siginfo_t *info, void *context)
+{
+	struct sigaction before = row->before;
+
+	if (before.sa_flags & (int)SA_RESETHAND)
+		row->before = (struct sigaction){.sa_handler = SIG_DFL};
+	if (before.sa_flags & SA_SIGINFO)
+		before.sa_sigaction(signo, info, context);
+	else
+		before.sa_handler(signo);
+}
+
+/* Whether the instruction at fault is executed again when the handler returns, and raises the same
+ * signal, with the same details for a core dump. */
+static bool comes_again(int signo, const siginfo_t *info)
+{
+	if (signo == SIGBUS)
+		return info->si_code >= BUS_ADRALN && info->si_code <= BUS_OBJERR;
+	return info->si_code > 0 && (signo == SIGSEGV || signo == SIGILL || signo == SIGFPE);
+}
+
 static void handler(int signo, siginfo_t *info, void *context)
 {
 	struct crash_row *row = rows;
@@ -48,19 +87,16 @@ static void handler(int signo, siginfo_t *info, void *context)
 		row++;
 	if (row == rows + ROWS)
 		return;
-	crash_flush();
-	errno = code;
 	if (is_function(&row->before)) {
-		if (row->before.sa_flags & SA_SIGINFO)
-			row->before.sa_sigaction(signo, info, context);
-		else
-			row->before.sa_handler(signo);
+		flush_handled();
+		errno = code;
+		handler_call(row, signo, info, context);
 		return;
 	}
-	/* The signal stays blocked until this handler returns. A fault would come again by itself,
-	 * but not one that was sent. */
+	crash_flush();
 	sigaction(signo, &row->before, NULL);
-	if (row->before.sa_handler == SIG_DFL)
+	/* A signal that was sent stays blocked until this handler returns. */
+	if (row->before.sa_handler == SIG_DFL && !comes_again(signo, info))
 		syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signo);
 	errno = code;
 }
