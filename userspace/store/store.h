@@ -132,6 +132,17 @@ struct store_writer;
 int store_writer_open(struct store_writer **writer, const char *path, const struct store_meta *meta,
 		      struct error *err);
 
+/* The same for a file that somebody else opens, publishes and closes: the writer only makes its
+ * bytes. `write` takes all of them or returns a negative errno with a message. `path` is for
+ * messages. */
+struct store_outlet {
+	int (*write)(void *arg, const void *data, size_t bytes, struct error *err);
+	void *arg;
+};
+int store_writer_open_outlet(struct store_writer **writer, const char *path,
+			     const struct store_outlet *outlet, const struct store_meta *meta,
+			     struct error *err);
+
 /* The same for use while programs are traced: a separate process writes the file
  * (store/file_process_internal.h). With `only_new` an old file is never replaced (-EEXIST). Only
  * this call waits for the file system; it returns -EINTR when `stop` becomes readable. */
