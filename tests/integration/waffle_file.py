@@ -380,6 +380,11 @@ def read(path):
                     cursor.string()
             if version > 1:
                 lengths = read_lengths(cursor)
+                if version > 1 and cursor.at < len(chunk.payload):
+                    cursor.string()
+                if version > 1 and cursor.at < len(chunk.payload):  # of the flight recorder
+                    cursor.string()
+                    cursor.varint()
         elif chunk.type == 2:
             strings += [cursor.string() for _ in range(chunk.count)]
         elif chunk.type == 3:

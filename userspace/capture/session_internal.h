@@ -13,6 +13,7 @@
 #include "capture/enrich/code_names.h"
 #include "capture/holds_internal.h"
 #include "capture/launch_internal.h"
+#include "capture/recorder_internal.h"
 #include "capture/drain_interval_internal.h"
 #include "capture/session.h"
 #include "capture/stages_internal.h"
@@ -68,6 +69,7 @@ struct session {
 	struct stages stages; /* the path of records from the drain to the file */
 	struct mmap_watch *watch;
 	struct store_writer *writer;
+	struct recorder *recorder; /* NULL: the writer has a file */
 	struct launch launch;
 	struct gate *gate;           /* NULL: programs are not held until they are armed */
 	VEC(struct gate_event) held; /* held programs whose files are still being parsed */
@@ -136,7 +138,20 @@ bool loop_impatient(struct session *session);
 bool loop_await_writer(struct session *session, size_t most);
 /* More unwritten bytes mean that the file is slow. The rings are not read meanwhile. */
 #define WRITER_BEHIND_BYTES (16u << 20)
+/* How long the end of a capture waits for a file without progress. */
+#define PATIENCE_NS 5000000000ull
 void loop_close(struct session *session);
+
+/* session_recorder.c, which has the flight recorder of a capture: */
+int flight_open(struct session *session, const struct store_meta *meta);
+/* SIGUSR1. */
+void flight_request(struct session *session);
+/* Call it after each round of the drain. */
+int flight_turn(struct session *session);
+/* Whether the capture ends, because it may write no more files. */
+bool flight_is_over(const struct session *session);
+/* Writes what was triggered, at the end. Returns a negative errno if a file was not written. */
+int flight_finish(struct session *session);
 
 /* session_late.c */
 /* Record that something was armed late: */

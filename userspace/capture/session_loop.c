@@ -17,8 +17,7 @@
 #define FLUSH_NS 1000000000ull /* maximum interval between chunks: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define WAIT_MS_MAX 1000
-#define STUCK_NS 1000000000ull    /* time without progress of the file until that is reported */
-#define PATIENCE_NS 5000000000ull /* the same at the end, until we give up */
+#define STUCK_NS 1000000000ull /* time without progress of the file until that is reported */
 /* The limit after the user has interrupted the wait. A file that makes progress is still
  * completed. */
 #define IMPATIENCE_NS 100000000ull
@@ -74,6 +73,8 @@ int loop_open(struct session *session)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	if (session->options->recorder.window_ns)
+		sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, &session->old_mask);
 	session->epoll = epoll_create1(EPOLL_CLOEXEC);
 	session->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -108,6 +109,10 @@ static void signals_read(struct session *session)
 	struct signalfd_siginfo info;
 
 	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGUSR1) {
+			flight_request(session);
+			continue;
+		}
 		if (session->options->command && !session->child_done && !session->interrupts++) {
 			if (info.ssi_signo != SIGINT || info.ssi_code != SI_KERNEL)
 				kill(session->launch.pid, (int)info.ssi_signo);
@@ -193,8 +198,8 @@ static bool stopping(const struct session *session, uint64_t now)
 {
 	const struct session_options *options = session->options;
 
-	return targets_are_gone(session) || session->full || session->interrupts >= 2 ||
-	       (!options->command && session->interrupts) ||
+	return targets_are_gone(session) || session->full || flight_is_over(session) ||
+	       session->interrupts >= 2 || (!options->command && session->interrupts) ||
 	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }
 
@@ -210,6 +215,8 @@ static int housekeeping(struct session *session, uint64_t now)
 	struct session_result *result = session->result;
 
 	kernel_sweep(session->kernel, now);
+	if (flight_turn(session))
+		return -EIO;
 	if (launch_executed(&session->launch) && session_publish(session))
 		return -EIO;
 	if (now - session->flush_ts >= FLUSH_NS) {

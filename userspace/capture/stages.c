@@ -131,6 +131,14 @@ static int site_renumber(const struct stages *stages, struct stage_record *recor
 	return 0;
 }
 
+static int trigger_follow(const struct stages *stages, struct stage_record *record)
+{
+	if (stages->recorder)
+		recorder_look(stages->recorder, record->rec,
+			      record->site ? record->site->info : NULL);
+	return 0;
+}
+
 /* Frames of a wait are kept for its record, and are not written themselves. */
 static int record_write(const struct stages *stages, struct stage_record *record)
 {
@@ -180,6 +188,8 @@ int stages_pass(const struct stages *stages, struct waffle_rec *rec)
 	STAGE(interrupt_mark, KIND(WAKE) | KIND(SWITCH));
 	STAGE(functions_name, KIND(HIT) | KIND(RETURN));
 	STAGE(site_renumber, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));
+	STAGE(trigger_follow,
+	      KIND(HIT) | KIND(RETURN) | KIND(SPAN_END) | KIND(TASK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(record_write, ALL_KINDS & ~(KIND(TRACE) | KIND(CODE)));
 #undef STAGE
 	return result;
