@@ -18,6 +18,7 @@ struct ring_gather;
 struct gather_item {
 	uint32_t tid;
 	const char *comm;                 /* a thread's name; NULL: `record` */
+	bool ended;                       /* the thread has ended; no record */
 	const struct ring_record *record; /* its contents follow; their length is not checked */
 	uint64_t ticks;
 };
@@ -25,6 +26,8 @@ struct gather_item {
 struct gather_counts {
 	uint64_t taken; /* records, and names of threads */
 	uint64_t lost;  /* by the threads, or skipped */
+	/* Of the last round: percent of a ring that were full, at most. */
+	uint64_t fullest;
 };
 
 struct ring_gather *gather_new(void); /* NULL: out of memory */

@@ -289,7 +289,7 @@ bool recorder_is_writing(struct recorder *recorder)
 
 unsigned recorder_failures(const struct recorder *recorder)
 {
-	return recorder->failures;
+	return recorder ? recorder->failures : 0;
 }
 
 /* ---- segments ---- */

@@ -209,6 +209,7 @@ static int stages_open(struct session *session)
 	stages->names = session->names;
 	stages->writer = writer;
 	stages->recorder = session->recorder;
+	stages->tap = session->options->tap;
 	stages->redacts = session->options->redaction;
 	stages->err = err;
 	return result;
@@ -326,8 +327,7 @@ static int writer_close(struct session *session, bool started, int failed)
 	if (!session->writer)
 		return 0;
 	if (session->options->recorder.window_ns) {
-		written = started ? flight_finish(session) : 0;
-		recorder_close(session->recorder);
+		written = flight_close(session, !started || loop_await_flight(session));
 		store_writer_discard(session->writer);
 		return failed ? 0 : written;
 	}

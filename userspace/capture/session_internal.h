@@ -138,8 +138,9 @@ bool loop_impatient(struct session *session);
 bool loop_await_writer(struct session *session, size_t most);
 /* More unwritten bytes mean that the file is slow. The rings are not read meanwhile. */
 #define WRITER_BEHIND_BYTES (16u << 20)
-/* How long the end of a capture waits for a file without progress. */
-#define PATIENCE_NS 5000000000ull
+/* At the end: writes the files of the flight recorder that were triggered. False: one of them takes
+ * too long, or a signal arrived. */
+bool loop_await_flight(struct session *session);
 void loop_close(struct session *session);
 
 /* session_recorder.c, which has the flight recorder of a capture: */
@@ -150,8 +151,12 @@ void flight_request(struct session *session);
 int flight_turn(struct session *session);
 /* Whether the capture ends, because it may write no more files. */
 bool flight_is_over(const struct session *session);
-/* Writes what was triggered, at the end. Returns a negative errno if a file was not written. */
-int flight_finish(struct session *session);
+/* Whether a file is being written. */
+bool flight_is_writing(struct session *session);
+/* At the end: begins to write what was triggered, unless a file is still being written. */
+void flight_flush(struct session *session);
+/* Returns a negative errno if a file was not written. `done`: none is being written any more. */
+int flight_close(struct session *session, bool done);
 
 /* session_late.c */
 /* Record that something was armed late: */

@@ -17,7 +17,9 @@
 #define FLUSH_NS 1000000000ull /* maximum interval between chunks: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define WAIT_MS_MAX 1000
-#define STUCK_NS 1000000000ull /* time without progress of the file until that is reported */
+#define PATIENCE_NS 5000000000ull /* the same at the end, until we give up */
+#define WRITING_MS 50             /* between two looks at the process that writes a file */
+#define STUCK_NS 1000000000ull    /* time without progress of the file until that is reported */
 /* The limit after the user has interrupted the wait. A file that makes progress is still
  * completed. */
 #define IMPATIENCE_NS 100000000ull
@@ -183,6 +185,26 @@ bool loop_await_writer(struct session *session, size_t most)
 		}
 		store_writer_wait(session->writer, session->signals, WAIT_MS_MAX / 10);
 	}
+}
+
+static bool flight_await(struct session *session)
+{
+	uint64_t until = clock_monotonic_ns() + PATIENCE_NS;
+
+	while (flight_is_writing(session)) {
+		if (loop_impatient(session) || clock_monotonic_ns() > until)
+			return false;
+		poll(NULL, 0, WRITING_MS);
+	}
+	return true;
+}
+
+bool loop_await_flight(struct session *session)
+{
+	if (!flight_await(session))
+		return false;
+	flight_flush(session);
+	return flight_await(session);
 }
 
 /* Targets are removed from the list when their last records have been drained. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The flight recorder as a part of a capture. */
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +7,6 @@
 #include "util/units.h"
 
 #define SUFFIX ".waffle"
-#define WRITING_MS 50 /* between two looks at the process that writes a file */
 
 static int state_add(const struct waffle_rec *rec, void *arg)
 {
@@ -91,30 +89,21 @@ bool flight_is_over(const struct session *session)
 	return session->recorder && recorder_is_done(session->recorder);
 }
 
-/* Waits as long as for a file of an ordinary capture. */
-static bool file_await(struct session *session)
+bool flight_is_writing(struct session *session)
 {
-	uint64_t until = clock_monotonic_ns() + PATIENCE_NS;
-
-	while (recorder_is_writing(session->recorder)) {
-		if (loop_impatient(session) || clock_monotonic_ns() > until)
-			return false;
-		poll(NULL, 0, WRITING_MS);
-	}
-	return true;
+	return session->recorder && recorder_is_writing(session->recorder);
 }
 
-int flight_finish(struct session *session)
+void flight_flush(struct session *session)
 {
-	unsigned failures;
-	bool done;
+	if (session->recorder)
+		recorder_finish(session->recorder, session->end_ts);
+}
 
-	if (!session->recorder)
-		return 0;
-	done = file_await(session);
-	recorder_finish(session->recorder, session->end_ts);
-	done = done && file_await(session);
-	failures = recorder_failures(session->recorder);
+int flight_close(struct session *session, bool done)
+{
+	unsigned failures = recorder_failures(session->recorder);
+
 	recorder_close(session->recorder);
 	session->recorder = NULL;
 	if (!done)

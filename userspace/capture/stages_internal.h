@@ -11,6 +11,7 @@
 #include "capture/enrich/enrich.h"
 #include "capture/enrich/code_names.h"
 #include "capture/recorder_internal.h"
+#include "capture/session_options.h"
 
 /* The objects that the stages use. The owner of this struct opens and closes them. */
 struct stages {
@@ -19,8 +20,9 @@ struct stages {
 	struct enrich *enrich;
 	struct code_names *names;
 	struct store_writer *writer;
-	struct recorder *recorder; /* NULL: a file is written all the time */
-	bool redacts;              /* some keys are omitted */
+	struct recorder *recorder;     /* NULL: a file is written all the time */
+	const struct session_tap *tap; /* NULL: none */
+	bool redacts;                  /* some keys are omitted */
 	struct error *err;
 };
 

@@ -10,6 +10,7 @@
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
 #include "cmd/probe_options_internal.h"
+#include "cmd/process_options_internal.h"
 #include "target/process/process.h"
 #include "util/vec.h"
 
@@ -23,6 +24,7 @@ struct capture_options {
 	struct account *account; /* the same user, looked up; NULL: the user of this process */
 	struct redaction redaction;
 	const char *trigger; /* of the flight recorder; NULL: none */
+	const char *process; /* NULL: no processors */
 	bool json, no_report, no_sched, quiet;
 	struct filter_options filter;
 	struct probe_options probes;
@@ -34,138 +36,139 @@ struct capture_options {
 	.at = offsetof(struct capture_options, member)
 
 /* Rows in the option tables of both commands. */
-#define CAPTURE_OPTION_ROWS                                                                         \
-	{"output",                                                                                  \
-	 'o',                                                                                       \
-	 "FILE",                                                                                    \
-	 "Write the capture to FILE instead of PROGRAM-TIME.waffle in the current "                 \
-	 "folder. In the name, %h is the host, %p the pid of the command or first target, %r its "  \
-	 "rank "                                                                                    \
-	 "(of Open MPI, MPICH, Slurm or torchrun) and %% is %.",                                    \
-	 .type = OPTION_PATH,                                                                       \
-	 .at = offsetof(struct capture_options, output)},                                           \
-		{"duration",                                                                        \
-		 'd',                                                                               \
-		 "TIME",                                                                            \
-		 "Stop TIME after everything is armed, such as 10s, 500ms or 2m.",                  \
-		 .type = OPTION_TIME,                                                               \
-		 .min = 1,                                                                          \
-		 .at = offsetof(struct capture_options, session.duration_ns)},                      \
-		{"machine-wide", 0, NULL,                                                           \
-		 "When following children, arm the files for all processes of the machine, so "     \
-		 "that forked children are recorded from their first instruction. Other "           \
-		 "programs that run these files then pay for each probe that they reach. "          \
-		 "Programs that map such a file privately to read it, as git does, read "           \
-		 "breakpoints in it. Default: only for a process whose main thread has exited.",    \
-		 .at = offsetof(struct capture_options, session.machine_wide)},                     \
-		{"max-size",                                                                        \
-		 0,                                                                                 \
-		 "SIZE",                                                                            \
-		 "End the capture before its file exceeds SIZE. Default: no limit.",                \
-		 .type = OPTION_SIZE,                                                               \
-		 .min = SESSION_MAX_BYTES_MIN,                                                      \
-		 .at = offsetof(struct capture_options, session.max_bytes)},                        \
-		{"flight-recorder",                                                                 \
-		 0,                                                                                 \
-		 "TIME",                                                                            \
-		 "Keep the last TIME in memory, and write it to FILE-1.waffle, FILE-2.waffle, … " \
-		 "only when --trigger matches or waffle-bpf gets SIGUSR1. Ctrl-C writes nothing. "  \
-		 "See docs/flight-recorder.md.",                                                    \
-		 .type = OPTION_TIME,                                                               \
-		 .min = 1000000000ull,                                                              \
-		 .max = 86400000000000ull,                                                          \
-		 .at = offsetof(struct capture_options, session.recorder.window_ns)},               \
-		{"trigger", 0, "EXPR",                                                              \
-		 "Write a file of --flight-recorder when an event matches, or when a span or "      \
-		 "call "                                                                            \
-		 "that matches ends, such as 'name == \"request\" && dur > 1s'. As --filter.",      \
-		 .at = offsetof(struct capture_options, trigger)},                                  \
-		{"after",                                                                           \
-		 0,                                                                                 \
-		 "TIME",                                                                            \
-		 "Record so long after the trigger before the file is written. Default: 1s.",       \
-		 .type = OPTION_TIME,                                                               \
-		 .max = 3600000000000ull,                                                           \
-		 .at = offsetof(struct capture_options, session.recorder.after_ns)},                \
-		{"cooldown",                                                                        \
-		 0,                                                                                 \
-		 "TIME",                                                                            \
-		 "Ignore matches of --trigger for TIME after the last one. Default: 1m.",           \
-		 .type = OPTION_TIME,                                                               \
-		 .max = 86400000000000ull,                                                          \
-		 .at = offsetof(struct capture_options, session.recorder.cooldown_ns)},             \
-		{"max-files",                                                                       \
-		 0,                                                                                 \
-		 "N",                                                                               \
-		 "End after --flight-recorder has written N files. Default: 10.",                   \
-		 .type = OPTION_NUMBER,                                                             \
-		 .min = 1,                                                                          \
-		 .max = 100000,                                                                     \
-		 .at = offsetof(struct capture_options, session.recorder.max_files)},               \
-		{"flight-memory",                                                                   \
-		 0,                                                                                 \
-		 "SIZE",                                                                            \
-		 "Memory for the records of --flight-recorder. If they need more, the oldest are "  \
-		 "dropped. Default: 256MiB.",                                                       \
-		 .type = OPTION_SIZE,                                                               \
-		 .min = SESSION_RECORDER_BYTES_MIN,                                                 \
-		 .at = offsetof(struct capture_options, session.recorder.memory_bytes)},            \
-		PROBE_OPTION_ROWS(struct capture_options, probes),                                  \
-		{"no-sched", 0, NULL, "Record spans and events only, not the scheduler.",           \
-		 .at = offsetof(struct capture_options, no_sched)},                                 \
-		{"sources",                                                                         \
-		 0,                                                                                 \
-		 "LIST",                                                                            \
-		 "Record only these sources: spans, cuda, nccl, sched, stacks, files, faults, "     \
-		 "io, signals, quota, steal, frequency. -stacks,-io records all others. "           \
-		 "Default: all. All except spans, cuda and nccl need sched. See "                   \
-		 "docs/sources.md.",                                                                \
-		 .type = OPTION_LIST,                                                               \
-		 .at = offsetof(struct capture_options, sources)},                                  \
-		{"stacks",                                                                          \
-		 0,                                                                                 \
-		 "LIST",                                                                            \
-		 "Record the stacks of these spans and events: cuda, nccl, probes, spans, "         \
-		 "span:NAME. With sched, also unwind the stacks of waits in code without "          \
-		 "frame pointers. See docs/stacks.md.",                                             \
-		 .type = OPTION_LIST,                                                               \
-		 .at = offsetof(struct capture_options, stack_words)},                              \
-		{"no-args", 0, NULL,                                                                \
-		 "Leave out command lines and the values of all keys and arguments. Counters "      \
-		 "keep their values.",                                                              \
-		 .at = offsetof(struct capture_options, redaction.args)},                           \
-		{"min-wait",                                                                        \
-		 0,                                                                                 \
-		 "TIME",                                                                            \
-		 "Record stacks and files only for waits of at least TIME, and stolen and "         \
-		 "throttled time only from TIME on. Default: 50us.",                                \
-		 .type = OPTION_TIME,                                                               \
-		 .min = 1000,                                                                       \
-		 .max = 60000000000ull,                                                             \
-		 .at = offsetof(struct capture_options, session.kernel.config.wait_min_ns)},        \
-		{"redact",                                                                          \
-		 0,                                                                                 \
-		 "KEYS",                                                                            \
-		 "Leave out the values of these keys and arguments. Commas separate them. May "     \
-		 "be given several times.",                                                         \
-		 .type = OPTION_LIST,                                                               \
-		 .at = offsetof(struct capture_options, redacted)},                                 \
-		{"ring-size", 0, "SIZE",                                                            \
-		 "Size of the kernel's buffer for spans, per eight CPUs. Default: 32MiB, less "     \
-		 "above 64 CPUs.",                                                                  \
-		 BUFFER_OPTION(session.kernel.ring_bytes)},                                         \
-		{"sched-size", 0, "SIZE",                                                           \
-		 "Size of the kernel's buffer for thread switches, per CPU. Default: 4MiB, "        \
-		 "less above 64 CPUs.",                                                             \
-		 BUFFER_OPTION(session.sched_bytes)},                                               \
-		{"json", 0, NULL, "Print the report as JSON.",                                      \
-		 .at = offsetof(struct capture_options, json)},                                     \
-		{"no-report", 0, NULL, "Print no report.",                                          \
-		 .at = offsetof(struct capture_options, no_report)},                                \
-		FILTER_OPTION_ROWS(struct capture_options, filter),                                 \
-	{                                                                                           \
-		"quiet", 'q', NULL, "Print no progress line and no notices.",                       \
-			.at = offsetof(struct capture_options, quiet)                               \
+#define CAPTURE_OPTION_ROWS                                                                        \
+	{"output",                                                                                 \
+	 'o',                                                                                      \
+	 "FILE",                                                                                   \
+	 "Write the capture to FILE instead of PROGRAM-TIME.waffle in the current "                \
+	 "folder. In the name, %h is the host, %p the pid of the command or first target, %r its " \
+	 "rank "                                                                                   \
+	 "(of Open MPI, MPICH, Slurm or torchrun) and %% is %.",                                   \
+	 .type = OPTION_PATH,                                                                      \
+	 .at = offsetof(struct capture_options, output)},                                          \
+		{"duration",                                                                       \
+		 'd',                                                                              \
+		 "TIME",                                                                           \
+		 "Stop TIME after everything is armed, such as 10s, 500ms or 2m.",                 \
+		 .type = OPTION_TIME,                                                              \
+		 .min = 1,                                                                         \
+		 .at = offsetof(struct capture_options, session.duration_ns)},                     \
+		{"machine-wide", 0, NULL,                                                          \
+		 "When following children, arm the files for all processes of the machine, so "    \
+		 "that forked children are recorded from their first instruction. Other "          \
+		 "programs that run these files then pay for each probe that they reach. "         \
+		 "Programs that map such a file privately to read it, as git does, read "          \
+		 "breakpoints in it. Default: only for a process whose main thread has exited.",   \
+		 .at = offsetof(struct capture_options, session.machine_wide)},                    \
+		{"max-size",                                                                       \
+		 0,                                                                                \
+		 "SIZE",                                                                           \
+		 "End the capture before its file exceeds SIZE. Default: no limit.",               \
+		 .type = OPTION_SIZE,                                                              \
+		 .min = SESSION_MAX_BYTES_MIN,                                                     \
+		 .at = offsetof(struct capture_options, session.max_bytes)},                       \
+		{"flight-recorder",                                                                \
+		 0,                                                                                \
+		 "TIME",                                                                           \
+		 "Keep the last TIME in memory, and write it to FILE-1.waffle and so on "          \
+		 "only when --trigger matches or waffle-bpf gets SIGUSR1. Ctrl-C writes nothing. " \
+		 "See docs/flight-recorder.md.",                                                   \
+		 .type = OPTION_TIME,                                                              \
+		 .min = 1000000000ull,                                                             \
+		 .max = 86400000000000ull,                                                         \
+		 .at = offsetof(struct capture_options, session.recorder.window_ns)},              \
+		{"trigger", 0, "EXPR",                                                             \
+		 "Write a file of --flight-recorder when an event matches, or at the end of a "    \
+		 "span or call that matches, such as 'name == \"request\" && dur > 1s'. As "       \
+		 "--filter.",                                                                      \
+		 .at = offsetof(struct capture_options, trigger)},                                 \
+		{"after",                                                                          \
+		 0,                                                                                \
+		 "TIME",                                                                           \
+		 "Record so long after the trigger before the file is written. Default: 1s.",      \
+		 .type = OPTION_TIME,                                                              \
+		 .max = 3600000000000ull,                                                          \
+		 .at = offsetof(struct capture_options, session.recorder.after_ns)},               \
+		{"cooldown",                                                                       \
+		 0,                                                                                \
+		 "TIME",                                                                           \
+		 "Ignore matches of --trigger for TIME after the last one. Default: 1m.",          \
+		 .type = OPTION_TIME,                                                              \
+		 .max = 86400000000000ull,                                                         \
+		 .at = offsetof(struct capture_options, session.recorder.cooldown_ns)},            \
+		{"max-files",                                                                      \
+		 0,                                                                                \
+		 "N",                                                                              \
+		 "End after --flight-recorder has written N files. Default: 10.",                  \
+		 .type = OPTION_NUMBER,                                                            \
+		 .min = 1,                                                                         \
+		 .max = 100000,                                                                    \
+		 .at = offsetof(struct capture_options, session.recorder.max_files)},              \
+		{"flight-memory",                                                                  \
+		 0,                                                                                \
+		 "SIZE",                                                                           \
+		 "Memory for the records of --flight-recorder. If they need more, the oldest are " \
+		 "dropped. Default: 256MiB.",                                                      \
+		 .type = OPTION_SIZE,                                                              \
+		 .min = SESSION_RECORDER_BYTES_MIN,                                                \
+		 .at = offsetof(struct capture_options, session.recorder.memory_bytes)},           \
+		PROBE_OPTION_ROWS(struct capture_options, probes),                                 \
+		{"no-sched", 0, NULL, "Record spans and events only, not the scheduler.",          \
+		 .at = offsetof(struct capture_options, no_sched)},                                \
+		{"sources",                                                                        \
+		 0,                                                                                \
+		 "LIST",                                                                           \
+		 "Record only these sources: spans, cuda, nccl, sched, stacks, files, faults, "    \
+		 "io, signals, quota, steal, frequency. -stacks,-io records all others. "          \
+		 "Default: all. All except spans, cuda and nccl need sched. See "                  \
+		 "docs/sources.md.",                                                               \
+		 .type = OPTION_LIST,                                                              \
+		 .at = offsetof(struct capture_options, sources)},                                 \
+		{"stacks",                                                                         \
+		 0,                                                                                \
+		 "LIST",                                                                           \
+		 "Record the stacks of these spans and events: cuda, nccl, probes, spans, "        \
+		 "span:NAME. With sched, also unwind the stacks of waits in code without "         \
+		 "frame pointers. See docs/stacks.md.",                                            \
+		 .type = OPTION_LIST,                                                              \
+		 .at = offsetof(struct capture_options, stack_words)},                             \
+		{"no-args", 0, NULL,                                                               \
+		 "Leave out command lines and the values of all keys and arguments. Counters "     \
+		 "keep their values.",                                                             \
+		 .at = offsetof(struct capture_options, redaction.args)},                          \
+		{"min-wait",                                                                       \
+		 0,                                                                                \
+		 "TIME",                                                                           \
+		 "Record stacks and files only for waits of at least TIME, and stolen and "        \
+		 "throttled time only from TIME on. Default: 50us.",                               \
+		 .type = OPTION_TIME,                                                              \
+		 .min = 1000,                                                                      \
+		 .max = 60000000000ull,                                                            \
+		 .at = offsetof(struct capture_options, session.kernel.config.wait_min_ns)},       \
+		{"redact",                                                                         \
+		 0,                                                                                \
+		 "KEYS",                                                                           \
+		 "Leave out the values of these keys and arguments. Commas separate them. May "    \
+		 "be given several times.",                                                        \
+		 .type = OPTION_LIST,                                                              \
+		 .at = offsetof(struct capture_options, redacted)},                                \
+		{"ring-size", 0, "SIZE",                                                           \
+		 "Size of the kernel's buffer for spans, per eight CPUs. Default: 32MiB, less "    \
+		 "above 64 CPUs.",                                                                 \
+		 BUFFER_OPTION(session.kernel.ring_bytes)},                                        \
+		{"sched-size", 0, "SIZE",                                                          \
+		 "Size of the kernel's buffer for thread switches, per CPU. Default: 4MiB, "       \
+		 "less above 64 CPUs.",                                                            \
+		 BUFFER_OPTION(session.sched_bytes)},                                              \
+		{"json", 0, NULL, "Print the report as JSON.",                                     \
+		 .at = offsetof(struct capture_options, json)},                                    \
+		{"no-report", 0, NULL, "Print no report.",                                         \
+		 .at = offsetof(struct capture_options, no_report)},                               \
+		FILTER_OPTION_ROWS(struct capture_options, filter),                                \
+		PROCESS_OPTION_ROW(struct capture_options, process),                               \
+	{                                                                                          \
+		"quiet", 'q', NULL, "Print no progress line and no notices.",                      \
+			.at = offsetof(struct capture_options, quiet)                              \
 	}
 
 void capture_options_init(struct capture_options *options);

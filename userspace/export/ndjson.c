@@ -26,8 +26,10 @@ static void write_thread(struct ndjson *n, uint32_t thread)
 	if (thread >= n->model->threads.len)
 		return;
 	json_field_u64(n->json, "pid", place_pid(n->model, thread));
-	json_field_u64(n->json, "tid", place_tid(n->model, thread));
-	json_field_string(n->json, "comm", model_thread_name(n->model, thread));
+	if (!model_is_track(n->model, thread)) {
+		json_field_u64(n->json, "tid", place_tid(n->model, thread));
+		json_field_string(n->json, "comm", model_thread_name(n->model, thread));
+	}
 	place_json(n->json, n->model, thread);
 }
 
@@ -134,7 +136,7 @@ static void write_span(struct ndjson *n, const struct model_span *span)
 static void write_event(struct ndjson *n, const struct model_event *event)
 {
 	bool counter = model_site(n->model, event->site)->kind == WAFFLE_SITE_COUNTER;
-	const char *severity = values_severity(n->model, event->site);
+	const char *severity = site_severity(model_site(n->model, event->site)->kind);
 
 	json_object_begin(n->json);
 	json_field_string(n->json, "kind", counter ? "counter" : "event");

@@ -215,7 +215,7 @@ void threads_finish(struct builder *builder)
 	for (size_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
 
-		if (thread->pid && thread->pid == thread->tid)
+		if (thread->pid && thread->pid == thread->tid && !thread->track)
 			model->processes.data[map_get(&model->pids, thread->pid)].main_thread =
 				(uint32_t)i;
 	}

@@ -101,6 +101,8 @@ int info_print_json(const struct model *model, FILE *out)
 	json_field_u64(json, "collectives_unaligned", model->unaligned_collectives);
 	disorder_put_json(model, json);
 	json_field_u64(json, "threads", sum.traced);
+	if (model->track_count)
+		json_field_u64(json, "tracks", model->track_count);
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_u64(json, "counters", sum.counters);
 	json_field_u64(json, "logs", sum.logs);
@@ -189,7 +191,8 @@ static bool *processes_traced(const struct model *model)
 	for (size_t i = 0; traced && i < model->threads.len; i++) {
 		const struct model_process *process = model_process_of(model, (uint32_t)i);
 
-		if (process && model->threads.data[i].traced)
+		if (process &&
+		    (model->threads.data[i].traced || model_is_track(model, (uint32_t)i)))
 			traced[process - model->processes.data] = true;
 	}
 	return traced;
@@ -282,6 +285,8 @@ void info_print_text(const struct model *model, FILE *out)
 	}
 	put_processes(out, model);
 	fprintf(out, "%-12s%" PRIu64 "\n", "threads", sum.traced);
+	if (model->track_count)
+		fprintf(out, "%-12s%" PRIu32 "\n", "tracks", model->track_count);
 	fprintf(out, "%-12s%" PRIu64 "\n", "sites", sum.sites);
 	fprintf(out, "%-12s%zu", "spans", model->spans.len);
 	if (sum.unfinished || sum.begun_before)

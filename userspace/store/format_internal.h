@@ -27,7 +27,7 @@ enum chunk_type {
 	CHUNK_STRINGS,
 	CHUNK_SITES,
 	CHUNK_PROCESSES,
-	CHUNK_TASKS, /* the task records of the next data chunk */
+	CHUNK_TASKS, /* the task and track records of the next data chunk */
 	CHUNK_DATA,
 	CHUNK_COUNTS,
 	CHUNK_INDEX,

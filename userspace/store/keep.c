@@ -41,7 +41,6 @@ void keep_free(struct keep *keep)
 	vec_free(&keep->tasks);
 	vec_free(&keep->frequencies);
 	vec_free(&keep->begins);
-	vec_free(&keep->free_begins);
 	vec_free(&keep->spans);
 	map_free(&keep->task_at);
 	map_free(&keep->begin_at);
@@ -134,15 +133,15 @@ bool keep_head(struct keep *keep, const struct waffle_rec *rec)
 
 static void begin_remove(struct keep *keep, uint32_t index)
 {
-	struct kept_begin *begin = &keep->begins.data[index];
-	const struct waffle_frame *frame = (const void *)(begin->hit + 1);
+	struct kept_begin begin = keep->begins.data[index];
 
-	if (map_get(&keep->begin_at, frame->id) == index)
-		map_remove(&keep->begin_at, frame->id);
-	keep->begin_bytes -= sizeof(*begin->hit) + begin->hit->frame_bytes;
-	free(begin->hit);
-	*begin = (struct kept_begin){0};
-	(void)vec_push(&keep->free_begins, index);
+	keep->begins.data[index] = (struct kept_begin){.next_free = keep->free_begin};
+	keep->free_begin = index;
+	keep->begin_count--;
+	if (map_get(&keep->begin_at, begin.id) == index)
+		map_remove(&keep->begin_at, begin.id);
+	keep->begin_bytes -= sizeof(*begin.hit) + begin.hit->frame_bytes;
+	free(begin.hit);
 }
 
 /* Forgets what ended in the segments that were dropped. */
@@ -273,16 +272,25 @@ bool keep_site(struct keep *keep, const struct site_info *site)
 	return vec_push(&keep->spans, site->kind == WAFFLE_SITE_SPAN);
 }
 
-/* Makes room for a begin. Spans that were left by longjmp() never end, so others have to give way.
- */
-static void begins_make_room(struct keep *keep, size_t bytes)
+static bool begins_have_room(const struct keep *keep, size_t bytes)
 {
-	while (keep->begin_at.len && (keep->begins.len - keep->free_begins.len >= BEGINS_MAX ||
-				      keep->begin_bytes + bytes > BEGIN_BYTES_MAX)) {
+	return keep->begin_count < BEGINS_MAX && keep->begin_bytes + bytes <= BEGIN_BYTES_MAX;
+}
+
+/* Makes room for a begin. Spans that were left by longjmp() never end, so others have to give
+ * way. */
+static bool begins_make_room(struct keep *keep, size_t bytes)
+{
+	size_t tries = keep->begins.len;
+
+	if (begins_have_room(keep, bytes))
+		return true;
+	do
 		keep->victim = keep->victim + 1 < keep->begins.len ? keep->victim + 1 : 0;
-		if (keep->begins.data[keep->victim].hit)
-			begin_remove(keep, (uint32_t)keep->victim);
-	}
+	while (tries-- && !keep->begins.data[keep->victim].hit);
+	if (keep->begins.data[keep->victim].hit)
+		begin_remove(keep, (uint32_t)keep->victim);
+	return begins_have_room(keep, bytes);
 }
 
 static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
@@ -294,20 +302,24 @@ static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
 
 	if (hit->site >= keep->spans.len || !keep->spans.data[hit->site] ||
 	    hit->frame_bytes < sizeof(*frame) || !frame->id ||
-	    map_get(&keep->begin_at, frame->id) != MAP_NONE)
+	    map_get(&keep->begin_at, frame->id) != MAP_NONE || !begins_make_room(keep, bytes))
 		return;
-	begins_make_room(keep, bytes);
+	begin.id = frame->id;
 	begin.hit = malloc((bytes + 7) & ~(size_t)7);
 	if (!begin.hit)
 		return;
 	memcpy(begin.hit, hit, (bytes + 7) & ~(size_t)7);
-	index = keep->free_begins.len ? keep->free_begins.data[--keep->free_begins.len]
-				      : (uint32_t)keep->begins.len;
-	if (index == keep->begins.len && !vec_push(&keep->begins, begin)) {
+	if (keep->begin_count < keep->begins.len) {
+		index = keep->free_begin;
+		keep->free_begin = keep->begins.data[index].next_free;
+	} else if (vec_push(&keep->begins, begin)) {
+		index = (uint32_t)keep->begins.len - 1;
+	} else {
 		free(begin.hit);
 		return;
 	}
 	keep->begins.data[index] = begin;
+	keep->begin_count++;
 	keep->begin_bytes += bytes;
 	if (!map_set(&keep->begin_at, frame->id, index))
 		begin_remove(keep, index);

@@ -47,8 +47,10 @@ struct kept_task {
 
 /* The begin of a span or call that is open, or whose end is in a later segment. */
 struct kept_begin {
+	uint64_t id;
 	uint64_t began, ended; /* numbers of segments; ended 0: it is open */
 	struct waffle_rec_hit *hit;
+	uint32_t next_free; /* of a free entry: index of the next one */
 };
 
 struct keep {
@@ -62,7 +64,8 @@ struct keep {
 	size_t task_victim;                           /* the thread that made room last */
 	VEC(struct waffle_rec_frequency) frequencies; /* by CPU; kind 0: unknown */
 	VEC(struct kept_begin) begins;                /* hit NULL: a free entry */
-	VEC(uint32_t) free_begins;
+	uint32_t begin_count;                         /* entries in use */
+	uint32_t free_begin; /* index of the first free entry, if fewer are in use than there are */
 	size_t victim;       /* the next entry that makes room when there are too many */
 	struct map begin_at; /* id → index in `begins` */
 	VEC(bool) spans;     /* by the number of the site: its hits begin spans */

@@ -60,7 +60,7 @@ struct store_writer {
 	uint64_t persisted; /* records in those chunks */
 	chunk_entries index;
 	struct encoder *encoder; /* the current data chunk */
-	struct encoder *tasks;   /* a copy of the task records in it */
+	struct encoder *tasks;   /* a copy of the records in it that name threads and tracks */
 	struct strtab *strings;
 	uint32_t strings_written;
 	struct writer_waiting tables[TABLE_COUNT];
@@ -519,7 +519,7 @@ int store_writer_append(struct store_writer *writer, const struct waffle_rec *re
 		return error_set(err, EINVAL, "%s: a record of kind %u is not valid", writer->path,
 				 rec->kind);
 	if (!encoder_append(writer->encoder, rec) ||
-	    (rec->kind == WAFFLE_REC_TASK && !encoder_append(writer->tasks, rec)))
+	    (record_names(rec->kind) && !encoder_append(writer->tasks, rec)))
 		writer_fail(writer, ENOMEM, "out of memory");
 	else if (writer->keep)
 		keep_record(writer->keep, rec);

@@ -3,118 +3,73 @@
  * Spans are slices, events are instants. Slices on a thread's track must nest. Spans that do not
  * (they ended on another thread, or outlived the enclosing span) go to separate tracks of their
  * process, named after the span. Such a track is reused for the next span of that name that begins
- * after it is free, and Perfetto merges tracks of one name.
+ * after it is free, and Perfetto merges tracks of one name. A track that the program declared has
+ * as many lanes, of its name, as its spans need to nest.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/model_node.h"
+#include "export/perfetto/node_stacks_internal.h"
 #include "export/perfetto/perfetto_internal.h"
 #include "util/memory.h"
 
-static const char *const severities[WAFFLE_SITE_KIND_COUNT] = {
-	[WAFFLE_SITE_LOG_INFO] = "info",
-	[WAFFLE_SITE_LOG_WARN] = "warn",
-	[WAFFLE_SITE_LOG_ERROR] = "error",
-};
-
-static void annotate_flags(struct perfetto *p, struct sequence *sequence,
-			   const struct site_names *names, uint32_t flags)
+const struct site_names *perfetto_names(const struct perfetto *p, uint32_t site)
 {
-	static const struct {
-		uint32_t flag;
-		enum own_key key;
-	} rows[] = {
-		{MODEL_SPAN_BEGUN_BEFORE, OWN_BEGUN_BEFORE},
-		{MODEL_SPAN_UNFINISHED, OWN_UNFINISHED},
-		{MODEL_SPAN_LEFT, OWN_LEFT},
-		{MODEL_SPAN_LOSS, OWN_LOSS},
-	};
+	uint32_t count = model_site_count(p->model);
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		Pf__Annotation *annotation;
+	return names_of_site(&p->encoder, site < count ? site : count);
+}
 
-		if (!(flags & rows[i].flag))
-			continue;
-		annotation = event_annotate(p, sequence, names->own[rows[i].key]);
-		annotation->value_case = PF__ANNOTATION__VALUE_BOOL_VALUE;
-		annotation->bool_value = 1;
-	}
+/* Numbers of stacks begin after those of traces. */
+#define STACK_IID (1ull << 40)
+
+static void event_stack(struct perfetto *p, struct sequence *sequence,
+			const struct site_names *names, uint64_t id)
+{
+	uint32_t number = node_stacks_number(p->stacks, id);
+	Pf__Annotation *annotation;
+	const char *text;
+	size_t len;
+
+	if (!number)
+		return;
+	while (p->stack_sequences.len <= number)
+		vec_add(&p->stack_sequences, 0);
+	annotation = event_annotate(&p->encoder, sequence, names->own[OWN_STACK]);
+	annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;
+	annotation->string_value_iid = STACK_IID + number;
+	if (p->stack_sequences.data[number] == sequence->id)
+		return;
+	p->stack_sequences.data[number] = sequence->id;
+	text = node_stacks_text(p->stacks, number, &len);
+	event_define_text(&p->encoder, STACK_IID + number, perfetto_text(&p->encoder, text, len));
 }
 
 void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t index, uint64_t uuid)
 {
-	const struct model *m = p->model;
-	const struct model_span *span = &m->spans.data[index];
-	const struct site_names *names = names_of_site(p, span->site);
+	const struct model_span *span = &p->model->spans.data[index];
+	const struct site_names *names = perfetto_names(p, span->site);
+	struct export_node node = model_span_node(p->model, index);
 	bool alone = span->parent_id == 0 && !(p->has_child[index / 8] >> index % 8 & 1);
 
-	event_begin(p, sequence, PF__EVENT_TYPE__SLICE_BEGIN, uuid, span->start_ts);
-	event_site(p, sequence, names);
-	event_pointer(p, sequence, names->own[OWN_ID], span->id);
-	if (span->parent_id)
-		event_pointer(p, sequence, names->own[OWN_PARENT], span->parent_id);
-	if (span->trace_hi | span->trace_lo)
-		event_trace(p, sequence, names->own[OWN_TRACE], span->trace_hi, span->trace_lo,
-			    alone);
-	if (span->flags & MODEL_SPAN_HAS_SCHED) {
-		uint64_t length = span->end_ts - span->start_ts;
-
-		event_uint(p, sequence, names->own[OWN_RUNNING], span->running_ns);
-		event_uint(p, sequence, names->own[OWN_RUNNABLE], span->runnable_ns);
-		event_uint(p, sequence, names->own[OWN_BLOCKED],
-			   length - span->running_ns - span->runnable_ns);
-	}
-	if (span->flags & ~(uint32_t)MODEL_SPAN_HAS_SCHED)
-		annotate_flags(p, sequence, names, span->flags);
-	if (span->flags & MODEL_SPAN_MOVED && span->end_thread < m->threads.len)
-		event_uint(p, sequence, names->own[OWN_END_TID],
-			   m->threads.data[span->end_thread].tid);
-	event_values(p, sequence, span->site, span->frame);
-	event_node(p, sequence, names, MODEL_NODE_SPAN, index, span->id);
+	slice_begin(&p->encoder, sequence, uuid, names, &node, alone);
+	event_stack(p, sequence, names, span->id);
 	event_flows(p, index, span->start_ts);
-	event_put(p);
-}
-
-void span_end_put(struct perfetto *p, struct sequence *sequence, uint64_t end_ts, uint64_t uuid)
-{
-	Pf__EndPacket packet = PF__END_PACKET__INIT;
-	Pf__EndEvent event = PF__END_EVENT__INIT;
-	uint64_t time = perfetto_time(p, end_ts);
-
-	packet.timestamp = sequence->delta ? time - sequence->last : time;
-	sequence->last = time;
-	packet.trusted_packet_sequence_id = sequence->id;
-	packet.sequence_flags = SEQUENCE_NEEDS_STATE;
-	packet.track_event = &event;
-	event.type = PF__EVENT_TYPE__SLICE_END;
-	event.has_track_uuid = uuid != 0;
-	event.track_uuid = uuid;
-	packet_put(&p->writer, &packet.base, 64);
+	event_put(&p->encoder);
 }
 
 static void event_instant_put(struct perfetto *p, struct sequence *sequence, uint32_t index,
 			      uint64_t uuid)
 {
-	const struct model *m = p->model;
-	const struct model_event *event = &m->events.data[index];
-	const struct site_info *site = model_site(m, event->site);
-	const struct site_names *names = names_of_site(p, event->site);
-	const char *severity = site->kind < WAFFLE_SITE_KIND_COUNT ? severities[site->kind] : NULL;
+	const struct model_event *event = &p->model->events.data[index];
+	const struct site_names *names = perfetto_names(p, event->site);
+	struct export_node node = model_event_node(p->model, index);
 
-	event_begin(p, sequence, PF__EVENT_TYPE__INSTANT, uuid, event->ts);
-	event_site(p, sequence, names);
-	event_pointer(p, sequence, names->own[OWN_ID], event->id);
-	if (event->parent_id)
-		event_pointer(p, sequence, names->own[OWN_PARENT], event->parent_id);
-	if (event->trace_hi | event->trace_lo)
-		event_trace(p, sequence, names->own[OWN_TRACE], event->trace_hi, event->trace_lo,
-			    false);
-	if (severity)
-		event_text(p, sequence, names->own[OWN_SEVERITY], severity, strlen(severity));
-	event_values(p, sequence, event->site, event->frame);
-	event_node(p, sequence, names, MODEL_NODE_EVENT, index, event->id);
+	instant_begin(&p->encoder, sequence, uuid, names, &node);
+	event_stack(p, sequence, names, event->id);
 	event_flows(p, flows_event_node(p, index), event->ts);
-	event_put(p);
+	event_put(&p->encoder);
 }
 
 /* ---- threads ---- */
@@ -246,7 +201,8 @@ struct thread_walk {
 static void close_until(struct thread_walk *walk, uint64_t ts)
 {
 	while (walk->open.len && walk->open.data[walk->open.len - 1] <= ts)
-		span_end_put(walk->p, &walk->sequence, walk->open.data[--walk->open.len], 0);
+		slice_end_put(&walk->p->encoder, &walk->sequence, walk->open.data[--walk->open.len],
+			      0);
 }
 
 static void walk_span(struct thread_walk *walk, uint32_t index)
@@ -264,35 +220,118 @@ static void walk_span(struct thread_walk *walk, uint32_t index)
 	vec_add(&walk->open, span->end_ts);
 }
 
-static void walk_thread(struct perfetto *p, uint32_t thread, const struct buckets *spans,
-			const struct buckets *events)
+/* Spans and events of one track of the file, by their times. */
+struct track_items {
+	uint64_t uuid;
+	const uint32_t *spans, *events;
+	size_t span_count, event_count;
+};
+
+static void walk_items(struct perfetto *p, const struct track_items *items)
 {
 	const struct model *m = p->model;
-	uint32_t s = spans->begin[thread], s_end = spans->begin[thread + 1];
-	uint32_t v = events->begin[thread], v_end = events->begin[thread + 1];
 	struct thread_walk walk = {.p = p};
+	size_t s = 0, v = 0;
 
-	if (s == s_end && v == v_end)
+	if (!items->span_count && !items->event_count)
 		return;
-	order_ties(m, spans->items + s, s_end - s);
-	walk.sequence = sequence_begin(p, p->threads[thread].uuid, true);
-	while (s < s_end || v < v_end) {
-		uint64_t begin = s < s_end ? m->spans.data[spans->items[s]].start_ts : UINT64_MAX;
-		uint64_t ts = v < v_end ? m->events.data[events->items[v]].ts : UINT64_MAX;
+	walk.sequence = sequence_begin(&p->encoder, items->uuid, true);
+	while (s < items->span_count || v < items->event_count) {
+		bool has_span = s < items->span_count;
+		uint64_t begin = has_span ? m->spans.data[items->spans[s]].start_ts : UINT64_MAX;
+		uint64_t ts =
+			v < items->event_count ? m->events.data[items->events[v]].ts : UINT64_MAX;
 
-		if (s < s_end && begin <= ts) {
-			fetch_span(m, spans->items + s, s_end - s, 0);
-			fetch_frame(m, spans->items + s, s_end - s, 0);
-			walk_span(&walk, spans->items[s++]);
+		if (has_span && begin <= ts) {
+			fetch_span(m, items->spans, items->span_count, s);
+			fetch_frame(m, items->spans, items->span_count, s);
+			walk_span(&walk, items->spans[s++]);
 			continue;
 		}
 		/* An event exactly at the end of a span is still inside it. */
 		if (ts > 0)
 			close_until(&walk, ts - 1);
-		event_instant_put(p, &walk.sequence, events->items[v++], 0);
+		event_instant_put(p, &walk.sequence, items->events[v++], 0);
 	}
 	close_until(&walk, UINT64_MAX);
 	vec_free(&walk.open);
+}
+
+static struct track_items items_of(struct perfetto *p, uint32_t thread, const struct buckets *spans,
+				   const struct buckets *events)
+{
+	uint32_t s = spans->begin[thread], v = events->begin[thread];
+	struct track_items items = {.uuid = p->threads[thread].uuid,
+				    .spans = spans->items + s,
+				    .events = events->items + v,
+				    .span_count = spans->begin[thread + 1] - s,
+				    .event_count = events->begin[thread + 1] - v};
+
+	order_ties(p->model, spans->items + s, items.span_count);
+	return items;
+}
+
+static void walk_thread(struct perfetto *p, uint32_t thread, const struct buckets *spans,
+			const struct buckets *events)
+{
+	struct track_items items = items_of(p, thread, spans, events);
+
+	walk_items(p, &items);
+}
+
+/* ---- tracks ---- */
+
+/* A track's spans may overlap. Each lane of it has spans that nest. */
+#define LANES_MAX 256
+
+struct track_lane {
+	VEC(uint64_t) open; /* ends of the open spans, the innermost last */
+	VEC(uint32_t) spans;
+};
+
+/* The first lane in which a span nests, which is added if there is none. MODEL_NONE: too many
+ * overlap. */
+static uint32_t lane_find(struct track_lane *lanes, uint32_t *count, const struct model_span *span)
+{
+	for (uint32_t i = 0; i < *count; i++) {
+		struct track_lane *lane = &lanes[i];
+
+		while (lane->open.len && lane->open.data[lane->open.len - 1] <= span->start_ts)
+			lane->open.len--;
+		if (!lane->open.len || lane->open.data[lane->open.len - 1] >= span->end_ts)
+			return i;
+	}
+	return *count < LANES_MAX ? (*count)++ : MODEL_NONE;
+}
+
+static void walk_track(struct perfetto *p, uint32_t thread, const struct buckets *spans,
+		       const struct buckets *events)
+{
+	struct track_items items = items_of(p, thread, spans, events), own = items;
+	struct track_lane *lanes = memory_zeroed(LANES_MAX, sizeof(*lanes));
+	uint32_t count = 0;
+
+	for (size_t s = 0; s < items.span_count; s++) {
+		const struct model_span *span = &p->model->spans.data[items.spans[s]];
+		uint32_t lane = lane_find(lanes, &count, span);
+
+		if (lane == MODEL_NONE) {
+			vec_add(&p->strays, items.spans[s]);
+			continue;
+		}
+		vec_add(&lanes[lane].open, span->end_ts);
+		vec_add(&lanes[lane].spans, items.spans[s]);
+	}
+	for (uint32_t i = 0; i < count || !i; i++) {
+		own.uuid = i ? tracks_lane(p, thread) : items.uuid;
+		own.spans = lanes[i].spans.data;
+		own.span_count = lanes[i].spans.len;
+		own.event_count = i ? 0 : items.event_count;
+		walk_items(p, &own);
+		vec_free(&lanes[i].open);
+		vec_free(&lanes[i].spans);
+	}
+	free(lanes);
 }
 
 /* Writes spans and events of unknown threads. */
@@ -307,9 +346,9 @@ static void walk_unknown(struct perfetto *p, const struct buckets *spans,
 		vec_add(&p->strays, spans->items[s]);
 	if (events->begin[bucket] == events->begin[bucket + 1])
 		return;
-	uuid = ++p->next_uuid;
-	track_describe(p, uuid, 0, "(unknown thread)", false, p->start_ts);
-	sequence = sequence_begin(p, uuid, true);
+	uuid = ++p->encoder.next_uuid;
+	track_describe(&p->encoder, uuid, 0, "(unknown thread)", false, p->encoder.start_ts);
+	sequence = sequence_begin(&p->encoder, uuid, true);
 	for (uint32_t v = events->begin[bucket]; v < events->begin[bucket + 1]; v++)
 		event_instant_put(p, &sequence, events->items[v], 0);
 }
@@ -322,7 +361,10 @@ void perfetto_spans(struct perfetto *p)
 	bucket_spans(p, &spans);
 	bucket_events(p, &events);
 	for (uint32_t t = 0; t < p->model->threads.len; t++)
-		walk_thread(p, t, &spans, &events);
+		if (model_is_track(p->model, t))
+			walk_track(p, t, &spans, &events);
+		else
+			walk_thread(p, t, &spans, &events);
 	walk_unknown(p, &spans, &events);
 	buckets_free(&spans);
 	buckets_free(&events);
