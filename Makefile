@@ -116,10 +116,12 @@ $(BUILD)/libwaffle.so: $(PIC_OBJ) usdt/libwaffle.map
 		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) $(PIC_LIBS)
 	@ln -sf libwaffle.so $@.0
 
-$(BUILD)/libwaffle.a: $(PIC_OBJ)
+# The functions that Debian's libelf.a misses are weak, so that a program may have them as well.
+$(BUILD)/pic/userspace/static/eu_search.o: PIC_CFLAGS += -fvisibility=default
+$(BUILD)/libwaffle.a: $(PIC_OBJ) $(BUILD)/pic/userspace/static/eu_search.o
 	@rm -f $@
 	$(CC) -r -nostdlib -o $(BUILD)/pic/libwaffle.o $^
-	$(OBJCOPY) --localize-hidden $(BUILD)/pic/libwaffle.o
+	$(OBJCOPY) --localize-hidden --wildcard --weaken-symbol='eu_*' $(BUILD)/pic/libwaffle.o
 	ar rcs $@ $(BUILD)/pic/libwaffle.o
 
 $(BUILD)/waffle.pc: usdt/waffle.pc.in Makefile
