@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
 #include "store/this_host.h"
 #include "target/process/opener.h"
+#include "target/process/output_name.h"
 #include "target/process/rank.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"
@@ -33,7 +33,7 @@ static int output_name(struct session *session, uint32_t *target_rank)
 			 options->output);
 		return 0;
 	}
-	return output_name_expand(session->result->output, sizeof(session->result->output),
+	return output_name_expand(session->result->output, sizeof(session->result->output), "-o",
 				  options->output, pid, target_rank, session->err);
 }
 
