@@ -20,8 +20,9 @@ void session_ring(const struct waffle_rec_ring *rec, void *arg)
 {
 	struct session *session = arg;
 
-	if (session->transport && !session->end_ts)
-		transport_ring(session->transport, rec);
+	/* At the end no ring is added, but threads that have just begun have records in others. */
+	if (session->transport)
+		transport_ring(session->transport, rec, !session->end_ts);
 }
 
 /* Each reason is told once, however many processes there are. */
