@@ -91,13 +91,14 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 # usdt/libwaffle.map are visible, also in the archive, which is one object for that.
 PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
 	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/map.c util/memory.c util/output.c util/privileges.c \
-	util/source.c util/strtab.c util/suggest.c util/terminal.c util/utf8.c util/vec.c \
+	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
 	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c this_host.c writer.c) \
 	render/json/value_json.c export/chrome_encode.c \
-	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c))
+	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c)) \
+	$(wildcard userspace/export/process/*.c)
 PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/pic/gen/%.o)
 PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
 PIC_LIBS := -lelf -lzstd -lz -lprotobuf-c -lyajl -lm -lpthread
@@ -266,12 +267,13 @@ lint-docs: $(BUILD)/waffle-bpf
 
 lint: lint-includes lint-format lint-code lint-docs
 
-docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(addprefix $(BUILD)/unit/,test_why_meaning test_why_causes test_record_schema)
+docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(addprefix $(BUILD)/unit/,test_why_meaning test_why_causes test_record_schema test_chain_text)
 	$< help --markdown > docs/commands.md
 	$(BUILD)/unit/test_why_meaning print > docs/why-meanings.md
 	$(BUILD)/unit/test_why_causes print > $(BUILD)/causes.md
 	sed -i -e '/^| Cause |/r $(BUILD)/causes.md' -e '/^| Cause |/,/^$$/{/./d}' docs/why.md
 	$(BUILD)/unit/test_record_schema print > docs/records.md
+	$(BUILD)/unit/test_chain_text print > docs/processor-options.md
 
 setup:
 	@scripts/setup.sh build

@@ -508,12 +508,13 @@ static void command_read(char *text, size_t size)
 	text[len] = '\0';
 }
 
-static int file_open(struct collector *collector, struct error *err)
+static int sink_make(struct collector *collector, const char *process, struct error *err)
 {
 	struct this_host host;
 	struct sink_origin origin = {.meta = this_host_meta(&host)};
 	char command[1024];
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int result;
 
 	command_read(command, sizeof(command));
 	origin.meta.command = command;
@@ -527,7 +528,11 @@ static int file_open(struct collector *collector, struct error *err)
 		.cmdline = command,
 	};
 	collector->losses_ns = collector->flushed_ns = origin.meta.start_ts;
-	return sink_open(&collector->sink, collector->path, &origin, err);
+	result = *collector->path ? sink_open(&collector->sink, collector->path, &origin, err) : 0;
+	if (!result && process)
+		result = sink_process_open(&collector->sink, process, &collector->thread_id,
+					   &origin, err);
+	return result;
 }
 
 static void collector_free(struct collector *collector)
@@ -586,19 +591,19 @@ int collector_open(struct collector **result, const char *path,
 
 	*result = NULL;
 	if (!collector)
-		return error_set(err, ENOMEM, "%s: out of memory", path);
+		return error_set(err, ENOMEM, "out of memory");
 	pthread_mutex_init(&collector->lock, NULL);
 	collector->pid = (uint32_t)getpid();
-	collector->path = strdup(path);
+	collector->path = strdup(path ? path : "");
 	collector->clock = (uint32_t)ticks_choose();
 	collector->overwrite = options->overwrite;
 	collector->sites = sites_new(&callbacks, collector->clock);
 	collector->gather = gather_new();
 	code = filter_begin(collector, options, err);
 	if (!code && (!collector->path || !collector->sites || !collector->gather))
-		code = error_set(err, ENOMEM, "%s: out of memory", path);
+		code = error_set(err, ENOMEM, "out of memory");
 	if (!code)
-		code = file_open(collector, err);
+		code = sink_make(collector, options->process, err);
 	if (!code) {
 		struct ticks_pair now = ticks_pair_take(collector->clock);
 

@@ -206,6 +206,7 @@ static int stages_open(struct session *session)
 	stages->enrich = session->enrich;
 	stages->names = session->names;
 	stages->writer = writer;
+	stages->tap = session->options->tap;
 	stages->redacts = session->options->redaction;
 	stages->err = err;
 	return result;
