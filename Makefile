@@ -52,7 +52,7 @@ endif
 endif
 
 FOLDERS := util target probe filter kernel store capture model symbolize analyze render export
-LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c))
+LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c)) usdt/ring.c usdt/ticks.c
 CMD_SRC := $(wildcard userspace/cmd/*.c)
 PROTO := $(wildcard userspace/export/perfetto/*.proto)
 PROTO_C := $(PROTO:userspace/export/perfetto/%.proto=$(BUILD)/gen/%.pb-c.c)
@@ -168,6 +168,7 @@ $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
 $(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,names.o name_chunk.o name_chunk_read.o values.o)
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
+$(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/known_spans.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions

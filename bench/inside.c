@@ -53,10 +53,30 @@ static __attribute__((noinline)) void burst_span(void)
 	}
 }
 
+/* A push and a pop. The barrier keeps the compiler from joining two of them. */
+static __attribute__((noinline)) void burst_frame(void)
+{
+	for (long i = 0; i < BURST; i++) {
+		FRAME();
+		__asm__ __volatile__("" ::: "memory");
+	}
+}
+
+/* Each is run in its mode. */
 static const struct {
 	const char *name;
 	void (*run)(void);
-} bursts[] = {{"clock", burst_clock}, {"event", burst_event}, {"span", burst_span}};
+	waffle_mode_t mode;
+} bursts[] = {
+	{"clock", burst_clock, WAFFLE_MODE_FAST},
+	{"event", burst_event, WAFFLE_MODE_FAST},
+	{"span", burst_span, WAFFLE_MODE_FAST},
+	{"event_full", burst_event, WAFFLE_MODE_FULL},
+	{"span_full", burst_span, WAFFLE_MODE_FULL},
+	{"frame_full", burst_frame, WAFFLE_MODE_FULL},
+	{"frame_fast", burst_frame, WAFFLE_MODE_FAST},
+	{"event_off", burst_event, WAFFLE_MODE_OFF},
+};
 #define BURSTS (sizeof(bursts) / sizeof(bursts[0]))
 
 static int compare(const void *a, const void *b)
@@ -82,6 +102,8 @@ int main(int argc, char **argv)
 			uint64_t before;
 
 			waffle_trace_flush();
+			/* A scope, since the process in mode off would disarm the sites. */
+			WAFFLE_MODE_SCOPE(bursts[kind].mode);
 			before = window_now();
 			bursts[kind].run();
 			if (i >= 0)

@@ -106,7 +106,7 @@ def armed(scale):
 
 def inside(scale):
     """Sites of a program that records itself, beside its reading of the clock."""
-    ratios, costs = {"event": [], "span": []}, {}
+    ratios, costs = {"event": [], "span": [], "event_full": [], "span_full": [], "frame_full": []}, {}
     for _ in range(scale.rounds):
         out = SCRATCH.path("inside.waffle")
         text = subprocess.run(urgent([program("inside"), "0", "100"]), check=True, text=True,
@@ -119,6 +119,12 @@ def inside(scale):
         what = "begin and end" if name == "span" else "two integers"
         yield Row(f"recorded {name} / read of the counter", statistics.median(ratios[name]), "x",
                   target, note=f"{what}: {costs[name]:.1f} ns, counter {costs['clock']:.1f} ns")
+    for name, what in (("event_full", "recorded event in full mode"),
+                       ("span_full", "recorded span in full mode"),
+                       ("frame_full", "pushed and popped frame in full mode")):
+        yield Row(f"{what} / read of the counter", statistics.median(ratios[name]), "x",
+                  note=f"{costs[name]:.1f} ns; in fast mode a frame {costs['frame_fast']:.1f} ns, "
+                       f"in mode off an armed event {costs['event_off']:.1f} ns")
 
 
 def attach(scale):

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "usdt/machine.h"
+
 static struct crash_row {
 	int signo;
 	bool fault; /* a program's own handler is called after the flush */
@@ -32,7 +34,7 @@ static struct crash_row {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static void (*crash_flush)(void);
+static struct crash_actions crash_actions;
 
 static bool is_function(const struct sigaction *action)
 {
@@ -44,11 +46,15 @@ static void handler(int signo, siginfo_t *info, void *context)
 	struct crash_row *row = rows;
 	int code = errno;
 
+	if (signo == SIGSEGV || signo == SIGBUS)
+		machine_catch();
 	while (row < rows + ROWS && row->signo != signo)
 		row++;
 	if (row == rows + ROWS)
 		return;
-	crash_flush();
+	crash_actions.flush();
+	if (row->fault)
+		crash_actions.tell(signo, context);
 	errno = code;
 	if (is_function(&row->before)) {
 		if (row->before.sa_flags & SA_SIGINFO)
@@ -65,35 +71,40 @@ static void handler(int signo, siginfo_t *info, void *context)
 	errno = code;
 }
 
-void crash_watch(void (*flush)(void))
+static void row_watch(struct crash_row *row)
 {
-	crash_flush = flush;
-	for (struct crash_row *row = rows; row < rows + ROWS; row++) {
-		struct sigaction action = {.sa_sigaction = handler,
-					   .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
-		row->watched = false;
-		if (sigaction(row->signo, NULL, &row->before) ||
-		    (!row->fault && row->before.sa_handler != SIG_DFL))
-			continue;
-		/* A handler of the program runs as it asked for. */
-		if (is_function(&row->before)) {
-			action.sa_mask = row->before.sa_mask;
-			action.sa_flags |=
-				row->before.sa_flags & (SA_NODEFER | SA_RESTART | SA_NOCLDSTOP);
-		}
-		row->watched = !sigaction(row->signo, &action, NULL);
+	if (sigaction(row->signo, NULL, &row->before) ||
+	    (!row->fault && row->before.sa_handler != SIG_DFL))
+		return;
+	/* A handler of the program runs as it asked for. */
+	if (is_function(&row->before)) {
+		action.sa_mask = row->before.sa_mask;
+		action.sa_flags |= row->before.sa_flags & (SA_NODEFER | SA_RESTART | SA_NOCLDSTOP);
 	}
+	row->watched = !sigaction(row->signo, &action, NULL);
 }
 
-void crash_unwatch(void)
+static void row_unwatch(struct crash_row *row)
 {
-	for (struct crash_row *row = rows; row < rows + ROWS; row++) {
-		struct sigaction now;
+	struct sigaction now;
 
-		if (row->watched && !sigaction(row->signo, NULL, &now) &&
-		    now.sa_flags & SA_SIGINFO && now.sa_sigaction == handler)
-			sigaction(row->signo, &row->before, NULL);
-		row->watched = false;
+	if (!sigaction(row->signo, NULL, &now) && now.sa_flags & SA_SIGINFO &&
+	    now.sa_sigaction == handler)
+		sigaction(row->signo, &row->before, NULL);
+	row->watched = false;
+}
+
+void crash_watch(enum crash_signals signals, const struct crash_actions *actions)
+{
+	crash_actions = *actions;
+	for (struct crash_row *row = rows; row < rows + ROWS; row++) {
+		bool wanted = signals == CRASH_ALL || (signals == CRASH_FAULTS && row->fault);
+
+		if (wanted && !row->watched)
+			row_watch(row);
+		else if (!wanted && row->watched)
+			row_unwatch(row);
 	}
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "export/process/chain.h"
+#include "usdt/backtrace.h"
 #include "usdt/callbacks.h"
 #include "usdt/collector.h"
 #include "usdt/crash.h"
@@ -21,6 +22,7 @@
 #include "usdt/names.h"
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
+#include "usdt/tracer.h"
 #include "usdt/tracks.h"
 #include "util/source.h"
 #include "waffle/context.h"
@@ -110,20 +112,32 @@ static void file_loaded(void)
 	pthread_mutex_unlock(&trace.lock);
 }
 
-static void mode_changed(void)
-{
-	pthread_mutex_lock(&trace.lock);
-	if (trace.collector)
-		collector_arm_again(trace.collector);
-	pthread_mutex_unlock(&trace.lock);
-}
-
 static void flush_dying(void)
 {
 	struct collector *collector = collector_now();
 
 	if (collector && !collector_is_self(collector))
 		collector_flush(collector, DEATH_NS);
+}
+
+/* With the lock. */
+static void crash_update(void)
+{
+	static const struct crash_actions actions = {flush_dying, backtrace_tell};
+
+	crash_watch(trace.collector  ? CRASH_ALL
+		    : mode_is_full() ? CRASH_FAULTS
+				     : CRASH_NONE,
+		    &actions);
+}
+
+static void mode_changed(void)
+{
+	pthread_mutex_lock(&trace.lock);
+	if (trace.collector)
+		collector_arm_again(trace.collector);
+	crash_update();
+	pthread_mutex_unlock(&trace.lock);
 }
 
 static int begin(struct error *err)
@@ -149,7 +163,7 @@ static int begin(struct error *err)
 	rings_collect(true);
 	__atomic_store_n(&process->loaded_, file_loaded, __ATOMIC_RELEASE);
 	collector_arm(collector);
-	crash_watch(flush_dying);
+	crash_update();
 	return 0;
 }
 
@@ -158,10 +172,10 @@ static int end(struct error *err)
 	struct waffle_process_ *process = waffle_process_get_();
 	struct collector *collector = trace.collector;
 
-	crash_unwatch();
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
 	rings_collect(false);
 	__atomic_store_n(&trace.collector, NULL, __ATOMIC_RELEASE);
+	crash_update();
 	return collector_close(collector, err);
 }
 
@@ -200,7 +214,7 @@ static void fork_child(void)
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
 	rings_collect(false);
 	trace.collector = NULL;
-	crash_unwatch();
+	crash_update();
 	if (is_shareable(trace.pattern, trace.process))
 		complain(begin(&err), &err);
 }
@@ -335,6 +349,7 @@ static void hits_take(void)
 	waffle_ring_t_ none = NULL;
 
 	rings_prepare();
+	rings_on_open(tracer_announce);
 	__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
 				    __ATOMIC_RELAXED);
 }

@@ -12,6 +12,7 @@
 #include "capture/enrich/stack_choice.h"
 #include "capture/redact.h"
 #include "capture/sources_internal.h"
+#include "capture/transport/transport.h"
 #include "filter/plan.h"
 #include "kernel/kernel.h"
 #include "probe/spec/call.h"
@@ -41,6 +42,7 @@ struct session_options {
 	struct stack_choice *stacks;      /* NULL: no stacks of spans; owned by the caller */
 	struct redaction *redaction;      /* NULL: omit nothing; owned by the caller */
 	struct call_set *calls; /* calls to record besides sites; NULL: none; owned by the caller */
+	enum transport_mode transport; /* of processes with libwaffle */
 	const struct session_tap *tap; /* NULL: none */
 	uint64_t duration_ns; /* from when all is armed; 0: until the targets exit or a signal */
 	uint64_t max_bytes;   /* of the file; 0: no limit */

@@ -33,7 +33,11 @@ static int site_resolve(const struct stages *stages, struct stage_record *record
 	const struct waffle_rec_span_end *end = (const struct waffle_rec_span_end *)record->rec;
 
 	if (record->rec->kind == WAFFLE_REC_SPAN_END) {
-		record->number = arming_site_at(arming, (pid_t)end->tgid, end->probe_addr);
+		/* The site is known if the record is of a ring. */
+		record->number =
+			end->site != WAFFLE_SITE_UNKNOWN
+				? end->site
+				: arming_site_at(arming, (pid_t)end->tgid, end->probe_addr);
 		return 0;
 	}
 	record->number = record->rec->kind == WAFFLE_REC_HIT

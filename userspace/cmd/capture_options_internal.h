@@ -114,6 +114,13 @@ struct capture_options {
 		 "Size of the kernel's buffer for thread switches, per CPU. Default: 4MiB, "       \
 		 "less above 64 CPUs.",                                                            \
 		 BUFFER_OPTION(session.sched_bytes)},                                              \
+		{"transport",                                                                      \
+		 0,                                                                                \
+		 "WAY",                                                                            \
+		 "How the hits of programs with libwaffle come. See docs/transports.md.",          \
+		 .type = OPTION_CHOICE,                                                            \
+		 .choice = transport_mode_choice,                                                  \
+		 .at = offsetof(struct capture_options, session.transport)},                       \
 		{"json", 0, NULL, "Print the report as JSON.",                                     \
 		 .at = offsetof(struct capture_options, json)},                                    \
 		{"no-report", 0, NULL, "Print no report.",                                         \

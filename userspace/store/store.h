@@ -132,6 +132,17 @@ struct store_writer;
 int store_writer_open(struct store_writer **writer, const char *path, const struct store_meta *meta,
 		      struct error *err);
 
+/* The same for a file that somebody else opens, publishes and closes: the writer only makes its
+ * bytes. `write` takes all of them or returns a negative errno with a message. `path` is for
+ * messages. */
+struct store_outlet {
+	int (*write)(void *arg, const void *data, size_t bytes, struct error *err);
+	void *arg;
+};
+int store_writer_open_outlet(struct store_writer **writer, const char *path,
+			     const struct store_outlet *outlet, const struct store_meta *meta,
+			     struct error *err);
+
 /* The same for use while programs are traced: a separate process writes the file
  * (store/file_process_internal.h). With `only_new` an old file is never replaced (-EEXIST). Only
  * this call waits for the file system; it returns -EINTR when `stop` becomes readable. */
@@ -170,6 +181,8 @@ int store_writer_add_host(struct store_writer *writer, const struct store_host *
 /* Their processes have to be added in the same order. */
 int store_writer_add_capture(struct store_writer *writer, const struct store_capture *capture,
 			     struct error *err);
+int store_writer_add_transport(struct store_writer *writer, const struct store_transport *transport,
+			       struct error *err);
 int store_writer_add_rank(struct store_writer *writer, const struct store_rank *rank,
 			  struct error *err);
 
@@ -269,6 +282,9 @@ int store_reader_set_clock(struct store_reader *reader, uint32_t host,
 uint32_t store_reader_capture_count(const struct store_reader *reader);
 const struct store_capture *store_reader_capture(const struct store_reader *reader, uint32_t index);
 /* Ranks of processes. A process may have several entries, of which the last one is valid. */
+uint32_t store_reader_transport_count(const struct store_reader *reader);
+const struct store_transport *store_reader_transport(const struct store_reader *reader,
+						     uint32_t index);
 uint32_t store_reader_rank_count(const struct store_reader *reader);
 const struct store_rank *store_reader_rank(const struct store_reader *reader, uint32_t index);
 /* Stacks and objects are looked up by number, from 1; mappings, symbols and names by index, from 0.

@@ -32,6 +32,7 @@ enum writer_table {
 	TABLE_RANKS,
 	TABLE_HOSTS,
 	TABLE_CAPTURES,
+	TABLE_TRANSPORTS,
 	TABLE_COUNT
 };
 static const uint16_t table_chunks[TABLE_COUNT] = {
@@ -40,7 +41,7 @@ static const uint16_t table_chunks[TABLE_COUNT] = {
 	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
 	[TABLE_NAMES] = CHUNK_NAMES,       [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
 	[TABLE_RANKS] = CHUNK_RANKS,       [TABLE_HOSTS] = CHUNK_HOSTS,
-	[TABLE_CAPTURES] = CHUNK_CAPTURES,
+	[TABLE_CAPTURES] = CHUNK_CAPTURES, [TABLE_TRANSPORTS] = CHUNK_TRANSPORTS,
 };
 
 /* Entries of a table that are not written yet. */
@@ -52,6 +53,7 @@ struct writer_waiting {
 struct store_writer {
 	char *path;
 	struct file_process *process; /* writes the file; NULL: this process does, with `output` */
+	struct store_outlet outlet;   /* without `write`: none */
 	struct output output;
 	int fd;             /* of the output, written to without a buffer */
 	uint64_t bytes;     /* of whole chunks, including the file's header */
@@ -143,6 +145,14 @@ static int writer_write(struct store_writer *writer)
 	if (writer->process) {
 		writer->bytes += writer->out.len;
 		return process_send(writer, FILE_WRITE, writer->out.data, writer->out.len);
+	}
+	if (writer->outlet.write) {
+		int ret = writer->outlet.write(writer->outlet.arg, writer->out.data,
+					       writer->out.len, &writer->failed);
+
+		writer->code = -ret;
+		writer->bytes += ret ? 0 : writer->out.len;
+		return ret;
 	}
 	while (done < writer->out.len) {
 		ssize_t n = write(writer->fd, writer->out.data + done, writer->out.len - done);
@@ -396,6 +406,19 @@ int store_writer_add_rank(struct store_writer *writer, const struct store_rank *
 		     rank_put(&writer->tables[TABLE_RANKS].bytes, writer->strings, rank), err);
 }
 
+int store_writer_add_transport(struct store_writer *writer, const struct store_transport *transport,
+			       struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_TRANSPORTS, &result, err))
+		return result;
+	return added(
+		writer, TABLE_TRANSPORTS, 0,
+		transport_put(&writer->tables[TABLE_TRANSPORTS].bytes, writer->strings, transport),
+		err);
+}
+
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
 			   struct error *err)
 {
@@ -632,6 +655,18 @@ int store_writer_open(struct store_writer **result, const char *path, const stru
 	return open_here(result, path, false, meta, err);
 }
 
+int store_writer_open_outlet(struct store_writer **result, const char *path,
+			     const struct store_outlet *outlet, const struct store_meta *meta,
+			     struct error *err)
+{
+	struct store_writer *writer = writer_new(path);
+
+	if (!writer)
+		return error_set(err, ENOMEM, "%s: out of memory", path);
+	writer->outlet = *outlet;
+	return writer_begin(result, writer, 0, meta, err);
+}
+
 int store_writer_open_apart(struct store_writer **result, const char *path, bool only_new, int stop,
 			    const struct store_meta *meta, struct error *err)
 {
@@ -767,6 +802,10 @@ int store_writer_close(struct store_writer *writer, uint64_t end_ts,
 	if (writer->process)
 		return process_close(writer, err);
 	ret = writer_result(writer, err);
+	if (writer->outlet.write) {
+		writer_free(writer);
+		return ret;
+	}
 	/* Keep what was written before a failure. */
 	if (ret)
 		output_publish(&writer->output, &(struct error)ERROR_INIT);
