@@ -130,6 +130,7 @@ static int drain_rest(struct session *session)
 
 	while (result > 0) {
 		result = drain_round(session->drain, true);
+		result = session_filter_losses(session) ?: result;
 		if (session->gave_up)
 			continue;
 		session->gave_up =
@@ -139,7 +140,7 @@ static int drain_rest(struct session *session)
 			session_notify(session, "what was not written yet is counted as lost");
 		}
 	}
-	drain_counts(session->drain, session->result->counts);
+	session_counts(session);
 	if (result == -ECANCELED)
 		return 0;
 	return result ?: names_rest(session);

@@ -70,6 +70,8 @@ struct session {
 	struct mmap_watch *watch;
 	struct ring_set *rings;      /* NULL: spans are not recorded */
 	struct transport *transport; /* the same */
+	uint64_t filter_lost;        /* what the filter of rings has lost until … */
+	uint64_t filter_lost_ts;     /* … this time */
 	VEC(const char *) told;      /* reasons against rings that were told */
 	pid_t no_rings_pid;          /* with --transport ring, a process that can't use them; … */
 	const char *no_rings_why;    /* … why */
@@ -201,6 +203,14 @@ void programs_again(struct session *session);
 void programs_let_go(struct session *session);
 /* A target has a child: arms it at once, and follows it. */
 void program_forked(struct session *session, const struct waffle_rec_fork *fork);
+
+/* session_filter.c */
+/* Opens the filter of records that come through rings; stages.filter is NULL if there is none. */
+int session_filter_open(struct session *session);
+/* The counts so far of the drain and of the filter behind it. */
+void session_counts(struct session *session);
+/* Records what the filter of rings has lost since the last call. */
+int session_filter_losses(struct session *session);
 
 /* session_transport.c */
 /* Call it when the arming and the drain are open, and before anything is armed. */
