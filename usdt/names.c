@@ -9,6 +9,7 @@
 
 #include "usdt/rings.h"
 #include "usdt/text.h"
+#include "usdt/tracer.h"
 #include "util/hash.h"
 
 #define API __attribute__((visibility("default")))
@@ -154,6 +155,9 @@ static struct name_site *name_take(size_t bytes)
 	last = name_chunk_new(sizeof(struct name_site), &shared);
 	if (!last)
 		return NULL;
+	/* A tracer that comes later looks for it. */
+	if (shared && rings_gate.ring && !rings_gate.usdt)
+		tracer_announce(last, NAME_CHUNK_BYTES, 0);
 	names.chunks[names.chunk_count++] = last;
 	return (struct name_site *)name_chunk_take(last, (uint32_t)bytes);
 }

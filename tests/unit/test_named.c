@@ -11,10 +11,18 @@
 
 #include "usdt/names.h"
 #include "usdt/rings.h"
+#include "usdt/tracer.h"
 #include "usdt/values.h"
 
 /* Who wants records: of rings.c, which this test does without. */
 struct rings_gate rings_gate;
+
+void tracer_announce(const void *memory, uint64_t map_bytes, uint32_t tid)
+{
+	assert_non_null(memory);
+	assert_int_equal(map_bytes, NAME_CHUNK_BYTES);
+	assert_int_equal(tid, 0);
+}
 
 static struct waffle_name_spec spec_of(const char *text)
 {

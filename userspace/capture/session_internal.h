@@ -70,6 +70,7 @@ struct session {
 	struct mmap_watch *watch;
 	struct ring_set *rings;      /* NULL: spans are not recorded */
 	struct transport *transport; /* the same */
+	struct name_set *named;      /* names that programs make; the same */
 	uint64_t filter_lost;        /* what the filter of rings has lost until … */
 	uint64_t filter_lost_ts;     /* … this time */
 	VEC(const char *) told;      /* reasons against rings that were told */
@@ -216,6 +217,8 @@ int session_filter_losses(struct session *session);
 /* Call it when the arming and the drain are open, and before anything is armed. */
 int session_transport_open(struct session *session);
 void session_transport_close(struct session *session);
+/* Finds the names that programs have made since the last call. */
+void session_named_poll(struct session *session);
 /* With --transport ring: an error if a target can't use rings. */
 int session_transport_check(struct session *session);
 /* For drain_open(): a thread has made a ring. */

@@ -77,8 +77,10 @@ int session_publish(struct session *session)
 
 int session_drain(struct session *session)
 {
-	int result = drain_round(session->drain, false);
+	int result;
 
+	session_named_poll(session);
+	result = drain_round(session->drain, false);
 	result = session_filter_losses(session) ?: result;
 	session_counts(session);
 	session->busy = session->busy || result > 0;

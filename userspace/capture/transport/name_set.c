@@ -11,15 +11,15 @@
 #include "util/vec.h"
 
 /* Limits, since a process may define what it likes. */
-#define CHUNKS_MAX 4096     /* of all processes */
-#define SITES_MAX 262144    /* of all processes */
-#define ROUND_MAX 16384     /* definitions that are read in a round */
+#define CHUNKS_MAX 4096  /* of all processes */
+#define SITES_MAX 262144 /* of all processes */
+#define ROUND_MAX 16384  /* definitions that are read in a round */
 
 struct name_memory {
 	pid_t pid;
 	uint64_t address; /* in the process */
 	struct ring_memory memory;
-	uint32_t at;        /* of the next entry */
+	uint32_t at; /* of the next entry */
 	bool broken;
 	struct map numbers; /* offset of an entry → number of its site */
 };
@@ -28,12 +28,12 @@ struct name_set {
 	struct name_set_options options;
 	struct ring_mount mount;
 	VEC(struct name_memory) chunks;
+	bool off;                      /* nothing is armed any more */
 	VEC(struct site_info *) sites; /* each with its strings in one block */
 	struct name_definition scratch;
 };
 
-int name_set_open(struct name_set **set, const struct name_set_options *options,
-		  struct error *err)
+int name_set_open(struct name_set **set, const struct name_set_options *options, struct error *err)
 {
 	struct name_set *made = calloc(1, sizeof(*made));
 	int result;
@@ -51,12 +51,17 @@ int name_set_open(struct name_set **set, const struct name_set_options *options,
 	return 0;
 }
 
-/* Disarms what was armed, also the names of a process that goes on. */
-static void memory_free(struct name_memory *one)
+static void memory_disarm(struct name_memory *one)
 {
 	for (size_t i = 0; i < one->numbers.cap; i++)
 		if (one->numbers.slots[i].value != MAP_NONE)
 			name_chunk_arm(one->memory.at, (uint32_t)one->numbers.slots[i].key, false);
+}
+
+/* The process may go on. */
+static void memory_free(struct name_memory *one)
+{
+	memory_disarm(one);
 	ring_memory_unmap(&one->memory);
 	map_free(&one->numbers);
 }
@@ -110,19 +115,13 @@ int name_set_add(struct name_set *set, pid_t pid, uint64_t address, uint64_t byt
 static struct site_info *site_keep(struct name_set *set, const struct site_info *site)
 {
 	const struct name_definition *from = &set->scratch;
-	size_t texts = sizeof(from->texts);
+	const char *last = site->key_count ? site->keys[site->key_count - 1].name : site->func;
+	size_t texts = (size_t)(last - from->texts) + strlen(last) + 1;
 	struct site_info *kept;
 	char *copies;
 
 	if (!vec_reserve(&set->sites, 1))
 		return NULL;
-	/* The last text is the end of what is used. */
-	{
-		const char *last = site->key_count ? site->keys[site->key_count - 1].name
-						   : site->func;
-
-		texts = (size_t)(last - from->texts) + strlen(last) + 1;
-	}
 	kept = malloc(sizeof(*kept) + texts);
 	if (!kept)
 		return NULL;
@@ -145,11 +144,12 @@ static void definition_take(struct name_set *set, struct name_memory *one)
 	struct site_info *site =
 		set->sites.len < SITES_MAX ? site_keep(set, &definition->site) : NULL;
 	uint32_t number = site ? set->options.found(site, set->options.arg) : WAFFLE_SITE_UNKNOWN;
-	bool wanted = number != WAFFLE_SITE_UNKNOWN && map_set(&one->numbers, definition->at, number);
+	bool wanted =
+		number != WAFFLE_SITE_UNKNOWN && map_set(&one->numbers, definition->at, number);
 
 	if (wanted)
 		ring_set_site(set->options.rings, one->pid, one->address + definition->at, number);
-	name_chunk_arm(one->memory.at, definition->at, wanted);
+	name_chunk_arm(one->memory.at, definition->at, wanted && !set->off);
 }
 
 /* Reads what is new, up to a number of definitions. Returns what is left of it. */
@@ -178,6 +178,13 @@ void name_set_poll(struct name_set *set)
 		left = memory_poll(set, &set->chunks.data[i], left);
 }
 
+void name_set_disarm(struct name_set *set)
+{
+	set->off = true;
+	for (size_t i = 0; i < set->chunks.len; i++)
+		memory_disarm(&set->chunks.data[i]);
+}
+
 uint32_t name_set_site(struct name_set *set, pid_t pid, uint64_t probe)
 {
 	for (size_t i = 0; i < set->chunks.len; i++) {
@@ -189,7 +196,8 @@ uint32_t name_set_site(struct name_set *set, pid_t pid, uint64_t probe)
 			continue;
 		memory_poll(set, one, ROUND_MAX);
 		number = map_get(&one->numbers, at);
-		return number == MAP_NONE ? WAFFLE_SITE_UNKNOWN : number;
+		/* It may be no name at all, but then only this process is concerned. */
+		return number == MAP_NONE ? RING_SITE_UNWANTED : number;
 	}
 	return WAFFLE_SITE_UNKNOWN;
 }

@@ -29,8 +29,7 @@ struct name_set_options {
 	void *arg;
 };
 
-int name_set_open(struct name_set **set, const struct name_set_options *options,
-		  struct error *err);
+int name_set_open(struct name_set **set, const struct name_set_options *options, struct error *err);
 /* Disarms all names. */
 void name_set_close(struct name_set *set);
 
@@ -39,7 +38,10 @@ void name_set_close(struct name_set *set);
 int name_set_add(struct name_set *set, pid_t pid, uint64_t address, uint64_t bytes);
 /* Finds what was defined since the last call. */
 void name_set_poll(struct name_set *set);
-/* The site of a name by its address. WAFFLE_SITE_UNKNOWN: there is none. */
+/* Disarms all names. Those that are found from now on are not armed. */
+void name_set_disarm(struct name_set *set);
+/* The site of a name by its address. WAFFLE_SITE_UNKNOWN: there is none. RING_SITE_UNWANTED:
+ * found() did not want it. */
 uint32_t name_set_site(struct name_set *set, pid_t pid, uint64_t probe);
 /* The process has ended, or runs another program. */
 void name_set_ended(struct name_set *set, pid_t pid);
