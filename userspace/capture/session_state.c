@@ -79,7 +79,8 @@ int session_drain(struct session *session)
 {
 	int result;
 
-	session_named_poll(session);
+	if (session->named)
+		name_set_poll(session->named);
 	result = drain_round(session->drain, false);
 	result = session_filter_losses(session) ?: result;
 	session_counts(session);

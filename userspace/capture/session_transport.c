@@ -29,18 +29,13 @@ static uint32_t name_found(const struct site_info *site, void *arg)
 	return arming_add_name(session->arming, site);
 }
 
-void session_named_poll(struct session *session)
-{
-	if (session->named)
-		name_set_poll(session->named);
-}
-
 void session_ring(const struct waffle_rec_ring *rec, void *arg)
 {
 	struct session *session = arg;
 
-	if (session->transport && !session->end_ts)
-		transport_ring(session->transport, rec);
+	/* At the end no ring is added, but threads that have just begun have records in others. */
+	if (session->transport)
+		transport_ring(session->transport, rec, !session->end_ts);
 }
 
 /* Each reason is told once, however many processes there are. */
