@@ -10,6 +10,7 @@
 	row(sample)                                                                                \
 	row(filter)                                                                                \
 	row(call)                                                                                  \
+	row(metrics)                                                                               \
 	row(log)                                                                                   \
 	row(batch)
 // clang-format on
