@@ -12,7 +12,8 @@
 	row(call)                                                                                  \
 	row(metrics)                                                                               \
 	row(log)                                                                                   \
-	row(batch)
+	row(batch)                                                                                 \
+	row(export)
 // clang-format on
 
 #define PROCESSOR_DECLARE(name) extern const struct processor_type processor_##name;

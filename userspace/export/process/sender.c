@@ -169,7 +169,7 @@ static void queue_spool(struct sender *sender)
 
 static void failure_say(struct sender *sender)
 {
-	if (sender->failing_said || sender->closing)
+	if (sender->failing_said || (sender->closing && !sender->host.finished))
 		return;
 	sender->failing_said = true;
 	pthread_mutex_unlock(&sender->lock);
