@@ -44,6 +44,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
 	WAFFLE_REC_CODE,  /* a Python code object that frames refer to */
 	WAFFLE_REC_TRACE, /* a stack that later records refer to by its number */
+	WAFFLE_REC_RING,  /* a thread of a program with libwaffle has made a ring */
 	WAFFLE_REC_RING_COUNT
 };
 
@@ -185,6 +186,14 @@ struct waffle_rec_code {
 	__u8 name[WAFFLE_CODE_NAME_MAX];
 	__u8 file[WAFFLE_CODE_FILE_MAX];
 	__u8 table[WAFFLE_CODE_TABLE_MAX];
+};
+
+/* rec.tid is the thread that made it. The rest comes from the process and is not trusted. */
+struct waffle_rec_ring {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 seen_tid; /* its tid as the process sees it */
+	__u64 address, bytes;
 };
 
 #define WAFFLE_FRAMES_USER_MAX 64

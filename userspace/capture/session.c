@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
 #include "store/this_host.h"
 #include "target/process/opener.h"
+#include "target/process/output_name.h"
 #include "target/process/rank.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"
@@ -33,7 +33,7 @@ static int output_name(struct session *session, uint32_t *target_rank)
 			 options->output);
 		return 0;
 	}
-	return output_name_expand(session->result->output, sizeof(session->result->output),
+	return output_name_expand(session->result->output, sizeof(session->result->output), "-o",
 				  options->output, pid, target_rank, session->err);
 }
 
@@ -68,6 +68,8 @@ static int writer_open(struct session *session)
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
+	if (session->options->recorder.window_ns)
+		return output_name(session, &(uint32_t){0}) ?: flight_open(session, &meta);
 	return file_open(session, &meta);
 }
 
@@ -130,6 +132,7 @@ static int drain_rest(struct session *session)
 
 	while (result > 0) {
 		result = drain_round(session->drain, true);
+		result = session_filter_losses(session) ?: result;
 		if (session->gave_up)
 			continue;
 		session->gave_up =
@@ -139,7 +142,7 @@ static int drain_rest(struct session *session)
 			session_notify(session, "what was not written yet is counted as lost");
 		}
 	}
-	drain_counts(session->drain, session->result->counts);
+	session_counts(session);
 	if (result == -ECANCELED)
 		return 0;
 	return result ?: names_rest(session);
@@ -206,6 +209,7 @@ static int stages_open(struct session *session)
 	stages->enrich = session->enrich;
 	stages->names = session->names;
 	stages->writer = writer;
+	stages->recorder = session->recorder;
 	stages->tap = session->options->tap;
 	stages->redacts = session->options->redaction;
 	stages->err = err;
@@ -215,8 +219,8 @@ static int stages_open(struct session *session)
 static int start(struct session *session)
 {
 	const struct session_options *options = session->options;
-	struct drain_callbacks callbacks = {record_drained, targets_notice, targets_mappings,
-					    session};
+	struct drain_callbacks callbacks = {record_drained, targets_notice, session_ring,
+					    targets_mappings, session};
 	int result = loop_open(session)
 			     ?: session_kernel_open(session)
 			     ?: programs_open(session)
@@ -224,6 +228,7 @@ static int start(struct session *session)
 			     ?: targets_prepare(session)
 			     ?: writer_open(session)
 			     ?: stages_open(session)
+			     ?: session_transport_open(session)
 			     ?: targets_open(session);
 
 	privileges_keep_tracing(); /* the command was forked before this */
@@ -246,7 +251,8 @@ static int start(struct session *session)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
 					    session->err)
 			 ?: targets_arm(session)
-			 ?: (options->command ? 0 : warn_of_unfound(session, true));
+			 ?: (options->command ? 0 : warn_of_unfound(session, true))
+			 ?: (options->command ? 0 : session_transport_check(session));
 	session->result->ready_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	session->armed_ts = clock_monotonic_ns();
 	if (options->duration_ns)
@@ -267,6 +273,8 @@ static int finish(struct session *session)
 	kernel_finish(session->kernel);
 	programs_let_go(session);
 	session->end_ts = clock_monotonic_ns();
+	if (session->rings)
+		ring_set_finish(session->rings, session->end_ts);
 	session->result->duration_ns = session->end_ts - session->start_ts;
 	session->result->tracer_cpu_ns =
 		clock_ns(CLOCK_PROCESS_CPUTIME_ID) - session->result->ready_cpu_ns;
@@ -280,6 +288,8 @@ static int finish(struct session *session)
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);
+	if (session->transport)
+		transport_finish(session->transport);
 	warn_of_faults(session);
 	programs_report(session);
 	if (enrich_stack_warning(session->enrich))
@@ -298,6 +308,7 @@ static void close_all(struct session *session)
 	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
 	code_names_close(session->names);
 	mmap_watch_close(session->watch);
+	session_transport_close(session);
 	drain_close(session->drain);
 	enrich_close(session->enrich);
 	address_spaces_close(session->spaces);
@@ -323,6 +334,11 @@ static int writer_close(struct session *session, bool started, int failed)
 
 	if (!session->writer)
 		return 0;
+	if (session->options->recorder.window_ns) {
+		written = flight_close(session, !started || loop_await_flight(session));
+		store_writer_discard(session->writer);
+		return failed ? 0 : written;
+	}
 	if (!session->published && (!started || result->exec_errno)) {
 		store_writer_discard(session->writer);
 		return 0;
@@ -356,14 +372,15 @@ int session_run(const struct session_options *options, const struct session_even
 
 	*result = (struct session_result){.exit_status = -1};
 	code = start(&session) ?: (options->command ? 0 : session_publish(&session));
+	if (!code)
+		warn_after_arming(&session);
+	if (!code && options->command)
+		code = programs_first(&session) ?: session_transport_check(&session);
 	started = !code;
 	if (started) {
-		warn_after_arming(&session);
-		if (options->command) {
-			code = programs_first(&session);
+		if (options->command)
 			launch_go(&session.launch);
-		}
-		code = code ?: loop_run(&session);
+		code = loop_run(&session);
 		/* The files that the command uses are known only now. */
 		if (options->command)
 			warn_of_names(&session);

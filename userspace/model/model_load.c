@@ -271,6 +271,8 @@ static void prepare(struct builder *builder, const struct store_reader *reader)
 	}
 	for (uint32_t i = 0; i < store_reader_rank_count(reader); i++)
 		threads_add_rank(builder, store_reader_rank(reader, i));
+	for (uint32_t i = 0; i < store_reader_transport_count(reader); i++)
+		threads_add_transport(builder, store_reader_transport(reader, i));
 }
 
 static void set_times(struct builder *builder, struct store_window window)

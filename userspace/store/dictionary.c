@@ -53,7 +53,9 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
 	       text_put(to, meta->version) && text_put(to, meta->command) &&
 	       text_put(to, meta->filter) && text_put(to, meta->sources) && lengths_put(to) &&
-	       text_put(to, meta->boot_id);
+	       text_put(to, meta->boot_id) &&
+	       (!meta->trigger || !*meta->trigger ||
+		(text_put(to, meta->trigger) && varint_put(to, meta->trigger_ts)));
 }
 
 /* First number of a site: its kind in the low byte, flags and role of a call above. */
@@ -186,6 +188,13 @@ bool rank_put(byte_vec *to, struct strtab *strings, const struct store_rank *ran
 	       reference_put(to, strings, rank->job);
 }
 
+bool transport_put(byte_vec *to, struct strtab *strings, const struct store_transport *transport)
+{
+	return varint_put(to, transport->pid) && varint_put(to, transport->ts) &&
+	       varint_put(to, transport->ring) && varint_put(to, transport->records) &&
+	       reference_put(to, strings, transport->why);
+}
+
 static bool errors_put(byte_vec *to, const struct store_clock *clock)
 {
 	bool done = varint_put(to, clock->error_count);
@@ -306,6 +315,7 @@ void dictionary_free(struct dictionary *dictionary)
 	vec_free(&dictionary->symbols);
 	vec_free(&dictionary->names);
 	vec_free(&dictionary->ranks);
+	vec_free(&dictionary->transports);
 	vec_free(&dictionary->hosts);
 	vec_free(&dictionary->captures);
 }
@@ -623,6 +633,25 @@ int dictionary_get_ranks(struct dictionary *dictionary, struct cursor *cursor, u
 	return cursor->at == cursor->end ? 0 : -EBADMSG;
 }
 
+int dictionary_get_transports(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_transport transport = {.pid = get_u32(cursor)};
+
+		transport.ts = get_varint(cursor);
+		transport.ring = get_varint(cursor);
+		transport.records = get_varint(cursor);
+		transport.why = reference_get(dictionary, cursor);
+		if (cursor->bad || dictionary->transports.len == STORE_PROCESSES_MAX)
+			return -EBADMSG;
+		if (!memory_take(dictionary, table_bytes(CHUNK_TRANSPORTS, 0), count - i))
+			return 0;
+		if (!vec_push(&dictionary->transports, transport))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
 /* Errors whose times do not rise are invalid. */
 static void errors_get(struct cursor *cursor, struct store_clock *clock)
 {
@@ -751,7 +780,11 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, unsigned ve
 	meta->boot_id = !cursor->bad && version > 1 && cursor->at < cursor->end
 				? text_get(cursor, &at)
 				: "";
-	return cursor->bad || !meta->boot_id ? -EBADMSG : 0;
+	meta->trigger = !cursor->bad && version > 1 && cursor->at < cursor->end
+				? text_get(cursor, &at)
+				: "";
+	meta->trigger_ts = meta->trigger && *meta->trigger ? get_varint(cursor) : 0;
+	return cursor->bad || !meta->boot_id || !meta->trigger ? -EBADMSG : 0;
 }
 
 int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, uint64_t end)

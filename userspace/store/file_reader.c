@@ -40,6 +40,7 @@ static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
 	[CHUNK_NAMES] = dictionary_get_names,
 	[CHUNK_TIMED_NAMES] = dictionary_get_timed_names,
 	[CHUNK_RANKS] = dictionary_get_ranks,
+	[CHUNK_TRANSPORTS] = dictionary_get_transports,
 	[CHUNK_HOSTS] = dictionary_get_hosts,
 	[CHUNK_CAPTURES] = dictionary_get_captures,
 };

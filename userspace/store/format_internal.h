@@ -41,6 +41,7 @@ enum chunk_type {
 	CHUNK_RANKS,       /* rank, world size and job of processes */
 	CHUNK_HOSTS,       /* of a file that several were merged into */
 	CHUNK_CAPTURES,    /* likewise */
+	CHUNK_TRANSPORTS,  /* by which way the hits of processes came */
 	CHUNK_TYPE_COUNT
 };
 

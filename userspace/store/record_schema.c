@@ -274,4 +274,5 @@ const struct record_kind record_kinds[] = {
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),
+	[WAFFLE_REC_RING] = RING(ring, COUNT, 0),
 };
