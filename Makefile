@@ -90,19 +90,25 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 # evaluate filters and find sites, compiled anew as position-independent code. Only the symbols of
 # usdt/libwaffle.map are visible, also in the archive, which is one object for that.
 PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
-	util/error.c util/glob.c util/input.c util/keymap.c util/map.c util/output.c util/privileges.c \
+	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/map.c util/memory.c util/output.c util/privileges.c \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
-	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c this_host.c writer.c))
-PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o)
+	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c this_host.c writer.c) \
+	render/json/value_json.c export/chrome_encode.c \
+	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c))
+PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/pic/gen/%.o)
 PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
-PIC_LIBS := -lelf -lzstd -lz -lm -lpthread
+PIC_LIBS := -lelf -lzstd -lz -lprotobuf-c -lyajl -lm -lpthread
 
-$(BUILD)/pic/%.o: %.c $(BUILD)/flags
+$(BUILD)/pic/%.o: %.c $(BUILD)/flags | $(PROTO_C)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(PIC_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/pic/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) -std=gnu17 $(filter -O% -g% -f% -D% -U%,$(PIC_CFLAGS)) -c -o $@ $<
 
 $(BUILD)/libwaffle.so: $(PIC_OBJ) usdt/libwaffle.map
 	$(CC) $(PIC_CFLAGS) -shared -Wl,-soname,libwaffle.so.0 -Wl,--version-script=usdt/libwaffle.map -Wl,--gc-sections \

@@ -29,14 +29,26 @@
  * with waffle or end in _. The exceptions are members that a program uses; macros of those names
  * are suspended inside this header.
  */
+#pragma push_macro("carried")
+#pragma push_macro("file")
 #pragma push_macro("id")
+#pragma push_macro("kind")
+#pragma push_macro("line")
+#pragma push_macro("name")
+#pragma push_macro("offset")
 #pragma push_macro("parent")
 #pragma push_macro("probe")
 #pragma push_macro("span_id")
 #pragma push_macro("trace_hi")
 #pragma push_macro("trace_lo")
 #pragma push_macro("value")
+#undef carried
+#undef file
 #undef id
+#undef kind
+#undef line
+#undef name
+#undef offset
 #undef parent
 #undef probe
 #undef span_id
@@ -46,7 +58,9 @@
 
 #include "waffle/abi.h"
 #include "waffle/context.h"
+#include "waffle/frame.h"
 #include "waffle/kv.h"
+#include "waffle/mode.h"
 
 /* Null ids. Not {0}: clang without optimisation would call memset() for it. */
 static __inline__ __attribute__((__always_inline__)) waffle_event_id_t waffle_event_null_(void)
@@ -101,15 +115,18 @@ waffle_event_result_(waffle_event_id_t id_)
 /* WAFFLE_EVENT(name, key…) → waffle_event_id_t: an event. While dormant it returns the null id. */
 #define WAFFLE_EVENT(...) WAFFLE_EVENT_KIND_(WAFFLE_SITE_EVENT, "event", __VA_ARGS__)
 
-/* WAFFLE_LOG_INFO(message, key…) → waffle_event_id_t: an event with a severity. */
+/* WAFFLE_LOG_INFO(message, key…) → waffle_event_id_t: an event with a severity. In full mode an
+ * error has one more key, "frames", with a backtrace (frame.h), if it has less than sixteen. */
 #define WAFFLE_LOG_INFO(...) WAFFLE_EVENT_KIND_(WAFFLE_SITE_LOG_INFO, "log", __VA_ARGS__)
 #define WAFFLE_LOG_WARN(...) WAFFLE_EVENT_KIND_(WAFFLE_SITE_LOG_WARN, "log", __VA_ARGS__)
-#define WAFFLE_LOG_ERROR(...) WAFFLE_EVENT_KIND_(WAFFLE_SITE_LOG_ERROR, "log", __VA_ARGS__)
+#define WAFFLE_LOG_ERROR(...)                                                                      \
+	WAFFLE_EVENT_KIND_(WAFFLE_SITE_LOG_ERROR, "log",                                           \
+			   __VA_ARGS__ WAFFLE_ADD_FRAMES_(__VA_ARGS__))
 
 /* WAFFLE_COUNTER(name, value): the current value, of any integer or floating-point type. */
 #define WAFFLE_COUNTER(name, ...)                                                                  \
 	WAFFLE_CALL_(WAFFLE_COUNTER_, WAFFLE_CAT_(waffle_, __COUNTER__), name,                     \
-		     (WAFFLE_NUMBER_, "value", (__VA_ARGS__)))
+		     (WAFFLE_ALWAYS_, WAFFLE_NUMBER_, "value", (__VA_ARGS__)))
 
 /* WAFFLE_SPAN_ID() → waffle_span_id_t of the current span. The null id outside any active span. */
 #define WAFFLE_SPAN_ID() waffle_current_span_()
@@ -133,28 +150,56 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 
 /* Parts of the macros above. `at` prefixes the local names of a use, so that uses can be nested. */
 
-#define WAFFLE_META_(name, ...) WAFFLE_META_HEAD_(name) WAFFLE_MAP_(WAFFLE_KEY_META_, __VA_ARGS__)
+#define WAFFLE_META_(name, ...)                                                                    \
+	WAFFLE_META_HEAD_(name)                                                                    \
+	WAFFLE_MAP_(WAFFLE_KEY_META_, ~, __VA_ARGS__)                                              \
+	WAFFLE_MAP_(WAFFLE_KEY_DEBUG_META_, ~, __VA_ARGS__)
+
+/* One more key behind those of an error, unless it has sixteen already. */
+#define WAFFLE_ADD_FRAMES_(...)                                                                    \
+	WAFFLE_COUNT2_(__VA_ARGS__, WAFFLE_ADD_NONE_, WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_,            \
+		       WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_,         \
+		       WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_,         \
+		       WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_,         \
+		       WAFFLE_ADD_ONE_, WAFFLE_ADD_ONE_, ~)                                        \
+	()
+#define WAFFLE_ADD_NONE_()
+#define WAFFLE_ADD_ONE_() , KV_DEBUG(KV_STR("frames", WAFFLE_FRAMES_TEXT_))
 
 #define WAFFLE_TEST_(at, kind, usdt, name, ...)                                                    \
 	int at##armed;                                                                             \
+	unsigned at##mode __attribute__((__unused__));                                             \
 	const void *at##probe;                                                                     \
 	WAFFLE_SITE_TEST_(at##armed, at##probe, kind, usdt, WAFFLE_META_(name, __VA_ARGS__))
 
-#define WAFFLE_ARMED_(at) __builtin_expect(at##armed, 0)
+/* The mode is read once, since another thread may set it meanwhile. */
+#define WAFFLE_ARMED_(at)                                                                          \
+	(__builtin_expect(at##armed, 0) && (at##mode = waffle_mode_here_()) != WAFFLE_MODE_OFF)
+#define WAFFLE_IS_FULL_(at) (at##mode == WAFFLE_MODE_FULL)
 
 /* Two arguments: the words of a frame with these keys, and their number. The first four words are
  * filled in later. The first one is not a constant: for an array of constants, clang without
- * optimisation would call memcpy(). */
+ * optimisation would call memcpy(). Only in full mode the debug keys, which are last, count. */
 #define WAFFLE_FRAME_(at, ...) WAFFLE_FRAME_OF_(at, 4 + WAFFLE_COUNT_(__VA_ARGS__), __VA_ARGS__)
 #define WAFFLE_FRAME_OF_(at, count, ...)                                                           \
-	WAFFLE_ARRAY_(count, (unsigned long long)(__UINTPTR_TYPE__)at##probe, 1, 1,                \
-		      1 WAFFLE_MAP_(WAFFLE_KEY_WORD_, __VA_ARGS__)),                               \
-		count
+	WAFFLE_ARRAY_(count, (unsigned long long)(__UINTPTR_TYPE__)at##probe, __LINE__, 1,         \
+		      1 WAFFLE_MAP_(WAFFLE_KEY_WORD_, at, __VA_ARGS__)                             \
+			      WAFFLE_MAP_(WAFFLE_KEY_DEBUG_WORD_, at, __VA_ARGS__)),               \
+		WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__) && !WAFFLE_IS_FULL_(at)                       \
+			? (count)-WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__)                             \
+			: (count)
+#define WAFFLE_DEBUG_COUNT_(at, ...) (0 WAFFLE_MAP_(WAFFLE_KEY_DEBUG_ONE_, at, __VA_ARGS__))
 
-/* The type letters of the keys if one of them is a string, else NULL. Known at compile time. */
-#define WAFFLE_TYPES_(...)                                                                         \
-	((0 WAFFLE_MAP_(WAFFLE_KEY_OR_STR_, __VA_ARGS__))                                          \
-		 ? "" WAFFLE_MAP_(WAFFLE_KEY_LETTER_, __VA_ARGS__)                                 \
+/* The type letters of the keys that are recorded, if one of them is a string, else NULL. Known at
+ * compile time, unless there are debug keys. */
+#define WAFFLE_TYPES_(at, ...)                                                                     \
+	((0 WAFFLE_MAP_(WAFFLE_KEY_OR_STR_, at, __VA_ARGS__)) ||                                   \
+			 ((0 WAFFLE_MAP_(WAFFLE_KEY_OR_DEBUG_STR_, at, __VA_ARGS__)) &&            \
+			  WAFFLE_IS_FULL_(at))                                                     \
+		 ? (WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__) && WAFFLE_IS_FULL_(at)                    \
+			    ? "" WAFFLE_MAP_(WAFFLE_KEY_LETTER_, at, __VA_ARGS__)                  \
+				      WAFFLE_MAP_(WAFFLE_KEY_DEBUG_LETTER_, at, __VA_ARGS__)       \
+			    : "" WAFFLE_MAP_(WAFFLE_KEY_LETTER_, at, __VA_ARGS__))                 \
 		 : (const char *)0)
 
 /*
@@ -177,14 +222,15 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 /* The scope's storage is only written when armed. The dormant path only carries one pointer. */
 #define WAFFLE_SPAN_(at, name, ...)                                                                \
 	struct waffle_scope_ at##scope;                                                            \
-	struct waffle_scope_ *const at##open __attribute__((__cleanup__(waffle_scope_end_),        \
-							    __unused__)) = __extension__({         \
-		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
-		WAFFLE_ARMED_(at)                                                                  \
-		? waffle_scope_enter_(&at##scope, at##probe, name, WAFFLE_FRAME_(at, __VA_ARGS__), \
-				      WAFFLE_TYPES_(__VA_ARGS__))                                  \
-		: (struct waffle_scope_ *)0;                                                       \
-	}) WAFFLE_NO_JUMP_(at)
+	struct waffle_scope_ *const at##open                                                       \
+		__attribute__((__cleanup__(waffle_scope_end_), __unused__)) = __extension__({      \
+			WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);             \
+			WAFFLE_ARMED_(at)                                                          \
+			? waffle_scope_enter_(                                                     \
+				  &at##scope, at##probe, WAFFLE_META_(name, __VA_ARGS__),          \
+				  WAFFLE_FRAME_(at, __VA_ARGS__), WAFFLE_TYPES_(at, __VA_ARGS__))  \
+			: (struct waffle_scope_ *)0;                                               \
+		}) WAFFLE_NO_JUMP_(at)
 
 #define WAFFLE_INJECT_(at, ...)                                                                    \
 	struct waffle_scope_ at##scope;                                                            \
@@ -197,9 +243,9 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 		waffle_span_t at##span = waffle_span_null_();                                      \
 		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##span = waffle_span_begin_(at##probe, name,                             \
+			at##span = waffle_span_begin_(at##probe, WAFFLE_META_(name, __VA_ARGS__),  \
 						      WAFFLE_FRAME_(at, __VA_ARGS__),              \
-						      WAFFLE_TYPES_(__VA_ARGS__));                 \
+						      WAFFLE_TYPES_(at, __VA_ARGS__));             \
 		at##span;                                                                          \
 	})
 
@@ -213,7 +259,7 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 		WAFFLE_TEST_(at, kind, usdt, name, __VA_ARGS__);                                   \
 		if (WAFFLE_ARMED_(at))                                                             \
 			at##event = waffle_event_(at##probe, name, WAFFLE_FRAME_(at, __VA_ARGS__), \
-						  WAFFLE_TYPES_(__VA_ARGS__));                     \
+						  WAFFLE_TYPES_(at, __VA_ARGS__));                 \
 		waffle_event_result_(at##event);                                                   \
 	})
 
@@ -231,7 +277,7 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 #define WAFFLE_UNUSED_(...)                                                                        \
 	do {                                                                                       \
 		if (0) {                                                                           \
-			WAFFLE_MAP_(WAFFLE_KEY_UNUSED_, __VA_ARGS__)                               \
+			WAFFLE_MAP_(WAFFLE_KEY_UNUSED_, ~, __VA_ARGS__)                            \
 		}                                                                                  \
 	} while (0)
 
@@ -250,13 +296,20 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 #define WAFFLE_LOG_INFO(...) WAFFLE_EVENT(__VA_ARGS__)
 #define WAFFLE_LOG_WARN(...) WAFFLE_EVENT(__VA_ARGS__)
 #define WAFFLE_LOG_ERROR(...) WAFFLE_EVENT(__VA_ARGS__)
-#define WAFFLE_COUNTER(name, ...) WAFFLE_UNUSED_(name, (WAFFLE_NUMBER_, "value", (__VA_ARGS__)))
+#define WAFFLE_COUNTER(name, ...)                                                                  \
+	WAFFLE_UNUSED_(name, (WAFFLE_ALWAYS_, WAFFLE_NUMBER_, "value", (__VA_ARGS__)))
 #define WAFFLE_SPAN_ID() __extension__((waffle_span_id_t){0})
 #define WAFFLE_INJECT(...) ((void)(__VA_ARGS__))
 
 #endif
 
+#pragma pop_macro("carried")
+#pragma pop_macro("file")
 #pragma pop_macro("id")
+#pragma pop_macro("kind")
+#pragma pop_macro("line")
+#pragma pop_macro("name")
+#pragma pop_macro("offset")
 #pragma pop_macro("parent")
 #pragma pop_macro("probe")
 #pragma pop_macro("span_id")

@@ -26,6 +26,12 @@
 #ifndef INJECT
 #define INJECT(...) WAFFLE_INJECT(__VA_ARGS__)
 #endif
+#ifndef FRAME
+#define FRAME() WAFFLE_FRAME()
+#endif
+#ifndef MODE_SCOPE
+#define MODE_SCOPE(mode) WAFFLE_MODE_SCOPE(mode)
+#endif
 /* <syslog.h> has a LOG_INFO of its own. */
 #ifndef LOG_INFO
 #define LOG_INFO(...) WAFFLE_LOG_INFO(__VA_ARGS__)

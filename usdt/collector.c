@@ -185,6 +185,8 @@ static void item_deliver(const struct gather_item *item, void *arg)
 
 	if (item->comm)
 		name_append(collector, item, ts);
+	else if (item->ended)
+		filter_stream_thread_exit(collector->stream, collector->pid, item->tid);
 	else if (item->record->kind == RING_HIT)
 		hit_append(collector, item, ts);
 	else if (item->record->kind == RING_SPAN_END)
@@ -459,6 +461,11 @@ void collector_arm(struct collector *collector)
 {
 	sites_arm_new(collector->sites);
 	sites_arm_names(collector->sites);
+}
+
+void collector_arm_again(struct collector *collector)
+{
+	sites_arm(collector->sites);
 }
 
 bool collector_flush(struct collector *collector, uint64_t wait_ns)

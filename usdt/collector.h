@@ -27,6 +27,8 @@ int collector_open(struct collector **collector, const char *path,
 		   const struct collector_options *options, struct error *err);
 /* Arms the sites of files that have been loaded since. */
 void collector_arm(struct collector *collector);
+/* Arms or disarms all sites, as the mode of the process (usdt/mode.h) asks for. */
+void collector_arm_again(struct collector *collector);
 /* Waits until what was recorded so far is in the file. False: not within `wait_ns`.
  * Async-signal-safe. */
 bool collector_flush(struct collector *collector, uint64_t wait_ns);

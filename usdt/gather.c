@@ -16,8 +16,9 @@
 #define TAKEN_BYTES_MAX (256u << 20)
 /* One of so many rounds asks which threads are gone. */
 #define ALIVE_ROUNDS 8
-/* In `kind` of an own record: a thread's name follows. No ring can contain it. */
+/* In `kind` of an own record: a thread's name follows. No ring can contain these. */
 #define GATHER_NAME 0x7fffu
+#define GATHER_END 0x7ffeu /* the thread has ended */
 
 struct gather_pending {
 	uint64_t ticks;
@@ -50,14 +51,39 @@ void gather_free(struct ring_gather *gather)
 	free(gather);
 }
 
+static bool put(struct ring_gather *gather, const struct ring_record *record, uint32_t tid)
+{
+	size_t at = gather->bytes.len;
+
+	if (!vec_reserve(&gather->bytes, record->bytes) || !vec_reserve(&gather->pending, 1))
+		return false;
+	memcpy(gather->bytes.data + at, record, record->bytes);
+	gather->bytes.len += record->bytes;
+	gather->pending.data[gather->pending.len++] =
+		(struct gather_pending){.ticks = record->ticks, .at = at, .tid = tid};
+	return true;
+}
+
+/* Only other threads get the ring of a thread, when it has ended. */
+static void put_end(struct ring_gather *gather, uint32_t tid, uint64_t ticks)
+{
+	struct ring_record end = {.bytes = sizeof(end), .kind = GATHER_END, .ticks = ticks};
+
+	/* Without memory it is not told, and what is known of the thread stays. */
+	(void)put(gather, &end, tid);
+}
+
 /* The records that follow are another thread's. */
-static void thread_set(struct rings_slot *slot, const struct ring_record *record)
+static void thread_set(struct ring_gather *gather, struct rings_slot *slot,
+		       const struct ring_record *record)
 {
 	struct ring_thread thread;
 
 	if (record->bytes != sizeof(*record) + sizeof(thread))
 		return;
 	memcpy(&thread, record + 1, sizeof(thread));
+	if (slot->named)
+		put_end(gather, slot->tid, record->ticks);
 	slot->tid = (uint32_t)thread.tid;
 	memcpy(slot->comm, thread.comm, sizeof(slot->comm));
 	slot->comm[sizeof(slot->comm) - 1] = '\0';
@@ -72,7 +98,7 @@ static void slot_empty(struct ring_gather *gather, struct rings_slot *slot)
 
 	while ((result = ring_read(&slot->ring, record)) == RING_RECORD)
 		if (record->kind == RING_THREAD)
-			thread_set(slot, record);
+			thread_set(gather, slot, record);
 	if (result == RING_BROKEN)
 		ring_drop(&slot->ring);
 }
@@ -85,19 +111,6 @@ void gather_begin(struct ring_gather *gather)
 		slot->named = false;
 	}
 	gather->without_before = rings_without();
-}
-
-static bool put(struct ring_gather *gather, const struct ring_record *record, uint32_t tid)
-{
-	size_t at = gather->bytes.len;
-
-	if (!vec_reserve(&gather->bytes, record->bytes) || !vec_reserve(&gather->pending, 1))
-		return false;
-	memcpy(gather->bytes.data + at, record, record->bytes);
-	gather->bytes.len += record->bytes;
-	gather->pending.data[gather->pending.len++] =
-		(struct gather_pending){.ticks = record->ticks, .at = at, .tid = tid};
-	return true;
 }
 
 static void put_name(struct ring_gather *gather, const char *comm, uint32_t tid, uint64_t ticks)
@@ -129,7 +142,7 @@ static void slot_take(struct ring_gather *gather, struct rings_slot *slot)
 			return; /* it may stay so: once a round is enough */
 		}
 		if (record->kind == RING_THREAD) {
-			thread_set(slot, record);
+			thread_set(gather, slot, record);
 			continue;
 		}
 		if (!slot->named)
@@ -228,6 +241,7 @@ void gather_round(struct ring_gather *gather, uint64_t goal,
 
 		if (record->kind == GATHER_NAME)
 			item.comm = (const char *)(record + 1);
+		item.ended = record->kind == GATHER_END;
 		deliver(&item, arg);
 	}
 	if (done)

@@ -18,6 +18,7 @@ struct ring_gather;
 struct gather_item {
 	uint32_t tid;
 	const char *comm;                 /* a thread's name; NULL: `record` */
+	bool ended;                       /* the thread has ended; no record */
 	const struct ring_record *record; /* its contents follow; their length is not checked */
 	uint64_t ticks;
 };

@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct named_scope) <= sizeof(waffle_scope_t), "and for th
 
 enum { SCOPE_SPAN = 1, SCOPE_CONTEXT = 2 };
 
+/* Its texts are in the order of a site's meta. */
 static const struct name_site *name_of(const waffle_name_t *name)
 {
 	return (const struct name_site *)name; /* its first member */
@@ -56,20 +57,28 @@ static __attribute__((noinline)) void emit(const struct name_site *name,
 }
 #pragma GCC diagnostic pop
 
+static bool is_recorded(const waffle_name_t *name)
+{
+	return waffle_name_armed(name) && waffle_mode_here_() != WAFFLE_MODE_OFF;
+}
+
 static bool is_span(const waffle_name_t *name)
 {
-	return waffle_name_armed(name) && name_of(name)->site.kind == WAFFLE_SITE_SPAN;
+	return is_recorded(name) && name_of(name)->site.kind == WAFFLE_SITE_SPAN;
 }
 
 API waffle_span_t waffle_named_span_begin(waffle_name_t *name, const waffle_value_t *values,
 					  unsigned count)
 {
+	struct waffle_thread_ *thread = waffle_thread_ready_();
 	unsigned long long words[sizeof(struct waffle_frame) / 8];
 	waffle_span_t span = {0};
 
 	if (!is_span(name))
 		return span;
-	waffle_number_span_(waffle_thread_ready_(), words);
+	words[1] = name_of(name)->site.line;
+	waffle_number_span_(thread, words);
+	waffle_span_opened_(thread, name_of(name)->site.name, words, NULL);
 	span = (waffle_span_t){
 		.id = words[0], .trace_hi = words[2], .trace_lo = words[3], .probe = name};
 	emit(name_of(name), words, values, count);
@@ -96,7 +105,9 @@ API void waffle_named_scope_begin(waffle_scope_t *scope, waffle_name_t *name,
 	if (!is_span(name))
 		return;
 	waffle_scope_prune_(thread, &made->scope);
+	words[1] = name_of(name)->site.line;
 	waffle_number_span_(thread, words);
+	waffle_span_opened_(thread, name_of(name)->site.name, words, &made->scope);
 	emit(name_of(name), words, values, count);
 	context =
 		(waffle_context_t){.trace_hi = words[2], .trace_lo = words[3], .span_id = words[0]};
@@ -134,7 +145,7 @@ API waffle_event_id_t waffle_named_event(waffle_name_t *name, const waffle_value
 	waffle_event_id_t id = {0};
 	uint16_t kind = name_of(name)->site.kind;
 
-	if (!waffle_name_armed(name) || (kind != WAFFLE_SITE_EVENT && !site_kind_is_log(kind)))
+	if (!is_recorded(name) || (kind != WAFFLE_SITE_EVENT && !site_kind_is_log(kind)))
 		return id;
 	waffle_fill_frame_(words, &thread->context_);
 	id.value = words[0] = waffle_new_id_(thread);
@@ -146,7 +157,7 @@ API void waffle_named_counter(waffle_name_t *name, waffle_value_t value)
 {
 	unsigned long long words[sizeof(struct waffle_frame) / 8];
 
-	if (!waffle_name_armed(name) || name_of(name)->site.kind != WAFFLE_SITE_COUNTER)
+	if (!is_recorded(name) || name_of(name)->site.kind != WAFFLE_SITE_COUNTER)
 		return;
 	waffle_fill_frame_(words, &waffle_thread_get_()->context_);
 	words[0] = 0;

@@ -53,9 +53,10 @@ static struct text text_of(const char *text, size_t max)
 	return found;
 }
 
-/* The parts of a definition, in the order in which they are compared and stored. */
+/* The parts of a definition, in the order in which they are compared and stored; the
+ * first three as in the meta of a site of a file (waffle/site.h). */
 struct parts {
-	struct text text[4 + WAFFLE_KEYS_MAX]; /* name, category, file, function, keys */
+	struct text text[4 + WAFFLE_KEYS_MAX]; /* name, file, category, function, keys */
 	char types[WAFFLE_KEYS_MAX + 1];
 	unsigned keys;
 	unsigned line;
@@ -89,8 +90,8 @@ static const char *parts_make(struct parts *parts, const struct waffle_name_spec
 	}
 	*parts = (struct parts){.keys = count, .line = spec->line, .kind = (uint16_t)spec->kind};
 	parts->text[0] = text_of(spec->name, WAFFLE_NAME_MAX);
-	parts->text[1] = text_of(spec->category, WAFFLE_NAME_MAX);
-	parts->text[2] = text_of(spec->file, WAFFLE_FILE_MAX);
+	parts->text[1] = text_of(spec->file, WAFFLE_FILE_MAX);
+	parts->text[2] = text_of(spec->category, WAFFLE_NAME_MAX);
 	parts->text[3] = text_of(spec->function, WAFFLE_NAME_MAX);
 	for (unsigned i = 0; i < count; i++) {
 		bool cause = keys[i].type == WAFFLE_KEY_CAUSE_SPAN ||
@@ -120,7 +121,7 @@ static void parts_measure(struct parts *parts)
 
 static const char *site_text(const struct site_info *site, unsigned i)
 {
-	const char *const first[] = {site->name, site->category, site->file, site->func};
+	const char *const first[] = {site->name, site->file, site->category, site->func};
 
 	return i < 4 ? first[i] : site->keys[i - 4].name;
 }
@@ -172,8 +173,8 @@ static struct name_site *name_new(const struct parts *parts)
 	name->hash = parts->hash;
 	name->site = (struct site_info){
 		.name = copies[0],
-		.category = copies[1],
-		.file = copies[2],
+		.file = copies[1],
+		.category = copies[2],
 		.func = copies[3],
 		.object = "",
 		.line = parts->line,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "usdt/sites.h"
+#include "usdt/mode.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -221,7 +222,7 @@ static int walk_arm(struct dl_phdr_info *info, size_t size, void *arg)
 	image = sites->off ? NULL : image_get(sites, info);
 	if (image) {
 		image->round = sites->round;
-		semaphores_set(image, SITES_ARMED_INSIDE);
+		semaphores_set(image, mode_arms() ? SITES_ARMED_INSIDE : 0);
 	}
 	pthread_mutex_unlock(&sites->lock);
 	return 0;

@@ -36,8 +36,8 @@ struct sites *sites_new(const struct sites_callbacks *callbacks); /* NULL: out o
 /* The strings of all sites are freed, too. The sites must have been disarmed. */
 void sites_free(struct sites *sites);
 
-/* Finds files that are new since the last call, and arms all wanted sites. Any thread may call it.
- */
+/* Finds files that are new since the last call, and arms all wanted sites, or disarms them if the
+ * mode of the process is off (usdt/mode.h). Any thread may call it. */
 void sites_arm(struct sites *sites);
 /* The same if files were loaded since the last call; cheap if not, since each source file with
  * sites calls it when its library is loaded. */

@@ -15,6 +15,7 @@
 
 #include "usdt/collector.h"
 #include "usdt/crash.h"
+#include "usdt/mode.h"
 #include "usdt/names.h"
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
@@ -86,13 +87,6 @@ static int name_expand(char path[PATH_MAX], const char *pattern, struct error *e
 	return 0;
 }
 
-static bool name_ends(const char *name, const char *end)
-{
-	size_t len = strlen(name), end_len = strlen(end);
-
-	return len >= end_len && !strcmp(name + len - end_len, end);
-}
-
 /* ---- begin and end ---- */
 
 static void file_loaded(void)
@@ -100,6 +94,14 @@ static void file_loaded(void)
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
 		collector_arm(trace.collector);
+	pthread_mutex_unlock(&trace.lock);
+}
+
+static void mode_changed(void)
+{
+	pthread_mutex_lock(&trace.lock);
+	if (trace.collector)
+		collector_arm_again(trace.collector);
 	pthread_mutex_unlock(&trace.lock);
 }
 
@@ -121,11 +123,6 @@ static int begin(struct error *err)
 
 	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
 		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
-	if (name_ends(trace.pattern, ".json") || name_ends(trace.pattern, ".pftrace"))
-		return error_set(err, EINVAL,
-				 "WAFFLE_TRACE: '%s': a program records .waffle files only; "
-				 "convert with waffle-bpf export",
-				 trace.pattern);
 	result = name_expand(path, trace.pattern, err);
 	if (result)
 		return result;
@@ -323,6 +320,11 @@ static __attribute__((constructor)) void trace_load(void)
 	/* First of all handlers, so that no other one runs with the parent's rings. */
 	pthread_atfork(fork_before, fork_parent, fork_child);
 	hits_take();
+	result = mode_load(mode_changed, &err);
+	if (result) {
+		complain(result, &err);
+		return;
+	}
 	if (!path || getauxval(AT_SECURE) || is_of_another(path))
 		return;
 	result = environment_read(&options, &err) ?: start(path, &options, &err);

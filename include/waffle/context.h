@@ -8,8 +8,8 @@
  * each the probability is about 1e-9. A child made by fork() draws new bases. Zero is the null id.
  *
  * All files of a process share one struct waffle_process_. It is the program's own
- * (waffle_program_3_) if a library can see it. Otherwise it is the first that the dynamic linker
- * finds (waffle_process_3_). Both names contain a number that changes with the layout, since files
+ * (waffle_program_4_) if a library can see it. Otherwise it is the first that the dynamic linker
+ * finds (waffle_process_4_). Both names contain a number that changes with the layout, since files
  * may be compiled with different versions of this header. docs/instrumenting.md describes which
  * libraries share it.
  */
@@ -54,6 +54,7 @@ struct waffle_scope_ {
 	unsigned long long id_;
 	const void *probe_;
 	unsigned depth_; /* nesting depth of this scope, from 1 */
+	unsigned outer_mode_;
 };
 
 #define WAFFLE_LINKS_ 8
@@ -61,21 +62,64 @@ struct waffle_scope_ {
 struct waffle_link_ {
 	waffle_context_t context_;
 	__UINTPTR_TYPE__ place_; /* its address, now or earlier: never dereferenced */
+	unsigned mode_;
 };
 
-/* `links_` has the open scopes, outermost first; deeper ones are only counted. */
+/* Frames that the program pushes (frame.h). */
+#define WAFFLE_FRAMES_ 32
+
+struct waffle_frame_site_ {
+	const char *function_, *file_;
+	unsigned line_;
+};
+
+struct waffle_frame_slot_ {
+	const struct waffle_frame_site_ *site_;
+	__UINTPTR_TYPE__ place_; /* as that of a link; 0: the slot is just being written */
+};
+
+struct waffle_thread_;
+
+/* State to restore at the end of a block with a frame. */
+struct waffle_frame_scope_ {
+	struct waffle_frame_slot_ outer_; /* what the slot of this frame had before */
+	struct waffle_thread_ *thread_;
+	unsigned depth_; /* from 1 */
+};
+
+/* `links_` has the open scopes, outermost first; deeper ones are only counted. The frame at depth
+ * d, from 1, is in frames_[(d - 1) % WAFFLE_FRAMES_]. */
 struct waffle_thread_ {
 	waffle_context_t context_;
 	unsigned long long id_base_;
 	unsigned long long id_count_;
 	unsigned long long fork_; /* number of the fork() that made this thread's process */
 	unsigned depth_;
+	unsigned mode_; /* of the innermost WAFFLE_MODE_SCOPE; 0: none */
 	struct waffle_link_ links_[WAFFLE_LINKS_];
+	unsigned frame_depth_;
+	struct waffle_frame_slot_ frames_[WAFFLE_FRAMES_];
 };
 
 /* Returns true if the probe need not be called, since a tracer has got the hit. */
 typedef bool (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const void *name_,
 			       const void *frame_, unsigned long long size_);
+
+struct waffle_entry_;
+
+/* What libwaffle does for full mode (usdt/frames.h). */
+struct waffle_full_ {
+	void (*mode_changed_)(void);
+	/* A span of this thread begins: its name, and behind that in the same string its file
+	 * (site.h). The first word is its id, the second its line. The scope may be NULL. */
+	void (*opened_)(const char *meta_, const unsigned long long *words_,
+			const struct waffle_scope_ *scope_);
+	void (*extracted_)(void); /* the context of this thread */
+	/* Writes a backtrace on one line, without a NUL. Returns its length. */
+	size_t (*line_)(char *text_, size_t size_);
+	int (*backtrace_)(int (*each_)(const struct waffle_entry_ *, void *), void *arg_);
+	int (*backtrace_fd_)(int fd_);
+};
 
 struct waffle_process_ {
 	struct waffle_thread_ *(*thread_)(void); /* returns the state of the calling thread */
@@ -92,6 +136,11 @@ struct waffle_process_ {
 	 */
 	waffle_ring_t_ ring_;
 	void (*loaded_)(void);
+	unsigned mode_; /* of the process (mode.h); 0: not set */
+	/* Set by libwaffle when it is loaded. */
+	const struct waffle_full_ *full_;
+	/* Set by libwaffle as soon as it knows open spans, so that it learns of their ends. */
+	void (*ended_)(unsigned long long span_id_);
 };
 
 /* Functions of the libc. Their headers would declare thousands of names. */
@@ -109,11 +158,11 @@ extern int waffle_pthread_atfork_(void (*)(void), void (*)(void),
 				  void (*)(void)) __asm__("pthread_atfork");
 #endif
 
-__attribute__((__weak__, __visibility__("hidden"))) __thread struct waffle_thread_ waffle_thread_2_;
+__attribute__((__weak__, __visibility__("hidden"))) __thread struct waffle_thread_ waffle_thread_3_;
 
 static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(void)
 {
-	return &waffle_thread_2_;
+	return &waffle_thread_3_;
 }
 
 /*
@@ -122,13 +171,13 @@ static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(voi
  * the reference, since the library does not define the symbol.
  */
 #if defined(__PIC__) && !defined(__PIE__)
-extern struct waffle_process_ waffle_program_3_ __attribute__((__weak__));
-__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_process_3_ = {
-	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL};
+extern struct waffle_process_ waffle_program_4_ __attribute__((__weak__));
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_process_4_ = {
+	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL};
 
 static __inline__ struct waffle_process_ *waffle_process_get_(void)
 {
-	return &waffle_program_3_ ? &waffle_program_3_ : &waffle_process_3_;
+	return &waffle_program_4_ ? &waffle_program_4_ : &waffle_process_4_;
 }
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
@@ -136,17 +185,17 @@ static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
 	return waffle_process_get_()->thread_();
 }
 #else
-__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_program_3_ = {
-	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL};
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_program_4_ = {
+	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL};
 
 static __inline__ struct waffle_process_ *waffle_process_get_(void)
 {
-	return &waffle_program_3_;
+	return &waffle_program_4_;
 }
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
 {
-	return &waffle_thread_2_;
+	return &waffle_thread_3_;
 }
 #endif
 
@@ -335,6 +384,7 @@ static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
 		if (thread_->links_[i_].place_ - first_ >= 2 * sizeof(*scope_) - 1)
 			continue;
 		thread_->context_ = i_ ? thread_->links_[i_ - 1].context_ : none_;
+		thread_->mode_ = i_ ? thread_->links_[i_ - 1].mode_ : 0;
 		thread_->depth_ = i_;
 		return;
 	}
@@ -349,6 +399,7 @@ static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 	unsigned depth_ = thread_->depth_;
 
 	scope_->outer_ = thread_->context_;
+	scope_->outer_mode_ = thread_->mode_;
 	scope_->id_ = context_->span_id;
 	scope_->depth_ = depth_ + 1;
 	thread_->depth_ = depth_ + 1;
@@ -356,6 +407,7 @@ static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 	if (depth_ < WAFFLE_LINKS_) {
 		thread_->links_[depth_].context_ = *context_;
 		thread_->links_[depth_].place_ = waffle_place_(scope_);
+		thread_->links_[depth_].mode_ = thread_->mode_;
 	}
 	thread_->context_ = *context_;
 }
@@ -380,6 +432,7 @@ static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_sc
 		return;
 	}
 	thread_->context_ = scope_->outer_;
+	thread_->mode_ = scope_->outer_mode_;
 	thread_->depth_ = depth_ - 1;
 }
 
@@ -390,6 +443,10 @@ static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_sc
 /* The current context of this thread, for use in another thread or process. */
 static inline waffle_context_t waffle_context_extract(void)
 {
+	const struct waffle_process_ *process_ = waffle_process_get_();
+
+	if (__builtin_expect(process_->ended_ != NULL, 0))
+		process_->full_->extracted_();
 	return waffle_thread_get_()->context_;
 }
 

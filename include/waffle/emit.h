@@ -12,6 +12,7 @@
 #include "abi.h"
 #include "arch.h"
 #include "context.h"
+#include "mode.h"
 #include "site.h"
 
 #define WAFFLE_COLD_ static __attribute__((__unused__, __noinline__, __cold__))
@@ -73,6 +74,21 @@ template <size_t count_> struct waffle_words_ {
 #define WAFFLE_ARRAY_(count, ...) ((unsigned long long[count]){__VA_ARGS__})
 #endif
 
+/* The value of the key "frames" that each WAFFLE_LOG_ERROR has: it is made where it is copied to.
+ */
+#define WAFFLE_FRAMES_TEXT_ ((const char *)1)
+
+WAFFLE_COLD_ size_t waffle_copy_frames_(unsigned long long *out_)
+{
+	const struct waffle_full_ *full_ = waffle_process_get_()->full_;
+	size_t length_ = full_ ? full_->line_((char *)(out_ + 1), WAFFLE_STR_MAX) : 0;
+
+	out_[0] = length_ ? length_ : WAFFLE_STR_NULL;
+	if (length_ % 8) /* zero is the padding */
+		out_[1 + length_ / 8] &= (1ull << length_ % 8 * 8) - 1;
+	return 1 + (length_ + 7) / 8;
+}
+
 /* Copies a string into the frame and returns the words used. It avoids the libc, since a first call
  * may take 3 KiB of stack (waffle_watch_()). The empty asm keeps the compiler from replacing the
  * loop by a call. */
@@ -81,6 +97,8 @@ waffle_copy_string_(unsigned long long *out_, const char *text_)
 {
 	size_t length_ = 0, at_;
 
+	if (text_ == WAFFLE_FRAMES_TEXT_)
+		return waffle_copy_frames_(out_);
 	if (!text_) {
 		out_[0] = WAFFLE_STR_NULL;
 		return 1;
@@ -147,24 +165,44 @@ static __inline__ void waffle_fill_frame_(unsigned long long *words_,
 	words_[3] = context_->trace_lo;
 }
 
-static __attribute__((__unused__)) void waffle_number_span_(struct waffle_thread_ *thread_,
-							    unsigned long long *words_)
+/* All but the parent, which follows in waffle_span_opened_(). Returns the thread. */
+static __attribute__((__unused__)) struct waffle_thread_ *
+waffle_number_span_(struct waffle_thread_ *thread_, unsigned long long *words_)
 {
-	waffle_fill_frame_(words_, &thread_->context_);
+	words_[2] = thread_->context_.trace_hi;
+	words_[3] = thread_->context_.trace_lo;
 	if (!(words_[2] | words_[3])) {
 		words_[2] = waffle_new_id_(thread_) * 0x9e3779b97f4a7c15ull;
 		words_[3] = waffle_new_id_(thread_);
 	}
 	words_[0] = waffle_new_id_(thread_);
+	return thread_;
 }
 
+/*
+ * Fills in the parent where the site has passed its line. In full mode, libwaffle hears of the span
+ * before, so that backtraces can name it. `scope_` may be NULL.
+ */
+static __attribute__((__unused__)) void waffle_span_opened_(const struct waffle_thread_ *thread_,
+							    const char *meta_,
+							    unsigned long long *words_,
+							    const struct waffle_scope_ *scope_)
+{
+	if (__builtin_expect(waffle_mode_of_(thread_) == WAFFLE_MODE_FULL, 0) &&
+	    waffle_process_get_()->full_)
+		waffle_process_get_()->full_->opened_(meta_, words_, scope_);
+	words_[1] = thread_->context_.span_id;
+}
+
+/* `name_` is the site's meta, which begins with its name. */
 WAFFLE_COLD_ waffle_span_t waffle_span_begin_(const void *probe_, const char *name_,
 					      unsigned long long *words_, size_t count_,
 					      const char *types_)
 {
 	waffle_span_t span_;
 
-	waffle_number_span_(waffle_thread_ready_(), words_);
+	waffle_span_opened_(waffle_number_span_(waffle_thread_ready_(), words_), name_, words_,
+			    NULL);
 	span_.id = words_[0];
 	span_.trace_hi = words_[2];
 	span_.trace_lo = words_[3];
@@ -175,8 +213,11 @@ WAFFLE_COLD_ waffle_span_t waffle_span_begin_(const void *probe_, const char *na
 
 WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_probe_)
 {
+	void (*ended_)(unsigned long long) = waffle_process_get_()->ended_;
 	const void *probe_;
 
+	if (__builtin_expect(ended_ != NULL, 0))
+		ended_(id_);
 	WAFFLE_SITE_BARE_(probe_, WAFFLE_SITE_SPAN_END, "span_end", WAFFLE_META_HEAD_(""));
 	WAFFLE_HIT_(probe_, id_, begin_probe_, NULL, 0);
 }
@@ -191,6 +232,7 @@ WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *sco
 
 	waffle_scope_prune_(thread_, scope_);
 	waffle_number_span_(thread_, words_);
+	waffle_span_opened_(thread_, name_, words_, scope_);
 	waffle_emit_(probe_, name_, words_, count_, types_);
 	context_.trace_hi = words_[2];
 	context_.trace_lo = words_[3];

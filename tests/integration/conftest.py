@@ -53,6 +53,14 @@ def waffle_program():
     return program
 
 
+@pytest.fixture(scope="session")
+def libwaffle_flags(waffle_program):
+    """Options that link a program with libwaffle, as waffle.pc has them."""
+    folder = waffle_program.parent
+    return [f"-L{folder}", "-Wl,-u,waffle_trace_start", "-Wl,--push-state,--no-as-needed",
+            "-lwaffle", "-Wl,--pop-state", f"-Wl,-rpath,{folder}"]
+
+
 @pytest.fixture
 def waffle(waffle_program, tmp_path):
     """waffle-bpf with a folder of its own; ends what a failed test left running."""

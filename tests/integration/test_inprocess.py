@@ -14,50 +14,19 @@ import subprocess
 
 import pytest
 
+from recorder import LIBWAFFLE, Recorder, archive_libraries, compile_inside
 from tracer import Capture, Program, compile_program, named, semaphores, wait_until
-
-LIBWAFFLE = ["-Wl,-u,waffle_trace_start", "-Wl,--push-state,--no-as-needed", "-lwaffle",
-             "-Wl,--pop-state"]
-
 
 @pytest.fixture(scope="module")
 def inside(waffle_program, tmp_path_factory):
     """The program, linked with libwaffle."""
-    folder, libraries = tmp_path_factory.mktemp("inside"), waffle_program.parent
-    flags = [f"-L{libraries}", *LIBWAFFLE, f"-Wl,-rpath,{libraries}"]
-    return compile_program("inside.c", folder / "inside", *flags)
+    return compile_inside(waffle_program, "inside.c", tmp_path_factory.mktemp("inside") / "inside")
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     out = tmp_path_factory.mktemp("library") / "libinside.so"
     return compile_program("inside_library.c", out, "-fPIC", "-shared")
-
-
-class Recorder:
-    """Runs programs as any user could, with WAFFLE_TRACE."""
-
-    def __init__(self, waffle, program):
-        self.waffle = waffle
-        self.program = program
-
-    def environment(self, path, **variables):
-        return {**os.environ, "WAFFLE_TRACE": str(path), **variables}
-
-    def run(self, *arguments, code=0, path=None, says="", **variables):
-        """The capture of a run, and its output."""
-        path = path or self.waffle.path()
-        done = subprocess.run([self.program, *map(str, arguments)], text=True, check=False,
-                              env=self.environment(path, **variables), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, cwd=self.waffle.folder, timeout=120)
-        assert done.returncode == code, done
-        assert done.stderr == says or (says and re.fullmatch(says, done.stderr)), done.stderr
-        return Capture(self.waffle, path), done.stdout
-
-    def start(self, *arguments, **variables):
-        path = self.waffle.path()
-        program = Program([self.program, *arguments], env=self.environment(path, **variables))
-        return Capture(self.waffle, path), program
 
 
 @pytest.fixture
@@ -245,11 +214,12 @@ BAD = {
     "children of all": (dict(WAFFLE_KEEP_CHILDREN="1"), None,
                         r"waffle: WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER"),
     "folder": ({}, "missing/out.waffle", r"waffle: missing/out.waffle: can't be created: No such"),
-    "directory": ({}, ".", r"waffle: .*is a directory"),
+    "directory": ({}, ".", r"waffle: \.: the format is chosen by the extension"),
     "empty": ({}, "", r"waffle: WAFFLE_TRACE: the name of the file is empty"),
     "letter": ({}, "out-%q.waffle", r"waffle: WAFFLE_TRACE: %q in 'out-%q.waffle' is not known"),
     "end": ({}, "out-%", r"waffle: WAFFLE_TRACE: "),
-    "json": ({}, "out.json", r"waffle: WAFFLE_TRACE: 'out.json': a program records .waffle files"),
+    "extension": ({}, "out.trace", r"waffle: out.trace: the format is chosen by the extension, "
+                  r"which has to be .waffle, .json or .pftrace; the program runs untraced"),
     "long": ({}, "x" * 5000, r"waffle: .*too long"),
 }
 
@@ -385,8 +355,8 @@ def test_programs_of_all_kinds_can_link_it(waffle, waffle_program, tmp_path):
     """The archive, a program without PIE, C++, and the other linker."""
     libraries = waffle_program.parent
     shared = [f"-L{libraries}", *LIBWAFFLE, f"-Wl,-rpath,{libraries}"]
-    archive = ["-Wl,-u,waffle_trace_start", libraries / "libwaffle.a", "-lelf", "-lzstd", "-lz",
-               "-lm"]
+    archive = ["-Wl,-u,waffle_trace_start", libraries / "libwaffle.a",
+               *archive_libraries(waffle_program)]
     for name, flags in {"archive": archive, "archive-no-pie": [*archive, "-no-pie"],
                         "no-pie": [*shared, "-no-pie"], "lld": [*shared, "-fuse-ld=lld"]}.items():
         program = compile_program("inside.c", tmp_path / name, *map(str, flags))

@@ -29,16 +29,22 @@ LOOP(event_keys, WAFFLE_EVENT("event", KV_I64("i", i), KV_U64("n", n * 2 + 1)))
 LOOP(event_string, WAFFLE_EVENT("event", KV_STR("s", text), KV_F64("half", half)))
 LOOP(counter, WAFFLE_COUNTER("counter", i * 3))
 LOOP(log_error, WAFFLE_LOG_ERROR("log", KV_I64("i", i)))
+LOOP(event_debug, WAFFLE_EVENT("event", KV_I64("i", i), KV_DEBUG(KV_STR("s", text))))
 LOOP(begin_end, waffle_span_t s = WAFFLE_BEGIN("begin", KV_I64("i", i)); WAFFLE_END(s))
 
 static const struct {
 	const char *name;
 	void (*run)(int n);
 } loops[] = {
-	{"empty", empty},           {"span", span},
-	{"span_keys", span_keys},   {"event", event},
-	{"event_keys", event_keys}, {"event_string", event_string},
-	{"counter", counter},       {"log", log_error},
+	{"empty", empty},
+	{"span", span},
+	{"span_keys", span_keys},
+	{"event", event},
+	{"event_keys", event_keys},
+	{"event_string", event_string},
+	{"counter", counter},
+	{"log", log_error},
+	{"event_debug", event_debug},
 	{"begin_end", begin_end},
 };
 

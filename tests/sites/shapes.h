@@ -40,6 +40,9 @@ void across_lines(int n);
 void contexts(void);
 void unnamed_values(int n, unsigned char u, short s, float f, enum colour c, size_t z);
 void not_called(int n);
+void debug_keys(int n);
+void modes(int n);
+int framed(int n);
 int shapes(int n);
 
 /* IN plain */
@@ -161,7 +164,8 @@ void logs(const char *text)
 {
 	WAFFLE_LOG_INFO("info", KV_STR("text", text)); /* SITE log_info "info" "text":str */
 	WAFFLE_LOG_WARN("warn"); /* SITE log_warn "warn" */
-	WAFFLE_LOG_ERROR("error", KV_I64("errno", 5)); /* SITE log_error "error" "errno":i64 */
+	WAFFLE_LOG_ERROR("error", KV_I64("errno", 5)); /* SITE log_error "error" "errno":i64 "frames":str */
+	WAFFLE_LOG_ERROR("error of sixteen keys", KV_I64("a", 1), KV_I64("b", 1), KV_I64("c", 1), KV_I64("d", 1), KV_I64("e", 1), KV_I64("f", 1), KV_I64("g", 1), KV_I64("h", 1), KV_I64("i", 1), KV_I64("j", 1), KV_I64("k", 1), KV_I64("l", 1), KV_I64("m", 1), KV_I64("n", 1), KV_I64("o", 1), KV_I64("p", 1)); /* SITE log_error "error of sixteen keys" "a":i64 "b":i64 "c":i64 "d":i64 "e":i64 "f":i64 "g":i64 "h":i64 "i":i64 "j":i64 "k":i64 "l":i64 "m":i64 "n":i64 "o":i64 "p":i64 */
 	LOG_INFO("short info"); /* SITE log_info "short info" */
 	SPAN("in a category"); /* SITE span "in a category" */
 	COUNTER("counter in a category", 1); /* SITE counter "counter in a category" "value":number */
@@ -306,6 +310,40 @@ void not_called(int n)
 	sink = sink + n;
 }
 
+/* Debug keys follow the others. */
+/* IN debug_keys */
+void debug_keys(int n)
+{
+	WAFFLE_SPAN("debug span", KV_DEBUG(KV_I64("first", n)), KV_STR("s", "text"), KV_DEBUG(KV_STR("last", "text")), KV_I64("n", n)); /* SITE span "debug span" "s":str "n":i64 "first":i64 "last":str */
+	WAFFLE_EVENT("debug event", KV_DEBUG(KV_CAUSE_EVENT(WAFFLE_EVENT("debug inner", KV_DEBUG(KV_BOOL("b", n)))))); /* SITE event "debug event" "cause":cause_event */ /* SITE event "debug inner" "b":bool */
+	WAFFLE_END(WAFFLE_BEGIN("debug begun", KV_DEBUG(KV_F64("half", 0.5)), KV_DEBUG(KV_PTR("p", &n)))); /* SITE span "debug begun" "half":f64 "p":ptr */
+}
+
+/* IN modes */
+void modes(int n)
+{
+	WAFFLE_MODE_SCOPE(n ? WAFFLE_MODE_FAST : WAFFLE_MODE_OFF);
+	WAFFLE_SPAN("mode"); /* SITE span "mode" */
+	{
+		MODE_SCOPE(WAFFLE_MODE_FULL);
+		WAFFLE_EVENT("inner mode"); /* SITE event "inner mode" */
+	}
+	waffle_mode_set(waffle_mode_get());
+}
+
+/* IN framed */
+int framed(int n)
+{
+	WAFFLE_FRAME();
+	if (n > 0) {
+		FRAME();
+		WAFFLE_EVENT("framed", KV_I64("n", n)); /* SITE event "framed" "n":i64 */
+		if (n == 2)
+			return framed(n - 1);
+	}
+	return waffle_backtrace_fd(1);
+}
+
 /* IN shapes */
 int shapes(int n)
 {
@@ -325,5 +363,8 @@ int shapes(int n)
 	contexts();
 	unnamed_values(n, 1, 2, 3, GREEN, sizeof(n));
 	second(n);
+	debug_keys(n);
+	modes(n);
+	sink = sink + framed(n);
 	return expressions(n) + choose(n) + jump(n) + recurse(n % 4) + forced(n);
 }

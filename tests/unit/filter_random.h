@@ -16,7 +16,7 @@
 
 #define POOL 5
 #define SOURCE_BYTES (FILTER_SOURCE_MAX + 1024)
-#define FRAME_ROOM (WAFFLE_FRAME_MAX + 512)
+#define RANDOM_FRAME_ROOM (WAFFLE_FRAME_MAX + 512)
 #define PARENTS 6
 #define PARENT_ID(i) (1000u + (i)) /* parents from PARENTS on are unknown */
 
@@ -41,7 +41,7 @@ struct world {
 struct random_frame {
 	uint32_t size;
 	bool unreadable;
-	unsigned char bytes[FRAME_ROOM];
+	unsigned char bytes[RANDOM_FRAME_ROOM];
 };
 
 /* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */

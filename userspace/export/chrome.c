@@ -4,11 +4,12 @@
  * Spans that moved to another thread, overlap or began before the capture are asynchronous pairs
  * ("b", "e"), which need not nest. Times are microseconds since the beginning of the capture.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/chrome_encode.h"
 #include "export/formats.h"
+#include "export/model_node.h"
 #include "render/json/span_stack.h"
 #include "render/json/hosts_json.h"
 #include "render/json/summary_json.h"
@@ -25,95 +26,25 @@ struct chrome {
 	struct stack_names *stacks; /* of spans and events; NULL: the capture has none */
 };
 
-static void write_time(struct chrome *c, const char *key, uint64_t ns)
-{
-	char digits[40];
-	int len = snprintf(digits, sizeof(digits), "%" PRIu64 ".%03u", ns / 1000,
-			   (unsigned)(ns % 1000));
-
-	json_key(c->json, key);
-	json_number(c->json, digits, (size_t)len);
-}
-
-static uint64_t since_start(const struct chrome *c, uint64_t ts)
-{
-	return ts > c->model->start_ts ? ts - c->model->start_ts : 0;
-}
-
-static void event_open(struct chrome *c, const char *phase, const char *name, uint64_t ts,
-		       uint32_t thread)
+static struct chrome_point point_at(const struct chrome *c, uint64_t ts, uint32_t thread)
 {
 	const struct model *m = c->model;
 	bool known = thread < m->threads.len;
 
-	json_object_begin(c->json);
-	json_field_string(c->json, "ph", phase);
-	json_field_string(c->json, "name", *name ? name : "(unnamed)");
-	write_time(c, "ts", since_start(c, ts));
-	json_field_u64(c->json, "pid", known ? m->threads.data[thread].pid : 0);
-	json_field_u64(c->json, "tid", known ? m->threads.data[thread].tid : 0);
+	return (struct chrome_point){
+		.ns = ts > m->start_ts ? ts - m->start_ts : 0,
+		.pid = known ? m->threads.data[thread].pid : 0,
+		.tid = known ? m->threads.data[thread].tid : 0,
+	};
 }
 
-static void write_category(struct chrome *c, const struct site_info *site)
+static void write_async(struct chrome *c, const struct model_span *span,
+			const struct export_node *node)
 {
-	json_field_string(c->json, "cat", *site->category ? site->category : "waffle");
-}
-
-static void args_open(struct chrome *c)
-{
-	json_key(c->json, "args");
-	json_object_begin(c->json);
-}
-
-static void args_close(struct chrome *c)
-{
-	json_object_end(c->json);
-	json_object_end(c->json);
-}
-
-/* Writes the fields of a span or event other than its values and times. */
-static void write_node(struct chrome *c, uint8_t kind, uint32_t index, uint64_t id)
-{
-	const struct model_link *late = values_late_cause(c->model, kind, index);
-
-	json_field_hex64(c->json, "waffle.id", id);
-	if (late)
-		json_field_hex64(c->json, "waffle.caused_by", late->to_id);
-	span_stack_json(c->json, c->model, c->stacks, "waffle.", id);
-}
-
-static void write_span_args(struct chrome *c, const struct model_span *span)
-{
-	args_open(c);
-	values_write(c->json, c->model, span->site, span->frame);
-	write_node(c, MODEL_NODE_SPAN, (uint32_t)(span - c->model->spans.data), span->id);
-	if (span->parent_id)
-		json_field_hex64(c->json, "waffle.parent", span->parent_id);
-	if (span->flags & MODEL_SPAN_HAS_SCHED) {
-		json_field_u64(c->json, "waffle.running_ns", span->running_ns);
-		json_field_u64(c->json, "waffle.runnable_ns", span->runnable_ns);
-	}
-	if (span->flags & MODEL_SPAN_BEGUN_BEFORE)
-		json_field_bool(c->json, "waffle.begun_before", true);
-	if (span->flags & MODEL_SPAN_UNFINISHED)
-		json_field_bool(c->json, "waffle.unfinished", true);
-	if (span->flags & MODEL_SPAN_LEFT)
-		json_field_bool(c->json, "waffle.left", true);
-	args_close(c);
-}
-
-static void write_async(struct chrome *c, const struct model_span *span)
-{
-	const struct site_info *site = model_site(c->model, span->site);
-
-	event_open(c, "b", site->name, span->start_ts, span->thread);
-	write_category(c, site);
-	json_field_hex64(c->json, "id", span->id);
-	write_span_args(c, span);
-	event_open(c, "e", site->name, span->end_ts, span->thread);
-	write_category(c, site);
-	json_field_hex64(c->json, "id", span->id);
-	json_object_end(c->json);
+	chrome_async_begin(c->json, node, point_at(c, span->start_ts, span->thread));
+	span_stack_json(c->json, c->model, c->stacks, "waffle.", span->id);
+	chrome_span_close(c->json, node);
+	chrome_async_end(c->json, node->site, span->id, point_at(c, span->end_ts, span->thread));
 }
 
 /* Whether a span nests in the open spans of its thread. */
@@ -137,18 +68,21 @@ static void write_spans(struct chrome *c)
 {
 	const struct model *m = c->model;
 
-	for (size_t i = 0; i < m->spans.len; i++) {
+	for (uint32_t i = 0; i < m->spans.len; i++) {
 		const struct model_span *span = &m->spans.data[i];
-		const struct site_info *site = model_site(m, span->site);
+		struct export_node node = model_span_node(m, i);
 
 		if (!span_nests(c, span)) {
-			write_async(c, span);
+			write_async(c, span, &node);
 			continue;
 		}
-		event_open(c, "X", site->name, span->start_ts, span->thread);
-		write_category(c, site);
-		write_time(c, "dur", span->end_ts - span->start_ts);
-		write_span_args(c, span);
+		chrome_open(c->json, "X", node.site->name,
+			    point_at(c, span->start_ts, span->thread));
+		chrome_category(c->json, node.site);
+		chrome_duration(c->json, span->end_ts - span->start_ts);
+		chrome_node_args(c->json, &node);
+		span_stack_json(c->json, m, c->stacks, "waffle.", span->id);
+		chrome_span_close(c->json, &node);
 	}
 }
 
@@ -156,24 +90,14 @@ static void write_events(struct chrome *c)
 {
 	const struct model *m = c->model;
 
-	for (size_t i = 0; i < m->events.len; i++) {
+	for (uint32_t i = 0; i < m->events.len; i++) {
 		const struct model_event *event = &m->events.data[i];
-		const struct site_info *site = model_site(m, event->site);
-		const char *severity = values_severity(m, event->site);
-		bool counter = site->kind == WAFFLE_SITE_COUNTER;
+		struct export_node node = model_event_node(m, i);
 
-		event_open(c, counter ? "C" : "i", site->name, event->ts, event->thread);
-		if (!counter) {
-			write_category(c, site);
-			json_field_string(c->json, "s", "t");
-		}
-		args_open(c);
-		values_write(c->json, m, event->site, event->frame);
-		if (!counter)
-			write_node(c, MODEL_NODE_EVENT, (uint32_t)i, event->id);
-		if (severity)
-			json_field_string(c->json, "waffle.severity", severity);
-		args_close(c);
+		chrome_instant(c->json, &node, point_at(c, event->ts, event->thread));
+		if (node.site->kind != WAFFLE_SITE_COUNTER)
+			span_stack_json(c->json, m, c->stacks, "waffle.", event->id);
+		chrome_event_close(c->json, &node);
 	}
 }
 
@@ -188,15 +112,8 @@ static void write_links(struct chrome *c)
 		if (!model_node_find(m, link->from_kind, link->from, &caused) ||
 		    !model_node_find(m, link->to_kind, link->to, &cause) || cause.ts > caused.ts)
 			continue;
-		event_open(c, "s", "cause", cause.ts, cause.thread);
-		json_field_string(c->json, "cat", "waffle");
-		json_field_u64(c->json, "id", i + 1);
-		json_object_end(c->json);
-		event_open(c, "f", "cause", caused.ts, caused.thread);
-		json_field_string(c->json, "cat", "waffle");
-		json_field_u64(c->json, "id", i + 1);
-		json_field_string(c->json, "bp", "e");
-		json_object_end(c->json);
+		chrome_flow_begin(c->json, i + 1, point_at(c, cause.ts, cause.thread));
+		chrome_flow_end(c->json, i + 1, point_at(c, caused.ts, caused.thread));
 	}
 }
 
@@ -207,10 +124,8 @@ static void write_thread_names(struct chrome *c)
 	for (uint32_t i = 0; i < m->threads.len; i++) {
 		if (!m->threads.data[i].traced)
 			continue;
-		event_open(c, "M", "thread_name", m->start_ts, i);
-		args_open(c);
-		json_field_string(c->json, "name", model_thread_name(m, i));
-		args_close(c);
+		chrome_name(c->json, "thread_name", model_thread_name(m, i),
+			    point_at(c, m->start_ts, i));
 	}
 	for (size_t i = 0; i < m->processes.len; i++) {
 		const struct model_process *process = &m->processes.data[i];
@@ -224,10 +139,8 @@ static void write_thread_names(struct chrome *c)
 			snprintf(name, sizeof(name), "%s: %.3600s", place, cmdline);
 			cmdline = name;
 		}
-		event_open(c, "M", "process_name", m->start_ts, process->main_thread);
-		args_open(c);
-		json_field_string(c->json, "name", cmdline);
-		args_close(c);
+		chrome_name(c->json, "process_name", cmdline,
+			    point_at(c, m->start_ts, process->main_thread));
 	}
 }
 
@@ -238,14 +151,8 @@ static void write_losses(struct chrome *c)
 	for (size_t i = 0; i < m->losses.len; i++) {
 		const struct model_loss *loss = &m->losses.data[i];
 
-		event_open(c, "i", "records lost", loss->to_ts, MODEL_NONE);
-		json_field_string(c->json, "cat", "waffle");
-		json_field_string(c->json, "s", "g");
-		args_open(c);
-		json_field_u64(c->json, "count", loss->count);
-		json_field_string(c->json, "source", record_source_name(loss->source));
-		json_field_u64(c->json, "cpu", loss->cpu);
-		args_close(c);
+		chrome_loss(c->json, loss->count, loss->source, loss->cpu,
+			    point_at(c, loss->to_ts, MODEL_NONE));
 	}
 }
 
@@ -255,13 +162,13 @@ static int write_interval(const struct model_interval *interval, void *arg)
 	struct chrome *c = arg;
 	const char *name = values_thread_state(interval->state);
 
-	event_open(c, "b", name, interval->from_ts, interval->thread);
+	chrome_open(c->json, "b", name, point_at(c, interval->from_ts, interval->thread));
 	json_field_string(c->json, "cat", "sched");
 	json_field_u64(c->json, "id", interval->thread);
-	args_open(c);
+	chrome_args(c->json);
 	values_interval(c->json, c->model, interval);
-	args_close(c);
-	event_open(c, "e", name, interval->to_ts, interval->thread);
+	chrome_close(c->json);
+	chrome_open(c->json, "e", name, point_at(c, interval->to_ts, interval->thread));
 	json_field_string(c->json, "cat", "sched");
 	json_field_u64(c->json, "id", interval->thread);
 	json_object_end(c->json);

@@ -134,7 +134,7 @@ static void write_span(struct ndjson *n, const struct model_span *span)
 static void write_event(struct ndjson *n, const struct model_event *event)
 {
 	bool counter = model_site(n->model, event->site)->kind == WAFFLE_SITE_COUNTER;
-	const char *severity = values_severity(n->model, event->site);
+	const char *severity = site_severity(model_site(n->model, event->site)->kind);
 
 	json_object_begin(n->json);
 	json_field_string(n->json, "kind", counter ? "counter" : "event");

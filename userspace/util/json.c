@@ -7,6 +7,7 @@
 #include <string.h>
 #include <yajl/yajl_gen.h>
 
+#include "util/memory.h"
 #include "util/terminal.h"
 #include "util/utf8.h"
 
@@ -22,15 +23,35 @@ struct json {
 	unsigned depth;
 };
 
+static void *yajl_get(void *unused, size_t size)
+{
+	(void)unused;
+	return memory_get(size);
+}
+
+static void *yajl_resize(void *unused, void *old, size_t size)
+{
+	(void)unused;
+	return memory_resize(old, size, 1);
+}
+
+static void yajl_free(void *unused, void *old)
+{
+	(void)unused;
+	free(old);
+}
+
 struct json *json_new(FILE *out, bool pretty)
 {
+	static yajl_alloc_funcs allocator = {yajl_get, yajl_resize, yajl_free, NULL};
 	struct json *json = calloc(1, sizeof(*json));
 
 	if (!json)
 		return NULL;
 	json->out = out;
 	json->pretty = pretty;
-	json->gen = yajl_gen_alloc(NULL);
+	/* Left to itself, yajl does not notice that memory runs out. */
+	json->gen = yajl_gen_alloc(&allocator);
 	if (!json->gen) {
 		free(json);
 		return NULL;
@@ -81,15 +102,33 @@ static void check(struct json *json, yajl_gen_status status)
 	write_out(json, FLUSH_BYTES);
 }
 
-void json_line(struct json *json)
+static void value_end(struct json *json, const char *separator)
 {
 	if (!json)
 		return;
 	if (json->depth != 0 && !json->error)
 		json->error = -EINVAL;
-	yajl_gen_reset(json->gen, json->pretty ? NULL : "\n");
+	yajl_gen_reset(json->gen, separator);
 	json->open = false;
 	write_out(json, FLUSH_BYTES);
+}
+
+void json_line(struct json *json)
+{
+	value_end(json, json && json->pretty ? NULL : "\n");
+}
+
+void json_next(struct json *json)
+{
+	value_end(json, ",\n");
+}
+
+int json_flush(struct json *json)
+{
+	if (!json)
+		return -ENOMEM;
+	write_out(json, 1);
+	return json->error;
 }
 
 void json_object_begin(struct json *json)
@@ -277,6 +316,21 @@ void json_u64(struct json *json, uint64_t value)
 	number(json, value, false);
 }
 
+/* The locale of the program that libwaffle records may have another decimal point. */
+static size_t point_plain(char *digits, size_t len)
+{
+	size_t kept = 0;
+
+	for (size_t at = 0; at < len; at++) {
+		if (strchr("0123456789+-e", digits[at]))
+			digits[kept++] = digits[at];
+		else if (!kept || digits[kept - 1] != '.')
+			digits[kept++] = '.';
+	}
+	digits[kept] = '\0';
+	return kept;
+}
+
 void json_f64(struct json *json, double value)
 {
 	char digits[40];
@@ -294,6 +348,7 @@ void json_f64(struct json *json, double value)
 	len = snprintf(digits, sizeof(digits), "%.15g", value);
 	if (strtod(digits, NULL) != value)
 		len = snprintf(digits, sizeof(digits), "%.17g", value);
+	len = (int)point_plain(digits, (size_t)len);
 	if (strspn(digits, "-0123456789") == (size_t)len) /* marks it as a double for readers */
 		len += snprintf(digits + len, sizeof(digits) - (size_t)len, ".0");
 	json_number(json, digits, (size_t)len);

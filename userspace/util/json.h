@@ -40,6 +40,12 @@ int json_close(struct json *json);
  * follow. */
 void json_line(struct json *json);
 
+/* The same for the elements of an array whose brackets the caller writes: call it between two of
+ * them. It writes a comma and a newline. */
+void json_next(struct json *json);
+/* Writes the buffered text to the FILE, for a stream that does not end. Returns the first error. */
+int json_flush(struct json *json);
+
 void json_object_begin(struct json *json);
 void json_object_end(struct json *json);
 void json_array_begin(struct json *json);

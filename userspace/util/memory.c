@@ -4,38 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/terminal.h"
-
-/* The innermost guard. Only one thread uses these functions. */
-static struct memory_guard *guards;
-
-void memory_guard_set(struct memory_guard *guard)
-{
-	guard->outer = guards;
-	guards = guard;
-}
-
-void memory_guard_remove(struct memory_guard *guard)
-{
-	guards = guard->outer;
-}
-
-_Noreturn void memory_failed(void)
-{
-	struct error err = ERROR_INIT;
-
-	while (guards) {
-		struct memory_guard *guard = guards;
-
-		guards = guard->outer;
-		guard->call(guard->arg, &err);
-	}
-	error_set(&err, ENOMEM, "out of memory");
-	fflush(stdout);
-	terminal_message(stderr, "waffle-bpf: %s", err.message);
-	exit(EXIT_FAILURE);
-}
-
 struct strtab *strtab_make(void)
 {
 	struct strtab *tab = strtab_new();

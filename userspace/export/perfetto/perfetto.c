@@ -11,15 +11,15 @@
 
 static void prepare(struct perfetto *p, const struct model *model, FILE *out)
 {
+	uint32_t sites = model_site_count(model);
+
 	p->model = model;
-	p->start_ts = model->start_ts;
-	p->end_ts = model->end_ts > model->start_ts ? model->end_ts : model->start_ts;
-	event_init(&p->event);
-	p->trace_iids = memory_zeroed(TRACE_CACHE, sizeof(*p->trace_iids));
-	p->trace_ids = memory_zeroed(TRACE_CACHE, sizeof(*p->trace_ids));
-	packet_writer_begin(&p->writer, out);
+	pf_encoder_begin(&p->encoder, out, model->meta);
+	p->encoder.start_ts = model->start_ts;
+	p->encoder.end_ts = model->end_ts > model->start_ts ? model->end_ts : model->start_ts;
 	p->stacks = node_stacks_open(model);
-	names_begin(p);
+	for (uint32_t i = 0; i <= sites; i++)
+		names_add_site(&p->encoder, model_site(model, i < sites ? i : MODEL_NONE));
 }
 
 static void write_all(struct perfetto *p)
@@ -41,16 +41,12 @@ int perfetto_write(const struct model *model, FILE *out, struct error *err)
 
 	prepare(p, model, out);
 	write_all(p);
-	code = packet_writer_end(&p->writer);
+	code = pf_encoder_end(&p->encoder);
 	flows_end(p);
 	tracks_end(p);
-	names_end(p);
-	event_free(&p->event);
 	vec_free(&p->strays);
 	vec_free(&p->stack_sequences);
 	node_stacks_close(p->stacks);
-	free(p->trace_iids);
-	free(p->trace_ids);
 	free(p->has_child);
 	free(p);
 	if (code)

@@ -22,7 +22,7 @@ static ProtobufCBinaryData comm_of(struct perfetto_sched *s, uint32_t thread)
 	const char *comm =
 		thread_at(s, thread) ? model_thread_name(s->p->model, thread) : "swapper";
 
-	return perfetto_text(s->p, comm, strlen(comm));
+	return perfetto_text(&s->p->encoder, comm, strlen(comm));
 }
 
 /* The number of a thread's name in this bundle. The arrays' last slot is for the idle thread. */
@@ -88,7 +88,7 @@ static void fill_arrays(struct perfetto_sched *s, const struct cpu *cpu, const s
 	uint64_t last = 0;
 
 	for (size_t i = 0; i < cpu->ts.len; i++) {
-		uint64_t ts = perfetto_time(s->p, cpu->ts.data[i]);
+		uint64_t ts = perfetto_time(&s->p->encoder, cpu->ts.data[i]);
 
 		a->switch_ts[i] = ts - last;
 		last = ts;
@@ -99,7 +99,7 @@ static void fill_arrays(struct perfetto_sched *s, const struct cpu *cpu, const s
 	last = 0;
 	for (size_t i = 0; i < cpu->wakings.len; i++) {
 		const struct waking *waking = &cpu->wakings.data[i];
-		uint64_t ts = perfetto_time(s->p, waking->ts);
+		uint64_t ts = perfetto_time(&s->p->encoder, waking->ts);
 
 		a->waking_ts[i] = ts - last;
 		last = ts;
@@ -133,16 +133,16 @@ static void set_arrays(Pf__CompactSched *compact, const struct cpu *cpu, const s
 static void bundle_put(struct perfetto_sched *s, struct cpu *cpu, Pf__FtraceEventBundle *bundle)
 {
 	Pf__Packet packet = PF__PACKET__INIT;
-	uint64_t ts = cpu->ts.len ? cpu->ts.data[0] : s->p->start_ts;
+	uint64_t ts = cpu->ts.len ? cpu->ts.data[0] : s->p->encoder.start_ts;
 
 	if (!cpu->sequence.id)
-		cpu->sequence = sequence_begin(s->p, 0, false);
-	packet_header(s->p, &packet, ts);
+		cpu->sequence = sequence_begin(&s->p->encoder, 0, false);
+	packet_header(&s->p->encoder, &packet, ts);
 	packet.trusted_packet_sequence_id = cpu->sequence.id;
 	packet.ftrace_events = bundle;
 	bundle->has_cpu = 1;
 	bundle->cpu = (uint32_t)(cpu - s->cpus);
-	packet_put(&s->p->writer, &packet.base, 0);
+	packet_put(&s->p->encoder.writer, &packet.base, 0);
 }
 
 static void put_compact(struct perfetto_sched *s, struct cpu *cpu)
@@ -155,7 +155,7 @@ static void put_compact(struct perfetto_sched *s, struct cpu *cpu)
 
 	s->bundles++;
 	s->comms.len = 0;
-	s->p->event.scratch_len = 0;
+	s->p->encoder.event.scratch_len = 0;
 	sort_wakings(cpu);
 	fill_arrays(s, cpu, &a);
 	table = memory_get((s->comms.len + 1) * sizeof(*table));
@@ -179,9 +179,9 @@ static void put_named(struct perfetto_sched *s, struct cpu *cpu)
 		Pf__FtraceEvent event = PF__FTRACE_EVENT__INIT, *list = &event;
 		Pf__SchedWaking waking = PF__SCHED_WAKING__INIT;
 
-		s->p->event.scratch_len = 0;
+		s->p->encoder.event.scratch_len = 0;
 		event.has_timestamp = event.has_pid = 1;
-		event.timestamp = perfetto_time(s->p, named->waking.ts);
+		event.timestamp = perfetto_time(&s->p->encoder, named->waking.ts);
 		event.pid = (uint32_t)tid_of(s, named->waker);
 		event.sched_waking = &waking;
 		waking.has_comm = waking.has_pid = waking.has_prio = 1;
@@ -204,9 +204,9 @@ static void put_freed(struct perfetto_sched *s, struct cpu *cpu)
 		Pf__FtraceEvent event = PF__FTRACE_EVENT__INIT, *list = &event;
 		Pf__SchedProcessFree freed = PF__SCHED_PROCESS_FREE__INIT;
 
-		s->p->event.scratch_len = 0;
+		s->p->encoder.event.scratch_len = 0;
 		event.has_timestamp = event.has_pid = 1;
-		event.timestamp = perfetto_time(s->p, cpu->freed.data[i].ts);
+		event.timestamp = perfetto_time(&s->p->encoder, cpu->freed.data[i].ts);
 		event.sched_process_free = &freed;
 		freed.has_comm = freed.has_pid = freed.has_prio = 1;
 		freed.comm = comm_of(s, cpu->freed.data[i].thread);
@@ -235,9 +235,9 @@ void cpu_put_switch(struct perfetto_sched *s, struct cpu *cpu, uint64_t ts, uint
 	Pf__FtraceEvent event = PF__FTRACE_EVENT__INIT, *list = &event;
 	Pf__SchedSwitch change = PF__SCHED_SWITCH__INIT;
 
-	s->p->event.scratch_len = 0;
+	s->p->encoder.event.scratch_len = 0;
 	event.has_timestamp = event.has_pid = 1;
-	event.timestamp = perfetto_time(s->p, ts);
+	event.timestamp = perfetto_time(&s->p->encoder, ts);
 	event.pid = (uint32_t)tid_of(s, prev);
 	event.sched_switch = &change;
 	change.has_prev_comm = change.has_prev_pid = change.has_prev_prio = 1;
@@ -264,7 +264,7 @@ void cpu_put_frequency(struct perfetto_sched *s, struct cpu *cpu, uint64_t ts, u
 	Pf__CpuFrequency frequency = PF__CPU_FREQUENCY__INIT;
 
 	event.has_timestamp = event.has_pid = 1;
-	event.timestamp = perfetto_time(s->p, ts);
+	event.timestamp = perfetto_time(&s->p->encoder, ts);
 	event.cpu_frequency = &frequency;
 	frequency.has_state = frequency.has_cpu_id = 1;
 	frequency.state = khz;

@@ -6,8 +6,6 @@
 #include "export/perfetto/perfetto_internal.h"
 #include "util/memory.h"
 
-/* Maximum encoded size of a flow. */
-#define FLOW_BOUND 10
 /* Number of symptoms, and of origins of each, whose ways become arrows. */
 #define SYMPTOMS_MAX 256
 #define ENDS_MAX 10
@@ -183,24 +181,13 @@ void flows_end(struct perfetto *p)
  */
 void event_flows(struct perfetto *p, uint32_t node, uint64_t ts)
 {
-	struct event *e = &p->event;
-
 	if (!p->flows.begin)
 		return;
-	e->flows.len = e->flow_ends.len = 0;
 	for (uint32_t i = p->flows.begin[node]; i < p->flows.begin[node + 1]; i++) {
 		const struct flow_edge *edge = &p->flows.edges.data[p->flows.list[i] / 2];
 		bool caused = p->flows.list[i] % 2;
-		uint64_t id = (uint64_t)p->flows.list[i] / 2 + 1;
 
-		if (caused && node_start(p, edge->cause) < ts)
-			vec_add(&e->flow_ends, id);
-		else
-			vec_add(&e->flows, id);
+		event_add_flow(&p->encoder, (uint64_t)p->flows.list[i] / 2 + 1,
+			       caused && node_start(p, edge->cause) < ts);
 	}
-	e->event.n_flow_ids = e->flows.len;
-	e->event.flow_ids = e->flows.data;
-	e->event.n_terminating_flow_ids = e->flow_ends.len;
-	e->event.terminating_flow_ids = e->flow_ends.data;
-	e->bound += FLOW_BOUND * (e->flows.len + e->flow_ends.len);
 }

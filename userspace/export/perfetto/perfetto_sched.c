@@ -143,7 +143,7 @@ static void note_waking(struct perfetto_sched *s, const struct model_switch *cha
 	 * that. */
 	if (waking.ts <= s->out_ts[change->next])
 		waking.ts = s->out_ts[change->next] + 1;
-	if (waking.ts < s->p->start_ts || waking.ts >= change->ts)
+	if (waking.ts < s->p->encoder.start_ts || waking.ts >= change->ts)
 		return;
 	if (change->flags & WAFFLE_SWITCH_WAKER_HARDIRQ)
 		waking.flags |= FLAG_HARDIRQ;
@@ -308,7 +308,7 @@ static void put_first_state(struct perfetto_sched *s, const struct firsts *f,
 
 	if (first != SIZE_MAX && m->switches.data[first].ts < state->ts)
 		return;
-	if (m->threads.data[state->thread].first_ts > s->p->start_ts &&
+	if (m->threads.data[state->thread].first_ts > s->p->encoder.start_ts &&
 	    m->threads.data[state->thread].first_ts < state->ts)
 		return;
 	if (state->state == WAFFLE_THREAD_BLOCKED) {
@@ -316,9 +316,9 @@ static void put_first_state(struct perfetto_sched *s, const struct firsts *f,
 		if (task_state == WAFFLE_TASK_RUNNING || task_state == WAFFLE_TASK_PREEMPTED)
 			task_state = STATE_UNKNOWN;
 	}
-	cpu_put_switch(s, &s->cpus[state->cpu], s->p->start_ts, MODEL_NONE, WAFFLE_TASK_RUNNING,
-		       state->thread);
-	cpu_put_switch(s, &s->cpus[state->cpu], s->p->start_ts, state->thread, task_state,
+	cpu_put_switch(s, &s->cpus[state->cpu], s->p->encoder.start_ts, MODEL_NONE,
+		       WAFFLE_TASK_RUNNING, state->thread);
+	cpu_put_switch(s, &s->cpus[state->cpu], s->p->encoder.start_ts, state->thread, task_state,
 		       MODEL_NONE);
 }
 
@@ -330,7 +330,7 @@ static void put_first_switch(struct perfetto_sched *s, uint32_t c, const struct 
 	const struct model *m = s->p->model;
 	struct cpu *cpu = &s->cpus[c];
 	uint32_t running = seen_running;
-	uint64_t from = s->p->start_ts;
+	uint64_t from = s->p->encoder.start_ts;
 
 	if (f->by_cpu[c] != SIZE_MAX)
 		running = m->switches.data[f->by_cpu[c]].prev;
@@ -343,10 +343,11 @@ static void put_first_switch(struct perfetto_sched *s, uint32_t c, const struct 
 		return;
 	if (running != MODEL_NONE && m->threads.data[running].first_ts > from)
 		from = m->threads.data[running].first_ts;
-	if (running != MODEL_NONE && from == s->p->start_ts) {
+	if (running != MODEL_NONE && from == s->p->encoder.start_ts) {
 		cpu_put_switch(s, cpu, from, MODEL_NONE, WAFFLE_TASK_RUNNING, running);
 	} else {
-		cpu_put_switch(s, cpu, s->p->start_ts, MODEL_NONE, WAFFLE_TASK_RUNNING, MODEL_NONE);
+		cpu_put_switch(s, cpu, s->p->encoder.start_ts, MODEL_NONE, WAFFLE_TASK_RUNNING,
+			       MODEL_NONE);
 		if (running != MODEL_NONE)
 			cpu_put_switch(s, cpu, from, MODEL_NONE, WAFFLE_TASK_RUNNING, running);
 	}

@@ -8,113 +8,67 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/model_node.h"
+#include "export/perfetto/node_stacks_internal.h"
 #include "export/perfetto/perfetto_internal.h"
 #include "util/memory.h"
 
-static const char *const severities[WAFFLE_SITE_KIND_COUNT] = {
-	[WAFFLE_SITE_LOG_INFO] = "info",
-	[WAFFLE_SITE_LOG_WARN] = "warn",
-	[WAFFLE_SITE_LOG_ERROR] = "error",
-};
-
-static void annotate_flags(struct perfetto *p, struct sequence *sequence,
-			   const struct site_names *names, uint32_t flags)
+const struct site_names *perfetto_names(const struct perfetto *p, uint32_t site)
 {
-	static const struct {
-		uint32_t flag;
-		enum own_key key;
-	} rows[] = {
-		{MODEL_SPAN_BEGUN_BEFORE, OWN_BEGUN_BEFORE},
-		{MODEL_SPAN_UNFINISHED, OWN_UNFINISHED},
-		{MODEL_SPAN_LEFT, OWN_LEFT},
-		{MODEL_SPAN_LOSS, OWN_LOSS},
-	};
+	uint32_t count = model_site_count(p->model);
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		Pf__Annotation *annotation;
+	return names_of_site(&p->encoder, site < count ? site : count);
+}
 
-		if (!(flags & rows[i].flag))
-			continue;
-		annotation = event_annotate(p, sequence, names->own[rows[i].key]);
-		annotation->value_case = PF__ANNOTATION__VALUE_BOOL_VALUE;
-		annotation->bool_value = 1;
-	}
+/* Numbers of stacks begin after those of traces. */
+#define STACK_IID (1ull << 40)
+
+static void event_stack(struct perfetto *p, struct sequence *sequence,
+			const struct site_names *names, uint64_t id)
+{
+	uint32_t number = node_stacks_number(p->stacks, id);
+	Pf__Annotation *annotation;
+	const char *text;
+	size_t len;
+
+	if (!number)
+		return;
+	while (p->stack_sequences.len <= number)
+		vec_add(&p->stack_sequences, 0);
+	annotation = event_annotate(&p->encoder, sequence, names->own[OWN_STACK]);
+	annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;
+	annotation->string_value_iid = STACK_IID + number;
+	if (p->stack_sequences.data[number] == sequence->id)
+		return;
+	p->stack_sequences.data[number] = sequence->id;
+	text = node_stacks_text(p->stacks, number, &len);
+	event_define_text(&p->encoder, STACK_IID + number, perfetto_text(&p->encoder, text, len));
 }
 
 void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t index, uint64_t uuid)
 {
-	const struct model *m = p->model;
-	const struct model_span *span = &m->spans.data[index];
-	const struct site_names *names = names_of_site(p, span->site);
+	const struct model_span *span = &p->model->spans.data[index];
+	const struct site_names *names = perfetto_names(p, span->site);
+	struct export_node node = model_span_node(p->model, index);
 	bool alone = span->parent_id == 0 && !(p->has_child[index / 8] >> index % 8 & 1);
 
-	event_begin(p, sequence, PF__EVENT_TYPE__SLICE_BEGIN, uuid, span->start_ts);
-	event_site(p, sequence, names);
-	event_pointer(p, sequence, names->own[OWN_ID], span->id);
-	if (span->parent_id)
-		event_pointer(p, sequence, names->own[OWN_PARENT], span->parent_id);
-	if (span->trace_hi | span->trace_lo)
-		event_trace(p, sequence, names->own[OWN_TRACE], span->trace_hi, span->trace_lo,
-			    alone);
-	if (span->flags & MODEL_SPAN_HAS_SCHED) {
-		uint64_t length = span->end_ts - span->start_ts;
-
-		event_uint(p, sequence, names->own[OWN_RUNNING], span->running_ns);
-		event_uint(p, sequence, names->own[OWN_RUNNABLE], span->runnable_ns);
-		event_uint(p, sequence, names->own[OWN_BLOCKED],
-			   length - span->running_ns - span->runnable_ns);
-	}
-	if (span->flags & ~(uint32_t)MODEL_SPAN_HAS_SCHED)
-		annotate_flags(p, sequence, names, span->flags);
-	if (span->flags & MODEL_SPAN_MOVED && span->end_thread < m->threads.len)
-		event_uint(p, sequence, names->own[OWN_END_TID],
-			   m->threads.data[span->end_thread].tid);
-	event_values(p, sequence, span->site, span->frame);
-	event_node(p, sequence, names, MODEL_NODE_SPAN, index, span->id);
+	slice_begin(&p->encoder, sequence, uuid, names, &node, alone);
+	event_stack(p, sequence, names, span->id);
 	event_flows(p, index, span->start_ts);
-	event_put(p);
-}
-
-void span_end_put(struct perfetto *p, struct sequence *sequence, uint64_t end_ts, uint64_t uuid)
-{
-	Pf__EndPacket packet = PF__END_PACKET__INIT;
-	Pf__EndEvent event = PF__END_EVENT__INIT;
-	uint64_t time = perfetto_time(p, end_ts);
-
-	packet.timestamp = sequence->delta ? time - sequence->last : time;
-	sequence->last = time;
-	packet.trusted_packet_sequence_id = sequence->id;
-	packet.sequence_flags = SEQUENCE_NEEDS_STATE;
-	packet.track_event = &event;
-	event.type = PF__EVENT_TYPE__SLICE_END;
-	event.has_track_uuid = uuid != 0;
-	event.track_uuid = uuid;
-	packet_put(&p->writer, &packet.base, 64);
+	event_put(&p->encoder);
 }
 
 static void event_instant_put(struct perfetto *p, struct sequence *sequence, uint32_t index,
 			      uint64_t uuid)
 {
-	const struct model *m = p->model;
-	const struct model_event *event = &m->events.data[index];
-	const struct site_info *site = model_site(m, event->site);
-	const struct site_names *names = names_of_site(p, event->site);
-	const char *severity = site->kind < WAFFLE_SITE_KIND_COUNT ? severities[site->kind] : NULL;
+	const struct model_event *event = &p->model->events.data[index];
+	const struct site_names *names = perfetto_names(p, event->site);
+	struct export_node node = model_event_node(p->model, index);
 
-	event_begin(p, sequence, PF__EVENT_TYPE__INSTANT, uuid, event->ts);
-	event_site(p, sequence, names);
-	event_pointer(p, sequence, names->own[OWN_ID], event->id);
-	if (event->parent_id)
-		event_pointer(p, sequence, names->own[OWN_PARENT], event->parent_id);
-	if (event->trace_hi | event->trace_lo)
-		event_trace(p, sequence, names->own[OWN_TRACE], event->trace_hi, event->trace_lo,
-			    false);
-	if (severity)
-		event_text(p, sequence, names->own[OWN_SEVERITY], severity, strlen(severity));
-	event_values(p, sequence, event->site, event->frame);
-	event_node(p, sequence, names, MODEL_NODE_EVENT, index, event->id);
+	instant_begin(&p->encoder, sequence, uuid, names, &node);
+	event_stack(p, sequence, names, event->id);
 	event_flows(p, flows_event_node(p, index), event->ts);
-	event_put(p);
+	event_put(&p->encoder);
 }
 
 /* ---- threads ---- */
@@ -246,7 +200,8 @@ struct thread_walk {
 static void close_until(struct thread_walk *walk, uint64_t ts)
 {
 	while (walk->open.len && walk->open.data[walk->open.len - 1] <= ts)
-		span_end_put(walk->p, &walk->sequence, walk->open.data[--walk->open.len], 0);
+		slice_end_put(&walk->p->encoder, &walk->sequence, walk->open.data[--walk->open.len],
+			      0);
 }
 
 static void walk_span(struct thread_walk *walk, uint32_t index)
@@ -275,7 +230,7 @@ static void walk_thread(struct perfetto *p, uint32_t thread, const struct bucket
 	if (s == s_end && v == v_end)
 		return;
 	order_ties(m, spans->items + s, s_end - s);
-	walk.sequence = sequence_begin(p, p->threads[thread].uuid, true);
+	walk.sequence = sequence_begin(&p->encoder, p->threads[thread].uuid, true);
 	while (s < s_end || v < v_end) {
 		uint64_t begin = s < s_end ? m->spans.data[spans->items[s]].start_ts : UINT64_MAX;
 		uint64_t ts = v < v_end ? m->events.data[events->items[v]].ts : UINT64_MAX;
@@ -307,9 +262,9 @@ static void walk_unknown(struct perfetto *p, const struct buckets *spans,
 		vec_add(&p->strays, spans->items[s]);
 	if (events->begin[bucket] == events->begin[bucket + 1])
 		return;
-	uuid = ++p->next_uuid;
-	track_describe(p, uuid, 0, "(unknown thread)", false, p->start_ts);
-	sequence = sequence_begin(p, uuid, true);
+	uuid = ++p->encoder.next_uuid;
+	track_describe(&p->encoder, uuid, 0, "(unknown thread)", false, p->encoder.start_ts);
+	sequence = sequence_begin(&p->encoder, uuid, true);
 	for (uint32_t v = events->begin[bucket]; v < events->begin[bucket + 1]; v++)
 		event_instant_put(p, &sequence, events->items[v], 0);
 }

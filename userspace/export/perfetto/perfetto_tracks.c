@@ -7,27 +7,6 @@
 #include "render/place.h"
 #include "util/memory.h"
 
-void track_describe(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
-		    bool counter, uint64_t ts)
-{
-	Pf__Packet packet = PF__PACKET__INIT;
-	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
-	Pf__CounterDescriptor counter_track = PF__COUNTER_DESCRIPTOR__INIT;
-
-	p->event.scratch_len = 0;
-	packet_header(p, &packet, ts);
-	packet.track_descriptor = &track;
-	track.has_uuid = 1;
-	track.uuid = uuid;
-	track.has_parent_uuid = parent != 0;
-	track.parent_uuid = parent;
-	track.has_name = 1;
-	track.name = perfetto_text(p, name, strlen(name));
-	if (counter)
-		track.counter = &counter_track;
-	packet_put(&p->writer, &packet.base, 0);
-}
-
 /* The model's entry for this life of a process, or for any life of the pid. */
 static const struct model_process *track_process_model(const struct model *m,
 						       const struct track_process *process)
@@ -50,62 +29,38 @@ static void describe_process(struct perfetto *p, const struct track_process *pro
 {
 	const struct model *m = p->model;
 	const struct model_process *known = track_process_model(m, process);
-	const char *cmdline = known ? strtab_get(m->strings, known->cmdline) : "";
-	Pf__Packet packet = PF__PACKET__INIT;
-	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
-	Pf__ProcessDescriptor descriptor = PF__PROCESS_DESCRIPTOR__INIT;
-	ProtobufCBinaryData line;
-	char place[PLACE_TEXT], name[PLACE_TEXT + 64]; /* until the packet is written */
+	char place[PLACE_TEXT], name[PLACE_TEXT + 64];
+	struct track_names names = {
+		.uuid = process->uuid,
+		.ts = process->start_ts,
+		.pid = process->pid,
+		.cmdline = known ? strtab_get(m->strings, known->cmdline) : "",
+	};
 
-	p->event.scratch_len = 0;
-	packet_header(p, &packet, process->start_ts);
-	packet.track_descriptor = &track;
-	track.has_uuid = 1;
-	track.uuid = process->uuid;
-	track.process = &descriptor;
-	descriptor.has_pid = 1;
-	descriptor.pid = (int32_t)process->pid;
-	if (*cmdline) {
-		line = perfetto_text(p, cmdline, strlen(cmdline));
-		descriptor.n_cmdline = 1;
-		descriptor.cmdline = &line;
-	}
 	if (process->main_thread != MODEL_NONE) {
 		const char *comm = model_thread_name(m, process->main_thread);
 		int len = snprintf(name, sizeof(name), "%.*s", WAFFLE_COMM_BYTES, comm);
 
 		if (known && *place_of_process(place, m, known))
-			len += snprintf(name + len, sizeof(name) - (size_t)len, " %s", place);
-		descriptor.has_process_name = 1;
-		descriptor.process_name = perfetto_text(p, name, (size_t)len);
+			snprintf(name + len, sizeof(name) - (size_t)len, " %s", place);
+		names.name = name;
 	}
-	packet_put(&p->writer, &packet.base, 0);
+	track_describe_process(&p->encoder, &names);
 }
 
 static void describe_thread(struct perfetto *p, uint32_t thread)
 {
 	const struct model_thread *t = &p->model->threads.data[thread];
-	const char *comm = model_thread_name(p->model, thread);
-	Pf__Packet packet = PF__PACKET__INIT;
-	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
-	Pf__ThreadDescriptor descriptor = PF__THREAD_DESCRIPTOR__INIT;
+	struct track_names names = {
+		.uuid = p->threads[thread].uuid,
+		.ts = t->first_ts,
+		.pid = t->pid,
+		.tid = t->tid,
+		.name = model_thread_name(p->model, thread),
+	};
 
-	p->event.scratch_len = 0;
-	packet_header(p, &packet, t->first_ts);
-	packet.track_descriptor = &track;
-	track.has_uuid = 1;
-	track.uuid = p->threads[thread].uuid;
-	track.has_parent_uuid = 1;
-	track.parent_uuid = p->processes.data[p->threads[thread].process].uuid;
-	track.thread = &descriptor;
-	descriptor.has_pid = descriptor.has_tid = 1;
-	descriptor.pid = (int32_t)t->pid;
-	descriptor.tid = t->tid;
-	if (*comm) {
-		descriptor.has_thread_name = 1;
-		descriptor.thread_name = perfetto_text(p, comm, strlen(comm));
-	}
-	packet_put(&p->writer, &packet.base, 0);
+	track_describe_thread(&p->encoder, &names,
+			      p->processes.data[p->threads[thread].process].uuid);
 }
 
 /* The life of a pid to which a thread first seen at `ts` belongs: the last one that began by
@@ -129,7 +84,7 @@ static uint32_t process_add(struct perfetto *p, uint32_t pid, uint64_t ts)
 						      .main_thread = MODEL_NONE,
 						      .next = MODEL_NONE,
 						      .start_ts = ts,
-						      .uuid = ++p->next_uuid});
+						      .uuid = ++p->encoder.next_uuid});
 	if (first == MAP_NONE) {
 		map_put(&p->pids, pid, index);
 		return index;
@@ -192,7 +147,7 @@ void tracks_begin(struct perfetto *p)
 	for (uint32_t i = 0; i < m->threads.len; i++) {
 		if (p->threads[i].process == MODEL_NONE)
 			continue;
-		p->threads[i].uuid = ++p->next_uuid;
+		p->threads[i].uuid = ++p->encoder.next_uuid;
 		describe_thread(p, i);
 	}
 }

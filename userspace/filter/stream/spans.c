@@ -36,7 +36,7 @@ struct stream_begin *stream_begin_make(struct stream_spans *spans, unsigned size
 	}
 	begin->hit = *hit;
 	if (hit->frame_bytes > frame_room[size])
-		begin->hit.frame_bytes = 0;
+		begin->hit.frame_bytes = sizeof(struct waffle_frame);
 	memcpy(begin + 1, hit + 1, begin->hit.frame_bytes);
 	return begin;
 }

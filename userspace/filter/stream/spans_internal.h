@@ -53,7 +53,7 @@ bool stream_span_add(struct stream_spans *spans, struct stream_process *process,
 void stream_span_remove(struct stream_spans *spans, struct stream_process *process,
 			struct stream_span *span);
 
-/* Copies a hit. A frame that is longer than its site allows is left out. NULL: no room. */
+/* Copies a hit, without its values if they are longer than its site allows. NULL: no room. */
 struct stream_begin *stream_begin_make(struct stream_spans *spans, unsigned size,
 				       const struct waffle_rec_hit *hit);
 void stream_begin_free(struct stream_spans *spans, unsigned size, struct stream_begin *begin);

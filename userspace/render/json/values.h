@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the JSON exporters: a site's values as members of an object, states, severities. */
+/* Shared by the JSON exporters: values as members of an object, late causes, states. */
 #ifndef WAFFLE_RENDER_JSON_VALUES_H
 #define WAFFLE_RENDER_JSON_VALUES_H
 
 #include "model/model.h"
 #include "util/json.h"
 
-/*
- * Writes the values of a frame as members of the open object, without the ids of causes. Pointers
- * are strings "0x…" and null strings are null. A truncated string ends with "…", and three
- * dimensions are an array.
- */
+/* Writes the values of a span or event as members of the open object (render/json/value_json.h). */
 void values_write(struct json *json, const struct model *model, uint32_t site, uint32_t frame);
 
 /*
@@ -19,9 +15,6 @@ void values_write(struct json *json, const struct model *model, uint32_t site, u
  * itself and it is among the values.
  */
 const struct model_link *values_late_cause(const struct model *model, uint8_t kind, uint32_t index);
-
-/* "info", "warn", "error"; NULL: not a log message. */
-const char *values_severity(const struct model *model, uint32_t site);
 
 /* "running", "runnable", "blocked" */
 const char *values_thread_state(enum waffle_thread_state state);

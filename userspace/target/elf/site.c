@@ -18,6 +18,20 @@ const char *site_kind_name(unsigned kind)
 	return kind && kind < WAFFLE_SITE_KIND_COUNT ? kind_names[kind] : "?";
 }
 
+const char *site_severity(unsigned kind)
+{
+	switch (kind) {
+	case WAFFLE_SITE_LOG_INFO:
+		return "info";
+	case WAFFLE_SITE_LOG_WARN:
+		return "warn";
+	case WAFFLE_SITE_LOG_ERROR:
+		return "error";
+	default:
+		return NULL;
+	}
+}
+
 struct value_walk value_walk_begin(const struct site_info *site, const void *frame,
 				   uint32_t frame_bytes)
 {

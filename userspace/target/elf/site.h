@@ -166,6 +166,8 @@ struct site_info {
 
 /* "span", "event", …; "?" for an unknown kind. */
 const char *site_kind_name(unsigned kind);
+/* "info", "warn", "error"; NULL: the hits of this kind are no log messages. */
+const char *site_severity(unsigned kind);
 /* Whether a role is that of a call of MPI. */
 static inline bool site_role_is_mpi(unsigned role)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Packets: buffering, writing to the file, sequences, and interned names. */
+/* Packets: buffering, writing to the file, and sequences. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/perfetto/perfetto_internal.h"
+#include "export/perfetto/encoder.h"
 #include "util/memory.h"
 
 #define BUFFER_BYTES ((size_t)4 << 20)
@@ -49,6 +49,8 @@ void packet_writer_begin(struct packet_writer *writer, FILE *out)
 {
 	*writer = (struct packet_writer){.out = out, .cap = BUFFER_BYTES, .full_cap = BUFFER_BYTES};
 	writer->buf = memory_get(writer->cap);
+	if (!out)
+		return;
 	writer->full = memory_get(writer->full_cap);
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->changed, NULL);
@@ -83,7 +85,8 @@ static void write_out(struct packet_writer *writer)
 
 int packet_writer_end(struct packet_writer *writer)
 {
-	write_out(writer);
+	if (writer->out)
+		write_out(writer);
 	if (writer->threaded) {
 		pthread_mutex_lock(&writer->lock);
 		writer->done = true;
@@ -100,7 +103,10 @@ static void make_room(struct packet_writer *writer, size_t bytes)
 {
 	if (bytes <= writer->cap - writer->len)
 		return;
-	write_out(writer);
+	if (writer->out)
+		write_out(writer);
+	else
+		bytes += 2 * writer->len;
 	if (bytes <= writer->cap)
 		return;
 	writer->buf = memory_resize(writer->buf, bytes, 1);
@@ -131,18 +137,16 @@ void packet_put(struct packet_writer *writer, const ProtobufCMessage *message, s
 	writer->len += framing + size;
 }
 
-uint64_t perfetto_time(const struct perfetto *p, uint64_t ts)
+uint64_t perfetto_time(const struct pf_encoder *p, uint64_t ts)
 {
-	const struct store_meta *meta = p->model->meta;
-
 	if (ts < p->start_ts)
 		ts = p->start_ts;
 	if (ts > p->end_ts)
 		ts = p->end_ts;
-	return ts - meta->start_ts + meta->boot_ns;
+	return ts + p->to_boot;
 }
 
-ProtobufCBinaryData perfetto_text(struct perfetto *p, const char *text, size_t len)
+ProtobufCBinaryData perfetto_text(struct pf_encoder *p, const char *text, size_t len)
 {
 	struct event *e = &p->event;
 	char *at = e->scratch + e->scratch_len;
@@ -157,7 +161,7 @@ ProtobufCBinaryData perfetto_text(struct perfetto *p, const char *text, size_t l
 	return packet_bytes(at, len);
 }
 
-void packet_header(struct perfetto *p, Pf__Packet *packet, uint64_t ts)
+void packet_header(struct pf_encoder *p, Pf__Packet *packet, uint64_t ts)
 {
 	packet->has_timestamp = 1;
 	packet->timestamp = perfetto_time(p, ts);
@@ -167,7 +171,7 @@ void packet_header(struct perfetto *p, Pf__Packet *packet, uint64_t ts)
 	packet->sequence_flags = SEQUENCE_NEEDS_STATE;
 }
 
-struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, bool delta)
+struct sequence sequence_begin(struct pf_encoder *p, uint64_t track_uuid, bool delta)
 {
 	struct sequence sequence = {.id = ++p->sequences, .delta = delta};
 	Pf__Packet packet = PF__PACKET__INIT;
@@ -203,118 +207,9 @@ struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, bool del
 		packet.clock_snapshot = &snapshot;
 	}
 	packet_put(&p->writer, &packet.base, 0);
-	p->trace_count = 0;
-	memset(p->trace_iids, 0, TRACE_CACHE * sizeof(*p->trace_iids));
+	if (!p->interleaved) {
+		p->trace_count = 0;
+		memset(p->traces, 0, sizeof(p->traces));
+	}
 	return sequence;
-}
-
-/* ---- names ---- */
-
-static const char *const own_key_names[OWN_KEY_COUNT] = {
-	[OWN_ID] = "id",
-	[OWN_PARENT] = "parent",
-	[OWN_TRACE] = "trace",
-	[OWN_RUNNING] = "running_ns",
-	[OWN_RUNNABLE] = "runnable_ns",
-	[OWN_BLOCKED] = "blocked_ns",
-	[OWN_BEGUN_BEFORE] = "begun_before",
-	[OWN_UNFINISHED] = "unfinished",
-	[OWN_LEFT] = "left",
-	[OWN_END_TID] = "end_tid",
-	[OWN_LOSS] = "loss",
-	[OWN_SEVERITY] = "severity",
-	[OWN_CAUSED_BY] = "caused_by",
-	[OWN_STACK] = "stack",
-};
-
-static uint32_t name_add(struct perfetto *p, const char *text, const char *if_empty)
-{
-	ProtobufCBinaryData clean;
-	uint32_t index;
-
-	if (!*text)
-		text = if_empty;
-	p->event.scratch_len = 0;
-	clean = perfetto_text(p, text, strlen(text));
-	index = strtab_put(p->names.text, (const char *)clean.data, clean.len);
-	for (int list = 0; list < NAME_LIST_COUNT; list++) {
-		while (p->names.defined[list].len <= index)
-			vec_add(&p->names.defined[list], 0);
-	}
-	return index;
-}
-
-uint32_t names_own(struct perfetto *p, const char *text)
-{
-	return name_add(p, text, "?");
-}
-
-static bool key_is_used(const struct site_names *names, unsigned count, uint32_t key)
-{
-	for (unsigned k = 0; k < count; k++)
-		if (names->keys[k] == key)
-			return true;
-	return false;
-}
-
-/* The name of a site's key: "cause", and "cause_2" of a second one, since viewers show only one
- * annotation of a name. */
-static uint32_t key_name_add(struct perfetto *p, const struct site_names *names,
-			     const struct site_info *site, unsigned key)
-{
-	uint32_t added = name_add(p, site->keys[key].name, "key");
-	char other[64];
-
-	for (unsigned number = 2; key_is_used(names, key, added); number++) {
-		snprintf(other, sizeof(other), "%.48s_%u", site->keys[key].name, number);
-		added = name_add(p, other, "key");
-	}
-	return added;
-}
-
-static void site_names_set(struct perfetto *p, struct site_names *names,
-			   const struct site_info *site)
-{
-	char other[32];
-
-	names->name = name_add(p, site->name, "(unnamed)");
-	names->category = name_add(p, site->category, "");
-	for (unsigned k = 0; k < site->key_count && k < WAFFLE_KEYS_MAX; k++)
-		names->keys[k] = key_name_add(p, names, site, k);
-	for (int own = 0; own < OWN_KEY_COUNT; own++) {
-		names->own[own] = name_add(p, own_key_names[own], "");
-		for (unsigned k = 0; k < site->key_count && k < WAFFLE_KEYS_MAX; k++) {
-			if (names->keys[k] != names->own[own])
-				continue;
-			snprintf(other, sizeof(other), "waffle_%s", own_key_names[own]);
-			names->own[own] = name_add(p, other, "");
-			break;
-		}
-	}
-}
-
-void names_begin(struct perfetto *p)
-{
-	uint32_t count = model_site_count(p->model);
-
-	p->names.text = strtab_make();
-	p->names.sites = memory_zeroed((size_t)count + 1, sizeof(*p->names.sites));
-	for (uint32_t i = 0; i <= count; i++)
-		site_names_set(p, &p->names.sites[i],
-			       model_site(p->model, i < count ? i : MODEL_NONE));
-}
-
-void names_end(struct perfetto *p)
-{
-	strtab_free(p->names.text);
-	free(p->names.sites);
-	for (int list = 0; list < NAME_LIST_COUNT; list++)
-		vec_free(&p->names.defined[list]);
-}
-
-const struct site_names *names_of_site(const struct perfetto *p, uint32_t site)
-{
-	uint32_t count = model_site_count(p->model);
-
-	return &p->names.sites[site < count ? site : count];
 }

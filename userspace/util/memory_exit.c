@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The end of a program that runs out of memory. libwaffle has another one (usdt/attempt.h). */
+#include <stdlib.h>
+
+#include "util/memory.h"
+#include "util/terminal.h"
+
+/* The innermost guard. Only one thread uses these functions. */
+static struct memory_guard *guards;
+
+void memory_guard_set(struct memory_guard *guard)
+{
+	guard->outer = guards;
+	guards = guard;
+}
+
+void memory_guard_remove(struct memory_guard *guard)
+{
+	guards = guard->outer;
+}
+
+_Noreturn void memory_failed(void)
+{
+	struct error err = ERROR_INIT;
+
+	while (guards) {
+		struct memory_guard *guard = guards;
+
+		guards = guard->outer;
+		guard->call(guard->arg, &err);
+	}
+	error_set(&err, ENOMEM, "out of memory");
+	fflush(stdout);
+	terminal_message(stderr, "waffle-bpf: %s", err.message);
+	exit(EXIT_FAILURE);
+}
