@@ -116,6 +116,13 @@ namespace waffle = Waffle;
 #define KV_BOOL(key, ...) key, ((__VA_ARGS__) ? true : false)
 #define KV_STR(key, ...) key, (const char *)(__VA_ARGS__)
 #define KV_PTR(key, ...) key, (const void *)(__VA_ARGS__)
+/* A key that is evaluated and recorded in full mode only (waffle/mode.h). */
+#undef KV_DEBUG
+#define KV_DEBUG(...) WAFFLE_CALL_(WAFFLE_CPP_DEBUG_, __VA_ARGS__)
+#define WAFFLE_CPP_DEBUG_(key, ...)                                                                \
+	key, (waffle_mode_get() == WAFFLE_MODE_FULL                                                \
+		      ? ::Waffle::Detail_::some_(__VA_ARGS__)                                      \
+		      : decltype(::Waffle::Detail_::some_(__VA_ARGS__))())
 #define KV_CAUSE_SPAN(...) ::Waffle::CausedBy(::Waffle::SpanId(__VA_ARGS__))
 #define KV_CAUSE_EVENT(...) ::Waffle::CausedBy(::Waffle::EventId(__VA_ARGS__))
 
@@ -141,7 +148,9 @@ namespace waffle = Waffle;
 #define WAFFLE_EVENT(...) WAFFLE_CPP_KIND_(WAFFLE_SITE_EVENT, "event", __VA_ARGS__)
 #define WAFFLE_LOG_INFO(...) WAFFLE_CPP_KIND_(WAFFLE_SITE_LOG_INFO, "log", __VA_ARGS__)
 #define WAFFLE_LOG_WARN(...) WAFFLE_CPP_KIND_(WAFFLE_SITE_LOG_WARN, "log", __VA_ARGS__)
-#define WAFFLE_LOG_ERROR(...) WAFFLE_CPP_KIND_(WAFFLE_SITE_LOG_ERROR, "log", __VA_ARGS__)
+#define WAFFLE_LOG_ERROR(...)                                                                      \
+	WAFFLE_CPP_KIND_(WAFFLE_SITE_LOG_ERROR, "log", __VA_ARGS__, "frames",                      \
+			 ::Waffle::Detail_::Frames_())
 
 /* Parts of the macros above; `at` prefixes the local names of a use. The functions of the local
  * struct return pointers, since clang 14 can't deduce their type in a template. */
@@ -168,6 +177,7 @@ namespace waffle = Waffle;
 		::Waffle::Detail_::Meta_<at##tag, decltype(::Waffle::Detail_::arguments_of_(       \
 							  __VA_ARGS__))>;                          \
 	int at##armed;                                                                             \
+	unsigned at##mode __attribute__((__unused__));                                             \
 	const void *at##probe;                                                                     \
 	WAFFLE_SITE_TEST_(at##armed, at##probe, kind, usdt, at##meta::text_.chars_)
 
@@ -177,7 +187,7 @@ namespace waffle = Waffle;
 							    __unused__)) = __extension__({         \
 		WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);                       \
 		WAFFLE_ARMED_(at)                                                                  \
-		? ::Waffle::Detail_::scope_enter_(&at##scope, at##probe, __VA_ARGS__)              \
+		? ::Waffle::Detail_::scope_enter_<at##meta>(&at##scope, at##probe, __LINE__, __VA_ARGS__)              \
 		: (struct waffle_scope_ *)nullptr;                                                 \
 	})
 
@@ -186,7 +196,7 @@ namespace waffle = Waffle;
 		waffle_span_t at##span = waffle_span_null_();                                      \
 		WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);                       \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##span = ::Waffle::Detail_::span_begin_(at##probe, __VA_ARGS__);         \
+			at##span = ::Waffle::Detail_::span_begin_<at##meta>(at##probe, __LINE__, __VA_ARGS__);         \
 		at##span;                                                                          \
 	})
 
@@ -198,7 +208,7 @@ namespace waffle = Waffle;
 		::Waffle::EventId at##event;                                                       \
 		WAFFLE_CPP_TEST_(at, kind, usdt, __VA_ARGS__);                                     \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##event = ::Waffle::Detail_::event_(at##probe, __VA_ARGS__);             \
+			at##event = ::Waffle::Detail_::event_<at##meta>(at##probe, __LINE__, __VA_ARGS__);             \
 		::Waffle::Detail_::event_result_(at##event);                                       \
 	})
 

@@ -9,17 +9,28 @@
 
 #include "emit.h"
 #include "meta.hpp"
+#include "mode.h"
 #include "values.hpp"
 
 namespace Waffle {
 namespace Detail_ {
+
+template <class... A> constexpr bool recorded_(std::size_t index_)
+{
+	Role_ role_ = Arguments_<A...>::roles_.of_[index_];
+
+	return role_ == Role_::value_ || role_ == Role_::cause_;
+}
 
 /* Where the words of each argument are, and the letters of waffle_emit_(). */
 template <class... A> struct Layout_ {
 	struct Places_ {
 		std::size_t at_[sizeof...(A) + 1] = {}, words_ = 0, letters_ = 0;
 		char types_[2 * sizeof...(A) + 1] = {};
-		bool text_ = false;
+		bool text_ = false; /* one of them is a text */
+		/* The same without the last argument. */
+		char types_before_[2 * sizeof...(A) + 1] = {};
+		bool text_before_ = false;
 	};
 	static constexpr Places_ places_make_()
 	{
@@ -28,8 +39,13 @@ template <class... A> struct Layout_ {
 		Places_ made_;
 
 		for (std::size_t i_ = 0; i_ < sizeof...(A); i_++) {
-			if (Arguments_<A...>::roles_.of_[i_] == Role_::key_)
+			if (!recorded_<A...>(i_))
 				continue;
+			if (i_ + 1 == sizeof...(A)) {
+				made_.text_before_ = made_.text_;
+				for (std::size_t j_ = 0; j_ < made_.letters_; j_++)
+					made_.types_before_[j_] = made_.types_[j_];
+			}
 			made_.at_[i_] = made_.words_;
 			made_.words_ += words_[i_];
 			for (const char *letter_ = layouts_[i_]; *letter_; letter_++) {
@@ -43,7 +59,7 @@ template <class... A> struct Layout_ {
 };
 
 /* The memory that one argument's text may need; nothing for keys. */
-template <std::size_t index_, class T, Role_ role_> struct Slot_ {
+template <std::size_t index_, class T, bool recorded_> struct Slot_ {
 	typename Value_<T>::Text_ text_;
 
 	void put_(unsigned long long *out_, const T &value_)
@@ -51,73 +67,76 @@ template <std::size_t index_, class T, Role_ role_> struct Slot_ {
 		Value_<T>::put_(out_, value_, text_);
 	}
 };
-template <std::size_t index_, class T> struct Slot_<index_, T, Role_::key_> {
+template <std::size_t index_, class T> struct Slot_<index_, T, false> {
 	void put_(unsigned long long *, const T &) {}
 };
 
 template <class Indices, class... A> struct Slots_;
 template <std::size_t... index_, class... A>
 struct Slots_<std::index_sequence<index_...>, A...>
-    : Slot_<index_, A, Arguments_<A...>::roles_.of_[index_]>... {
+    : Slot_<index_, A, recorded_<A...>(index_)>... {
 	void put_([[maybe_unused]] unsigned long long *words_, const A &...values_)
 	{
-		(Slot_<index_, A, Arguments_<A...>::roles_.of_[index_]>::put_(
+		(Slot_<index_, A, recorded_<A...>(index_)>::put_(
 			 words_ + Layout_<A...>::places_.at_[index_], values_),
 		 ...);
 	}
 };
 
+/* The words of a frame, as emit.h wants them. In fast mode the key "frames", which is last, is not
+ * there. */
 template <class... A> struct Frame_ {
 	static constexpr const auto &places_ = Layout_<A...>::places_;
-	static constexpr std::size_t count_ = sizeof(waffle_frame) / 8 + places_.words_;
+	static constexpr bool frames_ = Arguments_<A...>::roles_.frames_;
 
-	unsigned long long words_[count_];
+	unsigned long long words_[sizeof(waffle_frame) / 8 + places_.words_];
+	std::size_t count_;
+	const char *types_;
 	Slots_<std::index_sequence_for<A...>, A...> slots_;
 
-	Frame_(const void *probe_, const A &...values_)
+	Frame_(const void *probe_, unsigned line_, const A &...values_)
+	    : count_(sizeof(words_) / 8), types_(places_.text_ ? places_.types_ : nullptr)
 	{
 		words_[0] = (unsigned long long)(__UINTPTR_TYPE__)probe_;
+		words_[1] = line_;
 		slots_.put_(words_ + sizeof(waffle_frame) / 8, values_...);
-	}
-	static const char *types_()
-	{
-		return places_.text_ ? places_.types_ : nullptr;
+		if (frames_ && waffle_mode_here_() != WAFFLE_MODE_FULL) {
+			count_--;
+			types_ = places_.text_before_ ? places_.types_before_ : nullptr;
+		}
 	}
 };
 
-template <std::size_t size_, class... A>
+/* `Meta` is the site's. Its text begins with the name. */
+template <class Meta, class Name, class... A>
 __attribute__((__noinline__, __cold__)) waffle_scope_ *
-scope_enter_(waffle_scope_ *scope_, const void *probe_, const char (&name_)[size_],
+scope_enter_(waffle_scope_ *scope_, const void *probe_, unsigned line_, const Name &,
 	     const A &...values_)
 {
-	Frame_<A...> frame_(probe_, values_...);
+	Frame_<A...> frame_(probe_, line_, values_...);
 
-	return waffle_scope_enter_(scope_, probe_, name_, frame_.words_, frame_.count_,
-				   frame_.types_());
+	return waffle_scope_enter_(scope_, probe_, Meta::text_.chars_, frame_.words_,
+				   frame_.count_, frame_.types_);
 }
 
-template <std::size_t size_, class... A>
+template <class Meta, class Name, class... A>
 __attribute__((__noinline__, __cold__)) waffle_span_t
-span_begin_(const void *probe_, const char (&name_)[size_], const A &...values_)
+span_begin_(const void *probe_, unsigned line_, const Name &, const A &...values_)
 {
-	Frame_<A...> frame_(probe_, values_...);
+	Frame_<A...> frame_(probe_, line_, values_...);
 
-	return waffle_span_begin_(probe_, name_, frame_.words_, frame_.count_, frame_.types_());
+	return waffle_span_begin_(probe_, Meta::text_.chars_, frame_.words_, frame_.count_,
+				  frame_.types_);
 }
 
-template <std::size_t size_, class... A>
+template <class Meta, class Name, class... A>
 __attribute__((__noinline__, __cold__)) EventId
-event_(const void *probe_, const char (&name_)[size_], const A &...values_)
+event_(const void *probe_, unsigned line_, const Name &, const A &...values_)
 {
-	Frame_<A...> frame_(probe_, values_...);
+	Frame_<A...> frame_(probe_, line_, values_...);
 
-	return waffle_event_(probe_, name_, frame_.words_, frame_.count_, frame_.types_());
-}
-
-/* The value of WAFFLE_EVENT, which may be unused. */
-inline __attribute__((__always_inline__)) EventId event_result_(EventId id_)
-{
-	return id_;
+	return waffle_event_(probe_, Meta::text_.chars_, frame_.words_, frame_.count_,
+			     frame_.types_);
 }
 
 } // namespace Detail_

@@ -178,7 +178,7 @@ constexpr void put_key_(Out_ &out_, const char *text_, std::size_t at_, std::siz
 }
 
 /* What each argument behind the name is. */
-enum class Role_ : unsigned char { key_, value_, cause_ };
+enum class Role_ : unsigned char { key_, value_, cause_, none_ };
 
 template <class> inline constexpr bool is_cause_ = false;
 template <class Id> inline constexpr bool is_cause_<Cause_<Id>> = true;
@@ -193,11 +193,13 @@ template <class... A> struct Arguments_ {
 		Role_ of_[count_ + 1] = {};
 		std::size_t keys_ = 0;
 		bool valid_ = true;
+		bool frames_ = false; /* the last value is Frames_ */
 	};
 	static constexpr Roles_ roles_make_()
 	{
 		constexpr bool causes_[] = {is_cause_<A>..., false};
 		constexpr bool literals_[] = {is_literal_<A>..., false};
+		constexpr bool frames_[] = {std::is_same_v<A, Frames_>..., false};
 		Roles_ made_;
 
 		for (std::size_t i_ = 0; i_ < count_; i_++) {
@@ -208,9 +210,13 @@ template <class... A> struct Arguments_ {
 			}
 			made_.valid_ &= literals_[i_] && i_ + 1 < count_ && !causes_[i_ + 1];
 			made_.of_[i_] = Role_::key_;
-			made_.of_[++i_] = Role_::value_;
-			if (i_ >= count_)
-				break;
+			made_.of_[i_ + 1] = Role_::value_;
+			i_++;
+		}
+		made_.frames_ = count_ && frames_[count_ - 1] && made_.keys_ <= WAFFLE_KEYS_MAX;
+		if (count_ && frames_[count_ - 1] && !made_.frames_) {
+			made_.of_[count_ - 1] = made_.of_[count_ - 2] = Role_::none_;
+			made_.keys_--;
 		}
 		return made_;
 	}

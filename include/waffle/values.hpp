@@ -15,6 +15,9 @@
 
 #include "abi.h"
 #include "context.h"
+#ifndef WAFFLE_DISABLE
+#include "emit.h"
+#endif
 
 namespace Waffle {
 
@@ -243,6 +246,32 @@ template <> struct Value_<Cause_<waffle_event_id_t>> : Word_<WAFFLE_KEY_CAUSE_EV
 		*out_ = value_.number_;
 	}
 };
+
+/* A value of KV_DEBUG in full mode. Texts are not copied. */
+template <class T>
+using Some_ = std::conditional_t<is_text_<T> && !std::is_pointer_v<std::decay_t<T>>,
+				 std::string_view, std::decay_t<T>>;
+template <class T> std::optional<Some_<T>> some_(const T &value_)
+{
+	return value_;
+}
+
+/* The backtrace that WAFFLE_LOG_ERROR adds (emit.h), if there is room for a key. */
+struct Frames_ {};
+#ifndef WAFFLE_DISABLE
+template <> struct Value_<Frames_> : Word_<WAFFLE_KEY_STR> {
+	static void put_(unsigned long long *out_, Frames_, Text_ &)
+	{
+		*out_ = (unsigned long long)(__UINTPTR_TYPE__)WAFFLE_FRAMES_TEXT_;
+	}
+};
+#endif
+
+/* The value of WAFFLE_EVENT, which may be unused. */
+inline __attribute__((__always_inline__)) EventId event_result_(EventId id_)
+{
+	return id_;
+}
 
 } // namespace Detail_
 
