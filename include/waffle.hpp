@@ -34,6 +34,9 @@
 
 #include "waffle.h"
 
+#include <functional>
+#include <utility>
+
 #include "waffle/frame.hpp"
 #include "waffle/meta.hpp"
 #include "waffle/values.hpp"
@@ -97,9 +100,28 @@ inline SpanId CurrentSpanId()
 	return WAFFLE_SPAN_ID();
 }
 
+/*
+ * Bind(function): a function object that calls `function` in the context of the call of Bind(). For
+ * thread pools, executors and callbacks: pool.submit(Waffle::Bind([=] { work(item); })).
+ * waffle/threads.hpp has std::thread and std::async with it.
+ */
+template <class F> auto Bind(F &&function)
+{
+	return [context = ExtractContext(), function = std::forward<F>(function)](
+		       auto &&...arguments) mutable -> decltype(auto) {
+		InjectContext inject(context);
+
+		return std::invoke(function, std::forward<decltype(arguments)>(arguments)...);
+	};
+}
+
 } // namespace Waffle
 
 namespace waffle = Waffle;
+
+#if defined(__cpp_impl_coroutine) && __has_include(<coroutine>)
+#include "waffle/task.hpp"
+#endif
 
 /* The keys of C, as pairs of a key and a value. */
 #undef KV_I64
