@@ -195,9 +195,9 @@ namespace waffle = Waffle;
 			return #__VA_ARGS__;                                                       \
 		}                                                                                  \
 	};                                                                                         \
-	using at##meta =                                                                           \
-		::Waffle::Detail_::Meta_<at##tag, decltype(::Waffle::Detail_::arguments_of_(       \
-							  __VA_ARGS__))>;                          \
+	/* Apart, since gcc allows no statement expression in an argument of a template. */            \
+	using at##types = decltype(::Waffle::Detail_::arguments_of_(__VA_ARGS__));                 \
+	using at##meta = ::Waffle::Detail_::Meta_<at##tag, at##types>;                             \
 	int at##armed;                                                                             \
 	unsigned at##mode __attribute__((__unused__));                                             \
 	const void *at##probe;                                                                     \

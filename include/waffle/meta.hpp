@@ -157,8 +157,6 @@ constexpr void put_key_(Out_ &out_, const char *text_, std::size_t at_, std::siz
 			at_++;
 			continue;
 		}
-		if (text_[at_] == 'u' && text_[at_ + 1] == '8' && text_[at_ + 2] == '"')
-			at_ += 2;
 		if (text_[at_] != '"') {
 			out_.fault_ = Fault_::key_;
 			return;

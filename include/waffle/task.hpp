@@ -211,9 +211,9 @@ public:
 				return false;
 			}
 			std::coroutine_handle<>
-			await_suspend(std::coroutine_handle<promise_type> handle_) const noexcept
+			await_suspend(std::coroutine_handle<promise_type> ended) const noexcept
 			{
-				return handle_.promise().continuation_;
+				return ended.promise().continuation_;
 			}
 			void await_resume() const noexcept {}
 		};
@@ -244,22 +244,22 @@ public:
 	}
 
 	struct Awaiter {
-		std::coroutine_handle<promise_type> handle_;
+		std::coroutine_handle<promise_type> task_;
 
 		bool await_ready() const noexcept
 		{
 			return false;
 		}
-		std::coroutine_handle<> await_suspend(std::coroutine_handle<> continuation_) noexcept
+		std::coroutine_handle<> await_suspend(std::coroutine_handle<> continuation) noexcept
 		{
-			handle_.promise().continuation_ = continuation_;
-			return handle_;
+			task_.promise().continuation_ = continuation;
+			return task_;
 		}
 		T await_resume()
 		{
-			if (handle_.promise().failed_)
-				std::rethrow_exception(handle_.promise().failed_);
-			return handle_.promise().take_();
+			if (task_.promise().failed_)
+				std::rethrow_exception(task_.promise().failed_);
+			return task_.promise().take_();
 		}
 	};
 	/* Runs the task, and then the coroutine that awaits it. The task object must live until then. */

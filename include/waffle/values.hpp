@@ -22,33 +22,27 @@
 namespace Waffle {
 
 /* The id of a span or an event. Null by default. A null id makes no link. */
-template <class Id> class IdOf_ {
-public:
+template <class Id> struct IdOf_ {
+	unsigned long long value = 0;
+
 	constexpr IdOf_() = default;
-	constexpr IdOf_(Id id_) : number_(id_.value) {}
+	constexpr IdOf_(Id id_) : value(id_.value) {}
 	constexpr operator Id() const
 	{
-		return Id{number_};
+		return Id{value};
 	}
 	constexpr explicit operator bool() const
 	{
-		return number_ != 0;
-	}
-	constexpr unsigned long long number() const
-	{
-		return number_;
+		return value != 0;
 	}
 	friend constexpr bool operator==(IdOf_ a_, IdOf_ b_)
 	{
-		return a_.number_ == b_.number_;
+		return a_.value == b_.value;
 	}
 	friend constexpr bool operator!=(IdOf_ a_, IdOf_ b_)
 	{
-		return a_.number_ != b_.number_;
+		return a_.value != b_.value;
 	}
-
-private:
-	unsigned long long number_ = 0;
 };
 
 using SpanId = IdOf_<waffle_span_id_t>;
@@ -93,7 +87,7 @@ template <class T>
 struct Value_<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>>
     : Word_<std::is_signed_v<T> ? WAFFLE_KEY_I64 : WAFFLE_KEY_U64> {
 	static_assert(sizeof(T) <= 8, "waffle: integers have at most 64 bits");
-	static void put_(unsigned long long *out_, T value_, typename Value_::Text_ &)
+	static void put_(unsigned long long *out_, const T &value_, typename Value_::Text_ &)
 	{
 		*out_ = static_cast<unsigned long long>(value_);
 	}
@@ -101,7 +95,7 @@ struct Value_<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bo
 
 template <class T>
 struct Value_<T, std::enable_if_t<std::is_floating_point_v<T>>> : Word_<WAFFLE_KEY_F64> {
-	static void put_(unsigned long long *out_, T value_, typename Value_::Text_ &)
+	static void put_(unsigned long long *out_, const T &value_, typename Value_::Text_ &)
 	{
 		double number_ = static_cast<double>(value_);
 
@@ -113,7 +107,8 @@ template <class T>
 struct Value_<T, std::enable_if_t<std::is_enum_v<T>>> : Value_<std::underlying_type_t<T>> {
 	using Base_ = Value_<std::underlying_type_t<T>>;
 
-	static void put_(unsigned long long *out_, T value_, typename Base_::Text_ &text_)
+	static void put_(unsigned long long *out_, const T &value_,
+			 typename Base_::Text_ &text_)
 	{
 		Base_::put_(out_, static_cast<std::underlying_type_t<T>>(value_), text_);
 	}
@@ -139,7 +134,7 @@ template <> struct Value_<std::nullptr_t> : Word_<WAFFLE_KEY_PTR> {
 template <class Id> struct Value_<IdOf_<Id>> : Word_<WAFFLE_KEY_U64> {
 	static void put_(unsigned long long *out_, IdOf_<Id> value_, typename Value_::Text_ &)
 	{
-		*out_ = value_.number();
+		*out_ = value_.value;
 	}
 };
 
@@ -278,11 +273,11 @@ inline __attribute__((__always_inline__)) EventId event_result_(EventId id_)
 /* A cause other than the parent, among the arguments of a span or an event. */
 constexpr Detail_::Cause_<waffle_span_id_t> CausedBy(SpanId id_)
 {
-	return {id_.number()};
+	return {id_.value};
 }
 constexpr Detail_::Cause_<waffle_event_id_t> CausedBy(EventId id_)
 {
-	return {id_.number()};
+	return {id_.value};
 }
 constexpr Detail_::Cause_<waffle_span_id_t> CausedBy(waffle_span_id_t id_)
 {
