@@ -52,7 +52,7 @@ endif
 endif
 
 FOLDERS := util target probe filter kernel store capture model symbolize analyze render export
-LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c))
+LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c)) usdt/ring.c usdt/ticks.c
 CMD_SRC := $(wildcard userspace/cmd/*.c)
 PROTO := $(wildcard userspace/export/perfetto/*.proto)
 PROTO_C := $(PROTO:userspace/export/perfetto/%.proto=$(BUILD)/gen/%.pb-c.c)
@@ -91,13 +91,14 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 # usdt/libwaffle.map are visible, also in the archive, which is one object for that.
 PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
 	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/map.c util/memory.c util/output.c util/privileges.c \
-	util/source.c util/strtab.c util/suggest.c util/terminal.c util/utf8.c util/vec.c \
+	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
 	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c this_host.c writer.c) \
 	render/json/value_json.c export/chrome_encode.c \
-	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c))
+	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c)) \
+	$(wildcard userspace/export/process/*.c)
 PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/pic/gen/%.o)
 PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
 PIC_LIBS := -lelf -lzstd -lz -lprotobuf-c -lyajl -lm -lpthread
@@ -164,7 +165,8 @@ $(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
-$(BUILD)/unit/test_named: $(BUILD)/obj/usdt/named.o $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
+$(BUILD)/unit/test_named: $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
+$(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
@@ -229,6 +231,10 @@ $(BUILD)/examples/%: examples/%.c $(wildcard include/*.h include/waffle/*.h)
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< -lpthread
 
 # Those that use libwaffle.
+$(BUILD)/examples/simulator: examples/simulator.c $(wildcard include/*.h include/waffle/*.h) $(BUILD)/libwaffle.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< -L$(BUILD) -lwaffle -Wl,-rpath,'$$ORIGIN/..'
+
 $(BUILD)/examples/propagate_%: examples/propagate_%.c $(wildcard include/*.h include/waffle/*.h) $(BUILD)/libwaffle.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< \
@@ -261,12 +267,13 @@ lint-docs: $(BUILD)/waffle-bpf
 
 lint: lint-includes lint-format lint-code lint-docs
 
-docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(addprefix $(BUILD)/unit/,test_why_meaning test_why_causes test_record_schema)
+docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(addprefix $(BUILD)/unit/,test_why_meaning test_why_causes test_record_schema test_chain_text)
 	$< help --markdown > docs/commands.md
 	$(BUILD)/unit/test_why_meaning print > docs/why-meanings.md
 	$(BUILD)/unit/test_why_causes print > $(BUILD)/causes.md
 	sed -i -e '/^| Cause |/r $(BUILD)/causes.md' -e '/^| Cause |/,/^$$/{/./d}' docs/why.md
 	$(BUILD)/unit/test_record_schema print > docs/records.md
+	$(BUILD)/unit/test_chain_text print > docs/processor-options.md
 
 setup:
 	@scripts/setup.sh build
@@ -296,6 +303,10 @@ zoo: all
 soak: all
 	WAFFLE_SOAK_SECONDS=$$(( $(or $(MINUTES),60) * 30 )) WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
 		tests/integration/test_soak.py
+
+# How well the processor's counter becomes CLOCK_MONOTONIC, for ten minutes.
+soak-clock: $(BUILD)/unit/test_ticks
+	CLOCK_SECONDS=$(or $(SECONDS),600) $<
 
 # On a machine with a GPU: a CUDA program and an NCCL all-reduce, decoded against their own log.
 gpu: all
@@ -335,5 +346,5 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(PIC_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
-.PHONY: all unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
+.PHONY: all soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
 	docs setup setup-check check kernels hosts zoo soak gpu demo bench install clean FORCE

@@ -37,11 +37,14 @@ enum waffle_rec_kind {
 	WAFFLE_REC_FREQUENCY, /* a CPU changed its frequency */
 	WAFFLE_REC_RETURN,    /* end of a call, with the values read at its return */
 	WAFFLE_REC_STACK,     /* stacks of a span or event */
+	WAFFLE_REC_TRACK,     /* name of a track: a lane of a process that is no thread */
+	WAFFLE_REC_ON_TRACK,  /* a span or event belongs to a track */
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
 	WAFFLE_REC_CODE,  /* a Python code object that frames refer to */
 	WAFFLE_REC_TRACE, /* a stack that later records refer to by its number */
+	WAFFLE_REC_RING,  /* a thread of a program with libwaffle has made a ring */
 	WAFFLE_REC_RING_COUNT
 };
 
@@ -106,6 +109,31 @@ struct waffle_rec_stack {
 };
 
 /*
+ * A track is a time line that a program declares (include/waffle_named.h), such as that of a
+ * device. Its spans and events are hits and ends whose times are those that the program gave: they
+ * may come late, in any order, overlap, and lie outside the capture. An ON_TRACK record precedes
+ * each hit; without it the hit would belong to the thread rec.tid, which delivered it. So older
+ * programs show these spans, but on that thread.
+ */
+#define WAFFLE_TRACK_NAME 64
+
+struct waffle_rec_track {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 track;                   /* its number in the process, from 1 */
+	char name[WAFFLE_TRACK_NAME];  /* NUL-padded; without a NUL if it has that length */
+	char group[WAFFLE_TRACK_NAME]; /* of tracks that belong together; empty: none */
+};
+
+/* rec.ts and rec.tid are those of the hit. A counter on a track has an id, too. */
+struct waffle_rec_on_track {
+	struct waffle_rec rec;
+	__u64 id;
+	__u32 tgid;
+	__u32 track;
+};
+
+/*
  * Followed by frame_bytes bytes: return addresses, innermost first; then python_count frames of
  * Python, innermost first. A Python frame has two words: the address of the code object, and that
  * of the instruction in it. frame_bytes is at most WAFFLE_FRAME_MAX.
@@ -158,6 +186,14 @@ struct waffle_rec_code {
 	__u8 name[WAFFLE_CODE_NAME_MAX];
 	__u8 file[WAFFLE_CODE_FILE_MAX];
 	__u8 table[WAFFLE_CODE_TABLE_MAX];
+};
+
+/* rec.tid is the thread that made it. The rest comes from the process and is not trusted. */
+struct waffle_rec_ring {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 seen_tid; /* its tid as the process sees it */
+	__u64 address, bytes;
 };
 
 #define WAFFLE_FRAMES_USER_MAX 64

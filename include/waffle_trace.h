@@ -23,13 +23,20 @@ struct waffle_trace_options {
 	 * to 1 GiB. The default is 4 MiB. */
 	size_t ring_bytes;
 	int keep_children; /* 1: also what happens inside of what the filter keeps */
+	/* 1: a flight recorder. Nothing is written until waffle_trace_flush() or the end, and each
+	 * thread keeps only its latest records, as many as fit into its memory. */
+	int overwrite;
+	/* A chain of processors as of WAFFLE_PROCESS (waffle_process.h), which get all that is
+	 * recorded. NULL: none. */
+	const char *process;
 };
 
 /*
  * Begins to record into a file, and arms the sites of the program and its libraries. In the name,
- * %p stands for the pid and %% for %. `options` may be NULL. Returns 0 or a negative errno, with
- * one line on standard error: -EBUSY if this process records already, -EINVAL if the name, the
- * filter or an option is not valid, or an errno of the file.
+ * %p stands for the pid and %% for %. `options` may be NULL. The name may be NULL if the options
+ * have processors: then nothing is written to a file. Returns 0 or a negative errno, with one line
+ * on standard error: -EBUSY if this process records already, -EINVAL if the name, the filter or an
+ * option is not valid, or an errno of the file.
  */
 int waffle_trace_start(const char *path, const struct waffle_trace_options *options);
 

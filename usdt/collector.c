@@ -15,17 +15,26 @@
 #include "filter/stream/stream.h"
 #include "store/this_host.h"
 #include "usdt/gather.h"
+#include "usdt/names.h"
 #include "usdt/sink.h"
 #include "usdt/sites.h"
 #include "usdt/ticks.h"
+#include "usdt/tracks.h"
 #include "util/clock.h"
+#include "util/map.h"
 #include "util/vec.h"
 
 #define ROUND_NS 10000000ull
+#define BUSY_NS 1000000ull /* after a round that found a ring rather full */
+#define BUSY_PERCENT 20
 #define SETTLE_NS 1000000
-#define QUIET_NS 40000000ull
+#define QUIET_NS 20000000ull
 #define ARM_NS 100000000ull
 #define FLUSH_NS 1000000000ull
+/* Words of a RING_TRACK_HIT in front of its frame, in bytes. */
+#define TRACK_HEAD 32
+/* Times of a track that are farther away are those of a wrong clock. */
+#define TRACK_REACH_NS (30ull * 86400 * 1000000000)
 
 struct collector {
 	char *path;
@@ -38,6 +47,7 @@ struct collector {
 	uint32_t thread_id;
 	uint32_t pid;
 	uint32_t clock;
+	bool overwrite;
 	struct ticks_map ticks;
 	uint64_t goal; /* time of the last round: the next one delivers what is older */
 	uint64_t armed_ns, flushed_ns, losses_ns;
@@ -45,6 +55,12 @@ struct collector {
 	pthread_mutex_t lock; /* protects `listed`, since other threads find sites, too */
 	VEC(const struct site_info *) listed;
 	/* Only the collector's thread uses what follows, up to `problem`. */
+	bool keep_children;
+	struct map tracks; /* numbers of those whose names the sink knows */
+	/* Of the hit that is being delivered: its track, or 0, and the thread that delivered it. */
+	uint32_t track, track_tid;
+	uint32_t named_track; /* the filter's thread 0 has its name */
+	bool told_time;
 	size_t known; /* number of those that the filter and the sink know */
 	uint64_t delivered, failed, lost_reported;
 	int result; /* the first error of the sink, after which nothing is written */
@@ -81,9 +97,48 @@ static void append_counted(struct collector *collector, const struct waffle_rec 
 		collector->failed++;
 }
 
+/* Tells the sink the name of a track when it first has something. */
+static void track_append(struct collector *collector, uint32_t number, uint64_t ts, uint32_t tid)
+{
+	const struct waffle_track *track = tracks_find(number);
+	struct waffle_rec_track rec = {
+		.rec = {.ts = ts, .tid = tid, .kind = WAFFLE_REC_TRACK},
+		.tgid = collector->pid,
+		.track = number,
+	};
+
+	if (!track || map_get(&collector->tracks, number) != MAP_NONE ||
+	    !map_set(&collector->tracks, number, 1))
+		return;
+	memcpy(rec.name, track->name, sizeof(rec.name));
+	memcpy(rec.group, track->group, sizeof(rec.group));
+	append(collector, &rec.rec);
+}
+
+static void on_track_append(struct collector *collector, const struct waffle_rec_hit *hit)
+{
+	const struct waffle_frame *frame = (const void *)(hit + 1);
+	struct waffle_rec_on_track rec = {
+		.rec = hit->rec,
+		.id = frame->id,
+		.tgid = collector->pid,
+		.track = collector->track,
+	};
+
+	rec.rec.kind = WAFFLE_REC_ON_TRACK;
+	append_counted(collector, &rec.rec);
+}
+
 static void kept_append(struct waffle_rec *rec, void *arg)
 {
-	append_counted(arg, rec);
+	struct collector *collector = arg;
+
+	if (collector->track) {
+		rec->tid = collector->track_tid;
+		if (rec->kind == WAFFLE_REC_HIT)
+			on_track_append(collector, (const struct waffle_rec_hit *)rec);
+	}
+	append_counted(collector, rec);
 }
 
 static void name_append(struct collector *collector, const struct gather_item *item, uint64_t ts)
@@ -123,9 +178,9 @@ static void sites_append(struct collector *collector)
 
 /* The number of the site with a probe; WAFFLE_SITE_UNKNOWN: it is not wanted, such as one that only
  * another tracer has armed. */
-static uint32_t site_number(struct collector *collector, uint64_t probe)
+static uint32_t site_number(struct collector *collector, uint64_t probe, uint64_t ticks)
 {
-	uint32_t number = sites_number(collector->sites, probe);
+	uint32_t number = sites_number(collector->sites, probe, ticks);
 
 	if (number >= collector->known && number != WAFFLE_SITE_UNKNOWN)
 		sites_append(collector); /* it was found during this round */
@@ -149,7 +204,7 @@ static void hit_append(struct collector *collector, const struct gather_item *it
 			.kind = WAFFLE_REC_HIT,
 			.cpu = item->record->cpu},
 		.tgid = collector->pid,
-		.site = site_number(collector, words[0]),
+		.site = site_number(collector, words[0], item->ticks),
 		.frame_bytes = (uint32_t)bytes - 8,
 	};
 	memcpy(hit + 1, words + 1, bytes - 8);
@@ -173,9 +228,101 @@ static void end_append(struct collector *collector, const struct gather_item *it
 	}
 	end.span_id = words[0];
 	end.probe_addr = words[1];
-	end.site = site_number(collector, end.probe_addr);
+	end.site = site_number(collector, end.probe_addr, item->ticks);
 	if (end.site != WAFFLE_SITE_UNKNOWN)
 		filter_stream_end(collector->stream, &end);
+}
+
+/* Whether a time that the program gave may be right. One line tells of the first that is not. */
+static bool time_is_near(struct collector *collector, const uint64_t *words, uint64_t ts)
+{
+	uint64_t start = words[2], end = words[3];
+	const struct waffle_track *track = tracks_find((uint32_t)words[1]);
+
+	if (start <= end && start + TRACK_REACH_NS >= ts && end <= ts + TRACK_REACH_NS)
+		return true;
+	if (!collector->told_time)
+		fprintf(stderr,
+			"waffle: what is recorded on the track '%s' is more than 30 days away from "
+			"now and counts as lost: is its clock right?\n",
+			track ? track->name : "?");
+	collector->told_time = true;
+	return false;
+}
+
+/* For the filter a track is the thread 0 of its process, with the track's name. */
+static void track_name(struct collector *collector)
+{
+	const struct waffle_track *track = tracks_find(collector->track);
+	char comm[WAFFLE_COMM_BYTES];
+
+	if (!track || collector->named_track == collector->track)
+		return;
+	memcpy(comm, track->name, sizeof(comm));
+	comm[sizeof(comm) - 1] = '\0';
+	filter_stream_name(collector->stream, collector->pid, 0, comm);
+	collector->named_track = collector->track;
+}
+
+static void track_hit_deliver(struct collector *collector, struct waffle_rec_hit *hit,
+			      uint64_t end_ts, uint64_t probe)
+{
+	const struct waffle_frame *frame = (const void *)(hit + 1);
+	const struct name_site *name = (const struct name_site *)(uintptr_t)probe;
+	struct waffle_rec_span_end end = {
+		.rec = hit->rec,
+		.span_id = frame->id,
+		.tgid = collector->pid,
+		.site = hit->site,
+		.probe_addr = probe,
+	};
+
+	end.rec.kind = WAFFLE_REC_SPAN_END;
+	end.rec.ts = end_ts;
+	if (collector->keep_children) {
+		/* The filter may deliver the hit later, and in the order of its thread. */
+		on_track_append(collector, hit);
+		collector->track = 0;
+	} else {
+		hit->rec.tid = end.rec.tid = 0;
+		track_name(collector);
+	}
+	filter_stream_hit(collector->stream, hit);
+	if (name->site.kind == WAFFLE_SITE_SPAN)
+		filter_stream_end(collector->stream, &end);
+}
+
+/* A hit whose times the program gave. Its span's end is known, too. */
+static void track_hit_append(struct collector *collector, const struct gather_item *item,
+			     uint64_t ts)
+{
+	const uint64_t *words = (const uint64_t *)(item->record + 1);
+	uint64_t buffer[RING_RECORD_MAX / 8];
+	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)buffer;
+	size_t bytes = item->record->bytes - sizeof(*item->record);
+
+	if (bytes < TRACK_HEAD + sizeof(struct waffle_frame) ||
+	    bytes > TRACK_HEAD + WAFFLE_FRAME_MAX || !time_is_near(collector, words, ts)) {
+		collector->failed++;
+		return;
+	}
+	*hit = (struct waffle_rec_hit){
+		.rec = {.ts = words[2],
+			.tid = item->tid,
+			.kind = WAFFLE_REC_HIT,
+			.cpu = item->record->cpu},
+		.tgid = collector->pid,
+		.site = site_number(collector, words[0], item->ticks),
+		.frame_bytes = (uint32_t)(bytes - TRACK_HEAD),
+	};
+	if (hit->site == WAFFLE_SITE_UNKNOWN)
+		return;
+	memcpy(hit + 1, words + TRACK_HEAD / 8, bytes - TRACK_HEAD);
+	track_append(collector, (uint32_t)words[1], ts, item->tid);
+	collector->track = (uint32_t)words[1];
+	collector->track_tid = item->tid;
+	track_hit_deliver(collector, hit, words[3], words[0]);
+	collector->track = 0;
 }
 
 static void item_deliver(const struct gather_item *item, void *arg)
@@ -191,6 +338,8 @@ static void item_deliver(const struct gather_item *item, void *arg)
 		hit_append(collector, item, ts);
 	else if (item->record->kind == RING_SPAN_END)
 		end_append(collector, item, ts);
+	else if (item->record->kind == RING_TRACK_HIT)
+		track_hit_append(collector, item, ts);
 	else
 		collector->failed++;
 }
@@ -250,18 +399,23 @@ enum round_kind {
 	ROUND_ALL,     /* also what has just been written */
 };
 
-/* Returns whether there was anything to do. */
-static bool round_run(struct collector *collector, enum round_kind kind)
+/* Returns for how long there will be nothing to do. */
+static uint64_t round_run(struct collector *collector, enum round_kind kind)
 {
 	struct ticks_pair now = ticks_pair_take(collector->clock);
 	uint64_t before = gather_counts(collector->gather).taken;
+	struct gather_counts after;
 
 	ticks_map_add(&collector->ticks, now);
 	sites_append(collector);
+	/* A flight recorder leaves the records in the rings until they are wanted. */
+	if (collector->overwrite && kind == ROUND_SETTLED)
+		return ARM_NS;
 	gather_round(collector->gather, kind == ROUND_SETTLED ? collector->goal : UINT64_MAX,
 		     item_deliver, collector);
 	collector->goal = now.ticks;
-	return gather_counts(collector->gather).taken != before;
+	after = gather_counts(collector->gather);
+	return after.fullest > BUSY_PERCENT ? BUSY_NS : after.taken != before ? ROUND_NS : QUIET_NS;
 }
 
 static void duties_run(struct collector *collector)
@@ -300,7 +454,7 @@ static void futex_wait(uint32_t *word, uint32_t seen, uint64_t ns)
 static void *collector_main(void *arg)
 {
 	struct collector *collector = arg;
-	bool busy = true;
+	uint64_t pause;
 
 	prctl(PR_SET_NAME, "waffle");
 	__atomic_store_n(&collector->thread_id, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
@@ -308,7 +462,7 @@ static void *collector_main(void *arg)
 		uint32_t asked = __atomic_load_n(&collector->asked, __ATOMIC_ACQUIRE);
 		bool wanted = asked != collector->done;
 
-		busy = round_run(collector, wanted ? ROUND_ALL : ROUND_SETTLED);
+		pause = round_run(collector, wanted ? ROUND_ALL : ROUND_SETTLED);
 		if (wanted) {
 			flush(collector);
 			__atomic_store_n(&collector->done, asked, __ATOMIC_RELEASE);
@@ -316,7 +470,7 @@ static void *collector_main(void *arg)
 		}
 		duties_run(collector);
 		if (!__atomic_load_n(&collector->stop, __ATOMIC_ACQUIRE))
-			futex_wait(&collector->asked, asked, busy ? ROUND_NS : QUIET_NS);
+			futex_wait(&collector->asked, asked, pause);
 	}
 	return NULL;
 }
@@ -354,12 +508,13 @@ static void command_read(char *text, size_t size)
 	text[len] = '\0';
 }
 
-static int file_open(struct collector *collector, struct error *err)
+static int sink_make(struct collector *collector, const char *process, struct error *err)
 {
 	struct this_host host;
 	struct sink_origin origin = {.meta = this_host_meta(&host)};
 	char command[1024];
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int result;
 
 	command_read(command, sizeof(command));
 	origin.meta.command = command;
@@ -373,7 +528,11 @@ static int file_open(struct collector *collector, struct error *err)
 		.cmdline = command,
 	};
 	collector->losses_ns = collector->flushed_ns = origin.meta.start_ts;
-	return sink_open(&collector->sink, collector->path, &origin, err);
+	result = *collector->path ? sink_open(&collector->sink, collector->path, &origin, err) : 0;
+	if (!result && process)
+		result = sink_process_open(&collector->sink, process, &collector->thread_id,
+					   &origin, err);
+	return result;
 }
 
 static void collector_free(struct collector *collector)
@@ -385,6 +544,7 @@ static void collector_free(struct collector *collector)
 		filter_free(collector->filter);
 	sites_free(collector->sites);
 	gather_free(collector->gather);
+	map_free(&collector->tracks);
 	vec_free(&collector->listed);
 	pthread_mutex_destroy(&collector->lock);
 	free(collector->path);
@@ -417,6 +577,7 @@ static int filter_begin(struct collector *collector, const struct collector_opti
 						    options->filter, err)
 				     : 0;
 
+	collector->keep_children = options->keep_children;
 	stream.filter = collector->filter;
 	return result ?: filter_stream_open(&collector->stream, &stream, err);
 }
@@ -430,18 +591,19 @@ int collector_open(struct collector **result, const char *path,
 
 	*result = NULL;
 	if (!collector)
-		return error_set(err, ENOMEM, "%s: out of memory", path);
+		return error_set(err, ENOMEM, "out of memory");
 	pthread_mutex_init(&collector->lock, NULL);
 	collector->pid = (uint32_t)getpid();
-	collector->path = strdup(path);
-	collector->sites = sites_new(&callbacks);
-	collector->gather = gather_new();
+	collector->path = strdup(path ? path : "");
 	collector->clock = (uint32_t)ticks_choose();
+	collector->overwrite = options->overwrite;
+	collector->sites = sites_new(&callbacks, collector->clock);
+	collector->gather = gather_new();
 	code = filter_begin(collector, options, err);
 	if (!code && (!collector->path || !collector->sites || !collector->gather))
-		code = error_set(err, ENOMEM, "%s: out of memory", path);
+		code = error_set(err, ENOMEM, "out of memory");
 	if (!code)
-		code = file_open(collector, err);
+		code = sink_make(collector, options->process, err);
 	if (!code) {
 		struct ticks_pair now = ticks_pair_take(collector->clock);
 
@@ -505,7 +667,7 @@ int collector_close(struct collector *collector, struct error *err)
 	/* Threads that have found their site armed and are about to write get a moment. */
 	round_run(collector, ROUND_ALL);
 	nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
-	while (round_run(collector, ROUND_ALL))
+	while (round_run(collector, ROUND_ALL) != QUIET_NS)
 		;
 	gather_names(collector->gather, collector->goal);
 	losses_append(collector);

@@ -4,8 +4,8 @@
  *
  *	sites ──→ rings ──→ gather (one order) ──→ filter ──→ sink ──→ file
  *
- * It runs a round every 10 ms, 40 ms while nothing comes, and writes to the file at least once a
- * second.
+ * It runs a round every 10 ms, 20 ms while nothing comes, earlier if a ring fills quickly, and
+ * writes to the file at least once a second.
  */
 #ifndef WAFFLE_USDT_COLLECTOR_H
 #define WAFFLE_USDT_COLLECTOR_H
@@ -18,11 +18,14 @@
 struct collector;
 
 struct collector_options {
-	const char *filter; /* an expression; NULL: everything is kept */
-	bool keep_children; /* also what happens inside of what the filter keeps */
+	const char *filter;  /* an expression; NULL: everything is kept */
+	bool keep_children;  /* also what happens inside of what the filter keeps */
+	bool overwrite;      /* takes records only when it is flushed or closed */
+	const char *process; /* the text of a chain of processors; NULL: none */
 };
 
-/* Opens the file, arms the sites and starts the thread. */
+/* `path` may be NULL if there are processors. Opens the file, arms the sites and starts the thread.
+ */
 int collector_open(struct collector **collector, const char *path,
 		   const struct collector_options *options, struct error *err);
 /* Arms the sites of files that have been loaded since. */

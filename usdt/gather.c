@@ -160,8 +160,14 @@ static void rings_take(struct ring_gather *gather)
 	bool reclaim = gather->rounds++ % ALIVE_ROUNDS == 0;
 	uint64_t lost = 0;
 
+	gather->counts.fullest = 0;
 	for (struct rings_slot *slot = rings_first(RINGS_COLLECTOR); slot; slot = slot->next) {
+		uint64_t tail = slot->ring.tail, percent;
+
 		slot_take(gather, slot);
+		percent = (slot->ring.tail - tail) * 100 / slot->ring.bytes;
+		if (percent > gather->counts.fullest)
+			gather->counts.fullest = percent;
 		lost += ring_lost(&slot->ring) - slot->lost_before;
 		if (reclaim)
 			rings_reclaim(slot);

@@ -26,6 +26,8 @@ struct gather_item {
 struct gather_counts {
 	uint64_t taken; /* records, and names of threads */
 	uint64_t lost;  /* by the threads, or skipped */
+	/* Of the last round: percent of a ring that were full, at most. */
+	uint64_t fullest;
 };
 
 struct ring_gather *gather_new(void); /* NULL: out of memory */

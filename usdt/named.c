@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "usdt/names.h"
+#include "usdt/rings.h"
 #include "usdt/values.h"
 #include "waffle/emit.h"
 
@@ -37,34 +38,39 @@ static void hit(const struct name_site *name, const unsigned long long *frame, s
 		ring(name, frame[0], name->site.name, frame, bytes);
 }
 
-/*
- * Completes a frame whose first words are set, and delivers it. The stack gets only as much as the
- * strings need, since it may be small.
- */
+/* Words of a RING_TRACK_HIT in front of the frame. */
+#define TRACK_WORDS 4
+
+/* The stack gets only as much as the strings need, since it may be small. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Walloca"
-static __attribute__((noinline)) void emit(const struct name_site *name,
-					   const unsigned long long *words,
-					   const waffle_value_t *values, unsigned count)
+__attribute__((noinline)) void named_emit(const struct name_site *name,
+					  const unsigned long long *words,
+					  const struct named_time *time,
+					  const waffle_value_t *values, unsigned count)
 {
 	struct values_layout layout = values_measure(&name->site, values, count);
 	size_t bytes = sizeof(struct waffle_frame) + layout.bytes;
-	unsigned long long *frame = __builtin_alloca(bytes);
+	unsigned long long *all = __builtin_alloca(TRACK_WORDS * sizeof(*all) + bytes);
+	unsigned long long *frame = all + TRACK_WORDS;
 
 	memcpy(frame, words, sizeof(struct waffle_frame));
 	values_put(frame + sizeof(struct waffle_frame) / 8, &name->site, values, &layout);
-	hit(name, frame, bytes);
+	if (!time) {
+		hit(name, frame, bytes);
+		return;
+	}
+	all[0] = (uintptr_t)name;
+	all[1] = time->track;
+	all[2] = time->start_ns;
+	all[3] = time->end_ns;
+	rings_write(RING_TRACK_HIT, (const uint64_t *)all, TRACK_WORDS + bytes / 8);
 }
 #pragma GCC diagnostic pop
 
-static bool is_recorded(const waffle_name_t *name)
-{
-	return waffle_name_armed(name) && waffle_mode_here_() != WAFFLE_MODE_OFF;
-}
-
 static bool is_span(const waffle_name_t *name)
 {
-	return is_recorded(name) && name_of(name)->site.kind == WAFFLE_SITE_SPAN;
+	return named_is_recorded(name) && name_of(name)->site.kind == WAFFLE_SITE_SPAN;
 }
 
 API waffle_span_t waffle_named_span_begin(waffle_name_t *name, const waffle_value_t *values,
@@ -81,14 +87,17 @@ API waffle_span_t waffle_named_span_begin(waffle_name_t *name, const waffle_valu
 	waffle_span_opened_(thread, name_of(name)->site.name, words, NULL);
 	span = (waffle_span_t){
 		.id = words[0], .trace_hi = words[2], .trace_lo = words[3], .probe = name};
-	emit(name_of(name), words, values, count);
+	named_emit(name_of(name), words, NULL, values, count);
 	return span;
 }
 
 API void waffle_named_span_end(waffle_span_t span)
 {
 	waffle_ring_t_ ring = __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_ACQUIRE);
+	void (*ended)(unsigned long long) = waffle_process_get_()->ended_;
 
+	if (span.id && ended)
+		ended(span.id);
 	if (span.id && ring)
 		ring(NULL, span.id, span.probe, NULL, 0);
 }
@@ -108,7 +117,7 @@ API void waffle_named_scope_begin(waffle_scope_t *scope, waffle_name_t *name,
 	words[1] = name_of(name)->site.line;
 	waffle_number_span_(thread, words);
 	waffle_span_opened_(thread, name_of(name)->site.name, words, &made->scope);
-	emit(name_of(name), words, values, count);
+	named_emit(name_of(name), words, NULL, values, count);
 	context =
 		(waffle_context_t){.trace_hi = words[2], .trace_lo = words[3], .span_id = words[0]};
 	made->open = SCOPE_SPAN;
@@ -145,11 +154,11 @@ API waffle_event_id_t waffle_named_event(waffle_name_t *name, const waffle_value
 	waffle_event_id_t id = {0};
 	uint16_t kind = name_of(name)->site.kind;
 
-	if (!is_recorded(name) || (kind != WAFFLE_SITE_EVENT && !site_kind_is_log(kind)))
+	if (!named_is_recorded(name) || (kind != WAFFLE_SITE_EVENT && !site_kind_is_log(kind)))
 		return id;
 	waffle_fill_frame_(words, &thread->context_);
 	id.value = words[0] = waffle_new_id_(thread);
-	emit(name_of(name), words, values, count);
+	named_emit(name_of(name), words, NULL, values, count);
 	return id;
 }
 
@@ -157,9 +166,9 @@ API void waffle_named_counter(waffle_name_t *name, waffle_value_t value)
 {
 	unsigned long long words[sizeof(struct waffle_frame) / 8];
 
-	if (!is_recorded(name) || name_of(name)->site.kind != WAFFLE_SITE_COUNTER)
+	if (!named_is_recorded(name) || name_of(name)->site.kind != WAFFLE_SITE_COUNTER)
 		return;
 	waffle_fill_frame_(words, &waffle_thread_get_()->context_);
 	words[0] = 0;
-	emit(name_of(name), words, &value, 1);
+	named_emit(name_of(name), words, NULL, &value, 1);
 }

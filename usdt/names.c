@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "usdt/text.h"
 #include "util/hash.h"
-#include "util/utf8.h"
 
 #define API __attribute__((visibility("default")))
 #define NAMES_ARMED_INSIDE 1u
@@ -31,27 +31,6 @@ static struct {
 static struct name_site refused;
 
 /* ---- making ---- */
-
-/* A text of a spec: cut to its limit, but not within a character. */
-struct text {
-	const char *at;
-	size_t len;
-};
-
-static struct text text_of(const char *text, size_t max)
-{
-	struct text found = {text ?: "", 0};
-
-	found.len = strnlen(found.at, max + 1);
-	if (found.len <= max)
-		return found;
-	/* At most three bytes of a character are before the limit. */
-	for (found.len = max; max - found.len <= 3; found.len--)
-		if ((found.at[found.len] & 0xc0) != 0x80)
-			return found;
-	found.len = max;
-	return found;
-}
 
 /* The parts of a definition, in the order in which they are compared and stored; the
  * first three as in the meta of a site of a file (waffle/site.h). */

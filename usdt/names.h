@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "target/elf/site.h"
+#include "waffle/mode.h"
 #include "waffle_named.h"
 
 struct name_site {
@@ -33,6 +34,23 @@ struct names_listener {
 void names_listen(const struct names_listener *listener);
 /* Disarms all names. `found` is not called any more. */
 void names_unlisten(void);
+
+/* When something happened, if not now on the thread that says it. */
+struct named_time {
+	uint32_t track;            /* number of the track */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; end_ns counts for spans only */
+};
+
+/* Whether a use of the name is recorded, here and now. */
+static inline bool named_is_recorded(const waffle_name_t *name)
+{
+	return waffle_name_armed(name) && waffle_mode_here_() != WAFFLE_MODE_OFF;
+}
+
+/* Lays out a frame that begins with four words (struct waffle_frame), and delivers it. `time` NULL:
+ * now, on this thread. Async-signal-safe. */
+void named_emit(const struct name_site *name, const unsigned long long *words,
+		const struct named_time *time, const waffle_value_t *values, unsigned count);
 
 /* Around fork(): the child begins with all names, of which none is armed. */
 void names_fork_before(void);

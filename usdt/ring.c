@@ -3,17 +3,16 @@
 
 #include <string.h>
 
-#define DATA_AT 4096u
 /* A thread that overwrites a record while it is copied makes the reader begin again, which happens
  * once in a while. So many times in a row are nonsense. */
 #define ATTEMPTS 64
 
-_Static_assert(sizeof(struct ring_shared) <= DATA_AT, "the data begins behind the head");
+_Static_assert(sizeof(struct ring_shared) <= RING_DATA_AT, "the data begins behind the head");
 _Static_assert(sizeof(struct ring_record) == 16, "the layout is a contract");
 
 size_t ring_map_bytes(uint64_t data_bytes)
 {
-	return DATA_AT + (size_t)data_bytes + RING_RECORD_MAX;
+	return RING_DATA_AT + (size_t)data_bytes + RING_RECORD_MAX;
 }
 
 void ring_make(void *memory, uint64_t data_bytes, uint32_t clock, uint32_t pid)
@@ -21,7 +20,7 @@ void ring_make(void *memory, uint64_t data_bytes, uint32_t clock, uint32_t pid)
 	struct ring_shared *shared = memory;
 
 	shared->version = RING_VERSION;
-	shared->data_at = DATA_AT;
+	shared->data_at = RING_DATA_AT;
 	shared->clock = clock;
 	shared->data_bytes = data_bytes;
 	shared->pid = pid;
@@ -36,14 +35,14 @@ bool ring_open(struct ring *ring, void *memory, size_t mapped_bytes)
 	if (mapped_bytes < sizeof(*shared) ||
 	    __atomic_load_n(&shared->magic, __ATOMIC_ACQUIRE) != RING_MAGIC ||
 	    __atomic_load_n(&shared->version, __ATOMIC_RELAXED) != RING_VERSION ||
-	    __atomic_load_n(&shared->data_at, __ATOMIC_RELAXED) != DATA_AT)
+	    __atomic_load_n(&shared->data_at, __ATOMIC_RELAXED) != RING_DATA_AT)
 		return false;
 	bytes = __atomic_load_n(&shared->data_bytes, __ATOMIC_RELAXED);
 	if (bytes < RING_BYTES_MIN || bytes > RING_BYTES_MAX || bytes & (bytes - 1) ||
 	    mapped_bytes < ring_map_bytes(bytes))
 		return false;
 	*ring = (struct ring){.shared = shared,
-			      .data = (unsigned char *)memory + DATA_AT,
+			      .data = ring_data(shared),
 			      .bytes = bytes,
 			      .clock = __atomic_load_n(&shared->clock, __ATOMIC_RELAXED)};
 	/* A multiple of 8, so that all records are aligned. */

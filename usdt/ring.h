@@ -63,6 +63,9 @@ enum ring_kind {
 	RING_HIT = 2,  /* u64 address of the probe, then the frame (include/waffle/abi.h) */
 	RING_SPAN_END, /* u64 id of the span, u64 address of its begin's probe */
 	RING_THREAD,   /* struct ring_thread: the next records are this thread's */
+	/* u64 address of the name, u64 number of the track, u64 start and u64 end in
+	 * CLOCK_MONOTONIC ns, then the frame */
+	RING_TRACK_HIT,
 };
 
 struct ring_record {
@@ -78,6 +81,13 @@ struct ring_thread {
 	uint64_t tid; /* as the process sees it */
 	char comm[RING_COMM_BYTES];
 };
+
+#define RING_DATA_AT 4096u /* data_at of all rings of this version */
+
+static inline unsigned char *ring_data(struct ring_shared *shared)
+{
+	return (unsigned char *)shared + RING_DATA_AT;
+}
 
 /* Bytes to map for a ring with this much data. */
 size_t ring_map_bytes(uint64_t data_bytes);

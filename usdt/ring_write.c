@@ -32,13 +32,14 @@ static bool word_change(uint64_t *word, uint64_t from, uint64_t to)
 #endif
 }
 
-struct ring_writer ring_writer_open(void *memory, uint64_t data_bytes, uint32_t clock)
+struct ring_writer ring_writer_open(void *memory, uint64_t data_bytes, uint32_t clock,
+				    struct ring_rseq *rseq)
 {
 	struct ring_shared *shared = memory;
 
 	return (struct ring_writer){
 		.shared = shared,
-		.data = (unsigned char *)memory + shared->data_at,
+		.rseq = rseq,
 		.mask = data_bytes - 1,
 		.limit = __atomic_load_n(&shared->oldest, __ATOMIC_RELAXED) + data_bytes,
 		.clock = clock,
@@ -58,7 +59,8 @@ static bool oldest_walk(const struct ring_writer *writer, uint64_t head, uint64_
 			struct oldest *oldest)
 {
 	while (head + room - oldest->position > writer->mask + 1 && oldest->position != head) {
-		const unsigned char *at = writer->data + (oldest->position & writer->mask);
+		const unsigned char *at =
+			ring_data(writer->shared) + (oldest->position & writer->mask);
 		struct ring_record record;
 
 		memcpy(&record, at, sizeof(record));
@@ -133,7 +135,7 @@ static bool put_undisturbed(struct ring_writer *writer, const struct ring_entry 
 		.kind = (uint16_t)(entry->header >> 32),
 		.ticks = writer->clock == TICKS_COUNTER ? ticks_counter() : entry->ns,
 	};
-	unsigned char *to = writer->data + (head & writer->mask);
+	unsigned char *to = ring_data(writer->shared) + (head & writer->mask);
 	int cpu = sched_getcpu();
 
 	if (head + record.bytes > writer->limit)
@@ -169,19 +171,35 @@ static bool write_blocked(struct ring_writer *writer, const struct ring_entry *e
 	return done;
 }
 
-bool ring_write_slow(struct ring_writer *writer, struct ring_rseq *rseq,
-		     const struct ring_entry *entry)
+static bool put(struct ring_writer *writer, const struct ring_entry *entry)
 {
 #if RING_HAS_RSEQ
-	while (rseq) {
+	return ring_put(writer, entry);
+#else
+	(void)writer;
+	(void)entry;
+	return false;
+#endif
+}
+
+bool ring_write_slow(struct ring_writer *writer, const struct ring_entry *entry)
+{
+	if (!RING_HAS_RSEQ || !writer->rseq)
+		return write_blocked(writer, entry);
+	while (!put(writer, entry))
 		if (!room_make(writer, (uint32_t)entry->header))
 			return false;
-		if (ring_put(writer, rseq, *entry))
-			return true;
-	}
-#endif
-	(void)rseq;
-	return write_blocked(writer, entry);
+	return true;
+}
+
+bool ring_write(struct ring_writer *writer, enum ring_kind kind, uint64_t first,
+		const uint64_t *words, uint64_t count)
+{
+	struct ring_entry entry = ring_entry(kind, first, words, count);
+
+	if (writer->clock != TICKS_COUNTER)
+		entry.ns = clock_monotonic_ns();
+	return ring_write_slow(writer, &entry);
 }
 
 /* ---- the struct rseq of a thread ---- */

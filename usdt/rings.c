@@ -22,6 +22,9 @@ _Static_assert(24 + WAFFLE_FRAME_MAX <= RING_RECORD_MAX, "a hit fits into a reco
 /* glibc keeps the values of the first keys in the thread itself. To set others it allocates. */
 #define KEYS_INSIDE 32
 
+/* A tracer that does not know a ring is told of it after so many hits again. */
+#define ANNOUNCE_HITS 256
+
 struct rings_thread {
 	struct rings_slot *slots[RINGS_READERS];
 	struct ring_rseq *rseq; /* NULL: none */
@@ -139,7 +142,7 @@ static struct rings_slot *slot_make(enum rings_reader reader)
 		madvise(memory, bytes, MADV_DONTFORK);
 	ring_make(memory, options.data_bytes, options.clock, (uint32_t)getpid());
 	((struct ring_shared *)memory)->overwrite = options.overwrite;
-	slot->writer = ring_writer_open(memory, options.data_bytes, options.clock);
+	slot->writer = ring_writer_open(memory, options.data_bytes, options.clock, NULL);
 	slot->map_bytes = bytes;
 	ring_open(&slot->ring, memory, bytes);
 	return slot;
@@ -151,6 +154,16 @@ static void slot_list(struct rings_slot *slot, enum rings_reader reader)
 	while (!__atomic_compare_exchange_n(&rings.first[reader], &slot->next, slot, false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
+}
+
+static void slot_release(struct rings_slot *slot)
+{
+	if (thread.rseq == &slot->rseq) {
+		thread.rseq = NULL;
+		ring_rseq_leave(&slot->rseq);
+	}
+	if (slot->writer.shared)
+		__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
 }
 
 /* Makes a slot the thread's own. False: another thread owns it, or its ring has no room to say
@@ -166,13 +179,16 @@ static bool slot_take(struct rings_slot *slot, uint32_t tid)
 	    !__atomic_compare_exchange_n(&slot->owner, &owner, tid, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return false;
+	if (!thread.rseq)
+		thread.rseq = ring_rseq_find(&slot->rseq);
+	slot->writer.rseq = thread.rseq;
 	prctl(PR_GET_NAME, self.comm);
 	memcpy(words, &self, sizeof(self));
-	if (ring_write(&slot->writer, thread.rseq, RING_THREAD, words[0], words + 1, 2)) {
+	if (ring_write(&slot->writer, RING_THREAD, words[0], words + 1, 2)) {
 		slot->writer.shared->tid = tid;
 		return true;
 	}
-	__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
+	slot_release(slot);
 	return false;
 }
 
@@ -207,15 +223,9 @@ static void thread_leave(void *unused)
 	for (int i = 0; i < RINGS_READERS; i++) {
 		struct rings_slot *slot = thread.slots[i];
 
-		if (!slot)
-			continue;
-		if (thread.rseq == &slot->rseq) {
-			thread.rseq = NULL;
-			ring_rseq_leave(&slot->rseq);
-		}
 		thread.slots[i] = NULL;
-		if (slot->writer.shared)
-			__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
+		if (slot)
+			slot_release(slot);
 	}
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
 }
@@ -241,13 +251,9 @@ static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 		slot = slot_make(reader);
 		if (!slot)
 			return NULL;
-		if (!thread.rseq)
-			thread.rseq = ring_rseq_find(&slot->rseq);
 		slot_take(slot, tid);
 		slot_list(slot, reader);
 	}
-	if (!thread.rseq)
-		thread.rseq = ring_rseq_find(&slot->rseq);
 	if (rings.has_key)
 		pthread_setspecific(rings.key, slot);
 	thread.slots[reader] = slot;
@@ -274,46 +280,16 @@ static __attribute__((noinline, cold)) struct rings_slot *slot_open(enum rings_r
 }
 
 /* The thread's slot, which is opened if need be. NULL: there is none. */
-static inline __attribute__((always_inline)) struct rings_slot *slot_get(enum rings_reader reader)
+static struct rings_slot *slot_get(enum rings_reader reader)
 {
 	struct rings_slot *slot = thread.slots[reader];
 
-	if (__builtin_expect(slot && slot->writer.shared, 1))
-		return slot;
-	return slot_open(reader);
+	return slot && slot->writer.shared ? slot : slot_open(reader);
 }
 
 /* ---- records ---- */
 
-static inline __attribute__((always_inline)) bool
-hit_write(struct rings_slot *slot, const void *probe, unsigned long long id, const void *name,
-	  const void *frame, unsigned long long size)
-{
-	uint64_t begin = (uintptr_t)name;
-
-	if (__builtin_expect(size > WAFFLE_FRAME_MAX, 0))
-		size = WAFFLE_FRAME_MAX;
-	if (frame)
-		return ring_write(&slot->writer, thread.rseq, RING_HIT, (uintptr_t)probe, frame,
-				  size / 8);
-	/* A span's end has its begin's probe where others have their name (abi.h). */
-	return ring_write(&slot->writer, thread.rseq, RING_SPAN_END, id, &begin, 1);
-}
-
-/* The part of rings_hit() for a tracer. */
-static __attribute__((noinline)) bool tracer_hit(const void *probe, unsigned long long id,
-						 const void *name, const void *frame,
-						 unsigned long long size)
-{
-	struct rings_slot *slot = slot_get(RINGS_TRACER);
-
-	if (!slot || !__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE))
-		return false;
-	hit_write(slot, probe, id, name, frame, size); /* or it is counted as lost */
-	return true;
-}
-
-static inline struct rings_gate gate_read(void)
+static struct rings_gate gate_read(void)
 {
 	struct rings_gate gate;
 	uint64_t word = __atomic_load_n((uint64_t *)&rings_gate, __ATOMIC_RELAXED);
@@ -322,24 +298,117 @@ static inline struct rings_gate gate_read(void)
 	return gate;
 }
 
-/* Nothing here has an array whose bounds could be missed, so a canary would only cost time. */
+static bool hit_write(struct rings_slot *slot, const void *probe, unsigned long long id,
+		      const void *name, const void *frame, unsigned long long size)
+{
+	uint64_t begin = (uintptr_t)name;
+
+	if (frame)
+		return ring_write(&slot->writer, RING_HIT, (uintptr_t)probe, frame,
+				  (size > WAFFLE_FRAME_MAX ? WAFFLE_FRAME_MAX : size) / 8);
+	/* A span's end has its begin's probe where others have their name (abi.h). */
+	return ring_write(&slot->writer, RING_SPAN_END, id, &begin, 1);
+}
+
+/* Tells a tracer of the ring once in a while, in case it was not there when the ring was opened, or
+ * has missed it. */
+static void slot_announce(struct rings_slot *slot)
+{
+	if (++slot->unseen % ANNOUNCE_HITS == 0 && rings.opened)
+		rings.opened(slot->writer.shared, slot->map_bytes, slot->owner);
+}
+
+/* Everything that rings_hit() leaves to it: it knows all cases. */
+static __attribute__((noinline)) bool hit_slow(const void *probe, unsigned long long id,
+					       const void *name, const void *frame,
+					       unsigned long long size)
+{
+	struct rings_gate gate = gate_read();
+	struct rings_slot *slot = gate.collector ? slot_get(RINGS_COLLECTOR) : NULL;
+
+	if (slot)
+		hit_write(slot, probe, id, name, frame, size);
+	slot = gate.ring && !gate.usdt ? slot_get(RINGS_TRACER) : NULL;
+	if (!slot)
+		return false;
+	if (!__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE)) {
+		slot_announce(slot);
+		return false;
+	}
+	hit_write(slot, probe, id, name, frame, size); /* or it is counted as lost */
+	return true;
+}
+
+#if RING_HAS_RSEQ
+
+/* The gate with a single reader, as one word. */
+#define GATE_COLLECTOR (1ull << 32)
+#define GATE_RING 1ull
+
+/* Nothing here has an array whose bounds could be missed, so a canary would only cost time. The
+ * same is true of the functions that follow. */
 #if __has_attribute(no_stack_protector)
-__attribute__((no_stack_protector))
+#define NO_CANARY __attribute__((no_stack_protector))
+#else
+#define NO_CANARY
 #endif
+
+/* Writes a hit in the fast way. False: it can't be. */
+static inline __attribute__((always_inline)) bool hit_fast(struct rings_slot *slot,
+							   const void *probe, unsigned long long id,
+							   const void *name, const void *frame,
+							   unsigned long long size)
+{
+	/* In the child of a fork() all of the slot is 0. */
+	if (__builtin_expect(!slot || slot->writer.clock != TICKS_COUNTER || !slot->writer.rseq, 0))
+		return false;
+	if (size - sizeof(struct waffle_frame) <= WAFFLE_FRAME_MAX - sizeof(struct waffle_frame))
+		return ring_put_hit(&slot->writer, probe, frame, size);
+	return !size && ring_put_end(&slot->writer, id, name);
+}
+
+/* The fast path for a tracer alone. hit_slow() looks after a ring that none has found. */
+NO_CANARY static __attribute__((noinline)) bool hit_tracer(const void *probe, unsigned long long id,
+							   const void *name, const void *frame,
+							   unsigned long long size)
+{
+	struct rings_slot *slot = thread.slots[RINGS_TRACER];
+
+	if (!slot || !slot->writer.shared ||
+	    !__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE))
+		return hit_slow(probe, id, name, frame, size);
+	return hit_fast(slot, probe, id, name, frame, size) ||
+	       hit_slow(probe, id, name, frame, size);
+}
+
+/*
+ * The fast path, for a thread with a ring that has room. Anything else is left to functions that
+ * are not called but jumped to, so that no register has to be saved.
+ */
+NO_CANARY bool rings_hit(const void *probe, unsigned long long id, const void *name,
+			 const void *frame, unsigned long long size)
+{
+	uint64_t gate = __atomic_load_n((uint64_t *)&rings_gate, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(gate == GATE_COLLECTOR, 1)) {
+		if (hit_fast(thread.slots[RINGS_COLLECTOR], probe, id, name, frame, size))
+			return false;
+		return hit_slow(probe, id, name, frame, size);
+	}
+	if (gate == GATE_RING)
+		return hit_tracer(probe, id, name, frame, size);
+	return gate && hit_slow(probe, id, name, frame, size);
+}
+
+#else
+
 bool rings_hit(const void *probe, unsigned long long id, const void *name, const void *frame,
 	       unsigned long long size)
 {
-	struct rings_gate gate = gate_read();
-
-	if (gate.collector) {
-		struct rings_slot *slot = slot_get(RINGS_COLLECTOR);
-
-		if (slot)
-			hit_write(slot, probe, id, name, frame, size);
-	}
-	return __builtin_expect(gate.ring && !gate.usdt, 0) &&
-	       tracer_hit(probe, id, name, frame, size);
+	return hit_slow(probe, id, name, frame, size);
 }
+
+#endif
 
 bool rings_write(enum ring_kind kind, const uint64_t *words, uint64_t count)
 {
@@ -350,8 +419,7 @@ bool rings_write(enum ring_kind kind, const uint64_t *words, uint64_t count)
 	for (enum rings_reader reader = 0; reader < RINGS_READERS; reader++) {
 		struct rings_slot *slot = wanted[reader] ? slot_get(reader) : NULL;
 
-		if (slot &&
-		    ring_write(&slot->writer, thread.rseq, kind, words[0], words + 1, count - 1))
+		if (slot && ring_write(&slot->writer, kind, words[0], words + 1, count - 1))
 			written = true;
 	}
 	return written;

@@ -28,6 +28,7 @@ struct rings_slot {
 	struct rings_slot *next; /* list of all slots of this reader; never changed once listed */
 	uint32_t owner;          /* tid of the thread that writes; 0: free */
 	uint64_t map_bytes;
+	uint32_t unseen;       /* hits while no tracer knew the ring */
 	struct ring_rseq rseq; /* of threads whose libc has none */
 	/* Only the collector uses what follows. */
 	struct ring ring;
@@ -54,7 +55,8 @@ void rings_prepare(void);
 /* Size and clock of rings that are made from now on, and whether they overwrite their oldest
  * records. */
 void rings_configure(enum rings_reader reader, uint64_t data_bytes, uint32_t clock, bool overwrite);
-/* Calls a function in each thread that has got a tracer's ring, while its signals are blocked. */
+/* Calls a function in each thread that has got a tracer's ring, and again after some hits as long
+ * as no tracer knows it. */
 void rings_on_open(void (*opened)(const void *memory, uint64_t map_bytes, uint32_t tid));
 /* Whether the collector wants records. */
 void rings_collect(bool on);

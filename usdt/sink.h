@@ -78,6 +78,12 @@ struct sink_origin {
 int sink_open(struct sink **sink, const char *path, const struct sink_origin *origin,
 	      struct error *err);
 
+/* Puts a chain of processors (export/process/chain.h) in front of *sink, which may be NULL: both
+ * get every record, but the chain none of the collector's own thread. On an error *sink stays as it
+ * is. */
+int sink_process_open(struct sink **sink, const char *text, const uint32_t *collector_tid,
+		      const struct sink_origin *origin, struct error *err);
+
 /* The sink of each format. */
 int sink_store_open(struct sink **sink, const char *path, const struct sink_origin *origin,
 		    struct error *err);

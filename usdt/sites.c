@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "usdt/sites.h"
-#include "usdt/mode.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -9,27 +8,65 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bpf/record.h"
 #include "target/elf/object_parse.h"
+#include "usdt/mode.h"
 #include "usdt/names.h"
+#include "usdt/ticks.h"
 #include "util/map.h"
 #include "util/vec.h"
 
-/* A file at an address. Its sites have numbers as long as the process records, even if it is
- * unmapped: records of it may still be in a ring. */
+/* What tells a file from another one at the same path. All 0: it could not be asked for. */
+struct identity {
+	uint64_t device, inode, size, changed_ns;
+};
+
+/* A file with its sites. It is read once, however often it is mapped, and its sites have numbers as
+ * long as the process records. */
+struct sites_file {
+	struct identity identity;
+	struct object *object; /* NULL: the file has no sites, or can't be read */
+	uint32_t *numbers;     /* of its sites */
+};
+
+/* A file at an address. */
 struct sites_image {
 	uintptr_t base;
 	const ElfW(Phdr) * headers; /* with the base it identifies a mapping of a file */
-	struct object *object;      /* NULL: the file has no sites, or can't be read */
-	uintptr_t *semaphores;      /* addresses of those of wanted sites */
+	uint32_t file;
+	uintptr_t *probes;     /* addresses of those of its sites; 0: none */
+	uintptr_t *semaphores; /* addresses of those of wanted sites */
 	size_t semaphore_count;
-	uint64_t round; /* of sites_arm() that saw it last */
+	/* Of the last call of sites_arm() that saw it. */
+	uint64_t round;
+	uint64_t seen_ns;
+	unsigned long long subs; /* number of files that had been unloaded by then */
+};
+
+/* The place of an image that has been gone for so long is used for another one. By then all its
+ * records have been delivered. */
+#define GONE_NS 2000000000ull
+
+/* The site at an address. Records of the last one there may still be in a ring. */
+struct sites_probe {
+	uint32_t number;
+	uint32_t before; /* number of the one before `since` */
+	uint64_t since;
+};
+
+/* The probes by their addresses. */
+struct probe_table {
+	struct map places; /* address → index in `all` */
+	VEC(struct sites_probe) all;
+	VEC(uint32_t) unused; /* indices in `all` */
 };
 
 struct sites {
 	struct sites_callbacks callbacks;
+	uint32_t clock; /* enum ticks_kind, of `since` */
 	bool listening; /* to names that are made at run time */
 	/* Taken inside dl_iterate_phdr(), or for a moment by those who don't take the loader's lock
 	 * meanwhile. So the order of the two is always the same. */
@@ -37,34 +74,108 @@ struct sites {
 	bool off;
 	uint64_t round;
 	unsigned long long adds; /* number of files that had been loaded at the last walk */
+	VEC(struct sites_file) files;
 	VEC(struct sites_image) images;
-	struct map numbers; /* address of a probe → number of its site */
+	struct probe_table probes;
+	uint64_t changes; /* of `probes`; read without the lock */
+	/* Only the thread that calls sites_number() uses what follows: what it has looked up since
+	 * the last change. */
+	struct probe_table cache;
+	uint64_t cache_changes;
 };
 
-struct sites *sites_new(const struct sites_callbacks *callbacks)
+struct sites *sites_new(const struct sites_callbacks *callbacks, uint32_t clock)
 {
 	struct sites *sites = calloc(1, sizeof(*sites));
 
 	if (!sites)
 		return NULL;
 	sites->callbacks = *callbacks;
+	sites->clock = clock;
 	pthread_mutex_init(&sites->lock, NULL);
 	return sites;
+}
+
+static void probes_free(struct probe_table *probes)
+{
+	map_free(&probes->places);
+	vec_free(&probes->all);
+	vec_free(&probes->unused);
+}
+
+static void image_free(struct sites_image *image)
+{
+	free(image->probes);
+	free(image->semaphores);
 }
 
 void sites_free(struct sites *sites)
 {
 	if (!sites)
 		return;
-	for (size_t i = 0; i < sites->images.len; i++) {
-		object_free(sites->images.data[i].object);
-		free(sites->images.data[i].semaphores);
+	for (size_t i = 0; i < sites->files.len; i++) {
+		object_free(sites->files.data[i].object);
+		free(sites->files.data[i].numbers);
 	}
+	for (size_t i = 0; i < sites->images.len; i++)
+		image_free(&sites->images.data[i]);
+	vec_free(&sites->files);
 	vec_free(&sites->images);
-	map_free(&sites->numbers);
+	probes_free(&sites->probes);
+	probes_free(&sites->cache);
 	pthread_mutex_destroy(&sites->lock);
 	free(sites);
 }
+
+/* ---- probes ---- */
+
+static bool probe_add(struct probe_table *table, uint64_t at, struct sites_probe probe)
+{
+	uint32_t index = (uint32_t)table->all.len;
+
+	if (table->unused.len) {
+		index = table->unused.data[--table->unused.len];
+		table->all.data[index] = probe;
+	} else if (!vec_push(&table->all, probe)) {
+		return false;
+	}
+	if (map_set(&table->places, at, index))
+		return true;
+	(void)vec_push(&table->unused, index); /* or it is never used again */
+	return false;
+}
+
+/* With the lock. Says which site is at an address from now on. */
+static bool probe_set(struct sites *sites, uint64_t at, uint32_t number)
+{
+	uint32_t index = map_get(&sites->probes.places, at);
+	struct sites_probe *probe;
+
+	if (index == MAP_NONE && number == WAFFLE_SITE_UNKNOWN)
+		return true;
+	__atomic_add_fetch(&sites->changes, 1, __ATOMIC_RELEASE);
+	if (index == MAP_NONE)
+		return probe_add(&sites->probes, at,
+				 (struct sites_probe){number, WAFFLE_SITE_UNKNOWN, 0});
+	probe = &sites->probes.all.data[index];
+	if (probe->number != number)
+		*probe = (struct sites_probe){number, probe->number, ticks_now(sites->clock)};
+	return true;
+}
+
+/* With the lock. Forgets that a site was at an address, if no other one is there. */
+static void probe_forget(struct sites *sites, uint64_t at, uint32_t number)
+{
+	uint32_t index = map_get(&sites->probes.places, at);
+
+	if (index == MAP_NONE || sites->probes.all.data[index].number != number)
+		return;
+	__atomic_add_fetch(&sites->changes, 1, __ATOMIC_RELEASE);
+	map_remove(&sites->probes.places, at);
+	(void)vec_push(&sites->probes.unused, index);
+}
+
+/* ---- files ---- */
 
 /* Maps an offset in the file to its address. `flag` is what the segment has to allow: other
  * segments may map the same page. 0: nothing does. */
@@ -78,6 +189,21 @@ static uintptr_t address_of(const struct dl_phdr_info *info, uint64_t offset, un
 			return info->dlpi_addr + load->p_vaddr + (offset - load->p_offset);
 	}
 	return 0;
+}
+
+static struct identity identity_of(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status))
+		return (struct identity){0};
+	return (struct identity){
+		.device = status.st_dev,
+		.inode = status.st_ino,
+		.size = (uint64_t)status.st_size,
+		.changed_ns = (uint64_t)status.st_ctim.tv_sec * 1000000000ull +
+			      (uint64_t)status.st_ctim.tv_nsec,
+	};
 }
 
 /* Reads the sites of a file, which `name` is the name of. */
@@ -111,13 +237,18 @@ static struct object *program_read(struct error *err)
 	return len > 0 ? file_read(link, path, err) : file_read(executed, executed, err);
 }
 
+static bool is_program(const struct dl_phdr_info *info)
+{
+	return !info->dlpi_name || !*info->dlpi_name;
+}
+
 /* Other files may be unreadable or no files at all (the vDSO), but the program's own matters. */
-static struct object *image_read(const struct dl_phdr_info *info)
+static struct object *object_of(const struct dl_phdr_info *info)
 {
 	struct error err = ERROR_INIT;
 	struct object *object;
 
-	if (info->dlpi_name && *info->dlpi_name)
+	if (!is_program(info))
 		return file_read(info->dlpi_name, info->dlpi_name, &err);
 	object = program_read(&err);
 	if (!object)
@@ -125,18 +256,63 @@ static struct object *image_read(const struct dl_phdr_info *info)
 	return object;
 }
 
-/* Asks for the number of each site, and remembers the probes and semaphores of those wanted. */
-static bool image_number(struct sites *sites, struct sites_image *image,
+/* The program's own file is the only one without an identity that has sites. */
+static struct identity identity_get(const struct dl_phdr_info *info)
+{
+	return is_program(info) ? (struct identity){0} : identity_of(info->dlpi_name);
+}
+
+/* Asks for the number of each site. False: out of memory. */
+static bool file_number(struct sites *sites, struct sites_file *file)
+{
+	size_t count = file->object ? file->object->sites.len : 0;
+
+	if (!count)
+		return true;
+	file->numbers = calloc(count, sizeof(*file->numbers));
+	if (!file->numbers)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		file->numbers[i] =
+			sites->callbacks.found(&file->object->sites.data[i], sites->callbacks.arg);
+	return true;
+}
+
+/* The index of a file, which is read if it is new. MAP_NONE: out of memory. */
+static uint32_t file_get(struct sites *sites, const struct dl_phdr_info *info)
+{
+	struct sites_file file = {.identity = identity_get(info)};
+
+	for (size_t i = 0; i < sites->files.len; i++)
+		if (file.identity.inode &&
+		    !memcmp(&file.identity, &sites->files.data[i].identity, sizeof(file.identity)))
+			return (uint32_t)i;
+	if (!vec_reserve(&sites->files, 1))
+		return MAP_NONE;
+	file.object = object_of(info);
+	if (!file_number(sites, &file)) {
+		object_free(file.object);
+		return MAP_NONE;
+	}
+	sites->files.data[sites->files.len++] = file;
+	return (uint32_t)sites->files.len - 1;
+}
+
+/* ---- images ---- */
+
+/* Remembers the probes of all sites, and the semaphores of those wanted. False: out of memory. */
+static bool image_locate(struct sites *sites, struct sites_image *image,
 			 const struct dl_phdr_info *info)
 {
-	struct object *object = image->object;
-	uint32_t *numbers = calloc(object->sites.len + 1, sizeof(*numbers));
-	bool ok = numbers != NULL;
+	const struct sites_file *file = &sites->files.data[image->file];
+	const struct object *object = file->object;
+	bool ok = true;
 
+	if (!object || !object->sites.len)
+		return true;
+	image->probes = calloc(object->probes.len + 1, sizeof(*image->probes));
 	image->semaphores = calloc(object->probes.len + 1, sizeof(*image->semaphores));
-	ok = ok && image->semaphores;
-	for (size_t i = 0; ok && i < object->sites.len; i++)
-		numbers[i] = sites->callbacks.found(&object->sites.data[i], sites->callbacks.arg);
+	ok = image->probes && image->semaphores;
 	for (size_t i = 0; ok && i < object->probes.len; i++) {
 		const struct object_probe *probe = &object->probes.data[i];
 		uintptr_t at = address_of(info, probe->offset, PF_X), semaphore;
@@ -144,48 +320,92 @@ static bool image_number(struct sites *sites, struct sites_image *image,
 		if (probe->site == OBJECT_SPAN_END || !at)
 			continue;
 		/* Another file may have been at this address before. */
-		if (numbers[probe->site] == WAFFLE_SITE_UNKNOWN) {
-			map_remove(&sites->numbers, at);
+		ok = probe_set(sites, at, file->numbers[probe->site]);
+		if (file->numbers[probe->site] == WAFFLE_SITE_UNKNOWN)
 			continue;
-		}
-		ok = map_set(&sites->numbers, at, numbers[probe->site]);
+		image->probes[i] = at;
 		semaphore = address_of(info, probe->semaphore_offset, PF_W);
 		if (ok && probe->semaphore_offset && semaphore)
 			image->semaphores[image->semaphore_count++] = semaphore;
 	}
-	free(numbers);
 	return ok;
+}
+
+/* Forgets an image that has been gone for long. */
+static void image_forget(struct sites *sites, struct sites_image *image)
+{
+	const struct sites_file *file = &sites->files.data[image->file];
+
+	for (size_t i = 0; image->probes && i < file->object->probes.len; i++)
+		if (image->probes[i])
+			probe_forget(sites, image->probes[i],
+				     file->numbers[file->object->probes.data[i].site]);
+	image_free(image);
 }
 
 static struct sites_image *image_find(struct sites *sites, const struct dl_phdr_info *info)
 {
-	struct sites_image *image = NULL;
-
 	for (size_t i = 0; i < sites->images.len; i++)
 		if (sites->images.data[i].base == info->dlpi_addr &&
 		    sites->images.data[i].headers == info->dlpi_phdr)
-			image = &sites->images.data[i]; /* the latest one */
-	return image;
+			return &sites->images.data[i];
+	return NULL;
+}
+
+/* A place for a new image. NULL: out of memory. */
+static struct sites_image *image_place(struct sites *sites, uint64_t now)
+{
+	for (size_t i = 0; i < sites->images.len; i++) {
+		struct sites_image *image = &sites->images.data[i];
+
+		if (image->round + 1 >= sites->round || now - image->seen_ns < GONE_NS)
+			continue;
+		image_forget(sites, image);
+		return image;
+	}
+	return vec_push(&sites->images, (struct sites_image){0})
+		       ? &sites->images.data[sites->images.len - 1]
+		       : NULL;
+}
+
+/* Whether an image is still that of the same file: others are at its address after it was closed.
+ */
+static bool image_is_same(const struct sites *sites, const struct sites_image *image,
+			  const struct dl_phdr_info *info)
+{
+	struct identity now;
+
+	if (info->dlpi_subs == image->subs || is_program(info))
+		return true;
+	now = identity_get(info);
+	return !memcmp(&now, &sites->files.data[image->file].identity, sizeof(now));
 }
 
 /* The image of a file, which is read if it is new. NULL: out of memory. */
 static struct sites_image *image_get(struct sites *sites, const struct dl_phdr_info *info)
 {
-	struct sites_image *known = image_find(sites, info), image = {
-								     .base = info->dlpi_addr,
-								     .headers = info->dlpi_phdr,
-							     };
+	struct sites_image *known = image_find(sites, info);
+	uint64_t now = clock_monotonic_ns();
+	uint32_t file;
 
-	/* One that was not there in the last round is another file at its address. */
-	if (known && known->round + 1 >= sites->round)
-		return known;
-	if (!vec_reserve(&sites->images, 1))
-		return NULL;
-	image.object = image_read(info);
-	if (image.object && image.object->sites.len)
-		image_number(sites, &image, info);
-	sites->images.data[sites->images.len++] = image;
-	return &sites->images.data[sites->images.len - 1];
+	if (!known || !image_is_same(sites, known, info)) {
+		file = file_get(sites, info);
+		if (file == MAP_NONE)
+			return NULL;
+		if (known)
+			known->headers = NULL; /* it is gone */
+		known = image_place(sites, now);
+		if (!known)
+			return NULL;
+		*known = (struct sites_image){
+			.base = info->dlpi_addr, .headers = info->dlpi_phdr, .file = file};
+		if (!image_locate(sites, known, info))
+			known->semaphore_count = 0; /* its sites stay dormant */
+	}
+	known->round = sites->round;
+	known->seen_ns = now;
+	known->subs = info->dlpi_subs;
+	return known;
 }
 
 static void semaphores_set(const struct sites_image *image, uint8_t value)
@@ -220,10 +440,8 @@ static int walk_arm(struct dl_phdr_info *info, size_t size, void *arg)
 	sites->round += !walk->begun;
 	walk->begun = true;
 	image = sites->off ? NULL : image_get(sites, info);
-	if (image) {
-		image->round = sites->round;
+	if (image)
 		semaphores_set(image, mode_arms() ? SITES_ARMED_INSIDE : 0);
-	}
 	pthread_mutex_unlock(&sites->lock);
 	return 0;
 }
@@ -238,8 +456,7 @@ static bool name_found(const struct name_site *name, void *arg)
 	pthread_mutex_lock(&sites->lock);
 	if (!sites->off)
 		number = sites->callbacks.found(&name->site, sites->callbacks.arg);
-	ok = number != WAFFLE_SITE_UNKNOWN &&
-	     map_set(&sites->numbers, (uint64_t)(uintptr_t)name, number);
+	ok = number != WAFFLE_SITE_UNKNOWN && probe_set(sites, (uint64_t)(uintptr_t)name, number);
 	pthread_mutex_unlock(&sites->lock);
 	return ok;
 }
@@ -282,12 +499,34 @@ void sites_disarm(struct sites *sites)
 	dl_iterate_phdr(object_disarm, sites);
 }
 
-uint32_t sites_number(struct sites *sites, uint64_t probe)
+/* Copies what is known of an address into the cache. */
+static struct sites_probe probe_look_up(struct sites *sites, uint64_t at)
 {
-	uint32_t number;
+	struct sites_probe probe = {WAFFLE_SITE_UNKNOWN, WAFFLE_SITE_UNKNOWN, 0};
+	uint32_t index;
 
 	pthread_mutex_lock(&sites->lock);
-	number = map_get(&sites->numbers, probe);
+	index = map_get(&sites->probes.places, at);
+	if (index != MAP_NONE)
+		probe = sites->probes.all.data[index];
 	pthread_mutex_unlock(&sites->lock);
-	return number == MAP_NONE ? WAFFLE_SITE_UNKNOWN : number;
+	(void)probe_add(&sites->cache, at, probe); /* without memory it is looked up again */
+	return probe;
+}
+
+uint32_t sites_number(struct sites *sites, uint64_t probe, uint64_t ticks)
+{
+	uint64_t changes = __atomic_load_n(&sites->changes, __ATOMIC_ACQUIRE);
+	struct sites_probe found;
+	uint32_t index;
+
+	if (changes != sites->cache_changes) {
+		map_free(&sites->cache.places);
+		sites->cache.all.len = 0;
+		sites->cache.unused.len = 0;
+		sites->cache_changes = changes;
+	}
+	index = map_get(&sites->cache.places, probe);
+	found = index == MAP_NONE ? probe_look_up(sites, probe) : sites->cache.all.data[index];
+	return ticks < found.since ? found.before : found.number;
 }

@@ -25,14 +25,15 @@
 struct sites;
 
 struct sites_callbacks {
-	/* Called once for each site of each file, by any thread, but never by two at once. The
-	 * strings live as long as the sites. Returns its number, which hits of it get, or
-	 * WAFFLE_SITE_UNKNOWN if it is not wanted and stays dormant. */
+	/* Called once for each site of each file, however often it is loaded, by any thread, but
+	 * never by two at once. The strings live as long as the sites. Returns its number, which
+	 * hits of it get, or WAFFLE_SITE_UNKNOWN if it is not wanted and stays dormant. */
 	uint32_t (*found)(const struct site_info *site, void *arg);
 	void *arg;
 };
 
-struct sites *sites_new(const struct sites_callbacks *callbacks); /* NULL: out of memory */
+/* `clock` is that of the records (enum ticks_kind). NULL: out of memory. */
+struct sites *sites_new(const struct sites_callbacks *callbacks, uint32_t clock);
 /* The strings of all sites are freed, too. The sites must have been disarmed. */
 void sites_free(struct sites *sites);
 
@@ -48,7 +49,8 @@ void sites_arm_names(struct sites *sites);
 /* Disarms all sites and names. From now on sites_arm() does nothing. */
 void sites_disarm(struct sites *sites);
 
-/* The number of the site with this probe; WAFFLE_SITE_UNKNOWN if it is not wanted. */
-uint32_t sites_number(struct sites *sites, uint64_t probe);
+/* The number of the site that had this probe at this time; WAFFLE_SITE_UNKNOWN if it is not wanted.
+ * Only one thread may call it. It takes no lock unless files or names were added since. */
+uint32_t sites_number(struct sites *sites, uint64_t probe, uint64_t ticks);
 
 #endif

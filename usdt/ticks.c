@@ -10,6 +10,9 @@
 #endif
 
 #define ATTEMPTS 8
+/* More attempts if all were interrupted. CLOCK_MONOTONIC takes some tens of ns to read. */
+#define ATTEMPTS_MAX 64
+#define WIDTH_GOOD 2000 /* ticks */
 
 /* Whether the counter has a constant rate in all states of power, and is the same on all CPUs. The
  * kernel watches the latter, and uses another clock source otherwise. */
@@ -50,7 +53,7 @@ struct ticks_pair ticks_pair_take(uint32_t kind)
 		best.ticks = best.ns = clock_monotonic_ns();
 		return best;
 	}
-	for (unsigned i = 0; i < ATTEMPTS; i++) {
+	for (unsigned i = 0; i < ATTEMPTS || (width > WIDTH_GOOD && i < ATTEMPTS_MAX); i++) {
 		uint64_t before = ticks_counter(), ns = clock_monotonic_ns(),
 			 after = ticks_counter();
 
@@ -62,16 +65,26 @@ struct ticks_pair ticks_pair_take(uint32_t kind)
 	return best;
 }
 
+/* Drops every other pair of the older half. So the latest ones are dense, and the time before them
+ * is still covered. */
+static void map_thin(struct ticks_map *map)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < map->count; i++)
+		if (i % 2 == 0 || i >= map->count / 2)
+			map->pairs[kept++] = map->pairs[i];
+	map->count = kept;
+}
+
 void ticks_map_add(struct ticks_map *map, struct ticks_pair pair)
 {
 	struct ticks_pair *last = map->count ? &map->pairs[map->count - 1] : NULL;
 
 	if (last && (pair.ticks <= last->ticks || pair.ns <= last->ns))
 		return;
-	if (map->count == TICKS_PAIRS) {
-		map->count--;
-		memmove(map->pairs, map->pairs + 1, map->count * sizeof(*map->pairs));
-	}
+	if (map->count == TICKS_PAIRS)
+		map_thin(map);
 	map->pairs[map->count++] = pair;
 }
 

@@ -47,7 +47,8 @@ struct ticks_pair ticks_pair_take(uint32_t kind);
 
 #define TICKS_PAIRS 64
 
-/* The latest pairs, oldest first. Zero-initialised it is empty. */
+/* Pairs, oldest first: the latest ones, and fewer and fewer of the time before them.
+ * Zero-initialised it is empty. */
 struct ticks_map {
 	struct ticks_pair pairs[TICKS_PAIRS];
 	unsigned count;
@@ -55,8 +56,13 @@ struct ticks_map {
 
 /* Adds a pair. One that is not later than the last one is ignored. */
 void ticks_map_add(struct ticks_map *map, struct ticks_pair pair);
-/* Converts by the line between the two pairs around `ticks`, or by the nearest line. Needs a pair.
- * The result never goes back while ticks go forward. */
+/*
+ * Converts by the line between the two pairs around `ticks`, or by the nearest line. Needs a pair.
+ * The result never goes back while ticks go forward.
+ *
+ * Between two pairs that are L apart, the error is that of the pairs, some tens of ns, and L / 4
+ * for each change of the clock's rate: 0.5 us if NTP changes it by 100 ppm within 20 ms.
+ */
 uint64_t ticks_map_ns(const struct ticks_map *map, uint64_t ticks);
 
 #endif

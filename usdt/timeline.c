@@ -16,6 +16,7 @@
  * comes after those in it, and is compared with them. */
 #define SLICES_MAX 256u
 /* Spans and events that can be the cause of an arrow: the latest ones. */
+#define EXPECTED_MAX (64u << 10) /* hits on tracks that are expected */
 #define CAUSES_MAX (256u << 10)
 
 enum timeline_state {
@@ -44,9 +45,12 @@ struct timeline_slice {
 	uint64_t ts, end_ts;
 };
 
-/* A thread. */
+/* A thread or a track. */
 struct timeline_thread {
 	uint32_t tid;
+	bool is_track;
+	char track[WAFFLE_TRACK_NAME + 1], group[WAFFLE_TRACK_NAME + 1];
+	uint64_t written_end_ts; /* of a track: the latest end in earlier windows */
 	char comm[WAFFLE_COMM_BYTES + 1];
 	bool described, listed;
 	VEC(uint32_t) items; /* entries that begin in the window */
@@ -91,6 +95,7 @@ struct timeline {
 	VEC(struct timeline_order) order;     /* of the thread that is being written */
 	VEC(struct waffle_rec_loss) losses;
 	struct map tids;     /* → line */
+	struct map on_track; /* ids of hits that are expected on a track → line */
 	struct map open_ids; /* of spans that have not ended → entry */
 	bool has_links;      /* a site has links, so causes are kept */
 	VEC(struct timeline_cause) causes;
@@ -135,6 +140,7 @@ void timeline_free(struct timeline *timeline)
 	vec_free(&timeline->losses);
 	vec_free(&timeline->causes);
 	map_free(&timeline->tids);
+	map_free(&timeline->on_track);
 	map_free(&timeline->open_ids);
 	map_free(&timeline->cause_ids);
 	free(timeline);
@@ -187,6 +193,50 @@ static void name_take(struct timeline *timeline, const struct waffle_rec_task *t
 	memcpy(line->comm, task->comm, WAFFLE_COMM_BYTES);
 	line->described = false;
 	line_list(timeline, number);
+}
+
+static uint32_t track_line(struct timeline *timeline, uint32_t track)
+{
+	uint32_t number = line_of(timeline, TIMELINE_TRACK_TID + track);
+
+	timeline->lines.data[number].is_track = true;
+	return number;
+}
+
+static void track_take(struct timeline *timeline, const struct waffle_rec_track *rec)
+{
+	struct timeline_thread *line;
+	uint32_t number = track_line(timeline, rec->track);
+
+	line = &timeline->lines.data[number];
+	memcpy(line->track, rec->name, WAFFLE_TRACK_NAME);
+	memcpy(line->group, rec->group, WAFFLE_TRACK_NAME);
+	line->described = false;
+	line_list(timeline, number);
+}
+
+static void track_expect(struct timeline *timeline, const struct waffle_rec_on_track *rec)
+{
+	/* Hits that a filter has rejected never come. */
+	if (timeline->on_track.len >= EXPECTED_MAX) {
+		map_free(&timeline->on_track);
+		timeline->on_track = (struct map){0};
+	}
+	map_put(&timeline->on_track, rec->id, track_line(timeline, rec->track));
+}
+
+/* The line of a hit. An id that is only for the way to here is removed. */
+static uint32_t hit_line(struct timeline *timeline, const struct waffle_rec_hit *hit,
+			 const struct site_info *site, struct waffle_frame *head)
+{
+	uint32_t number =
+		timeline->on_track.len ? map_remove(&timeline->on_track, head->id) : MAP_NONE;
+
+	if (number == MAP_NONE)
+		return line_of(timeline, hit->rec.tid);
+	if (site->kind == WAFFLE_SITE_COUNTER)
+		head->id = 0;
+	return number;
 }
 
 static void cause_keep(struct timeline *timeline, const struct timeline_entry *entry,
@@ -287,7 +337,7 @@ static bool hit_take(struct timeline *timeline, const struct waffle_rec_hit *hit
 	site = timeline->sites.data[hit->site];
 	memcpy(&entry.head, hit + 1, sizeof(entry.head));
 	entry.frame_bytes = hit->frame_bytes - (uint32_t)sizeof(entry.head);
-	entry.thread = entry.end_thread = line_of(timeline, hit->rec.tid);
+	entry.thread = entry.end_thread = hit_line(timeline, hit, site, &entry.head);
 	room = (entry.frame_bytes + 7u) & ~7u;
 	vec_need(&timeline->bytes, room);
 	memcpy(timeline->bytes.data + entry.frame,
@@ -337,7 +387,8 @@ static bool end_take(struct timeline *timeline, const struct waffle_rec_span_end
 	}
 	entry = &timeline->entries.data[number];
 	entry->end_ts = end->rec.ts < entry->ts ? entry->ts : end->rec.ts;
-	entry->end_thread = line_of(timeline, end->rec.tid);
+	if (!timeline->lines.data[entry->thread].is_track)
+		entry->end_thread = line_of(timeline, end->rec.tid);
 	if (entry->state == ENTRY_ON_THREAD)
 		line_list(timeline, entry->thread);
 	else if (entry->state == ENTRY_ASIDE)
@@ -354,6 +405,12 @@ bool timeline_record(struct timeline *timeline, const struct waffle_rec *rec)
 		return end_take(timeline, (const struct waffle_rec_span_end *)rec);
 	case WAFFLE_REC_TASK:
 		name_take(timeline, (const struct waffle_rec_task *)rec);
+		return true;
+	case WAFFLE_REC_TRACK:
+		track_take(timeline, (const struct waffle_rec_track *)rec);
+		return true;
+	case WAFFLE_REC_ON_TRACK:
+		track_expect(timeline, (const struct waffle_rec_on_track *)rec);
 		return true;
 	case WAFFLE_REC_LOSS:
 		vec_add(&timeline->losses, *(const struct waffle_rec_loss *)rec);
@@ -475,6 +532,13 @@ static void close_until(struct timeline *timeline, struct timeline_thread *line,
 		slice_end(timeline, line);
 }
 
+/* Whether a span of a track may overlap one of an earlier window: unlike those of a thread, they
+ * come in any order. */
+static bool track_is_late(const struct timeline_thread *line, const struct timeline_entry *entry)
+{
+	return line->is_track && entry->ts < line->written_end_ts;
+}
+
 static void span_write(struct timeline *timeline, struct timeline_thread *line, uint32_t number)
 {
 	struct timeline_entry *entry = &timeline->entries.data[number];
@@ -482,7 +546,7 @@ static void span_write(struct timeline *timeline, struct timeline_thread *line, 
 
 	close_until(timeline, line, entry->ts);
 	if (entry->begun_before || entry->end_thread != entry->thread ||
-	    overlaps_slice(timeline, line, entry) ||
+	    overlaps_slice(timeline, line, entry) || track_is_late(line, entry) ||
 	    (line->open.len &&
 	     timeline->entries.data[line->open.data[line->open.len - 1]].slice_end <
 		     entry->end_ts)) {
@@ -557,19 +621,59 @@ static void items_sort(struct timeline *timeline, struct timeline_thread *line)
 		line->items.data[i] = timeline->order.data[i].item;
 }
 
+static void line_describe(struct timeline *timeline, uint32_t number)
+{
+	struct timeline_thread *line = &timeline->lines.data[number];
+	struct timeline_track track = {line->tid, line->track, line->group};
+	uint64_t ts = line->items.len ? timeline->entries.data[line->items.data[0]].ts
+				      : timeline->start_ts;
+
+	if (line->described)
+		return;
+	if (line->is_track)
+		timeline->format->track(timeline->arg, number, &track);
+	else
+		timeline->format->thread(timeline->arg, number, line->tid, line->comm, ts);
+	line->described = true;
+}
+
+/* Leaves out what a track has before the recording. */
+static void track_cut(struct timeline *timeline, struct timeline_thread *line)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; line->is_track && i < line->items.len; i++) {
+		struct timeline_entry *entry = &timeline->entries.data[line->items.data[i]];
+		bool span = is_span(timeline, entry);
+
+		if ((span ? entry->end_ts : entry->ts) < timeline->start_ts) {
+			entry->state = ENTRY_DONE;
+			continue;
+		}
+		if (entry->ts < timeline->start_ts)
+			entry->ts = timeline->start_ts;
+		line->items.data[kept++] = line->items.data[i];
+	}
+	if (line->is_track)
+		line->items.len = kept;
+}
+
 static void line_write(struct timeline *timeline, uint32_t number)
 {
 	struct timeline_thread *line = &timeline->lines.data[number];
+	uint64_t last = line->written_end_ts;
 
 	line->listed = false;
+	track_cut(timeline, line);
 	slices_limit(timeline, line);
 	items_sort(timeline, line);
-	if (!line->described)
-		timeline->format->thread(timeline->arg, number, line->tid, line->comm,
-					 line->items.len
-						 ? timeline->entries.data[line->items.data[0]].ts
-						 : timeline->start_ts);
-	line->described = true;
+	line_describe(timeline, number);
+	for (size_t i = 0; i < line->items.len; i++) {
+		const struct timeline_entry *entry = &timeline->entries.data[line->items.data[i]];
+
+		if (entry->end_ts != TIMELINE_OPEN && entry->end_ts > last)
+			last = entry->end_ts;
+	}
 	for (size_t i = 0; i < line->items.len; i++) {
 		if (is_span(timeline, &timeline->entries.data[line->items.data[i]]))
 			span_write(timeline, line, line->items.data[i]);
@@ -579,6 +683,7 @@ static void line_write(struct timeline *timeline, uint32_t number)
 	close_until(timeline, line, TIMELINE_OPEN - 1);
 	if (line->items.len)
 		line->written_ts = timeline->entries.data[line->items.data[line->items.len - 1]].ts;
+	line->written_end_ts = last;
 	line->items.len = 0;
 }
 

@@ -8,6 +8,9 @@
  * is still open gets a begin on its thread, and its end in a later window. If another span of the
  * thread turns out to end within it, the slice ends there and the rest of the span continues aside.
  *
+ * Spans of a track have any times, but are complete. What is before the recording is left out,
+ * since the file begins then.
+ *
  * All functions call memory_failed() when memory runs out, so they belong into an attempt
  * (usdt/attempt.h).
  */
@@ -33,6 +36,15 @@ struct timeline_flow {
 	uint32_t cause_thread, cause_tid;
 };
 
+/* A track of the program (waffle_track.h). It stands among the threads, and has the number of a
+ * thread that no kernel gives to one. */
+#define TIMELINE_TRACK_TID 0x40000000u
+
+struct timeline_track {
+	uint32_t tid;
+	const char *name, *group; /* group: may be empty */
+};
+
 /* A span, event or counter as it is written. Threads are numbered 0, 1, … */
 struct timeline_node {
 	struct export_node node;
@@ -49,6 +61,8 @@ struct timeline_format {
 	void (*site)(void *arg, const struct site_info *site);
 	/* A thread is new or has another name. */
 	void (*thread)(void *arg, uint32_t thread, uint32_t tid, const char *name, uint64_t ts);
+	/* The same for a track. */
+	void (*track)(void *arg, uint32_t thread, const struct timeline_track *track);
 	/* A slice begins on its thread, and ends, innermost first. `whole`: its end was known when
 	 * it began. */
 	void (*begin)(void *arg, const struct timeline_node *span);

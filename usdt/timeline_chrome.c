@@ -46,6 +46,15 @@ static void chrome_thread(void *arg, uint32_t thread, uint32_t tid, const char *
 	chrome_name(c->json, "thread_name", name, point_of(c, c->start_ts, tid));
 }
 
+static void chrome_track(void *arg, uint32_t thread, const struct timeline_track *track)
+{
+	char name[2 * WAFFLE_TRACK_NAME + 4];
+
+	snprintf(name, sizeof(name), "%s%s%s", track->group, *track->group ? ": " : "",
+		 track->name);
+	chrome_thread(arg, thread, track->tid, name, 0);
+}
+
 /* Both ends of an arrow are written with the span or event that was caused. */
 static void write_flows(struct chrome_stream *c, const struct timeline_node *node)
 {
@@ -136,6 +145,7 @@ static void chrome_lost(void *arg, const struct waffle_rec_loss *loss)
 static const struct timeline_format chrome_format = {
 	.site = chrome_site,
 	.thread = chrome_thread,
+	.track = chrome_track,
 	.begin = chrome_begin,
 	.end = chrome_end,
 	.aside = chrome_aside,

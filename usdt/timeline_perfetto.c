@@ -12,6 +12,8 @@
 struct perfetto_thread {
 	uint64_t uuid;
 	struct sequence sequence; /* id 0: not begun */
+	uint64_t parent;          /* of a track: that of its group or process; 0: a thread */
+	uint32_t name;            /* of a track: interned */
 };
 
 struct perfetto_stream {
@@ -21,6 +23,8 @@ struct perfetto_stream {
 	VEC(struct perfetto_thread) threads;
 	struct track_pools pools;
 	struct map counters;      /* interned name → track */
+	struct map groups;        /* interned name → track */
+	uint64_t last_ts;         /* the latest time of a track */
 	struct sequence anywhere; /* for spans aside, counters and arrows */
 	struct sequence lost;     /* id 0: nothing was lost so far */
 	uint64_t lost_count;
@@ -71,6 +75,43 @@ static void perfetto_thread(void *arg, uint32_t thread, uint32_t tid, const char
 		process_describe(p, name);
 }
 
+/* The track that holds those of a group. */
+static uint64_t group_get(struct perfetto_stream *p, const char *group)
+{
+	uint32_t name = *group ? names_own(&p->encoder, group) : 0;
+	uint32_t uuid = name ? map_get(&p->groups, name) : (uint32_t)p->process;
+
+	if (uuid != MAP_NONE)
+		return uuid;
+	uuid = (uint32_t)++p->encoder.next_uuid;
+	map_put(&p->groups, name, uuid);
+	track_describe(&p->encoder, uuid, p->process, group, false, p->encoder.start_ts);
+	return uuid;
+}
+
+static void perfetto_track(void *arg, uint32_t thread, const struct timeline_track *track)
+{
+	struct perfetto_stream *p = arg;
+	struct perfetto_thread *one;
+
+	while (p->threads.len <= thread)
+		vec_add(&p->threads, (struct perfetto_thread){.uuid = 0});
+	one = &p->threads.data[thread];
+	if (!one->uuid)
+		one->uuid = ++p->encoder.next_uuid;
+	one->parent = group_get(p, track->group);
+	one->name = names_own(&p->encoder, track->name);
+	track_describe(&p->encoder, one->uuid, one->parent, track->name, false,
+		       p->encoder.start_ts);
+}
+
+/* A track's times may be after the end of the recording. */
+static void time_note(struct perfetto_stream *p, uint64_t ts)
+{
+	if (ts != TIMELINE_OPEN && ts > p->last_ts)
+		p->last_ts = ts;
+}
+
 /* An arrow from a slice that is in the file already begins at a mark in it. */
 static void cause_mark(struct perfetto_stream *p, const struct timeline_flow *flow)
 {
@@ -112,6 +153,7 @@ static void perfetto_end(void *arg, const struct timeline_node *span, bool whole
 	struct perfetto_stream *p = arg;
 
 	(void)whole;
+	time_note(p, span->end_ts);
 	slice_end_put(&p->encoder, thread_sequence(p, span->thread), span->end_ts, 0);
 }
 
@@ -119,9 +161,12 @@ static uint64_t perfetto_aside(void *arg, const struct timeline_node *span)
 {
 	struct perfetto_stream *p = arg;
 	const struct site_names *names = names_of_site(&p->encoder, span->site);
-	uint64_t uuid = track_pools_take(&p->pools, &p->encoder, p->process, names->name,
-					 span->node.ts, span->end_ts);
+	const struct perfetto_thread *thread = &p->threads.data[span->thread];
+	uint64_t uuid = track_pools_take(&p->pools, &p->encoder, thread->parent ?: p->process,
+					 thread->parent ? thread->name : names->name, span->node.ts,
+					 span->end_ts);
 
+	time_note(p, span->end_ts);
 	slice_begin(&p->encoder, &p->anywhere, uuid, names, &span->node, false);
 	node_put(p, span);
 	if (span->end_ts != TIMELINE_OPEN)
@@ -132,9 +177,13 @@ static uint64_t perfetto_aside(void *arg, const struct timeline_node *span)
 static void perfetto_aside_end(void *arg, const struct timeline_node *span)
 {
 	struct perfetto_stream *p = arg;
+	const struct perfetto_thread *thread = &p->threads.data[span->thread];
 
+	time_note(p, span->end_ts);
 	slice_end_put(&p->encoder, &p->anywhere, span->end_ts, span->track);
-	track_pools_release(&p->pools, p->process, names_of_site(&p->encoder, span->site)->name,
+	track_pools_release(&p->pools, thread->parent ?: p->process,
+			    thread->parent ? thread->name
+					   : names_of_site(&p->encoder, span->site)->name,
 			    span->track, span->end_ts);
 }
 
@@ -142,6 +191,7 @@ static void perfetto_instant(void *arg, const struct timeline_node *event)
 {
 	struct perfetto_stream *p = arg;
 
+	time_note(p, event->node.ts);
 	instant_begin(&p->encoder, thread_sequence(p, event->thread), 0,
 		      names_of_site(&p->encoder, event->site), &event->node);
 	node_put(p, event);
@@ -153,6 +203,7 @@ static void perfetto_counter(void *arg, const struct timeline_node *counter)
 	uint32_t name = names_of_site(&p->encoder, counter->site)->name;
 	uint32_t uuid = map_get(&p->counters, name);
 
+	time_note(p, counter->node.ts);
 	if (uuid == MAP_NONE) {
 		uuid = (uint32_t)++p->encoder.next_uuid;
 		map_put(&p->counters, name, uuid);
@@ -176,6 +227,7 @@ static void perfetto_loss(void *arg, const struct waffle_rec_loss *loss)
 static const struct timeline_format perfetto_format = {
 	.site = perfetto_site,
 	.thread = perfetto_thread,
+	.track = perfetto_track,
 	.begin = perfetto_begin,
 	.end = perfetto_end,
 	.aside = perfetto_aside,
@@ -207,7 +259,7 @@ static void perfetto_stream_end(void *arg, uint64_t end_ts, const struct store_c
 	const struct store_counts *spans = &counts[WAFFLE_SOURCE_SPANS];
 	uint64_t lost[WAFFLE_SOURCE_COUNT] = {[WAFFLE_SOURCE_SPANS] = spans->lost};
 
-	p->encoder.end_ts = end_ts;
+	p->encoder.end_ts = end_ts > p->last_ts ? end_ts : p->last_ts;
 	about_bounds(&p->encoder, spans, NULL);
 	/* Records that could not be written have no time. */
 	if (spans->lost > p->lost_count) {
@@ -237,6 +289,7 @@ static void perfetto_stream_close(void *arg)
 	track_pools_free(&p->pools);
 	vec_free(&p->threads);
 	map_free(&p->counters);
+	map_free(&p->groups);
 	free(p->command);
 	free(p);
 }

@@ -13,13 +13,19 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "export/process/chain.h"
+#include "usdt/callbacks.h"
 #include "usdt/collector.h"
 #include "usdt/crash.h"
 #include "usdt/mode.h"
 #include "usdt/names.h"
 #include "usdt/rings.h"
 #include "usdt/ticks.h"
+#include "usdt/tracer.h"
+#include "usdt/tracks.h"
+#include "util/source.h"
 #include "waffle/context.h"
+#include "waffle_process.h"
 
 #define API __attribute__((visibility("default")))
 /* A program that dies waits for its file at most so long. */
@@ -33,8 +39,9 @@ static struct {
 	pthread_mutex_t lock;
 	struct collector *collector;
 	char pattern[PATH_MAX]; /* the name as it was given */
-	char *filter;
+	char *filter, *process;
 	bool keep_children;
+	bool overwrite;
 	size_t ring_bytes;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -44,8 +51,9 @@ static struct collector *collector_now(void)
 }
 
 /* Prints the one line of an error. */
-static int complain(int code, const struct error *err)
+static int complain(int code, struct error *err)
 {
+	source_fault_one_line(err);
 	if (*err->message)
 		fprintf(stderr, "waffle: %s; the program runs untraced\n", err->message);
 	return code;
@@ -87,6 +95,12 @@ static int name_expand(char path[PATH_MAX], const char *pattern, struct error *e
 	return 0;
 }
 
+/* Whether a child and its parent can both have this recording. */
+static bool is_shareable(const char *pattern, const char *process)
+{
+	return (!*pattern || has_pid(pattern)) && (!process || chain_is_shareable(process));
+}
+
 /* ---- begin and end ---- */
 
 static void file_loaded(void)
@@ -116,7 +130,8 @@ static void flush_dying(void)
 static int begin(struct error *err)
 {
 	struct waffle_process_ *process = waffle_process_get_();
-	struct collector_options options = {trace.filter, trace.keep_children};
+	struct collector_options options = {trace.filter, trace.keep_children, trace.overwrite,
+					    trace.process};
 	struct collector *collector;
 	char path[PATH_MAX];
 	int result;
@@ -126,8 +141,9 @@ static int begin(struct error *err)
 	result = name_expand(path, trace.pattern, err);
 	if (result)
 		return result;
-	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(), false);
-	result = collector_open(&collector, path, &options, err);
+	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(),
+			trace.overwrite);
+	result = collector_open(&collector, *path ? path : NULL, &options, err);
 	if (result)
 		return result;
 	__atomic_store_n(&trace.collector, collector, __ATOMIC_RELEASE);
@@ -157,10 +173,12 @@ static void fork_before(void)
 {
 	pthread_mutex_lock(&trace.lock);
 	names_fork_before();
+	tracks_fork_before();
 }
 
 static void fork_parent(void)
 {
+	tracks_fork_parent();
 	names_fork_parent();
 	pthread_mutex_unlock(&trace.lock);
 }
@@ -175,6 +193,8 @@ static void fork_child(void)
 
 	pthread_mutex_init(&trace.lock, NULL);
 	names_fork_child();
+	callbacks_fork_child();
+	tracks_fork_child();
 	rings_forget();
 	if (!traced)
 		return;
@@ -182,7 +202,7 @@ static void fork_child(void)
 	rings_collect(false);
 	trace.collector = NULL;
 	crash_unwatch();
-	if (has_pid(trace.pattern))
+	if (is_shareable(trace.pattern, trace.process))
 		complain(begin(&err), &err);
 }
 
@@ -193,8 +213,12 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 	size_t ring_bytes = options->ring_bytes;
 	int result;
 
-	if (!path || !*path)
+	if (path ? !*path : !options->process)
 		return error_set(err, EINVAL, "WAFFLE_TRACE: the name of the file is empty");
+	path = path ? path : "";
+	result = options->process ? chain_check(options->process, "WAFFLE_PROCESS", err) : 0;
+	if (result)
+		return result;
 	if (!ring_bytes)
 		ring_bytes = RING_BYTES_DEFAULT;
 	if (ring_bytes < RING_BYTES_MIN || ring_bytes > RING_BYTES_MAX ||
@@ -207,18 +231,23 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 		return error_set(err, EINVAL, "WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER");
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector) {
-		result = error_set(err, EBUSY, "%s: this process records already", path);
+		result = error_set(err, EBUSY, "%s: this process records already",
+				   *path ? path : "WAFFLE_PROCESS");
 	} else {
 		free(trace.filter);
+		free(trace.process);
 		trace.filter = options->filter ? strdup(options->filter) : NULL;
+		trace.process = options->process ? strdup(options->process) : NULL;
 		trace.keep_children = options->keep_children;
+		trace.overwrite = options->overwrite;
 		snprintf(trace.pattern, sizeof(trace.pattern), "%s", path);
 		trace.ring_bytes = ring_bytes;
-		result = strlen(path) >= sizeof(trace.pattern)
-				 ? error_set(err, ENAMETOOLONG, "the name of the file is too long")
-			 : options->filter && !trace.filter
-				 ? error_set(err, ENOMEM, "out of memory")
-				 : begin(err);
+		result =
+			strlen(path) >= sizeof(trace.pattern)
+				? error_set(err, ENAMETOOLONG, "the name of the file is too long")
+			: (options->filter && !trace.filter) || (options->process && !trace.process)
+				? error_set(err, ENOMEM, "out of memory")
+				: begin(err);
 	}
 	pthread_mutex_unlock(&trace.lock);
 	return result;
@@ -263,16 +292,31 @@ API int waffle_trace_flush(void)
 	return collector_flush(collector, DEATH_NS) ? 0 : -ETIMEDOUT;
 }
 
+API int waffle_process_start(const char *text)
+{
+	struct waffle_trace_options options = {.size = sizeof(options), .process = text};
+
+	return text ? waffle_trace_start(NULL, &options) : -EINVAL;
+}
+
+API int waffle_process_stop(void)
+{
+	struct collector *collector = collector_now();
+
+	return collector && collector_is_self(collector) ? -EDEADLK : stop();
+}
+
 /* ---- the environment ---- */
 
-/* Whether the variable is meant for another process: this one was executed by a program that
+/* Whether the variables are meant for another process: this one was executed by a program that
  * records into the same file. */
-static bool is_of_another(const char *path)
+static bool is_of_another(const char *path, const char *process)
 {
 	const char *owner = getenv(OWNER);
 	char *end;
 
-	if (!owner || has_pid(path) || strtoul(owner, &end, 10) == (unsigned long)getpid())
+	if (!owner || is_shareable(path, process) ||
+	    strtoul(owner, &end, 10) == (unsigned long)getpid())
 		return false;
 	return *end == ':' && !strcmp(end + 1, path);
 }
@@ -292,6 +336,7 @@ static void hits_take(void)
 	waffle_ring_t_ none = NULL;
 
 	rings_prepare();
+	rings_on_open(tracer_announce);
 	__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
 				    __ATOMIC_RELAXED);
 }
@@ -301,6 +346,7 @@ static int environment_read(struct waffle_trace_options *options, struct error *
 	const char *children = getenv("WAFFLE_KEEP_CHILDREN");
 
 	options->filter = getenv("WAFFLE_FILTER");
+	options->process = getenv("WAFFLE_PROCESS");
 	if (!children || !*children || !strcmp(children, "0"))
 		return 0;
 	options->keep_children = 1;
@@ -312,7 +358,7 @@ static int environment_read(struct waffle_trace_options *options, struct error *
 
 static __attribute__((constructor)) void trace_load(void)
 {
-	const char *path = getenv("WAFFLE_TRACE");
+	const char *path = getenv("WAFFLE_TRACE"), *process = getenv("WAFFLE_PROCESS");
 	struct waffle_trace_options options = {0};
 	struct error err = ERROR_INIT;
 	int result;
@@ -325,11 +371,11 @@ static __attribute__((constructor)) void trace_load(void)
 		complain(result, &err);
 		return;
 	}
-	if (!path || getauxval(AT_SECURE) || is_of_another(path))
+	if ((!path && !process) || getauxval(AT_SECURE) || is_of_another(path ? path : "", process))
 		return;
 	result = environment_read(&options, &err) ?: start(path, &options, &err);
 	if (!result)
-		owner_set(path);
+		owner_set(path ? path : "");
 	complain(result, &err);
 }
 

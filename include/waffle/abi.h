@@ -23,12 +23,21 @@
  *
  * A stand-in for a real library (docs/simulation.md) has a note of type WAFFLE_NOTE_SIMULATION with
  * an empty descriptor.
+ *
+ * A file that contains libwaffle has a note of type WAFFLE_NOTE_TRANSPORT. usdt/tracer.h says what
+ * its two probes and their semaphores are for. Addresses are link-time addresses, too:
+ *   u64 ring probe, u64 its semaphore, u64 usdt probe, u64 its semaphore
+ *   u32 version    WAFFLE_TRANSPORT_VERSION
+ *   u32 reserved   0
  */
 #define WAFFLE_NOTE_SECTION ".note.waffle"
 #define WAFFLE_NOTE_OWNER "waffle"
 #define WAFFLE_NOTE_SITE 1
 #define WAFFLE_NOTE_SIMULATION 2
+#define WAFFLE_NOTE_TRANSPORT 3
 #define WAFFLE_NOTE_DESC_BYTES 56
+#define WAFFLE_NOTE_TRANSPORT_BYTES 40
+#define WAFFLE_TRANSPORT_VERSION 1
 
 /* The macro of a site. WAFFLE_SITE_SPAN_END has no name: the site of the span's begin names it. */
 enum waffle_site_kind {

@@ -156,6 +156,16 @@ waffle_emit_(const void *probe_, const char *name_, const unsigned long long *wo
 		WAFFLE_HIT_(probe_, words_[0], name_, words_, count_ * 8);
 }
 
+/* Loads a word that was stored a moment ago. Compilers would load two at once, for which a
+ * processor has to wait until both stores are done. */
+static __inline__ unsigned long long waffle_word_(const unsigned long long *word_)
+{
+	unsigned long long value_ = *word_;
+
+	__asm__("" : "+r"(value_));
+	return value_;
+}
+
 /* Fills in the parent. A span outside any trace starts a new trace. */
 static __inline__ void waffle_fill_frame_(unsigned long long *words_,
 					  const waffle_context_t *context_)
@@ -234,9 +244,9 @@ WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *sco
 	waffle_number_span_(thread_, words_);
 	waffle_span_opened_(thread_, name_, words_, scope_);
 	waffle_emit_(probe_, name_, words_, count_, types_);
-	context_.trace_hi = words_[2];
-	context_.trace_lo = words_[3];
-	context_.span_id = words_[0];
+	context_.trace_hi = waffle_word_(words_ + 2);
+	context_.trace_lo = waffle_word_(words_ + 3);
+	context_.span_id = waffle_word_(words_);
 	scope_->probe_ = probe_;
 	waffle_scope_push_(thread_, scope_, &context_);
 	return scope_;

@@ -369,7 +369,7 @@ static void drain_all(struct drain *drain, const struct kernel *kernel)
 
 static void capture(struct kernel *kernel, struct session *session, const char *path)
 {
-	const struct drain_callbacks callbacks = {deliver, notice, begin_round, session};
+	const struct drain_callbacks callbacks = {deliver, notice, NULL, begin_round, session};
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	struct stages *stages = &session->stages;
 	struct drain *drain;

@@ -51,6 +51,12 @@ static inline void tame_call(struct record_buffer *rec, unsigned sites)
 	struct waffle_rec_hit *hit = &rec->hit;
 	uint64_t *words = (uint64_t *)(void *)(hit + 1);
 
+	if (rec->rec.kind == WAFFLE_REC_TRACK)
+		rec->words[2] &= 0x300000003; /* process and number */
+	if (rec->rec.kind == WAFFLE_REC_ON_TRACK) {
+		rec->words[2] = (rec->words[2] & 0xff) + 1;
+		rec->words[3] &= 0x300000003;
+	}
 	if (rec->rec.kind != WAFFLE_REC_HIT && rec->rec.kind != WAFFLE_REC_RETURN)
 		return;
 	if (rec->rec.kind == WAFFLE_REC_RETURN) {

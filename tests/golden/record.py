@@ -454,6 +454,16 @@ def left(name):
         options=["--sources", "spans", "--probe", "uprobe:exe:signal_*(int n) -> int ret"])
 
 
+@record
+def tracks(name):
+    """A program that records itself, with tracks."""
+    libraries = SOURCE / "build"
+    program = build("tracks.c", f"-L{libraries}", "-Wl,-u,waffle_trace_start", "-lwaffle")
+    subprocess.run([program, "device"], check=True, cwd=DATA, stdout=subprocess.DEVNULL,
+                   env={**os.environ, "LD_LIBRARY_PATH": str(libraries),
+                        "WAFFLE_TRACE": str(CAPTURES / f"{name}.waffle")})
+
+
 def made(name, *arguments):
     """A capture without a kernel, of tests/integration/make_capture.c."""
     program = BIN / "make_capture"

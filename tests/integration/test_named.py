@@ -11,15 +11,13 @@ import subprocess
 
 import pytest
 
-from test_inprocess import LIBWAFFLE, Recorder
-from tracer import Capture, compile_program, named
+from recorder import Recorder, compile_inside
+from tracer import Capture, named
 
 
 @pytest.fixture(scope="module")
 def program(waffle_program, tmp_path_factory):
-    folder, libraries = tmp_path_factory.mktemp("named"), waffle_program.parent
-    flags = [f"-L{libraries}", *LIBWAFFLE, f"-Wl,-rpath,{libraries}"]
-    return compile_program("named.c", folder / "named", *flags)
+    return compile_inside(waffle_program, "named.c", tmp_path_factory.mktemp("named") / "named")
 
 
 @pytest.fixture
@@ -141,9 +139,7 @@ def test_dormant_program_has_no_ring_and_no_thread(program):
 def test_names_are_usable_from_cplusplus(waffle, waffle_program, tmp_path):
     source = tmp_path / "names.cpp"
     source.write_text(CPLUSPLUS)
-    libraries = waffle_program.parent
-    flags = [f"-L{libraries}", *LIBWAFFLE, f"-Wl,-rpath,{libraries}", "-Wpedantic"]
-    program = compile_program(source, tmp_path / "names", *flags)
+    program = compile_inside(waffle_program, source, tmp_path / "names", "-Wpedantic")
     capture, _ = Recorder(waffle, program).run()
     [span], [event] = capture.rows("span"), capture.rows("event")
     assert (span["name"], span["args"]) == ("method", {"text": "temporary", "i": 3})

@@ -27,11 +27,14 @@ WORDS = {
     16: ["from_ts", "stolen_ns", ("flags", "reserved")],
     17: [("khz", "max_khz"), ("flags", "reserved")],
     19: ["id", STACKS, ("python_stack", "reserved")],
+    20: [("tgid", "track"), *[f"name.{i}" for i in range(8)], *[f"group.{i}" for i in range(8)]],
+    21: ["id", ("tgid", "track")],
 }
+TEXTS = {20: ("name", "group")}
 SIGNED = {"error", "signo", "code"}
-KINDS = range(1, 20)
+KINDS = range(1, 22)
 # Files of version 1 have no table of lengths.
-VERSION_1 = {kind: len(WORDS.get(kind, ())) for kind in KINDS}
+VERSION_1 = {kind: len(WORDS.get(kind, ())) for kind in range(1, 20)}
 
 
 class Cursor:
@@ -311,6 +314,9 @@ class Data:
             else:
                 row[names] = last[at]
         self.cursor.varints(max(0, count - len(names_of)))
+        for text in TEXTS.get(kind, ()):
+            words = [row.pop(f"{text}.{i}") for i in range(8)]
+            row[text] = struct.pack("<8Q", *words).rstrip(b"\0").decode()
         return row
 
 
@@ -380,6 +386,7 @@ def read(path):
                     cursor.string()
             if version > 1:
                 lengths = read_lengths(cursor)
+                cursor.at = len(chunk.payload)  # the boot, and what later versions add
         elif chunk.type == 2:
             strings += [cursor.string() for _ in range(chunk.count)]
         elif chunk.type == 3:

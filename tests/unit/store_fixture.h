@@ -27,6 +27,7 @@ struct record_buffer {
 
 struct record_source {
 	uint64_t random, ts;
+	unsigned kinds; /* only those below; 0: all */
 	uint64_t ids[8], open[8][4];
 	unsigned depth[8];
 	uint64_t call_ids[8], calls[8];
@@ -345,6 +346,8 @@ static inline void fixture_fill(struct record_source *source, struct record_buff
 	case WAFFLE_REC_STOLEN:
 	case WAFFLE_REC_FREQUENCY:
 	case WAFFLE_REC_STACK:
+	case WAFFLE_REC_TRACK:
+	case WAFFLE_REC_ON_TRACK:
 		for (size_t at = sizeof(to->rec);
 		     at < record_size(to, sizeof(*to)) && fixture_below(source, 8); at += 8)
 			memcpy((char *)to + at, &(uint64_t){fixture_value(source)}, 8);
@@ -361,14 +364,17 @@ static inline void fixture_record(struct record_source *source, struct record_bu
 	unsigned t = fixture_below(source, 8);
 	unsigned common = fixture_below(source, 8);
 
-	memset(&to->sw, 0, 128);
+	memset(&to->sw, 0, 256);
 	source->ts += fixture_below(source, 3000);
 	/* One in 16 records is late. */
 	to->rec.ts = source->ts - (fixture_below(source, 16) ? 0 : fixture_below(source, 100000));
 	to->rec.tid = 100 + t;
 	to->rec.cpu = (uint16_t)(fixture_below(source, 64) ? t % 4 : fixture_value(source));
-	to->rec.kind = (uint16_t)(1 + (common ? common % 3
-					      : fixture_below(source, WAFFLE_REC_KIND_COUNT - 1)));
+	to->rec.kind =
+		(uint16_t)(1 +
+			   (common ? common % 3
+				   : fixture_below(source,
+						   (source->kinds ?: WAFFLE_REC_KIND_COUNT) - 1)));
 	if (common == 7)
 		to->rec.kind = WAFFLE_REC_RETURN;
 	fixture_fill(source, to, t);

@@ -98,7 +98,7 @@ static void test_records_that_cannot_be_are_lost_and_counted(void **state)
 		.count = 7,
 		.cpu = {{.produced = {[WAFFLE_SOURCE_SPANS] = 6, [WAFFLE_SOURCE_WAITS] = 1}}}};
 	unsigned delivered = 0;
-	const struct drain_callbacks callbacks = {deliver, notice, begin_round, &delivered};
+	const struct drain_callbacks callbacks = {deliver, notice, NULL, begin_round, &delivered};
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	struct error err = ERROR_INIT;
 	struct drain *drain;
@@ -145,7 +145,7 @@ static void notice_fork(const struct waffle_rec *rec, void *arg)
 static void test_fork_is_noticed_before_what_is_to_be_delivered(void **state)
 {
 	struct forking forking = {.kernel = {.count = RECORDS}};
-	const struct drain_callbacks callbacks = {deliver_and_fork, notice_fork, begin_round,
+	const struct drain_callbacks callbacks = {deliver_and_fork, notice_fork, NULL, begin_round,
 						  &forking};
 	struct error err = ERROR_INIT;
 	struct drain *drain;
@@ -186,7 +186,7 @@ static int deliver_forks(struct waffle_rec *rec, void *arg)
 static void test_a_round_takes_no_more_forks_than_it_has_time_for(void **state)
 {
 	struct forking forking = {.kernel = {.count = 3, .forks = 3}};
-	const struct drain_callbacks callbacks = {deliver_forks, notice_for_long, begin_round,
+	const struct drain_callbacks callbacks = {deliver_forks, notice_for_long, NULL, begin_round,
 						  &forking};
 	struct error err = ERROR_INIT;
 	struct drain *drain;

@@ -16,11 +16,11 @@ static void test_drains_are_rare_only_while_nothing_comes(void **state)
 
 	(void)state;
 	assert_int_equal(interval.ns, 20 * MS);
-	drain_interval_update(&interval, 10);
+	drain_interval_update(&interval, 10, 0);
 	assert_int_equal(interval.ns, 100 * MS);
-	drain_interval_update(&interval, 1010);
+	drain_interval_update(&interval, 1010, 0);
 	assert_int_equal(interval.ns, 20 * MS);
-	drain_interval_update(&interval, 1010);
+	drain_interval_update(&interval, 1010, 0);
 	assert_int_equal(interval.ns, 100 * MS);
 }
 

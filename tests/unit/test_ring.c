@@ -38,7 +38,7 @@ static struct pair *pair_make(uint64_t bytes)
 	pair->memory = calloc(1, ring_map_bytes(bytes));
 	assert_non_null(pair->memory);
 	ring_make(pair->memory, bytes, TICKS_NS, 1);
-	pair->writer = ring_writer_open(pair->memory, bytes, TICKS_NS);
+	pair->writer = ring_writer_open(pair->memory, bytes, TICKS_NS, rseq);
 	assert_true(ring_open(&pair->reader, pair->memory, ring_map_bytes(bytes)));
 	return pair;
 }
@@ -56,7 +56,7 @@ static bool fill(struct ring_writer *writer, uint64_t value, size_t words)
 
 	for (size_t i = 1; i < words; i++)
 		all[i] = value;
-	return ring_write(writer, rseq, RING_HIT, value, all + 1, words - 1);
+	return ring_write(writer, RING_HIT, value, all + 1, words - 1);
 }
 
 static void assert_filled(const struct pair *pair, uint64_t value, size_t words)
@@ -273,7 +273,7 @@ static void test_owner_of_the_oldest_records_is_known_when_its_record_was_overwr
 
 	(void)state;
 	pair->writer.shared->overwrite = 1;
-	assert_true(ring_write(&pair->writer, rseq, RING_THREAD, 77, comm, 2));
+	assert_true(ring_write(&pair->writer, RING_THREAD, 77, comm, 2));
 	for (uint64_t i = 0; i < 3000; i++)
 		assert_true(fill(&pair->writer, i, 5));
 	assert_int_equal(pair->writer.shared->oldest_tid, 77);
@@ -284,12 +284,12 @@ static void *overwrite_all(void *arg)
 {
 	struct ring_rseq own = {0}, *before = rseq;
 	bool *ended = arg;
-	struct ring_rseq *mine = before ? ring_rseq_find(&own) : NULL;
 
+	shared->writer.rseq = before ? ring_rseq_find(&own) : NULL;
 	for (uint64_t i = 0; i < NESTED; i++) {
 		uint64_t words[6] = {i, i, i, i, i, i};
 
-		ring_write(&shared->writer, mine, RING_HIT, i, words, i % 7 ?: 1);
+		ring_write(&shared->writer, RING_HIT, i, words, i % 7 ?: 1);
 	}
 	__atomic_store_n(ended, true, __ATOMIC_RELEASE);
 	return NULL;
@@ -350,7 +350,7 @@ static void test_nonsense_is_broken_and_the_ring_usable_after_a_drop(void **stat
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct pair *pair = pair_make(RING_BYTES_MIN);
 		struct ring_shared *ring = pair->writer.shared;
-		struct ring_record *record = (void *)pair->writer.data;
+		struct ring_record *record = (void *)ring_data(pair->writer.shared);
 
 		record->bytes = rows[i].bytes;
 		record->kind = RING_HIT;

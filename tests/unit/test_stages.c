@@ -201,6 +201,7 @@ static void test_records_have_the_file_s_numbers_and_no_marks_of_the_kernel(void
 		.span_end = {.rec = {.kind = WAFFLE_REC_SPAN_END, .ts = 14, .tid = 71},
 			     .span_id = 1,
 			     .tgid = 71,
+			     .site = WAFFLE_SITE_UNKNOWN,
 			     .probe_addr = 0x1000}};
 	struct store_reader *reader;
 	struct path_test test;

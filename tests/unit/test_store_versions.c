@@ -18,7 +18,9 @@
 #include "store/record_schema.h"
 #include "store_helpers.h"
 
-#define RECORDS 700
+#define RECORDS 1200
+/* Version 1 has the kinds below. */
+#define KINDS_1 (WAFFLE_REC_STACK + 1)
 #define SEED 7
 /* The test's newer writer has it in the place of WAFFLE_REC_FREQUENCY. */
 #define NEW_KIND 200
@@ -104,9 +106,9 @@ static void make_file(const char *path, unsigned version, const byte_vec *table,
 /* Changes the bytes of an encoded record. */
 typedef void (*change_fn)(byte_vec *record, unsigned kind);
 
-static struct chunk_header make_records(byte_vec *to, change_fn change)
+static struct chunk_header make_records(byte_vec *to, unsigned kinds, change_fn change)
 {
-	struct record_source source = FIXTURE_SOURCE(SEED);
+	struct record_source source = {.random = SEED, .ts = 5000000000ull, .kinds = kinds};
 	struct encoder *encoder = encoder_new();
 	struct record_buffer buffer;
 	struct encoded chunk;
@@ -166,7 +168,7 @@ static void newer_table(byte_vec *table)
 static void make_newer_file(const char *path)
 {
 	byte_vec table = {0}, records = {0};
-	struct chunk_header data = make_records(&records, change_to_newer);
+	struct chunk_header data = make_records(&records, 0, change_to_newer);
 
 	newer_table(&table);
 	make_file(path, FILE_VERSION, &table, data, &records);
@@ -235,9 +237,9 @@ static void older_table(byte_vec *table)
 }
 
 /* Reads the records without as many of their last words. Returns how many bytes that changed. */
-static unsigned read_without(const char *path, unsigned (*words)(unsigned kind))
+static unsigned read_without(const char *path, unsigned kinds, unsigned (*words)(unsigned kind))
 {
-	struct record_source source = FIXTURE_SOURCE(SEED);
+	struct record_source source = {.random = SEED, .ts = 5000000000ull, .kinds = kinds};
 	struct store_reader *reader = open_reader(path);
 	struct record_buffer buffer;
 	const struct waffle_rec *rec;
@@ -266,11 +268,11 @@ static void test_words_that_an_older_file_does_not_have_are_zero(void **state)
 {
 	struct store_test *test = *state;
 	byte_vec table = {0}, records = {0};
-	struct chunk_header data = make_records(&records, change_to_older);
+	struct chunk_header data = make_records(&records, 0, change_to_older);
 
 	older_table(&table);
 	make_file(test->path, FILE_VERSION, &table, data, &records);
-	assert_true(read_without(test->path, missing) > 0);
+	assert_true(read_without(test->path, 0, missing) > 0);
 	vec_free(&table);
 	vec_free(&records);
 }
@@ -292,12 +294,12 @@ static void test_file_of_version_1_needs_no_table(void **state)
 {
 	struct store_test *test = *state;
 	byte_vec records = {0};
-	struct chunk_header data = make_records(&records, change_to_version_1);
+	struct chunk_header data = make_records(&records, KINDS_1, change_to_version_1);
 	struct store_reader *reader;
 	struct error err = ERROR_INIT;
 
 	make_file(test->path, 1, NULL, data, &records);
-	read_without(test->path, later);
+	read_without(test->path, KINDS_1, later);
 	make_file(test->path, 2, NULL, data, &records);
 	assert_int_equal(store_reader_open(&reader, test->path, &err), -EBADMSG);
 	vec_free(&records);

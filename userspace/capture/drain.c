@@ -31,12 +31,14 @@ struct drain_pending {
 /* One ordered source of the merge: the switches of a CPU, or all other records. */
 struct drain_cursor {
 	uint64_t ts;
-	uint32_t source; /* CPU number, or OTHERS */
+	uint32_t source; /* CPU number, RING + number of a ring of libwaffle, or OTHERS */
 };
 #define OTHERS UINT32_MAX
+#define RING 0x80000000u
 
 struct drain {
 	struct kernel *kernel;
+	struct ring_set *rings; /* NULL: none */
 	struct drain_callbacks callbacks;
 	VEC(uint8_t) bytes;                /* records copied from the kernel */
 	VEC(struct drain_pending) pending; /* their times and offsets */
@@ -50,9 +52,9 @@ struct drain {
 	uint64_t notice_end_ts;   /* of this round */
 	uint64_t delivered_ts;    /* the last goal that was reached */
 	uint64_t *position, *end; /* per CPU: next switch to read, end of this round */
-	struct drain_cursor *heap;
-	size_t heap_len;
+	VEC(struct drain_cursor) heap;
 	uint64_t *dropped;       /* per CPU and source, at the last round */
+	uint64_t rings_lost;     /* by rings of libwaffle, at the last round */
 	uint64_t losses_from_ts; /* start of drops that were not reported yet */
 	uint64_t delivered[WAFFLE_SOURCE_COUNT];
 	uint64_t refused[WAFFLE_SOURCE_COUNT]; /* records that the callback rejected */
@@ -67,6 +69,10 @@ static void record_take(const void *data, size_t size, void *arg)
 	size_t len = record_size(data, size), at = drain->bytes.len;
 	unsigned source = len ? record_source(rec->kind) : WAFFLE_SOURCE_COUNT;
 
+	if (len && rec->kind == WAFFLE_REC_RING) {
+		drain->callbacks.ring(data, drain->callbacks.arg);
+		return;
+	}
 	drain->forks += len && rec->kind == WAFFLE_REC_FORK;
 	/* Reject kinds that never come from a queue, since no source counts them. Also reject times
 	 * after the end of the last round. */
@@ -113,14 +119,19 @@ int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_c
 	made->queue_ts = queues_open(kernel, made->losses_from_ts);
 	made->position = calloc(cpus, sizeof(*made->position));
 	made->end = calloc(cpus, sizeof(*made->end));
-	made->heap = calloc((size_t)cpus + 1, sizeof(*made->heap));
 	made->dropped = calloc((size_t)cpus * WAFFLE_SOURCE_COUNT, sizeof(*made->dropped));
-	if (!made->queue_ts || !made->position || !made->end || !made->heap || !made->dropped) {
+	if (!made->queue_ts || !made->position || !made->end || !made->dropped ||
+	    !vec_reserve(&made->heap, (size_t)cpus + 1)) {
 		drain_close(made);
 		return error_set(err, ENOMEM, "reading the kernel's buffers: out of memory");
 	}
 	*drain = made;
 	return 0;
+}
+
+void drain_use_rings(struct drain *drain, struct ring_set *rings)
+{
+	drain->rings = rings;
 }
 
 void drain_close(struct drain *drain)
@@ -132,7 +143,7 @@ void drain_close(struct drain *drain)
 	free(drain->queue_ts);
 	free(drain->position);
 	free(drain->end);
-	free(drain->heap);
+	vec_free(&drain->heap);
 	free(drain->dropped);
 	free(drain);
 }
@@ -169,10 +180,10 @@ static void pending_sort(struct drain *drain)
 
 static void heap_down(struct drain *drain, size_t at)
 {
-	struct drain_cursor *heap = drain->heap, one = heap[at];
+	struct drain_cursor *heap = drain->heap.data, one = heap[at];
 
-	for (size_t child; (child = 2 * at + 1) < drain->heap_len; at = child) {
-		if (child + 1 < drain->heap_len && heap[child + 1].ts < heap[child].ts)
+	for (size_t child; (child = 2 * at + 1) < drain->heap.len; at = child) {
+		if (child + 1 < drain->heap.len && heap[child + 1].ts < heap[child].ts)
 			child++;
 		if (one.ts <= heap[child].ts)
 			break;
@@ -182,34 +193,46 @@ static void heap_down(struct drain *drain, size_t at)
 }
 
 /* The time of a source's next record, or UINT64_MAX if it has none in this round. */
-static uint64_t cursor_ts(const struct drain *drain, uint32_t source)
+static uint64_t cursor_ts(struct drain *drain, uint32_t source)
 {
 	if (source == OTHERS)
 		return drain->next < drain->pending.len ? drain->pending.data[drain->next].ts
 							: UINT64_MAX;
+	if (source >= RING)
+		return ring_set_ts(drain->rings, source - RING);
 	if (drain->position[source] == drain->end[source])
 		return UINT64_MAX;
 	return kernel_slot(drain->kernel, source, drain->position[source])->rec.ts;
 }
 
+/* Adds a source to the end of the heap's memory, which has room for it. */
+static void heap_add(struct drain *drain, uint32_t source)
+{
+	uint64_t ts = cursor_ts(drain, source);
+
+	if (ts != UINT64_MAX)
+		drain->heap.data[drain->heap.len++] =
+			(struct drain_cursor){.ts = ts, .source = source};
+}
+
 static void heap_build(struct drain *drain)
 {
 	uint32_t cpus = kernel_cpu_count(drain->kernel);
+	uint32_t rings = drain->rings ? ring_set_count(drain->rings) : 0;
 
-	drain->heap_len = 0;
-	for (uint32_t i = 0; i <= cpus; i++) {
-		uint32_t source = i < cpus ? i : OTHERS;
-		uint64_t ts;
-
-		if (source != OTHERS)
-			drain->end[source] = __atomic_load_n(
-				&kernel_cpu(drain->kernel, source)->head, __ATOMIC_ACQUIRE);
-		ts = cursor_ts(drain, source);
-		if (ts != UINT64_MAX)
-			drain->heap[drain->heap_len++] =
-				(struct drain_cursor){.ts = ts, .source = source};
+	drain->heap.len = 0;
+	/* Without memory they are not read in this round. */
+	if (!vec_reserve(&drain->heap, (size_t)cpus + 1 + rings))
+		rings = 0;
+	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
+		drain->end[cpu] =
+			__atomic_load_n(&kernel_cpu(drain->kernel, cpu)->head, __ATOMIC_ACQUIRE);
+		heap_add(drain, cpu);
 	}
-	for (size_t i = drain->heap_len / 2; i > 0; i--)
+	heap_add(drain, OTHERS);
+	for (uint32_t i = 0; i < rings; i++)
+		heap_add(drain, RING + i);
+	for (size_t i = drain->heap.len / 2; i > 0; i--)
 		heap_down(drain, i - 1);
 }
 
@@ -240,32 +263,42 @@ static bool merge_ends(const struct drain *drain, uint64_t end_ts)
 	return drain_fork_waits(drain) || clock_monotonic_ns() >= end_ts;
 }
 
+/* Delivers the next record of a source. */
+static void source_deliver(struct drain *drain, uint32_t source)
+{
+	if (source == OTHERS) {
+		size_t at = drain->pending.data[drain->next++].at;
+		struct waffle_rec *rec = (struct waffle_rec *)(drain->bytes.data + at);
+
+		deliver(drain, rec, record_source(rec->kind));
+	} else if (source >= RING) {
+		struct waffle_rec *rec = ring_set_take(drain->rings, source - RING);
+
+		if (rec)
+			deliver(drain, rec, WAFFLE_SOURCE_SPANS);
+	} else {
+		struct waffle_rec_switch slot =
+			*kernel_slot(drain->kernel, source, drain->position[source]++);
+
+		deliver(drain, &slot.rec, WAFFLE_SOURCE_SCHED);
+	}
+}
+
 /* Delivers the records before the goal, oldest first. False: the time is up. */
 static bool merge(struct drain *drain)
 {
 	uint64_t end_ts = clock_monotonic_ns() + MERGE_NS;
 
-	for (unsigned count = 1; drain->heap_len && drain->heap[0].ts < drain->goal_ts; count++) {
-		struct drain_cursor *top = &drain->heap[0];
+	for (unsigned count = 1; drain->heap.len && drain->heap.data[0].ts < drain->goal_ts;
+	     count++) {
+		struct drain_cursor *top = &drain->heap.data[0];
 
 		if (count % MERGE_RECORDS == 0 && merge_ends(drain, end_ts))
 			return false;
-
-		if (top->source == OTHERS) {
-			size_t at = drain->pending.data[drain->next++].at;
-
-			struct waffle_rec *rec = (struct waffle_rec *)(drain->bytes.data + at);
-
-			deliver(drain, rec, record_source(rec->kind));
-		} else {
-			struct waffle_rec_switch slot = *kernel_slot(
-				drain->kernel, top->source, drain->position[top->source]++);
-
-			deliver(drain, &slot.rec, WAFFLE_SOURCE_SCHED);
-		}
+		source_deliver(drain, top->source);
 		top->ts = cursor_ts(drain, top->source);
 		if (top->ts == UINT64_MAX)
-			*top = drain->heap[--drain->heap_len];
+			*top = drain->heap.data[--drain->heap.len];
 		heap_down(drain, 0);
 	}
 	return true;
@@ -305,6 +338,18 @@ static void compact(struct drain *drain)
 	drain->next = 0;
 }
 
+static void loss_report(struct drain *drain, uint32_t source, uint16_t cpu, uint64_t count)
+{
+	struct waffle_rec_loss loss = {
+		.rec = {.ts = clock_monotonic_ns(), .kind = WAFFLE_REC_LOSS, .cpu = cpu},
+		.source = source,
+		.from_ts = drain->losses_from_ts,
+		.count = count,
+	};
+
+	drain->failed = drain->callbacks.record(&loss.rec, drain->callbacks.arg);
+}
+
 /*
  * Reports, per CPU and source, what was dropped since the last round. The record has the time at
  * which the counters were read rather than the start of the round, since drops may occur during a
@@ -313,25 +358,23 @@ static void compact(struct drain *drain)
 static void report_losses(struct drain *drain)
 {
 	uint64_t begin = clock_monotonic_ns();
+	uint64_t lost = drain->rings ? ring_set_counts(drain->rings).lost : 0;
 
 	for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++) {
 		for (uint32_t source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
 			uint64_t *last = &drain->dropped[cpu * WAFFLE_SOURCE_COUNT + source];
 			uint64_t dropped = __atomic_load_n(
 				&kernel_cpu(drain->kernel, cpu)->dropped[source], __ATOMIC_ACQUIRE);
-			struct waffle_rec_loss loss = {
-				.rec = {.kind = WAFFLE_REC_LOSS, .cpu = (uint16_t)cpu},
-				.source = source,
-				.from_ts = drain->losses_from_ts,
-				.count = dropped - *last,
-			};
 
-			if (!loss.count || drain->failed)
+			if (dropped == *last || drain->failed)
 				continue;
-			loss.rec.ts = clock_monotonic_ns();
+			loss_report(drain, source, (uint16_t)cpu, dropped - *last);
 			*last = dropped;
-			drain->failed = drain->callbacks.record(&loss.rec, drain->callbacks.arg);
 		}
+	}
+	if (lost != drain->rings_lost && !drain->failed) {
+		loss_report(drain, WAFFLE_SOURCE_SPANS, 0, lost - drain->rings_lost);
+		drain->rings_lost = lost;
 	}
 	/* A record gets its timestamp before it is dropped. */
 	drain->losses_from_ts = begin - SETTLE_NS;
@@ -383,6 +426,9 @@ int drain_round(struct drain *drain, bool final)
 {
 	bool more = queues_take(drain);
 
+	/* What is older than the goal is in the rings by now. */
+	if (drain->rings && !drain->unfinished)
+		ring_set_begin_round(drain->rings);
 	pending_sort(drain);
 	heap_build(drain);
 	if (!drain->unfinished)
@@ -424,5 +470,11 @@ void drain_counts(const struct drain *drain, struct store_counts *counts)
 			counts[source].produced += kernel_cpu(drain->kernel, cpu)->produced[source];
 			counts[source].lost += kernel_cpu(drain->kernel, cpu)->dropped[source];
 		}
+	}
+	if (drain->rings) {
+		struct ring_set_counts rings = ring_set_counts(drain->rings);
+
+		counts[WAFFLE_SOURCE_SPANS].produced += rings.taken + rings.lost;
+		counts[WAFFLE_SOURCE_SPANS].lost += rings.lost;
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drains the kernel's buffers (switches per CPU, and the rings) into one stream ordered by time.
+ * Drains the kernel's buffers (switches per CPU, and the rings) and the rings of programs with
+ * libwaffle into one stream ordered by time.
  * Keeps the counts per source: produced = delivered + lost.
  *
  * A record may become readable later than its timestamp suggests, if its thread was preempted in
@@ -9,6 +10,7 @@
 #ifndef WAFFLE_CAPTURE_DRAIN_INTERNAL_H
 #define WAFFLE_CAPTURE_DRAIN_INTERNAL_H
 
+#include "capture/transport/ring_set.h"
 #include "kernel/kernel.h"
 #include "store/store.h"
 
@@ -21,6 +23,8 @@ struct drain_callbacks {
 	/* Receives a fork, exec or exit immediately, before its turn in the order. To notice forks
 	 * soon, a waiting fork ends the round early. */
 	void (*notice)(const struct waffle_rec *rec, void *arg);
+	/* A thread of a program with libwaffle has made a ring. */
+	void (*ring)(const struct waffle_rec_ring *rec, void *arg);
 	/* Called when a round is about to deliver the records before this time. If the round ends
 	 * earlier, the next one continues with the same time. Non-zero stops the draining. */
 	int (*round)(uint64_t before_ts, void *arg);
@@ -29,6 +33,8 @@ struct drain_callbacks {
 
 int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_callbacks *callbacks,
 	       struct error *err);
+/* Also drains the rings of programs with libwaffle. */
+void drain_use_rings(struct drain *drain, struct ring_set *rings);
 void drain_close(struct drain *drain);
 
 /*

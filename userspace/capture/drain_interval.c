@@ -7,6 +7,8 @@
 #define SWITCHES_A_MS 1000
 #define HIT_BYTES_A_MS 150000
 #define QUIET_RECORDS 64 /* between two drains */
+/* A ring of libwaffle is drained before more than this part of it is filled, in 1/256. */
+#define RING_PART 64
 
 static uint64_t at_most(uint64_t ns, uint64_t limit)
 {
@@ -28,9 +30,18 @@ struct drain_interval drain_interval_begin(uint64_t ring_bytes, uint32_t rings,
 		.quiet_ns = ns > DRAIN_INTERVAL_BUSY_NS ? ns : DRAIN_INTERVAL_BUSY_NS};
 }
 
-void drain_interval_update(struct drain_interval *interval, uint64_t records)
+void drain_interval_update(struct drain_interval *interval, uint64_t records, uint32_t filled)
 {
-	interval->ns = records - interval->records < QUIET_RECORDS ? interval->quiet_ns
-								   : DRAIN_INTERVAL_BUSY_NS;
+	uint64_t ns = records - interval->records < QUIET_RECORDS ? interval->quiet_ns
+								  : DRAIN_INTERVAL_BUSY_NS;
+
+	if (filled) {
+		uint64_t until_filled = interval->ns * RING_PART / filled;
+
+		ns = at_most(ns, DRAIN_INTERVAL_RINGS_NS);
+		ns = at_most(ns, until_filled > DRAIN_INTERVAL_MIN_NS ? until_filled
+								      : DRAIN_INTERVAL_MIN_NS);
+	}
+	interval->ns = ns;
 	interval->records = records;
 }

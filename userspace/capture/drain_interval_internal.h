@@ -9,8 +9,11 @@
 
 #include <stdint.h>
 
+#define DRAIN_INTERVAL_MIN_NS 1000000ull
 #define DRAIN_INTERVAL_BUSY_NS 20000000ull
 #define DRAIN_INTERVAL_QUIET_NS 100000000ull /* upper bound; also the delay of Ctrl-C */
+/* Upper bound with rings of libwaffle, which a thread can fill within some milliseconds. */
+#define DRAIN_INTERVAL_RINGS_NS 40000000ull
 
 struct drain_interval {
 	uint64_t ns;       /* until the next drain */
@@ -22,7 +25,9 @@ struct drain_interval {
  * none). */
 struct drain_interval drain_interval_begin(uint64_t ring_bytes, uint32_t rings,
 					   uint64_t sched_bytes, uint32_t cpus);
-/* Call it after a drain. `records`: number delivered since the start. */
-void drain_interval_update(struct drain_interval *interval, uint64_t records);
+/* Call it after a drain. `records`: number delivered since the start. `filled`: the part of a ring
+ * of libwaffle that was written since the last drain, in 1/256, of the ring where it is largest;
+ * 0: there are no such rings. */
+void drain_interval_update(struct drain_interval *interval, uint64_t records, uint32_t filled);
 
 #endif

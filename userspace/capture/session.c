@@ -206,6 +206,7 @@ static int stages_open(struct session *session)
 	stages->enrich = session->enrich;
 	stages->names = session->names;
 	stages->writer = writer;
+	stages->tap = session->options->tap;
 	stages->redacts = session->options->redaction;
 	stages->err = err;
 	return result;
@@ -214,8 +215,8 @@ static int stages_open(struct session *session)
 static int start(struct session *session)
 {
 	const struct session_options *options = session->options;
-	struct drain_callbacks callbacks = {record_drained, targets_notice, targets_mappings,
-					    session};
+	struct drain_callbacks callbacks = {record_drained, targets_notice, session_ring,
+					    targets_mappings, session};
 	int result = loop_open(session)
 			     ?: session_kernel_open(session)
 			     ?: programs_open(session)
@@ -223,6 +224,7 @@ static int start(struct session *session)
 			     ?: targets_prepare(session)
 			     ?: writer_open(session)
 			     ?: stages_open(session)
+			     ?: session_transport_open(session)
 			     ?: targets_open(session);
 
 	privileges_keep_tracing(); /* the command was forked before this */
@@ -245,7 +247,8 @@ static int start(struct session *session)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
 					    session->err)
 			 ?: targets_arm(session)
-			 ?: (options->command ? 0 : warn_of_unfound(session, true));
+			 ?: (options->command ? 0 : warn_of_unfound(session, true))
+			 ?: (options->command ? 0 : session_transport_check(session));
 	session->result->ready_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	session->armed_ts = clock_monotonic_ns();
 	if (options->duration_ns)
@@ -266,6 +269,8 @@ static int finish(struct session *session)
 	kernel_finish(session->kernel);
 	programs_let_go(session);
 	session->end_ts = clock_monotonic_ns();
+	if (session->rings)
+		ring_set_finish(session->rings, session->end_ts);
 	session->result->duration_ns = session->end_ts - session->start_ts;
 	session->result->tracer_cpu_ns =
 		clock_ns(CLOCK_PROCESS_CPUTIME_ID) - session->result->ready_cpu_ns;
@@ -279,6 +284,8 @@ static int finish(struct session *session)
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);
+	if (session->transport)
+		transport_finish(session->transport);
 	warn_of_faults(session);
 	programs_report(session);
 	if (enrich_stack_warning(session->enrich))
@@ -297,6 +304,7 @@ static void close_all(struct session *session)
 	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
 	code_names_close(session->names);
 	mmap_watch_close(session->watch);
+	session_transport_close(session);
 	drain_close(session->drain);
 	enrich_close(session->enrich);
 	address_spaces_close(session->spaces);
@@ -355,14 +363,15 @@ int session_run(const struct session_options *options, const struct session_even
 
 	*result = (struct session_result){.exit_status = -1};
 	code = start(&session) ?: (options->command ? 0 : session_publish(&session));
+	if (!code)
+		warn_after_arming(&session);
+	if (!code && options->command)
+		code = programs_first(&session) ?: session_transport_check(&session);
 	started = !code;
 	if (started) {
-		warn_after_arming(&session);
-		if (options->command) {
-			code = programs_first(&session);
+		if (options->command)
 			launch_go(&session.launch);
-		}
-		code = code ?: loop_run(&session);
+		code = loop_run(&session);
 		/* The files that the command uses are known only now. */
 		if (options->command)
 			warn_of_names(&session);

@@ -16,6 +16,7 @@
 #include "capture/drain_interval_internal.h"
 #include "capture/session.h"
 #include "capture/stages_internal.h"
+#include "capture/transport/transport.h"
 #include "kernel/gate.h"
 #include "target/process/mmap_watch.h"
 #include "util/clock.h"
@@ -67,6 +68,11 @@ struct session {
 	struct code_names *names;
 	struct stages stages; /* the path of records from the drain to the file */
 	struct mmap_watch *watch;
+	struct ring_set *rings;      /* NULL: spans are not recorded */
+	struct transport *transport; /* the same */
+	VEC(const char *) told;      /* reasons against rings that were told */
+	pid_t no_rings_pid;          /* with --transport ring, a process that can't use them; … */
+	const char *no_rings_why;    /* … why */
 	struct store_writer *writer;
 	struct launch launch;
 	struct gate *gate;           /* NULL: programs are not held until they are armed */
@@ -195,6 +201,15 @@ void programs_again(struct session *session);
 void programs_let_go(struct session *session);
 /* A target has a child: arms it at once, and follows it. */
 void program_forked(struct session *session, const struct waffle_rec_fork *fork);
+
+/* session_transport.c */
+/* Call it when the arming and the drain are open, and before anything is armed. */
+int session_transport_open(struct session *session);
+void session_transport_close(struct session *session);
+/* With --transport ring: an error if a target can't use rings. */
+int session_transport_check(struct session *session);
+/* For drain_open(): a thread has made a ring. */
+void session_ring(const struct waffle_rec_ring *rec, void *arg);
 
 /* session_start.c */
 /* Arms the traced processes. */

@@ -42,7 +42,8 @@ static int timer_adapt(struct session *session)
 
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		records += session->result->counts[i].delivered;
-	drain_interval_update(&session->interval, records);
+	drain_interval_update(&session->interval, records,
+			      session->rings ? ring_set_filled(session->rings) : 0);
 	return session->interval.ns == before ? 0 : timer_set(session, session->interval.ns);
 }
 

@@ -12,9 +12,20 @@
 #include "capture/enrich/stack_choice.h"
 #include "capture/redact.h"
 #include "capture/sources_internal.h"
+#include "capture/transport/transport.h"
 #include "filter/plan.h"
 #include "kernel/kernel.h"
 #include "probe/spec/call.h"
+#include "target/elf/site.h"
+
+/* Sees all records that are written to the file, in the same order. */
+struct session_tap {
+	/* `site`: of a hit; NULL: unknown. It is only valid during the call. */
+	void (*record)(const struct waffle_rec *rec, const struct site_info *site, void *arg);
+	/* Called many times a second, also when there are no records. */
+	void (*round)(void *arg);
+	void *arg;
+};
 
 struct session_options {
 	const pid_t *pids; /* attach to these … */
@@ -31,9 +42,11 @@ struct session_options {
 	struct stack_choice *stacks;      /* NULL: no stacks of spans; owned by the caller */
 	struct redaction *redaction;      /* NULL: omit nothing; owned by the caller */
 	struct call_set *calls; /* calls to record besides sites; NULL: none; owned by the caller */
-	uint64_t duration_ns;   /* from when all is armed; 0: until the targets exit or a signal */
-	uint64_t max_bytes;     /* of the file; 0: no limit */
-	uint64_t sched_bytes;   /* per CPU for switches */
+	enum transport_mode transport; /* of processes with libwaffle */
+	const struct session_tap *tap; /* NULL: none */
+	uint64_t duration_ns; /* from when all is armed; 0: until the targets exit or a signal */
+	uint64_t max_bytes;   /* of the file; 0: no limit */
+	uint64_t sched_bytes; /* per CPU for switches */
 	/* Passed on to the kernel. What follows from the options above is set at the start of the
 	 * session. */
 	struct kernel_options kernel;

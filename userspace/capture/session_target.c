@@ -65,6 +65,8 @@ void target_remove(struct session *session, struct target *target)
 		map_set(&session->target_at, (uint64_t)target->pid,
 			(uint32_t)(target - session->targets.data));
 	arming_forget(session->arming, pid);
+	if (session->transport)
+		transport_forget(session->transport, pid);
 	kernel_forget(session->kernel, pid);
 	stages_forget(&session->stages, pid);
 }

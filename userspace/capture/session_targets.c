@@ -93,6 +93,8 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 			target->exec_pending = true;
 			target->exec_moved |= (exec->code & ~WAFFLE_EXEC_PRIVILEGED) != 0;
 			holds_exec(&target->holds, rec->ts);
+			if (session->transport)
+				transport_exec(session->transport, target->pid);
 		}
 	} else if (rec->kind == WAFFLE_REC_EXIT && session->unwatched) {
 		session->look_ts = 0;

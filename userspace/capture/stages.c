@@ -33,7 +33,11 @@ static int site_resolve(const struct stages *stages, struct stage_record *record
 	const struct waffle_rec_span_end *end = (const struct waffle_rec_span_end *)record->rec;
 
 	if (record->rec->kind == WAFFLE_REC_SPAN_END) {
-		record->number = arming_site_at(arming, (pid_t)end->tgid, end->probe_addr);
+		/* The site is known if the record is of a ring. */
+		record->number =
+			end->site != WAFFLE_SITE_UNKNOWN
+				? end->site
+				: arming_site_at(arming, (pid_t)end->tgid, end->probe_addr);
 		return 0;
 	}
 	record->number = record->rec->kind == WAFFLE_REC_HIT
@@ -131,6 +135,15 @@ static int site_renumber(const struct stages *stages, struct stage_record *recor
 	return 0;
 }
 
+static int record_tap(const struct stages *stages, struct stage_record *record)
+{
+	const struct session_tap *tap = stages->tap;
+
+	if (tap)
+		tap->record(record->rec, record->site ? record->site->info : NULL, tap->arg);
+	return 0;
+}
+
 /* Frames of a wait are kept for its record, and are not written themselves. */
 static int record_write(const struct stages *stages, struct stage_record *record)
 {
@@ -152,6 +165,8 @@ void stages_mapping(const struct stages *stages, const struct mmap_event *event,
 
 int stages_round(const struct stages *stages, uint64_t before_ts)
 {
+	if (stages->tap)
+		stages->tap->round(stages->tap->arg);
 	return enrich_round(stages->enrich, stages->err)
 		       ?: address_spaces_begin_round(stages->spaces, before_ts, stages->err);
 }
@@ -180,6 +195,7 @@ int stages_pass(const struct stages *stages, struct waffle_rec *rec)
 	STAGE(interrupt_mark, KIND(WAKE) | KIND(SWITCH));
 	STAGE(functions_name, KIND(HIT) | KIND(RETURN));
 	STAGE(site_renumber, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));
+	STAGE(record_tap, ALL_KINDS);
 	STAGE(record_write, ALL_KINDS & ~(KIND(TRACE) | KIND(CODE)));
 #undef STAGE
 	return result;

@@ -10,6 +10,7 @@
 #include "capture/arming/arming.h"
 #include "capture/enrich/enrich.h"
 #include "capture/enrich/code_names.h"
+#include "capture/session_options.h"
 
 /* The objects that the stages use. The owner of this struct opens and closes them. */
 struct stages {
@@ -18,7 +19,8 @@ struct stages {
 	struct enrich *enrich;
 	struct code_names *names;
 	struct store_writer *writer;
-	bool redacts; /* some keys are omitted */
+	const struct session_tap *tap; /* NULL: none */
+	bool redacts;                  /* some keys are omitted */
 	struct error *err;
 };
 

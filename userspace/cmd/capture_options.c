@@ -12,6 +12,7 @@
 #include "capture/explain.h"
 #include "render/explain.h"
 #include "target/elf/objects.h"
+#include "util/clock.h"
 #include "util/memory_limit.h"
 #include "util/outlet.h"
 #include "util/output.h"
@@ -269,6 +270,53 @@ static int explain_command(const struct command *command, struct capture_options
 	return EXIT_DONE;
 }
 
+/* ---- processors ---- */
+
+#define TICK_NS 1000000000ull
+/* Exporters get so long at the end. */
+#define PROCESS_WAIT_NS 5000000000ull
+
+struct process_tap {
+	struct session_tap tap;
+	struct chain *chain;
+	uint64_t ticked_ns;
+};
+
+static void process_record(const struct waffle_rec *rec, const struct site_info *site, void *arg)
+{
+	chain_record(((struct process_tap *)arg)->chain, rec, site);
+}
+
+static void process_round(void *arg)
+{
+	struct process_tap *process = arg;
+	uint64_t now = clock_monotonic_ns();
+
+	if (now - process->ticked_ns < TICK_NS)
+		return;
+	process->ticked_ns = now;
+	chain_tick(process->chain, now);
+}
+
+static int process_open(struct process_tap *process, const struct command *command,
+			struct capture_options *options, const char *program, struct error *err)
+{
+	int64_t offset = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_monotonic_ns());
+
+	if (!options->process)
+		return 0;
+	process->tap = (struct session_tap){process_record, process_round, process};
+	options->session.tap = &process->tap;
+	return process_options_open(&process->chain, command, options->process, program, offset,
+				    false, err);
+}
+
+static void process_close(struct process_tap *process)
+{
+	if (process->chain)
+		chain_close(process->chain, clock_monotonic_ns(), PROCESS_WAIT_NS);
+}
+
 int capture_command(const struct command *command, struct capture_options *options,
 		    const char *program, struct session_result *result)
 {
@@ -283,18 +331,24 @@ int capture_command(const struct command *command, struct capture_options *optio
 	};
 	struct error err = ERROR_INIT;
 	struct default_name name = {.text = ""};
+	struct process_tap process = {0};
 	int code, reported = EXIT_DONE;
 
 	*result = (struct session_result){.exit_status = -1};
 	if (options->filter.explain)
 		return explain_command(command, options);
-	if (!options->output && default_name(&name, program, &err))
+	if (process_open(&process, command, options, program, &err))
+		return command_fail(command, &err, EXIT_USAGE);
+	if (!options->output && default_name(&name, program, &err)) {
+		process_close(&process);
 		return command_fail(command, &err, EXIT_FAILED);
+	}
 	options->session.output = options->output ? options->output : name.text;
 	options->session.output_expands = options->output;
 	outlet_open(&display.outlet, STDERR_FILENO);
 	code = session_run(&options->session, &events, result, &err);
 	display_clear(&display);
+	process_close(&process);
 	outlet_close(&display.outlet);
 	if (!result->file_written) {
 		if (!options->output && !result->file_stuck)

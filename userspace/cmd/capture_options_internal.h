@@ -10,6 +10,7 @@
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
 #include "cmd/probe_options_internal.h"
+#include "cmd/process_options_internal.h"
 #include "target/process/process.h"
 #include "util/vec.h"
 
@@ -22,6 +23,7 @@ struct capture_options {
 	const char *user;        /* of run; NULL: the user who called sudo */
 	struct account *account; /* the same user, looked up; NULL: the user of this process */
 	struct redaction redaction;
+	const char *process; /* NULL: no processors */
 	bool json, no_report, no_sched, quiet;
 	struct filter_options filter;
 	struct probe_options probes;
@@ -112,11 +114,19 @@ struct capture_options {
 		 "Size of the kernel's buffer for thread switches, per CPU. Default: 4MiB, "       \
 		 "less above 64 CPUs.",                                                            \
 		 BUFFER_OPTION(session.sched_bytes)},                                              \
+		{"transport",                                                                      \
+		 0,                                                                                \
+		 "WAY",                                                                            \
+		 "How the hits of programs with libwaffle come. See docs/transports.md.",          \
+		 .type = OPTION_CHOICE,                                                            \
+		 .choice = transport_mode_choice,                                                  \
+		 .at = offsetof(struct capture_options, session.transport)},                       \
 		{"json", 0, NULL, "Print the report as JSON.",                                     \
 		 .at = offsetof(struct capture_options, json)},                                    \
 		{"no-report", 0, NULL, "Print no report.",                                         \
 		 .at = offsetof(struct capture_options, no_report)},                               \
 		FILTER_OPTION_ROWS(struct capture_options, filter),                                \
+		PROCESS_OPTION_ROW(struct capture_options, process),                               \
 	{                                                                                          \
 		"quiet", 'q', NULL, "Print no progress line and no notices.",                      \
 			.at = offsetof(struct capture_options, quiet)                              \

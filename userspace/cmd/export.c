@@ -7,6 +7,7 @@
 
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
+#include "cmd/process_options_internal.h"
 #include "export/export.h"
 #include "render/json/summary_json.h"
 #include "util/json.h"
@@ -17,6 +18,7 @@
 struct export_options {
 	unsigned format; /* index in `exporters` */
 	const char *output;
+	const char *process; /* NULL: a format is written */
 	bool json;
 	uint64_t from_ns, to_ns; /* since the beginning of the capture */
 	struct filter_options filter;
@@ -43,6 +45,7 @@ static const struct option_row rows[] = {
 	 .at = offsetof(struct export_options, to_ns)},
 	{"json", 0, NULL, "Print what was written as a JSON object.",
 	 .at = offsetof(struct export_options, json)},
+	PROCESS_OPTION_ROW(struct export_options, process),
 	FILTER_OPTION_ROWS(struct export_options, filter),
 	ALIGN_OPTION_ROW(struct export_options, filter.align),
 	MEMORY_OPTION_ROW(struct export_options, filter.memory_limit),
@@ -125,6 +128,35 @@ static int export_model(const struct export_options *o, const struct model *mode
 	return code;
 }
 
+/* The program's name, as far as the capture has it: the beginning of its command. */
+static const char *service_name(char name[64], const struct store_meta *meta)
+{
+	size_t len = strcspn(meta->command, " ");
+	const char *slash = memrchr(meta->command, '/', len), *first = meta->command;
+
+	if (slash) {
+		len -= (size_t)(slash + 1 - first);
+		first = slash + 1;
+	}
+	snprintf(name, 64, "%.*s", (int)len, len ? first : "");
+	return *name ? name : "waffle";
+}
+
+static int process_file(const struct command *command, const struct export_options *o,
+			struct store_reader *reader, struct store_window window, struct error *err)
+{
+	const struct store_meta *meta = store_reader_meta(reader);
+	struct chain *chain;
+	char service[64];
+
+	if (o->filter.filter)
+		return error_set(err, EINVAL,
+				 "--process: write the filter into the chain: filter(EXPRESSION)");
+	return process_options_open(&chain, command, o->process, service_name(service, meta),
+				    (int64_t)(meta->real_ns - meta->start_ts), true, err)
+		       ?: process_options_file(chain, reader, window, err);
+}
+
 static int export_files(const struct command *command, const void *arg,
 			const struct capture_files *files, struct error *err)
 {
@@ -144,6 +176,11 @@ static int export_files(const struct command *command, const void *arg,
 		window.from_ts = start_ts + o->from_ns;
 	if (o->to_ns != UINT64_MAX && o->to_ns < UINT64_MAX - start_ts)
 		window.to_ts = start_ts + o->to_ns;
+	if (o->process) {
+		code = process_file(command, o, reader, window, err);
+		store_reader_close(reader);
+		return code;
+	}
 	code = model_load(&model, reader, window, &keep, err);
 	if (code == 0) {
 		code = export_model(o, model, files, err);
@@ -164,6 +201,10 @@ static int run(const struct command *command, int argc, char **argv)
 		return command_parse_failed(command, code, &err);
 	if (argc - first < 1) {
 		error_set(&err, EINVAL, "which FILE?");
+		return command_fail(command, &err, EXIT_USAGE);
+	}
+	if (options.process && (argc - first > 1 || options.output || options.json)) {
+		error_set(&err, EINVAL, "--process takes one FILE, and no --output or --json");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	if (argc - first > 1 && !options.output) {

@@ -68,7 +68,7 @@ static int view_files(const struct command *command, const void *arg,
 	if (!result) {
 		uint64_t start = store_reader_meta(reader)->start_ts;
 
-		options.from_ts = after(start, cli->from_ns);
+		options.from_ts = cli->from_ns ? after(start, cli->from_ns) : 0;
 		options.to_ts = after(start, cli->to_ns);
 		result = view_print_text(model, &options, stdout, err);
 	}

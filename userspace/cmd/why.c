@@ -119,18 +119,20 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 {
 	struct why_query query = {.slowest = (uint32_t)cli->slowest};
 	struct why *why = NULL;
-	int result;
+	/* A span on a track can't be explained with a scheduler either. */
+	int result =
+		model->sched || cli->wanted.span ? why_pick(&query, model, &cli->wanted, err) : 0;
 
+	if (result)
+		return result;
 	if (!model->sched)
 		return error_set(err, ENODATA,
 				 "%s: the scheduler was not %s, so nothing can be explained; %s",
 				 file, model->meta->sched ? "kept by the filter" : "recorded",
 				 model->meta->sched ? "leave the filter out"
 						    : "record with the source sched");
-	result = why_pick(&query, model, &cli->wanted, err);
 	query.names = stack_names_open(model->reader, true);
-	if (!result)
-		result = why_new(&why, model, &query, err);
+	result = why_new(&why, model, &query, err);
 	if (!result && cli->evidence)
 		result = why_records_find(why, err);
 	if (!result)

@@ -2,7 +2,8 @@
 /*
  * The Chrome trace event format (JSON). Spans that nest on their thread are complete events ("X").
  * Spans that moved to another thread, overlap or began before the capture are asynchronous pairs
- * ("b", "e"), which need not nest. Times are microseconds since the beginning of the capture.
+ * ("b", "e"), which need not nest. Tracks are threads with large numbers. Times are microseconds
+ * since the beginning of the capture.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,14 @@ struct chrome {
 	struct stack_names *stacks; /* of spans and events; NULL: the capture has none */
 };
 
+/* A track gets the number of a thread that no kernel gives to one. */
+#define TRACK_TID 0x40000000u
+
+static uint64_t tid_of(const struct model *model, uint32_t thread)
+{
+	return model_is_track(model, thread) ? TRACK_TID + thread : model->threads.data[thread].tid;
+}
+
 static struct chrome_point point_at(const struct chrome *c, uint64_t ts, uint32_t thread)
 {
 	const struct model *m = c->model;
@@ -34,7 +43,7 @@ static struct chrome_point point_at(const struct chrome *c, uint64_t ts, uint32_
 	return (struct chrome_point){
 		.ns = ts > m->start_ts ? ts - m->start_ts : 0,
 		.pid = known ? m->threads.data[thread].pid : 0,
-		.tid = known ? m->threads.data[thread].tid : 0,
+		.tid = known ? tid_of(m, thread) : 0,
 	};
 }
 
@@ -122,7 +131,7 @@ static void write_thread_names(struct chrome *c)
 	const struct model *m = c->model;
 
 	for (uint32_t i = 0; i < m->threads.len; i++) {
-		if (!m->threads.data[i].traced)
+		if (!m->threads.data[i].traced && !model_is_track(m, i))
 			continue;
 		chrome_name(c->json, "thread_name", model_thread_name(m, i),
 			    point_at(c, m->start_ts, i));

@@ -26,8 +26,10 @@ static void write_thread(struct ndjson *n, uint32_t thread)
 	if (thread >= n->model->threads.len)
 		return;
 	json_field_u64(n->json, "pid", place_pid(n->model, thread));
-	json_field_u64(n->json, "tid", place_tid(n->model, thread));
-	json_field_string(n->json, "comm", model_thread_name(n->model, thread));
+	if (!model_is_track(n->model, thread)) {
+		json_field_u64(n->json, "tid", place_tid(n->model, thread));
+		json_field_string(n->json, "comm", model_thread_name(n->model, thread));
+	}
 	place_json(n->json, n->model, thread);
 }
 

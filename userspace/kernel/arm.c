@@ -104,6 +104,8 @@ static int row_fill(struct row *row, const struct kernel *kernel, const struct a
 	row->offset = probe->offset;
 	row->semaphore = probe->semaphore_offset;
 	row->at_return = probe->type == OBJECT_PROBE_LEAVE;
+	if (probe->type == OBJECT_PROBE_CONTROL)
+		return bpf_program__fd(kernel->bpf->progs.ring_made);
 	if (probe->type != OBJECT_PROBE_SITE)
 		return row_call(kernel, request, probe, &row->cookie);
 	if (probe->site != OBJECT_SPAN_END)

@@ -42,6 +42,10 @@ struct builder {
 	VEC(struct site_build) sites;
 	struct map tids;     /* tid → newest incarnation */
 	struct map returned; /* id → values of a return that came before its begin */
+	struct map tracks;   /* process << 32 | number of a track → its index among the threads */
+	struct map on_track; /* id of a span or event that is expected → its track */
+	uint64_t tracks_first_ts, tracks_last_ts; /* of spans and events on tracks */
+	bool was_track;                           /* the current record was one of a track */
 	uint64_t last_ts;
 	uint64_t record; /* number of the current record in the file */
 };
@@ -54,6 +58,7 @@ uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts);
  * thread. */
 uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts);
 void threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline);
+void threads_add_transport(struct builder *builder, const struct store_transport *transport);
 void threads_add_rank(struct builder *builder, const struct store_rank *rank);
 void threads_add_task(struct builder *builder, const struct waffle_rec_task *task);
 void threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork);
@@ -63,6 +68,18 @@ void threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gon
 void threads_finish(struct builder *builder);
 /* When the program that the thread ran at `ts` was replaced or ended; UINT64_MAX: unknown. */
 uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint64_t ts);
+
+/* ---- tracks.c ---- */
+
+void tracks_add(struct builder *builder, const struct waffle_rec_track *rec);
+/* The hit that has the id belongs to a track. */
+void tracks_expect(struct builder *builder, const struct waffle_rec_on_track *rec);
+/* The track of a hit that was expected, or MODEL_NONE. */
+uint32_t tracks_take(struct builder *builder, uint64_t id);
+/* Something on a track has that time. */
+void tracks_touch(struct builder *builder, uint32_t thread, uint64_t ts);
+/* Names the tracks that have no name. */
+void tracks_finish(struct builder *builder);
 
 /* ---- switches.c ---- */
 

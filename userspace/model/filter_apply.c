@@ -5,6 +5,7 @@
  * depends on the duration. rate() comes last: it sees everything that passed so far, in the order
  * of the decisions.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ struct keeper {
 	/* What passes apart from rate(), with the time of the decision. Spans come first, then
 	 * events (at an index behind all spans). */
 	VEC(struct order_item) passed;
-	struct waffle_frame head; /* of the span or event being evaluated */
+	struct waffle_frame head;      /* of the span or event being evaluated */
+	char track[WAFFLE_COMM_BYTES]; /* name of its track, if it is on one */
 };
 
 /* ---- names of threads ---- */
@@ -75,12 +77,24 @@ static void subject_parent(const struct keeper *keeper, struct filter_subject *s
 		subject->depth = (int64_t)keeper->depths[parent] + 1;
 }
 
-static void subject_thread(const struct keeper *keeper, struct filter_subject *subject,
-			   uint32_t thread, uint64_t ts)
+/* A track's name, cut to what a thread can have: live filters compare that. */
+static const char *track_comm(struct keeper *keeper, uint32_t thread)
+{
+	const struct model_thread *track = &keeper->model->threads.data[thread];
+
+	snprintf(keeper->track, sizeof(keeper->track), "%s",
+		 strtab_get(keeper->model->strings, track->track_name));
+	return keeper->track;
+}
+
+static void subject_thread(struct keeper *keeper, struct filter_subject *subject, uint32_t thread,
+			   uint64_t ts)
 {
 	subject->pid = model_pid_real(keeper->model, keeper->model->threads.data[thread].pid);
 	subject->tid = model_pid_real(keeper->model, keeper->model->threads.data[thread].tid);
-	if (keeper->builder->want_names)
+	if (model_is_track(keeper->model, thread))
+		subject->comm = track_comm(keeper, thread);
+	else if (keeper->builder->want_names)
 		subject->comm = name_at(keeper->builder, thread, ts);
 }
 

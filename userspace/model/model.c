@@ -59,8 +59,11 @@ const struct model_process *model_process_of(const struct model *model, uint32_t
 
 uint32_t model_host_of(const struct model *model, uint32_t thread)
 {
-	uint32_t host =
-		thread < model->threads.len ? store_pid_host(model->threads.data[thread].tid) : 0;
+	/* A track has no tid. */
+	uint32_t host = thread < model->threads.len
+				? store_pid_host(model->threads.data[thread].tid
+							 ?: model->threads.data[thread].pid)
+				: 0;
 
 	return host < model->host_count ? host : 0;
 }

@@ -31,6 +31,15 @@
 struct model_thread {
 	uint32_t tid, pid;
 	uint32_t comm; /* last known name, in model.strings */
+	/*
+	 * 0, or a lane that the program declared, with this number in its process. It is no thread:
+	 * its tid is 0, it is not `traced`, it has no scheduler, and its spans may overlap, and lie
+	 * outside the capture.
+	 */
+	uint32_t track;
+	/* Of a track, in model.strings: its own name and that of its group, which may be empty. Its
+	 * `comm` is "group: name". */
+	uint32_t track_name, group;
 	/* The target's thread; otherwise a waker, or a thread that shared a CPU with the target. */
 	bool traced;
 	/* A thread of waffle-bpf, or of a process that it started for the capture. */
@@ -52,6 +61,8 @@ struct model_process {
 	uint32_t rank;        /* in its job; MODEL_NONE: unknown */
 	uint32_t world_size;  /* 0: unknown */
 	uint32_t job;         /* in model.strings, such as "slurm:4711"; empty: unknown */
+	/* By which way its hits came; NULL: through the kernel, and it has no libwaffle. */
+	const struct store_transport *transport;
 };
 
 enum model_span_flags {
@@ -276,8 +287,10 @@ struct model {
 	/* Times of different hosts may be compared: there is one host, or their clocks were aligned
 	 * by what they did together. */
 	bool aligned;
-	uint64_t start_ts, end_ts; /* of the capture, cut to the window */
-	bool sched;                /* scheduler records exist and were loaded */
+	/* Of the capture, cut to the window, and of what lies on tracks outside it. */
+	uint64_t start_ts, end_ts;
+	uint64_t threads_start_ts, threads_end_ts; /* without tracks */
+	bool sched;                                /* scheduler records exist and were loaded */
 	struct model_filtered filtered;
 	struct strtab *strings;
 	/* First the reader's sites. names_resolve() turns their code addresses into names
@@ -308,6 +321,7 @@ struct model {
 	struct map pids;      /* pid → index of its process */
 	struct map span_ids;  /* id → index */
 	struct map event_ids; /* id → index; only of events that links lead to */
+	uint32_t track_count; /* number of tracks among the threads */
 	/* Calls of a collective that could not be matched with the calls of the other ranks. */
 	uint64_t unaligned_collectives;
 	uint64_t bad_records; /* invalid records, which were skipped */
@@ -383,6 +397,12 @@ uint32_t model_host_of(const struct model *model, uint32_t thread);
 static inline bool model_is_traced(const struct model *model, uint32_t thread)
 {
 	return thread < model->threads.len && model->threads.data[thread].traced;
+}
+/* Whether it is a track, and no thread; false for MODEL_NONE. */
+static inline bool model_is_track(const struct model *model, uint32_t thread)
+{
+	return model->track_count && thread < model->threads.len &&
+	       model->threads.data[thread].track;
 }
 /* Whether the thread belongs to the waffle-bpf that made the capture. Reports leave it out. */
 bool model_is_own(const struct model *model, uint32_t thread);

@@ -40,6 +40,13 @@ static void add_record(struct builder *builder, const struct waffle_rec *rec)
 	case WAFFLE_REC_STACK:
 		stacks_add(builder, (const struct waffle_rec_stack *)rec);
 		break;
+	case WAFFLE_REC_TRACK:
+		tracks_add(builder, (const struct waffle_rec_track *)rec);
+		break;
+	case WAFFLE_REC_ON_TRACK:
+		tracks_expect(builder, (const struct waffle_rec_on_track *)rec);
+		builder->was_track = true;
+		break;
 	case WAFFLE_REC_SWITCH:
 		switches_add(builder, (const struct waffle_rec_switch *)rec);
 		break;
@@ -113,6 +120,8 @@ static bool is_of_role(const struct builder *builder, const struct waffle_rec *r
 	case WAFFLE_REC_RETURN:
 		return site_has_role(builder, ((const struct waffle_rec_return *)rec)->site);
 	case WAFFLE_REC_TASK:
+	case WAFFLE_REC_TRACK:
+	case WAFFLE_REC_ON_TRACK:
 	case WAFFLE_REC_FORK:
 	case WAFFLE_REC_EXEC:
 	case WAFFLE_REC_EXIT:
@@ -159,7 +168,7 @@ static void memory_message(void *arg, struct error *err)
 #define KIND(name) (1u << WAFFLE_REC_##name)
 #define KINDS_NEEDED                                                                               \
 	(KIND(HIT) | KIND(SPAN_END) | KIND(RETURN) | KIND(TASK) | KIND(FORK) | KIND(EXEC) |        \
-	 KIND(EXIT) | KIND(LOSS))
+	 KIND(EXIT) | KIND(LOSS) | KIND(TRACK) | KIND(ON_TRACK))
 
 static bool is_call_of_ranks(const struct site_info *site)
 {
@@ -202,8 +211,8 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 	if (result < 0)
 		return result;
 	while ((result = store_reader_next(reader, &rec, err)) > 0) {
-		/* Names of threads count from before the window, too. */
-		if ((rec->ts < window.from_ts && rec->kind != WAFFLE_REC_TASK) ||
+		/* Names of threads and tracks count from before the window, too. */
+		if ((rec->ts < window.from_ts && !record_names(rec->kind)) ||
 		    rec->ts > window.to_ts)
 			continue;
 		read[record_source(rec->kind)]++;
@@ -211,10 +220,11 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 			continue;
 		if (builder->only_roles && !is_of_role(builder, rec))
 			continue;
-		if (rec->ts > builder->last_ts)
-			builder->last_ts = rec->ts;
 		builder->record = store_reader_number(reader);
+		builder->was_track = false;
 		add_record(builder, rec);
+		if (rec->ts > builder->last_ts && !builder->was_track)
+			builder->last_ts = rec->ts;
 	}
 	count_left_out(builder, reader, read);
 	set_counts(builder->model, reader, read);
@@ -261,6 +271,8 @@ static void prepare(struct builder *builder, const struct store_reader *reader)
 	}
 	for (uint32_t i = 0; i < store_reader_rank_count(reader); i++)
 		threads_add_rank(builder, store_reader_rank(reader, i));
+	for (uint32_t i = 0; i < store_reader_transport_count(reader); i++)
+		threads_add_transport(builder, store_reader_transport(reader, i));
 }
 
 static void set_times(struct builder *builder, struct store_window window)
@@ -275,6 +287,14 @@ static void set_times(struct builder *builder, struct store_window window)
 	model->end_ts = end < window.to_ts ? end : window.to_ts;
 	if (model->end_ts < model->start_ts)
 		model->end_ts = model->start_ts;
+	model->threads_start_ts = model->start_ts;
+	model->threads_end_ts = model->end_ts;
+	if (builder->tracks_first_ts < model->start_ts &&
+	    builder->tracks_first_ts >= window.from_ts)
+		model->start_ts = builder->tracks_first_ts;
+	if (builder->tracks_last_ts > model->end_ts)
+		model->end_ts = builder->tracks_last_ts < window.to_ts ? builder->tracks_last_ts
+								       : window.to_ts;
 }
 
 /* Adds the links that follow from what calls of CUDA, NCCL and MPI do. */
@@ -294,6 +314,7 @@ static void finish(struct builder *builder)
 {
 	struct model *model = builder->model;
 
+	tracks_finish(builder);
 	threads_finish(builder);
 	waits_finish(model);
 	spans_finish(builder);
@@ -319,13 +340,16 @@ static void builder_free(struct builder *builder)
 	vec_free(&builder->names);
 	map_free(&builder->returned);
 	map_free(&builder->tids);
+	map_free(&builder->tracks);
+	map_free(&builder->on_track);
 }
 
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
 	       const struct model_filter *keep, struct error *err)
 {
 	struct builder builder = {.model = memory_zeroed(1, sizeof(**model)),
-				  .keep = keep && keep->filter ? keep : NULL};
+				  .keep = keep && keep->filter ? keep : NULL,
+				  .tracks_first_ts = UINT64_MAX};
 	struct memory_guard guard = {.call = memory_message, .arg = builder.model};
 	int result;
 
@@ -336,6 +360,7 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 	builder.model->start_ts = builder.model->meta->start_ts > window.from_ts
 					  ? builder.model->meta->start_ts
 					  : window.from_ts;
+	builder.model->threads_start_ts = builder.model->start_ts;
 	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
 	builder.only_roles = keep && keep->only_roles;
 	builder.only_declared = keep && keep->only_declared;

@@ -16,7 +16,7 @@ static size_t process_ends(struct recorded_ends *ends, const struct model *model
 	for (; at < model->recorded.len && all[at].pid == all[first].pid; at++) {
 		bool last = at + 1 == model->recorded.len || all[at + 1].pid != all[first].pid;
 
-		if (all[at].latest_ts < model->end_ts &&
+		if (all[at].latest_ts < model->threads_end_ts &&
 		    (last || all[at + 1].from_ts > all[at].latest_ts))
 			vec_add(&ends->ends,
 				(struct order_item){all[at].latest_ts, (uint32_t)first});

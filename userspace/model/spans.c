@@ -53,8 +53,10 @@ static bool span_complete(struct model *model, const struct model_span *begin, u
 	ended = *span;
 	*span = *begin;
 	span->end_ts = ended.end_ts;
-	span->end_thread = ended.end_thread;
 	span->flags = ended.flags & MODEL_SPAN_LEFT;
+	if (model_is_track(model, begin->thread))
+		return true;
+	span->end_thread = ended.end_thread;
 	if (ended.end_thread != begin->thread)
 		span->flags |= MODEL_SPAN_MOVED;
 	return true;
@@ -100,7 +102,7 @@ static void span_begin(struct builder *builder, const struct waffle_rec_hit *hit
 		.thread = thread,
 		.end_thread = thread,
 		.parent = span_find(model, frame->parent),
-		.cpu = hit->rec.cpu,
+		.cpu = model_is_track(model, thread) ? MODEL_CPU_NONE : hit->rec.cpu,
 		.frame = values,
 	};
 	uint32_t index;
@@ -117,8 +119,11 @@ static void event_add(struct builder *builder, const struct waffle_rec_hit *hit,
 		      const struct waffle_frame *frame, uint32_t thread, uint32_t values)
 {
 	struct model *model = builder->model;
+	bool track = model_is_track(model, thread);
+	bool counter = builder->sites.data[hit->site].kind == WAFFLE_SITE_COUNTER;
 	struct model_event event = {
-		.id = frame->id,
+		/* On a track a counter has an id only to be told from others. */
+		.id = track && counter ? 0 : frame->id,
 		.parent_id = frame->parent,
 		.trace_hi = frame->trace_hi,
 		.trace_lo = frame->trace_lo,
@@ -127,7 +132,7 @@ static void event_add(struct builder *builder, const struct waffle_rec_hit *hit,
 		.thread = thread,
 		.parent = span_find(model, frame->parent),
 		.frame = values,
-		.cpu = hit->rec.cpu,
+		.cpu = track ? MODEL_CPU_NONE : hit->rec.cpu,
 	};
 	uint32_t index = (uint32_t)model->events.len;
 
@@ -161,7 +166,11 @@ void spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit)
 		builder->model->bad_records++;
 		return;
 	}
-	thread = threads_running(builder, hit->rec.tid, hit->tgid, hit->rec.ts);
+	thread = tracks_take(builder, frame.id);
+	if (thread != MODEL_NONE)
+		tracks_touch(builder, thread, hit->rec.ts);
+	else
+		thread = threads_running(builder, hit->rec.tid, hit->tgid, hit->rec.ts);
 	values = values_add(builder, hit);
 	if (builder->sites.data[hit->site].kind == WAFFLE_SITE_SPAN)
 		span_begin(builder, hit, &frame, thread, values);
@@ -182,8 +191,9 @@ static void span_begun_before(struct builder *builder, const struct span_end *en
 {
 	struct model *model = builder->model;
 	const struct model_recorded *recorded = captures_at(model, thread, end->rec->ts);
-	uint64_t begin = recorded && recorded->from_ts > model->start_ts ? recorded->from_ts
-									 : model->start_ts;
+	uint64_t begin = recorded && recorded->from_ts > model->threads_start_ts
+				 ? recorded->from_ts
+				 : model->threads_start_ts;
 	uint64_t ts = end->rec->ts;
 	bool known = end->site < builder->sites.len &&
 		     builder->sites.data[end->site].kind == WAFFLE_SITE_SPAN;
@@ -215,7 +225,12 @@ static uint32_t span_end(struct builder *builder, const struct span_end *end)
 		model->bad_records++;
 		return MODEL_NONE;
 	}
-	thread = threads_running(builder, end->rec->tid, end->tgid, end->rec->ts);
+	if (found != MODEL_NONE && model_is_track(model, model->spans.data[found].thread)) {
+		thread = model->spans.data[found].thread;
+		tracks_touch(builder, thread, end->rec->ts);
+	} else {
+		thread = threads_running(builder, end->rec->tid, end->tgid, end->rec->ts);
+	}
 	if (found == MODEL_NONE) {
 		span_begun_before(builder, end, thread);
 		return MODEL_NONE;
@@ -310,8 +325,8 @@ static void spans_close(struct builder *builder)
 		span->end_ts = threads_end_after(builder, span->thread, span->start_ts);
 		if (recorded && span->end_ts > recorded->to_ts)
 			span->end_ts = recorded->to_ts;
-		if (span->end_ts > model->end_ts)
-			span->end_ts = model->end_ts;
+		if (span->end_ts > model->threads_end_ts)
+			span->end_ts = model->threads_end_ts;
 		if (span->end_ts < span->start_ts)
 			span->end_ts = span->start_ts;
 	}

@@ -109,6 +109,14 @@ void threads_add_rank(struct builder *builder, const struct store_rank *rank)
 	process->job = text_put(model, rank->job);
 }
 
+void threads_add_transport(struct builder *builder, const struct store_transport *transport)
+{
+	struct model *model = builder->model;
+
+	threads_add_process(builder, transport->pid, 0, "");
+	model->processes.data[map_get(&model->pids, transport->pid)].transport = transport;
+}
+
 /* The thread of a TASK record. An exited thread keeps its tid until another one with that tid was
  * started. */
 static uint32_t task_thread(struct builder *builder, const struct waffle_rec_task *task)
@@ -215,7 +223,7 @@ void threads_finish(struct builder *builder)
 	for (size_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
 
-		if (thread->pid && thread->pid == thread->tid)
+		if (thread->pid && thread->pid == thread->tid && !thread->track)
 			model->processes.data[map_get(&model->pids, thread->pid)].main_thread =
 				(uint32_t)i;
 	}

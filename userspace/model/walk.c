@@ -244,7 +244,7 @@ static void walk_run(struct walk *walk)
 				(--count - first) * sizeof(*streams));
 	}
 	if (!walk->sched.stopped)
-		sched_finish(&walk->sched, walk->model->end_ts);
+		sched_finish(&walk->sched, walk->model->threads_end_ts);
 }
 
 /* ---- before and after a walk ---- */

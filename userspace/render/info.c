@@ -48,6 +48,11 @@ static struct tally tally(const struct model *model)
 	return sum;
 }
 
+static const char *transport_name(const struct store_transport *transport)
+{
+	return transport->ring ? "ring" : "usdt";
+}
+
 static void processes_json(struct json *json, const struct model *model)
 {
 	json_key(json, "processes");
@@ -63,6 +68,12 @@ static void processes_json(struct json *json, const struct model *model)
 			json_field_u64(json, "rank", process->rank);
 			json_field_u64(json, "world_size", process->world_size);
 			json_field_string(json, "job", strtab_get(model->strings, process->job));
+		}
+		if (process->transport) {
+			json_field_string(json, "transport", transport_name(process->transport));
+			json_field_u64(json, "ring_records", process->transport->records);
+			if (*process->transport->why)
+				json_field_string(json, "transport_why", process->transport->why);
 		}
 		if (model->host_count > 1)
 			json_field_string(json, "host", model->hosts[process->host]->name);
@@ -101,6 +112,8 @@ int info_print_json(const struct model *model, FILE *out)
 	json_field_u64(json, "collectives_unaligned", model->unaligned_collectives);
 	disorder_put_json(model, json);
 	json_field_u64(json, "threads", sum.traced);
+	if (model->track_count)
+		json_field_u64(json, "tracks", model->track_count);
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_u64(json, "counters", sum.counters);
 	json_field_u64(json, "logs", sum.logs);
@@ -162,6 +175,23 @@ static void put_start(FILE *out, const struct store_meta *meta)
 		put_field(out, "started", text);
 }
 
+/* Processes without libwaffle have only one way. */
+static void put_transport(FILE *out, const struct store_transport *transport)
+{
+	char count[UNITS_TEXT];
+
+	if (!transport)
+		return;
+	fprintf(out, "  [%s", transport_name(transport));
+	if (transport->records)
+		fprintf(out, ": %s records", units_format_count(count, transport->records));
+	else if (*transport->why)
+		fputs(": ", out);
+	if (!transport->records)
+		terminal_put(out, transport->why, strlen(transport->why));
+	fputc(']', out);
+}
+
 static void put_process(FILE *out, const struct model *model, const struct model_process *process)
 {
 	const char *cmdline = strtab_get(model->strings, process->cmdline);
@@ -175,6 +205,7 @@ static void put_process(FILE *out, const struct model *model, const struct model
 		fputs("  ", out);
 		terminal_put(out, place, strlen(place));
 	}
+	put_transport(out, process->transport);
 	fputc('\n', out);
 }
 
@@ -189,7 +220,8 @@ static bool *processes_traced(const struct model *model)
 	for (size_t i = 0; traced && i < model->threads.len; i++) {
 		const struct model_process *process = model_process_of(model, (uint32_t)i);
 
-		if (process && model->threads.data[i].traced)
+		if (process &&
+		    (model->threads.data[i].traced || model_is_track(model, (uint32_t)i)))
 			traced[process - model->processes.data] = true;
 	}
 	return traced;
@@ -277,6 +309,8 @@ void info_print_text(const struct model *model, FILE *out)
 	put_filter(out, meta->filter);
 	put_processes(out, model);
 	fprintf(out, "%-12s%" PRIu64 "\n", "threads", sum.traced);
+	if (model->track_count)
+		fprintf(out, "%-12s%" PRIu32 "\n", "tracks", model->track_count);
 	fprintf(out, "%-12s%" PRIu64 "\n", "sites", sum.sites);
 	fprintf(out, "%-12s%zu", "spans", model->spans.len);
 	if (sum.unfinished || sum.begun_before)

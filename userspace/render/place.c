@@ -17,11 +17,12 @@ static uint32_t rank_of(const struct model *model, uint32_t thread)
 	return process ? process->rank : MODEL_NONE;
 }
 
-static const char *place(char *text, const struct model *model, uint32_t thread, uint32_t number)
+static const char *place(char *text, const struct model *model, uint32_t thread, const char *before,
+			 uint32_t number)
 {
 	const char *host = host_name(model, model_host_of(model, thread));
 	uint32_t rank = rank_of(model, thread);
-	int len = snprintf(text, PLACE_TEXT, "%" PRIu32, number);
+	int len = snprintf(text, PLACE_TEXT, "%s%" PRIu32, before, number);
 
 	if (rank != MODEL_NONE)
 		len += snprintf(text + len, PLACE_TEXT - (size_t)len, ", rank %" PRIu32, rank);
@@ -32,12 +33,14 @@ static const char *place(char *text, const struct model *model, uint32_t thread,
 
 const char *place_thread(char *text, const struct model *model, uint32_t thread)
 {
-	return place(text, model, thread, place_tid(model, thread));
+	if (model_is_track(model, thread))
+		return place(text, model, thread, "track of ", place_pid(model, thread));
+	return place(text, model, thread, "", place_tid(model, thread));
 }
 
 const char *place_process(char *text, const struct model *model, uint32_t thread)
 {
-	return place(text, model, thread, place_pid(model, thread));
+	return place(text, model, thread, "", place_pid(model, thread));
 }
 
 const char *place_of_process(char *text, const struct model *model,
@@ -55,6 +58,18 @@ const char *place_of_process(char *text, const struct model *model,
 	return text;
 }
 
+void place_track_json(struct json *json, const struct model *model, uint32_t thread)
+{
+	const struct model_thread *track;
+
+	if (!model_is_track(model, thread))
+		return;
+	track = &model->threads.data[thread];
+	json_field_string(json, "track", strtab_get(model->strings, track->track_name));
+	if (track->group)
+		json_field_string(json, "group", strtab_get(model->strings, track->group));
+}
+
 void place_json(struct json *json, const struct model *model, uint32_t thread)
 {
 	const char *host = host_name(model, model_host_of(model, thread));
@@ -64,4 +79,5 @@ void place_json(struct json *json, const struct model *model, uint32_t thread)
 		json_field_u64(json, "rank", rank);
 	if (host)
 		json_field_string(json, "host", host);
+	place_track_json(json, model, thread);
 }

@@ -9,8 +9,9 @@
 
 #define PLACE_TEXT 384
 
-/* "4711", "4711, rank 3" or "4711, rank 3 on node-7", with the number of the thread. Not cleaned
- * for a terminal. `text` has PLACE_TEXT bytes. */
+/* "4711", "4711, rank 3" or "4711, rank 3 on node-7", with the number of the thread; "track of
+ * 4711", with that of its process, for a track. Not cleaned for a terminal. `text` has PLACE_TEXT
+ * bytes. */
 const char *place_thread(char *text, const struct model *model, uint32_t thread);
 /* The same with the number of the thread's process. */
 const char *place_process(char *text, const struct model *model, uint32_t thread);
@@ -18,9 +19,12 @@ const char *place_process(char *text, const struct model *model, uint32_t thread
 const char *place_of_process(char *text, const struct model *model,
 			     const struct model_process *process);
 
-/* Writes "rank" if it is known, and "host" if the job has several, as members of the open
- * object. */
+/* Writes "rank" if it is known, "host" if the job has several, and of a track "track" and "group",
+ * as members of the open object. */
 void place_json(struct json *json, const struct model *model, uint32_t thread);
+
+/* Writes only "track" and "group". */
+void place_track_json(struct json *json, const struct model *model, uint32_t thread);
 
 /* The number that the host itself gives the thread or process. 0: unknown. */
 static inline uint32_t place_tid(const struct model *model, uint32_t thread)

@@ -186,6 +186,13 @@ bool rank_put(byte_vec *to, struct strtab *strings, const struct store_rank *ran
 	       reference_put(to, strings, rank->job);
 }
 
+bool transport_put(byte_vec *to, struct strtab *strings, const struct store_transport *transport)
+{
+	return varint_put(to, transport->pid) && varint_put(to, transport->ts) &&
+	       varint_put(to, transport->ring) && varint_put(to, transport->records) &&
+	       reference_put(to, strings, transport->why);
+}
+
 static bool errors_put(byte_vec *to, const struct store_clock *clock)
 {
 	bool done = varint_put(to, clock->error_count);
@@ -306,6 +313,7 @@ void dictionary_free(struct dictionary *dictionary)
 	vec_free(&dictionary->symbols);
 	vec_free(&dictionary->names);
 	vec_free(&dictionary->ranks);
+	vec_free(&dictionary->transports);
 	vec_free(&dictionary->hosts);
 	vec_free(&dictionary->captures);
 }
@@ -618,6 +626,25 @@ int dictionary_get_ranks(struct dictionary *dictionary, struct cursor *cursor, u
 		if (!memory_take(dictionary, table_bytes(CHUNK_RANKS, 0), count - i))
 			return 0;
 		if (!vec_push(&dictionary->ranks, rank))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int dictionary_get_transports(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_transport transport = {.pid = get_u32(cursor)};
+
+		transport.ts = get_varint(cursor);
+		transport.ring = get_varint(cursor);
+		transport.records = get_varint(cursor);
+		transport.why = reference_get(dictionary, cursor);
+		if (cursor->bad || dictionary->transports.len == STORE_PROCESSES_MAX)
+			return -EBADMSG;
+		if (!memory_take(dictionary, table_bytes(CHUNK_TRANSPORTS, 0), count - i))
+			return 0;
+		if (!vec_push(&dictionary->transports, transport))
 			return -ENOMEM;
 	}
 	return cursor->at == cursor->end ? 0 : -EBADMSG;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/record_schema.h"
 #include "util/map.h"
 
 /* ---- opening ---- */
@@ -39,6 +40,7 @@ static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
 	[CHUNK_NAMES] = dictionary_get_names,
 	[CHUNK_TIMED_NAMES] = dictionary_get_timed_names,
 	[CHUNK_RANKS] = dictionary_get_ranks,
+	[CHUNK_TRANSPORTS] = dictionary_get_transports,
 	[CHUNK_HOSTS] = dictionary_get_hosts,
 	[CHUNK_CAPTURES] = dictionary_get_captures,
 };
@@ -203,25 +205,38 @@ static int decoder_ready(struct file_reader *reader, struct error *err)
 
 /* ---- reading a window ---- */
 
-/* Keeps a task record, in place of an earlier one of the same thread. */
-static int keep_task(struct file_reader *reader, struct map *by_tid,
-		     const struct waffle_rec_task *task)
+/* Identifies a thread or a track. */
+static uint64_t naming_key(const union file_naming *naming)
 {
-	uint32_t known = map_get(by_tid, task->rec.tid);
+	const struct waffle_rec_track *track = &naming->track;
 
+	return naming->rec.kind == WAFFLE_REC_TASK ? naming->rec.tid
+						   : (uint64_t)track->tgid << 32 | track->track;
+}
+
+/* Keeps a task or track record, in place of an earlier one of the same thread or track. `by_key`
+ * has a map of each kind. */
+static int keep_task(struct file_reader *reader, struct map by_key[2], const struct waffle_rec *rec)
+{
+	union file_naming naming = {.rec = {0}};
+	struct map *keys = &by_key[rec->kind == WAFFLE_REC_TRACK];
+	uint32_t known;
+
+	memcpy(&naming, rec, record_kinds[rec->kind].bytes);
+	known = map_get(keys, naming_key(&naming));
 	if (known != MAP_NONE) {
-		reader->tasks.data[known] = *task;
+		reader->tasks.data[known] = naming;
 		return 0;
 	}
 	if (reader->tasks.len == STORE_TASKS_MAX)
 		return -EBADMSG;
-	if (!map_set(by_tid, task->rec.tid, (uint32_t)reader->tasks.len) ||
-	    !vec_push(&reader->tasks, *task))
+	if (!map_set(keys, naming_key(&naming), (uint32_t)reader->tasks.len) ||
+	    !vec_push(&reader->tasks, naming))
 		return -ENOMEM;
 	return 0;
 }
 
-static int keep_tasks(struct file_reader *reader, struct map *by_tid,
+static int keep_tasks(struct file_reader *reader, struct map by_key[2],
 		      const struct chunk_entry *entry, struct error *err)
 {
 	const struct waffle_rec *rec;
@@ -232,10 +247,10 @@ static int keep_tasks(struct file_reader *reader, struct map *by_tid,
 		return ret;
 	decoder_begin(reader->decoder, cursor.at, (size_t)(cursor.end - cursor.at), entry->records);
 	while ((ret = decoder_next(reader->decoder, &rec)) > 0) {
-		if (rec->kind != WAFFLE_REC_TASK)
+		if (!record_names(rec->kind))
 			ret = -EBADMSG;
 		else if (rec->ts < reader->window.from_ts)
-			ret = keep_task(reader, by_tid, (const struct waffle_rec_task *)rec);
+			ret = keep_task(reader, by_key, rec);
 		if (ret < 0)
 			break;
 	}
@@ -252,7 +267,7 @@ static int decode_failed(struct file_reader *reader, int code, struct error *err
 
 int file_reader_seek(struct file_reader *reader, struct store_window window, struct error *err)
 {
-	struct map by_tid = {0};
+	struct map by_key[2] = {{0}};
 	int ret = 0;
 
 	reader->window = window;
@@ -266,9 +281,10 @@ int file_reader_seek(struct file_reader *reader, struct store_window window, str
 		const struct chunk_entry *entry = &reader->file.entries.data[i];
 
 		if (entry->type == CHUNK_TASKS && entry->min_ts < window.from_ts)
-			ret = keep_tasks(reader, &by_tid, entry, err);
+			ret = keep_tasks(reader, by_key, entry, err);
 	}
-	map_free(&by_tid);
+	map_free(&by_key[0]);
+	map_free(&by_key[1]);
 	return ret;
 }
 

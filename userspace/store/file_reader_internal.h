@@ -24,7 +24,13 @@ struct file_reader {
 	struct decoder *decoder; /* NULL: not needed so far */
 	/* State of the walk over a window. */
 	struct store_window window;
-	VEC(struct waffle_rec_task) tasks; /* each thread's last task record before the window */
+	/* The last record before the window that names each thread or track. */
+	VEC(union file_naming {
+		struct waffle_rec rec;
+		struct waffle_rec_task task;
+		struct waffle_rec_track track;
+	})
+	tasks;
 	size_t next_task, next_entry;
 	const struct chunk_entry *current; /* chunk that is being decoded, or NULL */
 	uint64_t decoded;                  /* chunks */

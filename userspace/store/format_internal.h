@@ -27,7 +27,7 @@ enum chunk_type {
 	CHUNK_STRINGS,
 	CHUNK_SITES,
 	CHUNK_PROCESSES,
-	CHUNK_TASKS, /* the task records of the next data chunk */
+	CHUNK_TASKS, /* the task and track records of the next data chunk */
 	CHUNK_DATA,
 	CHUNK_COUNTS,
 	CHUNK_INDEX,
@@ -41,6 +41,7 @@ enum chunk_type {
 	CHUNK_RANKS,       /* rank, world size and job of processes */
 	CHUNK_HOSTS,       /* of a file that several were merged into */
 	CHUNK_CAPTURES,    /* likewise */
+	CHUNK_TRANSPORTS,  /* by which way the hits of processes came */
 	CHUNK_TYPE_COUNT
 };
 

@@ -141,4 +141,15 @@ struct store_rank {
 	const char *job;
 };
 
+/* By which way the hits of a process with libwaffle came (docs/transports.md). Of several entries
+ * of a process the last one counts. */
+struct store_transport {
+	uint64_t ts; /* from when on */
+	uint32_t pid;
+	bool ring;        /* through rings; otherwise through the kernel */
+	uint64_t records; /* that came through rings, counted at the end */
+	const char
+		*why; /* why through the kernel although rings were wanted; empty: they were not */
+};
+
 #endif

@@ -18,6 +18,7 @@ enum job_table {
 	JOB_SYMBOLS,
 	JOB_NAMES,
 	JOB_RANKS,
+	JOB_TRANSPORTS,
 	JOB_TABLE_COUNT
 };
 

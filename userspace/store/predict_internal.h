@@ -20,7 +20,7 @@
 #ifndef PREDICT_THREADS_MAX
 #define PREDICT_THREADS_MAX 8192
 #endif
-#define PREDICT_WORDS_MAX 8
+#define PREDICT_WORDS_MAX 20
 #define PREDICT_CPUS (UINT16_MAX + 1)
 
 struct open_span {

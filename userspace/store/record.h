@@ -3,6 +3,7 @@
 #ifndef WAFFLE_STORE_RECORD_H
 #define WAFFLE_STORE_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,13 @@
  * unknown, the record does not fit, or the frame of a hit or return exceeds WAFFLE_FRAME_MAX.
  */
 size_t record_size(const void *rec, size_t available);
+
+/* Whether a record of this kind names a thread or track, which readers of a later time need, too.
+ */
+static inline bool record_names(unsigned kind)
+{
+	return kind == WAFFLE_REC_TASK || kind == WAFFLE_REC_TRACK;
+}
 
 /* The source (enum waffle_source) that counts records of this kind; WAFFLE_SOURCE_COUNT if
  * waffle-bpf itself makes them. */

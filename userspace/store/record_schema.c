@@ -180,6 +180,19 @@ static const struct record_field stack_fields[] = {
 	RESERVED(waffle_rec_stack),
 };
 
+static const struct record_field track_fields[] = {
+	TGID(waffle_rec_track),
+	FIELD(waffle_rec_track, track, NUMBER, "its number in the process, from 1"),
+	FIELD(waffle_rec_track, name, TEXT, "its name"),
+	FIELD(waffle_rec_track, group, TEXT, "of tracks that belong together; empty: none"),
+};
+
+static const struct record_field on_track_fields[] = {
+	FIELD(waffle_rec_on_track, id, ID, "the span, event or value of a counter"),
+	TGID(waffle_rec_on_track),
+	FIELD(waffle_rec_on_track, track, NUMBER, "number of the track in the process"),
+};
+
 #define ROW(text, type, packed_bytes, from, list, about)                                           \
 	.name = (text), .bytes = sizeof(struct type), .packed = (packed_bytes),                    \
 	.words = (sizeof(struct type) - (packed_bytes)) / 8, .source = WAFFLE_SOURCE_##from,       \
@@ -251,7 +264,15 @@ const struct record_kind record_kinds[] = {
 	[WAFFLE_REC_RETURN] = PACKED_LONG(return, waffle_rec_return, 40, SPANS, "A call ends."),
 	[WAFFLE_REC_STACK] =
 		WORDS(stack, SPANS, "The stacks of a span or event that begins at `ts` on `tid`."),
+	[WAFFLE_REC_TRACK] =
+		WORDS(track, COUNT, "A process has a track: a lane of spans that is no thread."),
+	[WAFFLE_REC_ON_TRACK] =
+		WORDS(on_track, SPANS,
+		      "A span or event belongs to a track, and not to the thread `tid` that "
+		      "delivered it. It precedes the hit. Its time and that of the hit are those "
+		      "that the program gave, and may lie outside the capture."),
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),
+	[WAFFLE_REC_RING] = RING(ring, COUNT, 0),
 };

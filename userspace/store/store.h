@@ -170,6 +170,8 @@ int store_writer_add_host(struct store_writer *writer, const struct store_host *
 /* Their processes have to be added in the same order. */
 int store_writer_add_capture(struct store_writer *writer, const struct store_capture *capture,
 			     struct error *err);
+int store_writer_add_transport(struct store_writer *writer, const struct store_transport *transport,
+			       struct error *err);
 int store_writer_add_rank(struct store_writer *writer, const struct store_rank *rank,
 			  struct error *err);
 
@@ -269,6 +271,9 @@ int store_reader_set_clock(struct store_reader *reader, uint32_t host,
 uint32_t store_reader_capture_count(const struct store_reader *reader);
 const struct store_capture *store_reader_capture(const struct store_reader *reader, uint32_t index);
 /* Ranks of processes. A process may have several entries, of which the last one is valid. */
+uint32_t store_reader_transport_count(const struct store_reader *reader);
+const struct store_transport *store_reader_transport(const struct store_reader *reader,
+						     uint32_t index);
 uint32_t store_reader_rank_count(const struct store_reader *reader);
 const struct store_rank *store_reader_rank(const struct store_reader *reader, uint32_t index);
 /* Stacks and objects are looked up by number, from 1; mappings, symbols and names by index, from 0.

@@ -32,6 +32,7 @@ enum writer_table {
 	TABLE_RANKS,
 	TABLE_HOSTS,
 	TABLE_CAPTURES,
+	TABLE_TRANSPORTS,
 	TABLE_COUNT
 };
 static const uint16_t table_chunks[TABLE_COUNT] = {
@@ -40,7 +41,7 @@ static const uint16_t table_chunks[TABLE_COUNT] = {
 	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
 	[TABLE_NAMES] = CHUNK_NAMES,       [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
 	[TABLE_RANKS] = CHUNK_RANKS,       [TABLE_HOSTS] = CHUNK_HOSTS,
-	[TABLE_CAPTURES] = CHUNK_CAPTURES,
+	[TABLE_CAPTURES] = CHUNK_CAPTURES, [TABLE_TRANSPORTS] = CHUNK_TRANSPORTS,
 };
 
 /* Entries of a table that are not written yet. */
@@ -58,7 +59,7 @@ struct store_writer {
 	uint64_t persisted; /* records in those chunks */
 	chunk_entries index;
 	struct encoder *encoder; /* the current data chunk */
-	struct encoder *tasks;   /* a copy of the task records in it */
+	struct encoder *tasks;   /* a copy of the records in it that name threads and tracks */
 	struct strtab *strings;
 	uint32_t strings_written;
 	struct writer_waiting tables[TABLE_COUNT];
@@ -396,6 +397,19 @@ int store_writer_add_rank(struct store_writer *writer, const struct store_rank *
 		     rank_put(&writer->tables[TABLE_RANKS].bytes, writer->strings, rank), err);
 }
 
+int store_writer_add_transport(struct store_writer *writer, const struct store_transport *transport,
+			       struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_TRANSPORTS, &result, err))
+		return result;
+	return added(
+		writer, TABLE_TRANSPORTS, 0,
+		transport_put(&writer->tables[TABLE_TRANSPORTS].bytes, writer->strings, transport),
+		err);
+}
+
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
 			   struct error *err)
 {
@@ -498,7 +512,7 @@ int store_writer_append(struct store_writer *writer, const struct waffle_rec *re
 		return error_set(err, EINVAL, "%s: a record of kind %u is not valid", writer->path,
 				 rec->kind);
 	if (!encoder_append(writer->encoder, rec) ||
-	    (rec->kind == WAFFLE_REC_TASK && !encoder_append(writer->tasks, rec)))
+	    (record_names(rec->kind) && !encoder_append(writer->tasks, rec)))
 		writer_fail(writer, ENOMEM, "out of memory");
 	else if (encoder_full(writer->encoder) || encoder_full(writer->tasks))
 		write_data(writer);

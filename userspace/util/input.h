@@ -20,7 +20,7 @@ int input_stat_link(const char *path, struct stat *status);
  * the number of bytes or a negative errno. -EPIPE: a FIFO without a writer. */
 ssize_t input_read(const char *path, char *text, size_t max);
 ssize_t input_read_fd(int fd, char *text, size_t max);
-/* Text for the negative errno of these functions, for messages such as "%s: %s". */
+/* Text for the errno of these functions (positive), for messages such as "%s: %s". */
 const char *input_error(int code);
 
 #endif

@@ -173,3 +173,26 @@ int source_fault(const struct source *source, uint32_t from, uint32_t to, struct
 	add_line(&builder, source->text + begin, end - begin, from, to > from ? to : from + 1);
 	return error_set(err, EINVAL, "%s", message);
 }
+
+#define PLACE_COLUMNS 24
+
+void source_fault_one_line(struct error *err)
+{
+	char *line = strchr(err->message, '\n'), *marks = line ? strchr(line + 1, '\n') : NULL;
+	char place[4 * PLACE_COLUMNS + 1] = "", text[sizeof(err->message)] = "";
+	struct source_builder builder = {place, 0, sizeof(place)},
+			      message = {text, 0, sizeof(text)};
+	uint32_t column;
+
+	if (!marks)
+		return;
+	*line++ = *marks++ = '\0';
+	column = (uint32_t)strcspn(marks, "^");
+	add_columns(&builder, line, strlen(line), column, PLACE_COLUMNS);
+	add(&message, err->message, strlen(err->message));
+	add(&message, *place ? " (at '" : " (at the end)",
+	    strlen(*place ? " (at '" : " (at the end)"));
+	add(&message, place, strlen(place));
+	add(&message, "')", *place ? 2 : 0);
+	memcpy(err->message, text, sizeof(text));
+}

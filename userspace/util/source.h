@@ -33,4 +33,8 @@ struct source_shown source_show(const char *text, size_t len);
 int source_fault(const struct source *source, uint32_t from, uint32_t to, struct error *err,
 		 const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* Makes one line of such a message, for where there is room for one only: "… (at 'nmae ~ …')".
+ * Other messages stay as they are. */
+void source_fault_one_line(struct error *err);
+
 #endif

@@ -78,7 +78,8 @@ static struct why_instance span_instance(const struct model *model, uint32_t ind
 
 static bool can_explain(const struct model *model, const struct model_span *span)
 {
-	return span->thread < model->threads.len && span->start_ts <= span->end_ts;
+	return span->thread < model->threads.len && span->start_ts <= span->end_ts &&
+	       !model_is_track(model, span->thread);
 }
 
 static int slower(const void *left, const void *right)

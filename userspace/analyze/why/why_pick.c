@@ -60,6 +60,30 @@ static const char *spans_left_out(const struct model *model)
 		       : "";
 }
 
+/* Rejects spans that are all on tracks: no thread can have waited. */
+static int reject_tracks(const struct why_query *query, const struct model *model,
+			 struct error *err)
+{
+	uint32_t track = MODEL_NONE;
+
+	for (size_t i = 0; model->track_count && i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+
+		if (query->span_id ? span->id != query->span_id
+				   : strcmp(model_site(model, span->site)->name, query->name) != 0)
+			continue;
+		if (!model_is_track(model, span->thread))
+			return 0;
+		track = span->thread;
+	}
+	if (track == MODEL_NONE)
+		return 0;
+	return error_set(err, EINVAL,
+			 "that span is on the track '%s', which has no thread that could wait; "
+			 "--origin follows its links",
+			 model_thread_name(model, track));
+}
+
 static int pick_span(struct why_query *query, const struct model *model, const char *wanted,
 		     struct error *err)
 {
@@ -214,7 +238,8 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 	if (wanted->thread)
 		return pick_thread(query, model, wanted, err);
 	if (wanted->span)
-		return pick_span(query, model, wanted->span, err);
+		return pick_span(query, model, wanted->span, err)
+			       ?: reject_tracks(query, model, err);
 	if (!model->spans.len)
 		return error_set(err, ENOENT,
 				 "there are no spans%s; --thread explains a thread's time",

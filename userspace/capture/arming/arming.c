@@ -106,6 +106,7 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		return result;
 	}
 	arming_warn_moved(arming, &seen, now);
+	control_sites(arming, pid, now);
 	process_keep(arming, &seen);
 	return 0;
 }

@@ -20,6 +20,11 @@ int arming_open(struct arming **arming, struct kernel *kernel, struct address_sp
 		struct store_writer *writer, const struct session_options *options,
 		struct plan *plan, struct error *err);
 
+/* From now on processes with libwaffle are told by which way their hits are to come. `transport`
+ * outlives the result. */
+struct transport;
+void arming_use_transport(struct arming *arming, struct transport *transport);
+
 /* Arms the tracepoints among the calls. They are in no file. */
 int arming_tracepoints(struct arming *arming, struct error *err);
 

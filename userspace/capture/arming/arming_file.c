@@ -148,7 +148,8 @@ static int file_read(struct arming *arming, struct armed_file *file, int fd, con
 	else if (result && result != -EAGAIN && !arming->warning[0])
 		snprintf(arming->warning, sizeof(arming->warning), "%s: %s", shown_path,
 			 problem.message);
-	if (result == -ENOMEM || result == -EAGAIN || !object->probes.len)
+	if (result == -ENOMEM || result == -EAGAIN ||
+	    (!object->probes.len && !object->transport.version))
 		object_free(object);
 	else
 		file->object = object;
@@ -340,7 +341,7 @@ static bool file_widen(struct arming *arming, uint32_t index)
 
 	kernel_probes_widen(arming->kernel);
 	for (size_t i = arming->arms.len; i > 0; i--)
-		if (arming->arms.data[i - 1].file == index)
+		if (arming->arms.data[i - 1].file == index && !arming->arms.data[i - 1].control)
 			armed_release(arm_remove(arming, i - 1));
 	file_open(file, fd);
 	close(fd);
@@ -359,17 +360,46 @@ static bool has_room(const struct armed_file *file)
 	       (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)lowest < limit.rlim_cur / 8 * 7);
 }
 
+/* Arms the sites of a file in a process or, with pid -1, in all. `pid` is for messages. */
+static int sites_arm(struct arming *arming, uint32_t index, pid_t pid, bool everywhere,
+		     struct error *err)
+{
+	struct armed_file *file = &arming->files.data[index];
+	struct arm arm = {.pid = everywhere ? -1 : pid, .file = index};
+	struct error problem = ERROR_INIT;
+	struct arm_request request;
+	char path[64];
+	int result;
+
+	request = file_request(file, arm.pid, path);
+	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
+	if (result == -ESRCH || (result && kill(pid, 0) && errno == ESRCH))
+		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
+	if (result) {
+		if (!arming->warning[0])
+			snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
+		return 0;
+	}
+	warn_left_out(arming, file->object, arm.armed);
+	file->armed_everywhere = everywhere;
+	if (arm.armed && !vec_push(&arming->arms, arm)) {
+		armed_release(arm.armed);
+		return error_set(err, ENOMEM, "out of memory");
+	}
+	file->arm_count += arm.armed != NULL;
+	arming->arm_count += arm.armed != NULL;
+	return 0;
+}
+
 int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
 	struct armed_file *file = &arming->files.data[index];
 	bool everywhere = arming_is_everywhere(arming);
-	struct error problem = ERROR_INIT;
-	struct arm_request request;
-	struct arm arm;
 	char path[64];
 	int result;
 
-	if (!file->object || file_is_armed(arming, pid, index))
+	if (!file->object ||
+	    (file_is_armed(arming, pid, index) && control_is_armed(arming, pid, index)))
 		return 0;
 	if (everywhere && file_is_doubled(file))
 		file_report(
@@ -397,23 +427,8 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 				 file->path);
 		return 0;
 	}
-	arm = (struct arm){.pid = everywhere ? -1 : pid, .file = index};
-	request = file_request(file, arm.pid, path);
-	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
-	if (result == -ESRCH || (result && kill(pid, 0) && errno == ESRCH))
-		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
-	if (result) {
-		if (!arming->warning[0])
-			snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
-		return 0;
-	}
-	warn_left_out(arming, file->object, arm.armed);
-	file->armed_everywhere = everywhere;
-	if (arm.armed && !vec_push(&arming->arms, arm)) {
-		armed_release(arm.armed);
-		return error_set(err, ENOMEM, "out of memory");
-	}
-	file->arm_count += arm.armed != NULL;
-	arming->arm_count += arm.armed != NULL;
-	return 0;
+	result = control_arm(arming, index, file_request(file, pid, path), err);
+	return result || file_is_armed(arming, pid, index)
+		       ? result
+		       : sites_arm(arming, index, pid, everywhere, err);
 }

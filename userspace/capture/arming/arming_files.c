@@ -34,7 +34,8 @@ bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file)
 	if (arming->files.data[file].armed_everywhere)
 		return true;
 	for (size_t i = 0; i < arming->arms.len; i++)
-		if (arming->arms.data[i].pid == pid && arming->arms.data[i].file == file)
+		if (arming->arms.data[i].pid == pid && arming->arms.data[i].file == file &&
+		    !arming->arms.data[i].control)
 			return true;
 	return false;
 }

@@ -11,6 +11,7 @@
  *	arming_expect.c     files that may be mapped later
  *	arming_programs.c   files that a program will map
  *	arming_changes.c    changes of files on disk
+ *	arming_transport.c  the probes by which libwaffle is told to use rings
  */
 #ifndef WAFFLE_CAPTURE_ARMING_ARMING_INTERNAL_H
 #define WAFFLE_CAPTURE_ARMING_ARMING_INTERNAL_H
@@ -52,6 +53,7 @@ struct arm {
 	pid_t pid;
 	uint32_t file;
 	struct armed *armed;
+	bool control; /* a probe of libwaffle instead of the sites */
 };
 
 struct file_list {
@@ -85,7 +87,8 @@ struct arming {
 	struct address_spaces *spaces;
 	struct store_writer *writer;
 	const struct session_options *options;
-	struct plan *plan; /* NULL: no filter */
+	struct plan *plan;           /* NULL: no filter */
+	struct transport *transport; /* NULL: libwaffle is not looked for */
 	VEC(struct armed_file) files;
 	struct keymap file_at; /* device and inode → index of a file */
 	VEC(struct arm) arms;
@@ -144,6 +147,16 @@ void file_check(struct arming *arming, uint32_t index, int fd);
 /* Arms a file in a process. -ESRCH: the process is gone. Any other failure becomes a warning. */
 int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 void file_free(struct armed_file *file);
+
+/* arming_transport.c */
+/* Names the addresses of probes in a process that has rings, whose records have only these. */
+void control_sites(struct arming *arming, pid_t pid, const struct mappings *mappings);
+/* Whether nothing is left to arm of libwaffle in a file and a process. */
+bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
+/* Arms it. `request` would arm the sites of the file in the process. Results are those of
+ * file_arm(). */
+int control_arm(struct arming *arming, uint32_t index, struct arm_request request,
+		struct error *err);
 
 /* arming_doubled.c */
 /* Number of mappings that a process has of the page. */

@@ -151,6 +151,14 @@ bool stack_choice_has(struct stack_choice *choice, const struct site_info *site)
 	return result;
 }
 
+bool stack_choice_has_sites(const struct stack_choice *choice)
+{
+	for (size_t i = 0; choice && i < choice->wanted.len; i++)
+		if (choice->wanted.data[i].name || choice->wanted.data[i].has == of_macros)
+			return true;
+	return false;
+}
+
 bool stack_choice_has_waits(const struct stack_choice *choice)
 {
 	return choice && choice->waits;

@@ -13,6 +13,8 @@ static ProtobufCBinaryData text_of(struct pf_encoder *p, const char *text)
 
 static void put_clocks(struct pf_encoder *p, const struct store_meta *meta)
 {
+	/* What is on a track may be before the capture. All snapshots are at the first time. */
+	uint64_t before = meta->start_ts > p->start_ts ? meta->start_ts - p->start_ts : 0;
 	const struct {
 		uint32_t id;
 		uint64_t at_start;
@@ -29,14 +31,14 @@ static void put_clocks(struct pf_encoder *p, const struct store_meta *meta)
 	for (int i = 0; i < ROWS; i++) {
 		pf__clock__init(&clocks[i]);
 		clocks[i].clock_id = rows[i].id;
-		clocks[i].timestamp = rows[i].at_start;
+		clocks[i].timestamp = rows[i].at_start > before ? rows[i].at_start - before : 0;
 		list[i] = &clocks[i];
 	}
 	snapshot.n_clocks = ROWS;
 	snapshot.clocks = list;
 	snapshot.has_primary_trace_clock = 1;
 	snapshot.primary_trace_clock = CLOCK_ID_BOOTTIME;
-	packet_header(p, &packet, meta->start_ts);
+	packet_header(p, &packet, meta->start_ts - before);
 	packet.sequence_flags = SEQUENCE_CLEARED | SEQUENCE_NEEDS_STATE;
 	packet.clock_snapshot = &snapshot;
 	packet_put(&p->writer, &packet.base, 0);

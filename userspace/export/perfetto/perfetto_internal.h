@@ -22,6 +22,7 @@ struct track_process {
 struct track_thread {
 	uint32_t process; /* index in perfetto.processes; MODEL_NONE: unknown */
 	uint64_t uuid;
+	uint64_t parent; /* of a track: that of its group or process; 0: neither is known */
 };
 
 /* An arrow between two nodes: a span's index, or flows_event_node() of an event. */
@@ -66,6 +67,8 @@ static inline uint32_t flows_event_node(const struct perfetto *p, uint32_t event
 
 void tracks_begin(struct perfetto *p);
 void tracks_end(struct perfetto *p);
+/* Describes one more lane of a track of the model, which has spans that do not nest. */
+uint64_t tracks_lane(struct perfetto *p, uint32_t thread);
 /* The track of a thread's process; 0: unknown. */
 uint64_t tracks_process_uuid(const struct perfetto *p, uint32_t thread);
 

@@ -3,7 +3,8 @@
  * Spans are slices, events are instants. Slices on a thread's track must nest. Spans that do not
  * (they ended on another thread, or outlived the enclosing span) go to separate tracks of their
  * process, named after the span. Such a track is reused for the next span of that name that begins
- * after it is free, and Perfetto merges tracks of one name.
+ * after it is free, and Perfetto merges tracks of one name. A track that the program declared has
+ * as many lanes, of its name, as its spans need to nest.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -219,35 +220,118 @@ static void walk_span(struct thread_walk *walk, uint32_t index)
 	vec_add(&walk->open, span->end_ts);
 }
 
-static void walk_thread(struct perfetto *p, uint32_t thread, const struct buckets *spans,
-			const struct buckets *events)
+/* Spans and events of one track of the file, by their times. */
+struct track_items {
+	uint64_t uuid;
+	const uint32_t *spans, *events;
+	size_t span_count, event_count;
+};
+
+static void walk_items(struct perfetto *p, const struct track_items *items)
 {
 	const struct model *m = p->model;
-	uint32_t s = spans->begin[thread], s_end = spans->begin[thread + 1];
-	uint32_t v = events->begin[thread], v_end = events->begin[thread + 1];
 	struct thread_walk walk = {.p = p};
+	size_t s = 0, v = 0;
 
-	if (s == s_end && v == v_end)
+	if (!items->span_count && !items->event_count)
 		return;
-	order_ties(m, spans->items + s, s_end - s);
-	walk.sequence = sequence_begin(&p->encoder, p->threads[thread].uuid, true);
-	while (s < s_end || v < v_end) {
-		uint64_t begin = s < s_end ? m->spans.data[spans->items[s]].start_ts : UINT64_MAX;
-		uint64_t ts = v < v_end ? m->events.data[events->items[v]].ts : UINT64_MAX;
+	walk.sequence = sequence_begin(&p->encoder, items->uuid, true);
+	while (s < items->span_count || v < items->event_count) {
+		bool has_span = s < items->span_count;
+		uint64_t begin = has_span ? m->spans.data[items->spans[s]].start_ts : UINT64_MAX;
+		uint64_t ts =
+			v < items->event_count ? m->events.data[items->events[v]].ts : UINT64_MAX;
 
-		if (s < s_end && begin <= ts) {
-			fetch_span(m, spans->items + s, s_end - s, 0);
-			fetch_frame(m, spans->items + s, s_end - s, 0);
-			walk_span(&walk, spans->items[s++]);
+		if (has_span && begin <= ts) {
+			fetch_span(m, items->spans, items->span_count, s);
+			fetch_frame(m, items->spans, items->span_count, s);
+			walk_span(&walk, items->spans[s++]);
 			continue;
 		}
 		/* An event exactly at the end of a span is still inside it. */
 		if (ts > 0)
 			close_until(&walk, ts - 1);
-		event_instant_put(p, &walk.sequence, events->items[v++], 0);
+		event_instant_put(p, &walk.sequence, items->events[v++], 0);
 	}
 	close_until(&walk, UINT64_MAX);
 	vec_free(&walk.open);
+}
+
+static struct track_items items_of(struct perfetto *p, uint32_t thread, const struct buckets *spans,
+				   const struct buckets *events)
+{
+	uint32_t s = spans->begin[thread], v = events->begin[thread];
+	struct track_items items = {.uuid = p->threads[thread].uuid,
+				    .spans = spans->items + s,
+				    .events = events->items + v,
+				    .span_count = spans->begin[thread + 1] - s,
+				    .event_count = events->begin[thread + 1] - v};
+
+	order_ties(p->model, spans->items + s, items.span_count);
+	return items;
+}
+
+static void walk_thread(struct perfetto *p, uint32_t thread, const struct buckets *spans,
+			const struct buckets *events)
+{
+	struct track_items items = items_of(p, thread, spans, events);
+
+	walk_items(p, &items);
+}
+
+/* ---- tracks ---- */
+
+/* A track's spans may overlap. Each lane of it has spans that nest. */
+#define LANES_MAX 256
+
+struct track_lane {
+	VEC(uint64_t) open; /* ends of the open spans, the innermost last */
+	VEC(uint32_t) spans;
+};
+
+/* The first lane in which a span nests, which is added if there is none. MODEL_NONE: too many
+ * overlap. */
+static uint32_t lane_find(struct track_lane *lanes, uint32_t *count, const struct model_span *span)
+{
+	for (uint32_t i = 0; i < *count; i++) {
+		struct track_lane *lane = &lanes[i];
+
+		while (lane->open.len && lane->open.data[lane->open.len - 1] <= span->start_ts)
+			lane->open.len--;
+		if (!lane->open.len || lane->open.data[lane->open.len - 1] >= span->end_ts)
+			return i;
+	}
+	return *count < LANES_MAX ? (*count)++ : MODEL_NONE;
+}
+
+static void walk_track(struct perfetto *p, uint32_t thread, const struct buckets *spans,
+		       const struct buckets *events)
+{
+	struct track_items items = items_of(p, thread, spans, events), own = items;
+	struct track_lane *lanes = memory_zeroed(LANES_MAX, sizeof(*lanes));
+	uint32_t count = 0;
+
+	for (size_t s = 0; s < items.span_count; s++) {
+		const struct model_span *span = &p->model->spans.data[items.spans[s]];
+		uint32_t lane = lane_find(lanes, &count, span);
+
+		if (lane == MODEL_NONE) {
+			vec_add(&p->strays, items.spans[s]);
+			continue;
+		}
+		vec_add(&lanes[lane].open, span->end_ts);
+		vec_add(&lanes[lane].spans, items.spans[s]);
+	}
+	for (uint32_t i = 0; i < count || !i; i++) {
+		own.uuid = i ? tracks_lane(p, thread) : items.uuid;
+		own.spans = lanes[i].spans.data;
+		own.span_count = lanes[i].spans.len;
+		own.event_count = i ? 0 : items.event_count;
+		walk_items(p, &own);
+		vec_free(&lanes[i].open);
+		vec_free(&lanes[i].spans);
+	}
+	free(lanes);
 }
 
 /* Writes spans and events of unknown threads. */
@@ -277,7 +361,10 @@ void perfetto_spans(struct perfetto *p)
 	bucket_spans(p, &spans);
 	bucket_events(p, &events);
 	for (uint32_t t = 0; t < p->model->threads.len; t++)
-		walk_thread(p, t, &spans, &events);
+		if (model_is_track(p->model, t))
+			walk_track(p, t, &spans, &events);
+		else
+			walk_thread(p, t, &spans, &events);
 	walk_unknown(p, &spans, &events);
 	buckets_free(&spans);
 	buckets_free(&events);

@@ -121,16 +121,62 @@ static void add_other_threads(struct perfetto *p)
 		const struct model_thread *t = &m->threads.data[i];
 		uint32_t process;
 
-		if (t->tid == 0 || t->pid == 0 || p->threads[i].process != MODEL_NONE)
+		if ((t->tid == 0 && !t->track) || t->pid == 0 ||
+		    p->threads[i].process != MODEL_NONE)
 			continue;
 		process = process_find(p, t->pid, t->first_ts);
 		if (process == MODEL_NONE)
 			process = process_add(p, t->pid, t->first_ts);
 		p->threads[i].process = process;
+		if (t->track)
+			continue;
 		/* A thread may be seen before the main thread of its process. */
 		if (p->processes.data[process].start_ts > t->first_ts)
 			p->processes.data[process].start_ts = t->first_ts;
 	}
+}
+
+uint64_t tracks_lane(struct perfetto *p, uint32_t thread)
+{
+	const struct model_thread *t = &p->model->threads.data[thread];
+	uint64_t uuid = ++p->encoder.next_uuid;
+
+	track_describe(&p->encoder, uuid, p->threads[thread].parent,
+		       strtab_get(p->model->strings, t->track_name), false, t->first_ts);
+	return uuid;
+}
+
+/* The track that holds those of a group of a process. */
+static uint64_t group_get(struct perfetto *p, struct map *groups, uint32_t thread)
+{
+	const struct model_thread *t = &p->model->threads.data[thread];
+	uint64_t process = tracks_process_uuid(p, thread);
+	uint32_t uuid = map_get(groups, process << 32 | t->group);
+
+	if (!t->group)
+		return process;
+	if (uuid != MAP_NONE)
+		return uuid;
+	uuid = (uint32_t)++p->encoder.next_uuid;
+	map_put(groups, process << 32 | t->group, uuid);
+	track_describe(&p->encoder, uuid, process, strtab_get(p->model->strings, t->group), false,
+		       p->encoder.start_ts);
+	return uuid;
+}
+
+/* Tracks that the program declared are no threads, but have a track of their own, too. */
+static void add_tracks(struct perfetto *p)
+{
+	const struct model *m = p->model;
+	struct map groups = {0};
+
+	for (uint32_t i = 0; m->track_count && i < m->threads.len; i++) {
+		if (!model_is_track(m, i))
+			continue;
+		p->threads[i].parent = group_get(p, &groups, i);
+		p->threads[i].uuid = tracks_lane(p, i);
+	}
+	map_free(&groups);
 }
 
 void tracks_begin(struct perfetto *p)
@@ -145,11 +191,12 @@ void tracks_begin(struct perfetto *p)
 	for (size_t i = 0; i < p->processes.len; i++)
 		describe_process(p, &p->processes.data[i]);
 	for (uint32_t i = 0; i < m->threads.len; i++) {
-		if (p->threads[i].process == MODEL_NONE)
+		if (p->threads[i].process == MODEL_NONE || model_is_track(m, i))
 			continue;
 		p->threads[i].uuid = ++p->encoder.next_uuid;
 		describe_thread(p, i);
 	}
+	add_tracks(p);
 }
 
 void tracks_end(struct perfetto *p)

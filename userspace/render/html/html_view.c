@@ -50,7 +50,8 @@ static void add_lane(struct view *view, const struct model *model, uint32_t thre
 	struct lane *lane;
 
 	/* Nothing is recorded about threads that are not traced. */
-	if (thread >= model->threads.len || !model->threads.data[thread].traced ||
+	if (thread >= model->threads.len ||
+	    (!model->threads.data[thread].traced && !model_is_track(model, thread)) ||
 	    view_lane(view, thread) || view->lane_count == LANES_MAX)
 		return;
 	lane = &view->lanes[view->lane_count++];

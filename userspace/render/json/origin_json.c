@@ -3,6 +3,7 @@
 
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
+#include "render/place.h"
 #include "util/json.h"
 
 static void field_null(struct json *json, const char *key)
@@ -38,6 +39,7 @@ static void thread_fields(struct json *json, const struct model *model, uint32_t
 	json_field_u64(json, "pid", model_pid_real(model, at->pid));
 	json_field_u64(json, "tid", model_pid_real(model, at->tid));
 	json_field_string(json, "comm", model_thread_name(model, thread));
+	place_track_json(json, model, thread);
 	field_number(json, "rank", process ? process->rank : MODEL_NONE, MODEL_NONE);
 	field_number(json, "world_size", process ? process->world_size : 0, 0);
 	field_text(json, "host", model->hosts[model_host_of(model, thread)]->name);

@@ -64,6 +64,17 @@ static void put_duration(const struct report_printer *printer, uint32_t width, u
 	terminal_put_cell(printer->out, width, units_format_duration(text, ns));
 }
 
+/* A time since the start of the capture. What is on a track may be before it. */
+static void put_since_start(const struct report_printer *printer, uint32_t width, uint64_t ts)
+{
+	uint64_t start = printer->model->meta->start_ts;
+	char text[UNITS_TEXT], cell[UNITS_TEXT + 1];
+
+	snprintf(cell, sizeof(cell), "%s%s", ts < start ? "-" : "",
+		 units_format_duration(text, ts < start ? start - ts : ts - start));
+	terminal_put_cell(printer->out, width, cell);
+}
+
 static void put_count(const struct report_printer *printer, uint32_t width, uint64_t count)
 {
 	char text[UNITS_TEXT];
@@ -194,9 +205,7 @@ static void print_slow(const struct report_printer *printer, const struct report
 
 	put_name(printer, model_site(model, span->site)->name);
 	put_duration(printer, 10, duration);
-	put_duration(printer, 11,
-		     span->start_ts > model->meta->start_ts ? span->start_ts - model->meta->start_ts
-							    : 0);
+	put_since_start(printer, 11, span->start_ts);
 	if (span->flags & MODEL_SPAN_HAS_SCHED) {
 		put_share(printer, 9, span->running_ns, duration);
 		put_share(printer, 9, span->runnable_ns, duration);
@@ -328,13 +337,17 @@ static void print_head(const struct report_printer *printer)
 	paint(printer, TERMINAL_BOLD);
 	put(printer, *model->meta->command ? model->meta->command : "capture");
 	paint(printer, TERMINAL_END);
-	fprintf(printer->out, ": %s, %s %s, %s %s, %zu %s\n",
+	fprintf(printer->out, ": %s, %s %s, %s %s, %zu %s",
 		units_format_duration(duration, model->end_ts - model->start_ts),
 		units_format_count(spans, model->spans.len),
 		units_plural(model->spans.len, "span", "spans"),
 		units_format_count(events, model->events.len),
 		units_plural(model->events.len, "event", "events"), threads,
 		units_plural(threads, "thread", "threads"));
+	if (model->track_count)
+		fprintf(printer->out, ", %" PRIu32 " %s", model->track_count,
+			units_plural(model->track_count, "track", "tracks"));
+	fputc('\n', printer->out);
 	if (*model->meta->filter) {
 		fputs("recorded with the filter: ", printer->out);
 		notice_put_expression(printer->out, model->meta->filter);

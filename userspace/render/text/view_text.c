@@ -136,12 +136,15 @@ static const char *clean(const struct drawing *drawing, const char *name, char *
 	return to;
 }
 
-/* Formats a time since the start of the capture as "12.345678901 s", without trailing zeros. */
-static const char *instant(char text[UNITS_TEXT], uint64_t ns)
+/* Formats a time since the start of the capture as "12.345678901 s", without trailing zeros. Only
+ * what is on a track may be before it. */
+static const char *instant(const struct drawing *drawing, char text[UNITS_TEXT], uint64_t ts)
 {
+	uint64_t start = drawing->model->meta->start_ts, ns = ts > start ? ts - start : start - ts;
 	char *end;
 
-	snprintf(text, UNITS_TEXT, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+	snprintf(text, UNITS_TEXT, "%s%" PRIu64 ".%09" PRIu64, ts < start ? "-" : "",
+		 ns / 1000000000, ns % 1000000000);
 	end = text + strlen(text);
 	while (end[-1] == '0')
 		end--;
@@ -151,30 +154,23 @@ static const char *instant(char text[UNITS_TEXT], uint64_t ns)
 	return text;
 }
 
-static uint64_t since_begin(const struct drawing *drawing, uint64_t ts)
-{
-	uint64_t start = drawing->model->meta->start_ts;
-
-	return ts > start ? ts - start : 0;
-}
-
 /* ---- head ---- */
 
 static void put_head(const struct drawing *drawing, uint64_t threads)
 {
 	const struct grid *grid = drawing->grid;
+	const char *tracks = drawing->model->track_count ? "lane" : "thread";
 	const char *command = drawing->model->meta->command;
 	char name[4 * 120 + 1], from[UNITS_TEXT], to[UNITS_TEXT], column[UNITS_TEXT],
 		all[UNITS_TEXT];
 
 	put_line(drawing, TERMINAL_BOLD, "%s",
 		 clean(drawing, *command ? command : "capture", name, 120));
-	put_line(drawing, "", "%s to %s: %s, a column is %s, %" PRIu64 " thread%s",
-		 instant(from, since_begin(drawing, grid->from_ts)),
-		 instant(to, since_begin(drawing, grid->to_ts)),
+	put_line(drawing, "", "%s to %s: %s, a column is %s, %" PRIu64 " %s%s",
+		 instant(drawing, from, grid->from_ts), instant(drawing, to, grid->to_ts),
 		 units_format_duration(all, grid->to_ts - grid->from_ts),
 		 units_format_duration(column, (grid->to_ts - grid->from_ts) / grid->columns),
-		 threads, units_plural(threads, "", "s"));
+		 threads, tracks, units_plural(threads, "", "s"));
 	if (notice_simulated(drawing->model))
 		put_line(drawing, "", "%s", notice_simulated(drawing->model));
 	if (drawing->model->filtered.expression)

@@ -230,6 +230,25 @@ static bool note_add(struct object *object, struct object_elf *file, struct keym
 	return vec_push(&object->probes, probe);
 }
 
+/* Reads the note of libwaffle, unless there was one. */
+static void transport_read(struct object *object, struct object_elf *file,
+			   const unsigned char *desc)
+{
+	bool big = object->big_endian;
+	uint64_t ring = read_word(desc, 8, big), usdt = read_word(desc + 16, 8, big);
+	struct object_transport found = {.version = (uint32_t)read_word(desc + 32, 4, big)};
+
+	if (object->transport.version || !elf_executable(file, ring))
+		return;
+	if (!elf_nop(file, ring) || !elf_nop(file, usdt) ||
+	    !elf_offset(file, ring, 1, &found.ring) || !elf_offset(file, usdt, 1, &found.usdt) ||
+	    !elf_offset(file, read_word(desc + 8, 8, big), 2, &found.ring_semaphore) ||
+	    !elf_offset(file, read_word(desc + 24, 8, big), 2, &found.usdt_semaphore))
+		object->bad_notes++;
+	else
+		object->transport = found;
+}
+
 static bool section_read(struct object *object, struct object_elf *file, struct keymap *seen,
 			 Elf_Data *data)
 {
@@ -243,6 +262,9 @@ static bool section_read(struct object *object, struct object_elf *file, struct 
 			    !memcmp(bytes + name, WAFFLE_NOTE_OWNER, sizeof(WAFFLE_NOTE_OWNER));
 
 		object->simulation |= ours && header.n_type == WAFFLE_NOTE_SIMULATION;
+		if (ours && header.n_type == WAFFLE_NOTE_TRANSPORT &&
+		    header.n_descsz >= WAFFLE_NOTE_TRANSPORT_BYTES)
+			transport_read(object, file, (const unsigned char *)bytes + desc);
 		if (ours && header.n_type == WAFFLE_NOTE_SITE &&
 		    header.n_descsz >= WAFFLE_NOTE_DESC_BYTES) {
 			struct note note = note_decode((const unsigned char *)bytes + desc,

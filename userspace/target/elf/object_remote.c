@@ -116,6 +116,11 @@ int object_decode(struct object *object, struct wire_in *in)
 	object->bad_notes = wire_get_u32(in);
 	object->doubled.offset = wire_get_u64(in);
 	object->doubled.mappings = wire_get_u32(in);
+	object->transport.version = wire_get_u32(in);
+	object->transport.ring = wire_get_u64(in);
+	object->transport.ring_semaphore = wire_get_u64(in);
+	object->transport.usdt = wire_get_u64(in);
+	object->transport.usdt_semaphore = wire_get_u64(in);
 	count = wire_get_count(in, SITE_BYTES);
 	for (uint32_t i = 0; i < count; i++) {
 		struct site_info site;

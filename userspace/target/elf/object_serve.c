@@ -25,6 +25,11 @@ int object_serve(struct wire_in *request, int fd, struct wire_out *reply, void *
 	wire_put_u32(reply, object->bad_notes);
 	wire_put_u64(reply, object->doubled.offset);
 	wire_put_u32(reply, object->doubled.mappings);
+	wire_put_u32(reply, object->transport.version);
+	wire_put_u64(reply, object->transport.ring);
+	wire_put_u64(reply, object->transport.ring_semaphore);
+	wire_put_u64(reply, object->transport.usdt);
+	wire_put_u64(reply, object->transport.usdt_semaphore);
 	wire_put_u32(reply, (uint32_t)object->sites.len);
 	for (size_t i = 0; i < object->sites.len; i++)
 		object_put_site(reply, &object->sites.data[i]);

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Records are joined to whole spans and events in bounded memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "export/process/joiner_internal.h"
+
+#define DELIVERED_MAX 64
+
+/* What was delivered, as text: "span outer 1-9 depth 0 parent - flags 0". */
+struct delivered {
+	struct joiner *joiner;
+	char lines[DELIVERED_MAX][256];
+	size_t count;
+};
+
+static void deliver(struct full_record *full, void *arg)
+{
+	static const char *const kinds[] = {"", "span", "event", "counter", "log"};
+	struct delivered *delivered = arg;
+	struct full_record_values room;
+	const struct waffle_record *record = &full->record;
+	char *line = delivered->lines[delivered->count % DELIVERED_MAX];
+	int len;
+
+	joiner_decode(delivered->joiner, full, &room);
+	len = snprintf(line, sizeof(delivered->lines[0]),
+		       "%s %s %llu-%llu %u/%u %s depth %lld parent %llx %s trace %llx flags %u",
+		       kinds[record->kind], record->name, (unsigned long long)record->start_ns,
+		       (unsigned long long)record->end_ns, record->tid, record->end_tid,
+		       record->comm, (long long)full->depth, (unsigned long long)record->parent,
+		       full->parent_name ? full->parent_name : "-",
+		       (unsigned long long)record->trace_lo, record->flags);
+	for (size_t i = 0; i < record->value_count; i++)
+		len += snprintf(line + len, sizeof(delivered->lines[0]) - (size_t)len, " %s=%lld",
+				record->values[i].key, (long long)record->values[i].i64);
+	for (size_t i = 0; i < record->link_count; i++)
+		len += snprintf(line + len, sizeof(delivered->lines[0]) - (size_t)len,
+				" link %llx of %llx", (unsigned long long)record->links[i].id,
+				(unsigned long long)record->links[i].trace_lo);
+	delivered->count++;
+}
+
+static void open_joiner(struct delivered *delivered, size_t bytes)
+{
+	*delivered = (struct delivered){0};
+	delivered->joiner = joiner_new(bytes, deliver, delivered);
+	assert_non_null(delivered->joiner);
+}
+
+static struct site_info site_of(const char *name, uint16_t kind)
+{
+	return (struct site_info){.name = name,
+				  .category = "",
+				  .file = "a.c",
+				  .func = "f",
+				  .object = "a",
+				  .kind = kind,
+				  .key_count = 1,
+				  .keys = {{WAFFLE_KEY_I64, "i"}}};
+}
+
+static const uint16_t KINDS[] = {WAFFLE_SITE_SPAN, WAFFLE_SITE_SPAN, WAFFLE_SITE_EVENT};
+static const char *const NAMES[] = {"outer", "inner", "tick"};
+
+struct hit {
+	struct waffle_rec_hit hit;
+	struct waffle_frame frame;
+	uint64_t values[4];
+};
+
+static void begin(struct delivered *delivered, uint32_t site, uint64_t ts, uint32_t tid,
+		  uint64_t id, uint64_t parent)
+{
+	struct site_info info = site_of(NAMES[site], KINDS[site]);
+	struct hit hit = {
+		.hit = {.rec = {ts, tid, WAFFLE_REC_HIT, 0},
+			.tgid = 7,
+			.site = site,
+			.frame_bytes = sizeof(hit.frame) + 8},
+		.frame = {id, parent, 0, 100},
+		.values = {ts},
+	};
+
+	joiner_record(delivered->joiner, &hit.hit.rec, &info);
+}
+
+static void end(struct delivered *delivered, uint64_t ts, uint32_t tid, uint64_t id)
+{
+	struct waffle_rec_span_end end_rec = {.rec = {ts, tid, WAFFLE_REC_SPAN_END, 0},
+					      .span_id = id};
+
+	joiner_record(delivered->joiner, &end_rec.rec, NULL);
+}
+
+static void test_spans_come_at_their_end_and_events_at_once(void **state)
+{
+	struct waffle_rec_task task = {.rec = {1, 5, WAFFLE_REC_TASK, 0}, .comm = "worker"};
+	struct delivered delivered;
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	joiner_record(delivered.joiner, &task.rec, NULL);
+	begin(&delivered, 0, 10, 5, 0xa, 0);
+	begin(&delivered, 1, 20, 5, 0xb, 0xa);
+	begin(&delivered, 2, 25, 5, 0xc, 0xb);
+	end(&delivered, 30, 5, 0xb);
+	end(&delivered, 40, 6, 0xa);
+	begin(&delivered, 2, 50, 5, 0xd, 0xb);
+	assert_int_equal(delivered.count, 4);
+	assert_string_equal(delivered.lines[0],
+			    "event tick 25-25 5/5 worker depth 2 parent b inner "
+			    "trace 64 flags 0 i=25");
+	assert_string_equal(delivered.lines[1],
+			    "span inner 20-30 5/5 worker depth 1 parent a outer "
+			    "trace 64 flags 0 i=20");
+	assert_string_equal(delivered.lines[2],
+			    "span outer 10-40 5/6 worker depth 0 parent 0 - trace 64 flags 2 i=10");
+	/* The parent has ended already. */
+	assert_string_equal(delivered.lines[3],
+			    "event tick 50-50 5/5 worker depth 2 parent b inner "
+			    "trace 64 flags 0 i=50");
+	joiner_free(delivered.joiner);
+}
+
+static void test_spans_without_end_are_unfinished_and_ends_alone_are_counted(void **state)
+{
+	struct delivered delivered;
+	struct joiner_counts counts;
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	end(&delivered, 5, 5, 0xf);
+	begin(&delivered, 0, 10, 5, 0xa, 0);
+	begin(&delivered, 1, 20, 5, 0xb, 0xa);
+	joiner_finish(delivered.joiner, 99);
+	assert_int_equal(delivered.count, 2);
+	assert_string_equal(delivered.lines[0],
+			    "span outer 10-99 5/5  depth 0 parent 0 - trace 64 flags 1 i=10");
+	assert_string_equal(delivered.lines[1],
+			    "span inner 20-99 5/5  depth 1 parent a outer trace 64 flags 1 i=20");
+	counts = joiner_counts(delivered.joiner);
+	assert_int_equal(counts.unfinished, 2);
+	assert_int_equal(counts.ends_alone, 1);
+	assert_int_equal(counts.delivered, 2);
+	joiner_free(delivered.joiner);
+}
+
+static void test_memory_of_open_spans_is_bounded(void **state)
+{
+	struct delivered delivered;
+	struct joiner_counts counts;
+
+	(void)state;
+	open_joiner(&delivered, 100000);
+	for (uint64_t i = 1; i <= 10000; i++)
+		begin(&delivered, 0, i, (uint32_t)i, i, 0);
+	counts = joiner_counts(delivered.joiner);
+	assert_true(counts.unfinished > 9000 && counts.unfinished < 10000);
+	/* The oldest ones went first, and the newest one still has its end. */
+	end(&delivered, 20000, 10000, 10000);
+	assert_int_equal(joiner_counts(delivered.joiner).ends_alone, 0);
+	end(&delivered, 20000, 1, 1);
+	assert_int_equal(joiner_counts(delivered.joiner).ends_alone, 1);
+	joiner_free(delivered.joiner);
+}
+
+static void test_many_threads_that_end_are_forgotten(void **state)
+{
+	struct delivered delivered;
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	for (uint32_t i = 1; i <= 300000; i++)
+		begin(&delivered, 2, i, i, i, 0);
+	assert_int_equal(joiner_counts(delivered.joiner).delivered, 300000);
+	joiner_free(delivered.joiner);
+}
+
+static void test_calls_have_parents_by_thread_and_values_of_their_return(void **state)
+{
+	struct site_info site = site_of("read", WAFFLE_SITE_SPAN);
+	struct delivered delivered;
+	struct hit hit = {
+		.hit = {.rec = {20, 5, WAFFLE_REC_HIT, 0},
+			.site = 9,
+			.frame_bytes = sizeof(hit.frame) + 8},
+		.frame = {.id = 0xb},
+		.values = {3},
+	};
+	struct {
+		struct waffle_rec_return end;
+		uint64_t value;
+	} end_rec = {
+		.end = {.rec = {30, 5, WAFFLE_REC_RETURN, 0}, .span_id = 0xb, .frame_bytes = 8},
+		.value = 4096,
+	};
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	site.call = true;
+	site.key_count = 2;
+	site.keys[1] = (struct site_key){WAFFLE_KEY_I64, "result"};
+	begin(&delivered, 0, 10, 5, 0xa, 0);
+	joiner_record(delivered.joiner, &hit.hit.rec, &site);
+	joiner_record(delivered.joiner, &end_rec.end.rec, NULL);
+	assert_string_equal(delivered.lines[0], "span read 20-30 5/5  depth 1 parent a outer trace "
+						"64 flags 0 i=3 result=4096");
+	joiner_free(delivered.joiner);
+}
+
+static void test_links_have_the_traces_of_their_spans(void **state)
+{
+	struct site_info site = site_of("reply", WAFFLE_SITE_EVENT);
+	struct delivered delivered;
+	struct hit hit = {
+		.hit = {.rec = {20, 5, WAFFLE_REC_HIT, 0},
+			.site = 9,
+			.frame_bytes = sizeof(hit.frame) + 24},
+		.frame = {.id = 0xc},
+		.values = {0xa, 0, 0x77},
+	};
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	site.key_count = 3;
+	site.keys[0] = site.keys[1] = site.keys[2] = (struct site_key){WAFFLE_KEY_CAUSE_SPAN, "c"};
+	begin(&delivered, 0, 10, 5, 0xa, 0);
+	end(&delivered, 15, 5, 0xa);
+	joiner_record(delivered.joiner, &hit.hit.rec, &site);
+	assert_string_equal(delivered.lines[1], "event reply 20-20 5/5  depth 0 parent 0 - trace 0 "
+						"flags 0 link a of 64 link 77 of 0");
+	joiner_free(delivered.joiner);
+}
+
+static void test_invalid_records_are_ignored(void **state)
+{
+	struct site_info site = site_of("x", WAFFLE_SITE_SPAN);
+	struct delivered delivered;
+	struct hit hit = {.hit = {.rec = {20, 5, WAFFLE_REC_HIT, 0}, .site = 9, .frame_bytes = 8}};
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	joiner_record(delivered.joiner, &hit.hit.rec, &site); /* no whole frame */
+	hit.hit.frame_bytes = sizeof(hit.frame);
+	hit.hit.site = 10;
+	joiner_record(delivered.joiner, &hit.hit.rec, NULL); /* no site */
+	hit.hit.rec.kind = 999;
+	joiner_record(delivered.joiner, &hit.hit.rec, NULL);
+	joiner_finish(delivered.joiner, 30);
+	assert_int_equal(delivered.count, 0);
+	/* The same id twice: the first one has lost its end. */
+	begin(&delivered, 0, 40, 5, 0xa, 0);
+	begin(&delivered, 0, 50, 5, 0xa, 0);
+	end(&delivered, 60, 5, 0xa);
+	end(&delivered, 70, 5, 0xa);
+	assert_int_equal(delivered.count, 2);
+	assert_int_equal(joiner_counts(delivered.joiner).unfinished, 1);
+	assert_int_equal(joiner_counts(delivered.joiner).ends_alone, 1);
+	joiner_free(delivered.joiner);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_spans_come_at_their_end_and_events_at_once),
+		cmocka_unit_test(test_spans_without_end_are_unfinished_and_ends_alone_are_counted),
+		cmocka_unit_test(test_memory_of_open_spans_is_bounded),
+		cmocka_unit_test(test_many_threads_that_end_are_forgotten),
+		cmocka_unit_test(test_calls_have_parents_by_thread_and_values_of_their_return),
+		cmocka_unit_test(test_links_have_the_traces_of_their_spans),
+		cmocka_unit_test(test_invalid_records_are_ignored),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Arms the probes by which libwaffle is told to use rings, or not to (usdt/tracer.h). They are
+ * armed in single processes, also if the sites are armed everywhere. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/arming/arming_internal.h"
+#include "capture/transport/transport.h"
+
+void arming_use_transport(struct arming *arming, struct transport *transport)
+{
+	arming->transport = transport;
+}
+
+/* Names the probes of a file in a mapping of it. */
+static void mapping_sites(struct arming *arming, pid_t pid, const struct mapping *mapping,
+			  const struct armed_file *file)
+{
+	uint64_t size = mapping->end - mapping->start;
+
+	for (size_t i = 0; i < file->object->probes.len; i++) {
+		const struct object_probe *probe = &file->object->probes.data[i];
+
+		if (probe->type == OBJECT_PROBE_SITE && probe->site != OBJECT_SPAN_END &&
+		    probe->offset >= mapping->offset && probe->offset - mapping->offset < size)
+			transport_site(arming->transport, pid,
+				       mapping->start + (probe->offset - mapping->offset),
+				       file->first_site + probe->site);
+	}
+}
+
+void control_sites(struct arming *arming, pid_t pid, const struct mappings *mappings)
+{
+	if (!arming->transport || !transport_has_rings(arming->transport, pid))
+		return;
+	for (size_t i = 0; i < arming->files.len; i++) {
+		const struct armed_file *file = &arming->files.data[i];
+
+		for (size_t m = 0; file->object && m < mappings->list.len; m++) {
+			const struct mapping *mapping = &mappings->list.data[m];
+
+			if (mapping->executable && file->ino == mapping->ino &&
+			    !strcmp(file->object->path, mapping->path))
+				mapping_sites(arming, pid, mapping, file);
+		}
+	}
+}
+
+bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file)
+{
+	const struct object *object = arming->files.data[file].object;
+
+	if (!arming->transport || !object->transport.version)
+		return true;
+	for (size_t i = 0; i < arming->arms.len; i++)
+		if (arming->arms.data[i].pid == pid && arming->arms.data[i].file == file &&
+		    arming->arms.data[i].control)
+			return true;
+	return false;
+}
+
+int control_arm(struct arming *arming, uint32_t index, struct arm_request request,
+		struct error *err)
+{
+	struct armed_file *file = &arming->files.data[index];
+	struct arm arm = {.pid = request.pid, .file = index, .control = true};
+	struct error problem = ERROR_INIT;
+	struct object control = {0};
+	struct object_probe probe;
+	pid_t pid = request.pid;
+	int result;
+
+	if (control_is_armed(arming, pid, index))
+		return 0;
+	/* The kernel can't filter by a process whose main thread has exited. */
+	if (process_live_task(pid) != pid)
+		return 0;
+	probe = transport_probe(arming->transport, pid, file->object);
+	control.path = file->object->path;
+	control.probes.data = &probe;
+	control.probes.len = 1;
+	request.object = &control;
+	request.uses = NULL;
+	request.stacks = NULL;
+	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
+	if (result == -ESRCH || (result && kill(pid, 0) && errno == ESRCH))
+		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
+	if (result || !arm.armed) {
+		if (!arming->warning[0])
+			snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
+		return 0;
+	}
+	if (!vec_push(&arming->arms, arm)) {
+		armed_release(arm.armed);
+		return error_set(err, ENOMEM, "out of memory");
+	}
+	file->arm_count++;
+	return 0;
+}

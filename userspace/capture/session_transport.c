@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/* By which way the hits of the targets come: what a capture asks of transport/, and what it tells.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/session_internal.h"
+
+static uint32_t ring_site(uint64_t ts, pid_t pid, uint64_t probe, void *arg)
+{
+	struct session *session = arg;
+	struct error ignored = ERROR_INIT;
+
+	/* The mappings at the time of the hit. The stages come to the same time next. */
+	address_spaces_advance(session->spaces, ts, &ignored);
+	return arming_site_at(session->arming, pid, probe);
+}
+
+void session_ring(const struct waffle_rec_ring *rec, void *arg)
+{
+	struct session *session = arg;
+
+	if (session->transport && !session->end_ts)
+		transport_ring(session->transport, rec);
+}
+
+/* Each reason is told once, however many processes there are. */
+static bool is_told(struct session *session, const char *why)
+{
+	for (size_t i = 0; i < session->told.len; i++)
+		if (!strcmp(session->told.data[i], why))
+			return true;
+	vec_push(&session->told, why);
+	return false;
+}
+
+static void way_tell(struct session *session, const struct transport_way *way)
+{
+	char line[300];
+
+	if (session->options->transport == TRANSPORT_RING && !session->no_rings_pid) {
+		session->no_rings_pid = way->pid;
+		session->no_rings_why = way->why;
+		return;
+	}
+	if (is_told(session, way->why))
+		return;
+	snprintf(line, sizeof(line),
+		 "pid %d: its hits come through the kernel instead of rings, which is slower: %s",
+		 way->pid, way->why);
+	session_notify(session, line);
+}
+
+static void way_decided(const struct transport_way *way, void *arg)
+{
+	struct session *session = arg;
+	struct error ignored = ERROR_INIT;
+	struct store_transport transport = {.ts = clock_monotonic_ns(),
+					    .pid = (uint32_t)way->pid,
+					    .ring = way->ring,
+					    .records = way->records,
+					    .why = way->why ? way->why : ""};
+
+	store_writer_add_transport(session->writer, &transport, &ignored);
+	if (way->why && !way->ended)
+		way_tell(session, way);
+}
+
+/* Why a capture with these options can't use rings. NULL: it can. */
+static const char *refusal(const struct session *session)
+{
+	if (session->plan && !session->plan->is_static)
+		return "the filter asks for more than the site";
+	if (stack_choice_has_sites(session->options->stacks))
+		return "only the kernel takes stacks of spans (--stacks)";
+	return NULL;
+}
+
+int session_transport_open(struct session *session)
+{
+	struct ring_set_options rings = {
+		.cpu_count = kernel_cpu_count(session->kernel), .site = ring_site, .arg = session};
+	struct transport_options options = {.mode = session->options->transport,
+					    .refusal = refusal(session),
+					    .decided = way_decided,
+					    .arg = session};
+	int result;
+
+	if (!(session->options->sources & CAPTURE_SPANS))
+		return 0;
+	result = ring_set_open(&session->rings, &rings, session->err);
+	options.rings = session->rings;
+	result = result ?: transport_open(&session->transport, &options, session->err);
+	if (result)
+		return result;
+	drain_use_rings(session->drain, session->rings);
+	arming_use_transport(session->arming, session->transport);
+	return 0;
+}
+
+void session_transport_close(struct session *session)
+{
+	transport_close(session->transport);
+	ring_set_close(session->rings);
+	vec_free(&session->told);
+}
+
+int session_transport_check(struct session *session)
+{
+	const struct session_options *options = session->options;
+
+	if (options->transport != TRANSPORT_RING)
+		return 0;
+	if (session->no_rings_pid)
+		return error_set(session->err, ENOTSUP,
+				 "pid %d: its hits can't come through rings: %s; leave out "
+				 "--transport ring",
+				 session->no_rings_pid, session->no_rings_why);
+	for (size_t i = 0; i < session->targets.len; i++) {
+		pid_t pid = session->targets.data[i].pid;
+
+		if (session->transport && transport_has_rings(session->transport, pid))
+			continue;
+		return error_set(session->err, ENOTSUP,
+				 "pid %d: it has no libwaffle, so its hits can't come through "
+				 "rings; link it with libwaffle, or leave out --transport ring",
+				 pid);
+	}
+	return 0;
+}

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/transport/ring_set.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/transport/ring_memory_internal.h"
+#include "target/process/process_tids.h"
+#include "usdt/ring.h"
+#include "usdt/ticks.h"
+#include "util/map.h"
+#include "util/vec.h"
+#include "waffle/abi.h"
+
+/* Limits, since a process may make as many rings as it likes, as large as it likes. */
+#define RINGS_MAX 4096                /* of a process: its threads that record at a time */
+#define RINGS_BYTES_MAX (64ull << 30) /* of address space, for all processes */
+#define SITES_MAX 1048576             /* addresses of probes in a process */
+#define UNKNOWN_MAX 256               /* probes of a process that are searched for in a second */
+#define THREADS_MAX 65536             /* of a process that are remembered at a time */
+/* The line between two pairs of clocks is only as good as they are far apart. */
+#define PAIR_NS 1000000ull
+
+struct ring_process {
+	pid_t pid;
+	bool ended;
+	uint32_t rings;     /* that are mapped */
+	uint64_t taken;     /* records */
+	struct map threads; /* tid as the process sees it → tid */
+	struct map sites;   /* address of a probe → site */
+	uint32_t unknown;   /* searches for probes and threads in this second … */
+	uint64_t unknown_s; /* … which is this one */
+};
+
+struct ring_source {
+	struct ring ring;
+	struct ring_memory memory;
+	uint32_t process;       /* index in `processes` */
+	uint32_t seen_tid, tid; /* of the thread whose records follow; tid 0: unknown */
+	uint64_t limit;         /* records of this round end here */
+	uint64_t lost;          /* ring_lost() at the last round */
+	uint64_t ts;            /* of the record that was read last */
+	bool done;              /* given up, or the capture's end was reached */
+	bool loaded;            /* `record` is the next one */
+	VEC(uint64_t) record;   /* words of a struct ring_record with its contents */
+};
+
+struct ring_set {
+	struct ring_set_options options;
+	struct ring_mount mount;
+	struct ticks_map ticks;
+	uint64_t now_ns; /* at the begin of the round */
+	uint64_t end_ts;
+	uint64_t bytes;   /* mapped */
+	uint32_t session; /* ring_shared.reader */
+	VEC(struct ring_process) processes;
+	VEC(struct ring_source) sources;
+	struct ring_set_counts counts;
+	uint32_t filled;
+	uint64_t scratch[RING_RECORD_MAX / 8];
+	uint64_t made[(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX) / 8 + 1];
+};
+
+int ring_set_open(struct ring_set **set, const struct ring_set_options *options, struct error *err)
+{
+	struct ring_set *made = calloc(1, sizeof(*made));
+	int result;
+
+	*set = NULL;
+	if (!made)
+		return error_set(err, ENOMEM, "out of memory");
+	made->options = *options;
+	made->end_ts = UINT64_MAX;
+	made->session = (uint32_t)getpid();
+	result = ring_mount_open(&made->mount);
+	if (result) {
+		ring_set_close(made);
+		return error_set(err, -result, "reading rings: %s", strerror(-result));
+	}
+	ticks_map_add(&made->ticks, ticks_pair_take(TICKS_COUNTER));
+	*set = made;
+	return 0;
+}
+
+static void source_free(struct ring_set *set, struct ring_source *source)
+{
+	/* Whatever is there: the process maps the same memory. */
+	__atomic_store_n(&source->ring.shared->reader, 0, __ATOMIC_RELEASE);
+	set->bytes -= source->memory.bytes;
+	set->processes.data[source->process].rings--;
+	ring_memory_unmap(&source->memory);
+	vec_free(&source->record);
+}
+
+static void process_free(struct ring_process *process)
+{
+	map_free(&process->threads);
+	map_free(&process->sites);
+}
+
+void ring_set_close(struct ring_set *set)
+{
+	if (!set)
+		return;
+	for (size_t i = 0; i < set->sources.len; i++)
+		source_free(set, &set->sources.data[i]);
+	for (size_t i = 0; i < set->processes.len; i++)
+		process_free(&set->processes.data[i]);
+	vec_free(&set->sources);
+	vec_free(&set->processes);
+	ring_mount_close(&set->mount);
+	free(set);
+}
+
+/* ---- processes and threads ---- */
+
+static int process_find_at(const struct ring_set *set, pid_t pid)
+{
+	for (size_t i = 0; i < set->processes.len; i++)
+		if (set->processes.data[i].pid == pid && !set->processes.data[i].ended)
+			return (int)i;
+	return -1;
+}
+
+/* The number of a process, which is added if it is new. -1: out of memory. */
+static int process_get(struct ring_set *set, pid_t pid)
+{
+	int at = process_find_at(set, pid);
+
+	for (size_t i = 0; at < 0 && i < set->processes.len; i++) {
+		struct ring_process *old = &set->processes.data[i];
+
+		if (!old->ended || old->rings)
+			continue;
+		process_free(old);
+		*old = (struct ring_process){.pid = pid};
+		at = (int)i;
+	}
+	if (at >= 0)
+		return at;
+	if (!vec_push(&set->processes, (struct ring_process){.pid = pid}))
+		return -1;
+	return (int)set->processes.len - 1;
+}
+
+void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_t tid)
+{
+	int at = process_get(set, pid);
+	struct map *threads = at < 0 ? NULL : &set->processes.data[at].threads;
+
+	if (!threads)
+		return;
+	/* Most of them have ended. Those that live are found again in /proc. */
+	if (threads->len >= THREADS_MAX)
+		map_free(threads);
+	map_set(threads, seen_tid, tid);
+}
+
+void ring_set_site(struct ring_set *set, pid_t pid, uint64_t probe, uint32_t site)
+{
+	int at = process_get(set, pid);
+
+	if (at >= 0 && set->processes.data[at].sites.len < SITES_MAX)
+		map_set(&set->processes.data[at].sites, probe, site);
+}
+
+/* Whether one more search for what a process names is granted. It may name anything, and a search
+ * reads files of /proc. */
+static bool may_search(const struct ring_set *set, struct ring_process *process)
+{
+	uint64_t second = set->now_ns / 1000000000ull;
+
+	if (process->unknown_s != second)
+		process->unknown = 0;
+	process->unknown_s = second;
+	return process->unknown++ < UNKNOWN_MAX;
+}
+
+/* The site of a probe at the time `ts` of the current record. */
+static uint32_t process_site(struct ring_set *set, struct ring_process *process, uint64_t ts,
+			     uint64_t probe)
+{
+	uint32_t site = map_get(&process->sites, probe);
+
+	if (site != MAP_NONE)
+		return site;
+	if (process->ended || !may_search(set, process))
+		return WAFFLE_SITE_UNKNOWN;
+	site = set->options.site(ts, process->pid, probe, set->options.arg);
+	if (site != WAFFLE_SITE_UNKNOWN && process->sites.len < SITES_MAX)
+		map_set(&process->sites, probe, site);
+	return site;
+}
+
+/*
+ * The thread whose records follow in a ring. 0: unknown. It is looked up only when its first record
+ * is delivered, since by then the kernel's message of the thread has arrived (ring_set_thread()).
+ */
+static uint32_t source_tid(struct ring_set *set, struct ring_source *source)
+{
+	struct ring_process *process = &set->processes.data[source->process];
+	uint32_t tid;
+
+	if (source->tid)
+		return source->tid;
+	tid = map_get(&process->threads, source->seen_tid);
+	if (tid == MAP_NONE)
+		tid = !process->ended && may_search(set, process)
+			      ? process_tid(process->pid, source->seen_tid)
+			      : 0;
+	source->tid = tid;
+	return tid;
+}
+
+void ring_set_ended(struct ring_set *set, pid_t pid)
+{
+	int at = process_find_at(set, pid);
+
+	if (at >= 0)
+		set->processes.data[at].ended = true;
+}
+
+uint64_t ring_set_taken(const struct ring_set *set, pid_t pid)
+{
+	uint64_t taken = 0;
+
+	for (size_t i = 0; i < set->processes.len; i++)
+		if (set->processes.data[i].pid == pid)
+			taken += set->processes.data[i].taken;
+	return taken;
+}
+
+/* ---- rings ---- */
+
+static bool is_known(const struct ring_set *set, uint64_t ino)
+{
+	for (size_t i = 0; i < set->sources.len; i++)
+		if (set->sources.data[i].memory.ino == ino)
+			return true;
+	return false;
+}
+
+static int source_open(struct ring_set *set, struct ring_source *source, bool taken_over)
+{
+	if (!ring_open(&source->ring, source->memory.at, source->memory.bytes))
+		return -EACCES;
+	if (source->ring.clock == TICKS_NS &&
+	    process_has_other_time(set->processes.data[source->process].pid))
+		return -EACCES;
+	source->lost = ring_lost(&source->ring);
+	if (taken_over)
+		ring_drop(&source->ring);
+	return 0;
+}
+
+int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t bytes, bool taken_over)
+{
+	struct ring_source source = {0};
+	int process = process_get(set, pid), result;
+
+	if (process < 0 || !vec_reserve(&set->sources, 1))
+		return -ENOMEM;
+	if (set->processes.data[process].rings >= RINGS_MAX || bytes > RINGS_BYTES_MAX - set->bytes)
+		return -ENOSPC;
+	result = ring_memory_map(&source.memory, &set->mount, pid, address, bytes);
+	if (result)
+		return result;
+	source.process = (uint32_t)process;
+	if (is_known(set, source.memory.ino)) {
+		ring_memory_unmap(&source.memory);
+		return 0;
+	}
+	result = source_open(set, &source, taken_over);
+	if (result) {
+		ring_memory_unmap(&source.memory);
+		return result;
+	}
+	source.limit = source.ring.tail;
+	source.seen_tid = __atomic_load_n(&source.ring.shared->tid, __ATOMIC_RELAXED);
+	set->processes.data[process].rings++;
+	set->bytes += bytes;
+	set->sources.data[set->sources.len++] = source;
+	/* The thread writes from now on. */
+	__atomic_store_n(&source.ring.shared->overwrite, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&source.ring.shared->reader, set->session, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Gives up a ring that contains nonsense. It stays mapped, so that it is not added again. */
+static void source_give_up(struct ring_set *set, struct ring_source *source)
+{
+	source->done = true;
+	source->loaded = false;
+	set->counts.lost++;
+	__atomic_store_n(&source->ring.shared->reader, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- records ---- */
+
+static void pair_add(struct ring_set *set)
+{
+	struct ticks_map *ticks = &set->ticks;
+	struct ticks_pair pair = ticks_pair_take(TICKS_COUNTER);
+
+	if (ticks->count >= 2 && pair.ns - ticks->pairs[ticks->count - 2].ns < PAIR_NS)
+		ticks->count--;
+	ticks_map_add(ticks, pair);
+	set->now_ns = pair.ns;
+}
+
+/* Counts what the thread found no room for. More than one a nanosecond is nonsense. */
+static void source_losses(struct ring_set *set, struct ring_source *source, uint64_t passed_ns)
+{
+	uint64_t lost = ring_lost(&source->ring), count = lost - source->lost;
+
+	source->lost = lost;
+	if (count > passed_ns)
+		source_give_up(set, source);
+	else
+		set->counts.lost += count;
+}
+
+/* The part of the ring that was written since the last round, in 1/256. */
+static uint32_t source_filled(const struct ring_source *source, uint64_t head)
+{
+	uint64_t bytes = head - source->limit;
+
+	return bytes < source->ring.bytes ? (uint32_t)(bytes * 256 / source->ring.bytes) : 256;
+}
+
+void ring_set_begin_round(struct ring_set *set)
+{
+	uint64_t before = set->now_ns;
+
+	pair_add(set);
+	set->filled = set->sources.len != 0;
+	for (size_t i = set->sources.len; i > 0; i--) {
+		struct ring_source *source = &set->sources.data[i - 1];
+		bool ended = set->processes.data[source->process].ended;
+		uint64_t head = __atomic_load_n(&source->ring.shared->head, __ATOMIC_ACQUIRE);
+
+		if (!source->done) {
+			uint32_t filled = source_filled(source, head);
+
+			set->filled = filled > set->filled ? filled : set->filled;
+			source_losses(set, source, set->now_ns - before);
+		}
+		source->limit = head;
+		if (!ended || (!source->done && (source->loaded || head != source->ring.tail)))
+			continue;
+		source_free(set, source);
+		*source = set->sources.data[--set->sources.len];
+	}
+}
+
+uint32_t ring_set_count(const struct ring_set *set)
+{
+	return (uint32_t)set->sources.len;
+}
+
+void ring_set_finish(struct ring_set *set, uint64_t end_ts)
+{
+	set->end_ts = end_ts;
+}
+
+/* The time of a record. It is not trusted: a record is not older than the one before it, and not
+ * younger than now. */
+static uint64_t source_ns(const struct ring_set *set, const struct ring_source *source,
+			  uint64_t ticks)
+{
+	uint64_t ts =
+		source->ring.clock == TICKS_COUNTER ? ticks_map_ns(&set->ticks, ticks) : ticks;
+
+	ts = ts > set->now_ns ? set->now_ns : ts;
+	return ts > source->ts ? ts : source->ts;
+}
+
+static bool record_keep(struct ring_set *set, struct ring_source *source)
+{
+	const struct ring_record *record = (const struct ring_record *)set->scratch;
+
+	source->record.len = 0;
+	if (!vec_reserve(&source->record, record->bytes / 8))
+		return false;
+	memcpy(source->record.data, record, record->bytes);
+	source->ts = source_ns(set, source, record->ticks);
+	return true;
+}
+
+/* Reads the next record of this round. False: there is none. */
+static bool source_load(struct ring_set *set, struct ring_source *source)
+{
+	struct ring_record *record = (struct ring_record *)set->scratch;
+
+	while (!source->loaded) {
+		enum ring_result result;
+
+		if (source->done || (int64_t)(source->limit - source->ring.tail) <= 0)
+			return false;
+		result = ring_read(&source->ring, record);
+		if (result == RING_BROKEN)
+			source_give_up(set, source);
+		if (result != RING_RECORD)
+			return false;
+		if (record->kind == RING_THREAD) {
+			const struct ring_thread *thread = (const struct ring_thread *)(record + 1);
+
+			if (record->bytes < sizeof(*record) + sizeof(*thread))
+				continue;
+			source->seen_tid = (uint32_t)thread->tid;
+			source->tid = 0;
+			continue;
+		}
+		source->loaded = record_keep(set, source);
+		set->counts.lost += !source->loaded;
+	}
+	if (source->ts <= set->end_ts)
+		return true;
+	source->done = true;
+	source->loaded = false;
+	return false;
+}
+
+uint64_t ring_set_ts(struct ring_set *set, uint32_t ring)
+{
+	struct ring_source *source = &set->sources.data[ring];
+
+	return source_load(set, source) ? source->ts : UINT64_MAX;
+}
+
+static struct waffle_rec *hit_make(struct ring_set *set, struct ring_process *process,
+				   struct waffle_rec rec, const struct ring_record *record)
+{
+	const uint64_t *words = (const uint64_t *)(record + 1);
+	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)set->made;
+	size_t bytes = record->bytes - sizeof(*record);
+
+	if (bytes < 8 + sizeof(struct waffle_frame) || bytes > 8 + WAFFLE_FRAME_MAX)
+		return NULL;
+	rec.kind = WAFFLE_REC_HIT;
+	*hit = (struct waffle_rec_hit){.rec = rec,
+				       .tgid = (uint32_t)process->pid,
+				       .site = process_site(set, process, rec.ts, words[0]),
+				       .frame_bytes = (uint32_t)bytes - 8};
+	memcpy(hit + 1, words + 1, bytes - 8);
+	return hit->site == WAFFLE_SITE_UNKNOWN ? NULL : &hit->rec;
+}
+
+static struct waffle_rec *end_make(struct ring_set *set, struct ring_process *process,
+				   struct waffle_rec rec, const struct ring_record *record)
+{
+	const uint64_t *words = (const uint64_t *)(record + 1);
+	struct waffle_rec_span_end *end = (struct waffle_rec_span_end *)set->made;
+
+	if (record->bytes != sizeof(*record) + 16)
+		return NULL;
+	rec.kind = WAFFLE_REC_SPAN_END;
+	*end = (struct waffle_rec_span_end){.rec = rec,
+					    .tgid = (uint32_t)process->pid,
+					    .span_id = words[0],
+					    .site = process_site(set, process, rec.ts, words[1]),
+					    .probe_addr = words[1]};
+	return end->site == WAFFLE_SITE_UNKNOWN ? NULL : &end->rec;
+}
+
+struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
+{
+	struct ring_source *source = &set->sources.data[ring];
+	struct ring_process *process = &set->processes.data[source->process];
+	const struct ring_record *record = (const struct ring_record *)source->record.data;
+	struct waffle_rec rec = {
+		.ts = source->ts, .tid = source_tid(set, source), .cpu = record->cpu};
+	struct waffle_rec *made = NULL;
+
+	if (rec.cpu >= set->options.cpu_count)
+		rec.cpu = 0;
+	if (rec.tid && record->kind == RING_HIT)
+		made = hit_make(set, process, rec, record);
+	else if (rec.tid && record->kind == RING_SPAN_END)
+		made = end_make(set, process, rec, record);
+	source->loaded = false;
+	set->counts.taken += made != NULL;
+	process->taken += made != NULL;
+	set->counts.lost += made == NULL;
+	return made;
+}
+
+uint32_t ring_set_filled(const struct ring_set *set)
+{
+	return set->filled;
+}
+
+struct ring_set_counts ring_set_counts(const struct ring_set *set)
+{
+	return set->counts;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/transport/transport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "target/process/image.h"
+#include "target/process/process.h"
+#include "target/process/process_tids.h"
+#include "util/vec.h"
+#include "waffle/abi.h"
+
+/* How /proc shows a mapped ring of libwaffle. */
+#define RING_PATH "/memfd:waffle-ring"
+
+struct transport_process {
+	pid_t pid;
+	bool ring;
+	const char *why; /* see struct transport_way */
+	int lock;        /* its directory in /proc; -1: not locked */
+};
+
+struct transport {
+	struct transport_options options;
+	VEC(struct transport_process) processes;
+};
+
+const char *transport_mode_choice(size_t mode, const char **help)
+{
+	static const struct {
+		const char *name, *help;
+	} modes[TRANSPORT_MODE_COUNT] = {
+		[TRANSPORT_AUTO] = {"auto", "through rings where that is possible. The default."},
+		[TRANSPORT_RING] = {"ring", "through rings, or the capture fails."},
+		[TRANSPORT_USDT] = {"usdt", "through the kernel, as those of other programs."},
+	};
+
+	if (mode >= TRANSPORT_MODE_COUNT)
+		return NULL;
+	*help = modes[mode].help;
+	return modes[mode].name;
+}
+
+int transport_open(struct transport **transport, const struct transport_options *options,
+		   struct error *err)
+{
+	*transport = calloc(1, sizeof(**transport));
+	if (!*transport)
+		return error_set(err, ENOMEM, "out of memory");
+	(*transport)->options = *options;
+	return 0;
+}
+
+static void lock_release(struct transport_process *process)
+{
+	if (process->lock >= 0)
+		close(process->lock);
+	process->lock = -1;
+}
+
+void transport_close(struct transport *transport)
+{
+	if (!transport)
+		return;
+	for (size_t i = 0; i < transport->processes.len; i++)
+		lock_release(&transport->processes.data[i]);
+	vec_free(&transport->processes);
+	free(transport);
+}
+
+static struct transport_process *process_find_of(const struct transport *transport, pid_t pid)
+{
+	for (size_t i = 0; i < transport->processes.len; i++)
+		if (transport->processes.data[i].pid == pid)
+			return &transport->processes.data[i];
+	return NULL;
+}
+
+/* Locks a process for rings. The kernel drops the lock when this process ends. */
+static const char *process_lock(struct transport_process *process)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", process->pid);
+	process->lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (process->lock < 0)
+		return errno == EMFILE ? "too many files are open" : "it has ended";
+	if (!flock(process->lock, LOCK_EX | LOCK_NB))
+		return NULL;
+	lock_release(process);
+	return "another waffle-bpf traces it";
+}
+
+/* Takes over the rings that another tracer has left. If one can't be read, its thread must not
+ * write into it, so the process can't use any. */
+static const char *rings_take_over(struct transport *transport, pid_t pid)
+{
+	struct error ignored = ERROR_INIT;
+	struct mappings mappings;
+	int result = 0;
+
+	if (process_mappings_all(&mappings, pid, &ignored))
+		return "it has ended";
+	for (size_t i = 0; !result && i < mappings.list.len; i++) {
+		const struct mapping *mapping = &mappings.list.data[i];
+
+		if (!strcmp(mapping->path, RING_PATH))
+			result = ring_set_add(transport->options.rings, pid, mapping->start,
+					      mapping->end - mapping->start, true);
+	}
+	mappings_free(&mappings);
+	return !result             ? NULL
+	       : result == -ENOSPC ? "it has too many rings"
+				   : "a ring of an earlier tracer can't be mapped";
+}
+
+/* Why the hits of a process come through the kernel. NULL: they come through rings. */
+static const char *process_choose(struct transport *transport, struct transport_process *process,
+				  const struct object *object)
+{
+	const char *why = transport->options.refusal;
+
+	if (why)
+		return why;
+	if (object->transport.version != WAFFLE_TRANSPORT_VERSION)
+		return "its libwaffle is of another version";
+	if (!image_may_be_read(process->pid))
+		return "its program may not be read";
+	if (process_is_confined(process->pid))
+		return "its sandbox (seccomp) may not let it make rings";
+	why = process_lock(process) ?: rings_take_over(transport, process->pid);
+	if (why)
+		lock_release(process);
+	return why;
+}
+
+static void process_tell(const struct transport *transport, const struct transport_process *process,
+			 bool ended)
+{
+	const struct transport_options *options = &transport->options;
+	struct transport_way way = {.pid = process->pid,
+				    .ring = process->ring,
+				    .why = process->why,
+				    .records = ring_set_taken(options->rings, process->pid),
+				    .ended = ended};
+
+	options->decided(&way, options->arg);
+}
+
+static struct transport_process *process_decide(struct transport *transport, pid_t pid,
+						const struct object *object)
+{
+	struct transport_process process = {.pid = pid, .lock = -1};
+	const struct transport_options *options = &transport->options;
+
+	if (options->mode != TRANSPORT_USDT) {
+		process.why = process_choose(transport, &process, object);
+		process.ring = !process.why;
+	}
+	if (!vec_push(&transport->processes, process)) {
+		lock_release(&process);
+		return NULL;
+	}
+	process_tell(transport, &process, false);
+	return &transport->processes.data[transport->processes.len - 1];
+}
+
+struct object_probe transport_probe(struct transport *transport, pid_t pid,
+				    const struct object *object)
+{
+	const struct transport_process *process = process_find_of(transport, pid);
+	bool ring;
+
+	if (!process)
+		process = process_decide(transport, pid, object);
+	ring = process && process->ring && object->transport.version == WAFFLE_TRANSPORT_VERSION;
+	return (struct object_probe){.offset =
+					     ring ? object->transport.ring : object->transport.usdt,
+				     .semaphore_offset = ring ? object->transport.ring_semaphore
+							      : object->transport.usdt_semaphore,
+				     .site = OBJECT_SPAN_END,
+				     .type = OBJECT_PROBE_CONTROL};
+}
+
+bool transport_has_rings(const struct transport *transport, pid_t pid)
+{
+	const struct transport_process *process = process_find_of(transport, pid);
+
+	return process && process->ring;
+}
+
+void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint32_t site)
+{
+	ring_set_site(transport->options.rings, pid, probe, site);
+}
+
+void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec)
+{
+	pid_t pid = (pid_t)rec->tgid;
+
+	if (!transport_has_rings(transport, pid))
+		return;
+	/* Also if the process has ended since: the ring may be one that is mapped. */
+	ring_set_thread(transport->options.rings, pid, rec->seen_tid, rec->rec.tid);
+	/* If it can't be mapped, its hits come through the kernel. */
+	if (image_may_be_read(pid))
+		ring_set_add(transport->options.rings, pid, rec->address, rec->bytes, false);
+}
+
+void transport_exec(struct transport *transport, pid_t pid)
+{
+	ring_set_ended(transport->options.rings, pid);
+}
+
+void transport_finish(struct transport *transport)
+{
+	for (size_t i = 0; i < transport->processes.len; i++)
+		process_tell(transport, &transport->processes.data[i], true);
+}
+
+void transport_forget(struct transport *transport, pid_t pid)
+{
+	struct transport_process *process = process_find_of(transport, pid);
+
+	if (process)
+		process_tell(transport, process, true);
+	ring_set_ended(transport->options.rings, pid);
+	if (!process)
+		return;
+	lock_release(process);
+	*process = transport->processes.data[--transport->processes.len];
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * By which way the hits of each traced process with libwaffle come: through rings, or through the
+ * kernel as those of all other processes. Sites are armed in the same way for both. The tracer
+ * selects the way by two more probes (usdt/tracer.h), which arming/ arms as well.
+ *
+ * Rings are for one tracer. It locks the directory of the process in /proc while it lives. A second
+ * one gets all hits through the kernel, and so does the first one meanwhile.
+ */
+#ifndef WAFFLE_CAPTURE_TRANSPORT_TRANSPORT_H
+#define WAFFLE_CAPTURE_TRANSPORT_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/record.h"
+#include "capture/transport/ring_set.h"
+#include "target/elf/object.h"
+#include "util/error.h"
+
+enum transport_mode {
+	TRANSPORT_AUTO, /* rings where that is possible */
+	TRANSPORT_RING, /* rings, or an error */
+	TRANSPORT_USDT, /* the kernel */
+	TRANSPORT_MODE_COUNT
+};
+/* The names of the modes, for the option. NULL: there are no more. */
+const char *transport_mode_choice(size_t mode, const char **help);
+
+struct transport;
+
+struct transport_way {
+	pid_t pid;
+	bool ring;
+	const char *why;  /* why the kernel, if rings were wanted; else NULL */
+	uint64_t records; /* that came through rings so far */
+	bool ended;
+};
+
+struct transport_options {
+	enum transport_mode mode;
+	/* Why this capture can't use rings at all, as the end of a sentence; NULL: it can. */
+	const char *refusal;
+	struct ring_set *rings; /* owned by the caller */
+	/* The way of a process was decided, or the process has ended. */
+	void (*decided)(const struct transport_way *way, void *arg);
+	void *arg;
+};
+
+int transport_open(struct transport **transport, const struct transport_options *options,
+		   struct error *err);
+void transport_close(struct transport *transport);
+
+/* The probe of libwaffle to arm in a process that has mapped the file `object`. Decides the way of
+ * the process if this is the first such file. Existing rings are taken over. */
+struct object_probe transport_probe(struct transport *transport, pid_t pid,
+				    const struct object *object);
+/* Whether hits of the process come through rings, as far as it is known. */
+bool transport_has_rings(const struct transport *transport, pid_t pid);
+/* A probe of a process that has rings: ring_set_site(). */
+void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint32_t site);
+/* A thread has made a ring. */
+void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec);
+/* The process runs another program. */
+void transport_exec(struct transport *transport, pid_t pid);
+/* Tells the ways of all processes again, at the end of a capture. */
+void transport_finish(struct transport *transport);
+/* The process has ended. */
+void transport_forget(struct transport *transport, pid_t pid);
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/process/bytes_internal.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/terminal.h"
+
+#define CAP_MIN 256
+
+static bool grow(struct out_bytes *bytes, size_t len)
+{
+	size_t cap = bytes->cap ? bytes->cap : CAP_MIN;
+	char *data;
+
+	if (bytes->failed)
+		return false;
+	if (len <= bytes->cap - bytes->len)
+		return true;
+	while (cap - bytes->len < len && cap < SIZE_MAX / 2)
+		cap *= 2;
+	data = cap - bytes->len < len ? NULL : realloc(bytes->data, cap);
+	if (!data) {
+		bytes->failed = true;
+		return false;
+	}
+	bytes->data = data;
+	bytes->cap = cap;
+	return true;
+}
+
+void bytes_add(struct out_bytes *bytes, const void *data, size_t len)
+{
+	if (!len || !grow(bytes, len))
+		return;
+	memcpy(bytes->data + bytes->len, data, len);
+	bytes->len += len;
+}
+
+void bytes_print(struct out_bytes *bytes, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (len < 0)
+		return;
+	if ((size_t)len < sizeof(text)) {
+		bytes_add(bytes, text, (size_t)len);
+	} else if (grow(bytes, (size_t)len + 1)) {
+		va_start(args, format);
+		vsnprintf(bytes->data + bytes->len, (size_t)len + 1, format, args);
+		va_end(args);
+		bytes->len += (size_t)len;
+	}
+}
+
+void bytes_free(struct out_bytes *bytes)
+{
+	free(bytes->data);
+	*bytes = (struct out_bytes){0};
+}
+
+/* ---- JSON ---- */
+
+/* The code point of a valid UTF-8 sequence. */
+static uint32_t code_point(const unsigned char *at, size_t len)
+{
+	if (len == 1)
+		return at[0];
+	if (len == 2)
+		return (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu);
+	return (at[0] & 0x0fu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
+}
+
+static size_t json_char(struct out_bytes *bytes, const char *text, size_t len)
+{
+	uint32_t control = terminal_control(text, len);
+	struct terminal_char shown;
+
+	if (*text == '"' || *text == '\\') {
+		bytes_char(bytes, '\\');
+		bytes_char(bytes, *text);
+		return 1;
+	}
+	if (!*text)
+		control = 1;
+	/* All control characters are in the basic plane: at most three bytes. */
+	if (control) {
+		bytes_print(bytes, "\\u%04x", code_point((const unsigned char *)text, control));
+		return control;
+	}
+	shown = terminal_char(text, len);
+	bytes_add(bytes, shown.shown, shown.shown_bytes);
+	return shown.bytes;
+}
+
+void bytes_json_string(struct out_bytes *bytes, const char *text, size_t len)
+{
+	size_t plain = 0;
+
+	bytes_char(bytes, '"');
+	for (size_t at = 0; at < len;) {
+		while (at + plain < len && text[at + plain] >= ' ' && text[at + plain] < 0x7f &&
+		       text[at + plain] != '"' && text[at + plain] != '\\')
+			plain++;
+		bytes_add(bytes, text + at, plain);
+		at += plain;
+		plain = 0;
+		if (at < len)
+			at += json_char(bytes, text + at, len - at);
+	}
+	bytes_char(bytes, '"');
+}
+
+void bytes_json_f64(struct out_bytes *bytes, double value)
+{
+	char text[32];
+
+	if (isnan(value))
+		bytes_text(bytes, "\"NaN\"");
+	else if (isinf(value))
+		bytes_text(bytes, value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+	else {
+		/* The shortest form that reads back as the same number. */
+		for (int digits = 15; digits <= 17; digits++) {
+			snprintf(text, sizeof(text), "%.*g", digits, value);
+			if (strtod(text, NULL) == value)
+				break;
+		}
+		bytes_text(bytes, text);
+	}
+}

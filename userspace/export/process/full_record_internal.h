@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a chain of processors passes on: a span from begin to end, or an event, counter or log
+ * message, with all that is known of it.
+ */
+#ifndef WAFFLE_EXPORT_PROCESS_FULL_RECORD_INTERNAL_H
+#define WAFFLE_EXPORT_PROCESS_FULL_RECORD_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/record.h"
+#include "filter/eval.h"
+#include "target/elf/site.h"
+#include "waffle_process.h"
+
+struct full_record {
+	/* Its values and links are only there after full_record_decode(). */
+	struct waffle_record record;
+	const struct site_info *site;
+	/* A struct waffle_frame and the values; of a call also those of its return. */
+	const void *frame;
+	uint32_t frame_bytes;
+	const char *parent_name; /* NULL: no parent, or unknown */
+	int64_t depth;           /* number of spans around it; -1: unknown */
+};
+
+/* Room for the values and links of one record. */
+struct full_record_values {
+	struct waffle_value values[WAFFLE_KEYS_MAX];
+	struct waffle_record_link links[WAFFLE_KEYS_MAX];
+};
+
+/* Sets the members `values` and `links`, which point into the frame and into `room`. The traces of
+ * links stay 0. */
+void full_record_decode(struct full_record *full, struct full_record_values *room);
+/* The same record for a filter. */
+struct filter_subject full_record_subject(const struct full_record *full);
+/* A copy of its own in one block, for free(). It shares only the site. NULL: out of memory. */
+struct full_record *full_record_copy(const struct full_record *full);
+/* Bytes of such a copy. */
+size_t full_record_bytes(const struct full_record *full);
+/* The first value with this key; false: it has none. */
+bool full_record_value(const struct full_record *full, const char *key, struct waffle_value *value);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAFFLE_EXPORT_PROCESS_RECORD_JSON_INTERNAL_H
+#define WAFFLE_EXPORT_PROCESS_RECORD_JSON_INTERNAL_H
+
+#include "export/process/bytes_internal.h"
+#include "waffle_process.h"
+
+/* Appends a record as one line of JSON, with the keys of docs/ndjson.md and "time", the time of the
+ * begin as RFC 3339 in UTC. Safe for terminals. */
+void record_json(struct out_bytes *out, const struct waffle_record *record);
+
+#endif

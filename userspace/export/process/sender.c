@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/process/sender_internal.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+
+#include "util/clock.h"
+#include "util/units.h"
+
+/* How long a deliver() that was cancelled may take to return. */
+#define CANCEL_NS 500000000ull
+#define NAME_BYTES 128
+/* How often a process without anything to send looks for parcels of others in the spool. */
+#define SPOOL_LOOK_NS 5000000000ull
+
+struct sender {
+	const struct sender_type *type;
+	void *arg;
+	struct chain_host host; /* a copy, since the thread may outlive the chain */
+	struct spool *spool;    /* only the thread uses it */
+	char name[NAME_BYTES];
+	size_t queue_max;
+	uint64_t give_up_ns;
+
+	pthread_mutex_t lock; /* protects all that follows */
+	pthread_cond_t changed;
+	struct parcel *first, *last;
+	size_t queue_bytes;
+	bool delivering;    /* a parcel is being delivered, which is not in the queue, … */
+	uint32_t in_flight; /* … with so many records */
+	bool closing, cancelled, started, ended;
+	bool abandoned; /* the owner is gone: the thread frees everything */
+	bool full_said, failing_said;
+	struct backoff backoff;
+	uint64_t not_before_ns; /* of the next try; 0: at once */
+	bool asked;             /* … because the server said so */
+	struct sender_counts counts;
+	char why[200]; /* of the last failure */
+	pthread_t thread;
+};
+
+struct sender *sender_new(const struct sender_options *options, const struct sender_type *type,
+			  void *arg)
+{
+	struct sender *sender = calloc(1, sizeof(*sender));
+	pthread_condattr_t monotonic;
+
+	if (!sender) {
+		type->free(arg);
+		spool_close(options->spool);
+		return NULL;
+	}
+	sender->type = type;
+	sender->arg = arg;
+	sender->host = *options->host;
+	sender->spool = options->spool;
+	sender->queue_max = options->queue_bytes;
+	sender->give_up_ns = options->give_up_ns;
+	sender->backoff.random = clock_monotonic_ns() ^ (uintptr_t)sender;
+	snprintf(sender->name, sizeof(sender->name), "%s", options->name);
+	pthread_mutex_init(&sender->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&sender->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	return sender;
+}
+
+static void sender_free(struct sender *sender)
+{
+	while (sender->first) {
+		struct parcel *parcel = sender->first;
+
+		sender->first = parcel->next;
+		free(parcel);
+	}
+	sender->type->free(sender->arg);
+	spool_close(sender->spool);
+	pthread_mutex_destroy(&sender->lock);
+	pthread_cond_destroy(&sender->changed);
+	free(sender);
+}
+
+/* Waits for a change until a time of CLOCK_MONOTONIC. False: the time is over. */
+static bool wait_until(struct sender *sender, uint64_t until_ns)
+{
+	struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000ull),
+				 .tv_nsec = (long)(until_ns % 1000000000ull)};
+
+	if (until_ns == UINT64_MAX)
+		return !pthread_cond_wait(&sender->changed, &sender->lock);
+	return !pthread_cond_timedwait(&sender->changed, &sender->lock, &until);
+}
+
+static void say(struct sender *sender, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void say(struct sender *sender, const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	if (sender->host.say && !sender->abandoned)
+		sender->host.say(line, sender->host.arg);
+}
+
+/* ---- the queue, with the lock held ---- */
+
+static struct parcel *queue_take(struct sender *sender)
+{
+	struct parcel *parcel = sender->first;
+
+	if (!parcel)
+		return NULL;
+	sender->first = parcel->next;
+	if (!sender->first)
+		sender->last = NULL;
+	sender->queue_bytes -= sizeof(*parcel) + parcel->len;
+	return parcel;
+}
+
+static void queue_put_back(struct sender *sender, struct parcel *parcel)
+{
+	parcel->next = sender->first;
+	sender->first = parcel;
+	if (!sender->last)
+		sender->last = parcel;
+	sender->queue_bytes += sizeof(*parcel) + parcel->len;
+}
+
+static void parcel_drop(struct sender *sender, struct parcel *parcel)
+{
+	sender->counts.dropped += parcel->records;
+	free(parcel);
+}
+
+/* ---- steps of the thread ---- */
+
+/* Moves what is queued to the disk, as far as there is room. */
+static void queue_spool(struct sender *sender)
+{
+	struct parcel *parcel;
+
+	while ((parcel = queue_take(sender))) {
+		uint64_t dropped = 0;
+		int result;
+
+		pthread_mutex_unlock(&sender->lock);
+		result = spool_put(sender->spool, parcel, &dropped);
+		pthread_mutex_lock(&sender->lock);
+		sender->counts.dropped += dropped;
+		sender->counts.spooled -=
+			dropped < sender->counts.spooled ? dropped : sender->counts.spooled;
+		if (result) {
+			queue_put_back(sender, parcel);
+			return;
+		}
+		sender->counts.spooled += parcel->records;
+		free(parcel);
+	}
+}
+
+static void failure_say(struct sender *sender)
+{
+	if (sender->failing_said || sender->closing)
+		return;
+	sender->failing_said = true;
+	pthread_mutex_unlock(&sender->lock);
+	say(sender, "%s: %s; it is tried again", sender->name, sender->why);
+	pthread_mutex_lock(&sender->lock);
+}
+
+static void refusal_say(struct sender *sender, uint64_t records, const char *why)
+{
+	bool first = !sender->counts.refused;
+
+	sender->counts.refused += records;
+	if (!first)
+		return;
+	pthread_mutex_unlock(&sender->lock);
+	say(sender, "%s: %" PRIu64 " %s not accepted: %s", sender->name, records,
+	    units_plural(records, "record was", "records were"), why);
+	pthread_mutex_lock(&sender->lock);
+}
+
+static void success(struct sender *sender, const struct parcel *parcel, bool spooled,
+		    const struct sender_reply *reply)
+{
+	uint64_t refused = reply->refused < parcel->records ? reply->refused : parcel->records;
+
+	backoff_reset(&sender->backoff);
+	sender->not_before_ns = 0;
+	sender->asked = false;
+	sender->failing_said = false;
+	sender->counts.sent += parcel->records - refused;
+	if (spooled)
+		sender->counts.spooled -= parcel->records < sender->counts.spooled
+						  ? parcel->records
+						  : sender->counts.spooled;
+	if (refused)
+		refusal_say(sender, refused, reply->why);
+}
+
+/* Returns true if the parcel is to be tried again. */
+static bool failure(struct sender *sender, const struct parcel *parcel, bool spooled,
+		    const struct sender_reply *reply, uint64_t now_ns)
+{
+	snprintf(sender->why, sizeof(sender->why), "%s", reply->why);
+	sender->counts.retries++;
+	sender->not_before_ns = now_ns + backoff_next(&sender->backoff, reply->after_ns);
+	sender->asked = reply->after_ns;
+	failure_say(sender);
+	return spooled || sender->spool || now_ns < parcel->queued_ns + sender->give_up_ns;
+}
+
+/* Takes the next parcel: what is new first, unless it was all spooled after a failure. */
+static struct parcel *next_take(struct sender *sender, bool *spooled)
+{
+	struct parcel *parcel = queue_take(sender);
+
+	*spooled = !parcel && sender->spool && !sender->closing;
+	if (!*spooled)
+		return parcel;
+	pthread_mutex_unlock(&sender->lock);
+	parcel = spool_first(sender->spool);
+	pthread_mutex_lock(&sender->lock);
+	return parcel;
+}
+
+static void parcel_settle(struct sender *sender, struct parcel *parcel, bool spooled,
+			  enum sender_outcome outcome, const struct sender_reply *reply,
+			  uint64_t now_ns)
+{
+	bool again = false;
+
+	if (outcome == SENDER_DONE)
+		success(sender, parcel, spooled, reply);
+	else if (outcome == SENDER_REFUSED)
+		refusal_say(sender, parcel->records, reply->why);
+	else
+		again = failure(sender, parcel, spooled, reply, now_ns);
+	if (spooled) {
+		if (!again)
+			spool_remove(sender->spool);
+		free(parcel);
+	} else if (again) {
+		queue_put_back(sender, parcel);
+	} else if (outcome == SENDER_AGAIN) {
+		parcel_drop(sender, parcel);
+	} else {
+		free(parcel);
+	}
+}
+
+/* Whether the thread has to wait before it tries again. */
+static bool must_wait(const struct sender *sender, uint64_t now_ns)
+{
+	return now_ns < sender->not_before_ns;
+}
+
+uint64_t sender_step(struct sender *sender, uint64_t now_ns)
+{
+	struct sender_reply reply = {0};
+	enum sender_outcome outcome;
+	struct parcel *parcel;
+	uint64_t next = 0;
+	bool spooled;
+
+	pthread_mutex_lock(&sender->lock);
+	if (sender->backoff.failures && sender->spool)
+		queue_spool(sender);
+	if (must_wait(sender, now_ns)) {
+		next = sender->not_before_ns;
+		pthread_mutex_unlock(&sender->lock);
+		return next;
+	}
+	parcel = next_take(sender, &spooled);
+	if (parcel) {
+		sender->delivering = true;
+		sender->in_flight = parcel->records;
+		pthread_mutex_unlock(&sender->lock);
+		outcome = sender->type->deliver(sender->arg, parcel, &reply);
+		error_one_line(reply.why);
+		pthread_mutex_lock(&sender->lock);
+		sender->delivering = false;
+		sender->in_flight = 0;
+		parcel_settle(sender, parcel, spooled, outcome, &reply, now_ns);
+		next = sender->not_before_ns;
+	} else {
+		next = sender->spool ? now_ns + SPOOL_LOOK_NS : UINT64_MAX;
+	}
+	pthread_cond_broadcast(&sender->changed);
+	pthread_mutex_unlock(&sender->lock);
+	return next;
+}
+
+/* ---- the thread ---- */
+
+/* At the end each parcel is tried once, until one fails. */
+static bool has_given_up(const struct sender *sender)
+{
+	return sender->cancelled ||
+	       (sender->closing &&
+		(!sender->first || (sender->backoff.failures && !sender->host.finished)));
+}
+
+static void rest_settle(struct sender *sender)
+{
+	struct parcel *parcel;
+
+	if (sender->spool)
+		queue_spool(sender);
+	while ((parcel = queue_take(sender)))
+		parcel_drop(sender, parcel);
+}
+
+static void *sender_main(void *arg)
+{
+	struct sender *sender = arg;
+	bool abandoned;
+
+	prctl(PR_SET_NAME, "waffle-send");
+	pthread_mutex_lock(&sender->lock);
+	while (!has_given_up(sender)) {
+		uint64_t next;
+
+		pthread_mutex_unlock(&sender->lock);
+		next = sender_step(sender, clock_monotonic_ns());
+		pthread_mutex_lock(&sender->lock);
+		/* A wait for a server goes on when something new comes. */
+		while (!has_given_up(sender) && clock_monotonic_ns() < next &&
+		       (next == sender->not_before_ns || !sender->first))
+			wait_until(sender, next);
+	}
+	rest_settle(sender);
+	sender->ended = true;
+	abandoned = sender->abandoned;
+	pthread_cond_broadcast(&sender->changed);
+	pthread_mutex_unlock(&sender->lock);
+	if (abandoned)
+		sender_free(sender);
+	return NULL;
+}
+
+/* The thread gets no signal of the program. */
+int sender_start(struct sender *sender, struct error *err)
+{
+	sigset_t all, before;
+	int code;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = pthread_create(&sender->thread, NULL, sender_main, sender);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (code)
+		return error_set(err, code, "%s: no thread can be started: %s", sender->name,
+				 strerror(code));
+	sender->started = true;
+	return 0;
+}
+
+/* ---- the side of the chain ---- */
+
+bool sender_push(struct sender *sender, struct parcel *parcel, uint32_t records)
+{
+	size_t bytes = parcel ? sizeof(*parcel) + parcel->len : 0;
+	bool fits, first = false;
+
+	pthread_mutex_lock(&sender->lock);
+	while (parcel && sender->host.finished && sender->started && !sender->ended &&
+	       sender->first && sender->queue_bytes + bytes > sender->queue_max)
+		wait_until(sender, UINT64_MAX);
+	/* A parcel that is larger than the whole queue is taken when that is empty. */
+	fits = parcel && !sender->ended &&
+	       (!sender->first || sender->queue_bytes + bytes <= sender->queue_max);
+	if (fits) {
+		parcel->queued_ns = clock_monotonic_ns();
+		parcel->next = NULL;
+		*(sender->last ? &sender->last->next : &sender->first) = parcel;
+		sender->last = parcel;
+		sender->queue_bytes += bytes;
+		pthread_cond_broadcast(&sender->changed);
+	} else {
+		sender->counts.dropped += records;
+		first = !sender->full_said;
+		sender->full_said = true;
+	}
+	pthread_mutex_unlock(&sender->lock);
+	if (first)
+		say(sender, "%s: its queue is full; records are dropped", sender->name);
+	if (!fits)
+		free(parcel);
+	return fits;
+}
+
+void sender_drop(struct sender *sender, uint64_t records)
+{
+	pthread_mutex_lock(&sender->lock);
+	sender->counts.dropped += records;
+	pthread_mutex_unlock(&sender->lock);
+}
+
+bool sender_drain(struct sender *sender, uint64_t wait_ns)
+{
+	uint64_t until = clock_monotonic_ns() + wait_ns;
+	bool empty;
+
+	pthread_mutex_lock(&sender->lock);
+	while ((sender->first || sender->delivering) && !sender->ended && wait_until(sender, until))
+		;
+	empty = !sender->first && !sender->delivering;
+	pthread_mutex_unlock(&sender->lock);
+	return empty;
+}
+
+struct sender_counts sender_counts(struct sender *sender)
+{
+	struct sender_counts counts;
+
+	pthread_mutex_lock(&sender->lock);
+	counts = sender->counts;
+	pthread_mutex_unlock(&sender->lock);
+	return counts;
+}
+
+static void losses_say(struct sender *sender, const struct sender_counts *counts)
+{
+	if (counts->spooled)
+		say(sender, "%s: %" PRIu64 " %s in the spool%s%s", sender->name, counts->spooled,
+		    units_plural(counts->spooled, "record is", "records are"),
+		    *sender->why ? ": " : "", sender->why);
+	if (counts->dropped)
+		say(sender, "%s: %" PRIu64 " %s dropped%s%s", sender->name, counts->dropped,
+		    units_plural(counts->dropped, "record was", "records were"),
+		    *sender->why ? ": " : "", sender->why);
+}
+
+struct sender_counts sender_close(struct sender *sender, uint64_t until_ns)
+{
+	struct sender_counts counts;
+	bool ended;
+
+	pthread_mutex_lock(&sender->lock);
+	sender->closing = true;
+	if (!sender->host.finished && !sender->asked)
+		sender->not_before_ns = 0; /* one last try */
+	sender->backoff.failures = sender->asked ? sender->backoff.failures : 0;
+	pthread_cond_broadcast(&sender->changed);
+	while (sender->started && !sender->ended && wait_until(sender, until_ns))
+		;
+	if (sender->started && !sender->ended) {
+		sender->cancelled = true;
+		pthread_cond_broadcast(&sender->changed);
+		pthread_mutex_unlock(&sender->lock);
+		if (sender->type->cancel)
+			sender->type->cancel(sender->arg);
+		pthread_mutex_lock(&sender->lock);
+		while (!sender->ended && wait_until(sender, until_ns + CANCEL_NS))
+			;
+	}
+	if (!sender->started)
+		rest_settle(sender);
+	ended = !sender->started || sender->ended;
+	counts = sender->counts;
+	if (!ended) {
+		/* The thread hangs, such as in a write to a full pipe. It frees all if it returns.
+		 */
+		for (const struct parcel *parcel = sender->first; parcel; parcel = parcel->next)
+			counts.dropped += parcel->records;
+		counts.dropped += sender->in_flight;
+		sender->abandoned = true;
+	}
+	pthread_mutex_unlock(&sender->lock);
+	losses_say(sender, &counts);
+	if (ended && sender->started)
+		pthread_join(sender->thread, NULL);
+	else if (!ended)
+		pthread_detach(sender->thread);
+	if (ended)
+		sender_free(sender);
+	return counts;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/process/process_tids.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The tid of a thread in the innermost pid namespace that it belongs to: the last number of the
+ * line "NSpid:". 0: unknown. */
+static uint32_t seen_tid(pid_t pid, uint32_t tid)
+{
+	char path[64], line[512];
+	uint32_t seen = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/status", pid, tid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	while (!seen && fgets(line, sizeof(line), file)) {
+		const char *last = strrchr(line, '\t');
+
+		if (!strncmp(line, "NSpid:", 6) && last)
+			seen = (uint32_t)strtoul(last + 1, NULL, 10);
+	}
+	fclose(file);
+	return seen;
+}
+
+uint32_t process_tid(pid_t pid, uint32_t seen)
+{
+	char path[64];
+	uint32_t found = 0;
+	struct dirent *entry;
+	DIR *folder;
+
+	if (!seen)
+		return 0;
+	if (seen_tid(pid, seen) == seen) /* mostly it is in our namespace */
+		return seen;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	folder = opendir(path);
+	while (!found && folder && (entry = readdir(folder))) {
+		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+		if (tid && seen_tid(pid, tid) == seen)
+			found = tid;
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+bool process_is_confined(pid_t pid)
+{
+	char path[32], line[256];
+	unsigned mode = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "Seccomp: %u", &mode) == 1)
+			break;
+	fclose(file);
+	return mode == 1;
+}
+
+bool process_has_other_time(pid_t pid)
+{
+	struct stat mine, its;
+	char path[64];
+
+	/* Kernels without time namespaces (before 5.6) have no such file. */
+	if (stat("/proc/self/ns/time", &mine))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", pid);
+	return stat(path, &its) || its.st_ino != mine.st_ino;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process in another namespace sees: its tids and its clock. */
+#ifndef WAFFLE_TARGET_PROCESS_PROCESS_TIDS_H
+#define WAFFLE_TARGET_PROCESS_PROCESS_TIDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The tid of a thread that the process itself sees by the tid `seen`. 0: it has no such thread. */
+uint32_t process_tid(pid_t pid, uint32_t seen);
+/* Whether system calls of the process may end it: seccomp's strict mode. */
+bool process_is_confined(pid_t pid);
+/* Whether CLOCK_MONOTONIC of the process is another one than ours, or that is unknown. */
+bool process_has_other_time(pid_t pid);
+
+#endif
