@@ -209,7 +209,7 @@ namespace waffle = Waffle;
 							    __unused__)) = __extension__({         \
 		WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);                       \
 		WAFFLE_ARMED_(at)                                                                  \
-		? ::Waffle::Detail_::scope_enter_<at##meta>(&at##scope, at##probe, __LINE__, __VA_ARGS__)              \
+		? ::Waffle::Detail_::scope_enter_of_<at##meta>(&at##scope, at##probe, __LINE__, __VA_ARGS__)              \
 		: (struct waffle_scope_ *)nullptr;                                                 \
 	})
 
@@ -218,7 +218,7 @@ namespace waffle = Waffle;
 		waffle_span_t at##span = waffle_span_null_();                                      \
 		WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);                       \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##span = ::Waffle::Detail_::span_begin_<at##meta>(at##probe, __LINE__, __VA_ARGS__);         \
+			at##span = ::Waffle::Detail_::span_begin_of_<at##meta>(at##probe, __LINE__, __VA_ARGS__);         \
 		at##span;                                                                          \
 	})
 
@@ -230,7 +230,7 @@ namespace waffle = Waffle;
 		::Waffle::EventId at##event;                                                       \
 		WAFFLE_CPP_TEST_(at, kind, usdt, __VA_ARGS__);                                     \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##event = ::Waffle::Detail_::event_<at##meta>(at##probe, __LINE__, __VA_ARGS__);             \
+			at##event = ::Waffle::Detail_::event_of_<at##meta>(at##probe, __LINE__, __VA_ARGS__);             \
 		::Waffle::Detail_::event_result_(at##event);                                       \
 	})
 
@@ -238,12 +238,11 @@ namespace waffle = Waffle;
 
 namespace Waffle {
 namespace Detail_ {
-template <class... A> void unused_(const A &...);
+template <class... A> void unused_(const A &...) {}
 } // namespace Detail_
 } // namespace Waffle
 
-#define WAFFLE_CPP_UNUSED_(...)                                                                    \
-	((void)sizeof(decltype(::Waffle::Detail_::arguments_of_(__VA_ARGS__))))
+#define WAFFLE_CPP_UNUSED_(...) (false ? ::Waffle::Detail_::unused_(__VA_ARGS__) : (void)0)
 
 #define WAFFLE_SPAN(...) WAFFLE_CPP_UNUSED_(__VA_ARGS__)
 #define WAFFLE_BEGIN(...) (WAFFLE_CPP_UNUSED_(__VA_ARGS__), waffle_span_null_())

@@ -107,11 +107,24 @@ template <class... A> struct Frame_ {
 	}
 };
 
+/* How a value is passed to a function out of line. By value if that is cheap: a variable whose
+ * address is taken would be kept in memory while the site is dormant, too. */
+template <class T>
+inline constexpr bool by_value_ = std::is_trivially_copyable_v<T> && !std::is_array_v<T> &&
+				  !std::is_function_v<T> && sizeof(T) <= 16;
+template <class T> using Passed_ = std::conditional_t<by_value_<T>, T, const T &>;
+
+/* Arrays in memory stay there, and functions are passed as their address. */
+template <class T> inline __attribute__((__always_inline__)) Passed_<std::remove_cv_t<T>>
+pass_(const T &value_)
+{
+	return value_;
+}
+
 /* `Meta` is the site's. Its text begins with the name. */
-template <class Meta, class Name, class... A>
+template <class Meta, class... A>
 __attribute__((__noinline__, __cold__)) waffle_scope_ *
-scope_enter_(waffle_scope_ *scope_, const void *probe_, unsigned line_, const Name &,
-	     const A &...values_)
+scope_enter_(waffle_scope_ *scope_, const void *probe_, unsigned line_, Passed_<A>... values_)
 {
 	Frame_<A...> frame_(probe_, line_, values_...);
 
@@ -119,9 +132,9 @@ scope_enter_(waffle_scope_ *scope_, const void *probe_, unsigned line_, const Na
 				   frame_.count_, frame_.types_);
 }
 
-template <class Meta, class Name, class... A>
+template <class Meta, class... A>
 __attribute__((__noinline__, __cold__)) waffle_span_t
-span_begin_(const void *probe_, unsigned line_, const Name &, const A &...values_)
+span_begin_(const void *probe_, unsigned line_, Passed_<A>... values_)
 {
 	Frame_<A...> frame_(probe_, line_, values_...);
 
@@ -129,14 +142,37 @@ span_begin_(const void *probe_, unsigned line_, const Name &, const A &...values
 				  frame_.types_);
 }
 
-template <class Meta, class Name, class... A>
-__attribute__((__noinline__, __cold__)) EventId
-event_(const void *probe_, unsigned line_, const Name &, const A &...values_)
+template <class Meta, class... A>
+__attribute__((__noinline__, __cold__)) EventId event_(const void *probe_, unsigned line_,
+						       Passed_<A>... values_)
 {
 	Frame_<A...> frame_(probe_, line_, values_...);
 
 	return waffle_event_(probe_, Meta::text_.chars_, frame_.words_, frame_.count_,
 			     frame_.types_);
+}
+
+/* The same with the arguments of the macros. */
+template <class Meta, class Name, class... A>
+inline __attribute__((__always_inline__)) waffle_scope_ *
+scope_enter_of_(waffle_scope_ *scope_, const void *probe_, unsigned line_, const Name &,
+		const A &...values_)
+{
+	return scope_enter_<Meta, std::remove_cv_t<A>...>(scope_, probe_, line_, pass_(values_)...);
+}
+
+template <class Meta, class Name, class... A>
+inline __attribute__((__always_inline__)) waffle_span_t
+span_begin_of_(const void *probe_, unsigned line_, const Name &, const A &...values_)
+{
+	return span_begin_<Meta, std::remove_cv_t<A>...>(probe_, line_, pass_(values_)...);
+}
+
+template <class Meta, class Name, class... A>
+inline __attribute__((__always_inline__)) EventId event_of_(const void *probe_, unsigned line_,
+							    const Name &, const A &...values_)
+{
+	return event_<Meta, std::remove_cv_t<A>...>(probe_, line_, pass_(values_)...);
 }
 
 } // namespace Detail_

@@ -197,7 +197,7 @@ template <class... A> struct Arguments_ {
 	{
 		constexpr bool causes_[] = {is_cause_<A>..., false};
 		constexpr bool literals_[] = {is_literal_<A>..., false};
-		constexpr bool frames_[] = {std::is_same_v<A, Frames_>..., false};
+		[[maybe_unused]] constexpr bool frames_[] = {std::is_same_v<A, Frames_>..., false};
 		Roles_ made_;
 
 		for (std::size_t i_ = 0; i_ < count_; i_++) {
@@ -211,17 +211,20 @@ template <class... A> struct Arguments_ {
 			made_.of_[i_ + 1] = Role_::value_;
 			i_++;
 		}
-		made_.frames_ = count_ && frames_[count_ - 1] && made_.keys_ <= WAFFLE_KEYS_MAX;
-		if (count_ && frames_[count_ - 1] && !made_.frames_) {
-			made_.of_[count_ - 1] = made_.of_[count_ - 2] = Role_::none_;
-			made_.keys_--;
+		if constexpr (count_ >= 2) {
+			made_.frames_ = frames_[count_ - 1] && made_.keys_ <= WAFFLE_KEYS_MAX;
+			if (frames_[count_ - 1] && !made_.frames_) {
+				made_.of_[count_ - 1] = made_.of_[count_ - 2] = Role_::none_;
+				made_.keys_--;
+			}
 		}
 		return made_;
 	}
 	static constexpr Roles_ roles_ = roles_make_();
 };
 
-template <class Name, class... A> Arguments_<A...> arguments_of_(const Name &, const A &...);
+template <class Name, class... A>
+Arguments_<std::remove_cv_t<A>...> arguments_of_(const Name &, const A &...);
 
 template <class Tag, class... A> constexpr Out_ meta_put_(char *to_, Arguments_<A...>)
 {

@@ -149,6 +149,7 @@ private:
 		{
 			left_ = true;
 			promise_->Leave();
+#ifdef __cpp_exceptions
 			try {
 				return inner_.await_suspend(handle_);
 			} catch (...) {
@@ -156,6 +157,9 @@ private:
 				promise_->Enter();
 				throw;
 			}
+#else
+			return inner_.await_suspend(handle_);
+#endif
 		}
 		decltype(auto) await_resume()
 		{
@@ -329,14 +333,18 @@ template <class T> struct Waited_ {
 
 	Detached_ run_()
 	{
+#ifdef __cpp_exceptions
 		try {
+#endif
 			if constexpr (std::is_void_v<T>)
 				co_await *task_;
 			else
 				result_.return_value(co_await *task_);
+#ifdef __cpp_exceptions
 		} catch (...) {
 			failed_ = std::current_exception();
 		}
+#endif
 		done_.set_();
 	}
 };

@@ -245,7 +245,7 @@ template <> struct Value_<Cause_<waffle_event_id_t>> : Word_<WAFFLE_KEY_CAUSE_EV
 /* A value of KV_DEBUG in full mode. Texts are not copied. */
 template <class T>
 using Some_ = std::conditional_t<is_text_<T> && !std::is_pointer_v<std::decay_t<T>>,
-				 std::string_view, std::decay_t<T>>;
+				 std::string_view, std::decay_t<const T>>;
 template <class T> std::optional<Some_<T>> some_(const T &value_)
 {
 	return value_;
