@@ -92,10 +92,10 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
 	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/map.c util/memory.c util/output.c util/privileges.c \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
-	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
+	target/worker/filecopy.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
-	$(addprefix store/,dictionary.c encode.c file_process.c format.c lengths.c predict.c record.c record_schema.c this_host.c writer.c) \
+	$(addprefix store/,dictionary.c encode.c file_process.c format.c keep.c lengths.c predict.c record.c record_schema.c this_host.c writer.c) \
 	render/json/value_json.c export/chrome_encode.c \
 	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c)) \
 	$(wildcard userspace/export/process/*.c)
@@ -116,10 +116,12 @@ $(BUILD)/libwaffle.so: $(PIC_OBJ) usdt/libwaffle.map
 		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) $(PIC_LIBS)
 	@ln -sf libwaffle.so $@.0
 
-$(BUILD)/libwaffle.a: $(PIC_OBJ)
+# The functions that Debian's libelf.a misses are weak, so that a program may have them as well.
+$(BUILD)/pic/userspace/static/eu_search.o: PIC_CFLAGS += -fvisibility=default
+$(BUILD)/libwaffle.a: $(PIC_OBJ) $(BUILD)/pic/userspace/static/eu_search.o
 	@rm -f $@
 	$(CC) -r -nostdlib -o $(BUILD)/pic/libwaffle.o $^
-	$(OBJCOPY) --localize-hidden $(BUILD)/pic/libwaffle.o
+	$(OBJCOPY) --localize-hidden --wildcard --weaken-symbol='eu_*' $(BUILD)/pic/libwaffle.o
 	ar rcs $@ $(BUILD)/pic/libwaffle.o
 
 $(BUILD)/waffle.pc: usdt/waffle.pc.in Makefile
@@ -167,6 +169,7 @@ $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
 $(BUILD)/unit/test_named: $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
+$(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/known_spans.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions

@@ -106,7 +106,7 @@ def armed(scale):
 
 def inside(scale):
     """Sites of a program that records itself, beside its reading of the clock."""
-    ratios, costs = {"event": [], "span": []}, {}
+    ratios, costs = {"event": [], "span": [], "event_full": [], "span_full": [], "frame_full": []}, {}
     for _ in range(scale.rounds):
         out = SCRATCH.path("inside.waffle")
         text = subprocess.run(urgent([program("inside"), "0", "100"]), check=True, text=True,
@@ -119,6 +119,33 @@ def inside(scale):
         what = "begin and end" if name == "span" else "two integers"
         yield Row(f"recorded {name} / read of the counter", statistics.median(ratios[name]), "x",
                   target, note=f"{what}: {costs[name]:.1f} ns, counter {costs['clock']:.1f} ns")
+    for name, what in (("event_full", "recorded event in full mode"),
+                       ("span_full", "recorded span in full mode"),
+                       ("frame_full", "pushed and popped frame in full mode")):
+        yield Row(f"{what} / read of the counter", statistics.median(ratios[name]), "x",
+                  note=f"{costs[name]:.1f} ns; in fast mode a frame {costs['frame_fast']:.1f} ns, "
+                       f"in mode off an armed event {costs['event_off']:.1f} ns")
+
+
+def transports(scale):
+    """The same sites under a tracer, which reads the rings, or gets the hits from the kernel."""
+    costs = {"ring": [], "usdt": []}
+    for _ in range(scale.rounds):
+        for way, found in costs.items():
+            argv = [WAFFLE, "run", "-q", "--no-report", "--no-sched", "--transport", way]
+            argv += ["-o", SCRATCH.path("way.waffle"), "--", program("inside"), "0", "30", "10000"]
+            text = subprocess.run(on_cpu(1, urgent(argv)), check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout
+            found.append({name: float(ns) for name, ns in map(str.split, text.splitlines())})
+    middle = {way: {name: statistics.median(cost[name] for cost in found) for name in found[0]}
+              for way, found in costs.items()}
+    for name, target in (("event", 1.6), ("span", 3.2)):
+        ring, kernel = (middle[way][name] for way in ("ring", "usdt"))
+        clock = middle["ring"]["clock"]
+        yield Row(f"{name} over a ring / read of the counter", ring / clock, "x", target,
+                  note=f"{ring:.1f} ns, counter {clock:.1f} ns")
+        yield Row(f"{name} over the kernel / over a ring", kernel / ring, "x", None,
+                  note=f"{kernel:.0f} ns, {ring:.1f} ns")
 
 
 def attach(scale):
@@ -423,7 +450,7 @@ def ready(scale):
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
-GROUPS = (dormant, armed, inside, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
+GROUPS = (dormant, armed, inside, transports, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
           jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
           redis, ready)

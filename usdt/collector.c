@@ -17,6 +17,7 @@
 #include "usdt/gather.h"
 #include "usdt/names.h"
 #include "usdt/sink.h"
+#include "usdt/sink_file.h"
 #include "usdt/sites.h"
 #include "usdt/ticks.h"
 #include "usdt/tracks.h"
@@ -451,22 +452,35 @@ static void futex_wait(uint32_t *word, uint32_t seen, uint64_t ns)
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
 }
 
+/* False: not all is in the file. Who waits for the flush gives up, and the recording goes on: if it
+ * failed for good, the next flush says so. */
+static bool settle(struct collector *collector)
+{
+	struct error ignored = ERROR_INIT;
+
+	return collector->result || !sink_settle(collector->sink, &ignored);
+}
+
 static void *collector_main(void *arg)
 {
 	struct collector *collector = arg;
+	uint32_t served = 0;
 	uint64_t pause;
 
 	prctl(PR_SET_NAME, "waffle");
 	__atomic_store_n(&collector->thread_id, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&collector->stop, __ATOMIC_ACQUIRE)) {
 		uint32_t asked = __atomic_load_n(&collector->asked, __ATOMIC_ACQUIRE);
-		bool wanted = asked != collector->done;
+		bool wanted = asked != served;
 
 		pause = round_run(collector, wanted ? ROUND_ALL : ROUND_SETTLED);
 		if (wanted) {
 			flush(collector);
-			__atomic_store_n(&collector->done, asked, __ATOMIC_RELEASE);
-			futex_wake(&collector->done);
+			served = asked;
+			if (settle(collector)) {
+				__atomic_store_n(&collector->done, asked, __ATOMIC_RELEASE);
+				futex_wake(&collector->done);
+			}
 		}
 		duties_run(collector);
 		if (!__atomic_load_n(&collector->stop, __ATOMIC_ACQUIRE))
@@ -599,6 +613,7 @@ int collector_open(struct collector **result, const char *path,
 	collector->overwrite = options->overwrite;
 	collector->sites = sites_new(&callbacks, collector->clock);
 	collector->gather = gather_new();
+	sink_file_hurry(false);
 	code = filter_begin(collector, options, err);
 	if (!code && (!collector->path || !collector->sites || !collector->gather))
 		code = error_set(err, ENOMEM, "out of memory");
@@ -663,6 +678,7 @@ int collector_close(struct collector *collector, struct error *err)
 	__atomic_store_n(&collector->stop, true, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&collector->asked, 1, __ATOMIC_ACQ_REL);
 	futex_wake(&collector->asked);
+	sink_file_hurry(true);
 	pthread_join(collector->thread, NULL);
 	/* Threads that have found their site armed and are about to write get a moment. */
 	round_run(collector, ROUND_ALL);

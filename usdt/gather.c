@@ -73,32 +73,78 @@ static void put_end(struct ring_gather *gather, uint32_t tid, uint64_t ticks)
 	(void)put(gather, &end, tid);
 }
 
+/* The last name of a thread that still lives. False: it can't be read. */
+static bool comm_read(uint32_t tid, char comm[RING_COMM_BYTES])
+{
+	char path[64], text[RING_COMM_BYTES + 1] = "";
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len <= 0)
+		return false;
+	text[strcspn(text, "\n")] = '\0';
+	memset(comm, 0, RING_COMM_BYTES);
+	memcpy(comm, text, strnlen(text, RING_COMM_BYTES - 1));
+	return true;
+}
+
 /* The records that follow are another thread's. */
-static void thread_set(struct ring_gather *gather, struct rings_slot *slot,
-		       const struct ring_record *record)
+static void thread_set(struct ring_gather *gather, struct rings_slot *slot, uint32_t tid,
+		       uint64_t ticks)
+{
+	if (slot->named)
+		put_end(gather, slot->tid, ticks);
+	slot->tid = tid;
+	memset(slot->comm, 0, sizeof(slot->comm));
+	slot->named = false;
+}
+
+/* The same, as the thread says itself. */
+static void thread_read(struct ring_gather *gather, struct rings_slot *slot,
+			const struct ring_record *record)
 {
 	struct ring_thread thread;
 
 	if (record->bytes != sizeof(*record) + sizeof(thread))
 		return;
 	memcpy(&thread, record + 1, sizeof(thread));
-	if (slot->named)
-		put_end(gather, slot->tid, record->ticks);
-	slot->tid = (uint32_t)thread.tid;
+	thread_set(gather, slot, (uint32_t)thread.tid, record->ticks);
 	memcpy(slot->comm, thread.comm, sizeof(slot->comm));
 	slot->comm[sizeof(slot->comm) - 1] = '\0';
-	slot->named = false;
+}
+
+/* Reads a record, and follows whose it is. */
+static enum ring_result slot_read(struct ring_gather *gather, struct rings_slot *slot)
+{
+	struct ring_record *record = (struct ring_record *)gather->word;
+	enum ring_result result = ring_read(&slot->ring, record);
+	uint32_t tid;
+
+	if (result != RING_RECORD)
+		return result;
+	/* What the thread said of itself may have been overwritten. */
+	if (ring_overtaken(&slot->ring, &tid) && tid && tid != slot->tid) {
+		thread_set(gather, slot, tid, record->ticks);
+		(void)comm_read(tid, slot->comm);
+	}
+	if (record->kind == RING_THREAD)
+		thread_read(gather, slot, record);
+	return result;
 }
 
 /* What is in a ring says whose records follow, so it has to be read. */
 static void slot_empty(struct ring_gather *gather, struct rings_slot *slot)
 {
-	struct ring_record *record = (struct ring_record *)gather->word;
 	enum ring_result result;
 
-	while ((result = ring_read(&slot->ring, record)) == RING_RECORD)
-		if (record->kind == RING_THREAD)
-			thread_set(gather, slot, record);
+	while ((result = slot_read(gather, slot)) == RING_RECORD)
+		;
 	if (result == RING_BROKEN)
 		ring_drop(&slot->ring);
 }
@@ -132,7 +178,7 @@ static void slot_take(struct ring_gather *gather, struct rings_slot *slot)
 	struct ring_record *record = (struct ring_record *)gather->word;
 
 	while (gather->bytes.len < TAKEN_BYTES_MAX) {
-		enum ring_result result = ring_read(&slot->ring, record);
+		enum ring_result result = slot_read(gather, slot);
 
 		if (result == RING_EMPTY)
 			return;
@@ -141,10 +187,8 @@ static void slot_take(struct ring_gather *gather, struct rings_slot *slot)
 			gather->skipped++;
 			return; /* it may stay so: once a round is enough */
 		}
-		if (record->kind == RING_THREAD) {
-			thread_set(gather, slot, record);
+		if (record->kind == RING_THREAD)
 			continue;
-		}
 		if (!slot->named)
 			put_name(gather, slot->comm, slot->tid, record->ticks);
 		slot->named = true;
@@ -257,25 +301,12 @@ void gather_round(struct ring_gather *gather, uint64_t goal,
 void gather_names(struct ring_gather *gather, uint64_t ticks)
 {
 	for (struct rings_slot *slot = rings_first(RINGS_COLLECTOR); slot; slot = slot->next) {
-		char path[64], comm[RING_COMM_BYTES + 1] = "";
-		ssize_t len;
-		int fd;
+		char comm[RING_COMM_BYTES];
 
-		if (!slot->named || __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) != slot->tid)
+		if (!slot->named || __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) != slot->tid ||
+		    !comm_read(slot->tid, comm) || !memcmp(comm, slot->comm, sizeof(comm)))
 			continue;
-		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", slot->tid);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		len = read(fd, comm, sizeof(comm) - 1);
-		close(fd);
-		if (len <= 0)
-			continue;
-		comm[strcspn(comm, "\n")] = '\0';
-		if (!strncmp(comm, slot->comm, RING_COMM_BYTES - 1))
-			continue;
-		memset(slot->comm, 0, sizeof(slot->comm));
-		memcpy(slot->comm, comm, strlen(comm));
+		memcpy(slot->comm, comm, sizeof(comm));
 		put_name(gather, slot->comm, slot->tid, ticks);
 	}
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "usdt/backtrace.h"
 #include "waffle/frame.h"
 
 static const struct mode_row {
@@ -18,41 +19,42 @@ static const struct mode_row {
 	{"full", WAFFLE_MODE_FULL},
 };
 
-static void opened(const char *meta, const unsigned long long *head,
-		   const struct waffle_scope_ *scope)
+/* ---- what the macros call; they test the mode ---- */
+
+static __attribute__((noinline)) size_t line_make(char *text, size_t size)
 {
-	(void)meta, (void)head, (void)scope;
+	struct backtrace trace;
+
+	backtrace_take(&trace, backtrace_caller(), NULL);
+	return backtrace_line(&trace, text, size);
 }
 
-static void extracted(void)
+static __attribute__((noinline)) int entries_list(int (*each)(const waffle_entry_t *, void *),
+						  void *arg)
 {
+	struct backtrace trace;
+
+	backtrace_take(&trace, backtrace_caller(), NULL);
+	return backtrace_walk(&trace, each, arg);
 }
 
-static size_t line_make(char *text, size_t size)
+static __attribute__((noinline)) int lines_write(int fd)
 {
-	(void)text, (void)size;
-	return 0;
-}
+	struct backtrace trace;
 
-static int backtrace_make(int (*each)(const waffle_entry_t *, void *), void *arg)
-{
-	(void)each, (void)arg;
-	return -ENOSYS;
-}
-
-static int backtrace_write(int fd)
-{
-	(void)fd;
-	return -ENOSYS;
+	backtrace_take(&trace, backtrace_caller(), NULL);
+	return backtrace_write(&trace, fd);
 }
 
 static struct waffle_full_ full = {
-	.opened_ = opened,
-	.extracted_ = extracted,
+	.opened_ = backtrace_span_opened,
+	.extracted_ = backtrace_extracted,
 	.line_ = line_make,
-	.backtrace_ = backtrace_make,
-	.backtrace_fd_ = backtrace_write,
+	.backtrace_ = entries_list,
+	.backtrace_fd_ = lines_write,
 };
+
+/* ---- the mode ---- */
 
 static unsigned mode_of_process(void)
 {
@@ -76,6 +78,7 @@ int mode_load(void (*changed)(void), struct error *err)
 
 	/* Another copy of libwaffle may have been first. */
 	if (!process->full_) {
+		machine_prime();
 		full.mode_changed_ = changed;
 		__atomic_store_n(&process->full_, &full, __ATOMIC_RELEASE);
 	}

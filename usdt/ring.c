@@ -79,6 +79,7 @@ static bool oldest_pass(struct ring *ring)
 	if (oldest % 8)
 		return false;
 	ring->tail = oldest;
+	ring->overtaken = true;
 	return !is_behind(oldest, ring->head) || head_update(ring);
 }
 
@@ -128,6 +129,15 @@ enum ring_result ring_read(struct ring *ring, struct ring_record *to)
 		return RING_RECORD;
 	}
 	return RING_BROKEN;
+}
+
+bool ring_overtaken(struct ring *ring, uint32_t *tid)
+{
+	bool overtaken = ring->overtaken;
+
+	*tid = overtaken ? __atomic_load_n(&ring->shared->oldest_tid, __ATOMIC_RELAXED) : 0;
+	ring->overtaken = false;
+	return overtaken;
 }
 
 void ring_drop(struct ring *ring)

@@ -103,6 +103,7 @@ struct ring {
 	uint64_t head;  /* as it was when the reader last ran out of records */
 	uint32_t clock; /* enum ticks_kind */
 	bool overwrite;
+	bool overtaken; /* the thread has overwritten records that were not read */
 };
 
 /* Opens a ring in mapped memory, which anyone may have written, at its `tail`. False: it is none.
@@ -117,6 +118,11 @@ enum ring_result {
 
 /* Takes the next record into `to`, which has RING_RECORD_MAX bytes and begins with the header. */
 enum ring_result ring_read(struct ring *ring, struct ring_record *to);
+/*
+ * Whether the thread has overwritten records since the last call, before they could be read. Then
+ * *tid is that of the thread whose records follow, or 0 if it is the same as before.
+ */
+bool ring_overtaken(struct ring *ring, uint32_t *tid);
 /* Skips everything that was written so far. */
 void ring_drop(struct ring *ring);
 /* Number of records for which there was no room since the ring was made. */

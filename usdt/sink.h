@@ -24,9 +24,12 @@ struct sink_type {
 	/* Takes a record, in the order of time. It is copied if needed. -EINVAL: the sink has no
 	 * use for this one, and is as it was. */
 	int (*record)(struct sink *sink, const struct waffle_rec *rec, struct error *err);
-	/* Everything so far is to survive a kill from now on. `counts` has a row for each source
+	/* Everything so far is to survive a kill soon. `counts` has a row for each source
 	 * of records. */
 	int (*flush)(struct sink *sink, const struct store_counts *counts, struct error *err);
+	/* Waits until what was flushed survives a kill, as far as the file system answers. NULL: it
+	 * does as soon as it is flushed. */
+	int (*settle)(struct sink *sink, struct error *err);
 	/* Completes the output and frees the sink, also on an error. */
 	int (*close)(struct sink *sink, uint64_t end_ts, const struct store_counts *counts,
 		     struct error *err);
@@ -53,6 +56,11 @@ static inline int sink_flush(struct sink *sink, const struct store_counts *count
 			     struct error *err)
 {
 	return sink->type->flush(sink, counts, err);
+}
+
+static inline int sink_settle(struct sink *sink, struct error *err)
+{
+	return sink->type->settle ? sink->type->settle(sink, err) : 0;
 }
 
 static inline int sink_close(struct sink *sink, uint64_t end_ts, const struct store_counts *counts,

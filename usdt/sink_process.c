@@ -79,6 +79,13 @@ static int process_flush(struct sink *sink, const struct store_counts *counts, s
 	return inner_result(process, result, err);
 }
 
+static int process_settle(struct sink *sink, struct error *err)
+{
+	struct sink_process *process = (struct sink_process *)sink;
+
+	return process->inner ? sink_settle(process->inner, err) : 0;
+}
+
 static void process_free(struct sink_process *process, uint64_t end_ts)
 {
 	if (process->chain)
@@ -110,6 +117,7 @@ static const struct sink_type process_type = {
 	.add_site = process_add_site,
 	.record = process_record,
 	.flush = process_flush,
+	.settle = process_settle,
 	.close = process_close,
 	.discard = process_discard,
 };

@@ -46,20 +46,21 @@ struct sites_image {
 	unsigned long long subs; /* number of files that had been unloaded by then */
 };
 
-/* The place of an image that has been gone for so long is used for another one. By then all its
- * records have been delivered. */
+/* An image that has been gone for so long is forgotten. By then all its records have been
+ * delivered. */
 #define GONE_NS 2000000000ull
 
-/* The site at an address. Records of the last one there may still be in a ring. */
+/* The site at an address. Records of those that were there before may still be in a ring. */
 struct sites_probe {
 	uint32_t number;
-	uint32_t before; /* number of the one before `since` */
-	uint64_t since;
+	uint32_t older; /* index of the one before `since`; MAP_NONE: none */
+	uint64_t since; /* ticks */
+	uint64_t since_ns;
 };
 
 /* The probes by their addresses. */
 struct probe_table {
-	struct map places; /* address → index in `all` */
+	struct map places; /* address → index in `all` of the latest one */
 	VEC(struct sites_probe) all;
 	VEC(uint32_t) unused; /* indices in `all` */
 };
@@ -129,6 +130,7 @@ void sites_free(struct sites *sites)
 
 /* ---- probes ---- */
 
+/* Makes a probe the latest one at an address. False: out of memory. */
 static bool probe_add(struct probe_table *table, uint64_t at, struct sites_probe probe)
 {
 	uint32_t index = (uint32_t)table->all.len;
@@ -145,22 +147,48 @@ static bool probe_add(struct probe_table *table, uint64_t at, struct sites_probe
 	return false;
 }
 
+/* Drops a probe and all that are older. */
+static void probe_drop(struct probe_table *table, uint32_t index)
+{
+	while (index != MAP_NONE) {
+		uint32_t older = table->all.data[index].older;
+
+		(void)vec_push(&table->unused, index);
+		index = older;
+	}
+}
+
+/* Drops what was at an address before its records have been delivered. */
+static void probe_prune(struct probe_table *table, uint32_t index, uint64_t now)
+{
+	while (index != MAP_NONE) {
+		struct sites_probe *probe = &table->all.data[index];
+
+		if (now - probe->since_ns > GONE_NS) {
+			probe_drop(table, probe->older);
+			probe->older = MAP_NONE;
+		}
+		index = probe->older;
+	}
+}
+
 /* With the lock. Says which site is at an address from now on. */
 static bool probe_set(struct sites *sites, uint64_t at, uint32_t number)
 {
 	uint32_t index = map_get(&sites->probes.places, at);
-	struct sites_probe *probe;
+	struct sites_probe probe = {.number = number, .older = index};
 
 	if (index == MAP_NONE && number == WAFFLE_SITE_UNKNOWN)
 		return true;
+	if (index != MAP_NONE) {
+		if (sites->probes.all.data[index].number == number)
+			return true;
+		probe.since = ticks_now(sites->clock);
+		probe.since_ns = clock_monotonic_ns();
+		probe_prune(&sites->probes, index, probe.since_ns);
+	}
 	__atomic_add_fetch(&sites->changes, 1, __ATOMIC_RELEASE);
-	if (index == MAP_NONE)
-		return probe_add(&sites->probes, at,
-				 (struct sites_probe){number, WAFFLE_SITE_UNKNOWN, 0});
-	probe = &sites->probes.all.data[index];
-	if (probe->number != number)
-		*probe = (struct sites_probe){number, probe->number, ticks_now(sites->clock)};
-	return true;
+	return probe_add(&sites->probes, at, probe);
 }
 
 /* With the lock. Forgets that a site was at an address, if no other one is there. */
@@ -172,7 +200,7 @@ static void probe_forget(struct sites *sites, uint64_t at, uint32_t number)
 		return;
 	__atomic_add_fetch(&sites->changes, 1, __ATOMIC_RELEASE);
 	map_remove(&sites->probes.places, at);
-	(void)vec_push(&sites->probes.unused, index);
+	probe_drop(&sites->probes, index);
 }
 
 /* ---- files ---- */
@@ -499,34 +527,37 @@ void sites_disarm(struct sites *sites)
 	dl_iterate_phdr(object_disarm, sites);
 }
 
-/* Copies what is known of an address into the cache. */
-static struct sites_probe probe_look_up(struct sites *sites, uint64_t at)
+/* Looks a probe up, and copies the latest one at its address into the cache. */
+static uint32_t probe_look_up(struct sites *sites, uint64_t at, uint64_t ticks)
 {
-	struct sites_probe probe = {WAFFLE_SITE_UNKNOWN, WAFFLE_SITE_UNKNOWN, 0};
-	uint32_t index;
+	struct sites_probe latest = {.number = WAFFLE_SITE_UNKNOWN, .older = MAP_NONE};
+	uint32_t index, number;
 
 	pthread_mutex_lock(&sites->lock);
 	index = map_get(&sites->probes.places, at);
 	if (index != MAP_NONE)
-		probe = sites->probes.all.data[index];
+		latest = sites->probes.all.data[index];
+	while (index != MAP_NONE && ticks < sites->probes.all.data[index].since)
+		index = sites->probes.all.data[index].older;
+	number = index == MAP_NONE ? WAFFLE_SITE_UNKNOWN : sites->probes.all.data[index].number;
 	pthread_mutex_unlock(&sites->lock);
-	(void)probe_add(&sites->cache, at, probe); /* without memory it is looked up again */
-	return probe;
+	if (map_get(&sites->cache.places, at) == MAP_NONE)
+		(void)probe_add(&sites->cache, at, latest); /* or it is looked up again */
+	return number;
 }
 
 uint32_t sites_number(struct sites *sites, uint64_t probe, uint64_t ticks)
 {
 	uint64_t changes = __atomic_load_n(&sites->changes, __ATOMIC_ACQUIRE);
-	struct sites_probe found;
 	uint32_t index;
 
 	if (changes != sites->cache_changes) {
 		map_free(&sites->cache.places);
 		sites->cache.all.len = 0;
-		sites->cache.unused.len = 0;
 		sites->cache_changes = changes;
 	}
 	index = map_get(&sites->cache.places, probe);
-	found = index == MAP_NONE ? probe_look_up(sites, probe) : sites->cache.all.data[index];
-	return ticks < found.since ? found.before : found.number;
+	if (index == MAP_NONE || ticks < sites->cache.all.data[index].since)
+		return probe_look_up(sites, probe, ticks);
+	return sites->cache.all.data[index].number;
 }

@@ -74,6 +74,11 @@ static int timeline_sink_flush(struct sink *base, const struct store_counts *cou
 	return result;
 }
 
+static int timeline_sink_settle(struct sink *base, struct error *err)
+{
+	return sink_file_settle(((struct timeline_sink *)base)->file, err);
+}
+
 static void timeline_sink_discard(struct sink *base)
 {
 	struct timeline_sink *sink = (struct timeline_sink *)base;
@@ -121,6 +126,7 @@ static const struct sink_type timeline_sink_type = {
 	.add_site = timeline_sink_add_site,
 	.record = timeline_sink_record,
 	.flush = timeline_sink_flush,
+	.settle = timeline_sink_settle,
 	.close = timeline_sink_close,
 	.discard = timeline_sink_discard,
 };

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "export/process/chain.h"
+#include "target/process/output_name.h"
+#include "usdt/backtrace.h"
 #include "usdt/callbacks.h"
 #include "usdt/collector.h"
 #include "usdt/crash.h"
@@ -61,44 +63,11 @@ static int complain(int code, struct error *err)
 
 /* ---- names ---- */
 
-/* Whether each process has a file of its own. */
-static bool has_pid(const char *pattern)
-{
-	for (const char *at = pattern; (at = strchr(at, '%')); at += 2)
-		if (at[1] == 'p')
-			return true;
-		else if (!at[1])
-			break;
-	return false;
-}
-
-static int name_expand(char path[PATH_MAX], const char *pattern, struct error *err)
-{
-	size_t len = 0;
-
-	for (const char *at = pattern; *at; at++) {
-		char part[16] = {*at};
-
-		if (*at == '%' && *++at == 'p')
-			snprintf(part, sizeof(part), "%d", (int)getpid());
-		else if (at > pattern && at[-1] == '%' && *at != '%')
-			return error_set(err, EINVAL,
-					 "WAFFLE_TRACE: %%%c in '%s' is not known; write %%p for "
-					 "the pid or %%%% for %%",
-					 *at ? *at : ' ', pattern);
-		if (len + strlen(part) >= PATH_MAX)
-			return error_set(err, ENAMETOOLONG, "WAFFLE_TRACE: the name is too long");
-		memcpy(path + len, part, strlen(part));
-		len += strlen(part);
-	}
-	path[len] = '\0';
-	return 0;
-}
-
 /* Whether a child and its parent can both have this recording. */
 static bool is_shareable(const char *pattern, const char *process)
 {
-	return (!*pattern || has_pid(pattern)) && (!process || chain_is_shareable(process));
+	return (!*pattern || output_name_has_pid(pattern)) &&
+	       (!process || chain_is_shareable(process));
 }
 
 /* ---- begin and end ---- */
@@ -111,20 +80,32 @@ static void file_loaded(void)
 	pthread_mutex_unlock(&trace.lock);
 }
 
-static void mode_changed(void)
-{
-	pthread_mutex_lock(&trace.lock);
-	if (trace.collector)
-		collector_arm_again(trace.collector);
-	pthread_mutex_unlock(&trace.lock);
-}
-
 static void flush_dying(void)
 {
 	struct collector *collector = collector_now();
 
 	if (collector && !collector_is_self(collector))
 		collector_flush(collector, DEATH_NS);
+}
+
+/* With the lock. */
+static void crash_update(void)
+{
+	static const struct crash_actions actions = {flush_dying, backtrace_tell};
+
+	crash_watch(trace.collector  ? CRASH_ALL
+		    : mode_is_full() ? CRASH_FAULTS
+				     : CRASH_NONE,
+		    &actions);
+}
+
+static void mode_changed(void)
+{
+	pthread_mutex_lock(&trace.lock);
+	if (trace.collector)
+		collector_arm_again(trace.collector);
+	crash_update();
+	pthread_mutex_unlock(&trace.lock);
 }
 
 static int begin(struct error *err)
@@ -134,11 +115,13 @@ static int begin(struct error *err)
 					    trace.process};
 	struct collector *collector;
 	char path[PATH_MAX];
+	uint32_t rank;
 	int result;
 
 	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
 		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
-	result = name_expand(path, trace.pattern, err);
+	result = output_name_expand(path, sizeof(path), "WAFFLE_TRACE", trace.pattern, getpid(),
+				    &rank, err);
 	if (result)
 		return result;
 	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(),
@@ -150,7 +133,7 @@ static int begin(struct error *err)
 	rings_collect(true);
 	__atomic_store_n(&process->loaded_, file_loaded, __ATOMIC_RELEASE);
 	collector_arm(collector);
-	crash_watch(flush_dying);
+	crash_update();
 	return 0;
 }
 
@@ -159,10 +142,10 @@ static int end(struct error *err)
 	struct waffle_process_ *process = waffle_process_get_();
 	struct collector *collector = trace.collector;
 
-	crash_unwatch();
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
 	rings_collect(false);
 	__atomic_store_n(&trace.collector, NULL, __ATOMIC_RELEASE);
+	crash_update();
 	return collector_close(collector, err);
 }
 
@@ -201,7 +184,7 @@ static void fork_child(void)
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
 	rings_collect(false);
 	trace.collector = NULL;
-	crash_unwatch();
+	crash_update();
 	if (is_shareable(trace.pattern, trace.process))
 		complain(begin(&err), &err);
 }

@@ -83,8 +83,8 @@ struct waffle_thread_;
 /* State to restore at the end of a block with a frame. */
 struct waffle_frame_scope_ {
 	struct waffle_frame_slot_ outer_; /* what the slot of this frame had before */
-	struct waffle_thread_ *thread_;
-	unsigned depth_; /* from 1 */
+	struct waffle_thread_ *thread_;   /* NULL: no frame was pushed */
+	unsigned depth_;                  /* from 1 */
 };
 
 /* `links_` has the open scopes, outermost first; deeper ones are only counted. The frame at depth

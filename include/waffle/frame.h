@@ -46,7 +46,7 @@ typedef struct waffle_entry_ {
 /*
  * Calls `each` for each entry of the calling thread's backtrace, innermost first, until it returns
  * something else than 0. The strings live until it returns. Returns the number of entries, or
- * -ENOSYS without libwaffle. Async-signal-safe, and needs 8 KiB of stack.
+ * -ENOSYS without libwaffle. Async-signal-safe, and needs 16 KiB of stack.
  */
 static __inline__ __attribute__((__unused__)) int
 waffle_backtrace(int (*each_)(const waffle_entry_t *entry_, void *arg_), void *arg_)
@@ -57,7 +57,7 @@ waffle_backtrace(int (*each_)(const waffle_entry_t *entry_, void *arg_), void *a
 }
 
 /* Writes the backtrace as text, one line an entry, to a file descriptor. Returns the number of
- * entries or a negative errno. Async-signal-safe, and needs 8 KiB of stack. */
+ * entries or a negative errno. Async-signal-safe, and needs 16 KiB of stack. */
 static __inline__ __attribute__((__unused__)) int waffle_backtrace_fd(int fd_)
 {
 	const struct waffle_full_ *full_ = waffle_process_get_()->full_;
@@ -150,21 +150,24 @@ static __inline__ void waffle_frame_pop_(const struct waffle_frame_scope_ *scope
 	slot_->place_ = scope_->outer_.place_;
 }
 
+/* The result is always the scope: a value that depends on the mode would make gcc warn of a
+ * variable that setjmp() in the same function may clobber. */
 static __inline__ __attribute__((__always_inline__)) struct waffle_frame_scope_ *
 waffle_frame_begin_(struct waffle_frame_scope_ *scope_, const struct waffle_frame_site_ *site_)
 {
 	struct waffle_thread_ *thread_ = waffle_thread_get_();
 
-	if (__builtin_expect(waffle_mode_of_(thread_) != WAFFLE_MODE_FULL, 1))
-		return NULL;
-	waffle_frame_push_(thread_, scope_, site_);
+	if (__builtin_expect(waffle_mode_of_(thread_) == WAFFLE_MODE_FULL, 0))
+		waffle_frame_push_(thread_, scope_, site_);
+	else
+		scope_->thread_ = NULL;
 	return scope_;
 }
 
 static __inline__ __attribute__((__always_inline__)) void
 waffle_frame_end_(struct waffle_frame_scope_ *const *open_)
 {
-	if (__builtin_expect(*open_ != NULL, 0))
+	if (__builtin_expect((*open_)->thread_ != NULL, 0))
 		waffle_frame_pop_(*open_);
 }
 

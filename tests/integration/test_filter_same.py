@@ -12,19 +12,21 @@ import random
 
 import pytest
 
-from test_inprocess import LIBWAFFLE
-from tracer import Capture, compile_program
+from tracer import Capture, compile_program, semaphores, wait_until
 
 SEED = int(os.environ.get("WAFFLE_SEED", "20261126"))
 TRIALS = int(os.environ.get("WAFFLE_TRIALS", "6"))
 
 
 @pytest.fixture(scope="module")
-def program(waffle_program, tmp_path_factory):
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("same")
+
+
+@pytest.fixture(scope="module")
+def program(folder, libwaffle_flags):
     """The program, linked with libwaffle."""
-    folder, libraries = tmp_path_factory.mktemp("random"), waffle_program.parent
-    flags = [f"-L{libraries}", *LIBWAFFLE, f"-Wl,-rpath,{libraries}"]
-    return compile_program("filter_random.c", folder / "filter_random", *flags)
+    return compile_program("filter_random.c", folder / "filter_random", *libwaffle_flags)
 
 
 def transports(waffle):
@@ -167,3 +169,30 @@ def test_threads_that_end_make_room_for_others(runner):
     own = check(runner, ["brief", 1500], 'name == "outer" && dur > 0', True)
     assert sorted(name for _, name, *_ in rows_of(own).values()) == ["outer"] * 1500 + ["tick"] * 1500
     own.check_sums(lost=0)
+
+
+@pytest.mark.parametrize("transport", ["usdt", "ring"])
+def test_attach_filters_a_running_program(waffle, start, folder, libwaffle_flags, transport):
+    if transport not in transports(waffle):
+        pytest.skip("there are no rings yet")
+    program = folder / "filtered"
+    if not program.exists():
+        compile_program("filtered.c", program, *libwaffle_flags)
+    running = start(program)
+    running.until("ready")
+    attached = waffle.attach("-p", running.pid, "-q", "--no-report", "--no-sched",
+                             *transports(waffle)[transport], "--keep-children", "--filter",
+                             'name == "slow" && dur > 10ms || kv.n == 3')  # fmt: skip
+    wait_until(lambda: all(semaphores(running.pid, program)), "arming")
+    for line, answer in (("events 3", "did events"), ("spans 5 0 0", "did spans"),
+                         ("family 0", None), ("family 20", None), ("crowd 200 20", None),
+                         ("events 1", "did events")):  # fmt: skip
+        running.say(line)
+        if answer:
+            running.until(answer)
+    capture = attached.stop()
+    names = sorted(name for _, name, *_ in rows_of(capture).values())
+    kept = ["deep", "first", "in request", "last", "part", "request", "slow", "slow"]
+    # The fourth event of the crowd passes at once.
+    assert names == sorted(kept + ["crowd"] * (128 + 1))
+    capture.check_sums(lost=199 - 128)

@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
 #include "store/this_host.h"
 #include "target/process/opener.h"
+#include "target/process/output_name.h"
 #include "target/process/rank.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"
@@ -33,7 +33,7 @@ static int output_name(struct session *session, uint32_t *target_rank)
 			 options->output);
 		return 0;
 	}
-	return output_name_expand(session->result->output, sizeof(session->result->output),
+	return output_name_expand(session->result->output, sizeof(session->result->output), "-o",
 				  options->output, pid, target_rank, session->err);
 }
 
@@ -68,6 +68,8 @@ static int writer_open(struct session *session)
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
+	if (session->options->recorder.window_ns)
+		return output_name(session, &(uint32_t){0}) ?: flight_open(session, &meta);
 	return file_open(session, &meta);
 }
 
@@ -130,6 +132,7 @@ static int drain_rest(struct session *session)
 
 	while (result > 0) {
 		result = drain_round(session->drain, true);
+		result = session_filter_losses(session) ?: result;
 		if (session->gave_up)
 			continue;
 		session->gave_up =
@@ -139,7 +142,7 @@ static int drain_rest(struct session *session)
 			session_notify(session, "what was not written yet is counted as lost");
 		}
 	}
-	drain_counts(session->drain, session->result->counts);
+	session_counts(session);
 	if (result == -ECANCELED)
 		return 0;
 	return result ?: names_rest(session);
@@ -206,6 +209,7 @@ static int stages_open(struct session *session)
 	stages->enrich = session->enrich;
 	stages->names = session->names;
 	stages->writer = writer;
+	stages->recorder = session->recorder;
 	stages->tap = session->options->tap;
 	stages->redacts = session->options->redaction;
 	stages->err = err;
@@ -330,6 +334,11 @@ static int writer_close(struct session *session, bool started, int failed)
 
 	if (!session->writer)
 		return 0;
+	if (session->options->recorder.window_ns) {
+		written = flight_close(session, !started || loop_await_flight(session));
+		store_writer_discard(session->writer);
+		return failed ? 0 : written;
+	}
 	if (!session->published && (!started || result->exec_errno)) {
 		store_writer_discard(session->writer);
 		return 0;

@@ -79,7 +79,8 @@ int session_drain(struct session *session)
 {
 	int result = drain_round(session->drain, false);
 
-	drain_counts(session->drain, session->result->counts);
+	result = session_filter_losses(session) ?: result;
+	session_counts(session);
 	session->busy = session->busy || result > 0;
 	if (result == -ECANCELED)
 		result = 0; /* it is full, so the capture ends */

@@ -20,8 +20,9 @@ void session_ring(const struct waffle_rec_ring *rec, void *arg)
 {
 	struct session *session = arg;
 
-	if (session->transport && !session->end_ts)
-		transport_ring(session->transport, rec);
+	/* At the end no ring is added, but threads that have just begun have records in others. */
+	if (session->transport)
+		transport_ring(session->transport, rec, !session->end_ts);
 }
 
 /* Each reason is told once, however many processes there are. */
@@ -61,6 +62,8 @@ static void way_decided(const struct transport_way *way, void *arg)
 					    .records = way->records,
 					    .why = way->why ? way->why : ""};
 
+	if (way->ring && session->stages.filter)
+		record_filter_process(session->stages.filter, way->pid);
 	store_writer_add_transport(session->writer, &transport, &ignored);
 	if (way->why && !way->ended)
 		way_tell(session, way);
@@ -69,8 +72,9 @@ static void way_decided(const struct transport_way *way, void *arg)
 /* Why a capture with these options can't use rings. NULL: it can. */
 static const char *refusal(const struct session *session)
 {
-	if (session->plan && !session->plan->is_static)
-		return "the filter asks for more than the site";
+	/* The kernel's filter can't be left out for single processes then. */
+	if (session->plan && !session->plan->is_static && session->options->machine_wide)
+		return "the filter asks for more than the site (--machine-wide)";
 	if (stack_choice_has_sites(session->options->stacks))
 		return "only the kernel takes stacks of spans (--stacks)";
 	return NULL;
@@ -88,7 +92,8 @@ int session_transport_open(struct session *session)
 
 	if (!(session->options->sources & CAPTURE_SPANS))
 		return 0;
-	result = ring_set_open(&session->rings, &rings, session->err);
+	result = session_filter_open(session)
+			 ?: ring_set_open(&session->rings, &rings, session->err);
 	options.rings = session->rings;
 	result = result ?: transport_open(&session->transport, &options, session->err);
 	if (result)
@@ -102,6 +107,7 @@ void session_transport_close(struct session *session)
 {
 	transport_close(session->transport);
 	ring_set_close(session->rings);
+	record_filter_close(session->stages.filter);
 	vec_free(&session->told);
 }
 

@@ -47,7 +47,27 @@ static int site_resolve(const struct stages *stages, struct stage_record *record
 	return 0;
 }
 
-/* Must run before anything else reads the values. */
+/* The result of a stage that has taken the record over. */
+#define STAGE_TAKEN 1
+
+static int threads_follow(const struct stages *stages, struct stage_record *record)
+{
+	if (stages->filter)
+		record_filter_thread(stages->filter, record->rec);
+	return 0;
+}
+
+/* Asks for values that may be redacted next, as the filter in the kernel does. */
+static int hits_filter(const struct stages *stages, struct stage_record *record)
+{
+	if (!stages->filter || !record_filter_takes(stages->filter, record->rec))
+		return 0;
+	if (record->rec->kind == WAFFLE_REC_SPAN_END)
+		((struct waffle_rec_span_end *)record->rec)->site = record->number;
+	return record_filter_pass(stages->filter, record->rec) ?: STAGE_TAKEN;
+}
+
+/* Must run before anything else but the filter reads the values. */
 static int values_redact(const struct stages *stages, struct stage_record *record)
 {
 	const struct arming_site *site = record->site;
@@ -144,6 +164,14 @@ static int record_tap(const struct stages *stages, struct stage_record *record)
 	return 0;
 }
 
+static int trigger_follow(const struct stages *stages, struct stage_record *record)
+{
+	if (stages->recorder)
+		recorder_look(stages->recorder, record->rec,
+			      record->site ? record->site->info : NULL);
+	return 0;
+}
+
 /* Frames of a wait are kept for its record, and are not written themselves. */
 static int record_write(const struct stages *stages, struct stage_record *record)
 {
@@ -171,18 +199,16 @@ int stages_round(const struct stages *stages, uint64_t before_ts)
 		       ?: address_spaces_begin_round(stages->spaces, before_ts, stages->err);
 }
 
-/* The list is code rather than a table of functions, so that the compiler can inline the stages. A
+/* The lists are code rather than tables of functions, so that the compiler can inline the stages. A
  * table takes 5 to 10 ns more per record. */
-int stages_pass(const struct stages *stages, struct waffle_rec *rec)
-{
-	struct stage_record record = {.rec = rec};
-	uint32_t kind = rec->kind < WAFFLE_REC_RING_COUNT ? 1u << rec->kind : 0;
-	int result = kind ? 0 : -EINVAL;
+#define STAGE(pass, kinds) result = result ?: (kind & (kinds) ? pass(stages, record) : 0)
 
-#define STAGE(pass, kinds) result = result ?: (kind & (kinds) ? pass(stages, &record) : 0)
-	STAGE(marks_remove, KIND(FORK) | KIND(EXEC));
-	STAGE(mappings_follow, ALL_KINDS);
-	STAGE(site_resolve, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));
+/* The stages behind the filter. `kind` is the bit of the record's kind. */
+static inline int record_finish(const struct stages *stages, struct stage_record *record,
+				uint32_t kind)
+{
+	int result = 0;
+
 	STAGE(values_redact, KIND(HIT) | KIND(RETURN));
 	STAGE(process_follow, KIND(TASK) | KIND(STATE) | KIND(FORK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(address_space_follow, KIND(FORK) | KIND(EXEC) | KIND(EXIT));
@@ -196,13 +222,46 @@ int stages_pass(const struct stages *stages, struct waffle_rec *rec)
 	STAGE(functions_name, KIND(HIT) | KIND(RETURN));
 	STAGE(site_renumber, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));
 	STAGE(record_tap, ALL_KINDS);
+	STAGE(trigger_follow,
+	      KIND(HIT) | KIND(RETURN) | KIND(SPAN_END) | KIND(TASK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(record_write, ALL_KINDS & ~(KIND(TRACE) | KIND(CODE)));
-#undef STAGE
 	return result;
 }
 
+int stages_pass(const struct stages *stages, struct waffle_rec *rec)
+{
+	struct stage_record of = {.rec = rec}, *record = &of;
+	uint32_t kind = rec->kind < WAFFLE_REC_RING_COUNT ? 1u << rec->kind : 0;
+	int result = kind ? 0 : -EINVAL;
+
+	STAGE(marks_remove, KIND(FORK) | KIND(EXEC));
+	STAGE(mappings_follow, ALL_KINDS);
+	STAGE(site_resolve, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));
+	STAGE(threads_follow, KIND(TASK) | KIND(EXEC) | KIND(EXIT));
+	STAGE(hits_filter, KIND(HIT) | KIND(SPAN_END));
+	result = result ?: record_finish(stages, record, kind);
+	return result == STAGE_TAKEN ? 0 : result;
+}
+
+int stages_deliver(struct waffle_rec *rec, void *arg)
+{
+	const struct stages *stages = arg;
+	struct stage_record record = {.rec = rec};
+
+	if (rec->kind == WAFFLE_REC_HIT) {
+		record.number = ((const struct waffle_rec_hit *)rec)->site;
+		record.site = arming_site(stages->arming, record.number);
+	} else {
+		record.number = ((const struct waffle_rec_span_end *)rec)->site;
+	}
+	return record_finish(stages, &record, 1u << rec->kind);
+}
+#undef STAGE
+
 void stages_forget(const struct stages *stages, pid_t pid)
 {
+	if (stages->filter)
+		record_filter_forget(stages->filter, pid);
 	address_spaces_forget(stages->spaces, pid);
 	enrich_forget(stages->enrich, pid);
 	code_names_forget(stages->names, pid);

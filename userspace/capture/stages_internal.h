@@ -10,6 +10,8 @@
 #include "capture/arming/arming.h"
 #include "capture/enrich/enrich.h"
 #include "capture/enrich/code_names.h"
+#include "capture/recorder_internal.h"
+#include "capture/record_filter_internal.h"
 #include "capture/session_options.h"
 
 /* The objects that the stages use. The owner of this struct opens and closes them. */
@@ -19,6 +21,8 @@ struct stages {
 	struct enrich *enrich;
 	struct code_names *names;
 	struct store_writer *writer;
+	struct recorder *recorder;     /* NULL: a file is written all the time */
+	struct record_filter *filter;  /* NULL: everything is kept */
 	const struct session_tap *tap; /* NULL: none */
 	bool redacts;                  /* some keys are omitted */
 	struct error *err;
@@ -31,6 +35,9 @@ int stages_round(const struct stages *stages, uint64_t before_ts);
 /* Passes a record through the stages. Records must come in order of time. Negative errno: writing
  * failed; -EINVAL: the record was rejected. */
 int stages_pass(const struct stages *stages, struct waffle_rec *rec);
+/* Passes a record that the filter keeps through the stages behind it:
+ * record_filter_options.deliver, whose argument are the stages. */
+int stages_deliver(struct waffle_rec *rec, void *arg);
 /* The process has ended. Its exit record may have been lost. */
 void stages_forget(const struct stages *stages, pid_t pid);
 

@@ -67,7 +67,7 @@ static int row_program(const struct kernel *kernel, const struct arm_request *re
 	*cookie = request->first_site + site;
 	if (use && use->use == PLAN_DORMANT)
 		return -1;
-	if (!use || !kernel->filtered)
+	if (!use || !kernel->filtered || request->unfiltered)
 		return bpf_program__fd(stack ? kernel->bpf->progs.hit_stack
 					     : kernel->bpf->progs.hit);
 	if (use->class >= kernel->classes.len)
@@ -110,8 +110,9 @@ static int row_fill(struct row *row, const struct kernel *kernel, const struct a
 		return row_call(kernel, request, probe, &row->cookie);
 	if (probe->site != OBJECT_SPAN_END)
 		return row_program(kernel, request, probe->site, &row->cookie);
-	return bpf_program__fd(kernel->filtered ? kernel->bpf->progs.filter_end
-						: kernel->bpf->progs.span_end);
+	return bpf_program__fd(kernel->filtered && !request->unfiltered
+				       ? kernel->bpf->progs.filter_end
+				       : kernel->bpf->progs.span_end);
 }
 
 static int row_compare(const void *a, const void *b)

@@ -198,6 +198,8 @@ struct arm_request {
 	/* One for each site of the object; NULL: all are armed. Classes need a filter. */
 	const struct arm_use *uses;
 	const bool *stacks; /* for each site: its stacks are requested; NULL: none are */
+	/* The filter decides only which sites are armed, since userspace filters their hits. */
+	bool unfiltered;
 };
 
 /* Arms the probes of an object. *armed is NULL if there is nothing to arm. The kernel raises the

@@ -360,7 +360,7 @@ static bool has_room(const struct armed_file *file)
 	       (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)lowest < limit.rlim_cur / 8 * 7);
 }
 
-/* Arms the sites of a file in a process or, with pid -1, in all. `pid` is for messages. */
+/* Arms the sites of a file in a process or, if `everywhere`, in all. `pid` is for messages then. */
 static int sites_arm(struct arming *arming, uint32_t index, pid_t pid, bool everywhere,
 		     struct error *err)
 {
@@ -372,6 +372,7 @@ static int sites_arm(struct arming *arming, uint32_t index, pid_t pid, bool ever
 	int result;
 
 	request = file_request(file, arm.pid, path);
+	request.unfiltered = arm.unfiltered = !everywhere && control_filters(arming, pid);
 	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
 	if (result == -ESRCH || (result && kill(pid, 0) && errno == ESRCH))
 		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
@@ -391,11 +392,46 @@ static int sites_arm(struct arming *arming, uint32_t index, pid_t pid, bool ever
 	return 0;
 }
 
+/* Arms the sites again that were armed before it was known that the process has rings. For a moment
+ * they are dormant: otherwise their hits would come twice. */
+static int sites_arm_unfiltered(struct arming *arming, pid_t pid, struct error *err)
+{
+	int result = 0;
+
+	for (size_t i = 0; !result && i < arming->arms.len; i++) {
+		const struct arm *arm = &arming->arms.data[i];
+		struct armed_file *file = &arming->files.data[arm->file];
+		uint32_t index = arm->file;
+		int fd;
+
+		if (arm->pid != pid || arm->control || arm->unfiltered)
+			continue;
+		fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* arm_remove() may close the file */
+		armed_release(arm_remove(arming, i--));
+		file_open(file, fd);
+		close(fd);
+		result = sites_arm(arming, index, pid, false, err);
+	}
+	return result;
+}
+
+/* Arms libwaffle's own probes, if they are in this file. */
+static int libwaffle_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
+{
+	bool before = control_filters(arming, pid);
+	char path[64];
+	int result = control_arm(arming, index, file_request(&arming->files.data[index], pid, path),
+				 err);
+
+	return result || before || !control_filters(arming, pid)
+		       ? result
+		       : sites_arm_unfiltered(arming, pid, err);
+}
+
 int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
 	struct armed_file *file = &arming->files.data[index];
 	bool everywhere = arming_is_everywhere(arming);
-	char path[64];
 	int result;
 
 	if (!file->object ||
@@ -427,7 +463,7 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 				 file->path);
 		return 0;
 	}
-	result = control_arm(arming, index, file_request(file, pid, path), err);
+	result = libwaffle_arm(arming, index, pid, err);
 	return result || file_is_armed(arming, pid, index)
 		       ? result
 		       : sites_arm(arming, index, pid, everywhere, err);

@@ -53,7 +53,8 @@ struct arm {
 	pid_t pid;
 	uint32_t file;
 	struct armed *armed;
-	bool control; /* a probe of libwaffle instead of the sites */
+	bool control;    /* a probe of libwaffle instead of the sites */
+	bool unfiltered; /* as of struct arm_request */
 };
 
 struct file_list {
@@ -157,6 +158,8 @@ bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
  * file_arm(). */
 int control_arm(struct arming *arming, uint32_t index, struct arm_request request,
 		struct error *err);
+/* Whether hits of a process are filtered in userspace, because they come through rings. */
+bool control_filters(const struct arming *arming, pid_t pid);
 
 /* arming_doubled.c */
 /* Number of mappings that a process has of the page. */

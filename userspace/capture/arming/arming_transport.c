@@ -61,6 +61,12 @@ bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file)
 	return false;
 }
 
+bool control_filters(const struct arming *arming, pid_t pid)
+{
+	return arming->plan && !arming->plan->is_static && arming->transport &&
+	       transport_has_rings(arming->transport, pid);
+}
+
 int control_arm(struct arming *arming, uint32_t index, struct arm_request request,
 		struct error *err)
 {

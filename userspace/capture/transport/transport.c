@@ -199,7 +199,7 @@ void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint
 	ring_set_site(transport->options.rings, pid, probe, site);
 }
 
-void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec)
+void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec, bool add)
 {
 	pid_t pid = (pid_t)rec->tgid;
 
@@ -208,7 +208,7 @@ void transport_ring(struct transport *transport, const struct waffle_rec_ring *r
 	/* Also if the process has ended since: the ring may be one that is mapped. */
 	ring_set_thread(transport->options.rings, pid, rec->seen_tid, rec->rec.tid);
 	/* If it can't be mapped, its hits come through the kernel. */
-	if (image_may_be_read(pid))
+	if (add && image_may_be_read(pid))
 		ring_set_add(transport->options.rings, pid, rec->address, rec->bytes, false);
 }
 

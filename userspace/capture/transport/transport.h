@@ -60,8 +60,8 @@ struct object_probe transport_probe(struct transport *transport, pid_t pid,
 bool transport_has_rings(const struct transport *transport, pid_t pid);
 /* A probe of a process that has rings: ring_set_site(). */
 void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint32_t site);
-/* A thread has made a ring. */
-void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec);
+/* A thread has made a ring, or was given one. `add`: a new ring is read from now on. */
+void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec, bool add);
 /* The process runs another program. */
 void transport_exec(struct transport *transport, pid_t pid);
 /* Tells the ways of all processes again, at the end of a capture. */

@@ -244,7 +244,8 @@ static void process_sweep(struct filter_stream *stream, struct stream_process *p
 {
 	uint32_t next = process->oldest;
 
-	if (ts < process->swept_ts + SWEEP_NS)
+	/* Spans with explicit times may be ahead of the others. */
+	if (ts >= process->swept_ts && ts - process->swept_ts < SWEEP_NS)
 		return;
 	process->swept_ts = ts;
 	while (next != STREAM_NONE) {
