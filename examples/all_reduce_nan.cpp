@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The wrapper of a collective, in C++: rank 1 finds a NaN in its input, and an all-reduce spreads it.
- * From the symptom on rank 0, waffle-bpf finds the event on rank 1:
+ * The wrapper of a collective, in C++: rank 1 finds a NaN in its input, and an all-reduce spreads
+ *it. From the symptom on rank 0, waffle-bpf finds the event on rank 1:
  *
  *	mpicxx -std=c++17 -Iinclude -o all_reduce_nan examples/all_reduce_nan.cpp
  *	sudo waffle-bpf run --probes mpi -o nan.waffle -- mpirun -n 4 ./all_reduce_nan
@@ -14,8 +14,9 @@
 
 #include <waffle.hpp>
 
-class Communicator {
-public:
+class Communicator
+{
+      public:
 	explicit Communicator(MPI_Comm comm) : comm(comm)
 	{
 		MPI_Comm_rank(comm, &rank);
@@ -26,8 +27,9 @@ public:
 		Waffle::EventId nan_source_id;
 
 		if (has_nan(input))
-			nan_source_id = WAFFLE_EVENT("Input buffer contains NaN", "rank", this->rank,
-						     "suggestion", "check the loss of this rank");
+			nan_source_id =
+				WAFFLE_EVENT("Input buffer contains NaN", "rank", this->rank,
+					     "suggestion", "check the loss of this rank");
 		WAFFLE_SPAN("NcclAllReduce", Waffle::CausedBy(nan_source_id), "element_count",
 			    input.size(), "rank", this->rank);
 		MPI_Allreduce(input.data(), output.data(), static_cast<int>(input.size()),
@@ -38,7 +40,7 @@ public:
 
 	int rank;
 
-private:
+      private:
 	static bool has_nan(const std::vector<double> &values)
 	{
 		for (double value : values)

@@ -26,8 +26,8 @@
  *	a SpanId or EventId              its number
  *	a std::optional of these         without a value if it is empty
  *
- * It is evaluated once if the site is armed, and not at all while nobody traces (waffle.h). The keys
- * of C (KV_I64 and others, waffle/kv.h) may be used as well. docs/cpp.md is the guide.
+ * It is evaluated once if the site is armed, and not at all while nobody traces (waffle.h). The
+ *keys of C (KV_I64 and others, waffle/kv.h) may be used as well. docs/cpp.md is the guide.
  */
 #ifndef WAFFLE_HPP
 #define WAFFLE_HPP
@@ -41,14 +41,20 @@
 #include "waffle/meta.hpp"
 #include "waffle/values.hpp"
 
-namespace Waffle {
+namespace Waffle
+{
 
 /* The context to which new spans and events belong: a trace and its current span. Null outside any
  * span. It can be copied to other threads. */
-class Context {
-public:
-	constexpr Context() : context_() {}
-	constexpr Context(waffle_context_t context) : context_(context) {}
+class Context
+{
+      public:
+	constexpr Context() : context_()
+	{
+	}
+	constexpr Context(waffle_context_t context) : context_(context)
+	{
+	}
 	constexpr operator waffle_context_t() const
 	{
 		return context_;
@@ -58,7 +64,7 @@ public:
 		return context_.span_id != 0;
 	}
 
-private:
+      private:
 	waffle_context_t context_;
 };
 
@@ -67,10 +73,11 @@ inline Context ExtractContext()
 	return waffle_context_extract();
 }
 
-/* Makes a context current on this thread for as long as the object lives, unless it is null. Objects
- * end in the reverse order of their begins, as local variables do. */
-class InjectContext {
-public:
+/* Makes a context current on this thread for as long as the object lives, unless it is null.
+ * Objects end in the reverse order of their begins, as local variables do. */
+class InjectContext
+{
+      public:
 	explicit InjectContext(const Context &context)
 	{
 #ifdef WAFFLE_DISABLE
@@ -88,7 +95,7 @@ public:
 	InjectContext(const InjectContext &) = delete;
 	InjectContext &operator=(const InjectContext &) = delete;
 
-private:
+      private:
 #ifndef WAFFLE_DISABLE
 	waffle_scope_ scope_;
 #endif
@@ -195,7 +202,7 @@ namespace waffle = Waffle;
 			return #__VA_ARGS__;                                                       \
 		}                                                                                  \
 	};                                                                                         \
-	/* Apart, since gcc allows no statement expression in an argument of a template. */            \
+	/* Apart, since gcc allows no statement expression in an argument of a template. */        \
 	using at##types = decltype(::Waffle::Detail_::arguments_of_(__VA_ARGS__));                 \
 	using at##meta = ::Waffle::Detail_::Meta_<at##tag, at##types>;                             \
 	int at##armed;                                                                             \
@@ -205,20 +212,22 @@ namespace waffle = Waffle;
 
 #define WAFFLE_CPP_SPAN_(at, ...)                                                                  \
 	struct waffle_scope_ at##scope;                                                            \
-	struct waffle_scope_ *const at##open __attribute__((__cleanup__(waffle_scope_end_),        \
-							    __unused__)) = __extension__({         \
-		WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);                       \
-		WAFFLE_ARMED_(at)                                                                  \
-		? ::Waffle::Detail_::scope_enter_of_<at##meta>(&at##scope, at##probe, __LINE__, __VA_ARGS__)              \
-		: (struct waffle_scope_ *)nullptr;                                                 \
-	})
+	struct waffle_scope_ *const at##open                                                       \
+		__attribute__((__cleanup__(waffle_scope_end_), __unused__)) = __extension__({      \
+			WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);               \
+			WAFFLE_ARMED_(at)                                                          \
+			? ::Waffle::Detail_::scope_enter_of_<at##meta>(&at##scope, at##probe,      \
+								       __LINE__, __VA_ARGS__)      \
+			: (struct waffle_scope_ *)nullptr;                                         \
+		})
 
 #define WAFFLE_CPP_BEGIN_(at, ...)                                                                 \
 	__extension__({                                                                            \
 		waffle_span_t at##span = waffle_span_null_();                                      \
 		WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);                       \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##span = ::Waffle::Detail_::span_begin_of_<at##meta>(at##probe, __LINE__, __VA_ARGS__);         \
+			at##span = ::Waffle::Detail_::span_begin_of_<at##meta>(                    \
+				at##probe, __LINE__, __VA_ARGS__);                                 \
 		at##span;                                                                          \
 	})
 
@@ -230,15 +239,20 @@ namespace waffle = Waffle;
 		::Waffle::EventId at##event;                                                       \
 		WAFFLE_CPP_TEST_(at, kind, usdt, __VA_ARGS__);                                     \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##event = ::Waffle::Detail_::event_of_<at##meta>(at##probe, __LINE__, __VA_ARGS__);             \
+			at##event = ::Waffle::Detail_::event_of_<at##meta>(at##probe, __LINE__,    \
+									   __VA_ARGS__);           \
 		::Waffle::Detail_::event_result_(at##event);                                       \
 	})
 
 #else /* WAFFLE_DISABLE: arguments are compiled and never evaluated */
 
-namespace Waffle {
-namespace Detail_ {
-template <class... A> void unused_(const A &...) {}
+namespace Waffle
+{
+namespace Detail_
+{
+template <class... A> void unused_(const A &...)
+{
+}
 } // namespace Detail_
 } // namespace Waffle
 

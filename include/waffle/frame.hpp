@@ -12,8 +12,10 @@
 #include "mode.h"
 #include "values.hpp"
 
-namespace Waffle {
-namespace Detail_ {
+namespace Waffle
+{
+namespace Detail_
+{
 
 template <class... A> constexpr bool recorded_(std::size_t index_)
 {
@@ -68,13 +70,14 @@ template <std::size_t index_, class T, bool recorded_> struct Slot_ {
 	}
 };
 template <std::size_t index_, class T> struct Slot_<index_, T, false> {
-	void put_(unsigned long long *, const T &) {}
+	void put_(unsigned long long *, const T &)
+	{
+	}
 };
 
 template <class Indices, class... A> struct Slots_;
 template <std::size_t... index_, class... A>
-struct Slots_<std::index_sequence<index_...>, A...>
-    : Slot_<index_, A, recorded_<A...>(index_)>... {
+struct Slots_<std::index_sequence<index_...>, A...> : Slot_<index_, A, recorded_<A...>(index_)>... {
 	void put_([[maybe_unused]] unsigned long long *words_, const A &...values_)
 	{
 		(Slot_<index_, A, recorded_<A...>(index_)>::put_(
@@ -115,8 +118,8 @@ inline constexpr bool by_value_ = std::is_trivially_copyable_v<T> && !std::is_ar
 template <class T> using Passed_ = std::conditional_t<by_value_<T>, T, const T &>;
 
 /* Arrays in memory stay there, and functions are passed as their address. */
-template <class T> inline __attribute__((__always_inline__)) Passed_<std::remove_cv_t<T>>
-pass_(const T &value_)
+template <class T>
+inline __attribute__((__always_inline__)) Passed_<std::remove_cv_t<T>> pass_(const T &value_)
 {
 	return value_;
 }
@@ -128,8 +131,8 @@ scope_enter_(waffle_scope_ *scope_, const void *probe_, unsigned line_, Passed_<
 {
 	Frame_<A...> frame_(probe_, line_, values_...);
 
-	return waffle_scope_enter_(scope_, probe_, Meta::text_.chars_, frame_.words_,
-				   frame_.count_, frame_.types_);
+	return waffle_scope_enter_(scope_, probe_, Meta::text_.chars_, frame_.words_, frame_.count_,
+				   frame_.types_);
 }
 
 template <class Meta, class... A>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The meta of a site in C++ (abi.h), made at compile time from the text of the macro's arguments and
- * from their types. The text is needed since the values are not constants, but the keys between them
- * are.
+ * The meta of a site in C++ (abi.h), made at compile time from the text of the macro's arguments
+ * and from their types. The text is needed since the values are not constants, but the keys between
+ * them are.
  */
 #ifndef WAFFLE_META_HPP
 #define WAFFLE_META_HPP
@@ -12,8 +12,10 @@
 
 #include "values.hpp"
 
-namespace Waffle {
-namespace Detail_ {
+namespace Waffle
+{
+namespace Detail_
+{
 
 enum class Fault_ { none_, count_, key_, pairs_, escape_, keys_ };
 
@@ -116,13 +118,14 @@ struct Out_ {
 
 constexpr int hex_(char c_)
 {
-	return is_digit_(c_)		 ? c_ - '0'
+	return is_digit_(c_)            ? c_ - '0'
 	       : c_ >= 'a' && c_ <= 'f' ? c_ - 'a' + 10
 	       : c_ >= 'A' && c_ <= 'F' ? c_ - 'A' + 10
 					: -1;
 }
 
-/* Puts the character of the escape behind a backslash at text_[at_]. Returns the place behind it. */
+/* Puts the character of the escape behind a backslash at text_[at_]. Returns the place behind it.
+ */
 constexpr std::size_t put_escape_(Out_ &out_, const char *text_, std::size_t at_)
 {
 	constexpr char from_[] = "abfnrtv\\\"'?", to_[] = "\a\b\f\n\r\t\v\\\"'?";
@@ -262,9 +265,10 @@ template <std::size_t size_> struct Chars_ {
 
 /* Hidden, so that code of a library can refer to it without a relocation. */
 template <class Tag, class Arguments> struct __attribute__((__visibility__("hidden"))) Meta_ {
-	static_assert(Arguments::roles_.valid_,
-		      "waffle: after the name come keys, which are string literals, each followed by "
-		      "its value, and causes");
+	static_assert(
+		Arguments::roles_.valid_,
+		"waffle: after the name come keys, which are string literals, each followed by "
+		"its value, and causes");
 	static_assert(Arguments::roles_.keys_ <= WAFFLE_KEYS_MAX, "waffle: at most 16 keys");
 	static constexpr Out_ out_ = meta_put_<Tag>(nullptr, Arguments());
 	static_assert(out_.fault_ != Fault_::count_,

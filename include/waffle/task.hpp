@@ -26,20 +26,27 @@
 
 #include "context.h"
 
-namespace Waffle {
+namespace Waffle
+{
 
-namespace Detail_ {
+namespace Detail_
+{
 
 #ifdef WAFFLE_DISABLE
 struct Strand_ {
-	void begin_() {}
-	void swap_() {}
+	void begin_()
+	{
+	}
+	void swap_()
+	{
+	}
 };
 #else
 
 /* What a thread's state has of the code that it runs: its open scopes, without the ids. */
-class Strand_ {
-public:
+class Strand_
+{
+      public:
 	/* A new strand has the context of the thread that makes it, and no scope. */
 	void begin_()
 	{
@@ -66,7 +73,7 @@ public:
 		depth_ = here_;
 	}
 
-private:
+      private:
 	waffle_context_t context_ = {0, 0, 0};
 	unsigned depth_ = 0, mode_ = 0;
 	waffle_link_ links_[WAFFLE_LINKS_] = {};
@@ -87,12 +94,13 @@ template <class A> auto awaiter_of_(A &&awaitable_)
 } // namespace Detail_
 
 /*
- * For promise types: gives the coroutine a context of its own, which begins as that of the code that
- * calls the coroutine. The promise's initial_suspend() returns Begin(), its final_suspend() calls
- * Leave() first, and it leaves await_transform() to this class.
+ * For promise types: gives the coroutine a context of its own, which begins as that of the code
+ * that calls the coroutine. The promise's initial_suspend() returns Begin(), its final_suspend()
+ * calls Leave() first, and it leaves await_transform() to this class.
  */
-class ContextPromise {
-public:
+class ContextPromise
+{
+      public:
 	ContextPromise()
 	{
 		strand_.begin_();
@@ -115,7 +123,9 @@ public:
 		{
 			return false;
 		}
-		void await_suspend(std::coroutine_handle<>) const noexcept {}
+		void await_suspend(std::coroutine_handle<>) const noexcept
+		{
+		}
 		void await_resume() const
 		{
 			promise_->Enter();
@@ -131,10 +141,11 @@ public:
 	{
 		using Inner = decltype(Detail_::awaiter_of_(std::forward<A>(awaitable_)));
 
-		return Awaiter<Inner>{Detail_::awaiter_of_(std::forward<A>(awaitable_)), this, false};
+		return Awaiter<Inner>{Detail_::awaiter_of_(std::forward<A>(awaitable_)), this,
+				      false};
 	}
 
-private:
+      private:
 	template <class Inner> struct Awaiter {
 		Inner inner_;
 		ContextPromise *promise_;
@@ -174,7 +185,8 @@ private:
 
 template <class T = void> class task;
 
-namespace Detail_ {
+namespace Detail_
+{
 
 template <class T> struct TaskResult_ {
 	std::optional<T> value_;
@@ -189,14 +201,19 @@ template <class T> struct TaskResult_ {
 	}
 };
 template <> struct TaskResult_<void> {
-	void return_void() {}
-	void take_() {}
+	void return_void()
+	{
+	}
+	void take_()
+	{
+	}
 };
 
 } // namespace Detail_
 
-template <class T> class [[nodiscard]] task {
-public:
+template <class T> class [[nodiscard]] task
+{
+      public:
 	struct promise_type : ContextPromise, Detail_::TaskResult_<T> {
 		std::coroutine_handle<> continuation_ = std::noop_coroutine();
 		std::exception_ptr failed_;
@@ -219,9 +236,12 @@ public:
 			{
 				return ended.promise().continuation_;
 			}
-			void await_resume() const noexcept {}
+			void await_resume() const noexcept
+			{
+			}
 		};
-		/* The frame is destroyed while no one runs in it, so that the context is left now. */
+		/* The frame is destroyed while no one runs in it, so that the context is left now.
+		 */
 		FinalAwaiter final_suspend() noexcept
 		{
 			this->Leave();
@@ -235,7 +255,9 @@ public:
 		using ContextPromise::await_transform;
 	};
 
-	task(task &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+	task(task &&other) noexcept : handle_(std::exchange(other.handle_, nullptr))
+	{
+	}
 	task &operator=(task &&other) noexcept
 	{
 		std::swap(handle_, other.handle_);
@@ -266,19 +288,23 @@ public:
 			return task_.promise().take_();
 		}
 	};
-	/* Runs the task, and then the coroutine that awaits it. The task object must live until then. */
+	/* Runs the task, and then the coroutine that awaits it. The task object must live until
+	 * then. */
 	Awaiter operator co_await() const noexcept
 	{
 		return {handle_};
 	}
 
-private:
-	explicit task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+      private:
+	explicit task(std::coroutine_handle<promise_type> handle) : handle_(handle)
+	{
+	}
 
 	std::coroutine_handle<promise_type> handle_;
 };
 
-namespace Detail_ {
+namespace Detail_
+{
 
 /* A coroutine that runs at once, and nobody awaits. */
 struct Detached_ {
@@ -295,7 +321,9 @@ struct Detached_ {
 		{
 			return {};
 		}
-		void return_void() {}
+		void return_void()
+		{
+		}
 		void unhandled_exception()
 		{
 			std::terminate();
@@ -303,8 +331,9 @@ struct Detached_ {
 	};
 };
 
-class Done_ {
-public:
+class Done_
+{
+      public:
 	void set_()
 	{
 		std::lock_guard<std::mutex> lock_(mutex_);
@@ -319,7 +348,7 @@ public:
 		changed_.wait(lock_, [this] { return done_; });
 	}
 
-private:
+      private:
 	std::mutex mutex_;
 	std::condition_variable changed_;
 	bool done_ = false;

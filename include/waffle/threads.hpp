@@ -16,15 +16,15 @@
 
 #include "../waffle.hpp"
 
-namespace Waffle {
+namespace Waffle
+{
 
 template <class F, class... A> std::thread Thread(F &&function, A &&...arguments)
 {
 	return std::thread(Bind(std::forward<F>(function)), std::forward<A>(arguments)...);
 }
 
-template <class F, class... A>
-auto Async(std::launch policy, F &&function, A &&...arguments)
+template <class F, class... A> auto Async(std::launch policy, F &&function, A &&...arguments)
 {
 	return std::async(policy, Bind(std::forward<F>(function)), std::forward<A>(arguments)...);
 }

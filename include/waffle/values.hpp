@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of keys in C++: for each type its letter in the site's meta, and its words in the frame
- * (abi.h).
+ * The values of keys in C++: for each type its letter in the site's meta, and its words in the
+ * frame (abi.h).
  */
 #ifndef WAFFLE_VALUES_HPP
 #define WAFFLE_VALUES_HPP
@@ -19,14 +19,17 @@
 #include "emit.h"
 #endif
 
-namespace Waffle {
+namespace Waffle
+{
 
 /* The id of a span or an event. Null by default. A null id makes no link. */
 template <class Id> struct IdOf_ {
 	unsigned long long value = 0;
 
 	constexpr IdOf_() = default;
-	constexpr IdOf_(Id id_) : value(id_.value) {}
+	constexpr IdOf_(Id id_) : value(id_.value)
+	{
+	}
 	constexpr operator Id() const
 	{
 		return Id{value};
@@ -48,7 +51,8 @@ template <class Id> struct IdOf_ {
 using SpanId = IdOf_<waffle_span_id_t>;
 using EventId = IdOf_<waffle_event_id_t>;
 
-namespace Detail_ {
+namespace Detail_
+{
 
 template <class Id> struct Cause_ {
 	unsigned long long number_;
@@ -69,12 +73,13 @@ template <char letter_of_> struct Word_ {
 	static constexpr char letter_ = letter_of_;
 	static constexpr char layout_[] = {letter_of_, 0};
 	static constexpr std::size_t words_ = 1;
-	struct Text_ {};
+	struct Text_ {
+	};
 };
 
 template <class T>
-inline constexpr bool is_text_ = std::is_convertible_v<const T &, std::string_view> &&
-				 !std::is_same_v<T, std::nullptr_t>;
+inline constexpr bool is_text_ =
+	std::is_convertible_v<const T &, std::string_view> && !std::is_same_v<T, std::nullptr_t>;
 
 template <> struct Value_<bool> : Word_<WAFFLE_KEY_BOOL> {
 	static void put_(unsigned long long *out_, bool value_, Text_ &)
@@ -107,8 +112,7 @@ template <class T>
 struct Value_<T, std::enable_if_t<std::is_enum_v<T>>> : Value_<std::underlying_type_t<T>> {
 	using Base_ = Value_<std::underlying_type_t<T>>;
 
-	static void put_(unsigned long long *out_, const T &value_,
-			 typename Base_::Text_ &text_)
+	static void put_(unsigned long long *out_, const T &value_, typename Base_::Text_ &text_)
 	{
 		Base_::put_(out_, static_cast<std::underlying_type_t<T>>(value_), text_);
 	}
@@ -139,13 +143,14 @@ template <class Id> struct Value_<IdOf_<Id>> : Word_<WAFFLE_KEY_U64> {
 };
 
 /* C's id types are recorded as Waffle's own. */
-template <> struct Value_<waffle_span_id_t> : Value_<SpanId> {};
-template <> struct Value_<waffle_event_id_t> : Value_<EventId> {};
+template <> struct Value_<waffle_span_id_t> : Value_<SpanId> {
+};
+template <> struct Value_<waffle_event_id_t> : Value_<EventId> {
+};
 
 template <class Rep, class Period>
 struct Value_<std::chrono::duration<Rep, Period>> : Word_<WAFFLE_KEY_I64> {
-	static void put_(unsigned long long *out_,
-			 const std::chrono::duration<Rep, Period> &value_,
+	static void put_(unsigned long long *out_, const std::chrono::duration<Rep, Period> &value_,
 			 typename Value_::Text_ &)
 	{
 		std::chrono::duration<long long, std::nano> whole_ =
@@ -167,8 +172,8 @@ struct Value_<T, std::enable_if_t<is_text_<T> && !std::is_pointer_v<std::decay_t
 	static void put_(unsigned long long *out_, const T &value_, Text_ &text_)
 	{
 		std::string_view whole_ = value_;
-		std::size_t size_ = whole_.size() < WAFFLE_STR_MAX + 1 ? whole_.size()
-								      : WAFFLE_STR_MAX + 1;
+		std::size_t size_ =
+			whole_.size() < WAFFLE_STR_MAX + 1 ? whole_.size() : WAFFLE_STR_MAX + 1;
 
 		if (size_)
 			__builtin_memcpy(text_.bytes_, whole_.data(), size_);
@@ -252,7 +257,8 @@ template <class T> std::optional<Some_<T>> some_(const T &value_)
 }
 
 /* The backtrace that WAFFLE_LOG_ERROR adds (emit.h), if there is room for a key. */
-struct Frames_ {};
+struct Frames_ {
+};
 #ifndef WAFFLE_DISABLE
 template <> struct Value_<Frames_> : Word_<WAFFLE_KEY_STR> {
 	static void put_(unsigned long long *out_, Frames_, Text_ &)

@@ -32,22 +32,23 @@ static void values()
 	Bits bits = {5, -7};
 	waffle_span_t begun = WAFFLE_BEGIN("begun", "n", 1);
 
-	WAFFLE_EVENT("integers", "char", static_cast<signed char>(-1), "long", 1L << 40, "huge", ~0ull,
-		     "bool", true, "scoped", Colour::red, "flag", flag, "bits", bits.three, "rank",
-		     bits.rank);
-	WAFFLE_EVENT("reals", "float", 1.5f, "double", -0.25, "long double", 2.0l, "nan", __builtin_nan(""));
+	WAFFLE_EVENT("integers", "char", static_cast<signed char>(-1), "long", 1L << 40, "huge",
+		     ~0ull, "bool", true, "scoped", Colour::red, "flag", flag, "bits", bits.three,
+		     "rank", bits.rank);
+	WAFFLE_EVENT("reals", "float", 1.5f, "double", -0.25, "long double", 2.0l, "nan",
+		     __builtin_nan(""));
 	WAFFLE_EVENT("texts", "literal", "x", "string", std::string("temporary"), "view",
 		     std::string_view(raw, 3), "empty", std::string_view(), "null",
 		     static_cast<const char *>(nullptr), "longer", longer, "longer view",
 		     std::string_view(longer));
-	WAFFLE_EVENT("durations", "ms", std::chrono::milliseconds(3), "half", std::chrono::duration<double>(0.5),
-		     "back", std::chrono::seconds(-1));
-	WAFFLE_EVENT("optionals", "some", std::optional<int>(4), "none", std::optional<int>(), "after", 5,
-		     "text", std::optional<std::string>("t"), "no text", std::optional<std::string>(),
-		     "real", std::optional<double>(0.5), "last", 6);
+	WAFFLE_EVENT("durations", "ms", std::chrono::milliseconds(3), "half",
+		     std::chrono::duration<double>(0.5), "back", std::chrono::seconds(-1));
+	WAFFLE_EVENT("optionals", "some", std::optional<int>(4), "none", std::optional<int>(),
+		     "after", 5, "text", std::optional<std::string>("t"), "no text",
+		     std::optional<std::string>(), "real", std::optional<double>(0.5), "last", 6);
 	WAFFLE_EVENT("pointers", "null", nullptr, "number", reinterpret_cast<void *>(0x1234));
-	WAFFLE_EVENT("linked", Waffle::CausedBy(Waffle::EventId()), Waffle::CausedBy(Waffle::SpanId(
-		     waffle_span_id_t{begun.id})), "n", 1);
+	WAFFLE_EVENT("linked", Waffle::CausedBy(Waffle::EventId()),
+		     Waffle::CausedBy(Waffle::SpanId(waffle_span_id_t{begun.id})), "n", 1);
 	WAFFLE_EVENT("of C", KV_I64("i", -1), KV_STR("s", "text"), KV_BOOL("b", 2));
 	WAFFLE_END(begun);
 }
@@ -67,8 +68,9 @@ static void once()
 	std::printf("%d\n", evaluated);
 }
 
-class Queue {
-public:
+class Queue
+{
+      public:
 	void push(int work)
 	{
 		std::lock_guard<std::mutex> lock(mutex);
@@ -92,7 +94,7 @@ public:
 		}
 	}
 
-private:
+      private:
 	struct Item {
 		Waffle::Context context;
 		int work;
@@ -119,7 +121,10 @@ static void bound()
 {
 	WAFFLE_SPAN("starter");
 	std::thread thread = Waffle::Thread([](int n) { WAFFLE_EVENT("in thread", "n", n); }, 1);
-	auto future = Waffle::Async(std::launch::async, [] { WAFFLE_EVENT("in async"); return 2; });
+	auto future = Waffle::Async(std::launch::async, [] {
+		WAFFLE_EVENT("in async");
+		return 2;
+	});
 	auto work = Waffle::Bind([](int n) { WAFFLE_EVENT("in pool", "n", n); });
 	std::thread pool([&work] {
 		WAFFLE_SPAN("of the pool");
@@ -145,7 +150,11 @@ int main(int, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)();
-	} ways[] = {{"values", values}, {"once", once}, {"queue", queue}, {"bound", bound}, {"full", full}};
+	} ways[] = {{"values", values},
+		    {"once", once},
+		    {"queue", queue},
+		    {"bound", bound},
+		    {"full", full}};
 
 	for (const auto &way : ways)
 		if (!std::strcmp(argv[1], way.name))

@@ -19,7 +19,9 @@ struct Elsewhere {
 	{
 		threads.emplace_back([handle] { handle.resume(); });
 	}
-	void await_resume() const {}
+	void await_resume() const
+	{
+	}
 };
 
 static Waffle::task<int> inner(int n)

@@ -195,11 +195,11 @@ static inline bool site_kind_is_log(unsigned kind)
  */
 struct value {
 	const struct site_key *key;
-	char type; /* WAFFLE_KEY_*; a WAFFLE_KEY_NUMBER becomes I64, U64 or F64 */
-	bool cut;  /* the string was longer */
-	bool null; /* the string was a null pointer, or is unknown */
+	char type;    /* WAFFLE_KEY_*; a WAFFLE_KEY_NUMBER becomes I64, U64 or F64 */
+	bool cut;     /* the string was longer */
+	bool null;    /* the string was a null pointer, or is unknown */
 	bool missing; /* a number without a value: only value_walk_any() */
-	bool lost; /* unknown: its address could not be read */
+	bool lost;    /* unknown: its address could not be read */
 	union {
 		int64_t i64;
 		uint64_t u64; /* also bool, pointer, code, span and event ids */
