@@ -5,10 +5,14 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "usdt/machine.h"
+#include "util/clock.h"
+
+#define HANDLED_NS 1000000000ull
 
 static struct crash_row {
 	int signo;
@@ -41,6 +45,47 @@ static bool is_function(const struct sigaction *action)
 	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
+static void act(const struct crash_row *row, void *context)
+{
+	crash_actions.flush();
+	if (row->fault)
+		crash_actions.tell(row->signo, context);
+}
+
+/* Whether to act before a handler of the program runs. That one may recover, and some programs do
+ * so all the time, so they are delayed at most once a second. */
+static bool is_due(void)
+{
+	static uint64_t last_ns;
+	uint64_t now = clock_monotonic_ns(), last = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
+
+	if (last && now - last < HANDLED_NS)
+		return false;
+	__atomic_store_n(&last_ns, now, __ATOMIC_RELAXED);
+	return true;
+}
+
+static void handler_call(struct crash_row *row, int signo, siginfo_t *info, void *context)
+{
+	struct sigaction before = row->before;
+
+	if (before.sa_flags & (int)SA_RESETHAND)
+		row->before = (struct sigaction){.sa_handler = SIG_DFL};
+	if (before.sa_flags & SA_SIGINFO)
+		before.sa_sigaction(signo, info, context);
+	else
+		before.sa_handler(signo);
+}
+
+/* Whether the instruction at fault is executed again when the handler returns, and raises the same
+ * signal, with the same details for a core dump. */
+static bool comes_again(int signo, const siginfo_t *info)
+{
+	if (signo == SIGBUS)
+		return info->si_code >= BUS_ADRALN && info->si_code <= BUS_OBJERR;
+	return info->si_code > 0 && (signo == SIGSEGV || signo == SIGILL || signo == SIGFPE);
+}
+
 static void handler(int signo, siginfo_t *info, void *context)
 {
 	struct crash_row *row = rows;
@@ -52,21 +97,17 @@ static void handler(int signo, siginfo_t *info, void *context)
 		row++;
 	if (row == rows + ROWS)
 		return;
-	crash_actions.flush();
-	if (row->fault)
-		crash_actions.tell(signo, context);
-	errno = code;
 	if (is_function(&row->before)) {
-		if (row->before.sa_flags & SA_SIGINFO)
-			row->before.sa_sigaction(signo, info, context);
-		else
-			row->before.sa_handler(signo);
+		if (is_due())
+			act(row, context);
+		errno = code;
+		handler_call(row, signo, info, context);
 		return;
 	}
-	/* The signal stays blocked until this handler returns. A fault would come again by itself,
-	 * but not one that was sent. */
+	act(row, context);
 	sigaction(signo, &row->before, NULL);
-	if (row->before.sa_handler == SIG_DFL)
+	/* A signal that was sent stays blocked until this handler returns. */
+	if (row->before.sa_handler == SIG_DFL && !comes_again(signo, info))
 		syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signo);
 	errno = code;
 }

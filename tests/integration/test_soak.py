@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from tracer import named, parse_log
+from tracer import Capture, named, parse_log, semaphores, wait_until
 
 SECONDS = float(os.environ.get("WAFFLE_SOAK_SECONDS", "18"))
 BYTES_MAX = 16 << 20  # more than at half of the time
@@ -156,6 +156,36 @@ def test_a_tracer_takes_no_more_the_longer_it_runs(waffle, built, start, options
     waffle.ok("export", capture.path, "--format", "ndjson", "-o", out, "--filter", 'name == "late"')
     rows = parse_json_lines(out)
     assert [row["args"]["turns"] for row in named(rows, "late")] == [said["turns"]]
+
+
+def test_a_flight_recorder_takes_no_more_the_longer_it_runs(waffle, built, start):
+    """Its memory is filled in the first half: it drops what is older than two seconds."""
+    signal.alarm(int(SECONDS) * 2 + 600)
+    library = built("library.c", "-shared", "-fPIC", name="library.so")
+    source = built("churn.c", "-fno-omit-frame-pointer", "-ldl")
+    program = start(source, library, "jump")
+    program.until("ready")
+    attached = waffle.attach("-f", "--flight-recorder", "2s", "--cooldown", "0s", "--after", "0s",
+                             "--max-files", 100000, "-p", program.pid)
+    wait_until(lambda: all(semaphores(program.pid, source) or [0]), "arming")
+    time.sleep(SECONDS / 2)
+    half = Sample.typical(attached.process.pid)
+    for _ in range(5):
+        attached.signal(signal.SIGUSR1)
+        time.sleep(SECONDS / 10)
+    assert attached.process.poll() is None
+    end = Sample.typical(attached.process.pid)
+    files = sorted(waffle.folder.glob("*.waffle"), key=lambda path: path.stat().st_mtime)
+    program.ask("end", "made")
+    program.until("late")
+    program.finish()
+    attached.wait(timeout=120)
+    assert end.resident < half.resident + BYTES_MAX, (half.resident, end.resident)
+    assert end.descriptors < half.descriptors + DESCRIPTORS_MAX
+    assert len(files) >= 2
+    # A file that was written while many processes came and went is whole.
+    info = Capture(waffle, files[-1]).check_sums()
+    assert info["produced"] > 1000
 
 
 def parse_json_lines(path):

@@ -9,31 +9,8 @@ import sys
 
 import pytest
 
-from tracer import PROGRAMS, Attached, semaphores, wait_until
-
-
-class Folder:
-    """A folder on such a file system."""
-
-    def __init__(self, path, stuck):
-        self.path, self.stuck = path, stuck
-
-    def stop(self):
-        self.stuck.touch()
-
-    def go_on(self):
-        self.stuck.unlink()
-
-
-@pytest.fixture
-def folder(tmp_path, start):
-    path, stuck = tmp_path / "folder", tmp_path / "stuck"
-    path.mkdir()
-    server = start(sys.executable, PROGRAMS.parent / "stuck_fuse.py", path, stuck)
-    server.until("ready")
-    yield Folder(path, stuck)
-    subprocess.run(["umount", "-l", path], check=True)
-    server.kill()
+from stuck_folder import folder_fixture  # noqa: F401 - the fixture `folder`
+from tracer import Attached, semaphores, wait_until
 
 
 @pytest.fixture

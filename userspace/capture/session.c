@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
 #include "store/this_host.h"
 #include "target/process/opener.h"
+#include "target/process/output_name.h"
 #include "target/process/rank.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"
@@ -33,7 +33,7 @@ static int output_name(struct session *session, uint32_t *target_rank)
 			 options->output);
 		return 0;
 	}
-	return output_name_expand(session->result->output, sizeof(session->result->output),
+	return output_name_expand(session->result->output, sizeof(session->result->output), "-o",
 				  options->output, pid, target_rank, session->err);
 }
 
@@ -68,6 +68,8 @@ static int writer_open(struct session *session)
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
+	if (session->options->recorder.window_ns)
+		return output_name(session, &(uint32_t){0}) ?: flight_open(session, &meta);
 	return file_open(session, &meta);
 }
 
@@ -207,6 +209,7 @@ static int stages_open(struct session *session)
 	stages->enrich = session->enrich;
 	stages->names = session->names;
 	stages->writer = writer;
+	stages->recorder = session->recorder;
 	stages->tap = session->options->tap;
 	stages->redacts = session->options->redaction;
 	stages->err = err;
@@ -276,6 +279,8 @@ static int finish(struct session *session)
 	session->result->tracer_cpu_ns =
 		clock_ns(CLOCK_PROCESS_CPUTIME_ID) - session->result->ready_cpu_ns;
 	arming_release(session->arming);
+	if (session->named)
+		name_set_disarm(session->named);
 	kernel_detach(session->kernel);
 	/* Results of queued parsing are useless now, and a new queue can read the last mappings at
 	 * once. */
@@ -331,6 +336,11 @@ static int writer_close(struct session *session, bool started, int failed)
 
 	if (!session->writer)
 		return 0;
+	if (session->options->recorder.window_ns) {
+		written = flight_close(session, !started || loop_await_flight(session));
+		store_writer_discard(session->writer);
+		return failed ? 0 : written;
+	}
 	if (!session->published && (!started || result->exec_errno)) {
 		store_writer_discard(session->writer);
 		return 0;

@@ -13,9 +13,11 @@
 #include "capture/enrich/code_names.h"
 #include "capture/holds_internal.h"
 #include "capture/launch_internal.h"
+#include "capture/recorder_internal.h"
 #include "capture/drain_interval_internal.h"
 #include "capture/session.h"
 #include "capture/stages_internal.h"
+#include "capture/transport/name_set.h"
 #include "capture/transport/transport.h"
 #include "kernel/gate.h"
 #include "target/process/mmap_watch.h"
@@ -70,12 +72,14 @@ struct session {
 	struct mmap_watch *watch;
 	struct ring_set *rings;      /* NULL: spans are not recorded */
 	struct transport *transport; /* the same */
+	struct name_set *named;      /* names that programs make; the same */
 	uint64_t filter_lost;        /* what the filter of rings has lost until … */
 	uint64_t filter_lost_ts;     /* … this time */
 	VEC(const char *) told;      /* reasons against rings that were told */
 	pid_t no_rings_pid;          /* with --transport ring, a process that can't use them; … */
 	const char *no_rings_why;    /* … why */
 	struct store_writer *writer;
+	struct recorder *recorder; /* NULL: the writer has a file */
 	struct launch launch;
 	struct gate *gate;           /* NULL: programs are not held until they are armed */
 	VEC(struct gate_event) held; /* held programs whose files are still being parsed */
@@ -144,7 +148,25 @@ bool loop_impatient(struct session *session);
 bool loop_await_writer(struct session *session, size_t most);
 /* More unwritten bytes mean that the file is slow. The rings are not read meanwhile. */
 #define WRITER_BEHIND_BYTES (16u << 20)
+/* At the end: writes the files of the flight recorder that were triggered. False: one of them takes
+ * too long, or a signal arrived. */
+bool loop_await_flight(struct session *session);
 void loop_close(struct session *session);
+
+/* session_recorder.c, which has the flight recorder of a capture: */
+int flight_open(struct session *session, const struct store_meta *meta);
+/* SIGUSR1. */
+void flight_request(struct session *session);
+/* Call it after each round of the drain. */
+int flight_turn(struct session *session);
+/* Whether the capture ends, because it may write no more files. */
+bool flight_is_over(const struct session *session);
+/* Whether a file is being written. */
+bool flight_is_writing(struct session *session);
+/* At the end: begins to write what was triggered, unless a file is still being written. */
+void flight_flush(struct session *session);
+/* Returns a negative errno if a file was not written. `done`: none is being written any more. */
+int flight_close(struct session *session, bool done);
 
 /* session_late.c */
 /* Record that something was armed late: */

@@ -17,8 +17,9 @@
 #define FLUSH_NS 1000000000ull /* maximum interval between chunks: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define WAIT_MS_MAX 1000
-#define STUCK_NS 1000000000ull    /* time without progress of the file until that is reported */
 #define PATIENCE_NS 5000000000ull /* the same at the end, until we give up */
+#define WRITING_MS 50             /* between two looks at the process that writes a file */
+#define STUCK_NS 1000000000ull    /* time without progress of the file until that is reported */
 /* The limit after the user has interrupted the wait. A file that makes progress is still
  * completed. */
 #define IMPATIENCE_NS 100000000ull
@@ -75,6 +76,8 @@ int loop_open(struct session *session)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	if (session->options->recorder.window_ns)
+		sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, &session->old_mask);
 	session->epoll = epoll_create1(EPOLL_CLOEXEC);
 	session->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -109,6 +112,10 @@ static void signals_read(struct session *session)
 	struct signalfd_siginfo info;
 
 	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGUSR1) {
+			flight_request(session);
+			continue;
+		}
 		if (session->options->command && !session->child_done && !session->interrupts++) {
 			if (info.ssi_signo != SIGINT || info.ssi_code != SI_KERNEL)
 				kill(session->launch.pid, (int)info.ssi_signo);
@@ -181,6 +188,26 @@ bool loop_await_writer(struct session *session, size_t most)
 	}
 }
 
+static bool flight_await(struct session *session)
+{
+	uint64_t until = clock_monotonic_ns() + PATIENCE_NS;
+
+	while (flight_is_writing(session)) {
+		if (loop_impatient(session) || clock_monotonic_ns() > until)
+			return false;
+		poll(NULL, 0, WRITING_MS);
+	}
+	return true;
+}
+
+bool loop_await_flight(struct session *session)
+{
+	if (!flight_await(session))
+		return false;
+	flight_flush(session);
+	return flight_await(session);
+}
+
 /* Targets are removed from the list when their last records have been drained. */
 static bool targets_are_gone(const struct session *session)
 {
@@ -194,8 +221,8 @@ static bool stopping(const struct session *session, uint64_t now)
 {
 	const struct session_options *options = session->options;
 
-	return targets_are_gone(session) || session->full || session->interrupts >= 2 ||
-	       (!options->command && session->interrupts) ||
+	return targets_are_gone(session) || session->full || flight_is_over(session) ||
+	       session->interrupts >= 2 || (!options->command && session->interrupts) ||
 	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }
 
@@ -211,6 +238,8 @@ static int housekeeping(struct session *session, uint64_t now)
 	struct session_result *result = session->result;
 
 	kernel_sweep(session->kernel, now);
+	if (flight_turn(session))
+		return -EIO;
 	if (launch_executed(&session->launch) && session_publish(session))
 		return -EIO;
 	if (now - session->flush_ts >= FLUSH_NS) {

@@ -27,6 +27,16 @@ struct session_tap {
 	void *arg;
 };
 
+/* The flight recorder: capture/recorder_internal.h. Times in ns. */
+struct recorder_options {
+	uint64_t window_ns;                /* what is kept; 0: no flight recorder */
+	const struct filter_expr *trigger; /* NULL: only SIGUSR1; owned by the caller */
+	uint64_t after_ns;                 /* from the trigger to the end of the file */
+	uint64_t cooldown_ns;              /* from one trigger to the next */
+	uint64_t max_files;
+	uint64_t memory_bytes; /* for records, without tables */
+};
+
 struct session_options {
 	const pid_t *pids; /* attach to these … */
 	size_t pid_count;
@@ -34,7 +44,7 @@ struct session_options {
 	const struct account *account; /* … as this user; NULL: ours; owned by the caller */
 	bool warn_of_root;             /* the command runs as root although nobody requested it */
 	const char *output;            /* path of the file to write */
-	bool output_expands;           /* see capture/output_name_internal.h */
+	bool output_expands;           /* see target/process/output_name.h */
 	const char *label;             /* describes the target for the user */
 	bool machine_wide; /* with follow_children: other processes hit the probes, too */
 	uint32_t sources;  /* enum capture_source */
@@ -46,6 +56,7 @@ struct session_options {
 	const struct session_tap *tap; /* NULL: none */
 	uint64_t duration_ns; /* from when all is armed; 0: until the targets exit or a signal */
 	uint64_t max_bytes;   /* of the file; 0: no limit */
+	struct recorder_options recorder;
 	uint64_t sched_bytes; /* per CPU for switches */
 	/* Passed on to the kernel. What follows from the options above is set at the start of the
 	 * session. */
@@ -59,6 +70,11 @@ struct session_options {
  * given. With more than 64 CPUs each buffer is smaller. */
 #define SESSION_TOTAL_BYTES (256ull << 20)
 #define SESSION_WAIT_MIN_NS 50000ull
+#define SESSION_RECORDER_AFTER_NS 1000000000ull
+#define SESSION_RECORDER_COOLDOWN_NS 60000000000ull
+#define SESSION_RECORDER_FILES 10
+#define SESSION_RECORDER_BYTES (256ull << 20)
+#define SESSION_RECORDER_BYTES_MIN (16ull << 20)
 #define SESSION_STACK_GAP_NS 1000000ull
 
 #endif

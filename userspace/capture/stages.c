@@ -164,6 +164,14 @@ static int record_tap(const struct stages *stages, struct stage_record *record)
 	return 0;
 }
 
+static int trigger_follow(const struct stages *stages, struct stage_record *record)
+{
+	if (stages->recorder)
+		recorder_look(stages->recorder, record->rec,
+			      record->site ? record->site->info : NULL);
+	return 0;
+}
+
 /* Frames of a wait are kept for its record, and are not written themselves. */
 static int record_write(const struct stages *stages, struct stage_record *record)
 {
@@ -214,6 +222,8 @@ static inline int record_finish(const struct stages *stages, struct stage_record
 	STAGE(functions_name, KIND(HIT) | KIND(RETURN));
 	STAGE(site_renumber, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));
 	STAGE(record_tap, ALL_KINDS);
+	STAGE(trigger_follow,
+	      KIND(HIT) | KIND(RETURN) | KIND(SPAN_END) | KIND(TASK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(record_write, ALL_KINDS & ~(KIND(TRACE) | KIND(CODE)));
 	return result;
 }

@@ -10,6 +10,7 @@
 #include "capture/arming/arming.h"
 #include "capture/enrich/enrich.h"
 #include "capture/enrich/code_names.h"
+#include "capture/recorder_internal.h"
 #include "capture/record_filter_internal.h"
 #include "capture/session_options.h"
 
@@ -20,6 +21,7 @@ struct stages {
 	struct enrich *enrich;
 	struct code_names *names;
 	struct store_writer *writer;
+	struct recorder *recorder;     /* NULL: a file is written all the time */
 	struct record_filter *filter;  /* NULL: everything is kept */
 	const struct session_tap *tap; /* NULL: none */
 	bool redacts;                  /* some keys are omitted */

@@ -26,7 +26,11 @@ void capture_options_init(struct capture_options *options)
 			    .kernel.config.wait_min_ns = SESSION_WAIT_MIN_NS,
 			    .kernel.config.stack_gap_ns = SESSION_STACK_GAP_NS,
 			    .kernel.ring_bytes = SESSION_RING_BYTES,
-			    .sched_bytes = SESSION_SCHED_BYTES}};
+			    .sched_bytes = SESSION_SCHED_BYTES,
+			    .recorder = {.after_ns = SESSION_RECORDER_AFTER_NS,
+					 .cooldown_ns = SESSION_RECORDER_COOLDOWN_NS,
+					 .max_files = SESSION_RECORDER_FILES,
+					 .memory_bytes = SESSION_RECORDER_BYTES}}};
 }
 
 void capture_options_free(struct capture_options *options)
@@ -39,6 +43,7 @@ void capture_options_free(struct capture_options *options)
 	vec_free(&options->redacted);
 	stack_choice_free(options->session.stacks);
 	account_free(options->account);
+	filter_free((struct filter_expr *)(uintptr_t)options->session.recorder.trigger);
 	redaction_free(&options->redaction);
 	filter_options_free(&options->filter);
 	probe_options_free(&options->probes);
@@ -60,12 +65,29 @@ static int lists_parse(struct capture_options *options, struct error *err)
 	return result;
 }
 
+static int recorder_parse(struct capture_options *options, struct error *err)
+{
+	struct recorder_options *recorder = &options->session.recorder;
+	struct filter_expr *trigger = NULL;
+	int result = 0;
+
+	if (options->trigger && !recorder->window_ns)
+		return error_set(err, EINVAL, "--trigger needs a --flight-recorder");
+	if (recorder->window_ns && options->session.max_bytes)
+		return error_set(err, EINVAL,
+				 "--max-size: --flight-recorder has --flight-memory instead");
+	if (options->trigger)
+		result = filter_open(&trigger, "--trigger", options->trigger, err);
+	recorder->trigger = trigger;
+	return result;
+}
+
 enum exit_code capture_options_open(const struct command *command, struct capture_options *options)
 {
 	enum exit_code code;
 	struct error err = ERROR_INIT;
 
-	if (lists_parse(options, &err))
+	if (lists_parse(options, &err) || recorder_parse(options, &err))
 		return command_fail(command, &err, EXIT_USAGE);
 	code = filter_options_open(command, &options->filter);
 	options->session.filter = options->filter.filter;
@@ -81,6 +103,27 @@ enum exit_code capture_options_open(const struct command *command, struct captur
 	return code;
 }
 
+/* The part of a default name before its number and ".waffle". */
+static void default_stem(char *stem, size_t size, const char *program)
+{
+	time_t now = time(NULL);
+	struct tm local;
+	char stamp[32];
+	char safe[64];
+	size_t len = 0;
+
+	for (; program[len] && len < sizeof(safe) - 1; len++) {
+		char c = program[len];
+
+		/* Only characters without a special meaning to shells and option parsers. */
+		safe[len] = isalnum((unsigned char)c) || (len && strchr("-.+", c)) ? c : '_';
+	}
+	safe[len] = '\0';
+	localtime_r(&now, &local);
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
+	snprintf(stem, size, "%s-%s", len ? safe : "capture", stamp);
+}
+
 /*
  * A name such as "redis-server-20261121-051700.waffle"; characters that are not suitable for a file
  * name become '_'. An empty file reserves the name at once, since two captures may begin in the
@@ -93,29 +136,16 @@ struct default_name {
 
 static int default_name(struct default_name *name, const char *program, struct error *err)
 {
-	time_t now = time(NULL);
-	struct tm local;
-	char stamp[32];
-	char safe[64];
-	size_t len = 0;
+	char stem[128];
 	int fd = -1;
 
-	for (; program[len] && len < sizeof(safe) - 1; len++) {
-		char c = program[len];
-
-		/* Only characters without a special meaning to shells and option parsers. */
-		safe[len] = isalnum((unsigned char)c) || (len && strchr("-.+", c)) ? c : '_';
-	}
-	safe[len] = '\0';
-	localtime_r(&now, &local);
-	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
+	default_stem(stem, sizeof(stem), program);
 	for (unsigned number = 1; fd < 0 && number < 1000; number++) {
 		char suffix[16] = "";
 
 		if (number > 1)
 			snprintf(suffix, sizeof(suffix), "-%u", number);
-		snprintf(name->text, sizeof(name->text), "%s-%s%s.waffle", len ? safe : "capture",
-			 stamp, suffix);
+		snprintf(name->text, sizeof(name->text), "%s%s.waffle", stem, suffix);
 		fd = open(name->text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, OUTPUT_MODE);
 		if (fd < 0 && errno != EEXIST)
 			break;
@@ -331,6 +361,7 @@ int capture_command(const struct command *command, struct capture_options *optio
 	};
 	struct error err = ERROR_INIT;
 	struct default_name name = {.text = ""};
+	bool recorder = options->session.recorder.window_ns;
 	struct process_tap process = {0};
 	int code, reported = EXIT_DONE;
 
@@ -339,7 +370,9 @@ int capture_command(const struct command *command, struct capture_options *optio
 		return explain_command(command, options);
 	if (process_open(&process, command, options, program, &err))
 		return command_fail(command, &err, EXIT_USAGE);
-	if (!options->output && default_name(&name, program, &err)) {
+	if (!options->output && recorder) {
+		default_stem(name.text, sizeof(name.text), program);
+	} else if (!options->output && default_name(&name, program, &err)) {
 		process_close(&process);
 		return command_fail(command, &err, EXIT_FAILED);
 	}
@@ -351,7 +384,7 @@ int capture_command(const struct command *command, struct capture_options *optio
 	process_close(&process);
 	outlet_close(&display.outlet);
 	if (!result->file_written) {
-		if (!options->output && !result->file_stuck)
+		if (!options->output && !recorder && !result->file_stuck)
 			default_name_release(&name);
 	} else {
 		summary_print(options, result, result->output);

@@ -23,6 +23,7 @@ struct capture_options {
 	const char *user;        /* of run; NULL: the user who called sudo */
 	struct account *account; /* the same user, looked up; NULL: the user of this process */
 	struct redaction redaction;
+	const char *trigger; /* of the flight recorder; NULL: none */
 	const char *process; /* NULL: no processors */
 	bool json, no_report, no_sched, quiet;
 	struct filter_options filter;
@@ -66,6 +67,51 @@ struct capture_options {
 		 .type = OPTION_SIZE,                                                              \
 		 .min = SESSION_MAX_BYTES_MIN,                                                     \
 		 .at = offsetof(struct capture_options, session.max_bytes)},                       \
+		{"flight-recorder",                                                                \
+		 0,                                                                                \
+		 "TIME",                                                                           \
+		 "Keep the last TIME in memory, and write it to FILE-1.waffle and so on "          \
+		 "only when --trigger matches or waffle-bpf gets SIGUSR1. Ctrl-C writes nothing. " \
+		 "See docs/flight-recorder.md.",                                                   \
+		 .type = OPTION_TIME,                                                              \
+		 .min = 1000000000ull,                                                             \
+		 .max = 86400000000000ull,                                                         \
+		 .at = offsetof(struct capture_options, session.recorder.window_ns)},              \
+		{"trigger", 0, "EXPR",                                                             \
+		 "Write a file of --flight-recorder when an event matches, or at the end of a "    \
+		 "span or call that matches, such as 'name == \"request\" && dur > 1s'. As "       \
+		 "--filter.",                                                                      \
+		 .at = offsetof(struct capture_options, trigger)},                                 \
+		{"after",                                                                          \
+		 0,                                                                                \
+		 "TIME",                                                                           \
+		 "Record so long after the trigger before the file is written. Default: 1s.",      \
+		 .type = OPTION_TIME,                                                              \
+		 .max = 3600000000000ull,                                                          \
+		 .at = offsetof(struct capture_options, session.recorder.after_ns)},               \
+		{"cooldown",                                                                       \
+		 0,                                                                                \
+		 "TIME",                                                                           \
+		 "Ignore matches of --trigger for TIME after the last one. Default: 1m.",          \
+		 .type = OPTION_TIME,                                                              \
+		 .max = 86400000000000ull,                                                         \
+		 .at = offsetof(struct capture_options, session.recorder.cooldown_ns)},            \
+		{"max-files",                                                                      \
+		 0,                                                                                \
+		 "N",                                                                              \
+		 "End after --flight-recorder has written N files. Default: 10.",                  \
+		 .type = OPTION_NUMBER,                                                            \
+		 .min = 1,                                                                         \
+		 .max = 100000,                                                                    \
+		 .at = offsetof(struct capture_options, session.recorder.max_files)},              \
+		{"flight-memory",                                                                  \
+		 0,                                                                                \
+		 "SIZE",                                                                           \
+		 "Memory for the records of --flight-recorder. If they need more, the oldest are " \
+		 "dropped. Default: 256MiB.",                                                      \
+		 .type = OPTION_SIZE,                                                              \
+		 .min = SESSION_RECORDER_BYTES_MIN,                                                \
+		 .at = offsetof(struct capture_options, session.recorder.memory_bytes)},           \
 		PROBE_OPTION_ROWS(struct capture_options, probes),                                 \
 		{"no-sched", 0, NULL, "Record spans and events only, not the scheduler.",          \
 		 .at = offsetof(struct capture_options, no_sched)},                                \

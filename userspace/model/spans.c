@@ -310,6 +310,16 @@ void spans_add_return(struct builder *builder, const struct waffle_rec_return *e
 		return_defer(builder, end);
 }
 
+/* A file of the flight recorder has the begins of spans that were open at its start. */
+static void span_cut(const struct model *model, struct model_span *span)
+{
+	if (span->start_ts >= model->start_ts || span->end_ts < model->start_ts)
+		return;
+	span->start_ts = model->start_ts;
+	span->flags |= MODEL_SPAN_BEGUN_BEFORE;
+	span->flags &= ~MODEL_SPAN_MOVED;
+}
+
 static void spans_close(struct builder *builder)
 {
 	struct model *model = builder->model;
@@ -318,6 +328,7 @@ static void spans_close(struct builder *builder)
 		struct model_span *span = &model->spans.data[i];
 		const struct model_recorded *recorded;
 
+		span_cut(model, span);
 		if (span->end_ts != OPEN)
 			continue;
 		recorded = captures_at(model, span->thread, span->start_ts);

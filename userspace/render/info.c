@@ -307,6 +307,11 @@ void info_print_text(const struct model *model, FILE *out)
 	fprintf(out, "%-12s%u\n", "CPUs", meta->cpu_count);
 	put_field(out, "written by", meta->version);
 	put_filter(out, meta->filter);
+	if (*meta->trigger) {
+		fprintf(out, "%-12s", "trigger");
+		notice_put_trigger(out, model);
+		fputc('\n', out);
+	}
 	put_processes(out, model);
 	fprintf(out, "%-12s%" PRIu64 "\n", "threads", sum.traced);
 	if (model->track_count)

@@ -53,7 +53,9 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
 	       text_put(to, meta->version) && text_put(to, meta->command) &&
 	       text_put(to, meta->filter) && text_put(to, meta->sources) && lengths_put(to) &&
-	       text_put(to, meta->boot_id);
+	       text_put(to, meta->boot_id) &&
+	       (!meta->trigger || !*meta->trigger ||
+		(text_put(to, meta->trigger) && varint_put(to, meta->trigger_ts)));
 }
 
 /* First number of a site: its kind in the low byte, flags and role of a call above. */
@@ -778,7 +780,11 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, unsigned ve
 	meta->boot_id = !cursor->bad && version > 1 && cursor->at < cursor->end
 				? text_get(cursor, &at)
 				: "";
-	return cursor->bad || !meta->boot_id ? -EBADMSG : 0;
+	meta->trigger = !cursor->bad && version > 1 && cursor->at < cursor->end
+				? text_get(cursor, &at)
+				: "";
+	meta->trigger_ts = meta->trigger && *meta->trigger ? get_varint(cursor) : 0;
+	return cursor->bad || !meta->boot_id || !meta->trigger ? -EBADMSG : 0;
 }
 
 int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, uint64_t end)

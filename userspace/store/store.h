@@ -35,6 +35,8 @@ struct store_meta {
 	const char *filter;  /* the capture's filter expression; empty: none */
 	const char *sources; /* the recorded sources, "spans,sched,io"; empty: an older file */
 	const char *boot_id; /* /proc/sys/kernel/random/boot_id; empty: an older file */
+	const char *trigger; /* why the flight recorder wrote the file; empty: it did not */
+	uint64_t trigger_ts; /* when; 0 without `trigger` */
 	uint32_t cpu_count;
 	bool sched; /* the scheduler source was on */
 	/* At the end, or in the last counts chunk if the file is truncated. */
@@ -132,9 +134,13 @@ struct store_writer;
 int store_writer_open(struct store_writer **writer, const char *path, const struct store_meta *meta,
 		      struct error *err);
 
-/* The same for a file that somebody else opens, publishes and closes: the writer only makes its
- * bytes. `write` takes all of them or returns a negative errno with a message. `path` is for
- * messages. */
+/* The same, but never replaces an old file: -EEXIST. */
+int store_writer_open_new(struct store_writer **writer, const char *path,
+			  const struct store_meta *meta, struct error *err);
+
+/* The same as store_writer_open() for a file that somebody else opens, publishes and closes: the
+ * writer only makes its bytes. `write` takes all of them or returns a negative errno with a
+ * message. `path` is for messages. */
 struct store_outlet {
 	int (*write)(void *arg, const void *data, size_t bytes, struct error *err);
 	void *arg;
@@ -229,6 +235,34 @@ void store_writer_finish(struct store_writer *writer, uint64_t end_ts,
 /* Finishes the file and frees the writer, also on an error. It does not wait for queued bytes. */
 int store_writer_close(struct store_writer *writer, uint64_t end_ts,
 		       const struct store_counts *counts, struct error *err);
+
+/*
+ * ---- a writer without a file ----
+ *
+ * It keeps the last records in memory, encoded, until they are written to files: the flight
+ * recorder. Records are in segments, which are dropped as wholes, so that what is kept is complete
+ * from a known time on. The tables are kept whole, within the limits of a file.
+ */
+int store_writer_open_memory(struct store_writer **writer, struct error *err);
+/* Begins a segment. All records since `from_ts` are appended after this call. */
+int store_writer_begin_segment(struct store_writer *writer, uint64_t from_ts, struct error *err);
+/* Adds a record that only a file that begins with the current segment needs: the state of a thread.
+ * Names of threads, speeds of CPUs and begins of open spans are added without this. */
+int store_writer_append_head(struct store_writer *writer, const struct waffle_rec *rec,
+			     struct error *err);
+/* Drops the oldest segments: those before the last one that begins at `from_ts` or earlier, and
+ * more if more than `max_bytes` are in use. */
+void store_writer_drop(struct store_writer *writer, uint64_t from_ts, uint64_t max_bytes);
+struct store_kept {
+	uint64_t from_ts;       /* all records since then are kept */
+	uint64_t bytes;         /* in use, without tables */
+	uint64_t segment_bytes; /* of the current segment */
+};
+struct store_kept store_writer_kept(const struct store_writer *writer);
+/* Copies all that is kept to a new writer of a file, with which nothing else was done. Close it
+ * with these counts, which are those of the copied records and of the losses among them. */
+int store_writer_dump(struct store_writer *from, struct store_writer *to,
+		      struct store_counts *counts, struct error *err);
 
 /* ---- reader ---- */
 

@@ -9,6 +9,7 @@
 #include "store/encode_internal.h"
 #include "store/file_process_internal.h"
 #include "store/format_internal.h"
+#include "store/keep_internal.h"
 #include "store/store.h"
 #include "util/output.h"
 
@@ -53,6 +54,7 @@ struct writer_waiting {
 struct store_writer {
 	char *path;
 	struct file_process *process; /* writes the file; NULL: this process does, with `output` */
+	struct keep *keep;            /* keeps the chunks in memory; NULL: there is a file */
 	struct store_outlet outlet;   /* without `write`: none */
 	struct output output;
 	int fd;             /* of the output, written to without a buffer */
@@ -199,28 +201,46 @@ static bool pack_payload(struct store_writer *writer, const void *payload,
 	return true;
 }
 
-static int write_chunk(struct store_writer *writer, struct chunk_header header, const void *payload,
-		       size_t bytes)
+/* Writes a chunk that is packed in `out`. */
+static int write_packed(struct store_writer *writer, struct chunk_entry entry)
 {
-	struct chunk_entry entry;
 	int ret;
 
-	header.raw_bytes = (uint32_t)bytes;
-	if (!pack_payload(writer, payload, &header) || !vec_reserve(&writer->index, 1))
+	if (!vec_reserve(&writer->index, 1))
 		return writer_fail(writer, ENOMEM, "out of memory");
-	header.checksum =
-		chunk_checksum(writer->out.data + CHUNK_HEADER_BYTES, header.stored_bytes);
-	chunk_header_pack(writer->out.data, &header);
-	entry = (struct chunk_entry){.offset = writer->bytes,
-				     .min_ts = header.min_ts,
-				     .max_ts = header.max_ts,
-				     .stored_bytes = header.stored_bytes,
-				     .records = header.records,
-				     .type = header.type};
+	entry.offset = writer->bytes;
 	ret = writer_write(writer);
 	if (!ret && !vec_push(&writer->index, entry))
 		ret = writer_fail(writer, ENOMEM, "out of memory");
 	return ret;
+}
+
+/* Drops what is oldest rather than to end the capture. */
+static int keep_packed(struct store_writer *writer, struct chunk_entry entry)
+{
+	while (!keep_chunk(writer->keep, &entry, writer->out.data, writer->out.len))
+		if (!keep_drop(writer->keep))
+			return writer_fail(writer, ENOMEM, "out of memory");
+	return 0;
+}
+
+static int write_chunk(struct store_writer *writer, struct chunk_header header, const void *payload,
+		       size_t bytes)
+{
+	struct chunk_entry entry;
+
+	header.raw_bytes = (uint32_t)bytes;
+	if (!pack_payload(writer, payload, &header))
+		return writer_fail(writer, ENOMEM, "out of memory");
+	header.checksum =
+		chunk_checksum(writer->out.data + CHUNK_HEADER_BYTES, header.stored_bytes);
+	chunk_header_pack(writer->out.data, &header);
+	entry = (struct chunk_entry){.min_ts = header.min_ts,
+				     .max_ts = header.max_ts,
+				     .stored_bytes = header.stored_bytes,
+				     .records = header.records,
+				     .type = header.type};
+	return writer->keep ? keep_packed(writer, entry) : write_packed(writer, entry);
 }
 
 /* ---- dictionaries ---- */
@@ -354,7 +374,8 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 				 site->name, site->key_count > WAFFLE_KEYS_MAX ? "keys" : "sites");
 	return added(writer, TABLE_SITES, 0,
 		     site_put(&writer->tables[TABLE_SITES].bytes, writer->strings, site) &&
-			     encoder_add_site(writer->encoder, site),
+			     encoder_add_site(writer->encoder, site) &&
+			     (!writer->keep || keep_site(writer->keep, site)),
 		     err);
 }
 
@@ -523,7 +544,9 @@ int store_writer_append(struct store_writer *writer, const struct waffle_rec *re
 	if (!encoder_append(writer->encoder, rec) ||
 	    (record_names(rec->kind) && !encoder_append(writer->tasks, rec)))
 		writer_fail(writer, ENOMEM, "out of memory");
-	else if (encoder_full(writer->encoder) || encoder_full(writer->tasks))
+	else if (writer->keep)
+		keep_record(writer->keep, rec);
+	if (!writer->code && (encoder_full(writer->encoder) || encoder_full(writer->tasks)))
 		write_data(writer);
 	return writer_result(writer, err);
 }
@@ -542,7 +565,8 @@ int store_writer_flush(struct store_writer *writer, const struct store_counts *c
 {
 	if (writer->code)
 		return writer_result(writer, err);
-	if (!write_data(writer) && memcmp(counts, writer->counts, sizeof(writer->counts))) {
+	if (!write_data(writer) && !writer->keep &&
+	    memcmp(counts, writer->counts, sizeof(writer->counts))) {
 		memcpy(writer->counts, counts, sizeof(writer->counts));
 		write_counts(writer);
 	}
@@ -556,7 +580,7 @@ uint64_t store_writer_persisted(const struct store_writer *writer)
 
 uint64_t store_writer_bytes(const struct store_writer *writer)
 {
-	return writer->bytes;
+	return writer->keep ? writer->keep->bytes + writer->keep->table_bytes : writer->bytes;
 }
 
 /* ---- opening and closing ---- */
@@ -564,6 +588,7 @@ uint64_t store_writer_bytes(const struct store_writer *writer)
 static void writer_free(struct store_writer *writer)
 {
 	file_process_close(writer->process);
+	keep_free(writer->keep);
 	output_abort(&writer->output);
 	encoder_free(writer->encoder);
 	encoder_free(writer->tasks);
@@ -655,6 +680,12 @@ int store_writer_open(struct store_writer **result, const char *path, const stru
 	return open_here(result, path, false, meta, err);
 }
 
+int store_writer_open_new(struct store_writer **result, const char *path,
+			  const struct store_meta *meta, struct error *err)
+{
+	return open_here(result, path, true, meta, err);
+}
+
 int store_writer_open_outlet(struct store_writer **result, const char *path,
 			     const struct store_outlet *outlet, const struct store_meta *meta,
 			     struct error *err)
@@ -720,7 +751,7 @@ int store_writer_publish(struct store_writer *writer, struct error *err)
 	struct error problem = ERROR_INIT;
 	int ret;
 
-	if (writer->code)
+	if (writer->code || writer->keep)
 		return writer_result(writer, err);
 	if (writer->process) {
 		process_send(writer, FILE_PUBLISH, NULL, 0);
@@ -813,4 +844,135 @@ int store_writer_close(struct store_writer *writer, uint64_t end_ts,
 		ret = output_commit(&writer->output, err);
 	writer_free(writer);
 	return ret;
+}
+
+/* ---- a writer without a file ---- */
+
+int store_writer_open_memory(struct store_writer **result, struct error *err)
+{
+	struct store_writer *writer = writer_new("the flight recorder");
+
+	if (writer)
+		writer->keep = keep_new();
+	if (!writer || !writer->keep) {
+		if (writer)
+			writer_free(writer);
+		return error_set(err, ENOMEM, "out of memory");
+	}
+	*result = writer;
+	return 0;
+}
+
+int store_writer_begin_segment(struct store_writer *writer, uint64_t from_ts, struct error *err)
+{
+	if (!writer->code && !write_data(writer) && !keep_segment(writer->keep, from_ts))
+		writer_fail(writer, ENOMEM, "out of memory");
+	return writer_result(writer, err);
+}
+
+int store_writer_append_head(struct store_writer *writer, const struct waffle_rec *rec,
+			     struct error *err)
+{
+	if (!writer->code && !keep_head(writer->keep, rec))
+		writer_fail(writer, ENOMEM, "out of memory");
+	return writer_result(writer, err);
+}
+
+void store_writer_drop(struct store_writer *writer, uint64_t from_ts, uint64_t max_bytes)
+{
+	struct keep *keep = writer->keep;
+
+	while (keep->segments.len > 1 && keep->segments.data[1].from_ts <= from_ts)
+		keep_drop(keep);
+	while (keep->bytes + keep->begin_bytes > max_bytes && keep_drop(keep))
+		;
+}
+
+struct store_kept store_writer_kept(const struct store_writer *writer)
+{
+	const struct keep *keep = writer->keep;
+	struct store_kept kept = {.bytes = keep->bytes + keep->begin_bytes};
+
+	if (keep->segments.len) {
+		kept.from_ts = keep->segments.data[0].from_ts;
+		kept.segment_bytes = keep->segments.data[keep->segments.len - 1].bytes;
+	}
+	return kept;
+}
+
+/* A file that is made of what another writer keeps. */
+struct dump {
+	struct store_writer *from, *to;
+	struct store_counts *counts;
+};
+
+/* The encoder that knows the sites makes the chunks of the head. */
+static int dump_encoded(struct dump *dump)
+{
+	return write_records(dump->to, CHUNK_TASKS, dump->from->tasks)
+		       ?: write_records(dump->to, CHUNK_DATA, dump->from->encoder);
+}
+
+static int dump_head(const struct waffle_rec *rec, void *arg)
+{
+	struct dump *dump = arg;
+	struct store_writer *from = dump->from;
+	unsigned source = record_source(rec->kind);
+
+	if (source < WAFFLE_SOURCE_COUNT)
+		dump->counts[source].delivered++;
+	if (!encoder_append(from->encoder, rec) ||
+	    (rec->kind == WAFFLE_REC_TASK && !encoder_append(from->tasks, rec)))
+		return writer_fail(dump->to, ENOMEM, "out of memory");
+	return encoder_full(from->encoder) || encoder_full(from->tasks) ? dump_encoded(dump) : 0;
+}
+
+static int dump_chunk(struct dump *dump, const struct kept_chunk *chunk)
+{
+	struct store_writer *to = dump->to;
+
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		dump->counts[i].delivered += chunk->tally.delivered[i];
+		dump->counts[i].lost += chunk->tally.lost[i];
+	}
+	to->out.len = 0;
+	if (!vec_reserve(&to->out, chunk->bytes))
+		return writer_fail(to, ENOMEM, "out of memory");
+	memcpy(to->out.data, chunk->packed, chunk->bytes);
+	to->out.len = chunk->bytes;
+	if (chunk->entry.type == CHUNK_DATA)
+		to->persisted += chunk->entry.records;
+	return write_packed(to, chunk->entry);
+}
+
+static int dump_all(struct dump *dump)
+{
+	const struct keep *keep = dump->from->keep;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < keep->tables.len; i++)
+		ret = dump_chunk(dump, &keep->tables.data[i]);
+	ret = ret ?: keep_each_head(keep, dump_head, dump) ?: dump_encoded(dump);
+	for (size_t i = 0; !ret && i < keep->segments.len; i++) {
+		const struct kept_segment *segment = &keep->segments.data[i];
+
+		for (size_t c = 0; !ret && c < segment->chunks.len; c++)
+			ret = dump_chunk(dump, &segment->chunks.data[c]);
+	}
+	return ret;
+}
+
+int store_writer_dump(struct store_writer *from, struct store_writer *to,
+		      struct store_counts *counts, struct error *err)
+{
+	struct dump dump = {from, to, counts};
+
+	memset(counts, 0, WAFFLE_SOURCE_COUNT * sizeof(*counts));
+	if (from->code || write_data(from))
+		return writer_result(from, err);
+	if (dump_all(&dump))
+		return writer_result(to, err);
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
+		counts[i].produced = counts[i].delivered + counts[i].lost;
+	return 0;
 }

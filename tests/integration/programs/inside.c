@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -125,6 +126,79 @@ static void on_crash(int signo)
 	if (write(1, text, sizeof(text) - 1) < 0)
 		_exit(2);
 	_exit(7);
+}
+
+static void on_crash_flush(int signo)
+{
+	waffle_trace_flush();
+	on_crash(signo);
+}
+
+static void on_fault(int signo)
+{
+	(void)signo;
+	siglongjmp(back, 1);
+}
+
+/* Faults `count` times and recovers, with a handler from before the recording. */
+static void recover(const char *path, long count)
+{
+	volatile int *volatile nowhere = NULL;
+	volatile long done = 0;
+
+	signal(SIGSEGV, on_fault);
+	waffle_trace_start(path, NULL);
+	while (done < count) {
+		WAFFLE_EVENT("fault", KV_I64("i", done));
+		if (!sigsetjmp(back, 1))
+			*nowhere = 1;
+		done++;
+	}
+	waffle_trace_stop();
+	printf("recovered %ld\n", done);
+}
+
+static volatile long paced_at;
+
+static void *paced_main(void *arg)
+{
+	while (paced_at < (long)arg) {
+		steps(paced_at, 1);
+		paced_at++;
+		usleep(1000);
+	}
+	return NULL;
+}
+
+/* A step each millisecond. Says how many there were for each line of input. */
+static void paced(long count)
+{
+	pthread_t thread;
+	char line[32];
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	pthread_create(&thread, NULL, paced_main, (void *)count);
+	printf("ready\n");
+	while (fgets(line, sizeof(line), stdin))
+		printf("at %ld\n", paced_at);
+	paced_at = count;
+	pthread_join(thread, NULL);
+}
+
+/* As daemons do, and then opens a file of its own. */
+static void closes(const char *path)
+{
+	int fd;
+
+	usleep(300000);
+	close_range(3, ~0u, 0);
+	for (int i = 0; i < 20; i++) { /* one of them has libwaffle's number */
+		fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+		if (fd < 0 || write(fd, "mine\n", 5) != 5)
+			exit(6);
+	}
+	steps(0, 100);
+	usleep(1500000);
 }
 
 static void die(const char *how)
@@ -257,6 +331,12 @@ int main(int argc, char **argv)
 		late_beside(argv[2]);
 	else if (!strcmp(mode, "function"))
 		by_function(argv[2]);
+	else if (!strcmp(mode, "recover"))
+		recover(argv[2], atol(argv[3]));
+	else if (!strcmp(mode, "paced"))
+		paced(count);
+	else if (!strcmp(mode, "closes"))
+		closes(argv[2]);
 	else if (!strcmp(mode, "request"))
 		on_request();
 	else if (!strcmp(mode, "die")) {
@@ -266,6 +346,10 @@ int main(int argc, char **argv)
 		if (argc > 3 && !strcmp(argv[3], "handler")) {
 			signal(SIGSEGV, on_crash);
 			signal(SIGABRT, on_crash);
+		}
+		if (argc > 3 && !strcmp(argv[3], "flushing")) {
+			signal(SIGSEGV, on_crash_flush);
+			signal(SIGABRT, on_crash_flush);
 		}
 		die(argv[2]);
 	} else

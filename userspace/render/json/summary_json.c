@@ -16,6 +16,10 @@ void summary_json_filter(struct json *json, const struct model *model)
 
 	if (*model->meta->filter)
 		json_field_string(json, "recorded_filter", model->meta->filter);
+	if (*model->meta->trigger) {
+		json_field_string(json, "trigger", model->meta->trigger);
+		json_field_u64(json, "trigger_ns", model->meta->trigger_ts);
+	}
 	if (!filtered->expression)
 		return;
 	json_key(json, "filter");

@@ -34,6 +34,19 @@ void notice_put_counts(FILE *out, const struct store_counts *counts)
 		units_format_count(lost, counts->lost));
 }
 
+void notice_put_trigger(FILE *out, const struct model *model)
+{
+	const struct store_meta *meta = model->meta;
+	bool before = meta->trigger_ts < model->start_ts;
+	char ago[UNITS_TEXT];
+
+	notice_put_expression(out, meta->trigger);
+	fprintf(out, ", %s %s the start",
+		units_format_duration(ago, before ? model->start_ts - meta->trigger_ts
+						  : meta->trigger_ts - model->start_ts),
+		before ? "before" : "after");
+}
+
 /* Copies an expression as one line to `to`, which is as large as the expression. Returns its
  * length. */
 static size_t expression_line(char *to, const char *expression)

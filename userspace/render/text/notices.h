@@ -18,6 +18,10 @@ void notice_put_simulated(FILE *out, const struct model *model);
 /* Prints "1,204 produced, 1,200 delivered, 4 lost" and ends the line. */
 void notice_put_counts(FILE *out, const struct store_counts *counts);
 
+/* Prints why the flight recorder wrote the file, without the end of a line: "span … of thread …,
+ * 4.76 s after the start". The caller checks that meta->trigger is not empty. */
+void notice_put_trigger(FILE *out, const struct model *model);
+
 /* Prints a filter expression on one line: without comments, and with a blank for each line
  * break. */
 void notice_put_expression(FILE *out, const char *expression);

@@ -353,6 +353,11 @@ static void print_head(const struct report_printer *printer)
 		notice_put_expression(printer->out, model->meta->filter);
 		fputc('\n', printer->out);
 	}
+	if (*model->meta->trigger) {
+		fputs("triggered by ", printer->out);
+		notice_put_trigger(printer->out, model);
+		fputc('\n', printer->out);
+	}
 	print_filtered(printer);
 	if (!model->sched)
 		fprintf(printer->out,

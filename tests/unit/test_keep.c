@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The writer without a file, which the flight recorder uses: what it keeps, drops, and writes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store_fixture.h"
+#include "store_helpers.h"
+
+#define SITE_STEP 0 /* a span with two keys, of fixture_sites */
+
+static struct store_writer *open_memory(void)
+{
+	struct store_writer *writer = NULL;
+	struct error err = ERROR_INIT;
+
+	must(store_writer_open_memory(&writer, &err), &err);
+	for (unsigned i = 0; i < FIXTURE_SITES; i++)
+		must(store_writer_add_site(writer, &fixture_sites[i], &err), &err);
+	return writer;
+}
+
+static void begin_segment(struct store_writer *writer, uint64_t from_ts)
+{
+	struct error err = ERROR_INIT;
+
+	must(store_writer_begin_segment(writer, from_ts, &err), &err);
+}
+
+/* Writes what is kept to the test's file, and opens it. */
+static struct store_reader *dump(struct store_writer *memory, const char *path,
+				 struct store_counts *counts)
+{
+	struct store_writer *file = NULL;
+	struct store_meta meta = fixture_meta;
+	struct error err = ERROR_INIT;
+
+	meta.trigger = "a test";
+	meta.trigger_ts = 77;
+	must(store_writer_open(&file, path, &meta, &err), &err);
+	must(store_writer_dump(memory, file, counts, &err), &err);
+	must(store_writer_close(file, 1000000, counts, &err), &err);
+	return open_reader(path);
+}
+
+static struct waffle_rec rec_of(unsigned kind, uint64_t ts, uint32_t tid)
+{
+	return (struct waffle_rec){.ts = ts, .tid = tid, .kind = (uint16_t)kind};
+}
+
+static void append_begin(struct store_writer *writer, uint64_t ts, uint64_t id)
+{
+	struct record_buffer buffer;
+	struct waffle_frame *frame = (void *)(&buffer.hit + 1);
+	uint64_t *values = (uint64_t *)(frame + 1);
+
+	buffer.hit = (struct waffle_rec_hit){.rec = rec_of(WAFFLE_REC_HIT, ts, 10),
+					     .tgid = 10,
+					     .site = SITE_STEP,
+					     .frame_bytes = sizeof(*frame) + 16};
+	*frame = (struct waffle_frame){.id = id, .trace_hi = 1, .trace_lo = 2};
+	values[0] = id * 10;
+	values[1] = id * 20;
+	append(writer, &buffer.rec);
+}
+
+static void append_end(struct store_writer *writer, uint64_t ts, uint64_t id)
+{
+	struct waffle_rec_span_end end = {.rec = rec_of(WAFFLE_REC_SPAN_END, ts, 10),
+					  .span_id = id,
+					  .tgid = 10,
+					  .site = SITE_STEP};
+
+	append(writer, &end.rec);
+}
+
+static void append_task(struct store_writer *writer, uint64_t ts, uint32_t tid, const char *comm)
+{
+	struct waffle_rec_task task = {.rec = rec_of(WAFFLE_REC_TASK, ts, tid),
+				       .tgid = 10,
+				       .flags = WAFFLE_TASK_TRACED_FLAG};
+
+	strcpy(task.comm, comm);
+	append(writer, &task.rec);
+}
+
+static void append_exit(struct store_writer *writer, uint64_t ts, uint32_t tid, uint32_t tgid)
+{
+	struct waffle_rec_exit end = {.rec = rec_of(WAFFLE_REC_EXIT, ts, tid), .tgid = tgid};
+
+	append(writer, &end.rec);
+}
+
+static void append_loss(struct store_writer *writer, uint64_t ts, uint64_t count)
+{
+	struct waffle_rec_loss loss = {.rec = rec_of(WAFFLE_REC_LOSS, ts, 0),
+				       .source = WAFFLE_SOURCE_SPANS,
+				       .from_ts = ts - 5,
+				       .count = count};
+
+	append(writer, &loss.rec);
+}
+
+/* "kind@ts " of all records. */
+static const char *records_text(struct store_reader *reader)
+{
+	static char text[4096];
+	const struct waffle_rec *rec;
+	struct error err = ERROR_INIT;
+	size_t len = 0;
+
+	text[0] = '\0';
+	must(store_reader_seek(reader, STORE_ALL, &err), &err);
+	while (store_reader_next(reader, &rec, &err) > 0)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%u@%llu ", rec->kind,
+					(unsigned long long)rec->ts);
+	return text;
+}
+
+static void test_dump_has_all_records_of_all_segments_in_their_order(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct record_source source = FIXTURE_SOURCE(1), again = FIXTURE_SOURCE(1);
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct record_buffer expected;
+	const struct waffle_rec *rec;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+	uint64_t produced = 0;
+
+	for (unsigned segment = 0; segment < 5; segment++) {
+		begin_segment(memory, segment);
+		append_random(memory, &source, 20000);
+	}
+	reader = dump(memory, test->path, counts);
+	must(store_reader_seek(reader, STORE_ALL, &err), &err);
+	for (unsigned i = 0; i < 100000; i++) {
+		fixture_record(&again, &expected);
+		assert_int_equal(store_reader_next(reader, &rec, &err), 1);
+		assert_memory_equal(rec, &expected.rec, sizeof(*rec));
+	}
+	assert_at_end(reader);
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		assert_true(counts[i].produced == counts[i].delivered + counts[i].lost);
+		produced += counts[i].delivered;
+	}
+	assert_true(produced > 90000 && produced <= 100000);
+	assert_string_equal(store_reader_meta(reader)->trigger, "a test");
+	assert_true(store_reader_meta(reader)->trigger_ts == 77);
+	assert_false(store_reader_truncated(reader, &(uint64_t){0}));
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
+/* Kinds: 1 begin, 2 end, 4 task, 8 exit, 9 loss. */
+static void test_dropped_segments_leave_open_spans_and_names_and_take_their_losses(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct store_reader *reader;
+
+	begin_segment(memory, 100);
+	append_task(memory, 101, 10, "main");
+	append_task(memory, 102, 11, "gone");
+	append_begin(memory, 110, 1); /* open for ever */
+	append_begin(memory, 111, 2); /* ends in the second segment */
+	append_begin(memory, 112, 3); /* ends in the first */
+	append_end(memory, 113, 3);
+	append_exit(memory, 114, 11, 10);
+	append_loss(memory, 115, 7);
+	begin_segment(memory, 200);
+	append_end(memory, 201, 2);
+	append_loss(memory, 202, 5);
+	begin_segment(memory, 300);
+	append_begin(memory, 301, 4);
+
+	assert_true(store_writer_kept(memory).from_ts == 100);
+	store_writer_drop(memory, 199, UINT64_MAX);
+	assert_true(store_writer_kept(memory).from_ts == 100);
+	store_writer_drop(memory, 200, UINT64_MAX);
+	assert_true(store_writer_kept(memory).from_ts == 200);
+	reader = dump(memory, test->path, counts);
+	assert_string_equal(records_text(reader), "4@101 1@110 1@111 2@201 9@202 1@301 ");
+	assert_true(counts[WAFFLE_SOURCE_SPANS].lost == 5);
+	assert_true(counts[WAFFLE_SOURCE_SPANS].delivered == 5); /* that of the thread, too */
+	store_reader_close(reader);
+
+	store_writer_drop(memory, 1000, UINT64_MAX); /* never the current one */
+	assert_true(store_writer_kept(memory).from_ts == 300);
+	reader = dump(memory, test->path, counts);
+	assert_string_equal(records_text(reader), "4@101 1@110 1@301 ");
+	assert_true(counts[WAFFLE_SOURCE_SPANS].lost == 0);
+	store_reader_close(reader);
+
+	begin_segment(memory, 400);
+	append_exit(memory, 401, 10, 10); /* the process and its spans */
+	begin_segment(memory, 500);
+	append_task(memory, 501, 12, "next");
+	store_writer_drop(memory, 500, UINT64_MAX);
+	reader = dump(memory, test->path, counts);
+	assert_string_equal(records_text(reader), "4@501 ");
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
+static void test_values_of_a_begin_that_is_written_again_are_the_same(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	const struct waffle_rec_hit *hit;
+	const struct waffle_rec *rec;
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	const uint64_t *frame;
+
+	begin_segment(memory, 100);
+	append_begin(memory, 110, 42);
+	begin_segment(memory, 200);
+	append_task(memory, 201, 10, "main");
+	store_writer_drop(memory, 200, UINT64_MAX);
+	reader = dump(memory, test->path, counts);
+	must(store_reader_seek(reader, STORE_ALL, &err), &err);
+	assert_int_equal(store_reader_next(reader, &rec, &err), 1);
+	hit = (const struct waffle_rec_hit *)rec;
+	frame = (const uint64_t *)(hit + 1);
+	assert_true(rec->ts == 110 && rec->tid == 10 && hit->site == SITE_STEP);
+	assert_true(frame[0] == 42 && frame[2] == 1 && frame[3] == 2);
+	assert_true(frame[4] == 420 && frame[5] == 840);
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
+static void test_state_is_written_only_at_the_begin_of_a_file(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct waffle_rec_state thread = {.rec = rec_of(WAFFLE_REC_STATE, 150, 10), .tgid = 10};
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+
+	for (uint64_t ts = 100; ts <= 300; ts += 100) {
+		begin_segment(memory, ts);
+		thread.rec.ts = ts + 50;
+		must(store_writer_append_head(memory, &thread.rec, &err), &err);
+		append_task(memory, ts + 60, 10, "main");
+	}
+	store_writer_drop(memory, 200, UINT64_MAX);
+	reader = dump(memory, test->path, counts);
+	assert_string_equal(records_text(reader), "5@250 4@260 4@360 ");
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
+static void test_memory_is_limited_also_within_a_segment(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct record_source source = FIXTURE_SOURCE(3);
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct store_reader *reader;
+	const struct waffle_rec *rec;
+	struct error err = ERROR_INIT;
+	uint64_t most = 2u << 20, from_ts = 0, records = 0;
+
+	begin_segment(memory, 1);
+	for (unsigned i = 0; i < 300; i++) {
+		struct store_kept kept;
+
+		append_random(memory, &source, 1000);
+		store_writer_drop(memory, 0, most);
+		kept = store_writer_kept(memory);
+		assert_true(kept.bytes <= most);
+		assert_true(kept.from_ts >= from_ts);
+		from_ts = kept.from_ts;
+	}
+	assert_true(from_ts > 1);
+	reader = dump(memory, test->path, counts);
+	must(store_reader_seek(reader, STORE_ALL, &err), &err);
+	while (store_reader_next(reader, &rec, &err) > 0)
+		records++;
+	assert_true(records > 1000 && records < 300000);
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_dump_has_all_records_of_all_segments_in_their_order, store_setup,
+			store_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_dropped_segments_leave_open_spans_and_names_and_take_their_losses,
+			store_setup, store_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_values_of_a_begin_that_is_written_again_are_the_same, store_setup,
+			store_teardown),
+		cmocka_unit_test_setup_teardown(test_state_is_written_only_at_the_begin_of_a_file,
+						store_setup, store_teardown),
+		cmocka_unit_test_setup_teardown(test_memory_is_limited_also_within_a_segment,
+						store_setup, store_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/keep_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "waffle/abi.h"
+
+/* Limits of what is kept besides chunks. More threads have no names, and the begins of more spans
+ * are not kept: these begin with the file. */
+#define TASKS_MAX (1u << 18)
+#define BEGINS_MAX (1u << 16)
+#define BEGIN_BYTES_MAX (32u << 20)
+#define CPUS_MAX 8192
+
+struct keep *keep_new(void)
+{
+	return calloc(1, sizeof(struct keep));
+}
+
+static void segment_free(struct kept_segment *segment)
+{
+	for (size_t i = 0; i < segment->chunks.len; i++)
+		free(segment->chunks.data[i].packed);
+	vec_free(&segment->chunks);
+	vec_free(&segment->head);
+}
+
+void keep_free(struct keep *keep)
+{
+	if (!keep)
+		return;
+	for (size_t i = 0; i < keep->segments.len; i++)
+		segment_free(&keep->segments.data[i]);
+	for (size_t i = 0; i < keep->tables.len; i++)
+		free(keep->tables.data[i].packed);
+	for (size_t i = 0; i < keep->begins.len; i++)
+		free(keep->begins.data[i].hit);
+	vec_free(&keep->segments);
+	vec_free(&keep->tables);
+	vec_free(&keep->tasks);
+	vec_free(&keep->frequencies);
+	vec_free(&keep->begins);
+	vec_free(&keep->spans);
+	map_free(&keep->task_at);
+	map_free(&keep->begin_at);
+	free(keep);
+}
+
+/* Numbers of segments, from 1. */
+static uint64_t number_first(const struct keep *keep)
+{
+	return keep->dropped + 1;
+}
+
+static uint64_t number_current(const struct keep *keep)
+{
+	return keep->dropped + keep->segments.len;
+}
+
+static struct kept_segment *current(struct keep *keep)
+{
+	return &keep->segments.data[keep->segments.len - 1];
+}
+
+/* ---- chunks ---- */
+
+bool keep_chunk(struct keep *keep, const struct chunk_entry *entry, const void *packed,
+		size_t bytes)
+{
+	bool data = entry->type == CHUNK_DATA || entry->type == CHUNK_TASKS;
+	struct kept_chunk chunk = {.entry = *entry, .bytes = (uint32_t)bytes};
+
+	if (data && !keep->segments.len && !keep_segment(keep, 0))
+		return false;
+	chunk.packed = malloc(bytes);
+	if (!chunk.packed)
+		return false;
+	memcpy(chunk.packed, packed, bytes);
+	if (entry->type == CHUNK_DATA) {
+		chunk.tally = keep->tally;
+		keep->tally = (struct keep_tally){0};
+	}
+	if (!(data ? vec_push(&current(keep)->chunks, chunk) : vec_push(&keep->tables, chunk))) {
+		free(chunk.packed);
+		return false;
+	}
+	if (data) {
+		current(keep)->bytes += bytes;
+		keep->bytes += bytes;
+	} else {
+		keep->table_bytes += bytes;
+	}
+	return true;
+}
+
+/* ---- segments ---- */
+
+/* The speed of each CPU at the begin of a segment. It is recorded only when it changes. */
+static bool frequencies_head(struct keep *keep)
+{
+	bool done = true;
+
+	for (size_t i = 0; done && i < keep->frequencies.len; i++)
+		if (keep->frequencies.data[i].rec.kind)
+			done = keep_head(keep, &keep->frequencies.data[i].rec);
+	return done;
+}
+
+bool keep_segment(struct keep *keep, uint64_t from_ts)
+{
+	struct kept_segment segment = {.from_ts = from_ts};
+
+	return vec_push(&keep->segments, segment) && frequencies_head(keep);
+}
+
+bool keep_head(struct keep *keep, const struct waffle_rec *rec)
+{
+	size_t size = record_size(rec, RECORD_BYTES_MAX);
+	struct kept_segment *segment;
+
+	if (!keep->segments.len || !size)
+		return true;
+	segment = current(keep);
+	if (!vec_reserve(&segment->head, size))
+		return false;
+	memcpy(segment->head.data + segment->head.len, rec, size);
+	segment->head.len += size;
+	segment->bytes += size;
+	keep->bytes += size;
+	return true;
+}
+
+static void begin_remove(struct keep *keep, uint32_t index)
+{
+	struct kept_begin begin = keep->begins.data[index];
+
+	keep->begins.data[index] = (struct kept_begin){.next_free = keep->free_begin};
+	keep->free_begin = index;
+	keep->begin_count--;
+	if (map_get(&keep->begin_at, begin.id) == index)
+		map_remove(&keep->begin_at, begin.id);
+	keep->begin_bytes -= sizeof(*begin.hit) + begin.hit->frame_bytes;
+	free(begin.hit);
+}
+
+/* Forgets what ended in the segments that were dropped. */
+static void ended_forget(struct keep *keep)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < keep->begins.len; i++) {
+		const struct kept_begin *begin = &keep->begins.data[i];
+
+		if (begin->hit && begin->ended && begin->ended < number_first(keep))
+			begin_remove(keep, (uint32_t)i);
+	}
+	for (size_t i = 0; i < keep->tasks.len; i++) {
+		const struct kept_task *task = &keep->tasks.data[i];
+
+		if (task->ended && task->ended < number_first(keep)) {
+			map_remove(&keep->task_at, task->task.rec.tid);
+			continue;
+		}
+		if (kept != i) {
+			keep->tasks.data[kept] = *task;
+			map_set(&keep->task_at, task->task.rec.tid, (uint32_t)kept);
+		}
+		kept++;
+	}
+	keep->tasks.len = kept;
+}
+
+/* Drops the first chunk of the only segment. What is left is complete behind its last record, but
+ * not for late records of the chunk before. */
+static bool chunk_drop(struct keep *keep, struct kept_segment *segment)
+{
+	struct kept_chunk *first = segment->chunks.data;
+
+	if (!segment->chunks.len)
+		return false;
+	if (first->entry.type == CHUNK_DATA && first->entry.max_ts >= segment->from_ts)
+		segment->from_ts = first->entry.max_ts + 1;
+	segment->bytes -= first->bytes + segment->head.len;
+	keep->bytes -= first->bytes + segment->head.len;
+	segment->head.len = 0; /* is no longer true */
+	free(first->packed);
+	segment->chunks.len--;
+	memmove(first, first + 1, segment->chunks.len * sizeof(*first));
+	return true;
+}
+
+bool keep_drop(struct keep *keep)
+{
+	struct kept_segment *first = keep->segments.data;
+
+	if (!keep->segments.len)
+		return false;
+	if (keep->segments.len == 1)
+		return chunk_drop(keep, first);
+	keep->bytes -= first->bytes;
+	segment_free(first);
+	keep->segments.len--;
+	memmove(first, first + 1, keep->segments.len * sizeof(*first));
+	keep->dropped++;
+	ended_forget(keep);
+	return true;
+}
+
+/* ---- records ---- */
+
+/* Nobody tells when threads of other processes end, so they give way when there are too many.
+ * Returns the index for a new thread, or MAP_NONE. */
+static uint32_t task_place(struct keep *keep)
+{
+	for (unsigned tries = 0; keep->tasks.len >= TASKS_MAX; tries++) {
+		struct kept_task *task;
+
+		keep->task_victim = (keep->task_victim + 1) % TASKS_MAX;
+		task = &keep->tasks.data[keep->task_victim];
+		if (tries == TASKS_MAX)
+			return MAP_NONE;
+		if (task->task.flags & WAFFLE_TASK_TRACED_FLAG)
+			continue;
+		map_remove(&keep->task_at, task->task.rec.tid);
+		return (uint32_t)keep->task_victim;
+	}
+	return vec_push(&keep->tasks, (struct kept_task){0}) ? (uint32_t)keep->tasks.len - 1
+							     : MAP_NONE;
+}
+
+static void task_follow(struct keep *keep, const struct waffle_rec_task *task)
+{
+	uint32_t index = map_get(&keep->task_at, task->rec.tid);
+
+	if (index == MAP_NONE) {
+		index = task_place(keep);
+		if (index == MAP_NONE || !map_set(&keep->task_at, task->rec.tid, index))
+			return;
+	}
+	keep->tasks.data[index] = (struct kept_task){.task = *task};
+}
+
+/* The end of a thread, and of what its process has left open. */
+static void exit_follow(struct keep *keep, const struct waffle_rec_exit *end)
+{
+	uint32_t index = map_get(&keep->task_at, end->rec.tid);
+
+	if (index != MAP_NONE && end->rec.kind == WAFFLE_REC_EXIT)
+		keep->tasks.data[index].ended = number_current(keep);
+	if (end->rec.tid != end->tgid && end->rec.kind == WAFFLE_REC_EXIT)
+		return;
+	for (size_t i = 0; i < keep->begins.len; i++)
+		if (keep->begins.data[i].hit && keep->begins.data[i].hit->tgid == end->tgid &&
+		    !keep->begins.data[i].ended)
+			keep->begins.data[i].ended = number_current(keep);
+}
+
+static void frequency_follow(struct keep *keep, const struct waffle_rec_frequency *frequency)
+{
+	size_t cpu = frequency->rec.cpu, len = keep->frequencies.len;
+
+	if (cpu >= CPUS_MAX || (cpu >= len && !vec_reserve(&keep->frequencies, cpu + 1 - len)))
+		return;
+	for (; keep->frequencies.len <= cpu; keep->frequencies.len++)
+		keep->frequencies.data[keep->frequencies.len] = (struct waffle_rec_frequency){0};
+	keep->frequencies.data[cpu] = *frequency;
+}
+
+bool keep_site(struct keep *keep, const struct site_info *site)
+{
+	return vec_push(&keep->spans, site->kind == WAFFLE_SITE_SPAN);
+}
+
+static bool begins_have_room(const struct keep *keep, size_t bytes)
+{
+	return keep->begin_count < BEGINS_MAX && keep->begin_bytes + bytes <= BEGIN_BYTES_MAX;
+}
+
+/* Makes room for a begin. Spans that were left by longjmp() never end, so others have to give
+ * way. */
+static bool begins_make_room(struct keep *keep, size_t bytes)
+{
+	size_t tries = keep->begins.len;
+
+	if (begins_have_room(keep, bytes))
+		return true;
+	do
+		keep->victim = keep->victim + 1 < keep->begins.len ? keep->victim + 1 : 0;
+	while (tries-- && !keep->begins.data[keep->victim].hit);
+	if (keep->begins.data[keep->victim].hit)
+		begin_remove(keep, (uint32_t)keep->victim);
+	return begins_have_room(keep, bytes);
+}
+
+static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
+{
+	const struct waffle_frame *frame = (const void *)(hit + 1);
+	size_t bytes = sizeof(*hit) + hit->frame_bytes;
+	struct kept_begin begin = {.began = number_current(keep)};
+	uint32_t index;
+
+	if (hit->site >= keep->spans.len || !keep->spans.data[hit->site] ||
+	    hit->frame_bytes < sizeof(*frame) || !frame->id ||
+	    map_get(&keep->begin_at, frame->id) != MAP_NONE || !begins_make_room(keep, bytes))
+		return;
+	begin.id = frame->id;
+	begin.hit = malloc((bytes + 7) & ~(size_t)7);
+	if (!begin.hit)
+		return;
+	memcpy(begin.hit, hit, (bytes + 7) & ~(size_t)7);
+	if (keep->begin_count < keep->begins.len) {
+		index = keep->free_begin;
+		keep->free_begin = keep->begins.data[index].next_free;
+	} else if (vec_push(&keep->begins, begin)) {
+		index = (uint32_t)keep->begins.len - 1;
+	} else {
+		free(begin.hit);
+		return;
+	}
+	keep->begins.data[index] = begin;
+	keep->begin_count++;
+	keep->begin_bytes += bytes;
+	if (!map_set(&keep->begin_at, frame->id, index))
+		begin_remove(keep, index);
+}
+
+/* A span that ends in the segment in which it began is dropped with it. */
+static void end_follow(struct keep *keep, uint64_t id)
+{
+	uint32_t index = map_get(&keep->begin_at, id);
+
+	if (index == MAP_NONE)
+		return;
+	if (keep->begins.data[index].began == number_current(keep)) {
+		begin_remove(keep, index);
+		return;
+	}
+	keep->begins.data[index].ended = number_current(keep);
+	map_remove(&keep->begin_at, id);
+}
+
+void keep_record(struct keep *keep, const struct waffle_rec *rec)
+{
+	const struct waffle_rec_loss *loss = (const struct waffle_rec_loss *)rec;
+	unsigned source = record_source(rec->kind);
+
+	if (source < WAFFLE_SOURCE_COUNT)
+		keep->tally.delivered[source]++;
+	switch (rec->kind) {
+	case WAFFLE_REC_LOSS:
+		if (loss->source < WAFFLE_SOURCE_COUNT)
+			keep->tally.lost[loss->source] += loss->count;
+		break;
+	case WAFFLE_REC_TASK:
+		task_follow(keep, (const struct waffle_rec_task *)rec);
+		break;
+	case WAFFLE_REC_EXIT:
+	case WAFFLE_REC_EXEC:
+		exit_follow(keep, (const struct waffle_rec_exit *)rec);
+		break;
+	case WAFFLE_REC_FREQUENCY:
+		frequency_follow(keep, (const struct waffle_rec_frequency *)rec);
+		break;
+	case WAFFLE_REC_HIT:
+		begin_follow(keep, (const struct waffle_rec_hit *)rec);
+		break;
+	case WAFFLE_REC_SPAN_END:
+		end_follow(keep, ((const struct waffle_rec_span_end *)rec)->span_id);
+		break;
+	case WAFFLE_REC_RETURN:
+		end_follow(keep, ((const struct waffle_rec_return *)rec)->span_id);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- what precedes the first segment ---- */
+
+static int head_records(const struct kept_segment *segment,
+			int (*each)(const struct waffle_rec *rec, void *arg), void *arg)
+{
+	_Alignas(8) unsigned char record[RECORD_BYTES_MAX];
+	int result = 0;
+
+	for (size_t at = 0, size; !result && at < segment->head.len; at += size) {
+		size = record_size(segment->head.data + at, segment->head.len - at);
+		if (!size)
+			break;
+		memcpy(record, segment->head.data + at, size);
+		result = each((const struct waffle_rec *)record, arg);
+	}
+	return result;
+}
+
+int keep_each_head(const struct keep *keep, int (*each)(const struct waffle_rec *rec, void *arg),
+		   void *arg)
+{
+	uint64_t from_ts = keep->segments.len ? keep->segments.data[0].from_ts : 0;
+	int result = 0;
+
+	for (size_t i = 0; !result && i < keep->tasks.len; i++)
+		if (keep->tasks.data[i].task.rec.ts < from_ts)
+			result = each(&keep->tasks.data[i].task.rec, arg);
+	for (size_t i = 0; !result && i < keep->begins.len; i++)
+		if (keep->begins.data[i].hit && keep->begins.data[i].began < number_first(keep))
+			result = each(&keep->begins.data[i].hit->rec, arg);
+	if (!result && keep->segments.len)
+		result = head_records(&keep->segments.data[0], each, arg);
+	return result;
+}
