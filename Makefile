@@ -52,7 +52,7 @@ endif
 endif
 
 FOLDERS := util target probe filter kernel store capture model symbolize analyze render export
-LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c)) usdt/ring.c usdt/ticks.c
+LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c)) usdt/name_chunk_read.c usdt/ring.c usdt/ticks.c
 CMD_SRC := $(wildcard userspace/cmd/*.c)
 PROTO := $(wildcard userspace/export/perfetto/*.proto)
 PROTO_C := $(PROTO:userspace/export/perfetto/%.proto=$(BUILD)/gen/%.pb-c.c)
@@ -92,7 +92,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
 	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/map.c util/memory.c util/output.c util/privileges.c \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
-	target/worker/filecopy.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
+	target/worker/filecopy.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
 	$(addprefix store/,dictionary.c encode.c file_process.c format.c keep.c lengths.c predict.c record.c record_schema.c this_host.c writer.c) \
@@ -167,7 +167,7 @@ $(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
-$(BUILD)/unit/test_named: $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
+$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,names.o name_chunk.o values.o)
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/known_spans.o
 
@@ -175,6 +175,10 @@ $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/known_spans.o
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
 $(BUILD)/unit/test_why $(BUILD)/unit/test_why_wait $(BUILD)/unit/test_why_python $(BUILD)/bin/fuzz_analyze: \
 	private CFLAGS_ALL += $(FAKE_NAMES)
+
+# These have rings of a process that is not there (tests/unit/fake_rings.h).
+FAKE_RINGS := -Wl,--wrap=ring_mount_open,--wrap=ring_memory_map,--wrap=ring_memory_unmap,--wrap=process_tid,--wrap=process_has_other_time
+$(BUILD)/unit/test_ring_set $(BUILD)/bin/fuzz_ring_set: private CFLAGS_ALL += $(FAKE_RINGS)
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)

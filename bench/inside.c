@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a site costs in a program that records itself, beside reading the clock: bursts that fit in
- * a ring, which is flushed between them. Prints the median costs of an operation in ns, which
- * run.py divides.
+ * What a site costs in a program that has rings, beside reading the clock: bursts that fit in a
+ * ring. Between them the ring is flushed, or a tracer gets PAUSE_US to read it. Prints the median
+ * costs of an operation in ns, which run.py divides.
  *
- *	inside CPU ROUNDS
+ *	inside CPU ROUNDS [PAUSE_US]
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <waffle_macros.h>
 #include <waffle_trace.h>
@@ -88,11 +89,12 @@ static int compare(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc == 3 ? atoi(argv[2]) : 0;
+	int rounds = argc >= 3 ? atoi(argv[2]) : 0;
+	useconds_t pause = argc == 4 ? (useconds_t)atoi(argv[3]) : 0;
 	double *costs = calloc((size_t)(rounds > 0 ? rounds : 1) * BURSTS, sizeof(*costs));
 
 	if (rounds <= 0 || !costs) {
-		fprintf(stderr, "usage: inside CPU ROUNDS\n");
+		fprintf(stderr, "usage: inside CPU ROUNDS [PAUSE_US]\n");
 		return 2;
 	}
 	window_pin(atoi(argv[1]));
@@ -102,6 +104,8 @@ int main(int argc, char **argv)
 			uint64_t before;
 
 			waffle_trace_flush();
+			if (pause)
+				usleep(pause);
 			/* A scope, since the process in mode off would disarm the sites. */
 			WAFFLE_MODE_SCOPE(bursts[kind].mode);
 			before = window_now();

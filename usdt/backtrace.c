@@ -223,6 +223,19 @@ static bool part_put(struct entry_walk *walk, uintptr_t low, uintptr_t high)
 	}
 }
 
+/* glibc's search for the file of an address, which takes no lock; its result is a struct that other
+ * libcs and older headers do not have. */
+extern int find_object(void *address, void *result) __asm__("_dl_find_object")
+	__attribute__((weak));
+
+/* What other threads left may be constants of a library that was closed since. */
+static bool is_loaded(const void *constant)
+{
+	uint64_t result[32];
+
+	return !find_object || !find_object((void *)(uintptr_t)constant, result);
+}
+
 /* Whether this thread has the frame, so that it was listed. */
 static bool frame_is_listed(const struct backtrace *trace, const struct waffle_frame_slot_ *slot)
 {
@@ -236,7 +249,8 @@ static void carried_frames_put(struct entry_walk *walk, const struct known_frame
 			       bool same)
 {
 	for (uint64_t i = 0; i < frames->count && i < KNOWN_FRAMES; i++)
-		if (!same || !frame_is_listed(walk->trace, &frames->slots[i]))
+		if (is_loaded(frames->slots[i].site_) &&
+		    (!same || !frame_is_listed(walk->trace, &frames->slots[i])))
 			frame_put(walk, frames->slots[i].site_, true);
 }
 
@@ -255,7 +269,8 @@ static uint64_t carried_span_put(struct entry_walk *walk, const struct backtrace
 		return thread;
 	if (open.thread != thread && known_spans_get_inside(span->id, &inside))
 		carried_frames_put(walk, &inside, false);
-	span_put(walk, span);
+	if (is_loaded(span->meta))
+		span_put(walk, span);
 	carried_frames_put(walk, &open.around, open.thread == walk->trace->thread);
 	return open.thread;
 }
@@ -298,6 +313,11 @@ static void frames_within(struct known_frames *frames, unsigned depth)
 				(struct waffle_frame_slot_){all[i].site, all[i].place};
 }
 
+static void span_ended(unsigned long long id)
+{
+	known_spans_remove(id);
+}
+
 void backtrace_span_opened(const char *meta, const unsigned long long *words,
 			   const struct waffle_scope_ *scope)
 {
@@ -315,7 +335,7 @@ void backtrace_span_opened(const char *meta, const unsigned long long *words,
 
 	frames_within(&span.around, within ? (unsigned)parent.frame_depth : 0);
 	known_spans_add(&span);
-	waffle_process_get_()->ended_ = (void (*)(unsigned long long))known_spans_remove;
+	__atomic_store_n(&waffle_process_get_()->ended_, span_ended, __ATOMIC_RELAXED);
 }
 
 void backtrace_extracted(void)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "export/process/chain.h"
+#include "target/process/output_name.h"
 #include "usdt/backtrace.h"
 #include "usdt/callbacks.h"
 #include "usdt/collector.h"
@@ -62,44 +63,11 @@ static int complain(int code, struct error *err)
 
 /* ---- names ---- */
 
-/* Whether each process has a file of its own. */
-static bool has_pid(const char *pattern)
-{
-	for (const char *at = pattern; (at = strchr(at, '%')); at += 2)
-		if (at[1] == 'p')
-			return true;
-		else if (!at[1])
-			break;
-	return false;
-}
-
-static int name_expand(char path[PATH_MAX], const char *pattern, struct error *err)
-{
-	size_t len = 0;
-
-	for (const char *at = pattern; *at; at++) {
-		char part[16] = {*at};
-
-		if (*at == '%' && *++at == 'p')
-			snprintf(part, sizeof(part), "%d", (int)getpid());
-		else if (at > pattern && at[-1] == '%' && *at != '%')
-			return error_set(err, EINVAL,
-					 "WAFFLE_TRACE: %%%c in '%s' is not known; write %%p for "
-					 "the pid or %%%% for %%",
-					 *at ? *at : ' ', pattern);
-		if (len + strlen(part) >= PATH_MAX)
-			return error_set(err, ENAMETOOLONG, "WAFFLE_TRACE: the name is too long");
-		memcpy(path + len, part, strlen(part));
-		len += strlen(part);
-	}
-	path[len] = '\0';
-	return 0;
-}
-
 /* Whether a child and its parent can both have this recording. */
 static bool is_shareable(const char *pattern, const char *process)
 {
-	return (!*pattern || has_pid(pattern)) && (!process || chain_is_shareable(process));
+	return (!*pattern || output_name_has_pid(pattern)) &&
+	       (!process || chain_is_shareable(process));
 }
 
 /* ---- begin and end ---- */
@@ -147,11 +115,13 @@ static int begin(struct error *err)
 					    trace.process};
 	struct collector *collector;
 	char path[PATH_MAX];
+	uint32_t rank;
 	int result;
 
 	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
 		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
-	result = name_expand(path, trace.pattern, err);
+	result = output_name_expand(path, sizeof(path), "WAFFLE_TRACE", trace.pattern, getpid(),
+				    &rank, err);
 	if (result)
 		return result;
 	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(),

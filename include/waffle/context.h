@@ -445,7 +445,7 @@ static inline waffle_context_t waffle_context_extract(void)
 {
 	const struct waffle_process_ *process_ = waffle_process_get_();
 
-	if (__builtin_expect(process_->ended_ != NULL, 0))
+	if (__builtin_expect(__atomic_load_n(&process_->ended_, __ATOMIC_RELAXED) != NULL, 0))
 		process_->full_->extracted_();
 	return waffle_thread_get_()->context_;
 }

@@ -223,7 +223,8 @@ WAFFLE_COLD_ waffle_span_t waffle_span_begin_(const void *probe_, const char *na
 
 WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_probe_)
 {
-	void (*ended_)(unsigned long long) = waffle_process_get_()->ended_;
+	void (*ended_)(unsigned long long) =
+		__atomic_load_n(&waffle_process_get_()->ended_, __ATOMIC_RELAXED);
 	const void *probe_;
 
 	if (__builtin_expect(ended_ != NULL, 0))

@@ -176,6 +176,17 @@ def test_a_span_of_another_thread_comes_with_the_frames_around_it(waffle, progra
     assert words[-1].startswith("begun_main:")
 
 
+def test_frames_of_a_library_that_was_closed_are_left_out(waffle, program, lines, tmp_path):
+    library = compile_program("frames_library.c", tmp_path / "libframes.so", "-fPIC", "-shared")
+    capture, done = record(waffle, program, "closed", FRAMES_LIBRARY=str(library))
+    carried = expect(lines, "span closed span*", "closed*", "main*")
+    opened, closed = map(chain, backtraces(done.stdout))
+    assert opened[:2] == closed[:2] == expect(lines, "~look", "closed_main")
+    assert opened[2].startswith("library_extract:")
+    assert opened[3:] == closed[2:] == carried
+    assert len(named(capture.rows(), "closed error")) == 2
+
+
 def test_coroutines_have_the_frames_of_their_stack_and_of_who_runs_them(program, lines):
     first, second, third, last = map(chain, backtraces(run(program, "coroutines").stdout))
     own = expect(lines, "coroutines", "main")

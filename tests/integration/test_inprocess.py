@@ -216,8 +216,11 @@ BAD = {
     "folder": ({}, "missing/out.waffle", r"waffle: missing/out.waffle: can't be created: No such"),
     "directory": ({}, ".", r"waffle: \.: the format is chosen by the extension"),
     "empty": ({}, "", r"waffle: WAFFLE_TRACE: the name of the file is empty"),
-    "letter": ({}, "out-%q.waffle", r"waffle: WAFFLE_TRACE: %q in 'out-%q.waffle' is not known"),
-    "end": ({}, "out-%", r"waffle: WAFFLE_TRACE: "),
+    "letter": ({}, "out-%q.waffle", r"waffle: WAFFLE_TRACE: %q is not known; write %h for the host, "
+               r"%p for the pid, %r for the rank or %% for %; the program runs untraced"),
+    "end": ({}, "out-%", r"waffle: WAFFLE_TRACE: the name ends with %"),
+    "no rank": ({}, "out-%r.waffle", r"waffle: WAFFLE_TRACE: %r is unknown: this process has no rank "
+                r"from Open MPI, MPICH, Slurm or torchrun in its environment"),
     "extension": ({}, "out.trace", r"waffle: out.trace: the format is chosen by the extension, "
                   r"which has to be .waffle, .json or .pftrace; the program runs untraced"),
     "long": ({}, "x" * 5000, r"waffle: .*too long"),

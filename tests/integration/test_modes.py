@@ -111,6 +111,14 @@ def test_filters_while_recording_see_the_same(waffle, program):
     assert {row["args"]["i"] for row in named(capture.rows(), "work")} == {201, 2, 202}
 
 
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_exceptions_end_modes_and_frames(built, compiler, level):
+    program = built("modes_exceptions.cpp", level, compiler=compiler)
+    done = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    assert done.stdout == ("sum 6\nframes 1, mode 3, scopes 0\nframes 0, mode 3, scopes 0\n")
+
+
 @pytest.mark.parametrize("options", [[], ["--filter", 'name != "work" || kv.i < 1000']],
                          ids=["all", "filtered"])
 def test_a_tracer_records_by_the_modes_too(waffle, built, options):

@@ -344,7 +344,7 @@ def test_program_in_other_namespaces_has_its_real_tids(waffle, start, ringed):
 
 def test_program_without_shared_memory_and_privileges_has_rings(waffle, start, ringed, public):
     program = start("unshare", "--mount", "sh", "-c",
-                    "mount -o remount,ro /dev/shm 2>/dev/null; exec setpriv --reuid=65534 "
+                    "mount -t tmpfs -o ro none /dev/shm && exec setpriv --reuid=65534 "
                     "--regid=65534 --clear-groups --no-new-privs \"$0\"", public(ringed))
     program.until("ready")
     attached = waffle.attach("-p", program.pid, "-q", "--no-report",
@@ -353,6 +353,61 @@ def test_program_without_shared_memory_and_privileges_has_rings(waffle, start, r
     capture = attached.stop()
     check_steps(capture.rows(), 300)
     assert ring_records(capture) > 300
+
+
+def test_child_that_is_not_followed_goes_on_and_disturbs_nobody(waffle, start, ringed):
+    program = begin(start, ringed)
+    attached = waffle.attach_to(program, ringed)
+    program.ask("steps 0 200 100", "done")
+    program.ask("children 3 500 0", "done")
+    program.ask("steps 500 200", "done")
+    capture = attached.stop()
+    rows = capture.rows()
+    check_steps(rows, 200)
+    check_steps(rows, 200, first=500)
+    assert {r["pid"] for r in named(rows, "step")} == {program.pid}
+    capture.check_sums(lost=0)
+
+
+def test_files_armed_for_the_whole_machine_have_rings_in_the_targets(waffle, start, ringed):
+    other = begin(start, ringed)
+    program = begin(start, ringed)
+    attached = waffle.attach_to(program, ringed, options=["--follow", "--machine-wide"])
+    other.ask("steps 0 300 100", "done")
+    program.ask("steps 0 300 100", "done")
+    capture = attached.stop()
+    check_steps(capture.rows(), 300)
+    capture.check_sums(lost=0)
+    assert rings_of(other) == 0
+    assert ring_records(capture) > 300 * 4
+
+
+def test_libwaffle_that_is_opened_late_has_rings_from_then_on(waffle, start, libraries, tmp_path):
+    program = begin(start, compile_program("transport.c", tmp_path / "late", "-rdynamic"))
+    attached = waffle.attach_to(program, program.path)
+    program.ask("steps 0 200 100", "done")
+    program.ask(f"open {libraries / 'libwaffle.so'}", "done")
+    attached.wait_links(3)
+    program.ask("steps 1000 300 100", "done")
+    capture = attached.stop()
+    check_steps(capture.rows(), 200)
+    check_steps(capture.rows(), 300, first=1000)
+    capture.check_sums(lost=0)
+    assert ring_records(capture) > 300 * 4
+
+
+def test_program_in_a_sandbox_lives_and_uses_the_kernel(waffle, start, ringed):
+    program = begin(start, ringed)
+    program.ask("confine", "done")
+    attached = waffle.attach("-p", program.pid, "--no-report")
+    assert "seccomp" in attached.wait_notice()
+    attached.wait_links(3)
+    program.ask("steps 0 300 100", "done")
+    program.ask("threads 2 100", "done")
+    capture = attached.stop()
+    check_steps(capture.rows(), 300)
+    capture.check_sums(lost=0)
+    assert rings_of(program) == 0
 
 
 def test_wait_ends_before_what_it_enabled(waffle, ringed):

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capture/output_name_internal.h"
+#include "target/process/output_name.h"
 #include "target/process/rank.h"
 
 struct rank_case {
@@ -89,8 +89,8 @@ static void expands(const char *pattern, pid_t pid, const char *expected)
 	uint32_t target_rank;
 	char path[64];
 
-	assert_int_equal(output_name_expand(path, sizeof(path), pattern, pid, &target_rank, &err),
-			 0);
+	assert_int_equal(
+		output_name_expand(path, sizeof(path), "-o", pattern, pid, &target_rank, &err), 0);
 	assert_int_equal(target_rank, PROCESS_RANK_NONE);
 	assert_string_equal(path, expected);
 }
@@ -102,7 +102,8 @@ static void fails(const char *pattern, int code, const char *text)
 	char path[32];
 
 	assert_int_equal(
-		output_name_expand(path, sizeof(path), pattern, 1 << 30, &target_rank, &err), code);
+		output_name_expand(path, sizeof(path), "-o", pattern, 1 << 30, &target_rank, &err),
+		code);
 	if (!strstr(err.message, text))
 		fail_msg("'%s' does not contain '%s'", err.message, text);
 }
@@ -156,7 +157,8 @@ static void test_rank_of_another_process_is_its_claim(void **state)
 	/* Until the child runs its own program, it has our environment. */
 	for (unsigned i = 0; i < 60000 && ret; i++, usleep(1000)) {
 		err = (struct error)ERROR_INIT;
-		ret = output_name_expand(path, sizeof(path), "%r.waffle", pid, &target_rank, &err);
+		ret = output_name_expand(path, sizeof(path), "-o", "%r.waffle", pid, &target_rank,
+					 &err);
 	}
 	child_stop(pid);
 	assert_int_equal(ret, 0);

@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/output_name_internal.h"
 #include "capture/session_internal.h"
 #include "store/this_host.h"
 #include "target/process/opener.h"
+#include "target/process/output_name.h"
 #include "target/process/rank.h"
 #include "target/worker/worker.h"
 #include "target/worker/worker_queue.h"
@@ -33,7 +33,7 @@ static int output_name(struct session *session, uint32_t *target_rank)
 			 options->output);
 		return 0;
 	}
-	return output_name_expand(session->result->output, sizeof(session->result->output),
+	return output_name_expand(session->result->output, sizeof(session->result->output), "-o",
 				  options->output, pid, target_rank, session->err);
 }
 
@@ -279,6 +279,8 @@ static int finish(struct session *session)
 	session->result->tracer_cpu_ns =
 		clock_ns(CLOCK_PROCESS_CPUTIME_ID) - session->result->ready_cpu_ns;
 	arming_release(session->arming);
+	if (session->named)
+		name_set_disarm(session->named);
 	kernel_detach(session->kernel);
 	/* Results of queued parsing are useless now, and a new queue can read the last mappings at
 	 * once. */

@@ -44,7 +44,7 @@ struct session_options {
 	const struct account *account; /* … as this user; NULL: ours; owned by the caller */
 	bool warn_of_root;             /* the command runs as root although nobody requested it */
 	const char *output;            /* path of the file to write */
-	bool output_expands;           /* see capture/output_name_internal.h */
+	bool output_expands;           /* see target/process/output_name.h */
 	const char *label;             /* describes the target for the user */
 	bool machine_wide; /* with follow_children: other processes hit the probes, too */
 	uint32_t sources;  /* enum capture_source */

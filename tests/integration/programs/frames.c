@@ -6,6 +6,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -137,6 +138,37 @@ static void begun(void)
 		look();
 	}
 	WAFFLE_END(span);
+}
+
+/* ---- a library that is closed ---- */
+
+static void *closed_main(void *arg)
+{
+	INJECT(handed_over);
+	FRAME(); /* LINE closed_main */
+	look();
+	LOG_ERROR("closed error");
+	return arg;
+}
+
+/* The library has extracted a context, with frames of its own. */
+static void closed(void)
+{
+	void *library = dlopen(getenv("FRAMES_LIBRARY"), RTLD_NOW);
+	void (*extract)(waffle_context_t *) = NULL;
+	pthread_t thread;
+
+	FRAME();             /* LINE closed */
+	SPAN("closed span"); /* LINE closed span */
+	if (!library)
+		return;
+	*(void **)&extract = dlsym(library, "library_extract");
+	extract(&handed_over);
+	pthread_create(&thread, NULL, closed_main, NULL);
+	pthread_join(thread, NULL);
+	dlclose(library);
+	pthread_create(&thread, NULL, closed_main, NULL);
+	pthread_join(thread, NULL);
 }
 
 /* ---- coroutines ---- */
@@ -335,9 +367,16 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } all[] = {
-	{"nested", nested},         {"threads", threads}, {"begun", begun},
-	{"coroutines", coroutines}, {"signals", signals}, {"deep", deep},
-	{"callback", callback},     {"survive", survive}, {"elsewhere", fault_elsewhere},
+	{"nested", nested},
+	{"threads", threads},
+	{"begun", begun},
+	{"closed", closed},
+	{"coroutines", coroutines},
+	{"signals", signals},
+	{"deep", deep},
+	{"callback", callback},
+	{"survive", survive},
+	{"elsewhere", fault_elsewhere},
 };
 
 int main(int argc, char **argv)

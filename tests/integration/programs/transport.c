@@ -7,7 +7,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -278,6 +281,22 @@ static void fakes(const char *kind, long probe, long count, size_t bytes)
 	}
 }
 
+/* Enters a sandbox that ends the process if it makes shared memory. */
+static void confine(void)
+{
+	struct sock_filter rows[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(rows) / sizeof(rows[0]), rows};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		abort();
+}
+
 static void die(int number)
 {
 	static const struct rlimit none;
@@ -295,7 +314,7 @@ static void die(int number)
 static bool obey(const char *line)
 {
 	long a = 0, b = 0, c = 0;
-	char word[32] = "";
+	char word[256] = "";
 
 	if (sscanf(line, "steps %ld %ld %ld", &a, &b, &c) >= 2) {
 		steps(a, b, c);
@@ -307,17 +326,21 @@ static bool obey(const char *line)
 		children(a, b, c);
 	} else if (sscanf(line, "handoffs %ld", &a) == 1) {
 		handoffs(a);
-	} else if (sscanf(line, "spoil %31s", word) == 1) {
+	} else if (sscanf(line, "spoil %255s", word) == 1) {
 		printf("rings %d\n", rings_each(ring_spoil, word));
 	} else if (!strncmp(line, "shrink", 6)) {
 		printf("rings %d\n", rings_each(ring_shrink, "truncate"));
 	} else if (!strncmp(line, "rings", 5)) {
 		printf("rings %d\n", rings_each(ring_spoil, "nothing"));
-	} else if (sscanf(line, "fakes %31s %ld %ld %ld", word, &a, &b, &c) == 4) {
+	} else if (sscanf(line, "fakes %255s %ld %ld %ld", word, &a, &b, &c) == 4) {
 		fakes(word, a, b, (size_t)c);
-	} else if (sscanf(line, "keep %31s %ld %ld", word, &a, &b) == 3) {
+	} else if (sscanf(line, "keep %255s %ld %ld", word, &a, &b) == 3) {
 		for (long i = 0; i < a; i++)
 			fake_make(word, (size_t)b);
+	} else if (!strncmp(line, "confine", 7)) {
+		confine();
+	} else if (sscanf(line, "open %255s", word) == 1) {
+		return dlopen(word, RTLD_NOW | RTLD_GLOBAL) != NULL;
 	} else if (sscanf(line, "die %ld", &a) == 1) {
 		die((int)a);
 	} else if (!strncmp(line, "exec", 4)) {
@@ -331,7 +354,7 @@ static bool obey(const char *line)
 
 int main(int argc, char **argv)
 {
-	char line[256];
+	char line[512];
 
 	prctl(PR_SET_DUMPABLE, 1);
 	setvbuf(stdout, NULL, _IOLBF, 0);

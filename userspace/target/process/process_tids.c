@@ -2,11 +2,16 @@
 #include "target/process/process_tids.h"
 
 #include <dirent.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "target/process/process.h"
+
+#define PARENTS_MAX 1000
 
 /* The tid of a thread in the innermost pid namespace that it belongs to: the last number of the
  * line "NSpid:". 0: unknown. */
@@ -54,21 +59,57 @@ uint32_t process_tid(pid_t pid, uint32_t seen)
 	return found;
 }
 
-bool process_is_confined(pid_t pid)
+/* Reads the number after a word that begins a line of /proc/PID/status. -1: there is none. */
+static long status_number(pid_t pid, const char *word)
 {
 	char path[32], line[256];
-	unsigned mode = 0;
+	long number = -1;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	file = fopen(path, "re");
 	if (!file)
-		return false;
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "Seccomp: %u", &mode) == 1)
-			break;
+		return -1;
+	while (number < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, word, strlen(word)))
+			number = strtol(line + strlen(word), NULL, 10);
 	fclose(file);
-	return mode == 1;
+	return number;
+}
+
+static ino_t pid_namespace(pid_t pid)
+{
+	struct stat status;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+	return stat(path, &status) ? 0 : status.st_ino;
+}
+
+/* The outermost process of a process's container, or of the machine. */
+static pid_t container_first(pid_t pid)
+{
+	ino_t namespace = pid_namespace(pid);
+
+	for (unsigned i = 0; i < PARENTS_MAX; i++) {
+		pid_t parent = process_parent(pid);
+
+		if (parent <= 0 || pid_namespace(parent) != namespace)
+			break;
+		pid = parent;
+	}
+	return pid;
+}
+
+bool process_is_confined(pid_t pid)
+{
+	long mode = status_number(pid, "Seccomp:"), mine, first;
+
+	if (mode != SECCOMP_MODE_FILTER)
+		return mode == SECCOMP_MODE_STRICT;
+	mine = status_number(pid, "Seccomp_filters:");
+	first = status_number(container_first(pid), "Seccomp_filters:");
+	return mine < 0 || mine != first;
 }
 
 bool process_has_other_time(pid_t pid)

@@ -9,7 +9,11 @@
 
 /* The tid of a thread that the process itself sees by the tid `seen`. 0: it has no such thread. */
 uint32_t process_tid(pid_t pid, uint32_t seen);
-/* Whether system calls of the process may end it: seccomp's strict mode. */
+/*
+ * Whether system calls that the process does not make by itself may end it, because of seccomp. The
+ * filters of its container count as harmless: all processes in it have them, and the usual ones
+ * return an error for what they forbid.
+ */
 bool process_is_confined(pid_t pid);
 /* Whether CLOCK_MONOTONIC of the process is another one than ours, or that is unknown. */
 bool process_has_other_time(pid_t pid);
