@@ -115,6 +115,8 @@ int flight_close(struct session *session, bool done)
 {
 	unsigned failures = recorder_failures(session->recorder);
 
+	if (session->recorder && session->armed_ts)
+		recorder_summary(session->recorder);
 	recorder_close(session->recorder);
 	session->recorder = NULL;
 	if (!done)
