@@ -270,6 +270,43 @@ static void test_spans_on_tracks_may_overlap_and_come_in_any_order(void **state)
 	joiner_free(delivered.joiner);
 }
 
+static void test_ends_of_threads_and_programs_end_what_they_must(void **state)
+{
+	struct waffle_rec_exit gone = {.rec = {30, 5, WAFFLE_REC_EXIT, 0}, .tgid = 7};
+	struct site_info site = site_of("read", WAFFLE_SITE_SPAN);
+	struct delivered delivered;
+	struct hit hit = {
+		.hit = {.rec = {40, 5, WAFFLE_REC_HIT, 0},
+			.tgid = 7,
+			.site = 9,
+			.frame_bytes = sizeof(hit.frame) + 8},
+		.frame = {.id = 0xe},
+	};
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	site.call = true;
+	begin(&delivered, 0, 10, 5, 0xa, 0);
+	begin(&delivered, 1, 20, 5, 0xb, 0xa);
+	joiner_record(delivered.joiner, &gone.rec, NULL);
+	assert_int_equal(delivered.count, 0);
+	/* Another thread with this tid: what it calls has no parent. */
+	joiner_record(delivered.joiner, &hit.hit.rec, &site);
+	end(&delivered, 50, 5, 0xe);
+	end(&delivered, 60, 6, 0xb);
+	gone.rec.kind = WAFFLE_REC_EXEC;
+	gone.rec.ts = 70;
+	joiner_record(delivered.joiner, &gone.rec, NULL);
+	assert_int_equal(delivered.count, 3);
+	assert_string_equal(delivered.lines[0],
+			    "span read 40-50 5/5  depth 0 parent 0 - trace e flags 0 i=0");
+	assert_string_equal(delivered.lines[1],
+			    "span inner 20-60 5/6  depth 1 parent a outer trace 64 flags 2 i=20");
+	assert_string_equal(delivered.lines[2],
+			    "span outer 10-70 5/5  depth 0 parent 0 - trace 64 flags 1 i=10");
+	joiner_free(delivered.joiner);
+}
+
 static void test_invalid_records_are_ignored(void **state)
 {
 	struct site_info site = site_of("x", WAFFLE_SITE_SPAN);
@@ -307,6 +344,7 @@ int main(void)
 		cmocka_unit_test(test_calls_have_parents_by_thread_and_values_of_their_return),
 		cmocka_unit_test(test_links_have_the_traces_of_their_spans),
 		cmocka_unit_test(test_spans_on_tracks_may_overlap_and_come_in_any_order),
+		cmocka_unit_test(test_ends_of_threads_and_programs_end_what_they_must),
 		cmocka_unit_test(test_invalid_records_are_ignored),
 	};
 

@@ -397,6 +397,36 @@ static void return_take(struct joiner *joiner, const struct waffle_rec_return *e
 	free(span);
 }
 
+/* Its spans may still end on other threads. A new thread with this tid is not inside of them. */
+static void thread_end(struct joiner *joiner, const struct waffle_rec *rec)
+{
+	struct joiner_thread *thread = joiner_threads_get(joiner->threads, rec->tid, rec->ts);
+
+	while (thread && thread->top) {
+		struct joining_span *span = thread->top;
+
+		thread->top = span->below;
+		span->thread = NULL;
+		span->above = span->below = NULL;
+	}
+	joiner_threads_forget(joiner->threads, rec->tid);
+}
+
+/* The program that had the open spans of a process is gone. */
+static void program_end(struct joiner *joiner, const struct waffle_rec_exit *exec)
+{
+	struct joining_span *span = joiner->oldest, *newer;
+
+	for (; span; span = newer) {
+		newer = span->newer;
+		if (span->tgid != exec->tgid)
+			continue;
+		span_remove(joiner, span);
+		span_deliver(joiner, span, exec->rec.ts, span->tid, WAFFLE_RECORD_UNFINISHED);
+		free(span);
+	}
+}
+
 void joiner_record(struct joiner *joiner, const struct waffle_rec *rec,
 		   const struct site_info *site)
 {
@@ -421,7 +451,10 @@ void joiner_record(struct joiner *joiner, const struct waffle_rec *rec,
 				    ((const struct waffle_rec_task *)rec)->comm);
 		break;
 	case WAFFLE_REC_EXIT:
-		joiner_threads_forget(joiner->threads, rec->tid);
+		thread_end(joiner, rec);
+		break;
+	case WAFFLE_REC_EXEC:
+		program_end(joiner, (const struct waffle_rec_exit *)rec);
 		break;
 	case WAFFLE_REC_LOSS:
 		if (((const struct waffle_rec_loss *)rec)->source == WAFFLE_SOURCE_SPANS)
