@@ -218,6 +218,20 @@ def test_a_callback_ends_the_backtrace(program):
     assert run(program, "callback").stdout == "counted 2\n"
 
 
+def test_errors_interrupt_others_and_all_have_their_backtrace(waffle, program, lines):
+    capture, done = record(waffle, program, "errors")
+    between, handled = map(int, done.stdout.split())
+    rows = capture.rows("event")
+    assert [row["args"]["i"] for row in named(rows, "between")] == list(range(between))
+    assert [row["args"]["i"] for row in named(rows, "handled")] == list(range(handled))
+    tail = f"errors frames.c:{lines['errors']} < main frames.c:{lines['main']}"
+    for row in named(rows, "between"):
+        assert re.fullmatch(rf'span "busy" frames.c:\d+ < {re.escape(tail)}', row["args"]["frames"])
+    for row in named(rows, "handled"):
+        assert row["args"]["frames"].startswith("on_timer frames.c:")
+    capture.check_sums(lost=0)
+
+
 # ---- faults ----
 
 

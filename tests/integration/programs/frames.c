@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -282,6 +283,33 @@ static void callback(void)
 	printf("counted %d\n", waffle_backtrace(count_entry, &count));
 }
 
+static volatile int handled;
+
+static void on_timer(int signo)
+{
+	FRAME();
+	(void)signo;
+	LOG_ERROR("handled", KV_I64("i", handled));
+	handled++;
+}
+
+/* Errors interrupt the making of others. */
+static void errors(void)
+{
+	struct itimerval often = {{0, 700}, {0, 700}}, never = {{0, 0}, {0, 0}};
+	int i = 0;
+
+	FRAME(); /* LINE errors */
+	signal(SIGALRM, on_timer);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (; handled < 200; i++) {
+		SPAN("busy");
+		LOG_ERROR("between", KV_I64("i", i));
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("%d %d\n", i, handled);
+}
+
 /* ---- faults ---- */
 
 static int *volatile null;
@@ -367,16 +395,10 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } all[] = {
-	{"nested", nested},
-	{"threads", threads},
-	{"begun", begun},
-	{"closed", closed},
-	{"coroutines", coroutines},
-	{"signals", signals},
-	{"deep", deep},
-	{"callback", callback},
-	{"survive", survive},
-	{"elsewhere", fault_elsewhere},
+	{"nested", nested},   {"threads", threads},           {"begun", begun},
+	{"closed", closed},   {"coroutines", coroutines},     {"signals", signals},
+	{"deep", deep},       {"callback", callback},         {"errors", errors},
+	{"survive", survive}, {"elsewhere", fault_elsewhere},
 };
 
 int main(int argc, char **argv)
