@@ -68,6 +68,12 @@ __attribute__((noinline)) void named_emit(const struct name_site *name,
 }
 #pragma GCC diagnostic pop
 
+/* What a site passes as its line. In full mode it is not 0, also if the line is. */
+static unsigned long long line_of(const waffle_name_t *name)
+{
+	return waffle_mode_here_() == WAFFLE_MODE_FULL ? 1ull << 32 | name_of(name)->site.line : 0;
+}
+
 static bool is_span(const waffle_name_t *name)
 {
 	return named_is_recorded(name) && name_of(name)->site.kind == WAFFLE_SITE_SPAN;
@@ -82,7 +88,7 @@ API waffle_span_t waffle_named_span_begin(waffle_name_t *name, const waffle_valu
 
 	if (!is_span(name))
 		return span;
-	words[1] = name_of(name)->site.line;
+	words[1] = line_of(name);
 	waffle_number_span_(thread, words);
 	waffle_span_opened_(thread, name_of(name)->site.name, words, NULL);
 	span = (waffle_span_t){
@@ -94,10 +100,9 @@ API waffle_span_t waffle_named_span_begin(waffle_name_t *name, const waffle_valu
 API void waffle_named_span_end(waffle_span_t span)
 {
 	waffle_ring_t_ ring = __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_ACQUIRE);
-	void (*ended)(unsigned long long) = waffle_process_get_()->ended_;
 
-	if (span.id && ended)
-		ended(span.id);
+	if (span.id)
+		waffle_span_closed_(span.id);
 	if (span.id && ring)
 		ring(NULL, span.id, span.probe, NULL, 0);
 }
@@ -114,7 +119,7 @@ API void waffle_named_scope_begin(waffle_scope_t *scope, waffle_name_t *name,
 	if (!is_span(name))
 		return;
 	waffle_scope_prune_(thread, &made->scope);
-	words[1] = name_of(name)->site.line;
+	words[1] = line_of(name);
 	waffle_number_span_(thread, words);
 	waffle_span_opened_(thread, name_of(name)->site.name, words, &made->scope);
 	named_emit(name_of(name), words, NULL, values, count);

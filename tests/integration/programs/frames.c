@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <waffle_macros.h>
+#include <waffle_named.h>
 
 #define NOINLINE __attribute__((noinline))
 
@@ -310,6 +311,31 @@ static void errors(void)
 	printf("%d %d\n", i, handled);
 }
 
+/* Names that are made at run time, one without a place. */
+static void named(void)
+{
+	waffle_name_t *place =
+		waffle_name(&(struct waffle_name_spec){.size = sizeof(struct waffle_name_spec),
+						       .kind = WAFFLE_SITE_SPAN,
+						       .name = "placed span",
+						       .category = "a category",
+						       .file = "script.py",
+						       .line = 7});
+	waffle_name_t *none =
+		waffle_name(&(struct waffle_name_spec){.size = sizeof(struct waffle_name_spec),
+						       .kind = WAFFLE_SITE_SPAN,
+						       .name = "bare span"});
+	waffle_scope_t outer, inner_scope;
+
+	waffle_scope_begin_named(&outer, place, NULL, 0);
+	FRAME(); /* LINE named */
+	waffle_scope_begin_named(&inner_scope, none, NULL, 0);
+	look();
+	waffle_scope_end(&inner_scope);
+	waffle_scope_end(&outer);
+	look();
+}
+
 /* ---- faults ---- */
 
 static int *volatile null;
@@ -395,10 +421,10 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } all[] = {
-	{"nested", nested},   {"threads", threads},           {"begun", begun},
-	{"closed", closed},   {"coroutines", coroutines},     {"signals", signals},
-	{"deep", deep},       {"callback", callback},         {"errors", errors},
-	{"survive", survive}, {"elsewhere", fault_elsewhere},
+	{"nested", nested}, {"threads", threads},       {"begun", begun},
+	{"closed", closed}, {"coroutines", coroutines}, {"signals", signals},
+	{"deep", deep},     {"callback", callback},     {"errors", errors},
+	{"named", named},   {"survive", survive},       {"elsewhere", fault_elsewhere},
 };
 
 int main(int argc, char **argv)
