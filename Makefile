@@ -52,7 +52,7 @@ endif
 endif
 
 FOLDERS := util target probe filter kernel store capture model symbolize analyze render export
-LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c)) usdt/ring.c usdt/ticks.c
+LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c)) usdt/name_chunk_read.c usdt/ring.c usdt/ticks.c
 CMD_SRC := $(wildcard userspace/cmd/*.c)
 PROTO := $(wildcard userspace/export/perfetto/*.proto)
 PROTO_C := $(PROTO:userspace/export/perfetto/%.proto=$(BUILD)/gen/%.pb-c.c)
@@ -167,7 +167,7 @@ $(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
-$(BUILD)/unit/test_named: $(BUILD)/obj/usdt/names.o $(BUILD)/obj/usdt/values.o
+$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,names.o name_chunk.o values.o)
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/known_spans.o
 $(BUILD)/unit/test_code: $(BUILD)/obj/usdt/code.o
@@ -176,6 +176,10 @@ $(BUILD)/unit/test_code: $(BUILD)/obj/usdt/code.o
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
 $(BUILD)/unit/test_why $(BUILD)/unit/test_why_wait $(BUILD)/unit/test_why_python $(BUILD)/bin/fuzz_analyze: \
 	private CFLAGS_ALL += $(FAKE_NAMES)
+
+# These have rings of a process that is not there (tests/unit/fake_rings.h).
+FAKE_RINGS := -Wl,--wrap=ring_mount_open,--wrap=ring_memory_map,--wrap=ring_memory_unmap,--wrap=process_tid,--wrap=process_has_other_time
+$(BUILD)/unit/test_ring_set $(BUILD)/bin/fuzz_ring_set: private CFLAGS_ALL += $(FAKE_RINGS)
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)

@@ -4,7 +4,8 @@
  * tracer. Link with `pkg-config --libs waffle`. docs/inprocess.md is the guide.
  *
  * Most programs need none of these functions: the environment variable WAFFLE_TRACE=out.waffle
- * records the whole run. In set-user-ID programs the variables are ignored.
+ * (or out.json, out.pftrace) records the whole run. In set-user-ID programs the variables are
+ * ignored.
  */
 #ifndef WAFFLE_TRACE_H
 #define WAFFLE_TRACE_H
@@ -32,11 +33,13 @@ struct waffle_trace_options {
 };
 
 /*
- * Begins to record into a file, and arms the sites of the program and its libraries. In the name,
- * %p stands for the pid and %% for %. `options` may be NULL. The name may be NULL if the options
- * have processors: then nothing is written to a file. Returns 0 or a negative errno, with one line
- * on standard error: -EBUSY if this process records already, -EINVAL if the name, the filter or an
- * option is not valid, or an errno of the file.
+ * Begins to record into a file, and arms the sites of the program and its libraries. The extension
+ * of the name chooses the format: .waffle, .json (Chrome) or .pftrace (Perfetto). In the name, %p
+ * stands for the pid, %h for the host, %r for the rank in an MPI or torch job and %% for %.
+ * `options` may be NULL. The name may be NULL if the options have processors: then nothing is
+ * written to a file. Returns 0 or a negative errno, with one line on standard error: -EBUSY if this
+ * process records already, -EINVAL if the name, the filter or an option is not valid, or an errno
+ * of the file.
  */
 int waffle_trace_start(const char *path, const struct waffle_trace_options *options);
 

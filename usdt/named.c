@@ -30,12 +30,24 @@ static const struct name_site *name_of(const waffle_name_t *name)
 	return (const struct name_site *)name; /* its first member */
 }
 
-static void hit(const struct name_site *name, const unsigned long long *frame, size_t bytes)
+/*
+ * Disarms a name that only a tracer has armed, which is gone: it may have been killed. Names that a
+ * program does not use meanwhile stay armed until their next use.
+ */
+static void disarm(const struct name_site *name)
 {
-	waffle_ring_t_ ring = __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_ACQUIRE);
+	__atomic_and_fetch((uint32_t *)&name->entry.armed, ~NAME_ARMED_TRACER, __ATOMIC_RELAXED);
+}
 
-	if (ring)
-		ring(name, frame[0], name->site.name, frame, bytes);
+static void deliver(const struct name_site *name, const unsigned long long *frame, size_t bytes)
+{
+	/* The kernel has no probe here that could deliver what a tracer's ring can't take yet. */
+	if (__atomic_load_n(&rings_gate.ring, __ATOMIC_RELAXED))
+		rings_write(RING_HIT, (const uint64_t *)frame - 1, 1 + bytes / 8);
+	else if (__atomic_load_n(&rings_gate.collector, __ATOMIC_RELAXED))
+		rings_hit(name, frame[0], name->site.name, frame, bytes);
+	else
+		disarm(name);
 }
 
 /* Words of a RING_TRACK_HIT in front of the frame. */
@@ -57,7 +69,8 @@ __attribute__((noinline)) void named_emit(const struct name_site *name,
 	memcpy(frame, words, sizeof(struct waffle_frame));
 	values_put(frame + sizeof(struct waffle_frame) / 8, &name->site, values, &layout);
 	if (!time) {
-		hit(name, frame, bytes);
+		frame[-1] = (uintptr_t)name;
+		deliver(name, frame, bytes);
 		return;
 	}
 	all[0] = (uintptr_t)name;
@@ -99,12 +112,12 @@ API waffle_span_t waffle_named_span_begin(waffle_name_t *name, const waffle_valu
 
 API void waffle_named_span_end(waffle_span_t span)
 {
-	waffle_ring_t_ ring = __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_ACQUIRE);
+	const uint64_t words[] = {span.id, (uintptr_t)span.probe};
 
-	if (span.id)
-		waffle_span_closed_(span.id);
-	if (span.id && ring)
-		ring(NULL, span.id, span.probe, NULL, 0);
+	if (!span.id)
+		return;
+	waffle_span_closed_(span.id);
+	rings_write(RING_SPAN_END, words, 2);
 }
 
 API void waffle_named_scope_begin(waffle_scope_t *scope, waffle_name_t *name,

@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "usdt/rings.h"
 #include "usdt/text.h"
+#include "usdt/tracer.h"
 #include "util/hash.h"
 
 #define API __attribute__((visibility("default")))
-#define NAMES_ARMED_INSIDE 1u
 #define BUCKETS 4096u
+/* Enough for as many of the longest names as there may be. */
+#define CHUNKS_MAX 4096u
 
 /*
  * Threads look names up without the lock: a name is complete before it is in its bucket, and stays
@@ -23,9 +26,14 @@ static struct {
 	struct name_site *buckets[BUCKETS];
 	struct name_site *newest;
 	uint32_t count;
+	struct name_chunk *chunks[CHUNKS_MAX];
+	uint32_t chunk_count;
 	struct names_listener listener; /* `found` NULL: nobody listens */
 	bool told;                      /* of a name that was refused */
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+_Static_assert(offsetof(struct name_entry, armed) == offsetof(struct waffle_name, armed_),
+	       "what the program tests is what is armed");
 
 /* What is returned instead of a name that can't be made. */
 static struct name_site refused;
@@ -135,15 +143,38 @@ static struct name_site *name_find(const struct parts *parts)
 	return name;
 }
 
+/* Memory for a name, in the last chunk or in a new one. NULL: out of memory. */
+static struct name_site *name_take(size_t bytes)
+{
+	struct name_chunk *last = names.chunk_count ? names.chunks[names.chunk_count - 1] : NULL;
+	struct name_entry *entry = last ? name_chunk_take(last, (uint32_t)bytes) : NULL;
+	bool shared;
+
+	if (entry || names.chunk_count == CHUNKS_MAX)
+		return (struct name_site *)entry;
+	last = name_chunk_new(sizeof(struct name_site), &shared);
+	if (!last)
+		return NULL;
+	/* A tracer that comes later looks for it. */
+	if (shared && rings_gate.ring && !rings_gate.usdt)
+		tracer_announce(last, NAME_CHUNK_BYTES, 0);
+	names.chunks[names.chunk_count++] = last;
+	return (struct name_site *)name_chunk_take(last, (uint32_t)bytes);
+}
+
 /* NULL: out of memory. */
 static struct name_site *name_new(const struct parts *parts)
 {
-	struct name_site *name = calloc(1, sizeof(*name) + parts->bytes);
+	struct name_site *name = name_take(sizeof(*name) + parts->bytes);
 	const char *copies[4 + WAFFLE_KEYS_MAX];
 	char *to = (char *)(name + 1);
 
 	if (!name)
 		return NULL;
+	name->entry.line = parts->line;
+	name->entry.kind = parts->kind;
+	name->entry.key_count = (uint16_t)parts->keys;
+	memcpy(name->entry.types, parts->types, sizeof(name->entry.types));
 	for (unsigned i = 0; i < 4 + parts->keys; i++) {
 		copies[i] = to;
 		memcpy(to, parts->text[i].at, parts->text[i].len);
@@ -168,7 +199,7 @@ static struct name_site *name_new(const struct parts *parts)
 static void name_offer(struct name_site *name)
 {
 	if (names.listener.found && names.listener.found(name, names.listener.arg))
-		__atomic_or_fetch(&name->use.armed_, NAMES_ARMED_INSIDE, __ATOMIC_RELAXED);
+		__atomic_or_fetch(&name->entry.armed, NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
 }
 
 /* With the lock. The name is armed before others can find it, so no use of it is missed. */
@@ -180,6 +211,10 @@ static void name_publish(struct name_site *name)
 	names.newest = name;
 	names.count++;
 	name_offer(name);
+	/* A tracer has yet to decide. What it does not want is only some hits that it rejects. */
+	if (rings_gate.ring && !rings_gate.usdt)
+		__atomic_or_fetch(&name->entry.armed, NAME_ARMED_TRACER, __ATOMIC_RELAXED);
+	name_chunk_publish(names.chunks[names.chunk_count - 1], &name->entry);
 	name->next = *bucket;
 	__atomic_store_n(bucket, name, __ATOMIC_RELEASE);
 }
@@ -223,7 +258,7 @@ API waffle_name_t *waffle_name(const struct waffle_name_spec *spec)
 		fprintf(stderr, "waffle: the name '%.64s' is not recorded: %s\n", all.name ?: "",
 			why);
 	errno = code;
-	return name ? &name->use : &refused.use;
+	return (waffle_name_t *)(name ? &name->entry : &refused.entry);
 }
 
 /* ---- arming ---- */
@@ -237,7 +272,7 @@ static void names_arm(void)
 static void names_disarm(void)
 {
 	for (struct name_site *name = names.newest; name; name = name->older)
-		__atomic_and_fetch(&name->use.armed_, ~NAMES_ARMED_INSIDE, __ATOMIC_RELAXED);
+		__atomic_and_fetch(&name->entry.armed, ~NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
 }
 
 void names_listen(const struct names_listener *listener)
@@ -270,5 +305,8 @@ void names_fork_child(void)
 {
 	pthread_mutex_init(&names.lock, NULL);
 	names.listener = (struct names_listener){0};
-	names_disarm();
+	for (uint32_t i = 0; i < names.chunk_count; i++)
+		name_chunk_own(names.chunks[i]);
+	for (struct name_site *name = names.newest; name; name = name->older)
+		__atomic_store_n(&name->entry.armed, 0, __ATOMIC_RELAXED);
 }

@@ -2,7 +2,8 @@
 /*
  * The names that the program makes at run time (waffle_named.h). A name is a site without an ELF
  * file: its address identifies it as a probe's address identifies a site of a file, so hits of both
- * travel in the same way. Names are never freed, since a hit may refer to one at any time.
+ * travel in the same way. Names are never freed, since a hit may refer to one at any time. A tracer
+ * finds them in memory that it shares with the program (usdt/name_chunk.h).
  */
 #ifndef WAFFLE_USDT_NAMES_H
 #define WAFFLE_USDT_NAMES_H
@@ -11,15 +12,16 @@
 #include <stdint.h>
 
 #include "target/elf/site.h"
+#include "usdt/name_chunk.h"
 #include "waffle/mode.h"
 #include "waffle_named.h"
 
 struct name_site {
-	struct waffle_name use;  /* what the program has */
+	struct name_entry entry; /* begins with what the program has, struct waffle_name */
 	struct name_site *next;  /* of the same bucket */
 	struct name_site *older; /* the one that was made before */
 	uint64_t hash;
-	struct site_info site; /* its strings follow in the same memory */
+	struct site_info site; /* its strings follow, as struct name_entry says */
 };
 
 /* Who records names in this process. At most one at a time. */

@@ -416,20 +416,28 @@ void sink_file_hurry(bool hurry)
 	__atomic_store_n(&hurried, hurry, __ATOMIC_RELEASE);
 }
 
-int sink_file_close(struct sink_file *file, struct error *err)
+/* Asks for the last step and waits for it. Frees in any case. */
+static int end(struct sink_file *file, enum file_step step, struct error *err)
 {
 	int code;
 
 	pthread_mutex_lock(&file->lock);
-	ask(file, STEP_COMMIT);
+	ask(file, step);
 	code = wait_idle(file, err);
 	pthread_mutex_unlock(&file->lock);
-	leave(file, STEP_COMMIT);
+	leave(file, step);
 	return code;
+}
+
+int sink_file_close(struct sink_file *file, struct error *err)
+{
+	return end(file, STEP_COMMIT, err);
 }
 
 void sink_file_discard(struct sink_file *file)
 {
+	struct error ignored = ERROR_INIT;
+
 	if (file)
-		leave(file, STEP_ABORT);
+		end(file, STEP_ABORT, &ignored);
 }

@@ -20,7 +20,8 @@
 #include <stdint.h>
 
 /* Tells the tracer of a new ring of this thread, which has this tid as the process sees it: the
- * function of rings_on_open(). It is async-signal-safe. */
+ * function of rings_on_open(). tid 0: of memory for names (name_chunk.h). It is async-signal-safe.
+ */
 void tracer_announce(const void *memory, uint64_t map_bytes, uint32_t tid);
 
 #endif

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from recorder import Recorder, compile_inside
-from tracer import Capture, named
+from tracer import Capture, named, semaphores, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_threads_that_make_the_same_name_get_one(recorder):
     rows = capture.rows("event")
     found = collections.Counter((r["name"], r["args"]["thread"]) for r in rows)
     assert found == {(f"made {i}", t): 1 for i in range(200) for t in range(16)}
-    assert capture.info()["sites"] == 200 + 1  # and a macro's
+    assert capture.info()["sites"] == 200 + 2  # and two macros'
     capture.check_sums(lost=0)
 
 
@@ -126,7 +126,8 @@ def test_filters_arm_names_like_other_sites(recorder, expression, kept):
     for name in kept:
         assert len(named(rows, name)) == (10 if "kv.i" in expression else 100)
     capture.check_sums(lost=0)
-    assert capture.info()["sites"] == len(kept)  # others stay dormant
+    # Others stay dormant. There are two macros of one name.
+    assert capture.info()["sites"] == len(kept) + ("literal" in kept)
 
 
 def test_dormant_program_has_no_ring_and_no_thread(program):
@@ -134,6 +135,109 @@ def test_dormant_program_has_no_ring_and_no_thread(program):
     done = subprocess.run([program, "dormant"], text=True, check=True, env=variables,
                           stdout=subprocess.PIPE)
     assert done.stdout == "threads 1 rings 0\nend\n"
+
+
+# ---- a tracer ----
+
+
+def check_requests(rows, first, count, fresh):
+    spans = {r["args"]["i"]: r for r in named(rows, "first")}
+    events = {r["args"]["i"]: r for r in named(rows, fresh)}
+    literals = {r["args"]["i"]: r for r in named(rows, "literal")}
+    for i in range(first, first + count):
+        assert events[i]["parent"] == literals[i]["parent"] == spans[i]["id"]
+        assert spans[i]["start_ns"] <= events[i]["start_ns"] <= literals[i]["start_ns"]
+        assert literals[i]["start_ns"] <= spans[i]["end_ns"]
+        assert spans[i]["category"] == "script"
+
+
+def armed(program):
+    return program.ask("armed", "armed") == "1"
+
+
+def attach(waffle, program, *options):
+    """A tracer that has armed the program's literal site and its names."""
+    tracer = waffle.attach_to(program, program.path, options=["--sources", "spans", *options])
+    wait_until(lambda: armed(program), "the tracer's arming of names")
+    return tracer
+
+
+@pytest.fixture
+def asked(program, start):
+    made = start(program, "requests")
+    made.until("ready")
+    made.path = program
+    assert not armed(made)
+    return made
+
+
+def test_tracer_arms_and_records_names_and_leaves_them_dormant(waffle, asked):
+    assert asked.ask("50", "done") == "50"
+    tracer = attach(waffle, asked)
+    assert asked.ask("200", "done") == "250"
+    assert asked.ask("200", "done") == "450"
+    capture = tracer.stop()
+    assert not armed(asked)
+    assert asked.ask("10", "done") == "460"
+    rows = capture.rows()
+    check_requests(rows, 50, 200, "fresh 1")
+    check_requests(rows, 250, 200, "fresh 2")
+    assert sorted(r["args"]["i"] for r in named(rows, "first")) == list(range(50, 450))
+    capture.check_sums(lost=0)
+
+
+def test_killed_tracer_leaves_names_that_go_dormant_and_the_next_one_takes_over(waffle, asked):
+    tracer = attach(waffle, asked)
+    assert asked.ask("10", "done") == "10"
+    tracer.process.kill()
+    tracer.process.wait()
+    wait_until(lambda: not any(semaphores(asked.pid, asked.path)), "the kernel's disarming")
+    assert asked.ask("1", "done") == "11"  # its use disarms it
+    assert not armed(asked)
+    tracer = attach(waffle, asked)
+    assert asked.ask("100", "done") == "111"
+    capture = tracer.stop()
+    rows = capture.rows()
+    check_requests(rows, 11, 100, "fresh 2")
+    assert sorted(r["args"]["i"] for r in named(rows, "first")) == list(range(11, 111))
+    capture.check_sums(lost=0)
+
+
+@pytest.mark.parametrize("expression, kept", [
+    ('name ~ "fresh*"', lambda row: row["name"].startswith("fresh")),
+    ("kv.i >= 20 && kind == span", lambda row: row["name"] == "first" and row["args"]["i"] >= 20),
+    ('parent.name == "first" && kv.i < 5',
+     lambda row: row["name"] != "first" and row["args"]["i"] < 5),
+    ('category == "script"', lambda row: row["name"] != "literal"),
+])
+def test_tracer_filters_names_like_other_sites(waffle, program, expression, kept):
+    """All of it, from its first name on: the command is held until it is armed."""
+    def rows_of(*options):
+        capture = waffle.run("sh", "-c", f"(echo 40; sleep 1) | {program} requests",
+                             options=["--sources", "spans", *options])
+        capture.check_sums(lost=0)
+        return [r for r in capture.rows() if r["kind"] in ("span", "event")]
+
+    whole, some = rows_of(), rows_of("--filter", expression)
+    assert {(r["name"], r["args"]["i"]) for r in whole} == {
+        (name, i) for name in ("first", "fresh 0", "literal") for i in range(40)}
+    assert collections.Counter((r["name"], r["args"]["i"]) for r in some) == {
+        (r["name"], r["args"]["i"]): 1 for r in whole if kept(r)}
+
+
+def test_tracer_and_the_program_itself_both_record_names(recorder, start):
+    capture, made = recorder.start("requests")
+    made.until("ready")
+    made.path = recorder.program
+    wait_until(lambda: armed(made), "libwaffle's arming")
+    tracer = recorder.waffle.attach_to(made, made.path, options=["--sources", "spans"])
+    assert made.ask("100", "done") == "100"
+    other = tracer.stop()
+    assert made.ask("100", "done") == "200"
+    made.finish()
+    check_requests(other.rows(), 0, 100, "fresh 0")
+    check_requests(capture.rows(), 0, 100, "fresh 0")
+    check_requests(capture.rows(), 100, 100, "fresh 1")
 
 
 def test_names_are_usable_from_cplusplus(waffle, waffle_program, tmp_path):

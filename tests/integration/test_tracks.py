@@ -200,7 +200,9 @@ def test_stream_of_chrome_has_the_same_tracks(recorder, mode):
         assert names[event["tid"]].endswith(track)
         assert abs(event["ts"] - base - start / 1000) < 0.01
         assert round(length * 1000) == end - start
-    assert len(work) == sum(kind == "span" for kind, _ in wanted) - (mode == "device")
+    # 2 ends 3 ms before the recording is used, and so perhaps before it began.
+    missing = {i for kind, i in wanted if kind == "span"} - set(work)
+    assert {0} <= missing <= {0, 2} if mode == "device" else not missing
 
 
 def test_chrome_has_a_lane_for_each_track(recorder):

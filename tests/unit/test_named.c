@@ -10,7 +10,19 @@
 #include <cmocka.h>
 
 #include "usdt/names.h"
+#include "usdt/rings.h"
+#include "usdt/tracer.h"
 #include "usdt/values.h"
+
+/* Who wants records: of rings.c, which this test does without. */
+struct rings_gate rings_gate;
+
+void tracer_announce(const void *memory, uint64_t map_bytes, uint32_t tid)
+{
+	assert_non_null(memory);
+	assert_int_equal(map_bytes, NAME_CHUNK_BYTES);
+	assert_int_equal(tid, 0);
+}
 
 static struct waffle_name_spec spec_of(const char *text)
 {
@@ -98,6 +110,81 @@ static void test_listener_gets_each_name_once_and_arms_it(void **state)
 	names_listen(&(struct names_listener){hear, &heard});
 	assert_false(waffle_name_armed(one) || waffle_name_armed(two));
 	names_unlisten();
+}
+
+/* The chunk that the newest name is in. */
+static struct name_chunk *chunk_of(const waffle_name_t *name)
+{
+	uintptr_t page = (uintptr_t)name & ~(uintptr_t)4095;
+
+	while (!name_chunk_is_valid((struct name_chunk *)page))
+		page -= 4096;
+	return (struct name_chunk *)page;
+}
+
+static void test_tracer_reads_all_names_and_arms_them(void **state)
+{
+	struct waffle_name_spec spec = spec_of("read by a tracer");
+	waffle_name_t *last = waffle_name(&spec);
+	struct name_chunk *chunk = chunk_of(last);
+	struct name_definition definition;
+	uint32_t at = NAME_CHUNK_FIRST;
+	unsigned count = 0;
+
+	(void)state;
+	while (name_chunk_next(chunk, &at, &definition) == NAME_CHUNK_DEFINITION) {
+		const struct name_site *name =
+			(const struct name_site *)((char *)chunk + definition.at);
+
+		count++;
+		assert_string_equal(definition.site.name, name->site.name);
+		assert_string_equal(definition.site.file, name->site.file);
+		assert_string_equal(definition.site.category, name->site.category);
+		assert_string_equal(definition.site.func, name->site.func);
+		assert_int_equal(definition.site.line, name->site.line);
+		assert_int_equal(definition.site.kind, name->site.kind);
+		assert_int_equal(definition.site.key_count, name->site.key_count);
+		for (unsigned i = 0; i < name->site.key_count; i++) {
+			assert_int_equal(definition.site.keys[i].type, name->site.keys[i].type);
+			assert_string_equal(definition.site.keys[i].name, name->site.keys[i].name);
+		}
+	}
+	assert_true(count > 10);
+	assert_int_equal(at, chunk->used);
+	assert_string_equal(definition.site.name, "read by a tracer");
+	name_chunk_arm(chunk, definition.at, true);
+	assert_true(waffle_name_armed(last));
+	name_chunk_arm(chunk, definition.at, false);
+	assert_false(waffle_name_armed(last));
+	/* While a tracer is there, new names are armed until it has decided. */
+	rings_gate.ring = 1;
+	spec.name = "read later";
+	last = waffle_name(&spec);
+	rings_gate.ring = 0;
+	assert_true(waffle_name_armed(last));
+	assert_int_equal(name_chunk_next(chunk, &at, &definition), NAME_CHUNK_DEFINITION);
+	assert_string_equal(definition.site.name, "read later");
+	name_chunk_arm(chunk, definition.at, false);
+}
+
+static void test_long_names_fill_many_chunks(void **state)
+{
+	char text[WAFFLE_FILE_MAX + 1];
+	struct waffle_name_spec spec = spec_of("in many chunks");
+	waffle_name_t *first = NULL, *last = NULL;
+
+	(void)state;
+	memset(text, 'f', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	spec.file = text;
+	for (unsigned i = 0; i < 200; i++) {
+		spec.line = i;
+		last = waffle_name(&spec);
+		first = first ?: last;
+	}
+	assert_ptr_not_equal(chunk_of(first), chunk_of(last));
+	spec.line = 0;
+	assert_ptr_equal(waffle_name(&spec), first);
 }
 
 /* A site with keys of these types. */
@@ -195,6 +282,8 @@ int main(void)
 		cmocka_unit_test(test_same_definition_is_the_same_name),
 		cmocka_unit_test(test_shorter_spec_of_an_older_program_has_defaults),
 		cmocka_unit_test(test_listener_gets_each_name_once_and_arms_it),
+		cmocka_unit_test(test_tracer_reads_all_names_and_arms_them),
+		cmocka_unit_test(test_long_names_fill_many_chunks),
 		cmocka_unit_test(test_numbers_are_converted_to_the_nearest),
 		cmocka_unit_test(test_any_values_are_read_as_they_were_put),
 	};

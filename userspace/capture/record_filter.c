@@ -62,6 +62,11 @@ void record_filter_close(struct record_filter *filter)
 	free(filter);
 }
 
+bool record_filter_wants(const struct record_filter *filter, const struct site_info *site)
+{
+	return filter_stream_use(filter->stream, site) != FILTER_STREAM_DORMANT;
+}
+
 void record_filter_process(struct record_filter *filter, pid_t pid)
 {
 	/* Without memory its records are not filtered. A file can be filtered later. */

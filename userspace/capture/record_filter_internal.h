@@ -34,6 +34,8 @@ int record_filter_open(struct record_filter **filter, const struct record_filter
 		       struct error *err);
 void record_filter_close(struct record_filter *filter);
 
+/* Whether hits of a site can be of any use. */
+bool record_filter_wants(const struct record_filter *filter, const struct site_info *site);
 /* From now on the records of a process are filtered here. */
 void record_filter_process(struct record_filter *filter, pid_t pid);
 /* The process has ended, and all its records have passed. */

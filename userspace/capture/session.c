@@ -279,6 +279,8 @@ static int finish(struct session *session)
 	session->result->tracer_cpu_ns =
 		clock_ns(CLOCK_PROCESS_CPUTIME_ID) - session->result->ready_cpu_ns;
 	arming_release(session->arming);
+	if (session->named)
+		name_set_disarm(session->named);
 	kernel_detach(session->kernel);
 	/* Results of queued parsing are useless now, and a new queue can read the last mappings at
 	 * once. */

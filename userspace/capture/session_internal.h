@@ -17,6 +17,7 @@
 #include "capture/drain_interval_internal.h"
 #include "capture/session.h"
 #include "capture/stages_internal.h"
+#include "capture/transport/name_set.h"
 #include "capture/transport/transport.h"
 #include "kernel/gate.h"
 #include "target/process/mmap_watch.h"
@@ -71,6 +72,7 @@ struct session {
 	struct mmap_watch *watch;
 	struct ring_set *rings;      /* NULL: spans are not recorded */
 	struct transport *transport; /* the same */
+	struct name_set *named;      /* names that programs make; the same */
 	uint64_t filter_lost;        /* what the filter of rings has lost until … */
 	uint64_t filter_lost_ts;     /* … this time */
 	VEC(const char *) told;      /* reasons against rings that were told */

@@ -77,8 +77,11 @@ int session_publish(struct session *session)
 
 int session_drain(struct session *session)
 {
-	int result = drain_round(session->drain, false);
+	int result;
 
+	if (session->named)
+		name_set_poll(session->named);
+	result = drain_round(session->drain, false);
 	result = session_filter_losses(session) ?: result;
 	session_counts(session);
 	session->busy = session->busy || result > 0;

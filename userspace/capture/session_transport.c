@@ -11,9 +11,22 @@ static uint32_t ring_site(uint64_t ts, pid_t pid, uint64_t probe, void *arg)
 	struct session *session = arg;
 	struct error ignored = ERROR_INIT;
 
+	uint32_t name = name_set_site(session->named, pid, probe);
+
+	if (name != WAFFLE_SITE_UNKNOWN)
+		return name;
 	/* The mappings at the time of the hit. The stages come to the same time next. */
 	address_spaces_advance(session->spaces, ts, &ignored);
 	return arming_site_at(session->arming, pid, probe);
+}
+
+static uint32_t name_found(const struct site_info *site, void *arg)
+{
+	struct session *session = arg;
+
+	if (session->stages.filter && !record_filter_wants(session->stages.filter, site))
+		return WAFFLE_SITE_UNKNOWN;
+	return arming_add_name(session->arming, site);
 }
 
 void session_ring(const struct waffle_rec_ring *rec, void *arg)
@@ -84,6 +97,7 @@ int session_transport_open(struct session *session)
 {
 	struct ring_set_options rings = {
 		.cpu_count = kernel_cpu_count(session->kernel), .site = ring_site, .arg = session};
+	struct name_set_options named = {.found = name_found, .arg = session};
 	struct transport_options options = {.mode = session->options->transport,
 					    .refusal = refusal(session),
 					    .decided = way_decided,
@@ -94,7 +108,9 @@ int session_transport_open(struct session *session)
 		return 0;
 	result = session_filter_open(session)
 			 ?: ring_set_open(&session->rings, &rings, session->err);
-	options.rings = session->rings;
+	named.rings = options.rings = session->rings;
+	result = result ?: name_set_open(&session->named, &named, session->err);
+	options.names = session->named;
 	result = result ?: transport_open(&session->transport, &options, session->err);
 	if (result)
 		return result;
@@ -106,6 +122,7 @@ int session_transport_open(struct session *session)
 void session_transport_close(struct session *session)
 {
 	transport_close(session->transport);
+	name_set_close(session->named);
 	ring_set_close(session->rings);
 	record_filter_close(session->stages.filter);
 	vec_free(&session->told);

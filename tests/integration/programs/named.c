@@ -227,6 +227,38 @@ static void forks(void)
 	printf("child %d\n", child);
 }
 
+/* Does what it is asked for: as many steps, each with a name of an earlier request, and with one
+ * that is new in this one. */
+static void requests(void)
+{
+	static const waffle_key_t keys[] = {{WAFFLE_KEY_I64, "i"}};
+	waffle_name_t *first = name_of(WAFFLE_SITE_SPAN, "first", KEYS(keys));
+	char line[64], text[32];
+	long i = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	for (int request = 0; fgets(line, sizeof(line), stdin);) {
+		waffle_name_t *fresh;
+
+		if (!strcmp(line, "armed\n")) {
+			printf("armed %d\n", waffle_name_armed(first));
+			continue;
+		}
+		snprintf(text, sizeof(text), "fresh %d", request++);
+		fresh = name_of(WAFFLE_SITE_EVENT, text, KEYS(keys));
+		for (long end = i + atol(line); i < end; i++) {
+			waffle_scope_t scope;
+
+			waffle_scope_begin_named(&scope, first, WAFFLE_VALUES(waffle_i64(i)));
+			waffle_event_named(fresh, WAFFLE_VALUES(waffle_i64(i)));
+			WAFFLE_EVENT("literal", KV_I64("i", i));
+			waffle_scope_end(&scope);
+		}
+		printf("done %ld\n", i);
+	}
+}
+
 /* What a program has that nobody records. */
 static void dormant(void)
 {
@@ -235,8 +267,13 @@ static void dormant(void)
 	char line[512];
 
 	script(10);
-	while (maps && fgets(line, sizeof(line), maps))
-		rings += strstr(line, "waffle-ring") != NULL;
+	while (maps && fgets(line, sizeof(line), maps)) {
+		unsigned long from = 0, to = 0;
+
+		sscanf(line, "%lx-%lx", &from, &to);
+		/* The memory with the names has the same name, but is smaller. */
+		rings += strstr(line, "waffle-ring") && to - from > 256ul << 10;
+	}
 	while (status && fgets(line, sizeof(line), status))
 		sscanf(line, "Threads: %d", &threads);
 	printf("threads %d rings %d\n", threads, rings);
@@ -251,6 +288,8 @@ int main(int argc, char **argv)
 		values();
 	else if (!strcmp(mode, "script"))
 		script(count);
+	else if (!strcmp(mode, "requests"))
+		requests();
 	else if (!strcmp(mode, "dormant"))
 		dormant();
 	else if (!strcmp(mode, "makers"))

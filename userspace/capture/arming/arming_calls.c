@@ -44,6 +44,18 @@ int arming_announce(struct arming *arming, uint32_t first, size_t count, struct 
 	return result;
 }
 
+uint32_t arming_add_name(struct arming *arming, const struct site_info *site)
+{
+	uint32_t number = (uint32_t)arming->sites.len;
+	struct error ignored = ERROR_INIT;
+
+	/* An error of the writer is found with its next record. */
+	if (arming_register(arming, site, NULL, &ignored))
+		return WAFFLE_SITE_UNKNOWN;
+	arming_announce(arming, number, 1, &ignored);
+	return number;
+}
+
 int arming_classes(struct arming *arming, struct error *err)
 {
 	struct plan *plan = arming->plan;

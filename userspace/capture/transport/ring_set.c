@@ -60,6 +60,7 @@ struct ring_set {
 	VEC(struct ring_source) sources;
 	struct ring_set_counts counts;
 	uint32_t filled;
+	bool unwanted; /* the record that was taken last */
 	uint64_t scratch[RING_RECORD_MAX / 8];
 	uint64_t made[(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX) / 8 + 1];
 };
@@ -431,6 +432,13 @@ uint64_t ring_set_ts(struct ring_set *set, uint32_t ring)
 	return source_load(set, source) ? source->ts : UINT64_MAX;
 }
 
+static struct waffle_rec *made_if_wanted(struct ring_set *set, struct waffle_rec *made,
+					 uint32_t site)
+{
+	set->unwanted = site == RING_SITE_UNWANTED;
+	return site == WAFFLE_SITE_UNKNOWN || set->unwanted ? NULL : made;
+}
+
 static struct waffle_rec *hit_make(struct ring_set *set, struct ring_process *process,
 				   struct waffle_rec rec, const struct ring_record *record)
 {
@@ -446,7 +454,7 @@ static struct waffle_rec *hit_make(struct ring_set *set, struct ring_process *pr
 				       .site = process_site(set, process, rec.ts, words[0]),
 				       .frame_bytes = (uint32_t)bytes - 8};
 	memcpy(hit + 1, words + 1, bytes - 8);
-	return hit->site == WAFFLE_SITE_UNKNOWN ? NULL : &hit->rec;
+	return made_if_wanted(set, &hit->rec, hit->site);
 }
 
 static struct waffle_rec *end_make(struct ring_set *set, struct ring_process *process,
@@ -463,7 +471,7 @@ static struct waffle_rec *end_make(struct ring_set *set, struct ring_process *pr
 					    .span_id = words[0],
 					    .site = process_site(set, process, rec.ts, words[1]),
 					    .probe_addr = words[1]};
-	return end->site == WAFFLE_SITE_UNKNOWN ? NULL : &end->rec;
+	return made_if_wanted(set, &end->rec, end->site);
 }
 
 struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
@@ -475,6 +483,7 @@ struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
 		.ts = source->ts, .tid = source_tid(set, source), .cpu = record->cpu};
 	struct waffle_rec *made = NULL;
 
+	set->unwanted = false;
 	if (rec.cpu >= set->options.cpu_count)
 		rec.cpu = 0;
 	if (rec.tid && record->kind == RING_HIT)
@@ -484,7 +493,7 @@ struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
 	source->loaded = false;
 	set->counts.taken += made != NULL;
 	process->taken += made != NULL;
-	set->counts.lost += made == NULL;
+	set->counts.lost += made == NULL && !set->unwanted;
 	return made;
 }
 

@@ -23,10 +23,12 @@
 
 struct ring_set;
 
+#define RING_SITE_UNWANTED (WAFFLE_SITE_UNKNOWN - 1)
+
 struct ring_set_options {
 	uint32_t cpu_count;
 	/* Finds the site of a probe that ring_set_site() did not name, at the time of the current
-	 * record. WAFFLE_SITE_UNKNOWN: none. */
+	 * record. WAFFLE_SITE_UNKNOWN: none. RING_SITE_UNWANTED: one whose hits are not wanted. */
 	uint32_t (*site)(uint64_t ts, pid_t pid, uint64_t probe, void *arg);
 	void *arg;
 };
@@ -60,7 +62,8 @@ void ring_set_begin_round(struct ring_set *set);
 uint32_t ring_set_count(const struct ring_set *set);
 /* The time of a ring's next record. UINT64_MAX: there is none in this round. */
 uint64_t ring_set_ts(struct ring_set *set, uint32_t ring);
-/* That record, valid until the next call. NULL: it was nonsense, and counts as lost. */
+/* That record, valid until the next call. NULL: it is not wanted, or it was nonsense and counts as
+ * lost. */
 struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring);
 
 /* The part of a ring that was written between the last two begins of a round, in 1/256, of the ring

@@ -96,6 +96,18 @@ static const char *process_lock(struct transport_process *process)
 	return "another waffle-bpf traces it";
 }
 
+/* Reads a ring or names, which have the same kind of memory. Names that can't be read are not
+ * recorded, and no reason not to use rings. */
+static int memory_take_over(struct transport *transport, pid_t pid, const struct mapping *mapping)
+{
+	uint64_t bytes = mapping->end - mapping->start;
+	int result = name_set_add(transport->options.names, pid, mapping->start, bytes);
+
+	return result == -EACCES
+		       ? ring_set_add(transport->options.rings, pid, mapping->start, bytes, true)
+		       : 0;
+}
+
 /* Takes over the rings that another tracer has left. If one can't be read, its thread must not
  * write into it, so the process can't use any. */
 static const char *rings_take_over(struct transport *transport, pid_t pid)
@@ -110,8 +122,7 @@ static const char *rings_take_over(struct transport *transport, pid_t pid)
 		const struct mapping *mapping = &mappings.list.data[i];
 
 		if (!strcmp(mapping->path, RING_PATH))
-			result = ring_set_add(transport->options.rings, pid, mapping->start,
-					      mapping->end - mapping->start, true);
+			result = memory_take_over(transport, pid, mapping);
 	}
 	mappings_free(&mappings);
 	return !result             ? NULL
@@ -205,6 +216,11 @@ void transport_ring(struct transport *transport, const struct waffle_rec_ring *r
 
 	if (!transport_has_rings(transport, pid))
 		return;
+	if (!rec->seen_tid) {
+		if (add && image_may_be_read(pid))
+			name_set_add(transport->options.names, pid, rec->address, rec->bytes);
+		return;
+	}
 	/* Also if the process has ended since: the ring may be one that is mapped. */
 	ring_set_thread(transport->options.rings, pid, rec->seen_tid, rec->rec.tid);
 	/* If it can't be mapped, its hits come through the kernel. */
@@ -214,6 +230,7 @@ void transport_ring(struct transport *transport, const struct waffle_rec_ring *r
 
 void transport_exec(struct transport *transport, pid_t pid)
 {
+	name_set_ended(transport->options.names, pid);
 	ring_set_ended(transport->options.rings, pid);
 }
 
@@ -229,6 +246,7 @@ void transport_forget(struct transport *transport, pid_t pid)
 
 	if (process)
 		process_tell(transport, process, true);
+	name_set_ended(transport->options.names, pid);
 	ring_set_ended(transport->options.rings, pid);
 	if (!process)
 		return;

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "bpf/record.h"
+#include "capture/transport/name_set.h"
 #include "capture/transport/ring_set.h"
 #include "target/elf/object.h"
 #include "util/error.h"
@@ -42,7 +43,8 @@ struct transport_options {
 	enum transport_mode mode;
 	/* Why this capture can't use rings at all, as the end of a sentence; NULL: it can. */
 	const char *refusal;
-	struct ring_set *rings; /* owned by the caller */
+	struct ring_set *rings; /* both are owned by the caller */
+	struct name_set *names;
 	/* The way of a process was decided, or the process has ended. */
 	void (*decided)(const struct transport_way *way, void *arg);
 	void *arg;
@@ -60,7 +62,8 @@ struct object_probe transport_probe(struct transport *transport, pid_t pid,
 bool transport_has_rings(const struct transport *transport, pid_t pid);
 /* A probe of a process that has rings: ring_set_site(). */
 void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint32_t site);
-/* A thread has made a ring, or was given one. `add`: a new ring is read from now on. */
+/* A thread has made a ring, or was given one, or there is memory for names. `add`: what is new is
+ * read from now on. */
 void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec, bool add);
 /* The process runs another program. */
 void transport_exec(struct transport *transport, pid_t pid);
