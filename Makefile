@@ -100,7 +100,7 @@ PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
 	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c)) \
 	$(wildcard userspace/export/process/*.c)
 PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/pic/gen/%.o)
-PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
+PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -DWAFFLE_THREAD_EXTERN_
 PIC_LIBS := -lelf -lzstd -lz -lprotobuf-c -lyajl -lm -lpthread
 
 $(BUILD)/pic/%.o: %.c $(BUILD)/flags | $(PROTO_C)
@@ -116,12 +116,15 @@ $(BUILD)/libwaffle.so: $(PIC_OBJ) usdt/libwaffle.map
 		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) $(PIC_LIBS)
 	@ln -sf libwaffle.so $@.0
 
+# A thread's state is that of the file that the archive becomes a part of: the loader has little room
+# for the threads' storage of libraries that are opened late.
 # The functions that Debian's libelf.a misses are weak, so that a program may have them as well.
 $(BUILD)/pic/userspace/static/eu_search.o: PIC_CFLAGS += -fvisibility=default
 $(BUILD)/libwaffle.a: $(PIC_OBJ) $(BUILD)/pic/userspace/static/eu_search.o
 	@rm -f $@
 	$(CC) -r -nostdlib -o $(BUILD)/pic/libwaffle.o $^
 	$(OBJCOPY) --localize-hidden --wildcard --weaken-symbol='eu_*' $(BUILD)/pic/libwaffle.o
+	$(OBJCOPY) --wildcard --globalize-symbol='waffle_thread_[0-9]_' --weaken-symbol='waffle_thread_[0-9]_' $(BUILD)/pic/libwaffle.o
 	ar rcs $@ $(BUILD)/pic/libwaffle.o
 
 $(BUILD)/waffle.pc: usdt/waffle.pc.in Makefile
