@@ -90,6 +90,8 @@ static const char *refusal(const struct session *session)
 		return "the filter asks for more than the site (--machine-wide)";
 	if (stack_choice_has_sites(session->options->stacks))
 		return "only the kernel takes stacks of spans (--stacks)";
+	if (!ring_set_may_map(session->rings))
+		return "to map rings needs CAP_CHECKPOINT_RESTORE";
 	return NULL;
 }
 
@@ -98,10 +100,8 @@ int session_transport_open(struct session *session)
 	struct ring_set_options rings = {
 		.cpu_count = kernel_cpu_count(session->kernel), .site = ring_site, .arg = session};
 	struct name_set_options named = {.found = name_found, .arg = session};
-	struct transport_options options = {.mode = session->options->transport,
-					    .refusal = refusal(session),
-					    .decided = way_decided,
-					    .arg = session};
+	struct transport_options options = {
+		.mode = session->options->transport, .decided = way_decided, .arg = session};
 	int result;
 
 	if (!(session->options->sources & CAPTURE_SPANS))
@@ -111,6 +111,7 @@ int session_transport_open(struct session *session)
 	named.rings = options.rings = session->rings;
 	result = result ?: name_set_open(&session->named, &named, session->err);
 	options.names = session->named;
+	options.refusal = result ? NULL : refusal(session);
 	result = result ?: transport_open(&session->transport, &options, session->err);
 	if (result)
 		return result;
