@@ -176,6 +176,10 @@ FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--
 $(BUILD)/unit/test_why $(BUILD)/unit/test_why_wait $(BUILD)/unit/test_why_python $(BUILD)/bin/fuzz_analyze: \
 	private CFLAGS_ALL += $(FAKE_NAMES)
 
+# These have rings of a process that is not there (tests/unit/fake_rings.h).
+FAKE_RINGS := -Wl,--wrap=ring_mount_open,--wrap=ring_memory_map,--wrap=ring_memory_unmap,--wrap=process_tid,--wrap=process_has_other_time
+$(BUILD)/unit/test_ring_set $(BUILD)/bin/fuzz_ring_set: private CFLAGS_ALL += $(FAKE_RINGS)
+
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL) -MMD -MP -o $@ $(filter %.c %.o,$^) $(BUILD)/libwaffle-bpf.a -lcmocka $(LIBS)

@@ -10,7 +10,7 @@
 
 #define NONE UINT32_MAX
 /* A window is written early if it has so many records or bytes of values. */
-#define ENTRIES_MAX (128u << 10)
+#define ENTRIES_MAX (32u << 10)
 #define BYTES_MAX ((size_t)16 << 20)
 /* The latest slices of a thread that have ended. A span that a filter has kept back until its end
  * comes after those in it, and is compared with them. */

@@ -65,7 +65,12 @@ enum waffle_site_kind {
 #define WAFFLE_KEY_CODE 'c' /* one word, the address of a function, or a handle of one */
 #define WAFFLE_KEY_DIM3 'v' /* two words: x in the low half, y in the high half; then z */
 
-enum waffle_number { WAFFLE_NUMBER_I64 = 0, WAFFLE_NUMBER_U64 = 1, WAFFLE_NUMBER_F64 = 2 };
+enum waffle_number {
+	WAFFLE_NUMBER_I64 = 0,
+	WAFFLE_NUMBER_U64 = 1,
+	WAFFLE_NUMBER_F64 = 2,
+	WAFFLE_NUMBER_NONE = 3, /* no value; the second word is 0 */
+};
 
 /* First word of a string: the number of copied bytes, and two marks. Both marks together mean that
  * the string could not be read. */

@@ -13,6 +13,7 @@ import time
 import pytest
 
 import waffle_file
+from stuck_folder import folder_fixture  # noqa: F401 - the fixture `folder`
 from tracer import Capture, named, parse_log, semaphores, wait_until
 
 WINDOW_NS, AFTER_NS = 2_000_000_000, 500_000_000
@@ -23,8 +24,8 @@ SLOW = 'name == "slow" && dur > 20ms'
 class Recorder:
     """waffle-bpf attach --flight-recorder to a running programs/flight.c."""
 
-    def __init__(self, waffle, program, path, *options, command=None):
-        self.waffle, self.program = waffle, program
+    def __init__(self, waffle, program, path, *options):
+        self.waffle, self.program, self.path = waffle, program, path
         base = ["--flight-recorder", "2s", "--after", "500ms", *options]
         self.attached = waffle.attach("-p", program.pid, *base, path=waffle.folder / "flight.waffle")
 
@@ -224,6 +225,46 @@ def test_file_system_that_is_full_costs_a_file_and_not_the_capture(flight, waffl
         assert "1 file was not written" in said
     finally:
         subprocess.run(["umount", "-l", full], check=True)
+
+
+def test_call_of_a_function_triggers_at_its_return(flight):
+    recorder = flight("--probe", "uprobe:flight:slow_call(i64 ms) nounwind", "--trigger",
+                      'name == "slow_call" && kv.ms == 60 && dur > 40ms')
+    recorder.program.ask("call 50", "called")
+    recorder.program.ask("call 60", "called")
+    rows, _, info = check_complete(recorder.file(1))
+    calls = named(rows, "slow_call")
+    assert [row["args"]["ms"] for row in calls] == [50, 60]
+    assert info["trigger_ns"] == calls[1]["end_ns"] and '"slow_call"' in info["trigger"]
+    recorder.end()
+
+
+def test_records_of_rings_are_kept_and_trigger(waffle, built, start, libwaffle_flags):
+    path = built("flight.c", *libwaffle_flags)
+    program = start(path)
+    program.until("ready")
+    recorder = Recorder(waffle, program, path, "--transport", "ring", "--trigger", SLOW)
+    time.sleep(4)
+    slow(recorder)
+    rows, ticks, info = check_complete(recorder.file(1))
+    assert ticks[0]["args"]["i"] > 0 and info["records"]["lost"] == 0
+    assert info["trigger_ns"] == named(rows, "slow")[0]["end_ns"]
+    recorder.end()
+
+
+def test_file_system_that_does_not_answer_stops_neither_the_capture_nor_its_end(flight, folder):
+    recorder = flight("-o", folder.path / "flight.waffle")
+    time.sleep(0.5)
+    folder.stop()
+    recorder.attached.signal(signal.SIGUSR1)
+    wait_until(lambda: "triggered" in recorder.attached.wait_notice(), "the trigger")
+    time.sleep(1)
+    assert recorder.attached.process.poll() is None
+    said = recorder.end(code=1)
+    assert "the file system of the last file does not answer" in said
+    assert not any(semaphores(recorder.program.pid, recorder.path))
+    folder.go_on()
+    check_complete(recorder.file(1, folder.path))
 
 
 def test_command_that_ends_before_its_time_is_in_the_file(waffle, built):

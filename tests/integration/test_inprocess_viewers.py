@@ -180,8 +180,13 @@ def test_numbers_are_json_in_any_locale(record, tmp_path):
                           check=False, capture_output=True)
     if made.returncode > 1:
         pytest.skip("no locale with a decimal comma can be made: the package 'locales' is missing")
-    got = Chrome(load_array(record("json", 3, "-", "de_DE.UTF-8", LOCPATH=str(tmp_path))))
+    log = tmp_path / "log"
+    got = Chrome(load_array(record("json", 3, "-", "de_DE.UTF-8", LOCPATH=str(tmp_path),
+                                   says="waffle: WAFFLE_PROCESS: 1 span had not ended\n",
+                                   WAFFLE_PROCESS=f'filter(name == "values"),log(json,file={log})')))
     assert [s["args"]["real"] for s, _, _ in got.spans if s["name"] == "values"] == [0.25, 1.25, 2.25]
+    logged = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert [row["args"]["real"] for row in logged] == [0.25, 1.25, 2.25]
 
 
 # ---- Perfetto ----

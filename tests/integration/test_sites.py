@@ -27,7 +27,8 @@ Language = collections.namedtuple("Language", "sources headers compilers")
 LANGUAGES = {
     "c": Language(["first.c", "second.c"], ["inline.h", "shapes.h"],
                   {"gcc": "gcc", "clang": "clang"}),
-    "c++": Language(["first.cpp", "second.cpp"], ["inline.h", "shapes.h", "classes.hpp"],
+    "c++": Language(["first.cpp", "second.cpp", "pairs.cpp"],
+                    ["inline.h", "shapes.h", "classes.hpp", "pairs.hpp"],
                     {"gcc": "g++", "clang": "clang++"}),
 }
 STANDARDS = {"c11": "c", "c17": "c", "c++17": "c++", "c++20": "c++"}
@@ -78,7 +79,7 @@ class Builder:
         return json.loads(done.stdout)
 
     def compile(self, name, driver, standard, flags):
-        """Object files of both sources."""
+        """Object files of all sources."""
         objects = []
         for source in LANGUAGES[STANDARDS[standard]].sources:
             objects.append(self.folder / f"{name}-{source}.o")

@@ -344,7 +344,7 @@ def test_program_in_other_namespaces_has_its_real_tids(waffle, start, ringed):
 
 def test_program_without_shared_memory_and_privileges_has_rings(waffle, start, ringed, public):
     program = start("unshare", "--mount", "sh", "-c",
-                    "mount -o remount,ro /dev/shm 2>/dev/null; exec setpriv --reuid=65534 "
+                    "mount -t tmpfs -o ro none /dev/shm && exec setpriv --reuid=65534 "
                     "--regid=65534 --clear-groups --no-new-privs \"$0\"", public(ringed))
     program.until("ready")
     attached = waffle.attach("-p", program.pid, "-q", "--no-report",

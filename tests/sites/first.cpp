@@ -4,6 +4,8 @@
 #include "classes.hpp"
 #include "shapes.h"
 
+int pairs(int n);
+
 template <typename A, typename B> struct Pair {
 	A a;
 	B b;
@@ -98,5 +100,5 @@ int main(int argc, char **argv)
 	sink = hidden(1) + lambdas(argc) + exceptions(argc) + noexcept_function(argc);
 	sink = pick(1, 2) + static_cast<int>(pick(1.5, 2L) + pick('c', 3u));
 	sink = Box<int>{1}.get() + static_cast<int>(Box<double>{1.0}.get());
-	return shapes(argc) < 0 || global_object.method(1) < 0;
+	return shapes(argc) < 0 || pairs(argc) < 0 || global_object.method(1) < 0;
 }

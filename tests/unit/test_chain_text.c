@@ -70,10 +70,11 @@ static void test_errors_name_the_place(void **state)
 	rejects("sampel(1/10)", "--process: unknown processor 'sampel'; did you mean sample\n"
 				"  sampel(1/10)\n"
 				"  ^~~~~~");
-	rejects("log,,log", "--process: expected a processor, one of: sample filter call log batch"
-			    "\n"
-			    "  log,,log\n"
-			    "      ^");
+	rejects("log,,log",
+		"--process: expected a processor, one of: sample filter call metrics log "
+		"batch export\n"
+		"  log,,log\n"
+		"      ^");
 	rejects("log(fiel=x)", "--process: unknown option of log() 'fiel'; did you mean file\n"
 			       "  log(fiel=x)\n"
 			       "      ^~~~");
@@ -126,7 +127,8 @@ static void test_shareable_chains_replace_no_file(void **state)
 {
 	(void)state;
 	assert_true(chain_is_shareable("log(json,file=x.log)"));
-	/* METRICS */
+	assert_true(chain_is_shareable("metrics(file=x-%p.prom)"));
+	assert_false(chain_is_shareable("metrics(file=x.prom)"));
 	assert_false(chain_is_shareable("nonsense"));
 }
 

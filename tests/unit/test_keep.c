@@ -106,6 +106,16 @@ static void append_loss(struct store_writer *writer, uint64_t ts, uint64_t count
 	append(writer, &loss.rec);
 }
 
+static void append_track(struct store_writer *writer, uint64_t ts, uint32_t number)
+{
+	struct waffle_rec_track track = {.rec = rec_of(WAFFLE_REC_TRACK, ts, 10),
+					 .tgid = 10,
+					 .track = number,
+					 .name = "gpu"};
+
+	append(writer, &track.rec);
+}
+
 /* "kind@ts " of all records. */
 static const char *records_text(struct store_reader *reader)
 {
@@ -210,6 +220,38 @@ static void test_dropped_segments_leave_open_spans_and_names_and_take_their_loss
 	store_writer_discard(memory);
 }
 
+static void test_tracks_have_their_names_in_a_later_file(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct waffle_rec_on_track on = {
+		.rec = rec_of(WAFFLE_REC_ON_TRACK, 120, 10), .id = 1, .tgid = 10, .track = 1};
+	struct store_reader *reader;
+	char text[64];
+
+	begin_segment(memory, 100);
+	append_track(memory, 101, 1);
+	append(memory, &on.rec);
+	append_begin(memory, 120, 1);
+	begin_segment(memory, 200);
+	append_end(memory, 130, 1); /* the begin is not written again without its track */
+	append_task(memory, 201, 10, "main");
+	store_writer_drop(memory, 200, UINT64_MAX);
+	reader = dump(memory, test->path, counts);
+	snprintf(text, sizeof(text), "%u@101 2@130 4@201 ", WAFFLE_REC_TRACK);
+	assert_string_equal(records_text(reader), text);
+	store_reader_close(reader);
+	append_exit(memory, 202, 10, 10);
+	begin_segment(memory, 300);
+	append_task(memory, 301, 11, "next");
+	store_writer_drop(memory, 300, UINT64_MAX);
+	reader = dump(memory, test->path, counts);
+	assert_string_equal(records_text(reader), "4@301 ");
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
 static void test_values_of_a_begin_that_is_written_again_are_the_same(void **state)
 {
 	struct store_test *test = *state;
@@ -295,6 +337,8 @@ static void test_memory_is_limited_also_within_a_segment(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_tracks_have_their_names_in_a_later_file,
+						store_setup, store_teardown),
 		cmocka_unit_test_setup_teardown(
 			test_dump_has_all_records_of_all_segments_in_their_order, store_setup,
 			store_teardown),

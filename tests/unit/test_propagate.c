@@ -758,23 +758,23 @@ static void test_propagators_are_parsed(void **state)
 
 static void test_a_childs_environment_has_the_new_context_alone(void **state)
 {
-	char *const envp[] = {"PATH=/bin",      "TRACEPARENT=" PARENT, "X_B3_PARENTSPANID=1",
-			      "TRACEPARENTS=2", "BAGGAGE=old=1",       NULL};
+	char *const envp[] = {"PATH=/bin",      ("TRACEPARENT=" PARENT), "X_B3_PARENTSPANID=1",
+			      "TRACEPARENTS=2", "BAGGAGE=old=1",         NULL};
 	struct waffle_wire_context wire = {.context = upstream,
 					   .sampling = WAFFLE_SAMPLING_ACCEPT,
 					   .tracestate = "foo=1",
 					   .baggage = "k=v"};
 	char **made = waffle_propagate_environment(ALL, envp, child, &wire);
 	static const char *const expected[] = {
-		"PATH=/bin",
-		"TRACEPARENTS=2",
-		"TRACEPARENT=00-" CHILD "-01",
-		"TRACESTATE=foo=1",
-		"B3=" CHILD "-1",
-		"X_B3_TRACEID=0af7651916cd43dd8448eb211c80319c",
-		"X_B3_SPANID=0000000000000017",
-		"X_B3_SAMPLED=1",
-		"BAGGAGE=k=v",
+		("PATH=/bin"),
+		("TRACEPARENTS=2"),
+		("TRACEPARENT=00-" CHILD "-01"),
+		("TRACESTATE=foo=1"),
+		("B3=" CHILD "-1"),
+		("X_B3_TRACEID=0af7651916cd43dd8448eb211c80319c"),
+		("X_B3_SPANID=0000000000000017"),
+		("X_B3_SAMPLED=1"),
+		("BAGGAGE=k=v"),
 	};
 	size_t count = sizeof(expected) / sizeof(*expected);
 

@@ -39,6 +39,9 @@ void drain_interval_update(struct drain_interval *interval, uint64_t records, ui
 		uint64_t until_filled = interval->ns * RING_PART / filled;
 
 		ns = at_most(ns, DRAIN_INTERVAL_RINGS_NS);
+		/* A thread that fills its ring may be off its CPU for a while, and then go on. So
+		 * the interval grows slowly. */
+		ns = at_most(ns, interval->ns + interval->ns / 4);
 		ns = at_most(ns, until_filled > DRAIN_INTERVAL_MIN_NS ? until_filled
 								      : DRAIN_INTERVAL_MIN_NS);
 	}

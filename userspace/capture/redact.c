@@ -79,7 +79,7 @@ static uint32_t values_close_up(const struct site_info *site, unsigned first, ui
 	unsigned char *to = values;
 	struct value value;
 
-	for (unsigned key = first; value_walk_next(&walk, &value); key++) {
+	for (unsigned key = first; value_walk_any(&walk, &value); key++) {
 		size_t size = (size_t)(walk.at - from);
 
 		if (!(keys >> key & 1)) {

@@ -129,9 +129,6 @@ static void site_add(struct trigger *trigger, struct trigger_site *row,
 		row->state = SITE_USED;
 	else
 		trigger->used.len--;
-	/* From now on calls are like spans: the stream would take their hits as decided by the
-	 * kernel, which concerns the capture, not the trigger. */
-	row->copy->call = false;
 }
 
 /* The row of a site whose records are of use; NULL: they are not. */
@@ -232,7 +229,7 @@ int trigger_open(struct trigger **trigger, const struct filter_expr *expression,
 {
 	struct trigger *made = calloc(1, sizeof(*made));
 	struct filter_stream_options options = {
-		.filter = expression, .deliver = delivered, .arg = made};
+		.filter = expression, .decides_calls = true, .deliver = delivered, .arg = made};
 	int result;
 
 	*trigger = NULL;

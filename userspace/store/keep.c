@@ -9,6 +9,7 @@
 /* Limits of what is kept besides chunks. More threads have no names, and the begins of more spans
  * are not kept: these begin with the file. */
 #define TASKS_MAX (1u << 18)
+#define TRACKS_MAX (1u << 16)
 #define BEGINS_MAX (1u << 16)
 #define BEGIN_BYTES_MAX (32u << 20)
 #define CPUS_MAX 8192
@@ -39,10 +40,12 @@ void keep_free(struct keep *keep)
 	vec_free(&keep->segments);
 	vec_free(&keep->tables);
 	vec_free(&keep->tasks);
+	vec_free(&keep->tracks);
 	vec_free(&keep->frequencies);
 	vec_free(&keep->begins);
 	vec_free(&keep->spans);
 	map_free(&keep->task_at);
+	map_free(&keep->track_at);
 	map_free(&keep->begin_at);
 	free(keep);
 }
@@ -144,17 +147,35 @@ static void begin_remove(struct keep *keep, uint32_t index)
 	free(begin.hit);
 }
 
-/* Forgets what ended in the segments that were dropped. */
-static void ended_forget(struct keep *keep)
+static uint64_t track_key(const struct waffle_rec_track *track)
+{
+	return (uint64_t)track->tgid << 32 | track->track;
+}
+
+static void tracks_forget(struct keep *keep)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < keep->begins.len; i++) {
-		const struct kept_begin *begin = &keep->begins.data[i];
+	for (size_t i = 0; i < keep->tracks.len; i++) {
+		const struct kept_track *track = &keep->tracks.data[i];
 
-		if (begin->hit && begin->ended && begin->ended < number_first(keep))
-			begin_remove(keep, (uint32_t)i);
+		if (track->ended && track->ended < number_first(keep)) {
+			map_remove(&keep->track_at, track_key(&track->track));
+			continue;
+		}
+		if (kept != i) {
+			keep->tracks.data[kept] = *track;
+			map_set(&keep->track_at, track_key(&track->track), (uint32_t)kept);
+		}
+		kept++;
 	}
+	keep->tracks.len = kept;
+}
+
+static void tasks_forget(struct keep *keep)
+{
+	size_t kept = 0;
+
 	for (size_t i = 0; i < keep->tasks.len; i++) {
 		const struct kept_task *task = &keep->tasks.data[i];
 
@@ -169,6 +190,19 @@ static void ended_forget(struct keep *keep)
 		kept++;
 	}
 	keep->tasks.len = kept;
+}
+
+/* Forgets what ended in the segments that were dropped. */
+static void ended_forget(struct keep *keep)
+{
+	for (size_t i = 0; i < keep->begins.len; i++) {
+		const struct kept_begin *begin = &keep->begins.data[i];
+
+		if (begin->hit && begin->ended && begin->ended < number_first(keep))
+			begin_remove(keep, (uint32_t)i);
+	}
+	tasks_forget(keep);
+	tracks_forget(keep);
 }
 
 /* Drops the first chunk of the only segment. What is left is complete behind its last record, but
@@ -241,6 +275,18 @@ static void task_follow(struct keep *keep, const struct waffle_rec_task *task)
 	keep->tasks.data[index] = (struct kept_task){.task = *task};
 }
 
+static void track_follow(struct keep *keep, const struct waffle_rec_track *track)
+{
+	uint32_t index = map_get(&keep->track_at, track_key(track));
+	struct kept_track kept = {.track = *track};
+
+	if (index != MAP_NONE)
+		keep->tracks.data[index] = kept;
+	else if (keep->tracks.len < TRACKS_MAX && vec_push(&keep->tracks, kept) &&
+		 !map_set(&keep->track_at, track_key(track), (uint32_t)keep->tracks.len - 1))
+		keep->tracks.len--;
+}
+
 /* The end of a thread, and of what its process has left open. */
 static void exit_follow(struct keep *keep, const struct waffle_rec_exit *end)
 {
@@ -254,6 +300,9 @@ static void exit_follow(struct keep *keep, const struct waffle_rec_exit *end)
 		if (keep->begins.data[i].hit && keep->begins.data[i].hit->tgid == end->tgid &&
 		    !keep->begins.data[i].ended)
 			keep->begins.data[i].ended = number_current(keep);
+	for (size_t i = 0; i < keep->tracks.len; i++)
+		if (keep->tracks.data[i].track.tgid == end->tgid && !keep->tracks.data[i].ended)
+			keep->tracks.data[i].ended = number_current(keep);
 }
 
 static void frequency_follow(struct keep *keep, const struct waffle_rec_frequency *frequency)
@@ -293,6 +342,8 @@ static bool begins_make_room(struct keep *keep, size_t bytes)
 	return begins_have_room(keep, bytes);
 }
 
+/* The span of a track is delivered when it is complete, and would be the thread's without the
+ * ON_TRACK record before it. */
 static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
 {
 	const struct waffle_frame *frame = (const void *)(hit + 1);
@@ -301,7 +352,7 @@ static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
 	uint32_t index;
 
 	if (hit->site >= keep->spans.len || !keep->spans.data[hit->site] ||
-	    hit->frame_bytes < sizeof(*frame) || !frame->id ||
+	    hit->frame_bytes < sizeof(*frame) || !frame->id || frame->id == keep->on_track ||
 	    map_get(&keep->begin_at, frame->id) != MAP_NONE || !begins_make_room(keep, bytes))
 		return;
 	begin.id = frame->id;
@@ -359,6 +410,12 @@ void keep_record(struct keep *keep, const struct waffle_rec *rec)
 	case WAFFLE_REC_EXEC:
 		exit_follow(keep, (const struct waffle_rec_exit *)rec);
 		break;
+	case WAFFLE_REC_TRACK:
+		track_follow(keep, (const struct waffle_rec_track *)rec);
+		break;
+	case WAFFLE_REC_ON_TRACK:
+		keep->on_track = ((const struct waffle_rec_on_track *)rec)->id;
+		break;
 	case WAFFLE_REC_FREQUENCY:
 		frequency_follow(keep, (const struct waffle_rec_frequency *)rec);
 		break;
@@ -403,6 +460,9 @@ int keep_each_head(const struct keep *keep, int (*each)(const struct waffle_rec 
 	for (size_t i = 0; !result && i < keep->tasks.len; i++)
 		if (keep->tasks.data[i].task.rec.ts < from_ts)
 			result = each(&keep->tasks.data[i].task.rec, arg);
+	for (size_t i = 0; !result && i < keep->tracks.len; i++)
+		if (keep->tracks.data[i].track.rec.ts < from_ts)
+			result = each(&keep->tracks.data[i].track.rec, arg);
 	for (size_t i = 0; !result && i < keep->begins.len; i++)
 		if (keep->begins.data[i].hit && keep->begins.data[i].began < number_first(keep))
 			result = each(&keep->begins.data[i].hit->rec, arg);

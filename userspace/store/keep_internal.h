@@ -7,8 +7,8 @@
  * Tables are kept whole. Records are in segments, each with the time from which it has all records.
  * The oldest segments are dropped, as wholes, so that what is left is complete from a known time
  *on. A file gets, before the records of its first segment, what else its reader needs to know at
- *that time: the names of threads, the speed of CPUs, the states of threads, and the begins of spans
- * that are open.
+ *that time: the names of threads and tracks, the speed of CPUs, the states of threads, and the
+ *begins of spans that are open.
  */
 #ifndef WAFFLE_STORE_KEEP_INTERNAL_H
 #define WAFFLE_STORE_KEEP_INTERNAL_H
@@ -45,6 +45,12 @@ struct kept_task {
 	uint64_t ended; /* number of the segment in which it exited, from 1; 0: it lives */
 };
 
+/* The last record of a track. */
+struct kept_track {
+	struct waffle_rec_track track;
+	uint64_t ended; /* as of a task, of its process */
+};
+
 /* The begin of a span or call that is open, or whose end is in a later segment. */
 struct kept_begin {
 	uint64_t id;
@@ -60,8 +66,11 @@ struct keep {
 	uint64_t bytes, table_bytes, begin_bytes;
 	struct keep_tally tally; /* of the chunk that is being made */
 	VEC(struct kept_task) tasks;
-	struct map task_at;                           /* tid → index in `tasks` */
-	size_t task_victim;                           /* the thread that made room last */
+	struct map task_at; /* tid → index in `tasks` */
+	size_t task_victim; /* the thread that made room last */
+	VEC(struct kept_track) tracks;
+	struct map track_at; /* tgid << 32 | track → index in `tracks` */
+	uint64_t on_track;   /* id of the last span or event that belongs to one */
 	VEC(struct waffle_rec_frequency) frequencies; /* by CPU; kind 0: unknown */
 	VEC(struct kept_begin) begins;                /* hit NULL: a free entry */
 	uint32_t begin_count;                         /* entries in use */

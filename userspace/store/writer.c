@@ -922,7 +922,7 @@ static int dump_head(const struct waffle_rec *rec, void *arg)
 	if (source < WAFFLE_SOURCE_COUNT)
 		dump->counts[source].delivered++;
 	if (!encoder_append(from->encoder, rec) ||
-	    (rec->kind == WAFFLE_REC_TASK && !encoder_append(from->tasks, rec)))
+	    (record_names(rec->kind) && !encoder_append(from->tasks, rec)))
 		return writer_fail(dump->to, ENOMEM, "out of memory");
 	return encoder_full(from->encoder) || encoder_full(from->tasks) ? dump_encoded(dump) : 0;
 }

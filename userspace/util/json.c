@@ -316,8 +316,7 @@ void json_u64(struct json *json, uint64_t value)
 	number(json, value, false);
 }
 
-/* The locale of the program that libwaffle records may have another decimal point. */
-static size_t point_plain(char *digits, size_t len)
+size_t json_plain_point(char *digits, size_t len)
 {
 	size_t kept = 0;
 
@@ -348,7 +347,7 @@ void json_f64(struct json *json, double value)
 	len = snprintf(digits, sizeof(digits), "%.15g", value);
 	if (strtod(digits, NULL) != value)
 		len = snprintf(digits, sizeof(digits), "%.17g", value);
-	len = (int)point_plain(digits, (size_t)len);
+	len = (int)json_plain_point(digits, (size_t)len);
 	if (strspn(digits, "-0123456789") == (size_t)len) /* marks it as a double for readers */
 		len += snprintf(digits + len, sizeof(digits) - (size_t)len, ".0");
 	json_number(json, digits, (size_t)len);

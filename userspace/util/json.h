@@ -61,6 +61,9 @@ void json_bool(struct json *json, bool value);
 void json_null(struct json *json);
 /* A string of sixteen hexadecimal digits. */
 void json_hex64(struct json *json, uint64_t value);
+/* Gives a number that printf() wrote a plain decimal point: the program that libwaffle records may
+ * have a locale with another one. Returns its length, which is no longer than before. */
+size_t json_plain_point(char *digits, size_t len);
 /* Text that is a JSON number already, such as microseconds "12.345". */
 void json_number(struct json *json, const char *digits, size_t len);
 

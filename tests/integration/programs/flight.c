@@ -5,6 +5,7 @@
  *
  *	slow MS     a span "slow" of at least MS milliseconds
  *	mark N      an event "mark" with n=N
+ *	call MS     the function slow_call(MS), which takes as long
  *	open/close  begin and end of a span "long"
  *	burst N     N events "noise" with 256 bytes that can't be compressed
  *	end
@@ -35,6 +36,13 @@ static void slow(long ms)
 		sleep_ms(ms);
 	}
 	printf("slow begin=%lld end=%lld\n", begin, now_ns());
+}
+
+__attribute__((noinline)) void slow_call(long ms);
+void slow_call(long ms)
+{
+	sleep_ms(ms);
+	printf("called\n");
 }
 
 static void burst(long count)
@@ -71,6 +79,8 @@ int main(void)
 		} else if (!strncmp(line, "mark ", 5)) {
 			WAFFLE_EVENT("mark", KV_I64("n", atol(line + 5)));
 			printf("marked\n");
+		} else if (!strncmp(line, "call ", 5)) {
+			slow_call(atol(line + 5));
 		} else if (!strcmp(line, "open\n")) {
 			held = WAFFLE_BEGIN("long", KV_STR("what", "held"));
 			printf("opened\n");

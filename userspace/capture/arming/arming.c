@@ -30,6 +30,10 @@ int arming_open(struct arming **arming, struct kernel *kernel, struct address_sp
 	return 0;
 }
 
+/* How the names of libwaffle's files begin. Another name costs a moment in which nothing is
+ * recorded: the sites are armed again when it is found. */
+#define LIBWAFFLE "libwaffle.so"
+
 /* Takes ownership of the list of files. */
 static void process_keep(struct arming *arming, struct arming_process *seen)
 {
@@ -71,6 +75,56 @@ static void stuck_note(struct arming *arming, const struct mapping *mapping, int
 					   : "too many file systems do not answer");
 }
 
+/* Arms what a process has mapped. -EAGAIN: the file is still being parsed. */
+static int mapping_arm(struct arming *arming, struct arming_process *seen,
+		       const struct mapping *mapping, struct error *err)
+{
+	char path[4096];
+	int fd = mapping_open(mapping, seen->pid, path, sizeof(path)), index, result = 0;
+
+	if (fd == -EACCES || fd == -EPERM)
+		denied_note(arming, mapping, seen->pid, -fd);
+	if (fd == -ETIMEDOUT || fd == -EBUSY)
+		stuck_note(arming, mapping, -fd);
+	if (fd < 0)
+		return 0; /* unmapped meanwhile, or inaccessible */
+	index = file_add(arming, fd, mapping->path, false, err);
+	result = index < 0 ? index : file_arm(arming, (uint32_t)index, seen->pid, err);
+	if (index >= 0)
+		file_rest(&arming->files.data[index]);
+	close(fd);
+	if (index >= 0 && !result && !vec_push(&seen->files.list, (uint32_t)index))
+		result = error_set(err, ENOMEM, "out of memory");
+	return result;
+}
+
+/* Whether the mapping may be of libwaffle. */
+static bool mapping_is_libwaffle(const struct mapping *mapping)
+{
+	const char *slash = strrchr(mapping->path, '/');
+
+	return slash && !strncmp(slash + 1, LIBWAFFLE, strlen(LIBWAFFLE));
+}
+
+/* Arms the programs and libraries that are, or are not, libwaffle. */
+static int mappings_arm(struct arming *arming, struct arming_process *seen,
+			const struct mappings *mappings, bool libwaffle, struct error *err)
+{
+	bool pending = false;
+	int result = 0;
+
+	for (size_t i = 0; !result && i < mappings->list.len; i++) {
+		const struct mapping *mapping = &mappings->list.data[i];
+
+		if (!mapping_is_program(mapping) || mapping_is_libwaffle(mapping) != libwaffle)
+			continue;
+		result = mapping_arm(arming, seen, mapping, err);
+		pending |= result == -EAGAIN;
+		result = result == -EAGAIN ? 0 : result;
+	}
+	return result ?: pending ? -EAGAIN : 0;
+}
+
 int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 {
 	struct arming_process seen = {.pid = pid};
@@ -78,30 +132,15 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 	int result = address_spaces_scan(arming->spaces, pid, &now, err);
 
 	look_at(arming, pid);
-	for (size_t i = 0; !result && i < now->list.len; i++) {
-		const struct mapping *mapping = &now->list.data[i];
-		char path[4096];
-		int fd, index;
-
-		if (!mapping_is_program(mapping))
-			continue;
-		fd = mapping_open(mapping, pid, path, sizeof(path));
-		if (fd == -EACCES || fd == -EPERM)
-			denied_note(arming, mapping, pid, -fd);
-		if (fd == -ETIMEDOUT || fd == -EBUSY)
-			stuck_note(arming, mapping, -fd);
-		if (fd < 0)
-			continue; /* unmapped meanwhile, or inaccessible */
-		index = file_add(arming, fd, mapping->path, false, err);
-		if (index != -EAGAIN)
-			result = index < 0 ? index : file_arm(arming, (uint32_t)index, pid, err);
-		if (index >= 0)
-			file_rest(&arming->files.data[index]);
-		close(fd);
-		if (index >= 0 && !result && !vec_push(&seen.files.list, (uint32_t)index))
-			result = error_set(err, ENOMEM, "out of memory");
+	/* libwaffle comes first, since the programs for the other sites depend on the transport. */
+	result = result ?: mappings_arm(arming, &seen, now, true, err);
+	if (result == -EAGAIN && control_awaits(arming, pid)) {
+		vec_free(&seen.files.list);
+		return 0; /* again when it has been parsed */
 	}
-	if (result) {
+	result = result == -EAGAIN ? 0 : result;
+	result = result ?: mappings_arm(arming, &seen, now, false, err);
+	if (result && result != -EAGAIN) {
 		vec_free(&seen.files.list);
 		return result;
 	}

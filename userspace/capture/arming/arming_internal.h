@@ -160,6 +160,9 @@ int control_arm(struct arming *arming, uint32_t index, struct arm_request reques
 		struct error *err);
 /* Whether hits of a process are filtered in userspace, because they come through rings. */
 bool control_filters(const struct arming *arming, pid_t pid);
+/* Whether a process in which nothing is armed yet is not to be armed before libwaffle, if it has
+ * mapped that. */
+bool control_awaits(const struct arming *arming, pid_t pid);
 
 /* arming_doubled.c */
 /* Number of mappings that a process has of the page. */

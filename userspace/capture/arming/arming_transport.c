@@ -67,6 +67,15 @@ bool control_filters(const struct arming *arming, pid_t pid)
 	       transport_has_rings(arming->transport, pid);
 }
 
+bool control_awaits(const struct arming *arming, pid_t pid)
+{
+	for (size_t i = 0; i < arming->arms.len; i++)
+		if (arming->arms.data[i].pid == pid)
+			return false;
+	return arming->plan && !arming->plan->is_static && arming->transport &&
+	       !arming_is_everywhere(arming);
+}
+
 int control_arm(struct arming *arming, uint32_t index, struct arm_request request,
 		struct error *err)
 {

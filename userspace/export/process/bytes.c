@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "util/json.h"
 #include "util/terminal.h"
 
 #define CAP_MIN 256
@@ -133,6 +135,7 @@ void bytes_json_f64(struct out_bytes *bytes, double value)
 			if (strtod(text, NULL) == value)
 				break;
 		}
+		json_plain_point(text, strlen(text));
 		bytes_text(bytes, text);
 	}
 }

@@ -213,7 +213,12 @@ int chain_close(struct chain *chain, uint64_t end_ts, uint64_t wait_ns)
 	bool lossy = false;
 
 	joiner_finish(chain->joiner, end_ts);
-	chain_flush(chain);
+	for (size_t i = 0; i < chain->count; i++) {
+		if (chain->processors[i].type->flush)
+			chain->processors[i].type->flush(&chain->processors[i]);
+		if (chain->processors[i].type->end)
+			chain->processors[i].type->end(&chain->processors[i]);
+	}
 	counts_say(chain);
 	for (size_t i = 0; i < chain->count; i++)
 		chain->processors[i].lossy = &lossy;

@@ -60,20 +60,21 @@ struct processor_type {
 	const struct processor_option *options;
 	size_t option_count;
 	size_t config_bytes, state_bytes;
-	bool batched;       /* a batch() is put in front of it unless there is one */
-	bool takes_metrics; /* metrics() may be anywhere before it */
+	bool batched; /* a batch() is put in front of it unless there is one */
 	/* Completes `state`, which is zero. May be NULL, as all others. */
 	int (*open)(struct processor *processor, struct error *err);
 	/* Takes records and passes on what it chooses. */
 	void (*records)(struct processor *processor, struct full_record *const *records,
 			size_t count);
-	/* Takes the metrics of a processor before it. NULL: passes them on. */
+	/* Takes the metrics of a processor before it. */
 	void (*metrics)(struct processor *processor, const struct metrics_snapshot *snapshot);
 	/* Called about once a second. */
 	void (*tick)(struct processor *processor, uint64_t now_ns);
 	/* Lets go of what it has: what is passed on and written so far is to survive the program's
 	 * end. Must not wait for a network. */
 	void (*flush)(struct processor *processor);
+	/* All records have come. */
+	void (*end)(struct processor *processor);
 	/* Waits at most until `until_ns` (CLOCK_MONOTONIC) for what is still to be written, and
 	 * frees its state in any case. Also called if open() failed. */
 	void (*close)(struct processor *processor, uint64_t until_ns);
@@ -100,6 +101,15 @@ static inline void processor_pass(struct processor *processor, struct full_recor
 {
 	if (processor->next && count)
 		processor_give(processor->next, records, count);
+}
+
+/* Gives metrics to all exporters that follow. */
+static inline void processor_pass_metrics(struct processor *processor,
+					  const struct metrics_snapshot *snapshot)
+{
+	for (struct processor *next = processor->next; next; next = next->next)
+		if (next->type->metrics)
+			next->type->metrics(next, snapshot);
 }
 
 /* ---- the table of processors (processors.c) ---- */

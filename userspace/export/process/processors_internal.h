@@ -10,8 +10,10 @@
 	row(sample)                                                                                \
 	row(filter)                                                                                \
 	row(call)                                                                                  \
+	row(metrics)                                                                               \
 	row(log)                                                                                   \
-	row(batch)
+	row(batch)                                                                                 \
+	row(export)
 // clang-format on
 
 #define PROCESSOR_DECLARE(name) extern const struct processor_type processor_##name;

@@ -169,7 +169,7 @@ static void queue_spool(struct sender *sender)
 
 static void failure_say(struct sender *sender)
 {
-	if (sender->failing_said || sender->closing)
+	if (sender->failing_said || (sender->closing && !sender->host.finished))
 		return;
 	sender->failing_said = true;
 	pthread_mutex_unlock(&sender->lock);
@@ -270,7 +270,7 @@ uint64_t sender_step(struct sender *sender, uint64_t now_ns)
 	struct sender_reply reply = {0};
 	enum sender_outcome outcome;
 	struct parcel *parcel;
-	uint64_t next = 0;
+	uint64_t next = 0, began;
 	bool spooled;
 
 	pthread_mutex_lock(&sender->lock);
@@ -286,7 +286,10 @@ uint64_t sender_step(struct sender *sender, uint64_t now_ns)
 		sender->delivering = true;
 		sender->in_flight = parcel->records;
 		pthread_mutex_unlock(&sender->lock);
+		began = clock_monotonic_ns();
 		outcome = sender->type->deliver(sender->arg, parcel, &reply);
+		/* What a server asks to wait for begins with its answer. */
+		now_ns += clock_monotonic_ns() - began;
 		error_one_line(reply.why);
 		pthread_mutex_lock(&sender->lock);
 		sender->delivering = false;

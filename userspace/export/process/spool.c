@@ -113,7 +113,7 @@ static void list(struct spool *spool)
 		    fstatat(spool->folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(status.st_mode))
 			continue;
-		snprintf(name.text, sizeof(name.text), "%s", entry->d_name);
+		snprintf(name.text, sizeof(name.text), "%.63s", entry->d_name);
 		name.bytes = (uint64_t)status.st_size;
 		spool->bytes += name.bytes;
 		if (!vec_push(&spool->names, name))

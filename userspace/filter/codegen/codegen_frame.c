@@ -182,7 +182,7 @@ static void run_check_number(struct codegen *gen, unsigned index, unsigned key)
 	uint32_t fine = asm_label(as);
 
 	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, frame_key_slot(gen, key));
-	asm_branch_imm(as, BPF_JLE, BPF_REG_1, WAFFLE_NUMBER_F64, fine);
+	asm_branch_imm(as, BPF_JLE, BPF_REG_1, WAFFLE_NUMBER_NONE, fine);
 	asm_const(as, BPF_REG_1, gen->frame.at[key]);
 	if (index)
 		asm_alu(as, BPF_ADD, BPF_REG_1, REG_TEXT);
@@ -287,6 +287,7 @@ static void number_of_any_type(struct codegen *gen, const struct filter_predicat
 	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, frame_key_slot(gen, key) + 8);
 	asm_branch_imm(as, BPF_JEQ, BPF_REG_4, WAFFLE_NUMBER_U64, is_unsigned);
 	asm_branch_imm(as, BPF_JEQ, BPF_REG_4, WAFFLE_NUMBER_F64, is_float);
+	asm_branch_imm(as, BPF_JEQ, BPF_REG_4, WAFFLE_NUMBER_NONE, exits.no);
 	codegen_number(gen, predicate, NUMBER_SIGNED, exits);
 	asm_place(as, is_unsigned);
 	codegen_number(gen, predicate, NUMBER_UNSIGNED, exits);

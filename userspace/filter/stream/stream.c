@@ -145,6 +145,11 @@ enum filter_stream_use filter_stream_use(const struct filter_stream *stream,
 	return use;
 }
 
+static bool is_decided(const struct filter_stream *stream, const struct site_info *site)
+{
+	return !site->call || stream->options.decides_calls;
+}
+
 bool filter_stream_add_site(struct filter_stream *stream, const struct site_info *info)
 {
 	const struct filter_expr *filter = stream->options.filter;
@@ -156,7 +161,7 @@ bool filter_stream_add_site(struct filter_stream *stream, const struct site_info
 		site.is_span = info->kind == WAFFLE_SITE_SPAN;
 		site.size = (uint8_t)site_deferred_size(info);
 	}
-	if (info && filter && !info->call) {
+	if (info && filter && is_decided(stream, info)) {
 		if (!residual_make(&site.residual, filter, info))
 			return false;
 		site.use = (uint8_t)use_of(stream, &site.residual, info);
@@ -547,7 +552,7 @@ void filter_stream_hit(struct filter_stream *stream, struct waffle_rec_hit *rec)
 	hit.site = &stream->sites.data[rec->site];
 	if (hit.site->use == FILTER_STREAM_DORMANT)
 		return;
-	if (stream->is_static || hit.site->info->call) {
+	if (stream->is_static || !is_decided(stream, hit.site->info)) {
 		deliver(stream, &rec->rec);
 		return;
 	}

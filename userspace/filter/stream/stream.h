@@ -38,6 +38,9 @@ struct filter_stream;
 struct filter_stream_options {
 	const struct filter_expr *filter; /* lives as long as the stream; NULL keeps everything */
 	bool keep_children;
+	/* Calls are decided like spans, by their begins and durations. Otherwise their hits are
+	 * delivered as they are, since the kernel has decided them. */
+	bool decides_calls;
 	/* Takes a record that is kept. It may change the record, which is valid until it returns.
 	 */
 	void (*deliver)(struct waffle_rec *rec, void *arg);
@@ -62,8 +65,7 @@ enum filter_stream_use filter_stream_use(const struct filter_stream *stream,
 
 /*
  * Adds the next site: hits refer to sites by 0, 1, … in the order of adding. The site and its
- * strings live as long as the stream. NULL: a site whose hits are not wanted. Hits of a call
- * (site->call) are delivered as they are, since the kernel has decided them. False: out of memory,
+ * strings live as long as the stream. NULL: a site whose hits are not wanted. False: out of memory,
  * and nothing was added.
  */
 bool filter_stream_add_site(struct filter_stream *stream, const struct site_info *site);

@@ -150,10 +150,10 @@ bool mpi_item_read(const struct mpi_scan *scan, uint32_t span, struct mpi_item *
 		at->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT) ? UINT64_MAX : at->end_ts;
 	item->has = 0;
 	walk = model_values(model, at->site, at->frame);
-	for (unsigned i = 0; i < WAFFLE_KEYS_MAX && value_walk_next(&walk, &value); i++) {
+	for (unsigned i = 0; i < WAFFLE_KEYS_MAX && value_walk_any(&walk, &value); i++) {
 		unsigned key = site->keys[i];
 
-		if (key == MPI_KEY_COUNT || value.type == WAFFLE_KEY_STR ||
+		if (key == MPI_KEY_COUNT || value.missing || value.type == WAFFLE_KEY_STR ||
 		    value.type == WAFFLE_KEY_DIM3)
 			continue;
 		item->has |= UINT64_C(1) << key;

@@ -92,11 +92,13 @@ static bool take_number(struct value_walk *walk, struct value *value)
 		[WAFFLE_NUMBER_I64] = WAFFLE_KEY_I64,
 		[WAFFLE_NUMBER_U64] = WAFFLE_KEY_U64,
 		[WAFFLE_NUMBER_F64] = WAFFLE_KEY_F64,
+		[WAFFLE_NUMBER_NONE] = WAFFLE_KEY_U64,
 	};
 	uint64_t number;
 
-	if (!take_word(walk, &number) || number >= sizeof(types))
+	if (!take_word(walk, &number) || number > WAFFLE_NUMBER_NONE)
 		return false;
+	value->missing = number == WAFFLE_NUMBER_NONE;
 	value->type = types[number];
 	return take_word(walk, &value->u64);
 }
@@ -156,7 +158,7 @@ static bool take_value(struct value_walk *walk, struct value *value)
 	}
 }
 
-bool value_walk_next(struct value_walk *walk, struct value *value)
+bool value_walk_any(struct value_walk *walk, struct value *value)
 {
 	const struct site_key *key;
 
@@ -167,5 +169,13 @@ bool value_walk_next(struct value_walk *walk, struct value *value)
 	if (take_value(walk, value))
 		return true;
 	walk->at = NULL; /* the position of later values is unknown */
+	return false;
+}
+
+bool value_walk_next(struct value_walk *walk, struct value *value)
+{
+	while (value_walk_any(walk, value))
+		if (!value->missing)
+			return true;
 	return false;
 }

@@ -195,10 +195,11 @@ static inline bool site_kind_is_log(unsigned kind)
  */
 struct value {
 	const struct site_key *key;
-	char type; /* WAFFLE_KEY_*; a WAFFLE_KEY_NUMBER becomes I64, U64 or F64 */
-	bool cut;  /* the string was longer */
-	bool null; /* the string was a null pointer, or is unknown */
-	bool lost; /* unknown: its address could not be read */
+	char type;    /* WAFFLE_KEY_*; a WAFFLE_KEY_NUMBER becomes I64, U64 or F64 */
+	bool cut;     /* the string was longer */
+	bool null;    /* the string was a null pointer, or is unknown */
+	bool missing; /* a number without a value: only value_walk_any() */
+	bool lost;    /* unknown: its address could not be read */
 	union {
 		int64_t i64;
 		uint64_t u64; /* also bool, pointer, code, span and event ids */
@@ -221,5 +222,7 @@ struct value_walk value_walk_begin(const struct site_info *site, const void *fra
 struct value_walk value_walk_from(const struct site_info *site, unsigned first, const void *values,
 				  uint32_t bytes);
 bool value_walk_next(struct value_walk *walk, struct value *value);
+/* The same, but also returns keys that have no value: value_walk_next() skips them. */
+bool value_walk_any(struct value_walk *walk, struct value *value);
 
 #endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export/process/curl_internal.h"
+
+/* OPENSSL_INIT_NO_ATEXIT of OpenSSL. */
+#define NO_ATEXIT 0x00080000ull
+
+static struct {
+	pthread_mutex_t lock;
+	bool opened;
+	struct curl_library library;
+} curl = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const struct {
+	const char *name;
+	size_t at;
+} functions[] = {
+#define FUNCTION(name)                                                                             \
+	{                                                                                          \
+		"curl_" #name, offsetof(struct curl_library, name)                                 \
+	}
+	FUNCTION(global_init),   FUNCTION(easy_init),    FUNCTION(easy_setopt),
+	FUNCTION(easy_perform),  FUNCTION(easy_getinfo), FUNCTION(easy_cleanup),
+	FUNCTION(easy_strerror), FUNCTION(slist_append), FUNCTION(slist_free_all),
+#undef FUNCTION
+};
+
+/* OpenSSL would clean up before libwaffle's destructor sends the last records. */
+static void openssl_keep(void *handle)
+{
+	int (*init)(uint64_t, const void *) =
+		(int (*)(uint64_t, const void *))dlsym(handle, "OPENSSL_init_crypto");
+
+	if (init)
+		init(NO_ATEXIT, NULL);
+}
+
+static bool functions_find(void *handle)
+{
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		void *found = dlsym(handle, functions[i].name);
+
+		if (!found)
+			return false;
+		*(void **)((char *)&curl.library + functions[i].at) = found;
+	}
+	return true;
+}
+
+static int library_open(struct error *err)
+{
+	static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		void *handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+
+		if (!handle)
+			continue;
+		openssl_keep(handle);
+		if (functions_find(handle) && !curl.library.global_init(CURL_INIT_ALL)) {
+			curl.opened = true;
+			return 0;
+		}
+		dlclose(handle);
+	}
+	return error_set(err, ENOENT,
+			 "exporters need libcurl.so.4, which can't be opened; install libcurl4");
+}
+
+const struct curl_library *curl_library_open(struct error *err)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&curl.lock);
+	if (!curl.opened)
+		result = library_open(err);
+	pthread_mutex_unlock(&curl.lock);
+	return result ? NULL : &curl.library;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Senders whose parcels are requests of OTLP/HTTP: POST to URL/v1/traces or URL/v1/metrics.
+ * Redirects are not followed, certificates are checked, and every request has a time limit.
+ */
+#ifndef WAFFLE_EXPORT_PROCESS_HTTP_SENDER_INTERNAL_H
+#define WAFFLE_EXPORT_PROCESS_HTTP_SENDER_INTERNAL_H
+
+#include "export/process/bytes_internal.h"
+#include "export/process/sender_internal.h"
+
+/* Kinds of parcels: bits. */
+#define HTTP_JSON 1u
+#define HTTP_METRICS 2u
+
+struct http_options {
+	const char *url;          /* without a path, or with one in front of /v1/traces */
+	const char *headers_file; /* lines "Name: value"; NULL: none */
+	const char *ca_file;      /* certificates to trust instead of the system's; NULL: those */
+	uint64_t timeout_ns;      /* of one request */
+};
+
+/* Makes a sender and starts it. Headers are also read from OTEL_EXPORTER_OTLP_HEADERS. The values
+ * of headers are secret: no message has them. The sender owns options->spool, also on an error. */
+int http_sender_open(struct sender **sender, const struct http_options *http,
+		     const struct sender_options *options, struct error *err);
+
+/* What a server answered to a request that it took: how many records it did not accept, and why. */
+struct http_partial {
+	uint64_t rejected;
+	char why[160];
+};
+/* Reads the body of an ExportTraceServiceResponse or ExportMetricsServiceResponse. */
+struct http_partial http_partial_read(const char *body, size_t len, bool json);
+
+#endif

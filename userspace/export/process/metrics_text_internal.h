@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics as text: OpenMetrics 1.0 (with exemplars), or the older format of Prometheus. */
+#ifndef WAFFLE_EXPORT_PROCESS_METRICS_TEXT_INTERNAL_H
+#define WAFFLE_EXPORT_PROCESS_METRICS_TEXT_INTERNAL_H
+
+#include "export/process/bytes_internal.h"
+#include "export/process/series_internal.h"
+
+enum metrics_format { METRICS_OPENMETRICS, METRICS_PROMETHEUS };
+
+void metrics_text(struct out_bytes *out, const struct metrics_snapshot *snapshot,
+		  enum metrics_format format);
+/* The name of the metric of a histogram: "waffle_span_duration_seconds", "waffle_kv_bytes". */
+void metrics_histogram_name(char name[128], const struct series_choice *choice);
+
+#endif

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "export/process/otlp_out_internal.h"
+#include "util/utf8.h"
+
+enum otlp_wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
+
+/* ---- protobuf ---- */
+
+static unsigned varint_make(unsigned char bytes[10], uint64_t value)
+{
+	unsigned len = 0;
+
+	while (value >= 0x80) {
+		bytes[len++] = (unsigned char)(value | 0x80);
+		value >>= 7;
+	}
+	bytes[len++] = (unsigned char)value;
+	return len;
+}
+
+static void varint(struct otlp_out *otlp, uint64_t value)
+{
+	unsigned char bytes[10];
+
+	bytes_add(otlp->out, bytes, varint_make(bytes, value));
+}
+
+static void tag(struct otlp_out *otlp, unsigned field, enum otlp_wire_type type)
+{
+	varint(otlp, field << 3 | type);
+}
+
+static void fixed64(struct otlp_out *otlp, uint64_t value)
+{
+	unsigned char bytes[8];
+
+	for (unsigned i = 0; i < 8; i++)
+		bytes[i] = (unsigned char)(value >> 8 * i);
+	bytes_add(otlp->out, bytes, sizeof(bytes));
+}
+
+/* ---- JSON ---- */
+
+static void separate(struct otlp_out *otlp)
+{
+	if (otlp->follows)
+		bytes_char(otlp->out, ',');
+	otlp->follows = true;
+}
+
+static void key(struct otlp_out *otlp, const char *name)
+{
+	separate(otlp);
+	bytes_print(otlp->out, "\"%s\":", name);
+}
+
+/* ---- messages ---- */
+
+static void message_open(struct otlp_out *otlp)
+{
+	if (otlp->json) {
+		bytes_char(otlp->out, '{');
+		otlp->follows = false;
+	}
+	otlp->begins[otlp->depth++] = otlp->out->len;
+}
+
+void otlp_request_begin(struct otlp_out *otlp, struct out_bytes *out, bool json)
+{
+	*otlp = (struct otlp_out){.out = out, .json = json};
+	message_open(otlp);
+}
+
+void otlp_request_end(struct otlp_out *otlp)
+{
+	otlp->depth--;
+	if (otlp->json)
+		bytes_char(otlp->out, '}');
+}
+
+void otlp_begin(struct otlp_out *otlp, unsigned field, const char *name)
+{
+	if (otlp->json)
+		key(otlp, name);
+	else
+		tag(otlp, field, WIRE_BYTES);
+	message_open(otlp);
+}
+
+void otlp_item_begin(struct otlp_out *otlp, unsigned field)
+{
+	if (otlp->json)
+		separate(otlp);
+	else
+		tag(otlp, field, WIRE_BYTES);
+	message_open(otlp);
+}
+
+/* The length of a message is in front of it, and is known only now. */
+void otlp_end(struct otlp_out *otlp)
+{
+	size_t begin = otlp->begins[--otlp->depth], len = otlp->out->len - begin;
+	unsigned char bytes[10];
+	unsigned count = varint_make(bytes, len);
+
+	if (otlp->json) {
+		bytes_char(otlp->out, '}');
+		otlp->follows = true;
+		return;
+	}
+	bytes_add(otlp->out, bytes, count);
+	if (otlp->out->failed)
+		return;
+	memmove(otlp->out->data + begin + count, otlp->out->data + begin, len);
+	memcpy(otlp->out->data + begin, bytes, count);
+}
+
+void otlp_list_begin(struct otlp_out *otlp, const char *name)
+{
+	if (!otlp->json)
+		return;
+	key(otlp, name);
+	bytes_char(otlp->out, '[');
+	otlp->follows = false;
+}
+
+void otlp_list_end(struct otlp_out *otlp)
+{
+	if (!otlp->json)
+		return;
+	bytes_char(otlp->out, ']');
+	otlp->follows = true;
+}
+
+/* ---- fields ---- */
+
+static void text_clean(struct otlp_out *otlp, const char *text, size_t len)
+{
+	char *clean = malloc(UTF8_CLEAN_MAX(len) + 1);
+
+	if (!clean) {
+		otlp->out->failed = true;
+		return;
+	}
+	len = utf8_clean(text, len, clean);
+	varint(otlp, len);
+	bytes_add(otlp->out, clean, len);
+	free(clean);
+}
+
+void otlp_text_len(struct otlp_out *otlp, unsigned field, const char *name, const char *text,
+		   size_t len)
+{
+	if (otlp->json) {
+		key(otlp, name);
+		bytes_json_string(otlp->out, text, len);
+		return;
+	}
+	tag(otlp, field, WIRE_BYTES);
+	if (utf8_valid(text, len) < len) {
+		text_clean(otlp, text, len);
+		return;
+	}
+	varint(otlp, len);
+	bytes_add(otlp->out, text, len);
+}
+
+static void id_words(struct otlp_out *otlp, unsigned field, const char *name, const uint64_t *words,
+		     unsigned count)
+{
+	if (otlp->json) {
+		key(otlp, name);
+		bytes_char(otlp->out, '"');
+		for (unsigned i = 0; i < count; i++)
+			bytes_print(otlp->out, "%016" PRIx64, words[i]);
+		bytes_char(otlp->out, '"');
+		return;
+	}
+	tag(otlp, field, WIRE_BYTES);
+	varint(otlp, 8 * count);
+	for (unsigned i = 0; i < count; i++)
+		fixed64(otlp, __builtin_bswap64(words[i]));
+}
+
+void otlp_id(struct otlp_out *otlp, unsigned field, const char *name, uint64_t id)
+{
+	id_words(otlp, field, name, &id, 1);
+}
+
+void otlp_id128(struct otlp_out *otlp, unsigned field, const char *name, uint64_t hi, uint64_t lo)
+{
+	uint64_t words[] = {hi, lo};
+
+	id_words(otlp, field, name, words, 2);
+}
+
+void otlp_int64(struct otlp_out *otlp, unsigned field, const char *name, int64_t value)
+{
+	if (otlp->json) {
+		key(otlp, name);
+		bytes_print(otlp->out, "\"%" PRId64 "\"", value);
+		return;
+	}
+	tag(otlp, field, WIRE_VARINT);
+	varint(otlp, (uint64_t)value);
+}
+
+void otlp_fixed64(struct otlp_out *otlp, unsigned field, const char *name, uint64_t value)
+{
+	if (otlp->json) {
+		key(otlp, name);
+		bytes_print(otlp->out, "\"%" PRIu64 "\"", value);
+		return;
+	}
+	tag(otlp, field, WIRE_FIXED64);
+	fixed64(otlp, value);
+}
+
+void otlp_number(struct otlp_out *otlp, unsigned field, const char *name, uint32_t value)
+{
+	if (otlp->json) {
+		key(otlp, name);
+		bytes_print(otlp->out, "%" PRIu32, value);
+		return;
+	}
+	tag(otlp, field, WIRE_VARINT);
+	varint(otlp, value);
+}
+
+void otlp_bool(struct otlp_out *otlp, unsigned field, const char *name, bool value)
+{
+	if (otlp->json) {
+		key(otlp, name);
+		bytes_text(otlp->out, value ? "true" : "false");
+		return;
+	}
+	tag(otlp, field, WIRE_VARINT);
+	varint(otlp, value);
+}
+
+void otlp_signed(struct otlp_out *otlp, unsigned field, const char *name, int32_t value)
+{
+	if (otlp->json) {
+		key(otlp, name);
+		bytes_print(otlp->out, "%" PRId32, value);
+		return;
+	}
+	tag(otlp, field, WIRE_VARINT);
+	varint(otlp, (uint32_t)value << 1 ^ (uint32_t)(value >> 31)); /* zigzag */
+}
+
+void otlp_double(struct otlp_out *otlp, unsigned field, const char *name, double value)
+{
+	uint64_t bits;
+
+	if (otlp->json) {
+		key(otlp, name);
+		bytes_json_f64(otlp->out, value);
+		return;
+	}
+	memcpy(&bits, &value, sizeof(bits));
+	tag(otlp, field, WIRE_FIXED64);
+	fixed64(otlp, bits);
+}
+
+void otlp_counts(struct otlp_out *otlp, unsigned field, const char *name, const uint64_t *counts,
+		 size_t count)
+{
+	if (otlp->json) {
+		otlp_list_begin(otlp, name);
+		for (size_t i = 0; i < count; i++) {
+			separate(otlp);
+			bytes_print(otlp->out, "\"%" PRIu64 "\"", counts[i]);
+		}
+		otlp_list_end(otlp);
+		return;
+	}
+	otlp_begin(otlp, field, name);
+	for (size_t i = 0; i < count; i++)
+		varint(otlp, counts[i]);
+	otlp_end(otlp);
+}

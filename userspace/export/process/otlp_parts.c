@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The parts that all requests of OTLP have: attributes, the resource and the scope. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "export/process/otlp_out_internal.h"
+
+/* message KeyValue { string key = 1; AnyValue value = 2; } */
+static void attribute_begin(struct otlp_out *otlp, unsigned field, const char *key)
+{
+	otlp_item_begin(otlp, field);
+	otlp_text(otlp, 1, "key", key);
+	otlp_begin(otlp, 2, "value");
+}
+
+static void attribute_end(struct otlp_out *otlp)
+{
+	otlp_end(otlp);
+	otlp_end(otlp);
+}
+
+/* message AnyValue { oneof { string string_value = 1; bool bool_value = 2; int64 int_value = 3;
+ * double double_value = 4; … } } */
+void otlp_attribute_text(struct otlp_out *otlp, unsigned field, const char *key, const char *text,
+			 size_t len)
+{
+	attribute_begin(otlp, field, key);
+	otlp_text_len(otlp, 1, "stringValue", text, len);
+	attribute_end(otlp);
+}
+
+void otlp_attribute_bool(struct otlp_out *otlp, unsigned field, const char *key, bool value)
+{
+	attribute_begin(otlp, field, key);
+	otlp_bool(otlp, 2, "boolValue", value);
+	attribute_end(otlp);
+}
+
+void otlp_attribute_int(struct otlp_out *otlp, unsigned field, const char *key, int64_t value)
+{
+	attribute_begin(otlp, field, key);
+	otlp_int64(otlp, 3, "intValue", value);
+	attribute_end(otlp);
+}
+
+void otlp_attribute_double(struct otlp_out *otlp, unsigned field, const char *key, double value)
+{
+	attribute_begin(otlp, field, key);
+	otlp_double(otlp, 4, "doubleValue", value);
+	attribute_end(otlp);
+}
+
+/* OTEL_RESOURCE_ATTRIBUTES: "key=value,key=value". service.name is that of the program. */
+static void variable_attributes(struct otlp_out *otlp)
+{
+	const char *text = getenv("OTEL_RESOURCE_ATTRIBUTES");
+
+	while (text && *text) {
+		size_t len = strcspn(text, ","), key_len = strcspn(text, "=");
+		char key[128];
+
+		if (key_len < len && key_len && key_len < sizeof(key)) {
+			memcpy(key, text, key_len);
+			key[key_len] = '\0';
+			if (strcmp(key, "service.name") != 0)
+				otlp_attribute_text(otlp, 1, key, text + key_len + 1,
+						    len - key_len - 1);
+		}
+		text += len + (text[len] == ',');
+	}
+}
+
+/* message Resource { repeated KeyValue attributes = 1; } */
+void otlp_resource(struct otlp_out *otlp, const char *service, uint32_t pid)
+{
+	char host[256] = "", instance[300];
+
+	if (gethostname(host, sizeof(host) - 1))
+		*host = '\0';
+	snprintf(instance, sizeof(instance), "%s:%u", host, pid);
+	otlp_begin(otlp, 1, "resource");
+	otlp_list_begin(otlp, "attributes");
+	otlp_attribute_text(otlp, 1, "service.name", service, strlen(service));
+	otlp_attribute_text(otlp, 1, "service.instance.id", instance, strlen(instance));
+	otlp_attribute_text(otlp, 1, "host.name", host, strlen(host));
+	otlp_attribute_int(otlp, 1, "process.pid", pid);
+	otlp_attribute_text(otlp, 1, "telemetry.sdk.name", "waffle", 6);
+	otlp_attribute_text(otlp, 1, "telemetry.sdk.version", WAFFLE_VERSION,
+			    strlen(WAFFLE_VERSION));
+	variable_attributes(otlp);
+	otlp_list_end(otlp);
+	otlp_end(otlp);
+}
+
+/* message InstrumentationScope { string name = 1; string version = 2; } */
+void otlp_scope(struct otlp_out *otlp)
+{
+	otlp_begin(otlp, 1, "scope");
+	otlp_text(otlp, 1, "name", "waffle");
+	otlp_text(otlp, 2, "version", WAFFLE_VERSION);
+	otlp_end(otlp);
+}
