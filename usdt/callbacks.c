@@ -19,14 +19,31 @@ struct callback {
 /* The lock is held while a callback runs, so that whoever removes it waits for its end. It is
  * recursive, since a callback may do so itself. */
 static struct {
+	pthread_once_t once;
 	pthread_mutex_t lock;
 	struct callback list[CALLBACKS_MAX];
 	size_t count;
-} callbacks = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+} callbacks = {.once = PTHREAD_ONCE_INIT};
+
+static void lock_make(void)
+{
+	pthread_mutexattr_t recursive;
+
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&callbacks.lock, &recursive);
+	pthread_mutexattr_destroy(&recursive);
+}
 
 void callbacks_fork_child(void)
 {
-	callbacks.lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	callbacks.once = (pthread_once_t)PTHREAD_ONCE_INIT;
+}
+
+static void lock(void)
+{
+	pthread_once(&callbacks.once, lock_make);
+	pthread_mutex_lock(&callbacks.lock);
 }
 
 static struct callback *find(const char *name)
@@ -43,7 +60,7 @@ bool callbacks_call(const char *name, const struct waffle_record *record, void *
 	bool passes = true;
 
 	(void)arg;
-	pthread_mutex_lock(&callbacks.lock);
+	lock();
 	callback = find(name);
 	if (callback && callback->call)
 		passes = callback->call(record, callback->arg);
@@ -78,7 +95,7 @@ API int waffle_process_callback(const char *name, waffle_process_fn callback, vo
 	for (const char *at = name; *at; at++)
 		if (!isalnum((unsigned char)*at) && !strchr("_-.", *at))
 			return -EINVAL;
-	pthread_mutex_lock(&callbacks.lock);
+	lock();
 	result = set(name, callback, arg);
 	pthread_mutex_unlock(&callbacks.lock);
 	return result;

@@ -15,6 +15,8 @@
 
 _Static_assert(offsetof(struct rings_gate, ring) == 0 && offsetof(struct rings_gate, usdt) == 2,
 	       "the note has these offsets");
+_Static_assert(RING_VERSION == 2 && WAFFLE_TRANSPORT_VERSION == 1,
+	       "whoever changes the layout of rings has to change the version of the note, too");
 
 #define TEXT_(value) #value
 #define TEXT(value) TEXT_(value)

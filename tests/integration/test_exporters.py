@@ -268,6 +268,28 @@ def check_buckets(point, values):
         1 for v in values if v and Fraction(v).numerator & (Fraction(v).numerator - 1) == 0)
 
 
+def test_zipkin_takes_spans_with_their_events(program, collector):
+    server = collector((202, {}, b""))
+    program.run("steps", STEPS, chain="log(json,file=all.log),metrics(file=m.prom),"
+                f"export(zipkin={server.url})")
+    rows = {r["id"]: r for r in map(json.loads, (program.folder / "all.log").read_text().splitlines())
+            if "id" in r}
+    assert {(r.path, r.headers["Content-Type"]) for r in server.requests} == {
+        ("/api/v2/spans", "application/json")}
+    spans = [s for r in server.requests for s in json.loads(r.body)]
+    assert len(spans) == STEPS + 1
+    for span in spans:
+        row = rows[span["id"]]
+        assert (span["name"], span["localEndpoint"]) == (row["name"], {"serviceName": "processed"})
+        assert span["tags"]["thread.name"] == "processed"
+        if row["kind"] == "span":
+            assert span["traceId"] == row["trace"]
+            assert span["duration"] == max(1, -(-row["dur_ns"] // 1000))
+            assert span["tags"]["i"] == str(row["args"]["i"])
+            [annotation] = span["annotations"]
+            assert annotation["value"] == f"tick i={row['args']['i']}"
+
+
 def test_server_that_is_down_does_not_hold_up_the_program(program, collector):
     server = collector()
     server.close()
@@ -380,7 +402,8 @@ def test_headers_arrive_and_are_never_printed(program, collector):
     ("export(otlp=file:///etc/passwd)", "expected a URL such as http://localhost:4318"),
     ("export(otlp=http://user:pass@h/)", "a URL must not have a password"),
     ("export(otlp=http://h,headers=/nonexistent)", "/nonexistent: No such file or directory"),
-    ("export", "export() needs otlp=URL, as in export(otlp=http://localhost:4318)"),
+    ("export", "export() needs otlp=URL or zipkin=URL, as in export(otlp=http://localhost:4318)"),
+    ("export(otlp=http://h,zipkin=http://h)", "export() needs otlp=URL or zipkin=URL"),
     ("export(otlp=http://h,timeout=1ns)", "timeout is too small: expected 100ms to 10m"),
     ("export(otlp=http://h,spool=/nonexistent/x)", "/nonexistent/x: No such file or directory"),
     ("metrics", "metrics() leads nowhere"),

@@ -112,7 +112,8 @@ def test_spans_that_do_not_match_write_nothing(flight):
     slow(recorder, 1)
     recorder.program.ask("mark 3", "marked")
     time.sleep(1.5)
-    assert "triggered" not in recorder.end()
+    said = recorder.end()
+    assert "triggered" not in said and "nothing matched the trigger; no file was written" in said
     assert recorder.files() == []
 
 
@@ -138,6 +139,7 @@ def test_cool_down_and_number_of_files_limit_what_is_written(flight):
     said = recorder.wait()  # ends by itself
     assert recorder.files() == ["flight-1.waffle", "flight-2.waffle"]
     assert "1 more matched" in said
+    assert "2 files were written; 1 more match was in a cool-down" in said
     [last] = [r for r in named(Capture(recorder.waffle, recorder.file(2).path).rows(), "slow")][-1:]
     assert recorder.file(2).info()["trigger_ns"] == last["end_ns"]
 

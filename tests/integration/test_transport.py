@@ -3,6 +3,7 @@
 records. Programs that die, fork or exec lose nothing, and hostile ones harm only their own records."""
 
 import collections
+import json
 import os
 import re
 import signal
@@ -394,6 +395,28 @@ def test_libwaffle_that_is_opened_late_has_rings_from_then_on(waffle, start, lib
     check_steps(capture.rows(), 300, first=1000)
     capture.check_sums(lost=0)
     assert ring_records(capture) > 300 * 4
+
+
+def test_libraries_that_are_closed_give_way_to_others(waffle, start, ringed, tmp_path):
+    program = begin(start, ringed)
+    libraries = [compile_program("inside_library.c", tmp_path / f"lib{name}.so", "-fPIC", "-shared")
+                 for name in "ab"]
+    attached = waffle.attach_to(program, ringed)
+    program.ask("steps 0 100 100", "done")
+    for number in range(6):
+        program.ask(f"library {libraries[number % 2]} {number * 100} 50", "done")
+    capture = attached.stop()
+    rows = named(capture.rows(), "late work")
+    assert sorted(r["args"]["i"] for r in rows) == [n * 100 + i for n in range(6) for i in range(50)]
+    for number, library in enumerate(libraries):
+        out = waffle.folder / f"{number}.ndjson"
+        waffle.ok("export", capture.path, "--format", "ndjson", "-o", out, "--filter",
+                  f'lib ~ "*{library.name}"')
+        found = named([json.loads(line) for line in out.read_text().splitlines()], "late work")
+        assert len(found) == 150
+        assert {r["args"]["i"] // 100 % 2 for r in found} == {number}
+    capture.check_sums(lost=0)
+    assert ring_records(capture) > 100 * 4 + 5 * 50
 
 
 def test_program_in_a_sandbox_lives_and_uses_the_kernel(waffle, start, ringed):

@@ -38,6 +38,9 @@ static void deliver(struct full_record *full, void *arg)
 		       record->comm, (long long)full->depth, (unsigned long long)record->parent,
 		       full->parent_name ? full->parent_name : "-",
 		       (unsigned long long)record->trace_lo, record->flags);
+	if (*record->track)
+		len += snprintf(line + len, sizeof(delivered->lines[0]) - (size_t)len,
+				" on %s of %s", record->track, record->track_group);
 	for (size_t i = 0; i < record->value_count; i++)
 		len += snprintf(line + len, sizeof(delivered->lines[0]) - (size_t)len, " %s=%lld",
 				record->values[i].key, (long long)record->values[i].i64);
@@ -240,6 +243,70 @@ static void test_links_have_the_traces_of_their_spans(void **state)
 	joiner_free(delivered.joiner);
 }
 
+static void test_spans_on_tracks_may_overlap_and_come_in_any_order(void **state)
+{
+	struct waffle_rec_track track = {.rec = {1, 5, WAFFLE_REC_TRACK, 0},
+					 .tgid = 7,
+					 .track = 3,
+					 .name = "gpu",
+					 .group = "g"};
+	struct waffle_rec_on_track on = {
+		.rec = {50, 5, WAFFLE_REC_ON_TRACK, 0}, .tgid = 7, .track = 3, .id = 0xb};
+	struct delivered delivered;
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	joiner_record(delivered.joiner, &track.rec, NULL);
+	begin(&delivered, 0, 100, 5, 0xa, 0);
+	joiner_record(delivered.joiner, &on.rec, NULL);
+	begin(&delivered, 1, 50, 5, 0xb, 0);
+	begin(&delivered, 2, 110, 5, 0xc, 0xa);
+	end(&delivered, 60, 5, 0xb);
+	end(&delivered, 120, 5, 0xa);
+	assert_string_equal(delivered.lines[0], "event tick 110-110 5/5  depth 1 parent a outer "
+						"trace 64 flags 0 i=110");
+	assert_string_equal(delivered.lines[1], "span inner 50-60 5/5  depth 0 parent 0 - trace 64 "
+						"flags 0 on gpu of g i=50");
+	joiner_free(delivered.joiner);
+}
+
+static void test_ends_of_threads_and_programs_end_what_they_must(void **state)
+{
+	struct waffle_rec_exit gone = {.rec = {30, 5, WAFFLE_REC_EXIT, 0}, .tgid = 7};
+	struct site_info site = site_of("read", WAFFLE_SITE_SPAN);
+	struct delivered delivered;
+	struct hit hit = {
+		.hit = {.rec = {40, 5, WAFFLE_REC_HIT, 0},
+			.tgid = 7,
+			.site = 9,
+			.frame_bytes = sizeof(hit.frame) + 8},
+		.frame = {.id = 0xe},
+	};
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	site.call = true;
+	begin(&delivered, 0, 10, 5, 0xa, 0);
+	begin(&delivered, 1, 20, 5, 0xb, 0xa);
+	joiner_record(delivered.joiner, &gone.rec, NULL);
+	assert_int_equal(delivered.count, 0);
+	/* Another thread with this tid: what it calls has no parent. */
+	joiner_record(delivered.joiner, &hit.hit.rec, &site);
+	end(&delivered, 50, 5, 0xe);
+	end(&delivered, 60, 6, 0xb);
+	gone.rec.kind = WAFFLE_REC_EXEC;
+	gone.rec.ts = 70;
+	joiner_record(delivered.joiner, &gone.rec, NULL);
+	assert_int_equal(delivered.count, 3);
+	assert_string_equal(delivered.lines[0],
+			    "span read 40-50 5/5  depth 0 parent 0 - trace e flags 0 i=0");
+	assert_string_equal(delivered.lines[1],
+			    "span inner 20-60 5/6  depth 1 parent a outer trace 64 flags 2 i=20");
+	assert_string_equal(delivered.lines[2],
+			    "span outer 10-70 5/5  depth 0 parent 0 - trace 64 flags 1 i=10");
+	joiner_free(delivered.joiner);
+}
+
 static void test_invalid_records_are_ignored(void **state)
 {
 	struct site_info site = site_of("x", WAFFLE_SITE_SPAN);
@@ -276,6 +343,8 @@ int main(void)
 		cmocka_unit_test(test_many_threads_that_end_are_forgotten),
 		cmocka_unit_test(test_calls_have_parents_by_thread_and_values_of_their_return),
 		cmocka_unit_test(test_links_have_the_traces_of_their_spans),
+		cmocka_unit_test(test_spans_on_tracks_may_overlap_and_come_in_any_order),
+		cmocka_unit_test(test_ends_of_threads_and_programs_end_what_they_must),
 		cmocka_unit_test(test_invalid_records_are_ignored),
 	};
 

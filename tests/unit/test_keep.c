@@ -252,6 +252,39 @@ static void test_tracks_have_their_names_in_a_later_file(void **state)
 	store_writer_discard(memory);
 }
 
+/* An entry a second for some days: in the file, and not as a chunk each. */
+static void test_tables_are_no_more_chunks_the_longer_it_runs(void **state)
+{
+	const struct store_counts none[WAFFLE_SOURCE_COUNT] = {{0}};
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	const uint64_t addresses[] = {0x1000, 0x2000};
+	struct store_stack stack = {.addresses = addresses, .count = 2, .pid = 7};
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	size_t size;
+
+	begin_segment(memory, 1);
+	for (uint32_t i = 1; i <= 20000; i++) {
+		struct store_object object = {.ino = i, .pid = 7, .name = "", .detail = ""};
+
+		must(store_writer_add_stack(memory, &stack, &err), &err);
+		must(store_writer_add_object(memory, &object, &err), &err);
+		append_task(memory, i, 10, "main");
+		must(store_writer_flush(memory, none, &err), &err);
+		store_writer_drop(memory, 0, 64 << 10);
+	}
+	reader = dump(memory, test->path, counts);
+	assert_non_null(store_reader_stack(reader, 20000));
+	assert_true(store_reader_object(reader, 20000)->ino == 20000);
+	assert_null(store_reader_object(reader, 20001));
+	store_reader_close(reader);
+	free(read_file(test->path, &size));
+	assert_true(size < 512 << 10); /* with a chunk each, the headers alone are 2 MiB */
+	store_writer_discard(memory);
+}
+
 static void test_values_of_a_begin_that_is_written_again_are_the_same(void **state)
 {
 	struct store_test *test = *state;
@@ -337,6 +370,8 @@ static void test_memory_is_limited_also_within_a_segment(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_tables_are_no_more_chunks_the_longer_it_runs,
+						store_setup, store_teardown),
 		cmocka_unit_test_setup_teardown(test_tracks_have_their_names_in_a_later_file,
 						store_setup, store_teardown),
 		cmocka_unit_test_setup_teardown(

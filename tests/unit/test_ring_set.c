@@ -221,6 +221,26 @@ static void test_unknown_probes_are_searched_for_only_so_often(void **state)
 	set_close(set);
 }
 
+static void test_site_of_a_library_ends_when_another_one_is_mapped(void **state)
+{
+	struct ring_shared *shared = fake_ring_make(0);
+	struct ring_set *set = set_open();
+	uint64_t now = clock_monotonic_ns();
+
+	(void)state;
+	ring_set_thread(set, PID, 3, 603);
+	ring_set_add(set, PID, 0, RING_MAP, false);
+	thread_write(shared, 3);
+	hit_write(shared, now, PROBE, 1);
+	hit_write(shared, now + 10, PROBE, 2);
+	ring_set_mapped(set, PID, PROBE & ~0xfffull, PROBE + 0x1000, now + 5);
+	ring_set_site(set, PID, PROBE, SITE + 5);
+	ring_set_begin_round(set);
+	assert_int_equal(((const struct waffle_rec_hit *)next(set))->site, SITE);
+	assert_int_equal(((const struct waffle_rec_hit *)next(set))->site, SITE + 5);
+	set_close(set);
+}
+
 static void test_ring_of_a_process_that_has_ended_is_read_to_its_end(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
@@ -300,6 +320,7 @@ int main(void)
 		cmocka_unit_test(test_ring_with_nonsense_is_given_up_and_not_read_again),
 		cmocka_unit_test(test_losses_are_counted_unless_they_are_nonsense),
 		cmocka_unit_test(test_unknown_probes_are_searched_for_only_so_often),
+		cmocka_unit_test(test_site_of_a_library_ends_when_another_one_is_mapped),
 		cmocka_unit_test(test_ring_of_a_process_that_has_ended_is_read_to_its_end),
 		cmocka_unit_test(test_what_follows_the_end_of_the_capture_is_left_out),
 		cmocka_unit_test(test_ring_that_is_taken_over_is_read_from_then_on),

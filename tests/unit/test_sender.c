@@ -101,8 +101,8 @@ static void test_a_full_queue_drops_what_is_new_and_counts_it(void **state)
 	struct sender_counts counts;
 
 	(void)state;
-	for (char c = 'a'; c <= 'e'; c++)
-		assert_int_equal(push(sender, c), c <= 'c');
+	for (int c = 'a'; c <= 'e'; c++)
+		assert_int_equal(push(sender, (char)c), c <= 'c');
 	assert_false(sender_push(sender, NULL, 5)); /* out of memory */
 	while (sender_step(sender, 1) != UINT64_MAX)
 		;
@@ -211,8 +211,8 @@ static void test_the_thread_delivers_and_the_end_tries_each_once(void **state)
 	struct sender_counts counts;
 
 	(void)state;
-	for (char c = 'a'; c <= 'f'; c++)
-		push(sender, c);
+	for (int c = 'a'; c <= 'f'; c++)
+		push(sender, (char)c);
 	assert_int_equal(sender_start(sender, NULL), 0);
 	counts = sender_close(sender, clock_monotonic_ns() + 60 * SECOND);
 	assert_int_equal(counts.sent, 20);
@@ -290,13 +290,13 @@ static void test_a_full_spool_drops_the_oldest(void **state)
 	struct parcel *parcel;
 
 	(void)state;
-	for (char c = 'a'; c <= 'e'; c++) {
-		parcel = parcel_new(3, 10, &c, 1);
+	for (int c = 'a'; c <= 'e'; c++) {
+		parcel = parcel_new(3, 10, &(char){(char)c}, 1);
 		assert_int_equal(spool_put(spool, parcel, &dropped), 0);
 		free(parcel);
 	}
 	assert_int_equal(dropped, 20);
-	for (char c = 'c'; c <= 'e'; c++) {
+	for (int c = 'c'; c <= 'e'; c++) {
 		parcel = spool_first(spool);
 		assert_non_null(parcel);
 		assert_int_equal(parcel->data[0], c);

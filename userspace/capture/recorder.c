@@ -44,8 +44,9 @@ struct recorder {
 	uint64_t pending_ts; /* … for what happened then … */
 	char reason[TRIGGER_TEXT + 256];
 	uint64_t quiet_until; /* end of the cool-down */
-	uint64_t missed;      /* matches in it */
-	uint64_t segment_ns;  /* when the current segment began */
+	uint64_t missed;      /* matches in it that were not reported yet */
+	uint64_t missed_all;
+	uint64_t segment_ns; /* when the current segment began */
 	unsigned files, failures, number;
 };
 
@@ -116,6 +117,7 @@ void recorder_look(struct recorder *recorder, struct waffle_rec *rec, const stru
 		return;
 	if (recorder->pending || match->ts < recorder->quiet_until) {
 		recorder->missed++;
+		recorder->missed_all++;
 		return;
 	}
 	snprintf(recorder->reason, sizeof(recorder->reason), "%s: %.200s", match->text,
@@ -285,6 +287,23 @@ bool recorder_is_writing(struct recorder *recorder)
 	recorder->writing = 0;
 	file_report(recorder);
 	return false;
+}
+
+void recorder_summary(struct recorder *recorder)
+{
+	const struct recorder_options *options = recorder->uses.options;
+	unsigned written = recorder->files - recorder->failures - (recorder->writing != 0);
+	char line[256], missed[UNITS_TEXT];
+
+	if (!recorder->files)
+		snprintf(line, sizeof(line), "%s; no file was written",
+			 options->trigger ? "nothing matched the trigger" : "no SIGUSR1 arrived");
+	else
+		snprintf(line, sizeof(line), "%u %s written; %s more %s in a cool-down", written,
+			 units_plural(written, "file was", "files were"),
+			 units_format_count(missed, recorder->missed_all),
+			 units_plural(recorder->missed_all, "match was", "matches were"));
+	say(recorder, false, line);
 }
 
 unsigned recorder_failures(const struct recorder *recorder)

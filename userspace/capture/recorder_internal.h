@@ -53,6 +53,8 @@ bool recorder_is_done(const struct recorder *recorder);
 void recorder_finish(struct recorder *recorder, uint64_t end_ts);
 /* Whether a file is still being written. */
 bool recorder_is_writing(struct recorder *recorder);
+/* Prints what was triggered, at the end. */
+void recorder_summary(struct recorder *recorder);
 /* Number of files that could not be written. */
 unsigned recorder_failures(const struct recorder *recorder);
 

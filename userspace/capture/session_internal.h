@@ -80,6 +80,7 @@ struct session {
 	const char *no_rings_why;    /* … why */
 	struct store_writer *writer;
 	struct recorder *recorder; /* NULL: the writer has a file */
+	bool tables_reported;      /* it was reported that its tables are full */
 	struct launch launch;
 	struct gate *gate;           /* NULL: programs are not held until they are armed */
 	VEC(struct gate_event) held; /* held programs whose files are still being parsed */

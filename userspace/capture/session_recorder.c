@@ -75,11 +75,22 @@ void flight_request(struct session *session)
 		recorder_request(session->recorder, clock_monotonic_ns());
 }
 
+/* Other captures report this at their end. */
+static void tables_report(struct session *session)
+{
+	if (session->tables_reported || !store_writer_left_out(session->writer))
+		return;
+	session->tables_reported = true;
+	session_notify(session, "the tables of stacks, files and names are full: files have no new "
+				"ones from now on; start waffle-bpf again");
+}
+
 int flight_turn(struct session *session)
 {
 	/* The first records are written when all is armed. */
 	if (!session->recorder || !session->armed_ts)
 		return 0;
+	tables_report(session);
 	return recorder_turn(session->recorder, drain_delivered_ts(session->drain),
 			     clock_monotonic_ns(), session->err);
 }
@@ -104,6 +115,8 @@ int flight_close(struct session *session, bool done)
 {
 	unsigned failures = recorder_failures(session->recorder);
 
+	if (session->recorder && session->armed_ts)
+		recorder_summary(session->recorder);
 	recorder_close(session->recorder);
 	session->recorder = NULL;
 	if (!done)

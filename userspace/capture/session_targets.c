@@ -107,8 +107,12 @@ static void mapping_notice(const struct mmap_event *event, void *arg)
 	struct target *target = target_find(session, event->pid);
 
 	/* Just-in-time compilers map code without a file, which has no probes. */
-	if (target && event->kind == MMAP_MAPPED && event->mapping.ino)
+	if (target && event->kind == MMAP_MAPPED && event->mapping.ino) {
 		target->maps_changed = true;
+		if (session->transport)
+			transport_mapped(session->transport, event->pid, event->mapping.start,
+					 event->mapping.end, event->ts);
+	}
 	for (size_t i = 0; event->kind == MMAP_LOST && i < session->targets.len; i++)
 		session->targets.data[i].maps_changed = true;
 	stages_mapping(&session->stages, event, target);

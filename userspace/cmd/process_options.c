@@ -6,6 +6,7 @@
 
 #include "export/process/chain_host.h"
 #include "store/store.h"
+#include "util/privileges.h"
 
 /* A finished file is not read faster than its records can be sent, but a server that is down for so
  * long after its last record ends it. */
@@ -31,6 +32,7 @@ int process_options_open(struct chain **chain, const struct command *command, co
 		.unix_offset_ns = unix_offset_ns,
 		.finished = finished,
 		.say = say,
+		.thread_begin = privileges_keep_files, /* before the tracer gives up its own */
 		.arg = (void *)(uintptr_t)command,
 	};
 

@@ -60,7 +60,7 @@ struct kept_begin {
 };
 
 struct keep {
-	VEC(struct kept_chunk) tables;
+	VEC(struct kept_chunk) tables; /* but for the entries that are no chunk yet */
 	VEC(struct kept_segment) segments;
 	uint64_t dropped; /* number of segments dropped so far */
 	uint64_t bytes, table_bytes, begin_bytes;

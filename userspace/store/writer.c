@@ -521,9 +521,11 @@ static int write_records(struct store_writer *writer, enum chunk_type type, stru
 	return ret;
 }
 
+/* In memory, tables become chunks only when they are large: a chunk each second would be too many
+ * after some days. */
 static int write_data(struct store_writer *writer)
 {
-	int ret = write_dictionaries(writer);
+	int ret = writer->keep ? 0 : write_dictionaries(writer);
 
 	if (!ret)
 		ret = write_records(writer, CHUNK_TASKS, writer->tasks);
@@ -968,7 +970,7 @@ int store_writer_dump(struct store_writer *from, struct store_writer *to,
 	struct dump dump = {from, to, counts};
 
 	memset(counts, 0, WAFFLE_SOURCE_COUNT * sizeof(*counts));
-	if (from->code || write_data(from))
+	if (from->code || write_dictionaries(from) || write_data(from))
 		return writer_result(from, err);
 	if (dump_all(&dump))
 		return writer_result(to, err);

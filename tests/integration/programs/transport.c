@@ -297,6 +297,21 @@ static void confine(void)
 		abort();
 }
 
+/* Opens inside_library.c, works in it once it is armed, and closes it. */
+static bool library(const char *path, int from, int count)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	void (*work)(int i);
+
+	if (!handle)
+		return false;
+	*(void **)&work = dlsym(handle, "inside_work");
+	pause_us(200000);
+	for (int i = from; i < from + count; i++)
+		work(i);
+	return !dlclose(handle);
+}
+
 static void die(int number)
 {
 	static const struct rlimit none;
@@ -341,6 +356,8 @@ static bool obey(const char *line)
 		confine();
 	} else if (sscanf(line, "open %255s", word) == 1) {
 		return dlopen(word, RTLD_NOW | RTLD_GLOBAL) != NULL;
+	} else if (sscanf(line, "library %255s %ld %ld", word, &a, &b) == 3) {
+		return library(word, (int)a, (int)b);
 	} else if (sscanf(line, "die %ld", &a) == 1) {
 		die((int)a);
 	} else if (!strncmp(line, "exec", 4)) {

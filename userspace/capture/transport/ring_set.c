@@ -20,9 +20,21 @@
 #define RINGS_BYTES_MAX (64ull << 30) /* of address space, for all processes */
 #define SITES_MAX 1048576             /* addresses of probes in a process */
 #define UNKNOWN_MAX 256               /* probes of a process that are searched for in a second */
+#define MAPPED_MAX 64                 /* mappings of a process that are remembered */
 #define THREADS_MAX 65536             /* of a process that are remembered at a time */
 /* The line between two pairs of clocks is only as good as they are far apart. */
 #define PAIR_NS 1000000ull
+
+/* The site at an address. A library may have been closed and another one mapped there. */
+struct ring_site {
+	uint32_t site, before;
+	uint64_t since; /* records before this time are of `before` */
+};
+
+/* Code that was mapped recently. */
+struct ring_mapped {
+	uint64_t start, end, ts;
+};
 
 struct ring_process {
 	pid_t pid;
@@ -30,7 +42,10 @@ struct ring_process {
 	uint32_t rings;     /* that are mapped */
 	uint64_t taken;     /* records */
 	struct map threads; /* tid as the process sees it → tid */
-	struct map sites;   /* address of a probe → site */
+	struct map sites;   /* address of a probe → index in `site_list` */
+	VEC(struct ring_site) site_list;
+	struct ring_mapped mapped[MAPPED_MAX]; /* the latest ones */
+	uint32_t mapped_next;
 	uint32_t unknown;   /* searches for probes and threads in this second … */
 	uint64_t unknown_s; /* … which is this one */
 };
@@ -100,6 +115,7 @@ static void process_free(struct ring_process *process)
 {
 	map_free(&process->threads);
 	map_free(&process->sites);
+	vec_free(&process->site_list);
 }
 
 void ring_set_close(struct ring_set *set)
@@ -160,12 +176,49 @@ void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_
 	map_set(threads, seen_tid, tid);
 }
 
+void ring_set_mapped(struct ring_set *set, pid_t pid, uint64_t start, uint64_t end, uint64_t ts)
+{
+	int at = process_get(set, pid);
+	struct ring_process *process = at < 0 ? NULL : &set->processes.data[at];
+
+	if (process)
+		process->mapped[process->mapped_next++ % MAPPED_MAX] =
+			(struct ring_mapped){start, end, ts};
+}
+
+/* The last time at which code was mapped at an address, as far as it is known. */
+static uint64_t process_mapped_ts(const struct ring_process *process, uint64_t address)
+{
+	uint64_t ts = 0;
+
+	for (unsigned i = 0; i < MAPPED_MAX; i++)
+		if (process->mapped[i].start <= address && address < process->mapped[i].end &&
+		    process->mapped[i].ts > ts)
+			ts = process->mapped[i].ts;
+	return ts;
+}
+
+static void process_site_set(struct ring_process *process, uint64_t probe, uint32_t site)
+{
+	uint32_t at = map_get(&process->sites, probe);
+	struct ring_site *known = at == MAP_NONE ? NULL : &process->site_list.data[at];
+
+	if (known && known->site != site)
+		*known = (struct ring_site){site, known->site, process_mapped_ts(process, probe)};
+	if (known || process->site_list.len >= SITES_MAX ||
+	    !vec_push(&process->site_list,
+		      (struct ring_site){.site = site, .before = WAFFLE_SITE_UNKNOWN}))
+		return;
+	if (!map_set(&process->sites, probe, (uint32_t)process->site_list.len - 1))
+		process->site_list.len--;
+}
+
 void ring_set_site(struct ring_set *set, pid_t pid, uint64_t probe, uint32_t site)
 {
 	int at = process_get(set, pid);
 
-	if (at >= 0 && set->processes.data[at].sites.len < SITES_MAX)
-		map_set(&set->processes.data[at].sites, probe, site);
+	if (at >= 0)
+		process_site_set(&set->processes.data[at], probe, site);
 }
 
 /* Whether one more search for what a process names is granted. It may name anything, and a search
@@ -184,15 +237,18 @@ static bool may_search(const struct ring_set *set, struct ring_process *process)
 static uint32_t process_site(struct ring_set *set, struct ring_process *process, uint64_t ts,
 			     uint64_t probe)
 {
-	uint32_t site = map_get(&process->sites, probe);
+	uint32_t at = map_get(&process->sites, probe), site;
 
-	if (site != MAP_NONE)
-		return site;
+	if (at != MAP_NONE) {
+		const struct ring_site *known = &process->site_list.data[at];
+
+		return ts < known->since ? known->before : known->site;
+	}
 	if (process->ended || !may_search(set, process))
 		return WAFFLE_SITE_UNKNOWN;
 	site = set->options.site(ts, process->pid, probe, set->options.arg);
-	if (site != WAFFLE_SITE_UNKNOWN && process->sites.len < SITES_MAX)
-		map_set(&process->sites, probe, site);
+	if (site != WAFFLE_SITE_UNKNOWN)
+		process_site_set(process, probe, site);
 	return site;
 }
 

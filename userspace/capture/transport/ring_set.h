@@ -49,6 +49,9 @@ void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_
 /* The site of a probe in a process, as in records of the kernel. It is valid for the program that
  * runs now. */
 void ring_set_site(struct ring_set *set, pid_t pid, uint64_t probe, uint32_t site);
+/* A process has mapped code at these addresses at `ts`. Sites that are named there later are valid
+ * from then on. Before, the sites are those that were named earlier. */
+void ring_set_mapped(struct ring_set *set, pid_t pid, uint64_t start, uint64_t end, uint64_t ts);
 /* The process has ended, or runs another program: its rings are read to their end. */
 void ring_set_ended(struct ring_set *set, pid_t pid);
 /* What is written after `end_ts` is no part of the capture. */

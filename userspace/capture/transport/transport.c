@@ -210,6 +210,13 @@ void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint
 	ring_set_site(transport->options.rings, pid, probe, site);
 }
 
+void transport_mapped(struct transport *transport, pid_t pid, uint64_t start, uint64_t end,
+		      uint64_t ts)
+{
+	if (transport_has_rings(transport, pid))
+		ring_set_mapped(transport->options.rings, pid, start, end, ts);
+}
+
 void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec, bool add)
 {
 	pid_t pid = (pid_t)rec->tgid;

@@ -62,6 +62,9 @@ struct object_probe transport_probe(struct transport *transport, pid_t pid,
 bool transport_has_rings(const struct transport *transport, pid_t pid);
 /* A probe of a process that has rings: ring_set_site(). */
 void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint32_t site);
+/* A process has mapped code: ring_set_mapped(). */
+void transport_mapped(struct transport *transport, pid_t pid, uint64_t start, uint64_t end,
+		      uint64_t ts);
 /* A thread has made a ring, or was given one, or there is memory for names. `add`: what is new is
  * read from now on. */
 void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec, bool add);

@@ -20,6 +20,9 @@ struct chain_host {
 	void (*say)(const char *line, void *arg);
 	/* Runs the callback of call(NAME). NULL: there are no callbacks. */
 	bool (*call)(const char *name, const struct waffle_record *record, void *arg);
+	/* Called first by each thread that a processor starts, such as to drop privileges. May be
+	 * NULL. */
+	void (*thread_begin)(void);
 	void *arg;
 };
 

@@ -17,7 +17,7 @@ struct http_target {
 	void *easy;
 	void *headers[2]; /* lists of libcurl: for protobuf, for JSON */
 	struct http_headers secret;
-	char *urls[2]; /* of traces, of metrics */
+	char *urls[3]; /* of traces, of metrics, of Zipkin */
 	char *ca_file;
 	uint64_t timeout_ns;
 	atomic_bool cancelled;
@@ -31,11 +31,11 @@ static void target_free(void *arg)
 
 	if (target->easy)
 		target->curl->easy_cleanup(target->easy);
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 2; i++)
 		if (target->headers[i])
 			target->curl->slist_free_all(target->headers[i]);
+	for (unsigned i = 0; i < 3; i++)
 		free(target->urls[i]);
-	}
 	http_headers_free(&target->secret);
 	bytes_free(&target->body);
 	free(target->ca_file);
@@ -72,11 +72,12 @@ static int request(struct http_target *target, const struct parcel *parcel)
 {
 	const struct curl_library *curl = target->curl;
 	void *easy = target->easy;
-	bool json = parcel->kind & HTTP_JSON, metrics = parcel->kind & HTTP_METRICS;
+	bool json = parcel->kind & HTTP_JSON;
+	unsigned url = parcel->kind & HTTP_ZIPKIN ? 2 : parcel->kind & HTTP_METRICS ? 1 : 0;
 
 	bytes_clear(&target->body);
 	target->error[0] = '\0';
-	curl->easy_setopt(easy, CURL_URL, target->urls[metrics]);
+	curl->easy_setopt(easy, CURL_URL, target->urls[url]);
 	curl->easy_setopt(easy, CURL_HTTPHEADER, target->headers[json]);
 	curl->easy_setopt(easy, CURL_POSTFIELDS, parcel->data);
 	curl->easy_setopt(easy, CURL_POSTFIELDSIZE_LARGE, (int64_t)parcel->len);
@@ -168,7 +169,7 @@ static int url_check(const char *url, const char *name, struct error *err)
 				 name, url);
 	if (memchr(host, '@', strcspn(host, "/")))
 		return error_set(err, EINVAL,
-				 "%s: otlp=: a URL must not have a password; write a file with the "
+				 "%s: a URL must not have a password; write a file with the "
 				 "line 'Authorization: …' and headers=FILE",
 				 name);
 	return 0;
@@ -181,7 +182,8 @@ static int urls_make(struct http_target *target, const char *url)
 	while (len && url[len - 1] == '/')
 		len--;
 	return asprintf(&target->urls[0], "%.*s/v1/traces", (int)len, url) < 0 ||
-			       asprintf(&target->urls[1], "%.*s/v1/metrics", (int)len, url) < 0
+			       asprintf(&target->urls[1], "%.*s/v1/metrics", (int)len, url) < 0 ||
+			       asprintf(&target->urls[2], "%.*s/api/v2/spans", (int)len, url) < 0
 		       ? -ENOMEM
 		       : 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Senders whose parcels are requests of OTLP/HTTP: POST to URL/v1/traces or URL/v1/metrics.
- * Redirects are not followed, certificates are checked, and every request has a time limit.
+ * Senders whose parcels are requests by HTTP: POST to URL/v1/traces and URL/v1/metrics of OTLP, or
+ * to URL/api/v2/spans of Zipkin. Redirects are not followed, certificates are checked, and every
+ * request has a time limit.
  */
 #ifndef WAFFLE_EXPORT_PROCESS_HTTP_SENDER_INTERNAL_H
 #define WAFFLE_EXPORT_PROCESS_HTTP_SENDER_INTERNAL_H
@@ -12,9 +13,10 @@
 /* Kinds of parcels: bits. */
 #define HTTP_JSON 1u
 #define HTTP_METRICS 2u
+#define HTTP_ZIPKIN 4u /* spans as Zipkin takes them: then JSON, too */
 
 struct http_options {
-	const char *url;          /* without a path, or with one in front of /v1/traces */
+	const char *url;          /* without a path, or with one in front of those */
 	const char *headers_file; /* lines "Name: value"; NULL: none */
 	const char *ca_file;      /* certificates to trust instead of the system's; NULL: those */
 	uint64_t timeout_ns;      /* of one request */

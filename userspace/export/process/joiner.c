@@ -6,6 +6,7 @@
 
 #include "export/process/joiner_sites_internal.h"
 #include "export/process/joiner_threads_internal.h"
+#include "export/process/joiner_tracks_internal.h"
 #include "store/record.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -26,6 +27,7 @@ struct joining_span {
 	uint64_t start_ts;
 	uint32_t site, tid, tgid, cpu;
 	char comm[WAFFLE_COMM_BYTES];
+	const struct joiner_track *track; /* NULL: it is of its thread */
 	const char *parent_name;
 	int64_t depth;
 	uint32_t frame_bytes;
@@ -44,6 +46,7 @@ struct joiner {
 	struct joining_span *oldest, *newest;
 	struct joiner_sites *sites;
 	struct joiner_threads *threads;
+	struct joiner_tracks *tracks;
 	struct recent *recent;
 	struct joining_span *brief; /* room for a record that is delivered at once */
 	struct joiner_counts counts;
@@ -60,9 +63,10 @@ struct joiner *joiner_new(size_t open_bytes, joiner_deliver deliver, void *arg)
 	joiner->open_max = open_bytes;
 	joiner->sites = joiner_sites_new();
 	joiner->threads = joiner_threads_new();
+	joiner->tracks = joiner_tracks_new();
 	joiner->recent = calloc(RECENT_COUNT, sizeof(*joiner->recent));
 	joiner->brief = malloc(sizeof(*joiner->brief) + WAFFLE_FRAME_MAX);
-	if (joiner->sites && joiner->threads && joiner->recent && joiner->brief)
+	if (joiner->sites && joiner->threads && joiner->tracks && joiner->recent && joiner->brief)
 		return joiner;
 	joiner_free(joiner);
 	return NULL;
@@ -79,6 +83,7 @@ void joiner_free(struct joiner *joiner)
 	map_free(&joiner->open);
 	joiner_sites_free(joiner->sites);
 	joiner_threads_free(joiner->threads);
+	joiner_tracks_free(joiner->tracks);
 	free(joiner->recent);
 	free(joiner->brief);
 	free(joiner);
@@ -195,20 +200,6 @@ static enum waffle_record_kind kind_of(const struct site_info *site)
 	}
 }
 
-static const char *severity_of(const struct site_info *site)
-{
-	switch (site->kind) {
-	case WAFFLE_SITE_LOG_INFO:
-		return "info";
-	case WAFFLE_SITE_LOG_WARN:
-		return "warn";
-	case WAFFLE_SITE_LOG_ERROR:
-		return "error";
-	default:
-		return "";
-	}
-}
-
 static void span_deliver(struct joiner *joiner, const struct joining_span *span, uint64_t end_ts,
 			 uint32_t end_tid, uint32_t flags)
 {
@@ -220,7 +211,7 @@ static void span_deliver(struct joiner *joiner, const struct joining_span *span,
 			   .flags = flags | (span->tid != end_tid ? WAFFLE_RECORD_MOVED : 0),
 			   .name = site->name,
 			   .category = site->category,
-			   .severity = severity_of(site),
+			   .severity = site_severity(site->kind) ?: "",
 			   .file = site->file,
 			   .func = site->func,
 			   .line = site->line,
@@ -235,7 +226,9 @@ static void span_deliver(struct joiner *joiner, const struct joining_span *span,
 			   .pid = span->tgid,
 			   .tid = span->tid,
 			   .end_tid = end_tid,
-			   .comm = span->comm},
+			   .comm = span->comm,
+			   .track = span->track ? span->track->name : "",
+			   .track_group = span->track ? span->track->group : ""},
 		.site = site,
 		.frame = span->frame,
 		.frame_bytes = span->frame_bytes,
@@ -329,7 +322,7 @@ static void span_begin(struct joiner *joiner, struct joining_span *span,
 		free(span);
 		return;
 	}
-	if (thread && !site->keyed) {
+	if (thread && !site->keyed && !span->track) {
 		span->thread = thread;
 		span->below = thread->top;
 		if (span->below)
@@ -358,6 +351,7 @@ static void hit_take(struct joiner *joiner, const struct waffle_rec_hit *hit,
 	}
 	thread = joiner_threads_get(joiner->threads, hit->rec.tid, hit->rec.ts);
 	span_fill(span, hit, thread);
+	span->track = joiner_tracks_take(joiner->tracks, frame_of(span)->id);
 	parent_find(joiner, span, site, thread);
 	if (site->kind == WAFFLE_SITE_SPAN)
 		span_begin(joiner, span, site, thread);
@@ -403,6 +397,36 @@ static void return_take(struct joiner *joiner, const struct waffle_rec_return *e
 	free(span);
 }
 
+/* Its spans may still end on other threads. A new thread with this tid is not inside of them. */
+static void thread_end(struct joiner *joiner, const struct waffle_rec *rec)
+{
+	struct joiner_thread *thread = joiner_threads_get(joiner->threads, rec->tid, rec->ts);
+
+	while (thread && thread->top) {
+		struct joining_span *span = thread->top;
+
+		thread->top = span->below;
+		span->thread = NULL;
+		span->above = span->below = NULL;
+	}
+	joiner_threads_forget(joiner->threads, rec->tid);
+}
+
+/* The program that had the open spans of a process is gone. */
+static void program_end(struct joiner *joiner, const struct waffle_rec_exit *exec)
+{
+	struct joining_span *span = joiner->oldest, *newer;
+
+	for (; span; span = newer) {
+		newer = span->newer;
+		if (span->tgid != exec->tgid)
+			continue;
+		span_remove(joiner, span);
+		span_deliver(joiner, span, exec->rec.ts, span->tid, WAFFLE_RECORD_UNFINISHED);
+		free(span);
+	}
+}
+
 void joiner_record(struct joiner *joiner, const struct waffle_rec *rec,
 		   const struct site_info *site)
 {
@@ -416,12 +440,21 @@ void joiner_record(struct joiner *joiner, const struct waffle_rec *rec,
 	case WAFFLE_REC_RETURN:
 		return_take(joiner, (const struct waffle_rec_return *)rec);
 		break;
+	case WAFFLE_REC_TRACK:
+		joiner_tracks_define(joiner->tracks, (const struct waffle_rec_track *)rec);
+		break;
+	case WAFFLE_REC_ON_TRACK:
+		joiner_tracks_announce(joiner->tracks, (const struct waffle_rec_on_track *)rec);
+		break;
 	case WAFFLE_REC_TASK:
 		joiner_threads_name(joiner->threads, rec->tid, rec->ts,
 				    ((const struct waffle_rec_task *)rec)->comm);
 		break;
 	case WAFFLE_REC_EXIT:
-		joiner_threads_forget(joiner->threads, rec->tid);
+		thread_end(joiner, rec);
+		break;
+	case WAFFLE_REC_EXEC:
+		program_end(joiner, (const struct waffle_rec_exit *)rec);
 		break;
 	case WAFFLE_REC_LOSS:
 		if (((const struct waffle_rec_loss *)rec)->source == WAFFLE_SOURCE_SPANS)

@@ -72,6 +72,8 @@ static void attributes_write(struct traces *traces, unsigned field,
 		value_write(otlp, field, &record->values[i]);
 	text_write(otlp, field, "waffle.category", record->category);
 	text_write(otlp, field, "waffle.severity", record->severity);
+	text_write(otlp, field, "waffle.track", record->track);
+	text_write(otlp, field, "waffle.track.group", record->track_group);
 	if (is_span) {
 		otlp_attribute_int(otlp, field, "thread.id", record->tid);
 		text_write(otlp, field, "thread.name", record->comm);

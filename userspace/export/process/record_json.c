@@ -87,6 +87,20 @@ static void links_write(struct out_bytes *out, const struct waffle_record *recor
 	bytes_char(out, ']');
 }
 
+/* A record on a track has that instead of a thread. */
+static void thread_write(struct out_bytes *out, const struct waffle_record *record)
+{
+	bytes_print(out, ",\"pid\":%u", record->pid);
+	if (!*record->track) {
+		bytes_print(out, ",\"tid\":%u", record->tid);
+		field_text(out, "comm", record->comm);
+		return;
+	}
+	field_text(out, "track", record->track);
+	if (*record->track_group)
+		field_text(out, "group", record->track_group);
+}
+
 void record_json(struct out_bytes *out, const struct waffle_record *record)
 {
 	static const char *const kinds[] = {
@@ -105,8 +119,7 @@ void record_json(struct out_bytes *out, const struct waffle_record *record)
 	if (*record->severity)
 		field_text(out, "severity", record->severity);
 	ids_write(out, record);
-	bytes_print(out, ",\"pid\":%u,\"tid\":%u", record->pid, record->tid);
-	field_text(out, "comm", record->comm);
+	thread_write(out, record);
 	bytes_print(out, ",\"start_ns\":%" PRIu64, record->start_ns);
 	if (record->kind == WAFFLE_RECORD_SPAN)
 		bytes_print(out, ",\"end_ns\":%" PRIu64 ",\"dur_ns\":%" PRIu64, record->end_ns,

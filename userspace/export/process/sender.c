@@ -330,6 +330,8 @@ static void *sender_main(void *arg)
 	bool abandoned;
 
 	prctl(PR_SET_NAME, "waffle-send");
+	if (sender->host.thread_begin)
+		sender->host.thread_begin();
 	pthread_mutex_lock(&sender->lock);
 	while (!has_given_up(sender)) {
 		uint64_t next;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* export(): sends spans and metrics to an OpenTelemetry collector. */
+/* export(): sends spans and metrics to an OpenTelemetry collector, or spans to Zipkin. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,12 +7,13 @@
 #include "export/process/http_sender_internal.h"
 #include "export/process/otlp_traces_internal.h"
 #include "export/process/processors_internal.h"
+#include "export/process/zipkin_internal.h"
 #include "util/clock.h"
 
 enum encoding { ENCODING_PROTOBUF, ENCODING_JSON };
 
 struct export_config {
-	const char *url, *headers, *ca, *spool;
+	const char *otlp, *zipkin, *headers, *ca, *spool;
 	unsigned encoding;
 	uint64_t timeout_ns, queue_bytes, give_up_ns, spool_bytes;
 };
@@ -29,10 +30,14 @@ static const char *const encodings[] = {
 
 static const struct processor_option options[] = {
 	{"otlp", "URL",
-	 "The collector, by OTLP/HTTP: requests go to URL/v1/traces and URL/v1/metrics. The port "
-	 "is "
-	 "4318 mostly.",
-	 .type = PROCESSOR_TEXT, .required = true, .at = offsetof(struct export_config, url)},
+	 "A collector of OpenTelemetry, by OTLP/HTTP: requests go to URL/v1/traces and "
+	 "URL/v1/metrics. The port is 4318 mostly.",
+	 .type = PROCESSOR_TEXT, .at = offsetof(struct export_config, otlp)},
+	{"zipkin", "URL",
+	 "Zipkin instead, which takes spans only: requests go to URL/api/v2/spans. The port is "
+	 "9411 "
+	 "mostly.",
+	 .type = PROCESSOR_TEXT, .at = offsetof(struct export_config, zipkin)},
 	{"encoding", "protobuf or json", "Of the requests. Default: protobuf.",
 	 .type = PROCESSOR_CHOICE, .choices = encodings,
 	 .at = offsetof(struct export_config, encoding)},
@@ -79,15 +84,20 @@ static int export_open(struct processor *processor, struct error *err)
 {
 	const struct export_config *config = processor->config;
 	struct export_state *state = processor->state;
-	struct http_options http = {config->url, config->headers, config->ca, config->timeout_ns};
+	struct http_options http = {config->otlp ?: config->zipkin, config->headers, config->ca,
+				    config->timeout_ns};
 	struct sender_options sender = {
 		.host = processor->host,
 		.queue_bytes = config->queue_bytes,
 		.give_up_ns = config->give_up_ns,
 	};
 	char name[128];
-	int result = spool_make(&sender.spool, processor, err);
+	int result;
 
+	if (!config->otlp == !config->zipkin)
+		return error_set(err, EINVAL, "%s: export() needs otlp=URL or zipkin=URL, as in %s",
+				 processor->host->origin, processor->type->example);
+	result = spool_make(&sender.spool, processor, err);
 	snprintf(name, sizeof(name), "%s: export()", processor->host->origin);
 	sender.name = name;
 	state->source =
@@ -99,7 +109,9 @@ static uint32_t kind_of(const struct processor *processor)
 {
 	const struct export_config *config = processor->config;
 
-	return config->encoding == ENCODING_JSON ? HTTP_JSON : 0;
+	return config->zipkin                      ? HTTP_JSON | HTTP_ZIPKIN
+	       : config->encoding == ENCODING_JSON ? HTTP_JSON
+						   : 0;
 }
 
 static void request_send(struct processor *processor, uint32_t kind, uint32_t records)
@@ -118,8 +130,10 @@ static void records_send(struct processor *processor, struct full_record *const 
 {
 	struct export_state *state = processor->state;
 	uint32_t kind = kind_of(processor);
-	uint32_t sent =
-		otlp_traces(&state->request, kind & HTTP_JSON, &state->source, records, count);
+	uint32_t sent = kind & HTTP_ZIPKIN
+				? zipkin_spans(&state->request, &state->source, records, count)
+				: otlp_traces(&state->request, kind & HTTP_JSON, &state->source,
+					      records, count);
 
 	if (sent)
 		request_send(processor, kind, sent);
@@ -182,6 +196,8 @@ static void export_metrics(struct processor *processor, const struct metrics_sna
 	struct export_state *state = processor->state;
 	uint32_t kind = kind_of(processor) | HTTP_METRICS;
 
+	if (kind & HTTP_ZIPKIN)
+		return;
 	otlp_metrics(&state->request, kind & HTTP_JSON, processor->host->service,
 		     processor->host->pid, snapshot);
 	request_send(processor, kind, 1);
@@ -213,7 +229,7 @@ static void export_close(struct processor *processor, uint64_t until_ns)
 const struct processor_type processor_export = {
 	.name = "export",
 	.help = "Sends spans with their events, and the metrics of metrics() before it, to an "
-		"OpenTelemetry collector, and passes all on.",
+		"OpenTelemetry collector, or spans to Zipkin. Passes all on.",
 	.example = "export(otlp=http://localhost:4318)",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
