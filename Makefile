@@ -163,6 +163,7 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
 
+$(BUILD)/bin/fuzz_timeline: $(BUILD)/obj/usdt/timeline.o
 $(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD)/obj/usdt/ring_write.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
@@ -170,6 +171,7 @@ $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 $(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,names.o name_chunk.o values.o)
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/known_spans.o
+$(BUILD)/unit/test_code: $(BUILD)/obj/usdt/code.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions

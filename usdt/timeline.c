@@ -55,7 +55,7 @@ struct timeline_thread {
 	bool described, listed;
 	VEC(uint32_t) items; /* entries that begin in the window */
 	VEC(uint32_t) open;  /* entries with a slice that has not ended, the innermost last */
-	uint64_t written_ts; /* of the last entry of an earlier window */
+	uint64_t written_ts; /* of the last begin or end that was written */
 	VEC(struct timeline_slice) slices; /* at most SLICES_MAX … */
 	size_t next_slice;                 /* … of which this one is overwritten next */
 };
@@ -477,10 +477,17 @@ static void write_aside(struct timeline *timeline, struct timeline_entry *entry)
 	entry->state = entry->end_ts == TIMELINE_OPEN ? ENTRY_ASIDE : ENTRY_DONE;
 }
 
+static void written(struct timeline_thread *line, uint64_t ts)
+{
+	if (line->written_ts < ts)
+		line->written_ts = ts;
+}
+
 static void slice_remember(struct timeline_thread *line, const struct timeline_entry *entry)
 {
 	struct timeline_slice slice = {entry->ts, entry->slice_end};
 
+	written(line, slice.end_ts);
 	if (line->slices.len < SLICES_MAX)
 		vec_add(&line->slices, slice);
 	else
@@ -682,7 +689,7 @@ static void line_write(struct timeline *timeline, uint32_t number)
 	}
 	close_until(timeline, line, TIMELINE_OPEN - 1);
 	if (line->items.len)
-		line->written_ts = timeline->entries.data[line->items.data[line->items.len - 1]].ts;
+		written(line, timeline->entries.data[line->items.data[line->items.len - 1]].ts);
 	line->written_end_ts = last;
 	line->items.len = 0;
 }
