@@ -313,7 +313,7 @@ static void frames_within(struct known_frames *frames, unsigned depth)
 				(struct waffle_frame_slot_){all[i].site, all[i].place};
 }
 
-static void span_ended(unsigned long long id)
+static void span_closed(unsigned long long id)
 {
 	known_spans_remove(id);
 }
@@ -326,7 +326,7 @@ void backtrace_span_opened(const char *meta, const unsigned long long *words,
 					  .id = words[0],
 					  .parent = thread->context_.span_id,
 					  .meta = meta,
-					  .line = words[1],
+					  .line = (uint32_t)words[1],
 					  .thread = (uintptr_t)thread,
 					  .place = scope ? waffle_place_(scope) : 0,
 					  .frame_depth = thread->frame_depth_,
@@ -335,7 +335,7 @@ void backtrace_span_opened(const char *meta, const unsigned long long *words,
 
 	frames_within(&span.around, within ? (unsigned)parent.frame_depth : 0);
 	known_spans_add(&span);
-	__atomic_store_n(&waffle_process_get_()->ended_, span_ended, __ATOMIC_RELAXED);
+	__atomic_store_n(&waffle_process_get_()->closed_, span_closed, __ATOMIC_RELAXED);
 }
 
 void backtrace_extracted(void)

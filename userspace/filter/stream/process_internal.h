@@ -10,6 +10,8 @@
 #include "util/vec.h"
 
 #define STREAM_NONE UINT32_MAX /* no index */
+#define STREAM_CREDIT 8        /* of a span */
+#define STREAM_CREDIT_MAX (2 * WAFFLE_OPEN_MAX)
 
 struct stream_buffer;
 
@@ -21,7 +23,9 @@ struct stream_process {
 	uint32_t deferred[WAFFLE_DEFERRED_SIZE_COUNT];
 	uint32_t buffer_count;
 	struct stream_buffer *buffers; /* a list */
-	uint64_t swept_ts;             /* when spans were last forgotten to make room */
+	/* Steps that a search for old spans may take: some for each span that has begun, so that
+	 * no process can make the filter slow. */
+	uint32_t credit;
 };
 
 struct stream_processes {
@@ -35,6 +39,11 @@ struct stream_processes {
 struct stream_process *stream_process_get(struct stream_processes *processes, uint32_t tgid);
 /* NULL: out of memory, or there are too many processes. */
 struct stream_process *stream_process_make(struct stream_processes *processes, uint32_t tgid);
+static inline void stream_process_earn(struct stream_process *process)
+{
+	if (process->credit < STREAM_CREDIT_MAX)
+		process->credit += STREAM_CREDIT;
+}
 void stream_processes_free(struct stream_processes *processes);
 
 #endif

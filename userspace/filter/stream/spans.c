@@ -105,6 +105,7 @@ bool stream_span_add(struct stream_spans *spans, struct stream_process *process,
 		spans->list.data[process->youngest].younger = index;
 	process->youngest = index;
 	process->open++;
+	stream_process_earn(process);
 	if (added->state == WAFFLE_OPEN_DEFERRED)
 		process->deferred[added->size]++;
 	return true;

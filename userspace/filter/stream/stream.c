@@ -9,10 +9,8 @@
 #include "filter/stream/children_internal.h"
 #include "filter/stream/names_internal.h"
 
-/* Spans that are older than this may be forgotten when their process needs the room … */
+/* Spans that are older than this may be forgotten when their process needs the room. */
 #define LEFT_NS 5000000000ull
-/* … and are looked for at most this often. */
-#define SWEEP_NS 100000000ull
 
 struct stream_site {
 	const struct site_info *info; /* NULL: its hits are not wanted */
@@ -249,13 +247,13 @@ static void process_sweep(struct filter_stream *stream, struct stream_process *p
 {
 	uint32_t next = process->oldest;
 
-	/* Spans with explicit times may be ahead of the others. */
-	if (ts >= process->swept_ts && ts - process->swept_ts < SWEEP_NS)
+	stream_process_earn(process);
+	if (process->credit < process->open)
 		return;
-	process->swept_ts = ts;
 	while (next != STREAM_NONE) {
 		struct stream_span *span = &stream->spans.list.data[next];
 
+		process->credit--;
 		if (ts < span->ts + LEFT_NS)
 			return;
 		next = span->younger;
