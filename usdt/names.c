@@ -261,6 +261,26 @@ API waffle_name_t *waffle_name(const struct waffle_name_spec *spec)
 	return (waffle_name_t *)(name ? &name->entry : &refused.entry);
 }
 
+void names_add_track(uint32_t number, const char *name, const char *group)
+{
+	size_t bytes = strlen(name) + strlen(group) + 4;
+	struct name_site *track;
+
+	pthread_mutex_lock(&names.lock);
+	track = name_take(sizeof(*track) + bytes);
+	if (track) {
+		char *to = (char *)(track + 1);
+
+		track->entry.kind = NAME_KIND_TRACK;
+		track->entry.line = number;
+		/* Name, no file, group, no function. */
+		to = stpcpy(to, name) + 2;
+		stpcpy(to, group);
+		name_chunk_publish(names.chunks[names.chunk_count - 1], &track->entry);
+	}
+	pthread_mutex_unlock(&names.lock);
+}
+
 /* ---- arming ---- */
 
 static void names_arm(void)

@@ -164,7 +164,13 @@ static void test_tracer_reads_all_names_and_arms_them(void **state)
 	assert_true(waffle_name_armed(last));
 	assert_int_equal(name_chunk_next(chunk, &at, &definition), NAME_CHUNK_DEFINITION);
 	assert_string_equal(definition.site.name, "read later");
-	name_chunk_arm(chunk, definition.at, false);
+	assert_int_equal(definition.track, 0);
+	names_add_track(7, "engine", "gpu 0");
+	assert_int_equal(name_chunk_next(chunk, &at, &definition), NAME_CHUNK_DEFINITION);
+	assert_int_equal(definition.track, 7);
+	assert_string_equal(definition.site.name, "engine");
+	assert_string_equal(definition.site.category, "gpu 0");
+	assert_int_equal(name_chunk_next(chunk, &at, &definition), NAME_CHUNK_END);
 }
 
 static void test_long_names_fill_many_chunks(void **state)
