@@ -171,6 +171,7 @@ $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 $(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,names.o name_chunk.o values.o)
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/known_spans.o
+$(BUILD)/unit/test_code: $(BUILD)/obj/usdt/code.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions

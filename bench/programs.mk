@@ -3,16 +3,28 @@
 
 BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load \
 	$(BUILD)/bench/inside $(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench \
-	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench)
+	$(BUILD)/bench/rate $(BUILD)/bench/threads $(BUILD)/bench/drain \
+	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench $(if $(wildcard /usr/include/lttng/tracepoint.h),$(BUILD)/bench/lttng))
 
 $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -Iinclude -Ibench -o $@ $< -lpthread
 
 # Linked with libwaffle, as a program would be by its waffle.pc.
-$(BUILD)/bench/inside: bench/inside.c bench/window.h $(BUILD)/libwaffle.so $(wildcard include/*.h include/waffle/*.h)
+$(BUILD)/bench/inside $(BUILD)/bench/rate $(BUILD)/bench/threads: $(BUILD)/bench/%: bench/%.c bench/window.h $(BUILD)/libwaffle.so $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -Iinclude -Ibench -o $@ $< -L$(BUILD) -lwaffle -Wl,-rpath,'$$ORIGIN/..' -lpthread
+	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -Iinclude -Ibench -o $@ $< \
+		-L$(BUILD) -Wl,--no-as-needed -lwaffle -Wl,-rpath,'$$ORIGIN/..' -lpthread
+
+# With those parts of libwaffle that take records out of rings.
+$(BUILD)/bench/drain: bench/drain.c bench/window.h $(patsubst %,$(BUILD)/obj/usdt/%.o,ring ring_write rings gather ticks) $(BUILD)/libwaffle-bpf.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) -Ibench $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) $(LIBS)
+
+# The event of another tracer, where it is installed.
+$(BUILD)/bench/lttng: bench/lttng.c bench/lttng_event.h bench/window.h
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g -Ibench -o $@ $< -llttng-ust -ldl
 
 $(BUILD)/gen/empty.skel.h: bench/empty.bpf.c vmlinux/vmlinux.h
 	@mkdir -p $(@D) $(BUILD)/bpf

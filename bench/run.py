@@ -127,6 +127,94 @@ def inside(scale):
                        f"in mode off an armed event {costs['event_off']:.1f} ns")
 
 
+LTTNG = """
+set -e
+mount -t tmpfs shm /dev/shm
+export LTTNG_HOME={folder} HOME={folder}
+lttng-sessiond --daemonize --no-kernel --pidfile={folder}/pid
+trap 'kill $(cat {folder}/pid)' EXIT
+lttng -q create bench --output={folder}/out
+lttng -q enable-event -u waffle_bench:event
+lttng -q start
+nice -n -20 {program} 0 50
+lttng -q destroy bench
+"""
+
+
+def lttng(scale):
+    """The same event by LTTng-UST, in turn with that of inside()."""
+    if not os.path.exists(program("lttng")) or not shutil.which("lttng-sessiond"):
+        raise Skipped("no lttng-tools and liblttng-ust-dev")
+    ratios, ns = [], 0.0
+    for turn in range(scale.rounds):
+        folder = SCRATCH.path(f"lttng-{turn}")
+        os.mkdir(folder)
+        script = LTTNG.format(folder=folder, program=program("lttng"))
+        text = subprocess.run(["unshare", "-m", "bash", "-c", script], check=True, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        theirs = {name: float(value) for name, value in map(str.split, text.splitlines())}
+        text = subprocess.run(urgent([program("inside"), "0", "50"]), check=True, text=True,
+                              stdout=subprocess.PIPE,
+                              env={**os.environ, "WAFFLE_TRACE": SCRATCH.path("beside.waffle")})
+        ours = {name: float(value) for name, value in map(str.split, text.stdout.splitlines())}
+        ns = theirs["event"]
+        ratios.append(ns / theirs["clock"] / (ours["event"] / ours["clock"]))
+    yield Row("LTTng-UST event / recorded event", statistics.median(ratios), "x", 5, at_least=True,
+              note=f"two integers: LTTng-UST {ns:.0f} ns")
+
+
+def drain(scale):
+    """Records are taken out of rings on one CPU."""
+    rates = {"read": [], "gather": []}
+    for _ in range(scale.rounds):
+        text = subprocess.run(urgent([program("drain"), "0", "50"]), check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        for name, value in map(str.split, text.splitlines()):
+            rates[name].append(1e3 / float(value))
+    yield Row("records drained from rings", statistics.median(rates["read"]), "million/s", 10,
+              at_least=True)
+    yield Row("records drained into one order", statistics.median(rates["gather"]), "million/s",
+              10, at_least=True, note="as the collector does, before filters and the file")
+
+
+def collected(scale):
+    """A program records itself at a rate."""
+    seconds = "1" if scale.rounds < 2 else "10"
+
+    def run(rate):
+        out = SCRATCH.path("rate.waffle")
+        text = subprocess.run(urgent([program("rate"), "0", str(rate), seconds]), check=True,
+                              text=True, stdout=subprocess.PIPE,
+                              env={**os.environ, "WAFFLE_TRACE": out}).stdout
+        events, cpu, took = text.split()
+        info = subprocess.run([WAFFLE, "info", out, "--json"], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        return int(events), int(cpu) / float(took) / 1e7, json.loads(info)
+
+    shares = [run(10_000)[1] for _ in range(scale.rounds)]
+    yield Row("collector at 10,000 events/s", statistics.median(shares), "% of a CPU", 1)
+    events, share, info = run(1_000_000)
+    yield Row("lost of a million events/s", info["records"]["lost"], "", 0,
+              note=f"{events:,} events, the collector took {share:.0f} % of a CPU")
+
+
+def threads(scale):
+    """Threads that record at the same time, one on each CPU."""
+    count = min(len(os.sched_getaffinity(0)), 64)
+    ratios = []
+    for _ in range(scale.rounds):
+        costs = []
+        for number in (1, count):
+            out = SCRATCH.path("threads.waffle")
+            text = subprocess.run(urgent([program("threads"), str(number), "50"]), check=True,
+                                  text=True, stdout=subprocess.PIPE,
+                                  env={**os.environ, "WAFFLE_TRACE": out}).stdout
+            costs.append(float(text))
+        ratios.append(costs[1] / costs[0])
+    yield Row(f"recorded event, {count} threads / one", statistics.median(ratios), "x", 1.2,
+              note="CPU time of an event while all record")
+
+
 def transports(scale):
     """The same sites under a tracer, which reads the rings, or gets the hits from the kernel."""
     costs = {"ring": [], "usdt": []}
@@ -450,7 +538,8 @@ def ready(scale):
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
-GROUPS = (dormant, armed, inside, transports, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
+GROUPS = (dormant, armed, inside, lttng, drain, collected, threads, transports, attach, decisions,
+          slow_spans, longest_filter, flood, accounting, large,
           jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
           redis, ready)

@@ -182,7 +182,8 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
  * optimisation would call memcpy(). Only in full mode the debug keys, which are last, count. */
 #define WAFFLE_FRAME_(at, ...) WAFFLE_FRAME_OF_(at, 4 + WAFFLE_COUNT_(__VA_ARGS__), __VA_ARGS__)
 #define WAFFLE_FRAME_OF_(at, count, ...)                                                           \
-	WAFFLE_ARRAY_(count, (unsigned long long)(__UINTPTR_TYPE__)at##probe, __LINE__, 1,         \
+	WAFFLE_ARRAY_(count, (unsigned long long)(__UINTPTR_TYPE__)at##probe,                      \
+		      WAFFLE_IS_FULL_(at) ? __LINE__ + 0ull : 0ull, 1,                             \
 		      1 WAFFLE_MAP_(WAFFLE_KEY_WORD_, at, __VA_ARGS__)                             \
 			      WAFFLE_MAP_(WAFFLE_KEY_DEBUG_WORD_, at, __VA_ARGS__)),               \
 		WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__) && !WAFFLE_IS_FULL_(at)                       \

@@ -56,9 +56,16 @@ static void text_put_code(struct trace_text *text, const waffle_entry_t *entry)
 	text_put_number(text, entry->offset, 16);
 }
 
-static void text_put_place(struct trace_text *text, const waffle_entry_t *entry, const char *file)
+/* Names that are made at run time may have neither file nor line. */
+static void text_put_place(struct trace_text *text, const char *between,
+			   const waffle_entry_t *entry, const char *file)
 {
+	if (!*file)
+		return;
+	text_put(text, between);
 	text_put(text, file);
+	if (!entry->line)
+		return;
 	text_put(text, ":");
 	text_put_number(text, entry->line, 10);
 }
@@ -90,8 +97,8 @@ static int entry_write(const waffle_entry_t *entry, void *arg)
 
 		text_put(&text, span ? "span \"" : "");
 		text_put(&text, entry->name);
-		text_put(&text, span ? "\" at " : " at ");
-		text_put_place(&text, entry, entry->file);
+		text_put(&text, span ? "\"" : "");
+		text_put_place(&text, " at ", entry, entry->file);
 	}
 	text_put(&text, entry->carried ? " (carried)" : "");
 	line[text.len++] = '\n';
@@ -187,8 +194,8 @@ static int entry_join(const waffle_entry_t *entry, void *arg)
 
 		text_put(text, span ? "span \"" : "");
 		text_put(text, entry->name);
-		text_put(text, span ? "\" " : " ");
-		text_put_place(text, entry, name_of(entry->file));
+		text_put(text, span ? "\"" : "");
+		text_put_place(text, " ", entry, name_of(entry->file));
 		liner->keep = text->len;
 	}
 	return text->len == text->size;

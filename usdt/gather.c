@@ -119,15 +119,12 @@ static void thread_read(struct ring_gather *gather, struct rings_slot *slot,
 	slot->comm[sizeof(slot->comm) - 1] = '\0';
 }
 
-/* Reads a record, and follows whose it is. */
-static enum ring_result slot_read(struct ring_gather *gather, struct rings_slot *slot)
+/* Follows whose records a ring has. `record` is the one that was just read. */
+static void slot_follow(struct ring_gather *gather, struct rings_slot *slot,
+			const struct ring_record *record)
 {
-	struct ring_record *record = (struct ring_record *)gather->word;
-	enum ring_result result = ring_read(&slot->ring, record);
 	uint32_t tid;
 
-	if (result != RING_RECORD)
-		return result;
 	/* What the thread said of itself may have been overwritten. */
 	if (ring_overtaken(&slot->ring, &tid) && tid && tid != slot->tid) {
 		thread_set(gather, slot, tid, record->ticks);
@@ -135,16 +132,16 @@ static enum ring_result slot_read(struct ring_gather *gather, struct rings_slot 
 	}
 	if (record->kind == RING_THREAD)
 		thread_read(gather, slot, record);
-	return result;
 }
 
 /* What is in a ring says whose records follow, so it has to be read. */
 static void slot_empty(struct ring_gather *gather, struct rings_slot *slot)
 {
+	struct ring_record *record = (struct ring_record *)gather->word;
 	enum ring_result result;
 
-	while ((result = slot_read(gather, slot)) == RING_RECORD)
-		;
+	while ((result = ring_read(&slot->ring, record)) == RING_RECORD)
+		slot_follow(gather, slot, record);
 	if (result == RING_BROKEN)
 		ring_drop(&slot->ring);
 }
@@ -172,13 +169,43 @@ static void put_name(struct ring_gather *gather, const char *comm, uint32_t tid,
 		gather->counts.taken++;
 }
 
-/* Takes all records of a ring. */
+/* Adds a record that was read into the place behind all others, where nothing may be put before. */
+static bool put_in_place(struct ring_gather *gather, const struct ring_record *record, uint32_t tid)
+{
+	if (!vec_reserve(&gather->pending, 1))
+		return false;
+	gather->pending.data[gather->pending.len++] = (struct gather_pending){
+		.ticks = record->ticks, .at = gather->bytes.len, .tid = tid};
+	gather->bytes.len += record->bytes;
+	return true;
+}
+
+/* Adds a record behind what is to be known before it. */
+static bool put_after(struct ring_gather *gather, struct rings_slot *slot,
+		      const struct ring_record *record)
+{
+	struct ring_record *copy = (struct ring_record *)gather->word;
+
+	memmove(copy, record, record->bytes);
+	slot_follow(gather, slot, copy);
+	if (copy->kind == RING_THREAD)
+		return true;
+	if (!slot->named)
+		put_name(gather, slot->comm, slot->tid, copy->ticks);
+	slot->named = true;
+	gather->counts.taken++;
+	return put(gather, copy, slot->tid);
+}
+
+/* Takes all records of a ring. Most are read to the place where they stay. */
 static void slot_take(struct ring_gather *gather, struct rings_slot *slot)
 {
-	struct ring_record *record = (struct ring_record *)gather->word;
-
 	while (gather->bytes.len < TAKEN_BYTES_MAX) {
-		enum ring_result result = slot_read(gather, slot);
+		bool placed = vec_reserve(&gather->bytes, RING_RECORD_MAX), done;
+		struct ring_record *record =
+			placed ? (struct ring_record *)(gather->bytes.data + gather->bytes.len)
+			       : (struct ring_record *)gather->word;
+		enum ring_result result = ring_read(&slot->ring, record);
 
 		if (result == RING_EMPTY)
 			return;
@@ -187,15 +214,16 @@ static void slot_take(struct ring_gather *gather, struct rings_slot *slot)
 			gather->skipped++;
 			return; /* it may stay so: once a round is enough */
 		}
-		if (record->kind == RING_THREAD)
-			continue;
-		if (!slot->named)
-			put_name(gather, slot->comm, slot->tid, record->ticks);
-		slot->named = true;
-		if (put(gather, record, slot->tid))
+		if (placed && slot->named && record->kind != RING_THREAD && !slot->ring.overtaken) {
+			done = put_in_place(gather, record, slot->tid);
 			gather->counts.taken++;
-		else
+		} else {
+			done = put_after(gather, slot, record);
+		}
+		if (!done) { /* out of memory */
+			gather->counts.taken--;
 			gather->skipped++;
+		}
 	}
 }
 

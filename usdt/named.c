@@ -81,6 +81,12 @@ __attribute__((noinline)) void named_emit(const struct name_site *name,
 }
 #pragma GCC diagnostic pop
 
+/* What a site passes as its line. In full mode it is not 0, also if the line is. */
+static unsigned long long line_of(const waffle_name_t *name)
+{
+	return waffle_mode_here_() == WAFFLE_MODE_FULL ? 1ull << 32 | name_of(name)->site.line : 0;
+}
+
 static bool is_span(const waffle_name_t *name)
 {
 	return named_is_recorded(name) && name_of(name)->site.kind == WAFFLE_SITE_SPAN;
@@ -95,7 +101,7 @@ API waffle_span_t waffle_named_span_begin(waffle_name_t *name, const waffle_valu
 
 	if (!is_span(name))
 		return span;
-	words[1] = name_of(name)->site.line;
+	words[1] = line_of(name);
 	waffle_number_span_(thread, words);
 	waffle_span_opened_(thread, name_of(name)->site.name, words, NULL);
 	span = (waffle_span_t){
@@ -106,13 +112,11 @@ API waffle_span_t waffle_named_span_begin(waffle_name_t *name, const waffle_valu
 
 API void waffle_named_span_end(waffle_span_t span)
 {
-	void (*ended)(unsigned long long) = waffle_process_get_()->ended_;
 	const uint64_t words[] = {span.id, (uintptr_t)span.probe};
 
 	if (!span.id)
 		return;
-	if (ended)
-		ended(span.id);
+	waffle_span_closed_(span.id);
 	rings_write(RING_SPAN_END, words, 2);
 }
 
@@ -128,7 +132,7 @@ API void waffle_named_scope_begin(waffle_scope_t *scope, waffle_name_t *name,
 	if (!is_span(name))
 		return;
 	waffle_scope_prune_(thread, &made->scope);
-	words[1] = name_of(name)->site.line;
+	words[1] = line_of(name);
 	waffle_number_span_(thread, words);
 	waffle_span_opened_(thread, name_of(name)->site.name, words, &made->scope);
 	named_emit(name_of(name), words, NULL, values, count);

@@ -94,8 +94,8 @@ static bool record_copy(const struct ring *ring, struct ring_record *to, uint64_
 	if (head.bytes < sizeof(head) || head.bytes % 8 || head.bytes > RING_RECORD_MAX ||
 	    head.bytes > available)
 		return false;
-	memcpy(to, from, head.bytes);
 	memcpy(to, &first, sizeof(first));
+	memcpy((char *)to + sizeof(first), from + sizeof(first), head.bytes - sizeof(first));
 	return true;
 }
 

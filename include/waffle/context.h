@@ -111,7 +111,8 @@ struct waffle_entry_;
 struct waffle_full_ {
 	void (*mode_changed_)(void);
 	/* A span of this thread begins: its name, and behind that in the same string its file
-	 * (site.h). The first word is its id, the second its line. The scope may be NULL. */
+	 * (site.h). The first word is its id, the low half of the second its line. The scope may
+	 * be NULL. */
 	void (*opened_)(const char *meta_, const unsigned long long *words_,
 			const struct waffle_scope_ *scope_);
 	void (*extracted_)(void); /* the context of this thread */
@@ -140,7 +141,7 @@ struct waffle_process_ {
 	/* Set by libwaffle when it is loaded. */
 	const struct waffle_full_ *full_;
 	/* Set by libwaffle as soon as it knows open spans, so that it learns of their ends. */
-	void (*ended_)(unsigned long long span_id_);
+	void (*closed_)(unsigned long long span_id_);
 };
 
 /* Functions of the libc. Their headers would declare thousands of names. */
@@ -445,7 +446,7 @@ static inline waffle_context_t waffle_context_extract(void)
 {
 	const struct waffle_process_ *process_ = waffle_process_get_();
 
-	if (__builtin_expect(__atomic_load_n(&process_->ended_, __ATOMIC_RELAXED) != NULL, 0))
+	if (__builtin_expect(__atomic_load_n(&process_->closed_, __ATOMIC_RELAXED) != NULL, 0))
 		process_->full_->extracted_();
 	return waffle_thread_get_()->context_;
 }

@@ -190,16 +190,15 @@ waffle_number_span_(struct waffle_thread_ *thread_, unsigned long long *words_)
 }
 
 /*
- * Fills in the parent where the site has passed its line. In full mode, libwaffle hears of the span
- * before, so that backtraces can name it. `scope_` may be NULL.
+ * Fills in the parent, where a site in full mode has passed its line, and others 0. In full mode,
+ * libwaffle hears of the span before, so that backtraces can name it. `scope_` may be NULL.
  */
 static __attribute__((__unused__)) void waffle_span_opened_(const struct waffle_thread_ *thread_,
 							    const char *meta_,
 							    unsigned long long *words_,
 							    const struct waffle_scope_ *scope_)
 {
-	if (__builtin_expect(waffle_mode_of_(thread_) == WAFFLE_MODE_FULL, 0) &&
-	    waffle_process_get_()->full_)
+	if (__builtin_expect(words_[1] != 0, 0) && waffle_process_get_()->full_)
 		waffle_process_get_()->full_->opened_(meta_, words_, scope_);
 	words_[1] = thread_->context_.span_id;
 }
@@ -221,14 +220,21 @@ WAFFLE_COLD_ waffle_span_t waffle_span_begin_(const void *probe_, const char *na
 	return span_;
 }
 
+/* Libwaffle forgets a span that it has heard of. */
+static __inline__ void waffle_span_closed_(unsigned long long id_)
+{
+	void (*closed_)(unsigned long long) =
+		__atomic_load_n(&waffle_process_get_()->closed_, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(closed_ != NULL, 0) && waffle_mode_here_() == WAFFLE_MODE_FULL)
+		closed_(id_);
+}
+
 WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_probe_)
 {
-	void (*ended_)(unsigned long long) =
-		__atomic_load_n(&waffle_process_get_()->ended_, __ATOMIC_RELAXED);
 	const void *probe_;
 
-	if (__builtin_expect(ended_ != NULL, 0))
-		ended_(id_);
+	waffle_span_closed_(id_);
 	WAFFLE_SITE_BARE_(probe_, WAFFLE_SITE_SPAN_END, "span_end", WAFFLE_META_HEAD_(""));
 	WAFFLE_HIT_(probe_, id_, begin_probe_, NULL, 0);
 }

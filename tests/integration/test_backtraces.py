@@ -218,6 +218,29 @@ def test_a_callback_ends_the_backtrace(program):
     assert run(program, "callback").stdout == "counted 2\n"
 
 
+def test_spans_of_names_made_at_run_time(waffle, program, lines):
+    _, done = record(waffle, program, "named")
+    texts = re.sub(r"#\d+  |/\S+/(?=frames.c)", "", done.stdout).splitlines()
+    named_line = f"named at frames.c:{lines['named']}"
+    assert texts[1:4] == ['span "bare span"', named_line, 'span "placed span" at script.py:7']
+    after = texts[texts.index(texts[0], 1):]
+    assert after[1] == named_line and not any(text.startswith("span") for text in after)
+
+
+def test_errors_interrupt_others_and_all_have_their_backtrace(waffle, program, lines):
+    capture, done = record(waffle, program, "errors")
+    between, handled = map(int, done.stdout.split())
+    rows = capture.rows("event")
+    assert [row["args"]["i"] for row in named(rows, "between")] == list(range(between))
+    assert [row["args"]["i"] for row in named(rows, "handled")] == list(range(handled))
+    tail = f"errors frames.c:{lines['errors']} < main frames.c:{lines['main']}"
+    for row in named(rows, "between"):
+        assert re.fullmatch(rf'span "busy" frames.c:\d+ < {re.escape(tail)}', row["args"]["frames"])
+    for row in named(rows, "handled"):
+        assert row["args"]["frames"].startswith("on_timer frames.c:")
+    capture.check_sums(lost=0)
+
+
 # ---- faults ----
 
 

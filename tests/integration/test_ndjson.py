@@ -49,11 +49,20 @@ def job_fixture(waffle, waffle_program, tmp_path):
     return paths
 
 
-def found(waffle, job):
+@pytest.fixture(name="triggered")
+def triggered_fixture(waffle, built, tmp_path):
+    """A file of the flight recorder."""
+    waffle.ok("run", "-q", "--flight-recorder", "5s", "--trigger", "name == 'mark'", "-o",
+              tmp_path / "flight.waffle", "--", built("flight.c"), stdin=None, input="mark 1\nend\n")
+    return tmp_path / "flight-1.waffle"
+
+
+def found(waffle, job, triggered):
     keys = defaultdict(set)
     exports = [((path,), ()) for path in CAPTURES]
     exports.append((CAPTURES[:1], ("--filter", "dur > 0ms")))
     exports.append((job, ()))
+    exports.append(((triggered,), ()))
     for paths, options in exports:
         for line in waffle.ok("export", *paths, "-f", "ndjson", "-o", "-", *options).stdout.splitlines():
             row = json.loads(line)
@@ -61,8 +70,8 @@ def found(waffle, job):
     return keys
 
 
-def test_the_page_has_the_keys_of_every_kind_and_no_other(waffle, job):
-    page, exported = documented(), found(waffle, job)
+def test_the_page_has_the_keys_of_every_kind_and_no_other(waffle, job, triggered):
+    page, exported = documented(), found(waffle, job, triggered)
     common = page.pop("All kinds")
     assert common <= set.union(*exported.values())
     assert set(page) == set(exported)

@@ -15,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <waffle_macros.h>
+#include <waffle_named.h>
 
 #define NOINLINE __attribute__((noinline))
 
@@ -282,6 +284,58 @@ static void callback(void)
 	printf("counted %d\n", waffle_backtrace(count_entry, &count));
 }
 
+static volatile int handled;
+
+static void on_timer(int signo)
+{
+	FRAME();
+	(void)signo;
+	LOG_ERROR("handled", KV_I64("i", handled));
+	handled++;
+}
+
+/* Errors interrupt the making of others. */
+static void errors(void)
+{
+	struct itimerval often = {{0, 700}, {0, 700}}, never = {{0, 0}, {0, 0}};
+	int i = 0;
+
+	FRAME(); /* LINE errors */
+	signal(SIGALRM, on_timer);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (; handled < 200; i++) {
+		SPAN("busy");
+		LOG_ERROR("between", KV_I64("i", i));
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("%d %d\n", i, handled);
+}
+
+/* Names that are made at run time, one without a place. */
+static void named(void)
+{
+	waffle_name_t *place =
+		waffle_name(&(struct waffle_name_spec){.size = sizeof(struct waffle_name_spec),
+						       .kind = WAFFLE_SITE_SPAN,
+						       .name = "placed span",
+						       .category = "a category",
+						       .file = "script.py",
+						       .line = 7});
+	waffle_name_t *none =
+		waffle_name(&(struct waffle_name_spec){.size = sizeof(struct waffle_name_spec),
+						       .kind = WAFFLE_SITE_SPAN,
+						       .name = "bare span"});
+	waffle_scope_t outer, inner_scope;
+
+	waffle_scope_begin_named(&outer, place, NULL, 0);
+	FRAME(); /* LINE named */
+	waffle_scope_begin_named(&inner_scope, none, NULL, 0);
+	look();
+	waffle_scope_end(&inner_scope);
+	waffle_scope_end(&outer);
+	look();
+}
+
 /* ---- faults ---- */
 
 static int *volatile null;
@@ -367,16 +421,10 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } all[] = {
-	{"nested", nested},
-	{"threads", threads},
-	{"begun", begun},
-	{"closed", closed},
-	{"coroutines", coroutines},
-	{"signals", signals},
-	{"deep", deep},
-	{"callback", callback},
-	{"survive", survive},
-	{"elsewhere", fault_elsewhere},
+	{"nested", nested}, {"threads", threads},       {"begun", begun},
+	{"closed", closed}, {"coroutines", coroutines}, {"signals", signals},
+	{"deep", deep},     {"callback", callback},     {"errors", errors},
+	{"named", named},   {"survive", survive},       {"elsewhere", fault_elsewhere},
 };
 
 int main(int argc, char **argv)
