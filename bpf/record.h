@@ -42,9 +42,10 @@ enum waffle_rec_kind {
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
-	WAFFLE_REC_CODE,  /* a Python code object that frames refer to */
-	WAFFLE_REC_TRACE, /* a stack that later records refer to by its number */
-	WAFFLE_REC_RING,  /* a thread of a program with libwaffle has made a ring */
+	WAFFLE_REC_CODE,      /* a Python code object that frames refer to */
+	WAFFLE_REC_TRACE,     /* a stack that later records refer to by its number */
+	WAFFLE_REC_RING,      /* a thread of a program with libwaffle has made a ring */
+	WAFFLE_REC_TRACK_HIT, /* of a ring: becomes ON_TRACK, HIT and SPAN_END */
 	WAFFLE_REC_RING_COUNT
 };
 
@@ -131,6 +132,16 @@ struct waffle_rec_on_track {
 	__u64 id;
 	__u32 tgid;
 	__u32 track;
+};
+
+/* rec.ts is the time of delivery. Followed by a frame as a hit is. */
+struct waffle_rec_track_hit {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 site;
+	__u32 frame_bytes;
+	__u32 track;
+	__u64 start_ts, end_ts; /* as the program says: not trusted */
 };
 
 /*

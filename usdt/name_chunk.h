@@ -31,6 +31,10 @@ struct name_chunk {
 	uint32_t used;     /* bytes of this struct and of all whole entries */
 };
 
+/* A `kind` beside those of sites: a track (waffle_track.h). `line` is its number, and the category
+ * is its group. */
+#define NAME_KIND_TRACK 0xff
+
 /* Bits of struct waffle_name. */
 #define NAME_ARMED_INSIDE 1u /* by this process */
 #define NAME_ARMED_TRACER 2u
@@ -66,7 +70,8 @@ void name_chunk_own(struct name_chunk *chunk);
 bool name_chunk_is_valid(const struct name_chunk *chunk);
 
 struct name_definition {
-	uint32_t at;           /* of the entry in the chunk */
+	uint32_t track; /* number of a track, which has a name and a category; 0: it is a site */
+	uint32_t at;    /* of the entry in the chunk */
 	struct site_info site; /* with strings in `texts` */
 	char texts[NAME_TEXTS_MAX];
 };

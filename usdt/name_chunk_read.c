@@ -10,12 +10,18 @@ bool name_chunk_is_valid(const struct name_chunk *chunk)
 	       __atomic_load_n(&chunk->version, __ATOMIC_RELAXED) == NAME_CHUNK_VERSION;
 }
 
+static bool kind_makes_sense(const struct name_entry *entry)
+{
+	if (entry->kind == NAME_KIND_TRACK)
+		return entry->line && !entry->key_count;
+	return entry->kind && entry->kind < WAFFLE_SITE_KIND_COUNT &&
+	       entry->kind != WAFFLE_SITE_SPAN_END && entry->key_count <= WAFFLE_KEYS_MAX;
+}
+
 static bool head_makes_sense(const struct name_entry *entry, uint32_t texts_at, uint32_t left)
 {
 	return entry->bytes <= left && entry->bytes % 8 == 0 && entry->bytes > texts_at &&
-	       entry->bytes - texts_at <= NAME_TEXTS_MAX + 7 && entry->kind &&
-	       entry->kind < WAFFLE_SITE_KIND_COUNT && entry->kind != WAFFLE_SITE_SPAN_END &&
-	       entry->key_count <= WAFFLE_KEYS_MAX;
+	       entry->bytes - texts_at <= NAME_TEXTS_MAX + 7 && kind_makes_sense(entry);
 }
 
 /* Types that a name can have. */
@@ -78,6 +84,7 @@ enum name_chunk_result name_chunk_next(const struct name_chunk *chunk, uint32_t 
 	texts = texts < NAME_TEXTS_MAX ? texts : NAME_TEXTS_MAX;
 	memcpy(definition->texts, from + texts_at, texts);
 	definition->at = *at;
+	definition->track = entry.kind == NAME_KIND_TRACK ? entry.line : 0;
 	definition->site = (struct site_info){
 		.object = "", .line = entry.line, .kind = entry.kind, .key_count = entry.key_count};
 	if (!texts_take(&definition->site, &entry, definition->texts, texts))

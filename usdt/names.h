@@ -37,6 +37,9 @@ void names_listen(const struct names_listener *listener);
 /* Disarms all names. `found` is not called any more. */
 void names_unlisten(void);
 
+/* Tells tracers of a track. */
+void names_add_track(uint32_t number, const char *name, const char *group);
+
 /* When something happened, if not now on the thread that says it. */
 struct named_time {
 	uint32_t track;            /* number of the track */

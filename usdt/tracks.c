@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "usdt/names.h"
 #include "usdt/text.h"
 
 #define API __attribute__((visibility("default")))
@@ -111,7 +112,7 @@ static void track_publish(struct waffle_track *track)
 API waffle_track_t *waffle_track(const char *name, const char *group, waffle_clock_t *clock)
 {
 	char texts[2][WAFFLE_TRACK_NAME];
-	struct waffle_track *track;
+	struct waffle_track *track, *made = NULL;
 	bool tell = false;
 	int code = errno;
 
@@ -127,11 +128,14 @@ API waffle_track_t *waffle_track(const char *name, const char *group, waffle_clo
 		memcpy(track->name, texts[0], WAFFLE_TRACK_NAME);
 		memcpy(track->group, texts[1], WAFFLE_TRACK_NAME);
 		track_publish(track);
+		made = track;
 	} else if (!track) {
 		tell = !all.told;
 		all.told = true;
 	}
 	pthread_mutex_unlock(&all.lock);
+	if (made)
+		names_add_track(made->number, made->name, made->group);
 	if (tell)
 		fprintf(stderr,
 			"waffle: nothing is recorded on the track '%s': there are %u tracks "

@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		before = at;
 		require(strlen(site->name) < NAME_TEXT_MAX && strlen(site->func) < NAME_TEXT_MAX);
 		require(strlen(site->category) < NAME_TEXT_MAX && strlen(site->file) <= 4096);
-		require(site->kind && site->kind < WAFFLE_SITE_KIND_COUNT);
+		require(definition->track ? !site->key_count
+					  : site->kind && site->kind < WAFFLE_SITE_KIND_COUNT);
 		require(site->key_count <= WAFFLE_KEYS_MAX);
 		for (unsigned i = 0; i < site->key_count; i++)
 			require(site->keys[i].type && strlen(site->keys[i].name) < NAME_TEXT_MAX);

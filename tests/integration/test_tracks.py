@@ -288,6 +288,81 @@ def test_merged_files_keep_their_tracks(recorder):
     assert wanted <= {(r["track"], r["start_ns"], r["end_ns"]) for r in rows}
 
 
+# ---- a tracer ----
+
+
+def device_rows(wanted, rows):
+    """Checks that the records are those of `tracks device`."""
+    spans = recorded(rows, "work")
+    assert sorted(spans) == list(range(7))
+    for i, span in spans.items():
+        assert (span["track"], span["start_ns"], span["end_ns"]) == wanted["span", i]
+        assert span["group"] == "device 0" and "tid" not in span
+    [mark], [load] = named(rows, "mark"), named(rows, "load")
+    assert (mark["track"], mark["start_ns"], 0) == wanted["event", 7]
+    assert (load["track"], load["start_ns"], 0) == wanted["counter", 8]
+    return spans
+
+
+def test_tracer_records_tracks_beside_the_scheduler(waffle, program):
+    capture = waffle.run(program, "device", "500")
+    rows, wanted = capture.rows(), expected(capture.result.stdout)
+    spans = device_rows(wanted, rows)
+    [host] = named(rows, "host")
+    assert {span["parent"] for span in spans.values()} == {host["id"]}
+    assert host["running_ns"] > 0 and not any("running_ns" in s for s in spans.values())
+    assert not perfetto_of(capture).violations
+    capture.check_sums(lost=0)
+    # Threads are not longer than the capture, whatever tracks have.
+    info = capture.info()
+    for row in rows:
+        if row["kind"] == "sched":
+            assert row["end_ns"] - row["start_ns"] < 5e9
+    assert info["tracks"] == 2
+    waffle.fails(1, "why", "--span", "work", capture.path,
+                 says="which has no thread that could wait")
+    assert "host" in waffle.ok("why", "--span", "host", capture.path).stdout
+
+
+@pytest.mark.parametrize("expression, kept", [
+    ("dur >= 3ms && dur < 1s", {1, 3}),
+    ("kv.i == 6 || kind == counter", {6}),
+    ('parent.name == "host" && kind == span', set(range(7))),
+    ('comm == "engine b" && kind == span', {6}),
+    ("depth == 1 && kv.i < 2", {0, 1}),
+    ("tid == 0 && kv.i > 4 && kind == span", {5, 6}),
+    ('name == "mark"', set()),
+])
+def test_tracer_filters_tracks_as_the_program_itself_does(waffle, recorder, program, expression,
+                                                          kept):
+    options = ["--sources", "spans", "--filter", expression]
+    traced = waffle.run(program, "device", "500", options=options)
+    own, _ = recorder.run("device", WAFFLE_FILTER=expression)
+    for capture in (traced, own):
+        rows = capture.rows()
+        spans = recorded(rows, "work")
+        assert set(spans) == kept
+        assert all(span["track"] for span in spans.values())
+        capture.check_sums(lost=0)
+    for kind in ("span", "event", "counter"):
+        assert len({sum(r["kind"] == kind for r in c.rows()) for c in (traced, own)}) == 1
+
+
+def test_tracer_counts_what_wrong_clocks_time_as_lost(waffle, program):
+    capture = waffle.run(program, "wrong", "500", options=["--sources", "spans"])
+    assert sorted(recorded(capture.rows(), "work")) == [0, 5]
+    capture.check_sums(lost=4)
+
+
+def test_tracer_and_the_program_itself_both_record_tracks(waffle, recorder, program):
+    own = waffle.path("own.waffle")
+    capture = waffle.run("env", f"WAFFLE_TRACE={own}", program, "device", "500",
+                         options=["--sources", "spans"])
+    wanted = expected(capture.result.stdout)
+    device_rows(wanted, capture.rows())
+    device_rows(wanted, Capture(waffle, own).rows())
+
+
 def test_dormant_names_record_nothing_on_tracks(program):
     done = subprocess.run([program, "device"], text=True, check=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)

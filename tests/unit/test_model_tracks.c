@@ -73,6 +73,10 @@ static void test_spans_are_on_their_tracks_and_threads_know_nothing_of_their_tim
 	assert_string_equal(model_thread_name(model, span->thread), "gpu 0: engine");
 	assert_ptr_equal(lane_of(model, 1), lane_of(model, 2));
 	assert_string_equal(model_thread_name(model, capture_find(model, 3)->thread), "track 2");
+	for (uint64_t id = 1; id <= 3; id++) {
+		assert_int_equal(capture_find(model, id)->flags, 0); /* no thread, no scheduler */
+		assert_false(lane_of(model, id)->has_sched);
+	}
 	/* Everything is inside the model; but threads end with the capture. */
 	assert_int_equal(model->start_ts, 400);
 	assert_int_equal(model->end_ts, 9900);

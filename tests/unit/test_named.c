@@ -164,7 +164,13 @@ static void test_tracer_reads_all_names_and_arms_them(void **state)
 	assert_true(waffle_name_armed(last));
 	assert_int_equal(name_chunk_next(chunk, &at, &definition), NAME_CHUNK_DEFINITION);
 	assert_string_equal(definition.site.name, "read later");
-	name_chunk_arm(chunk, definition.at, false);
+	assert_int_equal(definition.track, 0);
+	names_add_track(7, "engine", "gpu 0");
+	assert_int_equal(name_chunk_next(chunk, &at, &definition), NAME_CHUNK_DEFINITION);
+	assert_int_equal(definition.track, 7);
+	assert_string_equal(definition.site.name, "engine");
+	assert_string_equal(definition.site.category, "gpu 0");
+	assert_int_equal(name_chunk_next(chunk, &at, &definition), NAME_CHUNK_END);
 }
 
 static void test_long_names_fill_many_chunks(void **state)
@@ -242,7 +248,7 @@ static void test_any_values_are_read_as_they_were_put(void **state)
 	srandom(16);
 	for (unsigned round = 0; round < 20000; round++) {
 		struct site_info site = {.name = "x", .kind = WAFFLE_SITE_EVENT};
-		waffle_value_t values[WAFFLE_KEYS_MAX];
+		waffle_value_t values[WAFFLE_KEYS_MAX] = {{.type = 0}};
 		unsigned count = (unsigned)random() % (WAFFLE_KEYS_MAX + 1), read = 0;
 		struct value_walk walk;
 		struct value value;

@@ -130,6 +130,20 @@ int record_filter_pass(struct record_filter *filter, struct waffle_rec *rec)
 	return filter->failed;
 }
 
+int record_filter_pass_track(struct record_filter *filter, struct waffle_rec_hit *hit,
+			     struct waffle_rec_span_end *end)
+{
+	filter->failed = 0;
+	if (hit->site >= filter->sites)
+		sites_add(filter, hit->site);
+	filter_stream_hit(filter->stream, hit);
+	if (end->rec.kind)
+		filter_stream_end(filter->stream, end);
+	/* The drain knows them as one. */
+	filter->taken += !filter->failed;
+	return filter->failed;
+}
+
 struct record_filter_counts record_filter_counts(const struct record_filter *filter)
 {
 	return (struct record_filter_counts){

@@ -49,6 +49,10 @@ bool record_filter_takes(const struct record_filter *filter, const struct waffle
  * been called for other records. */
 int record_filter_pass(struct record_filter *filter, struct waffle_rec *rec);
 
+/* The same for what is on a track: a hit and, if it is a span's, its end, else of kind 0. */
+int record_filter_pass_track(struct record_filter *filter, struct waffle_rec_hit *hit,
+			     struct waffle_rec_span_end *end);
+
 struct record_filter_counts {
 	uint64_t taken;     /* records that were passed here */
 	uint64_t delivered; /* records that are written; the others are rejected or … */

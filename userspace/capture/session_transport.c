@@ -90,6 +90,8 @@ static const char *refusal(const struct session *session)
 		return "the filter asks for more than the site (--machine-wide)";
 	if (stack_choice_has_sites(session->options->stacks))
 		return "only the kernel takes stacks of spans (--stacks)";
+	if (!ring_set_may_map(session->rings))
+		return "to map rings needs CAP_CHECKPOINT_RESTORE";
 	return NULL;
 }
 
@@ -97,11 +99,14 @@ int session_transport_open(struct session *session)
 {
 	struct ring_set_options rings = {
 		.cpu_count = kernel_cpu_count(session->kernel), .site = ring_site, .arg = session};
+	struct track_stage_options tracks = {.arming = session->arming,
+					     .keep_children =
+						     session->options->kernel.config.keep_children,
+					     .deliver = stages_deliver_track,
+					     .arg = &session->stages};
 	struct name_set_options named = {.found = name_found, .arg = session};
-	struct transport_options options = {.mode = session->options->transport,
-					    .refusal = refusal(session),
-					    .decided = way_decided,
-					    .arg = session};
+	struct transport_options options = {
+		.mode = session->options->transport, .decided = way_decided, .arg = session};
 	int result;
 
 	if (!(session->options->sources & CAPTURE_SPANS))
@@ -110,7 +115,10 @@ int session_transport_open(struct session *session)
 			 ?: ring_set_open(&session->rings, &rings, session->err);
 	named.rings = options.rings = session->rings;
 	result = result ?: name_set_open(&session->named, &named, session->err);
-	options.names = session->named;
+	options.names = tracks.names = session->named;
+	tracks.filter = session->stages.filter;
+	result = result ?: track_stage_open(&session->stages.tracks, &tracks, session->err);
+	options.refusal = result ? NULL : refusal(session);
 	result = result ?: transport_open(&session->transport, &options, session->err);
 	if (result)
 		return result;
@@ -122,6 +130,7 @@ int session_transport_open(struct session *session)
 void session_transport_close(struct session *session)
 {
 	transport_close(session->transport);
+	track_stage_close(session->stages.tracks);
 	name_set_close(session->named);
 	ring_set_close(session->rings);
 	record_filter_close(session->stages.filter);

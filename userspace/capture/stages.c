@@ -57,6 +57,13 @@ static int threads_follow(const struct stages *stages, struct stage_record *reco
 	return 0;
 }
 
+static int track_expand(const struct stages *stages, struct stage_record *record)
+{
+	const struct waffle_rec_track_hit *hit = (const struct waffle_rec_track_hit *)record->rec;
+
+	return stages->tracks ? track_stage_pass(stages->tracks, hit) ?: STAGE_TAKEN : -EINVAL;
+}
+
 /* Asks for values that may be redacted next, as the filter in the kernel does. */
 static int hits_filter(const struct stages *stages, struct stage_record *record)
 {
@@ -238,12 +245,13 @@ int stages_pass(const struct stages *stages, struct waffle_rec *rec)
 	STAGE(mappings_follow, ALL_KINDS);
 	STAGE(site_resolve, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));
 	STAGE(threads_follow, KIND(TASK) | KIND(EXEC) | KIND(EXIT));
+	STAGE(track_expand, KIND(TRACK_HIT));
 	STAGE(hits_filter, KIND(HIT) | KIND(SPAN_END));
 	result = result ?: record_finish(stages, record, kind);
 	return result == STAGE_TAKEN ? 0 : result;
 }
 
-int stages_deliver(struct waffle_rec *rec, void *arg)
+int stages_deliver_track(struct waffle_rec *rec, void *arg)
 {
 	const struct stages *stages = arg;
 	struct stage_record record = {.rec = rec};
@@ -251,10 +259,18 @@ int stages_deliver(struct waffle_rec *rec, void *arg)
 	if (rec->kind == WAFFLE_REC_HIT) {
 		record.number = ((const struct waffle_rec_hit *)rec)->site;
 		record.site = arming_site(stages->arming, record.number);
-	} else {
+	} else if (rec->kind == WAFFLE_REC_SPAN_END) {
 		record.number = ((const struct waffle_rec_span_end *)rec)->site;
 	}
 	return record_finish(stages, &record, 1u << rec->kind);
+}
+
+int stages_deliver(struct waffle_rec *rec, void *arg)
+{
+	const struct stages *stages = arg;
+
+	return stages->tracks ? track_stage_kept(stages->tracks, rec)
+			      : stages_deliver_track(rec, arg);
 }
 #undef STAGE
 

@@ -13,6 +13,7 @@
 #include "capture/recorder_internal.h"
 #include "capture/record_filter_internal.h"
 #include "capture/session_options.h"
+#include "capture/track_stage_internal.h"
 
 /* The objects that the stages use. The owner of this struct opens and closes them. */
 struct stages {
@@ -23,6 +24,7 @@ struct stages {
 	struct store_writer *writer;
 	struct recorder *recorder;     /* NULL: a file is written all the time */
 	struct record_filter *filter;  /* NULL: everything is kept */
+	struct track_stage *tracks;    /* NULL: no records come through rings */
 	const struct session_tap *tap; /* NULL: none */
 	bool redacts;                  /* some keys are omitted */
 	struct error *err;
@@ -38,6 +40,8 @@ int stages_pass(const struct stages *stages, struct waffle_rec *rec);
 /* Passes a record that the filter keeps through the stages behind it:
  * record_filter_options.deliver, whose argument are the stages. */
 int stages_deliver(struct waffle_rec *rec, void *arg);
+/* The same for track_stage_options.deliver. */
+int stages_deliver_track(struct waffle_rec *rec, void *arg);
 /* The process has ended. Its exit record may have been lost. */
 void stages_forget(const struct stages *stages, pid_t pid);
 

@@ -137,6 +137,8 @@ static void hit(struct walk *walk, uint32_t thread, uint64_t ts)
 {
 	const struct model_recorded *recorded = captures_at(walk->model, thread, ts);
 
+	if (model_is_track(walk->model, thread))
+		return;
 	if (ts >= (recorded ? recorded->sched_ts : walk->sched_from))
 		sched_hit(&walk->sched, thread, ts);
 	recorded_ends_touch(&walk->recorded, thread);

@@ -275,4 +275,6 @@ const struct record_kind record_kinds[] = {
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),
 	[WAFFLE_REC_RING] = RING(ring, COUNT, 0),
+	[WAFFLE_REC_TRACK_HIT] =
+		RING(track_hit, SPANS, offsetof(struct waffle_rec_track_hit, frame_bytes)),
 };

@@ -198,6 +198,8 @@ int main(int argc, char **argv)
 		wrong();
 	else
 		return 2;
+	if (argc > 2)
+		usleep((unsigned)atoi(argv[2]) * 1000); /* a tracer has to map its rings */
 	puts("end");
 	return 0;
 }

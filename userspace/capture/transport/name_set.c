@@ -13,6 +13,7 @@
 /* Limits, since a process may define what it likes. */
 #define CHUNKS_MAX 4096  /* of all processes */
 #define SITES_MAX 262144 /* of all processes */
+#define TRACKS_MAX 65536 /* of all processes */
 #define ROUND_MAX 16384  /* definitions that are read in a round */
 
 struct name_memory {
@@ -24,12 +25,19 @@ struct name_memory {
 	struct map numbers; /* offset of an entry → number of its site */
 };
 
+struct set_track {
+	char name[WAFFLE_TRACK_NAME];
+	char group[WAFFLE_TRACK_NAME];
+};
+
 struct name_set {
 	struct name_set_options options;
 	struct ring_mount mount;
 	VEC(struct name_memory) chunks;
 	bool off;                      /* nothing is armed any more */
 	VEC(struct site_info *) sites; /* each with its strings in one block */
+	VEC(struct set_track) tracks;
+	struct map track_at; /* process << 32 | number of a track → index in `tracks` */
 	struct name_definition scratch;
 };
 
@@ -76,6 +84,8 @@ void name_set_close(struct name_set *set)
 		free(set->sites.data[i]);
 	vec_free(&set->chunks);
 	vec_free(&set->sites);
+	vec_free(&set->tracks);
+	map_free(&set->track_at);
 	ring_mount_close(&set->mount);
 	free(set);
 }
@@ -138,7 +148,29 @@ static struct site_info *site_keep(struct name_set *set, const struct site_info 
 	return kept;
 }
 
-static void definition_take(struct name_set *set, struct name_memory *one)
+static uint64_t track_key(pid_t pid, uint32_t number)
+{
+	return (uint64_t)(uint32_t)pid << 32 | number;
+}
+
+static void text_copy(char to[WAFFLE_TRACK_NAME], const char *text)
+{
+	memset(to, 0, WAFFLE_TRACK_NAME);
+	memcpy(to, text, strnlen(text, WAFFLE_TRACK_NAME - 1));
+}
+
+static void track_take(struct name_set *set, pid_t pid, const struct name_definition *definition)
+{
+	struct set_track track;
+
+	text_copy(track.name, definition->site.name);
+	text_copy(track.group, definition->site.category);
+	if (set->tracks.len < TRACKS_MAX && vec_push(&set->tracks, track))
+		map_set(&set->track_at, track_key(pid, definition->track),
+			(uint32_t)set->tracks.len - 1);
+}
+
+static void site_take(struct name_set *set, struct name_memory *one)
 {
 	const struct name_definition *definition = &set->scratch;
 	struct site_info *site =
@@ -164,7 +196,10 @@ static unsigned memory_poll(struct name_set *set, struct name_memory *one, unsig
 		one->broken = result == NAME_CHUNK_BROKEN;
 		if (one->broken)
 			break;
-		definition_take(set, one);
+		if (set->scratch.track)
+			track_take(set, one->pid, &set->scratch);
+		else
+			site_take(set, one);
 		left--;
 	}
 	return left;
@@ -200,6 +235,21 @@ uint32_t name_set_site(struct name_set *set, pid_t pid, uint64_t probe)
 		return number == MAP_NONE ? RING_SITE_UNWANTED : number;
 	}
 	return WAFFLE_SITE_UNKNOWN;
+}
+
+bool name_set_track(struct name_set *set, pid_t pid, uint32_t number, struct name_set_track *track)
+{
+	uint32_t at = map_get(&set->track_at, track_key(pid, number));
+
+	/* It may be new. */
+	for (size_t i = 0; at == MAP_NONE && i < set->chunks.len; i++)
+		if (set->chunks.data[i].pid == pid)
+			memory_poll(set, &set->chunks.data[i], ROUND_MAX);
+	at = at == MAP_NONE ? map_get(&set->track_at, track_key(pid, number)) : at;
+	if (at == MAP_NONE)
+		return false;
+	*track = (struct name_set_track){set->tracks.data[at].name, set->tracks.data[at].group};
+	return true;
 }
 
 void name_set_ended(struct name_set *set, pid_t pid)

@@ -43,6 +43,12 @@ void name_set_disarm(struct name_set *set);
 /* The site of a name by its address. WAFFLE_SITE_UNKNOWN: there is none. RING_SITE_UNWANTED:
  * found() did not want it. */
 uint32_t name_set_site(struct name_set *set, pid_t pid, uint64_t probe);
+/* Name and group of a track of a process, valid until the next call of any function. False: it is
+ * not known. */
+struct name_set_track {
+	const char *name, *group;
+};
+bool name_set_track(struct name_set *set, pid_t pid, uint32_t number, struct name_set_track *track);
 /* The process has ended, or runs another program. */
 void name_set_ended(struct name_set *set, pid_t pid);
 

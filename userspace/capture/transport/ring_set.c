@@ -77,7 +77,7 @@ struct ring_set {
 	uint32_t filled;
 	bool unwanted; /* the record that was taken last */
 	uint64_t scratch[RING_RECORD_MAX / 8];
-	uint64_t made[(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX) / 8 + 1];
+	uint64_t made[(sizeof(struct waffle_rec_track_hit) + WAFFLE_FRAME_MAX) / 8 + 1];
 };
 
 int ring_set_open(struct ring_set **set, const struct ring_set_options *options, struct error *err)
@@ -99,6 +99,11 @@ int ring_set_open(struct ring_set **set, const struct ring_set_options *options,
 	ticks_map_add(&made->ticks, ticks_pair_take(TICKS_COUNTER));
 	*set = made;
 	return 0;
+}
+
+bool ring_set_may_map(const struct ring_set *set)
+{
+	return ring_mount_may_map(&set->mount);
 }
 
 static void source_free(struct ring_set *set, struct ring_source *source)
@@ -530,6 +535,33 @@ static struct waffle_rec *end_make(struct ring_set *set, struct ring_process *pr
 	return made_if_wanted(set, &end->rec, end->site);
 }
 
+/* Words of a RING_TRACK_HIT in front of its frame, in bytes. */
+#define TRACK_HEAD 32
+
+static struct waffle_rec *track_hit_make(struct ring_set *set, struct ring_process *process,
+					 struct waffle_rec rec, const struct ring_record *record)
+{
+	const uint64_t *words = (const uint64_t *)(record + 1);
+	struct waffle_rec_track_hit *hit = (struct waffle_rec_track_hit *)set->made;
+	size_t bytes = record->bytes - sizeof(*record);
+
+	if (bytes < TRACK_HEAD + sizeof(struct waffle_frame) ||
+	    bytes > TRACK_HEAD + WAFFLE_FRAME_MAX)
+		return NULL;
+	rec.kind = WAFFLE_REC_TRACK_HIT;
+	*hit = (struct waffle_rec_track_hit){
+		.rec = rec,
+		.tgid = (uint32_t)process->pid,
+		.site = process_site(set, process, rec.ts, words[0]),
+		.frame_bytes = (uint32_t)bytes - TRACK_HEAD,
+		.track = (uint32_t)words[1],
+		.start_ts = words[2],
+		.end_ts = words[3],
+	};
+	memcpy(hit + 1, words + TRACK_HEAD / 8, bytes - TRACK_HEAD);
+	return made_if_wanted(set, &hit->rec, hit->site);
+}
+
 struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
 {
 	struct ring_source *source = &set->sources.data[ring];
@@ -546,6 +578,8 @@ struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
 		made = hit_make(set, process, rec, record);
 	else if (rec.tid && record->kind == RING_SPAN_END)
 		made = end_make(set, process, rec, record);
+	else if (rec.tid && record->kind == RING_TRACK_HIT)
+		made = track_hit_make(set, process, rec, record);
 	source->loaded = false;
 	set->counts.taken += made != NULL;
 	process->taken += made != NULL;
