@@ -116,15 +116,12 @@ $(BUILD)/libwaffle.so: $(PIC_OBJ) usdt/libwaffle.map
 		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) $(PIC_LIBS)
 	@ln -sf libwaffle.so $@.0
 
-# A thread's state is that of the file that the archive becomes a part of: the loader has little room
-# for the threads' storage of libraries that are opened late.
 # The functions that Debian's libelf.a misses are weak, so that a program may have them as well.
 $(BUILD)/pic/userspace/static/eu_search.o: PIC_CFLAGS += -fvisibility=default
 $(BUILD)/libwaffle.a: $(PIC_OBJ) $(BUILD)/pic/userspace/static/eu_search.o
 	@rm -f $@
 	$(CC) -r -nostdlib -o $(BUILD)/pic/libwaffle.o $^
 	$(OBJCOPY) --localize-hidden --wildcard --weaken-symbol='eu_*' $(BUILD)/pic/libwaffle.o
-	$(OBJCOPY) --wildcard --globalize-symbol='waffle_thread_[0-9]_' --weaken-symbol='waffle_thread_[0-9]_' $(BUILD)/pic/libwaffle.o
 	ar rcs $@ $(BUILD)/pic/libwaffle.o
 
 $(BUILD)/waffle.pc: usdt/waffle.pc.in Makefile
