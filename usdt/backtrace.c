@@ -168,14 +168,24 @@ static void span_put(struct entry_walk *walk, const struct backtrace_span *span)
 					  .carried = !span->own});
 }
 
-/* Functions of the macros are inlined or not; they are not the program's. */
+/* Functions of the macros are inlined or not; they are not the program's. In C++ they are mangled:
+ * _ZL13waffle_event_…, and _ZN6Waffle7Detail_… of waffle.hpp. */
 static bool is_macro(const struct code_name *name)
 {
-	size_t len = strlen(name->function);
+	const char *at = name->function;
+	size_t len = strcspn(at, ".");
 
-	return !strncmp(name->function, "waffle_", 7) &&
-	       (name->function[len - 1] == '_' || strstr(name->function, "_.") ||
-		!strncmp(name->function, "waffle_backtrace", 16));
+	if (!strncmp(at, "_ZN6Waffle7Detail_", 18) || !strncmp(at, "_ZNK6Waffle7Detail_", 19))
+		return true;
+	if (!strncmp(at, "_ZL", 3)) {
+		size_t mangled = 0;
+
+		for (at += 3; *at >= '0' && *at <= '9'; at++)
+			mangled = (mangled * 10 + (size_t)(*at - '0')) % 1000;
+		len = strnlen(at, mangled);
+	}
+	return len > 7 && !strncmp(at, "waffle_", 7) &&
+	       (at[len - 1] == '_' || !strncmp(at, "waffle_backtrace", 16));
 }
 
 static void machine_put(struct entry_walk *walk, const struct machine_frame *frame)

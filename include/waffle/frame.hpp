@@ -100,10 +100,12 @@ template <class... A> struct Frame_ {
 	Frame_(const void *probe_, unsigned line_, const A &...values_)
 	    : count_(sizeof(words_) / 8), types_(places_.text_ ? places_.types_ : nullptr)
 	{
+		const bool full_ = waffle_mode_here_() == WAFFLE_MODE_FULL;
+
 		words_[0] = (unsigned long long)(__UINTPTR_TYPE__)probe_;
-		words_[1] = line_;
+		words_[1] = full_ ? line_ : 0;
 		slots_.put_(words_ + sizeof(waffle_frame) / 8, values_...);
-		if (frames_ && waffle_mode_here_() != WAFFLE_MODE_FULL) {
+		if (frames_ && !full_) {
 			count_--;
 			types_ = places_.text_before_ ? places_.types_before_ : nullptr;
 		}
