@@ -33,7 +33,7 @@ extern "C" {
  * Formats, as bits of a set. If a message has several, the first of this list that is valid gives
  * the context; baggage is independent of them. inject writes all that are in the set.
  */
-#define WAFFLE_PROPAGATE_TRACECONTEXT 1u /* traceparent, tracestate: W3C Trace Context, level 1 */
+#define WAFFLE_PROPAGATE_TRACECONTEXT 1u /* traceparent, tracestate: W3C Trace Context, level 2 */
 #define WAFFLE_PROPAGATE_B3 2u           /* b3: https://github.com/openzipkin/b3-propagation */
 #define WAFFLE_PROPAGATE_B3MULTI 4u      /* x-b3-traceid, x-b3-spanid, x-b3-sampled, x-b3-flags */
 #define WAFFLE_PROPAGATE_BAGGAGE 8u      /* baggage: https://www.w3.org/TR/baggage/ */

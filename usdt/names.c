@@ -38,6 +38,11 @@ _Static_assert(offsetof(struct name_entry, armed) == offsetof(struct waffle_name
 /* What is returned instead of a name that can't be made. */
 static struct name_site refused;
 
+static bool tracer_is_there(void)
+{
+	return rings_gate.ring && !rings_gate.usdt;
+}
+
 /* ---- making ---- */
 
 /* The parts of a definition, in the order in which they are compared and stored; the
@@ -96,9 +101,9 @@ static const char *parts_make(struct parts *parts, const struct waffle_name_spec
 
 static void parts_measure(struct parts *parts)
 {
-	uint64_t numbers[] = {parts->kind, parts->line, parts->keys};
+	uint64_t numbers = (uint64_t)parts->line << 32 | parts->keys << 16 | parts->kind;
 
-	parts->hash = hash_bytes(hash_begin_secret(), numbers, sizeof(numbers));
+	parts->hash = hash_begin_secret() ^ hash_number(numbers);
 	parts->hash = hash_bytes(parts->hash, parts->types, parts->keys);
 	for (unsigned i = 0; i < 4 + parts->keys; i++) {
 		parts->hash = hash_bytes(parts->hash, parts->text[i].at, parts->text[i].len);
@@ -156,7 +161,7 @@ static struct name_site *name_take(size_t bytes)
 	if (!last)
 		return NULL;
 	/* A tracer that comes later looks for it. */
-	if (shared && rings_gate.ring && !rings_gate.usdt)
+	if (shared && tracer_is_there())
 		tracer_announce(last, NAME_CHUNK_BYTES, 0);
 	names.chunks[names.chunk_count++] = last;
 	return (struct name_site *)name_chunk_take(last, (uint32_t)bytes);
@@ -212,7 +217,7 @@ static void name_publish(struct name_site *name)
 	names.count++;
 	name_offer(name);
 	/* A tracer has yet to decide. What it does not want is only some hits that it rejects. */
-	if (rings_gate.ring && !rings_gate.usdt)
+	if (tracer_is_there())
 		__atomic_or_fetch(&name->entry.armed, NAME_ARMED_TRACER, __ATOMIC_RELAXED);
 	name_chunk_publish(names.chunks[names.chunk_count - 1], &name->entry);
 	name->next = *bucket;
@@ -327,6 +332,10 @@ void names_fork_child(void)
 	names.listener = (struct names_listener){0};
 	for (uint32_t i = 0; i < names.chunk_count; i++)
 		name_chunk_own(names.chunks[i]);
+	/* A tracer has yet to decide, as of new names. */
 	for (struct name_site *name = names.newest; name; name = name->older)
-		__atomic_store_n(&name->entry.armed, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&name->entry.armed, tracer_is_there() ? NAME_ARMED_TRACER : 0,
+				 __ATOMIC_RELAXED);
+	for (uint32_t i = 0; tracer_is_there() && i < names.chunk_count; i++)
+		tracer_announce(names.chunks[i], NAME_CHUNK_BYTES, 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * W3C Trace Context, level 1 (https://www.w3.org/TR/trace-context-1/): traceparent and tracestate.
+ * W3C Trace Context, level 2 (https://www.w3.org/TR/trace-context-2/): traceparent and tracestate.
  * The format of traceparent itself is in waffle/context.h.
  */
 #include <errno.h>
@@ -9,12 +9,10 @@
 #include "usdt/propagate_formats.h"
 
 #define FLAG_SAMPLED 1u
-#define FLAG_RANDOM 2u /* of level 2: the trace id is random; passed on */
+#define FLAG_RANDOM 2u /* the trace id is random; passed on */
 
 #define MEMBERS_MAX 32
 #define KEY_MAX 256
-#define TENANT_MAX 241
-#define SYSTEM_MAX 14
 #define VALUE_MAX 256
 /* If members have to be dropped, those longer than this are dropped first. */
 #define MEMBER_LONG 128
@@ -50,26 +48,16 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Whether a text is a part of a key: its first character is a letter or, if `digit`, a digit. */
-static bool key_part(struct span_text part, size_t most, bool digit)
-{
-	if (!part.len || part.len > most ||
-	    !(is_lower(*part.text) || (digit && is_digit(*part.text))))
-		return false;
-	for (size_t i = 1; i < part.len; i++)
-		if (!is_lower(part.text[i]) && !is_digit(part.text[i]) &&
-		    (!part.text[i] || !strchr("_-*/", part.text[i])))
-			return false;
-	return true;
-}
-
+/* Level 1 allowed one '@', between parts of limited lengths. */
 static bool key_valid(struct span_text key)
 {
-	struct span_text tenant, system;
-
-	if (text_split(key, '@', &tenant, &system))
-		return key_part(tenant, TENANT_MAX, true) && key_part(system, SYSTEM_MAX, false);
-	return key_part(key, KEY_MAX, false);
+	if (!key.len || key.len > KEY_MAX || !(is_lower(*key.text) || is_digit(*key.text)))
+		return false;
+	for (size_t i = 1; i < key.len; i++)
+		if (!is_lower(key.text[i]) && !is_digit(key.text[i]) &&
+		    (!key.text[i] || !strchr("_-*/@", key.text[i])))
+			return false;
+	return true;
 }
 
 static bool value_valid(struct span_text value)
@@ -93,7 +81,8 @@ static bool member_find(const char *list, struct span_text key, struct span_text
 	return false;
 }
 
-/* Adds the members of a line. False: the whole tracestate is void. */
+/* Adds the members of a line. Of a key that occurs several times, the first and so the latest
+ * member is kept. False: the whole tracestate is void. */
 static bool line_add(struct text_list *list, struct span_text line)
 {
 	struct span_text member, key, value, other;
@@ -102,8 +91,11 @@ static bool line_add(struct text_list *list, struct span_text line)
 		if (!member.len)
 			continue;
 		if (!text_split(member, '=', &key, &value) || !key_valid(key) ||
-		    !value_valid(value) || list->count == MEMBERS_MAX ||
-		    member_find(list->text, key, &other) || !list_add(list, member))
+		    !value_valid(value))
+			return false;
+		if (member_find(list->text, key, &other))
+			continue;
+		if (list->count == MEMBERS_MAX || !list_add(list, member))
 			return false;
 	}
 	return true;

@@ -26,6 +26,7 @@
 #include "usdt/tracer.h"
 #include "usdt/tracks.h"
 #include "util/source.h"
+#include "util/units.h"
 #include "waffle/context.h"
 #include "waffle_process.h"
 
@@ -339,6 +340,25 @@ static int environment_read(struct waffle_trace_options *options, struct error *
 		       : 0;
 }
 
+/* Sets the size of all rings that have no other one. */
+static int ring_size_read(struct waffle_trace_options *options, struct error *err)
+{
+	const char *text = getauxval(AT_SECURE) ? NULL : getenv("WAFFLE_RING_SIZE");
+	uint64_t bytes;
+
+	if (!text)
+		return 0;
+	if (!units_parse_bytes(text, &bytes) || bytes < RING_BYTES_MIN || bytes > RING_BYTES_MAX ||
+	    bytes & (bytes - 1))
+		return error_set(err, EINVAL,
+				 "WAFFLE_RING_SIZE: '%s': expected a power of two from 16KiB to "
+				 "1GiB",
+				 text);
+	options->ring_bytes = (size_t)bytes;
+	rings_configure(RINGS_TRACER, bytes, (uint32_t)ticks_choose(), false);
+	return 0;
+}
+
 static __attribute__((constructor)) void trace_load(void)
 {
 	const char *path = getenv("WAFFLE_TRACE"), *process = getenv("WAFFLE_PROCESS");
@@ -349,7 +369,7 @@ static __attribute__((constructor)) void trace_load(void)
 	/* First of all handlers, so that no other one runs with the parent's rings. */
 	pthread_atfork(fork_before, fork_parent, fork_child);
 	hits_take();
-	result = mode_load(mode_changed, &err);
+	result = mode_load(mode_changed, &err) ?: ring_size_read(&options, &err);
 	if (result) {
 		complain(result, &err);
 		return;

@@ -14,7 +14,7 @@ import pytest
 from tracer import Capture, wait_until
 
 NOBODY = 65534
-ALL = ("bpf", "perfmon", "sys_ptrace", "dac_read_search", "kill")
+ALL = ("bpf", "perfmon", "sys_ptrace", "dac_read_search", "checkpoint_restore", "kill")
 FALSE = "built without waffle.h"
 
 
@@ -53,7 +53,7 @@ def test_check_says_what_each_missing_capability_costs(limited):
     whole = limited(ALL, "check", "--json")
     rows = states(whole)
     assert whole.returncode == 0 and json.loads(whole.stdout)["ready"]
-    for name in ("sys_ptrace", "dac_read_search", "kill"):
+    for name in ("sys_ptrace", "dac_read_search", "checkpoint_restore", "kill"):
         row = f"CAP_{name.upper()}"
         assert rows[row]["status"] == "ok"
         lacking = states(limited(without(name), "check", "--json"))
@@ -108,7 +108,7 @@ def test_files_that_may_not_be_read_are_not_files_without_sites(limited, others)
         assert "CAP_DAC_READ_SEARCH" in said, said
 
 
-def test_five_capabilities_are_enough(limited, waffle, others, built, public):
+def test_six_capabilities_are_enough(limited, waffle, others, built, public):
     for program in others:
         attached = limited(ALL, "attach", "-p", program.pid, "-d", "300ms", "--no-report", "-o", "a")
         assert attached.returncode == 0, attached.stderr
@@ -124,7 +124,21 @@ def test_five_capabilities_are_enough(limited, waffle, others, built, public):
     assert capture.path.stat().st_uid == NOBODY
 
 
-def test_functions_of_the_kernel_have_names_with_these_five(limited, waffle):
+def test_rings_need_a_capability_of_their_own(limited, waffle, built, public, libwaffle_flags):
+    program = public(built("transport.c", *libwaffle_flags))
+    for capabilities, way in ((ALL, "ring"), (without("checkpoint_restore"), "usdt")):
+        ran = limited(capabilities, "run", "--no-report", "-o", way, "--", program,
+                      "steps 0 300 100")
+        assert ran.returncode == 0, ran.stderr
+        assert ("CAP_CHECKPOINT_RESTORE" in ran.stderr) == (way == "usdt")
+        info = Capture(waffle, limited.folder / way).info()
+        assert info["spans"] == 600
+        [process] = [p for p in info["processes"] if "transport" in p]
+        assert process["transport"] == way
+        assert (process["ring_records"] > 1000) == (way == "ring")
+
+
+def test_functions_of_the_kernel_have_names_with_these_six(limited, waffle):
     """CAP_SYSLOG is what /proc/kallsyms asks for, which is not read."""
     command = ["dd", "if=/dev/zero", "of=written", "bs=4k", "count=20", "oflag=sync"]
     ran = limited(ALL, "run", "-q", "--no-report", "-o", "synced", "--", *command)

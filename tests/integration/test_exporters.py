@@ -20,6 +20,7 @@ from prometheus_client import parser as prometheus
 from prometheus_client.openmetrics import parser as openmetrics
 
 from test_processors import Processed, processed  # noqa: F401  (a fixture)
+from tracer import wait_until
 
 STEPS = 40
 
@@ -369,17 +370,40 @@ def test_spool_delivers_later_and_in_order(program, collector):
     assert not list(spool.glob("*.parcel"))
 
 
+def spooled(folder):
+    """Records in a spool, by the names of its files."""
+    return sum(int(re.search(r"-(\d+)\.parcel$", p.name)[1]) for p in folder.glob("*.parcel"))
+
+
+def test_killed_program_leaves_its_spool(program, collector):
+    """After a first failure, requests go to the disk as they come."""
+    server = collector()
+    server.close()
+    env = {**os.environ, "WAFFLE_PROCESS": "filter(kind == span),batch(10,time=100ms),"
+           f"export(otlp={server.url},spool=spool)"}
+    with subprocess.Popen([program.program, "ticking"], env=env, cwd=program.folder,
+                          stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        spool = program.folder / "spool"
+        wait_until(lambda: len(list(spool.glob("*.parcel"))) >= 5, "five requests in the spool")
+        process.kill()
+    kept = spooled(spool)
+    server = collector()
+    program.run("sleep", 0, chain=f"filter(kind == span),export(otlp={server.url},spool=spool)")
+    numbers = [attributes(s)["i"] for s in server.spans()]
+    assert len(numbers) == kept and numbers == list(range(kept))
+    assert not list(spool.glob("*.parcel"))
+
+
 def test_full_spool_drops_the_oldest_and_says_so(program, collector):
     server = collector()
     server.close()
     _, lines = program.run("steps", 3000, chain="filter(kind == span),batch(100),"
                            f"export(otlp={server.url},spool=spool,spool-limit=64KiB)")
-    spooled = sum(int(re.search(r"-(\d+)\.parcel", p.name)[1])
-                  for p in (program.folder / "spool").glob("*.parcel"))
-    assert 0 < spooled < 3000
+    kept = spooled(program.folder / "spool")
+    assert 0 < kept < 3000
     text = "\n".join(lines)
-    assert f"{spooled} records are in the spool" in text
-    assert f"{3000 - spooled} records were dropped" in text
+    assert f"{kept} records are in the spool" in text
+    assert f"{3000 - kept} records were dropped" in text
     assert sum(p.stat().st_size for p in (program.folder / "spool").iterdir()) <= 65536
 
 

@@ -240,6 +240,17 @@ def test_tracer_and_the_program_itself_both_record_names(recorder, start):
     check_requests(capture.rows(), 100, 100, "fresh 1")
 
 
+def test_tracer_follows_names_into_children(waffle, program):
+    """The child has the parent's names in memory of its own."""
+    capture = waffle.run(program, "forks", "1000", options=["--sources", "spans"])
+    child = int(re.search(r"child (\d+)", capture.result.stdout)[1])
+    rows = capture.rows("event")
+    assert sorted((r["name"], r["pid"] == child, r["args"].get("i")) for r in rows
+                  if r["name"] != "literal") == [
+        ("forks", False, 0), ("forks", True, 1), ("of the child", True, None)]
+    capture.check_sums(lost=0)
+
+
 def test_names_are_usable_from_cplusplus(waffle, waffle_program, tmp_path):
     source = tmp_path / "names.cpp"
     source.write_text(CPLUSPLUS)

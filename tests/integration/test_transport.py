@@ -419,6 +419,38 @@ def test_libraries_that_are_closed_give_way_to_others(waffle, start, ringed, tmp
     assert ring_records(capture) > 100 * 4 + 5 * 50
 
 
+def test_size_of_rings_is_set_by_a_variable(waffle, start, ringed):
+    program = start(ringed, env={**os.environ, "WAFFLE_RING_SIZE": "64KiB"})
+    program.until("ready")
+    attached = waffle.attach_to(program, ringed)
+    program.ask("steps 0 300 100", "done")
+    with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+        [line] = [line for line in maps if "waffle-ring" in line]
+    first, last = (int(x, 16) for x in line.split()[0].split("-"))
+    assert 64 << 10 < last - first < 128 << 10
+    capture = attached.stop()
+    check_steps(capture.rows(), 300)
+    assert ring_records(capture) > 300 * 4
+    for size in ("", "65", "100KiB", "2GiB", "many"):
+        done = subprocess.run([ringed, "steps 0 1"], env={"WAFFLE_RING_SIZE": size}, check=True,
+                              stderr=subprocess.PIPE, text=True)
+        assert done.stderr == (f"waffle: WAFFLE_RING_SIZE: '{size}': expected a power of two from "
+                               "16KiB to 1GiB; the program runs untraced\n")
+
+
+def test_ring_that_is_full_counts_what_it_loses(waffle, ringed):
+    """The tracer can't read 64 KiB as often as a loop fills them."""
+    capture = waffle.run(ringed, "steps 0 100 1000", "steps 1000 20000",
+                         options=["--transport", "ring"],
+                         env={**os.environ, "WAFFLE_RING_SIZE": "16KiB"})
+    records = capture.info()["records"]
+    assert records["lost"] > 0
+    assert records["produced"] == records["delivered"] + records["lost"]
+    assert records["produced"] >= 20100 * 6
+    check_steps([r for r in capture.rows() if r.get("args", {}).get("i", 1000) < 100], 100)
+    assert capture.rows("loss")
+
+
 def test_program_in_a_sandbox_lives_and_uses_the_kernel(waffle, start, ringed):
     program = begin(start, ringed)
     program.ask("confine", "done")

@@ -23,6 +23,7 @@ static struct ring_shared *fake_rings[FAKE_RINGS_MAX];
 static unsigned fake_rings_mapped;
 
 int __wrap_ring_mount_open(struct ring_mount *mount);
+
 int __wrap_ring_memory_map(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
 			   uint64_t address, uint64_t bytes);
 void __wrap_ring_memory_unmap(struct ring_memory *memory);

@@ -248,7 +248,7 @@ static void test_any_values_are_read_as_they_were_put(void **state)
 	srandom(16);
 	for (unsigned round = 0; round < 20000; round++) {
 		struct site_info site = {.name = "x", .kind = WAFFLE_SITE_EVENT};
-		waffle_value_t values[WAFFLE_KEYS_MAX];
+		waffle_value_t values[WAFFLE_KEYS_MAX] = {{.type = 0}};
 		unsigned count = (unsigned)random() % (WAFFLE_KEYS_MAX + 1), read = 0;
 		struct value_walk walk;
 		struct value value;

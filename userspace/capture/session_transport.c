@@ -90,6 +90,8 @@ static const char *refusal(const struct session *session)
 		return "the filter asks for more than the site (--machine-wide)";
 	if (stack_choice_has_sites(session->options->stacks))
 		return "only the kernel takes stacks of spans (--stacks)";
+	if (!ring_set_may_map(session->rings))
+		return "to map rings needs CAP_CHECKPOINT_RESTORE";
 	return NULL;
 }
 
@@ -103,10 +105,8 @@ int session_transport_open(struct session *session)
 					     .deliver = stages_deliver_track,
 					     .arg = &session->stages};
 	struct name_set_options named = {.found = name_found, .arg = session};
-	struct transport_options options = {.mode = session->options->transport,
-					    .refusal = refusal(session),
-					    .decided = way_decided,
-					    .arg = session};
+	struct transport_options options = {
+		.mode = session->options->transport, .decided = way_decided, .arg = session};
 	int result;
 
 	if (!(session->options->sources & CAPTURE_SPANS))
@@ -118,6 +118,7 @@ int session_transport_open(struct session *session)
 	options.names = tracks.names = session->named;
 	tracks.filter = session->stages.filter;
 	result = result ?: track_stage_open(&session->stages.tracks, &tracks, session->err);
+	options.refusal = result ? NULL : refusal(session);
 	result = result ?: transport_open(&session->transport, &options, session->err);
 	if (result)
 		return result;

@@ -141,6 +141,11 @@ static enum check_status check_cap_files(const struct facts *facts, char detail[
 	return check_capability(facts, CAP_DAC_READ_SEARCH, detail);
 }
 
+static enum check_status check_cap_rings(const struct facts *facts, char detail[DETAIL])
+{
+	return check_capability(facts, CAP_CHECKPOINT_RESTORE, detail);
+}
+
 static enum check_status check_cap_kill(const struct facts *facts, char detail[DETAIL])
 {
 	return check_capability(facts, CAP_KILL, detail);
@@ -371,6 +376,9 @@ static const struct check checks[] = {
 	{"CAP_DAC_READ_SEARCH",
 	 "without it, no sites are found in programs that only their owner may read",
 	 check_cap_files},
+	{"CAP_CHECKPOINT_RESTORE",
+	 "without it, hits of programs with libwaffle come through the kernel, not through rings",
+	 check_cap_rings},
 	{"CAP_KILL", "without it, run can't pass signals on to programs that change their user",
 	 check_cap_kill},
 	{"namespaces",

@@ -211,15 +211,17 @@ static void again(const char *first, const char *second)
 	}
 }
 
-static void forks(void)
+static void forks(long wait_ms)
 {
 	static const waffle_key_t keys[] = {{WAFFLE_KEY_I64, "i"}};
 	waffle_name_t *name = name_of(WAFFLE_SITE_EVENT, "forks", KEYS(keys));
 	pid_t child = fork();
 
 	if (!child) {
+		usleep((unsigned)wait_ms * 1000); /* a tracer arms it */
 		waffle_event_named(name, WAFFLE_VALUES(waffle_i64(1)));
 		waffle_event_named(name_of(WAFFLE_SITE_EVENT, "of the child", NULL, 0), NULL, 0);
+		usleep((unsigned)wait_ms * 1000);
 		exit(0);
 	}
 	waffle_event_named(name, WAFFLE_VALUES(waffle_i64(0)));
@@ -303,7 +305,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "again"))
 		again(argv[2], argv[3]);
 	else if (!strcmp(mode, "forks"))
-		forks();
+		forks(count);
 	else
 		return 2;
 	puts("end");

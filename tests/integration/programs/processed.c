@@ -9,6 +9,8 @@
  *	strange          names and texts that could harm a terminal or JSON
  *	crash            10 steps, then abort()
  *	sleep N          N steps, then a second of sleep
+ *	ticking          a step every 10 ms, for ever
+ *	fork             5 steps, and 5 in a child
  */
 #include <math.h>
 #include <pthread.h>
@@ -129,6 +131,9 @@ int main(int argc, char **argv)
 	} else if (!strcmp(mode, "crash")) {
 		steps(0, 10);
 		abort();
+	} else if (!strcmp(mode, "ticking")) {
+		for (long i = 0;; i++, usleep(10000))
+			steps(i, 1);
 	} else if (!strcmp(mode, "fork")) {
 		steps(0, 5);
 		fflush(stdout);

@@ -49,6 +49,26 @@ void ring_mount_close(struct ring_mount *mount)
 	mount->fd = -1;
 }
 
+bool ring_mount_may_map(const struct ring_mount *mount)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = MAP_FAILED;
+	char path[128];
+	int fd = -1;
+
+	if (!ftruncate(mount->fd, (off_t)bytes))
+		page = mmap(NULL, bytes, PROT_READ, MAP_SHARED, mount->fd, 0);
+	if (page == MAP_FAILED)
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/map_files/%" PRIxPTR "-%" PRIxPTR, (uintptr_t)page,
+		 (uintptr_t)page + bytes);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	munmap(page, bytes);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /*
  * Opens the mapped file as a place only (O_PATH), which asks no file system. The link is read
  * first, since a path on NFS may have to ask its server even then. The mount is what counts,

@@ -10,6 +10,7 @@
 #ifndef WAFFLE_CAPTURE_TRANSPORT_RING_MEMORY_INTERNAL_H
 #define WAFFLE_CAPTURE_TRANSPORT_RING_MEMORY_INTERNAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,6 +24,9 @@ struct ring_mount {
 /* Negative errno. */
 int ring_mount_open(struct ring_mount *mount);
 void ring_mount_close(struct ring_mount *mount);
+/* Whether we may open what processes have mapped, which needs CAP_CHECKPOINT_RESTORE or
+ * CAP_SYS_ADMIN. */
+bool ring_mount_may_map(const struct ring_mount *mount);
 
 struct ring_memory {
 	void *at;

@@ -101,6 +101,11 @@ int ring_set_open(struct ring_set **set, const struct ring_set_options *options,
 	return 0;
 }
 
+bool ring_set_may_map(const struct ring_set *set)
+{
+	return ring_mount_may_map(&set->mount);
+}
+
 static void source_free(struct ring_set *set, struct ring_source *source)
 {
 	/* Whatever is there: the process maps the same memory. */

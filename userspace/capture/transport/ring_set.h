@@ -34,6 +34,8 @@ struct ring_set_options {
 };
 
 int ring_set_open(struct ring_set **set, const struct ring_set_options *options, struct error *err);
+/* Whether this process has the privilege to map rings. */
+bool ring_set_may_map(const struct ring_set *set);
 /* The programs write no more into the rings, but the rings stay. */
 void ring_set_close(struct ring_set *set);
 

@@ -62,6 +62,27 @@ void bytes_print(struct out_bytes *bytes, const char *format, ...)
 	}
 }
 
+void bytes_u64(struct out_bytes *bytes, uint64_t value)
+{
+	char text[20];
+	size_t at = sizeof(text);
+
+	do {
+		text[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	bytes_add(bytes, text + at, sizeof(text) - at);
+}
+
+void bytes_hex64(struct out_bytes *bytes, uint64_t value)
+{
+	char text[16];
+
+	for (unsigned i = 16; i-- > 0; value >>= 4)
+		text[i] = "0123456789abcdef"[value & 15];
+	bytes_add(bytes, text, sizeof(text));
+}
+
 void bytes_free(struct out_bytes *bytes)
 {
 	free(bytes->data);

@@ -23,6 +23,7 @@ struct log_state {
 	struct out_bytes lines;
 	uint32_t records; /* in them */
 	bool stuck;       /* the file accepted nothing during the last flush */
+	struct record_json_time time;
 	struct full_record_values room;
 };
 
@@ -71,7 +72,7 @@ static void log_records(struct processor *processor, struct full_record *const *
 
 	for (size_t i = 0; i < count; i++) {
 		joiner_decode(processor->joiner, records[i], &state->room);
-		record_json(&state->lines, &records[i]->record);
+		record_json(&state->lines, &records[i]->record, &state->time);
 		state->records++;
 		if (state->lines.len >= LOG_BYTES || state->lines.failed)
 			lines_send(state);

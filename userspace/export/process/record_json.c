@@ -5,44 +5,84 @@
 #include <stdio.h>
 #include <time.h>
 
-static void field_text(struct out_bytes *out, const char *key, const char *text)
+static void key(struct out_bytes *out, const char *name)
 {
-	bytes_print(out, ",\"%s\":", key);
+	bytes_text(out, ",\"");
+	bytes_text(out, name);
+	bytes_text(out, "\":");
+}
+
+static void field_text(struct out_bytes *out, const char *name, const char *text)
+{
+	key(out, name);
 	bytes_json_string(out, text, strlen(text));
 }
 
-static void time_write(struct out_bytes *out, const struct waffle_record *record)
+static void field_u64(struct out_bytes *out, const char *name, uint64_t value)
+{
+	key(out, name);
+	bytes_u64(out, value);
+}
+
+/* An id of one word, or of two. */
+static void field_id(struct out_bytes *out, const char *name, const uint64_t *hi, uint64_t lo)
+{
+	key(out, name);
+	bytes_char(out, '"');
+	if (hi)
+		bytes_hex64(out, *hi);
+	bytes_hex64(out, lo);
+	bytes_char(out, '"');
+}
+
+/* Most records are of the same second as the one before. */
+static void time_write(struct out_bytes *out, const struct waffle_record *record,
+		       struct record_json_time *cache)
 {
 	uint64_t unix_ns = record->start_ns + (uint64_t)record->unix_offset_ns;
-	time_t seconds = (time_t)(unix_ns / 1000000000ull);
+	uint64_t second = unix_ns / 1000000000;
+	uint32_t fraction = (uint32_t)(unix_ns % 1000000000);
+	char digits[9];
 	struct tm utc;
-	char text[40];
 
-	if (!gmtime_r(&seconds, &utc))
-		return;
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-	bytes_print(out, ",\"time\":\"%s.%09uZ\"", text, (unsigned)(unix_ns % 1000000000ull));
+	if (second != cache->second || !*cache->text) {
+		time_t seconds = (time_t)second;
+
+		if (!gmtime_r(&seconds, &utc) ||
+		    !strftime(cache->text, sizeof(cache->text), "%Y-%m-%dT%H:%M:%S", &utc))
+			return;
+		cache->second = second;
+	}
+	for (unsigned i = sizeof(digits); i-- > 0; fraction /= 10)
+		digits[i] = (char)('0' + fraction % 10);
+	key(out, "time");
+	bytes_char(out, '"');
+	bytes_text(out, cache->text);
+	bytes_char(out, '.');
+	bytes_add(out, digits, sizeof(digits));
+	bytes_text(out, "Z\"");
 }
 
 static void ids_write(struct out_bytes *out, const struct waffle_record *record)
 {
 	if (record->id)
-		bytes_print(out, ",\"id\":\"%016" PRIx64 "\"", record->id);
+		field_id(out, "id", NULL, record->id);
 	if (record->parent)
-		bytes_print(out, ",\"parent\":\"%016" PRIx64 "\"", record->parent);
+		field_id(out, "parent", NULL, record->parent);
 	if (record->trace_hi | record->trace_lo)
-		bytes_print(out, ",\"trace\":\"%016" PRIx64 "%016" PRIx64 "\"", record->trace_hi,
-			    record->trace_lo);
+		field_id(out, "trace", &record->trace_hi, record->trace_lo);
 }
 
 static void value_write(struct out_bytes *out, const struct waffle_value *value)
 {
 	switch (value->type) {
 	case WAFFLE_VALUE_I64:
-		bytes_print(out, "%" PRId64, value->i64);
+		if (value->i64 < 0)
+			bytes_char(out, '-');
+		bytes_u64(out, value->i64 < 0 ? -(uint64_t)value->i64 : (uint64_t)value->i64);
 		break;
 	case WAFFLE_VALUE_U64:
-		bytes_print(out, "%" PRIu64, value->u64);
+		bytes_u64(out, value->u64);
 		break;
 	case WAFFLE_VALUE_F64:
 		bytes_json_f64(out, value->f64);
@@ -90,9 +130,9 @@ static void links_write(struct out_bytes *out, const struct waffle_record *recor
 /* A record on a track has that instead of a thread. */
 static void thread_write(struct out_bytes *out, const struct waffle_record *record)
 {
-	bytes_print(out, ",\"pid\":%u", record->pid);
+	field_u64(out, "pid", record->pid);
 	if (!*record->track) {
-		bytes_print(out, ",\"tid\":%u", record->tid);
+		field_u64(out, "tid", record->tid);
 		field_text(out, "comm", record->comm);
 		return;
 	}
@@ -101,18 +141,19 @@ static void thread_write(struct out_bytes *out, const struct waffle_record *reco
 		field_text(out, "group", record->track_group);
 }
 
-void record_json(struct out_bytes *out, const struct waffle_record *record)
+void record_json(struct out_bytes *out, const struct waffle_record *record,
+		 struct record_json_time *cache)
 {
-	static const char *const kinds[] = {
-		[WAFFLE_RECORD_SPAN] = "span",
-		[WAFFLE_RECORD_EVENT] = "event",
-		[WAFFLE_RECORD_COUNTER] = "counter",
-		[WAFFLE_RECORD_LOG] = "event",
+	static const char *const begins[] = {
+		[WAFFLE_RECORD_SPAN] = "{\"kind\":\"span\"",
+		[WAFFLE_RECORD_EVENT] = "{\"kind\":\"event\"",
+		[WAFFLE_RECORD_COUNTER] = "{\"kind\":\"counter\"",
+		[WAFFLE_RECORD_LOG] = "{\"kind\":\"event\"",
 	};
 
-	_Static_assert(sizeof(kinds) / sizeof(*kinds) == WAFFLE_RECORD_KIND_COUNT, "every kind");
-	bytes_print(out, "{\"kind\":\"%s\"", kinds[record->kind]);
-	time_write(out, record);
+	_Static_assert(sizeof(begins) / sizeof(*begins) == WAFFLE_RECORD_KIND_COUNT, "every kind");
+	bytes_text(out, begins[record->kind]);
+	time_write(out, record, cache);
 	field_text(out, "name", record->name);
 	if (*record->category)
 		field_text(out, "category", record->category);
@@ -120,16 +161,19 @@ void record_json(struct out_bytes *out, const struct waffle_record *record)
 		field_text(out, "severity", record->severity);
 	ids_write(out, record);
 	thread_write(out, record);
-	bytes_print(out, ",\"start_ns\":%" PRIu64, record->start_ns);
-	if (record->kind == WAFFLE_RECORD_SPAN)
-		bytes_print(out, ",\"end_ns\":%" PRIu64 ",\"dur_ns\":%" PRIu64, record->end_ns,
-			    record->end_ns - record->start_ns);
+	field_u64(out, "start_ns", record->start_ns);
+	if (record->kind == WAFFLE_RECORD_SPAN) {
+		field_u64(out, "end_ns", record->end_ns);
+		field_u64(out, "dur_ns", record->end_ns - record->start_ns);
+	}
 	if (record->flags & WAFFLE_RECORD_UNFINISHED)
 		bytes_text(out, ",\"unfinished\":true");
 	if (record->flags & WAFFLE_RECORD_LEFT)
 		bytes_text(out, ",\"left\":true");
-	if (record->flags & WAFFLE_RECORD_MOVED)
-		bytes_print(out, ",\"moved\":true,\"end_tid\":%u", record->end_tid);
+	if (record->flags & WAFFLE_RECORD_MOVED) {
+		bytes_text(out, ",\"moved\":true");
+		field_u64(out, "end_tid", record->end_tid);
+	}
 	values_write(out, record);
 	links_write(out, record);
 	bytes_text(out, "}\n");

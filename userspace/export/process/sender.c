@@ -35,6 +35,7 @@ struct sender {
 	bool closing, cancelled, started, ended;
 	bool abandoned; /* the owner is gone: the thread frees everything */
 	bool full_said, failing_said;
+	bool spool_fails; /* the last parcel could not be written to the spool */
 	struct backoff backoff;
 	uint64_t not_before_ns; /* of the next try; 0: at once */
 	bool asked;             /* … because the server said so */
@@ -158,6 +159,7 @@ static void queue_spool(struct sender *sender)
 		sender->counts.dropped += dropped;
 		sender->counts.spooled -=
 			dropped < sender->counts.spooled ? dropped : sender->counts.spooled;
+		sender->spool_fails = result;
 		if (result) {
 			queue_put_back(sender, parcel);
 			return;
@@ -259,6 +261,14 @@ static void parcel_settle(struct sender *sender, struct parcel *parcel, bool spo
 	}
 }
 
+/* Whether there is something to do before the time of the next try: a new parcel, which after a
+ * failure goes to the spool at once. */
+static bool has_new(const struct sender *sender)
+{
+	return sender->first &&
+	       (!sender->backoff.failures || (sender->spool && !sender->spool_fails));
+}
+
 /* Whether the thread has to wait before it tries again. */
 static bool must_wait(const struct sender *sender, uint64_t now_ns)
 {
@@ -339,9 +349,7 @@ static void *sender_main(void *arg)
 		pthread_mutex_unlock(&sender->lock);
 		next = sender_step(sender, clock_monotonic_ns());
 		pthread_mutex_lock(&sender->lock);
-		/* A wait for a server goes on when something new comes. */
-		while (!has_given_up(sender) && clock_monotonic_ns() < next &&
-		       (next == sender->not_before_ns || !sender->first))
+		while (!has_given_up(sender) && clock_monotonic_ns() < next && !has_new(sender))
 			wait_until(sender, next);
 	}
 	rest_settle(sender);
