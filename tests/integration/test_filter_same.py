@@ -29,13 +29,6 @@ def program(folder, libwaffle_flags):
     return compile_program("filter_random.c", folder / "filter_random", *libwaffle_flags)
 
 
-def transports(waffle):
-    """The options for each way to the tracer that there is."""
-    if "--transport" in waffle.ok("run", "--help").stdout:
-        return {"usdt": ["--transport", "usdt"], "ring": ["--transport", "ring"]}
-    return {"usdt": []}
-
-
 # ---- expressions ----
 
 TESTS = [
@@ -116,11 +109,12 @@ def options(text, keep_children):
     return ["--filter", text, *(["--keep-children"] if keep_children else [])]
 
 
-def check(runner, arguments, text, keep_children, compares_file=True):
+def check(runner, arguments, text, keep_children, compares_file=True, only=("usdt", "ring")):
     """The same of each tracer and of the program itself; and of the file without a filter."""
     what = f"{text}, {keep_children=}, {arguments}"
     inside = variables(text, keep_children)
-    for name, transport in transports(runner.waffle).items():
+    for name in only:
+        transport = ["--transport", name]
         traced, own = runner.run(arguments, [*transport, *options(text, keep_children)], inside)
         assert_same(rows_of(traced), rows_of(own), f"{name}: {what}")
         assert traced.info()["records"]["lost"] == own.info()["records"]["lost"], f"{name}: {what}"
@@ -171,17 +165,27 @@ def test_threads_that_end_make_room_for_others(runner):
     own.check_sums(lost=0)
 
 
+@pytest.mark.parametrize("text, keep_children, count", [
+    ("dur > 2ms", False, 20),
+    ('name == "outer" && dur > 2ms', True, 40),
+    ('kind == event && parent.name == "inner" && kv.text == "beta"', False, 67),
+    ("depth == 1 && !(kv.n < 100)", False, 200),
+])
+def test_names_made_at_run_time_are_filtered_alike(runner, text, keep_children, count):
+    """They come through rings only."""
+    own = check(runner, ["named", 200], text, keep_children, only=["ring"])
+    assert len(rows_of(own)) == count
+
+
 @pytest.mark.parametrize("transport", ["usdt", "ring"])
 def test_attach_filters_a_running_program(waffle, start, folder, libwaffle_flags, transport):
-    if transport not in transports(waffle):
-        pytest.skip("there are no rings yet")
     program = folder / "filtered"
     if not program.exists():
         compile_program("filtered.c", program, *libwaffle_flags)
     running = start(program)
     running.until("ready")
     attached = waffle.attach("-p", running.pid, "-q", "--no-report", "--no-sched",
-                             *transports(waffle)[transport], "--keep-children", "--filter",
+                             "--transport", transport, "--keep-children", "--filter",
                              'name == "slow" && dur > 10ms || kv.n == 3')  # fmt: skip
     wait_until(lambda: all(semaphores(running.pid, program)), "arming")
     for line, answer in (("events 3", "did events"), ("spans 5 0 0", "did spans"),

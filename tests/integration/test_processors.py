@@ -213,6 +213,26 @@ def test_run_gives_all_records_to_a_chain(program, waffle):
     assert {r["comm"] for r in rows} == {"processed"}
 
 
+@pytest.mark.parametrize("transport", ["ring", "usdt"])
+def test_attach_gives_the_same_records_by_both_transports(program, waffle, transport):
+    path, log = waffle.path(), program.folder / "attach.log"
+    with subprocess.Popen([program.program, "ticking"], stdout=subprocess.DEVNULL) as process:
+        try:
+            subprocess.run([waffle.program, "attach", "--pid", str(process.pid), "-d", "1s", "-q",
+                            "--no-report", "-o", path, "--transport", transport, "--process",
+                            f"log(json,file={log})"], check=True, cwd=program.folder)
+        finally:
+            process.kill()
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    done = subprocess.run([waffle.program, "export", path, "--process", "log(json)"], text=True,
+                          check=True, stderr=subprocess.PIPE)
+    kept = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    strip = [{k: v for k, v in r.items() if k != "time"} for r in rows]
+    assert strip == [{k: v for k, v in r.items() if k != "time"} for r in kept]
+    numbers = [r["args"]["i"] for r in rows if r["kind"] == "span" and "unfinished" not in r]
+    assert numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
 def test_redacted_values_reach_no_processor(program, waffle):
     log = program.folder / "run.log"
     subprocess.run([waffle.program, "run", "-q", "--no-report", "-o", waffle.path(), "--redact",

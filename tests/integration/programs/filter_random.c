@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A pseudo-random program for filters: filter_random SEED THREADS STEPS. Or filter_random brief N:
- * N threads, one after the other, each with a span and an event in it. Otherwise each thread
+ * N threads, one after the other, each with a span and an event in it. Or filter_random named N: N
+ * spans, with others and events in them, of names that are made at run time. Otherwise each thread
  * "worker-N" makes spans in each other, events, counters and log messages, each with a number `n`
  * of its own, and sleeps now and then. Some spans have a child on another thread, and some outlive
  * the span in which they began.
@@ -12,6 +13,7 @@
 #include <pthread.h>
 
 #include "waffle.h"
+#include "waffle_named.h"
 
 #define NESTED 6
 
@@ -159,6 +161,40 @@ static int brief(long count)
 	return 0;
 }
 
+static waffle_name_t *name_make(int kind, const char *name)
+{
+	static const waffle_key_t keys[] = {{WAFFLE_KEY_I64, "n"}, {WAFFLE_KEY_STR, "text"}};
+
+	return waffle_name(&(struct waffle_name_spec){.size = sizeof(struct waffle_name_spec),
+						      .kind = kind,
+						      .name = name,
+						      .keys = keys,
+						      .key_count = 2});
+}
+
+static int named(long count)
+{
+	waffle_name_t *outer = name_make(WAFFLE_SITE_SPAN, "outer");
+	waffle_name_t *inner = name_make(WAFFLE_SITE_SPAN, "inner");
+	waffle_name_t *tick = name_make(WAFFLE_SITE_EVENT, "tick");
+
+	for (long n = 0; n < count; n++) {
+		waffle_scope_t around, within;
+		const char *what = n % 3 ? "alpha" : "beta";
+
+		waffle_scope_begin_named(&around, outer,
+					 WAFFLE_VALUES(waffle_i64(n), waffle_str(what)));
+		waffle_scope_begin_named(&within, inner, WAFFLE_VALUES(waffle_i64(n)));
+		waffle_event_named(tick, WAFFLE_VALUES(waffle_i64(n), waffle_str(what)));
+		if (n % 20 == 0)
+			sleep_ms(5);
+		waffle_scope_end(&within);
+		waffle_event_named(tick, WAFFLE_VALUES(waffle_i64(n)));
+		waffle_scope_end(&around);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct worker workers[8] = {0};
@@ -167,6 +203,8 @@ int main(int argc, char **argv)
 
 	if (argc > 2 && !strcmp(argv[1], "brief"))
 		return brief(atol(argv[2]));
+	if (argc > 2 && !strcmp(argv[1], "named"))
+		return named(atol(argv[2]));
 	for (long i = 0; i < threads && i < 8; i++) {
 		workers[i] = (struct worker){
 			.random = (unsigned long long)(seed * 1000 + i),
