@@ -214,7 +214,7 @@ FUZZ_SECONDS ?= 600
 
 $(BUILD)/bin/%: tests/fuzz/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.o %.a,$^) $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.o,$^) $(filter %.a,$^) $(LIBS)
 
 # A program that fuzz_call has in itself.
 $(BUILD)/fuzz_subject: tests/fuzz/subject.cpp
