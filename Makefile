@@ -164,6 +164,7 @@ UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
 
 $(BUILD)/bin/fuzz_timeline: $(BUILD)/obj/usdt/timeline.o
+$(BUILD)/unit/test_attempt: $(BUILD)/obj/usdt/attempt.o
 $(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD)/obj/usdt/ring_write.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
@@ -213,7 +214,7 @@ FUZZ_SECONDS ?= 600
 
 $(BUILD)/bin/%: tests/fuzz/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.o %.a,$^) $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.o,$^) $(filter %.a,$^) $(LIBS)
 
 # A program that fuzz_call has in itself.
 $(BUILD)/fuzz_subject: tests/fuzz/subject.cpp

@@ -517,6 +517,22 @@ def test_prometheus_file_is_valid(program):
     assert (program.folder / "m.prom").stat().st_mode & 0o777 == 0o600
 
 
+def test_decimal_comma_of_the_program_reaches_no_output(program, collector):
+    made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", program.folder / "de_DE.UTF-8"],
+                          check=False)
+    assert made.returncode <= 1, "the package 'locales' is missing"  # 1: warnings
+    server = collector()
+    program.run("strange", "-", "de_DE.UTF-8", LOCPATH=str(program.folder),
+                chain="metrics(histogram=kv.third,by=kv.third,file=m.prom),"
+                f"export(zipkin={server.url})")
+    text = (program.folder / "m.prom").read_text()
+    found = families(text, openmetrics.text_string_to_metric_families)
+    [third] = [s for s in found["waffle_kv_third"].samples if s.name.endswith("_sum")]
+    assert third.value == 1 / 3 and third.labels["third"] == "0.333333"
+    [span] = json.loads(server.requests[0].body)
+    assert float(span["tags"]["third"]) == 1 / 3
+
+
 def test_cardinality_is_bounded(program):
     program.run("steps", 500, chain="filter(kind == span),metrics(by=kv.i,limit=20,file=m.prom)")
     text = (program.folder / "m.prom").read_text()

@@ -213,8 +213,11 @@ def test_killed_tracer_leaves_names_that_go_dormant_and_the_next_one_takes_over(
 def test_tracer_filters_names_like_other_sites(waffle, program, expression, kept):
     """All of it, from its first name on: the command is held until it is armed."""
     def rows_of(*options):
-        capture = waffle.run("sh", "-c", f"(echo 40; sleep 1) | {program} requests",
-                             options=["--sources", "spans", *options])
+        lines = waffle.path("requests.txt")
+        lines.write_text("40\n")
+        with open(lines, encoding="utf-8") as stdin:
+            capture = waffle.run(program, "requests", "700", stdin=stdin,
+                                 options=["--sources", "spans", *options])
         capture.check_sums(lost=0)
         return [r for r in capture.rows() if r["kind"] in ("span", "event")]
 

@@ -231,7 +231,7 @@ static void forks(long wait_ms)
 
 /* Does what it is asked for: as many steps, each with a name of an earlier request, and with one
  * that is new in this one. */
-static void requests(void)
+static void requests(long wait_ms)
 {
 	static const waffle_key_t keys[] = {{WAFFLE_KEY_I64, "i"}};
 	waffle_name_t *first = name_of(WAFFLE_SITE_SPAN, "first", KEYS(keys));
@@ -259,6 +259,7 @@ static void requests(void)
 		}
 		printf("done %ld\n", i);
 	}
+	usleep((unsigned)wait_ms * 1000); /* a tracer has to map its rings */
 }
 
 /* What a program has that nobody records. */
@@ -291,7 +292,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "script"))
 		script(count);
 	else if (!strcmp(mode, "requests"))
-		requests();
+		requests(count);
 	else if (!strcmp(mode, "dormant"))
 		dormant();
 	else if (!strcmp(mode, "makers"))

@@ -6,12 +6,13 @@
  *	callback CHAIN   starts the chain itself, with the callbacks "odd" and "print"
  *	late             has the callback "odd" only after 10 of 20 steps
  *	errors           what the functions return for wrong calls
- *	strange          names and texts that could harm a terminal or JSON
+ *	strange [- LOCALE]  names and texts that could harm a terminal or JSON
  *	crash            10 steps, then abort()
  *	sleep N          N steps, then a second of sleep
  *	ticking          a step every 10 ms, for ever
  *	fork             5 steps, and 5 in a child
  */
+#include <locale.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -109,6 +110,8 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "", *argument = argc > 2 ? argv[2] : "10";
 
+	if (argc > 3 && !setlocale(LC_ALL, argv[3]))
+		return 3;
 	if (!strcmp(mode, "steps") || !strcmp(mode, "sleep")) {
 		steps(0, atol(argument));
 		WAFFLE_COUNTER("depth", 42);

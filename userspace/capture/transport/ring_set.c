@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "capture/transport/ring_memory_internal.h"
+#include "capture/transport/ring_process_internal.h"
 #include "target/process/process_tids.h"
 #include "usdt/ring.h"
 #include "usdt/ticks.h"
@@ -18,37 +19,8 @@
 /* Limits, since a process may make as many rings as it likes, as large as it likes. */
 #define RINGS_MAX 4096                /* of a process: its threads that record at a time */
 #define RINGS_BYTES_MAX (64ull << 30) /* of address space, for all processes */
-#define SITES_MAX 1048576             /* addresses of probes in a process */
-#define UNKNOWN_MAX 256               /* probes of a process that are searched for in a second */
-#define MAPPED_MAX 64                 /* mappings of a process that are remembered */
-#define THREADS_MAX 65536             /* of a process that are remembered at a time */
 /* The line between two pairs of clocks is only as good as they are far apart. */
 #define PAIR_NS 1000000ull
-
-/* The site at an address. A library may have been closed and another one mapped there. */
-struct ring_site {
-	uint32_t site, before;
-	uint64_t since; /* records before this time are of `before` */
-};
-
-/* Code that was mapped recently. */
-struct ring_mapped {
-	uint64_t start, end, ts;
-};
-
-struct ring_process {
-	pid_t pid;
-	bool ended;
-	uint32_t rings;     /* that are mapped */
-	uint64_t taken;     /* records */
-	struct map threads; /* tid as the process sees it → tid */
-	struct map sites;   /* address of a probe → index in `site_list` */
-	VEC(struct ring_site) site_list;
-	struct ring_mapped mapped[MAPPED_MAX]; /* the latest ones */
-	uint32_t mapped_next;
-	uint32_t unknown;   /* searches for probes and threads in this second … */
-	uint64_t unknown_s; /* … which is this one */
-};
 
 struct ring_source {
 	struct ring ring;
@@ -116,13 +88,6 @@ static void source_free(struct ring_set *set, struct ring_source *source)
 	vec_free(&source->record);
 }
 
-static void process_free(struct ring_process *process)
-{
-	map_free(&process->threads);
-	map_free(&process->sites);
-	vec_free(&process->site_list);
-}
-
 void ring_set_close(struct ring_set *set)
 {
 	if (!set)
@@ -130,7 +95,7 @@ void ring_set_close(struct ring_set *set)
 	for (size_t i = 0; i < set->sources.len; i++)
 		source_free(set, &set->sources.data[i]);
 	for (size_t i = 0; i < set->processes.len; i++)
-		process_free(&set->processes.data[i]);
+		ring_process_free(&set->processes.data[i]);
 	vec_free(&set->sources);
 	vec_free(&set->processes);
 	ring_mount_close(&set->mount);
@@ -157,7 +122,7 @@ static int process_get(struct ring_set *set, pid_t pid)
 
 		if (!old->ended || old->rings)
 			continue;
-		process_free(old);
+		ring_process_free(old);
 		*old = (struct ring_process){.pid = pid};
 		at = (int)i;
 	}
@@ -171,51 +136,17 @@ static int process_get(struct ring_set *set, pid_t pid)
 void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_t tid)
 {
 	int at = process_get(set, pid);
-	struct map *threads = at < 0 ? NULL : &set->processes.data[at].threads;
 
-	if (!threads)
-		return;
-	/* Most of them have ended. Those that live are found again in /proc. */
-	if (threads->len >= THREADS_MAX)
-		map_free(threads);
-	map_set(threads, seen_tid, tid);
+	if (at >= 0)
+		ring_process_thread_set(&set->processes.data[at], seen_tid, tid);
 }
 
 void ring_set_mapped(struct ring_set *set, pid_t pid, uint64_t start, uint64_t end, uint64_t ts)
 {
 	int at = process_get(set, pid);
-	struct ring_process *process = at < 0 ? NULL : &set->processes.data[at];
 
-	if (process)
-		process->mapped[process->mapped_next++ % MAPPED_MAX] =
-			(struct ring_mapped){start, end, ts};
-}
-
-/* The last time at which code was mapped at an address, as far as it is known. */
-static uint64_t process_mapped_ts(const struct ring_process *process, uint64_t address)
-{
-	uint64_t ts = 0;
-
-	for (unsigned i = 0; i < MAPPED_MAX; i++)
-		if (process->mapped[i].start <= address && address < process->mapped[i].end &&
-		    process->mapped[i].ts > ts)
-			ts = process->mapped[i].ts;
-	return ts;
-}
-
-static void process_site_set(struct ring_process *process, uint64_t probe, uint32_t site)
-{
-	uint32_t at = map_get(&process->sites, probe);
-	struct ring_site *known = at == MAP_NONE ? NULL : &process->site_list.data[at];
-
-	if (known && known->site != site)
-		*known = (struct ring_site){site, known->site, process_mapped_ts(process, probe)};
-	if (known || process->site_list.len >= SITES_MAX ||
-	    !vec_push(&process->site_list,
-		      (struct ring_site){.site = site, .before = WAFFLE_SITE_UNKNOWN}))
-		return;
-	if (!map_set(&process->sites, probe, (uint32_t)process->site_list.len - 1))
-		process->site_list.len--;
+	if (at >= 0)
+		ring_process_mapped(&set->processes.data[at], start, end, ts);
 }
 
 void ring_set_site(struct ring_set *set, pid_t pid, uint64_t probe, uint32_t site)
@@ -223,37 +154,22 @@ void ring_set_site(struct ring_set *set, pid_t pid, uint64_t probe, uint32_t sit
 	int at = process_get(set, pid);
 
 	if (at >= 0)
-		process_site_set(&set->processes.data[at], probe, site);
-}
-
-/* Whether one more search for what a process names is granted. It may name anything, and a search
- * reads files of /proc. */
-static bool may_search(const struct ring_set *set, struct ring_process *process)
-{
-	uint64_t second = set->now_ns / 1000000000ull;
-
-	if (process->unknown_s != second)
-		process->unknown = 0;
-	process->unknown_s = second;
-	return process->unknown++ < UNKNOWN_MAX;
+		ring_process_site_set(&set->processes.data[at], probe, site);
 }
 
 /* The site of a probe at the time `ts` of the current record. */
 static uint32_t process_site(struct ring_set *set, struct ring_process *process, uint64_t ts,
 			     uint64_t probe)
 {
-	uint32_t at = map_get(&process->sites, probe), site;
+	uint32_t site;
 
-	if (at != MAP_NONE) {
-		const struct ring_site *known = &process->site_list.data[at];
-
-		return ts < known->since ? known->before : known->site;
-	}
-	if (process->ended || !may_search(set, process))
+	if (ring_process_site(process, ts, probe, &site))
+		return site;
+	if (!ring_process_may_search(process, set->now_ns))
 		return WAFFLE_SITE_UNKNOWN;
 	site = set->options.site(ts, process->pid, probe, set->options.arg);
 	if (site != WAFFLE_SITE_UNKNOWN)
-		process_site_set(process, probe, site);
+		ring_process_site_set(process, probe, site);
 	return site;
 }
 
@@ -264,17 +180,10 @@ static uint32_t process_site(struct ring_set *set, struct ring_process *process,
 static uint32_t source_tid(struct ring_set *set, struct ring_source *source)
 {
 	struct ring_process *process = &set->processes.data[source->process];
-	uint32_t tid;
 
-	if (source->tid)
-		return source->tid;
-	tid = map_get(&process->threads, source->seen_tid);
-	if (tid == MAP_NONE)
-		tid = !process->ended && may_search(set, process)
-			      ? process_tid(process->pid, source->seen_tid)
-			      : 0;
-	source->tid = tid;
-	return tid;
+	if (!source->tid)
+		source->tid = ring_process_tid(process, source->seen_tid, set->now_ns);
+	return source->tid;
 }
 
 void ring_set_ended(struct ring_set *set, pid_t pid)

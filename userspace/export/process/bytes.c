@@ -83,6 +83,21 @@ void bytes_hex64(struct out_bytes *bytes, uint64_t value)
 	bytes_add(bytes, text, sizeof(text));
 }
 
+void bytes_f64(struct out_bytes *bytes, double value)
+{
+	char text[40];
+
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	/* The program's locale may have a decimal comma. */
+	if (isfinite(value))
+		json_plain_point(text, strlen(text));
+	bytes_text(bytes, text);
+}
+
 void bytes_free(struct out_bytes *bytes)
 {
 	free(bytes->data);
@@ -143,20 +158,10 @@ void bytes_json_string(struct out_bytes *bytes, const char *text, size_t len)
 
 void bytes_json_f64(struct out_bytes *bytes, double value)
 {
-	char text[32];
-
 	if (isnan(value))
 		bytes_text(bytes, "\"NaN\"");
 	else if (isinf(value))
 		bytes_text(bytes, value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
-	else {
-		/* The shortest form that reads back as the same number. */
-		for (int digits = 15; digits <= 17; digits++) {
-			snprintf(text, sizeof(text), "%.*g", digits, value);
-			if (strtod(text, NULL) == value)
-				break;
-		}
-		json_plain_point(text, strlen(text));
-		bytes_text(bytes, text);
-	}
+	else
+		bytes_f64(bytes, value);
 }

@@ -23,6 +23,8 @@ void bytes_print(struct out_bytes *bytes, const char *format, ...)
 /* The same as "%" PRIu64 and "%016" PRIx64, in a fraction of the time. */
 void bytes_u64(struct out_bytes *bytes, uint64_t value);
 void bytes_hex64(struct out_bytes *bytes, uint64_t value);
+/* The shortest decimal number that reads back as the same; "nan", "inf" or "-inf" of others. */
+void bytes_f64(struct out_bytes *bytes, double value);
 void bytes_free(struct out_bytes *bytes);
 
 static inline void bytes_text(struct out_bytes *bytes, const char *text)

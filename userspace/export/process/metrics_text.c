@@ -22,20 +22,16 @@ struct metrics_out {
 
 static void number(struct out_bytes *out, double value)
 {
-	char text[32];
+	size_t begin = out->len;
 
 	if (isnan(value) || isinf(value)) {
 		bytes_text(out, isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
 		return;
 	}
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof(text), "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	bytes_text(out, text);
+	bytes_f64(out, value);
 	/* OpenMetrics writes bounds as floats. */
-	if (!strpbrk(text, ".e"))
+	if (!out->failed && !memchr(out->data + begin, '.', out->len - begin) &&
+	    !memchr(out->data + begin, 'e', out->len - begin))
 		bytes_text(out, ".0");
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/process/series_internal.h"
+#include "util/json.h"
 
 /* ---- choices ---- */
 
@@ -120,6 +122,8 @@ static bool field_text(const struct full_record *full, const struct series_choic
 		return true;
 	case WAFFLE_VALUE_F64:
 		snprintf(text, SERIES_VALUE_MAX, "%g", value.f64);
+		if (isfinite(value.f64))
+			json_plain_point(text, strlen(text));
 		return true;
 	case WAFFLE_VALUE_BOOL:
 		snprintf(text, SERIES_VALUE_MAX, "%s", value.u64 ? "true" : "false");

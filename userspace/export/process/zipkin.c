@@ -24,7 +24,7 @@ static void value_text(struct out_bytes *out, const struct waffle_value *value)
 		bytes_print(out, "%" PRId64, value->i64);
 		break;
 	case WAFFLE_VALUE_F64:
-		bytes_print(out, "%.17g", value->f64);
+		bytes_f64(out, value->f64);
 		break;
 	case WAFFLE_VALUE_BOOL:
 		bytes_text(out, value->u64 ? "true" : "false");

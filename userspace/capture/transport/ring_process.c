@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/transport/ring_process_internal.h"
+
+#include "bpf/record.h"
+#include "target/process/process_tids.h"
+
+#define SITES_MAX 1048576 /* addresses of probes */
+#define THREADS_MAX 65536 /* that are remembered at a time */
+#define UNKNOWN_MAX 256   /* lookups in a second */
+
+void ring_process_free(struct ring_process *process)
+{
+	map_free(&process->threads);
+	map_free(&process->sites);
+	vec_free(&process->site_list);
+}
+
+void ring_process_thread_set(struct ring_process *process, uint32_t seen_tid, uint32_t tid)
+{
+	/* Most of them have ended. Those that live are found again in /proc. */
+	if (process->threads.len >= THREADS_MAX)
+		map_free(&process->threads);
+	map_set(&process->threads, seen_tid, tid);
+}
+
+void ring_process_mapped(struct ring_process *process, uint64_t start, uint64_t end, uint64_t ts)
+{
+	process->mapped[process->mapped_next++ % RING_PROCESS_MAPPED_MAX] =
+		(struct ring_mapped){start, end, ts};
+}
+
+/* The last time at which code was mapped at an address, as far as it is known. */
+static uint64_t mapped_ts(const struct ring_process *process, uint64_t address)
+{
+	uint64_t ts = 0;
+
+	for (unsigned i = 0; i < RING_PROCESS_MAPPED_MAX; i++) {
+		const struct ring_mapped *mapped = &process->mapped[i];
+
+		if (mapped->start <= address && address < mapped->end && mapped->ts > ts)
+			ts = mapped->ts;
+	}
+	return ts;
+}
+
+void ring_process_site_set(struct ring_process *process, uint64_t probe, uint32_t site)
+{
+	uint32_t at = map_get(&process->sites, probe);
+	struct ring_site *known = at == MAP_NONE ? NULL : &process->site_list.data[at];
+
+	if (known && known->site != site)
+		*known = (struct ring_site){site, known->site, mapped_ts(process, probe)};
+	if (known || process->site_list.len >= SITES_MAX ||
+	    !vec_push(&process->site_list,
+		      (struct ring_site){.site = site, .before = WAFFLE_SITE_UNKNOWN}))
+		return;
+	if (!map_set(&process->sites, probe, (uint32_t)process->site_list.len - 1))
+		process->site_list.len--;
+}
+
+bool ring_process_may_search(struct ring_process *process, uint64_t now_ns)
+{
+	uint64_t second = now_ns / 1000000000ull;
+
+	if (process->ended)
+		return false;
+	if (process->unknown_s != second)
+		process->unknown = 0;
+	process->unknown_s = second;
+	return process->unknown++ < UNKNOWN_MAX;
+}
+
+bool ring_process_site(const struct ring_process *process, uint64_t ts, uint64_t probe,
+		       uint32_t *site)
+{
+	uint32_t at = map_get(&process->sites, probe);
+	const struct ring_site *known = at == MAP_NONE ? NULL : &process->site_list.data[at];
+
+	if (known)
+		*site = ts < known->since ? known->before : known->site;
+	return known;
+}
+
+uint32_t ring_process_tid(struct ring_process *process, uint32_t seen_tid, uint64_t now_ns)
+{
+	uint32_t tid = map_get(&process->threads, seen_tid);
+
+	if (tid != MAP_NONE)
+		return tid;
+	return ring_process_may_search(process, now_ns) ? process_tid(process->pid, seen_tid) : 0;
+}
