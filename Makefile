@@ -100,7 +100,7 @@ PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
 	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c)) \
 	$(wildcard userspace/export/process/*.c)
 PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/pic/gen/%.o)
-PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
+PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -DWAFFLE_THREAD_EXTERN_
 PIC_LIBS := -lelf -lzstd -lz -lprotobuf-c -lyajl -lm -lpthread
 
 $(BUILD)/pic/%.o: %.c $(BUILD)/flags | $(PROTO_C)

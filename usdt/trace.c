@@ -2,8 +2,10 @@
 /*
  * Begin and end of a recording: the functions of waffle_trace.h, the environment, fork() and exit.
  */
+#undef WAFFLE_THREAD_EXTERN_ /* this file defines the state of a thread, for all of libwaffle */
 #include "waffle_trace.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -313,12 +315,34 @@ static void owner_set(const char *path)
 	setenv(OWNER, owner, 1);
 }
 
+/* Static programs do not have these. */
+extern __typeof__(dladdr) dladdr __attribute__((weak));
+extern __typeof__(dlopen) dlopen __attribute__((weak));
+
+/*
+ * The archive may be part of a library that the program closes. Its code has to stay: other files
+ * call it, threads run it when they end, and the kernel reads the descriptions of its restartable
+ * sequences. libwaffle.so is linked to stay.
+ */
+static void stay_loaded(void)
+{
+	uintptr_t headers = getauxval(AT_PHDR);
+	Dl_info self;
+
+	if (!&dladdr || !&dlopen || !dladdr(&trace, &self) || !self.dli_fname)
+		return;
+	/* The program itself stays anyway. Its headers are on its first page. */
+	if (headers - (uintptr_t)self.dli_fbase >= 4096)
+		dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 /* Another copy of this library may be here already. It goes on to take all hits. */
 static void hits_take(void)
 {
 	struct waffle_process_ *process = waffle_process_get_();
 	waffle_ring_t_ none = NULL;
 
+	stay_loaded();
 	rings_prepare();
 	rings_on_open(tracer_announce);
 	__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,

@@ -159,7 +159,12 @@ extern int waffle_pthread_atfork_(void (*)(void), void (*)(void),
 				  void (*)(void)) __asm__("pthread_atfork");
 #endif
 
+#ifdef WAFFLE_THREAD_EXTERN_
+/* In libwaffle.a, whose files are joined: there each definition would take room in every thread. */
+extern __attribute__((__visibility__("hidden"))) __thread struct waffle_thread_ waffle_thread_3_;
+#else
 __attribute__((__weak__, __visibility__("hidden"))) __thread struct waffle_thread_ waffle_thread_3_;
+#endif
 
 static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(void)
 {

@@ -163,11 +163,19 @@ def test_libraries_that_take_turns_at_one_address_keep_their_names(recorder):
     assert after - before < 512  # KiB: 90 bytes for each time it was opened would be more
 
 
-def test_plugin_that_is_opened_locally_brings_libwaffle_with_it(waffle, libwaffle_flags, tmp_path):
+@pytest.mark.parametrize("kind", ["shared", "archive"])
+def test_plugin_that_is_opened_locally_brings_libwaffle_with_it(waffle, waffle_program,
+                                                                libwaffle_flags, tmp_path, kind):
+    """It is closed while a thread that has recorded still runs."""
+    archive = ["-Wl,-u,waffle_trace_start", waffle_program.parent / "libwaffle.a",
+               *archive_libraries(waffle_program)]
+    flags = libwaffle_flags if kind == "shared" else map(str, archive)
     program = compile_program("inside_plugin.c", tmp_path / "plugin")
     library = compile_program("named_library.c", tmp_path / "libplugin.so", "-fPIC", "-shared",
-                              '-DEVENT_NAME="plugged"', *libwaffle_flags)
-    capture, _ = Recorder(waffle, program).run(library, 50)
+                              '-DEVENT_NAME="plugged"', *flags)
+    # The loader keeps little room for the threads' storage of libraries that are opened late.
+    capture, _ = Recorder(waffle, program).run(
+        library, 50, GLIBC_TUNABLES="glibc.rtld.optional_static_tls=4096")
     assert [r["args"]["i"] for r in named_events(capture, "plugged")] == list(range(50))
     capture.check_sums(lost=0)
 
