@@ -115,12 +115,12 @@ def unit_program(program, emulator=()):
     """Runs a program of unit tests; what it did not report because it crashed is one failure."""
     name = os.path.basename(program)
     path = os.path.abspath(f"{RESULTS}/{program.replace('/', '-')}")  # a test may change folders
-    for old in glob.glob(f"{path}*.xml"):
+    for old in glob.glob(f"{path}-*.xml"):
         os.remove(old)
     failed = run([*emulator, program], 120, log=f"{path}.log",
                  env={"CMOCKA_MESSAGE_OUTPUT": "XML", "CMOCKA_XML_FILE": f"{path}-%g.xml"})
     results = []
-    for report in glob.glob(f"{path}*.xml"):
+    for report in glob.glob(f"{path}-*.xml"):
         results += [(f"{name} {case}", message) for case, message in junit_results(report)]
     if not results or (failed and not any(message for _, message in results)):
         results.append((name, failed or "no test ran"))
