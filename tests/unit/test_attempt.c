@@ -12,6 +12,13 @@
 #include "usdt/attempt.h"
 #include "util/memory.h"
 
+/* Otherwise AddressSanitizer ends the program when memory runs out. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 static void get_too_much(void)
 {
 	free(memory_zeroed(SIZE_MAX / 2, 2));

@@ -122,7 +122,9 @@ static void test_absurd_lengths_and_types_end_the_walk(void **state)
 	frame[4] = 17; /* padded to 24, nothing is left */
 	assert_int_equal(count_values(&site, frame, sizeof(frame)), 1);
 	site.keys[0].type = WAFFLE_KEY_NUMBER;
-	frame[4] = 3;
+	frame[4] = WAFFLE_NUMBER_NONE; /* skipped */
+	assert_int_equal(count_values(&site, frame, sizeof(frame)), 1);
+	frame[4] = WAFFLE_NUMBER_NONE + 1;
 	assert_int_equal(count_values(&site, frame, sizeof(frame)), 0);
 	site.keys[0].type = 'x';
 	assert_int_equal(count_values(&site, frame, sizeof(frame)), 0);
