@@ -240,7 +240,7 @@ static inline void capture_task(struct capture *capture, uint64_t ts, uint32_t t
 				      .flags = WAFFLE_TASK_TRACED_FLAG,
 				      .start_ts = start_ts};
 
-	memcpy(rec.comm, comm, strnlen(comm, sizeof(rec.comm) - 1));
+	snprintf(rec.comm, sizeof(rec.comm), "%.15s", comm);
 	capture_add(capture, &rec);
 }
 
