@@ -256,12 +256,23 @@ template <class... A> void unused_(const A &...)
 } // namespace Detail_
 } // namespace Waffle
 
-#define WAFFLE_CPP_UNUSED_(...) (false ? ::Waffle::Detail_::unused_(__VA_ARGS__) : (void)0)
+#define WAFFLE_CPP_UNUSED_(...)                                                                    \
+	do {                                                                                       \
+		if (0)                                                                             \
+			::Waffle::Detail_::unused_(__VA_ARGS__);                                   \
+	} while (0)
 
 #define WAFFLE_SPAN(...) WAFFLE_CPP_UNUSED_(__VA_ARGS__)
-#define WAFFLE_BEGIN(...) (WAFFLE_CPP_UNUSED_(__VA_ARGS__), waffle_span_null_())
+#define WAFFLE_BEGIN(...)                                                                          \
+	__extension__({                                                                            \
+		WAFFLE_CPP_UNUSED_(__VA_ARGS__);                                                   \
+		waffle_span_null_();                                                               \
+	})
 #define WAFFLE_EVENT(...)                                                                          \
-	(WAFFLE_CPP_UNUSED_(__VA_ARGS__), ::Waffle::Detail_::event_result_(::Waffle::EventId()))
+	__extension__({                                                                            \
+		WAFFLE_CPP_UNUSED_(__VA_ARGS__);                                                   \
+		::Waffle::Detail_::event_result_(::Waffle::EventId());                             \
+	})
 #define WAFFLE_LOG_INFO(...) WAFFLE_EVENT(__VA_ARGS__)
 #define WAFFLE_LOG_WARN(...) WAFFLE_EVENT(__VA_ARGS__)
 #define WAFFLE_LOG_ERROR(...) WAFFLE_EVENT(__VA_ARGS__)

@@ -33,7 +33,7 @@ static void texts(const char *text, std::string_view view, char *mutable_text)
 /* IN optionals */
 static void optionals(std::optional<int> number, std::optional<std::string> text)
 {
-	WAFFLE_EVENT("optionals", "number", number, "text", text, "real", std::optional<double>(), "view", std::optional<std::string_view>()); /* SITE event "optionals" "number":number "text":str "real":number "view":str */
+	WAFFLE_EVENT("empty optionals", "number", number, "text", text, "real", std::optional<double>(), "view", std::optional<std::string_view>()); /* SITE event "empty optionals" "number":number "text":str "real":number "view":str */
 }
 
 /* IN odd_keys */
@@ -88,5 +88,5 @@ int pairs(int n)
 	severities(n);
 	bindings({{"a", 0}, {"b", 1}});
 	rank.source = pairs_inline("shard", n);
-	return rank.reduce(7) + pairs_of(n) + pairs_of(static_cast<long>(n)) + folded(n, 2L, short(3));
+	return rank.reduce(7) + pairs_of(n) + static_cast<int>(pairs_of(static_cast<long>(n))) + folded(n, 2L, short(3));
 }
