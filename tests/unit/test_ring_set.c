@@ -260,6 +260,64 @@ static void test_ring_of_a_process_that_has_ended_is_read_to_its_end(void **stat
 	set_close(set);
 }
 
+static void test_what_is_written_after_the_end_of_a_process_is_not_its_own(void **state)
+{
+	struct ring_shared *shared = fake_ring_make(0);
+	struct ring_set *set = set_open();
+
+	(void)state;
+	ring_set_thread(set, PID, 3, 603);
+	ring_set_add(set, PID, 0, RING_MAP, false);
+	thread_write(shared, 3);
+	hit_write(shared, clock_monotonic_ns(), PROBE, 1);
+	ring_set_ended(set, PID);
+	ring_set_begin_round(set);
+	hit_write(shared, clock_monotonic_ns(), PROBE, 2); /* by a child that shares the memory */
+	assert_non_null(next(set));
+	ring_set_begin_round(set);
+	assert_int_equal(ring_set_count(set), 0);
+	assert_counts(set, 1, 0);
+	set_close(set);
+}
+
+static void test_round_has_no_more_than_a_ring_can_hold(void **state)
+{
+	struct ring_shared *shared = fake_ring_make(0);
+	struct ring_set *set = set_open();
+
+	(void)state;
+	ring_set_add(set, PID, 0, RING_MAP, false);
+	thread_write(shared, 3);
+	shared->head += 1ull << 62;
+	ring_set_begin_round(set);
+	shared->head -= 1ull << 62;
+	assert_int_equal(ring_set_ts(set, 0), UINT64_MAX);
+	assert_int_equal(shared->reader, 0);
+	assert_counts(set, 0, 1);
+	set_close(set);
+}
+
+static void test_ring_of_threads_without_records_is_given_up(void **state)
+{
+	struct ring_shared *shared = fake_ring_make(0);
+	struct ring_set *set = set_open();
+
+	(void)state;
+	ring_set_add(set, PID, 0, RING_MAP, false);
+	for (unsigned i = 0; i < 5000; i++) {
+		thread_write(shared, 3);
+		if (i % 100)
+			continue;
+		ring_set_begin_round(set);
+		assert_int_equal(ring_set_ts(set, 0), UINT64_MAX);
+	}
+	ring_set_begin_round(set);
+	assert_int_equal(ring_set_ts(set, 0), UINT64_MAX);
+	assert_int_equal(shared->reader, 0);
+	assert_counts(set, 0, 1);
+	set_close(set);
+}
+
 static void test_what_follows_the_end_of_the_capture_is_left_out(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
@@ -322,6 +380,9 @@ int main(void)
 		cmocka_unit_test(test_unknown_probes_are_searched_for_only_so_often),
 		cmocka_unit_test(test_site_of_a_library_ends_when_another_one_is_mapped),
 		cmocka_unit_test(test_ring_of_a_process_that_has_ended_is_read_to_its_end),
+		cmocka_unit_test(test_what_is_written_after_the_end_of_a_process_is_not_its_own),
+		cmocka_unit_test(test_round_has_no_more_than_a_ring_can_hold),
+		cmocka_unit_test(test_ring_of_threads_without_records_is_given_up),
 		cmocka_unit_test(test_what_follows_the_end_of_the_capture_is_left_out),
 		cmocka_unit_test(test_ring_that_is_taken_over_is_read_from_then_on),
 		cmocka_unit_test(test_memory_that_is_no_ring_is_refused),

@@ -70,7 +70,10 @@ static void record_take(const void *data, size_t size, void *arg)
 	unsigned source = len ? record_source(rec->kind) : WAFFLE_SOURCE_COUNT;
 
 	if (len && rec->kind == WAFFLE_REC_RING) {
+		drain->taken_ts = rec->ts;
 		drain->callbacks.ring(data, drain->callbacks.arg);
+		if (clock_monotonic_ns() >= drain->notice_end_ts)
+			kernel_take_enough(drain->kernel);
 		return;
 	}
 	drain->forks += len && rec->kind == WAFFLE_REC_FORK;

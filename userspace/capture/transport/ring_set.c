@@ -22,6 +22,10 @@
 /* The line between two pairs of clocks is only as good as they are far apart. */
 #define PAIR_NS 1000000ull
 
+/* Threads that have a ring one after the other and write nothing. More are nonsense, which would
+ * keep the tracer busy. */
+#define THREADS_MAX 4096
+
 struct ring_source {
 	struct ring ring;
 	struct ring_memory memory;
@@ -30,7 +34,9 @@ struct ring_source {
 	uint64_t limit;         /* records of this round end here */
 	uint64_t lost;          /* ring_lost() at the last round */
 	uint64_t ts;            /* of the record that was read last */
+	uint32_t threads;       /* RING_THREAD records since the last other one */
 	bool done;              /* given up, or the capture's end was reached */
+	bool frozen;            /* the process has ended: `limit` is the end of its records */
 	bool loaded;            /* `record` is the next one */
 	VEC(uint64_t) record;   /* words of a struct ring_record with its contents */
 };
@@ -302,6 +308,13 @@ static uint32_t source_filled(const struct ring_source *source, uint64_t head)
 	return bytes < source->ring.bytes ? (uint32_t)(bytes * 256 / source->ring.bytes) : 256;
 }
 
+/* Whether a ring has records that were not delivered. */
+static bool source_is_left(const struct ring_source *source)
+{
+	return !source->done &&
+	       (source->loaded || (int64_t)(source->limit - source->ring.tail) > 0);
+}
+
 void ring_set_begin_round(struct ring_set *set)
 {
 	uint64_t before = set->now_ns;
@@ -319,8 +332,14 @@ void ring_set_begin_round(struct ring_set *set)
 			set->filled = filled > set->filled ? filled : set->filled;
 			source_losses(set, source, set->now_ns - before);
 		}
-		source->limit = head;
-		if (!ended || (!source->done && (source->loaded || head != source->ring.tail)))
+		/* The limit of the last round may be more than the ring has by now, or ever had. */
+		if (!source->done && (head % 8 || head - source->ring.tail > source->ring.bytes))
+			source_give_up(set, source);
+		/* Whoever shares the memory may write on when the process is gone: for nobody. */
+		if (!source->frozen)
+			source->limit = head;
+		source->frozen = ended;
+		if (!ended || source_is_left(source))
 			continue;
 		source_free(set, source);
 		*source = set->sources.data[--set->sources.len];
@@ -379,12 +398,16 @@ static bool source_load(struct ring_set *set, struct ring_source *source)
 		if (record->kind == RING_THREAD) {
 			const struct ring_thread *thread = (const struct ring_thread *)(record + 1);
 
-			if (record->bytes < sizeof(*record) + sizeof(*thread))
-				continue;
+			if (record->bytes < sizeof(*record) + sizeof(*thread) ||
+			    ++source->threads > THREADS_MAX) {
+				source_give_up(set, source);
+				return false;
+			}
 			source->seen_tid = (uint32_t)thread->tid;
 			source->tid = 0;
 			continue;
 		}
+		source->threads = 0;
 		source->loaded = record_keep(set, source);
 		set->counts.lost += !source->loaded;
 	}
