@@ -54,7 +54,7 @@ struct waffle_name_spec {
 #define WAFFLE_NAMES_MAX 65536
 
 /* A name. Everything behind the word is libwaffle's. */
-typedef struct waffle_name {
+typedef struct waffle_name_ {
 	unsigned armed_; /* 0: nobody records it */
 } waffle_name_t;
 

@@ -26,7 +26,7 @@ extern "C" {
 
 /* ---- clocks ---- */
 
-typedef struct waffle_clock waffle_clock_t;
+typedef struct waffle_clock_ waffle_clock_t;
 
 /* Makes a clock, or finds the one of that name. It is never freed, and never NULL. */
 waffle_clock_t *waffle_clock(const char *name);
@@ -44,7 +44,7 @@ void waffle_clock_pair(waffle_clock_t *clock, unsigned long long own_ns,
 
 /* ---- tracks ---- */
 
-typedef struct waffle_track waffle_track_t;
+typedef struct waffle_track_ waffle_track_t;
 
 /*
  * Makes a track, or finds the one with the same name, group and clock. It is never freed, and never

@@ -101,7 +101,7 @@ static void append_counted(struct collector *collector, const struct waffle_rec 
 /* Tells the sink the name of a track when it first has something. */
 static void track_append(struct collector *collector, uint32_t number, uint64_t ts, uint32_t tid)
 {
-	const struct waffle_track *track = tracks_find(number);
+	const struct waffle_track_ *track = tracks_find(number);
 	struct waffle_rec_track rec = {
 		.rec = {.ts = ts, .tid = tid, .kind = WAFFLE_REC_TRACK},
 		.tgid = collector->pid,
@@ -238,7 +238,7 @@ static void end_append(struct collector *collector, const struct gather_item *it
 static bool time_is_near(struct collector *collector, const uint64_t *words, uint64_t ts)
 {
 	uint64_t start = words[2], end = words[3];
-	const struct waffle_track *track = tracks_find((uint32_t)words[1]);
+	const struct waffle_track_ *track = tracks_find((uint32_t)words[1]);
 
 	if (start <= end && start + TRACK_REACH_NS >= ts && end <= ts + TRACK_REACH_NS)
 		return true;
@@ -254,7 +254,7 @@ static bool time_is_near(struct collector *collector, const uint64_t *words, uin
 /* For the filter a track is the thread 0 of its process, with the track's name. */
 static void track_name(struct collector *collector)
 {
-	const struct waffle_track *track = tracks_find(collector->track);
+	const struct waffle_track_ *track = tracks_find(collector->track);
 	char comm[WAFFLE_COMM_BYTES];
 
 	if (!track || collector->named_track == collector->track)

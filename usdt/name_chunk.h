@@ -35,12 +35,12 @@ struct name_chunk {
  * is its group. */
 #define NAME_KIND_TRACK 0xff
 
-/* Bits of struct waffle_name. */
+/* Bits of struct waffle_name_. */
 #define NAME_ARMED_INSIDE 1u /* by this process */
 #define NAME_ARMED_TRACER 2u
 
 struct name_entry {
-	uint32_t armed; /* struct waffle_name: its address is that of the probe in hits */
+	uint32_t armed; /* struct waffle_name_: its address is that of the probe in hits */
 	uint32_t bytes; /* of the entry with its texts: a multiple of 8 */
 	uint32_t line;
 	uint16_t kind, key_count;

@@ -32,7 +32,7 @@ static struct {
 	bool told;                      /* of a name that was refused */
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-_Static_assert(offsetof(struct name_entry, armed) == offsetof(struct waffle_name, armed_),
+_Static_assert(offsetof(struct name_entry, armed) == offsetof(struct waffle_name_, armed_),
 	       "what the program tests is what is armed");
 
 /* What is returned instead of a name that can't be made. */

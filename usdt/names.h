@@ -17,7 +17,7 @@
 #include "waffle_named.h"
 
 struct name_site {
-	struct name_entry entry; /* begins with what the program has, struct waffle_name */
+	struct name_entry entry; /* begins with what the program has, struct waffle_name_ */
 	struct name_site *next;  /* of the same bucket */
 	struct name_site *older; /* the one that was made before */
 	uint64_t hash;

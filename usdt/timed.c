@@ -13,7 +13,7 @@ static const struct name_site *name_of(const waffle_name_t *name)
 	return (const struct name_site *)name;
 }
 
-static void emit_at(const struct waffle_track *track, const waffle_name_t *name,
+static void emit_at(const struct waffle_track_ *track, const waffle_name_t *name,
 		    const unsigned long long *words, uint64_t from, uint64_t to,
 		    const waffle_value_t *values, unsigned count)
 {

@@ -17,17 +17,17 @@
 
 static struct {
 	pthread_mutex_t lock; /* of what follows, but tracks are found without it */
-	struct waffle_clock *clocks;
-	struct waffle_track *tracks; /* the newest first */
+	struct waffle_clock_ *clocks;
+	struct waffle_track_ *tracks; /* the newest first */
 	uint32_t count;
 	/* By number, in blocks that stay where they are. */
-	struct waffle_track **blocks[TRACKS_MAX / BLOCK];
+	struct waffle_track_ **blocks[TRACKS_MAX / BLOCK];
 	bool told;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* What is returned instead of a clock or track that can't be made. */
-static struct waffle_clock broken_clock;
-static struct waffle_track refused;
+static struct waffle_clock_ broken_clock;
+static struct waffle_track_ refused;
 
 static void text_copy(char to[WAFFLE_TRACK_NAME], const char *text)
 {
@@ -38,9 +38,9 @@ static void text_copy(char to[WAFFLE_TRACK_NAME], const char *text)
 }
 
 /* With the lock. */
-static struct waffle_clock *clock_get(const char name[WAFFLE_TRACK_NAME])
+static struct waffle_clock_ *clock_get(const char name[WAFFLE_TRACK_NAME])
 {
-	struct waffle_clock *clock = all.clocks;
+	struct waffle_clock_ *clock = all.clocks;
 
 	while (clock && strcmp(clock->name, name))
 		clock = clock->next;
@@ -58,7 +58,7 @@ static struct waffle_clock *clock_get(const char name[WAFFLE_TRACK_NAME])
 API waffle_clock_t *waffle_clock(const char *name)
 {
 	char text[WAFFLE_TRACK_NAME];
-	struct waffle_clock *clock;
+	struct waffle_clock_ *clock;
 	int code = errno;
 
 	text_copy(text, name);
@@ -78,15 +78,15 @@ API void waffle_clock_pair(waffle_clock_t *clock, unsigned long long own_ns,
 }
 
 /* With the lock: makes a track. NULL: there are too many, or memory is short. */
-static struct waffle_track *track_new(void)
+static struct waffle_track_ *track_new(void)
 {
-	struct waffle_track ***block = &all.blocks[all.count / BLOCK];
-	struct waffle_track *track;
+	struct waffle_track_ ***block = &all.blocks[all.count / BLOCK];
+	struct waffle_track_ *track;
 
 	if (all.count >= TRACKS_MAX)
 		return NULL;
 	if (!*block) {
-		struct waffle_track **made = calloc(BLOCK, sizeof(**block));
+		struct waffle_track_ **made = calloc(BLOCK, sizeof(**block));
 
 		if (!made)
 			return NULL;
@@ -100,7 +100,7 @@ static struct waffle_track *track_new(void)
 	return track;
 }
 
-static void track_publish(struct waffle_track *track)
+static void track_publish(struct waffle_track_ *track)
 {
 	uint32_t index = track->number - 1;
 
@@ -112,7 +112,7 @@ static void track_publish(struct waffle_track *track)
 API waffle_track_t *waffle_track(const char *name, const char *group, waffle_clock_t *clock)
 {
 	char texts[2][WAFFLE_TRACK_NAME];
-	struct waffle_track *track, *made = NULL;
+	struct waffle_track_ *track, *made = NULL;
 	bool tell = false;
 	int code = errno;
 
@@ -145,9 +145,9 @@ API waffle_track_t *waffle_track(const char *name, const char *group, waffle_clo
 	return track ?: &refused;
 }
 
-const struct waffle_track *tracks_find(uint32_t number)
+const struct waffle_track_ *tracks_find(uint32_t number)
 {
-	struct waffle_track **block;
+	struct waffle_track_ **block;
 	uint32_t index = number - 1;
 
 	if (index >= TRACKS_MAX)
@@ -156,7 +156,7 @@ const struct waffle_track *tracks_find(uint32_t number)
 	return block ? __atomic_load_n(&block[index % BLOCK], __ATOMIC_ACQUIRE) : NULL;
 }
 
-uint64_t tracks_time(const struct waffle_track *track, uint64_t own_ns)
+uint64_t tracks_time(const struct waffle_track_ *track, uint64_t own_ns)
 {
 	return track->clock         ? clock_latch_ns(&track->clock->latch, own_ns)
 	       : own_ns < INT64_MAX ? own_ns

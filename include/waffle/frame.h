@@ -20,14 +20,15 @@
 
 #include "mode.h"
 
+enum waffle_entry_kind_ {
+	WAFFLE_ENTRY_FRAME = 1,   /* pushed by WAFFLE_FRAME */
+	WAFFLE_ENTRY_SPAN = 2,    /* an open span */
+	WAFFLE_ENTRY_MACHINE = 3, /* where no frame was pushed: found by unwinding the stack */
+};
+
 /* One line of a backtrace. */
 typedef struct waffle_entry_ {
-	enum {
-		WAFFLE_ENTRY_FRAME = 1, /* pushed by WAFFLE_FRAME */
-		WAFFLE_ENTRY_SPAN = 2,  /* an open span */
-		WAFFLE_ENTRY_MACHINE =
-			3, /* where no frame was pushed: found by unwinding the stack */
-	} kind;
+	enum waffle_entry_kind_ kind;
 	const char *name; /* function, or name of the span; NULL: unknown */
 	const char
 		*file; /* source file; of a machine frame its program or library; NULL: unknown */

@@ -81,14 +81,15 @@ class Strand_
 
 #endif
 
-template <class A> auto awaiter_of_(A &&awaitable_)
+/* An awaiter that is a variable of the program is used itself, and not a copy. */
+template <class A> decltype(auto) awaiter_of_(A &&awaitable_)
 {
 	if constexpr (requires { std::forward<A>(awaitable_).operator co_await(); })
 		return std::forward<A>(awaitable_).operator co_await();
 	else if constexpr (requires { operator co_await(std::forward<A>(awaitable_)); })
 		return operator co_await(std::forward<A>(awaitable_));
 	else
-		return std::forward<A>(awaitable_);
+		return static_cast<A>(std::forward<A>(awaitable_));
 }
 
 } // namespace Detail_

@@ -420,14 +420,14 @@ def test_libraries_that_are_closed_give_way_to_others(waffle, start, ringed, tmp
 
 
 def test_size_of_rings_is_set_by_a_variable(waffle, start, ringed):
-    program = start(ringed, env={**os.environ, "WAFFLE_RING_SIZE": "64KiB"})
+    program = start(ringed, env={**os.environ, "WAFFLE_RING_SIZE": "1MiB"})
     program.until("ready")
     attached = waffle.attach_to(program, ringed)
     program.ask("steps 0 300 100", "done")
     with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
         [line] = [line for line in maps if "waffle-ring" in line]
     first, last = (int(x, 16) for x in line.split()[0].split("-"))
-    assert 64 << 10 < last - first < 128 << 10
+    assert 1 << 20 < last - first < 2 << 20
     capture = attached.stop()
     check_steps(capture.rows(), 300)
     assert ring_records(capture) > 300 * 4
