@@ -52,17 +52,18 @@ static void act(const struct crash_row *row, void *context)
 		crash_actions.tell(row->signo, context);
 }
 
-/* Whether to act before a handler of the program runs. That one may recover, and some programs do
- * so all the time, so they are delayed at most once a second. */
-static bool is_due(void)
+/* Before a handler of the program runs. That one may recover, and some programs do so all the time.
+ * So a second passes between two delays. */
+static void act_if_due(const struct crash_row *row, void *context)
 {
 	static uint64_t last_ns;
-	uint64_t now = clock_monotonic_ns(), last = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
+	uint64_t last = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
 
-	if (last && now - last < HANDLED_NS)
-		return false;
-	__atomic_store_n(&last_ns, now, __ATOMIC_RELAXED);
-	return true;
+	if (last && clock_monotonic_ns() - last < HANDLED_NS)
+		return;
+	act(row, context);
+	/* Behind the flush, which may have waited for a second. */
+	__atomic_store_n(&last_ns, clock_monotonic_ns(), __ATOMIC_RELAXED);
 }
 
 static void handler_call(struct crash_row *row, int signo, siginfo_t *info, void *context)
@@ -98,8 +99,7 @@ static void handler(int signo, siginfo_t *info, void *context)
 	if (row == rows + ROWS)
 		return;
 	if (is_function(&row->before)) {
-		if (is_due())
-			act(row, context);
+		act_if_due(row, context);
 		errno = code;
 		handler_call(row, signo, info, context);
 		return;

@@ -126,7 +126,7 @@ int sink_process_open(struct sink **sink, const char *text, const uint32_t *coll
 		      const struct sink_origin *origin, struct error *err)
 {
 	struct sink_process *process = calloc(1, sizeof(*process));
-	const char *service = getenv("OTEL_SERVICE_NAME");
+	const char *service = secure_getenv("OTEL_SERVICE_NAME");
 	struct chain_host host = {
 		.origin = "WAFFLE_PROCESS",
 		.service = service && *service ? service : program_invocation_short_name,

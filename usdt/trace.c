@@ -43,6 +43,7 @@ static struct {
 	 * loader's lock. */
 	pthread_mutex_t lock;
 	struct collector *collector;
+	pid_t pid;              /* of the process that records */
 	char pattern[PATH_MAX]; /* the name as it was given */
 	char *filter, *process;
 	bool keep_children;
@@ -127,6 +128,7 @@ static int begin(struct error *err)
 				    &rank, err);
 	if (result)
 		return result;
+	trace.pid = getpid();
 	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(),
 			trace.overwrite);
 	result = collector_open(&collector, *path ? path : NULL, &options, err);
@@ -407,9 +409,10 @@ static __attribute__((constructor)) void trace_load(void)
 }
 
 /* Runs after the destructors of the program and of libraries that use this one. waffle_trace_stop()
- * could be that of another copy of this library. */
+ * could be that of another copy of this library. A child that was made without fork(), by _Fork()
+ * or clone(), has no collector: its thread is the parent's. */
 static __attribute__((destructor)) void trace_unload(void)
 {
-	if (collector_now())
+	if (collector_now() && trace.pid == getpid())
 		stop();
 }

@@ -243,7 +243,7 @@ static int easy_make(struct http_target *target)
 static int target_fill(struct http_target *target, const struct http_options *http,
 		       const char *name, struct error *err)
 {
-	const char *variable = getenv("OTEL_EXPORTER_OTLP_HEADERS");
+	const char *variable = secure_getenv("OTEL_EXPORTER_OTLP_HEADERS");
 	int result = 0;
 
 	target->timeout_ns = http->timeout_ns;

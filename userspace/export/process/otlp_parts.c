@@ -54,7 +54,7 @@ void otlp_attribute_double(struct otlp_out *otlp, unsigned field, const char *ke
 /* OTEL_RESOURCE_ATTRIBUTES: "key=value,key=value". service.name is that of the program. */
 static void variable_attributes(struct otlp_out *otlp)
 {
-	const char *text = getenv("OTEL_RESOURCE_ATTRIBUTES");
+	const char *text = secure_getenv("OTEL_RESOURCE_ATTRIBUTES");
 
 	while (text && *text) {
 		size_t len = strcspn(text, ","), key_len = strcspn(text, "=");
