@@ -11,10 +11,13 @@
 #include "util/vec.h"
 
 /* Limits, since a process may define what it likes. */
-#define CHUNKS_MAX 4096  /* of all processes */
-#define SITES_MAX 262144 /* of all processes */
-#define TRACKS_MAX 65536 /* of all processes */
-#define ROUND_MAX 16384  /* definitions that are read in a round */
+#define CHUNKS_MAX 4096 /* of all processes */
+/* Of all processes: a quarter of the sites that a file may have, so that those of programs have
+ * room, too. */
+#define SITES_MAX 65536
+#define SITES_BYTES_MAX (64u << 20) /* their texts */
+#define TRACKS_MAX 65536            /* of all processes */
+#define ROUND_MAX 16384             /* definitions that are read in a round */
 
 struct name_memory {
 	pid_t pid;
@@ -36,6 +39,7 @@ struct name_set {
 	VEC(struct name_memory) chunks;
 	bool off;                      /* nothing is armed any more */
 	VEC(struct site_info *) sites; /* each with its strings in one block */
+	size_t site_bytes;
 	VEC(struct set_track) tracks;
 	struct map track_at; /* process << 32 | number of a track → index in `tracks` */
 	struct name_definition scratch;
@@ -121,7 +125,7 @@ int name_set_add(struct name_set *set, pid_t pid, uint64_t address, uint64_t byt
 	return result;
 }
 
-/* A copy that lives as long as the set. NULL: out of memory. */
+/* A copy that lives as long as the set. NULL: there are too many, or out of memory. */
 static struct site_info *site_keep(struct name_set *set, const struct site_info *site)
 {
 	const struct name_definition *from = &set->scratch;
@@ -130,7 +134,8 @@ static struct site_info *site_keep(struct name_set *set, const struct site_info 
 	struct site_info *kept;
 	char *copies;
 
-	if (!vec_reserve(&set->sites, 1))
+	if (set->sites.len >= SITES_MAX || set->site_bytes + texts > SITES_BYTES_MAX ||
+	    !vec_reserve(&set->sites, 1))
 		return NULL;
 	kept = malloc(sizeof(*kept) + texts);
 	if (!kept)
@@ -145,6 +150,7 @@ static struct site_info *site_keep(struct name_set *set, const struct site_info 
 	for (unsigned i = 0; i < site->key_count; i++)
 		kept->keys[i].name = copies + (site->keys[i].name - from->texts);
 	set->sites.data[set->sites.len++] = kept;
+	set->site_bytes += texts;
 	return kept;
 }
 
@@ -173,8 +179,7 @@ static void track_take(struct name_set *set, pid_t pid, const struct name_defini
 static void site_take(struct name_set *set, struct name_memory *one)
 {
 	const struct name_definition *definition = &set->scratch;
-	struct site_info *site =
-		set->sites.len < SITES_MAX ? site_keep(set, &definition->site) : NULL;
+	struct site_info *site = site_keep(set, &definition->site);
 	uint32_t number = site ? set->options.found(site, set->options.arg) : WAFFLE_SITE_UNKNOWN;
 	bool wanted =
 		number != WAFFLE_SITE_UNKNOWN && map_set(&one->numbers, definition->at, number);
