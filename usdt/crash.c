@@ -18,6 +18,8 @@ static struct crash_row {
 	int signo;
 	bool fault; /* a program's own handler is called after the flush */
 	bool watched;
+	/* The program has installed another handler over ours, which may call ours. */
+	bool replaced;
 	struct sigaction before;
 } rows[] = {
 	{.signo = SIGSEGV, .fault = true},
@@ -116,6 +118,9 @@ static void row_watch(struct crash_row *row)
 {
 	struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
+	/* Two handlers that call each other would never end. */
+	if (row->replaced)
+		return;
 	if (sigaction(row->signo, NULL, &row->before) ||
 	    (!row->fault && row->before.sa_handler != SIG_DFL))
 		return;
@@ -134,6 +139,8 @@ static void row_unwatch(struct crash_row *row)
 	if (!sigaction(row->signo, NULL, &now) && now.sa_flags & SA_SIGINFO &&
 	    now.sa_sigaction == handler)
 		sigaction(row->signo, &row->before, NULL);
+	else
+		row->replaced = true;
 	row->watched = false;
 }
 

@@ -234,8 +234,53 @@ static struct identity identity_of(const char *path)
 	};
 }
 
+static bool bytes_are_mapped(int fd, uint64_t offset, const void *mapped, size_t size)
+{
+	const unsigned char *at = mapped;
+	unsigned char bytes[256];
+
+	while (size) {
+		size_t part = size < sizeof(bytes) ? size : sizeof(bytes);
+
+		if (pread(fd, bytes, part, (off_t)offset) != (ssize_t)part ||
+		    memcmp(bytes, at, part))
+			return false;
+		offset += part;
+		at += part;
+		size -= part;
+	}
+	return true;
+}
+
+/* Whether an open file is the one that is mapped: a package may have replaced it since, and then
+ * its semaphores are elsewhere. The headers tell, and the notes, which have the build id. */
+static bool file_is_mapped(int fd, const struct dl_phdr_info *info)
+{
+	ElfW(Ehdr) header;
+
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    header.e_phnum != info->dlpi_phnum || header.e_phentsize != sizeof(ElfW(Phdr)) ||
+	    !bytes_are_mapped(fd, header.e_phoff, info->dlpi_phdr,
+			      info->dlpi_phnum * sizeof(ElfW(Phdr))))
+		return false;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *note = &info->dlpi_phdr[i];
+		uintptr_t first, last;
+
+		if (note->p_type != PT_NOTE || !note->p_filesz)
+			continue;
+		first = address_of(info, note->p_offset, PF_R);
+		last = address_of(info, note->p_offset + note->p_filesz - 1, PF_R);
+		if (first && last == first + note->p_filesz - 1 &&
+		    !bytes_are_mapped(fd, note->p_offset, (const void *)first, note->p_filesz))
+			return false;
+	}
+	return true;
+}
+
 /* Reads the sites of a file, which `name` is the name of. */
-static struct object *file_read(const char *path, const char *name, struct error *err)
+static struct object *file_read(const char *path, const char *name, const struct dl_phdr_info *info,
+				struct error *err)
 {
 	struct object *object = NULL;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -244,7 +289,9 @@ static struct object *file_read(const char *path, const char *name, struct error
 		error_set(err, errno, "%s: can't be read: %s", name, strerror(errno));
 		return NULL;
 	}
-	if (object_parse(&object, fd, name, err))
+	if (!file_is_mapped(fd, info))
+		error_set(err, ESTALE, "%s: was replaced since the program began", name);
+	else if (object_parse(&object, fd, name, err))
 		object = NULL;
 	close(fd);
 	return object;
@@ -254,7 +301,7 @@ static struct object *file_read(const char *path, const char *name, struct error
  * The program's own file, to which the loader gives no name. The link in /proc leads to it also
  * where its path does not. Without /proc the name that execve() was called with has to do.
  */
-static struct object *program_read(struct error *err)
+static struct object *program_read(const struct dl_phdr_info *info, struct error *err)
 {
 	static const char link[] = "/proc/self/exe";
 	const char *executed = (const char *)getauxval(AT_EXECFN) ?: "";
@@ -262,7 +309,8 @@ static struct object *program_read(struct error *err)
 	ssize_t len = readlink(link, path, sizeof(path) - 1);
 
 	path[len > 0 ? len : 0] = '\0';
-	return len > 0 ? file_read(link, path, err) : file_read(executed, executed, err);
+	return len > 0 ? file_read(link, path, info, err)
+		       : file_read(executed, executed, info, err);
 }
 
 static bool is_program(const struct dl_phdr_info *info)
@@ -277,8 +325,10 @@ static struct object *object_of(const struct dl_phdr_info *info)
 	struct object *object;
 
 	if (!is_program(info))
-		return file_read(info->dlpi_name, info->dlpi_name, &err);
-	object = program_read(&err);
+		return strchr(info->dlpi_name, '/')
+			       ? file_read(info->dlpi_name, info->dlpi_name, info, &err)
+			       : NULL;
+	object = program_read(info, &err);
 	if (!object)
 		fprintf(stderr, "waffle: %s; its sites are not recorded\n", err.message);
 	return object;

@@ -112,6 +112,17 @@ def test_handler_from_before_the_recording_runs_after_the_flush_and_may_go_on(re
     assert [r["args"]["i"] for r in rows if r["name"] == "fault"] == list(range(2000))
 
 
+def test_handlers_that_call_each_other_end(waffle, waffle_program):
+    """A crash reporter that was installed while the program recorded calls libwaffle's handler, which
+    must not have become the one that calls it."""
+    program = compile_inside(waffle_program, "chained.c", waffle.folder / "chained")
+    path = waffle.folder / "chained.waffle"
+    done = subprocess.run([program, path], check=False, timeout=60, stderr=subprocess.PIPE)
+    assert done.returncode == -signal.SIGSEGV
+    [event] = Capture(waffle, path).rows("event")
+    assert event["name"] == "before the fault"
+
+
 # ---- file systems ----
 
 @pytest.mark.parametrize("extension", FORMATS)

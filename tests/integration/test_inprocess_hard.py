@@ -240,3 +240,16 @@ def test_rings_work_with_musl(tmp_path):
                     PROGRAMS / "rings_alone.c", *sources], check=True)
     done = subprocess.run([program], check=False, text=True, stdout=subprocess.PIPE, timeout=120)
     assert (done.returncode, done.stdout) == (0, "ok\n")
+
+
+def test_library_that_was_replaced_on_disk_is_left_alone(waffle, waffle_program):
+    """The file at its path has its semaphores elsewhere: writing there would change the program's data."""
+    folder = waffle.folder
+    old, new = folder / "library.so", folder / "new.so"
+    for out, flags in ((old, ()), (new, ("-DMORE",))):
+        compile_program(PROGRAMS / "replaced_library.c", out, "-shared", "-fPIC", *flags)
+    program = compile_inside(waffle_program, "replaced.c", folder / "replaced", "-ldl")
+    done = subprocess.run([program, old, new, folder / "out.waffle"], check=True, timeout=60, text=True,
+                          stdout=subprocess.PIPE)
+    assert done.stdout == "0\n0\n"
+    assert not Capture(waffle, folder / "out.waffle").rows("event")
