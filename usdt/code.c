@@ -263,8 +263,8 @@ static int file_open(const struct code_mapping *mapping)
 static void function_read(const struct code_mapping *mapping, struct code_name *name)
 {
 	int fd = file_open(mapping);
+	uint64_t address = 0;
 	Elf64_Ehdr header;
-	uint64_t address;
 
 	if (fd < 0)
 		return;

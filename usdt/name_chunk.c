@@ -9,14 +9,19 @@
 
 #include <fcntl.h>
 
+#include "usdt/file_limit.h"
+
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* A sealed memfd, named as those of rings are. It is mapped at `place`, if that is not NULL. */
 static void *memory_share(void *place, const void *contents, size_t bytes)
 {
-	long fd = syscall(SYS_memfd_create, "waffle-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	void *memory = MAP_FAILED;
+	long fd;
 
+	if (!file_limit_allows(NAME_CHUNK_BYTES))
+		return NULL;
+	fd = syscall(SYS_memfd_create, "waffle-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return NULL;
 	if (!syscall(SYS_ftruncate, fd, NAME_CHUNK_BYTES) &&

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "usdt/file_limit.h"
 #include "waffle/abi.h"
 
 /* In front of the ring: this process's own data about it, which a tracer does not need. */
@@ -100,12 +101,15 @@ void rings_forget(void)
 
 /* ---- slots ---- */
 
-/* A sealed memfd. NULL: a sandbox forbids it. */
+/* A sealed memfd. NULL: a sandbox or a limit forbids it. */
 static void *memory_share(size_t bytes)
 {
-	long fd = syscall(SYS_memfd_create, "waffle-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	void *memory = MAP_FAILED;
+	long fd;
 
+	if (!file_limit_allows(bytes))
+		return NULL;
+	fd = syscall(SYS_memfd_create, "waffle-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return NULL;
 	if (!syscall(SYS_ftruncate, fd, bytes) &&

@@ -438,6 +438,18 @@ def test_size_of_rings_is_set_by_a_variable(waffle, start, ringed):
                                "16KiB to 1GiB; the program runs untraced\n")
 
 
+def test_program_with_a_limit_on_files_goes_through_the_kernel(waffle, start, ringed):
+    """A memfd beyond the limit would end it by SIGXFSZ."""
+    program = start("prlimit", "--fsize=65536", ringed)
+    program.until("ready")
+    attached = waffle.attach_to(program, ringed)
+    program.ask("steps 0 100", "done")
+    capture = attached.stop()
+    check_steps(capture.rows(), 100)
+    assert ring_records(capture) == 0
+    program.ask("steps 0 1", "done")
+
+
 def test_ring_that_is_full_counts_what_it_loses(waffle, ringed):
     """The tracer can't read 64 KiB as often as a loop fills them."""
     capture = waffle.run(ringed, "steps 0 100 1000", "steps 1000 20000",
