@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The wrapper of a collective, in C++: rank 1 finds a NaN in its input, and an all-reduce spreads
- *it. From the symptom on rank 0, waffle-bpf finds the event on rank 1:
+ * it. From the symptom on rank 0, waffle-bpf finds the event on rank 1:
  *
  *	mpicxx -std=c++17 -Iinclude -o all_reduce_nan examples/all_reduce_nan.cpp
  *	sudo waffle-bpf run --probes mpi -o nan.waffle -- mpirun -n 4 ./all_reduce_nan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Continues the trace of its parent, and gives it to a child (docs/propagation.md). Parent and
- *child may be any programs that know TRACEPARENT, or B3 as OTEL_PROPAGATORS chooses.
+ * child may be any programs that know TRACEPARENT, or B3 as OTEL_PROPAGATORS chooses.
  *
  *	WAFFLE_TRACE=step.waffle build/examples/propagate_child make
  */

@@ -27,7 +27,7 @@
  *	a std::optional of these         without a value if it is empty
  *
  * It is evaluated once if the site is armed, and not at all while nobody traces (waffle.h). The
- *keys of C (KV_I64 and others, waffle/kv.h) may be used as well. docs/cpp.md is the guide.
+ * keys of C (KV_I64 and others, waffle/kv.h) may be used as well. docs/cpp.md is the guide.
  */
 #ifndef WAFFLE_HPP
 #define WAFFLE_HPP

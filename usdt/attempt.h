@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Code of userspace/ that calls memory_failed() (util/memory.h) ends waffle-bpf when memory runs
- *out. libwaffle must never end its program. So its memory_failed() jumps back to the attempt that
- *is in progress. What the code had allocated is lost, and its objects must not be used again.
+ * out. libwaffle must never end its program. So its memory_failed() jumps back to the attempt that
+ * is in progress. What the code had allocated is lost, and its objects must not be used again.
  *
  *	struct memory_attempt attempt;
  *	if (attempt_fails(&attempt))

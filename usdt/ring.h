@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A ring of records between one thread, which writes, and one reader: the contract between
- *libwaffle and whoever drains its rings. No side waits, locks or makes a system call.
+ * libwaffle and whoever drains its rings. No side waits, locks or makes a system call.
  *
  *	shared memory: struct ring_shared | pad to data_at | data_bytes of records | RING_RECORD_MAX
  *

@@ -2,7 +2,7 @@
 /*
  * A file that grows while the program runs, written by a thread of its own. A file system may stop
  * responding for ever, in a state that no signal ends. Then only that thread waits: the program
- *goes on, and its exit waits for a bounded time.
+ * goes on, and its exit waits for a bounded time.
  *
  *	collector: bytes ──→ queue (at most SINK_FILE_QUEUE) ──→ thread "waffle-file" ──→ file
  *

@@ -6,7 +6,7 @@
  *	streams		that kernel or a short one on another stream: it waits for the device
  *	frees		a kernel, in cudaFree()
  *	spins		the same as `kernel`, and the driver does not block but looks again and
- *again loader		an all-reduce of three ranks, a process each: the loader of the last one
+ * again loader		an all-reduce of three ranks, a process each: the loader of the last one
  *			sleeps
  *	computes	the same, and the last one's own thread computes
  *	untraced	the same, and the last one is not traced

@@ -6,9 +6,9 @@
  *
  * Tables are kept whole. Records are in segments, each with the time from which it has all records.
  * The oldest segments are dropped, as wholes, so that what is left is complete from a known time
- *on. A file gets, before the records of its first segment, what else its reader needs to know at
- *that time: the names of threads and tracks, the speed of CPUs, the states of threads, and the
- *begins of spans that are open.
+ * on. A file gets, before the records of its first segment, what else its reader needs to know at
+ * that time: the names of threads and tracks, the speed of CPUs, the states of threads, and the
+ * begins of spans that are open.
  */
 #ifndef WAFFLE_STORE_KEEP_INTERNAL_H
 #define WAFFLE_STORE_KEEP_INTERNAL_H

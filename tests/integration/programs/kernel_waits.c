@@ -6,7 +6,7 @@
  *	mmap		pages are touched while another thread changes the protection of all of them
  *	vfork		a child is started that sleeps and computes before it ends
  *	move FROM TO	on CPU TO a thread computes, to which the span's goes from CPU FROM, ten
- *times
+ * times
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -14,7 +14,7 @@
  * in memory, so it is likely.
  *
  * Each place is visited once for a time and grade, so cycles end, and so does a walk of many ways
- *to one place: see struct origin_mark.
+ * to one place: see struct origin_mark.
  */
 #include <stdlib.h>
 

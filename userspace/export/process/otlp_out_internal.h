@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a message of protobuf in its binary form or as JSON, from the same calls. Each call names
- *a field by its number and by its name in JSON:
+ * a field by its number and by its name in JSON:
  *
  *	otlp_begin(&out, 1, "resource");
  *	otlp_list_begin(&out, "attributes");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A folder for parcels that could not be delivered, one file each. They are delivered later,
- *perhaps by another process that uses the same folder: the one that has the folder's lock. When the
- *limit of bytes is reached, the oldest files are removed.
+ * perhaps by another process that uses the same folder: the one that has the folder's lock. When
+ *the limit of bytes is reached, the oldest files are removed.
  *
  *	TIME-PID-NUMBER-KIND-RECORDS.parcel      all but the last two in hexadecimal
  */
