@@ -7,35 +7,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <fcntl.h>
-
-#include "usdt/file_limit.h"
-
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
-/* A sealed memfd, named as those of rings are. It is mapped at `place`, if that is not NULL. */
-static void *memory_share(void *place, const void *contents, size_t bytes)
-{
-	void *memory = MAP_FAILED;
-	long fd;
-
-	if (!file_limit_allows(NAME_CHUNK_BYTES))
-		return NULL;
-	fd = syscall(SYS_memfd_create, "waffle-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return NULL;
-	if (!syscall(SYS_ftruncate, fd, NAME_CHUNK_BYTES) &&
-	    (!bytes || pwrite((int)fd, contents, bytes, 0) == (ssize_t)bytes) &&
-	    !syscall(SYS_fcntl, fd, F_ADD_SEALS, SEALS))
-		memory = mmap(place, NAME_CHUNK_BYTES, PROT_READ | PROT_WRITE,
-			      MAP_SHARED | (place ? MAP_FIXED : 0), (int)fd, 0);
-	syscall(SYS_close, fd);
-	return memory == MAP_FAILED ? NULL : memory;
-}
+#include "usdt/shared_memory.h"
 
 struct name_chunk *name_chunk_new(uint32_t texts_at, bool *shared)
 {
-	struct name_chunk *chunk = memory_share(NULL, NULL, 0);
+	struct name_chunk *chunk = shared_memory_map(NULL, NAME_CHUNK_BYTES, NULL, 0);
 
 	*shared = chunk != NULL;
 	if (!chunk) {
@@ -71,5 +47,5 @@ void name_chunk_publish(struct name_chunk *chunk, const struct name_entry *entry
 
 void name_chunk_own(struct name_chunk *chunk)
 {
-	memory_share(chunk, chunk, chunk->used);
+	shared_memory_map(chunk, NAME_CHUNK_BYTES, chunk, chunk->used);
 }

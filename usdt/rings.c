@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "usdt/file_limit.h"
+#include "usdt/shared_memory.h"
 #include "waffle/abi.h"
 
 /* In front of the ring: this process's own data about it, which a tracer does not need. */
@@ -101,24 +101,6 @@ void rings_forget(void)
 
 /* ---- slots ---- */
 
-/* A sealed memfd. NULL: a sandbox or a limit forbids it. */
-static void *memory_share(size_t bytes)
-{
-	void *memory = MAP_FAILED;
-	long fd;
-
-	if (!file_limit_allows(bytes))
-		return NULL;
-	fd = syscall(SYS_memfd_create, "waffle-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return NULL;
-	if (!syscall(SYS_ftruncate, fd, bytes) &&
-	    !syscall(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
-	syscall(SYS_close, fd);
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
 static void *memory_own(size_t bytes)
 {
 	void *memory =
@@ -133,7 +115,7 @@ static struct rings_slot *slot_make(enum rings_reader reader)
 	size_t bytes = ring_map_bytes(options.data_bytes);
 	struct rings_slot *slot = memory_own(SLOT_BYTES);
 	void *memory = !slot                    ? NULL
-		       : reader == RINGS_TRACER ? memory_share(bytes)
+		       : reader == RINGS_TRACER ? shared_memory_map(NULL, bytes, NULL, 0)
 						: memory_own(bytes);
 
 	if (!memory) {
