@@ -10,6 +10,7 @@
 #include "util/memory.h"
 #include "util/terminal.h"
 #include "util/utf8.h"
+#include "util/yajl_memory.h"
 
 /* Bytes to collect before writing to the FILE. */
 #define FLUSH_BYTES ((size_t)256 << 10)
@@ -23,34 +24,15 @@ struct json {
 	unsigned depth;
 };
 
-static void *yajl_get(void *unused, size_t size)
-{
-	(void)unused;
-	return memory_get(size);
-}
-
-static void *yajl_resize(void *unused, void *old, size_t size)
-{
-	(void)unused;
-	return memory_resize(old, size, 1);
-}
-
-static void yajl_free(void *unused, void *old)
-{
-	(void)unused;
-	free(old);
-}
-
 struct json *json_new(FILE *out, bool pretty)
 {
-	static yajl_alloc_funcs allocator = {yajl_get, yajl_resize, yajl_free, NULL};
+	yajl_alloc_funcs allocator = yajl_memory();
 	struct json *json = calloc(1, sizeof(*json));
 
 	if (!json)
 		return NULL;
 	json->out = out;
 	json->pretty = pretty;
-	/* Left to itself, yajl does not notice that memory runs out. */
 	json->gen = yajl_gen_alloc(&allocator);
 	if (!json->gen) {
 		free(json);

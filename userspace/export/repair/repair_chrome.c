@@ -12,6 +12,7 @@
 #include "export/repair/pieces_internal.h"
 #include "export/repair/repair.h"
 #include "util/memory.h"
+#include "util/yajl_memory.h"
 
 #define DEPTH_MAX 64
 /* Of one element: yajl keeps a string in memory. */
@@ -29,24 +30,6 @@ struct array_scan {
 	uint64_t element;     /* where the last one begins */
 	uint64_t element_end; /* after the last whole one; 0: none */
 };
-
-static void *yajl_get(void *unused, size_t size)
-{
-	(void)unused;
-	return memory_get(size);
-}
-
-static void *yajl_resize(void *unused, void *old, size_t size)
-{
-	(void)unused;
-	return memory_resize(old, size, 1);
-}
-
-static void yajl_release(void *unused, void *old)
-{
-	(void)unused;
-	free(old);
-}
 
 static int no_array(const struct array_scan *scan, uint64_t at, const char *why, struct error *err)
 {
@@ -165,7 +148,7 @@ static void plan_make(const struct array_scan *scan, uint64_t end, struct repair
 
 int repair_scan_chrome(struct repair_plan *plan, int fd, const char *path, struct error *err)
 {
-	static yajl_alloc_funcs allocator = {yajl_get, yajl_resize, yajl_release, NULL};
+	yajl_alloc_funcs allocator = yajl_memory();
 	struct pieces *pieces = memory_get(sizeof(*pieces));
 	struct array_scan scan = {.pieces = pieces, .path = path};
 	uint64_t end;
