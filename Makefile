@@ -169,7 +169,7 @@ $(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
-$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,names.o name_chunk.o values.o)
+$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,names.o name_chunk.o shared_memory.o values.o)
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/known_spans.o
 $(BUILD)/unit/test_code: $(BUILD)/obj/usdt/code.o
