@@ -52,7 +52,7 @@ endif
 endif
 
 FOLDERS := util target probe filter kernel store capture model symbolize analyze render export
-LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c)) usdt/name_chunk_read.c usdt/ring.c usdt/ticks.c
+LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c)) usdt/name/name_chunk_read.c usdt/ring/ring.c usdt/ring/ticks.c
 CMD_SRC := $(wildcard userspace/cmd/*.c)
 PROTO := $(wildcard userspace/export/perfetto/*.proto)
 PROTO_C := $(PROTO:userspace/export/perfetto/%.proto=$(BUILD)/gen/%.pb-c.c)
@@ -89,7 +89,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 # libwaffle, for programs that record themselves. It has those parts of userspace/ that write files,
 # evaluate filters and find sites, compiled anew as position-independent code. Only the symbols of
 # usdt/libwaffle.map are visible, also in the archive, which is one object for that.
-PIC_SRC := $(wildcard usdt/*.c) $(addprefix userspace/, \
+PIC_SRC := $(wildcard usdt/*/*.c) $(addprefix userspace/, \
 	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/map.c util/memory.c util/output.c util/privileges.c \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
@@ -163,16 +163,16 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
 
-$(BUILD)/bin/fuzz_timeline: $(BUILD)/obj/usdt/timeline.o
-$(BUILD)/unit/test_attempt: $(BUILD)/obj/usdt/attempt.o
-$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring.o $(BUILD)/obj/usdt/ring_write.o
-$(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ticks.o
+$(BUILD)/bin/fuzz_timeline: $(BUILD)/obj/usdt/sink/timeline.o
+$(BUILD)/unit/test_attempt: $(BUILD)/obj/usdt/record/attempt.o
+$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring/ring.o $(BUILD)/obj/usdt/ring/ring_write.o
+$(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ring/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
-	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate*.c))
-$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,names.o name_chunk.o shared_memory.o values.o)
-$(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/clock_pairs.o
-$(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/known_spans.o
-$(BUILD)/unit/test_code: $(BUILD)/obj/usdt/code.o
+	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate/*.c))
+$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o)
+$(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
+$(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
+$(BUILD)/unit/test_code: $(BUILD)/obj/usdt/frame/code.o
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
@@ -254,7 +254,7 @@ examples: $(EXAMPLES)
 
 # Lint. gcc's warnings come with every build; here clang's, clang-tidy's and clang-format's.
 FORMAT_SRC := $(shell find bpf include usdt userspace tests bench examples -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
-TIDY_SRC := $(wildcard usdt/*.c) $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
+TIDY_SRC := $(wildcard usdt/*/*.c) $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
 TIDY_OK := $(TIDY_SRC:%.c=$(BUILD)/lint/%.ok)
 CLANG_FLAGS := $(subst -I$(BUILD)/gen,-isystem $(BUILD)/gen,$(CPPFLAGS_ALL)) -Itests/unit -std=gnu17 $(WARN)
 

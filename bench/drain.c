@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "usdt/gather.h"
-#include "usdt/rings.h"
-#include "usdt/ticks.h"
+#include "usdt/record/gather.h"
+#include "usdt/ring/rings.h"
+#include "usdt/ring/ticks.h"
 #include "window.h"
 
 #define RECORDS 50000 /* fit into a ring of the default size */

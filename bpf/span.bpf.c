@@ -23,9 +23,9 @@ int span_end(struct pt_regs *ctx)
 	return wanted(task) ? span_end_emit(ctx, task, 0) : 0;
 }
 
-/* The probe "ring" of libwaffle (usdt/tracer.h). If this record finds no room, the thread hits the
- * probe again. So it is not counted. The tracer is woken, since until it has mapped the ring, the
- * thread's hits take the slow way through the kernel. */
+/* The probe "ring" of libwaffle (usdt/ring/tracer.h). If this record finds no room, the thread hits
+ * the probe again. So it is not counted. The tracer is woken, since until it has mapped the ring,
+ * the thread's hits take the slow way through the kernel. */
 SEC("uprobe.multi")
 int ring_made(struct pt_regs *ctx)
 {

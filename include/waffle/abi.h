@@ -24,8 +24,8 @@
  * A stand-in for a real library (docs/simulation.md) has a note of type WAFFLE_NOTE_SIMULATION with
  * an empty descriptor.
  *
- * A file that contains libwaffle has a note of type WAFFLE_NOTE_TRANSPORT. usdt/tracer.h says what
- * its two probes and their semaphores are for. Addresses are link-time addresses, too:
+ * A file that contains libwaffle has a note of type WAFFLE_NOTE_TRANSPORT. What its two probes and
+ * their semaphores are for is in usdt/ring/tracer.h. Addresses are link-time addresses, too:
  *   u64 ring probe, u64 its semaphore, u64 usdt probe, u64 its semaphore
  *   u32 version    WAFFLE_TRANSPORT_VERSION
  *   u32 reserved   0

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "require.h"
-#include "usdt/name_chunk.h"
+#include "usdt/name/name_chunk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

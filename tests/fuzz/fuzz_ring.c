@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "require.h"
-#include "usdt/ring.h"
-#include "usdt/ticks.h"
+#include "usdt/ring/ring.h"
+#include "usdt/ring/ticks.h"
 
 #define OVERWRITE 1
 #define ANY_HEAD 2

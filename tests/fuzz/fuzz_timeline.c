@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "require.h"
-#include "usdt/timeline.h"
+#include "usdt/sink/timeline.h"
 #include "util/memory.h"
 #include "util/vec.h"
 

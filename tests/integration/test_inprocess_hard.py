@@ -233,7 +233,7 @@ def test_flight_recorder_keeps_the_latest_records(waffle, hard):
 
 def test_rings_work_with_musl(tmp_path):
     """musl has no struct rseq, and unmaps the stack of a detached thread before it ends."""
-    sources = [ROOT / "usdt" / name for name in ("ring.c", "ring_write.c", "rings.c",
+    sources = [ROOT / "usdt/ring" / name for name in ("ring.c", "ring_write.c", "rings.c",
                                                 "shared_memory.c", "ticks.c")]
     program = tmp_path / "musl"
     subprocess.run(["musl-gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-static", f"-I{ROOT}",

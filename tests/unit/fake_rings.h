@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "capture/transport/ring_memory_internal.h"
-#include "usdt/ring.h"
-#include "usdt/ticks.h"
+#include "usdt/ring/ring.h"
+#include "usdt/ring/ticks.h"
 
 #define FAKE_RINGS_MAX 4
 #define FAKE_RING_BYTES RING_BYTES_MIN

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "usdt/attempt.h"
+#include "usdt/record/attempt.h"
 #include "util/memory.h"
 
 /* Otherwise AddressSanitizer ends the program when memory runs out. */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "usdt/clock_pairs.h"
+#include "usdt/record/clock_pairs.h"
 
 static struct clock_pairs pairs_of(const struct clock_pair *pairs, unsigned count)
 {

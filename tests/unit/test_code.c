@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "usdt/code.h"
+#include "usdt/frame/code.h"
 
 static __attribute__((noinline)) int a_function(int n)
 {

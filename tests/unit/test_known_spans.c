@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "usdt/known_spans.h"
+#include "usdt/record/known_spans.h"
 
 static struct known_span span_of(uint64_t id)
 {

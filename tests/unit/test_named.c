@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "usdt/names.h"
-#include "usdt/rings.h"
-#include "usdt/tracer.h"
-#include "usdt/values.h"
+#include "usdt/name/names.h"
+#include "usdt/ring/rings.h"
+#include "usdt/ring/tracer.h"
+#include "usdt/name/values.h"
 
 /* Who wants records: of rings.c, which this test does without. */
 struct rings_gate rings_gate;

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "usdt/ring_write.h"
-#include "usdt/ticks.h"
+#include "usdt/ring/ring_write.h"
+#include "usdt/ring/ticks.h"
 
 /* A writer's and a reader's view of one ring. */
 struct pair {

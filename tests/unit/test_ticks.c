@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "usdt/ticks.h"
+#include "usdt/ring/ticks.h"
 #include "util/clock.h"
 
 static struct ticks_map map_of(const struct ticks_pair *pairs, unsigned count)

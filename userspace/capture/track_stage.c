@@ -8,7 +8,7 @@
 #include "util/map.h"
 #include "waffle/abi.h"
 
-/* Times that are farther away are those of a wrong clock, as in usdt/collector.c. */
+/* Times that are farther away are those of a wrong clock, as in usdt/record/collector.c. */
 #define REACH_NS (30ull * 86400 * 1000000000)
 
 struct track_stage {

@@ -6,7 +6,7 @@
  *	TRACK_HIT ──→ (TRACK, when it is the first of its track) ──→ ON_TRACK ──→ HIT ──→ SPAN_END
  *
  * A filter is asked in between. For it a track is the thread 0 of its process, with the name of the
- * track, as for the collector in a program (usdt/collector.c).
+ * track, as for the collector in a program (usdt/record/collector.c).
  */
 #ifndef WAFFLE_CAPTURE_TRACK_STAGE_INTERNAL_H
 #define WAFFLE_CAPTURE_TRACK_STAGE_INTERNAL_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The end of a program that runs out of memory. libwaffle has another one (usdt/attempt.h). */
+/* The end of a program that runs out of memory. libwaffle has its own (usdt/record/attempt.h). */
 #include <stdlib.h>
 
 #include "util/memory.h"

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "usdt/rings.h"
-#include "usdt/ticks.h"
+#include "usdt/ring/rings.h"
+#include "usdt/ring/ticks.h"
 
 #define THREADS 300
 #define RECORDS 2000

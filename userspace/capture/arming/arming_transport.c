@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arms the probes by which libwaffle is told to use rings, or not to (usdt/tracer.h). They are
+/* Arms the probes by which libwaffle is told to use rings, or not to (usdt/ring/tracer.h). They are
  * armed in single processes, also if the sites are armed everywhere. */
 #include <errno.h>
 #include <signal.h>

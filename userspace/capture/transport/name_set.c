@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "capture/transport/ring_memory_internal.h"
-#include "usdt/name_chunk.h"
+#include "usdt/name/name_chunk.h"
 #include "util/map.h"
 #include "util/vec.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names that traced processes with libwaffle make at run time (usdt/name_chunk.h): finds them,
- * numbers those that are wanted as sites of the capture, and arms these. Their hits come through
- * rings, as those of other sites.
+ * The names that traced processes with libwaffle make at run time (usdt/name/name_chunk.h): finds
+ * them, numbers those that are wanted as sites of the capture, and arms these. Their hits come
+ * through rings, as those of other sites.
  *
  * The memory is not trusted. A process that writes nonsense into it loses its own names, and what a
  * process may define is limited.

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "usdt/ring.h"
+#include "usdt/ring/ring.h"
 
 /* What the link of a mapping shows for a ring of libwaffle. */
 #define RING_LINK "/memfd:waffle-ring"

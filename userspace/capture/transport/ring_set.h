@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rings of all traced processes (usdt/ring.h), as sources of records for the drain. Each ring
- * is in the order of time, and the drain merges them with its other sources:
+ * The rings of all traced processes (usdt/ring/ring.h), as sources of records for the drain. Each
+ * ring is in the order of time, and the drain merges them with its other sources:
  *
  *	ring_set_begin_round() → ring_set_ts(), ring_set_take(), … → ring_set_begin_round() → …
  *

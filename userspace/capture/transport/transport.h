@@ -2,7 +2,7 @@
 /*
  * By which way the hits of each traced process with libwaffle come: through rings, or through the
  * kernel as those of all other processes. Sites are armed in the same way for both. The tracer
- * selects the way by two more probes (usdt/tracer.h), which arming/ arms as well.
+ * selects the way by two more probes (usdt/ring/tracer.h), which arming/ arms as well.
  *
  * Rings are for one tracer. It locks the directory of the process in /proc while it lives. A second
  * one gets all hits through the kernel, and so does the first one meanwhile.

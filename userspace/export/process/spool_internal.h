@@ -2,7 +2,7 @@
 /*
  * A folder for parcels that could not be delivered, one file each. They are delivered later,
  * perhaps by another process that uses the same folder: the one that has the folder's lock. When
- *the limit of bytes is reached, the oldest files are removed.
+ * the limit of bytes is reached, the oldest files are removed.
  *
  *	TIME-PID-NUMBER-KIND-RECORDS.parcel      all but the last two in hexadecimal
  */

@@ -22,7 +22,7 @@ enum object_probe_type {
 	OBJECT_PROBE_LEAVE,   /* its return, as a return probe */
 	OBJECT_PROBE_RETURN,  /* its return, as a probe at a return instruction */
 	OBJECT_PROBE_END,     /* the end of a pair */
-	OBJECT_PROBE_CONTROL, /* one of libwaffle, which tells of new rings (usdt/tracer.h) */
+	OBJECT_PROBE_CONTROL, /* one of libwaffle, which tells of new rings (usdt/ring/tracer.h) */
 };
 
 /* How the kernel executes the probed instruction, which decides what a probe costs. */
@@ -61,8 +61,8 @@ struct object_page {
 	uint32_t mappings; /* number of segments with this page; 0: there is no such page */
 };
 
-/* How a tracer asks libwaffle for rings, if the file contains it: usdt/tracer.h. Offsets in the
- * file. */
+/* How a tracer asks libwaffle for rings, if the file contains it: usdt/ring/tracer.h. Offsets in
+ * the file. */
 struct object_transport {
 	uint32_t version; /* WAFFLE_TRANSPORT_VERSION, or one that is not known; 0: no libwaffle */
 	uint64_t ring, ring_semaphore;

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread that records: it arms sites, drains the rings and writes the file.
+ *
+ *	sites ──→ rings ──→ gather (one order) ──→ filter ──→ sink ──→ file
+ *
+ * It runs a round every 10 ms, 20 ms while nothing comes, earlier if a ring fills quickly, and
+ * writes to the file at least once a second.
+ */
+#ifndef WAFFLE_USDT_RECORD_COLLECTOR_H
+#define WAFFLE_USDT_RECORD_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/error.h"
+
+struct collector;
+
+struct collector_options {
+	const char *filter;  /* an expression; NULL: everything is kept */
+	bool keep_children;  /* also what happens inside of what the filter keeps */
+	bool overwrite;      /* takes records only when it is flushed or closed */
+	const char *process; /* the text of a chain of processors; NULL: none */
+};
+
+/* `path` may be NULL if there are processors. Opens the file, arms the sites and starts the thread.
+ */
+int collector_open(struct collector **collector, const char *path,
+		   const struct collector_options *options, struct error *err);
+/* Arms the sites of files that have been loaded since. */
+void collector_arm(struct collector *collector);
+/* Arms or disarms all sites, as the mode of the process (usdt/frame/mode.h) asks for. */
+void collector_arm_again(struct collector *collector);
+/* Waits until what was recorded so far is in the file. False: not within `wait_ns`.
+ * Async-signal-safe. */
+bool collector_flush(struct collector *collector, uint64_t wait_ns);
+/* Returns true in the collector's own thread, which must not wait for itself. Async-signal-safe. */
+bool collector_is_self(const struct collector *collector);
+/* Stops the thread, disarms the sites, and finishes the file. Frees in any case. An error that was
+ * printed before has no message. */
+int collector_close(struct collector *collector, struct error *err);
+
+#endif

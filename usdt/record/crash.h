@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals that end the program. While it records, a handler flushes the file first, and then does
+ * what would have happened without it. In full mode, the handler of faults also tells where the
+ * program was. Signals that the program handles or ignores when they are first watched are left
+ * alone, except for faults, whose handler is called afterwards.
+ */
+#ifndef WAFFLE_USDT_RECORD_CRASH_H
+#define WAFFLE_USDT_RECORD_CRASH_H
+
+enum crash_signals { CRASH_NONE, CRASH_FAULTS, CRASH_ALL };
+
+/* What the handlers call, so both have to be async-signal-safe. */
+struct crash_actions {
+	void (*flush)(void);
+	/* Of faults: the context is the ucontext_t. */
+	void (*tell)(int signo, const void *context);
+};
+
+/* Installs the handlers of these signals. Of the others it restores what was before, unless the
+ * program has installed handlers of its own since. */
+void crash_watch(enum crash_signals signals, const struct crash_actions *actions);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "usdt/ring/tracer.h"
+
+#include <stddef.h>
+
+#include "usdt/ring/rings.h"
+#include "waffle/abi.h"
+#include "waffle/arch.h"
+
+#ifdef __x86_64__
+#define PROBE(name) name "_landing:\n\tendbr64\n" name "_probe:\n\tnop\n\tret\n"
+#else
+#define PROBE(name) "\t.balign 4\n" name "_landing:\n\thint #34\n" name "_probe:\n\tnop\n\tret\n"
+#endif
+
+_Static_assert(offsetof(struct rings_gate, ring) == 0 && offsetof(struct rings_gate, usdt) == 2,
+	       "the note has these offsets");
+_Static_assert(RING_VERSION == 2 && WAFFLE_TRANSPORT_VERSION == 1,
+	       "whoever changes the layout of rings has to change the version of the note, too");
+
+#define TEXT_(value) #value
+#define TEXT(value) TEXT_(value)
+
+/* Both probes are in one section, so that the linker keeps both. */
+// clang-format off
+__asm__(".pushsection .text.tracer_probes,\"ax\",%progbits\n"
+	".hidden tracer_ring_landing\n"
+	".globl tracer_ring_landing\n"
+	PROBE("tracer_ring")
+	PROBE("tracer_usdt")
+	".popsection\n"
+	".pushsection .note.waffle,\"\",%note\n"
+	"\t.balign 4\n"
+	"\t.4byte 2f-1f, 4f-3f, " TEXT(WAFFLE_NOTE_TRANSPORT) "\n"
+	"1: .asciz \"" WAFFLE_NOTE_OWNER "\"\n"
+	"2: .balign 4\n"
+	"3: .8byte tracer_ring_probe, rings_gate, tracer_usdt_probe, rings_gate+2\n"
+	"\t.4byte " TEXT(WAFFLE_TRANSPORT_VERSION) ", 0\n"
+	"4: .balign 4\n"
+	".popsection\n");
+// clang-format on
+
+extern const char tracer_ring_landing[] __attribute__((visibility("hidden")));
+
+void tracer_announce(const void *memory, uint64_t map_bytes, uint32_t tid)
+{
+	/* The convention of sites (abi.h): four arguments in registers. */
+	waffle_probe_call_(tracer_ring_landing + WAFFLE_LANDING_, (uintptr_t)memory,
+			   (const void *)map_bytes, (const void *)(uintptr_t)tid, 0);
+}
