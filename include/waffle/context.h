@@ -109,7 +109,7 @@ typedef bool (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const
  * Whole steps of a site without strings (emit.h), which libwaffle does at once: an event, of which
  * it returns the id, and the begin and the end of a WAFFLE_SPAN. `words_` has the frame of `count_`
  * words, of which the first four are not filled in yet (WAFFLE_FRAME_OF_); `types_` is NULL. What
- * libwaffle can't do so, it leaves to the function of the same arguments in words_[3], or `rest_`.
+ * libwaffle can't do so, it leaves to the function in words_[3], or `rest_`.
  */
 typedef waffle_event_id_t (*waffle_ring_event_t_)(const void *probe_, unsigned long long *words_,
 						  const char *types_, size_t count_,
@@ -117,10 +117,9 @@ typedef waffle_event_id_t (*waffle_ring_event_t_)(const void *probe_, unsigned l
 typedef struct waffle_scope_ *(*waffle_ring_enter_t_)(const void *probe_,
 						      unsigned long long *words_,
 						      const char *types_, size_t count_,
-						      struct waffle_thread_ *thread_,
-						      struct waffle_scope_ *scope_);
-typedef void (*waffle_leave_rest_t_)(const struct waffle_scope_ *scope_,
-				     struct waffle_thread_ *thread_);
+						      struct waffle_scope_ *scope_,
+						      struct waffle_thread_ *thread_);
+typedef void (*waffle_leave_rest_t_)(const struct waffle_scope_ *scope_);
 typedef void (*waffle_ring_leave_t_)(const struct waffle_scope_ *scope_,
 				     struct waffle_thread_ *thread_, waffle_leave_rest_t_ rest_);
 
@@ -289,20 +288,14 @@ waffle_thread_seed_(struct waffle_thread_ *thread_)
 			    1;
 }
 
-static __inline__ __attribute__((__always_inline__)) void
-waffle_thread_prepare_(struct waffle_thread_ *thread_)
-{
-	if (__builtin_expect(!thread_->id_base_, 0))
-		waffle_thread_seed_(thread_);
-}
-
 /* The state of this thread, ready to draw ids. */
 static __inline__ __attribute__((__always_inline__)) struct waffle_thread_ *
 waffle_thread_ready_(void)
 {
 	struct waffle_thread_ *thread_ = waffle_thread_get_();
 
-	waffle_thread_prepare_(thread_);
+	if (__builtin_expect(!thread_->id_base_, 0))
+		waffle_thread_seed_(thread_);
 	return thread_;
 }
 
@@ -464,9 +457,9 @@ static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
  * not open if it belongs to a coroutine that another thread began, or if an enclosing scope was
  * left first. Inner scopes that are still open were left by longjmp().
  */
-static __attribute__((__unused__)) void waffle_scope_pop_from_(struct waffle_thread_ *thread_,
-							       const struct waffle_scope_ *scope_)
+static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_scope_ *scope_)
 {
+	struct waffle_thread_ *thread_ = waffle_thread_get_();
 	unsigned depth_ = scope_->depth_;
 
 	if (thread_->depth_ < depth_)
@@ -482,11 +475,6 @@ static __attribute__((__unused__)) void waffle_scope_pop_from_(struct waffle_thr
 	thread_->context_ = scope_->outer_;
 	thread_->mode_ = scope_->outer_mode_;
 	thread_->depth_ = depth_ - 1;
-}
-
-static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_scope_ *scope_)
-{
-	waffle_scope_pop_from_(waffle_thread_get_(), scope_);
 }
 
 #ifdef __cplusplus

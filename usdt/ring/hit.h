@@ -18,8 +18,8 @@
 waffle_event_id_t hit_event(const void *probe, unsigned long long *words, const char *types,
 			    size_t count, struct waffle_thread_ *thread);
 struct waffle_scope_ *hit_enter(const void *probe, unsigned long long *words, const char *types,
-				size_t count, struct waffle_thread_ *thread,
-				struct waffle_scope_ *scope);
+				size_t count, struct waffle_scope_ *scope,
+				struct waffle_thread_ *thread);
 void hit_leave(const struct waffle_scope_ *scope, struct waffle_thread_ *thread,
 	       waffle_leave_rest_t_ rest);
 #else

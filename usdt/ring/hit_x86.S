@@ -187,21 +187,22 @@ function hit_event
 	event THREAD_COLLECTOR, 0
 	tracer_pass
 	event THREAD_TRACER, 0
-9:	xorl %edx, %edx
+9:	movq %rcx, %rdx
+	xorl %ecx, %ecx
 	jmp *FRAME_REST(%rsi)
 function_end hit_event
 
 	.macro scope_enter writer, two
 	hit_begin \writer, 0, \two
-	movups OF_HI(%r8), %xmm1
-	movups %xmm1, OUTER_HI(%r9)
-	movq OF_SPAN(%r8), %rax
+	movups OF_HI(%r9), %xmm1
+	movups %xmm1, OUTER_HI(%r8)
+	movq OF_SPAN(%r9), %rax
 	movq %rax, RECORD_PARENT(%r10)
-	movq %rax, OUTER_SPAN(%r9)
-	movq OF_BASE(%r8), %rdx
-	addq OF_COUNT(%r8), %rdx
+	movq %rax, OUTER_SPAN(%r8)
+	movq OF_BASE(%r9), %rdx
+	addq OF_COUNT(%r9), %rdx
 	je 9f
-	incq OF_COUNT(%r8)
+	incq OF_COUNT(%r9)
 	testq %rax, %rax
 	jne 7f
 	/* A span outside any trace begins one. Its ids are made of the span's. */
@@ -212,32 +213,32 @@ function_end hit_event
 	punpcklqdq %xmm2, %xmm1
 7:	movups %xmm1, RECORD_HI(%r10)
 	movq %rdx, RECORD_ID(%r10)
-	movq %rdx, SCOPE_ID(%r9)
+	movq %rdx, SCOPE_ID(%r8)
 	record_commit 0, \two
 	/* Pushes the scope, as waffle_scope_push_(), and returns it. */
-	movq %rdi, SCOPE_PROBE(%r9)
-	movq OF_DEPTH(%r8), %rcx
+	movq %rdi, SCOPE_PROBE(%r8)
+	movq OF_DEPTH(%r9), %rcx
 	movl %ecx, %eax
 	addq $1, %rcx
-	movq %rcx, SCOPE_DEPTH(%r9)
-	movq %rcx, OF_DEPTH(%r8)
+	movq %rcx, SCOPE_DEPTH(%r8)
+	movq %rcx, OF_DEPTH(%r9)
 	shrq $32, %rcx
 	leaq (%rax, %rax, 4), %rax
-	leaq OF_LINKS(%r8, %rax, 8), %rax
+	leaq OF_LINKS(%r9, %rax, 8), %rax
 	movups %xmm1, LINK_HI(%rax)
 	movq %rdx, LINK_SPAN(%rax)
-	movq %r9, LINK_PLACE(%rax)
+	movq %r8, LINK_PLACE(%rax)
 	movl %ecx, LINK_MODE(%rax)
-	movups %xmm1, OF_HI(%r8)
-	movq %rdx, OF_SPAN(%r8)
-	movq %r9, %rax
+	movups %xmm1, OF_HI(%r9)
+	movq %rdx, OF_SPAN(%r9)
+	movq %r8, %rax
 	ret
 	.endm
 
 function hit_enter
 	cmpq $0, FRAME_LINE(%rsi)
 	jne 9f
-	movl OF_DEPTH(%r8), %eax
+	movl OF_DEPTH(%r9), %eax
 	testl %eax, %eax
 	jne 10f
 11:	cmpq $TWO_KEYS, %rcx
@@ -254,8 +255,8 @@ function hit_enter
 	/* Is a scope to be pruned, as by waffle_scope_prune_()? */
 10:	cmpl $LINKS, %eax
 	jae 9f
-	leaq OF_LINKS+LINK_PLACE(%r8), %r11
-	leaq 1-SCOPE_BYTES(%r9), %r10
+	leaq OF_LINKS+LINK_PLACE(%r9), %r11
+	leaq 1-SCOPE_BYTES(%r8), %r10
 12:	movq (%r11), %rdx
 	subq %r10, %rdx
 	cmpq $2*SCOPE_BYTES-1, %rdx
@@ -264,7 +265,8 @@ function hit_enter
 	subl $1, %eax
 	jne 12b
 	jmp 11b
-9:	xorl %edx, %edx
+9:	movq %rcx, %rdx
+	xorl %ecx, %ecx
 	jmp *FRAME_REST(%rsi)
 function_end hit_enter
 

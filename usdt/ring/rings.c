@@ -246,7 +246,7 @@ static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 		pthread_setspecific(rings.key, slot);
 	rings_thread.slots[reader] = slot;
 	if (slot->writer.clock == TICKS_COUNTER && slot->writer.rseq && rings_rseq) {
-		waffle_thread_prepare_(waffle_thread_get_());
+		waffle_thread_ready_();
 		rings_thread.fast[reader] = &slot->writer;
 	}
 	if (reader == RINGS_TRACER && rings.opened)
