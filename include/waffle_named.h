@@ -30,8 +30,10 @@
 extern "C" {
 #endif
 
-/* A key of a name: its type (WAFFLE_KEY_I64, U64, F64, BOOL, PTR, STR, CAUSE_SPAN or CAUSE_EVENT)
- * and its text. The text of a cause is not used. */
+/* A key of a name: its type (WAFFLE_KEY_I64, U64, F64, BOOL, PTR, NUMBER, STR, CAUSE_SPAN or
+ * CAUSE_EVENT) and its text. The text of a cause is not used. A NUMBER has the type of each value,
+ * which may be an i64, u64 or f64. With a value of another type, such as waffle_str(NULL), the key
+ * has none in the trace. */
 typedef struct {
 	char type;
 	const char *name;
