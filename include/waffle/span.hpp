@@ -9,8 +9,8 @@
  * A Span may move to another thread, so it is not the current span of any: others become its
  * children by InjectContext(span.context()). WAFFLE_SPAN is for a block.
  *
- * A name that is not known to the compiler is looked up at each use, also while nobody records it
- * (docs/cpp.md says what that costs), and the arguments are evaluated.
+ * While nobody records, a use tests one word, but its arguments are evaluated. Armed, it also looks
+ * up its name (docs/cpp.md says what that costs).
  */
 #ifndef WAFFLE_SPAN_HPP
 #define WAFFLE_SPAN_HPP
@@ -51,6 +51,14 @@ struct Name_ {
 
 template <class> inline constexpr bool is_optional_ = false;
 template <class T> inline constexpr bool is_optional_<std::optional<T>> = true;
+
+/* Whether anybody records names. */
+inline bool named_recorded_()
+{
+	static const unsigned long long *const gate_ = waffle_named_gate();
+
+	return __builtin_expect(__atomic_load_n(gate_, __ATOMIC_RELAXED) != 0, 0);
+}
 
 /* A text up to its first NUL, as everywhere. */
 inline waffle_value_t named_text_(std::string_view text_)
@@ -154,6 +162,8 @@ class Span
 	template <class... A> explicit Span(Detail_::Name_ name, const A &...arguments)
 	{
 #ifndef WAFFLE_DISABLE
+		if (!Detail_::named_recorded_())
+			return;
 		const Detail_::Named_<A...> use(arguments...);
 
 		span_ = waffle_span_begin_named(use.name_(name, WAFFLE_SITE_SPAN), use.values_,
@@ -216,6 +226,8 @@ class Span
 template <class... A> [[nodiscard]] EventId Event(Detail_::Name_ name, const A &...arguments)
 {
 #ifndef WAFFLE_DISABLE
+	if (!Detail_::named_recorded_())
+		return EventId();
 	const Detail_::Named_<A...> use(arguments...);
 
 	return waffle_event_named(use.name_(name, WAFFLE_SITE_EVENT), use.values_, use.count_);

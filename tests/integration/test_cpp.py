@@ -143,9 +143,9 @@ def test_names_of_run_time_have_the_values_and_causes_of_macros(waffle, built, l
         assert span["start_ns"] < inside["start_ns"] < span["end_ns"]
     source = (PROGRAMS / "spans.cpp").read_text().splitlines()
     [line] = [number for number, text in enumerate(source, 1) if "Waffle::Span span(name" in text]
-    rows = waffle.ok("export", "--format", "ndjson", "--filter", f'file ~ "*spans.cpp" && line >= {line} && line < {line + 4}',
-                     "-o", "-",
-                     path).stdout
+    rows = waffle.ok("export", "--format", "ndjson", "--filter",
+                     f'file ~ "*spans.cpp" && line >= {line} && line < {line + 4}',
+                     "-o", "-", path).stdout
     assert rows.count('"kind":"span"') == 2
     [after] = capture.rows("span", name="after")
     assert after["end_tid"] != after["tid"] and not after.get("links")
