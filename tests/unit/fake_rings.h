@@ -24,8 +24,10 @@ static unsigned fake_rings_mapped;
 
 int __wrap_ring_mount_open(struct ring_mount *mount);
 
-int __wrap_ring_memory_map(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
-			   uint64_t address, uint64_t bytes);
+int __wrap_ring_memory_open(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
+			    uint64_t address, uint64_t bytes, size_t head);
+bool __wrap_ring_memory_read(const struct ring_memory *memory, uint64_t offset, void *to,
+			     size_t bytes);
 void __wrap_ring_memory_unmap(struct ring_memory *memory);
 uint32_t __wrap_process_tid(pid_t pid, uint32_t seen);
 bool __wrap_process_has_other_time(pid_t pid);
@@ -36,18 +38,25 @@ int __wrap_ring_mount_open(struct ring_mount *mount)
 	return 0;
 }
 
-int __wrap_ring_memory_map(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
-			   uint64_t address, uint64_t bytes)
+int __wrap_ring_memory_open(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
+			    uint64_t address, uint64_t bytes, size_t head)
 {
 	(void)mount;
 	(void)pid;
 	if (address >= FAKE_RINGS_MAX || !fake_rings[address] ||
 	    bytes != ring_map_bytes(FAKE_RING_BYTES))
 		return -EACCES;
-	*memory =
-		(struct ring_memory){.at = fake_rings[address], .bytes = bytes, .ino = address + 1};
+	*memory = (struct ring_memory){
+		.at = fake_rings[address], .mapped = head, .fd = -1, .ino = address + 1};
 	fake_rings_mapped++;
 	return 0;
+}
+
+bool __wrap_ring_memory_read(const struct ring_memory *memory, uint64_t offset, void *to,
+			     size_t bytes)
+{
+	memcpy(to, (const unsigned char *)memory->at + offset, bytes);
+	return true;
 }
 
 void __wrap_ring_memory_unmap(struct ring_memory *memory)

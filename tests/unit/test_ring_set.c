@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <cmocka.h>
 
 #include "capture/transport/ring_set.h"
@@ -356,6 +357,30 @@ static void test_ring_that_is_taken_over_is_read_from_then_on(void **state)
 	set_close(set);
 }
 
+/* A process gets at most half of what there is, so that it leaves some to others. */
+static void test_rings_are_limited_for_all_together_and_for_a_process(void **state)
+{
+	struct ring_set *set;
+	struct rlimit before, few;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 3 * 4;
+	for (unsigned i = 0; i < FAKE_RINGS_MAX; i++)
+		fake_ring_make(i);
+	set = set_open();
+	setrlimit(RLIMIT_NOFILE, &few);
+	assert_int_equal(ring_set_add(set, PID, 0, RING_MAP, false), 0);
+	assert_int_equal(ring_set_add(set, PID, 1, RING_MAP, false), 0);
+	assert_int_equal(ring_set_add(set, PID, 2, RING_MAP, false), -ENOSPC);
+	assert_int_equal(ring_set_add(set, PID + 1, 2, RING_MAP, false), 0);
+	assert_int_equal(ring_set_add(set, PID + 2, 3, RING_MAP, false), -ENOSPC);
+	assert_int_equal(fake_rings[3]->reader, 0);
+	setrlimit(RLIMIT_NOFILE, &before);
+	set_close(set);
+}
+
 static void test_memory_that_is_no_ring_is_refused(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
@@ -385,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_ring_of_threads_without_records_is_given_up),
 		cmocka_unit_test(test_what_follows_the_end_of_the_capture_is_left_out),
 		cmocka_unit_test(test_ring_that_is_taken_over_is_read_from_then_on),
+		cmocka_unit_test(test_rings_are_limited_for_all_together_and_for_a_process),
 		cmocka_unit_test(test_memory_that_is_no_ring_is_refused),
 	};
 

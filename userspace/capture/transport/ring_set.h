@@ -9,7 +9,7 @@
  * times stay within those at which they can have been written. A ring that contains nonsense is
  * given up. Threads are told apart by what the kernel said of them (ring_set_thread()).
  *
- * Records stay in their ring until it is their turn. So nothing is buffered here.
+ * Records stay in their ring until it is nearly their turn. So little is buffered here.
  */
 #ifndef WAFFLE_CAPTURE_TRANSPORT_RING_SET_H
 #define WAFFLE_CAPTURE_TRANSPORT_RING_SET_H
@@ -41,8 +41,8 @@ void ring_set_close(struct ring_set *set);
 
 /*
  * Reads the ring at an address of a process from now on. `taken_over`: another tracer has read it
- * until it ended. Returns 0 also if the ring is read already or was given up. -ENOSPC: the process
- * has too many rings, or too large ones. -EACCES: there is no ring.
+ * until it ended. Returns 0 also if the ring is read already or was given up. -ENOSPC: there are
+ * too many rings. -EACCES: there is no ring.
  */
 int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t bytes,
 		 bool taken_over);
