@@ -52,7 +52,7 @@ static void way_tell(struct session *session, const struct transport_way *way)
 {
 	char line[300];
 
-	if (session->options->transport == TRANSPORT_RING && !session->no_rings_pid) {
+	if (session->options->transport == TRANSPORT_RING && !way->ring && !session->no_rings_pid) {
 		session->no_rings_pid = way->pid;
 		session->no_rings_why = way->why;
 		return;
@@ -60,8 +60,8 @@ static void way_tell(struct session *session, const struct transport_way *way)
 	if (is_told(session, way->why))
 		return;
 	snprintf(line, sizeof(line),
-		 "pid %d: its hits come through the kernel instead of rings, which is slower: %s",
-		 way->pid, way->why);
+		 "pid %d: %s come through the kernel instead of rings, which is slower: %s",
+		 way->pid, way->ring ? "the hits of some threads" : "its hits", way->why);
 	session_notify(session, line);
 }
 

@@ -32,6 +32,7 @@
 
 struct ring_source {
 	struct ring_reader reader;
+	uint64_t address;       /* in the process */
 	uint32_t process;       /* index in `processes` */
 	uint32_t seen_tid, tid; /* of the thread whose records follow; tid 0: unknown */
 	uint64_t limit;         /* records of this round end here */
@@ -218,6 +219,17 @@ static bool is_known(const struct ring_set *set, uint64_t ino)
 	return false;
 }
 
+bool ring_set_has(const struct ring_set *set, pid_t pid, uint64_t address)
+{
+	int process = process_find_at(set, pid);
+
+	for (size_t i = 0; process >= 0 && i < set->sources.len; i++)
+		if (set->sources.data[i].address == address &&
+		    set->sources.data[i].process == (uint32_t)process)
+			return true;
+	return false;
+}
+
 /* How many rings there may be. A process may have as many as are left for all others. */
 static size_t rings_max(void)
 {
@@ -254,7 +266,7 @@ static int source_open(struct ring_set *set, struct ring_source *source, bool ta
 
 int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t bytes, bool taken_over)
 {
-	struct ring_source source = {0};
+	struct ring_source source = {.address = address};
 	int process = process_get(set, pid), result;
 
 	if (process < 0 || !vec_reserve(&set->sources, 1))

@@ -46,6 +46,9 @@ void ring_set_close(struct ring_set *set);
  */
 int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t bytes,
 		 bool taken_over);
+/* Whether a ring of a process at this address is read, or was given up. A process whose rings
+ * change place under their own addresses harms itself. */
+bool ring_set_has(const struct ring_set *set, pid_t pid, uint64_t address);
 /* A thread of a process, which sees it by another tid if it is in another pid namespace. */
 void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_t tid);
 /* The site of a probe in a process, as in records of the kernel. It is valid for the program that
