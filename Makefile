@@ -170,7 +170,8 @@ $(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_ticks:
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate/*.c))
 $(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o)
-$(BUILD)/unit/test_ring_reader: $(BUILD)/obj/usdt/ring/shared_memory.o
+$(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/ring/shared_memory.o
+$(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/name/name_chunk.o
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
 $(BUILD)/unit/test_code: $(BUILD)/obj/usdt/frame/code.o

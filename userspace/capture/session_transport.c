@@ -29,6 +29,12 @@ static uint32_t name_found(const struct site_info *site, void *arg)
 	return arming_add_name(session->arming, site);
 }
 
+static void names_full(void *arg)
+{
+	session_notify(arg, "some names or tracks that programs make at run time are not recorded: "
+			    "there are too many");
+}
+
 void session_ring(const struct waffle_rec_ring *rec, void *arg)
 {
 	struct session *session = arg;
@@ -104,7 +110,7 @@ int session_transport_open(struct session *session)
 						     session->options->kernel.config.keep_children,
 					     .deliver = stages_deliver_track,
 					     .arg = &session->stages};
-	struct name_set_options named = {.found = name_found, .arg = session};
+	struct name_set_options named = {.found = name_found, .full = names_full, .arg = session};
 	struct transport_options options = {
 		.mode = session->options->transport, .decided = way_decided, .arg = session};
 	int result;
