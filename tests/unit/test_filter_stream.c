@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "bpf/filter.h"
+#include "bpf/rate.h"
 #include "filter_stream_rig.h"
 
 #define PID 10u
@@ -356,6 +357,34 @@ static void test_the_rate_counts_by_the_time_of_recording_also_on_tracks(void **
 	rig_close(&rig);
 }
 
+/* The kernel takes from the same windows, when the tracer may be some windows behind. */
+static void test_others_take_from_the_same_rate(void **state)
+{
+	static uint64_t windows[WAFFLE_RATE_WINDOWS];
+	struct filter_stream_options options = {.deliver = rig_take, .rate_windows = windows};
+	struct error err = ERROR_INIT;
+	struct rig rig = {0};
+
+	(void)state;
+	options.arg = &rig;
+	assert_int_equal(filter_parse(&rig.filter, "test", "kind == event && rate(2/ms)", &err), 0);
+	options.filter = rig.filter;
+	assert_int_equal(filter_stream_open(&rig.stream, &options, &err), 0);
+	for (size_t i = 0; i < SITES; i++)
+		assert_true(filter_stream_add_site(rig.stream, &sites[i]));
+	assert_true(waffle_rate_take((__u64 *)windows, MS, 2, 1 * MS));
+	assert_true(waffle_rate_take((__u64 *)windows, MS, 2, 2 * MS));
+	assert_true(waffle_rate_take((__u64 *)windows, MS, 2, 2 * MS));
+	hit(&rig, 1 * MS, 11, EVENT, 7, 0);
+	hit(&rig, 1 * MS + 1, 11, EVENT, 8, 0);
+	hit(&rig, 2 * MS, 11, EVENT, 9, 0);
+	hit(&rig, 3 * MS, 11, EVENT, 10, 0);
+	assert_false(waffle_rate_take((__u64 *)windows, MS, 2, 1 * MS + 2));
+	assert_true(waffle_rate_take((__u64 *)windows, MS, 2, 3 * MS));
+	assert_string_equal(out(&rig), ".7@1000000 .10@3000000");
+	rig_close(&rig);
+}
+
 /* ---- keep_children ---- */
 
 static void test_children_of_a_kept_span_are_kept_on_any_thread(void **state)
@@ -562,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_a_parent_that_has_ended_is_unknown),
 		cmocka_unit_test(test_the_end_in_a_forked_child_is_not_the_parents),
 		cmocka_unit_test(test_the_rate_counts_what_passes_when_it_is_decided),
+		cmocka_unit_test(test_others_take_from_the_same_rate),
 		cmocka_unit_test(test_the_rate_counts_by_the_time_of_recording_also_on_tracks),
 		cmocka_unit_test(test_children_of_a_kept_span_are_kept_on_any_thread),
 		cmocka_unit_test(test_children_of_a_deferred_span_wait_for_it_and_come_in_order),

@@ -36,6 +36,7 @@ int record_filter_open(struct record_filter **result, const struct record_filter
 	struct filter_stream_options stream = {
 		.filter = options->filter,
 		.keep_children = options->keep_children,
+		.rate_windows = options->rate_windows,
 		.deliver = kept,
 		.arg = filter,
 	};

@@ -24,6 +24,7 @@ struct record_filter_options {
 	const struct filter_expr *filter; /* lives as long as the stage, as `arming` does */
 	bool keep_children;
 	const struct arming *arming;
+	uint64_t *rate_windows; /* see filter_stream_options */
 	/* Takes what is kept, with arming's number of its site. Negative errno: it was not written;
 	 * -EINVAL: it is malformed. */
 	int (*deliver)(struct waffle_rec *rec, void *arg);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/rate.h"
 #include "filter/eval.h"
 #include "filter/split.h"
 #include "filter/stream/children_internal.h"
@@ -67,7 +68,12 @@ static bool rate_take(struct filter_stream *stream)
 {
 	const struct filter_rate *rate = &stream->options.filter->rate;
 
-	return !rate->unit_ns || filter_rate_take(rate, &stream->rate, stream->now);
+	if (!rate->unit_ns)
+		return true;
+	return stream->options.rate_windows
+		       ? waffle_rate_take((__u64 *)stream->options.rate_windows, rate->unit_ns,
+					  rate->count, stream->now)
+		       : filter_rate_take(rate, &stream->rate, stream->now);
 }
 
 /* ---- opening and closing ---- */

@@ -41,6 +41,9 @@ struct filter_stream_options {
 	/* Calls are decided like spans, by their begins and durations. Otherwise their hits are
 	 * delivered as they are, since the kernel has decided them. */
 	bool decides_calls;
+	/* Counts of rate() that others take from as well (bpf/rate.h); NULL: the stream has its
+	 * own. */
+	uint64_t *rate_windows;
 	/* Takes a record that is kept. It may change the record, which is valid until it returns.
 	 */
 	void (*deliver)(struct waffle_rec *rec, void *arg);
