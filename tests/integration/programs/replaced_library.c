@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A library with a site and data around its semaphore, of two forms: -DMORE has other offsets. */
+/* A library with sites and data, of two forms. The semaphores of -DMORE are where the other form
+ * has its data. */
 #include <waffle.h>
 
 void library_work(int i);
 int library_changed(void);
 
-static volatile unsigned char data[65536] = {1};
+#ifdef MORE
+#define DATA_BYTES 4096
+#else
+#define DATA_BYTES 65536
+#endif
+
+static volatile unsigned char data[DATA_BYTES] = {1};
 
 void library_work(int i)
 {
