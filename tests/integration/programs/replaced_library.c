@@ -6,10 +6,13 @@
 void library_work(int i);
 int library_changed(void);
 
+/* The code is followed by the data, so both forms need much of it. */
 #ifdef MORE
-#define DATA_BYTES 4096
+#define DATA_BYTES 16384
+__asm__(".pushsection .text,\"ax\"\n.skip 65536\n.popsection\n");
 #else
 #define DATA_BYTES 65536
+__asm__(".pushsection .text,\"ax\"\n.skip 65536 + 4096\n.popsection\n");
 #endif
 
 static volatile unsigned char data[DATA_BYTES] = {1};
