@@ -134,7 +134,7 @@ static const char *rings_take_over(struct transport *transport, pid_t pid)
 	}
 	mappings_free(&mappings);
 	return !result             ? NULL
-	       : result == -ENOSPC ? "it has too many rings"
+	       : result == -ENOSPC ? "there are too many rings"
 				   : "a ring of an earlier tracer can't be mapped";
 }
 
