@@ -23,6 +23,7 @@
 #include "usdt/record/crash.h"
 #include "usdt/frame/mode.h"
 #include "usdt/name/names.h"
+#include "usdt/record/stack.h"
 #include "usdt/ring/rings.h"
 #include "usdt/ring/ticks.h"
 #include "usdt/ring/tracer.h"
@@ -76,11 +77,17 @@ static bool is_shareable(const char *pattern, const char *process)
 
 /* ---- begin and end ---- */
 
+static void arm_work(void *arg)
+{
+	(void)arg;
+	collector_arm(trace.collector);
+}
+
 static void file_loaded(void)
 {
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
-		collector_arm(trace.collector);
+		stack_run(arm_work, NULL);
 	pthread_mutex_unlock(&trace.lock);
 }
 
@@ -103,11 +110,17 @@ static void crash_update(void)
 		    &actions);
 }
 
+static void arm_again_work(void *arg)
+{
+	(void)arg;
+	collector_arm_again(trace.collector);
+}
+
 static void mode_changed(void)
 {
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
-		collector_arm_again(trace.collector);
+		stack_run(arm_again_work, NULL);
 	crash_update();
 	pthread_mutex_unlock(&trace.lock);
 }
@@ -171,13 +184,20 @@ static void fork_parent(void)
 	pthread_mutex_unlock(&trace.lock);
 }
 
+static void child_begin_work(void *arg)
+{
+	struct error err = ERROR_INIT;
+
+	(void)arg;
+	complain(begin(&err), &err);
+}
+
 /* The collector's thread and the rings are the parent's. The child only forgets them: to free them
  * could wait for a lock that a thread of the parent has. */
 static void fork_child(void)
 {
 	struct waffle_process_ *process = waffle_process_get_();
 	bool traced = trace.collector != NULL;
-	struct error err = ERROR_INIT;
 
 	pthread_mutex_init(&trace.lock, NULL);
 	names_fork_child();
@@ -191,7 +211,7 @@ static void fork_child(void)
 	trace.collector = NULL;
 	crash_update();
 	if (is_shareable(trace.pattern, trace.process))
-		complain(begin(&err), &err);
+		stack_run(child_begin_work, NULL);
 }
 
 /* ---- the functions of waffle_trace.h ---- */
@@ -241,17 +261,35 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 	return result;
 }
 
-API int waffle_trace_start(const char *path, const struct waffle_trace_options *options)
+struct start_call {
+	const char *path;
+	const struct waffle_trace_options *options;
+	int result;
+};
+
+static void start_work(void *arg)
 {
+	struct start_call *call = arg;
 	struct waffle_trace_options all = {0};
 	struct error err = ERROR_INIT;
 
 	/* A program that was compiled with an older header has fewer members. */
-	if (options)
-		memcpy(&all, options, options->size < sizeof(all) ? options->size : sizeof(all));
-	return complain(start(path, &all, &err), &err);
+	if (call->options)
+		memcpy(&all, call->options,
+		       call->options->size < sizeof(all) ? call->options->size : sizeof(all));
+	call->result = complain(start(call->path, &all, &err), &err);
 }
 
+API int waffle_trace_start(const char *path, const struct waffle_trace_options *options)
+{
+	struct start_call call = {path, options, 0};
+
+	ticks_look();
+	stack_run(start_work, &call);
+	return call.result;
+}
+
+/* The collector's thread does the work, and this one waits for it. */
 static int stop(void)
 {
 	struct error err = ERROR_INIT;
@@ -385,16 +423,14 @@ static int ring_size_read(struct waffle_trace_options *options, struct error *er
 	return 0;
 }
 
-static __attribute__((constructor)) void trace_load(void)
+static void environment_work(void *arg)
 {
 	const char *path = getenv("WAFFLE_TRACE"), *process = getenv("WAFFLE_PROCESS");
 	struct waffle_trace_options options = {0};
 	struct error err = ERROR_INIT;
 	int result;
 
-	/* First of all handlers, so that no other one runs with the parent's rings. */
-	pthread_atfork(fork_before, fork_parent, fork_child);
-	hits_take();
+	(void)arg;
 	result = mode_load(mode_changed, &err) ?: ring_size_read(&options, &err);
 	if (result) {
 		complain(result, &err);
@@ -406,6 +442,16 @@ static __attribute__((constructor)) void trace_load(void)
 	if (!result)
 		owner_set(path ? path : "");
 	complain(result, &err);
+}
+
+/* A thread with a small stack may have opened the library that brings libwaffle. */
+static __attribute__((constructor)) void trace_load(void)
+{
+	/* First of all handlers, so that no other one runs with the parent's rings. */
+	pthread_atfork(fork_before, fork_parent, fork_child);
+	ticks_look();
+	hits_take();
+	stack_run(environment_work, NULL);
 }
 
 /* Runs after the destructors of the program and of libraries that use this one. waffle_trace_stop()

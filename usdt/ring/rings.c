@@ -113,7 +113,10 @@ static struct rings_slot *slot_make(enum rings_reader reader)
 {
 	struct rings_options options = rings.options[reader];
 	size_t bytes = ring_map_bytes(options.data_bytes);
-	struct rings_slot *slot = memory_own(SLOT_BYTES);
+	/* A tracer gets the hits of such a thread from the kernel. */
+	bool forbidden =
+		reader == RINGS_TRACER && options.clock == TICKS_COUNTER && ticks_is_forbidden();
+	struct rings_slot *slot = forbidden ? NULL : memory_own(SLOT_BYTES);
 	void *memory = !slot                    ? NULL
 		       : reader == RINGS_TRACER ? shared_memory_map(NULL, bytes, NULL, 0)
 						: memory_own(bytes);

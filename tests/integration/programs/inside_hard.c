@@ -292,6 +292,32 @@ static void sandboxed(void)
 	}
 }
 
+/* ---- the processor's counter ---- */
+
+static void *forbidden_main(void *arg)
+{
+	(void)arg;
+	for (long i = 0; i < 100; i++)
+		WAFFLE_EVENT("forbidden", KV_I64("i", i));
+	return NULL;
+}
+
+/* Records where rdtsc, and with it clock_gettime(), raises SIGSEGV. */
+static void forbidden(const char *path)
+{
+	pthread_t thread;
+
+	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
+		exit(8);
+	if (waffle_trace_start(path, NULL))
+		exit(7);
+	forbidden_main(NULL);
+	pthread_create(&thread, NULL, forbidden_main, NULL);
+	pthread_join(thread, NULL);
+	printf("flush %d\n", waffle_trace_flush());
+	printf("stop %d\n", waffle_trace_stop());
+}
+
 /* ---- the flight recorder ---- */
 
 static void flight(const char *path)
@@ -330,6 +356,8 @@ int main(int argc, char **argv)
 		libraries(argv + 3, argc - 3, (int)count);
 	else if (!strcmp(mode, "sandboxed"))
 		sandboxed();
+	else if (!strcmp(mode, "forbidden"))
+		forbidden(argv[2]);
 	else if (!strcmp(mode, "flight"))
 		flight(argv[2]);
 	else
