@@ -156,6 +156,20 @@ def test_a_thread_that_must_not_read_the_counter_records_with_another_clock(waff
     capture.check_sums(lost=0)
 
 
+@pytest.mark.parametrize("variable", [None, "16KiB"])
+@pytest.mark.parametrize("small", [[], ["small"]])
+def test_each_recording_has_rings_of_its_own_options(waffle, hard, small, variable):
+    """A thread keeps no ring of an earlier recording. 16 KiB have room for a few hundred events."""
+    paths = [waffle.path(), waffle.path()]
+    environment = {**os.environ, **({"WAFFLE_RING_SIZE": variable} if variable else {})}
+    subprocess.run([hard, "again", *paths, *small], check=True, timeout=60, env=environment)
+    first, second = ([r["args"]["i"] for r in Capture(waffle, path).rows("event")]
+                     for path in paths)
+    assert len(first) < 500 and first == list(range(2000 - len(first), 2000))
+    assert second == list(range(len(second)))[:len(second)]
+    assert (len(second) < 2000) == bool(small or variable)
+
+
 def named_library(folder, name):
     return compile_program("named_library.c", folder / f"lib{name}.so", "-fPIC", "-shared",
                            f'-DEVENT_NAME="{name}"')

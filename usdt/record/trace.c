@@ -50,7 +50,8 @@ static struct {
 	bool keep_children;
 	bool overwrite;
 	size_t ring_bytes;
-} trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	size_t ring_bytes_usual; /* of WAFFLE_RING_SIZE, for all recordings without options */
+} trace = {.lock = PTHREAD_MUTEX_INITIALIZER, .ring_bytes_usual = RING_BYTES_DEFAULT};
 
 static struct collector *collector_now(void)
 {
@@ -228,7 +229,7 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 	if (result)
 		return result;
 	if (!ring_bytes)
-		ring_bytes = RING_BYTES_DEFAULT;
+		ring_bytes = trace.ring_bytes_usual;
 	if (ring_bytes < RING_BYTES_MIN || ring_bytes > RING_BYTES_MAX ||
 	    ring_bytes & (ring_bytes - 1))
 		return error_set(err, EINVAL,
@@ -405,7 +406,7 @@ static int environment_read(struct waffle_trace_options *options, struct error *
 }
 
 /* Sets the size of all rings that have no other one. */
-static int ring_size_read(struct waffle_trace_options *options, struct error *err)
+static int ring_size_read(struct error *err)
 {
 	const char *text = getauxval(AT_SECURE) ? NULL : getenv("WAFFLE_RING_SIZE");
 	uint64_t bytes;
@@ -418,7 +419,7 @@ static int ring_size_read(struct waffle_trace_options *options, struct error *er
 				 "WAFFLE_RING_SIZE: '%s': expected a power of two from 16KiB to "
 				 "1GiB",
 				 text);
-	options->ring_bytes = (size_t)bytes;
+	trace.ring_bytes_usual = (size_t)bytes;
 	rings_configure(RINGS_TRACER, bytes, (uint32_t)ticks_choose(), false);
 	return 0;
 }
@@ -431,7 +432,7 @@ static void environment_work(void *arg)
 	int result;
 
 	(void)arg;
-	result = mode_load(mode_changed, &err) ?: ring_size_read(&options, &err);
+	result = mode_load(mode_changed, &err) ?: ring_size_read(&err);
 	if (result) {
 		complain(result, &err);
 		return;

@@ -13,7 +13,8 @@
 #include "util/clock.h"
 
 enum ticks_kind {
-	TICKS_NS = 1,  /* CLOCK_MONOTONIC in ns */
+	TICKS_NONE,    /* of a ring that its thread has to leave (rings.h) */
+	TICKS_NS,      /* CLOCK_MONOTONIC in ns */
 	TICKS_COUNTER, /* rdtsc or cntvct_el0 */
 };
 

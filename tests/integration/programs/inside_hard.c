@@ -336,6 +336,24 @@ static void flight(const char *path)
 	printf("stop %d\n", waffle_trace_stop());
 }
 
+/* Two recordings by one thread: the first with small rings that overwrite, the second with
+ * `options`, or the usual ones. Each has 2000 events at once. */
+static void again(const char *first, const char *second, const char *small)
+{
+	struct waffle_trace_options options[2] = {
+		{.size = sizeof(options[0]), .ring_bytes = 16 << 10, .overwrite = 1},
+		{.size = sizeof(options[0]), .ring_bytes = small ? 16 << 10 : 0}};
+	const char *const paths[] = {first, second};
+
+	for (int i = 0; i < 2; i++) {
+		if (waffle_trace_start(paths[i], &options[i]))
+			exit(7);
+		for (long k = 0; k < 2000; k++)
+			WAFFLE_EVENT("counted", KV_I64("i", k));
+		waffle_trace_stop();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -358,6 +376,8 @@ int main(int argc, char **argv)
 		sandboxed();
 	else if (!strcmp(mode, "forbidden"))
 		forbidden(argv[2]);
+	else if (!strcmp(mode, "again"))
+		again(argv[2], argv[3], argc > 4 ? argv[4] : NULL);
 	else if (!strcmp(mode, "flight"))
 		flight(argv[2]);
 	else
