@@ -58,12 +58,26 @@ static struct collector *collector_now(void)
 	return __atomic_load_n(&trace.collector, __ATOMIC_ACQUIRE);
 }
 
+/* Several files of a process may have a copy of this library. The one that was first takes all hits
+ * and reads the environment. */
+static bool is_first_copy(void)
+{
+	return __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_RELAXED) == rings_hit;
+}
+
+/* Whether this process records, perhaps by another copy of this library. */
+static bool is_recorded(void)
+{
+	return __atomic_load_n(&waffle_process_get_()->loaded_, __ATOMIC_RELAXED) != NULL;
+}
+
 /* Prints the one line of an error. */
 static int complain(int code, struct error *err)
 {
 	source_fault_one_line(err);
 	if (*err->message)
-		fprintf(stderr, "waffle: %s; the program runs untraced\n", err->message);
+		fprintf(stderr, "waffle: %s%s\n", err->message,
+			is_recorded() ? "" : "; the program runs untraced");
 	return code;
 }
 
@@ -128,7 +142,6 @@ static void mode_changed(void)
 
 static int begin(struct error *err)
 {
-	struct waffle_process_ *process = waffle_process_get_();
 	struct collector_options options = {trace.filter, trace.keep_children, trace.overwrite,
 					    trace.process};
 	struct collector *collector;
@@ -136,8 +149,6 @@ static int begin(struct error *err)
 	uint32_t rank;
 	int result;
 
-	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
-		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
 	result = output_name_expand(path, sizeof(path), "WAFFLE_TRACE", trace.pattern, getpid(),
 				    &rank, err);
 	if (result)
@@ -150,7 +161,7 @@ static int begin(struct error *err)
 		return result;
 	__atomic_store_n(&trace.collector, collector, __ATOMIC_RELEASE);
 	rings_collect(true);
-	__atomic_store_n(&process->loaded_, file_loaded, __ATOMIC_RELEASE);
+	__atomic_store_n(&waffle_process_get_()->loaded_, file_loaded, __ATOMIC_RELEASE);
 	collector_arm(collector);
 	crash_update();
 	return 0;
@@ -239,8 +250,14 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 	if (options->keep_children && !options->filter)
 		return error_set(err, EINVAL, "WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER");
 	pthread_mutex_lock(&trace.lock);
-	if (trace.collector) {
-		result = error_set(err, EBUSY, "%s: this process records already",
+	if (is_recorded()) {
+		result = error_set(err, EBUSY, "%s: this process records already%s",
+				   *path ? path : "WAFFLE_PROCESS",
+				   is_first_copy() ? "" : ", by another copy of libwaffle");
+	} else if (!is_first_copy()) {
+		result = error_set(err, EBUSY,
+				   "%s: another copy of libwaffle was loaded before and takes all "
+				   "hits; link only one",
 				   *path ? path : "WAFFLE_PROCESS");
 	} else {
 		free(trace.filter);
@@ -432,6 +449,8 @@ static void environment_work(void *arg)
 	int result;
 
 	(void)arg;
+	if (!is_first_copy())
+		return;
 	result = mode_load(mode_changed, &err) ?: ring_size_read(&err);
 	if (result) {
 		complain(result, &err);
