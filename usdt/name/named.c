@@ -22,6 +22,8 @@ struct named_scope {
 };
 _Static_assert(sizeof(struct named_scope) <= sizeof(waffle_scope_t), "and for the word");
 
+_Static_assert(sizeof(struct rings_gate) == sizeof(unsigned long long), "the gate is one word");
+
 enum { SCOPE_SPAN = 1, SCOPE_CONTEXT = 2 };
 
 /* Its texts are in the order of a site's meta. */
@@ -180,4 +182,19 @@ API void waffle_named_counter(waffle_name_t *name, waffle_value_t value)
 	waffle_fill_frame_(words, &waffle_thread_get_()->context_);
 	words[0] = 0;
 	named_emit(name_of(name), words, NULL, &value, 1);
+}
+
+API const unsigned long long *waffle_named_gate(void)
+{
+	return (const unsigned long long *)&rings_gate;
+}
+
+API waffle_context_t waffle_named_context(void)
+{
+	return waffle_context_extract();
+}
+
+API void waffle_named_set_context(waffle_context_t context)
+{
+	waffle_thread_get_()->context_ = context;
 }

@@ -106,7 +106,7 @@ struct parts {
 
 static bool key_type_is_known(char type)
 {
-	return type && strchr("iudbpsSE", type);
+	return type && strchr("iudbpnsSE", type);
 }
 
 /* NULL, or what is wrong with the spec. */

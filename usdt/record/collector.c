@@ -210,7 +210,7 @@ static void hit_append(struct collector *collector, const struct gather_item *it
 		.frame_bytes = (uint32_t)bytes - 8,
 	};
 	memcpy(hit + 1, words + 1, bytes - 8);
-	filter_stream_hit(collector->stream, hit);
+	filter_stream_hit(collector->stream, hit, ts);
 }
 
 static void end_append(struct collector *collector, const struct gather_item *item, uint64_t ts)
@@ -232,7 +232,7 @@ static void end_append(struct collector *collector, const struct gather_item *it
 	end.probe_addr = words[1];
 	end.site = site_number(collector, end.probe_addr, item->ticks);
 	if (end.site != WAFFLE_SITE_UNKNOWN)
-		filter_stream_end(collector->stream, &end);
+		filter_stream_end(collector->stream, &end, ts);
 }
 
 /* Whether a time that the program gave may be right. One line tells of the first that is not. */
@@ -267,7 +267,7 @@ static void track_name(struct collector *collector)
 }
 
 static void track_hit_deliver(struct collector *collector, struct waffle_rec_hit *hit,
-			      uint64_t end_ts, uint64_t probe)
+			      uint64_t end_ts, uint64_t probe, uint64_t ts)
 {
 	const struct waffle_frame *frame = (const void *)(hit + 1);
 	const struct name_site *name = (const struct name_site *)(uintptr_t)probe;
@@ -289,9 +289,9 @@ static void track_hit_deliver(struct collector *collector, struct waffle_rec_hit
 		hit->rec.tid = end.rec.tid = 0;
 		track_name(collector);
 	}
-	filter_stream_hit(collector->stream, hit);
+	filter_stream_hit(collector->stream, hit, ts);
 	if (name->site.kind == WAFFLE_SITE_SPAN)
-		filter_stream_end(collector->stream, &end);
+		filter_stream_end(collector->stream, &end, ts);
 }
 
 /* A hit whose times the program gave. Its span's end is known, too. */
@@ -323,7 +323,7 @@ static void track_hit_append(struct collector *collector, const struct gather_it
 	track_append(collector, (uint32_t)words[1], ts, item->tid);
 	collector->track = (uint32_t)words[1];
 	collector->track_tid = item->tid;
-	track_hit_deliver(collector, hit, words[3], words[0]);
+	track_hit_deliver(collector, hit, words[3], words[0], ts);
 	collector->track = 0;
 }
 
