@@ -180,8 +180,10 @@ def test_program_records_by_function_and_filters(waffle, inside):
     path = waffle.path()
     done = subprocess.run([inside, "function", path], text=True, check=True, timeout=60,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert done.stdout.split("\n")[:5] == ["start 0", "again -16", "flush 0", "stop 0", "stop -3"]
-    assert re.fullmatch(r"waffle: .*: this process records already\n", done.stderr)
+    assert done.stdout.split("\n")[:6] == ["no size -22", "start 0", "again -16", "flush 0",
+                                           "stop 0", "stop -3"]
+    assert re.fullmatch(r"waffle: waffle_trace_start\(\): the options have no .size; .*\n"
+                        r"waffle: .*: this process records already\n", done.stderr)
     rows = Capture(waffle, path).rows()
     assert [r["args"]["i"] for r in rows if r["kind"] == "event"] == [5, 6, 7, 8, 9]
     assert not [r for r in rows if r["kind"] == "span"]

@@ -302,13 +302,14 @@ API waffle_name_t *waffle_name(const struct waffle_name_spec *spec)
 
 	/* A program that was compiled with an older header has fewer members. */
 	memcpy(&all, spec, spec->size < sizeof(all) ? spec->size : sizeof(all));
-	why = parts_make(&parts, &all);
+	why = all.size ? parts_make(&parts, &all)
+		       : "its .size is not sizeof(struct waffle_name_spec)";
 	if (!why) {
 		parts_measure(&parts);
 		name = name_find(&parts) ?: name_add(&parts, &why);
 	}
 	if (!name && !__atomic_exchange_n(&names.told, true, __ATOMIC_RELAXED))
-		fprintf(stderr, "waffle: the name '%.64s' is not recorded: %s\n", all.name ?: "",
+		fprintf(stderr, "waffle: the name '%.64s' is not recorded: %s\n", spec->name ?: "",
 			why);
 	errno = code;
 	return (waffle_name_t *)(name ? &name->entry : &refused.entry);

@@ -295,7 +295,13 @@ static void start_work(void *arg)
 	if (call->options)
 		memcpy(&all, call->options,
 		       call->options->size < sizeof(all) ? call->options->size : sizeof(all));
-	call->result = complain(start(call->path, &all, &err), &err);
+	if (call->options && !all.size)
+		call->result = error_set(&err, EINVAL,
+					 "waffle_trace_start(): the options have no .size; set it "
+					 "to sizeof(struct waffle_trace_options)");
+	else
+		call->result = start(call->path, &all, &err);
+	complain(call->result, &err);
 }
 
 API int waffle_trace_start(const char *path, const struct waffle_trace_options *options)
