@@ -165,11 +165,13 @@ $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/us
 
 $(BUILD)/bin/fuzz_timeline: $(BUILD)/obj/usdt/sink/timeline.o
 $(BUILD)/unit/test_attempt: $(BUILD)/obj/usdt/record/attempt.o
-$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring/ring.o $(BUILD)/obj/usdt/ring/ring_write.o
-$(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ring/ticks.o
+$(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring/ring.o $(BUILD)/obj/usdt/ring/ring_write.o
+$(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ring/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate/*.c))
 $(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o)
+$(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/ring/shared_memory.o
+$(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/name/name_chunk.o
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
 $(BUILD)/unit/test_code: $(addprefix $(BUILD)/obj/usdt/,frame/code.o ring/ticks.o)
@@ -180,8 +182,10 @@ $(BUILD)/unit/test_why $(BUILD)/unit/test_why_wait $(BUILD)/unit/test_why_python
 	private CFLAGS_ALL += $(FAKE_NAMES)
 
 # These have rings of a process that is not there (tests/unit/fake_rings.h).
-FAKE_RINGS := -Wl,--wrap=ring_mount_open,--wrap=ring_memory_map,--wrap=ring_memory_unmap,--wrap=process_tid,--wrap=process_has_other_time
+FAKE_RINGS := -Wl,--wrap=ring_mount_open,--wrap=ring_memory_open,--wrap=ring_memory_read,--wrap=ring_memory_unmap,--wrap=process_has_tid,--wrap=process_tids_each,--wrap=process_has_other_time
 $(BUILD)/unit/test_ring_set $(BUILD)/bin/fuzz_ring_set: private CFLAGS_ALL += $(FAKE_RINGS)
+$(BUILD)/unit/test_arming_sites: private CFLAGS_ALL += -Wl,--wrap=address_spaces_scan
+$(BUILD)/unit/test_transport: private CFLAGS_ALL += -Wl,--wrap=ring_set_add,--wrap=name_set_add,--wrap=image_may_be_read,--wrap=process_is_confined
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
