@@ -171,6 +171,10 @@ int span_init(PyObject *module);
 
 int instrument_init(PyObject *module);
 
+/* ---- propagate.c ---- */
+
+int propagate_init(PyObject *module);
+
 /* ---- trace.c ---- */
 
 extern PyMethodDef trace_methods[];
