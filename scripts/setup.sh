@@ -13,7 +13,7 @@ build=${BUILD:-build}
 build_packages="gcc g++ clang make pkg-config protobuf-c-compiler libprotobuf-c-dev libzstd-dev
  libyajl-dev libcapstone-dev libseccomp-dev zlib1g-dev libc6-dev"
 check_packages="lld llvm git locales liblzma-dev libbz2-dev clang-format clang-tidy dwz libcmocka-dev
- protobuf-compiler python3 python3-venv procps strace bpftrace libc6-dbg zstd
+ protobuf-compiler python3 python3-dev python3-venv procps strace bpftrace libc6-dbg zstd
  gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools
  redis-server redis-tools libcurl4 openssl
  chromium-headless-shell postgresql openmpi-bin libopenmpi-dev mpich libmpich-dev"
