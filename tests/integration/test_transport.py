@@ -159,6 +159,18 @@ def test_info_says_which_way_each_process_used(waffle, start, ringed, plain):
     assert not re.search(rf"{programs[1].pid}  .*\[", text)
 
 
+def test_programs_with_and_without_rings_share_a_rate(waffle, start, ringed, plain):
+    programs = [begin(start, ringed), begin(start, plain)]
+    attached = waffle.attach("-p", programs[0].pid, "-p", programs[1].pid, "-q", "--no-report",
+                             "--filter", 'name == "step" && rate(100/min)').wait_links()
+    for program in programs:
+        program.ask("steps 0 200 100", "done")
+    rows = named(attached.stop().rows(), "step")
+    windows = collections.Counter(row["start_ns"] // 60_000_000_000 for row in rows)
+    assert all(count <= 100 for count in windows.values()), windows
+    assert sum(windows.values()) >= 100
+
+
 def test_ring_is_an_error_without_libwaffle(waffle, start, plain):
     program = begin(start, plain)
     waffle.fails(1, "attach", "-p", program.pid, "--transport", "ring", "-o", waffle.path(),

@@ -872,6 +872,11 @@ int store_writer_begin_segment(struct store_writer *writer, uint64_t from_ts, st
 	return writer_result(writer, err);
 }
 
+void store_writer_set_now(struct store_writer *writer, uint64_t now)
+{
+	writer->keep->now = now;
+}
+
 int store_writer_append_head(struct store_writer *writer, const struct waffle_rec *rec,
 			     struct error *err)
 {

@@ -7,6 +7,7 @@
 
 #include "export/process/curl_internal.h"
 #include "export/process/http_headers_internal.h"
+#include "util/secret.h"
 
 /* Bytes of an answer that are read; more ends the request. */
 #define BODY_MAX 65536u
@@ -171,10 +172,14 @@ static int url_check(const char *url, const char *name, struct error *err)
 			   : !strncmp(url, "https://", 8) ? url + 8
 							  : NULL;
 
-	if (!host || !*host || *host == '/' || strpbrk(url, " \t\r\n?#"))
-		return error_set(err, EINVAL,
-				 "%s: '%s': expected a URL such as http://localhost:4318", name,
-				 url);
+	if (!host || !*host || *host == '/' || strpbrk(url, " \t\r\n?#")) {
+		char *shown = secret_masked(url);
+
+		error_set(err, EINVAL, "%s: '%s': expected a URL such as http://localhost:4318",
+			  name, shown ?: "");
+		free(shown);
+		return -EINVAL;
+	}
 	if (memchr(host, '@', strcspn(host, "/")))
 		return error_set(err, EINVAL,
 				 "%s: a URL must not have a password; write a file with the "

@@ -3,12 +3,12 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 
 #include "util/clock.h"
+#include "util/own_thread.h"
 #include "util/units.h"
 
 /* How long a deliver() that was cancelled may take to return. */
@@ -366,16 +366,10 @@ static void *sender_main(void *arg)
 	return NULL;
 }
 
-/* The thread gets no signal of the program. */
 int sender_start(struct sender *sender, struct error *err)
 {
-	sigset_t all, before;
-	int code;
+	int code = own_thread_start(&sender->thread, sender_main, sender);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&sender->thread, NULL, sender_main, sender);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (code)
 		return error_set(err, code, "%s: no thread can be started: %s", sender->name,
 				 strerror(code));
