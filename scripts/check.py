@@ -59,7 +59,7 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_propagation integration/test_processors integration/test_exporters "
     "integration/test_cpp integration/test_python integration/test_python_backends integration/test_modes integration/test_backtraces "
     "integration/test_repair integration/test_inprocess_names "
-    "integration/test_inprocess_viewers").split()]
+    "integration/test_inprocess_viewers integration/test_backends").split()]
 
 
 def run(command, timeout, log=None, env=None):
