@@ -37,7 +37,7 @@ _LATE = {
     "_logging": ("LoggingHandler",),
     "_propagate": ("environment", "extract", "from_environment", "inject"),
 }
-_MODULES = ("otel",)
+_MODULES = ("otel", "perfetto")
 
 
 def __getattr__(name):
