@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "usdt/sink/timeline_internal.h"
+#include "usdt/sink/timeline_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  * thread turns out to end within it, the slice ends there and the rest of the span continues aside.
  *
  * A program may leave spans open for ever, and start threads for ever. What is kept of both is
- * bounded (timeline_internal.h).
+ * bounded (timeline_state.h).
  *
  * Spans of a track have any times, but are complete. What is before the recording is left out,
  * since the file begins then.

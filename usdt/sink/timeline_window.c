@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Writing a window of a timeline: slices that nest, and what is aside. */
-#include "usdt/sink/timeline_internal.h"
+#include "usdt/sink/timeline_state.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a timeline: timeline.c takes records into it, and timeline_window.c writes them. */
-#ifndef WAFFLE_USDT_SINK_TIMELINE_INTERNAL_H
-#define WAFFLE_USDT_SINK_TIMELINE_INTERNAL_H
+#ifndef WAFFLE_USDT_SINK_TIMELINE_STATE_H
+#define WAFFLE_USDT_SINK_TIMELINE_STATE_H
 
 #include "usdt/sink/timeline.h"
 #include "util/map.h"
