@@ -124,6 +124,24 @@ $(BUILD)/libwaffle.a: $(PIC_OBJ) $(BUILD)/pic/userspace/static/eu_search.o
 	$(OBJCOPY) --localize-hidden --wildcard --weaken-symbol='eu_*' $(BUILD)/pic/libwaffle.o
 	ar rcs $@ $(BUILD)/pic/libwaffle.o
 
+# The wheel of the Python package (docs/python.md). Its libwaffle contains the libraries that it needs.
+PYTHON ?= $(firstword $(wildcard $(BUILD)/venv/bin/python) python3)
+PYTHON_SRC := $(wildcard python/*.* python/native/* python/waffle/*.py)
+PYTHON_OBJ := $(addprefix $(BUILD)/pic/,python/native/elf_error.o userspace/static/eu_search.o)
+PYTHON_LIBS := -Wl,--exclude-libs,ALL -Wl,-Bstatic $(filter-out -lm -lpthread,$(PIC_LIBS:-lyajl=-lyajl_s)) -Wl,-Bdynamic -lm -lpthread
+$(BUILD)/python/libwaffle.so.0: $(PIC_OBJ) $(PYTHON_OBJ) usdt/libwaffle.map
+	@mkdir -p $(@D)
+	$(CC) $(PIC_CFLAGS) -shared -s -Wl,-soname,libwaffle.so.0 -Wl,--version-script=usdt/libwaffle.map -Wl,--gc-sections \
+		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) \
+		$(PYTHON_OBJ) $(PYTHON_LIBS)
+
+$(BUILD)/python/wheel: $(BUILD)/python/libwaffle.so.0 $(PYTHON_SRC) $(wildcard include/*.h include/waffle/*.h)
+	@rm -rf $@ python/build
+	WAFFLE_CFLAGS=-Werror WAFFLE_LIBRARY=$(CURDIR)/$< $(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w $@ ./python
+	@touch $@
+
+python: $(BUILD)/python/wheel
+
 $(BUILD)/waffle.pc: usdt/waffle.pc.in Makefile
 	@mkdir -p $(@D)
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
@@ -257,7 +275,7 @@ $(BUILD)/examples/propagate_%: examples/propagate_%.c $(wildcard include/*.h inc
 examples: $(EXAMPLES)
 
 # Lint. gcc's warnings come with every build; here clang's, clang-tidy's and clang-format's.
-FORMAT_SRC := $(shell find bpf include usdt userspace tests bench examples -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
+FORMAT_SRC := $(shell find bpf include usdt userspace tests bench examples python -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
 TIDY_SRC := $(wildcard usdt/*/*.c) $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
 TIDY_OK := $(TIDY_SRC:%.c=$(BUILD)/lint/%.ok)
 CLANG_FLAGS := $(subst -I$(BUILD)/gen,-isystem $(BUILD)/gen,$(CPPFLAGS_ALL)) -Itests/unit -std=gnu17 $(WARN)
@@ -335,7 +353,7 @@ demo: setup
 include tests/sim/sim.mk
 include bench/programs.mk
 
-bench: all examples bench-programs
+bench: all python examples bench-programs
 	@BUILD=$(BUILD) $(firstword $(wildcard bench/run.py bench/run.sh))
 
 install: all $(BUILD)/waffle-bpf.8
@@ -360,5 +378,5 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(PIC_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
-.PHONY: all soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
+.PHONY: all python soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
 	docs setup setup-check check kernels hosts zoo soak gpu demo bench install clean FORCE
