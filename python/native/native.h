@@ -171,9 +171,10 @@ int span_init(PyObject *module);
 
 int instrument_init(PyObject *module);
 
-/* ---- propagate.c ---- */
+/* ---- propagate.c, arrow.c ---- */
 
 int propagate_init(PyObject *module);
+int arrow_init(PyObject *module);
 
 /* ---- trace.c ---- */
 

@@ -20,11 +20,12 @@ from ._native import Context, Event, Received, Span, counter, current, event, is
 from ._trace import trace, trace_flush, trace_start, trace_stop
 
 __all__ = [
-    "ChromeExporter", "Context", "Event", "Exporter", "FileExporter", "JaegerExporter", "LogExporter",
-    "LoggingHandler", "OTLPExporter", "PerfettoExporter", "PrometheusExporter", "Received", "Span",
-    "ZipkinExporter", "bind", "counter", "current", "environment", "event", "extract", "from_environment",
-    "inject", "instrument", "is_recorded", "log", "set_exporter", "span", "trace", "trace_flush",
-    "trace_start", "trace_stop",
+    "Capture", "ChromeExporter", "CommandError", "Context", "Event", "Exporter", "FileExporter",
+    "JaegerExporter", "LogExporter", "LoggingHandler", "OTLPExporter", "PerfettoExporter",
+    "PrometheusExporter", "Received", "Span", "Table", "ZipkinExporter", "bind", "counter",
+    "current", "environment", "event", "extract", "from_environment", "inject", "instrument",
+    "is_recorded", "log", "read", "set_exporter", "span", "trace", "trace_flush", "trace_start",
+    "trace_stop", "why",
 ]
 
 bind = _follow.bind
@@ -32,6 +33,7 @@ _follow.install()
 
 # What a program may not need is imported when it is used first.
 _LATE = {
+    "_captures": ("Capture", "CommandError", "Table", "read", "why"),
     "_exporters": ("ChromeExporter", "Exporter", "FileExporter", "JaegerExporter", "LogExporter", "OTLPExporter",
                    "PerfettoExporter", "PrometheusExporter", "ZipkinExporter", "set_exporter"),
     "_logging": ("LoggingHandler",),
