@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/backend/causes_internal.h"
+#include "export/backend/causes.h"
 #include "export/backend/processes_internal.h"
 #include "util/memory.h"
 
