@@ -24,10 +24,9 @@ int database_open(struct database *database, struct error *err)
 	if (!database->library)
 		return -ENOENT;
 	/* In memory, so that no file is in the folder but the finished one. */
-	code = database->library->open_v2("file:waffle?vfs=memdb", &database->db,
-					  SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-						  SQLITE_OPEN_URI,
-					  NULL);
+	code = database->library->open_v2(
+		"file:waffle?vfs=memdb", &database->db,
+		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI, NULL);
 	if (code != SQLITE_OK)
 		return failed(database, code, err);
 	return database_run(database,
@@ -128,8 +127,8 @@ void database_put_double(struct database_rows *rows, double value)
 	else if (isinf(value))
 		database_put_text(rows, value > 0 ? "Infinity" : "-Infinity");
 	else
-		check(rows, rows->database->library->bind_double(rows->statement, ++rows->column,
-								 value));
+		check(rows,
+		      rows->database->library->bind_double(rows->statement, ++rows->column, value));
 }
 
 void database_put_text_len(struct database_rows *rows, const char *text, size_t len)

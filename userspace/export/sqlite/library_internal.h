@@ -21,7 +21,7 @@
 #define SQLITE_SERIALIZE_NOCOPY 1u
 /* What a bound text is for: it stays until the row is written, or it has to be copied. */
 #define SQLITE_STATIC ((void (*)(void *))0)
-#define SQLITE_TRANSIENT ((void (*)(void *))-1)
+#define SQLITE_TRANSIENT ((void (*)(void *)) - 1)
 
 struct sqlite_library {
 	int (*config)(int option, ...);

@@ -53,8 +53,7 @@ int thread_rows(struct database *database, const struct model *model, struct err
 
 		database_put_int(&rows, i);
 		database_put_index(
-			&rows,
-			process ? (uint32_t)(process - model->processes.data) : MODEL_NONE,
+			&rows, process ? (uint32_t)(process - model->processes.data) : MODEL_NONE,
 			MODEL_NONE);
 		database_put_index(&rows, model_pid_real(model, thread->tid), 0);
 		database_put_text(&rows, model_thread_name(model, i));
@@ -225,9 +224,9 @@ int value_rows(struct database *database, const struct model *model, struct erro
 	if (database_rows_begin(&rows, database, "span_value", 3, err))
 		return -EIO;
 	for (uint32_t i = 0; i < model->spans.len; i++)
-		values_of(&rows, i,
-			  model_values(model, model->spans.data[i].site,
-				       model->spans.data[i].frame));
+		values_of(
+			&rows, i,
+			model_values(model, model->spans.data[i].site, model->spans.data[i].frame));
 	result = database_rows_end(&rows, err);
 	if (result || database_rows_begin(&rows, database, "event_value", 3, err))
 		return -EIO;

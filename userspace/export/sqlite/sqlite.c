@@ -37,9 +37,7 @@ static int capture_rows(struct database *database, const struct model *model, st
 	setting(&rows, "kernel", meta->kernel);
 	setting(&rows, "machine", meta->machine);
 	setting(&rows, "waffle_version", meta->version);
-	setting(&rows, "filter", model->filtered.expression
-					 ? model->filtered.expression
-					 : "");
+	setting(&rows, "filter", model->filtered.expression ? model->filtered.expression : "");
 	number(&rows, "start_ns", model->start_ts);
 	number(&rows, "end_ns", model->end_ts);
 	number(&rows, "unix_offset_ns", meta->real_ns - meta->start_ts);
@@ -106,8 +104,8 @@ static int instance_rows(const struct why *why, const struct why_instance *insta
 
 	if (instance->part_count > causes->room) {
 		causes->room = instance->part_count * 2;
-		causes->sorted = memory_resize(causes->sorted, causes->room,
-					       sizeof(*causes->sorted));
+		causes->sorted =
+			memory_resize(causes->sorted, causes->room, sizeof(*causes->sorted));
 	}
 	for (uint32_t i = 0; i < instance->part_count; i++)
 		causes->sorted[i] = &why->parts.data[instance->part + i];
