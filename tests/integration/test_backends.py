@@ -16,7 +16,7 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from servers import Jaeger, OtelCollector, Sink, Zipkin, get_json
+from servers import Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json
 from test_exporters import attributes, certificate, collector, ids_to_base64  # noqa: F401
 from test_processors import Processed, processed  # noqa: F401
 from tracer import ROOT, wait_until
@@ -470,3 +470,64 @@ def test_drops_are_counted_and_shown(waffle, processed, collector):  # noqa: F81
 ])
 def test_wrong_options_of_run_cost_one_line(waffle, options, says):
     waffle.fails(2, "run", *options, "--", "true", says=re.escape(says))
+
+
+# ---- Prometheus ----
+
+@pytest.fixture(scope="module")
+def scraped(made, tmp_path_factory, waffle_program):
+    """JOB in a Prometheus that has scraped it twice."""
+    path = tmp_path_factory.mktemp("metrics") / "job.prom"
+    subprocess.run([waffle_program, "export", JOB, "--format", "prometheus", "--to", path], check=True,
+                   stdout=subprocess.DEVNULL)
+    page = MetricsPage(path)
+    server = made(Prometheus, page)
+    wait_until(lambda: page.scrapes >= 2 and server.query("waffle_records_total"), "two scrapes")
+    yield server
+    page.close()
+
+
+def test_prometheus_takes_all_series(scraped, waffle):
+    truth = Truth(waffle, JOB)
+    counts = {}
+    for kind, rows in (("span", truth.spans), ("event", truth.events)):
+        for row in rows.values():
+            key = (("kind", kind), ("name", row["name"]))
+            counts[key] = counts.get(key, 0) + 1
+    assert scraped.query("waffle_records_total") == counts
+    assert scraped.query("up") == {(): 1}
+    [target] = scraped.ask("targets")["activeTargets"]
+    assert target["lastError"] == ""
+
+
+def test_prometheus_has_durations_with_exemplars(scraped, waffle):
+    truth = Truth(waffle, JOB)
+    steps = [r["end_ns"] - r["start_ns"] for r in truth.spans.values() if r["name"] == "step"
+             and not {"unfinished", "begun_before", "left"} & set(r)]
+    select = 'waffle_span_duration_seconds_%s{name="step"}'
+    [count] = scraped.query(select % "count").values()
+    [total] = scraped.query(select % "sum").values()
+    assert count == len(steps) and total == pytest.approx(sum(steps) / 1e9)
+    [median] = scraped.query(f"histogram_quantile(0.5, {select % 'bucket'})").values()
+    # Four buckets an octave.
+    assert median == pytest.approx(sorted(steps)[len(steps) // 2] / 1e9, rel=0.25)
+    last = max(r["end_ns"] for r in truth.spans.values()) + truth.offset
+    found = scraped.ask("query_exemplars", query=select % "bucket", start=last / 1e9 - 60,
+                        end=last / 1e9 + 60)
+    exemplars = [e for series in found for e in series["exemplars"]]
+    assert exemplars
+    for exemplar in exemplars:
+        row = truth.spans[exemplar["labels"]["span_id"]]
+        assert exemplar["labels"]["trace_id"] == truth.trace_of(row)
+        assert float(exemplar["value"]) == pytest.approx((row["end_ns"] - row["start_ns"]) / 1e9)
+
+
+def test_prometheus_has_causes_that_sum_to_the_time_of_spans(scraped, waffle):
+    truth = Truth(waffle, JOB)
+    whole = [r for r in truth.spans.values() if r["name"] == "step"
+             and not {"unfinished", "begun_before"} & set(r)]
+    [total] = scraped.query('sum(waffle_cause_seconds_total{name="step"})').values()
+    assert total == pytest.approx(sum(r["end_ns"] - r["start_ns"] for r in whole) / 1e9)
+    assert set(scraped.query("sum by (state) (waffle_thread_seconds_total)")) == {
+        (("state", x),) for x in ("running", "runnable", "blocked")}
+    assert scraped.query('sum(waffle_lost_records_total)') == {(): 0}

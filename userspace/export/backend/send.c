@@ -137,7 +137,7 @@ int backend_send(const struct model *model, const struct backend_server *server,
 	*sent = (struct backend_sent){0};
 	if (result)
 		return result;
-	sending.records = model_records_open(model, err);
+	sending.records = model_records_open(model, true, err);
 	if (!sending.records) {
 		sender_close(sending.sender, 0);
 		return -EIO;
