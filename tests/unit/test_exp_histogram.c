@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "export/process/exp_histogram.h"
+#include "export/process/exp_histogram_internal.h"
 
 /* The lower bound of a bucket: base^index. */
 static long double lower(int32_t index, int32_t scale)

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "export/process/exp_histogram.h"
+#include "export/process/exp_histogram_internal.h"
 
 void exp_histogram_init(struct exp_histogram *histogram)
 {

@@ -4,7 +4,7 @@
 #define WAFFLE_EXPORT_PROCESS_METRICS_TEXT_H
 
 #include "export/process/bytes_internal.h"
-#include "export/process/series.h"
+#include "export/process/series_internal.h"
 
 enum metrics_format { METRICS_OPENMETRICS, METRICS_PROMETHEUS };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/process/series.h"
+#include "export/process/series_internal.h"
 #include "util/json.h"
 
 /* ---- choices ---- */

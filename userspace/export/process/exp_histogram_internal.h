@@ -5,8 +5,8 @@
  * EXP_HISTOGRAM_BUCKETS buckets, neighbours are merged and the scale falls by one. So the relative
  * error follows from the range of the values: 4 % for a range of 1 to 1,000,000.
  */
-#ifndef WAFFLE_EXPORT_PROCESS_EXP_HISTOGRAM_H
-#define WAFFLE_EXPORT_PROCESS_EXP_HISTOGRAM_H
+#ifndef WAFFLE_EXPORT_PROCESS_EXP_HISTOGRAM_INTERNAL_H
+#define WAFFLE_EXPORT_PROCESS_EXP_HISTOGRAM_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

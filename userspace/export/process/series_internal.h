@@ -3,10 +3,10 @@
  * The time series of metrics(): one for each kind and name of records and each combination of the
  * values of chosen keys. Beyond a limit all new combinations share one series, which is marked.
  */
-#ifndef WAFFLE_EXPORT_PROCESS_SERIES_H
-#define WAFFLE_EXPORT_PROCESS_SERIES_H
+#ifndef WAFFLE_EXPORT_PROCESS_SERIES_INTERNAL_H
+#define WAFFLE_EXPORT_PROCESS_SERIES_INTERNAL_H
 
-#include "export/process/exp_histogram.h"
+#include "export/process/exp_histogram_internal.h"
 #include "export/process/full_record.h"
 #include "util/error.h"
 #include "util/keymap.h"
