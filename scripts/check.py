@@ -61,7 +61,8 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_python integration/test_python_backends integration/test_python_perfetto "
     "integration/test_python_captures "
     "integration/test_repair integration/test_inprocess_names "
-    "integration/test_inprocess_viewers integration/test_backends").split()]
+    "integration/test_inprocess_viewers integration/test_backends "
+    "integration/test_sqlite").split()]
 
 
 def run(command, timeout, log=None, env=None):
