@@ -58,8 +58,11 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_compat integration/test_terminal_text integration/test_validator "
     "integration/test_propagation integration/test_processors integration/test_exporters "
     "integration/test_cpp integration/test_modes integration/test_backtraces "
+    "integration/test_python integration/test_python_backends integration/test_python_perfetto "
+    "integration/test_python_captures "
     "integration/test_repair integration/test_inprocess_names "
-    "integration/test_inprocess_viewers").split()]
+    "integration/test_inprocess_viewers integration/test_backends "
+    "integration/test_sqlite").split()]
 
 
 def run(command, timeout, log=None, env=None):
@@ -87,6 +90,7 @@ def make(target, timeout=900, **variables):
 def step_build():
     yield "make", make("all")
     yield "make examples", make("examples")
+    yield "make python", make("python")
     yield "waffle-bpf --version", run([f"{BUILD}/waffle-bpf", "--version"], 10)
 
 

@@ -21,6 +21,8 @@ IS_AT(THREAD_TRACER, rings_thread, fast[RINGS_TRACER]);
 IS_AT(WRITER_SHARED, ring_writer, shared);
 IS_AT(WRITER_MASK, ring_writer, mask);
 IS_AT(WRITER_LIMIT, ring_writer, limit);
+IS_AT(WRITER_CLOCK, ring_writer, clock);
+IS(CLOCK_COUNTER, TICKS_COUNTER);
 IS_AT(RSEQ_CPU_ID, ring_rseq, cpu_id);
 IS_AT(RSEQ_CS, ring_rseq, rseq_cs);
 IS(RSEQ_SIGNATURE, RING_RSEQ_SIGNATURE);

@@ -16,6 +16,8 @@
 #define WRITER_SHARED 0
 #define WRITER_MASK 16
 #define WRITER_LIMIT 24
+#define WRITER_CLOCK 32
+#define CLOCK_COUNTER 2
 #define RSEQ_CPU_ID 4
 #define RSEQ_CS 8
 #define RSEQ_SIGNATURE 0x53053053

@@ -79,8 +79,8 @@
 	movq rings_thread@gottpoff(%rip), %rax
 	movq %fs:\writer(%rax), %r10
 	movq WRITER_SHARED(%r10), %r11
-	testq %r11, %r11
-	je 9f
+	cmpl $CLOCK_COUNTER, WRITER_CLOCK(%r10)
+	jne 9f
 	.if \writer == THREAD_TRACER
 	cmpl $0, SHARED_READER(%r11)
 	je 9f
