@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,6 +16,7 @@
 #include "usdt/record/request.h"
 #include "usdt/say/say.h"
 #include "usdt/sink/sink_file.h"
+#include "util/own_thread.h"
 
 #define ROUND_NS 10000000ull
 #define BUSY_NS 1000000ull /* after a round that found a ring rather full */
@@ -231,17 +231,12 @@ static void collector_free(struct collector *collector)
 	free(collector);
 }
 
-/* The thread gets no signal of the program. */
 static int thread_start(struct collector *collector, struct error *err)
 {
-	sigset_t all, before;
 	int code;
 
 	collector->served = request_begin();
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&collector->thread, NULL, collector_main, collector);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	code = own_thread_start(&collector->thread, collector_main, collector);
 	if (code)
 		request_end(false);
 	return code ? error_set(err, code, "no thread can be started to record: %s", strerror(code))

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "usdt/frame/machine.h"
-#include "util/clock.h"
+#include "usdt/ring/ticks.h"
 
 #define HANDLED_NS 1000000000ull
 #define SIGNALS 65 /* the highest signal and one more */
@@ -80,11 +80,11 @@ static void act_if_due(int signo, void *context)
 	static uint64_t last_ns;
 	uint64_t last = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
 
-	if (last && clock_monotonic_ns() - last < HANDLED_NS)
+	if (last && ticks_ns() - last < HANDLED_NS)
 		return;
 	act(signo, context);
 	/* Behind the flush, which may have waited for a second. */
-	__atomic_store_n(&last_ns, clock_monotonic_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&last_ns, ticks_ns(), __ATOMIC_RELAXED);
 }
 
 static void handler_call(struct crash_row *row, int signo, siginfo_t *info, void *context)

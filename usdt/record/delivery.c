@@ -146,7 +146,7 @@ static void hit_append(struct delivery *delivery, const struct gather_item *item
 		.frame_bytes = (uint32_t)bytes - 8,
 	};
 	memcpy(hit + 1, words + 1, bytes - 8);
-	filter_stream_hit(delivery->stream, hit);
+	filter_stream_hit(delivery->stream, hit, ts);
 }
 
 static void end_append(struct delivery *delivery, const struct gather_item *item, uint64_t ts)
@@ -168,7 +168,7 @@ static void end_append(struct delivery *delivery, const struct gather_item *item
 	end.probe_addr = words[1];
 	end.site = site_number(delivery, end.probe_addr, item->ticks);
 	if (end.site != WAFFLE_SITE_UNKNOWN)
-		filter_stream_end(delivery->stream, &end);
+		filter_stream_end(delivery->stream, &end, ts);
 }
 
 /* Whether a time that the program gave may be right. One line tells of the first that is not. */
@@ -202,7 +202,7 @@ static void track_name(struct delivery *delivery)
 }
 
 static void track_hit_deliver(struct delivery *delivery, struct waffle_rec_hit *hit,
-			      uint64_t end_ts, uint64_t probe)
+			      uint64_t end_ts, uint64_t probe, uint64_t ts)
 {
 	const struct waffle_frame *frame = (const void *)(hit + 1);
 	const struct name_site *name = (const struct name_site *)(uintptr_t)probe;
@@ -224,9 +224,9 @@ static void track_hit_deliver(struct delivery *delivery, struct waffle_rec_hit *
 		hit->rec.tid = end.rec.tid = 0;
 		track_name(delivery);
 	}
-	filter_stream_hit(delivery->stream, hit);
+	filter_stream_hit(delivery->stream, hit, ts);
 	if (name->site.kind == WAFFLE_SITE_SPAN)
-		filter_stream_end(delivery->stream, &end);
+		filter_stream_end(delivery->stream, &end, ts);
 }
 
 /* A hit whose times the program gave. Its span's end is known, too. */
@@ -257,7 +257,7 @@ static void track_hit_append(struct delivery *delivery, const struct gather_item
 	track_append(delivery, (uint32_t)words[1], ts, item->tid);
 	delivery->track = (uint32_t)words[1];
 	delivery->track_tid = item->tid;
-	track_hit_deliver(delivery, hit, words[3], words[0]);
+	track_hit_deliver(delivery, hit, words[3], words[0], ts);
 	delivery->track = 0;
 }
 

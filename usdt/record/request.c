@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "util/clock.h"
+#include "usdt/ring/ticks.h"
 
 static struct {
 	uint32_t asked; /* number of requests; the collector sleeps on it (futex) */
@@ -42,12 +42,12 @@ void request_wake(void)
 bool request_wait(uint64_t wait_ns)
 {
 	uint32_t mine = __atomic_add_fetch(&request.asked, 1, __ATOMIC_SEQ_CST);
-	uint64_t end = clock_monotonic_ns() + wait_ns;
+	uint64_t end = ticks_ns() + wait_ns;
 
 	futex_wake(&request.asked);
 	for (;;) {
 		uint32_t news = __atomic_load_n(&request.news, __ATOMIC_SEQ_CST);
-		uint64_t now = clock_monotonic_ns();
+		uint64_t now = ticks_ns();
 
 		if ((int32_t)(__atomic_load_n(&request.done, __ATOMIC_SEQ_CST) - mine) >= 0)
 			return true;

@@ -25,6 +25,7 @@
 #include "usdt/record/owner.h"
 #include "usdt/record/request.h"
 #include "usdt/record/sites.h"
+#include "usdt/record/stack.h"
 #include "usdt/frame/mode.h"
 #include "usdt/name/names.h"
 #include "usdt/ring/rings.h"
@@ -57,17 +58,33 @@ static struct {
 	bool keep_children;
 	bool overwrite;
 	size_t ring_bytes;
-	unsigned execs;   /* how often this process has executed another program that recorded */
-	bool recorded;    /* this process or a parent has made a record; read without the lock */
-	bool begins_late; /* in a child: fork_child_late() begins a recording */
-} trace = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+	unsigned execs; /* how often this process has executed another program that recorded */
+	bool recorded;  /* this process or a parent has made a record; read without the lock */
+	size_t ring_bytes_usual; /* of WAFFLE_RING_SIZE, for all recordings without options */
+	bool begins_late;        /* in a child: fork_child_late() begins a recording */
+} trace = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	   .ended = PTHREAD_COND_INITIALIZER,
+	   .ring_bytes_usual = RING_BYTES_DEFAULT};
+
+/* Several files of a process may have a copy of this library. The one that was first takes all hits
+ * and reads the environment. */
+static bool is_first_copy(void)
+{
+	return __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_RELAXED) == rings_hit;
+}
+
+/* Whether this process records, perhaps by another copy of this library. */
+static bool is_recorded(void)
+{
+	return __atomic_load_n(&waffle_process_get_()->loaded_, __ATOMIC_RELAXED) != NULL;
+}
 
 /* Prints the one line of an error. */
 static int complain(int code, struct error *err)
 {
 	source_fault_one_line(err);
 	if (*err->message)
-		say_line("%s; the program runs untraced", err->message);
+		say_line("%s%s", err->message, is_recorded() ? "" : "; the program runs untraced");
 	return code;
 }
 
@@ -83,7 +100,7 @@ static bool is_shareable(const char *pattern, const char *process)
 /* ---- begin and end ---- */
 
 /* A child that was made without fork() has the parent's state and no collector. */
-static bool is_recorded(void)
+static bool is_served(void)
 {
 	return request_is_served() && __atomic_load_n(&trace.pid, __ATOMIC_RELAXED) == getpid();
 }
@@ -91,7 +108,7 @@ static bool is_recorded(void)
 /* Async-signal-safe. */
 static void flush_dying(void)
 {
-	if (is_recorded() && !request_is_self())
+	if (is_served() && !request_is_self())
 		request_wait(DEATH_NS);
 }
 
@@ -113,16 +130,22 @@ static void crash_update(void)
 /* A thread has its first ring for the collector. It runs inside of a site. */
 static void first_record(void)
 {
-	if (__atomic_exchange_n(&trace.recorded, true, __ATOMIC_RELAXED) || !is_recorded())
+	if (__atomic_exchange_n(&trace.recorded, true, __ATOMIC_RELAXED) || !is_served())
 		return;
 	crash_watch(CRASH_ALL, &crash_actions);
+}
+
+static void arm_again_work(void *arg)
+{
+	(void)arg;
+	collector_arm_again(trace.collector);
 }
 
 static void mode_changed(void)
 {
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
-		collector_arm_again(trace.collector);
+		stack_run(arm_again_work, NULL);
 	crash_update();
 	pthread_mutex_unlock(&trace.lock);
 }
@@ -132,7 +155,6 @@ static void program_recorded(void);
 
 static int begin(struct error *err)
 {
-	struct waffle_process_ *process = waffle_process_get_();
 	struct collector_options options = {trace.filter, trace.keep_children, trace.overwrite,
 					    trace.process, program_recorded};
 	struct collector *collector;
@@ -140,8 +162,6 @@ static int begin(struct error *err)
 	uint32_t rank;
 	int result;
 
-	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
-		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
 	result = output_name_expand(path, sizeof(path), "WAFFLE_TRACE", trace.pattern, getpid(),
 				    &rank, err)
 			 ?: owner_name(path, sizeof(path), trace.execs, err);
@@ -155,7 +175,7 @@ static int begin(struct error *err)
 		return result;
 	trace.collector = collector;
 	rings_collect(true);
-	__atomic_store_n(&process->loaded_, file_loaded, __ATOMIC_RELEASE);
+	__atomic_store_n(&waffle_process_get_()->loaded_, file_loaded, __ATOMIC_RELEASE);
 	collector_arm(collector);
 	crash_update();
 	return 0;
@@ -212,10 +232,11 @@ static void fork_parent(void)
 	pthread_mutex_unlock(&trace.lock);
 }
 
-static void child_begin(void)
+static void child_begin_work(void *arg)
 {
 	struct error err = ERROR_INIT;
 
+	(void)arg;
 	if (!is_shareable(trace.pattern, trace.process))
 		return;
 	owner_fork_child();
@@ -250,7 +271,7 @@ static void fork_child(void)
 	crash_update();
 	trace.begins_late = traced && fork_late;
 	if (traced && !fork_late)
-		child_begin();
+		stack_run(child_begin_work, NULL);
 }
 
 static void fork_before_late(void)
@@ -268,12 +289,18 @@ static void fork_child_late(void)
 	if (--fork_late || !trace.begins_late)
 		return;
 	trace.begins_late = false;
-	child_begin();
+	stack_run(child_begin_work, NULL);
 }
 
 static void fork_late_register(void)
 {
 	pthread_atfork(fork_before_late, fork_parent_late, fork_child_late);
+}
+
+static void arm_work(void *arg)
+{
+	(void)arg;
+	collector_arm(trace.collector);
 }
 
 /* A file with sites has been loaded. */
@@ -283,7 +310,7 @@ static void file_loaded(void)
 
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
-		collector_arm(trace.collector);
+		stack_run(arm_work, NULL);
 	pthread_mutex_unlock(&trace.lock);
 	if (__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) < FORK_LATE_MAX)
 		fork_late_register();
@@ -313,7 +340,7 @@ static int start(const char *path, const struct waffle_trace_options *options, u
 	if (result)
 		return result;
 	if (!ring_bytes)
-		ring_bytes = RING_BYTES_DEFAULT;
+		ring_bytes = trace.ring_bytes_usual;
 	if (ring_bytes < RING_BYTES_MIN || ring_bytes > RING_BYTES_MAX ||
 	    ring_bytes & (ring_bytes - 1))
 		return error_set(err, EINVAL,
@@ -323,8 +350,14 @@ static int start(const char *path, const struct waffle_trace_options *options, u
 	if (options->keep_children && !options->filter)
 		return error_set(err, EINVAL, "WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER");
 	pthread_mutex_lock(&trace.lock);
-	if (trace.collector || trace.ending) {
-		result = error_set(err, EBUSY, "%s: this process records already",
+	if (is_recorded() || trace.ending) {
+		result = error_set(err, EBUSY, "%s: this process records already%s",
+				   *path ? path : "WAFFLE_PROCESS",
+				   is_first_copy() ? "" : ", by another copy of libwaffle");
+	} else if (!is_first_copy()) {
+		result = error_set(err, EBUSY,
+				   "%s: another copy of libwaffle was loaded before and takes all "
+				   "hits; link only one",
 				   *path ? path : "WAFFLE_PROCESS");
 	} else {
 		free(trace.filter);
@@ -347,15 +380,38 @@ static int start(const char *path, const struct waffle_trace_options *options, u
 	return result;
 }
 
-API int waffle_trace_start(const char *path, const struct waffle_trace_options *options)
+struct start_call {
+	const char *path;
+	const struct waffle_trace_options *options;
+	int result;
+};
+
+static void start_work(void *arg)
 {
+	struct start_call *call = arg;
 	struct waffle_trace_options all = {0};
 	struct error err = ERROR_INIT;
 
 	/* A program that was compiled with an older header has fewer members. */
-	if (options)
-		memcpy(&all, options, options->size < sizeof(all) ? options->size : sizeof(all));
-	return complain(start(path, &all, 0, &err), &err);
+	if (call->options)
+		memcpy(&all, call->options,
+		       call->options->size < sizeof(all) ? call->options->size : sizeof(all));
+	if (call->options && !all.size)
+		call->result = error_set(&err, EINVAL,
+					 "waffle_trace_start(): the options have no .size; set it "
+					 "to sizeof(struct waffle_trace_options)");
+	else
+		call->result = start(call->path, &all, 0, &err);
+	complain(call->result, &err);
+}
+
+API int waffle_trace_start(const char *path, const struct waffle_trace_options *options)
+{
+	struct start_call call = {path, options, 0};
+
+	ticks_look();
+	stack_run(start_work, &call);
+	return call.result;
 }
 
 /* Whoever comes while another thread ends the recording waits for it, too: the process may be about
@@ -385,7 +441,7 @@ API int waffle_trace_stop(void)
 
 API int waffle_trace_flush(void)
 {
-	if (!is_recorded())
+	if (!is_served())
 		return -ESRCH;
 	if (request_is_self())
 		return -EDEADLK;
@@ -464,7 +520,7 @@ static int environment_read(struct waffle_trace_options *options, struct error *
 }
 
 /* Sets the size of all rings that have no other one. */
-static int ring_size_read(struct waffle_trace_options *options, struct error *err)
+static int ring_size_read(struct error *err)
 {
 	const char *text = getauxval(AT_SECURE) ? NULL : getenv("WAFFLE_RING_SIZE");
 	uint64_t bytes;
@@ -477,12 +533,12 @@ static int ring_size_read(struct waffle_trace_options *options, struct error *er
 				 "WAFFLE_RING_SIZE: '%s': expected a power of two from 16KiB to "
 				 "1GiB",
 				 text);
-	options->ring_bytes = (size_t)bytes;
+	trace.ring_bytes_usual = (size_t)bytes;
 	rings_configure(RINGS_TRACER, bytes, (uint32_t)ticks_choose(), false);
 	return 0;
 }
 
-static __attribute__((constructor)) void trace_load(void)
+static void environment_work(void *arg)
 {
 	const char *path = getenv("WAFFLE_TRACE"), *process = getenv("WAFFLE_PROCESS");
 	struct waffle_trace_options options = {0};
@@ -490,10 +546,10 @@ static __attribute__((constructor)) void trace_load(void)
 	unsigned execs = 0;
 	int result;
 
-	pthread_atfork(fork_before, fork_parent, fork_child);
-	ends_watch(flush_dying);
-	hits_take();
-	result = mode_load(mode_changed, &err) ?: ring_size_read(&options, &err);
+	(void)arg;
+	if (!is_first_copy())
+		return;
+	result = mode_load(mode_changed, &err) ?: ring_size_read(&err);
 	if (result) {
 		complain(result, &err);
 		return;
@@ -509,11 +565,21 @@ static __attribute__((constructor)) void trace_load(void)
 	complain(result, &err);
 }
 
+/* A thread with a small stack may have opened the library that brings libwaffle. */
+static __attribute__((constructor)) void trace_load(void)
+{
+	pthread_atfork(fork_before, fork_parent, fork_child);
+	ends_watch(flush_dying);
+	ticks_look();
+	hits_take();
+	stack_run(environment_work, NULL);
+}
+
 /* Runs after the destructors of the program and of libraries that use this one. waffle_trace_stop()
  * could be that of another copy of this library. A child that was made without fork(), by _Fork()
  * or clone(), has no collector: its thread is the parent's. */
 static __attribute__((destructor)) void trace_unload(void)
 {
-	if (is_recorded())
+	if (is_served())
 		stop();
 }
