@@ -4,9 +4,9 @@
  * of everything (test_export.py knows what) (loss: and losses),
  * make_capture bench FILE RECORDS [THREADS], a large one of spans with two integers, and switches,
  * make_capture alike FILE RECORDS, a small file of very many events,
- * make_capture rank FILE RANK LATE_MS REAL_NS, a rank of a job of RANK_COUNT, which sleeps LATE_MS in
- * each "load"; it began at REAL_NS since 1970,
- * or make_capture random FILE SEED, records that often contradict each other.
+ * make_capture rank FILE RANK LATE_MS REAL_NS, a rank of a job of RANK_COUNT, which sleeps LATE_MS
+ * in each "load"; it began at REAL_NS since 1970, or make_capture random FILE SEED, records that
+ * often contradict each other.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,7 +288,7 @@ static void random_records(struct capture *c, uint64_t seed)
 
 #define RANK_COUNT 100
 #define RANK_STEPS 20
-#define RANK_NODE 8 /* ranks of a host */
+#define RANK_NODE 8   /* ranks of a host */
 #define NANOSLEEP 230 /* of x86_64 */
 #define RECVFROM 45
 
@@ -350,8 +350,8 @@ static int make_rank(const char *path, uint32_t rank, uint64_t late_ms, uint64_t
 	for (uint64_t i = 0; i < RANK_STEPS; i++)
 		rank_step(&c, START + MS + i * 100 * MS, pid,
 			  ((uint64_t)rank + 1) << 32 | (i + 1) << 8, rank, late_ms * MS);
-	check(&c, store_writer_close(c.writer, START + (RANK_STEPS + 1) * 100 * MS, c.counts,
-				     &c.err));
+	check(&c,
+	      store_writer_close(c.writer, START + (RANK_STEPS + 1) * 100 * MS, c.counts, &c.err));
 	return 0;
 }
 
