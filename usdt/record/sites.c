@@ -575,6 +575,7 @@ static void files_walk(int (*each)(struct dl_phdr_info *, size_t, void *), void 
 
 void sites_arm(struct sites *sites)
 {
+	names_follow_mode();
 	files_walk(walk_arm, &(struct arm_walk){.sites = sites});
 }
 

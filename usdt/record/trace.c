@@ -19,6 +19,7 @@
 #include "target/process/output_name.h"
 #include "usdt/frame/backtrace.h"
 #include "usdt/sink/callbacks.h"
+#include "usdt/sink/sink.h"
 #include "usdt/record/collector.h"
 #include "usdt/record/crash.h"
 #include "usdt/record/ends.h"
@@ -108,8 +109,10 @@ static bool is_served(void)
 /* Async-signal-safe. */
 static void flush_dying(void)
 {
-	if (is_served() && !request_is_self())
+	if (is_served() && !request_is_self()) {
+		sink_process_hurry();
 		request_wait(DEATH_NS);
+	}
 }
 
 static const struct crash_actions crash_actions = {flush_dying, backtrace_tell};
