@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/writer_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int store_writer_open_memory(struct store_writer **result, struct error *err)
+{
+	struct store_writer *writer = writer_new("the flight recorder");
+
+	if (writer)
+		writer->keep = keep_new();
+	if (!writer || !writer->keep) {
+		if (writer)
+			writer_free(writer);
+		return error_set(err, ENOMEM, "out of memory");
+	}
+	*result = writer;
+	return 0;
+}
+
+int store_writer_begin_segment(struct store_writer *writer, uint64_t from_ts, struct error *err)
+{
+	if (!writer->code && !writer_data(writer) && !keep_segment(writer->keep, from_ts))
+		writer_fail(writer, ENOMEM, "out of memory");
+	return writer_result(writer, err);
+}
+
+void store_writer_set_now(struct store_writer *writer, uint64_t now)
+{
+	writer->keep->now = now;
+}
+
+int store_writer_append_head(struct store_writer *writer, const struct waffle_rec *rec,
+			     struct error *err)
+{
+	if (!writer->code && !keep_head(writer->keep, rec))
+		writer_fail(writer, ENOMEM, "out of memory");
+	return writer_result(writer, err);
+}
+
+void store_writer_drop(struct store_writer *writer, uint64_t from_ts, uint64_t max_bytes)
+{
+	struct keep *keep = writer->keep;
+
+	while (keep->segments.len > 1 && keep->segments.data[1].from_ts <= from_ts)
+		keep_drop(keep);
+	while (keep->bytes + keep->begin_bytes > max_bytes && keep_drop(keep))
+		;
+}
+
+struct store_kept store_writer_kept(const struct store_writer *writer)
+{
+	const struct keep *keep = writer->keep;
+	struct store_kept kept = {.bytes = keep->bytes + keep->begin_bytes};
+
+	if (keep->segments.len) {
+		kept.from_ts = keep->segments.data[0].from_ts;
+		kept.segment_bytes = keep->segments.data[keep->segments.len - 1].bytes;
+	}
+	return kept;
+}
+
+/* A file that is made of what another writer keeps. */
+struct dump {
+	struct store_writer *from, *to;
+	struct store_counts *counts;
+};
+
+/* The encoder that knows the sites makes the chunks of the head. */
+static int dump_encoded(struct dump *dump)
+{
+	return writer_records(dump->to, CHUNK_TASKS, dump->from->tasks)
+		       ?: writer_records(dump->to, CHUNK_DATA, dump->from->encoder);
+}
+
+static int dump_head(const struct waffle_rec *rec, void *arg)
+{
+	struct dump *dump = arg;
+	struct store_writer *from = dump->from;
+	unsigned source = record_source(rec->kind);
+
+	if (source < WAFFLE_SOURCE_COUNT)
+		dump->counts[source].delivered++;
+	if (!encoder_append(from->encoder, rec) ||
+	    (record_names(rec->kind) && !encoder_append(from->tasks, rec)))
+		return writer_fail(dump->to, ENOMEM, "out of memory");
+	return encoder_full(from->encoder) || encoder_full(from->tasks) ? dump_encoded(dump) : 0;
+}
+
+static int dump_chunk(struct dump *dump, const struct kept_chunk *chunk)
+{
+	struct store_writer *to = dump->to;
+
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		dump->counts[i].delivered += chunk->tally.delivered[i];
+		dump->counts[i].lost += chunk->tally.lost[i];
+	}
+	to->out.len = 0;
+	if (!vec_reserve(&to->out, chunk->bytes))
+		return writer_fail(to, ENOMEM, "out of memory");
+	memcpy(to->out.data, chunk->packed, chunk->bytes);
+	to->out.len = chunk->bytes;
+	if (chunk->entry.type == CHUNK_DATA)
+		to->persisted += chunk->entry.records;
+	return writer_packed(to, chunk->entry);
+}
+
+static int dump_all(struct dump *dump)
+{
+	const struct keep *keep = dump->from->keep;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < keep->tables.len; i++)
+		ret = dump_chunk(dump, &keep->tables.data[i]);
+	ret = ret ?: keep_each_head(keep, dump_head, dump) ?: dump_encoded(dump);
+	for (size_t i = 0; !ret && i < keep->segments.len; i++) {
+		const struct kept_segment *segment = &keep->segments.data[i];
+
+		for (size_t c = 0; !ret && c < segment->chunks.len; c++)
+			ret = dump_chunk(dump, &segment->chunks.data[c]);
+	}
+	return ret;
+}
+
+int store_writer_dump(struct store_writer *from, struct store_writer *to,
+		      struct store_counts *counts, struct error *err)
+{
+	struct dump dump = {from, to, counts};
+
+	memset(counts, 0, WAFFLE_SOURCE_COUNT * sizeof(*counts));
+	if (from->code || writer_tables(from) || writer_data(from))
+		return writer_result(from, err);
+	if (dump_all(&dump))
+		return writer_result(to, err);
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
+		counts[i].produced = counts[i].delivered + counts[i].lost;
+	return 0;
+}

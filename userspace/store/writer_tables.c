@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/writer_internal.h"
+#include "util/strtab.h"
+
+/* A table is written when it has reached this size, so that one more string still fits in the
+ * chunk. */
+#define DICTIONARY_BYTES (CHUNK_RAW_MAX / 2)
+
+static const uint16_t table_chunks[TABLE_COUNT] = {
+	[TABLE_SITES] = CHUNK_SITES,       [TABLE_PROCESSES] = CHUNK_PROCESSES,
+	[TABLE_STACKS] = CHUNK_STACKS,     [TABLE_OBJECTS] = CHUNK_OBJECTS,
+	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
+	[TABLE_NAMES] = CHUNK_NAMES,       [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
+	[TABLE_RANKS] = CHUNK_RANKS,       [TABLE_HOSTS] = CHUNK_HOSTS,
+	[TABLE_CAPTURES] = CHUNK_CAPTURES, [TABLE_TRANSPORTS] = CHUNK_TRANSPORTS,
+};
+
+static int write_strings(struct store_writer *writer)
+{
+	byte_vec bytes = {0};
+	int ret = 0;
+
+	while (!ret && writer->strings_written < strtab_count(writer->strings)) {
+		uint32_t first = writer->strings_written;
+
+		bytes.len = 0;
+		while (writer->strings_written < strtab_count(writer->strings) &&
+		       bytes.len < DICTIONARY_BYTES && !ret) {
+			uint32_t i = writer->strings_written++;
+
+			if (!string_put(&bytes, strtab_get(writer->strings, i),
+					strtab_length(writer->strings, i)))
+				ret = writer_fail(writer, ENOMEM, "out of memory");
+		}
+		if (!ret)
+			ret = writer_chunk(
+				writer,
+				(struct chunk_header){.type = CHUNK_STRINGS,
+						      .codec = CODEC_ZSTD,
+						      .records = writer->strings_written - first},
+				bytes.data, bytes.len);
+	}
+	vec_free(&bytes);
+	return ret;
+}
+
+static int write_waiting(struct store_writer *writer, enum writer_table table)
+{
+	struct writer_waiting *waiting = &writer->tables[table];
+	int ret;
+
+	if (!waiting->count)
+		return 0;
+	ret = writer_chunk(writer,
+			   (struct chunk_header){.type = table_chunks[table],
+						 .codec = CODEC_ZSTD,
+						 .records = waiting->count},
+			   waiting->bytes.data, waiting->bytes.len);
+	waiting->bytes.len = 0;
+	waiting->count = 0;
+	return ret;
+}
+
+/* Strings are first, because the other tables refer to them. */
+int writer_tables(struct store_writer *writer)
+{
+	int ret = write_strings(writer);
+
+	for (enum writer_table table = 0; !ret && table < TABLE_COUNT; table++)
+		ret = write_waiting(writer, table);
+	return ret;
+}
+
+/* Each group has half of the memory, so that many short-lived processes can't use up the room for
+ * stacks. */
+static bool is_of_processes(enum writer_table table)
+{
+	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS || table == TABLE_RANKS;
+}
+
+/* Whether a table has room for one more entry. */
+static bool has_room(const struct store_writer *writer, enum writer_table table)
+{
+	uint32_t max = table == TABLE_PROCESSES || table == TABLE_RANKS ? STORE_PROCESSES_MAX
+									: STORE_TABLE_MAX;
+
+	return writer->counts_of[table] < max &&
+	       writer->tables_bytes[!is_of_processes(table)] < STORE_TABLES_BYTES_MAX / 2;
+}
+
+bool store_writer_has_room(struct store_writer *writer)
+{
+	if (has_room(writer, TABLE_STACKS) && has_room(writer, TABLE_OBJECTS) &&
+	    has_room(writer, TABLE_NAMES))
+		return true;
+	writer->left_out++;
+	return false;
+}
+
+uint64_t store_writer_left_out(const struct store_writer *writer)
+{
+	return writer->left_out;
+}
+
+/* Whether an optional entry may be added. False: the caller returns *result. */
+static bool may_add(struct store_writer *writer, enum writer_table table, int *result,
+		    struct error *err)
+{
+	*result = writer_result(writer, err);
+	if (*result || has_room(writer, table))
+		return !*result;
+	writer->left_out++;
+	return false;
+}
+
+/* Completes the addition of an entry. `put`: there was memory to encode it. `count`: its addresses
+ * or segments. */
+static int added(struct store_writer *writer, enum writer_table table, uint32_t count, bool put,
+		 struct error *err)
+{
+	if (!put) {
+		writer_fail(writer, ENOMEM, "out of memory");
+		return writer_result(writer, err);
+	}
+	writer->tables[table].count++;
+	writer->counts_of[table]++;
+	writer->tables_bytes[!is_of_processes(table)] +=
+		table_bytes((enum chunk_type)table_chunks[table], count);
+	for (; writer->strings_counted < strtab_count(writer->strings); writer->strings_counted++)
+		writer->tables_bytes[!is_of_processes(table)] +=
+			string_bytes(strtab_length(writer->strings, writer->strings_counted));
+	if (writer->tables[table].bytes.len >= DICTIONARY_BYTES)
+		writer_tables(writer);
+	return writer_result(writer, err);
+}
+
+int store_writer_add_site(struct store_writer *writer, const struct site_info *site,
+			  struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (writer->counts_of[TABLE_SITES] == STORE_SITES_MAX || site->key_count > WAFFLE_KEYS_MAX)
+		return error_set(err, E2BIG, "%s: no room for site '%s': too many %s", writer->path,
+				 site->name, site->key_count > WAFFLE_KEYS_MAX ? "keys" : "sites");
+	return added(writer, TABLE_SITES, 0,
+		     site_put(&writer->tables[TABLE_SITES].bytes, writer->strings, site) &&
+			     encoder_add_site(writer->encoder, site) &&
+			     (!writer->keep || keep_site(writer->keep, site)),
+		     err);
+}
+
+int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
+			     struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_PROCESSES, &result, err))
+		return result;
+	return added(writer, TABLE_PROCESSES, 0,
+		     process_put(&writer->tables[TABLE_PROCESSES].bytes, writer->strings, process),
+		     err);
+}
+
+int store_writer_add_host(struct store_writer *writer, const struct store_host *host,
+			  struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (writer->counts_of[TABLE_HOSTS] == STORE_HOSTS_MAX)
+		return error_set(err, E2BIG, "%s: no room for host '%s': a file has at most %u",
+				 writer->path, host->name, STORE_HOSTS_MAX);
+	return added(writer, TABLE_HOSTS, 0,
+		     host_put(&writer->tables[TABLE_HOSTS].bytes, writer->strings, host), err);
+}
+
+int store_writer_add_capture(struct store_writer *writer, const struct store_capture *capture,
+			     struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (writer->counts_of[TABLE_CAPTURES] == STORE_CAPTURES_MAX)
+		return error_set(err, E2BIG, "%s: no room for '%s': a file is of at most %u others",
+				 writer->path, capture->file, STORE_CAPTURES_MAX);
+	return added(writer, TABLE_CAPTURES, 0,
+		     capture_put(&writer->tables[TABLE_CAPTURES].bytes, writer->strings, capture),
+		     err);
+}
+
+int store_writer_add_rank(struct store_writer *writer, const struct store_rank *rank,
+			  struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_RANKS, &result, err))
+		return result;
+	return added(writer, TABLE_RANKS, 0,
+		     rank_put(&writer->tables[TABLE_RANKS].bytes, writer->strings, rank), err);
+}
+
+int store_writer_add_transport(struct store_writer *writer, const struct store_transport *transport,
+			       struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_TRANSPORTS, &result, err))
+		return result;
+	return added(
+		writer, TABLE_TRANSPORTS, 0,
+		transport_put(&writer->tables[TABLE_TRANSPORTS].bytes, writer->strings, transport),
+		err);
+}
+
+int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
+			   struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_STACKS, &result, err))
+		return result;
+	return added(writer, TABLE_STACKS, stack->count,
+		     stack_put(&writer->tables[TABLE_STACKS].bytes, stack), err);
+}
+
+int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
+			    struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_OBJECTS, &result, err))
+		return result;
+	return added(writer, TABLE_OBJECTS, 0,
+		     object_put(&writer->tables[TABLE_OBJECTS].bytes, writer->strings, object),
+		     err);
+}
+
+int store_writer_add_mapping(struct store_writer *writer, const struct store_mapping *mapping,
+			     struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_MAPPINGS, &result, err))
+		return result;
+	return added(writer, TABLE_MAPPINGS, mapping->segment_count,
+		     mapping_put(&writer->tables[TABLE_MAPPINGS].bytes, writer->strings, mapping),
+		     err);
+}
+
+int store_writer_add_symbol(struct store_writer *writer, const struct store_symbol *symbol,
+			    struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_SYMBOLS, &result, err))
+		return result;
+	return added(writer, TABLE_SYMBOLS, 0,
+		     symbol_put(&writer->tables[TABLE_SYMBOLS].bytes, writer->strings, symbol),
+		     err);
+}
+
+int store_writer_add_name(struct store_writer *writer, const struct store_name *name,
+			  struct error *err)
+{
+	enum writer_table table = name->since ? TABLE_TIMED_NAMES : TABLE_NAMES;
+	int result;
+
+	if (!may_add(writer, table, &result, err))
+		return result;
+	return added(writer, table, 0,
+		     name_put(&writer->tables[table].bytes, writer->strings, name), err);
+}
