@@ -389,6 +389,111 @@ static void test_a_record_of_the_future_does_not_end_what_is_kept(void **state)
 	store_writer_discard(memory);
 }
 
+static bool is_odd(uint32_t number, void *arg)
+{
+	(*(uint32_t *)arg)++;
+	return number % 2;
+}
+
+static bool is_any(uint32_t number, void *arg)
+{
+	(void)number;
+	(void)arg;
+	return true;
+}
+
+/* A wait at `ts` for an object, with a stack. */
+static void append_wait(struct store_writer *writer, uint64_t ts, uint32_t stack, uint32_t object)
+{
+	struct waffle_rec_wait wait = {.rec = rec_of(WAFFLE_REC_WAIT, ts, 10),
+				       .from_ts = ts - 1,
+				       .kernel_stack = stack,
+				       .object = object};
+
+	append(writer, &wait.rec);
+}
+
+/* A recorder runs for weeks. */
+static void test_stacks_and_objects_of_dropped_records_make_room(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	const uint64_t addresses[] = {0x1000, 0x2000};
+	struct store_stack stack = {.addresses = addresses, .count = 2};
+	struct store_object object = {.ino = 5, .dev = 6, .name = "/data/a", .detail = "ext4"};
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	uint32_t asked = 0;
+
+	begin_segment(memory, 100);
+	for (uint32_t number = 1; number <= 5; number++) {
+		assert_int_equal(store_writer_next(memory, STORE_STACKS), number);
+		stack.pid = object.pid = number;
+		must(store_writer_add_stack(memory, &stack, &err), &err);
+		must(store_writer_add_object(memory, &object, &err), &err);
+	}
+	begin_segment(memory, 200);
+	append_wait(memory, 201, 1, 3); /* the file needs these */
+	store_writer_drop(memory, 200, UINT64_MAX);
+	store_writer_sweep(memory, STORE_STACKS, is_odd, &asked);
+	assert_int_equal(asked, 4); /* all but 1: 3 and 5 go */
+	store_writer_sweep(memory, STORE_OBJECTS, is_odd, &asked);
+	assert_int_equal(store_writer_next(memory, STORE_STACKS), 5);
+	object.name = "/data/b";
+	stack.pid = 55;
+	must(store_writer_add_stack(memory, &stack, &err), &err);
+	must(store_writer_add_object(memory, &object, &err), &err);
+	append_wait(memory, 202, 5, 5);
+
+	reader = dump(memory, test->path, counts);
+	assert_int_equal(store_reader_stack(reader, 1)->pid, 1);
+	assert_int_equal(store_reader_stack(reader, 2)->pid, 2);
+	assert_int_equal(store_reader_stack(reader, 3)->count, 0);
+	assert_int_equal(store_reader_stack(reader, 5)->pid, 55);
+	assert_int_equal(store_reader_stack(reader, 5)->addresses[1], 0x2000);
+	assert_null(store_reader_stack(reader, 6));
+	assert_string_equal(store_reader_object(reader, 1)->name, "");
+	assert_string_equal(store_reader_object(reader, 3)->name, "/data/a");
+	assert_string_equal(store_reader_object(reader, 5)->name, "/data/b");
+	assert_int_equal(store_reader_object(reader, 5)->ino, 5);
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
+/* As many as a recorder sees in some days. */
+static void test_tables_never_become_full_if_little_is_kept(void **state)
+{
+	struct store_writer *memory = open_memory();
+	uint64_t addresses[30] = {0x1000};
+	struct store_stack stack = {.addresses = addresses, .count = 30, .pid = 7};
+	struct store_object object = {.dev = 6, .name = "", .detail = "ext4"};
+	struct error err = ERROR_INIT;
+	char name[64];
+
+	(void)state;
+	object.name = name;
+	for (uint64_t i = 1; i <= 1500000; i++) {
+		if (i % 1000 == 1) {
+			begin_segment(memory, i);
+			append_task(memory, i, 10, "main");
+			store_writer_drop(memory, i > 8000 ? i - 8000 : 0, UINT64_MAX);
+		}
+		snprintf(name, sizeof(name), "/data/%llu", (unsigned long long)i);
+		addresses[1] = object.ino = i;
+		assert_true(store_writer_has_room(memory));
+		must(store_writer_add_stack(memory, &stack, &err), &err);
+		must(store_writer_add_object(memory, &object, &err), &err);
+		if (store_writer_should_sweep(memory, STORE_STACKS))
+			store_writer_sweep(memory, STORE_STACKS, is_any, NULL);
+		if (store_writer_should_sweep(memory, STORE_OBJECTS))
+			store_writer_sweep(memory, STORE_OBJECTS, is_any, NULL);
+	}
+	assert_true(store_writer_next(memory, STORE_STACKS) < 300000);
+	assert_int_equal(store_writer_left_out(memory), 0);
+	store_writer_discard(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +515,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_a_record_of_the_future_does_not_end_what_is_kept, store_setup,
 			store_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_stacks_and_objects_of_dropped_records_make_room, store_setup,
+			store_teardown),
+		cmocka_unit_test(test_tables_never_become_full_if_little_is_kept),
 		cmocka_unit_test_setup_teardown(test_memory_is_limited_also_within_a_segment,
 						store_setup, store_teardown),
 	};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/record_schema.h"
 #include "waffle/abi.h"
 
 /* Limits of what is kept besides chunks. More threads have no names, and the begins of more spans
@@ -48,6 +49,8 @@ void keep_free(struct keep *keep)
 	vec_free(&keep->frequencies);
 	vec_free(&keep->begins);
 	vec_free(&keep->spans);
+	keep_rows_free(&keep->rows[STORE_STACKS]);
+	keep_rows_free(&keep->rows[STORE_OBJECTS]);
 	map_free(&keep->task_at);
 	map_free(&keep->track_at);
 	map_free(&keep->begin_at);
@@ -55,12 +58,12 @@ void keep_free(struct keep *keep)
 }
 
 /* Numbers of segments, from 1. */
-static uint64_t number_first(const struct keep *keep)
+uint64_t keep_first(const struct keep *keep)
 {
 	return keep->dropped + 1;
 }
 
-static uint64_t number_current(const struct keep *keep)
+static uint64_t keep_current(const struct keep *keep)
 {
 	return keep->dropped + keep->segments.len;
 }
@@ -167,7 +170,7 @@ static void tracks_forget(struct keep *keep)
 	for (size_t i = 0; i < keep->tracks.len; i++) {
 		const struct kept_track *track = &keep->tracks.data[i];
 
-		if (track->ended && track->ended < number_first(keep)) {
+		if (track->ended && track->ended < keep_first(keep)) {
 			map_remove(&keep->track_at, track_key(&track->track));
 			continue;
 		}
@@ -187,7 +190,7 @@ static void tasks_forget(struct keep *keep)
 	for (size_t i = 0; i < keep->tasks.len; i++) {
 		const struct kept_task *task = &keep->tasks.data[i];
 
-		if (task->ended && task->ended < number_first(keep)) {
+		if (task->ended && task->ended < keep_first(keep)) {
 			map_remove(&keep->task_at, task->task.rec.tid);
 			continue;
 		}
@@ -206,7 +209,7 @@ static void ended_forget(struct keep *keep)
 	for (size_t i = 0; i < keep->begins.len; i++) {
 		const struct kept_begin *begin = &keep->begins.data[i];
 
-		if (begin->hit && begin->ended && begin->ended < number_first(keep))
+		if (begin->hit && begin->ended && begin->ended < keep_first(keep))
 			begin_remove(keep, (uint32_t)i);
 	}
 	tasks_forget(keep);
@@ -250,6 +253,41 @@ bool keep_drop(struct keep *keep)
 }
 
 /* ---- records ---- */
+
+/* What is added before there is a segment belongs to the first one. */
+static uint64_t current_or_next(const struct keep *keep)
+{
+	return keep_current(keep) + !keep->segments.len;
+}
+
+bool keep_add_stack(struct keep *keep, const struct store_stack *stack, size_t *more)
+{
+	return keep_rows_add_stack(&keep->rows[STORE_STACKS], stack, current_or_next(keep), more);
+}
+
+bool keep_add_object(struct keep *keep, const struct store_object *object, size_t *more)
+{
+	return keep_rows_add_object(&keep->rows[STORE_OBJECTS], object, current_or_next(keep),
+				    more);
+}
+
+/* Notes that the current segment refers to the stacks and objects of a record. */
+static void rows_follow(struct keep *keep, const struct waffle_rec *rec)
+{
+	const struct record_kind *kind = &record_kinds[rec->kind];
+
+	for (unsigned i = 0; i < kind->field_count; i++) {
+		const struct record_field *field = &kind->fields[i];
+		uint32_t number;
+
+		if (field->form != RECORD_STACK && field->form != RECORD_OBJECT)
+			continue;
+		memcpy(&number, (const char *)rec + field->offset, sizeof(number));
+		keep_rows_use(
+			&keep->rows[field->form == RECORD_STACK ? STORE_STACKS : STORE_OBJECTS],
+			number, keep_current(keep));
+	}
+}
 
 /* Nobody tells when threads of other processes end, so they give way when there are too many.
  * Returns the index for a new thread, or MAP_NONE. */
@@ -301,16 +339,16 @@ static void exit_follow(struct keep *keep, const struct waffle_rec_exit *end)
 	uint32_t index = map_get(&keep->task_at, end->rec.tid);
 
 	if (index != MAP_NONE && end->rec.kind == WAFFLE_REC_EXIT)
-		keep->tasks.data[index].ended = number_current(keep);
+		keep->tasks.data[index].ended = keep_current(keep);
 	if (end->rec.tid != end->tgid && end->rec.kind == WAFFLE_REC_EXIT)
 		return;
 	for (size_t i = 0; i < keep->begins.len; i++)
 		if (keep->begins.data[i].hit && keep->begins.data[i].hit->tgid == end->tgid &&
 		    !keep->begins.data[i].ended)
-			keep->begins.data[i].ended = number_current(keep);
+			keep->begins.data[i].ended = keep_current(keep);
 	for (size_t i = 0; i < keep->tracks.len; i++)
 		if (keep->tracks.data[i].track.tgid == end->tgid && !keep->tracks.data[i].ended)
-			keep->tracks.data[i].ended = number_current(keep);
+			keep->tracks.data[i].ended = keep_current(keep);
 }
 
 static void frequency_follow(struct keep *keep, const struct waffle_rec_frequency *frequency)
@@ -356,7 +394,7 @@ static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
 {
 	const struct waffle_frame *frame = (const void *)(hit + 1);
 	size_t bytes = sizeof(*hit) + hit->frame_bytes;
-	struct kept_begin begin = {.began = number_current(keep)};
+	struct kept_begin begin = {.began = keep_current(keep)};
 	uint32_t index;
 
 	if (hit->site >= keep->spans.len || !keep->spans.data[hit->site] ||
@@ -391,11 +429,11 @@ static void end_follow(struct keep *keep, uint64_t id)
 
 	if (index == MAP_NONE)
 		return;
-	if (keep->begins.data[index].began == number_current(keep)) {
+	if (keep->begins.data[index].began == keep_current(keep)) {
 		begin_remove(keep, index);
 		return;
 	}
-	keep->begins.data[index].ended = number_current(keep);
+	keep->begins.data[index].ended = keep_current(keep);
 	map_remove(&keep->begin_at, id);
 }
 
@@ -436,7 +474,10 @@ void keep_record(struct keep *keep, const struct waffle_rec *rec)
 	case WAFFLE_REC_RETURN:
 		end_follow(keep, ((const struct waffle_rec_return *)rec)->span_id);
 		break;
+	case WAFFLE_REC_SWITCH: /* the most frequent one, which refers to none */
+		break;
 	default:
+		rows_follow(keep, rec);
 		break;
 	}
 }
@@ -472,7 +513,7 @@ int keep_each_head(const struct keep *keep, int (*each)(const struct waffle_rec 
 		if (keep->tracks.data[i].track.rec.ts < from_ts)
 			result = each(&keep->tracks.data[i].track.rec, arg);
 	for (size_t i = 0; !result && i < keep->begins.len; i++)
-		if (keep->begins.data[i].hit && keep->begins.data[i].began < number_first(keep))
+		if (keep->begins.data[i].hit && keep->begins.data[i].began < keep_first(keep))
 			result = each(&keep->begins.data[i].hit->rec, arg);
 	if (!result && keep->segments.len)
 		result = head_records(&keep->segments.data[0], each, arg);

@@ -4,16 +4,17 @@
  *
  *	tables │ segment │ segment │ … │ the current segment
  *
- * Tables are kept whole. Records are in segments, each with the time from which it has all records.
- * The oldest segments are dropped, as wholes, so that what is left is complete from a known time
- * on. A file gets, before the records of its first segment, what else its reader needs to know at
- * that time: the names of threads and tracks, the speed of CPUs, the states of threads, and the
- * begins of spans that are open.
+ * Tables are kept whole, but for stacks and objects (keep_rows_internal.h). Records are in
+ *segments, each with the time from which it has all records. The oldest segments are dropped, as
+ *wholes, so that what is left is complete from a known time on. A file gets, before the records of
+ *its first segment, what else its reader needs to know at that time: the names of threads and
+ *tracks, the speed of CPUs, the states of threads, and the begins of spans that are open.
  */
 #ifndef WAFFLE_STORE_KEEP_INTERNAL_H
 #define WAFFLE_STORE_KEEP_INTERNAL_H
 
 #include "store/format_internal.h"
+#include "store/keep_rows_internal.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "util/map.h"
@@ -79,8 +80,14 @@ struct keep {
 	uint32_t free_begin; /* index of the first free entry, if fewer are in use than there are */
 	size_t victim;       /* the next entry that makes room when there are too many */
 	struct map begin_at; /* id → index in `begins` */
-	VEC(bool) spans;     /* by the number of the site: its hits begin spans */
+	struct keep_rows rows[2]; /* by enum store_numbered */
+	VEC(bool) spans;          /* by the number of the site: its hits begin spans */
 };
+
+/* The number of the oldest segment. */
+uint64_t keep_first(const struct keep *keep);
+bool keep_add_stack(struct keep *keep, const struct store_stack *stack, size_t *more);
+bool keep_add_object(struct keep *keep, const struct store_object *object, size_t *more);
 
 struct keep *keep_new(void); /* NULL: out of memory */
 void keep_free(struct keep *keep);

@@ -22,6 +22,10 @@
 #include "store/store.h"
 #include "util/output.h"
 
+/* A table is written when it has reached this size, so that one more string still fits in the
+ * chunk. */
+#define WRITER_TABLE_BYTES (CHUNK_RAW_MAX / 2)
+
 /* Tables that records refer to by number. Each is written as chunks of its own, before the
  * records. */
 enum writer_table {

@@ -106,6 +106,43 @@ static int dump_chunk(struct dump *dump, const struct kept_chunk *chunk)
 	return writer_packed(to, chunk->entry);
 }
 
+/* Adds the texts of objects to the strings, which precede all other tables in a file. */
+static int dump_intern(struct dump *dump)
+{
+	const struct keep_rows *rows = &dump->from->keep->rows[STORE_OBJECTS];
+	byte_vec unused = {0};
+	bool put = true;
+
+	for (uint32_t number = 1; put && number <= rows->list.len; number++) {
+		unused.len = 0;
+		put = keep_rows_put(rows, STORE_OBJECTS, number, &unused, dump->from->strings);
+	}
+	vec_free(&unused);
+	return put ? 0 : writer_fail(dump->from, ENOMEM, "out of memory");
+}
+
+/* Writes the stacks or objects. */
+static int dump_rows(struct dump *dump, enum store_numbered what, enum chunk_type type)
+{
+	const struct keep_rows *rows = &dump->from->keep->rows[what];
+	struct chunk_header header = {.type = (uint16_t)type, .codec = CODEC_ZSTD};
+	byte_vec bytes = {0};
+	int ret = 0;
+
+	for (uint32_t number = 1; !ret && number <= rows->list.len; number++) {
+		if (!keep_rows_put(rows, what, number, &bytes, dump->from->strings))
+			ret = writer_fail(dump->to, ENOMEM, "out of memory");
+		header.records++;
+		if (ret || (bytes.len < WRITER_TABLE_BYTES && number < rows->list.len))
+			continue;
+		ret = writer_chunk(dump->to, header, bytes.data, bytes.len);
+		bytes.len = 0;
+		header.records = 0;
+	}
+	vec_free(&bytes);
+	return ret;
+}
+
 static int dump_all(struct dump *dump)
 {
 	const struct keep *keep = dump->from->keep;
@@ -113,6 +150,8 @@ static int dump_all(struct dump *dump)
 
 	for (size_t i = 0; !ret && i < keep->tables.len; i++)
 		ret = dump_chunk(dump, &keep->tables.data[i]);
+	ret = ret ?: dump_rows(dump, STORE_STACKS, CHUNK_STACKS);
+	ret = ret ?: dump_rows(dump, STORE_OBJECTS, CHUNK_OBJECTS);
 	ret = ret ?: keep_each_head(keep, dump_head, dump) ?: dump_encoded(dump);
 	for (size_t i = 0; !ret && i < keep->segments.len; i++) {
 		const struct kept_segment *segment = &keep->segments.data[i];
@@ -129,7 +168,7 @@ int store_writer_dump(struct store_writer *from, struct store_writer *to,
 	struct dump dump = {from, to, counts};
 
 	memset(counts, 0, WAFFLE_SOURCE_COUNT * sizeof(*counts));
-	if (from->code || writer_tables(from) || writer_data(from))
+	if (from->code || dump_intern(&dump) || writer_tables(from) || writer_data(from))
 		return writer_result(from, err);
 	if (dump_all(&dump))
 		return writer_result(to, err);

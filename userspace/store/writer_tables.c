@@ -2,10 +2,6 @@
 #include "store/writer_internal.h"
 #include "util/strtab.h"
 
-/* A table is written when it has reached this size, so that one more string still fits in the
- * chunk. */
-#define DICTIONARY_BYTES (CHUNK_RAW_MAX / 2)
-
 static const uint16_t table_chunks[TABLE_COUNT] = {
 	[TABLE_SITES] = CHUNK_SITES,       [TABLE_PROCESSES] = CHUNK_PROCESSES,
 	[TABLE_STACKS] = CHUNK_STACKS,     [TABLE_OBJECTS] = CHUNK_OBJECTS,
@@ -25,7 +21,7 @@ static int write_strings(struct store_writer *writer)
 
 		bytes.len = 0;
 		while (writer->strings_written < strtab_count(writer->strings) &&
-		       bytes.len < DICTIONARY_BYTES && !ret) {
+		       bytes.len < WRITER_TABLE_BYTES && !ret) {
 			uint32_t i = writer->strings_written++;
 
 			if (!string_put(&bytes, strtab_get(writer->strings, i),
@@ -129,7 +125,7 @@ static int added(struct store_writer *writer, enum writer_table table, uint32_t 
 	for (; writer->strings_counted < strtab_count(writer->strings); writer->strings_counted++)
 		writer->tables_bytes[!is_of_processes(table)] +=
 			string_bytes(strtab_length(writer->strings, writer->strings_counted));
-	if (writer->tables[table].bytes.len >= DICTIONARY_BYTES)
+	if (writer->tables[table].bytes.len >= WRITER_TABLE_BYTES)
 		writer_tables(writer);
 	return writer_result(writer, err);
 }
@@ -210,6 +206,49 @@ int store_writer_add_transport(struct store_writer *writer, const struct store_t
 		err);
 }
 
+static enum writer_table table_of(enum store_numbered what)
+{
+	return what == STORE_STACKS ? TABLE_STACKS : TABLE_OBJECTS;
+}
+
+uint32_t store_writer_next(const struct store_writer *writer, enum store_numbered what)
+{
+	return writer->keep ? keep_rows_next(&writer->keep->rows[what])
+			    : writer->counts_of[table_of(what)] + 1;
+}
+
+/* Completes the addition of a row that is kept. `put`: there was memory for it. */
+static int row_added(struct store_writer *writer, enum store_numbered what, size_t more, bool put,
+		     struct error *err)
+{
+	enum writer_table table = table_of(what);
+
+	if (!put) {
+		writer_fail(writer, ENOMEM, "out of memory");
+		return writer_result(writer, err);
+	}
+	writer->counts_of[table] = (uint32_t)writer->keep->rows[what].list.len;
+	writer->tables_bytes[!is_of_processes(table)] += more;
+	return 0;
+}
+
+bool store_writer_should_sweep(const struct store_writer *writer, enum store_numbered what)
+{
+	bool full = writer->tables_bytes[!is_of_processes(table_of(what))] >=
+		    STORE_TABLES_BYTES_MAX / 4;
+
+	return writer->keep &&
+	       keep_rows_are_many(&writer->keep->rows[what], keep_first(writer->keep), full);
+}
+
+void store_writer_sweep(struct store_writer *writer, enum store_numbered what,
+			bool (*may_drop)(uint32_t number, void *arg), void *arg)
+{
+	if (writer->keep)
+		writer->tables_bytes[!is_of_processes(table_of(what))] -= keep_rows_drop(
+			&writer->keep->rows[what], what, keep_first(writer->keep), may_drop, arg);
+}
+
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
 			   struct error *err)
 {
@@ -217,6 +256,12 @@ int store_writer_add_stack(struct store_writer *writer, const struct store_stack
 
 	if (!may_add(writer, TABLE_STACKS, &result, err))
 		return result;
+	if (writer->keep) {
+		size_t more = 0;
+		bool put = keep_add_stack(writer->keep, stack, &more);
+
+		return row_added(writer, STORE_STACKS, more, put, err);
+	}
 	return added(writer, TABLE_STACKS, stack->count,
 		     stack_put(&writer->tables[TABLE_STACKS].bytes, stack), err);
 }
@@ -228,6 +273,12 @@ int store_writer_add_object(struct store_writer *writer, const struct store_obje
 
 	if (!may_add(writer, TABLE_OBJECTS, &result, err))
 		return result;
+	if (writer->keep) {
+		size_t more = 0;
+		bool put = keep_add_object(writer->keep, object, &more);
+
+		return row_added(writer, STORE_OBJECTS, more, put, err);
+	}
 	return added(writer, TABLE_OBJECTS, 0,
 		     object_put(&writer->tables[TABLE_OBJECTS].bytes, writer->strings, object),
 		     err);
