@@ -494,6 +494,77 @@ static void test_tables_never_become_full_if_little_is_kept(void **state)
 	store_writer_discard(memory);
 }
 
+static void add_mapping(struct store_writer *writer, uint32_t pid, uint64_t start, uint64_t ts,
+			const char *path)
+{
+	struct store_mapping mapping = {.ts = ts,
+					.start = start,
+					.end = start + 4096,
+					.ino = 5,
+					.dev = 6,
+					.pid = pid,
+					.path = path};
+	struct error err = ERROR_INIT;
+
+	must(store_writer_add_mapping(writer, &mapping, &err), &err);
+}
+
+/* Processes come and go, and process 1 opens and closes libraries. */
+static void test_tables_forget_processes_that_are_gone(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct store_process process = {.pid = 1, .cmdline = "server"};
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	const struct store_mapping *last = NULL;
+	const struct store_name *name = NULL;
+	uint32_t opened = 0;
+	char text[64];
+
+	must(store_writer_add_process(memory, &process, &err), &err);
+	add_mapping(memory, 1, 0x400000, 1, "/usr/bin/server");
+	for (uint32_t i = 2; i <= 20000; i++) {
+		if (i % 100 == 2) {
+			begin_segment(memory, i);
+			append_task(memory, i, 10, "main");
+			store_writer_drop(memory, i > 800 ? i - 800 : 0, UINT64_MAX);
+			store_writer_compact(memory);
+		}
+		snprintf(text, sizeof(text), "job %u", i);
+		process = (struct store_process){.pid = i, .ts = i, .cmdline = text};
+		must(store_writer_add_process(memory, &process, &err), &err);
+		for (uint64_t m = 0; m < 20; m++)
+			add_mapping(memory, i, 0x1000000 * m, i, text);
+		must(store_writer_add_name(
+			     memory,
+			     &(struct store_name){.value = 7, .pid = 1, .name = text, .since = i},
+			     &err),
+		     &err);
+		add_mapping(memory, 1, 0x7f0000000000, i, text);
+		store_writer_forget(memory, i, i);
+	}
+	reader = dump(memory, test->path, counts);
+	assert_true(store_reader_process_count(reader) < 15000);
+	assert_string_equal(store_reader_process(reader, 0)->cmdline, "server");
+	process = *store_reader_process(reader, store_reader_process_count(reader) - 1);
+	assert_int_equal(process.pid, 20000);
+	assert_string_equal(process.cmdline, "job 20000");
+	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++)
+		if (store_reader_mapping(reader, i)->pid == 1) {
+			last = store_reader_mapping(reader, i);
+			opened++;
+		}
+	assert_true(opened > 800 && opened < 15000);
+	assert_string_equal(last->path, "job 20000");
+	name = store_reader_name(reader, store_reader_name_count(reader) - 1);
+	assert_string_equal(name->name, "job 20000");
+	assert_true(store_reader_name_count(reader) < 15000);
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +589,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_stacks_and_objects_of_dropped_records_make_room, store_setup,
 			store_teardown),
+		cmocka_unit_test_setup_teardown(test_tables_forget_processes_that_are_gone,
+						store_setup, store_teardown),
 		cmocka_unit_test(test_tables_never_become_full_if_little_is_kept),
 		cmocka_unit_test_setup_teardown(test_memory_is_limited_also_within_a_segment,
 						store_setup, store_teardown),

@@ -3,6 +3,7 @@
 
 #include "capture/address_space/processes.h"
 #include "capture/redact.h"
+#include "util/clock.h"
 
 /* A record on its path, and the results of the first stages for the later ones. */
 struct stage_record {
@@ -284,4 +285,5 @@ void stages_forget(const struct stages *stages, pid_t pid)
 	address_spaces_forget(stages->spaces, pid);
 	enrich_forget(stages->enrich, pid);
 	code_names_forget(stages->names, pid);
+	store_writer_forget(stages->writer, (uint32_t)pid, clock_monotonic_ns());
 }

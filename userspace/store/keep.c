@@ -49,6 +49,7 @@ void keep_free(struct keep *keep)
 	vec_free(&keep->frequencies);
 	vec_free(&keep->begins);
 	vec_free(&keep->spans);
+	vec_free(&keep->ended);
 	keep_rows_free(&keep->rows[STORE_STACKS]);
 	keep_rows_free(&keep->rows[STORE_OBJECTS]);
 	map_free(&keep->task_at);

@@ -61,6 +61,13 @@ struct kept_begin {
 	uint32_t next_free; /* of a free entry: index of the next one */
 };
 
+/* A process that has ended. */
+struct kept_end {
+	uint64_t ts;
+	uint64_t segment; /* number of the segment in which it ended */
+	uint32_t pid;
+};
+
 struct keep {
 	VEC(struct kept_chunk) tables; /* but for the entries that are no chunk yet */
 	VEC(struct kept_segment) segments;
@@ -80,8 +87,11 @@ struct keep {
 	uint32_t free_begin; /* index of the first free entry, if fewer are in use than there are */
 	size_t victim;       /* the next entry that makes room when there are too many */
 	struct map begin_at; /* id → index in `begins` */
-	struct keep_rows rows[2]; /* by enum store_numbered */
-	VEC(bool) spans;          /* by the number of the site: its hits begin spans */
+	struct keep_rows rows[2];   /* by enum store_numbered */
+	VEC(struct kept_end) ended; /* processes whose rows are kept */
+	size_t compact_at;          /* see store_writer_compact() */
+	uint64_t compacted_first;   /* oldest segment at that time */
+	VEC(bool) spans;            /* by the number of the site: its hits begin spans */
 };
 
 /* The number of the oldest segment. */

@@ -31,11 +31,14 @@ static bool row_add(struct keep_rows *rows, struct kept_row row, enum store_numb
 	if (rows->free.len) {
 		rows->list.data[rows->free.data[--rows->free.len] - 1] = row;
 		*more -= cost_empty(what);
+		rows->cost += *more;
 		return true;
 	}
 	/* A number can always be freed later. */
-	if (vec_reserve(&rows->free, rows->list.len + 1) && vec_push(&rows->list, row))
+	if (vec_reserve(&rows->free, rows->list.len + 1) && vec_push(&rows->list, row)) {
+		rows->cost += *more;
 		return true;
+	}
 	free(row.copy);
 	return false;
 }
@@ -107,6 +110,7 @@ size_t keep_rows_drop(struct keep_rows *rows, enum store_numbered what, uint64_t
 		free(row->copy);
 		*row = (struct kept_row){0};
 	}
+	rows->cost -= less;
 	rows->dropped_first = first;
 	rows->drop_at = 2 * (rows->list.len - rows->free.len);
 	rows->drop_at = rows->drop_at < KEEP_ROWS_MANY ? rows->drop_at : KEEP_ROWS_MANY;

@@ -31,6 +31,7 @@ struct kept_row {
 struct keep_rows {
 	VEC(struct kept_row) list; /* by number, from 1 */
 	VEC(uint32_t) free;        /* numbers */
+	size_t cost;               /* of all rows, also of free ones */
 	size_t drop_at;            /* number of rows in use */
 	uint64_t dropped_first;    /* `first` of the last keep_rows_drop() */
 };

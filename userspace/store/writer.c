@@ -102,11 +102,11 @@ void writer_free(struct store_writer *writer)
 	output_abort(&writer->output);
 	encoder_free(writer->encoder);
 	encoder_free(writer->tasks);
-	strtab_free(writer->strings);
+	strtab_free(writer->state.strings);
 	ZSTD_freeCCtx(writer->zstd);
 	vec_free(&writer->index);
 	for (enum writer_table table = 0; table < TABLE_COUNT; table++)
-		vec_free(&writer->tables[table].bytes);
+		vec_free(&writer->state.tables[table].bytes);
 	vec_free(&writer->out);
 	free(writer->path);
 	free(writer);
@@ -121,10 +121,10 @@ struct store_writer *writer_new(const char *path)
 	writer->path = strdup(path);
 	writer->encoder = encoder_new();
 	writer->tasks = encoder_new();
-	writer->strings = strtab_new();
-	writer->strings_written = 1; /* all readers know the empty string */
+	writer->state.strings = strtab_new();
+	writer->state.strings_written = 1; /* all readers know the empty string */
 	writer->zstd = ZSTD_createCCtx();
-	if (!writer->path || !writer->encoder || !writer->tasks || !writer->strings ||
+	if (!writer->path || !writer->encoder || !writer->tasks || !writer->state.strings ||
 	    !writer->zstd) {
 		writer_free(writer);
 		return NULL;

@@ -5,6 +5,7 @@
  *	writer.c         opens and closes it, takes records
  *	writer_tables.c  the tables that records refer to
  *	writer_chunks.c  packs chunks and gives them to the file, the process or the memory
+ *	writer_compact.c drops rows of tables that a writer without a file no longer needs
  *	writer_memory.c  a writer without a file: what it keeps, and the files made of that
  *
  * A function that returns int returns 0 or -writer->code, which every further call returns.
@@ -50,6 +51,16 @@ struct writer_waiting {
 	uint32_t count;
 };
 
+/* All tables, but for stacks and objects of a writer without a file. */
+struct table_state {
+	struct strtab *strings;
+	uint32_t strings_written, strings_counted;
+	struct writer_waiting tables[TABLE_COUNT];
+	uint32_t counts_of[TABLE_COUNT]; /* entries added to each table */
+	/* Memory they take in a reader: processes and mappings, all others. */
+	size_t tables_bytes[2];
+};
+
 struct store_writer {
 	char *path;
 	struct file_process *process; /* writes the file; NULL: this process does, with `output` */
@@ -62,13 +73,7 @@ struct store_writer {
 	chunk_entries index;
 	struct encoder *encoder; /* the current data chunk */
 	struct encoder *tasks;   /* a copy of the records in it that name threads and tracks */
-	struct strtab *strings;
-	uint32_t strings_written;
-	struct writer_waiting tables[TABLE_COUNT];
-	uint32_t counts_of[TABLE_COUNT]; /* entries added to each table */
-	uint32_t strings_counted;
-	/* Memory they take in a reader: processes and mappings, all others. */
-	size_t tables_bytes[2];
+	struct table_state state;
 	uint64_t left_out; /* entries dropped because there was no room */
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	ZSTD_CCtx *zstd;
@@ -107,5 +112,9 @@ int writer_records(struct store_writer *writer, enum chunk_type type, struct enc
 int writer_data(struct store_writer *writer);
 /* Writes all entries of tables that are not written yet. */
 int writer_tables(struct store_writer *writer);
+/* Adds the stacks or objects that are kept to new counts. */
+void writer_rows_counted(struct store_writer *writer, enum store_numbered what);
+/* Memory that the tables take in a reader, without stacks and objects that are kept. */
+size_t writer_table_bytes(const struct store_writer *writer);
 
 #endif

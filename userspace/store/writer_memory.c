@@ -39,6 +39,18 @@ int store_writer_append_head(struct store_writer *writer, const struct waffle_re
 	return writer_result(writer, err);
 }
 
+void store_writer_forget(struct store_writer *writer, uint32_t pid, uint64_t now)
+{
+	struct keep *keep = writer->keep;
+	struct kept_end end = {.ts = now, .pid = pid};
+
+	if (!keep)
+		return;
+	end.segment = keep->dropped + keep->segments.len;
+	/* Without memory its rows are kept. */
+	(void)vec_push(&keep->ended, end);
+}
+
 void store_writer_drop(struct store_writer *writer, uint64_t from_ts, uint64_t max_bytes)
 {
 	struct keep *keep = writer->keep;
@@ -115,7 +127,8 @@ static int dump_intern(struct dump *dump)
 
 	for (uint32_t number = 1; put && number <= rows->list.len; number++) {
 		unused.len = 0;
-		put = keep_rows_put(rows, STORE_OBJECTS, number, &unused, dump->from->strings);
+		put = keep_rows_put(rows, STORE_OBJECTS, number, &unused,
+				    dump->from->state.strings);
 	}
 	vec_free(&unused);
 	return put ? 0 : writer_fail(dump->from, ENOMEM, "out of memory");
@@ -130,7 +143,7 @@ static int dump_rows(struct dump *dump, enum store_numbered what, enum chunk_typ
 	int ret = 0;
 
 	for (uint32_t number = 1; !ret && number <= rows->list.len; number++) {
-		if (!keep_rows_put(rows, what, number, &bytes, dump->from->strings))
+		if (!keep_rows_put(rows, what, number, &bytes, dump->from->state.strings))
 			ret = writer_fail(dump->to, ENOMEM, "out of memory");
 		header.records++;
 		if (ret || (bytes.len < WRITER_TABLE_BYTES && number < rows->list.len))

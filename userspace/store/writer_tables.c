@@ -16,16 +16,16 @@ static int write_strings(struct store_writer *writer)
 	byte_vec bytes = {0};
 	int ret = 0;
 
-	while (!ret && writer->strings_written < strtab_count(writer->strings)) {
-		uint32_t first = writer->strings_written;
+	while (!ret && writer->state.strings_written < strtab_count(writer->state.strings)) {
+		uint32_t first = writer->state.strings_written;
 
 		bytes.len = 0;
-		while (writer->strings_written < strtab_count(writer->strings) &&
+		while (writer->state.strings_written < strtab_count(writer->state.strings) &&
 		       bytes.len < WRITER_TABLE_BYTES && !ret) {
-			uint32_t i = writer->strings_written++;
+			uint32_t i = writer->state.strings_written++;
 
-			if (!string_put(&bytes, strtab_get(writer->strings, i),
-					strtab_length(writer->strings, i)))
+			if (!string_put(&bytes, strtab_get(writer->state.strings, i),
+					strtab_length(writer->state.strings, i)))
 				ret = writer_fail(writer, ENOMEM, "out of memory");
 		}
 		if (!ret)
@@ -33,7 +33,8 @@ static int write_strings(struct store_writer *writer)
 				writer,
 				(struct chunk_header){.type = CHUNK_STRINGS,
 						      .codec = CODEC_ZSTD,
-						      .records = writer->strings_written - first},
+						      .records = writer->state.strings_written -
+								 first},
 				bytes.data, bytes.len);
 	}
 	vec_free(&bytes);
@@ -42,7 +43,7 @@ static int write_strings(struct store_writer *writer)
 
 static int write_waiting(struct store_writer *writer, enum writer_table table)
 {
-	struct writer_waiting *waiting = &writer->tables[table];
+	struct writer_waiting *waiting = &writer->state.tables[table];
 	int ret;
 
 	if (!waiting->count)
@@ -80,8 +81,8 @@ static bool has_room(const struct store_writer *writer, enum writer_table table)
 	uint32_t max = table == TABLE_PROCESSES || table == TABLE_RANKS ? STORE_PROCESSES_MAX
 									: STORE_TABLE_MAX;
 
-	return writer->counts_of[table] < max &&
-	       writer->tables_bytes[!is_of_processes(table)] < STORE_TABLES_BYTES_MAX / 2;
+	return writer->state.counts_of[table] < max &&
+	       writer->state.tables_bytes[!is_of_processes(table)] < STORE_TABLES_BYTES_MAX / 2;
 }
 
 bool store_writer_has_room(struct store_writer *writer)
@@ -118,14 +119,15 @@ static int added(struct store_writer *writer, enum writer_table table, uint32_t 
 		writer_fail(writer, ENOMEM, "out of memory");
 		return writer_result(writer, err);
 	}
-	writer->tables[table].count++;
-	writer->counts_of[table]++;
-	writer->tables_bytes[!is_of_processes(table)] +=
+	writer->state.tables[table].count++;
+	writer->state.counts_of[table]++;
+	writer->state.tables_bytes[!is_of_processes(table)] +=
 		table_bytes((enum chunk_type)table_chunks[table], count);
-	for (; writer->strings_counted < strtab_count(writer->strings); writer->strings_counted++)
-		writer->tables_bytes[!is_of_processes(table)] +=
-			string_bytes(strtab_length(writer->strings, writer->strings_counted));
-	if (writer->tables[table].bytes.len >= WRITER_TABLE_BYTES)
+	for (; writer->state.strings_counted < strtab_count(writer->state.strings);
+	     writer->state.strings_counted++)
+		writer->state.tables_bytes[!is_of_processes(table)] += string_bytes(
+			strtab_length(writer->state.strings, writer->state.strings_counted));
+	if (writer->state.tables[table].bytes.len >= WRITER_TABLE_BYTES)
 		writer_tables(writer);
 	return writer_result(writer, err);
 }
@@ -135,14 +137,16 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 {
 	if (writer->code)
 		return writer_result(writer, err);
-	if (writer->counts_of[TABLE_SITES] == STORE_SITES_MAX || site->key_count > WAFFLE_KEYS_MAX)
+	if (writer->state.counts_of[TABLE_SITES] == STORE_SITES_MAX ||
+	    site->key_count > WAFFLE_KEYS_MAX)
 		return error_set(err, E2BIG, "%s: no room for site '%s': too many %s", writer->path,
 				 site->name, site->key_count > WAFFLE_KEYS_MAX ? "keys" : "sites");
-	return added(writer, TABLE_SITES, 0,
-		     site_put(&writer->tables[TABLE_SITES].bytes, writer->strings, site) &&
-			     encoder_add_site(writer->encoder, site) &&
-			     (!writer->keep || keep_site(writer->keep, site)),
-		     err);
+	return added(
+		writer, TABLE_SITES, 0,
+		site_put(&writer->state.tables[TABLE_SITES].bytes, writer->state.strings, site) &&
+			encoder_add_site(writer->encoder, site) &&
+			(!writer->keep || keep_site(writer->keep, site)),
+		err);
 }
 
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
@@ -153,7 +157,8 @@ int store_writer_add_process(struct store_writer *writer, const struct store_pro
 	if (!may_add(writer, TABLE_PROCESSES, &result, err))
 		return result;
 	return added(writer, TABLE_PROCESSES, 0,
-		     process_put(&writer->tables[TABLE_PROCESSES].bytes, writer->strings, process),
+		     process_put(&writer->state.tables[TABLE_PROCESSES].bytes,
+				 writer->state.strings, process),
 		     err);
 }
 
@@ -162,11 +167,13 @@ int store_writer_add_host(struct store_writer *writer, const struct store_host *
 {
 	if (writer->code)
 		return writer_result(writer, err);
-	if (writer->counts_of[TABLE_HOSTS] == STORE_HOSTS_MAX)
+	if (writer->state.counts_of[TABLE_HOSTS] == STORE_HOSTS_MAX)
 		return error_set(err, E2BIG, "%s: no room for host '%s': a file has at most %u",
 				 writer->path, host->name, STORE_HOSTS_MAX);
-	return added(writer, TABLE_HOSTS, 0,
-		     host_put(&writer->tables[TABLE_HOSTS].bytes, writer->strings, host), err);
+	return added(
+		writer, TABLE_HOSTS, 0,
+		host_put(&writer->state.tables[TABLE_HOSTS].bytes, writer->state.strings, host),
+		err);
 }
 
 int store_writer_add_capture(struct store_writer *writer, const struct store_capture *capture,
@@ -174,11 +181,12 @@ int store_writer_add_capture(struct store_writer *writer, const struct store_cap
 {
 	if (writer->code)
 		return writer_result(writer, err);
-	if (writer->counts_of[TABLE_CAPTURES] == STORE_CAPTURES_MAX)
+	if (writer->state.counts_of[TABLE_CAPTURES] == STORE_CAPTURES_MAX)
 		return error_set(err, E2BIG, "%s: no room for '%s': a file is of at most %u others",
 				 writer->path, capture->file, STORE_CAPTURES_MAX);
 	return added(writer, TABLE_CAPTURES, 0,
-		     capture_put(&writer->tables[TABLE_CAPTURES].bytes, writer->strings, capture),
+		     capture_put(&writer->state.tables[TABLE_CAPTURES].bytes, writer->state.strings,
+				 capture),
 		     err);
 }
 
@@ -189,8 +197,10 @@ int store_writer_add_rank(struct store_writer *writer, const struct store_rank *
 
 	if (!may_add(writer, TABLE_RANKS, &result, err))
 		return result;
-	return added(writer, TABLE_RANKS, 0,
-		     rank_put(&writer->tables[TABLE_RANKS].bytes, writer->strings, rank), err);
+	return added(
+		writer, TABLE_RANKS, 0,
+		rank_put(&writer->state.tables[TABLE_RANKS].bytes, writer->state.strings, rank),
+		err);
 }
 
 int store_writer_add_transport(struct store_writer *writer, const struct store_transport *transport,
@@ -200,10 +210,10 @@ int store_writer_add_transport(struct store_writer *writer, const struct store_t
 
 	if (!may_add(writer, TABLE_TRANSPORTS, &result, err))
 		return result;
-	return added(
-		writer, TABLE_TRANSPORTS, 0,
-		transport_put(&writer->tables[TABLE_TRANSPORTS].bytes, writer->strings, transport),
-		err);
+	return added(writer, TABLE_TRANSPORTS, 0,
+		     transport_put(&writer->state.tables[TABLE_TRANSPORTS].bytes,
+				   writer->state.strings, transport),
+		     err);
 }
 
 static enum writer_table table_of(enum store_numbered what)
@@ -214,7 +224,7 @@ static enum writer_table table_of(enum store_numbered what)
 uint32_t store_writer_next(const struct store_writer *writer, enum store_numbered what)
 {
 	return writer->keep ? keep_rows_next(&writer->keep->rows[what])
-			    : writer->counts_of[table_of(what)] + 1;
+			    : writer->state.counts_of[table_of(what)] + 1;
 }
 
 /* Completes the addition of a row that is kept. `put`: there was memory for it. */
@@ -227,25 +237,41 @@ static int row_added(struct store_writer *writer, enum store_numbered what, size
 		writer_fail(writer, ENOMEM, "out of memory");
 		return writer_result(writer, err);
 	}
-	writer->counts_of[table] = (uint32_t)writer->keep->rows[what].list.len;
-	writer->tables_bytes[!is_of_processes(table)] += more;
+	writer->state.counts_of[table] = (uint32_t)writer->keep->rows[what].list.len;
+	writer->state.tables_bytes[!is_of_processes(table)] += more;
 	return 0;
 }
 
 bool store_writer_should_sweep(const struct store_writer *writer, enum store_numbered what)
 {
-	bool full = writer->tables_bytes[!is_of_processes(table_of(what))] >=
+	bool full = writer->state.tables_bytes[!is_of_processes(table_of(what))] >=
 		    STORE_TABLES_BYTES_MAX / 4;
 
 	return writer->keep &&
 	       keep_rows_are_many(&writer->keep->rows[what], keep_first(writer->keep), full);
 }
 
+void writer_rows_counted(struct store_writer *writer, enum store_numbered what)
+{
+	const struct keep_rows *rows = &writer->keep->rows[what];
+
+	writer->state.counts_of[table_of(what)] = (uint32_t)rows->list.len;
+	writer->state.tables_bytes[!is_of_processes(table_of(what))] += rows->cost;
+}
+
+size_t writer_table_bytes(const struct store_writer *writer)
+{
+	return writer->state.tables_bytes[0] + writer->state.tables_bytes[1] -
+	       (writer->keep ? writer->keep->rows[STORE_STACKS].cost +
+				       writer->keep->rows[STORE_OBJECTS].cost
+			     : 0);
+}
+
 void store_writer_sweep(struct store_writer *writer, enum store_numbered what,
 			bool (*may_drop)(uint32_t number, void *arg), void *arg)
 {
 	if (writer->keep)
-		writer->tables_bytes[!is_of_processes(table_of(what))] -= keep_rows_drop(
+		writer->state.tables_bytes[!is_of_processes(table_of(what))] -= keep_rows_drop(
 			&writer->keep->rows[what], what, keep_first(writer->keep), may_drop, arg);
 }
 
@@ -263,7 +289,7 @@ int store_writer_add_stack(struct store_writer *writer, const struct store_stack
 		return row_added(writer, STORE_STACKS, more, put, err);
 	}
 	return added(writer, TABLE_STACKS, stack->count,
-		     stack_put(&writer->tables[TABLE_STACKS].bytes, stack), err);
+		     stack_put(&writer->state.tables[TABLE_STACKS].bytes, stack), err);
 }
 
 int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
@@ -280,7 +306,8 @@ int store_writer_add_object(struct store_writer *writer, const struct store_obje
 		return row_added(writer, STORE_OBJECTS, more, put, err);
 	}
 	return added(writer, TABLE_OBJECTS, 0,
-		     object_put(&writer->tables[TABLE_OBJECTS].bytes, writer->strings, object),
+		     object_put(&writer->state.tables[TABLE_OBJECTS].bytes, writer->state.strings,
+				object),
 		     err);
 }
 
@@ -292,7 +319,8 @@ int store_writer_add_mapping(struct store_writer *writer, const struct store_map
 	if (!may_add(writer, TABLE_MAPPINGS, &result, err))
 		return result;
 	return added(writer, TABLE_MAPPINGS, mapping->segment_count,
-		     mapping_put(&writer->tables[TABLE_MAPPINGS].bytes, writer->strings, mapping),
+		     mapping_put(&writer->state.tables[TABLE_MAPPINGS].bytes, writer->state.strings,
+				 mapping),
 		     err);
 }
 
@@ -304,7 +332,8 @@ int store_writer_add_symbol(struct store_writer *writer, const struct store_symb
 	if (!may_add(writer, TABLE_SYMBOLS, &result, err))
 		return result;
 	return added(writer, TABLE_SYMBOLS, 0,
-		     symbol_put(&writer->tables[TABLE_SYMBOLS].bytes, writer->strings, symbol),
+		     symbol_put(&writer->state.tables[TABLE_SYMBOLS].bytes, writer->state.strings,
+				symbol),
 		     err);
 }
 
@@ -317,5 +346,6 @@ int store_writer_add_name(struct store_writer *writer, const struct store_name *
 	if (!may_add(writer, table, &result, err))
 		return result;
 	return added(writer, table, 0,
-		     name_put(&writer->tables[table].bytes, writer->strings, name), err);
+		     name_put(&writer->state.tables[table].bytes, writer->state.strings, name),
+		     err);
 }

@@ -111,7 +111,7 @@ static int row_write(struct object_names *names, struct object_row *row, uint32_
 	return 0;
 }
 
-struct sweep {
+struct object_sweep {
 	struct object_names *names;
 	uint32_t *row_of; /* by number: index of its row + 1; 0: none has it any more */
 };
@@ -119,7 +119,7 @@ struct sweep {
 /* Records refer to devices and cgroups by themselves, and not by a number. */
 static bool number_drop(uint32_t number, void *arg)
 {
-	struct sweep *sweep = arg;
+	struct object_sweep *sweep = arg;
 	uint32_t index = sweep->row_of[number];
 	struct object_row *row = index ? &sweep->names->rows.data[index - 1] : NULL;
 
@@ -147,7 +147,7 @@ static void row_remove(struct object_names *names, size_t index)
 
 void object_names_sweep(struct object_names *names)
 {
-	struct sweep sweep = {names, NULL};
+	struct object_sweep sweep = {names, NULL};
 
 	if (!store_writer_should_sweep(names->writer, STORE_OBJECTS))
 		return;

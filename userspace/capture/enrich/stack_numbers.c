@@ -29,7 +29,7 @@ struct stack_walk {
 };
 
 /* What is known of a stack in the file. */
-struct numbered {
+struct stack_row {
 	uint64_t key[2];
 	bool interrupt; /* it is an interrupt's */
 	bool held;      /* during a sweep: a record may still refer to it */
@@ -46,8 +46,8 @@ struct stack_numbers {
 	VEC(uint32_t) unused_walks;
 	struct keymap frames; /* stack_key() → number in the file */
 	uint32_t count;
-	struct map symbols;            /* kernel addresses that were named */
-	VEC(struct numbered) numbered; /* by the file's number, from 1 */
+	struct map symbols;             /* kernel addresses that were named */
+	VEC(struct stack_row) numbered; /* by the file's number, from 1 */
 };
 
 int stack_numbers_open(struct stack_numbers **numbers, const struct stack_numbers_uses *uses,
@@ -212,7 +212,7 @@ static void stack_key(const struct store_stack *stack, uint64_t key[2])
 static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct store_stack *stack,
 		     uint64_t ts, struct error *err)
 {
-	struct numbered row = {.interrupt = false};
+	struct stack_row row = {.interrupt = false};
 	uint32_t known, next = store_writer_next(numbers->uses.writer, STORE_STACKS);
 	int result;
 
@@ -257,7 +257,7 @@ static void number_hold(struct stack_numbers *numbers, uint32_t number)
 static bool number_drop(uint32_t number, void *arg)
 {
 	struct stack_numbers *numbers = arg;
-	const struct numbered *row = &numbers->numbered.data[number - 1];
+	const struct stack_row *row = &numbers->numbered.data[number - 1];
 
 	if (row->held)
 		return false;
