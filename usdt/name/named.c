@@ -32,15 +32,6 @@ static const struct name_site *name_of(const waffle_name_t *name)
 	return (const struct name_site *)name; /* its first member */
 }
 
-/*
- * Disarms a name that only a tracer has armed, which is gone: it may have been killed. Names that a
- * program does not use meanwhile stay armed until their next use.
- */
-static void disarm(const struct name_site *name)
-{
-	__atomic_and_fetch((uint32_t *)&name->entry.armed, ~NAME_ARMED_TRACER, __ATOMIC_RELAXED);
-}
-
 static void deliver(const struct name_site *name, const unsigned long long *frame, size_t bytes)
 {
 	/* The kernel has no probe here that could deliver what a tracer's ring can't take yet. */
@@ -49,7 +40,7 @@ static void deliver(const struct name_site *name, const unsigned long long *fram
 	else if (__atomic_load_n(&rings_gate.collector, __ATOMIC_RELAXED))
 		rings_hit(name, frame[0], name->site.name, frame, bytes);
 	else
-		disarm(name);
+		names_disarm_one(name);
 }
 
 /* Words of a RING_TRACK_HIT in front of the frame. */

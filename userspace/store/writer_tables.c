@@ -72,7 +72,8 @@ int writer_tables(struct store_writer *writer)
  * stacks. */
 static bool is_of_processes(enum writer_table table)
 {
-	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS || table == TABLE_RANKS;
+	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS || table == TABLE_RANKS ||
+	       table == TABLE_TRANSPORTS;
 }
 
 /* Whether a table has room for one more entry. */
