@@ -53,20 +53,25 @@ static struct waffle_rec rec_of(unsigned kind, uint64_t ts, uint32_t tid)
 	return (struct waffle_rec){.ts = ts, .tid = tid, .kind = (uint16_t)kind};
 }
 
-static void append_begin(struct store_writer *writer, uint64_t ts, uint64_t id)
+static void append_begin_of(struct store_writer *writer, uint64_t ts, uint64_t id, uint32_t tgid)
 {
 	struct record_buffer buffer;
 	struct waffle_frame *frame = (void *)(&buffer.hit + 1);
 	uint64_t *values = (uint64_t *)(frame + 1);
 
 	buffer.hit = (struct waffle_rec_hit){.rec = rec_of(WAFFLE_REC_HIT, ts, 10),
-					     .tgid = 10,
+					     .tgid = tgid,
 					     .site = SITE_STEP,
 					     .frame_bytes = sizeof(*frame) + 16};
 	*frame = (struct waffle_frame){.id = id, .trace_hi = 1, .trace_lo = 2};
 	values[0] = id * 10;
 	values[1] = id * 20;
 	append(writer, &buffer.rec);
+}
+
+static void append_begin(struct store_writer *writer, uint64_t ts, uint64_t id)
+{
+	append_begin_of(writer, ts, id, 10);
 }
 
 static void append_end(struct store_writer *writer, uint64_t ts, uint64_t id)
@@ -389,6 +394,43 @@ static void test_a_record_of_the_future_does_not_end_what_is_kept(void **state)
 	store_writer_discard(memory);
 }
 
+/* Many processes begin spans, end some of them, and exit or execute others, in any order. */
+static void test_open_spans_of_any_process_end_with_it(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct store_reader *reader;
+	uint64_t ended = 0;
+	uint32_t seed = 1, pid;
+
+	begin_segment(memory, 1);
+	for (uint64_t i = 1; i <= 200000; i++) {
+		seed = seed * 1664525 + 1013904223;
+		pid = 100 + (seed >> 24) % 20;
+		append_begin_of(memory, i, i, pid);
+		if (seed >> 16 & 1)
+			append_end(memory, i, i - (seed >> 20) % 50);
+		if (i % 1000 == 0) {
+			append_exit(memory, i, pid, pid);
+			begin_segment(memory, i);
+			store_writer_drop(memory, i > 5000 ? i - 5000 : 0, UINT64_MAX);
+		}
+	}
+	for (pid = 100; pid < 120; pid++)
+		append_exit(memory, 200001, pid, pid);
+	begin_segment(memory, 200002);
+	begin_segment(memory, 200003);
+	append_task(memory, 200004, 10, "main");
+	store_writer_drop(memory, 200003, UINT64_MAX);
+	reader = dump(memory, test->path, counts);
+	for (const char *at = records_text(reader); (at = strstr(at, "1@")); at++)
+		ended++;
+	assert_int_equal(ended, 0);
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
 static bool is_odd(uint32_t number, void *arg)
 {
 	(*(uint32_t *)arg)++;
@@ -590,6 +632,8 @@ int main(void)
 			test_stacks_and_objects_of_dropped_records_make_room, store_setup,
 			store_teardown),
 		cmocka_unit_test_setup_teardown(test_tables_forget_processes_that_are_gone,
+						store_setup, store_teardown),
+		cmocka_unit_test_setup_teardown(test_open_spans_of_any_process_end_with_it,
 						store_setup, store_teardown),
 		cmocka_unit_test(test_tables_never_become_full_if_little_is_kept),
 		cmocka_unit_test_setup_teardown(test_memory_is_limited_also_within_a_segment,

@@ -10,6 +10,7 @@
 /* Limits of what is kept besides chunks. More threads have no names, and the begins of more spans
  * are not kept: these begin with the file. */
 #define TASKS_MAX (1u << 18)
+#define TASK_TRIES 64 /* threads that are asked to make room for one */
 #define TRACKS_MAX (1u << 16)
 #define BEGINS_MAX (1u << 16)
 #define BEGIN_BYTES_MAX (32u << 20)
@@ -55,6 +56,8 @@ void keep_free(struct keep *keep)
 	map_free(&keep->task_at);
 	map_free(&keep->track_at);
 	map_free(&keep->begin_at);
+	map_free(&keep->open_of);
+	map_free(&keep->track_of);
 	free(keep);
 }
 
@@ -146,11 +149,42 @@ bool keep_head(struct keep *keep, const struct waffle_rec *rec)
 	return true;
 }
 
+/* Adds a begin to the open ones of its process. False: out of memory. */
+static bool open_link(struct keep *keep, uint32_t index)
+{
+	struct kept_begin *begin = &keep->begins.data[index];
+	uint32_t older = map_get(&keep->open_of, begin->hit->tgid);
+
+	begin->older = older;
+	begin->younger = MAP_NONE;
+	if (!map_set(&keep->open_of, begin->hit->tgid, index))
+		return false;
+	if (older != MAP_NONE)
+		keep->begins.data[older].younger = index;
+	return true;
+}
+
+static void open_unlink(struct keep *keep, uint32_t index)
+{
+	const struct kept_begin *begin = &keep->begins.data[index];
+
+	if (begin->older != MAP_NONE)
+		keep->begins.data[begin->older].younger = begin->younger;
+	if (begin->younger != MAP_NONE)
+		keep->begins.data[begin->younger].older = begin->older;
+	else if (begin->older != MAP_NONE)
+		map_set(&keep->open_of, begin->hit->tgid, begin->older);
+	else
+		map_remove(&keep->open_of, begin->hit->tgid);
+}
+
 static void begin_remove(struct keep *keep, uint32_t index)
 {
 	struct kept_begin begin = keep->begins.data[index];
 
-	keep->begins.data[index] = (struct kept_begin){.next_free = keep->free_begin};
+	if (!begin.ended)
+		open_unlink(keep, index);
+	keep->begins.data[index] = (struct kept_begin){.younger = keep->free_begin};
 	keep->free_begin = index;
 	keep->begin_count--;
 	if (map_get(&keep->begin_at, begin.id) == index)
@@ -299,7 +333,7 @@ static uint32_t task_place(struct keep *keep)
 
 		keep->task_victim = (keep->task_victim + 1) % TASKS_MAX;
 		task = &keep->tasks.data[keep->task_victim];
-		if (tries == TASKS_MAX)
+		if (tries == TASK_TRIES)
 			return MAP_NONE;
 		if (task->task.flags & WAFFLE_TASK_TRACED_FLAG)
 			continue;
@@ -327,6 +361,7 @@ static void track_follow(struct keep *keep, const struct waffle_rec_track *track
 	uint32_t index = map_get(&keep->track_at, track_key(track));
 	struct kept_track kept = {.track = *track};
 
+	map_set(&keep->track_of, track->tgid, 1);
 	if (index != MAP_NONE)
 		keep->tracks.data[index] = kept;
 	else if (keep->tracks.len < TRACKS_MAX && vec_push(&keep->tracks, kept) &&
@@ -343,10 +378,11 @@ static void exit_follow(struct keep *keep, const struct waffle_rec_exit *end)
 		keep->tasks.data[index].ended = keep_current(keep);
 	if (end->rec.tid != end->tgid && end->rec.kind == WAFFLE_REC_EXIT)
 		return;
-	for (size_t i = 0; i < keep->begins.len; i++)
-		if (keep->begins.data[i].hit && keep->begins.data[i].hit->tgid == end->tgid &&
-		    !keep->begins.data[i].ended)
-			keep->begins.data[i].ended = keep_current(keep);
+	for (index = map_remove(&keep->open_of, end->tgid); index != MAP_NONE;
+	     index = keep->begins.data[index].older)
+		keep->begins.data[index].ended = keep_current(keep);
+	if (map_remove(&keep->track_of, end->tgid) == MAP_NONE)
+		return;
 	for (size_t i = 0; i < keep->tracks.len; i++)
 		if (keep->tracks.data[i].track.tgid == end->tgid && !keep->tracks.data[i].ended)
 			keep->tracks.data[i].ended = keep_current(keep);
@@ -409,7 +445,7 @@ static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
 	memcpy(begin.hit, hit, (bytes + 7) & ~(size_t)7);
 	if (keep->begin_count < keep->begins.len) {
 		index = keep->free_begin;
-		keep->free_begin = keep->begins.data[index].next_free;
+		keep->free_begin = keep->begins.data[index].younger;
 	} else if (vec_push(&keep->begins, begin)) {
 		index = (uint32_t)keep->begins.len - 1;
 	} else {
@@ -419,8 +455,11 @@ static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
 	keep->begins.data[index] = begin;
 	keep->begin_count++;
 	keep->begin_bytes += bytes;
-	if (!map_set(&keep->begin_at, frame->id, index))
-		begin_remove(keep, index);
+	if (!open_link(keep, index))
+		keep->begins.data[index].ended = keep_current(keep);
+	else if (map_set(&keep->begin_at, frame->id, index))
+		return;
+	begin_remove(keep, index);
 }
 
 /* A span that ends in the segment in which it began is dropped with it. */
@@ -434,6 +473,8 @@ static void end_follow(struct keep *keep, uint64_t id)
 		begin_remove(keep, index);
 		return;
 	}
+	if (!keep->begins.data[index].ended)
+		open_unlink(keep, index);
 	keep->begins.data[index].ended = keep_current(keep);
 	map_remove(&keep->begin_at, id);
 }

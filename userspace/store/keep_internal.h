@@ -58,7 +58,9 @@ struct kept_begin {
 	uint64_t id;
 	uint64_t began, ended; /* numbers of segments; ended 0: it is open */
 	struct waffle_rec_hit *hit;
-	uint32_t next_free; /* of a free entry: index of the next one */
+	/* Indexes of the neighbours among the open ones of its process; MAP_NONE: none. `younger`
+	 * of a free entry: the next free one. */
+	uint32_t older, younger;
 };
 
 /* A process that has ended. */
@@ -80,6 +82,7 @@ struct keep {
 	size_t task_victim; /* the thread that made room last */
 	VEC(struct kept_track) tracks;
 	struct map track_at; /* tgid << 32 | track → index in `tracks` */
+	struct map track_of; /* tgid → 1: it has some that have not ended */
 	uint64_t on_track;   /* id of the last span or event that belongs to one */
 	VEC(struct waffle_rec_frequency) frequencies; /* by CPU; kind 0: unknown */
 	VEC(struct kept_begin) begins;                /* hit NULL: a free entry */
@@ -87,6 +90,7 @@ struct keep {
 	uint32_t free_begin; /* index of the first free entry, if fewer are in use than there are */
 	size_t victim;       /* the next entry that makes room when there are too many */
 	struct map begin_at; /* id → index in `begins` */
+	struct map open_of;  /* tgid → index of its youngest open one */
 	struct keep_rows rows[2];   /* by enum store_numbered */
 	VEC(struct kept_end) ended; /* processes whose rows are kept */
 	size_t compact_at;          /* see store_writer_compact() */

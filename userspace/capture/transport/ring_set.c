@@ -13,6 +13,7 @@
 #include "target/process/process_tids.h"
 #include "usdt/ring/ring.h"
 #include "usdt/ring/ticks.h"
+#include "util/clock.h"
 #include "util/map.h"
 #include "util/vec.h"
 #include "waffle/abi.h"
@@ -146,6 +147,18 @@ void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_
 		ring_process_thread_set(&set->processes.data[at], seen_tid, tid);
 }
 
+void ring_set_thread_ended(struct ring_set *set, pid_t pid, uint32_t tid)
+{
+	int at = process_find_at(set, pid);
+
+	if (at < 0)
+		return;
+	ring_process_thread_ended(&set->processes.data[at], tid);
+	for (size_t i = 0; i < set->sources.len; i++)
+		if (set->sources.data[i].process == (uint32_t)at && set->sources.data[i].tid == tid)
+			set->sources.data[i].tid = 0;
+}
+
 void ring_set_mapped(struct ring_set *set, pid_t pid, uint64_t start, uint64_t end, uint64_t ts)
 {
 	int at = process_get(set, pid);
@@ -266,7 +279,8 @@ static int source_open(struct ring_set *set, struct ring_source *source, bool ta
 
 int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t bytes, bool taken_over)
 {
-	struct ring_source source = {.address = address};
+	/* Threads write only into rings that are read. */
+	struct ring_source source = {.address = address, .ts = clock_monotonic_ns()};
 	int process = process_get(set, pid), result;
 
 	if (process < 0 || !vec_reserve(&set->sources, 1))
