@@ -6,7 +6,7 @@
  *	ring_set_begin_round() → ring_set_ts(), ring_set_take(), … → ring_set_begin_round() → …
  *
  * The rings are not trusted. A process that overwrites its rings loses its own records, and their
- * times stay within those at which they can have been written: since the ring is read, and until
+ * times stay within those at which they can have been written: since the capture began, and until
  * now. A ring that contains nonsense is
  * given up. Threads are told apart by what the kernel said of them (ring_set_thread()).
  *
@@ -52,7 +52,8 @@ int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t byt
 bool ring_set_has(const struct ring_set *set, pid_t pid, uint64_t address);
 /* A thread of a process, which sees it by another tid if it is in another pid namespace. */
 void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_t tid);
-/* A thread of a process has ended, and the records before its end were taken. */
+/* A thread of a process has ended. Its tid is not valid any more some seconds later, since records
+ * of a ring that was added late may follow. */
 void ring_set_thread_ended(struct ring_set *set, pid_t pid, uint32_t tid);
 /* The site of a probe in a process, as in records of the kernel. It is valid for the program that
  * runs now. */
