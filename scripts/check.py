@@ -57,9 +57,12 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_call_ends integration/test_calls_unwinding integration/test_probe_docs "
     "integration/test_compat integration/test_terminal_text integration/test_validator "
     "integration/test_propagation integration/test_processors integration/test_exporters "
-    "integration/test_cpp integration/test_python integration/test_modes integration/test_backtraces "
+    "integration/test_cpp integration/test_modes integration/test_backtraces "
+    "integration/test_python integration/test_python_backends integration/test_python_perfetto "
+    "integration/test_python_captures "
     "integration/test_repair integration/test_inprocess_names "
-    "integration/test_inprocess_viewers integration/test_backends").split()]
+    "integration/test_inprocess_viewers integration/test_backends "
+    "integration/test_sqlite").split()]
 
 
 def run(command, timeout, log=None, env=None):
