@@ -394,8 +394,10 @@ PyObject *native_log(PyObject *module, PyObject *const *args, Py_ssize_t nargs, 
 	if (!native_is_recorded())
 		return Py_NewRef(event_null);
 	severity = PyLong_AsLong(args[0]);
-	if (PyErr_Occurred())
-		return NULL;
+	if (PyErr_Occurred()) {
+		PyErr_Clear();
+		severity = 0;
+	}
 	return record_event(args[1],
 			    kinds[severity < 0   ? 0
 				  : severity > 2 ? 2

@@ -144,6 +144,7 @@ def test_a_wrong_use_is_the_same_error_whether_it_is_recorded_or_not(script):
                 print(error)
         with waffle.span(7), waffle.span(""), waffle.span("a\\0b", **{"": 1, "caused_by": 3}):
             waffle.counter("text", "no number")
+            waffle.log("no severity", "message")
         """
     alone, recorded = script.alone(text), script.record(text)
     assert alone.stdout == recorded.result.stdout and "no error" not in alone.stdout and not alone.stderr
