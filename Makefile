@@ -24,7 +24,8 @@ BPF_ARCH := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
-CFLAGS ?= -O3 -g
+# Code with sanitizers is compiled twice as fast with -O1, and its reports are easier to read.
+CFLAGS ?= $(if $(SANITIZE),-O1,-O3) -g
 PREFIX ?= /usr/local
 DESTDIR ?=
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWAFFLE_VERSION='"$(VERSION)"' -I. -Iuserspace -Iinclude -I$(BUILD)/gen
