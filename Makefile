@@ -91,7 +91,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 # evaluate filters and find sites, compiled anew as position-independent code. Only the symbols of
 # usdt/libwaffle.map are visible, also in the archive, which is one object for that.
 PIC_SRC := $(wildcard usdt/*/*.c) $(addprefix userspace/, \
-	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/map.c util/memory.c util/output.c util/privileges.c \
+	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/map.c util/memory.c util/output.c util/own_thread.c util/secret.c util/privileges.c \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
@@ -124,6 +124,24 @@ $(BUILD)/libwaffle.a: $(PIC_OBJ) $(BUILD)/pic/userspace/static/eu_search.o
 	$(CC) -r -nostdlib -o $(BUILD)/pic/libwaffle.o $^
 	$(OBJCOPY) --localize-hidden --wildcard --weaken-symbol='eu_*' $(BUILD)/pic/libwaffle.o
 	ar rcs $@ $(BUILD)/pic/libwaffle.o
+
+# The wheel of the Python package (docs/python.md). Its libwaffle contains the libraries that it needs.
+PYTHON ?= $(firstword $(wildcard $(BUILD)/venv/bin/python) python3)
+PYTHON_SRC := $(wildcard python/*.* python/native/* python/waffle/*.py)
+PYTHON_OBJ := $(addprefix $(BUILD)/pic/,python/native/elf_error.o userspace/static/eu_search.o)
+PYTHON_LIBS := -Wl,--exclude-libs,ALL -Wl,-Bstatic $(filter-out -lm -lpthread,$(PIC_LIBS:-lyajl=-lyajl_s)) -Wl,-Bdynamic -lm -lpthread
+$(BUILD)/python/libwaffle.so.0: $(PIC_OBJ) $(PYTHON_OBJ) usdt/libwaffle.map
+	@mkdir -p $(@D)
+	$(CC) $(PIC_CFLAGS) -shared -s -Wl,-soname,libwaffle.so.0 -Wl,--version-script=usdt/libwaffle.map -Wl,--gc-sections \
+		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) \
+		$(PYTHON_OBJ) $(PYTHON_LIBS)
+
+$(BUILD)/python/wheel: $(BUILD)/python/libwaffle.so.0 $(PYTHON_SRC) $(wildcard include/*.h include/waffle/*.h)
+	@rm -rf $@ python/build
+	WAFFLE_CFLAGS=-Werror WAFFLE_LIBRARY=$(CURDIR)/$< $(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w $@ ./python
+	@touch $@
+
+python: $(BUILD)/python/wheel
 
 $(BUILD)/waffle.pc: usdt/waffle.pc.in Makefile
 	@mkdir -p $(@D)
@@ -166,14 +184,16 @@ $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/us
 
 $(BUILD)/bin/fuzz_timeline: $(BUILD)/obj/usdt/sink/timeline.o
 $(BUILD)/unit/test_attempt: $(BUILD)/obj/usdt/record/attempt.o
-$(BUILD)/unit/test_ring $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring/ring.o $(BUILD)/obj/usdt/ring/ring_write.o
-$(BUILD)/unit/test_ring $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ring/ticks.o
+$(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring/ring.o $(BUILD)/obj/usdt/ring/ring_write.o
+$(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ring/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate/*.c))
 $(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o)
+$(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/ring/shared_memory.o
+$(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/name/name_chunk.o
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
-$(BUILD)/unit/test_code: $(BUILD)/obj/usdt/frame/code.o
+$(BUILD)/unit/test_code: $(addprefix $(BUILD)/obj/usdt/,frame/code.o ring/ticks.o)
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_functions
@@ -181,8 +201,10 @@ $(BUILD)/unit/test_why $(BUILD)/unit/test_why_wait $(BUILD)/unit/test_why_python
 	private CFLAGS_ALL += $(FAKE_NAMES)
 
 # These have rings of a process that is not there (tests/unit/fake_rings.h).
-FAKE_RINGS := -Wl,--wrap=ring_mount_open,--wrap=ring_memory_map,--wrap=ring_memory_unmap,--wrap=process_tid,--wrap=process_has_other_time
+FAKE_RINGS := -Wl,--wrap=ring_mount_open,--wrap=ring_memory_open,--wrap=ring_memory_read,--wrap=ring_memory_unmap,--wrap=process_has_tid,--wrap=process_tids_each,--wrap=process_has_other_time
 $(BUILD)/unit/test_ring_set $(BUILD)/bin/fuzz_ring_set: private CFLAGS_ALL += $(FAKE_RINGS)
+$(BUILD)/unit/test_arming_sites: private CFLAGS_ALL += -Wl,--wrap=address_spaces_scan
+$(BUILD)/unit/test_transport: private CFLAGS_ALL += -Wl,--wrap=ring_set_add,--wrap=name_set_add,--wrap=image_may_be_read,--wrap=process_is_confined
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
@@ -254,7 +276,7 @@ $(BUILD)/examples/propagate_%: examples/propagate_%.c $(wildcard include/*.h inc
 examples: $(EXAMPLES)
 
 # Lint. gcc's warnings come with every build; here clang's, clang-tidy's and clang-format's.
-FORMAT_SRC := $(shell find bpf include usdt userspace tests bench examples -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
+FORMAT_SRC := $(shell find bpf include usdt userspace tests bench examples python -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
 TIDY_SRC := $(wildcard usdt/*/*.c) $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
 TIDY_OK := $(TIDY_SRC:%.c=$(BUILD)/lint/%.ok)
 CLANG_FLAGS := $(subst -I$(BUILD)/gen,-isystem $(BUILD)/gen,$(CPPFLAGS_ALL)) -Itests/unit -std=gnu17 $(WARN)
@@ -332,7 +354,7 @@ demo: setup
 include tests/sim/sim.mk
 include bench/programs.mk
 
-bench: all examples bench-programs
+bench: all python examples bench-programs
 	@BUILD=$(BUILD) $(firstword $(wildcard bench/run.py bench/run.sh))
 
 install: all $(BUILD)/waffle-bpf.8
@@ -357,5 +379,5 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(PIC_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
-.PHONY: all soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
+.PHONY: all python soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
 	docs setup setup-check check kernels hosts zoo soak gpu demo bench install clean FORCE

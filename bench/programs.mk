@@ -42,7 +42,7 @@ $(BUILD)/bench/%_bench: bench/%_bench.c bench/window.h $(BUILD)/libwaffle-bpf.a
 bench-programs: $(BENCH_PROGRAMS)
 
 # Half a minute: shows that every benchmark runs, not what it measures.
-bench-quick: all bench-programs
+bench-quick: all python bench-programs
 	@BUILD=$(BUILD) bench/run.py --quick
 
 .PHONY: bench-programs bench-quick

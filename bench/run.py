@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 
 import calls  # noqa: E402
 import placement  # noqa: E402
+import python_bench  # noqa: E402
 import scheduling  # noqa: E402
 import sites  # noqa: E402
 from lib import (  # noqa: E402
@@ -538,7 +539,7 @@ def ready(scale):
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
-GROUPS = (dormant, armed, inside, lttng, drain, collected, threads, transports, attach, decisions,
+GROUPS = (dormant, armed, inside, lttng, python_bench.python, drain, collected, threads, transports, attach, decisions,
           slow_spans, longest_filter, flood, accounting, large,
           jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,

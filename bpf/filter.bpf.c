@@ -13,7 +13,7 @@
 #include "rate.bpf.h"
 #include "stack.h"
 
-__u64 rate_state; /* window << 24 | used in it */
+__u64 rate_windows[WAFFLE_RATE_WINDOWS];
 
 /* Userspace sets the sizes of these maps before loading, by the needs of the expression. */
 struct {

@@ -26,7 +26,8 @@
  *	a SpanId or EventId              its number
  *	a std::optional of these         without a value if it is empty
  *
- * It is evaluated once if the site is armed, and not at all while nobody traces (waffle.h). The
+ * waffle/span.hpp has spans as objects, and names that are made at run time. A value is evaluated
+ * once if the site is armed, and not at all while nobody traces (waffle.h). The
  * keys of C (KV_I64 and others, waffle/kv.h) may be used as well. docs/cpp.md is the guide.
  */
 #ifndef WAFFLE_HPP
@@ -39,6 +40,7 @@
 
 #include "waffle/frame.hpp"
 #include "waffle/meta.hpp"
+#include "waffle/span.hpp"
 #include "waffle/values.hpp"
 
 namespace Waffle
@@ -100,6 +102,11 @@ class InjectContext
 	waffle_scope_ scope_;
 #endif
 };
+
+inline Context Span::context() const
+{
+	return waffle_span_context(span_);
+}
 
 /* The id of the current span. Null outside any span. */
 inline SpanId CurrentSpanId()

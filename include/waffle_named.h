@@ -30,8 +30,10 @@
 extern "C" {
 #endif
 
-/* A key of a name: its type (WAFFLE_KEY_I64, U64, F64, BOOL, PTR, STR, CAUSE_SPAN or CAUSE_EVENT)
- * and its text. The text of a cause is not used. */
+/* A key of a name: its type (WAFFLE_KEY_I64, U64, F64, BOOL, PTR, NUMBER, STR, CAUSE_SPAN or
+ * CAUSE_EVENT) and its text. The text of a cause is not used. A NUMBER has the type of each value,
+ * which may be an i64, u64 or f64. With a value of another type, such as waffle_str(NULL), the key
+ * has none in the trace. */
 typedef struct {
 	char type;
 	const char *name;
@@ -71,6 +73,12 @@ static __inline__ bool waffle_name_armed(const waffle_name_t *name)
 {
 	return __builtin_expect(__atomic_load_n(&name->armed_, __ATOMIC_RELAXED) != 0, 0);
 }
+
+/*
+ * For bindings: the word at this address, which never changes, is 0 while nobody records names.
+ * Then there is no need to look for the name of a use.
+ */
+const unsigned long long *waffle_named_gate(void);
 
 /* ---- values ---- */
 
@@ -244,6 +252,14 @@ static __inline__ void waffle_scope_begin_named(waffle_scope_t *scope, waffle_na
 /* Makes a context current, as WAFFLE_INJECT does: that of a span (waffle_span_context()), of
  * another thread or process. A null context changes nothing. */
 void waffle_scope_inject(waffle_scope_t *scope, waffle_context_t context);
+
+/*
+ * For languages whose code does not stay on a stack, such as coroutines: the context of this
+ * thread, and a change of it that nothing restores. Whoever suspends code sets the context of the
+ * code that goes on. Scopes that are open on the thread restore theirs when they end.
+ */
+waffle_context_t waffle_named_context(void);
+void waffle_named_set_context(waffle_context_t context);
 
 /* Ends the scope, on the thread that began it. */
 static __inline__ void waffle_scope_end(waffle_scope_t *scope)

@@ -21,7 +21,7 @@ struct waffle_trace_options {
 	size_t size;        /* sizeof(struct waffle_trace_options) */
 	const char *filter; /* an expression as of WAFFLE_FILTER; NULL: everything is recorded */
 	/* Memory for the records of each thread until they are written, a power of two from 16 KiB
-	 * to 1 GiB. The default is 4 MiB. */
+	 * to 1 GiB. The default is that of WAFFLE_RING_SIZE, or 4 MiB. */
 	size_t ring_bytes;
 	int keep_children; /* 1: also what happens inside of what the filter keeps */
 	/* 1: a flight recorder. Nothing is written until waffle_trace_flush() or the end, and each

@@ -57,9 +57,9 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_call_ends integration/test_calls_unwinding integration/test_probe_docs "
     "integration/test_compat integration/test_terminal_text integration/test_validator "
     "integration/test_propagation integration/test_processors integration/test_exporters "
-    "integration/test_cpp integration/test_modes integration/test_backtraces "
+    "integration/test_cpp integration/test_python integration/test_modes integration/test_backtraces "
     "integration/test_repair integration/test_inprocess_names "
-    "integration/test_inprocess_viewers").split()]
+    "integration/test_inprocess_viewers integration/test_backends").split()]
 
 
 def run(command, timeout, log=None, env=None):
@@ -87,6 +87,7 @@ def make(target, timeout=900, **variables):
 def step_build():
     yield "make", make("all")
     yield "make examples", make("examples")
+    yield "make python", make("python")
     yield "waffle-bpf --version", run([f"{BUILD}/waffle-bpf", "--version"], 10)
 
 

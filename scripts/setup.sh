@@ -13,9 +13,9 @@ build=${BUILD:-build}
 build_packages="gcc g++ clang make pkg-config protobuf-c-compiler libprotobuf-c-dev libzstd-dev
  libyajl-dev libcapstone-dev libseccomp-dev zlib1g-dev libc6-dev"
 check_packages="lld llvm git locales liblzma-dev libbz2-dev clang-format clang-tidy dwz libcmocka-dev
- protobuf-compiler python3 python3-venv procps strace bpftrace libc6-dbg zstd
+ protobuf-compiler python3 python3-dev python3-venv procps strace bpftrace libc6-dbg zstd
  gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools
- redis-server redis-tools libcurl4 openssl
+ redis-server redis-tools libcurl4 openssl prometheus libsqlite3-0
  chromium-headless-shell postgresql openmpi-bin libopenmpi-dev mpich libmpich-dev"
 # From backports where the release's own are too old: bpf links with uprobe.multi came with 1.3.
 newer_packages="libbpf-dev bpftool libelf-dev libdw-dev"
@@ -189,6 +189,9 @@ missing)
 build) packages=$build_packages ;;
 check)
 	packages="$build_packages $check_packages"
+	# Of scripts/servers.sh.
+	command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
+	command -v mvn >/dev/null || packages="$packages maven"
 	newer_packages="$newer_packages libdebuginfod-dev" # of the same source as libelf-dev
 	;;
 *)
@@ -208,4 +211,5 @@ fi
 if [ "$1" = check ]; then
 	setup_python
 	setup_cuda
+	scripts/servers.sh
 fi

@@ -10,7 +10,7 @@
 
 #include "export/process/bytes_internal.h"
 #include "export/process/chain_text_internal.h"
-#include "export/process/http_sender_internal.h"
+#include "export/process/http_sender.h"
 #include "util/source.h"
 #include "util/terminal.h"
 #include "util/utf8.h"

@@ -116,7 +116,7 @@ static void give_hit(struct run *run, struct input *input)
 		run->given.hits[rec.words[0]]++;
 	else
 		run->given.hits[0]++;
-	filter_stream_hit(run->stream, &rec.hit);
+	filter_stream_hit(run->stream, &rec.hit, run->ts);
 }
 
 static void give_end(struct run *run, struct input *input)
@@ -129,7 +129,7 @@ static void give_end(struct run *run, struct input *input)
 	};
 
 	run->given.ends[end.span_id]++;
-	filter_stream_end(run->stream, &end);
+	filter_stream_end(run->stream, &end, run->ts);
 }
 
 static void give_name(struct run *run, struct input *input)

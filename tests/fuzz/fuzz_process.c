@@ -5,7 +5,7 @@
  * and all text is valid.
  */
 #include "export/process/metrics_text_internal.h"
-#include "export/process/otlp_traces_internal.h"
+#include "export/process/otlp_traces.h"
 #include "export/process/record_json_internal.h"
 #include "records.h"
 #include "util/utf8.h"

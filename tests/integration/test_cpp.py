@@ -107,6 +107,58 @@ def test_debug_keys_are_evaluated_in_full_mode_only(waffle, built, libwaffle_fla
     assert failed["n"] == 3 and "full" in failed["frames"] and "pairs.cpp" in failed["frames"]
 
 
+# ---- spans as objects, and names of run time ----
+
+
+def test_a_span_moves_and_ends_once_where_its_object_does(waffle, built):
+    program = built(PROGRAMS / "spans.cpp", "-std=c++17", *WARNINGS, name="spans-literal")
+    alone = subprocess.run([program, "literal"], stdout=subprocess.PIPE, check=True, timeout=60, text=True)
+    assert alone.stdout == "0 0 1\n0\n"  # dormant: all ids are null
+    capture = waffle.run(program, "literal", options=("--no-sched",))
+    capture.check_sums(lost=0)
+    assert capture.result.stdout.splitlines()[:2] == ["0 1 0", "0"]
+    first, second, third = sorted(capture.rows("span", name="literal"), key=lambda row: row["args"]["i"])
+    [inside] = capture.rows("event", name="inside")
+    [elsewhere] = capture.rows("event", name="elsewhere")
+    assert inside["parent"] == second["id"] and elsewhere.get("parent") is None
+    # The first was ended, the second went to another thread, and the third ends with the vector.
+    assert inside["start_ns"] < first["end_ns"] < elsewhere["start_ns"] < second["end_ns"] < third["end_ns"]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_names_of_run_time_have_the_values_and_causes_of_macros(waffle, built, libwaffle_flags, tmp_path, compiler):
+    program = built(PROGRAMS / "spans.cpp", "-std=c++17", "-DNAMED", *WARNINGS, *libwaffle_flags,
+                    name=f"spans-{compiler}", compiler=find_tool(compiler))
+    path = tmp_path / "spans.waffle"
+    subprocess.run([program, "named"], check=True, timeout=60, env={**os.environ, "WAFFLE_TRACE": str(path)})
+    capture = Capture(waffle, path)
+    [cause] = capture.rows("event", name="cause")
+    assert cause["args"] == {"n": 7}
+    for name in ("parse", "bind"):
+        [span] = capture.rows("span", name=name)
+        assert span["args"] == {"text": "t", "view": "abc", "real": 0.5, "yes": True, "ms": 3_000_000,
+                                "some": -4, "address": "0x10"}
+        assert span["links"] == [{"kind": "event", "id": cause["id"]}]
+        [inside] = [row for row in capture.rows("event", name="from a buffer") if row["parent"] == span["id"]]
+        assert span["start_ns"] < inside["start_ns"] < span["end_ns"]
+    source = (PROGRAMS / "spans.cpp").read_text().splitlines()
+    [line] = [number for number, text in enumerate(source, 1) if "Waffle::Span span(name" in text]
+    rows = waffle.ok("export", "--format", "ndjson", "--filter",
+                     f'file ~ "*spans.cpp" && line >= {line} && line < {line + 4}',
+                     "-o", "-", path).stdout
+    assert rows.count('"kind":"span"') == 2
+    [after] = capture.rows("span", name="after")
+    assert after["end_tid"] != after["tid"] and not after.get("links")
+
+
+def test_an_event_whose_id_is_dropped_is_a_warning(tmp_path):
+    source = tmp_path / "dropped.cpp"
+    source.write_text('#include <waffle.hpp>\nint main() { Waffle::Event("x"); }\n')
+    done = subprocess.run([find_tool("g++"), "-std=c++17", "-Wall", f"-I{ROOT / 'include'}", "-fsyntax-only",
+                           source], stderr=subprocess.PIPE, text=True, check=True, timeout=120)
+    assert "nodiscard" in done.stderr
+
+
 # ---- coroutines ----
 
 
@@ -174,9 +226,48 @@ def test_a_wrong_use_is_one_clear_error(tmp_path, compiler, use, message):
 @pytest.mark.parametrize("standard", ["c++17", "c++20", "c++2b"])
 @pytest.mark.parametrize("flags", [("-O0",), ("-DWAFFLE_DISABLE",), ("-fno-exceptions", "-fno-rtti")])
 def test_it_compiles_without_a_warning(tmp_path, compiler, standard, flags):
-    subprocess.run([find_tool(compiler), f"-std={standard}", *WARNINGS, *flags, f"-I{ROOT / 'include'}",
-                    "-pthread", "-c", "-o", tmp_path / "pairs.o", PROGRAMS / "pairs.cpp"], check=True,
-                   timeout=120)
+    for source in ("pairs.cpp", "spans.cpp"):
+        subprocess.run([find_tool(compiler), f"-std={standard}", *WARNINGS, *flags, "-DNAMED",
+                        f"-I{ROOT / 'include'}", "-pthread", "-c", "-o", tmp_path / "object.o",
+                        PROGRAMS / source], check=True, timeout=120)
+
+
+MODULE = """module;
+#include <waffle.hpp>
+export module worker;
+export class Worker
+{
+      public:
+	void step(int number)
+	{
+		WAFFLE_SPAN("step", "rank", this->rank, "number", number);
+		[this] { WAFFLE_EVENT("in lambda", "rank", rank); }();
+	}
+
+      private:
+	int rank = 3;
+};
+template <class T> T twice(T value)
+{
+	WAFFLE_SPAN("twice", "value", value);
+	return value + value;
+}
+export int four() { return twice(2); }
+"""
+
+
+def test_sites_in_a_module_of_cpp20_are_recorded(waffle, tmp_path):
+    """gcc's modules. docs/cpp.md has what neither gcc 12 nor clang 14 can do: exported templates."""
+    (tmp_path / "worker.cpp").write_text(MODULE)
+    (tmp_path / "main.cpp").write_text("import worker;\nint main() { Worker().step(4); return four() - 4; }\n")
+    for name in ("worker", "main"):
+        subprocess.run([find_tool("g++"), "-std=c++20", "-fmodules-ts", f"-I{ROOT / 'include'}", "-O2", "-c",
+                        f"{name}.cpp"], cwd=tmp_path, check=True, timeout=120)
+    subprocess.run([find_tool("g++"), "-o", "main", "main.o", "worker.o"], cwd=tmp_path, check=True, timeout=120)
+    capture = waffle.run(tmp_path / "main", options=("--no-sched",))
+    assert args_of(capture, "step", "span") == {"rank": 3, "number": 4}
+    assert args_of(capture, "in lambda") == {"rank": 3}
+    assert args_of(capture, "twice", "span") == {"value": 2}
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

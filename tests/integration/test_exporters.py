@@ -421,9 +421,35 @@ def test_headers_arrive_and_are_never_printed(program, collector):
     assert secret not in "\n".join(lines)
 
 
+def test_a_part_of_a_header_is_not_printed(program, collector):
+    """A server repeats the credentials without their scheme, or one of several."""
+    server = collector((401, {}, b"bad credentials dXNlcjpwYXNz, or secret abcdefgh"))
+    headers = program.folder / "headers"
+    headers.write_text('Authorization: Basic dXNlcjpwYXNz\nX-Sign: id=5, value="abcdefgh"\n')
+    _, lines = program.run("steps", 3, chain=f"export(otlp={server.url},headers={headers})")
+    assert any("HTTP status 401: bad credentials ***" in x for x in lines), lines
+    assert "dXNl" not in "\n".join(lines) and "abcdefgh" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize("chain", [
+    "export(otlp=ftp://user:s3cret@h/)",
+    "export(zipkin=http://h/?token=s3cret)",
+    "export(otlp=http://h,headers=Authorization: Basic s3cret)",
+    "nonsense,export(otlp=http://h/?token=s3cret)",
+    "export(otlp=http://user:s3cret@h,header=Authorization: s3cret)",
+    "export(otlp=http://h,token=s3cret)",
+    "export(otlp=http://h,headers='Authorization: Basic s3cret',)",
+])
+def test_secrets_in_the_text_of_a_chain_are_not_printed(program, chain):
+    out, lines = program.run("steps", 3, chain=chain)
+    assert out == "end\n" and len(lines) == 1
+    assert "s3cret" not in lines[0], lines
+
+
 @pytest.mark.parametrize("chain, says", [
     ("export(otlp=localhost:4318)", "expected a URL such as http://localhost:4318"),
     ("export(otlp=file:///etc/passwd)", "expected a URL such as http://localhost:4318"),
+    ("export(zipkin=localhost:9411)", "export(): 'localhost:9411': expected a URL"),
     ("export(otlp=http://user:pass@h/)", "a URL must not have a password"),
     ("export(otlp=http://h,headers=/nonexistent)", "/nonexistent: No such file or directory"),
     ("export", "export() needs otlp=URL or zipkin=URL, as in export(otlp=http://localhost:4318)"),

@@ -145,6 +145,31 @@ def test_sandbox_that_kills_for_anything_unusual_is_not_provoked(recorder):
     assert sorted(r["args"]["i"] for r in capture.rows("event")) == list(range(1000))
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="PR_SET_TSC is of x86")
+def test_a_thread_that_must_not_read_the_counter_records_with_another_clock(waffle, hard):
+    path = waffle.path()
+    out = subprocess.run([hard, "forbidden", path], text=True, check=True, timeout=60,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (out.stdout, out.stderr) == ("flush 0\nstop 0\nend\n", "")
+    capture = Capture(waffle, path)
+    assert [r["args"]["i"] for r in capture.rows("event")] == [*range(100)] * 2
+    capture.check_sums(lost=0)
+
+
+@pytest.mark.parametrize("variable", [None, "16KiB"])
+@pytest.mark.parametrize("small", [[], ["small"]])
+def test_each_recording_has_rings_of_its_own_options(waffle, hard, small, variable):
+    """A thread keeps no ring of an earlier recording. 16 KiB have room for a few hundred events."""
+    paths = [waffle.path(), waffle.path()]
+    environment = {**os.environ, **({"WAFFLE_RING_SIZE": variable} if variable else {})}
+    subprocess.run([hard, "again", *paths, *small], check=True, timeout=60, env=environment)
+    first, second = ([r["args"]["i"] for r in Capture(waffle, path).rows("event")]
+                     for path in paths)
+    assert len(first) < 500 and first == list(range(2000 - len(first), 2000))
+    assert second == list(range(len(second)))[:len(second)]
+    assert (len(second) < 2000) == bool(small or variable)
+
+
 def named_library(folder, name):
     return compile_program("named_library.c", folder / f"lib{name}.so", "-fPIC", "-shared",
                            f'-DEVENT_NAME="{name}"')
@@ -241,6 +266,43 @@ def test_rings_work_with_musl(tmp_path):
                     PROGRAMS / "rings_alone.c", *sources], check=True)
     done = subprocess.run([program], check=False, text=True, stdout=subprocess.PIPE, timeout=120)
     assert (done.returncode, done.stdout) == (0, "ok\n")
+
+
+@pytest.fixture(scope="module")
+def stacks(waffle_program, tmp_path_factory):
+    """Runs inside_stack.c: on little stack, or as it says what it used."""
+    folder = tmp_path_factory.mktemp("stacks")
+    program = compile_inside(waffle_program, "inside_stack.c", folder / "inside_stack")
+    library = compile_program("inside_library.c", folder / "late.so", "-shared", "-fPIC")
+
+    def run_on(what, *arguments, **variables):
+        done = subprocess.run([program, what, library, *arguments], text=True, check=False,
+                              cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env={**os.environ, **variables}, timeout=120)
+        assert done.returncode == 0, done
+        return done
+
+    return run_on
+
+
+THINGS = ["sites", "library", "fork", "names", "context", "error", "recording", "mode"]
+
+
+@pytest.mark.parametrize("mode", ["fast", "full"])
+@pytest.mark.parametrize("what", [*THINGS, "fault"])
+def test_threads_with_the_least_stack_do_all_that_others_do(stacks, what, mode):
+    done = stacks(what, "5", WAFFLE_MODE=mode, WAFFLE_TRACE="%p.waffle",
+                  WAFFLE_PROCESS="metrics(file=%p.prom)")
+    assert done.stderr == "" or what == "fault"
+
+
+@pytest.mark.parametrize("what", THINGS)
+def test_libwaffle_takes_no_more_of_a_threads_stack_than_stated(stacks, what):
+    """The numbers are those of docs/inprocess.md."""
+    for mode, most in ("fast", 2048), ("full", 8192 if what == "error" else 2048):
+        alone = int(stacks(what).stdout)
+        used = int(stacks(what, WAFFLE_MODE=mode, WAFFLE_TRACE="%p.waffle").stdout)
+        assert used - alone <= most
 
 
 def test_library_that_was_replaced_on_disk_is_left_alone(waffle, waffle_program):

@@ -243,6 +243,14 @@ def test_tracer_and_the_program_itself_both_record_names(recorder, start):
     check_requests(capture.rows(), 100, 100, "fresh 1")
 
 
+@pytest.mark.parametrize("kill", [[], ["kill"]])
+def test_child_in_a_sandbox_leaves_the_names_of_its_parent_alone(recorder, kill):
+    """A child that uses no names makes no system calls for them."""
+    capture, out = recorder.run("sandboxed", *kill)
+    assert "status 0" in out
+    assert [r["args"]["i"] for r in named(capture.rows(), "sandboxed")] == list(range(100))
+
+
 def test_tracer_follows_names_into_children(waffle, program):
     """The child has the parent's names in memory of its own."""
     capture = waffle.run(program, "forks", "1000", options=["--sources", "spans"])

@@ -8,6 +8,7 @@ records of the file are read here, and compared with that.
 import collections
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -264,6 +265,20 @@ def test_filters_see_the_same_live_and_in_the_file(recorder, expression, kept):
         count = {sum(r["kind"] == kind for r in rows) for rows in (live.rows(), late)}
         assert len(count) == 1
     live.check_sums(lost=0)
+
+
+def test_metrics_tell_tracks_apart_as_filters_do(recorder):
+    """In the field comm a track has its own name, and it has no tid."""
+    path = recorder.waffle.folder / "tracks.prom"
+    _, out = recorder.run("device", WAFFLE_PROCESS=f"metrics(by=comm+tid,file={path})")
+    found = collections.Counter()
+    for labels, value in re.findall(r'waffle_records_total\{(.*?)\} (\d+)', path.read_text()):
+        labels = dict(re.findall(r'(\w+)="(.*?)"', labels))
+        if labels["name"] == "work":
+            assert "tid" not in labels
+            found[labels["comm"]] += int(value)
+    assert found == collections.Counter(track for (kind, _), (track, *_) in expected(out).items()
+                                        if kind == "span")
 
 
 def test_window_keeps_names_of_tracks_and_their_spans_in_it(recorder):

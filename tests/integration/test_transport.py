@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -157,6 +158,18 @@ def test_info_says_which_way_each_process_used(waffle, start, ringed, plain):
     text = waffle.ok("info", capture.path).stdout
     assert re.search(rf"{programs[0].pid}  .*\[ring: [\d,]+ records\]", text)
     assert not re.search(rf"{programs[1].pid}  .*\[", text)
+
+
+def test_programs_with_and_without_rings_share_a_rate(waffle, start, ringed, plain):
+    programs = [begin(start, ringed), begin(start, plain)]
+    attached = waffle.attach("-p", programs[0].pid, "-p", programs[1].pid, "-q", "--no-report",
+                             "--filter", 'name == "step" && rate(100/min)').wait_links()
+    for program in programs:
+        program.ask("steps 0 200 100", "done")
+    rows = named(attached.stop().rows(), "step")
+    windows = collections.Counter(row["start_ns"] // 60_000_000_000 for row in rows)
+    assert all(count <= 100 for count in windows.values()), windows
+    assert sum(windows.values()) >= 100
 
 
 def test_ring_is_an_error_without_libwaffle(waffle, start, plain):
@@ -461,6 +474,24 @@ def test_ring_that_is_full_counts_what_it_loses(waffle, ringed):
     assert records["produced"] >= 20100 * 6
     check_steps([r for r in capture.rows() if r.get("args", {}).get("i", 1000) < 100], 100)
     assert capture.rows("loss")
+
+
+def test_threads_without_room_for_a_ring_use_the_kernel(waffle, start, ringed):
+    program = begin(start, ringed)
+    attached = waffle.attach("-p", program.pid, "--no-report").wait_links(3)
+    resource.prlimit(attached.process.pid, resource.RLIMIT_NOFILE, (160, 160))
+    program.ask("threads 60 100 1000", "done")
+    assert "the hits of some threads come through the kernel" in attached.wait_notice()
+    capture = attached.stop()
+    rows = capture.rows()
+    for number in range(1, 61):
+        check_steps(rows, 100, first=number * 1000000)
+    capture.check_sums(lost=0)
+    process = process_of(capture, program.pid)
+    assert process["transport"] == "ring" and process["ring_records"] > 0
+    assert process["transport_why"] == "there are too many rings"
+    text = waffle.ok("info", capture.path).stdout
+    assert "records; some threads use the kernel: there are too many rings]" in text
 
 
 def test_program_in_a_sandbox_lives_and_uses_the_kernel(waffle, start, ringed):

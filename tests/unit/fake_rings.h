@@ -24,10 +24,14 @@ static unsigned fake_rings_mapped;
 
 int __wrap_ring_mount_open(struct ring_mount *mount);
 
-int __wrap_ring_memory_map(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
-			   uint64_t address, uint64_t bytes);
+int __wrap_ring_memory_open(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
+			    uint64_t address, uint64_t bytes, size_t head);
+bool __wrap_ring_memory_read(const struct ring_memory *memory, uint64_t offset, void *to,
+			     size_t bytes);
 void __wrap_ring_memory_unmap(struct ring_memory *memory);
-uint32_t __wrap_process_tid(pid_t pid, uint32_t seen);
+bool __wrap_process_has_tid(pid_t pid, uint32_t tid);
+void __wrap_process_tids_each(pid_t pid, void (*each)(uint32_t seen, uint32_t tid, void *arg),
+			      void *arg);
 bool __wrap_process_has_other_time(pid_t pid);
 
 int __wrap_ring_mount_open(struct ring_mount *mount)
@@ -36,18 +40,25 @@ int __wrap_ring_mount_open(struct ring_mount *mount)
 	return 0;
 }
 
-int __wrap_ring_memory_map(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
-			   uint64_t address, uint64_t bytes)
+int __wrap_ring_memory_open(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
+			    uint64_t address, uint64_t bytes, size_t head)
 {
 	(void)mount;
 	(void)pid;
 	if (address >= FAKE_RINGS_MAX || !fake_rings[address] ||
 	    bytes != ring_map_bytes(FAKE_RING_BYTES))
 		return -EACCES;
-	*memory =
-		(struct ring_memory){.at = fake_rings[address], .bytes = bytes, .ino = address + 1};
+	*memory = (struct ring_memory){
+		.at = fake_rings[address], .mapped = head, .fd = -1, .ino = address + 1};
 	fake_rings_mapped++;
 	return 0;
+}
+
+bool __wrap_ring_memory_read(const struct ring_memory *memory, uint64_t offset, void *to,
+			     size_t bytes)
+{
+	memcpy(to, (const unsigned char *)memory->at + offset, bytes);
+	return true;
 }
 
 void __wrap_ring_memory_unmap(struct ring_memory *memory)
@@ -57,10 +68,22 @@ void __wrap_ring_memory_unmap(struct ring_memory *memory)
 }
 
 /* All threads are those of the kernel's messages, and thread 77. */
-uint32_t __wrap_process_tid(pid_t pid, uint32_t seen)
+static unsigned fake_searches;
+
+bool __wrap_process_has_tid(pid_t pid, uint32_t tid)
 {
 	(void)pid;
-	return seen == 77 ? 1077 : 0;
+	(void)tid;
+	fake_searches++;
+	return false;
+}
+
+void __wrap_process_tids_each(pid_t pid, void (*each)(uint32_t seen, uint32_t tid, void *arg),
+			      void *arg)
+{
+	(void)pid;
+	fake_searches++;
+	each(77, 1077, arg);
 }
 
 bool __wrap_process_has_other_time(pid_t pid)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "bpf/filter.h"
+#include "bpf/rate.h"
 #include "filter_stream_rig.h"
 
 #define PID 10u
@@ -80,7 +81,7 @@ static void hit_words(struct rig *rig, uint64_t ts, uint32_t tid, uint32_t site,
 
 	if (count)
 		memcpy(hit.words, words, 8 * count);
-	filter_stream_hit(rig->stream, &hit.rec);
+	filter_stream_hit(rig->stream, &hit.rec, hit.rec.rec.ts);
 }
 
 static void hit(struct rig *rig, uint64_t ts, uint32_t tid, uint32_t site, uint64_t id,
@@ -96,7 +97,7 @@ static void end(struct rig *rig, uint64_t ts, uint32_t tid, uint64_t id)
 					  .tgid = PID,
 					  .site = WAFFLE_SITE_UNKNOWN};
 
-	filter_stream_end(rig->stream, &rec);
+	filter_stream_end(rig->stream, &rec, rec.rec.ts);
 }
 
 static void begin(struct rig *rig, const char *expression, bool keep_children)
@@ -195,7 +196,7 @@ static void test_hits_of_dormant_and_unknown_sites_are_rejected(void **state)
 	(void)state;
 	begin(&rig, "name == \"inner\"", false);
 	hit(&rig, 10, 11, OUTER, 1, 0);
-	filter_stream_end(rig.stream, &rec);
+	filter_stream_end(rig.stream, &rec, rec.rec.ts);
 	hit_words(&rig, 10, 11, UNWANTED, 2, 0, 0, NULL);
 	hit_words(&rig, 10, 11, SITES, 3, 0, 0, NULL);
 	hit(&rig, 40, 11, INNER, 4, 0);
@@ -311,7 +312,7 @@ static void test_the_end_in_a_forked_child_is_not_the_parents(void **state)
 	(void)state;
 	begin(&rig, "dur > 5", false);
 	hit(&rig, 10, 11, OUTER, 1, 0);
-	filter_stream_end(rig.stream, &rec);
+	filter_stream_end(rig.stream, &rec, rec.rec.ts);
 	end(&rig, 20, 11, 1);
 	assert_string_equal(out(&rig), "+1@10 -1@20");
 	rig_close(&rig);
@@ -333,6 +334,54 @@ static void test_the_rate_counts_what_passes_when_it_is_decided(void **state)
 	hit(&rig, 2 * MS - 1, 11, EVENT, 10, 0); /* comes late: counts in the present window */
 	hit(&rig, 2 * MS + 1, 11, EVENT, 11, 0);
 	assert_string_equal(out(&rig), ".7@1000001 +1@1000000 -1@1200000 .9@2000000 .10@1999999");
+	rig_close(&rig);
+}
+
+/* A track's clock may be wrong by days. */
+static void test_the_rate_counts_by_the_time_of_recording_also_on_tracks(void **state)
+{
+	struct hit far = {.rec = {.rec = {900000 * MS, 0, WAFFLE_REC_HIT, 0},
+				  .tgid = PID,
+				  .site = EVENT,
+				  .frame_bytes = sizeof(far.head) + 8},
+			  .head = {.id = 7}};
+	struct rig rig;
+
+	(void)state;
+	begin(&rig, "kind == event && rate(2/ms)", false);
+	filter_stream_hit(rig.stream, &far.rec, 1 * MS);
+	hit(&rig, 1 * MS + 1, 11, EVENT, 8, 0);
+	hit(&rig, 1 * MS + 2, 11, EVENT, 9, 0);
+	hit(&rig, 2 * MS, 11, EVENT, 10, 0);
+	assert_string_equal(out(&rig), ".7@900000000000 .8@1000001 .10@2000000");
+	rig_close(&rig);
+}
+
+/* The kernel takes from the same windows, when the tracer may be some windows behind. */
+static void test_others_take_from_the_same_rate(void **state)
+{
+	static uint64_t windows[WAFFLE_RATE_WINDOWS];
+	struct filter_stream_options options = {.deliver = rig_take, .rate_windows = windows};
+	struct error err = ERROR_INIT;
+	struct rig rig = {0};
+
+	(void)state;
+	options.arg = &rig;
+	assert_int_equal(filter_parse(&rig.filter, "test", "kind == event && rate(2/ms)", &err), 0);
+	options.filter = rig.filter;
+	assert_int_equal(filter_stream_open(&rig.stream, &options, &err), 0);
+	for (size_t i = 0; i < SITES; i++)
+		assert_true(filter_stream_add_site(rig.stream, &sites[i]));
+	assert_true(waffle_rate_take((__u64 *)windows, MS, 2, 1 * MS));
+	assert_true(waffle_rate_take((__u64 *)windows, MS, 2, 2 * MS));
+	assert_true(waffle_rate_take((__u64 *)windows, MS, 2, 2 * MS));
+	hit(&rig, 1 * MS, 11, EVENT, 7, 0);
+	hit(&rig, 1 * MS + 1, 11, EVENT, 8, 0);
+	hit(&rig, 2 * MS, 11, EVENT, 9, 0);
+	hit(&rig, 3 * MS, 11, EVENT, 10, 0);
+	assert_false(waffle_rate_take((__u64 *)windows, MS, 2, 1 * MS + 2));
+	assert_true(waffle_rate_take((__u64 *)windows, MS, 2, 3 * MS));
+	assert_string_equal(out(&rig), ".7@1000000 .10@3000000");
 	rig_close(&rig);
 }
 
@@ -460,7 +509,7 @@ static void test_one_process_does_not_take_the_room_of_another(void **state)
 	for (uint64_t i = 1; i <= WAFFLE_OPEN_MAX + 1; i++)
 		hit(&rig, i, 11, OUTER, i, 0);
 	assert_int_equal(lost(&rig), 1);
-	filter_stream_hit(rig.stream, &other.rec);
+	filter_stream_hit(rig.stream, &other.rec, other.rec.rec.ts);
 	assert_int_equal(lost(&rig), 1);
 	assert_int_equal(rig.out.len, WAFFLE_OPEN_MAX + 1);
 	rig_close(&rig);
@@ -517,7 +566,7 @@ static void test_records_that_make_no_sense_do_no_harm(void **state)
 
 	(void)state;
 	begin(&rig, "dur > 5 && depth >= 0 && kv.n >= 0", true);
-	filter_stream_hit(rig.stream, &bad.rec); /* no frame: it has no id */
+	filter_stream_hit(rig.stream, &bad.rec, bad.rec.rec.ts); /* no frame: it has no id */
 	assert_int_equal(open_count(&rig), 0);
 	hit_words(&rig, 10, 11, INNER, 5, 5, 64, words); /* its own parent, with a long frame */
 	hit(&rig, 11, 11, OUTER, 6, 0);
@@ -542,6 +591,8 @@ int main(void)
 		cmocka_unit_test(test_a_parent_that_has_ended_is_unknown),
 		cmocka_unit_test(test_the_end_in_a_forked_child_is_not_the_parents),
 		cmocka_unit_test(test_the_rate_counts_what_passes_when_it_is_decided),
+		cmocka_unit_test(test_others_take_from_the_same_rate),
+		cmocka_unit_test(test_the_rate_counts_by_the_time_of_recording_also_on_tracks),
 		cmocka_unit_test(test_children_of_a_kept_span_are_kept_on_any_thread),
 		cmocka_unit_test(test_children_of_a_deferred_span_wait_for_it_and_come_in_order),
 		cmocka_unit_test(test_a_child_that_outlives_its_span_is_kept_whole),

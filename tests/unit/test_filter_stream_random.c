@@ -137,7 +137,7 @@ static void hit_add(struct trial *trial, struct thread *thread, unsigned site)
 	memcpy(rec.frame, frame.bytes, frame.size);
 	capture_add(&trial->capture, &rec);
 	assert_true(map_set(&trial->given, trial->id, (uint32_t)frame_sum(&rec.hit) & 0xffffff));
-	filter_stream_hit(trial->rig.stream, &rec.hit);
+	filter_stream_hit(trial->rig.stream, &rec.hit, trial->ts);
 	totals.hits++;
 	if (info->kind != WAFFLE_SITE_SPAN)
 		return;
@@ -157,7 +157,7 @@ static void end_add(struct trial *trial, struct thread *thread)
 	};
 
 	capture_add(&trial->capture, &rec);
-	filter_stream_end(trial->rig.stream, &rec);
+	filter_stream_end(trial->rig.stream, &rec, trial->ts);
 }
 
 static void name_add(struct trial *trial, unsigned thread)

@@ -13,7 +13,7 @@
 
 #include "export/process/curl_internal.h"
 #include "export/process/http_headers_internal.h"
-#include "export/process/http_sender_internal.h"
+#include "export/process/http_sender.h"
 
 #if __has_include(<curl/curl.h>)
 #undef CURL_HTTP

@@ -367,6 +367,28 @@ static void test_memory_is_limited_also_within_a_segment(void **state)
 	store_writer_discard(memory);
 }
 
+/* What a program records on a track has any time. */
+static void test_a_record_of_the_future_does_not_end_what_is_kept(void **state)
+{
+	struct store_writer *memory = open_memory();
+	const struct store_counts none[WAFFLE_SOURCE_COUNT] = {{0}};
+	struct error err = ERROR_INIT;
+	uint64_t bytes;
+
+	(void)state;
+	begin_segment(memory, 100);
+	store_writer_set_now(memory, 110);
+	append_begin(memory, 1000000, 1);
+	must(store_writer_flush(memory, none, &err), &err);
+	bytes = store_writer_kept(memory).bytes;
+	store_writer_set_now(memory, 120);
+	append_task(memory, 120, 10, "main");
+	must(store_writer_flush(memory, none, &err), &err);
+	store_writer_drop(memory, 0, bytes);
+	assert_true(store_writer_kept(memory).from_ts == 111);
+	store_writer_discard(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +407,9 @@ int main(void)
 			store_teardown),
 		cmocka_unit_test_setup_teardown(test_state_is_written_only_at_the_begin_of_a_file,
 						store_setup, store_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_record_of_the_future_does_not_end_what_is_kept, store_setup,
+			store_teardown),
 		cmocka_unit_test_setup_teardown(test_memory_is_limited_also_within_a_segment,
 						store_setup, store_teardown),
 	};

@@ -237,10 +237,27 @@ static void test_numbers_are_converted_to_the_nearest(void **state)
 	}
 }
 
+static void test_a_number_has_the_type_of_its_value_or_is_not_there(void **state)
+{
+	struct site_info site = site_of("nnnn");
+	const waffle_value_t values[] = {waffle_i64(-1), waffle_f64(0.5), waffle_str("x"),
+					 waffle_bool(true)};
+	struct values_layout layout = values_measure(&site, values, 4);
+	const unsigned long long expected[] = {
+		WAFFLE_NUMBER_I64,  ~0ull, WAFFLE_NUMBER_F64, 0x3fe0000000000000,
+		WAFFLE_NUMBER_NONE, 0,     WAFFLE_NUMBER_U64, 1};
+	unsigned long long words[8];
+
+	(void)state;
+	assert_int_equal(layout.bytes, sizeof(words));
+	values_put(words, &site, values, &layout);
+	assert_memory_equal(words, expected, sizeof(words));
+}
+
 /* What is put is what a walk of the frame reads, for values of any types and lengths. */
 static void test_any_values_are_read_as_they_were_put(void **state)
 {
-	static const char types[] = "iudbpsSE";
+	static const char types[] = "iudbpnsSE";
 	char text[WAFFLE_STR_MAX + 40];
 
 	(void)state;
@@ -257,12 +274,15 @@ static void test_any_values_are_read_as_they_were_put(void **state)
 
 		site.key_count = (uint16_t)(random() % (WAFFLE_KEYS_MAX + 1));
 		for (unsigned i = 0; i < site.key_count; i++)
-			site.keys[i] = (struct site_key){types[random() % 8], "key"};
+			site.keys[i] = (struct site_key){types[random() % 9], "key"};
 		for (unsigned i = 0; i < count; i++) {
-			values[i] = (waffle_value_t){.type = types[random() % 8],
+			values[i] = (waffle_value_t){.type = types[random() % 9],
 						     .u64 = (unsigned)random()};
 			if (values[i].type == WAFFLE_KEY_STR)
 				values[i] = waffle_str_of(text, (size_t)random() % sizeof(text));
+			/* The walk leaves out what is not there. */
+			if (i < site.key_count && site.keys[i].type == WAFFLE_KEY_NUMBER)
+				values[i] = waffle_f64(0.5);
 		}
 		layout = values_measure(&site, values, count);
 		frame = calloc(1, sizeof(struct waffle_frame) + layout.bytes);
@@ -291,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_tracer_reads_all_names_and_arms_them),
 		cmocka_unit_test(test_long_names_fill_many_chunks),
 		cmocka_unit_test(test_numbers_are_converted_to_the_nearest),
+		cmocka_unit_test(test_a_number_has_the_type_of_its_value_or_is_not_there),
 		cmocka_unit_test(test_any_values_are_read_as_they_were_put),
 	};
 

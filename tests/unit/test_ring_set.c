@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <cmocka.h>
 
 #include "capture/transport/ring_set.h"
@@ -221,6 +222,29 @@ static void test_unknown_probes_are_searched_for_only_so_often(void **state)
 	set_close(set);
 }
 
+static void test_unknown_thread_is_searched_for_once_a_second(void **state)
+{
+	struct ring_shared *shared = fake_ring_make(0);
+	struct ring_set *set = set_open();
+
+	(void)state;
+	fake_searches = 0;
+	ring_set_add(set, PID, 0, RING_MAP, false);
+	for (unsigned i = 0; i < 10000; i++) {
+		thread_write(shared, 4 + i % 2);
+		hit_write(shared, clock_monotonic_ns(), PROBE, 1);
+		ring_set_begin_round(set);
+		assert_null(next(set));
+	}
+	assert_in_range(fake_searches, 3, 3 * 20); /* however slow this is */
+	ring_set_thread(set, PID, 4, 604);
+	thread_write(shared, 4);
+	hit_write(shared, clock_monotonic_ns(), PROBE, 1);
+	ring_set_begin_round(set);
+	assert_int_equal(next(set)->tid, 604);
+	set_close(set);
+}
+
 static void test_site_of_a_library_ends_when_another_one_is_mapped(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
@@ -356,6 +380,30 @@ static void test_ring_that_is_taken_over_is_read_from_then_on(void **state)
 	set_close(set);
 }
 
+/* A process gets at most half of what there is, so that it leaves some to others. */
+static void test_rings_are_limited_for_all_together_and_for_a_process(void **state)
+{
+	struct ring_set *set;
+	struct rlimit before, few;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 3 * 4;
+	for (unsigned i = 0; i < FAKE_RINGS_MAX; i++)
+		fake_ring_make(i);
+	set = set_open();
+	setrlimit(RLIMIT_NOFILE, &few);
+	assert_int_equal(ring_set_add(set, PID, 0, RING_MAP, false), 0);
+	assert_int_equal(ring_set_add(set, PID, 1, RING_MAP, false), 0);
+	assert_int_equal(ring_set_add(set, PID, 2, RING_MAP, false), -ENOSPC);
+	assert_int_equal(ring_set_add(set, PID + 1, 2, RING_MAP, false), 0);
+	assert_int_equal(ring_set_add(set, PID + 2, 3, RING_MAP, false), -ENOSPC);
+	assert_int_equal(fake_rings[3]->reader, 0);
+	setrlimit(RLIMIT_NOFILE, &before);
+	set_close(set);
+}
+
 static void test_memory_that_is_no_ring_is_refused(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
@@ -378,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_ring_with_nonsense_is_given_up_and_not_read_again),
 		cmocka_unit_test(test_losses_are_counted_unless_they_are_nonsense),
 		cmocka_unit_test(test_unknown_probes_are_searched_for_only_so_often),
+		cmocka_unit_test(test_unknown_thread_is_searched_for_once_a_second),
 		cmocka_unit_test(test_site_of_a_library_ends_when_another_one_is_mapped),
 		cmocka_unit_test(test_ring_of_a_process_that_has_ended_is_read_to_its_end),
 		cmocka_unit_test(test_what_is_written_after_the_end_of_a_process_is_not_its_own),
@@ -385,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_ring_of_threads_without_records_is_given_up),
 		cmocka_unit_test(test_what_follows_the_end_of_the_capture_is_left_out),
 		cmocka_unit_test(test_ring_that_is_taken_over_is_read_from_then_on),
+		cmocka_unit_test(test_rings_are_limited_for_all_together_and_for_a_process),
 		cmocka_unit_test(test_memory_that_is_no_ring_is_refused),
 	};
 

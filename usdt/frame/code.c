@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "usdt/ring/ticks.h"
 
 /* ---- what was found before ---- */
 
@@ -40,10 +41,7 @@ static struct code_known *known_at(uintptr_t pc)
 
 static uint64_t now_s(void)
 {
-	struct timespec now = {0};
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec;
+	return ticks_ns() / 1000000000u;
 }
 
 static bool known_get(uintptr_t pc, struct code_name *name)

@@ -45,7 +45,20 @@ void name_chunk_publish(struct name_chunk *chunk, const struct name_entry *entry
 	__atomic_store_n(&chunk->used, chunk->used + entry->bytes, __ATOMIC_RELEASE);
 }
 
-void name_chunk_own(struct name_chunk *chunk)
+bool name_chunk_own(struct name_chunk *chunk)
 {
-	shared_memory_map(chunk, NAME_CHUNK_BYTES, chunk, chunk->used);
+	void *copy;
+
+	if (shared_memory_map(chunk, NAME_CHUNK_BYTES, chunk, chunk->used))
+		return true;
+	copy = mmap(NULL, NAME_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	if (copy == MAP_FAILED)
+		return false;
+	memcpy(copy, chunk, chunk->used);
+	if (mremap(copy, NAME_CHUNK_BYTES, NAME_CHUNK_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   chunk) != MAP_FAILED)
+		return true;
+	munmap(copy, NAME_CHUNK_BYTES);
+	return false;
 }

@@ -8,7 +8,8 @@
  *
  * A chunk is a sealed memfd of NAME_CHUNK_BYTES, mapped and shared for ever. The program appends
  * entries, which never change, and then advances `used`. Only `armed` is written by both, each its
- * own bit. A child of fork() gets chunks of its own at the same addresses.
+ * own bit. When the child of a fork() first uses a name, it gets chunks of its own at the same
+ * addresses.
  *
  * A tracer must trust nothing in the memory: name_chunk_next() copies what it checks.
  */
@@ -60,9 +61,9 @@ struct name_chunk *name_chunk_new(uint32_t texts_at, bool *shared);
 /* Room for an entry; NULL: the chunk is full. name_chunk_publish() makes the last one readable. */
 struct name_entry *name_chunk_take(struct name_chunk *chunk, uint32_t bytes);
 void name_chunk_publish(struct name_chunk *chunk, const struct name_entry *entry);
-/* In the child of a fork(): replaces the memory by a copy of its own. If that is not possible, the
- * child shares the words with its parent. */
-void name_chunk_own(struct name_chunk *chunk);
+/* In the child of a fork(): replaces the memory by a copy of its own, which a tracer finds unless a
+ * sandbox forbids such memory. False: out of memory, and it is still that of the parent. */
+bool name_chunk_own(struct name_chunk *chunk);
 
 /* ---- a tracer ---- */
 

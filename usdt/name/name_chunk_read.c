@@ -28,7 +28,7 @@ static bool head_makes_sense(const struct name_entry *entry, uint32_t texts_at, 
 static bool type_makes_sense(char type, unsigned kind)
 {
 	return kind == WAFFLE_SITE_COUNTER ? type == WAFFLE_KEY_NUMBER
-					   : type && strchr("iudbpsSE", type) != NULL;
+					   : type && strchr("iudbpnsSE", type) != NULL;
 }
 
 /* Takes the next text of `*left` bytes. NULL: there is none, or it is too long. */

@@ -22,21 +22,14 @@ struct named_scope {
 };
 _Static_assert(sizeof(struct named_scope) <= sizeof(waffle_scope_t), "and for the word");
 
+_Static_assert(sizeof(struct rings_gate) == sizeof(unsigned long long), "the gate is one word");
+
 enum { SCOPE_SPAN = 1, SCOPE_CONTEXT = 2 };
 
 /* Its texts are in the order of a site's meta. */
 static const struct name_site *name_of(const waffle_name_t *name)
 {
 	return (const struct name_site *)name; /* its first member */
-}
-
-/*
- * Disarms a name that only a tracer has armed, which is gone: it may have been killed. Names that a
- * program does not use meanwhile stay armed until their next use.
- */
-static void disarm(const struct name_site *name)
-{
-	__atomic_and_fetch((uint32_t *)&name->entry.armed, ~NAME_ARMED_TRACER, __ATOMIC_RELAXED);
 }
 
 static void deliver(const struct name_site *name, const unsigned long long *frame, size_t bytes)
@@ -47,7 +40,7 @@ static void deliver(const struct name_site *name, const unsigned long long *fram
 	else if (__atomic_load_n(&rings_gate.collector, __ATOMIC_RELAXED))
 		rings_hit(name, frame[0], name->site.name, frame, bytes);
 	else
-		disarm(name);
+		names_disarm_one(name);
 }
 
 /* Words of a RING_TRACK_HIT in front of the frame. */
@@ -189,4 +182,19 @@ API void waffle_named_counter(waffle_name_t *name, waffle_value_t value)
 	waffle_fill_frame_(words, &waffle_thread_get_()->context_);
 	words[0] = 0;
 	named_emit(name_of(name), words, NULL, &value, 1);
+}
+
+API const unsigned long long *waffle_named_gate(void)
+{
+	return (const unsigned long long *)&rings_gate;
+}
+
+API waffle_context_t waffle_named_context(void)
+{
+	return waffle_context_extract();
+}
+
+API void waffle_named_set_context(waffle_context_t context)
+{
+	waffle_thread_get_()->context_ = context;
 }

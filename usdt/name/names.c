@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "usdt/ring/rings.h"
 #include "usdt/name/text.h"
@@ -30,7 +33,10 @@ static struct {
 	uint32_t chunk_count;
 	struct names_listener listener; /* `found` NULL: nobody listens */
 	bool told;                      /* of a name that was refused */
+	bool lent;                      /* a child may have borrowed names */
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool names_are_borrowed;
 
 _Static_assert(offsetof(struct name_entry, armed) == offsetof(struct waffle_name_, armed_),
 	       "what the program tests is what is armed");
@@ -41,6 +47,47 @@ static struct name_site refused;
 static bool tracer_is_there(void)
 {
 	return rings_gate.ring && !rings_gate.usdt;
+}
+
+/* ---- borrowing ---- */
+
+/* With the lock. */
+static void own(void)
+{
+	int code = errno;
+
+	if (!names_are_borrowed)
+		return;
+	for (uint32_t i = 0; i < names.chunk_count; i++)
+		if (!name_chunk_own(names.chunks[i]))
+			return; /* out of memory: again at the next use */
+	for (struct name_site *name = names.newest; name; name = name->older)
+		__atomic_store_n(&name->entry.armed, tracer_is_there() ? NAME_ARMED_TRACER : 0,
+				 __ATOMIC_RELAXED);
+	for (uint32_t i = 0; tracer_is_there() && i < names.chunk_count; i++)
+		tracer_announce(names.chunks[i], NAME_CHUNK_BYTES, 0);
+	__atomic_store_n(&names_are_borrowed, false, __ATOMIC_RELEASE);
+	errno = code;
+}
+
+void names_make_own(void)
+{
+	uint64_t all = UINT64_MAX, before = 0;
+
+	/* No handler may use a name while this thread has the lock. */
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
+	if (!pthread_mutex_trylock(&names.lock)) {
+		own();
+		pthread_mutex_unlock(&names.lock);
+	}
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+}
+
+void names_disarm_one(const struct name_site *name)
+{
+	if (!names.lent && !names_are_borrowed)
+		__atomic_and_fetch((uint32_t *)&name->entry.armed, ~NAME_ARMED_TRACER,
+				   __ATOMIC_RELAXED);
 }
 
 /* ---- making ---- */
@@ -59,7 +106,7 @@ struct parts {
 
 static bool key_type_is_known(char type)
 {
-	return type && strchr("iudbpsSE", type);
+	return type && strchr("iudbpnsSE", type);
 }
 
 /* NULL, or what is wrong with the spec. */
@@ -230,6 +277,7 @@ static struct name_site *name_add(const struct parts *parts, const char **why)
 	struct name_site *name;
 
 	pthread_mutex_lock(&names.lock);
+	own();
 	name = name_find(parts);
 	if (!name && names.count >= WAFFLE_NAMES_MAX) {
 		*why = "there are 65536 names already; put what varies into a key";
@@ -254,13 +302,14 @@ API waffle_name_t *waffle_name(const struct waffle_name_spec *spec)
 
 	/* A program that was compiled with an older header has fewer members. */
 	memcpy(&all, spec, spec->size < sizeof(all) ? spec->size : sizeof(all));
-	why = parts_make(&parts, &all);
+	why = all.size ? parts_make(&parts, &all)
+		       : "its .size is not sizeof(struct waffle_name_spec)";
 	if (!why) {
 		parts_measure(&parts);
 		name = name_find(&parts) ?: name_add(&parts, &why);
 	}
 	if (!name && !__atomic_exchange_n(&names.told, true, __ATOMIC_RELAXED))
-		fprintf(stderr, "waffle: the name '%.64s' is not recorded: %s\n", all.name ?: "",
+		fprintf(stderr, "waffle: the name '%.64s' is not recorded: %s\n", spec->name ?: "",
 			why);
 	errno = code;
 	return (waffle_name_t *)(name ? &name->entry : &refused.entry);
@@ -272,6 +321,7 @@ void names_add_track(uint32_t number, const char *name, const char *group)
 	struct name_site *track;
 
 	pthread_mutex_lock(&names.lock);
+	own();
 	track = name_take(sizeof(*track) + bytes);
 	if (track) {
 		char *to = (char *)(track + 1);
@@ -303,6 +353,7 @@ static void names_disarm(void)
 void names_listen(const struct names_listener *listener)
 {
 	pthread_mutex_lock(&names.lock);
+	own();
 	names.listener = *listener;
 	names_arm();
 	pthread_mutex_unlock(&names.lock);
@@ -323,6 +374,7 @@ void names_fork_before(void)
 
 void names_fork_parent(void)
 {
+	names.lent = names.chunk_count != 0;
 	pthread_mutex_unlock(&names.lock);
 }
 
@@ -330,12 +382,6 @@ void names_fork_child(void)
 {
 	pthread_mutex_init(&names.lock, NULL);
 	names.listener = (struct names_listener){0};
-	for (uint32_t i = 0; i < names.chunk_count; i++)
-		name_chunk_own(names.chunks[i]);
-	/* A tracer has yet to decide, as of new names. */
-	for (struct name_site *name = names.newest; name; name = name->older)
-		__atomic_store_n(&name->entry.armed, tracer_is_there() ? NAME_ARMED_TRACER : 0,
-				 __ATOMIC_RELAXED);
-	for (uint32_t i = 0; tracer_is_there() && i < names.chunk_count; i++)
-		tracer_announce(names.chunks[i], NAME_CHUNK_BYTES, 0);
+	names.lent = false;
+	names_are_borrowed = names.chunk_count != 0;
 }

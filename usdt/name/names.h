@@ -46,18 +46,37 @@ struct named_time {
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; end_ns counts for spans only */
 };
 
+/*
+ * The child of a fork() borrows the names of its parent, with the words that arm them, until it
+ * uses one. So a child that uses none makes no system calls, which its sandbox may forbid.
+ */
+extern bool names_are_borrowed __attribute__((visibility("hidden")));
+/* Copies borrowed names for this process, and disarms them: a tracer has yet to decide, as of new
+ * ones. Async-signal-safe: if the thread was interrupted while it does that, nothing happens. */
+void names_make_own(void);
+
 /* Whether a use of the name is recorded, here and now. */
 static inline bool named_is_recorded(const waffle_name_t *name)
 {
-	return waffle_name_armed(name) && waffle_mode_here_() != WAFFLE_MODE_OFF;
+	if (!waffle_name_armed(name) || waffle_mode_here_() == WAFFLE_MODE_OFF)
+		return false;
+	if (!__builtin_expect(__atomic_load_n(&names_are_borrowed, __ATOMIC_RELAXED), 0))
+		return true;
+	names_make_own();
+	return waffle_name_armed(name);
 }
+
+/* Disarms a name that only a tracer has armed, which is gone: it may have been killed. Names that a
+ * program does not use meanwhile stay armed until their next use. So do those that a child may
+ * have borrowed, since its tracer may be another one. */
+void names_disarm_one(const struct name_site *name);
 
 /* Lays out a frame that begins with four words (struct waffle_frame), and delivers it. `time` NULL:
  * now, on this thread. Async-signal-safe. */
 void named_emit(const struct name_site *name, const unsigned long long *words,
 		const struct named_time *time, const waffle_value_t *values, unsigned count);
 
-/* Around fork(): the child begins with all names, of which none is armed. */
+/* Around fork(): the child begins with all names, which it borrows. */
 void names_fork_before(void);
 void names_fork_parent(void);
 void names_fork_child(void);

@@ -111,7 +111,8 @@ static void put_number(unsigned long long *to, const waffle_value_t *value)
 {
 	to[0] = value->type == WAFFLE_KEY_F64   ? WAFFLE_NUMBER_F64
 		: value->type == WAFFLE_KEY_I64 ? WAFFLE_NUMBER_I64
-						: WAFFLE_NUMBER_U64;
+		: is_number(value->type)        ? WAFFLE_NUMBER_U64
+						: WAFFLE_NUMBER_NONE;
 	to[1] = is_number(value->type) ? value->u64 : 0;
 }
 

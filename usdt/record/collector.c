@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "usdt/name/tracks.h"
 #include "util/clock.h"
 #include "util/map.h"
+#include "util/own_thread.h"
 #include "util/vec.h"
 
 #define ROUND_NS 10000000ull
@@ -71,6 +71,7 @@ struct collector {
 	/* Requests of a flush, and those that were done. The thread sleeps on the first (futex). */
 	uint32_t asked, done;
 	bool stop;
+	int closed; /* what sink_close() returned, once the thread has ended */
 };
 
 /* ---- records ---- */
@@ -209,7 +210,7 @@ static void hit_append(struct collector *collector, const struct gather_item *it
 		.frame_bytes = (uint32_t)bytes - 8,
 	};
 	memcpy(hit + 1, words + 1, bytes - 8);
-	filter_stream_hit(collector->stream, hit);
+	filter_stream_hit(collector->stream, hit, ts);
 }
 
 static void end_append(struct collector *collector, const struct gather_item *item, uint64_t ts)
@@ -231,7 +232,7 @@ static void end_append(struct collector *collector, const struct gather_item *it
 	end.probe_addr = words[1];
 	end.site = site_number(collector, end.probe_addr, item->ticks);
 	if (end.site != WAFFLE_SITE_UNKNOWN)
-		filter_stream_end(collector->stream, &end);
+		filter_stream_end(collector->stream, &end, ts);
 }
 
 /* Whether a time that the program gave may be right. One line tells of the first that is not. */
@@ -266,7 +267,7 @@ static void track_name(struct collector *collector)
 }
 
 static void track_hit_deliver(struct collector *collector, struct waffle_rec_hit *hit,
-			      uint64_t end_ts, uint64_t probe)
+			      uint64_t end_ts, uint64_t probe, uint64_t ts)
 {
 	const struct waffle_frame *frame = (const void *)(hit + 1);
 	const struct name_site *name = (const struct name_site *)(uintptr_t)probe;
@@ -288,9 +289,9 @@ static void track_hit_deliver(struct collector *collector, struct waffle_rec_hit
 		hit->rec.tid = end.rec.tid = 0;
 		track_name(collector);
 	}
-	filter_stream_hit(collector->stream, hit);
+	filter_stream_hit(collector->stream, hit, ts);
 	if (name->site.kind == WAFFLE_SITE_SPAN)
-		filter_stream_end(collector->stream, &end);
+		filter_stream_end(collector->stream, &end, ts);
 }
 
 /* A hit whose times the program gave. Its span's end is known, too. */
@@ -322,7 +323,7 @@ static void track_hit_append(struct collector *collector, const struct gather_it
 	track_append(collector, (uint32_t)words[1], ts, item->tid);
 	collector->track = (uint32_t)words[1];
 	collector->track_tid = item->tid;
-	track_hit_deliver(collector, hit, words[3], words[0]);
+	track_hit_deliver(collector, hit, words[3], words[0], ts);
 	collector->track = 0;
 }
 
@@ -461,6 +462,25 @@ static bool settle(struct collector *collector)
 	return collector->result || !sink_settle(collector->sink, &ignored);
 }
 
+/* The end of the recording, in the collector's thread: the one that ends it may have a small stack.
+ */
+static void finish(struct collector *collector)
+{
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+
+	/* Threads that have found their site armed and are about to write get a moment. */
+	round_run(collector, ROUND_ALL);
+	nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
+	while (round_run(collector, ROUND_ALL) != QUIET_NS)
+		;
+	gather_names(collector->gather, collector->goal);
+	losses_append(collector);
+	counts_get(collector, counts);
+	collector->closed =
+		sink_close(collector->sink, clock_monotonic_ns(), counts, &collector->problem);
+	collector->sink = NULL;
+}
+
 static void *collector_main(void *arg)
 {
 	struct collector *collector = arg;
@@ -486,6 +506,7 @@ static void *collector_main(void *arg)
 		if (!__atomic_load_n(&collector->stop, __ATOMIC_ACQUIRE))
 			futex_wait(&collector->asked, asked, pause);
 	}
+	finish(collector);
 	return NULL;
 }
 
@@ -565,16 +586,10 @@ static void collector_free(struct collector *collector)
 	free(collector);
 }
 
-/* The thread gets no signal of the program. */
 static int thread_start(struct collector *collector, struct error *err)
 {
-	sigset_t all, before;
-	int code;
+	int code = own_thread_start(&collector->thread, collector_main, collector);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&collector->thread, NULL, collector_main, collector);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return code ? error_set(err, code, "no thread can be started to record: %s", strerror(code))
 		    : 0;
 }
@@ -648,7 +663,7 @@ void collector_arm_again(struct collector *collector)
 bool collector_flush(struct collector *collector, uint64_t wait_ns)
 {
 	uint32_t mine = __atomic_add_fetch(&collector->asked, 1, __ATOMIC_ACQ_REL);
-	uint64_t end = clock_monotonic_ns() + wait_ns, now = 0;
+	uint64_t end = ticks_ns() + wait_ns, now = 0;
 
 	futex_wake(&collector->asked);
 	for (;;) {
@@ -656,7 +671,7 @@ bool collector_flush(struct collector *collector, uint64_t wait_ns)
 
 		if ((int32_t)(done - mine) >= 0)
 			return true;
-		now = clock_monotonic_ns();
+		now = ticks_ns();
 		if (now >= end)
 			return false;
 		futex_wait(&collector->done, done, end - now);
@@ -671,7 +686,6 @@ bool collector_is_self(const struct collector *collector)
 
 int collector_close(struct collector *collector, struct error *err)
 {
-	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	int result;
 
 	sites_disarm(collector->sites);
@@ -680,16 +694,7 @@ int collector_close(struct collector *collector, struct error *err)
 	futex_wake(&collector->asked);
 	sink_file_hurry(true);
 	pthread_join(collector->thread, NULL);
-	/* Threads that have found their site armed and are about to write get a moment. */
-	round_run(collector, ROUND_ALL);
-	nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
-	while (round_run(collector, ROUND_ALL) != QUIET_NS)
-		;
-	gather_names(collector->gather, collector->goal);
-	losses_append(collector);
-	counts_get(collector, counts);
-	result = sink_close(collector->sink, clock_monotonic_ns(), counts, &collector->problem);
-	collector->sink = NULL;
+	result = collector->closed;
 	if (result && !collector->told)
 		error_set(err, -result, "%s", collector->problem.message);
 	collector_free(collector);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "usdt/frame/machine.h"
-#include "util/clock.h"
+#include "usdt/ring/ticks.h"
 
 #define HANDLED_NS 1000000000ull
 
@@ -61,11 +61,11 @@ static void act_if_due(const struct crash_row *row, void *context)
 	static uint64_t last_ns;
 	uint64_t last = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
 
-	if (last && clock_monotonic_ns() - last < HANDLED_NS)
+	if (last && ticks_ns() - last < HANDLED_NS)
 		return;
 	act(row, context);
 	/* Behind the flush, which may have waited for a second. */
-	__atomic_store_n(&last_ns, clock_monotonic_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&last_ns, ticks_ns(), __ATOMIC_RELAXED);
 }
 
 static void handler_call(struct crash_row *row, int signo, siginfo_t *info, void *context)

@@ -23,6 +23,7 @@
 #include "usdt/record/crash.h"
 #include "usdt/frame/mode.h"
 #include "usdt/name/names.h"
+#include "usdt/record/stack.h"
 #include "usdt/ring/rings.h"
 #include "usdt/ring/ticks.h"
 #include "usdt/ring/tracer.h"
@@ -49,11 +50,25 @@ static struct {
 	bool keep_children;
 	bool overwrite;
 	size_t ring_bytes;
-} trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	size_t ring_bytes_usual; /* of WAFFLE_RING_SIZE, for all recordings without options */
+} trace = {.lock = PTHREAD_MUTEX_INITIALIZER, .ring_bytes_usual = RING_BYTES_DEFAULT};
 
 static struct collector *collector_now(void)
 {
 	return __atomic_load_n(&trace.collector, __ATOMIC_ACQUIRE);
+}
+
+/* Several files of a process may have a copy of this library. The one that was first takes all hits
+ * and reads the environment. */
+static bool is_first_copy(void)
+{
+	return __atomic_load_n(&waffle_process_get_()->ring_, __ATOMIC_RELAXED) == rings_hit;
+}
+
+/* Whether this process records, perhaps by another copy of this library. */
+static bool is_recorded(void)
+{
+	return __atomic_load_n(&waffle_process_get_()->loaded_, __ATOMIC_RELAXED) != NULL;
 }
 
 /* Prints the one line of an error. */
@@ -61,7 +76,8 @@ static int complain(int code, struct error *err)
 {
 	source_fault_one_line(err);
 	if (*err->message)
-		fprintf(stderr, "waffle: %s; the program runs untraced\n", err->message);
+		fprintf(stderr, "waffle: %s%s\n", err->message,
+			is_recorded() ? "" : "; the program runs untraced");
 	return code;
 }
 
@@ -76,11 +92,17 @@ static bool is_shareable(const char *pattern, const char *process)
 
 /* ---- begin and end ---- */
 
+static void arm_work(void *arg)
+{
+	(void)arg;
+	collector_arm(trace.collector);
+}
+
 static void file_loaded(void)
 {
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
-		collector_arm(trace.collector);
+		stack_run(arm_work, NULL);
 	pthread_mutex_unlock(&trace.lock);
 }
 
@@ -103,18 +125,23 @@ static void crash_update(void)
 		    &actions);
 }
 
+static void arm_again_work(void *arg)
+{
+	(void)arg;
+	collector_arm_again(trace.collector);
+}
+
 static void mode_changed(void)
 {
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
-		collector_arm_again(trace.collector);
+		stack_run(arm_again_work, NULL);
 	crash_update();
 	pthread_mutex_unlock(&trace.lock);
 }
 
 static int begin(struct error *err)
 {
-	struct waffle_process_ *process = waffle_process_get_();
 	struct collector_options options = {trace.filter, trace.keep_children, trace.overwrite,
 					    trace.process};
 	struct collector *collector;
@@ -122,8 +149,6 @@ static int begin(struct error *err)
 	uint32_t rank;
 	int result;
 
-	if (__atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit)
-		return error_set(err, EBUSY, "%s: this process records already", trace.pattern);
 	result = output_name_expand(path, sizeof(path), "WAFFLE_TRACE", trace.pattern, getpid(),
 				    &rank, err);
 	if (result)
@@ -136,7 +161,7 @@ static int begin(struct error *err)
 		return result;
 	__atomic_store_n(&trace.collector, collector, __ATOMIC_RELEASE);
 	rings_collect(true);
-	__atomic_store_n(&process->loaded_, file_loaded, __ATOMIC_RELEASE);
+	__atomic_store_n(&waffle_process_get_()->loaded_, file_loaded, __ATOMIC_RELEASE);
 	collector_arm(collector);
 	crash_update();
 	return 0;
@@ -171,13 +196,20 @@ static void fork_parent(void)
 	pthread_mutex_unlock(&trace.lock);
 }
 
+static void child_begin_work(void *arg)
+{
+	struct error err = ERROR_INIT;
+
+	(void)arg;
+	complain(begin(&err), &err);
+}
+
 /* The collector's thread and the rings are the parent's. The child only forgets them: to free them
  * could wait for a lock that a thread of the parent has. */
 static void fork_child(void)
 {
 	struct waffle_process_ *process = waffle_process_get_();
 	bool traced = trace.collector != NULL;
-	struct error err = ERROR_INIT;
 
 	pthread_mutex_init(&trace.lock, NULL);
 	names_fork_child();
@@ -191,7 +223,7 @@ static void fork_child(void)
 	trace.collector = NULL;
 	crash_update();
 	if (is_shareable(trace.pattern, trace.process))
-		complain(begin(&err), &err);
+		stack_run(child_begin_work, NULL);
 }
 
 /* ---- the functions of waffle_trace.h ---- */
@@ -208,7 +240,7 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 	if (result)
 		return result;
 	if (!ring_bytes)
-		ring_bytes = RING_BYTES_DEFAULT;
+		ring_bytes = trace.ring_bytes_usual;
 	if (ring_bytes < RING_BYTES_MIN || ring_bytes > RING_BYTES_MAX ||
 	    ring_bytes & (ring_bytes - 1))
 		return error_set(err, EINVAL,
@@ -218,8 +250,14 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 	if (options->keep_children && !options->filter)
 		return error_set(err, EINVAL, "WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER");
 	pthread_mutex_lock(&trace.lock);
-	if (trace.collector) {
-		result = error_set(err, EBUSY, "%s: this process records already",
+	if (is_recorded()) {
+		result = error_set(err, EBUSY, "%s: this process records already%s",
+				   *path ? path : "WAFFLE_PROCESS",
+				   is_first_copy() ? "" : ", by another copy of libwaffle");
+	} else if (!is_first_copy()) {
+		result = error_set(err, EBUSY,
+				   "%s: another copy of libwaffle was loaded before and takes all "
+				   "hits; link only one",
 				   *path ? path : "WAFFLE_PROCESS");
 	} else {
 		free(trace.filter);
@@ -241,17 +279,41 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 	return result;
 }
 
-API int waffle_trace_start(const char *path, const struct waffle_trace_options *options)
+struct start_call {
+	const char *path;
+	const struct waffle_trace_options *options;
+	int result;
+};
+
+static void start_work(void *arg)
 {
+	struct start_call *call = arg;
 	struct waffle_trace_options all = {0};
 	struct error err = ERROR_INIT;
 
 	/* A program that was compiled with an older header has fewer members. */
-	if (options)
-		memcpy(&all, options, options->size < sizeof(all) ? options->size : sizeof(all));
-	return complain(start(path, &all, &err), &err);
+	if (call->options)
+		memcpy(&all, call->options,
+		       call->options->size < sizeof(all) ? call->options->size : sizeof(all));
+	if (call->options && !all.size)
+		call->result = error_set(&err, EINVAL,
+					 "waffle_trace_start(): the options have no .size; set it "
+					 "to sizeof(struct waffle_trace_options)");
+	else
+		call->result = start(call->path, &all, &err);
+	complain(call->result, &err);
 }
 
+API int waffle_trace_start(const char *path, const struct waffle_trace_options *options)
+{
+	struct start_call call = {path, options, 0};
+
+	ticks_look();
+	stack_run(start_work, &call);
+	return call.result;
+}
+
+/* The collector's thread does the work, and this one waits for it. */
 static int stop(void)
 {
 	struct error err = ERROR_INIT;
@@ -367,7 +429,7 @@ static int environment_read(struct waffle_trace_options *options, struct error *
 }
 
 /* Sets the size of all rings that have no other one. */
-static int ring_size_read(struct waffle_trace_options *options, struct error *err)
+static int ring_size_read(struct error *err)
 {
 	const char *text = getauxval(AT_SECURE) ? NULL : getenv("WAFFLE_RING_SIZE");
 	uint64_t bytes;
@@ -380,22 +442,22 @@ static int ring_size_read(struct waffle_trace_options *options, struct error *er
 				 "WAFFLE_RING_SIZE: '%s': expected a power of two from 16KiB to "
 				 "1GiB",
 				 text);
-	options->ring_bytes = (size_t)bytes;
+	trace.ring_bytes_usual = (size_t)bytes;
 	rings_configure(RINGS_TRACER, bytes, (uint32_t)ticks_choose(), false);
 	return 0;
 }
 
-static __attribute__((constructor)) void trace_load(void)
+static void environment_work(void *arg)
 {
 	const char *path = getenv("WAFFLE_TRACE"), *process = getenv("WAFFLE_PROCESS");
 	struct waffle_trace_options options = {0};
 	struct error err = ERROR_INIT;
 	int result;
 
-	/* First of all handlers, so that no other one runs with the parent's rings. */
-	pthread_atfork(fork_before, fork_parent, fork_child);
-	hits_take();
-	result = mode_load(mode_changed, &err) ?: ring_size_read(&options, &err);
+	(void)arg;
+	if (!is_first_copy())
+		return;
+	result = mode_load(mode_changed, &err) ?: ring_size_read(&err);
 	if (result) {
 		complain(result, &err);
 		return;
@@ -406,6 +468,16 @@ static __attribute__((constructor)) void trace_load(void)
 	if (!result)
 		owner_set(path ? path : "");
 	complain(result, &err);
+}
+
+/* A thread with a small stack may have opened the library that brings libwaffle. */
+static __attribute__((constructor)) void trace_load(void)
+{
+	/* First of all handlers, so that no other one runs with the parent's rings. */
+	pthread_atfork(fork_before, fork_parent, fork_child);
+	ticks_look();
+	hits_take();
+	stack_run(environment_work, NULL);
 }
 
 /* Runs after the destructors of the program and of libraries that use this one. waffle_trace_stop()

@@ -197,8 +197,10 @@ bool ring_write(struct ring_writer *writer, enum ring_kind kind, uint64_t first,
 {
 	struct ring_entry entry = ring_entry(kind, first, words, count);
 
+	if (writer->clock == TICKS_NONE) /* the recording has ended meanwhile */
+		return false;
 	if (writer->clock != TICKS_COUNTER)
-		entry.ns = clock_monotonic_ns();
+		entry.ns = ticks_ns();
 	return ring_write_slow(writer, &entry);
 }
 

@@ -56,9 +56,25 @@ struct rings_gate rings_gate __attribute__((section(".probes"))) = {0, 0, 0, 0};
  */
 static __thread struct rings_thread thread __attribute__((tls_model("initial-exec")));
 
+/* A tracer chooses itself whether its rings overwrite. */
+static bool slot_has(const struct rings_slot *slot, enum rings_reader reader)
+{
+	const struct rings_options *options = &rings.options[reader];
+
+	return slot->writer.mask + 1 == options->data_bytes &&
+	       slot->writer.shared->clock == options->clock &&
+	       (reader == RINGS_TRACER || slot->writer.shared->overwrite == options->overwrite);
+}
+
 void rings_configure(enum rings_reader reader, uint64_t data_bytes, uint32_t clock, bool overwrite)
 {
 	rings.options[reader] = (struct rings_options){data_bytes, clock, overwrite};
+	/* Threads find that out when they next write. */
+	for (struct rings_slot *slot = rings_first(reader); slot; slot = slot->next)
+		if (slot->writer.shared)
+			__atomic_store_n(&slot->writer.clock,
+					 slot_has(slot, reader) ? clock : TICKS_NONE,
+					 __ATOMIC_RELAXED);
 }
 
 void rings_on_open(void (*opened)(const void *memory, uint64_t map_bytes, uint32_t tid))
@@ -113,7 +129,10 @@ static struct rings_slot *slot_make(enum rings_reader reader)
 {
 	struct rings_options options = rings.options[reader];
 	size_t bytes = ring_map_bytes(options.data_bytes);
-	struct rings_slot *slot = memory_own(SLOT_BYTES);
+	/* A tracer gets the hits of such a thread from the kernel. */
+	bool forbidden =
+		reader == RINGS_TRACER && options.clock == TICKS_COUNTER && ticks_is_forbidden();
+	struct rings_slot *slot = forbidden ? NULL : memory_own(SLOT_BYTES);
 	void *memory = !slot                    ? NULL
 		       : reader == RINGS_TRACER ? shared_memory_map(NULL, bytes, NULL, 0)
 						: memory_own(bytes);
@@ -152,6 +171,14 @@ static void slot_release(struct rings_slot *slot)
 		__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
 }
 
+/* Frees a slot of an earlier recording, unless the kernel has its struct rseq, on which the
+ * thread's other slots rely. That one is free when the thread has ended. */
+static void slot_abandon(struct rings_slot *slot)
+{
+	if (slot->writer.shared && thread.rseq != &slot->rseq)
+		__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
+}
+
 /* Makes a slot the thread's own. False: another thread owns it, or its ring has no room to say
  * whose records follow. */
 static bool slot_take(struct rings_slot *slot, uint32_t tid)
@@ -180,15 +207,11 @@ static bool slot_take(struct rings_slot *slot, uint32_t tid)
 
 static struct rings_slot *slot_reuse(enum rings_reader reader, uint32_t tid)
 {
-	struct rings_options options = rings.options[reader];
 	uint32_t from = __atomic_fetch_add(&rings.reclaim_from, RECLAIMS, __ATOMIC_RELAXED), at = 0;
 
 	for (unsigned pass = 0; pass < 2; pass++) {
 		for (struct rings_slot *slot = rings_first(reader); slot; slot = slot->next) {
-			if (slot->writer.mask + 1 != options.data_bytes ||
-			    slot->writer.clock != options.clock ||
-			    (reader == RINGS_COLLECTOR &&
-			     slot->writer.shared->overwrite != options.overwrite))
+			if (!slot->writer.shared || !slot_has(slot, reader))
 				continue;
 			if (pass && at++ - from % 64 < RECLAIMS)
 				rings_reclaim(slot);
@@ -223,13 +246,22 @@ void rings_prepare(void)
 	rings.options[RINGS_TRACER].clock = (uint32_t)ticks_choose();
 }
 
+/* Whether the thread may write into a slot. In the child of a fork() all of the slot is 0. */
+static bool slot_is_good(const struct rings_slot *slot)
+{
+	return slot && __atomic_load_n(&slot->writer.clock, __ATOMIC_RELAXED) != TICKS_NONE;
+}
+
 static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 {
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 	struct rings_slot *slot = thread.slots[reader];
 
-	if (slot && slot->writer.shared) /* a signal handler was here first */
+	if (slot_is_good(slot)) /* a signal handler was here first */
 		return slot;
+	if (slot)
+		slot_abandon(slot);
+	thread.slots[reader] = NULL;
 	if (getpid() != rings.pid) /* the child of a fork() without handlers, which nobody reads */
 		return NULL;
 	slot = slot_reuse(reader, tid);
@@ -270,7 +302,7 @@ static struct rings_slot *slot_get(enum rings_reader reader)
 {
 	struct rings_slot *slot = thread.slots[reader];
 
-	return slot && slot->writer.shared ? slot : slot_open(reader);
+	return slot_is_good(slot) ? slot : slot_open(reader);
 }
 
 /* ---- records ---- */

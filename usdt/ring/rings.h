@@ -52,8 +52,8 @@ extern struct rings_gate rings_gate __attribute__((visibility("hidden"), aligned
 
 /* Call it once, before any thread records. */
 void rings_prepare(void);
-/* Size and clock of rings that are made from now on, and whether they overwrite their oldest
- * records. */
+/* Size and clock of rings, and whether they overwrite their oldest records. A thread whose ring has
+ * others gets another ring at its next record. Nobody may be recording meanwhile. */
 void rings_configure(enum rings_reader reader, uint64_t data_bytes, uint32_t clock, bool overwrite);
 /* Calls a function in each thread that has got a tracer's ring, and again after some hits as long
  * as no tracer knows it. */

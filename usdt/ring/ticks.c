@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifdef __x86_64__
@@ -13,6 +15,35 @@
 /* More attempts if all were interrupted. CLOCK_MONOTONIC takes some tens of ns to read. */
 #define ATTEMPTS_MAX 64
 #define WIDTH_GOOD 2000 /* ticks */
+
+static bool forbidden;
+
+bool ticks_is_forbidden(void)
+{
+	int state = PR_TSC_ENABLE;
+
+	return !prctl(PR_GET_TSC, &state) && state == PR_TSC_SIGSEGV;
+}
+
+void ticks_look(void)
+{
+	forbidden = ticks_is_forbidden();
+}
+
+bool ticks_was_forbidden(void)
+{
+	return forbidden;
+}
+
+uint64_t ticks_ns(void)
+{
+	struct timespec now;
+
+	if (!forbidden)
+		return clock_monotonic_ns();
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
 
 /* Whether the counter has a constant rate in all states of power, and is the same on all CPUs. The
  * kernel watches the latter, and uses another clock source otherwise. */
@@ -41,7 +72,7 @@ static bool counter_is_good(void)
 
 enum ticks_kind ticks_choose(void)
 {
-	return counter_is_good() ? TICKS_COUNTER : TICKS_NS;
+	return !forbidden && counter_is_good() ? TICKS_COUNTER : TICKS_NS;
 }
 
 struct ticks_pair ticks_pair_take(uint32_t kind)
@@ -50,7 +81,7 @@ struct ticks_pair ticks_pair_take(uint32_t kind)
 	uint64_t width = UINT64_MAX;
 
 	if (kind != TICKS_COUNTER) {
-		best.ticks = best.ns = clock_monotonic_ns();
+		best.ticks = best.ns = ticks_ns();
 		return best;
 	}
 	for (unsigned i = 0; i < ATTEMPTS || (width > WIDTH_GOOD && i < ATTEMPTS_MAX); i++) {

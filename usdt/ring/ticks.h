@@ -13,11 +13,24 @@
 #include "util/clock.h"
 
 enum ticks_kind {
-	TICKS_NS = 1,  /* CLOCK_MONOTONIC in ns */
+	TICKS_NONE,    /* of a ring that its thread has to leave (rings.h) */
+	TICKS_NS,      /* CLOCK_MONOTONIC in ns */
 	TICKS_COUNTER, /* rdtsc or cntvct_el0 */
 };
 
-/* The best kind on this machine. Without /sys it is TICKS_NS. */
+/*
+ * prctl(PR_SET_TSC) makes the counter raise SIGSEGV in a thread and in those that it creates. The
+ * vDSO reads the counter too, so there the clock is read by a system call.
+ */
+bool ticks_is_forbidden(void);
+/* Asks whether it is forbidden in this thread, for all that follow: before anything is armed. */
+void ticks_look(void);
+/* What ticks_look() found. */
+bool ticks_was_forbidden(void);
+/* CLOCK_MONOTONIC, also where the counter is forbidden. */
+uint64_t ticks_ns(void);
+
+/* The best kind on this machine and in this process. Without /sys it is TICKS_NS. */
 enum ticks_kind ticks_choose(void);
 
 static inline uint64_t ticks_counter(void)
@@ -34,7 +47,7 @@ static inline uint64_t ticks_counter(void)
 
 static inline uint64_t ticks_now(uint32_t kind)
 {
-	return __builtin_expect(kind == TICKS_COUNTER, 1) ? ticks_counter() : clock_monotonic_ns();
+	return __builtin_expect(kind == TICKS_COUNTER, 1) ? ticks_counter() : ticks_ns();
 }
 
 struct ticks_pair {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,6 +11,7 @@
 
 #include "util/clock.h"
 #include "util/output.h"
+#include "util/own_thread.h"
 #include "util/vec.h"
 
 /* How often a wait for room looks whether the recording ends. */
@@ -222,24 +222,6 @@ static void *file_main(void *arg)
 
 /* ---- its users ---- */
 
-/* The thread gets no signal of the program. */
-static int thread_start(struct sink_file *file)
-{
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	pthread_t thread;
-	int code;
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&thread, &attributes, file_main, file);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return code;
-}
-
 static struct sink_file *file_new(const char *path)
 {
 	struct sink_file *file = calloc(1, sizeof(*file));
@@ -330,7 +312,7 @@ int sink_file_open(struct sink_file **result, const char *path, struct error *er
 	*result = NULL;
 	if (!file)
 		return error_set(err, ENOMEM, "%s: out of memory", path);
-	code = thread_start(file);
+	code = own_thread_start(NULL, file_main, file);
 	if (code) {
 		file_free(file);
 		return error_set(err, code, "%s: no thread can be started to write it: %s", path,

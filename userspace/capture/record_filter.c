@@ -36,6 +36,7 @@ int record_filter_open(struct record_filter **result, const struct record_filter
 	struct filter_stream_options stream = {
 		.filter = options->filter,
 		.keep_children = options->keep_children,
+		.rate_windows = options->rate_windows,
 		.deliver = kept,
 		.arg = filter,
 	};
@@ -122,23 +123,23 @@ int record_filter_pass(struct record_filter *filter, struct waffle_rec *rec)
 	if (rec->kind == WAFFLE_REC_HIT) {
 		if (hit->site >= filter->sites)
 			sites_add(filter, hit->site);
-		filter_stream_hit(filter->stream, hit);
+		filter_stream_hit(filter->stream, hit, rec->ts);
 	} else {
-		filter_stream_end(filter->stream, (struct waffle_rec_span_end *)rec);
+		filter_stream_end(filter->stream, (struct waffle_rec_span_end *)rec, rec->ts);
 	}
 	filter->taken += !filter->failed;
 	return filter->failed;
 }
 
 int record_filter_pass_track(struct record_filter *filter, struct waffle_rec_hit *hit,
-			     struct waffle_rec_span_end *end)
+			     struct waffle_rec_span_end *end, uint64_t now)
 {
 	filter->failed = 0;
 	if (hit->site >= filter->sites)
 		sites_add(filter, hit->site);
-	filter_stream_hit(filter->stream, hit);
+	filter_stream_hit(filter->stream, hit, now);
 	if (end->rec.kind)
-		filter_stream_end(filter->stream, end);
+		filter_stream_end(filter->stream, end, now);
 	/* The drain knows them as one. */
 	filter->taken += !filter->failed;
 	return filter->failed;

@@ -24,6 +24,7 @@ struct record_filter_options {
 	const struct filter_expr *filter; /* lives as long as the stage, as `arming` does */
 	bool keep_children;
 	const struct arming *arming;
+	uint64_t *rate_windows; /* see filter_stream_options */
 	/* Takes what is kept, with arming's number of its site. Negative errno: it was not written;
 	 * -EINVAL: it is malformed. */
 	int (*deliver)(struct waffle_rec *rec, void *arg);
@@ -49,9 +50,10 @@ bool record_filter_takes(const struct record_filter *filter, const struct waffle
  * been called for other records. */
 int record_filter_pass(struct record_filter *filter, struct waffle_rec *rec);
 
-/* The same for what is on a track: a hit and, if it is a span's, its end, else of kind 0. */
+/* The same for what is on a track: a hit and, if it is a span's, its end, else of kind 0. Their
+ * times are the program's; `now` is when it recorded them. */
 int record_filter_pass_track(struct record_filter *filter, struct waffle_rec_hit *hit,
-			     struct waffle_rec_span_end *end);
+			     struct waffle_rec_span_end *end, uint64_t now);
 
 struct record_filter_counts {
 	uint64_t taken;     /* records that were passed here */

@@ -107,11 +107,12 @@ static void pending_set(struct recorder *recorder, uint64_t ts)
 	say(recorder, false, line);
 }
 
-void recorder_look(struct recorder *recorder, struct waffle_rec *rec, const struct site_info *site)
+void recorder_look(struct recorder *recorder, struct waffle_rec *rec, const struct site_info *site,
+		   uint64_t now)
 {
 	const struct recorder_options *options = recorder->uses.options;
 	const struct trigger_match *match =
-		recorder->trigger ? trigger_look(recorder->trigger, rec, site) : NULL;
+		recorder->trigger ? trigger_look(recorder->trigger, rec, site, now) : NULL;
 
 	if (!match || recorder->files >= options->max_files)
 		return;

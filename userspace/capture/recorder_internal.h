@@ -40,7 +40,8 @@ int recorder_open(struct recorder **recorder, const struct recorder_uses *uses, 
 void recorder_close(struct recorder *recorder);
 
 /* Follows a record that is written, as trigger_look(). */
-void recorder_look(struct recorder *recorder, struct waffle_rec *rec, const struct site_info *site);
+void recorder_look(struct recorder *recorder, struct waffle_rec *rec, const struct site_info *site,
+		   uint64_t now);
 /* The user asks for a file. */
 void recorder_request(struct recorder *recorder, uint64_t now);
 

@@ -9,6 +9,7 @@ int session_filter_open(struct session *session)
 		.filter = options->filter,
 		.keep_children = options->kernel.config.keep_children,
 		.arming = session->arming,
+		.rate_windows = kernel_rate_windows(session->kernel),
 		.deliver = stages_deliver,
 		.arg = &session->stages,
 	};

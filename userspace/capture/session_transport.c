@@ -29,6 +29,12 @@ static uint32_t name_found(const struct site_info *site, void *arg)
 	return arming_add_name(session->arming, site);
 }
 
+static void names_full(void *arg)
+{
+	session_notify(arg, "some names or tracks that programs make at run time are not recorded: "
+			    "there are too many");
+}
+
 void session_ring(const struct waffle_rec_ring *rec, void *arg)
 {
 	struct session *session = arg;
@@ -52,7 +58,7 @@ static void way_tell(struct session *session, const struct transport_way *way)
 {
 	char line[300];
 
-	if (session->options->transport == TRANSPORT_RING && !session->no_rings_pid) {
+	if (session->options->transport == TRANSPORT_RING && !way->ring && !session->no_rings_pid) {
 		session->no_rings_pid = way->pid;
 		session->no_rings_why = way->why;
 		return;
@@ -60,8 +66,8 @@ static void way_tell(struct session *session, const struct transport_way *way)
 	if (is_told(session, way->why))
 		return;
 	snprintf(line, sizeof(line),
-		 "pid %d: its hits come through the kernel instead of rings, which is slower: %s",
-		 way->pid, way->why);
+		 "pid %d: %s come through the kernel instead of rings, which is slower: %s",
+		 way->pid, way->ring ? "the hits of some threads" : "its hits", way->why);
 	session_notify(session, line);
 }
 
@@ -104,7 +110,7 @@ int session_transport_open(struct session *session)
 						     session->options->kernel.config.keep_children,
 					     .deliver = stages_deliver_track,
 					     .arg = &session->stages};
-	struct name_set_options named = {.found = name_found, .arg = session};
+	struct name_set_options named = {.found = name_found, .full = names_full, .arg = session};
 	struct transport_options options = {
 		.mode = session->options->transport, .decided = way_decided, .arg = session};
 	int result;

@@ -175,13 +175,15 @@ static int trigger_follow(const struct stages *stages, struct stage_record *reco
 {
 	if (stages->recorder)
 		recorder_look(stages->recorder, record->rec,
-			      record->site ? record->site->info : NULL);
+			      record->site ? record->site->info : NULL, stages->now);
 	return 0;
 }
 
 /* Frames of a wait are kept for its record, and are not written themselves. */
 static int record_write(const struct stages *stages, struct stage_record *record)
 {
+	if (stages->recorder)
+		store_writer_set_now(stages->writer, stages->now);
 	return record->rec->kind < WAFFLE_REC_KIND_COUNT
 		       ? store_writer_append(stages->writer, record->rec, stages->err)
 		       : 0;
@@ -235,12 +237,13 @@ static inline int record_finish(const struct stages *stages, struct stage_record
 	return result;
 }
 
-int stages_pass(const struct stages *stages, struct waffle_rec *rec)
+int stages_pass(struct stages *stages, struct waffle_rec *rec)
 {
 	struct stage_record of = {.rec = rec}, *record = &of;
 	uint32_t kind = rec->kind < WAFFLE_REC_RING_COUNT ? 1u << rec->kind : 0;
 	int result = kind ? 0 : -EINVAL;
 
+	stages->now = rec->ts > stages->now ? rec->ts : stages->now;
 	STAGE(marks_remove, KIND(FORK) | KIND(EXEC));
 	STAGE(mappings_follow, ALL_KINDS);
 	STAGE(site_resolve, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));

@@ -28,6 +28,9 @@ struct stages {
 	const struct session_tap *tap; /* NULL: none */
 	bool redacts;                  /* some keys are omitted */
 	struct error *err;
+	/* The latest time of a record from the drain. Later stages also get records with other
+	 * times: the deferred begins of spans, and what programs record on tracks. */
+	uint64_t now;
 };
 
 /* Adds a mapping event of any process, in any order. `traced`: the process is a target. */
@@ -36,7 +39,7 @@ void stages_mapping(const struct stages *stages, const struct mmap_event *event,
 int stages_round(const struct stages *stages, uint64_t before_ts);
 /* Passes a record through the stages. Records must come in order of time. Negative errno: writing
  * failed; -EINVAL: the record was rejected. */
-int stages_pass(const struct stages *stages, struct waffle_rec *rec);
+int stages_pass(struct stages *stages, struct waffle_rec *rec);
 /* Passes a record that the filter keeps through the stages behind it:
  * record_filter_options.deliver, whose argument are the stages. */
 int stages_deliver(struct waffle_rec *rec, void *arg);

@@ -97,7 +97,7 @@ static int filter_ask(struct track_stage *stage, const struct waffle_rec_track_h
 			memcpy(name.comm, track->name, strnlen(track->name, sizeof(name.comm) - 1));
 		record_filter_thread(filter, &name.rec);
 	}
-	result = result ?: record_filter_pass_track(filter, hit, end);
+	result = result ?: record_filter_pass_track(filter, hit, end, from->rec.ts);
 	stage->current = NULL;
 	return result;
 }

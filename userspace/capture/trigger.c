@@ -32,6 +32,7 @@ struct trigger {
 	VEC(const struct site_info *) used; /* by the stream's number */
 	struct begin begins[BEGINS];
 	struct trigger_match match;
+	uint64_t now; /* see trigger_look() */
 	bool matched;
 };
 
@@ -51,7 +52,7 @@ static void match_set(struct trigger *trigger, const struct waffle_rec *rec, uin
 	if (trigger->matched)
 		return;
 	trigger->matched = true;
-	trigger->match.ts = rec->ts;
+	trigger->match.ts = trigger->now;
 	snprintf(trigger->match.text, sizeof(trigger->match.text), "%s \"%.200s\" of thread %u%s%s",
 		 info ? site_kind_name(info->kind) : "span", info ? info->name : "?", rec->tid,
 		 began ? ", " : "", began ? units_format_duration(duration, rec->ts - began) : "");
@@ -163,7 +164,7 @@ static void hit_look(struct trigger *trigger, struct waffle_rec_hit *hit,
 	if (!row)
 		return;
 	hit->site = row->number;
-	filter_stream_hit(trigger->stream, hit);
+	filter_stream_hit(trigger->stream, hit, trigger->now);
 	hit->site = number;
 }
 
@@ -174,7 +175,7 @@ static void end_look(struct trigger *trigger, struct waffle_rec_span_end end)
 	if (!row)
 		return;
 	end.site = row->number;
-	filter_stream_end(trigger->stream, &end);
+	filter_stream_end(trigger->stream, &end, trigger->now);
 }
 
 static void return_look(struct trigger *trigger, const struct waffle_rec_return *call)
@@ -195,11 +196,12 @@ static void exit_look(struct trigger *trigger, const struct waffle_rec_exit *end
 }
 
 const struct trigger_match *trigger_look(struct trigger *trigger, struct waffle_rec *rec,
-					 const struct site_info *site)
+					 const struct site_info *site, uint64_t now)
 {
 	const struct waffle_rec_task *task = (const struct waffle_rec_task *)rec;
 
 	trigger->matched = false;
+	trigger->now = now;
 	switch (rec->kind) {
 	case WAFFLE_REC_HIT:
 		hit_look(trigger, (struct waffle_rec_hit *)rec, site);

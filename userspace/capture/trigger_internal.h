@@ -17,7 +17,7 @@ struct trigger;
 #define TRIGGER_TEXT 512
 
 struct trigger_match {
-	uint64_t ts;
+	uint64_t ts;             /* `now` of trigger_look() */
 	char text[TRIGGER_TEXT]; /* span "request" of thread 123, 1.20 s */
 };
 
@@ -27,10 +27,11 @@ void trigger_free(struct trigger *trigger);
 
 /*
  * Follows a record, which has the file's number of its site. `site`: the site of a hit or return,
- * which need not live longer than this call; NULL: unknown. Returns the first match in this record,
- * or NULL. It is valid until the next call.
+ * which need not live longer than this call; NULL: unknown. `now`: the time up to which records
+ * were delivered, since a program may give records of tracks any time. Returns the first match in
+ * this record, or NULL. It is valid until the next call.
  */
 const struct trigger_match *trigger_look(struct trigger *trigger, struct waffle_rec *rec,
-					 const struct site_info *site);
+					 const struct site_info *site, uint64_t now);
 
 #endif

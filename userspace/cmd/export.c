@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* waffle-bpf export: converts a .waffle file to the format of another tool. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
 #include "cmd/process_options_internal.h"
+#include "export/backend/send.h"
+#include "export/backend/service.h"
 #include "export/export.h"
 #include "render/json/summary_json.h"
 #include "util/json.h"
@@ -15,9 +18,17 @@
 #include "util/terminal.h"
 #include "util/units.h"
 
+/* --format was not given: what --to says, or else the first one. */
+#define FORMAT_UNSET UINT_MAX
+#define WAIT_NS 60000000000ull
+
 struct export_options {
 	unsigned format; /* index in `exporters` */
 	const char *output;
+	option_list to;     /* a time, and a URL or file: to_resolve() splits them */
+	const char *server; /* the URL of --to; NULL: a file is written */
+	const char *headers, *ca;
+	uint64_t wait_ns;
 	const char *process; /* NULL: a format is written */
 	bool json;
 	uint64_t from_ns, to_ns; /* since the beginning of the capture */
@@ -32,6 +43,11 @@ static const char *format_choice(size_t index, const char **help)
 	return exporters[index].name;
 }
 
+static bool is_format(const struct export_options *o, const char *name)
+{
+	return o->format < exporter_count && !strcmp(exporters[o->format].name, name);
+}
+
 static const struct option_row rows[] = {
 	{"format", 'f', "FORMAT", "The format. Default: the first of these.", .type = OPTION_CHOICE,
 	 .choice = format_choice, .at = offsetof(struct export_options, format)},
@@ -41,8 +57,24 @@ static const struct option_row rows[] = {
 	 .type = OPTION_PATH, .at = offsetof(struct export_options, output)},
 	{"from", 0, "TIME", "Start at this time since the begin of the capture.",
 	 .type = OPTION_TIME, .at = offsetof(struct export_options, from_ns)},
-	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
-	 .at = offsetof(struct export_options, to_ns)},
+	{"to", 0, "TIME, URL or OUT",
+	 "A TIME: end at this time since the begin of the capture. A URL: send to this server, "
+	 "with "
+	 "the formats otlp (http://localhost:4318) and zipkin "
+	 "(http://localhost:9411/api/v2/spans). "
+	 "Otherwise the same as --output. Times and a URL or OUT may be given together.",
+	 .type = OPTION_LIST, .at = offsetof(struct export_options, to)},
+	{"headers", 0, "FILE",
+	 "With --to URL, send the headers of this file, which has lines 'Name: value'. Also those "
+	 "of OTEL_EXPORTER_OTLP_HEADERS are sent.",
+	 .type = OPTION_PATH, .at = offsetof(struct export_options, headers)},
+	{"ca", 0, "FILE",
+	 "With --to URL, trust the certificates of this file instead of the system's.",
+	 .type = OPTION_PATH, .at = offsetof(struct export_options, ca)},
+	{"wait", 0, "TIME",
+	 "With --to URL, how long to try a server that is down or overloaded. Default: 1m.",
+	 .type = OPTION_TIME, .min = 1000000, .max = 86400000000000ull,
+	 .at = offsetof(struct export_options, wait_ns)},
 	{"json", 0, NULL, "Print what was written as a JSON object.",
 	 .at = offsetof(struct export_options, json)},
 	PROCESS_OPTION_ROW(struct export_options, process),
@@ -90,17 +122,25 @@ static void print_json(const struct export_options *o, const char *path, const s
 	json_close(json);
 }
 
-static void print_line(const struct export_options *o, const char *path, const struct model *model)
+/* Ends the line. */
+static void print_lost(const struct model *model)
 {
-	char bytes[UNITS_TEXT], lost[UNITS_TEXT];
+	char lost[UNITS_TEXT];
 
-	terminal_put(stdout, path, strlen(path));
-	printf(" (%s): %s", units_format_bytes(bytes, file_bytes(path)), exporters[o->format].help);
 	if (model->counts.lost)
 		printf(" %s %s lost; the export shows where.",
 		       units_format_count(lost, model->counts.lost),
 		       units_plural(model->counts.lost, "record was", "records were"));
 	putchar('\n');
+}
+
+static void print_line(const struct export_options *o, const char *path, const struct model *model)
+{
+	char bytes[UNITS_TEXT];
+
+	terminal_put(stdout, path, strlen(path));
+	printf(" (%s): %s", units_format_bytes(bytes, file_bytes(path)), exporters[o->format].help);
+	print_lost(model);
 }
 
 static int export_model(const struct export_options *o, const struct model *model,
@@ -128,18 +168,42 @@ static int export_model(const struct export_options *o, const struct model *mode
 	return code;
 }
 
-/* The program's name, as far as the capture has it: the beginning of its command. */
-static const char *service_name(char name[64], const struct store_meta *meta)
+static void say_retry(const char *line, void *arg)
 {
-	size_t len = strcspn(meta->command, " ");
-	const char *slash = memrchr(meta->command, '/', len), *first = meta->command;
+	char program[64];
 
-	if (slash) {
-		len -= (size_t)(slash + 1 - first);
-		first = slash + 1;
+	snprintf(program, sizeof(program), "waffle-bpf: %s", ((const struct command *)arg)->name);
+	chain_say(program, line);
+}
+
+static int send_model(const struct command *command, const struct export_options *o,
+		      const struct model *model, struct error *err)
+{
+	char service[SERVICE_BYTES], records[UNITS_TEXT];
+	struct backend_server server = {
+		.kind = is_format(o, "zipkin") ? BACKEND_ZIPKIN : BACKEND_OTLP,
+		.url = o->server,
+		.service = service_name(service, model->meta),
+		.headers_file = o->headers,
+		.ca_file = o->ca,
+		.wait_ns = o->wait_ns,
+		.say = say_retry,
+		.arg = (void *)(uintptr_t)command,
+	};
+	struct backend_sent sent;
+	int code = backend_send(model, &server, &sent, err);
+
+	if (code)
+		return code;
+	if (o->json) {
+		print_json(o, o->server, model);
+		return 0;
 	}
-	snprintf(name, 64, "%.*s", (int)len, len ? first : "");
-	return *name ? name : "waffle";
+	terminal_put(stdout, o->server, strlen(o->server));
+	printf(": %s %s were sent.", units_format_count(records, sent.records),
+	       units_plural(sent.records, "span or event", "spans and events"));
+	print_lost(model);
+	return 0;
 }
 
 static int process_file(const struct command *command, const struct export_options *o,
@@ -147,7 +211,7 @@ static int process_file(const struct command *command, const struct export_optio
 {
 	const struct store_meta *meta = store_reader_meta(reader);
 	struct chain *chain;
-	char service[64];
+	char service[SERVICE_BYTES];
 
 	if (o->filter.filter)
 		return error_set(err, EINVAL,
@@ -183,41 +247,87 @@ static int export_files(const struct command *command, const void *arg,
 	}
 	code = model_load(&model, reader, window, &keep, err);
 	if (code == 0) {
-		code = export_model(o, model, files, err);
+		code = o->server ? send_model(command, o, model, err)
+				 : export_model(o, model, files, err);
 		model_free(model);
 	}
 	store_reader_close(reader);
 	return code;
 }
 
+/* Splits what --to was given, and chooses the format. */
+static int to_resolve(struct export_options *o, struct error *err)
+{
+	for (size_t i = 0; i < o->to.len; i++) {
+		const char *text = o->to.data[i].text;
+
+		/* A number is a time, also a wrong one; the file of that name is ./10s. */
+		if (*text >= '0' && *text <= '9' && !strpbrk(text, "/") &&
+		    (units_parse_duration(text, &o->to_ns) || !strchr(text, '.'))) {
+			if (!units_parse_duration(text, &o->to_ns))
+				return error_set(err, EINVAL,
+						 "--to '%s': expected a time such as 10s, a URL, "
+						 "or a file such as ./%s",
+						 text, text);
+		} else if (backend_is_url(text)) {
+			o->server = text;
+		} else if (o->output) {
+			return error_set(err, EINVAL, "--to '%s': the output is already '%s'", text,
+					 o->output);
+		} else {
+			o->output = text;
+		}
+	}
+	if (o->format == FORMAT_UNSET) {
+		o->format = 0;
+		while (o->server &&
+		       !is_format(o,
+				  backend_kind_of(o->server) == BACKEND_ZIPKIN ? "zipkin" : "otlp"))
+			o->format++;
+	}
+	return 0;
+}
+
+static int options_check(const struct export_options *o, int files, struct error *err)
+{
+	if (files < 1)
+		return error_set(err, EINVAL, "which FILE?");
+	if (o->process && (files > 1 || o->output || o->server || o->json))
+		return error_set(err, EINVAL,
+				 "--process takes one FILE, and no --output, --to URL or --json");
+	if (o->server && o->output)
+		return error_set(err, EINVAL, "give either a URL or a file to write");
+	if (o->server && !is_format(o, "otlp") && !is_format(o, "zipkin"))
+		return error_set(err, EINVAL,
+				 "--to URL: %s is a format of files; otlp and zipkin are sent",
+				 exporters[o->format].name);
+	if (!o->server && (o->headers || o->ca))
+		return error_set(err, EINVAL, "--headers and --ca need --to URL");
+	if (files > 1 && !o->output && !o->server)
+		return error_set(err, EINVAL,
+				 "say with --output where to write what several files make");
+	if (o->from_ns >= o->to_ns)
+		return error_set(err, EINVAL, "--from and --to: nothing is between them");
+	return 0;
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
-	struct export_options options = {.to_ns = UINT64_MAX};
+	struct export_options options = {
+		.format = FORMAT_UNSET, .to_ns = UINT64_MAX, .wait_ns = WAIT_NS};
 	struct error err = ERROR_INIT;
 	struct capture_files files;
 	int first, code = options_parse(command, argc, argv, false, &options, &first, &err);
 
 	if (code)
 		return command_parse_failed(command, code, &err);
-	if (argc - first < 1) {
-		error_set(&err, EINVAL, "which FILE?");
+	if (to_resolve(&options, &err) || options_check(&options, argc - first, &err))
 		return command_fail(command, &err, EXIT_USAGE);
-	}
-	if (options.process && (argc - first > 1 || options.output || options.json)) {
-		error_set(&err, EINVAL, "--process takes one FILE, and no --output or --json");
-		return command_fail(command, &err, EXIT_USAGE);
-	}
-	if (argc - first > 1 && !options.output) {
-		error_set(&err, EINVAL, "say with --output where to write what several files make");
-		return command_fail(command, &err, EXIT_USAGE);
-	}
-	if (options.from_ns >= options.to_ns) {
-		error_set(&err, EINVAL, "--from and --to: nothing is between them");
-		return command_fail(command, &err, EXIT_USAGE);
-	}
 	files = capture_files_of(argc, argv, first);
-	return filter_options_on_files(command, &options.filter, &files, options.json, export_files,
+	code = filter_options_on_files(command, &options.filter, &files, options.json, export_files,
 				       &options);
+	vec_free(&options.to);
+	return code;
 }
 
 const struct command command_export = {

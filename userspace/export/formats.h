@@ -17,7 +17,10 @@
 	    "Chrome JSON trace events; open it in https://ui.perfetto.dev or in chrome://tracing.") \
 	row(ndjson, ".ndjson", "One JSON object a line; read it with jq or a script.")             \
 	row(records, ".records.ndjson",                                                            \
-	    "The capture's records as they are, one JSON object a line, by their numbers.")
+	    "The capture's records as they are, one JSON object a line, by their numbers.")         \
+	row(otlp, ".otlp.jsonl",                                                                   \
+	    "Spans for OpenTelemetry, one request in JSON a line; --to URL sends them.")            \
+	row(zipkin, ".zipkin.json", "Spans for Zipkin, as one list in JSON; --to URL sends them.")
 // clang-format on
 
 #define EXPORTER_WRITE(name, extension, help)                                                      \

@@ -55,6 +55,9 @@ bool kernel_program_is_privileged(const struct kernel *kernel, pid_t pid);
 /* The number of children that are not followed, because there were WAFFLE_MAX_TARGETS processes. */
 uint64_t kernel_targets_refused(const struct kernel *kernel);
 
+/* What has passed rate() of the filter, which limits the tracer as well (bpf/rate.h). */
+uint64_t *kernel_rate_windows(struct kernel *kernel);
+
 /* The number of WAFFLE_REC_FORK records written to the queues so far. */
 uint64_t kernel_fork_count(const struct kernel *kernel);
 

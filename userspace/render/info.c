@@ -185,10 +185,10 @@ static void put_transport(FILE *out, const struct store_transport *transport)
 	fprintf(out, "  [%s", transport_name(transport));
 	if (transport->records)
 		fprintf(out, ": %s records", units_format_count(count, transport->records));
-	else if (*transport->why)
-		fputs(": ", out);
-	if (!transport->records)
+	if (*transport->why) {
+		fputs(transport->ring ? "; some threads use the kernel: " : ": ", out);
 		terminal_put(out, transport->why, strlen(transport->why));
+	}
 	fputc(']', out);
 }
 

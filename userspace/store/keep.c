@@ -16,7 +16,11 @@
 
 struct keep *keep_new(void)
 {
-	return calloc(1, sizeof(struct keep));
+	struct keep *keep = calloc(1, sizeof(*keep));
+
+	if (keep)
+		keep->now = UINT64_MAX;
+	return keep;
 }
 
 static void segment_free(struct kept_segment *segment)
@@ -72,7 +76,11 @@ bool keep_chunk(struct keep *keep, const struct chunk_entry *entry, const void *
 		size_t bytes)
 {
 	bool data = entry->type == CHUNK_DATA || entry->type == CHUNK_TASKS;
-	struct kept_chunk chunk = {.entry = *entry, .bytes = (uint32_t)bytes};
+	struct kept_chunk chunk = {
+		.entry = *entry,
+		.until_ts = entry->max_ts < keep->now ? entry->max_ts : keep->now,
+		.bytes = (uint32_t)bytes,
+	};
 
 	if (data && !keep->segments.len && !keep_segment(keep, 0))
 		return false;
@@ -213,8 +221,8 @@ static bool chunk_drop(struct keep *keep, struct kept_segment *segment)
 
 	if (!segment->chunks.len)
 		return false;
-	if (first->entry.type == CHUNK_DATA && first->entry.max_ts >= segment->from_ts)
-		segment->from_ts = first->entry.max_ts + 1;
+	if (first->entry.type == CHUNK_DATA && first->until_ts >= segment->from_ts)
+		segment->from_ts = first->until_ts + 1;
 	segment->bytes -= first->bytes + segment->head.len;
 	keep->bytes -= first->bytes + segment->head.len;
 	segment->head.len = 0; /* is no longer true */

@@ -28,6 +28,7 @@ struct keep_tally {
 struct kept_chunk {
 	struct chunk_entry entry;
 	struct keep_tally tally;
+	uint64_t until_ts; /* all its records were made by then, whatever their times are */
 	uint32_t bytes;
 	unsigned char *packed;
 };
@@ -65,6 +66,7 @@ struct keep {
 	uint64_t dropped; /* number of segments dropped so far */
 	uint64_t bytes, table_bytes, begin_bytes;
 	struct keep_tally tally; /* of the chunk that is being made */
+	uint64_t now;            /* when the last record was made, as far as it is known */
 	VEC(struct kept_task) tasks;
 	struct map task_at; /* tid → index in `tasks` */
 	size_t task_victim; /* the thread that made room last */

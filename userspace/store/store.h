@@ -250,6 +250,9 @@ int store_writer_begin_segment(struct store_writer *writer, uint64_t from_ts, st
  * Names of threads, speeds of CPUs and begins of open spans are added without this. */
 int store_writer_append_head(struct store_writer *writer, const struct waffle_rec *rec,
 			     struct error *err);
+/* What is appended from now on was made at `now` or before, though records of tracks have any time
+ * that a program gave them. Without this call, records were made at their own times. */
+void store_writer_set_now(struct store_writer *writer, uint64_t now);
 /* Drops the oldest segments: those before the last one that begins at `from_ts` or earlier, and
  * more if more than `max_bytes` are in use. */
 void store_writer_drop(struct store_writer *writer, uint64_t from_ts, uint64_t max_bytes);

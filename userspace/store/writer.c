@@ -305,7 +305,8 @@ static int write_dictionaries(struct store_writer *writer)
  * stacks. */
 static bool is_of_processes(enum writer_table table)
 {
-	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS || table == TABLE_RANKS;
+	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS || table == TABLE_RANKS ||
+	       table == TABLE_TRANSPORTS;
 }
 
 /* Whether a table has room for one more entry. */
@@ -870,6 +871,11 @@ int store_writer_begin_segment(struct store_writer *writer, uint64_t from_ts, st
 	if (!writer->code && !write_data(writer) && !keep_segment(writer->keep, from_ts))
 		writer_fail(writer, ENOMEM, "out of memory");
 	return writer_result(writer, err);
+}
+
+void store_writer_set_now(struct store_writer *writer, uint64_t now)
+{
+	writer->keep->now = now;
 }
 
 int store_writer_append_head(struct store_writer *writer, const struct waffle_rec *rec,

@@ -284,6 +284,8 @@ static void by_function(const char *path)
 					       .filter = "name == \"tick\""};
 
 	steps(0, 5);
+	printf("no size %d\n",
+	       waffle_trace_start(path, &(struct waffle_trace_options){.filter = "name == 1"}));
 	printf("start %d\n", waffle_trace_start(path, &options));
 	printf("again %d\n", waffle_trace_start(path, NULL));
 	steps(5, 5);

@@ -292,6 +292,32 @@ static void sandboxed(void)
 	}
 }
 
+/* ---- the processor's counter ---- */
+
+static void *forbidden_main(void *arg)
+{
+	(void)arg;
+	for (long i = 0; i < 100; i++)
+		WAFFLE_EVENT("forbidden", KV_I64("i", i));
+	return NULL;
+}
+
+/* Records where rdtsc, and with it clock_gettime(), raises SIGSEGV. */
+static void forbidden(const char *path)
+{
+	pthread_t thread;
+
+	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
+		exit(8);
+	if (waffle_trace_start(path, NULL))
+		exit(7);
+	forbidden_main(NULL);
+	pthread_create(&thread, NULL, forbidden_main, NULL);
+	pthread_join(thread, NULL);
+	printf("flush %d\n", waffle_trace_flush());
+	printf("stop %d\n", waffle_trace_stop());
+}
+
 /* ---- the flight recorder ---- */
 
 static void flight(const char *path)
@@ -308,6 +334,24 @@ static void flight(const char *path)
 	for (long i = 100000; i < 200000; i++)
 		WAFFLE_EVENT("counted", KV_I64("thread", 0), KV_I64("i", i));
 	printf("stop %d\n", waffle_trace_stop());
+}
+
+/* Two recordings by one thread: the first with small rings that overwrite, the second with
+ * `options`, or the usual ones. Each has 2000 events at once. */
+static void again(const char *first, const char *second, const char *small)
+{
+	struct waffle_trace_options options[2] = {
+		{.size = sizeof(options[0]), .ring_bytes = 16 << 10, .overwrite = 1},
+		{.size = sizeof(options[0]), .ring_bytes = small ? 16 << 10 : 0}};
+	const char *const paths[] = {first, second};
+
+	for (int i = 0; i < 2; i++) {
+		if (waffle_trace_start(paths[i], &options[i]))
+			exit(7);
+		for (long k = 0; k < 2000; k++)
+			WAFFLE_EVENT("counted", KV_I64("i", k));
+		waffle_trace_stop();
+	}
 }
 
 int main(int argc, char **argv)
@@ -330,6 +374,10 @@ int main(int argc, char **argv)
 		libraries(argv + 3, argc - 3, (int)count);
 	else if (!strcmp(mode, "sandboxed"))
 		sandboxed();
+	else if (!strcmp(mode, "forbidden"))
+		forbidden(argv[2]);
+	else if (!strcmp(mode, "again"))
+		again(argv[2], argv[3], argc > 4 ? argv[4] : NULL);
 	else if (!strcmp(mode, "flight"))
 		flight(argv[2]);
 	else

@@ -6,11 +6,17 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -229,6 +235,39 @@ static void forks(long wait_ms)
 	printf("child %d\n", child);
 }
 
+/* Denies or kills for memfd_create(), and forks. The child of a program that is killed for it uses
+ * no names; the other one does. */
+static void sandboxed(bool kill)
+{
+	static const waffle_key_t keys[] = {{WAFFLE_KEY_I64, "i"}};
+	waffle_name_t *name = name_of(WAFFLE_SITE_EVENT, "sandboxed", KEYS(keys));
+	struct sock_filter rows[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K,
+			 kill ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {sizeof(rows) / sizeof(rows[0]), rows};
+	int status = 0;
+	pid_t child;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		exit(6);
+	child = fork();
+	if (!child && !kill) {
+		waffle_event_named(name, WAFFLE_VALUES(waffle_i64(-1)));
+		name_of(WAFFLE_SITE_EVENT, "of the child", NULL, 0);
+	}
+	if (!child)
+		_exit(0);
+	waitpid(child, &status, 0);
+	for (long i = 0; i < 100; i++)
+		waffle_event_named(name, WAFFLE_VALUES(waffle_i64(i)));
+	printf("status %d\n", status);
+}
+
 /* Does what it is asked for: as many steps, each with a name of an earlier request, and with one
  * that is new in this one. */
 static void requests(long wait_ms)
@@ -305,6 +344,8 @@ int main(int argc, char **argv)
 		handler(count);
 	else if (!strcmp(mode, "again"))
 		again(argv[2], argv[3]);
+	else if (!strcmp(mode, "sandboxed"))
+		sandboxed(argc > 2);
 	else if (!strcmp(mode, "forks"))
 		forks(count);
 	else

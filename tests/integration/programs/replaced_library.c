@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A library with a site and data around its semaphore, of two forms: -DMORE has other offsets. */
+/* A library with sites and data, of two forms. The semaphores of -DMORE are where the other form
+ * has its data. */
 #include <waffle.h>
 
 void library_work(int i);
 int library_changed(void);
 
-static volatile unsigned char data[65536] = {1};
+/* The code is followed by the data, so both forms need much of it. */
+#ifdef MORE
+#define DATA_BYTES 16384
+__asm__(".pushsection .text,\"ax\"\n.skip 65536\n.popsection\n");
+#else
+#define DATA_BYTES 65536
+__asm__(".pushsection .text,\"ax\"\n.skip 65536 + 4096\n.popsection\n");
+#endif
+
+static volatile unsigned char data[DATA_BYTES] = {1};
 
 void library_work(int i)
 {

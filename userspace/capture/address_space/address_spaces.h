@@ -106,6 +106,7 @@ uint64_t address_spaces_unparsed(const struct address_spaces *spaces);
 
 struct address_space_notes {
 	struct map sites;  /* arming.c: address of a probe → site; empty after a change */
+	uint64_t sites_ns; /* arming.c: the mappings are not read before this time for a site */
 	struct map values; /* code_names.c: hashes of values, alone and with their `since` */
 	/* code_names.c: handles from before the capture were searched for in the program that runs
 	 * since then. UINT64_MAX: in none. */

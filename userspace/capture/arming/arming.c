@@ -12,6 +12,7 @@
 #include "target/loader/needed.h"
 #include "target/process/address_space.h"
 #include "target/process/mapping_file.h"
+#include "util/clock.h"
 #include "util/suggest.h"
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct address_spaces *spaces,
@@ -29,6 +30,10 @@ int arming_open(struct arming **arming, struct kernel *kernel, struct address_sp
 	(*arming)->changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	return 0;
 }
+
+/* Time between two reads of a process's mappings for sites that are not there: a multiple of how
+ * long a read takes. */
+#define SCAN_TIMES 32
 
 /* How the names of libwaffle's files begin. Another name costs a moment in which nothing is
  * recorded: the sites are armed again when it is found. */
@@ -266,23 +271,46 @@ static uint32_t site_lookup(struct arming *arming, pid_t pid, uint64_t addr)
 	return WAFFLE_SITE_UNKNOWN;
 }
 
+/* Whether the mappings of a process may be read for an unknown site. This may be a child that was
+ * not scanned yet, or a file that was armed before it was mapped. */
+static bool may_scan(const struct arming *arming, const struct address_space_notes *notes,
+		     pid_t pid)
+{
+	if (!address_spaces_now(arming->spaces, pid))
+		return true;
+	return arming->announced < arming->sites.len && notes &&
+	       clock_monotonic_ns() >= notes->sites_ns;
+}
+
+/* Reads the mappings for an unknown site. A process may hit any number of probes that are nowhere,
+ * so this takes a small part of the time. */
+static uint32_t site_scan(struct arming *arming, pid_t pid, uint64_t addr)
+{
+	uint64_t begin = clock_monotonic_ns(), end;
+	struct error ignored = ERROR_INIT;
+	struct address_space_notes *notes;
+	const struct mappings *now;
+	uint32_t site;
+
+	address_spaces_scan(arming->spaces, pid, &now, &ignored);
+	site = site_lookup(arming, pid, addr);
+	end = clock_monotonic_ns();
+	notes = address_spaces_notes(arming->spaces, pid);
+	if (notes && site == WAFFLE_SITE_UNKNOWN)
+		notes->sites_ns = end + (end - begin) * SCAN_TIMES;
+	return site;
+}
+
 uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
 {
 	struct address_space_notes *notes = address_spaces_notes(arming->spaces, pid);
 	uint32_t site = notes ? map_get(&notes->sites, probe_addr) : MAP_NONE;
-	struct error ignored = ERROR_INIT;
-	const struct mappings *now;
 
 	if (site != MAP_NONE)
 		return site;
 	site = site_lookup(arming, pid, probe_addr);
-	/* This may be a child that was not scanned yet, or a file that was armed before it was
-	 * mapped. */
-	if (site == WAFFLE_SITE_UNKNOWN &&
-	    (!address_spaces_now(arming->spaces, pid) || arming->announced < arming->sites.len)) {
-		address_spaces_scan(arming->spaces, pid, &now, &ignored);
-		site = site_lookup(arming, pid, probe_addr);
-	}
+	if (site == WAFFLE_SITE_UNKNOWN && may_scan(arming, notes, pid))
+		site = site_scan(arming, pid, probe_addr);
 	notes = address_spaces_notes(arming->spaces, pid);
 	if (site != WAFFLE_SITE_UNKNOWN && notes)
 		map_set(&notes->sites, probe_addr, site);

@@ -103,7 +103,7 @@ void arming_close(struct arming *arming);
 uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr);
 
 /* Adds a site that is in no file, and returns its internal number. It lives as long as `arming`.
- * WAFFLE_SITE_UNKNOWN: out of memory. */
+ * WAFFLE_SITE_UNKNOWN: there are too many, or out of memory. */
 uint32_t arming_add_name(struct arming *arming, const struct site_info *site);
 
 /* The number of a site in the capture. */

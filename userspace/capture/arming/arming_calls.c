@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Arms calls: announces each to the kernel and the capture beforehand. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,16 +33,24 @@ int arming_register(struct arming *arming, const struct site_info *site,
 
 int arming_announce(struct arming *arming, uint32_t first, size_t count, struct error *err)
 {
-	int result = 0;
-
-	for (size_t i = 0; !result && i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct arming_site *row = &arming->sites.data[first + i];
+		struct error problem = ERROR_INIT;
+		int result = store_writer_add_site(arming->writer, row->info, &problem);
 
-		result = store_writer_add_site(arming->writer, row->info, err);
+		if (result && result != -E2BIG)
+			return error_set(err, -result, "%s", problem.message);
+		if (result) {
+			/* Its hits count as lost. */
+			if (!arming->warning[0])
+				snprintf(arming->warning, sizeof(arming->warning),
+					 "%s; it is not recorded", problem.message);
+			continue;
+		}
 		row->number = (uint32_t)arming->announced++;
 		arming->concerns_functions |= row->concerns;
 	}
-	return result;
+	return 0;
 }
 
 uint32_t arming_add_name(struct arming *arming, const struct site_info *site)
@@ -53,7 +62,8 @@ uint32_t arming_add_name(struct arming *arming, const struct site_info *site)
 	if (arming_register(arming, site, NULL, &ignored))
 		return WAFFLE_SITE_UNKNOWN;
 	arming_announce(arming, number, 1, &ignored);
-	return number;
+	return arming->sites.data[number].number == WAFFLE_SITE_UNKNOWN ? WAFFLE_SITE_UNKNOWN
+									: number;
 }
 
 int arming_classes(struct arming *arming, struct error *err)

@@ -194,7 +194,7 @@ int file_arm_early(struct arming *arming, uint32_t index, pid_t pid, struct erro
 /* Gives a site the next number. `fetch program` NULL: not a call. */
 int arming_register(struct arming *arming, const struct site_info *site,
 		    const struct waffle_fetch_program *fetch_program, struct error *err);
-/* Writes sites to the capture. */
+/* Writes sites to the capture. Those for which a file has no room are left out, with a warning. */
 int arming_announce(struct arming *arming, uint32_t first, size_t count, struct error *err);
 /* Loads the BPF programs that the plan requires by now. */
 int arming_classes(struct arming *arming, struct error *err);

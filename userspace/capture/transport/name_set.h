@@ -5,7 +5,7 @@
  * through rings, as those of other sites.
  *
  * The memory is not trusted. A process that writes nonsense into it loses its own names, and what a
- * process may define is limited.
+ * process may define is limited. Equal definitions are one site, in whatever processes they are.
  */
 #ifndef WAFFLE_CAPTURE_TRANSPORT_NAME_SET_H
 #define WAFFLE_CAPTURE_TRANSPORT_NAME_SET_H
@@ -26,6 +26,8 @@ struct name_set_options {
 	/* Numbers a site, which lives as long as the names. WAFFLE_SITE_UNKNOWN: it is not wanted,
 	 * or there is no room. */
 	uint32_t (*found)(const struct site_info *site, void *arg);
+	/* Names or tracks are left out, since there are too many. Called once. May be NULL. */
+	void (*full)(void *arg);
 	void *arg;
 };
 
@@ -34,7 +36,8 @@ int name_set_open(struct name_set **set, const struct name_set_options *options,
 void name_set_close(struct name_set *set);
 
 /* Reads the names at an address of a process from now on. Returns 0 also if it does so already.
- * -EACCES: there are none. Other negative errno: they can't be read. */
+ * -EACCES: there are none. -ENOSPC: there are too many. Other negative errno: they can't be read.
+ */
 int name_set_add(struct name_set *set, pid_t pid, uint64_t address, uint64_t bytes);
 /* Finds what was defined since the last call. */
 void name_set_poll(struct name_set *set);

@@ -33,20 +33,23 @@ static long mount_id(int fd)
 	return id;
 }
 
+void ring_mount_close(struct ring_mount *mount)
+{
+	if (mount->fd >= 0)
+		close(mount->fd);
+	mount->fd = -1;
+}
+
 int ring_mount_open(struct ring_mount *mount)
 {
 	*mount = (struct ring_mount){.fd = memfd_create("waffle", MFD_CLOEXEC)};
 	if (mount->fd < 0)
 		return -errno;
 	mount->id = mount_id(mount->fd);
-	return mount->id < 0 ? -ENOSYS : 0;
-}
-
-void ring_mount_close(struct ring_mount *mount)
-{
-	if (mount->fd >= 0)
-		close(mount->fd);
-	mount->fd = -1;
+	if (mount->id >= 0)
+		return 0;
+	ring_mount_close(mount);
+	return -ENOSYS;
 }
 
 bool ring_mount_may_map(const struct ring_mount *mount)
@@ -106,32 +109,12 @@ static bool is_sealed(int fd, uint64_t bytes, uint64_t *ino)
 	return S_ISREG(status.st_mode) && (uint64_t)status.st_size == bytes;
 }
 
-static int memory_map(struct ring_memory *memory, int place, uint64_t bytes)
-{
-	char path[64];
-	int fd, result = 0;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
-	*memory = (struct ring_memory){.bytes = bytes};
-	if (!is_sealed(fd, bytes, &memory->ino))
-		result = -EACCES;
-	if (!result) {
-		memory->at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (memory->at == MAP_FAILED)
-			result = -errno;
-	}
-	close(fd);
-	return result;
-}
-
-int ring_memory_map(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
-		    uint64_t address, uint64_t bytes)
+/* Opens all of a sealed memfd that a process has mapped at these addresses. Negative errno. */
+static int memory_open(const struct ring_mount *mount, pid_t pid, uint64_t address, uint64_t bytes,
+		       uint64_t *ino)
 {
 	char path[128];
-	int place, result;
+	int place, fd;
 
 	if (bytes < ring_map_bytes(RING_BYTES_MIN) || bytes > ring_map_bytes(RING_BYTES_MAX) ||
 	    address > UINT64_MAX - bytes)
@@ -141,12 +124,52 @@ int ring_memory_map(struct ring_memory *memory, const struct ring_mount *mount, 
 	place = place_open(mount, path);
 	if (place < 0)
 		return place;
-	result = memory_map(memory, place, bytes);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = fd < 0 ? -errno : fd;
 	close(place);
+	if (fd < 0 || is_sealed(fd, bytes, ino))
+		return fd;
+	close(fd);
+	return -EACCES;
+}
+
+int ring_memory_open(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
+		     uint64_t address, uint64_t bytes, size_t head)
+{
+	int result = 0;
+
+	*memory = (struct ring_memory){.mapped = head};
+	memory->fd = memory_open(mount, pid, address, bytes, &memory->ino);
+	if (memory->fd < 0)
+		return memory->fd;
+	memory->at = mmap(NULL, head, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
+	if (memory->at == MAP_FAILED) {
+		result = -errno;
+		close(memory->fd);
+	}
 	return result;
+}
+
+int ring_memory_map(struct ring_memory *memory, const struct ring_mount *mount, pid_t pid,
+		    uint64_t address, uint64_t bytes)
+{
+	int result = ring_memory_open(memory, mount, pid, address, bytes, bytes);
+
+	if (!result)
+		close(memory->fd);
+	memory->fd = -1;
+	return result;
+}
+
+bool ring_memory_read(const struct ring_memory *memory, uint64_t offset, void *to, size_t bytes)
+{
+	return pread(memory->fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
 void ring_memory_unmap(struct ring_memory *memory)
 {
-	munmap(memory->at, memory->bytes);
+	munmap(memory->at, memory->mapped);
+	if (memory->fd >= 0)
+		close(memory->fd);
 }

@@ -11,6 +11,7 @@
 void ring_process_free(struct ring_process *process)
 {
 	map_free(&process->threads);
+	map_free(&process->missing);
 	map_free(&process->sites);
 	vec_free(&process->site_list);
 }
@@ -81,11 +82,31 @@ bool ring_process_site(const struct ring_process *process, uint64_t ts, uint64_t
 	return known;
 }
 
+static void thread_found(uint32_t seen_tid, uint32_t tid, void *arg)
+{
+	ring_process_thread_set(arg, seen_tid, tid);
+}
+
 uint32_t ring_process_tid(struct ring_process *process, uint32_t seen_tid, uint64_t now_ns)
 {
+	uint64_t second = now_ns / 1000000000ull;
 	uint32_t tid = map_get(&process->threads, seen_tid);
 
 	if (tid != MAP_NONE)
 		return tid;
-	return ring_process_may_search(process, now_ns) ? process_tid(process->pid, seen_tid) : 0;
+	if (process->missing_s != second)
+		map_free(&process->missing);
+	if (map_get(&process->missing, seen_tid) != MAP_NONE ||
+	    !ring_process_may_search(process, now_ns))
+		return 0;
+	if (process_has_tid(process->pid, seen_tid)) /* mostly it is in our namespace */
+		return seen_tid;
+	if (process->missing_s != second)
+		process_tids_each(process->pid, thread_found, process);
+	process->missing_s = second;
+	tid = map_get(&process->threads, seen_tid);
+	if (tid != MAP_NONE)
+		return tid;
+	map_set(&process->missing, seen_tid, 0);
+	return 0;
 }

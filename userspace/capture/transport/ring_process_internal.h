@@ -34,6 +34,8 @@ struct ring_process {
 	uint32_t rings;     /* that are mapped */
 	uint64_t taken;     /* records */
 	struct map threads; /* tid as the process sees it → tid */
+	struct map missing; /* tids that it does not have, as was found in the second … */
+	uint64_t missing_s; /* … that this is */
 	struct map sites;   /* address of a probe → index in `site_list` */
 	VEC(struct ring_site) site_list;
 	struct ring_mapped mapped[RING_PROCESS_MAPPED_MAX]; /* the latest ones */
@@ -55,7 +57,8 @@ bool ring_process_may_search(struct ring_process *process, uint64_t now_ns);
 /* False: the site of the address was never set. */
 bool ring_process_site(const struct ring_process *process, uint64_t ts, uint64_t probe,
 		       uint32_t *site);
-/* The tid of a thread, which is looked up in /proc if it was not set. 0: unknown. */
+/* The tid of a thread. If it was not set, it is looked up in /proc, once in a second. 0: unknown.
+ */
 uint32_t ring_process_tid(struct ring_process *process, uint32_t seen_tid, uint64_t now_ns);
 
 #endif

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include "capture/transport/ring_memory_internal.h"
 #include "capture/transport/ring_process_internal.h"
+#include "capture/transport/ring_reader_internal.h"
 #include "target/process/process_tids.h"
 #include "usdt/ring/ring.h"
 #include "usdt/ring/ticks.h"
@@ -16,9 +17,12 @@
 #include "util/vec.h"
 #include "waffle/abi.h"
 
-/* Limits, since a process may make as many rings as it likes, as large as it likes. */
-#define RINGS_MAX 4096                /* of a process: its threads that record at a time */
-#define RINGS_BYTES_MAX (64ull << 30) /* of address space, for all processes */
+/* A process may make as many rings as it likes. Each needs a mapping, of which we get 65,530, and a
+ * descriptor. Most of both are for other things. */
+#define RINGS_MAX 8192
+#define FILES_PART 4 /* the part of the descriptors that rings may use */
+/* A thread that finds its ring full needs more time than this. So more losses are nonsense. */
+#define LOST_NS 4
 /* The line between two pairs of clocks is only as good as they are far apart. */
 #define PAIR_NS 1000000ull
 
@@ -27,18 +31,17 @@
 #define THREADS_MAX 4096
 
 struct ring_source {
-	struct ring ring;
-	struct ring_memory memory;
+	struct ring_reader reader;
+	uint64_t address;       /* in the process */
 	uint32_t process;       /* index in `processes` */
 	uint32_t seen_tid, tid; /* of the thread whose records follow; tid 0: unknown */
 	uint64_t limit;         /* records of this round end here */
-	uint64_t lost;          /* ring_lost() at the last round */
+	uint64_t lost;          /* ring_reader_lost() at the last round */
 	uint64_t ts;            /* of the record that was read last */
 	uint32_t threads;       /* RING_THREAD records since the last other one */
 	bool done;              /* given up, or the capture's end was reached */
 	bool frozen;            /* the process has ended: `limit` is the end of its records */
-	bool loaded;            /* `record` is the next one */
-	VEC(uint64_t) record;   /* words of a struct ring_record with its contents */
+	const struct ring_record *record; /* the next one; NULL: not read yet */
 };
 
 struct ring_set {
@@ -47,14 +50,12 @@ struct ring_set {
 	struct ticks_map ticks;
 	uint64_t now_ns; /* at the begin of the round */
 	uint64_t end_ts;
-	uint64_t bytes;   /* mapped */
 	uint32_t session; /* ring_shared.reader */
 	VEC(struct ring_process) processes;
 	VEC(struct ring_source) sources;
 	struct ring_set_counts counts;
 	uint32_t filled;
 	bool unwanted; /* the record that was taken last */
-	uint64_t scratch[RING_RECORD_MAX / 8];
 	uint64_t made[(sizeof(struct waffle_rec_track_hit) + WAFFLE_FRAME_MAX) / 8 + 1];
 };
 
@@ -87,11 +88,9 @@ bool ring_set_may_map(const struct ring_set *set)
 static void source_free(struct ring_set *set, struct ring_source *source)
 {
 	/* Whatever is there: the process maps the same memory. */
-	__atomic_store_n(&source->ring.shared->reader, 0, __ATOMIC_RELEASE);
-	set->bytes -= source->memory.bytes;
+	__atomic_store_n(&source->reader.shared->reader, 0, __ATOMIC_RELEASE);
 	set->processes.data[source->process].rings--;
-	ring_memory_unmap(&source->memory);
-	vec_free(&source->record);
+	ring_reader_close(&source->reader);
 }
 
 void ring_set_close(struct ring_set *set)
@@ -215,54 +214,79 @@ uint64_t ring_set_taken(const struct ring_set *set, pid_t pid)
 static bool is_known(const struct ring_set *set, uint64_t ino)
 {
 	for (size_t i = 0; i < set->sources.len; i++)
-		if (set->sources.data[i].memory.ino == ino)
+		if (set->sources.data[i].reader.memory.ino == ino)
 			return true;
 	return false;
 }
 
+bool ring_set_has(const struct ring_set *set, pid_t pid, uint64_t address)
+{
+	int process = process_find_at(set, pid);
+
+	for (size_t i = 0; process >= 0 && i < set->sources.len; i++)
+		if (set->sources.data[i].address == address &&
+		    set->sources.data[i].process == (uint32_t)process)
+			return true;
+	return false;
+}
+
+/* How many rings there may be. A process may have as many as are left for all others. */
+static size_t rings_max(void)
+{
+	size_t max = RINGS_MAX;
+	struct rlimit files;
+
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / FILES_PART < max)
+		max = (size_t)files.rlim_cur / FILES_PART;
+	return max;
+}
+
+static bool has_room(const struct ring_set *set, const struct ring_process *process)
+{
+	size_t max = rings_max(), count = set->sources.len;
+
+	return count < max && process->rings < max - count;
+}
+
 static int source_open(struct ring_set *set, struct ring_source *source, bool taken_over)
 {
-	if (!ring_open(&source->ring, source->memory.at, source->memory.bytes))
+	pid_t pid = set->processes.data[source->process].pid;
+
+	if (is_known(set, source->reader.memory.ino))
+		return -EEXIST;
+	if (source->reader.clock == TICKS_NS && process_has_other_time(pid))
 		return -EACCES;
-	if (source->ring.clock == TICKS_NS &&
-	    process_has_other_time(set->processes.data[source->process].pid))
-		return -EACCES;
-	source->lost = ring_lost(&source->ring);
+	source->lost = ring_reader_lost(&source->reader);
 	if (taken_over)
-		ring_drop(&source->ring);
+		ring_reader_drop(&source->reader);
+	source->limit = source->reader.tail;
+	source->seen_tid = __atomic_load_n(&source->reader.shared->tid, __ATOMIC_RELAXED);
 	return 0;
 }
 
 int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t bytes, bool taken_over)
 {
-	struct ring_source source = {0};
+	struct ring_source source = {.address = address};
 	int process = process_get(set, pid), result;
 
 	if (process < 0 || !vec_reserve(&set->sources, 1))
 		return -ENOMEM;
-	if (set->processes.data[process].rings >= RINGS_MAX || bytes > RINGS_BYTES_MAX - set->bytes)
+	if (!has_room(set, &set->processes.data[process]))
 		return -ENOSPC;
-	result = ring_memory_map(&source.memory, &set->mount, pid, address, bytes);
+	result = ring_reader_open(&source.reader, &set->mount, pid, address, bytes);
 	if (result)
 		return result;
 	source.process = (uint32_t)process;
-	if (is_known(set, source.memory.ino)) {
-		ring_memory_unmap(&source.memory);
-		return 0;
-	}
 	result = source_open(set, &source, taken_over);
 	if (result) {
-		ring_memory_unmap(&source.memory);
-		return result;
+		ring_reader_close(&source.reader);
+		return result == -EEXIST ? 0 : result;
 	}
-	source.limit = source.ring.tail;
-	source.seen_tid = __atomic_load_n(&source.ring.shared->tid, __ATOMIC_RELAXED);
 	set->processes.data[process].rings++;
-	set->bytes += bytes;
 	set->sources.data[set->sources.len++] = source;
 	/* The thread writes from now on. */
-	__atomic_store_n(&source.ring.shared->overwrite, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&source.ring.shared->reader, set->session, __ATOMIC_RELEASE);
+	__atomic_store_n(&source.reader.shared->overwrite, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&source.reader.shared->reader, set->session, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -270,9 +294,9 @@ int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t byt
 static void source_give_up(struct ring_set *set, struct ring_source *source)
 {
 	source->done = true;
-	source->loaded = false;
+	source->record = NULL;
 	set->counts.lost++;
-	__atomic_store_n(&source->ring.shared->reader, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&source->reader.shared->reader, 0, __ATOMIC_RELEASE);
 }
 
 /* ---- records ---- */
@@ -288,13 +312,14 @@ static void pair_add(struct ring_set *set)
 	set->now_ns = pair.ns;
 }
 
-/* Counts what the thread found no room for. More than one a nanosecond is nonsense. */
-static void source_losses(struct ring_set *set, struct ring_source *source, uint64_t passed_ns)
+/* Counts what the thread found no room for since a time before the last round. */
+static void source_losses(struct ring_set *set, struct ring_source *source, uint64_t since_ns)
 {
-	uint64_t lost = ring_lost(&source->ring), count = lost - source->lost;
+	uint64_t lost = ring_reader_lost(&source->reader), count = lost - source->lost;
 
 	source->lost = lost;
-	if (count > passed_ns)
+	/* We may have been preempted meanwhile, so the time is read after the number. */
+	if (count && count > (clock_monotonic_ns() - since_ns) / LOST_NS)
 		source_give_up(set, source);
 	else
 		set->counts.lost += count;
@@ -305,14 +330,14 @@ static uint32_t source_filled(const struct ring_source *source, uint64_t head)
 {
 	uint64_t bytes = head - source->limit;
 
-	return bytes < source->ring.bytes ? (uint32_t)(bytes * 256 / source->ring.bytes) : 256;
+	return bytes < source->reader.bytes ? (uint32_t)(bytes * 256 / source->reader.bytes) : 256;
 }
 
 /* Whether a ring has records that were not delivered. */
 static bool source_is_left(const struct ring_source *source)
 {
 	return !source->done &&
-	       (source->loaded || (int64_t)(source->limit - source->ring.tail) > 0);
+	       (source->record || (int64_t)(source->limit - source->reader.tail) > 0);
 }
 
 void ring_set_begin_round(struct ring_set *set)
@@ -324,16 +349,17 @@ void ring_set_begin_round(struct ring_set *set)
 	for (size_t i = set->sources.len; i > 0; i--) {
 		struct ring_source *source = &set->sources.data[i - 1];
 		bool ended = set->processes.data[source->process].ended;
-		uint64_t head = __atomic_load_n(&source->ring.shared->head, __ATOMIC_ACQUIRE);
+		uint64_t head = ring_reader_head(&source->reader);
 
 		if (!source->done) {
 			uint32_t filled = source_filled(source, head);
 
 			set->filled = filled > set->filled ? filled : set->filled;
-			source_losses(set, source, set->now_ns - before);
+			source_losses(set, source, before);
 		}
 		/* The limit of the last round may be more than the ring has by now, or ever had. */
-		if (!source->done && (head % 8 || head - source->ring.tail > source->ring.bytes))
+		if (!source->done &&
+		    (head % 8 || head - source->reader.tail > source->reader.bytes))
 			source_give_up(set, source);
 		/* Whoever shares the memory may write on when the process is gone: for nobody. */
 		if (!source->frozen)
@@ -362,59 +388,51 @@ static uint64_t source_ns(const struct ring_set *set, const struct ring_source *
 			  uint64_t ticks)
 {
 	uint64_t ts =
-		source->ring.clock == TICKS_COUNTER ? ticks_map_ns(&set->ticks, ticks) : ticks;
+		source->reader.clock == TICKS_COUNTER ? ticks_map_ns(&set->ticks, ticks) : ticks;
 
 	ts = ts > set->now_ns ? set->now_ns : ts;
 	return ts > source->ts ? ts : source->ts;
 }
 
-static bool record_keep(struct ring_set *set, struct ring_source *source)
+/* A ring's record of who writes what follows. False: nonsense. */
+static bool thread_follow(struct ring_source *source, const struct ring_record *record)
 {
-	const struct ring_record *record = (const struct ring_record *)set->scratch;
+	const struct ring_thread *thread = (const struct ring_thread *)(record + 1);
 
-	source->record.len = 0;
-	if (!vec_reserve(&source->record, record->bytes / 8))
+	if (record->bytes < sizeof(*record) + sizeof(*thread) || ++source->threads > THREADS_MAX)
 		return false;
-	memcpy(source->record.data, record, record->bytes);
-	source->ts = source_ns(set, source, record->ticks);
+	source->seen_tid = (uint32_t)thread->tid;
+	source->tid = 0;
 	return true;
 }
 
 /* Reads the next record of this round. False: there is none. */
 static bool source_load(struct ring_set *set, struct ring_source *source)
 {
-	struct ring_record *record = (struct ring_record *)set->scratch;
-
-	while (!source->loaded) {
+	while (!source->record) {
+		const struct ring_record *record;
 		enum ring_result result;
 
-		if (source->done || (int64_t)(source->limit - source->ring.tail) <= 0)
+		if (source->done)
 			return false;
-		result = ring_read(&source->ring, record);
-		if (result == RING_BROKEN)
+		result = ring_reader_next(&source->reader, source->limit, &record);
+		if (result == RING_EMPTY)
+			return false;
+		if (result == RING_BROKEN ||
+		    (record->kind == RING_THREAD && !thread_follow(source, record))) {
 			source_give_up(set, source);
-		if (result != RING_RECORD)
 			return false;
-		if (record->kind == RING_THREAD) {
-			const struct ring_thread *thread = (const struct ring_thread *)(record + 1);
-
-			if (record->bytes < sizeof(*record) + sizeof(*thread) ||
-			    ++source->threads > THREADS_MAX) {
-				source_give_up(set, source);
-				return false;
-			}
-			source->seen_tid = (uint32_t)thread->tid;
-			source->tid = 0;
-			continue;
 		}
+		if (record->kind == RING_THREAD)
+			continue;
 		source->threads = 0;
-		source->loaded = record_keep(set, source);
-		set->counts.lost += !source->loaded;
+		source->record = record;
+		source->ts = source_ns(set, source, record->ticks);
 	}
 	if (source->ts <= set->end_ts)
 		return true;
 	source->done = true;
-	source->loaded = false;
+	source->record = NULL;
 	return false;
 }
 
@@ -498,7 +516,7 @@ struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
 {
 	struct ring_source *source = &set->sources.data[ring];
 	struct ring_process *process = &set->processes.data[source->process];
-	const struct ring_record *record = (const struct ring_record *)source->record.data;
+	const struct ring_record *record = source->record;
 	struct waffle_rec rec = {
 		.ts = source->ts, .tid = source_tid(set, source), .cpu = record->cpu};
 	struct waffle_rec *made = NULL;
@@ -512,7 +530,7 @@ struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
 		made = end_make(set, process, rec, record);
 	else if (rec.tid && record->kind == RING_TRACK_HIT)
 		made = track_hit_make(set, process, rec, record);
-	source->loaded = false;
+	source->record = NULL;
 	set->counts.taken += made != NULL;
 	process->taken += made != NULL;
 	set->counts.lost += made == NULL && !set->unwanted;

@@ -9,7 +9,7 @@
  * times stay within those at which they can have been written. A ring that contains nonsense is
  * given up. Threads are told apart by what the kernel said of them (ring_set_thread()).
  *
- * Records stay in their ring until it is their turn. So nothing is buffered here.
+ * Records stay in their ring until it is nearly their turn. So little is buffered here.
  */
 #ifndef WAFFLE_CAPTURE_TRANSPORT_RING_SET_H
 #define WAFFLE_CAPTURE_TRANSPORT_RING_SET_H
@@ -41,11 +41,14 @@ void ring_set_close(struct ring_set *set);
 
 /*
  * Reads the ring at an address of a process from now on. `taken_over`: another tracer has read it
- * until it ended. Returns 0 also if the ring is read already or was given up. -ENOSPC: the process
- * has too many rings, or too large ones. -EACCES: there is no ring.
+ * until it ended. Returns 0 also if the ring is read already or was given up. -ENOSPC: there are
+ * too many rings. -EACCES: there is no ring.
  */
 int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t bytes,
 		 bool taken_over);
+/* Whether a ring of a process at this address is read, or was given up. A process whose rings
+ * change place under their own addresses harms itself. */
+bool ring_set_has(const struct ring_set *set, pid_t pid, uint64_t address);
 /* A thread of a process, which sees it by another tid if it is in another pid namespace. */
 void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_t tid);
 /* The site of a probe in a process, as in records of the kernel. It is valid for the program that

@@ -12,17 +12,25 @@
 #include "target/process/image.h"
 #include "target/process/process.h"
 #include "target/process/process_tids.h"
+#include "util/clock.h"
 #include "util/vec.h"
 #include "waffle/abi.h"
 
 /* How /proc shows a mapped ring of libwaffle. */
 #define RING_PATH "/memfd:waffle-ring"
+/* Announced rings and names of a process that are looked at in a second. To map one takes some
+ * 30 µs, so a process that makes and unmaps them in a loop keeps the tracer busy for 3 % of a
+ * second. A thread whose ring is not looked at uses the kernel, and announces it again. */
+#define ANNOUNCED_MAX 1000
 
 struct transport_process {
 	pid_t pid;
 	bool ring;
-	const char *why; /* see struct transport_way */
-	int lock;        /* its directory in /proc; -1: not locked */
+	bool other_version; /* of libwaffle is `why` */
+	const char *why;    /* see struct transport_way */
+	int lock;           /* its directory in /proc; -1: not locked */
+	uint32_t announced; /* rings that were looked at in this second … */
+	uint64_t second;    /* … which is this one */
 };
 
 struct transport {
@@ -126,7 +134,7 @@ static const char *rings_take_over(struct transport *transport, pid_t pid)
 	}
 	mappings_free(&mappings);
 	return !result             ? NULL
-	       : result == -ENOSPC ? "it has too many rings"
+	       : result == -ENOSPC ? "there are too many rings"
 				   : "a ring of an earlier tracer can't be mapped";
 }
 
@@ -138,7 +146,8 @@ static const char *process_choose(struct transport *transport, struct transport_
 
 	if (why)
 		return why;
-	if (object->transport.version != WAFFLE_TRANSPORT_VERSION)
+	process->other_version = object->transport.version != WAFFLE_TRANSPORT_VERSION;
+	if (process->other_version)
 		return "its libwaffle is of another version";
 	if (!image_may_be_read(process->pid))
 		return "its program may not be read";
@@ -163,33 +172,41 @@ static void process_tell(const struct transport *transport, const struct transpo
 	options->decided(&way, options->arg);
 }
 
-static struct transport_process *process_decide(struct transport *transport, pid_t pid,
-						const struct object *object)
+static void process_decide(struct transport *transport, struct transport_process *process,
+			   const struct object *object)
+{
+	if (transport->options.mode != TRANSPORT_USDT) {
+		process->why = process_choose(transport, process, object);
+		process->ring = !process->why;
+	}
+	process_tell(transport, process, false);
+}
+
+/* NULL: out of memory. */
+static struct transport_process *process_add(struct transport *transport, pid_t pid)
 {
 	struct transport_process process = {.pid = pid, .lock = -1};
-	const struct transport_options *options = &transport->options;
 
-	if (options->mode != TRANSPORT_USDT) {
-		process.why = process_choose(transport, &process, object);
-		process.ring = !process.why;
-	}
-	if (!vec_push(&transport->processes, process)) {
-		lock_release(&process);
-		return NULL;
-	}
-	process_tell(transport, &process, false);
-	return &transport->processes.data[transport->processes.len - 1];
+	return vec_push(&transport->processes, process)
+		       ? &transport->processes.data[transport->processes.len - 1]
+		       : NULL;
 }
 
 struct object_probe transport_probe(struct transport *transport, pid_t pid,
 				    const struct object *object)
 {
-	const struct transport_process *process = process_find_of(transport, pid);
-	bool ring;
+	struct transport_process *process = process_find_of(transport, pid);
+	bool fits = object->transport.version == WAFFLE_TRANSPORT_VERSION, ring;
 
-	if (!process)
-		process = process_decide(transport, pid, object);
-	ring = process && process->ring && object->transport.version == WAFFLE_TRANSPORT_VERSION;
+	if (!process) {
+		process = process_add(transport, pid);
+		if (process)
+			process_decide(transport, process, object);
+	} else if (process->other_version && fits) {
+		/* This is another copy of libwaffle, mostly that of the next program. */
+		process_decide(transport, process, object);
+	}
+	ring = process && process->ring && fits;
 	return (struct object_probe){.offset =
 					     ring ? object->transport.ring : object->transport.usdt,
 				     .semaphore_offset = ring ? object->transport.ring_semaphore
@@ -217,22 +234,47 @@ void transport_mapped(struct transport *transport, pid_t pid, uint64_t start, ui
 		ring_set_mapped(transport->options.rings, pid, start, end, ts);
 }
 
+/* Whether one more announcement of a process is looked at. */
+static bool announcement_is_granted(struct transport_process *process)
+{
+	uint64_t second = clock_monotonic_ns() / 1000000000ull;
+
+	if (process->second != second)
+		process->announced = 0;
+	process->second = second;
+	return process->announced++ < ANNOUNCED_MAX && image_may_be_read(process->pid);
+}
+
+static void ring_add(struct transport *transport, struct transport_process *process,
+		     const struct waffle_rec_ring *rec)
+{
+	int result = ring_set_add(transport->options.rings, process->pid, rec->address, rec->bytes,
+				  false);
+
+	if (result != -ENOSPC || process->why)
+		return;
+	process->why = "there are too many rings";
+	process_tell(transport, process, false);
+}
+
 void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec, bool add)
 {
 	pid_t pid = (pid_t)rec->tgid;
+	struct transport_process *process = process_find_of(transport, pid);
 
-	if (!transport_has_rings(transport, pid))
+	if (!process || !process->ring)
 		return;
 	if (!rec->seen_tid) {
-		if (add && image_may_be_read(pid))
+		if (add && announcement_is_granted(process))
 			name_set_add(transport->options.names, pid, rec->address, rec->bytes);
 		return;
 	}
 	/* Also if the process has ended since: the ring may be one that is mapped. */
 	ring_set_thread(transport->options.rings, pid, rec->seen_tid, rec->rec.tid);
 	/* If it can't be mapped, its hits come through the kernel. */
-	if (add && image_may_be_read(pid))
-		ring_set_add(transport->options.rings, pid, rec->address, rec->bytes, false);
+	if (add && !ring_set_has(transport->options.rings, pid, rec->address) &&
+	    announcement_is_granted(process))
+		ring_add(transport, process, rec);
 }
 
 void transport_exec(struct transport *transport, pid_t pid)

@@ -34,7 +34,9 @@ struct transport;
 struct transport_way {
 	pid_t pid;
 	bool ring;
-	const char *why;  /* why the kernel, if rings were wanted; else NULL */
+	/* Why the kernel, for all of its hits or, with `ring`, for those of some threads; else
+	 * NULL. */
+	const char *why;
 	uint64_t records; /* that came through rings so far */
 	bool ended;
 };
@@ -45,7 +47,7 @@ struct transport_options {
 	const char *refusal;
 	struct ring_set *rings; /* both are owned by the caller */
 	struct name_set *names;
-	/* The way of a process was decided, or the process has ended. */
+	/* The way of a process was decided or has changed, or the process has ended. */
 	void (*decided)(const struct transport_way *way, void *arg);
 	void *arg;
 };

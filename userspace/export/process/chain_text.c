@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/secret.h"
 #include "util/source.h"
 #include "util/suggest.h"
 #include "util/units.h"
@@ -14,7 +15,8 @@
 #define WORD_BYTES 64
 
 struct chain_parser {
-	struct source source;
+	const char *text;
+	struct source source; /* for messages: secrets are masked, at the same places */
 	uint32_t at;
 	struct error *err;
 	/* The processor that is being parsed, and which of its options were given. */
@@ -54,7 +56,7 @@ static struct source_shown show(const struct chain_parser *parser, struct text_p
 
 static char peek(const struct chain_parser *parser)
 {
-	return parser->at < parser->source.len ? parser->source.text[parser->at] : '\0';
+	return parser->at < parser->source.len ? parser->text[parser->at] : '\0';
 }
 
 static void blanks_skip(struct chain_parser *parser)
@@ -93,7 +95,7 @@ static struct text_part here(const struct chain_parser *parser)
 static bool part_is(const struct chain_parser *parser, struct text_part part, const char *word)
 {
 	return strlen(word) == part.to - part.from &&
-	       !memcmp(parser->source.text + part.from, word, part.to - part.from);
+	       !memcmp(parser->text + part.from, word, part.to - part.from);
 }
 
 static void part_copy(const struct chain_parser *parser, struct text_part part,
@@ -101,7 +103,7 @@ static void part_copy(const struct chain_parser *parser, struct text_part part,
 {
 	size_t len = part.to - part.from < WORD_BYTES ? part.to - part.from : WORD_BYTES - 1;
 
-	memcpy(word, parser->source.text + part.from, len);
+	memcpy(word, parser->text + part.from, len);
 	word[len] = '\0';
 }
 
@@ -182,7 +184,7 @@ static int bare_take(struct chain_parser *parser, struct text_part *part, bool c
 	part->to = parser->at;
 	if (quote)
 		return fault(parser, *part, "a quote %c is not closed", quote);
-	while (part->to > part->from && isspace((unsigned char)parser->source.text[part->to - 1]))
+	while (part->to > part->from && isspace((unsigned char)parser->text[part->to - 1]))
 		part->to--;
 	return 0;
 }
@@ -287,7 +289,7 @@ static int value_store(struct chain_parser *parser, const struct processor_optio
 		return value_fraction(parser, option, part, to);
 	case PROCESSOR_TEXT:
 	case PROCESSOR_REST:
-		*(char **)to = strndup(parser->source.text + part.from, part.to - part.from);
+		*(char **)to = strndup(parser->text + part.from, part.to - part.from);
 		return *(char **)to ? 0 : out_of_memory(parser);
 	default:
 		return value_number(parser, option, part, to);
@@ -376,7 +378,7 @@ static int processor_parse(struct chain_parser *parser, struct chain_stages *sta
 	struct chain_stage *stage;
 	int result = 0;
 
-	parser->type = processor_type_find(parser->source.text + name.from, name.to - name.from);
+	parser->type = processor_type_find(parser->text + name.from, name.to - name.from);
 	if (!parser->type)
 		return unknown_processor(parser, name);
 	if (stages->stages.len >= CHAIN_PROCESSORS_MAX)
@@ -395,17 +397,23 @@ static int processor_parse(struct chain_parser *parser, struct chain_stages *sta
 int chain_text_parse(struct chain_stages *stages, const char *origin, const char *text,
 		     struct error *err)
 {
-	struct chain_parser parser = {.source = {origin, text, strlen(text)}, .err = err};
+	struct chain_parser parser = {.text = text, .err = err};
+	char *masked = secret_masked(text);
 	int result;
 
+	parser.source = (struct source){origin, masked, strlen(text)};
+	if (!masked)
+		return out_of_memory(&parser);
 	if (parser.source.len > CHAIN_TEXT_MAX)
-		return error_set(err, EINVAL, "%s: the text is longer than %u bytes", origin,
-				 CHAIN_TEXT_MAX);
-	do
-		result = processor_parse(&parser, stages);
-	while (!result && take(&parser, ','));
+		result = error_set(err, EINVAL, "%s: the text is longer than %u bytes", origin,
+				   CHAIN_TEXT_MAX);
+	else
+		do
+			result = processor_parse(&parser, stages);
+		while (!result && take(&parser, ','));
 	if (!result && parser.at < parser.source.len)
 		result = fault(&parser, here(&parser), "expected , or the end behind a processor");
+	free(masked);
 	return result;
 }
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "export/process/file_name_internal.h"
-#include "export/process/http_sender_internal.h"
-#include "export/process/otlp_traces_internal.h"
+#include "export/process/http_sender.h"
+#include "export/process/otlp_traces.h"
 #include "export/process/processors_internal.h"
-#include "export/process/zipkin_internal.h"
+#include "export/process/zipkin.h"
 #include "util/clock.h"
 
 enum encoding { ENCODING_PROTOBUF, ENCODING_JSON };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/process/full_record_internal.h"
+#include "export/process/full_record.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,6 +11,7 @@
 #define LINES_MAX 64
 /* A shorter value occurs in other texts. */
 #define SECRET_MIN 4
+#define WORD_ENDS " \t,;:=\""
 
 void http_headers_free(struct http_headers *headers)
 {
@@ -71,6 +72,11 @@ int http_headers_file(struct http_headers *headers, const char *path, struct err
 	char line[LINE_BYTES];
 	int result = 0;
 
+	if (!file && strchr(path, ':')) /* it may be a header itself */
+		return error_set(err, errno,
+				 "headers: %s; expected the name of a file with lines "
+				 "'Name: value'",
+				 strerror(errno));
 	if (!file)
 		return error_set(err, errno, "%s: %s", path, strerror(errno));
 	while (!result && fgets(line, sizeof(line), file)) {
@@ -137,17 +143,28 @@ int http_headers_variable(struct http_headers *headers, const char *text, struct
 	return result;
 }
 
+static void word_redact(const char *word, size_t word_len, char *data, size_t len)
+{
+	char *at = data;
+
+	while (word_len >= SECRET_MIN &&
+	       (at = memmem(at, len - (size_t)(at - data), word, word_len))) {
+		memset(at, '*', word_len);
+		at += word_len;
+	}
+}
+
+/* A value may be a list such as 'Basic YWJj' or 'id=5, secret="abc"', of which a server repeats a
+ * part. */
 void http_headers_redact(const struct http_headers *headers, char *data, size_t len)
 {
 	for (size_t i = 0; i < headers->lines.len; i++) {
-		const char *value = strchr(headers->lines.data[i], ':') + 2;
-		size_t value_len = strlen(value);
-		char *at = data;
+		const char *value = strchr(headers->lines.data[i], ':') + 2, *part = value;
 
-		while (value_len >= SECRET_MIN &&
-		       (at = memmem(at, len - (size_t)(at - data), value, value_len))) {
-			memset(at, '*', value_len);
-			at += value_len;
+		word_redact(value, strlen(value), data, len);
+		while (*(part += strspn(part, WORD_ENDS))) {
+			word_redact(part, strcspn(part, WORD_ENDS), data, len);
+			part += strcspn(part, WORD_ENDS);
 		}
 	}
 }

@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "export/process/http_sender_internal.h"
+#include "export/process/http_sender.h"
 
 /* ---- protobuf ---- */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/process/http_sender_internal.h"
+#include "export/process/http_sender.h"
 
 #include <ctype.h>
 #include <stdatomic.h>
@@ -7,6 +7,7 @@
 
 #include "export/process/curl_internal.h"
 #include "export/process/http_headers_internal.h"
+#include "util/secret.h"
 
 /* Bytes of an answer that are read; more ends the request. */
 #define BODY_MAX 65536u
@@ -20,6 +21,7 @@ struct http_target {
 	char *urls[3]; /* of traces, of metrics, of Zipkin */
 	char *ca_file;
 	uint64_t timeout_ns;
+	bool finished; /* the records are of a file, and somebody waits */
 	atomic_bool cancelled;
 	struct out_bytes body; /* of the answer */
 	char error[CURL_ERROR_BYTES];
@@ -132,6 +134,15 @@ static enum sender_outcome answered(struct http_target *target, const struct par
 	return SENDER_AGAIN;
 }
 
+/* Whether it is no use to send a request again. A certificate may be renewed, but nobody waits for
+ * that. */
+static bool is_final(const struct http_target *target, int code)
+{
+	return code == CURL_UNSUPPORTED_PROTOCOL || code == CURL_URL_MALFORMAT ||
+	       (target->finished &&
+		(code == CURL_PEER_FAILED_VERIFICATION || code == CURL_SSL_CACERT_BADFILE));
+}
+
 static enum sender_outcome deliver(void *arg, const struct parcel *parcel,
 				   struct sender_reply *reply)
 {
@@ -147,9 +158,7 @@ static enum sender_outcome deliver(void *arg, const struct parcel *parcel,
 	} else {
 		snprintf(reply->why, sizeof(reply->why), "%.199s",
 			 *target->error ? target->error : target->curl->easy_strerror(code));
-		outcome = code == CURL_UNSUPPORTED_PROTOCOL || code == CURL_URL_MALFORMAT
-				  ? SENDER_REFUSED
-				  : SENDER_AGAIN;
+		outcome = is_final(target, code) ? SENDER_REFUSED : SENDER_AGAIN;
 	}
 	return outcome;
 }
@@ -163,10 +172,14 @@ static int url_check(const char *url, const char *name, struct error *err)
 			   : !strncmp(url, "https://", 8) ? url + 8
 							  : NULL;
 
-	if (!host || !*host || *host == '/' || strpbrk(url, " \t\r\n?#"))
-		return error_set(err, EINVAL,
-				 "%s: otlp='%s': expected a URL such as http://localhost:4318",
-				 name, url);
+	if (!host || !*host || *host == '/' || strpbrk(url, " \t\r\n?#")) {
+		char *shown = secret_masked(url);
+
+		error_set(err, EINVAL, "%s: '%s': expected a URL such as http://localhost:4318",
+			  name, shown ?: "");
+		free(shown);
+		return -EINVAL;
+	}
 	if (memchr(host, '@', strcspn(host, "/")))
 		return error_set(err, EINVAL,
 				 "%s: a URL must not have a password; write a file with the "
@@ -175,12 +188,27 @@ static int url_check(const char *url, const char *name, struct error *err)
 	return 0;
 }
 
-static int urls_make(struct http_target *target, const char *url)
+/* The length of a URL without a path that urls_make() appends: other tools want it whole. */
+static size_t base_len(const char *url)
 {
+	static const char *const paths[] = {"/v1/traces", "/api/v2/spans"};
 	size_t len = strlen(url);
 
 	while (len && url[len - 1] == '/')
 		len--;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		size_t bytes = strlen(paths[i]);
+
+		if (len > bytes && !memcmp(url + len - bytes, paths[i], bytes))
+			return len - bytes;
+	}
+	return len;
+}
+
+static int urls_make(struct http_target *target, const char *url)
+{
+	size_t len = base_len(url);
+
 	return asprintf(&target->urls[0], "%.*s/v1/traces", (int)len, url) < 0 ||
 			       asprintf(&target->urls[1], "%.*s/v1/metrics", (int)len, url) < 0 ||
 			       asprintf(&target->urls[2], "%.*s/api/v2/spans", (int)len, url) < 0
@@ -276,6 +304,8 @@ int http_sender_open(struct sender **result, const struct http_options *http,
 	if (!code && !(target = calloc(1, sizeof(*target))))
 		code = error_set(err, ENOMEM, "%s: out of memory", options->name);
 	code = code ?: target_fill(target, http, options->name, err);
+	if (!code)
+		target->finished = options->host->finished;
 	if (code) {
 		if (target)
 			target_free(target);

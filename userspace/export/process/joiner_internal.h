@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include "export/process/full_record_internal.h"
+#include "export/process/full_record.h"
 
 #define JOINER_OPEN_BYTES (64u << 20)
 

@@ -4,7 +4,7 @@
 
 #include "export/process/metrics_text_internal.h"
 #include "export/process/otlp_out_internal.h"
-#include "export/process/otlp_traces_internal.h"
+#include "export/process/otlp_traces.h"
 
 #define CUMULATIVE 2u
 
@@ -179,7 +179,7 @@ void otlp_metrics(struct out_bytes *out, bool json, const char *service, uint32_
 	otlp_request_begin(otlp, out, json);
 	otlp_list_begin(otlp, "resourceMetrics");
 	otlp_item_begin(otlp, 1);
-	otlp_resource(otlp, service, pid);
+	otlp_resource(otlp, service, pid, NULL);
 	otlp_list_begin(otlp, "scopeMetrics");
 	otlp_item_begin(otlp, 2);
 	otlp_scope(otlp);

@@ -18,6 +18,7 @@
 #define WAFFLE_EXPORT_PROCESS_OTLP_OUT_INTERNAL_H
 
 #include "export/process/bytes_internal.h"
+#include "export/process/full_record.h"
 
 #define OTLP_DEPTH_MAX 16
 
@@ -73,8 +74,12 @@ void otlp_attribute_text(struct otlp_out *otlp, unsigned field, const char *key,
 void otlp_attribute_int(struct otlp_out *otlp, unsigned field, const char *key, int64_t value);
 void otlp_attribute_bool(struct otlp_out *otlp, unsigned field, const char *key, bool value);
 void otlp_attribute_double(struct otlp_out *otlp, unsigned field, const char *key, double value);
-/* The Resource of a process, field 1. */
-void otlp_resource(struct otlp_out *otlp, const char *service, uint32_t pid);
+/* The same for a value of a record; one without a value is left out. */
+void otlp_attribute_value(struct otlp_out *otlp, unsigned field, const struct waffle_value *value);
+/* The Resource of a process, field 1. With `facts`, the process is as they say, and may be on
+ * another host. */
+void otlp_resource(struct otlp_out *otlp, const char *service, uint32_t pid,
+		   const struct record_facts *facts);
 /* The InstrumentationScope, field 1. */
 void otlp_scope(struct otlp_out *otlp);
 

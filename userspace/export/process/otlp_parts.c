@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The parts that all requests of OTLP have: attributes, the resource and the scope. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -51,6 +52,48 @@ void otlp_attribute_double(struct otlp_out *otlp, unsigned field, const char *ke
 	attribute_end(otlp);
 }
 
+void otlp_attribute_value(struct otlp_out *otlp, unsigned field, const struct waffle_value *value)
+{
+	const char *text;
+	char address[24];
+
+	switch (value->type) {
+	case WAFFLE_VALUE_I64:
+		otlp_attribute_int(otlp, field, value->key, value->i64);
+		break;
+	case WAFFLE_VALUE_U64:
+		/* OTLP has no larger numbers: as in its rules for other types, a text. */
+		if (value->u64 <= INT64_MAX) {
+			otlp_attribute_int(otlp, field, value->key, (int64_t)value->u64);
+			break;
+		}
+		snprintf(address, sizeof(address), "%llu", (unsigned long long)value->u64);
+		otlp_attribute_text(otlp, field, value->key, address, strlen(address));
+		break;
+	case WAFFLE_VALUE_F64:
+		/* Jaeger can't show a trace with a number that JSON does not have. */
+		if (isfinite(value->f64)) {
+			otlp_attribute_double(otlp, field, value->key, value->f64);
+			break;
+		}
+		text = isnan(value->f64) ? "NaN" : value->f64 > 0 ? "Infinity" : "-Infinity";
+		otlp_attribute_text(otlp, field, value->key, text, strlen(text));
+		break;
+	case WAFFLE_VALUE_BOOL:
+		otlp_attribute_bool(otlp, field, value->key, value->u64);
+		break;
+	case WAFFLE_VALUE_ADDRESS:
+		snprintf(address, sizeof(address), "0x%llx", (unsigned long long)value->u64);
+		otlp_attribute_text(otlp, field, value->key, address, strlen(address));
+		break;
+	case WAFFLE_VALUE_TEXT:
+		otlp_attribute_text(otlp, field, value->key, value->text, value->text_len);
+		break;
+	default:
+		break;
+	}
+}
+
 /* OTEL_RESOURCE_ATTRIBUTES: "key=value,key=value". service.name is that of the program. */
 static void variable_attributes(struct otlp_out *otlp)
 {
@@ -71,20 +114,30 @@ static void variable_attributes(struct otlp_out *otlp)
 	}
 }
 
-/* message Resource { repeated KeyValue attributes = 1; } */
-void otlp_resource(struct otlp_out *otlp, const char *service, uint32_t pid)
+/* The process that runs this, or another one on this host. */
+static void process_attributes(struct otlp_out *otlp, uint32_t pid)
 {
 	char host[256] = "", instance[300];
 
 	if (gethostname(host, sizeof(host) - 1))
 		*host = '\0';
 	snprintf(instance, sizeof(instance), "%s:%u", host, pid);
-	otlp_begin(otlp, 1, "resource");
-	otlp_list_begin(otlp, "attributes");
-	otlp_attribute_text(otlp, 1, "service.name", service, strlen(service));
 	otlp_attribute_text(otlp, 1, "service.instance.id", instance, strlen(instance));
 	otlp_attribute_text(otlp, 1, "host.name", host, strlen(host));
 	otlp_attribute_int(otlp, 1, "process.pid", pid);
+}
+
+/* message Resource { repeated KeyValue attributes = 1; } */
+void otlp_resource(struct otlp_out *otlp, const char *service, uint32_t pid,
+		   const struct record_facts *facts)
+{
+	otlp_begin(otlp, 1, "resource");
+	otlp_list_begin(otlp, "attributes");
+	otlp_attribute_text(otlp, 1, "service.name", service, strlen(service));
+	if (!facts)
+		process_attributes(otlp, pid);
+	for (size_t i = 0; facts && i < facts->resource_count; i++)
+		otlp_attribute_value(otlp, 1, &facts->resource[i]);
 	otlp_attribute_text(otlp, 1, "telemetry.sdk.name", "waffle", 6);
 	otlp_attribute_text(otlp, 1, "telemetry.sdk.version", WAFFLE_VERSION,
 			    strlen(WAFFLE_VERSION));

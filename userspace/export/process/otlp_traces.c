@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "export/process/otlp_out_internal.h"
-#include "export/process/otlp_traces_internal.h"
+#include "export/process/otlp_traces.h"
 
 #define SPAN_KIND_INTERNAL 1u
 #define STATUS_ERROR 2u
@@ -20,41 +20,6 @@ static uint64_t unix_ns(const struct waffle_record *record, uint64_t ns)
 	return ns + (uint64_t)record->unix_offset_ns;
 }
 
-static void value_write(struct otlp_out *otlp, unsigned field, const struct waffle_value *value)
-{
-	char address[24];
-
-	switch (value->type) {
-	case WAFFLE_VALUE_I64:
-		otlp_attribute_int(otlp, field, value->key, value->i64);
-		break;
-	case WAFFLE_VALUE_U64:
-		/* OTLP has no larger numbers: as in its rules for other types, a text. */
-		if (value->u64 <= INT64_MAX) {
-			otlp_attribute_int(otlp, field, value->key, (int64_t)value->u64);
-			break;
-		}
-		snprintf(address, sizeof(address), "%llu", (unsigned long long)value->u64);
-		otlp_attribute_text(otlp, field, value->key, address, strlen(address));
-		break;
-	case WAFFLE_VALUE_F64:
-		otlp_attribute_double(otlp, field, value->key, value->f64);
-		break;
-	case WAFFLE_VALUE_BOOL:
-		otlp_attribute_bool(otlp, field, value->key, value->u64);
-		break;
-	case WAFFLE_VALUE_ADDRESS:
-		snprintf(address, sizeof(address), "0x%llx", (unsigned long long)value->u64);
-		otlp_attribute_text(otlp, field, value->key, address, strlen(address));
-		break;
-	case WAFFLE_VALUE_TEXT:
-		otlp_attribute_text(otlp, field, value->key, value->text, value->text_len);
-		break;
-	default:
-		break;
-	}
-}
-
 static void text_write(struct otlp_out *otlp, unsigned field, const char *key, const char *text)
 {
 	if (*text)
@@ -62,14 +27,21 @@ static void text_write(struct otlp_out *otlp, unsigned field, const char *key, c
 }
 
 /* The keys of the record, and what is known of its place, by OpenTelemetry's names. */
-static void attributes_write(struct traces *traces, unsigned field,
-			     const struct waffle_record *record, bool is_span)
+static void attributes_write(struct traces *traces, unsigned field, const struct full_record *full,
+			     bool is_span)
 {
+	const struct waffle_record *record = &full->record;
 	struct otlp_out *otlp = &traces->otlp;
 
 	otlp_list_begin(otlp, "attributes");
-	for (size_t i = 0; i < record->value_count; i++)
-		value_write(otlp, field, &record->values[i]);
+	for (size_t i = 0; i < record->value_count; i++) {
+		struct waffle_value value = record->values[i];
+
+		/* Jaeger would show the value of an event's key "event" as the event's name. */
+		if (!is_span && !strcmp(value.key, "event"))
+			value.key = "waffle.kv.event";
+		otlp_attribute_value(otlp, field, &value);
+	}
 	text_write(otlp, field, "waffle.category", record->category);
 	text_write(otlp, field, "waffle.severity", record->severity);
 	text_write(otlp, field, "waffle.track", record->track);
@@ -86,27 +58,55 @@ static void attributes_write(struct traces *traces, unsigned field,
 		otlp_attribute_bool(otlp, field, "waffle.unfinished", true);
 	if (record->flags & WAFFLE_RECORD_LEFT)
 		otlp_attribute_bool(otlp, field, "waffle.left", true);
+	for (size_t i = 0; full->facts && i < full->facts->attribute_count; i++)
+		otlp_attribute_value(otlp, field, &full->facts->attributes[i]);
 	otlp_list_end(otlp);
 }
 
-/* message Link { bytes trace_id = 1; bytes span_id = 2; } A link to a span whose trace is not known
- * would not be valid. */
-static void links_write(struct traces *traces, const struct waffle_record *record)
+static void link_name(struct otlp_out *otlp, const char *key, const char *name)
 {
+	if (name)
+		otlp_attribute_text(otlp, 4, key, name, strlen(name));
+}
+
+/* message Link { bytes trace_id = 1; bytes span_id = 2; … repeated KeyValue attributes = 4; } A
+ * link to a span whose trace is not known would not be valid. */
+static void link_write(struct traces *traces, bool *any, const struct record_fact_link *link)
+{
+	struct otlp_out *otlp = &traces->otlp;
+
+	if (!(link->trace_hi | link->trace_lo))
+		return;
+	if (!*any)
+		otlp_list_begin(otlp, "links");
+	*any = true;
+	otlp_item_begin(otlp, 13);
+	otlp_id128(otlp, 1, "traceId", link->trace_hi, link->trace_lo);
+	otlp_id(otlp, 2, "spanId", link->id);
+	if (link->to_event || link->from_event) {
+		otlp_list_begin(otlp, "attributes");
+		link_name(otlp, "waffle.link.to_event", link->to_event);
+		link_name(otlp, "waffle.link.from_event", link->from_event);
+		otlp_list_end(otlp);
+	}
+	otlp_end(otlp);
+}
+
+static void links_write(struct traces *traces, const struct full_record *full)
+{
+	const struct waffle_record *record = &full->record;
+	const struct record_facts *facts = full->facts;
 	bool any = false;
 
-	for (size_t i = 0; i < record->link_count; i++) {
+	for (size_t i = 0; facts && i < facts->link_count; i++)
+		link_write(traces, &any, &facts->links[i]);
+	for (size_t i = 0; !facts && i < record->link_count; i++) {
 		const struct waffle_record_link *link = &record->links[i];
 
-		if (!(link->trace_hi | link->trace_lo))
-			continue;
-		if (!any)
-			otlp_list_begin(&traces->otlp, "links");
-		any = true;
-		otlp_item_begin(&traces->otlp, 13);
-		otlp_id128(&traces->otlp, 1, "traceId", link->trace_hi, link->trace_lo);
-		otlp_id(&traces->otlp, 2, "spanId", link->id);
-		otlp_end(&traces->otlp);
+		link_write(traces, &any,
+			   &(struct record_fact_link){.trace_hi = link->trace_hi,
+						      .trace_lo = link->trace_lo,
+						      .id = link->id});
 	}
 	if (any)
 		otlp_list_end(&traces->otlp);
@@ -122,7 +122,7 @@ static void event_write(struct traces *traces, struct full_record *full)
 	otlp_item_begin(&traces->otlp, 11);
 	otlp_fixed64(&traces->otlp, 1, "timeUnixNano", unix_ns(record, record->start_ns));
 	otlp_text(&traces->otlp, 2, "name", record->name);
-	attributes_write(traces, 3, record, false);
+	attributes_write(traces, 3, full, false);
 	otlp_end(&traces->otlp);
 	traces->records++;
 }
@@ -158,15 +158,18 @@ static void span_write(struct traces *traces, struct full_record *full)
 	const struct waffle_record *record = &full->record;
 	struct otlp_out *otlp = &traces->otlp;
 
-	joiner_decode(traces->source->joiner, full, &traces->room);
+	if (traces->source->joiner)
+		joiner_decode(traces->source->joiner, full, &traces->room);
+	else
+		full_record_decode(full, &traces->room);
 	otlp_item_begin(otlp, 2);
 	ids_write(traces, record);
 	otlp_text(otlp, 5, "name", record->name);
 	otlp_number(otlp, 6, "kind", SPAN_KIND_INTERNAL);
 	otlp_fixed64(otlp, 7, "startTimeUnixNano", unix_ns(record, record->start_ns));
 	otlp_fixed64(otlp, 8, "endTimeUnixNano", unix_ns(record, record->end_ns));
-	attributes_write(traces, 9, record, true);
-	links_write(traces, record);
+	attributes_write(traces, 9, full, true);
+	links_write(traces, full);
 	if (record->kind == WAFFLE_RECORD_SPAN)
 		events_write(traces, record->id);
 	if (!strcmp(record->severity, "error")) {
@@ -187,7 +190,7 @@ static void process_write(struct traces *traces, struct full_record *const *reco
 	struct otlp_out *otlp = &traces->otlp;
 
 	otlp_item_begin(otlp, 1);
-	otlp_resource(otlp, traces->source->service, pid);
+	otlp_resource(otlp, traces->source->service, pid, records[first]->facts);
 	otlp_list_begin(otlp, "scopeSpans");
 	otlp_item_begin(otlp, 2);
 	otlp_scope(otlp);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 
-#include "export/process/pending_events_internal.h"
+#include "export/process/pending_events.h"
 
 static struct pending_event **chain_of(struct pending_events *pending, uint64_t span_id)
 {

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "export/process/chain_host.h"
-#include "export/process/full_record_internal.h"
+#include "export/process/full_record.h"
 #include "util/error.h"
 
 /* ---- options ---- */

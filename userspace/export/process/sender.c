@@ -3,12 +3,12 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 
 #include "util/clock.h"
+#include "util/own_thread.h"
 #include "util/units.h"
 
 /* How long a deliver() that was cancelled may take to return. */
@@ -34,13 +34,13 @@ struct sender {
 	uint32_t in_flight; /* … with so many records */
 	bool closing, cancelled, started, ended;
 	bool abandoned; /* the owner is gone: the thread frees everything */
+	bool only_retries;
 	bool full_said, failing_said;
 	bool spool_fails; /* the last parcel could not be written to the spool */
 	struct backoff backoff;
 	uint64_t not_before_ns; /* of the next try; 0: at once */
 	bool asked;             /* … because the server said so */
 	struct sender_counts counts;
-	char why[200]; /* of the last failure */
 	pthread_t thread;
 };
 
@@ -61,6 +61,7 @@ struct sender *sender_new(const struct sender_options *options, const struct sen
 	sender->spool = options->spool;
 	sender->queue_max = options->queue_bytes;
 	sender->give_up_ns = options->give_up_ns;
+	sender->only_retries = options->only_retries;
 	sender->backoff.random = clock_monotonic_ns() ^ (uintptr_t)sender;
 	snprintf(sender->name, sizeof(sender->name), "%s", options->name);
 	pthread_mutex_init(&sender->lock, NULL);
@@ -169,13 +170,13 @@ static void queue_spool(struct sender *sender)
 	}
 }
 
-static void failure_say(struct sender *sender)
+static void failure_say(struct sender *sender, const char *why)
 {
 	if (sender->failing_said || (sender->closing && !sender->host.finished))
 		return;
 	sender->failing_said = true;
 	pthread_mutex_unlock(&sender->lock);
-	say(sender, "%s: %s; it is tried again", sender->name, sender->why);
+	say(sender, "%s: %s; it is tried again", sender->name, why);
 	pthread_mutex_lock(&sender->lock);
 }
 
@@ -184,7 +185,9 @@ static void refusal_say(struct sender *sender, uint64_t records, const char *why
 	bool first = !sender->counts.refused;
 
 	sender->counts.refused += records;
-	if (!first)
+	if (first)
+		snprintf(sender->counts.why, sizeof(sender->counts.why), "%s", why);
+	if (!first || sender->only_retries)
 		return;
 	pthread_mutex_unlock(&sender->lock);
 	say(sender, "%s: %" PRIu64 " %s not accepted: %s", sender->name, records,
@@ -214,11 +217,12 @@ static void success(struct sender *sender, const struct parcel *parcel, bool spo
 static bool failure(struct sender *sender, const struct parcel *parcel, bool spooled,
 		    const struct sender_reply *reply, uint64_t now_ns)
 {
-	snprintf(sender->why, sizeof(sender->why), "%s", reply->why);
+	if (!sender->counts.refused)
+		snprintf(sender->counts.why, sizeof(sender->counts.why), "%s", reply->why);
 	sender->counts.retries++;
 	sender->not_before_ns = now_ns + backoff_next(&sender->backoff, reply->after_ns);
 	sender->asked = reply->after_ns;
-	failure_say(sender);
+	failure_say(sender, reply->why);
 	return spooled || sender->spool || now_ns < parcel->queued_ns + sender->give_up_ns;
 }
 
@@ -362,16 +366,10 @@ static void *sender_main(void *arg)
 	return NULL;
 }
 
-/* The thread gets no signal of the program. */
 int sender_start(struct sender *sender, struct error *err)
 {
-	sigset_t all, before;
-	int code;
+	int code = own_thread_start(&sender->thread, sender_main, sender);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&sender->thread, NULL, sender_main, sender);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (code)
 		return error_set(err, code, "%s: no thread can be started: %s", sender->name,
 				 strerror(code));
@@ -445,14 +443,16 @@ struct sender_counts sender_counts(struct sender *sender)
 
 static void losses_say(struct sender *sender, const struct sender_counts *counts)
 {
+	if (sender->only_retries)
+		return;
 	if (counts->spooled)
 		say(sender, "%s: %" PRIu64 " %s in the spool%s%s", sender->name, counts->spooled,
 		    units_plural(counts->spooled, "record is", "records are"),
-		    *sender->why ? ": " : "", sender->why);
+		    *counts->why ? ": " : "", counts->why);
 	if (counts->dropped)
 		say(sender, "%s: %" PRIu64 " %s dropped%s%s", sender->name, counts->dropped,
 		    units_plural(counts->dropped, "record was", "records were"),
-		    *sender->why ? ": " : "", sender->why);
+		    *counts->why ? ": " : "", counts->why);
 }
 
 struct sender_counts sender_close(struct sender *sender, uint64_t until_ns)

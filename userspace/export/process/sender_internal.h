@@ -50,12 +50,15 @@ struct sender_options {
 	size_t queue_bytes;
 	uint64_t give_up_ns;
 	struct spool *spool; /* NULL: none. The sender closes it. */
+	/* Say only that a parcel is tried again. The owner says from the counts what was lost. */
+	bool only_retries;
 };
 
 /* Records, of which each is counted in one of them at the end. */
 struct sender_counts {
 	uint64_t sent, refused, dropped, spooled;
 	uint64_t retries; /* parcels that were tried again */
+	char why[200];    /* of the last failure, or of the first refusal; may have any bytes */
 };
 
 /* Makes a sender without its thread, and owns `arg` from then on, also if memory runs out

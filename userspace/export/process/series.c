@@ -96,16 +96,19 @@ static bool field_text(const struct full_record *full, const struct series_choic
 {
 	const struct waffle_record *record = &full->record;
 	struct waffle_value value;
+	bool on_track = *record->track; /* instead of a thread, whose name it then is in filters */
 	const char *from = choice->field == SERIES_CATEGORY   ? record->category
 			   : choice->field == SERIES_SEVERITY ? record->severity
-			   : choice->field == SERIES_COMM     ? record->comm
-			   : choice->field == SERIES_FUNC     ? record->func
-			   : choice->field == SERIES_FILE     ? record->file
-							      : NULL;
+			   : choice->field == SERIES_COMM ? on_track ? record->track : record->comm
+			   : choice->field == SERIES_FUNC ? record->func
+			   : choice->field == SERIES_FILE ? record->file
+							  : NULL;
 
 	if (from || choice->field != SERIES_KV) {
 		if (from)
 			snprintf(text, SERIES_VALUE_MAX, "%s", from);
+		else if (choice->field == SERIES_TID && on_track)
+			return false;
 		else
 			snprintf(text, SERIES_VALUE_MAX, "%u",
 				 choice->field == SERIES_PID ? record->pid : record->tid);

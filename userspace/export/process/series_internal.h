@@ -7,7 +7,7 @@
 #define WAFFLE_EXPORT_PROCESS_SERIES_INTERNAL_H
 
 #include "export/process/exp_histogram_internal.h"
-#include "export/process/full_record_internal.h"
+#include "export/process/full_record.h"
 #include "util/error.h"
 #include "util/keymap.h"
 

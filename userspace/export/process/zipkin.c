@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/process/zipkin_internal.h"
+#include "export/process/zipkin.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,17 +52,44 @@ static void tag(struct out_bytes *out, bool *follows, const char *key, const cha
 	bytes_json_string(out, text, len);
 }
 
-static void tags_write(struct out_bytes *out, const struct waffle_record *record)
+static void values_write(struct out_bytes *out, struct out_bytes *text, bool *follows,
+			 const struct waffle_value *values, size_t count)
 {
+	for (size_t i = 0; i < count; i++) {
+		bytes_clear(text);
+		value_text(text, &values[i]);
+		tag(out, follows, values[i].key, text->data ? text->data : "", text->len);
+	}
+}
+
+/* What Zipkin has no member for: the process, and links, as "TRACE-SPAN TRACE-SPAN". */
+static void facts_write(struct out_bytes *out, struct out_bytes *text, bool *follows,
+			const struct record_facts *facts)
+{
+	values_write(out, text, follows, facts->attributes, facts->attribute_count);
+	values_write(out, text, follows, facts->resource, facts->resource_count);
+	bytes_clear(text);
+	for (size_t i = 0; i < facts->link_count; i++) {
+		const struct record_fact_link *link = &facts->links[i];
+
+		bytes_text(text, i ? " " : "");
+		bytes_hex64(text, link->trace_hi);
+		bytes_hex64(text, link->trace_lo);
+		bytes_char(text, '-');
+		bytes_hex64(text, link->id);
+	}
+	if (text->len)
+		tag(out, follows, "waffle.caused_by", text->data, text->len);
+}
+
+static void tags_write(struct out_bytes *out, const struct full_record *full)
+{
+	const struct waffle_record *record = &full->record;
 	struct out_bytes text = {0};
 	bool follows = false;
 
 	bytes_text(out, ",\"tags\":{");
-	for (size_t i = 0; i < record->value_count; i++) {
-		bytes_clear(&text);
-		value_text(&text, &record->values[i]);
-		tag(out, &follows, record->values[i].key, text.data ? text.data : "", text.len);
-	}
+	values_write(out, &text, &follows, record->values, record->value_count);
 	bytes_clear(&text);
 	bytes_print(&text, "%u", record->tid);
 	if (!text.failed)
@@ -76,6 +103,8 @@ static void tags_write(struct out_bytes *out, const struct waffle_record *record
 		tag(out, &follows, "error", record->name, strlen(record->name));
 	if (record->flags & WAFFLE_RECORD_UNFINISHED)
 		tag(out, &follows, "waffle.unfinished", "true", 4);
+	if (full->facts)
+		facts_write(out, &text, &follows, full->facts);
 	bytes_char(out, '}');
 	bytes_free(&text);
 }
@@ -129,7 +158,10 @@ static uint32_t span_write(struct out_bytes *out, const struct otlp_source *sour
 	uint64_t us = (record->end_ns - record->start_ns + 999) / 1000;
 	uint32_t count = 1;
 
-	joiner_decode(source->joiner, full, &room);
+	if (source->joiner)
+		joiner_decode(source->joiner, full, &room);
+	else
+		full_record_decode(full, &room);
 	bytes_print(out, "{\"traceId\":\"%016" PRIx64 "%016" PRIx64 "\",\"id\":\"%016" PRIx64 "\"",
 		    record->trace_hi, lo, record->id);
 	if (record->parent)
@@ -142,7 +174,7 @@ static uint32_t span_write(struct out_bytes *out, const struct otlp_source *sour
 	bytes_text(out, ",\"localEndpoint\":{\"serviceName\":");
 	bytes_json_string(out, source->service, strlen(source->service));
 	bytes_char(out, '}');
-	tags_write(out, record);
+	tags_write(out, full);
 	if (record->kind == WAFFLE_RECORD_SPAN)
 		count += annotations_write(out, source->pending, record->id);
 	bytes_char(out, '}');

@@ -19,6 +19,7 @@ struct stream_begin {
 /* As struct waffle_open, which the kernel has for each open span. */
 struct stream_span {
 	uint64_t id, ts;
+	uint64_t began;  /* `now` of its begin; `ts` may be any time */
 	uint64_t inside; /* slots of the deferred spans around it, one bit each */
 	uint32_t tgid, tid;
 	uint32_t site;

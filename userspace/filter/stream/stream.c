@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/rate.h"
 #include "filter/eval.h"
 #include "filter/split.h"
 #include "filter/stream/children_internal.h"
@@ -33,6 +34,7 @@ struct filter_stream {
 	struct stream_spans spans;
 	struct stream_buffers buffers;
 	struct stream_names names;
+	uint64_t now; /* see filter_stream_hit() */
 	struct filter_rate_state rate;
 	struct filter_stream_counts counts;
 };
@@ -62,11 +64,16 @@ static void lose(struct filter_stream *stream, uint64_t count)
 	stream->counts.lost += count;
 }
 
-static bool rate_take(struct filter_stream *stream, uint64_t ts)
+static bool rate_take(struct filter_stream *stream)
 {
 	const struct filter_rate *rate = &stream->options.filter->rate;
 
-	return !rate->unit_ns || filter_rate_take(rate, &stream->rate, ts);
+	if (!rate->unit_ns)
+		return true;
+	return stream->options.rate_windows
+		       ? waffle_rate_take((__u64 *)stream->options.rate_windows, rate->unit_ns,
+					  rate->count, stream->now)
+		       : filter_rate_take(rate, &stream->rate, stream->now);
 }
 
 /* ---- opening and closing ---- */
@@ -243,7 +250,7 @@ static bool is_in_the_way(const struct stream_process *process, const struct str
  * were lost. The kernel's sweep knows more of them (kernel/sweep.c), by the stack pointers that
  * records in a ring do not have.
  */
-static void process_sweep(struct filter_stream *stream, struct stream_process *process, uint64_t ts)
+static void process_sweep(struct filter_stream *stream, struct stream_process *process)
 {
 	uint32_t next = process->oldest;
 
@@ -254,7 +261,7 @@ static void process_sweep(struct filter_stream *stream, struct stream_process *p
 		struct stream_span *span = &stream->spans.list.data[next];
 
 		process->credit--;
-		if (ts < span->ts + LEFT_NS)
+		if (stream->now < span->began + LEFT_NS)
 			return;
 		next = span->younger;
 		if (!is_in_the_way(process, span))
@@ -266,11 +273,13 @@ static void process_sweep(struct filter_stream *stream, struct stream_process *p
 	}
 }
 
-static struct stream_span span_make(const struct stream_hit *hit)
+static struct stream_span span_make(const struct filter_stream *stream,
+				    const struct stream_hit *hit)
 {
 	return (struct stream_span){
 		.id = hit->head.id,
 		.ts = hit->rec->rec.ts,
+		.began = stream->now,
 		.tgid = hit->rec->tgid,
 		.tid = hit->rec->rec.tid,
 		.site = hit->rec->site,
@@ -290,7 +299,7 @@ static bool span_open(struct filter_stream *stream, struct stream_span *span,
 	if (!process)
 		return false;
 	if (process->open >= WAFFLE_OPEN_MAX)
-		process_sweep(stream, process, span->ts);
+		process_sweep(stream, process);
 	return process->open < WAFFLE_OPEN_MAX && stream_span_add(&stream->spans, process, span);
 }
 
@@ -397,7 +406,7 @@ static void hit_reject(struct filter_stream *stream, const struct stream_hit *hi
 
 	if (!stream->follows || (!hit->site->is_span && !stream->options.keep_children))
 		return;
-	span = span_make(hit);
+	span = span_make(stream, hit);
 	if (child_take(stream, hit, &span, &state))
 		return;
 	/* If it finds no room, its children will seem to have an unknown parent. */
@@ -407,9 +416,9 @@ static void hit_reject(struct filter_stream *stream, const struct stream_hit *hi
 
 static void hit_accept(struct filter_stream *stream, const struct stream_hit *hit)
 {
-	struct stream_span span = span_make(hit);
+	struct stream_span span = span_make(stream, hit);
 
-	if (rate_take(stream, hit->rec->rec.ts))
+	if (rate_take(stream))
 		hit_keep(stream, hit, &span);
 	else
 		hit_reject(stream, hit);
@@ -450,7 +459,7 @@ static struct stream_begin *begin_take(struct filter_stream *stream, const struc
 	const char *comm = NULL;
 
 	if (process && process->deferred[size] >= deferred_max[size])
-		process_sweep(stream, process, hit->rec->rec.ts);
+		process_sweep(stream, process);
 	if (!process || process->deferred[size] >= deferred_max[size])
 		return NULL;
 	begin = stream_begin_make(&stream->spans, size, hit->rec);
@@ -468,7 +477,7 @@ static void hit_defer(struct filter_stream *stream, const struct stream_hit *hit
 {
 	bool kept = stream->options.keep_children && hit->parent &&
 		    hit->parent->state == WAFFLE_OPEN_KEPT;
-	struct stream_span span = span_make(hit);
+	struct stream_span span = span_make(stream, hit);
 
 	span.size = hit->site->size;
 	if (kept || (stream->options.keep_children && !defer_place(stream, hit, &span))) {
@@ -541,7 +550,7 @@ static void hit_relate(struct filter_stream *stream, struct stream_hit *hit)
 		hit->depth = hit->parent->depth + 1;
 }
 
-void filter_stream_hit(struct filter_stream *stream, struct waffle_rec_hit *rec)
+void filter_stream_hit(struct filter_stream *stream, struct waffle_rec_hit *rec, uint64_t now)
 {
 	struct stream_hit hit = {.rec = rec};
 
@@ -554,6 +563,7 @@ void filter_stream_hit(struct filter_stream *stream, struct waffle_rec_hit *rec)
 		deliver(stream, &rec->rec);
 		return;
 	}
+	stream->now = now;
 	hit_relate(stream, &hit);
 	switch (hit_evaluate(stream, &hit)) {
 	case FILTER_YES:
@@ -662,7 +672,7 @@ static void deferred_end(struct filter_stream *stream, struct stream_span *span,
 	subject.ended = true;
 	subject.dur_ns = end->rec.ts > span->ts ? end->rec.ts - span->ts : 0;
 	if (site_evaluate(stream, &stream->sites.data[span->site], &subject) == FILTER_YES &&
-	    rate_take(stream, end->rec.ts))
+	    rate_take(stream))
 		release(stream, span, end);
 	else if (stream->options.keep_children && children_discard(stream, span, end))
 		release(stream, span, end);
@@ -676,7 +686,7 @@ static void static_end(struct filter_stream *stream, struct waffle_rec_span_end 
 		deliver(stream, &end->rec);
 }
 
-void filter_stream_end(struct filter_stream *stream, struct waffle_rec_span_end *end)
+void filter_stream_end(struct filter_stream *stream, struct waffle_rec_span_end *end, uint64_t now)
 {
 	struct stream_span *span;
 
@@ -688,6 +698,7 @@ void filter_stream_end(struct filter_stream *stream, struct waffle_rec_span_end 
 	/* A child process has copies of the spans that were open at the fork. */
 	if (!span || span->tgid != end->tgid)
 		return;
+	stream->now = now;
 	if (span->state == WAFFLE_OPEN_DEFERRED)
 		deferred_end(stream, span, end);
 	else if (span->state == WAFFLE_OPEN_KEPT)

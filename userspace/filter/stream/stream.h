@@ -41,6 +41,9 @@ struct filter_stream_options {
 	/* Calls are decided like spans, by their begins and durations. Otherwise their hits are
 	 * delivered as they are, since the kernel has decided them. */
 	bool decides_calls;
+	/* Counts of rate() that others take from as well (bpf/rate.h); NULL: the stream has its
+	 * own. */
+	uint64_t *rate_windows;
 	/* Takes a record that is kept. It may change the record, which is valid until it returns.
 	 */
 	void (*deliver)(struct waffle_rec *rec, void *arg);
@@ -78,11 +81,16 @@ bool filter_stream_add_site(struct filter_stream *stream, const struct site_info
 /* A thread has this name from now on. The record itself is not delivered. */
 void filter_stream_name(struct filter_stream *stream, uint32_t tgid, uint32_t tid,
 			const char comm[WAFFLE_COMM_BYTES]);
+/*
+ * `now`: when the record was made, which is what rate() counts by and what makes spans old. It is
+ * the record's own time, but for records of tracks: a program may give these any time of any clock.
+ */
+
 /* The frame follows the hit. */
-void filter_stream_hit(struct filter_stream *stream, struct waffle_rec_hit *hit);
+void filter_stream_hit(struct filter_stream *stream, struct waffle_rec_hit *hit, uint64_t now);
 /* If no record of the span is pending or kept, its end is rejected. `site` is that of the begin if
  * it is known. */
-void filter_stream_end(struct filter_stream *stream, struct waffle_rec_span_end *end);
+void filter_stream_end(struct filter_stream *stream, struct waffle_rec_span_end *end, uint64_t now);
 void filter_stream_thread_exit(struct filter_stream *stream, uint32_t tgid, uint32_t tid);
 /* Also for exec(). All that the process has left open is forgotten. */
 void filter_stream_process_exit(struct filter_stream *stream, uint32_t tgid);

@@ -12,6 +12,7 @@
 #include "target/process/process.h"
 
 #define PARENTS_MAX 1000
+#define THREADS_MAX 4096
 
 /* The tid of a thread in the innermost pid namespace that it belongs to: the last number of the
  * line "NSpid:". 0: unknown. */
@@ -35,28 +36,30 @@ static uint32_t seen_tid(pid_t pid, uint32_t tid)
 	return seen;
 }
 
-uint32_t process_tid(pid_t pid, uint32_t seen)
+bool process_has_tid(pid_t pid, uint32_t tid)
+{
+	return tid && seen_tid(pid, tid) == tid;
+}
+
+void process_tids_each(pid_t pid, void (*each)(uint32_t seen, uint32_t tid, void *arg), void *arg)
 {
 	char path[64];
-	uint32_t found = 0;
 	struct dirent *entry;
 	DIR *folder;
 
-	if (!seen)
-		return 0;
-	if (seen_tid(pid, seen) == seen) /* mostly it is in our namespace */
-		return seen;
+	if (process_has_tid(pid, (uint32_t)pid)) /* all threads are in our namespace */
+		return;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	folder = opendir(path);
-	while (!found && folder && (entry = readdir(folder))) {
+	for (unsigned i = 0; folder && i < THREADS_MAX && (entry = readdir(folder)); i++) {
 		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		uint32_t seen = tid ? seen_tid(pid, tid) : 0;
 
-		if (tid && seen_tid(pid, tid) == seen)
-			found = tid;
+		if (seen)
+			each(seen, tid, arg);
 	}
 	if (folder)
 		closedir(folder);
-	return found;
 }
 
 /* Reads the number after a word that begins a line of /proc/PID/status. -1: there is none. */

@@ -7,8 +7,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The tid of a thread that the process itself sees by the tid `seen`. 0: it has no such thread. */
-uint32_t process_tid(pid_t pid, uint32_t seen);
+/* Whether a process has a thread with this tid, and sees it by the same one. */
+bool process_has_tid(pid_t pid, uint32_t tid);
+/* Calls a function with the tids of a process that sees others than we do, of up to 4096 threads.
+ * This takes some 10 µs for each. */
+void process_tids_each(pid_t pid, void (*each)(uint32_t seen, uint32_t tid, void *arg), void *arg);
 /*
  * Whether system calls that the process does not make by itself may end it, because of seccomp. The
  * filters of its container count as harmless: all processes in it have them, and the usual ones

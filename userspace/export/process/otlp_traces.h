@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of OTLP: spans with their events, and metrics. */
-#ifndef WAFFLE_EXPORT_PROCESS_OTLP_TRACES_INTERNAL_H
-#define WAFFLE_EXPORT_PROCESS_OTLP_TRACES_INTERNAL_H
+#ifndef WAFFLE_EXPORT_PROCESS_OTLP_TRACES_H
+#define WAFFLE_EXPORT_PROCESS_OTLP_TRACES_H
 
 #include "export/process/bytes_internal.h"
 #include "export/process/joiner_internal.h"
-#include "export/process/pending_events_internal.h"
+#include "export/process/pending_events.h"
 #include "export/process/series_internal.h"
 
 struct otlp_source {
 	const char *service;
-	const struct joiner *joiner;    /* for traces of links */
+	const struct joiner *joiner;    /* for traces of links; NULL: records have facts */
 	struct pending_events *pending; /* events of the spans */
 };
 

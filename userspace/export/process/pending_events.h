@@ -3,10 +3,10 @@
  * Events and log messages that wait for the end of their span, since OTLP has them inside of it.
  * They are bounded in number, bytes and time; those that have waited too long are exported alone.
  */
-#ifndef WAFFLE_EXPORT_PROCESS_PENDING_EVENTS_INTERNAL_H
-#define WAFFLE_EXPORT_PROCESS_PENDING_EVENTS_INTERNAL_H
+#ifndef WAFFLE_EXPORT_PROCESS_PENDING_EVENTS_H
+#define WAFFLE_EXPORT_PROCESS_PENDING_EVENTS_H
 
-#include "export/process/full_record_internal.h"
+#include "export/process/full_record.h"
 
 #define PENDING_COUNT_MAX 65536u
 #define PENDING_BYTES_MAX (16u << 20)

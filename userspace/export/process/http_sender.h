@@ -4,8 +4,8 @@
  * to URL/api/v2/spans of Zipkin. Redirects are not followed, certificates are checked, and every
  * request has a time limit.
  */
-#ifndef WAFFLE_EXPORT_PROCESS_HTTP_SENDER_INTERNAL_H
-#define WAFFLE_EXPORT_PROCESS_HTTP_SENDER_INTERNAL_H
+#ifndef WAFFLE_EXPORT_PROCESS_HTTP_SENDER_H
+#define WAFFLE_EXPORT_PROCESS_HTTP_SENDER_H
 
 #include "export/process/bytes_internal.h"
 #include "export/process/sender_internal.h"

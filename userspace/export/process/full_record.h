@@ -3,8 +3,8 @@
  * What a chain of processors passes on: a span from begin to end, or an event, counter or log
  * message, with all that is known of it.
  */
-#ifndef WAFFLE_EXPORT_PROCESS_FULL_RECORD_INTERNAL_H
-#define WAFFLE_EXPORT_PROCESS_FULL_RECORD_INTERNAL_H
+#ifndef WAFFLE_EXPORT_PROCESS_FULL_RECORD_H
+#define WAFFLE_EXPORT_PROCESS_FULL_RECORD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +13,27 @@
 #include "filter/eval.h"
 #include "target/elf/site.h"
 #include "waffle_process.h"
+
+/* A cause by the ids under which a server knows it: an event inside of a span has none of its own,
+ * so that is its span. */
+struct record_fact_link {
+	uint64_t trace_hi, trace_lo, id;
+	const char *to_event;   /* name of the event that is the cause; NULL: the span is */
+	const char *from_event; /* name of the event in this span that was caused; NULL: the span */
+};
+
+/* What a finished capture knows of a record beyond the record (export/backend/records_internal.h).
+ * Links replace those of the record, which lack the ids of other processes. */
+struct record_facts {
+	const struct waffle_value *attributes;
+	size_t attribute_count;
+	const struct record_fact_link *links;
+	size_t link_count;
+	/* The process, by the names of OpenTelemetry's resources. Records of one pid have the same
+	 * ones. */
+	const struct waffle_value *resource;
+	size_t resource_count;
+};
 
 struct full_record {
 	/* Its values and links are only there after full_record_decode(). */
@@ -23,6 +44,8 @@ struct full_record {
 	uint32_t frame_bytes;
 	const char *parent_name; /* NULL: no parent, or unknown */
 	int64_t depth;           /* number of spans around it; -1: unknown */
+	/* NULL: it comes from a chain. A copy shares them. */
+	const struct record_facts *facts;
 };
 
 /* Room for the values and links of one record. */

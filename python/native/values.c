@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native.h"
+
+/* waffle._describe.describe(): what is recorded of objects that are not numbers or strings. */
+static PyObject *describe;
+
+void use_end(struct use *use)
+{
+	for (unsigned i = 0; i < use->held_count; i++)
+		Py_DECREF(use->held[i]);
+}
+
+/* The bytes of a string. One that is not valid Unicode has its invalid parts escaped. */
+static waffle_value_t value_of_text(struct use *use, PyObject *text)
+{
+	Py_ssize_t length = 0;
+	const char *bytes = PyUnicode_AsUTF8AndSize(text, &length);
+	PyObject *escaped;
+
+	if (bytes)
+		return waffle_str_of(bytes, (size_t)length);
+	PyErr_Clear();
+	escaped = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+	if (!escaped) {
+		PyErr_Clear();
+		return waffle_str(NULL);
+	}
+	use->held[use->held_count++] = escaped;
+	return waffle_str_of(PyBytes_AS_STRING(escaped), (size_t)PyBytes_GET_SIZE(escaped));
+}
+
+/* False: it needs more than 64 bits. */
+static bool value_of_integer(PyObject *number, waffle_value_t *value)
+{
+	int overflow;
+	long long fits = PyLong_AsLongLongAndOverflow(number, &overflow);
+	unsigned long long large;
+
+	if (!overflow) {
+		*value = waffle_i64(fits);
+		return true;
+	}
+	if (overflow < 0)
+		return false;
+	large = PyLong_AsUnsignedLongLong(number);
+	if (PyErr_Occurred()) {
+		PyErr_Clear();
+		return false;
+	}
+	*value = waffle_u64(large);
+	return true;
+}
+
+bool value_of_number(PyObject *object, waffle_value_t *value)
+{
+	PyObject *described;
+	bool known = true;
+
+	if (PyFloat_Check(object))
+		*value = waffle_f64(PyFloat_AS_DOUBLE(object));
+	else if (PyLong_Check(object)) {
+		if (!value_of_integer(object, value)) {
+			*value = waffle_f64(PyLong_AsDouble(object));
+			PyErr_Clear();
+		}
+	} else {
+		described = PyObject_CallOneArg(describe, object);
+		if (!described)
+			PyErr_Clear();
+		known = described && (PyFloat_Check(described) || PyLong_Check(described)) &&
+			value_of_number(described, value);
+		Py_XDECREF(described);
+	}
+	return known;
+}
+
+/* The letter of the key; 0: it is neither a number nor a string. */
+static char value_of(struct use *use, PyObject *object, waffle_value_t *value)
+{
+	if (PyUnicode_Check(object)) {
+		*value = value_of_text(use, object);
+		return WAFFLE_KEY_STR;
+	}
+	if (PyBool_Check(object)) {
+		*value = waffle_bool(object == Py_True);
+		return WAFFLE_KEY_BOOL;
+	}
+	if (PyLong_Check(object))
+		return value_of_integer(object, value) ? WAFFLE_KEY_NUMBER : '\0';
+	if (PyFloat_Check(object)) {
+		*value = waffle_f64(PyFloat_AS_DOUBLE(object));
+		return WAFFLE_KEY_NUMBER;
+	}
+	if (object == Py_None) {
+		*value = waffle_str(NULL);
+		return WAFFLE_KEY_STR;
+	}
+	return '\0';
+}
+
+void use_add(struct use *use, PyObject *key, PyObject *object)
+{
+	waffle_value_t *value = &use->values[use->count];
+	PyObject *described = NULL;
+	char letter;
+
+	if (use->count == WAFFLE_KEYS_MAX)
+		return;
+	letter = value_of(use, object, value);
+	if (!letter) {
+		described = PyObject_CallOneArg(describe, object);
+		if (!described)
+			PyErr_Clear();
+		letter = described ? value_of(use, described, value) : '\0';
+	}
+	if (!letter) {
+		*value = waffle_str(Py_TYPE(object)->tp_name);
+		letter = WAFFLE_KEY_STR;
+	}
+	/* A string that is not valid has made one of its own already. */
+	if (described && use->held_count < WAFFLE_KEYS_MAX)
+		use->held[use->held_count++] = described;
+	else
+		Py_XDECREF(described);
+	use->types[use->count] = letter;
+	use->keys[use->count++] = key;
+}
+
+static void use_add_cause(struct use *use, char letter, unsigned long long id)
+{
+	if (!id || use->count == WAFFLE_KEYS_MAX)
+		return;
+	use->values[use->count] = waffle_value_word_(letter, id);
+	use->types[use->count] = letter;
+	use->keys[use->count++] = NULL;
+}
+
+void use_add_causes(struct use *use, PyObject *causes)
+{
+	unsigned long long id;
+
+	if (PyList_Check(causes) || PyTuple_Check(causes)) {
+		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(causes); i++) {
+			PyObject *one = PySequence_Fast_GET_ITEM(causes, i);
+
+			if (!PyList_Check(one) && !PyTuple_Check(one))
+				use_add_causes(use, one);
+		}
+		return;
+	}
+	id = event_id(causes);
+	if (id)
+		use_add_cause(use, WAFFLE_KEY_CAUSE_EVENT, id);
+	else
+		use_add_cause(use, WAFFLE_KEY_CAUSE_SPAN, context_of(causes).span_id);
+}
+
+int values_init(PyObject *module)
+{
+	PyObject *functions = PyImport_ImportModule("waffle._describe");
+
+	(void)module;
+	if (!functions)
+		return -1;
+	describe = PyObject_GetAttrString(functions, "describe");
+	Py_DECREF(functions);
+	return describe ? 0 : -1;
+}

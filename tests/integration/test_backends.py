@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""export --to URL and the formats that servers take (docs/backends.md): real servers get captures, and what
+they answer is compared with the capture's NDJSON. Other servers are down, slow, overloaded or broken."""
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import urllib.request
+
+import pytest
+from google.protobuf import json_format
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+
+from servers import Jaeger, OtelCollector, Sink, Zipkin
+from test_exporters import attributes, certificate, collector, ids_to_base64  # noqa: F401
+from test_processors import Processed, processed  # noqa: F401
+from tracer import ROOT, wait_until
+
+CAPTURES = ROOT / "tests/golden/captures"
+# Two ranks that wait for each other, with what the scheduler did, and a capture of events in and
+# outside of spans.
+JOB, EVENTS = CAPTURES / "sim-training-joined.waffle", CAPTURES / "values.waffle"
+SMALL = CAPTURES / "made.waffle"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    servers = []
+
+    def make(kind, *arguments):
+        servers.append(kind(tmp_path_factory.mktemp(kind.__name__), *arguments))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture(scope="module")
+def jaeger(made):
+    return made(Jaeger)
+
+
+@pytest.fixture(scope="module")
+def zipkin(made):
+    return made(Zipkin)
+
+
+@pytest.fixture(scope="module")
+def otelcol(made):
+    sink = Sink()
+    server = made(OtelCollector, sink)
+    server.sink = sink
+    yield server
+    sink.close()
+
+
+class Truth:
+    """A capture by its NDJSON."""
+
+    def __init__(self, waffle, path):
+        done = subprocess.run([waffle.program, "export", path, "--format", "ndjson", "-o", "-"],
+                              check=True, stdout=subprocess.PIPE)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        self.spans = {r["id"]: r for r in rows if r["kind"] == "span"}
+        self.events = {r["id"]: r for r in rows if r["kind"] == "event"}
+        [summary] = [r for r in rows if r["kind"] == "summary"]
+        self.offset = summary["clock"]["real_ns"] - summary["clock"]["monotonic_ns"]
+        self.host = summary["hosts"][0]["host"] if "hosts" in summary else None
+
+    def trace_of(self, row):
+        return row.get("trace") or row["id"].rjust(32, "0")
+
+    def traces(self):
+        return {self.trace_of(r) for r in self.spans.values()}
+
+    def inside(self, span_id):
+        return [e for e in self.events.values() if e.get("parent") == span_id]
+
+    def target(self, link):
+        """Trace and span id under which a server knows a cause."""
+        row = (self.spans if link["kind"] == "span" else self.events).get(link["id"])
+        if link["kind"] == "event" and row and row.get("parent") in self.spans:
+            row = self.spans[row["parent"]]
+        return (self.trace_of(row), row["id"]) if row else None
+
+    def links(self, span_id):
+        """Those of a span and of its events."""
+        rows = [self.spans[span_id], *self.inside(span_id)]
+        found = {self.target(link) for row in rows for link in row.get("links", [])}
+        return {link for link in found if link and link[1] != span_id}
+
+
+@pytest.fixture
+def send(waffle):
+    def export(path, url, *options, code=0, **variables):
+        done = subprocess.run([waffle.program, "export", path, "--to", url, *options], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              env={**os.environ, **variables}, timeout=120)
+        assert done.returncode == code, done
+        return done.stdout if code == 0 else done.stderr
+
+    return export
+
+
+# ---- Jaeger ----
+
+def jaeger_tags(holder):
+    return {tag["key"]: tag["value"] for tag in holder["tags"]}
+
+
+def check_jaeger_span(truth, span, row):
+    assert span["operationName"] == row["name"] and span["traceID"] == truth.trace_of(row)
+    # The server counts in microseconds.
+    assert span["startTime"] == (row["start_ns"] + truth.offset) // 1000
+    assert span["duration"] == (row["end_ns"] - row["start_ns"]) // 1000
+    tags = jaeger_tags(span)
+    for key in ("running_ns", "runnable_ns", "blocked_ns"):
+        assert tags.get(f"waffle.{key}") == row.get(key)
+    for key, value in row["args"].items():
+        if isinstance(value, (int, str)) and key in tags:
+            assert tags[key] == value
+    references = {(r["refType"], r["traceID"], r["spanID"]) for r in span["references"]}
+    links = {("FOLLOWS_FROM", *link) for link in truth.links(row["id"])}
+    if row.get("parent"):
+        references.discard(("CHILD_OF", truth.trace_of(row), row["parent"]))
+    assert references == links
+
+
+def test_jaeger_has_every_span_to_the_microsecond(jaeger, send, waffle):
+    truth = Truth(waffle, JOB)
+    said = send(JOB, jaeger.url)
+    assert f"{len(truth.spans) + len(truth.events)} spans and events were sent" in said
+    found = {}
+    for trace in truth.traces():
+        wait_until(lambda: jaeger.trace(trace), "the trace in Jaeger")  # noqa: B023
+        found.update(jaeger.trace(trace))
+    assert set(found) >= set(truth.spans)
+    for span_id, row in truth.spans.items():
+        check_jaeger_span(truth, found[span_id], row)
+        process = jaeger_tags(found[span_id]["process"])
+        assert process["process.pid"] == row["pid"] and process["host.name"]
+        # Calls of CUDA have a key "event", which Jaeger would take for the name.
+        logs = [jaeger_tags({"tags": log["fields"]})["event"] for log in found[span_id]["logs"]]
+        assert sorted(logs) == sorted(e["name"] for e in truth.inside(span_id))
+    # Links lead to spans of the other rank, which the server has.
+    crossing = [(span_id, link) for span_id in truth.spans for link in truth.links(span_id)
+                if truth.spans.get(link[1], {}).get("pid") not in (None, truth.spans[span_id]["pid"])]
+    assert crossing and all(link[1] in found for _, link in crossing)
+
+
+def test_jaeger_has_causes_as_why_names_them(jaeger, send, waffle):
+    truth = Truth(waffle, JOB)
+    send(JOB, jaeger.url)
+    row = max(truth.spans.values(), key=lambda r: r["end_ns"] - r["start_ns"]
+              if "running_ns" in r and not r.get("unfinished") else 0)
+    wait_until(lambda: row["id"] in jaeger.trace(truth.trace_of(row)), "the span in Jaeger")
+    tags = jaeger_tags(jaeger.trace(truth.trace_of(row))[row["id"]])
+    done = subprocess.run([waffle.program, "why", JOB, "--span", row["id"], "--json"], check=True,
+                          stdout=subprocess.PIPE)
+    [instance] = json.loads(done.stdout)["instances"]
+    first = max(instance["causes"], key=lambda c: c["duration_ns"])
+    assert tags["waffle.cause"] == first["cause"]
+    assert tags["waffle.cause.grade"] == first["grade"]
+    assert tags["waffle.cause.duration_ns"] == first["duration_ns"]
+
+
+def test_events_outside_of_spans_and_strange_values_arrive(jaeger, send, waffle, processed,  # noqa: F811
+                                                           tmp_path):
+    """Text that is not UTF-8, and a number that JSON does not have: Jaeger still shows the trace."""
+    path = waffle.path()
+    Processed(processed, tmp_path).run("strange", WAFFLE_TRACE=str(path))
+    truth = Truth(waffle, path)
+    send(path, jaeger.url)
+    [row] = truth.events.values()
+    trace = truth.trace_of(row)
+    wait_until(lambda: jaeger.trace(trace), "the event in Jaeger")
+    [span] = jaeger.trace(trace).values()
+    tags = jaeger_tags(span)
+    assert span["duration"] == 0 and span["spanID"] == row["id"]
+    assert tags["text"].startswith("a\x1b[31m\n") and "�" in tags["text"]
+    assert str(tags["nan"]) == "NaN" and tags["third"] == 1 / 3 and tags["yes"] is True
+    assert tags["most"] == str(2**64 - 1)
+
+
+# ---- Zipkin ----
+
+def test_zipkin_has_every_span_to_the_microsecond(zipkin, send, waffle):
+    truth = Truth(waffle, JOB)
+    send(JOB, zipkin.url + "/api/v2/spans")
+    found = {}
+    for trace in truth.traces():
+        wait_until(lambda: zipkin.trace(trace), "the trace in Zipkin")  # noqa: B023
+        found.update(zipkin.trace(trace))
+    for span_id, row in truth.spans.items():
+        span = found[span_id]
+        # Zipkin lowers the case of names.
+        assert span["name"] == row["name"].lower()
+        assert span["timestamp"] == (row["start_ns"] + truth.offset) // 1000
+        assert span["duration"] == max(1, -(-(row["end_ns"] - row["start_ns"]) // 1000))
+        assert span.get("parentId") == row.get("parent")
+        for key in ("running_ns", "runnable_ns", "blocked_ns"):
+            assert span["tags"].get(f"waffle.{key}") == (str(row[key]) if key in row else None)
+        assert span["tags"]["process.pid"] == str(row["pid"])
+        links = {tuple(x.split("-")) for x in span["tags"].get("waffle.caused_by", "").split()}
+        assert links == truth.links(span_id)
+        assert len(span.get("annotations", [])) == len(truth.inside(span_id))
+
+
+# ---- an OpenTelemetry collector ----
+
+def test_collector_forwards_what_it_got(otelcol, send, waffle):
+    truth = Truth(waffle, JOB)
+    send(JOB, otelcol.url + "/v1/traces")
+    wait_until(lambda: len(otelcol.sink.spans()) >= len(truth.spans), "all spans behind the collector")
+    spans = {s["spanId"]: s for s in otelcol.sink.spans()}
+    for span_id, row in truth.spans.items():
+        span = spans[span_id]
+        assert int(span["startTimeUnixNano"]) == row["start_ns"] + truth.offset
+        assert int(span["endTimeUnixNano"]) == row["end_ns"] + truth.offset
+        assert {(x["traceId"], x["spanId"]) for x in span.get("links", [])} == truth.links(span_id)
+    for resource in otelcol.sink.resources():
+        keys = {a["key"] for a in resource["resource"]["attributes"]}
+        assert keys >= {"service.name", "service.instance.id", "host.name", "host.arch", "os.type",
+                        "process.pid", "process.executable.name", "telemetry.sdk.name"}
+        assert "process.command_line" not in keys
+
+
+# ---- files ----
+
+@pytest.mark.parametrize("capture", [JOB, EVENTS], ids=["job", "events"])
+def test_file_of_otlp_is_valid_and_whole(waffle, capture):
+    truth = Truth(waffle, capture)
+    out = waffle.path("x.otlp.jsonl")
+    subprocess.run([waffle.program, "export", capture, "--format", "otlp", "--to", out], check=True,
+                   stdout=subprocess.DEVNULL)
+    spans = {}
+    for line in out.read_text().splitlines():
+        text = json.loads(line)
+        ids_to_base64(text)
+        message = json_format.ParseDict(text, trace_service_pb2.ExportTraceServiceRequest())
+        spans.update({s.span_id.hex(): s for r in message.resource_spans for scope in r.scope_spans
+                      for s in scope.spans})
+    alone = {i for i, e in truth.events.items() if e.get("parent") not in truth.spans}
+    assert set(spans) == set(truth.spans) | alone
+    for span_id, row in truth.spans.items():
+        assert [e.name for e in spans[span_id].events] == [
+            e["name"] for e in sorted(truth.inside(span_id), key=lambda e: e["start_ns"])]
+
+
+def test_file_of_zipkin_is_what_its_server_takes(zipkin, waffle):
+    out = waffle.path("x.json")
+    subprocess.run([waffle.program, "export", EVENTS, "--format", "zipkin", "-o", out], check=True,
+                   stdout=subprocess.DEVNULL)
+    spans = json.loads(out.read_text())
+    request = urllib.request.Request(zipkin.url + "/api/v2/spans", data=out.read_bytes(),
+                                     headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 202
+    wait_until(lambda: spans[0]["id"] in zipkin.trace(spans[0]["traceId"]), "the span in Zipkin")
+
+
+# ---- options ----
+
+@pytest.mark.parametrize("options, says", [
+    (["--to", "5x"], "--to '5x': expected a time such as 10s, a URL, or a file such as ./5x"),
+    (["--to", "ftp://h"], "expected a URL such as http://localhost:4318"),
+    (["--to", "http://user:pass@h"], "a URL must not have a password"),
+    (["--format", "chrome", "--to", "http://h"],
+     "--to URL: chrome is a format of files; otlp and zipkin are sent"),
+    (["--to", "http://h", "-o", "x"], "give either a URL or a file to write"),
+    (["--to", "a", "--to", "b"], "--to 'b': the output is already 'a'"),
+    (["--ca", "x", "--to", "f"], "--headers and --ca need --to URL"),
+    (["--to", "http://h", "--headers", "/nonexistent"], "/nonexistent: No such file"),
+])
+def test_wrong_options_cost_one_line(waffle, options, says):
+    done = subprocess.run([waffle.program, "export", SMALL, *options], text=True, check=False,
+                          stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=waffle.folder)
+    assert done.returncode in (1, 2) and not done.stdout
+    assert len(done.stderr.splitlines()) == 1 and says in done.stderr
+    assert "pass@" not in done.stderr and not list(waffle.folder.iterdir())
+
+
+def test_time_and_url_may_be_given_together(waffle, collector, send):  # noqa: F811
+    server = collector()
+    send(JOB, server.url, "--from", "0s", "--to", "50ms")
+    whole = collector()
+    send(JOB, whole.url)
+    assert 0 < len(server.spans()) < len(whole.spans())
+
+
+# ---- servers that fail ----
+
+def spans_of(waffle, path):
+    truth = Truth(waffle, path)
+    return len(truth.spans) + len(truth.events)
+
+
+def test_server_that_is_down_costs_an_error(waffle, send, collector):  # noqa: F811
+    server = collector()
+    server.close()
+    total = spans_of(waffle, SMALL)
+    retry, error = send(SMALL, server.url, "--wait", "1s", code=1).splitlines()
+    assert "it is tried again" in retry
+    assert f"{server.url}: {total} of {total} records were not accepted: " in error
+    assert "onnect" in error
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 413, 500])
+def test_refusal_is_one_line(waffle, send, collector, status):  # noqa: F811
+    server = collector((status, {}, b"no, thanks\n\x1b[31m"))
+    total = spans_of(waffle, SMALL)
+    [line] = send(SMALL, server.url, code=1).splitlines()
+    assert f"{total} of {total} records were not accepted: HTTP status {status}: no, thanks" in line
+    assert "\x1b" not in line
+
+
+def test_overloaded_server_is_asked_again_when_it_says(send, collector):  # noqa: F811
+    server = collector((429, {"Retry-After": "1"}, b"later"), (200, {}, b""))
+    send(SMALL, server.url)
+    first, second = server.requests
+    assert first.body == second.body and second.time - first.time >= 1
+
+
+def test_server_that_asks_for_an_hour_is_not_waited_for(send, collector):  # noqa: F811
+    server = collector((503, {"Retry-After": "3600"}, b"maintenance"))
+    began = time.monotonic()
+    lines = send(SMALL, server.url, "--wait", "1s", code=1).splitlines()
+    assert time.monotonic() - began < 60 and "maintenance" in lines[-1]
+
+
+def test_slow_server_is_given_up(send, collector):  # noqa: F811
+    gate = threading.Event()
+    server = collector(gate=gate)
+    lines = send(SMALL, server.url, "--wait", "1s", code=1).splitlines()
+    assert "were not accepted" in lines[-1]
+    gate.set()
+
+
+def test_connection_that_breaks_halfway_is_tried_again(send):
+    """Once in the middle of the request, then in the middle of the answer."""
+    taken = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        for number in range(3):
+            connection, _ = listener.accept()
+            with connection:
+                taken.append(connection.recv(100))
+                if number == 0:
+                    continue
+                head, body = b"", b""
+                while b"\r\n\r\n" not in head + taken[-1]:
+                    head += connection.recv(65536)
+                head, _, body = (taken[-1] + head).partition(b"\r\n\r\n")
+                [length] = [int(x.split(b":")[1]) for x in head.split(b"\r\n")
+                            if x.lower().startswith(b"content-length")]
+                while len(body) < length:
+                    body += connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" if number == 2
+                                   else b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    send(SMALL, f"http://127.0.0.1:{listener.getsockname()[1]}")
+    thread.join(10)
+    assert len(taken) == 3
+    listener.close()
+
+
+def test_bad_certificate_is_an_error_at_once(send, collector, certificate):  # noqa: F811
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    server = collector(context=context)
+    [line] = send(SMALL, server.url, code=1).splitlines()
+    assert "certificate" in line and not server.requests
+    assert "sent" in send(SMALL, server.url, "--ca", certificate / "cert.pem")
+    assert server.spans()
+
+
+def test_secret_headers_arrive_and_are_not_printed(send, collector, tmp_path):  # noqa: F811
+    headers = tmp_path / "headers"
+    headers.write_text("Authorization: Bearer s3cr3t-of-the-test\n")
+    server = collector((403, {}, b"who is Bearer s3cr3t-of-the-test?"))
+    said = send(SMALL, server.url, "--headers", headers, code=1)
+    assert server.requests[0].headers["Authorization"] == "Bearer s3cr3t-of-the-test"
+    assert "s3cr3t" not in said
+
+
+def test_failed_export_leaves_the_old_file(waffle, tmp_path):
+    old = tmp_path / "old.json"
+    old.write_text("old")
+    broken = tmp_path / "broken.waffle"
+    broken.write_bytes(b"WAFFLE" + bytes(100))
+    for form in ("otlp", "zipkin"):
+        done = subprocess.run([waffle.program, "export", broken, "--format", form, "--to", old],
+                              stderr=subprocess.PIPE, check=False, text=True)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+        assert old.read_text() == "old"
+
+
+def test_service_is_the_program_or_what_the_variable_says(send, collector):  # noqa: F811
+    server = collector()
+    send(SMALL, server.url, OTEL_SERVICE_NAME="shop")
+    resource = attributes(server.requests[0].message().resource_spans[0].resource)
+    assert resource["service.name"] == "shop"

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/backend/causes_internal.h"
+
+#include <stdlib.h>
+
+#include "symbolize/stack_names.h"
+#include "util/memory.h"
+
+static int instance_take(const struct why *why, const struct why_instance *instance, void *arg)
+{
+	struct span_cause *spans = arg, *first = &spans[instance->span];
+
+	for (uint32_t i = 0; i < instance->part_count; i++) {
+		const struct why_part *part = &why->parts.data[instance->part + i];
+
+		if (part->ns < first->ns || (part->ns == first->ns && part->cause >= first->cause))
+			continue;
+		*first = (struct span_cause){part->ns, part->thread, part->object,
+					     (uint8_t)part->cause, (uint8_t)part->grade};
+	}
+	return 0;
+}
+
+int span_causes_load(struct span_causes *causes, const struct model *model, struct error *err)
+{
+	struct stack_names *names;
+	int result;
+
+	*causes = (struct span_causes){0};
+	if (!model->sched || !model->spans.len)
+		return 0;
+	causes->spans = memory_zeroed(model->spans.len, sizeof(*causes->spans));
+	/* Symbols tell an interpreter's lock from others, so that the cause is what `why` says. */
+	names = stack_names_open(model->reader, false);
+	result = why_each(&causes->why, model, names, instance_take, causes->spans, err);
+	stack_names_close(names);
+	if (result < 0)
+		span_causes_free(causes);
+	return result < 0 ? result : 0;
+}
+
+void span_causes_free(struct span_causes *causes)
+{
+	free(causes->spans);
+	why_free(causes->why);
+	*causes = (struct span_causes){0};
+}
+
+const struct span_cause *span_causes_of(const struct span_causes *causes, uint32_t span)
+{
+	return causes->spans && causes->spans[span].ns ? &causes->spans[span] : NULL;
+}

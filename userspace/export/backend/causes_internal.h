@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first cause of each whole span of a capture: the part of its time that took longest. */
+#ifndef WAFFLE_EXPORT_BACKEND_CAUSES_INTERNAL_H
+#define WAFFLE_EXPORT_BACKEND_CAUSES_INTERNAL_H
+
+#include "analyze/why/why.h"
+
+struct span_cause {
+	uint64_t ns;     /* of the span's time; 0: the span was not explained */
+	uint32_t thread; /* the culprit, or MODEL_NONE */
+	uint32_t object; /* text in span_causes.why->texts; 0: none */
+	uint8_t cause;   /* enum why_cause */
+	uint8_t grade;   /* enum why_grade */
+};
+
+struct span_causes {
+	struct span_cause *spans; /* by the index of the span; NULL: the capture has no scheduler */
+	struct why *why;          /* keeps only texts */
+};
+
+/* Explains all spans. Returns 0 or a negative errno with a message. */
+int span_causes_load(struct span_causes *causes, const struct model *model, struct error *err);
+void span_causes_free(struct span_causes *causes);
+/* The cause of a span; NULL: it was not explained. */
+const struct span_cause *span_causes_of(const struct span_causes *causes, uint32_t span);
+
+#endif
