@@ -102,7 +102,7 @@ PIC_SRC := $(wildcard usdt/*/*.c) $(addprefix userspace/, \
 	$(wildcard userspace/export/process/*.c)
 PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/pic/gen/%.o)
 PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -DWAFFLE_THREAD_EXTERN_
-PIC_LIBS := -lelf -lzstd -lz -lprotobuf-c -lyajl -lm -lpthread
+PIC_LIBS := -lelf -lzstd -lz -lprotobuf-c -lm -lpthread
 
 $(BUILD)/pic/%.o: %.c $(BUILD)/flags | $(PROTO_C)
 	@mkdir -p $(@D)
@@ -182,7 +182,7 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
 
-$(BUILD)/bin/fuzz_timeline: $(BUILD)/obj/usdt/sink/timeline.o
+$(BUILD)/unit/test_timeline $(BUILD)/bin/fuzz_timeline: $(addprefix $(BUILD)/obj/usdt/sink/timeline,.o _window.o)
 $(BUILD)/unit/test_attempt: $(BUILD)/obj/usdt/record/attempt.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring/ring.o $(BUILD)/obj/usdt/ring/ring_write.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ring/ticks.o
@@ -377,6 +377,7 @@ install: all $(BUILD)/waffle-bpf.8
 	install -m 644 $(BUILD)/waffle-bpf.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 644 $(wildcard probes/*.probes) $(DESTDIR)$(PREFIX)/share/waffle/probes/
 	install -m 644 README.md SECURITY.md LICENSE $(wildcard LICENSES/* docs/*.md docs/*.json) $(DESTDIR)$(PREFIX)/share/doc/waffle/
+	@[ -n "$(DESTDIR)" ] || DIRECTORY=$(PREFIX)/lib scripts/loader_cache.sh
 
 clean:
 	rm -rf $(BUILD)

@@ -210,10 +210,12 @@ def named_events(capture, name):
 
 
 def test_static_program_records_itself(waffle, waffle_program, tmp_path):
-    flags = ["-static", "-Wl,-u,waffle_trace_start", waffle_program.parent / "libwaffle.a",
-             *archive_libraries(waffle_program)]
-    flags = ["-lyajl_s" if flag == "-lyajl" else flag for flag in flags]  # Debian's name for it
-    program = compile_program("inside_hard.c", tmp_path / "static", *map(str, flags))
+    """With what pkg-config says, and nothing else."""
+    build = waffle_program.parent
+    said = subprocess.run(["pkg-config", "--static", "--libs", f"--define-variable=libdir={build}",
+                           "waffle"], env={**os.environ, "PKG_CONFIG_PATH": str(build)},
+                          check=True, text=True, stdout=subprocess.PIPE).stdout
+    program = compile_program("inside_hard.c", tmp_path / "static", "-static", *said.split())
     capture, _ = Recorder(waffle, program).run("leaving", 100)
     assert len(named_events(capture, "last")) == 100
     capture.check_sums(lost=0)

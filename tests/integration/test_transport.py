@@ -2,6 +2,7 @@
 """The two ways of hits: through the rings of libwaffle, and through the kernel. Both give the same
 records. Programs that die, fork or exec lose nothing, and hostile ones harm only their own records."""
 
+import bisect
 import collections
 import json
 import os
@@ -480,12 +481,12 @@ def test_threads_without_room_for_a_ring_use_the_kernel(waffle, start, ringed):
     program = begin(start, ringed)
     attached = waffle.attach("-p", program.pid, "--no-report").wait_links(3)
     resource.prlimit(attached.process.pid, resource.RLIMIT_NOFILE, (160, 160))
-    program.ask("threads 60 100 1000", "done")
+    program.ask("threads 60 30 1000", "done")
     assert "the hits of some threads come through the kernel" in attached.wait_notice()
     capture = attached.stop()
     rows = capture.rows()
     for number in range(1, 61):
-        check_steps(rows, 100, first=number * 1000000)
+        check_steps(rows, 30, first=number * 1000000)
     capture.check_sums(lost=0)
     process = process_of(capture, program.pid)
     assert process["transport"] == "ring" and process["ring_records"] > 0
@@ -526,6 +527,56 @@ def test_wait_ends_before_what_it_enabled(waffle, ringed):
         [run] = [r for r in runs_of[tid] if r["start_ns"] <= at <= r["end_ns"]]
         assert run["start_ns"] > wakes[i]["start_ns"]
     assert ring_records(capture) > 500
+
+
+def run_at(runs, tid, at):
+    """When the thread began to run that runs at this time."""
+    starts, ends = runs[tid]
+    index = bisect.bisect_right(starts, at) - 1
+    assert index >= 0 and at <= ends[index]
+    return starts[index]
+
+
+@pytest.mark.parametrize("ringed_begins", [True, False])
+def test_wake_ups_between_both_ways_have_one_order(waffle, start, ringed, plain, ringed_begins):
+    """A thread wakes one of the other way, and that one wakes it, while the machine is busy."""
+    count = 5000
+    programs = [begin(start, ringed), begin(start, plain)]
+    for number in range(2):
+        os.mkfifo(waffle.folder / str(number))
+    attached = waffle.attach("-p", programs[0].pid, "-p", programs[1].pid, "-q", "--no-report")
+    for program in programs:
+        attached.wait_armed(program.pid, program.path)
+        program.ask("steps 0 100 500", "done")
+    load = [start("sh", "-c", "while :; do :; done") for _ in range(os.cpu_count())]
+    for program in programs:
+        begins = int((program is programs[0]) == ringed_begins)
+        program.say(f"turns {begins} {count} {waffle.folder}")
+    for program in programs:
+        program.until("done")
+    for one in load:
+        one.process.kill()
+    capture = attached.stop()
+    capture.check_sums(lost=0)
+    assert process_of(capture, programs[0].pid)["ring_records"] > 2 * count
+    rows = capture.rows()
+    runs = collections.defaultdict(lambda: ([], []))
+    for row in rows:
+        if row["kind"] == "sched" and row["name"] == "running":
+            runs[row["tid"]][0].append(row["start_ns"])
+            runs[row["tid"]][1].append(row["end_ns"])
+    wakes, woken = ({r["args"]["i"]: r for r in named(rows, name)} for name in ("wakes", "woken"))
+    assert len(wakes) == len(woken) == 2 * count
+    blocked = 0
+    for i in range(1, 2 * count):
+        at, cause = woken[i], wakes[i]
+        assert cause["tid"] != at["tid"] and cause["start_ns"] < at["start_ns"]
+        began = run_at(runs, at["tid"], at["start_ns"])
+        # It may have found the byte without a wait.
+        if began > wakes[i - 1]["start_ns"] and wakes[i - 1]["tid"] == at["tid"]:
+            assert began > cause["start_ns"]
+            blocked += 1
+    assert blocked > count
 
 
 def test_why_finds_the_same_causes_by_both_ways(waffle, ringed):

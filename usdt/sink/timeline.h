@@ -8,6 +8,9 @@
  * is still open gets a begin on its thread, and its end in a later window. If another span of the
  * thread turns out to end within it, the slice ends there and the rest of the span continues aside.
  *
+ * A program may leave spans open for ever, and start threads for ever. What is kept of both is
+ * bounded (timeline_state.h).
+ *
  * Spans of a track have any times, but are complete. What is before the recording is left out,
  * since the file begins then.
  *
@@ -59,7 +62,8 @@ struct timeline_node {
  * of time. Spans aside come between those of their thread. */
 struct timeline_format {
 	void (*site)(void *arg, const struct site_info *site);
-	/* A thread is new or has another name. */
+	/* A thread is new or has another name; "": it is not known, or was told before. Its number
+	 * may have been that of another thread, which has nothing more. */
 	void (*thread)(void *arg, uint32_t thread, uint32_t tid, const char *name, uint64_t ts);
 	/* The same for a track. */
 	void (*track)(void *arg, uint32_t thread, const struct timeline_track *track);
@@ -86,6 +90,8 @@ void timeline_add_site(struct timeline *timeline, const struct site_info *site);
 /* Takes a record of a kind that it knows; others have no place in the formats. Returns false for
  * one that is not valid. */
 bool timeline_record(struct timeline *timeline, const struct waffle_rec *rec);
+/* Number of spans that were given up, since too many were open. */
+uint64_t timeline_given_up(const struct timeline *timeline);
 /* Whether the window has become too large to wait for its end. */
 bool timeline_is_full(const struct timeline *timeline);
 /* Writes the window. `end_ts`: the recording ends then, and so do all spans; else TIMELINE_OPEN. */

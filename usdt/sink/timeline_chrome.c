@@ -42,6 +42,8 @@ static void chrome_thread(void *arg, uint32_t thread, uint32_t tid, const char *
 
 	(void)thread;
 	(void)ts;
+	if (!*name)
+		return;
 	json_next(c->json);
 	chrome_name(c->json, "thread_name", name, point_of(c, c->start_ts, tid));
 }

@@ -10,6 +10,7 @@
 #include "util/memory.h"
 
 struct perfetto_thread {
+	uint32_t tid; /* the number may have been another thread's */
 	uint64_t uuid;
 	struct sequence sequence; /* id 0: not begun */
 	uint64_t parent;          /* of a track: that of its group or process; 0: a thread */
@@ -67,8 +68,9 @@ static void perfetto_thread(void *arg, uint32_t thread, uint32_t tid, const char
 
 	while (p->threads.len <= thread)
 		vec_add(&p->threads, (struct perfetto_thread){.uuid = 0});
-	if (!p->threads.data[thread].uuid)
-		p->threads.data[thread].uuid = ++p->encoder.next_uuid;
+	if (p->threads.data[thread].tid != tid)
+		p->threads.data[thread] =
+			(struct perfetto_thread){.tid = tid, .uuid = ++p->encoder.next_uuid};
 	names.uuid = p->threads.data[thread].uuid;
 	track_describe_thread(&p->encoder, &names, p->process);
 	if (tid == p->pid)
@@ -97,8 +99,8 @@ static void perfetto_track(void *arg, uint32_t thread, const struct timeline_tra
 	while (p->threads.len <= thread)
 		vec_add(&p->threads, (struct perfetto_thread){.uuid = 0});
 	one = &p->threads.data[thread];
-	if (!one->uuid)
-		one->uuid = ++p->encoder.next_uuid;
+	if (one->tid != track->tid)
+		*one = (struct perfetto_thread){.tid = track->tid, .uuid = ++p->encoder.next_uuid};
 	one->parent = group_get(p, track->group);
 	one->name = names_own(&p->encoder, track->name);
 	track_describe(&p->encoder, one->uuid, one->parent, track->name, false,

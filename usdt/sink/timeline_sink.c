@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "usdt/record/attempt.h"
 #include "usdt/sink/sink_file.h"
@@ -93,6 +94,7 @@ static void timeline_sink_discard(struct sink *base)
 static int end_write(struct timeline_sink *sink, uint64_t end_ts, const struct store_counts *counts,
 		     struct error *err)
 {
+	struct store_counts all[WAFFLE_SOURCE_COUNT];
 	struct memory_attempt attempt;
 	const void *data;
 	size_t bytes;
@@ -101,7 +103,10 @@ static int end_write(struct timeline_sink *sink, uint64_t end_ts, const struct s
 	if (attempt_fails(&attempt))
 		return no_memory(sink, err);
 	timeline_write(sink->timeline, end_ts);
-	sink->stream->end(sink->arg, end_ts, counts);
+	memcpy(all, counts, sizeof(all));
+	all[WAFFLE_SOURCE_SPANS].produced += timeline_given_up(sink->timeline);
+	all[WAFFLE_SOURCE_SPANS].lost += timeline_given_up(sink->timeline);
+	sink->stream->end(sink->arg, end_ts, all);
 	data = sink->stream->take(sink->arg, &bytes);
 	result = sink_file_write(sink->file, data, bytes, err);
 	attempt_end(&attempt);

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/chrome_encode.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "render/json/value_json.h"
 #include "store/record.h"
 
+/* Microseconds, with three decimals. */
 static void write_time(struct json *json, const char *key, uint64_t ns)
 {
-	char digits[40];
-	int len = snprintf(digits, sizeof(digits), "%" PRIu64 ".%03u", ns / 1000,
-			   (unsigned)(ns % 1000));
+	char digits[32], *at = digits + sizeof(digits);
 
+	for (unsigned i = 0; ns || i < 5; i++) {
+		if (i == 3) {
+			*--at = '.';
+			continue;
+		}
+		*--at = (char)('0' + ns % 10);
+		ns /= 10;
+	}
 	json_key(json, key);
-	json_number(json, digits, (size_t)len);
+	json_number(json, at, (size_t)(digits + sizeof(digits) - at));
 }
 
 void chrome_open(struct json *json, const char *phase, const char *name, struct chrome_point point)

@@ -5,57 +5,61 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yajl/yajl_gen.h>
 
 #include "util/memory.h"
 #include "util/terminal.h"
 #include "util/utf8.h"
-#include "util/yajl_memory.h"
 
 /* Bytes to collect before writing to the FILE. */
 #define FLUSH_BYTES ((size_t)256 << 10)
 
+#define DEPTH_MAX 128
+
+/* What the innermost object or array expects next. */
+enum json_state {
+	EXPECT_VALUE, /* outside of all */
+	EXPECT_FIRST_KEY,
+	EXPECT_KEY,
+	EXPECT_MEMBER, /* the value of a key */
+	EXPECT_FIRST_ELEMENT,
+	EXPECT_ELEMENT,
+	EXPECT_NOTHING, /* the value is complete */
+};
+
 struct json {
-	yajl_gen gen;
 	FILE *out;
+	char *buffer;
+	size_t len, cap;
 	int error;
 	bool pretty;
 	bool open; /* there is output after the last newline */
 	unsigned depth;
+	uint8_t states[DEPTH_MAX];
 };
 
 struct json *json_new(FILE *out, bool pretty)
 {
-	yajl_alloc_funcs allocator = yajl_memory();
 	struct json *json = calloc(1, sizeof(*json));
 
 	if (!json)
 		return NULL;
 	json->out = out;
 	json->pretty = pretty;
-	json->gen = yajl_gen_alloc(&allocator);
-	if (!json->gen) {
-		free(json);
-		return NULL;
-	}
-	if (pretty) {
-		yajl_gen_config(json->gen, yajl_gen_beautify, 1);
-		yajl_gen_config(json->gen, yajl_gen_indent_string, "  ");
-	}
 	return json;
 }
 
-static void write_out(struct json *json, size_t at_least)
+static void write_out(struct json *json)
 {
-	const unsigned char *buf;
-	size_t len;
-
-	if (yajl_gen_get_buf(json->gen, &buf, &len) != yajl_gen_status_ok || len < at_least)
-		return;
 	errno = 0;
-	if (!json->error && fwrite(buf, 1, len, json->out) != len)
+	if (!json->error && fwrite(json->buffer, 1, json->len, json->out) != json->len)
 		json->error = errno ? -errno : -EIO;
-	yajl_gen_clear(json->gen);
+	json->len = 0;
+}
+
+static void fail(struct json *json, int code)
+{
+	if (!json->error)
+		json->error = code;
 }
 
 int json_close(struct json *json)
@@ -64,85 +68,193 @@ int json_close(struct json *json)
 
 	if (!json)
 		return -ENOMEM;
-	if (json->depth != 0 && !json->error)
-		json->error = -EINVAL;
-	write_out(json, 1);
-	/* In pretty mode yajl itself ends a complete value with a newline. */
+	if (json->depth)
+		fail(json, -EINVAL);
+	if (json->len)
+		write_out(json);
+	/* In pretty mode a complete value ends with a newline already. */
 	if (json->open && !json->pretty && !json->error && putc('\n', json->out) == EOF)
 		json->error = -EIO;
 	err = json->error;
-	yajl_gen_free(json->gen);
+	free(json->buffer);
 	free(json);
 	return err;
 }
 
-static void check(struct json *json, yajl_gen_status status)
+/* ---- the buffer ---- */
+
+/* Room for so many more bytes, and one. */
+static char *room(struct json *json, size_t bytes)
 {
-	json->open = true;
-	if (status != yajl_gen_status_ok && !json->error)
-		json->error = -EINVAL;
-	write_out(json, FLUSH_BYTES);
+	if (json->cap - json->len <= bytes) {
+		json->cap = 2 * json->cap + bytes + 1024;
+		json->buffer = memory_resize(json->buffer, json->cap, 1);
+	}
+	return json->buffer + json->len;
 }
 
-static void value_end(struct json *json, const char *separator)
+static inline void put(struct json *json, char c)
+{
+	*room(json, 1) = c;
+	json->len++;
+}
+
+static inline void put_bytes(struct json *json, const char *text, size_t len)
+{
+	memcpy(room(json, len), text, len);
+	json->len += len;
+}
+
+/* ---- values and their order ---- */
+
+static void indent_put(struct json *json)
+{
+	memset(room(json, 2 * (size_t)json->depth), ' ', 2 * (size_t)json->depth);
+	json->len += 2 * (size_t)json->depth;
+}
+
+/* Begins a value or a key with what separates it from the one before. False: none may be here. */
+static bool value_begin(struct json *json, bool is_string)
+{
+	enum json_state state = json->states[json->depth];
+
+	json->open = true;
+	if (state == EXPECT_NOTHING ||
+	    (!is_string && (state == EXPECT_KEY || state == EXPECT_FIRST_KEY))) {
+		fail(json, -EINVAL);
+		return false;
+	}
+	if (state == EXPECT_KEY || state == EXPECT_ELEMENT)
+		put(json, ',');
+	else if (state == EXPECT_MEMBER)
+		put(json, ':');
+	if (!json->pretty)
+		return true;
+	if (state == EXPECT_KEY || state == EXPECT_ELEMENT)
+		put(json, '\n');
+	if (state == EXPECT_MEMBER)
+		put(json, ' ');
+	else
+		indent_put(json);
+	return true;
+}
+
+static void value_end(struct json *json)
+{
+	static const uint8_t next[] = {
+		[EXPECT_VALUE] = EXPECT_NOTHING,
+		[EXPECT_FIRST_KEY] = EXPECT_MEMBER,
+		[EXPECT_KEY] = EXPECT_MEMBER,
+		[EXPECT_MEMBER] = EXPECT_KEY,
+		[EXPECT_FIRST_ELEMENT] = EXPECT_ELEMENT,
+		[EXPECT_ELEMENT] = EXPECT_ELEMENT,
+		[EXPECT_NOTHING] = EXPECT_NOTHING,
+	};
+	uint8_t *state = &json->states[json->depth];
+
+	*state = next[*state];
+	if (json->pretty && *state == EXPECT_NOTHING)
+		put(json, '\n');
+	if (json->len >= FLUSH_BYTES)
+		write_out(json);
+}
+
+static void nest(struct json *json, char bracket, enum json_state state)
+{
+	if (!json || !value_begin(json, false))
+		return;
+	if (json->depth + 1 == DEPTH_MAX) {
+		fail(json, -EINVAL);
+		return;
+	}
+	json->states[++json->depth] = state;
+	put(json, bracket);
+	if (json->pretty)
+		put(json, '\n');
+}
+
+static void unnest(struct json *json, char bracket)
 {
 	if (!json)
 		return;
-	if (json->depth != 0 && !json->error)
-		json->error = -EINVAL;
-	yajl_gen_reset(json->gen, separator);
+	if (!json->depth) {
+		fail(json, -EINVAL);
+		return;
+	}
+	json->depth--;
+	if (json->pretty) {
+		put(json, '\n');
+		indent_put(json);
+	}
+	put(json, bracket);
+	value_end(json);
+}
+
+void json_object_begin(struct json *json)
+{
+	nest(json, '{', EXPECT_FIRST_KEY);
+}
+
+void json_object_end(struct json *json)
+{
+	unnest(json, '}');
+}
+
+void json_array_begin(struct json *json)
+{
+	nest(json, '[', EXPECT_FIRST_ELEMENT);
+}
+
+void json_array_end(struct json *json)
+{
+	unnest(json, ']');
+}
+
+static void line_end(struct json *json, const char *separator)
+{
+	if (!json)
+		return;
+	if (json->depth)
+		fail(json, -EINVAL);
+	json->depth = 0;
+	json->states[0] = EXPECT_VALUE;
+	put_bytes(json, separator, strlen(separator));
 	json->open = false;
-	write_out(json, FLUSH_BYTES);
+	if (json->len >= FLUSH_BYTES)
+		write_out(json);
 }
 
 void json_line(struct json *json)
 {
-	value_end(json, json && json->pretty ? NULL : "\n");
+	line_end(json, json && json->pretty ? "" : "\n");
 }
 
 void json_next(struct json *json)
 {
-	value_end(json, ",\n");
+	line_end(json, ",\n");
 }
 
 int json_flush(struct json *json)
 {
 	if (!json)
 		return -ENOMEM;
-	write_out(json, 1);
+	if (json->len)
+		write_out(json);
 	return json->error;
 }
 
-void json_object_begin(struct json *json)
-{
-	if (!json)
-		return;
-	json->depth++;
-	check(json, yajl_gen_map_open(json->gen));
-}
+/* ---- strings ---- */
 
-void json_object_end(struct json *json)
+/* Whether all of a text can be written as it is: printable ASCII. */
+static bool is_plain(const char *text, size_t len)
 {
-	if (!json)
-		return;
-	json->depth--;
-	check(json, yajl_gen_map_close(json->gen));
-}
+	for (size_t i = 0; i < len; i++) {
+		unsigned char byte = (unsigned char)text[i];
 
-void json_array_begin(struct json *json)
-{
-	if (!json)
-		return;
-	json->depth++;
-	check(json, yajl_gen_array_open(json->gen));
-}
-
-void json_array_end(struct json *json)
-{
-	if (!json)
-		return;
-	json->depth--;
-	check(json, yajl_gen_array_close(json->gen));
+		if (byte < ' ' || byte > '~' || byte == '"' || byte == '\\')
+			return false;
+	}
+	return true;
 }
 
 /* Position of the first character that JSON does not need to escape but a terminal does; `len`:
@@ -170,48 +282,61 @@ static unsigned control_code(const unsigned char *byte, uint32_t bytes)
 	return (byte[0] & 0x0fu) << 12 | (byte[1] & 0x3fu) << 6 | (byte[2] & 0x3fu);
 }
 
-/* Writes a string with \u for each control character that yajl would write unescaped. */
-static void string_escaped(struct json *json, const char *text, size_t len)
+/* A string with \u for each control character, also for those that JSON does not need to escape. */
+static void put_escaped(struct json *json, const char *text, size_t len)
 {
-	char *quoted = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&quoted, &bytes);
-
-	if (!out) {
-		json->error = json->error ?: -ENOMEM;
-		return;
-	}
-	fputc('"', out);
 	for (size_t at = 0; at < len;) {
 		uint32_t control = terminal_control(text + at, len - at);
 
 		if (control) {
-			fprintf(out, "\\u%04x",
+			json->len += (size_t)sprintf(
+				room(json, 16), "\\u%04x",
 				control_code((const unsigned char *)text + at, control));
+		} else if (!text[at]) {
+			put_bytes(json, "\\u0000", 6);
 		} else {
 			if (text[at] == '"' || text[at] == '\\')
-				fputc('\\', out);
-			if (text[at])
-				fputc(text[at], out);
-			else
-				fputs("\\u0000", out);
+				put(json, '\\');
+			put(json, text[at]);
 		}
 		at += control ? control : 1;
 	}
-	fputc('"', out);
-	if (fclose(out))
-		json->error = json->error ?: -ENOMEM;
-	else
-		check(json, yajl_gen_number(json->gen, quoted, bytes)); /* written unchanged */
-	free(quoted);
 }
 
-static void string_valid(struct json *json, const char *text, size_t len)
+/* A string with what JSON escapes. */
+static void put_string(struct json *json, const char *text, size_t len)
 {
-	if (plain_length(text, len) < len)
-		string_escaped(json, text, len);
+	static const char escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+
+	for (size_t at = 0; at < len; at++) {
+		unsigned char byte = (unsigned char)text[at];
+		const char *escape = byte ? strchr(escapes, byte) : NULL;
+
+		if (byte >= ' ' && byte != '"' && byte != '\\') {
+			put(json, text[at]);
+		} else if (escape && (byte < ' ' || byte == *escape)) {
+			put(json, '\\');
+			put(json, escape[1]);
+		} else {
+			json->len += (size_t)sprintf(room(json, 16), "\\u%04X", byte);
+		}
+	}
+}
+
+/* Valid UTF-8. */
+static void string_put(struct json *json, const char *text, size_t len, bool plain)
+{
+	if (!value_begin(json, true))
+		return;
+	put(json, '"');
+	if (plain)
+		put_bytes(json, text, len);
+	else if (plain_length(text, len) < len)
+		put_escaped(json, text, len);
 	else
-		check(json, yajl_gen_string(json->gen, (const unsigned char *)text, len));
+		put_string(json, text, len);
+	put(json, '"');
+	value_end(json);
 }
 
 /* Keys are names of waffle's own or from sites, and need not be restored exactly: control
@@ -219,22 +344,23 @@ static void string_valid(struct json *json, const char *text, size_t len)
 void json_key(struct json *json, const char *key)
 {
 	size_t len = strlen(key), bytes = 0;
+	bool plain = is_plain(key, len);
 	char *shown = NULL;
 	FILE *out;
 
 	if (!json)
 		return;
-	if (utf8_valid(key, len) == len && plain_length(key, len) == len) {
-		check(json, yajl_gen_string(json->gen, (const unsigned char *)key, len));
+	if (plain || (utf8_valid(key, len) == len && plain_length(key, len) == len)) {
+		string_put(json, key, len, plain);
 		return;
 	}
 	out = open_memstream(&shown, &bytes);
 	if (out)
 		terminal_put(out, key, len);
 	if (!out || fclose(out))
-		json->error = json->error ?: -ENOMEM;
+		fail(json, -ENOMEM);
 	else
-		check(json, yajl_gen_string(json->gen, (const unsigned char *)shown, bytes));
+		string_put(json, shown, bytes, false);
 	free(shown);
 }
 
@@ -246,35 +372,43 @@ void json_string(struct json *json, const char *text)
 static void string_cleaned(struct json *json, const char *text, size_t len)
 {
 	char *clean = malloc(UTF8_CLEAN_MAX(len));
-	size_t written;
 
-	if (!clean) {
-		json->error = json->error ?: -ENOMEM;
-		return;
-	}
-	written = utf8_clean(text, len, clean);
-	string_valid(json, clean, written);
+	if (clean)
+		string_put(json, clean, utf8_clean(text, len, clean), false);
+	else
+		fail(json, -ENOMEM);
 	free(clean);
 }
 
 void json_string_len(struct json *json, const char *text, size_t len)
 {
+	bool plain = is_plain(text, len);
+
 	if (!json)
 		return;
-	if (utf8_valid(text, len) != len)
+	if (!plain && utf8_valid(text, len) != len)
 		string_cleaned(json, text, len);
 	else
-		string_valid(json, text, len);
+		string_put(json, text, len, plain);
+}
+
+/* ---- all else ---- */
+
+/* Text that is written as it is. */
+static void word_put(struct json *json, const char *text, size_t len)
+{
+	if (!json || !value_begin(json, false))
+		return;
+	put_bytes(json, text, len);
+	value_end(json);
 }
 
 void json_number(struct json *json, const char *digits, size_t len)
 {
-	if (!json)
-		return;
-	check(json, yajl_gen_number(json->gen, digits, len));
+	word_put(json, digits, len);
 }
 
-/* Writes the digits itself: yajl takes only long long, and printf is slower. */
+/* Writes the digits itself, since printf() is slower. */
 static void number(struct json *json, uint64_t value, bool negative)
 {
 	char digits[24], *at = digits + sizeof(digits);
@@ -337,16 +471,12 @@ void json_f64(struct json *json, double value)
 
 void json_bool(struct json *json, bool value)
 {
-	if (!json)
-		return;
-	check(json, yajl_gen_bool(json->gen, value));
+	word_put(json, value ? "true" : "false", value ? 4 : 5);
 }
 
 void json_null(struct json *json)
 {
-	if (!json)
-		return;
-	check(json, yajl_gen_null(json->gen));
+	word_put(json, "null", 4);
 }
 
 void json_hex64(struct json *json, uint64_t value)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A streaming JSON writer (based on yajl_gen) to a FILE. json_close() returns the first error, so
+ * A streaming JSON writer to a FILE. json_close() returns the first error, so
  * that callers need not check each call.
  *
  *	struct json *json = json_new(stdout, true);

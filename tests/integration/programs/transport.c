@@ -166,6 +166,35 @@ static void handoffs(long count)
 	pthread_join(thread, NULL);
 }
 
+/* Hands over to another process, which runs this as well: the one that begins writes first. Each
+ * says that it is about to wake the other one, and that it was woken. */
+static bool turns(bool begins, long count, const char *folder)
+{
+	char path[512], byte;
+	int ends[2];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%d", folder, i);
+		ends[i] = open(path, O_RDWR); /* does not wait for the other one */
+	}
+	for (long i = 0; i < count; i++) {
+		if (begins) {
+			WAFFLE_EVENT("wakes", KV_I64("i", 2 * i));
+			if (write(ends[0], "", 1) != 1 || read(ends[1], &byte, 1) != 1)
+				return false;
+			WAFFLE_EVENT("woken", KV_I64("i", 2 * i + 1));
+		} else {
+			if (read(ends[0], &byte, 1) != 1)
+				return false;
+			WAFFLE_EVENT("woken", KV_I64("i", 2 * i));
+			WAFFLE_EVENT("wakes", KV_I64("i", 2 * i + 1));
+			if (write(ends[1], "", 1) != 1)
+				return false;
+		}
+	}
+	return true;
+}
+
 /* ---- hostile deeds ---- */
 
 /* Calls `each` with each ring that is mapped. Returns their number. */
@@ -341,6 +370,8 @@ static bool obey(const char *line)
 		children(a, b, c);
 	} else if (sscanf(line, "handoffs %ld", &a) == 1) {
 		handoffs(a);
+	} else if (sscanf(line, "turns %ld %ld %255s", &a, &b, word) == 3) {
+		return turns(a, b, word);
 	} else if (sscanf(line, "spoil %255s", word) == 1) {
 		printf("rings %d\n", rings_each(ring_spoil, word));
 	} else if (!strncmp(line, "shrink", 6)) {

@@ -32,20 +32,26 @@ struct expecting {
 	struct file_list *files; /* before an exec: receives the files found; NULL: it is running */
 };
 
-uint32_t arming_number(struct arming *arming, uint32_t site)
+/* The first record of a file that was armed ahead: its sites are written now. */
+static void site_mapped(struct arming *arming, uint32_t site)
 {
 	struct error ignored = ERROR_INIT; /* the writer keeps the error */
 
-	if (site >= arming->sites.len)
-		return WAFFLE_SITE_UNKNOWN;
-	for (size_t i = 0;
-	     arming->sites.data[site].number == WAFFLE_SITE_UNKNOWN && i < arming->files.len; i++) {
+	for (size_t i = 0; i < arming->files.len; i++) {
 		struct armed_file *file = &arming->files.data[i];
 
 		if (file->object && site >= file->first_site &&
 		    site - file->first_site < file->object->sites.len)
 			file_mapped(arming, file, &ignored);
 	}
+}
+
+uint32_t arming_number(struct arming *arming, uint32_t site)
+{
+	if (site >= arming->sites.len)
+		return WAFFLE_SITE_UNKNOWN;
+	if (arming->sites.data[site].number == WAFFLE_SITE_UNKNOWN)
+		site_mapped(arming, site);
 	return arming->sites.data[site].number;
 }
 

@@ -71,15 +71,20 @@ bool ring_process_may_search(struct ring_process *process, uint64_t now_ns)
 	return process->unknown++ < UNKNOWN_MAX;
 }
 
-bool ring_process_site(const struct ring_process *process, uint64_t ts, uint64_t probe,
-		       uint32_t *site)
+bool ring_process_site(struct ring_process *process, uint64_t ts, uint64_t probe, uint32_t *site)
 {
-	uint32_t at = map_get(&process->sites, probe);
-	const struct ring_site *known = at == MAP_NONE ? NULL : &process->site_list.data[at];
+	const struct ring_site *known;
 
-	if (known)
-		*site = ts < known->since ? known->before : known->site;
-	return known;
+	/* Mostly it is that of the last record. */
+	if (probe != process->last_probe || process->last_at == MAP_NONE) {
+		process->last_at = map_get(&process->sites, probe);
+		process->last_probe = probe;
+	}
+	if (process->last_at == MAP_NONE)
+		return false;
+	known = &process->site_list.data[process->last_at];
+	*site = ts < known->since ? known->before : known->site;
+	return true;
 }
 
 static void thread_found(uint32_t seen_tid, uint32_t tid, void *arg)

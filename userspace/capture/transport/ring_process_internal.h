@@ -38,6 +38,8 @@ struct ring_process {
 	uint64_t missing_s; /* … that this is */
 	struct map sites;   /* address of a probe → index in `site_list` */
 	VEC(struct ring_site) site_list;
+	uint64_t last_probe; /* that was looked up, and its index; MAP_NONE: it has none */
+	uint32_t last_at;
 	struct ring_mapped mapped[RING_PROCESS_MAPPED_MAX]; /* the latest ones */
 	uint32_t mapped_next;
 	uint32_t unknown;   /* lookups in this second … */
@@ -55,8 +57,7 @@ void ring_process_site_set(struct ring_process *process, uint64_t probe, uint32_
 /* Whether one more lookup is granted. None is for a process that has ended. */
 bool ring_process_may_search(struct ring_process *process, uint64_t now_ns);
 /* False: the site of the address was never set. */
-bool ring_process_site(const struct ring_process *process, uint64_t ts, uint64_t probe,
-		       uint32_t *site);
+bool ring_process_site(struct ring_process *process, uint64_t ts, uint64_t probe, uint32_t *site);
 /* The tid of a thread. If it was not set, it is looked up in /proc, once in a second. 0: unknown.
  */
 uint32_t ring_process_tid(struct ring_process *process, uint32_t seen_tid, uint64_t now_ns);

@@ -128,12 +128,12 @@ static int process_get(struct ring_set *set, pid_t pid)
 		if (!old->ended || old->rings)
 			continue;
 		ring_process_free(old);
-		*old = (struct ring_process){.pid = pid};
+		*old = (struct ring_process){.pid = pid, .last_at = MAP_NONE};
 		at = (int)i;
 	}
 	if (at >= 0)
 		return at;
-	if (!vec_push(&set->processes, (struct ring_process){.pid = pid}))
+	if (!vec_push(&set->processes, (struct ring_process){.pid = pid, .last_at = MAP_NONE}))
 		return -1;
 	return (int)set->processes.len - 1;
 }
