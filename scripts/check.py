@@ -39,7 +39,7 @@ EMULATOR = ["qemu-aarch64", "-cpu", "max,pauth-impdef=on", "-L", f"{ARM64}/root"
 ARM64_NOT = {f"test_{name}" for name in (
     "address_spaces call_answers call_fields call_find call_tracepoint calls_filter calls_kernel "
     "calls_words clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks "
-    "needed opener peek rank_gained store_damage symbols worker").split()}
+    "needed opener peek probe_unwind rank_gained store_damage symbols worker").split()}
 
 # Test files that neither measure time nor watch the whole machine. BESIDE_JOBS of them run at once,
 # the longest first: mostly they wait for the kernel to attach and to release probes. All others run
