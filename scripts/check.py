@@ -63,7 +63,8 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_propagation integration/test_processors integration/test_exporters "
     "integration/test_cpp integration/test_python integration/test_modes "
     "integration/test_backtraces integration/test_repair integration/test_inprocess_names "
-    "integration/test_inprocess_viewers integration/test_backends").split()]
+    "integration/test_inprocess_viewers integration/test_backends "
+    "integration/test_sqlite").split()]
 
 
 def run(command, timeout, log=None, env=None):

@@ -5,15 +5,17 @@
 #   jaeger       Jaeger's all-in-one, which `go install` refuses to build: its module replaces others
 #   otelcol      an OpenTelemetry collector with the parts that tests/otelcol.yaml names
 #   zipkin.jar   Zipkin's server
+#   chdb         ClickHouse in a Python process: a folder for PYTHONPATH
 #
-# They come from the registries of Go and Maven, by these versions, and are made once: six minutes on
-# two CPUs. Prometheus is a Debian package, which setup.sh installs.
+# They come from the registries of Go, Maven and Python, by these versions, and are made once: six
+# minutes on two CPUs. Prometheus is a Debian package, which setup.sh installs.
 set -eu
 cd "$(dirname "$0")/.."
 
 jaeger=v1.76.0
 collector=v0.165.0
 zipkin=3.4.4
+chdb=4.4.0 chdb_core=26.9.0
 
 build=${BUILD:-build}
 servers=$PWD/$build/servers
@@ -66,8 +68,15 @@ make_zipkin() {
 	mv "$servers/zipkin-server-exec.jar" "$servers/zipkin.jar"
 }
 
+make_chdb() {
+	say "ClickHouse, as chdb $chdb, into $servers"
+	rm -rf "$servers/chdb"
+	"$build/venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$servers/chdb" \
+		"chdb==$chdb" "chdb-core==$chdb_core" >&2
+}
+
 mkdir -p "$servers"
-for server in jaeger:$jaeger otelcol:$collector zipkin.jar:$zipkin; do
+for server in jaeger:$jaeger otelcol:$collector zipkin.jar:$zipkin chdb:$chdb; do
 	name=${server%:*} version=${server#*:}
 	done_already "$name" "$version" && continue
 	"make_${name%.jar}"

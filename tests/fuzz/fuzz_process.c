@@ -4,7 +4,7 @@
  * JSON, counted, and made into requests. No record is delivered twice, spans end after they begin,
  * and all text is valid.
  */
-#include "export/process/metrics_text_internal.h"
+#include "export/process/metrics_text.h"
 #include "export/process/otlp_traces.h"
 #include "export/process/record_json_internal.h"
 #include "records.h"

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 from tracer import default_program, find_tool
@@ -174,3 +175,61 @@ service:
             except OSError:
                 return False
         return look
+
+
+class MetricsPage:
+    """Serves a file to whoever scrapes it."""
+
+    def __init__(self, path):
+        page = self
+        page.scrapes = 0
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                page.scrapes += 1
+                body = path.read_bytes()
+                self.send_response(200)
+                self.send_header("Content-Type",
+                                 "application/openmetrics-text; version=1.0.0; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Prometheus(Server):
+    """Debian's prometheus, which scrapes a MetricsPage each second."""
+
+    def __init__(self, folder, page):
+        [port] = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        config = folder / "prometheus.yml"
+        config.write_text("global: {scrape_interval: 1s, scrape_timeout: 1s}\n"
+                          "scrape_configs:\n- job_name: waffle\n  static_configs:\n"
+                          f"  - targets: ['{page.address}']\n")
+        super().__init__(folder, [
+            find_tool("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--enable-feature=exemplar-storage,native-histograms"],
+            lambda: get(self.url + "/-/ready"))
+
+    def ask(self, api, **parameters):
+        answer = get_json(f"{self.url}/api/v1/{api}?{urllib.parse.urlencode(parameters)}")
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+    def query(self, text):
+        """{labels without the target's: value}"""
+        return {tuple(sorted((k, v) for k, v in r["metric"].items()
+                             if k not in ("__name__", "instance", "job"))): float(r["value"][1])
+                for r in self.ask("query", query=text)["result"]}

@@ -4,6 +4,7 @@ they answer is compared with the capture's NDJSON. Other servers are down, slow,
 
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from servers import Jaeger, OtelCollector, Sink, Zipkin
+from servers import Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json
 from test_exporters import attributes, certificate, collector, ids_to_base64  # noqa: F401
 from test_processors import Processed, processed  # noqa: F401
 from tracer import ROOT, wait_until
@@ -408,3 +409,125 @@ def test_service_is_the_program_or_what_the_variable_says(send, collector):  # n
     send(SMALL, server.url, OTEL_SERVICE_NAME="shop")
     resource = attributes(server.requests[0].message().resource_spans[0].resource)
     assert resource["service.name"] == "shop"
+
+
+# ---- while a program runs ----
+
+def test_attach_sends_spans_while_the_program_runs(jaeger, waffle, steps):
+    attached = waffle.attach_to(steps, steps.path, options=("--to", jaeger.url))
+    steps.ask("span 1", "did span")
+
+    def spans():
+        answer = get_json(f"{jaeger.query}/api/traces?service=steps&lookback=1h&limit=100")
+        return {s["spanID"]: s for trace in answer["data"] or [] for s in trace["spans"]}
+
+    wait_until(spans, "the span in Jaeger, before the end of the recording")
+    assert attached.process.poll() is None
+    steps.ask("span 2", "did span")
+    capture = attached.stop()
+    assert not capture.result.stderr
+    truth = Truth(waffle, capture.path)
+    wait_until(lambda: len(spans()) >= len(truth.spans), "all spans in Jaeger")
+    for span_id, row in truth.spans.items():
+        span = spans()[span_id]
+        assert abs(span["startTime"] - (row["start_ns"] + truth.offset) / 1000) < 1000
+        assert span["duration"] == (row["end_ns"] - row["start_ns"]) // 1000
+        assert jaeger_tags(span)["ms"] == row["args"]["ms"]
+
+
+def test_run_sends_to_zipkin_what_passes_the_chain(zipkin, waffle, processed):  # noqa: F811
+    capture = waffle.run(processed, "steps", 10, options=(
+        "--process", "filter(kv.i >= 5)", "--to", zipkin.url + "/api/v2/spans"))
+    truth = Truth(waffle, capture.path)
+    for span_id, row in truth.spans.items():
+        found = zipkin.trace(truth.trace_of(row)).get(span_id)
+        assert (row["args"]["i"] >= 5) == bool(found)
+
+
+def test_server_that_is_down_fills_the_spool(waffle, processed, collector, tmp_path):  # noqa: F811
+    server = collector()
+    server.close()
+    spool = tmp_path / "spool"
+    capture = waffle.run(processed, "steps", 10, options=("--to", server.url, "--spool", spool))
+    assert "21 records are in the spool" in capture.result.stderr
+    server = collector()
+    capture = waffle.run(processed, "sleep", 10, options=("--to", server.url, "--spool", spool))
+    numbers = sorted(attributes(s)["i"] for s in server.spans() if s.name == "step")
+    assert numbers == sorted([*range(10)] * 2) and not list(spool.glob("*.parcel"))
+
+
+def test_drops_are_counted_and_shown(waffle, processed, collector):  # noqa: F811
+    server = collector()
+    server.close()
+    capture = waffle.run(processed, "steps", 10, options=("--to", server.url))
+    [line] = [x for x in capture.result.stderr.splitlines() if "dropped" in x]
+    assert "--to: export(): 21 records were dropped: " in line and "onnect" in line
+
+
+@pytest.mark.parametrize("options, says", [
+    (["--to", "x.db"], "--to: export(): 'x.db': expected a URL such as http://localhost:4318"),
+    (["--spool", "x"], "--spool needs --to URL"),
+])
+def test_wrong_options_of_run_cost_one_line(waffle, options, says):
+    waffle.fails(2, "run", *options, "--", "true", says=re.escape(says))
+
+
+# ---- Prometheus ----
+
+@pytest.fixture(scope="module")
+def scraped(made, tmp_path_factory, waffle_program):
+    """JOB in a Prometheus that has scraped it twice."""
+    path = tmp_path_factory.mktemp("metrics") / "job.prom"
+    subprocess.run([waffle_program, "export", JOB, "--format", "prometheus", "--to", path], check=True,
+                   stdout=subprocess.DEVNULL)
+    page = MetricsPage(path)
+    server = made(Prometheus, page)
+    wait_until(lambda: page.scrapes >= 2 and server.query("waffle_records_total"), "two scrapes")
+    yield server
+    page.close()
+
+
+def test_prometheus_takes_all_series(scraped, waffle):
+    truth = Truth(waffle, JOB)
+    counts = {}
+    for kind, rows in (("span", truth.spans), ("event", truth.events)):
+        for row in rows.values():
+            key = (("kind", kind), ("name", row["name"]))
+            counts[key] = counts.get(key, 0) + 1
+    assert scraped.query("waffle_records_total") == counts
+    assert scraped.query("up") == {(): 1}
+    [target] = scraped.ask("targets")["activeTargets"]
+    assert target["lastError"] == ""
+
+
+def test_prometheus_has_durations_with_exemplars(scraped, waffle):
+    truth = Truth(waffle, JOB)
+    steps = [r["end_ns"] - r["start_ns"] for r in truth.spans.values() if r["name"] == "step"
+             and not {"unfinished", "begun_before", "left"} & set(r)]
+    select = 'waffle_span_duration_seconds_%s{name="step"}'
+    [count] = scraped.query(select % "count").values()
+    [total] = scraped.query(select % "sum").values()
+    assert count == len(steps) and total == pytest.approx(sum(steps) / 1e9)
+    [median] = scraped.query(f"histogram_quantile(0.5, {select % 'bucket'})").values()
+    # Four buckets an octave.
+    assert median == pytest.approx(sorted(steps)[len(steps) // 2] / 1e9, rel=0.25)
+    last = max(r["end_ns"] for r in truth.spans.values()) + truth.offset
+    found = scraped.ask("query_exemplars", query=select % "bucket", start=last / 1e9 - 60,
+                        end=last / 1e9 + 60)
+    exemplars = [e for series in found for e in series["exemplars"]]
+    assert exemplars
+    for exemplar in exemplars:
+        row = truth.spans[exemplar["labels"]["span_id"]]
+        assert exemplar["labels"]["trace_id"] == truth.trace_of(row)
+        assert float(exemplar["value"]) == pytest.approx((row["end_ns"] - row["start_ns"]) / 1e9)
+
+
+def test_prometheus_has_causes_that_sum_to_the_time_of_spans(scraped, waffle):
+    truth = Truth(waffle, JOB)
+    whole = [r for r in truth.spans.values() if r["name"] == "step"
+             and not {"unfinished", "begun_before"} & set(r)]
+    [total] = scraped.query('sum(waffle_cause_seconds_total{name="step"})').values()
+    assert total == pytest.approx(sum(r["end_ns"] - r["start_ns"] for r in whole) / 1e9)
+    assert set(scraped.query("sum by (state) (waffle_thread_seconds_total)")) == {
+        (("state", x),) for x in ("running", "runnable", "blocked")}
+    assert scraped.query('sum(waffle_lost_records_total)') == {(): 0}

@@ -4,12 +4,14 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "capture/explain.h"
+#include "export/backend/send.h"
 #include "render/explain.h"
 #include "target/elf/objects.h"
 #include "util/clock.h"
@@ -332,13 +334,21 @@ static int process_open(struct process_tap *process, const struct command *comma
 			struct capture_options *options, const char *program, struct error *err)
 {
 	int64_t offset = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_monotonic_ns());
+	char *text = NULL;
+	int result;
 
-	if (!options->process)
+	if (options->spool && !options->to)
+		return error_set(err, EINVAL, "--spool needs --to URL");
+	if (!options->process && !options->to)
 		return 0;
+	if (options->to && !(text = backend_chain(options->to, options->spool, options->process)))
+		return error_set(err, ENOMEM, "out of memory");
 	process->tap = (struct session_tap){process_record, process_round, process};
 	options->session.tap = &process->tap;
-	return process_options_open(&process->chain, command, options->process, program, offset,
-				    false, err);
+	result = process_options_open(&process->chain, command, text ? "--to" : "--process",
+				      text ?: options->process, program, offset, false, err);
+	free(text);
+	return result;
 }
 
 static void process_close(struct process_tap *process)

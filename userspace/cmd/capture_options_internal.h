@@ -23,8 +23,9 @@ struct capture_options {
 	const char *user;        /* of run; NULL: the user who called sudo */
 	struct account *account; /* the same user, looked up; NULL: the user of this process */
 	struct redaction redaction;
-	const char *trigger; /* of the flight recorder; NULL: none */
-	const char *process; /* NULL: no processors */
+	const char *trigger;    /* of the flight recorder; NULL: none */
+	const char *process;    /* NULL: no processors */
+	const char *to, *spool; /* NULL: no server, no spool */
 	bool json, no_report, no_sched, quiet;
 	struct filter_options filter;
 	struct probe_options probes;
@@ -173,6 +174,7 @@ struct capture_options {
 		 .at = offsetof(struct capture_options, no_report)},                               \
 		FILTER_OPTION_ROWS(struct capture_options, filter),                                \
 		PROCESS_OPTION_ROW(struct capture_options, process),                               \
+		SERVER_OPTION_ROWS(struct capture_options, to, spool),                             \
 	{                                                                                          \
 		"quiet", 'q', NULL, "Print no progress line and no notices.",                      \
 			.at = offsetof(struct capture_options, quiet)                              \

@@ -216,7 +216,8 @@ static int process_file(const struct command *command, const struct export_optio
 	if (o->filter.filter)
 		return error_set(err, EINVAL,
 				 "--process: write the filter into the chain: filter(EXPRESSION)");
-	return process_options_open(&chain, command, o->process, service_name(service, meta),
+	return process_options_open(&chain, command, "--process", o->process,
+				    service_name(service, meta),
 				    (int64_t)(meta->real_ns - meta->start_ts), true, err)
 		       ?: process_options_file(chain, reader, window, err);
 }

@@ -20,13 +20,13 @@ static void say(const char *line, void *arg)
 	chain_say(program, line);
 }
 
-int process_options_open(struct chain **chain, const struct command *command, const char *text,
-			 const char *service, int64_t unix_offset_ns, bool finished,
-			 struct error *err)
+int process_options_open(struct chain **chain, const struct command *command, const char *origin,
+			 const char *text, const char *service, int64_t unix_offset_ns,
+			 bool finished, struct error *err)
 {
 	const char *named = getenv("OTEL_SERVICE_NAME");
 	struct chain_host host = {
-		.origin = "--process",
+		.origin = origin,
 		.service = named && *named ? named : service,
 		.pid = (uint32_t)getpid(),
 		.unix_offset_ns = unix_offset_ns,

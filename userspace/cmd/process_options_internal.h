@@ -18,11 +18,31 @@
 			.at = offsetof(options, member)                                            \
 	}
 
-/* Opens the chain. `unix_offset_ns`: from CLOCK_MONOTONIC to the time since 1970; `finished`: the
- * records are of a file. Its messages go to standard error. */
-int process_options_open(struct chain **chain, const struct command *command, const char *text,
-			 const char *service, int64_t unix_offset_ns, bool finished,
-			 struct error *err);
+/* --to and --spool of attach and run: the same as an export() at the end of the chain. */
+#define SERVER_OPTION_ROWS(options, to_member, spool_member)                                       \
+	{"to",                                                                                     \
+	 0,                                                                                        \
+	 "URL",                                                                                    \
+	 "Send whole spans with their events to this server while the program runs: "              \
+	 "http://localhost:4318 of Jaeger or an OpenTelemetry collector, "                         \
+	 "http://localhost:9411/api/v2/spans of Zipkin. With --process, what passes its chain. "   \
+	 "See docs/backends.md.",                                                                  \
+	 .type = OPTION_PATH,                                                                      \
+	 .at = offsetof(options, to_member)},                                                      \
+	{                                                                                          \
+		"spool", 0, "FOLDER",                                                              \
+			"With --to, keep in this folder what could not be sent, and send it "      \
+			"later. "                                                                  \
+			"Default: it is dropped after five minutes.",                              \
+			.type = OPTION_PATH, .at = offsetof(options, spool_member)                 \
+	}
+
+/* Opens the chain. `origin` is the option that it is from. `unix_offset_ns`: from CLOCK_MONOTONIC
+ * to the time since 1970; `finished`: the records are of a file. Its messages go to standard error.
+ */
+int process_options_open(struct chain **chain, const struct command *command, const char *origin,
+			 const char *text, const char *service, int64_t unix_offset_ns,
+			 bool finished, struct error *err);
 /* Passes all records of a capture file to a chain, and closes that. */
 int process_options_file(struct chain *chain, struct store_reader *reader,
 			 struct store_window window, struct error *err);

@@ -20,7 +20,9 @@
 	    "The capture's records as they are, one JSON object a line, by their numbers.")         \
 	row(otlp, ".otlp.jsonl",                                                                   \
 	    "Spans for OpenTelemetry, one request in JSON a line; --to URL sends them.")            \
-	row(zipkin, ".zipkin.json", "Spans for Zipkin, as one list in JSON; --to URL sends them.")
+	row(zipkin, ".zipkin.json", "Spans for Zipkin, as one list in JSON; --to URL sends them.") \
+	row(sqlite, ".db", "A database of SQLite; open it with sqlite3 or a script.")              \
+	row(prometheus, ".prom", "Metrics as OpenMetrics text, for Prometheus to scrape.")
 // clang-format on
 
 #define EXPORTER_WRITE(name, extension, help)                                                      \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/backend/causes_internal.h"
+#include "export/backend/causes.h"
 
 #include <stdlib.h>
 
@@ -21,19 +21,26 @@ static int instance_take(const struct why *why, const struct why_instance *insta
 	return 0;
 }
 
+int span_causes_each(struct why **why, const struct model *model, why_each_fn each, void *arg,
+		     struct error *err)
+{
+	/* Symbols tell an interpreter's lock from others. */
+	struct stack_names *names = stack_names_open(model->reader, false);
+	int result = why_each(why, model, names, each, arg, err);
+
+	stack_names_close(names);
+	return result;
+}
+
 int span_causes_load(struct span_causes *causes, const struct model *model, struct error *err)
 {
-	struct stack_names *names;
 	int result;
 
 	*causes = (struct span_causes){0};
 	if (!model->sched || !model->spans.len)
 		return 0;
 	causes->spans = memory_zeroed(model->spans.len, sizeof(*causes->spans));
-	/* Symbols tell an interpreter's lock from others, so that the cause is what `why` says. */
-	names = stack_names_open(model->reader, false);
-	result = why_each(&causes->why, model, names, instance_take, causes->spans, err);
-	stack_names_close(names);
+	result = span_causes_each(&causes->why, model, instance_take, causes->spans, err);
 	if (result < 0)
 		span_causes_free(causes);
 	return result < 0 ? result : 0;

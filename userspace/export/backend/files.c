@@ -25,7 +25,7 @@ struct file_out {
 static int file_begin(struct file_out *out, const struct model *model, char service[SERVICE_BYTES],
 		      struct error *err)
 {
-	*out = (struct file_out){.records = model_records_open(model, err)};
+	*out = (struct file_out){.records = model_records_open(model, true, err)};
 	out->source = (struct otlp_source){service_name(service, model->meta), NULL, NULL};
 	return out->records ? 0 : -EIO;
 }

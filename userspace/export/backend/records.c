@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/backend/causes_internal.h"
+#include "export/backend/causes.h"
 #include "export/backend/processes_internal.h"
 #include "util/memory.h"
 
@@ -261,8 +261,9 @@ static void event_fill(struct model_records *records, struct record_slot *slot, 
 	struct waffle_record *record = &slot->full.record;
 
 	slot_fill(records, slot, event->site, event->thread, walk);
-	record->kind =
-		site_kind_is_log(slot->full.site->kind) ? WAFFLE_RECORD_LOG : WAFFLE_RECORD_EVENT;
+	record->kind = is_counter(records->model, event)         ? WAFFLE_RECORD_COUNTER
+		       : site_kind_is_log(slot->full.site->kind) ? WAFFLE_RECORD_LOG
+								 : WAFFLE_RECORD_EVENT;
 	record->id = event->id;
 	record->parent = event->parent_id;
 	record->trace_hi = event->trace_hi;
@@ -330,13 +331,13 @@ static void span_fill(struct model_records *records, struct record_slot *slot, u
 	slot->facts.link_count = slot->links.len;
 }
 
-struct model_records *model_records_open(const struct model *model, struct error *err)
+struct model_records *model_records_open(const struct model *model, bool causes, struct error *err)
 {
 	struct model_records *records = memory_zeroed(1, sizeof(*records));
 
 	records->model = model;
 	records->unix_offset_ns = (int64_t)(model->meta->real_ns - model->meta->start_ts);
-	if (span_causes_load(&records->causes, model, err) < 0) {
+	if (causes && span_causes_load(&records->causes, model, err) < 0) {
 		free(records);
 		return NULL;
 	}
@@ -379,6 +380,12 @@ size_t model_records_next(struct model_records *records, struct pending_events *
 		records->list[i] = &records->slots[i].full;
 	*list = records->list;
 	return count;
+}
+
+const struct full_record *model_records_event(struct model_records *records, uint32_t event)
+{
+	event_fill(records, &records->slots[MODEL_RECORDS_BATCH], event);
+	return &records->slots[MODEL_RECORDS_BATCH].full;
 }
 
 uint64_t model_records_count(const struct model_records *records)

@@ -21,8 +21,8 @@
 
 struct model_records;
 
-/* NULL with a message on failure. */
-struct model_records *model_records_open(const struct model *model, struct error *err);
+/* With `causes`, spans have their first cause. NULL with a message on failure. */
+struct model_records *model_records_open(const struct model *model, bool causes, struct error *err);
 void model_records_close(struct model_records *records);
 /*
  * Makes the next records, at most MODEL_RECORDS_BATCH: spans in order of their begins, then events
@@ -31,6 +31,9 @@ void model_records_close(struct model_records *records);
  */
 size_t model_records_next(struct model_records *records, struct pending_events *pending,
 			  struct full_record *const **list);
+/* An event, log message or counter by its index in the model; valid until the next call of any of
+ * these functions. */
+const struct full_record *model_records_event(struct model_records *records, uint32_t event);
 /* How many records there are, those inside of spans included. */
 uint64_t model_records_count(const struct model_records *records);
 

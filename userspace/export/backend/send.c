@@ -30,16 +30,13 @@ enum backend_kind backend_kind_of(const char *url)
 	return len > suffix && !strcmp(url + len - suffix, path) ? BACKEND_ZIPKIN : BACKEND_OTLP;
 }
 
-/* A value of a chain's text: a quote or backslash in it has a backslash. */
+/* A value of a chain's text. One with both kinds of quotes can't be written, and is an error when
+ * the chain is opened. */
 static void value_write(struct out_bytes *out, const char *name, const char *value)
 {
-	bytes_print(out, "%s=\"", name);
-	for (; *value; value++) {
-		if (*value == '"' || *value == '\\')
-			bytes_char(out, '\\');
-		bytes_char(out, *value);
-	}
-	bytes_char(out, '"');
+	char quote = strchr(value, '"') ? '\'' : '"';
+
+	bytes_print(out, "%s=%c%s%c", name, quote, value, quote);
 }
 
 char *backend_chain(const char *url, const char *spool, const char *before)
@@ -140,7 +137,7 @@ int backend_send(const struct model *model, const struct backend_server *server,
 	*sent = (struct backend_sent){0};
 	if (result)
 		return result;
-	sending.records = model_records_open(model, err);
+	sending.records = model_records_open(model, true, err);
 	if (!sending.records) {
 		sender_close(sending.sender, 0);
 		return -EIO;

@@ -4,7 +4,7 @@
 
 #include "export/process/file_name_internal.h"
 #include "export/process/file_sender_internal.h"
-#include "export/process/metrics_text_internal.h"
+#include "export/process/metrics_text.h"
 #include "export/process/processors_internal.h"
 #include "util/clock.h"
 

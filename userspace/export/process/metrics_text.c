@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/process/metrics_text_internal.h"
+#include "export/process/metrics_text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -35,7 +35,8 @@ static void number(struct out_bytes *out, double value)
 		bytes_text(out, ".0");
 }
 
-static void label(struct out_bytes *out, const char *separator, const char *name, const char *value)
+void metrics_text_label(struct out_bytes *out, const char *separator, const char *name,
+			const char *value)
 {
 	bytes_print(out, "%s%s=\"", separator, name);
 	for (size_t len = strlen(value); len;) {
@@ -58,11 +59,11 @@ static void labels(const struct metrics_out *m, const struct series *series, con
 	for (size_t i = 0; i < 2 + m->table->label_count; i++) {
 		if (!series->values[i])
 			continue;
-		label(m->out, separator,
-		      i == 0   ? "kind"
-		      : i == 1 ? "name"
-			       : m->table->labels[i - 2].label,
-		      series->values[i]);
+		metrics_text_label(m->out, separator,
+				   i == 0   ? "kind"
+				   : i == 1 ? "name"
+					    : m->table->labels[i - 2].label,
+				   series->values[i]);
 		separator = ",";
 	}
 	if (series->overflow) {
@@ -218,8 +219,8 @@ static void histograms_write(const struct metrics_out *m)
 	}
 }
 
-void metrics_text(struct out_bytes *out, const struct metrics_snapshot *snapshot,
-		  enum metrics_format format)
+void metrics_text_families(struct out_bytes *out, const struct metrics_snapshot *snapshot,
+			   enum metrics_format format)
 {
 	struct metrics_out m = {out, snapshot->table, format};
 
@@ -229,6 +230,12 @@ void metrics_text(struct out_bytes *out, const struct metrics_snapshot *snapshot
 	family(&m, "waffle_overflowed", "counter", NULL,
 	       "Records that share a series because there are too many.");
 	bytes_print(out, "waffle_overflowed_total %" PRIu64 "\n", snapshot->table->overflowed);
+}
+
+void metrics_text(struct out_bytes *out, const struct metrics_snapshot *snapshot,
+		  enum metrics_format format)
+{
+	metrics_text_families(out, snapshot, format);
 	if (format == METRICS_OPENMETRICS)
 		bytes_text(out, "# EOF\n");
 }

@@ -2,7 +2,7 @@
 /* ExportMetricsServiceRequest (opentelemetry/proto/metrics/v1/metrics.proto). */
 #include <stdio.h>
 
-#include "export/process/metrics_text_internal.h"
+#include "export/process/metrics_text.h"
 #include "export/process/otlp_out_internal.h"
 #include "export/process/otlp_traces.h"
 

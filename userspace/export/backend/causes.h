@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first cause of each whole span of a capture: the part of its time that took longest. */
-#ifndef WAFFLE_EXPORT_BACKEND_CAUSES_INTERNAL_H
-#define WAFFLE_EXPORT_BACKEND_CAUSES_INTERNAL_H
+#ifndef WAFFLE_EXPORT_BACKEND_CAUSES_H
+#define WAFFLE_EXPORT_BACKEND_CAUSES_H
 
 #include "analyze/why/why.h"
 
@@ -20,6 +20,9 @@ struct span_causes {
 
 /* Explains all spans. Returns 0 or a negative errno with a message. */
 int span_causes_load(struct span_causes *causes, const struct model *model, struct error *err);
+/* why_each() with the symbols that `why` has, so that causes are what it says. Free *why. */
+int span_causes_each(struct why **why, const struct model *model, why_each_fn each, void *arg,
+		     struct error *err);
 void span_causes_free(struct span_causes *causes);
 /* The cause of a span; NULL: it was not explained. */
 const struct span_cause *span_causes_of(const struct span_causes *causes, uint32_t span);

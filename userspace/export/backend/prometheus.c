@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A capture as metrics in the text of OpenMetrics 1.0. First come those of the processor metrics(),
+ * by the same code; then what only a finished capture knows. All are totals of the capture, without
+ * times of their own.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/backend/causes.h"
+#include "export/backend/records_internal.h"
+#include "export/formats.h"
+#include "export/process/metrics_text.h"
+#include "util/memory.h"
+
+/* As the processor's default. */
+#define SERIES_MAX 1000
+
+/* ---- sums by labels ---- */
+
+struct sum {
+	char *labels; /* as they are written, without braces */
+	double value;
+};
+
+struct sums {
+	struct keymap index;
+	VEC(struct sum) list;
+	struct out_bytes labels; /* of the next sum_add() */
+};
+
+static void sum_label(struct sums *sums, const char *name, const char *value)
+{
+	metrics_text_label(&sums->labels, sums->labels.len ? "," : "", name, value);
+}
+
+static void sum_add(struct sums *sums, double value)
+{
+	uint32_t index;
+
+	bytes_char(&sums->labels, '\0');
+	memory_require(!sums->labels.failed);
+	index = keymap_get(&sums->index, sums->labels.data, sums->labels.len);
+	if (index == MAP_NONE) {
+		struct sum sum = {memory_text(sums->labels.data), 0};
+
+		index = (uint32_t)sums->list.len;
+		vec_add(&sums->list, sum);
+		keymap_put(&sums->index, sum.labels, sums->labels.len, index);
+	}
+	sums->list.data[index].value += value;
+	bytes_clear(&sums->labels);
+}
+
+/* Writes a family of counters, and frees the sums. */
+static void sums_write(struct out_bytes *out, const char *name, const char *unit, const char *help,
+		       struct sums *sums)
+{
+	if (sums->list.len) {
+		bytes_print(out, "# TYPE %s counter\n", name);
+		if (unit)
+			bytes_print(out, "# UNIT %s %s\n", name, unit);
+		bytes_print(out, "# HELP %s %s\n", name, help);
+	}
+	for (size_t i = 0; i < sums->list.len; i++) {
+		bytes_print(out, "%s_total{%s} ", name, sums->list.data[i].labels);
+		bytes_f64(out, sums->list.data[i].value);
+		bytes_char(out, '\n');
+		free(sums->list.data[i].labels);
+	}
+	vec_free(&sums->list);
+	keymap_free(&sums->index);
+	bytes_free(&sums->labels);
+	*sums = (struct sums){0};
+}
+
+/* ---- families ---- */
+
+static int instance_add(const struct why *why, const struct why_instance *instance, void *arg)
+{
+	const struct model_span *span = &why->model->spans.data[instance->span];
+	struct sums *sums = arg;
+
+	for (uint32_t i = 0; i < instance->part_count; i++) {
+		const struct why_part *part = &why->parts.data[instance->part + i];
+
+		sum_label(sums, "name", model_site(why->model, span->site)->name);
+		sum_label(sums, "cause", why_causes[part->cause].name);
+		sum_label(sums, "grade", why_grade_names[part->grade]);
+		sum_add(sums, (double)part->ns / 1e9);
+	}
+	return 0;
+}
+
+static int causes_write(struct out_bytes *out, const struct model *model, struct error *err)
+{
+	struct sums sums = {0};
+	struct why *why = NULL;
+	int result = 0;
+
+	if (model->sched && model->spans.len)
+		result = span_causes_each(&why, model, instance_add, &sums, err);
+	if (result >= 0)
+		why_free(why);
+	sums_write(out, "waffle_cause_seconds", "seconds", "Time of spans by what it was spent on.",
+		   &sums);
+	return result < 0 ? result : 0;
+}
+
+static void threads_write(struct out_bytes *out, const struct model *model)
+{
+	struct sums sums = {0};
+
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+		const struct {
+			const char *state;
+			uint64_t ns;
+		} times[] = {{"running", thread->running_ns},
+			     {"runnable", thread->runnable_ns},
+			     {"blocked", thread->blocked_ns}};
+
+		for (size_t j = 0; thread->traced && thread->has_sched && j < 3; j++) {
+			sum_label(&sums, "comm", model_thread_name(model, i));
+			sum_label(&sums, "state", times[j].state);
+			sum_add(&sums, (double)times[j].ns / 1e9);
+		}
+	}
+	sums_write(out, "waffle_thread_seconds", "seconds", "Time of threads by their state.",
+		   &sums);
+}
+
+static void ranks_write(struct out_bytes *out, const struct model *model, bool seconds)
+{
+	struct sums sums = {0};
+
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		const struct model_process *process = model_process_of(model, span->thread);
+		char rank[16];
+
+		if (!process || process->rank == MODEL_NONE || span->flags & MODEL_SPAN_CUT)
+			continue;
+		snprintf(rank, sizeof(rank), "%u", process->rank);
+		sum_label(&sums, "name", model_site(model, span->site)->name);
+		sum_label(&sums, "rank", rank);
+		sum_add(&sums, seconds ? (double)(span->end_ts - span->start_ts) / 1e9 : 1);
+	}
+	if (seconds)
+		sums_write(out, "waffle_rank_span_seconds", "seconds",
+			   "Durations of the whole spans of a rank.", &sums);
+	else
+		sums_write(out, "waffle_rank_spans", NULL, "Whole spans of a rank.", &sums);
+}
+
+static void losses_write(struct out_bytes *out, const struct model *model)
+{
+	struct sums sums = {0};
+
+	for (uint32_t i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		sum_label(&sums, "source", record_source_name(i));
+		sum_add(&sums, (double)model->sources[i].lost);
+	}
+	sums_write(out, "waffle_lost_records", NULL, "Records that the capture lost.", &sums);
+}
+
+/* ---- the metrics that processors have, too ---- */
+
+static void spans_take(struct series_table *table, const struct model *model,
+		       struct model_records *records, uint64_t *last_unix_ns)
+{
+	struct pending_events pending = {0};
+	struct full_record *const *list;
+	size_t count, span = 0;
+
+	while ((count = model_records_next(records, &pending, &list))) {
+		for (size_t i = 0; i < count; i++) {
+			struct waffle_record *record = &list[i]->record;
+			uint64_t unix_ns = record->end_ns + (uint64_t)record->unix_offset_ns;
+
+			if (record->kind != WAFFLE_RECORD_SPAN)
+				continue;
+			/* Its duration is as unknown as that of one without an end. */
+			if (model->spans.data[span++].flags & MODEL_SPAN_CUT)
+				record->flags |= WAFFLE_RECORD_UNFINISHED;
+			series_take(table, list[i]);
+			*last_unix_ns = unix_ns > *last_unix_ns ? unix_ns : *last_unix_ns;
+		}
+		pending_events_clear(&pending);
+	}
+}
+
+static int series_fill(struct series_table *table, const struct model *model,
+		       uint64_t *last_unix_ns, struct error *err)
+{
+	struct model_records *records = model_records_open(model, false, err);
+
+	if (!records)
+		return -EIO;
+	table->limit = SERIES_MAX;
+	table->start_unix_ns = model->start_ts + (model->meta->real_ns - model->meta->start_ts);
+	series_choices_parse(table->histograms, &table->histogram_count, SERIES_HISTOGRAMS_MAX,
+			     true, "prometheus", "dur", err);
+	spans_take(table, model, records, last_unix_ns);
+	for (uint32_t i = 0; i < model->events.len; i++)
+		series_take(table, model_records_event(records, i));
+	model_records_close(records);
+	return 0;
+}
+
+int prometheus_write(const struct model *model, FILE *file, struct error *err)
+{
+	struct series_table table = {0};
+	struct metrics_snapshot snapshot = {&table, 0};
+	struct out_bytes out = {0};
+	int result = series_fill(&table, model, &snapshot.unix_ns, err);
+
+	if (!result) {
+		metrics_text_families(&out, &snapshot, METRICS_OPENMETRICS);
+		result = causes_write(&out, model, err);
+		threads_write(&out, model);
+		ranks_write(&out, model, true);
+		ranks_write(&out, model, false);
+		losses_write(&out, model);
+		bytes_text(&out, "# EOF\n");
+		memory_require(!out.failed);
+	}
+	if (!result)
+		fwrite(out.data, 1, out.len, file);
+	bytes_free(&out);
+	series_free(&table);
+	return result;
+}
