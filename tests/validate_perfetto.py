@@ -68,7 +68,9 @@ def split(data, trace):
         at = body + size
 
 
-def annotation_value(annotation, strings, complain):
+def annotation_value(annotation, interned, complain):
+    """`interned` has the names of the sequence; those of nested annotations may be among them."""
+    strings, names = (interned[f"debug_annotation_{kind}"] for kind in ("string_values", "names"))
     kind = annotation.WhichOneof("value")
     if kind == "string_value_iid":
         iid = annotation.string_value_iid
@@ -77,7 +79,10 @@ def annotation_value(annotation, strings, complain):
             return None
         return strings[iid]
     if annotation.dict_entries:
-        return {a.name: annotation_value(a, strings, complain) for a in annotation.dict_entries}
+        return {names.get(a.name_iid, a.name): annotation_value(a, interned, complain)
+                for a in annotation.dict_entries}
+    if annotation.array_values:
+        return [annotation_value(a, interned, complain) for a in annotation.array_values]
     if kind is None:
         complain("annotation", "an annotation has no value")
         return None
@@ -280,8 +285,7 @@ class Reader:
                 self.bad("annotation", "an annotation has no name")
             elif key in args:
                 self.bad("annotation", f"two annotations named {key}")
-            args[key] = annotation_value(
-                annotation, sequence.names["debug_annotation_string_values"], self.bad)
+            args[key] = annotation_value(annotation, sequence.names, self.bad)
         if event.type in (BEGIN, INSTANT) and not name:
             self.bad("slice-name", f"a slice on track {uuid} has no name")
         if event.type not in (BEGIN, END, INSTANT):

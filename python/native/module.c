@@ -33,7 +33,8 @@ PyMODINIT_FUNC PyInit__native(void)
 	dlopen("libwaffle.so.0", RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
 	native_gate = waffle_named_gate();
 	if (!module || values_init(module) || context_init(module) || span_init(module) ||
-	    instrument_init(module) || PyModule_AddFunctions(module, trace_methods))
+	    instrument_init(module) || propagate_init(module) || arrow_init(module) ||
+	    PyModule_AddFunctions(module, trace_methods))
 		return NULL;
 #ifdef Py_GIL_DISABLED
 	PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);

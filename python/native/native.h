@@ -171,6 +171,11 @@ int span_init(PyObject *module);
 
 int instrument_init(PyObject *module);
 
+/* ---- propagate.c, arrow.c ---- */
+
+int propagate_init(PyObject *module);
+int arrow_init(PyObject *module);
+
 /* ---- trace.c ---- */
 
 extern PyMethodDef trace_methods[];

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package's connections to others: exporters, propagators, logging, and instrumentation of
+OpenTelemetry. The other side is a real server, or OpenTelemetry's own code."""
+
+import json
+import sys
+
+from opentelemetry import baggage, trace
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.propagators.b3 import B3MultiFormat
+from opentelemetry.propagators.composite import CompositePropagator
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from prometheus_client.openmetrics import parser as openmetrics
+
+from test_exporters import Collector
+from test_python import Script, parents, python, script  # noqa: F401  (fixtures)
+from tracer import Capture
+
+W3C = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
+TRACE, SPAN = 0x0af7651916cd43dd8448eb211c80319c, 0xb7ad6b7169203331
+
+
+# ---- exporters ----
+
+
+def service_of(request):
+    [resource] = request.message().resource_spans
+    return {item.key: item.value.string_value for item in resource.resource.attributes}["service.name"]
+
+
+def test_a_program_that_exits_at_once_has_sent_its_spans_to_jaeger(script):
+    collector = Collector()
+    done = script.alone(f"""
+        waffle.set_exporter(waffle.JaegerExporter("{collector.url}", service_name="trainer, the"))
+        with waffle.span("outer", n=3, text="x"):
+            waffle.event("inside")
+        """)
+    assert not done.stderr
+    [span] = collector.spans()
+    assert span.name == "outer" and [event.name for event in span.events] == ["inside"]
+    assert service_of(collector.requests[0]) == "trainer, the"
+    values = {item.key: item.value for item in span.attributes}
+    assert values["n"].int_value == 3 and values["text"].string_value == "x"
+
+
+def test_zipkin_gets_json_and_a_child_of_fork_sends_its_own(script):
+    collector = Collector()
+    script.alone(f"""
+        import os
+        waffle.set_exporter(waffle.ZipkinExporter("{collector.url}", service_name="z"))
+        with waffle.span("parent"):
+            pid = os.fork()
+            if not pid:
+                with waffle.span("child"): pass
+                waffle.trace_stop()
+                os._exit(0)
+            os.waitpid(pid, 0)
+        """)
+    spans = {span["name"]: span for request in collector.requests for span in json.loads(request.body)}
+    assert all(request.path == "/api/v2/spans" for request in collector.requests)
+    assert spans["child"]["parentId"] == spans["parent"]["id"] and spans["child"]["localEndpoint"]["serviceName"] == "z"
+
+
+def test_exporters_can_be_combined_replaced_and_ended(script):
+    folder = script.folder
+    done = script.alone(f"""
+        import urllib.request
+        prometheus = waffle.PrometheusExporter(port=0)
+        waffle.set_exporter(waffle.FileExporter({str(folder / "a.waffle")!r}), prometheus, filter='name != "no"')
+        for n in range(5):
+            with waffle.span("counted"): pass
+        waffle.event("no")
+        text = ""
+        while "counted" not in text:
+            text = urllib.request.urlopen("http://localhost:%d/metrics" % prometheus.port).read().decode()
+        print(text)
+        waffle.set_exporter(waffle.LogExporter({str(folder / "b.log")!r}))
+        waffle.event("logged", n=1)
+        waffle.set_exporter(waffle.ChromeExporter({str(folder / "c.json")!r}))
+        waffle.event("chrome")
+        waffle.set_exporter()
+        print("recorded", waffle.is_recorded())
+        for wrong in (lambda: waffle.set_exporter(waffle.FileExporter("x.waffle"), waffle.ChromeExporter("y.json")),
+                      lambda: waffle.PerfettoExporter("x.json"), lambda: waffle.PrometheusExporter()):
+            try: wrong()
+            except ValueError as error: print(error)
+        """, no_proxy="localhost")
+    text, _, rest = done.stdout.partition("# EOF")
+    families = {family.name: family for family in openmetrics.text_string_to_metric_families(text + "# EOF\n")}
+    [sample] = [s for s in families["waffle_records"].samples if s.labels["name"] == "counted"]
+    assert sample.value == 5
+    assert rest.split("\n")[2:] == [
+        "recorded False", "waffle: only one exporter may write a capture, but these do: x.waffle, y.json",
+        "waffle: the name of the file must end with .pftrace: x.json",
+        "waffle: PrometheusExporter takes either a port or a path", ""]
+    assert [row["name"] for row in Capture(script.waffle, folder / "a.waffle").rows("span")] == ["counted"] * 5
+    [logged] = [json.loads(line) for line in (folder / "b.log").read_text().splitlines()]
+    assert logged["name"] == "logged" and logged["args"] == {"n": 1}
+    assert any(event["name"] == "chrome" for event in json.loads((folder / "c.json").read_text()))
+
+
+# ---- propagators ----
+
+
+def test_headers_are_those_that_opentelemetry_reads_and_writes(script):
+    sent = {}
+    context = trace.set_span_in_context(trace.NonRecordingSpan(trace.SpanContext(
+        TRACE, SPAN, is_remote=False, trace_flags=trace.TraceFlags(1), trace_state=trace.TraceState([("v", "1")]))))
+    W3C.inject(sent, baggage.set_baggage("user", "älice", context))
+    capture = script.record(f"""
+        import json
+        received = waffle.extract({sent!r})
+        assert received.sampled and received.baggage("user") == "älice" and received.tracestate("v") == "1"
+        received.set_baggage("tier", "gold"); received.set_baggage("gone", None)
+        try: received.set_baggage("bad key", "x")
+        except ValueError: pass
+        with received.context, waffle.span("request"):
+            print(json.dumps(waffle.inject({{}}, received)))
+            print(json.dumps(waffle.inject([], received, propagators="b3multi")))
+            print(json.dumps({{k: v for k, v in waffle.environment({{"A": "1", "TRACEPARENT": "old"}}, received).items()}}))
+        none = waffle.extract([(b"Traceparent", b"bad"), ("x", None)])
+        print(bool(none.context), none.sampled, none.baggage("user"), waffle.inject({{}}))
+        """)
+    first, second, third, fourth = capture.result.stdout.splitlines()
+    [request] = capture.rows("span", name="request")
+    assert request["parent"] == f"{SPAN:016x}" and request["trace"] == f"{TRACE:032x}"
+    seen = W3C.extract(json.loads(first))
+    span = trace.get_current_span(seen).get_span_context()
+    assert (span.trace_id, f"{span.span_id:016x}", span.trace_state.get("v")) == (TRACE, request["id"], "1")
+    assert baggage.get_all(seen) == {"user": "älice", "tier": "gold"}
+    again = trace.get_current_span(B3MultiFormat().extract(dict(json.loads(second)))).get_span_context()
+    assert f"{again.span_id:016x}" == request["id"]
+    made = json.loads(third)
+    assert made["A"] == "1" and made["TRACEPARENT"].split("-")[2] == request["id"] and "BAGGAGE" in made
+    assert fourth == "False None None {}"
+
+
+def test_a_child_continues_the_trace_that_its_environment_has(script):
+    child = script.folder / "child.py"
+    child.write_text("import waffle\nwith waffle.from_environment().context:\n    waffle.event('in child')\n")
+    capture = script.record(f"""
+        import subprocess, sys
+        with waffle.span("starter"):
+            environment = waffle.environment()
+            environment["WAFFLE_TRACE"] = {str(script.folder / "child.waffle")!r}
+            subprocess.run([sys.executable, {str(child)!r}], env=environment, check=True)
+        """)
+    [event] = Capture(script.waffle, script.folder / "child.waffle").rows("event")
+    assert event["parent"] == capture.rows("span", name="starter")[0]["id"]
+
+
+# ---- logging ----
+
+
+def test_messages_of_logging_are_events_of_the_current_span(script):
+    capture = script.record("""
+        import logging
+        logging.basicConfig(level=logging.DEBUG, handlers=[waffle.LoggingHandler()])
+        log = logging.getLogger("app")
+        with waffle.span("work"):
+            log.warning("%d retries of %s", 3, "disk", extra={"host": "a"})
+        try: 1 / 0
+        except ZeroDivisionError: log.exception("failed")
+        log.debug("plain")
+        """)
+    rows = capture.rows("event")
+    [work] = capture.rows("span", name="work")
+    assert [(row["name"], row["severity"], row.get("parent")) for row in rows] == [
+        ("%d retries of %s", "warn", work["id"]), ("failed", "error", None), ("plain", "info", None)]
+    first, second = rows[0]["args"], rows[1]["args"]
+    assert (first["message"], first["logger"], first["host"]) == ("3 retries of disk", "app", "a")
+    assert second["exception"] == "ZeroDivisionError"
+
+
+# ---- OpenTelemetry ----
+
+
+def test_spans_of_opentelemetry_come_with_parents_links_and_attributes(script):
+    capture = script.record("""
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider
+        provider = TracerProvider(); provider.add_span_processor(waffle.otel.SpanProcessor())
+        tracer = provider.get_tracer("app")
+        with tracer.start_as_current_span("server", attributes={"http.method": "GET"}) as server:
+            with waffle.span("own"):
+                waffle.event("deep")
+            with tracer.start_as_current_span("query"): waffle.event("in query")
+            server.set_attribute("http.status", 500); server.add_event("retry", {"n": 1})
+            server.set_status(trace.StatusCode.ERROR, "no")
+        with tracer.start_as_current_span("later", links=[trace.Link(server.get_span_context())]): pass
+        with waffle.span("outer"):
+            with tracer.start_as_current_span("inner"): pass
+        left = tracer.start_span("left open")
+        waffle.event("after")
+        provider.shutdown()
+        """, PYTHONPATH=f"{script.packages}:{':'.join(path for path in sys.path if 'site-packages' in path)}")
+    assert parents(capture.rows()) == [
+        ("server", None), ("own", "server"), ("deep", "own"), ("query", "server"), ("in query", "query"),
+        ("retry", "server"), ("attributes", "server"), ("failed", "server"), ("later", None), ("outer", None),
+        ("inner", "outer"), ("left open", None), ("after", None)]
+    [server] = capture.rows("span", name="server")
+    assert server["args"] == {"http.method": "GET"} and all(row.get("end_ns") for row in capture.rows("span"))
+    assert capture.rows("event", name="attributes")[0]["args"] == {"http.status": 500}
+    assert capture.rows("event", name="failed")[0]["args"] == {"description": "no"}
