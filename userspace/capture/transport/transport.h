@@ -77,7 +77,7 @@ void transport_mapped(struct transport *transport, pid_t pid, uint64_t start, ui
 void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec, bool add);
 /* The process runs another program. */
 void transport_exec(struct transport *transport, pid_t pid);
-/* Tells the ways of all processes again, at the end of a capture. */
+/* Tells the ways of all processes again, at the end of a capture or of a part of it. */
 void transport_finish(struct transport *transport);
 /* The process has ended. */
 void transport_forget(struct transport *transport, pid_t pid);
