@@ -47,7 +47,7 @@ typedef struct waffle_entry_ {
 /*
  * Calls `each` for each entry of the calling thread's backtrace, innermost first, until it returns
  * something else than 0. The strings live until it returns. Returns the number of entries, or
- * -ENOSYS without libwaffle. Async-signal-safe, and needs 16 KiB of stack.
+ * -ENOSYS without libwaffle. Async-signal-safe, and needs 8 KiB of stack.
  */
 static __inline__ __attribute__((__unused__)) int
 waffle_backtrace(int (*each_)(const waffle_entry_t *entry_, void *arg_), void *arg_)
@@ -58,7 +58,7 @@ waffle_backtrace(int (*each_)(const waffle_entry_t *entry_, void *arg_), void *a
 }
 
 /* Writes the backtrace as text, one line an entry, to a file descriptor. Returns the number of
- * entries or a negative errno. Async-signal-safe, and needs 16 KiB of stack. */
+ * entries or a negative errno. Async-signal-safe, and needs 8 KiB of stack. */
 static __inline__ __attribute__((__unused__)) int waffle_backtrace_fd(int fd_)
 {
 	const struct waffle_full_ *full_ = waffle_process_get_()->full_;
