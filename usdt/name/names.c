@@ -12,6 +12,7 @@
 
 #include "usdt/frame/mode.h"
 #include "usdt/ring/rings.h"
+#include "usdt/say/say.h"
 #include "usdt/name/text.h"
 #include "usdt/ring/tracer.h"
 #include "util/hash.h"
@@ -320,8 +321,7 @@ API waffle_name_t *waffle_name(const struct waffle_name_spec *spec)
 		name = name_find(&parts) ?: name_add(&parts, &why);
 	}
 	if (!name && !__atomic_exchange_n(&names.told, true, __ATOMIC_RELAXED))
-		fprintf(stderr, "waffle: the name '%.64s' is not recorded: %s\n", spec->name ?: "",
-			why);
+		say_line("the name '%.64s' is not recorded: %s", spec->name ?: "", why);
 	errno = code;
 	return (waffle_name_t *)(name ? &name->entry : &refused.entry);
 }
