@@ -44,11 +44,12 @@ struct waffle_trace_options {
 int waffle_trace_start(const char *path, const struct waffle_trace_options *options);
 
 /* Ends the recording and finishes the file. Returns 0, or a negative errno if the file could not be
- * written completely; -ESRCH if nothing is recorded. */
+ * written completely; -ESRCH if nothing is recorded, -EDEADLK in a callback of waffle_process.h. */
 int waffle_trace_stop(void);
 
 /* Waits until all that was recorded before the call is in the file, for at most a second
- * (-ETIMEDOUT). A signal handler may call it. -ESRCH: nothing is recorded. */
+ * (-ETIMEDOUT). A signal handler may call it. -ESRCH: nothing is recorded. -EDEADLK: a callback
+ * called it. */
 int waffle_trace_flush(void);
 
 #ifdef __cplusplus

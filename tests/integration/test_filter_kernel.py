@@ -361,16 +361,35 @@ def test_sample_keeps_whole_traces_though_their_spans_can_not_match(filtered):
 
 
 def many_layouts(folder, count):
-    """A program whose sites all take programs of their own."""
+    """A program whose sites all take programs of their own. It hits each of them with n = 1, once
+    all are armed: on a busy machine it is held for less time than that takes."""
     sites = []
     for i in range(count):
         keys = [f'KV_STR("t{j}", "x"), KV_I64("i{j}", {j})' for j in range(i % 5)]
-        keys += [f'KV_I64("pad{j}", {j})' for j in range(i // 5 % 7)] + ['KV_I64("n", 1)']
+        keys += [f'KV_I64("pad{j}", {j})' for j in range(i // 5 % 7)]
+        keys += [f'KV_I64("n", (armed[{i}] = 1, n))']
         sites.append(f'static void f{i}(void) {{ SPAN("s{i}", {", ".join(keys)}); }}')
-    calls = "".join(f"f{i}();" for i in range(count))
+    calls = " ".join(f"f{i}();" for i in range(count))
     source = folder / "layouts.c"
-    source.write_text("#include <waffle_macros.h>\n" + "\n".join(sites) +
-                      f"\nint main(void) {{ {calls} return 0; }}\n", encoding="utf-8")
+    source.write_text(f"""#include <string.h>
+#include <unistd.h>
+#include <waffle_macros.h>
+static long n;
+static char armed[{count}];
+{chr(10).join(sites)}
+static void all(void) {{ {calls} }}
+int main(void)
+{{
+        for (int tries = 0; tries < 6000 && memchr(armed, 0, sizeof(armed)); tries++) {{
+                all();
+                usleep(10000);
+        }}
+        usleep(100000); /* a site's counter rises a moment before its probe is there */
+        n = 1;
+        all();
+        return 0;
+}}
+""", encoding="utf-8")
     return source
 
 

@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+from recorder import compile_inside
 from tracer import Capture, compile_program, named, semaphores, wait_until
 
 LIBWAFFLE = ["-Wl,-u,waffle_trace_start", "-Wl,--push-state,--no-as-needed", "-lwaffle",
@@ -507,6 +508,96 @@ def test_program_in_a_sandbox_lives_and_uses_the_kernel(waffle, start, ringed):
     check_steps(capture.rows(), 300)
     capture.check_sums(lost=0)
     assert rings_of(program) == 0
+
+
+def test_threads_of_a_sandboxed_program_record_together_through_the_kernel(waffle, start, ringed):
+    """No thread makes a system call that its sandbox would kill it for."""
+    program = begin(start, ringed)
+    program.ask("confine", "done")
+    attached = waffle.attach("-p", program.pid, "--no-report")
+    assert "seccomp" in attached.wait_notice()
+    attached.wait_links(3)
+    program.ask("threads 16 50", "done")
+    rows = attached.stop().rows()
+    for number in range(1, 17):
+        check_steps(rows, 50, first=number * 1000000)
+
+
+# ---- handlers and cancellation ----
+
+@pytest.fixture(scope="module")
+def hard(waffle_program, tmp_path_factory):
+    return compile_inside(waffle_program, "inside_hard.c", tmp_path_factory.mktemp("hard") / "hard")
+
+
+@pytest.fixture(scope="module")
+def inside(waffle_program, tmp_path_factory):
+    return compile_inside(waffle_program, "inside.c", tmp_path_factory.mktemp("inside") / "inside")
+
+
+def interrupted_run(waffle, program, mode):
+    """The numbers of the events of a run over rings whose handler interrupts them, by their names,
+    and how often the handler ran."""
+    capture = waffle.run(program, mode, "30000", options=["--transport", "ring"])
+    assert ring_records(capture) > 30000 / 2
+    capture.check_sums(lost=0)
+    numbers = collections.defaultdict(list)
+    for row in capture.rows("event"):
+        numbers[row["name"]].append(row["args"]["i"])
+    handled = int(re.search(r"handled (\d+)", capture.result.stdout)[1])
+    assert handled > 0
+    return numbers, handled
+
+
+def test_handlers_that_interrupt_records_lose_none(waffle, inside):
+    numbers, handled = interrupted_run(waffle, inside, "handler")
+    assert numbers["between"] == list(range(1, 30001))
+    assert numbers["handled"] == list(range(handled))
+
+
+def test_handlers_that_jump_out_of_records_leave_whole_ones(waffle, inside):
+    numbers, handled = interrupted_run(waffle, inside, "jump")
+    assert numbers["jumped"] == list(range(handled))
+    between = numbers["between"]
+    assert 30000 - handled <= len(between) <= 30000
+    assert between == sorted(set(between))
+
+
+@pytest.mark.parametrize("mode", ["cancel", "asynchronous"])
+def test_cancelled_threads_leave_all_records_that_they_wrote(waffle, hard, mode):
+    capture = waffle.run(hard, mode, "50", options=["--transport", "ring"])
+    recorded = collections.defaultdict(list)
+    for row in capture.rows("event"):
+        recorded[row["args"]["thread"]].append(row["args"]["i"])
+    lines = [line.split() for line in capture.result.stdout.splitlines()[:-1]]
+    assert len(lines) == 50
+    for number, count, cancelled in ((int(a), int(b), c) for a, b, c in lines):
+        assert cancelled == "1"
+        assert recorded[number] == list(range(len(recorded[number])))
+        # It may have been cancelled after the last record and before it counted it.
+        assert count <= len(recorded[number]) <= count + 1
+    capture.check_sums(lost=0)
+
+
+@pytest.mark.parametrize("options", [[], ["--follow"], ["--follow", "--filter", "dur > 1ns"]])
+def test_program_that_executes_another_in_a_sandbox_lives(waffle, start, ringed, options):
+    """The first one has rings. The sandbox would end the next one if it made any."""
+    program = begin(start, ringed)
+    attached = waffle.attach("-p", program.pid, "--no-report", *options).wait_links(3)
+    program.ask("steps 0 200 100", "done")
+    program.ask("confine", "done")
+    program.say("exec")
+    program.until("ready")
+    assert "seccomp" in attached.wait_notice()
+    # With the filter, sites of events stay dormant.
+    wait_until(lambda: any(semaphores(program.pid, ringed)), "arming")
+    program.ask("steps 1000 300 100", "done")
+    program.ask("threads 2 100", "done")
+    capture = attached.stop()
+    steps = [r["args"]["i"] for r in named(capture.rows(), "step")]
+    assert sorted(i for i in steps if i < 2000) == [*range(200), *range(1000, 1300)]
+    capture.check_sums(lost=0)
+    assert process_of(capture, program.pid)["ring_records"] > 0
 
 
 def test_wait_ends_before_what_it_enabled(waffle, ringed):

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sites by the addresses of their probes. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -15,7 +17,18 @@ int __real_address_spaces_scan(struct address_spaces *spaces, pid_t pid,
 int __wrap_address_spaces_scan(struct address_spaces *spaces, pid_t pid,
 			       const struct mappings **now, struct error *err);
 
+int __wrap_store_writer_add_site(struct store_writer *writer, const struct site_info *site,
+				 struct error *err);
+
 static unsigned scans;
+
+/* A file that has room for all sites but those of this name. */
+int __wrap_store_writer_add_site(struct store_writer *writer, const struct site_info *site,
+				 struct error *err)
+{
+	(void)writer;
+	return strcmp(site->name, "one too many") ? 0 : error_set(err, E2BIG, "no room");
+}
 
 int __wrap_address_spaces_scan(struct address_spaces *spaces, pid_t pid,
 			       const struct mappings **now, struct error *err)
@@ -40,9 +53,31 @@ static void test_unknown_probes_seldom_cause_a_read_of_the_mappings(void **state
 	address_spaces_close(arming.spaces);
 }
 
+static void test_site_without_room_in_the_file_is_left_out_and_others_are_not(void **state)
+{
+	static const struct site_info sites[] = {
+		{.name = "first"}, {.name = "one too many"}, {.name = "last"}};
+	static const struct session_options options;
+	struct arming arming = {.options = &options};
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(arming_add_name(&arming, &sites[1]), WAFFLE_SITE_UNKNOWN);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(arming_register(&arming, &sites[i], NULL, &err), 0);
+	assert_int_equal(arming_announce(&arming, 1, 3, &err), 0);
+	assert_int_equal(arming_number(&arming, 1), 0);
+	assert_int_equal(arming_number(&arming, 2), WAFFLE_SITE_UNKNOWN);
+	assert_int_equal(arming_number(&arming, 3), 1);
+	assert_string_equal(arming_warning(&arming), "no room; it is not recorded");
+	assert_string_equal(err.message, "");
+	vec_free(&arming.sites);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_site_without_room_in_the_file_is_left_out_and_others_are_not),
 		cmocka_unit_test(test_unknown_probes_seldom_cause_a_read_of_the_mappings),
 	};
 

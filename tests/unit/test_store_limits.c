@@ -84,6 +84,22 @@ static void test_processes_with_long_command_lines_can_be_read_again(void **stat
 	store_reader_close(reader);
 }
 
+static void test_ways_of_many_processes_leave_room_for_stacks(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};
+	struct error err = ERROR_INIT;
+
+	for (uint32_t i = 0; i < 1u << 22 && !store_writer_left_out(writer); i++) {
+		struct store_transport way = {.pid = i + 1, .ring = true, .why = ""};
+
+		must(store_writer_add_transport(writer, &way, &err), &err);
+	}
+	assert_true(store_writer_has_room(writer));
+	must(store_writer_close(writer, 1, counts, &err), &err);
+}
+
 /* The bytes of a chunk of stacks, as a writer without a limit made them. */
 static void stacks_put(byte_vec *bytes, uint32_t count)
 {
@@ -139,6 +155,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_processes_with_long_command_lines_can_be_read_again, store_setup,
 			store_teardown),
+		cmocka_unit_test_setup_teardown(test_ways_of_many_processes_leave_room_for_stacks,
+						store_setup, store_teardown),
 		cmocka_unit_test(test_tables_of_an_older_writer_that_are_too_large_are_skipped),
 	};
 

@@ -10,6 +10,22 @@
  */
 static __thread sigjmp_buf *machine_back __attribute__((tls_model("initial-exec")));
 
+static void (*machine_guard)(int, siginfo_t *, void *);
+
+void machine_guard_by(void (*handler)(int, siginfo_t *, void *))
+{
+	__atomic_store_n(&machine_guard, handler, __ATOMIC_RELAXED);
+}
+
+static bool is_replaced(int signo)
+{
+	void (*guard)(int, siginfo_t *, void *) = __atomic_load_n(&machine_guard, __ATOMIC_RELAXED);
+	struct sigaction now;
+
+	return guard && !sigaction(signo, NULL, &now) &&
+	       (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != guard);
+}
+
 struct unwinding {
 	struct machine_frame *frames;
 	size_t max;
@@ -59,6 +75,8 @@ size_t machine_unwind(struct machine_frame *frames, size_t max, uintptr_t from, 
 	sigjmp_buf back, *before = machine_back;
 	sigset_t mask;
 
+	if (is_replaced(SIGSEGV) || is_replaced(SIGBUS))
+		return 0;
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	if (!sigsetjmp(back, 0)) {
 		machine_back = &back;
@@ -81,8 +99,10 @@ void machine_catch(void)
 void machine_prime(void)
 {
 	struct machine_frame frame;
+	struct unwinding unwinding = {.frames = &frame, .max = 1};
 
-	machine_unwind(&frame, 1, 0, NULL);
+	/* The stack is not damaged while a library is loaded. */
+	_Unwind_Backtrace(frame_take, &unwinding);
 }
 
 uintptr_t machine_context_pc(const void *context)

@@ -4,11 +4,14 @@
  *
  * A stack may be damaged and a table may be wrong, so that unwinding reads what is not there. While
  * a thread unwinds, the handler of SIGSEGV and SIGBUS (crash.c) calls machine_catch(), which ends
- * the unwinding with the frames that were found.
+ * the unwinding with the frames that were found. Where the program has replaced that handler,
+ * nothing is unwound. Only in full mode and while it records the program has it at all: in the
+ * others a backtrace is what the program asks for itself, of a stack that it trusts.
  */
 #ifndef WAFFLE_USDT_FRAME_MACHINE_H
 #define WAFFLE_USDT_FRAME_MACHINE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +32,8 @@ void machine_prime(void);
 size_t machine_unwind(struct machine_frame *frames, size_t max, uintptr_t from,
 		      const void *context);
 
+/* Says which handler of SIGSEGV and SIGBUS calls machine_catch(). NULL: none was installed. */
+void machine_guard_by(void (*handler)(int, siginfo_t *, void *));
 /* In a handler of a fault: does not return if this thread is unwinding. */
 void machine_catch(void);
 

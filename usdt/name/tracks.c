@@ -10,6 +10,7 @@
 
 #include "usdt/name/names.h"
 #include "usdt/name/text.h"
+#include "usdt/say/say.h"
 
 #define API __attribute__((visibility("default")))
 #define TRACKS_MAX 65536u
@@ -137,10 +138,9 @@ API waffle_track_t *waffle_track(const char *name, const char *group, waffle_clo
 	if (made)
 		names_add_track(made->number, made->name, made->group);
 	if (tell)
-		fprintf(stderr,
-			"waffle: nothing is recorded on the track '%s': there are %u tracks "
-			"already, or memory is short\n",
-			texts[0], all.count);
+		say_line("nothing is recorded on the track '%s': there are %u tracks already, or "
+			 "memory is short",
+			 texts[0], all.count);
 	errno = code;
 	return track ?: &refused;
 }

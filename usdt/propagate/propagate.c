@@ -3,11 +3,11 @@
 #include "waffle_propagate.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "usdt/propagate/propagate_formats.h"
+#include "usdt/say/say.h"
 
 #define PROPAGATORS_DEFAULT (WAFFLE_PROPAGATE_TRACECONTEXT | WAFFLE_PROPAGATE_BAGGAGE)
 #define PROPAGATORS_KNOWN (1u << 31) /* of the variable: it was read */
@@ -66,10 +66,9 @@ PROPAGATE_API unsigned waffle_propagators(void)
 	if (__atomic_compare_exchange_n(&chosen, &none, now | PROPAGATORS_KNOWN, false,
 					__ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
 	    text)
-		fprintf(stderr,
-			"waffle: OTEL_PROPAGATORS is '%.200s'; known are tracecontext, baggage, "
-			"b3, b3multi and none; tracecontext,baggage is used\n",
-			text);
+		say_line("OTEL_PROPAGATORS is '%.200s'; known are tracecontext, baggage, b3, "
+			 "b3multi and none; tracecontext,baggage is used",
+			 text);
 	return now;
 }
 

@@ -5,7 +5,10 @@
  *	sites ──→ rings ──→ gather (one order) ──→ filter ──→ sink ──→ file
  *
  * It runs a round every 10 ms, 20 ms while nothing comes, earlier if a ring fills quickly, and
- * writes to the file at least once a second.
+ * writes to the file at least once a second. A flush asks it by request_wait().
+ *
+ * If it is left alone, since main() has called pthread_exit() and all threads have ended, it
+ * finishes the file and ends, so that the process can end.
  */
 #ifndef WAFFLE_USDT_RECORD_COLLECTOR_H
 #define WAFFLE_USDT_RECORD_COLLECTOR_H
@@ -22,6 +25,8 @@ struct collector_options {
 	bool keep_children;  /* also what happens inside of what the filter keeps */
 	bool overwrite;      /* takes records only when it is flushed or closed */
 	const char *process; /* the text of a chain of processors; NULL: none */
+	/* Called once by the collector's thread, soon after the program's first record. */
+	void (*recorded)(void);
 };
 
 /* `path` may be NULL if there are processors. Opens the file, arms the sites and starts the thread.
@@ -32,13 +37,9 @@ int collector_open(struct collector **collector, const char *path,
 void collector_arm(struct collector *collector);
 /* Arms or disarms all sites, as the mode of the process (usdt/frame/mode.h) asks for. */
 void collector_arm_again(struct collector *collector);
-/* Waits until what was recorded so far is in the file. False: not within `wait_ns`.
- * Async-signal-safe. */
-bool collector_flush(struct collector *collector, uint64_t wait_ns);
-/* Returns true in the collector's own thread, which must not wait for itself. Async-signal-safe. */
-bool collector_is_self(const struct collector *collector);
-/* Stops the thread, disarms the sites, and finishes the file. Frees in any case. An error that was
- * printed before has no message. */
+/* Disarms the sites, and waits until the thread has finished the file. Callbacks of the program may
+ * run meanwhile, so the caller holds no lock that they could want. Frees in any case. An error that
+ * was printed before has no message. Not for the collector's own thread (request_is_self()). */
 int collector_close(struct collector *collector, struct error *err);
 
 #endif

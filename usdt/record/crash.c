@@ -13,57 +13,76 @@
 #include "usdt/ring/ticks.h"
 
 #define HANDLED_NS 1000000000ull
+#define SIGNALS 65 /* the highest signal and one more */
 
 static struct crash_row {
-	int signo;
-	bool fault; /* a program's own handler is called after the flush */
 	bool watched;
 	/* The program has installed another handler over ours, which may call ours. */
 	bool replaced;
 	struct sigaction before;
-} rows[] = {
-	{.signo = SIGSEGV, .fault = true},
-	{.signo = SIGBUS, .fault = true},
-	{.signo = SIGILL, .fault = true},
-	{.signo = SIGFPE, .fault = true},
-	{.signo = SIGABRT, .fault = true},
-	{.signo = SIGSYS, .fault = true},
-	{.signo = SIGTERM},
-	{.signo = SIGINT},
-	{.signo = SIGHUP},
-	{.signo = SIGQUIT},
-	{.signo = SIGALRM},
-	{.signo = SIGUSR1},
-	{.signo = SIGUSR2},
-	{.signo = SIGPIPE},
-	{.signo = SIGXCPU},
-};
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
+} rows[SIGNALS];
 
-static struct crash_actions crash_actions;
+static struct {
+	enum crash_signals wanted;
+	uint32_t changes; /* number of calls of crash_watch() */
+	bool busy;        /* a call makes the handlers what is wanted */
+	struct crash_actions actions;
+} crash;
+
+enum crash_kind {
+	KIND_NONE,  /* it does not end the program, or can't be caught */
+	KIND_END,   /* it ends a program that has no handler for it */
+	KIND_FAULT, /* so it does, and a handler that the program has is called after the flush */
+};
+
+static enum crash_kind kind_of(int signo)
+{
+	switch (signo) {
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGILL:
+	case SIGFPE:
+	case SIGABRT:
+	case SIGSYS:
+	case SIGTRAP:
+		return KIND_FAULT;
+	case SIGKILL:
+	case SIGSTOP:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+	case SIGCONT:
+	case SIGCHLD:
+	case SIGURG:
+	case SIGWINCH:
+		return KIND_NONE;
+	default: /* those of the libc are rejected by sigaction() */
+		return KIND_END;
+	}
+}
 
 static bool is_function(const struct sigaction *action)
 {
 	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-static void act(const struct crash_row *row, void *context)
+static void act(int signo, void *context)
 {
-	crash_actions.flush();
-	if (row->fault)
-		crash_actions.tell(row->signo, context);
+	crash.actions.flush();
+	if (kind_of(signo) == KIND_FAULT)
+		crash.actions.tell(signo, context);
 }
 
 /* Before a handler of the program runs. That one may recover, and some programs do so all the time.
  * So a second passes between two delays. */
-static void act_if_due(const struct crash_row *row, void *context)
+static void act_if_due(int signo, void *context)
 {
 	static uint64_t last_ns;
 	uint64_t last = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
 
 	if (last && ticks_ns() - last < HANDLED_NS)
 		return;
-	act(row, context);
+	act(signo, context);
 	/* Behind the flush, which may have waited for a second. */
 	__atomic_store_n(&last_ns, ticks_ns(), __ATOMIC_RELAXED);
 }
@@ -91,22 +110,18 @@ static bool comes_again(int signo, const siginfo_t *info)
 
 static void handler(int signo, siginfo_t *info, void *context)
 {
-	struct crash_row *row = rows;
+	struct crash_row *row = &rows[signo];
 	int code = errno;
 
 	if (signo == SIGSEGV || signo == SIGBUS)
 		machine_catch();
-	while (row < rows + ROWS && row->signo != signo)
-		row++;
-	if (row == rows + ROWS)
-		return;
 	if (is_function(&row->before)) {
-		act_if_due(row, context);
+		act_if_due(signo, context);
 		errno = code;
 		handler_call(row, signo, info, context);
 		return;
 	}
-	act(row, context);
+	act(signo, context);
 	sigaction(signo, &row->before, NULL);
 	/* A signal that was sent stays blocked until this handler returns. */
 	if (row->before.sa_handler == SIG_DFL && !comes_again(signo, info))
@@ -114,45 +129,78 @@ static void handler(int signo, siginfo_t *info, void *context)
 	errno = code;
 }
 
-static void row_watch(struct crash_row *row)
+static bool is_ours(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == handler;
+}
+
+static void row_watch(int signo)
 {
 	struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	struct crash_row *row = &rows[signo];
 
 	/* Two handlers that call each other would never end. */
 	if (row->replaced)
 		return;
-	if (sigaction(row->signo, NULL, &row->before) ||
-	    (!row->fault && row->before.sa_handler != SIG_DFL))
+	if (sigaction(signo, NULL, &row->before) ||
+	    (kind_of(signo) != KIND_FAULT && row->before.sa_handler != SIG_DFL))
 		return;
 	/* A handler of the program runs as it asked for. */
 	if (is_function(&row->before)) {
 		action.sa_mask = row->before.sa_mask;
 		action.sa_flags |= row->before.sa_flags & (SA_NODEFER | SA_RESTART | SA_NOCLDSTOP);
 	}
-	row->watched = !sigaction(row->signo, &action, NULL);
+	row->watched = !sigaction(signo, &action, NULL);
 }
 
-static void row_unwatch(struct crash_row *row)
+static void row_unwatch(int signo)
 {
+	struct crash_row *row = &rows[signo];
 	struct sigaction now;
 
-	if (!sigaction(row->signo, NULL, &now) && now.sa_flags & SA_SIGINFO &&
-	    now.sa_sigaction == handler)
-		sigaction(row->signo, &row->before, NULL);
+	if (!sigaction(signo, NULL, &now) && is_ours(&now))
+		sigaction(signo, &row->before, NULL);
 	else
 		row->replaced = true;
 	row->watched = false;
 }
 
+static void rows_set(enum crash_signals signals)
+{
+	for (int signo = 1; signo < SIGNALS; signo++) {
+		enum crash_kind kind = kind_of(signo);
+		bool wanted =
+			kind != KIND_NONE &&
+			(signals == CRASH_ALL || (signals == CRASH_FAULTS && kind == KIND_FAULT));
+
+		if (wanted && !rows[signo].watched)
+			row_watch(signo);
+		else if (!wanted && rows[signo].watched)
+			row_unwatch(signo);
+	}
+	machine_guard_by(rows[SIGSEGV].watched || rows[SIGSEGV].replaced ? handler : NULL);
+}
+
+/* There is no lock, since a signal handler may come here while its thread is here. A call that
+ * finds another one in progress leaves the work to it. */
 void crash_watch(enum crash_signals signals, const struct crash_actions *actions)
 {
-	crash_actions = *actions;
-	for (struct crash_row *row = rows; row < rows + ROWS; row++) {
-		bool wanted = signals == CRASH_ALL || (signals == CRASH_FAULTS && row->fault);
+	uint32_t seen;
 
-		if (wanted && !row->watched)
-			row_watch(row);
-		else if (!wanted && row->watched)
-			row_unwatch(row);
-	}
+	crash.actions = *actions;
+	__atomic_store_n(&crash.wanted, signals, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&crash.changes, 1, __ATOMIC_SEQ_CST);
+	do {
+		if (__atomic_exchange_n(&crash.busy, true, __ATOMIC_SEQ_CST))
+			return;
+		seen = __atomic_load_n(&crash.changes, __ATOMIC_SEQ_CST);
+		rows_set(__atomic_load_n(&crash.wanted, __ATOMIC_SEQ_CST));
+		__atomic_store_n(&crash.busy, false, __ATOMIC_SEQ_CST);
+	} while (seen != __atomic_load_n(&crash.changes, __ATOMIC_SEQ_CST));
+}
+
+/* Its only thread is the one that called fork(). */
+void crash_fork_child(void)
+{
+	crash.busy = false;
 }

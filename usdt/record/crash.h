@@ -8,7 +8,11 @@
 #ifndef WAFFLE_USDT_RECORD_CRASH_H
 #define WAFFLE_USDT_RECORD_CRASH_H
 
-enum crash_signals { CRASH_NONE, CRASH_FAULTS, CRASH_ALL };
+enum crash_signals {
+	CRASH_NONE,
+	CRASH_FAULTS,
+	CRASH_ALL, /* also those that end a program that has no handler for them */
+};
 
 /* What the handlers call, so both have to be async-signal-safe. */
 struct crash_actions {
@@ -18,7 +22,10 @@ struct crash_actions {
 };
 
 /* Installs the handlers of these signals. Of the others it restores what was before, unless the
- * program has installed handlers of its own since. */
+ * program has installed handlers of its own since. Async-signal-safe, and any thread may call it,
+ * always with the same actions. */
 void crash_watch(enum crash_signals signals, const struct crash_actions *actions);
+/* In the child of a fork(). */
+void crash_fork_child(void);
 
 #endif

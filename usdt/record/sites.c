@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -16,6 +15,7 @@
 #include "usdt/frame/mode.h"
 #include "usdt/name/names.h"
 #include "usdt/ring/ticks.h"
+#include "usdt/say/say.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -330,7 +330,7 @@ static struct object *object_of(const struct dl_phdr_info *info)
 			       : NULL;
 	object = program_read(info, &err);
 	if (!object)
-		fprintf(stderr, "waffle: %s; its sites are not recorded\n", err.message);
+		say_line("%s; its sites are not recorded", err.message);
 	return object;
 }
 
@@ -545,14 +545,43 @@ void sites_arm_names(struct sites *sites)
 		names_listen(&(struct names_listener){name_found, sites});
 }
 
+/*
+ * Held while the loader's files are walked. The loader has a lock of its own meanwhile, which the
+ * child of a fork() would never get, since glibc does not free it there.
+ */
+static pthread_mutex_t walk_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void sites_fork_before(void)
+{
+	pthread_mutex_lock(&walk_lock);
+}
+
+void sites_fork_parent(void)
+{
+	pthread_mutex_unlock(&walk_lock);
+}
+
+void sites_fork_child(void)
+{
+	pthread_mutex_init(&walk_lock, NULL);
+}
+
+static void files_walk(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
+{
+	pthread_mutex_lock(&walk_lock);
+	dl_iterate_phdr(each, arg);
+	pthread_mutex_unlock(&walk_lock);
+}
+
 void sites_arm(struct sites *sites)
 {
-	dl_iterate_phdr(walk_arm, &(struct arm_walk){.sites = sites});
+	names_follow_mode();
+	files_walk(walk_arm, &(struct arm_walk){.sites = sites});
 }
 
 void sites_arm_new(struct sites *sites)
 {
-	dl_iterate_phdr(walk_arm, &(struct arm_walk){.sites = sites, .only_new = true});
+	files_walk(walk_arm, &(struct arm_walk){.sites = sites, .only_new = true});
 }
 
 static int object_disarm(struct dl_phdr_info *info, size_t size, void *arg)
@@ -574,7 +603,7 @@ void sites_disarm(struct sites *sites)
 {
 	if (__atomic_exchange_n(&sites->listening, false, __ATOMIC_ACQ_REL))
 		names_unlisten();
-	dl_iterate_phdr(object_disarm, sites);
+	files_walk(object_disarm, sites);
 }
 
 /* Looks a probe up, and copies the latest one at its address into the cache. */

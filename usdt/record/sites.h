@@ -49,6 +49,12 @@ void sites_arm_names(struct sites *sites);
 /* Disarms all sites and names. From now on sites_arm() does nothing. */
 void sites_disarm(struct sites *sites);
 
+/* A fork() waits until no thread walks the loader's files, and none does so meanwhile. Call them in
+ * the handlers of pthread_atfork(). */
+void sites_fork_before(void);
+void sites_fork_parent(void);
+void sites_fork_child(void);
+
 /* The number of the site that had this probe at this time; WAFFLE_SITE_UNKNOWN if it is not wanted.
  * Only one thread may call it. It takes no lock unless files or names were added since. */
 uint32_t sites_number(struct sites *sites, uint64_t probe, uint64_t ticks);

@@ -19,15 +19,21 @@
 #include "target/process/output_name.h"
 #include "usdt/frame/backtrace.h"
 #include "usdt/sink/callbacks.h"
+#include "usdt/sink/sink.h"
 #include "usdt/record/collector.h"
 #include "usdt/record/crash.h"
+#include "usdt/record/ends.h"
+#include "usdt/record/owner.h"
+#include "usdt/record/request.h"
+#include "usdt/record/sites.h"
+#include "usdt/record/stack.h"
 #include "usdt/frame/mode.h"
 #include "usdt/name/names.h"
-#include "usdt/record/stack.h"
 #include "usdt/ring/hit.h"
 #include "usdt/ring/rings.h"
 #include "usdt/ring/ticks.h"
 #include "usdt/ring/tracer.h"
+#include "usdt/say/say.h"
 #include "usdt/name/tracks.h"
 #include "util/source.h"
 #include "util/units.h"
@@ -37,27 +43,30 @@
 #define API __attribute__((visibility("default")))
 /* A program that dies waits for its file at most so long. */
 #define DEATH_NS 1000000000ull
-/* Names the process and the file that WAFFLE_TRACE began, for programs that it executes. */
-#define OWNER "WAFFLE_TRACE_OWNER"
+/* In the part of a thread's storage that exists from its start, so that access allocates nothing.
+ */
+#define THREAD_OWN __thread __attribute__((tls_model("initial-exec")))
 
 static struct {
-	/* Of everything here, but a flush reads `collector` without it. It is taken before the
-	 * loader's lock. */
+	/* Of everything here. It is taken before the loader's lock. While a recording ends it is
+	 * free, since callbacks of the program run meanwhile. */
 	pthread_mutex_t lock;
-	struct collector *collector;
-	pid_t pid;              /* of the process that records */
+	struct collector *collector; /* NULL: nothing is recorded, or it ends */
+	bool ending;
+	pthread_cond_t ended;
+	pid_t pid;              /* of the process that records; a flush reads it without the lock */
 	char pattern[PATH_MAX]; /* the name as it was given */
 	char *filter, *process;
 	bool keep_children;
 	bool overwrite;
 	size_t ring_bytes;
+	unsigned execs; /* how often this process has executed another program that recorded */
+	bool recorded;  /* this process or a parent has made a record; read without the lock */
 	size_t ring_bytes_usual; /* of WAFFLE_RING_SIZE, for all recordings without options */
-} trace = {.lock = PTHREAD_MUTEX_INITIALIZER, .ring_bytes_usual = RING_BYTES_DEFAULT};
-
-static struct collector *collector_now(void)
-{
-	return __atomic_load_n(&trace.collector, __ATOMIC_ACQUIRE);
-}
+	bool begins_late;        /* in a child: fork_child_late() begins a recording */
+} trace = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	   .ended = PTHREAD_COND_INITIALIZER,
+	   .ring_bytes_usual = RING_BYTES_DEFAULT};
 
 /* Several files of a process may have a copy of this library. The one that was first takes all hits
  * and reads the environment. */
@@ -77,8 +86,7 @@ static int complain(int code, struct error *err)
 {
 	source_fault_one_line(err);
 	if (*err->message)
-		fprintf(stderr, "waffle: %s%s\n", err->message,
-			is_recorded() ? "" : "; the program runs untraced");
+		say_line("%s%s", err->message, is_recorded() ? "" : "; the program runs untraced");
 	return code;
 }
 
@@ -93,37 +101,42 @@ static bool is_shareable(const char *pattern, const char *process)
 
 /* ---- begin and end ---- */
 
-static void arm_work(void *arg)
+/* A child that was made without fork() has the parent's state and no collector. */
+static bool is_served(void)
 {
-	(void)arg;
-	collector_arm(trace.collector);
+	return request_is_served() && __atomic_load_n(&trace.pid, __ATOMIC_RELAXED) == getpid();
 }
 
-static void file_loaded(void)
-{
-	pthread_mutex_lock(&trace.lock);
-	if (trace.collector)
-		stack_run(arm_work, NULL);
-	pthread_mutex_unlock(&trace.lock);
-}
-
+/* Async-signal-safe. */
 static void flush_dying(void)
 {
-	struct collector *collector = collector_now();
-
-	if (collector && !collector_is_self(collector))
-		collector_flush(collector, DEATH_NS);
+	if (is_served() && !request_is_self()) {
+		sink_process_hurry();
+		request_wait(DEATH_NS);
+	}
 }
 
-/* With the lock. */
+static const struct crash_actions crash_actions = {flush_dying, backtrace_tell};
+
+/* With the lock. Signals other than faults are left alone until there is a record that could be
+ * lost: programs, such as Python, look at them when they start. */
 static void crash_update(void)
 {
-	static const struct crash_actions actions = {flush_dying, backtrace_tell};
+	bool recording = trace.collector || trace.ending;
+	bool recorded = __atomic_load_n(&trace.recorded, __ATOMIC_RELAXED);
 
-	crash_watch(trace.collector  ? CRASH_ALL
-		    : mode_is_full() ? CRASH_FAULTS
-				     : CRASH_NONE,
-		    &actions);
+	crash_watch(recording && recorded         ? CRASH_ALL
+		    : recording || mode_is_full() ? CRASH_FAULTS
+						  : CRASH_NONE,
+		    &crash_actions);
+}
+
+/* A thread has its first ring for the collector. It runs inside of a site. */
+static void first_record(void)
+{
+	if (__atomic_exchange_n(&trace.recorded, true, __ATOMIC_RELAXED) || !is_served())
+		return;
+	crash_watch(CRASH_ALL, &crash_actions);
 }
 
 static void arm_again_work(void *arg)
@@ -141,26 +154,30 @@ static void mode_changed(void)
 	pthread_mutex_unlock(&trace.lock);
 }
 
+static void file_loaded(void);
+static void program_recorded(void);
+
 static int begin(struct error *err)
 {
 	struct collector_options options = {trace.filter, trace.keep_children, trace.overwrite,
-					    trace.process};
+					    trace.process, program_recorded};
 	struct collector *collector;
 	char path[PATH_MAX];
 	uint32_t rank;
 	int result;
 
 	result = output_name_expand(path, sizeof(path), "WAFFLE_TRACE", trace.pattern, getpid(),
-				    &rank, err);
+				    &rank, err)
+			 ?: owner_name(path, sizeof(path), trace.execs, err);
 	if (result)
 		return result;
-	trace.pid = getpid();
+	__atomic_store_n(&trace.pid, getpid(), __ATOMIC_RELAXED);
 	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(),
 			trace.overwrite);
 	result = collector_open(&collector, *path ? path : NULL, &options, err);
 	if (result)
 		return result;
-	__atomic_store_n(&trace.collector, collector, __ATOMIC_RELEASE);
+	trace.collector = collector;
 	rings_collect(true);
 	__atomic_store_n(&waffle_process_get_()->loaded_, file_loaded, __ATOMIC_RELEASE);
 	collector_arm(collector);
@@ -168,24 +185,45 @@ static int begin(struct error *err)
 	return 0;
 }
 
+/* With the lock, which is released meanwhile. */
 static int end(struct error *err)
 {
 	struct waffle_process_ *process = waffle_process_get_();
 	struct collector *collector = trace.collector;
+	int result;
 
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
 	rings_collect(false);
-	__atomic_store_n(&trace.collector, NULL, __ATOMIC_RELEASE);
+	trace.collector = NULL;
+	trace.ending = true;
+	pthread_mutex_unlock(&trace.lock);
+	result = collector_close(collector, err);
+	pthread_mutex_lock(&trace.lock);
+	trace.ending = false;
+	pthread_cond_broadcast(&trace.ended);
 	crash_update();
-	return collector_close(collector, err);
+	return result;
 }
 
 /* ---- fork() ---- */
 
-/* Whoever forks has the lock, so that the child finds a whole state. */
+/*
+ * Handlers of a child run in the order of their registration. fork_child() is the first of all, so
+ * that no other one runs with the parent's rings. But to record needs memory, and allocators that
+ * were registered later have their locks until their handlers have run. So the last of our handlers
+ * begins the recording of the child. It is registered by each of the first files with sites that
+ * are loaded, of which the program's own come last, and again after the first record.
+ */
+#define FORK_LATE_MAX 16
+
+/* How many of them are yet to run in the fork() in progress. */
+static THREAD_OWN unsigned fork_late;
+
+/* Whoever forks has the locks, so that the child finds a whole state. */
 static void fork_before(void)
 {
 	pthread_mutex_lock(&trace.lock);
+	sites_fork_before();
 	names_fork_before();
 	tracks_fork_before();
 }
@@ -194,6 +232,7 @@ static void fork_parent(void)
 {
 	tracks_fork_parent();
 	names_fork_parent();
+	sites_fork_parent();
 	pthread_mutex_unlock(&trace.lock);
 }
 
@@ -202,7 +241,13 @@ static void child_begin_work(void *arg)
 	struct error err = ERROR_INIT;
 
 	(void)arg;
+	if (!is_shareable(trace.pattern, trace.process))
+		return;
+	owner_fork_child();
+	pthread_mutex_lock(&trace.lock);
+	trace.execs = 0;
 	complain(begin(&err), &err);
+	pthread_mutex_unlock(&trace.lock);
 }
 
 /* The collector's thread and the rings are the parent's. The child only forgets them: to free them
@@ -213,23 +258,81 @@ static void fork_child(void)
 	bool traced = trace.collector != NULL;
 
 	pthread_mutex_init(&trace.lock, NULL);
+	pthread_cond_init(&trace.ended, NULL);
+	sites_fork_child();
 	names_fork_child();
 	callbacks_fork_child();
 	tracks_fork_child();
 	rings_forget();
-	if (!traced)
+	request_forget();
+	crash_fork_child();
+	if (!traced && !trace.ending)
 		return;
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
 	rings_collect(false);
 	trace.collector = NULL;
+	trace.ending = false;
 	crash_update();
-	if (is_shareable(trace.pattern, trace.process))
+	trace.begins_late = traced && fork_late;
+	if (traced && !fork_late)
 		stack_run(child_begin_work, NULL);
+}
+
+static void fork_before_late(void)
+{
+	fork_late++;
+}
+
+static void fork_parent_late(void)
+{
+	fork_late--;
+}
+
+static void fork_child_late(void)
+{
+	if (--fork_late || !trace.begins_late)
+		return;
+	trace.begins_late = false;
+	stack_run(child_begin_work, NULL);
+}
+
+static void fork_late_register(void)
+{
+	pthread_atfork(fork_before_late, fork_parent_late, fork_child_late);
+}
+
+static void arm_work(void *arg)
+{
+	(void)arg;
+	collector_arm(trace.collector);
+}
+
+/* A file with sites has been loaded. */
+static void file_loaded(void)
+{
+	static unsigned count;
+
+	pthread_mutex_lock(&trace.lock);
+	if (trace.collector)
+		stack_run(arm_work, NULL);
+	pthread_mutex_unlock(&trace.lock);
+	if (__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) < FORK_LATE_MAX)
+		fork_late_register();
+}
+
+/* In the collector's thread, after the first record of the recording. */
+static void program_recorded(void)
+{
+	static bool registered;
+
+	if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
+		fork_late_register();
 }
 
 /* ---- the functions of waffle_trace.h ---- */
 
-static int start(const char *path, const struct waffle_trace_options *options, struct error *err)
+static int start(const char *path, const struct waffle_trace_options *options, unsigned execs,
+		 struct error *err)
 {
 	size_t ring_bytes = options->ring_bytes;
 	int result;
@@ -251,7 +354,7 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 	if (options->keep_children && !options->filter)
 		return error_set(err, EINVAL, "WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER");
 	pthread_mutex_lock(&trace.lock);
-	if (is_recorded()) {
+	if (is_recorded() || trace.ending) {
 		result = error_set(err, EBUSY, "%s: this process records already%s",
 				   *path ? path : "WAFFLE_PROCESS",
 				   is_first_copy() ? "" : ", by another copy of libwaffle");
@@ -269,6 +372,7 @@ static int start(const char *path, const struct waffle_trace_options *options, s
 		trace.overwrite = options->overwrite;
 		snprintf(trace.pattern, sizeof(trace.pattern), "%s", path);
 		trace.ring_bytes = ring_bytes;
+		trace.execs = execs;
 		result =
 			strlen(path) >= sizeof(trace.pattern)
 				? error_set(err, ENAMETOOLONG, "the name of the file is too long")
@@ -301,7 +405,7 @@ static void start_work(void *arg)
 					 "waffle_trace_start(): the options have no .size; set it "
 					 "to sizeof(struct waffle_trace_options)");
 	else
-		call->result = start(call->path, &all, &err);
+		call->result = start(call->path, &all, 0, &err);
 	complain(call->result, &err);
 }
 
@@ -314,18 +418,23 @@ API int waffle_trace_start(const char *path, const struct waffle_trace_options *
 	return call.result;
 }
 
-/* The collector's thread does the work, and this one waits for it. */
+/* Whoever comes while another thread ends the recording waits for it, too: the process may be about
+ * to exit. */
 static int stop(void)
 {
 	struct error err = ERROR_INIT;
 	int result = -ESRCH;
 
+	if (request_is_self()) /* a callback, during which the recording can't end */
+		return -EDEADLK;
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
 		result = end(&err);
+	while (trace.ending)
+		pthread_cond_wait(&trace.ended, &trace.lock);
 	pthread_mutex_unlock(&trace.lock);
 	if (*err.message)
-		fprintf(stderr, "waffle: %s\n", err.message);
+		say_line("%s", err.message);
 	return result;
 }
 
@@ -336,11 +445,11 @@ API int waffle_trace_stop(void)
 
 API int waffle_trace_flush(void)
 {
-	struct collector *collector = collector_now();
-
-	if (!collector)
+	if (!is_served())
 		return -ESRCH;
-	return collector_flush(collector, DEATH_NS) ? 0 : -ETIMEDOUT;
+	if (request_is_self())
+		return -EDEADLK;
+	return request_wait(DEATH_NS) ? 0 : -ETIMEDOUT;
 }
 
 API int waffle_process_start(const char *text)
@@ -352,9 +461,7 @@ API int waffle_process_start(const char *text)
 
 API int waffle_process_stop(void)
 {
-	struct collector *collector = collector_now();
-
-	return collector && collector_is_self(collector) ? -EDEADLK : stop();
+	return stop();
 }
 
 /* ---- the environment ---- */
@@ -363,21 +470,7 @@ API int waffle_process_stop(void)
  * records into the same file. */
 static bool is_of_another(const char *path, const char *process)
 {
-	const char *owner = getenv(OWNER);
-	char *end;
-
-	if (!owner || is_shareable(path, process) ||
-	    strtoul(owner, &end, 10) == (unsigned long)getpid())
-		return false;
-	return *end == ':' && !strcmp(end + 1, path);
-}
-
-static void owner_set(const char *path)
-{
-	char owner[PATH_MAX + 16];
-
-	snprintf(owner, sizeof(owner), "%d:%s", (int)getpid(), path);
-	setenv(OWNER, owner, 1);
+	return owner_of(path) == OWNER_OTHER && !is_shareable(path, process);
 }
 
 /* Static programs do not have these. */
@@ -410,6 +503,7 @@ static void hits_take(void)
 	stay_loaded();
 	rings_prepare();
 	rings_on_open(tracer_announce);
+	rings_on_record(first_record);
 	if (!__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
 					 __ATOMIC_RELAXED))
 		return;
@@ -459,6 +553,7 @@ static void environment_work(void *arg)
 	const char *path = getenv("WAFFLE_TRACE"), *process = getenv("WAFFLE_PROCESS");
 	struct waffle_trace_options options = {0};
 	struct error err = ERROR_INIT;
+	unsigned execs = 0;
 	int result;
 
 	(void)arg;
@@ -471,17 +566,20 @@ static void environment_work(void *arg)
 	}
 	if ((!path && !process) || getauxval(AT_SECURE) || is_of_another(path ? path : "", process))
 		return;
-	result = environment_read(&options, &err) ?: start(path, &options, &err);
+	/* A process that executes another program keeps its pid. */
+	if (path && output_name_has_pid(path) && owner_of(path) == OWNER_SELF)
+		execs = owner_execs() + 1;
+	result = environment_read(&options, &err) ?: start(path, &options, execs, &err);
 	if (!result)
-		owner_set(path ? path : "");
+		owner_set(path ? path : "", execs);
 	complain(result, &err);
 }
 
 /* A thread with a small stack may have opened the library that brings libwaffle. */
 static __attribute__((constructor)) void trace_load(void)
 {
-	/* First of all handlers, so that no other one runs with the parent's rings. */
 	pthread_atfork(fork_before, fork_parent, fork_child);
+	ends_watch(flush_dying);
 	ticks_look();
 	hits_take();
 	stack_run(environment_work, NULL);
@@ -492,6 +590,6 @@ static __attribute__((constructor)) void trace_load(void)
  * or clone(), has no collector: its thread is the parent's. */
 static __attribute__((destructor)) void trace_unload(void)
 {
-	if (collector_now() && trace.pid == getpid())
+	if (is_served())
 		stop();
 }

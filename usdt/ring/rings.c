@@ -42,6 +42,7 @@ static struct {
 	pthread_key_t key; /* its destructor frees a thread's slots */
 	bool has_key;
 	void (*opened)(const void *memory, uint64_t map_bytes, uint32_t tid);
+	void (*recorded)(void);
 } rings = {
 	.options = {{RING_BYTES_DEFAULT, TICKS_NS, false}, {RING_BYTES_DEFAULT, TICKS_NS, false}}};
 
@@ -78,6 +79,11 @@ void rings_configure(enum rings_reader reader, uint64_t data_bytes, uint32_t clo
 void rings_on_open(void (*opened)(const void *memory, uint64_t map_bytes, uint32_t tid))
 {
 	rings.opened = opened;
+}
+
+void rings_on_record(void (*recorded)(void))
+{
+	rings.recorded = recorded;
 }
 
 void rings_collect(bool on)
@@ -208,8 +214,10 @@ static bool slot_take(struct rings_slot *slot, uint32_t tid)
 static struct rings_slot *slot_reuse(enum rings_reader reader, uint32_t tid)
 {
 	uint32_t from = __atomic_fetch_add(&rings.reclaim_from, RECLAIMS, __ATOMIC_RELAXED), at = 0;
+	/* The collector looks after its rings itself, and a sandbox may forbid the system call. */
+	unsigned passes = reader == RINGS_TRACER ? 2 : 1;
 
-	for (unsigned pass = 0; pass < 2; pass++) {
+	for (unsigned pass = 0; pass < passes; pass++) {
 		for (struct rings_slot *slot = rings_first(reader); slot; slot = slot->next) {
 			if (!slot->writer.shared || !slot_has(slot, reader))
 				continue;
@@ -282,6 +290,8 @@ static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 		waffle_thread_ready_();
 		rings_thread.fast[reader] = &slot->writer;
 	}
+	if (reader == RINGS_COLLECTOR && rings.recorded)
+		rings.recorded();
 	if (reader == RINGS_TRACER && rings.opened)
 		rings.opened(slot->writer.shared, slot->map_bytes, tid);
 	return slot;

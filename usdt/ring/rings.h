@@ -78,6 +78,8 @@ void rings_configure(enum rings_reader reader, uint64_t data_bytes, uint32_t clo
 /* Calls a function in each thread that has got a tracer's ring, and again after some hits as long
  * as no tracer knows it. */
 void rings_on_open(void (*opened)(const void *memory, uint64_t map_bytes, uint32_t tid));
+/* Calls a function in each thread that has got a ring for the collector. Signals are blocked. */
+void rings_on_record(void (*recorded)(void));
 /* Whether the collector wants records. */
 void rings_collect(bool on);
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "usdt/record/request.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "usdt/ring/ticks.h"
+
+static struct {
+	uint32_t asked; /* number of requests; the collector sleeps on it (futex) */
+	uint32_t done;  /* requests up to this number were served */
+	uint32_t news;  /* changes of `done` and `serving`; those who wait sleep on it (futex) */
+	uint32_t tid;   /* of the thread that serves */
+	bool serving;
+} request;
+
+static void futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void futex_wait(uint32_t *word, uint32_t seen, uint64_t ns)
+{
+	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000ull),
+				.tv_nsec = (long)(ns % 1000000000ull)};
+
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
+}
+
+/* ---- for all threads ---- */
+
+void request_wake(void)
+{
+	__atomic_add_fetch(&request.asked, 1, __ATOMIC_SEQ_CST);
+	futex_wake(&request.asked);
+}
+
+/* request_end() first says that nobody serves, and then looks for requests. Here the order is the
+ * other one, so that one of both sees the other. */
+bool request_wait(uint64_t wait_ns)
+{
+	uint32_t mine = __atomic_add_fetch(&request.asked, 1, __ATOMIC_SEQ_CST);
+	uint64_t end = ticks_ns() + wait_ns;
+
+	futex_wake(&request.asked);
+	for (;;) {
+		uint32_t news = __atomic_load_n(&request.news, __ATOMIC_SEQ_CST);
+		uint64_t now = ticks_ns();
+
+		if ((int32_t)(__atomic_load_n(&request.done, __ATOMIC_SEQ_CST) - mine) >= 0)
+			return true;
+		if (!request_is_served() || now >= end)
+			return false;
+		futex_wait(&request.news, news, end - now);
+	}
+}
+
+bool request_is_served(void)
+{
+	return __atomic_load_n(&request.serving, __ATOMIC_SEQ_CST);
+}
+
+bool request_is_self(void)
+{
+	return __atomic_load_n(&request.tid, __ATOMIC_ACQUIRE) == (uint32_t)syscall(SYS_gettid);
+}
+
+void request_forget(void)
+{
+	__atomic_store_n(&request.serving, false, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&request.tid, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- for the collector ---- */
+
+static void news_tell(void)
+{
+	__atomic_add_fetch(&request.news, 1, __ATOMIC_SEQ_CST);
+	futex_wake(&request.news);
+}
+
+uint32_t request_begin(void)
+{
+	uint32_t asked = request_asked();
+
+	__atomic_store_n(&request.tid, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&request.serving, true, __ATOMIC_SEQ_CST);
+	return asked;
+}
+
+void request_begin_self(void)
+{
+	__atomic_store_n(&request.tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+}
+
+uint32_t request_asked(void)
+{
+	return __atomic_load_n(&request.asked, __ATOMIC_SEQ_CST);
+}
+
+void request_serve(uint32_t asked)
+{
+	__atomic_store_n(&request.done, asked, __ATOMIC_SEQ_CST);
+	news_tell();
+}
+
+void request_pause(uint32_t asked, uint64_t ns)
+{
+	futex_wait(&request.asked, asked, ns);
+}
+
+void request_end(bool done)
+{
+	__atomic_store_n(&request.serving, false, __ATOMIC_SEQ_CST);
+	if (done)
+		__atomic_store_n(&request.done, request_asked(), __ATOMIC_SEQ_CST);
+	news_tell();
+}
