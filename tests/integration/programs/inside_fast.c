@@ -5,7 +5,7 @@
  *	inside_fast keys               events and spans with 0 to 5 keys and with 16
  *	inside_fast deep COUNT         COUNT spans, each in the one before
  *	inside_fast nested COUNT       nested spans, while a handler makes spans, too
- *	inside_fast jump COUNT         the same, while the handler sometimes jumps out of all of them
+ *	inside_fast jump COUNT         the same, while the handler sometimes jumps out of them
  *	inside_fast ticks              an event for each line of input
  */
 #ifndef _GNU_SOURCE
