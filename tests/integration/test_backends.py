@@ -16,7 +16,8 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from servers import Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json
+from servers import (Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json,
+                     start_server)
 from test_exporters import attributes, certificate, collector, ids_to_base64  # noqa: F401
 from test_processors import Processed, processed  # noqa: F401
 from tracer import ROOT, wait_until
@@ -33,7 +34,7 @@ def made(tmp_path_factory):
     servers = []
 
     def make(kind, *arguments):
-        servers.append(kind(tmp_path_factory.mktemp(kind.__name__), *arguments))
+        servers.append(start_server(kind, tmp_path_factory.mktemp, *arguments))
         return servers[-1]
 
     yield make
