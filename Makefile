@@ -24,7 +24,8 @@ BPF_ARCH := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
-CFLAGS ?= -O3 -g
+# Code with sanitizers is compiled twice as fast with -O1, and its reports are easier to read.
+CFLAGS ?= $(if $(SANITIZE),-O1,-O3) -g
 PREFIX ?= /usr/local
 DESTDIR ?=
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWAFFLE_VERSION='"$(VERSION)"' -I. -Iuserspace -Iinclude -I$(BUILD)/gen
@@ -95,7 +96,7 @@ PIC_SRC := $(wildcard usdt/*/*.c) $(addprefix userspace/, \
 	target/worker/filecopy.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
-	$(addprefix store/,dictionary.c encode.c file_process.c format.c keep.c lengths.c predict.c record.c record_schema.c this_host.c writer.c) \
+	$(addprefix store/,dictionary.c encode.c file_process.c format.c keep.c keep_rows.c lengths.c predict.c record.c record_schema.c this_host.c writer.c writer_chunks.c writer_tables.c) \
 	render/json/value_json.c export/chrome_encode.c \
 	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c)) \
 	$(wildcard userspace/export/process/*.c)
@@ -278,12 +279,16 @@ examples: $(EXAMPLES)
 FORMAT_SRC := $(shell find bpf include usdt userspace tests bench examples python -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
 TIDY_SRC := $(wildcard usdt/*/*.c) $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
 TIDY_OK := $(TIDY_SRC:%.c=$(BUILD)/lint/%.ok)
+# clang's analyzer gives up a function after so many steps; its own limit takes four times as long. Of
+# faults put into waffle's code for a trial (lost free() and close(), lost initial values), it found
+# the same ones with both.
+ANALYZER := -Xclang -analyzer-config -Xclang max-nodes=40000
 CLANG_FLAGS := $(subst -I$(BUILD)/gen,-isystem $(BUILD)/gen,$(CPPFLAGS_ALL)) -Itests/unit -std=gnu17 $(WARN)
 
 $(BUILD)/lint/%.ok: %.c .clang-tidy | $(SKEL) $(PROTO_C)
 	@mkdir -p $(@D)
 	@$(CLANG) $(CLANG_FLAGS) -fsyntax-only -MMD -MP -MT $@ -MF $(@:.ok=.d) $<
-	@clang-tidy --quiet --warnings-as-errors='*' $< -- $(CLANG_FLAGS) 2> $(@:.ok=.log) || { cat $(@:.ok=.log) >&2; false; }
+	@clang-tidy --quiet --warnings-as-errors='*' $< -- $(CLANG_FLAGS) $(ANALYZER) 2> $(@:.ok=.log) || { cat $(@:.ok=.log) >&2; false; }
 	@touch $@
 
 lint-includes:

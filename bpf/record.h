@@ -78,7 +78,7 @@ struct waffle_rec_span_end {
 	struct waffle_rec rec;
 	__u64 span_id;
 	__u32 tgid;
-	/* the begin's site, which capture/ finds by probe_addr; or WAFFLE_SITE_UNKNOWN */
+	/* site of the span's begin, which capture/ finds by probe_addr; or WAFFLE_SITE_UNKNOWN */
 	__u32 site;
 	__u64 probe_addr; /* address of the begin's probe in the process */
 };
@@ -280,15 +280,15 @@ struct waffle_rec_state {
 struct waffle_rec_fork {
 	struct waffle_rec rec; /* tid: the parent thread */
 	__u32 tgid;
-	__u32 child_tgid; /* from the kernel: | WAFFLE_FORK_SHARES */
+	__u32 child_tgid; /* the kernel adds the flag WAFFLE_FORK_SHARES */
 };
 #define WAFFLE_FORK_SHARES 0x80000000u /* the child has its parent's memory, as after vfork() */
 
 /*
- * rec.tid: the thread; tgid: its process; code: as wait(2) reports it, only meaningful when the
- * last thread of the process exits (tid == tgid). EXEC has the same layout. Its code is the tid
- * that its thread had before if it was not the main thread, otherwise 0; from the kernel: |
- * WAFFLE_EXEC_PRIVILEGED.
+ * The layout of EXIT and EXEC. rec.tid is the thread, and tgid its process. `code` of an EXIT is
+ * the status that wait(2) reports; it is valid if the last thread of the process exits (rec.tid ==
+ * tgid). `code` of an EXEC is 0 if the main thread called execve(). Otherwise it is the tid that
+ * the calling thread had before. The kernel adds the flag WAFFLE_EXEC_PRIVILEGED to it.
  */
 struct waffle_rec_exit {
 	struct waffle_rec rec;

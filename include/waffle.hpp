@@ -42,6 +42,7 @@
 #include "waffle/meta.hpp"
 #include "waffle/span.hpp"
 #include "waffle/values.hpp"
+#include "waffle/variant.hpp"
 
 namespace Waffle
 {
@@ -69,6 +70,9 @@ class Context
       private:
 	waffle_context_t context_;
 };
+
+inline namespace WAFFLE_VARIANT_
+{
 
 inline Context ExtractContext()
 {
@@ -128,6 +132,8 @@ template <class F> auto Bind(F &&function)
 		return std::invoke(function, std::forward<decltype(arguments)>(arguments)...);
 	};
 }
+
+} // namespace WAFFLE_VARIANT_
 
 } // namespace Waffle
 

@@ -190,8 +190,8 @@ static __inline__ waffle_value_t waffle_cause_event(waffle_event_id_t event)
 
 /* ---- spans, events and counters ---- */
 
-/* State of a span that is the thread's current one, or of a context that is. The caller has it from
- * begin to end, at one address. */
+/* What waffle_scope_end() needs to end a scope: its span, and what was current before. The caller
+ * keeps it at one address until the scope has ended. */
 typedef struct {
 	unsigned long long words_[10];
 } waffle_scope_t;
@@ -238,8 +238,9 @@ static __inline__ waffle_span_id_t waffle_span_id(waffle_span_t span)
 
 /*
  * Begins a span and makes it the current one of this thread, as WAFFLE_SPAN does.
- * waffle_scope_end() ends it and restores what was current before. Scopes end in the reverse order
- * of their begin; those within a scope that ends first are left without being restored.
+ * waffle_scope_end() ends it and restores what was current before. Scopes have to end in the
+ * reverse order of their begin. If an outer scope ends first, the ends of the inner ones restore
+ * nothing.
  */
 static __inline__ void waffle_scope_begin_named(waffle_scope_t *scope, waffle_name_t *name,
 						const waffle_value_t *values, unsigned count)
@@ -249,8 +250,8 @@ static __inline__ void waffle_scope_begin_named(waffle_scope_t *scope, waffle_na
 		waffle_named_scope_begin(scope, name, values, count);
 }
 
-/* Makes a context current, as WAFFLE_INJECT does: that of a span (waffle_span_context()), of
- * another thread or process. A null context changes nothing. */
+/* Makes a context current, as WAFFLE_INJECT does. It may be that of a span (waffle_span_context()),
+ * or come from another thread or process. A null context changes nothing. */
 void waffle_scope_inject(waffle_scope_t *scope, waffle_context_t context);
 
 /*

@@ -102,9 +102,10 @@ struct waffle_record {
 typedef bool (*waffle_process_fn)(const struct waffle_record *record, void *arg);
 
 /*
- * Gives a callback its name, for call(NAME) in the text of a chain. That may already run: until
- * its callback is there, call(NAME) passes everything on. A NULL callback removes it, and waits
- * until it does not run any more, unless a callback does so itself. Returns 0, -EINVAL for a name
+ * Gives a callback the name that call(NAME) in the text of a chain refers to. The chain may run
+ * already: as long as there is no callback of that name, call(NAME) passes everything on. A NULL
+ * callback removes the one before. The function then returns when that one runs no more, or at
+ * once if a callback calls it. Returns 0, -EINVAL for a name
  * that is not made of letters, digits, '_', '-' and '.', -ENOSPC after 64 names, or -ENOMEM.
  */
 int waffle_process_callback(const char *name, waffle_process_fn callback, void *arg);

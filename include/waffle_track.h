@@ -35,9 +35,9 @@ waffle_clock_t *waffle_clock(const char *name);
  * Says that the clock showed `own_ns` when CLOCK_MONOTONIC showed `monotonic_ns`. Between two pairs
  * times are converted along the line through both; before the first and after the last pair, along
  * the nearest line. With one pair the clock runs as fast as CLOCK_MONOTONIC, and without one it is
- * CLOCK_MONOTONIC. So add a pair at least before the first span, and then now and then: what was
- * recorded before a pair does not change. The latest 256 pairs count, by `own_ns`; a pair with the
- * `own_ns` of another one replaces it.
+ * CLOCK_MONOTONIC. So add a pair before the first span, and then one every few seconds: a pair does
+ * not change what was recorded before it. The 256 pairs with the greatest `own_ns` are kept. A pair
+ * with the `own_ns` of an earlier pair replaces that one.
  */
 void waffle_clock_pair(waffle_clock_t *clock, unsigned long long own_ns,
 		       unsigned long long monotonic_ns);

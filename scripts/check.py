@@ -21,7 +21,7 @@ JOBS = max(2, os.cpu_count() or 2)
 AS_ROOT = ["sudo", "-E"] if os.geteuid() else []
 # The short run tells of what was broken, and can be repeated; `make fuzz` looks for what is new.
 FUZZ_SEED = "1"
-FUZZ_SECONDS = int(os.environ.get("FUZZ_SECONDS", "10"))
+FUZZ_SECONDS = int(os.environ.get("FUZZ_SECONDS", "6"))
 
 # Where unit tests are built: a folder, and the flags that differ. Kept in step with `make asan`.
 UNIT_BUILDS = {
@@ -39,17 +39,21 @@ EMULATOR = ["qemu-aarch64", "-cpu", "max,pauth-impdef=on", "-L", f"{ARM64}/root"
 ARM64_NOT = {f"test_{name}" for name in (
     "address_spaces call_answers call_fields call_find call_tracepoint calls_filter calls_kernel "
     "calls_words clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks "
-    "needed opener peek rank_gained store_damage symbols worker").split()}
+    "needed opener peek probe_unwind rank_gained store_damage symbols worker").split()}
 
 # Test files that neither measure time nor watch the whole machine. BESIDE_JOBS of them run at once,
 # the longest first: mostly they wait for the kernel to attach and to release probes. All others run
 # one after the other, on a machine that is quiet.
 BESIDE_JOBS = JOBS + 1
 BESIDE = [f"tests/{name}.py" for name in (
-    "integration/test_instrumented integration/test_probe_dwarf golden/test_golden "
-    "integration/test_probe_paths integration/test_probe_safety integration/test_output_files "
-    "integration/test_bad_input integration/test_probe_types integration/test_needed "
-    "integration/test_calls_filter integration/test_filter_docs integration/test_sites "
+    "integration/test_transport integration/test_inprocess_hard integration/test_flight "
+    "integration/test_sites integration/test_instrumented integration/test_probe_dwarf "
+    "integration/test_inprocess_ends integration/test_named integration/test_filter_same "
+    "integration/test_tracks integration/test_inprocess integration/test_why_made_up "
+    "integration/test_origin golden/test_golden integration/test_sim_calls "
+    "integration/test_probe_paths integration/test_probe_safety "
+    "integration/test_output_files integration/test_bad_input integration/test_probe_types "
+    "integration/test_needed integration/test_calls_filter integration/test_filter_docs "
     "integration/test_ndjson integration/test_html integration/test_export "
     "integration/test_filter_explain integration/test_file_format integration/test_redact "
     "integration/test_view integration/test_images integration/test_cuda_headers "
@@ -57,10 +61,10 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_call_ends integration/test_calls_unwinding integration/test_probe_docs "
     "integration/test_compat integration/test_terminal_text integration/test_validator "
     "integration/test_propagation integration/test_processors integration/test_exporters "
-    "integration/test_cpp integration/test_modes integration/test_backtraces "
-    "integration/test_python integration/test_python_backends integration/test_python_perfetto "
+    "integration/test_cpp integration/test_python integration/test_modes "
+    "integration/test_backtraces integration/test_repair integration/test_inprocess_names "
+    "integration/test_python_backends integration/test_python_perfetto "
     "integration/test_python_captures "
-    "integration/test_repair integration/test_inprocess_names "
     "integration/test_inprocess_viewers integration/test_backends "
     "integration/test_sqlite integration/test_fleet").split()]
 

@@ -50,13 +50,19 @@ static __inline__ __attribute__((__always_inline__)) void
 waffle_probe_call_(const void *probe_, unsigned long long id_, const void *name_,
 		   const void *frame_, unsigned long long size_)
 {
-	/* The call must not overwrite the red zone of a leaf function. */
+	/*
+	 * The call must not overwrite the red zone of a leaf function. The compiler does not know
+	 * that the stack pointer changes, and a signal may interrupt the thread here whose handler
+	 * unwinds the stack, as that of an asynchronous pthread_cancel() does. So the function must
+	 * have a frame pointer, from which unwinders find its caller.
+	 */
 	__asm__ __volatile__("{leaq -128(%%rsp), %%rsp|lea rsp, [rsp - 128]}\n\t"
 			     "call {*|}%[waffle_landing]\n\t"
 			     "{leaq 128(%%rsp), %%rsp|lea rsp, [rsp + 128]}"
 			     :
 			     : [waffle_landing] "a"((const char *)probe_ - WAFFLE_LANDING_),
-			       "D"(id_), "S"(name_), "d"(frame_), "c"(size_)
+			       "D"(id_), "S"(name_), "d"(frame_), "c"(size_),
+			       "r"(__builtin_frame_address(0))
 			     : "memory", "cc");
 }
 

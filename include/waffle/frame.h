@@ -84,9 +84,10 @@ static __inline__ struct waffle_frame_slot_ *waffle_frame_at_(struct waffle_thre
 }
 
 /*
- * The number of frames around a new one. A frame at the same place has ended, with those within it:
- * they were left by longjmp(), or suspended with their stack. Usually the innermost frame is
- * further up on the stack, and there is nothing to search.
+ * Returns how many frames enclose a new frame at the address `place_`. A frame that has the same
+ * address has ended, as have the frames within it: longjmp() has left them, or they were suspended
+ * with their stack. Usually the innermost frame is further up on the stack, and the first
+ * comparison ends the search.
  */
 static __inline__ unsigned waffle_frame_depth_(struct waffle_thread_ *thread_,
 					       __UINTPTR_TYPE__ place_)
@@ -139,7 +140,8 @@ static __inline__ void waffle_frame_pop_(const struct waffle_frame_scope_ *scope
 
 	if (scope_->thread_ != thread_ || thread_->frame_depth_ < depth_)
 		return;
-	/* Another frame has the place, unless so many are within this one that they came around. */
+	/* The slot has another frame. That means that this one was popped, unless it has so many
+	 * frames within it that they use its slot. */
 	if (slot_->place_ != waffle_frame_place_(scope_) &&
 	    thread_->frame_depth_ - depth_ < WAFFLE_FRAMES_)
 		return;

@@ -30,7 +30,7 @@ constexpr bool is_word_(char c_)
 	       c_ == '$' || (c_ & 0x80);
 }
 
-/* Behind a literal in quotes that begins at text_[at_]. */
+/* The index after the quoted literal that begins at text_[at_]. */
 constexpr std::size_t quoted_end_(const char *text_, std::size_t at_)
 {
 	char quote_ = text_[at_++];
@@ -41,7 +41,7 @@ constexpr std::size_t quoted_end_(const char *text_, std::size_t at_)
 	return text_[at_] ? at_ + 1 : at_;
 }
 
-/* Behind a raw literal, whose quote is at text_[at_]. */
+/* The index after the raw literal whose opening quote is text_[at_]. */
 constexpr std::size_t raw_end_(const char *text_, std::size_t at_)
 {
 	std::size_t from_ = ++at_, size_ = 0;
@@ -62,7 +62,8 @@ constexpr std::size_t raw_end_(const char *text_, std::size_t at_)
 	return at_;
 }
 
-/* Behind a word or number, and the literal that it is the prefix of. */
+/* The index after the word or number that begins at text_[at_], and after the literal if the word
+ * is a literal's prefix, as in u8"…". */
 constexpr std::size_t word_end_(const char *text_, std::size_t at_)
 {
 	bool number_ = is_digit_(text_[at_]);
@@ -75,7 +76,7 @@ constexpr std::size_t word_end_(const char *text_, std::size_t at_)
 	return at_;
 }
 
-/* Behind the argument that begins at text_[at_]: its comma, or the end. */
+/* The index of the comma that ends the argument at text_[at_], or of the text's end. */
 constexpr std::size_t argument_end_(const char *text_, std::size_t at_)
 {
 	int depth_ = 0;
@@ -96,7 +97,8 @@ constexpr std::size_t argument_end_(const char *text_, std::size_t at_)
 	return at_;
 }
 
-/* Counts, or writes if there is somewhere to. */
+/* Where names are put. The first pass has no buffer and only counts the characters; the second one
+ * writes them. */
 struct Out_ {
 	char *to_ = nullptr;
 	std::size_t size_ = 0;
@@ -124,8 +126,8 @@ constexpr int hex_(char c_)
 					: -1;
 }
 
-/* Puts the character of the escape behind a backslash at text_[at_]. Returns the place behind it.
- */
+/* Puts the character that an escape sequence stands for. text_[at_] follows the backslash. Returns
+ * the index after the sequence. */
 constexpr std::size_t put_escape_(Out_ &out_, const char *text_, std::size_t at_)
 {
 	constexpr char from_[] = "abfnrtv\\\"'?", to_[] = "\a\b\f\n\r\t\v\\\"'?";
@@ -150,7 +152,8 @@ constexpr std::size_t put_escape_(Out_ &out_, const char *text_, std::size_t at_
 	return at_;
 }
 
-/* Puts the characters of the literals that are the argument at text_[at_]. */
+/* Puts the characters of all literals between text_[at_] and text_[end_]: one argument, which may
+ * have several adjacent ones. */
 constexpr void put_key_(Out_ &out_, const char *text_, std::size_t at_, std::size_t end_)
 {
 	bool found_ = false;

@@ -24,6 +24,7 @@
 #include "../waffle_named.h"
 #include "meta.hpp"
 #include "values.hpp"
+#include "variant.hpp"
 
 namespace Waffle
 {
@@ -145,6 +146,9 @@ template <class... A> class Named_
 
 } // namespace Detail_
 
+inline namespace WAFFLE_VARIANT_
+{
+
 /* A span that ends when its object does, or with End(). It may be moved, also to other threads, but
  * is not to be used by two at once. Null by default. */
 class Span
@@ -236,6 +240,8 @@ template <class... A> [[nodiscard]] EventId Event(Detail_::Name_ name, const A &
 	return EventId();
 #endif
 }
+
+} // namespace WAFFLE_VARIANT_
 
 } // namespace Waffle
 

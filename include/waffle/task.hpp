@@ -25,11 +25,15 @@
 #include <utility>
 
 #include "context.h"
+#include "variant.hpp"
 
 namespace Waffle
 {
 
 namespace Detail_
+{
+
+inline namespace WAFFLE_VARIANT_
 {
 
 #ifdef WAFFLE_DISABLE
@@ -81,6 +85,8 @@ class Strand_
 
 #endif
 
+} // namespace WAFFLE_VARIANT_
+
 /* An awaiter that is a variable of the program is used itself, and not a copy. */
 template <class A> decltype(auto) awaiter_of_(A &&awaitable_)
 {
@@ -93,6 +99,9 @@ template <class A> decltype(auto) awaiter_of_(A &&awaitable_)
 }
 
 } // namespace Detail_
+
+inline namespace WAFFLE_VARIANT_
+{
 
 /*
  * For promise types: gives the coroutine a context of its own, which begins as that of the code
@@ -186,6 +195,8 @@ class ContextPromise
 
 template <class T = void> class task;
 
+} // namespace WAFFLE_VARIANT_
+
 namespace Detail_
 {
 
@@ -211,6 +222,9 @@ template <> struct TaskResult_<void> {
 };
 
 } // namespace Detail_
+
+inline namespace WAFFLE_VARIANT_
+{
 
 template <class T> class [[nodiscard]] task
 {
@@ -304,6 +318,8 @@ template <class T> class [[nodiscard]] task
 	std::coroutine_handle<promise_type> handle_;
 };
 
+} // namespace WAFFLE_VARIANT_
+
 namespace Detail_
 {
 
@@ -355,6 +371,9 @@ class Done_
 	bool done_ = false;
 };
 
+inline namespace WAFFLE_VARIANT_
+{
+
 template <class T> struct Waited_ {
 	const task<T> *task_;
 	std::exception_ptr failed_;
@@ -379,7 +398,12 @@ template <class T> struct Waited_ {
 	}
 };
 
+} // namespace WAFFLE_VARIANT_
+
 } // namespace Detail_
+
+inline namespace WAFFLE_VARIANT_
+{
 
 /* Runs a task and waits until it has ended, perhaps on another thread. */
 template <class T> T SyncWait(const task<T> &task)
@@ -392,6 +416,8 @@ template <class T> T SyncWait(const task<T> &task)
 		std::rethrow_exception(waited.failed_);
 	return waited.result_.take_();
 }
+
+} // namespace WAFFLE_VARIANT_
 
 } // namespace Waffle
 

@@ -19,6 +19,9 @@
 namespace Waffle
 {
 
+inline namespace WAFFLE_VARIANT_
+{
+
 template <class F, class... A> std::thread Thread(F &&function, A &&...arguments)
 {
 	return std::thread(Bind(std::forward<F>(function)), std::forward<A>(arguments)...);
@@ -36,6 +39,8 @@ template <class F, class... A> std::jthread JThread(F &&function, A &&...argumen
 	return std::jthread(Bind(std::forward<F>(function)), std::forward<A>(arguments)...);
 }
 #endif
+
+} // namespace WAFFLE_VARIANT_
 
 } // namespace Waffle
 

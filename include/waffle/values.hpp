@@ -60,9 +60,12 @@ template <class Id> struct Cause_ {
 
 template <class> inline constexpr bool never_ = false;
 
-/* What a type is recorded as. `letter_` is that of the key. `layout_` has a letter for each part of
- * the frame that has a size of its own, as waffle_emit_() wants it. put_() writes `words_` words,
- * which may refer to the value and to *text_. */
+/*
+ * How values of a type are recorded. `letter_` is the type of the key (WAFFLE_KEY_*). A value takes
+ * `words_` words, and `layout_` has the letter with which waffle_emit_() copies each of them.
+ * put_() writes the words. They may point into the value and into *text_, so both have to live
+ * until the probe was called.
+ */
 template <class T, class = void> struct Value_ {
 	static_assert(never_<T>,
 		      "waffle: a value is a number, enum, bool, text, pointer, duration, id, or an "
@@ -161,8 +164,8 @@ struct Value_<std::chrono::duration<Rep, Period>> : Word_<WAFFLE_KEY_I64> {
 	}
 };
 
-/* A text without a NUL behind it is copied. One more byte than can be recorded tells that it was
- * cut. */
+/* A text that need not end with a NUL. It is copied to *text_ with a NUL. The copy has room for one
+ * byte more than is recorded, so that a text that is too long is seen to be cut. */
 template <class T>
 struct Value_<T, std::enable_if_t<is_text_<T> && !std::is_pointer_v<std::decay_t<T>> &&
 				  !std::is_same_v<T, std::string>>> : Word_<WAFFLE_KEY_STR> {
@@ -199,7 +202,8 @@ struct Value_<T, std::enable_if_t<is_text_<T> && std::is_pointer_v<std::decay_t<
 	}
 };
 
-/* A text that is missing is a null pointer. A number that may be missing has its type beside it. */
+/* An optional value. A missing text is recorded as a null pointer. A number that may be missing is
+ * recorded as two words: its type, which says whether it is there, and the number. */
 template <class T>
 struct Value_<std::optional<T>, std::enable_if_t<Value_<T>::letter_ == WAFFLE_KEY_STR>>
     : Value_<T> {

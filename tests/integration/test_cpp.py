@@ -232,6 +232,27 @@ def test_it_compiles_without_a_warning(tmp_path, compiler, standard, flags):
                         PROGRAMS / source], check=True, timeout=120)
 
 
+@pytest.mark.parametrize("disabled_first", [True, False])
+def test_units_with_and_without_waffle_are_one_program(waffle, libwaffle_flags, tmp_path, disabled_first):
+    """Without optimisation nothing is inlined, and the linker takes the first definition of all."""
+    objects = []
+    for disabled in (True, False) if disabled_first else (False, True):
+        objects.append(tmp_path / f"{disabled}.o")
+        subprocess.run(["g++", "-std=c++20", "-O0", f"-I{ROOT / 'include'}", "-c", "-o", objects[-1],
+                        PROGRAMS / "variants.cpp", *(["-DWAFFLE_DISABLE", "-DOTHER"] * disabled)],
+                       check=True)
+    program = tmp_path / "variants"
+    subprocess.run(["g++", "-o", program, *objects, *libwaffle_flags, "-pthread"], check=True)
+    path = waffle.path()
+    done = subprocess.run([program], env={**os.environ, "WAFFLE_TRACE": str(path)}, text=True,
+                          check=True, stdout=subprocess.PIPE, timeout=60)
+    assert done.stdout == "1 1\n"
+    rows = [r for r in Capture(waffle, path).rows() if r["kind"] in ("span", "event")]
+    assert sorted(r["name"] for r in rows) == ["behind", "in thread", "span", "task"]
+    [span] = [r for r in rows if r["name"] == "span"]
+    assert all(r["parent"] == span["id"] for r in rows if r is not span)
+
+
 MODULE = """module;
 #include <waffle.hpp>
 export module worker;

@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import ssl
 import subprocess
 import threading
@@ -419,6 +420,18 @@ def test_headers_arrive_and_are_never_printed(program, collector):
     assert (got["Authorization"], got["X-Api-Key"]) == (f"Bearer {secret}", f"{secret}-file")
     assert any("HTTP status 401: rejected ***" in x for x in lines), lines
     assert secret not in "\n".join(lines)
+
+
+def test_a_program_that_dies_writes_its_metrics_and_sends_its_batches(program, collector):
+    server = collector()
+    program.run("crash", chain="filter(kind == span),metrics(histogram=dur,file=app.prom,every=1h),"
+                f"batch(1000,time=1h),export(otlp={server.url})", code=-signal.SIGABRT)
+    assert 'waffle_records_total{kind="span",name="step"} 10' in (program.folder / "app.prom").read_text()
+    spans = [r for r in server.requests if r.path == "/v1/traces"]
+    assert len(spans) == 1
+    # A server that does not answer holds it up for a moment.
+    program.run("crash", chain="filter(kind == span),batch(1000,time=1h),export(otlp=http://127.0.0.1:9)",
+                code=-signal.SIGABRT)
 
 
 def test_a_part_of_a_header_is_not_printed(program, collector):

@@ -243,6 +243,14 @@ def test_tracer_and_the_program_itself_both_record_names(recorder, start):
     check_requests(capture.rows(), 100, 100, "fresh 1")
 
 
+def test_names_are_dormant_in_mode_off_as_other_sites_are(recorder):
+    """Also in a scope of another mode, which only a tracer then records."""
+    capture, _ = recorder.run("modes", WAFFLE_MODE="off")
+    rows = capture.rows("event")
+    assert [(r["name"], r["args"]["i"]) for r in rows] == [
+        ("named", 1), ("named", 4), ("other", 5)]
+
+
 @pytest.mark.parametrize("kill", [[], ["kill"]])
 def test_child_in_a_sandbox_leaves_the_names_of_its_parent_alone(recorder, kill):
     """A child that uses no names makes no system calls for them."""

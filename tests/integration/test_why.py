@@ -7,44 +7,17 @@ import pathlib
 import re
 import subprocess
 
-import jsonschema
 import pytest
 
-from tracer import ROOT, parse_log, tries, wait_until
+import why_json
+from tracer import parse_log, tries, wait_until
 
 MS = 1_000_000
 
 
-@pytest.fixture(scope="module")
-def schema():
-    text = (ROOT / "docs" / "why.schema.json").read_text()
-    jsonschema.Draft202012Validator.check_schema(json.loads(text))
-    return jsonschema.Draft202012Validator(json.loads(text))
-
-
-def is_known(instance):
-    """The records of its begin and its end were not lost."""
-    cut = instance["begun_before"] or instance["unfinished"]
-    return not instance["left"] and not (cut and instance["loss"])
-
-
 @pytest.fixture
-def why(waffle, schema):
-    """why(capture, options): what it says as JSON, which is as the schema has it and adds up."""
-
-    def ask(path, *options):
-        answer = json.loads(waffle.ok("why", "--json", *options, path).stdout)
-        schema.validate(answer)
-        known = [i["duration_ns"] for i in answer["instances"] if is_known(i)]
-        assert known == sorted(known, reverse=True)
-        for instance in answer["instances"]:
-            assert sum(instance["parts"].values()) == instance["duration_ns"]
-            causes = [cause["duration_ns"] for cause in instance["causes"]]
-            assert sum(causes) == instance["duration_ns"]
-            assert causes == sorted(causes, reverse=True)
-        return answer
-
-    return ask
+def why(waffle):
+    return why_json.asker(waffle)
 
 
 @pytest.fixture
@@ -209,31 +182,6 @@ def test_a_thread_is_explained_in_a_window(waffle, why, causes):
     assert instance["parts"] == first["parts"]
     assert [c["cause"] for c in own(instance)[:2]] == ["sleep", "lock"]
     assert own(instance)[0]["culprit"]["tid"] == pieces["sleep"]["tid"]
-
-
-# ---- made-up captures ----
-
-
-@pytest.mark.parametrize("kind", [("scenario",), ("loss",), ("bench", 20000, 4)], ids=lambda k: k[0])
-def test_json_of_a_made_up_capture_is_as_the_schema_says(why, maker, tmp_path, kind):
-    path = tmp_path / "made.waffle"
-    subprocess.run([maker, kind[0], path, *map(str, kind[1:])], check=True)
-    answer = why(path, "--slowest", "0", "--evidence")
-    assert answer["instances"]
-    if kind[0] == "loss":
-        assert any(instance["loss"] for instance in answer["instances"])
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_records_that_contradict_each_other_still_add_up(waffle, why, maker, tmp_path, seed):
-    path = tmp_path / "random.waffle"
-    subprocess.run([maker, "random", path, str(seed)], check=True)
-    result = waffle.call("why", "--json", "--slowest", "0", path)
-    if result.returncode:
-        assert re.search("no spans|scheduler was not", result.stderr)
-    else:
-        why(path, "--slowest", "0", "--evidence")
-        waffle.ok("why", "--slowest", "0", "--evidence", path)
 
 
 # ---- what cannot be ----

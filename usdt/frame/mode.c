@@ -61,11 +61,6 @@ static unsigned mode_of_process(void)
 	return __atomic_load_n(&waffle_process_get_()->mode_, __ATOMIC_RELAXED);
 }
 
-bool mode_arms(void)
-{
-	return mode_of_process() != WAFFLE_MODE_OFF;
-}
-
 bool mode_is_full(void)
 {
 	return mode_of_process() == WAFFLE_MODE_FULL;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "util/error.h"
+#include "waffle/mode.h"
 
 /*
  * Reads WAFFLE_MODE, unless the program is set-user-ID, and offers libwaffle's part of full mode to
@@ -18,7 +19,10 @@
 int mode_load(void (*changed)(void), struct error *err);
 
 /* Whether sites may be armed from inside: not while the mode of the process is off. */
-bool mode_arms(void);
+static inline bool mode_arms(void)
+{
+	return __atomic_load_n(&waffle_process_get_()->mode_, __ATOMIC_RELAXED) != WAFFLE_MODE_OFF;
+}
 /* Whether the mode of the process is full. */
 bool mode_is_full(void);
 

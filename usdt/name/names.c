@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "usdt/frame/mode.h"
 #include "usdt/ring/rings.h"
 #include "usdt/name/text.h"
 #include "usdt/ring/tracer.h"
@@ -34,6 +35,7 @@ static struct {
 	struct names_listener listener; /* `found` NULL: nobody listens */
 	bool told;                      /* of a name that was refused */
 	bool lent;                      /* a child may have borrowed names */
+	bool off;                       /* the mode is off, so the listener's names are not armed */
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool names_are_borrowed;
@@ -248,10 +250,19 @@ static struct name_site *name_new(const struct parts *parts)
 	return name;
 }
 
+static void name_arm(struct name_site *name, bool armed)
+{
+	if (armed)
+		__atomic_or_fetch(&name->entry.armed, NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
+	else
+		__atomic_and_fetch(&name->entry.armed, ~NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
+}
+
 static void name_offer(struct name_site *name)
 {
-	if (names.listener.found && names.listener.found(name, names.listener.arg))
-		__atomic_or_fetch(&name->entry.armed, NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
+	name->wanted = names.listener.found && names.listener.found(name, names.listener.arg);
+	if (name->wanted && !names.off)
+		name_arm(name, true);
 }
 
 /* With the lock. The name is armed before others can find it, so no use of it is missed. */
@@ -338,7 +349,7 @@ void names_add_track(uint32_t number, const char *name, const char *group)
 
 /* ---- arming ---- */
 
-static void names_arm(void)
+static void names_offer(void)
 {
 	for (struct name_site *name = names.newest; name; name = name->older)
 		name_offer(name);
@@ -347,7 +358,20 @@ static void names_arm(void)
 static void names_disarm(void)
 {
 	for (struct name_site *name = names.newest; name; name = name->older)
-		__atomic_and_fetch(&name->entry.armed, ~NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
+		name_arm(name, false);
+}
+
+void names_follow_mode(void)
+{
+	bool off = !mode_arms();
+
+	pthread_mutex_lock(&names.lock);
+	for (struct name_site *name = names.off != off ? names.newest : NULL; name;
+	     name = name->older)
+		if (name->wanted && names.listener.found)
+			name_arm(name, !off);
+	names.off = off;
+	pthread_mutex_unlock(&names.lock);
 }
 
 void names_listen(const struct names_listener *listener)
@@ -355,7 +379,8 @@ void names_listen(const struct names_listener *listener)
 	pthread_mutex_lock(&names.lock);
 	own();
 	names.listener = *listener;
-	names_arm();
+	names.off = !mode_arms();
+	names_offer();
 	pthread_mutex_unlock(&names.lock);
 }
 

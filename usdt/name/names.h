@@ -21,6 +21,7 @@ struct name_site {
 	struct name_site *next;  /* of the same bucket */
 	struct name_site *older; /* the one that was made before */
 	uint64_t hash;
+	bool wanted;           /* by the listener */
 	struct site_info site; /* its strings follow, as struct name_entry says */
 };
 
@@ -36,6 +37,10 @@ struct names_listener {
 void names_listen(const struct names_listener *listener);
 /* Disarms all names. `found` is not called any more. */
 void names_unlisten(void);
+
+/* After the mode of the process may have changed: in mode off all names of the listener are
+ * disarmed, as the sites of files are. */
+void names_follow_mode(void);
 
 /* Tells tracers of a track. */
 void names_add_track(uint32_t number, const char *name, const char *group);

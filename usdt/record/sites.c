@@ -547,6 +547,7 @@ void sites_arm_names(struct sites *sites)
 
 void sites_arm(struct sites *sites)
 {
+	names_follow_mode();
 	dl_iterate_phdr(walk_arm, &(struct arm_walk){.sites = sites});
 }
 

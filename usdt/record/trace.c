@@ -19,6 +19,7 @@
 #include "target/process/output_name.h"
 #include "usdt/frame/backtrace.h"
 #include "usdt/sink/callbacks.h"
+#include "usdt/sink/sink.h"
 #include "usdt/record/collector.h"
 #include "usdt/record/crash.h"
 #include "usdt/frame/mode.h"
@@ -110,8 +111,10 @@ static void flush_dying(void)
 {
 	struct collector *collector = collector_now();
 
-	if (collector && !collector_is_self(collector))
+	if (collector && !collector_is_self(collector)) {
+		sink_process_hurry();
 		collector_flush(collector, DEATH_NS);
+	}
 }
 
 /* With the lock. */

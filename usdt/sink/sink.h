@@ -92,6 +92,10 @@ int sink_open(struct sink **sink, const char *path, const struct sink_origin *or
 int sink_process_open(struct sink **sink, const char *text, const uint32_t *collector_tid,
 		      const struct sink_origin *origin, struct error *err);
 
+/* In the handler of a signal that ends the program, or may: the next settle also writes the metrics
+ * and sends the batches of the chain. */
+void sink_process_hurry(void);
+
 /* The sink of each format. */
 int sink_store_open(struct sink **sink, const char *path, const struct sink_origin *origin,
 		    struct error *err);

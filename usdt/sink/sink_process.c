@@ -12,8 +12,16 @@
 #include "util/clock.h"
 #include "util/vec.h"
 
-/* A program that ends waits so long for its exporters. */
+/* A program that ends waits so long for its exporters, and one that dies by a signal. */
 #define CLOSE_NS 2000000000ull
+#define SAVE_NS 500000000ull
+
+static bool dying;
+
+void sink_process_hurry(void)
+{
+	__atomic_store_n(&dying, true, __ATOMIC_RELEASE);
+}
 
 struct sink_process {
 	struct sink sink;
@@ -83,6 +91,8 @@ static int process_settle(struct sink *sink, struct error *err)
 {
 	struct sink_process *process = (struct sink_process *)sink;
 
+	if (__atomic_exchange_n(&dying, false, __ATOMIC_ACQ_REL))
+		chain_save(process->chain, SAVE_NS);
 	return process->inner ? sink_settle(process->inner, err) : 0;
 }
 

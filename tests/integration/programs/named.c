@@ -235,6 +235,29 @@ static void forks(long wait_ms)
 	printf("child %d\n", child);
 }
 
+static void in_scope(waffle_name_t *name, long i)
+{
+	WAFFLE_MODE_SCOPE(WAFFLE_MODE_FULL);
+	waffle_event_named(name, WAFFLE_VALUES(waffle_i64(i)));
+}
+
+/* Events in a scope of another mode than that of the process. */
+static void modes(void)
+{
+	static const waffle_key_t keys[] = {{WAFFLE_KEY_I64, "i"}};
+	waffle_name_t *name = name_of(WAFFLE_SITE_EVENT, "named", KEYS(keys));
+
+	in_scope(name, 0);
+	waffle_mode_set(WAFFLE_MODE_FAST);
+	in_scope(name, 1);
+	waffle_mode_set(WAFFLE_MODE_OFF);
+	in_scope(name, 2);
+	in_scope(name_of(WAFFLE_SITE_EVENT, "other", KEYS(keys)), 3);
+	waffle_mode_set(WAFFLE_MODE_FULL);
+	in_scope(name, 4);
+	in_scope(name_of(WAFFLE_SITE_EVENT, "other", KEYS(keys)), 5);
+}
+
 /* Denies or kills for memfd_create(), and forks. The child of a program that is killed for it uses
  * no names; the other one does. */
 static void sandboxed(bool kill)
@@ -344,6 +367,8 @@ int main(int argc, char **argv)
 		handler(count);
 	else if (!strcmp(mode, "again"))
 		again(argv[2], argv[3]);
+	else if (!strcmp(mode, "modes"))
+		modes();
 	else if (!strcmp(mode, "sandboxed"))
 		sandboxed(argc > 2);
 	else if (!strcmp(mode, "forks"))

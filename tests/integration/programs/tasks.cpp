@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Coroutines that resume on other threads, with spans that are open at each suspension. */
 #include <cstdio>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include <waffle.hpp>
 
+/* A new thread may start the next one before its own object is in the list. */
+static std::mutex lock;
 static std::vector<std::thread> threads;
 
 /* Goes on in a new thread. */
@@ -17,6 +20,8 @@ struct Elsewhere {
 	}
 	void await_suspend(std::coroutine_handle<> handle) const
 	{
+		std::lock_guard<std::mutex> locked(lock);
+
 		threads.emplace_back([handle] { handle.resume(); });
 	}
 	void await_resume() const
@@ -69,6 +74,8 @@ int main()
 	if (id != Waffle::CurrentSpanId())
 		std::puts("main has another span");
 	WAFFLE_EVENT("after");
+	std::lock_guard<std::mutex> locked(lock);
+
 	for (std::thread &thread : threads)
 		thread.join();
 	return 0;

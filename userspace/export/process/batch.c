@@ -105,6 +105,7 @@ const struct processor_type processor_batch = {
 	.open = batch_open,
 	.records = batch_records,
 	.tick = batch_tick,
+	.save = batch_flush,
 	.end = batch_flush,
 	.close = batch_close,
 };

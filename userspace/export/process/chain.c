@@ -185,6 +185,18 @@ void chain_flush(struct chain *chain)
 			chain->processors[i].type->flush(&chain->processors[i]);
 }
 
+void chain_save(struct chain *chain, uint64_t wait_ns)
+{
+	uint64_t until_ns = clock_monotonic_ns() + wait_ns;
+
+	for (size_t i = 0; i < chain->count; i++)
+		if (chain->processors[i].type->save)
+			chain->processors[i].type->save(&chain->processors[i]);
+	for (size_t i = 0; i < chain->count; i++)
+		if (chain->processors[i].type->drain)
+			chain->processors[i].type->drain(&chain->processors[i], until_ns);
+}
+
 static void counts_say(const struct chain *chain)
 {
 	struct joiner_counts counts = joiner_counts(chain->joiner);

@@ -32,6 +32,9 @@ void chain_record(struct chain *chain, const struct waffle_rec *rec, const struc
 void chain_tick(struct chain *chain, uint64_t now_ns);
 /* What came so far is to survive the end of the program. Takes a moment at most. */
 void chain_flush(struct chain *chain);
+/* The program dies by a signal, and may not: writes metrics and sends what is ready, but waits at
+ * most `wait_ns` for that. Spans that are open stay so. */
+void chain_save(struct chain *chain, uint64_t wait_ns);
 /* Spans that are open at `end_ts` are unfinished. Waits at most `wait_ns` for exporters, says what
  * was lost, and frees. Returns 0, or -EIO: records were lost. */
 int chain_close(struct chain *chain, uint64_t end_ts, uint64_t wait_ns);

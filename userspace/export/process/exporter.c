@@ -213,6 +213,13 @@ static void export_end(struct processor *processor)
 	expired_send(processor, 0, true);
 }
 
+static void export_drain(struct processor *processor, uint64_t until_ns)
+{
+	struct export_state *state = processor->state;
+
+	sender_drain(state->sender, until_ns);
+}
+
 static void export_close(struct processor *processor, uint64_t until_ns)
 {
 	struct export_state *state = processor->state;
@@ -240,6 +247,7 @@ const struct processor_type processor_export = {
 	.records = export_records,
 	.metrics = export_metrics,
 	.tick = export_tick,
+	.drain = export_drain,
 	.end = export_end,
 	.close = export_close,
 };

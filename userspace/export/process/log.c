@@ -7,6 +7,7 @@
 #include "export/process/joiner_internal.h"
 #include "export/process/processors_internal.h"
 #include "export/process/record_json_internal.h"
+#include "util/clock.h"
 
 /* Lines are written in groups of this size, or once a second. */
 #define LOG_BYTES (64u << 10)
@@ -91,7 +92,8 @@ static void log_flush(struct processor *processor)
 	struct log_state *state = processor->state;
 
 	lines_send(state);
-	state->stuck = !sender_drain(state->sender, state->stuck ? 0 : FLUSH_NS);
+	state->stuck =
+		!sender_drain(state->sender, state->stuck ? 0 : clock_monotonic_ns() + FLUSH_NS);
 }
 
 static void log_close(struct processor *processor, uint64_t until_ns)

@@ -143,6 +143,14 @@ static void metrics_end(struct processor *processor)
 	snapshot_give(processor);
 }
 
+static void metrics_drain(struct processor *processor, uint64_t until_ns)
+{
+	struct metrics_state *state = processor->state;
+
+	if (state->sender)
+		sender_drain(state->sender, until_ns);
+}
+
 static void metrics_close(struct processor *processor, uint64_t until_ns)
 {
 	struct metrics_state *state = processor->state;
@@ -167,6 +175,8 @@ const struct processor_type processor_metrics = {
 	.open = metrics_open,
 	.records = metrics_records,
 	.tick = metrics_tick,
+	.save = metrics_end,
+	.drain = metrics_drain,
 	.end = metrics_end,
 	.close = metrics_close,
 };

@@ -73,6 +73,10 @@ struct processor_type {
 	/* Lets go of what it has: what is passed on and written so far is to survive the program's
 	 * end. Must not wait for a network. */
 	void (*flush)(struct processor *processor);
+	/* The program dies, or nearly did: passes on and hands over to a sender all it has. */
+	void (*save)(struct processor *processor);
+	/* Waits at most until `until_ns` (CLOCK_MONOTONIC) for its sender to have written that. */
+	void (*drain)(struct processor *processor, uint64_t until_ns);
 	/* All records have come. */
 	void (*end)(struct processor *processor);
 	/* Waits at most until `until_ns` (CLOCK_MONOTONIC) for what is still to be written, and

@@ -418,13 +418,13 @@ void sender_drop(struct sender *sender, uint64_t records)
 	pthread_mutex_unlock(&sender->lock);
 }
 
-bool sender_drain(struct sender *sender, uint64_t wait_ns)
+bool sender_drain(struct sender *sender, uint64_t until_ns)
 {
-	uint64_t until = clock_monotonic_ns() + wait_ns;
 	bool empty;
 
 	pthread_mutex_lock(&sender->lock);
-	while ((sender->first || sender->delivering) && !sender->ended && wait_until(sender, until))
+	while ((sender->first || sender->delivering) && !sender->ended &&
+	       !sender->backoff.failures && wait_until(sender, until_ns))
 		;
 	empty = !sender->first && !sender->delivering;
 	pthread_mutex_unlock(&sender->lock);

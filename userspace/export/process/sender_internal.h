@@ -72,8 +72,9 @@ int sender_start(struct sender *sender, struct error *err);
 bool sender_push(struct sender *sender, struct parcel *parcel, uint32_t records);
 /* Counts records that could not be put into a parcel. */
 void sender_drop(struct sender *sender, uint64_t records);
-/* Waits until all has been delivered that was queued, or for `wait_ns`. */
-bool sender_drain(struct sender *sender, uint64_t wait_ns);
+/* Waits until all has been delivered that was queued, or until a time of CLOCK_MONOTONIC. It does
+ * not wait for a delivery that is to be tried again later. */
+bool sender_drain(struct sender *sender, uint64_t until_ns);
 /* Delivers what is queued, each parcel once, at most until `until_ns`; with a finished file it
  * tries again. Then stops, puts the rest into the spool or drops it, and says what was lost. Frees
  * it. */

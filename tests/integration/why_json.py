@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `why --json` says of a capture, with the checks that hold for every capture."""
+
+import json
+
+import jsonschema
+
+from tracer import ROOT
+
+
+def is_known(instance):
+    """The records of its begin and its end were not lost."""
+    cut = instance["begun_before"] or instance["unfinished"]
+    return not instance["left"] and not (cut and instance["loss"])
+
+
+def asker(waffle):
+    """A function (capture, options): what `why` says as JSON, which is as the schema has it and adds up."""
+    schema = json.loads((ROOT / "docs" / "why.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+
+    def ask(path, *options):
+        answer = json.loads(waffle.ok("why", "--json", *options, path).stdout)
+        validator.validate(answer)
+        known = [i["duration_ns"] for i in answer["instances"] if is_known(i)]
+        assert known == sorted(known, reverse=True)
+        for instance in answer["instances"]:
+            assert sum(instance["parts"].values()) == instance["duration_ns"]
+            causes = [cause["duration_ns"] for cause in instance["causes"]]
+            assert sum(causes) == instance["duration_ns"]
+            assert causes == sorted(causes, reverse=True)
+        return answer
+
+    return ask
