@@ -95,7 +95,7 @@ PIC_SRC := $(wildcard usdt/*/*.c) $(addprefix userspace/, \
 	target/worker/filecopy.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
-	$(addprefix store/,dictionary.c encode.c file_process.c format.c keep.c lengths.c predict.c record.c record_schema.c this_host.c writer.c) \
+	$(addprefix store/,dictionary.c encode.c file_process.c format.c keep.c keep_rows.c lengths.c predict.c record.c record_schema.c this_host.c writer.c writer_chunks.c writer_tables.c) \
 	render/json/value_json.c export/chrome_encode.c \
 	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c)) \
 	$(wildcard userspace/export/process/*.c)

@@ -62,7 +62,7 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_python_captures "
     "integration/test_repair integration/test_inprocess_names "
     "integration/test_inprocess_viewers integration/test_backends "
-    "integration/test_sqlite").split()]
+    "integration/test_sqlite integration/test_fleet").split()]
 
 
 def run(command, timeout, log=None, env=None):

@@ -43,7 +43,7 @@ static void add_arguments(struct use *use, const struct instrumented *self, PyOb
 	}
 }
 
-/* Begins the span of a call. NULL: there is none; nothing has failed. */
+/* Begins the span of a call. NULL: an exception is set. */
 static struct span *begin_call(struct instrumented *self, PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames)
 {
@@ -55,11 +55,11 @@ static struct span *begin_call(struct instrumented *self, PyObject *const *args,
 		add_arguments(&use, self, args, nargs, kwnames);
 	else
 		kwnames = NULL;
-	span = span_begin(site_name(&self->site, &use, kwnames, self->has_arguments ? nargs : 0),
-			  &use);
+	span = use.failed ? NULL
+			  : span_begin(site_name(&self->site, &use, kwnames,
+						 self->has_arguments ? nargs : 0),
+				       &use);
 	use_end(&use);
-	if (!span)
-		PyErr_Clear();
 	return (struct span *)span;
 }
 
@@ -87,8 +87,10 @@ call_recorded(struct instrumented *self, PyObject *const *args, size_t nargsf, P
 	struct span *span = begin_call(self, args, PyVectorcall_NARGS(nargsf), kwnames);
 	PyObject *result;
 
-	if (!span || !span->span.id) {
-		Py_XDECREF((PyObject *)span);
+	if (!span)
+		return NULL;
+	if (!span->span.id) {
+		Py_DECREF((PyObject *)span);
 		return PyObject_Vectorcall(self->function, args, nargsf, kwnames);
 	}
 	Py_DECREF(span_enter(span));
@@ -115,11 +117,9 @@ static PyObject *instrumented_call(PyObject *callable, PyObject *const *args, si
 static PyObject *instrumented_begin(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 				    PyObject *kwnames)
 {
-	struct span *span = NULL;
-
 	if (native_is_recorded())
-		span = begin_call((struct instrumented *)self, args, nargs, kwnames);
-	return span ? (PyObject *)span : Py_NewRef(span_null);
+		return (PyObject *)begin_call((struct instrumented *)self, args, nargs, kwnames);
+	return Py_NewRef(span_null);
 }
 
 static PyObject *instrumented_get(PyObject *self, PyObject *object, PyObject *type)

@@ -4,7 +4,9 @@
  * libwaffle's names of run time (waffle_named.h). docs/python.md is the guide.
  *
  * Nothing here raises an exception because of what is recorded: a program must behave the same
- * whether somebody traces it or not. Only a wrong number of arguments is an error, always.
+ * whether somebody traces it or not. Only a wrong number of arguments is an error, always. But to
+ * describe an object runs code of Python, in which a signal may arrive: a KeyboardInterrupt goes
+ * on.
  *
  * The module is compiled for each version of Python, not for the limited API: that has no context
  * variables, and costs a call where a macro reads a member.
@@ -65,6 +67,7 @@ static inline bool native_is_recorded(void)
 
 struct use {
 	unsigned count, held_count;
+	bool failed;                     /* an exception is set, and the use has to end with it */
 	char types[WAFFLE_KEYS_MAX + 8]; /* those behind `count` are 0 */
 	waffle_value_t values[WAFFLE_KEYS_MAX];
 	PyObject *keys[WAFFLE_KEYS_MAX]; /* borrowed; NULL: a cause */
@@ -74,6 +77,7 @@ struct use {
 static inline void use_begin(struct use *use)
 {
 	use->count = use->held_count = 0;
+	use->failed = false;
 	memset(use->types, 0, sizeof(use->types));
 }
 void use_end(struct use *use);
@@ -81,7 +85,10 @@ void use_end(struct use *use);
 void use_add(struct use *use, PyObject *key, PyObject *value);
 /* Adds a link to a span, an event, a context, or to each of a list or tuple of them. */
 void use_add_causes(struct use *use, PyObject *causes);
-/* A number for a counter. False: it is none. */
+/* Clears an exception that means that something can't be described. False: it is something else,
+ * such as a KeyboardInterrupt, and stays. */
+bool error_forget(void);
+/* A number for a counter. False: it is none, or an exception is set. */
 bool value_of_number(PyObject *object, waffle_value_t *value);
 
 int values_init(PyObject *module);

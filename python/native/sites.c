@@ -187,6 +187,22 @@ static bool will_come_again(PyObject *text)
 	return found;
 }
 
+static void lock_take(void)
+{
+	pthread_mutex_lock(&sites.lock);
+}
+
+static void lock_give(void)
+{
+	pthread_mutex_unlock(&sites.lock);
+}
+
+/* A child of fork() must not find the lock taken by a thread that it does not have. */
+static __attribute__((constructor)) void sites_watch_fork(void)
+{
+	pthread_atfork(lock_take, lock_give, lock_give);
+}
+
 struct site *site_find(PyObject *text, int kind, struct site *own)
 {
 	struct site *site = __atomic_load_n(site_slot(text, kind), __ATOMIC_ACQUIRE);

@@ -68,7 +68,12 @@ static void record_exception(PyObject *type, PyObject *value)
 	PyObject *text = value ? PyObject_Str(value) : NULL;
 	PyObject *of = PyObject_GetAttrString(type, "__name__");
 
-	PyErr_Clear();
+	/* The exception that leaves the block counts more than one of its text. But Ctrl-C is not
+	 * lost: it comes again. */
+	if (!error_forget()) {
+		PyErr_Clear();
+		PyErr_SetInterrupt();
+	}
 	use_begin(&use);
 	use_add(&use, exception_keys[0], of ? of : Py_None);
 	use_add(&use, exception_keys[1], text ? text : Py_None);
@@ -303,10 +308,8 @@ static PyObject *text_of(PyObject *object)
 	if (PyUnicode_CheckExact(object))
 		return Py_NewRef(object);
 	text = PyObject_Str(object);
-	if (!text) {
-		PyErr_Clear();
+	if (!text && error_forget())
 		text = PyUnicode_FromString(Py_TYPE(object)->tp_name);
-	}
 	return text;
 }
 
@@ -342,7 +345,7 @@ PyObject *native_span(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
 	site = site_find(text, WAFFLE_SITE_SPAN, &own);
 	use_begin(&use);
 	use_add_keywords(&use, args + 1, kwnames);
-	span = span_begin(site_name(site, &use, kwnames, 0), &use);
+	span = use.failed ? NULL : span_begin(site_name(site, &use, kwnames, 0), &use);
 	use_end(&use);
 	Py_DECREF(text);
 	return span;
@@ -352,7 +355,7 @@ static PyObject *record_event(PyObject *name, int kind, PyObject *const *values,
 {
 	struct site own, *site;
 	struct use use;
-	waffle_event_id_t id;
+	waffle_event_id_t id = {0};
 	PyObject *text = text_of(name);
 
 	if (!text)
@@ -361,10 +364,11 @@ static PyObject *record_event(PyObject *name, int kind, PyObject *const *values,
 	use_begin(&use);
 	use_add_keywords(&use, values, kwnames);
 	context_sync();
-	id = waffle_event_named(site_name(site, &use, kwnames, 0), use.values, use.count);
+	if (!use.failed)
+		id = waffle_event_named(site_name(site, &use, kwnames, 0), use.values, use.count);
 	use_end(&use);
 	Py_DECREF(text);
-	return event_new(id);
+	return use.failed ? NULL : event_new(id);
 }
 
 PyObject *native_event(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -390,8 +394,10 @@ PyObject *native_log(PyObject *module, PyObject *const *args, Py_ssize_t nargs, 
 	if (!native_is_recorded())
 		return Py_NewRef(event_null);
 	severity = PyLong_AsLong(args[0]);
-	if (PyErr_Occurred())
-		return NULL;
+	if (PyErr_Occurred()) {
+		PyErr_Clear();
+		severity = 0;
+	}
 	return record_event(args[1],
 			    kinds[severity < 0   ? 0
 				  : severity > 2 ? 2
@@ -409,8 +415,10 @@ PyObject *native_counter(PyObject *module, PyObject *const *args, Py_ssize_t nar
 	(void)module;
 	if (nargs != 2)
 		return wrong_count("counter", "a name and a value");
-	if (!native_is_recorded() || !value_of_number(args[1], &value))
+	if (!native_is_recorded())
 		Py_RETURN_NONE;
+	if (!value_of_number(args[1], &value))
+		return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 	text = text_of(args[0]);
 	if (!text)
 		return NULL;

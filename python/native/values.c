@@ -4,6 +4,14 @@
 /* waffle._describe.describe(): what is recorded of objects that are not numbers or strings. */
 static PyObject *describe;
 
+bool error_forget(void)
+{
+	if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+		return false;
+	PyErr_Clear();
+	return true;
+}
+
 void use_end(struct use *use)
 {
 	for (unsigned i = 0; i < use->held_count; i++)
@@ -65,8 +73,8 @@ bool value_of_number(PyObject *object, waffle_value_t *value)
 		}
 	} else {
 		described = PyObject_CallOneArg(describe, object);
-		if (!described)
-			PyErr_Clear();
+		if (!described && !error_forget())
+			return false;
 		known = described && (PyFloat_Check(described) || PyLong_Check(described)) &&
 			value_of_number(described, value);
 		Py_XDECREF(described);
@@ -104,13 +112,15 @@ void use_add(struct use *use, PyObject *key, PyObject *object)
 	PyObject *described = NULL;
 	char letter;
 
-	if (use->count == WAFFLE_KEYS_MAX)
+	if (use->failed || use->count == WAFFLE_KEYS_MAX)
 		return;
 	letter = value_of(use, object, value);
 	if (!letter) {
 		described = PyObject_CallOneArg(describe, object);
-		if (!described)
-			PyErr_Clear();
+		if (!described && !error_forget()) {
+			use->failed = true;
+			return;
+		}
 		letter = described ? value_of(use, described, value) : '\0';
 	}
 	if (!letter) {

@@ -4,7 +4,9 @@
  * of everything (test_export.py knows what) (loss: and losses),
  * make_capture bench FILE RECORDS [THREADS], a large one of spans with two integers, and switches,
  * make_capture alike FILE RECORDS, a small file of very many events,
- * or make_capture random FILE SEED, records that often contradict each other.
+ * make_capture rank FILE RANK LATE_MS REAL_NS, a rank of a job of RANK_COUNT, which sleeps LATE_MS
+ * in each "load"; it began at REAL_NS since 1970, or make_capture random FILE SEED, records that
+ * often contradict each other.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,6 +284,77 @@ static void random_records(struct capture *c, uint64_t seed)
 	}
 }
 
+/* ---- a rank of a job ---- */
+
+#define RANK_COUNT 100
+#define RANK_STEPS 20
+#define RANK_NODE 8   /* ranks of a host */
+#define NANOSLEEP 230 /* of x86_64 */
+#define RECVFROM 45
+
+/* The thread is blocked in a system call. An interrupt wakes it. */
+static void blocked(struct capture *c, uint64_t from_ts, uint64_t to_ts, uint32_t tid, int syscall)
+{
+	change(c, (struct change){from_ts, 0, tid, 0, 1, P, 0, 0, syscall});
+	change(c, (struct change){to_ts, 0, 0, tid, 0, N | W | WAFFLE_SWITCH_WAKER_HARDIRQ, to_ts,
+				  0, -1});
+}
+
+static void rank_step(struct capture *c, uint64_t at, uint32_t pid, uint64_t id, uint64_t rank,
+		      uint64_t late_ns)
+{
+	const uint64_t note[] = {rank, 2, 0x6b6f /* "ok" */}, scale[] = {0, 0};
+	uint64_t loaded = at + 10 * MS + late_ns;
+
+	hit(c, at, pid, pid, STEP, id, 0, note, 3);
+	hit(c, at + MS, pid, pid, LOAD, id + 1, id, NULL, 0);
+	if (late_ns)
+		blocked(c, at + 2 * MS, at + 2 * MS + late_ns, pid, NANOSLEEP);
+	span_end(c, loaded, pid, pid, LOAD, id + 1);
+	hit(c, loaded + MS, pid, pid, ALLREDUCE, id + 2, id, scale, 2);
+	blocked(c, loaded + 2 * MS, at + 90 * MS, pid, RECVFROM);
+	span_end(c, at + 91 * MS, pid, pid, ALLREDUCE, id + 2);
+	span_end(c, at + 92 * MS, pid, pid, STEP, id);
+}
+
+static int make_rank(const char *path, uint32_t rank, uint64_t late_ms, uint64_t real_ns)
+{
+	uint32_t pid = 1000 + rank % RANK_NODE;
+	char host[32];
+	struct store_meta meta = {
+		.start_ts = START,
+		.boot_ns = START + 5000000000ull,
+		.real_ns = real_ns,
+		.hostname = host,
+		.kernel = "6.1.0-13-amd64",
+		.machine = "x86_64",
+		.version = "0",
+		.command = "/opt/train --epochs 1",
+		.boot_id = host,
+		.cpu_count = 1,
+		.sched = true,
+	};
+	struct store_process process = {
+		.pid = pid, .ppid = 1, .ts = START, .cmdline = "/opt/train --epochs 1"};
+	struct store_rank entry = {START, pid, rank, RANK_COUNT, "slurm:4711"};
+	struct capture c = {0};
+
+	snprintf(host, sizeof(host), "node-%02u", rank / RANK_NODE);
+	check(&c, store_writer_open(&c.writer, path, &meta, &c.err));
+	for (size_t i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
+		check(&c, store_writer_add_site(c.writer, &sites[i], &c.err));
+	check(&c, store_writer_add_process(c.writer, &process, &c.err));
+	check(&c, store_writer_add_rank(c.writer, &entry, &c.err));
+	task(&c, START, pid, pid, "train", true);
+	state(&c, START, pid, pid, 0, WAFFLE_THREAD_RUNNING);
+	for (uint64_t i = 0; i < RANK_STEPS; i++)
+		rank_step(&c, START + MS + i * 100 * MS, pid,
+			  ((uint64_t)rank + 1) << 32 | (i + 1) << 8, rank, late_ms * MS);
+	check(&c,
+	      store_writer_close(c.writer, START + (RANK_STEPS + 1) * 100 * MS, c.counts, &c.err));
+	return 0;
+}
+
 static int make(int argc, char **argv)
 {
 	struct store_meta meta = {
@@ -326,8 +399,11 @@ static int make(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
-		fprintf(stderr, "make_capture: scenario|loss|bench|alike|random FILE …\n");
+		fprintf(stderr, "make_capture: scenario|loss|bench|alike|rank|random FILE …\n");
 		return 2;
 	}
+	if (argc == 6 && !strcmp(argv[1], "rank"))
+		return make_rank(argv[2], (uint32_t)strtoul(argv[3], NULL, 10),
+				 strtoull(argv[4], NULL, 10), strtoull(argv[5], NULL, 10));
 	return make(argc, argv);
 }

@@ -251,6 +251,7 @@ def test_records_of_rings_are_kept_and_trigger(waffle, built, start, libwaffle_f
     rows, ticks, info = check_complete(recorder.file(1))
     assert ticks[0]["args"]["i"] > 0 and info["records"]["lost"] == 0
     assert info["trigger_ns"] == named(rows, "slow")[0]["end_ns"]
+    assert info["processes"][0]["ring_records"] >= len(ticks)
     recorder.end()
 
 

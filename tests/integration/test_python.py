@@ -144,6 +144,7 @@ def test_a_wrong_use_is_the_same_error_whether_it_is_recorded_or_not(script):
                 print(error)
         with waffle.span(7), waffle.span(""), waffle.span("a\\0b", **{"": 1, "caused_by": 3}):
             waffle.counter("text", "no number")
+            waffle.log("no severity", "message")
         """
     alone, recorded = script.alone(text), script.record(text)
     assert alone.stdout == recorded.result.stdout and "no error" not in alone.stdout and not alone.stderr
@@ -172,6 +173,30 @@ def test_an_exception_is_an_error_within_its_span_and_goes_on(script):
     assert [row["args"] for row in errors] == [{"type": "ValueError", "message": "no file"}] * 4
     assert parents(capture.rows()) == [("outer", None), ("fails", "outer"), ("exception", "fails"),
                                        ("exception", "outer")] * 2 + [("left", None)]
+
+
+def test_a_signal_that_arrives_while_an_argument_is_described_is_not_lost(script):
+    text = """
+        import os, signal
+        class Array:
+            dtype = "x"
+            @property
+            def shape(self):
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000): pass
+                return (1,)
+        class Broken:
+            dtype = "x"
+            @property
+            def shape(self): raise RuntimeError
+        @waffle.instrument
+        def function(a): return "called"
+        for use in (lambda: waffle.span("x", a=Array()), lambda: waffle.event("x", a=Array()), lambda: function(Array())):
+            try: print("end", use() and 0)
+            except KeyboardInterrupt: print("interrupted")
+        print(function(Broken()))
+        """
+    assert script.record(text).result.stdout == "interrupted\n" * 3 + "called\n"
 
 
 def test_names_and_keys_that_are_made_at_run_time_are_recorded(script):

@@ -509,6 +509,27 @@ def test_program_in_a_sandbox_lives_and_uses_the_kernel(waffle, start, ringed):
     assert rings_of(program) == 0
 
 
+@pytest.mark.parametrize("options", [[], ["--follow"], ["--follow", "--filter", "dur > 1ns"]])
+def test_program_that_executes_another_in_a_sandbox_lives(waffle, start, ringed, options):
+    """The first one has rings. The sandbox would end the next one if it made any."""
+    program = begin(start, ringed)
+    attached = waffle.attach("-p", program.pid, "--no-report", *options).wait_links(3)
+    program.ask("steps 0 200 100", "done")
+    program.ask("confine", "done")
+    program.say("exec")
+    program.until("ready")
+    assert "seccomp" in attached.wait_notice()
+    # With the filter, sites of events stay dormant.
+    wait_until(lambda: any(semaphores(program.pid, ringed)), "arming")
+    program.ask("steps 1000 300 100", "done")
+    program.ask("threads 2 100", "done")
+    capture = attached.stop()
+    steps = [r["args"]["i"] for r in named(capture.rows(), "step")]
+    assert sorted(i for i in steps if i < 2000) == [*range(200), *range(1000, 1300)]
+    capture.check_sums(lost=0)
+    assert process_of(capture, program.pid)["ring_records"] > 0
+
+
 def test_wait_ends_before_what_it_enabled(waffle, ringed):
     """Records of rings and of the scheduler have one order."""
     capture = waffle.run(ringed, "handoffs 200", options=["--transport", "ring"])

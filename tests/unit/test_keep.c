@@ -53,20 +53,25 @@ static struct waffle_rec rec_of(unsigned kind, uint64_t ts, uint32_t tid)
 	return (struct waffle_rec){.ts = ts, .tid = tid, .kind = (uint16_t)kind};
 }
 
-static void append_begin(struct store_writer *writer, uint64_t ts, uint64_t id)
+static void append_begin_of(struct store_writer *writer, uint64_t ts, uint64_t id, uint32_t tgid)
 {
 	struct record_buffer buffer;
 	struct waffle_frame *frame = (void *)(&buffer.hit + 1);
 	uint64_t *values = (uint64_t *)(frame + 1);
 
 	buffer.hit = (struct waffle_rec_hit){.rec = rec_of(WAFFLE_REC_HIT, ts, 10),
-					     .tgid = 10,
+					     .tgid = tgid,
 					     .site = SITE_STEP,
 					     .frame_bytes = sizeof(*frame) + 16};
 	*frame = (struct waffle_frame){.id = id, .trace_hi = 1, .trace_lo = 2};
 	values[0] = id * 10;
 	values[1] = id * 20;
 	append(writer, &buffer.rec);
+}
+
+static void append_begin(struct store_writer *writer, uint64_t ts, uint64_t id)
+{
+	append_begin_of(writer, ts, id, 10);
 }
 
 static void append_end(struct store_writer *writer, uint64_t ts, uint64_t id)
@@ -389,6 +394,219 @@ static void test_a_record_of_the_future_does_not_end_what_is_kept(void **state)
 	store_writer_discard(memory);
 }
 
+/* Many processes begin spans, end some of them, and exit or execute others, in any order. */
+static void test_open_spans_of_any_process_end_with_it(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct store_reader *reader;
+	uint64_t ended = 0;
+	uint32_t seed = 1, pid;
+
+	begin_segment(memory, 1);
+	for (uint64_t i = 1; i <= 200000; i++) {
+		seed = seed * 1664525 + 1013904223;
+		pid = 100 + (seed >> 24) % 20;
+		append_begin_of(memory, i, i, pid);
+		if (seed >> 16 & 1)
+			append_end(memory, i, i - (seed >> 20) % 50);
+		if (i % 1000 == 0) {
+			append_exit(memory, i, pid, pid);
+			begin_segment(memory, i);
+			store_writer_drop(memory, i > 5000 ? i - 5000 : 0, UINT64_MAX);
+		}
+	}
+	for (pid = 100; pid < 120; pid++)
+		append_exit(memory, 200001, pid, pid);
+	begin_segment(memory, 200002);
+	begin_segment(memory, 200003);
+	append_task(memory, 200004, 10, "main");
+	store_writer_drop(memory, 200003, UINT64_MAX);
+	reader = dump(memory, test->path, counts);
+	for (const char *at = records_text(reader); (at = strstr(at, "1@")); at++)
+		ended++;
+	assert_int_equal(ended, 0);
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
+static bool is_odd(uint32_t number, void *arg)
+{
+	(*(uint32_t *)arg)++;
+	return number % 2;
+}
+
+static bool is_any(uint32_t number, void *arg)
+{
+	(void)number;
+	(void)arg;
+	return true;
+}
+
+/* A wait at `ts` for an object, with a stack. */
+static void append_wait(struct store_writer *writer, uint64_t ts, uint32_t stack, uint32_t object)
+{
+	struct waffle_rec_wait wait = {.rec = rec_of(WAFFLE_REC_WAIT, ts, 10),
+				       .from_ts = ts - 1,
+				       .kernel_stack = stack,
+				       .object = object};
+
+	append(writer, &wait.rec);
+}
+
+/* A recorder runs for weeks. */
+static void test_stacks_and_objects_of_dropped_records_make_room(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	const uint64_t addresses[] = {0x1000, 0x2000};
+	struct store_stack stack = {.addresses = addresses, .count = 2};
+	struct store_object object = {.ino = 5, .dev = 6, .name = "/data/a", .detail = "ext4"};
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	uint32_t asked = 0;
+
+	begin_segment(memory, 100);
+	for (uint32_t number = 1; number <= 5; number++) {
+		assert_int_equal(store_writer_next(memory, STORE_STACKS), number);
+		stack.pid = object.pid = number;
+		must(store_writer_add_stack(memory, &stack, &err), &err);
+		must(store_writer_add_object(memory, &object, &err), &err);
+	}
+	begin_segment(memory, 200);
+	append_wait(memory, 201, 1, 3); /* the file needs these */
+	store_writer_drop(memory, 200, UINT64_MAX);
+	store_writer_sweep(memory, STORE_STACKS, is_odd, &asked);
+	assert_int_equal(asked, 4); /* all but 1: 3 and 5 go */
+	store_writer_sweep(memory, STORE_OBJECTS, is_odd, &asked);
+	assert_int_equal(store_writer_next(memory, STORE_STACKS), 5);
+	object.name = "/data/b";
+	stack.pid = 55;
+	must(store_writer_add_stack(memory, &stack, &err), &err);
+	must(store_writer_add_object(memory, &object, &err), &err);
+	append_wait(memory, 202, 5, 5);
+
+	reader = dump(memory, test->path, counts);
+	assert_int_equal(store_reader_stack(reader, 1)->pid, 1);
+	assert_int_equal(store_reader_stack(reader, 2)->pid, 2);
+	assert_int_equal(store_reader_stack(reader, 3)->count, 0);
+	assert_int_equal(store_reader_stack(reader, 5)->pid, 55);
+	assert_int_equal(store_reader_stack(reader, 5)->addresses[1], 0x2000);
+	assert_null(store_reader_stack(reader, 6));
+	assert_string_equal(store_reader_object(reader, 1)->name, "");
+	assert_string_equal(store_reader_object(reader, 3)->name, "/data/a");
+	assert_string_equal(store_reader_object(reader, 5)->name, "/data/b");
+	assert_int_equal(store_reader_object(reader, 5)->ino, 5);
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
+/* As many as a recorder sees in some days. */
+static void test_tables_never_become_full_if_little_is_kept(void **state)
+{
+	struct store_writer *memory = open_memory();
+	uint64_t addresses[30] = {0x1000};
+	struct store_stack stack = {.addresses = addresses, .count = 30, .pid = 7};
+	struct store_object object = {.dev = 6, .name = "", .detail = "ext4"};
+	struct error err = ERROR_INIT;
+	char name[64];
+
+	(void)state;
+	object.name = name;
+	for (uint64_t i = 1; i <= 1500000; i++) {
+		if (i % 1000 == 1) {
+			begin_segment(memory, i);
+			append_task(memory, i, 10, "main");
+			store_writer_drop(memory, i > 8000 ? i - 8000 : 0, UINT64_MAX);
+		}
+		snprintf(name, sizeof(name), "/data/%llu", (unsigned long long)i);
+		addresses[1] = object.ino = i;
+		assert_true(store_writer_has_room(memory));
+		must(store_writer_add_stack(memory, &stack, &err), &err);
+		must(store_writer_add_object(memory, &object, &err), &err);
+		if (store_writer_should_sweep(memory, STORE_STACKS))
+			store_writer_sweep(memory, STORE_STACKS, is_any, NULL);
+		if (store_writer_should_sweep(memory, STORE_OBJECTS))
+			store_writer_sweep(memory, STORE_OBJECTS, is_any, NULL);
+	}
+	assert_true(store_writer_next(memory, STORE_STACKS) < 300000);
+	assert_int_equal(store_writer_left_out(memory), 0);
+	store_writer_discard(memory);
+}
+
+static void add_mapping(struct store_writer *writer, uint32_t pid, uint64_t start, uint64_t ts,
+			const char *path)
+{
+	struct store_mapping mapping = {.ts = ts,
+					.start = start,
+					.end = start + 4096,
+					.ino = 5,
+					.dev = 6,
+					.pid = pid,
+					.path = path};
+	struct error err = ERROR_INIT;
+
+	must(store_writer_add_mapping(writer, &mapping, &err), &err);
+}
+
+/* Processes come and go, and process 1 opens and closes libraries. */
+static void test_tables_forget_processes_that_are_gone(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct store_process process = {.pid = 1, .cmdline = "server"};
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	const struct store_mapping *last = NULL;
+	const struct store_name *name = NULL;
+	uint32_t opened = 0;
+	char text[64];
+
+	must(store_writer_add_process(memory, &process, &err), &err);
+	add_mapping(memory, 1, 0x400000, 1, "/usr/bin/server");
+	for (uint32_t i = 2; i <= 20000; i++) {
+		if (i % 100 == 2) {
+			begin_segment(memory, i);
+			append_task(memory, i, 10, "main");
+			store_writer_drop(memory, i > 800 ? i - 800 : 0, UINT64_MAX);
+			store_writer_compact(memory);
+		}
+		snprintf(text, sizeof(text), "job %u", i);
+		process = (struct store_process){.pid = i, .ts = i, .cmdline = text};
+		must(store_writer_add_process(memory, &process, &err), &err);
+		for (uint64_t m = 0; m < 20; m++)
+			add_mapping(memory, i, 0x1000000 * m, i, text);
+		must(store_writer_add_name(
+			     memory,
+			     &(struct store_name){.value = 7, .pid = 1, .name = text, .since = i},
+			     &err),
+		     &err);
+		add_mapping(memory, 1, 0x7f0000000000, i, text);
+		store_writer_forget(memory, i, i);
+	}
+	reader = dump(memory, test->path, counts);
+	assert_true(store_reader_process_count(reader) < 15000);
+	assert_string_equal(store_reader_process(reader, 0)->cmdline, "server");
+	process = *store_reader_process(reader, store_reader_process_count(reader) - 1);
+	assert_int_equal(process.pid, 20000);
+	assert_string_equal(process.cmdline, "job 20000");
+	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++)
+		if (store_reader_mapping(reader, i)->pid == 1) {
+			last = store_reader_mapping(reader, i);
+			opened++;
+		}
+	assert_true(opened > 800 && opened < 15000);
+	assert_string_equal(last->path, "job 20000");
+	name = store_reader_name(reader, store_reader_name_count(reader) - 1);
+	assert_string_equal(name->name, "job 20000");
+	assert_true(store_reader_name_count(reader) < 15000);
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +628,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_a_record_of_the_future_does_not_end_what_is_kept, store_setup,
 			store_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_stacks_and_objects_of_dropped_records_make_room, store_setup,
+			store_teardown),
+		cmocka_unit_test_setup_teardown(test_tables_forget_processes_that_are_gone,
+						store_setup, store_teardown),
+		cmocka_unit_test_setup_teardown(test_open_spans_of_any_process_end_with_it,
+						store_setup, store_teardown),
+		cmocka_unit_test(test_tables_never_become_full_if_little_is_kept),
 		cmocka_unit_test_setup_teardown(test_memory_is_limited_also_within_a_segment,
 						store_setup, store_teardown),
 	};

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 #include <sys/resource.h>
 #include <cmocka.h>
 
@@ -79,12 +80,15 @@ static void test_records_have_the_threads_that_the_kernel_knows(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
 	struct ring_set *set = set_open();
-	uint64_t now = clock_monotonic_ns();
+	uint64_t now;
 	const uint64_t end[] = {11, PROBE};
 	const struct waffle_rec_hit *hit;
 	const struct waffle_rec *rec;
 
 	(void)state;
+	assert_int_equal(ring_set_add(set, PID, 0, RING_MAP, false), 0);
+	assert_int_not_equal(shared->reader, 0);
+	now = clock_monotonic_ns();
 	thread_write(shared, 3);
 	hit_write(shared, now, PROBE, 11);
 	fake_ring_write(shared, RING_SPAN_END, now + 1, end, 2);
@@ -92,8 +96,6 @@ static void test_records_have_the_threads_that_the_kernel_knows(void **state)
 	hit_write(shared, now + 2, LATE_PROBE, 12);
 	thread_write(shared, 4); /* nobody knows it */
 	hit_write(shared, now + 3, PROBE, 13);
-	assert_int_equal(ring_set_add(set, PID, 0, RING_MAP, false), 0);
-	assert_int_not_equal(shared->reader, 0);
 	ring_set_begin_round(set);
 	ring_set_thread(set, PID, 3, 603);
 	hit = (const struct waffle_rec_hit *)next(set);
@@ -120,21 +122,25 @@ static void test_records_have_the_threads_that_the_kernel_knows(void **state)
 	set_close(set);
 }
 
-static void test_times_rise_and_are_not_later_than_now(void **state)
+static void test_times_rise_and_are_between_the_begin_of_the_capture_and_now(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
+	uint64_t before = clock_monotonic_ns();
 	struct ring_set *set = set_open();
-	uint64_t now = clock_monotonic_ns(), latest;
+	uint64_t now, latest;
 
 	(void)state;
 	ring_set_thread(set, PID, 3, 603);
+	ring_set_add(set, PID, 0, RING_MAP, false);
+	now = clock_monotonic_ns();
 	thread_write(shared, 3);
+	hit_write(shared, 5, PROBE, 5); /* before the capture */
 	hit_write(shared, now, PROBE, 1);
 	hit_write(shared, 0, PROBE, 2);
 	hit_write(shared, UINT64_MAX, PROBE, 3);
 	hit_write(shared, now + 1, PROBE, 4);
-	ring_set_add(set, PID, 0, RING_MAP, false);
 	ring_set_begin_round(set);
+	assert_in_range(next(set)->ts, before, now - 1);
 	assert_int_equal(next(set)->ts, now);
 	assert_int_equal(next(set)->ts, now);
 	latest = next(set)->ts;
@@ -245,15 +251,48 @@ static void test_unknown_thread_is_searched_for_once_a_second(void **state)
 	set_close(set);
 }
 
-static void test_site_of_a_library_ends_when_another_one_is_mapped(void **state)
+/* Another process may have its tid by then. */
+static void test_thread_that_has_ended_has_no_records_any_more(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
 	struct ring_set *set = set_open();
-	uint64_t now = clock_monotonic_ns();
 
 	(void)state;
 	ring_set_thread(set, PID, 3, 603);
 	ring_set_add(set, PID, 0, RING_MAP, false);
+	thread_write(shared, 3);
+	hit_write(shared, clock_monotonic_ns(), PROBE, 1);
+	ring_set_begin_round(set);
+	assert_int_equal(next(set)->tid, 603);
+	ring_set_thread_ended(set, PID, 603);
+	hit_write(shared, clock_monotonic_ns(), PROBE, 2);
+	ring_set_begin_round(set);
+	assert_int_equal(next(set)->tid, 603); /* a record that comes late */
+	sleep(3);
+	hit_write(shared, clock_monotonic_ns(), PROBE, 2);
+	thread_write(shared, 3);
+	hit_write(shared, clock_monotonic_ns(), PROBE, 3);
+	ring_set_begin_round(set);
+	assert_null(next(set));
+	assert_null(next(set));
+	ring_set_thread(set, PID, 3, 604);
+	hit_write(shared, clock_monotonic_ns(), PROBE, 4);
+	ring_set_begin_round(set);
+	assert_int_equal(next(set)->tid, 604);
+	assert_counts(set, 3, 2);
+	set_close(set);
+}
+
+static void test_site_of_a_library_ends_when_another_one_is_mapped(void **state)
+{
+	struct ring_shared *shared = fake_ring_make(0);
+	struct ring_set *set = set_open();
+	uint64_t now;
+
+	(void)state;
+	ring_set_thread(set, PID, 3, 603);
+	ring_set_add(set, PID, 0, RING_MAP, false);
+	now = clock_monotonic_ns();
 	thread_write(shared, 3);
 	hit_write(shared, now, PROBE, 1);
 	hit_write(shared, now + 10, PROBE, 2);
@@ -346,11 +385,12 @@ static void test_what_follows_the_end_of_the_capture_is_left_out(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
 	struct ring_set *set = set_open();
-	uint64_t now = clock_monotonic_ns();
+	uint64_t now;
 
 	(void)state;
 	ring_set_thread(set, PID, 3, 603);
 	ring_set_add(set, PID, 0, RING_MAP, false);
+	now = clock_monotonic_ns();
 	thread_write(shared, 3);
 	hit_write(shared, now, PROBE, 1);
 	hit_write(shared, now + 1, PROBE, 2);
@@ -421,12 +461,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_records_have_the_threads_that_the_kernel_knows),
-		cmocka_unit_test(test_times_rise_and_are_not_later_than_now),
+		cmocka_unit_test(test_times_rise_and_are_between_the_begin_of_the_capture_and_now),
 		cmocka_unit_test(test_round_ends_where_the_ring_ended_when_it_began),
 		cmocka_unit_test(test_ring_with_nonsense_is_given_up_and_not_read_again),
 		cmocka_unit_test(test_losses_are_counted_unless_they_are_nonsense),
 		cmocka_unit_test(test_unknown_probes_are_searched_for_only_so_often),
 		cmocka_unit_test(test_unknown_thread_is_searched_for_once_a_second),
+		cmocka_unit_test(test_thread_that_has_ended_has_no_records_any_more),
 		cmocka_unit_test(test_site_of_a_library_ends_when_another_one_is_mapped),
 		cmocka_unit_test(test_ring_of_a_process_that_has_ended_is_read_to_its_end),
 		cmocka_unit_test(test_what_is_written_after_the_end_of_a_process_is_not_its_own),

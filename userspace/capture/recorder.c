@@ -237,6 +237,7 @@ static void file_begin(struct recorder *recorder, uint64_t end_ts)
 		.number = recorder->number ?: 1,
 	};
 	recorder->pending = false;
+	recorder->uses.describe(recorder->uses.arg);
 	recorder->writing = fork();
 	if (!recorder->writing)
 		writer_run(recorder, end_ts);
@@ -339,6 +340,7 @@ static int segments_turn(struct recorder *recorder, uint64_t delivered_ts, uint6
 	store_writer_drop(recorder->uses.writer,
 			  last > options->window_ns ? last - options->window_ns : 0,
 			  options->memory_bytes);
+	store_writer_compact(recorder->uses.writer);
 	return code;
 }
 

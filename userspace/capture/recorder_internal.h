@@ -31,6 +31,8 @@ struct recorder_uses {
 	const char *stem; /* names of files begin with it: STEM-1.waffle */
 	/* Reads the states of threads and calls store_writer_append_head() with each. */
 	int (*states)(void *arg);
+	/* Called before a file is written: adds what its tables are to have of this moment. */
+	void (*describe)(void *arg);
 	/* Prints a line. `failed`: also if the user wants no notices. */
 	void (*say)(const char *line, bool failed, void *arg);
 	void *arg;

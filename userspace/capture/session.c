@@ -96,7 +96,12 @@ static int record_drained(struct waffle_rec *rec, void *arg)
 {
 	struct session *session = arg;
 
-	return is_full(session) ? -ECANCELED : stages_pass(&session->stages, rec);
+	int result = is_full(session) ? -ECANCELED : stages_pass(&session->stages, rec);
+
+	if (rec->kind == WAFFLE_REC_EXIT && session->rings)
+		ring_set_thread_ended(session->rings,
+				      (pid_t)((const struct waffle_rec_exit *)rec)->tgid, rec->tid);
+	return result;
 }
 
 static int state_store(const struct waffle_rec *rec, void *arg)

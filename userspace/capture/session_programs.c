@@ -89,6 +89,7 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 	if (!hold)
 		return true;
 	is_main = execve_is_main(event->pid);
+	arming_confine(session->arming, event->pid);
 	arming_left_out(session->arming);
 	armed = arming_arm_count(session->arming);
 	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);

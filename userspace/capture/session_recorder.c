@@ -24,6 +24,15 @@ static int states_read(void *arg)
 		       : 0;
 }
 
+/* The numbers of records that came through rings. */
+static void ways_tell(void *arg)
+{
+	struct session *session = arg;
+
+	if (session->transport)
+		transport_finish(session->transport);
+}
+
 static void flight_say(const char *line, bool failed, void *arg)
 {
 	if (failed)
@@ -56,6 +65,7 @@ int flight_open(struct session *session, const struct store_meta *meta)
 		.meta = *meta,
 		.stem = stem,
 		.states = states_read,
+		.describe = ways_tell,
 		.say = flight_say,
 		.arg = session,
 	};

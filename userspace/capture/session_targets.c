@@ -207,8 +207,10 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	}
 	target->exec_pending = target->maps_changed = false;
 	arming_left_out(session->arming);
-	if (exec)
+	if (exec) {
+		arming_confine(session->arming, target->pid);
 		arming_began(session->arming, target->pid, holds_next_ts(&target->holds));
+	}
 	if (enrich_process(session->enrich, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);

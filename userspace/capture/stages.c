@@ -3,6 +3,7 @@
 
 #include "capture/address_space/processes.h"
 #include "capture/redact.h"
+#include "util/clock.h"
 
 /* A record on its path, and the results of the first stages for the later ones. */
 struct stage_record {
@@ -88,6 +89,14 @@ static int values_redact(const struct stages *stages, struct stage_record *recor
 static int mappings_follow(const struct stages *stages, struct stage_record *record)
 {
 	return address_spaces_advance(stages->spaces, record->rec->ts, stages->err);
+}
+
+static int tracks_forget(const struct stages *stages, struct stage_record *record)
+{
+	if (stages->tracks)
+		track_stage_forget(stages->tracks,
+				   ((const struct waffle_rec_exit *)record->rec)->tgid);
+	return 0;
 }
 
 static int process_follow(const struct stages *stages, struct stage_record *record)
@@ -247,6 +256,7 @@ int stages_pass(struct stages *stages, struct waffle_rec *rec)
 	STAGE(marks_remove, KIND(FORK) | KIND(EXEC));
 	STAGE(mappings_follow, ALL_KINDS);
 	STAGE(site_resolve, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));
+	STAGE(tracks_forget, KIND(EXEC));
 	STAGE(threads_follow, KIND(TASK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(track_expand, KIND(TRACK_HIT));
 	STAGE(hits_filter, KIND(HIT) | KIND(SPAN_END));
@@ -281,7 +291,10 @@ void stages_forget(const struct stages *stages, pid_t pid)
 {
 	if (stages->filter)
 		record_filter_forget(stages->filter, pid);
+	if (stages->tracks)
+		track_stage_forget(stages->tracks, (uint32_t)pid);
 	address_spaces_forget(stages->spaces, pid);
 	enrich_forget(stages->enrich, pid);
 	code_names_forget(stages->names, pid);
+	store_writer_forget(stages->writer, (uint32_t)pid, clock_monotonic_ns());
 }

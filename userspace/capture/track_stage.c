@@ -6,14 +6,21 @@
 #include <string.h>
 
 #include "util/map.h"
+#include "util/vec.h"
 #include "waffle/abi.h"
 
 /* Times that are farther away are those of a wrong clock, as in usdt/record/collector.c. */
 #define REACH_NS (30ull * 86400 * 1000000000)
 
+struct told_process {
+	uint32_t tgid;
+	struct map tracks; /* whose names were recorded */
+};
+
 struct track_stage {
 	struct track_stage_options options;
-	struct map told; /* process << 32 | track: its name was recorded */
+	VEC(struct told_process) told;
+	struct map told_at; /* process → index in `told` */
 	/* The record that the filter is asked about; NULL: none. */
 	const struct waffle_rec_track_hit *current;
 	uint64_t hit[(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX) / 8 + 1];
@@ -33,7 +40,10 @@ void track_stage_close(struct track_stage *stage)
 {
 	if (!stage)
 		return;
-	map_free(&stage->told);
+	for (size_t i = 0; i < stage->told.len; i++)
+		map_free(&stage->told.data[i].tracks);
+	vec_free(&stage->told);
+	map_free(&stage->told_at);
 	free(stage);
 }
 
@@ -42,15 +52,48 @@ static int deliver(struct track_stage *stage, struct waffle_rec *rec)
 	return stage->options.deliver(rec, stage->options.arg);
 }
 
+/* Whether the name of a track is to be recorded: once, also if there is no memory to note it. */
+static bool name_is_new(struct track_stage *stage, uint32_t tgid, uint32_t track)
+{
+	uint32_t at = map_get(&stage->told_at, tgid);
+
+	if (at == MAP_NONE) {
+		at = (uint32_t)stage->told.len;
+		if (!vec_push(&stage->told, (struct told_process){.tgid = tgid}))
+			return true;
+		if (!map_set(&stage->told_at, tgid, at)) {
+			stage->told.len--;
+			return true;
+		}
+	}
+	if (map_get(&stage->told.data[at].tracks, track) != MAP_NONE)
+		return false;
+	map_set(&stage->told.data[at].tracks, track, 1);
+	return true;
+}
+
+void track_stage_forget(struct track_stage *stage, uint32_t tgid)
+{
+	uint32_t at = map_remove(&stage->told_at, tgid);
+	struct told_process *last;
+
+	if (at == MAP_NONE)
+		return;
+	map_free(&stage->told.data[at].tracks);
+	last = &stage->told.data[--stage->told.len];
+	if (last == &stage->told.data[at])
+		return;
+	stage->told.data[at] = *last;
+	map_set(&stage->told_at, last->tgid, at); /* replaces a value, which always succeeds */
+}
+
 static int name_deliver(struct track_stage *stage, const struct waffle_rec_track_hit *hit,
 			const struct name_set_track *track)
 {
 	struct waffle_rec_track rec = {.rec = hit->rec, .tgid = hit->tgid, .track = hit->track};
-	uint64_t key = (uint64_t)hit->tgid << 32 | hit->track;
 
-	if (!track->name || map_get(&stage->told, key) != MAP_NONE)
+	if (!track->name || !name_is_new(stage, hit->tgid, hit->track))
 		return 0;
-	map_set(&stage->told, key, 1);
 	rec.rec.kind = WAFFLE_REC_TRACK;
 	memcpy(rec.name, track->name, strnlen(track->name, sizeof(rec.name)));
 	memcpy(rec.group, track->group, strnlen(track->group, sizeof(rec.group)));

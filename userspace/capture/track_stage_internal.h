@@ -35,6 +35,8 @@ int track_stage_open(struct track_stage **stage, const struct track_stage_option
 		     struct error *err);
 void track_stage_close(struct track_stage *stage);
 
+/* The process has ended or runs another program: its tracks are others. */
+void track_stage_forget(struct track_stage *stage, uint32_t tgid);
 /* Passes a record on. Returns the result of deliver(); -EINVAL: its times make no sense. */
 int track_stage_pass(struct track_stage *stage, const struct waffle_rec_track_hit *hit);
 /* The filter keeps a record: completes it if it is one of a track, and delivers the ON_TRACK before

@@ -82,6 +82,10 @@ int dictionary_get_transports(struct dictionary *dictionary, struct cursor *curs
 int dictionary_get_ranks(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_hosts(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_captures(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
+/* Whether a type of chunk is a table, and the function for it. */
+bool dictionary_has(unsigned type);
+int dictionary_get(struct dictionary *dictionary, unsigned type, struct cursor *cursor,
+		   uint32_t count);
 /* The dictionary owns the strings of `meta`. `version`: of the file. */
 int meta_get(struct store_meta *meta, struct dictionary *dictionary, unsigned version,
 	     struct cursor *cursor);

@@ -24,27 +24,6 @@ static int load_meta(struct file_reader *reader, struct error *err)
 	return 0;
 }
 
-typedef int (*dictionary_get_fn)(struct dictionary *dictionary, struct cursor *cursor,
-				 uint32_t count);
-
-/* Chunks that are read when the file is opened. Data is read on demand, and unknown types are
- * ignored: a later minor version may add some. */
-static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
-	[CHUNK_STRINGS] = dictionary_get_strings,
-	[CHUNK_SITES] = dictionary_get_sites,
-	[CHUNK_PROCESSES] = dictionary_get_processes,
-	[CHUNK_STACKS] = dictionary_get_stacks,
-	[CHUNK_OBJECTS] = dictionary_get_objects,
-	[CHUNK_MAPPINGS] = dictionary_get_mappings,
-	[CHUNK_SYMBOLS] = dictionary_get_symbols,
-	[CHUNK_NAMES] = dictionary_get_names,
-	[CHUNK_TIMED_NAMES] = dictionary_get_timed_names,
-	[CHUNK_RANKS] = dictionary_get_ranks,
-	[CHUNK_TRANSPORTS] = dictionary_get_transports,
-	[CHUNK_HOSTS] = dictionary_get_hosts,
-	[CHUNK_CAPTURES] = dictionary_get_captures,
-};
-
 /* Older writers did not limit their tables. A large file may use more memory than a small one,
  * whatever its chunks decompress to. */
 #define TABLES_BYTES_A_BYTE 64
@@ -64,12 +43,12 @@ static int load_dictionaries(struct file_reader *reader, struct error *err)
 			reader->data_chunks++;
 			reader->data_records += entry->records;
 		}
-		if (entry->type >= CHUNK_TYPE_COUNT || !dictionary_get[entry->type])
+		if (!dictionary_has(entry->type))
 			continue;
 		ret = chunk_file_load(&reader->file, entry, &cursor, err);
 		if (ret)
 			return ret;
-		ret = dictionary_get[entry->type](&reader->dictionary, &cursor, entry->records);
+		ret = dictionary_get(&reader->dictionary, entry->type, &cursor, entry->records);
 		if (ret == -ENOMEM)
 			return error_set(err, ENOMEM, "%s: out of memory", reader->file.path);
 		if (ret)

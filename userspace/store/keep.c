@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/record_schema.h"
 #include "waffle/abi.h"
 
 /* Limits of what is kept besides chunks. More threads have no names, and the begins of more spans
  * are not kept: these begin with the file. */
 #define TASKS_MAX (1u << 18)
+#define TASK_TRIES 64 /* threads that are asked to make room for one */
 #define TRACKS_MAX (1u << 16)
 #define BEGINS_MAX (1u << 16)
 #define BEGIN_BYTES_MAX (32u << 20)
@@ -48,19 +50,24 @@ void keep_free(struct keep *keep)
 	vec_free(&keep->frequencies);
 	vec_free(&keep->begins);
 	vec_free(&keep->spans);
+	vec_free(&keep->ended);
+	keep_rows_free(&keep->rows[STORE_STACKS]);
+	keep_rows_free(&keep->rows[STORE_OBJECTS]);
 	map_free(&keep->task_at);
 	map_free(&keep->track_at);
 	map_free(&keep->begin_at);
+	map_free(&keep->open_of);
+	map_free(&keep->track_of);
 	free(keep);
 }
 
 /* Numbers of segments, from 1. */
-static uint64_t number_first(const struct keep *keep)
+uint64_t keep_first(const struct keep *keep)
 {
 	return keep->dropped + 1;
 }
 
-static uint64_t number_current(const struct keep *keep)
+static uint64_t keep_current(const struct keep *keep)
 {
 	return keep->dropped + keep->segments.len;
 }
@@ -142,11 +149,42 @@ bool keep_head(struct keep *keep, const struct waffle_rec *rec)
 	return true;
 }
 
+/* Adds a begin to the open ones of its process. False: out of memory. */
+static bool open_link(struct keep *keep, uint32_t index)
+{
+	struct kept_begin *begin = &keep->begins.data[index];
+	uint32_t older = map_get(&keep->open_of, begin->hit->tgid);
+
+	begin->older = older;
+	begin->younger = MAP_NONE;
+	if (!map_set(&keep->open_of, begin->hit->tgid, index))
+		return false;
+	if (older != MAP_NONE)
+		keep->begins.data[older].younger = index;
+	return true;
+}
+
+static void open_unlink(struct keep *keep, uint32_t index)
+{
+	const struct kept_begin *begin = &keep->begins.data[index];
+
+	if (begin->older != MAP_NONE)
+		keep->begins.data[begin->older].younger = begin->younger;
+	if (begin->younger != MAP_NONE)
+		keep->begins.data[begin->younger].older = begin->older;
+	else if (begin->older != MAP_NONE)
+		map_set(&keep->open_of, begin->hit->tgid, begin->older);
+	else
+		map_remove(&keep->open_of, begin->hit->tgid);
+}
+
 static void begin_remove(struct keep *keep, uint32_t index)
 {
 	struct kept_begin begin = keep->begins.data[index];
 
-	keep->begins.data[index] = (struct kept_begin){.next_free = keep->free_begin};
+	if (!begin.ended)
+		open_unlink(keep, index);
+	keep->begins.data[index] = (struct kept_begin){.younger = keep->free_begin};
 	keep->free_begin = index;
 	keep->begin_count--;
 	if (map_get(&keep->begin_at, begin.id) == index)
@@ -167,7 +205,7 @@ static void tracks_forget(struct keep *keep)
 	for (size_t i = 0; i < keep->tracks.len; i++) {
 		const struct kept_track *track = &keep->tracks.data[i];
 
-		if (track->ended && track->ended < number_first(keep)) {
+		if (track->ended && track->ended < keep_first(keep)) {
 			map_remove(&keep->track_at, track_key(&track->track));
 			continue;
 		}
@@ -187,7 +225,7 @@ static void tasks_forget(struct keep *keep)
 	for (size_t i = 0; i < keep->tasks.len; i++) {
 		const struct kept_task *task = &keep->tasks.data[i];
 
-		if (task->ended && task->ended < number_first(keep)) {
+		if (task->ended && task->ended < keep_first(keep)) {
 			map_remove(&keep->task_at, task->task.rec.tid);
 			continue;
 		}
@@ -206,7 +244,7 @@ static void ended_forget(struct keep *keep)
 	for (size_t i = 0; i < keep->begins.len; i++) {
 		const struct kept_begin *begin = &keep->begins.data[i];
 
-		if (begin->hit && begin->ended && begin->ended < number_first(keep))
+		if (begin->hit && begin->ended && begin->ended < keep_first(keep))
 			begin_remove(keep, (uint32_t)i);
 	}
 	tasks_forget(keep);
@@ -251,6 +289,41 @@ bool keep_drop(struct keep *keep)
 
 /* ---- records ---- */
 
+/* What is added before there is a segment belongs to the first one. */
+static uint64_t current_or_next(const struct keep *keep)
+{
+	return keep_current(keep) + !keep->segments.len;
+}
+
+bool keep_add_stack(struct keep *keep, const struct store_stack *stack, size_t *more)
+{
+	return keep_rows_add_stack(&keep->rows[STORE_STACKS], stack, current_or_next(keep), more);
+}
+
+bool keep_add_object(struct keep *keep, const struct store_object *object, size_t *more)
+{
+	return keep_rows_add_object(&keep->rows[STORE_OBJECTS], object, current_or_next(keep),
+				    more);
+}
+
+/* Notes that the current segment refers to the stacks and objects of a record. */
+static void rows_follow(struct keep *keep, const struct waffle_rec *rec)
+{
+	const struct record_kind *kind = &record_kinds[rec->kind];
+
+	for (unsigned i = 0; i < kind->field_count; i++) {
+		const struct record_field *field = &kind->fields[i];
+		uint32_t number;
+
+		if (field->form != RECORD_STACK && field->form != RECORD_OBJECT)
+			continue;
+		memcpy(&number, (const char *)rec + field->offset, sizeof(number));
+		keep_rows_use(
+			&keep->rows[field->form == RECORD_STACK ? STORE_STACKS : STORE_OBJECTS],
+			number, keep_current(keep));
+	}
+}
+
 /* Nobody tells when threads of other processes end, so they give way when there are too many.
  * Returns the index for a new thread, or MAP_NONE. */
 static uint32_t task_place(struct keep *keep)
@@ -260,7 +333,7 @@ static uint32_t task_place(struct keep *keep)
 
 		keep->task_victim = (keep->task_victim + 1) % TASKS_MAX;
 		task = &keep->tasks.data[keep->task_victim];
-		if (tries == TASKS_MAX)
+		if (tries == TASK_TRIES)
 			return MAP_NONE;
 		if (task->task.flags & WAFFLE_TASK_TRACED_FLAG)
 			continue;
@@ -288,6 +361,7 @@ static void track_follow(struct keep *keep, const struct waffle_rec_track *track
 	uint32_t index = map_get(&keep->track_at, track_key(track));
 	struct kept_track kept = {.track = *track};
 
+	map_set(&keep->track_of, track->tgid, 1);
 	if (index != MAP_NONE)
 		keep->tracks.data[index] = kept;
 	else if (keep->tracks.len < TRACKS_MAX && vec_push(&keep->tracks, kept) &&
@@ -301,16 +375,17 @@ static void exit_follow(struct keep *keep, const struct waffle_rec_exit *end)
 	uint32_t index = map_get(&keep->task_at, end->rec.tid);
 
 	if (index != MAP_NONE && end->rec.kind == WAFFLE_REC_EXIT)
-		keep->tasks.data[index].ended = number_current(keep);
+		keep->tasks.data[index].ended = keep_current(keep);
 	if (end->rec.tid != end->tgid && end->rec.kind == WAFFLE_REC_EXIT)
 		return;
-	for (size_t i = 0; i < keep->begins.len; i++)
-		if (keep->begins.data[i].hit && keep->begins.data[i].hit->tgid == end->tgid &&
-		    !keep->begins.data[i].ended)
-			keep->begins.data[i].ended = number_current(keep);
+	for (index = map_remove(&keep->open_of, end->tgid); index != MAP_NONE;
+	     index = keep->begins.data[index].older)
+		keep->begins.data[index].ended = keep_current(keep);
+	if (map_remove(&keep->track_of, end->tgid) == MAP_NONE)
+		return;
 	for (size_t i = 0; i < keep->tracks.len; i++)
 		if (keep->tracks.data[i].track.tgid == end->tgid && !keep->tracks.data[i].ended)
-			keep->tracks.data[i].ended = number_current(keep);
+			keep->tracks.data[i].ended = keep_current(keep);
 }
 
 static void frequency_follow(struct keep *keep, const struct waffle_rec_frequency *frequency)
@@ -356,7 +431,7 @@ static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
 {
 	const struct waffle_frame *frame = (const void *)(hit + 1);
 	size_t bytes = sizeof(*hit) + hit->frame_bytes;
-	struct kept_begin begin = {.began = number_current(keep)};
+	struct kept_begin begin = {.began = keep_current(keep)};
 	uint32_t index;
 
 	if (hit->site >= keep->spans.len || !keep->spans.data[hit->site] ||
@@ -370,7 +445,7 @@ static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
 	memcpy(begin.hit, hit, (bytes + 7) & ~(size_t)7);
 	if (keep->begin_count < keep->begins.len) {
 		index = keep->free_begin;
-		keep->free_begin = keep->begins.data[index].next_free;
+		keep->free_begin = keep->begins.data[index].younger;
 	} else if (vec_push(&keep->begins, begin)) {
 		index = (uint32_t)keep->begins.len - 1;
 	} else {
@@ -380,8 +455,11 @@ static void begin_follow(struct keep *keep, const struct waffle_rec_hit *hit)
 	keep->begins.data[index] = begin;
 	keep->begin_count++;
 	keep->begin_bytes += bytes;
-	if (!map_set(&keep->begin_at, frame->id, index))
-		begin_remove(keep, index);
+	if (!open_link(keep, index))
+		keep->begins.data[index].ended = keep_current(keep);
+	else if (map_set(&keep->begin_at, frame->id, index))
+		return;
+	begin_remove(keep, index);
 }
 
 /* A span that ends in the segment in which it began is dropped with it. */
@@ -391,11 +469,13 @@ static void end_follow(struct keep *keep, uint64_t id)
 
 	if (index == MAP_NONE)
 		return;
-	if (keep->begins.data[index].began == number_current(keep)) {
+	if (keep->begins.data[index].began == keep_current(keep)) {
 		begin_remove(keep, index);
 		return;
 	}
-	keep->begins.data[index].ended = number_current(keep);
+	if (!keep->begins.data[index].ended)
+		open_unlink(keep, index);
+	keep->begins.data[index].ended = keep_current(keep);
 	map_remove(&keep->begin_at, id);
 }
 
@@ -436,7 +516,10 @@ void keep_record(struct keep *keep, const struct waffle_rec *rec)
 	case WAFFLE_REC_RETURN:
 		end_follow(keep, ((const struct waffle_rec_return *)rec)->span_id);
 		break;
+	case WAFFLE_REC_SWITCH: /* the most frequent one, which refers to none */
+		break;
 	default:
+		rows_follow(keep, rec);
 		break;
 	}
 }
@@ -472,7 +555,7 @@ int keep_each_head(const struct keep *keep, int (*each)(const struct waffle_rec 
 		if (keep->tracks.data[i].track.rec.ts < from_ts)
 			result = each(&keep->tracks.data[i].track.rec, arg);
 	for (size_t i = 0; !result && i < keep->begins.len; i++)
-		if (keep->begins.data[i].hit && keep->begins.data[i].began < number_first(keep))
+		if (keep->begins.data[i].hit && keep->begins.data[i].began < keep_first(keep))
 			result = each(&keep->begins.data[i].hit->rec, arg);
 	if (!result && keep->segments.len)
 		result = head_records(&keep->segments.data[0], each, arg);

@@ -4,16 +4,17 @@
  *
  *	tables │ segment │ segment │ … │ the current segment
  *
- * Tables are kept whole. Records are in segments, each with the time from which it has all records.
- * The oldest segments are dropped, as wholes, so that what is left is complete from a known time
- * on. A file gets, before the records of its first segment, what else its reader needs to know at
- * that time: the names of threads and tracks, the speed of CPUs, the states of threads, and the
- * begins of spans that are open.
+ * Tables are kept whole, but for stacks and objects (keep_rows_internal.h). Records are in
+ *segments, each with the time from which it has all records. The oldest segments are dropped, as
+ *wholes, so that what is left is complete from a known time on. A file gets, before the records of
+ *its first segment, what else its reader needs to know at that time: the names of threads and
+ *tracks, the speed of CPUs, the states of threads, and the begins of spans that are open.
  */
 #ifndef WAFFLE_STORE_KEEP_INTERNAL_H
 #define WAFFLE_STORE_KEEP_INTERNAL_H
 
 #include "store/format_internal.h"
+#include "store/keep_rows_internal.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "util/map.h"
@@ -57,7 +58,16 @@ struct kept_begin {
 	uint64_t id;
 	uint64_t began, ended; /* numbers of segments; ended 0: it is open */
 	struct waffle_rec_hit *hit;
-	uint32_t next_free; /* of a free entry: index of the next one */
+	/* Indexes of the neighbours among the open ones of its process; MAP_NONE: none. `younger`
+	 * of a free entry: the next free one. */
+	uint32_t older, younger;
+};
+
+/* A process that has ended. */
+struct kept_end {
+	uint64_t ts;
+	uint64_t segment; /* number of the segment in which it ended */
+	uint32_t pid;
 };
 
 struct keep {
@@ -72,6 +82,7 @@ struct keep {
 	size_t task_victim; /* the thread that made room last */
 	VEC(struct kept_track) tracks;
 	struct map track_at; /* tgid << 32 | track → index in `tracks` */
+	struct map track_of; /* tgid → 1: it has some that have not ended */
 	uint64_t on_track;   /* id of the last span or event that belongs to one */
 	VEC(struct waffle_rec_frequency) frequencies; /* by CPU; kind 0: unknown */
 	VEC(struct kept_begin) begins;                /* hit NULL: a free entry */
@@ -79,8 +90,18 @@ struct keep {
 	uint32_t free_begin; /* index of the first free entry, if fewer are in use than there are */
 	size_t victim;       /* the next entry that makes room when there are too many */
 	struct map begin_at; /* id → index in `begins` */
-	VEC(bool) spans;     /* by the number of the site: its hits begin spans */
+	struct map open_of;  /* tgid → index of its youngest open one */
+	struct keep_rows rows[2];   /* by enum store_numbered */
+	VEC(struct kept_end) ended; /* processes whose rows are kept */
+	size_t compact_at;          /* see store_writer_compact() */
+	uint64_t compacted_first;   /* oldest segment at that time */
+	VEC(bool) spans;            /* by the number of the site: its hits begin spans */
 };
+
+/* The number of the oldest segment. */
+uint64_t keep_first(const struct keep *keep);
+bool keep_add_stack(struct keep *keep, const struct store_stack *stack, size_t *more);
+bool keep_add_object(struct keep *keep, const struct store_object *object, size_t *more);
 
 struct keep *keep_new(void); /* NULL: out of memory */
 void keep_free(struct keep *keep);

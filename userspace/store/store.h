@@ -199,6 +199,9 @@ uint64_t store_writer_left_out(const struct store_writer *writer);
 
 /* These functions add an entry to a table and copy its strings and arrays. They also return 0 when
  * there is no room, so a caller that numbers entries calls store_writer_has_room() before. */
+enum store_numbered { STORE_STACKS, STORE_OBJECTS };
+/* The number that the next stack or object gets. With a file they are numbered from 1. */
+uint32_t store_writer_next(const struct store_writer *writer, enum store_numbered what);
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
 			   struct error *err);
 int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
@@ -253,9 +256,20 @@ int store_writer_append_head(struct store_writer *writer, const struct waffle_re
 /* What is appended from now on was made at `now` or before, though records of tracks have any time
  * that a program gave them. Without this call, records were made at their own times. */
 void store_writer_set_now(struct store_writer *writer, uint64_t now);
+/* A process has ended by `now`, and all its records were appended. Without a file its rows in the
+ * tables are dropped with the records. */
+void store_writer_forget(struct store_writer *writer, uint32_t pid, uint64_t now);
 /* Drops the oldest segments: those before the last one that begins at `from_ts` or earlier, and
  * more if more than `max_bytes` are in use. */
 void store_writer_drop(struct store_writer *writer, uint64_t from_ts, uint64_t max_bytes);
+/* Whether there are so many stacks or objects that some should be dropped. With a file: never. */
+bool store_writer_should_sweep(const struct store_writer *writer, enum store_numbered what);
+/* Drops stacks or objects to which no record refers that is kept, and that may_drop() lets go:
+ * nobody appends the number again before it is that of a new one. */
+void store_writer_sweep(struct store_writer *writer, enum store_numbered what,
+			bool (*may_drop)(uint32_t number, void *arg), void *arg);
+/* Without a file: drops the rows of tables that are not needed any more if the tables are large. */
+void store_writer_compact(struct store_writer *writer);
 struct store_kept {
 	uint64_t from_ts;       /* all records since then are kept */
 	uint64_t bytes;         /* in use, without tables */

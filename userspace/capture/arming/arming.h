@@ -94,6 +94,11 @@ uint64_t arming_arm_count(const struct arming *arming);
  * main thread removes them. */
 void arming_forget(struct arming *arming, pid_t pid);
 
+/* A process executes another program, now or next. If that one is in a sandbox, which could end it
+ * for making a ring, libwaffle's probes in it are armed again for the kernel's way by the next
+ * arming_scan() or arming_program(). */
+void arming_confine(struct arming *arming, pid_t pid);
+
 /* Disarms everything. */
 void arming_release(struct arming *arming);
 void arming_close(struct arming *arming);

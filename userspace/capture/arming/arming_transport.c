@@ -64,7 +64,16 @@ bool control_is_armed(const struct arming *arming, pid_t pid, uint32_t file)
 bool control_filters(const struct arming *arming, pid_t pid)
 {
 	return arming->plan && !arming->plan->is_static && arming->transport &&
-	       transport_has_rings(arming->transport, pid);
+	       transport_filters(arming->transport, pid);
+}
+
+void arming_confine(struct arming *arming, pid_t pid)
+{
+	if (!arming->transport || !transport_confines(arming->transport, pid))
+		return;
+	for (size_t i = arming->arms.len; i > 0; i--)
+		if (arming->arms.data[i - 1].pid == pid && arming->arms.data[i - 1].control)
+			armed_release(arm_remove(arming, i - 1));
 }
 
 bool control_awaits(const struct arming *arming, pid_t pid)

@@ -221,6 +221,8 @@ void enrich_forget(struct enrich *enrich, pid_t pid)
 
 int enrich_round(struct enrich *enrich, struct error *err)
 {
+	object_names_sweep(enrich->objects);
+	stack_numbers_sweep(enrich->stack_numbers);
 	return enrich->span_stacks ? stacks_round(enrich->span_stacks, err) : 0;
 }
 

@@ -37,6 +37,7 @@ struct object_row {
 struct object_names {
 	struct store_writer *writer;
 	uint32_t count;      /* number of objects written */
+	uint32_t highest;    /* number that one of them has */
 	struct keymap index; /* inode, device, descriptor and process → index in `rows` */
 	VEC(struct object_row) rows;
 	uint64_t start_ts, spent_ns;
@@ -93,6 +94,7 @@ static int row_write(struct object_names *names, struct object_row *row, uint32_
 				      .pid = pid,
 				      .name = names->found.name,
 				      .detail = names->found.detail};
+	uint32_t number = store_writer_next(names->writer, STORE_OBJECTS);
 	int result;
 
 	if (row->number && row->name_hash == hash)
@@ -103,8 +105,63 @@ static int row_write(struct object_names *names, struct object_row *row, uint32_
 	if (result)
 		return result;
 	row->name_hash = hash;
-	row->number = ++names->count;
+	row->number = number;
+	names->count++;
+	names->highest = number > names->highest ? number : names->highest;
 	return 0;
+}
+
+struct object_sweep {
+	struct object_names *names;
+	uint32_t *row_of; /* by number: index of its row + 1; 0: none has it any more */
+};
+
+/* Records refer to devices and cgroups by themselves, and not by a number. */
+static bool number_drop(uint32_t number, void *arg)
+{
+	struct object_sweep *sweep = arg;
+	uint32_t index = sweep->row_of[number];
+	struct object_row *row = index ? &sweep->names->rows.data[index - 1] : NULL;
+
+	if (row && (!row->key.ino || !row->key.dev))
+		return false;
+	if (row)
+		row->number = 0;
+	sweep->names->count--;
+	return true;
+}
+
+static void row_remove(struct object_names *names, size_t index)
+{
+	const struct object_row *row = &names->rows.data[index];
+	const uint64_t words[] = {row->key.ino, row->key.dev, row->pid, row->fd};
+	const struct object_row *last = &names->rows.data[names->rows.len - 1];
+	const uint64_t moved[] = {last->key.ino, last->key.dev, last->pid, last->fd};
+
+	keymap_remove(&names->index, words, sizeof(words));
+	if (row != last)
+		keymap_set(&names->index, moved, sizeof(moved), (uint32_t)index);
+	names->rows.data[index] = *last;
+	names->rows.len--;
+}
+
+void object_names_sweep(struct object_names *names)
+{
+	struct object_sweep sweep = {names, NULL};
+
+	if (!store_writer_should_sweep(names->writer, STORE_OBJECTS))
+		return;
+	sweep.row_of = calloc((size_t)names->highest + 1, sizeof(*sweep.row_of));
+	if (!sweep.row_of)
+		return;
+	for (size_t i = 0; i < names->rows.len; i++)
+		sweep.row_of[names->rows.data[i].number] = (uint32_t)i + 1;
+	store_writer_sweep(names->writer, STORE_OBJECTS, number_drop, &sweep);
+	free(sweep.row_of);
+	/* What has no name yet is looked up again if it comes again. */
+	for (size_t i = names->rows.len; i > 0; i--)
+		if (!names->rows.data[i - 1].number)
+			row_remove(names, i - 1);
 }
 
 static bool is_by_descriptor(const char *name)

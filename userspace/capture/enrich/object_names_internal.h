@@ -25,5 +25,7 @@ int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const s
 /* Block devices are objects without an inode; cgroups are objects without a device. */
 int64_t object_names_device(struct object_names *names, uint32_t dev, struct error *err);
 int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino, struct error *err);
+/* Forgets objects that a flight recorder no longer needs. */
+void object_names_sweep(struct object_names *names);
 
 #endif

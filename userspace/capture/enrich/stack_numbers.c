@@ -28,6 +28,13 @@ struct stack_walk {
 	uint32_t number; /* number in the file */
 };
 
+/* What is known of a stack in the file. */
+struct stack_row {
+	uint64_t key[2];
+	bool interrupt; /* it is an interrupt's */
+	bool held;      /* during a sweep: a record may still refer to it */
+};
+
 struct stack_numbers {
 	struct stack_numbers_uses uses;
 	struct trace *traces; /* the last TRACES_MAX, by the kernel's number */
@@ -39,9 +46,8 @@ struct stack_numbers {
 	VEC(uint32_t) unused_walks;
 	struct keymap frames; /* stack_key() → number in the file */
 	uint32_t count;
-	struct map symbols; /* kernel addresses that were named */
-	VEC(bool)
-	interrupts; /* indexed by the file's number of a stack, minus 1: it is an interrupt's */
+	struct map symbols;             /* kernel addresses that were named */
+	VEC(struct stack_row) numbered; /* by the file's number, from 1 */
 };
 
 int stack_numbers_open(struct stack_numbers **numbers, const struct stack_numbers_uses *uses,
@@ -67,7 +73,7 @@ void stack_numbers_close(struct stack_numbers *numbers)
 	vec_free(&numbers->walks);
 	vec_free(&numbers->unused_walks);
 	map_free(&numbers->symbols);
-	vec_free(&numbers->interrupts);
+	vec_free(&numbers->numbered);
 	free(numbers);
 }
 
@@ -78,7 +84,7 @@ uint64_t stack_numbers_left_out(const struct stack_numbers *numbers)
 
 bool stack_numbers_is_interrupt(const struct stack_numbers *numbers, uint32_t number)
 {
-	return number && numbers->interrupts.data[number - 1];
+	return number && numbers->numbered.data[number - 1].interrupt;
 }
 
 void stack_numbers_forget(struct stack_numbers *numbers, uint32_t tid)
@@ -206,17 +212,16 @@ static void stack_key(const struct store_stack *stack, uint64_t key[2])
 static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct store_stack *stack,
 		     uint64_t ts, struct error *err)
 {
-	uint64_t key[2];
-	bool interrupt = false;
-	uint32_t known;
+	struct stack_row row = {.interrupt = false};
+	uint32_t known, next = store_writer_next(numbers->uses.writer, STORE_STACKS);
 	int result;
 
 	*number = 0;
 	if (stack->pid && processes_is_privileged(address_spaces_processes(numbers->uses.spaces),
 						  (pid_t)stack->pid))
 		return 0;
-	stack_key(stack, key);
-	known = keymap_get(&numbers->frames, key, sizeof(key));
+	stack_key(stack, row.key);
+	known = keymap_get(&numbers->frames, row.key, sizeof(row.key));
 	if (known != MAP_NONE) {
 		*number = known;
 		return 0;
@@ -225,10 +230,11 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 		return 0;
 	if (!stack_has_room(numbers))
 		return -ENOSPC;
-	if (!keymap_set(&numbers->frames, key, sizeof(key), numbers->count + 1))
+	if ((next > numbers->numbered.len && !vec_push(&numbers->numbered, row)) ||
+	    !keymap_set(&numbers->frames, row.key, sizeof(row.key), next))
 		return -ENOMEM;
 	if (!stack->pid)
-		result = kernel_stack_finish(numbers, stack, &interrupt, err);
+		result = kernel_stack_finish(numbers, stack, &row.interrupt, err);
 	else
 		result = stack->addresses[0] & STORE_PYTHON
 				 ? 0
@@ -236,8 +242,42 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 	result = result ?: store_writer_add_stack(numbers->uses.writer, stack, err);
 	if (result)
 		return result;
-	*number = ++numbers->count;
-	return vec_push(&numbers->interrupts, interrupt) ? 0 : -ENOMEM;
+	*number = next;
+	numbers->numbered.data[next - 1] = row;
+	numbers->count++;
+	return 0;
+}
+
+static void number_hold(struct stack_numbers *numbers, uint32_t number)
+{
+	if (number)
+		numbers->numbered.data[number - 1].held = true;
+}
+
+static bool number_drop(uint32_t number, void *arg)
+{
+	struct stack_numbers *numbers = arg;
+	const struct stack_row *row = &numbers->numbered.data[number - 1];
+
+	if (row->held)
+		return false;
+	keymap_remove(&numbers->frames, row->key, sizeof(row->key));
+	numbers->count--;
+	return true;
+}
+
+/* The kernel may send any of its numbers again. */
+void stack_numbers_sweep(struct stack_numbers *numbers)
+{
+	if (!store_writer_should_sweep(numbers->uses.writer, STORE_STACKS))
+		return;
+	for (size_t i = 0; i < numbers->numbered.len; i++)
+		numbers->numbered.data[i].held = false;
+	for (size_t i = 0; i < TRACES_MAX; i++)
+		number_hold(numbers, numbers->traces[i].stack);
+	for (size_t i = 0; i < numbers->walks.len; i++)
+		number_hold(numbers, numbers->walks.data[i].number);
+	store_writer_sweep(numbers->uses.writer, STORE_STACKS, number_drop, numbers);
 }
 
 /* Numbers a stack as stack_add() does. If there is no room, the record gets no stack, and the

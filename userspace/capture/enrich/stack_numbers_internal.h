@@ -37,6 +37,8 @@ void stack_numbers_replace(struct stack_numbers *numbers, uint32_t tid, uint64_t
 			   uint32_t *kernel_number, uint32_t *user_number);
 /* Whether a kernel stack, by the file's number, is that of an interrupt. 0: no stack. */
 bool stack_numbers_is_interrupt(const struct stack_numbers *numbers, uint32_t number);
+/* Forgets stacks that a flight recorder no longer needs. */
+void stack_numbers_sweep(struct stack_numbers *numbers);
 /* The thread has ended. */
 void stack_numbers_forget(struct stack_numbers *numbers, uint32_t tid);
 

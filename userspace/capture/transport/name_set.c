@@ -20,6 +20,7 @@
 #define SITES_BYTES_MAX (64u << 20) /* their texts */
 #define TRACKS_MAX 65536
 #define ROUND_MAX 16384 /* definitions that are read in a round */
+#define SEARCHES_MAX 64 /* for tracks that are not defined, of a process in a round */
 
 struct name_memory {
 	uint32_t process; /* index in `processes` */
@@ -52,6 +53,7 @@ struct set_track {
 struct name_process {
 	pid_t pid;
 	uint32_t chunks, sites;
+	uint32_t searches; /* in this round */
 	size_t site_bytes;
 	VEC(struct set_track) tracks;
 	struct map track_at; /* number of a track → index in `tracks` */
@@ -361,6 +363,8 @@ void name_set_poll(struct name_set *set)
 {
 	unsigned left = ROUND_MAX;
 
+	for (size_t i = 0; i < set->processes.len; i++)
+		set->processes.data[i].searches = 0;
 	for (size_t i = 0; i < set->chunks.len && left; i++)
 		left = memory_poll(set, &set->chunks.data[i], left);
 }
@@ -395,6 +399,8 @@ bool name_set_track(struct name_set *set, pid_t pid, uint32_t number, struct nam
 	uint32_t at = process ? map_get(&process->track_at, number) : MAP_NONE;
 
 	/* It may be new. */
+	if (process && at == MAP_NONE && process->searches++ >= SEARCHES_MAX)
+		return false;
 	for (size_t i = 0; process && at == MAP_NONE && i < set->chunks.len; i++)
 		if (set->processes.data[set->chunks.data[i].process].pid == pid)
 			memory_poll(set, &set->chunks.data[i], ROUND_MAX);

@@ -11,6 +11,7 @@
 void ring_process_free(struct ring_process *process)
 {
 	map_free(&process->threads);
+	map_free(&process->seen);
 	map_free(&process->missing);
 	map_free(&process->sites);
 	vec_free(&process->site_list);
@@ -19,9 +20,20 @@ void ring_process_free(struct ring_process *process)
 void ring_process_thread_set(struct ring_process *process, uint32_t seen_tid, uint32_t tid)
 {
 	/* Most of them have ended. Those that live are found again in /proc. */
-	if (process->threads.len >= THREADS_MAX)
+	if (process->threads.len >= THREADS_MAX) {
 		map_free(&process->threads);
-	map_set(&process->threads, seen_tid, tid);
+		map_free(&process->seen);
+	}
+	if (map_set(&process->seen, tid, seen_tid))
+		map_set(&process->threads, seen_tid, tid);
+}
+
+void ring_process_thread_ended(struct ring_process *process, uint32_t tid)
+{
+	uint32_t seen_tid = map_remove(&process->seen, tid);
+
+	if (seen_tid != MAP_NONE && map_get(&process->threads, seen_tid) == tid)
+		map_remove(&process->threads, seen_tid);
 }
 
 void ring_process_mapped(struct ring_process *process, uint64_t start, uint64_t end, uint64_t ts)

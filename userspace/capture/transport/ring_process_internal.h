@@ -34,6 +34,7 @@ struct ring_process {
 	uint32_t rings;     /* that are mapped */
 	uint64_t taken;     /* records */
 	struct map threads; /* tid as the process sees it → tid */
+	struct map seen;    /* the other way round */
 	struct map missing; /* tids that it does not have, as was found in the second … */
 	uint64_t missing_s; /* … that this is */
 	struct map sites;   /* address of a probe → index in `site_list` */
@@ -50,6 +51,8 @@ void ring_process_free(struct ring_process *process);
 
 /* Without memory, the following are looked up again later. */
 void ring_process_thread_set(struct ring_process *process, uint32_t seen_tid, uint32_t tid);
+/* The thread has ended, and another process may have its tid by now. */
+void ring_process_thread_ended(struct ring_process *process, uint32_t tid);
 void ring_process_mapped(struct ring_process *process, uint64_t start, uint64_t end, uint64_t ts);
 /* If the address has another site, the new one is valid since code was mapped there. */
 void ring_process_site_set(struct ring_process *process, uint64_t probe, uint32_t site);

@@ -13,6 +13,7 @@
 #include "target/process/process_tids.h"
 #include "usdt/ring/ring.h"
 #include "usdt/ring/ticks.h"
+#include "util/clock.h"
 #include "util/map.h"
 #include "util/vec.h"
 #include "waffle/abi.h"
@@ -25,6 +26,8 @@
 #define LOST_NS 4
 /* The line between two pairs of clocks is only as good as they are far apart. */
 #define PAIR_NS 1000000ull
+/* The kernel gives no tid again within this time, and no record waits longer for its turn. */
+#define EXIT_NS 2000000000ull
 
 /* Threads that have a ring one after the other and write nothing. More are nonsense, which would
  * keep the tracer busy. */
@@ -44,15 +47,25 @@ struct ring_source {
 	const struct ring_record *record; /* the next one; NULL: not read yet */
 };
 
+/* A thread that has ended. */
+struct ring_exit {
+	uint64_t ts;
+	pid_t pid;
+	uint32_t tid;
+};
+
 struct ring_set {
 	struct ring_set_options options;
 	struct ring_mount mount;
 	struct ticks_map ticks;
 	uint64_t now_ns; /* at the begin of the round */
-	uint64_t end_ts;
+	/* Of the capture. Before it nothing is armed. But a ring may have records of tracks that
+	 * are older than its reader. */
+	uint64_t start_ts, end_ts;
 	uint32_t session; /* ring_shared.reader */
 	VEC(struct ring_process) processes;
 	VEC(struct ring_source) sources;
+	VEC(struct ring_exit) exits; /* in the order of time */
 	struct ring_set_counts counts;
 	uint32_t filled;
 	bool unwanted; /* the record that was taken last */
@@ -68,6 +81,7 @@ int ring_set_open(struct ring_set **set, const struct ring_set_options *options,
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
 	made->options = *options;
+	made->start_ts = clock_monotonic_ns();
 	made->end_ts = UINT64_MAX;
 	made->session = (uint32_t)getpid();
 	result = ring_mount_open(&made->mount);
@@ -102,6 +116,7 @@ void ring_set_close(struct ring_set *set)
 	for (size_t i = 0; i < set->processes.len; i++)
 		ring_process_free(&set->processes.data[i]);
 	vec_free(&set->sources);
+	vec_free(&set->exits);
 	vec_free(&set->processes);
 	ring_mount_close(&set->mount);
 	free(set);
@@ -144,6 +159,40 @@ void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_
 
 	if (at >= 0)
 		ring_process_thread_set(&set->processes.data[at], seen_tid, tid);
+}
+
+void ring_set_thread_ended(struct ring_set *set, pid_t pid, uint32_t tid)
+{
+	struct ring_exit end = {.pid = pid, .tid = tid, .ts = clock_monotonic_ns()};
+
+	if (process_find_at(set, pid) >= 0)
+		(void)vec_push(&set->exits, end);
+}
+
+static void thread_forget(struct ring_set *set, const struct ring_exit *end)
+{
+	int at = process_find_at(set, end->pid);
+
+	if (at < 0)
+		return;
+	ring_process_thread_ended(&set->processes.data[at], end->tid);
+	for (size_t i = 0; i < set->sources.len; i++)
+		if (set->sources.data[i].process == (uint32_t)at &&
+		    set->sources.data[i].tid == end->tid)
+			set->sources.data[i].tid = 0;
+}
+
+/* Forgets the threads that ended some time ago. */
+static void threads_forget(struct ring_set *set)
+{
+	size_t past = 0;
+
+	while (past < set->exits.len && set->exits.data[past].ts + EXIT_NS <= set->now_ns)
+		thread_forget(set, &set->exits.data[past++]);
+	if (!past)
+		return;
+	set->exits.len -= past;
+	memmove(set->exits.data, set->exits.data + past, set->exits.len * sizeof(*set->exits.data));
 }
 
 void ring_set_mapped(struct ring_set *set, pid_t pid, uint64_t start, uint64_t end, uint64_t ts)
@@ -266,7 +315,7 @@ static int source_open(struct ring_set *set, struct ring_source *source, bool ta
 
 int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t bytes, bool taken_over)
 {
-	struct ring_source source = {.address = address};
+	struct ring_source source = {.address = address, .ts = set->start_ts};
 	int process = process_get(set, pid), result;
 
 	if (process < 0 || !vec_reserve(&set->sources, 1))
@@ -345,6 +394,7 @@ void ring_set_begin_round(struct ring_set *set)
 	uint64_t before = set->now_ns;
 
 	pair_add(set);
+	threads_forget(set);
 	set->filled = set->sources.len != 0;
 	for (size_t i = set->sources.len; i > 0; i--) {
 		struct ring_source *source = &set->sources.data[i - 1];

@@ -6,7 +6,8 @@
  *	ring_set_begin_round() → ring_set_ts(), ring_set_take(), … → ring_set_begin_round() → …
  *
  * The rings are not trusted. A process that overwrites its rings loses its own records, and their
- * times stay within those at which they can have been written. A ring that contains nonsense is
+ * times stay within those at which they can have been written: since the capture began, and until
+ * now. A ring that contains nonsense is
  * given up. Threads are told apart by what the kernel said of them (ring_set_thread()).
  *
  * Records stay in their ring until it is nearly their turn. So little is buffered here.
@@ -51,6 +52,9 @@ int ring_set_add(struct ring_set *set, pid_t pid, uint64_t address, uint64_t byt
 bool ring_set_has(const struct ring_set *set, pid_t pid, uint64_t address);
 /* A thread of a process, which sees it by another tid if it is in another pid namespace. */
 void ring_set_thread(struct ring_set *set, pid_t pid, uint32_t seen_tid, uint32_t tid);
+/* A thread of a process has ended. Its tid is not valid any more some seconds later, since records
+ * of a ring that was added late may follow. */
+void ring_set_thread_ended(struct ring_set *set, pid_t pid, uint32_t tid);
 /* The site of a probe in a process, as in records of the kernel. It is valid for the program that
  * runs now. */
 void ring_set_site(struct ring_set *set, pid_t pid, uint64_t probe, uint32_t site);

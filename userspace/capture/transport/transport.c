@@ -26,6 +26,7 @@
 struct transport_process {
 	pid_t pid;
 	bool ring;
+	bool filtered;      /* in user space, since it has had rings */
 	bool other_version; /* of libwaffle is `why` */
 	const char *why;    /* see struct transport_way */
 	int lock;           /* its directory in /proc; -1: not locked */
@@ -138,6 +139,12 @@ static const char *rings_take_over(struct transport *transport, pid_t pid)
 				   : "a ring of an earlier tracer can't be mapped";
 }
 
+/* In a sandbox, a system call that the program does not expect may end it. */
+static const char *sandbox_refuses(pid_t pid)
+{
+	return process_is_confined(pid) ? "its sandbox (seccomp) may not let it make rings" : NULL;
+}
+
 /* Why the hits of a process come through the kernel. NULL: they come through rings. */
 static const char *process_choose(struct transport *transport, struct transport_process *process,
 				  const struct object *object)
@@ -151,9 +158,9 @@ static const char *process_choose(struct transport *transport, struct transport_
 		return "its libwaffle is of another version";
 	if (!image_may_be_read(process->pid))
 		return "its program may not be read";
-	if (process_is_confined(process->pid))
-		return "its sandbox (seccomp) may not let it make rings";
-	why = process_lock(process) ?: rings_take_over(transport, process->pid);
+	why = sandbox_refuses(process->pid)
+		      ?: process_lock(process)
+		      ?: rings_take_over(transport, process->pid);
 	if (why)
 		lock_release(process);
 	return why;
@@ -178,6 +185,7 @@ static void process_decide(struct transport *transport, struct transport_process
 	if (transport->options.mode != TRANSPORT_USDT) {
 		process->why = process_choose(transport, process, object);
 		process->ring = !process->why;
+		process->filtered |= process->ring;
 	}
 	process_tell(transport, process, false);
 }
@@ -220,6 +228,27 @@ bool transport_has_rings(const struct transport *transport, pid_t pid)
 	const struct transport_process *process = process_find_of(transport, pid);
 
 	return process && process->ring;
+}
+
+bool transport_filters(const struct transport *transport, pid_t pid)
+{
+	const struct transport_process *process = process_find_of(transport, pid);
+
+	return process && process->filtered;
+}
+
+bool transport_confines(struct transport *transport, pid_t pid)
+{
+	struct transport_process *process = process_find_of(transport, pid);
+	const char *why = process && process->ring ? sandbox_refuses(pid) : NULL;
+
+	if (!why)
+		return false;
+	process->ring = false;
+	process->why = why;
+	lock_release(process);
+	process_tell(transport, process, false);
+	return true;
 }
 
 void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint32_t site)

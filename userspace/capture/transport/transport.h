@@ -62,6 +62,11 @@ struct object_probe transport_probe(struct transport *transport, pid_t pid,
 				    const struct object *object);
 /* Whether hits of the process come through rings, as far as it is known. */
 bool transport_has_rings(const struct transport *transport, pid_t pid);
+/* Whether hits of the process are filtered in user space, since some came through rings. */
+bool transport_filters(const struct transport *transport, pid_t pid);
+/* The process executes another program. Whether that one must not use rings, as this process did
+ * until now, because it is in a sandbox. Then the probe of libwaffle is to be armed again. */
+bool transport_confines(struct transport *transport, pid_t pid);
 /* A probe of a process that has rings: ring_set_site(). */
 void transport_site(struct transport *transport, pid_t pid, uint64_t probe, uint32_t site);
 /* A process has mapped code: ring_set_mapped(). */
@@ -72,7 +77,7 @@ void transport_mapped(struct transport *transport, pid_t pid, uint64_t start, ui
 void transport_ring(struct transport *transport, const struct waffle_rec_ring *rec, bool add);
 /* The process runs another program. */
 void transport_exec(struct transport *transport, pid_t pid);
-/* Tells the ways of all processes again, at the end of a capture. */
+/* Tells the ways of all processes again, at the end of a capture or of a part of it. */
 void transport_finish(struct transport *transport);
 /* The process has ended. */
 void transport_forget(struct transport *transport, pid_t pid);
