@@ -41,7 +41,7 @@ typedef struct {
 
 /* What a name is. Members that are 0 or NULL have their default. */
 struct waffle_name_spec {
-	size_t size;          /* sizeof(struct waffle_name_spec) */
+	size_t size;          /* required: sizeof(struct waffle_name_spec) */
 	int kind;             /* WAFFLE_SITE_SPAN, EVENT, COUNTER or LOG_* */
 	const char *name;     /* required; up to WAFFLE_NAME_MAX bytes, what is longer is cut */
 	const char *category; /* as WAFFLE_CATEGORY */
@@ -63,8 +63,8 @@ typedef struct waffle_name_ {
 /*
  * Makes a name, or finds the one that was made with the same text, kind, place and keys. It is
  * never freed. It takes a lock if the name is new, and may allocate memory. It never returns NULL:
- * if the kind, a key or the number of names is not valid, or memory is short, one line on standard
- * error says so, and the name that is returned is never armed.
+ * if the size, the kind, a key or the number of names is not valid, or memory is short, one line on
+ * standard error says so, and the name that is returned is never armed.
  */
 waffle_name_t *waffle_name(const struct waffle_name_spec *spec);
 

@@ -94,7 +94,7 @@ struct waffle_record {
 	size_t value_count;
 	const struct waffle_record_link *links;
 	size_t link_count;
-	/* The track that the record is on (waffle_named.h) instead of the thread, and its group. */
+	/* The track that the record is on (waffle_track.h) instead of the thread, and its group. */
 	const char *track, *track_group;
 };
 

@@ -16,9 +16,9 @@
 extern "C" {
 #endif
 
-/* Options of waffle_trace_start(). Members that are 0 or NULL have their default. */
+/* Options of waffle_trace_start(). Members but the first that are 0 or NULL have their default. */
 struct waffle_trace_options {
-	size_t size;        /* sizeof(struct waffle_trace_options) */
+	size_t size;        /* sizeof(struct waffle_trace_options); without it -EINVAL */
 	const char *filter; /* an expression as of WAFFLE_FILTER; NULL: everything is recorded */
 	/* Memory for the records of each thread until they are written, a power of two from 16 KiB
 	 * to 1 GiB. The default is that of WAFFLE_RING_SIZE, or 4 MiB. */

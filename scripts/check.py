@@ -48,7 +48,8 @@ BESIDE_JOBS = JOBS + 1
 BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_transport integration/test_inprocess_hard integration/test_flight "
     "integration/test_sites integration/test_instrumented integration/test_probe_dwarf "
-    "integration/test_inprocess_ends integration/test_named integration/test_filter_same "
+    "integration/test_inprocess_ends integration/test_inprocess_lives integration/test_named "
+    "integration/test_filter_same "
     "integration/test_tracks integration/test_inprocess integration/test_why_made_up "
     "integration/test_origin golden/test_golden integration/test_sim_calls "
     "integration/test_probe_paths integration/test_probe_safety "

@@ -49,6 +49,20 @@ def get_json(url):
     return None if body is None else json.loads(body)
 
 
+def start_server(kind, make_folder, *arguments):
+    """Again if it ends at once: somebody may have taken one of its ports since they were chosen."""
+    for attempt in range(3):
+        try:
+            return kind(make_folder(kind.__name__), *arguments)
+        except ServerEnded:
+            if attempt == 2:
+                raise
+
+
+class ServerEnded(Exception):
+    pass
+
+
 class Server:
     """A process that listens on ports of this host only."""
 
@@ -60,7 +74,8 @@ class Server:
                                             stdin=subprocess.DEVNULL)
         end = time.monotonic() + READY_S
         while not ready():
-            assert self.process.poll() is None, self.log.read_text()[-2000:]
+            if self.process.poll() is not None:
+                raise ServerEnded(self.log.read_text()[-2000:])
             if time.monotonic() > end:
                 self.close()
                 raise AssertionError(f"not ready after {READY_S} s: {self.log.read_text()[-2000:]}")

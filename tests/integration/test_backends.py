@@ -16,7 +16,8 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from servers import Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json
+from servers import (Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json,
+                     start_server)
 from test_exporters import attributes, certificate, collector, ids_to_base64  # noqa: F401
 from test_processors import Processed, processed  # noqa: F401
 from tracer import ROOT, wait_until
@@ -33,7 +34,7 @@ def made(tmp_path_factory):
     servers = []
 
     def make(kind, *arguments):
-        servers.append(kind(tmp_path_factory.mktemp(kind.__name__), *arguments))
+        servers.append(start_server(kind, tmp_path_factory.mktemp, *arguments))
         return servers[-1]
 
     yield make
@@ -186,6 +187,32 @@ def test_events_outside_of_spans_and_strange_values_arrive(jaeger, send, waffle,
     assert tags["text"].startswith("a\x1b[31m\n") and "�" in tags["text"]
     assert str(tags["nan"]) == "NaN" and tags["third"] == 1 / 3 and tags["yes"] is True
     assert tags["most"] == str(2**64 - 1)
+
+
+def test_hostile_keys_and_values_are_readable_everywhere(jaeger, zipkin, otelcol, send, waffle, built,
+                                                         libwaffle_flags):
+    """Of a text, programs give the first 256 bytes."""
+    path = waffle.path()
+    program = built("hostile_values.c", *libwaffle_flags)
+    subprocess.run([program], check=True, env={**os.environ, "WAFFLE_TRACE": str(path)})
+    truth = Truth(waffle, path)
+    [row] = truth.spans.values()
+    trace, key = truth.trace_of(row), "key \ufffd\ufffd"
+    for url in (jaeger.url, zipkin.url + "/api/v2/spans", otelcol.url):
+        send(path, url)
+    wait_until(lambda: jaeger.trace(trace) and zipkin.trace(trace) and any(
+        s["spanId"] == row["id"] for s in otelcol.sink.spans()), "the span in all servers")
+    [span] = jaeger.trace(trace).values()
+    assert span["operationName"] == "hostile \ufffd"
+    tags = jaeger_tags(span)
+    assert (tags[key], tags["nan"], tags["inf"]) == ("x" * 256, "NaN", "-Infinity")
+    [log] = span["logs"]
+    fields = jaeger_tags({"tags": log["fields"]})
+    assert (fields["event"], fields["waffle.kv.event"]) == ("inside", "not its name")
+    [span] = zipkin.trace(trace).values()
+    assert span["tags"][key] == "x" * 256 and span["annotations"][0]["value"].startswith("inside ")
+    [span] = [s for s in otelcol.sink.spans() if s["spanId"] == row["id"]]
+    assert {a["key"] for a in span["attributes"]} >= {key, "nan", "inf", "event"}
 
 
 # ---- Zipkin ----

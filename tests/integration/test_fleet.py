@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from servers import OtelCollector, Sink, server_file
+from servers import OtelCollector, Sink, server_file, start_server
 from tracer import ROOT, compile_with_waffle, wait_until
 
 RANKS, STEPS = 100, 20
@@ -72,7 +72,7 @@ def answers(waffle_program, tmp_path_factory):
     """{question: rows}"""
     folder, sink = tmp_path_factory.mktemp("fleet"), Sink()
     maker = compile_with_waffle(waffle_program, "make_capture.c", folder / "make_capture")
-    collector = OtelCollector(tmp_path_factory.mktemp("otelcol"), sink)
+    collector = start_server(OtelCollector, tmp_path_factory.mktemp, sink)
     began = time.time_ns() - 60 * 10**9
 
     def send(rank):

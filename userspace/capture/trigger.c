@@ -55,7 +55,9 @@ static void match_set(struct trigger *trigger, const struct waffle_rec *rec, uin
 	trigger->match.ts = trigger->now;
 	snprintf(trigger->match.text, sizeof(trigger->match.text), "%s \"%.200s\" of thread %u%s%s",
 		 info ? site_kind_name(info->kind) : "span", info ? info->name : "?", rec->tid,
-		 began ? ", " : "", began ? units_format_duration(duration, rec->ts - began) : "");
+		 began ? ", " : "",
+		 began ? units_format_duration(duration, rec->ts > began ? rec->ts - began : 0)
+		       : "");
 }
 
 /* A hit that passes the stream. That of a span waits for its end. */

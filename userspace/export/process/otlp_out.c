@@ -151,35 +151,40 @@ static void text_clean(struct otlp_out *otlp, const char *text, size_t len)
 	free(clean);
 }
 
+/* Begins a field that is no message. Returns whether it is JSON. */
+static bool field_begin(struct otlp_out *otlp, unsigned field, const char *name,
+			enum otlp_wire_type type)
+{
+	if (otlp->json)
+		key(otlp, name);
+	else
+		tag(otlp, field, type);
+	return otlp->json;
+}
+
 void otlp_text_len(struct otlp_out *otlp, unsigned field, const char *name, const char *text,
 		   size_t len)
 {
-	if (otlp->json) {
-		key(otlp, name);
+	if (field_begin(otlp, field, name, WIRE_BYTES)) {
 		bytes_json_string(otlp->out, text, len);
-		return;
-	}
-	tag(otlp, field, WIRE_BYTES);
-	if (utf8_valid(text, len) < len) {
+	} else if (utf8_valid(text, len) < len) {
 		text_clean(otlp, text, len);
-		return;
+	} else {
+		varint(otlp, len);
+		bytes_add(otlp->out, text, len);
 	}
-	varint(otlp, len);
-	bytes_add(otlp->out, text, len);
 }
 
 static void id_words(struct otlp_out *otlp, unsigned field, const char *name, const uint64_t *words,
 		     unsigned count)
 {
-	if (otlp->json) {
-		key(otlp, name);
+	if (field_begin(otlp, field, name, WIRE_BYTES)) {
 		bytes_char(otlp->out, '"');
 		for (unsigned i = 0; i < count; i++)
 			bytes_print(otlp->out, "%016" PRIx64, words[i]);
 		bytes_char(otlp->out, '"');
 		return;
 	}
-	tag(otlp, field, WIRE_BYTES);
 	varint(otlp, 8 * count);
 	for (unsigned i = 0; i < count; i++)
 		fixed64(otlp, __builtin_bswap64(words[i]));
@@ -199,71 +204,53 @@ void otlp_id128(struct otlp_out *otlp, unsigned field, const char *name, uint64_
 
 void otlp_int64(struct otlp_out *otlp, unsigned field, const char *name, int64_t value)
 {
-	if (otlp->json) {
-		key(otlp, name);
+	if (field_begin(otlp, field, name, WIRE_VARINT))
 		bytes_print(otlp->out, "\"%" PRId64 "\"", value);
-		return;
-	}
-	tag(otlp, field, WIRE_VARINT);
-	varint(otlp, (uint64_t)value);
+	else
+		varint(otlp, (uint64_t)value);
 }
 
 void otlp_fixed64(struct otlp_out *otlp, unsigned field, const char *name, uint64_t value)
 {
-	if (otlp->json) {
-		key(otlp, name);
+	if (field_begin(otlp, field, name, WIRE_FIXED64))
 		bytes_print(otlp->out, "\"%" PRIu64 "\"", value);
-		return;
-	}
-	tag(otlp, field, WIRE_FIXED64);
-	fixed64(otlp, value);
+	else
+		fixed64(otlp, value);
 }
 
 void otlp_number(struct otlp_out *otlp, unsigned field, const char *name, uint32_t value)
 {
-	if (otlp->json) {
-		key(otlp, name);
+	if (field_begin(otlp, field, name, WIRE_VARINT))
 		bytes_print(otlp->out, "%" PRIu32, value);
-		return;
-	}
-	tag(otlp, field, WIRE_VARINT);
-	varint(otlp, value);
+	else
+		varint(otlp, value);
 }
 
 void otlp_bool(struct otlp_out *otlp, unsigned field, const char *name, bool value)
 {
-	if (otlp->json) {
-		key(otlp, name);
+	if (field_begin(otlp, field, name, WIRE_VARINT))
 		bytes_text(otlp->out, value ? "true" : "false");
-		return;
-	}
-	tag(otlp, field, WIRE_VARINT);
-	varint(otlp, value);
+	else
+		varint(otlp, value);
 }
 
 void otlp_signed(struct otlp_out *otlp, unsigned field, const char *name, int32_t value)
 {
-	if (otlp->json) {
-		key(otlp, name);
+	if (field_begin(otlp, field, name, WIRE_VARINT))
 		bytes_print(otlp->out, "%" PRId32, value);
-		return;
-	}
-	tag(otlp, field, WIRE_VARINT);
-	varint(otlp, (uint32_t)value << 1 ^ (uint32_t)(value >> 31)); /* zigzag */
+	else
+		varint(otlp, (uint32_t)value << 1 ^ (uint32_t)(value >> 31)); /* zigzag */
 }
 
 void otlp_double(struct otlp_out *otlp, unsigned field, const char *name, double value)
 {
 	uint64_t bits;
 
-	if (otlp->json) {
-		key(otlp, name);
-		bytes_json_f64(otlp->out, value);
-		return;
-	}
 	memcpy(&bits, &value, sizeof(bits));
-	tag(otlp, field, WIRE_FIXED64);
-	fixed64(otlp, bits);
+	if (field_begin(otlp, field, name, WIRE_FIXED64))
+		bytes_json_f64(otlp->out, value);
+	else
+		fixed64(otlp, bits);
 }
 
 void otlp_counts(struct otlp_out *otlp, unsigned field, const char *name, const uint64_t *counts,
