@@ -100,13 +100,18 @@ PIC_SRC := $(wildcard usdt/*/*.c) $(addprefix userspace/, \
 	render/json/value_json.c export/chrome_encode.c \
 	$(addprefix export/perfetto/,encoder.c encoder_about.c encoder_event.c encoder_names.c encoder_packet.c track_pools.c)) \
 	$(wildcard userspace/export/process/*.c)
-PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/pic/gen/%.o)
+PIC_ASM := $(wildcard usdt/*/*.S)
+PIC_OBJ := $(PIC_SRC:%.c=$(BUILD)/pic/%.o) $(PIC_ASM:%.S=$(BUILD)/pic/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/pic/gen/%.o)
 PIC_CFLAGS := $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -DWAFFLE_THREAD_EXTERN_
 PIC_LIBS := -lelf -lzstd -lz -lprotobuf-c -lm -lpthread
 
 $(BUILD)/pic/%.o: %.c $(BUILD)/flags | $(PROTO_C)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(PIC_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/pic/%.o: %.S $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) -I. $(PIC_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/pic/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
 	@mkdir -p $(@D)

@@ -4,7 +4,8 @@
 BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load \
 	$(BUILD)/bench/inside $(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench \
 	$(BUILD)/bench/rate $(BUILD)/bench/threads $(BUILD)/bench/drain \
-	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench $(if $(wildcard /usr/include/lttng/tracepoint.h),$(BUILD)/bench/lttng))
+	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench) \
+	$(if $(filter x86_64,$(ARCH)),$(if $(shell pkg-config --exists lttng-ust && echo yes),$(BUILD)/bench/lttng))
 
 $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
@@ -17,7 +18,7 @@ $(BUILD)/bench/inside $(BUILD)/bench/rate $(BUILD)/bench/threads: $(BUILD)/bench
 		-L$(BUILD) -Wl,--no-as-needed -lwaffle -Wl,-rpath,'$$ORIGIN/..' -lpthread
 
 # With those parts of libwaffle that take records out of rings.
-$(BUILD)/bench/drain: bench/drain.c bench/window.h $(patsubst %,$(BUILD)/obj/usdt/%.o,ring ring_write rings gather ticks) $(BUILD)/libwaffle-bpf.a
+$(BUILD)/bench/drain: bench/drain.c bench/window.h $(patsubst %,$(BUILD)/obj/usdt/%.o,ring/ring ring/ring_write ring/rings ring/shared_memory record/gather ring/ticks) $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -Ibench $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) $(LIBS)
 

@@ -178,17 +178,21 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 #define WAFFLE_IS_FULL_(at) (at##mode == WAFFLE_MODE_FULL)
 
 /* Two arguments: the words of a frame with these keys, and their number. The first four words are
- * filled in later. The first one is not a constant: for an array of constants, clang without
- * optimisation would call memcpy(). Only in full mode the debug keys, which are last, count. */
-#define WAFFLE_FRAME_(at, ...) WAFFLE_FRAME_OF_(at, 4 + WAFFLE_COUNT_(__VA_ARGS__), __VA_ARGS__)
-#define WAFFLE_FRAME_OF_(at, count, ...)                                                           \
-	WAFFLE_ARRAY_(count, (unsigned long long)(__UINTPTR_TYPE__)at##probe,                      \
-		      WAFFLE_IS_FULL_(at) ? __LINE__ + 0ull : 0ull, 1,                             \
-		      1 WAFFLE_MAP_(WAFFLE_KEY_WORD_, at, __VA_ARGS__)                             \
+ * filled in later: until then they are what a step needs for that (emit.h). The first one is not a
+ * constant: for an array of constants, clang without optimisation would call memcpy(). Only in full
+ * mode the debug keys, which are last, count. */
+#define WAFFLE_FRAME_(at, line, name, rest, ...)                                                   \
+	WAFFLE_FRAME_OF_(at, 4 + WAFFLE_COUNT_(__VA_ARGS__), line, name, rest, __VA_ARGS__)
+#define WAFFLE_FRAME_OF_(at, count, line, name, rest, ...)                                         \
+	WAFFLE_ARRAY_(count, WAFFLE_ADDRESS_(at##probe), line, WAFFLE_ADDRESS_(name),              \
+		      WAFFLE_ADDRESS_(rest) WAFFLE_MAP_(WAFFLE_KEY_WORD_, at, __VA_ARGS__)         \
 			      WAFFLE_MAP_(WAFFLE_KEY_DEBUG_WORD_, at, __VA_ARGS__)),               \
 		WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__) && !WAFFLE_IS_FULL_(at)                       \
 			? (count)-WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__)                             \
 			: (count)
+#define WAFFLE_ADDRESS_(pointer) (unsigned long long)(__UINTPTR_TYPE__)(pointer)
+/* Of a span: its line in full mode (waffle_span_opened_()). */
+#define WAFFLE_LINE_(at) (WAFFLE_IS_FULL_(at) ? __LINE__ + 0ull : 0ull)
 #define WAFFLE_DEBUG_COUNT_(at, ...) (0 WAFFLE_MAP_(WAFFLE_KEY_DEBUG_ONE_, at, __VA_ARGS__))
 
 /* The type letters of the keys that are recorded, if one of them is a string, else NULL. Known at
@@ -223,15 +227,17 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 /* The scope's storage is only written when armed. The dormant path only carries one pointer. */
 #define WAFFLE_SPAN_(at, name, ...)                                                                \
 	struct waffle_scope_ at##scope;                                                            \
-	struct waffle_scope_ *const at##open                                                       \
-		__attribute__((__cleanup__(waffle_scope_end_), __unused__)) = __extension__({      \
-			WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);             \
-			WAFFLE_ARMED_(at)                                                          \
-			? waffle_scope_enter_(                                                     \
-				  &at##scope, at##probe, WAFFLE_META_(name, __VA_ARGS__),          \
-				  WAFFLE_FRAME_(at, __VA_ARGS__), WAFFLE_TYPES_(at, __VA_ARGS__))  \
-			: (struct waffle_scope_ *)0;                                               \
-		}) WAFFLE_NO_JUMP_(at)
+	struct waffle_scope_ *const at##open __attribute__((__cleanup__(waffle_scope_end_),        \
+							    __unused__)) = __extension__({         \
+		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
+		WAFFLE_ARMED_(at)                                                                  \
+		? waffle_scope_enter_(at##probe,                                                   \
+				      WAFFLE_FRAME_(at, WAFFLE_LINE_(at),                          \
+						    WAFFLE_META_(name, __VA_ARGS__),               \
+						    waffle_scope_enter_rest_, __VA_ARGS__),        \
+				      WAFFLE_TYPES_(at, __VA_ARGS__), &at##scope)                  \
+		: (struct waffle_scope_ *)0;                                                       \
+	}) WAFFLE_NO_JUMP_(at)
 
 #define WAFFLE_INJECT_(at, ...)                                                                    \
 	struct waffle_scope_ at##scope;                                                            \
@@ -244,9 +250,10 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 		waffle_span_t at##span = waffle_span_null_();                                      \
 		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##span = waffle_span_begin_(at##probe, WAFFLE_META_(name, __VA_ARGS__),  \
-						      WAFFLE_FRAME_(at, __VA_ARGS__),              \
-						      WAFFLE_TYPES_(at, __VA_ARGS__));             \
+			at##span = waffle_span_begin_(                                             \
+				at##probe, WAFFLE_META_(name, __VA_ARGS__),                        \
+				WAFFLE_FRAME_(at, WAFFLE_LINE_(at), 1, 1, __VA_ARGS__),            \
+				WAFFLE_TYPES_(at, __VA_ARGS__));                                   \
 		at##span;                                                                          \
 	})
 
@@ -259,8 +266,10 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 		waffle_event_id_t at##event = waffle_event_null_();                                \
 		WAFFLE_TEST_(at, kind, usdt, name, __VA_ARGS__);                                   \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##event = waffle_event_(at##probe, name, WAFFLE_FRAME_(at, __VA_ARGS__), \
-						  WAFFLE_TYPES_(at, __VA_ARGS__));                 \
+			at##event = waffle_event_(                                                 \
+				at##probe,                                                         \
+				WAFFLE_FRAME_(at, 1, name, waffle_event_rest_, __VA_ARGS__),       \
+				WAFFLE_TYPES_(at, __VA_ARGS__));                                   \
 		waffle_event_result_(at##event);                                                   \
 	})
 
@@ -269,7 +278,8 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 	__extension__({                                                                            \
 		WAFFLE_TEST_(at, WAFFLE_SITE_COUNTER, "counter", name, name, value);               \
 		if (WAFFLE_ARMED_(at))                                                             \
-			waffle_counter_(at##probe, name, WAFFLE_FRAME_OF_(at, 6, name, value));    \
+			waffle_counter_(at##probe, name,                                           \
+					WAFFLE_FRAME_OF_(at, 6, 1, 1, 1, name, value));            \
 		(void)0;                                                                           \
 	})
 

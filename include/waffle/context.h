@@ -8,8 +8,8 @@
  * each the probability is about 1e-9. A child made by fork() draws new bases. Zero is the null id.
  *
  * All files of a process share one struct waffle_process_. It is the program's own
- * (waffle_program_4_) if a library can see it. Otherwise it is the first that the dynamic linker
- * finds (waffle_process_4_). Both names contain a number that changes with the layout, since files
+ * (waffle_program_5_) if a library can see it. Otherwise it is the first that the dynamic linker
+ * finds (waffle_process_5_). Both names contain a number that changes with the layout, since files
  * may be compiled with different versions of this header. docs/instrumenting.md describes which
  * libraries share it.
  */
@@ -105,6 +105,24 @@ struct waffle_thread_ {
 typedef bool (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const void *name_,
 			       const void *frame_, unsigned long long size_);
 
+/*
+ * Whole steps of a site without strings (emit.h), which libwaffle does at once: an event, of which
+ * it returns the id, and the begin and the end of a WAFFLE_SPAN. `words_` has the frame of `count_`
+ * words, of which the first four are not filled in yet (WAFFLE_FRAME_OF_); `types_` is NULL. What
+ * libwaffle can't do so, it leaves to the function in words_[3], or `rest_`.
+ */
+typedef waffle_event_id_t (*waffle_ring_event_t_)(const void *probe_, unsigned long long *words_,
+						  const char *types_, size_t count_,
+						  struct waffle_thread_ *thread_);
+typedef struct waffle_scope_ *(*waffle_ring_enter_t_)(const void *probe_,
+						      unsigned long long *words_,
+						      const char *types_, size_t count_,
+						      struct waffle_scope_ *scope_,
+						      struct waffle_thread_ *thread_);
+typedef void (*waffle_leave_rest_t_)(const struct waffle_scope_ *scope_);
+typedef void (*waffle_ring_leave_t_)(const struct waffle_scope_ *scope_,
+				     struct waffle_thread_ *thread_, waffle_leave_rest_t_ rest_);
+
 struct waffle_entry_;
 
 /* What libwaffle does for full mode (usdt/frames.h). */
@@ -142,6 +160,10 @@ struct waffle_process_ {
 	const struct waffle_full_ *full_;
 	/* Set by libwaffle as soon as it knows open spans, so that it learns of their ends. */
 	void (*closed_)(unsigned long long span_id_);
+	/* Set with `ring_`, where libwaffle has a fast path for them; else NULL. */
+	waffle_ring_event_t_ event_;
+	waffle_ring_enter_t_ enter_;
+	waffle_ring_leave_t_ leave_;
 };
 
 /* Functions of the libc. Their headers would declare thousands of names. */
@@ -177,13 +199,13 @@ static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(voi
  * the reference, since the library does not define the symbol.
  */
 #if defined(__PIC__) && !defined(__PIE__)
-extern struct waffle_process_ waffle_program_4_ __attribute__((__weak__));
-__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_process_4_ = {
-	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL};
+extern struct waffle_process_ waffle_program_5_ __attribute__((__weak__));
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_process_5_ = {
+	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL};
 
 static __inline__ struct waffle_process_ *waffle_process_get_(void)
 {
-	return &waffle_program_4_ ? &waffle_program_4_ : &waffle_process_4_;
+	return &waffle_program_5_ ? &waffle_program_5_ : &waffle_process_5_;
 }
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
@@ -191,12 +213,12 @@ static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
 	return waffle_process_get_()->thread_();
 }
 #else
-__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_program_4_ = {
-	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL};
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_program_5_ = {
+	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL};
 
 static __inline__ struct waffle_process_ *waffle_process_get_(void)
 {
-	return &waffle_program_4_;
+	return &waffle_program_5_;
 }
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
@@ -373,6 +395,17 @@ static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *sco
 }
 
 /*
+ * Links beyond the open scopes have no place. So a handler that interrupts waffle_scope_push_(),
+ * after that has counted its scope, does not take what an earlier scope left there for its own.
+ */
+static __inline__ void waffle_scope_forget_(struct waffle_thread_ *thread_, unsigned depth_)
+{
+	for (; depth_ < thread_->depth_ && depth_ < WAFFLE_LINKS_; depth_++)
+		thread_->links_[depth_].place_ = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/*
  * Closes abandoned scopes before a new scope is entered. If the new scope has the address of an
  * earlier one, that one and those within it have ended. They were left by longjmp(), or suspended
  * with their stack. The pointer is not to const: otherwise gcc warns of uninitialized data.
@@ -389,6 +422,7 @@ static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
 
 		if (thread_->links_[i_].place_ - first_ >= 2 * sizeof(*scope_) - 1)
 			continue;
+		waffle_scope_forget_(thread_, i_);
 		thread_->context_ = i_ ? thread_->links_[i_ - 1].context_ : none_;
 		thread_->mode_ = i_ ? thread_->links_[i_ - 1].mode_ : 0;
 		thread_->depth_ = i_;
@@ -437,6 +471,7 @@ static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_sc
 		   thread_->links_[depth_ - 1].context_.span_id != scope_->id_) {
 		return;
 	}
+	waffle_scope_forget_(thread_, depth_ - 1);
 	thread_->context_ = scope_->outer_;
 	thread_->mode_ = scope_->outer_mode_;
 	thread_->depth_ = depth_ - 1;

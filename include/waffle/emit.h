@@ -179,13 +179,13 @@ static __inline__ void waffle_fill_frame_(unsigned long long *words_,
 static __attribute__((__unused__)) struct waffle_thread_ *
 waffle_number_span_(struct waffle_thread_ *thread_, unsigned long long *words_)
 {
+	words_[0] = waffle_new_id_(thread_);
 	words_[2] = thread_->context_.trace_hi;
 	words_[3] = thread_->context_.trace_lo;
 	if (!(words_[2] | words_[3])) {
-		words_[2] = waffle_new_id_(thread_) * 0x9e3779b97f4a7c15ull;
-		words_[3] = waffle_new_id_(thread_);
+		words_[2] = words_[0] * 0x9e3779b97f4a7c15ull;
+		words_[3] = words_[0];
 	}
-	words_[0] = waffle_new_id_(thread_);
 	return thread_;
 }
 
@@ -239,31 +239,78 @@ WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_pro
 	WAFFLE_HIT_(probe_, id_, begin_probe_, NULL, 0);
 }
 
-WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *scope_,
-						       const void *probe_, const char *name_,
-						       unsigned long long *words_, size_t count_,
-						       const char *types_)
+/* The frame's third word is the address of the site's meta, until the trace is filled in. */
+static __inline__ const char *waffle_words_name_(const unsigned long long *words_)
+{
+	return (const char *)(__UINTPTR_TYPE__)words_[2];
+}
+
+/*
+ * A step is libwaffle's fast path, and a function "rest" for what that leaves and for programs
+ * without libwaffle. Compilers that do not optimise only make the latter, since each function takes
+ * much stack then.
+ */
+WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_rest_(const void *probe_,
+							    unsigned long long *words_,
+							    size_t count_, const char *types_,
+							    struct waffle_scope_ *scope_)
 {
 	struct waffle_thread_ *thread_ = waffle_thread_ready_();
 	waffle_context_t context_;
 
+	/* The parameter becomes the name, since one more variable would take stack, too. */
+	scope_->probe_ = probe_;
+	probe_ = waffle_words_name_(words_);
 	waffle_scope_prune_(thread_, scope_);
 	waffle_number_span_(thread_, words_);
-	waffle_span_opened_(thread_, name_, words_, scope_);
-	waffle_emit_(probe_, name_, words_, count_, types_);
+	waffle_span_opened_(thread_, (const char *)probe_, words_, scope_);
+	waffle_emit_(scope_->probe_, (const char *)probe_, words_, count_, types_);
 	context_.trace_hi = waffle_word_(words_ + 2);
 	context_.trace_lo = waffle_word_(words_ + 3);
 	context_.span_id = waffle_word_(words_);
-	scope_->probe_ = probe_;
 	waffle_scope_push_(thread_, scope_, &context_);
 	return scope_;
 }
 
-WAFFLE_COLD_ void waffle_scope_leave_(const struct waffle_scope_ *scope_)
+#ifdef __OPTIMIZE__
+WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(const void *probe_,
+						       unsigned long long *words_, size_t count_,
+						       const char *types_,
+						       struct waffle_scope_ *scope_)
+{
+	waffle_ring_enter_t_ fast_ =
+		__atomic_load_n(&waffle_process_get_()->enter_, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(fast_ && !types_, 1))
+		return fast_(probe_, words_, types_, count_, scope_, waffle_thread_get_());
+	return waffle_scope_enter_rest_(probe_, words_, count_, types_, scope_);
+}
+#else
+#define waffle_scope_enter_ waffle_scope_enter_rest_
+#endif
+
+WAFFLE_COLD_ void waffle_scope_leave_rest_(const struct waffle_scope_ *scope_)
 {
 	waffle_span_end_(scope_->id_, scope_->probe_);
 	waffle_scope_pop_(scope_);
 }
+
+#ifdef __OPTIMIZE__
+WAFFLE_COLD_ void waffle_scope_leave_(const struct waffle_scope_ *scope_)
+{
+	waffle_ring_leave_t_ fast_ =
+		__atomic_load_n(&waffle_process_get_()->leave_, __ATOMIC_RELAXED);
+	struct waffle_thread_ *thread_ = waffle_thread_get_();
+
+	if (__builtin_expect(fast_ && waffle_mode_of_(thread_) != WAFFLE_MODE_FULL, 1)) {
+		fast_(scope_, thread_, waffle_scope_leave_rest_);
+		return;
+	}
+	waffle_scope_leave_rest_(scope_);
+}
+#else
+#define waffle_scope_leave_ waffle_scope_leave_rest_
+#endif
 
 static __inline__ __attribute__((__always_inline__)) void
 waffle_scope_end_(struct waffle_scope_ *const *open_)
@@ -272,11 +319,11 @@ waffle_scope_end_(struct waffle_scope_ *const *open_)
 		waffle_scope_leave_(*open_);
 }
 
-WAFFLE_COLD_ waffle_event_id_t waffle_event_(const void *probe_, const char *name_,
-					     unsigned long long *words_, size_t count_,
-					     const char *types_)
+WAFFLE_COLD_ waffle_event_id_t waffle_event_rest_(const void *probe_, unsigned long long *words_,
+						  size_t count_, const char *types_)
 {
 	struct waffle_thread_ *thread_ = waffle_thread_ready_();
+	const char *name_ = waffle_words_name_(words_);
 	waffle_event_id_t id_;
 
 	waffle_fill_frame_(words_, &thread_->context_);
@@ -284,6 +331,21 @@ WAFFLE_COLD_ waffle_event_id_t waffle_event_(const void *probe_, const char *nam
 	waffle_emit_(probe_, name_, words_, count_, types_);
 	return id_;
 }
+
+#ifdef __OPTIMIZE__
+WAFFLE_COLD_ waffle_event_id_t waffle_event_(const void *probe_, unsigned long long *words_,
+					     size_t count_, const char *types_)
+{
+	waffle_ring_event_t_ fast_ =
+		__atomic_load_n(&waffle_process_get_()->event_, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(fast_ && !types_, 1))
+		return fast_(probe_, words_, types_, count_, waffle_thread_get_());
+	return waffle_event_rest_(probe_, words_, count_, types_);
+}
+#else
+#define waffle_event_ waffle_event_rest_
+#endif
 
 WAFFLE_COLD_ void waffle_counter_(const void *probe_, const char *name_, unsigned long long *words_,
 				  size_t count_)

@@ -110,6 +110,13 @@ template <class... A> struct Frame_ {
 			types_ = places_.text_before_ ? places_.types_before_ : nullptr;
 		}
 	}
+
+	/* What a step needs until it fills these words in. */
+	template <class Rest> void set_step_(const char *meta_, Rest rest_)
+	{
+		words_[2] = (unsigned long long)(__UINTPTR_TYPE__)meta_;
+		words_[3] = (unsigned long long)(__UINTPTR_TYPE__)rest_;
+	}
 };
 
 /* How a value is passed to a function out of line. By value if that is cheap: a variable whose
@@ -133,8 +140,8 @@ scope_enter_(waffle_scope_ *scope_, const void *probe_, unsigned line_, Passed_<
 {
 	Frame_<A...> frame_(probe_, line_, values_...);
 
-	return waffle_scope_enter_(scope_, probe_, Meta::text_.chars_, frame_.words_, frame_.count_,
-				   frame_.types_);
+	frame_.set_step_(Meta::text_.chars_, waffle_scope_enter_rest_);
+	return waffle_scope_enter_(probe_, frame_.words_, frame_.count_, frame_.types_, scope_);
 }
 
 template <class Meta, class... A>
@@ -153,8 +160,8 @@ __attribute__((__noinline__, __cold__)) EventId event_(const void *probe_, unsig
 {
 	Frame_<A...> frame_(probe_, line_, values_...);
 
-	return waffle_event_(probe_, Meta::text_.chars_, frame_.words_, frame_.count_,
-			     frame_.types_);
+	frame_.set_step_(Meta::text_.chars_, waffle_event_rest_);
+	return waffle_event_(probe_, frame_.words_, frame_.count_, frame_.types_);
 }
 
 /* The same with the arguments of the macros. */

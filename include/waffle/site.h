@@ -54,10 +54,12 @@
 /*
  * Refers to the strings from code behind the probe, where nothing runs. The notes do not count as
  * references for lld --gc-sections. Without this it would drop the strings, and the site would have
- * no name.
+ * no name. In front of that is the distance to the semaphore, which libwaffle reads
+ * (usdt/ring/hit_x86.S).
  */
-#define WAFFLE_ASM_KEEP_                                                                           \
-	".subsection 1\n\t.4byte %c[waffle_meta] - .\n\t.4byte %c[waffle_func] - .\n\t.previous\n"
+#define WAFFLE_ASM_KEEP_(semaphore)                                                                \
+	".subsection 1\n\t.4byte " semaphore "\n\t.4byte %c[waffle_meta] - .\n"                    \
+	"\t.4byte %c[waffle_func] - .\n\t.previous\n"
 
 #define WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                                              \
 	[waffle_meta] WAFFLE_ASM_SYMBOL_(site_meta), [waffle_func] WAFFLE_ASM_SYMBOL_(__func__),   \
@@ -65,8 +67,8 @@
 		[waffle_kind] "i"(site_kind)
 
 #define WAFFLE_ASM_BODY_(usdt)                                                                     \
-	WAFFLE_ASM_PROBE_ WAFFLE_ASM_KEEP_ WAFFLE_ASM_SEMAPHORE_ WAFFLE_ASM_NOTE_("992b")          \
-		WAFFLE_ASM_USDT_(usdt, "992b")
+	WAFFLE_ASM_PROBE_ WAFFLE_ASM_KEEP_("992f - .")                                             \
+		WAFFLE_ASM_SEMAPHORE_ WAFFLE_ASM_NOTE_("992b") WAFFLE_ASM_USDT_(usdt, "992b")
 
 /* Sets `armed` (an int) and, if it is not 0, `probe_var` (a const void *). */
 #ifdef __clang__
@@ -98,10 +100,9 @@
 
 /* A site without a semaphore, for code that only runs when armed. Yields the probe's address. */
 #define WAFFLE_SITE_BARE_(probe_var, site_kind, usdt, site_meta)                                   \
-	__asm__ __volatile__(                                                                      \
-		WAFFLE_ASM_ADDRESS_ WAFFLE_ASM_PROBE_ WAFFLE_ASM_KEEP_ WAFFLE_ASM_NOTE_("0")       \
-			WAFFLE_ASM_USDT_(usdt, "0")                                                \
-		: [waffle_probe] "=r"(probe_var)                                                   \
-		: WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta))
+	__asm__ __volatile__(WAFFLE_ASM_ADDRESS_ WAFFLE_ASM_PROBE_ WAFFLE_ASM_KEEP_("0")           \
+				     WAFFLE_ASM_NOTE_("0") WAFFLE_ASM_USDT_(usdt, "0")             \
+			     : [waffle_probe] "=r"(probe_var)                                      \
+			     : WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta))
 
 #endif

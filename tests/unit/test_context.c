@@ -626,6 +626,34 @@ static void test_spans_nest_deeper_than_there_is_room_to_remember(void **state)
 	assert_true(!WAFFLE_SPAN_ID().value && !waffle_thread_get_()->depth_);
 }
 
+/* A signal handler that interrupts the begin of a scope, when that is counted but has no place yet,
+ * has a scope where an earlier handler had one. */
+static void test_a_handler_takes_no_scope_of_an_earlier_one_for_its_own(void **state)
+{
+	struct waffle_thread_ *thread = waffle_thread_get_();
+	struct waffle_scope_ outer, handlers, inner, innermost;
+	waffle_context_t context = {1, 2, 3};
+
+	(void)state;
+	waffle_inject_(&outer, context);
+	waffle_inject_(&handlers, context);
+	waffle_scope_pop_(&handlers);
+	thread->depth_ = 2;
+	waffle_scope_prune_(thread, &handlers);
+	assert_int_equal(thread->depth_, 2);
+	thread->depth_ = 1;
+	/* Scopes that were jumped out of count as earlier ones, too. */
+	waffle_inject_(&inner, context);
+	waffle_inject_(&innermost, context);
+	waffle_scope_pop_(&outer);
+	thread->depth_ = 3;
+	waffle_scope_prune_(thread, &innermost);
+	waffle_scope_prune_(thread, &inner);
+	assert_int_equal(thread->depth_, 3);
+	thread->depth_ = 0;
+	thread->context_ = (waffle_context_t){0, 0, 0};
+}
+
 #define armed(test) cmocka_unit_test_setup_teardown(test, arm, disarm)
 
 int main(void)
@@ -655,6 +683,7 @@ int main(void)
 		armed(test_a_span_that_ends_on_another_thread_leaves_its_context_alone),
 		armed(test_fibers_that_leave_in_the_order_they_began_bring_no_dead_span_back),
 		cmocka_unit_test(test_spans_nest_deeper_than_there_is_room_to_remember),
+		cmocka_unit_test(test_a_handler_takes_no_scope_of_an_earlier_one_for_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,7 @@
 #include "usdt/record/stack.h"
 #include "usdt/frame/mode.h"
 #include "usdt/name/names.h"
+#include "usdt/ring/hit.h"
 #include "usdt/ring/rings.h"
 #include "usdt/ring/ticks.h"
 #include "usdt/ring/tracer.h"
@@ -503,8 +504,14 @@ static void hits_take(void)
 	rings_prepare();
 	rings_on_open(tracer_announce);
 	rings_on_record(first_record);
-	__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
-				    __ATOMIC_RELAXED);
+	if (!__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
+					 __ATOMIC_RELAXED))
+		return;
+	if (!rings_rseq)
+		return;
+	__atomic_store_n(&process->event_, hit_event, __ATOMIC_RELEASE);
+	__atomic_store_n(&process->enter_, hit_enter, __ATOMIC_RELEASE);
+	__atomic_store_n(&process->leave_, hit_leave, __ATOMIC_RELEASE);
 }
 
 static int environment_read(struct waffle_trace_options *options, struct error *err)

@@ -210,14 +210,20 @@ bool ring_write(struct ring_writer *writer, enum ring_kind kind, uint64_t first,
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned __rseq_size __attribute__((weak));
 
+ptrdiff_t ring_rseq_offset(void)
+{
+	return RING_HAS_RSEQ && &__rseq_offset && &__rseq_size && __rseq_size ? __rseq_offset : 0;
+}
+
 struct ring_rseq *ring_rseq_find(struct ring_rseq *own)
 {
 	struct ring_rseq *theirs;
 
 	if (!RING_HAS_RSEQ)
 		return NULL;
-	if (&__rseq_offset && &__rseq_size && __rseq_size) {
-		theirs = (struct ring_rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
+	if (ring_rseq_offset()) {
+		theirs = (struct ring_rseq *)((char *)__builtin_thread_pointer() +
+					      ring_rseq_offset());
 		return (int32_t)theirs->cpu_id < 0 ? NULL : theirs;
 	}
 	/* Another library may have registered one. The kernel allows only one for each thread. */

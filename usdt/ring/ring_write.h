@@ -66,6 +66,8 @@ struct ring_writer ring_writer_open(void *memory, uint64_t data_bytes, uint32_t 
  * change errno.
  */
 struct ring_rseq *ring_rseq_find(struct ring_rseq *own);
+/* Distance from the thread pointer to the libc's struct rseq. 0: it has none. */
+ptrdiff_t ring_rseq_offset(void);
 void ring_rseq_leave(struct ring_rseq *own);
 
 /* The same as ring_write() when there was no room, or without a struct rseq. */

@@ -13,6 +13,7 @@
 
 #include "usdt/ring/shared_memory.h"
 #include "waffle/abi.h"
+#include "waffle/context.h"
 
 /* In front of the ring: this process's own data about it, which a tracer does not need. */
 #define SLOT_BYTES 4096
@@ -25,11 +26,6 @@ _Static_assert(24 + WAFFLE_FRAME_MAX <= RING_RECORD_MAX, "a hit fits into a reco
 
 /* A tracer that does not know a ring is told of it after so many hits again. */
 #define ANNOUNCE_HITS 256
-
-struct rings_thread {
-	struct rings_slot *slots[RINGS_READERS];
-	struct ring_rseq *rseq; /* NULL: none */
-};
 
 struct rings_options {
 	uint64_t data_bytes;
@@ -51,11 +47,13 @@ static struct {
 	.options = {{RING_BYTES_DEFAULT, TICKS_NS, false}, {RING_BYTES_DEFAULT, TICKS_NS, false}}};
 
 /* The kernel writes semaphores only where a file is mapped, which excludes .bss. */
-struct rings_gate rings_gate __attribute__((section(".probes"))) = {0, 0, 0, 0};
+struct rings_gate rings_gate __attribute__((section(".probes"))) = {0};
 
-/* In the part of a thread's storage that exists from its start, so that access allocates nothing.
- */
-static __thread struct rings_thread thread __attribute__((tls_model("initial-exec")));
+/* Of threads without a ring. */
+static const struct ring_writer none;
+
+__thread struct rings_thread rings_thread = {.fast = {&none, &none}};
+ptrdiff_t rings_rseq;
 
 /* A tracer chooses itself whether its rings overwrite. */
 static bool slot_has(const struct rings_slot *slot, enum rings_reader reader)
@@ -115,7 +113,9 @@ void rings_reclaim(struct rings_slot *slot)
 /* The struct rseq of this thread stays: its memory is still mapped, and the kernel uses it. */
 void rings_forget(void)
 {
-	memset(thread.slots, 0, sizeof(thread.slots));
+	for (int i = 0; i < RINGS_READERS; i++)
+		rings_thread.fast[i] = &none;
+	memset(rings_thread.slots, 0, sizeof(rings_thread.slots));
 	memset(rings.first, 0, sizeof(rings.first));
 	rings.without = 0;
 	rings.pid = getpid();
@@ -169,8 +169,8 @@ static void slot_list(struct rings_slot *slot, enum rings_reader reader)
 
 static void slot_release(struct rings_slot *slot)
 {
-	if (thread.rseq == &slot->rseq) {
-		thread.rseq = NULL;
+	if (rings_thread.rseq == &slot->rseq) {
+		rings_thread.rseq = NULL;
 		ring_rseq_leave(&slot->rseq);
 	}
 	if (slot->writer.shared)
@@ -181,7 +181,7 @@ static void slot_release(struct rings_slot *slot)
  * thread's other slots rely. That one is free when the thread has ended. */
 static void slot_abandon(struct rings_slot *slot)
 {
-	if (slot->writer.shared && thread.rseq != &slot->rseq)
+	if (slot->writer.shared && rings_thread.rseq != &slot->rseq)
 		__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
 }
 
@@ -198,9 +198,9 @@ static bool slot_take(struct rings_slot *slot, uint32_t tid)
 	    !__atomic_compare_exchange_n(&slot->owner, &owner, tid, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return false;
-	if (!thread.rseq)
-		thread.rseq = ring_rseq_find(&slot->rseq);
-	slot->writer.rseq = thread.rseq;
+	if (!rings_thread.rseq)
+		rings_thread.rseq = ring_rseq_find(&slot->rseq);
+	slot->writer.rseq = rings_thread.rseq;
 	prctl(PR_GET_NAME, self.comm);
 	memcpy(words, &self, sizeof(self));
 	if (ring_write(&slot->writer, RING_THREAD, words[0], words + 1, 2)) {
@@ -238,9 +238,10 @@ static void thread_leave(void *unused)
 	(void)unused;
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
 	for (int i = 0; i < RINGS_READERS; i++) {
-		struct rings_slot *slot = thread.slots[i];
+		struct rings_slot *slot = rings_thread.slots[i];
 
-		thread.slots[i] = NULL;
+		rings_thread.fast[i] = &none;
+		rings_thread.slots[i] = NULL;
 		if (slot)
 			slot_release(slot);
 	}
@@ -252,6 +253,7 @@ void rings_prepare(void)
 	rings.pid = getpid();
 	rings.has_key = !pthread_key_create(&rings.key, thread_leave) && rings.key < KEYS_INSIDE;
 	rings.options[RINGS_TRACER].clock = (uint32_t)ticks_choose();
+	rings_rseq = ring_rseq_offset();
 }
 
 /* Whether the thread may write into a slot. In the child of a fork() all of the slot is 0. */
@@ -263,13 +265,14 @@ static bool slot_is_good(const struct rings_slot *slot)
 static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 {
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
-	struct rings_slot *slot = thread.slots[reader];
+	struct rings_slot *slot = rings_thread.slots[reader];
 
 	if (slot_is_good(slot)) /* a signal handler was here first */
 		return slot;
 	if (slot)
 		slot_abandon(slot);
-	thread.slots[reader] = NULL;
+	rings_thread.fast[reader] = &none;
+	rings_thread.slots[reader] = NULL;
 	if (getpid() != rings.pid) /* the child of a fork() without handlers, which nobody reads */
 		return NULL;
 	slot = slot_reuse(reader, tid);
@@ -282,7 +285,11 @@ static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 	}
 	if (rings.has_key)
 		pthread_setspecific(rings.key, slot);
-	thread.slots[reader] = slot;
+	rings_thread.slots[reader] = slot;
+	if (slot->writer.clock == TICKS_COUNTER && slot->writer.rseq && rings_rseq) {
+		waffle_thread_ready_();
+		rings_thread.fast[reader] = &slot->writer;
+	}
 	if (reader == RINGS_COLLECTOR && rings.recorded)
 		rings.recorded();
 	if (reader == RINGS_TRACER && rings.opened)
@@ -310,7 +317,7 @@ static __attribute__((noinline, cold)) struct rings_slot *slot_open(enum rings_r
 /* The thread's slot, which is opened if need be. NULL: there is none. */
 static struct rings_slot *slot_get(enum rings_reader reader)
 {
-	struct rings_slot *slot = thread.slots[reader];
+	struct rings_slot *slot = rings_thread.slots[reader];
 
 	return slot_is_good(slot) ? slot : slot_open(reader);
 }
@@ -369,10 +376,6 @@ static __attribute__((noinline)) bool hit_slow(const void *probe, unsigned long 
 
 #if RING_HAS_RSEQ
 
-/* The gate with a single reader, as one word. */
-#define GATE_COLLECTOR (1ull << 32)
-#define GATE_RING 1ull
-
 /* Nothing here has an array whose bounds could be missed, so a canary would only cost time. The
  * same is true of the functions that follow. */
 #if __has_attribute(no_stack_protector)
@@ -400,7 +403,7 @@ NO_CANARY static __attribute__((noinline)) bool hit_tracer(const void *probe, un
 							   const void *name, const void *frame,
 							   unsigned long long size)
 {
-	struct rings_slot *slot = thread.slots[RINGS_TRACER];
+	struct rings_slot *slot = rings_thread.slots[RINGS_TRACER];
 
 	if (!slot || !slot->writer.shared ||
 	    !__atomic_load_n(&slot->writer.shared->reader, __ATOMIC_ACQUIRE))
@@ -418,12 +421,12 @@ NO_CANARY bool rings_hit(const void *probe, unsigned long long id, const void *n
 {
 	uint64_t gate = __atomic_load_n((uint64_t *)&rings_gate, __ATOMIC_RELAXED);
 
-	if (__builtin_expect(gate == GATE_COLLECTOR, 1)) {
-		if (hit_fast(thread.slots[RINGS_COLLECTOR], probe, id, name, frame, size))
+	if (__builtin_expect(gate == RINGS_GATE_COLLECTOR, 1)) {
+		if (hit_fast(rings_thread.slots[RINGS_COLLECTOR], probe, id, name, frame, size))
 			return false;
 		return hit_slow(probe, id, name, frame, size);
 	}
-	if (gate == GATE_RING)
+	if (gate == RINGS_GATE_TRACER)
 		return hit_tracer(probe, id, name, frame, size);
 	return gate && hit_slow(probe, id, name, frame, size);
 }

@@ -43,12 +43,32 @@ struct rings_slot {
  * counts tracers in the first two, which are semaphores of libwaffle's own sites (tracer.c).
  */
 struct rings_gate {
+	uint16_t collector;
 	uint16_t ring; /* tracers that want rings */
 	uint16_t usdt; /* tracers that want hits from the kernel instead; they come first */
-	uint16_t collector;
 	uint16_t unused;
 };
 extern struct rings_gate rings_gate __attribute__((visibility("hidden"), aligned(8)));
+
+/* The gate with a single reader, as one word. */
+#define RINGS_GATE_COLLECTOR 1
+#define RINGS_GATE_TRACER 0x10000
+
+/* What a thread has. */
+struct rings_thread {
+	struct rings_slot *slots[RINGS_READERS];
+	/* The writers of these slots for the fast path (hit.h), or one without a ring. */
+	const struct ring_writer *fast[RINGS_READERS];
+	struct ring_rseq *rseq; /* NULL: none */
+};
+
+/* Distance from the thread pointer to the libc's struct rseq. 0: there is none. */
+extern ptrdiff_t rings_rseq __attribute__((visibility("hidden")));
+
+/* In the part of a thread's storage that exists from its start, so that access allocates nothing.
+ */
+extern __thread struct rings_thread rings_thread
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 /* Call it once, before any thread records. */
 void rings_prepare(void);

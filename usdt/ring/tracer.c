@@ -13,7 +13,7 @@
 #define PROBE(name) "\t.balign 4\n" name "_landing:\n\thint #34\n" name "_probe:\n\tnop\n\tret\n"
 #endif
 
-_Static_assert(offsetof(struct rings_gate, ring) == 0 && offsetof(struct rings_gate, usdt) == 2,
+_Static_assert(offsetof(struct rings_gate, ring) == 2 && offsetof(struct rings_gate, usdt) == 4,
 	       "the note has these offsets");
 _Static_assert(RING_VERSION == 2 && WAFFLE_TRANSPORT_VERSION == 1,
 	       "whoever changes the layout of rings has to change the version of the note, too");
@@ -34,7 +34,7 @@ __asm__(".pushsection .text.tracer_probes,\"ax\",%progbits\n"
 	"\t.4byte 2f-1f, 4f-3f, " TEXT(WAFFLE_NOTE_TRANSPORT) "\n"
 	"1: .asciz \"" WAFFLE_NOTE_OWNER "\"\n"
 	"2: .balign 4\n"
-	"3: .8byte tracer_ring_probe, rings_gate, tracer_usdt_probe, rings_gate+2\n"
+	"3: .8byte tracer_ring_probe, rings_gate+2, tracer_usdt_probe, rings_gate+4\n"
 	"\t.4byte " TEXT(WAFFLE_TRANSPORT_VERSION) ", 0\n"
 	"4: .balign 4\n"
 	".popsection\n");
