@@ -584,7 +584,7 @@ def test_program_that_executes_another_in_a_sandbox_lives(waffle, start, ringed,
     """The first one has rings. The sandbox would end the next one if it made any."""
     program = begin(start, ringed)
     attached = waffle.attach("-p", program.pid, "--no-report", *options).wait_links(3)
-    program.ask("steps 0 200 100", "done")
+    program.ask("steps 0 200 5000", "done")  # the tracer finds the ring meanwhile
     program.ask("confine", "done")
     program.say("exec")
     program.until("ready")

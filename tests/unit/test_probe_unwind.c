@@ -62,13 +62,13 @@ static void trapped(int signo, siginfo_t *info, void *arg)
 
 static __attribute__((noinline)) void event_make(void)
 {
-	unsigned long long words[4] = {0};
+	unsigned long long words[4] = {0, 0, (uintptr_t) "event"};
 
 	__asm__ __volatile__("pushfq\n\torq %0, (%%rsp)\n\tpopfq"
 			     :
 			     : "i"(TRAP_FLAG)
 			     : "memory", "cc");
-	waffle_event_(test_landing + WAFFLE_LANDING_, "event", words, 4, NULL);
+	waffle_event_(test_landing + WAFFLE_LANDING_, words, 4, NULL);
 	__asm__ __volatile__("pushfq\n\tandq %0, (%%rsp)\n\tpopfq"
 			     :
 			     : "i"(~TRAP_FLAG)

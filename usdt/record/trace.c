@@ -581,6 +581,7 @@ static __attribute__((constructor)) void trace_load(void)
 	pthread_atfork(fork_before, fork_parent, fork_child);
 	ends_watch(flush_dying);
 	ticks_look();
+	tracer_heed_sandbox();
 	hits_take();
 	stack_run(environment_work, NULL);
 }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "usdt/ring/tracer.h"
 
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "usdt/ring/rings.h"
 #include "waffle/abi.h"
@@ -47,4 +53,38 @@ void tracer_announce(const void *memory, uint64_t map_bytes, uint32_t tid)
 	/* The convention of sites (abi.h): four arguments in registers. */
 	waffle_probe_call_(tracer_ring_landing + WAFFLE_LANDING_, (uintptr_t)memory,
 			   (const void *)map_bytes, (const void *)(uintptr_t)tid, 0);
+}
+
+/* The number after a word that begins a line of a file of /proc. -1: there is none. */
+static long number_of(const char *path, const char *word)
+{
+	static char text[4096]; /* some threads that load libraries have small stacks */
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	const char *line;
+
+	if (fd >= 0)
+		close(fd);
+	text[got < 0 ? 0 : got] = '\0';
+	line = strstr(text, word);
+	return line ? strtol(line + strlen(word), NULL, 10) : -1;
+}
+
+/* As process_is_confined() of userspace/target has it: all processes of a container have the
+ * filters of its first one. */
+static bool is_confined(void)
+{
+	long mode = number_of("/proc/self/status", "\nSeccomp:");
+
+	if (mode != SECCOMP_MODE_FILTER)
+		return mode == SECCOMP_MODE_STRICT;
+	return number_of("/proc/self/status", "\nSeccomp_filters:") !=
+	       number_of("/proc/1/status", "\nSeccomp_filters:");
+}
+
+void tracer_heed_sandbox(void)
+{
+	if (__atomic_load_n(&rings_gate.ring, __ATOMIC_RELAXED) && is_confined())
+		/* Only the high byte: the kernel counts tracers in the low one (sites.h). */
+		__atomic_store_n((uint8_t *)&rings_gate.usdt + 1, 1, __ATOMIC_RELAXED);
 }

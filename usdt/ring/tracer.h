@@ -24,4 +24,12 @@
  */
 void tracer_announce(const void *memory, uint64_t map_bytes, uint32_t tid);
 
+/*
+ * In a program that is executed while a tracer wants rings, and in a sandbox: makes this process
+ * one of the kernel's way, since making a ring could end it. The tracer comes to the same
+ * conclusion, but later. Call it before anything is recorded: what it calls itself (openat, read,
+ * close), the loader has called before.
+ */
+void tracer_heed_sandbox(void);
+
 #endif
