@@ -61,8 +61,27 @@ make_otelcol() {
 	rm -rf "$source" "$servers/builder"
 }
 
+# Java has a list of certificate authorities of its own. The one that is used here also has those
+# that only the system's list has.
+java_trust() {
+	local home list=$servers/authorities authority print known
+	home=$(java -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java.home = //p')
+	cp "$home/lib/security/cacerts" "$list"
+	chmod u+w "$list"
+	known=$(keytool -list -keystore "$list" -storepass changeit 2>/dev/null | tr -d :)
+	csplit -s -z -f "$list." /etc/ssl/certs/ca-certificates.crt '/BEGIN CERT/' '{*}'
+	for authority in "$list".*; do
+		print=$(openssl x509 -in "$authority" -noout -fingerprint -sha256 | tr -d : | sed 's/.*=//')
+		[[ $known == *"$print"* ]] || keytool -importcert -noprompt -alias "$print" \
+			-file "$authority" -keystore "$list" -storepass changeit >/dev/null 2>&1
+		rm "$authority"
+	done
+	export MAVEN_OPTS="${MAVEN_OPTS:-} -Djavax.net.ssl.trustStore=$list"
+}
+
 make_zipkin() {
 	say "Zipkin $zipkin into $servers"
+	java_trust
 	mvn -q -B dependency:copy -Dartifact="io.zipkin:zipkin-server:$zipkin:jar:exec" \
 		-DoutputDirectory="$servers" -Dmdep.stripVersion=true >&2
 	mv "$servers/zipkin-server-exec.jar" "$servers/zipkin.jar"

@@ -323,6 +323,30 @@ static void test_ring_of_a_process_that_has_ended_is_read_to_its_end(void **stat
 	set_close(set);
 }
 
+static void test_records_of_a_program_count_after_the_next_one_has_begun(void **state)
+{
+	struct ring_shared *shared = fake_ring_make(0);
+	struct ring_set *set = set_open();
+
+	(void)state;
+	ring_set_thread(set, PID, 3, 603);
+	ring_set_add(set, PID, 0, RING_MAP, false);
+	thread_write(shared, 3);
+	hit_write(shared, clock_monotonic_ns(), PROBE, 1);
+	ring_set_ended(set, PID);
+	ring_set_begin_round(set);
+	assert_non_null(next(set));
+	ring_set_begin_round(set);
+	ring_set_thread(set, PID + 1, 1, 604); /* the place of the first one is not free yet */
+	assert_int_equal(ring_set_taken(set, PID), 1);
+	ring_set_thread(set, PID, 3, 603);
+	assert_int_equal(ring_set_taken(set, PID), 1);
+	ring_set_forget(set, PID);
+	ring_set_thread(set, PID + 2, 1, 605);
+	assert_int_equal(ring_set_taken(set, PID), 0);
+	set_close(set);
+}
+
 static void test_what_is_written_after_the_end_of_a_process_is_not_its_own(void **state)
 {
 	struct ring_shared *shared = fake_ring_make(0);
@@ -470,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_thread_that_has_ended_has_no_records_any_more),
 		cmocka_unit_test(test_site_of_a_library_ends_when_another_one_is_mapped),
 		cmocka_unit_test(test_ring_of_a_process_that_has_ended_is_read_to_its_end),
+		cmocka_unit_test(test_records_of_a_program_count_after_the_next_one_has_begun),
 		cmocka_unit_test(test_what_is_written_after_the_end_of_a_process_is_not_its_own),
 		cmocka_unit_test(test_round_has_no_more_than_a_ring_can_hold),
 		cmocka_unit_test(test_ring_of_threads_without_records_is_given_up),

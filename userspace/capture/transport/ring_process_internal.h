@@ -31,6 +31,7 @@ struct ring_mapped {
 struct ring_process {
 	pid_t pid;
 	bool ended;
+	bool forgotten;     /* nobody asks any more how many records it had */
 	uint32_t rings;     /* that are mapped */
 	uint64_t taken;     /* records */
 	struct map threads; /* tid as the process sees it → tid */

@@ -139,11 +139,12 @@ static int process_get(struct ring_set *set, pid_t pid)
 
 	for (size_t i = 0; at < 0 && i < set->processes.len; i++) {
 		struct ring_process *old = &set->processes.data[i];
+		uint64_t taken = old->forgotten ? 0 : old->taken;
 
-		if (!old->ended || old->rings)
+		if (!old->ended || old->rings || (!old->forgotten && old->pid != pid))
 			continue;
 		ring_process_free(old);
-		*old = (struct ring_process){.pid = pid, .last_at = MAP_NONE};
+		*old = (struct ring_process){.pid = pid, .taken = taken, .last_at = MAP_NONE};
 		at = (int)i;
 	}
 	if (at >= 0)
@@ -246,6 +247,14 @@ void ring_set_ended(struct ring_set *set, pid_t pid)
 
 	if (at >= 0)
 		set->processes.data[at].ended = true;
+}
+
+void ring_set_forget(struct ring_set *set, pid_t pid)
+{
+	ring_set_ended(set, pid);
+	for (size_t i = 0; i < set->processes.len; i++)
+		if (set->processes.data[i].pid == pid)
+			set->processes.data[i].forgotten = true;
 }
 
 uint64_t ring_set_taken(const struct ring_set *set, pid_t pid)

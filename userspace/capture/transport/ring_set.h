@@ -61,11 +61,14 @@ void ring_set_site(struct ring_set *set, pid_t pid, uint64_t probe, uint32_t sit
 /* A process has mapped code at these addresses at `ts`. Sites that are named there later are valid
  * from then on. Before, the sites are those that were named earlier. */
 void ring_set_mapped(struct ring_set *set, pid_t pid, uint64_t start, uint64_t end, uint64_t ts);
-/* The process has ended, or runs another program: its rings are read to their end. */
+/* The process runs another program: the rings of this one are read to their end. */
 void ring_set_ended(struct ring_set *set, pid_t pid);
+/* The same for a process that has ended. ring_set_taken() may not count its records any more. */
+void ring_set_forget(struct ring_set *set, pid_t pid);
 /* What is written after `end_ts` is no part of the capture. */
 void ring_set_finish(struct ring_set *set, uint64_t end_ts);
-/* The number of records that were taken from the rings of a process, until its rings are gone. */
+/* The number of records that were taken from the rings of a process and of the programs that it ran
+ * before. */
 uint64_t ring_set_taken(const struct ring_set *set, pid_t pid);
 
 /* What is in the rings now can be taken in this round. */

@@ -325,7 +325,7 @@ void transport_forget(struct transport *transport, pid_t pid)
 	if (process)
 		process_tell(transport, process, true);
 	name_set_ended(transport->options.names, pid);
-	ring_set_ended(transport->options.rings, pid);
+	ring_set_forget(transport->options.rings, pid);
 	if (!process)
 		return;
 	lock_release(process);
