@@ -387,7 +387,7 @@ install: all $(BUILD)/waffle-bpf.8
 clean:
 	rm -rf $(BUILD)
 
--include $(LIB_OBJ:.o=.d) $(PIC_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
+-include $(LIB_OBJ:.o=.d) $(wildcard $(BUILD)/obj/usdt/*/*.d) $(PIC_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all python soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
 	docs setup setup-check check kernels hosts zoo soak gpu demo bench install clean FORCE

@@ -968,7 +968,8 @@ static void see_handle(uint64_t handle, const char *name, void *arg)
 	++*(unsigned *)arg;
 }
 
-static void test_worker_finds_handles(void **state)
+/* It is aligned so that it is found by every 16th address. */
+static __attribute__((aligned(16))) void test_worker_finds_handles(void **state)
 {
 	struct elf_segment code = code_of_self();
 	int fd = open(SELF, O_RDONLY | O_CLOEXEC);

@@ -262,8 +262,9 @@ static bool hit_take(struct timeline *timeline, const struct waffle_rec_hit *hit
 	entry.thread = entry.end_thread = hit_line(timeline, hit, site, &entry.head);
 	room = (entry.frame_bytes + 7u) & ~7u;
 	vec_need(&timeline->bytes, room);
-	memcpy(timeline->bytes.data + entry.frame,
-	       (const unsigned char *)(hit + 1) + sizeof(entry.head), entry.frame_bytes);
+	if (room)
+		memcpy(timeline->bytes.data + entry.frame,
+		       (const unsigned char *)(hit + 1) + sizeof(entry.head), entry.frame_bytes);
 	timeline->bytes.len += room;
 	vec_add(&timeline->entries, entry);
 	vec_add(&timeline->lines.data[entry.thread].items, number);
