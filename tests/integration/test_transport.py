@@ -412,6 +412,21 @@ def test_libwaffle_that_is_opened_late_has_rings_from_then_on(waffle, start, lib
     assert ring_records(capture) > 300 * 4
 
 
+def test_libwaffle_that_is_opened_late_loses_nothing_with_a_filter(waffle, start, libraries, tmp_path):
+    program = begin(start, compile_program("transport.c", tmp_path / "late", "-rdynamic"))
+    attached = waffle.attach("-p", program.pid, "--no-report", "--filter", "dur > 1ns")
+    # The sites of events stay dormant.
+    wait_until(lambda: any(semaphores(program.pid, program.path)), "arming")
+    program.ask("steps 0 200 100", "done")
+    program.ask(f"open {libraries / 'libwaffle.so'}", "done")
+    program.ask("steps 200 20000 10", "done")
+    capture = attached.stop()
+    steps = [r["args"]["i"] for r in named(capture.rows(), "step")]
+    assert sorted(steps) == list(range(20200))
+    capture.check_sums(lost=0)
+    assert process_of(capture, program.pid)["transport"] == "usdt"
+
+
 def test_libraries_that_are_closed_give_way_to_others(waffle, start, ringed, tmp_path):
     program = begin(start, ringed)
     libraries = [compile_program("inside_library.c", tmp_path / f"lib{name}.so", "-fPIC", "-shared")

@@ -392,8 +392,8 @@ static int sites_arm(struct arming *arming, uint32_t index, pid_t pid, bool ever
 	return 0;
 }
 
-/* Arms the sites again that were armed before it was known that the process has rings. For a moment
- * they are dormant: otherwise their hits would come twice. */
+/* Arms the sites again that were armed before it was known that the process has rings: those of a
+ * program that is about to begin. */
 static int sites_arm_unfiltered(struct arming *arming, pid_t pid, struct error *err)
 {
 	int result = 0;

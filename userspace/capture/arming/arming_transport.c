@@ -76,6 +76,22 @@ void arming_confine(struct arming *arming, pid_t pid)
 			armed_release(arm_remove(arming, i - 1));
 }
 
+bool control_is_late(const struct arming *arming, pid_t pid, const struct mappings *mappings)
+{
+	if (!arming->transport || !arming->plan || arming->plan->is_static)
+		return false;
+	for (size_t i = 0; i < arming->arms.len; i++) {
+		const struct arm *arm = &arming->arms.data[i];
+
+		if (arm->pid != pid || arm->control || arm->unfiltered)
+			continue;
+		for (size_t m = 0; m < mappings->list.len; m++)
+			if (mappings->list.data[m].ino == arming->files.data[arm->file].ino)
+				return true;
+	}
+	return false;
+}
+
 bool control_awaits(const struct arming *arming, pid_t pid)
 {
 	for (size_t i = 0; i < arming->arms.len; i++)
@@ -101,6 +117,8 @@ int control_arm(struct arming *arming, uint32_t index, struct arm_request reques
 	/* The kernel can't filter by a process whose main thread has exited. */
 	if (process_live_task(pid) != pid)
 		return 0;
+	if (arming->late)
+		transport_keeps_kernel(arming->transport, pid);
 	probe = transport_probe(arming->transport, pid, file->object);
 	control.path = file->object->path;
 	control.probes.data = &probe;

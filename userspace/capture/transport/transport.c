@@ -223,6 +223,17 @@ struct object_probe transport_probe(struct transport *transport, pid_t pid,
 				     .type = OBJECT_PROBE_CONTROL};
 }
 
+void transport_keeps_kernel(struct transport *transport, pid_t pid)
+{
+	struct transport_process *process =
+		process_find_of(transport, pid) ? NULL : process_add(transport, pid);
+
+	if (!process)
+		return;
+	process->why = "it opened libwaffle late, and the filter asks for more than the site";
+	process_tell(transport, process, false);
+}
+
 bool transport_has_rings(const struct transport *transport, pid_t pid)
 {
 	const struct transport_process *process = process_find_of(transport, pid);

@@ -60,6 +60,9 @@ void transport_close(struct transport *transport);
  * the process if this is the first such file. Existing rings are taken over. */
 struct object_probe transport_probe(struct transport *transport, pid_t pid,
 				    const struct object *object);
+/* The process opens libwaffle while the kernel filters its hits. To change the place of the filter
+ * would lose some. So it goes on with the kernel, if it is not known yet. */
+void transport_keeps_kernel(struct transport *transport, pid_t pid);
 /* Whether hits of the process come through rings, as far as it is known. */
 bool transport_has_rings(const struct transport *transport, pid_t pid);
 /* Whether hits of the process are filtered in user space, since some came through rings. */
