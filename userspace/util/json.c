@@ -314,7 +314,7 @@ static void put_string(struct json *json, const char *text, size_t len)
 
 		if (byte >= ' ' && byte != '"' && byte != '\\') {
 			put(json, text[at]);
-		} else if (escape && (byte < ' ' || byte == *escape)) {
+		} else if (escape) {
 			put(json, '\\');
 			put(json, escape[1]);
 		} else {
