@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "store/this_host.h"
+#include "usdt/record/crash.h"
 #include "usdt/record/delivery.h"
 #include "usdt/record/own_threads.h"
 #include "usdt/record/request.h"
@@ -104,6 +105,7 @@ static void duties_run(struct collector *collector)
 	if (now - collector->flushed_ns >= FLUSH_NS) {
 		gather_names(collector->gather, collector->goal);
 		flush(collector);
+		crash_rest_end();
 	}
 	if (delivery->result && !collector->told) {
 		say_line("%s; the program goes on untraced", delivery->problem.message);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "export/process/chain.h"
@@ -54,7 +55,9 @@ static struct {
 	struct collector *collector; /* NULL: nothing is recorded, or it ends */
 	bool ending;
 	pthread_cond_t ended;
-	pid_t pid;              /* of the process that records; a flush reads it without the lock */
+	/* Pid of the process that records; a flush reads it without the lock. In a child of any
+	 * kind that has a copy of the memory it is 0: another pid namespace may have the same. */
+	pid_t *pid;
 	char pattern[PATH_MAX]; /* the name as it was given */
 	char *filter, *process;
 	bool keep_children;
@@ -64,7 +67,9 @@ static struct {
 	bool recorded;  /* this process or a parent has made a record; read without the lock */
 	size_t ring_bytes_usual; /* of WAFFLE_RING_SIZE, for all recordings without options */
 	bool begins_late;        /* in a child: fork_child_late() begins a recording */
+	pid_t pid_plain;         /* where the kernel can't clear it in a child */
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	   .pid = &trace.pid_plain,
 	   .ended = PTHREAD_COND_INITIALIZER,
 	   .ring_bytes_usual = RING_BYTES_DEFAULT};
 
@@ -101,10 +106,33 @@ static bool is_shareable(const char *pattern, const char *process)
 
 /* ---- begin and end ---- */
 
+static bool is_recorder(void)
+{
+	const pid_t *pid = __atomic_load_n(&trace.pid, __ATOMIC_ACQUIRE);
+
+	return __atomic_load_n(pid, __ATOMIC_RELAXED) == getpid();
+}
+
+/* With the lock. */
+static void recorder_set(void)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = MAP_FAILED;
+
+	if (trace.pid == &trace.pid_plain)
+		page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+	if (page != MAP_FAILED && !madvise(page, bytes, MADV_WIPEONFORK))
+		__atomic_store_n(&trace.pid, page, __ATOMIC_RELEASE);
+	else if (page != MAP_FAILED)
+		munmap(page, bytes);
+	__atomic_store_n(trace.pid, getpid(), __ATOMIC_RELAXED);
+}
+
 /* A child that was made without fork() has the parent's state and no collector. */
 static bool is_served(void)
 {
-	return request_is_served() && __atomic_load_n(&trace.pid, __ATOMIC_RELAXED) == getpid();
+	return request_is_served() && is_recorder();
 }
 
 /* Async-signal-safe. */
@@ -171,7 +199,7 @@ static int begin(struct error *err)
 			 ?: owner_name(path, sizeof(path), trace.execs, err);
 	if (result)
 		return result;
-	__atomic_store_n(&trace.pid, getpid(), __ATOMIC_RELAXED);
+	recorder_set();
 	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(),
 			trace.overwrite);
 	result = collector_open(&collector, *path ? path : NULL, &options, err);
@@ -425,6 +453,8 @@ static int stop(void)
 	struct error err = ERROR_INIT;
 	int result = -ESRCH;
 
+	if (!is_recorder())
+		return -ESRCH;
 	if (request_is_self()) /* a callback, during which the recording can't end */
 		return -EDEADLK;
 	pthread_mutex_lock(&trace.lock);
