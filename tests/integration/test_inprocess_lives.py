@@ -221,3 +221,17 @@ def test_first_process_of_a_container_and_its_children_live_on_as_without_libwaf
     if out.startswith("not permitted"):
         pytest.skip("needs a pid namespace")
     assert out == "child 0\npoll 0\nchild 0\nstatus 0\nend\n"
+
+
+STUCK = ("waffle: the recording can't end while the program has the loader's lock, in "
+         "dl_iterate_phdr\\(\\)\n")
+
+
+@pytest.mark.parametrize("how, code, printed, says", [
+    ("exit", 3, "", STUCK), ("fork", 0, "child 0\nend\n", ""),
+    ("stop", 0, "stop -35\nstart -16\nend\n",
+     STUCK + "waffle: again.waffle: this process records already.*\n")])
+def test_program_that_has_the_loaders_lock_may_end_and_fork(recorder, how, code, printed, says):
+    """The collector waits for that lock. -35 is -EDEADLK, -16 is -EBUSY."""
+    _, out = recorder.run("in_loader", how, code=code, says=says)
+    assert out == printed

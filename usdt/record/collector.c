@@ -26,6 +26,7 @@
 #define QUIET_NS 20000000ull
 #define ARM_NS 100000000ull
 #define FLUSH_NS 1000000000ull
+#define STUCK_NS 1000000000ull
 
 struct collector {
 	char *path;
@@ -330,6 +331,10 @@ int collector_close(struct collector *collector, struct error *err)
 	__atomic_store_n(&collector->stop, true, __ATOMIC_RELEASE);
 	sink_file_hurry(true);
 	request_wake();
+	if (!request_wait_end(sites_wait_for_loader, STUCK_NS))
+		return error_set(err, EDEADLK,
+				 "the recording can't end while the program has the loader's lock, "
+				 "in dl_iterate_phdr()");
 	pthread_join(collector->thread, NULL);
 	result = collector->delivery.result;
 	if (result && !collector->told)

@@ -65,6 +65,23 @@ bool request_wait(uint64_t wait_ns)
 	}
 }
 
+bool request_wait_end(bool (*is_stuck)(void), uint64_t wait_ns)
+{
+	uint64_t limit = wait_ns / SLICE_NS * SLICE_WAKES, stuck = 0;
+
+	futex_wake(&request.asked);
+	while (stuck < limit) {
+		uint32_t news = __atomic_load_n(&request.news, __ATOMIC_SEQ_CST);
+
+		if (!request_is_served())
+			return true;
+		stuck += futex_wait(&request.news, news, SLICE_NS) ? SLICE_WAKES : 1;
+		if (!is_stuck())
+			stuck = 0;
+	}
+	return false;
+}
+
 bool request_is_served(void)
 {
 	return __atomic_load_n(&request.serving, __ATOMIC_SEQ_CST);

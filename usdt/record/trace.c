@@ -54,6 +54,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct collector *collector; /* NULL: nothing is recorded, or it ends */
 	bool ending;
+	bool abandoned; /* a collector could not end, and may still run */
 	pthread_cond_t ended;
 	/* Pid of the process that records; a flush reads it without the lock. In a child of any
 	 * kind that has a copy of the memory it is 0: another pid namespace may have the same. */
@@ -228,6 +229,7 @@ static int end(struct error *err)
 	result = collector_close(collector, err);
 	pthread_mutex_lock(&trace.lock);
 	trace.ending = false;
+	trace.abandoned = result == -EDEADLK;
 	pthread_cond_broadcast(&trace.ended);
 	crash_update();
 	return result;
@@ -299,7 +301,7 @@ static void fork_child(void)
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
 	rings_collect(false);
 	trace.collector = NULL;
-	trace.ending = false;
+	trace.ending = trace.abandoned = false;
 	crash_update();
 	trace.begins_late = traced && fork_late;
 	if (traced && !fork_late)
@@ -382,7 +384,7 @@ static int start(const char *path, const struct waffle_trace_options *options, u
 	if (options->keep_children && !options->filter)
 		return error_set(err, EINVAL, "WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER");
 	pthread_mutex_lock(&trace.lock);
-	if (is_recorded() || trace.ending) {
+	if (is_recorded() || trace.ending || trace.abandoned) {
 		result = error_set(err, EBUSY, "%s: this process records already%s",
 				   *path ? path : "WAFFLE_PROCESS",
 				   is_first_copy() ? "" : ", by another copy of libwaffle");

@@ -500,6 +500,30 @@ static void namespaces(void)
 	printf("status %d\n", status);
 }
 
+static const char *loader_how;
+
+static int in_loader(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	pid_t child;
+
+	(void)info;
+	(void)size;
+	(void)arg;
+	nap(300); /* the collector looks for new files meanwhile */
+	if (!strcmp(loader_how, "exit"))
+		exit(3);
+	if (!strcmp(loader_how, "stop")) {
+		printf("stop %d\n", waffle_trace_stop());
+		printf("start %d\n", waffle_trace_start("again.waffle", NULL));
+		return 1;
+	}
+	child = fork();
+	if (!child)
+		_exit(0);
+	child_wait(child);
+	return 1;
+}
+
 static void executes(const char *self, long count)
 {
 	char left[24];
@@ -609,7 +633,11 @@ int main(int argc, char **argv)
 		no_counter(what);
 	else if (!strcmp(mode, "namespaces"))
 		namespaces();
-	else if (!strcmp(mode, "executes"))
+	else if (!strcmp(mode, "in_loader")) {
+		events(0, 100);
+		loader_how = what;
+		dl_iterate_phdr(in_loader, NULL);
+	} else if (!strcmp(mode, "executes"))
 		executes(argv[0], count);
 	else if (!strcmp(mode, "sandboxed"))
 		sandboxed(count, 20);
