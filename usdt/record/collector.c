@@ -26,7 +26,6 @@
 #define QUIET_NS 20000000ull
 #define ARM_NS 100000000ull
 #define FLUSH_NS 1000000000ull
-#define STUCK_NS 1000000000ull
 
 struct collector {
 	char *path;
@@ -324,21 +323,25 @@ void collector_arm_again(struct collector *collector)
 	sites_arm(collector->delivery.sites);
 }
 
-int collector_close(struct collector *collector, struct error *err)
+int collector_close(struct collector *collector, bool exits, struct error *err)
 {
 	int result;
 
 	__atomic_store_n(&collector->stop, true, __ATOMIC_RELEASE);
 	sink_file_hurry(true);
 	request_wake();
-	if (!request_wait_end(sites_wait_for_loader, STUCK_NS))
-		return error_set(err, EDEADLK,
-				 "the recording can't end while the program has the loader's lock, "
-				 "in dl_iterate_phdr()");
-	pthread_join(collector->thread, NULL);
+	if (!request_wait_end(sites_wait_for_loader, !exits))
+		return error_set(
+			err, EDEADLK,
+			"the recording can't end while the program has a lock that it needs, as "
+			"in a callback of dl_iterate_phdr()");
 	result = collector->delivery.result;
 	if (result && !collector->told)
 		error_set(err, -result, "%s", collector->delivery.problem.message);
+	/* A signal handler that has interrupted malloc() may have called exit(). */
+	if (exits)
+		return result;
+	pthread_join(collector->thread, NULL);
 	collector_free(collector);
 	return result;
 }

@@ -42,6 +42,6 @@ void collector_arm_again(struct collector *collector);
  * the collector waits for the loader's lock, which this thread may have, and goes on when it gets
  * it. An error that was printed before has no message. Not for the collector's own thread
  * (request_is_self()). */
-int collector_close(struct collector *collector, struct error *err);
+int collector_close(struct collector *collector, bool exits, struct error *err);
 
 #endif

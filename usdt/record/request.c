@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #define SLICE_NS 1000000ull /* of a wait whose end is counted */
-#define SLICE_WAKES 4       /* wakes that count as much as a slice, such as signals */
+#define STUCK_SLICES 1000
+#define IDLE_TURNS 3       /* of STUCK_SLICES */
+#define THREAD_CPU_CLOCK 6 /* with the inverted tid it is the clock of a thread */
+#define SLICE_WAKES 4      /* wakes that count as much as a slice, such as signals */
 
 static struct {
 	uint32_t asked; /* number of requests; the collector sleeps on it (futex) */
@@ -65,19 +68,37 @@ bool request_wait(uint64_t wait_ns)
 	}
 }
 
-bool request_wait_end(bool (*is_stuck)(void), uint64_t wait_ns)
+/* What the thread that serves has used of its CPU. 0: unknown. By a system call of its own, since
+ * the libc's function may want a lock. */
+static uint64_t cpu_used_ns(void)
 {
-	uint64_t limit = wait_ns / SLICE_NS * SLICE_WAKES, stuck = 0;
+	uint32_t tid = __atomic_load_n(&request.tid, __ATOMIC_ACQUIRE);
+	struct timespec used;
 
-	futex_wake(&request.asked);
-	while (stuck < limit) {
+	if (!tid || syscall(SYS_clock_gettime, (int)(~tid << 3 | THREAD_CPU_CLOCK), &used))
+		return 0;
+	return (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
+}
+
+bool request_wait_end(bool (*is_stuck)(void), bool patient)
+{
+	uint64_t stuck = 0, slices = 0, used = 0;
+	unsigned idle = 0;
+
+	while (stuck < STUCK_SLICES && idle < IDLE_TURNS) {
 		uint32_t news = __atomic_load_n(&request.news, __ATOMIC_SEQ_CST);
 
 		if (!request_is_served())
 			return true;
-		stuck += futex_wait(&request.news, news, SLICE_NS) ? SLICE_WAKES : 1;
-		if (!is_stuck())
-			stuck = 0;
+		slices += futex_wait(&request.news, news, SLICE_NS);
+		stuck = is_stuck() ? stuck + 1 : 0;
+		if (!patient && slices >= STUCK_SLICES) {
+			uint64_t now = cpu_used_ns();
+
+			idle = now && now == used ? idle + 1 : 0;
+			used = now;
+			slices = 0;
+		}
 	}
 	return false;
 }

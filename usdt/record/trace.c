@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ static struct {
 	pthread_mutex_t lock;
 	struct collector *collector; /* NULL: nothing is recorded, or it ends */
 	bool ending;
-	bool abandoned; /* a collector could not end, and may still run */
+	struct collector *last; /* not freed at exit, and reachable for leak checkers */
+	bool abandoned;         /* a collector could not end, and may still run */
 	pthread_cond_t ended;
 	/* Pid of the process that records; a flush reads it without the lock. In a child of any
 	 * kind that has a copy of the memory it is 0: another pid namespace may have the same. */
@@ -215,7 +217,7 @@ static int begin(struct error *err)
 }
 
 /* With the lock, which is released meanwhile. */
-static int end(struct error *err)
+static int end(bool exits, struct error *err)
 {
 	struct waffle_process_ *process = waffle_process_get_();
 	struct collector *collector = trace.collector;
@@ -226,7 +228,8 @@ static int end(struct error *err)
 	trace.collector = NULL;
 	trace.ending = true;
 	pthread_mutex_unlock(&trace.lock);
-	result = collector_close(collector, err);
+	trace.last = collector;
+	result = collector_close(collector, exits, err);
 	pthread_mutex_lock(&trace.lock);
 	trace.ending = false;
 	trace.abandoned = result == -EDEADLK;
@@ -448,9 +451,22 @@ API int waffle_trace_start(const char *path, const struct waffle_trace_options *
 	return call.result;
 }
 
+/* At exit, while malloc() may wait for a lock that this thread has. */
+static void say_stuck(void)
+{
+	static const char line[] =
+		"waffle: the recording can't end while the program has a lock that it needs, as in "
+		"a callback of dl_iterate_phdr() or in a signal handler that calls exit(); the "
+		"file is cut off\n";
+	struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	if (poll(&error, 1, 0) == 1 && write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+		return; /* nobody reads it */
+}
+
 /* Whoever comes while another thread ends the recording waits for it, too: the process may be about
  * to exit. */
-static int stop(void)
+static int stop(bool exits)
 {
 	struct error err = ERROR_INIT;
 	int result = -ESRCH;
@@ -461,18 +477,20 @@ static int stop(void)
 		return -EDEADLK;
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
-		result = end(&err);
+		result = end(exits, &err);
 	while (trace.ending)
 		pthread_cond_wait(&trace.ended, &trace.lock);
 	pthread_mutex_unlock(&trace.lock);
-	if (*err.message)
+	if (exits && result == -EDEADLK)
+		say_stuck();
+	else if (*err.message)
 		say_line("%s", err.message);
 	return result;
 }
 
 API int waffle_trace_stop(void)
 {
-	return stop();
+	return stop(false);
 }
 
 API int waffle_trace_flush(void)
@@ -493,7 +511,7 @@ API int waffle_process_start(const char *text)
 
 API int waffle_process_stop(void)
 {
-	return stop();
+	return stop(false);
 }
 
 /* ---- the environment ---- */
@@ -624,5 +642,5 @@ static __attribute__((constructor)) void trace_load(void)
 static __attribute__((destructor)) void trace_unload(void)
 {
 	if (is_served())
-		stop();
+		stop(true);
 }

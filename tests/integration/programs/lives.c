@@ -500,6 +500,30 @@ static void namespaces(void)
 	printf("status %d\n", status);
 }
 
+static void on_exit_signal(int signo)
+{
+	(void)signo;
+	exit(3);
+}
+
+/* The handler comes while the thread is in malloc(), mostly. */
+static void exits_in_malloc(void)
+{
+	void *all[64] = {0};
+	struct itimerspec soon = {.it_value.tv_nsec = 20000000};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
+	timer_t timer;
+
+	events(0, 100);
+	signal(SIGUSR2, on_exit_signal);
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	timer_settime(timer, 0, &soon, NULL);
+	for (size_t i = 0;; i++) {
+		free(all[i % 64]);
+		all[i % 64] = malloc(1000 + i * 7919 % 200000);
+	}
+}
+
 static const char *loader_how;
 
 static int in_loader(struct dl_phdr_info *info, size_t size, void *arg)
@@ -633,6 +657,8 @@ int main(int argc, char **argv)
 		no_counter(what);
 	else if (!strcmp(mode, "namespaces"))
 		namespaces();
+	else if (!strcmp(mode, "exits_in_malloc"))
+		exits_in_malloc();
 	else if (!strcmp(mode, "in_loader")) {
 		events(0, 100);
 		loader_how = what;
