@@ -193,3 +193,50 @@ def test_threads_in_a_sandbox_make_only_the_documented_system_calls(recorder):
     assert out == "end\n"
     assert sorted(kept(capture)) == list(range(16 * 20 * 100))
     capture.check_sums(lost=0)
+
+
+def test_handler_that_does_not_want_the_other_stack_gets_its_own(lives, tmp_path):
+    """The other one may be made for another handler, and have no room."""
+    out = subprocess.run([lives, "plain_handler"], check=True, text=True, timeout=60, cwd=tmp_path,
+                         stdout=subprocess.PIPE).stdout
+    assert out == "on the other stack: 0\nend\n"
+
+
+def test_handler_that_is_installed_while_libwaffle_looks_for_it_stays(recorder):
+    _, out = recorder.run("sets_handler_meanwhile")
+    assert out == "handled\nend\n"
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="PR_SET_TSC is of x86")
+@pytest.mark.parametrize("how, code", [("_exit", 0), ("flush", 0), (int(signal.SIGTERM), -15)])
+def test_thread_that_must_not_read_the_counter_may_end_the_program(recorder, how, code):
+    capture, _ = recorder.run("no_counter", how, code=code)
+    assert kept(capture) == list(range(100))
+
+
+def test_first_process_of_a_container_and_its_children_live_on_as_without_libwaffle(recorder):
+    """A child in another namespace has the same pid. The kernel ignores signals to the process for
+    which it has no handler."""
+    _, out = recorder.run("namespaces", path=recorder.waffle.folder / "out-%p.waffle")
+    if out.startswith("not permitted"):
+        pytest.skip("needs a pid namespace")
+    assert out == "child 0\npoll 0\nchild 0\nstatus 0\nend\n"
+
+
+STUCK = "waffle: the recording can't end while the program has a lock that it needs, .*\n"
+
+
+@pytest.mark.parametrize("how, code, printed, says", [
+    ("exit", 3, "", STUCK), ("fork", 0, "child 0\nend\n", ""),
+    ("stop", 0, "stop -35\nstart -16\nend\n",
+     STUCK + "waffle: again.waffle: this process records already.*\n")])
+def test_program_that_has_the_loaders_lock_may_end_and_fork(recorder, how, code, printed, says):
+    """The collector waits for that lock. -35 is -EDEADLK, -16 is -EBUSY."""
+    _, out = recorder.run("in_loader", how, code=code, says=says)
+    assert out == printed
+
+
+def test_handler_that_calls_exit_within_malloc_ends_the_program(recorder):
+    """As handlers of SIGTERM do. Without libwaffle's threads malloc() would take no lock."""
+    for _ in range(3):
+        recorder.run("exits_in_malloc", code=3, says=f"({STUCK})?")

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "store/this_host.h"
+#include "usdt/record/crash.h"
 #include "usdt/record/delivery.h"
 #include "usdt/record/own_threads.h"
 #include "usdt/record/request.h"
@@ -104,6 +105,7 @@ static void duties_run(struct collector *collector)
 	if (now - collector->flushed_ns >= FLUSH_NS) {
 		gather_names(collector->gather, collector->goal);
 		flush(collector);
+		crash_rest_end();
 	}
 	if (delivery->result && !collector->told) {
 		say_line("%s; the program goes on untraced", delivery->problem.message);
@@ -321,17 +323,25 @@ void collector_arm_again(struct collector *collector)
 	sites_arm(collector->delivery.sites);
 }
 
-int collector_close(struct collector *collector, struct error *err)
+int collector_close(struct collector *collector, bool exits, struct error *err)
 {
 	int result;
 
 	__atomic_store_n(&collector->stop, true, __ATOMIC_RELEASE);
 	sink_file_hurry(true);
 	request_wake();
-	pthread_join(collector->thread, NULL);
+	if (!request_wait_end(sites_wait_for_loader, !exits))
+		return error_set(
+			err, EDEADLK,
+			"the recording can't end while the program has a lock that it needs, as "
+			"in a callback of dl_iterate_phdr()");
 	result = collector->delivery.result;
 	if (result && !collector->told)
 		error_set(err, -result, "%s", collector->delivery.problem.message);
+	/* A signal handler that has interrupted malloc() may have called exit(). */
+	if (exits)
+		return result;
+	pthread_join(collector->thread, NULL);
 	collector_free(collector);
 	return result;
 }

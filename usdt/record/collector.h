@@ -38,8 +38,10 @@ void collector_arm(struct collector *collector);
 /* Arms or disarms all sites, as the mode of the process (usdt/frame/mode.h) asks for. */
 void collector_arm_again(struct collector *collector);
 /* Disarms the sites, and waits until the thread has finished the file. Callbacks of the program may
- * run meanwhile, so the caller holds no lock that they could want. Frees in any case. An error that
- * was printed before has no message. Not for the collector's own thread (request_is_self()). */
-int collector_close(struct collector *collector, struct error *err);
+ * run meanwhile, so the caller holds no lock that they could want. Frees it, except for -EDEADLK:
+ * the collector waits for the loader's lock, which this thread may have, and goes on when it gets
+ * it. An error that was printed before has no message. Not for the collector's own thread
+ * (request_is_self()). */
+int collector_close(struct collector *collector, bool exits, struct error *err);
 
 #endif

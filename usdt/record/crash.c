@@ -10,9 +10,7 @@
 #include <unistd.h>
 
 #include "usdt/frame/machine.h"
-#include "usdt/ring/ticks.h"
 
-#define HANDLED_NS 1000000000ull
 #define SIGNALS 65 /* the highest signal and one more */
 
 static struct crash_row {
@@ -26,6 +24,7 @@ static struct {
 	enum crash_signals wanted;
 	uint32_t changes; /* number of calls of crash_watch() */
 	bool busy;        /* a call makes the handlers what is wanted */
+	bool rests;       /* a fault that the program may handle was acted on a short time ago */
 	struct crash_actions actions;
 } crash;
 
@@ -74,17 +73,17 @@ static void act(int signo, void *context)
 }
 
 /* Before a handler of the program runs. That one may recover, and some programs do so all the time.
- * So a second passes between two delays. */
+ * So there is a rest between two delays, which the collector ends: to read a clock here could fault
+ * (PR_SET_TSC). */
 static void act_if_due(int signo, void *context)
 {
-	static uint64_t last_ns;
-	uint64_t last = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
+	if (!__atomic_exchange_n(&crash.rests, true, __ATOMIC_RELAXED))
+		act(signo, context);
+}
 
-	if (last && ticks_ns() - last < HANDLED_NS)
-		return;
-	act(signo, context);
-	/* Behind the flush, which may have waited for a second. */
-	__atomic_store_n(&last_ns, ticks_ns(), __ATOMIC_RELAXED);
+void crash_rest_end(void)
+{
+	__atomic_store_n(&crash.rests, false, __ATOMIC_RELAXED);
 }
 
 static void handler_call(struct crash_row *row, int signo, siginfo_t *info, void *context)
@@ -100,12 +99,13 @@ static void handler_call(struct crash_row *row, int signo, siginfo_t *info, void
 }
 
 /* Whether the instruction at fault is executed again when the handler returns, and raises the same
- * signal, with the same details for a core dump. */
+ * signal, with the same details for a core dump. For other signals there may be no details: a
+ * program calls what signal() returned with one argument. */
 static bool comes_again(int signo, const siginfo_t *info)
 {
 	if (signo == SIGBUS)
 		return info->si_code >= BUS_ADRALN && info->si_code <= BUS_OBJERR;
-	return info->si_code > 0 && (signo == SIGSEGV || signo == SIGILL || signo == SIGFPE);
+	return (signo == SIGSEGV || signo == SIGILL || signo == SIGFPE) && info->si_code > 0;
 }
 
 static void handler(int signo, siginfo_t *info, void *context)
@@ -134,13 +134,34 @@ static bool is_ours(const struct sigaction *action)
 	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == handler;
 }
 
+/* Replaces the action that `expected` is, and no other one that another thread has just set. */
+static bool action_replace(int signo, const struct sigaction *expected,
+			   const struct sigaction *action)
+{
+	struct sigaction found;
+
+	if (sigaction(signo, action, &found))
+		return false;
+	if (found.sa_handler == expected->sa_handler)
+		return true;
+	sigaction(signo, &found, NULL);
+	return false;
+}
+
+/* Whether the kernel ignores the signal where it would end another program: the first process of
+ * a container has to handle what it wants to end it. A handler would interrupt a system call. */
+static bool is_ignored(int signo)
+{
+	return kind_of(signo) == KIND_END && getpid() == 1;
+}
+
 static void row_watch(int signo)
 {
 	struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	struct crash_row *row = &rows[signo];
 
 	/* Two handlers that call each other would never end. */
-	if (row->replaced)
+	if (row->replaced || is_ignored(signo))
 		return;
 	if (sigaction(signo, NULL, &row->before) ||
 	    (kind_of(signo) != KIND_FAULT && row->before.sa_handler != SIG_DFL))
@@ -148,9 +169,10 @@ static void row_watch(int signo)
 	/* A handler of the program runs as it asked for. */
 	if (is_function(&row->before)) {
 		action.sa_mask = row->before.sa_mask;
-		action.sa_flags |= row->before.sa_flags & (SA_NODEFER | SA_RESTART | SA_NOCLDSTOP);
+		action.sa_flags = SA_SIGINFO | (row->before.sa_flags & (SA_ONSTACK | SA_NODEFER |
+									SA_RESTART | SA_NOCLDSTOP));
 	}
-	row->watched = !sigaction(signo, &action, NULL);
+	row->watched = action_replace(signo, &row->before, &action);
 }
 
 static void row_unwatch(int signo)
@@ -158,10 +180,8 @@ static void row_unwatch(int signo)
 	struct crash_row *row = &rows[signo];
 	struct sigaction now;
 
-	if (!sigaction(signo, NULL, &now) && is_ours(&now))
-		sigaction(signo, &row->before, NULL);
-	else
-		row->replaced = true;
+	row->replaced = sigaction(signo, NULL, &now) || !is_ours(&now) ||
+			!action_replace(signo, &now, &row->before);
 	row->watched = false;
 }
 
@@ -188,6 +208,7 @@ void crash_watch(enum crash_signals signals, const struct crash_actions *actions
 	uint32_t seen;
 
 	crash.actions = *actions;
+	crash_rest_end();
 	__atomic_store_n(&crash.wanted, signals, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&crash.changes, 1, __ATOMIC_SEQ_CST);
 	do {

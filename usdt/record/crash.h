@@ -25,6 +25,8 @@ struct crash_actions {
  * program has installed handlers of its own since. Async-signal-safe, and any thread may call it,
  * always with the same actions. */
 void crash_watch(enum crash_signals signals, const struct crash_actions *actions);
+/* The next fault for which the program has a handler may delay that one again. */
+void crash_rest_end(void);
 /* In the child of a fork(). */
 void crash_fork_child(void);
 

@@ -20,6 +20,10 @@
 /* Waits until what was recorded so far is in the file. False: not within `wait_ns`, or it can't be.
  */
 bool request_wait(uint64_t wait_ns);
+/* Waits until nobody serves any more. False: the collector was stuck for a second, or, without
+ * patience, has used no CPU for three: it waits for a lock that the caller has. All its other waits
+ * are shorter. */
+bool request_wait_end(bool (*is_stuck)(void), bool patient);
 /* Whether anybody serves. */
 bool request_is_served(void);
 /* Whether the calling thread is the one that serves, or served last. It must not wait for itself.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "usdt/record/sites.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bpf/record.h"
@@ -497,6 +499,66 @@ static void semaphores_set(const struct sites_image *image, uint8_t value)
 	}
 }
 
+/*
+ * Held while the loader's files are walked. The loader has a lock of its own meanwhile, which the
+ * child of a fork() would never get, since glibc does not free it there.
+ *
+ * A thread of the program may have the loader's lock: it is in a callback of dl_iterate_phdr(), and
+ * forks or exits there. Whoever waits for a walk must not wait for that thread then.
+ */
+static struct {
+	pthread_mutex_t lock;
+	bool waits; /* for the loader's lock */
+	bool lent;  /* to the fork() in progress */
+} walk = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+#define NAP_NS 50000
+#define NAPS_STUCK 2000
+
+bool sites_wait_for_loader(void)
+{
+	return __atomic_load_n(&walk.waits, __ATOMIC_SEQ_CST);
+}
+
+static void walk_waits_set(bool waits)
+{
+	if (walk.waits != waits)
+		__atomic_store_n(&walk.waits, waits, __ATOMIC_SEQ_CST);
+}
+
+void sites_fork_before(void)
+{
+	unsigned naps = 0;
+	int code = errno;
+
+	while (!(walk.lent = !pthread_mutex_trylock(&walk.lock)) && naps < NAPS_STUCK) {
+		nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+		naps = sites_wait_for_loader() ? naps + 1 : 0;
+	}
+	errno = code;
+}
+
+void sites_fork_parent(void)
+{
+	if (walk.lent)
+		pthread_mutex_unlock(&walk.lock);
+}
+
+void sites_fork_child(void)
+{
+	pthread_mutex_init(&walk.lock, NULL);
+	walk.waits = false;
+}
+
+static void files_walk(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
+{
+	pthread_mutex_lock(&walk.lock);
+	walk_waits_set(true);
+	dl_iterate_phdr(each, arg);
+	walk_waits_set(false);
+	pthread_mutex_unlock(&walk.lock);
+}
+
 struct arm_walk {
 	struct sites *sites;
 	bool only_new; /* nothing to do if no file was loaded since the last walk */
@@ -505,18 +567,19 @@ struct arm_walk {
 
 static int walk_arm(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct arm_walk *walk = arg;
-	struct sites *sites = walk->sites;
+	struct arm_walk *arming = arg;
+	struct sites *sites = arming->sites;
 	struct sites_image *image;
 
 	(void)size; /* all libcs since 2005 have dlpi_adds */
-	if (!walk->begun && walk->only_new && sites->round && info->dlpi_adds == sites->adds)
+	walk_waits_set(false);
+	if (!arming->begun && arming->only_new && sites->round && info->dlpi_adds == sites->adds)
 		return 1;
 	pthread_mutex_lock(&sites->lock);
 	sites->adds = info->dlpi_adds;
 	/* Like the rest of a walk this is inside the loader's lock, so walks do not mix. */
-	sites->round += !walk->begun;
-	walk->begun = true;
+	sites->round += !arming->begun;
+	arming->begun = true;
 	image = sites->off ? NULL : image_get(sites, info);
 	if (image)
 		semaphores_set(image, mode_arms() ? SITES_ARMED_INSIDE : 0);
@@ -545,34 +608,6 @@ void sites_arm_names(struct sites *sites)
 		names_listen(&(struct names_listener){name_found, sites});
 }
 
-/*
- * Held while the loader's files are walked. The loader has a lock of its own meanwhile, which the
- * child of a fork() would never get, since glibc does not free it there.
- */
-static pthread_mutex_t walk_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void sites_fork_before(void)
-{
-	pthread_mutex_lock(&walk_lock);
-}
-
-void sites_fork_parent(void)
-{
-	pthread_mutex_unlock(&walk_lock);
-}
-
-void sites_fork_child(void)
-{
-	pthread_mutex_init(&walk_lock, NULL);
-}
-
-static void files_walk(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
-{
-	pthread_mutex_lock(&walk_lock);
-	dl_iterate_phdr(each, arg);
-	pthread_mutex_unlock(&walk_lock);
-}
-
 void sites_arm(struct sites *sites)
 {
 	names_follow_mode();
@@ -590,6 +625,7 @@ static int object_disarm(struct dl_phdr_info *info, size_t size, void *arg)
 	struct sites_image *image;
 
 	(void)size;
+	walk_waits_set(false);
 	pthread_mutex_lock(&sites->lock);
 	sites->off = true;
 	image = image_find(sites, info);

@@ -54,6 +54,8 @@ void sites_disarm(struct sites *sites);
 void sites_fork_before(void);
 void sites_fork_parent(void);
 void sites_fork_child(void);
+/* Whether a thread that walks the files waits for the loader's lock. Async-signal-safe. */
+bool sites_wait_for_loader(void);
 
 /* The number of the site that had this probe at this time; WAFFLE_SITE_UNKNOWN if it is not wanted.
  * Only one thread may call it. It takes no lock unless files or names were added since. */

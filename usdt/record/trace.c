@@ -8,11 +8,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "export/process/chain.h"
@@ -53,8 +55,12 @@ static struct {
 	pthread_mutex_t lock;
 	struct collector *collector; /* NULL: nothing is recorded, or it ends */
 	bool ending;
+	struct collector *last; /* not freed at exit, and reachable for leak checkers */
+	bool abandoned;         /* a collector could not end, and may still run */
 	pthread_cond_t ended;
-	pid_t pid;              /* of the process that records; a flush reads it without the lock */
+	/* Pid of the process that records; a flush reads it without the lock. In a child of any
+	 * kind that has a copy of the memory it is 0: another pid namespace may have the same. */
+	pid_t *pid;
 	char pattern[PATH_MAX]; /* the name as it was given */
 	char *filter, *process;
 	bool keep_children;
@@ -64,7 +70,9 @@ static struct {
 	bool recorded;  /* this process or a parent has made a record; read without the lock */
 	size_t ring_bytes_usual; /* of WAFFLE_RING_SIZE, for all recordings without options */
 	bool begins_late;        /* in a child: fork_child_late() begins a recording */
+	pid_t pid_plain;         /* where the kernel can't clear it in a child */
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	   .pid = &trace.pid_plain,
 	   .ended = PTHREAD_COND_INITIALIZER,
 	   .ring_bytes_usual = RING_BYTES_DEFAULT};
 
@@ -101,10 +109,33 @@ static bool is_shareable(const char *pattern, const char *process)
 
 /* ---- begin and end ---- */
 
+static bool is_recorder(void)
+{
+	const pid_t *pid = __atomic_load_n(&trace.pid, __ATOMIC_ACQUIRE);
+
+	return __atomic_load_n(pid, __ATOMIC_RELAXED) == getpid();
+}
+
+/* With the lock. */
+static void recorder_set(void)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = MAP_FAILED;
+
+	if (trace.pid == &trace.pid_plain)
+		page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+	if (page != MAP_FAILED && !madvise(page, bytes, MADV_WIPEONFORK))
+		__atomic_store_n(&trace.pid, page, __ATOMIC_RELEASE);
+	else if (page != MAP_FAILED)
+		munmap(page, bytes);
+	__atomic_store_n(trace.pid, getpid(), __ATOMIC_RELAXED);
+}
+
 /* A child that was made without fork() has the parent's state and no collector. */
 static bool is_served(void)
 {
-	return request_is_served() && __atomic_load_n(&trace.pid, __ATOMIC_RELAXED) == getpid();
+	return request_is_served() && is_recorder();
 }
 
 /* Async-signal-safe. */
@@ -171,7 +202,7 @@ static int begin(struct error *err)
 			 ?: owner_name(path, sizeof(path), trace.execs, err);
 	if (result)
 		return result;
-	__atomic_store_n(&trace.pid, getpid(), __ATOMIC_RELAXED);
+	recorder_set();
 	rings_configure(RINGS_COLLECTOR, trace.ring_bytes, (uint32_t)ticks_choose(),
 			trace.overwrite);
 	result = collector_open(&collector, *path ? path : NULL, &options, err);
@@ -186,7 +217,7 @@ static int begin(struct error *err)
 }
 
 /* With the lock, which is released meanwhile. */
-static int end(struct error *err)
+static int end(bool exits, struct error *err)
 {
 	struct waffle_process_ *process = waffle_process_get_();
 	struct collector *collector = trace.collector;
@@ -197,9 +228,11 @@ static int end(struct error *err)
 	trace.collector = NULL;
 	trace.ending = true;
 	pthread_mutex_unlock(&trace.lock);
-	result = collector_close(collector, err);
+	trace.last = collector;
+	result = collector_close(collector, exits, err);
 	pthread_mutex_lock(&trace.lock);
 	trace.ending = false;
+	trace.abandoned = result == -EDEADLK;
 	pthread_cond_broadcast(&trace.ended);
 	crash_update();
 	return result;
@@ -271,7 +304,7 @@ static void fork_child(void)
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
 	rings_collect(false);
 	trace.collector = NULL;
-	trace.ending = false;
+	trace.ending = trace.abandoned = false;
 	crash_update();
 	trace.begins_late = traced && fork_late;
 	if (traced && !fork_late)
@@ -354,7 +387,7 @@ static int start(const char *path, const struct waffle_trace_options *options, u
 	if (options->keep_children && !options->filter)
 		return error_set(err, EINVAL, "WAFFLE_KEEP_CHILDREN needs a WAFFLE_FILTER");
 	pthread_mutex_lock(&trace.lock);
-	if (is_recorded() || trace.ending) {
+	if (is_recorded() || trace.ending || trace.abandoned) {
 		result = error_set(err, EBUSY, "%s: this process records already%s",
 				   *path ? path : "WAFFLE_PROCESS",
 				   is_first_copy() ? "" : ", by another copy of libwaffle");
@@ -418,29 +451,46 @@ API int waffle_trace_start(const char *path, const struct waffle_trace_options *
 	return call.result;
 }
 
+/* At exit, while malloc() may wait for a lock that this thread has. */
+static void say_stuck(void)
+{
+	static const char line[] =
+		"waffle: the recording can't end while the program has a lock that it needs, as in "
+		"a callback of dl_iterate_phdr() or in a signal handler that calls exit(); the "
+		"file is cut off\n";
+	struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	if (poll(&error, 1, 0) == 1 && write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+		return; /* nobody reads it */
+}
+
 /* Whoever comes while another thread ends the recording waits for it, too: the process may be about
  * to exit. */
-static int stop(void)
+static int stop(bool exits)
 {
 	struct error err = ERROR_INIT;
 	int result = -ESRCH;
 
+	if (!is_recorder())
+		return -ESRCH;
 	if (request_is_self()) /* a callback, during which the recording can't end */
 		return -EDEADLK;
 	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
-		result = end(&err);
+		result = end(exits, &err);
 	while (trace.ending)
 		pthread_cond_wait(&trace.ended, &trace.lock);
 	pthread_mutex_unlock(&trace.lock);
-	if (*err.message)
+	if (exits && result == -EDEADLK)
+		say_stuck();
+	else if (*err.message)
 		say_line("%s", err.message);
 	return result;
 }
 
 API int waffle_trace_stop(void)
 {
-	return stop();
+	return stop(false);
 }
 
 API int waffle_trace_flush(void)
@@ -461,7 +511,7 @@ API int waffle_process_start(const char *text)
 
 API int waffle_process_stop(void)
 {
-	return stop();
+	return stop(false);
 }
 
 /* ---- the environment ---- */
@@ -592,5 +642,5 @@ static __attribute__((constructor)) void trace_load(void)
 static __attribute__((destructor)) void trace_unload(void)
 {
 	if (is_served())
-		stop();
+		stop(true);
 }

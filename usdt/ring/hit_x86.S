@@ -11,8 +11,8 @@
  *	rsi  words		(leave: thread)	r10       the record, and before that the writer
  *	rdx  types, NULL	(leave: rest)	r11       the ring's struct ring_shared
  *	rcx  number of words	(leave: probe)
- *	r8   thread		(leave: rest)
- *	r9   scope of an enter
+ *	r8   thread		(enter: scope)	(leave: rest)
+ *	r9   free		(enter: thread)
  *
  * A jump to 9 gives the hit to the site's own slow path. Nothing has been changed until then, but
  * an id may have been drawn.
@@ -214,21 +214,25 @@ function_end hit_event
 7:	movups %xmm1, RECORD_HI(%r10)
 	movq %rdx, RECORD_ID(%r10)
 	movq %rdx, SCOPE_ID(%r8)
+	/* A signal handler may have left scopes open since the depth was looked at. What is read
+	 * here is still so at the commit, and a handler that comes later changes no register. */
+	movq OF_DEPTH(%r9), %r10
+	cmpl $LINKS, %r10d
+	jae 9f
 	record_commit 0, \two
 	/* Pushes the scope, as waffle_scope_push_(), and returns it. */
 	movq %rdi, SCOPE_PROBE(%r8)
-	movq OF_DEPTH(%r9), %rcx
-	movl %ecx, %eax
-	addq $1, %rcx
-	movq %rcx, SCOPE_DEPTH(%r8)
-	movq %rcx, OF_DEPTH(%r9)
-	shrq $32, %rcx
+	movl %r10d, %eax
+	addq $1, %r10
+	movq %r10, SCOPE_DEPTH(%r8)
+	movq %r10, OF_DEPTH(%r9)
+	shrq $32, %r10
 	leaq (%rax, %rax, 4), %rax
 	leaq OF_LINKS(%r9, %rax, 8), %rax
 	movups %xmm1, LINK_HI(%rax)
 	movq %rdx, LINK_SPAN(%rax)
 	movq %r8, LINK_PLACE(%rax)
-	movl %ecx, LINK_MODE(%rax)
+	movl %r10d, LINK_MODE(%rax)
 	movups %xmm1, OF_HI(%r9)
 	movq %rdx, OF_SPAN(%r9)
 	movq %r8, %rax

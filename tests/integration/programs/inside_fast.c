@@ -6,17 +6,24 @@
  *	inside_fast deep COUNT         COUNT spans, each in the one before
  *	inside_fast nested COUNT       nested spans, while a handler makes spans, too
  *	inside_fast jump COUNT         the same, while the handler sometimes jumps out of them
- *	inside_fast ticks              an event for each line of input
+ *	inside_fast left               a handler leaves spans open at the begin of a span, at any
+ *depth inside_fast ticks              an event for each line of input
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#ifdef __x86_64__
+#include <ucontext.h>
+#endif
 
 #include <waffle.h>
 
@@ -91,6 +98,87 @@ static void nested(long count, void (*handler)(int))
 	printf("handled %ld\n", handled);
 }
 
+#ifdef __x86_64__
+
+#define CODE_BYTES 2048u /* at least those of the fast path of a span's begin */
+#define BREAKPOINT 0xcc
+
+static unsigned char code_before[CODE_BYTES], *code;
+static jmp_buf abandoned;
+
+static __attribute__((noinline)) void abandon(void)
+{
+	WAFFLE_SPAN("abandoned");
+	longjmp(abandoned, 1);
+}
+
+static void on_breakpoint(int signo, siginfo_t *info, void *context)
+{
+	greg_t *at = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	(void)signo;
+	(void)info;
+	memcpy(code, code_before, CODE_BYTES);
+	(*at)--; /* it is not within the sequence yet */
+	handled++;
+	if (!setjmp(abandoned))
+		abandon();
+}
+
+/* Breakpoints where a restartable sequence begins: behind its signature. */
+static void breakpoints_set(void)
+{
+	static const unsigned char signature[] = {0x53, 0x30, 0x05, 0x53};
+
+	for (size_t i = 0; i + 4 < CODE_BYTES; i++)
+		if (!memcmp(code_before + i, signature, 4))
+			code[i + 4] = BREAKPOINT;
+}
+
+static __attribute__((noinline)) void left_at(long depth)
+{
+	struct waffle_thread_ *thread = waffle_thread_get_();
+	struct waffle_thread_ before;
+
+	WAFFLE_SPAN("around", KV_I64("depth", depth));
+	memcpy(&before, thread, sizeof(before));
+	if (code)
+		breakpoints_set();
+	{
+		WAFFLE_SPAN("begun");
+	}
+	if (code)
+		memcpy(code, code_before, CODE_BYTES);
+	if (thread->frame_depth_ != before.frame_depth_ ||
+	    memcmp(thread->frames_, before.frames_, sizeof(before.frames_)))
+		printf("depth %ld: what is behind the links has changed\n", depth);
+	memcpy(thread, &before, offsetof(struct waffle_thread_, id_base_));
+	thread->depth_ = before.depth_;
+	memcpy(thread->links_, before.links_, sizeof(before.links_));
+	if (depth < 10)
+		left_at(depth + 1);
+}
+
+static void left(void)
+{
+	struct sigaction action = {.sa_sigaction = on_breakpoint, .sa_flags = SA_SIGINFO};
+	uintptr_t page;
+
+	sigaction(SIGTRAP, &action, NULL);
+	code = (unsigned char *)(uintptr_t)waffle_process_get_()->enter_;
+	if (code) {
+		page = (uintptr_t)code & ~4095ul;
+		memcpy(code_before, code, CODE_BYTES);
+		if (mprotect((void *)page, CODE_BYTES + 4096, PROT_READ | PROT_WRITE | PROT_EXEC))
+			return;
+	}
+	WAFFLE_EVENT("event");
+	left_at(1);
+	printf("handled %ld\n", handled);
+}
+
+#endif
+
 static void ticks(void)
 {
 	char line[32];
@@ -116,6 +204,10 @@ int main(int argc, char **argv)
 		nested(count, on_timer);
 	else if (!strcmp(mode, "jump"))
 		nested(count, on_jump);
+#ifdef __x86_64__
+	else if (!strcmp(mode, "left"))
+		left();
+#endif
 	else if (!strcmp(mode, "ticks"))
 		ticks();
 	else

@@ -8,11 +8,14 @@
 #define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -387,6 +390,164 @@ static __attribute__((noinline)) void damaged(void)
 	frame[1] = before[1];
 }
 
+static char other_stack[65536];
+
+static void on_trap(int signo)
+{
+	(void)signo;
+	printf("on the other stack: %d\n",
+	       (char *)__builtin_frame_address(0) - other_stack < (long)sizeof(other_stack) &&
+		       (char *)__builtin_frame_address(0) >= other_stack);
+}
+
+/* A handler that does not want the alternate stack, which may have no room for it. */
+static void plain_handler(void)
+{
+	stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof(other_stack)};
+	struct sigaction action = {.sa_handler = on_trap};
+
+	sigaltstack(&stack, NULL);
+	sigaction(SIGTRAP, &action, NULL);
+	waffle_trace_start("stack.waffle", NULL);
+	events(0, 1);
+	raise(SIGTRAP);
+}
+
+#ifndef STATIC
+
+static void on_usr1(int signo)
+{
+	(void)signo;
+	printf("handled\n");
+}
+
+static volatile int sets_meanwhile;
+
+/* As if another thread installed its handler just after libwaffle has found that there is none. */
+int sigaction(int signo, const struct sigaction *action, struct sigaction *before)
+{
+	static __typeof__(sigaction) *real;
+	int result;
+
+	if (!real)
+		real = (__typeof__(real))dlsym(RTLD_NEXT, "sigaction");
+	result = real(signo, action, before);
+	if (signo == SIGUSR1 && !action && sets_meanwhile) {
+		sets_meanwhile = 0;
+		real(signo, &(struct sigaction){.sa_handler = on_usr1}, NULL);
+	}
+	return result;
+}
+
+static void sets_handler_meanwhile(void)
+{
+	sets_meanwhile = 1;
+	events(0, 1);
+	raise(SIGUSR1);
+}
+
+#endif
+
+/* A thread that must not read the counter any more has no site, and needs the file. */
+static void no_counter(const char *how)
+{
+	events(0, 100);
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	if (!strcmp(how, "_exit"))
+		_exit(0);
+	if (!strcmp(how, "flush"))
+		exit(waffle_trace_flush() ? 7 : 0);
+	raise(atoi(how));
+}
+
+/* The first process of a pid namespace, which the kernel spares, makes another namespace. */
+static void first_process(void)
+{
+	pid_t child = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+
+	if (!child)
+		exit(0); /* it has no collector, and the pid of its parent */
+	alarm(10);
+	child_wait(child);
+	events(0, 1);
+	child = fork();
+	if (!child) {
+		nap(100);
+		kill(getppid(), SIGTERM);
+		_exit(0);
+	}
+	printf("poll %d\n", poll(NULL, 0, 500));
+	child_wait(child);
+}
+
+static void namespaces(void)
+{
+	pid_t child;
+	int status = 0;
+
+	if (unshare(CLONE_NEWPID)) {
+		printf("not permitted\n");
+		return;
+	}
+	child = fork();
+	if (!child) {
+		first_process();
+		exit(0);
+	}
+	for (int i = 0; i < 100 && waitpid(child, &status, WNOHANG) != child; i++)
+		nap(100);
+	kill(child, SIGKILL);
+	printf("status %d\n", status);
+}
+
+static void on_exit_signal(int signo)
+{
+	(void)signo;
+	exit(3);
+}
+
+/* The handler comes while the thread is in malloc(), mostly. */
+static void exits_in_malloc(void)
+{
+	void *all[64] = {0};
+	struct itimerspec soon = {.it_value.tv_nsec = 20000000};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
+	timer_t timer;
+
+	events(0, 100);
+	signal(SIGUSR2, on_exit_signal);
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	timer_settime(timer, 0, &soon, NULL);
+	for (size_t i = 0;; i++) {
+		free(all[i % 64]);
+		all[i % 64] = malloc(1000 + i * 7919 % 200000);
+	}
+}
+
+static const char *loader_how;
+
+static int in_loader(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	pid_t child;
+
+	(void)info;
+	(void)size;
+	(void)arg;
+	nap(300); /* the collector looks for new files meanwhile */
+	if (!strcmp(loader_how, "exit"))
+		exit(3);
+	if (!strcmp(loader_how, "stop")) {
+		printf("stop %d\n", waffle_trace_stop());
+		printf("start %d\n", waffle_trace_start("again.waffle", NULL));
+		return 1;
+	}
+	child = fork();
+	if (!child)
+		_exit(0);
+	child_wait(child);
+	return 1;
+}
+
 static void executes(const char *self, long count)
 {
 	char left[24];
@@ -486,7 +647,23 @@ int main(int argc, char **argv)
 		full_pipe();
 	else if (!strcmp(mode, "damaged"))
 		damaged();
-	else if (!strcmp(mode, "executes"))
+	else if (!strcmp(mode, "plain_handler"))
+		plain_handler();
+#ifndef STATIC
+	else if (!strcmp(mode, "sets_handler_meanwhile"))
+		sets_handler_meanwhile();
+#endif
+	else if (!strcmp(mode, "no_counter"))
+		no_counter(what);
+	else if (!strcmp(mode, "namespaces"))
+		namespaces();
+	else if (!strcmp(mode, "exits_in_malloc"))
+		exits_in_malloc();
+	else if (!strcmp(mode, "in_loader")) {
+		events(0, 100);
+		loader_how = what;
+		dl_iterate_phdr(in_loader, NULL);
+	} else if (!strcmp(mode, "executes"))
 		executes(argv[0], count);
 	else if (!strcmp(mode, "sandboxed"))
 		sandboxed(count, 20);
