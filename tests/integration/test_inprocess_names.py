@@ -53,18 +53,21 @@ def test_name_has_host_pid_and_rank(recorder):
 
 @pytest.mark.parametrize("extension", ["waffle", "json", "pftrace"])
 def test_executed_child_has_a_file_of_its_own(recorder, extension):
-    """The child of fork() executes the program again: its file replaces that of the fork."""
+    """The child of fork() executes the program again, which does not replace the file of the fork."""
     folder = recorder.waffle.folder
     recorder.run("fork", "exec", path=folder / f"own-%p.{extension}")
-    files = {path.stat().st_size for path in folder.glob(f"own-*.{extension}")}
-    assert len(files) == 2
+    [executed] = folder.glob(f"own-*-2.{extension}")
+    parent, forked = sorted(set(folder.glob(f"own-*.{extension}")) - {executed},
+                            key=lambda path: path.stat().st_size, reverse=True)
+    assert executed.stem == f"{forked.stem}-2"
     if extension == "waffle":
-        found = sorted(steps(recorder.waffle, path) for path in folder.glob("own-*"))
-        assert found == [list(range(20)), list(range(20))]
+        found = [sorted(steps(recorder.waffle, path)) for path in (parent, executed, forked)]
+        assert found == [list(range(20)), list(range(20)), []]
     if extension == "json":
-        for path in folder.glob("own-*"):
+        for path in (parent, executed):
             events = json.loads(path.read_text())
             assert len([e for e in events if e["name"] == "tick"]) == 20
+        assert '"tick"' not in forked.read_text()
 
 
 def test_folder_and_links_to_devices_are_no_files(recorder):

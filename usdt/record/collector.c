@@ -327,6 +327,10 @@ int collector_close(struct collector *collector, bool exits, struct error *err)
 {
 	int result;
 
+	/* A signal handler that has interrupted malloc() may have called exit(). So the thread is
+	 * not joined then. To detach one that still runs takes no lock. */
+	if (exits)
+		pthread_detach(collector->thread);
 	__atomic_store_n(&collector->stop, true, __ATOMIC_RELEASE);
 	sink_file_hurry(true);
 	request_wake();
@@ -338,7 +342,6 @@ int collector_close(struct collector *collector, bool exits, struct error *err)
 	result = collector->delivery.result;
 	if (result && !collector->told)
 		error_set(err, -result, "%s", collector->delivery.problem.message);
-	/* A signal handler that has interrupted malloc() may have called exit(). */
 	if (exits)
 		return result;
 	pthread_join(collector->thread, NULL);
