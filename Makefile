@@ -91,7 +91,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 # evaluate filters and find sites, compiled anew as position-independent code. Only the symbols of
 # usdt/libwaffle.map are visible, also in the archive, which is one object for that.
 PIC_SRC := $(wildcard usdt/*/*.c) $(addprefix userspace/, \
-	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/map.c util/memory.c util/output.c util/own_thread.c util/secret.c util/privileges.c \
+	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/library.c util/map.c util/memory.c util/output.c util/own_thread.c util/secret.c util/privileges.c \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \

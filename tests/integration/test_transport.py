@@ -511,12 +511,17 @@ def test_threads_without_room_for_a_ring_use_the_kernel(waffle, start, ringed):
     assert "records; some threads use the kernel: there are too many rings]" in text
 
 
-def test_program_in_a_sandbox_lives_and_uses_the_kernel(waffle, start, ringed):
+def attach_to_confined(waffle, start, ringed):
     program = begin(start, ringed)
     program.ask("confine", "done")
     attached = waffle.attach("-p", program.pid, "--no-report")
     assert "seccomp" in attached.wait_notice()
     attached.wait_links(3)
+    return program, attached
+
+
+def test_program_in_a_sandbox_lives_and_uses_the_kernel(waffle, start, ringed):
+    program, attached = attach_to_confined(waffle, start, ringed)
     program.ask("steps 0 300 100", "done")
     program.ask("threads 2 100", "done")
     capture = attached.stop()
@@ -527,11 +532,7 @@ def test_program_in_a_sandbox_lives_and_uses_the_kernel(waffle, start, ringed):
 
 def test_threads_of_a_sandboxed_program_record_together_through_the_kernel(waffle, start, ringed):
     """No thread makes a system call that its sandbox would kill it for."""
-    program = begin(start, ringed)
-    program.ask("confine", "done")
-    attached = waffle.attach("-p", program.pid, "--no-report")
-    assert "seccomp" in attached.wait_notice()
-    attached.wait_links(3)
+    program, attached = attach_to_confined(waffle, start, ringed)
     program.ask("threads 16 50", "done")
     rows = attached.stop().rows()
     for number in range(1, 17):

@@ -138,9 +138,9 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 
 	look_at(arming, pid);
 	/* libwaffle comes first, since the programs for the other sites depend on the transport. */
-	arming->late = !result && control_is_late(arming, pid, now);
+	arming->scanned = now;
 	result = result ?: mappings_arm(arming, &seen, now, true, err);
-	arming->late = false;
+	arming->scanned = NULL;
 	if (result == -EAGAIN && control_awaits(arming, pid)) {
 		vec_free(&seen.files.list);
 		return 0; /* again when it has been parsed */

@@ -107,8 +107,8 @@ struct arming {
 	VEC(char *) notices;     /* pending messages */
 	struct keymap dismissed; /* device and inode of files where a search ahead found nothing */
 	char warning[1200];
-	bool unread; /* see arming_unread() */
-	bool late;   /* libwaffle comes to sites whose hits the kernel already filters */
+	bool unread;                    /* see arming_unread() */
+	const struct mappings *scanned; /* of the process that arming_scan() looks at, or NULL */
 	enum arming_lack lack;
 };
 
@@ -164,8 +164,6 @@ bool control_filters(const struct arming *arming, pid_t pid);
 /* Whether a process in which nothing is armed yet is not to be armed before libwaffle, if it has
  * mapped that. */
 bool control_awaits(const struct arming *arming, pid_t pid);
-/* Whether the kernel filters hits of sites that are mapped now. */
-bool control_is_late(const struct arming *arming, pid_t pid, const struct mappings *mappings);
 
 /* arming_doubled.c */
 /* Number of mappings that a process has of the page. */

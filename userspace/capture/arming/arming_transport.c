@@ -76,9 +76,21 @@ void arming_confine(struct arming *arming, pid_t pid)
 			armed_release(arm_remove(arming, i - 1));
 }
 
-bool control_is_late(const struct arming *arming, pid_t pid, const struct mappings *mappings)
+bool control_awaits(const struct arming *arming, pid_t pid)
 {
-	if (!arming->transport || !arming->plan || arming->plan->is_static)
+	for (size_t i = 0; i < arming->arms.len; i++)
+		if (arming->arms.data[i].pid == pid)
+			return false;
+	return arming->plan && !arming->plan->is_static && arming->transport &&
+	       !arming_is_everywhere(arming);
+}
+
+/* Whether libwaffle comes to sites that are mapped already, and whose hits the kernel filters. */
+static bool is_late(const struct arming *arming, pid_t pid)
+{
+	const struct mappings *mappings = arming->scanned;
+
+	if (!mappings || !arming->plan || arming->plan->is_static)
 		return false;
 	for (size_t i = 0; i < arming->arms.len; i++) {
 		const struct arm *arm = &arming->arms.data[i];
@@ -90,15 +102,6 @@ bool control_is_late(const struct arming *arming, pid_t pid, const struct mappin
 				return true;
 	}
 	return false;
-}
-
-bool control_awaits(const struct arming *arming, pid_t pid)
-{
-	for (size_t i = 0; i < arming->arms.len; i++)
-		if (arming->arms.data[i].pid == pid)
-			return false;
-	return arming->plan && !arming->plan->is_static && arming->transport &&
-	       !arming_is_everywhere(arming);
 }
 
 int control_arm(struct arming *arming, uint32_t index, struct arm_request request,
@@ -117,7 +120,7 @@ int control_arm(struct arming *arming, uint32_t index, struct arm_request reques
 	/* The kernel can't filter by a process whose main thread has exited. */
 	if (process_live_task(pid) != pid)
 		return 0;
-	if (arming->late)
+	if (is_late(arming, pid))
 		transport_keeps_kernel(arming->transport, pid);
 	probe = transport_probe(arming->transport, pid, file->object);
 	control.path = file->object->path;

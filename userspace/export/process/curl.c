@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "export/process/curl_internal.h"
+#include "util/library.h"
 
 /* OPENSSL_INIT_NO_ATEXIT of OpenSSL. */
 #define NO_ATEXIT 0x00080000ull
@@ -16,10 +17,7 @@ static struct {
 	struct curl_library library;
 } curl = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const struct {
-	const char *name;
-	size_t at;
-} functions[] = {
+static const struct library_function functions[] = {
 #define FUNCTION(name)                                                                             \
 	{                                                                                          \
 		"curl_" #name, offsetof(struct curl_library, name)                                 \
@@ -40,18 +38,6 @@ static void openssl_keep(void *handle)
 		init(NO_ATEXIT, NULL);
 }
 
-static bool functions_find(void *handle)
-{
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *found = dlsym(handle, functions[i].name);
-
-		if (!found)
-			return false;
-		*(void **)((char *)&curl.library + functions[i].at) = found;
-	}
-	return true;
-}
-
 static int library_open(struct error *err)
 {
 	static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
@@ -62,7 +48,9 @@ static int library_open(struct error *err)
 		if (!handle)
 			continue;
 		openssl_keep(handle);
-		if (functions_find(handle) && !curl.library.global_init(CURL_INIT_ALL)) {
+		if (!library_find(handle, functions, sizeof(functions) / sizeof(functions[0]),
+				  &curl.library) &&
+		    !curl.library.global_init(CURL_INIT_ALL)) {
 			curl.opened = true;
 			return 0;
 		}

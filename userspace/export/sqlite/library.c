@@ -4,14 +4,13 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "util/library.h"
+
 #define NAME "libsqlite3.so.0"
 /* Larger than any model that fits in memory; the default is 1 GiB. */
 #define BYTES_MAX (INT64_C(1) << 42)
 
-static const struct {
-	const char *name;
-	size_t at;
-} functions[] = {
+static const struct library_function functions[] = {
 #define FUNCTION(name)                                                                             \
 	{                                                                                          \
 		"sqlite3_" #name, offsetof(struct sqlite_library, name)                            \
@@ -27,21 +26,18 @@ const struct sqlite_library *sqlite_library_open(struct error *err)
 {
 	static struct sqlite_library library;
 	void *handle = dlopen(NAME, RTLD_NOW | RTLD_LOCAL);
+	const char *missing;
 
 	if (!handle) {
 		error_set(err, ENOENT, "%s can't be opened; install libsqlite3-0", NAME);
 		return NULL;
 	}
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *found = dlsym(handle, functions[i].name);
-
-		if (!found) {
-			error_set(err, ENOSYS, "%s is too old: it has no %s", NAME,
-				  functions[i].name);
-			dlclose(handle);
-			return NULL;
-		}
-		*(void **)((char *)&library + functions[i].at) = found;
+	missing =
+		library_find(handle, functions, sizeof(functions) / sizeof(functions[0]), &library);
+	if (missing) {
+		error_set(err, ENOSYS, "%s is too old: it has no %s", NAME, missing);
+		dlclose(handle);
+		return NULL;
 	}
 	library.config(SQLITE_CONFIG_MEMDB_MAXSIZE, BYTES_MAX);
 	return &library;
