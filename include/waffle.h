@@ -191,7 +191,7 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 			? (count)-WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__)                             \
 			: (count)
 #define WAFFLE_ADDRESS_(pointer) (unsigned long long)(__UINTPTR_TYPE__)(pointer)
-/* Of a span: its line in full mode (waffle_span_opened_()). */
+/* The line of a span in full mode, for waffle_span_opened_(); 0 in other modes. */
 #define WAFFLE_LINE_(at) (WAFFLE_IS_FULL_(at) ? __LINE__ + 0ull : 0ull)
 #define WAFFLE_DEBUG_COUNT_(at, ...) (0 WAFFLE_MAP_(WAFFLE_KEY_DEBUG_ONE_, at, __VA_ARGS__))
 

@@ -190,8 +190,8 @@ static __inline__ waffle_value_t waffle_cause_event(waffle_event_id_t event)
 
 /* ---- spans, events and counters ---- */
 
-/* What waffle_scope_end() needs to end a scope: its span, and what was current before. The caller
- * keeps it at one address until the scope has ended. */
+/* A scope that waffle_scope_end() ends: its span, and the context that was current before. The
+ * caller keeps it at one address until the scope has ended. */
 typedef struct {
 	unsigned long long words_[10];
 } waffle_scope_t;

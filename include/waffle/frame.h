@@ -23,7 +23,7 @@
 enum waffle_entry_kind_ {
 	WAFFLE_ENTRY_FRAME = 1,   /* pushed by WAFFLE_FRAME */
 	WAFFLE_ENTRY_SPAN = 2,    /* an open span */
-	WAFFLE_ENTRY_MACHINE = 3, /* where no frame was pushed: found by unwinding the stack */
+	WAFFLE_ENTRY_MACHINE = 3, /* found by unwinding the stack, where no frame was pushed */
 };
 
 /* One line of a backtrace. */

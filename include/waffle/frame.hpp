@@ -111,7 +111,7 @@ template <class... A> struct Frame_ {
 		}
 	}
 
-	/* What a step needs until it fills these words in. */
+	/* Keeps what a step needs until the step fills these words in. */
 	template <class Rest> void set_step_(const char *meta_, Rest rest_)
 	{
 		words_[2] = (unsigned long long)(__UINTPTR_TYPE__)meta_;

@@ -97,8 +97,8 @@ constexpr std::size_t argument_end_(const char *text_, std::size_t at_)
 	return at_;
 }
 
-/* Where names are put. The first pass has no buffer and only counts the characters; the second one
- * writes them. */
+/* Collects the characters of names. In the first pass there is no buffer, and they are only
+ * counted. In the second pass they are written. */
 struct Out_ {
 	char *to_ = nullptr;
 	std::size_t size_ = 0;

@@ -53,7 +53,7 @@ struct Name_ {
 template <class> inline constexpr bool is_optional_ = false;
 template <class T> inline constexpr bool is_optional_<std::optional<T>> = true;
 
-/* Whether anybody records names. */
+/* Tells whether a recording or a tracer wants records of names. */
 inline bool named_recorded_()
 {
 	static const unsigned long long *const gate_ = waffle_named_gate();

@@ -57,7 +57,7 @@ static inline int PyModule_AddObjectRef(PyObject *module, const char *name, PyOb
 
 extern const unsigned long long *native_gate;
 
-/* Whether anybody records. */
+/* Tells whether a recording or a tracer wants records. */
 static inline bool native_is_recorded(void)
 {
 	return __builtin_expect(__atomic_load_n(native_gate, __ATOMIC_RELAXED) != 0, 0);
@@ -71,7 +71,7 @@ struct use {
 	char types[WAFFLE_KEYS_MAX + 8]; /* those behind `count` are 0 */
 	waffle_value_t values[WAFFLE_KEYS_MAX];
 	PyObject *keys[WAFFLE_KEYS_MAX]; /* borrowed; NULL: a cause */
-	PyObject *held[WAFFLE_KEYS_MAX]; /* what values refer to and nobody else owns */
+	PyObject *held[WAFFLE_KEYS_MAX]; /* objects that only `values` refers to */
 };
 
 static inline void use_begin(struct use *use)
@@ -136,9 +136,9 @@ PyObject *context_new(waffle_context_t context);
 /* The context of a Span or Context; null for anything else. */
 waffle_context_t context_of(PyObject *holder);
 
-/* What to restore when something is no longer current. */
+/* The context to restore when an inner one ends. */
 struct context_outer {
-	PyObject *holder; /* what the variable had, or NULL */
+	PyObject *holder; /* the previous value of the context variable, or NULL */
 	waffle_context_t native;
 	unsigned long long last;
 };

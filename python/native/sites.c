@@ -16,7 +16,7 @@
 #define VARIANTS_MAX 32u
 
 static struct {
-	pthread_mutex_t lock; /* of what is added; nothing of Python runs with it */
+	pthread_mutex_t lock; /* protects additions; no Python code runs while it is held */
 	struct site *slots[SLOTS];
 	unsigned count;
 } sites = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -109,7 +109,7 @@ waffle_name_t *site_name(struct site *site, const struct use *use, PyObject *kwn
 
 /* ---- sites ---- */
 
-/* Where the calling code is. */
+/* Fills in the file, the line and the function of the calling Python code. */
 static void site_place(struct site *site)
 {
 	PyFrameObject *frame = PyEval_GetFrame();

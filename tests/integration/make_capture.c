@@ -289,7 +289,7 @@ static void random_records(struct capture *c, uint64_t seed)
 #define RANK_COUNT 100
 #define RANK_STEPS 20
 #define RANK_NODE 8   /* ranks of a host */
-#define NANOSLEEP 230 /* of x86_64 */
+#define NANOSLEEP 230 /* the number of the system call on x86-64 */
 #define RECVFROM 45
 
 /* The thread is blocked in a system call. An interrupt wakes it. */

@@ -372,7 +372,7 @@ static void test_memory_is_limited_also_within_a_segment(void **state)
 	store_writer_discard(memory);
 }
 
-/* What a program records on a track has any time. */
+/* A program gives records on a track any time. */
 static void test_a_record_of_the_future_does_not_end_what_is_kept(void **state)
 {
 	struct store_writer *memory = open_memory();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a program that runs for weeks could let grow. tests/fuzz/fuzz_timeline.c tests the rest. */
+/* The timeline keeps bounded memory in a program that runs for weeks. tests/fuzz/fuzz_timeline.c
+ * tests the rest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 
 #include "usdt/sink/timeline.h"
 
-/* What was written. */
+/* Counts of what the timeline has written. */
 struct shown {
 	/* `spans`: each once, wherever it begins. `strange`: those without a begin. */
 	uint64_t spans, ends, asides, strange, lost;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What makes the flight recorder write a file, and when that was. */
+/* Records that trigger the flight recorder, and the times of these triggers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -39,7 +39,7 @@ struct collector {
 	void (*recorded)(void); /* NULL: it was called */
 	uint64_t goal;          /* time of the last round: the next one delivers what is older */
 	uint64_t armed_ns, flushed_ns;
-	bool told;       /* of an error after which nothing is written */
+	bool told;       /* an error that ended the writing has been reported */
 	uint32_t served; /* the last request that was served */
 	bool stop;
 };
@@ -66,8 +66,8 @@ static void flush(struct collector *collector)
 
 /* A round delivers … */
 enum round_kind {
-	ROUND_SETTLED, /* what is older than the last round */
-	ROUND_ALL,     /* also what has just been written */
+	ROUND_SETTLED, /* delivers records that are older than the last round */
+	ROUND_ALL,     /* also delivers records that were just written */
 };
 
 /* Returns for how long there will be nothing to do. */

@@ -98,9 +98,9 @@ static void handler_call(struct crash_row *row, int signo, siginfo_t *info, void
 		before.sa_handler(signo);
 }
 
-/* Whether the instruction at fault is executed again when the handler returns, and raises the same
- * signal, with the same details for a core dump. For other signals there may be no details: a
- * program calls what signal() returned with one argument. */
+/* Tells whether the instruction at fault is executed again when the handler returns. It raises the
+ * same signal then, with the same details for a core dump. `info` is valid only for faults: a
+ * program may call the handler that signal() returned, with the signal's number alone. */
 static bool comes_again(int signo, const siginfo_t *info)
 {
 	if (signo == SIGBUS)

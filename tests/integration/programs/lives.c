@@ -322,7 +322,8 @@ static void end(const char *how)
 
 /* ---- what the program sees ---- */
 
-/* What a program that looks for signals without a handler finds. */
+/* Prints how many signals have a handler (without those of faults), before and after the program
+ * records, and whether its own dispositions stay. */
 static void dispositions(void)
 {
 	for (int turn = 0; turn < 2; turn++) {
@@ -363,7 +364,8 @@ static void full_pipe(void)
 		;
 	fcntl(2, F_SETFL, 0);
 	alarm(10);
-	waffle_span_complete(track, name, 1ull << 62, 5, NULL, 0); /* so far away that it is told */
+	/* A time so far away that libwaffle reports it. */
+	waffle_span_complete(track, name, 1ull << 62, 5, NULL, 0);
 	waffle_trace_flush();
 	waffle_trace_start("other.waffle", NULL); /* it records already */
 	waffle_name(&(struct waffle_name_spec){.size = sizeof(struct waffle_name_spec)});
