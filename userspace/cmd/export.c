@@ -202,6 +202,15 @@ static int send_model(const struct command *command, const struct export_options
 	terminal_put(stdout, o->server, strlen(o->server));
 	printf(": %s %s were sent.", units_format_count(records, sent.records),
 	       units_plural(sent.records, "span or event", "spans and events"));
+	if (sent.counters > sent.skipped)
+		printf(" So were %s %s.", units_format_count(records, sent.counters - sent.skipped),
+		       units_plural(sent.counters - sent.skipped, "value of a counter",
+				    "values of counters"));
+	if (sent.skipped)
+		printf(" %s %s not: the server takes no metrics.",
+		       units_format_count(records, sent.skipped),
+		       units_plural(sent.skipped, "value of a counter was",
+				    "values of counters were"));
 	print_lost(model);
 	return 0;
 }

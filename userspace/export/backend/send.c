@@ -84,6 +84,24 @@ static void batch_send(struct sending *sending, struct full_record *const *list,
 	bytes_clear(&sending->request);
 }
 
+static void counters_send(struct sending *sending, struct full_record *const *list, size_t count,
+			  struct backend_sent *sent)
+{
+	uint32_t records =
+		otlp_counters(&sending->request, false, sending->server->service, list, count);
+	struct parcel *parcel;
+
+	memory_require(!sending->request.failed);
+	if (!records)
+		return;
+	parcel = parcel_new(HTTP_METRICS | HTTP_OPTIONAL, records, sending->request.data,
+			    sending->request.len);
+	memory_require(parcel);
+	sender_push(sending->sender, parcel, records);
+	sent->counters += records;
+	bytes_clear(&sending->request);
+}
+
 static int sender_make(struct sending *sending, struct error *err)
 {
 	const struct backend_server *server = sending->server;
@@ -114,11 +132,14 @@ static int outcome(const struct backend_server *server, const struct sender_coun
 {
 	char lost[UNITS_TEXT], all[UNITS_TEXT];
 
-	if (counts->sent == sent->records)
+	uint64_t total = sent->records + sent->counters;
+
+	sent->skipped = counts->skipped;
+	if (counts->sent + counts->skipped == total)
 		return 0;
 	return error_set(err, EIO, "%s: %s of %s records were not accepted: %s", server->url,
-			 units_format_count(lost, sent->records - counts->sent),
-			 units_format_count(all, sent->records), counts->why);
+			 units_format_count(lost, total - counts->sent - counts->skipped),
+			 units_format_count(all, total), counts->why);
 }
 
 /* A server that did not take one request in all the time will not take the others. */
@@ -149,6 +170,9 @@ int backend_send(const struct model *model, const struct backend_server *server,
 	while (!has_given_up(&sending) &&
 	       (count = model_records_next(sending.records, &sending.pending, &list)))
 		batch_send(&sending, list, count);
+	while (server->kind == BACKEND_OTLP && !has_given_up(&sending) &&
+	       (count = model_records_next_counters(sending.records, &list)))
+		counters_send(&sending, list, count, sent);
 	until_ns = clock_monotonic_ns() + (has_given_up(&sending) ? 0 : server->wait_ns);
 	counts = sender_close(sending.sender, until_ns);
 	result = outcome(server, &counts, sent, err);

@@ -24,7 +24,9 @@ struct backend_server {
 };
 
 struct backend_sent {
-	uint64_t records; /* of the capture: spans, and events in and outside of them */
+	uint64_t records;  /* of the capture: spans, and events in and outside of them */
+	uint64_t counters; /* values of counters, … */
+	uint64_t skipped;  /* … of which the server takes none: it has no service for metrics */
 };
 
 /* Whether a text is the URL of a server rather than the name of a file. */

@@ -143,6 +143,12 @@ static void records_send(struct processor *processor, struct full_record *const 
 
 	if (sent)
 		request_send(processor, kind, sent);
+	if (kind & HTTP_ZIPKIN || processor->counted)
+		return;
+	sent = otlp_counters(&state->request, kind & HTTP_JSON, state->source.service, records,
+			     count);
+	if (sent)
+		request_send(processor, kind | HTTP_METRICS | HTTP_OPTIONAL, sent);
 }
 
 /* Sends the events whose spans did not come, each as a span without duration. */
