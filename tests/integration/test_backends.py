@@ -362,7 +362,7 @@ def test_file_of_zipkin_is_what_its_server_takes(zipkin, waffle):
     (["--to", "ftp://h"], "expected a URL such as http://localhost:4318"),
     (["--to", "http://user:pass@h"], "a URL must not have a password"),
     (["--format", "chrome", "--to", "http://h"],
-     "--to URL: chrome is a format of files; otlp and zipkin are sent"),
+     "--to URL: chrome is a format of files; otlp, zipkin and prometheus are sent"),
     (["--to", "http://h", "-o", "x"], "give either a URL or a file to write"),
     (["--to", "a", "--to", "b"], "--to 'b': the output is already 'a'"),
     (["--ca", "x", "--to", "f"], "--headers and --ca need --to URL"),
@@ -621,3 +621,91 @@ def test_prometheus_has_causes_that_sum_to_the_time_of_spans(scraped, waffle):
     assert set(scraped.query("sum by (state) (waffle_thread_seconds_total)")) == {
         (("state", x),) for x in ("running", "runnable", "blocked")}
     assert scraped.query('sum(waffle_lost_records_total)') == {(): 0}
+
+
+@pytest.fixture(scope="module")
+def written(made):
+    """A Prometheus that takes remote write."""
+    return made(Prometheus)
+
+
+def whole_durations(truth, name):
+    return [r["end_ns"] - r["start_ns"] for r in truth.spans.values() if r["name"] == name
+            and not {"unfinished", "begun_before", "left"} & set(r)]
+
+
+def native_histogram(server, select):
+    """The histogram of a series, as the query API gives it."""
+    [result] = server.ask("query", query=select)["result"]
+    return result["histogram"][1]
+
+
+def check_native_histogram(found, values):
+    """Each value is in the bucket that has it, and all buckets are exact."""
+    assert int(found["count"]) == len(values)
+    assert float(found["sum"]) == pytest.approx(sum(values))
+    total = 0
+    for _, low, high, count in found["buckets"]:
+        # A bound that is printed may differ from the exact one in its last digits.
+        low, high = float(low) * (1 - 1e-12), float(high) * (1 + 1e-12)
+        assert int(count) <= sum(low <= v <= high for v in values)
+        total += int(count)
+        # 160 buckets: a value is known better than in the text's four buckets an octave.
+        assert high / low < 2 ** 0.25
+    assert total == len(values)
+
+
+def test_prometheus_gets_native_histograms_with_exemplars(written, send, waffle):
+    truth = Truth(waffle, JOB)
+    said = send(JOB, written.url + "/api/v1/write", OTEL_SERVICE_NAME="written")
+    assert re.search(r": \d+ series were sent", said)
+    durations = [ns / 1e9 for ns in whole_durations(truth, "step")]
+    check_native_histogram(native_histogram(
+        written, 'waffle_span_duration_seconds{name="step",job="written"}'), durations)
+    [median] = written.query(
+        'histogram_quantile(0.5, waffle_span_duration_seconds{name="step"})').values()
+    assert median == pytest.approx(sorted(durations)[len(durations) // 2], rel=0.1)
+    last = max(r["end_ns"] for r in truth.spans.values()) + truth.offset
+    found = written.ask("query_exemplars", query='waffle_span_duration_seconds{name="step"}',
+                        start=last / 1e9 - 60, end=last / 1e9 + 60)
+    exemplars = [e for series in found for e in series["exemplars"]]
+    assert exemplars
+    for exemplar in exemplars:
+        row = truth.spans[exemplar["labels"]["span_id"]]
+        assert exemplar["labels"]["trace_id"] == truth.trace_of(row)
+        assert float(exemplar["value"]) == pytest.approx((row["end_ns"] - row["start_ns"]) / 1e9)
+
+
+def test_remote_write_has_what_the_text_has(written, scraped, send):
+    send(JOB, written.url, "--format", "prometheus", OTEL_SERVICE_NAME="same")
+    for metric in ("waffle_records_total", "waffle_cause_seconds_total", "waffle_thread_seconds_total",
+                   "waffle_lost_records_total", "waffle_overflowed_total"):
+        assert scraped.query(metric) and written.query(metric + '{job="same"}') == scraped.query(metric)
+
+
+def test_chain_of_a_program_writes_to_prometheus(written, processed, tmp_path):  # noqa: F811
+    program = Processed(processed, tmp_path)
+    _, lines = program.run("steps", 40, chain="log(json,file=all.log),"
+                           f"metrics(histogram=dur,by=kv.parity),export(prometheus={written.url})",
+                           OTEL_SERVICE_NAME="chained")
+    assert not lines
+    rows = [json.loads(x) for x in (tmp_path / "all.log").read_text().splitlines()]
+    for parity in ("even", "odd"):
+        durations = [r["dur_ns"] / 1e9 for r in rows if r["kind"] == "span"
+                     and r["args"]["parity"] == parity]
+        check_native_histogram(native_histogram(
+            written, f'waffle_span_duration_seconds{{parity="{parity}",job="chained"}}'), durations)
+    [depth] = written.query('waffle_counter{name="depth",job="chained"}').values()
+    assert depth == 42
+
+
+def test_run_writes_to_prometheus_while_the_program_runs(written, waffle, processed):  # noqa: F811
+    waffle.run(processed, "steps", 10, options=("--to", written.url + "/api/v1/write"))
+    found = native_histogram(written, 'waffle_span_duration_seconds{name="step",job="processed"}')
+    assert int(found["count"]) == 10
+
+
+def test_prometheus_without_its_receiver_is_an_error(send, collector):  # noqa: F811
+    server = collector((404, {}, b"no such page"))
+    [line] = send(JOB, server.url + "/api/v1/write", code=1).splitlines()
+    assert "HTTP status 404: no such page" in line
