@@ -5,6 +5,9 @@
 Each step is a function that yields (name, message) pairs, message None for a pass. A test that is
 skipped failed: what is not run is not known to work. Only what needs a GPU may be skipped, and says
 so by a reason that begins with "gpu". The last line printed is "N passed, N failed".
+
+    check.py            all steps
+    check.py lint unit  these
 """
 
 import glob
@@ -208,24 +211,29 @@ STEPS = [("build", step_build), ("lint", step_lint), ("unit", step_unit),
          ("aarch64", step_arm64), ("fuzz", step_fuzz), ("tests", step_integration)]
 
 
-def main():
+def main(labels):
+    """Runs the steps with these labels, or all."""
     os.makedirs(RESULTS, exist_ok=True)
-    passed = failed = 0
+    passed, failed = 0, []
     for label, step in STEPS:
-        began, before = time.monotonic(), (passed, failed)
+        if labels and label not in labels:
+            continue
+        began, before = time.monotonic(), (passed, len(failed))
         for name, message in step():
             if message:
-                failed += 1
+                failed.append(f"{label}: {name}")
                 print(f"FAILED {label}: {name}: {message.strip()}", flush=True)
             else:
                 passed += 1
-        print(f"{label}: {passed - before[0]} passed, {failed - before[1]} failed"
+        print(f"{label}: {passed - before[0]} passed, {len(failed) - before[1]} failed"
               f" ({time.monotonic() - began:.0f} s)", flush=True)
         if label == "build" and failed:
             break
-    print(f"{passed} passed, {failed} failed", flush=True)
+    for name in failed:  # again, since where the output is long its middle may be cut
+        print(f"failed: {name}")
+    print(f"{passed} passed, {len(failed)} failed", flush=True)
     return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
