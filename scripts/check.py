@@ -44,6 +44,11 @@ ARM64_NOT = {f"test_{name}" for name in (
     "calls_words clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks "
     "needed opener peek probe_unwind rank_gained store_damage symbols worker").split()}
 
+# Of thousands of tests on real processes and clocks, a few fail where the machine itself stalls. If no
+# more than AGAIN_MAX failed, each has to pass AGAIN_RUNS times in a row. What broke does not.
+AGAIN_MAX = 4
+AGAIN_RUNS = 3
+
 # Test files that neither measure time nor watch the whole machine. BESIDE_JOBS of them run at once,
 # the longest first: mostly they wait for the kernel to attach and to release probes. All others run
 # one after the other, on a machine that is quiet.
@@ -198,13 +203,35 @@ def redis_results():
     return [("redis: built", run([*AS_ROOT, sys.executable, "tests/integration/redis_source.py"], 900))]
 
 
+def passes_again(name):
+    """Whether a test of pytest passes AGAIN_RUNS times in a row with nothing beside it."""
+    module, _, test = name.partition(" ")
+    node = f"{module.replace('.', '/')}.py::{test}"
+    return all(not message for run in range(AGAIN_RUNS)
+               for _, message in pytest_results(f"again-{run}", node))
+
+
+def again(results):
+    """The same results; where few tests failed, those that pass again have passed, and it is told."""
+    failed = [name for name, message in results if message]
+    if len(failed) > AGAIN_MAX:
+        return results
+    spoilt = {name for name in failed if passes_again(name)}
+    for name, message in results:
+        if name in spoilt:
+            print(f"run again: {name}: {message.strip()}", flush=True)
+    return [(name, "" if name in spoilt else message) for name, message in results]
+
+
 def step_integration():
+    results = []
     with ThreadPoolExecutor(BESIDE_JOBS) as pool:
         redis = pool.submit(redis_results)
-        for results in pool.map(pytest_file, BESIDE):
-            yield from results
-        yield from redis.result()
-    yield from pytest_results("pytest", *[f"--ignore={path}" for path in BESIDE], "tests")
+        for some in pool.map(pytest_file, BESIDE):
+            results += some
+        results += redis.result()
+    results += pytest_results("pytest", *[f"--ignore={path}" for path in BESIDE], "tests")
+    yield from again(results)
 
 
 STEPS = [("build", step_build), ("lint", step_lint), ("unit", step_unit),
