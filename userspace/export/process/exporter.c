@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "export/process/curl_internal.h"
 #include "export/process/file_name_internal.h"
 #include "export/process/http_sender.h"
 #include "export/process/otlp_traces.h"
@@ -220,6 +221,11 @@ static void export_drain(struct processor *processor, uint64_t until_ns)
 	sender_drain(state->sender, until_ns);
 }
 
+static int export_prepare(struct error *err)
+{
+	return curl_library_open(err) ? 0 : -ENOENT;
+}
+
 static void export_close(struct processor *processor, uint64_t until_ns)
 {
 	struct export_state *state = processor->state;
@@ -243,6 +249,7 @@ const struct processor_type processor_export = {
 	.config_bytes = sizeof(struct export_config),
 	.state_bytes = sizeof(struct export_state),
 	.batched = true,
+	.prepare = export_prepare,
 	.open = export_open,
 	.records = export_records,
 	.metrics = export_metrics,
