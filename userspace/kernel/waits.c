@@ -184,8 +184,7 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 			bpf_object__find_program_by_name(bpf->obj, programs[i].name),
 			is_wanted(kernel, i));
 	/* Kernel stacks of calls at tracepoints use the same map. */
-	return (kernel->config.wait_sources & STACK_SOURCES ||
-				(options->calls && options->stacks)
+	return (kernel->config.wait_sources & STACK_SOURCES || (options->calls && options->stacks)
 			? 0
 			: bpf_map__set_max_entries(bpf->maps.stacks, 1))
 		       ?: bpf_map__set_max_entries(bpf->maps.frequencies, kernel->cpus);

@@ -279,8 +279,7 @@ const struct record_kind record_kinds[] = {
 		      "A span or event belongs to a track, and not to the thread `tid` that "
 		      "delivered it. It precedes the hit. Its time and that of the hit are those "
 		      "that the program gave, and may lie outside the capture."),
-	[WAFFLE_REC_SAMPLE] =
-		WORDS(sample, WAITS, "What the traced thread `tid` ran at a moment."),
+	[WAFFLE_REC_SAMPLE] = WORDS(sample, WAITS, "What the traced thread `tid` ran at a moment."),
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),

@@ -40,7 +40,7 @@ struct why_sum {
 	uint32_t chain; /* index in why_walk.chains */
 	/* Its samples: a list in why_walk.sampled; MODEL_NONE: none. */
 	uint32_t sampled_first, sampled_last;
-	uint32_t next;  /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
+	uint32_t next; /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
 };
 
 /* A sample of a sum, and the next one of the same sum, or MODEL_NONE. */
@@ -104,10 +104,10 @@ struct why_walk {
 	uint32_t *cpu_found; /* cache: of each CPU, the last place in its switches */
 	VEC(struct why_sampled) sampled;
 	sample_counts sample_counts; /* scratch */
-	size_t sample_found; /* cache: the last sample looked up */
-	size_t switch_found; /* cache: the last switch looked up */
-	uint64_t end_ts;     /* of the instance */
-	uint32_t depth;      /* number of steps on the path */
+	size_t sample_found;         /* cache: the last sample looked up */
+	size_t switch_found;         /* cache: the last switch looked up */
+	uint64_t end_ts;             /* of the instance */
+	uint32_t depth;              /* number of steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	uint64_t span_until; /* end of the last step's innermost span */
 	VEC(struct why_sum) sums;

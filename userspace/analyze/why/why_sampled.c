@@ -9,10 +9,9 @@ static size_t sample_after(struct why_walk *walk, uint32_t thread, uint64_t ts)
 {
 	const struct model_sample *samples = walk->model->samples.data;
 
-	walk->sample_found =
-		lower_bound_near(walk->model->samples.len, walk->sample_found, i,
-				 samples[i].thread < thread ||
-					 (samples[i].thread == thread && samples[i].ts < ts));
+	walk->sample_found = lower_bound_near(
+		walk->model->samples.len, walk->sample_found, i,
+		samples[i].thread < thread || (samples[i].thread == thread && samples[i].ts < ts));
 	return walk->sample_found;
 }
 
@@ -70,8 +69,8 @@ void why_sampled_take(struct why_walk *walk, const struct why_sum *sum, struct w
 	counts->len = 0;
 	for (uint32_t at = sum->sampled_first; at != MODEL_NONE; at = walk->sampled.data[at].next)
 		sample_counts_add(
-			counts,
-			sample_places_of(why->sample_places, walk->sampled.data[at].sample), 1);
+			counts, sample_places_of(why->sample_places, walk->sampled.data[at].sample),
+			1);
 	sample_counts_finish(counts);
 	part->place_count = (uint32_t)counts->len;
 	for (size_t i = 0; i < counts->len; i++)

@@ -29,9 +29,9 @@ struct sample_places {
 	struct stack_names *names;
 	struct strtab *texts;
 	VEC(struct sample_place) list;
-	struct keymap known;       /* struct sample_place → index */
-	struct map user_at;        /* user stack → place; the stack belongs to one process */
-	struct map kernel_at;      /* kernel stack and system call → place */
+	struct keymap known;  /* struct sample_place → index */
+	struct map user_at;   /* user stack → place; the stack belongs to one process */
+	struct map kernel_at; /* kernel stack and system call → place */
 };
 
 struct sample_places *sample_places_new(const struct model *model, struct stack_names *names,
@@ -91,7 +91,7 @@ static bool spins_by_name(const char *function)
 	static const char *const parts[] = {"spin_lock", "spinlock", "SpinLock", "spinLock",
 					    "Spinlock"};
 	static const char *const names[] = {
-		"runtime.procyield",                       /* Go */
+		"runtime.procyield",                         /* Go */
 		"std::sys::sync::mutex::futex::Mutex::spin", /* Rust */
 		"parking_lot_core::spinwait::SpinWait::spin",
 	};
@@ -216,9 +216,9 @@ uint32_t sample_places_of(struct sample_places *places, size_t index)
 {
 	const struct model_sample *sample = &places->model->samples.data[index];
 	struct map *cache = sample->kernel ? &places->kernel_at : &places->user_at;
-	uint64_t key = sample->kernel ? (uint64_t)(uint16_t)sample->syscall << 32 |
-						sample->kernel_stack
-				      : sample->user_stack;
+	uint64_t key = sample->kernel
+			       ? (uint64_t)(uint16_t)sample->syscall << 32 | sample->kernel_stack
+			       : sample->user_stack;
 	uint32_t place = map_get(cache, key);
 
 	if (place != MAP_NONE)

@@ -30,10 +30,11 @@ extern const char *const sample_spin_names[SAMPLE_SPIN_COUNT];
 
 struct sample_place {
 	bool kernel;
-	uint8_t spin;     /* enum sample_spin */
-	int16_t syscall;  /* in the kernel; -1: none */
-	uint32_t text;    /* function of a program, or what the kernel did without a call; 0: unknown */
-	uint32_t module;  /* base name of its file; 0: none */
+	uint8_t spin;    /* enum sample_spin */
+	int16_t syscall; /* in the kernel; -1: none */
+	/* Function of a program, or what the kernel did without a call; 0: unknown. */
+	uint32_t text;
+	uint32_t module; /* base name of its file; 0: none */
 };
 
 /* A place, and how many samples show it. */

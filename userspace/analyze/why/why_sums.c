@@ -122,12 +122,11 @@ static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *pa
 		map_put(&walk->more_sums, sum_hash(part, site), found);
 	}
 	walk->sums.len++;
-	walk->sums.data[found] =
-		(struct why_sum){.part = *part,
-				 .site = site,
-				 .chain = found,
-				 .sampled_first = MODEL_NONE,
-				 .next = next};
+	walk->sums.data[found] = (struct why_sum){.part = *part,
+						  .site = site,
+						  .chain = found,
+						  .sampled_first = MODEL_NONE,
+						  .next = next};
 	return &walk->sums.data[found];
 }
 

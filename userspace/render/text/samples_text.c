@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/text/samples_text.h"
+#include "render/text/samples_text_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static void put_place(FILE *out, const struct sample_places *places, uint32_t pl
 	free(text);
 }
 
-void samples_print(FILE *out, const struct sample_places *places,
-		   const struct sample_count *counts, size_t len, int indent)
+void samples_print(FILE *out, const struct sample_places *places, const struct sample_count *counts,
+		   size_t len, int indent)
 {
 	uint64_t total = sample_counts_total(counts, len);
 	char text[UNITS_TEXT];

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "render/place.h"
-#include "render/text/samples_text.h"
+#include "render/text/samples_text_internal.h"
 #include "render/text/why_chain.h"
 #include "render/text/why_node.h"
 #include "util/terminal.h"
