@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "export/process/curl_internal.h"
 #include "export/process/file_name_internal.h"
 #include "export/process/http_sender.h"
+#include "export/process/http_urls.h"
 #include "export/process/otlp_traces.h"
 #include "export/process/processors_internal.h"
 #include "export/process/zipkin.h"
@@ -31,7 +33,8 @@ static const char *const encodings[] = {
 static const struct processor_option options[] = {
 	{"otlp", "URL",
 	 "A collector of OpenTelemetry, by OTLP/HTTP: requests go to URL/v1/traces and "
-	 "URL/v1/metrics. The port is 4318 mostly.",
+	 "URL/v1/metrics. The port is 4318 mostly. A URL such as grpc://localhost:4317 (grpcs:// "
+	 "with TLS) means OTLP/gRPC.",
 	 .type = PROCESSOR_TEXT, .at = offsetof(struct export_config, otlp)},
 	{"zipkin", "URL",
 	 "Zipkin instead, which takes spans only: requests go to URL/api/v2/spans. The port is "
@@ -97,6 +100,9 @@ static int export_open(struct processor *processor, struct error *err)
 	if (!config->otlp == !config->zipkin)
 		return error_set(err, EINVAL, "%s: export() needs otlp=URL or zipkin=URL, as in %s",
 				 processor->host->origin, processor->type->example);
+	if (http_url_is_grpc(http.url) && (config->zipkin || config->encoding == ENCODING_JSON))
+		return error_set(err, EINVAL, "%s: export(): only otlp in protobuf goes by gRPC",
+				 processor->host->origin);
 	result = spool_make(&sender.spool, processor, err);
 	snprintf(name, sizeof(name), "%s: export()", processor->host->origin);
 	sender.name = name;
@@ -220,6 +226,11 @@ static void export_drain(struct processor *processor, uint64_t until_ns)
 	sender_drain(state->sender, until_ns);
 }
 
+static int export_prepare(struct error *err)
+{
+	return curl_library_open(err) ? 0 : -ENOENT;
+}
+
 static void export_close(struct processor *processor, uint64_t until_ns)
 {
 	struct export_state *state = processor->state;
@@ -243,6 +254,7 @@ const struct processor_type processor_export = {
 	.config_bytes = sizeof(struct export_config),
 	.state_bytes = sizeof(struct export_state),
 	.batched = true,
+	.prepare = export_prepare,
 	.open = export_open,
 	.records = export_records,
 	.metrics = export_metrics,
