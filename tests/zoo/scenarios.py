@@ -240,6 +240,27 @@ SCENARIOS = (
         other=Seen("S", ("clock_nanosleep", "nanosleep")),
         wakers=("peer", "ksoftirqd"),
     ),
+    # Answers that no write(2) gives: the end of a connection, and a splice(2). With Nagle's
+    # algorithm neither end works on it.
+    *(
+        Scenario(
+            f"socket_{way}",
+            "socket_ends.c",
+            (way,),
+            cause=cause,
+            culprit=culprit,
+            grade="likely",
+            share=share,
+            victim=Seen("S", ("read",)),
+        )
+        for way, cause, culprit, share in (
+            ("closes", "socket", "peer", 0.85),
+            ("exits", "socket", "peer", 0.85),
+            ("splices", "socket", "peer", 0.85),
+            ("nagle", "socket", None, 0.8),
+            ("silent", "timer", "victim", 0.85),
+        )
+    ),
     # Mostly the data, written by the victim itself at the throttled rate (write-back of a v1
     # cgroup is not throttled, so it is fsync that issues it), the rest the journal's commit:
     # there the victim is woken by jbd2, which waited for the same disk.

@@ -128,13 +128,15 @@ enum why_hint {
 	WHY_HINT_PIPE = 8,
 	WHY_HINT_TERMINAL = 16,
 	WHY_HINT_SIGNAL = 32,
-	WHY_HINT_CHILD = 64,     /* a child ended */
-	WHY_HINT_DISK = 128,     /* a block request is done */
-	WHY_HINT_THAW = 256,     /* the cgroup's freezer thaws it */
-	WHY_HINT_RECEIVE = 512,  /* packets are received */
-	WHY_HINT_BACKLOG = 1024, /* packets that this machine sent are received */
-	WHY_HINT_READERS = 2048, /* one or more readers hold or held a lock */
-	WHY_HINT_WRITER = 4096,  /* it waits to write under a lock that readers may hold */
+	WHY_HINT_CHILD = 64,      /* a child ended */
+	WHY_HINT_DISK = 128,      /* a block request is done */
+	WHY_HINT_THAW = 256,      /* the cgroup's freezer thaws it */
+	WHY_HINT_RECEIVE = 512,   /* packets are received */
+	WHY_HINT_BACKLOG = 1024,  /* packets that this machine sent are received */
+	WHY_HINT_READERS = 2048,  /* one or more readers hold or held a lock */
+	WHY_HINT_WRITER = 4096,   /* it waits to write under a lock that readers may hold */
+	WHY_HINT_TRANSMIT = 8192, /* packets are sent */
+	WHY_HINT_TIMERS = 16384,  /* a timer of the kernel expired, perhaps not the thread's own */
 };
 
 void why_walk_free(struct why_walk *walk);
