@@ -63,6 +63,9 @@ class Scenario:
     wakers: tuple = ()
     check: str | None = None
     quiet: bool = False
+    # What most samples of the first cause show: (mode, function, system call, what it spins for).
+    # Spans with few samples are not asked.
+    code: tuple | None = None
     # Where records can't tell the cause in each run: what may be `certain` of a tenth of a span or
     # more, as (cause, culprit, span); all else has to be less. None: the first cause is judged.
     sure: tuple | None = None
@@ -868,6 +871,16 @@ SCENARIOS = (
         share=0.9,
         victim=Seen("R", running=0.9),
         quiet=True,
+        code=("user", "compute", None, None),
+    ),
+    # It has its CPU, but only waits for a lock of the program: samples alone show that.
+    Scenario(
+        "spinlock",
+        "spinlock.c",
+        span="victim",
+        share=0.9,
+        victim=Seen("R", running=0.9),
+        code=("user", "pthread_spin_lock", None, "user-lock"),
     ),
     # Reads and writes that never touch a disk: no `disk-read` from counts of system calls.
     Scenario(
