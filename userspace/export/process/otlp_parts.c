@@ -8,7 +8,7 @@
 
 #include "export/process/otlp_out_internal.h"
 #include "export/process/otlp_traces.h"
-#include "export/process/resource.h"
+#include "export/process/resource_internal.h"
 
 /* message KeyValue { string key = 1; AnyValue value = 2; } */
 static void attribute_begin(struct otlp_out *otlp, unsigned field, const char *key)

@@ -6,7 +6,7 @@
 #include "export/process/bytes_internal.h"
 #include "export/process/joiner_internal.h"
 #include "export/process/pending_events.h"
-#include "export/process/resource.h"
+#include "export/process/resource_internal.h"
 #include "export/process/series_internal.h"
 
 struct otlp_source {

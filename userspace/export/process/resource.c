@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/process/resource.h"
+#include "export/process/resource_internal.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes of this host by the names of OpenTelemetry's resources
  * (opentelemetry.io/docs/specs/semconv/resource), from /proc. */
-#ifndef WAFFLE_EXPORT_PROCESS_RESOURCE_H
-#define WAFFLE_EXPORT_PROCESS_RESOURCE_H
+#ifndef WAFFLE_EXPORT_PROCESS_RESOURCE_INTERNAL_H
+#define WAFFLE_EXPORT_PROCESS_RESOURCE_INTERNAL_H
 
 #include "target/process/container_id.h"
 #include "target/process/rank.h"
