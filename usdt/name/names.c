@@ -3,15 +3,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "usdt/frame/mode.h"
 #include "usdt/ring/rings.h"
+#include "usdt/ring/signals.h"
 #include "usdt/say/say.h"
 #include "usdt/name/text.h"
 #include "usdt/ring/tracer.h"
@@ -27,7 +25,9 @@
  * there for ever.
  */
 static struct {
-	pthread_mutex_t lock; /* of what follows the buckets; taken before that of struct sites */
+	/* Of what follows the buckets. Taken before that of struct sites, with signals blocked
+	 * (usdt/ring/signals.h). */
+	pthread_mutex_t lock;
 	struct name_site *buckets[BUCKETS];
 	struct name_site *newest;
 	uint32_t count;
@@ -75,15 +75,13 @@ static void own(void)
 
 void names_make_own(void)
 {
-	uint64_t all = UINT64_MAX, before = 0;
+	uint64_t before = signals_block();
 
-	/* No handler may use a name while this thread has the lock. */
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
 	if (!pthread_mutex_trylock(&names.lock)) {
 		own();
 		pthread_mutex_unlock(&names.lock);
 	}
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	signals_restore(before);
 }
 
 void names_disarm_one(const struct name_site *name)
@@ -287,8 +285,8 @@ static void name_publish(struct name_site *name)
 static struct name_site *name_add(const struct parts *parts, const char **why)
 {
 	struct name_site *name;
+	uint64_t signals = signals_lock(&names.lock);
 
-	pthread_mutex_lock(&names.lock);
 	own();
 	name = name_find(parts);
 	if (!name && names.count >= WAFFLE_NAMES_MAX) {
@@ -300,7 +298,7 @@ static struct name_site *name_add(const struct parts *parts, const char **why)
 		else
 			*why = "out of memory";
 	}
-	pthread_mutex_unlock(&names.lock);
+	signals_unlock(&names.lock, signals);
 	return name;
 }
 
@@ -330,8 +328,8 @@ void names_add_track(uint32_t number, const char *name, const char *group)
 {
 	size_t bytes = strlen(name) + strlen(group) + 4;
 	struct name_site *track;
+	uint64_t signals = signals_lock(&names.lock);
 
-	pthread_mutex_lock(&names.lock);
 	own();
 	track = name_take(sizeof(*track) + bytes);
 	if (track) {
@@ -344,7 +342,7 @@ void names_add_track(uint32_t number, const char *name, const char *group)
 		stpcpy(to, group);
 		name_chunk_publish(names.chunks[names.chunk_count - 1], &track->entry);
 	}
-	pthread_mutex_unlock(&names.lock);
+	signals_unlock(&names.lock, signals);
 }
 
 /* ---- arming ---- */
@@ -364,32 +362,34 @@ static void names_disarm(void)
 void names_follow_mode(void)
 {
 	bool off = !mode_arms();
+	uint64_t signals = signals_lock(&names.lock);
 
-	pthread_mutex_lock(&names.lock);
 	for (struct name_site *name = names.off != off ? names.newest : NULL; name;
 	     name = name->older)
 		if (name->wanted && names.listener.found)
 			name_arm(name, !off);
 	names.off = off;
-	pthread_mutex_unlock(&names.lock);
+	signals_unlock(&names.lock, signals);
 }
 
 void names_listen(const struct names_listener *listener)
 {
-	pthread_mutex_lock(&names.lock);
+	uint64_t signals = signals_lock(&names.lock);
+
 	own();
 	names.listener = *listener;
 	names.off = !mode_arms();
 	names_offer();
-	pthread_mutex_unlock(&names.lock);
+	signals_unlock(&names.lock, signals);
 }
 
 void names_unlisten(void)
 {
-	pthread_mutex_lock(&names.lock);
+	uint64_t signals = signals_lock(&names.lock);
+
 	names.listener = (struct names_listener){0};
 	names_disarm();
-	pthread_mutex_unlock(&names.lock);
+	signals_unlock(&names.lock, signals);
 }
 
 void names_fork_before(void)

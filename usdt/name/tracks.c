@@ -10,6 +10,7 @@
 
 #include "usdt/name/names.h"
 #include "usdt/name/text.h"
+#include "usdt/ring/signals.h"
 #include "usdt/say/say.h"
 
 #define API __attribute__((visibility("default")))
@@ -60,12 +61,13 @@ API waffle_clock_t *waffle_clock(const char *name)
 {
 	char text[WAFFLE_TRACK_NAME];
 	struct waffle_clock_ *clock;
+	uint64_t signals;
 	int code = errno;
 
 	text_copy(text, name);
-	pthread_mutex_lock(&all.lock);
+	signals = signals_lock(&all.lock);
 	clock = clock_get(text);
-	pthread_mutex_unlock(&all.lock);
+	signals_unlock(&all.lock, signals);
 	errno = code;
 	return clock ?: &broken_clock;
 }
@@ -73,9 +75,10 @@ API waffle_clock_t *waffle_clock(const char *name)
 API void waffle_clock_pair(waffle_clock_t *clock, unsigned long long own_ns,
 			   unsigned long long monotonic_ns)
 {
-	pthread_mutex_lock(&all.lock);
+	uint64_t signals = signals_lock(&all.lock);
+
 	clock_latch_add(&clock->latch, (struct clock_pair){own_ns, monotonic_ns});
-	pthread_mutex_unlock(&all.lock);
+	signals_unlock(&all.lock, signals);
 }
 
 /* With the lock: makes a track. NULL: there are too many, or memory is short. */
@@ -115,11 +118,12 @@ API waffle_track_t *waffle_track(const char *name, const char *group, waffle_clo
 	char texts[2][WAFFLE_TRACK_NAME];
 	struct waffle_track_ *track, *made = NULL;
 	bool tell = false;
+	uint64_t signals;
 	int code = errno;
 
 	text_copy(texts[0], name);
 	text_copy(texts[1], group);
-	pthread_mutex_lock(&all.lock);
+	signals = signals_lock(&all.lock);
 	for (track = all.tracks; track; track = track->next)
 		if (track->clock == clock && !strcmp(track->name, texts[0]) &&
 		    !strcmp(track->group, texts[1]))
@@ -134,7 +138,7 @@ API waffle_track_t *waffle_track(const char *name, const char *group, waffle_clo
 		tell = !all.told;
 		all.told = true;
 	}
-	pthread_mutex_unlock(&all.lock);
+	signals_unlock(&all.lock, signals);
 	if (made)
 		names_add_track(made->number, made->name, made->group);
 	if (tell)

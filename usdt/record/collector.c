@@ -335,10 +335,7 @@ int collector_close(struct collector *collector, bool exits, struct error *err)
 	sink_file_hurry(true);
 	request_wake();
 	if (!request_wait_end(sites_wait_for_loader, !exits))
-		return error_set(
-			err, EDEADLK,
-			"the recording can't end while the program has a lock that it needs, as "
-			"in a callback of dl_iterate_phdr()");
+		return error_set(err, EDEADLK, COLLECTOR_STUCK);
 	result = collector->delivery.result;
 	if (result && !collector->told)
 		error_set(err, -result, "%s", collector->delivery.problem.message);

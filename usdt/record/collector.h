@@ -37,6 +37,9 @@ int collector_open(struct collector **collector, const char *path,
 void collector_arm(struct collector *collector);
 /* Arms or disarms all sites, as the mode of the process (usdt/frame/mode.h) asks for. */
 void collector_arm_again(struct collector *collector);
+#define COLLECTOR_STUCK                                                                            \
+	"the recording can't end while the program has a lock that it needs, as in a callback of " \
+	"dl_iterate_phdr()"
 /* Disarms the sites, and waits until the thread has finished the file. Callbacks of the program may
  * run meanwhile, so the caller holds no lock that they could want. Frees it, except for -EDEADLK:
  * the collector waits for the loader's lock, which this thread may have, and goes on when it gets

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -520,22 +522,38 @@ bool sites_wait_for_loader(void)
 	return __atomic_load_n(&walk.waits, __ATOMIC_SEQ_CST);
 }
 
+/* A thread in a sandbox may wait by a futex, but not sleep. */
+static void nap(void)
+{
+	static uint32_t never;
+
+	syscall(SYS_futex, &never, FUTEX_WAIT_PRIVATE, 0, &(struct timespec){.tv_nsec = NAP_NS},
+		NULL, 0);
+}
+
 static void walk_waits_set(bool waits)
 {
 	if (walk.waits != waits)
 		__atomic_store_n(&walk.waits, waits, __ATOMIC_SEQ_CST);
 }
 
-void sites_fork_before(void)
+bool sites_lock(pthread_mutex_t *lock)
 {
 	unsigned naps = 0;
 	int code = errno;
+	bool locked;
 
-	while (!(walk.lent = !pthread_mutex_trylock(&walk.lock)) && naps < NAPS_STUCK) {
-		nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+	while (!(locked = !pthread_mutex_trylock(lock)) && naps < NAPS_STUCK) {
+		nap();
 		naps = sites_wait_for_loader() ? naps + 1 : 0;
 	}
 	errno = code;
+	return locked;
+}
+
+void sites_fork_before(void)
+{
+	walk.lent = sites_lock(&walk.lock);
 }
 
 void sites_fork_parent(void)

@@ -14,6 +14,7 @@
 #ifndef WAFFLE_USDT_RECORD_SITES_H
 #define WAFFLE_USDT_RECORD_SITES_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -56,6 +57,9 @@ void sites_fork_parent(void);
 void sites_fork_child(void);
 /* Whether a thread that walks the files waits for the loader's lock. Async-signal-safe. */
 bool sites_wait_for_loader(void);
+/* Takes a lock whose holder may walk the files. False: the holder has waited for the loader's lock
+ * for 0.1 s. The calling thread may have that one, so it must go on without the other. */
+bool sites_lock(pthread_mutex_t *lock);
 
 /* The number of the site that had this probe at this time; WAFFLE_SITE_UNKNOWN if it is not wanted.
  * Only one thread may call it. It takes no lock unless files or names were added since. */

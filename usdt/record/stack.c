@@ -2,15 +2,13 @@
 #include "usdt/record/stack.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "usdt/ring/signals.h"
 #include "usdt/ring/ticks.h"
 
 #define STACK_BYTES (256u << 10)
@@ -84,12 +82,11 @@ static unsigned char *stack_map(void)
 
 void stack_run(void (*work)(void *arg), void *arg)
 {
-	uint64_t all = UINT64_MAX, before = 0;
 	unsigned char *stack = stack_map();
 	bool forbidden = ticks_was_forbidden();
+	uint64_t before = signals_block();
 	int state;
 
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (forbidden)
 		prctl(PR_SET_TSC, PR_TSC_ENABLE);
@@ -100,7 +97,7 @@ void stack_run(void (*work)(void *arg), void *arg)
 	if (forbidden)
 		prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 	pthread_setcancelstate(state, NULL);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	signals_restore(before);
 	if (stack)
 		munmap(stack, GUARD_BYTES + STACK_BYTES);
 }

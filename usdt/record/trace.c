@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "export/process/chain.h"
@@ -33,6 +34,7 @@
 #include "usdt/name/names.h"
 #include "usdt/ring/hit.h"
 #include "usdt/ring/rings.h"
+#include "usdt/ring/signals.h"
 #include "usdt/ring/ticks.h"
 #include "usdt/ring/tracer.h"
 #include "usdt/say/say.h"
@@ -50,11 +52,14 @@
 #define THREAD_OWN __thread __attribute__((tls_model("initial-exec")))
 
 static struct {
-	/* Of everything here. It is taken before the loader's lock. While a recording ends it is
-	 * free, since callbacks of the program run meanwhile. */
+	/* Of everything here. It is taken before the loader's lock, with signals blocked
+	 * (usdt/ring/signals.h). A thread that has the loader's lock may fork or exit, so those
+	 * take it by sites_lock(). While a recording ends it is free, since callbacks of the
+	 * program run meanwhile. */
 	pthread_mutex_t lock;
 	struct collector *collector; /* NULL: nothing is recorded, or it ends */
 	bool ending;
+	pid_t ender;            /* tid of the thread that ends it */
 	struct collector *last; /* not freed at exit, and reachable for leak checkers */
 	bool abandoned;         /* a collector could not end, and may still run */
 	pthread_cond_t ended;
@@ -178,11 +183,12 @@ static void arm_again_work(void *arg)
 
 static void mode_changed(void)
 {
-	pthread_mutex_lock(&trace.lock);
+	uint64_t signals = signals_lock(&trace.lock);
+
 	if (trace.collector)
 		stack_run(arm_again_work, NULL);
 	crash_update();
-	pthread_mutex_unlock(&trace.lock);
+	signals_unlock(&trace.lock, signals);
 }
 
 static void file_loaded(void);
@@ -216,8 +222,9 @@ static int begin(struct error *err)
 	return 0;
 }
 
-/* With the lock, which is released meanwhile. */
-static int end(bool exits, struct error *err)
+/* With the lock, which is released meanwhile. `signals` is the mask that was found when it was
+ * taken, and then what was found last. */
+static int end(bool exits, uint64_t *signals, struct error *err)
 {
 	struct waffle_process_ *process = waffle_process_get_();
 	struct collector *collector = trace.collector;
@@ -227,10 +234,11 @@ static int end(bool exits, struct error *err)
 	rings_collect(false);
 	trace.collector = NULL;
 	trace.ending = true;
-	pthread_mutex_unlock(&trace.lock);
+	trace.ender = (pid_t)syscall(SYS_gettid);
 	trace.last = collector;
+	signals_unlock(&trace.lock, *signals);
 	result = collector_close(collector, exits, err);
-	pthread_mutex_lock(&trace.lock);
+	*signals = signals_lock(&trace.lock);
 	trace.ending = false;
 	trace.abandoned = result == -EDEADLK;
 	pthread_cond_broadcast(&trace.ended);
@@ -249,13 +257,19 @@ static int end(bool exits, struct error *err)
  */
 #define FORK_LATE_MAX 16
 
-/* How many of them are yet to run in the fork() in progress. */
-static THREAD_OWN unsigned fork_late;
+/* Of the fork() in progress in this thread. */
+static THREAD_OWN struct {
+	bool locked;
+	uint64_t signals;
+	unsigned late; /* how many of the late handlers are yet to run */
+} forking;
 
-/* Whoever forks has the locks, so that the child finds a whole state. */
+/* Whoever forks has the locks, so that the child finds a whole state. A handler that interrupts the
+ * fork() may fork, too. */
 static void fork_before(void)
 {
-	pthread_mutex_lock(&trace.lock);
+	forking.signals = signals_block();
+	forking.locked = sites_lock(&trace.lock);
 	sites_fork_before();
 	names_fork_before();
 	tracks_fork_before();
@@ -266,7 +280,9 @@ static void fork_parent(void)
 	tracks_fork_parent();
 	names_fork_parent();
 	sites_fork_parent();
-	pthread_mutex_unlock(&trace.lock);
+	if (forking.locked)
+		pthread_mutex_unlock(&trace.lock);
+	signals_restore(forking.signals);
 }
 
 static void child_begin_work(void *arg)
@@ -277,7 +293,7 @@ static void child_begin_work(void *arg)
 	if (!is_shareable(trace.pattern, trace.process))
 		return;
 	owner_fork_child();
-	pthread_mutex_lock(&trace.lock);
+	pthread_mutex_lock(&trace.lock); /* signals are blocked: this is the work of stack_run() */
 	trace.execs = 0;
 	complain(begin(&err), &err);
 	pthread_mutex_unlock(&trace.lock);
@@ -285,7 +301,7 @@ static void child_begin_work(void *arg)
 
 /* The collector's thread and the rings are the parent's. The child only forgets them: to free them
  * could wait for a lock that a thread of the parent has. */
-static void fork_child(void)
+static void recording_forget(void)
 {
 	struct waffle_process_ *process = waffle_process_get_();
 	bool traced = trace.collector != NULL;
@@ -306,24 +322,30 @@ static void fork_child(void)
 	trace.collector = NULL;
 	trace.ending = trace.abandoned = false;
 	crash_update();
-	trace.begins_late = traced && fork_late;
-	if (traced && !fork_late)
+	trace.begins_late = traced && forking.late;
+	if (traced && !forking.late)
 		stack_run(child_begin_work, NULL);
+}
+
+static void fork_child(void)
+{
+	recording_forget();
+	signals_restore(forking.signals);
 }
 
 static void fork_before_late(void)
 {
-	fork_late++;
+	forking.late++;
 }
 
 static void fork_parent_late(void)
 {
-	fork_late--;
+	forking.late--;
 }
 
 static void fork_child_late(void)
 {
-	if (--fork_late || !trace.begins_late)
+	if (--forking.late || !trace.begins_late)
 		return;
 	trace.begins_late = false;
 	stack_run(child_begin_work, NULL);
@@ -344,11 +366,11 @@ static void arm_work(void *arg)
 static void file_loaded(void)
 {
 	static unsigned count;
+	uint64_t signals = signals_lock(&trace.lock);
 
-	pthread_mutex_lock(&trace.lock);
 	if (trace.collector)
 		stack_run(arm_work, NULL);
-	pthread_mutex_unlock(&trace.lock);
+	signals_unlock(&trace.lock, signals);
 	if (__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) < FORK_LATE_MAX)
 		fork_late_register();
 }
@@ -373,7 +395,7 @@ static int start(const char *path, const struct waffle_trace_options *options, u
 	if (path ? !*path : !options->process)
 		return error_set(err, EINVAL, "WAFFLE_TRACE: the name of the file is empty");
 	path = path ? path : "";
-	result = options->process ? chain_check(options->process, "WAFFLE_PROCESS", err) : 0;
+	result = options->process ? chain_prepare(options->process, "WAFFLE_PROCESS", err) : 0;
 	if (result)
 		return result;
 	if (!ring_bytes)
@@ -455,9 +477,8 @@ API int waffle_trace_start(const char *path, const struct waffle_trace_options *
 static void say_stuck(void)
 {
 	static const char line[] =
-		"waffle: the recording can't end while the program has a lock that it needs, as in "
-		"a callback of dl_iterate_phdr() or in a signal handler that calls exit(); the "
-		"file is cut off\n";
+		"waffle: " COLLECTOR_STUCK
+		" or in a signal handler that calls exit(); the file is cut off\n";
 	struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
 
 	if (poll(&error, 1, 0) == 1 && write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
@@ -466,21 +487,41 @@ static void say_stuck(void)
 
 /* Whoever comes while another thread ends the recording waits for it, too: the process may be about
  * to exit. */
+static int stop_locked(bool exits, struct error *err)
+{
+	uint64_t signals = signals_block();
+	bool interrupted;
+	int result = -ESRCH;
+
+	if (!sites_lock(&trace.lock)) {
+		signals_restore(signals);
+		return error_set(err, EDEADLK, COLLECTOR_STUCK);
+	}
+	if (trace.collector)
+		result = end(exits, &signals, err);
+	while (trace.ending && trace.ender != (pid_t)syscall(SYS_gettid))
+		pthread_cond_wait(&trace.ended, &trace.lock);
+	interrupted = trace.ending;
+	signals_unlock(&trace.lock, signals);
+	/* A handler that has interrupted end() calls exit(). */
+	if (interrupted && !request_wait_end(sites_wait_for_loader, false))
+		result = -EDEADLK;
+	return result;
+}
+
 static int stop(bool exits)
 {
 	struct error err = ERROR_INIT;
-	int result = -ESRCH;
+	int result, cancels;
 
 	if (!is_recorder())
 		return -ESRCH;
 	if (request_is_self()) /* a callback, during which the recording can't end */
 		return -EDEADLK;
-	pthread_mutex_lock(&trace.lock);
-	if (trace.collector)
-		result = end(exits, &err);
-	while (trace.ending)
-		pthread_cond_wait(&trace.ended, &trace.lock);
-	pthread_mutex_unlock(&trace.lock);
+	/* To wait is a cancellation point. Nobody else would end the recording. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+	result = stop_locked(exits, &err);
+	pthread_setcancelstate(cancels, NULL);
 	if (exits && result == -EDEADLK)
 		say_stuck();
 	else if (*err.message)

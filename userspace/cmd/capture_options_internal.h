@@ -11,14 +11,14 @@
 #include "cmd/filter_options_internal.h"
 #include "cmd/probe_options_internal.h"
 #include "cmd/process_options_internal.h"
-#include "target/process/process.h"
+#include "cmd/target_options_internal.h"
 #include "util/vec.h"
 
 struct capture_options {
 	struct session_options session;
-	option_numbers pids;
-	option_list comms, sources, stack_words, redacted;
-	pid_list targets;        /* of attach: the processes that `pids` and `comms` name */
+	struct target_options target; /* of attach */
+	option_list sources, stack_words, redacted;
+	pid_list targets;        /* the processes that `target` names */
 	const char *output;      /* NULL: the name consists of the program and the time */
 	const char *user;        /* of run; NULL: the user who called sudo */
 	struct account *account; /* the same user, looked up; NULL: the user of this process */
@@ -26,6 +26,7 @@ struct capture_options {
 	const char *trigger;    /* of the flight recorder; NULL: none */
 	const char *process;    /* NULL: no processors */
 	const char *to, *spool; /* NULL: no server, no spool */
+	uint64_t sample_rate;   /* samples a second; 0: none */
 	bool json, no_report, no_sched, quiet;
 	struct filter_options filter;
 	struct probe_options probes;
@@ -120,7 +121,7 @@ struct capture_options {
 		 0,                                                                                \
 		 "LIST",                                                                           \
 		 "Record only these sources: spans, cuda, nccl, sched, stacks, files, faults, "    \
-		 "io, signals, quota, steal, frequency. -stacks,-io records all others. "          \
+		 "io, signals, quota, steal, frequency, samples. -stacks,-io records all others. " \
 		 "Default: all. All except spans, cuda and nccl need sched. See "                  \
 		 "docs/sources.md.",                                                               \
 		 .type = OPTION_LIST,                                                              \
@@ -146,6 +147,14 @@ struct capture_options {
 		 .min = 1000,                                                                      \
 		 .max = 60000000000ull,                                                            \
 		 .at = offsetof(struct capture_options, session.kernel.config.wait_min_ns)},       \
+		{"sample-rate",                                                                    \
+		 0,                                                                                \
+		 "N",                                                                              \
+		 "Look N times a second what each CPU runs, to explain running time. 0: never. "   \
+		 "Default: 99.",                                                                   \
+		 .type = OPTION_NUMBER,                                                            \
+		 .max = SESSION_SAMPLE_RATE_MAX,                                                   \
+		 .at = offsetof(struct capture_options, sample_rate)},                             \
 		{"redact",                                                                         \
 		 0,                                                                                \
 		 "KEYS",                                                                           \
@@ -192,5 +201,11 @@ enum exit_code capture_options_open(const struct command *command, struct captur
  */
 int capture_command(const struct command *command, struct capture_options *options,
 		    const char *program, struct session_result *result);
+/* attach.c, run.c: the same for the processes that options->target names, and for the command in
+ * argv, whose exit status is the code if all went well. */
+int attach_command(const struct command *command, struct capture_options *options,
+		   struct session_result *result);
+int run_command(const struct command *command, struct capture_options *options, char **argv,
+		struct session_result *result);
 
 #endif

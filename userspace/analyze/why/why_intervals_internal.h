@@ -29,6 +29,7 @@ struct why_waker {
 	uint32_t thread; /* MODEL_NONE: unknown */
 	bool interrupt;  /* an interrupt did it, and `thread` is only what it interrupted */
 	bool has_stack;  /* the kernel stack of the wake-up is known, so `hints` is complete */
+	bool inferred;   /* that it was no interrupt follows from the stack */
 	uint32_t hints;  /* enum why_hint */
 };
 
@@ -116,5 +117,9 @@ bool why_intervals_left(const struct model *model, uint32_t span);
  * least. */
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
 			    uint64_t *until);
+/* Since when the thread's innermost span is the one at ts, or it is in no span; 0: from its begin
+ * on. */
+uint64_t why_intervals_span_since(const struct why_intervals *intervals, uint32_t thread,
+				  uint64_t ts);
 
 #endif

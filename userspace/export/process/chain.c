@@ -123,11 +123,16 @@ int chain_open(struct chain **result, const char *text, const struct chain_host 
 	return 0;
 }
 
-int chain_check(const char *text, const char *origin, struct error *err)
+int chain_prepare(const char *text, const char *origin, struct error *err)
 {
 	struct chain_stages stages = {0};
 	int result = chain_text_parse(&stages, origin, text, err);
 
+	for (size_t i = 0; !result && i < stages.stages.len; i++) {
+		const struct processor_type *type = stages.stages.data[i].type;
+
+		result = type->prepare ? type->prepare(err) : 0;
+	}
 	chain_stages_free(&stages);
 	return result;
 }

@@ -21,8 +21,9 @@ struct chain;
  * place for a text that is not valid. The host is copied; its strings too. */
 int chain_open(struct chain **chain, const char *text, const struct chain_host *host,
 	       struct error *err);
-/* Only checks the text. */
-int chain_check(const char *text, const char *origin, struct error *err);
+/* Checks the text and opens the libraries that its processors need, which takes the loader's lock:
+ * a caller of chain_open() with locks calls this one first, without them. */
+int chain_prepare(const char *text, const char *origin, struct error *err);
 /* Whether processes can have this chain at once: no file of a fixed name is replaced by each of
  * them. False also for a text that is not valid. */
 bool chain_is_shareable(const char *text);

@@ -11,6 +11,8 @@
 /* OPENSSL_INIT_NO_ATEXIT of OpenSSL. */
 #define NO_ATEXIT 0x00080000ull
 
+/* The loader's lock is never wanted with the lock: a constructor of a library, which runs inside of
+ * dlopen(), may ask for libcurl, too. */
 static struct {
 	pthread_mutex_t lock;
 	bool opened;
@@ -38,22 +40,36 @@ static void openssl_keep(void *handle)
 		init(NO_ATEXIT, NULL);
 }
 
+/* False: it does not start. */
+static bool library_start(const struct curl_library *library)
+{
+	bool opened;
+
+	pthread_mutex_lock(&curl.lock);
+	opened = curl.opened || !library->global_init(CURL_INIT_ALL);
+	if (!curl.opened)
+		curl.library = *library;
+	__atomic_store_n(&curl.opened, opened, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&curl.lock);
+	return opened;
+}
+
+/* Threads may do this at the same time: the loader opens the library only once. */
 static int library_open(struct error *err)
 {
 	static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		void *handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+		struct curl_library library;
 
 		if (!handle)
 			continue;
 		openssl_keep(handle);
 		if (!library_find(handle, functions, sizeof(functions) / sizeof(functions[0]),
-				  &curl.library) &&
-		    !curl.library.global_init(CURL_INIT_ALL)) {
-			curl.opened = true;
+				  &library) &&
+		    library_start(&library))
 			return 0;
-		}
 		dlclose(handle);
 	}
 	return error_set(err, ENOENT,
@@ -62,11 +78,7 @@ static int library_open(struct error *err)
 
 const struct curl_library *curl_library_open(struct error *err)
 {
-	int result = 0;
+	bool opened = __atomic_load_n(&curl.opened, __ATOMIC_ACQUIRE);
 
-	pthread_mutex_lock(&curl.lock);
-	if (!curl.opened)
-		result = library_open(err);
-	pthread_mutex_unlock(&curl.lock);
-	return result ? NULL : &curl.library;
+	return opened || !library_open(err) ? &curl.library : NULL;
 }

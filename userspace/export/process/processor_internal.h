@@ -61,7 +61,9 @@ struct processor_type {
 	size_t option_count;
 	size_t config_bytes, state_bytes;
 	bool batched; /* a batch() is put in front of it unless there is one */
-	/* Completes `state`, which is zero. May be NULL, as all others. */
+	/* Opens the libraries that it needs. Any thread may call it. May be NULL, as all others. */
+	int (*prepare)(struct error *err);
+	/* Completes `state`, which is zero. */
 	int (*open)(struct processor *processor, struct error *err);
 	/* Takes records and passes on what it chooses. */
 	void (*records)(struct processor *processor, struct full_record *const *records,
@@ -90,6 +92,7 @@ struct processor {
 	struct processor *next; /* NULL: the last one */
 	void *config, *state;
 	const struct joiner *joiner;
+	bool counted; /* a metrics() in front of it passes on the last values of counters */
 	bool *lossy; /* close() sets it if records were lost on their way out */
 };
 
