@@ -224,7 +224,7 @@ def test_why_records_a_tree_and_explains_its_busiest_thread(waffle, workers, tmp
 
 def test_why_of_a_command_explains_its_spans_after_an_overview(waffle, built, tmp_path):
     path = tmp_path / "steps.waffle"
-    done = waffle.ok("why", "-o", path, "--", built("steps.c"), stdin=None, input="span 3\n")
+    done = waffle.ok("why", "-o", path, "--", built("steps.c"), stdin=None, input="span 3\nspan 4\nspan 5\nspan 6\n")
     assert re.search(r"^SPANS ", done.stdout, re.M) and re.search(r"^CAUSES ", done.stdout, re.M)
     assert len(re.findall(r"^step span [0-9a-f]{16} of ", done.stdout, re.M)) == 3
     assert path.exists()

@@ -172,6 +172,7 @@ static int pick_tid(struct why_query *query, const struct model *model, uint64_t
 	for (size_t i = 0; i < model->threads.len; i++)
 		if (model_pid_real(model, model->threads.data[i].tid) == tid && tid) {
 			query->tid = model->threads.data[i].tid;
+			query->comm = NULL;
 			return 0;
 		}
 	return error_set(err, ENOENT, "no thread %" PRIu64 "; waffle-bpf report lists them", tid);
@@ -189,6 +190,7 @@ static int pick_comm(struct why_query *query, const struct model *model, const c
 			continue;
 		if (!strcmp(comm, wanted)) {
 			query->comm = comm;
+			query->tid = 0;
 			return 0;
 		}
 		if (suggest_similar(wanted, comm))
