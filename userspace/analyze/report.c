@@ -160,6 +160,14 @@ static void count_span(struct report_span *row, const struct model *model, uint3
 	row->blocked_ns += duration - span->running_ns - span->runnable_ns;
 }
 
+/* The row of a span; MODEL_NONE: it has none. */
+static uint32_t span_row(const struct making *making, const struct model_span *span)
+{
+	return site_is_bookkeeping(model_site(making->model, span->site))
+		       ? MODEL_NONE
+		       : making->rows[site_slot(making, span->site)];
+}
+
 static void percentiles(struct making *making)
 {
 	const struct model *model = making->model;
@@ -174,11 +182,10 @@ static void percentiles(struct making *making)
 	}
 	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
+		uint32_t row = span_row(making, span);
 
-		if (!(span->flags & MODEL_SPAN_CUT))
-			making->durations
-				[making->ends[making->rows[site_slot(making, span->site)]]++] =
-				span->end_ts - span->start_ts;
+		if (!(span->flags & MODEL_SPAN_CUT) && row != MODEL_NONE)
+			making->durations[making->ends[row]++] = span->end_ts - span->start_ts;
 	}
 	for (size_t i = 0; i < report->spans.len; i++) {
 		struct report_span *row = &report->spans.data[i];
@@ -200,13 +207,12 @@ static void count_spans(struct making *making)
 	const struct model *model = making->model;
 
 	for (size_t i = 0; i < model->spans.len; i++) {
-		uint32_t row = making->rows[site_slot(making, model->spans.data[i].site)];
+		uint32_t row = span_row(making, &model->spans.data[i]);
 
-		if (site_is_bookkeeping(model_site(model, model->spans.data[i].site))) {
+		if (row == MODEL_NONE)
 			making->report->bookkeeping++;
-			continue;
-		}
-		count_span(&making->report->spans.data[row], model, (uint32_t)i);
+		else
+			count_span(&making->report->spans.data[row], model, (uint32_t)i);
 	}
 	percentiles(making);
 }
