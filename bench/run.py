@@ -566,7 +566,8 @@ def ready(scale):
 
 GROUPS = (dormant, armed, inside, lttng, python_bench.python, backends.cpp, drain, collected, threads, transports, attach, decisions,
           slow_spans, longest_filter, flood, accounting, large, backends.sending, backends.database,
-          jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
+          jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.samples,
+          scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
           redis, ready)
 
