@@ -67,7 +67,8 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_python_backends integration/test_python_perfetto "
     "integration/test_python_captures "
     "integration/test_inprocess_viewers integration/test_inprocess_deadlocks "
-    "integration/test_backends integration/test_sqlite integration/test_fleet").split()]
+    "integration/test_backends integration/test_grpc integration/test_sqlite "
+    "integration/test_fleet").split()]
 
 
 def run(command, timeout, log=None, env=None):

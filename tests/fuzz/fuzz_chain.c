@@ -10,6 +10,7 @@
 
 #include "export/process/bytes_internal.h"
 #include "export/process/chain_text_internal.h"
+#include "export/process/grpc_internal.h"
 #include "export/process/http_sender.h"
 #include "util/source.h"
 #include "util/terminal.h"
@@ -88,6 +89,22 @@ static void check_json(const char *data, size_t size)
 	bytes_free(&out);
 }
 
+/* A line of headers, and a body. */
+static void check_grpc(const char *data, size_t size)
+{
+	struct grpc_result result = {0};
+	struct sender_reply reply = {0};
+	const char *message;
+	size_t len = 0;
+
+	grpc_header_take(&result, data, size);
+	require(result.after_ns <= BACKOFF_ASKED_MAX_NS + 1000000000);
+	grpc_failed(&result, &reply);
+	require(memchr(reply.why, 0, sizeof(reply.why)));
+	message = grpc_answer(data, size, &len);
+	require(!message || (message >= data && message + len <= data + size));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
@@ -99,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	check_text(text);
 	check_json(text, size);
+	check_grpc(text, size);
 	partial = http_partial_read(text, size, false);
 	require(partial.rejected <= INT64_MAX && memchr(partial.why, 0, sizeof(partial.why)));
 	partial = http_partial_read(text, size, true);

@@ -96,6 +96,7 @@ class Jaeger(Server):
                  "collector.grpc-server.host-port"]
         ports = free_ports(len(flags))
         self.url, self.query = (f"http://127.0.0.1:{port}" for port in ports[:2])
+        self.grpc = f"grpc://127.0.0.1:{ports[3]}"
         super().__init__(folder, [server_file("jaeger")] + [
             f"--{flag}=127.0.0.1:{port}" for flag, port in zip(flags, ports)],
             lambda: get(f"http://127.0.0.1:{ports[2]}") and get(self.query + "/api/services"))
@@ -147,11 +148,17 @@ class Sink:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def resources(self):
-        return [r for body in self.bodies for r in json.loads(body)["resourceSpans"]]
+        return [r for body in list(self.bodies) for r in json.loads(body).get("resourceSpans", [])]
 
     def spans(self):
         return [span for r in self.resources() for scope in r["scopeSpans"]
                 for span in scope["spans"]]
+
+    def metrics(self):
+        """[(attributes of the resource, metric)]"""
+        return [(r["resource"]["attributes"], metric) for body in list(self.bodies)
+                for r in json.loads(body).get("resourceMetrics", []) for scope in r["scopeMetrics"]
+                for metric in scope["metrics"]]
 
     def close(self):
         self.server.shutdown()
@@ -164,20 +171,21 @@ class OtelCollector(Server):
     def __init__(self, folder, sink):
         http_port, grpc_port = free_ports(2)
         self.url = f"http://127.0.0.1:{http_port}"
-        self.grpc = f"127.0.0.1:{grpc_port}"
+        self.grpc = f"grpc://127.0.0.1:{grpc_port}"
         config = folder / "config.yaml"
         config.write_text(f"""
 receivers:
   otlp:
     protocols:
       http: {{endpoint: 127.0.0.1:{http_port}}}
-      grpc: {{endpoint: {self.grpc}}}
+      grpc: {{endpoint: 127.0.0.1:{grpc_port}}}
 exporters:
   otlphttp: {{endpoint: "{sink.url}", encoding: json, compression: none}}
 service:
   telemetry: {{metrics: {{level: none}}}}
   pipelines:
     traces: {{receivers: [otlp], exporters: [otlphttp]}}
+    metrics: {{receivers: [otlp], exporters: [otlphttp]}}
 """)
         super().__init__(folder, [server_file("otelcol"), "--config", config], self.listens(http_port))
 

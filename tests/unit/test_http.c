@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "export/process/curl_internal.h"
+#include "export/process/grpc_internal.h"
 #include "export/process/http_headers_internal.h"
 #include "export/process/http_sender.h"
 
@@ -24,6 +25,10 @@ _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
 					   "as in curl/curl.h");
 _Static_assert(CURLINFO_RETRY_AFTER == CURL_INFO_RETRY_AFTER, "as in curl/curl.h");
 _Static_assert(CURLE_UNSUPPORTED_PROTOCOL == CURL_UNSUPPORTED_PROTOCOL, "as in curl/curl.h");
+_Static_assert(CURLE_OUT_OF_MEMORY == CURL_OUT_OF_MEMORY, "as in curl/curl.h");
+_Static_assert(CURL_HTTP_VERSION_2TLS == CURL_HTTP_2_TLS, "as in curl/curl.h");
+_Static_assert(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE == CURL_HTTP_2_PRIOR_KNOWLEDGE,
+	       "as in curl/curl.h");
 _Static_assert(CURLE_URL_MALFORMAT == CURL_URL_MALFORMAT, "as in curl/curl.h");
 #endif
 
@@ -94,6 +99,69 @@ static void test_partial_success_is_read_in_both_encodings(void **state)
 	assert_int_equal(http_partial_read("\"rejectedSpans\"", 15, true).rejected, 0);
 }
 
+static void header(struct grpc_result *result, const char *line)
+{
+	grpc_header_take(result, line, strlen(line));
+}
+
+static void test_result_of_grpc_is_read_from_headers(void **state)
+{
+	struct grpc_result result = {0};
+	struct sender_reply reply = {0};
+
+	(void)state;
+	header(&result, "HTTP/2 200\r\n");
+	header(&result, "grpc-status-of-others: 3\r\n");
+	assert_false(result.known);
+	assert_int_equal(grpc_failed(&result, &reply), SENDER_REFUSED);
+	header(&result, "Grpc-Status: 14\r\n");
+	header(&result, "grpc-message: a%20b%\r\n");
+	assert_true(result.known && !result.may_retry);
+	assert_int_equal(grpc_failed(&result, &reply), SENDER_AGAIN);
+	assert_string_equal(reply.why, "gRPC status 14 (UNAVAILABLE): a b%");
+}
+
+/* A Status with a RetryInfo of 3 s and 7 ns (google/rpc/error_details.proto). */
+static void test_retry_info_of_grpc_is_read(void **state)
+{
+	struct sender_reply reply = {0};
+	struct grpc_result result = {.known = true, .status = 8};
+
+	(void)state;
+	assert_int_equal(grpc_failed(&result, &reply), SENDER_REFUSED);
+	header(&result, "grpc-status-details-bin: CAgaMgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjL"
+			"lJldHJ5SW5mbxIGCgQIAxAH\r\n");
+	assert_true(result.may_retry);
+	assert_int_equal(result.after_ns, 3000000007);
+	assert_int_equal(grpc_failed(&result, &reply), SENDER_AGAIN);
+	assert_int_equal(reply.after_ns, 3000000007);
+	/* Cut off, no base64, of another type, empty. */
+	result = (struct grpc_result){0};
+	header(&result, "grpc-status-details-bin: CAgaMgoodHlwZS5nb29nbGVhcGlz");
+	header(&result, "grpc-status-details-bin: \xff\xff");
+	header(&result, "grpc-status-details-bin: GgMKAXg");
+	header(&result, "grpc-status-details-bin:");
+	assert_false(result.may_retry);
+}
+
+static void test_frames_of_grpc_are_whole(void **state)
+{
+	struct out_bytes out = {0};
+	size_t len;
+
+	(void)state;
+	grpc_request(&out, "abc", 3);
+	assert_int_equal(out.len, 8);
+	assert_memory_equal(out.data, "\0\0\0\0\3abc", 8);
+	assert_ptr_equal(grpc_answer(out.data, 8, &len), out.data + 5);
+	assert_int_equal(len, 3);
+	assert_null(grpc_answer(out.data, 7, &len));
+	assert_null(grpc_answer(out.data, 4, &len));
+	out.data[0] = 1; /* compressed, which we did not ask for */
+	assert_null(grpc_answer(out.data, 8, &len));
+	bytes_free(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +169,9 @@ int main(void)
 		cmocka_unit_test(test_headers_cannot_add_lines_to_a_request),
 		cmocka_unit_test(test_values_of_headers_are_redacted),
 		cmocka_unit_test(test_partial_success_is_read_in_both_encodings),
+		cmocka_unit_test(test_result_of_grpc_is_read_from_headers),
+		cmocka_unit_test(test_retry_info_of_grpc_is_read),
+		cmocka_unit_test(test_frames_of_grpc_are_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

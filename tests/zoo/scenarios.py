@@ -632,6 +632,30 @@ SCENARIOS = (
         victim=Seen("S"),
         other=Seen("R", running=0.85),
     ),
+    # The victim never wakes the thread that ends its span: the way of the span has to be found. What
+    # the victim does meanwhile (it sleeps) is the wrong answer to avoid. Other jobs in front of the
+    # span's own one are a cause of their own.
+    *(
+        Scenario(
+            f"moved_{way}",
+            "moved.c",
+            (way,),
+            cause="user-work",
+            culprit="worker",
+            span="compute",
+            share=share,
+            grade="likely",
+            says=says,
+            others=("unknown",),
+        )
+        for way, share, says in (
+            ("queue", 0.75, "queued behind 4 other jobs"),
+            ("stages", 0.85, None),
+            ("inject", 0.7, None),
+            ("busy", 0.7, None),
+            ("spin", 0.85, None),
+        )
+    ),
     # The kernel is alone on its stream, and the thread blocks in the driver: that the driver's own
     # thread wakes it is no cause. The culprit is the span that has launched the kernel.
     Scenario(

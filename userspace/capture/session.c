@@ -253,6 +253,7 @@ static int start(struct session *session)
 	 * its exit. */
 	result = arming_tracepoints(session->arming, session->err)
 			 ?: kernel_attach(session->kernel, session->err)
+			 ?: targets_find(session)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
 					    session->err)
 			 ?: targets_arm(session)

@@ -17,6 +17,7 @@
 #include "kernel/kernel.h"
 #include "probe/spec/call.h"
 #include "target/elf/site.h"
+#include "target/process/process.h"
 
 /* Sees all records that are written to the file, in the same order. */
 struct session_tap {
@@ -40,6 +41,10 @@ struct recorder_options {
 struct session_options {
 	const pid_t *pids; /* attach to these … */
 	size_t pid_count;
+	/* Finds them again, once forks are followed, so that processes that came meanwhile are
+	 * traced, too; NULL: there can be no others. The caller frees the list. */
+	int (*find)(pid_list *pids, void *arg, struct error *err);
+	void *find_arg;
 	char **command;                /* … or run this */
 	const struct account *account; /* … as this user; NULL: ours; owned by the caller */
 	bool warn_of_root;             /* the command runs as root although nobody requested it */

@@ -110,15 +110,17 @@ static int pids_arm(struct session *session, bool expected)
 {
 	int result = 0;
 
-	for (size_t i = 0; i < session->options->pid_count && !result; i++) {
-		struct target *target = target_find(session, session->options->pids[i]);
+	for (size_t i = 0; i < session->targets.len && !result; i++) {
+		struct target *target = &session->targets.data[i];
 
-		if (!target || target->exit_ts)
+		if (target->exit_ts)
 			continue;
 		if (expected)
 			arming_expect(session->arming, target->pid);
 		else
 			result = process_arm(session, target->pid, session->err);
+		if (result == -ESRCH && session->targets.len > 1)
+			result = 0; /* the others go on */
 		if (arming_left_out(session->arming) != ARMING_COMPLETE)
 			target->parsing = true;
 	}
@@ -152,9 +154,11 @@ int targets_arm(struct session *session)
 	uint64_t until_ns = clock_monotonic_ns() + PARSE_START_NS;
 	int result = 0;
 
-	for (size_t i = 0; i < session->options->pid_count && !result; i++)
+	if (session->options->command)
+		return 0;
+	for (size_t i = 0; i < session->targets.len && !result; i++)
 		if (session_wants_stacks(session->options))
-			result = enrich_process(session->enrich, session->options->pids[i],
+			result = enrich_process(session->enrich, session->targets.data[i].pid,
 						session->err);
 	return result ?: pids_arm_all(session, false, until_ns)
 		      ?: enrich_tables(session->enrich, false, session->err)

@@ -63,18 +63,51 @@ int targets_prepare(struct session *session)
 				: 0;
 }
 
+/* Of processes that we found ourselves, some may have ended since. */
+static int targets_add(struct session *session, const pid_t *pids, size_t count)
+{
+	bool found = session->options->find;
+	int result = 0;
+
+	for (size_t i = 0; i < count && !result; i++) {
+		if (target_find(session, pids[i]))
+			continue;
+		result = process_check(pids[i], session->err);
+		if (result == -ESRCH && found) {
+			result = 0;
+			continue;
+		}
+		result = result ?: kernel_target_add(session->kernel, pids[i], session->err)
+				?: target_add(session, pids[i]);
+	}
+	if (!result && found && !session->targets.len)
+		result = error_set(session->err, ESRCH, "all processes have ended");
+	return result;
+}
+
 int targets_open(struct session *session)
 {
 	const struct session_options *options = session->options;
-	int result = 0;
 
-	for (size_t i = 0; i < options->pid_count && !result; i++)
-		result = process_check(options->pids[i], session->err)
-				 ?: kernel_target_add(session->kernel, options->pids[i], session->err)
-				 ?: target_add(session, options->pids[i]);
-	if (!result && options->command)
-		result = kernel_target_add(session->kernel, session->launch.pid, session->err)
-				 ?: target_add(session, session->launch.pid);
+	if (!options->command)
+		return targets_add(session, options->pids, options->pid_count);
+	return kernel_target_add(session->kernel, session->launch.pid, session->err)
+		       ?: target_add(session, session->launch.pid);
+}
+
+int targets_find(struct session *session)
+{
+	const struct session_options *options = session->options;
+	pid_list pids = {0};
+	int result;
+
+	if (!options->find)
+		return 0;
+	result = options->find(&pids, options->find_arg, session->err);
+	if (result == -ESRCH) /* the targets that we have are those that were left */
+		result = 0;
+	result = result ?: targets_add(session, pids.data, pids.len);
+	vec_free(&pids);
 	return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include "capture/session_internal.h"
 #include "target/process/process.h"
+#include "target/process/process_set.h"
 #include "util/units.h"
 
 static void line_report(const char *line, void *arg)
@@ -238,8 +239,34 @@ static void warn_of_no_sites(struct session *session)
 	session_notify(session, line);
 }
 
+/* Children that exist already are easily forgotten: those of a server or of a data loader do most
+ * of the work. */
+static void warn_of_children(struct session *session)
+{
+	const struct session_options *options = session->options;
+	pid_list pids = {0};
+	char line[200];
+	long count = 0;
+
+	for (size_t i = 0; i < session->targets.len; i++)
+		if (!vec_push(&pids, session->targets.data[i].pid))
+			count = -ENOMEM;
+	if (!count)
+		count = process_set_descendants(&pids);
+	vec_free(&pids);
+	if (count <= 0)
+		return;
+	snprintf(line, sizeof(line), "%ld %s not traced; use --tree%s", count,
+		 units_plural((uint64_t)count, "child process is", "child processes are"),
+		 options->kernel.config.follow_children ? ", since --follow takes new ones only"
+							: "");
+	session_notify(session, line);
+}
+
 void warn_after_arming(struct session *session)
 {
+	if (!session->options->command && !session->options->find)
+		warn_of_children(session);
 	warn_of_sources(session);
 	warn_of_arming(session);
 	if (!session->options->command && session->options->sources & CAPTURE_SPANS &&

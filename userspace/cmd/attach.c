@@ -7,66 +7,52 @@
 #include "target/process/process.h"
 
 static const struct option_row rows[] = {
-	{"pid", 'p', "PID", "The process to trace. May be given several times.",
-	 .type = OPTION_NUMBERS, .min = 1, .max = PROCESS_PID_MAX,
-	 .at = offsetof(struct capture_options, pids)},
-	{"comm", 0, "NAME",
-	 "Trace all processes of this name. Any user can give a process any name. May be given "
-	 "several times.",
-	 .type = OPTION_LIST, .at = offsetof(struct capture_options, comms)},
+	TARGET_OPTION_ROWS(struct capture_options, target, ""),
+	{"tree", 0, NULL,
+	 "Also trace the children that the processes have, their children and so on, and, as with "
+	 "--follow, those that they create from now on.",
+	 .at = offsetof(struct capture_options, target.tree)},
 	{"follow", 'f', NULL, "Also trace the children that the processes create from now on.",
 	 .at = offsetof(struct capture_options, session.kernel.config.follow_children)},
 	CAPTURE_OPTION_ROWS,
 };
 
-/* Collects all pids of the options, without duplicates. */
-static int pids_resolve(struct capture_options *options, struct error *err)
+/* Finds the processes. Those that may have more of their kind are found again later. */
+static int targets_find(struct capture_options *options, struct error *err)
 {
-	pid_list *targets = &options->targets, found = {0};
-	int result = 0;
+	struct session_options *session = &options->session;
+	int result = target_options_find(&options->targets, &options->target, err);
 
-	for (size_t i = 0; i < options->pids.len && !result; i++)
-		if (!vec_push(targets, (pid_t)options->pids.data[i]))
-			result = error_set(err, ENOMEM, "out of memory");
-	for (size_t i = 0; i < options->comms.len && !result; i++)
-		result = process_find(&found, options->comms.data[i].text, err);
-	for (size_t i = 0; i < found.len && !result; i++)
-		if (!vec_push(targets, found.data[i]))
-			result = error_set(err, ENOMEM, "out of memory");
-	vec_free(&found);
-	for (size_t i = 0; i < targets->len; i++)
-		for (size_t j = targets->len; j-- > i + 1;)
-			if (targets->data[j] == targets->data[i])
-				targets->data[j] = targets->data[--targets->len];
-	options->session.pids = targets->data;
-	options->session.pid_count = targets->len;
+	if (target_options_grow(&options->target)) {
+		session->find = target_options_find;
+		session->find_arg = &options->target;
+		session->kernel.config.follow_children = true;
+	}
+	session->pids = options->targets.data;
+	session->pid_count = options->targets.len;
+	for (size_t i = 0; i < options->target.pids.len && !result; i++)
+		result = process_check((pid_t)options->target.pids.data[i], err);
 	return result;
 }
 
-static int attach(const struct command *command, struct capture_options *options)
+int attach_command(const struct command *command, struct capture_options *options,
+		   struct session_result *result)
 {
-	struct session_result result;
 	struct error err = ERROR_INIT;
 	char comm[16], label[64];
 
-	if (!options->pids.len && !options->comms.len) {
-		error_set(&err, EINVAL, "nothing to attach to; give --pid PID or --comm NAME");
-		return command_fail(command, &err, EXIT_USAGE);
-	}
-	if (pids_resolve(options, &err))
+	if (targets_find(options, &err))
 		return command_fail(command, &err, EXIT_FAILED);
-	for (size_t i = 0; i < options->targets.len; i++)
-		if (process_check(options->targets.data[i], &err))
-			return command_fail(command, &err, EXIT_FAILED);
 	process_comm(options->targets.data[0], comm);
 	snprintf(label, sizeof(label), "%s (pid %d)", comm, options->targets.data[0]);
 	options->session.label = label;
-	return capture_command(command, options, comm, &result);
+	return capture_command(command, options, comm, result);
 }
 
 static int run(const struct command *command, int argc, char **argv)
 {
 	struct capture_options options;
+	struct session_result result;
 	struct error err = ERROR_INIT;
 	int first, code;
 
@@ -75,10 +61,14 @@ static int run(const struct command *command, int argc, char **argv)
 	if (!code && first < argc)
 		code = error_set(&err, EINVAL, "'%s': unexpected; attach takes options only",
 				 argv[first]);
+	if (!code && !target_options_given(&options.target))
+		code = error_set(&err, EINVAL,
+				 "nothing to attach to; give --pid PID, --comm NAME, --container "
+				 "NAME, --unit NAME or --cgroup PATH");
 	if (code)
 		code = command_parse_failed(command, code, &err);
 	else if ((code = capture_options_open(command, &options)) == EXIT_DONE)
-		code = attach(command, &options);
+		code = attach_command(command, &options, &result);
 	capture_options_free(&options);
 	return code;
 }

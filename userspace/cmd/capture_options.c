@@ -37,9 +37,8 @@ void capture_options_init(struct capture_options *options)
 
 void capture_options_free(struct capture_options *options)
 {
-	vec_free(&options->pids);
+	target_options_free(&options->target);
 	vec_free(&options->targets);
-	vec_free(&options->comms);
 	vec_free(&options->sources);
 	vec_free(&options->stack_words);
 	vec_free(&options->redacted);

@@ -11,14 +11,14 @@
 #include "cmd/filter_options_internal.h"
 #include "cmd/probe_options_internal.h"
 #include "cmd/process_options_internal.h"
-#include "target/process/process.h"
+#include "cmd/target_options_internal.h"
 #include "util/vec.h"
 
 struct capture_options {
 	struct session_options session;
-	option_numbers pids;
-	option_list comms, sources, stack_words, redacted;
-	pid_list targets;        /* of attach: the processes that `pids` and `comms` name */
+	struct target_options target; /* of attach */
+	option_list sources, stack_words, redacted;
+	pid_list targets;        /* the processes that `target` names */
 	const char *output;      /* NULL: the name consists of the program and the time */
 	const char *user;        /* of run; NULL: the user who called sudo */
 	struct account *account; /* the same user, looked up; NULL: the user of this process */
@@ -192,5 +192,11 @@ enum exit_code capture_options_open(const struct command *command, struct captur
  */
 int capture_command(const struct command *command, struct capture_options *options,
 		    const char *program, struct session_result *result);
+/* attach.c, run.c: the same for the processes that options->target names, and for the command in
+ * argv, whose exit status is the code if all went well. */
+int attach_command(const struct command *command, struct capture_options *options,
+		   struct session_result *result);
+int run_command(const struct command *command, struct capture_options *options, char **argv,
+		struct session_result *result);
 
 #endif

@@ -60,7 +60,7 @@ static const struct option_row rows[] = {
 	{"to", 0, "TIME, URL or OUT",
 	 "A TIME: end at this time since the begin of the capture. A URL: send to this server, "
 	 "with "
-	 "the formats otlp (http://localhost:4318) and zipkin "
+	 "the formats otlp (http://localhost:4318, or grpc://localhost:4317) and zipkin "
 	 "(http://localhost:9411/api/v2/spans). "
 	 "Otherwise the same as --output. Times and a URL or OUT may be given together.",
 	 .type = OPTION_LIST, .at = offsetof(struct export_options, to)},

@@ -64,10 +64,10 @@ static void failure_set(struct error *err, const struct capture_options *options
 			  options->account->name, strerror(-code));
 }
 
-static int run_command(const struct command *command, struct capture_options *options, char **argv)
+int run_command(const struct command *command, struct capture_options *options, char **argv,
+		struct session_result *result)
 {
 	const char *slash = strrchr(argv[0], '/');
-	struct session_result result;
 	struct error err = ERROR_INIT;
 	char label[4096];
 	int code;
@@ -78,17 +78,18 @@ static int run_command(const struct command *command, struct capture_options *op
 	if (account_choose(options, &err))
 		return command_fail(command, &err, EXIT_USAGE);
 	options->session.warn_of_root = !options->user && !options->account && !geteuid();
-	code = capture_command(command, options, slash ? slash + 1 : argv[0], &result);
-	if (code == EXIT_DONE && result.exec_errno) {
-		failure_set(&err, options, argv[0], result.exec_errno);
+	code = capture_command(command, options, slash ? slash + 1 : argv[0], result);
+	if (code == EXIT_DONE && result->exec_errno) {
+		failure_set(&err, options, argv[0], result->exec_errno);
 		command_fail(command, &err, EXIT_FAILED);
 	}
-	return code == EXIT_DONE ? status_code(&result) : code;
+	return code == EXIT_DONE ? status_code(result) : code;
 }
 
 static int run(const struct command *command, int argc, char **argv)
 {
 	struct capture_options options;
+	struct session_result result;
 	struct error err = ERROR_INIT;
 	int first, code;
 
@@ -100,7 +101,7 @@ static int run(const struct command *command, int argc, char **argv)
 	if (code)
 		code = command_parse_failed(command, code, &err);
 	else if ((code = capture_options_open(command, &options)) == EXIT_DONE)
-		code = run_command(command, &options, argv + first);
+		code = run_command(command, &options, argv + first, &result);
 	capture_options_free(&options);
 	return code;
 }

@@ -247,3 +247,14 @@ uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thre
 		*until = of->marks.data[found].ts;
 	return found ? of->marks.data[found - 1].span : MODEL_NONE;
 }
+
+uint64_t why_intervals_span_since(const struct why_intervals *intervals, uint32_t thread,
+				  uint64_t ts)
+{
+	size_t found;
+
+	if (thread >= intervals->count)
+		return 0;
+	found = marks_until(&intervals->threads[thread], ts);
+	return found ? intervals->threads[thread].marks.data[found - 1].ts : 0;
+}

@@ -116,5 +116,9 @@ bool why_intervals_left(const struct model *model, uint32_t span);
  * least. */
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
 			    uint64_t *until);
+/* Since when the thread's innermost span is the one at ts, or it is in no span; 0: from its begin
+ * on. */
+uint64_t why_intervals_span_since(const struct why_intervals *intervals, uint32_t thread,
+				  uint64_t ts);
 
 #endif

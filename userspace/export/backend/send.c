@@ -7,6 +7,7 @@
 
 #include "export/backend/records_internal.h"
 #include "export/process/http_sender.h"
+#include "export/process/http_urls.h"
 #include "export/process/otlp_traces.h"
 #include "export/process/zipkin.h"
 #include "util/clock.h"
@@ -103,6 +104,8 @@ static int sender_make(struct sending *sending, struct error *err)
 		.only_retries = true,
 	};
 
+	if (server->kind != BACKEND_OTLP && http_url_is_grpc(server->url))
+		return error_set(err, EINVAL, "--to: '%s': only otlp goes by gRPC", server->url);
 	return http_sender_open(&sending->sender, &http, &options, err);
 }
 

@@ -12,13 +12,15 @@
 /* row(name, number) */
 #define CURL_OPTIONS(row)                                                                          \
 	row(WRITEDATA, 10001) row(URL, 10002) row(ERRORBUFFER, 10010) row(WRITEFUNCTION, 20011)    \
-		row(POSTFIELDS, 10015) row(USERAGENT, 10018) row(HTTPHEADER, 10023)                \
-			row(NOPROGRESS, 43) row(POST, 47) row(FOLLOWLOCATION, 52) row(             \
-				XFERINFODATA, 10057) row(SSL_VERIFYPEER, 64) row(CAINFO, 10065)    \
-				row(SSL_VERIFYHOST, 81) row(NOSIGNAL, 99) row(TIMEOUT_MS, 155)     \
-					row(CONNECTTIMEOUT_MS, 156) row(PROTOCOLS, 181)            \
-						row(XFERINFOFUNCTION, 20219)                       \
-							row(POSTFIELDSIZE_LARGE, 30120)
+		row(POSTFIELDS, 10015) row(USERAGENT, 10018) row(HTTPHEADER, 10023) row(           \
+			NOPROGRESS, 43) row(POST, 47) row(FOLLOWLOCATION, 52)                      \
+			row(XFERINFODATA, 10057) row(SSL_VERIFYPEER, 64) row(CAINFO, 10065) row(   \
+				SSL_VERIFYHOST, 81) row(FORBID_REUSE, 75) row(HTTP_VERSION, 84)    \
+				row(NOSIGNAL, 99) row(TIMEOUT_MS, 155) row(CONNECTTIMEOUT_MS, 156) \
+					row(PROTOCOLS, 181) row(XFERINFOFUNCTION, 20219)           \
+						row(POSTFIELDSIZE_LARGE, 30120)                    \
+							row(HEADERDATA, 10029)                     \
+								row(HEADERFUNCTION, 20079)
 
 enum curl_option {
 #define CURL_OPTION_ROW(name, number) CURL_##name = (number),
@@ -29,10 +31,14 @@ enum curl_option {
 #define CURL_INIT_ALL 3l
 #define CURL_HTTP 1l
 #define CURL_HTTPS 2l
+/* HTTP/2 by TLS, and without asking first. */
+#define CURL_HTTP_2_TLS 4l
+#define CURL_HTTP_2_PRIOR_KNOWLEDGE 5l
 #define CURL_INFO_RESPONSE_CODE (0x200000 + 2)
 #define CURL_INFO_RETRY_AFTER (0x600000 + 57)
 #define CURL_UNSUPPORTED_PROTOCOL 1
 #define CURL_URL_MALFORMAT 3
+#define CURL_OUT_OF_MEMORY 27
 #define CURL_PEER_FAILED_VERIFICATION 60
 #define CURL_SSL_CACERT_BADFILE 77
 #define CURL_ERROR_BYTES 256

@@ -6,6 +6,7 @@
 #include "export/process/curl_internal.h"
 #include "export/process/file_name_internal.h"
 #include "export/process/http_sender.h"
+#include "export/process/http_urls.h"
 #include "export/process/otlp_traces.h"
 #include "export/process/processors_internal.h"
 #include "export/process/zipkin.h"
@@ -32,7 +33,8 @@ static const char *const encodings[] = {
 static const struct processor_option options[] = {
 	{"otlp", "URL",
 	 "A collector of OpenTelemetry, by OTLP/HTTP: requests go to URL/v1/traces and "
-	 "URL/v1/metrics. The port is 4318 mostly.",
+	 "URL/v1/metrics. The port is 4318 mostly. A URL such as grpc://localhost:4317 (grpcs:// "
+	 "with TLS) means OTLP/gRPC.",
 	 .type = PROCESSOR_TEXT, .at = offsetof(struct export_config, otlp)},
 	{"zipkin", "URL",
 	 "Zipkin instead, which takes spans only: requests go to URL/api/v2/spans. The port is "
@@ -98,6 +100,9 @@ static int export_open(struct processor *processor, struct error *err)
 	if (!config->otlp == !config->zipkin)
 		return error_set(err, EINVAL, "%s: export() needs otlp=URL or zipkin=URL, as in %s",
 				 processor->host->origin, processor->type->example);
+	if (http_url_is_grpc(http.url) && (config->zipkin || config->encoding == ENCODING_JSON))
+		return error_set(err, EINVAL, "%s: export(): only otlp in protobuf goes by gRPC",
+				 processor->host->origin);
 	result = spool_make(&sender.spool, processor, err);
 	snprintf(name, sizeof(name), "%s: export()", processor->host->origin);
 	sender.name = name;

@@ -103,7 +103,7 @@ static int hex(char c)
 				      : -1;
 }
 
-static void percent_decode(char *text)
+void http_percent_decode(char *text)
 {
 	char *to = text;
 
@@ -134,7 +134,7 @@ int http_headers_variable(struct http_headers *headers, const char *text, struct
 		}
 		*equals = '\0';
 		name = trimmed(part);
-		percent_decode(equals + 1);
+		http_percent_decode(equals + 1);
 		result = add(headers, name, strlen(name), trimmed(equals + 1), VARIABLE, err);
 	}
 	if (copy)

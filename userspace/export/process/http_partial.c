@@ -9,44 +9,9 @@
 #include <stdlib.h>
 
 #include "export/process/http_sender.h"
+#include "export/process/wire_read_internal.h"
 
 /* ---- protobuf ---- */
-
-struct wire_part {
-	const unsigned char *at, *end;
-};
-
-static bool varint(struct wire_part *wire, uint64_t *value)
-{
-	*value = 0;
-	for (unsigned shift = 0; shift < 64 && wire->at < wire->end; shift += 7) {
-		unsigned char byte = *wire->at++;
-
-		*value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return true;
-	}
-	return false;
-}
-
-/* The next field: its tag, and its number or bytes. */
-static bool field(struct wire_part *wire, uint64_t *tag, uint64_t *number, struct wire_part *bytes)
-{
-	if (!varint(wire, tag))
-		return false;
-	switch (*tag & 7) {
-	case 0:
-		return varint(wire, number);
-	case 2:
-		if (!varint(wire, number) || *number > (uint64_t)(wire->end - wire->at))
-			return false;
-		*bytes = (struct wire_part){wire->at, wire->at + *number};
-		wire->at += *number;
-		return true;
-	default:
-		return false;
-	}
-}
 
 static void text_copy(struct http_partial *partial, const char *text, size_t len)
 {
@@ -61,22 +26,22 @@ static void partial_fields(struct http_partial *partial, struct wire_part wire)
 	uint64_t tag, number;
 	struct wire_part bytes = {0};
 
-	while (field(&wire, &tag, &number, &bytes)) {
-		if (tag == (1 << 3 | 0) && number <= INT64_MAX)
+	while (wire_field(&wire, &tag, &number, &bytes)) {
+		if (tag == WIRE_NUMBER(1) && number <= INT64_MAX)
 			partial->rejected = number;
-		else if (tag == (2 << 3 | 2))
-			text_copy(partial, (const char *)bytes.at, (size_t)(bytes.end - bytes.at));
+		else if (tag == WIRE_MESSAGE(2))
+			text_copy(partial, (const char *)bytes.at, wire_part_len(&bytes));
 	}
 }
 
 static void read_protobuf(struct http_partial *partial, const char *body, size_t len)
 {
-	struct wire_part wire = {(const unsigned char *)body, (const unsigned char *)body + len};
+	struct wire_part wire = wire_part_of(body, len);
 	struct wire_part bytes = {0};
 	uint64_t tag, number;
 
-	while (field(&wire, &tag, &number, &bytes))
-		if (tag == (1 << 3 | 2))
+	while (wire_field(&wire, &tag, &number, &bytes))
+		if (tag == WIRE_MESSAGE(1))
 			partial_fields(partial, bytes);
 }
 

@@ -6,21 +6,26 @@
 #include <stdio.h>
 
 #include "export/process/curl_internal.h"
+#include "export/process/grpc_internal.h"
 #include "export/process/http_headers_internal.h"
-#include "util/secret.h"
+#include "export/process/http_urls.h"
 
 /* Bytes of an answer that are read; more ends the request. */
 #define BODY_MAX 65536u
 #define CONNECT_NS 5000000000ull
 
+enum http_form { FORM_PROTOBUF, FORM_JSON, FORM_GRPC, FORM_WRITE, FORM_COUNT };
+
 struct http_target {
 	const struct curl_library *curl;
 	void *easy;
-	void *headers[2]; /* lists of libcurl: for protobuf, for JSON */
+	void *headers[FORM_COUNT]; /* lists of libcurl */
 	struct http_headers secret;
-	char *urls[3]; /* of traces, of metrics, of Zipkin */
+	struct http_urls urls;
 	char *ca_file;
 	uint64_t timeout_ns;
+	struct out_bytes framed; /* the request of gRPC */
+	struct grpc_result result;
 	bool finished; /* the records are of a file, and somebody waits */
 	atomic_bool cancelled;
 	struct out_bytes body; /* of the answer */
@@ -33,12 +38,12 @@ static void target_free(void *arg)
 
 	if (target->easy)
 		target->curl->easy_cleanup(target->easy);
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < FORM_COUNT; i++)
 		if (target->headers[i])
 			target->curl->slist_free_all(target->headers[i]);
-	for (unsigned i = 0; i < 3; i++)
-		free(target->urls[i]);
+	http_urls_free(&target->urls);
 	http_headers_free(&target->secret);
+	bytes_free(&target->framed);
 	bytes_free(&target->body);
 	free(target->ca_file);
 	free(target);
@@ -70,19 +75,54 @@ static int progress(void *arg, int64_t down_total, int64_t down, int64_t up_tota
 	return atomic_load(&((struct http_target *)arg)->cancelled);
 }
 
+/* Those behind the body come here, too. */
+static size_t header_take(const char *line, size_t size, size_t count, void *arg)
+{
+	struct http_target *target = arg;
+
+	if (target->urls.grpc)
+		grpc_header_take(&target->result, line, size * count);
+	return size * count;
+}
+
+static enum http_url url_of(uint32_t kind)
+{
+	return kind & HTTP_WRITE     ? URL_WRITE
+	       : kind & HTTP_ZIPKIN  ? URL_ZIPKIN
+	       : kind & HTTP_METRICS ? URL_METRICS
+				     : URL_TRACES;
+}
+
+static enum http_form form_of(const struct http_target *target, uint32_t kind)
+{
+	return target->urls.grpc   ? FORM_GRPC
+	       : kind & HTTP_WRITE ? FORM_WRITE
+	       : kind & HTTP_JSON  ? FORM_JSON
+				   : FORM_PROTOBUF;
+}
+
 static int request(struct http_target *target, const struct parcel *parcel)
 {
 	const struct curl_library *curl = target->curl;
 	void *easy = target->easy;
-	bool json = parcel->kind & HTTP_JSON;
-	unsigned url = parcel->kind & HTTP_ZIPKIN ? 2 : parcel->kind & HTTP_METRICS ? 1 : 0;
+	const char *data = parcel->data;
+	size_t len = parcel->len;
 
+	if (target->urls.grpc) {
+		bytes_clear(&target->framed);
+		grpc_request(&target->framed, parcel->data, parcel->len);
+		if (target->framed.failed)
+			return CURL_OUT_OF_MEMORY;
+		data = target->framed.data;
+		len = target->framed.len;
+	}
 	bytes_clear(&target->body);
+	target->result = (struct grpc_result){0};
 	target->error[0] = '\0';
-	curl->easy_setopt(easy, CURL_URL, target->urls[url]);
-	curl->easy_setopt(easy, CURL_HTTPHEADER, target->headers[json]);
-	curl->easy_setopt(easy, CURL_POSTFIELDS, parcel->data);
-	curl->easy_setopt(easy, CURL_POSTFIELDSIZE_LARGE, (int64_t)parcel->len);
+	curl->easy_setopt(easy, CURL_URL, target->urls.of[url_of(parcel->kind)]);
+	curl->easy_setopt(easy, CURL_HTTPHEADER, target->headers[form_of(target, parcel->kind)]);
+	curl->easy_setopt(easy, CURL_POSTFIELDS, data);
+	curl->easy_setopt(easy, CURL_POSTFIELDSIZE_LARGE, (int64_t)len);
 	return curl->easy_perform(easy);
 }
 
@@ -109,21 +149,52 @@ static void answer_say(struct http_target *target, long status, struct sender_re
 			*at = ' ';
 }
 
+static enum sender_outcome accepted(const char *body, size_t len, bool json,
+				    struct sender_reply *reply)
+{
+	struct http_partial partial = http_partial_read(body, len, json);
+
+	reply->refused = partial.rejected;
+	snprintf(reply->why, sizeof(reply->why), "%s", partial.why);
+	return SENDER_DONE;
+}
+
+static enum sender_outcome called(struct http_target *target, struct sender_reply *reply)
+{
+	struct grpc_result *result = &target->result;
+	const char *message;
+	size_t len = 0;
+
+	if (!result->known || result->status) {
+		http_headers_redact(&target->secret, result->message, strlen(result->message));
+		return grpc_failed(result, reply);
+	}
+	message = grpc_answer(target->body.data, target->body.len, &len);
+	return message ? accepted(message, len, false, reply) : SENDER_DONE;
+}
+
+/* The server has no such service. */
+static bool is_missing(const struct http_target *target, long status)
+{
+	return target->urls.grpc
+		       ? target->result.known && target->result.status == GRPC_UNIMPLEMENTED
+		       : status == 404;
+}
+
 static enum sender_outcome answered(struct http_target *target, const struct parcel *parcel,
 				    struct sender_reply *reply)
 {
-	struct http_partial partial;
 	long status = 0;
 	int64_t after = 0;
 
 	target->curl->easy_getinfo(target->easy, CURL_INFO_RESPONSE_CODE, &status);
-	if (status >= 200 && status < 300) {
-		partial = http_partial_read(target->body.data, target->body.len,
-					    parcel->kind & HTTP_JSON);
-		reply->refused = partial.rejected;
-		snprintf(reply->why, sizeof(reply->why), "%s", partial.why);
+	if (parcel->kind & HTTP_OPTIONAL && is_missing(target, status))
 		return SENDER_DONE;
-	}
+	if (target->urls.grpc && status == 200)
+		return called(target, reply);
+	if (status >= 200 && status < 300)
+		return accepted(target->body.data, target->body.len, parcel->kind & HTTP_JSON,
+				reply);
 	answer_say(target, status, reply);
 	if (!is_temporary(status))
 		return SENDER_REFUSED;
@@ -147,9 +218,16 @@ static enum sender_outcome deliver(void *arg, const struct parcel *parcel,
 				   struct sender_reply *reply)
 {
 	struct http_target *target = arg;
-	int code = request(target, parcel);
 	enum sender_outcome outcome;
+	int code;
 
+	/* Of a spool that a program with another URL has filled. */
+	if (target->urls.grpc && parcel->kind & (HTTP_JSON | HTTP_WRITE)) {
+		snprintf(reply->why, sizeof(reply->why),
+			 "the request was made for another protocol, and can't go by gRPC");
+		return SENDER_REFUSED;
+	}
+	code = request(target, parcel);
 	if (!code) {
 		/* A server may repeat what it was sent. */
 		if (target->body.len)
@@ -165,57 +243,6 @@ static enum sender_outcome deliver(void *arg, const struct parcel *parcel,
 
 /* ---- opening ---- */
 
-/* Only schemes that a collector has, and no password, which messages and ps would show. */
-static int url_check(const char *url, const char *name, struct error *err)
-{
-	const char *host = !strncmp(url, "http://", 7)    ? url + 7
-			   : !strncmp(url, "https://", 8) ? url + 8
-							  : NULL;
-
-	if (!host || !*host || *host == '/' || strpbrk(url, " \t\r\n?#")) {
-		char *shown = secret_masked(url);
-
-		error_set(err, EINVAL, "%s: '%s': expected a URL such as http://localhost:4318",
-			  name, shown ?: "");
-		free(shown);
-		return -EINVAL;
-	}
-	if (memchr(host, '@', strcspn(host, "/")))
-		return error_set(err, EINVAL,
-				 "%s: a URL must not have a password; write a file with the "
-				 "line 'Authorization: …' and headers=FILE",
-				 name);
-	return 0;
-}
-
-/* The length of a URL without a path that urls_make() appends: other tools want it whole. */
-static size_t base_len(const char *url)
-{
-	static const char *const paths[] = {"/v1/traces", "/api/v2/spans"};
-	size_t len = strlen(url);
-
-	while (len && url[len - 1] == '/')
-		len--;
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		size_t bytes = strlen(paths[i]);
-
-		if (len > bytes && !memcmp(url + len - bytes, paths[i], bytes))
-			return len - bytes;
-	}
-	return len;
-}
-
-static int urls_make(struct http_target *target, const char *url)
-{
-	size_t len = base_len(url);
-
-	return asprintf(&target->urls[0], "%.*s/v1/traces", (int)len, url) < 0 ||
-			       asprintf(&target->urls[1], "%.*s/v1/metrics", (int)len, url) < 0 ||
-			       asprintf(&target->urls[2], "%.*s/api/v2/spans", (int)len, url) < 0
-		       ? -ENOMEM
-		       : 0;
-}
-
 static int header_add(struct http_target *target, unsigned list, const char *line)
 {
 	void *longer = target->curl->slist_append(target->headers[list], line);
@@ -228,16 +255,41 @@ static int header_add(struct http_target *target, unsigned list, const char *lin
 
 static int headers_make(struct http_target *target)
 {
-	int result = header_add(target, 0, "Content-Type: application/x-protobuf")
-			     ?: header_add(target, 1, "Content-Type: application/json");
+	static const char *const forms[FORM_COUNT][3] = {
+		[FORM_PROTOBUF] = {"Content-Type: application/x-protobuf"},
+		[FORM_JSON] = {"Content-Type: application/json"},
+		[FORM_GRPC] = {"Content-Type: application/grpc", "TE: trailers"},
+		[FORM_WRITE] = {"Content-Type: application/x-protobuf", "Content-Encoding: snappy",
+				"X-Prometheus-Remote-Write-Version: 0.1.0"},
+	};
+	int result = 0;
 
-	for (unsigned list = 0; list < 2 && !result; list++) {
+	for (unsigned form = 0; form < FORM_COUNT && !result; form++) {
+		for (unsigned i = 0; i < 3 && forms[form][i] && !result; i++)
+			result = header_add(target, form, forms[form][i]);
 		/* No round trip of its own before the body. */
-		result = header_add(target, list, "Expect:");
+		result = result ?: header_add(target, form, "Expect:");
 		for (size_t i = 0; i < target->secret.lines.len && !result; i++)
-			result = header_add(target, list, target->secret.lines.data[i]);
+			result = header_add(target, form, target->secret.lines.data[i]);
 	}
 	return result;
+}
+
+/* gRPC is only spoken over HTTP/2, which a server without TLS is not asked for. Such a connection
+ * can't be used again before libcurl 8.0: github.com/curl/curl/pull/10643. */
+static int version_set(struct http_target *target)
+{
+	const struct curl_library *curl = target->curl;
+	bool tls = target->urls.tls;
+	int failed;
+
+	if (!target->urls.grpc)
+		return 0;
+	failed = curl->easy_setopt(target->easy, CURL_HTTP_VERSION,
+				   tls ? CURL_HTTP_2_TLS : CURL_HTTP_2_PRIOR_KNOWLEDGE);
+	if (!tls)
+		failed |= curl->easy_setopt(target->easy, CURL_FORBID_REUSE, 1l);
+	return failed ? -EPROTONOSUPPORT : 0;
 }
 
 static int easy_make(struct http_target *target)
@@ -261,6 +313,8 @@ static int easy_make(struct http_target *target)
 	failed |= curl->easy_setopt(easy, CURL_XFERINFODATA, target);
 	failed |= curl->easy_setopt(easy, CURL_WRITEFUNCTION, body_take);
 	failed |= curl->easy_setopt(easy, CURL_WRITEDATA, target);
+	failed |= curl->easy_setopt(easy, CURL_HEADERFUNCTION, header_take);
+	failed |= curl->easy_setopt(easy, CURL_HEADERDATA, target);
 	failed |= curl->easy_setopt(easy, CURL_ERRORBUFFER, target->error);
 	failed |= curl->easy_setopt(easy, CURL_USERAGENT, "waffle/" WAFFLE_VERSION);
 	if (target->ca_file)
@@ -286,7 +340,13 @@ static int target_fill(struct http_target *target, const struct http_options *ht
 	target->curl = result ? NULL : curl_library_open(err);
 	if (!target->curl)
 		return result ?: -ENOENT;
-	result = urls_make(target, http->url) ?: headers_make(target) ?: easy_make(target);
+	result = http_urls_make(&target->urls, http->url) ?: headers_make(target) ?: easy_make(target);
+	result = result ?: version_set(target);
+	if (result == -EPROTONOSUPPORT)
+		return error_set(err, EPROTONOSUPPORT,
+				 "%s: this libcurl has no HTTP/2, which gRPC needs; use OTLP over "
+				 "HTTP, such as http://localhost:4318",
+				 name);
 	if (result == -ENOSYS)
 		return error_set(err, ENOSYS, "%s: this libcurl is too old", name);
 	return result ? error_set(err, -result, "%s: %s", name, strerror(-result)) : 0;
@@ -298,7 +358,7 @@ int http_sender_open(struct sender **result, const struct http_options *http,
 	static const struct sender_type type = {
 		.deliver = deliver, .cancel = target_cancel, .free = target_free};
 	struct http_target *target = NULL;
-	int code = url_check(http->url, options->name, err);
+	int code = http_url_check(http->url, options->name, err);
 
 	*result = NULL;
 	if (!code && !(target = calloc(1, sizeof(*target))))

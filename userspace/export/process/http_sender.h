@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Senders whose parcels are requests by HTTP: POST to URL/v1/traces and URL/v1/metrics of OTLP, or
- * to URL/api/v2/spans of Zipkin. Redirects are not followed, certificates are checked, and every
- * request has a time limit.
+ * Senders whose parcels are requests by HTTP: POST to URL/v1/traces and URL/v1/metrics of OTLP, to
+ * URL/api/v2/spans of Zipkin, or to URL/api/v1/write of Prometheus. A URL that begins with grpc://
+ * or grpcs:// (with TLS) means OTLP as calls of gRPC. Redirects are not followed, certificates are
+ * checked, and every request has a time limit.
  */
 #ifndef WAFFLE_EXPORT_PROCESS_HTTP_SENDER_H
 #define WAFFLE_EXPORT_PROCESS_HTTP_SENDER_H
@@ -14,9 +15,12 @@
 #define HTTP_JSON 1u
 #define HTTP_METRICS 2u
 #define HTTP_ZIPKIN 4u /* spans as Zipkin takes them: then JSON, too */
+#define HTTP_WRITE 8u  /* Prometheus' remote write: protobuf in a block of snappy */
+/* A server that does not have this service is no failure: Jaeger takes spans, but no metrics. */
+#define HTTP_OPTIONAL 16u
 
 struct http_options {
-	const char *url;          /* without a path, or with one in front of those */
+	const char *url;          /* without a path, or with one in front of those, or the whole */
 	const char *headers_file; /* lines "Name: value"; NULL: none */
 	const char *ca_file;      /* certificates to trust instead of the system's; NULL: those */
 	uint64_t timeout_ns;      /* of one request */

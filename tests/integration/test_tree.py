@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which processes attach traces: trees, cgroups, containers, units of systemd."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from tracer import Program, wait_until
+
+# Three workers, of which the first has a child of its own.
+WORKERS = textwrap.dedent(
+    """
+    import multiprocessing, os, time
+
+    def inner():
+        print("inner", os.getpid(), flush=True)
+        time.sleep(1000)
+
+    def worker(number):
+        if not number:
+            multiprocessing.Process(target=inner, daemon=False).start()
+        print("worker", os.getpid(), flush=True)
+        time.sleep(1000)
+
+    multiprocessing.set_start_method("fork")
+    for number in range(3):
+        multiprocessing.Process(target=worker, args=(number,)).start()
+    print("ready", os.getpid(), flush=True)
+    time.sleep(1000)
+    """
+)
+
+# Makes a child each time that a file says so, and each child makes another: all stay.
+GROWING = textwrap.dedent(
+    """
+    import os, sys, time
+
+    print("ready", os.getpid(), flush=True)
+    while not os.path.exists(sys.argv[1]):
+        if os.fork() == 0:
+            if os.fork():
+                time.sleep(1000)
+            time.sleep(1000)
+        time.sleep(0.01)
+    print("done", flush=True)
+    time.sleep(1000)
+    """
+)
+
+
+def children(pid):
+    """All descendants of a process, as the kernel lists them."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+            for child in file.read().split():
+                found += [int(child), *children(int(child))]
+    return found
+
+
+@contextlib.contextmanager
+def started(code, *arguments):
+    """A Python program that has printed "ready". All its processes are ended afterwards."""
+    program = Program([sys.executable, "-c", code, *arguments], start_new_session=True)
+    try:
+        yield program
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, 9)
+        program.kill()
+
+
+@pytest.fixture
+def workers():
+    with started(WORKERS) as program:
+        wait_until(lambda: len(children(program.pid)) == 4, "four processes")
+        yield program
+
+
+def traced(capture):
+    return {thread["pid"] for thread in capture.report()["threads"]}
+
+
+def attach(waffle, *arguments):
+    """Attaches for a moment. Returns the traced processes, and what waffle said."""
+    path = waffle.path()
+    done = waffle.ok("attach", *arguments, "--duration", "300ms", "--no-report", "-o", path)
+    report = waffle.ok("report", "--json", "--top", "0", path)
+    return {thread["pid"] for thread in json.loads(report.stdout)["threads"]}, done.stderr
+
+
+def test_a_tree_has_the_children_of_children(waffle, workers):
+    found, said = attach(waffle, "--pid", str(workers.pid), "--tree")
+    assert found == {workers.pid, *children(workers.pid)} and len(found) == 5
+    assert "not traced" not in said
+
+
+def test_without_tree_one_line_says_how_many_children_are_missing(waffle, workers):
+    found, said = attach(waffle, "--pid", str(workers.pid))
+    assert found == {workers.pid}
+    assert len(re.findall("not traced", said)) == 1
+    assert "attach: 4 child processes are not traced; use --tree\n" in said
+    one = next(pid for pid in children(workers.pid) if children(pid))
+    _, said = attach(waffle, "--pid", str(one), "--follow")
+    assert "1 child process is not traced; use --tree, since --follow takes new ones only" in said
+    leaf = next(pid for pid in children(workers.pid) if not children(pid))
+    assert "not traced" not in attach(waffle, "--pid", str(leaf))[1]
+
+
+def test_children_that_are_born_while_waffle_attaches_are_traced(waffle, tmp_path):
+    with started(GROWING, str(tmp_path / "stop")) as program:
+        wait_until(lambda: len(children(program.pid)) > 10, "children")
+        attached = waffle.attach("--pid", str(program.pid), "--tree")
+        attached.wait_armed(program.pid)
+        born = len(children(program.pid))
+        wait_until(lambda: len(children(program.pid)) > born + 10, "more children")
+        (tmp_path / "stop").touch()
+        program.until("done")
+        alive = children(program.pid)
+        # The last fork is recorded once the kernel's record of it was read.
+        time.sleep(0.3)
+        assert traced(attached.stop()) >= {program.pid, *alive}
+
+
+def test_a_tree_that_has_waffle_in_it_leaves_waffle_out(waffle, tmp_path):
+    path = tmp_path / "own.waffle"
+    script = f"{waffle.program} attach --pid $$ --tree --duration 200ms --no-report -o {path}; true"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    names = waffle.ok("report", "--json", path).stdout
+    assert '"sh"' in names and '"waffle-bpf"' not in names, done.stderr
+
+
+def hierarchy():
+    """A folder where this test may make cgroups that have no controllers, or the one of pids."""
+    for place in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids"):
+        with contextlib.suppress(OSError):
+            folder = pathlib.Path(place, f"waffle-test-{os.getpid()}")
+            folder.mkdir()
+            if (folder / "cgroup.procs").exists():
+                return folder
+            folder.rmdir()
+    pytest.skip("gpu: no cgroup can be made here")
+
+
+@pytest.fixture
+def cgroup():
+    """make("docker-1.scope", pid, …) makes a cgroup with these processes, and returns its path."""
+    base = hierarchy()
+
+    def make(name, *pids):
+        folder = base / name
+        folder.mkdir(parents=True)
+        for pid in pids:
+            (folder / "cgroup.procs").write_text(str(pid))
+        return "/" + str(folder.relative_to(base.parent))
+
+    yield make
+    for name, _, _ in os.walk(base, topdown=False):
+        folder = pathlib.Path(name)
+        for pid in (folder / "cgroup.procs").read_text().split():
+            (base.parent / "cgroup.procs").write_text(pid)
+        wait_until(lambda folder=folder: removed(folder), f"{folder} is empty")
+
+
+def removed(folder):
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+    return not folder.exists()
+
+
+def test_processes_of_a_cgroup_and_below(waffle, workers, cgroup):
+    pids = children(workers.pid)
+    path = cgroup("box", *pids[:2])
+    cgroup("box/inner", pids[2])
+    cgroup("boxer", pids[3])
+    assert attach(waffle, "--cgroup", path)[0] == set(pids[:3])
+    assert attach(waffle, "--cgroup", path[1:] + "/inner/")[0] == {pids[2]}
+
+
+def test_processes_of_a_container_by_the_begin_of_its_id(waffle, workers, cgroup):
+    pids = children(workers.pid)
+    cgroup("docker-" + "ab12" * 16 + ".scope", pids[0], pids[1])
+    cgroup("libpod-" + "ab34" * 16 + ".scope/container", pids[2])
+    cgroup("libpod-conmon-" + "ab34" * 16 + ".scope", pids[3])
+    assert attach(waffle, "--container", "ab12")[0] == set(pids[:2])
+    assert attach(waffle, "--container", "ab34" * 16)[0] == {pids[2]}
+    waffle.fails(1, "attach", "--container", "ab", says="--container ab: fits .*ab.* and .*--cgroup")
+    waffle.fails(1, "attach", "--container", "cd", says="--container cd: no process is in it")
+
+
+def test_processes_of_a_unit(waffle, workers, cgroup):
+    pids = children(workers.pid)
+    cgroup("waffletest.service", pids[0])
+    cgroup("user@7.service/app/waffletest.service", pids[1])  # anybody may make this one
+    assert attach(waffle, "--unit", "waffletest")[0] == {pids[0]}
+    assert attach(waffle, "--unit", "waffletest.service")[0] == {pids[0]}
+    assert attach(waffle, "--unit", "user@7.service")[0] == {pids[1]}
+    waffle.fails(1, "attach", "--unit", "nosuch", says="--unit nosuch: no process is in it")
