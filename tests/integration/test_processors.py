@@ -174,9 +174,12 @@ def test_wrong_calls_return_errors(program):
     ("log(file=%q)", "%q in '%q' is not known; write %p for the pid or %% for %"),
 ])
 def test_bad_chain_costs_one_line_and_the_program_runs(program, chain, says):
-    out, lines = program.run("steps", 3, chain=chain)
+    earlier = program.folder / "earlier.waffle"
+    earlier.write_text("a recording")
+    out, lines = program.run("steps", 3, chain=chain, WAFFLE_TRACE=str(earlier))
     assert out == "end\n"
     assert len(lines) == 1, lines
+    assert earlier.read_text() == "a recording"
     assert re.search(says, lines[0]) and lines[0].endswith("; the program runs untraced"), lines
 
 
