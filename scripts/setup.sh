@@ -181,6 +181,20 @@ setup_cuda() {
 	echo "$want" >"$venv/requirements-cuda.done"
 }
 
+# JAX and PyTorch, 2 GB of them: for tests of the Python package.
+setup_frameworks() {
+	local folder=$build/frameworks want
+	want=$(cat tests/requirements-frameworks.txt)
+	[ "$(cat "$folder/requirements.done" 2>/dev/null)" = "$want" ] && return
+	[ "$(uname -m)" = x86_64 ] || return 0
+	say "JAX and PyTorch of tests/requirements-frameworks.txt into $folder"
+	rm -rf "$folder"
+	"$build/venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-compile \
+		--no-cache-dir --target "$folder" -r tests/requirements-frameworks.txt >&2
+	"$build/venv/bin/python" tests/cuda_stubs.py "$folder/torch/lib" "$folder/cuda-stubs"
+	echo "$want" >"$folder/requirements.done"
+}
+
 set -- "${1:-build}"
 case $1 in
 missing)
@@ -212,5 +226,6 @@ fi
 if [ "$1" = check ]; then
 	setup_python
 	setup_cuda
+	setup_frameworks
 	scripts/servers.sh
 fi

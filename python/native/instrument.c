@@ -55,6 +55,7 @@ static struct span *begin_call(struct instrumented *self, PyObject *const *args,
 		add_arguments(&use, self, args, nargs, kwnames);
 	else
 		kwnames = NULL;
+	use_add_mark(&use);
 	span = use.failed ? NULL
 			  : span_begin(site_name(&self->site, &use, kwnames,
 						 self->has_arguments ? nargs : 0),

@@ -326,6 +326,7 @@ static void use_add_keywords(struct use *use, PyObject *const *values, PyObject 
 		else
 			use_add(use, key, values[i]);
 	}
+	use_add_mark(use);
 }
 
 PyObject *native_span(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)

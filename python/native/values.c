@@ -165,14 +165,47 @@ void use_add_causes(struct use *use, PyObject *causes)
 		use_add_cause(use, WAFFLE_KEY_CAUSE_SPAN, context_of(causes).span_id);
 }
 
-int values_init(PyObject *module)
+/* ---- a key of all records of a thread ---- */
+
+/* An interned string, or NULL. The thread owns a reference. */
+static __thread PyObject *mark_key;
+
+void use_add_mark(struct use *use)
 {
-	PyObject *functions = PyImport_ImportModule("waffle._describe");
+	if (__builtin_expect(mark_key != NULL, 0))
+		use_add(use, mark_key, Py_True);
+}
+
+/* mark(key): spans and events that begin on this thread from now on have this key, with the value
+ * true. None: no more. */
+static PyObject *mark(PyObject *module, PyObject *key)
+{
+	PyObject *before = mark_key;
 
 	(void)module;
-	if (!functions)
+	if (key != Py_None && !PyUnicode_CheckExact(key)) {
+		PyErr_SetString(PyExc_TypeError, "waffle: the key of a mark is a str or None");
+		return NULL;
+	}
+	mark_key = NULL;
+	if (key != Py_None) {
+		Py_INCREF(key);
+		PyUnicode_InternInPlace(&key);
+		mark_key = key;
+	}
+	Py_XDECREF(before);
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {{"mark", mark, METH_O, NULL}, {0}};
+
+int values_init(PyObject *module)
+{
+	PyObject *imported = PyImport_ImportModule("waffle._describe");
+
+	if (!imported)
 		return -1;
-	describe = PyObject_GetAttrString(functions, "describe");
-	Py_DECREF(functions);
-	return describe ? 0 : -1;
+	describe = PyObject_GetAttrString(imported, "describe");
+	Py_DECREF(imported);
+	return describe ? PyModule_AddFunctions(module, functions) : -1;
 }

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import weakref
 
-from . import _trace
+from . import _follow, _trace
 
 
 def _quoted(value):
@@ -40,6 +40,8 @@ class Exporter:
     path = None
     chain = None
     service_name = None
+    # Whether processes that multiprocessing spawns have the same one.
+    is_of_children = False
 
     def start(self):
         """Before the recording begins."""
@@ -56,6 +58,7 @@ class OTLPExporter(Exporter):
     """
 
     kind = "otlp"
+    is_of_children = True
 
     def __init__(self, endpoint="http://localhost:4318", *, service_name=None, sample=None, metrics=None, **options):
         parts = []
@@ -95,6 +98,7 @@ class FileExporter(Exporter):
 
     def __init__(self, path):
         self.path = os.fspath(path)
+        self.is_of_children = "%p" in self.path
         if not self.path.endswith(self.extension):
             raise ValueError(f"waffle: the name of the file must end with {self.extension}: {self.path}")
 
@@ -173,6 +177,13 @@ class PrometheusExporter(Exporter):
 _active = ()
 
 
+def _recording(exporters, options):
+    """Arguments of trace_start()."""
+    path = next((exporter.path for exporter in exporters if exporter.path), None)
+    chains = [exporter.chain for exporter in exporters if exporter.chain]
+    return {"path": path, "process": ",".join(chains) or None, **options}
+
+
 def set_exporter(*exporters, filter=None, **options):
     """Sends what the program records to exporters, of which one may be a file. Those that were set before end
     first; without any, that is all. `filter` and `options` are those of trace_start().
@@ -183,9 +194,9 @@ def set_exporter(*exporters, filter=None, **options):
     """
     global _active
     paths = [exporter.path for exporter in exporters if exporter.path]
-    chains = [exporter.chain for exporter in exporters if exporter.chain]
     if len(paths) > 1:
         raise ValueError("waffle: only one exporter may write a capture, but these do: " + ", ".join(paths))
+    options["filter"] = filter
     if _active:
         try:
             _trace.trace_stop()
@@ -194,6 +205,7 @@ def set_exporter(*exporters, filter=None, **options):
         for exporter in _active:
             exporter.stop()
         _active = ()
+        _follow.recording = None
     if not exporters:
         return
     for exporter in exporters:
@@ -201,9 +213,11 @@ def set_exporter(*exporters, filter=None, **options):
             os.environ["OTEL_SERVICE_NAME"] = exporter.service_name
         exporter.start()
     try:
-        _trace.trace_start(paths[0] if paths else None, filter=filter, process=",".join(chains) or None, **options)
+        _trace.trace_start(**_recording(exporters, options))
     except BaseException:
         for exporter in exporters:
             exporter.stop()
         raise
     _active = exporters
+    of_children = [exporter for exporter in exporters if exporter.is_of_children]
+    _follow.recording = _recording(of_children, options) if of_children else None

@@ -8,10 +8,11 @@ The methods that start work get a wrapper. While no span is current, it only cal
 import functools
 import importlib.abc
 import importlib.util
+import os
 import sys
 import threading
 
-from . import _native
+from . import _native, _trace
 
 
 class _Bound:
@@ -40,72 +41,102 @@ def _context():
     return _native.current() or None
 
 
+# What starts a recording like that of this process in a process that is not made by fork(): the arguments of
+# trace_start(). set_exporter() sets it.
+recording = None
+
+
 class _Run:
     """run() of a thread or process, as an attribute of the object. It removes itself, since the object
     refers to it."""
 
-    def __init__(self, context, owner):
+    def __init__(self, context, owner, recording=None):
         self._context = context
         self._owner = owner
+        self._recording = recording
 
     def __call__(self):
         owner, self._owner = self._owner, None
         owner.__dict__.pop("run", None)
-        with self._context:
+        if self._recording and not _native.is_recorded():
+            try:
+                _trace.trace_start(**self._recording)
+            except OSError:  # libwaffle has said why. The work is done all the same
+                pass
+        with self._context or _native.no_context():
             return owner.run()
 
 
-def _follow_start(kind):
+def _follow_start(kind, is_process):
     start = kind.start
 
     @functools.wraps(start)
     def start_in_context(self):
         context = _context()
-        if context and "run" not in self.__dict__:
-            self.run = _Run(context, self)
+        passed = recording if is_process and _native.is_recorded() else None
+        if (context or passed) and "run" not in self.__dict__:
+            self.run = _Run(context, self, passed)
         return start(self)
 
     kind.start = start_in_context
 
 
-def _follow_submit(kind):
-    submit = kind.submit
+def _follow_calls(kind, names):
+    """Methods that give a pool a function to call."""
 
-    @functools.wraps(submit)
-    def submit_in_context(self, function, /, *args, **kwargs):
-        context = _context()
-        if not context:
-            return submit(self, function, *args, **kwargs)
-        # The threads and processes of a pool outlive the span in which they are started.
+    def follow(method):
+        @functools.wraps(method)
+        def call_in_context(self, function, /, *args, **kwargs):
+            context = _context()
+            if not context or isinstance(function, _Bound):  # map() of a pool may call its submit()
+                return method(self, function, *args, **kwargs)
+            # The threads and processes of a pool outlive the span in which they are started.
+            with _native.no_context():
+                return method(self, _Bound(context, function), *args, **kwargs)
+
+        return call_in_context
+
+    for name in names:
+        setattr(kind, name, follow(getattr(kind, name)))
+
+
+def _follow_pool(kind):
+    _follow_calls(kind, ("apply_async", "map", "map_async", "starmap", "starmap_async", "imap", "imap_unordered"))
+    make = kind.__init__
+
+    @functools.wraps(make)
+    def make_without_context(self, *args, **kwargs):
+        if not _context():
+            return make(self, *args, **kwargs)
         with _native.no_context():
-            return submit(self, _Bound(context, function), *args, **kwargs)
+            return make(self, *args, **kwargs)
 
-    kind.submit = submit_in_context
+    kind.__init__ = make_without_context
 
 
-def _follow_process(kind):
-    _follow_start(kind)
-    bootstrap = kind._bootstrap
+def _follow_exit():
+    """os._exit() finishes what is recorded first, as libwaffle's _exit() does in programs that are linked with
+    it. Children of fork() leave by it, also those of multiprocessing."""
+    leave = os._exit
 
-    @functools.wraps(bootstrap)
-    def bootstrap_and_flush(self, *args, **kwargs):
-        try:
-            return bootstrap(self, *args, **kwargs)
-        finally:
-            # A process made by fork() ends by os._exit(), which writes no files.
+    @functools.wraps(leave)
+    def finish_and_exit(status):
+        if _native.is_recorded():
             try:
-                _native.trace_flush()
-            except OSError:
+                _native.trace_stop()
+            except OSError:  # it is a tracer that records
                 pass
+        leave(status)
 
-    kind._bootstrap = bootstrap_and_flush
+    os._exit = finish_and_exit
 
 
 # What is imported late gets its wrapper then.
 _LATE = {
-    "concurrent.futures.thread": lambda module: _follow_submit(module.ThreadPoolExecutor),
-    "concurrent.futures.process": lambda module: _follow_submit(module.ProcessPoolExecutor),
-    "multiprocessing.process": lambda module: _follow_process(module.BaseProcess),
+    "concurrent.futures.thread": lambda module: _follow_calls(module.ThreadPoolExecutor, ["submit"]),
+    "concurrent.futures.process": lambda module: _follow_calls(module.ProcessPoolExecutor, ["submit"]),
+    "multiprocessing.pool": lambda module: _follow_pool(module.Pool),
+    "multiprocessing.process": lambda module: _follow_start(module.BaseProcess, True),
 }
 
 
@@ -137,7 +168,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def install():
     """Once, when waffle is imported."""
-    _follow_start(threading.Thread)
+    _follow_exit()
+    _follow_start(threading.Thread, False)
     for name in list(_LATE):
         if name in sys.modules:
             _LATE.pop(name)(sys.modules[name])

@@ -414,7 +414,10 @@ def test_threads_and_pools_have_the_context_of_who_gave_them_work(script):
         ("bound", "first")]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+METHODS = ["fork", "spawn", "forkserver"]
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_processes_have_the_context_of_who_gave_them_work(script, method):
     path = script.folder / f"{method}-%p.waffle"
     script.alone(f"""
@@ -438,6 +441,35 @@ def test_processes_have_the_context_of_who_gave_them_work(script, method):
     events = sorted((row["args"]["n"], row["name"], ids.get(row.get("parent"))) for row in rows
                     if row["kind"] == "event")
     assert events == [(0, "own", "parent"), (1, "work", "parent"), (2, "work", "pooled"), (3, "work", None)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_tasks_of_a_pool_of_processes_have_the_context_of_who_gave_them(script, method):
+    path = script.folder / f"pool-{method}-%p.waffle"
+    done = script.alone(f"""
+        import multiprocessing
+        def work(n):
+            with waffle.span("work", n=n): return n
+        def init(): waffle.event("init")
+        if __name__ == "__main__":
+            with waffle.span("outer"):
+                pool = multiprocessing.get_context("{method}").Pool(2, init)
+            with waffle.span("map"): print(pool.map(work, [0, 1]), pool.map_async(work, [2]).get())
+            with waffle.span("apply"): print(pool.apply(work, (3,)), pool.apply_async(work, (4,)).get())
+            with waffle.span("imap"): print(list(pool.imap(work, [5])), list(pool.imap_unordered(work, [6])))
+            with waffle.span("starmap"): print(pool.starmap(work, [(7,)]), pool.starmap_async(work, [(8,)]).get())
+            print(pool.map(work, [9]))
+            pool.close(); pool.join()
+        """, WAFFLE_TRACE=str(path))
+    assert done.stdout == "[0, 1] [2]\n3 4\n[5] [6]\n[7] [8]\n[9]\n"
+    captures = [Capture(script.waffle, one) for one in script.folder.glob(f"pool-{method}-*.waffle")]
+    rows = [row for capture in captures for row in capture.rows()]
+    ids = {row["id"]: row["name"] for row in rows if row["kind"] == "span"}
+    assert sorted((row["args"]["n"], ids.get(row.get("parent"))) for row in named(rows, "work")) == list(enumerate(
+        ["map"] * 3 + ["apply"] * 2 + ["imap"] * 2 + ["starmap"] * 2 + [None]))
+    assert len(named(rows, "init")) == 2 and not [row for row in named(rows, "init") if row.get("parent")]
+    for capture in captures:  # also those of processes that left by os._exit()
+        assert not script.waffle.ok("info", capture.path).stderr
 
 
 def test_a_context_of_elsewhere_is_entered_as_often_as_needed(script):
@@ -609,7 +641,7 @@ def test_a_fork_and_an_interpreter_that_ends_while_threads_trace_do_no_harm(scri
     rows = [row for capture in captures for row in capture.rows()]
     forking = {row["args"]["n"]: row["id"] for row in named(rows, "forking") if row.get("args")}
     children = {row["args"]["n"]: row["parent"] for row in named(rows, "child")}
-    assert all(children[n] == forking[n] for n in (0, 2, 4))
+    assert all(children[n] == forking[n] for n in range(5))
 
 
 def test_the_wheel_needs_nothing_but_the_libc(waffle_program, tmp_path):

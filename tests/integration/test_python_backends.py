@@ -5,6 +5,7 @@ OpenTelemetry. The other side is a real server, or OpenTelemetry's own code."""
 import json
 import sys
 
+import pytest
 from opentelemetry import baggage, trace
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.propagators.b3 import B3MultiFormat
@@ -13,7 +14,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from prometheus_client.openmetrics import parser as openmetrics
 
 from test_exporters import Collector
-from test_python import Script, parents, python, script  # noqa: F401  (fixtures)
+from test_python import METHODS, Script, parents, python, script  # noqa: F401  (fixtures)
 from tracer import Capture
 
 W3C = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
@@ -52,13 +53,62 @@ def test_zipkin_gets_json_and_a_child_of_fork_sends_its_own(script):
             pid = os.fork()
             if not pid:
                 with waffle.span("child"): pass
-                waffle.trace_stop()
                 os._exit(0)
             os.waitpid(pid, 0)
         """)
     spans = {span["name"]: span for request in collector.requests for span in json.loads(request.body)}
     assert all(request.path == "/api/v2/spans" for request in collector.requests)
     assert spans["child"]["parentId"] == spans["parent"]["id"] and spans["child"]["localEndpoint"]["serviceName"] == "z"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_processes_that_begin_after_set_exporter_send_their_spans(script, method):
+    collector = Collector()
+    done = script.alone(f"""
+        import multiprocessing
+        def work(n):
+            with waffle.span("work", n=n): return n
+        if __name__ == "__main__":
+            waffle.set_exporter(waffle.OTLPExporter("{collector.url}", service_name="job"), filter='name != "left out"')
+            context = multiprocessing.get_context("{method}")
+            with waffle.span("parent"):
+                process = context.Process(target=work, args=(0,)); process.start(); process.join()
+                assert process.exitcode == 0
+                with context.Pool(2) as pool: print(pool.map(work, [1, 2]))
+        """)
+    assert done.stdout == "[1, 2]\n" and not done.stderr
+    spans = {}
+    for span in collector.spans():
+        spans.setdefault(span.name, []).append(span)
+    [parent] = spans["parent"]
+    assert sorted(span.attributes[0].value.int_value for span in spans["work"]) == [0, 1, 2]
+    assert all(span.parent_span_id == parent.span_id and span.trace_id == parent.trace_id for span in spans["work"])
+    assert {service_of(request) for request in collector.requests} == {"job"}
+
+
+@pytest.mark.parametrize("end", ["pass", "raise SystemExit(3)", "raise ValueError", "os._exit(4)",
+                                 "os.kill(os.getpid(), signal.SIGTERM)"])
+def test_the_last_spans_arrive_however_a_program_ends_while_threads_trace(script, end):
+    collector = Collector()
+    code = {"pass": 0, "raise SystemExit(3)": 3, "raise ValueError": 1, "os._exit(4)": 4}.get(end, -15)
+    script.alone(f"""
+        import os, signal, threading
+        waffle.set_exporter(waffle.JaegerExporter("{collector.url}"))
+        begun = threading.Barrier(4)
+        @waffle.instrument
+        def step(n):
+            with waffle.span("inside"): pass
+        def forever():
+            step(0); begun.wait()
+            while True: step(1)
+        for _ in range(3): threading.Thread(target=forever, daemon=True).start()
+        begun.wait()
+        waffle.set_exporter(waffle.JaegerExporter("{collector.url}"))  # the spans of before are sent
+        with waffle.span("last"): pass
+        {end}
+        """, code=code)
+    names = [span.name for span in collector.spans()]
+    assert names.count("last") == 1 and names.count("step") >= 3
 
 
 def test_exporters_can_be_combined_replaced_and_ended(script):

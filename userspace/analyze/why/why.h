@@ -35,6 +35,18 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 	    struct error *err);
 void why_free(struct why *why);
 
+/* The time of an instance with one cause, summed over all culprits. */
+struct why_by_cause {
+	enum why_cause cause;
+	uint64_t ns;
+	uint32_t culprits; /* at least 1 */
+	uint32_t largest;  /* index of its largest part, from instance->part on */
+};
+/* Fills in the sums, the largest first; `sums` has room for WHY_CAUSE_COUNT. Returns their number.
+ * Their sum is the duration. */
+uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
+		      struct why_by_cause *sums);
+
 /*
  * The parts of the instance are in why.parts only during the call, unsorted and without chains. A
  * non-zero return stops the iteration, and why_each() returns it. A positive value is no failure.

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "render/json/samples_json.h"
+#include "render/text/samples_text_internal.h"
 #include "util/terminal.h"
 #include "util/memory.h"
 #include "util/units.h"
@@ -17,8 +19,9 @@
 #define ROWS_A_NAME 4
 
 #define COLUMNS 100
-#define WHO_COLUMN 52 /* in the table of causes */
-#define INDENT 6      /* of the differences */
+#define WHO_COLUMN 52     /* in the table of causes */
+#define SAMPLES_INDENT 25 /* below the name of the cause */
+#define INDENT 6          /* of the differences */
 /* Minimum width of an object. */
 #define OBJECT_COLUMNS 16
 
@@ -143,6 +146,8 @@ static void print_cause(const struct causes_printer *printer, const struct why_g
 	paint(printer, TERMINAL_END);
 	fprintf(printer->out, "  %-7s  %s\n", why_grade_names[cause->grade], who);
 	free(who);
+	samples_print(printer->out, printer->report->causes->why->sample_places, cause->places.data,
+		      cause->places.len, SAMPLES_INDENT);
 }
 
 static void print_rest(const struct causes_printer *printer, const struct why_group *group,
@@ -225,6 +230,48 @@ static void print_slow(const struct causes_printer *printer, const struct why_gr
 	print_differences(printer, group, causes, count);
 }
 
+/* ---- without culprits ---- */
+
+/* Causes of a smaller part of the time than this are not shown there. */
+#define BY_CAUSE_PARTS 100
+
+/* Prints "    by cause: 64.0 % cpu-contention, 27.0 % running", unless the first culprit says as
+ * much. `ns`: the time of each cause; shown causes are removed. */
+static void put_by_cause(const struct causes_printer *printer, const struct why_group *group,
+			 uint64_t *ns)
+{
+	const struct why_group_cause *first = &group->causes.data[0];
+	char share[UNITS_TEXT];
+
+	for (unsigned shown = 0; shown < WHY_CAUSE_COUNT; shown++) {
+		unsigned most = 0;
+
+		for (unsigned i = 1; i < WHY_CAUSE_COUNT; i++)
+			most = ns[i] > ns[most] ? i : most;
+		if (!shown && most == first->cause &&
+		    ns[most] - first->total_ns <= group->explained_ns / BY_CAUSE_PARTS)
+			return;
+		if (shown && ns[most] <= group->explained_ns / BY_CAUSE_PARTS)
+			break;
+		fprintf(printer->out, "%s %s %s", shown ? "," : "    by cause:",
+			units_format_share(share, ns[most], group->explained_ns),
+			why_causes[most].name);
+		ns[most] = 0;
+	}
+	fputc('\n', printer->out);
+}
+
+static void print_by_cause(const struct causes_printer *printer, const struct why_group *group)
+{
+	uint64_t ns[WHY_CAUSE_COUNT] = {0};
+
+	if (!group->causes.len)
+		return;
+	for (size_t i = 0; i < group->causes.len; i++)
+		ns[group->causes.data[i].cause] += group->causes.data[i].total_ns;
+	put_by_cause(printer, group, ns);
+}
+
 /* ---- all names ---- */
 
 static void print_group(const struct causes_printer *printer, const struct why_group *group)
@@ -241,6 +288,7 @@ static void print_group(const struct causes_printer *printer, const struct why_g
 	fprintf(printer->out, ": %s span%s, %s\n", units_format_count(count, group->explained),
 		units_plural(group->explained, "", "s"),
 		units_format_duration(time, group->explained_ns));
+	print_by_cause(printer, group);
 	for (size_t i = 0; i < shown; i++)
 		print_cause(printer, group, i);
 	print_rest(printer, group, shown);
@@ -346,6 +394,7 @@ static void cause_json(struct json *json, const struct report *report,
 	json_field_u64(json, "median_ns_mean",
 		       why_group_mean(cause->median_ns, group->median_count));
 	json_field_i64(json, "difference_ns", why_group_difference(group, cause));
+	samples_json(json, report->causes->why, cause->places.data, cause->places.len);
 	json_object_end(json);
 }
 

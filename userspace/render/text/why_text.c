@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "render/place.h"
+#include "render/text/samples_text_internal.h"
 #include "render/text/why_chain.h"
 #include "render/text/why_node.h"
 #include "util/terminal.h"
@@ -125,6 +126,54 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 		fputs(why_causes[part->cause].text, printer->out);
 }
 
+/* Causes of a smaller part of the time than this are not shown there. */
+#define BY_CAUSE_PARTS 100
+
+/* Whether the first culprit does not show what most of the time was lost to. */
+static bool hides_cause(const struct why_printer *printer, const struct why_instance *instance,
+			const struct why_by_cause *most)
+{
+	const struct why_part *first = &printer->why->parts.data[instance->part];
+
+	return most->cause != first->cause ||
+	       most->ns - first->ns > (instance->to_ts - instance->from_ts) / BY_CAUSE_PARTS;
+}
+
+/* Prints "  by cause: 64.0 % cpu-contention (40 culprits, cc1 (4711) 15.1 %), 27.0 % running",
+ * unless the largest culprit says as much. */
+static void print_by_cause(const struct why_printer *printer, const struct why_instance *instance)
+{
+	struct why_by_cause sums[WHY_CAUSE_COUNT];
+	uint32_t count = why_by_cause(printer->why, instance, sums);
+	uint64_t whole = instance->to_ts - instance->from_ts;
+	char share[UNITS_TEXT];
+
+	if (!count || !hides_cause(printer, instance, &sums[0]))
+		return;
+	fputs("  by cause:", printer->out);
+	for (uint32_t i = 0; i < count && (!i || sums[i].ns > whole / BY_CAUSE_PARTS); i++) {
+		const struct why_part *part =
+			&printer->why->parts.data[instance->part + sums[i].largest];
+
+		fprintf(printer->out, "%s %s ", i ? "," : "",
+			units_format_share(share, sums[i].ns, whole));
+		why_paint(printer, i ? "" : TERMINAL_BOLD);
+		fputs(why_causes[sums[i].cause].name, printer->out);
+		why_paint(printer, TERMINAL_END);
+		if (sums[i].culprits < 2)
+			continue;
+		fprintf(printer->out, " (%" PRIu32 " culprits, ", sums[i].culprits);
+		if (part->thread < printer->model->threads.len)
+			put_culprits(printer, part);
+		else
+			put_culprit(printer, part);
+		fprintf(printer->out, " %s)", units_format_share(share, part->ns, whole));
+	}
+	fputc('\n', printer->out);
+}
+
+#define SAMPLES_INDENT 26 /* below the name of the cause */
+
 static void print_cause(const struct why_printer *printer, const struct why_instance *instance,
 			uint32_t number)
 {
@@ -145,6 +194,8 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 	if (part->step_count == 1) /* its chain is not printed */
 		why_put_frequency(printer, &printer->why->steps.data[part->step]);
 	fputc('\n', printer->out);
+	samples_print(printer->out, printer->why->sample_places,
+		      printer->why->places.data + part->place, part->place_count, SAMPLES_INDENT);
 }
 
 static void print_rest(const struct why_printer *printer, const struct why_instance *instance,
@@ -194,6 +245,7 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 	print_headline(printer, instance);
 	print_times(printer, instance);
 	print_doubts(printer, instance);
+	print_by_cause(printer, instance);
 	for (uint32_t i = 0; i < shown; i++)
 		print_cause(printer, instance, i);
 	print_rest(printer, instance, shown);

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What PyTorch does, as spans: forward and backward of modules, steps of optimizers, the next batch of a
+DataLoader, and ranges of record_function.
+
+    import waffle
+    waffle.torch.hooks()
+
+Nothing of it changes the graph of autograd or a result. docs/python.md says what it records.
+"""
+
+import functools
+import sys
+import threading
+import weakref
+
+import torch
+from torch.autograd.graph import get_gradient_edge
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from . import _native
+
+_is_compiling = torch.compiler.is_compiling if hasattr(torch, "compiler") else lambda: False
+
+
+class _Forwards(threading.local):
+    """The modules whose forward this thread is in, the innermost last: (module, span, nodes of its inputs)."""
+
+    def __init__(self):
+        self.open = []
+
+
+class _Backwards:
+    """The passes of autograd that run now, in any thread. Each is a context, in which the spans of its modules
+    are, and the spans that have not ended."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.open = []
+
+
+_forwards = _Forwards()
+_backwards = _Backwards()
+_names = weakref.WeakKeyDictionary()
+
+
+def _name_of(module):
+    """That of the module in the outermost one that runs: "encoder.0". None: it is the outermost."""
+    name = _names.get(module)
+    if name is None and _forwards.open:
+        for inner_name, inner in _forwards.open[0][0].named_modules():
+            _names[inner] = inner_name
+        name = _names.get(module)
+    return name or None
+
+
+def _tensors(values):
+    """The tensors in what a module gets or returns. Those within other objects are not looked for."""
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _tensors(value)
+    elif isinstance(values, dict):
+        yield from _tensors(list(values.values()))
+
+
+def _nodes(tensors):
+    """The nodes of autograd that made the tensors. None: it keeps no graph, or none that can be asked."""
+    if not torch.is_grad_enabled():
+        return None
+    try:
+        return {get_gradient_edge(tensor).node for tensor in tensors if tensor.requires_grad}
+    except RuntimeError:
+        return None
+
+
+# ---- forward ----
+
+
+def _before_forward(module, inputs):
+    if _is_compiling() or not _native.is_recorded():
+        return
+    tensors = list(_tensors(inputs))
+    keys = {"input": tensors[0]} if tensors else {}
+    name = _name_of(module)
+    if name is not None:
+        keys["module"] = name
+    span = _native.span(sys.intern(f"{type(module).__name__}.forward"), **keys)
+    # Asked before the module runs, since it may change its input in place.
+    _forwards.open.append((module, span, _nodes(tensors)))
+    span.__enter__()
+
+
+def _after_forward(module, inputs, output):
+    if _is_compiling() or not any(module is one for one, _, _ in _forwards.open):
+        return
+    while True:
+        one, span, nodes = _forwards.open.pop()
+        span.__exit__(None, None, None)
+        if one is module:
+            break
+    if nodes is not None:
+        _follow_backward(module, span, nodes, output)
+
+
+# ---- backward ----
+
+
+class _ModuleBackward:
+    """From when the gradient of a module's output is known until those of all its inputs are, or until
+    the pass ends."""
+
+    def __init__(self, module, forward, inputs):
+        self.name = sys.intern(f"{type(module).__name__}.backward")
+        self.keys = {"caused_by": forward}
+        name = _name_of(module)
+        if name is not None:
+            self.keys["module"] = name
+        self.inputs = inputs
+        self.lock = threading.Lock()
+        self.span = None
+        self.left = 0
+
+    def begin(self, _):
+        with self.lock:
+            if self.span is not None or not _native.is_recorded():
+                return
+            self.left = self.inputs
+            with _backwards.lock:
+                running = _backwards.open[-1] if _backwards.open else None
+            if running:
+                with running[0].copy():
+                    self.span = _native.span(self.name, **self.keys)
+                running[1].append(self)
+            else:
+                self.span = _native.span(self.name, **self.keys)
+
+    def end_input(self, _):
+        with self.lock:
+            self.left -= 1
+            if self.left == 0:
+                self._end()
+
+    def end(self):
+        with self.lock:
+            self._end()
+
+    def _end(self):
+        if self.span is not None:
+            self.span.end()
+        self.span = None  # a graph that is kept may be gone through again
+
+
+def _follow_backward(module, forward, ends, output):
+    begin = next((tensor.grad_fn for tensor in _tensors(output) if tensor.grad_fn is not None), None)
+    if begin is None or begin in ends:
+        return
+    made = _ModuleBackward(module, forward, len(ends))
+    begin.register_prehook(made.begin)
+    for node in ends:
+        node.register_prehook(made.end_input)
+
+
+def _recorded_pass(function, name):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        if _is_compiling() or not _native.is_recorded():
+            return function(*args, **kwargs)
+        with _native.span(name) as span:
+            running = span.context, []
+            with _backwards.lock:
+                _backwards.open.append(running)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                with _backwards.lock:
+                    _backwards.open.remove(running)
+                for module in running[1]:
+                    module.end()
+
+    return wrapper
+
+
+# ---- record_function, which torch itself uses for optimizers and DataLoaders ----
+
+# What its names begin with, the span's name, and the key of the rest.
+_RANGES = (
+    ("Optimizer.step#", "optimizer step", "optimizer"),
+    ("Optimizer.zero_grad#", "optimizer zero_grad", "optimizer"),
+    ("enumerate(DataLoader)#", "DataLoader next", "iterator"),
+)
+
+
+def _range(name, args):
+    for start, known, key in _RANGES:
+        if name.startswith(start):
+            return _native.span(known, **{key: name[len(start):].split(".")[0]})
+    return _native.span(name, args=args) if args is not None else _native.span(name)
+
+
+def _follow_ranges():
+    kind = torch.autograd.profiler.record_function
+    enter, leave = kind.__enter__, kind.__exit__
+
+    @functools.wraps(enter)
+    def enter_recorded(self):
+        if not _is_compiling() and _native.is_recorded():
+            self._waffle = _range(self.name, self.args)
+            self._waffle.__enter__()
+        return enter(self)
+
+    @functools.wraps(leave)
+    def leave_recorded(self, *error):
+        try:
+            return leave(self, *error)
+        finally:
+            span = self.__dict__.pop("_waffle", None)
+            if span is not None:  # that a DataLoader has no more batches is no error
+                span.__exit__(*(error if error[0] is not StopIteration else (None, None, None)))
+
+    kind.__enter__, kind.__exit__ = enter_recorded, leave_recorded
+
+
+_lock = threading.Lock()
+_installed = False
+
+
+def hooks():
+    """Records from now on, while anybody records the program, what modules, optimizers and DataLoaders do.
+    A second call does nothing."""
+    global _installed
+    with _lock:
+        if _installed:
+            return
+        _installed = True
+    register_module_forward_pre_hook(_before_forward)
+    register_module_forward_hook(_after_forward, always_call=True)
+    torch.autograd.backward = _recorded_pass(torch.autograd.backward, "backward")
+    torch.autograd.grad = _recorded_pass(torch.autograd.grad, "autograd.grad")
+    _follow_ranges()
