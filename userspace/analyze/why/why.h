@@ -23,7 +23,9 @@ struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */
 	uint32_t tid;     /* 0: spans; otherwise this thread from from_ts to to_ts */
+	const char *comm; /* all threads of this name, in the same window; NULL: see `tid` */
 	uint64_t from_ts, to_ts;
+	uint32_t waits; /* with tid or comm: instead of all time, so many of the longest waits */
 	/* If set, only these span indexes; the selectors above are ignored. */
 	const uint32_t *spans;
 	size_t span_count;
