@@ -559,7 +559,7 @@ def ready(scale):
             argv = [WAFFLE, "attach", "--pid", str(target.pid), "--no-report", "--duration"]
             argv += ["10ms", "-o", SCRATCH.path("ready.waffle")]
             text = subprocess.run(argv, capture_output=True, text=True, check=True).stderr
-            value, unit = re.search(r"([\d.]+) (\w+) until ready", text).groups()
+            value, unit = re.search(r"([\d.]+) (\w+) of CPU in [\d.]+ \w+ until ready", text).groups()
             seconds.append(float(value) * units[unit])
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
