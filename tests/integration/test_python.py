@@ -4,6 +4,7 @@ a program behaves the same in both cases. The programs are in these tests, since
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -644,12 +645,39 @@ def test_a_fork_and_an_interpreter_that_ends_while_threads_trace_do_no_harm(scri
     assert all(children[n] == forking[n] for n in range(5))
 
 
-def test_the_wheel_needs_nothing_but_the_libc(waffle_program, tmp_path):
-    [wheel] = (waffle_program.parent / "python" / "wheel").glob("*.whl")
+# ---- the wheel ----
+
+
+@pytest.fixture
+def wheel(waffle_program):
+    [path] = (waffle_program.parent / "python" / "wheel").glob("*.whl")
+    return path
+
+
+def test_the_wheel_needs_nothing_but_the_libc_that_its_name_says(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as files:
-        names = files.namelist()
-        [library] = [name for name in names if name.endswith("libwaffle.so.0")]
-        files.extract(library, tmp_path)
-    needed = subprocess.run(["readelf", "-d", tmp_path / library], stdout=subprocess.PIPE, text=True, check=True).stdout
-    libraries = {line.split("[")[1].split(".")[0] for line in needed.splitlines() if "NEEDED" in line}
-    assert libraries <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64", "libpthread"}
+        files.extractall(tmp_path)
+    versions = set()
+    for library in tmp_path.rglob("*.so*"):
+        read = subprocess.run(["readelf", "-dVW", library], stdout=subprocess.PIPE, text=True, check=True).stdout
+        needed = {name.split(".")[0] for name in re.findall(r"NEEDED.*\[(.*)\]", read)}
+        assert needed <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64", "libpthread", "libwaffle"}
+        versions |= {tuple(map(int, one)) for one in re.findall(r"GLIBC_(\d+)\.(\d+)", read)}
+    major, minor = max(versions)
+    assert f"-manylinux_{major}_{minor}_" in wheel.name
+
+
+def test_the_wheel_is_installed_and_used_without_compiler_root_and_network(wheel, waffle, tmp_path):
+    """A user namespace, in which this process is a user without any capability, and a PATH without programs."""
+    user = [find_tool("unshare"), "--user", "--map-user=65534", "--map-group=65534", "--net", "--"]
+    (tmp_path / "empty").mkdir()
+    environment = {"PATH": str(tmp_path / "empty"), "HOME": str(tmp_path), "WAFFLE_TRACE": str(tmp_path / "out.waffle")}
+    program = "import os, waffle\nwith waffle.span('used', uid=os.getuid()): pass"
+    for command in ([sys.executable, "-m", "venv", tmp_path / "venv"],
+                    [tmp_path / "venv/bin/python", "-m", "pip", "install", "-q", "--no-index", wheel],
+                    [tmp_path / "venv/bin/python", "-c", program]):
+        done = subprocess.run(user + command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+    [row] = Capture(waffle, tmp_path / "out.waffle").rows("span")
+    assert row["args"] == {"uid": 65534}
