@@ -39,6 +39,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_STACK,     /* stacks of a span or event */
 	WAFFLE_REC_TRACK,     /* name of a track: a lane of a process that is no thread */
 	WAFFLE_REC_ON_TRACK,  /* a span or event belongs to a track */
+	WAFFLE_REC_SAMPLE,    /* what a traced thread ran at a moment */
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
@@ -402,5 +403,16 @@ struct waffle_rec_frequency {
 };
 /* Read when the capture began. Some drivers never report a change to the tracepoint. */
 #define WAFFLE_FREQUENCY_READ 1u
+
+/* At rec.ts the thread rec.tid ran on rec.cpu. Samples are taken of each CPU at regular times, so
+ * their number is in proportion to the time that threads ran. */
+struct waffle_rec_sample {
+	struct waffle_rec rec;
+	__u32 kernel_stack, user_stack; /* as in a wait; kernel_stack 0: it ran its own code */
+	__s32 syscall;                  /* in the kernel: the system call; -1: none */
+	__u32 flags;                    /* WAFFLE_SAMPLE_* */
+	__u64 period_ns;                /* between two samples of a CPU */
+};
+#define WAFFLE_SAMPLE_KERNEL 1u
 
 #endif

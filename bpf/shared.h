@@ -52,6 +52,7 @@ struct waffle_config {
 	__u32 wait_sources;   /* enum waffle_wait_source */
 	__u64 wait_min_ns;    /* shorter waits have no details */
 	__u64 stack_gap_ns;   /* between two user stacks of a thread with short waits */
+	__u64 sample_ns;      /* between two samples of a CPU */
 	__u64 rate_unit_ns;   /* rate() of the filter; 0: none */
 	__u32 rate_count;     /* hits that pass in each unit */
 	__u32 sched_slots; /* slots for switches of a CPU; kernel_open() makes it a power of two */

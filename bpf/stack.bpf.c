@@ -476,7 +476,8 @@ __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 	struct storage_walk *walk;
 
 	if (!walks) {
-		loss_count(1);
+		if (!(flags & WAFFLE_STACK_SAMPLE))
+			loss_count(1);
 		return 0;
 	}
 	walk = flags & WAFFLE_STACK_WAIT ? &walks->of_wait : &walks->of_span;

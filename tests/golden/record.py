@@ -455,6 +455,12 @@ def left(name):
 
 
 @record
+def samples(name):
+    run(name, build("samples.c", "-pthread", "-fno-omit-frame-pointer"), "both", "100",
+        options=["--sources=spans,sched,samples", "--sample-rate=400"])
+
+
+@record
 def tracks(name):
     """A program that records itself, with tracks."""
     libraries = SOURCE / "build"

@@ -231,18 +231,19 @@ class MetricsPage:
 
 
 class Prometheus(Server):
-    """Debian's prometheus, which scrapes a MetricsPage each second."""
+    """Debian's prometheus, which scrapes a MetricsPage each second, if there is one, and takes remote write."""
 
-    def __init__(self, folder, page):
+    def __init__(self, folder, page=None):
         [port] = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
         config = folder / "prometheus.yml"
-        config.write_text("global: {scrape_interval: 1s, scrape_timeout: 1s}\n"
-                          "scrape_configs:\n- job_name: waffle\n  static_configs:\n"
-                          f"  - targets: ['{page.address}']\n")
+        config.write_text("global: {scrape_interval: 1s, scrape_timeout: 1s}\n" + (
+            "scrape_configs:\n- job_name: waffle\n  static_configs:\n"
+            f"  - targets: ['{page.address}']\n" if page else ""))
         super().__init__(folder, [
             find_tool("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
             f"--web.listen-address=127.0.0.1:{port}",
+            "--web.enable-remote-write-receiver",
             "--enable-feature=exemplar-storage,native-histograms"],
             lambda: get(self.url + "/-/ready"))
 

@@ -26,7 +26,7 @@ CAPTURES = ROOT / "tests/golden/captures"
 # Two ranks that wait for each other, with what the scheduler did, and a capture of events in and
 # outside of spans.
 JOB, EVENTS = CAPTURES / "sim-training-joined.waffle", CAPTURES / "values.waffle"
-SMALL = CAPTURES / "made.waffle"
+SMALL, COUNTERS = CAPTURES / "family.waffle", CAPTURES / "training.waffle"
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,7 @@ class Truth:
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         self.spans = {r["id"]: r for r in rows if r["kind"] == "span"}
         self.events = {r["id"]: r for r in rows if r["kind"] == "event"}
+        self.counters = [r for r in rows if r["kind"] == "counter"]
         [summary] = [r for r in rows if r["kind"] == "summary"]
         self.offset = summary["clock"]["real_ns"] - summary["clock"]["monotonic_ns"]
         self.host = summary["hosts"][0]["host"] if "hosts" in summary else None
@@ -258,6 +259,66 @@ def test_collector_forwards_what_it_got(otelcol, send, waffle):
         assert "process.command_line" not in keys
 
 
+def points_of(metrics, pid):
+    """Sorted (name, time, value) of the counters of a process in OTLP's JSON."""
+    return sorted((attribute["value"]["stringValue"], int(point["timeUnixNano"]),
+                   int(point["asInt"]) if "asInt" in point else point["asDouble"])
+                  for about, metric in metrics if metric["name"] == "waffle.counter"
+                  and {"key": "process.pid", "value": {"intValue": str(pid)}} in about
+                  for point in metric["gauge"]["dataPoints"]
+                  for attribute in point["attributes"] if attribute["key"] == "name")
+
+
+def counters_of(truth):
+    return sorted((r["name"], r["start_ns"] + truth.offset, r["args"]["value"])
+                  for r in truth.counters)
+
+
+@pytest.mark.parametrize("way", ["http", "grpc"])
+def test_collector_has_each_value_of_a_counter(made, send, waffle, way):
+    sink = Sink()
+    server = made(OtelCollector, sink)
+    truth = Truth(waffle, COUNTERS)
+    said = send(COUNTERS, server.grpc if way == "grpc" else server.url)
+    assert f"So were {len(truth.counters)} values of counters." in said
+    [pid] = {r["pid"] for r in truth.counters}
+    wait_until(lambda: points_of(sink.metrics(), pid) == counters_of(truth), "the counters")
+    sink.close()
+
+
+@pytest.mark.parametrize("way", ["http", "grpc"])
+def test_jaeger_takes_no_counters_and_that_is_said(jaeger, send, waffle, way):
+    truth = Truth(waffle, COUNTERS)
+    said = send(COUNTERS, jaeger.grpc if way == "grpc" else jaeger.url)
+    assert f"{len(truth.counters)} values of counters were not: the server takes no metrics." in said
+    span_id, row = next(iter(truth.spans.items()))
+    wait_until(lambda: span_id in jaeger.trace(truth.trace_of(row)), "a span in Jaeger")
+
+
+def test_file_has_values_of_counters(waffle):
+    truth, out = Truth(waffle, COUNTERS), waffle.path("x.otlp.jsonl")
+    subprocess.run([waffle.program, "export", COUNTERS, "--format", "otlp", "--to", out], check=True,
+                   stdout=subprocess.DEVNULL)
+    sink = Sink()
+    sink.bodies = out.read_text().splitlines()
+    [pid] = {r["pid"] for r in truth.counters}
+    assert points_of(sink.metrics(), pid) == counters_of(truth)
+    sink.close()
+
+
+def test_attach_sends_counters_while_the_program_runs(made, waffle, processed):  # noqa: F811
+    sink = Sink()
+    server = made(OtelCollector, sink)
+    capture = waffle.run(processed, "steps", 10, options=("--to", server.url))
+    assert "dropped" not in capture.result.stderr
+    truth = Truth(waffle, capture.path)
+    [row] = truth.counters
+    # Live, the clock of day is that of the moment.
+    wait_until(lambda: [(name, value) for name, _, value in points_of(sink.metrics(), row["pid"])]
+               == [(row["name"], row["args"]["value"])], "the counter")
+    sink.close()
+
+
 # ---- files ----
 
 @pytest.mark.parametrize("capture", [JOB, EVENTS], ids=["job", "events"])
@@ -269,6 +330,8 @@ def test_file_of_otlp_is_valid_and_whole(waffle, capture):
     spans = {}
     for line in out.read_text().splitlines():
         text = json.loads(line)
+        if "resourceMetrics" in text:
+            continue
         ids_to_base64(text)
         message = json_format.ParseDict(text, trace_service_pb2.ExportTraceServiceRequest())
         spans.update({s.span_id.hex(): s for r in message.resource_spans for scope in r.scope_spans
@@ -299,7 +362,7 @@ def test_file_of_zipkin_is_what_its_server_takes(zipkin, waffle):
     (["--to", "ftp://h"], "expected a URL such as http://localhost:4318"),
     (["--to", "http://user:pass@h"], "a URL must not have a password"),
     (["--format", "chrome", "--to", "http://h"],
-     "--to URL: chrome is a format of files; otlp and zipkin are sent"),
+     "--to URL: chrome is a format of files; otlp, zipkin and prometheus are sent"),
     (["--to", "http://h", "-o", "x"], "give either a URL or a file to write"),
     (["--to", "a", "--to", "b"], "--to 'b': the output is already 'a'"),
     (["--ca", "x", "--to", "f"], "--headers and --ca need --to URL"),
@@ -476,7 +539,7 @@ def test_server_that_is_down_fills_the_spool(waffle, processed, collector, tmp_p
     server.close()
     spool = tmp_path / "spool"
     capture = waffle.run(processed, "steps", 10, options=("--to", server.url, "--spool", spool))
-    assert "21 records are in the spool" in capture.result.stderr
+    assert "22 records are in the spool" in capture.result.stderr
     server = collector()
     capture = waffle.run(processed, "sleep", 10, options=("--to", server.url, "--spool", spool))
     numbers = sorted(attributes(s)["i"] for s in server.spans() if s.name == "step")
@@ -488,7 +551,7 @@ def test_drops_are_counted_and_shown(waffle, processed, collector):  # noqa: F81
     server.close()
     capture = waffle.run(processed, "steps", 10, options=("--to", server.url))
     [line] = [x for x in capture.result.stderr.splitlines() if "dropped" in x]
-    assert "--to: export(): 21 records were dropped: " in line and "onnect" in line
+    assert "--to: export(): 22 records were dropped: " in line and "onnect" in line
 
 
 @pytest.mark.parametrize("options, says", [
@@ -558,3 +621,91 @@ def test_prometheus_has_causes_that_sum_to_the_time_of_spans(scraped, waffle):
     assert set(scraped.query("sum by (state) (waffle_thread_seconds_total)")) == {
         (("state", x),) for x in ("running", "runnable", "blocked")}
     assert scraped.query('sum(waffle_lost_records_total)') == {(): 0}
+
+
+@pytest.fixture(scope="module")
+def written(made):
+    """A Prometheus that takes remote write."""
+    return made(Prometheus)
+
+
+def whole_durations(truth, name):
+    return [r["end_ns"] - r["start_ns"] for r in truth.spans.values() if r["name"] == name
+            and not {"unfinished", "begun_before", "left"} & set(r)]
+
+
+def native_histogram(server, select):
+    """The histogram of a series, as the query API gives it."""
+    [result] = server.ask("query", query=select)["result"]
+    return result["histogram"][1]
+
+
+def check_native_histogram(found, values):
+    """Each value is in the bucket that has it, and all buckets are exact."""
+    assert int(found["count"]) == len(values)
+    assert float(found["sum"]) == pytest.approx(sum(values))
+    total = 0
+    for _, low, high, count in found["buckets"]:
+        # A bound that is printed may differ from the exact one in its last digits.
+        low, high = float(low) * (1 - 1e-12), float(high) * (1 + 1e-12)
+        assert int(count) <= sum(low <= v <= high for v in values)
+        total += int(count)
+        # 160 buckets: a value is known better than in the text's four buckets an octave.
+        assert high / low < 2 ** 0.25
+    assert total == len(values)
+
+
+def test_prometheus_gets_native_histograms_with_exemplars(written, send, waffle):
+    truth = Truth(waffle, JOB)
+    said = send(JOB, written.url + "/api/v1/write", OTEL_SERVICE_NAME="written")
+    assert re.search(r": \d+ series were sent", said)
+    durations = [ns / 1e9 for ns in whole_durations(truth, "step")]
+    check_native_histogram(native_histogram(
+        written, 'waffle_span_duration_seconds{name="step",job="written"}'), durations)
+    [median] = written.query(
+        'histogram_quantile(0.5, waffle_span_duration_seconds{name="step"})').values()
+    assert median == pytest.approx(sorted(durations)[len(durations) // 2], rel=0.1)
+    last = max(r["end_ns"] for r in truth.spans.values()) + truth.offset
+    found = written.ask("query_exemplars", query='waffle_span_duration_seconds{name="step"}',
+                        start=last / 1e9 - 60, end=last / 1e9 + 60)
+    exemplars = [e for series in found for e in series["exemplars"]]
+    assert exemplars
+    for exemplar in exemplars:
+        row = truth.spans[exemplar["labels"]["span_id"]]
+        assert exemplar["labels"]["trace_id"] == truth.trace_of(row)
+        assert float(exemplar["value"]) == pytest.approx((row["end_ns"] - row["start_ns"]) / 1e9)
+
+
+def test_remote_write_has_what_the_text_has(written, scraped, send):
+    send(JOB, written.url, "--format", "prometheus", OTEL_SERVICE_NAME="same")
+    for metric in ("waffle_records_total", "waffle_cause_seconds_total", "waffle_thread_seconds_total",
+                   "waffle_lost_records_total", "waffle_overflowed_total"):
+        assert scraped.query(metric) and written.query(metric + '{job="same"}') == scraped.query(metric)
+
+
+def test_chain_of_a_program_writes_to_prometheus(written, processed, tmp_path):  # noqa: F811
+    program = Processed(processed, tmp_path)
+    _, lines = program.run("steps", 40, chain="log(json,file=all.log),"
+                           f"metrics(histogram=dur,by=kv.parity),export(prometheus={written.url})",
+                           OTEL_SERVICE_NAME="chained")
+    assert not lines
+    rows = [json.loads(x) for x in (tmp_path / "all.log").read_text().splitlines()]
+    for parity in ("even", "odd"):
+        durations = [r["dur_ns"] / 1e9 for r in rows if r["kind"] == "span"
+                     and r["args"]["parity"] == parity]
+        check_native_histogram(native_histogram(
+            written, f'waffle_span_duration_seconds{{parity="{parity}",job="chained"}}'), durations)
+    [depth] = written.query('waffle_counter{name="depth",job="chained"}').values()
+    assert depth == 42
+
+
+def test_run_writes_to_prometheus_while_the_program_runs(written, waffle, processed):  # noqa: F811
+    waffle.run(processed, "steps", 10, options=("--to", written.url + "/api/v1/write"))
+    found = native_histogram(written, 'waffle_span_duration_seconds{name="step",job="processed"}')
+    assert int(found["count"]) == 10
+
+
+def test_prometheus_without_its_receiver_is_an_error(send, collector):  # noqa: F811
+    server = collector((404, {}, b"no such page"))
+    [line] = send(JOB, server.url + "/api/v1/write", code=1).splitlines()
+    assert "HTTP status 404: no such page" in line

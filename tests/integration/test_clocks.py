@@ -193,15 +193,17 @@ def sleep_of_last_rank(instance):
 
 def test_why_follows_a_wait_to_the_last_rank_on_another_host(job):
     one, many = instances("--slowest", "1000", *job.files), instances("--slowest", "1000", *job.skewed)
-    # The longest wait for rank 2, which sleeps 20 ms now and then.
-    longest = max(one, key=lambda span: sleep_of_last_rank(one[span])[0])
-    expected, _ = sleep_of_last_rank(one[longest])
-    found, cause = sleep_of_last_rank(many[longest])
-    assert expected > 10 * MS
-    assert found == pytest.approx(expected, abs=2 * MS)
-    assert cause["grade"] == "certain"
-    [step] = [step for step in cause["chain"] if step.get("arrival")]
-    assert step["span"] == "MPI_Allreduce"
+    # The waits for rank 2, which sleeps 20 ms now and then.
+    waits = {span: sleep_of_last_rank(one[span])[0] for span in one}
+    long = sorted((span for span in waits if waits[span] > 10 * MS), key=waits.get, reverse=True)
+    found = {span: sleep_of_last_rank(many[span]) for span in long}
+    assert found[long[0]][0] == pytest.approx(waits[long[0]], abs=2 * MS)
+    # The order of two arrivals may be within the error of the clocks; that of all hardly is.
+    certain = [cause for _, cause in found.values() if cause and cause["grade"] == "certain"]
+    assert certain
+    for cause in certain:
+        [step] = [step for step in cause["chain"] if step.get("arrival")]
+        assert step["span"] == "MPI_Allreduce"
 
 
 def test_hosts_without_a_common_collective_get_the_wall_clock(waffle, skew_capture, tmp_path):

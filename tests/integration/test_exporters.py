@@ -203,7 +203,8 @@ def test_resource_names_the_program(program, collector):
     assert resource["deployment.environment"] == "test"
     assert re.fullmatch(r".+:\d+", resource["service.instance.id"])
     program.run("steps", 1, chain=f"export(otlp={server.url})", OTEL_SERVICE_NAME="shop")
-    resource = attributes(server.requests[-1].message().resource_spans[0].resource)
+    spans = [r for r in server.requests if r.path == "/v1/traces"][-1]
+    resource = attributes(spans.message().resource_spans[0].resource)
     assert resource["service.name"] == "shop"
 
 
@@ -298,7 +299,7 @@ def test_server_that_is_down_does_not_hold_up_the_program(program, collector):
     out, lines = program.run("steps", STEPS, chain=f"export(otlp={server.url})")
     assert out == "end\n"
     [line] = [x for x in lines if "dropped" in x]
-    assert re.search(rf"export\(\): {2 * STEPS + 1} records were dropped: .*[Cc]onnect", line), lines
+    assert re.search(rf"export\(\): {2 * STEPS + 2} records were dropped: .*[Cc]onnect", line), lines
 
 
 def test_server_that_never_answers_does_not_hold_up_the_program(program, collector):
@@ -309,7 +310,7 @@ def test_server_that_never_answers_does_not_hold_up_the_program(program, collect
     assert out == "end\n" and len(server.requests) == 1
     assert any("its queue is full" in x for x in lines)
     [line] = [x for x in lines if "were dropped" in x]
-    assert int(re.search(r"(\d+) records were dropped", line)[1]) == 40001
+    assert int(re.search(r"(\d+) records were dropped", line)[1]) == 40002
     gate.set()
 
 
@@ -465,8 +466,9 @@ def test_secrets_in_the_text_of_a_chain_are_not_printed(program, chain):
     ("export(zipkin=localhost:9411)", "export(): 'localhost:9411': expected a URL"),
     ("export(otlp=http://user:pass@h/)", "a URL must not have a password"),
     ("export(otlp=http://h,headers=/nonexistent)", "/nonexistent: No such file or directory"),
-    ("export", "export() needs otlp=URL or zipkin=URL, as in export(otlp=http://localhost:4318)"),
-    ("export(otlp=http://h,zipkin=http://h)", "export() needs otlp=URL or zipkin=URL"),
+    ("export", "needs otlp=URL, zipkin=URL or prometheus=URL, as in export(otlp=http://localhost:4318)"),
+    ("export(prometheus=http://h)", "sends the metrics of a metrics() before it"),
+    ("export(otlp=http://h,zipkin=http://h)", "export() needs otlp=URL, zipkin=URL or prometheus=URL"),
     ("export(otlp=http://h,timeout=1ns)", "timeout is too small: expected 100ms to 10m"),
     ("export(otlp=http://h,spool=/nonexistent/x)", "/nonexistent/x: No such file or directory"),
     ("metrics", "metrics() leads nowhere"),

@@ -331,7 +331,7 @@ def test_program_after_an_exec_has_rings_of_its_own(waffle, start, ringed):
     check_steps(capture.rows(), 300)
     check_steps(capture.rows(), 300, first=1000)
     capture.check_sums(lost=0)
-    assert ring_records(capture) > 600 * 5
+    assert ring_records(capture) > 300 * 6  # more than one of the two has made
 
 
 def test_program_in_other_namespaces_has_its_real_tids(waffle, start, ringed):

@@ -15,7 +15,8 @@ from tracer import Capture, parse_log, tries
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 MIB = 1 << 20
 MS = 1_000_000
-NAMES = ["spans", "cuda", "nccl", "sched", "stacks", "files", "faults", "io", "signals", "quota"]
+NAMES = ["spans", "cuda", "nccl", "sched", "stacks", "files", "faults", "io", "signals", "quota",
+         "samples"]  # fmt: skip
 OF_MACHINE = {"steal", "frequency"}  # test_cpu.py
 
 
@@ -391,9 +392,9 @@ def test_source_that_cannot_be_had_is_left_out_and_said(waffle, built, tmp_path)
             built("explain.c", "-fno-omit-frame-pointer"), "stop"]
     result = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert "provide these sources, so they are not recorded: faults" in result.stderr
+    assert "provide these sources, so they are not recorded: faults,samples" in result.stderr
     capture = Capture(waffle, path)
-    assert recorded(capture) == [name for name in NAMES if name != "faults"]
+    assert recorded(capture) == [name for name in NAMES if name not in ("faults", "samples")]
     assert {"wait", "wake", "signal", "span"} <= kinds(capture) and "fault" not in kinds(capture)
     capture.check_sums(lost=0)
 

@@ -29,10 +29,11 @@ WORDS = {
     19: ["id", STACKS, ("python_stack", "reserved")],
     20: [("tgid", "track"), *[f"name.{i}" for i in range(8)], *[f"group.{i}" for i in range(8)]],
     21: ["id", ("tgid", "track")],
+    22: [STACKS, ("syscall", "flags"), "period_ns"],
 }
 TEXTS = {20: ("name", "group")}
-SIGNED = {"error", "signo", "code"}
-KINDS = range(1, 22)
+SIGNED = {"error", "signo", "code", "syscall"}
+KINDS = range(1, 23)
 # Files of version 1 have no table of lengths.
 VERSION_1 = {kind: len(WORDS.get(kind, ())) for kind in range(1, 20)}
 

@@ -212,6 +212,28 @@ static void test_the_next_program_is_not_ready_if_its_probes_were_removed(void *
 	holds_free(&holds);
 }
 
+/* Its mappings and the parsed file are known before the record of its exec is read. */
+static void test_a_program_that_is_armed_before_its_record_is_read_was_late(void **state)
+{
+	struct holds holds = {0};
+
+	(void)state;
+	hold_of(&holds, 1, 10, "first")->ready = true;
+	holds_armed(&holds); /* a library of the program before */
+	holds_exec(&holds, 30);
+	assert_false(holds_sum(&holds, 30).armed);
+	hold_of(&holds, 2, 40, "next")->missed = true;
+	holds_armed(&holds);
+	holds_exec(&holds, 50);
+	assert_false(holds_sum(&holds, 30).armed);
+	assert_true(holds_sum(&holds, 50).armed);
+	holds_armed(&holds);
+	hold_of(&holds, 3, 60, "third")->missed = true;
+	holds_exec(&holds, 70);
+	assert_false(holds_sum(&holds, 70).armed);
+	holds_free(&holds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +248,7 @@ int main(void)
 		cmocka_unit_test(test_a_thousand_execs_that_fail_are_not_all_kept),
 		cmocka_unit_test(test_the_next_program_is_that_of_the_first_hold_without_an_exec),
 		cmocka_unit_test(test_the_next_program_is_not_ready_if_its_probes_were_removed),
+		cmocka_unit_test(test_a_program_that_is_armed_before_its_record_is_read_was_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,8 @@ JUDGED_MIN = 3
 # the log. If that is so for more than half of the spans, it is waffle's fault. A cause that is wrong
 # and `certain` is its fault each time.
 RIGHT = 0.5
+# Samples of which the judge asks what most of them show.
+SAMPLES_MIN = 8
 # So many may end by a wake-up of which the kernel told nothing: some virtual machines run no BPF
 # program while their agent (process 1) has the CPU, also not for an interrupt on top of it.
 UNTOLD_MAX = 2
@@ -60,6 +62,16 @@ def check_share(row, logged, instance, tolerance):
     assert low <= first["share"] <= high, f"measured {logged['share']:.2f}"
 
 
+def check_code(row, first):
+    """What most samples of the cause show."""
+    samples = first.get("samples", {"count": 0})
+    if row.code and samples["count"] >= SAMPLES_MIN:
+        most = samples["places"][0]
+        keys = ("mode", "function", "syscall", "spins")
+        assert tuple(most[key] for key in keys) == row.code
+        assert most["count"] > samples["count"] / 2
+
+
 def check_first(row, logged, instance, tolerance):
     """The first cause, against the row and what the program has measured in this very span."""
     first = instance["causes"][0]
@@ -75,6 +87,7 @@ def check_first(row, logged, instance, tolerance):
         assert logged["object"] in (culprit["object"] or "")
     if row.says:
         assert culprit["object"] == row.says
+    check_code(row, first)
     check_share(row, logged, instance, tolerance)
     assert GRADES.index(first["grade"]) >= GRADES.index(row.grade)
 

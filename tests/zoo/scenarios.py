@@ -63,6 +63,9 @@ class Scenario:
     wakers: tuple = ()
     check: str | None = None
     quiet: bool = False
+    # What most samples of the first cause show: (mode, function, system call, what it spins for).
+    # Spans with few samples are not asked.
+    code: tuple | None = None
     # Where records can't tell the cause in each run: what may be `certain` of a tenth of a span or
     # more, as (cause, culprit, span); all else has to be less. None: the first cause is judged.
     sure: tuple | None = None
@@ -236,6 +239,27 @@ SCENARIOS = (
         victim=Seen("S", ("read",)),
         other=Seen("S", ("clock_nanosleep", "nanosleep")),
         wakers=("peer", "ksoftirqd"),
+    ),
+    # Answers that no write(2) gives: the end of a connection, and a splice(2). With Nagle's
+    # algorithm neither end works on it.
+    *(
+        Scenario(
+            f"socket_{way}",
+            "socket_ends.c",
+            (way,),
+            cause=cause,
+            culprit=culprit,
+            grade="likely",
+            share=share,
+            victim=Seen("S", ("read",)),
+        )
+        for way, cause, culprit, share in (
+            ("closes", "socket", "peer", 0.85),
+            ("exits", "socket", "peer", 0.85),
+            ("splices", "socket", "peer", 0.85),
+            ("nagle", "socket", None, 0.8),
+            ("silent", "timer", "victim", 0.85),
+        )
     ),
     # Mostly the data, written by the victim itself at the throttled rate (write-back of a v1
     # cgroup is not throttled, so it is fsync that issues it), the rest the journal's commit:
@@ -847,6 +871,16 @@ SCENARIOS = (
         share=0.9,
         victim=Seen("R", running=0.9),
         quiet=True,
+        code=("user", "compute", None, None),
+    ),
+    # It has its CPU, but only waits for a lock of the program: samples alone show that.
+    Scenario(
+        "spinlock",
+        "spinlock.c",
+        span="victim",
+        share=0.9,
+        victim=Seen("R", running=0.9),
+        code=("user", "pthread_spin_lock", None, "user-lock"),
     ),
     # Reads and writes that never touch a disk: no `disk-read` from counts of system calls.
     Scenario(

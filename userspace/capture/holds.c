@@ -15,6 +15,7 @@ static void oldest_drop(struct holds *holds)
 
 	if (next->exec_ts == oldest->exec_ts) {
 		next->missed |= oldest->missed;
+		next->armed |= oldest->armed;
 		next->counted |= oldest->counted;
 	}
 	memmove(&holds->list.data[0], next, --holds->list.len * sizeof(*next));
@@ -75,6 +76,7 @@ struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ts)
 		sum.name = sum.name[0] ? sum.name : hold->name;
 		sum.prepared |= hold->ready && !hold->id;
 		sum.ready |= hold->ready;
+		sum.armed |= hold->armed;
 		sum.counted |= hold->counted;
 		missed |= hold->missed;
 	}
@@ -103,6 +105,13 @@ void holds_disarmed(struct holds *holds)
 	for (size_t i = 0; i < holds->list.len; i++)
 		if (!holds->list.data[i].exec_ts)
 			holds->list.data[i].missed = true;
+}
+
+void holds_armed(struct holds *holds)
+{
+	for (size_t i = 0; i < holds->list.len; i++)
+		if (!holds->list.data[i].exec_ts && holds->list.data[i].missed)
+			holds->list.data[i].armed = true;
 }
 
 bool holds_any_ready(const struct holds *holds)

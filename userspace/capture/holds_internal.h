@@ -26,6 +26,7 @@ struct hold {
 	bool ready;        /* the program was armed before it began */
 	bool missed;       /* the program began before all of it was armed */
 	bool needed;       /* something was armed meanwhile, which is missing if it took too long */
+	bool armed;        /* something was armed after `missed`, before the EXEC record was read */
 	bool counted;      /* counted as a program that began before it was armed */
 };
 
@@ -52,6 +53,7 @@ struct hold_sum {
 	bool any;         /* there are holds */
 	bool prepared;    /* the program was armed before its exec, without a hold */
 	bool ready;       /* all of the program was armed before it began */
+	bool armed;       /* some of it was armed after it began, before its EXEC record was read */
 	bool counted;
 };
 struct hold_sum holds_sum(const struct holds *holds, uint64_t exec_ts);
@@ -61,6 +63,9 @@ void holds_count(struct holds *holds);
 uint64_t holds_next_ts(const struct holds *holds);
 /* What was armed for such a program has been disarmed. */
 void holds_disarmed(struct holds *holds);
+/* Something was armed in what the process has mapped. It may run a program whose EXEC record was
+ * not read yet. */
+void holds_armed(struct holds *holds);
 /* Whether the process has been armed for a program of its own, which it runs or is about to. */
 bool holds_any_ready(const struct holds *holds);
 

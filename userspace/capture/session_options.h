@@ -81,5 +81,8 @@ struct session_options {
 #define SESSION_RECORDER_BYTES (256ull << 20)
 #define SESSION_RECORDER_BYTES_MIN (16ull << 20)
 #define SESSION_STACK_GAP_NS 1000000ull
+/* Samples a second. 99 is out of step with the timer ticks of all kernels. */
+#define SESSION_SAMPLE_RATE 99
+#define SESSION_SAMPLE_RATE_MAX 1000
 
 #endif

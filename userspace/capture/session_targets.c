@@ -256,7 +256,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		if (!ready && !result && session_wants_probes(session->options))
 			arming_scan_needed(session->arming, target->pid);
 		target->begun_first = !ready && !held.counted;
-		if (arming_is_late(session->arming, target->pid)) {
+		if (held.armed || arming_is_late(session->arming, target->pid)) {
 			program_was_late(session, target, NULL);
 			target->begun_first = false; /* already counted */
 		} else if (target->begun_first) {
@@ -274,6 +274,8 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	} else if (!result) {
 		if (target->begun_first)
 			begun_first_report(session, target, armed);
+		if (arming_arm_count(session->arming) > armed)
+			holds_armed(&target->holds);
 		if (target->fork_ts && arming_arm_count(session->arming) > armed)
 			child_was_late(session, target->fork_ts);
 		target->fork_ts = 0;

@@ -212,7 +212,7 @@ static void warn_of_sources(struct session *session)
 	uint32_t wanted = session->options->sources, missing = wanted & ~session_sources(session);
 	char names[SOURCES_TEXT], line[300];
 
-	if (wanted == CAPTURE_DEFAULT)
+	if ((wanted | CAPTURE_SAMPLES) == CAPTURE_DEFAULT) /* --sample-rate=0 removes that one */
 		missing &= ~CAPTURE_OF_MACHINE;
 	if (!missing || !session_wants_sched(session->options))
 		return;

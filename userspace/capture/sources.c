@@ -25,6 +25,7 @@ static const struct source_row {
 	{"quota", CAPTURE_QUOTA, WAFFLE_WAIT_QUOTA},
 	{"steal", CAPTURE_STEAL, WAFFLE_WAIT_STEAL},
 	{"frequency", CAPTURE_FREQUENCY, WAFFLE_WAIT_FREQUENCY},
+	{"samples", CAPTURE_SAMPLES, WAFFLE_WAIT_SAMPLES},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

@@ -25,8 +25,9 @@ enum capture_source {
 	CAPTURE_FREQUENCY = 512,
 	CAPTURE_CUDA = 1024,
 	CAPTURE_NCCL = 2048,
+	CAPTURE_SAMPLES = 4096,
 };
-#define CAPTURE_ALL 4095u
+#define CAPTURE_ALL 8191u
 /* Recorded by probes in the processes themselves. */
 #define CAPTURE_PROBES (CAPTURE_SPANS | CAPTURE_CUDA | CAPTURE_NCCL)
 /* Many machines do not have these. Only report that if the user requested them. */

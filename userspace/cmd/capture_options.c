@@ -24,6 +24,7 @@
 void capture_options_init(struct capture_options *options)
 {
 	*options = (struct capture_options){
+		.sample_rate = SESSION_SAMPLE_RATE,
 		.session = {.sources = CAPTURE_DEFAULT,
 			    .kernel.config.wait_min_ns = SESSION_WAIT_MIN_NS,
 			    .kernel.config.stack_gap_ns = SESSION_STACK_GAP_NS,
@@ -57,6 +58,10 @@ static int lists_parse(struct capture_options *options, struct error *err)
 
 	for (size_t i = 0; !result && i < options->sources.len; i++)
 		result = sources_parse(&session->sources, options->sources.data[i].text, err);
+	if (options->sample_rate)
+		session->kernel.config.sample_ns = 1000000000ull / options->sample_rate;
+	else
+		session->sources &= ~(uint32_t)CAPTURE_SAMPLES;
 	for (size_t i = 0; !result && i < options->stack_words.len; i++)
 		result = stack_choice_add(&session->stacks, options->stack_words.data[i].text, err);
 	for (size_t i = 0; !result && i < options->redacted.len; i++)

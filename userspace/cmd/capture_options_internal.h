@@ -26,6 +26,7 @@ struct capture_options {
 	const char *trigger;    /* of the flight recorder; NULL: none */
 	const char *process;    /* NULL: no processors */
 	const char *to, *spool; /* NULL: no server, no spool */
+	uint64_t sample_rate;   /* samples a second; 0: none */
 	bool json, no_report, no_sched, quiet;
 	struct filter_options filter;
 	struct probe_options probes;
@@ -120,7 +121,7 @@ struct capture_options {
 		 0,                                                                                \
 		 "LIST",                                                                           \
 		 "Record only these sources: spans, cuda, nccl, sched, stacks, files, faults, "    \
-		 "io, signals, quota, steal, frequency. -stacks,-io records all others. "          \
+		 "io, signals, quota, steal, frequency, samples. -stacks,-io records all others. " \
 		 "Default: all. All except spans, cuda and nccl need sched. See "                  \
 		 "docs/sources.md.",                                                               \
 		 .type = OPTION_LIST,                                                              \
@@ -146,6 +147,14 @@ struct capture_options {
 		 .min = 1000,                                                                      \
 		 .max = 60000000000ull,                                                            \
 		 .at = offsetof(struct capture_options, session.kernel.config.wait_min_ns)},       \
+		{"sample-rate",                                                                    \
+		 0,                                                                                \
+		 "N",                                                                              \
+		 "Look N times a second what each CPU runs, to explain running time. 0: never. "   \
+		 "Default: 99.",                                                                   \
+		 .type = OPTION_NUMBER,                                                            \
+		 .max = SESSION_SAMPLE_RATE_MAX,                                                   \
+		 .at = offsetof(struct capture_options, sample_rate)},                             \
 		{"redact",                                                                         \
 		 0,                                                                                \
 		 "KEYS",                                                                           \

@@ -60,8 +60,9 @@ static const struct option_row rows[] = {
 	{"to", 0, "TIME, URL or OUT",
 	 "A TIME: end at this time since the begin of the capture. A URL: send to this server, "
 	 "with "
-	 "the formats otlp (http://localhost:4318, or grpc://localhost:4317) and zipkin "
-	 "(http://localhost:9411/api/v2/spans). "
+	 "the formats otlp (http://localhost:4318, or grpc://localhost:4317), zipkin "
+	 "(http://localhost:9411/api/v2/spans) and prometheus "
+	 "(http://localhost:9090/api/v1/write). "
 	 "Otherwise the same as --output. Times and a URL or OUT may be given together.",
 	 .type = OPTION_LIST, .at = offsetof(struct export_options, to)},
 	{"headers", 0, "FILE",
@@ -181,7 +182,9 @@ static int send_model(const struct command *command, const struct export_options
 {
 	char service[SERVICE_BYTES], records[UNITS_TEXT];
 	struct backend_server server = {
-		.kind = is_format(o, "zipkin") ? BACKEND_ZIPKIN : BACKEND_OTLP,
+		.kind = is_format(o, "zipkin")       ? BACKEND_ZIPKIN
+			: is_format(o, "prometheus") ? BACKEND_PROMETHEUS
+						     : BACKEND_OTLP,
 		.url = o->server,
 		.service = service_name(service, model->meta),
 		.headers_file = o->headers,
@@ -201,7 +204,18 @@ static int send_model(const struct command *command, const struct export_options
 	}
 	terminal_put(stdout, o->server, strlen(o->server));
 	printf(": %s %s were sent.", units_format_count(records, sent.records),
-	       units_plural(sent.records, "span or event", "spans and events"));
+	       server.kind == BACKEND_PROMETHEUS
+		       ? units_plural(sent.records, "series", "series")
+		       : units_plural(sent.records, "span or event", "spans and events"));
+	if (sent.counters > sent.skipped)
+		printf(" So were %s %s.", units_format_count(records, sent.counters - sent.skipped),
+		       units_plural(sent.counters - sent.skipped, "value of a counter",
+				    "values of counters"));
+	if (sent.skipped)
+		printf(" %s %s not: the server takes no metrics.",
+		       units_format_count(records, sent.skipped),
+		       units_plural(sent.skipped, "value of a counter was",
+				    "values of counters were"));
 	print_lost(model);
 	return 0;
 }
@@ -256,6 +270,9 @@ static int export_files(const struct command *command, const void *arg,
 	return code;
 }
 
+static const char *const server_formats[] = {
+	[BACKEND_OTLP] = "otlp", [BACKEND_ZIPKIN] = "zipkin", [BACKEND_PROMETHEUS] = "prometheus"};
+
 /* Splits what --to was given, and chooses the format. */
 static int to_resolve(struct export_options *o, struct error *err)
 {
@@ -281,9 +298,7 @@ static int to_resolve(struct export_options *o, struct error *err)
 	}
 	if (o->format == FORMAT_UNSET) {
 		o->format = 0;
-		while (o->server &&
-		       !is_format(o,
-				  backend_kind_of(o->server) == BACKEND_ZIPKIN ? "zipkin" : "otlp"))
+		while (o->server && !is_format(o, server_formats[backend_kind_of(o->server)]))
 			o->format++;
 	}
 	return 0;
@@ -298,10 +313,13 @@ static int options_check(const struct export_options *o, int files, struct error
 				 "--process takes one FILE, and no --output, --to URL or --json");
 	if (o->server && o->output)
 		return error_set(err, EINVAL, "give either a URL or a file to write");
-	if (o->server && !is_format(o, "otlp") && !is_format(o, "zipkin"))
-		return error_set(err, EINVAL,
-				 "--to URL: %s is a format of files; otlp and zipkin are sent",
-				 exporters[o->format].name);
+	if (o->server && !is_format(o, "otlp") && !is_format(o, "zipkin") &&
+	    !is_format(o, "prometheus"))
+		return error_set(
+			err, EINVAL,
+			"--to URL: %s is a format of files; otlp, zipkin and prometheus are "
+			"sent",
+			exporters[o->format].name);
 	if (!o->server && (o->headers || o->ca))
 		return error_set(err, EINVAL, "--headers and --ca need --to URL");
 	if (files > 1 && !o->output && !o->server)

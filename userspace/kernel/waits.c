@@ -35,8 +35,12 @@ static const struct wait_program programs[] = {
 	{"on_io_start", "block_io_start", WAFFLE_WAIT_IO, 0, true},
 	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0, false},
 	{"on_frequency", "cpu_frequency", WAFFLE_WAIT_FREQUENCY, 0, false},
+	{"on_sample", NULL, WAFFLE_WAIT_SAMPLES, PERF_COUNT_SW_CPU_CLOCK, false},
 };
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
+
+/* The sources whose records refer to stacks. */
+#define STACK_SOURCES (WAFFLE_WAIT_STACKS | WAFFLE_WAIT_SAMPLES)
 
 /* System calls that can wait and whose first argument is a descriptor. */
 static const int descriptor_calls[] = {
@@ -89,14 +93,16 @@ static bool has_tracepoint(const struct kernel_types *types, const char *name)
 	return kernel_types_has(types, type);
 }
 
-/* Opens a software event on one CPU for all processes. Negative errno on failure. */
-static int event_open(uint64_t event, int cpu)
+/* Opens a software event on one CPU for all processes. It is reported every `period` occurrences,
+ * or nanoseconds of a clock. Negative errno on failure. */
+static int event_open(uint64_t event, uint64_t period, int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = event,
-		.sample_period = 1,
+		.sample_period = period,
+		.exclude_idle = event == PERF_COUNT_SW_CPU_CLOCK,
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -106,7 +112,7 @@ static int event_open(uint64_t event, int cpu)
 /* The kernel may lack them, and a container may forbid them. */
 static bool has_event(uint64_t event)
 {
-	int fd = event_open(event, 0);
+	int fd = event_open(event, 1000000000, 0);
 
 	if (fd >= 0)
 		close(fd);
@@ -166,8 +172,9 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 	config->wait_sources = sources_possible(kernel, options->sched ? config->wait_sources : 0,
 						&kernel->wait_missing, &steal);
 	bpf_program__set_autoload(bpf->progs.symbolize,
-				  kernel->stacks ||
-					  kernel->config.wait_sources & WAFFLE_WAIT_STACKS);
+				  kernel->stacks || kernel->config.wait_sources & STACK_SOURCES);
+	if (!config->sample_ns)
+		config->wait_sources &= ~(uint32_t)WAFFLE_WAIT_SAMPLES;
 	config->steal_by_tick = steal == CPUS_STEAL_TICK;
 	set_calls(config);
 	if (!config->wait_sources)
@@ -177,8 +184,7 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 			bpf_object__find_program_by_name(bpf->obj, programs[i].name),
 			is_wanted(kernel, i));
 	/* Kernel stacks of calls at tracepoints use the same map. */
-	return (kernel->config.wait_sources & WAFFLE_WAIT_STACKS ||
-				(options->calls && options->stacks)
+	return (kernel->config.wait_sources & STACK_SOURCES || (options->calls && options->stacks)
 			? 0
 			: bpf_map__set_max_entries(bpf->maps.stacks, 1))
 		       ?: bpf_map__set_max_entries(bpf->maps.frequencies, kernel->cpus);
@@ -186,7 +192,8 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 
 static int event_attach(struct kernel *kernel, struct bpf_program *program, uint64_t event, int cpu)
 {
-	int fd = event_open(event, cpu);
+	uint64_t period = event == PERF_COUNT_SW_CPU_CLOCK ? kernel->config.sample_ns : 1;
+	int fd = event_open(event, period, cpu);
 	struct bpf_link *link;
 
 	if (fd < 0)
@@ -268,21 +275,30 @@ static void faults_counted(struct kernel *kernel, uint32_t cpu, bool counted)
 		__atomic_fetch_and(word, ~(1ull << (cpu % 64)), __ATOMIC_SEQ_CST);
 }
 
-/* A CPU that goes offline loses its counters, and gets new ones when it comes back. */
-void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online)
+/* Attaches the programs of a source's software events on a CPU. */
+static int events_attach(struct kernel *kernel, uint32_t source, uint32_t cpu)
 {
 	int result = 0;
 
-	faults_counted(kernel, cpu, false);
-	if (!online || !(kernel->config.wait_sources & WAFFLE_WAIT_FAULTS))
-		return;
 	for (size_t i = 0; i < PROGRAMS && !result; i++)
-		if (is_wanted(kernel, i) && !programs[i].tracepoint)
+		if (programs[i].source == source && !programs[i].tracepoint && is_wanted(kernel, i))
 			result = event_attach(kernel,
 					      bpf_object__find_program_by_name(kernel->bpf->obj,
 									       programs[i].name),
 					      programs[i].event, (int)cpu);
-	faults_counted(kernel, cpu, !result);
+	return result;
+}
+
+/* A CPU that goes offline loses its counters, and gets new ones when it comes back. */
+void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online)
+{
+	faults_counted(kernel, cpu, false);
+	if (!online)
+		return;
+	/* Without it there are no samples of this CPU, and nobody relies on them. */
+	(void)events_attach(kernel, WAFFLE_WAIT_SAMPLES, cpu);
+	if (kernel->config.wait_sources & WAFFLE_WAIT_FAULTS)
+		faults_counted(kernel, cpu, !events_attach(kernel, WAFFLE_WAIT_FAULTS, cpu));
 }
 
 int waits_attach(struct kernel *kernel)

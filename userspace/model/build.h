@@ -97,6 +97,7 @@ void waits_add_io(struct builder *builder, const struct waffle_rec_io *rec);
 void waits_add_signal(struct builder *builder, const struct waffle_rec_signal *rec);
 void waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec);
 void waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec);
+void waits_add_sample(struct builder *builder, const struct waffle_rec_sample *rec);
 void waits_add_frequency(struct builder *builder, const struct waffle_rec_frequency *rec);
 /* Sorts the arrays. */
 void waits_finish(struct model *model);

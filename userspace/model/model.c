@@ -112,6 +112,7 @@ void model_free(struct model *model)
 	vec_free(&model->quotas);
 	vec_free(&model->stolen);
 	vec_free(&model->frequencies);
+	vec_free(&model->samples);
 	vec_free(&model->stacks);
 	vec_free(&model->losses);
 	vec_free(&model->execs);

@@ -223,6 +223,15 @@ struct model_frequency {
 	bool read;
 };
 
+/* At `ts` the thread ran. Stacks as in a wait. */
+struct model_sample {
+	uint64_t ts;
+	uint32_t thread;
+	uint32_t kernel_stack, user_stack;
+	int16_t syscall; /* in the kernel; -1: none */
+	bool kernel;
+};
+
 /* The stacks at the begin of a span, or at an event: numbers in the reader's tables; 0: none. */
 struct model_stack {
 	uint64_t id; /* of the span or event */
@@ -311,6 +320,7 @@ struct model {
 	VEC(struct model_quota) quotas;          /* by thread, then ts */
 	VEC(struct model_stolen) stolen;         /* by thread, then from_ts */
 	VEC(struct model_frequency) frequencies; /* by cpu, then ts */
+	VEC(struct model_sample) samples;        /* by thread, then ts */
 	VEC(struct model_stack) stacks;          /* by id */
 	VEC(struct model_loss) losses;
 	VEC(struct model_exec) execs; /* by thread, then ts */

@@ -89,6 +89,9 @@ static void add_record(struct builder *builder, const struct waffle_rec *rec)
 	case WAFFLE_REC_STOLEN:
 		waits_add_stolen(builder, (const struct waffle_rec_stolen *)rec);
 		break;
+	case WAFFLE_REC_SAMPLE:
+		waits_add_sample(builder, (const struct waffle_rec_sample *)rec);
+		break;
 	case WAFFLE_REC_FREQUENCY:
 		waits_add_frequency(builder, (const struct waffle_rec_frequency *)rec);
 		break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Records that explain waits: details of waits, wake-ups, page faults, I/O, signals and quotas.
- * Also records of CPU speed: stolen time and frequency. */
+ * Also records of CPU speed, stolen time and frequency, and samples of what ran. */
 #include <stdlib.h>
 
 #include "model/build.h"
@@ -133,6 +133,20 @@ void waits_add_frequency(struct builder *builder, const struct waffle_rec_freque
 					 .read = rec->flags & WAFFLE_FREQUENCY_READ});
 }
 
+void waits_add_sample(struct builder *builder, const struct waffle_rec_sample *rec)
+{
+	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
+	bool kernel = rec->flags & WAFFLE_SAMPLE_KERNEL;
+
+	vec_add(&builder->model->samples,
+		(struct model_sample){.ts = rec->rec.ts,
+				      .thread = thread,
+				      .kernel_stack = rec->kernel_stack,
+				      .user_stack = rec->user_stack,
+				      .syscall = kernel ? (int16_t)rec->syscall : -1,
+				      .kernel = kernel});
+}
+
 /* ---- sorting by number, then time ---- */
 
 static int order(uint64_t a_first, uint64_t b_first, uint64_t a_ts, uint64_t b_ts)
@@ -156,6 +170,7 @@ COMPARE(signal_compare, model_signal, ts, target)
 COMPARE(quota_compare, model_quota, thread, ts)
 COMPARE(stolen_compare, model_stolen, thread, from_ts)
 COMPARE(frequency_compare, model_frequency, cpu, ts)
+COMPARE(sample_compare, model_sample, thread, ts)
 
 #define SORT(vector, compare)                                                                      \
 	do {                                                                                       \
@@ -173,6 +188,7 @@ void waits_finish(struct model *model)
 	SORT(model->quotas, quota_compare);
 	SORT(model->stolen, stolen_compare);
 	SORT(model->frequencies, frequency_compare);
+	SORT(model->samples, sample_compare);
 }
 
 const struct model_wait *model_wait_at(const struct model *model, uint32_t thread, uint64_t from_ts)

@@ -159,6 +159,15 @@ static size_t string_padded(uint64_t word)
 	return (WAFFLE_STR_LEN(word) + 7u) & ~(size_t)7;
 }
 
+/* Whether the bytes behind a string are 0, as the packed form has it. */
+static bool string_ends(uint64_t word, const unsigned char *text)
+{
+	for (size_t i = WAFFLE_STR_LEN(word); i < string_padded(word); i++)
+		if (text[i])
+			return false;
+	return true;
+}
+
 /* Bytes of a key's value at `at`, of which `bytes` can be read; 0: it does not fit. */
 static size_t value_bytes(char type, const unsigned char *at, size_t bytes)
 {
@@ -172,6 +181,8 @@ static size_t value_bytes(char type, const unsigned char *at, size_t bytes)
 		if (WAFFLE_STR_LEN(word) > WAFFLE_STR_MAX)
 			return 0;
 		need += string_padded(word);
+		if (bytes >= need && !string_ends(word, at + 8))
+			return 0;
 	}
 	return bytes < need ? 0 : need;
 }

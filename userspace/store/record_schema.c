@@ -193,6 +193,14 @@ static const struct record_field on_track_fields[] = {
 	FIELD(waffle_rec_on_track, track, NUMBER, "number of the track in the process"),
 };
 
+static const struct record_field sample_fields[] = {
+	STACKS(waffle_rec_sample),
+	FIELD(waffle_rec_sample, syscall, SIGNED,
+	      "the system call that it was in; -1: none, or it ran its own code"),
+	FIELD(waffle_rec_sample, flags, FLAGS, "1: it was in the kernel"),
+	FIELD(waffle_rec_sample, period_ns, DURATION, "the time between two samples of a CPU"),
+};
+
 #define ROW(text, type, packed_bytes, from, list, about)                                           \
 	.name = (text), .bytes = sizeof(struct type), .packed = (packed_bytes),                    \
 	.words = (sizeof(struct type) - (packed_bytes)) / 8, .source = WAFFLE_SOURCE_##from,       \
@@ -271,6 +279,7 @@ const struct record_kind record_kinds[] = {
 		      "A span or event belongs to a track, and not to the thread `tid` that "
 		      "delivered it. It precedes the hit. Its time and that of the hit are those "
 		      "that the program gave, and may lie outside the capture."),
+	[WAFFLE_REC_SAMPLE] = WORDS(sample, WAITS, "What the traced thread `tid` ran at a moment."),
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),

@@ -192,8 +192,9 @@ static int alike_compare(const void *left, const void *right, void *model)
 	return alike(model, left, right) ?: larger(left, right);
 }
 
-static void add_sum(struct why_sum *to, const struct why_sum *sum)
+static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_sum *sum)
 {
+	why_sampled_join(walk, to, sum);
 	to->part.ns += sum->part.ns;
 	to->part.stretches += sum->part.stretches;
 	to->part.threads += sum->part.threads;
@@ -237,7 +238,7 @@ static void fold(struct why_walk *walk, uint32_t own)
 		}
 		sums[kept] = sums[i];
 		for (size_t k = i + 1; k < end; k++)
-			add_sum(&sums[kept], &sums[k]);
+			add_sum(walk, &sums[kept], &sums[k]);
 		kept++;
 	}
 	memmove(&sums[kept], &sums[others], (walk->sums.len - others) * sizeof(*sums));
@@ -287,6 +288,7 @@ static void take_sums(struct why *why, struct why_walk *walk, struct why_instanc
 
 		grade(sum, instance);
 		add_own(instance, walk, &sum->part);
+		why_sampled_take(walk, sum, &sum->part);
 		sum->part.step = (uint32_t)why->steps.len;
 		vec_need(&why->steps, sum->part.step_count);
 		vec_add(&why->parts, sum->part);
@@ -308,11 +310,13 @@ static void take_parts(struct why *why, struct why_walk *walk, struct why_instan
 	instance->part = 0;
 	instance->part_count = (uint32_t)walk->sums.len;
 	why->parts.len = 0;
+	why->places.len = 0;
 	vec_need(&why->parts, walk->sums.len);
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_sum *sum = &walk->sums.data[i];
 
 		grade(sum, instance);
+		why_sampled_take(walk, sum, &sum->part);
 		why->parts.data[why->parts.len++] = sum->part;
 	}
 }
@@ -323,6 +327,7 @@ static void walk_instance(struct why_walk *walk, struct why_instance *instance)
 	walk->end_ts = instance->to_ts;
 	walk->depth = 0;
 	walk->sums.len = 0;
+	walk->sampled.len = 0;
 	if (walk->more_sums.len)
 		map_free(&walk->more_sums);
 	walk->instances++;
@@ -402,6 +407,8 @@ void why_free(struct why *why)
 	vec_free(&why->instances);
 	vec_free(&why->parts);
 	vec_free(&why->steps);
+	vec_free(&why->places);
+	sample_places_free(why->sample_places);
 	vec_free(&why->records);
 	vec_free(&why->stops);
 	vec_free(&why->ios);

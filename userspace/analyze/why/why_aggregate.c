@@ -124,8 +124,12 @@ static bool same_culprit(const struct why_group_cause *a, const struct why_group
 	       a->own == b->own && !a->merged == !b->merged && (a->own || a->comm == b->comm);
 }
 
-static void add_sums(struct why_group_cause *to, const struct why_group_cause *from)
+static void add_sums(struct why_group_cause *to, struct why_group_cause *from)
 {
+	for (size_t i = 0; i < from->places.len; i++)
+		sample_counts_add(&to->places, from->places.data[i].place,
+				  from->places.data[i].count);
+	vec_free(&from->places);
 	to->total_ns += from->total_ns;
 	to->slow_ns += from->slow_ns;
 	to->median_ns += from->median_ns;
@@ -246,7 +250,7 @@ static struct why_group_cause part_key(const struct why_aggregate *aggregate,
 	return key;
 }
 
-static void add_part(struct aggregate_gather *gather, uint32_t number,
+static void add_part(struct aggregate_gather *gather, const struct why *why, uint32_t number,
 		     const struct why_instance *instance, const struct why_part *part)
 {
 	struct why_group *group = &gather->aggregate->groups.data[number];
@@ -262,6 +266,9 @@ static void add_part(struct aggregate_gather *gather, uint32_t number,
 	cause->last = instance->span;
 	cause->total_ns += part->ns;
 	cause->grade_ns[part->grade] += part->ns;
+	for (uint32_t i = 0; i < part->place_count; i++)
+		sample_counts_add(&cause->places, why->places.data[part->place + i].place,
+				  why->places.data[part->place + i].count);
 	if (ns >= group->p99_ns)
 		cause->slow_ns += part->ns;
 	if (ns >= group->p40_ns && ns <= group->p60_ns)
@@ -291,7 +298,7 @@ static int add_instance(const struct why *why, const struct why_instance *instan
 		group->median_total_ns += ns;
 	}
 	for (uint32_t i = 0; i < instance->part_count; i++)
-		add_part(gather, number, instance, &why->parts.data[instance->part + i]);
+		add_part(gather, why, number, instance, &why->parts.data[instance->part + i]);
 	return 0;
 }
 
@@ -308,6 +315,7 @@ static void group_finish(struct why_group *group, struct slots *slots)
 		struct why_group_cause *cause = &group->causes.data[i];
 
 		cause->grade = why_grade_of(cause->grade_ns, cause->total_ns);
+		sample_counts_finish(&cause->places);
 	}
 }
 
@@ -337,12 +345,19 @@ int why_aggregate_new(struct why_aggregate **aggregate, const struct model *mode
 	return 0;
 }
 
+static void group_free(struct why_group *group)
+{
+	for (size_t i = 0; i < group->causes.len; i++)
+		vec_free(&group->causes.data[i].places);
+	vec_free(&group->causes);
+}
+
 void why_aggregate_free(struct why_aggregate *aggregate)
 {
 	if (!aggregate)
 		return;
 	for (size_t i = 0; i < aggregate->groups.len; i++)
-		vec_free(&aggregate->groups.data[i].causes);
+		group_free(&aggregate->groups.data[i]);
 	vec_free(&aggregate->groups);
 	free(aggregate->group_of);
 	why_free(aggregate->why);

@@ -27,7 +27,8 @@ struct why_group_cause {
 	uint64_t slow_ns;   /* part of total_ns in slow spans */
 	uint64_t median_ns; /* part of total_ns in median spans */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	uint32_t last; /* while collecting: the last span that was counted */
+	sample_counts places; /* what its code ran, by samples */
+	uint32_t last;        /* while collecting: the last span that was counted */
 };
 
 /* Spans of one name and category. The strings belong to the model or its reader. */

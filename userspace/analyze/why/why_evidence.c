@@ -26,7 +26,10 @@ static const struct {
 	{"timerfd_tmrproc", WHY_HINT_TIMER},
 	{"hrtimer_wakeup", WHY_HINT_TIMER},
 	{"process_timeout", WHY_HINT_TIMER},
+	{"call_timer_fn", WHY_HINT_TIMERS},
 	{"sock_def_readable", WHY_HINT_SOCKET},
+	{"sock_def_wakeup", WHY_HINT_SOCKET},
+	{"sock_def_error_report", WHY_HINT_SOCKET},
 	{"sock_def_write_space", WHY_HINT_SOCKET},
 	{"sk_stream_write_space", WHY_HINT_SOCKET},
 	{"unix_stream_sendmsg", WHY_HINT_SOCKET},
@@ -49,6 +52,7 @@ static const struct {
 	{"bio_endio", WHY_HINT_DISK},
 	{"net_rx_action", WHY_HINT_RECEIVE},
 	{"process_backlog", WHY_HINT_BACKLOG},
+	{"__dev_queue_xmit", WHY_HINT_TRANSMIT},
 	{"up_read", WHY_HINT_READERS},
 	{"rwsem_down_write", WHY_HINT_WRITER},
 	/* The write lock of a part of the address space waits for readers only. */
@@ -259,6 +263,18 @@ static bool is_from_network(uint32_t hints)
 	return hints & WHY_HINT_RECEIVE && !(hints & WHY_HINT_BACKLOG);
 }
 
+/*
+ * Whether the waker itself sent the packet that woke the thread: the kernel receives it on this
+ * machine at the end of the sender's system call, such as close(2), splice(2) and exit(2). To the
+ * kernel program that looks like an interrupt, unless the call is one that sends.
+ */
+static bool is_own_packet(uint32_t hints)
+{
+	const uint32_t sent = WHY_HINT_BACKLOG | WHY_HINT_TRANSMIT;
+
+	return (hints & sent) == sent && !(hints & WHY_HINT_INTERRUPT);
+}
+
 struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size_t index)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
@@ -285,6 +301,10 @@ struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size
 				    (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)) ||
 				   (waker.hints & WHY_HINT_INTERRUPT) ||
 				   is_from_network(waker.hints);
+		if (waker.interrupt && is_own_packet(waker.hints)) {
+			waker.interrupt = false;
+			waker.inferred = true;
+		}
 	}
 	if (waker.thread < model->threads.len && is_softirq_thread(model, waker.thread))
 		waker.interrupt = true;

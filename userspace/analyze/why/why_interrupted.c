@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "util/memory.h"
+
 static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
@@ -60,10 +62,33 @@ struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked
 	return why_blocked_woken_by(walk, blocked, WHY_GRADE_LIKELY);
 }
 
+#define NEITHER_TEXT                                                                               \
+	"neither end sends: a delayed acknowledgement, Nagle's algorithm, or a lost packet"
+
+/* The peer waits for this thread meanwhile, so the packet was held back or lost on its way. */
+static struct why_verdict neither_sends(struct why_walk *walk, struct why_blocked *blocked)
+{
+	walk->path[walk->depth - 1].meaning =
+		strtab_put(walk->why->texts, NEITHER_TEXT, strlen(NEITHER_TEXT));
+	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
+}
+
+/* The timer that wakes a thread may call it without a function of its own on the stack. Timers of
+ * the connection wake threads through the socket. */
+static bool is_receive_timeout(uint32_t hints)
+{
+	return hints & WHY_HINT_TIMER || (hints & WHY_HINT_TIMERS && !(hints & WHY_HINT_SOCKET));
+}
+
 static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blocked *blocked)
 {
 	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
 
+	if (is_receive_timeout(blocked->waker.hints))
+		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_CERTAIN,
+				       blocked->thread);
+	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
+		return neither_sends(walk, blocked);
 	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer))
 		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, peer);

@@ -29,6 +29,7 @@ struct why_waker {
 	uint32_t thread; /* MODEL_NONE: unknown */
 	bool interrupt;  /* an interrupt did it, and `thread` is only what it interrupted */
 	bool has_stack;  /* the kernel stack of the wake-up is known, so `hints` is complete */
+	bool inferred;   /* that it was no interrupt follows from the stack */
 	uint32_t hints;  /* enum why_hint */
 };
 

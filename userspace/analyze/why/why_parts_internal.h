@@ -38,7 +38,15 @@ struct why_sum {
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
-	uint32_t next;  /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
+	/* Its samples: a list in why_walk.sampled; MODEL_NONE: none. */
+	uint32_t sampled_first, sampled_last;
+	uint32_t next; /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
+};
+
+/* A sample of a sum, and the next one of the same sum, or MODEL_NONE. */
+struct why_sampled {
+	uint32_t sample; /* in model.samples */
+	uint32_t next;
 };
 
 struct why_steps {
@@ -94,9 +102,12 @@ struct why_walk {
 	uint32_t *cpu_switches;              /* indexes of switches, by CPU, then ts */
 	uint32_t *cpu_begins;                /* of each CPU in cpu_switches */
 	uint32_t *cpu_found; /* cache: of each CPU, the last place in its switches */
-	size_t switch_found; /* cache: the last switch looked up */
-	uint64_t end_ts;     /* of the instance */
-	uint32_t depth;      /* number of steps on the path */
+	VEC(struct why_sampled) sampled;
+	sample_counts sample_counts; /* scratch */
+	size_t sample_found;         /* cache: the last sample looked up */
+	size_t switch_found;         /* cache: the last switch looked up */
+	uint64_t end_ts;             /* of the instance */
+	uint32_t depth;              /* number of steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	uint64_t span_until; /* end of the last step's innermost span */
 	VEC(struct why_sum) sums;
@@ -117,13 +128,15 @@ enum why_hint {
 	WHY_HINT_PIPE = 8,
 	WHY_HINT_TERMINAL = 16,
 	WHY_HINT_SIGNAL = 32,
-	WHY_HINT_CHILD = 64,     /* a child ended */
-	WHY_HINT_DISK = 128,     /* a block request is done */
-	WHY_HINT_THAW = 256,     /* the cgroup's freezer thaws it */
-	WHY_HINT_RECEIVE = 512,  /* packets are received */
-	WHY_HINT_BACKLOG = 1024, /* packets that this machine sent are received */
-	WHY_HINT_READERS = 2048, /* one or more readers hold or held a lock */
-	WHY_HINT_WRITER = 4096,  /* it waits to write under a lock that readers may hold */
+	WHY_HINT_CHILD = 64,      /* a child ended */
+	WHY_HINT_DISK = 128,      /* a block request is done */
+	WHY_HINT_THAW = 256,      /* the cgroup's freezer thaws it */
+	WHY_HINT_RECEIVE = 512,   /* packets are received */
+	WHY_HINT_BACKLOG = 1024,  /* packets that this machine sent are received */
+	WHY_HINT_READERS = 2048,  /* one or more readers hold or held a lock */
+	WHY_HINT_WRITER = 4096,   /* it waits to write under a lock that readers may hold */
+	WHY_HINT_TRANSMIT = 8192, /* packets are sent */
+	WHY_HINT_TIMERS = 16384,  /* a timer of the kernel expired, perhaps not the thread's own */
 };
 
 void why_walk_free(struct why_walk *walk);
@@ -206,6 +219,14 @@ struct why_verdict why_verdict_end(const struct why_walk *walk, enum why_cause c
 				   enum why_grade grade, uint32_t thread, uint32_t object);
 /* Adds the time of the path's last step, at which the chain ends. */
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict);
+
+/* ---- why_sampled.c ---- */
+/* Adds the samples of the path's last step to a sum, if code ran then. */
+void why_sampled_add(struct why_walk *walk, struct why_sum *sum, const struct why_verdict *verdict);
+/* Appends the samples of `from`. */
+void why_sampled_join(struct why_walk *walk, struct why_sum *to, const struct why_sum *from);
+/* Sums up the samples by place, in why.places. */
+void why_sampled_take(struct why_walk *walk, const struct why_sum *sum, struct why_part *part);
 
 /* ---- why_switches.c ---- */
 /* Index of the first switch at or after ts. */

@@ -122,8 +122,11 @@ static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *pa
 		map_put(&walk->more_sums, sum_hash(part, site), found);
 	}
 	walk->sums.len++;
-	walk->sums.data[found] =
-		(struct why_sum){.part = *part, .site = site, .chain = found, .next = next};
+	walk->sums.data[found] = (struct why_sum){.part = *part,
+						  .site = site,
+						  .chain = found,
+						  .sampled_first = MODEL_NONE,
+						  .next = next};
 	return &walk->sums.data[found];
 }
 
@@ -182,6 +185,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	sum->part.ns += ns;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
+	why_sampled_add(walk, sum, verdict);
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;

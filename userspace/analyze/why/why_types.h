@@ -4,6 +4,7 @@
 #define WAFFLE_ANALYZE_WHY_WHY_TYPES_H
 
 #include "analyze/why/why_causes_internal.h"
+#include "analyze/why/why_samples.h"
 #include "model/model.h"
 #include "util/strtab.h"
 
@@ -145,6 +146,8 @@ struct why_part {
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */
+	/* What its code ran, by samples: a range in why.places, by falling count. */
+	uint32_t place, place_count;
 };
 
 struct why_instance {
@@ -169,6 +172,8 @@ struct why {
 	VEC(struct why_part) parts;
 	VEC(struct why_step) steps;
 	VEC(struct why_record) records; /* empty until why_records_find() */
+	VEC(struct sample_count) places;
+	struct sample_places *sample_places; /* NULL: no part has samples */
 	/* Indexes: signals that stop a process, by its pid, then by time; requests, by thread, then
 	 * by done_ts. */
 	VEC(uint32_t) stops;

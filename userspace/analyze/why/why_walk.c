@@ -29,6 +29,8 @@ void why_walk_free(struct why_walk *walk)
 	vec_free(&walk->sums);
 	map_free(&walk->more_sums);
 	vec_free(&walk->chains);
+	vec_free(&walk->sampled);
+	vec_free(&walk->sample_counts);
 }
 
 /* ---- verdicts ---- */

@@ -266,6 +266,22 @@ static uint64_t first_wait(const struct finder *finder, uint64_t until_ts)
 	return until_ts;
 }
 
+/* Whether the span's own thread waits for the other one at the end: that one has the span. */
+static bool is_awaited(const struct finder *finder, uint32_t thread, uint64_t until_ts)
+{
+	const struct why_walk *walk = finder->walk;
+	uint32_t own = finder->instance->thread;
+	size_t i = why_intervals_after(&walk->intervals, own, until_ts - 1);
+	struct why_waker waker;
+
+	if (i >= walk->intervals.threads[own].intervals.len ||
+	    walk->intervals.threads[own].intervals.data[i].from_ts >= until_ts ||
+	    walk->intervals.threads[own].intervals.data[i].state != WAFFLE_THREAD_BLOCKED)
+		return false;
+	waker = why_waker_of(walk, own, i);
+	return waker.thread == thread && !waker.interrupt;
+}
+
 /* The thread had the span at until_ts, and no record shows since when. If it was busy with other
  * jobs before, the span waited for these. */
 static void add_rest(struct finder *finder, uint32_t thread, uint64_t until_ts)
@@ -284,7 +300,7 @@ static void add_rest(struct finder *finder, uint32_t thread, uint64_t until_ts)
 		*leg = (struct why_leg){thread, WHY_GRADE_UNKNOWN, false, 0, since, until_ts};
 		leg->others = jobs_in(finder, thread, since, until_ts, &busy_ns);
 		leg->queued = busy_ns >= (until_ts - since) / 100 * BUSY_PERCENT;
-		if (leg->queued)
+		if (leg->queued || is_awaited(finder, thread, until_ts))
 			leg->grade = WHY_GRADE_LIKELY;
 	}
 	if (own_until < since)

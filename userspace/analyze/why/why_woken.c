@@ -198,7 +198,7 @@ static bool is_any_signal(const struct why_walk *walk, const struct why_blocked 
 
 enum why_grade why_blocked_grade_of_waker(struct why_walk *walk, const struct why_blocked *blocked)
 {
-	if (wait_is_guess(&blocked->facts, blocked->kind))
+	if (wait_is_guess(&blocked->facts, blocked->kind) || blocked->waker.inferred)
 		return WHY_GRADE_LIKELY;
 	if (blocked->kind == WAIT_SOCKET)
 		return may_be_other_peer(walk, blocked) ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN;

@@ -95,7 +95,7 @@ void address_spaces_close(struct address_spaces *spaces)
 
 bool address_spaces_are_written(const struct address_spaces *spaces)
 {
-	uint32_t users = WAFFLE_WAIT_STACKS | WAFFLE_WAIT_FAULTS;
+	uint32_t users = WAFFLE_WAIT_STACKS | WAFFLE_WAIT_FAULTS | WAFFLE_WAIT_SAMPLES;
 
 	return spaces->written || (spaces->kernel && (kernel_wait_sources(spaces->kernel) & users ||
 						      kernel_stacks_wanted(spaces->kernel)));

@@ -158,6 +158,7 @@ int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 	struct stack_numbers *numbers = enrich->stack_numbers;
 	struct waffle_rec_wait *wait = (struct waffle_rec_wait *)rec;
 	struct waffle_rec_wake *wake = (struct waffle_rec_wake *)rec;
+	struct waffle_rec_sample *sample = (struct waffle_rec_sample *)rec;
 
 	switch (rec->kind) {
 	case WAFFLE_REC_TRACE:
@@ -175,6 +176,10 @@ int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 	case WAFFLE_REC_WAKE:
 		stack_numbers_replace(numbers, rec->tid, rec->ts, &wake->kernel_stack,
 				      &wake->user_stack);
+		return 0;
+	case WAFFLE_REC_SAMPLE:
+		stack_numbers_replace(numbers, rec->tid, rec->ts, &sample->kernel_stack,
+				      &sample->user_stack);
 		return 0;
 	case WAFFLE_REC_EXIT:
 		stack_numbers_forget(numbers, rec->tid);

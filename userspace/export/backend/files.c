@@ -54,6 +54,13 @@ int otlp_write(const struct model *model, FILE *file, struct error *err)
 		fwrite(out.text.data, 1, out.text.len, file);
 		bytes_clear(&out.text);
 	}
+	while ((count = model_records_next_counters(out.records, &list))) {
+		if (otlp_counters(&out.text, true, service, list, count))
+			bytes_char(&out.text, '\n');
+		memory_require(!out.text.failed);
+		fwrite(out.text.data, 1, out.text.len, file);
+		bytes_clear(&out.text);
+	}
 	file_end(&out);
 	return 0;
 }

@@ -9,18 +9,23 @@
 #include <string.h>
 
 #include "export/backend/causes.h"
+#include "export/backend/prometheus_internal.h"
 #include "export/backend/records_internal.h"
 #include "export/formats.h"
 #include "export/process/metrics_text.h"
+#include "export/process/remote_write.h"
+#include "util/clock.h"
 #include "util/memory.h"
 
 /* As the processor's default. */
 #define SERIES_MAX 1000
+#define LABELS_MAX 4
 
 /* ---- sums by labels ---- */
 
 struct sum {
-	char *labels; /* as they are written, without braces */
+	const char *labels; /* names and values with a NUL behind each; the key in `index` */
+	size_t bytes;
 	double value;
 };
 
@@ -30,44 +35,82 @@ struct sums {
 	struct out_bytes labels; /* of the next sum_add() */
 };
 
+/* Where a family goes: one of both. */
+struct family_out {
+	struct out_bytes *text;
+	struct remote_write *write;
+};
+
 static void sum_label(struct sums *sums, const char *name, const char *value)
 {
-	metrics_text_label(&sums->labels, sums->labels.len ? "," : "", name, value);
+	bytes_add(&sums->labels, name, strlen(name) + 1);
+	bytes_add(&sums->labels, value, strlen(value) + 1);
 }
 
 static void sum_add(struct sums *sums, double value)
 {
 	uint32_t index;
 
-	bytes_char(&sums->labels, '\0');
 	memory_require(!sums->labels.failed);
 	index = keymap_get(&sums->index, sums->labels.data, sums->labels.len);
 	if (index == MAP_NONE) {
-		struct sum sum = {memory_text(sums->labels.data), 0};
+		struct sum sum = {NULL, sums->labels.len, 0};
 
 		index = (uint32_t)sums->list.len;
+		keymap_put(&sums->index, sums->labels.data, sums->labels.len, index);
 		vec_add(&sums->list, sum);
-		keymap_put(&sums->index, sum.labels, sums->labels.len, index);
 	}
 	sums->list.data[index].value += value;
 	bytes_clear(&sums->labels);
 }
 
-/* Writes a family of counters, and frees the sums. */
-static void sums_write(struct out_bytes *out, const char *name, const char *unit, const char *help,
-		       struct sums *sums)
+/* The labels of a sum. Returns how many there are. */
+static size_t sum_labels(const struct sum *sum, struct remote_label labels[LABELS_MAX])
 {
-	if (sums->list.len) {
-		bytes_print(out, "# TYPE %s counter\n", name);
+	const char *at = sum->labels, *end = at + sum->bytes;
+	size_t count = 0;
+
+	while (at < end && count < LABELS_MAX) {
+		const char *value = at + strlen(at) + 1;
+
+		labels[count++] = (struct remote_label){at, value};
+		at = value + strlen(value) + 1;
+	}
+	return count;
+}
+
+static void sum_write(const struct family_out *out, const char *name, const struct sum *sum)
+{
+	struct remote_label labels[LABELS_MAX];
+	size_t count = sum_labels(sum, labels);
+	char metric[64];
+
+	if (out->write) {
+		snprintf(metric, sizeof(metric), "%s_total", name);
+		remote_write_value(out->write, metric, labels, count, sum->value);
+		return;
+	}
+	bytes_print(out->text, "%s_total{", name);
+	for (size_t i = 0; i < count; i++)
+		metrics_text_label(out->text, i ? "," : "", labels[i].name, labels[i].value);
+	bytes_text(out->text, "} ");
+	bytes_f64(out->text, sum->value);
+	bytes_char(out->text, '\n');
+}
+
+/* Writes a family of counters, and frees the sums. */
+static void sums_write(const struct family_out *out, const char *name, const char *unit,
+		       const char *help, struct sums *sums)
+{
+	if (sums->list.len && out->text) {
+		bytes_print(out->text, "# TYPE %s counter\n", name);
 		if (unit)
-			bytes_print(out, "# UNIT %s %s\n", name, unit);
-		bytes_print(out, "# HELP %s %s\n", name, help);
+			bytes_print(out->text, "# UNIT %s %s\n", name, unit);
+		bytes_print(out->text, "# HELP %s %s\n", name, help);
 	}
 	for (size_t i = 0; i < sums->list.len; i++) {
-		bytes_print(out, "%s_total{%s} ", name, sums->list.data[i].labels);
-		bytes_f64(out, sums->list.data[i].value);
-		bytes_char(out, '\n');
-		free(sums->list.data[i].labels);
+		sums->list.data[i].labels = sums->index.entries.data[i].key;
+		sum_write(out, name, &sums->list.data[i]);
 	}
 	vec_free(&sums->list);
 	keymap_free(&sums->index);
@@ -93,7 +136,7 @@ static int instance_add(const struct why *why, const struct why_instance *instan
 	return 0;
 }
 
-static int causes_write(struct out_bytes *out, const struct model *model, struct error *err)
+static int causes_write(const struct family_out *out, const struct model *model, struct error *err)
 {
 	struct sums sums = {0};
 	struct why *why = NULL;
@@ -108,7 +151,7 @@ static int causes_write(struct out_bytes *out, const struct model *model, struct
 	return result < 0 ? result : 0;
 }
 
-static void threads_write(struct out_bytes *out, const struct model *model)
+static void threads_write(const struct family_out *out, const struct model *model)
 {
 	struct sums sums = {0};
 
@@ -131,7 +174,7 @@ static void threads_write(struct out_bytes *out, const struct model *model)
 		   &sums);
 }
 
-static void ranks_write(struct out_bytes *out, const struct model *model, bool seconds)
+static void ranks_write(const struct family_out *out, const struct model *model, bool seconds)
 {
 	struct sums sums = {0};
 
@@ -154,7 +197,7 @@ static void ranks_write(struct out_bytes *out, const struct model *model, bool s
 		sums_write(out, "waffle_rank_spans", NULL, "Whole spans of a rank.", &sums);
 }
 
-static void losses_write(struct out_bytes *out, const struct model *model)
+static void losses_write(const struct family_out *out, const struct model *model)
 {
 	struct sums sums = {0};
 
@@ -209,26 +252,58 @@ static int series_fill(struct series_table *table, const struct model *model,
 	return 0;
 }
 
+/* What only a finished capture knows. */
+static int families_write(const struct family_out *out, const struct model *model,
+			  struct error *err)
+{
+	int result = causes_write(out, model, err);
+
+	threads_write(out, model);
+	ranks_write(out, model, true);
+	ranks_write(out, model, false);
+	losses_write(out, model);
+	return result;
+}
+
 int prometheus_write(const struct model *model, FILE *file, struct error *err)
 {
 	struct series_table table = {0};
 	struct metrics_snapshot snapshot = {&table, 0};
-	struct out_bytes out = {0};
+	struct out_bytes text = {0};
+	const struct family_out out = {.text = &text};
 	int result = series_fill(&table, model, &snapshot.unix_ns, err);
 
 	if (!result) {
-		metrics_text_families(&out, &snapshot, METRICS_OPENMETRICS);
-		result = causes_write(&out, model, err);
-		threads_write(&out, model);
-		ranks_write(&out, model, true);
-		ranks_write(&out, model, false);
-		losses_write(&out, model);
-		bytes_text(&out, "# EOF\n");
-		memory_require(!out.failed);
+		metrics_text_families(&text, &snapshot, METRICS_OPENMETRICS);
+		result = families_write(&out, model, err);
+		bytes_text(&text, "# EOF\n");
+		memory_require(!text.failed);
 	}
 	if (!result)
-		fwrite(out.data, 1, out.len, file);
-	bytes_free(&out);
+		fwrite(text.data, 1, text.len, file);
+	bytes_free(&text);
+	series_free(&table);
+	return result;
+}
+
+int prometheus_request(const struct model *model, const char *service, struct out_bytes *request,
+		       uint32_t *series, struct error *err)
+{
+	struct series_table table = {0};
+	struct metrics_snapshot snapshot = {&table, 0};
+	struct remote_write write;
+	const struct family_out out = {.write = &write};
+	int result = series_fill(&table, model, &snapshot.unix_ns, err);
+
+	if (!result) {
+		/* Receivers take nothing that is older than an hour or so. */
+		remote_write_begin(&write, service, model->hosts[0]->name,
+				   clock_ns(CLOCK_REALTIME));
+		remote_write_snapshot(&write, &snapshot);
+		result = families_write(&out, model, err);
+		*series = remote_write_end(&write, request);
+		memory_require(!request->failed);
+	}
 	series_free(&table);
 	return result;
 }

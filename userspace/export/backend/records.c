@@ -31,7 +31,7 @@ struct model_records {
 	/* Indexes of events by the span around them: those of span s are
 	 * events[first_event[s]] up to first_event[s + 1]. Events outside of spans are the last. */
 	uint32_t *events, *first_event;
-	size_t next_span, next_alone;
+	size_t next_span, next_alone, next_counter;
 	VEC(uint32_t) alone; /* events that become records of their own */
 	struct record_slot *slots;
 	struct full_record *list[MODEL_RECORDS_BATCH];
@@ -376,6 +376,22 @@ size_t model_records_next(struct model_records *records, struct pending_events *
 	while (count < MODEL_RECORDS_BATCH && records->next_alone < records->alone.len)
 		event_fill(records, &records->slots[count++],
 			   records->alone.data[records->next_alone++]);
+	for (size_t i = 0; i < count; i++)
+		records->list[i] = &records->slots[i].full;
+	*list = records->list;
+	return count;
+}
+
+size_t model_records_next_counters(struct model_records *records, struct full_record *const **list)
+{
+	const struct model *model = records->model;
+	size_t count = 0;
+
+	for (; count < MODEL_RECORDS_BATCH && records->next_counter < model->events.len;
+	     records->next_counter++)
+		if (is_counter(model, &model->events.data[records->next_counter]))
+			event_fill(records, &records->slots[count++],
+				   (uint32_t)records->next_counter);
 	for (size_t i = 0; i < count; i++)
 		records->list[i] = &records->slots[i].full;
 	*list = records->list;

@@ -31,10 +31,12 @@ void model_records_close(struct model_records *records);
  */
 size_t model_records_next(struct model_records *records, struct pending_events *pending,
 			  struct full_record *const **list);
+/* The same for the values of counters. */
+size_t model_records_next_counters(struct model_records *records, struct full_record *const **list);
 /* An event, log message or counter by its index in the model; valid until the next call of any of
  * these functions. */
 const struct full_record *model_records_event(struct model_records *records, uint32_t event);
-/* How many records there are, those inside of spans included. */
+/* How many records there are, those inside of spans included, but not counters. */
 uint64_t model_records_count(const struct model_records *records);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "export/backend/prometheus_internal.h"
 #include "export/backend/records_internal.h"
 #include "export/process/http_sender.h"
 #include "export/process/http_urls.h"
@@ -25,11 +26,26 @@ bool backend_is_url(const char *text)
 
 enum backend_kind backend_kind_of(const char *url)
 {
-	static const char path[] = "/api/v2/spans";
-	size_t len = strlen(url), suffix = sizeof(path) - 1;
+	static const struct {
+		const char *path;
+		enum backend_kind kind;
+	} paths[] = {{"/api/v2/spans", BACKEND_ZIPKIN},
+		     {"/api/v1/write", BACKEND_PROMETHEUS},
+		     {"/api/v1/push", BACKEND_PROMETHEUS}};
+	size_t len = strlen(url);
 
-	return len > suffix && !strcmp(url + len - suffix, path) ? BACKEND_ZIPKIN : BACKEND_OTLP;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		size_t suffix = strlen(paths[i].path);
+
+		if (len > suffix && !strcmp(url + len - suffix, paths[i].path))
+			return paths[i].kind;
+	}
+	return BACKEND_OTLP;
 }
+
+/* The option of export() that takes the URL. */
+static const char *const backend_options[] = {
+	[BACKEND_OTLP] = "otlp", [BACKEND_ZIPKIN] = "zipkin", [BACKEND_PROMETHEUS] = "prometheus"};
 
 /* A value of a chain's text. One with both kinds of quotes can't be written, and is an error when
  * the chain is opened. */
@@ -46,8 +62,10 @@ char *backend_chain(const char *url, const char *spool, const char *before)
 
 	if (before)
 		bytes_print(&out, "%s,", before);
+	if (backend_kind_of(url) == BACKEND_PROMETHEUS)
+		bytes_text(&out, "metrics(histogram=dur),");
 	bytes_text(&out, "export(");
-	value_write(&out, backend_kind_of(url) == BACKEND_ZIPKIN ? "zipkin" : "otlp", url);
+	value_write(&out, backend_options[backend_kind_of(url)], url);
 	if (spool) {
 		bytes_char(&out, ',');
 		value_write(&out, "spool", spool);
@@ -84,6 +102,24 @@ static void batch_send(struct sending *sending, struct full_record *const *list,
 	bytes_clear(&sending->request);
 }
 
+static void counters_send(struct sending *sending, struct full_record *const *list, size_t count,
+			  struct backend_sent *sent)
+{
+	uint32_t records =
+		otlp_counters(&sending->request, false, sending->server->service, list, count);
+	struct parcel *parcel;
+
+	memory_require(!sending->request.failed);
+	if (!records)
+		return;
+	parcel = parcel_new(HTTP_METRICS | HTTP_OPTIONAL, records, sending->request.data,
+			    sending->request.len);
+	memory_require(parcel);
+	sender_push(sending->sender, parcel, records);
+	sent->counters += records;
+	bytes_clear(&sending->request);
+}
+
 static int sender_make(struct sending *sending, struct error *err)
 {
 	const struct backend_server *server = sending->server;
@@ -114,11 +150,31 @@ static int outcome(const struct backend_server *server, const struct sender_coun
 {
 	char lost[UNITS_TEXT], all[UNITS_TEXT];
 
-	if (counts->sent == sent->records)
+	uint64_t total = sent->records + sent->counters;
+
+	sent->skipped = counts->skipped;
+	if (counts->sent + counts->skipped == total)
 		return 0;
 	return error_set(err, EIO, "%s: %s of %s records were not accepted: %s", server->url,
-			 units_format_count(lost, sent->records - counts->sent),
-			 units_format_count(all, sent->records), counts->why);
+			 units_format_count(lost, total - counts->sent - counts->skipped),
+			 units_format_count(all, total), counts->why);
+}
+
+static int metrics_send(struct sending *sending, const struct model *model,
+			struct backend_sent *sent, struct error *err)
+{
+	uint32_t series = 0;
+	struct parcel *parcel;
+	int result = prometheus_request(model, sending->server->service, &sending->request, &series,
+					err);
+
+	if (result || !series)
+		return result;
+	parcel = parcel_new(HTTP_WRITE, series, sending->request.data, sending->request.len);
+	memory_require(parcel);
+	sender_push(sending->sender, parcel, series);
+	sent->records = series;
+	return 0;
 }
 
 /* A server that did not take one request in all the time will not take the others. */
@@ -127,33 +183,43 @@ static bool has_given_up(struct sending *sending)
 	return sender_counts(sending->sender).dropped;
 }
 
+static int records_send(struct sending *sending, const struct model *model,
+			struct backend_sent *sent, struct error *err)
+{
+	struct full_record *const *list;
+	size_t count;
+
+	sending->records = model_records_open(model, true, err);
+	if (!sending->records)
+		return -EIO;
+	sent->records = model_records_count(sending->records);
+	while (!has_given_up(sending) &&
+	       (count = model_records_next(sending->records, &sending->pending, &list)))
+		batch_send(sending, list, count);
+	while (sending->server->kind == BACKEND_OTLP && !has_given_up(sending) &&
+	       (count = model_records_next_counters(sending->records, &list)))
+		counters_send(sending, list, count, sent);
+	pending_events_clear(&sending->pending);
+	model_records_close(sending->records);
+	return 0;
+}
+
 int backend_send(const struct model *model, const struct backend_server *server,
 		 struct backend_sent *sent, struct error *err)
 {
 	struct sending sending = {.server = server};
-	struct full_record *const *list;
 	struct sender_counts counts;
-	uint64_t until_ns;
-	size_t count;
+	uint64_t until_ns = 0;
 	int result = sender_make(&sending, err);
 
 	*sent = (struct backend_sent){0};
 	if (result)
 		return result;
-	sending.records = model_records_open(model, true, err);
-	if (!sending.records) {
-		sender_close(sending.sender, 0);
-		return -EIO;
-	}
-	sent->records = model_records_count(sending.records);
-	while (!has_given_up(&sending) &&
-	       (count = model_records_next(sending.records, &sending.pending, &list)))
-		batch_send(&sending, list, count);
-	until_ns = clock_monotonic_ns() + (has_given_up(&sending) ? 0 : server->wait_ns);
+	result = (server->kind == BACKEND_PROMETHEUS ? metrics_send : records_send)(&sending, model,
+										    sent, err);
+	if (!result && !has_given_up(&sending))
+		until_ns = clock_monotonic_ns() + server->wait_ns;
 	counts = sender_close(sending.sender, until_ns);
-	result = outcome(server, &counts, sent, err);
-	pending_events_clear(&sending.pending);
-	model_records_close(sending.records);
 	bytes_free(&sending.request);
-	return result;
+	return result ?: outcome(server, &counts, sent, err);
 }

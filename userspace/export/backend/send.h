@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends a capture to a server: spans with their events, by OTLP or as Zipkin takes them. */
+/* Sends a capture to a server: spans with their events, by OTLP or as Zipkin takes them, or metrics
+ * by the remote write of Prometheus. */
 #ifndef WAFFLE_EXPORT_BACKEND_SEND_H
 #define WAFFLE_EXPORT_BACKEND_SEND_H
 
@@ -9,7 +10,7 @@
 #include "model/model.h"
 #include "util/error.h"
 
-enum backend_kind { BACKEND_OTLP, BACKEND_ZIPKIN };
+enum backend_kind { BACKEND_OTLP, BACKEND_ZIPKIN, BACKEND_PROMETHEUS };
 
 struct backend_server {
 	enum backend_kind kind;
@@ -24,12 +25,16 @@ struct backend_server {
 };
 
 struct backend_sent {
-	uint64_t records; /* of the capture: spans, and events in and outside of them */
+	/* Of the capture: spans, and events in and outside of them. Of Prometheus: series. */
+	uint64_t records;
+	uint64_t counters; /* values of counters, … */
+	uint64_t skipped;  /* … of which the server takes none: it has no service for metrics */
 };
 
 /* Whether a text is the URL of a server rather than the name of a file. */
 bool backend_is_url(const char *text);
-/* What the path of a URL says: .../api/v2/spans is Zipkin's, everything else OTLP. */
+/* What the path of a URL says: …/api/v2/spans is Zipkin's, …/api/v1/write and …/api/v1/push are
+ * those of remote write, and everything else is OTLP. */
 enum backend_kind backend_kind_of(const char *url);
 /* The chain that sends to this URL while a program runs, for free(): "export(otlp='…')". With
  * `spool`, what could not be sent is kept in that folder. `before`: a chain in front of it, or

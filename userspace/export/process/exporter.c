@@ -2,6 +2,7 @@
 /* export(): sends spans and metrics to an OpenTelemetry collector, or spans to Zipkin. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "export/process/curl_internal.h"
 #include "export/process/file_name_internal.h"
@@ -9,13 +10,14 @@
 #include "export/process/http_urls.h"
 #include "export/process/otlp_traces.h"
 #include "export/process/processors_internal.h"
+#include "export/process/remote_write.h"
 #include "export/process/zipkin.h"
 #include "util/clock.h"
 
 enum encoding { ENCODING_PROTOBUF, ENCODING_JSON };
 
 struct export_config {
-	const char *otlp, *zipkin, *headers, *ca, *spool;
+	const char *otlp, *zipkin, *prometheus, *headers, *ca, *spool;
 	unsigned encoding;
 	uint64_t timeout_ns, queue_bytes, give_up_ns, spool_bytes;
 };
@@ -41,6 +43,12 @@ static const struct processor_option options[] = {
 	 "9411 "
 	 "mostly.",
 	 .type = PROCESSOR_TEXT, .at = offsetof(struct export_config, zipkin)},
+	{"prometheus", "URL",
+	 "Prometheus instead, or what takes its remote write: only the metrics of metrics() before "
+	 "it, "
+	 "with native histograms and exemplars. Requests go to URL/api/v1/write, or to a URL with "
+	 "another path. The port is 9090 mostly.",
+	 .type = PROCESSOR_TEXT, .at = offsetof(struct export_config, prometheus)},
 	{"encoding", "protobuf or json", "Of the requests. Default: protobuf.",
 	 .type = PROCESSOR_CHOICE, .choices = encodings,
 	 .at = offsetof(struct export_config, encoding)},
@@ -87,8 +95,8 @@ static int export_open(struct processor *processor, struct error *err)
 {
 	const struct export_config *config = processor->config;
 	struct export_state *state = processor->state;
-	struct http_options http = {config->otlp ?: config->zipkin, config->headers, config->ca,
-				    config->timeout_ns};
+	struct http_options http = {config->otlp ?: config->zipkin ?: config->prometheus,
+				    config->headers, config->ca, config->timeout_ns};
 	struct sender_options sender = {
 		.host = processor->host,
 		.queue_bytes = config->queue_bytes,
@@ -97,10 +105,18 @@ static int export_open(struct processor *processor, struct error *err)
 	char name[128];
 	int result;
 
-	if (!config->otlp == !config->zipkin)
-		return error_set(err, EINVAL, "%s: export() needs otlp=URL or zipkin=URL, as in %s",
-				 processor->host->origin, processor->type->example);
-	if (http_url_is_grpc(http.url) && (config->zipkin || config->encoding == ENCODING_JSON))
+	if (!!config->otlp + !!config->zipkin + !!config->prometheus != 1)
+		return error_set(
+			err, EINVAL,
+			"%s: export() needs otlp=URL, zipkin=URL or prometheus=URL, as in %s",
+			processor->host->origin, processor->type->example);
+	if (config->prometheus && !processor->counted)
+		return error_set(
+			err, EINVAL,
+			"%s: export(prometheus=URL) sends the metrics of a metrics() before it, "
+			"as in metrics(histogram=dur),export(prometheus=URL)",
+			processor->host->origin);
+	if (http_url_is_grpc(http.url) && (!config->otlp || config->encoding == ENCODING_JSON))
 		return error_set(err, EINVAL, "%s: export(): only otlp in protobuf goes by gRPC",
 				 processor->host->origin);
 	result = spool_make(&sender.spool, processor, err);
@@ -116,6 +132,7 @@ static uint32_t kind_of(const struct processor *processor)
 	const struct export_config *config = processor->config;
 
 	return config->zipkin                      ? HTTP_JSON | HTTP_ZIPKIN
+	       : config->prometheus                ? HTTP_WRITE
 	       : config->encoding == ENCODING_JSON ? HTTP_JSON
 						   : 0;
 }
@@ -143,6 +160,12 @@ static void records_send(struct processor *processor, struct full_record *const 
 
 	if (sent)
 		request_send(processor, kind, sent);
+	if (kind & HTTP_ZIPKIN || processor->counted)
+		return;
+	sent = otlp_counters(&state->request, kind & HTTP_JSON, state->source.service, records,
+			     count);
+	if (sent)
+		request_send(processor, kind | HTTP_METRICS | HTTP_OPTIONAL, sent);
 }
 
 /* Sends the events whose spans did not come, each as a span without duration. */
@@ -177,11 +200,14 @@ static void export_records(struct processor *processor, struct full_record *cons
 			   size_t count)
 {
 	struct export_state *state = processor->state;
-	struct full_record **alone = malloc(count * sizeof(*alone));
+	bool taken = !(kind_of(processor) & HTTP_WRITE);
+	struct full_record **alone = taken ? malloc(count * sizeof(*alone)) : NULL;
 	uint64_t now = clock_monotonic_ns();
 	size_t left = 0;
 
-	if (!alone) {
+	if (!taken) {
+		/* metrics() has counted them. */
+	} else if (!alone) {
 		sender_drop(state->sender, count);
 	} else {
 		for (size_t i = 0; i < count; i++)
@@ -197,6 +223,25 @@ static void export_records(struct processor *processor, struct full_record *cons
 	processor_pass(processor, records, count);
 }
 
+static void write_send(struct processor *processor, const struct metrics_snapshot *snapshot)
+{
+	struct export_state *state = processor->state;
+	char host[256] = "", instance[280];
+	struct remote_write write;
+	uint32_t series;
+
+	if (gethostname(host, sizeof(host) - 1))
+		*host = '\0';
+	snprintf(instance, sizeof(instance), "%s:%u", host, processor->host->pid);
+	/* A receiver takes nothing that is older than an hour or so. */
+	remote_write_begin(&write, processor->host->service, instance,
+			   processor->host->finished ? clock_ns(CLOCK_REALTIME)
+						     : snapshot->unix_ns);
+	remote_write_snapshot(&write, snapshot);
+	series = remote_write_end(&write, &state->request);
+	request_send(processor, HTTP_WRITE, series);
+}
+
 static void export_metrics(struct processor *processor, const struct metrics_snapshot *snapshot)
 {
 	struct export_state *state = processor->state;
@@ -204,6 +249,10 @@ static void export_metrics(struct processor *processor, const struct metrics_sna
 
 	if (kind & HTTP_ZIPKIN)
 		return;
+	if (kind & HTTP_WRITE) {
+		write_send(processor, snapshot);
+		return;
+	}
 	otlp_metrics(&state->request, kind & HTTP_JSON, processor->host->service,
 		     processor->host->pid, snapshot);
 	request_send(processor, kind, 1);
@@ -247,7 +296,8 @@ static void export_close(struct processor *processor, uint64_t until_ns)
 const struct processor_type processor_export = {
 	.name = "export",
 	.help = "Sends spans with their events, and the metrics of metrics() before it, to an "
-		"OpenTelemetry collector, or spans to Zipkin. Passes all on.",
+		"OpenTelemetry collector, spans to Zipkin, or metrics to Prometheus. Passes all "
+		"on.",
 	.example = "export(otlp=http://localhost:4318)",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),

@@ -188,7 +188,8 @@ static enum sender_outcome answered(struct http_target *target, const struct par
 	int64_t after = 0;
 
 	target->curl->easy_getinfo(target->easy, CURL_INFO_RESPONSE_CODE, &status);
-	if (parcel->kind & HTTP_OPTIONAL && is_missing(target, status))
+	reply->skipped = parcel->kind & HTTP_OPTIONAL && is_missing(target, status);
+	if (reply->skipped)
 		return SENDER_DONE;
 	if (target->urls.grpc && status == 200)
 		return called(target, reply);

@@ -16,7 +16,8 @@
 #define HTTP_METRICS 2u
 #define HTTP_ZIPKIN 4u /* spans as Zipkin takes them: then JSON, too */
 #define HTTP_WRITE 8u  /* Prometheus' remote write: protobuf in a block of snappy */
-/* A server that does not have this service is no failure: Jaeger takes spans, but no metrics. */
+/* Values of counters. A server that has no service for metrics is no failure: Jaeger takes only
+ * spans. */
 #define HTTP_OPTIONAL 16u
 
 struct http_options {

@@ -75,8 +75,10 @@ static int metrics_open(struct processor *processor, struct error *err)
 	table->limit = config->limit;
 	table->start_unix_ns = clock_monotonic_ns() + (uint64_t)processor->host->unix_offset_ns;
 	state->written_ns = clock_monotonic_ns();
-	for (const struct processor *next = processor->next; next; next = next->next)
+	for (struct processor *next = processor->next; next; next = next->next) {
 		state->exported = state->exported || next->type->metrics;
+		next->counted = true;
+	}
 	result = series_choices_parse(table->labels, &table->label_count, SERIES_LABELS_MAX, false,
 				      origin, config->by, err)
 			 ?: series_choices_parse(table->histograms, &table->histogram_count,

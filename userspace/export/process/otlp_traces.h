@@ -22,6 +22,11 @@ struct otlp_source {
 uint32_t otlp_traces(struct out_bytes *out, bool json, const struct otlp_source *source,
 		     struct full_record *const *records, size_t count);
 
+/* Appends an ExportMetricsServiceRequest of the counters among these records: each value is a point
+ * of the gauge waffle.counter. Returns how many there are; 0: nothing was appended. */
+uint32_t otlp_counters(struct out_bytes *out, bool json, const char *service,
+		       struct full_record *const *records, size_t count);
+
 /* Appends an ExportMetricsServiceRequest. */
 void otlp_metrics(struct out_bytes *out, bool json, const char *service, uint32_t pid,
 		  const struct metrics_snapshot *snapshot);

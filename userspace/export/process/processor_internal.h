@@ -92,6 +92,7 @@ struct processor {
 	struct processor *next; /* NULL: the last one */
 	void *config, *state;
 	const struct joiner *joiner;
+	bool counted; /* a metrics() in front of it passes on the last values of counters */
 	bool *lossy; /* close() sets it if records were lost on their way out */
 };
 

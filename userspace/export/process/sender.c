@@ -204,7 +204,8 @@ static void success(struct sender *sender, const struct parcel *parcel, bool spo
 	sender->not_before_ns = 0;
 	sender->asked = false;
 	sender->failing_said = false;
-	sender->counts.sent += parcel->records - refused;
+	*(reply->skipped ? &sender->counts.skipped : &sender->counts.sent) +=
+		parcel->records - refused;
 	if (spooled)
 		sender->counts.spooled -= parcel->records < sender->counts.spooled
 						  ? parcel->records
@@ -449,6 +450,11 @@ static void losses_say(struct sender *sender, const struct sender_counts *counts
 		say(sender, "%s: %" PRIu64 " %s in the spool%s%s", sender->name, counts->spooled,
 		    units_plural(counts->spooled, "record is", "records are"),
 		    *counts->why ? ": " : "", counts->why);
+	if (counts->skipped)
+		say(sender, "%s: %" PRIu64 " %s not sent: the server takes no metrics",
+		    sender->name, counts->skipped,
+		    units_plural(counts->skipped, "value of a counter was",
+				 "values of counters were"));
 	if (counts->dropped)
 		say(sender, "%s: %" PRIu64 " %s dropped%s%s", sender->name, counts->dropped,
 		    units_plural(counts->dropped, "record was", "records were"),

@@ -32,6 +32,7 @@ enum sender_outcome {
 struct sender_reply {
 	uint64_t after_ns; /* of SENDER_AGAIN: wait at least so long; 0: not said */
 	uint64_t refused;  /* of SENDER_DONE: records that were not accepted */
+	bool skipped;      /* of SENDER_DONE: the server has no use for such a parcel */
 	char why[200];     /* of all but complete success; may have any bytes */
 };
 
@@ -57,6 +58,7 @@ struct sender_options {
 /* Records, of which each is counted in one of them at the end. */
 struct sender_counts {
 	uint64_t sent, refused, dropped, spooled;
+	uint64_t skipped; /* the server has no service that takes them */
 	uint64_t retries; /* parcels that were tried again */
 	char why[200];    /* of the last failure, or of the first refusal; may have any bytes */
 };

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "render/json/samples_json.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
 #include "render/text/why_node.h"
@@ -298,6 +299,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	span_fields(printer, "span", "span_id", part->span);
 	text_field(printer, "object", part->object);
 	json_object_end(json);
+	samples_json(json, printer->why, printer->why->places.data + part->place,
+		     part->place_count);
 	cause_records_json(printer, part);
 	json_key(json, "chain");
 	json_array_begin(json);

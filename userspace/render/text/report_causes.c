@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "render/json/samples_json.h"
+#include "render/text/samples_text_internal.h"
 #include "util/terminal.h"
 #include "util/memory.h"
 #include "util/units.h"
@@ -17,8 +19,9 @@
 #define ROWS_A_NAME 4
 
 #define COLUMNS 100
-#define WHO_COLUMN 52 /* in the table of causes */
-#define INDENT 6      /* of the differences */
+#define WHO_COLUMN 52     /* in the table of causes */
+#define SAMPLES_INDENT 25 /* below the name of the cause */
+#define INDENT 6          /* of the differences */
 /* Minimum width of an object. */
 #define OBJECT_COLUMNS 16
 
@@ -143,6 +146,8 @@ static void print_cause(const struct causes_printer *printer, const struct why_g
 	paint(printer, TERMINAL_END);
 	fprintf(printer->out, "  %-7s  %s\n", why_grade_names[cause->grade], who);
 	free(who);
+	samples_print(printer->out, printer->report->causes->why->sample_places, cause->places.data,
+		      cause->places.len, SAMPLES_INDENT);
 }
 
 static void print_rest(const struct causes_printer *printer, const struct why_group *group,
@@ -346,6 +351,7 @@ static void cause_json(struct json *json, const struct report *report,
 	json_field_u64(json, "median_ns_mean",
 		       why_group_mean(cause->median_ns, group->median_count));
 	json_field_i64(json, "difference_ns", why_group_difference(group, cause));
+	samples_json(json, report->causes->why, cause->places.data, cause->places.len);
 	json_object_end(json);
 }
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "render/place.h"
+#include "render/text/samples_text_internal.h"
 #include "render/text/why_chain.h"
 #include "render/text/why_node.h"
 #include "util/terminal.h"
@@ -125,6 +126,8 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 		fputs(why_causes[part->cause].text, printer->out);
 }
 
+#define SAMPLES_INDENT 26 /* below the name of the cause */
+
 static void print_cause(const struct why_printer *printer, const struct why_instance *instance,
 			uint32_t number)
 {
@@ -145,6 +148,8 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 	if (part->step_count == 1) /* its chain is not printed */
 		why_put_frequency(printer, &printer->why->steps.data[part->step]);
 	fputc('\n', printer->out);
+	samples_print(printer->out, printer->why->sample_places,
+		      printer->why->places.data + part->place, part->place_count, SAMPLES_INDENT);
 }
 
 static void print_rest(const struct why_printer *printer, const struct why_instance *instance,

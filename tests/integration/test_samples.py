@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of running time: they name the code that ran, as often as it ran, and nothing else."""
+
+import json
+
+import pytest
+from why_json import asker
+
+RATE = 99
+MS = 400  # of CPU time
+
+
+@pytest.fixture
+def work(waffle, built):
+    """work(kind, options): a capture of samples.c, and its span as `why` explains it."""
+    ask = asker(waffle)
+
+    def run(kind, *options):
+        program = built("samples.c", "-O2", "-pthread", "-fno-omit-frame-pointer")
+        capture = waffle.run(program, kind, str(MS), options=options)
+        [instance] = ask(capture.path, "--span", "work")["instances"]
+        return capture, instance
+
+    return run
+
+
+def records(waffle, capture):
+    """The sample records of the file."""
+    lines = waffle.ok("export", "--format", "records", "-o", "-", capture.path).stdout.splitlines()
+    return [row for row in map(json.loads, lines) if row.get("kind") == "sample"]
+
+
+def samples_of(instance, cause="running"):
+    [found] = [c for c in instance["causes"] if c["cause"] == cause][:1]
+    return found.get("samples", {"count": 0, "places": []})
+
+
+def check_count(capture, instance, rate):
+    """As many as the time demands: each has a chance that its CPU was just not interruptible, or
+    that the virtual machine was not running."""
+    expected = instance["parts"]["running_ns"] / 1e9 * rate
+    count = samples_of(instance)["count"]
+    assert expected * 0.3 <= count <= expected * 1.2 + 2, (count, expected)
+    assert capture.result.returncode == 0
+
+
+def share(samples, **wanted):
+    rows = [p for p in samples["places"] if all(p[key] == value for key, value in wanted.items())]
+    return sum(row["count"] for row in rows) / samples["count"]
+
+
+def test_own_code_is_named_by_its_function(work, waffle):
+    capture, instance = work("user")
+    check_count(capture, instance, RATE)
+    samples = samples_of(instance)
+    assert samples["count"] == sum(place["count"] for place in samples["places"])
+    assert share(samples, mode="user", function="gemm_kernel", module="samples") >= 0.8
+    text = waffle.ok("why", "--span", "work", capture.path).stdout
+    assert " % gemm_kernel, user" in text and f"({samples['count']} samples)" in text
+    text = waffle.ok("report", capture.path).stdout
+    assert " % gemm_kernel, user" in text
+
+
+def test_work_of_the_kernel_is_named_by_the_system_call(work):
+    capture, instance = work("kernel")
+    check_count(capture, instance, RATE)
+    assert share(samples_of(instance), mode="kernel", syscall="read", function=None) >= 0.8
+
+
+def test_shares_are_those_of_the_time(work, waffle):
+    capture, instance = work("both")
+    samples = samples_of(instance)
+    user = share(samples, mode="user", function="gemm_kernel")
+    kernel = share(samples, mode="kernel", syscall="read")
+    assert 0.5 <= user <= 0.83 and 0.17 <= kernel <= 0.5
+    [row] = json.loads(waffle.ok("report", "--json", capture.path).stdout)["spans"]
+    cause = next(cause for cause in row["causes"] if cause["cause"] == "running")
+    assert cause["samples"] == samples
+
+
+def test_spinning_for_a_lock_is_said(work, waffle):
+    capture, instance = work("spin")
+    assert share(samples_of(instance), mode="user", spins="user-lock") >= 0.7
+    text = waffle.ok("why", "--span", "work", capture.path).stdout
+    assert "pthread_spin_lock, user, spins for a lock" in text
+
+
+def test_rate_is_chosen_and_samples_are_switched_off(work, waffle):
+    capture, instance = work("user", "--sample-rate=500")
+    check_count(capture, instance, 500)
+    assert {row["period_ns"] for row in records(waffle, capture)} == {2_000_000}
+    for option in ("--sample-rate=0", "--sources=-samples"):
+        capture, instance = work("user", option)
+        assert "samples" not in capture.info()["sources"]
+        assert not records(waffle, capture)
+        assert all("samples" not in cause for cause in instance["causes"])
+        assert "these sources" not in capture.result.stderr
+
+
+def test_only_threads_of_the_target_are_sampled(work, waffle):
+    """Others compute meanwhile: the tests themselves, and what else the machine does."""
+    capture, instance = work("user")
+    tids = {row["tid"] for row in records(waffle, capture)}
+    assert tids == {instance["thread"]["tid"]}
+
+
+def test_program_is_sampled_after_its_exec(work):
+    capture, instance = work("exec")
+    assert share(samples_of(instance), mode="user", function="gemm_kernel") >= 0.8
+
+
+def test_samples_with_unwinding_tables(work):
+    _, instance = work("user", "--stacks=sched")
+    assert share(samples_of(instance), mode="user", function="gemm_kernel") >= 0.8

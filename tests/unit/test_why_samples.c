@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Samples of running time: what they say of a cause, and that they change no duration. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "analyze/why/why_aggregate.h"
+#include "render/text/samples_text_internal.h"
+#include "why_capture.h"
+
+static void sample(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t kernel,
+		   uint32_t user, int syscall)
+{
+	capture_add(capture, &(struct waffle_rec_sample){.rec = {ts, tid, WAFFLE_REC_SAMPLE, 1},
+							 .kernel_stack = kernel,
+							 .user_stack = user,
+							 .syscall = syscall,
+							 .flags = kernel ? WAFFLE_SAMPLE_KERNEL : 0,
+							 .period_ns = 1000});
+}
+
+/* Adds a stack of one function of the process. Names of Python need no file that has them. */
+static void user_stack(struct capture *capture, uint64_t number, const char *function)
+{
+	uint64_t address = STORE_PYTHON | number;
+	struct store_stack stack = {.addresses = &address, .count = 1, .pid = CAPTURE_PID};
+	struct store_name name = {.pid = CAPTURE_PID, .value = address};
+	struct error err = ERROR_INIT;
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s (/srv/app.py:%d)", function, 7);
+	name.name = text;
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+	capture_must(store_writer_add_name(capture->writer, &name, &err), err);
+}
+
+static const struct sample_place *place(const struct why *why, const struct why_part *part,
+					uint32_t at, uint32_t count)
+{
+	assert_true(at < part->place_count);
+	assert_int_equal(why->places.data[part->place + at].count, count);
+	return sample_places_get(why->sample_places, why->places.data[part->place + at].place);
+}
+
+static void check_text(const struct why *why, const struct why_part *part, const char *expected)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	samples_print(out, why->sample_places, why->places.data + part->place, part->place_count,
+		      2);
+	fclose(out);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+/* Thread 10 runs a span from 1000 to 101000. `count` samples: 7 of 10 in its own code. */
+static struct why *sampled(struct capture *capture, struct stack_names **names, int count)
+{
+	struct why_query query = {.span_id = 1};
+	struct error err = ERROR_INIT;
+	struct why *why;
+
+	capture_begin(capture, true);
+	user_stack(capture, 1, "gemm_kernel");
+	kernel_stack(capture, 0xffffffff81000000, "vfs_write");
+	gets(capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(capture, 1000, 10, 1);
+	for (int i = 0; i < count; i++)
+		sample(capture, 2000 + (uint64_t)i * 100, 10, i % 10 < 7 ? 0 : 2, 1,
+		       i % 10 < 7 ? -1 : NR_WRITE);
+	capture_end(capture, 101000, 10, 1);
+	sample(capture, 101500, 10, 0, 1, -1); /* of no span */
+	capture_load(capture, 102000);
+	*names = stack_names_open(capture->reader, false);
+	query.names = *names;
+	capture_must(why_new(&why, capture->model, &query, &err), err);
+	return why;
+}
+
+static void end(struct capture *capture, struct stack_names *names, struct why *why)
+{
+	why_free(why);
+	stack_names_close(names);
+	capture_free(capture);
+}
+
+static void test_samples_name_the_code_of_a_cause_and_change_no_duration(void **state)
+{
+	struct capture capture;
+	struct stack_names *names;
+	struct why *why = sampled(&capture, &names, 50);
+	const struct why_part *part = &why->parts.data[why->instances.data[0].part];
+	const struct sample_place *code, *call;
+
+	(void)state;
+	assert_int_equal(part->cause, WHY_RUNNING);
+	assert_int_equal(part->ns, 100000);
+	assert_int_equal(why->instances.data[0].running_ns, 100000);
+	code = place(why, part, 0, 35);
+	assert_string_equal(strtab_get(why->texts, code->text), "gemm_kernel");
+	assert_false(code->kernel);
+	call = place(why, part, 1, 15);
+	assert_true(call->kernel && call->syscall == NR_WRITE && !call->text);
+	assert_int_equal(part->place_count, 2);
+	check_text(why, part,
+		   "  running: 70 % gemm_kernel, user; 30 % kernel, write() (50 samples)\n");
+	end(&capture, names, why);
+}
+
+static void test_few_samples_say_nothing(void **state)
+{
+	struct capture capture;
+	struct stack_names *names;
+	struct why *why = sampled(&capture, &names, SAMPLE_COUNT_MIN - 1);
+	const struct why_part *part = &why->parts.data[why->instances.data[0].part];
+
+	(void)state;
+	assert_int_equal(part->place_count, 2);
+	check_text(why, part, "");
+	end(&capture, names, why);
+}
+
+static void test_without_samples_there_are_none(void **state)
+{
+	struct capture capture;
+	struct stack_names *names;
+	struct why *why = sampled(&capture, &names, 0);
+
+	(void)state;
+	assert_int_equal(why->parts.data[0].place_count, 0);
+	assert_null(why->sample_places);
+	check_text(why, &why->parts.data[0], "");
+	end(&capture, names, why);
+}
+
+/* The code of a lock's holder, which runs while the span waits. */
+static void test_the_holder_of_a_lock_has_the_samples_of_its_own_running(void **state)
+{
+	struct why_query query = {.span_id = 1};
+	struct error err = ERROR_INIT;
+	struct stack_names *names;
+	struct capture capture;
+	const struct why_part *part;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	user_stack(&capture, 1, "decode");
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	gets(&capture, 1000, 2, 0, 11, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	waits(&capture, 1000, 1, 10, 0, S, NR_FUTEX, 0x7000, FUTEX_MUTEX, 2);
+	for (int i = 0; i < 20; i++)
+		sample(&capture, 2000 + (uint64_t)i * 1000, 11, 0, 1, -1);
+	gets(&capture, 31000, 1, 0, 10, 11, 31000, 0);
+	for (int i = 0; i < 5; i++) /* after the wait */
+		sample(&capture, 32000 + (uint64_t)i * 1000, 11, 0, 1, -1);
+	capture_end(&capture, 41000, 10, 1);
+	capture_load(&capture, 42000);
+	names = stack_names_open(capture.reader, false);
+	query.names = names;
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	part = &why->parts.data[0];
+	assert_int_equal(part->cause, WHY_LOCK);
+	place(why, part, 0, 20);
+	assert_int_equal(part->place_count, 1);
+	assert_int_equal(why->parts.data[1].cause, WHY_RUNNING);
+	assert_int_equal(why->parts.data[1].place_count, 0);
+	end(&capture, names, why);
+}
+
+static void test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all(void **state)
+{
+	struct why_aggregate_options options = {0};
+	const struct why_group_cause *cause;
+	struct why_aggregate *aggregate;
+	struct error err = ERROR_INIT;
+	struct capture capture;
+
+	(void)state;
+	capture_begin(&capture, true);
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	for (uint64_t i = 0; i < 4; i++) {
+		capture_span(&capture, 1000 + i * 20000, 10, i + 1);
+		for (uint64_t k = 0; k < 3; k++)
+			sample(&capture, 2000 + i * 20000 + k * 1000, 10, 0, 0, -1);
+		capture_end(&capture, 11000 + i * 20000, 10, i + 1);
+	}
+	capture_load(&capture, 102000);
+	options.names = stack_names_open(capture.reader, false);
+	capture_must(why_aggregate_new(&aggregate, capture.model, &options, &err), err);
+	cause = &why_aggregate_group(aggregate, SITE_STEP)->causes.data[0];
+	assert_int_equal(cause->total_ns, 40000);
+	assert_int_equal(sample_counts_total(cause->places.data, cause->places.len), 12);
+	assert_int_equal(cause->places.len, 1);
+	why_aggregate_free(aggregate);
+	stack_names_close(options.names);
+	capture_free(&capture);
+}
+
+/* ---- spinning ---- */
+
+static void check_spin(const char *kernel, const char *user, uint8_t spin, int syscall)
+{
+	struct stack_names *names;
+	struct sample_places *places;
+	struct strtab *texts = strtab_new();
+	struct capture capture;
+
+	capture_begin(&capture, true);
+	user_stack(&capture, 1, user);
+	kernel_stack(&capture, 0xffffffff81000000, kernel ? kernel : "none");
+	capture_task(&capture, 1000, 10, 1, "worker");
+	sample(&capture, 2000, 10, kernel ? 2 : 0, 1, syscall);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	strtab_add(texts, "", 0);
+	places = sample_places_new(capture.model, names, texts);
+	if (sample_places_get(places, sample_places_of(places, 0))->spin != spin)
+		fail_msg("%s", kernel ? kernel : user);
+	sample_places_free(places);
+	strtab_free(texts);
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+static void test_spinning_is_what_a_function_shows(void **state)
+{
+	(void)state;
+	check_spin(NULL, "pthread_spin_lock", SAMPLE_SPIN_USER, -1);
+	check_spin(NULL, "my_spinlock_acquire", SAMPLE_SPIN_USER, -1);
+	check_spin(NULL, "absl::base_internal::SpinLock::SpinLoop", SAMPLE_SPIN_USER, -1);
+	check_spin(NULL, "runtime.procyield", SAMPLE_SPIN_USER, -1);
+	check_spin(NULL, "pthread_spin_unlock", SAMPLE_SPIN_NONE, -1);
+	check_spin(NULL, "pthread_mutex_lock", SAMPLE_SPIN_NONE, -1);
+	check_spin(NULL, "spin", SAMPLE_SPIN_NONE, -1);
+	check_spin("rtmutex_spin_on_owner", "main", SAMPLE_SPIN_PI, NR_FUTEX);
+	check_spin("rt_mutex_slowlock_block.constprop.0", "main", SAMPLE_SPIN_PI, NR_FUTEX);
+	check_spin("osq_lock", "main", SAMPLE_SPIN_KERNEL, NR_WRITE);
+	check_spin("rwsem_spin_on_owner", "main", SAMPLE_SPIN_KERNEL, -1);
+	check_spin("native_queued_spin_lock_slowpath", "main", SAMPLE_SPIN_KERNEL_SPIN, NR_WRITE);
+	check_spin("mutex_lock", "main", SAMPLE_SPIN_NONE, NR_WRITE);
+	/* In the kernel the program's function does not count. */
+	check_spin("vfs_write", "pthread_spin_lock", SAMPLE_SPIN_NONE, NR_WRITE);
+}
+
+static void test_percentages_are_as_exact_as_their_samples(void **state)
+{
+	(void)state;
+	assert_int_equal(sample_percent(7, 10), 70);
+	assert_int_equal(sample_percent(37, 99), 40);
+	assert_int_equal(sample_percent(38, 100), 40);
+	assert_int_equal(sample_percent(37, 100), 35);
+	assert_int_equal(sample_percent(714, 1000), 71);
+	assert_int_equal(sample_percent(1, 1000), 0);
+	assert_int_equal(sample_percent(1000, 1000), 100);
+	assert_int_equal(sample_percent(0, 0), 0);
+	assert_int_equal(sample_percent(UINT32_MAX, UINT32_MAX), 100);
+}
+
+/* More places than a list joins at once. */
+static void test_counts_of_many_places_add_up(void **state)
+{
+	sample_counts counts = {0};
+
+	(void)state;
+	for (uint32_t i = 0; i < 100000; i++)
+		sample_counts_add(&counts, i * 7919 % 1000, 1);
+	assert_true(counts.len < 10000);
+	sample_counts_finish(&counts);
+	assert_int_equal(counts.len, 1000);
+	for (size_t i = 0; i < counts.len; i++) {
+		assert_int_equal(counts.data[i].count, 100);
+		assert_int_equal(counts.data[i].place, i);
+	}
+	vec_free(&counts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_samples_name_the_code_of_a_cause_and_change_no_duration),
+		cmocka_unit_test(test_few_samples_say_nothing),
+		cmocka_unit_test(test_without_samples_there_are_none),
+		cmocka_unit_test(test_the_holder_of_a_lock_has_the_samples_of_its_own_running),
+		cmocka_unit_test(test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all),
+		cmocka_unit_test(test_spinning_is_what_a_function_shows),
+		cmocka_unit_test(test_percentages_are_as_exact_as_their_samples),
+		cmocka_unit_test(test_counts_of_many_places_add_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_samples.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/keymap.h"
+#include "util/map.h"
+#include "util/memory.h"
+#include "util/path.h"
+#include "util/syscall_names.h"
+
+const char *const sample_spin_texts[SAMPLE_SPIN_COUNT] = {
+	[SAMPLE_SPIN_USER] = "spins for a lock",
+	[SAMPLE_SPIN_PI] = "spins for a PI mutex",
+	[SAMPLE_SPIN_KERNEL] = "spins for a kernel mutex",
+	[SAMPLE_SPIN_KERNEL_SPIN] = "spins for a kernel spin lock",
+};
+const char *const sample_spin_names[SAMPLE_SPIN_COUNT] = {
+	[SAMPLE_SPIN_USER] = "user-lock",
+	[SAMPLE_SPIN_PI] = "pi-mutex",
+	[SAMPLE_SPIN_KERNEL] = "kernel-mutex",
+	[SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
+};
+
+struct sample_places {
+	const struct model *model;
+	struct stack_names *names;
+	struct strtab *texts;
+	VEC(struct sample_place) list;
+	struct keymap known;  /* struct sample_place → index */
+	struct map user_at;   /* user stack → place; the stack belongs to one process */
+	struct map kernel_at; /* kernel stack and system call → place */
+};
+
+struct sample_places *sample_places_new(const struct model *model, struct stack_names *names,
+					struct strtab *texts)
+{
+	struct sample_places *made = memory_zeroed(1, sizeof(*made));
+
+	made->model = model;
+	made->names = names;
+	made->texts = texts;
+	return made;
+}
+
+void sample_places_free(struct sample_places *places)
+{
+	if (!places)
+		return;
+	vec_free(&places->list);
+	keymap_free(&places->known);
+	map_free(&places->user_at);
+	map_free(&places->kernel_at);
+	free(places);
+}
+
+const struct sample_place *sample_places_get(const struct sample_places *places, uint32_t place)
+{
+	return &places->list.data[place];
+}
+
+static uint32_t place_number(struct sample_places *places, const struct sample_place *place)
+{
+	const uint32_t key[4] = {(uint32_t)place->kernel << 8 | place->spin,
+				 (uint32_t)place->syscall, place->text, place->module};
+	uint32_t number = keymap_get(&places->known, key, sizeof(key));
+
+	if (number != MAP_NONE)
+		return number;
+	number = (uint32_t)places->list.len;
+	vec_add(&places->list, *place);
+	keymap_put(&places->known, key, sizeof(key), number);
+	return number;
+}
+
+static uint32_t text_of(const struct sample_places *places, const char *text)
+{
+	return text ? strtab_put(places->texts, text, strlen(text)) : 0;
+}
+
+/* ---- the program's own code ---- */
+
+/*
+ * Whether a function spins for a lock, by its name. There is no list of all spin locks, so a name
+ * that says "spin lock" counts, and the loops of well-known libraries do.
+ */
+static bool spins_by_name(const char *function)
+{
+	static const char *const parts[] = {"spin_lock", "spinlock", "SpinLock", "spinLock",
+					    "Spinlock"};
+	static const char *const names[] = {
+		"runtime.procyield",                         /* Go */
+		"std::sys::sync::mutex::futex::Mutex::spin", /* Rust */
+		"parking_lot_core::spinwait::SpinWait::spin",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(function, names[i], strlen(names[i])))
+			return true;
+	if (strstr(function, "unlock") || strstr(function, "Unlock") || strstr(function, "init"))
+		return false;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strstr(function, parts[i]))
+			return true;
+	return false;
+}
+
+/* The innermost function of a stack, with what is inlined into it. */
+struct leaf {
+	const char *function, *module;
+	bool done, spins;
+};
+
+static void leaf_frame(const struct stack_frame *frame, void *arg)
+{
+	struct leaf *leaf = arg;
+
+	if (leaf->done || frame->cut)
+		return;
+	if (frame->function && spins_by_name(frame->function))
+		leaf->spins = true;
+	leaf->function = frame->function;
+	leaf->module = frame->module;
+	leaf->done = !frame->inlined;
+}
+
+static uint32_t user_place(struct sample_places *places, const struct model_sample *sample)
+{
+	struct sample_place place = {.syscall = -1};
+	struct leaf leaf = {0};
+
+	stack_names_each(places->names, sample->user_stack, sample->ts, leaf_frame, &leaf);
+	place.text = text_of(places, leaf.function);
+	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
+	if (leaf.spins)
+		place.spin = SAMPLE_SPIN_USER;
+	return place_number(places, &place);
+}
+
+/* ---- the kernel ---- */
+
+/* The functions in which the kernel spins, by their beginning, since the compiler may add
+ * suffixes. */
+static uint8_t kernel_spin(const char *function)
+{
+	static const struct {
+		const char *beginning;
+		enum sample_spin spin;
+	} rows[] = {
+		/* kernel/locking/rtmutex.c */
+		{"rtmutex_spin_on_owner", SAMPLE_SPIN_PI},
+		{"rt_mutex_slowlock_block", SAMPLE_SPIN_PI},
+		/* mutex.c, rwsem.c, osq_lock.c */
+		{"mutex_spin_on_owner", SAMPLE_SPIN_KERNEL},
+		{"mutex_optimistic_spin", SAMPLE_SPIN_KERNEL},
+		{"rwsem_spin_on_owner", SAMPLE_SPIN_KERNEL},
+		{"rwsem_optimistic_spin", SAMPLE_SPIN_KERNEL},
+		{"osq_lock", SAMPLE_SPIN_KERNEL},
+		/* qspinlock.c, qrwlock.c */
+		{"native_queued_spin_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+		{"__pv_queued_spin_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+		{"queued_spin_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+		{"queued_read_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+		{"queued_write_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strncmp(function, rows[i].beginning, strlen(rows[i].beginning)))
+			return rows[i].spin;
+	return SAMPLE_SPIN_NONE;
+}
+
+/* The innermost functions that may spin: a spinning function calls short ones. */
+#define SPIN_FRAMES 2
+
+struct kernel_frames {
+	uint32_t count;
+	uint8_t spin;
+	const char *innermost, *meaning;
+};
+
+static void kernel_frame(const struct stack_frame *frame, void *arg)
+{
+	struct kernel_frames *frames = arg;
+
+	if (!frame->function || frame->cut)
+		return;
+	if (!frames->count)
+		frames->innermost = frame->function;
+	if (frames->count++ < SPIN_FRAMES && !frames->spin)
+		frames->spin = kernel_spin(frame->function);
+	if (strstr(frame->function, "page_fault"))
+		frames->meaning = "page fault";
+	else if (!frames->meaning && (strstr(frame->function, "sysvec_") ||
+				      strstr(frame->function, "common_interrupt") ||
+				      strstr(frame->function, "_softirq")))
+		frames->meaning = "interrupt";
+}
+
+/* A system call says more than the function in it. Without one, the outer functions do. */
+static uint32_t kernel_place(struct sample_places *places, const struct model_sample *sample)
+{
+	struct sample_place place = {.kernel = true, .syscall = sample->syscall};
+	struct kernel_frames frames = {0};
+
+	stack_names_each(places->names, sample->kernel_stack, sample->ts, kernel_frame, &frames);
+	place.spin = frames.spin;
+	if (sample->syscall < 0)
+		place.text = text_of(places, frames.meaning ?: frames.innermost);
+	return place_number(places, &place);
+}
+
+uint32_t sample_places_of(struct sample_places *places, size_t index)
+{
+	const struct model_sample *sample = &places->model->samples.data[index];
+	struct map *cache = sample->kernel ? &places->kernel_at : &places->user_at;
+	uint64_t key = sample->kernel
+			       ? (uint64_t)(uint16_t)sample->syscall << 32 | sample->kernel_stack
+			       : sample->user_stack;
+	uint32_t place = map_get(cache, key);
+
+	if (place != MAP_NONE)
+		return place;
+	place = sample->kernel ? kernel_place(places, sample) : user_place(places, sample);
+	map_put(cache, key, place);
+	return place;
+}
+
+/* ---- texts ---- */
+
+static void put_kernel(FILE *out, const struct sample_places *places,
+		       const struct sample_place *place)
+{
+	const char *name = place->syscall >= 0
+				   ? syscall_name(places->model->meta->machine, place->syscall)
+				   : NULL;
+
+	fputs("kernel", out);
+	if (name)
+		fprintf(out, ", %s()", name);
+	else if (place->syscall >= 0)
+		fprintf(out, ", system call %d", place->syscall);
+	else if (place->text)
+		fprintf(out, ", %s", strtab_get(places->texts, place->text));
+}
+
+char *sample_place_text(const struct sample_places *places, uint32_t number)
+{
+	const struct sample_place *place = sample_places_get(places, number);
+	char *text = NULL;
+	size_t len;
+	FILE *out = memory_stream(&text, &len);
+
+	if (place->kernel)
+		put_kernel(out, places, place);
+	else if (place->text)
+		fprintf(out, "%s, user", strtab_get(places->texts, place->text));
+	else if (place->module)
+		fprintf(out, "%s without names, user", strtab_get(places->texts, place->module));
+	else
+		fputs("unknown code, user", out);
+	if (place->spin)
+		fprintf(out, ", %s", sample_spin_texts[place->spin]);
+	memory_require(!fclose(out));
+	return text;
+}
+
+/* ---- counts ---- */
+
+static int by_place(const void *left, const void *right)
+{
+	const struct sample_count *a = left, *b = right;
+
+	return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static int by_count(const void *left, const void *right)
+{
+	const struct sample_count *a = left, *b = right;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return by_place(left, right);
+}
+
+static void counts_join(sample_counts *counts)
+{
+	size_t kept = 0;
+
+	if (!counts->len)
+		return;
+	qsort(counts->data, counts->len, sizeof(*counts->data), by_place);
+	for (size_t i = 1; i < counts->len; i++) {
+		if (counts->data[i].place == counts->data[kept].place)
+			counts->data[kept].count += counts->data[i].count;
+		else
+			counts->data[++kept] = counts->data[i];
+	}
+	counts->len = kept + 1;
+}
+
+void sample_counts_add(sample_counts *counts, uint32_t place, uint32_t count)
+{
+	/* Most samples show what the one before them showed. */
+	if (counts->len && counts->data[counts->len - 1].place == place) {
+		counts->data[counts->len - 1].count += count;
+		return;
+	}
+	if (counts->len == counts->cap && counts->len >= 64) {
+		counts_join(counts);
+		/* If most are different, the list has to grow. */
+		vec_need(counts, counts->len > counts->cap / 2 ? counts->cap : 1);
+	}
+	vec_add(counts, (struct sample_count){place, count});
+}
+
+void sample_counts_finish(sample_counts *counts)
+{
+	counts_join(counts);
+	if (counts->len)
+		qsort(counts->data, counts->len, sizeof(*counts->data), by_count);
+}
+
+uint64_t sample_counts_total(const struct sample_count *counts, size_t len)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < len; i++)
+		total += counts[i].count;
+	return total;
+}
+
+unsigned sample_percent(uint64_t count, uint64_t total)
+{
+	unsigned step = total < 100 ? 10 : total < 1000 ? 5 : 1;
+
+	return total ? (unsigned)((count * 100 + step * total / 2) / (step * total)) * step : 0;
+}

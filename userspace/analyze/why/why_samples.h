@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What threads ran: the samples of running time, summed up by place. A place is a function of a
+ * program, or what the kernel did for it. Samples are statistics: they describe running time, and
+ * change no duration.
+ */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_SAMPLES_H
+#define WAFFLE_ANALYZE_WHY_WHY_SAMPLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/model.h"
+#include "symbolize/stack_names.h"
+#include "util/strtab.h"
+
+/* What a thread spins for, as the innermost functions show. */
+enum sample_spin {
+	SAMPLE_SPIN_NONE,
+	SAMPLE_SPIN_USER,        /* a spin lock of the program */
+	SAMPLE_SPIN_PI,          /* a mutex with priority inheritance whose holder runs */
+	SAMPLE_SPIN_KERNEL,      /* a mutex or rwsem of the kernel whose holder runs */
+	SAMPLE_SPIN_KERNEL_SPIN, /* a spin lock of the kernel */
+	SAMPLE_SPIN_COUNT
+};
+/* For people: "spins for a lock"; NULL for SAMPLE_SPIN_NONE. And for JSON: "user-spinlock". */
+extern const char *const sample_spin_texts[SAMPLE_SPIN_COUNT];
+extern const char *const sample_spin_names[SAMPLE_SPIN_COUNT];
+
+struct sample_place {
+	bool kernel;
+	uint8_t spin;    /* enum sample_spin */
+	int16_t syscall; /* in the kernel; -1: none */
+	/* Function of a program, or what the kernel did without a call; 0: unknown. */
+	uint32_t text;
+	uint32_t module; /* base name of its file; 0: none */
+};
+
+/* A place, and how many samples show it. */
+struct sample_count {
+	uint32_t place;
+	uint32_t count;
+};
+typedef VEC(struct sample_count) sample_counts;
+
+/* The places of a model's samples; texts are numbers in a table of the caller. Names are needed
+ * for sample_places_of() only. */
+struct sample_places;
+struct sample_places *sample_places_new(const struct model *model, struct stack_names *names,
+					struct strtab *texts);
+void sample_places_free(struct sample_places *places);
+/* The place of model.samples.data[sample]. */
+uint32_t sample_places_of(struct sample_places *places, size_t sample);
+const struct sample_place *sample_places_get(const struct sample_places *places, uint32_t place);
+/* "gemm_kernel, user", "kernel, write()"; the caller frees it. */
+char *sample_place_text(const struct sample_places *places, uint32_t place);
+
+/* Adds counts to a list. The list stays short: sample_counts_finish() sums up equal places. */
+void sample_counts_add(sample_counts *counts, uint32_t place, uint32_t count);
+/* Sums up equal places, and sorts by falling count. */
+void sample_counts_finish(sample_counts *counts);
+uint64_t sample_counts_total(const struct sample_count *counts, size_t len);
+
+/* With fewer samples nothing is said in words. */
+#define SAMPLE_COUNT_MIN 10
+/* A share in percent, rounded as few samples demand: to 10 % below 100 samples, to 5 % below 1,000,
+ * and else to 1 %. */
+unsigned sample_percent(uint64_t count, uint64_t total);
+
+#endif
