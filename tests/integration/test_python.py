@@ -494,6 +494,47 @@ def test_a_context_of_elsewhere_is_entered_as_often_as_needed(script):
     assert inside["trace"] == "0af7651916cd43dd8448eb211c80319c"
 
 
+def test_threads_share_names_spans_and_contexts(script):
+    """Where Python has a GIL, it takes turns; free-threaded builds run all of this at once."""
+    threads, turns = 4, 500
+    capture = script.record(f"""
+        import threading
+        barrier = threading.Barrier({threads})
+        shared = waffle.span("shared")
+        context, received = shared.context, waffle.extract({{}})
+        causes = [shared]
+        errors = []
+        @waffle.instrument
+        def call(n, **more):
+            with waffle.span("inner", n=n): return n
+        def run(i):
+            try:
+                barrier.wait()
+                for n in range({turns}):
+                    assert call(n, **{{f"key {{n % 10}}": i}}) == n
+                    with waffle.span(f"name {{n % 100}}") as span:
+                        causes.append(span); waffle.event("of many", caused_by=causes); causes.pop()
+                    with context.copy(): waffle.event("in shared")
+                    received.set_baggage("key", str(i) * 50); received.baggage("key")
+                    with context: pass
+                    shared.__enter__(); shared.suspend()
+                shared.end()
+            except BaseException as error: errors.append(error)
+        all_threads = [threading.Thread(target=run, args=(i,)) for i in range({threads})]
+        for thread in all_threads: thread.start()
+        for thread in all_threads: thread.join()
+        print(errors, bool(waffle.current()))
+        """)
+    assert capture.result.stdout == "[] False\n"
+    rows = capture.rows("span")
+    [shared] = named(rows, "shared")
+    assert len(named(rows, "call")) == len(named(rows, "inner")) == threads * turns
+    calls = {row["id"] for row in named(rows, "call")}
+    assert all(row["parent"] in calls for row in named(rows, "inner"))
+    inside = capture.rows("event", name="in shared")
+    assert len(inside) == threads * turns and all(row["parent"] == shared["id"] for row in inside)
+
+
 # ---- with others ----
 
 EXTENSION = """

@@ -38,7 +38,8 @@ with waffle.perfetto.Trace({path!r}, writer={writer!r}, process_name="example") 
     try:
         with trace.slice("left"): raise ValueError
     except ValueError: pass
-    threading.Thread(target=lambda: trace.instant("of thread"), name="other").start()
+    thread = threading.Thread(target=lambda: trace.instant("of thread"), name="other")
+    thread.start(); thread.join()
     queue = trace.track("queue", group="disk 0")
     flow = trace.flow()
     queue.complete("read", 1000, 2500, sector=7, flow=flow)
