@@ -3,7 +3,8 @@
 
 BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load \
 	$(BUILD)/bench/inside $(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench \
-	$(BUILD)/bench/rate $(BUILD)/bench/threads $(BUILD)/bench/drain \
+	$(BUILD)/bench/rate $(BUILD)/bench/threads $(BUILD)/bench/drain $(BUILD)/bench/sink \
+	$(if $(wildcard /usr/include/opentelemetry/sdk/trace/tracer_provider_factory.h),$(BUILD)/bench/cpp_sites) \
 	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench) \
 	$(if $(filter x86_64,$(ARCH)),$(if $(shell pkg-config --exists lttng-ust && echo yes),$(BUILD)/bench/lttng))
 
@@ -21,6 +22,17 @@ $(BUILD)/bench/inside $(BUILD)/bench/rate $(BUILD)/bench/threads: $(BUILD)/bench
 $(BUILD)/bench/drain: bench/drain.c bench/window.h $(patsubst %,$(BUILD)/obj/usdt/%.o,ring/ring ring/ring_write ring/rings ring/shared_memory record/gather ring/ticks) $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -Ibench $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) $(LIBS)
+
+# Spans in C++ beside those of OpenTelemetry's SDK, where it is installed.
+$(BUILD)/bench/cpp_sites: bench/cpp_sites.cpp $(BUILD)/libwaffle.so $(wildcard include/*.h include/*.hpp include/waffle/*)
+	@mkdir -p $(@D)
+	$(CXX) -std=gnu++17 -O2 -g -Wall -Wextra -Iinclude -o $@ $< -lopentelemetry_trace -lopentelemetry_resources \
+		-lopentelemetry_common -L$(BUILD) -Wl,--no-as-needed -lwaffle -Wl,-rpath,'$$ORIGIN/..' -lpthread
+
+# A server that only answers.
+$(BUILD)/bench/sink: bench/sink.c
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -o $@ $<
 
 # The event of another tracer, where it is installed.
 $(BUILD)/bench/lttng: bench/lttng.c bench/lttng_event.h bench/window.h

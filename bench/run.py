@@ -18,6 +18,7 @@ import time
 
 sys.dont_write_bytecode = True
 
+import backends  # noqa: E402
 import calls  # noqa: E402
 import placement  # noqa: E402
 import python_bench  # noqa: E402
@@ -178,25 +179,49 @@ def drain(scale):
               10, at_least=True, note="as the collector does, before filters and the file")
 
 
+def lost_of_file(path):
+    """What a file says at its end of the records that are not in it."""
+    if path.endswith(".waffle"):
+        info = subprocess.run([WAFFLE, "info", path, "--json"], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        return json.loads(info)["records"]["lost"]
+    with open(path, "rb") as file:
+        file.seek(-256, os.SEEK_END)
+        tail = file.read()
+    if path.endswith(".json"):
+        return int(re.search(rb'"lost":(\d+)}}\n]\n$', tail).group(1))
+    # The last packet is TraceStats (field 35): a BufferStats for each source, each with
+    # trace_writer_packet_loss (field 19, a varint). The first source is that of spans.
+    at, lost, shift = tail.rindex(b"\x9a\x02"), 0, 0
+    at = tail.index(b"\x98\x01", at) + 2
+    while True:
+        lost |= (tail[at] & 0x7F) << shift
+        if tail[at] < 0x80:
+            return lost
+        at, shift = at + 1, shift + 7
+
+
 def collected(scale):
     """A program records itself at a rate."""
-    seconds = "1" if scale.rounds < 2 else "10"
+    seconds = "1" if scale.rounds < 9 else "10"
 
-    def run(rate):
-        out = SCRATCH.path("rate.waffle")
+    def run(rate, form):
+        out = SCRATCH.path(f"rate.{form}")
         text = subprocess.run(urgent([program("rate"), "0", str(rate), seconds]), check=True,
                               text=True, stdout=subprocess.PIPE,
                               env={**os.environ, "WAFFLE_TRACE": out}).stdout
         events, cpu, took = text.split()
-        info = subprocess.run([WAFFLE, "info", out, "--json"], check=True, text=True,
-                              stdout=subprocess.PIPE).stdout
-        return int(events), int(cpu) / float(took) / 1e7, json.loads(info)
+        lost, size = lost_of_file(out), os.path.getsize(out)
+        os.unlink(out)
+        return int(events), int(cpu) / float(took) / 1e7, lost, size
 
-    shares = [run(10_000)[1] for _ in range(scale.rounds)]
+    shares = [run(10_000, "waffle")[1] for _ in range(scale.rounds)]
     yield Row("collector at 10,000 events/s", statistics.median(shares), "% of a CPU", 1)
-    events, share, info = run(1_000_000)
-    yield Row("lost of a million events/s", info["records"]["lost"], "", 0,
-              note=f"{events:,} events, the collector took {share:.0f} % of a CPU")
+    for form in ("waffle", "json", "pftrace"):
+        events, share, lost, size = run(1_000_000, form)
+        yield Row(f"lost of a million events/s, .{form}", lost, "", 0,
+                  note=f"{events:,} events, the collector took {share:.0f} % of a CPU, "
+                       f"{size / events:.1f} bytes an event")
 
 
 def threads(scale):
@@ -539,8 +564,8 @@ def ready(scale):
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
-GROUPS = (dormant, armed, inside, lttng, python_bench.python, drain, collected, threads, transports, attach, decisions,
-          slow_spans, longest_filter, flood, accounting, large,
+GROUPS = (dormant, armed, inside, lttng, python_bench.python, backends.cpp, drain, collected, threads, transports, attach, decisions,
+          slow_spans, longest_filter, flood, accounting, large, backends.sending, backends.database,
           jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
           redis, ready)

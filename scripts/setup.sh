@@ -16,7 +16,7 @@ build_packages="gcc g++ clang make pkg-config protobuf-c-compiler libprotobuf-c-
 check_packages="lld llvm git locales liblzma-dev libbz2-dev clang-format clang-tidy dwz libcmocka-dev
  protobuf-compiler python3 python3-dev python3-venv procps strace bpftrace libc6-dbg zstd
  gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools
- redis-server redis-tools libcurl4 openssl prometheus libsqlite3-0 lttng-tools liblttng-ust-dev
+ redis-server redis-tools libcurl4 openssl prometheus libsqlite3-0 lttng-tools liblttng-ust-dev opentelemetry-cpp-dev
  chromium-headless-shell postgresql openmpi-bin libopenmpi-dev mpich libmpich-dev"
 # From backports where the release's own are too old: bpf links with uprobe.multi came with 1.3.
 newer_packages="libbpf-dev bpftool libelf-dev libdw-dev"

@@ -174,8 +174,10 @@ extern int waffle_dl_iterate_phdr_(int (*)(const void *, size_t, void *),
 /* The function behind pthread_atfork(). It needs no extra library in old versions of glibc. */
 extern int waffle_register_atfork_(void (*)(void), void (*)(void), void (*)(void),
 				   void *) __asm__("__register_atfork") __attribute__((__weak__));
-extern void *__dso_handle
-	__attribute__((__visibility__("hidden"), __weak__)); /* missing with -nostdlib */
+/* It is missing with -nostdlib. It has a name of its own here, since a C++ compiler declares the
+ * other one by itself as soon as a static variable has a destructor. */
+extern void *waffle_dso_handle_ __asm__("__dso_handle")
+	__attribute__((__visibility__("hidden"), __weak__));
 #else
 extern int waffle_pthread_atfork_(void (*)(void), void (*)(void),
 				  void (*)(void)) __asm__("pthread_atfork");
@@ -377,7 +379,7 @@ static __attribute__((__constructor__, __unused__)) void waffle_watch_(void)
 	waffle_dl_iterate_phdr_(waffle_loads_, &process_->lineage_);
 #ifdef __GLIBC__
 	if (waffle_register_atfork_)
-		waffle_register_atfork_(waffle_forks_, NULL, waffle_forked_, &__dso_handle);
+		waffle_register_atfork_(waffle_forks_, NULL, waffle_forked_, &waffle_dso_handle_);
 #else
 	waffle_pthread_atfork_(waffle_forks_, NULL, waffle_forked_);
 #endif

@@ -223,6 +223,21 @@ def test_a_wrong_use_is_one_clear_error(tmp_path, compiler, use, message):
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
+def test_it_compiles_behind_a_static_variable_with_a_destructor(tmp_path, compiler):
+    """For which g++ declares __dso_handle by itself."""
+    source = tmp_path / "static.cpp"
+    source.write_text("""
+#include <string>
+inline std::string &name() { static std::string text = "a"; return text; }
+#include <waffle.hpp>
+int main() { WAFFLE_SPAN("span", "name", name()); }
+""")
+    subprocess.run([find_tool(compiler), "-std=c++17", *WARNINGS, f"-I{ROOT / 'include'}", "-o", tmp_path / "static",
+                    source], check=True, timeout=120)
+    subprocess.run([tmp_path / "static"], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("standard", ["c++17", "c++20", "c++2b"])
 @pytest.mark.parametrize("flags", [("-O0",), ("-DWAFFLE_DISABLE",), ("-fno-exceptions", "-fno-rtti")])
 def test_it_compiles_without_a_warning(tmp_path, compiler, standard, flags):

@@ -205,10 +205,10 @@ def test_causes_of_a_name_are_the_sums_of_those_of_its_spans(shown, capture):
         assert sorted(cause for cause, _ in causes) == sorted(cause for _, cause in wanted)
 
 
-def flame(browser):
+def flame(browser, graph="flame"):
     """(kind, name, ns) of each item in the drawing."""
     return [(kind, name, int(ns)) for kind, name, ns in browser.evaluate(
-        "[...document.querySelectorAll('#flame .item')].map((e) => [e.dataset.kind, "
+        f"[...document.querySelectorAll('#{graph} .item')].map((e) => [e.dataset.kind, "
         "e.textContent, e.dataset.ns])")]
 
 
@@ -239,6 +239,37 @@ def test_flame_graph_holds_all_blocked_time_and_names_stacks_and_wakers(shown, c
     assert place == "100%"
     shown.click("document.querySelector('#flame .item')")
     assert flame(shown) == all_drawn
+
+
+def test_flame_graph_by_span_holds_all_samples(browser, built, waffle_program, tmp_path):
+    path = tmp_path / "samples.waffle"
+    program = built("samples.c", "-O2", "-pthread", "-fno-omit-frame-pointer")
+    run = [waffle_program, "run", "-q", "--no-report", "--sample-rate=500", "-o", path, "--"]
+    subprocess.run([*run, program, "both", "300"], check=True, timeout=60)
+    open_page(browser, write_page(path, tmp_path / "page.html"))
+    drawn = flame(browser, "oncpu-flame")
+    samples = drawn[0][2]
+    assert drawn[0][:2] == ("root", "all samples") and samples > 50
+    found = {(kind, name): number for kind, name, number in drawn}
+    assert found["span", "work"] > samples / 2
+    assert found["user", "gemm_kernel"] > samples / 4
+    assert any(kind == "kernel" and "read" in name for kind, name in found)
+    for mode, first in ((1, "user"), (2, "thread"), (0, "span")):
+        browser.click(f"document.querySelectorAll('#oncpu-flame-modes button')[{mode}]")
+        drawn = flame(browser, "oncpu-flame")
+        assert drawn[0][2] == samples
+        assert samples * 0.9 <= sum(n for kind, _, n in drawn if kind == first) or first == "user"
+    assert browser.evaluate("document.getElementById('oncpu').hidden") is False
+
+
+def test_page_without_samples_has_no_graph_of_them(browser, built, waffle_program, tmp_path):
+    path = tmp_path / "none.waffle"
+    program = built("samples.c", "-O2", "-pthread", "-fno-omit-frame-pointer")
+    run = [waffle_program, "run", "-q", "--no-report", "--sample-rate=0", "-o", path, "--"]
+    subprocess.run([*run, program, "user", "30"], check=True, timeout=60)
+    open_page(browser, write_page(path, tmp_path / "page.html"))
+    assert browser.evaluate("document.getElementById('oncpu').hidden") is True
+    assert flame(browser, "oncpu-flame") == []
 
 
 def test_page_follows_the_light_and_the_dark_of_the_system(shown, tmp_path):

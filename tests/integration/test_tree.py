@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -204,3 +205,66 @@ def test_processes_of_a_unit(waffle, workers, cgroup):
     assert attach(waffle, "--unit", "waffletest.service")[0] == {pids[0]}
     assert attach(waffle, "--unit", "user@7.service")[0] == {pids[1]}
     waffle.fails(1, "attach", "--unit", "nosuch", says="--unit nosuch: no process is in it")
+
+
+# ---- why on running processes ----
+
+
+def test_why_records_a_tree_and_explains_its_busiest_thread(waffle, workers, tmp_path):
+    path = tmp_path / "kept.waffle"
+    done = waffle.ok("why", "--pid", str(workers.pid), "--duration", "300ms", "-o", path)
+    assert "there are no spans, so this is the busiest thread" in done.stderr
+    assert f"{path}: " in done.stderr and path.exists()
+    assert re.search(r"^python\S* \(\d+\)(, process \d+)?, at 0 ns: ", done.stdout, re.M)
+    assert re.search(r"^   1\. +\d+\.\d %", done.stdout, re.M)
+    assert "\nThe longest waits:\n" in done.stdout
+    threads = json.loads(waffle.ok("report", "--json", path).stdout)["threads"]
+    assert {thread["pid"] for thread in threads} == {workers.pid, *children(workers.pid)}
+
+
+def test_why_of_a_command_explains_its_spans_after_an_overview(waffle, built, tmp_path):
+    path = tmp_path / "steps.waffle"
+    done = waffle.ok("why", "-o", path, "--", built("steps.c"), stdin=None, input="span 3\nspan 4\nspan 5\nspan 6\n")
+    assert re.search(r"^SPANS ", done.stdout, re.M) and re.search(r"^CAUSES ", done.stdout, re.M)
+    assert len(re.findall(r"^step span [0-9a-f]{16} of ", done.stdout, re.M)) == 3
+    assert path.exists()
+
+
+def test_ctrl_c_ends_the_recording_of_why_and_it_still_answers(waffle, workers, tmp_path):
+    path = tmp_path / "early.waffle"
+    command = [waffle.program, "why", "--pid", str(workers.pid), "--duration", "10m", "-o", path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as why:
+        wait_until(path.exists, "the capture has begun")
+        time.sleep(0.3)
+        why.send_signal(signal.SIGINT)
+        out, said = why.communicate(timeout=60)
+    assert why.returncode == 0, said
+    assert "The longest waits:" in out
+
+
+def test_what_why_can_not_record(waffle, workers):
+    waffle.fails(2, "why", "--pid", "1", "x.waffle", says="files or running processes, not both")
+    waffle.fails(2, "why", "--pid", "1", "--", "true", says="a command or running processes")
+    waffle.fails(2, "why", "--duration", "1s", "x.waffle", says="--duration and --output")
+    waffle.fails(2, "why", says="or what to record: --pid PID")
+    waffle.fails(1, "why", "--pid", str(2**22 - 1), says="no such process")
+
+
+def test_threads_of_one_name_are_explained_together(waffle, workers):
+    path = waffle.path()
+    waffle.ok("attach", "--pid", str(workers.pid), "--tree", "-d", "300ms", "--no-report", "-o", path)
+    [name] = {t["comm"] for t in json.loads(waffle.ok("report", "--json", path).stdout)["threads"]}
+    text = waffle.ok("why", "--thread", name, path).stdout
+    assert text.startswith(f"5 threads named {name}, together ")
+    assert re.search(r"^   1\. +\d+\.\d % .* sleep .* the thread itself$", text, re.M)
+    found = json.loads(waffle.ok("why", "--json", "--thread", name, path).stdout)["instances"]
+    assert {one["thread"]["pid"] for one in found} == {workers.pid, *children(workers.pid)}
+    for one in found:
+        assert sum(cause["duration_ns"] for cause in one["causes"]) == one["duration_ns"]
+
+
+def test_the_report_without_spans_ends_with_the_busiest_thread(waffle, workers):
+    path = waffle.path()
+    done = waffle.ok("attach", "--pid", str(workers.pid), "--tree", "-d", "300ms", "-o", path)
+    assert "\nTHE BUSIEST THREAD" in done.stdout
+    assert "waffle-bpf why FILE --thread NUMBER" in done.stdout

@@ -77,18 +77,50 @@ static void test_doubles_read_back_as_the_same_doubles(void **state)
 
 static void test_strings_of_any_bytes_become_valid_json(void **state)
 {
+	/* A constant one would be waffle's own. */
+	const char *volatile key = "a\"\\\n\x01";
 	struct text text;
 
 	(void)state;
 	text_begin(&text, false);
 	json_object_begin(text.json);
-	json_field_string(text.json, "a\"\\\n\x01", "\xff|\xe2\x82|é|\xed\xa0\x80");
+	json_field_string(text.json, key, "\xff|\xe2\x82|é|\xed\xa0\x80");
 	json_key(text.json, "nul");
 	json_string_len(text.json, "a\0b", 3);
 	json_object_end(text.json);
 	text_is(&text,
 		"{\"a\\\"\\\\\\n\\u0001\":\"\xef\xbf\xbd|\xef\xbf\xbd|é|\xef\xbf\xbd\xef\xbf\xbd"
 		"\xef\xbf\xbd\",\"nul\":\"a\\u0000b\"}\n");
+}
+
+static void test_text_is_taken_where_there_is_no_file(void **state)
+{
+	struct json *json = json_new(NULL, false);
+	const char *text;
+	size_t len;
+
+	(void)state;
+	json_outside(json, "[\n");
+	json_hex64(json, 0x0123456789abcdef);
+	json_next(json);
+	text = json_take(json, &len);
+	assert_memory_equal(text, "[\n\"0123456789abcdef\",\n", len);
+	assert_int_equal(len, 22);
+	json_i64(json, INT64_MIN);
+	json_outside(json, "\n]\n");
+	text = json_take(json, &len);
+	assert_memory_equal(text, "-9223372036854775808\n]\n", len);
+	assert_int_equal(len, 23);
+	/* More than a writer with a file would keep. */
+	json_next(json);
+	for (unsigned i = 0; i < 100000; i++) {
+		json_u64(json, i);
+		json_next(json);
+	}
+	json_take(json, &len);
+	assert_int_equal(len, 2 + 10 + 180 + 2700 + 36000 + 450000 + 200000);
+	assert_int_equal(json_flush(json), 0);
+	assert_int_equal(json_close(json), 0);
 }
 
 static void test_lines_hold_one_value_each(void **state)
@@ -198,6 +230,7 @@ int main(void)
 		cmocka_unit_test(test_integers_keep_all_their_digits),
 		cmocka_unit_test(test_doubles_read_back_as_the_same_doubles),
 		cmocka_unit_test(test_strings_of_any_bytes_become_valid_json),
+		cmocka_unit_test(test_text_is_taken_where_there_is_no_file),
 		cmocka_unit_test(test_lines_hold_one_value_each),
 		cmocka_unit_test(test_pretty_output_is_indented_and_ends_with_one_newline),
 		cmocka_unit_test(test_unfinished_value_and_full_disk_are_errors),

@@ -73,6 +73,14 @@ static long long number_at(yajl_val of, const char *a, const char *b)
 	return YAJL_GET_INTEGER(found);
 }
 
+static long long number_in(yajl_val of, const char *key)
+{
+	yajl_val found = yajl_tree_get(of, (const char *[]){key, NULL}, yajl_t_number);
+
+	assert_non_null(found);
+	return YAJL_GET_INTEGER(found);
+}
+
 /* ---- ended by another thread ---- */
 
 static void test_span_that_another_thread_ended_is_likely_at_best(void **state)
@@ -232,6 +240,7 @@ static void test_four_threads_and_those_of_other_names_or_processes_stay_apart(v
 	struct capture capture;
 	uint64_t ts;
 	struct why *why;
+	yajl_val json, sum;
 
 	(void)state;
 	begin(&capture);
@@ -244,6 +253,14 @@ static void test_four_threads_and_those_of_other_names_or_processes_stay_apart(v
 	check_part(why, 0, "running", 10 + 12 * 10, 11, "certain", "");
 	for (uint32_t i = 1; i < 13; i++)
 		assert_int_equal(part_of(why, i)->threads, 1);
+	/* Each of them took less than the thread itself, and all of them took more. */
+	check_printed(why, "  by cause: 51.5 % cpu-contention (12 culprits, hog (63) 4.9 %), 48.5 "
+			   "% running\n");
+	json = json_of(why);
+	sum = first(first(json, "instances"), "by_cause");
+	assert_int_equal(number_in(sum, "duration_ns"), 3 * (4 * 10 + 6));
+	assert_int_equal(number_in(sum, "culprits"), 12);
+	yajl_tree_free(json);
 	done(&capture, why);
 }
 

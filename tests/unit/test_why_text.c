@@ -461,12 +461,14 @@ static void test_a_thread_is_asked_for_by_number_or_name_and_within_the_capture(
 
 	(void)state;
 	assert_int_equal(why_pick(&query, model, &wanted, &err), 0);
-	assert_int_equal(query.tid, 12);
+	assert_int_equal(query.tid, 0);
+	assert_string_equal(query.comm, "loader-2");
 	assert_int_equal(query.from_ts, CAPTURE_START + MS);
 	assert_int_equal(query.to_ts, model->end_ts);
 	wanted.thread = "11";
 	assert_int_equal(why_pick(&query, model, &wanted, &err), 0);
 	assert_int_equal(query.tid, 11);
+	assert_null(query.comm);
 	wanted.thread = "loader";
 	assert_int_equal(why_pick(&query, model, &wanted, &err), -ENOENT);
 	assert_string_equal(err.message, "no thread 'loader'; did you mean 'loader-2'");

@@ -25,6 +25,7 @@
 #define SHARED_READER 140
 #define SHARED_DATA 4096
 #define DATA_AHEAD 2048 /* bytes between a record and what is prefetched */
+#define CACHE_LINE 64
 
 /* struct ring_record. A hit has the probe, the frame's first words, and the keys. An end has the
  * id and the probe. */

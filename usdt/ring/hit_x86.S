@@ -101,7 +101,9 @@
 	.endif
 	andq WRITER_MASK(%r10), %rax
 	leaq SHARED_DATA(%r11, %rax), %r10
+	/* Two lines, since records of more than one would leave some lines out. */
 	prefetchw DATA_AHEAD(%r10)
+	prefetchw DATA_AHEAD+CACHE_LINE(%r10)
 	.if \end
 	movq %rdx, RECORD_TICKS(%r10)
 	.else

@@ -75,7 +75,7 @@ bool ring_write_slow(struct ring_writer *writer, const struct ring_entry *entry)
 
 #if RING_HAS_RSEQ
 
-#define RING_AHEAD 1024 /* bytes between the record and what is prefetched */
+#define RING_AHEAD 1024 /* bytes between the record and the two cache lines that are prefetched */
 
 /*
  * The parts of a sequence. `clock` leaves the time in rbx, `length` the length of the record in
@@ -104,6 +104,7 @@ bool ring_write_slow(struct ring_writer *writer, const struct ring_entry *entry)
 	"andq %c[mask](%[writer]), %%r9\n\t"                                                       \
 	"leaq %c[data](%%rax, %%r9), %%r9\n\t"                                                     \
 	"prefetchw %c[ahead](%%r9)\n\t"                                                            \
+	"prefetchw %c[ahead]+64(%%r9)\n\t"                                                         \
 	"movq %%rbx, %c[ticks](%%r9)\n\t"
 #define RING_PUT_END_(length)                                                                      \
 	"movq %c[rseq](%[writer]), %%rax\n\t"                                                      \

@@ -14,9 +14,6 @@
 
 struct chrome_stream {
 	struct json *json;
-	FILE *stream; /* into `text` */
-	char *text;
-	size_t len;
 	uint32_t pid;
 	uint64_t start_ts;
 };
@@ -181,10 +178,9 @@ static void *chrome_stream_open(const struct sink_origin *origin)
 
 	c->pid = origin->process.pid;
 	c->start_ts = origin->meta.start_ts;
-	c->stream = memory_stream(&c->text, &c->len);
-	c->json = json_new(c->stream, false);
+	c->json = json_new(NULL, false);
 	memory_require(c->json);
-	fputs("[\n", c->stream);
+	json_outside(c->json, "[\n");
 	write_origin(c, origin);
 	return c;
 }
@@ -201,18 +197,15 @@ static void chrome_stream_end(void *arg, uint64_t end_ts, const struct store_cou
 	json_field_u64(c->json, "delivered", spans->delivered);
 	json_field_u64(c->json, "lost", spans->lost);
 	chrome_close(c->json);
-	memory_require(!json_flush(c->json));
-	fputs("\n]\n", c->stream);
+	json_outside(c->json, "\n]\n");
 }
 
 static const void *chrome_stream_take(void *arg, size_t *bytes)
 {
 	struct chrome_stream *c = arg;
 
-	memory_require(!json_flush(c->json) && !fflush(c->stream));
-	*bytes = c->len;
-	memory_require(!fseeko(c->stream, 0, SEEK_SET));
-	return c->text;
+	memory_require(!json_flush(c->json));
+	return json_take(c->json, bytes);
 }
 
 static void chrome_stream_close(void *arg)
@@ -220,8 +213,6 @@ static void chrome_stream_close(void *arg)
 	struct chrome_stream *c = arg;
 
 	json_close(c->json);
-	fclose(c->stream);
-	free(c->text);
 	free(c);
 }
 

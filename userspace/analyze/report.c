@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/select.h"
+#include "analyze/why/why_pick.h"
 #include "util/keymap.h"
 #include "util/memory.h"
 
@@ -92,7 +93,8 @@ static void make_rows(struct making *making)
 	bool *hit = memory_zeroed((size_t)making->site_count + 1, sizeof(*hit));
 
 	for (size_t i = 0; i < model->spans.len; i++)
-		hit[site_slot(making, model->spans.data[i].site)] = true;
+		if (!site_is_bookkeeping(model_site(model, model->spans.data[i].site)))
+			hit[site_slot(making, model->spans.data[i].site)] = true;
 	for (size_t i = 0; i < model->events.len; i++)
 		hit[site_slot(making, model->events.data[i].site)] = true;
 	for (uint32_t slot = 0; slot <= making->site_count; slot++)
@@ -158,6 +160,14 @@ static void count_span(struct report_span *row, const struct model *model, uint3
 	row->blocked_ns += duration - span->running_ns - span->runnable_ns;
 }
 
+/* The row of a span; MODEL_NONE: it has none. */
+static uint32_t span_row(const struct making *making, const struct model_span *span)
+{
+	return site_is_bookkeeping(model_site(making->model, span->site))
+		       ? MODEL_NONE
+		       : making->rows[site_slot(making, span->site)];
+}
+
 static void percentiles(struct making *making)
 {
 	const struct model *model = making->model;
@@ -172,11 +182,10 @@ static void percentiles(struct making *making)
 	}
 	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
+		uint32_t row = span_row(making, span);
 
-		if (!(span->flags & MODEL_SPAN_CUT))
-			making->durations
-				[making->ends[making->rows[site_slot(making, span->site)]]++] =
-				span->end_ts - span->start_ts;
+		if (!(span->flags & MODEL_SPAN_CUT) && row != MODEL_NONE)
+			making->durations[making->ends[row]++] = span->end_ts - span->start_ts;
 	}
 	for (size_t i = 0; i < report->spans.len; i++) {
 		struct report_span *row = &report->spans.data[i];
@@ -198,9 +207,12 @@ static void count_spans(struct making *making)
 	const struct model *model = making->model;
 
 	for (size_t i = 0; i < model->spans.len; i++) {
-		uint32_t row = making->rows[site_slot(making, model->spans.data[i].site)];
+		uint32_t row = span_row(making, &model->spans.data[i]);
 
-		count_span(&making->report->spans.data[row], model, (uint32_t)i);
+		if (row == MODEL_NONE)
+			making->report->bookkeeping++;
+		else
+			count_span(&making->report->spans.data[row], model, (uint32_t)i);
 	}
 	percentiles(making);
 }
@@ -441,13 +453,54 @@ static void make(struct making *making, const struct report_options *options)
 	sort_rows(report, options->sort);
 }
 
+/* A thread that hardly ran only waited for something to do, so its waits are nothing to explain. */
+#define RAN_AT_LEAST 100 /* this part of the capture */
+
+/* The thread other than `but` that waited longest of those that did something; NULL: none did. */
+static const struct model_thread *longest_waiting(const struct report *report, uint32_t but)
+{
+	const struct model *model = report->model;
+	uint64_t ran = (model->end_ts - model->start_ts) / RAN_AT_LEAST;
+	const struct model_thread *found = NULL;
+
+	for (size_t i = 0; i < report->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[report->threads.data[i]];
+
+		if (thread->has_sched && thread->tid != but && thread->running_ns >= ran &&
+		    (!found || thread->blocked_ns > found->blocked_ns))
+			found = thread;
+	}
+	return found;
+}
+
+static int explain_threads(struct report *report, const struct report_options *options,
+			   struct error *err)
+{
+	struct why_query query = {.names = options->names};
+	const struct model_thread *thread;
+	int result;
+
+	/* With a filter, the user asked for something else. */
+	if (report->model->filtered.expression || *report->model->meta->filter ||
+	    why_pick_busiest(&query, report->model))
+		return 0;
+	result = why_new(&report->busiest, report->model, &query, err);
+	thread = longest_waiting(report, query.tid);
+	if (result || !thread)
+		return result;
+	query.tid = thread->tid;
+	return why_new(&report->waiting, report->model, &query, err);
+}
+
 static int find_causes(struct report *report, const struct report_options *options,
 		       struct error *err)
 {
 	const struct why_aggregate_options of = {options->names, WHY_AGGREGATE_STRETCHES};
 
-	if (!report->model->sched || !report->spans.len)
+	if (!report->model->sched)
 		return 0;
+	if (!why_pick_has_spans(report->model))
+		return explain_threads(report, options, err);
 	return why_aggregate_new(&report->causes, report->model, &of, err);
 }
 
@@ -489,6 +542,8 @@ void report_free(struct report *report)
 	if (!report)
 		return;
 	why_aggregate_free(report->causes);
+	why_free(report->busiest);
+	why_free(report->waiting);
 	stragglers_free(report->stragglers);
 	vec_free(&report->spans);
 	vec_free(&report->events);

@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	command = command_find(name);
 	if (!command)
 		return command_unknown(name);
-	if (command->reads_captures)
+	if (command->reads_captures && !command->records)
 		memory_limit_set(memory_limit_default());
 	guard.arg = (void *)command;
 	memory_guard_set(&guard);

@@ -6,24 +6,32 @@
 
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
+#include "cmd/why_record_internal.h"
 #include "analyze/origin/origin.h"
+#include "analyze/report.h"
 #include "analyze/why/why_pick.h"
 #include "render/json/origin_json.h"
 #include "render/json/why_json.h"
 #include "render/text/origin_text.h"
 #include "render/text/report_text.h"
 #include "render/text/why_text.h"
+#include "util/memory_limit.h"
 #include "util/terminal.h"
 
 /* Limit of the causes shown for each instance in text. */
 #define CAUSES_SHOWN 10
 #define SLOWEST_DEFAULT 10
+#define SLOWEST_RECORDED 3 /* after an overview */
+#define OVERVIEW_ROWS 12
+#define WAITS_SHOWN 5
 
 struct why_cli {
+	struct why_capture capture;
 	struct why_wanted wanted;
 	const char *event;
 	uint64_t slowest;
 	bool origin, json, evidence;
+	bool overview; /* print what spans there are first */
 	struct filter_options filter;
 };
 
@@ -33,7 +41,9 @@ static const struct option_row rows[] = {
 	{"slowest", 'n', "N", "Explain the N slowest of them; 0 explains all. Default: 10.",
 	 .type = OPTION_NUMBER, .max = UINT32_MAX, .at = offsetof(struct why_cli, slowest)},
 	{"thread", 't', "THREAD",
-	 "Explain the time of a thread instead of spans. THREAD is its number or name.",
+	 "Explain the time of a thread instead of spans. THREAD is its number or name; threads of "
+	 "the "
+	 "same name are put together.",
 	 .at = offsetof(struct why_cli, wanted.thread)},
 	{"from", 0, "TIME", "With --thread, start at this time since the begin of the capture.",
 	 .type = OPTION_TIME, .at = offsetof(struct why_cli, wanted.from_ns)},
@@ -54,6 +64,15 @@ static const struct option_row rows[] = {
 	 "Print JSON, as docs/why.schema.json describes it; origins as docs/origin.schema.json "
 	 "does.",
 	 .at = offsetof(struct why_cli, json)},
+	TARGET_OPTION_ROWS(struct why_cli, capture.target, "Without FILE: "),
+	{"duration", 'd', "TIME",
+	 "Without FILE: record for TIME. Default: 10s; a COMMAND until it ends.",
+	 .type = OPTION_TIME, .min = 1, .at = offsetof(struct why_cli, capture.duration_ns)},
+	{"output", 'o', "FILE",
+	 "Without FILE: write the capture to this file instead of PROGRAM-TIME.waffle in the "
+	 "current "
+	 "folder. It is kept.",
+	 .type = OPTION_PATH, .at = offsetof(struct why_cli, capture.output)},
 	FILTER_OPTION_ROWS(struct why_cli, filter),
 	ALIGN_OPTION_ROW(struct why_cli, filter.align),
 	MEMORY_OPTION_ROW(struct why_cli, filter.memory_limit),
@@ -67,10 +86,11 @@ static int printed(int result, struct error *err)
 	return 0;
 }
 
-static int print_why(const struct why_cli *cli, const struct why *why, struct stack_names *names,
-		     struct error *err)
+static int print_why(const struct why_cli *cli, const struct why *why, const struct why *waits,
+		     struct stack_names *names, struct error *err)
 {
 	struct why_view view = {.names = names,
+				.waits = waits,
 				.causes = CAUSES_SHOWN,
 				.evidence = cli->evidence,
 				.colour = terminal_has_colour(stdout)};
@@ -114,11 +134,24 @@ static int find_origin(const struct why_cli *cli, const struct model *model, str
 	return result;
 }
 
+/* The longest waits of threads, which a sum over all time hides. NULL: the query is for spans. */
+static int find_waits(struct why **waits, const struct why_cli *cli, const struct model *model,
+		      const struct why_query *threads, struct error *err)
+{
+	struct why_query query = *threads;
+
+	*waits = NULL;
+	if ((!query.tid && !query.comm) || cli->json || cli->evidence)
+		return 0;
+	query.waits = WAITS_SHOWN;
+	return why_new(waits, model, &query, err);
+}
+
 static int explain(const struct why_cli *cli, const struct model *model, const char *file,
 		   struct error *err)
 {
 	struct why_query query = {.slowest = (uint32_t)cli->slowest};
-	struct why *why = NULL;
+	struct why *why = NULL, *waits = NULL;
 	/* A span on a track can't be explained with a scheduler either. */
 	int result =
 		model->sched || cli->wanted.span ? why_pick(&query, model, &cli->wanted, err) : 0;
@@ -131,15 +164,41 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 				 file, model->meta->sched ? "kept by the filter" : "recorded",
 				 model->meta->sched ? "leave the filter out"
 						    : "record with the source sched");
+	if (query.tid && !cli->wanted.thread)
+		terminal_message(stderr,
+				 "waffle-bpf: why: there are no spans, so this is the busiest "
+				 "thread; --thread names others, which waffle-bpf report lists");
 	query.names = stack_names_open(model->reader, true);
 	result = why_new(&why, model, &query, err);
 	if (!result && cli->evidence)
 		result = why_records_find(why, err);
 	if (!result)
-		result = print_why(cli, why, query.names, err);
+		result = find_waits(&waits, cli, model, &query, err);
+	if (!result)
+		result = print_why(cli, why, waits, query.names, err);
+	why_free(waits);
 	why_free(why);
 	stack_names_close(query.names);
 	return result;
+}
+
+/* What spans there are, and their causes together. */
+static int print_overview(const struct model *model, struct error *err)
+{
+	const struct report_view view = {OVERVIEW_ROWS, terminal_has_colour(stdout)};
+	struct report_options options = REPORT_OPTIONS_DEFAULT;
+	struct report *report;
+	int result;
+
+	options.names = stack_names_open(model->reader, true);
+	result = report_new(&report, model, &options, err);
+	stack_names_close(options.names);
+	if (result)
+		return result;
+	report_print_spans(report, &view, stdout);
+	report_free(report);
+	fputc('\n', stdout);
+	return 0;
 }
 
 static int why_files(const struct command *command, const void *arg,
@@ -157,6 +216,9 @@ static int why_files(const struct command *command, const void *arg,
 	/* Load everything: the cause of a wait may be before the window. */
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
+	if (!result && cli->overview && why_pick_has_spans(model) && !cli->json &&
+	    !cli->wanted.thread && !keep.only_declared)
+		result = print_overview(model, err);
 	if (!result)
 		result = cli->event || cli->origin ? find_origin(cli, model, err)
 						   : explain(cli, model, files->paths[0], err);
@@ -167,12 +229,22 @@ static int why_files(const struct command *command, const void *arg,
 
 #define NOT_GIVEN UINT64_MAX
 
-static const char *usage_problem(const struct why_cli *cli, int files)
+static const char *usage_problem(const struct why_cli *cli, int files, bool command)
 {
 	const struct why_wanted *wanted = &cli->wanted;
+	bool targets = target_options_given(&cli->capture.target);
 
-	if (files < 1)
-		return "give a .waffle file, or all files of a job";
+	if (command && targets)
+		return "give a command or running processes, not both";
+	if (targets && files)
+		return "give files or running processes, not both";
+	if (files < 1 && !targets)
+		return "give a .waffle file, or all files of a job, or what to record: --pid PID, "
+		       "--comm NAME or -- COMMAND";
+	if (!command && !targets && (cli->capture.duration_ns || cli->capture.output))
+		return "--duration and --output are for a recording: give --pid PID or -- COMMAND";
+	if (cli->filter.explain && (command || targets))
+		return "--explain is for files, and for attach and run";
 	if ((wanted->from_ns != NOT_GIVEN || wanted->to_ns != NOT_GIVEN) && !wanted->thread)
 		return "--from and --to choose a thread's time: give --thread, too";
 	if ((wanted->thread != NULL) + (wanted->span != NULL) + (cli->event != NULL) > 1)
@@ -186,6 +258,38 @@ static const char *usage_problem(const struct why_cli *cli, int files)
 	return NULL;
 }
 
+static int explain_files(const struct command *command, struct why_cli *cli,
+			 const struct capture_files *files)
+{
+	if (cli->slowest == NOT_GIVEN)
+		cli->slowest = cli->overview ? SLOWEST_RECORDED : SLOWEST_DEFAULT;
+	if (cli->wanted.from_ns == NOT_GIVEN)
+		cli->wanted.from_ns = 0;
+	memory_limit_set(memory_limit_default());
+	return filter_options_on_files(command, &cli->filter, files, cli->json, why_files, cli);
+}
+
+/* Records, and explains what was recorded. */
+static int explain_recorded(const struct command *command, struct why_cli *cli, char **argv)
+{
+	char path[PATH_MAX];
+	const char *const arguments[] = {path};
+	struct capture_files files = {.paths = arguments, .count = 1};
+	enum exit_code code = why_record(command, &cli->capture, argv, path);
+
+	cli->overview = true;
+	return code == EXIT_DONE ? explain_files(command, cli, &files) : (int)code;
+}
+
+/* Whether an argument is "--", which stands before a command. */
+static bool has_command(int argc, char **argv, int first)
+{
+	for (int i = 0; i < argc; i++)
+		if (!strcmp(argv[i], "--"))
+			return first < argc;
+	return false;
+}
+
 static int why_run(const struct command *command, int argc, char **argv)
 {
 	struct why_cli cli = {.slowest = NOT_GIVEN,
@@ -193,29 +297,37 @@ static int why_run(const struct command *command, int argc, char **argv)
 	struct error err = ERROR_INIT;
 	struct capture_files files;
 	const char *problem;
-	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
+	int first, code, result = options_parse(command, argc, argv, false, &cli, &first, &err);
+	bool runs = !result && has_command(argc, argv, first);
 
-	if (result)
-		return command_parse_failed(command, result, &err);
-	problem = usage_problem(&cli, argc - first);
+	problem = result ? NULL : usage_problem(&cli, argc - first, runs);
 	if (problem) {
 		error_set(&err, EINVAL, "%s", problem);
-		return command_fail(command, &err, EXIT_USAGE);
+		code = command_fail(command, &err, EXIT_USAGE);
+	} else if (result) {
+		code = command_parse_failed(command, result, &err);
+	} else if (runs || target_options_given(&cli.capture.target)) {
+		code = explain_recorded(command, &cli, runs ? argv + first : NULL);
+	} else {
+		files = capture_files_of(argc, argv, first);
+		code = explain_files(command, &cli, &files);
 	}
-	if (cli.slowest == NOT_GIVEN)
-		cli.slowest = SLOWEST_DEFAULT;
-	if (cli.wanted.from_ns == NOT_GIVEN)
-		cli.wanted.from_ns = 0;
-	files = capture_files_of(argc, argv, first);
-	return filter_options_on_files(command, &cli.filter, &files, cli.json, why_files, &cli);
+	target_options_free(&cli.capture.target);
+	return code;
 }
 
 const struct command command_why = {
 	.name = "why",
-	.arguments = "FILE…",
-	.summary = "Explain what made spans slow, and who caused it",
+	.arguments = "[FILE… | -- COMMAND…]",
+	.summary = "Explain what made spans slow, and who caused it; also of a running program",
 	.details =
-		"For each of the slowest spans, shows how long it was running, runnable "
+		"Explains what a file has; or, with --pid, --comm, --container, --unit, --cgroup "
+		"or a "
+		"command, first records the processes with all their children, as attach --tree "
+		"and "
+		"run do. Ctrl-C ends the recording, and the explanation follows. Without spans, "
+		"it explains the busiest thread.\n\nFor each of the slowest spans, shows how long "
+		"it was running, runnable "
 		"(waiting for a CPU) and blocked. Then come the causes, the largest first. "
 		"Each has its share of the span's time, its grade (certain, likely or "
 		"unknown), and the thread and object that caused it. Each wait is followed "
@@ -229,5 +341,6 @@ const struct command command_why = {
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,
+	.records = true,
 	.run = why_run,
 };

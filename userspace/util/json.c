@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/json.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ struct json {
 	FILE *out;
 	char *buffer;
 	size_t len, cap;
+	size_t flush_at; /* length to write out at */
 	int error;
 	bool pretty;
 	bool open; /* there is output after the last newline */
@@ -45,10 +47,11 @@ struct json *json_new(FILE *out, bool pretty)
 		return NULL;
 	json->out = out;
 	json->pretty = pretty;
+	json->flush_at = out ? FLUSH_BYTES : SIZE_MAX;
 	return json;
 }
 
-static void write_out(struct json *json)
+static __attribute__((noinline)) void write_out(struct json *json)
 {
 	errno = 0;
 	if (!json->error && fwrite(json->buffer, 1, json->len, json->out) != json->len)
@@ -70,10 +73,11 @@ int json_close(struct json *json)
 		return -ENOMEM;
 	if (json->depth)
 		fail(json, -EINVAL);
-	if (json->len)
+	if (json->len && json->out)
 		write_out(json);
 	/* In pretty mode a complete value ends with a newline already. */
-	if (json->open && !json->pretty && !json->error && putc('\n', json->out) == EOF)
+	if (json->open && !json->pretty && !json->error && json->out &&
+	    putc('\n', json->out) == EOF)
 		json->error = -EIO;
 	err = json->error;
 	free(json->buffer);
@@ -83,13 +87,17 @@ int json_close(struct json *json)
 
 /* ---- the buffer ---- */
 
-/* Room for so many more bytes, and one. */
-static char *room(struct json *json, size_t bytes)
+static __attribute__((noinline, cold)) void grow(struct json *json, size_t bytes)
 {
-	if (json->cap - json->len <= bytes) {
-		json->cap = 2 * json->cap + bytes + 1024;
-		json->buffer = memory_resize(json->buffer, json->cap, 1);
-	}
+	json->cap = 2 * json->cap + bytes + 1024;
+	json->buffer = memory_resize(json->buffer, json->cap, 1);
+}
+
+/* Room for so many more bytes, and one. */
+static inline char *room(struct json *json, size_t bytes)
+{
+	if (__builtin_expect(json->cap - json->len <= bytes, 0))
+		grow(json, bytes);
 	return json->buffer + json->len;
 }
 
@@ -113,33 +121,47 @@ static void indent_put(struct json *json)
 	json->len += 2 * (size_t)json->depth;
 }
 
-/* Begins a value or a key with what separates it from the one before. False: none may be here. */
-static bool value_begin(struct json *json, bool is_string)
+/* The newline and the spaces before a value or a key. */
+static void pretty_begin(struct json *json, enum json_state state)
 {
-	enum json_state state = json->states[json->depth];
-
-	json->open = true;
-	if (state == EXPECT_NOTHING ||
-	    (!is_string && (state == EXPECT_KEY || state == EXPECT_FIRST_KEY))) {
-		fail(json, -EINVAL);
-		return false;
-	}
-	if (state == EXPECT_KEY || state == EXPECT_ELEMENT)
-		put(json, ',');
-	else if (state == EXPECT_MEMBER)
-		put(json, ':');
-	if (!json->pretty)
-		return true;
 	if (state == EXPECT_KEY || state == EXPECT_ELEMENT)
 		put(json, '\n');
 	if (state == EXPECT_MEMBER)
 		put(json, ' ');
 	else
 		indent_put(json);
-	return true;
 }
 
-static void value_end(struct json *json)
+/* Begins a value or a key with what separates it from the one before. Returns where it goes, with
+ * room for `bytes`. NULL: none may be here. */
+static inline char *value_begin(struct json *json, bool is_string, size_t bytes)
+{
+	/* What stands in front. Without a branch, since it changes from value to value. */
+	static const char separators[] = {
+		[EXPECT_KEY] = ',',
+		[EXPECT_MEMBER] = ':',
+		[EXPECT_ELEMENT] = ',',
+		[EXPECT_NOTHING] = 0,
+	};
+	enum json_state state = json->states[json->depth];
+	char *to;
+
+	json->open = true;
+	if (state == EXPECT_NOTHING ||
+	    (!is_string && (state == EXPECT_KEY || state == EXPECT_FIRST_KEY))) {
+		fail(json, -EINVAL);
+		return NULL;
+	}
+	to = room(json, bytes + 1);
+	*to = separators[state];
+	json->len += separators[state] != 0;
+	if (!json->pretty)
+		return json->buffer + json->len;
+	pretty_begin(json, state);
+	return room(json, bytes);
+}
+
+static inline void value_end(struct json *json)
 {
 	static const uint8_t next[] = {
 		[EXPECT_VALUE] = EXPECT_NOTHING,
@@ -155,13 +177,13 @@ static void value_end(struct json *json)
 	*state = next[*state];
 	if (json->pretty && *state == EXPECT_NOTHING)
 		put(json, '\n');
-	if (json->len >= FLUSH_BYTES)
+	if (json->len >= json->flush_at)
 		write_out(json);
 }
 
 static void nest(struct json *json, char bracket, enum json_state state)
 {
-	if (!json || !value_begin(json, false))
+	if (!json || !value_begin(json, false, 1))
 		return;
 	if (json->depth + 1 == DEPTH_MAX) {
 		fail(json, -EINVAL);
@@ -220,7 +242,7 @@ static void line_end(struct json *json, const char *separator)
 	json->states[0] = EXPECT_VALUE;
 	put_bytes(json, separator, strlen(separator));
 	json->open = false;
-	if (json->len >= FLUSH_BYTES)
+	if (json->len >= json->flush_at)
 		write_out(json);
 }
 
@@ -238,22 +260,44 @@ int json_flush(struct json *json)
 {
 	if (!json)
 		return -ENOMEM;
-	if (json->len)
+	if (json->len && json->out)
 		write_out(json);
 	return json->error;
 }
 
+void json_outside(struct json *json, const char *text)
+{
+	if (json)
+		put_bytes(json, text, strlen(text));
+}
+
+const char *json_take(struct json *json, size_t *len)
+{
+	*len = json->len;
+	json->len = 0;
+	return json->buffer;
+}
+
 /* ---- strings ---- */
 
-/* Whether all of a text can be written as it is: printable ASCII. */
+/* Whether a character can be written as it is: printable ASCII. */
+static inline bool is_plain_byte(unsigned char byte)
+{
+	static const uint32_t plain[8] = {
+		[1] = 0xffffffff & ~(1u << ('"' - 32)),
+		[2] = 0xffffffff & ~(1u << ('\\' - 64)),
+		[3] = 0x7fffffff,
+	};
+
+	return plain[byte / 32] >> byte % 32 & 1;
+}
+
+/* Whether all of a text is. */
 static bool is_plain(const char *text, size_t len)
 {
-	for (size_t i = 0; i < len; i++) {
-		unsigned char byte = (unsigned char)text[i];
-
-		if (byte < ' ' || byte > '~' || byte == '"' || byte == '\\')
+	for (size_t i = 0; i < len; i++)
+		if (!is_plain_byte((unsigned char)text[i]))
 			return false;
-	}
 	return true;
 }
 
@@ -323,15 +367,26 @@ static void put_string(struct json *json, const char *text, size_t len)
 	}
 }
 
-/* Valid UTF-8. */
-static void string_put(struct json *json, const char *text, size_t len, bool plain)
+static void plain_put(struct json *json, const char *text, size_t len)
 {
-	if (!value_begin(json, true))
+	char *to = value_begin(json, true, len + 2);
+
+	if (!to)
+		return;
+	*to++ = '"';
+	memcpy(to, text, len);
+	to[len] = '"';
+	json->len += len + 2;
+	value_end(json);
+}
+
+/* Valid UTF-8. */
+static void string_put(struct json *json, const char *text, size_t len)
+{
+	if (!value_begin(json, true, 1))
 		return;
 	put(json, '"');
-	if (plain)
-		put_bytes(json, text, len);
-	else if (plain_length(text, len) < len)
+	if (plain_length(text, len) < len)
 		put_escaped(json, text, len);
 	else
 		put_string(json, text, len);
@@ -339,19 +394,22 @@ static void string_put(struct json *json, const char *text, size_t len, bool pla
 	value_end(json);
 }
 
+void json_key_plain_(struct json *json, const char *key, size_t len)
+{
+	if (json)
+		plain_put(json, key, len);
+}
+
 /* Keys are names of waffle's own or from sites, and need not be restored exactly: control
  * characters are replaced. */
-void json_key(struct json *json, const char *key)
+static void key_shown(struct json *json, const char *key)
 {
 	size_t len = strlen(key), bytes = 0;
-	bool plain = is_plain(key, len);
 	char *shown = NULL;
 	FILE *out;
 
-	if (!json)
-		return;
-	if (plain || (utf8_valid(key, len) == len && plain_length(key, len) == len)) {
-		string_put(json, key, len, plain);
+	if (utf8_valid(key, len) == len && plain_length(key, len) == len) {
+		string_put(json, key, len);
 		return;
 	}
 	out = open_memstream(&shown, &bytes);
@@ -360,13 +418,40 @@ void json_key(struct json *json, const char *key)
 	if (!out || fclose(out))
 		fail(json, -ENOMEM);
 	else
-		string_put(json, shown, bytes, false);
+		string_put(json, shown, bytes);
 	free(shown);
+}
+
+/* Length of the plain text at the beginning. */
+static inline size_t plain_prefix(const char *text)
+{
+	size_t len = 0;
+
+	while (is_plain_byte((unsigned char)text[len]))
+		len++;
+	return len;
+}
+
+void json_key_any_(struct json *json, const char *key)
+{
+	size_t len = plain_prefix(key);
+
+	if (!json)
+		return;
+	if (!key[len])
+		plain_put(json, key, len);
+	else
+		key_shown(json, key);
 }
 
 void json_string(struct json *json, const char *text)
 {
-	json_string_len(json, text, strlen(text));
+	size_t len = plain_prefix(text);
+
+	if (json && !text[len])
+		plain_put(json, text, len);
+	else
+		json_string_len(json, text, len + strlen(text + len));
 }
 
 static void string_cleaned(struct json *json, const char *text, size_t len)
@@ -374,7 +459,7 @@ static void string_cleaned(struct json *json, const char *text, size_t len)
 	char *clean = malloc(UTF8_CLEAN_MAX(len));
 
 	if (clean)
-		string_put(json, clean, utf8_clean(text, len, clean), false);
+		string_put(json, clean, utf8_clean(text, len, clean));
 	else
 		fail(json, -ENOMEM);
 	free(clean);
@@ -382,14 +467,14 @@ static void string_cleaned(struct json *json, const char *text, size_t len)
 
 void json_string_len(struct json *json, const char *text, size_t len)
 {
-	bool plain = is_plain(text, len);
-
 	if (!json)
 		return;
-	if (!plain && utf8_valid(text, len) != len)
+	if (is_plain(text, len))
+		plain_put(json, text, len);
+	else if (utf8_valid(text, len) != len)
 		string_cleaned(json, text, len);
 	else
-		string_put(json, text, len, plain);
+		string_put(json, text, len);
 }
 
 /* ---- all else ---- */
@@ -397,9 +482,12 @@ void json_string_len(struct json *json, const char *text, size_t len)
 /* Text that is written as it is. */
 static void word_put(struct json *json, const char *text, size_t len)
 {
-	if (!json || !value_begin(json, false))
+	char *to = json ? value_begin(json, false, len) : NULL;
+
+	if (!to)
 		return;
-	put_bytes(json, text, len);
+	memcpy(to, text, len);
+	json->len += len;
 	value_end(json);
 }
 
@@ -408,18 +496,27 @@ void json_number(struct json *json, const char *digits, size_t len)
 	word_put(json, digits, len);
 }
 
+#define DIGITS_MAX 24
+
 /* Writes the digits itself, since printf() is slower. */
 static void number(struct json *json, uint64_t value, bool negative)
 {
-	char digits[24], *at = digits + sizeof(digits);
+	char digits[2 * DIGITS_MAX], *at = digits + DIGITS_MAX,
+				     *to = json ? value_begin(json, false, DIGITS_MAX) : NULL;
 
+	if (!to)
+		return;
 	do {
 		*--at = (char)('0' + value % 10);
 		value /= 10;
 	} while (value);
 	if (negative)
 		*--at = '-';
-	json_number(json, at, (size_t)(digits + sizeof(digits) - at));
+	/* The same length each time, which needs no call. What is behind the digits is overwritten.
+	 */
+	memcpy(to, at, DIGITS_MAX);
+	json->len += (size_t)(digits + DIGITS_MAX - at);
+	value_end(json);
 }
 
 void json_i64(struct json *json, int64_t value)
@@ -479,11 +576,29 @@ void json_null(struct json *json)
 	word_put(json, "null", 4);
 }
 
+/* The hexadecimal digits of 32 bits, as the eight bytes of a number. */
+static uint64_t hex_digits(uint64_t value)
+{
+	uint64_t over;
+
+	value = (value << 16 | value) & 0x0000ffff0000ffff;
+	value = (value << 8 | value) & 0x00ff00ff00ff00ff;
+	value = (value << 4 | value) & 0x0f0f0f0f0f0f0f0f;
+	over = (value + 0x0606060606060606) >> 4 & 0x0101010101010101; /* a to f */
+	return value + 0x3030303030303030 + over * ('a' - '0' - 10);
+}
+
 void json_hex64(struct json *json, uint64_t value)
 {
-	char digits[16];
+	uint64_t high = htobe64(hex_digits(value >> 32)),
+		 low = htobe64(hex_digits(value & 0xffffffff));
+	char *to = json ? value_begin(json, true, 18) : NULL;
 
-	for (int i = 15; i >= 0; i--, value >>= 4)
-		digits[i] = "0123456789abcdef"[value & 15];
-	json_string_len(json, digits, sizeof(digits));
+	if (!to)
+		return;
+	to[0] = to[17] = '"';
+	memcpy(to + 1, &high, 8);
+	memcpy(to + 9, &low, 8);
+	json->len += 18;
+	value_end(json);
 }

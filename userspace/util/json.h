@@ -26,7 +26,8 @@
 struct json;
 
 /* `pretty`: indented by two spaces, for people. NULL: out of memory. All functions below accept
- * NULL and do nothing then; json_close(NULL) returns -ENOMEM. */
+ * NULL and do nothing then; json_close(NULL) returns -ENOMEM. Without a FILE the text is kept until
+ * json_take(). */
 struct json *json_new(FILE *out, bool pretty);
 
 /*
@@ -45,12 +46,19 @@ void json_line(struct json *json);
 void json_next(struct json *json);
 /* Writes the buffered text to the FILE, for a stream that does not end. Returns the first error. */
 int json_flush(struct json *json);
+/* Without a FILE: the text since the last call, valid until more is written. `json` is not NULL. */
+const char *json_take(struct json *json, size_t *len);
+/* Text before, between or behind values, such as the brackets of such an array. */
+void json_outside(struct json *json, const char *text);
 
 void json_object_begin(struct json *json);
 void json_object_end(struct json *json);
 void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
-void json_key(struct json *json, const char *key);
+
+/* A constant key is waffle's own: printable ASCII without quotes and backslashes, which is written
+ * as it is. Others may contain anything. */
+static inline void json_key(struct json *json, const char *key);
 
 void json_string(struct json *json, const char *text);
 void json_string_len(struct json *json, const char *text, size_t len);
@@ -66,6 +74,17 @@ void json_hex64(struct json *json, uint64_t value);
 size_t json_plain_point(char *digits, size_t len);
 /* Text that is a JSON number already, such as microseconds "12.345". */
 void json_number(struct json *json, const char *digits, size_t len);
+
+void json_key_plain_(struct json *json, const char *key, size_t len);
+void json_key_any_(struct json *json, const char *key);
+
+static inline __attribute__((always_inline)) void json_key(struct json *json, const char *key)
+{
+	if (__builtin_constant_p(__builtin_strlen(key)))
+		json_key_plain_(json, key, __builtin_strlen(key));
+	else
+		json_key_any_(json, key);
+}
 
 static inline void json_field_string(struct json *json, const char *key, const char *text)
 {

@@ -30,6 +30,24 @@ const char *const why_grade_names[] = {
 
 /* ---- selection of instances ---- */
 
+/* Surplus of instances at which the fastest ones are dropped. */
+#define SLACK 4096
+
+static bool wants_threads(const struct why_query *query)
+{
+	return (query->tid || query->comm) && !query->spans;
+}
+
+static bool wants_thread(const struct why_query *query, const struct model *model, uint32_t index)
+{
+	const struct model_thread *thread = &model->threads.data[index];
+
+	if (!thread->traced)
+		return false;
+	return query->comm ? !strcmp(model_thread_name(model, index), query->comm)
+			   : thread->tid == query->tid;
+}
+
 static void pick_window(struct why *why, const struct why_query *query, bool *found)
 {
 	const struct model *model = why->model;
@@ -45,18 +63,64 @@ static void pick_window(struct why *why, const struct why_query *query, bool *fo
 						.to_ts = to,
 						.ended_by = MODEL_NONE};
 
-		if (thread->tid != query->tid || !thread->traced)
+		if (!wants_thread(query, model, i))
 			continue;
 		*found = true;
 		if (thread->exit_ts && thread->exit_ts < to)
 			instance.to_ts = thread->exit_ts;
-		if (thread->exit_ts && thread->first_ts > from && why->instances.len)
+		if (thread->exit_ts && thread->first_ts > from && !query->comm &&
+		    why->instances.len)
 			instance.from_ts = thread->first_ts;
 		if (thread->born_ts > instance.from_ts)
 			instance.from_ts = thread->born_ts;
 		if (instance.from_ts < instance.to_ts)
 			vec_add(&why->instances, instance);
 	}
+}
+
+/* The threads of `why` whose waits are searched, and where those are added. */
+struct wait_search {
+	struct why *why;
+	const struct why_query *query;
+	struct why_instance *threads; /* by thread; to_ts 0: not wanted */
+};
+
+static void keep_slowest(struct why *why, uint32_t slowest);
+
+static int wait_take(const struct model_interval *interval, void *arg)
+{
+	struct wait_search *search = arg;
+	struct why_instance instance = search->threads[interval->thread];
+
+	if (interval->state == WAFFLE_THREAD_RUNNING)
+		return 0;
+	if (instance.from_ts < interval->from_ts)
+		instance.from_ts = interval->from_ts;
+	if (instance.to_ts > interval->to_ts)
+		instance.to_ts = interval->to_ts;
+	if (instance.from_ts >= instance.to_ts)
+		return 0;
+	vec_add(&search->why->instances, instance);
+	if (search->why->instances.len / 2 >= (size_t)search->query->waits + SLACK)
+		keep_slowest(search->why, search->query->waits);
+	return 0;
+}
+
+/* Replaces the threads' windows by their longest waits. */
+static void pick_waits(struct why *why, const struct why_query *query)
+{
+	const struct model *model = why->model;
+	struct wait_search search = {
+		.why = why,
+		.query = query,
+		.threads = memory_zeroed(model->threads.len + 1, sizeof(*search.threads))};
+
+	for (size_t i = 0; i < why->instances.len; i++)
+		search.threads[why->instances.data[i].thread] = why->instances.data[i];
+	why->instances.len = 0;
+	model_each_interval(model, wait_take, &search);
+	keep_slowest(why, query->waits);
+	free(search.threads);
 }
 
 static struct why_instance span_instance(const struct model *model, uint32_t index)
@@ -105,9 +169,6 @@ static void keep_slowest(struct why *why, uint32_t slowest)
 		why->instances.len = slowest;
 }
 
-/* Surplus of instances at which the fastest ones are dropped. */
-#define SLACK 4096
-
 static void pick_spans(struct why *why, const struct why_query *query)
 {
 	const struct model *model = why->model;
@@ -118,6 +179,9 @@ static void pick_spans(struct why *why, const struct why_query *query)
 		if (query->span_id && span->id != query->span_id)
 			continue;
 		if (query->name && strcmp(model_site(model, span->site)->name, query->name) != 0)
+			continue;
+		if (!query->name && !query->span_id &&
+		    site_is_bookkeeping(model_site(model, span->site)))
 			continue;
 		if (can_explain(model, span))
 			vec_add(&why->instances, span_instance(model, i));
@@ -141,14 +205,18 @@ static int pick(struct why *why, const struct why_query *query, struct error *er
 
 	if (query->spans)
 		pick_these(why, query);
-	else if (query->tid)
+	else if (wants_threads(query))
 		pick_window(why, query, &found);
 	else
 		pick_spans(why, query);
-	if (query->tid && !query->spans && !found)
+	if (wants_threads(query) && !found && query->comm)
+		return error_set(err, ENOENT, "no thread is named %s", query->comm);
+	if (wants_threads(query) && !found)
 		return error_set(err, ENOENT, "thread %u is not one of the recorded process's",
 				 query->tid);
-	keep_slowest(why, query->slowest);
+	if (wants_threads(query) && query->waits)
+		pick_waits(why, query);
+	keep_slowest(why, wants_threads(query) ? 0 : query->slowest);
 	return 0;
 }
 

@@ -23,7 +23,9 @@ struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */
 	uint32_t tid;     /* 0: spans; otherwise this thread from from_ts to to_ts */
+	const char *comm; /* all threads of this name, in the same window; NULL: see `tid` */
 	uint64_t from_ts, to_ts;
+	uint32_t waits; /* with tid or comm: instead of all time, so many of the longest waits */
 	/* If set, only these span indexes; the selectors above are ignored. */
 	const uint32_t *spans;
 	size_t span_count;
@@ -34,6 +36,18 @@ struct why_query {
 int why_new(struct why **why, const struct model *model, const struct why_query *query,
 	    struct error *err);
 void why_free(struct why *why);
+
+/* The time of an instance with one cause, summed over all culprits. */
+struct why_by_cause {
+	enum why_cause cause;
+	uint64_t ns;
+	uint32_t culprits; /* at least 1 */
+	uint32_t largest;  /* index of its largest part, from instance->part on */
+};
+/* Fills in the sums, the largest first; `sums` has room for WHY_CAUSE_COUNT. Returns their number.
+ * Their sum is the duration. */
+uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
+		      struct why_by_cause *sums);
 
 /*
  * The parts of the instance are in why.parts only during the call, unsorted and without chains. A

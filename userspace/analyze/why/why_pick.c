@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_pick.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,7 @@ static int pick_tid(struct why_query *query, const struct model *model, uint64_t
 	for (size_t i = 0; i < model->threads.len; i++)
 		if (model_pid_real(model, model->threads.data[i].tid) == tid && tid) {
 			query->tid = model->threads.data[i].tid;
+			query->comm = NULL;
 			return 0;
 		}
 	return error_set(err, ENOENT, "no thread %" PRIu64 "; waffle-bpf report lists them", tid);
@@ -180,33 +182,23 @@ static int pick_comm(struct why_query *query, const struct model *model, const c
 		     struct error *err)
 {
 	struct offer near = {0};
-	uint32_t first = 0, second = 0;
 
 	for (uint32_t i = 0; i < model->threads.len; i++) {
-		const struct model_thread *thread = &model->threads.data[i];
 		const char *comm = model_thread_name(model, i);
 
-		if (!thread->traced)
+		if (!model->threads.data[i].traced)
 			continue;
-		if (!strcmp(comm, wanted) && thread->tid != first) {
-			second = first;
-			first = thread->tid;
-		} else if (suggest_similar(wanted, comm)) {
-			offer_name(&near, comm, "'");
+		if (!strcmp(comm, wanted)) {
+			query->comm = comm;
+			query->tid = 0;
+			return 0;
 		}
+		if (suggest_similar(wanted, comm))
+			offer_name(&near, comm, "'");
 	}
-	if (first && second)
-		return error_set(err, EINVAL,
-				 "more than one thread is named '%s', such as %" PRIu32
-				 " and %" PRIu32 ": give one's number",
-				 wanted, model_pid_real(model, second),
-				 model_pid_real(model, first));
-	if (!first)
-		return error_set(err, ENOENT, "no thread '%s'; %s %s", wanted,
-				 near.count ? "did you mean" : "waffle-bpf report",
-				 near.count ? near.text : "lists them");
-	query->tid = first;
-	return 0;
+	return error_set(err, ENOENT, "no thread '%s'; %s %s", wanted,
+			 near.count ? "did you mean" : "waffle-bpf report",
+			 near.count ? near.text : "lists them");
 }
 
 static uint64_t after(uint64_t start, uint64_t ns)
@@ -232,6 +224,33 @@ static int pick_thread(struct why_query *query, const struct model *model,
 	return pick_comm(query, model, wanted->thread, err);
 }
 
+bool why_pick_has_spans(const struct model *model)
+{
+	for (size_t i = 0; i < model->spans.len; i++)
+		if (!site_is_bookkeeping(model_site(model, model->spans.data[i].site)))
+			return true;
+	return false;
+}
+
+int why_pick_busiest(struct why_query *query, const struct model *model)
+{
+	const struct model_thread *busiest = NULL;
+
+	for (size_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+
+		if (thread->traced && thread->has_sched &&
+		    (!busiest || thread->running_ns > busiest->running_ns))
+			busiest = thread;
+	}
+	if (!busiest)
+		return -ENOENT;
+	query->tid = busiest->tid;
+	query->from_ts = model->start_ts;
+	query->to_ts = model->end_ts;
+	return 0;
+}
+
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err)
 {
@@ -240,7 +259,9 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 	if (wanted->span)
 		return pick_span(query, model, wanted->span, err)
 			       ?: reject_tracks(query, model, err);
-	if (!model->spans.len)
+	if (why_pick_has_spans(model))
+		return 0;
+	if (*spans_left_out(model) || why_pick_busiest(query, model))
 		return error_set(err, ENOENT,
 				 "there are no spans%s; --thread explains a thread's time",
 				 spans_left_out(model));

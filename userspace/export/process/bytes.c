@@ -33,7 +33,7 @@ static bool grow(struct out_bytes *bytes, size_t len)
 	return true;
 }
 
-void bytes_add(struct out_bytes *bytes, const void *data, size_t len)
+void bytes_add_slow_(struct out_bytes *bytes, const void *data, size_t len)
 {
 	if (!len || !grow(bytes, len))
 		return;

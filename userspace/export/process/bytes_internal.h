@@ -17,7 +17,18 @@ struct out_bytes {
 	bool failed;
 };
 
-void bytes_add(struct out_bytes *bytes, const void *data, size_t len);
+void bytes_add_slow_(struct out_bytes *bytes, const void *data, size_t len);
+
+static inline void bytes_add(struct out_bytes *bytes, const void *data, size_t len)
+{
+	if (len >= bytes->cap - bytes->len || bytes->failed) {
+		bytes_add_slow_(bytes, data, len);
+		return;
+	}
+	memcpy(bytes->data + bytes->len, data, len);
+	bytes->len += len;
+}
+
 void bytes_print(struct out_bytes *bytes, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The same as "%" PRIu64 and "%016" PRIx64, in a fraction of the time. */

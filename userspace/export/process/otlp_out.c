@@ -25,6 +25,10 @@ static void varint(struct otlp_out *otlp, uint64_t value)
 {
 	unsigned char bytes[10];
 
+	if (value < 0x80) {
+		bytes_char(otlp->out, (char)value);
+		return;
+	}
 	bytes_add(otlp->out, bytes, varint_make(bytes, value));
 }
 
@@ -59,11 +63,15 @@ static void key(struct otlp_out *otlp, const char *name)
 
 /* ---- messages ---- */
 
-static void message_open(struct otlp_out *otlp)
+/* `has_length`: the length is in front of it, for which one byte is left. That is enough for most.
+ */
+static void message_open(struct otlp_out *otlp, bool has_length)
 {
 	if (otlp->json) {
 		bytes_char(otlp->out, '{');
 		otlp->follows = false;
+	} else if (has_length) {
+		bytes_char(otlp->out, 0);
 	}
 	otlp->begins[otlp->depth++] = otlp->out->len;
 }
@@ -71,7 +79,7 @@ static void message_open(struct otlp_out *otlp)
 void otlp_request_begin(struct otlp_out *otlp, struct out_bytes *out, bool json)
 {
 	*otlp = (struct otlp_out){.out = out, .json = json};
-	message_open(otlp);
+	message_open(otlp, false);
 }
 
 void otlp_request_end(struct otlp_out *otlp)
@@ -87,7 +95,7 @@ void otlp_begin(struct otlp_out *otlp, unsigned field, const char *name)
 		key(otlp, name);
 	else
 		tag(otlp, field, WIRE_BYTES);
-	message_open(otlp);
+	message_open(otlp, true);
 }
 
 void otlp_item_begin(struct otlp_out *otlp, unsigned field)
@@ -96,10 +104,10 @@ void otlp_item_begin(struct otlp_out *otlp, unsigned field)
 		separate(otlp);
 	else
 		tag(otlp, field, WIRE_BYTES);
-	message_open(otlp);
+	message_open(otlp, true);
 }
 
-/* The length of a message is in front of it, and is known only now. */
+/* The length of a message is known only now. */
 void otlp_end(struct otlp_out *otlp)
 {
 	size_t begin = otlp->begins[--otlp->depth], len = otlp->out->len - begin;
@@ -111,11 +119,13 @@ void otlp_end(struct otlp_out *otlp)
 		otlp->follows = true;
 		return;
 	}
-	bytes_add(otlp->out, bytes, count);
+	if (count > 1)
+		bytes_add(otlp->out, bytes, count - 1);
 	if (otlp->out->failed)
 		return;
-	memmove(otlp->out->data + begin + count, otlp->out->data + begin, len);
-	memcpy(otlp->out->data + begin, bytes, count);
+	if (count > 1)
+		memmove(otlp->out->data + begin + count - 1, otlp->out->data + begin, len);
+	memcpy(otlp->out->data + begin - 1, bytes, count);
 }
 
 void otlp_list_begin(struct otlp_out *otlp, const char *name)

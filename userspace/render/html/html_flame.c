@@ -3,18 +3,13 @@
  * Off-CPU time by where a thread waited and who ended the wait. It covers every blocked interval of
  * every thread, so its sum equals the threads' blocked_ns. Stacks are known except for short waits.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "render/html/html_internal.h"
-#include "symbolize/stack_names.h"
 #include "util/memory.h"
-#include "util/path.h"
-#include "util/syscall_names.h"
 
 #define STACKS_MAX 1000
-#define DEPTH_MAX 64 /* innermost frames shown of each of the two stacks */
 
 /* What the waits of one sum have in common. It is zeroed first, since it is compared as bytes. */
 struct flame_key {
@@ -129,58 +124,6 @@ static int compare_sums(const void *left, const void *right)
 
 /* ---- writing ---- */
 
-struct flame_frames {
-	struct html_page *page;
-	uint32_t texts[DEPTH_MAX + 1]; /* the last entry is "[cut]" */
-	uint32_t count;
-};
-
-/* Adds a frame as "queue_pop" or "libc.so.6+0x9f3a2". */
-static void add_frame(const struct stack_frame *frame, void *arg)
-{
-	struct flame_frames *frames = arg;
-	const char *module = frame->module ? frame->module : "";
-	char text[HTML_NAME_MAX + 64];
-
-	if (frames->count > DEPTH_MAX)
-		return;
-	if (frames->count == DEPTH_MAX)
-		snprintf(text, sizeof(text), "[cut]");
-	else if (frame->function)
-		snprintf(text, sizeof(text), "%.*s%s", HTML_NAME_MAX - 16, frame->function,
-			 frame->inlined ? " [inlined]" : "");
-	else
-		snprintf(text, sizeof(text), "%.*s%s0x%" PRIx64, HTML_NAME_MAX - 32,
-			 path_base(module), *module ? "+" : "", frame->offset);
-	frames->texts[frames->count++] = html_text(frames->page, text);
-}
-
-/* Writes frames as numbers of texts, the outermost first. */
-static void stack_json(const struct flame *flame, uint32_t stack, uint64_t ts)
-{
-	struct json *json = flame->page->json;
-	struct flame_frames frames = {.page = flame->page};
-
-	stack_names_each(flame->page->names, stack, ts, add_frame, &frames);
-	json_array_begin(json);
-	while (frames.count)
-		json_u64(json, frames.texts[--frames.count]);
-	json_array_end(json);
-}
-
-static void call_json(struct html_page *page, int32_t number)
-{
-	const char *name = number < 0 ? NULL : syscall_name(page->model->meta->machine, number);
-	char text[64];
-
-	snprintf(text, sizeof(text), "[system call %d]", number);
-	if (name)
-		snprintf(text, sizeof(text), "[%s]", name);
-	json_array_begin(page->json);
-	json_u64(page->json, html_text(page, number < 0 ? "[no stack]" : text));
-	json_array_end(page->json);
-}
-
 /* Writes a sum as [thread, waker, ns, waits, [user frames], [kernel frames]]. */
 static void sum_json(const struct flame *flame, const struct flame_sum *sum)
 {
@@ -191,11 +134,11 @@ static void sum_json(const struct flame *flame, const struct flame_sum *sum)
 	json_u64(json, sum->key.waker);
 	json_u64(json, sum->ns);
 	json_u64(json, sum->waits);
-	stack_json(flame, sum->key.user_stack, sum->ts);
+	html_stack(flame->page, sum->key.user_stack, sum->ts);
 	if (sum->key.kernel_stack)
-		stack_json(flame, sum->key.kernel_stack, sum->ts);
+		html_stack(flame->page, sum->key.kernel_stack, sum->ts);
 	else
-		call_json(flame->page, sum->key.syscall);
+		html_call(flame->page, sum->key.syscall);
 	json_array_end(json);
 }
 

@@ -68,6 +68,17 @@ void html_causes_slow(struct html_page *page, uint32_t span);
 void html_spans(struct html_page *page);   /* "spans", "spans_left_out" */
 void html_slowest(struct html_page *page); /* "slowest", each with its timeline */
 void html_flame(struct html_page *page);   /* "flame" */
+void html_oncpu(struct html_page *page);   /* "oncpu", if there are samples */
+
+/* The innermost frames shown of a stack, and one for "[cut]". */
+#define HTML_FRAMES_MAX 65
+/* Fills in the frames of a stack as numbers of texts, the outermost first. Returns their number. */
+uint32_t html_frames(struct html_page *page, uint32_t stack, uint64_t ts,
+		     uint32_t texts[HTML_FRAMES_MAX]);
+/* Write an array of frames as numbers of texts, the outermost first: those of a stack, or the
+ * system call in place of the stack of the kernel (-1: none). */
+void html_stack(struct html_page *page, uint32_t stack, uint64_t ts);
+void html_call(struct html_page *page, int32_t number);
 
 /* Writes "hosts" and "hosts_left_out", if the job has several hosts. */
 void html_hosts(struct html_page *page);

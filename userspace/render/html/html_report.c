@@ -121,6 +121,7 @@ static void data_json(struct html_page *page)
 	html_spans(page);
 	html_slowest(page);
 	html_flame(page);
+	html_oncpu(page);
 	html_origins(page);
 	html_hosts(page);
 	html_stragglers(page);

@@ -399,7 +399,18 @@ function choose(index) {
 		row.classList.toggle("chosen", i === index));
 }
 
-/* ---- flame graph ---- */
+/* ---- flame graphs ---- */
+
+/* `id` is that of the element; `root` names the whole; `text` says what a node's numbers are. */
+const off_cpu = {
+	id: "flame", root: "all waits",
+	text: (node, root) => `${duration(node.ns)}, ${percent(node.ns, root.ns)}, ` +
+		`${count(node.waits)} waits`,
+};
+const on_cpu = {
+	id: "oncpu-flame", root: "all samples",
+	text: (node, root) => `${percent(node.ns, root.ns)}, ${count(node.ns)} samples`,
+};
 
 const modes = {
 	"stack, then waker": (s) => [...s.frames, ["waker", s.waker]],
@@ -417,8 +428,8 @@ function flame_stacks() {
 
 const node_of = (kind, name, parent) => ({kind, name, parent, ns: 0, waits: 0, children: new Map()});
 
-function flame_tree(stacks, path_of) {
-	const root = node_of("root", "all waits", null);
+function flame_tree(graph, stacks, path_of) {
+	const root = node_of("root", graph.root, null);
 	for (const stack of stacks) {
 		let node = root;
 		node.ns += stack.ns;
@@ -438,17 +449,17 @@ function flame_tree(stacks, path_of) {
 /* What is narrower than this share of the graph is not drawn. */
 const FLAME_LEAST = 0.0015;
 
-function flame_rows(root, zoom) {
+function flame_rows(graph, root, zoom) {
 	const rows = [];
 	const add = (depth, node, left, width) => {
 		while (rows.length <= depth)
 			rows.push(make("div", {class: "flame-row"}));
-		const text = `${node.name}: ${duration(node.ns)}, ${percent(node.ns, root.ns)}, ` +
-			`${count(node.waits)} waits`;
-		const element = button(node.name, () => draw_flame(root, node),
+		const text = `${node.name}: ${graph.text(node, root)}`;
+		const tell = () => { at(`${graph.id}-detail`).textContent = text; };
+		const element = button(node.name, () => draw_flame(graph, root, node),
 			{class: `item ${node.kind}`, title: text, "data-ns": node.ns, "data-kind": node.kind});
-		element.addEventListener("focus", () => { at("flame-detail").textContent = text; });
-		element.addEventListener("mouseenter", () => { at("flame-detail").textContent = text; });
+		element.addEventListener("focus", tell);
+		element.addEventListener("mouseenter", tell);
 		rows[depth].append(place(element, left, width));
 	};
 	const path = [];
@@ -469,9 +480,23 @@ function flame_rows(root, zoom) {
 	return rows;
 }
 
-function draw_flame(root, zoom) {
-	at("flame").replaceChildren(...flame_rows(root, zoom));
+function draw_flame(graph, root, zoom) {
+	at(graph.id).replaceChildren(...flame_rows(graph, root, zoom));
 }
+
+function draw_modes(graph, stacks, paths) {
+	const buttons = at(`${graph.id}-modes`);
+	const draw = (mode) => {
+		const root = flame_tree(graph, stacks, paths[mode]);
+		[...buttons.children].forEach((element) =>
+			element.setAttribute("aria-pressed", element.textContent === mode));
+		draw_flame(graph, root, root);
+	};
+	buttons.replaceChildren(...Object.keys(paths).map((mode) => button(mode, () => draw(mode))));
+	draw(Object.keys(paths)[0]);
+}
+
+const flame_help = "Click to zoom, click a row above to zoom out.";
 
 function draw_flames() {
 	const flame = data.flame, stacks = flame_stacks();
@@ -479,19 +504,36 @@ function draw_flames() {
 		`${duration(flame.blocked_ns)} blocked in all threads; of ` +
 		`${percent(flame.stack_ns, flame.blocked_ns)} the stack is known. ` +
 		(flame.left_out_ns ? `Rare stacks of ${duration(flame.left_out_ns)} are left out. ` : "") +
-		"Click to zoom, click a row above to zoom out." :
+		flame_help :
 		"No thread's waits are in this capture.";
-	if (!stacks.length)
+	if (stacks.length)
+		draw_modes(off_cpu, stacks, modes);
+}
+
+const oncpu_modes = {
+	"span, then stack": (s) => [...s.spans, ...s.frames],
+	"stack": (s) => s.frames,
+	"thread, span, stack": (s) => [["thread", s.thread], ...s.spans, ...s.frames],
+};
+
+function oncpu_stacks() {
+	return data.oncpu.stacks.map(([thread, samples, spans, user, kernel]) => ({
+		thread: data.texts[thread], ns: samples, waits: 0,
+		spans: spans.length ? spans.map((span) => ["span", data.texts[span]]) :
+			[["span", "[no span]"]],
+		frames: [...user.map((frame) => ["user", data.texts[frame]]),
+			...kernel.map((frame) => ["kernel", data.texts[frame]])],
+	}));
+}
+
+function draw_oncpu() {
+	if (!data.oncpu)
 		return;
-	const draw = (mode) => {
-		const root = flame_tree(stacks, modes[mode]);
-		[...at("flame-modes").children].forEach((element) =>
-			element.setAttribute("aria-pressed", element.textContent === mode));
-		draw_flame(root, root);
-	};
-	at("flame-modes").replaceChildren(...Object.keys(modes).map((mode) =>
-		button(mode, () => draw(mode))));
-	draw(Object.keys(modes)[0]);
+	at("oncpu").hidden = at("oncpu-link").hidden = false;
+	at("oncpu-flame-note").textContent = `${count(data.oncpu.samples)} samples of what threads ran. ` +
+		(data.oncpu.left_out ? `Rare stacks of ${count(data.oncpu.left_out)} are left out. ` : "") +
+		flame_help;
+	draw_modes(on_cpu, oncpu_stacks(), oncpu_modes);
 }
 
 /* ---- symptoms ---- */
@@ -512,6 +554,7 @@ draw_origins();
 draw_ranks();
 draw_charts();
 draw_flames();
+draw_oncpu();
 if (data.slowest.length)
 	choose(0);
 document.documentElement.dataset.drawn = "all";

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "analyze/why/why.h"
 #include "render/json/samples_json.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
@@ -321,6 +322,28 @@ static void parts_json(struct json *json, const struct why_instance *instance)
 	json_object_end(json);
 }
 
+static void by_cause_json(const struct why_json_printer *printer,
+			  const struct why_instance *instance)
+{
+	struct why_by_cause sums[WHY_CAUSE_COUNT];
+	uint32_t count = why_by_cause(printer->why, instance, sums);
+	uint64_t duration_ns = instance->to_ts - instance->from_ts;
+	struct json *json = printer->json;
+
+	json_key(json, "by_cause");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < count; i++) {
+		json_object_begin(json);
+		json_field_string(json, "cause", why_causes[sums[i].cause].name);
+		json_field_f64(json, "share",
+			       duration_ns ? (double)sums[i].ns / (double)duration_ns : 0);
+		json_field_u64(json, "duration_ns", sums[i].ns);
+		json_field_u64(json, "culprits", sums[i].culprits);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void links_json(const struct why_json_printer *printer, uint32_t span)
 {
 	const struct model *model = printer->model;
@@ -361,6 +384,7 @@ static void instance_json(const struct why_json_printer *printer,
 	json_field_bool(json, "left", instance->left);
 	thread_field(printer, "ended_by", instance->ended_by);
 	links_json(printer, instance->span);
+	by_cause_json(printer, instance);
 	json_key(json, "causes");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < instance->part_count; i++)

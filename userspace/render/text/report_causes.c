@@ -230,6 +230,48 @@ static void print_slow(const struct causes_printer *printer, const struct why_gr
 	print_differences(printer, group, causes, count);
 }
 
+/* ---- without culprits ---- */
+
+/* Causes of a smaller part of the time than this are not shown there. */
+#define BY_CAUSE_PARTS 100
+
+/* Prints "    by cause: 64.0 % cpu-contention, 27.0 % running", unless the first culprit says as
+ * much. `ns`: the time of each cause; shown causes are removed. */
+static void put_by_cause(const struct causes_printer *printer, const struct why_group *group,
+			 uint64_t *ns)
+{
+	const struct why_group_cause *first = &group->causes.data[0];
+	char share[UNITS_TEXT];
+
+	for (unsigned shown = 0; shown < WHY_CAUSE_COUNT; shown++) {
+		unsigned most = 0;
+
+		for (unsigned i = 1; i < WHY_CAUSE_COUNT; i++)
+			most = ns[i] > ns[most] ? i : most;
+		if (!shown && most == first->cause &&
+		    ns[most] - first->total_ns <= group->explained_ns / BY_CAUSE_PARTS)
+			return;
+		if (shown && ns[most] <= group->explained_ns / BY_CAUSE_PARTS)
+			break;
+		fprintf(printer->out, "%s %s %s", shown ? "," : "    by cause:",
+			units_format_share(share, ns[most], group->explained_ns),
+			why_causes[most].name);
+		ns[most] = 0;
+	}
+	fputc('\n', printer->out);
+}
+
+static void print_by_cause(const struct causes_printer *printer, const struct why_group *group)
+{
+	uint64_t ns[WHY_CAUSE_COUNT] = {0};
+
+	if (!group->causes.len)
+		return;
+	for (size_t i = 0; i < group->causes.len; i++)
+		ns[group->causes.data[i].cause] += group->causes.data[i].total_ns;
+	put_by_cause(printer, group, ns);
+}
+
 /* ---- all names ---- */
 
 static void print_group(const struct causes_printer *printer, const struct why_group *group)
@@ -246,6 +288,7 @@ static void print_group(const struct causes_printer *printer, const struct why_g
 	fprintf(printer->out, ": %s span%s, %s\n", units_format_count(count, group->explained),
 		units_plural(group->explained, "", "s"),
 		units_format_duration(time, group->explained_ns));
+	print_by_cause(printer, group);
 	for (size_t i = 0; i < shown; i++)
 		print_cause(printer, group, i);
 	print_rest(printer, group, shown);

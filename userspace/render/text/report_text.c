@@ -12,6 +12,7 @@
 #include "render/text/report_causes.h"
 #include "render/text/report_stragglers_internal.h"
 #include "render/text/values_text_internal.h"
+#include "render/text/why_text.h"
 #include "store/record.h"
 #include "util/syscall_names.h"
 #include "util/terminal.h"
@@ -20,6 +21,7 @@
 
 /* Maximum width of the column of names; longer names do not widen it. */
 #define NAME_COLUMNS_MAX 40
+#define CAUSES_OF_THREAD 3
 
 struct report_printer {
 	const struct report *report;
@@ -310,6 +312,26 @@ static void print_threads(const struct report_printer *printer)
 	put_rest(printer, report->threads.len);
 }
 
+/* Without spans, the threads are all that can be explained. */
+static void print_explained(const struct report_printer *printer)
+{
+	const struct why_view view = {
+		.causes = CAUSES_OF_THREAD, .colour = printer->view->colour, .brief = true};
+	const struct report *report = printer->report;
+
+	if (!report->busiest || !report->busiest->instances.len)
+		return;
+	put_heading(printer, "THE BUSIEST THREAD", "");
+	why_print_text(report->busiest, &view, printer->out);
+	if (report->waiting && report->waiting->instances.len) {
+		put_heading(printer, "THE LONGEST WAITING THREAD", "");
+		why_print_text(report->waiting, &view, printer->out);
+	}
+	fputs("  waffle-bpf why FILE --thread NUMBER shows how it came to that, and the longest "
+	      "waits\n",
+	      printer->out);
+}
+
 /* ---- notes on the whole report ---- */
 
 static void print_filtered(const struct report_printer *printer)
@@ -332,6 +354,7 @@ static void print_head(const struct report_printer *printer)
 {
 	const struct model *model = printer->model;
 	size_t threads = printer->report->threads.len;
+	uint64_t shown = model->spans.len - printer->report->bookkeeping;
 	char duration[UNITS_TEXT], spans[UNITS_TEXT], events[UNITS_TEXT];
 
 	paint(printer, TERMINAL_BOLD);
@@ -339,14 +362,17 @@ static void print_head(const struct report_printer *printer)
 	paint(printer, TERMINAL_END);
 	fprintf(printer->out, ": %s, %s %s, %s %s, %zu %s",
 		units_format_duration(duration, model->end_ts - model->start_ts),
-		units_format_count(spans, model->spans.len),
-		units_plural(model->spans.len, "span", "spans"),
+		units_format_count(spans, shown), units_plural(shown, "span", "spans"),
 		units_format_count(events, model->events.len),
 		units_plural(model->events.len, "event", "events"), threads,
 		units_plural(threads, "thread", "threads"));
 	if (model->track_count)
 		fprintf(printer->out, ", %" PRIu32 " %s", model->track_count,
 			units_plural(model->track_count, "track", "tracks"));
+	if (printer->report->bookkeeping)
+		fprintf(printer->out, "; %s %s of book-keeping are left out",
+			units_format_count(spans, printer->report->bookkeeping),
+			units_plural(printer->report->bookkeeping, "call", "calls"));
 	fputc('\n', printer->out);
 	if (*model->meta->filter) {
 		fputs("recorded with the filter: ", printer->out);
@@ -437,6 +463,20 @@ static int name_columns(const struct report *report)
 	return widest < NAME_COLUMNS_MAX ? (int)widest : NAME_COLUMNS_MAX;
 }
 
+void report_print_spans(const struct report *report, const struct report_view *view, FILE *out)
+{
+	const struct report_printer printer = {.report = report,
+					       .model = report->model,
+					       .view = view,
+					       .out = out,
+					       .name_columns = name_columns(report)};
+
+	print_head(&printer);
+	print_warnings(&printer);
+	print_spans(&printer);
+	report_print_causes(report, view, out);
+}
+
 void report_print_text(const struct report *report, const struct report_view *view, FILE *out)
 {
 	struct report_printer printer = {.report = report,
@@ -454,5 +494,6 @@ void report_print_text(const struct report *report, const struct report_view *vi
 	print_counters(&printer);
 	print_events(&printer);
 	print_threads(&printer);
+	print_explained(&printer);
 	print_records(&printer);
 }

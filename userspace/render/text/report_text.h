@@ -8,6 +8,8 @@
 #include "analyze/report.h"
 #include "render/text/report_view.h"
 
+/* Only the names of spans with their causes. */
+void report_print_spans(const struct report *report, const struct report_view *view, FILE *out);
 void report_print_text(const struct report *report, const struct report_view *view, FILE *out);
 
 /* Prints everything, independent of any view. Returns 0 or a negative errno of json_close(). */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "analyze/why/why_merge.h"
 #include "render/place.h"
 #include "render/text/samples_text_internal.h"
 #include "render/text/why_chain.h"
@@ -126,6 +127,52 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 		fputs(why_causes[part->cause].text, printer->out);
 }
 
+/* Causes of a smaller part of the time than this are not shown there. */
+#define BY_CAUSE_PARTS 100
+
+/* Whether the first culprit does not show what most of the time was lost to. */
+static bool hides_cause(const struct why_printer *printer, const struct why_instance *instance,
+			const struct why_by_cause *most)
+{
+	const struct why_part *first = &printer->why->parts.data[instance->part];
+
+	return most->cause != first->cause ||
+	       most->ns - first->ns > (instance->to_ts - instance->from_ts) / BY_CAUSE_PARTS;
+}
+
+/* Prints "  by cause: 64.0 % cpu-contention (40 culprits, cc1 (4711) 15.1 %), 27.0 % running",
+ * unless the largest culprit says as much. */
+static void print_by_cause(const struct why_printer *printer, const struct why_instance *instance)
+{
+	struct why_by_cause sums[WHY_CAUSE_COUNT];
+	uint32_t count = why_by_cause(printer->why, instance, sums);
+	uint64_t whole = instance->to_ts - instance->from_ts;
+	char share[UNITS_TEXT];
+
+	if (!count || !hides_cause(printer, instance, &sums[0]))
+		return;
+	fputs("  by cause:", printer->out);
+	for (uint32_t i = 0; i < count && (!i || sums[i].ns > whole / BY_CAUSE_PARTS); i++) {
+		const struct why_part *part =
+			&printer->why->parts.data[instance->part + sums[i].largest];
+
+		fprintf(printer->out, "%s %s ", i ? "," : "",
+			units_format_share(share, sums[i].ns, whole));
+		why_paint(printer, i ? "" : TERMINAL_BOLD);
+		fputs(why_causes[sums[i].cause].name, printer->out);
+		why_paint(printer, TERMINAL_END);
+		if (sums[i].culprits < 2)
+			continue;
+		fprintf(printer->out, " (%" PRIu32 " culprits, ", sums[i].culprits);
+		if (part->thread < printer->model->threads.len)
+			put_culprits(printer, part);
+		else
+			put_culprit(printer, part);
+		fprintf(printer->out, " %s)", units_format_share(share, part->ns, whole));
+	}
+	fputc('\n', printer->out);
+}
+
 #define SAMPLES_INDENT 26 /* below the name of the cause */
 
 static void print_cause(const struct why_printer *printer, const struct why_instance *instance,
@@ -199,23 +246,158 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 	print_headline(printer, instance);
 	print_times(printer, instance);
 	print_doubts(printer, instance);
+	print_by_cause(printer, instance);
 	for (uint32_t i = 0; i < shown; i++)
 		print_cause(printer, instance, i);
 	print_rest(printer, instance, shown);
-	why_print_chains(printer, instance, shown);
+	if (!printer->view->brief)
+		why_print_chains(printer, instance, shown);
 	print_links(printer, instance->span);
+}
+
+/* ---- threads ---- */
+
+static void put_merged_culprit(const struct why_printer *printer,
+			       const struct why_merged_part *part)
+{
+	const struct model *model = printer->model;
+	const char *glue = ", ";
+
+	if (part->own)
+		fputs("the thread itself", printer->out);
+	else if (part->threads > 1) {
+		fprintf(printer->out, "%" PRIu32 " threads named ", part->threads);
+		why_put(printer, model_thread_name(model, part->thread));
+	} else if (part->thread < model->threads.len)
+		why_put_thread(printer, part->thread);
+	else
+		glue = "";
+	if (part->object) {
+		fputs(glue, printer->out);
+		why_put(printer, strtab_get(printer->why->texts, part->object));
+	} else if (!*glue) {
+		fputs(why_causes[part->cause].text, printer->out);
+	}
+}
+
+static void print_merged_part(const struct why_printer *printer, const struct why_merged *merged,
+			      size_t number)
+{
+	const struct why_merged_part *part = &merged->parts.data[number];
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+
+	fprintf(printer->out, "  %2zu.", number + 1);
+	terminal_put_cell(printer->out, 8, units_format_share(share, part->ns, merged->ns));
+	terminal_put_cell(printer->out, 10, units_format_duration(time, part->ns));
+	fputs("  ", printer->out);
+	why_paint(printer, number ? "" : TERMINAL_BOLD);
+	why_paint(printer, why_causes[part->cause].colour);
+	fprintf(printer->out, "%-16s", why_causes[part->cause].name);
+	why_paint(printer, TERMINAL_END);
+	fprintf(printer->out, "  %-7s  ", why_grade_names[part->grade]);
+	put_merged_culprit(printer, part);
+	fputc('\n', printer->out);
+}
+
+static void print_merged_rest(const struct why_printer *printer, const struct why_merged *merged,
+			      size_t shown)
+{
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+	uint64_t ns = 0;
+
+	if (shown == merged->parts.len)
+		return;
+	for (size_t i = shown; i < merged->parts.len; i++)
+		ns += merged->parts.data[i].ns;
+	why_paint(printer, TERMINAL_DIM);
+	fputs("   … ", printer->out);
+	terminal_put_cell(printer->out, 8, units_format_share(share, ns, merged->ns));
+	terminal_put_cell(printer->out, 10, units_format_duration(time, ns));
+	fprintf(printer->out, "  %zu more\n", merged->parts.len - shown);
+	why_paint(printer, TERMINAL_END);
+}
+
+/* Prints "8 threads named worker, 40 s of time", and the causes of all of them together. */
+static void print_merged(const struct why_printer *printer)
+{
+	const struct why *why = printer->why;
+	struct why_instance all = {.to_ts = 0};
+	size_t shown, limit = printer->view->causes;
+	struct why_merged merged;
+
+	why_merge(&merged, why);
+	shown = limit && limit < merged.parts.len ? limit : merged.parts.len;
+	why_paint(printer, TERMINAL_BOLD);
+	fprintf(printer->out, "%zu threads named ", why->instances.len);
+	why_put(printer, model_thread_name(why->model, why->instances.data[0].thread));
+	fputs(", together ", printer->out);
+	why_put_duration(printer, merged.ns);
+	why_paint(printer, TERMINAL_END);
+	fputc('\n', printer->out);
+	all.to_ts = merged.ns;
+	all.running_ns = merged.running_ns;
+	all.runnable_ns = merged.runnable_ns;
+	all.blocked_ns = merged.blocked_ns;
+	all.unknown_ns = merged.unknown_ns;
+	print_times(printer, &all);
+	for (size_t i = 0; i < shown; i++)
+		print_merged_part(printer, &merged, i);
+	print_merged_rest(printer, &merged, shown);
+	why_merged_free(&merged);
+}
+
+static void print_waits(const struct why *waits, const struct why_view *view, FILE *out)
+{
+	const struct why_printer printer = {waits, waits->model, view, out};
+	char time[UNITS_TEXT];
+
+	if (!waits->instances.len)
+		return;
+	fputs("\nThe longest waits:\n", out);
+	for (size_t i = 0; i < waits->instances.len; i++) {
+		const struct why_instance *wait = &waits->instances.data[i];
+		const struct why_part *part = &waits->parts.data[wait->part];
+
+		terminal_put_cell(out, 12,
+				  units_format_duration(time, wait->to_ts - wait->from_ts));
+		fputs("  at ", out);
+		why_put_time(&printer, wait->from_ts);
+		fputs("  ", out);
+		why_put_thread(&printer, wait->thread);
+		fputs("  ", out);
+		if (wait->part_count) {
+			fprintf(out, "%s  %s  ", why_causes[part->cause].name,
+				why_grade_names[part->grade]);
+			put_culprit(&printer, part);
+		}
+		fputc('\n', out);
+	}
 }
 
 /* ---- the output ---- */
 
+static bool is_many_threads(const struct why *why)
+{
+	for (size_t i = 0; i < why->instances.len; i++)
+		if (why->instances.data[i].span != MODEL_NONE)
+			return false;
+	return why->instances.len > 1;
+}
+
 void why_print_text(const struct why *why, const struct why_view *view, FILE *out)
 {
 	const struct why_printer printer = {why, why->model, view, out};
+	bool many = is_many_threads(why) && !view->evidence;
 
-	for (size_t i = 0; i < why->instances.len; i++) {
+	if (many)
+		print_merged(&printer);
+	for (size_t i = 0; i < why->instances.len && !many; i++) {
 		if (i)
 			fputc('\n', out);
 		print_instance(&printer, &why->instances.data[i]);
 	}
-	why_print_records(&printer);
+	if (view->waits)
+		print_waits(view->waits, view, out);
+	if (!view->brief)
+		why_print_records(&printer);
 }

@@ -8,6 +8,6 @@
 #include "analyze/why/why.h"
 #include "render/text/why_view.h"
 
+/* Instances that are threads are merged if there are several, except with evidence. */
 void why_print_text(const struct why *why, const struct why_view *view, FILE *out);
-
 #endif

@@ -7,6 +7,8 @@
 
 #include "symbolize/stack_names.h"
 
+struct why;
+
 /* How to print an explanation. */
 struct why_view {
 	struct stack_names *names; /* NULL: functions have no names */
@@ -14,6 +16,9 @@ struct why_view {
 	uint32_t causes;
 	bool evidence; /* print record numbers and stacks, too */
 	bool colour;
+	/* Waits of the explained threads (why_query.waits), a line for each; NULL: none. */
+	const struct why *waits;
+	bool brief; /* print neither chains nor the number of records */
 };
 
 #endif

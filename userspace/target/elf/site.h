@@ -179,6 +179,14 @@ static inline bool site_role_is_nccl(unsigned role)
 	       role == SITE_ROLE_GROUP_START || role == SITE_ROLE_GROUP_END ||
 	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_SEND || role == SITE_ROLE_RECV;
 }
+/* Whether a call only does the book-keeping of a library, such as __cudaRegisterFunction(): it
+ * names kernels, and code that the compiler adds calls it by a reserved name. A program has tens of
+ * thousands of them, which no user asks about. */
+static inline bool site_is_bookkeeping(const struct site_info *site)
+{
+	return (site->role == SITE_ROLE_NAME || site->role == SITE_ROLE_HANDLE) &&
+	       site->name[0] == '_' && site->name[1] == '_';
+}
 /* Whether a hit of this kind of site is a log message. */
 static inline bool site_kind_is_log(unsigned kind)
 {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The causes of an instance without their culprits: many small culprits of one cause are more than
+ * a large one of another cause. */
+#include <stdlib.h>
+
+#include "analyze/why/why.h"
+
+static int larger(const void *left, const void *right)
+{
+	const struct why_by_cause *a = left, *b = right;
+
+	if (a->ns != b->ns)
+		return a->ns > b->ns ? -1 : 1;
+	return a->cause < b->cause ? -1 : a->cause > b->cause;
+}
+
+uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
+		      struct why_by_cause *sums)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < instance->part_count; i++) {
+		const struct why_part *part = &why->parts.data[instance->part + i];
+		uint32_t at = 0;
+
+		while (at < count && sums[at].cause != part->cause)
+			at++;
+		if (at == count)
+			sums[count++] = (struct why_by_cause){part->cause, 0, 0, i};
+		sums[at].ns += part->ns;
+		sums[at].culprits += part->threads ? part->threads : 1;
+	}
+	if (count)
+		qsort(sums, count, sizeof(*sums), larger);
+	return count;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_merge.h"
+
+#include <stdlib.h>
+
+#include "util/memory.h"
+
+/* A part of an instance, with what decides whether it is merged with another. */
+struct merge_row {
+	const struct why_part *part;
+	uint32_t comm; /* of the culprit; MODEL_NONE: none */
+	bool own;      /* the culprit is the instance's thread */
+};
+
+static int compare(uint32_t a, uint32_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* 0: they are merged. */
+static int rows_compare_kind(const struct merge_row *a, const struct merge_row *b)
+{
+	return compare(a->part->cause, b->part->cause)
+		       ?: compare(a->own, b->own)
+			       ?: compare(a->comm, b->comm)
+				       ?: compare(a->part->object, b->part->object);
+}
+
+static int rows_compare(const void *left, const void *right)
+{
+	const struct merge_row *a = left, *b = right;
+
+	return rows_compare_kind(a, b) ?: compare(a->part->thread, b->part->thread);
+}
+
+static int parts_compare(const void *left, const void *right)
+{
+	const struct why_merged_part *a = left, *b = right;
+
+	if (a->ns != b->ns)
+		return a->ns > b->ns ? -1 : 1;
+	return compare(a->cause, b->cause) ?: compare(a->thread, b->thread);
+}
+
+/* Adds rows of one kind, which are sorted by culprit. */
+static struct why_merged_part rows_add(const struct merge_row *rows, size_t count)
+{
+	const struct why_part *first = rows->part;
+	struct why_merged_part sum = {.cause = first->cause,
+				      .own = rows->own,
+				      .thread = first->thread,
+				      .object = first->object};
+	uint64_t of_thread = 0, most = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct why_part *part = rows[i].part;
+
+		if (i && part->thread != rows[i - 1].part->thread)
+			of_thread = 0;
+		if (!of_thread && part->thread != MODEL_NONE && !rows[i].own)
+			sum.threads += part->threads > 1 ? part->threads : 1;
+		of_thread += part->ns;
+		if (of_thread > most) {
+			most = of_thread;
+			sum.thread = part->thread;
+		}
+		sum.ns += part->ns;
+		sum.stretches += part->stretches;
+		sum.grade_ns[part->grade] += part->ns;
+	}
+	sum.grade = why_grade_of(sum.grade_ns, sum.ns);
+	return sum;
+}
+
+static struct merge_row *rows_new(const struct why *why, struct why_merged *merged)
+{
+	const struct model *model = why->model;
+	struct merge_row *rows = memory_zeroed(why->parts.len + 1, sizeof(*rows)), *at = rows;
+
+	for (uint32_t i = 0; i < why->instances.len; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
+
+		merged->ns += instance->to_ts - instance->from_ts;
+		merged->running_ns += instance->running_ns;
+		merged->runnable_ns += instance->runnable_ns;
+		merged->blocked_ns += instance->blocked_ns;
+		merged->unknown_ns += instance->unknown_ns;
+		for (uint32_t k = 0; k < instance->part_count; k++) {
+			const struct why_part *part = &why->parts.data[instance->part + k];
+			bool own = part->thread == instance->thread;
+
+			*at++ = (struct merge_row){part,
+						   own || part->thread >= model->threads.len
+							   ? MODEL_NONE
+							   : model->threads.data[part->thread].comm,
+						   own};
+		}
+	}
+	return rows;
+}
+
+void why_merge(struct why_merged *merged, const struct why *why)
+{
+	struct merge_row *rows;
+	size_t count = 0;
+
+	*merged = (struct why_merged){0};
+	rows = rows_new(why, merged);
+	for (size_t i = 0; i < why->instances.len; i++)
+		count += why->instances.data[i].part_count;
+	if (count)
+		qsort(rows, count, sizeof(*rows), rows_compare);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && !rows_compare_kind(&rows[i], &rows[end]);)
+			end++;
+		vec_add(&merged->parts, rows_add(&rows[i], end - i));
+	}
+	free(rows);
+	if (merged->parts.len)
+		qsort(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
+		      parts_compare);
+}
+
+void why_merged_free(struct why_merged *merged)
+{
+	vec_free(&merged->parts);
+}

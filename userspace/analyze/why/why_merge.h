@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The causes of several instances together, such as those of all workers of one name. Workers come
+ * and go, and so do those that they wait for, so culprits are compared by name, not by number.
+ */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_MERGE_H
+#define WAFFLE_ANALYZE_WHY_WHY_MERGE_H
+
+#include "analyze/why/why_types.h"
+
+struct why_merged_part {
+	enum why_cause cause;
+	enum why_grade grade; /* that at least 90 % of the time has */
+	uint64_t ns, stretches;
+	bool own;         /* the culprit is the thread of the instance itself */
+	uint32_t threads; /* number of culprits, unless `own` */
+	uint32_t thread;  /* the one with the most time; MODEL_NONE: none */
+	uint32_t object;  /* in why.texts; 0: none */
+	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
+};
+
+struct why_merged {
+	uint64_t ns, running_ns, runnable_ns, blocked_ns, unknown_ns;
+	VEC(struct why_merged_part) parts; /* the longest first; their sum is `ns` */
+};
+
+/* The caller frees the sums with why_merged_free(). */
+void why_merge(struct why_merged *merged, const struct why *why);
+void why_merged_free(struct why_merged *merged);
+
+#endif
