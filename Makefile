@@ -93,7 +93,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 PIC_SRC := $(wildcard usdt/*/*.c) $(addprefix userspace/, \
 	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/library.c util/map.c util/memory.c util/output.c util/own_thread.c util/secret.c util/privileges.c \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
-	target/worker/filecopy.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
+	target/worker/filecopy.c target/process/container_id.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
 	$(addprefix filter/,eval.c expr.c fields.c filter.c lexer.c literal.c number_test.c parser.c predicate.c split.c \
 		syntax_error.c $(addprefix stream/,children.c names.c process.c spans.c stream.c)) \
 	$(addprefix store/,dictionary.c encode.c file_process.c format.c keep.c keep_rows.c lengths.c predict.c record.c record_schema.c this_host.c writer.c writer_chunks.c writer_tables.c) \

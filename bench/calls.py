@@ -138,7 +138,7 @@ def attach_once(pids):
         if tracer.poll() is not None:
             raise RuntimeError(f"waffle-bpf attach ended early: {tracer.stderr.read()}")
         tracer.send_signal(signal.SIGINT)
-        said = re.search(r"[\d.]+ \w+(?= until ready)", tracer.stderr.read())
+        said = re.search(r"[\d.]+ \w+(?= of CPU in [\d.]+ \w+ until ready)", tracer.stderr.read())
     return took, said.group(0)
 
 

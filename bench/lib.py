@@ -296,15 +296,19 @@ def bpf_stats():
         switch.write_text(before, encoding="ascii")
 
 
-def bpf_runs(pid):
-    """ns and runs so far of all programs that a process has descriptors of (proc_pid_fdinfo(5))."""
+PERF_EVENT_PROGRAM = 7  # BPF_PROG_TYPE_PERF_EVENT
+
+
+def bpf_runs(pid, kind=None):
+    """ns and runs so far of all programs that a process has descriptors of (proc_pid_fdinfo(5)), or
+    of those of one type."""
     programs = {}
     for info in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
         try:
             fields = dict(line.split(":", 1) for line in info.read_text().splitlines())
         except (OSError, ValueError):
             continue
-        if "run_time_ns" in fields:
+        if "run_time_ns" in fields and kind in (None, int(fields["prog_type"])):
             programs[fields["prog_id"]] = int(fields["run_time_ns"]), int(fields["run_cnt"])
     return [sum(column) for column in zip(*programs.values())] or [0, 0]
 

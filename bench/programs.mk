@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs of the benchmarks, built into $(BUILD)/bench.
 
-BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load \
+BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/compute $(BUILD)/bench/load \
 	$(BUILD)/bench/inside $(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench \
 	$(BUILD)/bench/rate $(BUILD)/bench/threads $(BUILD)/bench/drain $(BUILD)/bench/sink \
 	$(if $(wildcard /usr/include/opentelemetry/sdk/trace/tracer_provider_factory.h),$(BUILD)/bench/cpp_sites) \
 	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench) \
 	$(if $(filter x86_64,$(ARCH)),$(if $(shell pkg-config --exists lttng-ust && echo yes),$(BUILD)/bench/lttng))
 
-$(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)
+$(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/compute $(BUILD)/bench/load: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -Iinclude -Ibench -o $@ $< -lpthread
 

@@ -559,14 +559,15 @@ def ready(scale):
             argv = [WAFFLE, "attach", "--pid", str(target.pid), "--no-report", "--duration"]
             argv += ["10ms", "-o", SCRATCH.path("ready.waffle")]
             text = subprocess.run(argv, capture_output=True, text=True, check=True).stderr
-            value, unit = re.search(r"([\d.]+) (\w+) until ready", text).groups()
+            value, unit = re.search(r"([\d.]+) (\w+) of CPU in [\d.]+ \w+ until ready", text).groups()
             seconds.append(float(value) * units[unit])
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
 GROUPS = (dormant, armed, inside, lttng, python_bench.python, backends.cpp, drain, collected, threads, transports, attach, decisions,
           slow_spans, longest_filter, flood, accounting, large, backends.sending, backends.database,
-          jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
+          jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.samples,
+          scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
           redis, ready)
 

@@ -9,6 +9,7 @@ import statistics
 import time
 
 from lib import (
+    PERF_EVENT_PROGRAM,
     SETTLE,
     Row,
     Workload,
@@ -96,13 +97,13 @@ def percent_lost(costs, name, base):
     return statistics.median(ratios), error
 
 
-def programs_once(load, chosen, seconds):
+def programs_once(load, chosen, seconds, kind=None):
     """ns a second that BPF programs of a capture ran on all CPUs, and how often they did."""
     with traced_with(load, chosen)() as tracer:
         time.sleep(SETTLE)
-        start, before = now_ns(), bpf_runs(tracer.pid)
+        start, before = now_ns(), bpf_runs(tracer.pid, kind)
         time.sleep(seconds)
-        after, elapsed = bpf_runs(tracer.pid), (now_ns() - start) / 1e9
+        after, elapsed = bpf_runs(tracer.pid, kind), (now_ns() - start) / 1e9
     return [(b - a) / elapsed for a, b in zip(before, after)]
 
 
@@ -121,6 +122,23 @@ def programs(scale):
         yield Row(f"20,000 switches a second, BPF programs of {what}", ns / 1e7, "%",
                   note=f"{ns / rate:.0f} ns and {times / rate:.1f} runs a switch, "
                   f"{rate:,.0f} switches a second untraced")
+
+
+def samples(scale):
+    """A program that computes all the time, so that each sample of its CPU is one of it. First what
+    it loses, then what the program at the samples takes, which other programs disturb little."""
+    with Workload([program("compute"), "0", "600"]) as load:
+        tracers = {"untraced": nothing, "none": traced_with(load, "sched"),
+                   "samples": traced_with(load, "sched,samples")}
+        costs = interleave(load, tracers, scale.many, scale.short)
+        lost, error = percent_lost(costs, "samples", "none")
+        yield Row("computing, samples, beyond sched", lost, "%", 0.5, note=f"± {error:.1f} %")
+        with bpf_stats():
+            runs = [programs_once(load, "sched,samples", scale.seconds, PERF_EVENT_PROGRAM)
+                    for _ in range(scale.few)]
+    ns, times = (statistics.median(column) for column in zip(*runs))
+    yield Row("computing, BPF program of samples", ns / 1e7, "%", 0.5,
+              note=f"of a CPU; {times:.0f} runs a second on all CPUs, {ns / times / 1000:.1f} us each")
 
 
 def first_touch(scale):

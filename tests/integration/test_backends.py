@@ -20,6 +20,7 @@ from servers import (Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipki
                      start_server)
 from test_exporters import attributes, certificate, collector, ids_to_base64  # noqa: F401
 from test_processors import Processed, processed  # noqa: F401
+from test_tree import cgroup  # noqa: F401
 from tracer import ROOT, wait_until
 
 CAPTURES = ROOT / "tests/golden/captures"
@@ -522,7 +523,47 @@ def test_attach_sends_spans_while_the_program_runs(jaeger, waffle, steps):
         span = spans()[span_id]
         assert abs(span["startTime"] - (row["start_ns"] + truth.offset) / 1000) < 1000
         assert span["duration"] == (row["end_ns"] - row["start_ns"]) // 1000
-        assert jaeger_tags(span)["ms"] == row["args"]["ms"]
+        tags = jaeger_tags(span)
+        assert tags["ms"] == row["args"]["ms"]
+        # It sleeps, so the scheduler's part is not nothing.
+        assert row["running_ns"] > 0 and row["blocked_ns"] > 500_000
+        for key in ("running_ns", "runnable_ns", "blocked_ns"):
+            assert tags[f"waffle.{key}"] == row[key]
+
+
+def test_scheduler_times_of_a_busy_program_are_sent_as_the_capture_has_them(otelcol, waffle, built):
+    """Threads that compute, wait for each other, and are preempted."""
+    program = built("slow_ones.c", "-pthread")
+    capture = waffle.run(program, options=("--to", otelcol.url))
+    truth = Truth(waffle, capture.path)
+
+    def spans():
+        return {s["spanId"]: {a["key"]: a["value"] for a in s["attributes"]}
+                for s in otelcol.sink.spans() if s["spanId"] in truth.spans}
+
+    wait_until(lambda: len(spans()) == len(truth.spans), "all spans behind the collector")
+    compared = 0
+    for span_id, found in spans().items():
+        row = truth.spans[span_id]
+        if "waffle.running_ns" not in found:
+            continue
+        compared += 1
+        for key in ("running_ns", "runnable_ns", "blocked_ns"):
+            assert int(found[f"waffle.{key}"]["intValue"]) == row[key], (key, row)
+    assert compared >= 0.9 * len(truth.spans)
+
+
+def test_resource_of_a_traced_process_has_its_container(collector, waffle, steps, cgroup):  # noqa: F811
+    container = "0123456789abcdef" * 4
+    cgroup(f"docker-{container}.scope", steps.process.pid)
+    server = collector()
+    attached = waffle.attach_to(steps, steps.path, options=("--to", server.url))
+    steps.ask("span 1", "did span")
+    attached.stop()
+    resource = attributes(server.requests[0].message().resource_spans[0].resource)
+    assert resource["process.pid"] == steps.process.pid
+    assert resource["container.id"] == container
+    assert resource["process.executable.name"] == "steps"
 
 
 def test_run_sends_to_zipkin_what_passes_the_chain(zipkin, waffle, processed):  # noqa: F811

@@ -208,6 +208,22 @@ def test_resource_names_the_program(program, collector):
     assert resource["service.name"] == "shop"
 
 
+def test_resource_has_host_process_and_rank(program, collector):
+    server = collector()
+    program.run("steps", 1, chain=f"export(otlp={server.url})", RANK="3", WORLD_SIZE="8",
+                TORCHELASTIC_RUN_ID="job-7")
+    resource = attributes(server.requests[0].message().resource_spans[0].resource)
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}
+    assert (resource["host.name"], resource["os.type"]) == (os.uname().nodename, "linux")
+    assert resource["host.arch"] == machine.get(os.uname().machine, os.uname().machine)
+    assert resource["os.version"] == os.uname().release
+    assert resource["process.executable.name"] == "processed" and resource["process.pid"] > 1
+    assert (resource["waffle.rank"], resource["waffle.world_size"]) == (3, 8)
+    assert "job-7" in resource["waffle.job"]
+    own = re.findall(r"[/-]([0-9a-f]{64})(?:\.scope|/|$)", open("/proc/self/cgroup").read(), re.M)
+    assert resource.get("container.id") == (own[-1] if own else None)
+
+
 def test_links_and_parents_of_strange_values_are_valid(program, collector):
     server = collector()
     program.run("strange", chain=f"export(otlp={server.url})")

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -268,3 +269,26 @@ def test_the_report_without_spans_ends_with_the_busiest_thread(waffle, workers):
     done = waffle.ok("attach", "--pid", str(workers.pid), "--tree", "-d", "300ms", "-o", path)
     assert "\nTHE BUSIEST THREAD" in done.stdout
     assert "waffle-bpf why FILE --thread NUMBER" in done.stdout
+
+
+def test_the_cost_that_attach_prints_has_arming_and_workers_in_it(waffle, workers):
+    """The CPU time is compared with what the kernel counts for waffle-bpf and all its children, and
+    the time until it was ready with the whole time that it took."""
+    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    _, said = attach_only(waffle, "--pid", str(workers.pid), "--tree", "--stacks", "sched")
+    took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    found = re.search(
+        r"used ([\d.]+) (\w+) of CPU in ([\d.]+) (\w+) until ready, then [\d.]+ % of a CPU", said
+    )
+    assert found, said
+    cpu, ready = float(found[1]) * units[found[2]], float(found[3]) * units[found[4]]
+    assert 0 < cpu <= used + 0.02  # the kernel counts the time of children in ticks
+    assert 0 < ready <= took
+
+
+def attach_only(waffle, *arguments):
+    path = waffle.path()
+    done = waffle.ok("attach", *arguments, "--duration", "200ms", "--no-report", "-o", path)
+    return path, done.stderr

@@ -38,6 +38,10 @@ static void deliver(struct full_record *full, void *arg)
 		       record->comm, (long long)full->depth, (unsigned long long)record->parent,
 		       full->parent_name ? full->parent_name : "-",
 		       (unsigned long long)record->trace_lo, record->flags);
+	if (full->has_sched)
+		len += snprintf(line + len, sizeof(delivered->lines[0]) - (size_t)len,
+				" ran %llu waited %llu", (unsigned long long)full->running_ns,
+				(unsigned long long)full->runnable_ns);
 	if (*record->track)
 		len += snprintf(line + len, sizeof(delivered->lines[0]) - (size_t)len,
 				" on %s of %s", record->track, record->track_group);
@@ -334,6 +338,82 @@ static void test_invalid_records_are_ignored(void **state)
 	joiner_free(delivered.joiner);
 }
 
+/* Thread 5 gives its CPU to thread 6, or gets it back from there. */
+static void switches(struct delivered *delivered, bool out, uint64_t ts, uint16_t state,
+		     uint64_t wake_ts)
+{
+	struct waffle_rec_switch rec = {
+		.rec = {ts, out ? 5 : 6, WAFFLE_REC_SWITCH, 0},
+		.next_tid = out ? 6 : 5,
+		.wake_ts = wake_ts,
+		.prev_state = state,
+		.flags = (uint8_t)((out ? WAFFLE_SWITCH_PREV_TRACED : WAFFLE_SWITCH_NEXT_TRACED) |
+				   (wake_ts ? WAFFLE_SWITCH_WOKEN : 0)),
+		.syscall = -1,
+	};
+
+	joiner_record(delivered->joiner, &rec.rec, NULL);
+}
+
+static bool ends_with(const struct delivered *delivered, size_t line, const char *text)
+{
+	return strstr(delivered->lines[line], text);
+}
+
+static void test_spans_have_times_of_the_scheduler_as_far_as_switches_prove_them(void **state)
+{
+	struct delivered delivered;
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	/* Nothing is recorded of the scheduler yet. */
+	begin(&delivered, 0, 5, 5, 0x1, 0);
+	end(&delivered, 6, 5, 0x1);
+	assert_false(ends_with(&delivered, 0, "ran"));
+	switches(&delivered, false, 8, 0, 0);
+	begin(&delivered, 0, 10, 5, 0xa, 0);
+	switches(&delivered, true, 15, WAFFLE_TASK_INTERRUPTIBLE, 0);
+	switches(&delivered, false, 30, 0, 26); /* blocked for 11, runnable for 4 */
+	switches(&delivered, true, 32, WAFFLE_TASK_RUNNING, 0);
+	switches(&delivered, false, 35, 0, 0); /* runnable for 3 */
+	end(&delivered, 40, 5, 0xa);
+	assert_true(ends_with(&delivered, 1, "ran 12 waited 7"));
+	/* Woken before it left its CPU. */
+	begin(&delivered, 0, 50, 5, 0xb, 0);
+	switches(&delivered, true, 52, WAFFLE_TASK_INTERRUPTIBLE, 0);
+	switches(&delivered, false, 55, 0, 51);
+	end(&delivered, 60, 5, 0xb);
+	assert_true(ends_with(&delivered, 2, "ran 7 waited 3"));
+	joiner_free(delivered.joiner);
+}
+
+static void test_times_that_are_not_known_are_left_out(void **state)
+{
+	struct waffle_rec_loss loss = {
+		.rec = {25, 0, WAFFLE_REC_LOSS, 0}, .source = WAFFLE_SOURCE_SCHED, .from_ts = 22};
+	struct delivered delivered;
+
+	(void)state;
+	open_joiner(&delivered, 1 << 20);
+	switches(&delivered, false, 1, 0, 0);
+	/* It ends on another thread. */
+	begin(&delivered, 0, 10, 5, 0xa, 0);
+	end(&delivered, 15, 6, 0xa);
+	/* Records are dropped during a span. */
+	begin(&delivered, 0, 20, 5, 0xb, 0);
+	joiner_record(delivered.joiner, &loss.rec, NULL);
+	end(&delivered, 30, 5, 0xb);
+	/* It leaves its CPU twice, so a switch is missing. */
+	begin(&delivered, 0, 40, 5, 0xc, 0);
+	switches(&delivered, true, 42, WAFFLE_TASK_INTERRUPTIBLE, 0);
+	switches(&delivered, true, 45, WAFFLE_TASK_INTERRUPTIBLE, 0);
+	end(&delivered, 50, 5, 0xc);
+	for (size_t i = 0; i < 3; i++)
+		assert_false(ends_with(&delivered, i, "ran"));
+	assert_int_equal(delivered.count, 3);
+	joiner_free(delivered.joiner);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +426,9 @@ int main(void)
 		cmocka_unit_test(test_spans_on_tracks_may_overlap_and_come_in_any_order),
 		cmocka_unit_test(test_ends_of_threads_and_programs_end_what_they_must),
 		cmocka_unit_test(test_invalid_records_are_ignored),
+		cmocka_unit_test(
+			test_spans_have_times_of_the_scheduler_as_far_as_switches_prove_them),
+		cmocka_unit_test(test_times_that_are_not_known_are_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

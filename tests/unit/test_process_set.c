@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "target/process/container_internal.h"
+#include "target/process/container_name_internal.h"
 #include "target/process/process_set.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -82,26 +82,26 @@ static void write_file(const char *root, const char *path, const char *text)
 
 static void test_names_of_containers(void **state)
 {
-	char root[] = "/tmp/test_process_set.XXXXXX", id[CONTAINER_ID_MAX], name[512];
+	char root[] = "/tmp/test_process_set.XXXXXX", id[CONTAINER_ID_BYTES], name[512];
 
 	(void)state;
 	assert_non_null(mkdtemp(root));
-	assert_false(container_id(root, "web", id));
+	assert_false(container_by_name(root, "web", id));
 	write_file(root, DOCKER_FILE, "{\"ID\":\"" ID_A "\",\"Name\":\"/web\",\"Config\":{}}");
 	write_file(root, "var/lib/docker/containers/other/config.v2.json", "{\"Name\": 3");
 	write_file(root, "var/lib/containers/storage/overlay-containers/containers.json",
 		   "[1,{\"id\":\"x\",\"names\":[\"short\"]},"
 		   "{\"id\":\"" ID_B "\",\"names\":[2,\"db\",\"data\"]}]");
-	assert_true(container_id(root, "web", id));
+	assert_true(container_by_name(root, "web", id));
 	assert_string_equal(id, ID_A);
-	assert_true(container_id(root, "data", id));
+	assert_true(container_by_name(root, "data", id));
 	assert_string_equal(id, ID_B);
-	assert_false(container_id(root, "short", id));
-	assert_false(container_id(root, "", id));
+	assert_false(container_by_name(root, "short", id));
+	assert_false(container_by_name(root, "", id));
 	/* A file that others may write names nothing. */
 	snprintf(name, sizeof(name), "%s/%s", root, DOCKER_FILE);
 	assert_int_equal(chmod(name, 0666), 0);
-	assert_false(container_id(root, "web", id));
+	assert_false(container_by_name(root, "web", id));
 	snprintf(name, sizeof(name), "rm -r %s", root);
 	assert_int_equal(system(name), 0);
 }

@@ -248,8 +248,11 @@ static void test_span_without_an_end_is_explained_as_far_as_it_is_known(void **s
 	why = ask_span(&capture, 1200);
 	assert_true(why->instances.data[0].unfinished);
 	assert_false(why->instances.data[0].begun_before);
-	check_part(why, 0, "unknown", 180, 0, "unknown", "futex 0x7f00");
+	/* It waits for a lock to the end, and nobody is known to hold it. */
+	check_part(why, 0, "lock", 180, 0, "unknown", "futex 0x7f00");
 	check_part(why, 1, "running", 10, 11, "certain", "");
+	assert_string_equal(strtab_get(why->texts, why->steps.data[part_of(why, 0)->step].meaning),
+			    "still waits when the capture ends");
 	done(&capture, why);
 }
 

@@ -221,6 +221,11 @@ static int stages_open(struct session *session)
 	return result;
 }
 
+static uint64_t tracer_cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + worker_cpu_ns();
+}
+
 static int start(struct session *session)
 {
 	const struct session_options *options = session->options;
@@ -259,8 +264,9 @@ static int start(struct session *session)
 			 ?: targets_arm(session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true))
 			 ?: (options->command ? 0 : session_transport_check(session));
-	session->result->ready_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	session->result->ready_cpu_ns = tracer_cpu_ns();
 	session->armed_ts = clock_monotonic_ns();
+	session->result->ready_ns = session->armed_ts - session->begin_ts;
 	if (options->duration_ns)
 		opener_until(session->armed_ts + options->duration_ns);
 	return result;
@@ -273,6 +279,7 @@ static int start(struct session *session)
 static int finish(struct session *session)
 {
 	struct error ignored = ERROR_INIT;
+	uint64_t cpu_ns;
 	int result;
 
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
@@ -282,8 +289,10 @@ static int finish(struct session *session)
 	if (session->rings)
 		ring_set_finish(session->rings, session->end_ts);
 	session->result->duration_ns = session->end_ts - session->start_ts;
-	session->result->tracer_cpu_ns =
-		clock_ns(CLOCK_PROCESS_CPUTIME_ID) - session->result->ready_cpu_ns;
+	session->result->recorded_ns = session->end_ts - session->armed_ts;
+	cpu_ns = tracer_cpu_ns(); /* less than before, if a worker ended in the wrong moment */
+	if (cpu_ns > session->result->ready_cpu_ns)
+		session->result->tracer_cpu_ns = cpu_ns - session->result->ready_cpu_ns;
 	arming_release(session->arming);
 	if (session->named)
 		name_set_disarm(session->named);
@@ -374,7 +383,8 @@ int session_run(const struct session_options *options, const struct session_even
 				  .launch = {-1, -1, -1},
 				  .epoll = -1,
 				  .timer = -1,
-				  .signals = -1};
+				  .signals = -1,
+				  .begin_ts = clock_monotonic_ns()};
 	int code, closed = 0;
 	bool started;
 

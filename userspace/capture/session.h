@@ -19,9 +19,11 @@
 
 struct session_result {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
-	uint64_t duration_ns;   /* of the capture, from arming to disarming */
-	uint64_t ready_cpu_ns;  /* CPU time of this process until all was armed */
-	uint64_t tracer_cpu_ns; /* CPU time of this process from then to the end of the capture */
+	uint64_t duration_ns; /* of the capture, from arming to disarming */
+	/* Until all was armed, and from then to the end: how long it took, and the CPU time of this
+	 * process and its workers. */
+	uint64_t ready_ns, ready_cpu_ns;
+	uint64_t recorded_ns, tracer_cpu_ns;
 	uint64_t file_bytes;
 	char output[PATH_MAX]; /* path of the file */
 	uint64_t sites;

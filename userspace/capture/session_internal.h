@@ -94,7 +94,7 @@ struct session {
 	bool busy;            /* continue at once, since the last round used up its time */
 	int epoll, timer, signals;
 	sigset_t old_mask;
-	uint64_t start_ts, armed_ts, end_ts, flush_ts, progress_ts;
+	uint64_t begin_ts, start_ts, armed_ts, end_ts, flush_ts, progress_ts;
 	struct drain_interval interval;
 	struct rlimit files;    /* original limit of open files */
 	bool warned;            /* a file that could not be armed was reported */

@@ -246,7 +246,7 @@ static void summary_print(const struct capture_options *options,
 			  const struct session_result *result, const char *path)
 {
 	char count[UNITS_TEXT], lost_text[UNITS_TEXT], size[UNITS_TEXT], time_text[UNITS_TEXT],
-		share[UNITS_TEXT], ready[UNITS_TEXT], armed[ARMED_TEXT];
+		share[UNITS_TEXT], ready[UNITS_TEXT], cpu[UNITS_TEXT], armed[ARMED_TEXT];
 	uint64_t records = 0, lost = 0;
 
 	if (options->quiet)
@@ -257,14 +257,14 @@ static void summary_print(const struct capture_options *options,
 	}
 	terminal_message(
 		stderr,
-		"%s: %s records in %s, %s lost, %s; %s armed; waffle-bpf used %s of a CPU, %s "
-		"until ready",
+		"%s: %s records in %s, %s lost, %s; %s armed; waffle-bpf used %s of CPU in %s "
+		"until ready, then %s of a CPU",
 		path, units_format_count(count, records),
 		units_format_duration(time_text, result->duration_ns),
 		units_format_count(lost_text, lost), units_format_bytes(size, result->file_bytes),
-		armed_text(armed, &result->armed),
-		units_format_share(share, result->tracer_cpu_ns, result->duration_ns),
-		units_format_duration(ready, result->ready_cpu_ns));
+		armed_text(armed, &result->armed), units_format_duration(cpu, result->ready_cpu_ns),
+		units_format_duration(ready, result->ready_ns),
+		units_format_share(share, result->tracer_cpu_ns, result->recorded_ns));
 }
 
 static int report_print(const char *path, bool json)

@@ -86,6 +86,25 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 	}
 }
 
+#define OPEN_TEXT "still waits when the capture ends"
+
+/* The wait goes on when the capture ends. What it is for is known, and not who is to end it. */
+static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked)
+{
+	static const enum why_cause causes[] = {
+		[WAIT_MUTEX] = WHY_LOCK,         [WAIT_GIL] = WHY_GIL,
+		[WAIT_PIPE] = WHY_PIPE,          [WAIT_SOCKET] = WHY_SOCKET,
+		[WAIT_CHILD] = WHY_PROCESS_EXIT,
+	};
+	enum why_cause cause = WHY_UNKNOWN;
+
+	if (blocked->kind < sizeof(causes) / sizeof(causes[0]) && causes[blocked->kind])
+		cause = causes[blocked->kind];
+	walk->path[walk->depth - 1].meaning =
+		strtab_put(walk->why->texts, OPEN_TEXT, strlen(OPEN_TEXT));
+	return why_blocked_end(walk, blocked, cause, WHY_GRADE_UNKNOWN, MODEL_NONE);
+}
+
 static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blocked)
 {
 	bool known = blocked->waker.thread != MODEL_NONE || blocked->waker.interrupt;
@@ -115,6 +134,8 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 	default:
 		break;
 	}
+	if (!known && blocked->interval->open)
+		return at_open(walk, blocked);
 	if (!known && blocked->kind == WAIT_GIL)
 		return why_blocked_timeout(walk, blocked);
 	if (!known)

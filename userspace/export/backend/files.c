@@ -26,7 +26,7 @@ static int file_begin(struct file_out *out, const struct model *model, char serv
 		      struct error *err)
 {
 	*out = (struct file_out){.records = model_records_open(model, true, err)};
-	out->source = (struct otlp_source){service_name(service, model->meta), NULL, NULL};
+	out->source = (struct otlp_source){service_name(service, model->meta), NULL, NULL, NULL};
 	return out->records ? 0 : -EIO;
 }
 
@@ -55,7 +55,7 @@ int otlp_write(const struct model *model, FILE *file, struct error *err)
 		bytes_clear(&out.text);
 	}
 	while ((count = model_records_next_counters(out.records, &list))) {
-		if (otlp_counters(&out.text, true, service, list, count))
+		if (otlp_counters(&out.text, true, &out.source, list, count))
 			bytes_char(&out.text, '\n');
 		memory_require(!out.text.failed);
 		fwrite(out.text.data, 1, out.text.len, file);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/process/otlp_traces.h"
 #include "util/memory.h"
 
 #define ATTRIBUTES_MAX 12
@@ -59,14 +60,6 @@ static void executable_name(char *name, size_t bytes, const char *cmdline)
 	snprintf(name, bytes, "%.*s", (int)len, cmdline);
 }
 
-/* As the conventions name it. */
-static const char *arch_name(const char *machine)
-{
-	return !strcmp(machine, "x86_64")    ? "amd64"
-	       : !strcmp(machine, "aarch64") ? "arm64"
-					     : machine;
-}
-
 static void job_attributes(struct attribute_list *list, const struct model *model,
 			   const struct model_process *process)
 {
@@ -85,7 +78,7 @@ static struct process_entry *entry_make(const struct model *model, uint32_t thre
 	const struct store_host *host = model->hosts[model_host_of(model, thread)];
 
 	attribute_text(&list, "host.name", host->name);
-	attribute_text(&list, "host.arch", arch_name(host->machine));
+	attribute_text(&list, "host.arch", otlp_arch_name(host->machine));
 	attribute_text(&list, "os.type", "linux");
 	attribute_text(&list, "os.version", host->kernel);
 	if (process) {

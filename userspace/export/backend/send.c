@@ -87,7 +87,7 @@ struct sending {
 static void batch_send(struct sending *sending, struct full_record *const *list, size_t count)
 {
 	bool zipkin = sending->server->kind == BACKEND_ZIPKIN;
-	struct otlp_source source = {sending->server->service, NULL, &sending->pending};
+	struct otlp_source source = {sending->server->service, NULL, &sending->pending, NULL};
 	uint32_t records = zipkin ? zipkin_spans(&sending->request, &source, list, count)
 				  : otlp_traces(&sending->request, false, &source, list, count);
 	struct parcel *parcel;
@@ -105,8 +105,8 @@ static void batch_send(struct sending *sending, struct full_record *const *list,
 static void counters_send(struct sending *sending, struct full_record *const *list, size_t count,
 			  struct backend_sent *sent)
 {
-	uint32_t records =
-		otlp_counters(&sending->request, false, sending->server->service, list, count);
+	struct otlp_source source = {.service = sending->server->service};
+	uint32_t records = otlp_counters(&sending->request, false, &source, list, count);
 	struct parcel *parcel;
 
 	memory_require(!sending->request.failed);

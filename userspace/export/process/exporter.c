@@ -26,6 +26,7 @@ struct export_state {
 	struct sender *sender;
 	struct pending_events pending;
 	struct otlp_source source;
+	struct resource_cache resources;
 	struct out_bytes request;
 };
 
@@ -122,8 +123,8 @@ static int export_open(struct processor *processor, struct error *err)
 	result = spool_make(&sender.spool, processor, err);
 	snprintf(name, sizeof(name), "%s: export()", processor->host->origin);
 	sender.name = name;
-	state->source =
-		(struct otlp_source){processor->host->service, processor->joiner, &state->pending};
+	state->source = (struct otlp_source){processor->host->service, processor->joiner,
+					     &state->pending, &state->resources};
 	return result ?: http_sender_open(&state->sender, &http, &sender, err);
 }
 
@@ -162,8 +163,7 @@ static void records_send(struct processor *processor, struct full_record *const 
 		request_send(processor, kind, sent);
 	if (kind & HTTP_ZIPKIN || processor->counted)
 		return;
-	sent = otlp_counters(&state->request, kind & HTTP_JSON, state->source.service, records,
-			     count);
+	sent = otlp_counters(&state->request, kind & HTTP_JSON, &state->source, records, count);
 	if (sent)
 		request_send(processor, kind | HTTP_METRICS | HTTP_OPTIONAL, sent);
 }
@@ -290,6 +290,7 @@ static void export_close(struct processor *processor, uint64_t until_ns)
 		*processor->lossy = *processor->lossy || counts.dropped || counts.refused;
 	}
 	pending_events_clear(&state->pending);
+	resource_cache_free(&state->resources);
 	bytes_free(&state->request);
 }
 

@@ -114,3 +114,22 @@ struct full_record *full_record_copy(const struct full_record *full)
 	}
 	return copy;
 }
+
+size_t full_record_times(const struct full_record *full, struct waffle_value values[3])
+{
+	const struct waffle_record *record = &full->record;
+	const struct {
+		const char *key;
+		uint64_t ns;
+	} times[] = {{"waffle.running_ns", full->running_ns},
+		     {"waffle.runnable_ns", full->runnable_ns},
+		     {"waffle.blocked_ns",
+		      record->end_ns - record->start_ns - full->running_ns - full->runnable_ns}};
+
+	for (size_t i = 0; full->has_sched && i < 3; i++)
+		values[i] = (struct waffle_value){.key = times[i].key,
+						  .type = WAFFLE_VALUE_U64,
+						  .u64 = times[i].ns,
+						  .text = ""};
+	return full->has_sched ? 3 : 0;
+}

@@ -30,6 +30,7 @@ struct joining_span {
 	const struct joiner_track *track; /* NULL: it is of its thread */
 	const char *parent_name;
 	int64_t depth;
+	struct joiner_times before; /* of its thread, at its begin */
 	uint32_t frame_bytes;
 	/* A struct waffle_frame and values. */
 	uint64_t frame[];
@@ -48,6 +49,7 @@ struct joiner {
 	struct joiner_threads *threads;
 	struct joiner_tracks *tracks;
 	struct recent *recent;
+	bool has_sched;             /* the scheduler is recorded */
 	struct joining_span *brief; /* room for a record that is delivered at once */
 	struct joiner_counts counts;
 };
@@ -200,6 +202,24 @@ static enum waffle_record_kind kind_of(const struct site_info *site)
 	}
 }
 
+/* A span that ends on another thread, or on a track, has no times. */
+static void times_fill(const struct joiner *joiner, const struct joining_span *span,
+		       struct full_record *full)
+{
+	const struct joiner_thread *thread = joiner_threads_find(joiner->threads, span->tid);
+	struct joiner_times times;
+
+	if (!joiner->has_sched || !thread || span->track ||
+	    full->record.kind != WAFFLE_RECORD_SPAN ||
+	    full->record.flags & (WAFFLE_RECORD_MOVED | WAFFLE_RECORD_UNFINISHED) ||
+	    !joiner_sched_known(&thread->sched, span->start_ts))
+		return;
+	times = joiner_sched_times(&thread->sched, full->record.end_ns);
+	full->has_sched = true;
+	full->running_ns = times.running_ns - span->before.running_ns;
+	full->runnable_ns = times.runnable_ns - span->before.runnable_ns;
+}
+
 static void span_deliver(struct joiner *joiner, const struct joining_span *span, uint64_t end_ts,
 			 uint32_t end_tid, uint32_t flags)
 {
@@ -236,6 +256,7 @@ static void span_deliver(struct joiner *joiner, const struct joining_span *span,
 		.depth = span->depth,
 	};
 
+	times_fill(joiner, span, &full);
 	joiner->counts.delivered++;
 	joiner->counts.unfinished += !!(flags & WAFFLE_RECORD_UNFINISHED);
 	joiner->deliver(&full, joiner->arg);
@@ -351,6 +372,10 @@ static void hit_take(struct joiner *joiner, const struct waffle_rec_hit *hit,
 	}
 	thread = joiner_threads_get(joiner->threads, hit->rec.tid, hit->rec.ts);
 	span_fill(span, hit, thread);
+	if (joiner->has_sched && thread) {
+		joiner_sched_hit(&thread->sched, hit->rec.ts);
+		span->before = joiner_sched_times(&thread->sched, hit->rec.ts);
+	}
 	span->track = joiner_tracks_take(joiner->tracks, frame_of(span)->id);
 	parent_find(joiner, span, site, thread);
 	if (site->kind == WAFFLE_SITE_SPAN)
@@ -427,6 +452,30 @@ static void program_end(struct joiner *joiner, const struct waffle_rec_exit *exe
 	}
 }
 
+/* Threads that have reached no site are not looked at. */
+static void switch_take(struct joiner *joiner, const struct waffle_rec_switch *rec)
+{
+	struct joiner_thread *prev = NULL, *next = NULL;
+
+	joiner->has_sched = true;
+	if (rec->rec.tid && rec->flags & WAFFLE_SWITCH_PREV_TRACED)
+		prev = joiner_threads_find(joiner->threads, rec->rec.tid);
+	if (rec->next_tid && rec->flags & WAFFLE_SWITCH_NEXT_TRACED)
+		next = joiner_threads_find(joiner->threads, rec->next_tid);
+	if (prev)
+		joiner_sched_out(&prev->sched, rec);
+	if (next)
+		joiner_sched_in(&next->sched, rec);
+}
+
+static void loss_take(struct joiner *joiner, const struct waffle_rec_loss *loss)
+{
+	if (loss->source == WAFFLE_SOURCE_SPANS)
+		joiner->counts.lost += loss->count;
+	else if (loss->source == WAFFLE_SOURCE_SCHED)
+		joiner_threads_lost(joiner->threads);
+}
+
 void joiner_record(struct joiner *joiner, const struct waffle_rec *rec,
 		   const struct site_info *site)
 {
@@ -457,8 +506,10 @@ void joiner_record(struct joiner *joiner, const struct waffle_rec *rec,
 		program_end(joiner, (const struct waffle_rec_exit *)rec);
 		break;
 	case WAFFLE_REC_LOSS:
-		if (((const struct waffle_rec_loss *)rec)->source == WAFFLE_SOURCE_SPANS)
-			joiner->counts.lost += ((const struct waffle_rec_loss *)rec)->count;
+		loss_take(joiner, (const struct waffle_rec_loss *)rec);
+		break;
+	case WAFFLE_REC_SWITCH:
+		switch_take(joiner, (const struct waffle_rec_switch *)rec);
 		break;
 	default:
 		break;

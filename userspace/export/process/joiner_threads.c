@@ -87,6 +87,19 @@ struct joiner_thread *joiner_threads_get(struct joiner_threads *threads, uint32_
 	return thread;
 }
 
+struct joiner_thread *joiner_threads_find(const struct joiner_threads *threads, uint32_t tid)
+{
+	uint32_t at = map_get(&threads->index, tid);
+
+	return at == MAP_NONE ? NULL : threads->threads.data[at];
+}
+
+void joiner_threads_lost(struct joiner_threads *threads)
+{
+	for (size_t i = 0; i < threads->threads.len; i++)
+		joiner_sched_lost(&threads->threads.data[i]->sched);
+}
+
 void joiner_threads_name(struct joiner_threads *threads, uint32_t tid, uint64_t ts,
 			 const char comm[WAFFLE_COMM_BYTES])
 {

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "bpf/record.h"
+#include "export/process/joiner_sched_internal.h"
 
 struct joining_span;
 
@@ -13,6 +13,7 @@ struct joiner_thread {
 	struct joining_span *top; /* the innermost open span that began on it */
 	uint64_t last_ts;
 	uint32_t tid;
+	struct joiner_sched sched;
 	char comm[WAFFLE_COMM_BYTES];
 };
 
@@ -22,6 +23,10 @@ struct joiner_threads *joiner_threads_new(void);
 void joiner_threads_free(struct joiner_threads *threads);
 /* The thread of a tid, valid while it has an open span. NULL: out of memory. */
 struct joiner_thread *joiner_threads_get(struct joiner_threads *threads, uint32_t tid, uint64_t ts);
+/* The same if it is there; NULL: it is not. */
+struct joiner_thread *joiner_threads_find(const struct joiner_threads *threads, uint32_t tid);
+/* Records of the scheduler were dropped. */
+void joiner_threads_lost(struct joiner_threads *threads);
 void joiner_threads_name(struct joiner_threads *threads, uint32_t tid, uint64_t ts,
 			 const char comm[WAFFLE_COMM_BYTES]);
 /* The thread has ended. */

@@ -174,10 +174,10 @@ static void histograms_write(struct metrics_otlp *m)
 /* message ResourceMetrics { Resource resource = 1; repeated ScopeMetrics scope_metrics = 2; }
  * message ScopeMetrics { InstrumentationScope scope = 1; repeated Metric metrics = 2; } */
 static void resource_begin(struct otlp_out *otlp, const char *service, uint32_t pid,
-			   const struct record_facts *facts)
+			   const struct record_facts *facts, struct resource_cache *cache)
 {
 	otlp_item_begin(otlp, 1);
-	otlp_resource(otlp, service, pid, facts);
+	otlp_resource(otlp, service, pid, facts, cache);
 	otlp_list_begin(otlp, "scopeMetrics");
 	otlp_item_begin(otlp, 2);
 	otlp_scope(otlp);
@@ -200,7 +200,7 @@ void otlp_metrics(struct out_bytes *out, bool json, const char *service, uint32_
 
 	otlp_request_begin(otlp, out, json);
 	otlp_list_begin(otlp, "resourceMetrics");
-	resource_begin(otlp, service, pid, NULL);
+	resource_begin(otlp, service, pid, NULL, NULL);
 	records_write(&m);
 	counters_write(&m);
 	histograms_write(&m);
@@ -258,7 +258,7 @@ static bool is_first(struct full_record *const *records, size_t index)
 	return records[index]->record.kind == WAFFLE_RECORD_COUNTER;
 }
 
-uint32_t otlp_counters(struct out_bytes *out, bool json, const char *service,
+uint32_t otlp_counters(struct out_bytes *out, bool json, const struct otlp_source *source,
 		       struct full_record *const *records, size_t count)
 {
 	struct otlp_out otlp;
@@ -272,7 +272,7 @@ uint32_t otlp_counters(struct out_bytes *out, bool json, const char *service,
 
 		if (!is_first(records, first))
 			continue;
-		resource_begin(&otlp, service, pid, records[first]->facts);
+		resource_begin(&otlp, source->service, pid, records[first]->facts, source->cache);
 		metric_begin(&otlp, COUNTER_NAME, COUNTER_HELP, "1", 5, "gauge");
 		for (size_t i = first; i < count; i++)
 			if (is_counter_of(records[i], pid))

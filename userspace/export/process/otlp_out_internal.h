@@ -22,6 +22,8 @@
 
 #define OTLP_DEPTH_MAX 16
 
+struct resource_cache;
+
 struct otlp_out {
 	struct out_bytes *out;
 	bool json;
@@ -77,9 +79,9 @@ void otlp_attribute_double(struct otlp_out *otlp, unsigned field, const char *ke
 /* The same for a value of a record; one without a value is left out. */
 void otlp_attribute_value(struct otlp_out *otlp, unsigned field, const struct waffle_value *value);
 /* The Resource of a process, field 1. With `facts`, the process is as they say, and may be on
- * another host. */
+ * another host. `cache` may be NULL. */
 void otlp_resource(struct otlp_out *otlp, const char *service, uint32_t pid,
-		   const struct record_facts *facts);
+		   const struct record_facts *facts, struct resource_cache *cache);
 /* The InstrumentationScope, field 1. */
 void otlp_scope(struct otlp_out *otlp);
 

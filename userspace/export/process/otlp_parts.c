@@ -3,9 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "export/process/otlp_out_internal.h"
+#include "export/process/otlp_traces.h"
+#include "export/process/resource_internal.h"
 
 /* message KeyValue { string key = 1; AnyValue value = 2; } */
 static void attribute_begin(struct otlp_out *otlp, unsigned field, const char *key)
@@ -114,28 +117,62 @@ static void variable_attributes(struct otlp_out *otlp)
 	}
 }
 
+static void text_write(struct otlp_out *otlp, const char *key, const char *text)
+{
+	if (*text)
+		otlp_attribute_text(otlp, 1, key, text, strlen(text));
+}
+
+const char *otlp_arch_name(const char *machine)
+{
+	return !strcmp(machine, "x86_64")    ? "amd64"
+	       : !strcmp(machine, "aarch64") ? "arm64"
+					     : machine;
+}
+
+static void host_attributes(struct otlp_out *otlp, const char *host)
+{
+	struct utsname name;
+
+	text_write(otlp, "host.name", host);
+	text_write(otlp, "os.type", "linux");
+	if (uname(&name))
+		return;
+	text_write(otlp, "host.arch", otlp_arch_name(name.machine));
+	text_write(otlp, "os.version", name.release);
+}
+
 /* The process that runs this, or another one on this host. */
-static void process_attributes(struct otlp_out *otlp, uint32_t pid)
+static void process_attributes(struct otlp_out *otlp, uint32_t pid, struct resource_cache *cache)
 {
 	char host[256] = "", instance[300];
+	struct resource_process process;
 
+	resource_find(&process, cache, pid);
 	if (gethostname(host, sizeof(host) - 1))
 		*host = '\0';
 	snprintf(instance, sizeof(instance), "%s:%u", host, pid);
-	otlp_attribute_text(otlp, 1, "service.instance.id", instance, strlen(instance));
-	otlp_attribute_text(otlp, 1, "host.name", host, strlen(host));
+	text_write(otlp, "service.instance.id", instance);
+	host_attributes(otlp, host);
 	otlp_attribute_int(otlp, 1, "process.pid", pid);
+	text_write(otlp, "process.executable.name", process.executable);
+	text_write(otlp, "container.id", process.container);
+	if (process.rank.rank != PROCESS_RANK_NONE)
+		otlp_attribute_int(otlp, 1, "waffle.rank", process.rank.rank);
+	if (process.rank.world_size)
+		otlp_attribute_int(otlp, 1, "waffle.world_size", process.rank.world_size);
+	text_write(otlp, "waffle.job", process.rank.job);
 }
 
 /* message Resource { repeated KeyValue attributes = 1; } */
 void otlp_resource(struct otlp_out *otlp, const char *service, uint32_t pid,
-		   const struct record_facts *facts)
+		   const struct record_facts *facts, struct resource_cache *cache)
 {
 	otlp_begin(otlp, 1, "resource");
 	otlp_list_begin(otlp, "attributes");
 	otlp_attribute_text(otlp, 1, "service.name", service, strlen(service));
 	if (!facts)
-		process_attributes(otlp, pid);
+		process_attributes(otlp, pid, cache);
 	for (size_t i = 0; facts && i < facts->resource_count; i++)
 		otlp_attribute_value(otlp, 1, &facts->resource[i]);
 	otlp_attribute_text(otlp, 1, "telemetry.sdk.name", "waffle", 6);

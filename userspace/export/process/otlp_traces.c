@@ -32,6 +32,7 @@ static void attributes_write(struct traces *traces, unsigned field, const struct
 {
 	const struct waffle_record *record = &full->record;
 	struct otlp_out *otlp = &traces->otlp;
+	struct waffle_value times[3];
 
 	otlp_list_begin(otlp, "attributes");
 	for (size_t i = 0; i < record->value_count; i++) {
@@ -58,6 +59,8 @@ static void attributes_write(struct traces *traces, unsigned field, const struct
 		otlp_attribute_bool(otlp, field, "waffle.unfinished", true);
 	if (record->flags & WAFFLE_RECORD_LEFT)
 		otlp_attribute_bool(otlp, field, "waffle.left", true);
+	for (size_t i = 0, count = full_record_times(full, times); i < count; i++)
+		otlp_attribute_value(otlp, field, &times[i]);
 	for (size_t i = 0; full->facts && i < full->facts->attribute_count; i++)
 		otlp_attribute_value(otlp, field, &full->facts->attributes[i]);
 	otlp_list_end(otlp);
@@ -190,7 +193,8 @@ static void process_write(struct traces *traces, struct full_record *const *reco
 	struct otlp_out *otlp = &traces->otlp;
 
 	otlp_item_begin(otlp, 1);
-	otlp_resource(otlp, traces->source->service, pid, records[first]->facts);
+	otlp_resource(otlp, traces->source->service, pid, records[first]->facts,
+		      traces->source->cache);
 	otlp_list_begin(otlp, "scopeSpans");
 	otlp_item_begin(otlp, 2);
 	otlp_scope(otlp);

@@ -6,13 +6,18 @@
 #include "export/process/bytes_internal.h"
 #include "export/process/joiner_internal.h"
 #include "export/process/pending_events.h"
+#include "export/process/resource_internal.h"
 #include "export/process/series_internal.h"
 
 struct otlp_source {
 	const char *service;
 	const struct joiner *joiner;    /* for traces of links; NULL: records have facts */
 	struct pending_events *pending; /* events of the spans */
+	struct resource_cache *cache;   /* of processes of this host; may be NULL */
 };
+
+/* The conventions' name of what uname() calls a machine. */
+const char *otlp_arch_name(const char *machine);
 
 /*
  * Appends an ExportTraceServiceRequest of these records to `out`. Spans take their events from
@@ -24,7 +29,7 @@ uint32_t otlp_traces(struct out_bytes *out, bool json, const struct otlp_source 
 
 /* Appends an ExportMetricsServiceRequest of the counters among these records: each value is a point
  * of the gauge waffle.counter. Returns how many there are; 0: nothing was appended. */
-uint32_t otlp_counters(struct out_bytes *out, bool json, const char *service,
+uint32_t otlp_counters(struct out_bytes *out, bool json, const struct otlp_source *source,
 		       struct full_record *const *records, size_t count);
 
 /* Appends an ExportMetricsServiceRequest. */

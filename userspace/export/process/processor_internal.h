@@ -93,7 +93,7 @@ struct processor {
 	void *config, *state;
 	const struct joiner *joiner;
 	bool counted; /* a metrics() in front of it passes on the last values of counters */
-	bool *lossy; /* close() sets it if records were lost on their way out */
+	bool *lossy;  /* close() sets it if records were lost on their way out */
 };
 
 static inline void processor_give(struct processor *processor, struct full_record *const *records,

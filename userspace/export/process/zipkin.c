@@ -85,6 +85,7 @@ static void facts_write(struct out_bytes *out, struct out_bytes *text, bool *fol
 static void tags_write(struct out_bytes *out, const struct full_record *full)
 {
 	const struct waffle_record *record = &full->record;
+	struct waffle_value times[3];
 	struct out_bytes text = {0};
 	bool follows = false;
 
@@ -103,6 +104,7 @@ static void tags_write(struct out_bytes *out, const struct full_record *full)
 		tag(out, &follows, "error", record->name, strlen(record->name));
 	if (record->flags & WAFFLE_RECORD_UNFINISHED)
 		tag(out, &follows, "waffle.unfinished", "true", 4);
+	values_write(out, &text, &follows, times, full_record_times(full, times));
 	if (full->facts)
 		facts_write(out, &text, &follows, full->facts);
 	bytes_char(out, '}');

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "target/process/container_internal.h"
+#include "target/process/container_name_internal.h"
 #include "util/map.h"
 
 #define KTHREADD 2 /* the parent of all threads of the kernel */
@@ -135,7 +135,7 @@ long process_set_descendants(const pid_list *pids)
 /* ---- cgroups ---- */
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
-#define ID_LEN 64 /* hexadecimal digits of a container's id */
+#define ID_LEN (CONTAINER_ID_BYTES - 1) /* hexadecimal digits of a container's id */
 
 /* "name" or "/name/" is the cgroup "/name". */
 static size_t path_trim(const char **path)
@@ -307,7 +307,7 @@ static int match_add(struct cgroup_match *first, const struct cgroup_match *matc
 int process_set_add_cgroup(pid_list *pids, enum cgroup_name kind, const char *name,
 			   struct error *err)
 {
-	char id[CONTAINER_ID_MAX];
+	char id[CONTAINER_ID_BYTES];
 	const char *wanted = name;
 	struct cgroup_match first = {.path = ""};
 	process_rows rows = {0};
@@ -315,7 +315,7 @@ int process_set_add_cgroup(pid_list *pids, enum cgroup_name kind, const char *na
 	size_t before = pids->len;
 	int result = rows_read(&rows, err) ?: own_find(&own, &rows, err);
 
-	if (kind == CGROUP_CONTAINER && container_id("/", name, id))
+	if (kind == CGROUP_CONTAINER && container_by_name("/", name, id))
 		wanted = id;
 	for (size_t i = 0; i < rows.len && !result && *name; i++) {
 		struct cgroup_match match;

@@ -202,6 +202,19 @@ bool worker_is_there(void)
 	return workers.started;
 }
 
+uint64_t worker_cpu_ns(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < WORKER_USES && workers.started; i++) {
+		pid_t helper = workers.list[i].helper;
+
+		if (helper > 0)
+			sum += worker_helper_cpu_ns(helper);
+	}
+	return sum;
+}
+
 int worker_helper(enum worker_use use)
 {
 	return workers.started ? workers.list[use].helper : 0;

@@ -69,6 +69,9 @@ int worker_start(const struct worker_table *table, struct error *err);
 /* Ends the helpers and workers. They also end with this process. */
 void worker_stop(void);
 bool worker_is_there(void);
+/* CPU time of all workers so far, also of those that have ended. Where the kernel does not list
+ * children (CONFIG_PROC_CHILDREN), what a worker has used is only known once it has ended. */
+uint64_t worker_cpu_ns(void);
 
 /*
  * Sends a request and waits for the reply, which the caller frees. `name` is the file's name for

@@ -33,4 +33,7 @@ struct worker_sockets {
 _Noreturn void helper_run(struct worker_sockets sockets, pid_t parent,
 			  const struct worker_table *table);
 
+/* worker_cpu.c: CPU time of a helper and of its workers, also of those that have ended. */
+uint64_t worker_helper_cpu_ns(pid_t helper);
+
 #endif

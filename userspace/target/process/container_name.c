@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "target/process/container_internal.h"
+#include "target/process/container_name_internal.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -47,17 +47,17 @@ static const char *member_text(yajl_val object, const char *key)
 	return YAJL_GET_STRING(yajl_tree_get(object, path, yajl_t_string)) ?: "";
 }
 
-static bool id_take(const char *text, char id[CONTAINER_ID_MAX])
+static bool id_take(const char *text, char id[CONTAINER_ID_BYTES])
 {
-	if (strlen(text) != CONTAINER_ID_MAX - 1 ||
+	if (strlen(text) != CONTAINER_ID_BYTES - 1 ||
 	    strspn(text, "0123456789abcdef") != strlen(text))
 		return false;
-	memcpy(id, text, CONTAINER_ID_MAX);
+	memcpy(id, text, CONTAINER_ID_BYTES);
 	return true;
 }
 
 /* Docker writes names with a slash in front. */
-static bool docker_id(const char *root, const char *name, char id[CONTAINER_ID_MAX])
+static bool docker_id(const char *root, const char *name, char id[CONTAINER_ID_BYTES])
 {
 	char path[PATH_MAX];
 	struct dirent *entry;
@@ -98,7 +98,7 @@ static bool podman_has_name(yajl_val container, const char *name)
 	return false;
 }
 
-static bool podman_id(const char *root, const char *name, char id[CONTAINER_ID_MAX])
+static bool podman_id(const char *root, const char *name, char id[CONTAINER_ID_BYTES])
 {
 	char path[PATH_MAX];
 	bool found = false;
@@ -116,7 +116,7 @@ static bool podman_id(const char *root, const char *name, char id[CONTAINER_ID_M
 	return found;
 }
 
-bool container_id(const char *root, const char *name, char id[CONTAINER_ID_MAX])
+bool container_by_name(const char *root, const char *name, char id[CONTAINER_ID_BYTES])
 {
 	return *name && (docker_id(root, name, id) || podman_id(root, name, id));
 }

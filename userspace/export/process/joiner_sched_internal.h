@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the scheduler did with a thread, from the switches that come between its records: the state
+ * machine of model/sched_internal.h without what only a whole capture knows. A state that no record
+ * proves is unknown.
+ */
+#ifndef WAFFLE_EXPORT_PROCESS_JOINER_SCHED_INTERNAL_H
+#define WAFFLE_EXPORT_PROCESS_JOINER_SCHED_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/record.h"
+
+struct joiner_sched {
+	uint8_t state; /* enum waffle_thread_state; 0: unknown */
+	uint64_t since;
+	uint64_t known_since;                    /* without a gap from here on */
+	uint64_t sum[WAFFLE_THREAD_BLOCKED + 1]; /* ns per state, up to `since` */
+};
+
+/* Times of a thread up to a moment. */
+struct joiner_times {
+	uint64_t running_ns, runnable_ns;
+};
+
+/* The thread leaves a CPU, or gets one. */
+void joiner_sched_out(struct joiner_sched *sched, const struct waffle_rec_switch *rec);
+void joiner_sched_in(struct joiner_sched *sched, const struct waffle_rec_switch *rec);
+/* The thread runs its own code. */
+void joiner_sched_hit(struct joiner_sched *sched, uint64_t ts);
+/* Records of the scheduler were dropped. */
+void joiner_sched_lost(struct joiner_sched *sched);
+struct joiner_times joiner_sched_times(const struct joiner_sched *sched, uint64_t ts);
+/* Whether the state is known without a gap from `since` until now. */
+bool joiner_sched_known(const struct joiner_sched *sched, uint64_t since);
+
+#endif
