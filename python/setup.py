@@ -8,10 +8,12 @@ the loader knows it by its name, libwaffle.so.0."""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -35,8 +37,29 @@ class BuildWithLibrary(build_ext):
         shutil.copy(library, pathlib.Path(self.get_ext_fullpath(ext.name)).parent / "libwaffle.so.0")
 
 
+def libc_needed(folder):
+    """The version of the GNU C library that the libraries in a folder need, such as (2, 35). None: they need
+    another C library."""
+    found = []
+    for library in pathlib.Path(folder).rglob("*.so*"):
+        text = subprocess.run(["readelf", "-W", "--version-info", library], stdout=subprocess.PIPE, text=True, check=True)
+        found += [(int(major), int(minor)) for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", text.stdout)]
+    return max(found, default=None)
+
+
+class TaggedWheel(bdist_wheel):
+    """A wheel that says which C library it needs (PEP 600), so that pip takes it where it works."""
+
+    def get_tag(self):
+        python, abi, platform = super().get_tag()
+        needed = libc_needed(self.bdist_dir)
+        if platform.startswith("linux_") and needed:
+            platform = platform.replace("linux_", "manylinux_{}_{}_".format(*needed), 1)
+        return python, abi, platform
+
+
 setup(
-    cmdclass={"build_ext": BuildWithLibrary},
+    cmdclass={"build_ext": BuildWithLibrary, "bdist_wheel": TaggedWheel},
     ext_modules=[
         Extension(
             "waffle._native",

@@ -73,7 +73,7 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_cpp integration/test_python integration/test_modes "
     "integration/test_backtraces integration/test_repair integration/test_inprocess_names "
     "integration/test_python_backends integration/test_python_perfetto "
-    "integration/test_python_captures integration/test_python_frameworks "
+    "integration/test_python_captures integration/test_python_frameworks integration/test_python_docs "
     "integration/test_inprocess_viewers integration/test_inprocess_deadlocks "
     "integration/test_backends integration/test_grpc integration/test_sqlite "
     "integration/test_fleet").split()]

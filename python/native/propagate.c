@@ -72,13 +72,18 @@ static PyObject *received_inject(PyObject *object, PyObject *args)
 	PyObject *holder, *headers;
 	const char *propagators = NULL;
 	struct waffle_carrier carrier = {.set = header_set};
+	int failed = 0;
 
 	if (!PyArg_ParseTuple(args, "O|z", &holder, &propagators))
 		return NULL;
 	headers = PyDict_New();
 	carrier.user = headers;
-	if (headers && waffle_propagate_inject(set_of(propagators), &carrier, context_of(holder),
-					       &self->wire)) {
+	Py_BEGIN_CRITICAL_SECTION(object);
+	if (headers)
+		failed = waffle_propagate_inject(set_of(propagators), &carrier, context_of(holder),
+						 &self->wire);
+	Py_END_CRITICAL_SECTION();
+	if (failed) {
 		Py_DECREF(headers);
 		return PyErr_Occurred() ? NULL : PyErr_NoMemory();
 	}
@@ -97,7 +102,9 @@ static PyObject *item_get(PyObject *object, PyObject *key, get_function get)
 
 	if (!text)
 		return NULL;
+	Py_BEGIN_CRITICAL_SECTION(object);
 	length = get(wire, text, value, sizeof(value));
+	Py_END_CRITICAL_SECTION();
 	if (length < 0)
 		Py_RETURN_NONE;
 	return PyUnicode_DecodeUTF8(value, (Py_ssize_t)strlen(value), "replace");
@@ -125,21 +132,30 @@ static PyObject *item_result(int code)
 
 static PyObject *baggage_set(PyObject *object, PyObject *args)
 {
+	struct received *self = (struct received *)object;
 	const char *key, *value, *properties = NULL;
+	int code;
 
 	if (!PyArg_ParseTuple(args, "sz|z", &key, &value, &properties))
 		return NULL;
-	return item_result(
-		waffle_baggage_set(&((struct received *)object)->wire, key, value, properties));
+	Py_BEGIN_CRITICAL_SECTION(object);
+	code = waffle_baggage_set(&self->wire, key, value, properties);
+	Py_END_CRITICAL_SECTION();
+	return item_result(code);
 }
 
 static PyObject *tracestate_set(PyObject *object, PyObject *args)
 {
+	struct received *self = (struct received *)object;
 	const char *key, *value;
+	int code;
 
 	if (!PyArg_ParseTuple(args, "sz", &key, &value))
 		return NULL;
-	return item_result(waffle_tracestate_set(&((struct received *)object)->wire, key, value));
+	Py_BEGIN_CRITICAL_SECTION(object);
+	code = waffle_tracestate_set(&self->wire, key, value);
+	Py_END_CRITICAL_SECTION();
+	return item_result(code);
 }
 
 static PyObject *received_context(PyObject *object, void *unused)
@@ -162,8 +178,12 @@ static PyObject *received_text(PyObject *object, void *which)
 {
 	const struct waffle_wire_context *wire = &((struct received *)object)->wire;
 	const char *text = which ? wire->baggage : wire->tracestate;
+	PyObject *made;
 
-	return PyUnicode_DecodeLatin1(text, (Py_ssize_t)strlen(text), NULL);
+	Py_BEGIN_CRITICAL_SECTION(object);
+	made = PyUnicode_DecodeLatin1(text, (Py_ssize_t)strlen(text), NULL);
+	Py_END_CRITICAL_SECTION();
+	return made;
 }
 
 static PyMethodDef received_methods[] = {

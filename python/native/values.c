@@ -149,9 +149,20 @@ void use_add_causes(struct use *use, PyObject *causes)
 {
 	unsigned long long id;
 
-	if (PyList_Check(causes) || PyTuple_Check(causes)) {
-		for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(causes); i++) {
-			PyObject *one = PySequence_Fast_GET_ITEM(causes, i);
+	if (PyList_Check(causes)) {
+		/* Another thread may change the list. Its tuple keeps the objects. */
+		PyObject *fixed = PyList_AsTuple(causes);
+
+		if (fixed)
+			use_add_causes(use, fixed);
+		else
+			PyErr_Clear();
+		Py_XDECREF(fixed);
+		return;
+	}
+	if (PyTuple_Check(causes)) {
+		for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(causes); i++) {
+			PyObject *one = PyTuple_GET_ITEM(causes, i);
 
 			if (!PyList_Check(one) && !PyTuple_Check(one))
 				use_add_causes(use, one);

@@ -12,6 +12,7 @@ thread. They encode what they get and hand it to a writer, which never makes the
 """
 
 import functools
+import inspect
 import itertools
 import os
 import queue
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 
 def now_ns():
@@ -76,20 +78,21 @@ _STRING_INTERNED_MAX = 128
 # ---- where the bytes go ----
 
 
-class _Gzip:
-    def __init__(self, file):
-        import gzip
+class _Compressed:
+    """A file, and what compresses it."""
 
+    def __init__(self, file, compressor):
         self._file = file
-        self._gzip = gzip.GzipFile(fileobj=file, mode="wb", mtime=0)
-        self.write = self._gzip.write
+        self._compressor = compressor
+        self.fileno = file.fileno
+        self.write = compressor.write
 
     def flush(self):
-        self._gzip.flush()
+        self._compressor.flush()
         self._file.flush()
 
     def close(self):
-        self._gzip.close()
+        self._compressor.close()
         self._file.close()
 
 
@@ -100,6 +103,7 @@ class _Piped:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=file)
         if file:
             file.close()
+        self.fileno = self._process.stdin.fileno
         self.write = self._process.stdin.write
         self.flush = self._process.stdin.flush
 
@@ -109,19 +113,24 @@ class _Piped:
             raise OSError(f"waffle: {self._process.args[0]} failed with exit status {self._process.returncode}")
 
 
+def _open_gzip(path):
+    import gzip
+
+    file = open(path, "wb")
+    return _Compressed(file, gzip.GzipFile(fileobj=file, mode="wb", mtime=0))
+
+
 def _open_zstd(path):
     try:
         from compression import zstd  # Python 3.14
-
-        return zstd.open(path, "wb")
     except ImportError:
-        pass
-    try:
-        import zstandard
-
-        return zstandard.open(path, "wb")
-    except ImportError:
-        pass
+        try:
+            import zstandard as zstd
+        except ImportError:
+            zstd = None
+    if zstd:
+        file = open(path, "wb")
+        return _Compressed(file, zstd.open(file, "wb"))
     if not shutil.which("zstd"):
         raise ImportError("waffle: to write a .zst file, Python 3.14, the package zstandard or the program zstd is "
                           "needed")
@@ -130,7 +139,7 @@ def _open_zstd(path):
 
 def _open(path):
     if path.endswith(".gz"):
-        return _Gzip(open(path, "wb"))
+        return _open_gzip(path)
     return _open_zstd(path) if path.endswith(".zst") else open(path, "wb")
 
 
@@ -148,12 +157,23 @@ class _Writer:
         else:
             self._file = _open(path)
         self.error = None
+        self.left = False
         self._queue = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="waffle-perfetto", daemon=True)
         self._thread.start()
 
     def put(self, piece):
         self._queue.put(piece)
+
+    def leave(self):
+        """In a child of fork(): the file is the parent's."""
+        self.left = True
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.dup2(nowhere, self._file.fileno(), inheritable=False)
+        except (OSError, ValueError):  # it is closed
+            pass
+        os.close(nowhere)
 
     def _run(self):
         while True:
@@ -180,6 +200,8 @@ class _Writer:
             self.error = error
 
     def wait(self, timeout):
+        if self.left:
+            return True
         done = threading.Event()
         self.put(done)
         if not done.wait(timeout):
@@ -189,6 +211,8 @@ class _Writer:
         return True
 
     def close(self):
+        if self.left:
+            return
         self.put(None)
         self._thread.join()
         if self.error:
@@ -249,11 +273,13 @@ class Counter:
 class _Slice:
     """A slice for a block and for functions, on the track that `track()` returns where it begins."""
 
-    def __init__(self, track, name, arguments, done=None):
+    def __init__(self, track, name, arguments, done=None, for_steps=None):
         self._track = track
         self._name = name
         self._arguments = arguments
         self._done = done
+        # The slice of a coroutine or generator, between whose steps others run on the same thread.
+        self._for_steps = for_steps or self._again
         self._open = []
 
     def __enter__(self):
@@ -268,18 +294,44 @@ class _Slice:
         if self._done:
             self._done(track)
 
+    def _again(self, name):
+        return _Slice(self._track, name, self._arguments, self._done)
+
     def __call__(self, function):
         name = self._name or getattr(function, "__qualname__", repr(function))
 
         @functools.wraps(function)
-        def wrapper(*args, **kwargs):
-            with _Slice(self._track, name, self._arguments, self._done):
+        def call(*args, **kwargs):
+            with self._again(name):
                 return function(*args, **kwargs)
 
-        return wrapper
+        @functools.wraps(function)
+        async def run(*args, **kwargs):
+            with self._for_steps(name):
+                return await function(*args, **kwargs)
+
+        @functools.wraps(function)
+        def generate(*args, **kwargs):
+            with self._for_steps(name):
+                return (yield from function(*args, **kwargs))
+
+        if inspect.iscoroutinefunction(function):
+            return run
+        return generate if inspect.isgeneratorfunction(function) else call
 
 
 # ---- the trace ----
+
+_traces = weakref.WeakSet()
+
+
+def _leave_traces():
+    """A child of fork() has no thread that writes, and must not write what its copies of buffers hold."""
+    for trace in _traces:
+        trace._leave()
+
+
+os.register_at_fork(after_in_child=_leave_traces)
 
 
 class Trace:
@@ -308,6 +360,9 @@ class Trace:
         self._threads = threading.local()
         self._closed = False
         self._process_name = process_name
+        # A trace that nobody closes is finished when it is no longer used, or when the program ends.
+        self._end = weakref.finalize(self, self._writer.close)
+        _traces.add(self)
         clocks = (_BOOTTIME, now_ns()), (_MONOTONIC, time.monotonic_ns()), (_REALTIME, time.time_ns())
         self._packet(_bytes(6, b"".join(_bytes(1, _number(1, clock) + _number(2, ns)) for clock, ns in clocks)))
 
@@ -329,7 +384,13 @@ class Trace:
             if self._closed:
                 return
             self._closed = True
-        self._writer.close()
+        self._end()
+
+    def _leave(self):
+        """In a child of fork(): the file is the parent's, and what is recorded is ignored."""
+        self._lock = threading.Lock()
+        self._closed = True
+        self._writer.leave()
 
     # ---- packets ----
 
@@ -457,8 +518,12 @@ class Trace:
 
     def slice(self, name=None, **arguments):
         """A slice for a block or, as a decorator, for each call of a function. `category`, `flow` and `ns`
-        are as for Track.begin(); all else are arguments."""
-        return _Slice(self._own_track, name, arguments)
+        are as for Track.begin(); all else are arguments. A coroutine or generator has a lane of its own."""
+        return _Slice(self._own_track, name, arguments, for_steps=lambda name: self.async_slice(name, **arguments))
+
+    def call(self, function, /, *args, **kwargs):
+        """Calls a function, with a slice of its name."""
+        return self.slice()(function)(*args, **kwargs)
 
     def instant(self, name, **arguments):
         """A moment on the track of the calling thread."""

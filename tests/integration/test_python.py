@@ -4,6 +4,7 @@ a program behaves the same in both cases. The programs are in these tests, since
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -494,6 +495,47 @@ def test_a_context_of_elsewhere_is_entered_as_often_as_needed(script):
     assert inside["trace"] == "0af7651916cd43dd8448eb211c80319c"
 
 
+def test_threads_share_names_spans_and_contexts(script):
+    """Where Python has a GIL, it takes turns; free-threaded builds run all of this at once."""
+    threads, turns = 4, 500
+    capture = script.record(f"""
+        import threading
+        barrier = threading.Barrier({threads})
+        shared = waffle.span("shared")
+        context, received = shared.context, waffle.extract({{}})
+        causes = [shared]
+        errors = []
+        @waffle.instrument
+        def call(n, **more):
+            with waffle.span("inner", n=n): return n
+        def run(i):
+            try:
+                barrier.wait()
+                for n in range({turns}):
+                    assert call(n, **{{f"key {{n % 10}}": i}}) == n
+                    with waffle.span(f"name {{n % 100}}") as span:
+                        causes.append(span); waffle.event("of many", caused_by=causes); causes.pop()
+                    with context.copy(): waffle.event("in shared")
+                    received.set_baggage("key", str(i) * 50); received.baggage("key")
+                    with context: pass
+                    shared.__enter__(); shared.suspend()
+                shared.end()
+            except BaseException as error: errors.append(error)
+        all_threads = [threading.Thread(target=run, args=(i,)) for i in range({threads})]
+        for thread in all_threads: thread.start()
+        for thread in all_threads: thread.join()
+        print(errors, bool(waffle.current()))
+        """)
+    assert capture.result.stdout == "[] False\n"
+    rows = capture.rows("span")
+    [shared] = named(rows, "shared")
+    assert len(named(rows, "call")) == len(named(rows, "inner")) == threads * turns
+    calls = {row["id"] for row in named(rows, "call")}
+    assert all(row["parent"] in calls for row in named(rows, "inner"))
+    inside = capture.rows("event", name="in shared")
+    assert len(inside) == threads * turns and all(row["parent"] == shared["id"] for row in inside)
+
+
 # ---- with others ----
 
 EXTENSION = """
@@ -655,12 +697,39 @@ def test_program_that_ctrl_c_ends_keeps_all_records(script):
     assert [row["args"]["i"] for row in named(capture.rows(), "kept")] == list(range(100))
 
 
-def test_the_wheel_needs_nothing_but_the_libc(waffle_program, tmp_path):
-    [wheel] = (waffle_program.parent / "python" / "wheel").glob("*.whl")
+# ---- the wheel ----
+
+
+@pytest.fixture
+def wheel(waffle_program):
+    [path] = (waffle_program.parent / "python" / "wheel").glob("*.whl")
+    return path
+
+
+def test_the_wheel_needs_nothing_but_the_libc_that_its_name_says(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as files:
-        names = files.namelist()
-        [library] = [name for name in names if name.endswith("libwaffle.so.0")]
-        files.extract(library, tmp_path)
-    needed = subprocess.run(["readelf", "-d", tmp_path / library], stdout=subprocess.PIPE, text=True, check=True).stdout
-    libraries = {line.split("[")[1].split(".")[0] for line in needed.splitlines() if "NEEDED" in line}
-    assert libraries <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64", "libpthread"}
+        files.extractall(tmp_path)
+    versions = set()
+    for library in tmp_path.rglob("*.so*"):
+        read = subprocess.run(["readelf", "-dVW", library], stdout=subprocess.PIPE, text=True, check=True).stdout
+        needed = {name.split(".")[0] for name in re.findall(r"NEEDED.*\[(.*)\]", read)}
+        assert needed <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64", "libpthread", "libwaffle"}
+        versions |= {tuple(map(int, one)) for one in re.findall(r"GLIBC_(\d+)\.(\d+)", read)}
+    major, minor = max(versions)
+    assert f"-manylinux_{major}_{minor}_" in wheel.name
+
+
+def test_the_wheel_is_installed_and_used_without_compiler_root_and_network(wheel, waffle, tmp_path):
+    """A user namespace, in which this process is a user without any capability, and a PATH without programs."""
+    user = [find_tool("unshare"), "--user", "--map-user=65534", "--map-group=65534", "--net", "--"]
+    (tmp_path / "empty").mkdir()
+    environment = {"PATH": str(tmp_path / "empty"), "HOME": str(tmp_path), "WAFFLE_TRACE": str(tmp_path / "out.waffle")}
+    program = "import os, waffle\nwith waffle.span('used', uid=os.getuid()): pass"
+    for command in ([sys.executable, "-m", "venv", tmp_path / "venv"],
+                    [tmp_path / "venv/bin/python", "-m", "pip", "install", "-q", "--no-index", wheel],
+                    [tmp_path / "venv/bin/python", "-c", program]):
+        done = subprocess.run(user + command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+    [row] = Capture(waffle, tmp_path / "out.waffle").rows("span")
+    assert row["args"] == {"uid": 65534}

@@ -38,7 +38,8 @@ with waffle.perfetto.Trace({path!r}, writer={writer!r}, process_name="example") 
     try:
         with trace.slice("left"): raise ValueError
     except ValueError: pass
-    threading.Thread(target=lambda: trace.instant("of thread"), name="other").start()
+    thread = threading.Thread(target=lambda: trace.instant("of thread"), name="other")
+    thread.start(); thread.join()
     queue = trace.track("queue", group="disk 0")
     flow = trace.flow()
     queue.complete("read", 1000, 2500, sector=7, flow=flow)
@@ -125,3 +126,56 @@ def test_a_writer_that_is_slow_holds_up_nobody(script):
         """)
     assert not done.stderr
     assert len(read(script.folder / "read.pftrace").instants) == 20000
+
+
+@pytest.mark.parametrize("name", ["f.pftrace", "f.pftrace.gz", "f.pftrace.zst"])
+@pytest.mark.parametrize("writer", ["thread", "process"])
+def test_a_trace_that_nobody_closes_is_whole_and_children_of_fork_leave_it_alone(script, name, writer):
+    done = script.alone(f"""
+        import os, sys
+        trace = waffle.perfetto.Trace({str(script.folder / name)!r}, writer={writer!r})
+        for n in range(100): trace.instant("before", n=n)
+        for n in range(2):
+            pid = os.fork()
+            if not pid:
+                with trace.slice("in child"): trace.flush()
+                if n: trace.close()
+                sys.exit(3)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+        trace.instant("after")
+        """)
+    assert not [line for line in done.stderr.splitlines() if "fork" not in line and "pid = " not in line], done.stderr
+    trace = read(script.folder / name)
+    assert [instant.name for instant in trace.instants] == ["before"] * 100 + ["after"] and not trace.slices
+
+
+def test_calls_coroutines_and_generators_have_slices_that_do_not_mix(script):
+    path = script.folder / "steps.pftrace"
+    done = script.alone(f"""
+        import asyncio, inspect
+        with waffle.perfetto.Trace({str(path)!r}) as trace:
+            print(trace.call(divmod, 7, 2), trace.call(int, "11", base=2))
+            @trace.slice("task", kind="async")
+            async def task(n):
+                await asyncio.sleep(0)
+                with trace.slice("step"): pass
+                await asyncio.sleep(0)
+                return n
+            async def main(): return await asyncio.gather(*(task(n) for n in range(3)))
+            @trace.slice()
+            def numbers(n):
+                for i in range(n):
+                    with trace.slice("within"): pass
+                    yield i
+                return "end"
+            print(asyncio.run(main()), inspect.iscoroutinefunction(task))
+            print(list(zip(numbers(2), numbers(2))), inspect.isgeneratorfunction(numbers))
+        """)
+    assert done.stdout == "(3, 1) 3\n[0, 1, 2] True\n[(0, 0), (1, 1)] True\n"
+    slices = {}
+    for one in read(path).slices:
+        slices.setdefault(one.name, []).append(one)
+    assert sorted(slices) == ["divmod", "int", "numbers", "step", "task", "within"]
+    assert len({one.track.uuid for one in slices["task"]}) == 3 and slices["task"][0].args["kind"] == "async"
+    assert len({one.track.uuid for one in slices["numbers"]}) == 2
+    assert {one.track.uuid for one in slices["step"]} == {one.track.uuid for one in slices["divmod"]}
