@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recording from inside the program."""
 
+import atexit
 import contextlib
 import os
 
@@ -25,6 +26,13 @@ def trace_stop():
 def trace_flush():
     """Waits until all that was recorded before the call is in the file, for at most a second."""
     _native.trace_flush()
+
+
+@atexit.register
+def _flush_at_exit():
+    """After Ctrl-C Python ends itself by a signal, before libwaffle could end the file."""
+    with contextlib.suppress(OSError):  # nothing is recorded
+        _native.trace_flush()
 
 
 @contextlib.contextmanager

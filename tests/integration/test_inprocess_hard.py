@@ -9,6 +9,7 @@ import collections
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -207,6 +208,33 @@ def test_plugin_that_is_opened_locally_brings_libwaffle_with_it(waffle, waffle_p
         library, 50, GLIBC_TUNABLES="glibc.rtld.optional_static_tls=4096")
     assert [r["args"]["i"] for r in named_events(capture, "plugged")] == list(range(50))
     capture.check_sums(lost=0)
+
+
+TWO_PLUGINS = """
+import ctypes, sys
+for path in sys.argv[1:]:
+    ctypes.CDLL(path).inside_work(1)
+"""
+
+
+@pytest.mark.parametrize("name, found, says", [
+    ("out.waffle", [["first"]], "another copy of libwaffle in this process records already"),
+    ("out-%p.waffle", [["first"], ["second"]], "")])
+def test_plugins_with_copies_that_do_not_see_each_other_lose_no_file(
+        waffle, waffle_program, libwaffle_flags, tmp_path, name, found, says):
+    """Without %p the second copy would replace the file of the first one."""
+    archive = ["-Wl,-u,waffle_trace_start", str(waffle_program.parent / "libwaffle.a"),
+               *archive_libraries(waffle_program)]
+    plugins = [compile_program("named_library.c", tmp_path / f"lib{event}.so", "-fPIC", "-shared",
+                               f'-DEVENT_NAME="{event}"', *flags)
+               for event, flags in (("first", libwaffle_flags), ("second", archive))]
+    done = subprocess.run([sys.executable, "-c", TWO_PLUGINS, *plugins], check=True, text=True,
+                          timeout=60, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={**os.environ, "WAFFLE_TRACE": str(tmp_path / name),
+                               "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=8192"})
+    files = sorted(tmp_path.glob("out*.waffle"), key=lambda path: len(path.name))
+    assert [[r["name"] for r in Capture(waffle, path).rows("event")] for path in files] == found
+    assert says in done.stderr and len(done.stderr.splitlines()) == bool(says), done.stderr
 
 
 def named_events(capture, name):

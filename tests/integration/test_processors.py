@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from recorder import compile_inside
 from test_inprocess import LIBWAFFLE
 from tracer import compile_program
 
@@ -173,9 +174,12 @@ def test_wrong_calls_return_errors(program):
     ("log(file=%q)", "%q in '%q' is not known; write %p for the pid or %% for %"),
 ])
 def test_bad_chain_costs_one_line_and_the_program_runs(program, chain, says):
-    out, lines = program.run("steps", 3, chain=chain)
+    earlier = program.folder / "earlier.waffle"
+    earlier.write_text("a recording")
+    out, lines = program.run("steps", 3, chain=chain, WAFFLE_TRACE=str(earlier))
     assert out == "end\n"
     assert len(lines) == 1, lines
+    assert earlier.read_text() == "a recording"
     assert re.search(says, lines[0]) and lines[0].endswith("; the program runs untraced"), lines
 
 
@@ -251,3 +255,35 @@ def test_bad_chain_of_a_command_is_a_usage_error(program, waffle, chain, says):
                           check=False, cwd=program.folder, stderr=subprocess.PIPE)
     assert done.returncode == 2 and says in done.stderr
     assert not list(program.folder.glob("*.waffle"))
+
+
+# ---- programs that close all descriptors, and go to another directory, as daemons do ----
+
+@pytest.fixture(scope="module")
+def own_files(waffle_program, tmp_path_factory):
+    return compile_inside(waffle_program, "own_files.c", tmp_path_factory.mktemp("own") / "own")
+
+
+def run_own_files(program, what, folder, chain):
+    (folder / "other").mkdir()
+    return subprocess.run([program, what, folder / "other"], check=True, text=True, timeout=60,
+                          cwd=folder, env={**os.environ, "WAFFLE_PROCESS": chain},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("chain", ["log(json)", "log(json,file=log)"])
+def test_log_is_never_written_to_a_file_of_the_program(own_files, tmp_path, chain):
+    done = run_own_files(own_files, "closes", tmp_path, chain)
+    assert done.stdout == "end\n"
+    own = list((tmp_path / "other").iterdir())
+    assert len(own) == 61 and all(not path.read_bytes() for path in own)
+    assert "not accepted: the program has closed its descriptor\n" in done.stderr
+    log = done.stderr if chain == "log(json)" else (tmp_path / "log").read_text()
+    assert '"name":"before"' in log and '"name":"after"' not in log
+
+
+def test_metrics_stay_in_the_directory_where_the_program_began(own_files, tmp_path):
+    done = run_own_files(own_files, "moves", tmp_path, "metrics(file=metrics.prom)")
+    assert (done.stdout, done.stderr) == ("end\n", "")
+    assert 'name="after"' in (tmp_path / "metrics.prom").read_text()
+    assert not list((tmp_path / "other").iterdir())

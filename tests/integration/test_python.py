@@ -4,6 +4,7 @@ a program behaves the same in both cases. The programs are in these tests, since
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -642,6 +643,16 @@ def test_a_fork_and_an_interpreter_that_ends_while_threads_trace_do_no_harm(scri
     forking = {row["args"]["n"]: row["id"] for row in named(rows, "forking") if row.get("args")}
     children = {row["args"]["n"]: row["parent"] for row in named(rows, "child")}
     assert all(children[n] == forking[n] for n in range(5))
+
+
+def test_program_that_ctrl_c_ends_keeps_all_records(script):
+    """Python then ends itself by the signal, without the destructors of libraries."""
+    capture = script.record("""
+        import signal
+        for i in range(100): waffle.event("kept", i=i)
+        signal.raise_signal(signal.SIGINT)
+        """, code=-signal.SIGINT)
+    assert [row["args"]["i"] for row in named(capture.rows(), "kept")] == list(range(100))
 
 
 def test_the_wheel_needs_nothing_but_the_libc(waffle_program, tmp_path):

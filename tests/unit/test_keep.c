@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "capture/enrich/python_names_internal.h"
 #include "store_fixture.h"
 #include "store_helpers.h"
 
@@ -607,6 +608,73 @@ static void test_tables_forget_processes_that_are_gone(void **state)
 	store_writer_discard(memory);
 }
 
+/* A span, so that its stack is kept as long as it. */
+static void append_stack(struct store_writer *writer, uint64_t ts, uint32_t number)
+{
+	struct waffle_rec_stack stack = {
+		.rec = rec_of(WAFFLE_REC_STACK, ts, 10), .id = ts, .python_stack = number};
+
+	append(writer, &stack.rec);
+}
+
+/* Names as a program makes that generates code for days; the pid of one that has ended is used
+ * again. */
+static void test_names_of_python_are_kept_as_long_as_stacks_refer_to_them(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct python_names names = {.writer = memory};
+	uint64_t addresses[2];
+	struct store_stack stack = {.addresses = addresses, .count = 2, .pid = 7};
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	const struct store_stack *one;
+	struct map named = {0};
+	uint32_t most = 0, found = 0, number;
+	char text[64];
+
+	store_writer_forget(memory, 7, 1);
+	for (uint64_t i = 1; i <= 1500000; i++) {
+		if (i % 1000 == 1) {
+			begin_segment(memory, i);
+			append_task(memory, i, 10, "main");
+			store_writer_drop(memory, i > 8000 ? i - 8000 : 0, UINT64_MAX);
+			store_writer_compact(memory);
+		}
+		assert_true(python_names_begin(&names));
+		for (uint64_t frame = 0; frame < 2; frame++) {
+			const python_frame_key key = {1, 0x1000, frame ? i : 0, 0};
+
+			number = python_names_find(&names, key);
+			snprintf(text, sizeof(text), "f (made.py:%llu)",
+				 (unsigned long long)key[2]);
+			if (number == MAP_NONE)
+				must(python_names_add(&names, key, 7, text, &number, &err), &err);
+			addresses[frame] = STORE_PYTHON | number;
+		}
+		number = store_writer_next(memory, STORE_STACKS);
+		must(store_writer_add_stack(memory, &stack, &err), &err);
+		append_stack(memory, i, number);
+		if (store_writer_should_sweep(memory, STORE_STACKS))
+			store_writer_sweep(memory, STORE_STACKS, is_any, NULL);
+		most = names.number_of_name.len > most ? (uint32_t)names.number_of_name.len : most;
+	}
+	assert_true(most < 800000);
+	reader = dump(memory, test->path, counts);
+	assert_true(store_reader_name_count(reader) < 800000);
+	for (uint32_t i = 0; i < store_reader_name_count(reader); i++)
+		assert_true(map_set(&named, store_reader_name(reader, i)->value, 0));
+	for (uint32_t i = 1; (one = store_reader_stack(reader, i)); i++)
+		for (uint32_t frame = 0; frame < one->count; frame++, found++)
+			assert_int_not_equal(map_get(&named, one->addresses[frame]), MAP_NONE);
+	assert_true(found >= 2 * 8000);
+	map_free(&named);
+	python_names_free(&names);
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -636,6 +704,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_open_spans_of_any_process_end_with_it,
 						store_setup, store_teardown),
 		cmocka_unit_test(test_tables_never_become_full_if_little_is_kept),
+		cmocka_unit_test_setup_teardown(
+			test_names_of_python_are_kept_as_long_as_stacks_refer_to_them, store_setup,
+			store_teardown),
 		cmocka_unit_test_setup_teardown(test_memory_is_limited_also_within_a_segment,
 						store_setup, store_teardown),
 	};

@@ -198,12 +198,12 @@ static void command_read(char *text, size_t size)
 
 static int sink_make(struct collector *collector, const char *process, struct error *err)
 {
-	struct sink **sink = &collector->delivery.sink;
+	struct sink **sink = &collector->delivery.sink, *file = NULL;
 	struct this_host host;
 	struct sink_origin origin = {.meta = this_host_meta(&host)};
 	char command[1024];
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	int result;
+	int result = 0;
 
 	command_read(command, sizeof(command));
 	origin.meta.command = command;
@@ -217,9 +217,15 @@ static int sink_make(struct collector *collector, const char *process, struct er
 		.cmdline = command,
 	};
 	collector->delivery.losses_ns = collector->flushed_ns = origin.meta.start_ts;
-	result = *collector->path ? sink_open(sink, collector->path, &origin, err) : 0;
-	if (!result && process)
+	/* The file comes last, since it replaces one that another recording may have written. */
+	if (process)
 		result = sink_process_open(sink, process, &collector->thread_id, &origin, err);
+	if (!result && *collector->path)
+		result = sink_open(&file, collector->path, &origin, err);
+	if (!result && process && file)
+		sink_process_add_file(*sink, file);
+	else if (!result && file)
+		*sink = file;
 	return result;
 }
 

@@ -2,24 +2,38 @@
 #include "usdt/record/owner.h"
 
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #define VARIABLE "WAFFLE_TRACE_OWNER"
 
-/* The variable: "NAME=PID.EXECS:PATH". It is empty until it is set. */
+/* The variable: "NAME=PID.EXECS.PROGRAM:PATH". It is empty until it is set. */
 static struct {
 	char text[PATH_MAX + 64];
 	char path[PATH_MAX];
 	unsigned execs;
 } owner;
 
+/* A number that differs for each program that a process executes. The random bytes that it is made
+ * of are secret, and these few bits of their sum tell nothing of a part of them. */
+static uint32_t program(void)
+{
+	const void *random = (const void *)getauxval(AT_RANDOM);
+	uint64_t words[2] = {0};
+
+	if (random)
+		memcpy(words, random, sizeof(words));
+	return (uint32_t)((words[0] + words[1]) * 0x9e3779b97f4a7c15ull >> 32);
+}
+
 enum owner owner_of(const char *name)
 {
 	const char *value = getenv(VARIABLE);
-	unsigned long pid;
+	unsigned long pid, of = 0;
 	char *end;
 
 	if (!value)
@@ -27,9 +41,13 @@ enum owner owner_of(const char *name)
 	pid = strtoul(value, &end, 10);
 	if (*end == '.')
 		strtoul(end + 1, &end, 10);
+	if (*end == '.')
+		of = strtoul(end + 1, &end, 16);
 	if (*end != ':' || strcmp(end + 1, name) != 0)
 		return OWNER_NONE;
-	return pid == (unsigned long)getpid() ? OWNER_SELF : OWNER_OTHER;
+	if (pid != (unsigned long)getpid())
+		return OWNER_OTHER;
+	return of == program() ? OWNER_COPY : OWNER_SELF;
 }
 
 unsigned owner_execs(void)
@@ -41,8 +59,8 @@ unsigned owner_execs(void)
 
 static void text_make(void)
 {
-	snprintf(owner.text, sizeof(owner.text), VARIABLE "=%d.%u:%s", (int)getpid(), owner.execs,
-		 owner.path);
+	snprintf(owner.text, sizeof(owner.text), VARIABLE "=%d.%u.%x:%s", (int)getpid(),
+		 owner.execs, program(), owner.path);
 }
 
 /* putenv() takes the memory as it is, so that a child can change it without the lock of setenv(),

@@ -2,7 +2,7 @@
 /*
  * The variable WAFFLE_TRACE_OWNER of the environment. A process that records because of
  * WAFFLE_TRACE tells programs that it executes, and so do its children: its pid, how many programs
- * this process has executed before, and the name of the file as it was given.
+ * this process has executed before, which one it runs, and the name of the file as it was given.
  */
 #ifndef WAFFLE_USDT_RECORD_OWNER_H
 #define WAFFLE_USDT_RECORD_OWNER_H
@@ -13,12 +13,13 @@
 
 enum owner {
 	OWNER_NONE,  /* nobody records into the file with this name */
-	OWNER_SELF,  /* this process does, or did before it executed this program */
+	OWNER_SELF,  /* this process did before it executed this program */
+	OWNER_COPY,  /* this program does, by another copy of libwaffle that can't be seen here */
 	OWNER_OTHER, /* the process that executed this one */
 };
 
 enum owner owner_of(const char *name);
-/* If this process does: how many programs it had executed by then. */
+/* If this process does or did: how many programs it had executed by then. */
 unsigned owner_execs(void);
 /* Tells that this process does. The variable has memory of libwaffle's own. */
 void owner_set(const char *name, unsigned execs);

@@ -557,11 +557,20 @@ API int waffle_process_stop(void)
 
 /* ---- the environment ---- */
 
-/* Whether the variables are meant for another process: this one was executed by a program that
- * records into the same file. */
+/* Whether the variables are meant for another: this process was executed by a program that records
+ * into the same file, or another copy of libwaffle does. */
 static bool is_of_another(const char *path, const char *process)
 {
-	return owner_of(path) == OWNER_OTHER && !is_shareable(path, process);
+	enum owner owner = owner_of(path);
+
+	if ((owner != OWNER_OTHER && owner != OWNER_COPY) || is_shareable(path, process))
+		return false;
+	if (owner == OWNER_COPY)
+		say_line(
+			"%s: another copy of libwaffle in this process records already; sites that "
+			"find only this one are not recorded; link only one",
+			*path ? path : "WAFFLE_PROCESS");
+	return true;
 }
 
 /* Static programs do not have these. */
@@ -658,7 +667,8 @@ static void environment_work(void *arg)
 	if ((!path && !process) || getauxval(AT_SECURE) || is_of_another(path ? path : "", process))
 		return;
 	/* A process that executes another program keeps its pid. */
-	if (path && output_name_has_pid(path) && owner_of(path) == OWNER_SELF)
+	if (path && output_name_has_pid(path) &&
+	    (owner_of(path) == OWNER_SELF || owner_of(path) == OWNER_COPY))
 		execs = owner_execs() + 1;
 	result = environment_read(&options, &err) ?: start(path, &options, execs, &err);
 	if (!result)

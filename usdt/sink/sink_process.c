@@ -156,7 +156,11 @@ int sink_process_open(struct sink **sink, const char *text, const uint32_t *coll
 		process_free(process, 0);
 		return code;
 	}
-	process->inner = *sink;
 	*sink = &process->sink;
 	return 0;
+}
+
+void sink_process_add_file(struct sink *chain, struct sink *file)
+{
+	((struct sink_process *)chain)->inner = file;
 }

@@ -95,6 +95,7 @@ struct keep {
 	VEC(struct kept_end) ended; /* processes whose rows are kept */
 	size_t compact_at;          /* see store_writer_compact() */
 	uint64_t compacted_first;   /* oldest segment at that time */
+	uint64_t compactions;       /* see store_writer_names_dropped() */
 	VEC(bool) spans;            /* by the number of the site: its hits begin spans */
 };
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/bytes_internal.h"
+
 void keep_rows_free(struct keep_rows *rows)
 {
 	for (size_t i = 0; i < rows->list.len; i++)
@@ -115,6 +117,27 @@ size_t keep_rows_drop(struct keep_rows *rows, enum store_numbered what, uint64_t
 	rows->drop_at = 2 * (rows->list.len - rows->free.len);
 	rows->drop_at = rows->drop_at < KEEP_ROWS_MANY ? rows->drop_at : KEEP_ROWS_MANY;
 	return less;
+}
+
+bool keep_rows_python(const struct keep_rows *rows, struct map *frames)
+{
+	for (size_t i = 0; i < rows->list.len; i++) {
+		const struct kept_row *row = &rows->list.data[i];
+		struct cursor cursor = {.at = row->copy,
+					.end = (const unsigned char *)row->copy + row->bytes};
+		uint64_t address = 0, count;
+
+		if (!row->used)
+			continue;
+		get_varint(&cursor); /* the process */
+		count = get_varint(&cursor);
+		for (uint64_t frame = 0; frame < count && !cursor.bad; frame++) {
+			address = get_difference(&cursor, address);
+			if (address & STORE_PYTHON && !map_set(frames, address, 0))
+				return false;
+		}
+	}
+	return true;
 }
 
 bool keep_rows_put(const struct keep_rows *rows, enum store_numbered what, uint32_t number,

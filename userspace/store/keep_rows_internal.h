@@ -13,6 +13,7 @@
 
 #include "store/dictionary_internal.h"
 #include "store/store.h"
+#include "util/map.h"
 #include "util/strtab.h"
 #include "util/vec.h"
 
@@ -53,6 +54,9 @@ bool keep_rows_are_many(const struct keep_rows *rows, uint64_t first, bool full)
  * by how much they need less memory in a reader. */
 size_t keep_rows_drop(struct keep_rows *rows, enum store_numbered what, uint64_t first,
 		      bool (*may_drop)(uint32_t number, void *arg), void *arg);
+/* Adds all frames of Python on stacks (STORE_PYTHON) to the keys of `frames`. False: out of
+ * memory. */
+bool keep_rows_python(const struct keep_rows *rows, struct map *frames);
 /* Appends the row `number` as it is in a file. False: out of memory. */
 bool keep_rows_put(const struct keep_rows *rows, enum store_numbered what, uint32_t number,
 		   byte_vec *to, struct strtab *strings);

@@ -20,6 +20,7 @@ struct compaction {
 	struct store_writer *fresh;
 	struct map ended;  /* pid → index in keep->ended */
 	struct map latest; /* of what may be replaced: index of the latest row */
+	struct map python; /* frames of Python on stacks */
 	uint64_t from_ts;  /* of the oldest segment */
 	struct error *err;
 };
@@ -104,6 +105,16 @@ static bool name_is_replaced(struct compaction *work, uint32_t index)
 	return false;
 }
 
+/* A name of Python is of a process that has ended, or of one with the same pid, which its stacks
+ * tell. */
+static bool name_is_needed(const struct compaction *work, uint32_t index)
+{
+	const struct store_name *row = &work->old.names.data[index];
+
+	return row->value & STORE_PYTHON ? map_get(&work->python, row->value) != MAP_NONE
+					 : !is_gone(work, row->pid, row->since);
+}
+
 /* ---- the new tables ---- */
 
 /* The rows of a list of the dictionary that are needed. */
@@ -136,8 +147,7 @@ static int rows_add(struct compaction *work)
 	for (size_t i = old->names.len; !result && i > 0; i--)
 		dropped.data[i - 1] = name_is_replaced(work, (uint32_t)i - 1);
 	ROWS_ADD(names, store_writer_add_name,
-		 dropped.data[i] ||
-			 is_gone(work, old->names.data[i].pid, old->names.data[i].since));
+		 dropped.data[i] || !name_is_needed(work, (uint32_t)i));
 	vec_free(&dropped);
 	return result;
 }
@@ -186,8 +196,11 @@ static int compact(struct store_writer *writer, struct error *err)
 			result = -ENOMEM;
 	for (size_t i = 0; !result && i < keep->tables.len; i++)
 		result = chunk_decode(&work, &keep->tables.data[i]);
+	if (!result && !keep_rows_python(&keep->rows[STORE_STACKS], &work.python))
+		result = -ENOMEM;
 	result = result ?: rows_add(&work);
 	if (!result) {
+		keep->compactions++;
 		tables_swap(writer, work.fresh);
 		ended_forget(keep);
 	}
@@ -195,7 +208,13 @@ static int compact(struct store_writer *writer, struct error *err)
 	dictionary_free(&work.old);
 	map_free(&work.ended);
 	map_free(&work.latest);
+	map_free(&work.python);
 	return result;
+}
+
+uint64_t store_writer_names_dropped(const struct store_writer *writer)
+{
+	return writer->keep ? writer->keep->compactions : 0;
 }
 
 void store_writer_compact(struct store_writer *writer)

@@ -16,7 +16,7 @@
 #include "util/keymap.h"
 #include "util/vec.h"
 
-#define PROGRAMS_MAX (1u << 21)
+#define PROGRAMS_MAX (1u << 14) /* whose facts are remembered */
 #define LATE_MAX 256            /* files that are still being parsed, and open */
 #define LATE_MAPPINGS_MAX 65536 /* of all of these files */
 #define LATE_NS 50000000ull
@@ -130,7 +130,11 @@ static const struct mapped_program *program_add(struct mapping_log *log, uint64_
 	struct mapped_program program = {0};
 
 	*result = program_read(&program, fd, path);
-	if (*result || log->programs.len >= PROGRAMS_MAX || !vec_push(&log->programs, program))
+	if (log->programs.len >= PROGRAMS_MAX) { /* most of them are gone, as after days */
+		keymap_free(&log->program_of);
+		log->programs.len = 0;
+	}
+	if (*result || !vec_push(&log->programs, program))
 		return NULL;
 	keymap_set(&log->program_of, key, sizeof(key), (uint32_t)log->programs.len - 1);
 	return &log->programs.data[log->programs.len - 1];

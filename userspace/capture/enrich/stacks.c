@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "capture/address_space/hit_image.h"
+#include "capture/enrich/python_names_internal.h"
 #include "capture/enrich/tables_internal.h"
 #include "target/dwarf/unwind.h"
 #include "target/process/mapping_file.h"
@@ -56,14 +57,12 @@ struct code {
 #define WAIT_NS 50000000ull
 #define READY_NS 60000000000ull
 #define PYTHON_WAIT_NS 100000000ull /* between two searches for Python in parsed files */
-#define PYTHON_FRAMES_MAX (1u << 20)
 #define PYTHON_TEXT_MAX (PYTHON_NAME_MAX + PYTHON_FILE_MAX + 32)
 #define PYTHON_CODES_MAX (1u << 16)
 #define FILES_MAX WAFFLE_STACK_FILES_MAX
 
 struct stacks {
 	struct kernel *kernel;
-	struct store_writer *writer;
 	struct table_maker *maker;
 	struct keymap file_at; /* inode and device → index in `files` */
 	VEC(struct stack_file) files;
@@ -73,15 +72,12 @@ struct stacks {
 	VEC(uint32_t) unused;       /* indexes in `processes` */
 	VEC(struct stack_run) free; /* pages that were returned */
 	uint32_t programs;
-	/* Frames of Python that have a name in the file: a program, a code object and an
-	 * instruction → number, and process and name → number. */
-	struct keymap frame_at, name_at;
+	struct python_names names;
 	struct keymap code_at; /* a program and an address → the latest code object */
 	VEC(struct code) codes;
 	uint32_t unused_code; /* NO_CODE: none */
-	uint32_t frame_count;
-	bool python_waits;  /* files that may be Python's are still being parsed */
-	uint64_t python_ts; /* time of the last search */
+	bool python_waits;    /* files that may be Python's are still being parsed */
+	uint64_t python_ts;   /* time of the last search */
 	char warning[256];
 };
 
@@ -93,7 +89,7 @@ int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writ
 		return error_set(err, ENOMEM, "out of memory");
 	(*stacks)->unused_code = NO_CODE;
 	(*stacks)->kernel = kernel;
-	(*stacks)->writer = writer;
+	(*stacks)->names.writer = writer;
 	return table_maker_open(&(*stacks)->maker, err);
 }
 
@@ -112,8 +108,7 @@ void stacks_free(struct stacks *stacks)
 		free(stacks->codes.data[i].rec);
 	vec_free(&stacks->codes);
 	keymap_free(&stacks->code_at);
-	keymap_free(&stacks->frame_at);
-	keymap_free(&stacks->name_at);
+	python_names_free(&stacks->names);
 	free(stacks);
 }
 
@@ -556,25 +551,6 @@ static void frame_text(const struct stacks *stacks, const struct stack_process *
 	free(read);
 }
 
-/* The number of a frame in the file. Writes its name if it is new. */
-static int frame_number(struct stacks *stacks, pid_t pid, const char *text, uint32_t *number,
-			struct error *err)
-{
-	struct store_name name = {.pid = (uint32_t)pid, .name = text};
-	char key[PYTHON_TEXT_MAX + 16];
-	size_t len = (size_t)snprintf(key, sizeof(key), "%d %s", pid, text);
-
-	*number = keymap_get(&stacks->name_at, key, len);
-	if (*number != MAP_NONE)
-		return 0;
-	*number = stacks->frame_count;
-	if (!keymap_set(&stacks->name_at, key, len, *number))
-		return error_set(err, ENOMEM, "out of memory");
-	stacks->frame_count++;
-	name.value = STORE_PYTHON | *number;
-	return store_writer_add_name(stacks->writer, &name, err);
-}
-
 int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 		  const uint64_t *words, uint64_t *addresses, struct error *err)
 {
@@ -584,24 +560,21 @@ int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 		index == MAP_NONE ? NULL : &stacks->processes.data[index];
 	char text[PYTHON_TEXT_MAX];
 
-	if (!process || stacks->frame_count >= PYTHON_FRAMES_MAX ||
-	    !store_writer_has_room(stacks->writer))
+	if (!process || !python_names_begin(&stacks->names))
 		return 0;
 	for (uint32_t i = 0; i < frames->python_count; i++, words += 2) {
 		const uint64_t code[] = {process->program, words[0]};
 		uint32_t known = keymap_get(&stacks->code_at, code, sizeof(code));
-		const uint64_t key[] = {process->program, words[0], words[1], known};
+		const python_frame_key key = {process->program, words[0], words[1], known};
 		int result;
 
-		number = keymap_get(&stacks->frame_at, key, sizeof(key));
+		number = python_names_find(&stacks->names, key);
 		if (number == MAP_NONE) {
 			frame_text(stacks, process, frames, known, words, text, sizeof(text));
-			result = frame_number(stacks, pid, text, &number, err);
+			result = python_names_add(&stacks->names, key, frames->tgid, text, &number,
+						  err);
 			if (result)
 				return result;
-			if (stacks->frame_at.len >= PYTHON_FRAMES_MAX)
-				keymap_free(&stacks->frame_at); /* it only holds earlier results */
-			keymap_set(&stacks->frame_at, key, sizeof(key), number);
 		}
 		addresses[i] = STORE_PYTHON | number;
 	}

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/output.h"
@@ -13,15 +15,25 @@
 #define GIVE_UP_NS 60000000000ull
 
 struct file_target {
-	char *path; /* NULL: of append, standard error */
-	int fd;     /* of append */
+	char *path;           /* of replace; whole, since a program may change its directory */
+	int fd;               /* of append; -1: none */
+	struct stat identity; /* of append: the file */
 };
+
+/* A program may close all descriptors, and then open a file of its own under the number of ours. */
+static bool is_ours(const struct file_target *target)
+{
+	struct stat now;
+
+	return !fstat(target->fd, &now) && now.st_dev == target->identity.st_dev &&
+	       now.st_ino == target->identity.st_ino;
+}
 
 static void target_free(void *arg)
 {
 	struct file_target *target = arg;
 
-	if (target->fd >= 0)
+	if (target->fd >= 0 && is_ours(target))
 		close(target->fd);
 	free(target->path);
 	free(target);
@@ -44,9 +56,15 @@ static enum sender_outcome append(void *arg, const struct parcel *parcel,
 	size_t len = parcel->len;
 
 	while (len) {
-		ssize_t written = write(target->fd, data, len);
 		struct pollfd room = {.fd = target->fd, .events = POLLOUT};
+		ssize_t written;
 
+		if (!is_ours(target)) {
+			snprintf(reply->why, sizeof(reply->why),
+				 "the program has closed its descriptor");
+			return SENDER_REFUSED;
+		}
+		written = write(target->fd, data, len);
 		if (written < 0 && errno == EAGAIN)
 			poll(&room, 1, -1);
 		else if (written < 0 && errno != EINTR)
@@ -104,18 +122,23 @@ static int sender_make(struct sender **result, const char *name, struct file_tar
 	return code;
 }
 
-static struct file_target *target_new(const char *path)
+static struct file_target *target_new(void)
 {
 	struct file_target *target = calloc(1, sizeof(*target));
 
-	if (!target)
-		return NULL;
-	target->fd = -1;
-	target->path = path ? strdup(path) : NULL;
-	if (!path || target->path)
-		return target;
-	free(target);
-	return NULL;
+	if (target)
+		target->fd = -1;
+	return target;
+}
+
+/* NULL: out of memory. */
+static char *path_whole(const char *path)
+{
+	char folder[PATH_MAX], *whole;
+
+	if (*path == '/' || !getcwd(folder, sizeof(folder)))
+		return strdup(path);
+	return asprintf(&whole, "%s/%s", folder, path) < 0 ? NULL : whole;
 }
 
 /* Not through a link, since root may write into the folder of another; /dev/stdout is one. */
@@ -133,14 +156,14 @@ static int append_open(const char *path)
 int file_sender_append(struct sender **sender, const char *name, const char *path,
 		       const struct chain_host *host, struct error *err)
 {
-	struct file_target *target = target_new(path);
+	struct file_target *target = target_new();
 
 	*sender = NULL;
 	if (!target)
 		return error_set(err, ENOMEM, "%s: out of memory", name);
 	/* Not one of the descriptors that a program expects to have for itself. */
 	target->fd = path ? append_open(path) : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-	if (target->fd < 0) {
+	if (target->fd < 0 || fstat(target->fd, &target->identity)) {
 		int code = errno;
 
 		target_free(target);
@@ -153,13 +176,17 @@ int file_sender_append(struct sender **sender, const char *name, const char *pat
 int file_sender_replace(struct sender **sender, const char *name, const char *path,
 			const struct chain_host *host, struct error *err)
 {
-	struct file_target *target = target_new(path);
+	struct file_target *target = target_new();
 	struct output probe;
 	int code;
 
 	*sender = NULL;
-	if (!target)
+	if (target)
+		target->path = path_whole(path);
+	if (!target || !target->path) {
+		free(target);
 		return error_set(err, ENOMEM, "%s: out of memory", name);
+	}
 	/* An unusable name is an error now, not in the middle of the run. */
 	code = output_open(&probe, path, err);
 	if (code) {

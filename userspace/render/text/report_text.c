@@ -391,14 +391,24 @@ static void print_head(const struct report_printer *printer)
 			model->meta->sched ? "kept by the filter" : "recorded");
 }
 
-/* Options of attach and run that enlarge the buffer of a source. */
-static const char *const buffer_options[] = {
-	[WAFFLE_SOURCE_SPANS] = "--ring-size",
-	[WAFFLE_SOURCE_SCHED] = "--sched-size",
-	[WAFFLE_SOURCE_WAITS] = "--ring-size",
-};
-_Static_assert(sizeof(buffer_options) / sizeof(*buffer_options) == WAFFLE_SOURCE_COUNT,
-	       "an option for every source");
+/* What enlarges the buffer of a source: an option of attach and run, or a variable for libwaffle.
+ */
+static const char *buffer_setting(const struct model *model, enum waffle_source source)
+{
+	bool traced = strcmp(model->meta->sources, "spans"), rings = false;
+
+	for (size_t i = 0; i < model->processes.len; i++)
+		if (model->processes.data[i].transport) {
+			traced = true;
+			rings = rings || model->processes.data[i].transport->ring;
+		}
+	if (source == WAFFLE_SOURCE_SCHED)
+		return "--sched-size";
+	if (source != WAFFLE_SOURCE_SPANS || (traced && !rings))
+		return "--ring-size";
+	return traced ? "--ring-size, or WAFFLE_RING_SIZE for programs with libwaffle"
+		      : "WAFFLE_RING_SIZE";
+}
 
 static bool has_calls(const struct model *model)
 {
@@ -434,7 +444,7 @@ static void print_warnings(const struct report_printer *printer)
 				units_plural(report->losses[i].count, "record", "records"),
 				report->losses[i].intervals,
 				units_plural(report->losses[i].intervals, "", "s"),
-				buffer_options[i],
+				buffer_setting(report->model, (enum waffle_source)i),
 				i == WAFFLE_SOURCE_SPANS && has_calls(report->model)
 					? ", unless calls were too deep (docs/probes.md)"
 					: "");
