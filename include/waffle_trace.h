@@ -37,14 +37,19 @@ struct waffle_trace_options {
  * of the name chooses the format: .waffle, .json (Chrome) or .pftrace (Perfetto). In the name, %p
  * stands for the pid, %h for the host, %r for the rank in an MPI or torch job and %% for %.
  * `options` may be NULL. The name may be NULL if the options have processors: then nothing is
- * written to a file. Returns 0 or a negative errno, with one line on standard error: -EBUSY if this
- * process records already, -EINVAL if the name, the filter or an option is not valid, or an errno
- * of the file.
+ * written to a file. All texts are copied. Returns 0 or a negative errno, with one line on standard
+ * error: -EBUSY if this process records already or another copy of libwaffle takes its hits,
+ * -EINVAL if the name, the filter or an option is not valid, -ENOMEM, or an errno of the file. Not
+ * for signal handlers.
  */
 int waffle_trace_start(const char *path, const struct waffle_trace_options *options);
 
-/* Ends the recording and finishes the file. Returns 0, or a negative errno if the file could not be
- * written completely; -ESRCH if nothing is recorded, -EDEADLK in a callback of waffle_process.h. */
+/*
+ * Ends the recording and finishes the file. Returns 0, or a negative errno if the file could not be
+ * written completely; -ESRCH if nothing is recorded, -EDEADLK in a callback of waffle_process.h. In
+ * a callback of dl_iterate_phdr(), whose lock is needed to disarm the sites, it may wait a second
+ * and return -EDEADLK, too: the sites are disarmed later. Not for signal handlers.
+ */
 int waffle_trace_stop(void);
 
 /* Waits until all that was recorded before the call is in the file, for at most a second

@@ -125,7 +125,7 @@ typedef void (*waffle_ring_leave_t_)(const struct waffle_scope_ *scope_,
 
 struct waffle_entry_;
 
-/* What libwaffle does for full mode (usdt/frames.h). */
+/* What libwaffle does for full mode (usdt/frame/backtrace.h). */
 struct waffle_full_ {
 	void (*mode_changed_)(void);
 	/* A span of this thread begins: its name, and behind that in the same string its file
@@ -145,8 +145,8 @@ struct waffle_process_ {
 	unsigned long long key_[2];              /* random */
 	unsigned long long lineage_; /* differs between loads of this file, and after each fork() */
 	unsigned long long threads_; /* number of threads that drew ids */
-	unsigned long long forks_;
-	unsigned char watching_;
+	unsigned long long forks_;   /* forks that this process and its parents have begun */
+	unsigned char watching_;     /* 1: the handlers of fork() are registered */
 	/*
 	 * libwaffle (usdt/) sets `ring_` if it is linked, and `loaded_` while the program records
 	 * itself. Otherwise they are NULL. `ring_` gets what the probe gets (abi.h). `loaded_` is

@@ -433,35 +433,42 @@ def test_slow_server_is_given_up(send, collector):  # noqa: F811
     gate.set()
 
 
-def test_connection_that_breaks_halfway_is_tried_again(send):
-    """Once in the middle of the request, then in the middle of the answer."""
-    taken = []
-    listener = socket.create_server(("127.0.0.1", 0))
+class Breaking:
+    """Breaks the connection in the middle of the first request, then in the middle of the second answer."""
 
-    def serve():
+    def __init__(self):
+        self.bodies = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
         for number in range(3):
-            connection, _ = listener.accept()
+            connection, _ = self.listener.accept()
             with connection:
-                taken.append(connection.recv(100))
+                head, body = connection.recv(100), b""
                 if number == 0:
                     continue
-                head, body = b"", b""
-                while b"\r\n\r\n" not in head + taken[-1]:
+                while b"\r\n\r\n" not in head:
                     head += connection.recv(65536)
-                head, _, body = (taken[-1] + head).partition(b"\r\n\r\n")
+                head, _, body = head.partition(b"\r\n\r\n")
                 [length] = [int(x.split(b":")[1]) for x in head.split(b"\r\n")
                             if x.lower().startswith(b"content-length")]
                 while len(body) < length:
                     body += connection.recv(65536)
+                self.bodies.append(body)
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" if number == 2
                                    else b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+        self.listener.close()
 
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    send(SMALL, f"http://127.0.0.1:{listener.getsockname()[1]}")
-    thread.join(10)
-    assert len(taken) == 3
-    listener.close()
+
+def test_connection_that_breaks_halfway_is_tried_again(send):
+    server = Breaking()
+    send(SMALL, server.url)
+    server.thread.join(10)
+    first, second = server.bodies
+    assert first == second
 
 
 def test_bad_certificate_is_an_error_at_once(send, collector, certificate):  # noqa: F811
@@ -593,6 +600,69 @@ def test_drops_are_counted_and_shown(waffle, processed, collector):  # noqa: F81
     capture = waffle.run(processed, "steps", 10, options=("--to", server.url))
     [line] = [x for x in capture.result.stderr.splitlines() if "dropped" in x]
     assert "--to: export(): 22 records were dropped: " in line and "onnect" in line
+
+
+def test_overloaded_server_is_asked_again_while_the_program_runs(waffle, steps, collector):  # noqa: F811
+    server = collector((429, {"Retry-After": "2"}, b"later"), (200, {}, b""))
+    attached = waffle.attach_to(steps, steps.path, options=("--to", server.url))
+    steps.ask("span 1", "did span")
+    wait_until(lambda: len(server.requests) >= 2, "the second try, before the end of the recording")
+    result = attached.stop().result
+    first, second = server.requests[:2]
+    # By itself, the first wait is a second at most.
+    assert first.body == second.body and second.time - first.time >= 2
+    assert "HTTP status 429: later; it is tried again" in result.stderr
+    assert "dropped" not in result.stderr
+
+
+def test_connection_that_breaks_while_the_program_runs_is_tried_again(waffle, steps):
+    server = Breaking()
+    attached = waffle.attach_to(steps, steps.path, options=("--to", server.url))
+    steps.ask("span 1", "did span")
+    wait_until(lambda: len(server.bodies) == 2, "the third try, before the end of the recording")
+    result = attached.stop().result
+    first, second = server.bodies
+    assert first == second and "dropped" not in result.stderr
+
+
+def test_bad_certificate_drops_what_is_counted(waffle, processed, collector, certificate):  # noqa: F811
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    server = collector(context=context)
+    capture = waffle.run(processed, "steps", 10, options=("--to", server.url))
+    [line] = [x for x in capture.result.stderr.splitlines() if "dropped" in x]
+    assert "22 records were dropped: " in line and "certificate" in line and not server.requests
+    assert Truth(waffle, capture.path).spans  # the capture is whole
+
+
+def test_refusals_are_counted_while_the_program_runs(waffle, processed, collector):  # noqa: F811
+    server = collector((403, {}, b"no"))
+    capture = waffle.run(processed, "steps", 10, options=("--to", server.url))
+    first, total = [x for x in capture.result.stderr.splitlines() if "not accepted" in x]
+    assert "--to: export(): " in first and "HTTP status 403: no" in first
+    assert "--to: export(): 22 records were not accepted in all: HTTP status 403: no" in total
+
+
+def test_server_that_never_answers_fills_the_queue_and_drops_are_counted(waffle, processed,  # noqa: F811
+                                                                         collector):  # noqa: F811
+    gate = threading.Event()
+    server = collector(gate=gate)
+    capture = waffle.run(processed, "steps", 10, options=("--to", server.url))
+    [line] = [x for x in capture.result.stderr.splitlines() if "dropped" in x]
+    assert "22 records were dropped" in line
+    gate.set()
+
+
+def test_hostile_keys_and_values_arrive_while_the_program_runs(jaeger, waffle, built):
+    """Keys that are not UTF-8, a value of 64 KiB, NaN."""
+    capture = waffle.run(built("hostile_values.c"), options=("--to", jaeger.url))
+    assert "dropped" not in capture.result.stderr
+    [row] = Truth(waffle, capture.path).spans.values()
+    trace = row.get("trace") or row["id"].rjust(32, "0")
+    wait_until(lambda: jaeger.trace(trace), "the span in Jaeger")
+    [span] = jaeger.trace(trace).values()
+    tags = jaeger_tags(span)
+    assert (tags["key \ufffd\ufffd"], tags["nan"]) == ("x" * 256, "NaN")
 
 
 @pytest.mark.parametrize("options, says", [

@@ -355,6 +355,14 @@ def test_rejected_request_is_not_sent_again(capture, collector, status):
     assert f"{STEPS} records were not accepted: HTTP status {status}: no, thanks" in stderr
 
 
+def test_all_refusals_are_counted_at_the_end(capture, collector):
+    server = collector((403, {}, b"no"))
+    stderr = capture(f"filter(kind == span),batch(10),export(otlp={server.url})", code=1)
+    assert len(server.requests) == STEPS / 10
+    assert "export(): 10 records were not accepted: HTTP status 403: no" in stderr
+    assert f"export(): {STEPS} records were not accepted in all: HTTP status 403: no" in stderr
+
+
 @pytest.mark.parametrize("encoding", ["protobuf", "json"])
 def test_partial_success_is_said_and_not_sent_again(capture, collector, encoding):
     answer = trace_service_pb2.ExportTraceServiceResponse()

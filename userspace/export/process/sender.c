@@ -36,7 +36,8 @@ struct sender {
 	bool abandoned; /* the owner is gone: the thread frees everything */
 	bool only_retries;
 	bool full_said, failing_said;
-	bool spool_fails; /* the last parcel could not be written to the spool */
+	uint64_t refused_said; /* the first refusal, when it came */
+	bool spool_fails;      /* the last parcel could not be written to the spool */
 	struct backoff backoff;
 	uint64_t not_before_ns; /* of the next try; 0: at once */
 	bool asked;             /* … because the server said so */
@@ -189,6 +190,7 @@ static void refusal_say(struct sender *sender, uint64_t records, const char *why
 		snprintf(sender->counts.why, sizeof(sender->counts.why), "%s", why);
 	if (!first || sender->only_retries)
 		return;
+	sender->refused_said = records;
 	pthread_mutex_unlock(&sender->lock);
 	say(sender, "%s: %" PRIu64 " %s not accepted: %s", sender->name, records,
 	    units_plural(records, "record was", "records were"), why);
@@ -450,6 +452,9 @@ static void losses_say(struct sender *sender, const struct sender_counts *counts
 		say(sender, "%s: %" PRIu64 " %s in the spool%s%s", sender->name, counts->spooled,
 		    units_plural(counts->spooled, "record is", "records are"),
 		    *counts->why ? ": " : "", counts->why);
+	if (counts->refused > sender->refused_said)
+		say(sender, "%s: %" PRIu64 " records were not accepted in all: %s", sender->name,
+		    counts->refused, counts->why);
 	if (counts->skipped)
 		say(sender, "%s: %" PRIu64 " %s not sent: the server takes no metrics",
 		    sender->name, counts->skipped,
