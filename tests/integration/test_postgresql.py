@@ -3,6 +3,7 @@
 USDT probes, the counts compared with the statistics that it keeps itself."""
 
 import collections
+import json
 import os
 import pathlib
 import pwd
@@ -189,3 +190,24 @@ def test_unknown_probe_of_the_server_is_said_with_near_names(waffle, server):
                              "--probe", "usdt:postgres:postgresql:query__strat")
     out, err = attached.process.communicate(timeout=60)
     assert "no USDT probe 'query__strat' in " in err and "did you mean query__start" in err, err + out
+
+
+def test_why_of_a_running_server_finds_who_held_the_lock(waffle, server, start):
+    """One command, nothing prepared: a session waits for a row that another one has locked for the
+    whole recording. All backends existed before it."""
+    holder, waiter = Psql(start, server, "bench"), Psql(start, server, "bench")
+    monitor = Psql(start, server, "postgres")
+    holder.ask("begin; update pgbench_branches set bbalance = 1 where bid = 1; select 1")
+    waiter.program.say("update pgbench_branches set bbalance = 2 where bid = 1;")
+    waiting = f"select count(*) from pg_locks where pid = {waiter.pid} and not granted"
+    wait_until(lambda: monitor.ask(waiting) != "0", "the second session to wait")
+    path = waffle.path()
+    done = waffle.ok("why", "--pid", server.pid, "--duration", "1s", "-o", path)
+    assert "The longest waits:" in done.stdout
+    threads = json.loads(waffle.ok("report", "--json", path).stdout)["threads"]
+    assert {server.pid, holder.pid, waiter.pid, monitor.pid} <= {one["pid"] for one in threads}
+    # All threads of one name together, as PostgreSQL names its backends.
+    together = waffle.ok("why", "--thread", "postgres", path).stdout
+    assert f"{len(threads)} threads named postgres, together " in together
+    assert str(waiter.pid) in together
+    holder.ask("commit; select 1")

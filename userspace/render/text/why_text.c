@@ -237,12 +237,32 @@ static void print_links(const struct why_printer *printer, uint32_t span)
 	}
 }
 
-static void print_instance(const struct why_printer *printer, const struct why_instance *instance)
+/* Causes of less than this part of the time are only summed up. On a busy machine there are
+ * hundreds of them, a neighbour each. */
+#define SMALL_PARTS 100
+
+static bool is_small(const struct why_printer *printer, uint64_t ns, uint64_t whole)
 {
+	return printer->view->causes && !printer->view->evidence && ns < whole / SMALL_PARTS;
+}
+
+static uint32_t parts_shown(const struct why_printer *printer, const struct why_instance *instance)
+{
+	const struct why_part *parts = &printer->why->parts.data[instance->part];
+	uint64_t whole = instance->to_ts - instance->from_ts;
 	uint32_t shown = instance->part_count;
 
 	if (printer->view->causes && printer->view->causes < shown)
 		shown = printer->view->causes;
+	while (shown > 1 && is_small(printer, parts[shown - 1].ns, whole))
+		shown--;
+	return shown;
+}
+
+static void print_instance(const struct why_printer *printer, const struct why_instance *instance)
+{
+	uint32_t shown = parts_shown(printer, instance);
+
 	print_headline(printer, instance);
 	print_times(printer, instance);
 	print_doubts(printer, instance);
@@ -327,6 +347,8 @@ static void print_merged(const struct why_printer *printer)
 
 	why_merge(&merged, why);
 	shown = limit && limit < merged.parts.len ? limit : merged.parts.len;
+	while (shown > 1 && is_small(printer, merged.parts.data[shown - 1].ns, merged.ns))
+		shown--;
 	why_paint(printer, TERMINAL_BOLD);
 	fprintf(printer->out, "%zu threads named ", why->instances.len);
 	why_put(printer, model_thread_name(why->model, why->instances.data[0].thread));
