@@ -24,9 +24,10 @@
 	 0,                                                                                        \
 	 "URL",                                                                                    \
 	 "Send whole spans with their events to this server while the program runs: "              \
-	 "http://localhost:4318 of Jaeger or an OpenTelemetry collector, "                         \
-	 "http://localhost:9411/api/v2/spans of Zipkin. With --process, what passes its chain. "   \
-	 "See docs/backends.md.",                                                                  \
+	 "http://localhost:4318 or grpc://localhost:4317 of Jaeger or an OpenTelemetry "           \
+	 "collector, http://localhost:9411/api/v2/spans of Zipkin; or metrics to "                 \
+	 "http://localhost:9090/api/v1/write of Prometheus. With --process, what passes its "      \
+	 "chain. See docs/backends.md.",                                                           \
 	 .type = OPTION_PATH,                                                                      \
 	 .at = offsetof(options, to_member)},                                                      \
 	{                                                                                          \
