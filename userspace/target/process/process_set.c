@@ -282,8 +282,8 @@ static int none_found(enum cgroup_name kind, const char *name, struct error *err
 	static const char *const hints[CGROUP_NAMES] = {
 		[CGROUP_PATH] = "/proc/PID/cgroup shows the path of a process",
 		[CGROUP_UNIT] = "of a user's unit, give the path: --cgroup",
-		[CGROUP_CONTAINER] = "names are known of Docker, Podman, LXC and systemd-nspawn "
-				     "only; of others, give the id",
+		[CGROUP_CONTAINER] =
+			"of others than Docker, Podman, LXC and systemd-nspawn, give the id",
 	};
 
 	return error_set(err, ESRCH, "%s %s: no process is in it; %s", option_names[kind], name,
