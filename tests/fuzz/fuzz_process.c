@@ -26,7 +26,8 @@ static void check_text(const struct out_bytes *out)
 
 static void check_requests(struct sinks *sinks, struct full_record *full)
 {
-	struct otlp_source source = {"fuzz", sinks->joiner, &sinks->pending};
+	struct otlp_source source = {
+		.service = "fuzz", .joiner = sinks->joiner, .pending = &sinks->pending};
 	struct out_bytes out = {0};
 
 	otlp_traces(&out, false, &source, &full, 1);

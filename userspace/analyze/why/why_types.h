@@ -181,4 +181,11 @@ struct why {
 	uint64_t searched; /* number of entries that look-ups examined; tests bound this work */
 };
 
+/* The places of a part's range; NULL: it has none. */
+static inline const struct sample_count *why_part_places(const struct why *why,
+							 const struct why_part *part)
+{
+	return part->place_count ? &why->places.data[part->place] : NULL;
+}
+
 #endif

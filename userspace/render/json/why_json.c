@@ -300,8 +300,7 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	span_fields(printer, "span", "span_id", part->span);
 	text_field(printer, "object", part->object);
 	json_object_end(json);
-	samples_json(json, printer->why, printer->why->places.data + part->place,
-		     part->place_count);
+	samples_json(json, printer->why, why_part_places(printer->why, part), part->place_count);
 	cause_records_json(printer, part);
 	json_key(json, "chain");
 	json_array_begin(json);

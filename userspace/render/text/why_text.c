@@ -196,7 +196,7 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 		why_put_frequency(printer, &printer->why->steps.data[part->step]);
 	fputc('\n', printer->out);
 	samples_print(printer->out, printer->why->sample_places,
-		      printer->why->places.data + part->place, part->place_count, SAMPLES_INDENT);
+		      why_part_places(printer->why, part), part->place_count, SAMPLES_INDENT);
 }
 
 static void print_rest(const struct why_printer *printer, const struct why_instance *instance,
