@@ -16,7 +16,7 @@ enum owner {
 	OWNER_NONE,  /* nobody records into the file with this name */
 	OWNER_SELF,  /* this process did, before it executed this program */
 	OWNER_COPY,  /* this program does, by another copy of libwaffle in the process */
-	OWNER_OTHER, /* another process does, which executed this one or forked it */
+	OWNER_OTHER, /* another process does, an ancestor of this one */
 };
 
 enum owner owner_of(const char *name);
