@@ -39,16 +39,17 @@ struct waffle_trace_options {
  * `options` may be NULL. The name may be NULL if the options have processors: then nothing is
  * written to a file. All texts are copied. Returns 0 or a negative errno, with one line on standard
  * error: -EBUSY if this process records already or another copy of libwaffle takes its hits,
- * -EINVAL if the name, the filter or an option is not valid, -ENOMEM, or an errno of the file. Not
- * for signal handlers.
+ * -EINVAL if the name, the filter or an option is not valid, -ENOMEM, or an errno of the file. Do
+ * not call it in a signal handler.
  */
 int waffle_trace_start(const char *path, const struct waffle_trace_options *options);
 
 /*
  * Ends the recording and finishes the file. Returns 0, or a negative errno if the file could not be
- * written completely; -ESRCH if nothing is recorded, -EDEADLK in a callback of waffle_process.h. In
- * a callback of dl_iterate_phdr(), whose lock is needed to disarm the sites, it may wait a second
- * and return -EDEADLK, too: the sites are disarmed later. Not for signal handlers.
+ * written completely; -ESRCH if nothing is recorded, -EDEADLK in a callback of waffle_process.h.
+ * Disarming the sites needs the loader's lock, which a callback of dl_iterate_phdr() holds. There
+ * it may wait for a second and return -EDEADLK, too; the recording ends after the callback. Do not
+ * call it in a signal handler.
  */
 int waffle_trace_stop(void);
 

@@ -48,7 +48,7 @@ def libc_needed(folder):
 
 
 class TaggedWheel(bdist_wheel):
-    """A wheel that says which C library it needs (PEP 600), so that pip takes it where it works."""
+    """A wheel whose name says which C library it needs (PEP 600), so that pip installs it only where it works."""
 
     def get_tag(self):
         python, abi, platform = super().get_tag()

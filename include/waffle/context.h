@@ -145,7 +145,7 @@ struct waffle_process_ {
 	unsigned long long key_[2];              /* random */
 	unsigned long long lineage_; /* differs between loads of this file, and after each fork() */
 	unsigned long long threads_; /* number of threads that drew ids */
-	unsigned long long forks_;   /* forks that this process and its parents have begun */
+	unsigned long long forks_;   /* number of forks that this process and its parents began */
 	unsigned char watching_;     /* 1: the handlers of fork() are registered */
 	/*
 	 * libwaffle (usdt/) sets `ring_` if it is linked, and `loaded_` while the program records
@@ -174,8 +174,8 @@ extern int waffle_dl_iterate_phdr_(int (*)(const void *, size_t, void *),
 /* The function behind pthread_atfork(). It needs no extra library in old versions of glibc. */
 extern int waffle_register_atfork_(void (*)(void), void (*)(void), void (*)(void),
 				   void *) __asm__("__register_atfork") __attribute__((__weak__));
-/* It is missing with -nostdlib. It has a name of its own here, since a C++ compiler declares the
- * other one by itself as soon as a static variable has a destructor. */
+/* Missing with -nostdlib. The C name differs from the symbol's, since a C++ compiler declares
+ * __dso_handle itself as soon as a static variable has a destructor. */
 extern void *waffle_dso_handle_ __asm__("__dso_handle")
 	__attribute__((__visibility__("hidden"), __weak__));
 #else

@@ -85,7 +85,7 @@ void use_end(struct use *use);
 void use_add(struct use *use, PyObject *key, PyObject *value);
 /* Adds a link to a span, an event, a context, or to each of a list or tuple of them. */
 void use_add_causes(struct use *use, PyObject *causes);
-/* Adds the key that all records of this thread have now, if there is one. */
+/* Adds the key that mark() has set for all records of this thread, if any. */
 void use_add_mark(struct use *use);
 /* Clears an exception that means that something can't be described. False: it is something else,
  * such as a KeyboardInterrupt, and stays. */

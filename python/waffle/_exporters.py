@@ -40,7 +40,7 @@ class Exporter:
     path = None
     chain = None
     service_name = None
-    # Whether processes that multiprocessing spawns have the same one.
+    # Whether child processes that multiprocessing spawns get the same exporter.
     is_of_children = False
 
     def start(self):

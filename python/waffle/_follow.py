@@ -41,8 +41,8 @@ def _context():
     return _native.current() or None
 
 
-# What starts a recording like that of this process in a process that is not made by fork(): the arguments of
-# trace_start(). set_exporter() sets it.
+# The arguments of trace_start() with which a child process that multiprocessing spawns begins to record as this
+# process does. None: it does not. set_exporter() sets it.
 recording = None
 
 
@@ -115,8 +115,8 @@ def _follow_pool(kind):
 
 
 def _follow_exit():
-    """os._exit() finishes what is recorded first, as libwaffle's _exit() does in programs that are linked with
-    it. Children of fork() leave by it, also those of multiprocessing."""
+    """Makes os._exit() finish the recording first, as libwaffle's _exit() does in programs that are linked with
+    it. Children of fork() end by os._exit(), also those of multiprocessing."""
     leave = os._exit
 
     @functools.wraps(leave)

@@ -30,7 +30,7 @@ def trace_flush():
 
 @atexit.register
 def _flush_at_exit():
-    """After Ctrl-C Python ends itself by a signal, before libwaffle could end the file."""
+    """After Ctrl-C, Python ends itself by a signal. Then libwaffle can't finish the file at the end."""
     with contextlib.suppress(OSError):  # nothing is recorded
         _native.trace_flush()
 

@@ -43,7 +43,7 @@ class _Phases(threading.local):
         self.mark()
 
     def end(self, event):
-        """False: it has not begun on this thread."""
+        """Ends the phase, and those in it. False: it has not begun on this thread."""
         if not any(event == one for one, _ in self.open):
             return False
         while True:
@@ -55,7 +55,7 @@ class _Phases(threading.local):
         return True
 
     def mark(self):
-        """What begins while JAX traces a function happens then, and not when the function runs."""
+        """Records that begin while JAX traces a function get the key "traced"; others do not."""
         traces = self.functions or any(event == _TRACING for event, _ in self.open)
         _native.mark("traced" if traces else None)
 
@@ -75,7 +75,7 @@ def _on_scalar(event, value, **keys):
 
 
 def _on_duration(event, seconds, **keys):
-    """Versions of JAX that don't tell of the begin have an event instead of a span."""
+    """With a version of JAX that does not report the begin, there is an event instead of a span."""
     if event in _PHASES and _phases.end(event):
         return
     _native.event(_PHASES.get(event, event), seconds=seconds, **_keys(keys))
@@ -110,8 +110,8 @@ def _annotation(base):
 
 
 def _traced(function):
-    """A function whose spans are marked: within jax.grad and jax.vmap, JAX does not tell that it traces one.
-    It is the same for the same function, since JAX finds what it has compiled by that."""
+    """A function whose spans get the key "traced". Within jax.grad and jax.vmap, JAX does not report that it
+    traces the function. The same function always gets the same wrapper, since JAX finds compiled code by it."""
     if not isinstance(function, (types.FunctionType, _native.Instrumented)):
         return function
     made = getattr(function, "_waffle_traced", None)

@@ -326,7 +326,7 @@ _traces = weakref.WeakSet()
 
 
 def _leave_traces():
-    """A child of fork() has no thread that writes, and must not write what its copies of buffers hold."""
+    """A child of fork() has no writing thread. It must not write the copies of its parent's buffers either."""
     for trace in _traces:
         trace._leave()
 

@@ -30,8 +30,8 @@ class _Forwards(threading.local):
 
 
 class _Backwards:
-    """The passes of autograd that run now, in any thread. Each is a context, in which the spans of its modules
-    are, and the spans that have not ended."""
+    """The backward passes that run now, in any thread: for each the context that is the parent of the spans of its
+    modules, and a list of its _ModuleBackward."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -44,7 +44,7 @@ _names = weakref.WeakKeyDictionary()
 
 
 def _name_of(module):
-    """That of the module in the outermost one that runs: "encoder.0". None: it is the outermost."""
+    """The module's name in the outermost module that runs, such as "encoder.0". None: it is the outermost."""
     name = _names.get(module)
     if name is None and _forwards.open:
         for inner_name, inner in _forwards.open[0][0].named_modules():
@@ -54,7 +54,7 @@ def _name_of(module):
 
 
 def _tensors(values):
-    """The tensors in what a module gets or returns. Those within other objects are not looked for."""
+    """The tensors in what a module gets or returns. It looks into lists, tuples and dicts, not into other objects."""
     if isinstance(values, torch.Tensor):
         yield values
     elif isinstance(values, (list, tuple)):
@@ -65,7 +65,7 @@ def _tensors(values):
 
 
 def _nodes(tensors):
-    """The nodes of autograd that made the tensors. None: it keeps no graph, or none that can be asked."""
+    """The nodes of autograd that made the tensors. None: there is no graph, or autograd can't tell the nodes."""
     if not torch.is_grad_enabled():
         return None
     try:
@@ -107,8 +107,8 @@ def _after_forward(module, inputs, output):
 
 
 class _ModuleBackward:
-    """From when the gradient of a module's output is known until those of all its inputs are, or until
-    the pass ends."""
+    """The span from when the gradient of a module's output is known until the gradients of all its inputs are,
+    or until the pass ends."""
 
     def __init__(self, module, forward, inputs):
         self.name = sys.intern(f"{type(module).__name__}.backward")
@@ -148,7 +148,7 @@ class _ModuleBackward:
     def _end(self):
         if self.span is not None:
             self.span.end()
-        self.span = None  # a graph that is kept may be gone through again
+        self.span = None  # autograd may go through the same graph again (retain_graph)
 
 
 def _follow_backward(module, forward, ends, output):

@@ -37,6 +37,7 @@ int collector_open(struct collector **collector, const char *path,
 void collector_arm(struct collector *collector);
 /* Arms or disarms all sites, as the mode of the process (usdt/frame/mode.h) asks for. */
 void collector_arm_again(struct collector *collector);
+/* The message of -EDEADLK of collector_close(). */
 #define COLLECTOR_STUCK                                                                            \
 	"the recording can't end while the program has a lock that it needs, as in a callback of " \
 	"dl_iterate_phdr()"

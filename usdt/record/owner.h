@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The variable WAFFLE_TRACE_OWNER of the environment. A process that records because of
- * WAFFLE_TRACE tells programs that it executes, and so do its children: its pid, how many programs
- * this process has executed before, which one it runs, and the name of the file as it was given.
+ * The environment variable WAFFLE_TRACE_OWNER. A process that records because of WAFFLE_TRACE sets
+ * it, and so do its children, for the programs that they execute. It has the pid of the process,
+ * the number of programs that the process has executed before, a number of the program that runs
+ * now, and the name of the file as it was given.
  */
 #ifndef WAFFLE_USDT_RECORD_OWNER_H
 #define WAFFLE_USDT_RECORD_OWNER_H
@@ -13,15 +14,16 @@
 
 enum owner {
 	OWNER_NONE,  /* nobody records into the file with this name */
-	OWNER_SELF,  /* this process did before it executed this program */
-	OWNER_COPY,  /* this program does, by another copy of libwaffle that can't be seen here */
-	OWNER_OTHER, /* the process that executed this one */
+	OWNER_SELF,  /* this process did, before it executed this program */
+	OWNER_COPY,  /* this program does, by another copy of libwaffle in the process */
+	OWNER_OTHER, /* another process does, an ancestor of this one */
 };
 
 enum owner owner_of(const char *name);
-/* If this process does or did: how many programs it had executed by then. */
+/* With OWNER_SELF and OWNER_COPY: how many programs this process had executed before the one that
+ * set the variable. */
 unsigned owner_execs(void);
-/* Tells that this process does. The variable has memory of libwaffle's own. */
+/* Sets the variable: this process records. The variable's memory is libwaffle's own. */
 void owner_set(const char *name, unsigned execs);
 /* Puts the pid of a new child into it. It takes no lock and allocates nothing. */
 void owner_fork_child(void);

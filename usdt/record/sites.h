@@ -57,8 +57,9 @@ void sites_fork_parent(void);
 void sites_fork_child(void);
 /* Whether a thread that walks the files waits for the loader's lock. Async-signal-safe. */
 bool sites_wait_for_loader(void);
-/* Takes a lock whose holder may walk the files. False: the holder has waited for the loader's lock
- * for 0.1 s. The calling thread may have that one, so it must go on without the other. */
+/* Takes a lock whose holder may walk the files, and so wait for the loader's lock. False: it has
+ * waited for 0.1 s. The calling thread may itself hold the loader's lock, so to wait on would be a
+ * deadlock: it must go on without `lock`. */
 bool sites_lock(pthread_mutex_t *lock);
 
 /* The number of the site that had this probe at this time; WAFFLE_SITE_UNKNOWN if it is not wanted.

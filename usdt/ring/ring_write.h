@@ -75,7 +75,7 @@ bool ring_write_slow(struct ring_writer *writer, const struct ring_entry *entry)
 
 #if RING_HAS_RSEQ
 
-#define RING_AHEAD 1024 /* bytes between the record and the two cache lines that are prefetched */
+#define RING_AHEAD 1024 /* bytes from the record to the two cache lines that are prefetched */
 
 /*
  * The parts of a sequence. `clock` leaves the time in rbx, `length` the length of the record in

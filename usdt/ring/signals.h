@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds up the signals of a thread of the program while it has a lock of libwaffle. A handler may
- * fork, and whoever forks takes all these locks (pthread_atfork()): it would wait for its own
- * thread.
+ * Blocks the signals of a thread of the program while the thread holds a lock of libwaffle. A
+ * signal handler may call fork(), and the handlers of pthread_atfork() take all these locks.
+ * Without the block, the thread would wait for a lock that it holds itself.
  */
 #ifndef WAFFLE_USDT_RING_SIGNALS_H
 #define WAFFLE_USDT_RING_SIGNALS_H
@@ -13,8 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Returns the mask for signals_restore(). It includes the signals that the libc keeps for itself,
- * such as that of pthread_cancel(), which its own functions leave out. Changes no errno. */
+/* Blocks all signals, and returns the mask for signals_restore(). A system call is needed, since
+ * pthread_sigmask() leaves out the signals that the libc keeps for itself, such as that of
+ * pthread_cancel(). Does not change errno. */
 static inline uint64_t signals_block(void)
 {
 	uint64_t all = UINT64_MAX, before = 0;

@@ -86,11 +86,12 @@ struct sink_origin {
 int sink_open(struct sink **sink, const char *path, const struct sink_origin *origin,
 	      struct error *err);
 
-/* Opens a chain of processors (export/process/chain.h), which gets every record but those of the
- * collector's own thread. */
+/* Opens a chain of processors (export/process/chain.h) as a sink. The chain gets all records except
+ * those of the collector's own thread. */
 int sink_process_open(struct sink **sink, const char *text, const uint32_t *collector_tid,
 		      const struct sink_origin *origin, struct error *err);
-/* Puts a file behind a chain, which owns it from then on. It gets every record, too. */
+/* Adds a file to a chain's sink, which then owns the file. The file gets every record, whatever the
+ * chain passes on. */
 void sink_process_add_file(struct sink *chain, struct sink *file);
 
 /* In the handler of a signal that ends the program, or may: the next settle also writes the metrics

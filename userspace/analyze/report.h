@@ -88,14 +88,15 @@ struct report {
 	VEC(struct report_slow) slowest; /* slowest first */
 	VEC(uint32_t) threads;           /* traced threads, the busiest first */
 	struct why_aggregate *causes;    /* NULL: the scheduler was not recorded */
-	/* Without spans: why the busiest thread and the one that waited longest took their time.
-	 * NULL: there is no such thread, or there are spans, or the scheduler was not recorded. */
+	/* If there are no spans: what the busiest thread did in its time, and the thread that
+	 * waited longest. NULL: there are spans, or there is no such thread, or the scheduler was
+	 * not recorded. */
 	struct why *busiest, *waiting;
 	struct stragglers *stragglers; /* how ranks waited for each other */
 	struct report_source_loss losses[WAFFLE_SOURCE_COUNT];
 	uint64_t bytes_cut; /* of a file that was cut off */
 	bool truncated;
-	uint64_t bookkeeping; /* calls that are no rows of `spans`: site_is_bookkeeping() */
+	uint64_t bookkeeping; /* calls that `spans` leaves out: see site_is_bookkeeping() */
 	uint64_t skipped;     /* see store_reader_skipped() */
 };
 

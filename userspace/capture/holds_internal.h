@@ -63,8 +63,8 @@ void holds_count(struct holds *holds);
 uint64_t holds_next_ts(const struct holds *holds);
 /* What was armed for such a program has been disarmed. */
 void holds_disarmed(struct holds *holds);
-/* Something was armed in what the process has mapped. It may run a program whose EXEC record was
- * not read yet. */
+/* Something was armed in the files that the process has mapped. They may be those of a program
+ * whose EXEC record was not read yet. */
 void holds_armed(struct holds *holds);
 /* Whether the process has been armed for a program of its own, which it runs or is about to. */
 bool holds_any_ready(const struct holds *holds);

@@ -20,8 +20,8 @@
 struct session_result {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	uint64_t duration_ns; /* of the capture, from arming to disarming */
-	/* Until all was armed, and from then to the end: how long it took, and the CPU time of this
-	 * process and its workers. */
+	/* Duration, and CPU time of this process and its workers: until everything was armed
+	 * (ready_*), and from then to the end. */
 	uint64_t ready_ns, ready_cpu_ns;
 	uint64_t recorded_ns, tracer_cpu_ns;
 	uint64_t file_bytes;

@@ -193,8 +193,7 @@ void target_remove(struct session *session, struct target *target);
 /* Starts the command, which waits for its program. */
 int targets_prepare(struct session *session);
 int targets_open(struct session *session);
-/* Adds the processes that came since the options named them, and before the kernel followed forks.
- */
+/* Adds processes that began after the options were read and before the kernel followed forks. */
 int targets_find(struct session *session);
 /* Starts watching for new mappings. Call it before the first scan, so that no library is missed. */
 void targets_watch(struct session *session);

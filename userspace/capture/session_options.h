@@ -41,8 +41,8 @@ struct recorder_options {
 struct session_options {
 	const pid_t *pids; /* attach to these … */
 	size_t pid_count;
-	/* Finds them again, once forks are followed, so that processes that came meanwhile are
-	 * traced, too; NULL: there can be no others. The caller frees the list. */
+	/* Finds the processes again when forks are followed. So processes that began meanwhile are
+	 * traced, too. NULL: there can be no others. Its caller frees the list. */
 	int (*find)(pid_list *pids, void *arg, struct error *err);
 	void *find_arg;
 	char **command;                /* … or run this */
@@ -81,7 +81,8 @@ struct session_options {
 #define SESSION_RECORDER_BYTES (256ull << 20)
 #define SESSION_RECORDER_BYTES_MIN (16ull << 20)
 #define SESSION_STACK_GAP_NS 1000000ull
-/* Samples a second. 99 is out of step with the timer ticks of all kernels. */
+/* Samples a second. 99 does not divide the rate of any kernel's timer tick (100, 250, 300, 1000),
+ * so samples and ticks do not stay in step. */
 #define SESSION_SAMPLE_RATE 99
 #define SESSION_SAMPLE_RATE_MAX 1000
 

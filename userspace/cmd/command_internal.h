@@ -60,8 +60,9 @@ struct command {
 	const char *details;   /* paragraphs for the man page, or "" */
 	const struct option_row *options;
 	size_t option_count;
-	bool reads_captures; /* limits the memory (util/memory_limit.h) … */
-	bool records;        /* … but only when it has recorded what it reads */
+	bool reads_captures; /* limits its memory (util/memory_limit.h) */
+	/* It may record the capture first, and sets the limit itself after that. */
+	bool records;
 	/* Runs the command with the arguments after its name. Returns an enum exit_code. */
 	int (*run)(const struct command *command, int argc, char **argv);
 };

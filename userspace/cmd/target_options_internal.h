@@ -10,11 +10,11 @@ struct target_options {
 	option_numbers pids;
 	option_list comms;
 	option_list cgroups; /* of --cgroup, --container and --unit */
-	bool tree;
+	bool tree;           /* also the descendants of all of these */
 };
 
-/* Rows for a command whose options struct has a struct target_options as `member`. `only` begins
- * the help of each: "", or what the option does to the command. */
+/* Rows for a command whose options struct has a struct target_options as `member`. `only` is put in
+ * front of the help of each row: "", or when the option applies, such as "Without FILE: ". */
 #define TARGET_OPTION_ROWS(options, member, only)                                                  \
 	{"pid",                                                                                    \
 	 'p',                                                                                      \
@@ -54,11 +54,11 @@ struct target_options {
 
 /* Whether an option names processes. */
 bool target_options_given(const struct target_options *options);
-/* Whether the processes that the options mean may have children that are meant, too. */
+/* Whether children of these processes are targets, too, so that the set can grow. */
 bool target_options_grow(const struct target_options *options);
-/* Finds the processes, each once; those that the options name come first. `options` is a struct
- * target_options (for session_options.find). The caller frees the list, also after an error.
- * Returns 0 or a negative errno with a message. */
+/* Finds the processes, each once; the descendants of --tree come last. `options` is a struct
+ * target_options; it is a void pointer because session_options.find is this function. The caller
+ * frees the list, also after an error. Returns 0 or a negative errno with a message. */
 int target_options_find(pid_list *found, void *options, struct error *err);
 void target_options_free(struct target_options *options);
 

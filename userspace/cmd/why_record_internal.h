@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording of `why` without a file: everything that explains waits, of a tree of processes. */
+/* The recording that `why` makes if no file is given: all sources, of a process or command with all
+ * its descendants. */
 #ifndef WAFFLE_CMD_WHY_RECORD_INTERNAL_H
 #define WAFFLE_CMD_WHY_RECORD_INTERNAL_H
 
@@ -13,9 +14,9 @@ struct why_capture {
 	uint64_t duration_ns; /* 0: the default */
 };
 
-/* Records the processes that record->target names or, if argv is not NULL, this command. Takes
- * the lists of record->target over. Returns EXIT_DONE and the path of the file, or the code to exit
- * with after it printed an error. */
+/* Records the command in argv or, if argv is NULL, the processes that record->target names. Takes
+ * ownership of the lists in record->target, and leaves them empty. Returns EXIT_DONE and the path
+ * of the file. Otherwise it has printed an error, and returns the exit code. */
 enum exit_code why_record(const struct command *command, struct why_capture *record, char **argv,
 			  char path[PATH_MAX]);
 

@@ -223,7 +223,7 @@ struct model_frequency {
 	bool read;
 };
 
-/* At `ts` the thread ran. Stacks as in a wait. */
+/* What a thread that had a CPU ran at `ts`. The stacks are numbers as in a wait. */
 struct model_sample {
 	uint64_t ts;
 	uint32_t thread;

@@ -4,11 +4,11 @@
  *
  *	tables │ segment │ segment │ … │ the current segment
  *
- * Tables are kept whole, but for stacks and objects (keep_rows_internal.h). Records are in
- *segments, each with the time from which it has all records. The oldest segments are dropped, as
- *wholes, so that what is left is complete from a known time on. A file gets, before the records of
- *its first segment, what else its reader needs to know at that time: the names of threads and
- *tracks, the speed of CPUs, the states of threads, and the begins of spans that are open.
+ * Tables are kept whole, except those of stacks and objects (keep_rows_internal.h). Records are in
+ * segments, each with the time from which it has all records. Old segments are dropped as a whole,
+ * so that the records that are left are complete from a known time on. Before the records of its
+ * first segment, a file gets what else a reader needs to know at that time: the names of threads
+ * and tracks, the speed of CPUs, the states of threads, and the begins of spans that are open.
  */
 #ifndef WAFFLE_STORE_KEEP_INTERNAL_H
 #define WAFFLE_STORE_KEEP_INTERNAL_H

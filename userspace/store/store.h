@@ -270,8 +270,8 @@ void store_writer_sweep(struct store_writer *writer, enum store_numbered what,
 			bool (*may_drop)(uint32_t number, void *arg), void *arg);
 /* Without a file: drops the rows of tables that are not needed any more if the tables are large. */
 void store_writer_compact(struct store_writer *writer);
-/* How often store_writer_compact() has dropped rows. Names of Python's frames to which no stack
- * refers may be gone since. With a file: 0. */
+/* How often store_writer_compact() has dropped rows. Each time, names of Python frames that no
+ * stack needs may be dropped. With a file: 0. */
 uint64_t store_writer_names_dropped(const struct store_writer *writer);
 struct store_kept {
 	uint64_t from_ts;       /* all records since then are kept */

@@ -46,9 +46,10 @@ void json_line(struct json *json);
 void json_next(struct json *json);
 /* Writes the buffered text to the FILE, for a stream that does not end. Returns the first error. */
 int json_flush(struct json *json);
-/* Without a FILE: the text since the last call, valid until more is written. `json` is not NULL. */
+/* Without a FILE: returns the text since the last call. It is valid until more is written. `json`
+ * must not be NULL. */
 const char *json_take(struct json *json, size_t *len);
-/* Text before, between or behind values, such as the brackets of such an array. */
+/* Writes text as it is before, between or behind values, such as the brackets of such an array. */
 void json_outside(struct json *json, const char *text);
 
 void json_object_begin(struct json *json);
@@ -56,8 +57,8 @@ void json_object_end(struct json *json);
 void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
 
-/* A constant key is waffle's own: printable ASCII without quotes and backslashes, which is written
- * as it is. Others may contain anything. */
+/* A key that is a constant must be printable ASCII without quotes and backslashes: it is written as
+ * it is. Other keys may contain anything, and are escaped. */
 static inline void json_key(struct json *json, const char *key);
 
 void json_string(struct json *json, const char *text);

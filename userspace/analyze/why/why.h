@@ -18,14 +18,16 @@
 #include "analyze/why/why_types.h"
 #include "symbolize/stack_names.h"
 
-/* Selects the instances: spans by name, one span, given spans, or a thread in a window. */
+/* Selects the instances: spans by name, one span, given spans, or threads in a window. */
 struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */
 	uint32_t tid;     /* 0: spans; otherwise this thread from from_ts to to_ts */
-	const char *comm; /* all threads of this name, in the same window; NULL: see `tid` */
+	const char *comm; /* all threads of this name, from from_ts to to_ts; NULL: see `tid` */
 	uint64_t from_ts, to_ts;
-	uint32_t waits; /* with tid or comm: instead of all time, so many of the longest waits */
+	/* With tid or comm: the instances are this number of the longest waits (blocked or
+	 * runnable) of these threads. 0: the instances are the threads. */
+	uint32_t waits;
 	/* If set, only these span indexes; the selectors above are ignored. */
 	const uint32_t *spans;
 	size_t span_count;
@@ -41,11 +43,11 @@ void why_free(struct why *why);
 struct why_by_cause {
 	enum why_cause cause;
 	uint64_t ns;
-	uint32_t culprits; /* at least 1 */
-	uint32_t largest;  /* index of its largest part, from instance->part on */
+	uint32_t culprits; /* their number, at least 1 */
+	uint32_t largest;  /* its largest part: why.parts.data[instance->part + largest] */
 };
 /* Fills in the sums, the largest first; `sums` has room for WHY_CAUSE_COUNT. Returns their number.
- * Their sum is the duration. */
+ * The times add up to the duration of the instance. */
 uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
 		      struct why_by_cause *sums);
 

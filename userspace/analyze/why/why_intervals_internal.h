@@ -29,7 +29,7 @@ struct why_waker {
 	uint32_t thread; /* MODEL_NONE: unknown */
 	bool interrupt;  /* an interrupt did it, and `thread` is only what it interrupted */
 	bool has_stack;  /* the kernel stack of the wake-up is known, so `hints` is complete */
-	bool inferred;   /* that it was no interrupt follows from the stack */
+	bool inferred;   /* only the stack shows that no interrupt did it, so it is not certain */
 	uint32_t hints;  /* enum why_hint */
 };
 
@@ -117,8 +117,8 @@ bool why_intervals_left(const struct model *model, uint32_t span);
  * least. */
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
 			    uint64_t *until);
-/* Since when the thread's innermost span is the one at ts, or it is in no span; 0: from its begin
- * on. */
+/* The time since when the thread has been in the innermost span that it has at ts, or in no span.
+ * 0: since the thread's begin. */
 uint64_t why_intervals_span_since(const struct why_intervals *intervals, uint32_t thread,
 				  uint64_t ts);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The causes of several instances together, such as those of all workers of one name. Workers come
- * and go, and so do those that they wait for, so culprits are compared by name, not by number.
+ * Sums up the causes of several instances, such as all workers of one name. Workers come and go,
+ * and so do the threads that they wait for. So culprits with the same name count as one.
  */
 #ifndef WAFFLE_ANALYZE_WHY_WHY_MERGE_H
 #define WAFFLE_ANALYZE_WHY_WHY_MERGE_H
@@ -10,11 +10,11 @@
 
 struct why_merged_part {
 	enum why_cause cause;
-	enum why_grade grade; /* that at least 90 % of the time has */
+	enum why_grade grade; /* the best grade that at least 90 % of the time has */
 	uint64_t ns, stretches;
 	bool own;         /* the culprit is the thread of the instance itself */
 	uint32_t threads; /* number of culprits, unless `own` */
-	uint32_t thread;  /* the one with the most time; MODEL_NONE: none */
+	uint32_t thread;  /* the culprit with the most time; MODEL_NONE: none */
 	uint32_t object;  /* in why.texts; 0: none */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 };
@@ -24,7 +24,7 @@ struct why_merged {
 	VEC(struct why_merged_part) parts; /* the longest first; their sum is `ns` */
 };
 
-/* The caller frees the sums with why_merged_free(). */
+/* Merges all instances of `why`. The caller frees the result with why_merged_free(). */
 void why_merge(struct why_merged *merged, const struct why *why);
 void why_merged_free(struct why_merged *merged);
 

@@ -38,7 +38,7 @@ struct why_sum {
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
-	/* Its samples: a list in why_walk.sampled; MODEL_NONE: none. */
+	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */
 	uint32_t sampled_first, sampled_last;
 	uint32_t next; /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
 };
@@ -136,7 +136,7 @@ enum why_hint {
 	WHY_HINT_READERS = 2048,  /* one or more readers hold or held a lock */
 	WHY_HINT_WRITER = 4096,   /* it waits to write under a lock that readers may hold */
 	WHY_HINT_TRANSMIT = 8192, /* packets are sent */
-	WHY_HINT_TIMERS = 16384,  /* a timer of the kernel expired, perhaps not the thread's own */
+	WHY_HINT_TIMERS = 16384,  /* a timer of the kernel expired; whose it is is not known */
 };
 
 void why_walk_free(struct why_walk *walk);
@@ -221,11 +221,11 @@ struct why_verdict why_verdict_end(const struct why_walk *walk, enum why_cause c
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict);
 
 /* ---- why_sampled.c ---- */
-/* Adds the samples of the path's last step to a sum, if code ran then. */
+/* Adds the samples of the path's last step to a sum, if a thread's code ran in that step. */
 void why_sampled_add(struct why_walk *walk, struct why_sum *sum, const struct why_verdict *verdict);
-/* Appends the samples of `from`. */
+/* Appends the samples of `from` to those of `to`. */
 void why_sampled_join(struct why_walk *walk, struct why_sum *to, const struct why_sum *from);
-/* Sums up the samples by place, in why.places. */
+/* Sums up the samples of a sum by place. Writes them to why.places, and the range to `part`. */
 void why_sampled_take(struct why_walk *walk, const struct why_sum *sum, struct why_part *part);
 
 /* ---- why_switches.c ---- */

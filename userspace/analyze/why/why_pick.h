@@ -12,14 +12,16 @@ struct why_wanted {
 	uint64_t from_ns, to_ns; /* since the begin of the capture */
 };
 
-/* Whether there are spans besides those of book-keeping, which only their name selects. */
+/* Whether there are spans. Calls that are book-keeping (site_is_bookkeeping()) do not count: they
+ * are explained only if the user gives their name. */
 bool why_pick_has_spans(const struct model *model);
-/* Chooses the traced thread that ran longest, in the whole capture. -ENOENT: no thread is known. */
+/* Makes the query one for the traced thread that ran longest, and for the whole capture. -ENOENT:
+ * there is no such thread. */
 int why_pick_busiest(struct why_query *query, const struct model *model);
 
-/* Fills in the query. Without spans, and if nothing is wanted, it is for the busiest thread. If the
- * capture does not have what the user named, the error suggests similar names. Returns 0 or a
- * negative errno with a message. */
+/* Fills in the query. If the user named nothing and there are no spans, the query is for the
+ * busiest thread. If the capture does not have what the user named, the error suggests similar
+ * names. Returns 0 or a negative errno with a message. */
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err);
 

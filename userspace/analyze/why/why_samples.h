@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What threads ran: the samples of running time, summed up by place. A place is a function of a
- * program, or what the kernel did for it. Samples are statistics: they describe running time, and
- * change no duration.
+ * What threads ran: samples of threads that have a CPU, summed up by place. A place is a function
+ * of the program, or what the kernel did for the thread, such as a system call. Samples are
+ * statistics: they describe running time, and change no duration.
  */
 #ifndef WAFFLE_ANALYZE_WHY_WHY_SAMPLES_H
 #define WAFFLE_ANALYZE_WHY_WHY_SAMPLES_H
@@ -15,7 +15,7 @@
 #include "symbolize/stack_names.h"
 #include "util/strtab.h"
 
-/* What a thread spins for, as the innermost functions show. */
+/* What a thread spins for, as the innermost functions of its stack show. */
 enum sample_spin {
 	SAMPLE_SPIN_NONE,
 	SAMPLE_SPIN_USER,        /* a spin lock of the program */
@@ -24,7 +24,8 @@ enum sample_spin {
 	SAMPLE_SPIN_KERNEL_SPIN, /* a spin lock of the kernel */
 	SAMPLE_SPIN_COUNT
 };
-/* For people: "spins for a lock"; NULL for SAMPLE_SPIN_NONE. And for JSON: "user-spinlock". */
+/* The texts are for people, such as "spins for a lock", and the names for JSON, such as
+ * "user-lock". NULL for SAMPLE_SPIN_NONE. */
 extern const char *const sample_spin_texts[SAMPLE_SPIN_COUNT];
 extern const char *const sample_spin_names[SAMPLE_SPIN_COUNT];
 
@@ -32,9 +33,10 @@ struct sample_place {
 	bool kernel;
 	uint8_t spin;    /* enum sample_spin */
 	int16_t syscall; /* in the kernel; -1: none */
-	/* Function of a program, or what the kernel did without a call; 0: unknown. */
+	/* The function of the program; in the kernel without a system call, what the kernel did, or
+	 * its function. Numbers in the caller's table; 0: unknown. */
 	uint32_t text;
-	uint32_t module; /* base name of its file; 0: none */
+	uint32_t module; /* base name of the function's file; 0: none */
 };
 
 /* A place, and how many samples show it. */
@@ -44,8 +46,8 @@ struct sample_count {
 };
 typedef VEC(struct sample_count) sample_counts;
 
-/* The places of a model's samples; texts are numbers in a table of the caller. Names are needed
- * for sample_places_of() only. */
+/* The places of a model's samples. `texts` is the table of all texts, and belongs to the caller.
+ * `names` is used by sample_places_of() only. */
 struct sample_places;
 struct sample_places *sample_places_new(const struct model *model, struct stack_names *names,
 					struct strtab *texts);
@@ -56,16 +58,17 @@ const struct sample_place *sample_places_get(const struct sample_places *places,
 /* "gemm_kernel, user", "kernel, write()"; the caller frees it. */
 char *sample_place_text(const struct sample_places *places, uint32_t place);
 
-/* Adds counts to a list. The list stays short: sample_counts_finish() sums up equal places. */
+/* Adds counts to a list. Equal places are summed up when the list would grow, and at the end by
+ * sample_counts_finish(). */
 void sample_counts_add(sample_counts *counts, uint32_t place, uint32_t count);
 /* Sums up equal places, and sorts by falling count. */
 void sample_counts_finish(sample_counts *counts);
 uint64_t sample_counts_total(const struct sample_count *counts, size_t len);
 
-/* With fewer samples nothing is said in words. */
+/* With fewer samples, nothing is printed for people. */
 #define SAMPLE_COUNT_MIN 10
-/* A share in percent, rounded as few samples demand: to 10 % below 100 samples, to 5 % below 1,000,
- * and else to 1 %. */
+/* A share in percent. It is rounded, since few samples are not exact: to 10 % below 100 samples, to
+ * 5 % below 1,000, otherwise to 1 %. */
 unsigned sample_percent(uint64_t count, uint64_t total);
 
 #endif

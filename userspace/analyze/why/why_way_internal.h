@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of a span from the thread that began it to the thread that ended it. */
+/*
+ * The way of a span that begins on one thread and ends on another: which thread had it when. A leg
+ * is a stretch of time in which one thread had the span, or in which no record shows which one.
+ */
 #ifndef WAFFLE_ANALYZE_WHY_WHY_WAY_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_WAY_INTERNAL_H
 
 #include "analyze/why/why_parts_internal.h"
 
-/* More legs than this are not followed: the rest of the way is unknown. */
+/* The way is followed over this number of legs. Up to three more describe the time before. */
 #define WHY_LEGS 16
 
-/* A part of the span's time, and the thread that had the span, or was busy while the span waited in
- * its queue. */
+/* The thread is the one that had the span, or the one that was busy while the span waited in its
+ * queue. */
 struct why_leg {
 	uint32_t thread;      /* MODEL_NONE: no record shows where the span was */
-	enum why_grade grade; /* at most `likely`: the way follows from rules */
-	bool queued;          /* the thread was busy with other jobs */
-	uint32_t others;      /* queued: their number */
+	enum why_grade grade; /* at most WHY_GRADE_LIKELY: the way follows from rules */
+	bool queued;          /* the thread was busy with other jobs, for which the span waited */
+	uint32_t others;      /* number of those jobs */
 	uint64_t from_ts, to_ts;
 };
 

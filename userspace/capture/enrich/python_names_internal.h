@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames of Python that have a name in the file, and their numbers there. A flight recorder
- * drops names to which no stack refers any more. Then all is forgotten here, and frames that come
- * again get new numbers.
+ * The frames of Python that have a name in the file, and the numbers of the names. A flight
+ * recorder drops names that no stack needs any more. Then this table forgets all its numbers, and
+ * frames that are seen again get new ones.
  */
 #ifndef WAFFLE_CAPTURE_ENRICH_PYTHON_NAMES_INTERNAL_H
 #define WAFFLE_CAPTURE_ENRICH_PYTHON_NAMES_INTERNAL_H
@@ -12,23 +12,23 @@
 
 struct python_names {
 	struct store_writer *writer;
-	struct keymap number_of_frame; /* earlier results */
+	struct keymap number_of_frame; /* cache */
 	struct keymap number_of_name;  /* process and name → number */
 	uint32_t count;                /* numbers that were given */
 	uint64_t dropped;              /* store_writer_names_dropped() at the last stack */
 };
 
-/* What tells a frame from all others: its program, code object and instruction, and which of the
- * code objects at that address it is. */
+/* Identifies a frame: its program, its code object, the instruction in it, and a number that tells
+ * apart code objects that had the same address one after the other. */
 typedef uint64_t python_frame_key[4];
 
 void python_names_free(struct python_names *names);
-/* To be called before the frames of each stack. False: there is no room for more names. */
+/* Call it before the frames of each stack. False: there is no room for more names. */
 bool python_names_begin(struct python_names *names);
-/* The number of a frame that was named before. MAP_NONE: it was not. */
+/* The number of a frame's name. MAP_NONE: the frame has none yet. */
 uint32_t python_names_find(const struct python_names *names, const python_frame_key frame);
-/* Names a frame, by "FUNCTION (FILE:LINE)", and returns its number. Writes the name if it is new.
- */
+/* Gives a frame the name `text`, such as "FUNCTION (FILE:LINE)", and fills in its number. Writes
+ * the name to the file if it is new. Returns 0 or a negative errno with a message. */
 int python_names_add(struct python_names *names, const python_frame_key frame, uint32_t pid,
 		     const char *text, uint32_t *number, struct error *err);
 

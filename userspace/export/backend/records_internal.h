@@ -36,7 +36,7 @@ size_t model_records_next_counters(struct model_records *records, struct full_re
 /* An event, log message or counter by its index in the model; valid until the next call of any of
  * these functions. */
 const struct full_record *model_records_event(struct model_records *records, uint32_t event);
-/* How many records there are, those inside of spans included, but not counters. */
+/* The number of records, with those inside of spans and without values of counters. */
 uint64_t model_records_count(const struct model_records *records);
 
 #endif

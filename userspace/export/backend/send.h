@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends a capture to a server: spans with their events, by OTLP or as Zipkin takes them, or metrics
- * by the remote write of Prometheus. */
+/* Sends a capture to a server: spans with their events as OTLP or in Zipkin's format, or metrics by
+ * Prometheus' remote write. */
 #ifndef WAFFLE_EXPORT_BACKEND_SEND_H
 #define WAFFLE_EXPORT_BACKEND_SEND_H
 
@@ -25,16 +25,15 @@ struct backend_server {
 };
 
 struct backend_sent {
-	/* Of the capture: spans, and events in and outside of them. Of Prometheus: series. */
-	uint64_t records;
-	uint64_t counters; /* values of counters, … */
-	uint64_t skipped;  /* … of which the server takes none: it has no service for metrics */
+	uint64_t records;  /* spans and events; with BACKEND_PROMETHEUS, series */
+	uint64_t counters; /* values of counters, also those in `skipped` */
+	uint64_t skipped;  /* values of counters that a server without metrics does not take */
 };
 
 /* Whether a text is the URL of a server rather than the name of a file. */
 bool backend_is_url(const char *text);
-/* What the path of a URL says: …/api/v2/spans is Zipkin's, …/api/v1/write and …/api/v1/push are
- * those of remote write, and everything else is OTLP. */
+/* The kind of server, by the path of its URL: …/api/v2/spans is Zipkin, …/api/v1/write and
+ * …/api/v1/push are Prometheus, and everything else is OTLP. */
 enum backend_kind backend_kind_of(const char *url);
 /* The chain that sends to this URL while a program runs, for free(): "export(otlp='…')". With
  * `spool`, what could not be sent is kept in that folder. `before`: a chain in front of it, or

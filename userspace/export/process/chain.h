@@ -21,8 +21,8 @@ struct chain;
  * place for a text that is not valid. The host is copied; its strings too. */
 int chain_open(struct chain **chain, const char *text, const struct chain_host *host,
 	       struct error *err);
-/* Checks the text and opens the libraries that its processors need, which takes the loader's lock:
- * a caller of chain_open() with locks calls this one first, without them. */
+/* Checks the text and opens the libraries that its processors need. That takes the loader's lock.
+ * So a caller that holds locks during chain_open() calls this first, without the locks. */
 int chain_prepare(const char *text, const char *origin, struct error *err);
 /* Whether processes can have this chain at once: no file of a fixed name is replaced by each of
  * them. False also for a text that is not valid. */

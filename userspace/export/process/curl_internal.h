@@ -31,7 +31,7 @@ enum curl_option {
 #define CURL_INIT_ALL 3l
 #define CURL_HTTP 1l
 #define CURL_HTTPS 2l
-/* HTTP/2 by TLS, and without asking first. */
+/* HTTP/2 over TLS, and HTTP/2 without TLS and without an upgrade from HTTP/1.1. */
 #define CURL_HTTP_2_TLS 4l
 #define CURL_HTTP_2_PRIOR_KNOWLEDGE 5l
 #define CURL_INFO_RESPONSE_CODE (0x200000 + 2)

@@ -46,7 +46,7 @@ struct full_record {
 	int64_t depth;           /* number of spans around it; -1: unknown */
 	/* NULL: it comes from a chain. A copy shares them. */
 	const struct record_facts *facts;
-	/* Of a span of a chain: what the scheduler did with its thread. */
+	/* Of a span of a chain: what the scheduler did with its thread, if `has_sched`. */
 	bool has_sched;
 	uint64_t running_ns, runnable_ns;
 };
@@ -60,8 +60,8 @@ struct full_record_values {
 /* Sets the members `values` and `links`, which point into the frame and into `room`. The traces of
  * links stay 0. */
 void full_record_decode(struct full_record *full, struct full_record_values *room);
-/* What the scheduler did, as attributes: waffle.running_ns, waffle.runnable_ns, waffle.blocked_ns.
- * Returns how many there are: 0, or 3. */
+/* Fills in the scheduler's times as attributes: waffle.running_ns, waffle.runnable_ns and
+ * waffle.blocked_ns. Returns their number: 0 if the times are not known, otherwise 3. */
 size_t full_record_times(const struct full_record *full, struct waffle_value values[3]);
 /* The same record for a filter. */
 struct filter_subject full_record_subject(const struct full_record *full);

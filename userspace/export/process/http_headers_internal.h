@@ -20,7 +20,7 @@ int http_headers_variable(struct http_headers *headers, const char *text, struct
 /* Overwrites each value in what a server answered by "***". */
 void http_headers_redact(const struct http_headers *headers, char *data, size_t len);
 void http_headers_free(struct http_headers *headers);
-/* Replaces each %XX by its byte, in place. */
+/* Replaces each %XX in the text with its byte. */
 void http_percent_decode(char *text);
 
 #endif

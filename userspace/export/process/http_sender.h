@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Senders whose parcels are requests by HTTP: POST to URL/v1/traces and URL/v1/metrics of OTLP, to
- * URL/api/v2/spans of Zipkin, or to URL/api/v1/write of Prometheus. A URL that begins with grpc://
- * or grpcs:// (with TLS) means OTLP as calls of gRPC. Redirects are not followed, certificates are
- * checked, and every request has a time limit.
+ * Senders whose parcels are HTTP requests: POST to URL/v1/traces and URL/v1/metrics of OTLP, to
+ * URL/api/v2/spans of Zipkin, or to URL/api/v1/write of Prometheus. With a URL that begins with
+ * grpc://, or grpcs:// for TLS, the requests are gRPC calls of OTLP. Redirects are not followed,
+ * certificates are checked, and every request has a time limit.
  */
 #ifndef WAFFLE_EXPORT_PROCESS_HTTP_SENDER_H
 #define WAFFLE_EXPORT_PROCESS_HTTP_SENDER_H
@@ -16,12 +16,12 @@
 #define HTTP_METRICS 2u
 #define HTTP_ZIPKIN 4u /* spans as Zipkin takes them: then JSON, too */
 #define HTTP_WRITE 8u  /* Prometheus' remote write: protobuf in a block of snappy */
-/* Values of counters. A server that has no service for metrics is no failure: Jaeger takes only
- * spans. */
+/* The parcel has values of counters. If the server has no service for metrics, that is no failure:
+ * Jaeger takes only spans. */
 #define HTTP_OPTIONAL 16u
 
 struct http_options {
-	const char *url;          /* without a path, or with one in front of those, or the whole */
+	const char *url;          /* without a path, with what is before these paths, or complete */
 	const char *headers_file; /* lines "Name: value"; NULL: none */
 	const char *ca_file;      /* certificates to trust instead of the system's; NULL: those */
 	uint64_t timeout_ns;      /* of one request */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The URLs that a server's requests go to, from the one that a person gave. */
+/* Makes the URLs of a server's requests from the one URL that the user gave. */
 #ifndef WAFFLE_EXPORT_PROCESS_HTTP_URLS_H
 #define WAFFLE_EXPORT_PROCESS_HTTP_URLS_H
 
@@ -16,9 +16,10 @@ struct http_urls {
 
 /* Whether a URL means gRPC, which takes only OTLP in protobuf. */
 bool http_url_is_grpc(const char *url);
-/* -EINVAL with a message. */
+/* Returns 0, or -EINVAL with a message. `name`: of the option, for the message. */
 int http_url_check(const char *url, const char *name, struct error *err);
-/* For a URL that was checked; free them in any case. Returns 0 or -ENOMEM. */
+/* `url` has passed http_url_check(). The caller frees the URLs, also after an error. Returns 0 or
+ * -ENOMEM. */
 int http_urls_make(struct http_urls *urls, const char *url);
 void http_urls_free(struct http_urls *urls);
 

@@ -23,9 +23,9 @@ struct joiner_threads *joiner_threads_new(void);
 void joiner_threads_free(struct joiner_threads *threads);
 /* The thread of a tid, valid while it has an open span. NULL: out of memory. */
 struct joiner_thread *joiner_threads_get(struct joiner_threads *threads, uint32_t tid, uint64_t ts);
-/* The same if it is there; NULL: it is not. */
+/* The same, but NULL if the thread is not known yet. */
 struct joiner_thread *joiner_threads_find(const struct joiner_threads *threads, uint32_t tid);
-/* Records of the scheduler were dropped. */
+/* Records of the scheduler were lost: the states of all threads are unknown. */
 void joiner_threads_lost(struct joiner_threads *threads);
 void joiner_threads_name(struct joiner_threads *threads, uint32_t tid, uint64_t ts,
 			 const char comm[WAFFLE_COMM_BYTES]);

@@ -78,7 +78,7 @@ void otlp_attribute_bool(struct otlp_out *otlp, unsigned field, const char *key,
 void otlp_attribute_double(struct otlp_out *otlp, unsigned field, const char *key, double value);
 /* The same for a value of a record; one without a value is left out. */
 void otlp_attribute_value(struct otlp_out *otlp, unsigned field, const struct waffle_value *value);
-/* The Resource of a process, field 1. With `facts`, the process is as they say, and may be on
+/* The Resource of a process, field 1. With `facts`, they describe the process, which may be on
  * another host. `cache` may be NULL. */
 void otlp_resource(struct otlp_out *otlp, const char *service, uint32_t pid,
 		   const struct record_facts *facts, struct resource_cache *cache);

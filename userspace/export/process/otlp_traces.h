@@ -16,7 +16,7 @@ struct otlp_source {
 	struct resource_cache *cache;   /* of processes of this host; may be NULL */
 };
 
-/* The conventions' name of what uname() calls a machine. */
+/* OpenTelemetry's name of a machine, such as "amd64" for uname()'s "x86_64". */
 const char *otlp_arch_name(const char *machine);
 
 /*
@@ -32,7 +32,7 @@ uint32_t otlp_traces(struct out_bytes *out, bool json, const struct otlp_source 
 uint32_t otlp_counters(struct out_bytes *out, bool json, const struct otlp_source *source,
 		       struct full_record *const *records, size_t count);
 
-/* Appends an ExportMetricsServiceRequest. */
+/* Appends an ExportMetricsServiceRequest of the metrics of the processor metrics(). */
 void otlp_metrics(struct out_bytes *out, bool json, const char *service, uint32_t pid,
 		  const struct metrics_snapshot *snapshot);
 

@@ -61,7 +61,8 @@ struct processor_type {
 	size_t option_count;
 	size_t config_bytes, state_bytes;
 	bool batched; /* a batch() is put in front of it unless there is one */
-	/* Opens the libraries that it needs. Any thread may call it. May be NULL, as all others. */
+	/* This function and those below may be NULL. Opens the libraries that the processor needs.
+	 * Any thread may call it. */
 	int (*prepare)(struct error *err);
 	/* Completes `state`, which is zero. */
 	int (*open)(struct processor *processor, struct error *err);
@@ -92,7 +93,7 @@ struct processor {
 	struct processor *next; /* NULL: the last one */
 	void *config, *state;
 	const struct joiner *joiner;
-	bool counted; /* a metrics() in front of it passes on the last values of counters */
+	bool counted; /* a metrics() in front of it sends the last values of counters to it */
 	bool *lossy;  /* close() sets it if records were lost on their way out */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes of this host by the names of OpenTelemetry's resources
- * (opentelemetry.io/docs/specs/semconv/resource), from /proc. */
+/* Reads from /proc what an OpenTelemetry resource (opentelemetry.io/docs/specs/semconv/resource)
+ * says of a process of this host. */
 #ifndef WAFFLE_EXPORT_PROCESS_RESOURCE_INTERNAL_H
 #define WAFFLE_EXPORT_PROCESS_RESOURCE_INTERNAL_H
 
@@ -15,12 +15,13 @@ struct resource_process {
 	struct process_rank rank;
 };
 
-/* Processes as they were when they last could be read: their last spans come after their end. */
+/* Keeps what was last read of each process, since the last spans of a process are sent after its
+ * end. */
 struct resource_cache {
 	VEC(struct resource_process) list;
 };
 
-/* What is known of a process. `cache` may be NULL. */
+/* Reads a process, or takes what the cache has if it has ended. `cache` may be NULL. */
 void resource_find(struct resource_process *found, struct resource_cache *cache, uint32_t pid);
 void resource_cache_free(struct resource_cache *cache);
 

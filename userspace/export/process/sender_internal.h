@@ -32,7 +32,7 @@ enum sender_outcome {
 struct sender_reply {
 	uint64_t after_ns; /* of SENDER_AGAIN: wait at least so long; 0: not said */
 	uint64_t refused;  /* of SENDER_DONE: records that were not accepted */
-	bool skipped;      /* of SENDER_DONE: the server has no use for such a parcel */
+	bool skipped;      /* of SENDER_DONE: the server has no service that takes such a parcel */
 	char why[200];     /* of all but complete success; may have any bytes */
 };
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the fields of a small message of protobuf, such as a server's answer. It is not trusted. */
+/* Reads the fields of a small protobuf message, such as a server's answer. The message is not
+ * trusted: no length in it leads out of it. */
 #ifndef WAFFLE_EXPORT_PROCESS_WIRE_READ_INTERNAL_H
 #define WAFFLE_EXPORT_PROCESS_WIRE_READ_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The tags of a field that is a number, and of one that is text, bytes or a message. */
 #define WIRE_NUMBER(field) ((field) << 3 | 0u)
 #define WIRE_MESSAGE(field) ((field) << 3 | 2u)
 
@@ -36,8 +38,8 @@ static inline bool wire_varint(struct wire_part *wire, uint64_t *value)
 	return false;
 }
 
-/* The next field: its tag, and its number or bytes. False: there is no other one, or one that is
- * neither. */
+/* Reads the next field: its tag, and its number or its bytes. False: the message ends, it is
+ * damaged, or the field is of another type, such as a double. */
 static inline bool wire_field(struct wire_part *wire, uint64_t *tag, uint64_t *number,
 			      struct wire_part *bytes)
 {

@@ -70,13 +70,14 @@ void html_slowest(struct html_page *page); /* "slowest", each with its timeline 
 void html_flame(struct html_page *page);   /* "flame" */
 void html_oncpu(struct html_page *page);   /* "oncpu", if there are samples */
 
-/* The innermost frames shown of a stack, and one for "[cut]". */
+/* The 64 innermost frames of a stack, and one for "[cut]" in place of the others. */
 #define HTML_FRAMES_MAX 65
-/* Fills in the frames of a stack as numbers of texts, the outermost first. Returns their number. */
+/* Fills in the frames of a stack as numbers in the page's texts, the outermost first. Returns the
+ * number of frames. */
 uint32_t html_frames(struct html_page *page, uint32_t stack, uint64_t ts,
 		     uint32_t texts[HTML_FRAMES_MAX]);
-/* Write an array of frames as numbers of texts, the outermost first: those of a stack, or the
- * system call in place of the stack of the kernel (-1: none). */
+/* Both write an array of numbers in the page's texts: html_stack() the frames of a stack, the
+ * outermost first, and html_call() a system call in place of a kernel stack (-1: "[no stack]"). */
 void html_stack(struct html_page *page, uint32_t stack, uint64_t ts);
 void html_call(struct html_page *page, int32_t number);
 

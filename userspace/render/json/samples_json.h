@@ -5,8 +5,8 @@
 #include "analyze/why/why.h"
 #include "util/json.h"
 
-/* Writes the field `samples` of a cause: how many there are, and how many of each place. Writes
- * nothing if there are none. */
+/* Writes the field `samples` of a cause: the number of its samples, and the number at each place.
+ * Writes nothing if there are none. */
 void samples_json(struct json *json, const struct why *why, const struct sample_count *counts,
 		  size_t len);
 

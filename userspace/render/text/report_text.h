@@ -8,7 +8,7 @@
 #include "analyze/report.h"
 #include "render/text/report_view.h"
 
-/* Only the names of spans with their causes. */
+/* Prints only the table of spans and their causes. */
 void report_print_spans(const struct report *report, const struct report_view *view, FILE *out);
 void report_print_text(const struct report *report, const struct report_view *view, FILE *out);
 

@@ -8,6 +8,7 @@
 #include "analyze/why/why.h"
 #include "render/text/why_view.h"
 
-/* Instances that are threads are merged if there are several, except with evidence. */
+/* If the instances are several threads, it prints their causes together, except with evidence. */
 void why_print_text(const struct why *why, const struct why_view *view, FILE *out);
+
 #endif

@@ -16,7 +16,8 @@ struct why_view {
 	uint32_t causes;
 	bool evidence; /* print record numbers and stacks, too */
 	bool colour;
-	/* Waits of the explained threads (why_query.waits), a line for each; NULL: none. */
+	/* The longest waits of the explained threads (why_query.waits), printed in a line each;
+	 * NULL: none. */
 	const struct why *waits;
 	bool brief; /* print neither chains nor the number of records */
 };

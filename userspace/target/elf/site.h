@@ -179,9 +179,9 @@ static inline bool site_role_is_nccl(unsigned role)
 	       role == SITE_ROLE_GROUP_START || role == SITE_ROLE_GROUP_END ||
 	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_SEND || role == SITE_ROLE_RECV;
 }
-/* Whether a call only does the book-keeping of a library, such as __cudaRegisterFunction(): it
- * names kernels, and code that the compiler adds calls it by a reserved name. A program has tens of
- * thousands of them, which no user asks about. */
+/* Whether a call is only book-keeping of a library, such as __cudaRegisterFunction(), which tells
+ * the library the names of kernels. The compiler adds these calls, and their names begin with "__".
+ * A program may make tens of thousands of them at its start, and users do not look for them. */
 static inline bool site_is_bookkeeping(const struct site_info *site)
 {
 	return (site->role == SITE_ROLE_NAME || site->role == SITE_ROLE_HANDLE) &&

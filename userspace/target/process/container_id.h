@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The container of a process, by the id that its engine gave it. Engines name a cgroup after it:
+ * Finds the container of a process. A container engine gives each container an id, and uses the id
+ * in the name of a cgroup:
  *
  *	/docker/ID                                 Docker
  *	/system.slice/docker-ID.scope              Docker with systemd
@@ -8,8 +9,8 @@
  *	/kubepods.slice/…/cri-containerd-ID.scope  containerd
  *	/kubepods/besteffort/podUID/ID             Kubernetes without systemd
  *
- * An ID has 64 hexadecimal digits. A process in the container's own cgroup namespace sees "/", and
- * has none then.
+ * An ID has 64 hexadecimal digits. If this process runs in the container's own cgroup namespace, it
+ * sees only "/", and finds no id.
  */
 #ifndef WAFFLE_TARGET_PROCESS_CONTAINER_ID_H
 #define WAFFLE_TARGET_PROCESS_CONTAINER_ID_H

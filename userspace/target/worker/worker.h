@@ -69,8 +69,9 @@ int worker_start(const struct worker_table *table, struct error *err);
 /* Ends the helpers and workers. They also end with this process. */
 void worker_stop(void);
 bool worker_is_there(void);
-/* CPU time of all workers so far, also of those that have ended. Where the kernel does not list
- * children (CONFIG_PROC_CHILDREN), what a worker has used is only known once it has ended. */
+/* CPU time of all workers so far, also of those that have ended. In a kernel without
+ * CONFIG_PROC_CHILDREN, which lists a process's children, the time of a worker is counted only when
+ * it has ended. */
 uint64_t worker_cpu_ns(void);
 
 /*
