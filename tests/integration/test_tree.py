@@ -144,7 +144,7 @@ def hierarchy():
     """A folder where this test may make cgroups that have no controllers, or the one of pids."""
     for place in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids"):
         with contextlib.suppress(OSError):
-            folder = pathlib.Path(place, f"waffle-test-{os.getpid()}")
+            folder = pathlib.Path(place, f"waffle-test-{os.getpid()}.slice")
             folder.mkdir()
             if (folder / "cgroup.procs").exists():
                 return folder
@@ -202,6 +202,7 @@ def test_processes_of_a_unit(waffle, workers, cgroup):
     pids = children(workers.pid)
     cgroup("waffletest.service", pids[0])
     cgroup("user@7.service/app/waffletest.service", pids[1])  # anybody may make this one
+    cgroup("lxc.payload.1/system.slice/waffletest.service", pids[2])  # root of a container may make this one
     assert attach(waffle, "--unit", "waffletest")[0] == {pids[0]}
     assert attach(waffle, "--unit", "waffletest.service")[0] == {pids[0]}
     assert attach(waffle, "--unit", "user@7.service")[0] == {pids[1]}
