@@ -195,6 +195,8 @@ def test_processes_of_a_container_by_the_begin_of_its_id(waffle, workers, cgroup
     assert attach(waffle, "--container", "ab12")[0] == set(pids[:2])
     assert attach(waffle, "--container", "ab34" * 16)[0] == {pids[2]}
     waffle.fails(1, "attach", "--container", "ab", says="--container ab: fits .*ab.* and .*--cgroup")
+    cgroup("user@7.service/docker-" + "ab12" * 16 + ".scope", workers.pid)  # anybody may make this one
+    waffle.fails(1, "attach", "--container", "ab12", says="--container ab12: fits .*ab12.* and .*--cgroup")
     waffle.fails(1, "attach", "--container", "cd", says="--container cd: no process is in it")
 
 

@@ -295,11 +295,9 @@ static int none_found(enum cgroup_name kind, const char *name, struct error *err
 static int match_add(struct cgroup_match *first, const struct cgroup_match *match,
 		     enum cgroup_name kind, const char *name, struct error *err)
 {
-	const char *a = strrchr(first->path, '/'), *b = strrchr(match->path, '/');
-
 	if (!first->path[0])
 		*first = *match;
-	else if (kind == CGROUP_CONTAINER && a && b && strcmp(a, b) != 0)
+	else if (kind == CGROUP_CONTAINER && strcmp(first->path, match->path) != 0)
 		return error_set(err, EINVAL, "%s %s: fits %s and %s; give one with --cgroup",
 				 option_names[kind], name, first->path, match->path);
 	return 0;
