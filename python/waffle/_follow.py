@@ -86,13 +86,19 @@ def _follow_calls(kind, names):
 
     def follow(method):
         @functools.wraps(method)
-        def call_in_context(self, function, /, *args, **kwargs):
+        def call_in_context(self, /, *args, **kwargs):
             context = _context()
-            if not context or isinstance(function, _Bound):  # map() of a pool may call its submit()
-                return method(self, function, *args, **kwargs)
+            function = args[0] if args else kwargs.get("func")
+            # map() of a pool may call its submit(). Without a function, the method itself complains.
+            if not context or function is None or isinstance(function, _Bound):
+                return method(self, *args, **kwargs)
+            if args:
+                args = (_Bound(context, function), *args[1:])
+            else:
+                kwargs["func"] = _Bound(context, function)
             # The threads and processes of a pool outlive the span in which they are started.
             with _native.no_context():
-                return method(self, _Bound(context, function), *args, **kwargs)
+                return method(self, *args, **kwargs)
 
         return call_in_context
 

@@ -157,8 +157,22 @@ def _follow_backward(module, forward, ends, output):
         return
     made = _ModuleBackward(module, forward, len(ends))
     begin.register_prehook(made.begin)
-    for node in ends:
-        node.register_prehook(made.end_input)
+    # The node of a parameter may outlive all graphs, as DistributedDataParallel keeps it. Only the graph keeps
+    # what was made here, and with it the hooks go.
+    end_input = weakref.WeakMethod(made.end_input)
+
+    def input_done(gradients):
+        end = end_input()
+        if end is not None:
+            end(gradients)
+
+    handles = [node.register_prehook(input_done) for node in ends]
+    weakref.finalize(made, _remove, handles).atexit = False
+
+
+def _remove(handles):
+    for handle in handles:
+        handle.remove()
 
 
 def _recorded_pass(function, name):
@@ -198,6 +212,23 @@ def _range(name, args):
     return _native.span(name, args=args) if args is not None else _native.span(name)
 
 
+class _Ranges(threading.local):
+    """The ranges that this thread is in, the innermost last: (object, span). As a decorator, one object is in
+    several calls of its function, and in several threads."""
+
+    def __init__(self):
+        self.open = []
+
+    def leave(self, entered):
+        for place in reversed(range(len(self.open))):
+            if self.open[place][0] is entered:
+                return self.open.pop(place)[1]
+        return None
+
+
+_ranges = _Ranges()
+
+
 def _follow_ranges():
     kind = torch.autograd.profiler.record_function
     enter, leave = kind.__enter__, kind.__exit__
@@ -205,8 +236,9 @@ def _follow_ranges():
     @functools.wraps(enter)
     def enter_recorded(self):
         if not _is_compiling() and _native.is_recorded():
-            self._waffle = _range(self.name, self.args)
-            self._waffle.__enter__()
+            span = _range(self.name, self.args)
+            span.__enter__()
+            _ranges.open.append((self, span))
         return enter(self)
 
     @functools.wraps(leave)
@@ -214,7 +246,7 @@ def _follow_ranges():
         try:
             return leave(self, *error)
         finally:
-            span = self.__dict__.pop("_waffle", None)
+            span = _ranges.leave(self)
             if span is not None:  # that a DataLoader has no more batches is no error
                 span.__exit__(*(error if error[0] is not StopIteration else (None, None, None)))
 

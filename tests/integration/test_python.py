@@ -461,14 +461,16 @@ def test_tasks_of_a_pool_of_processes_have_the_context_of_who_gave_them(script, 
             with waffle.span("imap"): print(list(pool.imap(work, [5])), list(pool.imap_unordered(work, [6])))
             with waffle.span("starmap"): print(pool.starmap(work, [(7,)]), pool.starmap_async(work, [(8,)]).get())
             print(pool.map(work, [9]))
+            with waffle.span("named"): print(pool.apply_async(func=work, args=(10,)).get(), pool.map(func=work, iterable=[11]))
+            print(pool.map(func=work, iterable=[12]))
             pool.close(); pool.join()
         """, WAFFLE_TRACE=str(path))
-    assert done.stdout == "[0, 1] [2]\n3 4\n[5] [6]\n[7] [8]\n[9]\n"
+    assert done.stdout == "[0, 1] [2]\n3 4\n[5] [6]\n[7] [8]\n[9]\n10 [11]\n[12]\n"
     captures = [Capture(script.waffle, one) for one in script.folder.glob(f"pool-{method}-*.waffle")]
     rows = [row for capture in captures for row in capture.rows()]
     ids = {row["id"]: row["name"] for row in rows if row["kind"] == "span"}
     assert sorted((row["args"]["n"], ids.get(row.get("parent"))) for row in named(rows, "work")) == list(enumerate(
-        ["map"] * 3 + ["apply"] * 2 + ["imap"] * 2 + ["starmap"] * 2 + [None]))
+        ["map"] * 3 + ["apply"] * 2 + ["imap"] * 2 + ["starmap"] * 2 + [None] + ["named"] * 2 + [None]))
     assert len(named(rows, "init")) == 2 and not [row for row in named(rows, "init") if row.get("parent")]
     for capture in captures:  # also those of processes that left by os._exit()
         assert not script.waffle.ok("info", capture.path).stderr

@@ -158,12 +158,16 @@ with torch.profiler.record_function("range"): waffle.event("in range")
 @torch.profiler.record_function("decorated")
 def twice(n): return 2 * n
 print(twice(2), twice(3), bool(waffle.current()))
+@torch.profiler.record_function("recursive")
+def factorial(n): return n * factorial(n - 1) if n else 1
+print(factorial(3), bool(waffle.current()))
 """
     alone, capture = script.alone(text, **with_frameworks), script.record(text, **with_frameworks)
     assert alone.stdout == capture.result.stdout and not alone.stderr and not capture.result.stderr
     rows = capture.rows("span")
     steps = capture.rows("span", name="step")
     assert len(steps) == 2 and len(named(rows, "DataLoader next")) == 3  # the last says that there are no more
+    assert len(named(rows, "recursive")) == 4 and all(row.get("end_ns") for row in named(rows, "recursive"))
     assert len(named(rows, "decorated")) == 2 and not capture.rows("event", name="exception")
     [inside] = capture.rows("event", name="in range")
     assert inside["parent"] == named(rows, "range")[0]["id"]

@@ -144,7 +144,7 @@ def hierarchy():
     """A folder where this test may make cgroups that have no controllers, or the one of pids."""
     for place in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids"):
         with contextlib.suppress(OSError):
-            folder = pathlib.Path(place, f"waffle-test-{os.getpid()}")
+            folder = pathlib.Path(place, f"waffle-test-{os.getpid()}.slice")
             folder.mkdir()
             if (folder / "cgroup.procs").exists():
                 return folder
@@ -195,6 +195,8 @@ def test_processes_of_a_container_by_the_begin_of_its_id(waffle, workers, cgroup
     assert attach(waffle, "--container", "ab12")[0] == set(pids[:2])
     assert attach(waffle, "--container", "ab34" * 16)[0] == {pids[2]}
     waffle.fails(1, "attach", "--container", "ab", says="--container ab: fits .*ab.* and .*--cgroup")
+    cgroup("user@7.service/docker-" + "ab12" * 16 + ".scope", workers.pid)  # anybody may make this one
+    waffle.fails(1, "attach", "--container", "ab12", says="--container ab12: fits .*ab12.* and .*--cgroup")
     waffle.fails(1, "attach", "--container", "cd", says="--container cd: no process is in it")
 
 
@@ -202,6 +204,7 @@ def test_processes_of_a_unit(waffle, workers, cgroup):
     pids = children(workers.pid)
     cgroup("waffletest.service", pids[0])
     cgroup("user@7.service/app/waffletest.service", pids[1])  # anybody may make this one
+    cgroup("lxc.payload.1/system.slice/waffletest.service", pids[2])  # root of a container may make this one
     assert attach(waffle, "--unit", "waffletest")[0] == {pids[0]}
     assert attach(waffle, "--unit", "waffletest.service")[0] == {pids[0]}
     assert attach(waffle, "--unit", "user@7.service")[0] == {pids[1]}

@@ -25,6 +25,7 @@ _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
 					   "as in curl/curl.h");
 _Static_assert(CURLINFO_RETRY_AFTER == CURL_INFO_RETRY_AFTER, "as in curl/curl.h");
 _Static_assert(CURLE_UNSUPPORTED_PROTOCOL == CURL_UNSUPPORTED_PROTOCOL, "as in curl/curl.h");
+_Static_assert(CURLE_WRITE_ERROR == CURL_WRITE_ERROR, "as in curl/curl.h");
 _Static_assert(CURLE_OUT_OF_MEMORY == CURL_OUT_OF_MEMORY, "as in curl/curl.h");
 _Static_assert(CURL_HTTP_VERSION_2TLS == CURL_HTTP_2_TLS, "as in curl/curl.h");
 _Static_assert(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE == CURL_HTTP_2_PRIOR_KNOWLEDGE,
@@ -112,6 +113,9 @@ static void test_result_of_grpc_is_read_from_headers(void **state)
 	(void)state;
 	header(&result, "HTTP/2 200\r\n");
 	header(&result, "grpc-status-of-others: 3\r\n");
+	/* These are no success. */
+	header(&result, "grpc-status:\r\n");
+	header(&result, "grpc-status: fine\r\n");
 	assert_false(result.known);
 	assert_int_equal(grpc_failed(&result, &reply), SENDER_REFUSED);
 	header(&result, "Grpc-Status: 14\r\n");
@@ -119,6 +123,8 @@ static void test_result_of_grpc_is_read_from_headers(void **state)
 	assert_true(result.known && !result.may_retry);
 	assert_int_equal(grpc_failed(&result, &reply), SENDER_AGAIN);
 	assert_string_equal(reply.why, "gRPC status 14 (UNAVAILABLE): a b%");
+	header(&result, "grpc-status: 4294967296\r\n");
+	assert_true(result.known && result.status);
 }
 
 /* A Status with a RetryInfo of 3 s and 7 ns (google/rpc/error_details.proto). */

@@ -13,7 +13,7 @@ enum exit_code why_record(const struct command *command, struct why_capture *rec
 {
 	/* Waits are explained best with their stacks. */
 	static const struct option_item stacks = {NULL, "sched"};
-	struct session_result result;
+	struct session_result result = {.exit_status = -1};
 	struct capture_options options;
 	struct error err = ERROR_INIT;
 	int code;

@@ -137,13 +137,15 @@ void waits_add_sample(struct builder *builder, const struct waffle_rec_sample *r
 {
 	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
 	bool kernel = rec->flags & WAFFLE_SAMPLE_KERNEL;
+	/* A program may call with any number, also one that no kernel has. */
+	bool called = kernel && rec->syscall >= 0 && rec->syscall <= INT16_MAX;
 
 	vec_add(&builder->model->samples,
 		(struct model_sample){.ts = rec->rec.ts,
 				      .thread = thread,
 				      .kernel_stack = rec->kernel_stack,
 				      .user_stack = rec->user_stack,
-				      .syscall = kernel ? (int16_t)rec->syscall : -1,
+				      .syscall = called ? (int16_t)rec->syscall : -1,
 				      .kernel = kernel});
 }
 

@@ -118,13 +118,15 @@ struct full_record *full_record_copy(const struct full_record *full)
 size_t full_record_times(const struct full_record *full, struct waffle_value values[3])
 {
 	const struct waffle_record *record = &full->record;
+	uint64_t whole = record->end_ns - record->start_ns,
+		 ready = full->running_ns + full->runnable_ns;
+	/* Records of a program that are out of order could make the sum larger. */
 	const struct {
 		const char *key;
 		uint64_t ns;
 	} times[] = {{"waffle.running_ns", full->running_ns},
 		     {"waffle.runnable_ns", full->runnable_ns},
-		     {"waffle.blocked_ns",
-		      record->end_ns - record->start_ns - full->running_ns - full->runnable_ns}};
+		     {"waffle.blocked_ns", whole > ready ? whole - ready : 0}};
 
 	for (size_t i = 0; full->has_sched && i < 3; i++)
 		values[i] = (struct waffle_value){.key = times[i].key,

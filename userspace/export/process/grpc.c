@@ -146,7 +146,8 @@ void grpc_header_take(struct grpc_result *result, const char *line, size_t len)
 {
 	const char *colon = memchr(line, ':', len);
 	size_t name = colon ? (size_t)(colon - line) : 0;
-	char value[DETAILS_MAX], *at = value;
+	char value[DETAILS_MAX], *at = value, *end;
+	unsigned long status;
 
 	if (!name || len - name - 1 >= sizeof(value))
 		return;
@@ -155,8 +156,9 @@ void grpc_header_take(struct grpc_result *result, const char *line, size_t len)
 	value[strcspn(value, "\r\n")] = '\0';
 	at += strspn(at, " ");
 	if (name == 11 && !strncasecmp(line, "grpc-status", name)) {
-		result->known = true;
-		result->status = (uint32_t)strtoul(at, NULL, 10);
+		status = strtoul(at, &end, 10);
+		result->known = end != at;
+		result->status = status < UINT32_MAX ? (uint32_t)status : UINT32_MAX;
 	} else if (name == 12 && !strncasecmp(line, "grpc-message", name)) {
 		http_percent_decode(at);
 		snprintf(result->message, sizeof(result->message), "%s", at);

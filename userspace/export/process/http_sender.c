@@ -10,7 +10,7 @@
 #include "export/process/http_headers_internal.h"
 #include "export/process/http_urls.h"
 
-/* Bytes of an answer that are read; more ends the request. */
+/* Bytes of an answer that are read; more ends the request, of which the status counts then. */
 #define BODY_MAX 65536u
 #define CONNECT_NS 5000000000ull
 
@@ -229,6 +229,9 @@ static enum sender_outcome deliver(void *arg, const struct parcel *parcel,
 		return SENDER_REFUSED;
 	}
 	code = request(target, parcel);
+	/* The answer was too long. To send the records again would get the same one. */
+	if (code == CURL_WRITE_ERROR && !target->body.failed)
+		code = 0;
 	if (!code) {
 		/* A server may repeat what it was sent. */
 		if (target->body.len)

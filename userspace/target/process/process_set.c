@@ -212,7 +212,9 @@ static bool is_container(const char *text, size_t len, const char *name)
 }
 
 /* A user may create cgroups of any name below a service, and those of a service's user instance
- * (user@1000.service) are such. So only what is not below a service or scope is the system's. */
+ * (user@1000.service) are such. So may root of a container, whose cgroup need not be a scope, as
+ * "/lxc.payload.web/system.slice/nginx.service". So only what is in slices alone is the system's.
+ */
 static bool is_unit(const char *text, size_t len, const char *name)
 {
 	return is_component(text, len, name, strchr(name, '.') ? "" : ".service");
@@ -232,8 +234,7 @@ size_t cgroup_find(enum cgroup_name kind, const char *name, const char *controll
 		end += 1 + len;
 		if (kind == CGROUP_UNIT ? is_unit(text, len, name) : is_container(text, len, name))
 			return end;
-		if (kind == CGROUP_UNIT &&
-		    (ends_with(text, len, ".service") || ends_with(text, len, ".scope")))
+		if (kind == CGROUP_UNIT && !ends_with(text, len, ".slice"))
 			return 0;
 	}
 	return 0;
@@ -294,11 +295,9 @@ static int none_found(enum cgroup_name kind, const char *name, struct error *err
 static int match_add(struct cgroup_match *first, const struct cgroup_match *match,
 		     enum cgroup_name kind, const char *name, struct error *err)
 {
-	const char *a = strrchr(first->path, '/'), *b = strrchr(match->path, '/');
-
 	if (!first->path[0])
 		*first = *match;
-	else if (kind == CGROUP_CONTAINER && a && b && strcmp(a, b) != 0)
+	else if (kind == CGROUP_CONTAINER && strcmp(first->path, match->path) != 0)
 		return error_set(err, EINVAL, "%s %s: fits %s and %s; give one with --cgroup",
 				 option_names[kind], name, first->path, match->path);
 	return 0;
