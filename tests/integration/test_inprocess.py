@@ -67,7 +67,8 @@ def test_why_states_that_the_scheduler_was_not_recorded(recorder):
     capture.waffle.fails(1, "why", capture.path, says="the scheduler was not recorded")
 
 
-def test_file_belongs_to_its_user_alone_and_needs_no_privileges(recorder):
+def test_file_belongs_to_its_user_alone_and_needs_no_privileges(recorder, waffle_program, public):
+    library = public(waffle_program.parent / "libwaffle.so.0")
     folder = recorder.waffle.folder
     os.chmod(folder, 0o777)
     for above in folder.parents[:-2]:
@@ -75,7 +76,8 @@ def test_file_belongs_to_its_user_alone_and_needs_no_privileges(recorder):
     path = folder / "nobody.waffle"
     done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                            recorder.program, "steps", "10"], check=False, text=True,
-                          env=recorder.environment(path), stderr=subprocess.PIPE)
+                          env=recorder.environment(path, LD_LIBRARY_PATH=str(library.parent)),
+                          stderr=subprocess.PIPE)
     assert done.returncode == 0 and not done.stderr, done
     status = path.stat()
     assert (status.st_uid, status.st_mode & 0o777) == (65534, 0o600)

@@ -29,10 +29,10 @@ def steps(waffle, path):
     return [r["args"]["i"] for r in Capture(waffle, path).rows("event")]
 
 
-def untraced(recorder, path, says, **options):
+def untraced(recorder, path, says, variables=(), **options):
     """The program runs as always, and one line says why it is not recorded."""
     done = subprocess.run([recorder.program, "steps", "10"], check=False, text=True, timeout=60,
-                          env=recorder.environment(path), stdout=subprocess.PIPE,
+                          env=recorder.environment(path, **dict(variables)), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, cwd=recorder.waffle.folder, **options)
     assert (done.returncode, done.stdout) == (0, "end\n")
     assert re.fullmatch(rf"waffle: {says}; the program runs untraced\n", done.stderr), done.stderr
@@ -83,14 +83,15 @@ def test_folder_and_links_to_devices_are_no_files(recorder):
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
-def test_folder_without_permission_leaves_the_program_untraced(recorder):
+def test_folder_without_permission_leaves_the_program_untraced(recorder, waffle_program, public):
+    library = public(waffle_program.parent / "libwaffle.so.0")
     folder = recorder.waffle.folder
     for above in [folder, *folder.parents[:-2], recorder.program.parent]:
         os.chmod(above, os.stat(above).st_mode | 0o011)
     closed = folder / "closed"
     closed.mkdir(mode=0o755)
     untraced(recorder, closed / "out.pftrace", f"{closed}/out.pftrace: can't be created: Permission denied",
-             user=65534, group=65534, extra_groups=[])
+             {"LD_LIBRARY_PATH": str(library.parent)}, user=65534, group=65534, extra_groups=[])
     assert not list(closed.iterdir())
 
 

@@ -358,10 +358,12 @@ def test_program_in_other_namespaces_has_its_real_tids(waffle, start, ringed):
     assert {r["tid"] for r in named(attached.stop().rows(), "step")} == {pid}
 
 
-def test_program_without_shared_memory_and_privileges_has_rings(waffle, start, ringed, public):
+def test_program_without_shared_memory_and_privileges_has_rings(waffle, start, ringed, libraries, public):
+    library = public(libraries / "libwaffle.so.0")
     program = start("unshare", "--mount", "sh", "-c",
                     "mount -t tmpfs -o ro none /dev/shm && exec setpriv --reuid=65534 "
-                    "--regid=65534 --clear-groups --no-new-privs \"$0\"", public(ringed))
+                    "--regid=65534 --clear-groups --no-new-privs \"$0\"", public(ringed),
+                    env={**os.environ, "LD_LIBRARY_PATH": str(library.parent)})
     program.until("ready")
     attached = waffle.attach("-p", program.pid, "-q", "--no-report",
                              "--transport", "ring").wait_links(3)
