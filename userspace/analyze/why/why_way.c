@@ -385,12 +385,8 @@ void why_way_find(const struct why_walk *walk, const struct why_instance *instan
 		return;
 	/* Behind WHY_LEGS there is room for the rest, so that there is no gap. */
 	if (thread == instance->thread)
-		way->legs[way->count++] = (struct why_leg){thread,
-							   WHY_GRADE_LIKELY,
-							   false,
-							   0,
-							   instance->from_ts,
-							   until_ts};
+		way->legs[way->count++] = (struct why_leg){thread, WHY_GRADE_LIKELY,  false,
+							   0,      instance->from_ts, until_ts};
 	else
 		add_rest(&finder, thread, until_ts);
 }
