@@ -320,7 +320,7 @@ def slow_once(seconds, *options):
     argv = [WAFFLE, "run", "--no-report", "-o", path, *options, "--", program("emit"), "slow", "0"]
     done = subprocess.run([*argv, str(seconds)], capture_output=True, text=True, check=True)
     spans = int(re.search(r"^(\d+)$", done.stderr, re.M).group(1))
-    cpu = float(re.search(r"used ([\d.]+) % of a CPU", done.stderr).group(1))
+    cpu = float(re.search(r"then ([\d.]+) % of a CPU", done.stderr).group(1))
     info = json.loads(subprocess.check_output([WAFFLE, "info", "--json", path]))
     return spans, info["records"]["delivered"], cpu
 
@@ -358,7 +358,7 @@ def flood(scale):
     argv = [WAFFLE, "run", "--no-report", "-o", path, "--", program("emit"), "event", "0"]
     done = subprocess.run([*argv, str(scale.long_s)], capture_output=True, text=True, check=True)
     own = int(re.search(r"^(\d+)$", done.stderr, re.M).group(1))
-    cpu = float(re.search(r"used ([\d.]+) % of a CPU", done.stderr).group(1))
+    cpu = float(re.search(r"then ([\d.]+) % of a CPU", done.stderr).group(1))
     info = json.loads(subprocess.check_output([WAFFLE, "info", "--json", path]))
     yield Row(f"flood for {scale.long_s:g} s, records lost", info["records"]["lost"], "", 0,
               note=f"{own:,} events by the program's own count")
