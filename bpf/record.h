@@ -39,7 +39,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_STACK,     /* stacks of a span or event */
 	WAFFLE_REC_TRACK,     /* name of a track: a lane of a process that is no thread */
 	WAFFLE_REC_ON_TRACK,  /* a span or event belongs to a track */
-	WAFFLE_REC_SAMPLE,    /* what a traced thread ran at a moment */
+	WAFFLE_REC_SAMPLE,    /* which code a traced thread was running */
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,

@@ -21,7 +21,7 @@ enum waffle_wait_source {
 	WAFFLE_WAIT_QUOTA = 32, /* throttling by a cgroup's CPU quota */
 	WAFFLE_WAIT_STEAL = 64, /* CPU time that a hypervisor took */
 	WAFFLE_WAIT_FREQUENCY = 128,
-	WAFFLE_WAIT_SAMPLES = 256, /* what threads run */
+	WAFFLE_WAIT_SAMPLES = 256, /* periodic samples of what threads run */
 };
 
 #define WAFFLE_STACK_DEPTH 64

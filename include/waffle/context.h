@@ -125,7 +125,7 @@ typedef void (*waffle_ring_leave_t_)(const struct waffle_scope_ *scope_,
 
 struct waffle_entry_;
 
-/* What libwaffle does for full mode (usdt/frame/backtrace.h). */
+/* Functions by which libwaffle implements full mode (usdt/frame/backtrace.h). */
 struct waffle_full_ {
 	void (*mode_changed_)(void);
 	/* A span of this thread begins: its name, and behind that in the same string its file

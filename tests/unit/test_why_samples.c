@@ -75,7 +75,7 @@ static struct why *sampled(struct capture *capture, struct stack_names **names, 
 		sample(capture, 2000 + (uint64_t)i * 100, 10, i % 10 < 7 ? 0 : 2, 1,
 		       i % 10 < 7 ? -1 : NR_WRITE);
 	capture_end(capture, 101000, 10, 1);
-	sample(capture, 101500, 10, 0, 1, -1); /* of no span */
+	sample(capture, 101500, 10, 0, 1, -1); /* taken outside of any span */
 	capture_load(capture, 102000);
 	*names = stack_names_open(capture->reader, false);
 	query.names = *names;

@@ -14,7 +14,7 @@
 #define JOBS 16
 
 struct job {
-	waffle_span_t span; /* of the victim; only if `wanted` */
+	waffle_span_t span; /* the victim's; valid only if `wanted` */
 	waffle_context_t context;
 	bool wanted;
 	long ms;

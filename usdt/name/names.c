@@ -25,8 +25,8 @@
  * there for ever.
  */
 static struct {
-	/* Of what follows the buckets. Taken before that of struct sites, with signals blocked
-	 * (usdt/ring/signals.h). */
+	/* Protects the members behind the buckets. It is taken before that of struct sites, with
+	 * signals blocked (usdt/ring/signals.h). */
 	pthread_mutex_t lock;
 	struct name_site *buckets[BUCKETS];
 	struct name_site *newest;

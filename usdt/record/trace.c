@@ -52,7 +52,7 @@
 #define THREAD_OWN __thread __attribute__((tls_model("initial-exec")))
 
 static struct {
-	/* Of everything here. It is taken before the loader's lock, with signals blocked
+	/* Protects all members. It is taken before the loader's lock, with signals blocked
 	 * (usdt/ring/signals.h). A thread that has the loader's lock may fork or exit, so those
 	 * take it by sites_lock(). While a recording ends it is free, since callbacks of the
 	 * program run meanwhile. */
@@ -257,7 +257,7 @@ static int end(bool exits, uint64_t *signals, struct error *err)
  */
 #define FORK_LATE_MAX 16
 
-/* Of the fork() in progress in this thread. */
+/* State of the fork() that this thread is executing. */
 static THREAD_OWN struct {
 	bool locked;
 	uint64_t signals;
@@ -557,8 +557,8 @@ API int waffle_process_stop(void)
 
 /* ---- the environment ---- */
 
-/* Whether the variables are meant for another: this process was executed by a program that records
- * into the same file, or another copy of libwaffle does. */
+/* Whether another recording uses this file already: that of the program that executed this one, or
+ * of another copy of libwaffle in this process. */
 static bool is_of_another(const char *path, const char *process)
 {
 	enum owner owner = owner_of(path);

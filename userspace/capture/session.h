@@ -19,7 +19,7 @@
 
 struct session_result {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
-	uint64_t duration_ns; /* of the capture, from arming to disarming */
+	uint64_t duration_ns; /* time from arming to disarming */
 	/* Duration, and CPU time of this process and its workers: until everything was armed
 	 * (ready_*), and from then to the end. */
 	uint64_t ready_ns, ready_cpu_ns;

@@ -63,7 +63,7 @@ int targets_prepare(struct session *session)
 				: 0;
 }
 
-/* Of processes that we found ourselves, some may have ended since. */
+/* Processes that we found ourselves may have ended since: these are left out. */
 static int targets_add(struct session *session, const pid_t *pids, size_t count)
 {
 	bool found = session->options->find;

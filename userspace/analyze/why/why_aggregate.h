@@ -27,7 +27,7 @@ struct why_group_cause {
 	uint64_t slow_ns;   /* part of total_ns in slow spans */
 	uint64_t median_ns; /* part of total_ns in median spans */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	sample_counts places; /* what its code ran, as its samples show */
+	sample_counts places; /* where the culprit ran, by its samples */
 	uint32_t last;        /* while collecting: the last span that was counted */
 };
 

@@ -8,7 +8,7 @@
 /* A part of an instance, with what decides whether it is merged with another. */
 struct merge_row {
 	const struct why_part *part;
-	uint32_t comm; /* of the culprit; MODEL_NONE: none */
+	uint32_t comm; /* the culprit's name; MODEL_NONE: none */
 	bool own;      /* the culprit is the instance's thread */
 };
 

@@ -106,7 +106,7 @@ struct why_walk {
 	sample_counts sample_counts; /* scratch */
 	size_t sample_found;         /* cache: the last sample looked up */
 	size_t switch_found;         /* cache: the last switch looked up */
-	uint64_t end_ts;             /* of the instance */
+	uint64_t end_ts;             /* where the instance ends */
 	uint32_t depth;              /* number of steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	uint64_t span_until; /* end of the last step's innermost span */

@@ -12,8 +12,8 @@ struct why_wanted {
 	uint64_t from_ns, to_ns; /* since the begin of the capture */
 };
 
-/* Whether there are spans. Calls that are book-keeping (site_is_bookkeeping()) do not count: they
- * are explained only if the user gives their name. */
+/* Returns whether the model has spans. Calls that are book-keeping (site_is_bookkeeping()) do not
+ * count: they are explained only if the user gives their name. */
 bool why_pick_has_spans(const struct model *model);
 /* Makes the query one for the traced thread that ran longest, and for the whole capture. -ENOENT:
  * there is no such thread. */

@@ -15,7 +15,7 @@
 #include "symbolize/stack_names.h"
 #include "util/strtab.h"
 
-/* What a thread spins for, as the innermost functions of its stack show. */
+/* The kind of lock for which a thread spins. The innermost functions of its stack tell. */
 enum sample_spin {
 	SAMPLE_SPIN_NONE,
 	SAMPLE_SPIN_USER,        /* a spin lock of the program */

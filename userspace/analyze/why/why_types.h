@@ -146,7 +146,7 @@ struct why_part {
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */
-	/* What its code ran, as samples show: a range in why.places, by falling count. */
+	/* Where the culprit ran, by its samples: a range in why.places, by falling count. */
 	uint32_t place, place_count;
 };
 

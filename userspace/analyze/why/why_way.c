@@ -81,8 +81,8 @@ static uint32_t last_job(const struct finder *finder, uint32_t thread, uint64_t 
 	return job_at(finder, thread, at, from_ts, UINT64_MAX);
 }
 
-/* Whether a wait lies in a job: the thread waited for something else than its next job. A span
- * that is open all the time is not a job. */
+/* Returns whether a wait lies in a job: then the thread did not wait for its next job. A span that
+ * is open all the time is not a job. */
 static bool is_in_job(const struct finder *finder, uint32_t thread, const struct why_interval *wait,
 		      uint64_t until_ts)
 {
@@ -103,7 +103,8 @@ static bool is_in_job(const struct finder *finder, uint32_t thread, const struct
 	return false;
 }
 
-/* Whether a thread without a job waits like this for the next one: not for a lock or a device. */
+/* Returns whether a thread may wait for its next job in this way. For a lock or a device, it does
+ * not. */
 static bool is_idle(const struct finder *finder, uint32_t thread, const struct why_interval *wait)
 {
 	const struct model_wait *record;
@@ -173,7 +174,8 @@ static bool may_have_it(const struct finder *finder, uint32_t thread, const stru
 
 #define DEPTH_MAX 8
 
-/* Whether wake-ups lead back to the thread that began the span. Adds the legs if so. */
+/* Follows wake-ups back to the thread that began the span, and adds the legs. False: they do not
+ * lead there. */
 static bool reach(struct finder *finder, uint32_t thread, uint64_t until_ts, unsigned depth)
 {
 	size_t index = intervals_until(finder, thread, until_ts);
@@ -266,7 +268,8 @@ static uint64_t first_wait(const struct finder *finder, uint64_t until_ts)
 	return until_ts;
 }
 
-/* Whether the span's own thread waits for the other one at the end: that one has the span. */
+/* Returns whether the span's own thread waits for the other one at the end. Then the other one has
+ * the span. */
 static bool is_awaited(const struct finder *finder, uint32_t thread, uint64_t until_ts)
 {
 	const struct why_walk *walk = finder->walk;
@@ -312,7 +315,7 @@ static void add_rest(struct finder *finder, uint32_t thread, uint64_t until_ts)
 					 finder->instance->from_ts, own_until};
 }
 
-/* Whether a thread has handled one job only in a time. */
+/* Returns whether a thread has handled at most one job in a time. */
 static bool has_one_job(const struct finder *finder, uint32_t thread, uint64_t from, uint64_t to)
 {
 	uint64_t ignored;

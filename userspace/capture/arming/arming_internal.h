@@ -107,8 +107,9 @@ struct arming {
 	VEC(char *) notices;     /* pending messages */
 	struct keymap dismissed; /* device and inode of files where a search ahead found nothing */
 	char warning[1200];
-	bool unread;                    /* see arming_unread() */
-	const struct mappings *scanned; /* of the process that arming_scan() looks at, or NULL */
+	bool unread; /* see arming_unread() */
+	/* The mappings that arming_scan() looks at; NULL: it is not running. */
+	const struct mappings *scanned;
 	enum arming_lack lack;
 };
 

@@ -85,7 +85,8 @@ bool control_awaits(const struct arming *arming, pid_t pid)
 	       !arming_is_everywhere(arming);
 }
 
-/* Whether libwaffle comes to sites that are mapped already, and whose hits the kernel filters. */
+/* Returns whether a process opens libwaffle when its sites are mapped already and the kernel
+ * filters their hits. */
 static bool is_late(const struct arming *arming, pid_t pid)
 {
 	const struct mappings *mappings = arming->scanned;
