@@ -473,13 +473,19 @@ static int name_columns(const struct report *report)
 	return widest < NAME_COLUMNS_MAX ? (int)widest : NAME_COLUMNS_MAX;
 }
 
+static struct report_printer printer_of(const struct report *report, const struct report_view *view,
+					FILE *out)
+{
+	return (struct report_printer){.report = report,
+				       .model = report->model,
+				       .view = view,
+				       .out = out,
+				       .name_columns = name_columns(report)};
+}
+
 void report_print_spans(const struct report *report, const struct report_view *view, FILE *out)
 {
-	const struct report_printer printer = {.report = report,
-					       .model = report->model,
-					       .view = view,
-					       .out = out,
-					       .name_columns = name_columns(report)};
+	const struct report_printer printer = printer_of(report, view, out);
 
 	print_head(&printer);
 	print_warnings(&printer);
@@ -489,16 +495,9 @@ void report_print_spans(const struct report *report, const struct report_view *v
 
 void report_print_text(const struct report *report, const struct report_view *view, FILE *out)
 {
-	struct report_printer printer = {.report = report,
-					 .model = report->model,
-					 .view = view,
-					 .out = out,
-					 .name_columns = name_columns(report)};
+	struct report_printer printer = printer_of(report, view, out);
 
-	print_head(&printer);
-	print_warnings(&printer);
-	print_spans(&printer);
-	report_print_causes(report, view, out);
+	report_print_spans(report, view, out);
 	print_slowest(&printer);
 	report_print_stragglers(report, view, out);
 	print_counters(&printer);

@@ -173,24 +173,47 @@ static void print_by_cause(const struct why_printer *printer, const struct why_i
 	fputc('\n', printer->out);
 }
 
+/* The begin of a cause's row, up to its culprit; `of_ns`: the time of which it is a share. */
+static void put_row_begin(const struct why_printer *printer, size_t number, enum why_cause cause,
+			  enum why_grade grade, uint64_t ns, uint64_t of_ns)
+{
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+
+	fprintf(printer->out, "  %2zu.", number + 1);
+	terminal_put_cell(printer->out, 8, units_format_share(share, ns, of_ns));
+	terminal_put_cell(printer->out, 10, units_format_duration(time, ns));
+	fputs("  ", printer->out);
+	why_paint(printer, number ? "" : TERMINAL_BOLD);
+	why_paint(printer, why_causes[cause].colour);
+	fprintf(printer->out, "%-16s", why_causes[cause].name);
+	why_paint(printer, TERMINAL_END);
+	fprintf(printer->out, "  %-7s  ", why_grade_names[grade]);
+}
+
+/* The row of those causes that have no row of their own. */
+static void put_rest(const struct why_printer *printer, size_t count, uint64_t ns, uint64_t of_ns)
+{
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+
+	if (!count)
+		return;
+	why_paint(printer, TERMINAL_DIM);
+	fputs("   … ", printer->out);
+	terminal_put_cell(printer->out, 8, units_format_share(share, ns, of_ns));
+	terminal_put_cell(printer->out, 10, units_format_duration(time, ns));
+	fprintf(printer->out, "  %zu more\n", count);
+	why_paint(printer, TERMINAL_END);
+}
+
 #define SAMPLES_INDENT 26 /* below the name of the cause */
 
 static void print_cause(const struct why_printer *printer, const struct why_instance *instance,
 			uint32_t number)
 {
 	const struct why_part *part = &printer->why->parts.data[instance->part + number];
-	char share[UNITS_TEXT], time[UNITS_TEXT];
 
-	fprintf(printer->out, "  %2u.", number + 1);
-	terminal_put_cell(printer->out, 8,
-			  units_format_share(share, part->ns, instance->to_ts - instance->from_ts));
-	terminal_put_cell(printer->out, 10, units_format_duration(time, part->ns));
-	fputs("  ", printer->out);
-	why_paint(printer, number ? "" : TERMINAL_BOLD);
-	why_paint(printer, why_causes[part->cause].colour);
-	fprintf(printer->out, "%-16s", why_causes[part->cause].name);
-	why_paint(printer, TERMINAL_END);
-	fprintf(printer->out, "  %-7s  ", why_grade_names[part->grade]);
+	put_row_begin(printer, number, part->cause, part->grade, part->ns,
+		      instance->to_ts - instance->from_ts);
 	put_culprit(printer, part);
 	if (part->step_count == 1) /* its chain is not printed */
 		why_put_frequency(printer, &printer->why->steps.data[part->step]);
@@ -202,20 +225,11 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 static void print_rest(const struct why_printer *printer, const struct why_instance *instance,
 		       uint32_t shown)
 {
-	char share[UNITS_TEXT], time[UNITS_TEXT];
 	uint64_t ns = 0;
 
-	if (shown == instance->part_count)
-		return;
 	for (uint32_t i = shown; i < instance->part_count; i++)
 		ns += printer->why->parts.data[instance->part + i].ns;
-	why_paint(printer, TERMINAL_DIM);
-	fputs("   … ", printer->out);
-	terminal_put_cell(printer->out, 8,
-			  units_format_share(share, ns, instance->to_ts - instance->from_ts));
-	terminal_put_cell(printer->out, 10, units_format_duration(time, ns));
-	fprintf(printer->out, "  %u more\n", instance->part_count - shown);
-	why_paint(printer, TERMINAL_END);
+	put_rest(printer, instance->part_count - shown, ns, instance->to_ts - instance->from_ts);
 }
 
 /* ---- links ---- */
@@ -304,17 +318,8 @@ static void print_merged_part(const struct why_printer *printer, const struct wh
 			      size_t number)
 {
 	const struct why_merged_part *part = &merged->parts.data[number];
-	char share[UNITS_TEXT], time[UNITS_TEXT];
 
-	fprintf(printer->out, "  %2zu.", number + 1);
-	terminal_put_cell(printer->out, 8, units_format_share(share, part->ns, merged->ns));
-	terminal_put_cell(printer->out, 10, units_format_duration(time, part->ns));
-	fputs("  ", printer->out);
-	why_paint(printer, number ? "" : TERMINAL_BOLD);
-	why_paint(printer, why_causes[part->cause].colour);
-	fprintf(printer->out, "%-16s", why_causes[part->cause].name);
-	why_paint(printer, TERMINAL_END);
-	fprintf(printer->out, "  %-7s  ", why_grade_names[part->grade]);
+	put_row_begin(printer, number, part->cause, part->grade, part->ns, merged->ns);
 	put_merged_culprit(printer, part);
 	fputc('\n', printer->out);
 }
@@ -322,19 +327,11 @@ static void print_merged_part(const struct why_printer *printer, const struct wh
 static void print_merged_rest(const struct why_printer *printer, const struct why_merged *merged,
 			      size_t shown)
 {
-	char share[UNITS_TEXT], time[UNITS_TEXT];
 	uint64_t ns = 0;
 
-	if (shown == merged->parts.len)
-		return;
 	for (size_t i = shown; i < merged->parts.len; i++)
 		ns += merged->parts.data[i].ns;
-	why_paint(printer, TERMINAL_DIM);
-	fputs("   … ", printer->out);
-	terminal_put_cell(printer->out, 8, units_format_share(share, ns, merged->ns));
-	terminal_put_cell(printer->out, 10, units_format_duration(time, ns));
-	fprintf(printer->out, "  %zu more\n", merged->parts.len - shown);
-	why_paint(printer, TERMINAL_END);
+	put_rest(printer, merged->parts.len - shown, ns, merged->ns);
 }
 
 /* Prints "8 threads named worker, 40 s of time", and the causes of all of them together. */
