@@ -135,9 +135,8 @@ def check_jaeger_span(truth, span, row):
     assert references == links
 
 
-def test_jaeger_has_every_span_to_the_microsecond(jaeger, send, waffle):
-    truth = Truth(waffle, JOB)
-    said = send(JOB, jaeger.url)
+def check_jaeger_spans(jaeger, truth, said):
+    """Jaeger has all spans of a capture that was sent; returns them by their ids."""
     assert f"{len(truth.spans) + len(truth.events)} spans and events were sent" in said
     found = {}
     for trace in truth.traces():
@@ -146,8 +145,15 @@ def test_jaeger_has_every_span_to_the_microsecond(jaeger, send, waffle):
     assert set(found) >= set(truth.spans)
     for span_id, row in truth.spans.items():
         check_jaeger_span(truth, found[span_id], row)
+    return found
+
+
+def test_jaeger_has_every_span_to_the_microsecond(jaeger, send, waffle):
+    truth = Truth(waffle, JOB)
+    found = check_jaeger_spans(jaeger, truth, send(JOB, jaeger.url))
+    for span_id in truth.spans:
         process = jaeger_tags(found[span_id]["process"])
-        assert process["process.pid"] == row["pid"] and process["host.name"]
+        assert process["process.pid"] == truth.spans[span_id]["pid"] and process["host.name"]
         # Calls of CUDA have a key "event", which Jaeger would take for the name.
         logs = [jaeger_tags({"tags": log["fields"]})["event"] for log in found[span_id]["logs"]]
         assert sorted(logs) == sorted(e["name"] for e in truth.inside(span_id))
@@ -701,10 +707,26 @@ def test_prometheus_takes_all_series(scraped, waffle):
     assert target["lastError"] == ""
 
 
+def whole_durations(truth, name):
+    return [r["end_ns"] - r["start_ns"] for r in truth.spans.values() if r["name"] == name
+            and not {"unfinished", "begun_before", "left"} & set(r)]
+
+
+def check_exemplars(server, truth, series):
+    """Those of a series of durations lead to spans, and have their durations."""
+    last = max(r["end_ns"] for r in truth.spans.values()) + truth.offset
+    found = server.ask("query_exemplars", query=series, start=last / 1e9 - 60, end=last / 1e9 + 60)
+    exemplars = [e for one in found for e in one["exemplars"]]
+    assert exemplars
+    for exemplar in exemplars:
+        row = truth.spans[exemplar["labels"]["span_id"]]
+        assert exemplar["labels"]["trace_id"] == truth.trace_of(row)
+        assert float(exemplar["value"]) == pytest.approx((row["end_ns"] - row["start_ns"]) / 1e9)
+
+
 def test_prometheus_has_durations_with_exemplars(scraped, waffle):
     truth = Truth(waffle, JOB)
-    steps = [r["end_ns"] - r["start_ns"] for r in truth.spans.values() if r["name"] == "step"
-             and not {"unfinished", "begun_before", "left"} & set(r)]
+    steps = whole_durations(truth, "step")
     select = 'waffle_span_duration_seconds_%s{name="step"}'
     [count] = scraped.query(select % "count").values()
     [total] = scraped.query(select % "sum").values()
@@ -712,15 +734,7 @@ def test_prometheus_has_durations_with_exemplars(scraped, waffle):
     [median] = scraped.query(f"histogram_quantile(0.5, {select % 'bucket'})").values()
     # Four buckets an octave.
     assert median == pytest.approx(sorted(steps)[len(steps) // 2] / 1e9, rel=0.25)
-    last = max(r["end_ns"] for r in truth.spans.values()) + truth.offset
-    found = scraped.ask("query_exemplars", query=select % "bucket", start=last / 1e9 - 60,
-                        end=last / 1e9 + 60)
-    exemplars = [e for series in found for e in series["exemplars"]]
-    assert exemplars
-    for exemplar in exemplars:
-        row = truth.spans[exemplar["labels"]["span_id"]]
-        assert exemplar["labels"]["trace_id"] == truth.trace_of(row)
-        assert float(exemplar["value"]) == pytest.approx((row["end_ns"] - row["start_ns"]) / 1e9)
+    check_exemplars(scraped, truth, select % "bucket")
 
 
 def test_prometheus_has_causes_that_sum_to_the_time_of_spans(scraped, waffle):
@@ -738,11 +752,6 @@ def test_prometheus_has_causes_that_sum_to_the_time_of_spans(scraped, waffle):
 def written(made):
     """A Prometheus that takes remote write."""
     return made(Prometheus)
-
-
-def whole_durations(truth, name):
-    return [r["end_ns"] - r["start_ns"] for r in truth.spans.values() if r["name"] == name
-            and not {"unfinished", "begun_before", "left"} & set(r)]
 
 
 def native_histogram(server, select):
@@ -776,15 +785,7 @@ def test_prometheus_gets_native_histograms_with_exemplars(written, send, waffle)
     [median] = written.query(
         'histogram_quantile(0.5, waffle_span_duration_seconds{name="step"})').values()
     assert median == pytest.approx(sorted(durations)[len(durations) // 2], rel=0.1)
-    last = max(r["end_ns"] for r in truth.spans.values()) + truth.offset
-    found = written.ask("query_exemplars", query='waffle_span_duration_seconds{name="step"}',
-                        start=last / 1e9 - 60, end=last / 1e9 + 60)
-    exemplars = [e for series in found for e in series["exemplars"]]
-    assert exemplars
-    for exemplar in exemplars:
-        row = truth.spans[exemplar["labels"]["span_id"]]
-        assert exemplar["labels"]["trace_id"] == truth.trace_of(row)
-        assert float(exemplar["value"]) == pytest.approx((row["end_ns"] - row["start_ns"]) / 1e9)
+    check_exemplars(written, truth, 'waffle_span_duration_seconds{name="step"}')
 
 
 def test_remote_write_has_what_the_text_has(written, scraped, send):

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from grpc_server import GrpcServer, retry_info
-from test_backends import (JOB, SMALL, Truth, check_jaeger_span, jaeger, made, otelcol,  # noqa: F401
+from test_backends import (JOB, SMALL, Truth, check_jaeger_spans, jaeger, made, otelcol,  # noqa: F401
                            send, spans_of)
 from test_exporters import certificate  # noqa: F401
 from test_processors import Processed, processed  # noqa: F401
@@ -38,15 +38,7 @@ def failed(status, message=None, *more):
 
 def test_jaeger_has_every_span_to_the_microsecond(jaeger, send, waffle):  # noqa: F811
     truth = Truth(waffle, JOB)
-    said = send(JOB, jaeger.grpc)
-    assert f"{len(truth.spans) + len(truth.events)} spans and events were sent" in said
-    found = {}
-    for trace in truth.traces():
-        wait_until(lambda: jaeger.trace(trace), "the trace in Jaeger")  # noqa: B023
-        found.update(jaeger.trace(trace))
-    assert set(found) >= set(truth.spans)
-    for span_id, row in truth.spans.items():
-        check_jaeger_span(truth, found[span_id], row)
+    check_jaeger_spans(jaeger, truth, send(JOB, jaeger.grpc))
 
 
 def test_collector_forwards_what_it_got(otelcol, send, waffle):  # noqa: F811

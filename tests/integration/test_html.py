@@ -241,12 +241,17 @@ def test_flame_graph_holds_all_blocked_time_and_names_stacks_and_wakers(shown, c
     assert flame(shown) == all_drawn
 
 
-def test_flame_graph_by_span_holds_all_samples(browser, built, waffle_program, tmp_path):
-    path = tmp_path / "samples.waffle"
+def sampled_page(built, waffle_program, folder, rate, *arguments):
+    """The page of a capture of samples.c."""
+    path = folder / "samples.waffle"
     program = built("samples.c", "-O2", "-pthread", "-fno-omit-frame-pointer")
-    run = [waffle_program, "run", "-q", "--no-report", "--sample-rate=500", "-o", path, "--"]
-    subprocess.run([*run, program, "both", "300"], check=True, timeout=60)
-    open_page(browser, write_page(path, tmp_path / "page.html"))
+    run = [waffle_program, "run", "-q", "--no-report", f"--sample-rate={rate}", "-o", path, "--"]
+    subprocess.run([*run, program, *arguments], check=True, timeout=60)
+    return write_page(path, folder / "page.html")
+
+
+def test_flame_graph_by_span_holds_all_samples(browser, built, waffle_program, tmp_path):
+    open_page(browser, sampled_page(built, waffle_program, tmp_path, 500, "both", "300"))
     drawn = flame(browser, "oncpu-flame")
     samples = drawn[0][2]
     assert drawn[0][:2] == ("root", "all samples") and samples > 50
@@ -263,11 +268,7 @@ def test_flame_graph_by_span_holds_all_samples(browser, built, waffle_program, t
 
 
 def test_page_without_samples_has_no_graph_of_them(browser, built, waffle_program, tmp_path):
-    path = tmp_path / "none.waffle"
-    program = built("samples.c", "-O2", "-pthread", "-fno-omit-frame-pointer")
-    run = [waffle_program, "run", "-q", "--no-report", "--sample-rate=0", "-o", path, "--"]
-    subprocess.run([*run, program, "user", "30"], check=True, timeout=60)
-    open_page(browser, write_page(path, tmp_path / "page.html"))
+    open_page(browser, sampled_page(built, waffle_program, tmp_path, 0, "user", "30"))
     assert browser.evaluate("document.getElementById('oncpu').hidden") is True
     assert flame(browser, "oncpu-flame") == []
 
