@@ -41,6 +41,7 @@ static void test_other_cgroups_have_none(void **state)
 		"0::/docker/x" ID "\n",
 		"0::/docker/" ID ".service\n",
 		"0::/docker/0123\n",
+		"0::/machine.slice/libpod-conmon-" ID ".scope\n",
 	};
 	char id[CONTAINER_ID_BYTES];
 

@@ -5,6 +5,26 @@
 #include <string.h>
 
 #define DIGITS "0123456789abcdef"
+#define ID_LEN (CONTAINER_ID_BYTES - 1)
+
+static bool ends_with(const char *text, size_t len, const char *end)
+{
+	size_t of = strlen(end);
+
+	return len >= of && !memcmp(text + len - of, end, of);
+}
+
+const char *container_id_in(const char *text, size_t len)
+{
+	size_t end = ends_with(text, len, ".scope") ? len - strlen(".scope") : len, begin = end;
+
+	while (begin && strchr(DIGITS, text[begin - 1]))
+		begin--;
+	if (end - begin != ID_LEN || (begin && text[begin - 1] != '-') ||
+	    ends_with(text, begin, "conmon-"))
+		return NULL;
+	return text + begin;
+}
 
 bool container_id_parse(char id[CONTAINER_ID_BYTES], const char *line)
 {
@@ -12,16 +32,15 @@ bool container_id_parse(char id[CONTAINER_ID_BYTES], const char *line)
 
 	/* The last one is the innermost container's. */
 	for (const char *at = line; *at;) {
-		size_t len = strspn(at, DIGITS);
-		bool alone = at == line || strchr("/-", at[-1]);
+		size_t len = strcspn(at, "/\n");
+		const char *in = container_id_in(at, len);
 
-		if (len == CONTAINER_ID_BYTES - 1 && alone &&
-		    (strchr("/\n", at[len]) || !strncmp(at + len, ".scope", 6))) {
-			memcpy(id, at, len);
-			id[len] = '\0';
+		if (in) {
+			memcpy(id, in, ID_LEN);
+			id[ID_LEN] = '\0';
 			found = true;
 		}
-		at += len ?: 1;
+		at += len + (at[len] != '\0');
 	}
 	return found;
 }

@@ -16,10 +16,14 @@
 #define WAFFLE_TARGET_PROCESS_CONTAINER_ID_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #define CONTAINER_ID_BYTES 65
 
+/* The id in one component of a cgroup's path, CONTAINER_ID_BYTES - 1 digits within `text`; NULL: it
+ * has none. The cgroup of conmon has none: it monitors a container, outside it. */
+const char *container_id_in(const char *text, size_t len);
 /* The id in a line of /proc/PID/cgroup. False: there is none. */
 bool container_id_parse(char id[CONTAINER_ID_BYTES], const char *line);
 /* The same for a process. */

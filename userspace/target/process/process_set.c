@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/process/process_set.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -135,7 +134,6 @@ long process_set_descendants(const pid_list *pids)
 /* ---- cgroups ---- */
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
-#define ID_LEN (CONTAINER_ID_BYTES - 1) /* hexadecimal digits of a container's id */
 
 /* "name" or "/name/" is the cgroup "/name". */
 static size_t path_trim(const char **path)
@@ -183,14 +181,12 @@ static bool is_component(const char *text, size_t len, const char *name, const c
 	       ends_with(text, len, suffix);
 }
 
-/*
- * "docker-ID.scope", "ID", "libpod-ID.scope", "cri-containerd-ID.scope": the runtimes of containers
- * put the id between a hyphen and a dot. That of conmon is the monitor of a container, outside it.
- */
+/* Whether a component of a cgroup's path is that of a container with this id, begin of an id, or
+ * name. */
 static bool is_container(const char *text, size_t len, const char *name)
 {
 	static const char *const named[] = {"lxc.payload.", "systemd-nspawn@", "machine-"};
-	size_t begin, end = ends_with(text, len, ".scope") ? len - strlen(".scope") : len;
+	const char *id = container_id_in(text, len);
 
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
 		size_t of = strlen(named[i]), rest;
@@ -203,12 +199,7 @@ static bool is_container(const char *text, size_t len, const char *name)
 		    is_component(text + of, rest, name, ".scope"))
 			return true;
 	}
-	for (begin = end; begin && isxdigit((unsigned char)text[begin - 1]); begin--)
-		;
-	if (end - begin != ID_LEN || (begin && text[begin - 1] != '-') || strlen(name) > ID_LEN ||
-	    strncmp(text + begin, name, strlen(name)))
-		return false;
-	return !ends_with(text, begin, "conmon-");
+	return id && strlen(name) < CONTAINER_ID_BYTES && !strncmp(id, name, strlen(name));
 }
 
 /* A user may create cgroups of any name below a service, and those of a service's user instance
