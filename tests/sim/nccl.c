@@ -220,12 +220,26 @@ DEFINE_NCCL(ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asyncError)
 	return ncclSuccess;
 }
 
+/*
+ * A tracer derives the layout of a communicator from the two getters that follow. With
+ * SIM_NCCL_OPAQUE their code does not show it, as that of a library which is built otherwise.
+ */
+#ifdef SIM_NCCL_OPAQUE
+static __attribute__((noinline, noipa)) int number_of(const int *at)
+{
+	return *at;
+}
+#define NUMBER_OF(field) number_of(&(field))
+#else
+#define NUMBER_OF(field) (field)
+#endif
+
 DEFINE_NCCL(ncclCommCount, const ncclComm_t comm, int *count)
 {
 	SIM_CALL(ncclResult_t);
 	if (!comm_good(comm))
 		return ncclInvalidArgument;
-	*count = comm->nRanks;
+	*count = NUMBER_OF(comm->nRanks);
 	return ncclSuccess;
 }
 
@@ -243,7 +257,7 @@ DEFINE_NCCL(ncclCommUserRank, const ncclComm_t comm, int *rank)
 	SIM_CALL(ncclResult_t);
 	if (!comm_good(comm))
 		return ncclInvalidArgument;
-	*rank = comm->rank;
+	*rank = NUMBER_OF(comm->rank);
 	return ncclSuccess;
 }
 

@@ -25,6 +25,11 @@ $(SIM)/libnccl.so.2: tests/sim/nccl.c tests/sim/nccl_work.c tests/sim/nccl_comm.
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -o $@ $(filter %.c,$^) $(SIM_LINK) -Wl,-soname,$(@F)
 
+# The same with code from which the layout of a communicator can't be derived, for tests.
+$(SIM)/opaque/libnccl.so.2: tests/sim/nccl.c tests/sim/nccl_work.c tests/sim/nccl_comm.c tests/sim/simulation.c $(SIM_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -DSIM_NCCL_OPAQUE -o $@ $(filter %.c,$^) $(SIM_LINK) -Wl,-soname,$(@F)
+
 # Programs, as an application would be built against the real ones.
 $(SIM)/%: tests/sim/programs/%.c $(SIM_LIBS) $(SIM_HEADERS) bench/window.h $(wildcard tests/sim/programs/*.h include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
@@ -46,6 +51,6 @@ $(SIM)/calls-nccl: tests/sim/programs/calls.c tests/sim/nccl.c tests/sim/nccl_wo
 
 SIM_VARIANTS := $(SIM)/calls-13 $(SIM)/calls-static $(SIM)/calls-nccl
 
-sim: $(SIM_LIBS) $(SIM_PROGRAMS) $(SIM_VARIANTS)
+sim: $(SIM_LIBS) $(SIM)/opaque/libnccl.so.2 $(SIM_PROGRAMS) $(SIM_VARIANTS)
 
 .PHONY: sim

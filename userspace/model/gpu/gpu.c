@@ -8,11 +8,12 @@
 #include "util/memory.h"
 
 static const char *const key_names[] = {
-	[GPU_STREAM] = "stream", [GPU_EVENT] = "event",       [GPU_COMM] = "comm",
-	[GPU_RANK] = "rank",     [GPU_NRANKS] = "nranks",     [GPU_SEQ] = "seq",
-	[GPU_COUNT] = "count",   [GPU_DATATYPE] = "datatype", [GPU_OP] = "op",
-	[GPU_ROOT] = "root",     [GPU_PEER] = "peer",         [GPU_FLAGS] = "flags",
-	[GPU_RESULT] = "result", [GPU_HOST] = "host",
+	[GPU_STREAM] = "stream",   [GPU_EVENT] = "event",       [GPU_COMM] = "comm",
+	[GPU_RANK] = "rank",       [GPU_NRANKS] = "nranks",     [GPU_SEQ] = "seq",
+	[GPU_COUNT] = "count",     [GPU_DATATYPE] = "datatype", [GPU_OP] = "op",
+	[GPU_ROOT] = "root",       [GPU_PEER] = "peer",         [GPU_FLAGS] = "flags",
+	[GPU_RESULT] = "result",   [GPU_HOST] = "host",         [GPU_COMM_ADDRESS] = "comm_address",
+	[GPU_COMM_ID] = "comm_id",
 };
 _Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "each key has a name");
 
@@ -89,6 +90,8 @@ void model_gpu_free(struct model_gpu *gpu)
 	vec_free(&gpu->inits);
 	vec_free(&gpu->calls);
 	vec_free(&gpu->graphs);
+	vec_free(&gpu->comms);
+	keymap_free(&gpu->comm_at);
 	keymap_free(&gpu->channel_at);
 	map_free(&gpu->streams);
 	map_free(&gpu->grouped);
