@@ -357,6 +357,22 @@ DEFINE_COLLECTIVE(ncclScatter, "SendRecv", count, const void *sendbuff, void *re
 DEFINE_COLLECTIVE(ncclBcast, "Broadcast_RING_LL", count, void *buff, size_t count,
 		  ncclDataType_t datatype, int root)
 
+/* RCCL has two functions more. */
+#ifdef SIM_RCCL
+NCCL_DECLARE(ncclAllToAll, const void *sendbuff, void *recvbuff, size_t count,
+	     ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+NCCL_DECLARE(ncclAllToAllv, const void *sendbuff, const size_t sendcounts[], const size_t sdispls[],
+	     void *recvbuff, const size_t recvcounts[], const size_t rdispls[],
+	     ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+#define UNUSED_ncclAllToAll BUFFERS
+#define UNUSED_ncclAllToAllv BUFFERS, (void)sdispls, (void)recvcounts, (void)rdispls
+DEFINE_COLLECTIVE(ncclAllToAll, "SendRecv", count, const void *sendbuff, void *recvbuff,
+		  size_t count, ncclDataType_t datatype)
+DEFINE_COLLECTIVE(ncclAllToAllv, "SendRecv", sendcounts[0], const void *sendbuff,
+		  const size_t sendcounts[], const size_t sdispls[], void *recvbuff,
+		  const size_t recvcounts[], const size_t rdispls[], ncclDataType_t datatype)
+#endif
+
 DEFINE_NCCL(ncclSend, const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
 	    ncclComm_t comm, cudaStream_t stream)
 {

@@ -24,6 +24,11 @@ struct waffle_simulation {
 	void (*kernel_code)(CUfunction function, sim_kernel_run run);
 };
 
+/* The library that has the driver's functions. HIP's stand-in contains them. */
+#ifndef SIM_DRIVER_LIBRARY
+#define SIM_DRIVER_LIBRARY "libcuda.so.1"
+#endif
+
 /* The ELF note by which waffle-bpf recognises a stand-in (include/waffle/abi.h). */
 #define SIM_NOTE                                                                                   \
 	__asm__(".pushsection .note.waffle, \"a\", @note\n"                                        \

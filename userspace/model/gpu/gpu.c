@@ -17,13 +17,18 @@ static const char *const key_names[] = {
 };
 _Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "each key has a name");
 
+static bool name_ends(const char *name, const char *suffix)
+{
+	size_t len = strlen(name), suffix_len = strlen(suffix);
+
+	return len >= suffix_len && !strcmp(name + len - suffix_len, suffix);
+}
+
 static void site_set(struct gpu_site *to, const struct site_info *site)
 {
-	size_t len = strlen(site->name);
-	const char *suffix = site->name + (len > 5 ? len - 5 : 0);
-
 	to->role = site->role;
-	to->per_thread = !strcmp(suffix, "_ptsz") || !strcmp(suffix, "_ptds");
+	to->per_thread = name_ends(site->name, "_ptsz") || name_ends(site->name, "_ptds") ||
+			 name_ends(site->name, "_spt");
 	for (unsigned key = 0; key < GPU_KEY_COUNT; key++) {
 		to->keys[key] = GPU_KEY_NONE;
 		for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
