@@ -319,7 +319,7 @@ static void test_runtime_is_outer_driver_is_inner_and_launches_have_no_return(vo
 		if (spec->role == SITE_ROLE_LAUNCH)
 			assert_true(spec->event &&
 				    make(spec, EM_X86_64).fetch_program.returns == 0);
-		assert_string_equal(spec->category, !strcmp(lib, "libamdhip64") ? "hip"
+		assert_string_equal(spec->category, !strcmp(lib, "libamdhip64")      ? "hip"
 						    : lib[3] == 'n' || lib[3] == 'r' ? "nccl"
 										     : "cuda");
 	}
@@ -418,8 +418,7 @@ static const struct expected {
 	 "x0 x1|x2 x3 x4|x5 x6 x7 [sp+0]"},
 	{"hipMemcpyPeerAsync", "si cx r8 r9; ax", "x1 x3 x4 x5; x0"},
 	{"hipMemcpyDtoHAsync", "dx cx; ax", "x2 x3; x0"},
-	{"ncclAllToAllv",
-	 "[sp+8] [sp+24] [[sp+16]+256] [[sp+16]+264] [[sp+16]+268] [sp+16]#; ax",
+	{"ncclAllToAllv", "[sp+8] [sp+24] [[sp+16]+256] [[sp+16]+264] [[sp+16]+268] [sp+16]#; ax",
 	 "x6 [sp+0] [x7+256] [x7+264] [x7+268] x7#; x0"},
 	{"ncclAllReduce", "dx cx r8 [sp+8] [r9+256] [r9+264] [r9+268] r9#; ax",
 	 "x2 x3 x4 x6 [x5+256] [x5+264] [x5+268] x5#; x0"},

@@ -9,7 +9,7 @@
 #include "target/elf/site.h"
 
 struct armed_counts {
-	uint64_t sites;      /* of macros */
+	uint64_t sites;           /* of macros */
 	uint64_t cuda, hip, nccl; /* calls in these categories */
 	uint64_t probes;          /* other calls */
 	uint64_t simulated;       /* how many of the calls are in stand-ins */

@@ -36,8 +36,8 @@ enum gpu_key {
 #define STREAM_FLAG_NON_BLOCKING 1 /* cudaStreamNonBlocking */
 
 struct gpu_site {
-	uint16_t role;               /* enum site_role */
-	bool per_thread;             /* its stream 0 is the thread's own (_ptsz, _ptds, HIP's _spt) */
+	uint16_t role;   /* enum site_role */
+	bool per_thread; /* its stream 0 is the thread's own (_ptsz, _ptds, HIP's _spt) */
 	uint8_t keys[GPU_KEY_COUNT]; /* key indexes, or GPU_KEY_NONE */
 };
 
