@@ -156,7 +156,7 @@ static void test_unmodified_replay_of_a_random_schedule_is_the_recording(void **
 		struct replay_graph graph;
 		struct replay_result result;
 		replay_violations violations = {0};
-		uint64_t dur_ns[NODES_MAX];
+		uint64_t dur_ns[NODES_MAX] = {0};
 
 		graph_random(&graph, dur_ns);
 		replay_run(&graph, NULL, &result);
@@ -180,7 +180,7 @@ static void test_replay_with_other_durations_matches_the_reference(void **state)
 		struct replay_graph graph;
 		struct replay_result result;
 		struct replay_change change = {0};
-		uint64_t dur_ns[NODES_MAX], start_ts[NODES_MAX];
+		uint64_t dur_ns[NODES_MAX] = {0}, start_ts[NODES_MAX];
 
 		graph_random(&graph, dur_ns);
 		for (uint32_t i = 0; i < graph.nodes.len; i++)
@@ -207,7 +207,7 @@ static void test_any_part_of_a_schedule_replays_as_recorded(void **state)
 		struct replay_result result;
 		bool selected[NODES_MAX];
 		struct replay_change change = {.selected = selected};
-		uint64_t dur_ns[NODES_MAX];
+		uint64_t dur_ns[NODES_MAX] = {0};
 		uint64_t from_ts = random_below(300), to_ts = from_ts + random_below(300);
 
 		do {

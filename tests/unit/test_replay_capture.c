@@ -63,6 +63,7 @@ static uint64_t makespan(struct rig *rig, const char *what_if, uint64_t *replaye
 	struct error err = ERROR_INIT;
 	uint64_t measured_ns;
 
+	*replayed_ns = 0;
 	capture_must(replay_what_if_parse(&parsed, what_if, &err), err);
 	if (replay_report_run(&report, rig->build, &all, false, &parsed, 1, &err) == -ENOENT)
 		*replayed_ns = report.result.replayed_ns;

@@ -6,6 +6,8 @@
 
 #include "analyze/gpu/replay_compare.h"
 #include "analyze/gpu/replay_report.h"
+#include "analyze/gpu/replay_select.h"
+#include "analyze/gpu/replay_what_if.h"
 #include "cmd/align_options_internal.h"
 #include "cmd/capture_files_internal.h"
 #include "cmd/command_internal.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/gpu/replay.h"
 #include "util/memory.h"
 #include "util/output.h"
 
@@ -65,7 +66,7 @@ static void put_attribute(bytes *out, bytes *scratch, const char *name, unsigned
 
 /* ---- nodes ---- */
 
-struct writer {
+struct chakra_writer {
 	const struct replay_build *build;
 	const bool *selected;
 	uint32_t *first_edge; /* of each node in by_to; one more than there are nodes */
@@ -75,13 +76,13 @@ struct writer {
 	FILE *out;
 };
 
-static bool is_written(const struct writer *writer, uint32_t node)
+static bool is_written(const struct chakra_writer *writer, uint32_t node)
 {
 	return !writer->selected || writer->selected[node];
 }
 
 /* A message and its length. */
-static void message_write(struct writer *writer, const bytes *message)
+static void message_write(struct chakra_writer *writer, const bytes *message)
 {
 	writer->attribute.len = 0;
 	put_varint(&writer->attribute, message->len);
@@ -100,7 +101,7 @@ static unsigned node_type(const struct gpu_timeline *timeline, const struct gpu_
 	return !strcmp(copy, "DtoH") ? TYPE_MEM_STORE : TYPE_COMP;
 }
 
-static void put_dependencies(struct writer *writer, uint32_t index)
+static void put_dependencies(struct chakra_writer *writer, uint32_t index)
 {
 	const struct replay_graph *graph = &writer->build->graph;
 	uint32_t previous = writer->previous[index];
@@ -136,7 +137,7 @@ static const char *node_name(const struct gpu_timeline *timeline, struct replay_
 	}
 }
 
-static void put_op_attributes(struct writer *writer, const struct gpu_timeline_op *op)
+static void put_op_attributes(struct chakra_writer *writer, const struct gpu_timeline_op *op)
 {
 	const struct gpu_timeline *timeline = writer->build->timeline;
 	const struct gpu_timeline_stream *stream = &timeline->streams.data[op->stream];
@@ -149,7 +150,7 @@ static void put_op_attributes(struct writer *writer, const struct gpu_timeline_o
 		put_attribute(out, scratch, "tensor_size", ATTR_UINT64, op->bytes);
 }
 
-static void node_write(struct writer *writer, uint32_t index)
+static void node_write(struct chakra_writer *writer, uint32_t index)
 {
 	const struct gpu_timeline *timeline = writer->build->timeline;
 	const struct replay_node *node = &writer->build->graph.nodes.data[index];
@@ -178,7 +179,7 @@ static void node_write(struct writer *writer, uint32_t index)
 
 /* ---- the whole ---- */
 
-static void edges_order(struct writer *writer)
+static void edges_order(struct chakra_writer *writer)
 {
 	const struct replay_graph *graph = &writer->build->graph;
 	size_t nodes = graph->nodes.len;
@@ -195,7 +196,7 @@ static void edges_order(struct writer *writer)
 	writer->first_edge = first;
 }
 
-static void queues_order(struct writer *writer)
+static void queues_order(struct chakra_writer *writer)
 {
 	const struct replay_graph *graph = &writer->build->graph;
 	uint32_t *last = memory_get(graph->queue_count * sizeof(*last));
@@ -214,7 +215,7 @@ static void queues_order(struct writer *writer)
 	free(last);
 }
 
-static void all_write(struct writer *writer)
+static void all_write(struct chakra_writer *writer)
 {
 	put_bytes(&writer->node, METADATA_VERSION, CHAKRA_VERSION, strlen(CHAKRA_VERSION));
 	message_write(writer, &writer->node);
@@ -223,7 +224,7 @@ static void all_write(struct writer *writer)
 			node_write(writer, i);
 }
 
-static void writer_close(struct writer *writer)
+static void writer_close(struct chakra_writer *writer)
 {
 	free(writer->first_edge);
 	free(writer->by_to);
@@ -236,7 +237,7 @@ static void writer_close(struct writer *writer)
 int chakra_write_path(const struct replay_build *build, const bool *selected, const char *path,
 		      struct error *err)
 {
-	struct writer writer = {.build = build, .selected = selected};
+	struct chakra_writer writer = {.build = build, .selected = selected};
 	struct output output;
 	struct memory_guard guard = {output_abandon, &output, NULL};
 	int result = output_open(&output, path, err);

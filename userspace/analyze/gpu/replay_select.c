@@ -34,17 +34,17 @@ int replay_part_range(struct replay_part *part, const char *text, struct error *
 }
 
 /* A number, or a device and a number. */
-struct stream_name {
+struct chosen_stream {
 	uint64_t device, number;
 	bool has_device;
 };
 
-static bool stream_parse(const char *text, struct stream_name *name)
+static bool stream_parse(const char *text, struct chosen_stream *name)
 {
 	const char *colon = strchr(text, ':');
 	char device[24] = "";
 
-	*name = (struct stream_name){.has_device = colon != NULL};
+	*name = (struct chosen_stream){.has_device = colon != NULL};
 	if (!colon)
 		return units_parse_number(text, &name->number);
 	if ((size_t)(colon - text) >= sizeof(device))
@@ -55,7 +55,7 @@ static bool stream_parse(const char *text, struct stream_name *name)
 }
 
 static bool is_on_stream(const struct gpu_timeline *timeline, const struct gpu_timeline_op *op,
-			 const struct stream_name *name)
+			 const struct chosen_stream *name)
 {
 	const struct gpu_timeline_stream *stream = &timeline->streams.data[op->stream];
 
@@ -66,7 +66,7 @@ static bool is_on_stream(const struct gpu_timeline *timeline, const struct gpu_t
 /* Selects operations. Returns their number, and the time from the first launch of one to the last
  * end of one. */
 static uint64_t ops_select(const struct replay_build *build, const struct replay_part *part,
-			   const struct stream_name *stream, bool *selected, uint64_t *from_ts,
+			   const struct chosen_stream *stream, bool *selected, uint64_t *from_ts,
 			   uint64_t *to_ts)
 {
 	const struct gpu_timeline *timeline = build->timeline;
@@ -116,7 +116,7 @@ static void others_select(const struct replay_build *build, const struct replay_
 int replay_part_select(const struct replay_build *build, const struct replay_part *part,
 		       bool **selected, struct error *err)
 {
-	struct stream_name stream = {0};
+	struct chosen_stream stream = {0};
 	uint64_t from_ts, to_ts;
 
 	*selected = NULL;
