@@ -41,8 +41,8 @@ static struct draft draft_launch(const struct gpu_timeline *timeline, uint32_t i
 static struct draft draft_sync(const struct gpu_timeline *timeline, uint32_t index)
 {
 	const struct gpu_timeline_sync *sync = &timeline->syncs.data[index];
-	struct draft draft = {sync->start_ts, sync->start_ts, sync->end_ts, index,
-			      sync->thread,   REPLAY_ORIGIN_SYNC};
+	struct draft draft = {sync->start_ts, sync->start_ts, sync->end_ts,
+			      index,          sync->thread,   REPLAY_ORIGIN_SYNC};
 
 	for (uint32_t i = 0; i < sync->op_count; i++) {
 		uint32_t op = timeline->awaited.data[sync->op + i];
