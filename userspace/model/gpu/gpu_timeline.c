@@ -19,6 +19,7 @@ struct gpu_timeline *gpu_timeline_new(const struct model *model)
 	timeline_launches_load(&build);
 	timeline_ops_load(&build);
 	timeline_order_find(timeline);
+	vec_free(&build.armings);
 	map_free(&build.launch_at);
 	keymap_free(&build.captured_at);
 	keymap_free(&build.names);

@@ -10,9 +10,10 @@
  *		… no times were recorded
  *	gpu_timeline_free(timeline);
  *
- * An operation belongs to a launch by the correlation id and the process alone, never by time. A
- * launch belongs to the host call of the probes that its thread was in. What can't be told is
- * MODEL_NONE and counted.
+ * An operation belongs to a launch by the process and the correlation id alone, never by time.
+ *CUPTI counts these ids anew whenever it is armed, so a launch and its operations lie in the same
+ *arming. A launch belongs to the host call of the probes that its thread was in. What can't be told
+ *is MODEL_NONE and counted.
  *
  * Devices and streams belong to a process. Two processes may use one GPU under different numbers,
  * and nothing in a capture says that they do.
@@ -78,7 +79,7 @@ struct gpu_timeline_device {
 /* A call that launched operations. */
 struct gpu_timeline_launch {
 	uint64_t ts;          /* its begin */
-	uint64_t correlation; /* unique in the process, or the launch has no operations */
+	uint64_t correlation; /* unique in its arming, or the launch has no operations */
 	uint32_t event;       /* the `launch`, in model.events */
 	uint32_t thread, pid;
 	uint8_t host_kind; /* enum model_node_kind */

@@ -29,10 +29,10 @@ struct timeline_lane {
 	VEC(uint32_t) front;   /* operations of the last launch that end last; of an event: all */
 	VEC(uint32_t) pending; /* what the next operation waits for as well */
 	uint64_t put_ts;       /* when the frontier last changed */
-	uint64_t legacy;       /* launches of the legacy stream that its operations wait for */
-	uint64_t launches;
-	bool touched; /* by a launch, since the last one of the legacy stream */
-	bool dirty;   /* listed in its process */
+	uint64_t changes;      /* launches and waits so far */
+	uint64_t legacy;       /* changes of the legacy stream that its operations wait for */
+	bool touched;          /* by a launch, since the last one of the legacy stream */
+	bool dirty;            /* listed in its process */
 };
 
 struct sweep_process {
@@ -188,6 +188,7 @@ static void lane_change(struct timeline_sweep *sweep, uint32_t channel, uint64_t
 	struct sweep_process *process;
 
 	lane->put_ts = ts;
+	lane->changes++;
 	if (lane->dirty)
 		return;
 	process = sweep_process(sweep, sweep->gpu->channels.data[channel].pid);
@@ -274,13 +275,35 @@ static void legacy_gather(struct timeline_sweep *sweep, struct sweep_process *pr
 		frontier_append(sweep, &sweep->lanes[process->touched.data[i]]);
 }
 
+/* Gathers what a call on a blocking stream waits for on the legacy stream. False: nothing new. */
+static bool blocking_gather(struct timeline_sweep *sweep, uint32_t index)
+{
+	const struct channel *channel = &sweep->gpu->channels.data[index];
+	uint32_t legacy = gpu_stream(sweep->gpu, channel->pid, STREAM_NULL, 0);
+
+	if (channel->blocking != STREAM_BLOCKING || legacy == MODEL_NONE ||
+	    sweep->lanes[legacy].changes == sweep->lanes[index].legacy)
+		return false;
+	frontier_append(sweep, &sweep->lanes[legacy]);
+	return true;
+}
+
+/* Notes that the legacy stream has to wait for a blocking one. */
+static void blocking_touch(struct timeline_sweep *sweep, uint32_t index)
+{
+	const struct channel *channel = &sweep->gpu->channels.data[index];
+
+	if (channel->blocking != STREAM_BLOCKING || sweep->lanes[index].touched)
+		return;
+	sweep->lanes[index].touched = true;
+	vec_add(&sweep_process(sweep, channel->pid)->touched, index);
+}
+
 static void legacy_edges(struct timeline_sweep *sweep, uint32_t index,
 			 const struct gpu_timeline_launch *launch)
 {
 	const struct channel *channel = &sweep->gpu->channels.data[index];
 	struct sweep_process *process = sweep_process(sweep, channel->pid);
-	struct timeline_lane *lane = &sweep->lanes[index];
-	uint32_t legacy = gpu_stream(sweep->gpu, channel->pid, STREAM_NULL, 0);
 
 	if (is_legacy(channel)) {
 		legacy_gather(sweep, process);
@@ -288,18 +311,10 @@ static void legacy_edges(struct timeline_sweep *sweep, uint32_t index,
 			sweep->lanes[process->touched.data[i]].touched = false;
 		process->touched.len = 0;
 		edges_add(sweep, launch, GPU_EDGE_LEGACY);
-		return;
-	}
-	if (channel->blocking != STREAM_BLOCKING)
-		return;
-	if (legacy != MODEL_NONE && sweep->lanes[legacy].launches != lane->legacy) {
-		lane->legacy = sweep->lanes[legacy].launches;
-		frontier_append(sweep, &sweep->lanes[legacy]);
+	} else if (blocking_gather(sweep, index)) {
+		sweep->lanes[index].legacy =
+			sweep->lanes[gpu_stream(sweep->gpu, channel->pid, STREAM_NULL, 0)].changes;
 		edges_add(sweep, launch, GPU_EDGE_LEGACY);
-	}
-	if (!lane->touched) {
-		lane->touched = true;
-		vec_add(&process->touched, index);
 	}
 }
 
@@ -323,7 +338,7 @@ static void sweep_work(struct timeline_sweep *sweep, const struct sweep_item *it
 	if (!any)
 		return;
 	lane->pending.len = 0;
-	lane->launches++;
+	blocking_touch(sweep, item->channel);
 	lane_change(sweep, item->channel, ts);
 }
 
@@ -429,6 +444,7 @@ static void sweep_wait(struct timeline_sweep *sweep, const struct sweep_item *it
 	} else {
 		list_append(&lane->pending, &event->front);
 	}
+	blocking_touch(sweep, item->channel);
 	lane_change(sweep, item->channel, ts);
 }
 
@@ -443,6 +459,7 @@ static void sweep_record(struct timeline_sweep *sweep, const struct sweep_item *
 	frontier_append(sweep, &sweep->lanes[op.channel]);
 	if (is_legacy(&sweep->gpu->channels.data[op.channel]))
 		legacy_gather(sweep, sweep_process(sweep, op.pid));
+	blocking_gather(sweep, op.channel);
 	sources_finish(sweep, FRONTIER_MAX);
 	list_append(&event->front, &sweep->sources);
 	sweep->sources.len = 0;

@@ -23,7 +23,6 @@ enum timeline_key {
 	TIMELINE_GRAPH_NODE,
 	TIMELINE_CLAMPED,
 	TIMELINE_STATE,
-	TIMELINE_SIMULATED,
 	TIMELINE_CUPTI,
 	TIMELINE_CLOCK_ERROR,
 	TIMELINE_DROPPED,
@@ -59,12 +58,24 @@ static inline bool timeline_has(const struct timeline_values *values, enum timel
 	return values->has >> key & 1;
 }
 
+/* From here on a process records GPU times. */
+struct timeline_arming {
+	uint32_t pid;
+	uint64_t ts;
+};
+
 struct timeline_build {
 	struct gpu_timeline *timeline;
 	const struct model *model;
 	struct timeline_site *sites; /* by site index; the last one is for unknown sites */
 	struct keymap names;         /* text -> index in timeline.names */
-	/* Process and correlation -> launch; TIMELINE_REPEATED: several have it. */
+	/*
+	 * CUPTI counts correlation ids anew each time that it is armed in a process. So ids belong
+	 * to one arming of a process: these are in order of pid, then time, the first one of a
+	 * process with a time of 0.
+	 */
+	VEC(struct timeline_arming) armings;
+	/* Arming and correlation -> launch; TIMELINE_REPEATED: several have it. */
 	struct map launch_at;
 	struct keymap captured_at; /* process, graph and graph node -> event */
 };
@@ -72,9 +83,9 @@ struct timeline_build {
 #define TIMELINE_REPEATED (MAP_NONE - 1)
 
 /* CUPTI's correlation ids have 32 bits. */
-static inline uint64_t timeline_launch_key(uint32_t pid, uint64_t correlation)
+static inline uint64_t timeline_launch_key(uint32_t arming, uint64_t correlation)
 {
-	return (uint64_t)pid << 32 | (uint32_t)correlation;
+	return (uint64_t)arming << 32 | (uint32_t)correlation;
 }
 
 /* ---- gpu_timeline_values.c ---- */
@@ -89,6 +100,9 @@ void timeline_values_read(const struct timeline_build *build, uint32_t site, uin
 
 /* Loads launches, captures and sessions. */
 void timeline_launches_load(struct timeline_build *build);
+/* The arming of a process that a time belongs to, in build.armings; MODEL_NONE: the process is not
+ * known. */
+uint32_t timeline_arming_at(const struct timeline_build *build, uint32_t pid, uint64_t ts);
 
 /* ---- gpu_timeline_ops.c ---- */
 

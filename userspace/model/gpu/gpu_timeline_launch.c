@@ -9,6 +9,7 @@
 
 #include "model/gpu/gpu_timeline_internal.h"
 #include "util/memory.h"
+#include "util/search.h"
 
 /* A call of the probes that is open on a thread. */
 struct host_open {
@@ -124,13 +125,13 @@ static void launch_add(struct launch_scan *scan, uint32_t index)
 					     .span = MODEL_NONE};
 	struct timeline_values values;
 	uint64_t key;
-	uint32_t known;
+	uint32_t known, arming = timeline_arming_at(build, launch.pid, launch.ts);
 
 	timeline_values_read(build, event->site, event->frame, &values);
-	if (!timeline_has(&values, TIMELINE_CORRELATION))
+	if (!timeline_has(&values, TIMELINE_CORRELATION) || arming == MODEL_NONE)
 		return;
 	launch.correlation = values.number[TIMELINE_CORRELATION];
-	key = timeline_launch_key(launch.pid, launch.correlation);
+	key = timeline_launch_key(arming, launch.correlation);
 	known = map_get(&build->launch_at, key);
 	if (known != MAP_NONE && known != TIMELINE_REPEATED && is_nested(build, known, &launch))
 		return;
@@ -201,8 +202,6 @@ static void session_add(struct timeline_build *build, uint32_t index)
 	} else if (state_is(&values, "disarmed")) {
 		session->disarmed_ts = event->ts;
 	}
-	if (timeline_has(&values, TIMELINE_SIMULATED) && values.number[TIMELINE_SIMULATED])
-		build->timeline->simulated = true;
 }
 
 const struct gpu_timeline_session *gpu_timeline_session(const struct gpu_timeline *timeline,
@@ -212,6 +211,63 @@ const struct gpu_timeline_session *gpu_timeline_session(const struct gpu_timelin
 		if (timeline->sessions.data[i].pid == pid)
 			return &timeline->sessions.data[i];
 	return NULL;
+}
+
+/* ---- armings ---- */
+
+static int compare_armings(const void *left, const void *right)
+{
+	const struct timeline_arming *a = left, *b = right;
+
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
+}
+
+/* Finds all processes that have a launch or a session, and when they were armed. The first arming
+ * also has what came before it. */
+static void armings_find(struct timeline_build *build)
+{
+	const struct model *model = build->model;
+	struct map known = {0}, armed = {0};
+
+	for (size_t i = 0; i < model->events.len; i++) {
+		const struct model_event *event = &model->events.data[i];
+		unsigned kind = timeline_site(build, event->site)->kind;
+		uint32_t pid = model->threads.data[event->thread].pid;
+		struct timeline_values values;
+
+		if (kind != TIMELINE_SITE_LAUNCH && kind != TIMELINE_SITE_SESSION)
+			continue;
+		if (map_get(&known, pid) == MAP_NONE) {
+			map_put(&known, pid, 1);
+			vec_add(&build->armings, (struct timeline_arming){pid, 0});
+		}
+		if (kind == TIMELINE_SITE_LAUNCH)
+			continue;
+		timeline_values_read(build, event->site, event->frame, &values);
+		if (!state_is(&values, "armed"))
+			continue;
+		if (map_get(&armed, pid) != MAP_NONE)
+			vec_add(&build->armings, (struct timeline_arming){pid, event->ts});
+		map_put(&armed, pid, 1);
+	}
+	if (build->armings.len)
+		qsort(build->armings.data, build->armings.len, sizeof(*build->armings.data),
+		      compare_armings);
+	map_free(&known);
+	map_free(&armed);
+}
+
+uint32_t timeline_arming_at(const struct timeline_build *build, uint32_t pid, uint64_t ts)
+{
+	size_t after = lower_bound(
+		build->armings.len, i,
+		build->armings.data[i].pid < pid ||
+			(build->armings.data[i].pid == pid && build->armings.data[i].ts <= ts));
+
+	return after && build->armings.data[after - 1].pid == pid ? (uint32_t)after - 1
+								  : MODEL_NONE;
 }
 
 /* ---- all of them ---- */
@@ -243,6 +299,7 @@ void timeline_launches_load(struct timeline_build *build)
 	struct launch_scan scan = {build, memory_zeroed(model->threads.len, sizeof(*scan.threads))};
 	size_t span = 0, event = 0;
 
+	armings_find(build);
 	for (size_t i = 0; i < model->threads.len; i++)
 		scan.threads[i].event = MODEL_NONE;
 	while (event < model->events.len) {

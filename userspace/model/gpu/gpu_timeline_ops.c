@@ -55,12 +55,12 @@ static uint32_t op_launch(struct op_load *load, uint32_t pid, const struct timel
 			  uint64_t start_ts)
 {
 	struct gpu_timeline *timeline = load->build->timeline;
-	uint32_t found = MAP_NONE;
+	uint32_t found = MAP_NONE, arming = timeline_arming_at(load->build, pid, start_ts);
 
-	if (timeline_has(values, TIMELINE_CORRELATION) &&
+	if (arming != MODEL_NONE && timeline_has(values, TIMELINE_CORRELATION) &&
 	    values->number[TIMELINE_CORRELATION] <= UINT32_MAX)
 		found = map_get(&load->build->launch_at,
-				timeline_launch_key(pid, values->number[TIMELINE_CORRELATION]));
+				timeline_launch_key(arming, values->number[TIMELINE_CORRELATION]));
 	if (found == TIMELINE_REPEATED) {
 		timeline->repeated++;
 		return MODEL_NONE;

@@ -19,7 +19,6 @@ static const char *const key_names[TIMELINE_KEY_COUNT] = {
 	[TIMELINE_GRAPH_NODE] = "graph_node",
 	[TIMELINE_CLAMPED] = "clamped",
 	[TIMELINE_STATE] = "state",
-	[TIMELINE_SIMULATED] = "simulated",
 	[TIMELINE_CUPTI] = "cupti",
 	[TIMELINE_CLOCK_ERROR] = "clock_error_ns",
 	[TIMELINE_DROPPED] = "dropped",
