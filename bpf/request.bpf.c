@@ -34,25 +34,25 @@ struct {
 } request_sockets SEC(".maps");
 
 /* struct iovec, and the head of struct user_msghdr, as programs lay them out. */
-struct buffer {
+struct receive_buffer {
 	__u64 at, bytes;
 };
-struct message {
+struct receive_message {
 	__u64 name, name_len;
 	__u64 buffers, buffer_count;
 };
 
 /* The address to which the current system call writes the first bytes that it receives, and the
  * number of bytes that it may write there. False: it is none of those that are known. */
-static __always_inline bool buffer_find(struct task_struct *task, struct buffer *buffer)
+static __always_inline bool buffer_find(struct task_struct *task, struct receive_buffer *buffer)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS];
-	struct message message;
+	struct receive_message message;
 
 	switch (task_syscall(task, args)) {
 	case CALL_READ:
 	case CALL_RECVFROM:
-		*buffer = (struct buffer){args[1], args[2]};
+		*buffer = (struct receive_buffer){args[1], args[2]};
 		return true;
 	case CALL_READV:
 		return !bpf_probe_read_user(buffer, sizeof(*buffer), (void *)args[1]);
@@ -120,7 +120,7 @@ static __always_inline bool is_server(struct sock *sock, enum stream stream)
 }
 
 static __always_inline int received_emit(struct task_struct *task, struct sock *sock,
-					 enum stream stream, const struct buffer *buffer,
+					 enum stream stream, const struct receive_buffer *buffer,
 					 __u64 bytes)
 {
 	struct waffle_rec_socket *rec =
@@ -148,7 +148,7 @@ SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_received, struct sock *sock, int got, int flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct buffer buffer;
+	struct receive_buffer buffer;
 	enum stream stream;
 	__u32 begin;
 

@@ -19,7 +19,7 @@
 #define PROCESSES_MAX 1024 /* whose ports are remembered */
 
 /* A request, from its first bytes on. */
-struct request {
+struct server_request {
 	uint64_t cookie;
 	uint64_t id;
 	uint64_t begin_ts;
@@ -48,7 +48,7 @@ struct request_site {
 struct requests {
 	struct requests_options options;
 	VEC(struct request_site *) sites;
-	VEC(struct request) list;
+	VEC(struct server_request) list;
 	struct map at; /* cookie → index in `list` */
 	VEC(struct process_ports) ports;
 	uint64_t seed, round_ts;
@@ -156,8 +156,8 @@ static uint64_t *text_put(uint64_t *to, const char *text, bool cut)
 	return to + words;
 }
 
-static struct waffle_rec_hit *hit_make(struct requests *requests, const struct request *request,
-				       uint32_t site)
+static struct waffle_rec_hit *hit_make(struct requests *requests,
+				       const struct server_request *request, uint32_t site)
 {
 	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)requests->hit;
 	struct waffle_frame *frame = (struct waffle_frame *)(hit + 1);
@@ -177,7 +177,7 @@ static struct waffle_rec_hit *hit_make(struct requests *requests, const struct r
 }
 
 /* Delivers a request, which has an end unless the capture has ended. */
-static int request_deliver(struct requests *requests, const struct request *request)
+static int request_deliver(struct requests *requests, const struct server_request *request)
 {
 	const struct requests_options *options = &requests->options;
 	uint32_t site = site_of(requests, &request->head);
@@ -203,9 +203,9 @@ static int request_deliver(struct requests *requests, const struct request *requ
 /* Delivers a request and removes it from the list, in which the last one takes its place. */
 static int request_end(struct requests *requests, uint32_t at)
 {
-	struct request *request = &requests->list.data[at];
+	struct server_request *request = &requests->list.data[at];
 	int result = request_deliver(requests, request);
-	struct request *last = &requests->list.data[--requests->list.len];
+	struct server_request *last = &requests->list.data[--requests->list.len];
 
 	map_remove(&requests->at, request->cookie);
 	if (request != last) {
@@ -248,11 +248,11 @@ static bool is_server(struct requests *requests, const struct waffle_rec_socket 
 static int received(struct requests *requests, const struct waffle_rec_socket *rec)
 {
 	uint32_t at = map_get(&requests->at, rec->cookie);
-	struct request request = {.cookie = rec->cookie,
-				  .begin_ts = rec->rec.ts,
-				  .tgid = rec->tgid,
-				  .begin_tid = rec->rec.tid,
-				  .begin_cpu = rec->rec.cpu};
+	struct server_request request = {.cookie = rec->cookie,
+					 .begin_ts = rec->rec.ts,
+					 .tgid = rec->tgid,
+					 .begin_tid = rec->rec.tid,
+					 .begin_cpu = rec->rec.cpu};
 	int result = 0;
 
 	/* More of a request that is not answered yet. */
@@ -275,7 +275,7 @@ static int received(struct requests *requests, const struct waffle_rec_socket *r
 static int sent_or_closed(struct requests *requests, const struct waffle_rec_socket *rec)
 {
 	uint32_t at = map_get(&requests->at, rec->cookie);
-	struct request *request;
+	struct server_request *request;
 	bool sent = rec->event == WAFFLE_SOCKET_SENT;
 
 	if (at == MAP_NONE)
@@ -311,7 +311,7 @@ int requests_round(struct requests *requests, uint64_t now)
 		return 0;
 	requests->round_ts = now;
 	for (size_t i = requests->list.len; i > 0 && !result; i--) {
-		const struct request *request = &requests->list.data[i - 1];
+		const struct server_request *request = &requests->list.data[i - 1];
 
 		if (request->answered && now > request->end_ts + REQUEST_QUIET_NS)
 			result = request_end(requests, (uint32_t)i - 1);
