@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+import gpu_schedule
+from test_gpu_timeline import text_capture  # noqa: F401  (a fixture)
 from tracer import ROOT, compile_with_waffle
 
 
@@ -52,6 +54,20 @@ def test_unmodified_replay_is_exact_and_what_if_is_the_changed_program(waffle, m
     assert answer["low_ns"] == answer["replayed_ns"] == answer["high_ns"] >= faster["makespan_ns"]
     again = replay_json(waffle, made(seed, "faster")[0])
     assert answer["replayed_ns"] == again["measured_ns"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_replay_of_a_schedule_of_all_kinds_is_what_was_measured(waffle, text_capture, tmp_path, seed):  # noqa: F811
+    """Graphs, copies, sets, events, blocking streams, several devices and processes."""
+    schedule = gpu_schedule.Schedule(seed, prompt=True)
+    if not schedule.ops:
+        schedule = gpu_schedule.Schedule(seed + 1000, prompt=True)
+    path = tmp_path / "made.waffle"
+    schedule.write(text_capture, path)
+    found = replay_json(waffle, path)
+    assert found["operations_executed"] == len(schedule.ops)
+    assert found["violations"] == 0 and found["deterministic"]
+    assert found["error"] == 0 and found["replayed_ns"] == found["measured_ns"]
 
 
 def test_text_says_the_same(waffle, made):

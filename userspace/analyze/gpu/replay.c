@@ -185,6 +185,7 @@ static void queues_release(struct run *run)
 
 		if (!is_selected(run->change, i))
 			continue;
+		later(&run->earliest[i], node->release_ts);
 		if (node->queue != REPLAY_NONE) {
 			if (begun[node->queue])
 				continue;

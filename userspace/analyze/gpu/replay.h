@@ -29,6 +29,7 @@
 struct replay_node {
 	uint64_t start_ts, dur_ns; /* as recorded */
 	uint64_t gap_ns;
+	uint64_t release_ts; /* it never starts earlier; 0: no limit */
 	uint32_t queue;  /* less than replay_graph.queue_count; REPLAY_NONE: edges alone order it */
 	uint32_t engine; /* less than replay_graph.engine_count, or REPLAY_NONE */
 	/* The number of the caller's operation; REPLAY_NONE: a call of the host, which is not

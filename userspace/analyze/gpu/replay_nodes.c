@@ -135,18 +135,23 @@ void replay_nodes_add(struct replay_build *build, uint32_t *launch_node, uint32_
 	for (uint32_t i = 0; i < all.len; i++) {
 		const struct draft *draft = &all.data[i];
 		uint32_t queue = REPLAY_NONE;
+		bool first = false;
 
 		if (draft->thread != MODEL_NONE) {
 			queue = queue_of(build, &queues, draft->thread);
 			if (queue == last.len)
 				vec_add(&last, REPLAY_NONE);
-			if (last.data[queue] != REPLAY_NONE)
+			first = last.data[queue] == REPLAY_NONE;
+			if (!first)
 				gap_set(&build->graph.nodes.data[last.data[queue]],
 					draft->begin_ts);
 			last.data[queue] = i;
 		}
 		nodes_of[draft->kind][draft->index] = i;
 		node_add(build, draft, queue);
+		/* Nothing else says when a thread begins. */
+		if (first)
+			build->graph.nodes.data[i].release_ts = draft->begin_ts;
 	}
 	vec_free(&last);
 	vec_free(&all);
