@@ -18,7 +18,14 @@
 #include "analyze/why/why_types.h"
 #include "symbolize/stack_names.h"
 
-/* Selects the instances: spans by name, one span, given spans, or threads in a window. */
+/* A part of a thread's time. */
+struct why_window {
+	uint64_t from_ts, to_ts;
+	uint32_t thread; /* in model.threads; those that are not traced are left out */
+};
+
+/* Selects the instances: spans by name, one span, given spans, threads in a window, or given
+ * windows of threads. */
 struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */
@@ -31,6 +38,9 @@ struct why_query {
 	/* If set, only these span indexes; the selectors above are ignored. */
 	const uint32_t *spans;
 	size_t span_count;
+	/* The same for these parts of threads' time. */
+	const struct why_window *windows;
+	size_t window_count;
 	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
 	struct stack_names *names; /* symbolizer; NULL: none */
 };
