@@ -209,8 +209,7 @@ static void pick_windows(struct why *why, const struct why_query *query)
 						.to_ts = window->to_ts,
 						.ended_by = MODEL_NONE};
 
-		if (model_is_traced(why->model, window->thread) &&
-		    window->from_ts < window->to_ts)
+		if (model_is_traced(why->model, window->thread) && window->from_ts < window->to_ts)
 			vec_add(&why->instances, instance);
 	}
 }
