@@ -110,11 +110,12 @@ class Process:
 
 
 class Schedule:
-    """A random schedule. `ops` are its operations; `syncs` are (start, end, tid, before)."""
+    """A random schedule. `ops` are its operations; `syncs` are (start, end, tid, before). With `prompt`, the GPU
+    begins each operation as soon as it can."""
 
-    def __init__(self, seed, actions=60, lossy=False, processes=None):
+    def __init__(self, seed, actions=60, lossy=False, processes=None, prompt=False):
         self.rng = random.Random(seed)
-        self.writer, self.lossy = Writer(), lossy
+        self.writer, self.lossy, self.prompt = Writer(), lossy, prompt
         self.ops, self.syncs, self.late = [], [], []
         self.ends, self.used, self.steps = set(), set(), {}
         self.unknown = self.repeated = self.without = 0
@@ -169,13 +170,16 @@ class Schedule:
 
     # ---- the GPU ----
 
+    def delay(self, ns):
+        return 0 if self.prompt else ns
+
     def run(self, process, stream, launched, tid, correlation, kind, name, after):
-        start = max(launched + self.rng.randint(0, 40), stream.free)
+        start = max(launched + self.delay(self.rng.randint(0, 40)), stream.free)
         for op in self.ops:
             if op.pid == process.pid and after >> op.bit & 1:
                 start = max(start, op.end)
-        start += self.rng.choice([0, 0, self.rng.randint(0, 20)])
-        end = start + self.rng.choice([0, self.rng.randint(1, 30), self.rng.randint(1, 300)])
+        start += self.delay(self.rng.choice([0, 0, self.rng.randint(0, 20)]))
+        end = start + self.rng.choice([0 + self.prompt, self.rng.randint(1, 30), self.rng.randint(1, 300)])
         while end in self.ends:
             end += 1
         self.ends.add(end)
