@@ -144,6 +144,7 @@ void model_free(struct model *model)
 	vec_free(&model->frames);
 	vec_free(&model->syscall_args);
 	free((void *)model->hosts);
+	free(model->selected);
 	map_free(&model->pids);
 	map_free(&model->span_ids);
 	map_free(&model->event_ids);
