@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/gpu/replay_device.h"
 #include "model/gpu/gpu.h"
 #include "render/text/notices.h"
 #include "util/terminal.h"
