@@ -30,7 +30,7 @@ struct issue {
 	bool *issued;      /* atomic */
 	int error;         /* atomic: the first result of CUDA that is no success */
 	uint64_t first_ts; /* recorded begin of all */
-	uint64_t begin_ns; /* the same, in this run */
+	uint64_t begin_ns; /* the same, in this run: the first thread sets it */
 	uint64_t operations;
 	pthread_barrier_t barrier;
 };
@@ -181,11 +181,12 @@ static void *thread_run(void *arg)
 {
 	struct issue_thread *thread = arg;
 	struct issue *issue = thread->issue;
+	uint64_t none = 0;
 
 	issue_fail(issue, replay_cuda_enter(&issue->cuda));
-	if (pthread_barrier_wait(&issue->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
-		issue->begin_ns = replay_now_ns();
 	pthread_barrier_wait(&issue->barrier);
+	__atomic_compare_exchange_n(&issue->begin_ns, &none, replay_now_ns(), false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	thread->recorded_ts = issue->first_ts;
 	thread->real_ns = issue->begin_ns;
 	for (size_t i = 0; i < thread->nodes.len && !has_failed(issue); i++) {
