@@ -87,6 +87,8 @@ class ZipkinExporter(OTLPExporter):
 class LogExporter(Exporter):
     """Writes a line of JSON for each record, to a file or to standard error."""
 
+    is_of_children = True
+
     def __init__(self, path=None):
         self.chain = f"log(json{'' if path is None else ',file=' + _quoted(path)})"
 
@@ -115,19 +117,41 @@ class ChromeExporter(FileExporter):
     extension = ".json"
 
 
+_OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_PROTOBUF = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+
+
+def _weight(accept, kind):
+    """How much a scraper wants a type of content, as its Accept header says: 0 to 1."""
+    for choice in accept.split(","):
+        name, *parameters = (part.strip() for part in choice.split(";"))
+        if name.lower() == kind:
+            weights = [one[2:] for one in parameters if one.startswith("q=")]
+            try:
+                return float(weights[0]) if weights else 1.0
+            except ValueError:
+                return 0.0
+    return 0.0
+
+
 class _Metrics(http.server.BaseHTTPRequestHandler):
-    def __init__(self, path, *args):
-        self.path_of_file = path
+    def __init__(self, text, protobuf, *args):
+        self._text = text
+        self._protobuf = protobuf
         super().__init__(*args)
 
     def do_GET(self):
+        # Prometheus asks for protobuf first if it takes native histograms, which only protobuf has.
+        accept = self.headers.get("Accept", "")
+        weight = _weight(accept, "application/vnd.google.protobuf")
+        is_protobuf = weight > 0 and weight >= _weight(accept, "application/openmetrics-text")
         try:
-            with open(self.path_of_file, "rb") as file:
+            with open(self._protobuf if is_protobuf else self._text, "rb") as file:
                 body = file.read()
-        except OSError:
-            body = b"# EOF\n"
+        except OSError:  # nothing is written yet
+            body = b"" if is_protobuf else b"# EOF\n"
         self.send_response(200)
-        self.send_header("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
+        self.send_header("Content-Type", _PROTOBUF if is_protobuf else _OPENMETRICS)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -136,12 +160,17 @@ class _Metrics(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def _remove(folder, process):
+    if process == os.getpid():  # not in a child of fork()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 class PrometheusExporter(Exporter):
     """Metrics of all records, in a file or to be scraped from a port.
 
     `metrics` is the text of the processor, such as "histogram=dur,by=kv.status". With `port` (0: any that is
-    free, which `port` then is) a thread answers GET requests on `address`; the metrics are as of at most a
-    second ago.
+    free, which `port` then is) a thread answers GET requests on `address`; the metrics are those of this process,
+    as of at most a second ago. Prometheus gets native histograms if it asks for them.
     """
 
     def __init__(self, port=None, *, path=None, address="localhost", metrics="histogram=dur"):
@@ -150,18 +179,23 @@ class PrometheusExporter(Exporter):
         self.port = port
         self._server = None
         self._address = address
+        self._process = os.getpid()
+        protobuf = ""
         if path is None:
             folder = tempfile.mkdtemp(prefix="waffle-metrics-")
-            weakref.finalize(self, shutil.rmtree, folder, True)
+            weakref.finalize(self, _remove, folder, self._process)
             path = os.path.join(folder, "metrics-%p.prom")
-            self._file = path.replace("%p", str(os.getpid()))
+            protobuf = f",protobuf={_quoted(os.path.join(folder, 'metrics-%p.pb'))}"
+            self._files = [os.path.join(folder, f"metrics-{self._process}.{end}") for end in ("prom", "pb")]
+        else:
+            self.is_of_children = "%p" in os.fspath(path)
         every = "" if "every=" in metrics else ",every=1s"
-        self.chain = f"metrics({metrics},file={_quoted(path)}{every})"
+        self.chain = f"metrics({metrics},file={_quoted(path)}{protobuf}{every})"
 
     def start(self):
         if self.port is None:
             return
-        handler = functools.partial(_Metrics, self._file)
+        handler = functools.partial(_Metrics, *self._files)
         self._server = http.server.ThreadingHTTPServer((self._address, self.port), handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
@@ -169,7 +203,8 @@ class PrometheusExporter(Exporter):
 
     def stop(self):
         if self._server:
-            self._server.shutdown()
+            if self._process == os.getpid():  # a child of fork() has no thread that could end
+                self._server.shutdown()
             self._server.server_close()
             self._server = None
 
@@ -208,11 +243,11 @@ def set_exporter(*exporters, filter=None, **options):
         _follow.recording = None
     if not exporters:
         return
-    for exporter in exporters:
-        if exporter.service_name:
-            os.environ["OTEL_SERVICE_NAME"] = exporter.service_name
-        exporter.start()
     try:
+        for exporter in exporters:
+            if exporter.service_name:
+                os.environ["OTEL_SERVICE_NAME"] = exporter.service_name
+            exporter.start()
         _trace.trace_start(**_recording(exporters, options))
     except BaseException:
         for exporter in exporters:

@@ -56,11 +56,13 @@ class _Run:
         self._recording = recording
 
     def __call__(self):
+        global recording
         owner, self._owner = self._owner, None
         owner.__dict__.pop("run", None)
         if self._recording and not _native.is_recorded():
             try:
                 _trace.trace_start(**self._recording)
+                recording = self._recording
             except OSError:  # libwaffle has said why. The work is done all the same
                 pass
         with self._context or _native.no_context():

@@ -149,6 +149,9 @@ def _follow_jit(arguments):
 
     @functools.wraps(jit)
     def jit_recorded(*functions, **options):
+        if "fun" in options and not functions:  # some versions of JAX allow that
+            function = options.pop("fun")
+            return _recorded(jit(fun=_traced(function), **options), function, arguments)
         if not functions:  # jit(static_argnums=…) is a decorator
             return lambda function: jit_recorded(function, **options)
         return _recorded(jit(*map(_traced, functions), **options), functions[0], arguments)

@@ -9,6 +9,7 @@ Nothing of it changes the graph of autograd or a result. docs/python.md says wha
 """
 
 import functools
+import itertools
 import sys
 import threading
 import weakref
@@ -29,13 +30,42 @@ class _Forwards(threading.local):
         self.open = []
 
 
+class _Pass:
+    """A backward pass: the context that is the parent of the spans of its modules, and its _ModuleBackward."""
+
+    def __init__(self, context):
+        self.context = context
+        self.modules = []
+
+
 class _Backwards:
-    """The backward passes that run now, in any thread: for each the context that is the parent of the spans of its
-    modules, and a list of its _ModuleBackward."""
+    """The backward passes that run now, in any thread."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.open = []
+        self.of_thread = threading.local()
+
+    def begin(self, context):
+        running = _Pass(context)
+        self.of_thread.__dict__.setdefault("open", []).append(running)
+        with self.lock:
+            self.open.append(running)
+        return running
+
+    def end(self, running):
+        self.of_thread.open.remove(running)
+        with self.lock:
+            self.open.remove(running)
+
+    def current(self):
+        """The pass that this thread works for. None: nobody can tell. Work on a CPU is done by the thread that
+        has called backward(). Work on a GPU is done by a thread of torch, which may serve several passes."""
+        own = self.of_thread.__dict__.get("open")
+        if own:
+            return own[-1]
+        with self.lock:
+            return self.open[0] if len(self.open) == 1 else None
 
 
 _forwards = _Forwards()
@@ -45,23 +75,36 @@ _names = weakref.WeakKeyDictionary()
 
 def _name_of(module):
     """The module's name in the outermost module that runs, such as "encoder.0". None: it is the outermost."""
-    name = _names.get(module)
-    if name is None and _forwards.open:
-        for inner_name, inner in _forwards.open[0][0].named_modules():
-            _names[inner] = inner_name
+    try:
         name = _names.get(module)
+        if name is None and _forwards.open:
+            for inner_name, inner in _forwards.open[0][0].named_modules():
+                _names[inner] = inner_name
+            name = _names.get(module)
+    except TypeError:  # a module with an __eq__() of its own may have no hash
+        return None
     return name or None
 
 
+# So many values of what a module gets or returns are looked at: it may also be a list of a million numbers.
+_VALUES_MAX = 1000
+
+
 def _tensors(values):
-    """The tensors in what a module gets or returns. It looks into lists, tuples and dicts, not into other objects."""
-    if isinstance(values, torch.Tensor):
-        yield values
-    elif isinstance(values, (list, tuple)):
-        for value in values:
-            yield from _tensors(value)
-    elif isinstance(values, dict):
-        yield from _tensors(list(values.values()))
+    """The tensors in what a module gets or returns, in their order. It looks into lists, tuples and dicts, not into
+    other objects."""
+    found = []
+    pending = [values]
+    left = _VALUES_MAX
+    while pending and left:
+        left -= 1
+        value = pending.pop()
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple, dict)):
+            inner = value.values() if isinstance(value, dict) else value
+            pending.extend(reversed(list(itertools.islice(inner, max(0, left - len(pending))))))
+    return found
 
 
 def _nodes(tensors):
@@ -80,7 +123,7 @@ def _nodes(tensors):
 def _before_forward(module, inputs):
     if _is_compiling() or not _native.is_recorded():
         return
-    tensors = list(_tensors(inputs))
+    tensors = _tensors(inputs)
     keys = {"input": tensors[0]} if tensors else {}
     name = _name_of(module)
     if name is not None:
@@ -126,12 +169,11 @@ class _ModuleBackward:
             if self.span is not None or not _native.is_recorded():
                 return
             self.left = self.inputs
-            with _backwards.lock:
-                running = _backwards.open[-1] if _backwards.open else None
+            running = _backwards.current()
             if running:
-                with running[0].copy():
+                with running.context.copy():
                     self.span = _native.span(self.name, **self.keys)
-                running[1].append(self)
+                running.modules.append(self)
             else:
                 self.span = _native.span(self.name, **self.keys)
 
@@ -156,7 +198,6 @@ def _follow_backward(module, forward, ends, output):
     if begin is None or begin in ends:
         return
     made = _ModuleBackward(module, forward, len(ends))
-    begin.register_prehook(made.begin)
     # The node of a parameter may outlive all graphs, as DistributedDataParallel keeps it. Only the graph keeps
     # what was made here, and with it the hooks go.
     end_input = weakref.WeakMethod(made.end_input)
@@ -166,7 +207,14 @@ def _follow_backward(module, forward, ends, output):
         if end is not None:
             end(gradients)
 
-    handles = [node.register_prehook(input_done) for node in ends]
+    handles = []
+    try:
+        for node in ends:
+            handles.append(node.register_prehook(input_done))
+        begin.register_prehook(made.begin)
+    except (AttributeError, NotImplementedError, RuntimeError):  # a node of a kind that has no such hooks
+        _remove(handles)
+        return
     weakref.finalize(made, _remove, handles).atexit = False
 
 
@@ -181,15 +229,12 @@ def _recorded_pass(function, name):
         if _is_compiling() or not _native.is_recorded():
             return function(*args, **kwargs)
         with _native.span(name) as span:
-            running = span.context, []
-            with _backwards.lock:
-                _backwards.open.append(running)
+            running = _backwards.begin(span.context)
             try:
                 return function(*args, **kwargs)
             finally:
-                with _backwards.lock:
-                    _backwards.open.remove(running)
-                for module in running[1]:
+                _backwards.end(running)
+                for module in running.modules:
                     module.end()
 
     return wrapper

@@ -17,8 +17,8 @@ def folder():
 
 
 def library(name):
-    """libcudart.so.12 → its path."""
-    return next(folder().glob(f"*/lib/{name}"))
+    """libcudart.so.12 → its path; of several that match libcudart.so.*, the newest."""
+    return sorted(folder().glob(f"*/lib/{name}"), key=lambda path: path.name)[-1]
 
 
 def lines(path):

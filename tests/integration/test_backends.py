@@ -798,7 +798,7 @@ def test_remote_write_has_what_the_text_has(written, scraped, send):
 def test_chain_of_a_program_writes_to_prometheus(written, processed, tmp_path):  # noqa: F811
     program = Processed(processed, tmp_path)
     _, lines = program.run("steps", 40, chain="log(json,file=all.log),"
-                           f"metrics(histogram=dur,by=kv.parity),export(prometheus={written.url})",
+                           f"metrics(histogram=dur,by=kv.parity),export(prometheus={written.url}/)",
                            OTEL_SERVICE_NAME="chained")
     assert not lines
     rows = [json.loads(x) for x in (tmp_path / "all.log").read_text().splitlines()]

@@ -19,7 +19,7 @@ def libraries(waffle, kind):
     if kind == "simulated":
         sim = waffle.program.parent / "sim"
         return [sim / name for name in ("libcuda.so.1", "libcudart.so.12", "libnccl.so.2")]
-    return ["libcuda.so.1", nvidia.library("libcudart.so.12"), nvidia.library("libnccl.so.2")]
+    return ["libcuda.so.1", nvidia.library("libcudart.so.*"), nvidia.library("libnccl.so.2")]
 
 
 def seen(row, key):

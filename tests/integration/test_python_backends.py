@@ -3,7 +3,11 @@
 OpenTelemetry. The other side is a real server, or OpenTelemetry's own code."""
 
 import json
+import subprocess
 import sys
+import time
+from datetime import datetime
+from types import SimpleNamespace
 
 import pytest
 from opentelemetry import baggage, trace
@@ -13,9 +17,11 @@ from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client.openmetrics import parser as openmetrics
 
+from servers import Prometheus, start_server
+from test_backends import check_native_histogram
 from test_exporters import Collector
 from test_python import METHODS, Script, parents, python, script  # noqa: F401  (fixtures)
-from tracer import Capture
+from tracer import Capture, wait_until
 
 W3C = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
 TRACE, SPAN = 0x0af7651916cd43dd8448eb211c80319c, 0xb7ad6b7169203331
@@ -86,6 +92,31 @@ def test_processes_that_begin_after_set_exporter_send_their_spans(script, method
     assert {service_of(request) for request in collector.requests} == {"job"}
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_children_and_their_children_write_logs_and_metrics_of_their_own(script, method, tmp_path):
+    script.alone(f"""
+        import multiprocessing, os
+        def child(context):
+            with waffle.span("child", pid=os.getpid()): pass
+            process = context.Process(target=grandchild); process.start(); process.join()
+        def grandchild():
+            with waffle.span("grandchild", pid=os.getpid()): pass
+        if __name__ == "__main__":
+            os.chdir({str(tmp_path)!r})
+            waffle.set_exporter(waffle.LogExporter("all.log"), waffle.PrometheusExporter(path="%p.prom"),
+                                waffle.PrometheusExporter(port=0))
+            context = multiprocessing.get_context("{method}")
+            process = context.Process(target=child, args=(context,)); process.start(); process.join()
+        """)
+    rows = [json.loads(line) for line in (tmp_path / "all.log").read_text().splitlines()]
+    pids = {row["name"]: row["args"]["pid"] for row in rows if row["kind"] == "span"}
+    assert set(pids) == {"child", "grandchild"}
+    for name, pid in pids.items():
+        families = openmetrics.text_string_to_metric_families((tmp_path / f"{pid}.prom").read_text())
+        [records] = [family for family in families if family.name == "waffle_records"]
+        assert [sample.labels["name"] for sample in records.samples if sample.labels["kind"] == "span"] == [name]
+
+
 @pytest.mark.parametrize("end", ["pass", "raise SystemExit(3)", "raise ValueError", "os._exit(4)",
                                  "os.kill(os.getpid(), signal.SIGTERM)"])
 def test_the_last_spans_arrive_however_a_program_ends_while_threads_trace(script, end):
@@ -147,6 +178,105 @@ def test_exporters_can_be_combined_replaced_and_ended(script):
     [logged] = [json.loads(line) for line in (folder / "b.log").read_text().splitlines()]
     assert logged["name"] == "logged" and logged["args"] == {"n": 1}
     assert any(event["name"] == "chrome" for event in json.loads((folder / "c.json").read_text()))
+
+
+def test_prometheus_scrapes_native_histograms_with_exemplars(script, tmp_path):
+    path = script.write("""
+        import sys, time
+        prometheus = waffle.PrometheusExporter(port=0, address="127.0.0.1")
+        waffle.set_exporter(waffle.LogExporter("all.log"), prometheus)
+        for n in range(20):
+            with waffle.span("counted"): time.sleep(0.0001 * n)
+        waffle.counter("depth", 7)
+        print(prometheus.port, flush=True)
+        sys.stdin.read()
+        """)
+    program = subprocess.Popen([script.python, path], env=script.environment(), text=True, cwd=tmp_path,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    page = SimpleNamespace(address=f"127.0.0.1:{int(program.stdout.readline())}")
+    server = start_server(Prometheus, lambda _: make_folder(tmp_path), page)
+    try:
+        select = 'waffle_span_duration_seconds{name="counted"}'
+        found = wait_until(lambda: (every_span(server, select, 20)), "all spans")
+        rows = [json.loads(line) for line in (tmp_path / "all.log").read_text().splitlines()]
+        spans = {row["id"]: row for row in rows if row["kind"] == "span"}
+        check_native_histogram(found, [row["dur_ns"] / 1e9 for row in spans.values()])
+        assert server.query("waffle_counter") == {(("kind", "counter"), ("name", "depth")): 7}
+        assert server.query("waffle_overflowed_total") == {(): 0}
+        exemplars = [exemplar for one in server.ask("query_exemplars", query=select, start=time.time() - 600,
+                                                    end=time.time() + 60) for exemplar in one["exemplars"]]
+        assert exemplars
+        for exemplar in exemplars:
+            span = spans[exemplar["labels"]["span_id"]]
+            assert float(exemplar["value"]) == pytest.approx(span["dur_ns"] / 1e9)
+            assert float(exemplar["timestamp"]) == pytest.approx(
+                datetime.fromisoformat(span["time"]).timestamp() + span["dur_ns"] / 1e9, abs=0.002)
+    finally:
+        server.close()
+        program.communicate("", timeout=60)
+    assert program.returncode == 0
+
+
+def make_folder(path):
+    folder = path / "server"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def every_span(server, select, count):
+    """The native histogram of a series when it has counted so many spans."""
+    series = server.ask("query", query=select)["result"]
+    found = series and series[0].get("histogram")
+    return found and int(found[1]["count"]) == count and found[1]
+
+
+def test_metrics_are_served_in_the_format_that_is_asked_for_and_by_the_process_that_set_it(script):
+    done = script.alone("""
+        import os, sys, urllib.request
+        prometheus = waffle.PrometheusExporter(port=0)
+        waffle.set_exporter(prometheus)
+        url = "http://localhost:%d/metrics" % prometheus.port
+        with waffle.span("x"): pass
+        for accept in ("", "text/plain", "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3",
+                       "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,"
+                       "application/openmetrics-text;q=0.8", "application/vnd.google.protobuf;q=0.4,"
+                       "application/openmetrics-text;q=0.5", "application/vnd.google.protobuf;q=x"):
+            answer = urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}))
+            print(answer.headers["Content-Type"].split(";")[0])
+        pid = os.fork()
+        if not pid:
+            waffle.set_exporter()       # the child has the socket, but not the thread that answers
+            sys.exit(0)                 # and does not remove the files of its parent
+        print("child", os.waitpid(pid, 0)[1])
+        text = ""
+        while '"after"' not in text:
+            with waffle.span("after"): pass
+            text = urllib.request.urlopen(url).read().decode()
+        taken = waffle.PrometheusExporter(port=0)
+        try:
+            waffle.set_exporter(taken, waffle.PrometheusExporter(port=prometheus.port, address="192.0.2.1"))
+        except OSError:
+            print("taken", taken._server)
+        """, no_proxy="localhost")
+    text, protobuf = "application/openmetrics-text", "application/vnd.google.protobuf"
+    assert done.stdout.splitlines() == [text, text, text, protobuf, text, text, "child 0", "taken None"]
+    assert not done.stderr
+
+
+def test_an_exporter_that_can_not_begin_says_what_is_wrong_in_its_own_words(script):
+    done = script.alone("""
+        for wrong in (lambda: waffle.set_exporter(waffle.OTLPExporter("ftp://x")),
+                      lambda: waffle.set_exporter(waffle.PrometheusExporter(path="x.prom", metrics="limit=1")),
+                      lambda: waffle.set_exporter(waffle.LogExporter("x.log"), filter="dur >"),
+                      lambda: waffle.trace_start(process="metrics()")):
+            try: wrong()
+            except OSError as error: print(error.errno)
+        """)
+    assert done.stdout.split() == ["22"] * 4
+    lines = done.stderr.splitlines()
+    assert len(lines) == 4 and "WAFFLE_" not in done.stderr
+    assert "processors: " in lines[0] and "processors: " in lines[1] and "filter: " in lines[2]
+    assert "export(prometheus=URL)" in lines[3]
 
 
 # ---- propagators ----

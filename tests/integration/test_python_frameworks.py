@@ -62,6 +62,8 @@ def test_jax_compiles_in_the_first_call_and_dispatches_in_each(script, with_fram
         count = []
         def once(x): count.append(1); return x
         for _ in range(3): jax.jit(once)(x)
+        try: print(jax.jit(fun=once)(x).shape)      # as JAX itself: older versions allow it
+        except TypeError as error: print("positional-only" in str(error))
         print(len(count), inspect.signature(square), square.__name__, square.__wrapped__.__name__,
               isinstance(square, jax.stages.Wrapped), square.lower(x).compile()(x).shape, bool(waffle.current()))
         """
@@ -224,3 +226,44 @@ print(bool(waffle.current()))
     assert capture.rows("event", name="after the error")[0]["parent"] == error["id"]
     [grad] = named(rows, "autograd.grad")
     assert len(children(rows, grad)) == 3
+
+
+def test_torch_modules_may_get_anything_and_run_backward_in_several_threads(script, with_frameworks):  # noqa: F811
+    text = TRAINING + """
+import threading, time
+class Odd(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.full = nn.Linear(2, 2)
+    def __eq__(self, other): return self is other       # and so it has no hash
+    def forward(self, values, x): return self.full(x) + values[0]
+circle = [1]
+circle.append(circle)
+odd = Odd()
+print(odd(circle, torch.ones(1, 2)).sum().item(), odd([2] * 1000000, torch.ones(1, 2)).sum().item())
+both = threading.Barrier(2)
+class Meet(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x): return x.clone()
+    @staticmethod
+    def backward(context, gradient):
+        both.wait(60)                                   # here both passes run
+        return gradient
+def work(n):
+    module = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    with waffle.span("thread", n=n): Meet.apply(module(torch.ones(1, 2))).sum().backward()
+threads = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+    alone, capture = script.alone(text, **with_frameworks), script.record(text, **with_frameworks)
+    assert alone.stdout == capture.result.stdout and not alone.stderr and not capture.result.stderr
+    rows = capture.rows("span")
+    assert len(named(rows, "Odd.forward")) == 2 and {row["args"]["input"] for row in named(rows, "Odd.forward")} == {
+        "float32[1,2]"}
+    for thread in named(rows, "thread"):
+        assert children(rows, thread) == ["Sequential.forward", "backward"]
+        [back] = [row for row in named(rows, "backward") if row.get("parent") == thread["id"]]
+        assert sorted(children(rows, back)) == ["Linear.backward", "ReLU.backward", "Sequential.backward"]
+        forwards = {row["id"] for row in rows if row["name"].endswith(".forward") and row["tid"] == thread["tid"]}
+        assert all(link["id"] in forwards for row in rows if row.get("parent") == back["id"] for link in row["links"])

@@ -196,7 +196,8 @@ static void command_read(char *text, size_t size)
 	text[len] = '\0';
 }
 
-static int sink_make(struct collector *collector, const char *process, struct error *err)
+static int sink_make(struct collector *collector, const struct collector_options *options,
+		     struct error *err)
 {
 	struct sink **sink = &collector->delivery.sink, *file = NULL;
 	struct this_host host;
@@ -218,11 +219,12 @@ static int sink_make(struct collector *collector, const char *process, struct er
 	};
 	collector->delivery.losses_ns = collector->flushed_ns = origin.meta.start_ts;
 	/* The file comes last, since it replaces one that another recording may have written. */
-	if (process)
-		result = sink_process_open(sink, process, &collector->thread_id, &origin, err);
+	if (options->process)
+		result = sink_process_open(sink, options->process, options->names->process,
+					   &collector->thread_id, &origin, err);
 	if (!result && *collector->path)
 		result = sink_open(&file, collector->path, &origin, err);
-	if (!result && process && file)
+	if (!result && options->process && file)
 		sink_process_add_file(*sink, file);
 	else if (!result && file)
 		*sink = file;
@@ -259,7 +261,7 @@ static int filter_begin(struct collector *collector, const struct collector_opti
 		.deliver = delivery_kept,
 		.arg = &collector->delivery,
 	};
-	int result = options->filter ? filter_parse(&collector->filter, "WAFFLE_FILTER",
+	int result = options->filter ? filter_parse(&collector->filter, options->names->filter,
 						    options->filter, err)
 				     : 0;
 
@@ -302,7 +304,7 @@ int collector_open(struct collector **result, const char *path,
 	sink_file_hurry(false);
 	code = parts_make(collector, options, path, err);
 	if (!code)
-		code = sink_make(collector, options->process, err);
+		code = sink_make(collector, options, err);
 	if (!code) {
 		struct ticks_pair now = ticks_pair_take(collector->clock);
 

@@ -20,7 +20,14 @@
 
 struct collector;
 
+/* What messages call the parts of a recording: variables of the environment, or options that the
+ * program itself has passed. */
+struct recording_names {
+	const char *file, *filter, *process;
+};
+
 struct collector_options {
+	const struct recording_names *names;
 	const char *filter;  /* an expression; NULL: everything is kept */
 	bool keep_children;  /* also what happens inside of what the filter keeps */
 	bool overwrite;      /* takes records only when it is flushed or closed */

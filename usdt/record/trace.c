@@ -68,6 +68,7 @@ static struct {
 	pid_t *pid;
 	char pattern[PATH_MAX]; /* the name as it was given */
 	char *filter, *process;
+	const struct recording_names *names;
 	bool keep_children;
 	bool overwrite;
 	size_t ring_bytes;
@@ -196,14 +197,14 @@ static void program_recorded(void);
 
 static int begin(struct error *err)
 {
-	struct collector_options options = {trace.filter, trace.keep_children, trace.overwrite,
-					    trace.process, program_recorded};
+	struct collector_options options = {trace.names,     trace.filter,  trace.keep_children,
+					    trace.overwrite, trace.process, program_recorded};
 	struct collector *collector;
 	char path[PATH_MAX];
 	uint32_t rank;
 	int result;
 
-	result = output_name_expand(path, sizeof(path), "WAFFLE_TRACE", trace.pattern, getpid(),
+	result = output_name_expand(path, sizeof(path), trace.names->file, trace.pattern, getpid(),
 				    &rank, err)
 			 ?: owner_name(path, sizeof(path), trace.execs, err);
 	if (result)
@@ -386,16 +387,21 @@ static void program_recorded(void)
 
 /* ---- the functions of waffle_trace.h ---- */
 
-static int start(const char *path, const struct waffle_trace_options *options, unsigned execs,
-		 struct error *err)
+static const struct recording_names names_environment = {"WAFFLE_TRACE", "WAFFLE_FILTER",
+							 "WAFFLE_PROCESS"};
+static const struct recording_names names_program = {"waffle_trace_start()", "filter",
+						     "processors"};
+
+static int start(const char *path, const struct waffle_trace_options *options,
+		 const struct recording_names *names, unsigned execs, struct error *err)
 {
 	size_t ring_bytes = options->ring_bytes;
 	int result;
 
 	if (path ? !*path : !options->process)
-		return error_set(err, EINVAL, "WAFFLE_TRACE: the name of the file is empty");
+		return error_set(err, EINVAL, "%s: the name of the file is empty", names->file);
 	path = path ? path : "";
-	result = options->process ? chain_prepare(options->process, "WAFFLE_PROCESS", err) : 0;
+	result = options->process ? chain_prepare(options->process, names->process, err) : 0;
 	if (result)
 		return result;
 	if (!ring_bytes)
@@ -411,14 +417,15 @@ static int start(const char *path, const struct waffle_trace_options *options, u
 	pthread_mutex_lock(&trace.lock);
 	if (is_recorded() || trace.ending || trace.abandoned) {
 		result = error_set(err, EBUSY, "%s: this process records already%s",
-				   *path ? path : "WAFFLE_PROCESS",
+				   *path ? path : names->process,
 				   is_first_copy() ? "" : ", by another copy of libwaffle");
 	} else if (!is_first_copy()) {
 		result = error_set(err, EBUSY,
 				   "%s: another copy of libwaffle was loaded before and takes all "
 				   "hits; link only one",
-				   *path ? path : "WAFFLE_PROCESS");
+				   *path ? path : names->process);
 	} else {
+		trace.names = names;
 		free(trace.filter);
 		free(trace.process);
 		trace.filter = options->filter ? strdup(options->filter) : NULL;
@@ -460,7 +467,7 @@ static void start_work(void *arg)
 					 "waffle_trace_start(): the options have no .size; set it "
 					 "to sizeof(struct waffle_trace_options)");
 	else
-		call->result = start(call->path, &all, 0, &err);
+		call->result = start(call->path, &all, &names_program, 0, &err);
 	complain(call->result, &err);
 }
 
@@ -670,7 +677,8 @@ static void environment_work(void *arg)
 	if (path && output_name_has_pid(path) &&
 	    (owner_of(path) == OWNER_SELF || owner_of(path) == OWNER_COPY))
 		execs = owner_execs() + 1;
-	result = environment_read(&options, &err) ?: start(path, &options, execs, &err);
+	result = environment_read(&options, &err)
+			 ?: start(path, &options, &names_environment, execs, &err);
 	if (!result)
 		owner_set(path ? path : "", execs);
 	complain(result, &err);

@@ -87,9 +87,10 @@ int sink_open(struct sink **sink, const char *path, const struct sink_origin *or
 	      struct error *err);
 
 /* Opens a chain of processors (export/process/chain.h) as a sink. The chain gets all records except
- * those of the collector's own thread. */
-int sink_process_open(struct sink **sink, const char *text, const uint32_t *collector_tid,
-		      const struct sink_origin *origin, struct error *err);
+ * those of the collector's own thread. `name` is what messages call the chain; it has to stay. */
+int sink_process_open(struct sink **sink, const char *text, const char *name,
+		      const uint32_t *collector_tid, const struct sink_origin *origin,
+		      struct error *err);
 /* Adds a file to a chain's sink, which then owns the file. The file gets every record, whatever the
  * chain passes on. */
 void sink_process_add_file(struct sink *chain, struct sink *file);

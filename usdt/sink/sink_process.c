@@ -55,7 +55,7 @@ static int process_add_site(struct sink *sink, const struct site_info *site, str
 	struct sink_process *process = (struct sink_process *)sink;
 
 	if (!vec_push(&process->sites, site))
-		return error_set(err, ENOMEM, "WAFFLE_PROCESS: out of memory");
+		return error_set(err, ENOMEM, "out of memory");
 	return process->inner ? inner_result(process, sink_add_site(process->inner, site, err), err)
 			      : 0;
 }
@@ -132,13 +132,14 @@ static const struct sink_type process_type = {
 	.discard = process_discard,
 };
 
-int sink_process_open(struct sink **sink, const char *text, const uint32_t *collector_tid,
-		      const struct sink_origin *origin, struct error *err)
+int sink_process_open(struct sink **sink, const char *text, const char *name,
+		      const uint32_t *collector_tid, const struct sink_origin *origin,
+		      struct error *err)
 {
 	struct sink_process *process = calloc(1, sizeof(*process));
 	const char *service = secure_getenv("OTEL_SERVICE_NAME");
 	struct chain_host host = {
-		.origin = "WAFFLE_PROCESS",
+		.origin = name,
 		.service = service && *service ? service : program_invocation_short_name,
 		.pid = (uint32_t)getpid(),
 		.unix_offset_ns = (int64_t)(origin->meta.real_ns - origin->meta.start_ts),
@@ -148,7 +149,7 @@ int sink_process_open(struct sink **sink, const char *text, const uint32_t *coll
 	int code;
 
 	if (!process)
-		return error_set(err, ENOMEM, "WAFFLE_PROCESS: out of memory");
+		return error_set(err, ENOMEM, "%s: out of memory", name);
 	process->sink.type = &process_type;
 	process->collector_tid = collector_tid;
 	code = chain_open(&process->chain, text, &host, err);

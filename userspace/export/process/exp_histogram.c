@@ -122,3 +122,18 @@ void exp_histogram_exemplify(struct exp_histogram *histogram, const struct exemp
 
 	histogram->exemplars[slot] = *exemplar;
 }
+
+const struct exemplar *exp_histogram_exemplar(const struct exp_histogram *histogram, double low,
+					      double high)
+{
+	const struct exemplar *found = NULL;
+
+	for (size_t i = 0; i < EXP_HISTOGRAM_EXEMPLARS; i++) {
+		const struct exemplar *at = &histogram->exemplars[i];
+
+		if (at->unix_ns && at->value > low && at->value <= high &&
+		    (!found || at->unix_ns > found->unix_ns))
+			found = at;
+	}
+	return found;
+}

@@ -39,6 +39,9 @@ void exp_histogram_init(struct exp_histogram *histogram);
 bool exp_histogram_add(struct exp_histogram *histogram, double value);
 /* Keeps an exemplar: the latest one of each octave, of eight octaves. */
 void exp_histogram_exemplify(struct exp_histogram *histogram, const struct exemplar *exemplar);
+/* The latest exemplar whose value is in (low, high]; NULL: there is none. */
+const struct exemplar *exp_histogram_exemplar(const struct exp_histogram *histogram, double low,
+					      double high);
 /* Merges buckets until the scale is at most `scale`, and there are at most `buckets`. */
 void exp_histogram_coarsen(struct exp_histogram *histogram, int32_t scale, uint32_t buckets);
 /* The bucket of a value greater than 0. */

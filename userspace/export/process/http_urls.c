@@ -91,7 +91,7 @@ int http_urls_make(struct http_urls *urls, const char *url)
 	int len = (int)(base_len(url) - skip);
 	bool grpc = urls->grpc = schemes[scheme].grpc;
 	/* Servers have different paths for remote write, so one that is given is the whole. */
-	const char *write = rest[strcspn(rest, "/")] ? "" : "/api/v1/write";
+	const char *write = (int)strcspn(rest, "/") < len ? "" : "/api/v1/write";
 	const char *paths[] = {
 		[URL_TRACES] = grpc ? GRPC_SERVICE "trace.v1.TraceService/Export" : "/v1/traces",
 		[URL_METRICS] =

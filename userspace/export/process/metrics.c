@@ -4,22 +4,23 @@
 
 #include "export/process/file_name_internal.h"
 #include "export/process/file_sender_internal.h"
+#include "export/process/metrics_protobuf_internal.h"
 #include "export/process/metrics_text.h"
 #include "export/process/processors_internal.h"
 #include "util/clock.h"
 
 struct metrics_config {
-	const char *histogram, *by, *file;
+	const char *histogram, *by, *file, *protobuf;
 	unsigned format;
 	uint64_t every_ns, limit;
 };
 
 struct metrics_state {
 	struct series_table table;
-	struct sender *sender; /* NULL: no file */
-	bool exported;         /* an exporter follows */
-	uint64_t written_ns;   /* CLOCK_MONOTONIC */
-	uint64_t last_unix_ns; /* of the records */
+	struct sender *text, *protobuf; /* NULL: no such file */
+	bool exported;                  /* an exporter follows */
+	uint64_t written_ns;            /* CLOCK_MONOTONIC */
+	uint64_t last_unix_ns;          /* of the records */
 };
 
 static const char *const formats[] = {
@@ -49,19 +50,27 @@ static const struct processor_option options[] = {
 	 "openmetrics.",
 	 .type = PROCESSOR_CHOICE, .choices = formats,
 	 .at = offsetof(struct metrics_config, format)},
+	{"protobuf", "PATH",
+	 "Also replace this file by the metrics in Prometheus' protobuf, with native histograms, "
+	 "for "
+	 "what answers its scrapes. Default: none.",
+	 .type = PROCESSOR_TEXT, .replaces = true, .at = offsetof(struct metrics_config, protobuf)},
 	{"every", "1s to 1h", "How often to write and export. Default: 10s.",
 	 .type = PROCESSOR_TIME, .min = 1000000000ull, .max = 3600000000000ull,
 	 .value = 10000000000ull, .at = offsetof(struct metrics_config, every_ns)},
 };
 
-static int file_open(struct processor *processor, const char *file, struct error *err)
+/* `file` NULL: there is none. */
+static int file_open(struct processor *processor, struct sender **sender, const char *file,
+		     struct error *err)
 {
-	struct metrics_state *state = processor->state;
 	char path[PATH_MAX], name[128];
-	int result = file_name_expand(path, file, processor->host, err);
+	int result = file ? file_name_expand(path, file, processor->host, err) : 0;
 
 	snprintf(name, sizeof(name), "%s: metrics()", processor->host->origin);
-	return result ?: file_sender_replace(&state->sender, name, path, processor->host, err);
+	if (!file || result)
+		return result;
+	return file_sender_replace(sender, name, path, processor->host, err);
 }
 
 static int metrics_open(struct processor *processor, struct error *err)
@@ -84,12 +93,14 @@ static int metrics_open(struct processor *processor, struct error *err)
 			 ?: series_choices_parse(table->histograms, &table->histogram_count,
 						 SERIES_HISTOGRAMS_MAX, true, origin,
 						 config->histogram, err);
-	if (!result && !config->file && !state->exported)
-		result = error_set(err, EINVAL,
-				   "%s: metrics() leads nowhere: write metrics(file=PATH), or "
-				   "export(otlp=URL) behind it",
-				   origin);
-	return result ?: config->file ? file_open(processor, config->file, err) : 0;
+	if (!result && !config->file && !config->protobuf && !state->exported)
+		result = error_set(
+			err, EINVAL,
+			"%s: metrics() leads nowhere: write metrics(file=PATH), or behind "
+			"it export(otlp=URL) or export(prometheus=URL)",
+			origin);
+	return result ?: file_open(processor, &state->text, config->file, err)
+			 ?: file_open(processor, &state->protobuf, config->protobuf, err);
 }
 
 static void metrics_records(struct processor *processor, struct full_record *const *records,
@@ -112,6 +123,14 @@ static void metrics_records(struct processor *processor, struct full_record *con
 	processor_pass(processor, records, count);
 }
 
+/* Replaces a file, and frees `contents`. */
+static void file_give(struct sender *sender, struct out_bytes *contents)
+{
+	sender_push(sender,
+		    contents->failed ? NULL : parcel_new(0, 0, contents->data, contents->len), 0);
+	bytes_free(contents);
+}
+
 static void snapshot_give(struct processor *processor)
 {
 	const struct metrics_config *config = processor->config;
@@ -119,16 +138,19 @@ static void snapshot_give(struct processor *processor)
 	uint64_t now = clock_monotonic_ns() + (uint64_t)processor->host->unix_offset_ns;
 	struct metrics_snapshot snapshot = {&state->table,
 					    processor->host->finished ? state->last_unix_ns : now};
-	struct out_bytes text = {0};
+	struct out_bytes text = {0}, protobuf = {0};
 
 	state->written_ns = clock_monotonic_ns();
 	if (state->exported)
 		processor_pass_metrics(processor, &snapshot);
-	if (!state->sender)
-		return;
-	metrics_text(&text, &snapshot, config->format);
-	sender_push(state->sender, text.failed ? NULL : parcel_new(0, 0, text.data, text.len), 0);
-	bytes_free(&text);
+	if (state->text) {
+		metrics_text(&text, &snapshot, config->format);
+		file_give(state->text, &text);
+	}
+	if (state->protobuf) {
+		metrics_protobuf(&protobuf, &snapshot);
+		file_give(state->protobuf, &protobuf);
+	}
 }
 
 static void metrics_tick(struct processor *processor, uint64_t now_ns)
@@ -149,19 +171,28 @@ static void metrics_drain(struct processor *processor, uint64_t until_ns)
 {
 	struct metrics_state *state = processor->state;
 
-	if (state->sender)
-		sender_drain(state->sender, until_ns);
+	if (state->text)
+		sender_drain(state->text, until_ns);
+	if (state->protobuf)
+		sender_drain(state->protobuf, until_ns);
+}
+
+static void file_close(struct processor *processor, struct sender *sender, uint64_t until_ns)
+{
+	struct sender_counts counts;
+
+	if (!sender)
+		return;
+	counts = sender_close(sender, until_ns);
+	*processor->lossy = *processor->lossy || counts.dropped || counts.refused;
 }
 
 static void metrics_close(struct processor *processor, uint64_t until_ns)
 {
 	struct metrics_state *state = processor->state;
-	struct sender_counts counts;
 
-	if (state->sender) {
-		counts = sender_close(state->sender, until_ns);
-		*processor->lossy = *processor->lossy || counts.dropped || counts.refused;
-	}
+	file_close(processor, state->text, until_ns);
+	file_close(processor, state->protobuf, until_ns);
 	series_free(&state->table);
 }
 

@@ -8,10 +8,6 @@
 
 #include "util/terminal.h"
 
-/* Buckets of a histogram in the text: four an octave at most. */
-#define TEXT_SCALE 2
-#define TEXT_BUCKETS 64
-
 struct metrics_out {
 	struct out_bytes *out;
 	const struct series_table *table;
@@ -94,7 +90,7 @@ static void family(const struct metrics_out *m, const char *name, const char *ty
 
 static void records_write(const struct metrics_out *m)
 {
-	family(m, "waffle_records", "counter", NULL, "Spans, events and log messages.");
+	family(m, "waffle_records", "counter", NULL, METRICS_HELP_RECORDS);
 	for (size_t i = 0; i < m->table->series.len; i++) {
 		const struct series *series = m->table->series.data[i];
 
@@ -108,8 +104,7 @@ static void records_write(const struct metrics_out *m)
 
 static void counters_write(const struct metrics_out *m)
 {
-	family(m, "waffle_counter", "gauge", NULL,
-	       "The last value of each counter of the program.");
+	family(m, "waffle_counter", "gauge", NULL, METRICS_HELP_COUNTER);
 	for (size_t i = 0; i < m->table->series.len; i++) {
 		const struct series *series = m->table->series.data[i];
 
@@ -131,19 +126,19 @@ void metrics_histogram_name(char name[128], const struct series_choice *choice)
 			 choice->label);
 }
 
-/* The exemplar of (low, high], if there is one. */
+void metrics_histogram_help(char help[160], const struct series_choice *choice)
+{
+	if (choice->field == SERIES_DUR)
+		snprintf(help, 160, "Durations of spans.");
+	else
+		snprintf(help, 160, "Values of the key %s.", choice->label);
+}
+
 static void exemplar_write(const struct metrics_out *m, const struct exp_histogram *histogram,
 			   double low, double high)
 {
-	const struct exemplar *found = NULL;
+	const struct exemplar *found = exp_histogram_exemplar(histogram, low, high);
 
-	for (size_t i = 0; i < EXP_HISTOGRAM_EXEMPLARS; i++) {
-		const struct exemplar *at = &histogram->exemplars[i];
-
-		if (at->unix_ns && at->value > low && at->value <= high &&
-		    (!found || at->unix_ns > found->unix_ns))
-			found = at;
-	}
 	if (!found || m->format == METRICS_PROMETHEUS)
 		return;
 	bytes_print(m->out, " # {trace_id=\"%016" PRIx64 "%016" PRIx64 "\"", found->trace_hi,
@@ -180,7 +175,7 @@ static void histogram_write(const struct metrics_out *m, const char *name,
 	uint64_t count = histogram.zeros;
 	double low = -1;
 
-	exp_histogram_coarsen(&histogram, TEXT_SCALE, TEXT_BUCKETS);
+	exp_histogram_coarsen(&histogram, METRICS_TEXT_SCALE, METRICS_TEXT_BUCKETS);
 	if (histogram.zeros) {
 		bucket_write(m, name, series, &histogram, low, 0, count);
 		low = 0;
@@ -205,13 +200,11 @@ static void histograms_write(const struct metrics_out *m)
 {
 	for (size_t i = 0; i < m->table->histogram_count; i++) {
 		const struct series_choice *choice = &m->table->histograms[i];
-		bool is_duration = choice->field == SERIES_DUR;
 		char name[128], help[160];
 
 		metrics_histogram_name(name, choice);
-		snprintf(help, sizeof(help), "Values of the key %s.", choice->label);
-		family(m, name, "histogram", is_duration ? "seconds" : NULL,
-		       is_duration ? "Durations of spans." : help);
+		metrics_histogram_help(help, choice);
+		family(m, name, "histogram", choice->field == SERIES_DUR ? "seconds" : NULL, help);
 		for (size_t j = 0; j < m->table->series.len; j++)
 			if (m->table->series.data[j]->histograms[i])
 				histogram_write(m, name, m->table->series.data[j],
@@ -227,8 +220,7 @@ void metrics_text_families(struct out_bytes *out, const struct metrics_snapshot 
 	records_write(&m);
 	counters_write(&m);
 	histograms_write(&m);
-	family(&m, "waffle_overflowed", "counter", NULL,
-	       "Records that share a series because there are too many.");
+	family(&m, "waffle_overflowed", "counter", NULL, METRICS_HELP_OVERFLOWED);
 	bytes_print(out, "waffle_overflowed_total %" PRIu64 "\n", snapshot->table->overflowed);
 }
 

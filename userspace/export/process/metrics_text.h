@@ -6,6 +6,15 @@
 #include "export/process/bytes_internal.h"
 #include "export/process/series_internal.h"
 
+/* Buckets of a histogram in the text: four an octave at most. */
+#define METRICS_TEXT_SCALE 2
+#define METRICS_TEXT_BUCKETS 64
+
+/* What the metrics are, in all formats that say so. */
+#define METRICS_HELP_RECORDS "Spans, events and log messages."
+#define METRICS_HELP_COUNTER "The last value of each counter of the program."
+#define METRICS_HELP_OVERFLOWED "Records that share a series because there are too many."
+
 enum metrics_format { METRICS_OPENMETRICS, METRICS_PROMETHEUS };
 
 void metrics_text(struct out_bytes *out, const struct metrics_snapshot *snapshot,
@@ -18,5 +27,6 @@ void metrics_text_label(struct out_bytes *out, const char *separator, const char
 			const char *value);
 /* The name of the metric of a histogram: "waffle_span_duration_seconds", "waffle_kv_bytes". */
 void metrics_histogram_name(char name[128], const struct series_choice *choice);
+void metrics_histogram_help(char help[160], const struct series_choice *choice);
 
 #endif

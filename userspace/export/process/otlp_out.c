@@ -98,6 +98,12 @@ void otlp_begin(struct otlp_out *otlp, unsigned field, const char *name)
 	message_open(otlp, true);
 }
 
+void otlp_delimited_begin(struct otlp_out *otlp, struct out_bytes *out)
+{
+	*otlp = (struct otlp_out){.out = out};
+	message_open(otlp, true);
+}
+
 void otlp_item_begin(struct otlp_out *otlp, unsigned field)
 {
 	if (otlp->json)

@@ -36,6 +36,10 @@ struct otlp_out {
 void otlp_request_begin(struct otlp_out *otlp, struct out_bytes *out, bool json);
 void otlp_request_end(struct otlp_out *otlp);
 
+/* A message with its length in front of it, so that others can follow in the same file. otlp_end()
+ * ends it. */
+void otlp_delimited_begin(struct otlp_out *otlp, struct out_bytes *out);
+
 /* A message in a field, or an item of a list of messages. */
 void otlp_begin(struct otlp_out *otlp, unsigned field, const char *name);
 void otlp_item_begin(struct otlp_out *otlp, unsigned field);

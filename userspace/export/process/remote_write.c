@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/process/remote_write.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "export/process/metrics_text.h"
-
-/* The finest resolution of a native histogram. A range of doubles needs none below -4, the coarsest
- * one. */
-#define SCHEMA_MAX 8
-/* Below this Prometheus counts as zero by default. */
-#define ZERO_THRESHOLD 0x1p-128
+#include "export/process/prometheus_parts_internal.h"
 
 /* ---- labels ---- */
 
@@ -44,15 +38,6 @@ static void labels_complete(const struct remote_write *write, struct label_list 
 	qsort(list->labels, list->count, sizeof(list->labels[0]), label_compare);
 }
 
-/* message Label { string name = 1; string value = 2; } */
-static void label_write(struct otlp_out *out, const char *name, const char *value)
-{
-	otlp_item_begin(out, 1);
-	otlp_text(out, 1, "name", name);
-	otlp_text(out, 2, "value", value);
-	otlp_end(out);
-}
-
 /* message TimeSeries { repeated Label labels = 1; repeated Sample samples = 2;
  * repeated Exemplar exemplars = 3; repeated Histogram histograms = 4; }
  * The receiver wants labels in the order of their names. */
@@ -60,7 +45,7 @@ static void series_begin(struct remote_write *write, const struct label_list *li
 {
 	otlp_item_begin(&write->out, 1);
 	for (size_t i = 0; i < list->count; i++)
-		label_write(&write->out, list->labels[i].name, list->labels[i].value);
+		prometheus_label(&write->out, list->labels[i].name, list->labels[i].value);
 }
 
 /* ---- values ---- */
@@ -91,28 +76,6 @@ void remote_write_value(struct remote_write *write, const char *metric,
 
 /* ---- histograms ---- */
 
-/* message BucketSpan { sint32 offset = 1; uint32 length = 2; }
- * Prometheus names a bucket by its upper bound, and OpenTelemetry by its lower one. The first count
- * is followed by differences. */
-static void buckets_write(struct otlp_out *out, const struct exp_histogram *histogram)
-{
-	uint64_t deltas[EXP_HISTOGRAM_BUCKETS], last = 0;
-
-	if (!histogram->used)
-		return;
-	otlp_item_begin(out, 11);
-	otlp_signed(out, 1, "offset", histogram->offset + 1);
-	otlp_number(out, 2, "length", histogram->used);
-	otlp_end(out);
-	for (uint32_t i = 0; i < histogram->used; i++) {
-		int64_t delta = (int64_t)(histogram->buckets[i] - last);
-
-		deltas[i] = (uint64_t)delta << 1 ^ (uint64_t)(delta >> 63); /* zigzag */
-		last = histogram->buckets[i];
-	}
-	otlp_counts(out, 12, "positiveDeltas", deltas, histogram->used);
-}
-
 /* message Histogram { uint64 count_int = 1; double sum = 3; sint32 schema = 4;
  * double zero_threshold = 5; uint64 zero_count_int = 6; repeated BucketSpan positive_spans = 11;
  * repeated sint64 positive_deltas = 12; int64 timestamp = 15; } */
@@ -122,15 +85,15 @@ static void histogram_write(struct remote_write *write, const struct label_list 
 	struct otlp_out *out = &write->out;
 	struct exp_histogram histogram = *fine;
 
-	exp_histogram_coarsen(&histogram, SCHEMA_MAX, EXP_HISTOGRAM_BUCKETS);
+	exp_histogram_coarsen(&histogram, PROMETHEUS_SCHEMA_MAX, EXP_HISTOGRAM_BUCKETS);
 	series_begin(write, list);
 	otlp_item_begin(out, 4);
 	otlp_int64(out, 1, "countInt", (int64_t)histogram.count);
 	otlp_double(out, 3, "sum", histogram.sum);
 	otlp_signed(out, 4, "schema", histogram.scale);
-	otlp_double(out, 5, "zeroThreshold", ZERO_THRESHOLD);
+	otlp_double(out, 5, "zeroThreshold", PROMETHEUS_ZERO_THRESHOLD);
 	otlp_int64(out, 6, "zeroCountInt", (int64_t)histogram.zeros);
-	buckets_write(out, &histogram);
+	prometheus_buckets(out, 11, 12, &histogram);
 	otlp_int64(out, 15, "timestamp", write->unix_ms);
 	otlp_end(out);
 	otlp_end(out);
@@ -148,15 +111,8 @@ static int exemplar_compare(const void *a, const void *b)
 /* message Exemplar { repeated Label labels = 1; double value = 2; int64 timestamp = 3; } */
 static void exemplar_write(struct otlp_out *out, struct exemplar *exemplar)
 {
-	char trace[33], span[17];
-
-	snprintf(trace, sizeof(trace), "%016" PRIx64 "%016" PRIx64, exemplar->trace_hi,
-		 exemplar->trace_lo);
-	snprintf(span, sizeof(span), "%016" PRIx64, exemplar->span_id);
 	otlp_item_begin(out, 3);
-	if (exemplar->span_id)
-		label_write(out, "span_id", span);
-	label_write(out, "trace_id", trace);
+	prometheus_exemplar_labels(out, exemplar);
 	otlp_double(out, 2, "value", exemplar->value);
 	otlp_int64(out, 3, "timestamp", (int64_t)(exemplar->unix_ns / 1000000));
 	otlp_end(out);

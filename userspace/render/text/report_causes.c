@@ -7,8 +7,9 @@
 
 #include "render/json/samples_json.h"
 #include "render/text/samples_text_internal.h"
-#include "util/terminal.h"
 #include "util/memory.h"
+#include "util/template_fold.h"
+#include "util/terminal.h"
 #include "util/units.h"
 #include "util/utf8.h"
 
@@ -45,20 +46,19 @@ static void put(FILE *out, const char *text)
 
 static void put_object(FILE *out, const char *object, unsigned room, enum why_object_shown shown)
 {
-	unsigned columns = terminal_columns(object);
+	char *folded = template_fold(object, room);
+	unsigned columns = terminal_columns(folded);
 
-	if (room < OBJECT_COLUMNS)
-		room = OBJECT_COLUMNS;
-	if (columns > room && shown == WHY_OBJECT_BEGIN) {
-		terminal_put(out, object, (size_t)(terminal_skip(object, room - 1) - object));
+	if (columns <= room) {
+		put(out, folded);
+	} else if (shown == WHY_OBJECT_BEGIN) {
+		terminal_put(out, folded, (size_t)(terminal_skip(folded, room - 1) - folded));
 		fputs("…", out);
-		return;
-	}
-	if (columns > room) {
+	} else {
 		fputs("…", out);
-		object = terminal_skip(object, columns - room + 1);
+		put(out, terminal_skip(folded, columns - room + 1));
 	}
-	put(out, object);
+	free(folded);
 }
 
 static bool has_thread(const struct why_group_cause *cause)
@@ -87,7 +87,8 @@ static void put_thing(FILE *out, const struct report *report, const struct why_g
 		      unsigned room)
 {
 	if (cause->object)
-		put_object(out, strtab_get(report->causes->why->texts, cause->object), room,
+		put_object(out, strtab_get(report->causes->why->texts, cause->object),
+			   room < OBJECT_COLUMNS ? OBJECT_COLUMNS : room,
 			   why_causes[cause->cause].shown);
 	else if (cause->merged && has_thread(cause))
 		fputs("several", out);

@@ -2,12 +2,14 @@
 #include "render/text/why_text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "analyze/why/why_merge.h"
 #include "render/place.h"
 #include "render/text/samples_text_internal.h"
 #include "render/text/why_chain.h"
 #include "render/text/why_node.h"
+#include "util/template_fold.h"
 #include "util/terminal.h"
 #include "util/units.h"
 
@@ -105,6 +107,9 @@ static void put_culprits(const struct why_printer *printer, const struct why_par
 	fputc(')', printer->out);
 }
 
+/* Longer names of templates in a culprit's object are folded. */
+#define OBJECT_COLUMNS 100
+
 static void put_culprit(const struct why_printer *printer, const struct why_part *part)
 {
 	const struct model *model = printer->model;
@@ -120,8 +125,12 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 		}
 	}
 	if (part->object) {
+		char *object = template_fold(strtab_get(printer->why->texts, part->object),
+					     OBJECT_COLUMNS);
+
 		fputs(glue, printer->out);
-		why_put(printer, strtab_get(printer->why->texts, part->object));
+		why_put(printer, object);
+		free(object);
 	}
 	if (part->thread >= model->threads.len && !part->object)
 		fputs(why_causes[part->cause].text, printer->out);

@@ -179,13 +179,14 @@ static inline bool site_role_is_nccl(unsigned role)
 	       role == SITE_ROLE_GROUP_START || role == SITE_ROLE_GROUP_END ||
 	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_SEND || role == SITE_ROLE_RECV;
 }
-/* Whether a call is only book-keeping of a library, such as __cudaRegisterFunction(), which tells
- * the library the names of kernels. The compiler adds these calls, and their names begin with "__".
- * A program may make tens of thousands of them at its start, and users do not look for them. */
+/* Whether a call is only book-keeping of a library, and users do not look for it: those that the
+ * compiler adds to tell the library the names of kernels, such as __cudaRegisterFunction(), of
+ * which a program may make tens of thousands at its start; and those that give the handle of a
+ * kernel, such as cuKernelGetFunction(), which libraries make before each launch. */
 static inline bool site_is_bookkeeping(const struct site_info *site)
 {
-	return (site->role == SITE_ROLE_NAME || site->role == SITE_ROLE_HANDLE) &&
-	       site->name[0] == '_' && site->name[1] == '_';
+	return site->role == SITE_ROLE_HANDLE ||
+	       (site->role == SITE_ROLE_NAME && site->name[0] == '_' && site->name[1] == '_');
 }
 /* Whether a hit of this kind of site is a log message. */
 static inline bool site_kind_is_log(unsigned kind)

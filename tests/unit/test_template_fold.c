@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Names of C++ templates become short enough, from the inside out. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "util/template_fold.h"
+
+static void expect(const char *text, uint32_t columns, const char *expected)
+{
+	char *folded = template_fold(text, columns);
+
+	assert_string_equal(folded, expected);
+	free(folded);
+}
+
+static void test_folds_the_innermost_arguments_first(void **state)
+{
+	const char *name = "at::(anonymous namespace)::apply<at::List<float, 3>, Div<float> >";
+
+	(void)state;
+	expect(name, 100, name);
+	expect(name, 60, "at::apply<at::List<float, 3>, Div<float> >");
+	expect(name, 40, "at::apply<at::List<…>, Div<…> >");
+	expect(name, 20, "at::apply<…>");
+	expect(name, 1, "at::apply<…>");
+	expect("a<b>::c<d<eeee>>", 13, "a<b>::c<d<…>>");
+	expect("a<b>::c<d<eeee>>", 12, "a<…>::c<…>");
+}
+
+static void test_knows_operators(void **state)
+{
+	(void)state;
+	expect("bool operator< <int>(int)", 24, "bool operator< <…>(int)");
+	expect("operator<=> <int, int, int>", 20, "operator<=> <…>");
+	expect("f<&s::operator->, 123456>", 20, "f<…>");
+}
+
+static void test_leaves_what_it_does_not_understand(void **state)
+{
+	(void)state;
+	expect("", 0, "");
+	expect("/data/a>b<c>d", 3, "/data/a>b<c>d");
+	expect("a<b<c", 1, "a<b<c");
+	expect("a -> b", 1, "a -> b");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folds_the_innermost_arguments_first),
+		cmocka_unit_test(test_knows_operators),
+		cmocka_unit_test(test_leaves_what_it_does_not_understand),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
