@@ -70,7 +70,7 @@ def finish(program):
 
 def check_structure(rows):
     """Of rounds that were recorded as a whole: who is whose parent."""
-    rows = [row for row in rows if row["kind"] in ("span", "event")]
+    rows = [row for row in rows if row.get("category") == "nvtx"]
     spans = {row["id"]: row for row in rows if row["kind"] == "span"}
     parents = collections.Counter()
     for row in rows:
@@ -96,6 +96,7 @@ def check_values(rows, domain=True):
 def test_program_records_all_its_ranges_from_the_first(recorder, library, when):
     capture, program = recorder.start(when, "1", NVTX_INJECTION64_PATH=str(library))
     program.until("ready")
+    wait_until(lambda: rounds_now(program) > 20, "rounds")
     rounds = finish(program)
     rows = capture.rows()
     for name in (*ALL, "mark", "plain"):
@@ -110,6 +111,7 @@ def test_program_records_all_its_ranges_from_the_first(recorder, library, when):
 def test_range_may_end_on_another_thread(recorder, library):
     capture, program = recorder.start("late", "4", NVTX_INJECTION64_PATH=str(library))
     program.until("ready")
+    wait_until(lambda: rounds_now(program) > 20, "rounds")
     rounds = finish(program)
     across = named(capture.rows(), "across")
     assert len(across) == sum(rounds)
@@ -136,11 +138,11 @@ def test_attach_arms_and_restores_a_program_that_began_with_the_library(waffle, 
     attached = waffle.attach("--pid", running.pid)
     wait_until(lambda: sum(map(bool, function_pointers(running.pid, program)[1])) > 8, "armed")
     made = rounds_now(running)
-    wait_until(lambda: rounds_now(running) > made + 20, "rounds")
+    wait_until(lambda: rounds_now(running) > made + 50, "rounds")
     capture = attached.stop()
     wait_until(lambda: function_pointers(running.pid, program) == before, "restored")
     finish(running)
-    rows = [row for row in capture.rows() if row["kind"] in ("span", "event")]
+    rows = capture.rows(category="nvtx")
     assert all(len(named(rows, name)) > 20 for name in ALL)
     check_values(rows)
     capture.check_sums(lost=0)
@@ -155,4 +157,32 @@ def test_killed_tracer_leaves_a_program_that_restores_itself(waffle, start, prog
     wait_until(lambda: function_pointers(running.pid, program) != before, "armed")
     attached.kill()
     wait_until(lambda: function_pointers(running.pid, program) == before, "restored")
+    finish(running)
+
+
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_attach_records_a_program_that_has_never_heard_of_it(waffle, start, program, when):
+    """No variable is set, and NVTX was initialised before. Domains and strings that the program
+    registered before, as with "late", have no names then; all others have."""
+    running = start(program, when, "2")
+    running.until("ready")
+    before = dormant(running.pid, program)
+    assert not any(before[1])
+    for _ in range(2):
+        attached = waffle.attach("--gpu", "--pid", running.pid)
+        wait_until(lambda: any(function_pointers(running.pid, program)[1]), "armed")
+        made = rounds_now(running)
+        wait_until(lambda: rounds_now(running) > made + 50, "rounds")
+        rows = attached.stop().rows(category="nvtx")
+        wait_until(lambda: function_pointers(running.pid, program) == before, "restored")
+        assert all(len(named(rows, name)) > 20 for name in ("outer", "inän", "across", "plain"))
+        # The first rounds had begun before.
+        known = named(rows, "registered")[10:]
+        if when == "early":
+            check_values(known + named(rows, "mark")[10:])
+        else:
+            assert not known
+            lost = named(rows, "nvtx")
+            assert {row["args"]["category"] for row in lost} == {"7"}
+            assert all("domain" not in row["args"] for row in lost)
     finish(running)

@@ -60,7 +60,7 @@ static __thread struct stack *thread_stack __attribute__((tls_model("initial-exe
 
 /* ---- what a call says ---- */
 
-struct event {
+struct nvtx_event {
 	struct nvtx_text *text; /* of the message; NULL: there is none, or no room for it */
 	const char *message;    /* NULL: there is none */
 	unsigned domain;        /* 0: the default one */
@@ -69,7 +69,7 @@ struct event {
 	char narrow[NVTX_TEXT_BYTES + 4];         /* a message of wide characters */
 };
 
-static void event_ascii(struct event *event, const char *message)
+static void event_ascii(struct nvtx_event *event, const char *message)
 {
 	event->message = message;
 	event->text = nvtx_text_of(message);
@@ -78,13 +78,13 @@ static void event_ascii(struct event *event, const char *message)
 	event->attributes = NULL;
 }
 
-static void event_wide(struct event *event, const wchar_t *message)
+static void event_wide(struct nvtx_event *event, const wchar_t *message)
 {
 	nvtx_text_narrow(event->narrow, sizeof(event->narrow), message);
 	event_ascii(event, message ? event->narrow : NULL);
 }
 
-static void event_attributes(struct event *event, const void *domain,
+static void event_attributes(struct nvtx_event *event, const void *domain,
 			     const struct nvtx_attributes *attributes)
 {
 	bool whole = attributes && attributes->size >= sizeof(*attributes);
@@ -154,7 +154,7 @@ static bool is_recording(void)
 	return __atomic_load_n(waffle_named_gate(), __ATOMIC_RELAXED) != 0;
 }
 
-static void values_make(struct values *values, const struct event *event, bool span)
+static void values_make(struct values *values, const struct nvtx_event *event, bool span)
 {
 	waffle_value_t payload;
 	unsigned keys = 0;
@@ -183,7 +183,7 @@ static void values_make(struct values *values, const struct event *event, bool s
 		values->all[values->count++] = waffle_str(event->message);
 }
 
-static void event_mark(const struct event *event)
+static void event_mark(const struct nvtx_event *event)
 {
 	struct values values;
 
@@ -278,7 +278,7 @@ static int stack_level(const struct stack *stack, unsigned domain)
 	return level;
 }
 
-static int range_push(const struct event *event)
+static int range_push(const struct nvtx_event *event)
 {
 	struct stack *stack = stack_get();
 	struct values values;
@@ -368,7 +368,7 @@ static struct started *started_take(uint64_t number)
 }
 
 /* The id has the number of the range, which is unique, and its place. */
-static uint64_t range_start(const struct event *event)
+static uint64_t range_start(const struct nvtx_event *event)
 {
 	uint64_t number = __atomic_add_fetch(&ranges.next, 1, __ATOMIC_RELAXED);
 	uint64_t id = number * NVTX_STARTED_MAX;
@@ -442,7 +442,7 @@ uint64_t nvtx_ranges_left_out(void)
 #define MARK(name, parameter, read)                                                                \
 	static void mark_##name parameter                                                          \
 	{                                                                                          \
-		struct event event;                                                                \
+		struct nvtx_event event;                                                           \
                                                                                                    \
 		read;                                                                              \
 		event_mark(&event);                                                                \
@@ -450,7 +450,7 @@ uint64_t nvtx_ranges_left_out(void)
 #define START(name, parameter, read)                                                               \
 	static uint64_t start_##name parameter                                                     \
 	{                                                                                          \
-		struct event event;                                                                \
+		struct nvtx_event event;                                                           \
                                                                                                    \
 		read;                                                                              \
 		return range_start(&event);                                                        \
@@ -458,7 +458,7 @@ uint64_t nvtx_ranges_left_out(void)
 #define PUSH(name, parameter, read)                                                                \
 	static int push_##name parameter                                                           \
 	{                                                                                          \
-		struct event event;                                                                \
+		struct nvtx_event event;                                                           \
                                                                                                    \
 		read;                                                                              \
 		return range_push(&event);                                                         \

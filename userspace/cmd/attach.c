@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "capture/gpu_library.h"
 #include "cmd/capture_options_internal.h"
-#include "target/inject/gpu_library.h"
 #include "target/process/process.h"
 #include "util/terminal.h"
 

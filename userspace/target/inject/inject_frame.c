@@ -25,7 +25,7 @@
 #include <string.h>
 
 /* struct ucontext of the kernel, which the libc's only resembles. */
-struct context {
+struct inject_context {
 	uint64_t flags, link;
 	struct {
 		uint64_t at;
@@ -35,7 +35,7 @@ struct context {
 	struct sigcontext_64 machine;
 	uint64_t mask;
 };
-_Static_assert(sizeof(struct context) == 304, "as the kernel has it");
+_Static_assert(sizeof(struct inject_context) == 304, "as the kernel has it");
 
 #define CONTEXT_VECTORS 1 /* UC_FP_XSTATE: they have the extended form */
 #define CONTEXT_SS 6      /* UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
@@ -117,10 +117,10 @@ static bool vectors_put(struct layout *layout, const struct inject_thread *threa
 	return true;
 }
 
-static void context_set(struct context *context, const struct user_regs_struct *registers,
+static void context_set(struct inject_context *context, const struct user_regs_struct *registers,
 			uint64_t mask)
 {
-	*context = (struct context){
+	*context = (struct inject_context){
 		.flags = CONTEXT_SS,
 		.signal_stack.flags = SIGNAL_STACK_KEEP,
 		.machine = {.r8 = registers->r8,
@@ -149,17 +149,17 @@ static void context_set(struct context *context, const struct user_regs_struct *
 
 /* Puts a context with the return address in front of it. Returns the context, whose return address
  * is at layout->at. */
-static struct context *context_take(struct layout *layout, uint64_t restorer)
+static struct inject_context *context_take(struct layout *layout, uint64_t restorer)
 {
 	/* A function begins with a stack pointer that is 8 more than a multiple of 16. */
-	unsigned char *place = layout_take(layout, sizeof(struct context) + 8, 16);
+	unsigned char *place = layout_take(layout, sizeof(struct inject_context) + 8, 16);
 
 	if (!place || layout->top - (layout->at - 8) > INJECT_FRAME_MAX)
 		return NULL;
 	layout->at -= 8;
 	place -= 8;
 	memcpy(place, &restorer, sizeof(restorer));
-	return (struct context *)(place + 8);
+	return (struct inject_context *)(place + 8);
 }
 
 /* A byte that is none of the four. */
@@ -196,7 +196,7 @@ size_t inject_frame_make(unsigned char frame[INJECT_FRAME_MAX], uint64_t *at,
 	struct layout layout = {.frame = frame, .top = top, .at = top};
 	size_t length = call->text ? strlen(call->text) + 1 : 0;
 	struct user_regs_struct copy;
-	struct context *last, *first;
+	struct inject_context *last, *first;
 	unsigned char *text = layout_take(&layout, length, 8), *error;
 	bool extended;
 

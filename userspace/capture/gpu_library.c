@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "target/inject/gpu_library.h"
+#include "capture/gpu_library.h"
 
 #include <stdio.h>
 #include <stdlib.h>

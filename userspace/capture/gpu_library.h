@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libwaffle-gpu, the library that records what GPUs did and ranges of NVTX (usdt/gpu). */
-#ifndef WAFFLE_TARGET_INJECT_GPU_LIBRARY_H
-#define WAFFLE_TARGET_INJECT_GPU_LIBRARY_H
+#ifndef WAFFLE_CAPTURE_GPU_LIBRARY_H
+#define WAFFLE_CAPTURE_GPU_LIBRARY_H
 
 #include <limits.h>
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 /* Its path: next to waffle-bpf in a build tree, or where make install puts it. */
 int gpu_library_path(char path[PATH_MAX], struct error *err);
 
-/* Loads it into a running process, unless it is there (inject.h). */
+/* Loads it into a running process, unless it is there (target/inject/inject.h). */
 int gpu_library_load(pid_t pid, struct error *err);
 
 #endif
