@@ -106,8 +106,8 @@ const struct command command_attach = {
 		   "opened later, and the calls of CUDA and NCCL if they have any. Records spans, "
 		   "events and what the scheduler did with the threads. Ends after --duration, "
 		   "when all processes have exited, or at Ctrl-C, and prints the report. The "
-		   "processes need no restart and are never stopped. The kernel disarms them when "
-		   "waffle-bpf ends, even if it is killed.",
+		   "processes need no restart and are not stopped, except by --gpu. The kernel "
+		   "disarms them when waffle-bpf ends, even if it is killed.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.run = run,
