@@ -253,6 +253,7 @@ static bool begin_subscribed(void)
 	if (!result) {
 		what = "CUPTI's calls of the driver";
 		launches_find(cupti);
+		tell("armed"); /* before the first call of this session */
 		result = launches_watch(cupti, session.subscriber, true);
 	}
 	if (!result && !graphs_are_whole())
@@ -296,7 +297,6 @@ bool session_begin(bool early)
 		return false;
 	session.state = ARMED;
 	session.told = false;
-	tell("armed");
 	return true;
 }
 
@@ -401,7 +401,7 @@ static void counts_tell(void)
 		return;
 	session.told_lost = lost;
 	session.told_ns = now;
-	tell("armed");
+	tell("counts");
 }
 
 void session_poll(void)
