@@ -4,6 +4,8 @@
 
 SIM := $(BUILD)/sim
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 $(SIM)/libnccl.so.2
+# CUPTI without and with the functions of CUDA 13.3, by which tools share it.
+SIM_CUPTI := $(SIM)/libcupti.so.12 $(SIM)/libcupti.so.13 $(SIM)/cupti-13.5/libcupti.so.13
 SIM_PROGRAMS := $(patsubst tests/sim/programs/%.c,$(SIM)/%,$(wildcard tests/sim/programs/*.c))
 SIM_HEADERS := $(wildcard tests/sim/*.h)
 # Functions begin with `push %rbp`, as the real ones mostly do, and calls inside a library don't go
@@ -48,6 +50,10 @@ $(SIM)/hip-calls: tests/sim/hip/hip_calls.c $(SIM_ROCM) tests/sim/hip/sim_hip.h 
 	$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) -O2 -g -fno-omit-frame-pointer -I. -Itests/sim -Itests/sim/hip -o $@ $< \
 		-L$(SIM) -l:libamdhip64.so.7 -l:librccl.so.1 -l:libroctx64.so.4 -Wl,-rpath,'$$ORIGIN' -lpthread
 
+$(SIM_CUPTI): $(wildcard tests/sim/cupti/*.[ch]) tests/sim/simulation.c $(SIM_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(if $(findstring 13.5,$@),-DSIM_CUPTI_SHARED) -o $@ $(filter %.c,$^) $(SIM_LINK) -Wl,-soname,$(@F)
+
 # Programs, as an application would be built against the real ones.
 $(SIM)/%: tests/sim/programs/%.c $(SIM_LIBS) $(SIM_HEADERS) bench/window.h $(wildcard tests/sim/programs/*.h include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
@@ -69,6 +75,6 @@ $(SIM)/calls-nccl: tests/sim/programs/calls.c tests/sim/nccl.c tests/sim/nccl_wo
 
 SIM_VARIANTS := $(SIM)/calls-13 $(SIM)/calls-static $(SIM)/calls-nccl
 
-sim: $(SIM_LIBS) $(SIM)/opaque/libnccl.so.2 $(SIM_PROGRAMS) $(SIM_VARIANTS) $(SIM_ROCM) $(SIM)/hip-calls
+sim: $(SIM_LIBS) $(SIM)/opaque/libnccl.so.2 $(SIM_CUPTI) $(SIM_PROGRAMS) $(SIM_VARIANTS) $(SIM_ROCM) $(SIM)/hip-calls
 
 .PHONY: sim
