@@ -110,18 +110,15 @@ static bool step(enum phase phase)
 
 	if (wanted && !control.armed) {
 		session_begin(phase == STARTS && getenv("CUDA_INJECTION64_PATH"));
-		if (nvtx_arm)
-			nvtx_arm();
+		nvtx_arm();
 	} else if (wanted) {
 		session_poll();
 	} else if (control.armed) {
 		session_end(phase == EXITS);
-		if (nvtx_disarm)
-			nvtx_disarm();
+		nvtx_disarm();
 	}
 	control.armed = wanted;
-	if (nvtx_poll)
-		again |= nvtx_poll();
+	again |= nvtx_poll();
 	return again;
 }
 
@@ -170,8 +167,7 @@ static void start(void)
 
 	for (unsigned i = 0; i < GPU_NAMES; i++)
 		watch(names[i]);
-	if (nvtx_watch)
-		watch(nvtx_watch());
+	watch(nvtx_watch());
 	step(STARTS);
 	code = own_thread_start(NULL, control_main, NULL);
 	if (code) {
