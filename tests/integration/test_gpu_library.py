@@ -263,6 +263,31 @@ def test_a_program_that_nobody_records_is_as_without_the_library(gpu):
         program.kill()
 
 
+def test_run_lets_cuda_load_the_library(gpu, waffle, tmp_path):
+    path, end = tmp_path / "run.waffle", tmp_path / "end"
+    program = Program([waffle.program, "run", "--gpu", "-q", "--no-report", "-o", path, "--", gpu.sim / "work", "until", end],
+                      env={**os.environ, "WAFFLE_SIM_CUPTI_LOG": str(gpu.log)})
+    try:
+        wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > 1000, "kernels are delivered")
+        end.touch()
+        program.finish()
+    finally:
+        program.kill()
+    rows = Capture(waffle, path).rows()
+    assert [session["state"] for session in sessions(rows)] == ["armed", "disarmed"]
+    kernels = {span["args"]["correlation"] for span in operations(rows) if span["args"]["op"] == "kernel"}
+    launches = {row["args"]["correlation"] for row in rows if row.get("name") == "launch"}
+    assert len(kernels) > 400
+    # A tracer arms names one after the other, so the first operations may be without their launch.
+    assert len(kernels & launches) > 400
+
+
+def test_run_leaves_the_library_of_another_tool(gpu, waffle):
+    result = waffle.ok("run", "--gpu", "-o", gpu.folder / "other.waffle", "--", gpu.sim / "work", "host",
+                       env={**os.environ, "CUDA_INJECTION64_PATH": "/tool.so"})
+    assert "CUDA_INJECTION64_PATH is /tool.so, which stays" in result.stderr
+
+
 def test_attach_arms_the_library_and_detach_gives_cupti_back(gpu, waffle):
     program = Program([gpu.sim / "launches", "runtime", "5000", "60"], env=gpu.environment())
     try:
