@@ -188,10 +188,11 @@ static void print_numbers(const struct gpu_printer *printer, const struct gpu_de
 		fprintf(printer->out,
 			"  from the launch to the begin: median %s, 99 %% within %s, at most %s; "
 			"at "
-			"most %" PRIu32 " launches queued on a stream\n",
+			"most %" PRIu32 " %s queued on a stream\n",
 			units_format_duration(text, device->delay_p50_ns),
 			units_format_duration(more, device->delay_p99_ns),
-			units_format_duration(most, device->delay_max_ns), device->queue_max);
+			units_format_duration(most, device->delay_max_ns), device->queue_max,
+			units_plural(device->queue_max, "launch", "launches"));
 	if (device->comm_ns)
 		fprintf(printer->out, "  communication %s, of which no other kernel covered %s\n",
 			units_format_duration(text, device->comm_ns),
