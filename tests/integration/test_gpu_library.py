@@ -242,6 +242,28 @@ def test_without_cupti_one_line_says_so_and_the_program_runs_on(gpu, tmp_path):
     assert result.stderr.count("\n") == 1 and "no libcupti.so.12" in result.stderr
 
 
+def test_a_program_with_a_libwaffle_of_its_own_is_told(gpu, waffle_program, tmp_path):
+    """Its file has what it records itself, and the line says how to record both."""
+    result = subprocess.run([gpu.sim / "work", "host"], text=True, capture_output=True, timeout=60, check=True,
+                            env=gpu.environment(WAFFLE_TRACE=str(tmp_path / "out.waffle"),
+                                                LD_PRELOAD=str(waffle_program.parent / "libwaffle.so")))
+    assert result.stderr.count("\n") == 1 and "libwaffle of its own; waffle-bpf attach records both" in result.stderr
+    assert not operations(Capture(gpu.waffle, tmp_path / "out.waffle").rows())
+
+
+def test_attach_records_the_gpu_of_a_program_with_a_libwaffle_of_its_own(gpu, waffle, waffle_program):
+    program = Program([gpu.sim / "work", "graph"],
+                      env=gpu.environment(LD_PRELOAD=str(waffle_program.parent / "libwaffle.so")))
+    try:
+        program.until("instantiated")
+        attached = waffle.attach("--pid", program.process.pid)
+        wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > 500, "kernels are delivered")
+        capture = attached.stop()
+    finally:
+        program.kill()
+    assert [span for span in operations(capture.rows()) if span["args"]["op"] == "kernel"]
+
+
 def test_a_program_that_nobody_records_is_as_without_the_library(gpu):
     """Dormant: CUPTI is not even loaded, and the one thread sleeps without a timer."""
     program = Program([gpu.sim / "launches", "driver", "20000", "30"], env=gpu.environment())
