@@ -73,7 +73,7 @@ static const waffle_key_t session_keys[] = {
 };
 
 /* A task's values, and which of them it has. */
-struct values {
+struct nccl_values {
 	waffle_value_t list[KEYS];
 	uint32_t has; /* bits by enum key */
 };
@@ -159,19 +159,19 @@ static waffle_track_t *track_of(const struct nccl_task *task, uint64_t hash)
 	return waffle_track(name, group, NULL);
 }
 
-static void value_set(struct values *values, enum key key, bool known, waffle_value_t value)
+static void value_set(struct nccl_values *values, enum key key, bool known, waffle_value_t value)
 {
 	values->list[key] = value;
 	if (known)
 		values->has |= 1u << key;
 }
 
-static void text_set(struct values *values, enum key key, const char *text)
+static void text_set(struct nccl_values *values, enum key key, const char *text)
 {
 	value_set(values, key, text != NULL, waffle_str(text));
 }
 
-static void number_set(struct values *values, enum key key, bool known, uint64_t number)
+static void number_set(struct nccl_values *values, enum key key, bool known, uint64_t number)
 {
 	value_set(values, key, known, waffle_u64(number));
 }
@@ -185,7 +185,7 @@ static const char *end_text(const struct nccl_task *task)
 	return texts[nccl_task_end(task)];
 }
 
-static void values_fill(struct values *values, const struct nccl_task *task, uint64_t hash)
+static void values_fill(struct nccl_values *values, const struct nccl_task *task, uint64_t hash)
 {
 	unsigned bytes = task->datatype < 0 ? 0 : nccl_type_bytes((unsigned)task->datatype);
 	const char *type = task->datatype < 0 ? NULL : nccl_type_name((unsigned)task->datatype);
@@ -217,7 +217,7 @@ void nccl_spans_write(const struct nccl_task *task)
 	uint64_t end_ns = nccl_task_end_ns(task);
 	uint64_t hash = task->comm_hash ? task->comm_hash : task->comm->hash;
 	unsigned function = function_of(task), count = 0;
-	struct values values = {.has = 0};
+	struct nccl_values values = {.has = 0};
 	waffle_value_t list[KEYS];
 	waffle_name_t *name;
 

@@ -14,7 +14,7 @@
 enum { TASK_FREE, TASK_OPEN, TASK_STOPPED };
 
 /* A part of a task: a proxy op, a step of one, or a channel of the kernel. */
-struct event {
+struct nccl_part {
 	uint32_t task, task_generation;
 	uint32_t generation, next;
 	uint16_t type; /* enum nccl_event_type; 0: free */
@@ -27,7 +27,7 @@ struct event {
 static struct {
 	pthread_mutex_t lock;
 	struct nccl_task tasks[TASKS_MAX];
-	struct event events[EVENTS_MAX];
+	struct nccl_part events[EVENTS_MAX];
 	uint32_t used_tasks, used_events; /* of the pools: what is behind was never used */
 	uint32_t free_task, free_event;
 	uint32_t look; /* where nccl_tasks_take() looks next */
@@ -50,7 +50,7 @@ static struct nccl_task *task_of(void *handle)
 	return &pool.tasks[index];
 }
 
-static struct event *event_of(void *handle)
+static struct nccl_part *event_of(void *handle)
 {
 	uint64_t word = (uintptr_t)handle;
 	uint32_t index = ((uint32_t)word & ~HANDLE_EVENT) - 1;
@@ -62,7 +62,7 @@ static struct event *event_of(void *handle)
 }
 
 /* The task of a part. NULL: it was written already. */
-static struct nccl_task *task_of_event(const struct event *event)
+static struct nccl_task *task_of_event(const struct nccl_part *event)
 {
 	struct nccl_task *task = &pool.tasks[event->task];
 
@@ -195,10 +195,10 @@ static void *event_begin(uint16_t type, const struct nccl_layout *layout,
 			 const uint8_t *description, uint64_t now_ns)
 {
 	void *parent = (void *)(uintptr_t)read_u64(description + NCCL_AT_PARENT);
-	struct event *op = type == NCCL_EVENT_PROXY_STEP ? event_of(parent) : NULL;
+	struct nccl_part *op = type == NCCL_EVENT_PROXY_STEP ? event_of(parent) : NULL;
 	struct nccl_task *task = op ? task_of_event(op) : task_of(parent);
 	uint32_t index = pool.free_event, generation;
-	struct event *event;
+	struct nccl_part *event;
 
 	/* With PXN the parent of a proxy op may be a handle of another process. */
 	if (!task || (type == NCCL_EVENT_PROXY_OP &&
@@ -216,11 +216,11 @@ static void *event_begin(uint16_t type, const struct nccl_layout *layout,
 	}
 	event = &pool.events[index];
 	generation = event->generation;
-	*event = (struct event){.task = (uint32_t)(task - pool.tasks),
-				.task_generation = task->generation,
-				.generation = generation,
-				.type = type,
-				.wait = STATE_NONE};
+	*event = (struct nccl_part){.task = (uint32_t)(task - pool.tasks),
+				    .task_generation = task->generation,
+				    .generation = generation,
+				    .type = type,
+				    .wait = STATE_NONE};
 	task_pass(task, now_ns);
 	task->open++;
 	task->has_steps |= type == NCCL_EVENT_PROXY_STEP;
@@ -235,7 +235,7 @@ static void *event_begin(uint16_t type, const struct nccl_layout *layout,
 	return handle_make(generation, index, HANDLE_EVENT);
 }
 
-static void step_wait(const struct event *event, struct nccl_task *task, uint8_t wait,
+static void step_wait(const struct nccl_part *event, struct nccl_task *task, uint8_t wait,
 		      uint64_t now_ns)
 {
 	task_pass(task, now_ns);
@@ -245,7 +245,7 @@ static void step_wait(const struct event *event, struct nccl_task *task, uint8_t
 		task->steps[wait]++;
 }
 
-static void event_end(struct event *event, uint64_t now_ns)
+static void event_end(struct nccl_part *event, uint64_t now_ns)
 {
 	struct nccl_task *task = task_of_event(event);
 
@@ -294,7 +294,7 @@ void *nccl_event_begin(struct nccl_comm *comm, const struct nccl_layout *layout,
 void nccl_event_end(void *handle, uint64_t now_ns)
 {
 	struct nccl_task *task;
-	struct event *event;
+	struct nccl_part *event;
 
 	pthread_mutex_lock(&pool.lock);
 	task = task_of(handle);
@@ -321,7 +321,7 @@ void nccl_event_state(void *handle, int state, uint64_t timer, uint64_t now_ns)
 	};
 	uint8_t wait = state >= 0 && (unsigned)state < sizeof(waits) ? waits[state] : 0;
 	struct nccl_task *task;
-	struct event *event;
+	struct nccl_part *event;
 
 	pthread_mutex_lock(&pool.lock);
 	event = event_of(handle);
