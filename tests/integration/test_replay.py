@@ -12,6 +12,8 @@ import gpu_schedule
 from test_gpu_timeline import text_capture  # noqa: F401  (a fixture)
 from tracer import ROOT, compile_with_waffle
 
+GPU = pathlib.Path("/dev/nvidiactl").exists() or "WAFFLE_GPU" in os.environ
+
 
 @pytest.fixture(scope="session")
 def gpu_maker(waffle_program, tmp_path_factory):
@@ -171,6 +173,15 @@ def test_schedules_of_all_kinds_run_again(waffle, text_capture, tmp_path, seed):
         assert "the work of several GPUs" in done.stderr
     elif schedule.ops:
         assert json.loads(done.stdout)["on_gpu"]["operations"] == len(schedule.ops)
+
+
+@pytest.mark.skipif(not GPU, reason="gpu: only a machine with one runs this")
+def test_the_schedule_runs_again_on_a_real_gpu(waffle, made):
+    path, truth = made(9, "long")
+    found = replay_json(waffle, path, "--on-gpu")["on_gpu"]
+    assert not found["simulated"] and found["operations"] == truth["operations"]
+    # What depends on each other takes at least as long as its kernels spin.
+    assert found["ns"] > truth["makespan_ns"] / 2
 
 
 def test_without_a_gpu_it_says_so(waffle, made):
