@@ -243,7 +243,7 @@ def test_chakra_has_all_nodes_and_dependencies(waffle, made):
     out = waffle.path("x.et")
     replay(waffle, path, "--chakra", out)
     head, *nodes = messages(out.read_bytes())
-    assert head == {1: [b"0.0.4"]}
+    assert head == {1: [b"1.0.0"]}
     attributes = [{fields(one)[1][0]: fields(one) for one in node[10]} for node in nodes]
     operations = [node for node, has in zip(nodes, attributes) if not has[b"is_cpu_op"][27][0]]
     assert len(operations) == truth["operations"]
