@@ -92,6 +92,7 @@ static int recorder_parse(struct capture_options *options, struct error *err)
 static unsigned tables_wanted(const struct capture_options *options)
 {
 	static const uint32_t sources[CALL_TABLE_COUNT] = {[CALL_TABLE_CUDA] = CAPTURE_CUDA,
+							   [CALL_TABLE_HIP] = CAPTURE_CUDA,
 							   [CALL_TABLE_NCCL] = CAPTURE_NCCL,
 							   [CALL_TABLE_TORCH] = CAPTURE_FRAMEWORKS,
 							   [CALL_TABLE_JAX] = CAPTURE_FRAMEWORKS};

@@ -55,6 +55,8 @@ void why_await_init(struct why_awaits *awaits, const struct model *model)
 {
 	*awaits = (struct why_awaits){.gpu = model_gpu_new(model)};
 	awaits->comm = model_comm_new(model, awaits->gpu);
+	if (awaits->gpu)
+		awaits->timeline = gpu_timeline_new(model);
 	find_completions(awaits);
 	if (!awaits->gpu && !awaits->mpi)
 		return;
@@ -75,6 +77,7 @@ void why_await_init(struct why_awaits *awaits, const struct model *model)
 
 void why_await_free(struct why_awaits *awaits)
 {
+	gpu_timeline_free(awaits->timeline);
 	model_comm_free(awaits->comm);
 	model_gpu_free(awaits->gpu);
 	map_free(&awaits->sync_of);

@@ -6,6 +6,7 @@
 #include "analyze/why/why_types.h"
 #include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
+#include "model/gpu/gpu_timeline.h"
 
 /* The rank that arrived last in a collective, or in the creation of a communicator. */
 struct why_arrival {
@@ -54,7 +55,9 @@ struct why_completion {
 struct why_awaits {
 	struct model_gpu *gpu;   /* NULL: no GPU calls in the capture */
 	struct model_comm *comm; /* NULL: no collectives */
-	struct map sync_of;      /* span → index in syncs */
+	/* What the GPU did, with its own times; NULL: they were not recorded. */
+	struct gpu_timeline *timeline;
+	struct map sync_of; /* span → index in syncs */
 	VEC(struct why_sync) syncs;
 	VEC(struct why_arrival) arrivals;
 	VEC(struct why_init) inits;             /* by start_ts */

@@ -10,6 +10,7 @@
 		".popsection\n")
 
 ROWS(cuda);
+ROWS(hip);
 ROWS(nccl);
 ROWS(malloc);
 ROWS(mpi);
@@ -19,9 +20,11 @@ ROWS(pthread);
 ROWS(python);
 ROWS(torch);
 ROWS(jax);
+ROWS(roctx);
 
 const struct call_rows call_tables[] = {
 	[CALL_TABLE_CUDA] = {"cuda.probes", rows_cuda},
+	[CALL_TABLE_HIP] = {"hip.probes", rows_hip},
 	[CALL_TABLE_NCCL] = {"nccl.probes", rows_nccl},
 	[CALL_TABLE_TORCH] = {"torch.probes", rows_torch},
 	[CALL_TABLE_JAX] = {"jax.probes", rows_jax},
@@ -30,4 +33,5 @@ const struct call_rows call_tables[] = {
 const struct call_rows call_ready_sets[CALL_READY_SETS] = {
 	{"malloc", rows_malloc},         {"mpi", rows_mpi},         {"openssl", rows_openssl},
 	{"postgresql", rows_postgresql}, {"pthread", rows_pthread}, {"python", rows_python},
+	{"roctx", rows_roctx},
 };

@@ -38,6 +38,7 @@ int call_set_add_file(struct call_set *set, const char *path, struct error *err)
  * a negative errno with a message. */
 enum call_table {
 	CALL_TABLE_CUDA,
+	CALL_TABLE_HIP,
 	CALL_TABLE_NCCL,
 	CALL_TABLE_TORCH,
 	CALL_TABLE_JAX,

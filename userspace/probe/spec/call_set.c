@@ -215,8 +215,8 @@ int call_set_add_table(struct call_set *set, enum call_table table, struct error
 	for (size_t i = first; i < set->entries.len; i++) {
 		const struct set_entry *entry = set->entries.data[i];
 
-		/* These are C interfaces, so no exception passes through them. */
-		if (table == CALL_TABLE_CUDA || table == CALL_TABLE_NCCL)
+		/* The others are C interfaces, so no exception passes through them. */
+		if (table != CALL_TABLE_TORCH && table != CALL_TABLE_JAX)
 			set->entries.data[i]->spec.flags |= WAFFLE_CALL_NOUNWIND;
 		set->groups.data[entry->spec.group].table = true;
 	}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/gpu/replay_build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/gpu/replay_build_internal.h"
+#include "util/memory.h"
+
+static uint32_t *numbers_none(size_t count)
+{
+	uint32_t *numbers = memory_get(count * sizeof(*numbers));
+
+	memset(numbers, 0xff, count * sizeof(*numbers));
+	return numbers;
+}
+
+static void edge_add(struct replay_build *build, uint32_t from, uint32_t to, uint32_t lag_ns,
+		     bool after_start)
+{
+	if (from != REPLAY_NONE && to != REPLAY_NONE)
+		vec_add(&build->graph.edges, (struct replay_edge){.from = from,
+								  .to = to,
+								  .lag_ns = lag_ns & REPLAY_LAG_MAX,
+								  .after_start = after_start});
+}
+
+/* Where an operation begins. */
+static uint32_t begin_node(const struct replay_build *build,
+			   const struct replay_node_numbers *numbers, uint32_t op)
+{
+	return numbers->arrival[op] == REPLAY_NONE ? build->op_node[op] : numbers->arrival[op];
+}
+
+/* What operations wait for. In a collective, the arrival waits for it. */
+static void ops_connect(struct replay_build *build, const struct replay_node_numbers *numbers)
+{
+	const struct gpu_timeline *timeline = build->timeline;
+	const struct gpu_timeline_op *ops = timeline->ops.data;
+	struct replay_lags lags;
+	replay_order order = {0};
+
+	replay_order_find(timeline, &order);
+	lags = replay_lags_measure(timeline, &order);
+	memcpy(build->order_lag_ns, lags.order, sizeof(lags.order));
+	for (size_t i = 0; i < order.len; i++)
+		edge_add(build, build->op_node[order.data[i].from],
+			 begin_node(build, numbers, order.data[i].to),
+			 lags.order[ops[order.data[i].to].kind], false);
+	vec_free(&order);
+	for (size_t i = 0; i < timeline->edges.len; i++) {
+		const struct gpu_timeline_edge *edge = &timeline->edges.data[i];
+
+		edge_add(build, build->op_node[edge->from], begin_node(build, numbers, edge->to),
+			 lags.order[ops[edge->to].kind], false);
+	}
+	for (uint32_t i = 0; i < timeline->ops.len; i++)
+		if (ops[i].launch != MODEL_NONE)
+			edge_add(build, numbers->launch[ops[i].launch],
+				 begin_node(build, numbers, i), lags.launch[ops[i].kind], true);
+}
+
+/* The edges of collectives. */
+static void meetings_connect(struct replay_build *build, const struct replay_node_numbers *numbers)
+{
+	for (uint32_t i = 0; i < build->meetings.len; i++) {
+		const struct replay_meeting *meeting = &build->meetings.data[i];
+
+		for (uint32_t j = meeting->first; j < meeting->first + meeting->count; j++) {
+			uint32_t op = build->met.data[j], arrival = numbers->arrival[op];
+			struct replay_arrival edge = {(uint32_t)build->graph.edges.len,
+						      replay_build_pid(build, arrival)};
+
+			edge_add(build, arrival, numbers->meeting[i], 0, true);
+			vec_add(&build->arrivals, edge);
+			edge_add(build, arrival, build->op_node[op], 0, true);
+			edge_add(build, numbers->meeting[i], build->op_node[op], 0, true);
+		}
+	}
+}
+
+/* What calls of the host wait for. */
+static void syncs_connect(struct replay_build *build, const uint32_t *sync_node)
+{
+	const struct gpu_timeline *timeline = build->timeline;
+
+	for (size_t i = 0; i < timeline->syncs.len; i++) {
+		const struct gpu_timeline_sync *sync = &timeline->syncs.data[i];
+
+		for (uint32_t j = 0; j < sync->op_count; j++)
+			edge_add(build, build->op_node[timeline->awaited.data[sync->op + j]],
+				 sync_node[i], 0, false);
+	}
+}
+
+static void edges_cut(struct replay_build *build)
+{
+	const struct replay_graph *graph = &build->graph;
+
+	build->cut = memory_get(graph->edges.len * sizeof(*build->cut));
+	for (size_t i = 0; i < graph->edges.len; i++)
+		build->cut[i] = graph->edges.data[i].from >= graph->edges.data[i].to;
+}
+
+struct replay_build *replay_build_new(const struct gpu_timeline *timeline)
+{
+	struct replay_build *build = memory_zeroed(1, sizeof(*build));
+	struct replay_node_numbers numbers;
+
+	build->timeline = timeline;
+	replay_meetings_find(build);
+	build->op_node = numbers_none(timeline->ops.len);
+	numbers.launch = numbers_none(timeline->launches.len);
+	numbers.sync = numbers_none(timeline->syncs.len);
+	numbers.arrival = numbers_none(timeline->ops.len);
+	numbers.meeting = numbers_none(build->meetings.len);
+	replay_nodes_add(build, &numbers);
+	replay_engines_find(build);
+	ops_connect(build, &numbers);
+	meetings_connect(build, &numbers);
+	syncs_connect(build, numbers.sync);
+	edges_cut(build);
+	free(numbers.launch);
+	free(numbers.sync);
+	free(numbers.arrival);
+	free(numbers.meeting);
+	return build;
+}
+
+void replay_build_free(struct replay_build *build)
+{
+	if (!build)
+		return;
+	replay_graph_free(&build->graph);
+	vec_free(&build->origins);
+	vec_free(&build->meetings);
+	vec_free(&build->met);
+	vec_free(&build->arrivals);
+	map_free(&build->ranks);
+	free(build->meet_ts);
+	free(build->op_node);
+	free(build->cut);
+	free(build);
+}
+
+uint32_t replay_build_pid(const struct replay_build *build, uint32_t node)
+{
+	const struct gpu_timeline *timeline = build->timeline;
+	struct replay_origin origin = build->origins.data[node];
+	uint32_t device, thread;
+
+	switch (origin.kind) {
+	case REPLAY_ORIGIN_MEETING:
+		return 0;
+	case REPLAY_ORIGIN_LAUNCH:
+		return timeline->launches.data[origin.index].pid;
+	case REPLAY_ORIGIN_SYNC:
+		thread =
+			timeline->model->spans.data[timeline->syncs.data[origin.index].span].thread;
+		return timeline->model->threads.data[thread].pid;
+	default:
+		device = gpu_timeline_device_of(timeline, &timeline->ops.data[origin.index]);
+		return timeline->devices.data[device].pid;
+	}
+}
