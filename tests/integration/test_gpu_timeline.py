@@ -321,3 +321,12 @@ def test_perfetto_has_an_arrow_from_each_launch_to_its_operation(waffle, text_ca
     arrows = {(cause.name, effect.name) for cause, effect in trace.flows}
     assert {("cudaLaunchKernel", "gemm<float>"), ("cudaLaunchKernel", "ncclDevKernel_AllReduce")} <= arrows
     assert {slice.track.name for slice in trace.slices} >= {"stream 7"}
+
+
+def test_time_after_the_last_operation_is_not_the_gpus(waffle, text_capture, tmp_path):
+    """The thread is woken 300 us after its kernel has ended."""
+    path = tmp_path / "made.waffle"
+    Waiting([(0x10, 20_000, 600_000, "kernel")]).write(text_capture, path)
+    answer = json.loads(waffle.ok("why", "--json", "--span=step", path).stdout)
+    times = {row["cause"]: row["duration_ns"] for row in answer["instances"][0]["by_cause"]}
+    assert times["gpu"] == 600_000 - 10_000

@@ -52,9 +52,10 @@ void why_await_sync_make(struct why_walk *walk, struct why_sync *sync);
 
 /* ---- why_await_times.c ---- */
 
-/* If the GPU's times show which operations ran while the call waited, describes them in `sync`. A
- * collective is left to the ranks that it waits for. False: `sync` is unchanged. */
-bool why_await_by_times(struct why_walk *walk, struct why_sync *sync);
+/* If the GPU's times show until when the call waited, sets sync->done_ts. Unless `ranks` or a
+ * collective may have been awaited, also describes in `sync` which operations ran meanwhile, and
+ * returns true. */
+bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks);
 
 /* ---- why_await_text.c ---- */
 

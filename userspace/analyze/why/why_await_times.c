@@ -160,7 +160,7 @@ static uint32_t ran_text(struct why_walk *walk, const struct times *times)
 	return number;
 }
 
-bool why_await_by_times(struct why_walk *walk, struct why_sync *sync)
+bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks)
 {
 	const struct gpu_timeline *timeline = walk->awaits.timeline;
 	const struct gpu_timeline_sync *found;
@@ -174,7 +174,8 @@ bool why_await_by_times(struct why_walk *walk, struct why_sync *sync)
 		return false;
 	times.from_ts = found->start_ts;
 	times.to_ts = found->end_ts;
-	if (!ran_collect(&times, walk, last))
+	sync->done_ts = timeline->ops.data[last].end_ts;
+	if (ranks || !ran_collect(&times, walk, last))
 		return false;
 	qsort(times.ran, times.count, sizeof(*times.ran), longer);
 	sync->waits = sync->spins = true;

@@ -31,6 +31,9 @@ struct why_sync {
 	uint32_t object, meaning; /* texts of `end` */
 	uint64_t launch_ts;       /* of the op that it waits for; 0: unknown */
 	uint32_t launch_thread, launch_span;
+	/* When the awaited work had ended, by the GPU's times: from then on the call waits for
+	 * something else. UINT64_MAX: unknown. */
+	uint64_t done_ts;
 	uint32_t arrival, arrival_count; /* range in why_awaits.arrivals, by ts */
 };
 
