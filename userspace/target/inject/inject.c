@@ -89,10 +89,12 @@ static int library_load(pid_t pid, const struct image *image, const struct injec
 	if (!result)
 		result = library_look(pid, library, base, err);
 	if (!result && !*base)
-		result = error_set(err, EIO,
-				   "its loader rejected %s; LD_DEBUG=libs in a program that opens "
-				   "it shows which library it lacks",
-				   library);
+		result =
+			error_set(err, EIO,
+				  "its loader rejected %s: a library that it needs is missing, or "
+				  "room for thread-local storage, for which the program has to be "
+				  "started with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096",
+				  library);
 	return result;
 }
 
