@@ -184,7 +184,7 @@ SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 {
 	static const char *const suffixes[] = {"_v2_ptsz", "_v2_ptds", "_ptsz", "_ptds", "_v2", ""};
 	unsigned i = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? 0 : 4;
-	void *self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	void *self = dlopen(SIM_DRIVER_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
 	char name[128];
 
 	(void)cudaVersion;
@@ -222,10 +222,39 @@ SIM_API CUresult cuCtxSynchronize(void)
 	return CUDA_SUCCESS;
 }
 
+/* There is one context, and every thread has it. */
+SIM_API CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	SIM_CALL(CUresult);
+	(void)dev;
+	*pctx = (CUcontext)&initialised;
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	SIM_CALL(CUresult);
+	(void)dev;
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuCtxSetCurrent(CUcontext ctx)
+{
+	SIM_CALL(CUresult);
+	(void)ctx;
+	return CUDA_SUCCESS;
+}
+
 /* Modules and libraries only know whether their kernels have a duration. */
 struct CUmod_st {
 	bool timed;
 };
+
+/* A text in PTX, whose kernel has its duration as its first parameter. */
+static bool is_timed_ptx(const char *image)
+{
+	return image && !strncmp(image, ".version", 8) && strstr(image, "(.param .u64 ns)");
+}
 
 static struct CUmod_st *module_new(const void *image)
 {
@@ -235,6 +264,8 @@ static struct CUmod_st *module_new(const void *image)
 	if (module && fatbin && fatbin->magic == SIM_FATBIN_MAGIC && fatbin->image &&
 	    !memcmp(fatbin->image->magic, SIM_IMAGE_MAGIC, sizeof(SIM_IMAGE_MAGIC)))
 		module->timed = fatbin->image->timed;
+	else if (module)
+		module->timed = is_timed_ptx(image);
 	return module;
 }
 
