@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "usdt/gpu/buffers.h"
+#include "usdt/gpu/cupti_find.h"
 #include "usdt/gpu/gpu_clock.h"
 #include "usdt/gpu/graphs.h"
 #include "usdt/gpu/launches.h"
@@ -78,7 +79,9 @@ static bool refuse(void)
 		return false;
 	session.told = true;
 	tell("unavailable");
-	say_line("the GPU's own times are not recorded: %s", session.reason);
+	/* A program that only has ranges of NVTX misses nothing. */
+	if (cuda_is_loaded())
+		say_line("the GPU's own times are not recorded: %s", session.reason);
 	return false;
 }
 
