@@ -165,6 +165,10 @@ def test_exporters_can_be_combined_replaced_and_ended(script):
                       lambda: waffle.PerfettoExporter("x.json"), lambda: waffle.PrometheusExporter()):
             try: wrong()
             except ValueError as error: print(error)
+        for wrong in ("http://localhost:4318", waffle.JaegerExporter):
+            try: waffle.set_exporter(wrong)
+            except TypeError as error: print(error)
+        print(set(["JaegerExporter", "jax", "read", "span"]) - set(dir(waffle)))
         """, no_proxy="localhost")
     text, _, rest = done.stdout.partition("# EOF")
     families = {family.name: family for family in openmetrics.text_string_to_metric_families(text + "# EOF\n")}
@@ -173,7 +177,10 @@ def test_exporters_can_be_combined_replaced_and_ended(script):
     assert rest.split("\n")[2:] == [
         "recorded False", "waffle: only one exporter may write a capture, but these do: x.waffle, y.json",
         "waffle: the name of the file must end with .pftrace: x.json",
-        "waffle: PrometheusExporter takes either a port or a path", ""]
+        "waffle: PrometheusExporter takes either a port or a path",
+        "waffle: set_exporter() takes exporters, such as waffle.JaegerExporter(), not 'http://localhost:4318'",
+        "waffle: set_exporter() takes exporters, such as waffle.JaegerExporter(), not <class "
+        "'waffle._exporters.JaegerExporter'>", "set()", ""]
     assert [row["name"] for row in Capture(script.waffle, folder / "a.waffle").rows("span")] == ["counted"] * 5
     [logged] = [json.loads(line) for line in (folder / "b.log").read_text().splitlines()]
     assert logged["name"] == "logged" and logged["args"] == {"n": 1}
@@ -232,7 +239,8 @@ def every_span(server, select, count):
 
 def test_metrics_are_served_in_the_format_that_is_asked_for_and_by_the_process_that_set_it(script):
     done = script.alone("""
-        import os, sys, urllib.request
+        import os, sys, urllib.request, warnings
+        warnings.simplefilter("ignore")     # of fork(), since there is a thread
         prometheus = waffle.PrometheusExporter(port=0)
         waffle.set_exporter(prometheus)
         url = "http://localhost:%d/metrics" % prometheus.port
