@@ -134,6 +134,18 @@ report --filter 'false' {c}
 report --filter '!true || kv.n == true' {c}
 why --filter 'name == "request"' {c}
 why --filter 'kind == span' --slowest 1 {c}
+why --where 'kv.user == "ann@example.com"' --slowest 2 --median {c}
+why --where 'kv.user == "ann@example.com"' --slowest 2 --median --json {c}
+why --where 'name == "nothing"' {c}
+why --where 'name == "query"' --span request {c}
+why --where 'name ==' {c}
+why --where 'name == "query"' --thread worker-0 {c}
+why --median --event retry {c}
+why --compare {c}
+why --compare --slowest 3 {c} {c}
+report --where 'kv.user == "ann@example.com"' {c}
+report --where 'dur > 300us' --filter 'name == "request"' --json {c}
+report --compare --html x {c} {c}
 why --span request --slowest 2 {c}
 why --span requset {c}
 why --span 0x1 {c}
@@ -173,6 +185,12 @@ export -o /nowhere/x {c}
 why --event failed {c}
 why --event nothing {c}
 why --event 0x1 {c}
+""",
+    "zoo-gil": """
+why --compare zoo-gil-sched.waffle {c}
+why --compare --json --span victim zoo-gil-sched.waffle {c}
+why --compare --span nobody zoo-gil-sched.waffle {c}
+report --compare --top 0 zoo-gil-sched.waffle {c}
 """,
     "family-run-fork_exec": """
 why --span tick --slowest 1 {c}

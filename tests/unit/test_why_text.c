@@ -286,6 +286,51 @@ static void test_causes_beyond_those_shown_are_summed_up(void **state)
 	made_free(&made);
 }
 
+static unsigned count_of(const char *text, const char *part)
+{
+	unsigned count = 0;
+
+	for (const char *at = text; (at = strstr(at, part)); at++)
+		count++;
+	return count;
+}
+
+static void test_a_wait_that_two_spans_share_is_explained_once(void **state)
+{
+	struct made made = {0};
+	struct why_instance inner;
+	char *text;
+
+	(void)state;
+	why_of_lock(&made);
+	inner = made.why.instances.data[0];
+	assert_true(vec_push(&made.why.instances, inner));
+	text = text_printed(&made.why, (struct why_view){0});
+	assert_non_null(strstr(text, "      168 ms blocked on futex 0x7f01 (queue_lock) [1] [3] "
+				     "[4]: explained above, at load 00000000000000a1\n"));
+	assert_int_equal(count_of(text, "woken by"), 1);
+	free(text);
+	/* Evidence is complete for each. */
+	text = text_printed(&made.why, (struct why_view){.evidence = true});
+	assert_null(strstr(text, "explained above"));
+	free(text);
+	made_free(&made);
+}
+
+static void test_a_cause_of_many_stretches_adds_up(void **state)
+{
+	struct made made = {0};
+	char *text;
+
+	(void)state;
+	why_of_lock(&made);
+	made.why.parts.data[0].stretches = 3;
+	text = text_printed(&made.why, (struct why_view){0});
+	assert_non_null(strstr(text, " [1], the longest of 3 stretches, 150 ms together\n"));
+	free(text);
+	made_free(&made);
+}
+
 static void test_colours_are_only_where_they_are_asked_for(void **state)
 {
 	struct made made = {0};
@@ -485,6 +530,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts_of_one_wait_are_told_under_that_wait),
 		cmocka_unit_test(test_causes_beyond_those_shown_are_summed_up),
+		cmocka_unit_test(test_a_wait_that_two_spans_share_is_explained_once),
+		cmocka_unit_test(test_a_cause_of_many_stretches_adds_up),
 		cmocka_unit_test(test_colours_are_only_where_they_are_asked_for),
 		cmocka_unit_test(test_json_tells_each_cause_with_its_chain),
 		cmocka_unit_test(test_json_of_a_thread_in_a_window_has_no_span),

@@ -43,6 +43,13 @@ static uint32_t site_slot(const struct making *making, uint32_t site)
 
 /* ---- rows ---- */
 
+/* Whether the table of names counts the span. */
+static bool has_row(const struct model *model, size_t span)
+{
+	return model_is_selected(model, span) &&
+	       !site_is_bookkeeping(model_site(model, model->spans.data[span].site));
+}
+
 static uint32_t add_row(struct report *report, uint32_t slot, const struct site_info *site,
 			unsigned kind)
 {
@@ -93,7 +100,7 @@ static void make_rows(struct making *making)
 	bool *hit = memory_zeroed((size_t)making->site_count + 1, sizeof(*hit));
 
 	for (size_t i = 0; i < model->spans.len; i++)
-		if (!site_is_bookkeeping(model_site(model, model->spans.data[i].site)))
+		if (has_row(model, i))
 			hit[site_slot(making, model->spans.data[i].site)] = true;
 	for (size_t i = 0; i < model->events.len; i++)
 		hit[site_slot(making, model->events.data[i].site)] = true;
@@ -161,11 +168,12 @@ static void count_span(struct report_span *row, const struct model *model, uint3
 }
 
 /* The row of a span; MODEL_NONE: it has none. */
-static uint32_t span_row(const struct making *making, const struct model_span *span)
+static uint32_t span_row(const struct making *making, size_t index)
 {
-	return site_is_bookkeeping(model_site(making->model, span->site))
-		       ? MODEL_NONE
-		       : making->rows[site_slot(making, span->site)];
+	const struct model_span *span = &making->model->spans.data[index];
+
+	return !has_row(making->model, index) ? MODEL_NONE
+					      : making->rows[site_slot(making, span->site)];
 }
 
 static void percentiles(struct making *making)
@@ -182,7 +190,7 @@ static void percentiles(struct making *making)
 	}
 	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
-		uint32_t row = span_row(making, span);
+		uint32_t row = span_row(making, i);
 
 		if (!(span->flags & MODEL_SPAN_CUT) && row != MODEL_NONE)
 			making->durations[making->ends[row]++] = span->end_ts - span->start_ts;
@@ -207,10 +215,10 @@ static void count_spans(struct making *making)
 	const struct model *model = making->model;
 
 	for (size_t i = 0; i < model->spans.len; i++) {
-		uint32_t row = span_row(making, &model->spans.data[i]);
+		uint32_t row = span_row(making, i);
 
 		if (row == MODEL_NONE)
-			making->report->bookkeeping++;
+			making->report->bookkeeping += model_is_selected(model, i);
 		else
 			count_span(&making->report->spans.data[row], model, (uint32_t)i);
 	}

@@ -20,6 +20,12 @@ static int filter_read(struct filter_options *options, struct error *err)
 		origin = "WAFFLE_FILTER";
 		argument = getenv(origin);
 	}
+	if (options->where_argument && *options->where_argument) {
+		int result = filter_open(&options->where, "--where", options->where_argument, err);
+
+		if (result)
+			return result;
+	}
 	if (argument && *argument)
 		return filter_open(&options->filter, origin, argument, err);
 	if (options->explain)
@@ -42,7 +48,9 @@ enum exit_code filter_options_open(const struct command *command, struct filter_
 void filter_options_free(struct filter_options *options)
 {
 	filter_free(options->filter);
+	filter_free(options->where);
 	options->filter = NULL;
+	options->where = NULL;
 }
 
 static void warning_print(const char *line, void *arg)
@@ -54,11 +62,11 @@ static void warning_print(const char *line, void *arg)
 
 /* Warns about likely mistakes in the filter. A plan is made only to examine the sites' keys, so it
  * does not matter if the filter could not run in the kernel. */
-static int filter_check(const struct command *command, const struct filter_options *options,
-			const struct store_reader *reader, struct error *err)
+static int filter_check(const struct command *command, const struct filter_expr *filter,
+			bool keep_children, const struct store_reader *reader, struct error *err)
 {
 	struct plan *plan;
-	int result = plan_open(&plan, options->filter, options->keep_children, err);
+	int result = plan_open(&plan, filter, keep_children, err);
 
 	if (result)
 		return result;
@@ -88,7 +96,10 @@ int filter_options_open_files(const struct command *command, const struct filter
 		return result;
 	result = align_clocks(command, *reader, options->align, err);
 	if (!result && options->filter)
-		result = filter_check(command, options, *reader, err);
+		result = filter_check(command, options->filter, options->keep_children, *reader,
+				      err);
+	if (!result && options->where)
+		result = filter_check(command, options->where, false, *reader, err);
 	if (result) {
 		store_reader_close(*reader);
 		*reader = NULL;

@@ -15,6 +15,8 @@ struct filter_options {
 	unsigned align;             /* enum clock_align, of commands that read files */
 	uint64_t memory_limit;      /* of commands that read a file; 0: the default */
 	struct filter_expr *filter; /* set by filter_options_open(); NULL: no filter */
+	const char *where_argument; /* of --where; NULL: not given */
+	struct filter_expr *where;  /* set by filter_options_open(); NULL: all spans */
 };
 
 /* Rows for a command whose options struct has a struct filter_options as `member`. */
@@ -31,6 +33,16 @@ struct filter_options {
 		"explain", 0, NULL,                                                                \
 			"Show where each part of the filter is decided, and do nothing else.",     \
 			.at = offsetof(type, member.explain)                                       \
+	}
+
+/* Row of a command that shows a choice of the spans. */
+#define WHERE_OPTION_ROW(type, member)                                                             \
+	{                                                                                          \
+		"where", 0, "EXPR",                                                                \
+			"Show only the spans that match, such as 'name == \"request\" && "         \
+			"kv.user == 7'. Unlike --filter, it removes nothing: the causes of "       \
+			"these spans are looked for in everything.",                               \
+			.at = offsetof(type, member.where_argument)                                \
 	}
 
 /* Parses the expression of --filter, or else of the environment. Returns EXIT_DONE; otherwise it

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cmd/command_internal.h"
+#include "cmd/compare_internal.h"
 #include "cmd/filter_options_internal.h"
 #include "analyze/report.h"
 #include "model/model.h"
@@ -14,7 +15,7 @@
 #include "util/terminal.h"
 
 struct report_cli {
-	bool json;
+	bool json, compare;
 	const char *html;
 	uint64_t rows;
 	uint64_t from_ns, to_ns; /* since the beginning of the capture */
@@ -44,6 +45,8 @@ static const struct option_row rows[] = {
 	 .type = OPTION_TIME, .at = offsetof(struct report_cli, from_ns)},
 	{"to", 0, "TIME", "End at this time since the begin of the capture.", .type = OPTION_TIME,
 	 .at = offsetof(struct report_cli, to_ns)},
+	COMPARE_OPTION_ROW(struct report_cli, compare),
+	WHERE_OPTION_ROW(struct report_cli, filter),
 	FILTER_OPTION_ROWS(struct report_cli, filter),
 	ALIGN_OPTION_ROW(struct report_cli, filter.align),
 	MEMORY_OPTION_ROW(struct report_cli, filter.memory_limit),
@@ -93,11 +96,17 @@ static int report_files(const struct command *command, const void *arg,
 {
 	const struct report_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
-					  .keep_children = cli->filter.keep_children};
+					  .keep_children = cli->filter.keep_children,
+					  .where = cli->filter.where};
+	const struct compare compare = {
+		.filter = &cli->filter, .rows = (uint32_t)cli->rows, .json = cli->json};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);
+	int result;
 
+	if (cli->compare)
+		return compare_files(command, &compare, files, err);
+	result = filter_options_open_files(command, &cli->filter, files, &reader, err);
 	if (!result)
 		result = model_load(&model, reader, cli_window(cli, store_reader_meta(reader)),
 				    &keep, err);
@@ -108,20 +117,35 @@ static int report_files(const struct command *command, const void *arg,
 	return result;
 }
 
+static const char *usage_problem(const struct report_cli *cli, int files)
+{
+	if (files < 1)
+		return "give a .waffle file, or all files of a job";
+	if (cli->from_ns >= cli->to_ns)
+		return "--from has to be before --to";
+	if (cli->html && cli->json)
+		return "give --html or --json, not both";
+	if (cli->compare && files != 2)
+		return "--compare needs two files";
+	if (cli->compare && (cli->html || cli->from_ns || cli->to_ns != UINT64_MAX))
+		return "--compare compares whole captures, as text or JSON: leave out --html, "
+		       "--from and --to";
+	return NULL;
+}
+
 static int report_run(const struct command *command, int argc, char **argv)
 {
 	struct report_cli cli = {.rows = 20, .to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
 	struct capture_files files;
+	const char *problem;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
 		return command_parse_failed(command, result, &err);
-	if (argc - first < 1 || cli.from_ns >= cli.to_ns || (cli.html && cli.json)) {
-		error_set(&err, EINVAL,
-			  argc - first < 1           ? "give a .waffle file, or all files of a job"
-			  : cli.from_ns >= cli.to_ns ? "--from has to be before --to"
-						     : "give --html or --json, not both");
+	problem = usage_problem(&cli, argc - first);
+	if (problem) {
+		error_set(&err, EINVAL, "%s", problem);
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	files = capture_files_of(argc, argv, first);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/command_internal.h"
+#include "cmd/compare_internal.h"
 #include "cmd/filter_options_internal.h"
 #include "cmd/why_record_internal.h"
 #include "analyze/origin/origin.h"
@@ -30,7 +31,7 @@ struct why_cli {
 	struct why_wanted wanted;
 	const char *event;
 	uint64_t slowest;
-	bool origin, json, evidence;
+	bool origin, json, evidence, median, compare;
 	bool overview; /* print what spans there are first */
 	struct filter_options filter;
 };
@@ -40,6 +41,9 @@ static const struct option_row rows[] = {
 	 .at = offsetof(struct why_cli, wanted.span)},
 	{"slowest", 'n', "N", "Explain the N slowest of them; 0 explains all. Default: 10.",
 	 .type = OPTION_NUMBER, .max = UINT32_MAX, .at = offsetof(struct why_cli, slowest)},
+	{"median", 0, NULL,
+	 "For comparison, also explain the span of median duration of each name.",
+	 .at = offsetof(struct why_cli, median)},
 	{"thread", 't', "THREAD",
 	 "Explain the time of a thread instead of spans. THREAD is its number or name; threads of "
 	 "the "
@@ -73,6 +77,8 @@ static const struct option_row rows[] = {
 	 "current "
 	 "folder. It is kept.",
 	 .type = OPTION_PATH, .at = offsetof(struct why_cli, capture.output)},
+	COMPARE_OPTION_ROW(struct why_cli, compare),
+	WHERE_OPTION_ROW(struct why_cli, filter),
 	FILTER_OPTION_ROWS(struct why_cli, filter),
 	ALIGN_OPTION_ROW(struct why_cli, filter.align),
 	MEMORY_OPTION_ROW(struct why_cli, filter.memory_limit),
@@ -150,7 +156,7 @@ static int find_waits(struct why **waits, const struct why_cli *cli, const struc
 static int explain(const struct why_cli *cli, const struct model *model, const char *file,
 		   struct error *err)
 {
-	struct why_query query = {.slowest = (uint32_t)cli->slowest};
+	struct why_query query = {.slowest = (uint32_t)cli->slowest, .median = cli->median};
 	struct why *why = NULL, *waits = NULL;
 	/* A span on a track can't be explained with a scheduler either. */
 	int result =
@@ -207,12 +213,20 @@ static int why_files(const struct command *command, const void *arg,
 	const struct why_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
 					  .keep_children = cli->filter.keep_children,
+					  .where = cli->filter.where,
 					  .only_declared = cli->event || cli->origin,
 					  .from_event = cli->event != NULL};
+	const struct compare compare = {.filter = &cli->filter,
+					.name = cli->wanted.span,
+					.rows = OVERVIEW_ROWS,
+					.json = cli->json};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);
+	int result;
 
+	if (cli->compare)
+		return compare_files(command, &compare, files, err);
+	result = filter_options_open_files(command, &cli->filter, files, &reader, err);
 	/* Load everything: the cause of a wait may be before the window. */
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
@@ -243,12 +257,23 @@ static const char *usage_problem(const struct why_cli *cli, int files, bool comm
 		       "--comm NAME or -- COMMAND";
 	if (!command && !targets && (cli->capture.duration_ns || cli->capture.output))
 		return "--duration and --output are for a recording: give --pid PID or -- COMMAND";
+	if (cli->compare && (files != 2 || command || targets))
+		return "--compare needs two files";
+	if (cli->compare && (wanted->thread || cli->event || cli->origin || cli->median ||
+			     cli->evidence || cli->slowest != NOT_GIVEN))
+		return "--compare compares all spans, or those of a name: of the other choices "
+		       "give only --span, --where and --filter";
 	if (cli->filter.explain && (command || targets))
 		return "--explain is for files, and for attach and run";
 	if ((wanted->from_ns != NOT_GIVEN || wanted->to_ns != NOT_GIVEN) && !wanted->thread)
 		return "--from and --to choose a thread's time: give --thread, too";
 	if ((wanted->thread != NULL) + (wanted->span != NULL) + (cli->event != NULL) > 1)
 		return "give one of --span, --thread and --event";
+	if (cli->filter.where_argument && (wanted->thread || cli->event || cli->origin))
+		return "--where chooses spans to explain; leave it out with --thread, --event and "
+		       "--origin";
+	if (cli->median && (wanted->thread || cli->event || cli->origin))
+		return "--median compares spans; leave it out with --thread, --event and --origin";
 	if ((cli->event || cli->origin) && cli->slowest != NOT_GIVEN)
 		return "--slowest chooses slow spans; leave it out with --event and --origin";
 	if (cli->origin && !wanted->span)

@@ -32,6 +32,7 @@ struct thread_name {
 struct builder {
 	struct model *model;
 	const struct model_filter *keep; /* NULL: no filter */
+	const struct filter_expr *where; /* NULL: all spans are selected */
 	bool want_names, no_sched;       /* derived from the filter */
 	bool only_roles;                 /* see struct model_filter */
 	bool only_declared;              /* see struct model_filter */
@@ -165,6 +166,8 @@ void comm_links_add(struct model *model, const struct model_comm *comm);
 
 /* Removes what the filter rejects. Spans and events must be sorted. */
 void filter_apply(struct builder *builder);
+/* Notes which spans builder->where selects. The indexes of spans must be final. */
+void filter_select(struct builder *builder);
 
 /* ---- walk.c ---- */
 

@@ -4,6 +4,8 @@
  * It evaluates an event once. It evaluates a span at its begin, and again at its end if the result
  * depends on the duration. rate() comes last: it sees everything that passed so far, in the order
  * of the decisions.
+ *
+ * The expression of --where is evaluated in the same way, but it only marks spans.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,13 +334,10 @@ static void leave_out(struct keeper *keeper)
 static void keeper_prepare(struct keeper *keeper)
 {
 	const struct model *model = keeper->model;
-	const char *source = filter_source(keeper->filter);
-	uint32_t expression = strtab_put(model->strings, source, strlen(source));
 
 	/* Spans and events share one range of numbers. */
 	memory_require(model->spans.len + model->events.len < MODEL_NONE);
-	keeper->model->filtered.expression = strtab_get(model->strings, expression);
-	keeper->spans = memory_zeroed(model->spans.len, sizeof(*keeper->spans));
+	keeper->spans = memory_zeroed(model->spans.len + 1, sizeof(*keeper->spans));
 	keeper->events = memory_zeroed(model->events.len, sizeof(*keeper->events));
 	keeper->sites = memory_zeroed(keeper->builder->sites.len, sizeof(*keeper->sites));
 	if (filter_uses(keeper->filter, FILTER_DEPTH))
@@ -348,20 +347,49 @@ static void keeper_prepare(struct keeper *keeper)
 		      sizeof(struct thread_name), name_compare);
 }
 
+static void keeper_free(struct keeper *keeper)
+{
+	free(keeper->spans);
+	free(keeper->events);
+	free(keeper->sites);
+	free(keeper->depths);
+	vec_free(&keeper->passed);
+}
+
+/* The text of the expression, which lives as long as the model. */
+static const char *keeper_expression(const struct keeper *keeper)
+{
+	const char *source = filter_source(keeper->filter);
+
+	return strtab_get(keeper->model->strings,
+			  strtab_put(keeper->model->strings, source, strlen(source)));
+}
+
 void filter_apply(struct builder *builder)
 {
 	struct keeper keeper = {
 		.builder = builder, .model = builder->model, .filter = builder->keep->filter};
 
 	keeper_prepare(&keeper);
+	keeper.model->filtered.expression = keeper_expression(&keeper);
 	find_passed(&keeper);
 	mark_passed(&keeper);
 	if (builder->keep->keep_children)
 		mark_children(&keeper);
 	leave_out(&keeper);
-	free(keeper.spans);
-	free(keeper.events);
-	free(keeper.sites);
-	free(keeper.depths);
-	vec_free(&keeper.passed);
+	keeper_free(&keeper);
+}
+
+void filter_select(struct builder *builder)
+{
+	struct keeper keeper = {
+		.builder = builder, .model = builder->model, .filter = builder->where};
+
+	keeper_prepare(&keeper);
+	keeper.model->selecting = keeper_expression(&keeper);
+	find_passed(&keeper);
+	mark_passed(&keeper);
+	keeper.model->selected = keeper.spans;
+	keeper.spans = NULL;
+	keeper_free(&keeper);
 }

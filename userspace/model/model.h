@@ -275,6 +275,9 @@ struct model_filter {
 	 * happened in them, nothing refers to them, and no call of NCCL or MPI is missing that they
 	 * would stand for. Ignored if there is a filter. */
 	bool from_event;
+	/* Selects the spans that are to be shown (model.selected), and removes nothing. NULL: all
+	 * are. */
+	const struct filter_expr *where;
 };
 
 /* What a model_filter has left out. The counts of records and losses include it. */
@@ -302,6 +305,10 @@ struct model {
 	uint64_t threads_start_ts, threads_end_ts; /* without tracks */
 	bool sched;                                /* scheduler records exist and were loaded */
 	struct model_filtered filtered;
+	/* For each span, whether the expression model_filter.where selects it; NULL: all spans
+	 * are. */
+	bool *selected;
+	const char *selecting; /* that expression, in `strings`; NULL: none */
 	struct strtab *strings;
 	/* First the reader's sites. names_resolve() turns their code addresses into names
 	 * (SITE_KEY_TEXT). Behind them stand the sites made from name templates ("read {fd}"). */
@@ -404,6 +411,11 @@ uint32_t model_host_of_cpu(const struct model *model, uint16_t cpu);
 const struct model_process *model_process_of(const struct model *model, uint32_t thread);
 /* The host of a thread: an index in model.hosts. Host 0 if the thread is MODEL_NONE. */
 uint32_t model_host_of(const struct model *model, uint32_t thread);
+/* Whether a span is one of those that the user wants to see. */
+static inline bool model_is_selected(const struct model *model, size_t span)
+{
+	return !model->selected || model->selected[span];
+}
 /* Whether it is a thread of the target; false for MODEL_NONE. */
 static inline bool model_is_traced(const struct model *model, uint32_t thread)
 {

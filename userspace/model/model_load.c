@@ -332,6 +332,8 @@ static void finish(struct builder *builder)
 	links_order(model);
 	if (builder->keep)
 		filter_apply(builder);
+	if (builder->where)
+		filter_select(builder);
 	if (builder->has_calls)
 		templates_fill(model);
 	switches_finish(model);
@@ -354,6 +356,7 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 {
 	struct builder builder = {.model = memory_zeroed(1, sizeof(**model)),
 				  .keep = keep && keep->filter ? keep : NULL,
+				  .where = keep ? keep->where : NULL,
 				  .tracks_first_ts = UINT64_MAX};
 	struct memory_guard guard = {.call = memory_message, .arg = builder.model};
 	int result;
@@ -366,7 +369,8 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 					  ? builder.model->meta->start_ts
 					  : window.from_ts;
 	builder.model->threads_start_ts = builder.model->start_ts;
-	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
+	builder.want_names = (builder.keep && filter_uses(keep->filter, FILTER_COMM)) ||
+			     (builder.where && filter_uses(builder.where, FILTER_COMM));
 	builder.only_roles = keep && keep->only_roles;
 	builder.only_declared = keep && keep->only_declared;
 	builder.only_leading = builder.only_declared && keep->from_event && !builder.keep;

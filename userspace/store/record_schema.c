@@ -286,4 +286,5 @@ const struct record_kind record_kinds[] = {
 	[WAFFLE_REC_RING] = RING(ring, COUNT, 0),
 	[WAFFLE_REC_TRACK_HIT] =
 		RING(track_hit, SPANS, offsetof(struct waffle_rec_track_hit, frame_bytes)),
+	[WAFFLE_REC_SOCKET] = RING(socket, SPANS, offsetof(struct waffle_rec_socket, frame_bytes)),
 };

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_median_internal.h"
 #include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_whole_internal.h"
 #include "util/memory.h"
 #include "util/terminal.h"
 
@@ -35,7 +37,7 @@ const char *const why_grade_names[] = {
 
 static bool wants_threads(const struct why_query *query)
 {
-	return (query->tid || query->comm) && !query->spans;
+	return (query->tid || query->comm) && !query->spans && !query->windows;
 }
 
 static bool wants_thread(const struct why_query *query, const struct model *model, uint32_t index)
@@ -140,12 +142,6 @@ static struct why_instance span_instance(const struct model *model, uint32_t ind
 	};
 }
 
-static bool can_explain(const struct model *model, const struct model_span *span)
-{
-	return span->thread < model->threads.len && span->start_ts <= span->end_ts &&
-	       !model_is_track(model, span->thread);
-}
-
 static int slower(const void *left, const void *right)
 {
 	const struct why_instance *a = left, *b = right;
@@ -183,7 +179,7 @@ static void pick_spans(struct why *why, const struct why_query *query)
 		if (!query->name && !query->span_id &&
 		    site_is_bookkeeping(model_site(model, span->site)))
 			continue;
-		if (can_explain(model, span))
+		if (why_can_explain(model, span) && model_is_selected(model, i))
 			vec_add(&why->instances, span_instance(model, i));
 		if (query->slowest && why->instances.len / 2 >= (size_t)query->slowest + SLACK)
 			keep_slowest(why, query->slowest);
@@ -195,8 +191,38 @@ static void pick_these(struct why *why, const struct why_query *query)
 	const struct model *model = why->model;
 
 	for (size_t i = 0; i < query->span_count; i++)
-		if (can_explain(model, &model->spans.data[query->spans[i]]))
+		if (why_can_explain(model, &model->spans.data[query->spans[i]]))
 			vec_add(&why->instances, span_instance(model, query->spans[i]));
+}
+
+static void add_medians(struct why *why)
+{
+	struct why_medians medians = {0};
+
+	why_medians_find(&medians, why);
+	for (size_t i = 0; i < medians.found.len; i++) {
+		struct why_instance instance =
+			span_instance(why->model, medians.found.data[i].span);
+
+		instance.median_of = medians.found.data[i].of;
+		vec_add(&why->instances, instance);
+	}
+	vec_free(&medians.found);
+}
+
+static void pick_windows(struct why *why, const struct why_query *query)
+{
+	for (size_t i = 0; i < query->window_count; i++) {
+		const struct why_window *window = &query->windows[i];
+		struct why_instance instance = {.span = MODEL_NONE,
+						.thread = window->thread,
+						.from_ts = window->from_ts,
+						.to_ts = window->to_ts,
+						.ended_by = MODEL_NONE};
+
+		if (model_is_traced(why->model, window->thread) && window->from_ts < window->to_ts)
+			vec_add(&why->instances, instance);
+	}
 }
 
 static int pick(struct why *why, const struct why_query *query, struct error *err)
@@ -205,6 +231,8 @@ static int pick(struct why *why, const struct why_query *query, struct error *er
 
 	if (query->spans)
 		pick_these(why, query);
+	else if (query->windows)
+		pick_windows(why, query);
 	else if (wants_threads(query))
 		pick_window(why, query, &found);
 	else
@@ -217,6 +245,8 @@ static int pick(struct why *why, const struct why_query *query, struct error *er
 	if (wants_threads(query) && query->waits)
 		pick_waits(why, query);
 	keep_slowest(why, wants_threads(query) ? 0 : query->slowest);
+	if (query->median && !wants_threads(query))
+		add_medians(why);
 	return 0;
 }
 
@@ -491,11 +521,6 @@ struct why_batch {
 	uint64_t from_ts, to_ts;
 };
 
-bool why_is_whole(const struct model *model, const struct model_span *span)
-{
-	return can_explain(model, span) && !(span->flags & MODEL_SPAN_CUT);
-}
-
 /* Takes the spans that begin within a number of switches after the first one, and later spans that
  * end before one of these. */
 static struct why_batch batch_from(const struct model *model, uint32_t first)
@@ -505,7 +530,7 @@ static struct why_batch batch_from(const struct model *model, uint32_t first)
 	uint64_t limit = UINT64_MAX;
 
 	while (batch.first < model->spans.len &&
-	       !why_is_whole(model, &model->spans.data[batch.first]))
+	       !why_is_counted(model, &model->spans.data[batch.first]))
 		batch.first++;
 	batch.end = batch.first;
 	if (batch.first == model->spans.len)
@@ -518,7 +543,7 @@ static struct why_batch batch_from(const struct model *model, uint32_t first)
 	for (; batch.end < model->spans.len; batch.end++) {
 		const struct model_span *span = &model->spans.data[batch.end];
 
-		if (!why_is_whole(model, span) || span->end_ts <= batch.to_ts)
+		if (!why_is_counted(model, span) || span->end_ts <= batch.to_ts)
 			continue;
 		if (span->start_ts > limit)
 			break;
@@ -541,7 +566,7 @@ static int explain_batch(struct why_walk *walk, const struct why_batch *batch, w
 	for (uint32_t i = batch->first; i < batch->end && !result; i++) {
 		struct why_instance instance = span_instance(model, i);
 
-		if (!why_is_whole(model, &model->spans.data[i]))
+		if (!why_is_counted(model, &model->spans.data[i]))
 			continue;
 		instance.loss = model->spans.data[i].flags & MODEL_SPAN_LOSS;
 		walk_instance(walk, &instance);

@@ -18,7 +18,14 @@
 #include "analyze/why/why_types.h"
 #include "symbolize/stack_names.h"
 
-/* Selects the instances: spans by name, one span, given spans, or threads in a window. */
+/* A part of a thread's time. */
+struct why_window {
+	uint64_t from_ts, to_ts;
+	uint32_t thread; /* in model.threads; those that are not traced are left out */
+};
+
+/* Selects the instances: spans by name, one span, given spans, threads in a window, or given
+ * windows of threads. */
 struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */
@@ -31,6 +38,12 @@ struct why_query {
 	/* If set, only these span indexes; the selectors above are ignored. */
 	const uint32_t *spans;
 	size_t span_count;
+	/* Also the median span of each name among the instances, by duration and selected or not:
+	 * behind the others, with `median_of`. */
+	bool median;
+	/* The same for these parts of threads' time. */
+	const struct why_window *windows;
+	size_t window_count;
 	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
 	struct stack_names *names; /* symbolizer; NULL: none */
 };
@@ -58,18 +71,16 @@ uint32_t why_by_cause(const struct why *why, const struct why_instance *instance
 typedef int (*why_each_fn)(const struct why *why, const struct why_instance *instance, void *arg);
 
 /*
- * Explains every whole span (one that begins and ends in the capture) in order of start_ts. To
- * bound memory, it loads the threads' intervals for one slice of the capture at a time. A slice has
- * WHY_EACH_SWITCHES switches, or one WHY_EACH_SLICES-th of all switches if that is more. It is
- * longer if one of its spans ends later. Afterwards *why holds only the texts that the `object` of
- * the parts refers to.
+ * Explains every span that is whole (it begins and ends in the capture) and selected, in order of
+ * start_ts. To bound memory, it loads the threads' intervals for one slice of the capture at a
+ * time. A slice has WHY_EACH_SWITCHES switches, or one WHY_EACH_SLICES-th of all switches if that
+ * is more. It is longer if one of its spans ends later. Afterwards *why holds only the texts that
+ * the `object` of the parts refers to.
  */
 #define WHY_EACH_SWITCHES (1u << 21)
 #define WHY_EACH_SLICES 8
 int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err);
-/* Whether why_each() explains a span. */
-bool why_is_whole(const struct model *model, const struct model_span *span);
 
 /* Finds the numbers of the records that prove the steps, by reading the capture again. Returns 0 or
  * a negative errno with a message. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/select.h"
+#include "analyze/why/why_whole_internal.h"
 #include "util/hash.h"
 #include "util/keymap.h"
 #include "util/memory.h"
@@ -86,7 +87,7 @@ static void percentiles_find(struct why_aggregate *aggregate)
 	size_t *ends = memory_zeroed(aggregate->groups.len + 1, sizeof(*ends)), at = 0;
 
 	for (size_t i = 0; i < model->spans.len; i++)
-		if (why_is_whole(model, &model->spans.data[i]))
+		if (why_is_counted(model, &model->spans.data[i]))
 			aggregate->groups.data[group_of(aggregate, model->spans.data[i].site)]
 				.count++;
 	for (size_t i = 0; i < aggregate->groups.len; i++) {
@@ -97,7 +98,7 @@ static void percentiles_find(struct why_aggregate *aggregate)
 		const struct model_span *span = &model->spans.data[i];
 		uint32_t group = group_of(aggregate, span->site);
 
-		if (!why_is_whole(model, span))
+		if (!why_is_counted(model, span))
 			continue;
 		durations[ends[group]++] = span->end_ts - span->start_ts;
 		aggregate->groups.data[group].total_ns += span->end_ts - span->start_ts;

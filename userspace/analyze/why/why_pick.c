@@ -251,16 +251,34 @@ int why_pick_busiest(struct why_query *query, const struct model *model)
 	return 0;
 }
 
+/* Rejects a query for spans none of which is selected. */
+static int reject_unselected(const struct why_query *query, const struct model *model,
+			     struct error *err)
+{
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+
+		if (model_is_selected(model, i) &&
+		    (!query->span_id || span->id == query->span_id) &&
+		    (!query->name || !strcmp(model_site(model, span->site)->name, query->name)))
+			return 0;
+	}
+	return error_set(err, ENOENT, "no span%s%s%s matches --where; waffle-bpf report lists them",
+			 query->name ? " '" : "", query->name ?: "", query->name ? "'" : "");
+}
+
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err)
 {
+	int result = 0;
+
 	if (wanted->thread)
 		return pick_thread(query, model, wanted, err);
 	if (wanted->span)
-		return pick_span(query, model, wanted->span, err)
-			       ?: reject_tracks(query, model, err);
-	if (why_pick_has_spans(model))
-		return 0;
+		result = pick_span(query, model, wanted->span, err)
+				 ?: reject_tracks(query, model, err);
+	if (wanted->span || why_pick_has_spans(model))
+		return result ?: reject_unselected(query, model, err);
 	if (*spans_left_out(model) || why_pick_busiest(query, model))
 		return error_set(err, ENOENT,
 				 "there are no spans%s; --thread explains a thread's time",

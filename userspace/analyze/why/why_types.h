@@ -163,6 +163,9 @@ struct why_instance {
 	bool ranks_behind; /* unknown duration: sorts last; see model_span_ranks() */
 	/* The thread that the span ended on, if not its own; else MODEL_NONE. */
 	uint32_t ended_by;
+	/* It is here for comparison, as the median of so many whole spans of its name; 0: it is
+	 * not. */
+	uint64_t median_of;
 };
 
 struct why {

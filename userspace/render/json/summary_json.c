@@ -20,6 +20,8 @@ void summary_json_filter(struct json *json, const struct model *model)
 		json_field_string(json, "trigger", model->meta->trigger);
 		json_field_u64(json, "trigger_ns", model->meta->trigger_ts);
 	}
+	if (model->selecting)
+		json_field_string(json, "where", model->selecting);
 	if (!filtered->expression)
 		return;
 	json_key(json, "filter");

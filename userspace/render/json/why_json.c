@@ -53,6 +53,22 @@ static void span_fields(const struct why_json_printer *printer, const char *name
 	json_field_hex64(printer->json, id_key, found->id);
 }
 
+/* Writes the values of a span as an object, or null if it has none. */
+static void keys_json(const struct why_json_printer *printer, const char *key, uint32_t span)
+{
+	const struct model *model = printer->model;
+
+	json_key(printer->json, key);
+	if (span >= model->spans.len || model->spans.data[span].frame == MODEL_NONE) {
+		json_null(printer->json);
+		return;
+	}
+	json_object_begin(printer->json);
+	values_write(printer->json, model, model->spans.data[span].site,
+		     model->spans.data[span].frame);
+	json_object_end(printer->json);
+}
+
 static void text_field(const struct why_json_printer *printer, const char *key, uint32_t text)
 {
 	if (text)
@@ -282,9 +298,10 @@ static void cause_records_json(const struct why_json_printer *printer, const str
 	vec_free(&numbers);
 }
 
-static void cause_json(const struct why_json_printer *printer, const struct why_part *part,
-		       uint64_t duration_ns)
+static void cause_json(const struct why_json_printer *printer, const struct why_instance *instance,
+		       const struct why_part *part)
 {
+	uint64_t duration_ns = instance->to_ts - instance->from_ts;
 	struct json *json = printer->json;
 
 	json_object_begin(json);
@@ -298,6 +315,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	json_object_begin(json);
 	thread_fields(printer, part->thread);
 	span_fields(printer, "span", "span_id", part->span);
+	if (part->span != instance->span)
+		keys_json(printer, "keys", part->span);
 	text_field(printer, "object", part->object);
 	json_object_end(json);
 	samples_json(json, printer->why, why_part_places(printer->why, part), part->place_count);
@@ -375,6 +394,9 @@ static void instance_json(const struct why_json_printer *printer,
 	json_object_end(json);
 	json_field_u64(json, "start_ns", instance->from_ts);
 	json_field_u64(json, "duration_ns", duration_ns);
+	if (instance->median_of)
+		json_field_u64(json, "median_of", instance->median_of);
+	keys_json(printer, "keys", instance->span);
 	parts_json(json, instance);
 	json_field_u64(json, "waffle_ns", instance->own_ns);
 	json_field_bool(json, "loss", instance->loss);
@@ -387,7 +409,7 @@ static void instance_json(const struct why_json_printer *printer,
 	json_key(json, "causes");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < instance->part_count; i++)
-		cause_json(printer, &printer->why->parts.data[instance->part + i], duration_ns);
+		cause_json(printer, instance, &printer->why->parts.data[instance->part + i]);
 	json_array_end(json);
 	json_object_end(json);
 }

@@ -82,3 +82,12 @@ void notice_put_expression(FILE *out, const char *expression)
 	terminal_put(out, line, expression_line(line, expression));
 	free(line);
 }
+
+void notice_put_where(FILE *out, const struct model *model)
+{
+	if (!model->selecting)
+		return;
+	fputs("where: ", out);
+	notice_put_expression(out, model->selecting);
+	fputc('\n', out);
+}

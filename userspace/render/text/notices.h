@@ -26,4 +26,7 @@ void notice_put_trigger(FILE *out, const struct model *model);
  * break. */
 void notice_put_expression(FILE *out, const char *expression);
 
+/* Prints "where: EXPR" and a newline if an expression selects the spans that are shown. */
+void notice_put_where(FILE *out, const struct model *model);
+
 #endif

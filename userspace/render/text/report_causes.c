@@ -67,13 +67,13 @@ static bool has_thread(const struct why_group_cause *cause)
 }
 
 /* Prints the thread of a cause and its span: "loader-2 in load". */
-static void put_thread(FILE *out, const struct report *report, const struct why_group *group,
+static void put_thread(FILE *out, const struct why_aggregate *of, const struct why_group *group,
 		       const struct why_group_cause *cause)
 {
-	const struct why_group *groups = report->causes->groups.data;
+	const struct why_group *groups = of->groups.data;
 
 	if (cause->comm != MODEL_NONE)
-		put(out, strtab_get(report->model->strings, cause->comm));
+		put(out, strtab_get(of->model->strings, cause->comm));
 	else
 		fputs("the span's own thread", out);
 	if (cause->span != MODEL_NONE && (!cause->own || &groups[cause->span] != group)) {
@@ -83,11 +83,11 @@ static void put_thread(FILE *out, const struct report *report, const struct why_
 }
 
 /* Prints the object of a cause, to follow the thread. */
-static void put_thing(FILE *out, const struct report *report, const struct why_group_cause *cause,
-		      unsigned room)
+static void put_thing(FILE *out, const struct why_aggregate *of,
+		      const struct why_group_cause *cause, unsigned room)
 {
 	if (cause->object)
-		put_object(out, strtab_get(report->causes->why->texts, cause->object),
+		put_object(out, strtab_get(of->why->texts, cause->object),
 			   room < OBJECT_COLUMNS ? OBJECT_COLUMNS : room,
 			   why_causes[cause->cause].shown);
 	else if (cause->merged && has_thread(cause))
@@ -99,9 +99,7 @@ static void put_thing(FILE *out, const struct report *report, const struct why_g
 		fputs(why_causes[cause->cause].text, out);
 }
 
-/* The culprit of a cause, to follow `prefix`, in at most `room` columns: "loader-2 in load,
- * /data/shard-7 (ext4)". */
-static char *culprit_text(const struct report *report, const struct why_group *group,
+char *report_culprit_text(const struct why_aggregate *of, const struct why_group *group,
 			  const struct why_group_cause *cause, const char *prefix, unsigned room)
 {
 	char *text = NULL;
@@ -110,11 +108,11 @@ static char *culprit_text(const struct report *report, const struct why_group *g
 
 	fputs(prefix, out);
 	if (has_thread(cause))
-		put_thread(out, report, group, cause);
+		put_thread(out, of, group, cause);
 	if (has_thread(cause) && (cause->object || cause->merged))
 		fputs(", ", out);
 	if (!fflush(out) && terminal_columns(text) < room)
-		put_thing(out, report, cause, room - terminal_columns(text));
+		put_thing(out, of, cause, room - terminal_columns(text));
 	memory_require(!fclose(out));
 	if (terminal_columns(text) > room) {
 		char *end = (char *)terminal_skip(text, room - 1);
@@ -133,7 +131,8 @@ static void print_cause(const struct causes_printer *printer, const struct why_g
 			size_t number)
 {
 	const struct why_group_cause *cause = &group->causes.data[number];
-	char *who = culprit_text(printer->report, group, cause, "", COLUMNS - WHO_COLUMN);
+	char *who = report_culprit_text(printer->report->causes, group, cause, "",
+					COLUMNS - WHO_COLUMN);
 	char share[UNITS_TEXT], time[UNITS_TEXT];
 
 	fputs("  ", printer->out);
@@ -185,7 +184,7 @@ static char *difference_text(const struct report *report, const struct why_group
 				   : "");
 	if (!has_thread(cause) && !thing)
 		return memory_text(prefix);
-	return culprit_text(report, group, cause, prefix, COLUMNS - INDENT - 1);
+	return report_culprit_text(report->causes, group, cause, prefix, COLUMNS - INDENT - 1);
 }
 
 /* Prints what the slow spans have more of, as many items a line as fit. */
@@ -360,17 +359,15 @@ static void field_text(struct json *json, const char *key, const char *text)
 		json_null(json);
 }
 
-static void culprit_json(struct json *json, const struct report *report,
+void report_culprit_json(struct json *json, const struct why_aggregate *causes,
 			 const struct why_group_cause *cause)
 {
-	const struct why_aggregate *causes = report->causes;
-
 	json_key(json, "culprit");
 	json_object_begin(json);
 	json_field_bool(json, "own", cause->own);
 	field_text(json, "comm",
 		   cause->comm == MODEL_NONE ? NULL
-					     : strtab_get(report->model->strings, cause->comm));
+					     : strtab_get(causes->model->strings, cause->comm));
 	field_text(json, "span",
 		   cause->span == MODEL_NONE ? NULL : causes->groups.data[cause->span].name);
 	field_text(json, "object",
@@ -387,7 +384,7 @@ static void cause_json(struct json *json, const struct report *report,
 		       group->explained_ns ? (double)cause->total_ns / (double)group->explained_ns
 					   : 0);
 	json_field_string(json, "grade", why_grade_names[cause->grade]);
-	culprit_json(json, report, cause);
+	report_culprit_json(json, report->causes, cause);
 	json_field_u64(json, "merged", cause->merged);
 	json_field_u64(json, "total_ns", cause->total_ns);
 	json_field_u64(json, "spans", cause->spans);

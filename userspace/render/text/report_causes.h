@@ -17,4 +17,12 @@ void report_print_causes(const struct report *report, const struct report_view *
 void report_causes_json(struct json *json, const struct report *report,
 			const struct report_span *row);
 
+/* The culprit of a cause of a group, to follow `prefix`, in at most `room` columns: "loader-2 in
+ * load, /data/shard-7 (ext4)". The caller frees it. */
+char *report_culprit_text(const struct why_aggregate *of, const struct why_group *group,
+			  const struct why_group_cause *cause, const char *prefix, unsigned room);
+/* Writes the member "culprit" of a cause's open object. */
+void report_culprit_json(struct json *json, const struct why_aggregate *causes,
+			 const struct why_group_cause *cause);
+
 #endif

@@ -341,6 +341,7 @@ static void print_filtered(const struct report_printer *printer)
 	uint64_t kept = model->spans.len + model->events.len;
 	char kept_text[UNITS_TEXT], all_text[UNITS_TEXT];
 
+	notice_put_where(printer->out, model);
 	if (!filtered->expression)
 		return;
 	fputs("filter: ", printer->out);

@@ -16,6 +16,7 @@
 #include "render/place.h"
 #include "render/text/frame.h"
 #include "store/record.h"
+#include "util/hash.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
 #include "util/terminal.h"
@@ -305,8 +306,8 @@ static uint32_t gather(const struct why_printer *printer, const struct why_insta
 	return same;
 }
 
-/* Prints " [2], the longest of 5 stretches" for the parts that end with this step. Returns their
- * number. */
+/* Prints " [2], the longest of 5 stretches, 168 ms together" for the parts that end with this step.
+ * Returns their number. */
 static uint32_t put_ends(const struct why_printer *printer, const struct why_instance *instance,
 			 struct branch branch)
 {
@@ -318,9 +319,12 @@ static uint32_t put_ends(const struct why_printer *printer, const struct why_ins
 		if (part->step_count != branch.depth)
 			continue;
 		fprintf(printer->out, " [%u]", branch.parts[i] + 1);
-		if (part->stretches > 1)
-			fprintf(printer->out, ", the longest of %" PRIu64 " stretches",
+		if (part->stretches > 1) {
+			fprintf(printer->out, ", the longest of %" PRIu64 " stretches, ",
 				part->stretches);
+			why_put_duration(printer, part->ns);
+			fputs(" together", printer->out);
+		}
 		ends++;
 	}
 	return ends;
@@ -423,6 +427,93 @@ static uint64_t time_below(const struct why_printer *printer, const struct why_i
 	return sum;
 }
 
+/* ---- waits of nested spans ---- */
+
+static uint64_t wait_key(const struct why_step *step)
+{
+	return hash_number(hash_number(step->from_ts ^ (uint64_t)step->thread << 32) ^ step->to_ts);
+}
+
+static bool same_chain(const struct why_printer *printer, const struct why_part *a,
+		       const struct why_part *b)
+{
+	if (a->cause != b->cause || a->thread != b->thread || a->object != b->object ||
+	    a->step_count != b->step_count)
+		return false;
+	for (uint32_t i = 0; i < a->step_count; i++)
+		if (!same_step(step_of(printer, a, i), step_of(printer, b, i)))
+			return false;
+	return true;
+}
+
+/* The instance above that shows the same chains of this wait; NULL: none. */
+static const struct why_instance *explained_by(const struct why_printer *printer,
+					       const struct why_instance *instance,
+					       const uint32_t *parts, uint32_t count)
+{
+	const struct why_step *step = step_of(printer, part_of(printer, instance, parts[0]), 0);
+	const struct why_instance *other;
+	uint32_t number, longest = 0;
+
+	if (!printer->explained || step->state != WAFFLE_THREAD_BLOCKED)
+		return NULL;
+	number = map_get(&printer->explained->waits, wait_key(step));
+	if (number == MAP_NONE)
+		return NULL;
+	other = &printer->why->instances.data[number];
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t k = 0;
+
+		longest = part_of(printer, instance, parts[i])->step_count > longest
+				  ? part_of(printer, instance, parts[i])->step_count
+				  : longest;
+		while (k < printer->explained->shown.data[number] &&
+		       !same_chain(printer, part_of(printer, instance, parts[i]),
+				   part_of(printer, other, k)))
+			k++;
+		if (k == printer->explained->shown.data[number])
+			return NULL;
+	}
+	/* A wait without a chain is as long as the reference to it. */
+	return longest > 1 ? other : NULL;
+}
+
+/* Notes which waits the instance has explained. */
+static void note_explained(const struct why_printer *printer, const struct why_instance *instance,
+			   uint32_t shown)
+{
+	uint32_t number = (uint32_t)(instance - printer->why->instances.data);
+
+	if (!printer->explained)
+		return;
+	while (printer->explained->shown.len < number)
+		vec_add(&printer->explained->shown, 0);
+	vec_add(&printer->explained->shown, shown);
+	for (uint32_t i = 0; i < shown; i++) {
+		const struct why_step *step = step_of(printer, part_of(printer, instance, i), 0);
+
+		if (step && map_get(&printer->explained->waits, wait_key(step)) == MAP_NONE)
+			map_put(&printer->explained->waits, wait_key(step), number);
+	}
+}
+
+/* Prints " [1] [3]: explained above, at request 8d3f00000000012a". */
+static void put_explained(const struct why_printer *printer, const struct why_instance *other,
+			  const uint32_t *parts, uint32_t count)
+{
+	const struct model *model = printer->model;
+
+	for (uint32_t i = 0; i < count; i++)
+		fprintf(printer->out, " [%u]", parts[i] + 1);
+	fputs(": explained above", printer->out);
+	if (other->span < model->spans.len) {
+		fputs(", at ", printer->out);
+		why_put(printer, model_site(model, model->spans.data[other->span].site)->name);
+		fprintf(printer->out, " %016" PRIx64, model->spans.data[other->span].id);
+	}
+	fputc('\n', printer->out);
+}
+
 /* Prints the line of one step that parts share, and below it the following steps. */
 static void print_step(const struct why_printer *printer, const struct why_instance *instance,
 		       const uint32_t *parts, uint32_t count, uint32_t depth)
@@ -430,11 +521,17 @@ static void print_step(const struct why_printer *printer, const struct why_insta
 	struct branch below = {parts, count, depth + 1};
 	const struct why_part *first = part_of(printer, instance, parts[0]);
 	const struct why_step *step = step_of(printer, first, depth);
+	const struct why_instance *other;
 	uint32_t thread, ends;
 	uint64_t ns;
 
 	put_indent(printer, depth);
 	put_step(printer, step, first->step_count == depth + 1 ? first->cause : WHY_CAUSE_COUNT);
+	other = depth ? NULL : explained_by(printer, instance, parts, count);
+	if (other) {
+		put_explained(printer, other, parts, count);
+		return;
+	}
 	ends = put_ends(printer, instance, below);
 	ns = time_below(printer, instance, parts, count, depth + 1, &thread);
 	if (ends < count)
@@ -477,5 +574,6 @@ void why_print_chains(const struct why_printer *printer, const struct why_instan
 	for (uint32_t i = 0; i < shown; i++)
 		parts[i] = i;
 	print_branch(printer, instance, (struct branch){parts, shown, 0});
+	note_explained(printer, instance, shown);
 	free(parts);
 }

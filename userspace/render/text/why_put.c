@@ -53,13 +53,13 @@ void why_print_records(const struct why_printer *printer)
 	const struct model *model = printer->model;
 	uint64_t bytes_cut;
 
+	fputc('\n', printer->out);
 	if (model->filtered.expression) {
-		fputs("\nfilter: ", printer->out);
+		fputs("filter: ", printer->out);
 		notice_put_expression(printer->out, model->filtered.expression);
 		fputc('\n', printer->out);
-	} else {
-		fputc('\n', printer->out);
 	}
+	notice_put_where(printer->out, model);
 	if (store_reader_truncated(model->reader, &bytes_cut))
 		fputs("the file is still being recorded, or was cut off: its last records are "
 		      "missing\n",

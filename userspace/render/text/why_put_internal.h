@@ -7,12 +7,22 @@
 
 #include "analyze/why/why_types.h"
 #include "render/text/why_view.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+/* The waits whose chains were printed, so that a span and a span inside it do not both show them.
+ */
+struct why_explained {
+	struct map waits; /* hash of a wait → number of the instance that was printed with it */
+	VEC(uint32_t) shown; /* by number of the instance: how many of its parts were printed */
+};
 
 struct why_printer {
 	const struct why *why;
 	const struct model *model;
 	const struct why_view *view;
 	FILE *out;
+	struct why_explained *explained; /* NULL: each instance shows all of its chains */
 };
 
 void why_paint(const struct why_printer *printer, const char *sequence);

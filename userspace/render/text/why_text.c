@@ -7,6 +7,7 @@
 #include "analyze/why/why_merge.h"
 #include "render/place.h"
 #include "render/text/samples_text_internal.h"
+#include "render/text/values_text_internal.h"
 #include "render/text/why_chain.h"
 #include "render/text/why_node.h"
 #include "util/template_fold.h"
@@ -15,12 +16,25 @@
 
 /* ---- an instance ---- */
 
+/* Prints "  user=7  path=/index": the keys of a span. */
+static void put_keys(const struct why_printer *printer, uint32_t span)
+{
+	const struct model *model = printer->model;
+
+	if (span < model->spans.len)
+		values_put(printer->out, model, model->spans.data[span].site,
+			   model->spans.data[span].frame);
+}
+
 /* Prints "step 00000000000000a1 of worker (11), process 10, at 3.21 s: 168 ms". */
 static void print_headline(const struct why_printer *printer, const struct why_instance *instance)
 {
 	const struct model *model = printer->model;
 	uint32_t thread = instance->thread;
 
+	if (instance->median_of)
+		fprintf(printer->out, "For comparison, the median of %" PRIu64 " %s:\n",
+			instance->median_of, units_plural(instance->median_of, "span", "spans"));
 	why_paint(printer, TERMINAL_BOLD);
 	if (instance->span < model->spans.len) {
 		const struct model_span *span = &model->spans.data[instance->span];
@@ -37,6 +51,7 @@ static void print_headline(const struct why_printer *printer, const struct why_i
 	fputs(": ", printer->out);
 	why_put_duration(printer, instance->to_ts - instance->from_ts);
 	why_paint(printer, TERMINAL_END);
+	put_keys(printer, instance->span);
 	fputc('\n', printer->out);
 }
 
@@ -224,6 +239,8 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 	put_row_begin(printer, number, part->cause, part->grade, part->ns,
 		      instance->to_ts - instance->from_ts);
 	put_culprit(printer, part);
+	if (part->span != instance->span)
+		put_keys(printer, part->span);
 	if (part->step_count == 1) /* its chain is not printed */
 		why_put_frequency(printer, &printer->why->steps.data[part->step]);
 	fputc('\n', printer->out);
@@ -376,7 +393,8 @@ static void print_merged(const struct why_printer *printer)
 
 static void print_waits(const struct why *waits, const struct why_view *view, FILE *out)
 {
-	const struct why_printer printer = {waits, waits->model, view, out};
+	const struct why_printer printer = {
+		.why = waits, .model = waits->model, .view = view, .out = out};
 	char time[UNITS_TEXT];
 
 	if (!waits->instances.len)
@@ -414,7 +432,9 @@ static bool is_many_threads(const struct why *why)
 
 void why_print_text(const struct why *why, const struct why_view *view, FILE *out)
 {
-	const struct why_printer printer = {why, why->model, view, out};
+	struct why_explained explained = {.waits = {0}};
+	const struct why_printer printer = {why, why->model, view, out,
+					    view->evidence ? NULL : &explained};
 	bool many = is_many_threads(why) && !view->evidence;
 
 	if (many)
@@ -428,4 +448,6 @@ void why_print_text(const struct why *why, const struct why_view *view, FILE *ou
 		print_waits(view->waits, view, out);
 	if (!view->brief)
 		why_print_records(&printer);
+	map_free(&explained.waits);
+	vec_free(&explained.shown);
 }
