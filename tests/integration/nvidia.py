@@ -54,3 +54,9 @@ def rows(table):
 def enums(table):
     found = [line.split() for line in lines(TABLES[table]) if line.startswith("enum")]
     return {words[1]: words[2:] for words in found}
+
+
+def nvtx_headers():
+    """The folder with the headers of NVTX."""
+    places = [pathlib.Path(place) / "nvidia/cu13/include" for place in sys.path]
+    return next(place for place in places if (place / "nvtx3/nvToolsExt.h").exists())

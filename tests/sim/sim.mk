@@ -4,6 +4,8 @@
 
 SIM := $(BUILD)/sim
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 $(SIM)/libnccl.so.2
+# CUPTI without and with the functions of CUDA 13.3, by which tools share it.
+SIM_CUPTI := $(SIM)/libcupti.so.12 $(SIM)/libcupti.so.13 $(SIM)/cupti-13.5/libcupti.so.13
 SIM_PROGRAMS := $(patsubst tests/sim/programs/%.c,$(SIM)/%,$(wildcard tests/sim/programs/*.c))
 SIM_HEADERS := $(wildcard tests/sim/*.h)
 # Functions begin with `push %rbp`, as the real ones mostly do, and calls inside a library don't go
@@ -24,6 +26,10 @@ $(SIM)/libcudart.so.%: tests/sim/runtime.c tests/sim/runtime_memory.c tests/sim/
 $(SIM)/libnccl.so.2: tests/sim/nccl.c tests/sim/nccl_work.c tests/sim/nccl_comm.c tests/sim/simulation.c $(SIM_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -o $@ $(filter %.c,$^) $(SIM_LINK) -Wl,-soname,$(@F)
+
+$(SIM_CUPTI): $(wildcard tests/sim/cupti/*.[ch]) tests/sim/simulation.c $(SIM_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(if $(findstring 13.5,$@),-DSIM_CUPTI_SHARED) -o $@ $(filter %.c,$^) $(SIM_LINK) -Wl,-soname,$(@F)
 
 # Programs, as an application would be built against the real ones.
 $(SIM)/%: tests/sim/programs/%.c $(SIM_LIBS) $(SIM_HEADERS) bench/window.h $(wildcard tests/sim/programs/*.h include/*.h include/waffle/*.h)
@@ -46,6 +52,6 @@ $(SIM)/calls-nccl: tests/sim/programs/calls.c tests/sim/nccl.c tests/sim/nccl_wo
 
 SIM_VARIANTS := $(SIM)/calls-13 $(SIM)/calls-static $(SIM)/calls-nccl
 
-sim: $(SIM_LIBS) $(SIM_PROGRAMS) $(SIM_VARIANTS)
+sim: $(SIM_LIBS) $(SIM_CUPTI) $(SIM_PROGRAMS) $(SIM_VARIANTS)
 
 .PHONY: sim

@@ -12,6 +12,10 @@
 #include "fields.h"
 #include "simulation.h"
 
+static const struct sim_observer *nobody;
+const struct sim_observer **sim_observer_at = &nobody;
+enum sim_domain sim_domain;
+
 static struct sim_config config;
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
 

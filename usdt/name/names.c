@@ -2,10 +2,13 @@
 #include "usdt/name/names.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "usdt/frame/mode.h"
 #include "usdt/ring/rings.h"
@@ -255,6 +258,13 @@ static void name_arm(struct name_site *name, bool armed)
 		__atomic_or_fetch(&name->entry.armed, NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
 	else
 		__atomic_and_fetch(&name->entry.armed, ~NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
+	if (armed && name->wakes)
+		syscall(SYS_futex, &name->entry.armed, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+void names_wake(struct name_site *name)
+{
+	__atomic_store_n(&name->wakes, true, __ATOMIC_RELAXED);
 }
 
 static void name_offer(struct name_site *name)

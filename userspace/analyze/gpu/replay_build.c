@@ -35,6 +35,7 @@ static void ops_connect(struct replay_build *build, const uint32_t *launch_node)
 
 	replay_order_find(timeline, &order);
 	lags = replay_lags_measure(timeline, &order);
+	memcpy(build->order_lag_ns, lags.order, sizeof(lags.order));
 	for (size_t i = 0; i < order.len; i++)
 		edge_add(build, build->op_node[order.data[i].from],
 			 build->op_node[order.data[i].to], lags.order[ops[order.data[i].to].kind],

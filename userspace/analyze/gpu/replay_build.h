@@ -51,6 +51,8 @@ struct replay_build {
 	bool *cut;
 	VEC(struct replay_origin) origins; /* of each node */
 	uint32_t *op_node;                 /* of each timeline.ops; REPLAY_NONE: none */
+	/* Until an operation of a kind begins after another one: the median, in nanoseconds. */
+	uint32_t order_lag_ns[GPU_OP_KIND_COUNT];
 	VEC(struct replay_meeting) meetings;
 };
 

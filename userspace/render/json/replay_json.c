@@ -83,6 +83,21 @@ static void rows_json(struct json *json, const struct replay_report *report)
 	json_array_end(json);
 }
 
+static void on_gpu_json(struct json *json, const struct replay_report *report)
+{
+	const struct replay_device_result *device = &report->device;
+
+	json_key(json, "on_gpu");
+	json_object_begin(json);
+	json_field_string(json, "device", device->name);
+	json_field_bool(json, "simulated", device->simulated);
+	json_field_u64(json, "operations", device->operations);
+	json_field_u64(json, "ns", device->ns);
+	json_field_f64(json, "error", replay_report_device_error(report));
+	json_field_u64(json, "overhead_ns", device->overhead_ns);
+	json_object_end(json);
+}
+
 int replay_print_json(const struct replay_report *report, FILE *out)
 {
 	const struct replay_result *result = &report->result;
@@ -100,6 +115,8 @@ int replay_print_json(const struct replay_report *report, FILE *out)
 		json_field_f64(json, "error", report->error);
 	}
 	json_field_bool(json, "deterministic", replay_report_deterministic(report));
+	if (report->on_gpu)
+		on_gpu_json(json, report);
 	violations_json(json, report);
 	rows_json(json, report);
 	summary_json_records(json, report->build->timeline->model);
