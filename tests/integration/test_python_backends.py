@@ -67,6 +67,25 @@ def test_zipkin_gets_json_and_a_child_of_fork_sends_its_own(script):
     assert spans["child"]["parentId"] == spans["parent"]["id"] and spans["child"]["localEndpoint"]["serviceName"] == "z"
 
 
+def test_hostile_names_keys_and_values_arrive(script):
+    collector = Collector()
+    done = script.alone(f"""
+        waffle.set_exporter(waffle.OTLPExporter("{collector.url}"))
+        with waffle.span("na\\udcffme", **{{"": 1, "\\udcff": 2, "a b": 3}}, long="x" * 65536, broken="a\\udcff", nul="a\\0b",
+                         nan=float("nan"), inf=-float("inf"), big=1 << 80, list=list(range(100000)), none=None): pass
+        waffle.event("n" * 65536)
+        waffle.counter("depth", float("nan"))
+        """)
+    assert not done.stderr
+    spans = {span.name: span for span in collector.spans()}
+    [name] = [name for name in spans if not name.startswith("n" * 255)]
+    values = {item.key: item.value for item in spans[name].attributes}
+    assert set(values) >= {"(empty)", "(not valid Unicode)", "a b", "long", "nan", "inf"} and "\x00" not in name
+    assert values["long"].string_value.startswith("x" * 256) and len(values["long"].string_value) < 300
+    assert values["nan"].string_value == "NaN" and values["inf"].string_value == "-Infinity"
+    assert values["big"].string_value == "int of 81 bits" and values["list"].string_value == "list of 100000"
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_processes_that_begin_after_set_exporter_send_their_spans(script, method):
     collector = Collector()
