@@ -268,8 +268,8 @@ def test_metrics_are_served_in_the_format_that_is_asked_for_and_by_the_process_t
                        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,"
                        "application/openmetrics-text;q=0.8", "application/vnd.google.protobuf;q=0.4,"
                        "application/openmetrics-text;q=0.5", "application/vnd.google.protobuf;q=x"):
-            answer = urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}))
-            print(answer.headers["Content-Type"].split(";")[0])
+            with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept})) as answer:
+                print(answer.headers["Content-Type"].split(";")[0])
         pid = os.fork()
         if not pid:
             waffle.set_exporter()       # the child has the socket, but not the thread that answers
@@ -278,7 +278,7 @@ def test_metrics_are_served_in_the_format_that_is_asked_for_and_by_the_process_t
         text = ""
         while '"after"' not in text:
             with waffle.span("after"): pass
-            text = urllib.request.urlopen(url).read().decode()
+            with urllib.request.urlopen(url) as answer: text = answer.read().decode()
         taken = waffle.PrometheusExporter(port=0)
         try:
             waffle.set_exporter(taken, waffle.PrometheusExporter(port=prometheus.port, address="192.0.2.1"))
