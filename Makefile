@@ -206,6 +206,7 @@ $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/ri
 $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/name/name_chunk.o
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
+$(BUILD)/unit/test_gpu_activity $(BUILD)/bin/fuzz_gpu_activity: $(addprefix $(BUILD)/obj/usdt/gpu/,activity.o fields.o)
 $(BUILD)/unit/test_code: $(addprefix $(BUILD)/obj/usdt/,frame/code.o ring/ticks.o)
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).

@@ -48,7 +48,9 @@ def is_of(pattern, library):
 
 
 def rows(table):
-    return [Row(line) for line in lines(TABLES[table]) if not line.startswith("enum")]
+    """Without those of RCCL alone, which is AMD's."""
+    found = [Row(line) for line in lines(TABLES[table]) if not line.startswith("enum")]
+    return [row for row in found if row.libs != ["librccl"]]
 
 
 def enums(table):

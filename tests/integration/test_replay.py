@@ -250,3 +250,35 @@ def test_chakra_has_all_nodes_and_dependencies(waffle, made):
     made_of = sum(has[b"duration_ns"][13][0] for has in attributes if not has[b"is_cpu_op"][27][0])
     whole = replay_json(waffle, "--compare", path, path)
     assert made_of == sum(row["a_ns"] for row in whole["spread"])
+
+
+# ---- recorded: the stand-ins of CUDA, NCCL and CUPTI ----
+
+@pytest.fixture(scope="module")
+def training(waffle_program, tmp_path_factory):
+    """A training of three ranks, whose rank 1 has slow kernels. Its makespan is not known, but what made it."""
+    build = pathlib.Path(waffle_program).parent
+    path = tmp_path_factory.mktemp("training") / "training.waffle"
+    subprocess.run([waffle_program, "run", "--quiet", "--no-report", "--sources", "spans,cuda,nccl", "--output", path,
+                    "--", build / "sim/training", "--ranks", "3", "--steps", "80"],
+                   stdout=subprocess.DEVNULL, check=True,
+                   env={**os.environ, "CUDA_INJECTION64_PATH": str(build / "libwaffle-gpu.so"),
+                        "WAFFLE_SIM_SLOW_KERNEL": "1:2"})
+    return path
+
+
+def test_recorded_training_replays_and_knows_who_was_late(waffle, training):
+    ranks = [f"rank {rank}: not late" for rank in range(3)]
+    found = replay_json(waffle, training, *(f"--what-if={one}" for one in [*ranks, "kernels: 2x", "launches: 0"]))
+    assert found["simulated"] and found["operations_executed"] == found["operations_total"] > 100
+    assert abs(found["error"]) < 0.1
+    change = {row["what_if"]: row["change"] for row in found["what_if"]}
+    # The others wait for half of the time of their steps.
+    assert change["rank 1: not late"] < -0.2 and change["kernels: 2x"] < -0.2
+    assert change["rank 1: not late"] < min(change["rank 0: not late"], change["rank 2: not late"])
+    assert all(row["changed"] for row in found["what_if"])
+
+
+def test_recorded_runs_of_a_program_are_the_same(waffle, training):
+    found = replay_json(waffle, "--compare", training, training)
+    assert found["simulated"] and found["deterministic"] and found["operations_equal"] == found["operations_a"]

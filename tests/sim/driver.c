@@ -184,7 +184,7 @@ SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 {
 	static const char *const suffixes[] = {"_v2_ptsz", "_v2_ptds", "_ptsz", "_ptds", "_v2", ""};
 	unsigned i = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? 0 : 4;
-	void *self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	void *self = dlopen(SIM_DRIVER_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
 	char name[128];
 
 	(void)cudaVersion;

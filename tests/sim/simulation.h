@@ -26,6 +26,11 @@ struct waffle_simulation {
 	const struct sim_observer *observer; /* of the driver: set by the stand-in of CUPTI */
 };
 
+/* The library that has the driver's functions. HIP's stand-in contains them. */
+#ifndef SIM_DRIVER_LIBRARY
+#define SIM_DRIVER_LIBRARY "libcuda.so.1"
+#endif
+
 /* The ELF note by which waffle-bpf recognises a stand-in (include/waffle/abi.h). */
 #define SIM_NOTE                                                                                   \
 	__asm__(".pushsection .note.waffle, \"a\", @note\n"                                        \

@@ -236,6 +236,20 @@ static void kinds_disable(void)
 	memset(session.enabled, 0, sizeof(session.enabled));
 }
 
+/* PyTorch's profiler does not look again for a CUPTI that it could not have once. */
+static void torch_warn(void)
+{
+	void *torch = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
+
+	if (!torch)
+		return;
+	dlclose(torch);
+	snprintf(session.reason, sizeof(session.reason),
+		 "if torch.profiler starts before this session has ended, it gets nothing of the "
+		 "GPU in "
+		 "this process any more");
+}
+
 static bool begin_subscribed(void)
 {
 	const struct cupti *cupti = &session.cupti;
@@ -253,6 +267,7 @@ static bool begin_subscribed(void)
 	if (!result) {
 		what = "CUPTI's calls of the driver";
 		launches_find(cupti);
+		torch_warn();
 		tell("armed"); /* before the first call of this session */
 		result = launches_watch(cupti, session.subscriber, true);
 	}

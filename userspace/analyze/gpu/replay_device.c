@@ -232,7 +232,8 @@ static void threads_fill(const struct issue *issue, struct issue_thread *threads
 		struct replay_origin origin = issue->build->origins.data[i];
 		uint32_t queue = graph->nodes.data[i].queue, launch;
 
-		if (!is_selected(issue, i) || origin.kind == REPLAY_ORIGIN_ARRIVAL)
+		if (!is_selected(issue, i) || origin.kind == REPLAY_ORIGIN_ARRIVAL ||
+		    origin.kind == REPLAY_ORIGIN_MEETING)
 			continue;
 		if (origin.kind == REPLAY_ORIGIN_OP) {
 			launch = issue->timeline->ops.data[origin.index].launch;

@@ -34,6 +34,9 @@ static void node_json(struct json *json, const char *key, const struct replay_bu
 		json_field_u64(json, "correlation",
 			       timeline->launches.data[origin.index].correlation);
 		break;
+	case REPLAY_ORIGIN_MEETING:
+		json_field_string(json, "name", "collective");
+		break;
 	case REPLAY_ORIGIN_SYNC:
 		span = &timeline->model->spans.data[timeline->syncs.data[origin.index].span];
 		json_field_string(json, "name", model_site(timeline->model, span->site)->name);

@@ -91,6 +91,9 @@ static void put_node(FILE *out, const struct replay_build *build, uint32_t node)
 	case REPLAY_ORIGIN_LAUNCH:
 		fputs("a launch", out);
 		break;
+	case REPLAY_ORIGIN_MEETING:
+		fputs("a collective", out);
+		break;
 	case REPLAY_ORIGIN_SYNC:
 		span = &timeline->model->spans.data[timeline->syncs.data[origin.index].span];
 		put_text(out, model_site(timeline->model, span->site)->name);
