@@ -5,6 +5,7 @@ of the records that it has delivered (docs/simulation.md)."""
 import collections
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -242,6 +243,42 @@ def test_without_cupti_one_line_says_so_and_the_program_runs_on(gpu, tmp_path):
     assert result.stderr.count("\n") == 1 and "no libcupti.so.12" in result.stderr
 
 
+def test_the_library_needs_nothing_but_the_libc(gpu):
+    """It is loaded into programs of other machines and containers."""
+    out = subprocess.check_output(["readelf", "-dW", gpu.build / "libwaffle-gpu.so"], text=True)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", out))
+    assert needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2"}
+    names = subprocess.check_output(["nm", "-D", "--defined-only", gpu.build / "libwaffle-gpu.so"], text=True)
+    assert not [name for name in names.split() if re.match("elf_|ZSTD_|protobuf_|waffle_(trace|name)", name)]
+
+
+def test_run_makes_room_for_two_copies_of_libwaffle(gpu, waffle):
+    capture = waffle.run("sh", "-c", 'echo "$GLIBC_TUNABLES"', options=["--gpu"], env={**os.environ, "GLIBC_TUNABLES": "a=b"})
+    assert capture.result.stdout == "a=b:glibc.rtld.optional_static_tls=4096\n"
+
+
+def test_a_program_with_a_libwaffle_of_its_own_is_told(gpu, waffle_program, tmp_path):
+    """Its file has what it records itself, and the line says how to record both."""
+    result = subprocess.run([gpu.sim / "work", "host"], text=True, capture_output=True, timeout=60, check=True,
+                            env=gpu.environment(WAFFLE_TRACE=str(tmp_path / "out.waffle"),
+                                                LD_PRELOAD=str(waffle_program.parent / "libwaffle.so")))
+    assert result.stderr.count("\n") == 1 and "libwaffle of its own; waffle-bpf attach records both" in result.stderr
+    assert not operations(Capture(gpu.waffle, tmp_path / "out.waffle").rows())
+
+
+def test_attach_records_the_gpu_of_a_program_with_a_libwaffle_of_its_own(gpu, waffle, waffle_program):
+    program = Program([gpu.sim / "work", "graph"],
+                      env=gpu.environment(LD_PRELOAD=str(waffle_program.parent / "libwaffle.so")))
+    try:
+        program.until("instantiated")
+        attached = waffle.attach("--pid", program.process.pid)
+        wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > 500, "kernels are delivered")
+        capture = attached.stop()
+    finally:
+        program.kill()
+    assert [span for span in operations(capture.rows()) if span["args"]["op"] == "kernel"]
+
+
 def test_a_program_that_nobody_records_is_as_without_the_library(gpu):
     """Dormant: CUPTI is not even loaded, and the one thread sleeps without a timer."""
     program = Program([gpu.sim / "launches", "driver", "20000", "30"], env=gpu.environment())
@@ -261,6 +298,31 @@ def test_a_program_that_nobody_records_is_as_without_the_library(gpu):
         assert "libcupti" not in open(f"/proc/{pid}/maps", encoding="utf-8").read()
     finally:
         program.kill()
+
+
+def test_run_lets_cuda_load_the_library(gpu, waffle, tmp_path):
+    path, end = tmp_path / "run.waffle", tmp_path / "end"
+    program = Program([waffle.program, "run", "--gpu", "-q", "--no-report", "-o", path, "--", gpu.sim / "work", "until", end],
+                      env={**os.environ, "WAFFLE_SIM_CUPTI_LOG": str(gpu.log)})
+    try:
+        wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > 1000, "kernels are delivered")
+        end.touch()
+        program.finish()
+    finally:
+        program.kill()
+    rows = Capture(waffle, path).rows()
+    assert [session["state"] for session in sessions(rows)] == ["armed", "disarmed"]
+    kernels = {span["args"]["correlation"] for span in operations(rows) if span["args"]["op"] == "kernel"}
+    launches = {row["args"]["correlation"] for row in rows if row.get("name") == "launch"}
+    assert len(kernels) > 400
+    # A tracer arms names one after the other, so the first operations may be without their launch.
+    assert len(kernels & launches) > 400
+
+
+def test_run_leaves_the_library_of_another_tool(gpu, waffle):
+    result = waffle.ok("run", "--gpu", "-o", gpu.folder / "other.waffle", "--", gpu.sim / "work", "host",
+                       env={**os.environ, "CUDA_INJECTION64_PATH": "/tool.so"})
+    assert "CUDA_INJECTION64_PATH is /tool.so, which stays" in result.stderr
 
 
 def test_attach_arms_the_library_and_detach_gives_cupti_back(gpu, waffle):

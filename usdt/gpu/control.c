@@ -159,6 +159,16 @@ static void watch(waffle_name_t *name)
 	control.watched[control.watched_count++] = name;
 }
 
+/* The program is linked with a libwaffle of its own, which was first and records this process. What
+ * is in ours does not reach it. A tracer reads both. */
+static bool is_recorded_by_another(void)
+{
+	const struct waffle_process_ *process = waffle_process_get_();
+
+	return __atomic_load_n(&process->ring_, __ATOMIC_RELAXED) != rings_hit &&
+	       __atomic_load_n(&process->loaded_, __ATOMIC_RELAXED);
+}
+
 /* With the lock. */
 static void start(void)
 {
@@ -168,6 +178,9 @@ static void start(void)
 	for (unsigned i = 0; i < GPU_NAMES; i++)
 		watch(names[i]);
 	watch(nvtx_watch());
+	if (is_recorded_by_another())
+		say_line("the GPU's own times are not recorded: this program records itself with a "
+			 "libwaffle of its own; waffle-bpf attach records both");
 	step(STARTS);
 	code = own_thread_start(NULL, control_main, NULL);
 	if (code) {

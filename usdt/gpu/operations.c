@@ -102,6 +102,8 @@ waffle_name_t *const *operations_names(void)
 {
 	if (all.names[0])
 		return all.names;
+	/* The first one: a tracer arms names in this order, and wakes us at each of them. */
+	all.names[GPU_NAME_SESSION] = name_make(WAFFLE_SITE_EVENT, "session", KEYS(session_keys));
 	all.names[GPU_NAME_LAUNCH] = name_make(WAFFLE_SITE_EVENT, "launch", KEYS(launch_keys));
 	all.names[GPU_NAME_CAPTURE] = name_make(WAFFLE_SITE_EVENT, "capture", KEYS(capture_keys));
 	all.names[GPU_NAME_COPY] = usual_name(GPU_COPY);
@@ -109,7 +111,6 @@ waffle_name_t *const *operations_names(void)
 	all.names[GPU_NAME_WAIT] = usual_name(GPU_WAIT);
 	all.names[GPU_NAME_GRAPH] = usual_name(GPU_GRAPH);
 	all.names[GPU_NAME_HOST] = usual_name(GPU_HOST);
-	all.names[GPU_NAME_SESSION] = name_make(WAFFLE_SITE_EVENT, "session", KEYS(session_keys));
 	return all.names;
 }
 

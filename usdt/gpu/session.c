@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "usdt/gpu/buffers.h"
+#include "usdt/gpu/cupti_find.h"
 #include "usdt/gpu/gpu_clock.h"
 #include "usdt/gpu/graphs.h"
 #include "usdt/gpu/launches.h"
@@ -78,7 +79,9 @@ static bool refuse(void)
 		return false;
 	session.told = true;
 	tell("unavailable");
-	say_line("the GPU's own times are not recorded: %s", session.reason);
+	/* A program that only has ranges of NVTX misses nothing. */
+	if (cuda_is_loaded())
+		say_line("the GPU's own times are not recorded: %s", session.reason);
 	return false;
 }
 
@@ -236,6 +239,20 @@ static void kinds_disable(void)
 	memset(session.enabled, 0, sizeof(session.enabled));
 }
 
+/* PyTorch's profiler does not look again for a CUPTI that it could not have once. */
+static void torch_warn(void)
+{
+	void *torch = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
+
+	if (!torch)
+		return;
+	dlclose(torch);
+	snprintf(session.reason, sizeof(session.reason),
+		 "if torch.profiler starts before this session has ended, it gets nothing of the "
+		 "GPU in "
+		 "this process any more");
+}
+
 static bool begin_subscribed(void)
 {
 	const struct cupti *cupti = &session.cupti;
@@ -253,6 +270,7 @@ static bool begin_subscribed(void)
 	if (!result) {
 		what = "CUPTI's calls of the driver";
 		launches_find(cupti);
+		torch_warn();
 		tell("armed"); /* before the first call of this session */
 		result = launches_watch(cupti, session.subscriber, true);
 	}

@@ -258,8 +258,6 @@ static void name_arm(struct name_site *name, bool armed)
 		__atomic_or_fetch(&name->entry.armed, NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
 	else
 		__atomic_and_fetch(&name->entry.armed, ~NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
-	if (armed && name->wakes)
-		syscall(SYS_futex, &name->entry.armed, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 void names_wake(struct name_site *name)
@@ -357,10 +355,20 @@ void names_add_track(uint32_t number, const char *name, const char *group)
 
 /* ---- arming ---- */
 
+/* Wakes those who wait for a name, when all names that they may look at are armed. */
+static void names_wake_waiters(void)
+{
+	for (struct name_site *name = names.newest; name; name = name->older)
+		if (name->wakes && name->entry.armed)
+			syscall(SYS_futex, &name->entry.armed, FUTEX_WAKE, INT32_MAX, NULL, NULL,
+				0);
+}
+
 static void names_offer(void)
 {
 	for (struct name_site *name = names.newest; name; name = name->older)
 		name_offer(name);
+	names_wake_waiters();
 }
 
 static void names_disarm(void)
@@ -379,6 +387,7 @@ void names_follow_mode(void)
 		if (name->wanted && names.listener.found)
 			name_arm(name, !off);
 	names.off = off;
+	names_wake_waiters();
 	signals_unlock(&names.lock, signals);
 }
 

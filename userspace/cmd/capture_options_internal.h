@@ -28,7 +28,7 @@ struct capture_options {
 	const char *to, *spool; /* NULL: no server, no spool */
 	uint64_t sample_rate;   /* samples a second; 0: none */
 	bool json, no_report, no_sched, quiet;
-	bool gpu; /* of attach */
+	bool gpu; /* record with libwaffle-gpu */
 	struct filter_options filter;
 	struct probe_options probes;
 };
@@ -126,9 +126,11 @@ struct capture_options {
 		{"sources",                                                                        \
 		 0,                                                                                \
 		 "LIST",                                                                           \
-		 "Record only these sources: spans, cuda, nccl, sched, stacks, files, faults, "    \
+		 "Record only these sources: spans, cuda, nccl, frameworks, sched, stacks, "       \
+		 "files, "                                                                         \
+		 "faults, "                                                                        \
 		 "io, signals, quota, steal, frequency, samples. -stacks,-io records all others. " \
-		 "Default: all. All except spans, cuda and nccl need sched. See "                  \
+		 "Default: all. All except spans, cuda, nccl and frameworks need sched. See "      \
 		 "docs/sources.md.",                                                               \
 		 .type = OPTION_LIST,                                                              \
 		 .at = offsetof(struct capture_options, sources)},                                 \

@@ -7,6 +7,7 @@
  *	work fork	a child that uses no CUDA, and work of the parent after it
  *	work close	closes the CUPTI that it has opened itself, and works
  *	work streams N	a kernel on each of N streams
+ *	work until FILE	kernels until the file exists
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -88,6 +89,15 @@ static void close_run(cudaStream_t stream)
 	MUST(cudaStreamSynchronize(stream));
 }
 
+static void until_run(cudaStream_t stream, const char *path)
+{
+	while (access(path, F_OK)) {
+		launch(stream);
+		MUST(cudaStreamSynchronize(stream));
+		usleep(1000);
+	}
+}
+
 static void streams_run(unsigned count)
 {
 	cudaStream_t stream;
@@ -117,6 +127,8 @@ int main(int argc, char **argv)
 		close_run(stream);
 	else if (!strcmp(what, "streams"))
 		streams_run(argc > 2 ? (unsigned)atoi(argv[2]) : 1);
+	else if (!strcmp(what, "until") && argc > 2)
+		until_run(stream, argv[2]);
 	else
 		return 2;
 	puts("end");
