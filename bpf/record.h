@@ -49,6 +49,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_RING,      /* a thread of a program with libwaffle has made a ring */
 	WAFFLE_REC_TRACK_HIT, /* of a ring: becomes ON_TRACK, HIT and SPAN_END */
 	WAFFLE_REC_HALTED,    /* a thread that is blocked at the end: becomes OPEN_WAIT */
+	WAFFLE_REC_SOCKET,    /* a server's connection: becomes HIT and SPAN_END of a request */
 	WAFFLE_REC_RING_COUNT
 };
 
@@ -146,6 +147,32 @@ struct waffle_rec_track_hit {
 	__u32 track;
 	__u64 start_ts, end_ts; /* as the program says: not trusted */
 };
+
+/*
+ * What a traced process did with a connection on which requests come in (request.bpf.c). The thread
+ * of WAFFLE_SOCKET_CLOSED may be any thread of the machine.
+ * WAFFLE_SOCKET_RECEIVED is followed by frame_bytes bytes: the first ones of what the program
+ * received, which look like the begin of a request. They are not trusted, and are never in a file.
+ */
+enum waffle_socket_event {
+	WAFFLE_SOCKET_RECEIVED = 1,
+	WAFFLE_SOCKET_SENT,
+	WAFFLE_SOCKET_CLOSED,
+};
+#define WAFFLE_SOCKET_HEAD_BYTES 256
+
+struct waffle_rec_socket {
+	struct waffle_rec rec;
+	__u64 cookie; /* the kernel's number of the socket, which no other one gets */
+	__u32 tgid;
+	__u32 frame_bytes;
+	__u16 event; /* enum waffle_socket_event */
+	__u16 local_port;
+	__u32 flags; /* WAFFLE_SOCKET_* */
+};
+/* The peer is the client: this side had sent nothing before, or its Unix socket has an address.
+ * Without the mark it may be either. */
+#define WAFFLE_SOCKET_SERVER 1u
 
 /*
  * Followed by frame_bytes bytes: return addresses, innermost first; then python_count frames of

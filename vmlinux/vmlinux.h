@@ -255,6 +255,25 @@ struct block_device {
 	dev_t bd_dev;
 };
 
+struct sock_common {
+	unsigned short skc_num; /* the local port */
+	unsigned short skc_family;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	__u16 sk_type;
+	__u16 sk_protocol;
+};
+
+struct tcp_sock {
+	__u64 bytes_sent;
+};
+
+struct unix_sock {
+	void *addr;
+};
+
 struct gendisk {
 	struct block_device *part0;
 };

@@ -192,12 +192,12 @@ def compile_program(source, out, *flags, compiler=None):
 LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lseccomp -lz -lm -lpthread".split()
 
 
-def compile_with_waffle(waffle_program, source, out):
+def compile_with_waffle(waffle_program, source, out, *flags):
     """Compiles a program of tests/integration that is linked with waffle's own library."""
     folders = [ROOT, ROOT / "userspace", ROOT / "include", ROOT / "tests" / "unit"]
     command = ["gcc", "-std=gnu17", "-O1", "-D_GNU_SOURCE", *[f"-I{folder}" for folder in folders]]
     command += [ROOT / "tests" / "integration" / source]
-    command += [pathlib.Path(waffle_program).parent / "libwaffle-bpf.a", *LIBRARIES, "-o", out]
+    command += [pathlib.Path(waffle_program).parent / "libwaffle-bpf.a", *LIBRARIES, *flags, "-o", out]
     subprocess.run(command, check=True)
     return out
 

@@ -234,6 +234,26 @@ static int stages_open(struct session *session)
 	return result;
 }
 
+static int requests_begin(struct session *session)
+{
+	struct requests_options options = {.arming = session->arming,
+					   .filter = session->stages.filter,
+					   .deliver = stages_deliver_track,
+					   .arg = &session->stages};
+
+	return session->options->kernel.requests
+		       ? requests_open(&session->stages.requests, &options, session->err)
+		       : 0;
+}
+
+/* What is malformed is left out. */
+static int requests_end(struct session *session)
+{
+	int result = session->stages.requests ? requests_finish(session->stages.requests) : 0;
+
+	return result == -EINVAL ? 0 : result;
+}
+
 static uint64_t tracer_cpu_ns(void)
 {
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + worker_cpu_ns();
@@ -252,6 +272,7 @@ static int start(struct session *session)
 			     ?: writer_open(session)
 			     ?: stages_open(session)
 			     ?: session_transport_open(session)
+			     ?: requests_begin(session)
 			     ?: targets_open(session);
 
 	privileges_keep_tracing(); /* the command was forked before this */
@@ -318,7 +339,7 @@ static int finish(struct session *session)
 	if (worker_queue_open(&ignored))
 		session_notify(session, ignored.message);
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
-	result = drain_rest(session);
+	result = drain_rest(session) ?: requests_end(session);
 	if (!result && session_wants_sched(session->options) && !session->full)
 		result = enrich_halted_each(session->enrich, halted_pass, session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);
@@ -342,6 +363,7 @@ static void close_all(struct session *session)
 	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
 	code_names_close(session->names);
 	mmap_watch_close(session->watch);
+	requests_close(session->stages.requests);
 	session_transport_close(session);
 	drain_close(session->drain);
 	enrich_close(session->enrich);

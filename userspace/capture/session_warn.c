@@ -223,6 +223,21 @@ static void warn_of_sources(struct session *session)
 	session_notify(session, line);
 }
 
+static void warn_of_requests(struct session *session)
+{
+	int problem = kernel_requests_problem(session->kernel);
+	char line[200];
+
+	if (!problem)
+		return;
+	snprintf(
+		line, sizeof(line),
+		"requests are not recorded: this kernel has no tracepoints of sockets, which Linux "
+		"6.3 and later have: %s",
+		strerror(problem));
+	session_notify(session, line);
+}
+
 static void warn_of_no_sites(struct session *session)
 {
 	const pid_t *pids = session->options->pids;
@@ -268,9 +283,11 @@ void warn_after_arming(struct session *session)
 	if (!session->options->command && !session->options->find)
 		warn_of_children(session);
 	warn_of_sources(session);
+	warn_of_requests(session);
 	warn_of_arming(session);
 	if (!session->options->command && session->options->sources & CAPTURE_SPANS &&
-	    !arming_site_count(session->arming) && !arming_unread(session->arming))
+	    !session->options->kernel.requests && !arming_site_count(session->arming) &&
+	    !arming_unread(session->arming))
 		warn_of_no_sites(session);
 	if (!session->options->command)
 		warn_of_names(session);

@@ -65,6 +65,13 @@ static int track_expand(const struct stages *stages, struct stage_record *record
 	return stages->tracks ? track_stage_pass(stages->tracks, hit) ?: STAGE_TAKEN : -EINVAL;
 }
 
+static int request_follow(const struct stages *stages, struct stage_record *record)
+{
+	const struct waffle_rec_socket *rec = (const struct waffle_rec_socket *)record->rec;
+
+	return stages->requests ? requests_pass(stages->requests, rec) ?: STAGE_TAKEN : -EINVAL;
+}
+
 /* Asks for values that may be redacted next, as the filter in the kernel does. */
 static int hits_filter(const struct stages *stages, struct stage_record *record)
 {
@@ -211,8 +218,12 @@ void stages_mapping(const struct stages *stages, const struct mmap_event *event,
 
 int stages_round(const struct stages *stages, uint64_t before_ts)
 {
+	int result = stages->requests ? requests_round(stages->requests, before_ts) : 0;
+
 	if (stages->tap)
 		stages->tap->round(stages->tap->arg);
+	if (result && result != -EINVAL) /* of one request */
+		return result;
 	return enrich_round(stages->enrich, stages->err)
 		       ?: address_spaces_begin_round(stages->spaces, before_ts, stages->err);
 }
@@ -259,6 +270,7 @@ int stages_pass(struct stages *stages, struct waffle_rec *rec)
 	STAGE(tracks_forget, KIND(EXEC));
 	STAGE(threads_follow, KIND(TASK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(track_expand, KIND(TRACK_HIT));
+	STAGE(request_follow, KIND(SOCKET));
 	STAGE(hits_filter, KIND(HIT) | KIND(SPAN_END));
 	result = result ?: record_finish(stages, record, kind);
 	return result == STAGE_TAKEN ? 0 : result;

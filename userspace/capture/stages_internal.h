@@ -12,6 +12,7 @@
 #include "capture/enrich/code_names.h"
 #include "capture/recorder_internal.h"
 #include "capture/record_filter_internal.h"
+#include "capture/requests_internal.h"
 #include "capture/session_options.h"
 #include "capture/track_stage_internal.h"
 
@@ -25,6 +26,7 @@ struct stages {
 	struct recorder *recorder;     /* NULL: a file is written all the time */
 	struct record_filter *filter;  /* NULL: everything is kept */
 	struct track_stage *tracks;    /* NULL: no records come through rings */
+	struct requests *requests;     /* NULL: those of servers are not followed */
 	const struct session_tap *tap; /* NULL: none */
 	bool redacts;                  /* some keys are omitted */
 	struct error *err;

@@ -115,6 +115,11 @@ struct capture_options {
 		 .min = SESSION_RECORDER_BYTES_MIN,                                                \
 		 .at = offsetof(struct capture_options, session.recorder.memory_bytes)},           \
 		PROBE_OPTION_ROWS(struct capture_options, probes),                                 \
+		{"requests", 0, NULL,                                                              \
+		 "Record each request that a process answers over TCP as a span, of HTTP/1 and "   \
+		 "of redis's protocol (RESP), with its method and path, or its command. See "      \
+		 "docs/requests.md.",                                                              \
+		 .at = offsetof(struct capture_options, session.kernel.requests)},                 \
 		{"no-sched", 0, NULL, "Record spans and events only, not the scheduler.",          \
 		 .at = offsetof(struct capture_options, no_sched)},                                \
 		{"sources",                                                                        \

@@ -69,7 +69,7 @@ struct command {
 
 extern const struct command command_attach, command_run, command_list, command_check,
 	command_report, command_why, command_view, command_info, command_export, command_demo,
-	command_merge, command_repair;
+	command_merge, command_repair, command_gpu, command_replay;
 
 /*
  * Parses options into `options` by the command's rows, in GNU style:

@@ -39,9 +39,9 @@ static const struct command command_help = {
 };
 
 static const struct command *const commands[] = {
-	&command_attach, &command_run,  &command_list,   &command_report, &command_why,
-	&command_view,   &command_info, &command_export, &command_merge,  &command_repair,
-	&command_check,  &command_demo, &command_help,
+	&command_attach, &command_run,    &command_list,  &command_report, &command_why,
+	&command_gpu,    &command_replay, &command_view,  &command_info,   &command_export,
+	&command_merge,  &command_repair, &command_check, &command_demo,   &command_help,
 };
 
 static const struct command_table command_table = {commands,

@@ -27,6 +27,7 @@ enum exit_code why_record(const struct command *command, struct why_capture *rec
 	/* Every record may explain a wait; --filter chooses what is shown. */
 	options.filter.argument = "";
 	options.session.kernel.config.follow_children = true;
+	options.session.kernel.requests = true;
 	options.session.duration_ns = record->duration_ns ?: (argv ? 0 : DURATION_NS);
 	if (!vec_push(&options.stack_words, stacks)) {
 		error_set(&err, ENOMEM, "out of memory");

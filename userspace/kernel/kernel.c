@@ -113,6 +113,7 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	kernel_site_programs_configure(kernel, bpf);
 	return waits_configure(kernel, options)
 		       ?: classes_configure(kernel, options)
+		       ?: requests_configure(kernel, options)
 		       ?: calls_configure(kernel, options)
 		       ?: bpf_map__set_max_entries(bpf->maps.targets,
 						   options->targets_max ?: WAFFLE_MAX_TARGETS)
@@ -341,6 +342,7 @@ void kernel_finish(struct kernel *kernel)
 void kernel_detach(struct kernel *kernel)
 {
 	waits_detach(kernel);
+	requests_detach(kernel);
 	calls_detach(kernel);
 	attach_all(kernel, false);
 }
@@ -444,6 +446,7 @@ int kernel_attach(struct kernel *kernel, struct error *err)
 	result = attach_all(kernel, true) ?: waits_attach(kernel);
 	if (result)
 		return load_failed(err, -result);
+	requests_attach(kernel);
 	calls_load_soon(kernel);
 	return 0;
 }

@@ -27,6 +27,7 @@ struct kernel_options {
 	bool sched;              /* record the scheduler; else no wait source is used, either */
 	bool stacks;             /* stacks of some sites are requested */
 	const char *cpus_folder; /* for tests; NULL: CPUS_FOLDER (cpus_internal.h) */
+	bool requests;           /* follow the requests of servers */
 	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
 	uint32_t targets_max;    /* maximum of processes at a time; 0: WAFFLE_MAX_TARGETS */
 	bool filtered;           /* a filter decides in the kernel */
@@ -78,6 +79,9 @@ uint32_t kernel_stack_number(struct kernel *kernel);
 
 /* The requested sources that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
+
+/* Why requests are not followed although that was asked for, as an errno; 0: they are. */
+int kernel_requests_problem(const struct kernel *kernel);
 
 /* Sets up CPUs that have come online since the last call, and calls `cpu_online` (may be NULL) for
  * each. */

@@ -43,6 +43,8 @@ struct kernel {
 	VEC(struct loaded_class) classes;
 	uint32_t wait_missing; /* a bit for each of their programs that can't be loaded here */
 	VEC(struct bpf_link *) wait_links;
+	bool requests;        /* those of servers are followed */
+	int requests_problem; /* errno: why they are not; 0: they are, or nobody asked for them */
 	bool calls;
 	VEC(uint32_t) fetch_programs; /* the site of each fetch program that was set */
 	struct closer *closer;        /* NULL: none yet */
@@ -104,6 +106,11 @@ int waits_attach(struct kernel *kernel);
 void waits_detach(struct kernel *kernel);
 /* A CPU has come online, or has gone. */
 void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online);
+
+/* The programs for requests: chosen before loading, attached, detached. */
+int requests_configure(struct kernel *kernel, const struct kernel_options *options);
+void requests_attach(struct kernel *kernel);
+void requests_detach(struct kernel *kernel);
 
 /* Calls: sets up their programs and maps, before loading; detaches tracepoints. */
 int calls_configure(struct kernel *kernel, const struct kernel_options *options);

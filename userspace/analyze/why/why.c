@@ -37,7 +37,7 @@ const char *const why_grade_names[] = {
 
 static bool wants_threads(const struct why_query *query)
 {
-	return (query->tid || query->comm) && !query->spans;
+	return (query->tid || query->comm) && !query->spans && !query->windows;
 }
 
 static bool wants_thread(const struct why_query *query, const struct model *model, uint32_t index)
@@ -210,12 +210,29 @@ static void add_medians(struct why *why)
 	vec_free(&medians.found);
 }
 
+static void pick_windows(struct why *why, const struct why_query *query)
+{
+	for (size_t i = 0; i < query->window_count; i++) {
+		const struct why_window *window = &query->windows[i];
+		struct why_instance instance = {.span = MODEL_NONE,
+						.thread = window->thread,
+						.from_ts = window->from_ts,
+						.to_ts = window->to_ts,
+						.ended_by = MODEL_NONE};
+
+		if (model_is_traced(why->model, window->thread) && window->from_ts < window->to_ts)
+			vec_add(&why->instances, instance);
+	}
+}
+
 static int pick(struct why *why, const struct why_query *query, struct error *err)
 {
 	bool found = false;
 
 	if (query->spans)
 		pick_these(why, query);
+	else if (query->windows)
+		pick_windows(why, query);
 	else if (wants_threads(query))
 		pick_window(why, query, &found);
 	else

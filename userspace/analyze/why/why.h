@@ -18,7 +18,14 @@
 #include "analyze/why/why_types.h"
 #include "symbolize/stack_names.h"
 
-/* Selects the instances: spans by name, one span, given spans, or threads in a window. */
+/* A part of a thread's time. */
+struct why_window {
+	uint64_t from_ts, to_ts;
+	uint32_t thread; /* in model.threads; those that are not traced are left out */
+};
+
+/* Selects the instances: spans by name, one span, given spans, threads in a window, or given
+ * windows of threads. */
 struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */
@@ -34,6 +41,9 @@ struct why_query {
 	/* Also the median span of each name among the instances, by duration and selected or not:
 	 * behind the others, with `median_of`. */
 	bool median;
+	/* The same for these parts of threads' time. */
+	const struct why_window *windows;
+	size_t window_count;
 	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
 	struct stack_names *names; /* symbolizer; NULL: none */
 };

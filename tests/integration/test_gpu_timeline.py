@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`waffle-bpf gpu` on random schedules, against a reference that goes through them instant by instant
+(gpu_schedule.py)."""
+
+import json
+
+import pytest
+
+import gpu_schedule
+import tracer
+
+SEEDS = range(30)
+
+
+@pytest.fixture(scope="session")
+def text_capture(waffle_program, tmp_path_factory):
+    return tracer.compile_with_waffle(
+        waffle_program, "text_capture.c", tmp_path_factory.mktemp("text") / "text_capture"
+    )
+
+
+@pytest.fixture
+def gpu(waffle, text_capture, tmp_path):
+    """Writes a schedule, and returns what `gpu` says of it."""
+
+    def ask(schedule, *options):
+        path = tmp_path / "made.waffle"
+        schedule.write(text_capture, path)
+        return json.loads(waffle.ok("gpu", *options, path).stdout)
+
+    return ask
+
+
+@pytest.mark.parametrize("lossy", [False, True], ids=["whole", "lossy"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_numbers_of_a_random_schedule_are_those_of_the_reference(gpu, seed, lossy):
+    schedule = gpu_schedule.Schedule(seed, lossy=lossy)
+    if not schedule.ops:
+        pytest.skip("gpu: no operations")
+    truth = gpu_schedule.Truth(schedule)
+    answer = gpu(schedule, "--json")
+    assert answer["simulated"] is False
+    assert answer["records"] == len(schedule.ops)
+    assert answer["not_attributed"]["without_launch"] == schedule.without
+    assert answer["not_attributed"]["unknown_operations"] == schedule.unknown
+    assert [(device["pid"], device["device"]) for device in answer["devices"]] == truth.devices()
+    for device in answer["devices"]:
+        window = device["window_ns"]
+        assert window == truth.to_ts - truth.from_ts
+        if lossy:
+            check_sums(device)
+            continue
+        expected = truth.device(device["pid"], device["device"])
+        assert device["busy_ns"] == expected["busy"]
+        assert device["utilization"] == pytest.approx(expected["busy"] / window)
+        levels = {level["operations"]: level["ns"] for level in device["concurrency"]}
+        assert levels == expected["levels"]
+        assert device["max_concurrency"] == max(expected["levels"])
+        assert device["communication"] == {"busy_ns": expected["comm"], "exposed_ns": expected["exposed"]}
+        assert {key: ns for key, ns in device["idle"].items() if ns} == {
+            key: ns for key, ns in expected["idle"].items() if ns
+        }
+        check_sums(device)
+        kernels = {row["name"]: [row["count"], row["total_ns"]] for row in device["kernels"]}
+        assert kernels == truth.sums(device["pid"], device["device"], "kernel")
+        delays = truth.delays(device["pid"], device["device"])
+        assert device["launch_delay"] == {
+            "count": len(delays),
+            "total_ns": sum(delays),
+            "p50_ns": delays[(len(delays) * 50 + 99) // 100 - 1],
+            "p99_ns": delays[(len(delays) * 99 + 99) // 100 - 1],
+            "max_ns": delays[-1],
+        }
+        for stream in device["streams"]:
+            expected = truth.states(device["pid"], device["device"], stream["stream"])
+            assert stream["states"] == {f"{state}_ns": ns for state, ns in expected.items()}
+
+
+def check_sums(device):
+    window = device["window_ns"]
+    assert sum(device["idle"].values()) == window - device["busy_ns"]
+    assert sum(level["ns"] for level in device["concurrency"]) == window
+    for stream in device["streams"]:
+        assert sum(stream["states"].values()) == window
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_dependencies_of_a_random_schedule_are_all_that_cuda_orders(gpu, seed):
+    schedule = gpu_schedule.Schedule(seed, actions=80)
+    graph = gpu(schedule, "--graph=json")
+    before = gpu_schedule.closure(graph)
+    number = {op.bit: index for index, op in enumerate(schedule.ops)}
+    assert not any(edge.get("violated") for edge in graph["edges"])
+    for index, op in enumerate(schedule.ops):
+        assert before[index] == {number[bit] for bit in gpu_schedule.bits(op.before)}, op
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_critical_path_of_a_random_schedule_is_that_of_the_reference(gpu, seed):
+    schedule = gpu_schedule.Schedule(seed, actions=80)
+    truth = gpu_schedule.Truth(schedule)
+    graph = gpu(schedule, "--graph=json")
+    number = {op.bit: index for index, op in enumerate(schedule.ops)}
+    pids = sorted({op.pid for op in schedule.ops})
+    assert len(graph["critical_paths"]) == len(pids)
+    for pid, path in zip(pids, graph["critical_paths"]):
+        got = [
+            (piece["kind"], piece["from_ns"], piece["to_ns"], piece.get("operation", piece.get("tid")))
+            for piece in path
+        ]
+        assert got == [
+            (kind, low, high, number[what] if kind in ("operation", "gap", "launch") else what)
+            for kind, low, high, what in truth.path(pid)
+        ]
+        assert all(one[2] == two[1] for one, two in zip(got, got[1:]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_text_and_dot_have_all_operations(waffle, text_capture, tmp_path, seed):
+    schedule = gpu_schedule.Schedule(seed)
+    path = tmp_path / "made.waffle"
+    schedule.write(text_capture, path)
+    text = waffle.ok("gpu", "--top=0", path).stdout
+    for pid, device in gpu_schedule.Truth(schedule).devices():
+        assert f"GPU {device} of process {pid}" in text
+    dot = waffle.ok("gpu", "--graph=dot", path).stdout
+    assert dot.startswith("digraph gpu {") and dot.rstrip().endswith("}")
+    for index in range(len(schedule.ops)):
+        assert f"\to{index} [label=" in dot
+
+
+# ---- captures with known faults ----
+
+
+class Made:
+    """A process with one stream, made by hand."""
+
+    def __init__(self):
+        self.writer = gpu_schedule.Writer()
+        self.writer.line("process", 100)
+        self.writer.line("task", gpu_schedule.START, 100, 100, "main")
+        self.writer.line("track", gpu_schedule.START, 100, 1, "stream 7", "GPU 0")
+        self.end = gpu_schedule.START + 1_000_000
+
+    def launch(self, at, correlation, tid=100):
+        at += gpu_schedule.START
+        self.writer.hit(at, tid, 100, "launch", correlation, "cuLaunchKernel")
+
+    def op(self, start, end, correlation, stream=7, kind="kernel", site="kernel"):
+        start, end = start + gpu_schedule.START, end + gpu_schedule.START
+        number = self.writer.hit(start, 100, 100, site, kind, 0, 1, stream, correlation, track=1)
+        self.writer.end(end, 100, 100, site, number)
+
+    def session(self, at, state, simulated=0):
+        self.writer.hit(gpu_schedule.START + at, 100, 100, "session", state, simulated, 0)
+
+    def write(self, program, path):
+        self.writer.write(program, path, self.end)
+
+
+def test_operation_with_a_repeated_correlation_id_has_no_launch(gpu):
+    made = Made()
+    made.launch(100, 1)
+    made.launch(200, 2)
+    made.launch(300, 1)
+    made.op(400, 500, 1)
+    made.op(600, 700, 2)
+    answer = gpu(made, "--json")
+    assert answer["not_attributed"]["repeated_correlation"] == 1
+    assert answer["devices"][0]["launch_delay"]["count"] == 1
+
+
+def test_correlation_ids_begin_anew_with_each_arming(gpu):
+    made = Made()
+    made.session(10, "armed")
+    made.launch(100, 1)
+    made.op(200, 300, 1)
+    made.session(400, "disarmed")
+    made.session(500, "armed")
+    made.launch(600, 1)
+    made.op(700, 800, 1)
+    graph = gpu(made, "--graph=json")
+    assert [op["launch"] for op in graph["operations"]] == [0, 1]
+    assert gpu(made, "--json")["not_attributed"]["repeated_correlation"] == 0
+
+
+def test_window_of_a_device_is_the_time_in_which_it_was_recorded(gpu):
+    made = Made()
+    made.session(1000, "armed")
+    made.launch(1100, 1)
+    made.op(1500, 2000, 1)
+    made.session(3000, "disarmed")
+    device = gpu(made, "--json")["devices"][0]
+    assert (device["window_ns"], device["busy_ns"]) == (2000, 500)
+    assert device["idle"]["launch_starved_ns"] == 100 + 1000
+
+
+def test_stand_in_is_called_simulated_in_all_outputs(waffle, text_capture, tmp_path, gpu):
+    made = Made()
+    made.session(10, "armed", simulated=1)
+    made.op(200, 300, 1)
+    assert gpu(made, "--json")["simulated"] is True
+    assert gpu(made, "--graph=json")["simulated"] is True
+    for command in ("gpu", "report", "view"):
+        assert "simulated" in waffle.ok(command, tmp_path / "made.waffle").stdout
+
+
+def test_capture_without_times_says_how_to_get_them(waffle, text_capture, tmp_path):
+    made = Made()
+    made.write(text_capture, tmp_path / "made.waffle")
+    result = waffle.call("gpu", tmp_path / "made.waffle")
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1 and "run --gpu" in result.stderr
+
+
+def test_operation_that_began_before_its_launch_is_counted_and_has_none(gpu):
+    made = Made()
+    made.launch(500, 1)
+    made.op(400, 600, 1)
+    answer = gpu(made, "--json")
+    assert answer["not_attributed"]["before_launch"] == 1
+    check_sums(answer["devices"][0])
+
+
+def test_hundred_thousand_streams_and_a_graph_of_a_hundred_thousand_nodes(gpu):
+    made = Made()
+    for stream in range(100_000):
+        made.op(1000 + stream, 200_000 + stream, 0, stream=stream)
+    made.launch(100, 5)
+    for node in range(100_000):
+        made.op(200 + node, 300_000 + 7919 * node % 100_000, 5, stream=200_000)
+    answer = gpu(made, "--json")
+    device = answer["devices"][0]
+    assert answer["records"] == 200_000 and len(device["streams"]) == 100_001
+    assert device["busy_ns"] == 399_999 - 200
+    check_sums(device)

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""waffle-bpf replay (docs/replay.md) on captures of random programs, whose GPU follows known rules."""
+
+import json
+import subprocess
+
+import pytest
+
+import gpu_schedule
+from test_gpu_timeline import text_capture  # noqa: F401  (a fixture)
+from tracer import ROOT, compile_with_waffle
+
+
+@pytest.fixture(scope="session")
+def gpu_maker(waffle_program, tmp_path_factory):
+    return compile_with_waffle(waffle_program, "make_gpu_capture.c", tmp_path_factory.mktemp("maker") / "make",
+                               "-lcmocka", "-lcapstone")
+
+
+@pytest.fixture
+def made(gpu_maker, tmp_path):
+    """made(seed, what): the path of a capture, and what its GPU did."""
+
+    def make(seed, *what, count=150):
+        path = tmp_path / f"{seed}-{'-'.join(what)}.waffle"
+        done = subprocess.run([gpu_maker, path, str(count), str(seed), *what], stdout=subprocess.PIPE, check=True)
+        return path, json.loads(done.stdout)
+
+    return make
+
+
+def replay(waffle, *arguments, code=0):
+    done = subprocess.run([waffle.program, "replay", *map(str, arguments)], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, check=False)
+    assert done.returncode == code, done
+    return done
+
+
+def replay_json(waffle, *arguments, code=0):
+    return json.loads(replay(waffle, *arguments, "--json", code=code).stdout)
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_unmodified_replay_is_exact_and_what_if_is_the_changed_program(waffle, made, seed):
+    path, truth = made(seed)
+    _, faster = made(seed, "faster")
+    found = replay_json(waffle, path, "--what-if", "kernels: 2x")
+    assert (found["operations_total"], found["operations_executed"]) == (truth["operations"], truth["operations"])
+    assert found["error"] == 0 and found["deterministic"] and found["violations"] == 0
+    assert found["measured_ns"] == found["replayed_ns"]
+    # The program's own makespan has no calls that wait, which may end after the last operation.
+    assert found["replayed_ns"] >= truth["makespan_ns"]
+    answer, = found["what_if"]
+    assert answer["low_ns"] == answer["replayed_ns"] == answer["high_ns"] >= faster["makespan_ns"]
+    again = replay_json(waffle, made(seed, "faster")[0])
+    assert answer["replayed_ns"] == again["measured_ns"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_replay_of_a_schedule_of_all_kinds_is_what_was_measured(waffle, text_capture, tmp_path, seed):  # noqa: F811
+    """Graphs, copies, sets, events, blocking streams, several devices and processes."""
+    schedule = gpu_schedule.Schedule(seed, prompt=True)
+    if not schedule.ops:
+        schedule = gpu_schedule.Schedule(seed + 1000, prompt=True)
+    path = tmp_path / "made.waffle"
+    schedule.write(text_capture, path)
+    found = replay_json(waffle, path)
+    assert found["operations_executed"] == len(schedule.ops)
+    assert found["violations"] == 0 and found["deterministic"]
+    assert found["error"] == 0 and found["replayed_ns"] == found["measured_ns"]
+
+
+def test_text_says_the_same(waffle, made):
+    path, truth = made(3)
+    said = replay(waffle, path, "--what-if", "kernels: 0").stdout
+    assert f"{truth['operations']} operations and " in said and "error +0.00 %" in said
+    assert "all in order" in said and "kernels: 0" in said
+
+
+def test_parts(waffle, made):
+    path, truth = made(4)
+    total = truth["operations"]
+    assert replay_json(waffle, path, "--operations", "3-7")["operations_executed"] == 5
+    assert replay_json(waffle, path, "--operations", "3-7")["mode"] == "partial"
+    assert replay_json(waffle, path, "--operations", f"{total}-")["operations_total"] == 1
+    streams = [replay_json(waffle, path, "--stream", f"0:{7 + stream}") for stream in range(9)]
+    assert sum(stream["operations_executed"] for stream in streams) == total
+    assert all(stream["mode"] == "stream" and stream["error"] == 0 for stream in streams)
+    early = replay_json(waffle, path, "--to", "1500ns")["operations_total"]
+    late = replay_json(waffle, path, "--from", "1500ns")["operations_total"]
+    assert 0 < early < total and early + late == total
+
+
+def test_dry_run_lists_violations_and_fails(waffle, made):
+    path, _ = made(5)
+    good = replay_json(waffle, path, "--dry-run")
+    assert good["mode"] == "dry-run" and good["violations"] == 0 and "replayed_ns" not in good
+    path, _ = made(5, "early")
+    bad = replay_json(waffle, path, "--dry-run", code=1)
+    assert bad["violations"] >= 1 and not bad["deterministic"] and bad["violated"][0]["early_ns"] == 1
+    assert "violated:" in replay(waffle, path, "--dry-run", code=1).stdout
+
+
+def test_compare(waffle, made):
+    path, truth = made(6)
+    same = replay_json(waffle, "--compare", path, made(6, "slower")[0])
+    assert same["deterministic"] and same["divergence"] is None and same["operations_equal"] == truth["operations"]
+    kernels = [row for row in same["spread"] if row["name"] != "copy"]
+    assert all(row["b_ns"] == row["a_ns"] + 10 * row["count"] and row["max_difference_ns"] == 10 for row in kernels)
+    other = replay_json(waffle, "--compare", path, made(6, "other")[0], code=1)
+    assert other["divergence"]["what"] == "kernel" and other["diverging_streams"] == 1
+    assert other["divergence"]["a"]["name"] != other["divergence"]["b"]["name"]
+    assert ": kernel\n" in replay(waffle, "--compare", path, made(6, "other")[0], code=1).stdout
+
+
+def test_captures_of_different_programs_are_no_comparison(waffle, gpu_maker, made, tmp_path):
+    one, two = (made(seed, count=1)[0] for seed in (1, 2))
+    names = {replay_json(waffle, "--compare", path, path)["spread"][0]["name"] for path in (one, two)}
+    assert len(names) == 2
+    said = replay(waffle, "--compare", one, two, code=1).stderr
+    assert "are captures of different programs" in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments, code, says", [
+    (["--what-if", "graphs: 0"], 1, "matches none"),
+    (["--what-if", "rank 1: not late"], 1, "changes nothing"),
+    (["--what-if", "copies"], 2, "has no ':'"),
+    (["--what-if", "copies: soon"], 2, "is no change"),
+    (["--what-if", "copies: 0", "--dry-run"], 2, "leave --what-if out"),
+    (["--operations", "7-3"], 1, "is no range"),
+    (["--stream", "99"], 1, "no operation is in this part"),
+    (["--from", "2ms", "--to", "1ms"], 2, "--from has to be before --to"),
+    (["--compare"], 2, "needs two .waffle files"),
+])
+def test_mistakes_are_told_in_one_line(waffle, made, arguments, code, says):
+    said = replay(waffle, made(7)[0], *arguments, code=code).stderr
+    assert says in said and said.count("\n") == 1
+
+
+def test_a_capture_without_gpu_times_says_so(waffle):
+    said = replay(waffle, ROOT / "tests/golden/captures/sim-training-joined.waffle", code=1).stderr
+    assert "has no operations of a GPU" in said and said.count("\n") == 1
+
+
+# ---- Chakra ----
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
+def fields(data):
+    """The fields of a message, by number: numbers, and bytes."""
+    found, at = {}, 0
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        assert key & 7 in (0, 2)
+        if key & 7 == 2:
+            value, at = data[at:at + value], at + value
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def messages(data):
+    at = 0
+    while at < len(data):
+        size, at = varint(data, at)
+        yield fields(data[at:at + size])
+        at += size
+    assert at == len(data)
+
+
+def packed(data):
+    found, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        found.append(value)
+    return found
+
+
+def test_chakra_has_all_nodes_and_dependencies(waffle, made):
+    path, truth = made(8)
+    out = waffle.path("x.et")
+    replay(waffle, path, "--chakra", out)
+    head, *nodes = messages(out.read_bytes())
+    assert head == {1: [b"0.0.4"]}
+    attributes = [{fields(one)[1][0]: fields(one) for one in node[10]} for node in nodes]
+    operations = [node for node, has in zip(nodes, attributes) if not has[b"is_cpu_op"][27][0]]
+    assert len(operations) == truth["operations"]
+    ids = [node[1][0] for node in nodes]
+    assert len(set(ids)) == len(ids)
+    found = replay_json(waffle, path)
+    dependencies = sum(len(packed(one)) for node in nodes for field in (4, 5) for one in node.get(field, []))
+    assert dependencies == found["dependencies"]
+    for node in nodes:
+        assert all(before < node[1][0] for field in (4, 5) for one in node.get(field, []) for before in packed(one))
+    kernels = {node[2][0] for node in operations if node[3] == [4]}
+    assert kernels <= {b"gemm_a", b"gemm_b", b"softmax"}
+    copies = [has for node, has in zip(nodes, attributes) if node[3] == [2]]
+    assert all(has[b"tensor_size"][13] == [4096] for has in copies)
+    made_of = sum(has[b"duration_ns"][13][0] for has in attributes if not has[b"is_cpu_op"][27][0])
+    whole = replay_json(waffle, "--compare", path, path)
+    assert made_of == sum(row["a_ns"] for row in whole["spread"])

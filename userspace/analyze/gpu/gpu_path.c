@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The critical path of a process, found backwards from the end of its last operation. An operation
+ * could begin when the last of these had happened: the end of what it depended on, and its launch.
+ * Before a launch its thread ran, or waited in a call for operations: there the path goes on with
+ * the one that ended last.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/gpu/gpu_report_internal.h"
+#include "util/keymap.h"
+#include "util/memory.h"
+#include "util/search.h"
+
+const char *const gpu_piece_names[GPU_PIECE_KIND_COUNT] = {
+	[GPU_PIECE_OPERATION] = "operation", [GPU_PIECE_GAP] = "gap",
+	[GPU_PIECE_LAUNCH] = "launch",       [GPU_PIECE_HOST] = "host",
+	[GPU_PIECE_RETURN] = "return",
+};
+
+/* A synchronisation that had to wait: `op` ended during it. */
+struct waited {
+	uint64_t end_ts;
+	uint32_t thread, op, sync;
+};
+
+struct path_walk {
+	const struct gpu_report *report;
+	const struct gpu_timeline *timeline;
+	struct gpu_path *path;
+	struct waited *waited; /* by thread, then end_ts */
+	size_t waited_count;
+	uint64_t from_ts; /* the walk ends there */
+};
+
+/* ---- synchronisations ---- */
+
+static int compare_waited(const void *left, const void *right)
+{
+	const struct waited *a = left, *b = right;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	if (a->end_ts != b->end_ts)
+		return a->end_ts < b->end_ts ? -1 : 1;
+	return a->sync < b->sync ? -1 : a->sync > b->sync;
+}
+
+/* The operation of a synchronisation that ended last; MODEL_NONE: it did not wait for it. */
+static uint32_t sync_last(const struct gpu_timeline *timeline, const struct gpu_timeline_sync *sync)
+{
+	uint32_t last = MODEL_NONE;
+
+	for (uint32_t i = 0; i < sync->op_count; i++) {
+		uint32_t op = timeline->awaited.data[sync->op + i];
+
+		if (last == MODEL_NONE ||
+		    timeline->ops.data[op].end_ts > timeline->ops.data[last].end_ts)
+			last = op;
+	}
+	if (last == MODEL_NONE || timeline->ops.data[last].end_ts <= sync->start_ts ||
+	    timeline->ops.data[last].end_ts > sync->end_ts)
+		return MODEL_NONE;
+	return last;
+}
+
+static void waited_collect(struct path_walk *walk)
+{
+	const struct gpu_timeline *timeline = walk->timeline;
+
+	walk->waited = memory_get(timeline->syncs.len * sizeof(*walk->waited));
+	for (uint32_t i = 0; i < timeline->syncs.len; i++) {
+		const struct gpu_timeline_sync *sync = &timeline->syncs.data[i];
+		uint32_t op = sync_last(timeline, sync);
+
+		if (op != MODEL_NONE)
+			walk->waited[walk->waited_count++] =
+				(struct waited){sync->end_ts, sync->thread, op, i};
+	}
+	if (walk->waited_count)
+		qsort(walk->waited, walk->waited_count, sizeof(*walk->waited), compare_waited);
+}
+
+/* The last synchronisation of a thread that had returned by a time; NULL: none. */
+static const struct waited *waited_before(const struct path_walk *walk, uint32_t thread,
+					  uint64_t ts)
+{
+	size_t after =
+		lower_bound(walk->waited_count, i,
+			    walk->waited[i].thread < thread || (walk->waited[i].thread == thread &&
+								walk->waited[i].end_ts <= ts));
+
+	return after && walk->waited[after - 1].thread == thread ? &walk->waited[after - 1] : NULL;
+}
+
+/* ---- the walk ---- */
+
+/* Adds a piece before those that are there. False: the walk has reached its end. */
+static bool piece_add(struct path_walk *walk, struct gpu_piece piece)
+{
+	bool more = piece.from_ts > walk->from_ts;
+
+	if (!more)
+		piece.from_ts = walk->from_ts;
+	walk->path->from_ts = piece.from_ts < piece.to_ts ? piece.from_ts : piece.to_ts;
+	if (piece.from_ts < piece.to_ts)
+		vec_add(&walk->path->pieces, piece);
+	return more;
+}
+
+/* What ended last of the operations that one depends on; of several the one of its stream, then the
+ * first one. MODEL_NONE: it depends on none. */
+static uint32_t last_needed(const struct gpu_timeline *timeline, uint32_t op)
+{
+	uint32_t last = timeline->ops.data[op].previous;
+
+	for (size_t i = gpu_timeline_edges_to(timeline, op);
+	     i < timeline->edges.len && timeline->edges.data[i].to == op; i++) {
+		const struct gpu_timeline_edge *edge = &timeline->edges.data[i];
+
+		if (!edge->violated &&
+		    (last == MODEL_NONE ||
+		     timeline->ops.data[edge->from].end_ts > timeline->ops.data[last].end_ts))
+			last = edge->from;
+	}
+	return last;
+}
+
+/* Goes back from a launch along its thread. Returns the operation that the thread waited for
+ * before; MODEL_NONE: the path ends here. */
+static uint32_t walk_host(struct path_walk *walk, const struct gpu_timeline_launch *launch)
+{
+	const struct waited *waited = waited_before(walk, launch->thread, launch->ts);
+	struct gpu_piece piece = {.from_ts = waited ? waited->end_ts : walk->from_ts,
+				  .to_ts = launch->ts,
+				  .op = MODEL_NONE,
+				  .span = launch->span,
+				  .thread = launch->thread,
+				  .kind = GPU_PIECE_HOST};
+
+	if (!piece_add(walk, piece) || !waited)
+		return MODEL_NONE;
+	piece.to_ts = waited->end_ts;
+	piece.from_ts = walk->timeline->ops.data[waited->op].end_ts;
+	piece.kind = GPU_PIECE_RETURN;
+	return piece_add(walk, piece) ? waited->op : MODEL_NONE;
+}
+
+/* Goes back from the end of an operation to what it could not begin before. Returns the next
+ * operation; MODEL_NONE: the path ends. */
+static uint32_t walk_op(struct path_walk *walk, uint32_t op)
+{
+	const struct gpu_timeline *timeline = walk->timeline;
+	const struct gpu_timeline_op *at = &timeline->ops.data[op];
+	const struct gpu_timeline_launch *launch =
+		at->launch == MODEL_NONE ? NULL : &timeline->launches.data[at->launch];
+	uint32_t needed = last_needed(timeline, op);
+	struct gpu_piece piece = {.from_ts = at->start_ts,
+				  .to_ts = at->end_ts,
+				  .op = op,
+				  .span = gpu_report_span(timeline, at),
+				  .thread = MODEL_NONE,
+				  .kind = GPU_PIECE_OPERATION};
+
+	if (!piece_add(walk, piece) || (!launch && needed == MODEL_NONE))
+		return MODEL_NONE;
+	piece.to_ts = at->start_ts;
+	if (needed != MODEL_NONE && (!launch || timeline->ops.data[needed].end_ts >= launch->ts)) {
+		piece.from_ts = timeline->ops.data[needed].end_ts;
+		piece.kind = GPU_PIECE_GAP;
+		return piece_add(walk, piece) ? needed : MODEL_NONE;
+	}
+	piece.from_ts = launch->ts;
+	piece.kind = GPU_PIECE_LAUNCH;
+	return piece_add(walk, piece) ? walk_host(walk, launch) : MODEL_NONE;
+}
+
+static void pieces_reverse(struct gpu_path *path)
+{
+	for (size_t i = 0; i < path->pieces.len / 2; i++) {
+		struct gpu_piece *other = &path->pieces.data[path->pieces.len - 1 - i];
+		struct gpu_piece piece = path->pieces.data[i];
+
+		path->pieces.data[i] = *other;
+		*other = piece;
+	}
+}
+
+/* The operation of a process that ended last in the windows of its devices; of several the
+ * first. */
+static uint32_t last_op(const struct gpu_report *report, uint32_t pid, uint64_t *from_ts)
+{
+	const struct gpu_timeline *timeline = report->timeline;
+	uint32_t last = MODEL_NONE;
+
+	for (size_t i = 0; i < timeline->devices.len; i++) {
+		const struct gpu_timeline_device *device = &timeline->devices.data[i];
+
+		if (device->pid != pid)
+			continue;
+		*from_ts = report->devices[i].from_ts;
+		for (uint32_t k = device->op; k < device->op + device->op_count; k++) {
+			const struct gpu_timeline_op *op = &timeline->ops.data[k];
+
+			if (gpu_op_is_work(op->kind) && op->end_ts <= report->devices[i].to_ts &&
+			    op->end_ts > report->devices[i].from_ts &&
+			    (last == MODEL_NONE || op->end_ts > timeline->ops.data[last].end_ts))
+				last = k;
+		}
+	}
+	return last;
+}
+
+static void path_find(struct path_walk *walk, uint32_t pid)
+{
+	struct gpu_report *report = (struct gpu_report *)walk->report;
+	uint32_t op = last_op(report, pid, &walk->from_ts);
+	/* Each step goes back in time, except between operations without length. */
+	size_t steps = walk->timeline->ops.len * 2 + 2;
+
+	if (op == MODEL_NONE)
+		return;
+	vec_add(&report->paths, (struct gpu_path){.pid = pid});
+	walk->path = &report->paths.data[report->paths.len - 1];
+	walk->path->to_ts = walk->timeline->ops.data[op].end_ts;
+	while (op != MODEL_NONE && steps--)
+		op = walk_op(walk, op);
+	pieces_reverse(walk->path);
+}
+
+void gpu_paths_find(struct gpu_report *report)
+{
+	const struct gpu_timeline *timeline = report->timeline;
+	struct path_walk walk = {.report = report, .timeline = timeline};
+
+	waited_collect(&walk);
+	for (size_t i = 0; i < timeline->devices.len; i++)
+		if (!i || timeline->devices.data[i].pid != timeline->devices.data[i - 1].pid)
+			path_find(&walk, timeline->devices.data[i].pid);
+	free(walk.waited);
+}
+
+/* ---- sums ---- */
+
+static int compare_sums(const void *left, const void *right)
+{
+	const struct gpu_path_sum *a = left, *b = right;
+	int names;
+
+	if (a->total_ns != b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	names = strcmp(a->name, b->name);
+	return names ? names : strcmp(a->span ?: "", b->span ?: "");
+}
+
+static const char *piece_name(const struct gpu_timeline *timeline, const struct gpu_piece *piece)
+{
+	if (piece->op != MODEL_NONE)
+		return gpu_timeline_name(timeline, &timeline->ops.data[piece->op]);
+	return model_thread_name(timeline->model, piece->thread);
+}
+
+void gpu_path_sum(const struct gpu_report *report, const struct gpu_path *path, gpu_path_sums *sums)
+{
+	const struct model *model = report->timeline->model;
+	struct strtab *names = strtab_make();
+	struct keymap rows = {0};
+
+	for (size_t i = 0; i < path->pieces.len; i++) {
+		const struct gpu_piece *piece = &path->pieces.data[i];
+		const char *name = piece_name(report->timeline, piece);
+		const char *span =
+			piece->span == MODEL_NONE
+				? NULL
+				: model_site(model, model->spans.data[piece->span].site)->name;
+		const uint64_t key[] = {piece->kind, strtab_put(names, name, strlen(name)),
+					span ? strtab_put(names, span, strlen(span)) : UINT64_MAX};
+		uint32_t row = keymap_get(&rows, key, sizeof(key));
+
+		if (row == MAP_NONE) {
+			row = (uint32_t)sums->len;
+			keymap_put(&rows, key, sizeof(key), row);
+			vec_add(sums, (struct gpu_path_sum){piece->kind, name, span, 0, 0});
+		}
+		sums->data[row].count++;
+		sums->data[row].total_ns += piece->to_ts - piece->from_ts;
+	}
+	keymap_free(&rows);
+	strtab_free(names);
+	if (sums->len)
+		qsort(sums->data, sums->len, sizeof(*sums->data), compare_sums);
+}

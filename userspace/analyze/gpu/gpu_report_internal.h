@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to analyze/gpu: the parts of a report. */
+#ifndef WAFFLE_ANALYZE_GPU_GPU_REPORT_INTERNAL_H
+#define WAFFLE_ANALYZE_GPU_GPU_REPORT_INTERNAL_H
+
+#include "analyze/gpu/gpu_report.h"
+
+/* ---- gpu_busy.c: busy time, concurrency, communication, idle time ---- */
+
+void gpu_busy_report(struct gpu_report *report, uint32_t device, uint32_t stretches);
+
+/* ---- gpu_states.c: states and queues of streams, launch delays ---- */
+
+void gpu_states_report(struct gpu_report *report);
+
+/* ---- gpu_sums.c: operations by name and span ---- */
+
+void gpu_sums_report(struct gpu_report *report);
+
+/* ---- gpu_memory.c ---- */
+
+void gpu_memory_report(struct gpu_report *report);
+
+/* ---- gpu_path.c ---- */
+
+void gpu_paths_find(struct gpu_report *report);
+
+#endif

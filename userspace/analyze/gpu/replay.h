@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Schedules recorded work again by its dependencies: the algorithm of Daydream (Zhu et al., USENIX
+ * ATC 2020, algorithm 1) with dependencies between streams. This file knows neither captures nor
+ * CUDA; replay_build.h makes a graph of a capture.
+ *
+ * A node occupies its queue (a host thread or a stream) from its start until `gap_ns` after its
+ * end. A node starts when all these are true:
+ *
+ *	- the nodes before it in its queue have left the queue,
+ *	- each of its edges allows it,
+ *	- its engine, if it has one, is free. Of the nodes that want an engine, the one goes first
+ *	  that was ready first.
+ *
+ * Times are nanoseconds. All functions end the process when memory runs out (util/memory.h).
+ */
+#ifndef WAFFLE_ANALYZE_GPU_REPLAY_H
+#define WAFFLE_ANALYZE_GPU_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/vec.h"
+
+#define REPLAY_NONE UINT32_MAX
+#define REPLAY_LAG_MAX ((1u << 31) - 1)
+
+struct replay_node {
+	uint64_t start_ts, dur_ns; /* as recorded */
+	uint64_t gap_ns;
+	uint64_t release_ts; /* it never starts earlier; 0: no limit */
+	uint32_t queue;  /* less than replay_graph.queue_count; REPLAY_NONE: edges alone order it */
+	uint32_t engine; /* less than replay_graph.engine_count, or REPLAY_NONE */
+	/* The number of the caller's operation; REPLAY_NONE: a call of the host, which is not
+	 * counted as an operation. */
+	uint32_t operation;
+};
+
+/* `to` starts no earlier than lag_ns after the end of `from`, or after its start. */
+struct replay_edge {
+	uint32_t from, to;
+	uint32_t lag_ns : 31;
+	uint32_t after_start : 1;
+};
+
+struct replay_graph {
+	VEC(struct replay_node) nodes; /* those of a queue are in the order of the queue */
+	VEC(struct replay_edge) edges;
+	uint32_t queue_count, engine_count;
+};
+
+void replay_graph_free(struct replay_graph *graph);
+
+/* What differs from the recording. A NULL array changes nothing. */
+struct replay_change {
+	/* For each node: whether it is replayed. What a selected node waits for outside of the
+	 * selection happens at its recorded time. */
+	const bool *selected;
+	const uint64_t *dur_ns; /* for each node, instead of the recorded one */
+	const bool *cut;        /* for each edge: it does not count */
+	const bool *ignored;    /* for each node: the makespan ends without it */
+};
+
+struct replay_result {
+	uint64_t *start_ts; /* of each node that was replayed; else UINT64_MAX */
+	/* From the first start to the last end, as recorded and as replayed. */
+	uint64_t measured_ns, replayed_ns;
+	uint64_t nodes_total, nodes_executed;           /* of the selected ones */
+	uint64_t operations_total, operations_executed; /* likewise, without calls of the host */
+};
+
+/* Nodes that wait for each other in a circle are not executed. */
+void replay_run(const struct replay_graph *graph, const struct replay_change *change,
+		struct replay_result *result);
+void replay_result_free(struct replay_result *result);
+/* The replayed time as a part of the measured one, minus 1: 0 is exact. */
+double replay_error(const struct replay_result *result);
+
+/* A dependency that the recorded times contradict: `to` started early_ns too early. */
+struct replay_violation {
+	uint32_t from, to;
+	uint64_t early_ns;
+	bool in_queue; /* `from` stands directly before `to` in its queue */
+};
+typedef VEC(struct replay_violation) replay_violations;
+
+/* Checks the edges and the order of the queues against the recorded times, without lags and gaps.
+ * `selected` NULL: of all nodes. Returns the number of dependencies that it checked. */
+uint64_t replay_check(const struct replay_graph *graph, const bool *selected,
+		      replay_violations *violations);
+
+#endif

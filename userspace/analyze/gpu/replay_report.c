@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/gpu/replay_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "util/memory.h"
+
+const char *const replay_mode_names[REPLAY_MODE_COUNT] = {
+	[REPLAY_FULL] = "full",
+	[REPLAY_PARTIAL] = "partial",
+	[REPLAY_STREAM] = "stream",
+	[REPLAY_DRY_RUN] = "dry-run",
+};
+
+static enum replay_mode mode_of(const struct replay_part *part, bool dry_run)
+{
+	if (dry_run)
+		return REPLAY_DRY_RUN;
+	if (part->stream)
+		return REPLAY_STREAM;
+	return replay_part_is_all(part) ? REPLAY_FULL : REPLAY_PARTIAL;
+}
+
+/* A dry run executes nothing. */
+static void totals_count(struct replay_report *report)
+{
+	const struct replay_graph *graph = &report->build->graph;
+	struct replay_result *result = &report->result;
+	uint64_t from_ts = UINT64_MAX, to_ts = 0;
+
+	for (uint32_t i = 0; i < graph->nodes.len; i++) {
+		const struct replay_node *node = &graph->nodes.data[i];
+
+		if (report->selected && !report->selected[i])
+			continue;
+		result->nodes_total++;
+		result->operations_total += node->operation != REPLAY_NONE;
+		from_ts = node->start_ts < from_ts ? node->start_ts : from_ts;
+		if (node->start_ts + node->dur_ns > to_ts)
+			to_ts = node->start_ts + node->dur_ns;
+	}
+	result->measured_ns = from_ts < to_ts ? to_ts - from_ts : 0;
+}
+
+static uint64_t scaled(uint64_t ns, double by)
+{
+	double result = (double)ns * by;
+
+	return result <= 0 ? 0 : (uint64_t)llround(result);
+}
+
+static int row_add(struct replay_report *report, const struct replay_what_if *what_if,
+		   struct error *err)
+{
+	struct replay_answer answer;
+	double error = fabs(report->error), unmodified;
+	struct replay_row row = {.what_if = what_if};
+	int result = replay_what_if_run(report->build, what_if, report->selected, &answer, err);
+
+	if (result)
+		return result;
+	/* The measured time of what the answer is about, which may leave out a rank. */
+	unmodified = (double)answer.result.measured_ns * (1 + report->error);
+	row.matched = answer.matched;
+	row.replayed_ns = answer.result.replayed_ns;
+	row.low_ns = scaled(row.replayed_ns, 1 - error);
+	row.high_ns = scaled(row.replayed_ns, 1 + error);
+	row.change = unmodified > 0 ? (double)row.replayed_ns / unmodified - 1 : 0;
+	vec_add(&report->rows, row);
+	replay_result_free(&answer.result);
+	return 0;
+}
+
+int replay_report_run(struct replay_report *report, const struct replay_build *build,
+		      const struct replay_part *part, bool dry_run,
+		      const struct replay_what_if *what_ifs, size_t count, struct error *err)
+{
+	struct replay_change change = {.cut = build->cut};
+	int result;
+
+	*report = (struct replay_report){.build = build, .mode = mode_of(part, dry_run)};
+	result = replay_part_select(build, part, &report->selected, err);
+	if (result)
+		return result;
+	report->dependencies = replay_check(&build->graph, report->selected, &report->violations);
+	if (dry_run) {
+		totals_count(report);
+		return 0;
+	}
+	change.selected = report->selected;
+	replay_run(&build->graph, &change, &report->result);
+	report->error = replay_error(&report->result);
+	if (count && fabs(report->error) > REPLAY_ERROR_MAX)
+		return error_set(err, EDOM,
+				 "the unmodified replay differs from the measured time by %+.1f "
+				 "%%, and above %.0f %% what-ifs would be guesses; docs/replay.md "
+				 "says why that may be",
+				 report->error * 100, REPLAY_ERROR_MAX * 100);
+	for (size_t i = 0; i < count && !result; i++)
+		result = row_add(report, &what_ifs[i], err);
+	return result;
+}
+
+void replay_report_free(struct replay_report *report)
+{
+	free(report->selected);
+	replay_result_free(&report->result);
+	vec_free(&report->violations);
+	vec_free(&report->rows);
+}
+
+bool replay_report_deterministic(const struct replay_report *report)
+{
+	const struct replay_result *result = &report->result;
+
+	return !report->violations.len &&
+	       (report->mode == REPLAY_DRY_RUN || result->nodes_executed == result->nodes_total);
+}

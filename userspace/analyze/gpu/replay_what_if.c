@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/gpu/replay_what_if.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/eval.h"
+#include "util/memory.h"
+#include "util/units.h"
+
+/* Behind those of enum gpu_op_kind. */
+enum {
+	REPLAY_WHAT_LAUNCHES = GPU_OP_KIND_COUNT,
+	REPLAY_WHAT_RANK,
+};
+
+/* ---- parsing ---- */
+
+static const struct {
+	const char *word;
+	unsigned kind;
+} words[] = {
+	{"kernels", GPU_OP_KERNEL},
+	{"copies", GPU_OP_COPY},
+	{"sets", GPU_OP_SET},
+	{"graphs", GPU_OP_GRAPH},
+	{"launches", REPLAY_WHAT_LAUNCHES},
+};
+
+/* The last colon that is not within quotes; NULL: there is none. */
+static const char *colon_find(const char *text)
+{
+	const char *colon = NULL;
+	bool quoted = false;
+
+	for (; *text; text++) {
+		if (quoted && *text == '\\' && text[1])
+			text++;
+		else if (*text == '"')
+			quoted = !quoted;
+		else if (*text == ':' && !quoted)
+			colon = text;
+	}
+	return colon;
+}
+
+/* A copy without the blanks around it. The caller frees it. */
+static char *text_trimmed(const char *from, const char *to)
+{
+	size_t len;
+	char *text;
+
+	while (from < to && isspace((unsigned char)*from))
+		from++;
+	while (to > from && isspace((unsigned char)to[-1]))
+		to--;
+	len = (size_t)(to - from);
+	text = memory_get(len + 1);
+	memcpy(text, from, len);
+	text[len] = '\0';
+	return text;
+}
+
+static bool factor_parse(const char *text, double *factor)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return false;
+	*factor = strtod(text, &end);
+	return !strcmp(end, "x") && isfinite(*factor) && *factor > 0;
+}
+
+static int effect_parse(struct replay_what_if *what_if, const char *text, struct error *err)
+{
+	if (!strcmp(text, "not late"))
+		what_if->effect = REPLAY_EFFECT_NOT_LATE;
+	else if (factor_parse(text, &what_if->factor))
+		what_if->effect = REPLAY_EFFECT_FASTER;
+	else if (units_parse_duration(text, &what_if->ns))
+		what_if->effect = REPLAY_EFFECT_TAKES;
+	else
+		return error_set(err, EINVAL,
+				 "--what-if: '%s' is no change: give 2x (twice as fast), a time "
+				 "such as 10us, 0, or 'not late'",
+				 text);
+	if ((what_if->effect == REPLAY_EFFECT_NOT_LATE) !=
+	    (!what_if->filter && what_if->kind == REPLAY_WHAT_RANK))
+		return error_set(err, EINVAL,
+				 "--what-if: 'not late' is for a rank, and nothing else is: give "
+				 "'rank 2: not late'");
+	return 0;
+}
+
+static bool rank_parse(const char *text, uint32_t *rank)
+{
+	uint64_t number;
+
+	if (strncmp(text, "rank ", 5) != 0)
+		return false;
+	for (text += 5; *text == ' '; text++)
+		;
+	if (!units_parse_number(text, &number) || number >= MODEL_NONE)
+		return false;
+	*rank = (uint32_t)number;
+	return true;
+}
+
+/* `kernel ~ "x"` is a comparison of the name of a kernel. */
+static int filter_make(struct replay_what_if *what_if, const char *text, struct error *err)
+{
+	static const char word[] = "kernel";
+	size_t len = sizeof(word) - 1;
+	const char *rest = text + len;
+	char *whole;
+	size_t size;
+	int result;
+	FILE *out;
+
+	if (strncmp(text, word, len) != 0 || !*rest || !strchr(" \t~!=", *rest))
+		return filter_parse(&what_if->filter, "--what-if", text, err);
+	out = memory_stream(&whole, &size);
+	fprintf(out, "kv.op == \"kernel\" && (name%s)", rest);
+	memory_require(!fclose(out));
+	result = filter_parse(&what_if->filter, "--what-if", whole, err);
+	free(whole);
+	return result;
+}
+
+static int what_parse(struct replay_what_if *what_if, const char *text, struct error *err)
+{
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		what_if->kind = words[i].kind;
+		if (!strcmp(text, words[i].word))
+			return 0;
+	}
+	what_if->kind = REPLAY_WHAT_RANK;
+	if (rank_parse(text, &what_if->rank))
+		return 0;
+	return filter_make(what_if, text, err);
+}
+
+int replay_what_if_parse(struct replay_what_if *what_if, const char *text, struct error *err)
+{
+	const char *colon = colon_find(text);
+	char *what, *effect;
+	int result;
+
+	*what_if = (struct replay_what_if){.text = text};
+	if (!colon)
+		return error_set(err, EINVAL,
+				 "--what-if: '%s' has no ':' between what and how it changes, as "
+				 "in 'copies: 0'",
+				 text);
+	what = text_trimmed(text, colon);
+	effect = text_trimmed(colon + 1, colon + strlen(colon));
+	result = what_parse(what_if, what, err) ?: effect_parse(what_if, effect, err);
+	free(what);
+	free(effect);
+	if (result)
+		replay_what_if_free(what_if);
+	return result;
+}
+
+void replay_what_if_free(struct replay_what_if *what_if)
+{
+	filter_free(what_if->filter);
+	what_if->filter = NULL;
+}
+
+/* ---- replaying ---- */
+
+static bool filter_matches(const struct replay_what_if *what_if, const struct model *model,
+			   uint32_t index)
+{
+	const struct model_span *span = &model->spans.data[index];
+	const struct waffle_frame head = {span->id, span->parent_id, span->trace_hi,
+					  span->trace_lo};
+	const struct model_thread *track = &model->threads.data[span->thread];
+	const struct filter_subject subject = {
+		.site = model_site(model, span->site),
+		.head = &head,
+		.values = model_values(model, span->site, span->frame),
+		.pid = model_pid_real(model, track->pid),
+		.tid = model_pid_real(model, track->tid),
+		.cpu = span->cpu,
+		.comm = model_thread_name(model, span->thread),
+		.ended = true,
+		.dur_ns = span->end_ts - span->start_ts,
+	};
+
+	return filter_eval(what_if->filter, &subject) == FILTER_YES;
+}
+
+static bool node_matches(const struct replay_build *build, const struct replay_what_if *what_if,
+			 uint32_t node)
+{
+	struct replay_origin origin = build->origins.data[node];
+	const struct gpu_timeline_op *op;
+
+	if (origin.kind == REPLAY_ORIGIN_LAUNCH)
+		return !what_if->filter && what_if->kind == REPLAY_WHAT_LAUNCHES;
+	if (origin.kind != REPLAY_ORIGIN_OP)
+		return false;
+	op = &build->timeline->ops.data[origin.index];
+	return what_if->filter ? filter_matches(what_if, build->timeline->model, op->span)
+			       : op->kind == what_if->kind;
+}
+
+static uint64_t changed_ns(const struct replay_what_if *what_if, uint64_t dur_ns)
+{
+	double ns;
+
+	if (what_if->effect == REPLAY_EFFECT_TAKES)
+		return what_if->ns;
+	ns = (double)dur_ns / what_if->factor;
+	return ns < 9e18 ? (uint64_t)ns : (uint64_t)9e18;
+}
+
+static void durations_run(const struct replay_build *build, const struct replay_what_if *what_if,
+			  const bool *selected, struct replay_answer *answer)
+{
+	const struct replay_graph *graph = &build->graph;
+	uint64_t *dur_ns = memory_get(graph->nodes.len * sizeof(*dur_ns));
+	const struct replay_change change = {
+		.selected = selected, .dur_ns = dur_ns, .cut = build->cut};
+
+	for (uint32_t i = 0; i < graph->nodes.len; i++) {
+		dur_ns[i] = graph->nodes.data[i].dur_ns;
+		if ((selected && !selected[i]) || !node_matches(build, what_if, i))
+			continue;
+		dur_ns[i] = changed_ns(what_if, dur_ns[i]);
+		answer->matched++;
+	}
+	if (answer->matched)
+		replay_run(graph, &change, &answer->result);
+	free(dur_ns);
+}
+
+static bool pid_has_rank(const struct model *model, uint32_t pid, uint32_t rank)
+{
+	uint32_t process = map_get(&model->pids, pid);
+
+	return process != MAP_NONE && model->processes.data[process].rank == rank;
+}
+
+/* Nobody waits for the rank, and the makespan is that of the others: the rank itself still does
+ * what made it late. */
+static void rank_run(const struct replay_build *build, const struct replay_what_if *what_if,
+		     const bool *selected, struct replay_answer *answer)
+{
+	const struct replay_graph *graph = &build->graph;
+	const struct model *model = build->timeline->model;
+	bool *cut = memory_zeroed(graph->edges.len, sizeof(*cut));
+	bool *ignored = memory_zeroed(graph->nodes.len, sizeof(*ignored));
+	const struct replay_change change = {.selected = selected, .cut = cut, .ignored = ignored};
+
+	if (graph->edges.len)
+		memcpy(cut, build->cut, graph->edges.len * sizeof(*cut));
+	for (size_t i = 0; i < build->meetings.len; i++) {
+		const struct replay_meeting *meeting = &build->meetings.data[i];
+
+		if (!pid_has_rank(model, meeting->from_pid, what_if->rank) ||
+		    pid_has_rank(model, meeting->to_pid, what_if->rank))
+			continue;
+		cut[meeting->edge] = true;
+		answer->matched++;
+	}
+	for (uint32_t i = 0; i < graph->nodes.len && answer->matched; i++)
+		ignored[i] = pid_has_rank(model, replay_build_pid(build, i), what_if->rank);
+	if (answer->matched)
+		replay_run(graph, &change, &answer->result);
+	free(cut);
+	free(ignored);
+}
+
+int replay_what_if_run(const struct replay_build *build, const struct replay_what_if *what_if,
+		       const bool *selected, struct replay_answer *answer, struct error *err)
+{
+	*answer = (struct replay_answer){0};
+	if (what_if->effect == REPLAY_EFFECT_NOT_LATE)
+		rank_run(build, what_if, selected, answer);
+	else
+		durations_run(build, what_if, selected, answer);
+	if (answer->matched)
+		return 0;
+	if (what_if->effect == REPLAY_EFFECT_NOT_LATE)
+		return error_set(err, ENOENT,
+				 "--what-if: '%s' changes nothing: no other rank of the capture "
+				 "meets rank %u in a collective whose kernels were recorded",
+				 what_if->text, what_if->rank);
+	return error_set(err, ENOENT,
+			 "--what-if: '%s' matches none of the operations that are replayed; "
+			 "waffle-bpf gpu lists the kernels",
+			 what_if->text);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/gpu/gpu_timeline.h"
+
+#include <stdlib.h>
+
+#include "model/gpu/gpu.h"
+#include "model/gpu/gpu_timeline_internal.h"
+#include "util/memory.h"
+
+struct gpu_timeline *gpu_timeline_new(const struct model *model)
+{
+	struct gpu_timeline *timeline = memory_zeroed(1, sizeof(*timeline));
+	struct timeline_build build = {.timeline = timeline, .model = model};
+	struct model_gpu *gpu;
+
+	timeline->model = model;
+	timeline->simulated = model_simulated(model);
+	timeline_sites_find(&build);
+	timeline_launches_load(&build);
+	timeline_ops_load(&build);
+	timeline_order_find(timeline);
+	vec_free(&build.armings);
+	map_free(&build.launch_at);
+	keymap_free(&build.captured_at);
+	keymap_free(&build.names);
+	free(build.sites);
+	if (timeline->ops.len) {
+		gpu = model_gpu_new(model);
+		timeline_edges_find(timeline, gpu);
+		model_gpu_free(gpu);
+	}
+	return timeline;
+}
+
+void gpu_timeline_free(struct gpu_timeline *timeline)
+{
+	if (!timeline)
+		return;
+	for (size_t i = 0; i < timeline->names.len; i++)
+		free((char *)timeline->names.data[i]);
+	vec_free(&timeline->names);
+	vec_free(&timeline->ops);
+	vec_free(&timeline->streams);
+	vec_free(&timeline->devices);
+	vec_free(&timeline->launches);
+	vec_free(&timeline->edges);
+	vec_free(&timeline->syncs);
+	vec_free(&timeline->sessions);
+	vec_free(&timeline->launched);
+	vec_free(&timeline->awaited);
+	free(timeline);
+}

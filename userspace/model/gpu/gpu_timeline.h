@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the GPU did, as libwaffle-gpu recorded it: operations with the GPU's own times, the calls
+ * that launched them, and what they had to wait for. model/gpu/gpu.h has the host's side, from the
+ * probes of CUDA's calls. It supplies streams, events and synchronisations here.
+ *
+ *	struct gpu_timeline *timeline = gpu_timeline_new(model);
+ *
+ *	if (!timeline->ops.len)
+ *		… no times were recorded
+ *	gpu_timeline_free(timeline);
+ *
+ * An operation belongs to a launch by the process and the correlation id alone, never by time.
+ *CUPTI counts these ids anew whenever it is armed, so a launch and its operations lie in the same
+ *arming. A launch belongs to the host call of the probes that its thread was in. What can't be told
+ *is MODEL_NONE and counted.
+ *
+ * Devices and streams belong to a process. Two processes may use one GPU under different numbers,
+ * and nothing in a capture says that they do.
+ *
+ * Everything lies in arrays, whose elements refer to each other by index. The model must outlive
+ * the timeline. Times (_ts) are CLOCK_MONOTONIC nanoseconds.
+ */
+#ifndef WAFFLE_MODEL_GPU_GPU_TIMELINE_H
+#define WAFFLE_MODEL_GPU_GPU_TIMELINE_H
+
+#include "model/model.h"
+#include "util/keymap.h"
+
+/* The order is that of gpu_op_kind_names. */
+enum gpu_op_kind {
+	GPU_OP_KERNEL,
+	GPU_OP_COPY,
+	GPU_OP_SET,
+	GPU_OP_GRAPH, /* a whole graph, where its nodes were not recorded */
+	GPU_OP_HOST,  /* a host function: a thread of the program runs it */
+	GPU_OP_WAIT,  /* a synchronisation */
+	GPU_OP_KIND_COUNT
+};
+extern const char *const gpu_op_kind_names[GPU_OP_KIND_COUNT];
+
+/* Whether an operation keeps its device busy. */
+static inline bool gpu_op_is_work(unsigned kind)
+{
+	return kind <= GPU_OP_GRAPH;
+}
+
+struct gpu_timeline_op {
+	uint64_t start_ts, end_ts; /* end_ts >= start_ts */
+	uint64_t bytes;            /* of a copy or a set; else 0 */
+	uint32_t span;             /* in model.spans: model_gpu_value() has its other values */
+	uint32_t name;             /* in timeline.names */
+	uint32_t copy;             /* direction of a copy, in timeline.names; MODEL_NONE: unknown */
+	uint32_t stream;           /* in timeline.streams */
+	uint32_t launch;           /* in timeline.launches, or MODEL_NONE */
+	uint32_t captured;         /* the `capture` event of its graph node, or MODEL_NONE */
+	/* Of the work of its stream that ended before this began, what ended last. It is what this
+	 * waited for by the order of the stream. MODEL_NONE: none. */
+	uint32_t previous;
+	uint8_t kind; /* enum gpu_op_kind */
+	bool graph;   /* a node of a graph: all nodes of one launch have its correlation id */
+	bool clamped; /* its start was before its launch, and was moved there */
+};
+
+struct gpu_timeline_stream {
+	uint64_t context, number; /* CUPTI's number, not the handle */
+	uint32_t device;          /* in timeline.devices */
+	uint32_t op, op_count;    /* range in timeline.ops */
+	uint32_t thread;          /* the track of its first operation */
+};
+
+struct gpu_timeline_device {
+	uint64_t number; /* as the process counts its devices */
+	uint32_t pid;
+	uint32_t op, op_count;         /* range in timeline.ops */
+	uint32_t stream, stream_count; /* range in timeline.streams */
+};
+
+/* A call that launched operations. */
+struct gpu_timeline_launch {
+	uint64_t ts;          /* its begin */
+	uint64_t correlation; /* unique in its arming, or the launch has no operations */
+	uint32_t event;       /* the `launch`, in model.events */
+	uint32_t thread, pid;
+	uint8_t host_kind; /* enum model_node_kind */
+	uint32_t host;     /* the call of the probes: a span or event; MODEL_NONE: not recorded */
+	uint32_t span;     /* the program's innermost span around it, or MODEL_NONE */
+	uint32_t op, op_count; /* range in timeline.launched */
+};
+
+enum gpu_edge_kind {
+	GPU_EDGE_EVENT, /* a stream waited for an event that was recorded after `from` */
+	/* The legacy default stream and the blocking streams wait for each other. */
+	GPU_EDGE_LEGACY,
+};
+
+/*
+ * `to` could not begin before `from` had ended; they are on different streams. The order within a
+ * stream and the order launch -> operation are not listed: they are `previous` and `launch`.
+ */
+struct gpu_timeline_edge {
+	uint32_t from, to; /* in timeline.ops */
+	uint8_t kind;      /* enum gpu_edge_kind */
+	bool violated;     /* the times contradict it: `from` ended after `to` had begun */
+};
+
+/* A call of the host that returned only when operations were done. */
+struct gpu_timeline_sync {
+	uint64_t start_ts, end_ts;
+	uint32_t span; /* in model.spans: the call */
+	uint32_t thread;
+	uint32_t op, op_count; /* range in timeline.awaited: the last of each stream */
+};
+
+/* What a process said of its recording of GPU times, summed over its sessions. */
+struct gpu_timeline_session {
+	uint64_t armed_ts, disarmed_ts; /* the first and last; 0 and UINT64_MAX: unknown */
+	uint64_t cupti;                 /* version; 0: unknown */
+	uint64_t clock_error_ns;        /* the largest */
+	uint64_t dropped, zero_times, clamped, unknown;
+	uint32_t pid;
+	uint32_t event; /* the last one, in model.events */
+	bool unavailable;
+};
+
+struct gpu_timeline {
+	const struct model *model;
+	VEC(struct gpu_timeline_op) ops; /* by device, stream, start_ts, then as in model.spans */
+	VEC(struct gpu_timeline_stream) streams;
+	VEC(struct gpu_timeline_device) devices;
+	VEC(struct gpu_timeline_launch) launches; /* by ts */
+	VEC(struct gpu_timeline_edge) edges;      /* by to, then from */
+	VEC(struct gpu_timeline_sync) syncs;      /* by begin of the span */
+	VEC(struct gpu_timeline_session) sessions;
+	VEC(const char *) names;
+	VEC(uint32_t) launched; /* operations by launch */
+	VEC(uint32_t) awaited;  /* operations by sync */
+	bool simulated;         /* no GPU did the work */
+	/* Operations of an unknown kind, or without a stream. They are in no array. */
+	uint64_t unknown_ops;
+	uint64_t without_launch; /* operations whose launch is not in the capture */
+	uint64_t repeated;       /* operations whose correlation id several launches have */
+	uint64_t early;          /* operations that began before their launch; they have none */
+	uint64_t edges_left_out; /* too many to keep, or between operations of one instant */
+};
+
+struct gpu_timeline *gpu_timeline_new(const struct model *model);
+void gpu_timeline_free(struct gpu_timeline *timeline);
+
+/* The session of a process; NULL: it said nothing. */
+const struct gpu_timeline_session *gpu_timeline_session(const struct gpu_timeline *timeline,
+							uint32_t pid);
+
+/* The first edge that leads to an operation. The edges of the operation follow it. */
+static inline size_t gpu_timeline_edges_to(const struct gpu_timeline *timeline, uint32_t op)
+{
+	size_t low = 0, high = timeline->edges.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (timeline->edges.data[middle].to < op)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static inline const char *gpu_timeline_name(const struct gpu_timeline *timeline,
+					    const struct gpu_timeline_op *op)
+{
+	return timeline->names.data[op->name];
+}
+
+static inline uint32_t gpu_timeline_device_of(const struct gpu_timeline *timeline,
+					      const struct gpu_timeline_op *op)
+{
+	return timeline->streams.data[op->stream].device;
+}
+
+#endif

@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What operations wait for besides the order of their stream, and what the host waits for. One pass
+ * over the host's calls in order of time follows each stream by its handle, as the probes saw it.
+ * Its work has CUPTI's stream, since the launches connect both.
+ *
+ *	frontier of a stream  the operations that its next operation has to wait for
+ *	record of an event    the event has a copy of the stream's frontier
+ *	wait for an event     the event's frontier is added to the stream's
+ *	launch                edges from what was added; the new operations are the frontier
+ *	synchronisation       awaits the frontier
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/gpu/gpu_internal.h"
+#include "model/gpu/gpu_timeline_internal.h"
+#include "model/order.h"
+#include "util/memory.h"
+
+/* Limits against captures that are made to be large: of what a stream waits for at a time, and of
+ * all edges, and of all that is awaited. */
+#define FRONTIER_MAX 4096
+#define EDGES_EACH 8
+#define EDGES_MORE (1u << 20)
+
+/* One stream or event of the host's view. */
+struct timeline_lane {
+	VEC(uint32_t) front;   /* operations of the last launch that end last; of an event: all */
+	VEC(uint32_t) pending; /* what the next operation waits for as well */
+	uint64_t put_ts;       /* when the frontier last changed */
+	uint64_t changes;      /* launches and waits so far */
+	uint64_t legacy;       /* changes of the legacy stream that its operations wait for */
+	bool touched;          /* by a launch, since the last one of the legacy stream */
+	bool dirty;            /* listed in its process */
+};
+
+struct sweep_process {
+	VEC(uint32_t) dirty;   /* lanes that a device synchronisation may have to wait for */
+	VEC(uint32_t) touched; /* blocking lanes with work after that of the legacy stream */
+	/* The last device synchronisation: it covers what was put before its begin, as soon as it
+	 * has returned. */
+	uint64_t sync_start_ts, sync_end_ts;
+	uint64_t covered_ts;
+};
+
+enum sweep_kind { SWEEP_PUT, SWEEP_RECORD, SWEEP_SYNC };
+
+struct sweep_item {
+	uint32_t node, channel;
+	uint8_t kind; /* enum sweep_kind */
+};
+
+struct timeline_sweep {
+	struct gpu_timeline *timeline;
+	const struct model *model;
+	const struct model_gpu *gpu;
+	struct timeline_lane *lanes; /* by channel */
+	struct map process_at;
+	VEC(struct sweep_process) processes;
+	VEC(struct sweep_item) items;
+	VEC(struct order_item) order;
+	uint32_t *first_launch; /* node -> launch, or MODEL_NONE */
+	uint32_t *next_launch;  /* launch -> the next one of the same node */
+	unsigned char *inner;   /* operation -> another one of its launch follows it */
+	VEC(uint32_t) sources;  /* scratch */
+};
+
+/* ---- what there is ---- */
+
+static void launches_by_node(struct timeline_sweep *sweep)
+{
+	const struct gpu_timeline *timeline = sweep->timeline;
+	size_t nodes = sweep->model->spans.len + sweep->model->events.len;
+
+	sweep->first_launch = memory_get(nodes * sizeof(uint32_t));
+	sweep->next_launch = memory_get(timeline->launches.len * sizeof(uint32_t));
+	memset(sweep->first_launch, 0xff, nodes * sizeof(uint32_t));
+	for (size_t i = timeline->launches.len; i--;) {
+		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
+		uint32_t node;
+
+		if (launch->host == MODEL_NONE)
+			continue;
+		node = gpu_node(sweep->model, launch->host_kind, launch->host);
+		sweep->next_launch[i] = sweep->first_launch[node];
+		sweep->first_launch[node] = (uint32_t)i;
+	}
+	sweep->inner = memory_zeroed(timeline->ops.len, 1);
+	for (size_t i = 0; i < timeline->ops.len; i++) {
+		const struct gpu_timeline_op *op = &timeline->ops.data[i];
+
+		if (op->previous != MODEL_NONE && op->launch != MODEL_NONE &&
+		    timeline->ops.data[op->previous].launch == op->launch)
+			sweep->inner[op->previous] = 1;
+	}
+}
+
+static void item_add(struct timeline_sweep *sweep, uint64_t ts, uint32_t node, uint32_t channel,
+		     enum sweep_kind kind)
+{
+	vec_add(&sweep->order, (struct order_item){ts, (uint32_t)sweep->items.len});
+	vec_add(&sweep->items, (struct sweep_item){node, channel, (uint8_t)kind});
+}
+
+static void items_of_channel(struct timeline_sweep *sweep, uint32_t index)
+{
+	const struct channel *channel = &sweep->gpu->channels.data[index];
+
+	for (uint32_t i = 0; i < channel->op_count; i++) {
+		uint32_t node = sweep->gpu->ops[channel->ops + i];
+		enum sweep_kind kind = channel->kind == CHANNEL_EVENT ? SWEEP_RECORD : SWEEP_PUT;
+
+		item_add(sweep, gpu_op(sweep->gpu, node).ts, node, index, kind);
+	}
+}
+
+static void items_of_syncs(struct timeline_sweep *sweep)
+{
+	for (size_t i = 0; i < sweep->model->spans.len; i++) {
+		const struct model_span *span = &sweep->model->spans.data[i];
+		unsigned role = gpu_site(sweep->gpu, span->site)->role;
+
+		if ((role == SITE_ROLE_SYNC_STREAM || role == SITE_ROLE_SYNC_EVENT ||
+		     role == SITE_ROLE_SYNC_DEVICE) &&
+		    !(span->flags & MODEL_SPAN_CUT) && !model_gpu_failed(sweep->gpu, (uint32_t)i))
+			item_add(sweep, span->start_ts, (uint32_t)i, MODEL_NONE, SWEEP_SYNC);
+	}
+}
+
+static struct sweep_process *sweep_process(struct timeline_sweep *sweep, uint32_t pid)
+{
+	uint32_t at = map_get(&sweep->process_at, pid);
+
+	if (at == MAP_NONE) {
+		at = (uint32_t)sweep->processes.len;
+		map_put(&sweep->process_at, pid, at);
+		vec_add(&sweep->processes, (struct sweep_process){.sync_end_ts = UINT64_MAX});
+	}
+	return &sweep->processes.data[at];
+}
+
+/* ---- frontiers ---- */
+
+#define list_append(list, from)                                                                    \
+	do {                                                                                       \
+		vec_need((list), (from)->len);                                                     \
+		if ((from)->len)                                                                   \
+			memcpy((list)->data + (list)->len, (from)->data,                           \
+			       (from)->len * sizeof(uint32_t));                                    \
+		(list)->len += (from)->len;                                                        \
+	} while (0)
+
+static void frontier_append(struct timeline_sweep *sweep, const struct timeline_lane *lane)
+{
+	list_append(&sweep->sources, &lane->front);
+	list_append(&sweep->sources, &lane->pending);
+}
+
+static int compare_indexes(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Sorts the sources and removes those that are there twice. More than `max` are counted and left
+ * out. */
+static void sources_finish(struct timeline_sweep *sweep, size_t max)
+{
+	size_t kept = 0;
+
+	if (sweep->sources.len)
+		qsort(sweep->sources.data, sweep->sources.len, sizeof(uint32_t), compare_indexes);
+	for (size_t i = 0; i < sweep->sources.len; i++)
+		if (!kept || sweep->sources.data[i] != sweep->sources.data[kept - 1])
+			sweep->sources.data[kept++] = sweep->sources.data[i];
+	if (kept > max) {
+		sweep->timeline->edges_left_out += kept - max;
+		kept = max;
+	}
+	sweep->sources.len = kept;
+}
+
+static void lane_change(struct timeline_sweep *sweep, uint32_t channel, uint64_t ts)
+{
+	struct timeline_lane *lane = &sweep->lanes[channel];
+	struct sweep_process *process;
+
+	lane->put_ts = ts;
+	lane->changes++;
+	if (lane->dirty)
+		return;
+	process = sweep_process(sweep, sweep->gpu->channels.data[channel].pid);
+	lane->dirty = true;
+	vec_add(&process->dirty, channel);
+}
+
+/* The frontier after a launch: its operations that no other one of it followed. */
+static void front_set(struct timeline_sweep *sweep, struct timeline_lane *lane,
+		      const struct gpu_timeline_launch *launch, bool first)
+{
+	const struct gpu_timeline *timeline = sweep->timeline;
+
+	if (first)
+		lane->front.len = 0;
+	for (uint32_t i = 0; i < launch->op_count; i++) {
+		uint32_t op = timeline->launched.data[launch->op + i];
+
+		if (sweep->inner[op] || timeline->ops.data[op].kind == GPU_OP_WAIT)
+			continue;
+		if (lane->front.len < FRONTIER_MAX)
+			vec_add(&lane->front, op);
+		else
+			sweep->timeline->edges_left_out++;
+	}
+}
+
+/* ---- launches ---- */
+
+static size_t edges_max(const struct gpu_timeline *timeline)
+{
+	return timeline->ops.len * EDGES_EACH + EDGES_MORE;
+}
+
+static void edge_add(struct timeline_sweep *sweep, uint32_t from, uint32_t to,
+		     enum gpu_edge_kind kind)
+{
+	struct gpu_timeline *timeline = sweep->timeline;
+	const struct gpu_timeline_op *source = &timeline->ops.data[from];
+	const struct gpu_timeline_op *target = &timeline->ops.data[to];
+	/* Of two operations of one instant, each may seem to follow the other. */
+	bool instant = source->start_ts == target->end_ts;
+
+	if (source->stream == target->stream)
+		return;
+	if (instant || timeline->edges.len >= edges_max(timeline)) {
+		timeline->edges_left_out++;
+		return;
+	}
+	vec_add(&timeline->edges, (struct gpu_timeline_edge){from, to, (uint8_t)kind,
+							     source->end_ts > target->start_ts});
+}
+
+/* Adds edges from all sources to the operations that begin a launch. */
+static void edges_add(struct timeline_sweep *sweep, const struct gpu_timeline_launch *launch,
+		      enum gpu_edge_kind kind)
+{
+	const struct gpu_timeline *timeline = sweep->timeline;
+
+	sources_finish(sweep, FRONTIER_MAX);
+	for (uint32_t i = 0; i < launch->op_count && sweep->sources.len; i++) {
+		uint32_t op = timeline->launched.data[launch->op + i];
+		uint32_t previous = timeline->ops.data[op].previous;
+
+		if (timeline->ops.data[op].kind == GPU_OP_WAIT ||
+		    (previous != MODEL_NONE &&
+		     timeline->ops.data[previous].launch == timeline->ops.data[op].launch))
+			continue;
+		for (size_t k = 0; k < sweep->sources.len; k++)
+			edge_add(sweep, sweep->sources.data[k], op, kind);
+	}
+	sweep->sources.len = 0;
+}
+
+static bool is_legacy(const struct channel *channel)
+{
+	return channel->handle == STREAM_NULL;
+}
+
+/* Gathers the frontiers of the streams that the legacy stream waits for. */
+static void legacy_gather(struct timeline_sweep *sweep, struct sweep_process *process)
+{
+	for (size_t i = 0; i < process->touched.len; i++)
+		frontier_append(sweep, &sweep->lanes[process->touched.data[i]]);
+}
+
+/* Gathers what a call on a blocking stream waits for on the legacy stream. False: nothing new. */
+static bool blocking_gather(struct timeline_sweep *sweep, uint32_t index)
+{
+	const struct channel *channel = &sweep->gpu->channels.data[index];
+	uint32_t legacy = gpu_stream(sweep->gpu, channel->pid, STREAM_NULL, 0);
+
+	if (channel->blocking != STREAM_BLOCKING || legacy == MODEL_NONE ||
+	    sweep->lanes[legacy].changes == sweep->lanes[index].legacy)
+		return false;
+	frontier_append(sweep, &sweep->lanes[legacy]);
+	return true;
+}
+
+/* Notes that the legacy stream has to wait for a blocking one. */
+static void blocking_touch(struct timeline_sweep *sweep, uint32_t index)
+{
+	const struct channel *channel = &sweep->gpu->channels.data[index];
+
+	if (channel->blocking != STREAM_BLOCKING || sweep->lanes[index].touched)
+		return;
+	sweep->lanes[index].touched = true;
+	vec_add(&sweep_process(sweep, channel->pid)->touched, index);
+}
+
+static void legacy_edges(struct timeline_sweep *sweep, uint32_t index,
+			 const struct gpu_timeline_launch *launch)
+{
+	const struct channel *channel = &sweep->gpu->channels.data[index];
+	struct sweep_process *process = sweep_process(sweep, channel->pid);
+
+	if (is_legacy(channel)) {
+		legacy_gather(sweep, process);
+		for (size_t i = 0; i < process->touched.len; i++)
+			sweep->lanes[process->touched.data[i]].touched = false;
+		process->touched.len = 0;
+		edges_add(sweep, launch, GPU_EDGE_LEGACY);
+	} else if (blocking_gather(sweep, index)) {
+		sweep->lanes[index].legacy =
+			sweep->lanes[gpu_stream(sweep->gpu, channel->pid, STREAM_NULL, 0)].changes;
+		edges_add(sweep, launch, GPU_EDGE_LEGACY);
+	}
+}
+
+static void sweep_work(struct timeline_sweep *sweep, const struct sweep_item *item, uint64_t ts)
+{
+	struct timeline_lane *lane = &sweep->lanes[item->channel];
+	bool any = false;
+
+	for (uint32_t i = sweep->first_launch[item->node]; i != MODEL_NONE;
+	     i = sweep->next_launch[i]) {
+		const struct gpu_timeline_launch *launch = &sweep->timeline->launches.data[i];
+
+		if (!launch->op_count)
+			continue;
+		list_append(&sweep->sources, &lane->pending);
+		edges_add(sweep, launch, GPU_EDGE_EVENT);
+		legacy_edges(sweep, item->channel, launch);
+		front_set(sweep, lane, launch, !any);
+		any = true;
+	}
+	if (!any)
+		return;
+	lane->pending.len = 0;
+	blocking_touch(sweep, item->channel);
+	lane_change(sweep, item->channel, ts);
+}
+
+/* ---- synchronisations ---- */
+
+static void sync_add(struct timeline_sweep *sweep, uint32_t index)
+{
+	struct gpu_timeline *timeline = sweep->timeline;
+	const struct model_span *span = &sweep->model->spans.data[index];
+
+	sources_finish(sweep, edges_max(timeline) - timeline->awaited.len);
+	if (sweep->sources.len) {
+		vec_add(&timeline->syncs,
+			(struct gpu_timeline_sync){.start_ts = span->start_ts,
+						   .end_ts = span->end_ts,
+						   .span = index,
+						   .thread = span->thread,
+						   .op = (uint32_t)timeline->awaited.len,
+						   .op_count = (uint32_t)sweep->sources.len});
+		list_append(&timeline->awaited, &sweep->sources);
+	}
+	sweep->sources.len = 0;
+}
+
+static void sync_device(struct timeline_sweep *sweep, const struct model_span *span, uint32_t pid)
+{
+	struct sweep_process *process = sweep_process(sweep, pid);
+	size_t kept = 0;
+
+	if (process->sync_end_ts <= span->start_ts)
+		process->covered_ts = process->sync_start_ts;
+	for (size_t i = 0; i < process->dirty.len; i++) {
+		uint32_t channel = process->dirty.data[i];
+
+		if (sweep->lanes[channel].put_ts <= process->covered_ts) {
+			sweep->lanes[channel].dirty = false;
+			continue;
+		}
+		frontier_append(sweep, &sweep->lanes[channel]);
+		process->dirty.data[kept++] = channel;
+	}
+	process->dirty.len = kept;
+	process->sync_start_ts = span->start_ts;
+	process->sync_end_ts = span->end_ts;
+}
+
+static void sync_stream(struct timeline_sweep *sweep, const struct model_span *span, uint32_t pid)
+{
+	uint32_t channel = gpu_stream(
+		sweep->gpu, pid, gpu_stream_of(sweep->gpu, span->site, span->frame), span->thread);
+
+	if (channel == MODEL_NONE)
+		return;
+	frontier_append(sweep, &sweep->lanes[channel]);
+	if (is_legacy(&sweep->gpu->channels.data[channel]))
+		legacy_gather(sweep, sweep_process(sweep, pid));
+}
+
+static void sweep_sync(struct timeline_sweep *sweep, uint32_t index)
+{
+	const struct model_span *span = &sweep->model->spans.data[index];
+	uint32_t pid = sweep->model->threads.data[span->thread].pid, channel;
+
+	switch (gpu_site(sweep->gpu, span->site)->role) {
+	case SITE_ROLE_SYNC_DEVICE:
+		sync_device(sweep, span, pid);
+		break;
+	case SITE_ROLE_SYNC_STREAM:
+		sync_stream(sweep, span, pid);
+		break;
+	default:
+		channel = gpu_channel(sweep->gpu, CHANNEL_EVENT, pid,
+				      gpu_number(sweep->gpu, span->site, span->frame, GPU_EVENT, 0),
+				      0);
+		if (channel != MODEL_NONE)
+			frontier_append(sweep, &sweep->lanes[channel]);
+	}
+	sync_add(sweep, index);
+}
+
+/* ---- all of them ---- */
+
+static void sweep_wait(struct timeline_sweep *sweep, const struct sweep_item *item, uint64_t ts)
+{
+	struct model_gpu_op op = gpu_op(sweep->gpu, item->node);
+	struct timeline_lane *lane = &sweep->lanes[item->channel], *event;
+	struct value value;
+	uint32_t channel;
+
+	if (!model_gpu_value(sweep->model, op.node, op.index, "event", &value))
+		return;
+	channel = gpu_channel(sweep->gpu, CHANNEL_EVENT, op.pid, value.u64, 0);
+	if (channel == MODEL_NONE)
+		return;
+	event = &sweep->lanes[channel];
+	if (lane->pending.len + event->front.len > FRONTIER_MAX) {
+		list_append(&sweep->sources, &lane->pending);
+		list_append(&sweep->sources, &event->front);
+		sources_finish(sweep, FRONTIER_MAX);
+		lane->pending.len = 0;
+		list_append(&lane->pending, &sweep->sources);
+		sweep->sources.len = 0;
+	} else {
+		list_append(&lane->pending, &event->front);
+	}
+	blocking_touch(sweep, item->channel);
+	lane_change(sweep, item->channel, ts);
+}
+
+static void sweep_record(struct timeline_sweep *sweep, const struct sweep_item *item)
+{
+	struct model_gpu_op op = gpu_op(sweep->gpu, item->node);
+	struct timeline_lane *event = &sweep->lanes[item->channel];
+
+	event->front.len = 0;
+	if (op.channel == MODEL_NONE)
+		return;
+	frontier_append(sweep, &sweep->lanes[op.channel]);
+	if (is_legacy(&sweep->gpu->channels.data[op.channel]))
+		legacy_gather(sweep, sweep_process(sweep, op.pid));
+	blocking_gather(sweep, op.channel);
+	sources_finish(sweep, FRONTIER_MAX);
+	list_append(&event->front, &sweep->sources);
+	sweep->sources.len = 0;
+}
+
+/* A call with a launch of its own that returns only when that is done. */
+static bool is_synchronous(const struct timeline_sweep *sweep, uint32_t node)
+{
+	const struct model_span *span;
+	const struct gpu_site *site;
+
+	if (node >= sweep->model->spans.len)
+		return false;
+	span = &sweep->model->spans.data[node];
+	if (span->flags & MODEL_SPAN_CUT)
+		return false;
+	site = gpu_site(sweep->gpu, span->site);
+	return site->role == SITE_ROLE_COPY && site->keys[GPU_STREAM] == GPU_KEY_NONE;
+}
+
+static void sweep_item(struct timeline_sweep *sweep, const struct order_item *at)
+{
+	const struct sweep_item *item = &sweep->items.data[at->index];
+
+	if (item->kind == SWEEP_SYNC) {
+		sweep_sync(sweep, item->node);
+	} else if (item->kind == SWEEP_RECORD) {
+		sweep_record(sweep, item);
+	} else if (gpu_op(sweep->gpu, item->node).role == SITE_ROLE_STREAM_WAIT) {
+		sweep_wait(sweep, item, at->ts);
+	} else {
+		sweep_work(sweep, item, at->ts);
+		if (sweep->first_launch[item->node] != MODEL_NONE &&
+		    is_synchronous(sweep, item->node)) {
+			frontier_append(sweep, &sweep->lanes[item->channel]);
+			sync_add(sweep, item->node);
+		}
+	}
+}
+
+static int compare_edges(const void *left, const void *right)
+{
+	const struct gpu_timeline_edge *a = left, *b = right;
+
+	if (a->to != b->to)
+		return a->to < b->to ? -1 : 1;
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	return a->kind < b->kind ? -1 : a->kind > b->kind;
+}
+
+/* Sorts the edges, and keeps one between two operations. */
+static void edges_finish(struct gpu_timeline *timeline)
+{
+	size_t kept = 0;
+
+	if (timeline->edges.len)
+		qsort(timeline->edges.data, timeline->edges.len, sizeof(*timeline->edges.data),
+		      compare_edges);
+	for (size_t i = 0; i < timeline->edges.len; i++) {
+		const struct gpu_timeline_edge *edge = &timeline->edges.data[i];
+
+		if (!kept || timeline->edges.data[kept - 1].to != edge->to ||
+		    timeline->edges.data[kept - 1].from != edge->from)
+			timeline->edges.data[kept++] = *edge;
+	}
+	timeline->edges.len = kept;
+}
+
+static void sweep_free(struct timeline_sweep *sweep)
+{
+	for (size_t i = 0; i < sweep->gpu->channels.len; i++) {
+		vec_free(&sweep->lanes[i].front);
+		vec_free(&sweep->lanes[i].pending);
+	}
+	for (size_t i = 0; i < sweep->processes.len; i++) {
+		vec_free(&sweep->processes.data[i].dirty);
+		vec_free(&sweep->processes.data[i].touched);
+	}
+	free(sweep->lanes);
+	map_free(&sweep->process_at);
+	vec_free(&sweep->processes);
+	vec_free(&sweep->items);
+	vec_free(&sweep->order);
+	vec_free(&sweep->sources);
+	free(sweep->first_launch);
+	free(sweep->next_launch);
+	free(sweep->inner);
+}
+
+void timeline_edges_find(struct gpu_timeline *timeline, const struct model_gpu *gpu)
+{
+	struct timeline_sweep sweep = {.timeline = timeline, .model = timeline->model, .gpu = gpu};
+
+	if (!gpu)
+		return;
+	sweep.lanes = memory_zeroed(gpu->channels.len, sizeof(*sweep.lanes));
+	launches_by_node(&sweep);
+	for (uint32_t i = 0; i < gpu->channels.len; i++)
+		if (gpu->channels.data[i].kind != CHANNEL_DEVICE)
+			items_of_channel(&sweep, i);
+	items_of_syncs(&sweep);
+	order_sort(sweep.order.data, sweep.order.len);
+	for (size_t i = 0; i < sweep.order.len; i++)
+		sweep_item(&sweep, &sweep.order.data[i]);
+	edges_finish(timeline);
+	sweep_free(&sweep);
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/json/gpu_json.h"
+
+#include "analyze/gpu/gpu_starved.h"
+#include "render/place.h"
+#include "util/json.h"
+#include "util/memory.h"
+
+static void sums_json(struct json *json, const char *key, const gpu_sums *sums, bool bytes)
+{
+	json_key(json, key);
+	json_array_begin(json);
+	for (size_t i = 0; i < sums->len; i++) {
+		const struct gpu_sum *sum = &sums->data[i];
+
+		json_object_begin(json);
+		json_field_string(json, "name", sum->name);
+		json_field_u64(json, "count", sum->count);
+		json_field_u64(json, "total_ns", sum->total_ns);
+		json_field_u64(json, "min_ns", sum->min_ns);
+		json_field_u64(json, "max_ns", sum->max_ns);
+		if (bytes)
+			json_field_u64(json, "bytes", sum->bytes);
+		if (bytes && sum->total_ns)
+			json_field_f64(json, "bytes_per_second",
+				       (double)sum->bytes / (double)sum->total_ns * 1e9);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void levels_json(struct json *json, const struct gpu_device_report *device)
+{
+	json_key(json, "concurrency");
+	json_array_begin(json);
+	for (size_t i = 0; i < device->levels.len; i++) {
+		json_object_begin(json);
+		json_field_u64(json, "operations", device->levels.data[i].level);
+		json_field_u64(json, "ns", device->levels.data[i].ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void thread_json(struct json *json, const struct model *model, uint32_t thread)
+{
+	if (thread == MODEL_NONE)
+		return;
+	json_field_u64(json, "tid", place_tid(model, thread));
+	json_field_string(json, "thread", model_thread_name(model, thread));
+}
+
+static void starved_json(struct json *json, const struct gpu_report *report,
+			 const struct gpu_device_report *device)
+{
+	const struct gpu_timeline *timeline = report->timeline;
+
+	json_field_u64(json, "starved_count", device->starved_count);
+	json_key(json, "starved");
+	json_array_begin(json);
+	for (size_t i = 0; i < device->starved.len; i++) {
+		const struct gpu_stretch *at = &device->starved.data[i];
+
+		json_object_begin(json);
+		json_field_u64(json, "from_ns", at->from_ts);
+		json_field_u64(json, "to_ns", at->to_ts);
+		thread_json(json, timeline->model, at->thread);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void stream_json(struct json *json, const struct gpu_timeline_stream *stream,
+			const struct gpu_stream_report *report)
+{
+	json_object_begin(json);
+	json_field_u64(json, "stream", stream->number);
+	json_field_u64(json, "context", stream->context);
+	json_field_u64(json, "operations", report->operations);
+	json_field_u64(json, "queue_max", report->queue_max);
+	json_key(json, "states");
+	json_object_begin(json);
+	json_field_u64(json, "idle_ns", report->state_ns[GPU_STATE_IDLE]);
+	json_field_u64(json, "queued_ns", report->state_ns[GPU_STATE_QUEUED]);
+	json_field_u64(json, "running_ns", report->state_ns[GPU_STATE_RUNNING]);
+	json_field_u64(json, "waiting_ns", report->state_ns[GPU_STATE_WAITING]);
+	json_field_u64(json, "complete_ns", report->state_ns[GPU_STATE_COMPLETE]);
+	json_object_end(json);
+	json_object_end(json);
+}
+
+static void idle_json(struct json *json, const struct gpu_device_report *device)
+{
+	json_key(json, "idle");
+	json_object_begin(json);
+	json_field_u64(json, "launch_starved_ns", device->idle_ns[GPU_IDLE_STARVED]);
+	json_field_u64(json, "blocking_ns", device->idle_ns[GPU_IDLE_BLOCKING]);
+	json_field_u64(json, "dependency_stalled_ns", device->idle_ns[GPU_IDLE_STALLED]);
+	json_field_u64(json, "unknown_ns", device->idle_ns[GPU_IDLE_UNKNOWN]);
+	json_object_end(json);
+}
+
+static void device_numbers(struct json *json, const struct gpu_device_report *device)
+{
+	uint64_t window = device->to_ts - device->from_ts;
+
+	json_field_u64(json, "from_ns", device->from_ts);
+	json_field_u64(json, "to_ns", device->to_ts);
+	json_field_u64(json, "window_ns", window);
+	json_field_u64(json, "busy_ns", device->busy_ns);
+	json_field_f64(json, "utilization",
+		       window ? (double)device->busy_ns / (double)window : 0.0);
+	json_field_u64(json, "operations", device->operations);
+	json_field_u64(json, "max_concurrency", device->max_concurrency);
+	levels_json(json, device);
+	idle_json(json, device);
+	json_key(json, "communication");
+	json_object_begin(json);
+	json_field_u64(json, "busy_ns", device->comm_ns);
+	json_field_u64(json, "exposed_ns", device->exposed_ns);
+	json_object_end(json);
+	json_key(json, "launch_delay");
+	json_object_begin(json);
+	json_field_u64(json, "count", device->launches);
+	json_field_u64(json, "total_ns", device->delay_total_ns);
+	json_field_u64(json, "p50_ns", device->delay_p50_ns);
+	json_field_u64(json, "p99_ns", device->delay_p99_ns);
+	json_field_u64(json, "max_ns", device->delay_max_ns);
+	json_object_end(json);
+	json_field_u64(json, "queue_max", device->queue_max);
+}
+
+static void device_json(struct json *json, const struct gpu_report *report, uint32_t index)
+{
+	const struct gpu_timeline_device *at = &report->timeline->devices.data[index];
+	const struct gpu_device_report *device = &report->devices[index];
+
+	json_object_begin(json);
+	json_field_u64(json, "device", at->number);
+	json_field_u64(json, "pid", model_pid_real(report->timeline->model, at->pid));
+	device_numbers(json, device);
+	sums_json(json, "kernels", &device->kernels, false);
+	sums_json(json, "copies", &device->copies, true);
+	sums_json(json, "sets", &device->sets, true);
+	sums_json(json, "spans", &device->spans, false);
+	starved_json(json, report, device);
+	json_key(json, "streams");
+	json_array_begin(json);
+	for (uint32_t i = at->stream; i < at->stream + at->stream_count; i++)
+		stream_json(json, &report->timeline->streams.data[i], &report->streams[i]);
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static void memory_json(struct json *json, const struct gpu_report *report)
+{
+	json_key(json, "memory");
+	json_array_begin(json);
+	for (size_t i = 0; i < report->memory.len; i++) {
+		const struct gpu_memory *memory = &report->memory.data[i];
+
+		json_object_begin(json);
+		json_field_u64(json, "pid", model_pid_real(report->timeline->model, memory->pid));
+		json_field_u64(json, "allocations", memory->allocations);
+		json_field_u64(json, "frees", memory->frees);
+		json_field_u64(json, "peak_bytes", memory->peak_bytes);
+		json_field_u64(json, "end_bytes", memory->end_bytes);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void path_json(struct json *json, const struct gpu_report *report,
+		      const struct gpu_path *path)
+{
+	gpu_path_sums sums = {0};
+
+	gpu_path_sum(report, path, &sums);
+	json_object_begin(json);
+	json_field_u64(json, "pid", model_pid_real(report->timeline->model, path->pid));
+	json_field_u64(json, "from_ns", path->from_ts);
+	json_field_u64(json, "to_ns", path->to_ts);
+	json_key(json, "parts");
+	json_array_begin(json);
+	for (size_t i = 0; i < sums.len; i++) {
+		json_object_begin(json);
+		json_field_string(json, "kind", gpu_piece_names[sums.data[i].kind]);
+		json_field_string(json, "name", sums.data[i].name);
+		if (sums.data[i].span)
+			json_field_string(json, "span", sums.data[i].span);
+		json_field_u64(json, "count", sums.data[i].count);
+		json_field_u64(json, "total_ns", sums.data[i].total_ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_object_end(json);
+	vec_free(&sums);
+}
+
+static void causes_json(struct json *json, const struct why *why)
+{
+	gpu_causes sums = {0};
+
+	json_key(json, "starved_causes");
+	json_array_begin(json);
+	if (why)
+		gpu_starved_causes(why, &sums);
+	for (size_t i = 0; i < sums.len; i++) {
+		const struct why_part *part = &why->parts.data[sums.data[i].part];
+
+		json_object_begin(json);
+		json_field_string(json, "cause", why_causes[sums.data[i].cause].name);
+		json_field_u64(json, "ns", sums.data[i].ns);
+		json_field_string(json, "grade", why_grade_names[part->grade]);
+		json_field_string(json, "object", strtab_get(why->texts, part->object));
+		thread_json(json, why->model, part->thread);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	vec_free(&sums);
+}
+
+static void sessions_json(struct json *json, const struct gpu_timeline *timeline)
+{
+	json_key(json, "sessions");
+	json_array_begin(json);
+	for (size_t i = 0; i < timeline->sessions.len; i++) {
+		const struct gpu_timeline_session *session = &timeline->sessions.data[i];
+
+		json_object_begin(json);
+		json_field_u64(json, "pid", model_pid_real(timeline->model, session->pid));
+		json_field_bool(json, "unavailable", session->unavailable);
+		json_field_u64(json, "cupti", session->cupti);
+		json_field_u64(json, "clock_error_ns", session->clock_error_ns);
+		json_field_u64(json, "dropped", session->dropped);
+		json_field_u64(json, "zero_times", session->zero_times);
+		json_field_u64(json, "clamped", session->clamped);
+		json_field_u64(json, "unknown", session->unknown);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void unknown_json(struct json *json, const struct gpu_timeline *timeline)
+{
+	json_key(json, "not_attributed");
+	json_object_begin(json);
+	json_field_u64(json, "unknown_operations", timeline->unknown_ops);
+	json_field_u64(json, "without_launch", timeline->without_launch);
+	json_field_u64(json, "repeated_correlation", timeline->repeated);
+	json_field_u64(json, "before_launch", timeline->early);
+	json_field_u64(json, "edges_left_out", timeline->edges_left_out);
+	json_object_end(json);
+}
+
+int gpu_print_json(const struct gpu_report *report, const struct why *why, FILE *out)
+{
+	const struct gpu_timeline *timeline = report->timeline;
+	struct json *json = json_new(out, true);
+
+	json_object_begin(json);
+	json_field_bool(json, "simulated", timeline->simulated);
+	json_key(json, "devices");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < timeline->devices.len; i++)
+		device_json(json, report, i);
+	json_array_end(json);
+	json_field_u64(json, "records", timeline->ops.len);
+	memory_json(json, report);
+	json_key(json, "critical_paths");
+	json_array_begin(json);
+	for (size_t i = 0; i < report->paths.len; i++)
+		path_json(json, report, &report->paths.data[i]);
+	json_array_end(json);
+	causes_json(json, why);
+	sessions_json(json, timeline);
+	unknown_json(json, timeline);
+	json_object_end(json);
+	return json_close(json);
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/text/gpu_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/gpu/gpu_starved.h"
+#include "render/text/notices.h"
+#include "util/memory.h"
+#include "util/terminal.h"
+#include "util/units.h"
+
+#define NAME_COLUMNS 44
+
+struct gpu_printer {
+	const struct gpu_report *report;
+	const struct gpu_view *view;
+	FILE *out;
+};
+
+static void put_heading(const struct gpu_printer *printer, const char *name, const char *columns)
+{
+	terminal_paint(printer->out, printer->view->colour, TERMINAL_BOLD);
+	fprintf(printer->out, "\n%-*s%s", NAME_COLUMNS, name, columns);
+	terminal_paint(printer->out, printer->view->colour, TERMINAL_END);
+	fputc('\n', printer->out);
+}
+
+/* A name of at most NAME_COLUMNS - 4 characters: the begin of a kernel's name tells most. */
+static void put_name(const struct gpu_printer *printer, const char *name)
+{
+	size_t len = 0, characters = 0, room = NAME_COLUMNS - 4;
+	int columns;
+
+	for (; name[len] && characters < room; characters++)
+		len += terminal_char(name + len, strlen(name + len)).bytes;
+	fputs("  ", printer->out);
+	columns = terminal_put(printer->out, name, len);
+	if (name[len]) {
+		fputs("…", printer->out);
+		columns++;
+	}
+	fprintf(printer->out, "%*s", columns < NAME_COLUMNS - 2 ? NAME_COLUMNS - 2 - columns : 0,
+		"");
+}
+
+static void put_duration(const struct gpu_printer *printer, uint64_t ns)
+{
+	char text[UNITS_TEXT];
+
+	terminal_put_cell(printer->out, 11, units_format_duration(text, ns));
+}
+
+static void put_count(const struct gpu_printer *printer, uint64_t count)
+{
+	char text[UNITS_TEXT];
+
+	terminal_put_cell(printer->out, 11, units_format_count(text, count));
+}
+
+static void put_share(const struct gpu_printer *printer, uint64_t part, uint64_t whole)
+{
+	char text[UNITS_TEXT];
+
+	terminal_put_cell(printer->out, 9, units_format_share(text, part, whole));
+}
+
+static size_t rows_shown(const struct gpu_printer *printer, size_t rows)
+{
+	return printer->view->rows && printer->view->rows < rows ? printer->view->rows : rows;
+}
+
+static void put_rest(const struct gpu_printer *printer, size_t rows)
+{
+	size_t shown = rows_shown(printer, rows);
+
+	if (shown < rows)
+		fprintf(printer->out, "  … %zu more; --top 0 shows all\n", rows - shown);
+}
+
+static void put_line(const struct gpu_printer *printer, const char *name, uint64_t ns,
+		     uint64_t whole)
+{
+	put_name(printer, name);
+	put_duration(printer, ns);
+	put_share(printer, ns, whole);
+	fputc('\n', printer->out);
+}
+
+/* ---- a device ---- */
+
+static void print_sums(const struct gpu_printer *printer, const char *heading, const gpu_sums *sums,
+		       uint64_t window, bool bytes)
+{
+	if (!sums->len)
+		return;
+	put_heading(printer, heading,
+		    bytes ? "     count      total    share      bytes     per s"
+			  : "     count      total    share       mean        max");
+	for (size_t i = 0; i < rows_shown(printer, sums->len); i++) {
+		const struct gpu_sum *sum = &sums->data[i];
+		char text[UNITS_TEXT];
+
+		put_name(printer, sum->name);
+		put_count(printer, sum->count);
+		put_duration(printer, sum->total_ns);
+		put_share(printer, sum->total_ns, window);
+		if (bytes) {
+			terminal_put_cell(printer->out, 11, units_format_bytes(text, sum->bytes));
+			terminal_put_cell(
+				printer->out, 11,
+				sum->total_ns
+					? units_format_bytes(
+						  text, (uint64_t)((double)sum->bytes /
+								   (double)sum->total_ns * 1e9))
+					: "-");
+		} else {
+			put_duration(printer, sum->total_ns / sum->count);
+			put_duration(printer, sum->max_ns);
+		}
+		fputc('\n', printer->out);
+	}
+	put_rest(printer, sums->len);
+}
+
+static void print_idle(const struct gpu_printer *printer, const struct gpu_device_report *device)
+{
+	static const char *const texts[GPU_IDLE_COUNT] = {
+		[GPU_IDLE_STARVED] = "launch-starved: nothing was launched",
+		[GPU_IDLE_BLOCKING] = "blocking: what it needs was not done",
+		[GPU_IDLE_STALLED] = "dependency-stalled: it could begin",
+		[GPU_IDLE_UNKNOWN] = "unknown: the launch is not recorded",
+	};
+	uint64_t window = device->to_ts - device->from_ts;
+
+	put_heading(printer, "IDLE, UNTIL THE NEXT OPERATION BEGAN", "       time    share");
+	for (unsigned i = 0; i < GPU_IDLE_COUNT; i++)
+		if (i != GPU_IDLE_UNKNOWN || device->idle_ns[i])
+			put_line(printer, texts[i], device->idle_ns[i], window);
+}
+
+static void print_levels(const struct gpu_printer *printer, const struct gpu_device_report *device)
+{
+	put_heading(printer, "OPERATIONS AT A TIME", "       time    share");
+	for (size_t i = 0; i < rows_shown(printer, device->levels.len); i++) {
+		char text[UNITS_TEXT];
+
+		put_line(printer, units_format_count(text, device->levels.data[i].level),
+			 device->levels.data[i].ns, device->to_ts - device->from_ts);
+	}
+	put_rest(printer, device->levels.len);
+}
+
+static void print_streams(const struct gpu_printer *printer, const struct gpu_timeline_device *at,
+			  const struct gpu_device_report *device)
+{
+	uint64_t window = device->to_ts - device->from_ts;
+
+	put_heading(printer, "STREAMS",
+		    " operations  queued    idle   queued  running  waiting complete");
+	for (uint32_t i = 0; i < rows_shown(printer, at->stream_count); i++) {
+		const struct gpu_stream_report *stream = &printer->report->streams[at->stream + i];
+		char text[UNITS_TEXT];
+
+		snprintf(text, sizeof(text), "%" PRIu64,
+			 printer->report->timeline->streams.data[at->stream + i].number);
+		put_name(printer, text);
+		put_count(printer, stream->operations);
+		terminal_put_cell(printer->out, 8, units_format_count(text, stream->queue_max));
+		for (unsigned state = 0; state < GPU_STATE_COUNT; state++)
+			put_share(printer, stream->state_ns[state], window);
+		fputc('\n', printer->out);
+	}
+	put_rest(printer, at->stream_count);
+}
+
+static void print_numbers(const struct gpu_printer *printer, const struct gpu_device_report *device)
+{
+	uint64_t window = device->to_ts - device->from_ts;
+	char text[UNITS_TEXT], more[UNITS_TEXT], most[UNITS_TEXT];
+
+	fprintf(printer->out, "  busy %s", units_format_share(text, device->busy_ns, window));
+	fprintf(printer->out, " of %s", units_format_duration(text, window));
+	fprintf(printer->out, ", %s operations, at most %s at a time\n",
+		units_format_count(text, device->operations),
+		units_format_count(more, device->max_concurrency));
+	if (device->launches)
+		fprintf(printer->out,
+			"  from the launch to the begin: median %s, 99 %% within %s, at most %s; "
+			"at "
+			"most %" PRIu32 " launches queued on a stream\n",
+			units_format_duration(text, device->delay_p50_ns),
+			units_format_duration(more, device->delay_p99_ns),
+			units_format_duration(most, device->delay_max_ns), device->queue_max);
+	if (device->comm_ns)
+		fprintf(printer->out, "  communication %s, of which no other kernel covered %s\n",
+			units_format_duration(text, device->comm_ns),
+			units_format_duration(more, device->exposed_ns));
+}
+
+static void print_device(const struct gpu_printer *printer, uint32_t index)
+{
+	const struct gpu_timeline *timeline = printer->report->timeline;
+	const struct gpu_timeline_device *at = &timeline->devices.data[index];
+	const struct gpu_device_report *device = &printer->report->devices[index];
+	uint64_t window = device->to_ts - device->from_ts;
+
+	terminal_paint(printer->out, printer->view->colour, TERMINAL_BOLD);
+	fprintf(printer->out, "%sGPU %" PRIu64 " of process %" PRIu32, index ? "\n\n" : "",
+		at->number, model_pid_real(timeline->model, at->pid));
+	terminal_paint(printer->out, printer->view->colour, TERMINAL_END);
+	fputc('\n', printer->out);
+	print_numbers(printer, device);
+	print_sums(printer, "KERNELS", &device->kernels, window, false);
+	print_sums(printer, "COPIES", &device->copies, window, true);
+	print_sums(printer, "SETS", &device->sets, window, true);
+	print_sums(printer, "SPANS THAT LAUNCHED THEM", &device->spans, window, false);
+	print_idle(printer, device);
+	print_levels(printer, device);
+	print_streams(printer, at, device);
+}
+
+/* ---- the host ---- */
+
+static void print_starved(const struct gpu_printer *printer)
+{
+	const struct why *why = printer->view->why;
+	gpu_causes sums = {0};
+	uint64_t total = 0;
+
+	if (!why || !why->instances.len)
+		return;
+	gpu_starved_causes(why, &sums);
+	for (size_t i = 0; i < sums.len; i++)
+		total += sums.data[i].ns;
+	put_heading(printer, "WHILE NOTHING WAS LAUNCHED, THE THREAD", "       time    share");
+	for (size_t i = 0; i < rows_shown(printer, sums.len); i++) {
+		const struct why_part *part = &why->parts.data[sums.data[i].part];
+		const char *object = strtab_get(why->texts, part->object);
+
+		put_name(printer, why_causes[sums.data[i].cause].text);
+		put_duration(printer, sums.data[i].ns);
+		put_share(printer, sums.data[i].ns, total);
+		fputs("  ", printer->out);
+		if (part->thread != MODEL_NONE) {
+			const char *name = model_thread_name(why->model, part->thread);
+
+			terminal_put(printer->out, name, strlen(name));
+			fputc(' ', printer->out);
+		}
+		terminal_put(printer->out, object, strlen(object));
+		fprintf(printer->out, " (%s)\n", why_grade_names[part->grade]);
+	}
+	put_rest(printer, sums.len);
+	vec_free(&sums);
+}
+
+static void print_path(const struct gpu_printer *printer, const struct gpu_path *path)
+{
+	static const char *const texts[GPU_PIECE_KIND_COUNT] = {
+		[GPU_PIECE_OPERATION] = "",
+		[GPU_PIECE_GAP] = "before ",
+		[GPU_PIECE_LAUNCH] = "launch of ",
+		[GPU_PIECE_HOST] = "thread ",
+		[GPU_PIECE_RETURN] = "return to thread ",
+	};
+	const struct gpu_timeline *timeline = printer->report->timeline;
+	gpu_path_sums sums = {0};
+
+	gpu_path_sum(printer->report, path, &sums);
+	if (timeline->devices.len > 1)
+		fprintf(printer->out, "\nProcess %" PRIu32 ":",
+			model_pid_real(timeline->model, path->pid));
+	put_heading(printer, "CRITICAL PATH", "     count      total    share  span");
+	for (size_t i = 0; i < rows_shown(printer, sums.len); i++) {
+		const struct gpu_path_sum *sum = &sums.data[i];
+		char name[2 * NAME_COLUMNS];
+
+		snprintf(name, sizeof(name), "%s%s", texts[sum->kind], sum->name);
+		put_name(printer, name);
+		put_count(printer, sum->count);
+		put_duration(printer, sum->total_ns);
+		put_share(printer, sum->total_ns, path->to_ts - path->from_ts);
+		fputs("  ", printer->out);
+		if (sum->span)
+			terminal_put(printer->out, sum->span, strlen(sum->span));
+		fputc('\n', printer->out);
+	}
+	put_rest(printer, sums.len);
+	vec_free(&sums);
+}
+
+static void print_memory(const struct gpu_printer *printer)
+{
+	for (size_t i = 0; i < printer->report->memory.len; i++) {
+		const struct gpu_memory *memory = &printer->report->memory.data[i];
+		char count[UNITS_TEXT], peak[UNITS_TEXT], end[UNITS_TEXT];
+
+		if (!memory->allocations)
+			continue;
+		fprintf(printer->out,
+			"%sProcess %" PRIu32 " allocated GPU memory %s times: at most %s, %s at "
+			"the end\n",
+			i ? "" : "\n",
+			model_pid_real(printer->report->timeline->model, memory->pid),
+			units_format_count(count, memory->allocations),
+			units_format_bytes(peak, memory->peak_bytes),
+			units_format_bytes(end, memory->end_bytes));
+	}
+}
+
+/* ---- what is missing ---- */
+
+static void put_problem(const struct gpu_printer *printer, uint64_t count, const char *one,
+			const char *many)
+{
+	char text[UNITS_TEXT];
+
+	if (!count)
+		return;
+	terminal_paint(printer->out, printer->view->colour, TERMINAL_WARN);
+	fprintf(printer->out, "%s %s\n", units_format_count(text, count),
+		units_plural(count, one, many));
+	terminal_paint(printer->out, printer->view->colour, TERMINAL_END);
+}
+
+static void print_problems(const struct gpu_printer *printer)
+{
+	const struct gpu_timeline *timeline = printer->report->timeline;
+	uint64_t dropped = 0, zero = 0, clamped = 0, error_ns = 0;
+	char text[UNITS_TEXT];
+
+	for (size_t i = 0; i < timeline->sessions.len; i++) {
+		const struct gpu_timeline_session *session = &timeline->sessions.data[i];
+
+		dropped += session->dropped;
+		zero += session->zero_times;
+		clamped += session->clamped;
+		error_ns = session->clock_error_ns > error_ns ? session->clock_error_ns : error_ns;
+	}
+	fputc('\n', printer->out);
+	if (error_ns)
+		fprintf(printer->out, "GPU times may be wrong by %s\n",
+			units_format_duration(text, error_ns));
+	put_problem(printer, dropped, "operation was dropped by CUPTI",
+		    "operations were dropped by CUPTI");
+	put_problem(printer, zero, "operation had no times, and is lost",
+		    "operations had no times, and are lost");
+	put_problem(printer, clamped, "operation began before its launch, and was moved there",
+		    "operations began before their launch, and were moved there");
+	put_problem(printer, timeline->unknown_ops, "operation is of an unknown kind",
+		    "operations are of an unknown kind");
+	put_problem(printer, timeline->without_launch + timeline->early,
+		    "operation has no launch in the capture",
+		    "operations have no launch in the capture");
+	put_problem(printer, timeline->repeated,
+		    "operation has a correlation id that several launches have",
+		    "operations have a correlation id that several launches have");
+	put_problem(printer, timeline->edges_left_out, "dependency was left out",
+		    "dependencies were left out");
+}
+
+void gpu_print_text(const struct gpu_report *report, const struct gpu_view *view, FILE *out)
+{
+	const struct gpu_printer printer = {report, view, out};
+
+	notice_put_simulated(out, report->timeline->model);
+	for (uint32_t i = 0; i < report->timeline->devices.len; i++)
+		print_device(&printer, i);
+	print_starved(&printer);
+	for (size_t i = 0; i < report->paths.len; i++)
+		print_path(&printer, &report->paths.data[i]);
+	print_memory(&printer);
+	print_problems(&printer);
+}
