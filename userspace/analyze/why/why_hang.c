@@ -53,7 +53,7 @@ static void deadlocks_find(struct why_hangs *hangs)
 	uint32_t *walks = memory_zeroed(hangs->waits.len + 1, sizeof(*walks));
 
 	for (uint32_t i = 0; i < hangs->waits.len; i++) {
-		struct why_deadlock deadlock = {.first = i};
+		struct why_deadlock deadlock = {.first = UINT32_MAX};
 		uint32_t at = i;
 
 		while (at != MODEL_NONE && !walks[at]) {
@@ -62,12 +62,11 @@ static void deadlocks_find(struct why_hangs *hangs)
 		}
 		if (at == MODEL_NONE || walks[at] != i + 1)
 			continue;
-		deadlock.first = at;
-		do {
+		for (uint32_t first = at; !deadlock.count || at != first; deadlock.count++) {
 			hangs->waits.data[at].deadlock = (uint32_t)hangs->deadlocks.len;
-			deadlock.count++;
+			deadlock.first = at < deadlock.first ? at : deadlock.first;
 			at = hangs->waits.data[at].next;
-		} while (at != deadlock.first);
+		}
 		vec_add(&hangs->deadlocks, deadlock);
 	}
 	free(walks);

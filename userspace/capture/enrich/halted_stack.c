@@ -15,7 +15,7 @@ static int word_read(const void *image, __u64 *word, uint64_t address)
 	return address % sizeof(*word) || !image_read(image, address, word, sizeof(*word));
 }
 #define WAFFLE_UNWIND_READ(context, word, address) word_read(context, word, address)
-#include "bpf/unwind_step.bpf.h"
+#include "bpf/unwind_step.h"
 
 /* The table of a larger file would take too long. */
 #define FILE_BYTES_MAX (256ll << 20)
