@@ -66,7 +66,7 @@ HTML := $(addprefix userspace/render/html/,page.html style.css script.js)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/userspace/render/html/files.o $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
 
-all: $(BUILD)/waffle-bpf $(BUILD)/libwaffle.so $(BUILD)/libwaffle.a $(BUILD)/waffle.pc sim
+all: $(BUILD)/waffle-bpf $(BUILD)/libwaffle.so $(BUILD)/libwaffle.a $(BUILD)/libwaffle-gpu.so $(BUILD)/waffle.pc sim
 
 $(BUILD)/waffle-bpf: $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(BUILD)/link $(if $(STATIC),$(STATIC_SRC:%.c=$(BUILD)/obj/%.o))
 	$(CC) $(CFLAGS_ALL) $(HARDEN_LINK) $(LDFLAGS) -o $@ $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(LINK_LIBS)
@@ -90,7 +90,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 # libwaffle, for programs that record themselves. It has those parts of userspace/ that write files,
 # evaluate filters and find sites, compiled anew as position-independent code. Only the symbols of
 # usdt/libwaffle.map are visible, also in the archive, which is one object for that.
-PIC_SRC := $(wildcard usdt/*/*.c) $(addprefix userspace/, \
+PIC_SRC := $(filter-out usdt/gpu/%,$(wildcard usdt/*/*.c)) $(addprefix userspace/, \
 	util/error.c util/glob.c util/input.c util/json.c util/keymap.c util/library.c util/map.c util/memory.c util/output.c util/own_thread.c util/secret.c util/privileges.c \
 	util/source.c util/strtab.c util/suggest.c util/terminal.c util/units.c util/utf8.c util/vec.c \
 	target/worker/filecopy.c target/process/container_id.c target/process/output_name.c target/process/rank.c target/elf/elflimits.c target/elf/object.c target/elf/object_parse.c target/elf/site.c \
@@ -121,6 +121,14 @@ $(BUILD)/libwaffle.so: $(PIC_OBJ) usdt/libwaffle.map
 	$(CC) $(PIC_CFLAGS) -shared -Wl,-soname,libwaffle.so.0 -Wl,--version-script=usdt/libwaffle.map -Wl,--gc-sections \
 		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) $(PIC_LIBS)
 	@ln -sf libwaffle.so $@.0
+
+# libwaffle-gpu, which collects what GPUs did (docs/gpu.md). It contains libwaffle, of which nothing is
+# visible, so that a program may have its own.
+GPU_SRC := $(wildcard usdt/gpu/*.c)
+GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/pic/%.o)
+$(BUILD)/libwaffle-gpu.so: $(GPU_OBJ) $(PIC_OBJ) usdt/libwaffle-gpu.map
+	$(CC) $(PIC_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=usdt/libwaffle-gpu.map -Wl,--gc-sections \
+		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(GPU_OBJ) $(PIC_OBJ) $(PIC_LIBS) -ldl
 
 # The functions that Debian's libelf.a misses are weak, so that a program may have them as well.
 $(BUILD)/pic/userspace/static/eu_search.o: PIC_CFLAGS += -fvisibility=default
@@ -198,6 +206,7 @@ $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/ri
 $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/name/name_chunk.o
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
+$(BUILD)/unit/test_gpu_activity $(BUILD)/bin/fuzz_gpu_activity: $(addprefix $(BUILD)/obj/usdt/gpu/,activity.o fields.o)
 $(BUILD)/unit/test_code: $(addprefix $(BUILD)/obj/usdt/,frame/code.o ring/ticks.o)
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
@@ -374,6 +383,7 @@ install: all $(BUILD)/waffle-bpf.8
 	install -m 755 $(BUILD)/libwaffle.so $(DESTDIR)$(PREFIX)/lib/libwaffle.so.0
 	ln -sf libwaffle.so.0 $(DESTDIR)$(PREFIX)/lib/libwaffle.so
 	install -m 644 $(BUILD)/libwaffle.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(BUILD)/libwaffle-gpu.so $(DESTDIR)$(PREFIX)/lib/
 	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(BUILD)/waffle.pc > $(DESTDIR)$(PREFIX)/lib/pkgconfig/waffle.pc
 	install -d $(DESTDIR)$(PREFIX)/libexec/waffle
 	install -m 755 $(SIM_LIBS) $(SIM_PROGRAMS) $(DESTDIR)$(PREFIX)/libexec/waffle/
@@ -387,7 +397,7 @@ install: all $(BUILD)/waffle-bpf.8
 clean:
 	rm -rf $(BUILD)
 
--include $(LIB_OBJ:.o=.d) $(wildcard $(BUILD)/obj/usdt/*/*.d) $(PIC_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
+-include $(LIB_OBJ:.o=.d) $(wildcard $(BUILD)/obj/usdt/*/*.d) $(PIC_OBJ:.o=.d) $(GPU_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all python soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
 	docs setup setup-check check kernels hosts zoo soak gpu demo bench install clean FORCE

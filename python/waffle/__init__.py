@@ -39,7 +39,7 @@ _LATE = {
     "_logging": ("LoggingHandler",),
     "_propagate": ("environment", "extract", "from_environment", "inject"),
 }
-_MODULES = ("jax", "otel", "perfetto", "torch")
+_MODULES = ("gpu", "jax", "otel", "perfetto", "torch")
 
 
 def __getattr__(name):

@@ -5,6 +5,7 @@
  *
  *	faster  all kernels take half of their time
  *	slower  each kernel takes 10 ns more
+ *	long    all takes a thousand times as long, as on a real GPU
  *	other   the tenth kernel is another one
  *	early   an operation begins 1 ns before what it waits for on another stream has ended
  */
@@ -25,6 +26,10 @@ static void program_change(struct program *program, const char *what)
 	for (unsigned i = 0; i < program->count; i++) {
 		struct program_action *action = &program->actions[i];
 
+		if (!strcmp(what, "long")) {
+			action->gap_ns *= 1000;
+			action->dur_ns *= 1000;
+		}
 		if (action->kind != PROGRAM_KERNEL)
 			continue;
 		if (!strcmp(what, "faster"))

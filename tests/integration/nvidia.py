@@ -48,9 +48,17 @@ def is_of(pattern, library):
 
 
 def rows(table):
-    return [Row(line) for line in lines(TABLES[table]) if not line.startswith("enum")]
+    """Without those of RCCL alone, which is AMD's."""
+    found = [Row(line) for line in lines(TABLES[table]) if not line.startswith("enum")]
+    return [row for row in found if row.libs != ["librccl"]]
 
 
 def enums(table):
     found = [line.split() for line in lines(TABLES[table]) if line.startswith("enum")]
     return {words[1]: words[2:] for words in found}
+
+
+def nvtx_headers():
+    """The folder with the headers of NVTX."""
+    places = [pathlib.Path(place) / "nvidia/cu13/include" for place in sys.path]
+    return next(place for place in places if (place / "nvtx3/nvToolsExt.h").exists())

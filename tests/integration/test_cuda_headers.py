@@ -168,6 +168,8 @@ def asserts(row, name):
         for type_, offset, member in re.findall(
             rf"\*\(([\w:]+)\)\({key}(?:\+(\d+))?\) as (\w+)", row.rest
         ):
+            if member in ("comm_address", "comm_id"):
+                continue  # what is read is no field of a struct
             driver = name.startswith("cu") and not name.startswith("cuda")
             field = MEMBERS[member][driver]
             size = {"dim3": 12, "unsigned": 4, "enum:copy": 4}.get(type_, 8)

@@ -2,9 +2,11 @@
 """A real CUDA program and a real NCCL all-reduce: what waffle-bpf decoded against the program's own
 log. Without a GPU only the same with the stand-ins; `make gpu` needs one."""
 
+import collections
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -13,6 +15,19 @@ import nvidia
 from tracer import PROGRAMS, wait_probed
 
 GPU = pathlib.Path("/dev/nvidiactl").exists() or "WAFFLE_GPU" in os.environ
+
+
+NO_GPU = "GPU: only a machine with one runs this"
+
+
+def plain(name):
+    """A demangled name without spaces, which demanglers place differently."""
+    return name.replace(" ", "")
+
+
+def rows_of(waffle, path, name=None):
+    rows = map(json.loads, waffle.ok("export", "-f", "ndjson", "-o", "-", path).stdout.splitlines())
+    return [r for r in rows if "args" in r and name in (None, r.get("name"))]
 
 
 def libraries(waffle, kind):
@@ -73,3 +88,27 @@ def test_calls_are_decoded_as_the_program_made_them(kind, waffle, start):
     assert len({r["args"]["comm"] for r in calls}) == 1 and len(calls) == 4
     assert seen(calls[0], "comm") != 0
     capture.check_sums(lost=0)
+
+
+def test_torch_training_has_the_kernels_that_its_own_profiler_counts(waffle, tmp_path):
+    """On a GPU: libwaffle-gpu's operations of a training against those of PyTorch's profiler in a
+    second run, and the ranges that PyTorch marks with NVTX."""
+    if not GPU:
+        pytest.skip(NO_GPU)
+    program, path = PROGRAMS / "gpu_torch.py", tmp_path / "torch.waffle"
+    library = waffle.program.parent / "libwaffle-gpu.so"
+    injected = {"CUDA_INJECTION64_PATH": library, "NVTX_INJECTION64_PATH": library}
+    environment = {**os.environ, **{k: str(v) for k, v in injected.items()}, "WAFFLE_TRACE": str(path)}
+    subprocess.run([sys.executable, program], env=environment, check=True, timeout=300)
+    done = subprocess.run([sys.executable, program, "profile"], check=True, timeout=300,
+                          capture_output=True, text=True)
+    expected = json.loads(done.stdout.splitlines()[-1])
+
+    [session] = {r["args"]["simulated"] for r in rows_of(waffle, path, "session")}
+    assert session is False
+    operations = [r for r in rows_of(waffle, path) if r["args"].get("op") == "kernel"]
+    counts = collections.Counter(plain(r["name"]) for r in operations)
+    assert counts == collections.Counter({plain(k): n for k, n in expected.items()})
+    assert len(rows_of(waffle, path, "step")) == 20
+    report = json.loads(waffle.ok("gpu", "--json", path).stdout)
+    assert sum(k["count"] for d in report["devices"] for k in d["kernels"]) == len(operations)

@@ -3,11 +3,15 @@
 (gpu_schedule.py)."""
 
 import json
+import sys
 
 import pytest
 
 import gpu_schedule
 import tracer
+
+sys.path.insert(0, str(tracer.ROOT / "tests"))
+import validate_perfetto  # noqa: E402
 
 SEEDS = range(30)
 
@@ -234,3 +238,95 @@ def test_hundred_thousand_streams_and_a_graph_of_a_hundred_thousand_nodes(gpu):
     assert answer["records"] == 200_000 and len(device["streams"]) == 100_001
     assert device["busy_ns"] == 399_999 - 200
     check_sums(device)
+
+
+# ---- why, by the GPU's times ----
+
+
+class Waiting(Made):
+    """A thread that launches on two streams and blocks in cudaDeviceSynchronize."""
+
+    BLOCKED, RUNNING = 1, 0
+
+    def __init__(self, kernels, times=True, nccl=False):
+        super().__init__()
+        begin = gpu_schedule.START
+        self.writer.line("state", begin, 100, 100, 0, 1)
+        step = self.writer.hit(begin + 1_000, 100, 100, "step")
+        for i, (stream, start, end, site) in enumerate(kernels):
+            self.writer.hit(begin + 2_000 + 10 * i, 100, 100, "cudaLaunchKernel", stream)
+            self.launch(2_005 + 10 * i, i + 1)
+            if times:
+                self.op(start, end, i + 1, stream=stream, site=site)
+        number = self.writer.hit(begin + 10_000, 100, 100, "cudaDeviceSynchronize")
+        self.writer.line("switch", begin + 11_000, 0, 100, 0, 1, 0, 0, 202)
+        self.writer.line("switch", begin + 901_000, 0, 0, 100, 0, begin + 900_500, 0, -1)
+        self.writer.ret(begin + 902_000, 100, 100, "cudaDeviceSynchronize", number, 0, 0)
+        self.writer.end(begin + 903_000, 100, 100, "step", step)
+
+
+LONG_AND_SHORT = [(0x10, 20_000, 900_000, "kernel"), (0x20, 20_000, 30_000, "nccl")]
+
+
+@pytest.fixture
+def cause(waffle, text_capture, tmp_path):
+    def ask(made):
+        path = tmp_path / "made.waffle"
+        made.write(text_capture, path)
+        answer = json.loads(waffle.ok("why", "--json", "--span=step", path).stdout)
+        return next(part for part in answer["instances"][0]["causes"] if part["cause"] == "gpu")
+
+    return ask
+
+
+def test_why_names_the_kernel_that_ran_while_the_thread_waited(cause):
+    part = cause(Waiting(LONG_AND_SHORT))
+    assert part["grade"] == "certain"
+    assert part["culprit"]["object"] == "kernel gemm<float> on stream 16 of GPU 0"
+    assert part["chain"][0]["meaning"].endswith("kernel gemm<float> on stream 16 of GPU 0 ran for 880 us")
+
+
+def test_why_infers_from_the_calls_without_times(cause):
+    part = cause(Waiting(LONG_AND_SHORT, times=False))
+    assert part["grade"] == "unknown"  # of two streams
+    assert "stream 0x10" in part["culprit"]["object"]
+
+
+def test_why_leaves_a_collective_to_the_ranks(cause):
+    part = cause(Waiting([(0x10, 20_000, 30_000, "kernel"), (0x20, 20_000, 900_000, "nccl")]))
+    assert part["grade"] == "unknown"
+
+
+def test_launching_thread_is_explained_where_the_gpu_was_starved(gpu):
+    made = Waiting(LONG_AND_SHORT)
+    begin = gpu_schedule.START
+    made.writer.line("switch", begin + 910_000, 0, 100, 0, 1, 0, 0, 0)
+    made.writer.line("switch", begin + 960_000, 0, 0, 100, 0, begin + 959_000, 0, -1)
+    made.launch(970_000, 9)
+    made.op(975_000, 1_000_000, 9)
+    answer = gpu(made, "--json")
+    device = answer["devices"][0]
+    assert device["starved"][0]["from_ns"] == begin + 900_000
+    assert device["starved"][0]["to_ns"] == begin + 970_000
+    assert sum(cause["ns"] for cause in answer["starved_causes"]) == device["idle"]["launch_starved_ns"]
+    assert len(answer["starved_causes"]) > 1
+
+
+def test_perfetto_has_an_arrow_from_each_launch_to_its_operation(waffle, text_capture, tmp_path):
+    path, out = tmp_path / "made.waffle", tmp_path / "made.pftrace"
+    Waiting(LONG_AND_SHORT).write(text_capture, path)
+    waffle.ok("export", "--format=perfetto", "-o", out, path)
+    trace = validate_perfetto.load(out)
+    assert not trace.violations
+    arrows = {(cause.name, effect.name) for cause, effect in trace.flows}
+    assert {("cudaLaunchKernel", "gemm<float>"), ("cudaLaunchKernel", "ncclDevKernel_AllReduce")} <= arrows
+    assert {slice.track.name for slice in trace.slices} >= {"stream 7"}
+
+
+def test_time_after_the_last_operation_is_not_the_gpus(waffle, text_capture, tmp_path):
+    """The thread is woken 300 us after its kernel has ended."""
+    path = tmp_path / "made.waffle"
+    Waiting([(0x10, 20_000, 600_000, "kernel")]).write(text_capture, path)
+    answer = json.loads(waffle.ok("why", "--json", "--span=step", path).stdout)
+    times = {row["cause"]: row["duration_ns"] for row in answer["instances"][0]["by_cause"]}
+    assert times["gpu"] == 600_000 - 10_000

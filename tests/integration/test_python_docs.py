@@ -10,6 +10,7 @@ import pytest
 
 from test_python import Script, python, script  # noqa: F401  (fixtures)
 from test_python_frameworks import frameworks, with_frameworks  # noqa: F401  (fixtures)
+from test_replay import gpu_maker  # noqa: F401  (a fixture)
 from tracer import ROOT, wait_until
 
 TEXT = (ROOT / "docs/python.md").read_text(encoding="utf-8")
@@ -47,9 +48,10 @@ def reader(script, with_frameworks, waffle_program, tmp_path):  # noqa: F811
     return run
 
 
-def test_blocks_and_commands_run_as_they_are(reader, script, tmp_path):  # noqa: F811
+def test_blocks_and_commands_run_as_they_are(reader, script, gpu_maker, tmp_path):  # noqa: F811
     assert len(BLOCKS) >= 8 and len(COMMANDS) >= 4
     (tmp_path / "headers.txt").write_text("key: value\n")
+    subprocess.run([gpu_maker, tmp_path / "gpu.waffle", "150", "1"], stdout=subprocess.DEVNULL, check=True)
     first, *others = BLOCKS
     assert first.startswith("# app.py\n")
     (tmp_path / "app.py").write_text(first)

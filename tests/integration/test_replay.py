@@ -2,6 +2,8 @@
 """waffle-bpf replay (docs/replay.md) on captures of random programs, whose GPU follows known rules."""
 
 import json
+import os
+import pathlib
 import subprocess
 
 import pytest
@@ -126,7 +128,7 @@ def test_captures_of_different_programs_are_no_comparison(waffle, gpu_maker, mad
     (["--what-if", "rank 1: not late"], 1, "changes nothing"),
     (["--what-if", "copies"], 2, "has no ':'"),
     (["--what-if", "copies: soon"], 2, "is no change"),
-    (["--what-if", "copies: 0", "--dry-run"], 2, "leave --what-if out"),
+    (["--what-if", "copies: 0", "--dry-run"], 2, "leave --what-if and --on-gpu out"),
     (["--operations", "7-3"], 1, "is no range"),
     (["--stream", "99"], 1, "no operation is in this part"),
     (["--from", "2ms", "--to", "1ms"], 2, "--from has to be before --to"),
@@ -135,6 +137,46 @@ def test_captures_of_different_programs_are_no_comparison(waffle, gpu_maker, mad
 def test_mistakes_are_told_in_one_line(waffle, made, arguments, code, says):
     said = replay(waffle, made(7)[0], *arguments, code=code).stderr
     assert says in said and said.count("\n") == 1
+
+
+def on_gpu(waffle, path, *options, code=0, **variables):
+    """With the stand-in of CUDA."""
+    sim = pathlib.Path(waffle.program).parent / "sim"
+    done = subprocess.run([waffle.program, "replay", path, "--on-gpu", *options], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, check=False,
+                          env={**os.environ, "LD_LIBRARY_PATH": str(sim), "WAFFLE_SIM_INIT_MS": "1", **variables})
+    assert done.returncode == code, done
+    return done
+
+
+def test_the_schedule_runs_again_on_a_gpu_and_says_that_it_is_simulated(waffle, made):
+    path, truth = made(9)
+    found = json.loads(on_gpu(waffle, path, "--json").stdout)["on_gpu"]
+    assert found["simulated"] and found["device"].startswith("simulated GPU") and found["operations"] == truth["operations"]
+    # Launches have a cost, which the GPU of the capture has not.
+    assert found["ns"] >= truth["makespan_ns"]
+    stream = json.loads(on_gpu(waffle, path, "--json", "--stream", "7").stdout)
+    assert stream["on_gpu"]["operations"] == stream["operations_total"]
+    assert ", simulated)" in on_gpu(waffle, path).stdout
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_schedules_of_all_kinds_run_again(waffle, text_capture, tmp_path, seed):  # noqa: F811
+    schedule = gpu_schedule.Schedule(seed, processes=1)
+    path = tmp_path / "made.waffle"
+    schedule.write(text_capture, path)
+    several = len({op.device for op in schedule.ops}) > 1
+    done = on_gpu(waffle, path, "--json", code=1 if several or not schedule.ops else 0)
+    if several:
+        assert "the work of several GPUs" in done.stderr
+    elif schedule.ops:
+        assert json.loads(done.stdout)["on_gpu"]["operations"] == len(schedule.ops)
+
+
+def test_without_a_gpu_it_says_so(waffle, made):
+    path, _ = made(9)
+    said = on_gpu(waffle, path, code=1, WAFFLE_SIM_DEVICES="0").stderr
+    assert "--on-gpu: cuInit failed: CUDA_ERROR_NO_DEVICE" in said and said.count("\n") == 1
 
 
 def test_a_capture_without_gpu_times_says_so(waffle):
@@ -208,3 +250,35 @@ def test_chakra_has_all_nodes_and_dependencies(waffle, made):
     made_of = sum(has[b"duration_ns"][13][0] for has in attributes if not has[b"is_cpu_op"][27][0])
     whole = replay_json(waffle, "--compare", path, path)
     assert made_of == sum(row["a_ns"] for row in whole["spread"])
+
+
+# ---- recorded: the stand-ins of CUDA, NCCL and CUPTI ----
+
+@pytest.fixture(scope="module")
+def training(waffle_program, tmp_path_factory):
+    """A training of three ranks, whose rank 1 has slow kernels. Its makespan is not known, but what made it."""
+    build = pathlib.Path(waffle_program).parent
+    path = tmp_path_factory.mktemp("training") / "training.waffle"
+    subprocess.run([waffle_program, "run", "--quiet", "--no-report", "--sources", "spans,cuda,nccl", "--output", path,
+                    "--", build / "sim/training", "--ranks", "3", "--steps", "80"],
+                   stdout=subprocess.DEVNULL, check=True,
+                   env={**os.environ, "CUDA_INJECTION64_PATH": str(build / "libwaffle-gpu.so"),
+                        "WAFFLE_SIM_SLOW_KERNEL": "1:2"})
+    return path
+
+
+def test_recorded_training_replays_and_knows_who_was_late(waffle, training):
+    ranks = [f"rank {rank}: not late" for rank in range(3)]
+    found = replay_json(waffle, training, *(f"--what-if={one}" for one in [*ranks, "kernels: 2x", "launches: 0"]))
+    assert found["simulated"] and found["operations_executed"] == found["operations_total"] > 100
+    assert abs(found["error"]) < 0.1
+    change = {row["what_if"]: row["change"] for row in found["what_if"]}
+    # The others wait for half of the time of their steps.
+    assert change["rank 1: not late"] < -0.2 and change["kernels: 2x"] < -0.2
+    assert change["rank 1: not late"] < min(change["rank 0: not late"], change["rank 2: not late"])
+    assert all(row["changed"] for row in found["what_if"])
+
+
+def test_recorded_runs_of_a_program_are_the_same(waffle, training):
+    found = replay_json(waffle, "--compare", training, training)
+    assert found["simulated"] and found["deterministic"] and found["operations_equal"] == found["operations_a"]

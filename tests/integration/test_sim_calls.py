@@ -157,6 +157,28 @@ def test_a_communicator_has_one_name_on_all_ranks_and_ranks_are_right(training):
         assert mine == list(range(STEPS))
 
 
+def test_a_communicator_that_cant_be_read_has_the_rank_of_its_creation(sim, waffle):  # noqa: F811
+    """The getters of this libnccl don't show the layout."""
+    capture = waffle.run(
+        sim / "training", "--ranks", RANKS, "--steps", STEPS,
+        env={**os.environ, "LD_LIBRARY_PATH": str(sim / "opaque"),
+             "WAFFLE_SIM_SLOW_LOADER": "2:80:6:3"},
+    )  # fmt: skip
+    rows = capture.rows()
+    calls = [r for r in rows if r.get("name") == "ncclAllReduce"]
+    assert len(calls) == RANKS * STEPS
+    assert not any(key in r["args"] for r in calls for key in ("comm", "rank", "nranks"))
+    inits = {r["pid"]: r["args"] for r in rows if r.get("name") == "ncclCommInitRank"}
+    assert len({args["comm_id"] for args in inits.values()}) == 1
+    for row in calls:
+        assert row["args"]["comm_address"] == inits[row["pid"]]["comm_address"]
+    stragglers = capture.report()["stragglers"]
+    assert stragglers[0]["rank"] == 2
+    assert {r["comm"] for r in stragglers} == {f"rank {rank}" for rank in range(RANKS)}
+    for row in stragglers:
+        assert row["comm"] == f"rank {row['rank']}" and row["calls"] == STEPS
+
+
 def test_calls_are_nested_in_the_programs_own_spans(training):
     _, rows, _ = training
     spans = {r["id"]: r for r in rows if r["kind"] == "span"}

@@ -44,6 +44,8 @@ CUresult op_submit(struct stream *stream, struct op *op, bool wait)
 {
 	uint32_t ticket;
 
+	if (op->about.op && sim_observer())
+		op->about.correlation = sim_observer()->correlation();
 	if (stream && wait && stream_list(stream))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (!stream || !stream_order(stream, legacy_stream()) ||
@@ -59,11 +61,30 @@ static void kernel_code(CUfunction function, sim_kernel_run run)
 	function->run = run;
 }
 
-extern const struct waffle_simulation waffle_simulation;
-SIM_API const struct waffle_simulation waffle_simulation = {
+extern struct waffle_simulation waffle_simulation;
+SIM_API struct waffle_simulation waffle_simulation = {
 	.text = "simulated CUDA driver of waffle: no GPU is used",
 	.kernel_code = kernel_code,
 };
+
+static __attribute__((constructor)) void observer_set(void)
+{
+	sim_observer_at = &waffle_simulation.observer;
+	sim_domain = SIM_DRIVER;
+}
+
+/* The library of CUDA_INJECTION64_PATH, as the real driver loads it. */
+static void injection_load(void)
+{
+	const char *path = getenv("CUDA_INJECTION64_PATH");
+	void *library = path && *path ? dlopen(path, RTLD_NOW) : NULL;
+	int (*initialize)(void) = NULL;
+
+	if (library)
+		*(void **)&initialize = dlsym(library, "InitializeInjection");
+	if (initialize)
+		initialize();
+}
 
 SIM_API CUresult cuInit(unsigned int Flags)
 {
@@ -71,8 +92,10 @@ SIM_API CUresult cuInit(unsigned int Flags)
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Once per process, as in the real driver. This gives a tracer the time to attach. */
-	if (!__atomic_exchange_n(&initialised, true, __ATOMIC_SEQ_CST))
+	if (!__atomic_exchange_n(&initialised, true, __ATOMIC_SEQ_CST)) {
 		sim_sleep_until(sim_now_ns() + sim_config()->init_ns);
+		injection_load();
+	}
 	return sim_config()->devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
@@ -161,7 +184,7 @@ SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 {
 	static const char *const suffixes[] = {"_v2_ptsz", "_v2_ptds", "_ptsz", "_ptds", "_v2", ""};
 	unsigned i = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? 0 : 4;
-	void *self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	void *self = dlopen(SIM_DRIVER_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
 	char name[128];
 
 	(void)cudaVersion;
@@ -178,10 +201,47 @@ SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 	return *pfn ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+void wait_observed(uint32_t kind, const struct stream *stream, uint64_t start_ns)
+{
+	const struct sim_observer *observer = sim_observer();
+	struct op_about about = {.op = SIM_WAIT, .kind = kind};
+
+	if (!observer)
+		return;
+	about.correlation = observer->correlation();
+	observer->done(&about, stream ? stream_number(stream) : UINT32_MAX, start_ns, sim_now_ns());
+}
+
 SIM_API CUresult cuCtxSynchronize(void)
 {
+	uint64_t start = sim_now_ns();
+
 	SIM_CALL(CUresult);
 	streams_wait(false);
+	wait_observed(4, NULL, start);
+	return CUDA_SUCCESS;
+}
+
+/* There is one context, and every thread has it. */
+SIM_API CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	SIM_CALL(CUresult);
+	(void)dev;
+	*pctx = (CUcontext)&initialised;
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	SIM_CALL(CUresult);
+	(void)dev;
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuCtxSetCurrent(CUcontext ctx)
+{
+	SIM_CALL(CUresult);
+	(void)ctx;
 	return CUDA_SUCCESS;
 }
 
@@ -189,6 +249,12 @@ SIM_API CUresult cuCtxSynchronize(void)
 struct CUmod_st {
 	bool timed;
 };
+
+/* A text in PTX, whose kernel has its duration as its first parameter. */
+static bool is_timed_ptx(const char *image)
+{
+	return image && !strncmp(image, ".version", 8) && strstr(image, "(.param .u64 ns)");
+}
 
 static struct CUmod_st *module_new(const void *image)
 {
@@ -198,6 +264,8 @@ static struct CUmod_st *module_new(const void *image)
 	if (module && fatbin && fatbin->magic == SIM_FATBIN_MAGIC && fatbin->image &&
 	    !memcmp(fatbin->image->magic, SIM_IMAGE_MAGIC, sizeof(SIM_IMAGE_MAGIC)))
 		module->timed = fatbin->image->timed;
+	else if (module)
+		module->timed = is_timed_ptx(image);
 	return module;
 }
 
@@ -282,17 +350,26 @@ static void launch_spend(uint64_t from_ns)
 		;
 }
 
-static CUresult launch(CUfunction f, CUstream handle, void **params, bool per_thread)
+struct shape {
+	uint32_t grid[3], block[3], shared;
+};
+
+static CUresult launch(CUfunction f, const struct shape *shape, CUstream handle, void **params,
+		       bool per_thread)
 {
 	const struct sim_config *config = sim_config();
 	struct stream *stream = stream_of(handle, per_thread);
-	struct op op = {.duration_ns = config->kernel_ns};
+	struct op op = {.duration_ns = config->kernel_ns, .about.op = SIM_KERNEL};
 	uint64_t nth;
 
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (config->launch_ns)
 		launch_spend(sim_now_ns());
+	memcpy(op.about.grid, shape->grid, sizeof(shape->grid));
+	memcpy(op.about.block, shape->block, sizeof(shape->block));
+	op.about.shared = shape->shared;
+	op.about.name = f->name;
 	nth = __atomic_add_fetch(&f->launches, 1, __ATOMIC_RELAXED);
 	if (f->timed && params && params[0])
 		op.duration_ns = *(const uint64_t *)params[0];
@@ -312,37 +389,66 @@ static CUresult launch(CUfunction f, CUstream handle, void **params, bool per_th
 	 unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,                   \
 	 unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 
-static CUresult cuLaunchKernel_on(CUfunction f, CUstream stream, void **params, bool per_thread)
+#define LAUNCH_SHAPE                                                                               \
+	{                                                                                          \
+		{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes  \
+	}
+
+/* The parameters as CUPTI shows them. */
+struct launch_params {
+	CUfunction f;
+	uint32_t sizes[7];
+	CUstream hStream;
+	void **kernelParams, **extra;
+};
+
+#define DEFINE_LAUNCH(name, per_thread)                                                            \
+	CUresult name LAUNCH_PARAMS;                                                               \
+	SIM_API CUresult name LAUNCH_PARAMS                                                        \
+	{                                                                                          \
+		const struct shape shape = LAUNCH_SHAPE;                                           \
+		struct launch_params params = {f, {0}, hStream, kernelParams, extra};              \
+                                                                                                   \
+		SIM_CALL_WITH(CUresult, &params);                                                  \
+		return launch(f, &shape, hStream, kernelParams, per_thread);                       \
+	}
+DEFINE_LAUNCH(cuLaunchKernel, false)
+DEFINE_LAUNCH(cuLaunchKernel_ptsz, true)
+
+static CUresult config_launch(const CUlaunchConfig *config, CUfunction f, void **params,
+			      bool per_thread)
 {
-	return launch(f, stream, params, per_thread);
+	const struct shape shape = {{config->gridDimX, config->gridDimY, config->gridDimZ},
+				    {config->blockDimX, config->blockDimY, config->blockDimZ},
+				    config->sharedMemBytes};
+
+	return launch(f, &shape, config->hStream, params, per_thread);
 }
 
-/* The parameters of a launch that have no effect here, but tracers see them. */
-#define LAUNCH_UNUSED                                                                              \
-	(void)gridDimX, (void)gridDimY, (void)gridDimZ, (void)blockDimX, (void)blockDimY,          \
-		(void)blockDimZ, (void)sharedMemBytes
-#define LAUNCH_ARGS (LAUNCH_UNUSED, (void)extra, f), hStream, kernelParams
-DEFINE_TWO(cuLaunchKernel, _ptsz, LAUNCH_PARAMS, LAUNCH_ARGS)
+#define DEFINE_CONFIG_LAUNCH(name, per_thread)                                                     \
+	CUresult name(const CUlaunchConfig *config, CUfunction f, void **kernelParams,             \
+		      void **extra);                                                               \
+	SIM_API CUresult name(const CUlaunchConfig *config, CUfunction f, void **kernelParams,     \
+			      void **extra)                                                        \
+	{                                                                                          \
+		const void *params[] = {config, f, kernelParams, extra};                           \
+                                                                                                   \
+		SIM_CALL_WITH(CUresult, params);                                                   \
+		return config_launch(config, f, kernelParams, per_thread);                         \
+	}
+DEFINE_CONFIG_LAUNCH(cuLaunchKernelEx, false)
+DEFINE_CONFIG_LAUNCH(cuLaunchKernelEx_ptsz, true)
 
-static CUresult cuLaunchKernelEx_on(const CUlaunchConfig *config, CUfunction f, void **params,
-				    bool per_thread)
+static CUresult cuLaunchCooperativeKernel_on(CUfunction f, const struct shape *shape,
+					     CUstream stream, void **params, bool per_thread)
 {
-	return launch(f, config->hStream, params, per_thread);
-}
-DEFINE_TWO(cuLaunchKernelEx, _ptsz,
-	   (const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra),
-	   ((void)extra, config), f, kernelParams)
-
-static CUresult cuLaunchCooperativeKernel_on(CUfunction f, CUstream stream, void **params,
-					     bool per_thread)
-{
-	return launch(f, stream, params, per_thread);
+	return launch(f, shape, stream, params, per_thread);
 }
 DEFINE_TWO(cuLaunchCooperativeKernel, _ptsz,
 	   (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
 	    unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
 	    unsigned int sharedMemBytes, CUstream hStream, void **kernelParams),
-	   (LAUNCH_UNUSED, f), hStream, kernelParams)
+	   f, &(const struct shape)LAUNCH_SHAPE, hStream, kernelParams)
 
 static uint64_t host_run(struct op *op, uint64_t start_ns)
 {
@@ -353,7 +459,7 @@ static uint64_t host_run(struct op *op, uint64_t start_ns)
 
 static CUresult cuLaunchHostFunc_on(CUstream stream, CUhostFn fn, void *data, bool per_thread)
 {
-	struct op op = {.run = host_run, .prompt = true};
+	struct op op = {.run = host_run, .prompt = true, .about.op = SIM_HOST};
 
 	op.words[0] = (uintptr_t)fn;
 	op.words[1] = (uintptr_t)data;

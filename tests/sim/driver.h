@@ -26,6 +26,9 @@ struct stream *legacy_stream(void);
 /* Submits an operation to a stream. With `wait`, waits for it. */
 CUresult op_submit(struct stream *stream, struct op *op, bool wait);
 
+/* A call has waited since `start_ns`, in the way that CUPTI numbers. `stream` may be NULL. */
+void wait_observed(uint32_t kind, const struct stream *stream, uint64_t start_ns);
+
 /*
  * A function with a stream parameter has two bodies. In the second one the default stream is the
  * thread's own. NAME_on(…, per_thread) does the work.

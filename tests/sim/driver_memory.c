@@ -26,12 +26,14 @@ static uint64_t copy_run(struct op *op, uint64_t start_ns)
 	return start_ns + op->duration_ns;
 }
 
-static CUresult copy(CUstream handle, bool per_thread, uintptr_t dst, uintptr_t src, size_t bytes,
-		     bool wait)
+static CUresult copy(CUstream handle, bool per_thread, uint32_t kind, uintptr_t dst, uintptr_t src,
+		     size_t bytes, bool wait)
 {
 	uint64_t nth = __atomic_add_fetch(&copies, 1, __ATOMIC_RELAXED);
 	double slow = sim_slow_factor(&sim_config()->slow_copy, nth);
-	struct op op = {.run = copy_run, .words = {dst, src, bytes}};
+	struct op op = {.run = copy_run,
+			.words = {dst, src, bytes},
+			.about = {.op = SIM_COPY, .kind = kind, .bytes = bytes}};
 
 	op.duration_ns = (uint64_t)((double)bytes_ns(bytes) * slow);
 	return op_submit(stream_of(handle, per_thread), &op, wait);
@@ -55,9 +57,11 @@ static uint64_t set32_run(struct op *op, uint64_t start_ns)
 static CUresult set(CUstream handle, bool per_thread, op_run run, uintptr_t dst, uintptr_t value,
 		    size_t count, bool wait)
 {
-	struct op op = {.run = run, .words = {dst, value, count}};
+	size_t bytes = count * (run == set32_run ? 4 : 1);
+	struct op op = {
+		.run = run, .words = {dst, value, count}, .about = {.op = SIM_SET, .bytes = bytes}};
 
-	op.duration_ns = bytes_ns(count * (run == set32_run ? 4 : 1));
+	op.duration_ns = bytes_ns(bytes);
 	return op_submit(stream_of(handle, per_thread), &op, wait);
 }
 
@@ -140,35 +144,36 @@ static CUresult cuMemFreeAsync_on(CUdeviceptr dptr, CUstream stream, bool per_th
 DEFINE_TWO(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), dptr, hStream)
 
 /* Copies: the name, the two sides and, for asynchronous ones, the stream. */
-#define DEFINE_COPY(name, dst_type, src_type)                                                      \
+#define DEFINE_COPY(name, kind, dst_type, src_type)                                                \
 	static CUresult name##_on(dst_type dst, src_type src, size_t bytes, bool per_thread)       \
 	{                                                                                          \
-		return copy(NULL, per_thread, (uintptr_t)dst, (uintptr_t)src, bytes, true);        \
+		return copy(NULL, per_thread, kind, (uintptr_t)dst, (uintptr_t)src, bytes, true);  \
 	}                                                                                          \
 	DEFINE_TWO(name, _ptds, (dst_type dst, src_type src, size_t ByteCount), dst, src, ByteCount)
 
-#define DEFINE_COPY_ASYNC(name, dst_type, src_type)                                                \
+#define DEFINE_COPY_ASYNC(name, kind, dst_type, src_type)                                          \
 	static CUresult name##_on(dst_type dst, src_type src, size_t bytes, CUstream stream,       \
 				  bool per_thread)                                                 \
 	{                                                                                          \
-		return copy(stream, per_thread, (uintptr_t)dst, (uintptr_t)src, bytes, false);     \
+		return copy(stream, per_thread, kind, (uintptr_t)dst, (uintptr_t)src, bytes,       \
+			    false);                                                                \
 	}                                                                                          \
 	DEFINE_TWO(name, _ptsz, (dst_type dst, src_type src, size_t ByteCount, CUstream hStream),  \
 		   dst, src, ByteCount, hStream)
 
-DEFINE_COPY(cuMemcpy, CUdeviceptr, CUdeviceptr)
-DEFINE_COPY(cuMemcpyHtoD_v2, CUdeviceptr, const void *)
-DEFINE_COPY(cuMemcpyDtoH_v2, void *, CUdeviceptr)
-DEFINE_COPY(cuMemcpyDtoD_v2, CUdeviceptr, CUdeviceptr)
-DEFINE_COPY_ASYNC(cuMemcpyAsync, CUdeviceptr, CUdeviceptr)
-DEFINE_COPY_ASYNC(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *)
-DEFINE_COPY_ASYNC(cuMemcpyDtoHAsync_v2, void *, CUdeviceptr)
-DEFINE_COPY_ASYNC(cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr)
+DEFINE_COPY(cuMemcpy, 0, CUdeviceptr, CUdeviceptr)
+DEFINE_COPY(cuMemcpyHtoD_v2, 1, CUdeviceptr, const void *)
+DEFINE_COPY(cuMemcpyDtoH_v2, 2, void *, CUdeviceptr)
+DEFINE_COPY(cuMemcpyDtoD_v2, 8, CUdeviceptr, CUdeviceptr)
+DEFINE_COPY_ASYNC(cuMemcpyAsync, 0, CUdeviceptr, CUdeviceptr)
+DEFINE_COPY_ASYNC(cuMemcpyHtoDAsync_v2, 1, CUdeviceptr, const void *)
+DEFINE_COPY_ASYNC(cuMemcpyDtoHAsync_v2, 2, void *, CUdeviceptr)
+DEFINE_COPY_ASYNC(cuMemcpyDtoDAsync_v2, 8, CUdeviceptr, CUdeviceptr)
 
 static CUresult cuMemcpyPeerAsync_on(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
 				     CUstream stream, bool per_thread)
 {
-	return copy(stream, per_thread, (uintptr_t)dst, (uintptr_t)src, bytes, false);
+	return copy(stream, per_thread, 10, (uintptr_t)dst, (uintptr_t)src, bytes, false);
 }
 DEFINE_TWO(cuMemcpyPeerAsync, _ptsz,
 	   (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,

@@ -72,6 +72,7 @@ DEFINE_TWO(cuStreamQuery, _ptsz, (CUstream hStream), hStream)
 static CUresult cuStreamSynchronize_on(CUstream handle, bool per_thread)
 {
 	struct stream *stream = stream_of(handle, per_thread);
+	uint64_t start = sim_now_ns();
 
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -81,6 +82,7 @@ static CUresult cuStreamSynchronize_on(CUstream handle, bool per_thread)
 		streams_wait(true);
 	else
 		stream_wait(stream, stream_last(stream));
+	wait_observed(3, stream, start);
 	return CUDA_SUCCESS;
 }
 DEFINE_TWO(cuStreamSynchronize, _ptsz, (CUstream hStream), hStream)
@@ -126,8 +128,10 @@ static CUresult cuStreamWaitEvent_on(CUstream handle, CUevent event, bool per_th
 		return capture_join(stream, list);
 	if (!op.words[1])
 		return CUDA_SUCCESS;
-	return stream_list(stream) ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION
-				   : op_submit(stream, &op, false);
+	if (stream_list(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+	wait_observed(2, stream, sim_now_ns());
+	return op_submit(stream, &op, false);
 }
 DEFINE_TWO(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned int Flags),
 	   ((void)Flags, hStream), hEvent)
@@ -145,6 +149,7 @@ static CUresult cuStreamBeginCapture_v2_on(CUstream handle, bool per_thread)
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	list->origin = stream;
+	list->id = graph_number();
 	if (stream_record(stream, list))
 		return CUDA_SUCCESS;
 	free(list);
@@ -169,6 +174,32 @@ static CUresult cuStreamEndCapture_on(CUstream handle, CUgraph *graph, bool per_
 }
 DEFINE_TWO(cuStreamEndCapture, _ptsz, (CUstream hStream, CUgraph *phGraph), hStream, phGraph)
 
+/* Numbers the nodes as CUPTI does, and tells of them. */
+static void graph_observed(struct op_list *list, uint32_t from)
+{
+	const struct sim_observer *observer = sim_observer();
+	struct op *last = NULL;
+
+	list->is_old = !observer || !observer->graphs();
+	for (uint32_t i = 0; i < list->count; i++) {
+		struct op *op = &list->ops[i];
+
+		if (!op->about.op)
+			continue;
+		op->about.graph = list->id;
+		op->about.node = (uint64_t)list->id << 32 | (i + 1);
+		op->about.graph_is_old = list->is_old;
+		if (observer)
+			observer->graph(20, list->id, op->about.node,
+					(uint64_t)from << 32 | (i + 1));
+		last = op;
+	}
+	if (last)
+		last->about.graph_ends = true;
+	if (observer)
+		observer->graph(18, list->id, 0, from);
+}
+
 SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
 					     unsigned long long flags)
 {
@@ -177,6 +208,8 @@ SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph h
 	SIM_CALL(CUresult);
 	(void)flags;
 	list = calloc(1, sizeof(*list));
+	if (list)
+		list->id = graph_number();
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	list->ops = calloc(hGraph->list.count + 1, sizeof(*list->ops));
@@ -186,6 +219,7 @@ SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph h
 	}
 	for (; list->count < hGraph->list.count; list->count++)
 		list->ops[list->count] = hGraph->list.ops[list->count];
+	graph_observed(list, hGraph->list.id);
 	*phGraphExec = (CUgraphExec)list;
 	return CUDA_SUCCESS;
 }
@@ -196,6 +230,9 @@ static CUresult cuGraphLaunch_on(CUgraphExec exec, CUstream handle, bool per_thr
 	struct stream *stream = stream_of(handle, per_thread);
 	CUresult result = CUDA_SUCCESS;
 
+	/* So does the CUPTI of CUDA 13.0. */
+	if (list->is_old && sim_observer() && sim_observer()->graphs())
+		abort();
 	for (uint32_t i = 0; i < list->count && result == CUDA_SUCCESS; i++) {
 		struct op op = list->ops[i];
 
@@ -308,11 +345,14 @@ SIM_API CUresult cuEventQuery(CUevent hEvent)
 
 SIM_API CUresult cuEventSynchronize(CUevent hEvent)
 {
+	uint64_t start = sim_now_ns();
+
 	SIM_CALL(CUresult);
 	if (hEvent->list)
 		return CUDA_ERROR_CAPTURED_EVENT;
 	if (hEvent->stream)
 		stream_wait(hEvent->stream, hEvent->ticket);
+	wait_observed(1, NULL, start);
 	return CUDA_SUCCESS;
 }
 

@@ -220,12 +220,26 @@ DEFINE_NCCL(ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asyncError)
 	return ncclSuccess;
 }
 
+/*
+ * A tracer derives the layout of a communicator from the two getters that follow. With
+ * SIM_NCCL_OPAQUE their code does not show it, as that of a library which is built otherwise.
+ */
+#ifdef SIM_NCCL_OPAQUE
+static __attribute__((noinline, noipa)) int number_of(const int *at)
+{
+	return *at;
+}
+#define NUMBER_OF(field) number_of(&(field))
+#else
+#define NUMBER_OF(field) (field)
+#endif
+
 DEFINE_NCCL(ncclCommCount, const ncclComm_t comm, int *count)
 {
 	SIM_CALL(ncclResult_t);
 	if (!comm_good(comm))
 		return ncclInvalidArgument;
-	*count = comm->nRanks;
+	*count = NUMBER_OF(comm->nRanks);
 	return ncclSuccess;
 }
 
@@ -243,7 +257,7 @@ DEFINE_NCCL(ncclCommUserRank, const ncclComm_t comm, int *rank)
 	SIM_CALL(ncclResult_t);
 	if (!comm_good(comm))
 		return ncclInvalidArgument;
-	*rank = comm->rank;
+	*rank = NUMBER_OF(comm->rank);
 	return ncclSuccess;
 }
 
@@ -342,6 +356,22 @@ DEFINE_COLLECTIVE(ncclScatter, "SendRecv", count, const void *sendbuff, void *re
 		  size_t count, ncclDataType_t datatype, int root)
 DEFINE_COLLECTIVE(ncclBcast, "Broadcast_RING_LL", count, void *buff, size_t count,
 		  ncclDataType_t datatype, int root)
+
+/* RCCL has two functions more. */
+#ifdef SIM_RCCL
+NCCL_DECLARE(ncclAllToAll, const void *sendbuff, void *recvbuff, size_t count,
+	     ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+NCCL_DECLARE(ncclAllToAllv, const void *sendbuff, const size_t sendcounts[], const size_t sdispls[],
+	     void *recvbuff, const size_t recvcounts[], const size_t rdispls[],
+	     ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+#define UNUSED_ncclAllToAll BUFFERS
+#define UNUSED_ncclAllToAllv BUFFERS, (void)sdispls, (void)recvcounts, (void)rdispls
+DEFINE_COLLECTIVE(ncclAllToAll, "SendRecv", count, const void *sendbuff, void *recvbuff,
+		  size_t count, ncclDataType_t datatype)
+DEFINE_COLLECTIVE(ncclAllToAllv, "SendRecv", sendcounts[0], const void *sendbuff,
+		  const size_t sendcounts[], const size_t sdispls[], void *recvbuff,
+		  const size_t recvcounts[], const size_t rdispls[], ncclDataType_t datatype)
+#endif
 
 DEFINE_NCCL(ncclSend, const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
 	    ncclComm_t comm, cudaStream_t stream)

@@ -49,7 +49,7 @@ static pthread_mutex_t kernels_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void driver_open(void)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	void *library = dlopen(SIM_DRIVER_LIBRARY, RTLD_NOW);
 	__typeof__(cuGetProcAddress_v2) *get =
 		library ? (__typeof__(get))dlsym(library, "cuGetProcAddress_v2") : NULL;
 

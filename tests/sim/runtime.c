@@ -42,9 +42,15 @@ static void driver_open(void)
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 	address_get get = library ? (address_get)dlsym(library, "cuGetProcAddress_v2") : NULL;
 
+	struct waffle_simulation *simulation = library ? dlsym(library, "waffle_simulation") : NULL;
+
 	driver_error = (CUresult)35; /* the driver is missing or too old */
 	if (!get)
 		return;
+	if (simulation) {
+		sim_observer_at = &simulation->observer;
+		sim_domain = SIM_RUNTIME;
+	}
 	for (int i = 0; i < 2; i++) {
 #define DRIVER_LOOKUP(name)                                                                        \
 	if (!function_get(get, #name, i == 1, &drivers[i].name))                                   \

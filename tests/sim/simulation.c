@@ -12,6 +12,10 @@
 #include "fields.h"
 #include "simulation.h"
 
+static const struct sim_observer *nobody;
+const struct sim_observer **sim_observer_at = &nobody;
+enum sim_domain sim_domain;
+
 static struct sim_config config;
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
 
@@ -67,8 +71,9 @@ static bool function_is_known(const char *function)
 	} owners[] = {
 		{"cuda", {"libcudart.so.12", "libcudart.so.13"}},
 		{"cu", {"libcuda.so.1"}},
-		{"nccl", {"libnccl.so.2"}},
-		{"pnccl", {"libnccl.so.2"}},
+		{"hip", {"libamdhip64.so.6", "libamdhip64.so.7"}},
+		{"nccl", {"libnccl.so.2", "librccl.so.1"}},
+		{"pnccl", {"libnccl.so.2", "librccl.so.1"}},
 	};
 	bool loaded = false, known = false;
 	unsigned i = 0;

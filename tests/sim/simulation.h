@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "observer.h"
 #include "sim_cuda.h"
 
 /* The code of a kernel, which runs in its stream's thread. Returns the time of its end. */
@@ -22,7 +23,13 @@ struct waffle_simulation {
 	const char *text;
 	/* From now on the function runs `run` with the target of its first parameter. */
 	void (*kernel_code)(CUfunction function, sim_kernel_run run);
+	const struct sim_observer *observer; /* of the driver: set by the stand-in of CUPTI */
 };
+
+/* The library that has the driver's functions. HIP's stand-in contains them. */
+#ifndef SIM_DRIVER_LIBRARY
+#define SIM_DRIVER_LIBRARY "libcuda.so.1"
+#endif
 
 /* The ELF note by which waffle-bpf recognises a stand-in (include/waffle/abi.h). */
 #define SIM_NOTE                                                                                   \
@@ -68,7 +75,11 @@ double sim_slow_factor(const struct sim_slow *slow, uint64_t nth);
 int sim_call_error(const char *function, uint64_t *calls);
 
 /* Must be the first statement of every function of the stand-ins. */
-#define SIM_CALL(type)                                                                             \
+#define SIM_CALL(type) SIM_CALL_WITH(type, NULL)
+/* The same, with the parameters that observers see. */
+#define SIM_CALL_WITH(type, params)                                                                \
+	struct sim_api sim_api __attribute__((__cleanup__(sim_api_end), __unused__)) =             \
+		sim_api_begin(__func__, params);                                                   \
 	do {                                                                                       \
 		static uint64_t sim_calls;                                                         \
 		if (__builtin_expect(sim_config()->fail_count != 0, 0)) {                          \

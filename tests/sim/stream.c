@@ -101,6 +101,14 @@ static void stream_end(struct stream *stream)
 	stream->ring = NULL;
 }
 
+static void op_observed(const struct stream *stream, const struct op *op, uint64_t start)
+{
+	const struct sim_observer *observer = op->about.op ? sim_observer() : NULL;
+
+	if (observer)
+		observer->done(&op->about, stream->number, start, stream->end_ns);
+}
+
 static void *stream_main(void *arg)
 {
 	struct stream *stream = arg;
@@ -118,12 +126,25 @@ static void *stream_main(void *arg)
 				 __ATOMIC_RELEASE);
 		if (stream->end_ns > sim_now_ns())
 			sim_sleep_until(stream->end_ns);
+		op_observed(stream, &op, start);
 		__atomic_add_fetch(&stream->completed, 1, __ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&stream->waiters, __ATOMIC_SEQ_CST))
 			futex_wake(&stream->completed);
 	}
 	stream_end(stream);
 	return NULL;
+}
+
+uint32_t stream_number(const struct stream *stream)
+{
+	return stream->number;
+}
+
+uint32_t graph_number(void)
+{
+	static uint32_t graphs;
+
+	return __atomic_add_fetch(&graphs, 1, __ATOMIC_RELAXED);
 }
 
 struct stream *stream_new(bool blocking)
@@ -181,13 +202,17 @@ static bool list_grow(struct op_list *list)
 
 static bool list_add(struct op_list *list, const struct op *op)
 {
+	uint32_t count;
 	bool good;
 
 	pthread_mutex_lock(&lists_lock);
 	good = list_grow(list);
 	if (good)
 		list->ops[list->count++] = *op;
+	count = list->count;
 	pthread_mutex_unlock(&lists_lock);
+	if (good && op->about.op && sim_observer())
+		sim_observer()->graph(13, list->id, (uint64_t)list->id << 32 | count, 0);
 	return good;
 }
 

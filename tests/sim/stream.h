@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "observer.h"
+
 struct stream;
 struct op;
 
@@ -24,6 +26,7 @@ struct op {
 	uint64_t duration_ns;
 	uintptr_t words[4]; /* parameters of `run` */
 	bool prompt;        /* other threads wait for it: execute it even if nobody requests it */
+	struct op_about about;
 };
 
 /* Operations that streams have recorded instead of executing them. */
@@ -31,10 +34,16 @@ struct op_list {
 	struct stream *origin; /* the stream that began recording; others join it */
 	struct op *ops;
 	uint32_t count, room;
+	uint32_t id; /* of the graph */
+	bool is_old; /* it was instantiated before graphs were observed */
 };
 
 /* `blocking`: this stream and the legacy default stream wait for each other. */
 struct stream *stream_new(bool blocking);
+/* Counts from 0. */
+uint32_t stream_number(const struct stream *stream);
+/* A number for a graph, from 1. */
+uint32_t graph_number(void);
 /* Returns at once. The stream is freed when all is done; others may still query its state. */
 void stream_free(struct stream *stream);
 

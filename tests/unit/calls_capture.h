@@ -33,6 +33,8 @@ enum call_site {
 	CALL_HOST,                   /* event: stream, host */
 	CALL_RECORD_CONTEXT,         /* event: context, event */
 	CALL_WAIT_CONTEXT,           /* the same */
+	CALL_ALL_REDUCE_AT,          /* span: count, comm_address, seq, stream */
+	CALL_COMM_INIT_AT,           /* span: rank, nranks, comm_id; at the return: comm_address */
 	CALL_SITES_END
 };
 
@@ -129,6 +131,11 @@ static const struct site_info call_sites[] = {
 		  2, CALL_PTR("context"), CALL_PTR("event")),
 	CALL_SITE("cudaExecutionCtxWaitEvent", "cuda", WAFFLE_SITE_EVENT, SITE_ROLE_STREAM_WAIT, 2,
 		  CALL_PTR("context"), CALL_PTR("event")),
+	CALL_SITE("ncclAllReduce", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_COLLECTIVE, 4,
+		  CALL_U64("count"), CALL_PTR("comm_address"), CALL_U64("seq"), CALL_PTR("stream")),
+	CALL_SITE("ncclCommInitRank", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_COMM_INIT, 4,
+		  {WAFFLE_KEY_I64, "rank"}, {WAFFLE_KEY_I64, "nranks"}, CALL_PTR("comm_id"),
+		  CALL_PTR("comm_address")),
 };
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");

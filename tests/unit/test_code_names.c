@@ -337,12 +337,18 @@ static void test_what_is_armed_is_told_in_words(void **state)
 		struct armed_counts counts;
 		const char *text;
 	} rows[] = {
-		{{0, 0, 0, 0, 0}, "nothing"},
-		{{1, 0, 0, 0, 0}, "1 site"},
-		{{3, 50, 7, 2, 0}, "3 sites, 57 CUDA and NCCL calls, 2 probes"},
-		{{0, 1, 0, 0, 0}, "1 CUDA call"},
-		{{0, 0, 9, 1, 0}, "9 NCCL calls, 1 probe"},
-		{{UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 2, UINT64_MAX, 0},
+		{{0}, "nothing"},
+		{{.sites = 1}, "1 site"},
+		{{.sites = 3, .cuda = 50, .nccl = 7, .probes = 2},
+		 "3 sites, 57 CUDA and NCCL calls, 2 probes"},
+		{{.cuda = 1}, "1 CUDA call"},
+		{{.hip = 2}, "2 HIP calls"},
+		{{.cuda = 1, .hip = 2, .nccl = 3}, "6 CUDA and HIP and NCCL calls"},
+		{{.nccl = 9, .probes = 1}, "9 NCCL calls, 1 probe"},
+		{{.sites = UINT64_MAX,
+		  .cuda = UINT64_MAX / 2,
+		  .nccl = UINT64_MAX / 2,
+		  .probes = UINT64_MAX},
 		 "18446744073709551615 sites, 18446744073709551614 CUDA and NCCL calls, "
 		 "18446744073709551615 probes"},
 	};
@@ -355,8 +361,9 @@ static void test_what_is_armed_is_told_in_words(void **state)
 	armed_count(&counted, &launch);
 	armed_count(&counted, &(struct site_info){.category = "nccl", .call = true});
 	armed_count(&counted, &(struct site_info){.category = "cuda"}); /* a macro's */
+	armed_count(&counted, &(struct site_info){.category = "hip"});
 	armed_count(&counted, &(struct site_info){.category = "", .call = true});
-	assert_string_equal(armed_text(text, &counted), "1 site, 2 CUDA and NCCL calls, 1 probe");
+	assert_string_equal(armed_text(text, &counted), "2 sites, 2 CUDA and NCCL calls, 1 probe");
 }
 
 static void test_sites_without_functions_are_no_concern(void **state)

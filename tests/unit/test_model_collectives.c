@@ -105,6 +105,91 @@ static void test_collectives_are_counted_from_the_creation_of_their_communicator
 	comm_free(comm, &capture);
 }
 
+/* A communicator of rank at an address that differs from rank to rank. `id`: 0: its creation does
+ * not have one. */
+static void rank_init_at(struct capture *capture, unsigned rank, unsigned nranks, uint64_t ts,
+			 uint64_t id, uint64_t address)
+{
+	const uint64_t words[] = {rank, nranks, id};
+
+	call_hit_in(capture, 100 + rank, ts, 200 + rank, CALL_COMM_INIT_AT, ts, 3, words);
+	call_return_in(capture, 100 + rank, ts + 10, 200 + rank, CALL_COMM_INIT_AT, ts, 1,
+		       &address);
+}
+
+static void rank_call_at(struct capture *capture, unsigned rank, uint64_t from, uint64_t id,
+			 uint64_t address, uint64_t seq)
+{
+	const uint64_t words[] = {64, address, seq, 0xa};
+
+	call_hit_in(capture, 100 + rank, from, 200 + rank, CALL_ALL_REDUCE_AT, id, 4, words);
+	call_return_in(capture, 100 + rank, from + 20, 200 + rank, CALL_ALL_REDUCE_AT, id, 0, NULL);
+}
+
+/* Their memory was not understood: rank, size and identity are those of ncclCommInitRank. The
+ * second communicator is where the first one was, and its ranks are in another order. */
+static void test_communicators_at_an_address_are_those_that_were_created_there(void **state)
+{
+	const struct model_collective *first, *second;
+	struct capture capture;
+	const struct model *model;
+	struct model_comm *comm;
+
+	(void)state;
+	calls_begin(&capture);
+	for (unsigned rank = 0; rank < 2; rank++)
+		rank_init_at(&capture, rank, 2, 1500 + rank, 0x1d, 0x7000 + rank);
+	for (unsigned rank = 0; rank < 2; rank++)
+		rank_call_at(&capture, rank, 2000 + rank, 1 + rank, 0x7000 + rank, 0);
+	for (unsigned rank = 0; rank < 2; rank++)
+		rank_init_at(&capture, rank, 2, 3000 + rank, 0x2d, 0x7000 + rank);
+	for (unsigned rank = 0; rank < 2; rank++) /* the tracer counts on */
+		rank_call_at(&capture, rank, 4000 + rank, 3 + rank, 0x7000 + rank, 1 + 5 * rank);
+	comm = comm_load(&capture, 9000, &model);
+	assert_int_equal(model_collective_count(comm), 2);
+	first = collective_of(model, comm, 1);
+	second = collective_of(model, comm, 3);
+	assert_ptr_not_equal(first, second);
+	assert_int_equal(first->comm, 0x1d);
+	assert_int_equal(second->comm, 0x2d);
+	for (unsigned rank = 0; rank < 2; rank++) {
+		assert_ptr_equal(collective_of(model, comm, 1 + rank), first);
+		assert_ptr_equal(collective_of(model, comm, 3 + rank), second);
+		assert_int_equal(first->calls[rank].rank, rank);
+		assert_int_equal(second->calls[rank].rank, rank);
+	}
+	assert_int_equal(second->nranks, 2);
+	assert_int_equal(second->alignment, COLLECTIVE_BY_CREATION);
+	comm_free(comm, &capture);
+}
+
+/* One that was created before the capture, by ncclCommSplit or with a rank that can't be, is not
+ * guessed, and does not pass for the one that was at its address before. */
+static void test_communicators_of_unknown_creation_are_not_guessed(void **state)
+{
+	struct capture capture;
+	const struct model *model;
+	struct model_comm *comm;
+
+	(void)state;
+	calls_begin(&capture);
+	rank_call_at(&capture, 0, 1200, 1, 0x7000, 0); /* before */
+	rank_init_at(&capture, 0, 2, 1500, 0x1d, 0x7000);
+	rank_call_at(&capture, 0, 2000, 2, 0x7000, 1);
+	rank_init_at(&capture, 0, 2, 3000, 0, 0x7000); /* without an id */
+	rank_call_at(&capture, 0, 3100, 3, 0x7000, 2);
+	rank_init_at(&capture, 1, 1, 4000, 0x3d, 0x7001); /* rank 1 of 1 */
+	rank_call_at(&capture, 1, 4100, 4, 0x7001, 0);
+	comm = comm_load(&capture, 9000, &model);
+	for (unsigned id = 1; id <= 4; id++) {
+		const struct model_collective *found =
+			model_collective_of(comm, map_get(&model->span_ids, id));
+
+		assert_true(id == 2 ? found && found->comm == 0x1d : !found);
+	}
+	comm_free(comm, &capture);
+}
+
 /* The counter of a library may have 32 or 64 bits, and wrap. */
 static void test_sequence_numbers_may_wrap(void **state)
 {
@@ -521,6 +606,9 @@ int main(void)
 			test_collectives_are_counted_from_the_creation_of_their_communicator),
 		cmocka_unit_test(
 			test_collectives_attached_to_late_are_aligned_by_who_waits_for_whom),
+		cmocka_unit_test(
+			test_communicators_at_an_address_are_those_that_were_created_there),
+		cmocka_unit_test(test_communicators_of_unknown_creation_are_not_guessed),
 		cmocka_unit_test(test_sequence_numbers_may_wrap),
 		cmocka_unit_test(test_collectives_that_could_be_aligned_in_two_ways_are_not),
 		cmocka_unit_test(test_different_counts_decide_between_possible_alignments),

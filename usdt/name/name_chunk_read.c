@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The side of a tracer. The program may write anything at any time. */
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "usdt/name/name_chunk.h"
 
@@ -97,8 +100,11 @@ void name_chunk_arm(struct name_chunk *chunk, uint32_t at, bool armed)
 {
 	struct name_entry *entry = (struct name_entry *)((char *)chunk + at);
 
-	if (armed)
-		__atomic_or_fetch(&entry->armed, NAME_ARMED_TRACER, __ATOMIC_RELAXED);
-	else
+	if (!armed) {
 		__atomic_and_fetch(&entry->armed, ~NAME_ARMED_TRACER, __ATOMIC_RELAXED);
+		return;
+	}
+	/* A thread of the program may sleep until then (names_wake()). */
+	if (!__atomic_fetch_or(&entry->armed, NAME_ARMED_TRACER, __ATOMIC_RELAXED))
+		syscall(SYS_futex, &entry->armed, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

@@ -2,10 +2,13 @@
 #include "usdt/name/names.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "usdt/frame/mode.h"
 #include "usdt/ring/rings.h"
@@ -257,6 +260,11 @@ static void name_arm(struct name_site *name, bool armed)
 		__atomic_and_fetch(&name->entry.armed, ~NAME_ARMED_INSIDE, __ATOMIC_RELAXED);
 }
 
+void names_wake(struct name_site *name)
+{
+	__atomic_store_n(&name->wakes, true, __ATOMIC_RELAXED);
+}
+
 static void name_offer(struct name_site *name)
 {
 	name->wanted = names.listener.found && names.listener.found(name, names.listener.arg);
@@ -347,10 +355,20 @@ void names_add_track(uint32_t number, const char *name, const char *group)
 
 /* ---- arming ---- */
 
+/* Wakes those who wait for a name, when all names that they may look at are armed. */
+static void names_wake_waiters(void)
+{
+	for (struct name_site *name = names.newest; name; name = name->older)
+		if (name->wakes && name->entry.armed)
+			syscall(SYS_futex, &name->entry.armed, FUTEX_WAKE, INT32_MAX, NULL, NULL,
+				0);
+}
+
 static void names_offer(void)
 {
 	for (struct name_site *name = names.newest; name; name = name->older)
 		name_offer(name);
+	names_wake_waiters();
 }
 
 static void names_disarm(void)
@@ -369,6 +387,7 @@ void names_follow_mode(void)
 		if (name->wanted && names.listener.found)
 			name_arm(name, !off);
 	names.off = off;
+	names_wake_waiters();
 	signals_unlock(&names.lock, signals);
 }
 

@@ -22,6 +22,7 @@ struct name_site {
 	struct name_site *older; /* the one that was made before */
 	uint64_t hash;
 	bool wanted;           /* by the listener */
+	bool wakes;            /* a thread waits until the name is armed */
 	struct site_info site; /* its strings follow, as struct name_entry says */
 };
 
@@ -41,6 +42,12 @@ void names_unlisten(void);
 /* After the mode of the process may have changed: in mode off all names of the listener are
  * disarmed, as the sites of files are. */
 void names_follow_mode(void);
+
+/*
+ * From now on whoever arms the name wakes the threads that wait in a futex at its word. The word is
+ * in memory that the tracer shares, so the futex must not be a private one.
+ */
+void names_wake(struct name_site *name);
 
 /* Tells tracers of a track. */
 void names_add_track(uint32_t number, const char *name, const char *group);

@@ -48,7 +48,8 @@ static bool has_ended(const char *tid)
  * the process goes on. */
 static bool is_own(const char *tid)
 {
-	static const char *const names[] = {"waffle\n", "waffle-file\n", "waffle-send\n"};
+	static const char *const names[] = {"waffle\n", "waffle-file\n", "waffle-send\n",
+					    "waffle-gpu\n"};
 	char text[32];
 
 	if (thread_read(tid, "comm", text, sizeof(text)) != FILE_READ)

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "capture/gpu_library.h"
 #include "cmd/capture_options_internal.h"
 #include "target/process/process.h"
+#include "util/terminal.h"
 
 static const struct option_row rows[] = {
 	TARGET_OPTION_ROWS(struct capture_options, target, ""),
@@ -14,6 +16,11 @@ static const struct option_row rows[] = {
 	 .at = offsetof(struct capture_options, target.tree)},
 	{"follow", 'f', NULL, "Also trace the children that the processes create from now on.",
 	 .at = offsetof(struct capture_options, session.kernel.config.follow_children)},
+	{"gpu", 0, NULL,
+	 "Load libwaffle-gpu into the processes, where it stays, to record what GPUs did and "
+	 "ranges of NVTX. A thread that waits in a system call is interrupted for it. Without "
+	 "this option the library is used where it is already. See docs/gpu.md.",
+	 .at = offsetof(struct capture_options, gpu)},
 	CAPTURE_OPTION_ROWS,
 };
 
@@ -35,13 +42,31 @@ static int targets_find(struct capture_options *options, struct error *err)
 	return result;
 }
 
+/* Loads libwaffle-gpu into the processes. It is an error if none of them gets it. */
+static int gpu_load(const struct capture_options *options, struct error *err)
+{
+	size_t failed = 0;
+
+	for (size_t i = 0; i < options->targets.len; i++) {
+		struct error one = ERROR_INIT;
+
+		if (!gpu_library_load(options->targets.data[i], &one))
+			continue;
+		if (++failed == options->targets.len)
+			return error_set(err, EPERM, "--gpu: %s", one.message);
+		if (!options->quiet)
+			terminal_message(stderr, "waffle-bpf: attach: --gpu: %s", one.message);
+	}
+	return 0;
+}
+
 int attach_command(const struct command *command, struct capture_options *options,
 		   struct session_result *result)
 {
 	struct error err = ERROR_INIT;
 	char comm[16], label[64];
 
-	if (targets_find(options, &err))
+	if (targets_find(options, &err) || (options->gpu && gpu_load(options, &err)))
 		return command_fail(command, &err, EXIT_FAILED);
 	process_comm(options->targets.data[0], comm);
 	snprintf(label, sizeof(label), "%s (pid %d)", comm, options->targets.data[0]);
@@ -81,8 +106,8 @@ const struct command command_attach = {
 		   "opened later, and the calls of CUDA and NCCL if they have any. Records spans, "
 		   "events and what the scheduler did with the threads. Ends after --duration, "
 		   "when all processes have exited, or at Ctrl-C, and prints the report. The "
-		   "processes need no restart and are never stopped. The kernel disarms them when "
-		   "waffle-bpf ends, even if it is killed.",
+		   "processes need no restart and are not stopped, except by --gpu. The kernel "
+		   "disarms them when waffle-bpf ends, even if it is killed.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.run = run,

@@ -28,6 +28,7 @@ struct capture_options {
 	const char *to, *spool; /* NULL: no server, no spool */
 	uint64_t sample_rate;   /* samples a second; 0: none */
 	bool json, no_report, no_sched, quiet;
+	bool gpu; /* record with libwaffle-gpu */
 	struct filter_options filter;
 	struct probe_options probes;
 };

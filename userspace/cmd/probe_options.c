@@ -20,7 +20,8 @@ static int probes_read(struct probe_options *options, bool cuda, bool nccl, stru
 				 : call_set_add(options->calls, item->text, "--probe", err);
 	}
 	if (!result && cuda)
-		result = call_set_add_table(options->calls, CALL_TABLE_CUDA, err);
+		result = call_set_add_table(options->calls, CALL_TABLE_CUDA, err)
+				 ?: call_set_add_table(options->calls, CALL_TABLE_HIP, err);
 	if (!result && nccl)
 		result = call_set_add_table(options->calls, CALL_TABLE_NCCL, err);
 	return result;

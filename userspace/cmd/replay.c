@@ -22,7 +22,7 @@
 #include "util/terminal.h"
 
 struct replay_cli {
-	bool json, dry_run, compare;
+	bool json, dry_run, compare, on_gpu;
 	const char *operations, *stream, *chakra;
 	uint64_t from_ns, to_ns; /* since the beginning of the capture */
 	option_list what_ifs;
@@ -56,6 +56,10 @@ static const struct option_row rows[] = {
 	 "Compare the operations of two captures: the first difference, then the times of equal "
 	 "ones. Exits with 1 if they differ.",
 	 .at = offsetof(struct replay_cli, compare)},
+	{"on-gpu", 0, NULL,
+	 "Also issue the schedule again on the GPU of this machine, with kernels that spin for the "
+	 "recorded times, and compare.",
+	 .at = offsetof(struct replay_cli, on_gpu)},
 	{"chakra", 0, "OUT",
 	 "Write operations and their dependencies as a Chakra execution trace, for simulators. - "
 	 "is "
@@ -147,6 +151,8 @@ static int replay_build_show(const struct replay_cli *cli, const struct replay_b
 	if (!result)
 		result = replay_report_run(&report, build, &part, cli->dry_run, what_ifs,
 					   cli->what_ifs.len, err);
+	if (!result && cli->on_gpu)
+		result = replay_report_on_gpu(&report, err);
 	if ((!result || result == -EDOM) && !cli->chakra)
 		result = report_print(cli, &report, &other) ?: result;
 	if (!result && cli->chakra)
@@ -249,14 +255,16 @@ static const char *usage_problem(const struct replay_cli *cli, int files)
 		return "--compare needs two .waffle files";
 	if (files < 1)
 		return "give a .waffle file, or all files of a job";
-	if (cli->compare && (part || cli->dry_run || cli->chakra || cli->what_ifs.len))
+	if (cli->compare &&
+	    (part || cli->dry_run || cli->on_gpu || cli->chakra || cli->what_ifs.len))
 		return "--compare compares whole captures; leave the other options out";
 	if (cli->from_ns >= cli->to_ns)
 		return "--from has to be before --to";
-	if (cli->dry_run && cli->what_ifs.len)
-		return "--dry-run replays nothing; leave --what-if out";
-	if (cli->chakra && (cli->json || cli->what_ifs.len || cli->dry_run))
-		return "--chakra writes the recording; leave --json, --what-if and --dry-run out";
+	if (cli->dry_run && (cli->what_ifs.len || cli->on_gpu))
+		return "--dry-run replays nothing; leave --what-if and --on-gpu out";
+	if (cli->chakra && (cli->json || cli->what_ifs.len || cli->dry_run || cli->on_gpu))
+		return "--chakra writes the recording; leave --json, --what-if, --dry-run and "
+		       "--on-gpu out";
 	return NULL;
 }
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* waffle-bpf run: starts a command with its sites armed before main, records, and prints a
  * report. */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "capture/gpu_library.h"
 #include "cmd/capture_options_internal.h"
+#include "util/terminal.h"
 
 static const struct option_row rows[] = {
 	{"no-follow", 0, NULL, "Trace the command's own process only, not its children.",
@@ -16,6 +21,11 @@ static const struct option_row rows[] = {
 	 "Run the command as this user, with the user's groups. Default: the user who called sudo. "
 	 "With root, the command runs as root.",
 	 .at = offsetof(struct capture_options, user)},
+	{"gpu", 0, NULL,
+	 "Let CUDA, NVTX and NCCL load libwaffle-gpu into the command, to record what GPUs did, by "
+	 "the variables CUDA_INJECTION64_PATH, NVTX_INJECTION64_PATH and NCCL_PROFILER_PLUGIN "
+	 "where they are not set. See docs/gpu.md.",
+	 .at = offsetof(struct capture_options, gpu)},
 	CAPTURE_OPTION_ROWS,
 };
 
@@ -54,6 +64,27 @@ static int account_choose(struct capture_options *options, struct error *err)
 	return code;
 }
 
+/* Sets the variables by which libraries of CUDA load libwaffle-gpu, unless the caller has set them:
+ * another tool may be there. */
+static int gpu_prepare(struct error *err)
+{
+	static const char *const names[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH",
+					    "NCCL_PROFILER_PLUGIN"};
+	char path[PATH_MAX];
+	int result = gpu_library_path(path, err);
+	const char *other = getenv(names[0]);
+
+	if (!result && other && strcmp(other, path) != 0)
+		terminal_message(stderr,
+				 "waffle-bpf: run: --gpu: %s is %s, which stays: the GPU's own "
+				 "times are not recorded; unset it to record them",
+				 names[0], other);
+	for (size_t i = 0; !result && i < sizeof(names) / sizeof(names[0]); i++)
+		if (setenv(names[i], path, 0))
+			result = error_set(err, errno, "--gpu: %s: %s", names[i], strerror(errno));
+	return result;
+}
+
 static void failure_set(struct error *err, const struct capture_options *options, const char *name,
 			int code)
 {
@@ -77,6 +108,8 @@ int run_command(const struct command *command, struct capture_options *options, 
 	options->session.command = argv;
 	if (account_choose(options, &err))
 		return command_fail(command, &err, EXIT_USAGE);
+	if (options->gpu && gpu_prepare(&err))
+		return command_fail(command, &err, EXIT_FAILED);
 	options->session.warn_of_root = !options->user && !options->account && !geteuid();
 	code = capture_command(command, options, slash ? slash + 1 : argv[0], result);
 	if (code == EXIT_DONE && result->exec_errno) {

@@ -129,6 +129,8 @@ static const char *node_name(const struct gpu_timeline *timeline, struct replay_
 	switch (origin.kind) {
 	case REPLAY_ORIGIN_LAUNCH:
 		return "launch";
+	case REPLAY_ORIGIN_MEETING:
+		return "collective";
 	case REPLAY_ORIGIN_SYNC:
 		span = &timeline->model->spans.data[timeline->syncs.data[origin.index].span];
 		return model_site(timeline->model, span->site)->name;

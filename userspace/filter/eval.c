@@ -79,7 +79,8 @@ static struct eval_operand get_kind(const struct filter_predicate *predicate,
 	static const struct {
 		const char *category;
 		enum filter_kind kind;
-	} calls[] = {{"cuda", FILTER_KIND_CUDA}, {"nccl", FILTER_KIND_NCCL}};
+	} calls[] = {
+		{"cuda", FILTER_KIND_CUDA}, {"hip", FILTER_KIND_CUDA}, {"nccl", FILTER_KIND_NCCL}};
 	unsigned kind = subject->site->kind;
 	struct eval_operand operand = {.type = OPERAND_KIND};
 

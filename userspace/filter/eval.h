@@ -16,8 +16,8 @@
  * pattern is matched against its recorded part. `lib` and `file` are compared by their last
  * component, unless the literal contains a '/'.
  *
- * A call of category "cuda" or "nccl" has the kind cuda or nccl, and also the kind span or event.
- * If several keys have the same name, the first one is used.
+ * A call of category "cuda" or "hip" has the kind cuda, one of "nccl" the kind nccl, and also the
+ * kind span or event. If several keys have the same name, the first one is used.
  */
 #ifndef WAFFLE_FILTER_EVAL_H
 #define WAFFLE_FILTER_EVAL_H

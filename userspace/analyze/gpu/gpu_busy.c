@@ -29,16 +29,6 @@ struct busy {
 
 /* ---- concurrency ---- */
 
-static bool is_communication(const char *name)
-{
-	static const char *const begins[] = {"nccl", "rccl", "msccl"};
-
-	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
-		if (!strncmp(name, begins[i], strlen(begins[i])))
-			return true;
-	return false;
-}
-
 /* How many operations of each class run. */
 struct running_now {
 	uint32_t work, kernels, communication;
@@ -52,7 +42,7 @@ static void running_change(const struct busy *busy, struct running_now *now, uin
 	now->work += by;
 	if (at->kind != GPU_OP_KERNEL)
 		return;
-	if (is_communication(gpu_timeline_name(busy->timeline, at)))
+	if (gpu_timeline_communicates(gpu_timeline_name(busy->timeline, at)))
 		now->communication += by;
 	else
 		now->kernels += by;

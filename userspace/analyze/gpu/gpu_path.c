@@ -47,24 +47,6 @@ static int compare_waited(const void *left, const void *right)
 	return a->sync < b->sync ? -1 : a->sync > b->sync;
 }
 
-/* The operation of a synchronisation that ended last; MODEL_NONE: it did not wait for it. */
-static uint32_t sync_last(const struct gpu_timeline *timeline, const struct gpu_timeline_sync *sync)
-{
-	uint32_t last = MODEL_NONE;
-
-	for (uint32_t i = 0; i < sync->op_count; i++) {
-		uint32_t op = timeline->awaited.data[sync->op + i];
-
-		if (last == MODEL_NONE ||
-		    timeline->ops.data[op].end_ts > timeline->ops.data[last].end_ts)
-			last = op;
-	}
-	if (last == MODEL_NONE || timeline->ops.data[last].end_ts <= sync->start_ts ||
-	    timeline->ops.data[last].end_ts > sync->end_ts)
-		return MODEL_NONE;
-	return last;
-}
-
 static void waited_collect(struct path_walk *walk)
 {
 	const struct gpu_timeline *timeline = walk->timeline;
@@ -72,7 +54,7 @@ static void waited_collect(struct path_walk *walk)
 	walk->waited = memory_get(timeline->syncs.len * sizeof(*walk->waited));
 	for (uint32_t i = 0; i < timeline->syncs.len; i++) {
 		const struct gpu_timeline_sync *sync = &timeline->syncs.data[i];
-		uint32_t op = sync_last(timeline, sync);
+		uint32_t op = gpu_timeline_awaited(timeline, sync);
 
 		if (op != MODEL_NONE)
 			walk->waited[walk->waited_count++] =
@@ -109,24 +91,6 @@ static bool piece_add(struct path_walk *walk, struct gpu_piece piece)
 	return more;
 }
 
-/* What ended last of the operations that one depends on; of several the one of its stream, then the
- * first one. MODEL_NONE: it depends on none. */
-static uint32_t last_needed(const struct gpu_timeline *timeline, uint32_t op)
-{
-	uint32_t last = timeline->ops.data[op].previous;
-
-	for (size_t i = gpu_timeline_edges_to(timeline, op);
-	     i < timeline->edges.len && timeline->edges.data[i].to == op; i++) {
-		const struct gpu_timeline_edge *edge = &timeline->edges.data[i];
-
-		if (!edge->violated &&
-		    (last == MODEL_NONE ||
-		     timeline->ops.data[edge->from].end_ts > timeline->ops.data[last].end_ts))
-			last = edge->from;
-	}
-	return last;
-}
-
 /* Goes back from a launch along its thread. Returns the operation that the thread waited for
  * before; MODEL_NONE: the path ends here. */
 static uint32_t walk_host(struct path_walk *walk, const struct gpu_timeline_launch *launch)
@@ -155,7 +119,7 @@ static uint32_t walk_op(struct path_walk *walk, uint32_t op)
 	const struct gpu_timeline_op *at = &timeline->ops.data[op];
 	const struct gpu_timeline_launch *launch =
 		at->launch == MODEL_NONE ? NULL : &timeline->launches.data[at->launch];
-	uint32_t needed = last_needed(timeline, op);
+	uint32_t needed = gpu_timeline_needed(timeline, op);
 	struct gpu_piece piece = {.from_ts = at->start_ts,
 				  .to_ts = at->end_ts,
 				  .op = op,

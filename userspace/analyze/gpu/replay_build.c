@@ -25,8 +25,15 @@ static void edge_add(struct replay_build *build, uint32_t from, uint32_t to, uin
 								  .after_start = after_start});
 }
 
-/* What operations wait for. */
-static void ops_connect(struct replay_build *build, const uint32_t *launch_node)
+/* Where an operation begins. */
+static uint32_t begin_node(const struct replay_build *build,
+			   const struct replay_node_numbers *numbers, uint32_t op)
+{
+	return numbers->arrival[op] == REPLAY_NONE ? build->op_node[op] : numbers->arrival[op];
+}
+
+/* What operations wait for. In a collective, the arrival waits for it. */
+static void ops_connect(struct replay_build *build, const struct replay_node_numbers *numbers)
 {
 	const struct gpu_timeline *timeline = build->timeline;
 	const struct gpu_timeline_op *ops = timeline->ops.data;
@@ -35,21 +42,41 @@ static void ops_connect(struct replay_build *build, const uint32_t *launch_node)
 
 	replay_order_find(timeline, &order);
 	lags = replay_lags_measure(timeline, &order);
+	memcpy(build->order_lag_ns, lags.order, sizeof(lags.order));
 	for (size_t i = 0; i < order.len; i++)
 		edge_add(build, build->op_node[order.data[i].from],
-			 build->op_node[order.data[i].to], lags.order[ops[order.data[i].to].kind],
-			 false);
+			 begin_node(build, numbers, order.data[i].to),
+			 lags.order[ops[order.data[i].to].kind], false);
 	vec_free(&order);
 	for (size_t i = 0; i < timeline->edges.len; i++) {
 		const struct gpu_timeline_edge *edge = &timeline->edges.data[i];
 
-		edge_add(build, build->op_node[edge->from], build->op_node[edge->to],
+		edge_add(build, build->op_node[edge->from], begin_node(build, numbers, edge->to),
 			 lags.order[ops[edge->to].kind], false);
 	}
-	for (size_t i = 0; i < timeline->ops.len; i++)
+	for (uint32_t i = 0; i < timeline->ops.len; i++)
 		if (ops[i].launch != MODEL_NONE)
-			edge_add(build, launch_node[ops[i].launch], build->op_node[i],
-				 lags.launch[ops[i].kind], true);
+			edge_add(build, numbers->launch[ops[i].launch],
+				 begin_node(build, numbers, i), lags.launch[ops[i].kind], true);
+}
+
+/* The edges of collectives. */
+static void meetings_connect(struct replay_build *build, const struct replay_node_numbers *numbers)
+{
+	for (uint32_t i = 0; i < build->meetings.len; i++) {
+		const struct replay_meeting *meeting = &build->meetings.data[i];
+
+		for (uint32_t j = meeting->first; j < meeting->first + meeting->count; j++) {
+			uint32_t op = build->met.data[j], arrival = numbers->arrival[op];
+			struct replay_arrival edge = {(uint32_t)build->graph.edges.len,
+						      replay_build_pid(build, arrival)};
+
+			edge_add(build, arrival, numbers->meeting[i], 0, true);
+			vec_add(&build->arrivals, edge);
+			edge_add(build, arrival, build->op_node[op], 0, true);
+			edge_add(build, numbers->meeting[i], build->op_node[op], 0, true);
+		}
+	}
 }
 
 /* What calls of the host wait for. */
@@ -78,18 +105,25 @@ static void edges_cut(struct replay_build *build)
 struct replay_build *replay_build_new(const struct gpu_timeline *timeline)
 {
 	struct replay_build *build = memory_zeroed(1, sizeof(*build));
-	uint32_t *launch_node = numbers_none(timeline->launches.len);
-	uint32_t *sync_node = numbers_none(timeline->syncs.len);
+	struct replay_node_numbers numbers;
 
 	build->timeline = timeline;
+	replay_meetings_find(build);
 	build->op_node = numbers_none(timeline->ops.len);
-	replay_nodes_add(build, launch_node, sync_node);
+	numbers.launch = numbers_none(timeline->launches.len);
+	numbers.sync = numbers_none(timeline->syncs.len);
+	numbers.arrival = numbers_none(timeline->ops.len);
+	numbers.meeting = numbers_none(build->meetings.len);
+	replay_nodes_add(build, &numbers);
 	replay_engines_find(build);
-	ops_connect(build, launch_node);
-	syncs_connect(build, sync_node);
+	ops_connect(build, &numbers);
+	meetings_connect(build, &numbers);
+	syncs_connect(build, numbers.sync);
 	edges_cut(build);
-	free(launch_node);
-	free(sync_node);
+	free(numbers.launch);
+	free(numbers.sync);
+	free(numbers.arrival);
+	free(numbers.meeting);
 	return build;
 }
 
@@ -100,6 +134,10 @@ void replay_build_free(struct replay_build *build)
 	replay_graph_free(&build->graph);
 	vec_free(&build->origins);
 	vec_free(&build->meetings);
+	vec_free(&build->met);
+	vec_free(&build->arrivals);
+	map_free(&build->ranks);
+	free(build->meet_ts);
 	free(build->op_node);
 	free(build->cut);
 	free(build);
@@ -112,6 +150,8 @@ uint32_t replay_build_pid(const struct replay_build *build, uint32_t node)
 	uint32_t device, thread;
 
 	switch (origin.kind) {
+	case REPLAY_ORIGIN_MEETING:
+		return 0;
 	case REPLAY_ORIGIN_LAUNCH:
 		return timeline->launches.data[origin.index].pid;
 	case REPLAY_ORIGIN_SYNC:

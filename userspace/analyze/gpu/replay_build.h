@@ -30,6 +30,7 @@ enum replay_origin_kind {
 	/* A rank's kernel of a collective has begun, and now waits for the other ranks: index in
 	 * timeline.ops. The node of the operation is the transfer that follows. */
 	REPLAY_ORIGIN_ARRIVAL,
+	REPLAY_ORIGIN_MEETING, /* all ranks have arrived: index in meetings */
 };
 
 struct replay_origin {
@@ -37,10 +38,15 @@ struct replay_origin {
 	uint8_t kind;
 };
 
-/* An edge from one rank's arrival at a collective to another rank's transfer. */
+/* Kernels of one collective on several ranks. */
 struct replay_meeting {
-	uint32_t edge;
-	uint32_t from_pid, to_pid;
+	uint64_t ts;           /* begin of the last one */
+	uint32_t first, count; /* range in met */
+};
+
+/* An edge from a rank's arrival to a meeting. */
+struct replay_arrival {
+	uint32_t edge, pid;
 };
 
 struct replay_build {
@@ -51,13 +57,19 @@ struct replay_build {
 	bool *cut;
 	VEC(struct replay_origin) origins; /* of each node */
 	uint32_t *op_node;                 /* of each timeline.ops; REPLAY_NONE: none */
+	/* Until an operation of a kind begins after another one: the median, in nanoseconds. */
+	uint32_t order_lag_ns[GPU_OP_KIND_COUNT];
 	VEC(struct replay_meeting) meetings;
+	VEC(uint32_t) met; /* operations */
+	VEC(struct replay_arrival) arrivals;
+	uint64_t *meet_ts; /* of each timeline.ops: when all ranks had arrived; 0: no collective */
+	struct map ranks;  /* pid -> rank, as far as known */
 };
 
 struct replay_build *replay_build_new(const struct gpu_timeline *timeline);
 void replay_build_free(struct replay_build *build);
 
-/* The process of a node. */
+/* The process of a node; 0: a meeting, which is of several. */
 uint32_t replay_build_pid(const struct replay_build *build, uint32_t node);
 
 #endif

@@ -15,11 +15,20 @@ static inline bool replay_op_counts(const struct gpu_timeline_op *op)
  * operation, by `to`. */
 typedef VEC(struct replay_edge) replay_order;
 
+/* ---- replay_meetings.c ---- */
+
+/* Fills meetings, met, meet_ts and ranks. */
+void replay_meetings_find(struct replay_build *build);
+
 /* ---- replay_nodes.c ---- */
 
-/* Adds the nodes and the gaps of the host's queues. launch_node and sync_node are arrays of the
- * caller. */
-void replay_nodes_add(struct replay_build *build, uint32_t *launch_node, uint32_t *sync_node);
+/* The number of the node of each launch, sync, arrival (by operation) and meeting. */
+struct replay_node_numbers {
+	uint32_t *launch, *sync, *arrival, *meeting;
+};
+
+/* Adds the nodes and the gaps of the host's queues. */
+void replay_nodes_add(struct replay_build *build, const struct replay_node_numbers *numbers);
 /* Gives copies their engines. */
 void replay_engines_find(struct replay_build *build);
 

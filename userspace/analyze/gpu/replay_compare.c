@@ -8,7 +8,7 @@
 #include "util/memory.h"
 
 /* One of the two captures. */
-struct side {
+struct compared_side {
 	const struct gpu_timeline *timeline;
 	VEC(uint32_t) streams; /* of the timeline, by first use */
 	uint32_t *ordinal;     /* of each stream of the timeline; MODEL_NONE: nothing ran there */
@@ -46,7 +46,7 @@ static uint64_t use_ts(const struct gpu_timeline *timeline, const struct gpu_tim
 	return op->launch == MODEL_NONE ? op->start_ts : timeline->launches.data[op->launch].ts;
 }
 
-static void side_ops(struct side *side, const struct gpu_timeline_stream *stream)
+static void side_ops(struct compared_side *side, const struct gpu_timeline_stream *stream)
 {
 	vec_add(&side->first, side->ops.len);
 	for (uint32_t i = 0; i < stream->op_count; i++) {
@@ -57,11 +57,11 @@ static void side_ops(struct side *side, const struct gpu_timeline_stream *stream
 	}
 }
 
-static void side_open(struct side *side, const struct gpu_timeline *timeline)
+static void side_open(struct compared_side *side, const struct gpu_timeline *timeline)
 {
 	VEC(struct use) uses = {0};
 
-	*side = (struct side){.timeline = timeline};
+	*side = (struct compared_side){.timeline = timeline};
 	for (uint32_t i = 0; i < timeline->streams.len; i++) {
 		const struct gpu_timeline_stream *stream = &timeline->streams.data[i];
 		struct use use = {UINT64_MAX, i};
@@ -89,7 +89,7 @@ static void side_open(struct side *side, const struct gpu_timeline *timeline)
 	vec_free(&uses);
 }
 
-static void side_close(struct side *side)
+static void side_close(struct compared_side *side)
 {
 	vec_free(&side->streams);
 	vec_free(&side->ops);
@@ -112,8 +112,9 @@ static bool value_is_equal(const struct value *a, const struct value *b)
 	return a->u64 == b->u64;
 }
 
-static bool key_is_equal(const struct side *a, const struct gpu_timeline_op *op_a,
-			 const struct side *b, const struct gpu_timeline_op *op_b, const char *key)
+static bool key_is_equal(const struct compared_side *a, const struct gpu_timeline_op *op_a,
+			 const struct compared_side *b, const struct gpu_timeline_op *op_b,
+			 const char *key)
 {
 	struct value value_a, value_b;
 	bool has_a =
@@ -125,8 +126,8 @@ static bool key_is_equal(const struct side *a, const struct gpu_timeline_op *op_
 }
 
 /* Whether two operations have waited for the same ones of other streams. */
-static bool waits_are_equal(const struct side *a, uint32_t op_a, const struct side *b,
-			    uint32_t op_b)
+static bool waits_are_equal(const struct compared_side *a, uint32_t op_a,
+			    const struct compared_side *b, uint32_t op_b)
 {
 	size_t i = gpu_timeline_edges_to(a->timeline, op_a);
 	size_t j = gpu_timeline_edges_to(b->timeline, op_b);
@@ -159,8 +160,8 @@ static bool waits_are_equal(const struct side *a, uint32_t op_a, const struct si
 }
 
 /* What differs; NULL: nothing. */
-static const char *op_differs(const struct side *a, uint32_t index_a, const struct side *b,
-			      uint32_t index_b)
+static const char *op_differs(const struct compared_side *a, uint32_t index_a,
+			      const struct compared_side *b, uint32_t index_b)
 {
 	static const char *const keys[] = {"grid", "block", "shared_bytes", "bytes", "kind"};
 	const struct gpu_timeline_op *op_a = &a->timeline->ops.data[index_a];
@@ -180,7 +181,7 @@ static const char *op_differs(const struct side *a, uint32_t index_a, const stru
 
 struct comparer {
 	struct replay_comparison *result;
-	struct side a, b;
+	struct compared_side a, b;
 	struct keymap names; /* of equal operations -> index in result->spread */
 };
 
@@ -261,7 +262,7 @@ static void divergence_add(struct replay_comparison *result, const struct replay
 }
 
 /* The operations of a stream; 0: it does not exist. */
-static size_t stream_ops(const struct side *side, uint32_t stream, const uint32_t **ops)
+static size_t stream_ops(const struct compared_side *side, uint32_t stream, const uint32_t **ops)
 {
 	if (stream >= side->streams.len)
 		return 0;

@@ -53,11 +53,23 @@ static struct draft draft_sync(const struct gpu_timeline *timeline, uint32_t ind
 	return draft;
 }
 
-/* At one instant: launches, the operations, then what waits for them. */
+/* When a kernel of a collective began to transfer. */
+static uint64_t transfer_ts(const struct replay_build *build, uint32_t index)
+{
+	const struct gpu_timeline_op *op = &build->timeline->ops.data[index];
+
+	return min(max(op->start_ts, build->meet_ts[index]), op->end_ts);
+}
+
+/* At one instant: launches, then in a collective arrivals and their meeting, the operations, and
+ * what waits for them. */
 static int draft_compare(const void *left, const void *right)
 {
-	static const uint8_t rank[] = {
-		[REPLAY_ORIGIN_LAUNCH] = 0, [REPLAY_ORIGIN_OP] = 1, [REPLAY_ORIGIN_SYNC] = 2};
+	static const uint8_t rank[] = {[REPLAY_ORIGIN_LAUNCH] = 0,
+				       [REPLAY_ORIGIN_ARRIVAL] = 1,
+				       [REPLAY_ORIGIN_MEETING] = 2,
+				       [REPLAY_ORIGIN_OP] = 3,
+				       [REPLAY_ORIGIN_SYNC] = 4};
 	const struct draft *a = left, *b = right;
 
 	if (a->start_ts != b->start_ts)
@@ -67,15 +79,26 @@ static int draft_compare(const void *left, const void *right)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static void drafts_make(const struct gpu_timeline *timeline, drafts *all)
+static void drafts_make(const struct replay_build *build, drafts *all)
 {
+	const struct gpu_timeline *timeline = build->timeline;
+
 	vec_need(all, timeline->ops.len + timeline->launches.len + timeline->syncs.len);
 	for (uint32_t i = 0; i < timeline->ops.len; i++) {
 		const struct gpu_timeline_op *op = &timeline->ops.data[i];
 
-		if (replay_op_counts(op))
-			vec_add(all, (struct draft){op->start_ts, op->start_ts, op->end_ts, i,
-						    MODEL_NONE, REPLAY_ORIGIN_OP});
+		if (!replay_op_counts(op))
+			continue;
+		if (build->meet_ts[i])
+			vec_add(all, (struct draft){op->start_ts, op->start_ts, op->start_ts, i,
+						    MODEL_NONE, REPLAY_ORIGIN_ARRIVAL});
+		vec_add(all, (struct draft){op->start_ts, transfer_ts(build, i), op->end_ts, i,
+					    MODEL_NONE, REPLAY_ORIGIN_OP});
+	}
+	for (uint32_t i = 0; i < build->meetings.len; i++) {
+		uint64_t ts = build->meetings.data[i].ts;
+
+		vec_add(all, (struct draft){ts, ts, ts, i, MODEL_NONE, REPLAY_ORIGIN_MEETING});
 	}
 	for (uint32_t i = 0; i < timeline->launches.len; i++)
 		vec_add(all, draft_launch(timeline, i));
@@ -120,16 +143,18 @@ static void node_add(struct replay_build *build, const struct draft *draft, uint
 	vec_add(&build->origins, (struct replay_origin){draft->index, draft->kind});
 }
 
-void replay_nodes_add(struct replay_build *build, uint32_t *launch_node, uint32_t *sync_node)
+void replay_nodes_add(struct replay_build *build, const struct replay_node_numbers *numbers)
 {
 	uint32_t *const nodes_of[] = {[REPLAY_ORIGIN_OP] = build->op_node,
-				      [REPLAY_ORIGIN_LAUNCH] = launch_node,
-				      [REPLAY_ORIGIN_SYNC] = sync_node};
+				      [REPLAY_ORIGIN_LAUNCH] = numbers->launch,
+				      [REPLAY_ORIGIN_SYNC] = numbers->sync,
+				      [REPLAY_ORIGIN_ARRIVAL] = numbers->arrival,
+				      [REPLAY_ORIGIN_MEETING] = numbers->meeting};
 	struct map queues = {0};
 	VEC(uint32_t) last = {0}; /* by queue */
 	drafts all = {0};
 
-	drafts_make(build->timeline, &all);
+	drafts_make(build, &all);
 	vec_need(&build->graph.nodes, all.len);
 	vec_need(&build->origins, all.len);
 	for (uint32_t i = 0; i < all.len; i++) {

@@ -102,6 +102,21 @@ int replay_report_run(struct replay_report *report, const struct replay_build *b
 	return result;
 }
 
+int replay_report_on_gpu(struct replay_report *report, struct error *err)
+{
+	int result = replay_device_run(report->build, report->selected, &report->device, err);
+
+	report->on_gpu = !result;
+	return result;
+}
+
+double replay_report_device_error(const struct replay_report *report)
+{
+	uint64_t measured_ns = report->result.measured_ns;
+
+	return measured_ns ? (double)report->device.ns / (double)measured_ns - 1 : 0;
+}
+
 void replay_report_free(struct replay_report *report)
 {
 	free(report->selected);

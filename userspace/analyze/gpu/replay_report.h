@@ -3,6 +3,7 @@
 #ifndef WAFFLE_ANALYZE_GPU_REPLAY_REPORT_H
 #define WAFFLE_ANALYZE_GPU_REPLAY_REPORT_H
 
+#include "analyze/gpu/replay_device.h"
 #include "analyze/gpu/replay_select.h"
 #include "analyze/gpu/replay_what_if.h"
 
@@ -30,6 +31,8 @@ struct replay_report {
 	uint64_t dependencies; /* that were checked */
 	replay_violations violations;
 	VEC(struct replay_row) rows;
+	bool on_gpu; /* device is set: the schedule was issued again on a GPU */
+	struct replay_device_result device;
 };
 
 /*
@@ -41,6 +44,11 @@ int replay_report_run(struct replay_report *report, const struct replay_build *b
 		      const struct replay_part *part, bool dry_run,
 		      const struct replay_what_if *what_ifs, size_t count, struct error *err);
 void replay_report_free(struct replay_report *report);
+
+/* Issues the part of the report on a GPU, and sets on_gpu and device. */
+int replay_report_on_gpu(struct replay_report *report, struct error *err);
+/* Its time as a part of the measured one, minus 1. */
+double replay_report_device_error(const struct replay_report *report);
 
 /* Whether the dependencies alone fix the order: none was violated, and everything was executed. */
 bool replay_report_deterministic(const struct replay_report *report);

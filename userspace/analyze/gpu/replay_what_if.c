@@ -239,37 +239,26 @@ static void durations_run(const struct replay_build *build, const struct replay_
 	free(dur_ns);
 }
 
-static bool pid_has_rank(const struct model *model, uint32_t pid, uint32_t rank)
-{
-	uint32_t process = map_get(&model->pids, pid);
-
-	return process != MAP_NONE && model->processes.data[process].rank == rank;
-}
-
 /* Nobody waits for the rank, and the makespan is that of the others: the rank itself still does
  * what made it late. */
 static void rank_run(const struct replay_build *build, const struct replay_what_if *what_if,
 		     const bool *selected, struct replay_answer *answer)
 {
 	const struct replay_graph *graph = &build->graph;
-	const struct model *model = build->timeline->model;
 	bool *cut = memory_zeroed(graph->edges.len, sizeof(*cut));
 	bool *ignored = memory_zeroed(graph->nodes.len, sizeof(*ignored));
 	const struct replay_change change = {.selected = selected, .cut = cut, .ignored = ignored};
 
 	if (graph->edges.len)
 		memcpy(cut, build->cut, graph->edges.len * sizeof(*cut));
-	for (size_t i = 0; i < build->meetings.len; i++) {
-		const struct replay_meeting *meeting = &build->meetings.data[i];
-
-		if (!pid_has_rank(model, meeting->from_pid, what_if->rank) ||
-		    pid_has_rank(model, meeting->to_pid, what_if->rank))
+	for (size_t i = 0; i < build->arrivals.len; i++) {
+		if (map_get(&build->ranks, build->arrivals.data[i].pid) != what_if->rank)
 			continue;
-		cut[meeting->edge] = true;
+		cut[build->arrivals.data[i].edge] = true;
 		answer->matched++;
 	}
 	for (uint32_t i = 0; i < graph->nodes.len && answer->matched; i++)
-		ignored[i] = pid_has_rank(model, replay_build_pid(build, i), what_if->rank);
+		ignored[i] = map_get(&build->ranks, replay_build_pid(build, i)) == what_if->rank;
 	if (answer->matched)
 		replay_run(graph, &change, &answer->result);
 	free(cut);

@@ -55,6 +55,8 @@ void why_await_init(struct why_awaits *awaits, const struct model *model)
 {
 	*awaits = (struct why_awaits){.gpu = model_gpu_new(model)};
 	awaits->comm = model_comm_new(model, awaits->gpu);
+	if (awaits->gpu)
+		awaits->timeline = gpu_timeline_new(model);
 	find_completions(awaits);
 	if (!awaits->gpu && !awaits->mpi)
 		return;
@@ -75,6 +77,7 @@ void why_await_init(struct why_awaits *awaits, const struct model *model)
 
 void why_await_free(struct why_awaits *awaits)
 {
+	gpu_timeline_free(awaits->timeline);
 	model_comm_free(awaits->comm);
 	model_gpu_free(awaits->gpu);
 	map_free(&awaits->sync_of);
@@ -125,7 +128,10 @@ static uint32_t sync_of(struct why_walk *walk, uint32_t span)
 {
 	struct why_awaits *awaits = &walk->awaits;
 	uint32_t found = map_get(&awaits->sync_of, span);
-	struct why_sync sync = {.span = span, .end = WHY_CAUSE_COUNT, .launch_thread = MODEL_NONE};
+	struct why_sync sync = {.span = span,
+				.end = WHY_CAUSE_COUNT,
+				.launch_thread = MODEL_NONE,
+				.done_ts = UINT64_MAX};
 
 	if (found != MAP_NONE)
 		return found;
@@ -164,8 +170,11 @@ uint64_t why_await_cut(struct why_walk *walk, uint32_t thread, uint64_t from, ui
 		await->arrival = arrival_after(awaits, sync, from);
 		if (await->arrival != MODEL_NONE && awaits->arrivals.data[await->arrival].ts < to)
 			to = awaits->arrivals.data[await->arrival].ts;
-		if (await->arrival == MODEL_NONE && sync->end == WHY_CAUSE_COUNT)
+		if (await->arrival == MODEL_NONE &&
+		    (sync->end == WHY_CAUSE_COUNT || sync->done_ts <= from))
 			*await = WHY_AWAIT_NOTHING;
+		else if (await->arrival == MODEL_NONE && sync->done_ts < to)
+			to = sync->done_ts;
 	}
 	/* Stop at the arrival: otherwise each arrival would search the whole time again. */
 	for (at = until; at < to && call_at(walk, thread, at, &until) == call;)

@@ -50,9 +50,18 @@ bool why_await_role_waits(unsigned role);
 /* Finds what the call sync->span waits for. */
 void why_await_sync_make(struct why_walk *walk, struct why_sync *sync);
 
+/* ---- why_await_times.c ---- */
+
+/* If the GPU's times show until when the call waited, sets sync->done_ts. Unless `ranks` or a
+ * collective may have been awaited, also describes in `sync` which operations ran meanwhile, and
+ * returns true. */
+bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks);
+
 /* ---- why_await_text.c ---- */
 
 void why_await_put_op(FILE *out, const struct model *model, const struct model_gpu_op *op);
+/* Writes "kernel" or another word, and a function's name without its return type and parameters. */
+void why_await_put_function(FILE *out, const char *what, const struct value *value);
 void why_await_put_stream(FILE *out, uint64_t stream);
 /* Size of a copy or set; false: unknown. */
 bool why_await_bytes(const struct model *model, const struct model_gpu_op *op, uint64_t *bytes);

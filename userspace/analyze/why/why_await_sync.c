@@ -458,6 +458,8 @@ void why_await_sync_make(struct why_walk *walk, struct why_sync *sync)
 	model_gpu_awaited(walk->awaits.gpu, sync->span, &awaited);
 	make(&gather, &awaited);
 	gather_sort(&gather);
+	if (why_await_by_times(walk, sync, sync->arrival_count || sync->end == WHY_COLLECTIVE))
+		gather.more = awaited.more = false;
 	/* A late rank may be among what was not searched. */
 	if ((gather.more || awaited.more) && sync->waits)
 		sync->grade = WHY_GRADE_UNKNOWN;

@@ -5,8 +5,7 @@
 
 #include "analyze/why/why_await_internal.h"
 
-/* Writes a function's name without its return type and parameters. */
-static void put_function(FILE *out, const char *what, const struct value *value)
+void why_await_put_function(FILE *out, const char *what, const struct value *value)
 {
 	const char *name = value->text, *end = name + value->text_len;
 
@@ -77,9 +76,9 @@ void why_await_put_op(FILE *out, const struct model *model, const struct model_g
 	switch (op->role) {
 	case SITE_ROLE_LAUNCH:
 		if (value_of(model, op, "kernel", &value))
-			put_function(out, "kernel", &value);
+			why_await_put_function(out, "kernel", &value);
 		else if (op->host && value_of(model, op, "host", &value))
-			put_function(out, "host function", &value);
+			why_await_put_function(out, "host function", &value);
 		else
 			fputs(name_of(model, op), out);
 		break;

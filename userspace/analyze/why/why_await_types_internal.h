@@ -6,6 +6,7 @@
 #include "analyze/why/why_types.h"
 #include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
+#include "model/gpu/gpu_timeline.h"
 
 /* The rank that arrived last in a collective, or in the creation of a communicator. */
 struct why_arrival {
@@ -30,6 +31,9 @@ struct why_sync {
 	uint32_t object, meaning; /* texts of `end` */
 	uint64_t launch_ts;       /* of the op that it waits for; 0: unknown */
 	uint32_t launch_thread, launch_span;
+	/* When the awaited work had ended, by the GPU's times: from then on the call waits for
+	 * something else. UINT64_MAX: unknown. */
+	uint64_t done_ts;
 	uint32_t arrival, arrival_count; /* range in why_awaits.arrivals, by ts */
 };
 
@@ -54,7 +58,9 @@ struct why_completion {
 struct why_awaits {
 	struct model_gpu *gpu;   /* NULL: no GPU calls in the capture */
 	struct model_comm *comm; /* NULL: no collectives */
-	struct map sync_of;      /* span → index in syncs */
+	/* What the GPU did, with its own times; NULL: they were not recorded. */
+	struct gpu_timeline *timeline;
+	struct map sync_of; /* span → index in syncs */
 	VEC(struct why_sync) syncs;
 	VEC(struct why_arrival) arrivals;
 	VEC(struct why_init) inits;             /* by start_ts */

@@ -9,10 +9,10 @@
 #include "target/elf/site.h"
 
 struct armed_counts {
-	uint64_t sites;      /* of macros */
-	uint64_t cuda, nccl; /* calls in these categories */
-	uint64_t probes;     /* other calls */
-	uint64_t simulated;  /* how many of the calls are in stand-ins */
+	uint64_t sites;           /* of macros */
+	uint64_t cuda, hip, nccl; /* calls in these categories */
+	uint64_t probes;          /* other calls */
+	uint64_t simulated;       /* how many of the calls are in stand-ins */
 };
 
 void armed_count(struct armed_counts *counts, const struct site_info *site);

@@ -68,6 +68,11 @@ static bool has_library(const struct arming *arming, pid_t pid, const struct cal
 	return false;
 }
 
+static uint64_t gpu_calls(const struct armed_counts *counts)
+{
+	return counts->cuda + counts->hip + counts->nccl;
+}
+
 /*
  * Whether to arm a library of the system, which any program may open, in this process. A library
  * that the user requested is armed. One of a table is armed if that does not cost others anything.
@@ -78,8 +83,7 @@ static bool system_has(const struct arming *arming, const struct call_library *l
 {
 	bool cheap =
 		!arming->options->kernel.config.follow_children && kernel_arms_many(arming->kernel);
-	uint64_t known = arming->counts.cuda + arming->counts.nccl + arming->expected.cuda +
-			 arming->expected.nccl;
+	uint64_t known = gpu_calls(&arming->counts) + gpu_calls(&arming->expected);
 
 	return cheap || library->asked || (library->table && known);
 }

@@ -199,12 +199,12 @@ static void handles_answer(struct code_names *names, const struct question *ques
 {
 	struct handle_search search = {names, question->since, question->pid};
 	struct image image;
+	bool there = !hit_image_open(&image, names->kernel, (pid_t)question->pid, question->ts);
 
-	if (hit_image_open(&image, names->kernel, (pid_t)question->pid, question->ts))
-		return;
-	handles_find(question->fd, &image, question->address, question->offset, handle_found,
-		     &search);
-	image_close(&image);
+	handles_find(question->fd, there ? &image : NULL, question->address, question->offset,
+		     handle_found, &search);
+	if (there)
+		image_close(&image);
 }
 
 static char *plain_name(const char *mangled)
@@ -386,34 +386,48 @@ static bool was_seen(struct code_names *names, uint32_t pid, uint64_t value)
 	return same;
 }
 
-/* A value that is not an address may be a handle from before the capture. Searches the process for
- * all handles that it keeps, once. */
-static void find_handles(struct code_names *names, struct address_space_notes *notes, pid_t pid,
-			 uint64_t since, uint64_t ts)
+static void find_handles_in(struct code_names *names, const struct mappings *mappings, pid_t pid,
+			    uint64_t since, uint64_t ts)
 {
-	struct mappings now;
 	uint64_t ino = 0;
 
-	if (notes->handles_since == since ||
-	    hit_image_mappings(&now, names->kernel, pid, ts, false))
-		return;
-	notes->handles_since = since;
-	for (size_t i = 0; i < now.list.len; i++) {
-		const struct mapping *mapping = &now.list.data[i];
+	for (size_t i = 0; i < mappings->list.len; i++) {
+		const struct mapping *mapping = &mappings->list.data[i];
 		struct question question = {.offset = mapping->offset,
 					    .address = mapping->start,
 					    .since = since,
 					    .ts = ts,
 					    .pid = (uint32_t)pid};
 
-		if (!mapping->ino || mapping->ino == ino)
+		if (!mapping->ino || !mapping->executable || mapping->ino == ino)
 			continue; /* another part of the same file */
 		ino = mapping->ino;
 		question.fd = module_fd(names, mapping, pid);
 		if (question.fd >= 0)
 			ask(names, &question);
 	}
-	mappings_free(&now);
+}
+
+/* A value that is not an address of code may be a handle from before the capture. Searches the
+ * process for all handles that it keeps, once. If the process is gone, the files that it had mapped
+ * still tell the handles that are addresses. */
+static void find_handles(struct code_names *names, struct address_space_notes *notes, pid_t pid,
+			 uint64_t since, uint64_t ts)
+{
+	const struct mappings *known = address_spaces_now(names->spaces, pid);
+	struct mappings now;
+
+	if (notes->handles_since == since)
+		return;
+	if (!hit_image_mappings(&now, names->kernel, pid, ts, false)) {
+		find_handles_in(names, &now, pid, since, ts);
+		mappings_free(&now);
+	} else if (known) {
+		find_handles_in(names, known, pid, since, ts);
+	} else {
+		return;
+	}
+	notes->handles_since = since;
 }
 
 /* Requests to name a value by the function at an address of the process. False: there is none. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/enrich/handles.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -13,13 +14,50 @@
 #include "target/elf/demangle.h"
 #include "target/elf/elffile.h"
 #include "target/worker/worker.h"
+#include "util/keymap.h"
 
 #define VARIABLE "8__handle"
+
+#define HIP_KERNELS_MAX 65536 /* of a file */
 
 struct handles_search {
 	const struct elf_file *file;
 	struct wire_out *found;
+	struct keymap hip; /* mangled names of the kernels that have a stub of HIP */
 };
+
+/* ---- HIP ---- */
+
+/*
+ * Notes the kernel of a stub. In "_ZN2ns21__device_stub__vecaddIfEEvPT_i" the number before the
+ * prefix is the length of the name with it. The kernel is "_ZN2ns6vecaddIfEEvPT_i". Digits before
+ * the number may belong to another name, so all readings of them are noted: a reading that is wrong
+ * names no variable.
+ */
+static void stub_note(struct handles_search *search, const char *symbol)
+{
+	const char *prefix = strstr(symbol, HANDLES_STUB_HIP);
+	const char *rest = prefix ? prefix + strlen(HANDLES_STUB_HIP) : NULL;
+	char kernel[4096];
+
+	if (!rest || !*rest || search->hip.len >= HIP_KERNELS_MAX)
+		return;
+	if (prefix == symbol) /* a function of C */
+		keymap_set(&search->hip, rest, strlen(rest), 1);
+	for (const char *at = prefix; at > symbol && isdigit((unsigned char)at[-1]);) {
+		unsigned long length = strtoul(--at, NULL, 10);
+		int bytes;
+
+		if (*at == '0' || length <= strlen(HANDLES_STUB_HIP) || length > strlen(prefix))
+			continue;
+		bytes = snprintf(kernel, sizeof(kernel), "%.*s%lu%s", (int)(at - symbol), symbol,
+				 length - strlen(HANDLES_STUB_HIP), rest);
+		if (bytes > 0 && (size_t)bytes < sizeof(kernel))
+			keymap_set(&search->hip, kernel, (size_t)bytes, 1);
+	}
+}
+
+/* ---- CUDA ---- */
 
 /*
  * "_ZZ33__device_stub__Z5saxpyifPfS_ifPfS_E8__handle": the number is the length of the function's
@@ -48,25 +86,40 @@ static bool kernel_of(const char *symbol, char *kernel, size_t size)
 	return true;
 }
 
-static void variable_put(const struct handles_search *search, const GElf_Sym *symbol,
-			 const char *name)
-{
-	char kernel[4096], plain[DEMANGLE_MAX];
-	const char *shown = kernel;
+/* ---- both ---- */
 
-	if (!name || GELF_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size != 8 ||
-	    !kernel_of(name, kernel, sizeof(kernel)))
+static void variable_put(struct handles_search *search, const GElf_Sym *symbol, const char *name)
+{
+	bool hip = keymap_get(&search->hip, name, strlen(name)) != MAP_NONE;
+	char kernel[4096], plain[DEMANGLE_MAX];
+	const char *shown = hip ? name : kernel;
+
+	if (symbol->st_size != 8 || (!hip && !kernel_of(name, kernel, sizeof(kernel))))
 		return;
-	if (!strncmp(kernel, "_Z", 2))
-		shown = demangle(kernel, plain) ?: kernel;
-	else if (*kernel == '_')
-		shown = kernel + 1;
+	if (!strncmp(shown, "_Z", 2))
+		shown = demangle(shown, plain) ?: shown;
+	else if (!hip && *shown == '_')
+		shown++;
 	wire_put_text(search->found, shown);
 	wire_put_u64(search->found, symbol->st_value);
+	wire_put_u64(search->found, hip);
 }
 
-static void symbols_read(const struct handles_search *search, Elf_Scn *section,
-			 const GElf_Shdr *header)
+/* A function, if `stubs` is set; otherwise a variable. */
+static void symbol_read(struct handles_search *search, const GElf_Sym *symbol, const char *name,
+			bool stubs)
+{
+	if (!name || symbol->st_shndx == SHN_UNDEF ||
+	    GELF_ST_TYPE(symbol->st_info) != (stubs ? STT_FUNC : STT_OBJECT))
+		return;
+	if (stubs)
+		stub_note(search, name);
+	else
+		variable_put(search, symbol, name);
+}
+
+static void symbols_read(struct handles_search *search, Elf_Scn *section, const GElf_Shdr *header,
+			 bool stubs)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	size_t size = gelf_fsize(search->file->elf, ELF_T_SYM, 1, EV_CURRENT);
@@ -74,23 +127,40 @@ static void symbols_read(const struct handles_search *search, Elf_Scn *section,
 
 	for (size_t i = 0; data && size && i < data->d_size / size && i < INT32_MAX; i++)
 		if (gelf_getsym(data, (int)i, &symbol))
-			variable_put(
-				search, &symbol,
-				elf_strptr(search->file->elf, header->sh_link, symbol.st_name));
+			symbol_read(search, &symbol,
+				    elf_strptr(search->file->elf, header->sh_link, symbol.st_name),
+				    stubs);
 }
 
-static void file_search(const struct handles_search *search)
+/* Reads the tables of one type. False: the file has none. */
+static bool tables_read(struct handles_search *search, uint32_t type, bool stubs)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
+	bool found = false;
 
 	while ((section = elf_nextscn(search->file->elf, section)))
-		if (gelf_getshdr(section, &header) && header.sh_type == SHT_SYMTAB)
-			symbols_read(search, section, &header);
+		if (gelf_getshdr(section, &header) && header.sh_type == type) {
+			found = true;
+			symbols_read(search, section, &header, stubs);
+		}
+	return found;
+}
+
+/* A stripped file still has what it exports. The stubs come first: they tell which variables are
+ * kernels. */
+static void file_search(struct handles_search *search)
+{
+	uint32_t type = tables_read(search, SHT_SYMTAB, true) ? SHT_SYMTAB : SHT_DYNSYM;
+
+	if (type == SHT_DYNSYM)
+		tables_read(search, type, true);
+	tables_read(search, type, false);
+	keymap_free(&search->hip);
 }
 
 /* Writes the link-time address of the byte at `offset`, followed by each variable: its kernel's
- * name and its link-time address. */
+ * name, its link-time address, and 1 if this address is the handle, 0 if it holds the handle. */
 static int file_put(struct wire_out *found, int fd, uint64_t offset)
 {
 	struct handles_search search = {.found = found};
@@ -139,10 +209,13 @@ int handles_find(int fd, const struct image *image, uint64_t address, uint64_t o
 	bias = address - wire_get_u64(&in);
 	while (!in.bad && in.at < in.end) {
 		const char *name = wire_get_text(&in);
-		uint64_t variable = wire_get_u64(&in), handle;
+		uint64_t variable = wire_get_u64(&in) + bias, handle = variable;
+		bool is_handle = wire_get_u64(&in);
 
-		if (name && !in.bad &&
-		    image_read(image, variable + bias, &handle, sizeof(handle)) && handle)
+		if (!name || in.bad)
+			break;
+		if (is_handle ||
+		    (image && image_read(image, variable, &handle, sizeof(handle)) && handle))
 			each(handle, name, arg);
 	}
 	wire_out_free(&request);

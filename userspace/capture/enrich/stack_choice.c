@@ -25,7 +25,7 @@ struct stack_choice {
 
 static bool of_cuda(const struct site_info *site)
 {
-	return site->call && !strcmp(site->category, "cuda");
+	return site->call && (!strcmp(site->category, "cuda") || !strcmp(site->category, "hip"));
 }
 
 static bool of_nccl(const struct site_info *site)

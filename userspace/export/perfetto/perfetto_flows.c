@@ -4,6 +4,7 @@
 
 #include "analyze/origin/origin_symptoms.h"
 #include "export/perfetto/perfetto_internal.h"
+#include "model/gpu/gpu_timeline.h"
 #include "util/memory.h"
 
 /* Number of symptoms, and of origins of each, whose ways become arrows. */
@@ -127,6 +128,30 @@ static void origins_add(struct perfetto *p)
 	origin_symptoms_free(symptoms);
 }
 
+/* Adds an arrow from each launch to its operations on a GPU. Of those that follow each other on a
+ * stream, as the nodes of a graph do, only the first one gets it. */
+static void launches_add(struct perfetto *p)
+{
+	struct gpu_timeline *timeline = gpu_timeline_new(p->model);
+
+	for (size_t i = 0; i < timeline->ops.len; i++) {
+		const struct gpu_timeline_op *op = &timeline->ops.data[i];
+		const struct gpu_timeline_launch *launch;
+		struct flow_edge edge = {.effect = op->span};
+
+		if (op->launch == MODEL_NONE ||
+		    (op->previous != MODEL_NONE &&
+		     timeline->ops.data[op->previous].launch == op->launch))
+			continue;
+		launch = &timeline->launches.data[op->launch];
+		edge.cause = launch->host == MODEL_NONE
+				     ? flows_event_node(p, launch->event)
+				     : node_of(p, launch->host_kind, launch->host);
+		vec_add(&p->flows.edges, edge);
+	}
+	gpu_timeline_free(timeline);
+}
+
 /* Lists the edges of each node. The counts are stored two places ahead, so that filling the lists
  * leaves the right values in begin[]. */
 static void edges_index(struct perfetto *p)
@@ -162,6 +187,7 @@ void flows_begin(struct perfetto *p)
 	for (size_t i = 0; i < m->links.len; i++)
 		vec_add(&p->flows.edges, link_edge(p, &m->links.data[i]));
 	origins_add(p);
+	launches_add(p);
 	edges_unite(&p->flows, m->links.len);
 	if (p->flows.edges.len)
 		edges_index(p);

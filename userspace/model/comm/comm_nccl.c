@@ -5,15 +5,16 @@
 #include "model/comm/comm_internal.h"
 #include "util/memory.h"
 
-/* By the names of NCCL's functions (nccl.h), without the prefixes. A name stands before others that
- * it is the beginning of. */
+/* By the names of NCCL's and RCCL's functions (nccl.h), without the prefixes. A name stands before
+ * others that it is the beginning of. */
 static const struct {
 	const char *name;
 	enum model_flow flow;
 } flows[] = {
-	{"AllReduce", FLOW_ALL},       {"AllGather", FLOW_ALL},   {"AlltoAll", FLOW_ALL},
-	{"ReduceScatter", FLOW_ALL},   {"Reduce", FLOW_TO_ROOT},  {"Gather", FLOW_TO_ROOT},
-	{"Broadcast", FLOW_FROM_ROOT}, {"Bcast", FLOW_FROM_ROOT}, {"Scatter", FLOW_FROM_ROOT},
+	{"AllReduce", FLOW_ALL},     {"AllGather", FLOW_ALL},       {"AlltoAll", FLOW_ALL},
+	{"AllToAll", FLOW_ALL},      {"ReduceScatter", FLOW_ALL},   {"Reduce", FLOW_TO_ROOT},
+	{"Gather", FLOW_TO_ROOT},    {"Broadcast", FLOW_FROM_ROOT}, {"Bcast", FLOW_FROM_ROOT},
+	{"Scatter", FLOW_FROM_ROOT},
 };
 
 /* The flow of ncclAllReduce, pncclAllReduceConfig and so on. */

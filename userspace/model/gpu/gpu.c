@@ -8,21 +8,27 @@
 #include "util/memory.h"
 
 static const char *const key_names[] = {
-	[GPU_STREAM] = "stream", [GPU_EVENT] = "event",       [GPU_COMM] = "comm",
-	[GPU_RANK] = "rank",     [GPU_NRANKS] = "nranks",     [GPU_SEQ] = "seq",
-	[GPU_COUNT] = "count",   [GPU_DATATYPE] = "datatype", [GPU_OP] = "op",
-	[GPU_ROOT] = "root",     [GPU_PEER] = "peer",         [GPU_FLAGS] = "flags",
-	[GPU_RESULT] = "result", [GPU_HOST] = "host",
+	[GPU_STREAM] = "stream",   [GPU_EVENT] = "event",       [GPU_COMM] = "comm",
+	[GPU_RANK] = "rank",       [GPU_NRANKS] = "nranks",     [GPU_SEQ] = "seq",
+	[GPU_COUNT] = "count",     [GPU_DATATYPE] = "datatype", [GPU_OP] = "op",
+	[GPU_ROOT] = "root",       [GPU_PEER] = "peer",         [GPU_FLAGS] = "flags",
+	[GPU_RESULT] = "result",   [GPU_HOST] = "host",         [GPU_COMM_ADDRESS] = "comm_address",
+	[GPU_COMM_ID] = "comm_id",
 };
 _Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "each key has a name");
 
+static bool name_ends(const char *name, const char *suffix)
+{
+	size_t len = strlen(name), suffix_len = strlen(suffix);
+
+	return len >= suffix_len && !strcmp(name + len - suffix_len, suffix);
+}
+
 static void site_set(struct gpu_site *to, const struct site_info *site)
 {
-	size_t len = strlen(site->name);
-	const char *suffix = site->name + (len > 5 ? len - 5 : 0);
-
 	to->role = site->role;
-	to->per_thread = !strcmp(suffix, "_ptsz") || !strcmp(suffix, "_ptds");
+	to->per_thread = name_ends(site->name, "_ptsz") || name_ends(site->name, "_ptds") ||
+			 name_ends(site->name, "_spt");
 	for (unsigned key = 0; key < GPU_KEY_COUNT; key++) {
 		to->keys[key] = GPU_KEY_NONE;
 		for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
@@ -89,6 +95,8 @@ void model_gpu_free(struct model_gpu *gpu)
 	vec_free(&gpu->inits);
 	vec_free(&gpu->calls);
 	vec_free(&gpu->graphs);
+	vec_free(&gpu->comms);
+	keymap_free(&gpu->comm_at);
 	keymap_free(&gpu->channel_at);
 	map_free(&gpu->streams);
 	map_free(&gpu->grouped);

@@ -21,6 +21,8 @@ enum gpu_key {
 	GPU_FLAGS,
 	GPU_RESULT,
 	GPU_HOST,
+	GPU_COMM_ADDRESS,
+	GPU_COMM_ID,
 	GPU_KEY_COUNT
 };
 
@@ -34,8 +36,8 @@ enum gpu_key {
 #define STREAM_FLAG_NON_BLOCKING 1 /* cudaStreamNonBlocking */
 
 struct gpu_site {
-	uint16_t role;               /* enum site_role */
-	bool per_thread;             /* its stream 0 is the thread's own (_ptsz, _ptds) */
+	uint16_t role;   /* enum site_role */
+	bool per_thread; /* its stream 0 is the thread's own (_ptsz, _ptds, HIP's _spt) */
 	uint8_t keys[GPU_KEY_COUNT]; /* key indexes, or GPU_KEY_NONE */
 };
 
@@ -76,6 +78,12 @@ struct gpu_sync {
 	uint32_t channel;
 };
 
+/* A communicator, as the call that created it describes it. */
+struct gpu_comm {
+	uint64_t comm; /* of its ncclUniqueId: the same on all ranks */
+	uint32_t rank, nranks;
+};
+
 struct model_gpu {
 	const struct model *model;
 	struct gpu_site *sites; /* by site index; the last one is for unknown sites */
@@ -89,8 +97,11 @@ struct model_gpu {
 	struct map group_next;
 	VEC(struct model_gpu_call) calls; /* of collectives, in order of time */
 	VEC(struct model_gpu_init) inits;
-	VEC(uint32_t) graphs; /* channel being captured; MODEL_NONE: capture ended */
-	struct map in_graph;  /* nodes that went into a graph instead of to a stream */
+	/* Communicators whose memory can't be read, by process and address. */
+	VEC(struct gpu_comm) comms;
+	struct keymap comm_at; /* pid and address → index in comms */
+	VEC(uint32_t) graphs;  /* channel being captured; MODEL_NONE: capture ended */
+	struct map in_graph;   /* nodes that went into a graph instead of to a stream */
 };
 
 /* The node of a span or event: spans have the first numbers, and events follow. */
@@ -180,6 +191,14 @@ bool gpu_graph_can_take(const struct model_gpu *gpu, uint32_t site);
 bool gpu_graph_take(struct model_gpu *gpu, uint32_t node, unsigned role, uint32_t stream,
 		    uint32_t event);
 bool gpu_in_graph(const struct model_gpu *gpu, uint32_t node);
+
+/* ---- gpu_comms.c ---- */
+
+/* Notes a call that created a communicator: its comm, rank and nranks are then those of calls on
+ * that address. Call it in order of time. */
+void gpu_comm_add(struct model_gpu *gpu, uint32_t pid, uint64_t address, struct gpu_comm comm);
+/* The communicator at an address; NULL: its creation was not recorded, or does not describe it. */
+const struct gpu_comm *gpu_comm_find(const struct model_gpu *gpu, uint32_t pid, uint64_t address);
 
 /* ---- gpu_scan.c ---- */
 

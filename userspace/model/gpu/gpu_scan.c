@@ -215,6 +215,24 @@ static bool call_pair(const struct gpu_scan *scan, const struct item *item,
 	return call->rank != MODEL_NONE && peer != MODEL_NONE;
 }
 
+/* Where a call has only the address of its communicator, the call that created the communicator
+ * tells the rest. */
+static void call_identify(const struct gpu_scan *scan, const struct item *item,
+			  struct model_gpu_call *call)
+{
+	const struct gpu_comm *comm =
+		gpu_comm_find(scan->gpu, item->pid, item_number(scan, item, GPU_COMM_ADDRESS));
+
+	if (call->comm || !comm)
+		return;
+	call->comm = comm->comm;
+	call->rank = comm->rank;
+	call->nranks = comm->nranks;
+	/* Without the hash, the tracer counts on where another communicator at this address ended.
+	 */
+	call->has_seq = false;
+}
+
 /* The index of the new call in gpu.calls; MODEL_NONE: its communicator or its ranks are unknown, or
  * the role does not tell what the call does. */
 static uint32_t call_add(struct gpu_scan *scan, const struct item *item, uint32_t channel)
@@ -242,6 +260,7 @@ static uint32_t call_add(struct gpu_scan *scan, const struct item *item, uint32_
 		.has_seq = site->keys[GPU_SEQ] != GPU_KEY_NONE,
 	};
 
+	call_identify(scan, item, &call);
 	if (site->role == SITE_ROLE_P2P || item->span == MODEL_NONE || !call.comm ||
 	    gpu->calls.len >= MODEL_NONE ||
 	    (site->role != SITE_ROLE_COLLECTIVE && !call_pair(scan, item, &call)))
@@ -303,7 +322,17 @@ static void add_init(struct gpu_scan *scan, const struct item *item)
 		.thread = item->thread,
 		.rank = item_rank(scan, item, GPU_RANK),
 	};
+	uint64_t address = item_number(scan, item, GPU_COMM_ADDRESS);
+	struct gpu_comm described = {
+		.comm = item_number(scan, item, GPU_COMM_ID),
+		.rank = init.rank,
+		.nranks = (uint32_t)item_number(scan, item, GPU_NRANKS),
+	};
 
+	if (address) {
+		gpu_comm_add(scan->gpu, item->pid, address, described);
+		init.comm = described.comm;
+	}
 	if (scan->gpu->inits.len < INITS_MAX)
 		vec_add(&scan->gpu->inits, init);
 }

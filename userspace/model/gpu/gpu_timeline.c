@@ -2,6 +2,7 @@
 #include "model/gpu/gpu_timeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/gpu/gpu.h"
 #include "model/gpu/gpu_timeline_internal.h"
@@ -15,10 +16,11 @@ struct gpu_timeline *gpu_timeline_new(const struct model *model)
 
 	timeline->model = model;
 	timeline->simulated = model_simulated(model);
-	timeline_sites_find(&build);
-	timeline_launches_load(&build);
-	timeline_ops_load(&build);
-	timeline_order_find(timeline);
+	if (timeline_sites_find(&build)) {
+		timeline_launches_load(&build);
+		timeline_ops_load(&build);
+		timeline_order_find(timeline);
+	}
 	vec_free(&build.armings);
 	map_free(&build.launch_at);
 	keymap_free(&build.captured_at);
@@ -49,4 +51,48 @@ void gpu_timeline_free(struct gpu_timeline *timeline)
 	vec_free(&timeline->launched);
 	vec_free(&timeline->awaited);
 	free(timeline);
+}
+
+uint32_t gpu_timeline_needed(const struct gpu_timeline *timeline, uint32_t op)
+{
+	uint32_t last = timeline->ops.data[op].previous;
+
+	for (size_t i = gpu_timeline_edges_to(timeline, op);
+	     i < timeline->edges.len && timeline->edges.data[i].to == op; i++) {
+		const struct gpu_timeline_edge *edge = &timeline->edges.data[i];
+
+		if (!edge->violated &&
+		    (last == MODEL_NONE ||
+		     timeline->ops.data[edge->from].end_ts > timeline->ops.data[last].end_ts))
+			last = edge->from;
+	}
+	return last;
+}
+
+uint32_t gpu_timeline_awaited(const struct gpu_timeline *timeline,
+			      const struct gpu_timeline_sync *sync)
+{
+	uint32_t last = MODEL_NONE;
+
+	for (uint32_t i = 0; i < sync->op_count; i++) {
+		uint32_t op = timeline->awaited.data[sync->op + i];
+
+		if (last == MODEL_NONE ||
+		    timeline->ops.data[op].end_ts > timeline->ops.data[last].end_ts)
+			last = op;
+	}
+	if (last == MODEL_NONE || timeline->ops.data[last].end_ts <= sync->start_ts ||
+	    timeline->ops.data[last].end_ts > sync->end_ts)
+		return MODEL_NONE;
+	return last;
+}
+
+bool gpu_timeline_communicates(const char *name)
+{
+	static const char *const begins[] = {"nccl", "rccl", "msccl"};
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (!strncmp(name, begins[i], strlen(begins[i])))
+			return true;
+	return false;
 }

@@ -151,6 +151,18 @@ void gpu_timeline_free(struct gpu_timeline *timeline);
 const struct gpu_timeline_session *gpu_timeline_session(const struct gpu_timeline *timeline,
 							uint32_t pid);
 
+/* What ended last of the operations that one depends on, by the order of its stream or by an edge;
+ * of several that of its stream, then the first one. MODEL_NONE: it depends on none. */
+uint32_t gpu_timeline_needed(const struct gpu_timeline *timeline, uint32_t op);
+
+/* The operation of a synchronisation that ended last; MODEL_NONE: it ended before the call began,
+ * or after it, so the call did not wait for it. */
+uint32_t gpu_timeline_awaited(const struct gpu_timeline *timeline,
+			      const struct gpu_timeline_sync *sync);
+
+/* Whether a kernel of that name moves data between GPUs, for NCCL or a relative. */
+bool gpu_timeline_communicates(const char *name);
+
 /* The first edge that leads to an operation. The edges of the operation follow it. */
 static inline size_t gpu_timeline_edges_to(const struct gpu_timeline *timeline, uint32_t op)
 {

@@ -90,7 +90,8 @@ static inline uint64_t timeline_launch_key(uint32_t arming, uint64_t correlation
 
 /* ---- gpu_timeline_values.c ---- */
 
-void timeline_sites_find(struct timeline_build *build);
+/* False: libwaffle-gpu recorded nothing. */
+bool timeline_sites_find(struct timeline_build *build);
 const struct timeline_site *timeline_site(const struct timeline_build *build, uint32_t site);
 uint32_t timeline_name(struct timeline_build *build, const char *text, size_t len);
 void timeline_values_read(const struct timeline_build *build, uint32_t site, uint32_t frame,

@@ -104,6 +104,9 @@ static void op_add(struct op_load *load, uint32_t index, uint32_t name)
 
 	timeline_values_read(build, span->site, span->frame, &values);
 	op.kind = (uint8_t)op_kind(&values);
+	/* A synchronisation of a context has no stream. */
+	if (op.kind == GPU_OP_WAIT && !timeline_has(&values, TIMELINE_STREAM))
+		return;
 	if (op.kind == GPU_OP_KIND_COUNT || !timeline_has(&values, TIMELINE_DEVICE) ||
 	    !timeline_has(&values, TIMELINE_STREAM) || span->flags & MODEL_SPAN_CUT ||
 	    span->end_ts < span->start_ts) {
@@ -117,7 +120,9 @@ static void op_add(struct op_load *load, uint32_t index, uint32_t name)
 		op.copy = timeline_name(build, values.text[TIMELINE_COPY],
 					values.text_len[TIMELINE_COPY]);
 	op.stream = op_stream(load, pid, &values);
-	op.launch = op_launch(load, pid, &values, op.start_ts);
+	/* A synchronisation has the id of its own call, which launches nothing. */
+	op.launch =
+		op.kind == GPU_OP_WAIT ? MODEL_NONE : op_launch(load, pid, &values, op.start_ts);
 	op.captured = op_captured(load, pid, &values);
 	op.graph =
 		timeline_has(&values, TIMELINE_GRAPH) || timeline_has(&values, TIMELINE_GRAPH_NODE);

@@ -76,13 +76,17 @@ static void site_set(struct timeline_build *build, struct timeline_site *to,
 				to->keys[i] = (uint8_t)key;
 }
 
-void timeline_sites_find(struct timeline_build *build)
+bool timeline_sites_find(struct timeline_build *build)
 {
 	uint32_t count = model_site_count(build->model);
+	bool any = false;
 
 	build->sites = memory_zeroed((size_t)count + 1, sizeof(*build->sites));
-	for (uint32_t i = 0; i <= count; i++)
+	for (uint32_t i = 0; i <= count; i++) {
 		site_set(build, &build->sites[i], model_site(build->model, i));
+		any |= build->sites[i].kind != TIMELINE_SITE_NONE;
+	}
+	return any;
 }
 
 const struct timeline_site *timeline_site(const struct timeline_build *build, uint32_t site)

@@ -53,7 +53,6 @@ static const struct abi go_abis[] = {
 };
 
 #define WORD 8
-#define IN_REGISTERS_MAX 16 /* size limit of a struct that is passed in registers */
 
 static const struct abi *find_in(const struct abi *list, size_t count, uint16_t machine)
 {
@@ -144,7 +143,7 @@ static void place_struct(struct abi_walk *walk, struct abi_place *place, uint32_
 	const struct abi *abi = walk->abi;
 	uint8_t words = (uint8_t)((size + WORD - 1) / WORD);
 
-	if (size > IN_REGISTERS_MAX) {
+	if (size > BLOB_IN_REGISTERS_MAX) {
 		if (abi->big_by_reference)
 			place_word(walk, place);
 		else

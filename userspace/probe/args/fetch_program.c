@@ -94,6 +94,14 @@ static int save_base(struct fetch_program_maker *maker, const struct call_value 
 	return 0;
 }
 
+/* Finds an offset that has a name. False: this file does not have it, or it is not known yet. */
+static bool offset_known(const struct fetch_program_maker *maker, const char *name, int32_t *offset)
+{
+	const struct fetch_program_lookup *lookup = maker->lookup;
+
+	return lookup && lookup->offset && lookup->offset(lookup->arg, name, offset);
+}
+
 /* Follows the steps. *known is false if this file does not have an offset. */
 static int follow(struct fetch_program_maker *maker, struct call_value *value,
 		  struct waffle_fetch *fetch, bool *known)
@@ -109,8 +117,7 @@ static int follow(struct fetch_program_maker *maker, struct call_value *value,
 			continue;
 		}
 		if (step->name) {
-			*known = maker->lookup && maker->lookup->offset &&
-				 maker->lookup->offset(maker->lookup->arg, step->name, &offset);
+			*known = offset_known(maker, step->name, &offset);
 			if (!*known)
 				return 0;
 		}
@@ -125,14 +132,12 @@ static int follow(struct fetch_program_maker *maker, struct call_value *value,
 static void set_sequence(const struct fetch_program_maker *maker, const struct call_value *value,
 			 struct waffle_fetch *fetch)
 {
-	const struct fetch_program_lookup *lookup = maker->lookup;
 	const struct value_step *tag = &value->tag;
 
 	fetch->format = WAFFLE_FORMAT_SEQUENCE;
 	fetch->constant = value->sequence_group;
 	fetch->tag = tag->offset;
-	if (value->tagged && (!tag->name || (lookup && lookup->offset &&
-					     lookup->offset(lookup->arg, tag->name, &fetch->tag))))
+	if (value->tagged && (!tag->name || offset_known(maker, tag->name, &fetch->tag)))
 		fetch->flags |= WAFFLE_FETCH_TAG;
 }
 
@@ -242,10 +247,12 @@ static int push_value(struct fetch_program_maker *maker, struct call_value *valu
 	struct abi_place place = base_place(maker, value);
 	struct waffle_fetch *fetch = &place.pieces[0];
 	bool gone = value->base == VALUE_PARAM || value->base == VALUE_RAW;
+	int32_t offset;
 	int result = 0;
 
 	*added = false;
-	if (!place.count)
+	if (!place.count ||
+	    (value->unless_offset && offset_known(maker, value->unless_offset, &offset)))
 		return 0;
 	if (value->by_fields) {
 		unsigned first = 0;

@@ -10,6 +10,7 @@
 		".popsection\n")
 
 ROWS(cuda);
+ROWS(hip);
 ROWS(nccl);
 ROWS(malloc);
 ROWS(mpi);
@@ -17,13 +18,16 @@ ROWS(openssl);
 ROWS(postgresql);
 ROWS(pthread);
 ROWS(python);
+ROWS(roctx);
 
 const struct call_rows call_tables[] = {
 	[CALL_TABLE_CUDA] = {"cuda.probes", rows_cuda},
+	[CALL_TABLE_HIP] = {"hip.probes", rows_hip},
 	[CALL_TABLE_NCCL] = {"nccl.probes", rows_nccl},
 };
 
 const struct call_rows call_ready_sets[CALL_READY_SETS] = {
 	{"malloc", rows_malloc},         {"mpi", rows_mpi},         {"openssl", rows_openssl},
 	{"postgresql", rows_postgresql}, {"pthread", rows_pthread}, {"python", rows_python},
+	{"roctx", rows_roctx},
 };

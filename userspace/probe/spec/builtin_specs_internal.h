@@ -14,7 +14,7 @@ extern const struct call_rows call_tables[CALL_TABLE_COUNT];
 
 /* The sets of probes/, by their plain names. A copy of each is installed, for users to read and
  * change. */
-#define CALL_READY_SETS 6
+#define CALL_READY_SETS 7
 extern const struct call_rows call_ready_sets[CALL_READY_SETS];
 
 #endif

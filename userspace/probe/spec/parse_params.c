@@ -57,6 +57,14 @@ static int parse_value_name(struct parse *parse, const char **name)
 	return *name ? 0 : parse_memory(parse);
 }
 
+/* A struct that is passed in memory has an address, so that values can be read from it. Smaller
+ * ones may be in registers. */
+static bool in_memory(const struct parse *parse, const struct call_param *param)
+{
+	return parse->spec->type == SPEC_UPROBE && param->type.kind == TYPE_BLOB &&
+	       param->type.size > BLOB_IN_REGISTERS_MAX && !param->out;
+}
+
 static int parse_param(struct parse *parse, struct spec_side *side)
 {
 	struct call_param *param = &side->params[side->param_count];
@@ -81,7 +89,8 @@ static int parse_param(struct parse *parse, struct spec_side *side)
 	if (!result && !parse_sees(parse, ",") && !parse_sees(parse, ")"))
 		return parse_wrong(parse, "expected ',' or ')' behind a parameter, found %s",
 				   parse_show(parse).text);
-	if (!result && (param->name || param->type.kind == TYPE_VOID))
+	param->used = in_memory(parse, param);
+	if (!result && !param->used && (param->name || param->type.kind == TYPE_VOID))
 		result = check_named(parse, &param->type, param->from, param->out);
 	if (!result && param->out && param->type.kind == TYPE_XYZ)
 		return source_fault(&parse->source, param->from, parse->at, parse->err,

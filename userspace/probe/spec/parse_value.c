@@ -342,6 +342,20 @@ static int parse_condition(struct parse *parse, struct spec_side *side, struct c
 	return 0;
 }
 
+/* Parses "unless $rank": the value is read only where that offset is unknown. */
+static int parse_unless(struct parse *parse, struct call_value *value)
+{
+	struct value_step step = {0};
+
+	parse_blanks(parse);
+	if (!parse_sees(parse, "$"))
+		return parse_wrong(parse, "expected an offset such as $rank behind 'unless'");
+	if (parse_offset(parse, false, &step))
+		return -EINVAL;
+	value->unless_offset = step.name;
+	return 0;
+}
+
 static int parse_value(struct parse *parse, struct spec_side *side, bool returned)
 {
 	struct call_value *value = &side->values[side->value_count];
@@ -377,6 +391,8 @@ static int parse_value(struct parse *parse, struct spec_side *side, bool returne
 				    "a name is needed: … as NAME");
 	if (!result && parse_accept_word(parse, "if"))
 		result = parse_condition(parse, side, value);
+	if (!result && parse_accept_word(parse, "unless"))
+		result = parse_unless(parse, value);
 	side->value_count++;
 	return result;
 }

@@ -25,6 +25,7 @@
 #define SPEC_NAMES_MAX 8 /* alternatives: "a|b" */
 #define SPEC_RAW_ARGS 6  /* arguments of "(...)" */
 #define LONG_DOUBLE_BYTES 16
+#define BLOB_IN_REGISTERS_MAX 16 /* bytes of a struct that may be passed in registers */
 
 enum type_kind {
 	TYPE_VOID,
@@ -95,6 +96,9 @@ struct call_value {
 	bool conditional;
 	uint8_t count_index;
 	int32_t at_least;
+	/* The value replaces others that need this offset: it is left out where the offset is
+	 * known. NULL: it is read in any case. */
+	const char *unless_offset;
 	struct call_type type;
 	uint32_t from, to; /* in the description */
 };

@@ -34,6 +34,9 @@ static void node_json(struct json *json, const char *key, const struct replay_bu
 		json_field_u64(json, "correlation",
 			       timeline->launches.data[origin.index].correlation);
 		break;
+	case REPLAY_ORIGIN_MEETING:
+		json_field_string(json, "name", "collective");
+		break;
 	case REPLAY_ORIGIN_SYNC:
 		span = &timeline->model->spans.data[timeline->syncs.data[origin.index].span];
 		json_field_string(json, "name", model_site(timeline->model, span->site)->name);
@@ -83,6 +86,21 @@ static void rows_json(struct json *json, const struct replay_report *report)
 	json_array_end(json);
 }
 
+static void on_gpu_json(struct json *json, const struct replay_report *report)
+{
+	const struct replay_device_result *device = &report->device;
+
+	json_key(json, "on_gpu");
+	json_object_begin(json);
+	json_field_string(json, "device", device->name);
+	json_field_bool(json, "simulated", device->simulated);
+	json_field_u64(json, "operations", device->operations);
+	json_field_u64(json, "ns", device->ns);
+	json_field_f64(json, "error", replay_report_device_error(report));
+	json_field_u64(json, "overhead_ns", device->overhead_ns);
+	json_object_end(json);
+}
+
 int replay_print_json(const struct replay_report *report, FILE *out)
 {
 	const struct replay_result *result = &report->result;
@@ -100,6 +118,8 @@ int replay_print_json(const struct replay_report *report, FILE *out)
 		json_field_f64(json, "error", report->error);
 	}
 	json_field_bool(json, "deterministic", replay_report_deterministic(report));
+	if (report->on_gpu)
+		on_gpu_json(json, report);
 	violations_json(json, report);
 	rows_json(json, report);
 	summary_json_records(json, report->build->timeline->model);

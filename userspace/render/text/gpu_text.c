@@ -2,11 +2,13 @@
 #include "render/text/gpu_text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/gpu/gpu_starved.h"
 #include "render/text/notices.h"
 #include "util/memory.h"
+#include "util/template_fold.h"
 #include "util/terminal.h"
 #include "util/units.h"
 
@@ -27,9 +29,10 @@ static void put_heading(const struct gpu_printer *printer, const char *name, con
 }
 
 /* A name of at most NAME_COLUMNS - 4 characters: the begin of a kernel's name tells most. */
-static void put_name(const struct gpu_printer *printer, const char *name)
+static void put_name(const struct gpu_printer *printer, const char *whole)
 {
 	size_t len = 0, characters = 0, room = NAME_COLUMNS - 4;
+	char *name = template_fold(whole, NAME_COLUMNS - 4);
 	int columns;
 
 	for (; name[len] && characters < room; characters++)
@@ -188,10 +191,11 @@ static void print_numbers(const struct gpu_printer *printer, const struct gpu_de
 		fprintf(printer->out,
 			"  from the launch to the begin: median %s, 99 %% within %s, at most %s; "
 			"at "
-			"most %" PRIu32 " launches queued on a stream\n",
+			"most %" PRIu32 " %s queued on a stream\n",
 			units_format_duration(text, device->delay_p50_ns),
 			units_format_duration(more, device->delay_p99_ns),
-			units_format_duration(most, device->delay_max_ns), device->queue_max);
+			units_format_duration(most, device->delay_max_ns), device->queue_max,
+			units_plural(device->queue_max, "launch", "launches"));
 	if (device->comm_ns)
 		fprintf(printer->out, "  communication %s, of which no other kernel covered %s\n",
 			units_format_duration(text, device->comm_ns),
@@ -274,7 +278,7 @@ static void print_path(const struct gpu_printer *printer, const struct gpu_path 
 	put_heading(printer, "CRITICAL PATH", "     count      total    share  span");
 	for (size_t i = 0; i < rows_shown(printer, sums.len); i++) {
 		const struct gpu_path_sum *sum = &sums.data[i];
-		char name[2 * NAME_COLUMNS];
+		char name[4096];
 
 		snprintf(name, sizeof(name), "%s%s", texts[sum->kind], sum->name);
 		put_name(printer, name);

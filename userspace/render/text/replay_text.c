@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/gpu/replay_device.h"
 #include "model/gpu/gpu.h"
 #include "render/text/notices.h"
 #include "util/terminal.h"
@@ -90,6 +91,9 @@ static void put_node(FILE *out, const struct replay_build *build, uint32_t node)
 	case REPLAY_ORIGIN_LAUNCH:
 		fputs("a launch", out);
 		break;
+	case REPLAY_ORIGIN_MEETING:
+		fputs("a collective", out);
+		break;
 	case REPLAY_ORIGIN_SYNC:
 		span = &timeline->model->spans.data[timeline->syncs.data[origin.index].span];
 		put_text(out, model_site(timeline->model, span->site)->name);
@@ -159,6 +163,19 @@ static void put_rows(const struct replay_report *report, bool colour, FILE *out)
 	}
 }
 
+static void put_on_gpu(const struct replay_report *report, FILE *out)
+{
+	const struct replay_device_result *device = &report->device;
+
+	fputs("on GPU    ", out);
+	put_duration(out, device->ns);
+	fprintf(out, ", error %+.2f %% (", replay_report_device_error(report) * 100);
+	put_text(out, device->name);
+	if (device->simulated)
+		fputs(", simulated", out);
+	fputs(")\n", out);
+}
+
 void replay_print_text(const struct replay_report *report, bool colour, FILE *out)
 {
 	const struct replay_result *result = &report->result;
@@ -183,6 +200,8 @@ void replay_print_text(const struct replay_report *report, bool colour, FILE *ou
 		fprintf(out, ", error %+.2f %%", report->error * 100);
 	}
 	fputc('\n', out);
+	if (report->on_gpu)
+		put_on_gpu(report, out);
 	put_order(report, out);
 	put_rows(report, colour, out);
 }

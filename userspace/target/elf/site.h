@@ -65,7 +65,8 @@ struct site_key {
 	ROLE(P2P, "p2p") /* comm, rank, nranks, seq, stream */                                     \
 	ROLE(GROUP_START, "group_start")                                                           \
 	WAIT(GROUP_END, "group_end")                                                               \
-	/* rank, nranks, comm (the new one, at the return) */                                      \
+	/* rank, nranks, comm (the new one, at the return). Where comm can't be read: comm_id (the \
+	 * beginning of its ncclUniqueId), and at the return comm_address. */                      \
 	WAIT(COMM_INIT, "comm_init")                                                               \
 	/* Names a handle: kernel (text, or its address), function (code, at the return). */       \
 	ROLE(NAME, "name")                                                                         \

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libwaffle-gpu.so on the stand-in of CUPTI: what it records is compared with the stand-in's own log
+of the records that it has delivered (docs/simulation.md)."""
+
+import collections
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tracer import Capture, Program, wait_until
+
+OPS = {10: "kernel", 1: "copy", 22: "copy", 2: "set", 38: "wait", 51: "graph", 58: "host"}
+VERSIONS = {"12.4": 22, "12.9": 28, "13.0": 130001, "13.5": 130500}
+
+
+class Gpu:
+    """Programs of the simulation with the library, and the log of what their CUPTI delivered."""
+
+    def __init__(self, waffle, waffle_program, folder):
+        self.waffle, self.folder = waffle, folder
+        self.build = waffle_program.parent
+        self.sim = self.build / "sim"
+        self.log = folder / "cupti.log"
+
+    def environment(self, **variables):
+        """CUPTI is loaded by the library, or, that of 13.5, with the program as torch does it."""
+        newest = variables.get("WAFFLE_SIM_CUPTI_VERSION") == "13.5"
+        preload = {"LD_PRELOAD": str(self.sim / "cupti-13.5/libcupti.so.13")} if newest else {}
+        return {**os.environ, "CUDA_INJECTION64_PATH": str(self.build / "libwaffle-gpu.so"),
+                "WAFFLE_SIM_CUPTI_LOG": str(self.log), **preload, **variables}
+
+    def record(self, program, *arguments, code=0, **variables):
+        """Runs a program that records itself."""
+        path = self.folder / "out.waffle"
+        result = subprocess.run([self.sim / program, *map(str, arguments)], text=True, timeout=120, check=False,
+                                capture_output=True, env=self.environment(WAFFLE_TRACE=str(path), **variables))
+        assert result.returncode == code, result.stderr
+        return Capture(self.waffle, path), result
+
+    def delivered(self, *faults):
+        """The records that CUPTI has delivered, or those with one of these faults."""
+        with open(self.log, encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        return [row for row in rows if row["fault"] in (faults or ("",))]
+
+
+@pytest.fixture
+def gpu(waffle, waffle_program, tmp_path):
+    return Gpu(waffle, waffle_program, tmp_path)
+
+
+def operations(rows):
+    return [row for row in rows if row["kind"] == "span" and row.get("category") == "gpu"]
+
+
+def sessions(rows):
+    return [row["args"] for row in rows if row.get("name") == "session" and row.get("category") == "gpu"]
+
+
+def of_log(row):
+    """What a record of the log is as a recorded span."""
+    op = OPS[row["kind"]]
+    args = {"op": op, "device": 0, "context": 1, "correlation": row["correlation"]}
+    if row["stream"] != 2**32 - 1:
+        args["stream"] = row["stream"]
+    if op == "kernel":
+        args.update(grid=row["grid"], block=row["block"], shared_bytes=row["shared"] + 16, registers=42)
+    if op in ("copy", "set"):
+        args["bytes"] = row["bytes"]
+    if row["node"] and op != "wait":
+        args.update(graph=row["graph"], graph_node=row["node"])
+    return args, row["start"], row["end"]
+
+
+def of_span(row):
+    args = {key: value for key, value in row["args"].items() if key not in ("kind", "event", "clamped")}
+    return args, row["start_ns"], row["end_ns"]
+
+
+def check_same(spans, records, error_ns=1000):
+    """Each record is one span. Times may differ by the error of a simulated clock's reading."""
+    key = lambda entry: (entry[0]["correlation"], entry[1], entry[2], sorted(map(str, entry[0].items())))
+    ours = sorted(map(of_span, spans), key=key)
+    theirs = sorted(map(of_log, records), key=key)
+    assert len(ours) == len(theirs)
+    for (args, start, end), (args_log, start_log, end_log) in zip(ours, theirs):
+        # That of a context's synchronisation is only known when a record has named its device.
+        assert {"device": 0, **args} == args_log
+        assert abs(start - start_log) <= error_ns and abs(end - end_log) <= error_ns
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_record_of_cupti_is_a_span_with_its_values_and_times(gpu, version):
+    capture, _ = gpu.record("calls", WAFFLE_SIM_CUPTI_VERSION=version)
+    rows = capture.rows()
+    spans = operations(rows)
+    assert {"kernel", "copy", "set", "wait"} <= {span["args"]["op"] for span in spans}
+    check_same(spans, gpu.delivered())
+    assert [(s["state"], s["simulated"], s["cupti"]) for s in sessions(rows)] == [
+        ("armed", True, VERSIONS[version]), ("disarmed", True, VERSIONS[version])]
+    assert all(s[count] == 0 for s in sessions(rows) for count in ("dropped", "zero_times", "clamped", "unknown"))
+    capture.check_sums(lost=0)
+
+
+def test_each_operation_has_the_launch_that_gave_it_to_the_gpu(gpu):
+    capture, _ = gpu.record("calls")
+    rows = capture.rows()
+    launches = [row for row in rows if row.get("name") == "launch"]
+    by_number = {row["args"]["correlation"]: row for row in launches}
+    assert len(by_number) == len(launches)
+    for span in operations(rows):
+        if span["args"]["op"] in ("kernel", "copy", "set"):
+            launch = by_number[span["args"]["correlation"]]
+            assert launch["start_ns"] <= span["start_ns"] + 1000
+            assert launch["args"]["function"].startswith(
+                {"kernel": ("cuLaunch", "cuGraphLaunch"), "copy": ("cuMemcpy", "cuGraphLaunch"),
+                 "set": "cuMemset"}[span["args"]["op"]])
+    # Only launches on the default stream have no handle.
+    assert {row["args"]["handle"] for row in launches if row["args"]["function"] == "cuLaunchKernel"} - {"0x0"}
+
+
+@pytest.mark.parametrize("version", ["13.0", "13.5"])
+def test_host_functions_are_recorded_where_cupti_can(gpu, version):
+    capture, result = gpu.record("work", "host", WAFFLE_SIM_CUPTI_VERSION=version)
+    spans = operations(capture.rows())
+    assert "host functions 1" in result.stdout
+    assert [span["name"] for span in spans if span["args"]["op"] == "host"] == ["host function"] * (version == "13.5")
+    check_same(spans, gpu.delivered())
+
+
+def test_a_late_arm_leaves_graphs_to_their_nodes(gpu, waffle):
+    """CUDA 13.0's CUPTI crashes where graphs are watched as a whole that were made before, and so does
+    the stand-in."""
+    program = Program([gpu.sim / "work", "graph"], env=gpu.environment(WAFFLE_GPU_GRAPH="whole"))
+    try:
+        program.until("instantiated")
+        attached = waffle.attach("--pid", program.process.pid)
+        wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > 200, "kernels are delivered")
+        capture = attached.stop()
+        assert program.alive()
+    finally:
+        program.kill()
+    kernels = [span for span in operations(capture.rows()) if span["args"]["op"] == "kernel"]
+    assert kernels and all(span["args"]["graph_node"] for span in kernels)
+    # Both kernels have the correlation of their one launch.
+    assert set(collections.Counter(span["args"]["correlation"] for span in kernels).values()) == {2}
+
+
+@pytest.mark.parametrize("what", ["fork", "close"])
+def test_a_fork_and_a_closed_cupti_change_nothing(gpu, what):
+    capture, _ = gpu.record("work", what)
+    spans = operations(capture.rows())
+    assert len([span for span in spans if span["args"]["op"] == "kernel"]) == 2
+    check_same(spans, gpu.delivered())
+
+
+def test_many_streams_have_a_track_each(gpu):
+    capture, _ = gpu.record("work", "streams", 300)
+    spans = operations(capture.rows())
+    assert len({span["track"] for span in spans if span["args"]["op"] == "kernel"}) == 300
+    check_same(spans, gpu.delivered())
+
+
+def test_nodes_of_a_graph_refer_to_their_capture(gpu):
+    capture, _ = gpu.record("calls")
+    rows = capture.rows()
+    captures = [row["args"] for row in rows if row.get("name") == "capture"]
+    nodes = {span["args"]["graph_node"] for span in operations(rows) if "graph_node" in span["args"]}
+    cloned = {row["graph_node"]: row["from_graph"] for row in captures if row["from_graph"] and row["graph_node"]}
+    captured = {row["graph_node"] for row in captures if not row["from_graph"]}
+    assert nodes and nodes <= set(cloned)
+    assert {cloned[node] for node in nodes} <= captured
+
+
+def test_graphs_are_recorded_as_a_whole_on_request(gpu):
+    capture, _ = gpu.record("calls", WAFFLE_GPU_GRAPH="whole")
+    spans = operations(capture.rows())
+    assert [span["name"] for span in spans if span["args"]["op"] == "graph"] == ["graph"] * 2
+    assert not [span for span in spans if "graph_node" in span["args"]]
+
+
+@pytest.mark.parametrize("fault, count", [("zero", "zero_times"), ("reversed", "zero_times"), ("drop", "dropped"),
+                                          ("unknown", "unknown"), ("early", "clamped")])
+def test_records_that_can_not_be_used_are_counted(gpu, fault, count):
+    capture, _ = gpu.record("calls", WAFFLE_SIM_CUPTI=f"{fault}:3")
+    rows = capture.rows()
+    last = sessions(rows)[-1]
+    names = {"zero": "zero", "reversed": "reversed", "drop": "dropped", "early": "early"}
+    wrong = gpu.delivered(names[fault]) if fault in names else []
+    good = operations(rows)
+    if fault == "unknown":
+        assert last["unknown"] > 0
+    elif fault == "early":
+        # Only what has a launch can be before it.
+        clamped = [span for span in good if span["args"].get("clamped")]
+        assert 0 < len(clamped) == last["clamped"] <= len(wrong)
+        good = [span for span in good if span["args"]["correlation"] not in {row["correlation"] for row in wrong}]
+    else:
+        assert last[count] == len(wrong) > 0
+    numbers = {row["correlation"] for row in wrong}
+    if fault != "early":
+        check_same(good, gpu.delivered())
+    else:
+        check_same(good, [row for row in gpu.delivered() if row["correlation"] not in numbers])
+
+
+@pytest.mark.parametrize("fault", ["shuffle", "late", "clock", "shuffle,late,clock"])
+def test_order_delay_and_another_tools_clock_change_nothing(gpu, fault):
+    capture, _ = gpu.record("calls", WAFFLE_SIM_CUPTI=fault)
+    # Between two readings, another clock is taken to run evenly.
+    check_same(operations(capture.rows()), gpu.delivered(), error_ns=50000 if "clock" in fault else 1000)
+
+
+def test_a_tool_that_has_cupti_is_named_and_the_program_runs_on(gpu):
+    capture, result = gpu.record("calls", WAFFLE_SIM_CUPTI="held:Nsight Systems", WAFFLE_SIM_CUPTI_VERSION="13.5")
+    assert result.stderr.count("another tool has CUPTI: Nsight Systems") == 1
+    assert result.stdout.endswith("done\n")
+    [session] = sessions(capture.rows())
+    assert session["state"] == "unavailable" and session["holder"] == "Nsight Systems"
+    assert not operations(capture.rows())
+
+
+def test_cupti_is_shared_where_its_holder_shares(gpu):
+    capture, _ = gpu.record("calls", WAFFLE_SIM_CUPTI="held:dcgm,shared", WAFFLE_SIM_CUPTI_VERSION="13.5")
+    assert [session["state"] for session in sessions(capture.rows())] == ["armed", "disarmed"]
+    check_same(operations(capture.rows()), gpu.delivered())
+
+
+def test_without_cupti_one_line_says_so_and_the_program_runs_on(gpu, tmp_path):
+    folder = tmp_path / "without"
+    folder.mkdir()
+    for library in ("libcuda.so.1", "libcudart.so.12", "libnccl.so.2", "calls"):
+        (folder / library).write_bytes((gpu.sim / library).read_bytes())
+    (folder / "calls").chmod(0o755)
+    result = subprocess.run([folder / "calls"], text=True, capture_output=True, timeout=60, check=False,
+                            env={**gpu.environment(WAFFLE_TRACE=str(tmp_path / "out.waffle")),
+                                 "LD_LIBRARY_PATH": str(folder)})
+    assert result.returncode == 0
+    assert result.stderr.count("\n") == 1 and "no libcupti.so.12" in result.stderr
+
+
+def test_a_program_with_a_libwaffle_of_its_own_is_told(gpu, waffle_program, tmp_path):
+    """Its file has what it records itself, and the line says how to record both."""
+    result = subprocess.run([gpu.sim / "work", "host"], text=True, capture_output=True, timeout=60, check=True,
+                            env=gpu.environment(WAFFLE_TRACE=str(tmp_path / "out.waffle"),
+                                                LD_PRELOAD=str(waffle_program.parent / "libwaffle.so")))
+    assert result.stderr.count("\n") == 1 and "libwaffle of its own; waffle-bpf attach records both" in result.stderr
+    assert not operations(Capture(gpu.waffle, tmp_path / "out.waffle").rows())
+
+
+def test_attach_records_the_gpu_of_a_program_with_a_libwaffle_of_its_own(gpu, waffle, waffle_program):
+    program = Program([gpu.sim / "work", "graph"],
+                      env=gpu.environment(LD_PRELOAD=str(waffle_program.parent / "libwaffle.so")))
+    try:
+        program.until("instantiated")
+        attached = waffle.attach("--pid", program.process.pid)
+        wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > 500, "kernels are delivered")
+        capture = attached.stop()
+    finally:
+        program.kill()
+    assert [span for span in operations(capture.rows()) if span["args"]["op"] == "kernel"]
+
+
+def test_a_program_that_nobody_records_is_as_without_the_library(gpu):
+    """Dormant: CUPTI is not even loaded, and the one thread sleeps without a timer."""
+    program = Program([gpu.sim / "launches", "driver", "20000", "30"], env=gpu.environment())
+    try:
+        pid = program.process.pid
+        threads = lambda: {open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8").read().strip(): tid
+                           for tid in os.listdir(f"/proc/{pid}/task")}
+        wait_until(lambda: "waffle-gpu" in threads(), "the thread of the library")
+        tid = threads()["waffle-gpu"]
+        switches = lambda: [line for line in open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8")
+                            if "ctxt_switches" in line]
+        wait_until(lambda: open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8").read().split()[2] == "S", "it sleeps")
+        before = switches()
+        for _ in range(20):  # windows of some 100 ms
+            program.line()
+        assert switches() == before
+        assert "libcupti" not in open(f"/proc/{pid}/maps", encoding="utf-8").read()
+    finally:
+        program.kill()
+
+
+def test_run_lets_cuda_load_the_library(gpu, waffle, tmp_path):
+    path, end = tmp_path / "run.waffle", tmp_path / "end"
+    program = Program([waffle.program, "run", "--gpu", "-q", "--no-report", "-o", path, "--", gpu.sim / "work", "until", end],
+                      env={**os.environ, "WAFFLE_SIM_CUPTI_LOG": str(gpu.log)})
+    try:
+        wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > 1000, "kernels are delivered")
+        end.touch()
+        program.finish()
+    finally:
+        program.kill()
+    rows = Capture(waffle, path).rows()
+    assert [session["state"] for session in sessions(rows)] == ["armed", "disarmed"]
+    kernels = {span["args"]["correlation"] for span in operations(rows) if span["args"]["op"] == "kernel"}
+    launches = {row["args"]["correlation"] for row in rows if row.get("name") == "launch"}
+    assert len(kernels) > 400
+    # A tracer arms names one after the other, so the first operations may be without their launch.
+    assert len(kernels & launches) > 400
+
+
+def test_run_leaves_the_library_of_another_tool(gpu, waffle):
+    result = waffle.ok("run", "--gpu", "-o", gpu.folder / "other.waffle", "--", gpu.sim / "work", "host",
+                       env={**os.environ, "CUDA_INJECTION64_PATH": "/tool.so"})
+    assert "CUDA_INJECTION64_PATH is /tool.so, which stays" in result.stderr
+
+
+def test_attach_arms_the_library_and_detach_gives_cupti_back(gpu, waffle):
+    program = Program([gpu.sim / "launches", "runtime", "5000", "60"], env=gpu.environment())
+    try:
+        program.line()
+        for turn in range(2):
+            attached = waffle.attach("--pid", program.process.pid, path=gpu.folder / f"{turn}.waffle")
+            before = len(gpu.delivered()) if gpu.log.exists() else 0
+            wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > before + 1000, "kernels are delivered")
+            capture = attached.stop()
+            rows = capture.rows()
+            assert [s["state"] for s in sessions(rows)][:1] == ["armed"]
+            kernels = {span["args"]["correlation"] for span in operations(rows) if span["args"]["op"] == "kernel"}
+            launches = {row["args"]["correlation"] for row in rows if row.get("name") == "launch"}
+            assert len(kernels & launches) > 500
+            # What is delivered ends.
+            def is_quiet():
+                count = len(gpu.delivered())
+                for _ in range(3):
+                    program.line()
+                return len(gpu.delivered()) == count
+            wait_until(is_quiet, "nothing is delivered any more")
+        assert program.alive()
+    finally:
+        program.kill()
+
+
+def test_a_killed_tracer_leaves_cupti_given_back(gpu, waffle):
+    program = Program([gpu.sim / "launches", "runtime", "5000", "60"], env=gpu.environment())
+    try:
+        program.line()
+        attached = waffle.attach("--pid", program.process.pid)
+        wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > 1000, "kernels are delivered")
+        attached.signal(signal.SIGKILL)
+        def is_quiet():
+            count = len(gpu.delivered())
+            for _ in range(3):
+                program.line()
+            return len(gpu.delivered()) == count
+        wait_until(is_quiet, "nothing is delivered any more")
+        assert program.alive()
+    finally:
+        program.kill()

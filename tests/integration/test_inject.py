@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""attach --gpu: libwaffle-gpu is loaded into running programs, which notice nothing of it."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tracer import wait_until
+
+PLAIN = "import time\nprint('ready', flush=True)\n"
+
+
+def has_library(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return "libwaffle-gpu.so" in maps.read()
+
+
+def attach(waffle, *arguments, code=0):
+    result = waffle.call("attach", "-q", "--no-report", "-d", "10ms", "-o", waffle.path(), "--gpu",
+                         *arguments)
+    assert result.returncode == code, result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize("call", ["poll", "epoll", "sleep", "futex"])
+def test_program_keeps_registers_errno_and_mask(waffle, built, start, call):
+    """All other threads of the program allocate memory all the time. It checks itself what it has
+    after each call, and ends with an error if anything differs."""
+    program = start(built("inject_target.c"), call, "2")
+    program.until("ready")
+    attach(waffle, "-p", program.pid)
+    assert has_library(program.pid)
+    before = int(program.ask("", "rounds"))
+    wait_until(lambda: int(program.ask("", "rounds")) > before + 2, "rounds")
+    assert program.finish()[-1] == "end"
+
+
+def test_library_is_loaded_once(waffle, built, start):
+    program = start(built("inject_target.c"), "poll", "1")
+    program.until("ready")
+    for _ in range(3):
+        attach(waffle, "-p", program.pid)
+    with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+        code = [line for line in maps if "libwaffle-gpu.so" in line and "r-xp" in line]
+    assert len(code) == 1
+    assert len([name for name in threads(program.pid) if name == "waffle-gpu"]) == 1
+    program.finish()
+
+
+def threads(pid):
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8") as comm:
+            yield comm.read().strip()
+
+
+@pytest.mark.parametrize("wait", ["time.sleep(3600)", "sys.stdin.read()",
+                                  "threading.Event().wait()", "select.select([0], [], [])"])
+def test_python_that_waits(waffle, start, wait):
+    program = start(sys.executable, "-c", "import select, sys, threading\n" + PLAIN + wait)
+    program.until("ready")
+    attach(waffle, "-p", program.pid)
+    assert has_library(program.pid)
+    assert program.alive()
+
+
+def test_signal_that_waits_meanwhile_is_delivered(waffle, built, start):
+    """The program blocks no SIGUSR1, which comes all the time while the library is loaded."""
+    program = start(built("inject_target.c"), "poll", "1")
+    program.until("ready")
+    attach(waffle, "-p", program.pid)
+    os.kill(program.pid, signal.SIGTERM)
+    assert program.process.wait(60) == -signal.SIGTERM
+
+
+def refused(waffle, pid, says):
+    line = waffle.fails(1, "attach", "--gpu", "-p", pid, says=says)
+    assert line.startswith("waffle-bpf: attach: --gpu: loading the library into process")
+
+
+def test_stopped_and_traced_programs_are_left_alone(waffle, start):
+    program = start(sys.executable, "-c", PLAIN + "time.sleep(3600)")
+    program.until("ready")
+    os.kill(program.pid, signal.SIGSTOP)
+    refused(waffle, program.pid, "it is stopped")
+    os.kill(program.pid, signal.SIGCONT)
+    with subprocess.Popen(["strace", "-o", "/dev/null", "-p", str(program.pid)],
+                          stderr=subprocess.PIPE, text=True) as strace:
+        strace.stderr.readline()
+        refused(waffle, program.pid, f"process {strace.pid} traces it")
+        strace.terminate()
+    assert not has_library(program.pid)
+
+
+def test_static_program_is_refused(waffle, built, start):
+    program = start(built("inject_target.c", "-static"), "poll", "1")
+    program.until("ready")
+    refused(waffle, program.pid, "it is a static program, or its libc is not glibc")
+    assert program.finish()[-1] == "end"
+
+
+def test_program_with_musl_is_refused(waffle, built, start, tmp_path):
+    source = tmp_path / "wait.c"
+    source.write_text('#include <stdio.h>\n#include <unistd.h>\n'
+                      'int main(void) { puts("ready"); fflush(stdout); return pause(); }\n')
+    subprocess.run(["musl-gcc", source, "-o", tmp_path / "wait"], check=True)
+    program = start(tmp_path / "wait")
+    program.until("ready")
+    refused(waffle, program.pid, "its libc is musl, not glibc")
+
+
+def test_program_in_a_sandbox_is_refused(waffle, start):
+    """A filter of its own, which allows everything."""
+    code = """
+import ctypes, struct
+program = ctypes.create_string_buffer(struct.pack("<HBBI", 6, 0, 0, 0x7fff0000))
+class Filter(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_ushort), ("at", ctypes.c_void_p)]
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+assert libc.prctl(22, 2, ctypes.byref(Filter(1, ctypes.addressof(program))), 0, 0) == 0
+"""
+    program = start(sys.executable, "-c", code + PLAIN + "time.sleep(3600)")
+    program.until("ready")
+    refused(waffle, program.pid, "its sandbox")
+
+
+def test_program_that_never_waits_is_left_alone(waffle, start):
+    program = start(sys.executable, "-c", PLAIN + "while True: pass")
+    program.until("ready")
+    refused(waffle, program.pid, "none of its threads waits")
+    assert program.alive() and not has_library(program.pid)
+
+
+def test_program_that_does_not_see_the_file_is_refused(waffle, start):
+    """It has another folder where the library is."""
+    script = f"mount -t tmpfs none {waffle.program.parent} && echo ready && exec sleep 3600"
+    program = start("unshare", "--mount", "sh", "-c", script)
+    program.until("ready")
+    wait_until(lambda: list(threads(program.pid)) == ["sleep"], "exec")
+    refused(waffle, program.pid, "it does not see")
+
+
+def test_file_that_others_can_write_is_refused(waffle, start, tmp_path):
+    """A copy of waffle-bpf with a library beside it that anybody can replace."""
+    os.chmod(tmp_path, 0o755)
+    for name in ("waffle-bpf", "libwaffle-gpu.so"):
+        data = (waffle.program.parent / name).read_bytes()
+        (tmp_path / name).write_bytes(data)
+        (tmp_path / name).chmod(0o755 if name == "waffle-bpf" else 0o777)
+    program = start(sys.executable, "-c", PLAIN + "time.sleep(3600)")
+    program.until("ready")
+    waffle.program = tmp_path / "waffle-bpf"
+    refused(waffle, program.pid, "others than root")
+    assert not has_library(program.pid)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls that give work to a GPU. CUPTI calls launches_call() in the program's threads at each
+ * of them, and this records a `launch` event with the number by which the operation refers to its
+ * call (the correlation id). Only calls of the driver are watched: a call of the runtime makes one
+ * of the driver with the same number, and libraries such as NCCL call the driver alone.
+ */
+#ifndef WAFFLE_USDT_GPU_LAUNCHES_H
+#define WAFFLE_USDT_GPU_LAUNCHES_H
+
+#include <stdint.h>
+
+#include "usdt/gpu/cupti.h"
+#include "waffle_named.h"
+
+/* Finds the calls to watch in this version of CUPTI. Returns how many there are. */
+unsigned launches_find(const struct cupti *cupti);
+/* Switches CUPTI's callbacks at these calls on or off. Returns the first error of CUPTI, or 0. */
+int launches_watch(const struct cupti *cupti, void *subscriber, bool on);
+/* The number of cuDriverGetVersion among the driver's calls; 0: CUPTI has no such call. */
+uint32_t launches_trigger(void);
+
+/* A call of the driver begins. `name` is that of the events. */
+void launches_call(waffle_name_t *name, uint32_t cbid, const struct cupti_call *call);
+
+/* When the call with this number began (CLOCK_MONOTONIC); 0: it is not known (any more). */
+uint64_t launches_time(uint32_t correlation);
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/inject/inject.h"
+
+#include <string.h>
+
+#include "target/inject/inject_internal.h"
+
+#ifdef __x86_64__
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Where a library is mapped, by its name alone: one of another place serves as well. 0: nowhere. */
+static uint64_t library_find(const struct mappings *mappings, const char *library)
+{
+	const char *name = strrchr(library, '/') ? strrchr(library, '/') + 1 : library;
+
+	for (size_t i = 0; i < mappings->list.len; i++) {
+		const struct mapping *one = &mappings->list.data[i];
+		const char *slash = strrchr(one->path, '/');
+
+		if (!one->offset && slash && !strcmp(slash + 1, name))
+			return one->start;
+	}
+	return 0;
+}
+
+/* Whether a process has a thread with this name, as a library names its own. */
+static bool thread_find(pid_t pid, const char *name)
+{
+	char path[320], comm[32];
+	struct dirent *entry;
+	bool found = false;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && !found && (entry = readdir(tasks))) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/comm", pid, entry->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		found = fgets(comm, sizeof(comm), file) && !strncmp(comm, name, strlen(name)) &&
+			comm[strlen(name)] == '\n';
+		fclose(file);
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
+}
+
+/* *base: where the library is mapped now. 0: nowhere. */
+static int library_look(pid_t pid, const char *library, uint64_t *base, struct error *err)
+{
+	struct mappings mappings;
+	int result = process_mappings_all(&mappings, pid, err);
+
+	if (result)
+		return result;
+	*base = library_find(&mappings, library);
+	mappings_free(&mappings);
+	return 0;
+}
+
+static int libc_look(pid_t pid, const struct image *image, struct inject_libc *libc,
+		     struct error *err)
+{
+	struct mappings mappings;
+	int result = process_mappings_all(&mappings, pid, err);
+
+	if (result)
+		return result;
+	result = inject_libc_find(libc, image, &mappings, err);
+	mappings_free(&mappings);
+	return result;
+}
+
+/* Loads it, which has been checked. */
+static int library_load(pid_t pid, const struct image *image, const struct inject_libc *libc,
+			const char *library, uint64_t *base, struct error *err)
+{
+	struct inject_call call = {
+		.function = libc->open, .text = library, .second = (uint32_t)libc->flags};
+	int result = inject_run(pid, image, libc, &call, err);
+
+	if (!result)
+		result = library_look(pid, library, base, err);
+	if (!result && !*base)
+		result = error_set(err, EIO,
+				   "its loader rejected %s; LD_DEBUG=libs in a program that opens "
+				   "it shows which library it lacks",
+				   library);
+	return result;
+}
+
+static int library_use(pid_t pid, const struct image *image, const char *library, const char *start,
+		       struct error *err)
+{
+	struct inject_call call = {0};
+	struct inject_libc libc;
+	uint64_t base;
+	int result = libc_look(pid, image, &libc, err);
+
+	if (!result)
+		result = library_look(pid, library, &base, err);
+	if (!result && !base)
+		result = inject_check_file(pid, library, err)
+				 ?: library_load(pid, image, &libc, library, &base, err);
+	if (result)
+		return result;
+	call.function = inject_symbol(image, base, start);
+	if (!call.function)
+		return error_set(err, ENOENT, "%s has no function %s", library, start);
+	return inject_run(pid, image, &libc, &call, err);
+}
+
+int inject_library(pid_t pid, const struct inject_target *target, struct error *err)
+{
+	struct image image;
+	int result;
+
+	if (thread_find(pid, target->thread))
+		return 0;
+	result = inject_check_process(pid, err);
+	if (!result) {
+		result = image_open(&image, pid);
+		if (result)
+			error_set(err, -result,
+				  result == -EACCES ? "its program may not be read"
+						    : "no such process");
+	}
+	if (!result) {
+		result = library_use(pid, &image, target->library, target->start, err);
+		image_close(&image);
+	}
+	if (result)
+		error_prefix(err, "loading the library into process %d", pid);
+	return result;
+}
+
+#else
+
+int inject_library(pid_t pid, const struct inject_target *target, struct error *err)
+{
+	(void)target;
+	return inject_check_process(pid, err);
+}
+
+#endif
