@@ -122,14 +122,6 @@ $(BUILD)/libwaffle.so: $(PIC_OBJ) usdt/libwaffle.map
 		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) $(PIC_LIBS)
 	@ln -sf libwaffle.so $@.0
 
-# libwaffle-gpu, which collects what GPUs did (docs/gpu.md). It contains libwaffle, of which nothing is
-# visible, so that a program may have its own.
-GPU_SRC := $(wildcard usdt/gpu/*.c)
-GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/pic/%.o)
-$(BUILD)/libwaffle-gpu.so: $(GPU_OBJ) $(PIC_OBJ) usdt/libwaffle-gpu.map
-	$(CC) $(PIC_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=usdt/libwaffle-gpu.map -Wl,--gc-sections \
-		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(GPU_OBJ) $(PIC_OBJ) $(PIC_LIBS) -ldl
-
 # The functions that Debian's libelf.a misses are weak, so that a program may have them as well.
 $(BUILD)/pic/userspace/static/eu_search.o: PIC_CFLAGS += -fvisibility=default
 $(BUILD)/libwaffle.a: $(PIC_OBJ) $(BUILD)/pic/userspace/static/eu_search.o
@@ -148,6 +140,17 @@ $(BUILD)/python/libwaffle.so.0: $(PIC_OBJ) $(PYTHON_OBJ) usdt/libwaffle.map
 	$(CC) $(PIC_CFLAGS) -shared -s -Wl,-soname,libwaffle.so.0 -Wl,--version-script=usdt/libwaffle.map -Wl,--gc-sections \
 		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(PIC_OBJ) \
 		$(PYTHON_OBJ) $(PYTHON_LIBS)
+
+# libwaffle-gpu, which collects what GPUs did (docs/gpu.md). It contains libwaffle, of which nothing is
+# visible, so that a program may have its own. It is loaded into programs of any machine and container, so
+# it contains the libraries that it needs, too, where the machine that builds it has their archives.
+GPU_SRC := $(wildcard usdt/gpu/*.c)
+GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/pic/%.o)
+GPU_ARCHIVES = $(foreach l,$(patsubst -l%,%,$(filter-out -lm -lpthread,$(PIC_LIBS))),$(filter /%,$(shell $(CC) -print-file-name=lib$(l).a)))
+GPU_LIBS = $(if $(word $(words $(filter-out -lm -lpthread,$(PIC_LIBS))),$(GPU_ARCHIVES)),$(PYTHON_LIBS),$(PIC_LIBS))
+$(BUILD)/libwaffle-gpu.so: $(GPU_OBJ) $(PIC_OBJ) $(PYTHON_OBJ) usdt/libwaffle-gpu.map
+	$(CC) $(PIC_CFLAGS) -shared -static-libgcc -Wl,-soname,$(@F) -Wl,--version-script=usdt/libwaffle-gpu.map -Wl,--gc-sections \
+		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(GPU_OBJ) $(PIC_OBJ) $(PYTHON_OBJ) $(GPU_LIBS) -ldl
 
 $(BUILD)/python/wheel: $(BUILD)/python/libwaffle.so.0 $(PYTHON_SRC) $(wildcard include/*.h include/waffle/*.h)
 	@rm -rf $@ python/build
@@ -204,6 +207,7 @@ $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 $(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o say/say.o)
 $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/ring/shared_memory.o
 $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/name/name_chunk.o
+$(BUILD)/unit/test_nvtx: $(addprefix $(BUILD)/obj/usdt/gpu/nvtx_,text.o find.o)
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
 $(BUILD)/unit/test_gpu_activity $(BUILD)/bin/fuzz_gpu_activity: $(addprefix $(BUILD)/obj/usdt/gpu/,activity.o fields.o)
@@ -359,10 +363,11 @@ soak: all
 soak-clock: $(BUILD)/unit/test_ticks
 	CLOCK_SECONDS=$(or $(SECONDS),600) $<
 
-# On a machine with a GPU: a CUDA program and an NCCL all-reduce, decoded against their own log.
+# On a machine with a GPU: a CUDA program and an NCCL all-reduce, decoded against their own log; and a
+# schedule that the GPU runs again.
 gpu: all
 	WAFFLE_GPU=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
-		tests/integration/test_gpu.py
+		tests/integration/test_gpu.py tests/integration/test_replay.py
 
 demo: setup
 	@echo "== Building"

@@ -3,7 +3,7 @@
 
 BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/compute $(BUILD)/bench/load \
 	$(BUILD)/bench/inside $(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench \
-	$(BUILD)/bench/rate $(BUILD)/bench/threads $(BUILD)/bench/drain $(BUILD)/bench/sink \
+	$(BUILD)/bench/rate $(BUILD)/bench/threads $(BUILD)/bench/drain $(BUILD)/bench/sink $(BUILD)/bench/cupti_plain.so \
 	$(if $(wildcard /usr/include/opentelemetry/sdk/trace/tracer_provider_factory.h),$(BUILD)/bench/cpp_sites) \
 	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench) \
 	$(if $(filter x86_64,$(ARCH)),$(if $(shell pkg-config --exists lttng-ust && echo yes),$(BUILD)/bench/lttng))
@@ -28,6 +28,11 @@ $(BUILD)/bench/cpp_sites: bench/cpp_sites.cpp $(BUILD)/libwaffle.so $(wildcard i
 	@mkdir -p $(@D)
 	$(CXX) -std=gnu++17 -O2 -g -Wall -Wextra -Iinclude -o $@ $< -lopentelemetry_trace -lopentelemetry_resources \
 		-lopentelemetry_common -L$(BUILD) -Wl,--no-as-needed -lwaffle -Wl,-rpath,'$$ORIGIN/..' -lpthread
+
+# A tool that only switches CUPTI on.
+$(BUILD)/bench/cupti_plain.so: bench/cupti_plain.c
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -fPIC -shared -o $@ $< -ldl -lpthread
 
 # A server that only answers.
 $(BUILD)/bench/sink: bench/sink.c

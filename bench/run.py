@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 
 import backends  # noqa: E402
 import calls  # noqa: E402
+import gpu_library  # noqa: E402
 import placement  # noqa: E402
 import python_bench  # noqa: E402
 import scheduling  # noqa: E402
@@ -568,7 +569,7 @@ GROUPS = (dormant, armed, inside, lttng, python_bench.python, backends.cpp, drai
           slow_spans, longest_filter, flood, accounting, large, backends.sending, backends.database,
           jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.samples,
           scheduling.first_touch,
-          scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
+          scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls, gpu_library.gpu_library,
           redis, ready)
 
 

@@ -5,6 +5,7 @@ of the records that it has delivered (docs/simulation.md)."""
 import collections
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -157,11 +158,19 @@ def test_a_fork_and_a_closed_cupti_change_nothing(gpu, what):
     check_same(spans, gpu.delivered())
 
 
-def test_many_streams_have_a_track_each(gpu):
-    capture, _ = gpu.record("work", "streams", 300)
+@pytest.mark.parametrize("count, tracks", [(300, 300), (5000, 4097)])
+def test_many_streams_have_a_track_each_up_to_a_limit(gpu, count, tracks):
+    capture, _ = gpu.record("work", "streams", count)
     spans = operations(capture.rows())
-    assert len({span["track"] for span in spans if span["args"]["op"] == "kernel"}) == 300
+    assert len({span["track"] for span in spans if span["args"]["op"] == "kernel"}) == tracks
+    assert ("other streams" in {span["track"] for span in spans}) == (tracks < count)
     check_same(spans, gpu.delivered())
+
+
+def test_a_way_of_graphs_that_is_not_known_is_said_once(gpu):
+    _, result = gpu.record("work", "host", WAFFLE_GPU_GRAPH="all")
+    assert result.stderr == ("waffle: WAFFLE_GPU_GRAPH: 'all': expected nodes or whole; graphs are recorded by "
+                             "their nodes\n")
 
 
 def test_nodes_of_a_graph_refer_to_their_capture(gpu):
@@ -240,6 +249,20 @@ def test_without_cupti_one_line_says_so_and_the_program_runs_on(gpu, tmp_path):
                                  "LD_LIBRARY_PATH": str(folder)})
     assert result.returncode == 0
     assert result.stderr.count("\n") == 1 and "no libcupti.so.12" in result.stderr
+
+
+def test_the_library_needs_nothing_but_the_libc(gpu):
+    """It is loaded into programs of other machines and containers."""
+    out = subprocess.check_output(["readelf", "-dW", gpu.build / "libwaffle-gpu.so"], text=True)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", out))
+    assert needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2"}
+    names = subprocess.check_output(["nm", "-D", "--defined-only", gpu.build / "libwaffle-gpu.so"], text=True)
+    assert not [name for name in names.split() if re.match("elf_|ZSTD_|protobuf_|waffle_(trace|name)", name)]
+
+
+def test_run_makes_room_for_two_copies_of_libwaffle(gpu, waffle):
+    capture = waffle.run("sh", "-c", 'echo "$GLIBC_TUNABLES"', options=["--gpu"], env={**os.environ, "GLIBC_TUNABLES": "a=b"})
+    assert capture.result.stdout == "a=b:glibc.rtld.optional_static_tls=4096\n"
 
 
 def test_a_program_with_a_libwaffle_of_its_own_is_told(gpu, waffle_program, tmp_path):

@@ -116,6 +116,15 @@ static void *load(const struct loaded *loaded, char *reason)
 	return handle;
 }
 
+bool cuda_is_loaded(void)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+
+	if (driver)
+		dlclose(driver);
+	return driver != NULL;
+}
+
 void *cupti_find(char *reason)
 {
 	struct loaded loaded = {0};

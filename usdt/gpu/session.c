@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "usdt/gpu/buffers.h"
+#include "usdt/gpu/cupti_find.h"
 #include "usdt/gpu/gpu_clock.h"
 #include "usdt/gpu/graphs.h"
 #include "usdt/gpu/launches.h"
@@ -78,7 +79,9 @@ static bool refuse(void)
 		return false;
 	session.told = true;
 	tell("unavailable");
-	say_line("the GPU's own times are not recorded: %s", session.reason);
+	/* A program that only has ranges of NVTX misses nothing. */
+	if (cuda_is_loaded())
+		say_line("the GPU's own times are not recorded: %s", session.reason);
 	return false;
 }
 
@@ -206,8 +209,19 @@ static int subscribe(void)
 static bool graphs_are_whole(void)
 {
 	const char *text = getenv("WAFFLE_GPU_GRAPH");
+	static bool told;
 
-	return session.early && text && !strcmp(text, "whole");
+	if (!text || !strcmp(text, "nodes"))
+		return false;
+	if (!strcmp(text, "whole"))
+		return session.early;
+	if (!told)
+		say_line("WAFFLE_GPU_GRAPH: '%.32s': expected nodes or whole; graphs are recorded "
+			 "by "
+			 "their nodes",
+			 text);
+	told = true;
+	return false;
 }
 
 /* Enables what CUPTI can give. Without kernels there is no session. */
