@@ -75,7 +75,7 @@ extern struct stacks_map {
  * can share one. Programs at other tracepoints may interrupt any other program, so they have their
  * own.
  */
-enum stack_place { STACK_OF_SCHEDULER, STACK_OF_POINT, STACK_PLACES };
+enum stack_place { STACK_OF_SCHEDULER, STACK_OF_POINT, STACK_OF_SNAPSHOT, STACK_PLACES };
 struct stack_scratch {
 	__u64 hash;
 	__u64 addresses[WAFFLE_STACK_DEPTH];
