@@ -14,17 +14,12 @@ import json
 import os
 import shutil
 import tempfile
-import time
 import types
 
 from ._captures import CommandError, _files, _run, read
-from ._trace import trace
 
 __all__ = ["CommandError", "Events", "Replay", "ReplayMode", "Timeline", "build_timeline", "capture_trace",
            "compare_traces", "export_perfetto", "replay_trace"]
-
-# Operations and launches of libwaffle-gpu, and the calls of CUDA and NCCL with their spans.
-_FILTER = 'category in {"gpu", "cuda", "nccl"}'
 
 
 class ReplayMode(enum.Enum):
@@ -75,8 +70,8 @@ def _wait(process, codes=(0,)):
 
 def capture_trace(*files, duration_ms=None, pid=None):
     """Events of captures, or of a running process for a time: this one, or that with the pid. Other threads go on
-    meanwhile. As root this attaches waffle-bpf, which also records the calls of CUDA. Else this process records
-    itself. In either case libwaffle-gpu has to be loaded (docs/gpu.md)."""
+    meanwhile. It attaches waffle-bpf, which needs root and also records the calls of CUDA. libwaffle-gpu has to be in
+    the process (docs/gpu.md)."""
     if files and (duration_ms is not None or pid is not None):
         raise ValueError("waffle.gpu: give files, or duration_ms for a process, not both")
     if files:
@@ -85,12 +80,8 @@ def capture_trace(*files, duration_ms=None, pid=None):
         raise ValueError("waffle.gpu: give the files of a capture, or duration_ms to record")
     folder = tempfile.TemporaryDirectory(prefix="waffle-gpu-")
     path = os.path.join(folder.name, "capture.waffle")
-    if os.geteuid() == 0 or pid is not None:
-        _wait(_run("attach", "--pid", str(pid or os.getpid()), "--duration", f"{duration_ms}ms", "--sources",
-                   "spans,cuda,nccl", "--no-report", "--quiet", "--output", path))
-    else:
-        with trace(path, filter=_FILTER):
-            time.sleep(duration_ms / 1000)
+    _wait(_run("attach", "--pid", str(pid or os.getpid()), "--duration", f"{duration_ms}ms", "--sources",
+               "spans,cuda,nccl", "--no-report", "--quiet", "--output", path))
     return Events([path], folder)
 
 

@@ -2,6 +2,7 @@
 """waffle.gpu: what it gives is what the commands print."""
 
 import json
+import pathlib
 import sys
 
 import pytest
@@ -77,3 +78,47 @@ except (ValueError, waffle.CommandError) as caught:
     print(type(caught).__name__ + ":", caught)
 """)
     assert said.startswith(error)
+
+
+# A program that keeps the stand-in of a GPU busy in a thread, and records itself meanwhile.
+BUSY = """
+import ctypes, threading
+cuda = ctypes.CDLL("libcuda.so.1")
+assert not cuda.cuInit(0)
+module, function, stream = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+assert not cuda.cuModuleLoadData(ctypes.byref(module), b".version 6.0 (.param .u64 ns)")  # its time is its argument
+assert not cuda.cuModuleGetFunction(ctypes.byref(function), module, b"spin")
+assert not cuda.cuStreamCreate(ctypes.byref(stream), 1)
+done = threading.Event()
+
+def work():
+    ns = ctypes.c_uint64(200000)
+    arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.byref(ns), ctypes.c_void_p))
+    while not done.is_set():
+        for _ in range(5):
+            cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None)
+        cuda.cuStreamSynchronize(stream)
+
+thread = threading.Thread(target=work)
+thread.start()
+try:
+    events = waffle.gpu.capture_trace(duration_ms=500)
+finally:
+    done.set()
+    thread.join()
+"""
+
+
+def test_a_program_captures_itself(script):  # noqa: F811
+    build = pathlib.Path(script.waffle.program).parent
+    found = json.loads(reading(script, "", BUSY + """
+import json
+timeline = waffle.gpu.build_timeline(events)
+replay = waffle.gpu.replay_trace(events, what_if="kernel == 'spin': 2x".replace("'", '"'))
+print(json.dumps([len(events), timeline.simulated, timeline.gpu_utilization, timeline.max_concurrent_ops,
+                  replay.operations_executed, replay.operations_total, replay.what_if[0].changed]))
+""", LD_LIBRARY_PATH=str(build / "sim"), CUDA_INJECTION64_PATH=str(build / "libwaffle-gpu.so"),
+                               GLIBC_TUNABLES="glibc.rtld.optional_static_tls=4096"))
+    count, simulated, utilization, most, executed, total, kernels = found
+    assert simulated and most == 1 and 0 < utilization <= 1
+    assert 5 < executed == total == kernels <= count

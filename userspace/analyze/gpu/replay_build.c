@@ -42,22 +42,27 @@ static void ops_connect(struct replay_build *build, const struct replay_node_num
 
 	replay_order_find(timeline, &order);
 	lags = replay_lags_measure(timeline, &order);
-	memcpy(build->order_lag_ns, lags.order, sizeof(lags.order));
-	for (size_t i = 0; i < order.len; i++)
-		edge_add(build, build->op_node[order.data[i].from],
-			 begin_node(build, numbers, order.data[i].to),
-			 lags.order[ops[order.data[i].to].kind], false);
+	for (unsigned kind = 0; kind < GPU_OP_KIND_COUNT; kind++)
+		build->order_lag_ns[kind] = lags.order[kind][0];
+	for (size_t i = 0; i < order.len; i++) {
+		uint32_t from = order.data[i].from, to = order.data[i].to;
+
+		edge_add(build, build->op_node[from], begin_node(build, numbers, to),
+			 lags.order[ops[to].kind][replay_same_launch(timeline, from, to)], false);
+	}
 	vec_free(&order);
 	for (size_t i = 0; i < timeline->edges.len; i++) {
 		const struct gpu_timeline_edge *edge = &timeline->edges.data[i];
 
 		edge_add(build, build->op_node[edge->from], begin_node(build, numbers, edge->to),
-			 lags.order[ops[edge->to].kind], false);
+			 lags.order[ops[edge->to].kind][0], false);
 	}
 	for (uint32_t i = 0; i < timeline->ops.len; i++)
 		if (ops[i].launch != MODEL_NONE)
 			edge_add(build, numbers->launch[ops[i].launch],
-				 begin_node(build, numbers, i), lags.launch[ops[i].kind], true);
+				 begin_node(build, numbers, i),
+				 replay_lag_launch(&lags, timeline, i), true);
+	free(lags.launched_last);
 }
 
 /* The edges of collectives. */

@@ -39,13 +39,32 @@ void replay_order_find(const struct gpu_timeline *timeline, replay_order *order)
 
 /* ---- replay_lag.c ---- */
 
-/* Median delays until an operation of a kind begins, in nanoseconds. */
+/*
+ * Delays until operations begin. Nodes of graphs begin faster after each other, and later after
+ * their launch.
+ */
 struct replay_lags {
-	uint32_t launch[GPU_OP_KIND_COUNT]; /* after the begin of its launch */
-	uint32_t order[GPU_OP_KIND_COUNT];  /* after the end of what it waited for */
+	/* Medians by kind, in nanoseconds. launch: after the begin of the launch; of a graph: [1].
+	 * order: after the end of what it waited for; if one launch has launched both: [1]. */
+	uint32_t launch[GPU_OP_KIND_COUNT][2], order[GPU_OP_KIND_COUNT][2];
+	/* So few samples that launch[] is no median, but the least of all delays. */
+	bool few[GPU_OP_KIND_COUNT][2];
+	bool *launched_last; /* of each timeline.ops: of all it waited for, its launch came last */
 };
 
+static inline bool replay_same_launch(const struct gpu_timeline *timeline, uint32_t from,
+				      uint32_t to)
+{
+	return timeline->ops.data[to].launch != MODEL_NONE &&
+	       timeline->ops.data[from].launch == timeline->ops.data[to].launch;
+}
+
+/* The caller frees launched_last. */
 struct replay_lags replay_lags_measure(const struct gpu_timeline *timeline,
 				       const replay_order *order);
+/* From the begin of its launch until an operation begins. If there are few samples, those that they
+ * are of keep their recorded delays. */
+uint32_t replay_lag_launch(const struct replay_lags *lags, const struct gpu_timeline *timeline,
+			   uint32_t op);
 
 #endif
