@@ -274,6 +274,8 @@ static void prepare(struct builder *builder, const struct store_reader *reader)
 	}
 	for (uint32_t i = 0; i < store_reader_rank_count(reader); i++)
 		threads_add_rank(builder, store_reader_rank(reader, i));
+	for (uint32_t i = 0; i < store_reader_attribute_count(reader); i++)
+		threads_add_attribute(builder, store_reader_attribute(reader, i));
 	for (uint32_t i = 0; i < store_reader_transport_count(reader); i++)
 		threads_add_transport(builder, store_reader_transport(reader, i));
 }
