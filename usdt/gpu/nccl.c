@@ -45,7 +45,7 @@ static int mask_of(unsigned version)
 /* With the lock. NCCL reads the word at each group, without a lock. */
 static void mask_set(int mask)
 {
-	plugin.mask = mask;
+	__atomic_store_n(&plugin.mask, mask, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < COMMS_MAX; i++)
 		if (plugin.comms[i].used && plugin.comms[i].mask)
 			__atomic_store_n(plugin.comms[i].mask, mask, __ATOMIC_RELAXED);
