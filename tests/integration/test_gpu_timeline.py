@@ -372,3 +372,18 @@ def test_call_that_had_nothing_to_wait_for_is_not_the_gpus(waffle, text_capture,
     Waiting([(0x10, 3_000, 5_000, "kernel")]).write(text_capture, path)
     answer = json.loads(waffle.ok("why", "--json", "--span=step", path).stdout)
     assert "gpu" not in [row["cause"] for row in answer["instances"][0]["by_cause"]]
+
+
+def test_time_after_the_last_delivered_operation_is_in_no_window(gpu):
+    """The tracer ended before the library delivered what was launched last."""
+    made = Made()
+    made.session(1000, "armed")
+    made.launch(1500, 1)
+    made.op(2000, 3000, 1)
+    made.launch(5000, 2)
+    made.launch(6000, 3)
+    device = gpu(made, "--json")["devices"][0]
+    assert device["window_ns"] == 4000
+    assert device["idle"] == {
+        "launch_starved_ns": 500 + 2000, "blocking_ns": 0, "dependency_stalled_ns": 500, "unknown_ns": 0,
+    }
