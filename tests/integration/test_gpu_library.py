@@ -158,11 +158,19 @@ def test_a_fork_and_a_closed_cupti_change_nothing(gpu, what):
     check_same(spans, gpu.delivered())
 
 
-def test_many_streams_have_a_track_each(gpu):
-    capture, _ = gpu.record("work", "streams", 300)
+@pytest.mark.parametrize("count, tracks", [(300, 300), (5000, 4097)])
+def test_many_streams_have_a_track_each_up_to_a_limit(gpu, count, tracks):
+    capture, _ = gpu.record("work", "streams", count)
     spans = operations(capture.rows())
-    assert len({span["track"] for span in spans if span["args"]["op"] == "kernel"}) == 300
+    assert len({span["track"] for span in spans if span["args"]["op"] == "kernel"}) == tracks
+    assert ("other streams" in {span["track"] for span in spans}) == (tracks < count)
     check_same(spans, gpu.delivered())
+
+
+def test_a_way_of_graphs_that_is_not_known_is_said_once(gpu):
+    _, result = gpu.record("work", "host", WAFFLE_GPU_GRAPH="all")
+    assert result.stderr == ("waffle: WAFFLE_GPU_GRAPH: 'all': expected nodes or whole; graphs are recorded by "
+                             "their nodes\n")
 
 
 def test_nodes_of_a_graph_refer_to_their_capture(gpu):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -38,6 +39,21 @@ def test_program_keeps_registers_errno_and_mask(waffle, built, start, call):
     assert program.finish()[-1] == "end"
 
 
+def test_tracer_that_is_killed_at_any_moment_does_no_harm(waffle, built, start):
+    """Also its process that does the loading. The program ends as if nothing had been."""
+    for delay_ms in range(0, 60, 6):
+        program = start(built("inject_target.c"), "poll", "1")
+        program.until("ready")
+        attached = waffle.attach("-q", "--no-report", "--gpu", "-p", program.pid,
+                                 start_new_session=True)
+        time.sleep(delay_ms / 1000)
+        os.killpg(attached.process.pid, signal.SIGKILL)
+        attached.process.wait()
+        before = int(program.ask("", "rounds"))
+        wait_until(lambda p=program, b=before: int(p.ask("", "rounds")) > b + 1, "rounds")
+        assert program.finish()[-1] == "end"
+
+
 def test_library_is_loaded_once(waffle, built, start):
     program = start(built("inject_target.c"), "poll", "1")
     program.until("ready")
@@ -66,13 +82,20 @@ def test_python_that_waits(waffle, start, wait):
     assert program.alive()
 
 
-def test_signal_that_waits_meanwhile_is_delivered(waffle, built, start):
-    """The program blocks no SIGUSR1, which comes all the time while the library is loaded."""
-    program = start(built("inject_target.c"), "poll", "1")
+def test_signals_that_come_meanwhile_are_delivered(waffle, built, start):
+    """One after the other, each when the one before has been handled, while the library is loaded:
+    the handler counts all of them."""
+    program = start(built("inject_target.c"), "signals", "1")
     program.until("ready")
-    attach(waffle, "-p", program.pid)
-    os.kill(program.pid, signal.SIGTERM)
-    assert program.process.wait(60) == -signal.SIGTERM
+    attached = waffle.attach("-q", "--no-report", "-d", "10ms", "--gpu", "-p", program.pid)
+    sent = 0
+    while attached.process.poll() is None:
+        os.kill(program.pid, signal.SIGUSR1)
+        sent += 1
+        wait_until(lambda n=sent: int(program.ask("", "handled")) == n, "the signal")
+    attached.wait()
+    assert has_library(program.pid)
+    assert program.finish()[-1] == "end"
 
 
 def refused(waffle, pid, says):

@@ -209,8 +209,19 @@ static int subscribe(void)
 static bool graphs_are_whole(void)
 {
 	const char *text = getenv("WAFFLE_GPU_GRAPH");
+	static bool told;
 
-	return session.early && text && !strcmp(text, "whole");
+	if (!text || !strcmp(text, "nodes"))
+		return false;
+	if (!strcmp(text, "whole"))
+		return session.early;
+	if (!told)
+		say_line("WAFFLE_GPU_GRAPH: '%.32s': expected nodes or whole; graphs are recorded "
+			 "by "
+			 "their nodes",
+			 text);
+	told = true;
+	return false;
 }
 
 /* Enables what CUPTI can give. Without kernels there is no session. */

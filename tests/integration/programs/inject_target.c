@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 
 static atomic_int stop;
 static atomic_long rounds, handled;
+static bool signals;
 
 static void *allocate(void *seed)
 {
@@ -65,7 +67,8 @@ static void choose(const char *call)
 {
 	static struct pollfd none = {-1, POLLIN, 0};
 
-	if (!strcmp(call, "poll")) {
+	signals = !strcmp(call, "signals");
+	if (!strcmp(call, "poll") || signals) {
 		number = SYS_poll;
 		arguments[0] = (long)&none;
 		arguments[1] = 1;
@@ -166,7 +169,7 @@ static void *wait_and_check(const char *call)
 		result = wait_in_call();
 		if (errno != 1234)
 			exit(5);
-		if (result != result_of(call)) {
+		if (result != result_of(call) && !(signals && result == -EINTR)) {
 			fprintf(stderr, "%s: %ld\n", call, result);
 			exit(6);
 		}
@@ -193,7 +196,10 @@ static void *answer(void *unused)
 		if (read(STDIN_FILENO, &byte, 1) <= 0)
 			break;
 		if (byte == '\n') {
-			printf("rounds %ld\n", atomic_load(&rounds));
+			if (signals)
+				printf("handled %ld\n", atomic_load(&handled));
+			else
+				printf("rounds %ld\n", atomic_load(&rounds));
 			fflush(stdout);
 		}
 	}

@@ -8,8 +8,16 @@
 #ifdef __x86_64__
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* More than both calls may take, each of which has time to find a thread and to return. */
+#define ANSWER_MS 40000
 
 /* Where a library is mapped, by its name alone: one of another place serves as well. 0: nowhere. */
 static uint64_t library_find(const struct mappings *mappings, const char *library)
@@ -89,10 +97,12 @@ static int library_load(pid_t pid, const struct image *image, const struct injec
 	if (!result)
 		result = library_look(pid, library, base, err);
 	if (!result && !*base)
-		result = error_set(err, EIO,
-				   "its loader rejected %s; LD_DEBUG=libs in a program that opens "
-				   "it shows which library it lacks",
-				   library);
+		result =
+			error_set(err, EIO,
+				  "its loader rejected %s: a library that it needs is missing, or "
+				  "room for thread-local storage, for which the program has to be "
+				  "started with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096",
+				  library);
 	return result;
 }
 
@@ -117,14 +127,11 @@ static int library_use(pid_t pid, const struct image *image, const char *library
 	return inject_run(pid, image, &libc, &call, err);
 }
 
-int inject_library(pid_t pid, const struct inject_target *target, struct error *err)
+static int process_use(pid_t pid, const struct inject_target *target, struct error *err)
 {
 	struct image image;
-	int result;
+	int result = inject_check_process(pid, err);
 
-	if (thread_find(pid, target->thread))
-		return 0;
-	result = inject_check_process(pid, err);
 	if (!result) {
 		result = image_open(&image, pid);
 		if (result)
@@ -136,9 +143,58 @@ int inject_library(pid_t pid, const struct inject_target *target, struct error *
 		result = library_use(pid, &image, target->library, target->start, err);
 		image_close(&image);
 	}
-	if (result)
-		error_prefix(err, "loading the library into process %d", pid);
 	return result;
+}
+
+/* What the process that does it tells waffle-bpf. */
+struct answer {
+	int result;
+	struct error err;
+};
+
+/* Waits for the answer. False: there is none within the time. */
+static bool answer_read(int from, struct answer *answer)
+{
+	struct pollfd answered = {.fd = from, .events = POLLIN};
+
+	return poll(&answered, 1, ANSWER_MS) == 1 &&
+	       read(from, answer, sizeof(*answer)) == sizeof(*answer);
+}
+
+/*
+ * A process of its own does it, since only its end lets go a thread that has not stopped yet when
+ * there is no time left to wait for it.
+ */
+int inject_library(pid_t pid, const struct inject_target *target, struct error *err)
+{
+	struct answer answer = {0};
+	int pipe[2];
+	pid_t child;
+
+	if (thread_find(pid, target->thread))
+		return 0;
+	if (pipe2(pipe, O_CLOEXEC))
+		return error_set(err, errno, "pipe: %s", strerror(errno));
+	child = fork();
+	if (!child) {
+		answer.result = process_use(pid, target, &answer.err);
+		_exit(write(pipe[1], &answer, sizeof(answer)) != sizeof(answer));
+	}
+	close(pipe[1]);
+	if (child > 0 && !answer_read(pipe[0], &answer))
+		answer.result = error_set(&answer.err, ETIMEDOUT, "no answer within %d s",
+					  ANSWER_MS / 1000);
+	else if (child < 0)
+		answer.result = error_set(&answer.err, errno, "fork: %s", strerror(errno));
+	close(pipe[0]);
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	if (answer.result)
+		error_set(err, -answer.result, "loading the library into process %d: %s", pid,
+			  answer.err.message);
+	return answer.result;
 }
 
 #else

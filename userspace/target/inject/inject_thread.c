@@ -22,7 +22,7 @@
 #include "util/clock.h"
 
 #define FIND_NS 5000000000ull  /* until a thread is found */
-#define STOP_NS 1000000000ull  /* until it has stopped */
+#define STOP_NS 3000000000ull  /* until it has stopped */
 #define CALL_NS 10000000000ull /* until the function has returned */
 #define PAUSE_NS 2000000
 /* A thread that sleeps for less may hold a lock meanwhile, as allocators do that wait for one. */
@@ -177,7 +177,7 @@ static bool thread_may_do(pid_t pid, pid_t tid, const struct image *image,
 
 /* ---- stopping it ---- */
 
-/* Stops a thread. False: it is gone, traced by another, or did not stop; then it goes on. */
+/* Stops a thread. False: it is gone, traced by another, goes on, or has not stopped yet. */
 static bool thread_stop(pid_t tid)
 {
 	uint64_t end = clock_monotonic_ns() + STOP_NS;
@@ -203,7 +203,7 @@ static bool thread_stop(pid_t tid)
 		/* A signal came first. */
 		ptrace(PTRACE_CONT, tid, NULL, (void *)(uintptr_t)WSTOPSIG(status));
 	}
-	/* Only a thread that has stopped can be detached; this one is when waffle-bpf ends. */
+	/* Only a thread that has stopped can be detached. This one is when this process ends. */
 	return false;
 }
 
