@@ -7,7 +7,7 @@
 
 #define WAFFLE_UNWIND_READ(context, word, address)                                                 \
 	bpf_probe_read_user(word, sizeof(__u64), (void *)(address))
-#include "unwind_step.bpf.h"
+#include "unwind_step.h"
 
 #define WAFFLE_STACK_PAGE_SHIFT 12 /* vm_pgoff counts pages of the kernel: 4 KiB */
 #define RETURN_PROBES_MAX 32

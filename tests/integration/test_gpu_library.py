@@ -232,6 +232,16 @@ def test_a_tool_that_has_cupti_is_named_and_the_program_runs_on(gpu):
     assert not operations(capture.rows())
 
 
+def test_what_cupti_refuses_is_said_and_the_program_runs_on(gpu):
+    capture, result = gpu.record("calls", WAFFLE_SIM_CUPTI="mig")
+    assert result.stderr == ("waffle: the GPU's own times are not recorded: CUPTI's records of kernels: "
+                             "CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED (43)\n")
+    assert result.stdout.endswith("done\n")
+    # Nothing of CUPTI stays switched on.
+    assert not gpu.delivered() and not operations(capture.rows())
+    assert sessions(capture.rows())[-1]["state"] == "unavailable"
+
+
 def test_cupti_is_shared_where_its_holder_shares(gpu):
     capture, _ = gpu.record("calls", WAFFLE_SIM_CUPTI="held:dcgm,shared", WAFFLE_SIM_CUPTI_VERSION="13.5")
     assert [session["state"] for session in sessions(capture.rows())] == ["armed", "disarmed"]

@@ -71,6 +71,9 @@ static void add_record(struct builder *builder, const struct waffle_rec *rec)
 	case WAFFLE_REC_WAIT:
 		waits_add(builder, (const struct waffle_rec_wait *)rec);
 		break;
+	case WAFFLE_REC_OPEN_WAIT:
+		waits_add_open(builder, (const struct waffle_rec_open_wait *)rec);
+		break;
 	case WAFFLE_REC_WAKE:
 		waits_add_wake(builder, (const struct waffle_rec_wake *)rec);
 		break;

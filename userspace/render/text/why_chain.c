@@ -386,6 +386,8 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 
 	if (step->handed)
 		fputs(" ← handed over to ", printer->out);
+	else if (step->owned)
+		fputs(" ← not ended by ", printer->out);
 	else if (step->last_rank)
 		fputs(step->call_ts ? " ← arrived last: " : " ← not there: ", printer->out);
 	else
