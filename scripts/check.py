@@ -77,7 +77,7 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_python_captures integration/test_python_frameworks integration/test_python_docs "
     "integration/test_inprocess_viewers integration/test_inprocess_deadlocks "
     "integration/test_backends integration/test_grpc integration/test_sqlite "
-    "integration/test_fleet integration/test_requests integration/test_replay "
+    "integration/test_fleet integration/test_gpu_library integration/test_requests integration/test_replay "
     "integration/test_python_gpu integration/test_python_waits integration/test_frameworks").split()]
 
 
