@@ -161,7 +161,7 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 #define STACK_KERNEL_PRICE_NS 1400000 /* for 3.5 µs with its record; on Linux 6.18, x86-64 */
 #define STACK_USER_PRICE_NS 400000    /* for 1 µs */
 #define STACK_TABLES_PRICE_NS 2000000 /* for 5 µs, some twenty frames */
-#define STACK_PYTHON_PRICE_NS 160000  /* a frame of Python, for 0.4 µs */
+#define STACK_PYTHON_PRICE_NS 80000   /* a frame of Python, for 0.2 µs */
 #define STACK_CREDIT_NS 50000000
 enum stack_worth {
 	STACK_GUESS = 4, /* the wait may turn out short */

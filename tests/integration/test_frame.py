@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 WAFFLE = BUILD / "waffle-bpf"
 COMMANDS = [
-    "attach", "run", "list", "report", "why", "view", "info", "export", "merge", "repair", "check", "demo", "help",
+    "attach", "run", "list", "report", "why", "gpu", "replay", "view", "info", "export", "merge", "repair", "check", "demo",
+    "help",
 ]
 
 

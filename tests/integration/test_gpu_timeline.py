@@ -2,7 +2,10 @@
 """`waffle-bpf gpu` on random schedules, against a reference that goes through them instant by instant
 (gpu_schedule.py)."""
 
+import collections
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -246,9 +249,7 @@ def test_hundred_thousand_streams_and_a_graph_of_a_hundred_thousand_nodes(gpu):
 class Waiting(Made):
     """A thread that launches on two streams and blocks in cudaDeviceSynchronize."""
 
-    BLOCKED, RUNNING = 1, 0
-
-    def __init__(self, kernels, times=True, nccl=False):
+    def __init__(self, kernels, times=True, blocks=True):
         super().__init__()
         begin = gpu_schedule.START
         self.writer.line("state", begin, 100, 100, 0, 1)
@@ -259,8 +260,9 @@ class Waiting(Made):
             if times:
                 self.op(start, end, i + 1, stream=stream, site=site)
         number = self.writer.hit(begin + 10_000, 100, 100, "cudaDeviceSynchronize")
-        self.writer.line("switch", begin + 11_000, 0, 100, 0, 1, 0, 0, 202)
-        self.writer.line("switch", begin + 901_000, 0, 0, 100, 0, begin + 900_500, 0, -1)
+        if blocks:
+            self.writer.line("switch", begin + 11_000, 0, 100, 0, 1, 0, 0, 202)
+            self.writer.line("switch", begin + 901_000, 0, 0, 100, 0, begin + 900_500, 0, -1)
         self.writer.ret(begin + 902_000, 100, 100, "cudaDeviceSynchronize", number, 0, 0)
         self.writer.end(begin + 903_000, 100, 100, "step", step)
 
@@ -284,6 +286,13 @@ def test_why_names_the_kernel_that_ran_while_the_thread_waited(cause):
     assert part["grade"] == "certain"
     assert part["culprit"]["object"] == "kernel gemm<float> on stream 16 of GPU 0"
     assert part["chain"][0]["meaning"].endswith("kernel gemm<float> on stream 16 of GPU 0 ran for 880 us")
+
+
+def test_thread_that_spins_while_a_kernel_runs_certainly_waits_for_it(cause):
+    part = cause(Waiting([(0x10, 20_000, 900_000, "kernel")], blocks=False))
+    assert (part["grade"], part["duration_ns"]) == ("certain", 890_000)
+    part = cause(Waiting([(0x10, 20_000, 900_000, "kernel")], blocks=False, times=False))
+    assert part["grade"] == "likely"
 
 
 def test_why_infers_from_the_calls_without_times(cause):
@@ -372,3 +381,41 @@ def test_call_that_had_nothing_to_wait_for_is_not_the_gpus(waffle, text_capture,
     Waiting([(0x10, 3_000, 5_000, "kernel")]).write(text_capture, path)
     answer = json.loads(waffle.ok("why", "--json", "--span=step", path).stdout)
     assert "gpu" not in [row["cause"] for row in answer["instances"][0]["by_cause"]]
+
+
+def test_time_after_the_last_delivered_operation_is_in_no_window(gpu):
+    """The tracer ended before the library delivered what was launched last."""
+    made = Made()
+    made.session(1000, "armed")
+    made.launch(1500, 1)
+    made.op(2000, 3000, 1)
+    made.launch(5000, 2)
+    made.launch(6000, 3)
+    device = gpu(made, "--json")["devices"][0]
+    assert device["window_ns"] == 4000
+    assert device["idle"] == {
+        "launch_starved_ns": 500 + 2000, "blocking_ns": 0, "dependency_stalled_ns": 500, "unknown_ns": 0,
+    }
+
+
+# ---- from the library to the numbers ----
+
+
+def test_operations_of_a_simulated_program_are_those_that_cupti_delivered(waffle, waffle_program, tmp_path):
+    build, path, log = waffle_program.parent, tmp_path / "calls.waffle", tmp_path / "cupti.log"
+    subprocess.run([build / "sim/calls"], check=True, stdout=subprocess.DEVNULL, timeout=120, env={
+        **os.environ, "CUDA_INJECTION64_PATH": str(build / "libwaffle-gpu.so"),
+        "WAFFLE_TRACE": str(path), "WAFFLE_SIM_CUPTI_LOG": str(log),
+    })
+    delivered = collections.Counter(json.loads(line)["kind"] for line in log.read_text().splitlines())
+    answer = json.loads(waffle.ok("gpu", "--json", path).stdout)
+    assert answer["simulated"] is True
+    counts = {
+        kind: sum(row["count"] for device in answer["devices"] for row in device[kind])
+        for kind in ("kernels", "copies", "sets")
+    }
+    # Kinds of CUPTI: 10 is a kernel, 1 and 22 are copies, 2 is a set.
+    assert counts == {"kernels": delivered[10], "copies": delivered[1] + delivered[22], "sets": delivered[2]}
+    assert answer["not_attributed"]["without_launch"] == 0
+    for device in answer["devices"]:
+        check_sums(device)

@@ -351,7 +351,7 @@ def skip_entry(kind, cursor):
         assert len(cursor.string()) <= 20
         cursor.varints(3 * cursor.varint())
     else:
-        cursor.varints({4: 4, 11: 5, 13: 3, 14: 3, 15: 4, 19: 5}[kind])
+        cursor.varints({4: 4, 11: 5, 13: 3, 14: 3, 15: 4, 16: 5, 19: 5, 20: 4}[kind])
 
 
 def check_index(index, chunks):

@@ -370,6 +370,79 @@ static void test_dry_run_lists_what_is_not_in_order(void **state)
 	rig_close(&rig);
 }
 
+/* ---- collectives ---- */
+
+/* One operation of a process, on its stream 7. */
+static void op_record(struct capture *capture, uint32_t pid, uint64_t from_ts, uint64_t to_ts,
+		      uint64_t correlation)
+{
+	uint64_t id = 40000 + 100 * pid + correlation, words[9] = {0, 0, 0, 7, correlation};
+	struct waffle_rec_on_track mark = {.rec = {from_ts, pid + 1, WAFFLE_REC_ON_TRACK, 0},
+					   .id = id,
+					   .tgid = pid,
+					   .track = 1};
+	struct waffle_rec_span_end end = {.rec = {to_ts, pid + 1, WAFFLE_REC_SPAN_END, 0},
+					  .span_id = id,
+					  .tgid = pid,
+					  .site = PROGRAM_SITE_KERNEL};
+
+	program_text(words, "kernel");
+	program_text(words + 5, "4,1,1");
+	words[8] = 0;
+	capture_add(capture, &mark);
+	hit(capture, from_ts, pid + 1, PROGRAM_SITE_KERNEL, id, 9, words);
+	capture_add(capture, &end);
+}
+
+/* An all-reduce of a rank, which launches its kernel, and then another kernel. */
+static void rank_record(struct capture *capture, uint32_t pid, uint64_t ts)
+{
+	uint32_t tid = pid + 1;
+	uint64_t id = ts << 8 | tid;
+
+	hit(capture, ts, tid, CALL_ALL_REDUCE, id,
+	    WORDS(1024, 7, COMM, tid / 10 - 1, 2, 0, COMM_STREAM));
+	hit(capture, ts + 1, tid, PROGRAM_SITE_LAUNCH, 50000 + tid, WORDS(1));
+	returns(capture, ts + 10, tid, CALL_ALL_REDUCE, id);
+	hit(capture, ts + 20, tid, CALL_LAUNCH, id + (1ull << 40), WORDS(GEMM, 1, 1, COMM_STREAM));
+	hit(capture, ts + 21, tid, PROGRAM_SITE_LAUNCH, 51000 + tid, WORDS(2));
+}
+
+/* Rank 0 comes 300 ns before rank 1. The transfer takes 100 ns, and the next kernel 50 ns. */
+static void test_kernels_of_a_collective_wait_for_all_ranks(void **state)
+{
+	static const char *const texts[] = {"rank 1: not late", "rank 0: not late"};
+	static const uint64_t expected_ns[] = {150, 150};
+	struct rig rig;
+
+	(void)state;
+	gpu_begin(&rig.capture);
+	program_sites(&rig.capture);
+	named(&rig.capture, 11, 10, "rank0");
+	named(&rig.capture, 21, 20, "rank1");
+	inits(&rig.capture, 11, 2);
+	inits(&rig.capture, 21, 2);
+	rank_record(&rig.capture, 10, 2000);
+	rank_record(&rig.capture, 20, 2300);
+	op_record(&rig.capture, 10, 2001, 2401, 1);
+	op_record(&rig.capture, 10, 2401, 2451, 2);
+	op_record(&rig.capture, 20, 2301, 2401, 1);
+	op_record(&rig.capture, 20, 2401, 2451, 2);
+	rig.timeline = gpu_timeline_new(capture_load(&rig.capture, 3000));
+	assert_int_equal(rig.timeline->ops.len, 4);
+	rig.build = replay_build_new(rig.timeline);
+	assert_int_equal(rig.build->meetings.len, 1);
+	assert_int_equal(rig.build->meetings.data[0].count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t replayed_ns;
+
+		/* The whole is measured from the first rank's launch. */
+		assert_int_equal(makespan(&rig, texts[i], &replayed_ns), 450);
+		assert_int_equal(replayed_ns, expected_ns[i]);
+	}
+	rig_close(&rig);
+}
+
 /* ---- comparison ---- */
 
 static void compare_with(struct program *program, struct program *other,
@@ -482,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_what_ifs_choose_by_kind_name_value_and_launch),
 		cmocka_unit_test(test_a_replay_that_is_far_off_answers_no_what_ifs),
 		cmocka_unit_test(test_dry_run_lists_what_is_not_in_order),
+		cmocka_unit_test(test_kernels_of_a_collective_wait_for_all_ranks),
 		cmocka_unit_test(test_runs_of_a_program_are_equal_whatever_its_streams_are_called),
 		cmocka_unit_test(test_first_difference_is_found),
 		cmocka_unit_test(test_a_missing_dependency_is_a_difference),

@@ -187,6 +187,12 @@ bool why_await_spins(const struct why_walk *walk, const struct why_await *await)
 	return await->sync != MODEL_NONE && walk->awaits.syncs.data[await->sync].spins;
 }
 
+bool why_await_has_times(const struct why_walk *walk, const struct why_await *await)
+{
+	return await->arrival == MODEL_NONE && await->sync != MODEL_NONE &&
+	       walk->awaits.syncs.data[await->sync].done_ts != UINT64_MAX;
+}
+
 bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_await *await)
 {
 	return await->arrival != MODEL_NONE && walk->awaits.syncs.data[await->sync].mpi;

@@ -29,6 +29,8 @@ uint64_t why_await_cut(struct why_walk *walk, uint32_t thread, uint64_t from, ui
 		       struct why_await *await);
 /* Whether the thread also waits while it is on a CPU. */
 bool why_await_spins(const struct why_walk *walk, const struct why_await *await);
+/* Whether the GPU's times show that the call could not return yet, whatever the thread did. */
+bool why_await_has_times(const struct why_walk *walk, const struct why_await *await);
 /* Whether the thread waits for a rank in a call of MPI. The call cannot end before that rank has
  * arrived, so it does not matter what the thread does meanwhile: poll, block or be preempted. */
 bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_await *await);

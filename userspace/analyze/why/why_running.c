@@ -93,7 +93,9 @@ static struct why_verdict code_verdict(struct why_walk *walk, const struct why_r
 	/* We assume that it only polls for the end of the work. */
 	if (why_await_spins(walk, &running->of->await))
 		return why_await_verdict(walk, &running->of->await,
-					 why_grade_least(grade, WHY_GRADE_LIKELY));
+					 why_await_has_times(walk, &running->of->await)
+						 ? grade
+						 : why_grade_least(grade, WHY_GRADE_LIKELY));
 	/* It may have been in the kernel, spinning for a lock. */
 	if (walk->intervals.threads[running->of->thread].spins)
 		grade = why_grade_least(grade, WHY_GRADE_LIKELY);
