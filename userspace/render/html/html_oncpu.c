@@ -23,7 +23,7 @@ struct oncpu_sum {
 	uint64_t count;
 };
 
-struct open_span {
+struct oncpu_open {
 	uint32_t span, next; /* next: index in `open`, or MODEL_NONE */
 };
 
@@ -31,7 +31,7 @@ struct open_span {
 struct oncpu {
 	struct html_page *page;
 	uint32_t *spans, *begins;       /* indexes of spans by thread, and each thread's first */
-	VEC(struct open_span) open;     /* of the present thread, in a list */
+	VEC(struct oncpu_open) open;    /* of the present thread, in a list */
 	uint32_t first_open, last_open; /* of the list: MODEL_NONE: it is empty */
 	uint32_t shown[SPANS_SHOWN];    /* the first ones that are open at the sample */
 	uint32_t shown_count;
@@ -65,7 +65,7 @@ static void open_append(struct oncpu *oncpu, uint32_t span)
 {
 	uint32_t number = (uint32_t)oncpu->open.len;
 
-	vec_add(&oncpu->open, (struct open_span){span, MODEL_NONE});
+	vec_add(&oncpu->open, (struct oncpu_open){span, MODEL_NONE});
 	if (oncpu->first_open == MODEL_NONE)
 		oncpu->first_open = number;
 	else
@@ -90,7 +90,7 @@ static void spans_open(struct oncpu *oncpu, uint32_t thread, uint64_t ts, uint32
 	oncpu->shown_count = 0;
 	link = &oncpu->first_open;
 	while (*link != MODEL_NONE && oncpu->shown_count < SPANS_SHOWN) {
-		struct open_span *open = &oncpu->open.data[*link];
+		struct oncpu_open *open = &oncpu->open.data[*link];
 
 		if (spans[open->span].end_ts > ts) {
 			oncpu->shown[oncpu->shown_count++] = open->span;
