@@ -81,30 +81,52 @@ static void write_file(const char *root, const char *path, const char *text)
 	assert_int_equal(chmod(name, 0600), 0);
 }
 
+#define PODMAN_FILE "var/lib/containers/storage/overlay-containers/containers.json"
 #define DOCKER_FILE "var/lib/docker/containers/" ID_A "/config.v2.json"
 
 static void test_names_of_containers(void **state)
 {
-	char root[] = "/tmp/test_process_set.XXXXXX", id[CONTAINER_ID_BYTES], name[512];
+	char root[] = "/tmp/test_process_set.XXXXXX", name[512];
+	struct container_ids found;
 
 	(void)state;
 	assert_non_null(mkdtemp(root));
-	assert_false(container_by_name(root, "web", id));
+	container_by_name(root, "web", &found);
+	assert_int_equal(found.count, 0);
 	write_file(root, DOCKER_FILE, "{\"ID\":\"" ID_A "\",\"Name\":\"/web\",\"Config\":{}}");
 	write_file(root, "var/lib/docker/containers/other/config.v2.json", "{\"Name\": 3");
 	write_file(root, "var/lib/containers/storage/overlay-containers/containers.json",
 		   "[1,{\"id\":\"x\",\"names\":[\"short\"]},"
 		   "{\"id\":\"" ID_B "\",\"names\":[2,\"db\",\"data\"]}]");
-	assert_true(container_by_name(root, "web", id));
-	assert_string_equal(id, ID_A);
-	assert_true(container_by_name(root, "data", id));
-	assert_string_equal(id, ID_B);
-	assert_false(container_by_name(root, "short", id));
-	assert_false(container_by_name(root, "", id));
+	container_by_name(root, "web", &found);
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.ids[0], ID_A);
+	container_by_name(root, "data", &found);
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.ids[0], ID_B);
+	container_by_name(root, "short", &found);
+	assert_int_equal(found.count, 0);
+	container_by_name(root, "", &found);
+	assert_int_equal(found.count, 0);
+	/* A stopped container of Docker does not hide one of Podman. */
+	write_file(root, PODMAN_FILE, "[{\"id\":\"" ID_B "\",\"names\":[\"web\"]}]");
+	container_by_name(root, "web", &found);
+	assert_int_equal(found.count, 2);
+	assert_string_equal(found.ids[0], ID_A);
+	assert_string_equal(found.ids[1], ID_B);
+	assert_false(found.too_large);
+	/* A file that is too large is not silently none. */
+	snprintf(name, sizeof(name), "%s/" PODMAN_FILE, root);
+	assert_int_equal(truncate(name, 65ll << 20), 0);
+	container_by_name(root, "web", &found);
+	assert_int_equal(found.count, 1);
+	assert_true(found.too_large);
+	write_file(root, PODMAN_FILE, "[]");
 	/* A file that others may write names nothing. */
 	snprintf(name, sizeof(name), "%s/%s", root, DOCKER_FILE);
 	assert_int_equal(chmod(name, 0666), 0);
-	assert_false(container_by_name(root, "web", id));
+	container_by_name(root, "web", &found);
+	assert_int_equal(found.count, 0);
 	snprintf(name, sizeof(name), "rm -r %s", root);
 	assert_int_equal(system(name), 0);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "target/process/process_set.h"
+#include "util/map.h"
 
 bool target_options_given(const struct target_options *options)
 {
@@ -22,12 +23,20 @@ static enum cgroup_name cgroup_kind(const struct option_item *item)
 						     : CGROUP_PATH;
 }
 
+/* Keeps the first of each. Without memory, some stay twice, which is found later. */
 static void duplicates_remove(pid_list *pids)
 {
-	for (size_t i = 0; i < pids->len; i++)
-		for (size_t j = pids->len; j-- > i + 1;)
-			if (pids->data[j] == pids->data[i])
-				pids->data[j] = pids->data[--pids->len];
+	struct map seen = {0};
+	size_t kept = 0;
+
+	for (size_t i = 0; i < pids->len; i++) {
+		if (map_get(&seen, (uint64_t)pids->data[i]) != MAP_NONE)
+			continue;
+		(void)map_set(&seen, (uint64_t)pids->data[i], 1);
+		pids->data[kept++] = pids->data[i];
+	}
+	pids->len = kept;
+	map_free(&seen);
 }
 
 int target_options_find(pid_list *found, void *arg, struct error *err)

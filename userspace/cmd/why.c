@@ -69,7 +69,7 @@ static const struct option_row rows[] = {
 	 "Print JSON, as docs/why.schema.json describes it; origins as docs/origin.schema.json "
 	 "does.",
 	 .at = offsetof(struct why_cli, json)},
-	TARGET_OPTION_ROWS(struct why_cli, capture.target, "Without FILE: "),
+	TARGET_OPTION_ROWS(struct why_cli, capture.target, "(without FILE) "),
 	{"duration", 'd', "TIME",
 	 "Without FILE: record for TIME. Default: 10s; a COMMAND until it ends.",
 	 .type = OPTION_TIME, .min = 1, .at = offsetof(struct why_cli, capture.duration_ns)},

@@ -2,6 +2,7 @@
 /* Decides which of the programs for details of waits (bpf/wait.bpf.c) this kernel can load. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -212,17 +213,14 @@ static int event_attach(struct kernel *kernel, struct bpf_program *program, uint
 	return 0;
 }
 
+/* Attaches a program to its tracepoint. Those of software events are attached for each CPU. */
 static int program_attach(struct kernel *kernel, const struct wait_program *row)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, row->name);
 	struct bpf_link *link;
-	int result = 0;
 
-	if (!row->tracepoint) {
-		for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++)
-			result = event_attach(kernel, program, row->event, (int)cpu);
-		return result;
-	}
+	if (!row->tracepoint)
+		return 0;
 	link = bpf_program__attach(program);
 	if (!link)
 		return -errno;
@@ -289,16 +287,26 @@ static int events_attach(struct kernel *kernel, uint32_t source, uint32_t cpu)
 	return result;
 }
 
+/* Attaches the software events of one CPU. -ENOMEM; other failures leave this CPU without. */
+static int cpu_attach(struct kernel *kernel, uint32_t cpu, bool online)
+{
+	int faults, samples;
+
+	faults_counted(kernel, cpu, false);
+	if (!online)
+		return 0;
+	/* Ends of faults first: a begin without its end would look like an endless fault. */
+	faults = events_attach(kernel, WAFFLE_WAIT_FAULTS, cpu);
+	if (kernel->config.wait_sources & WAFFLE_WAIT_FAULTS)
+		faults_counted(kernel, cpu, !faults);
+	samples = events_attach(kernel, WAFFLE_WAIT_SAMPLES, cpu);
+	return faults == -ENOMEM || samples == -ENOMEM ? -ENOMEM : 0;
+}
+
 /* A CPU that goes offline loses its counters, and gets new ones when it comes back. */
 void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online)
 {
-	faults_counted(kernel, cpu, false);
-	if (!online)
-		return;
-	/* Without it there are no samples of this CPU, and nobody relies on them. */
-	(void)events_attach(kernel, WAFFLE_WAIT_SAMPLES, cpu);
-	if (kernel->config.wait_sources & WAFFLE_WAIT_FAULTS)
-		faults_counted(kernel, cpu, !events_attach(kernel, WAFFLE_WAIT_FAULTS, cpu));
+	(void)cpu_attach(kernel, cpu, online);
 }
 
 int waits_attach(struct kernel *kernel)
@@ -308,8 +316,9 @@ int waits_attach(struct kernel *kernel)
 	for (size_t i = 0; i < PROGRAMS && !result; i++)
 		if (is_wanted(kernel, i))
 			result = program_attach(kernel, &programs[i]);
-	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
-		faults_counted(kernel, cpu, kernel->online[cpu]);
+	/* A CPU without them has no samples and counts no faults; the others have them. */
+	for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++)
+		result = cpu_attach(kernel, cpu, kernel->online[cpu]);
 	return result;
 }
 

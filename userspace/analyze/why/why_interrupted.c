@@ -85,7 +85,9 @@ static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blo
 	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
 
 	if (is_receive_timeout(blocked->waker.hints))
-		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_CERTAIN,
+		return why_blocked_end(walk, blocked, WHY_TIMER,
+				       blocked->waker.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN
+									     : WHY_GRADE_LIKELY,
 				       blocked->thread);
 	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
 		return neither_sends(walk, blocked);

@@ -6,11 +6,14 @@
  */
 #include "analyze/why/why_way_internal.h"
 
-/* Limit of the waits to search for one span; beyond it the way is unknown. */
-#define WAITS_MAX 512
+/* Limit of the intervals to search for one span; beyond it the way is unknown. Between two waits a
+ * thread is mostly runnable once, and runs once. */
+#define WAITS_MAX (3 * 512)
 /* Limit of the spans to search for those with this span as their parent. */
 #define SPANS_MAX 1024
 #define CHILDREN_MAX 64
+/* Limit of the parents of a span to look at; a job with more spans around it is not found. */
+#define PARENTS_MAX 64
 /* A span that is queued waits for jobs that fill this part of the time, in percent. */
 #define BUSY_PERCENT 90
 
@@ -20,7 +23,7 @@
 struct finder {
 	const struct why_walk *walk;
 	const struct why_instance *instance;
-	uint32_t waits; /* that may still be searched */
+	uint32_t waits; /* intervals that may still be searched */
 	uint32_t children[CHILDREN_MAX], child_count;
 	bool has_job; /* the last leg is the span's own job on the present thread */
 	struct why_way *way;
@@ -53,9 +56,11 @@ static uint32_t job_at(const struct finder *finder, uint32_t thread, uint64_t ts
 	uint32_t found = MODEL_NONE;
 	uint32_t span = why_intervals_span(&finder->walk->intervals, thread, ts, &ignored);
 
-	while (span != MODEL_NONE && span != finder->instance->span) {
+	for (unsigned i = 0;
+	     i < PARENTS_MAX && span != MODEL_NONE && span != finder->instance->span; i++) {
 		const struct model_span *of = span_at(finder, span);
 
+		finder->walk->why->searched++;
 		if (of->thread != thread)
 			break;
 		if (of->start_ts > after_ts && of->end_ts < before_ts)
@@ -90,8 +95,9 @@ static bool is_in_job(const struct finder *finder, uint32_t thread, const struct
 	uint32_t span =
 		why_intervals_span(&finder->walk->intervals, thread, wait->from_ts, &ignored);
 
-	for (; span != MODEL_NONE && span != finder->instance->span;
-	     span = span_at(finder, span)->parent) {
+	for (unsigned i = 0;
+	     i < PARENTS_MAX && span != MODEL_NONE && span != finder->instance->span;
+	     i++, span = span_at(finder, span)->parent) {
 		const struct model_span *of = span_at(finder, span);
 
 		if (of->thread != thread)
@@ -143,11 +149,11 @@ static const struct why_interval *idle_before(struct finder *finder, uint32_t th
 		const struct why_interval *wait = &of->intervals.data[*index];
 
 		walk->why->searched++;
-		if (wait->state != WAFFLE_THREAD_BLOCKED || wait->to_ts > until_ts)
-			continue;
 		if (!finder->waits)
 			return NULL;
 		finder->waits--;
+		if (wait->state != WAFFLE_THREAD_BLOCKED || wait->to_ts > until_ts)
+			continue;
 		*waker = why_waker_of(walk, thread, *index);
 		/* Its own thread had it until then, whatever the other one waited for. */
 		if (waker->thread == finder->instance->thread && !waker->interrupt)
@@ -226,15 +232,16 @@ static uint32_t child_before(const struct finder *finder, uint64_t ts)
 	return MODEL_NONE;
 }
 
-/* The other jobs of a thread in a time: their number, and how long they took. */
+/* The other jobs of a thread in a time: their number, and how long they took. Stops behind `most`
+ * of them. */
 static uint32_t jobs_in(const struct finder *finder, uint32_t thread, uint64_t from, uint64_t to,
-			uint64_t *busy_ns)
+			uint32_t most, uint64_t *busy_ns)
 {
 	uint64_t at = from, until;
 	uint32_t count = 0, last = MODEL_NONE;
 
 	*busy_ns = 0;
-	for (unsigned i = 0; at < to && i < SPANS_MAX; i++, at = until) {
+	for (unsigned i = 0; at < to && i < SPANS_MAX && count <= most; i++, at = until) {
 		uint32_t span = why_intervals_span(&finder->walk->intervals, thread, at, &until);
 		uint32_t job = job_at(finder, thread, at, 0, finder->instance->to_ts);
 
@@ -301,7 +308,7 @@ static void add_rest(struct finder *finder, uint32_t thread, uint64_t until_ts)
 	if (since < until_ts) {
 		leg = &way->legs[way->count++];
 		*leg = (struct why_leg){thread, WHY_GRADE_UNKNOWN, false, 0, since, until_ts};
-		leg->others = jobs_in(finder, thread, since, until_ts, &busy_ns);
+		leg->others = jobs_in(finder, thread, since, until_ts, UINT32_MAX - 1, &busy_ns);
 		leg->queued = busy_ns >= (until_ts - since) / 100 * BUSY_PERCENT;
 		if (leg->queued || is_awaited(finder, thread, until_ts))
 			leg->grade = WHY_GRADE_LIKELY;
@@ -320,7 +327,7 @@ static bool has_one_job(const struct finder *finder, uint32_t thread, uint64_t f
 {
 	uint64_t ignored;
 
-	return jobs_in(finder, thread, from, to, &ignored) <= 1;
+	return jobs_in(finder, thread, from, to, 1, &ignored) <= 1;
 }
 
 /* One leg back; false: no more is known. */

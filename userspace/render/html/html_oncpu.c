@@ -23,11 +23,18 @@ struct oncpu_sum {
 	uint64_t count;
 };
 
+struct oncpu_open {
+	uint32_t span, next; /* next: index in `open`, or MODEL_NONE */
+};
+
 /* The spans of each thread, and those that are open at the current sample. */
 struct oncpu {
 	struct html_page *page;
-	uint32_t *spans, *begins; /* indexes of spans by thread, and each thread's first */
-	VEC(uint32_t) open;
+	uint32_t *spans, *begins;       /* indexes of spans by thread, and each thread's first */
+	VEC(struct oncpu_open) open;    /* of the present thread, in a list */
+	uint32_t first_open, last_open; /* of the list: MODEL_NONE: it is empty */
+	uint32_t shown[SPANS_SHOWN];    /* the first ones that are open at the sample */
+	uint32_t shown_count;
 	/* Frames of stacks as numbers of texts. Most stacks differ only in the address of their
 	 * innermost frame, and are the same in a graph of functions. */
 	struct strtab *frames;
@@ -54,20 +61,47 @@ static void spans_sort(struct oncpu *oncpu)
 			oncpu->spans[oncpu->begins[model->spans.data[i].thread + 1]++] = i;
 }
 
-/* Opens the thread's spans that begin up to ts, from *next on, and removes those that ended. */
+static void open_append(struct oncpu *oncpu, uint32_t span)
+{
+	uint32_t number = (uint32_t)oncpu->open.len;
+
+	vec_add(&oncpu->open, (struct oncpu_open){span, MODEL_NONE});
+	if (oncpu->first_open == MODEL_NONE)
+		oncpu->first_open = number;
+	else
+		oncpu->open.data[oncpu->last_open].next = number;
+	oncpu->last_open = number;
+}
+
+/*
+ * Opens the thread's spans that begin up to ts, from *next on, and finds the first ones that are
+ * open at ts. Spans that have ended are removed when the search comes by, so that a sample costs no
+ * more if very many are open.
+ */
 static void spans_open(struct oncpu *oncpu, uint32_t thread, uint64_t ts, uint32_t *next)
 {
 	const struct model_span *spans = oncpu->page->model->spans.data;
-	size_t kept = 0;
+	uint32_t *link, last = MODEL_NONE;
 
 	for (; *next < oncpu->begins[thread + 1] && spans[oncpu->spans[*next]].start_ts <= ts;
 	     (*next)++)
 		if (spans[oncpu->spans[*next]].end_ts > ts)
-			vec_add(&oncpu->open, oncpu->spans[*next]);
-	for (size_t i = 0; i < oncpu->open.len; i++)
-		if (spans[oncpu->open.data[i]].end_ts > ts)
-			oncpu->open.data[kept++] = oncpu->open.data[i];
-	oncpu->open.len = kept;
+			open_append(oncpu, oncpu->spans[*next]);
+	oncpu->shown_count = 0;
+	link = &oncpu->first_open;
+	while (*link != MODEL_NONE && oncpu->shown_count < SPANS_SHOWN) {
+		struct oncpu_open *open = &oncpu->open.data[*link];
+
+		if (spans[open->span].end_ts > ts) {
+			oncpu->shown[oncpu->shown_count++] = open->span;
+			last = *link;
+			link = &open->next;
+			continue;
+		}
+		if (open->next == MODEL_NONE)
+			oncpu->last_open = last;
+		*link = open->next;
+	}
 }
 
 static uint32_t frames_of(struct oncpu *oncpu, uint32_t stack, uint64_t ts)
@@ -95,8 +129,8 @@ static void sample_add(struct oncpu *oncpu, const struct model_sample *sample)
 	key.thread = html_text(oncpu->page, model_thread_name(model, sample->thread));
 	key.kernel = sample->kernel;
 	key.syscall = sample->kernel && !sample->kernel_stack ? sample->syscall : -1;
-	for (size_t i = 0; i < oncpu->open.len && i < SPANS_SHOWN; i++) {
-		const struct model_span *span = &model->spans.data[oncpu->open.data[i]];
+	for (uint32_t i = 0; i < oncpu->shown_count; i++) {
+		const struct model_span *span = &model->spans.data[oncpu->shown[i]];
 		const char *name = model_site(model, span->site)->name;
 
 		key.spans[i] = html_text(oncpu->page, *name ? name : "(no name)");
@@ -121,6 +155,7 @@ static void samples_add(struct oncpu *oncpu)
 			thread = sample->thread;
 			next = oncpu->begins[thread];
 			oncpu->open.len = 0;
+			oncpu->first_open = MODEL_NONE;
 		}
 		spans_open(oncpu, thread, sample->ts, &next);
 		sample_add(oncpu, sample);

@@ -12,14 +12,14 @@
 
 #include "util/input.h"
 
-#define STATE_BYTES_MAX (4u << 20)
+#define STATE_BYTES_MAX (64u << 20)
 
 /* Docker: a folder for each container. Podman: one file with all. */
 #define DOCKER_FOLDER "var/lib/docker/containers"
 #define PODMAN_FILE "var/lib/containers/storage/overlay-containers/containers.json"
 
 /* Reads a file that only its owner, root or ourselves, may write. The caller frees the value. */
-static yajl_val state_read(const char *path)
+static yajl_val state_read(const char *path, bool *too_large)
 {
 	struct stat status;
 	yajl_val value = NULL;
@@ -29,9 +29,12 @@ static yajl_val state_read(const char *path)
 
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &status) && (status.st_uid == 0 || status.st_uid == geteuid()) &&
-	    !(status.st_mode & (S_IWGRP | S_IWOTH)) && (text = malloc(STATE_BYTES_MAX + 1))) {
-		len = input_read_fd(fd, text, STATE_BYTES_MAX);
+	if (!fstat(fd, &status) && status.st_size > STATE_BYTES_MAX)
+		*too_large = true;
+	else if (!fstat(fd, &status) && (status.st_uid == 0 || status.st_uid == geteuid()) &&
+		 !(status.st_mode & (S_IWGRP | S_IWOTH)) &&
+		 (text = malloc((size_t)status.st_size + 1))) {
+		len = input_read_fd(fd, text, (size_t)status.st_size);
 		text[len > 0 ? len : 0] = '\0';
 		value = yajl_tree_parse(text, NULL, 0);
 		free(text);
@@ -57,7 +60,8 @@ static bool id_take(const char *text, char id[CONTAINER_ID_BYTES])
 }
 
 /* Docker writes names with a slash in front. */
-static bool docker_id(const char *root, const char *name, char id[CONTAINER_ID_BYTES])
+static bool docker_id(const char *root, const char *name, char id[CONTAINER_ID_BYTES],
+		      bool *too_large)
 {
 	char path[PATH_MAX];
 	struct dirent *entry;
@@ -74,7 +78,7 @@ static bool docker_id(const char *root, const char *name, char id[CONTAINER_ID_B
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/%s/config.v2.json", root, DOCKER_FOLDER,
 			 entry->d_name);
-		state = state_read(path);
+		state = state_read(path, too_large);
 		its = state ? member_text(state, "Name") : "";
 		found = !strcmp(its + (*its == '/'), name) && id_take(member_text(state, "ID"), id);
 		yajl_tree_free(state);
@@ -98,14 +102,15 @@ static bool podman_has_name(yajl_val container, const char *name)
 	return false;
 }
 
-static bool podman_id(const char *root, const char *name, char id[CONTAINER_ID_BYTES])
+static bool podman_id(const char *root, const char *name, char id[CONTAINER_ID_BYTES],
+		      bool *too_large)
 {
 	char path[PATH_MAX];
 	bool found = false;
 	yajl_val state;
 
 	snprintf(path, sizeof(path), "%s/%s", root, PODMAN_FILE);
-	state = state_read(path);
+	state = state_read(path, too_large);
 	for (size_t i = 0; YAJL_IS_ARRAY(state) && !found && i < YAJL_GET_ARRAY(state)->len; i++) {
 		yajl_val container = YAJL_GET_ARRAY(state)->values[i];
 
@@ -116,7 +121,13 @@ static bool podman_id(const char *root, const char *name, char id[CONTAINER_ID_B
 	return found;
 }
 
-bool container_by_name(const char *root, const char *name, char id[CONTAINER_ID_BYTES])
+void container_by_name(const char *root, const char *name, struct container_ids *found)
 {
-	return *name && (docker_id(root, name, id) || podman_id(root, name, id));
+	*found = (struct container_ids){.count = 0};
+	if (!*name)
+		return;
+	if (docker_id(root, name, found->ids[found->count], &found->too_large))
+		found->count++;
+	if (podman_id(root, name, found->ids[found->count], &found->too_large))
+		found->count++;
 }

@@ -10,9 +10,16 @@
 
 #include "target/process/container_id.h"
 
-/* Finds the id of the container of this name. False: no container has the name, or a user other
- * than root and the one of this process may write its file. `root` is "/", or another folder in
- * tests. */
-bool container_by_name(const char *root, const char *name, char id[CONTAINER_ID_BYTES]);
+/* The ids of containers with a name: Docker and Podman may have one each. */
+#define CONTAINERS_MAX 2
+struct container_ids {
+	char ids[CONTAINERS_MAX][CONTAINER_ID_BYTES];
+	unsigned count;
+	bool too_large; /* a file with names is too large to be read */
+};
+
+/* Finds the ids of the containers of this name. There is none if a user other than root and the one
+ * of this process may write its file. `root` is "/", or another folder in tests. */
+void container_by_name(const char *root, const char *name, struct container_ids *found);
 
 #endif

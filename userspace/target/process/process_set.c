@@ -263,6 +263,16 @@ static bool process_matches(pid_t pid, enum cgroup_name kind, const char *name,
 	return found;
 }
 
+/* The same for the ids of a container's name. Of two, one may be of a container that is stopped. */
+static bool process_matches_any(pid_t pid, enum cgroup_name kind, const char *name,
+				const struct container_ids *ids, struct cgroup_match *match)
+{
+	for (unsigned i = 0; i < ids->count; i++)
+		if (process_matches(pid, kind, ids->ids[i], match))
+			return true;
+	return !ids->count && process_matches(pid, kind, name, match);
+}
+
 static const char *const option_names[CGROUP_NAMES] = {
 	[CGROUP_PATH] = "--cgroup",
 	[CGROUP_UNIT] = "--unit",
@@ -297,28 +307,32 @@ static int match_add(struct cgroup_match *first, const struct cgroup_match *matc
 int process_set_add_cgroup(pid_list *pids, enum cgroup_name kind, const char *name,
 			   struct error *err)
 {
-	char id[CONTAINER_ID_BYTES];
-	const char *wanted = name;
+	struct container_ids ids = {.count = 0};
 	struct cgroup_match first = {.path = ""};
 	process_rows rows = {0};
 	struct map own = {0};
 	size_t before = pids->len;
 	int result = rows_read(&rows, err) ?: own_find(&own, &rows, err);
 
-	if (kind == CGROUP_CONTAINER && container_by_name("/", name, id))
-		wanted = id;
+	if (kind == CGROUP_CONTAINER)
+		container_by_name("/", name, &ids);
 	for (size_t i = 0; i < rows.len && !result && *name; i++) {
 		struct cgroup_match match;
 		pid_t pid = rows.data[i].pid;
 
 		if (map_get(&own, (uint64_t)pid) != MAP_NONE ||
-		    !process_matches(pid, kind, wanted, &match))
+		    !process_matches_any(pid, kind, name, &ids, &match))
 			continue;
 		result = match_add(&first, &match, kind, name, err);
 		if (!result && !vec_push(pids, pid))
 			result = error_set(err, ENOMEM, "out of memory");
 	}
-	if (!result && pids->len == before)
+	if (!result && pids->len == before && ids.too_large && !ids.count)
+		result = error_set(err, EFBIG,
+				   "container %s: the file with the names of containers is too "
+				   "large to be read; give the container's id",
+				   name);
+	else if (!result && pids->len == before)
 		result = none_found(kind, name, err);
 	map_free(&own);
 	vec_free(&rows);
