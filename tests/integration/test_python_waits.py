@@ -23,12 +23,14 @@ def main():
     print("ready", os.getpid(), flush=True)
     while True:
         step([1])
-        if select.select([sys.stdin], [], [], 0)[0] and sys.stdin.readline():
-            step([1] * 50)            # meanwhile waffle finds the interpreter
-            globals()["pause"] = 0.5
-            step([1])                 # line 20
-            print("done", flush=True)
-            sys.stdin.readline()
+        if not select.select([sys.stdin], [], [], 0)[0]:
+            continue
+        if not sys.stdin.readline():
+            break                     # the test is over
+        step([1] * 50)                # meanwhile waffle finds the interpreter
+        globals()["pause"] = 0.5
+        step([1])                     # line 23
+        print("done", flush=True)
 pause = 0.02
 main()
 """
@@ -61,7 +63,7 @@ def test_a_wait_has_the_functions_of_python_in_their_place(waffle, start, tmp_pa
     capture = attached.stop()
     stacks = stacks_of(capture, pid)
     expected = [f"{name} ({script}:{line})" for name, line in
-                (("Store.fetch", 5), ("Store.__getitem__", 8), ("step", 10), ("main", 20), ("<module>", 24))]
+                (("Store.fetch", 5), ("Store.__getitem__", 8), ("step", 10), ("main", 23), ("<module>", 26))]
     # Those of the first waits may be cut, as the files are still being read.
     whole = [stack for stack in stacks if expected[0] in stack and expected[3] in stack and expected[-1] in stack]
     assert whole, stacks
