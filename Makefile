@@ -363,10 +363,11 @@ soak: all
 soak-clock: $(BUILD)/unit/test_ticks
 	CLOCK_SECONDS=$(or $(SECONDS),600) $<
 
-# On a machine with a GPU: a CUDA program and an NCCL all-reduce, decoded against their own log.
+# On a machine with a GPU: a CUDA program and an NCCL all-reduce, decoded against their own log; and a
+# schedule that the GPU runs again.
 gpu: all
 	WAFFLE_GPU=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
-		tests/integration/test_gpu.py
+		tests/integration/test_gpu.py tests/integration/test_replay.py
 
 demo: setup
 	@echo "== Building"

@@ -37,7 +37,8 @@ def plain_armed(path):
 
 def over(load, tracer, scale):
     """ns that a launch takes longer."""
-    costs = interleave(load, {"untraced": nothing, "armed": tracer}, scale.few, scale.seconds)
+    # A window has several batches of launches, with computing in between.
+    costs = interleave(load, {"untraced": nothing, "armed": tracer}, max(scale.few, 2), max(scale.seconds, 0.6))
     return typical([a - b for a, b in zip(costs["armed"], costs["untraced"])])
 
 

@@ -40,6 +40,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_TRACK,     /* name of a track: a lane of a process that is no thread */
 	WAFFLE_REC_ON_TRACK,  /* a span or event belongs to a track */
 	WAFFLE_REC_SAMPLE,    /* which code a traced thread was running */
+	WAFFLE_REC_OPEN_WAIT, /* a wait that goes on when the capture ends */
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
@@ -47,6 +48,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_TRACE,     /* a stack that later records refer to by its number */
 	WAFFLE_REC_RING,      /* a thread of a program with libwaffle has made a ring */
 	WAFFLE_REC_TRACK_HIT, /* of a ring: becomes ON_TRACK, HIT and SPAN_END */
+	WAFFLE_REC_HALTED,    /* a thread that is blocked at the end: becomes OPEN_WAIT */
 	WAFFLE_REC_SOCKET,    /* a server's connection: becomes HIT and SPAN_END of a request */
 	WAFFLE_REC_RING_COUNT
 };
@@ -441,5 +443,41 @@ struct waffle_rec_sample {
 	__u64 period_ns;                /* between two samples of a CPU */
 };
 #define WAFFLE_SAMPLE_KERNEL 1u
+
+/*
+ * The traced thread rec.tid still waits at rec.ts, when the capture ends. If it waits for a lock of
+ * which the C library or the kernel records the owner, the record says which thread that is. The
+ * lock lies in the memory of the traced process, so neither address nor owner is trusted. Userspace
+ * makes this record.
+ */
+struct waffle_rec_open_wait {
+	struct waffle_rec rec;
+	__u64 from_ts;                  /* when it left its CPU; 0: before the capture began */
+	__u32 kernel_stack, user_stack; /* as in a wait */
+	__u64 lock;                     /* address of the futex; 0: it waits for none */
+	__u32 owner_tid;                /* 0: unknown */
+	__u32 flags;                    /* WAFFLE_OPEN_WAIT_* */
+};
+/* The owner is that of a plain mutex of glibc, of a read-write lock of glibc that a writer holds,
+ * or of a lock whose owner the kernel knows by the futex word (priority inheritance, robust). */
+#define WAFFLE_OPEN_WAIT_MUTEX 1u
+#define WAFFLE_OPEN_WAIT_RWLOCK 2u
+#define WAFFLE_OPEN_WAIT_WORD 4u
+/* It is no lock: the thread waits for the end of that thread (pthread_join()). */
+#define WAFFLE_OPEN_WAIT_JOIN 8u
+
+/* A thread that is blocked at the end of the capture, with its registers in user mode. Followed by
+ * kernel_bytes bytes: addresses of its kernel stack, innermost first. */
+struct waffle_rec_halted {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 kernel_bytes;
+	__u64 from_ts;                  /* as in an open wait */
+	__u32 kernel_stack, user_stack; /* numbers, as the kernel has them in a wait; 0: none */
+	__u64 ip, sp, fp;
+	__s32 syscall; /* -1: none */
+	__u32 reserved;
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+};
 
 #endif

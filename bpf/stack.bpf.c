@@ -7,7 +7,7 @@
 
 #define WAFFLE_UNWIND_READ(context, word, address)                                                 \
 	bpf_probe_read_user(word, sizeof(__u64), (void *)(address))
-#include "unwind_step.bpf.h"
+#include "unwind_step.h"
 
 #define WAFFLE_STACK_PAGE_SHIFT 12 /* vm_pgoff counts pages of the kernel: 4 KiB */
 #define RETURN_PROBES_MAX 32
@@ -390,7 +390,7 @@ static long python_frame(__u32 index, void *context)
 	struct storage_walk *walk = ((struct context *)context)->walk;
 	struct waffle_python *python = &walk->process.python;
 	__u64 frame = walk->frame, code, instr;
-	__u8 owner;
+	__u8 owner, entry = 0;
 	__u32 at;
 
 	if (!frame || bpf_probe_read_user(&owner, 1, (void *)(frame + python->frame_owner)))
@@ -400,9 +400,16 @@ static long python_frame(__u32 index, void *context)
 	code = word_at(frame + python->frame_code) & ~WAFFLE_PYTHON_MARKS;
 	instr = word_at(frame + python->frame_instr);
 	walk->frame = word_at(frame + python->frame_previous);
-	if (owner >= python->owner_none)
-		return 0;
 	at = walk->count + 2 * walk->python;
+	if (owner >= python->owner_none) {
+		if (walk->python)
+			walk->words[(at - 1) & (WORDS - 1)] |= WAFFLE_PYTHON_ENTRY;
+		return 0;
+	}
+	if (python->frame_entry)
+		bpf_probe_read_user(&entry, 1, (void *)(frame + python->frame_entry));
+	if (entry)
+		instr |= WAFFLE_PYTHON_ENTRY;
 	walk->words[at & (WORDS - 1)] = code;
 	walk->words[(at + 1) & (WORDS - 1)] = instr;
 	walk->python++;
@@ -467,6 +474,7 @@ static __always_inline struct walks *walks_get(struct task_struct *task, __u64 f
 	return bpf_task_storage_get(&stack_walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+/* Returns the number of Python's frames. */
 __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -494,10 +502,12 @@ __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 		python_walk(walk);
 	words = walk->count + 2 * walk->python;
 	if (words <= 16)
-		return frames_copy(walk, 16 * 8, id, ts, kernel_stack);
-	if (words <= 48)
-		return frames_copy(walk, 48 * 8, id, ts, kernel_stack);
-	return frames_copy(walk, 160 * 8, id, ts, kernel_stack);
+		frames_copy(walk, 16 * 8, id, ts, kernel_stack);
+	else if (words <= 48)
+		frames_copy(walk, 48 * 8, id, ts, kernel_stack);
+	else
+		frames_copy(walk, 160 * 8, id, ts, kernel_stack);
+	return walk->python;
 }
 
 __noinline int stack_fork(__u32 parent, __u32 child)

@@ -26,6 +26,9 @@ struct waffle_python {
 	/* _PyInterpreterFrame */
 	__u32 frame_code, frame_previous, frame_instr, frame_owner;
 	__u32 owner_none; /* frames with this owner or a greater one are not Python code */
+	/* 3.11: a byte that is not 0 in the outermost frame of a call of the interpreter's loop. 0:
+	 * there is none; since 3.12 a frame that is not Python code follows that one instead. */
+	__u32 frame_entry;
 	/* PyCodeObject */
 	__u32 code_file, code_name, code_first_line, code_table, code_instructions;
 	__u32 ascii_bytes;   /* size of a PyASCIIObject, which its text follows */
@@ -39,6 +42,9 @@ struct waffle_python {
 #define WAFFLE_PYTHON_KIND(state) ((state) >> 2 & 7) /* bytes of a character */
 #define WAFFLE_PYTHON_COMPACT(state) ((state) >> 5 & 1)
 #define WAFFLE_PYTHON_ASCII(state) ((state) >> 6 & 1)
+/* Bit of the instruction's address in a FRAMES record, which is even: the frame is the outermost
+ * one of a call of the interpreter's loop. */
+#define WAFFLE_PYTHON_ENTRY 1ull
 /* Since Python 3.14, these bits of a reference are a tag. */
 #define WAFFLE_PYTHON_MARKS 7ull
 
@@ -76,7 +82,7 @@ struct waffle_stack_file {
 /*
  * Records the stacks of the span or event `id` of the current thread that began at `ts`. The user
  * stack is walked from where the thread entered the kernel. `kernel_stack`: a number of bpf/wait.h,
- * or 0.
+ * or 0. Returns the number of Python's frames, which take longest.
  */
 int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags);
 

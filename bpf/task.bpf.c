@@ -282,6 +282,45 @@ static __always_inline void stolen_snapshot(struct thread_state *state, struct t
 	state->on_ts = now;
 }
 
+/* Writes what is known of a thread that is blocked at the end of the capture. The scheduler's
+ * programs have taken its stacks if it blocked during the capture and there was time. */
+static __always_inline void halted_write(struct seq_file *seq, struct task_struct *task,
+					 const struct waffle_rec_state *state,
+					 const struct thread_wait *wait)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u32 place = STACK_OF_SNAPSHOT;
+	struct stack_scratch *scratch = bpf_map_lookup_elem(&stack_scratches, &place);
+	struct waffle_rec_halted rec = {.rec = state->rec};
+	long bytes = 0;
+
+	rec.rec.kind = WAFFLE_REC_HALTED;
+	rec.tgid = state->tgid;
+	rec.from_ts = wait->from_ts;
+	rec.kernel_stack = wait->kernel_stack;
+	rec.user_stack = wait->user_stack;
+	rec.syscall = state->syscall;
+	for (int i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
+		rec.args[i] = state->args[i];
+#if defined(__TARGET_ARCH_x86)
+	rec.ip = regs->ip;
+	rec.sp = regs->sp;
+	rec.fp = regs->bp;
+#elif defined(__TARGET_ARCH_arm64)
+	rec.ip = regs->pc;
+	rec.sp = regs->sp;
+	rec.fp = regs->regs[29];
+#endif
+	if (scratch && !wait->kernel_stack)
+		bytes = bpf_get_task_stack(task, scratch->addresses, sizeof(scratch->addresses), 0);
+	if (bytes < 0 || bytes > (long)sizeof(scratch->addresses))
+		bytes = 0;
+	rec.kernel_bytes = bytes;
+	bpf_seq_write(seq, &rec, sizeof(rec));
+	if (scratch && bytes > 0)
+		bpf_seq_write(seq, scratch->addresses, bytes);
+}
+
 /* Writes the state of each thread of the target into the iterator's file. */
 SEC("iter/task")
 int snapshot(struct bpf_iter__task *ctx)
@@ -317,5 +356,7 @@ int snapshot(struct bpf_iter__task *ctx)
 	rec.run_delay_ns = task->sched_info.run_delay;
 	rec.rec.ts = bpf_ktime_get_ns();
 	bpf_seq_write(ctx->meta->seq, &rec, sizeof(rec));
+	if (snapshot_at_end && rec.state == WAFFLE_THREAD_BLOCKED)
+		halted_write(ctx->meta->seq, task, &rec, &thread->wait);
 	return 0;
 }

@@ -75,7 +75,7 @@ extern struct stacks_map {
  * can share one. Programs at other tracepoints may interrupt any other program, so they have their
  * own.
  */
-enum stack_place { STACK_OF_SCHEDULER, STACK_OF_POINT, STACK_PLACES };
+enum stack_place { STACK_OF_SCHEDULER, STACK_OF_POINT, STACK_OF_SNAPSHOT, STACK_PLACES };
 struct stack_scratch {
 	__u64 hash;
 	__u64 addresses[WAFFLE_STACK_DEPTH];
@@ -161,6 +161,7 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 #define STACK_KERNEL_PRICE_NS 1400000 /* for 3.5 µs with its record; on Linux 6.18, x86-64 */
 #define STACK_USER_PRICE_NS 400000    /* for 1 µs */
 #define STACK_TABLES_PRICE_NS 2000000 /* for 5 µs, some twenty frames */
+#define STACK_PYTHON_PRICE_NS 80000   /* a frame of Python, for 0.2 µs */
 #define STACK_CREDIT_NS 50000000
 enum stack_worth {
 	STACK_GUESS = 4, /* the wait may turn out short */
@@ -185,7 +186,8 @@ static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum 
 		return 0;
 	cpu->stacks_ts = paid;
 	if (flags & BPF_F_USER_STACK && config.stack_tables) {
-		stack_emit(0, now, 0, WAFFLE_STACK_WAIT | WAFFLE_STACK_NO_PYTHON);
+		cpu->stacks_ts = paid + (__u64)stack_emit(0, now, 0, WAFFLE_STACK_WAIT) *
+						STACK_PYTHON_PRICE_NS;
 		return WAFFLE_STACK_BY_FRAMES;
 	}
 	return stack_number(ctx, flags, now, STACK_OF_SCHEDULER);

@@ -59,6 +59,7 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_inprocess_ends integration/test_inprocess_lives integration/test_named "
     "integration/test_filter_same "
     "integration/test_tracks integration/test_inprocess integration/test_why_made_up "
+    "integration/test_gpu_timeline integration/test_hip integration/test_nccl_profiler "
     "integration/test_origin golden/test_golden integration/test_sim_calls "
     "integration/test_probe_paths integration/test_probe_safety "
     "integration/test_output_files integration/test_bad_input integration/test_probe_types "
@@ -76,8 +77,8 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_python_captures integration/test_python_frameworks integration/test_python_docs "
     "integration/test_inprocess_viewers integration/test_inprocess_deadlocks "
     "integration/test_backends integration/test_grpc integration/test_sqlite "
-    "integration/test_fleet integration/test_requests integration/test_replay "
-    "integration/test_python_gpu").split()]
+    "integration/test_fleet integration/test_gpu_library integration/test_requests integration/test_replay "
+    "integration/test_python_gpu integration/test_python_waits integration/test_frameworks").split()]
 
 
 def run(command, timeout, log=None, env=None):

@@ -42,6 +42,10 @@ _LATE = {
 _MODULES = ("gpu", "jax", "otel", "perfetto", "torch")
 
 
+def __dir__():
+    return sorted({*globals(), *__all__, *_MODULES})
+
+
 def __getattr__(name):
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")

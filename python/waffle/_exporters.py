@@ -228,6 +228,9 @@ def set_exporter(*exporters, filter=None, **options):
     A service name is also that of the processes that this one starts (OTEL_SERVICE_NAME).
     """
     global _active
+    for exporter in exporters:
+        if not isinstance(exporter, Exporter):
+            raise TypeError(f"waffle: set_exporter() takes exporters, such as waffle.JaegerExporter(), not {exporter!r}")
     paths = [exporter.path for exporter in exporters if exporter.path]
     if len(paths) > 1:
         raise ValueError("waffle: only one exporter may write a capture, but these do: " + ", ".join(paths))

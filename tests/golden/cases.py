@@ -186,6 +186,11 @@ why --event failed {c}
 why --event nothing {c}
 why --event 0x1 {c}
 """,
+    "hangs": """
+why {c}
+why --thread ring-1 {c}
+@tty why {c}
+""",
     "zoo-gil": """
 why --compare zoo-gil-sched.waffle {c}
 why --compare --json --span victim zoo-gil-sched.waffle {c}

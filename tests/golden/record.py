@@ -461,6 +461,13 @@ def samples(name):
 
 
 @record
+def hangs(name):
+    """Three threads in a deadlock, which is older than the capture."""
+    attach(name, [build("hangs.c"), "three"], lines=(), stop=True,
+           options=["--sources=sched,stacks"])
+
+
+@record
 def tracks(name):
     """A program that records itself, with tracks."""
     libraries = SOURCE / "build"

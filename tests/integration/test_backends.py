@@ -20,7 +20,7 @@ from servers import (Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipki
                      start_server)
 from test_exporters import attributes, certificate, collector, ids_to_base64  # noqa: F401
 from test_processors import Processed, processed  # noqa: F401
-from test_tree import cgroup  # noqa: F401
+from test_tree import CGROUPS, cgroup  # noqa: F401
 from tracer import ROOT, wait_until
 
 CAPTURES = ROOT / "tests/golden/captures"
@@ -572,11 +572,41 @@ def test_resource_of_a_traced_process_has_its_container(collector, waffle, steps
     server = collector()
     attached = waffle.attach_to(steps, steps.path, options=("--to", server.url))
     steps.ask("span 1", "did span")
-    attached.stop()
+    path = attached.stop().path
     resource = attributes(server.requests[0].message().resource_spans[0].resource)
     assert resource["process.pid"] == steps.process.pid
     assert resource["container.id"] == container
     assert resource["process.executable.name"] == "steps"
+    # The capture has it, too, also after it was copied.
+    assert resource_in(waffle, path, "steps")["container.id"] == container
+    merged = path.with_name("merged.waffle")
+    waffle.ok("merge", path, "-o", merged)
+    assert resource_in(waffle, merged, "steps")["container.id"] == container
+
+
+def resource_in(waffle, path, program):
+    """The resource of a program in a capture, as it is exported."""
+    lines = waffle.ok("export", path, "--format", "otlp", "--to", "-").stdout.splitlines()
+    [found] = {json.dumps(attributes_json(resource["resource"])): attributes_json(resource["resource"])
+               for line in lines for resource in json.loads(line).get("resourceSpans", [])
+               if attributes_json(resource["resource"]).get("process.executable.name") == program}.values()
+    return found
+
+
+def attributes_json(holder):
+    return {item["key"]: next(iter(item["value"].values())) for item in holder["attributes"]}
+
+
+def test_resource_of_a_program_that_records_itself_has_its_rank_and_container(waffle, cgroup, processed,  # noqa: F811
+                                                                              tmp_path):
+    container = "89abcdef01234567" * 4
+    path = tmp_path / "own.waffle"
+    name = cgroup(f"docker-{container}.scope")
+    [folder] = [place + name for place in CGROUPS if os.path.exists(place + name)]
+    subprocess.run(["sh", "-c", f'echo $$ > "{folder}/cgroup.procs"; exec "$@"', "sh", processed, "steps", "1"],
+                   check=True, env={**os.environ, "WAFFLE_TRACE": str(path), "RANK": "3", "WORLD_SIZE": "8"})
+    resource = resource_in(waffle, path, "processed")
+    assert (resource["waffle.rank"], resource["waffle.world_size"], resource["container.id"]) == ("3", "8", container)
 
 
 def test_run_sends_to_zipkin_what_passes_the_chain(zipkin, waffle, processed):  # noqa: F811

@@ -10,7 +10,7 @@ import pytest
 from tracer import Capture, PROGRAMS, ROOT, find_tool, named
 
 COMPILERS = ["g++", "clang++"]
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Werror"]
 LONGER = "y" * 256 + "…"
 
 

@@ -158,11 +158,19 @@ def test_a_fork_and_a_closed_cupti_change_nothing(gpu, what):
     check_same(spans, gpu.delivered())
 
 
-def test_many_streams_have_a_track_each(gpu):
-    capture, _ = gpu.record("work", "streams", 300)
+@pytest.mark.parametrize("count, tracks", [(300, 300), (5000, 4097)])
+def test_many_streams_have_a_track_each_up_to_a_limit(gpu, count, tracks):
+    capture, _ = gpu.record("work", "streams", count)
     spans = operations(capture.rows())
-    assert len({span["track"] for span in spans if span["args"]["op"] == "kernel"}) == 300
+    assert len({span["track"] for span in spans if span["args"]["op"] == "kernel"}) == tracks
+    assert ("other streams" in {span["track"] for span in spans}) == (tracks < count)
     check_same(spans, gpu.delivered())
+
+
+def test_a_way_of_graphs_that_is_not_known_is_said_once(gpu):
+    _, result = gpu.record("work", "host", WAFFLE_GPU_GRAPH="all")
+    assert result.stderr == ("waffle: WAFFLE_GPU_GRAPH: 'all': expected nodes or whole; graphs are recorded by "
+                             "their nodes\n")
 
 
 def test_nodes_of_a_graph_refer_to_their_capture(gpu):
@@ -222,6 +230,16 @@ def test_a_tool_that_has_cupti_is_named_and_the_program_runs_on(gpu):
     [session] = sessions(capture.rows())
     assert session["state"] == "unavailable" and session["holder"] == "Nsight Systems"
     assert not operations(capture.rows())
+
+
+def test_what_cupti_refuses_is_said_and_the_program_runs_on(gpu):
+    capture, result = gpu.record("calls", WAFFLE_SIM_CUPTI="mig")
+    assert result.stderr == ("waffle: the GPU's own times are not recorded: CUPTI's records of kernels: "
+                             "CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED (43)\n")
+    assert result.stdout.endswith("done\n")
+    # Nothing of CUPTI stays switched on.
+    assert not gpu.delivered() and not operations(capture.rows())
+    assert sessions(capture.rows())[-1]["state"] == "unavailable"
 
 
 def test_cupti_is_shared_where_its_holder_shares(gpu):

@@ -330,3 +330,60 @@ def test_time_after_the_last_operation_is_not_the_gpus(waffle, text_capture, tmp
     answer = json.loads(waffle.ok("why", "--json", "--span=step", path).stdout)
     times = {row["cause"]: row["duration_ns"] for row in answer["instances"][0]["by_cause"]}
     assert times["gpu"] == 600_000 - 10_000
+
+
+def test_critical_path_goes_on_with_the_thread_that_woke_the_launching_one(gpu):
+    """As in a backward pass: "main" hands work to a thread of a library, and both launch."""
+    made = Made()
+    begin = gpu_schedule.START
+    made.writer.line("task", begin, 101, 100, "autograd")
+    made.writer.line("state", begin, 100, 100, 0, 1)
+    made.writer.line("state", begin, 101, 100, 1, 3)
+    step = made.writer.hit(begin + 1_000, 100, 100, "step")
+    made.launch(2_000, 1)
+    made.op(3_000, 4_000, 1)
+    made.writer.line("switch", begin + 11_000, 1, 0, 101, 0, begin + 10_000, 100, -1)
+    made.launch(20_000, 2, tid=101)
+    made.op(21_000, 30_000, 2)
+    made.writer.end(begin + 50_000, 100, 100, "step", step)
+    path = gpu(made, "--graph=json")["critical_paths"][0]
+    got = [(piece["kind"], piece["from_ns"] - begin, piece["to_ns"] - begin, piece.get("tid")) for piece in path]
+    assert got == [
+        ("host", 0, 10_000, 100), ("host", 10_000, 20_000, 101),
+        ("launch", 20_000, 21_000, None), ("operation", 21_000, 30_000, None),
+    ]
+    parts = gpu(made, "--json")["critical_paths"][0]["parts"]
+    assert {(part["name"], part.get("span")) for part in parts if part["kind"] == "host"} == {
+        ("main", "step"), ("autograd", None),
+    }
+
+
+def test_synchronisation_needs_no_launch(gpu):
+    made = Made()
+    made.op(100, 200, 1)
+    made.op(300, 400, 7, kind="wait")
+    answer = gpu(made, "--json")
+    assert answer["not_attributed"]["unknown_operations"] == 0
+    assert answer["not_attributed"]["without_launch"] == 1  # the kernel
+
+
+def test_call_that_had_nothing_to_wait_for_is_not_the_gpus(waffle, text_capture, tmp_path):
+    path = tmp_path / "made.waffle"
+    Waiting([(0x10, 3_000, 5_000, "kernel")]).write(text_capture, path)
+    answer = json.loads(waffle.ok("why", "--json", "--span=step", path).stdout)
+    assert "gpu" not in [row["cause"] for row in answer["instances"][0]["by_cause"]]
+
+
+def test_time_after_the_last_delivered_operation_is_in_no_window(gpu):
+    """The tracer ended before the library delivered what was launched last."""
+    made = Made()
+    made.session(1000, "armed")
+    made.launch(1500, 1)
+    made.op(2000, 3000, 1)
+    made.launch(5000, 2)
+    made.launch(6000, 3)
+    device = gpu(made, "--json")["devices"][0]
+    assert device["window_ns"] == 4000
+    assert device["idle"] == {
+        "launch_starved_ns": 500 + 2000, "blocking_ns": 0, "dependency_stalled_ns": 500, "unknown_ns": 0,
+    }

@@ -67,6 +67,25 @@ def test_zipkin_gets_json_and_a_child_of_fork_sends_its_own(script):
     assert spans["child"]["parentId"] == spans["parent"]["id"] and spans["child"]["localEndpoint"]["serviceName"] == "z"
 
 
+def test_hostile_names_keys_and_values_arrive(script):
+    collector = Collector()
+    done = script.alone(f"""
+        waffle.set_exporter(waffle.OTLPExporter("{collector.url}"))
+        with waffle.span("na\\udcffme", **{{"": 1, "\\udcff": 2, "a b": 3}}, long="x" * 65536, broken="a\\udcff", nul="a\\0b",
+                         nan=float("nan"), inf=-float("inf"), big=1 << 80, list=list(range(100000)), none=None): pass
+        waffle.event("n" * 65536)
+        waffle.counter("depth", float("nan"))
+        """)
+    assert not done.stderr
+    spans = {span.name: span for span in collector.spans()}
+    [name] = [name for name in spans if not name.startswith("n" * 255)]
+    values = {item.key: item.value for item in spans[name].attributes}
+    assert set(values) >= {"(empty)", "(not valid Unicode)", "a b", "long", "nan", "inf"} and "\x00" not in name
+    assert values["long"].string_value.startswith("x" * 256) and len(values["long"].string_value) < 300
+    assert values["nan"].string_value == "NaN" and values["inf"].string_value == "-Infinity"
+    assert values["big"].string_value == "int of 81 bits" and values["list"].string_value == "list of 100000"
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_processes_that_begin_after_set_exporter_send_their_spans(script, method):
     collector = Collector()
@@ -165,6 +184,10 @@ def test_exporters_can_be_combined_replaced_and_ended(script):
                       lambda: waffle.PerfettoExporter("x.json"), lambda: waffle.PrometheusExporter()):
             try: wrong()
             except ValueError as error: print(error)
+        for wrong in ("http://localhost:4318", waffle.JaegerExporter):
+            try: waffle.set_exporter(wrong)
+            except TypeError as error: print(error)
+        print(set(["JaegerExporter", "jax", "read", "span"]) - set(dir(waffle)))
         """, no_proxy="localhost")
     text, _, rest = done.stdout.partition("# EOF")
     families = {family.name: family for family in openmetrics.text_string_to_metric_families(text + "# EOF\n")}
@@ -173,7 +196,10 @@ def test_exporters_can_be_combined_replaced_and_ended(script):
     assert rest.split("\n")[2:] == [
         "recorded False", "waffle: only one exporter may write a capture, but these do: x.waffle, y.json",
         "waffle: the name of the file must end with .pftrace: x.json",
-        "waffle: PrometheusExporter takes either a port or a path", ""]
+        "waffle: PrometheusExporter takes either a port or a path",
+        "waffle: set_exporter() takes exporters, such as waffle.JaegerExporter(), not 'http://localhost:4318'",
+        "waffle: set_exporter() takes exporters, such as waffle.JaegerExporter(), not <class "
+        "'waffle._exporters.JaegerExporter'>", "set()", ""]
     assert [row["name"] for row in Capture(script.waffle, folder / "a.waffle").rows("span")] == ["counted"] * 5
     [logged] = [json.loads(line) for line in (folder / "b.log").read_text().splitlines()]
     assert logged["name"] == "logged" and logged["args"] == {"n": 1}
@@ -232,7 +258,8 @@ def every_span(server, select, count):
 
 def test_metrics_are_served_in_the_format_that_is_asked_for_and_by_the_process_that_set_it(script):
     done = script.alone("""
-        import os, sys, urllib.request
+        import os, sys, urllib.request, warnings
+        warnings.simplefilter("ignore")     # of fork(), since there is a thread
         prometheus = waffle.PrometheusExporter(port=0)
         waffle.set_exporter(prometheus)
         url = "http://localhost:%d/metrics" % prometheus.port
@@ -241,8 +268,8 @@ def test_metrics_are_served_in_the_format_that_is_asked_for_and_by_the_process_t
                        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,"
                        "application/openmetrics-text;q=0.8", "application/vnd.google.protobuf;q=0.4,"
                        "application/openmetrics-text;q=0.5", "application/vnd.google.protobuf;q=x"):
-            answer = urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}))
-            print(answer.headers["Content-Type"].split(";")[0])
+            with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept})) as answer:
+                print(answer.headers["Content-Type"].split(";")[0])
         pid = os.fork()
         if not pid:
             waffle.set_exporter()       # the child has the socket, but not the thread that answers
@@ -251,7 +278,7 @@ def test_metrics_are_served_in_the_format_that_is_asked_for_and_by_the_process_t
         text = ""
         while '"after"' not in text:
             with waffle.span("after"): pass
-            text = urllib.request.urlopen(url).read().decode()
+            with urllib.request.urlopen(url) as answer: text = answer.read().decode()
         taken = waffle.PrometheusExporter(port=0)
         try:
             waffle.set_exporter(taken, waffle.PrometheusExporter(port=prometheus.port, address="192.0.2.1"))

@@ -140,9 +140,12 @@ def test_a_tree_that_has_waffle_in_it_leaves_waffle_out(waffle, tmp_path):
     assert '"sh"' in names and '"waffle-bpf"' not in names, done.stderr
 
 
+CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids")
+
+
 def hierarchy():
     """A folder where this test may make cgroups that have no controllers, or the one of pids."""
-    for place in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids"):
+    for place in CGROUPS:
         with contextlib.suppress(OSError):
             folder = pathlib.Path(place, f"waffle-test-{os.getpid()}.slice")
             folder.mkdir()

@@ -64,9 +64,10 @@ static void test_unknown_set_is_said_with_those_that_there_are(void **state)
 
 	assert_int_equal(call_set_open(&set, &err), 0);
 	assert_int_equal(call_set_add_file(set, "pthreads", &err), -ENOENT);
-	assert_string_equal(err.message,
-			    "pthreads: no such set of probes: expected one of malloc mpi openssl "
-			    "postgresql pthread python, or the path of a file, such as ./pthreads");
+	assert_string_equal(
+		err.message,
+		"pthreads: no such set of probes: expected one of malloc mpi openssl "
+		"postgresql pthread python roctx, or the path of a file, such as ./pthreads");
 	call_set_free(set);
 	(void)state;
 }

@@ -45,7 +45,8 @@ static void test_names_choose_and_signs_change_the_default(void **state)
 	assert_int_equal(parsed("+io"), CAPTURE_DEFAULT | CAPTURE_IO);
 	assert_int_equal(parsed("-quota,+quota"), CAPTURE_DEFAULT | CAPTURE_QUOTA);
 	/* All but spans and calls need the scheduler, so they go with it. */
-	assert_int_equal(parsed("-sched"), CAPTURE_SPANS | CAPTURE_CUDA | CAPTURE_NCCL);
+	assert_int_equal(parsed("-sched"),
+			 CAPTURE_SPANS | CAPTURE_CUDA | CAPTURE_NCCL | CAPTURE_FRAMEWORKS);
 	assert_int_equal(parsed("cuda"), CAPTURE_CUDA);
 }
 
@@ -62,7 +63,7 @@ static void test_what_is_not_understood_is_shown(void **state)
 		{"spans,-io", "mixes names"},
 		{"-io,spans", "mixes names"},
 		{"io", "all others need sched"},
-		{"-sched,-spans,-cuda,-nccl", "records nothing"},
+		{"-sched,-spans,-cuda,-nccl,-frameworks", "records nothing"},
 		{"nccl,io", "lacks sched"},
 	};
 

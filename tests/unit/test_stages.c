@@ -26,6 +26,12 @@ uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
 	return 0;
 }
 
+uint32_t kernel_stack_number(struct kernel *kernel)
+{
+	(void)kernel;
+	return 1;
+}
+
 bool kernel_stacks_wanted(const struct kernel *kernel)
 {
 	(void)kernel;

@@ -37,7 +37,7 @@ static __attribute__((no_sanitize_address)) int stack_read(void *context, __u64 
 	return 0;
 }
 #define WAFFLE_UNWIND_READ(context, word, address) stack_read(context, word, address)
-#include "bpf/unwind_step.bpf.h"
+#include "bpf/unwind_step.h"
 
 #define FRAMES_MAX 128
 

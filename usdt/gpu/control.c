@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "usdt/gpu/nccl.h"
 #include "usdt/gpu/nvtx.h"
 #include "usdt/gpu/operations.h"
 #include "usdt/gpu/session.h"
@@ -37,12 +38,13 @@ struct waiter {
 	uint32_t flags;
 	uint32_t reserved;
 };
-#define WAITER_32_BITS 2u /* and shared with other processes */
+#define WATCHED_MAX (GPU_NAMES + 1 + NCCL_NAMES_MAX) /* of operations, NVTX and NCCL */
+#define WAITER_32_BITS 2u                            /* and shared with other processes */
 
 static struct {
 	pthread_mutex_t lock; /* of the start */
 	pid_t pid;            /* of the process that has the thread; 0: none */
-	const waffle_name_t *watched[GPU_NAMES + 1];
+	const waffle_name_t *watched[WATCHED_MAX];
 	unsigned watched_count;
 	bool armed;     /* session_begin() and nvtx_arm() were called */
 	uint32_t bell;  /* a futex: exit() rings */
@@ -74,7 +76,7 @@ static void wait_for(uint64_t ns)
 /* Until a name may have been armed, or the bell was rung. */
 static void wait_dormant(void)
 {
-	struct waiter waiters[GPU_NAMES + 2] = {0};
+	struct waiter waiters[WATCHED_MAX + 1] = {0};
 	unsigned count = 0;
 
 	waiters[count++].address = (uintptr_t)&control.bell;
@@ -118,6 +120,7 @@ static bool step(enum phase phase)
 		nvtx_disarm();
 	}
 	control.armed = wanted;
+	again |= nccl_follow(wanted);
 	again |= nvtx_poll();
 	return again;
 }
@@ -173,11 +176,15 @@ static bool is_recorded_by_another(void)
 static void start(void)
 {
 	waffle_name_t *const *names = operations_names();
+	unsigned count;
 	int code;
 
 	for (unsigned i = 0; i < GPU_NAMES; i++)
 		watch(names[i]);
 	watch(nvtx_watch());
+	count = nccl_watch(&names);
+	for (unsigned i = 0; i < count; i++)
+		watch(names[i]);
 	if (is_recorded_by_another())
 		say_line("the GPU's own times are not recorded: this program records itself with a "
 			 "libwaffle of its own; waffle-bpf attach records both");

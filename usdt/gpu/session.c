@@ -40,7 +40,8 @@ static struct {
 	bool enabled[KIND_COUNT];
 	char reason[CUPTI_REASON];
 	char holder[CUPTI_OLD_NAME_SIZE];
-	bool told; /* the reason, on standard error */
+	bool told;  /* the reason, on standard error */
+	bool again; /* what was missing may come: to ask again makes sense */
 	uint64_t asked_ns;
 	uint64_t told_ns;   /* when the counts were told */
 	uint64_t told_lost; /* what they were */
@@ -209,8 +210,19 @@ static int subscribe(void)
 static bool graphs_are_whole(void)
 {
 	const char *text = getenv("WAFFLE_GPU_GRAPH");
+	static bool told;
 
-	return session.early && text && !strcmp(text, "whole");
+	if (!text || !strcmp(text, "nodes"))
+		return false;
+	if (!strcmp(text, "whole"))
+		return session.early;
+	if (!told)
+		say_line("WAFFLE_GPU_GRAPH: '%.32s': expected nodes or whole; graphs are recorded "
+			 "by "
+			 "their nodes",
+			 text);
+	told = true;
+	return false;
 }
 
 /* Enables what CUPTI can give. Without kernels there is no session. */
@@ -300,9 +312,17 @@ bool session_begin(bool early)
 	session.early = early;
 	session.asked_ns = clock_monotonic_ns();
 	session.thread = pthread_self();
+	session.again = true;
+	if (!cuda_is_loaded()) {
+		snprintf(session.reason, sizeof(session.reason),
+			 "the process has not loaded CUDA's driver");
+		return refuse();
+	}
+	session.again = false;
 	if (cupti_open(&session.cupti, session.reason))
 		return refuse();
 	result = subscribe();
+	session.again = result == CUPTI_IS_TAKEN;
 	if (result == CUPTI_IS_TAKEN) {
 		snprintf(session.reason, sizeof(session.reason),
 			 "another tool has CUPTI%s%s; the calls of CUDA are recorded as without it",
@@ -424,7 +444,8 @@ static void counts_tell(void)
 
 void session_poll(void)
 {
-	if (session.state == UNAVAILABLE && clock_monotonic_ns() - session.asked_ns > AGAIN_NS)
+	if (session.state == UNAVAILABLE && session.again &&
+	    clock_monotonic_ns() - session.asked_ns > AGAIN_NS)
 		session_begin(false);
 	if (session.state != ARMED)
 		return;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "target/process/container_id.h"
+#include "target/process/rank.h"
 #include "usdt/sink/sink.h"
 #include "usdt/sink/sink_file.h"
 
@@ -75,6 +77,34 @@ static int bytes_write(void *arg, const void *data, size_t bytes, struct error *
 	return sink_file_write(arg, data, bytes, err);
 }
 
+/* What the process is: its rank in a job, and its container. */
+static int process_describe(struct store_writer *writer, const struct store_process *process,
+			    struct error *err)
+{
+	struct process_rank found;
+	char container[CONTAINER_ID_BYTES];
+	int code = store_writer_add_process(writer, process, err);
+
+	if (!code && process_rank_read(&found, (pid_t)process->pid))
+		code = store_writer_add_rank(writer,
+					     &(struct store_rank){.ts = process->ts,
+								  .pid = process->pid,
+								  .rank = found.rank,
+								  .world_size = found.world_size,
+								  .job = found.job},
+					     err);
+	if (!code && container_id_read(container, (pid_t)process->pid))
+		code = store_writer_add_attribute(writer,
+						  &(struct store_attribute){
+							  .ts = process->ts,
+							  .pid = process->pid,
+							  .key = STORE_CONTAINER_ID,
+							  .value = container,
+						  },
+						  err);
+	return code;
+}
+
 static int begin(struct sink_store *sink, const char *path, const struct sink_origin *origin,
 		 struct error *err)
 {
@@ -83,7 +113,7 @@ static int begin(struct sink_store *sink, const char *path, const struct sink_or
 
 	outlet.arg = sink->file;
 	return code ?: store_writer_open_outlet(&sink->writer, path, &outlet, &origin->meta, err)
-			       ?: store_writer_add_process(sink->writer, &origin->process, err)
+			       ?: process_describe(sink->writer, &origin->process, err)
 			       ?: sink_file_publish(sink->file, err);
 }
 

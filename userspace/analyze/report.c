@@ -536,6 +536,8 @@ int report_new(struct report **report, const struct model *model,
 	free(making.durations);
 	free(making.ends);
 	keymap_free(&making.row_of);
+	making.report->names = options->names;
+	why_hangs_find(&making.report->hangs, model, options->names);
 	result = find_causes(making.report, options, err);
 	if (result) {
 		report_free(making.report);
@@ -552,6 +554,7 @@ void report_free(struct report *report)
 	why_aggregate_free(report->causes);
 	why_free(report->busiest);
 	why_free(report->waiting);
+	why_hangs_free(&report->hangs);
 	stragglers_free(report->stragglers);
 	vec_free(&report->spans);
 	vec_free(&report->events);

@@ -17,6 +17,7 @@
 
 #include "analyze/stragglers.h"
 #include "analyze/why/why_aggregate.h"
+#include "analyze/why/why_hang.h"
 #include "model/model.h"
 
 enum report_sort {
@@ -92,6 +93,8 @@ struct report {
 	 * waited longest. NULL: there are spans, or there is no such thread, or the scheduler was
 	 * not recorded. */
 	struct why *busiest, *waiting;
+	struct why_hangs hangs;        /* waits that go on at the end, and deadlocks */
+	struct stack_names *names;     /* those of the options */
 	struct stragglers *stragglers; /* how ranks waited for each other */
 	struct report_source_loss losses[WAFFLE_SOURCE_COUNT];
 	uint64_t bytes_cut; /* of a file that was cut off */
@@ -102,8 +105,9 @@ struct report {
 
 struct report_options {
 	enum report_sort sort;
-	uint32_t slowest;          /* number of slow spans and collectives to examine */
-	struct stack_names *names; /* symbolizer for causes; NULL: none */
+	uint32_t slowest; /* number of slow spans and collectives to examine */
+	/* Symbolizer for causes and stacks, which stays open as long as the report; NULL: none. */
+	struct stack_names *names;
 };
 #define REPORT_OPTIONS_DEFAULT ((struct report_options){REPORT_SORT_TOTAL, 10, NULL})
 

@@ -107,9 +107,22 @@ static int record_drained(struct waffle_rec *rec, void *arg)
 static int state_store(const struct waffle_rec *rec, void *arg)
 {
 	struct session *session = arg;
-	struct waffle_rec_state state = *(const struct waffle_rec_state *)rec;
+	struct waffle_rec_state state;
 
+	if (rec->kind == WAFFLE_REC_HALTED) {
+		enrich_halted(session->enrich, (const struct waffle_rec_halted *)rec);
+		return 0;
+	}
+	state = *(const struct waffle_rec_state *)rec;
 	return stages_pass(&session->stages, &state.rec);
+}
+
+static int halted_pass(struct waffle_rec *rec, void *arg)
+{
+	struct session *session = arg;
+	int result = stages_pass(&session->stages, rec);
+
+	return result == -EINVAL ? 0 : result; /* the file has no room for a stack */
 }
 
 /* The final wait for names is bounded, since a program may have many functions in files that
@@ -305,6 +318,8 @@ static int finish(struct session *session)
 
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
 	kernel_finish(session->kernel);
+	if (session_wants_sched(session->options))
+		enrich_halted_examine(session->enrich);
 	programs_let_go(session);
 	session->end_ts = clock_monotonic_ns();
 	if (session->rings)
@@ -325,6 +340,8 @@ static int finish(struct session *session)
 		session_notify(session, ignored.message);
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session) ?: requests_end(session);
+	if (!result && session_wants_sched(session->options) && !session->full)
+		result = enrich_halted_each(session->enrich, halted_pass, session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);
 	if (session->transport)
 		transport_finish(session->transport);

@@ -6,6 +6,7 @@
 
 #include "capture/address_space/processes.h"
 #include "capture/session_internal.h"
+#include "target/process/container_id.h"
 #include "target/process/process.h"
 #include "target/process/rank.h"
 
@@ -31,6 +32,22 @@ static int target_rank(struct session *session, pid_t pid)
 	return store_writer_add_rank(session->writer, &rank, session->err);
 }
 
+/* Writes the container of a process, if it is in one. */
+static int target_container(struct session *session, pid_t pid)
+{
+	char id[CONTAINER_ID_BYTES];
+	struct store_attribute attribute = {
+		.pid = (uint32_t)pid,
+		.ts = clock_monotonic_ns(),
+		.key = STORE_CONTAINER_ID,
+		.value = id,
+	};
+
+	if (!container_id_read(id, pid))
+		return 0;
+	return store_writer_add_attribute(session->writer, &attribute, session->err);
+}
+
 /* Writes facts of /proc about a process. */
 int target_describe(struct session *session, pid_t pid)
 {
@@ -45,7 +62,8 @@ int target_describe(struct session *session, pid_t pid)
 	else
 		process_cmdline(pid, cmdline, sizeof(cmdline));
 	return store_writer_add_process(session->writer, &process, session->err)
-		       ?: target_rank(session, pid);
+		       ?: target_rank(session, pid)
+		       ?: target_container(session, pid);
 }
 
 void target_remove(struct session *session, struct target *target)

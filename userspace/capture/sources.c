@@ -16,6 +16,7 @@ static const struct source_row {
 	{"spans", CAPTURE_SPANS, 0},
 	{"cuda", CAPTURE_CUDA, 0},
 	{"nccl", CAPTURE_NCCL, 0},
+	{"frameworks", CAPTURE_FRAMEWORKS, 0},
 	{"sched", CAPTURE_SCHED, 0},
 	{"stacks", CAPTURE_STACKS, WAFFLE_WAIT_STACKS},
 	{"files", CAPTURE_FILES, WAFFLE_WAIT_FILES},
@@ -83,7 +84,8 @@ int sources_parse(uint32_t *sources, const char *text, struct error *err)
 				 "--sources: '%s' records nothing: all others need sched", text);
 	if (chosen & ~(CAPTURE_PROBES | CAPTURE_SCHED) && !(chosen & CAPTURE_SCHED))
 		return error_set(err, EINVAL,
-				 "--sources: '%s' lacks sched, which all but spans, cuda and nccl "
+				 "--sources: '%s' lacks sched, which all but spans, cuda, nccl and "
+				 "frameworks "
 				 "need",
 				 text);
 	*sources = chosen;

@@ -26,10 +26,11 @@ enum capture_source {
 	CAPTURE_CUDA = 1024,
 	CAPTURE_NCCL = 2048,
 	CAPTURE_SAMPLES = 4096,
+	CAPTURE_FRAMEWORKS = 8192,
 };
-#define CAPTURE_ALL 8191u
+#define CAPTURE_ALL 16383u
 /* Recorded by probes in the processes themselves. */
-#define CAPTURE_PROBES (CAPTURE_SPANS | CAPTURE_CUDA | CAPTURE_NCCL)
+#define CAPTURE_PROBES (CAPTURE_SPANS | CAPTURE_CUDA | CAPTURE_NCCL | CAPTURE_FRAMEWORKS)
 /* Many machines do not have these. Only report that if the user requested them. */
 #define CAPTURE_OF_MACHINE (CAPTURE_STEAL | CAPTURE_FREQUENCY)
 #define CAPTURE_DEFAULT CAPTURE_ALL

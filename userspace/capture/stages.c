@@ -246,7 +246,7 @@ static inline int record_finish(const struct stages *stages, struct stage_record
 	STAGE(object_name, KIND(WAIT) | KIND(IO) | KIND(QUOTA));
 	STAGE(addresses_map, KIND(WAIT) | KIND(FAULT));
 	STAGE(stacks_number, KIND(TRACE) | KIND(FRAMES) | KIND(CODE) | KIND(WAIT) | KIND(WAKE) |
-				     KIND(EXIT) | KIND(STACK) | KIND(SAMPLE));
+				     KIND(EXIT) | KIND(STACK) | KIND(SAMPLE) | KIND(OPEN_WAIT));
 	STAGE(interrupt_mark, KIND(WAKE) | KIND(SWITCH));
 	STAGE(functions_name, KIND(HIT) | KIND(RETURN));
 	STAGE(site_renumber, KIND(HIT) | KIND(RETURN) | KIND(SPAN_END));

@@ -88,6 +88,22 @@ static int recorder_parse(struct capture_options *options, struct error *err)
 	return result;
 }
 
+/* A bit for each enum call_table. */
+static unsigned tables_wanted(const struct capture_options *options)
+{
+	static const uint32_t sources[CALL_TABLE_COUNT] = {[CALL_TABLE_CUDA] = CAPTURE_CUDA,
+							   [CALL_TABLE_HIP] = CAPTURE_CUDA,
+							   [CALL_TABLE_NCCL] = CAPTURE_NCCL,
+							   [CALL_TABLE_TORCH] = CAPTURE_FRAMEWORKS,
+							   [CALL_TABLE_JAX] = CAPTURE_FRAMEWORKS};
+	unsigned tables = 0;
+
+	for (unsigned i = 0; i < CALL_TABLE_COUNT; i++)
+		if (options->session.sources & sources[i])
+			tables |= 1u << i;
+	return tables;
+}
+
 enum exit_code capture_options_open(const struct command *command, struct capture_options *options)
 {
 	enum exit_code code;
@@ -102,9 +118,7 @@ enum exit_code capture_options_open(const struct command *command, struct captur
 		options->session.redaction = &options->redaction;
 	if (code != EXIT_DONE)
 		return code;
-	code = probe_options_open(command, &options->probes,
-				  options->session.sources & CAPTURE_CUDA,
-				  options->session.sources & CAPTURE_NCCL);
+	code = probe_options_open(command, &options->probes, tables_wanted(options));
 	options->session.calls = options->probes.calls;
 	return code;
 }

@@ -126,9 +126,11 @@ struct capture_options {
 		{"sources",                                                                        \
 		 0,                                                                                \
 		 "LIST",                                                                           \
-		 "Record only these sources: spans, cuda, nccl, sched, stacks, files, faults, "    \
+		 "Record only these sources: spans, cuda, nccl, frameworks, sched, stacks, "       \
+		 "files, "                                                                         \
+		 "faults, "                                                                        \
 		 "io, signals, quota, steal, frequency, samples. -stacks,-io records all others. " \
-		 "Default: all. All except spans, cuda and nccl need sched. See "                  \
+		 "Default: all. All except spans, cuda, nccl and frameworks need sched. See "      \
 		 "docs/sources.md.",                                                               \
 		 .type = OPTION_LIST,                                                              \
 		 .at = offsetof(struct capture_options, sources)},                                 \

@@ -10,13 +10,13 @@
 #include "util/terminal.h"
 
 /* A capture that was read; all are NULL before. */
-struct side {
+struct compare_side {
 	struct store_reader *reader;
 	struct model *model;
 	struct why_aggregate *causes;
 };
 
-static int side_open(struct side *side, const struct command *command,
+static int side_open(struct compare_side *side, const struct command *command,
 		     const struct compare *compare, const char *path, struct error *err)
 {
 	const struct model_filter keep = {.filter = compare->filter->filter,
@@ -40,14 +40,14 @@ static int side_open(struct side *side, const struct command *command,
 	return result;
 }
 
-static void side_close(struct side *side)
+static void side_close(struct compare_side *side)
 {
 	why_aggregate_free(side->causes);
 	model_free(side->model);
 	store_reader_close(side->reader);
 }
 
-static int print(const struct side *sides, const struct compare *compare,
+static int print(const struct compare_side *sides, const struct compare *compare,
 		 const struct capture_files *files, struct error *err)
 {
 	const struct report_view view = {compare->rows, terminal_has_colour(stdout)};
@@ -72,7 +72,7 @@ static int print(const struct side *sides, const struct compare *compare,
 int compare_files(const struct command *command, const struct compare *compare,
 		  const struct capture_files *files, struct error *err)
 {
-	struct side sides[WHY_SIDES] = {{0}};
+	struct compare_side sides[WHY_SIDES] = {{0}};
 	int result = 0;
 
 	for (unsigned i = 0; i < WHY_SIDES && !result; i++)

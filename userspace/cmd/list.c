@@ -336,7 +336,7 @@ static int run(const struct command *command, int argc, char **argv)
 		code = error_set(&err, EINVAL, "nothing to list; give a FILE or --pid PID");
 	if (code)
 		code = command_parse_failed(command, code, &err);
-	else if ((code = probe_options_open(command, &options.probes, true, true)) == EXIT_DONE)
+	else if ((code = probe_options_open(command, &options.probes, ~0u)) == EXIT_DONE)
 		code = list(command, &options, argc - first, argv + first);
 	probe_options_free(&options.probes);
 	return code;

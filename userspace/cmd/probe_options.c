@@ -5,11 +5,11 @@
 
 #include "cmd/workers_internal.h"
 
-static int probes_read(struct probe_options *options, bool cuda, bool nccl, struct error *err)
+static int probes_read(struct probe_options *options, unsigned tables, struct error *err)
 {
 	int result;
 
-	if (!options->list.len && !cuda && !nccl)
+	if (!options->list.len && !tables)
 		return 0;
 	result = call_set_open(&options->calls, err);
 	for (size_t i = 0; i < options->list.len && !result; i++) {
@@ -19,19 +19,17 @@ static int probes_read(struct probe_options *options, bool cuda, bool nccl, stru
 				 ? call_set_add_file(options->calls, item->text, err)
 				 : call_set_add(options->calls, item->text, "--probe", err);
 	}
-	if (!result && cuda)
-		result = call_set_add_table(options->calls, CALL_TABLE_CUDA, err)
-				 ?: call_set_add_table(options->calls, CALL_TABLE_HIP, err);
-	if (!result && nccl)
-		result = call_set_add_table(options->calls, CALL_TABLE_NCCL, err);
+	for (unsigned i = 0; i < CALL_TABLE_COUNT && !result; i++)
+		if (tables >> i & 1)
+			result = call_set_add_table(options->calls, (enum call_table)i, err);
 	return result;
 }
 
 enum exit_code probe_options_open(const struct command *command, struct probe_options *options,
-				  bool cuda, bool nccl)
+				  unsigned tables)
 {
 	struct error err = ERROR_INIT;
-	int result = probes_read(options, cuda, nccl, &err);
+	int result = probes_read(options, tables, &err);
 
 	if (!result)
 		return workers_start(command, options->calls);

@@ -30,11 +30,11 @@ struct probe_options {
 	}
 
 /*
- * Parses the specs, and the built-in sets that are wanted. Returns EXIT_DONE; otherwise it printed
- * an error, and the command has to exit with this code.
+ * Parses the specs, and the tables that are wanted: a bit for each enum call_table. Returns
+ * EXIT_DONE; otherwise it printed an error, and the command has to exit with this code.
  */
 enum exit_code probe_options_open(const struct command *command, struct probe_options *options,
-				  bool cuda, bool nccl);
+				  unsigned tables);
 void probe_options_free(struct probe_options *options);
 
 #endif

@@ -73,9 +73,10 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	options.names = stack_names_open(model->reader, true);
 	options.sort = cli->sort;
 	result = report_new(&report, model, &options, err);
-	stack_names_close(options.names);
-	if (result)
+	if (result) {
+		stack_names_close(options.names);
 		return result;
+	}
 	if (cli->html)
 		result = html_report_to_path(report, cli->html, err);
 	else if (cli->json)
@@ -83,6 +84,7 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	else
 		report_print_text(report, &view, stdout);
 	report_free(report);
+	stack_names_close(options.names);
 	/* main() reports a failed write to standard output, for all commands. */
 	if (cli->html)
 		return result;

@@ -10,6 +10,7 @@
 #include "cmd/why_record_internal.h"
 #include "analyze/origin/origin.h"
 #include "analyze/report.h"
+#include "analyze/why/why_hang.h"
 #include "analyze/why/why_pick.h"
 #include "render/json/origin_json.h"
 #include "render/json/why_json.h"
@@ -95,16 +96,22 @@ static int printed(int result, struct error *err)
 static int print_why(const struct why_cli *cli, const struct why *why, const struct why *waits,
 		     struct stack_names *names, struct error *err)
 {
+	struct why_hangs hangs;
 	struct why_view view = {.names = names,
 				.waits = waits,
+				.hangs = &hangs,
 				.causes = CAUSES_SHOWN,
 				.evidence = cli->evidence,
 				.colour = terminal_has_colour(stdout)};
+	int result = 0;
 
+	why_hangs_find(&hangs, why->model, names);
 	if (cli->json)
-		return printed(why_print_json(why, &view, stdout), err);
-	why_print_text(why, &view, stdout);
-	return 0;
+		result = printed(why_print_json(why, &view, stdout), err);
+	else
+		why_print_text(why, &view, stdout);
+	why_hangs_free(&hangs);
+	return result;
 }
 
 static int print_origin(const struct why_cli *cli, struct origin *origin, struct error *err)
@@ -198,13 +205,13 @@ static int print_overview(const struct model *model, struct error *err)
 
 	options.names = stack_names_open(model->reader, true);
 	result = report_new(&report, model, &options, err);
-	stack_names_close(options.names);
-	if (result)
-		return result;
-	report_print_spans(report, &view, stdout);
+	if (!result)
+		report_print_spans(report, &view, stdout);
+	if (!result)
+		fputc('\n', stdout);
 	report_free(report);
-	fputc('\n', stdout);
-	return 0;
+	stack_names_close(options.names);
+	return result;
 }
 
 static int why_files(const struct command *command, const void *arg,

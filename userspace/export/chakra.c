@@ -23,7 +23,7 @@ enum {
 enum { ATTR_NAME = 1, ATTR_UINT64 = 13, ATTR_BOOL = 27 };
 enum { TYPE_MEM_LOAD = 2, TYPE_MEM_STORE = 3, TYPE_COMP = 4 };
 
-#define CHAKRA_VERSION "0.0.4"
+#define CHAKRA_VERSION "1.0.0"
 
 /* Wire types of protobuf. */
 enum { WIRE_VARINT = 0, WIRE_LENGTH = 2 };

@@ -4,7 +4,7 @@
  *
  * The file is a sequence of protobuf messages, each after its length as a varint: a GlobalMetadata,
  * then a Node for each operation and each call of the host. The field numbers are those of
- * schema/protobuf/et_def.proto, version 0.0.4.
+ * schema/protobuf/et_def.proto, version 1.0.0.
  */
 #ifndef WAFFLE_EXPORT_CHAKRA_H
 #define WAFFLE_EXPORT_CHAKRA_H

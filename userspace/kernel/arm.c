@@ -90,12 +90,33 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 			    probe->type == OBJECT_PROBE_END ? NULL : use, cookie);
 }
 
-/* Ends are armed before begins, so that every begin that is recorded has an end. */
-static bool probe_ends(const struct object_probe *probe)
+/*
+ * The order in which the probes of a file are armed. Ends come before begins, so that every begin
+ * that is recorded has an end. But where a pair ends and the next one begins at one instruction
+ * (A..A), the end must run first. The kernel runs the program last that was attached first, so such
+ * an end is armed last.
+ */
+enum arm_part { ARM_ENDS, ARM_BEGINS, ARM_ENDS_AT_BEGINS };
+
+static bool begins_there(const struct object *object, const struct object_probe *end)
 {
+	for (size_t i = 0; i < object->probes.len; i++) {
+		const struct object_probe *probe = &object->probes.data[i];
+
+		if (probe->offset == end->offset && probe->type == OBJECT_PROBE_INSTANT)
+			return true;
+	}
+	return false;
+}
+
+static enum arm_part probe_part(const struct object *object, const struct object_probe *probe)
+{
+	if (probe->type == OBJECT_PROBE_END)
+		return begins_there(object, probe) ? ARM_ENDS_AT_BEGINS : ARM_ENDS;
 	return probe->type == OBJECT_PROBE_LEAVE || probe->type == OBJECT_PROBE_RETURN ||
-	       probe->type == OBJECT_PROBE_END ||
-	       (probe->type == OBJECT_PROBE_SITE && probe->site == OBJECT_SPAN_END);
+			       (probe->type == OBJECT_PROBE_SITE && probe->site == OBJECT_SPAN_END)
+		       ? ARM_ENDS
+		       : ARM_BEGINS;
 }
 
 static int row_fill(struct row *row, const struct kernel *kernel, const struct arm_request *request,
@@ -124,9 +145,9 @@ static int row_compare(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Collects the object's span ends, or everything else. */
+/* Collects the probes of a part. */
 static bool batch_fill(struct arm_batch *batch, const struct kernel *kernel,
-		       const struct arm_request *request, bool ends)
+		       const struct arm_request *request, enum arm_part part)
 {
 	const struct object *object = request->object;
 	size_t max = object->probes.len;
@@ -143,7 +164,7 @@ static bool batch_fill(struct arm_batch *batch, const struct kernel *kernel,
 		const struct object_probe *probe = &object->probes.data[i];
 		struct row row = {0};
 
-		if (probe_ends(probe) != ends)
+		if (probe_part(object, probe) != part)
 			continue;
 		row.program = row_fill(&row, kernel, request, probe);
 		if (row.program >= 0)
@@ -288,13 +309,13 @@ static int attach_programs(struct armed *armed, const struct arm_batch *batch,
 	return result;
 }
 
-static int arm_part(struct kernel *kernel, struct armed *armed, const struct arm_request *request,
-		    bool ends)
+static int part_arm(struct kernel *kernel, struct armed *armed, const struct arm_request *request,
+		    enum arm_part part)
 {
 	struct arm_batch batch;
 	int result = 0;
 
-	if (!batch_fill(&batch, kernel, request, ends))
+	if (!batch_fill(&batch, kernel, request, part))
 		result = -ENOMEM;
 	else if (batch.count)
 		result = kernel->multi ? attach_programs(armed, &batch, request)
@@ -320,10 +341,10 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_req
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
-	/* Ends first, so that every span that is recorded can end. */
-	result = arm_part(kernel, made, request, true);
+	result = part_arm(kernel, made, request, ARM_ENDS);
 	made->begins = made->fds.len;
-	result = result ?: arm_part(kernel, made, request, false);
+	result = result ?: part_arm(kernel, made, request, ARM_BEGINS)
+			 ?: part_arm(kernel, made, request, ARM_ENDS_AT_BEGINS);
 	if (!result) {
 		*armed = made;
 		return 0;

@@ -347,26 +347,56 @@ void kernel_detach(struct kernel *kernel)
 	attach_all(kernel, false);
 }
 
+/* Largest record of a snapshot. */
+#define SNAPSHOT_BYTES (sizeof(struct waffle_rec_halted) + WAFFLE_STACK_DEPTH * sizeof(uint64_t))
+
+/* Calls `each` for all whole records in the buffer, and moves the rest to its begin. */
+static int snapshot_each(char *bytes, size_t *have,
+			 int (*each)(const struct waffle_rec *rec, void *arg), void *arg)
+{
+	size_t at = 0;
+	int result = 0;
+
+	while (!result && *have - at >= sizeof(struct waffle_rec_state)) {
+		const struct waffle_rec *rec = (const struct waffle_rec *)(bytes + at);
+		size_t size = sizeof(struct waffle_rec_state);
+
+		if (rec->kind == WAFFLE_REC_HALTED) {
+			size = sizeof(struct waffle_rec_halted);
+			if (*have - at < size)
+				break;
+			size += ((const struct waffle_rec_halted *)rec)->kernel_bytes;
+			if (size > SNAPSHOT_BYTES)
+				return -EPROTO;
+		}
+		if (*have - at < size)
+			break;
+		result = each(rec, arg);
+		at += size;
+	}
+	memmove(bytes, bytes + at, *have - at);
+	*have -= at;
+	return result;
+}
+
 static int snapshot_read(int fd, int (*each)(const struct waffle_rec *rec, void *arg), void *arg)
 {
 	union {
-		struct waffle_rec_state state;
-		char bytes[sizeof(struct waffle_rec_state)];
-	} record;
+		uint64_t aligned;
+		char bytes[4 * SNAPSHOT_BYTES];
+	} buffer;
 	size_t have = 0;
 	ssize_t len;
 
-	while ((len = read(fd, record.bytes + have, sizeof(record) - have)) != 0) {
+	while ((len = read(fd, buffer.bytes + have, sizeof(buffer.bytes) - have)) != 0) {
+		int result;
+
 		if (len < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
 		have += len > 0 ? (size_t)len : 0;
-		if (have == sizeof(record)) {
-			int result = each(&record.state.rec, arg);
-
-			if (result)
-				return result;
-			have = 0;
-		}
+		result = snapshot_each(buffer.bytes, &have, each, arg);
+		if (result)
+			return result;
 	}
 	return 0;
 }
@@ -390,6 +420,12 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 	return result ? error_set(err, -result, "reading the threads' states: %s",
 				  strerror(-result))
 		      : 0;
+}
+
+uint32_t kernel_stack_number(struct kernel *kernel)
+{
+	/* As trace_emit() of bpf/wait.h numbers them. */
+	return kernel->bpf->bss->stack_numbers++ % (WAFFLE_STACK_BY_FRAMES - 1) + 1;
 }
 
 static int record_ignore(const struct waffle_rec *rec, void *arg)

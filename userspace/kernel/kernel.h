@@ -74,6 +74,9 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 		    int (*each)(const struct waffle_rec *rec, void *arg), void *arg,
 		    struct error *err);
 
+/* A number for a stack that the kernel has given to none. Only after kernel_finish(). */
+uint32_t kernel_stack_number(struct kernel *kernel);
+
 /* The requested sources that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
 

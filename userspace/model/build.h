@@ -59,6 +59,7 @@ uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts);
  * thread. */
 uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts);
 void threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline);
+void threads_add_attribute(struct builder *builder, const struct store_attribute *attribute);
 void threads_add_transport(struct builder *builder, const struct store_transport *transport);
 void threads_add_rank(struct builder *builder, const struct store_rank *rank);
 void threads_add_task(struct builder *builder, const struct waffle_rec_task *task);
@@ -92,6 +93,7 @@ void switches_finish(struct model *model);
 /* ---- waits.c ---- */
 
 void waits_add(struct builder *builder, const struct waffle_rec_wait *rec);
+void waits_add_open(struct builder *builder, const struct waffle_rec_open_wait *rec);
 void waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec);
 void waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec);
 void waits_add_io(struct builder *builder, const struct waffle_rec_io *rec);

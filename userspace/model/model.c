@@ -129,6 +129,7 @@ void model_free(struct model *model)
 	vec_free(&model->switches);
 	vec_free(&model->states);
 	vec_free(&model->waits);
+	vec_free(&model->open_waits);
 	vec_free(&model->wakes);
 	vec_free(&model->faults);
 	vec_free(&model->ios);

@@ -61,6 +61,7 @@ struct model_process {
 	uint32_t rank;        /* in its job; MODEL_NONE: unknown */
 	uint32_t world_size;  /* 0: unknown */
 	uint32_t job;         /* in model.strings, such as "slurm:4711"; empty: unknown */
+	uint32_t container;   /* its id, in model.strings; empty: unknown */
 	/* By which way its hits came; NULL: through the kernel, and it has no libwaffle. */
 	const struct store_transport *transport;
 };
@@ -167,6 +168,20 @@ struct model_wait {
 	uint32_t kernel_stack, user_stack;
 	uint32_t object;
 	uint64_t record; /* record number in the file, for evidence */
+};
+
+/* A wait that goes on when the capture ends. There is also a struct model_wait of it. */
+struct model_open_wait {
+	uint64_t ts;      /* of the end */
+	uint64_t from_ts; /* when it was switched out, or if `before`, when the capture began */
+	uint64_t lock;    /* address of the futex; 0: it waits for none */
+	uint32_t thread;
+	uint32_t owner; /* the thread that holds the lock; MODEL_NONE: unknown */
+	uint32_t kernel_stack, user_stack;
+	uint32_t flags;  /* WAFFLE_OPEN_WAIT_* */
+	int16_t syscall; /* -1: none */
+	uint16_t task_state;
+	bool before; /* it began before the capture */
 };
 
 /* A wake-up, with the stacks of the waker; 0: none. */
@@ -320,6 +335,7 @@ struct model {
 	VEC(struct model_switch) switches; /* by ts */
 	VEC(struct model_state) states;
 	VEC(struct model_wait) waits;            /* by thread, then from_ts */
+	VEC(struct model_open_wait) open_waits;  /* by thread */
 	VEC(struct model_wake) wakes;            /* by woken, then ts */
 	VEC(struct model_fault) faults;          /* by thread, then from_ts */
 	VEC(struct model_io) ios;                /* by done_ts */
@@ -364,6 +380,8 @@ void model_free(struct model *model);
  * record was dropped. */
 const struct model_wait *model_wait_at(const struct model *model, uint32_t thread,
 				       uint64_t from_ts);
+/* The wait in which a thread is when the capture ends; NULL: it is in none, or it has no record. */
+const struct model_open_wait *model_open_wait_of(const struct model *model, uint32_t thread);
 /* The wake-up of a thread at ts; NULL: not recorded. */
 const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts);
 

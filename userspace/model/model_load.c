@@ -71,6 +71,9 @@ static void add_record(struct builder *builder, const struct waffle_rec *rec)
 	case WAFFLE_REC_WAIT:
 		waits_add(builder, (const struct waffle_rec_wait *)rec);
 		break;
+	case WAFFLE_REC_OPEN_WAIT:
+		waits_add_open(builder, (const struct waffle_rec_open_wait *)rec);
+		break;
 	case WAFFLE_REC_WAKE:
 		waits_add_wake(builder, (const struct waffle_rec_wake *)rec);
 		break;
@@ -274,6 +277,8 @@ static void prepare(struct builder *builder, const struct store_reader *reader)
 	}
 	for (uint32_t i = 0; i < store_reader_rank_count(reader); i++)
 		threads_add_rank(builder, store_reader_rank(reader, i));
+	for (uint32_t i = 0; i < store_reader_attribute_count(reader); i++)
+		threads_add_attribute(builder, store_reader_attribute(reader, i));
 	for (uint32_t i = 0; i < store_reader_transport_count(reader); i++)
 		threads_add_transport(builder, store_reader_transport(reader, i));
 }

@@ -109,6 +109,17 @@ void threads_add_rank(struct builder *builder, const struct store_rank *rank)
 	process->job = text_put(model, rank->job);
 }
 
+void threads_add_attribute(struct builder *builder, const struct store_attribute *attribute)
+{
+	struct model *model = builder->model;
+
+	if (strcmp(attribute->key, STORE_CONTAINER_ID))
+		return;
+	threads_add_process(builder, attribute->pid, 0, "");
+	model->processes.data[map_get(&model->pids, attribute->pid)].container =
+		text_put(model, attribute->value);
+}
+
 void threads_add_transport(struct builder *builder, const struct store_transport *transport)
 {
 	struct model *model = builder->model;

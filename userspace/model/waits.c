@@ -26,6 +26,29 @@ void waits_add(struct builder *builder, const struct waffle_rec_wait *rec)
 						   .record = builder->record});
 }
 
+void waits_add_open(struct builder *builder, const struct waffle_rec_open_wait *rec)
+{
+	struct model *model = builder->model;
+	uint32_t owner =
+		rec->owner_tid ? threads_at(builder, rec->owner_tid, rec->rec.ts) : MODEL_NONE;
+	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
+
+	if (rec->from_ts > rec->rec.ts) {
+		model->bad_records++;
+		return;
+	}
+	vec_add(&model->open_waits, (struct model_open_wait){.ts = rec->rec.ts,
+							     .from_ts = rec->from_ts,
+							     .lock = rec->lock,
+							     .thread = thread,
+							     .owner = owner,
+							     .kernel_stack = rec->kernel_stack,
+							     .user_stack = rec->user_stack,
+							     .flags = rec->flags,
+							     .syscall = -1,
+							     .before = !rec->from_ts});
+}
+
 void waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec)
 {
 	struct model *model = builder->model;
@@ -165,6 +188,7 @@ static int order(uint64_t a_first, uint64_t b_first, uint64_t a_ts, uint64_t b_t
 		return order(a->first, b->first, a->second, b->second);                            \
 	}
 COMPARE(wait_compare, model_wait, thread, from_ts)
+COMPARE(open_compare, model_open_wait, thread, ts)
 COMPARE(wake_compare, model_wake, woken, ts)
 COMPARE(fault_compare, model_fault, thread, from_ts)
 COMPARE(io_compare, model_io, done_ts, issue_ts)
@@ -180,8 +204,52 @@ COMPARE(sample_compare, model_sample, thread, ts)
 			qsort((vector).data, (vector).len, sizeof(*(vector).data), compare);       \
 	} while (0)
 
+/* Adds what the states of threads say of open waits: the system call, and when a wait began that is
+ * older than the capture. */
+static void open_waits_finish(struct model *model)
+{
+	size_t kept = 0;
+
+	SORT(model->open_waits, open_compare);
+	for (size_t i = 0; i < model->open_waits.len; i++) {
+		struct model_open_wait wait = model->open_waits.data[i];
+
+		/* Several captures may say the same. */
+		if (kept && model->open_waits.data[kept - 1].thread == wait.thread)
+			continue;
+		if (wait.before)
+			wait.from_ts = wait.ts;
+		model->open_waits.data[kept++] = wait;
+	}
+	model->open_waits.len = kept;
+	for (size_t i = 0; i < model->states.len; i++) {
+		const struct model_state *state = &model->states.data[i];
+		struct model_open_wait *wait =
+			(struct model_open_wait *)model_open_wait_of(model, state->thread);
+
+		if (!wait || state->state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		if (state->at_end) {
+			wait->syscall = state->syscall;
+			wait->task_state = state->task_state;
+		} else if (wait->before && state->ts < wait->from_ts) {
+			wait->from_ts = state->ts;
+		}
+	}
+	for (size_t i = 0; i < model->open_waits.len; i++) {
+		const struct model_open_wait *wait = &model->open_waits.data[i];
+
+		vec_add(&model->waits, (struct model_wait){.from_ts = wait->from_ts,
+							   .to_ts = wait->ts,
+							   .thread = wait->thread,
+							   .kernel_stack = wait->kernel_stack,
+							   .user_stack = wait->user_stack});
+	}
+}
+
 void waits_finish(struct model *model)
 {
+	open_waits_finish(model);
 	SORT(model->waits, wait_compare);
 	SORT(model->wakes, wake_compare);
 	SORT(model->faults, fault_compare);
@@ -200,6 +268,14 @@ const struct model_wait *model_wait_at(const struct model *model, uint32_t threa
 	if (!model->waits.len)
 		return NULL;
 	return bsearch(&key, model->waits.data, model->waits.len, sizeof(key), wait_compare);
+}
+
+const struct model_open_wait *model_open_wait_of(const struct model *model, uint32_t thread)
+{
+	const struct model_open_wait *waits = model->open_waits.data;
+	size_t at = lower_bound(model->open_waits.len, i, waits[i].thread < thread);
+
+	return at < model->open_waits.len && waits[at].thread == thread ? &waits[at] : NULL;
 }
 
 const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts)

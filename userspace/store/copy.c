@@ -30,6 +30,8 @@ static int copy_tables(const struct store_reader *reader, struct store_writer *w
 		ret = store_writer_add_process(writer, store_reader_process(reader, i), err);
 	for (uint32_t i = 0; !ret && i < store_reader_rank_count(reader); i++)
 		ret = store_writer_add_rank(writer, store_reader_rank(reader, i), err);
+	for (uint32_t i = 0; !ret && i < store_reader_attribute_count(reader); i++)
+		ret = store_writer_add_attribute(writer, store_reader_attribute(reader, i), err);
 	for (uint32_t i = 0; !ret && i < store_reader_transport_count(reader); i++)
 		ret = store_writer_add_transport(writer, store_reader_transport(reader, i), err);
 	for (uint32_t i = 1; !ret && (stack = store_reader_stack(reader, i)); i++)

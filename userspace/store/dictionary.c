@@ -188,6 +188,13 @@ bool rank_put(byte_vec *to, struct strtab *strings, const struct store_rank *ran
 	       reference_put(to, strings, rank->job);
 }
 
+bool attribute_put(byte_vec *to, struct strtab *strings, const struct store_attribute *attribute)
+{
+	return varint_put(to, attribute->pid) && varint_put(to, attribute->ts) &&
+	       reference_put(to, strings, attribute->key) &&
+	       reference_put(to, strings, attribute->value);
+}
+
 bool transport_put(byte_vec *to, struct strtab *strings, const struct store_transport *transport)
 {
 	return varint_put(to, transport->pid) && varint_put(to, transport->ts) &&
@@ -315,6 +322,7 @@ void dictionary_free(struct dictionary *dictionary)
 	vec_free(&dictionary->symbols);
 	vec_free(&dictionary->names);
 	vec_free(&dictionary->ranks);
+	vec_free(&dictionary->attributes);
 	vec_free(&dictionary->transports);
 	vec_free(&dictionary->hosts);
 	vec_free(&dictionary->captures);
@@ -628,6 +636,24 @@ int dictionary_get_ranks(struct dictionary *dictionary, struct cursor *cursor, u
 		if (!memory_take(dictionary, table_bytes(CHUNK_RANKS, 0), count - i))
 			return 0;
 		if (!vec_push(&dictionary->ranks, rank))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int dictionary_get_attributes(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_attribute attribute = {.pid = get_u32(cursor)};
+
+		attribute.ts = get_varint(cursor);
+		attribute.key = reference_get(dictionary, cursor);
+		attribute.value = reference_get(dictionary, cursor);
+		if (cursor->bad || dictionary->attributes.len == STORE_PROCESSES_MAX)
+			return -EBADMSG;
+		if (!memory_take(dictionary, table_bytes(CHUNK_ATTRIBUTES, 0), count - i))
+			return 0;
+		if (!vec_push(&dictionary->attributes, attribute))
 			return -ENOMEM;
 	}
 	return cursor->at == cursor->end ? 0 : -EBADMSG;

@@ -20,6 +20,7 @@ static const table_get_fn tables[CHUNK_TYPE_COUNT] = {
 	[CHUNK_TIMED_NAMES] = dictionary_get_timed_names,
 	[CHUNK_RANKS] = dictionary_get_ranks,
 	[CHUNK_TRANSPORTS] = dictionary_get_transports,
+	[CHUNK_ATTRIBUTES] = dictionary_get_attributes,
 	[CHUNK_HOSTS] = dictionary_get_hosts,
 	[CHUNK_CAPTURES] = dictionary_get_captures,
 };

@@ -33,6 +33,7 @@ bool mapping_put(byte_vec *to, struct strtab *strings, const struct store_mappin
 bool symbol_put(byte_vec *to, struct strtab *strings, const struct store_symbol *symbol);
 bool name_put(byte_vec *to, struct strtab *strings, const struct store_name *name);
 bool transport_put(byte_vec *to, struct strtab *strings, const struct store_transport *transport);
+bool attribute_put(byte_vec *to, struct strtab *strings, const struct store_attribute *attribute);
 bool rank_put(byte_vec *to, struct strtab *strings, const struct store_rank *rank);
 bool host_put(byte_vec *to, struct strtab *strings, const struct store_host *host);
 bool capture_put(byte_vec *to, struct strtab *strings, const struct store_capture *capture);
@@ -61,6 +62,7 @@ struct dictionary {
 	VEC(struct store_symbol) symbols;
 	VEC(struct store_name) names;
 	VEC(struct store_rank) ranks;
+	VEC(struct store_attribute) attributes;
 	VEC(struct store_transport) transports;
 	VEC(struct store_host) hosts;
 	VEC(struct store_capture) captures;
@@ -79,6 +81,7 @@ int dictionary_get_names(struct dictionary *dictionary, struct cursor *cursor, u
 int dictionary_get_timed_names(struct dictionary *dictionary, struct cursor *cursor,
 			       uint32_t count);
 int dictionary_get_transports(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
+int dictionary_get_attributes(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_ranks(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_hosts(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_captures(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);

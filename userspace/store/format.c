@@ -30,6 +30,8 @@ size_t table_bytes(enum chunk_type type, uint32_t count)
 		return sizeof(struct store_name);
 	case CHUNK_RANKS:
 		return sizeof(struct store_rank);
+	case CHUNK_ATTRIBUTES:
+		return sizeof(struct store_attribute);
 	case CHUNK_TRANSPORTS:
 		return sizeof(struct store_transport);
 	case CHUNK_HOSTS:

@@ -42,6 +42,7 @@ enum chunk_type {
 	CHUNK_HOSTS,       /* of a file that several were merged into */
 	CHUNK_CAPTURES,    /* likewise */
 	CHUNK_TRANSPORTS,  /* by which way the hits of processes came */
+	CHUNK_ATTRIBUTES,  /* other attributes of processes */
 	CHUNK_TYPE_COUNT
 };
 

@@ -141,6 +141,16 @@ struct store_rank {
 	const char *job;
 };
 
+#define STORE_CONTAINER_ID "container.id"
+
+/* What else is known of a process as the conventions of OpenTelemetry name it, such as
+ * STORE_CONTAINER_ID, at `ts`. Of several entries with a key the last one counts. */
+struct store_attribute {
+	uint64_t ts;
+	uint32_t pid;
+	const char *key, *value;
+};
+
 /* By which way the hits of a process with libwaffle came (docs/transports.md). Of several entries
  * of a process the last one counts. */
 struct store_transport {

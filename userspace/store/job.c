@@ -240,6 +240,8 @@ static size_t table_len(const struct dictionary *dictionary, enum job_table tabl
 		return dictionary->symbols.len;
 	case JOB_NAMES:
 		return dictionary->names.len;
+	case JOB_ATTRIBUTES:
+		return dictionary->attributes.len;
 	case JOB_TRANSPORTS:
 		return dictionary->transports.len;
 	default:

@@ -141,6 +141,8 @@ TABLE_COUNT(name, JOB_NAMES)
 TABLE_AT(name, store_name, JOB_NAMES, names, 0u)
 TABLE_COUNT(rank, JOB_RANKS)
 TABLE_AT(rank, store_rank, JOB_RANKS, ranks, 0u)
+TABLE_COUNT(attribute, JOB_ATTRIBUTES)
+TABLE_AT(attribute, store_attribute, JOB_ATTRIBUTES, attributes, 0u)
 TABLE_COUNT(transport, JOB_TRANSPORTS)
 TABLE_AT(transport, store_transport, JOB_TRANSPORTS, transports, 0u)
 

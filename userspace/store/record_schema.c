@@ -180,6 +180,18 @@ static const struct record_field stack_fields[] = {
 	RESERVED(waffle_rec_stack),
 };
 
+static const struct record_field open_wait_fields[] = {
+	FIELD(waffle_rec_open_wait, from_ts, TIME,
+	      "when it left the CPU; 0: before the capture began"),
+	STACKS(waffle_rec_open_wait),
+	FIELD(waffle_rec_open_wait, lock, ADDRESS, "the futex that it waits for; 0: none"),
+	FIELD(waffle_rec_open_wait, owner_tid, PID,
+	      "the thread that holds the lock, according to the memory of the process; 0: unknown"),
+	FIELD(waffle_rec_open_wait, flags, FLAGS,
+	      "who says so; 1: a mutex of glibc, 2: a read-write lock of glibc with a writer, "
+	      "4: the futex word; 8: it is no lock but a wait for the end of that thread"),
+};
+
 static const struct record_field track_fields[] = {
 	TGID(waffle_rec_track),
 	FIELD(waffle_rec_track, track, NUMBER, "its number in the process, from 1"),
@@ -280,11 +292,14 @@ const struct record_kind record_kinds[] = {
 		      "delivered it. It precedes the hit. Its time and that of the hit are those "
 		      "that the program gave, and may lie outside the capture."),
 	[WAFFLE_REC_SAMPLE] = WORDS(sample, WAITS, "What the traced thread `tid` ran at a moment."),
+	[WAFFLE_REC_OPEN_WAIT] =
+		WORDS(open_wait, COUNT, "`tid` still waits at `ts`, when the capture ends."),
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),
 	[WAFFLE_REC_RING] = RING(ring, COUNT, 0),
 	[WAFFLE_REC_TRACK_HIT] =
 		RING(track_hit, SPANS, offsetof(struct waffle_rec_track_hit, frame_bytes)),
+	[WAFFLE_REC_HALTED] = RING(halted, COUNT, offsetof(struct waffle_rec_halted, kernel_bytes)),
 	[WAFFLE_REC_SOCKET] = RING(socket, SPANS, offsetof(struct waffle_rec_socket, frame_bytes)),
 };

@@ -138,6 +138,9 @@ void renumber_tables(const struct renumber *renumber, struct dictionary *diction
 		dictionary->names.data[i].pid = pid_of(renumber, dictionary->names.data[i].pid);
 	for (size_t i = 0; i < dictionary->ranks.len; i++)
 		dictionary->ranks.data[i].pid = pid_of(renumber, dictionary->ranks.data[i].pid);
+	for (size_t i = 0; i < dictionary->attributes.len; i++)
+		dictionary->attributes.data[i].pid =
+			pid_of(renumber, dictionary->attributes.data[i].pid);
 	for (size_t i = 0; i < dictionary->transports.len; i++)
 		dictionary->transports.data[i].pid =
 			pid_of(renumber, dictionary->transports.data[i].pid);
@@ -157,6 +160,8 @@ static bool table_times(struct dictionary *dictionary, bool (*each)(uint64_t *ts
 		good = each(&dictionary->names.data[i].since, arg);
 	for (size_t i = 0; good && i < dictionary->ranks.len; i++)
 		good = each(&dictionary->ranks.data[i].ts, arg);
+	for (size_t i = 0; good && i < dictionary->attributes.len; i++)
+		good = each(&dictionary->attributes.data[i].ts, arg);
 	for (size_t i = 0; good && i < dictionary->transports.len; i++)
 		good = each(&dictionary->transports.data[i].ts, arg);
 	return good;

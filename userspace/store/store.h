@@ -191,6 +191,8 @@ int store_writer_add_transport(struct store_writer *writer, const struct store_t
 			       struct error *err);
 int store_writer_add_rank(struct store_writer *writer, const struct store_rank *rank,
 			  struct error *err);
+int store_writer_add_attribute(struct store_writer *writer, const struct store_attribute *attribute,
+			       struct error *err);
 
 /* Whether there is room for one more stack, object or name. The tables are limited because readers
  * keep them in memory. False counts the entry as left out. */
@@ -341,6 +343,10 @@ const struct store_transport *store_reader_transport(const struct store_reader *
 						     uint32_t index);
 uint32_t store_reader_rank_count(const struct store_reader *reader);
 const struct store_rank *store_reader_rank(const struct store_reader *reader, uint32_t index);
+/* Other attributes of processes, in the order in which they were read. */
+uint32_t store_reader_attribute_count(const struct store_reader *reader);
+const struct store_attribute *store_reader_attribute(const struct store_reader *reader,
+						     uint32_t index);
 /* Stacks and objects are looked up by number, from 1; mappings, symbols and names by index, from 0.
  * NULL if there is no such entry. */
 const struct store_stack *store_reader_stack(const struct store_reader *reader, uint32_t number);

@@ -123,6 +123,22 @@ static bool name_is_needed(const struct compaction *work, uint32_t index)
 		if (!(is_dropped))                                                                 \
 			result = add(work->fresh, &old->list.data[i], work->err);
 
+static int process_rows_add(struct compaction *work)
+{
+	const struct dictionary *old = &work->old;
+	int result = 0;
+
+	ROWS_ADD(processes, store_writer_add_process,
+		 is_gone(work, old->processes.data[i].pid, old->processes.data[i].ts));
+	ROWS_ADD(ranks, store_writer_add_rank,
+		 is_gone(work, old->ranks.data[i].pid, old->ranks.data[i].ts));
+	ROWS_ADD(attributes, store_writer_add_attribute,
+		 is_gone(work, old->attributes.data[i].pid, old->attributes.data[i].ts));
+	ROWS_ADD(transports, store_writer_add_transport,
+		 is_gone(work, old->transports.data[i].pid, old->transports.data[i].ts));
+	return result;
+}
+
 static int rows_add(struct compaction *work)
 {
 	const struct dictionary *old = &work->old;
@@ -132,12 +148,7 @@ static int rows_add(struct compaction *work)
 
 	ROWS_ADD(sites, store_writer_add_site, false);
 	ROWS_ADD(symbols, store_writer_add_symbol, false);
-	ROWS_ADD(processes, store_writer_add_process,
-		 is_gone(work, old->processes.data[i].pid, old->processes.data[i].ts));
-	ROWS_ADD(ranks, store_writer_add_rank,
-		 is_gone(work, old->ranks.data[i].pid, old->ranks.data[i].ts));
-	ROWS_ADD(transports, store_writer_add_transport,
-		 is_gone(work, old->transports.data[i].pid, old->transports.data[i].ts));
+	result = result ?: process_rows_add(work);
 	for (size_t i = old->mappings.len; !result && i > 0; i--)
 		dropped.data[i - 1] = mapping_is_replaced(work, (uint32_t)i - 1);
 	ROWS_ADD(mappings, store_writer_add_mapping,

@@ -3,12 +3,13 @@
 #include "util/strtab.h"
 
 static const uint16_t table_chunks[TABLE_COUNT] = {
-	[TABLE_SITES] = CHUNK_SITES,       [TABLE_PROCESSES] = CHUNK_PROCESSES,
-	[TABLE_STACKS] = CHUNK_STACKS,     [TABLE_OBJECTS] = CHUNK_OBJECTS,
-	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
-	[TABLE_NAMES] = CHUNK_NAMES,       [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
-	[TABLE_RANKS] = CHUNK_RANKS,       [TABLE_HOSTS] = CHUNK_HOSTS,
-	[TABLE_CAPTURES] = CHUNK_CAPTURES, [TABLE_TRANSPORTS] = CHUNK_TRANSPORTS,
+	[TABLE_SITES] = CHUNK_SITES,           [TABLE_PROCESSES] = CHUNK_PROCESSES,
+	[TABLE_STACKS] = CHUNK_STACKS,         [TABLE_OBJECTS] = CHUNK_OBJECTS,
+	[TABLE_MAPPINGS] = CHUNK_MAPPINGS,     [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
+	[TABLE_NAMES] = CHUNK_NAMES,           [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
+	[TABLE_RANKS] = CHUNK_RANKS,           [TABLE_HOSTS] = CHUNK_HOSTS,
+	[TABLE_CAPTURES] = CHUNK_CAPTURES,     [TABLE_TRANSPORTS] = CHUNK_TRANSPORTS,
+	[TABLE_ATTRIBUTES] = CHUNK_ATTRIBUTES,
 };
 
 static int write_strings(struct store_writer *writer)
@@ -73,14 +74,15 @@ int writer_tables(struct store_writer *writer)
 static bool is_of_processes(enum writer_table table)
 {
 	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS || table == TABLE_RANKS ||
-	       table == TABLE_TRANSPORTS;
+	       table == TABLE_ATTRIBUTES || table == TABLE_TRANSPORTS;
 }
 
 /* Whether a table has room for one more entry. */
 static bool has_room(const struct store_writer *writer, enum writer_table table)
 {
-	uint32_t max = table == TABLE_PROCESSES || table == TABLE_RANKS ? STORE_PROCESSES_MAX
-									: STORE_TABLE_MAX;
+	bool is_small =
+		table == TABLE_PROCESSES || table == TABLE_RANKS || table == TABLE_ATTRIBUTES;
+	uint32_t max = is_small ? STORE_PROCESSES_MAX : STORE_TABLE_MAX;
 
 	return writer->state.counts_of[table] < max &&
 	       writer->state.tables_bytes[!is_of_processes(table)] < STORE_TABLES_BYTES_MAX / 2;
@@ -202,6 +204,19 @@ int store_writer_add_rank(struct store_writer *writer, const struct store_rank *
 		writer, TABLE_RANKS, 0,
 		rank_put(&writer->state.tables[TABLE_RANKS].bytes, writer->state.strings, rank),
 		err);
+}
+
+int store_writer_add_attribute(struct store_writer *writer, const struct store_attribute *attribute,
+			       struct error *err)
+{
+	int result;
+
+	if (!may_add(writer, TABLE_ATTRIBUTES, &result, err))
+		return result;
+	return added(writer, TABLE_ATTRIBUTES, 0,
+		     attribute_put(&writer->state.tables[TABLE_ATTRIBUTES].bytes,
+				   writer->state.strings, attribute),
+		     err);
 }
 
 int store_writer_add_transport(struct store_writer *writer, const struct store_transport *transport,

@@ -310,18 +310,31 @@ static bool is_common(const struct stack_frame *frame)
 			   sizeof(common_functions) / sizeof(common_functions[0]));
 }
 
+/* Whether a frame is of CPython or of a module of its standard library in C. What the program was
+ * doing is better told by the function of Python that called it. */
+static bool is_interpreter(const struct stack_frame *frame)
+{
+	const char *name = frame->module ? path_base(frame->module) : "";
+
+	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9) ||
+	       (frame->module && strstr(frame->module, "/lib-dynload/"));
+}
+
 struct inner_search {
 	struct stack_frame *inner;
 	bool found;
+	bool interpreter; /* `inner` is only a frame of the interpreter so far */
 };
 
 static void inner_frame(const struct stack_frame *frame, void *arg)
 {
 	struct inner_search *search = arg;
 
-	if (search->found || !frame->function || frame->cut || is_common(frame))
+	if (search->found || !frame->function || frame->cut || is_common(frame) ||
+	    (search->interpreter && is_interpreter(frame)))
 		return;
-	search->found = true;
+	search->interpreter = is_interpreter(frame);
+	search->found = !search->interpreter;
 	*search->inner = *frame;
 }
 
@@ -331,7 +344,7 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 	struct inner_search search = {.inner = inner};
 
 	stack_names_each(names, stack, ts, inner_frame, &search);
-	return search.found;
+	return search.found || search.interpreter;
 }
 
 /* ---- variables ---- */

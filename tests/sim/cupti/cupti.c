@@ -23,7 +23,14 @@ SIM_NOTE;
 #define DRIVER_CALLS 1
 #define RESOURCES 32
 
-enum { OK = 0, INVALID_PARAMETER = 1, MAX_LIMIT_REACHED = 12, NOT_COMPATIBLE = 14, TAKEN = 39 };
+enum {
+	OK = 0,
+	INVALID_PARAMETER = 1,
+	MAX_LIMIT_REACHED = 12,
+	NOT_COMPATIBLE = 14,
+	TAKEN = 39,
+	MIG_NOT_SUPPORTED = 43
+};
 
 typedef void (*callback)(void *user, int domain, uint32_t cbid, const void *data);
 typedef void (*requested)(uint8_t **buffer, size_t *size, size_t *records_max);
@@ -412,10 +419,11 @@ FUNCTION(cuptiGetVersion, uint32_t *version)
 
 FUNCTION(cuptiGetResultString, int result, const char **text)
 {
-	*text = result == OK               ? "CUPTI_SUCCESS"
-		: result == TAKEN          ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
-		: result == NOT_COMPATIBLE ? "CUPTI_ERROR_NOT_COMPATIBLE"
-					   : "CUPTI_ERROR_UNKNOWN";
+	*text = result == OK                  ? "CUPTI_SUCCESS"
+		: result == TAKEN             ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+		: result == MIG_NOT_SUPPORTED ? "CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED"
+		: result == NOT_COMPATIBLE    ? "CUPTI_ERROR_NOT_COMPATIBLE"
+					      : "CUPTI_ERROR_UNKNOWN";
 	return OK;
 }
 
@@ -473,6 +481,8 @@ FUNCTION(cuptiEnableCallback, uint32_t on, void *subscriber, int domain, uint32_
 
 FUNCTION(cuptiActivityEnable, int kind)
 {
+	if (settings()->mig)
+		return MIG_NOT_SUPPORTED;
 	if (!layout_has(kind))
 		return NOT_COMPATIBLE;
 	cupti.enabled[kind] = true;

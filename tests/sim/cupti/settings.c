@@ -51,6 +51,7 @@ static bool fault_read(const char *word)
 		{"unknown", &set.unknown, NULL}, {"shuffle", NULL, &set.shuffle},
 		{"late", NULL, &set.late},       {"held", NULL, &set.held},
 		{"shared", NULL, &set.shared},   {"clock", NULL, &set.other_clock},
+		{"mig", NULL, &set.mig},
 	};
 	const char *colon = strchr(word, ':');
 	size_t length = colon ? (size_t)(colon - word) : strlen(word);
@@ -84,7 +85,7 @@ static void settings_read(void)
 		if (!fault_read(word))
 			wrong("WAFFLE_SIM_CUPTI", text,
 			      "a list of zero:N, reversed:N, early:N, drop:N, unknown:N, shuffle, "
-			      "late, held[:NAME], shared and clock");
+			      "late, held[:NAME], shared, clock and mig");
 }
 
 const struct settings *settings(void)

@@ -12,7 +12,7 @@ struct settings {
 	unsigned row;     /* of the layouts */
 	/* Each N-th operation has such a fault; 0: none. */
 	uint64_t zero, reversed, early, drop, unknown;
-	bool shuffle, late, held, shared, other_clock;
+	bool shuffle, late, held, shared, other_clock, mig;
 	char holder[64];
 	FILE *log; /* of WAFFLE_SIM_CUPTI_LOG, or NULL */
 };

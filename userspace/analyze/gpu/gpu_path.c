@@ -2,8 +2,9 @@
 /*
  * The critical path of a process, found backwards from the end of its last operation. An operation
  * could begin when the last of these had happened: the end of what it depended on, and its launch.
- * Before a launch its thread ran, or waited in a call for operations: there the path goes on with
- * the one that ended last.
+ * Before a launch its thread ran, since it had returned from a call that waited for operations, or
+ * since another thread that uses the GPU had woken it. The path goes on with the operation that
+ * ended last, or with the other thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +26,21 @@ struct waited {
 	uint32_t thread, op, sync;
 };
 
+/* A thread that another thread woke. */
+struct woken {
+	uint64_t ts;
+	uint32_t thread, waker;
+};
+
 struct path_walk {
 	const struct gpu_report *report;
 	const struct gpu_timeline *timeline;
 	struct gpu_path *path;
 	struct waited *waited; /* by thread, then end_ts */
 	size_t waited_count;
+	VEC(struct woken) woken; /* by thread, then ts */
+	/* Spans by thread, then begin; first_span is where a thread's begin. */
+	uint32_t *spans, *first_span;
 	uint64_t from_ts; /* the walk ends there */
 };
 
@@ -91,24 +101,68 @@ static bool piece_add(struct path_walk *walk, struct gpu_piece piece)
 	return more;
 }
 
-/* Goes back from a launch along its thread. Returns the operation that the thread waited for
- * before; MODEL_NONE: the path ends here. */
-static uint32_t walk_host(struct path_walk *walk, const struct gpu_timeline_launch *launch)
+/* The last time that another thread woke a thread before ts; NULL: none. */
+static const struct woken *woken_before(const struct path_walk *walk, uint32_t thread, uint64_t ts)
 {
-	const struct waited *waited = waited_before(walk, launch->thread, launch->ts);
-	struct gpu_piece piece = {.from_ts = waited ? waited->end_ts : walk->from_ts,
-				  .to_ts = launch->ts,
-				  .op = MODEL_NONE,
-				  .span = launch->span,
-				  .thread = launch->thread,
-				  .kind = GPU_PIECE_HOST};
+	size_t after = lower_bound(
+		walk->woken.len, i,
+		walk->woken.data[i].thread < thread ||
+			(walk->woken.data[i].thread == thread && walk->woken.data[i].ts < ts));
 
-	if (!piece_add(walk, piece) || !waited)
-		return MODEL_NONE;
-	piece.to_ts = waited->end_ts;
-	piece.from_ts = walk->timeline->ops.data[waited->op].end_ts;
-	piece.kind = GPU_PIECE_RETURN;
-	return piece_add(walk, piece) ? waited->op : MODEL_NONE;
+	return after && walk->woken.data[after - 1].thread == thread ? &walk->woken.data[after - 1]
+								     : NULL;
+}
+
+/* The program's innermost span that is open on a thread before ts. */
+static uint32_t span_before(const struct path_walk *walk, uint32_t thread, uint64_t ts)
+{
+	const struct model *model = walk->timeline->model;
+	uint32_t first = walk->first_span[thread], end = walk->first_span[thread + 1];
+	uint32_t after =
+		lower_bound_in(first, end, i, model->spans.data[walk->spans[i]].start_ts < ts);
+	uint32_t span = after > first ? walk->spans[after - 1] : MODEL_NONE;
+
+	while (span != MODEL_NONE) {
+		const struct site_info *site = model_site(model, model->spans.data[span].site);
+
+		if (model->spans.data[span].end_ts >= ts &&
+		    (site->role == SITE_ROLE_NONE || site_role_is_mpi(site->role)))
+			return span;
+		span = model->spans.data[span].parent;
+	}
+	return MODEL_NONE;
+}
+
+/* Goes back along threads from a time at which `thread` launched. Returns the operation that one of
+ * them waited for before; MODEL_NONE: the path ends here. */
+static uint32_t walk_host(struct path_walk *walk, uint32_t thread, uint64_t ts, uint32_t span)
+{
+	for (;;) {
+		const struct waited *waited = waited_before(walk, thread, ts);
+		const struct woken *woken = woken_before(walk, thread, ts);
+		uint64_t from_ts = waited ? waited->end_ts : walk->from_ts;
+		struct gpu_piece piece = {.from_ts = from_ts,
+					  .to_ts = ts,
+					  .op = MODEL_NONE,
+					  .span = span,
+					  .thread = thread,
+					  .kind = GPU_PIECE_HOST};
+
+		if (woken && woken->ts > from_ts) {
+			piece.from_ts = ts = woken->ts;
+			if (!piece_add(walk, piece))
+				return MODEL_NONE;
+			thread = woken->waker;
+			span = span_before(walk, thread, ts);
+			continue;
+		}
+		if (!piece_add(walk, piece) || !waited)
+			return MODEL_NONE;
+		piece.to_ts = waited->end_ts;
+		piece.from_ts = walk->timeline->ops.data[waited->op].end_ts;
+		piece.kind = GPU_PIECE_RETURN;
+		return piece_add(walk, piece) ? waited->op : MODEL_NONE;
+	}
 }
 
 /* Goes back from the end of an operation to what it could not begin before. Returns the next
@@ -137,7 +191,8 @@ static uint32_t walk_op(struct path_walk *walk, uint32_t op)
 	}
 	piece.from_ts = launch->ts;
 	piece.kind = GPU_PIECE_LAUNCH;
-	return piece_add(walk, piece) ? walk_host(walk, launch) : MODEL_NONE;
+	return piece_add(walk, piece) ? walk_host(walk, launch->thread, launch->ts, launch->span)
+				      : MODEL_NONE;
 }
 
 static void pieces_reverse(struct gpu_path *path)
@@ -193,16 +248,76 @@ static void path_find(struct path_walk *walk, uint32_t pid)
 	pieces_reverse(walk->path);
 }
 
+static int compare_woken(const void *left, const void *right)
+{
+	const struct woken *a = left, *b = right;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
+}
+
+/*
+ * Collects the wake-ups between threads of a process that use its GPUs. Other threads, such as
+ * those of libraries, wake these only because of a lock, and what they did before has another
+ * reason. What an interrupt wakes has no waker.
+ */
+static void woken_collect(struct path_walk *walk)
+{
+	const struct gpu_timeline *timeline = walk->timeline;
+	const struct model *model = timeline->model;
+	const uint8_t interrupts = WAFFLE_SWITCH_WAKER_SOFTIRQ | WAFFLE_SWITCH_WAKER_HARDIRQ;
+	bool *uses = memory_zeroed(model->threads.len + 1, sizeof(*uses));
+
+	for (size_t i = 0; i < timeline->launches.len; i++)
+		uses[timeline->launches.data[i].thread] = true;
+	for (size_t i = 0; i < timeline->syncs.len; i++)
+		uses[timeline->syncs.data[i].thread] = true;
+	for (size_t i = 0; i < model->switches.len; i++) {
+		const struct model_switch *at = &model->switches.data[i];
+
+		if (at->flags & WAFFLE_SWITCH_WOKEN && !(at->flags & interrupts) &&
+		    at->waker != at->next && at->waker < model->threads.len &&
+		    at->next < model->threads.len && uses[at->waker] && uses[at->next] &&
+		    model->threads.data[at->waker].pid == model->threads.data[at->next].pid)
+			vec_add(&walk->woken, (struct woken){at->wake_ts, at->next, at->waker});
+	}
+	free(uses);
+	if (walk->woken.len)
+		qsort(walk->woken.data, walk->woken.len, sizeof(*walk->woken.data), compare_woken);
+}
+
+static void spans_index(struct path_walk *walk)
+{
+	const struct model *model = walk->timeline->model;
+	size_t threads = model->threads.len;
+
+	walk->first_span = memory_zeroed(threads + 2, sizeof(uint32_t));
+	walk->spans = memory_get(model->spans.len * sizeof(uint32_t));
+	/* The counts stand two places ahead, so that filling leaves the right begins. */
+	for (size_t i = 0; i < model->spans.len; i++)
+		walk->first_span[model->spans.data[i].thread + 2]++;
+	for (size_t i = 2; i < threads + 2; i++)
+		walk->first_span[i] += walk->first_span[i - 1];
+	for (uint32_t i = 0; i < model->spans.len; i++)
+		walk->spans[walk->first_span[model->spans.data[i].thread + 1]++] = i;
+}
+
 void gpu_paths_find(struct gpu_report *report)
 {
 	const struct gpu_timeline *timeline = report->timeline;
 	struct path_walk walk = {.report = report, .timeline = timeline};
 
 	waited_collect(&walk);
+	woken_collect(&walk);
+	spans_index(&walk);
 	for (size_t i = 0; i < timeline->devices.len; i++)
 		if (!i || timeline->devices.data[i].pid != timeline->devices.data[i - 1].pid)
 			path_find(&walk, timeline->devices.data[i].pid);
 	free(walk.waited);
+	vec_free(&walk.woken);
+	free(walk.spans);
+	free(walk.first_span);
 }
 
 /* ---- sums ---- */

@@ -2,6 +2,7 @@
 #include "analyze/gpu/gpu_report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/gpu/gpu_report_internal.h"
 #include "util/memory.h"
@@ -16,8 +17,39 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/*
+ * When a tracer ends before libwaffle-gpu has delivered the last operations, the last launches of a
+ * process have none. Returns when the first of these was, for each session of the timeline;
+ * UINT64_MAX: there are none, or the session's end is known.
+ */
+static uint64_t *known_until(const struct gpu_timeline *timeline)
+{
+	uint64_t *until = memory_get(timeline->sessions.len * sizeof(*until));
+	bool *found = memory_zeroed(timeline->sessions.len, sizeof(*found));
+	size_t left = timeline->sessions.len;
+
+	memset(until, 0xff, timeline->sessions.len * sizeof(*until));
+	for (size_t i = timeline->launches.len; i-- && left;) {
+		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
+		const struct gpu_timeline_session *session =
+			gpu_timeline_session(timeline, launch->pid);
+		size_t at = session ? (size_t)(session - timeline->sessions.data) : 0;
+
+		if (!session || found[at])
+			continue;
+		if (launch->op_count || session->disarmed_ts != UINT64_MAX) {
+			found[at] = true;
+			left--;
+		} else {
+			until[at] = launch->ts;
+		}
+	}
+	free(found);
+	return until;
+}
+
 /* Before its process recorded GPU times nothing is known of a device. */
-static void window_find(struct gpu_report *report, uint32_t device,
+static void window_find(struct gpu_report *report, uint32_t device, const uint64_t *until,
 			const struct gpu_report_options *options)
 {
 	const struct gpu_timeline *timeline = report->timeline;
@@ -30,6 +62,7 @@ static void window_find(struct gpu_report *report, uint32_t device,
 	if (session) {
 		to->from_ts = later(to->from_ts, session->armed_ts);
 		to->to_ts = earlier(to->to_ts, session->disarmed_ts);
+		to->to_ts = earlier(to->to_ts, until[session - timeline->sessions.data]);
 	}
 	to->to_ts = later(to->from_ts, to->to_ts);
 }
@@ -38,14 +71,16 @@ struct gpu_report *gpu_report_new(const struct gpu_timeline *timeline,
 				  const struct gpu_report_options *options)
 {
 	struct gpu_report *report = memory_zeroed(1, sizeof(*report));
+	uint64_t *until = known_until(timeline);
 
 	report->timeline = timeline;
 	report->devices = memory_zeroed(timeline->devices.len, sizeof(*report->devices));
 	report->streams = memory_zeroed(timeline->streams.len, sizeof(*report->streams));
 	for (uint32_t i = 0; i < timeline->devices.len; i++) {
-		window_find(report, i, options);
+		window_find(report, i, until, options);
 		gpu_busy_report(report, i, options->stretches);
 	}
+	free(until);
 	gpu_states_report(report);
 	gpu_sums_report(report);
 	gpu_memory_report(report);

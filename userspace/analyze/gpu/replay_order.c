@@ -9,8 +9,9 @@
 #include "analyze/gpu/replay_build_internal.h"
 #include "util/memory.h"
 
-/* More operations than that do not run side by side on a GPU, but a damaged capture may say so. */
-#define WIDTH_MAX 128
+/* Of more operations side by side, only those count that ended last: each one is an edge to each
+ * that follows. */
+#define WIDTH_MAX 16
 
 struct order_scan {
 	const struct gpu_timeline_op *ops; /* of the stream */

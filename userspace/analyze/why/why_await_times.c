@@ -160,6 +160,36 @@ static uint32_t ran_text(struct why_walk *walk, const struct times *times)
 	return number;
 }
 
+/* When the call of the probes began that is part of a launch; the launch itself if there is none.
+ */
+static uint64_t launch_begin(const struct why_walk *walk, const struct gpu_timeline_launch *launch)
+{
+	if (launch->host == MODEL_NONE)
+		return launch->ts;
+	return launch->host_kind == MODEL_NODE_SPAN ? walk->model->spans.data[launch->host].start_ts
+						    : walk->model->events.data[launch->host].ts;
+}
+
+/* Whether all that a call waits for had ended when it began. The operation that was put last on its
+ * stream, as the calls say, must be among those with times. */
+static bool was_done(const struct why_walk *walk, const struct why_sync *sync,
+		     const struct gpu_timeline_sync *found)
+{
+	const struct gpu_timeline *timeline = walk->awaits.timeline;
+	bool has_last = false;
+
+	for (uint32_t i = found->op; i < found->op + found->op_count; i++) {
+		const struct gpu_timeline_op *op = &timeline->ops.data[timeline->awaited.data[i]];
+
+		if (op->end_ts > found->start_ts)
+			return false;
+		has_last |=
+			op->launch != MODEL_NONE && sync->launch_ts &&
+			launch_begin(walk, &timeline->launches.data[op->launch]) == sync->launch_ts;
+	}
+	return has_last;
+}
+
 bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks)
 {
 	const struct gpu_timeline *timeline = walk->awaits.timeline;
@@ -170,6 +200,8 @@ bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks
 
 	found = timeline ? sync_find(timeline, walk->model, sync->span) : NULL;
 	last = found ? gpu_timeline_awaited(timeline, found) : MODEL_NONE;
+	if (found && last == MODEL_NONE && was_done(walk, sync, found))
+		sync->done_ts = found->start_ts;
 	if (last == MODEL_NONE)
 		return false;
 	times.from_ts = found->start_ts;
@@ -188,12 +220,8 @@ bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks
 	if (timeline->ops.data[times.ran[0].op].launch == MODEL_NONE)
 		return true;
 	launch = &timeline->launches.data[timeline->ops.data[times.ran[0].op].launch];
-	sync->launch_ts = launch->ts;
+	sync->launch_ts = launch_begin(walk, launch);
 	sync->launch_thread = launch->thread;
 	sync->launch_span = launch->span;
-	if (launch->host != MODEL_NONE)
-		sync->launch_ts = launch->host_kind == MODEL_NODE_SPAN
-					  ? walk->model->spans.data[launch->host].start_ts
-					  : walk->model->events.data[launch->host].ts;
 	return true;
 }

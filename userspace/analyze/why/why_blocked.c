@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_hang.h"
 #include "util/hash.h"
 #include "util/memory.h"
 
@@ -87,6 +88,44 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 }
 
 #define OPEN_TEXT "still waits when the capture ends"
+#define DEADLOCK_TEXT "deadlock: the chain of owners leads back to it"
+
+/* Whether the owner has waited itself since before this wait began. Then it has not run meanwhile,
+ * so that it has held the lock all the time. */
+static bool owner_is_old(const struct model *model, uint32_t owner,
+			 const struct model_open_wait *wait)
+{
+	const struct model_open_wait *own = model_open_wait_of(model, owner);
+
+	return own && (own->before || own->from_ts <= wait->from_ts);
+}
+
+/* The wait goes on when the capture ends, and the memory of the program says who owns the lock.
+ * Undecided if it does not. */
+static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
+	struct why_step *step = &walk->path[walk->depth - 1];
+	enum why_grade grade = WHY_GRADE_LIKELY;
+	uint32_t owner;
+	bool sure;
+
+	if (!wait || wait->from_ts != blocked->interval->from_ts)
+		return WHY_UNDECIDED;
+	owner = why_hang_owner(walk->model, walk->names, wait, &sure);
+	if (owner == MODEL_NONE || !model_is_traced(walk->model, owner))
+		return WHY_UNDECIDED;
+	if (sure && owner_is_old(walk->model, owner, wait))
+		grade = WHY_GRADE_CERTAIN;
+	if (!(wait->flags & WAFFLE_OPEN_WAIT_JOIN))
+		blocked->kind = WAIT_MUTEX;
+	step->owned = true;
+	step->by = owner;
+	if (!why_walk_is_on_path(walk, owner))
+		return why_blocked_follow(walk, blocked, owner, grade);
+	step->meaning = strtab_put(walk->why->texts, DEADLOCK_TEXT, strlen(DEADLOCK_TEXT));
+	return why_blocked_end(walk, blocked, WHY_LOCK, grade, owner);
+}
 
 /* The wait goes on when the capture ends. What it is for is known, and not who is to end it. */
 static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked)
@@ -134,6 +173,10 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 	default:
 		break;
 	}
+	if (!known && blocked->interval->open)
+		verdict = at_owned(walk, blocked);
+	if (verdict.kind != WHY_VERDICT_NONE)
+		return verdict;
 	if (!known && blocked->interval->open)
 		return at_open(walk, blocked);
 	if (!known && blocked->kind == WAIT_GIL)

@@ -62,6 +62,8 @@ struct why_step {
 	/* Times of the switches and wake-up at the ends of the thread's interval. They may lie
 	 * outside the step if that is only a part of the interval. 0: none. */
 	uint64_t out_ts, in_ts, wake_ts;
+	/* The wait goes on when the capture ends, and `by` holds the lock, or has to end. */
+	bool owned;
 	/* The span moved to `by`, the thread that ended it; then `state` is 0. */
 	bool handed;
 	/* Blocked: the switch-in after the last wait of the series, which shows who `by` is. */

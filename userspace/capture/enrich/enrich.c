@@ -7,6 +7,7 @@
 
 #include "capture/address_space/processes.h"
 #include "capture/enrich/object_names_internal.h"
+#include "capture/enrich/open_waits_internal.h"
 #include "capture/enrich/stack_numbers_internal.h"
 #include "capture/enrich/stacks_internal.h"
 #include "target/loader/needed.h"
@@ -22,6 +23,7 @@ struct enrich {
 	struct object_names *objects;
 	struct stacks *span_stacks; /* NULL: stacks of spans are not recorded */
 	struct stack_numbers *stack_numbers;
+	struct open_waits *open_waits;
 	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
 };
 
@@ -35,6 +37,9 @@ static int modules_open(struct enrich *enrich, struct store_writer *writer, stru
 	if (!result && kernel_stacks_wanted(enrich->kernel))
 		result = stacks_open(&enrich->span_stacks, enrich->kernel, writer, err);
 	uses.python = enrich->span_stacks;
+	enrich->open_waits = open_waits_open(enrich->kernel, enrich->processes);
+	if (!result && !enrich->open_waits)
+		result = error_set(err, ENOMEM, "out of memory");
 	return result ?: stack_numbers_open(&enrich->stack_numbers, &uses, err);
 }
 
@@ -66,6 +71,7 @@ void enrich_close(struct enrich *enrich)
 	stack_numbers_close(enrich->stack_numbers);
 	object_names_close(enrich->objects);
 	stacks_free(enrich->span_stacks);
+	open_waits_close(enrich->open_waits);
 	map_free(&enrich->woken);
 	free(enrich);
 }
@@ -158,6 +164,7 @@ int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 	struct stack_numbers *numbers = enrich->stack_numbers;
 	struct waffle_rec_wait *wait = (struct waffle_rec_wait *)rec;
 	struct waffle_rec_wake *wake = (struct waffle_rec_wake *)rec;
+	struct waffle_rec_open_wait *open = (struct waffle_rec_open_wait *)rec;
 	struct waffle_rec_sample *sample = (struct waffle_rec_sample *)rec;
 
 	switch (rec->kind) {
@@ -172,6 +179,13 @@ int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 	case WAFFLE_REC_WAIT:
 		stack_numbers_replace(numbers, rec->tid, wait->from_ts, &wait->kernel_stack,
 				      &wait->user_stack);
+		return 0;
+	case WAFFLE_REC_OPEN_WAIT:
+		/* A stack by frames is that of the switch; the others may be new. */
+		stack_numbers_replace(numbers, rec->tid,
+				      open->user_stack == WAFFLE_STACK_BY_FRAMES ? open->from_ts
+										 : rec->ts,
+				      &open->kernel_stack, &open->user_stack);
 		return 0;
 	case WAFFLE_REC_WAKE:
 		stack_numbers_replace(numbers, rec->tid, rec->ts, &wake->kernel_stack,
@@ -220,6 +234,24 @@ void enrich_forget(struct enrich *enrich, pid_t pid)
 	if (enrich->span_stacks)
 		stacks_forget(enrich->span_stacks, pid);
 	stack_numbers_forget(enrich->stack_numbers, (uint32_t)pid);
+}
+
+/* ---- the end ---- */
+
+void enrich_halted(struct enrich *enrich, const struct waffle_rec_halted *halted)
+{
+	open_waits_add(enrich->open_waits, halted);
+}
+
+void enrich_halted_examine(struct enrich *enrich)
+{
+	open_waits_examine(enrich->open_waits);
+}
+
+int enrich_halted_each(struct enrich *enrich, int (*pass)(struct waffle_rec *rec, void *arg),
+		       void *arg)
+{
+	return open_waits_each(enrich->open_waits, pass, arg);
 }
 
 /* ---- files and processes ---- */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/enrich/stack_numbers_internal.h"
+#include "capture/enrich/stack_mix_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -185,6 +186,29 @@ static int user_stack_finish(struct stack_numbers *numbers, struct store_stack *
 	return result;
 }
 
+/* Writes the mappings of the native frames. They were unwound by tables, so all are code. */
+static int mixed_stack_finish(struct stack_numbers *numbers, const struct store_stack *stack,
+			      uint64_t ts, struct error *err)
+{
+	uint64_t native[STORE_STACK_MAX];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < stack->count; i++)
+		if (!(stack->addresses[i] & STORE_PYTHON) && count < STORE_STACK_MAX)
+			native[count++] = stack->addresses[i];
+	return count ? address_spaces_write(numbers->uses.spaces, (pid_t)stack->pid, ts, native,
+					    count, err)
+		     : 0;
+}
+
+static bool has_python(const struct store_stack *stack)
+{
+	for (uint32_t i = 0; i < stack->count; i++)
+		if (stack->addresses[i] & STORE_PYTHON)
+			return true;
+	return false;
+}
+
 static bool stack_has_room(struct stack_numbers *numbers)
 {
 	return numbers->count < STACKS_MAX && store_writer_has_room(numbers->uses.writer);
@@ -236,9 +260,8 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 	if (!stack->pid)
 		result = kernel_stack_finish(numbers, stack, &row.interrupt, err);
 	else
-		result = stack->addresses[0] & STORE_PYTHON
-				 ? 0
-				 : user_stack_finish(numbers, stack, ts, err);
+		result = has_python(stack) ? mixed_stack_finish(numbers, stack, ts, err)
+					   : user_stack_finish(numbers, stack, ts, err);
 	result = result ?: store_writer_add_stack(numbers->uses.writer, stack, err);
 	if (result)
 		return result;
@@ -329,14 +352,12 @@ void stack_numbers_replace(struct stack_numbers *numbers, uint32_t tid, uint64_t
 
 /* Keeps the user stack of a wait until the record of the wait arrives. */
 static int walk_keep(struct stack_numbers *numbers, const struct waffle_rec *rec,
-		     struct store_stack stack, const uint64_t *from, struct error *err)
+		     struct store_stack stack, uint64_t *addresses, struct error *err)
 {
 	uint32_t index = map_get(&numbers->waits, rec->tid);
-	uint64_t addresses[WAFFLE_FRAMES_USER_MAX];
 	struct stack_walk walk = {.ts = rec->ts};
 	int result;
 
-	memcpy(addresses, from, stack.count * sizeof(*from));
 	stack.addresses = addresses;
 	result = frames_number(numbers, &walk.number, &stack, rec->ts, err);
 	stack.addresses = NULL;
@@ -360,6 +381,44 @@ static int walk_keep(struct stack_numbers *numbers, const struct waffle_rec *rec
 	return map_set(&numbers->waits, rec->tid, index) ? 0 : -ENOMEM;
 }
 
+/* Removes the marks of frames that begin a call of the interpreter's loop. Returns a bit for each.
+ */
+static uint64_t ends_take(uint64_t *pairs, uint32_t count)
+{
+	uint64_t ends = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (pairs[2 * i + 1] & WAFFLE_PYTHON_ENTRY)
+			ends |= 1ull << i;
+		pairs[2 * i + 1] &= ~WAFFLE_PYTHON_ENTRY;
+	}
+	return ends;
+}
+
+/* Keeps the stack of a wait, whose frames of Python are among the native ones. */
+static int walk_mix(struct stack_numbers *numbers, const struct waffle_rec_frames *frames,
+		    struct store_stack user, uint64_t *pairs, struct error *err)
+{
+	uint64_t python[WAFFLE_FRAMES_PYTHON_MAX];
+	uint64_t mixed[WAFFLE_FRAMES_USER_MAX + WAFFLE_FRAMES_PYTHON_MAX];
+	static const struct python_code_range unknown;
+	const struct python_code_range *interpreter;
+	struct stack_mix mix = {.native = user.addresses,
+				.native_count = user.count,
+				.python = python,
+				.python_ends = ends_take(pairs, frames->python_count)};
+	int count = numbers->uses.python && frames->python_count
+			    ? stacks_python(numbers->uses.python, frames, pairs, python, err)
+			    : 0;
+
+	if (count < 0)
+		return count;
+	interpreter = count ? stacks_interpreter(numbers->uses.python, frames->tgid) : NULL;
+	mix.python_count = (uint32_t)count;
+	user.count = stack_mix(&mix, interpreter ? interpreter : &unknown, mixed);
+	return walk_keep(numbers, &frames->rec, user, mixed, err);
+}
+
 int stack_numbers_frames(struct stack_numbers *numbers, struct waffle_rec *rec, struct error *err)
 {
 	struct waffle_rec_frames frames = *(const struct waffle_rec_frames *)rec;
@@ -377,10 +436,11 @@ int stack_numbers_frames(struct stack_numbers *numbers, struct waffle_rec *rec, 
 	    words - 2 * python > WAFFLE_FRAMES_USER_MAX)
 		return -EINVAL;
 	user.count = words - 2 * python;
-	if (!frames.id)
-		return walk_keep(numbers, rec, user, from, err);
 	memcpy(addresses, from, user.count * sizeof(*from));
 	memcpy(pairs, from + user.count, 2 * python * sizeof(*from));
+	if (!frames.id)
+		return walk_mix(numbers, &frames, user, pairs, err);
+	ends_take(pairs, python);
 	*stack = (struct waffle_rec_stack){
 		.rec = frames.rec, .id = frames.id, .kernel_stack = frames.kernel_stack};
 	stack->rec.kind = WAFFLE_REC_STACK;

@@ -580,3 +580,10 @@ int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 	}
 	return (int)frames->python_count;
 }
+
+const struct python_code_range *stacks_interpreter(const struct stacks *stacks, uint32_t tgid)
+{
+	uint32_t index = map_get(&stacks->process_at, tgid);
+
+	return index == MAP_NONE ? NULL : &stacks->processes.data[index].python.code;
+}

@@ -68,6 +68,7 @@ static void job_attributes(struct attribute_list *list, const struct model *mode
 	if (process->world_size)
 		attribute_number(list, "waffle.world_size", process->world_size);
 	attribute_text(list, "waffle.job", strtab_get(model->strings, process->job));
+	attribute_text(list, STORE_CONTAINER_ID, strtab_get(model->strings, process->container));
 }
 
 static struct process_entry *entry_make(const struct model *model, uint32_t thread,

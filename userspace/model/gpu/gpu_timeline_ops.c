@@ -167,7 +167,9 @@ static uint32_t *streams_place(struct op_load *load)
 	struct gpu_timeline *timeline = load->build->timeline;
 	uint32_t *placed = memory_get(load->streams.len * sizeof(*placed));
 
-	qsort(load->streams.data, load->streams.len, sizeof(*load->streams.data), compare_streams);
+	if (load->streams.len)
+		qsort(load->streams.data, load->streams.len, sizeof(*load->streams.data),
+		      compare_streams);
 	for (size_t i = 0; i < load->streams.len; i++) {
 		const struct stream_key *key = &load->streams.data[i];
 		uint32_t device = device_add(timeline, key);

@@ -230,7 +230,7 @@ static int match_patterns(struct match *match)
 		uint32_t entry = find->wanted.data[i];
 		const struct call_spec *spec = &find->set->entries.data[entry]->spec;
 
-		if (spec->type != SPEC_UPROBE || spec->quiet)
+		if (spec->type != SPEC_UPROBE)
 			continue;
 		for (uint8_t side = 0; side < 1 + spec->pair && !result; side++)
 			for (uint8_t k = 0; k < spec->sides[side].names.count && !result; k++) {
@@ -238,6 +238,9 @@ static int match_patterns(struct match *match)
 					&spec->sides[side].names.list[k];
 				struct set_which which = {entry, side, k};
 
+				/* Most rows of tables are of C, and match exactly or not at all. */
+				if (spec->quiet && !strstr(pattern->text, "::"))
+					continue;
 				result = pattern->glob ? match_glob(match, which, pattern)
 						       : match_written(match, which, pattern);
 			}

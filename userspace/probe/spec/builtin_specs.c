@@ -18,12 +18,16 @@ ROWS(openssl);
 ROWS(postgresql);
 ROWS(pthread);
 ROWS(python);
+ROWS(torch);
+ROWS(jax);
 ROWS(roctx);
 
 const struct call_rows call_tables[] = {
 	[CALL_TABLE_CUDA] = {"cuda.probes", rows_cuda},
 	[CALL_TABLE_HIP] = {"hip.probes", rows_hip},
 	[CALL_TABLE_NCCL] = {"nccl.probes", rows_nccl},
+	[CALL_TABLE_TORCH] = {"torch.probes", rows_torch},
+	[CALL_TABLE_JAX] = {"jax.probes", rows_jax},
 };
 
 const struct call_rows call_ready_sets[CALL_READY_SETS] = {

@@ -36,7 +36,14 @@ int call_set_add_file(struct call_set *set, const char *path, struct error *err)
 
 /* Tables that ship with waffle and are used unless --sources excludes them. Adding one returns 0 or
  * a negative errno with a message. */
-enum call_table { CALL_TABLE_CUDA, CALL_TABLE_HIP, CALL_TABLE_NCCL, CALL_TABLE_COUNT };
+enum call_table {
+	CALL_TABLE_CUDA,
+	CALL_TABLE_HIP,
+	CALL_TABLE_NCCL,
+	CALL_TABLE_TORCH,
+	CALL_TABLE_JAX,
+	CALL_TABLE_COUNT
+};
 int call_set_add_table(struct call_set *set, enum call_table table, struct error *err);
 
 /* Sets the process whose files are searched from now on. The paths in descriptions are then
@@ -70,7 +77,7 @@ struct call_library {
 	bool table; /* of CUDA or NCCL */
 };
 size_t call_set_libraries(struct call_set *set, const struct call_library **list);
-/* Whether there are descriptions besides the tables of CUDA and NCCL. */
+/* Whether there are descriptions besides those tables. */
 bool call_set_is_described(const struct call_set *set);
 bool call_library_is(const struct call_library *library, const char *path);
 

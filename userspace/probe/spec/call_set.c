@@ -212,11 +212,12 @@ int call_set_add_table(struct call_set *set, enum call_table table, struct error
 	size_t first = set->entries.len;
 	int result = add_rows(set, &call_tables[table], NULL, err);
 
-	/* These are C interfaces, so no exception passes through them. */
 	for (size_t i = first; i < set->entries.len; i++) {
 		const struct set_entry *entry = set->entries.data[i];
 
-		set->entries.data[i]->spec.flags |= WAFFLE_CALL_NOUNWIND;
+		/* The others are C interfaces, so no exception passes through them. */
+		if (table != CALL_TABLE_TORCH && table != CALL_TABLE_JAX)
+			set->entries.data[i]->spec.flags |= WAFFLE_CALL_NOUNWIND;
 		set->groups.data[entry->spec.group].table = true;
 	}
 	return result;

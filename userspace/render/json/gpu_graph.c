@@ -2,6 +2,7 @@
 #include "render/json/gpu_graph.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "render/place.h"
 #include "util/json.h"
@@ -24,20 +25,22 @@ static bool is_shown(const struct gpu_report *report, uint32_t op)
 
 /* ---- dot ---- */
 
-/* Prints a text in quotes. */
+#define LABEL_CHARACTERS 80
+
+/* Prints a text between quotes. */
 static void put_quoted(FILE *out, const char *text)
 {
-	size_t len = 0;
+	size_t left = strlen(text);
 
-	while (text[len] && len < 80)
-		len++;
-	for (size_t i = 0; i < len; i++)
-		if (text[i] == '"' || text[i] == '\\')
-			fprintf(out, "\\%c", text[i]);
-		else if ((unsigned char)text[i] < ' ')
-			fputc(' ', out);
-		else
-			fputc(text[i], out);
+	for (unsigned i = 0; left && i < LABEL_CHARACTERS; i++) {
+		struct terminal_char at = terminal_char(text, left);
+
+		if (*at.shown == '"' || *at.shown == '\\')
+			fputc('\\', out);
+		fwrite(at.shown, 1, at.shown_bytes, out);
+		text += at.bytes;
+		left -= at.bytes;
+	}
 }
 
 static void dot_op(const struct gpu_report *report, uint32_t op, FILE *out)

@@ -3,6 +3,7 @@
 #include "render/json/stragglers_json_internal.h"
 #include "render/json/summary_json.h"
 #include "render/place.h"
+#include "render/text/hang_text.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_text.h"
 #include "store/record.h"
@@ -157,6 +158,8 @@ int report_print_json(const struct report *report, FILE *out)
 	json_array_end(json);
 	threads_json(json, report);
 	stragglers_json(json, report->stragglers);
+	hang_json(json, &report->hangs,
+		  &(struct hang_view){.model = model, .names = report->names});
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_bool(json, "sched", model->sched);
 	json_field_bool(json, "causes_partial", report->causes && report->causes->partial);

@@ -8,6 +8,7 @@
 #include "render/json/samples_json.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
+#include "render/text/hang_text.h"
 #include "render/text/why_node.h"
 #include "util/json.h"
 #include "util/memory.h"
@@ -252,6 +253,8 @@ static void step_json(const struct why_json_printer *printer, const struct why_s
 	text_field(printer, "meaning", step->meaning);
 	thread_field(printer, "by", step->interrupt ? MODEL_NONE : step->by);
 	json_field_bool(json, "interrupt", step->interrupt);
+	if (step->owned)
+		json_field_bool(json, "open", true);
 	series_field(printer, step);
 	if (step->cpu_khz)
 		json_field_u64(json, "cpu_khz", step->cpu_khz);
@@ -425,6 +428,9 @@ int why_print_json(const struct why *why, const struct why_view *view, FILE *out
 	for (size_t i = 0; i < why->instances.len; i++)
 		instance_json(&printer, &why->instances.data[i]);
 	json_array_end(printer.json);
+	if (view->hangs)
+		hang_json(printer.json, view->hangs,
+			  &(struct hang_view){.model = why->model, .names = view->names});
 	summary_json_filter(printer.json, why->model);
 	summary_json_records(printer.json, why->model);
 	json_object_end(printer.json);

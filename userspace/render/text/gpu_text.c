@@ -13,6 +13,9 @@
 #include "util/units.h"
 
 #define NAME_COLUMNS 44
+/* Kernels of a library differ in the arguments of their templates, so their names stand last and
+ * have more room. */
+#define LAST_COLUMNS 110
 
 struct gpu_printer {
 	const struct gpu_report *report;
@@ -28,23 +31,47 @@ static void put_heading(const struct gpu_printer *printer, const char *name, con
 	fputc('\n', printer->out);
 }
 
-/* A name of at most NAME_COLUMNS - 4 characters: the begin of a kernel's name tells most. */
-static void put_name(const struct gpu_printer *printer, const char *whole)
+/* Prints at most `room` characters of a name. Returns their number. */
+static int put_cut(const struct gpu_printer *printer, const char *whole, unsigned room)
 {
-	size_t len = 0, characters = 0, room = NAME_COLUMNS - 4;
-	char *name = template_fold(whole, NAME_COLUMNS - 4);
+	char *name = template_fold(whole, room);
+	size_t len = 0;
 	int columns;
 
-	for (; name[len] && characters < room; characters++)
+	for (unsigned i = 0; name[len] && i < room; i++)
 		len += terminal_char(name + len, strlen(name + len)).bytes;
-	fputs("  ", printer->out);
 	columns = terminal_put(printer->out, name, len);
 	if (name[len]) {
 		fputs("…", printer->out);
 		columns++;
 	}
+	free(name);
+	return columns;
+}
+
+static void put_name(const struct gpu_printer *printer, const char *name)
+{
+	int columns;
+
+	fputs("  ", printer->out);
+	columns = put_cut(printer, name, NAME_COLUMNS - 4);
 	fprintf(printer->out, "%*s", columns < NAME_COLUMNS - 2 ? NAME_COLUMNS - 2 - columns : 0,
 		"");
+}
+
+static void put_last(const struct gpu_printer *printer, const char *name)
+{
+	fputs("  ", printer->out);
+	put_cut(printer, name, LAST_COLUMNS);
+	fputc('\n', printer->out);
+}
+
+static void put_title(const struct gpu_printer *printer, const char *name, const char *columns)
+{
+	terminal_paint(printer->out, printer->view->colour, TERMINAL_BOLD);
+	fprintf(printer->out, "\n%s\n%s", name, columns);
+	terminal_paint(printer->out, printer->view->colour, TERMINAL_END);
+	fputc('\n', printer->out);
 }
 
 static void put_duration(const struct gpu_printer *printer, uint64_t ns)
@@ -97,14 +124,13 @@ static void print_sums(const struct gpu_printer *printer, const char *heading, c
 {
 	if (!sums->len)
 		return;
-	put_heading(printer, heading,
-		    bytes ? "     count      total    share      bytes     per s"
-			  : "     count      total    share       mean        max");
+	put_title(printer, heading,
+		  bytes ? "      count      total    share      bytes      per s"
+			: "      count      total    share       mean        max");
 	for (size_t i = 0; i < rows_shown(printer, sums->len); i++) {
 		const struct gpu_sum *sum = &sums->data[i];
 		char text[UNITS_TEXT];
 
-		put_name(printer, sum->name);
 		put_count(printer, sum->count);
 		put_duration(printer, sum->total_ns);
 		put_share(printer, sum->total_ns, window);
@@ -121,7 +147,7 @@ static void print_sums(const struct gpu_printer *printer, const char *heading, c
 			put_duration(printer, sum->total_ns / sum->count);
 			put_duration(printer, sum->max_ns);
 		}
-		fputc('\n', printer->out);
+		put_last(printer, sum->name);
 	}
 	put_rest(printer, sums->len);
 }
@@ -160,7 +186,7 @@ static void print_streams(const struct gpu_printer *printer, const struct gpu_ti
 	uint64_t window = device->to_ts - device->from_ts;
 
 	put_heading(printer, "STREAMS",
-		    " operations  queued    idle   queued  running  waiting complete");
+		    " operations   queue     idle   queued  running  waiting complete");
 	for (uint32_t i = 0; i < rows_shown(printer, at->stream_count); i++) {
 		const struct gpu_stream_report *stream = &printer->report->streams[at->stream + i];
 		char text[UNITS_TEXT];
@@ -252,7 +278,7 @@ static void print_starved(const struct gpu_printer *printer)
 			terminal_put(printer->out, name, strlen(name));
 			fputc(' ', printer->out);
 		}
-		terminal_put(printer->out, object, strlen(object));
+		put_cut(printer, object, LAST_COLUMNS);
 		fprintf(printer->out, " (%s)\n", why_grade_names[part->grade]);
 	}
 	put_rest(printer, sums.len);
@@ -275,17 +301,16 @@ static void print_path(const struct gpu_printer *printer, const struct gpu_path 
 	if (timeline->devices.len > 1)
 		fprintf(printer->out, "\nProcess %" PRIu32 ":",
 			model_pid_real(timeline->model, path->pid));
-	put_heading(printer, "CRITICAL PATH", "     count      total    share  span");
+	put_title(printer, "CRITICAL PATH", "      count      total    share");
 	for (size_t i = 0; i < rows_shown(printer, sums.len); i++) {
 		const struct gpu_path_sum *sum = &sums.data[i];
-		char name[4096];
 
-		snprintf(name, sizeof(name), "%s%s", texts[sum->kind], sum->name);
-		put_name(printer, name);
 		put_count(printer, sum->count);
 		put_duration(printer, sum->total_ns);
 		put_share(printer, sum->total_ns, path->to_ts - path->from_ts);
-		fputs("  ", printer->out);
+		fprintf(printer->out, "  %s", texts[sum->kind]);
+		put_cut(printer, sum->name, LAST_COLUMNS);
+		fputs(sum->span ? " in " : "", printer->out);
 		if (sum->span)
 			terminal_put(printer->out, sum->span, strlen(sum->span));
 		fputc('\n', printer->out);

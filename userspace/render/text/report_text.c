@@ -8,6 +8,7 @@
 
 #include "render/disorder.h"
 #include "render/place.h"
+#include "render/text/hang_text.h"
 #include "render/text/notices.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_stragglers_internal.h"
@@ -312,6 +313,20 @@ static void print_threads(const struct report_printer *printer)
 	put_rest(printer, report->threads.len);
 }
 
+static struct hang_view hang_view_of(const struct report_printer *printer)
+{
+	return (struct hang_view){.model = printer->model,
+				  .names = printer->report->names,
+				  .colour = printer->view->colour};
+}
+
+static void print_deadlocks(const struct report_printer *printer)
+{
+	const struct hang_view view = hang_view_of(printer);
+
+	hang_print_deadlocks(&printer->report->hangs, &view, printer->out);
+}
+
 /* Without spans, the threads are all that can be explained. */
 static void print_explained(const struct report_printer *printer)
 {
@@ -490,6 +505,7 @@ void report_print_spans(const struct report *report, const struct report_view *v
 
 	print_head(&printer);
 	print_warnings(&printer);
+	print_deadlocks(&printer);
 	print_spans(&printer);
 	report_print_causes(report, view, out);
 }

@@ -55,6 +55,18 @@ static void put_indent(const struct why_printer *printer, uint32_t depth)
 
 /* ---- a step ---- */
 
+/* A function of Python is found by its file and line: " (train.py:24)". */
+static void put_python_line(const struct why_printer *printer, const struct stack_frame *frame)
+{
+	const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
+
+	if (!frame->file || !frame->line || strcmp(frame->module, "[python]") != 0)
+		return;
+	fputs(" (", printer->out);
+	why_put(printer, slash ? slash + 1 : frame->file);
+	fprintf(printer->out, ":%u)", frame->line);
+}
+
 static void put_place(const struct why_printer *printer, const struct why_step *step)
 {
 	const char *object = strtab_get(printer->why->texts, step->object);
@@ -78,6 +90,7 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 	if (stack_names_inner(printer->view->names, wait->user_stack, wait->from_ts, &inner)) {
 		fputs(", called within ", printer->out);
 		why_put(printer, inner.function);
+		put_python_line(printer, &inner);
 	}
 }
 
@@ -373,6 +386,8 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 
 	if (step->handed)
 		fputs(" ← handed over to ", printer->out);
+	else if (step->owned)
+		fputs(" ← not ended by ", printer->out);
 	else if (step->last_rank)
 		fputs(step->call_ts ? " ← arrived last: " : " ← not there: ", printer->out);
 	else

@@ -6,6 +6,7 @@
 
 #include "analyze/why/why_merge.h"
 #include "render/place.h"
+#include "render/text/hang_text.h"
 #include "render/text/samples_text_internal.h"
 #include "render/text/values_text_internal.h"
 #include "render/text/why_chain.h"
@@ -430,6 +431,37 @@ static bool is_many_threads(const struct why *why)
 	return why->instances.len > 1;
 }
 
+/* Whether the instances are threads, not spans. */
+static bool is_of_threads(const struct why *why)
+{
+	return why->instances.len && why->instances.data[0].span == MODEL_NONE;
+}
+
+static struct hang_view hang_view_of(const struct why *why, const struct why_view *view)
+{
+	return (struct hang_view){why->model, view->names, view->colour, view->evidence};
+}
+
+static void print_deadlocks(const struct why *why, const struct why_view *view, FILE *out)
+{
+	const struct hang_view of = hang_view_of(why, view);
+
+	if (view->hangs && hang_print_deadlocks(view->hangs, &of, out))
+		fputc('\n', out);
+}
+
+/* Spans are explained up to the end of the capture, threads as well; but of a thread that hangs,
+ * the wait itself is all there is. */
+static void print_hangs(const struct why *why, const struct why_view *view, FILE *out)
+{
+	const struct hang_view of = hang_view_of(why, view);
+
+	if (!view->hangs || !view->hangs->waits.len || !is_of_threads(why))
+		return;
+	fputc('\n', out);
+	hang_print_waits(view->hangs, &of, out);
+}
+
 void why_print_text(const struct why *why, const struct why_view *view, FILE *out)
 {
 	struct why_explained explained = {.waits = {0}};
@@ -437,6 +469,7 @@ void why_print_text(const struct why *why, const struct why_view *view, FILE *ou
 					    view->evidence ? NULL : &explained};
 	bool many = is_many_threads(why) && !view->evidence;
 
+	print_deadlocks(why, view, out);
 	if (many)
 		print_merged(&printer);
 	for (size_t i = 0; i < why->instances.len && !many; i++) {
@@ -446,6 +479,7 @@ void why_print_text(const struct why *why, const struct why_view *view, FILE *ou
 	}
 	if (view->waits)
 		print_waits(view->waits, view, out);
+	print_hangs(why, view, out);
 	if (!view->brief)
 		why_print_records(&printer);
 	map_free(&explained.waits);

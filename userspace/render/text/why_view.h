@@ -8,6 +8,7 @@
 #include "symbolize/stack_names.h"
 
 struct why;
+struct why_hangs;
 
 /* How to print an explanation. */
 struct why_view {
@@ -19,6 +20,8 @@ struct why_view {
 	/* The longest waits of the explained threads (why_query.waits), printed in a line each;
 	 * NULL: none. */
 	const struct why *waits;
+	/* Deadlocks and waits that go on at the end; NULL: none are printed. */
+	const struct why_hangs *hangs;
 	bool brief; /* print neither chains nor the number of records */
 };
 

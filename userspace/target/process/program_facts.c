@@ -23,6 +23,11 @@ static int read_here(struct program_facts *facts, int fd, const char *path)
 		facts->python_runtime = section.sh_addr;
 	if (facts->python_runtime && elf_file_dynamic_symbol(&file, "Py_Version", &symbol))
 		facts->python_version = symbol.st_value;
+	if (facts->python_runtime &&
+	    elf_file_dynamic_symbol(&file, "_PyEval_EvalFrameDefault", &symbol)) {
+		facts->python_eval = symbol.st_value;
+		facts->python_eval_bytes = symbol.st_size;
+	}
 	elf_file_close(&file);
 	return 0;
 }
@@ -44,6 +49,8 @@ int program_facts_serve(struct wire_in *request, int fd, struct wire_out *reply,
 	wire_put(reply, &facts.segments, sizeof(facts.segments));
 	wire_put_u64(reply, facts.python_runtime);
 	wire_put_u64(reply, facts.python_version);
+	wire_put_u64(reply, facts.python_eval);
+	wire_put_u64(reply, facts.python_eval_bytes);
 	return 0;
 }
 
@@ -53,6 +60,8 @@ bool program_facts_decode(struct program_facts *facts, struct wire_in *in)
 	wire_get(in, &facts->segments, sizeof(facts->segments));
 	facts->python_runtime = wire_get_u64(in);
 	facts->python_version = wire_get_u64(in);
+	facts->python_eval = wire_get_u64(in);
+	facts->python_eval_bytes = wire_get_u64(in);
 	if (wire_in_done(in) && facts->build_id.size <= BUILD_ID_MAX &&
 	    facts->segments.count <= ELF_SEGMENTS_MAX)
 		return true;

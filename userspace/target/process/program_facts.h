@@ -13,6 +13,7 @@ struct program_facts {
 	struct elf_segments segments;
 	uint64_t python_runtime; /* link-time address of CPython's _PyRuntime; 0: none */
 	uint64_t python_version; /* link-time address of Py_Version; 0: unknown */
+	uint64_t python_eval, python_eval_bytes; /* _PyEval_EvalFrameDefault(); 0: unknown */
 };
 
 /* Takes ownership of the descriptor. -ENOEXEC: not a program or library; -EPROTO: a worker exited;

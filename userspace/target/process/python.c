@@ -31,6 +31,7 @@ static const struct {
 			   .frame_previous = 48,
 			   .frame_instr = 56,
 			   .frame_owner = 69,
+			   .frame_entry = 68,
 			   .owner_none = 3,
 			   .code_file = 112,
 			   .code_name = 128,
@@ -201,6 +202,20 @@ bool python_at(struct python *python, const struct image *image, uint64_t runtim
 
 /* ---- files ---- */
 
+/* The interpreter's loop is in the mapping that was found, or in another one of the file. */
+static void code_range(struct python *python, const struct program_facts *facts, uint64_t base,
+		       const struct mapping *mapping)
+{
+	uint64_t eval = facts->python_eval + base;
+
+	if (!facts->python_eval || eval < mapping->start || eval >= mapping->end)
+		return;
+	python->code = (struct python_code_range){.start = mapping->start,
+						  .end = mapping->end,
+						  .eval_start = eval,
+						  .eval_end = eval + facts->python_eval_bytes};
+}
+
 /* Whether a file contains CPython: 1 or 0. -EAGAIN: it is still being parsed. */
 static int file_has_python(struct python *python, const struct image *image, pid_t pid,
 			   const struct mapping *mapping)
@@ -219,7 +234,10 @@ static int file_has_python(struct python *python, const struct image *image, pid
 	version = facts.python_version;
 	if (!runtime || !unwind_place(&placed, mapping, &facts.segments, &at_zero))
 		return 0;
-	return python_at(python, image, runtime + placed.base, version ? version + placed.base : 0);
+	if (!python_at(python, image, runtime + placed.base, version ? version + placed.base : 0))
+		return 0;
+	code_range(python, &facts, placed.base, mapping);
+	return 1;
 }
 
 int python_find(struct python *python, const struct image *image, pid_t pid,

@@ -16,10 +16,17 @@
 #include "target/process/image.h"
 #include "target/process/process.h"
 
+/* Code of the interpreter in the process; all 0: unknown. */
+struct python_code_range {
+	uint64_t start, end;           /* of the mapping with its loop */
+	uint64_t eval_start, eval_end; /* of the loop: _PyEval_EvalFrameDefault() */
+};
+
 struct python {
 	struct waffle_python kernel; /* runtime 0: no interpreter, or an unsupported one */
 	bool found;                  /* there is an interpreter, supported or not */
 	uint32_t version;            /* PY_VERSION_HEX; 0: unknown, as before 3.11 */
+	struct python_code_range code;
 };
 
 /*

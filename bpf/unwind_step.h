@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* One step of a stack walk. The includer defines WAFFLE_UNWIND_READ(context, word, address), which
  * reads a word of the stack; non-zero: unreadable. */
-#ifndef WAFFLE_UNWIND_STEP_BPF_H
-#define WAFFLE_UNWIND_STEP_BPF_H
+#ifndef WAFFLE_UNWIND_STEP_H
+#define WAFFLE_UNWIND_STEP_H
 
 #include "unwind.h"
 

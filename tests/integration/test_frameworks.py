@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of PyTorch and JAX without marks: what waffle records of programs that know nothing of it."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tracer import wait_until
+from why_json import asker
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture
+def job(start, waffle_program, tmp_path):
+    """job(script, …): the running script, with PyTorch and JAX in its path, once it is ready."""
+    frameworks = waffle_program.parent / "frameworks"
+    assert frameworks.exists(), f"{frameworks} is not there; run make setup-check"
+    environment = {**os.environ, "PYTHONPATH": str(frameworks), "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1",
+                   "LD_LIBRARY_PATH": str(frameworks / "cuda-stubs")}
+
+    def begin(script, *arguments, lines=1):
+        program = start(sys.executable, script, *arguments, env=environment, cwd=tmp_path)
+        for _ in range(lines):
+            program.until("ready")
+        return program
+
+    return begin
+
+
+def of(capture, name):
+    return [row for row in capture.rows("span") if row["name"] == name]
+
+
+def sleepers(waffle, capture, name):
+    """Names of the threads for whose sleep some of the slowest spans waited most of their time. On a busy machine
+    others wait for a CPU."""
+    instances = asker(waffle)(capture.path, "--span", name, "--slowest", "20")["instances"]
+    assert instances
+    return {cause["culprit"]["comm"] for instance in instances for cause in instance["causes"]
+            if cause["cause"] == "sleep" and cause["share"] > 0.4}
+
+
+def test_steps_of_pytorch_and_the_wait_for_a_slow_worker(waffle, job):
+    program = job(PROGRAMS / "train.py", "loader")
+    attached = waffle.attach("-p", program.pid, "--tree", "-d", "3s", "-q", "--no-report")
+    capture = attached.wait(300)
+    steps, backward = of(capture, "step"), of(capture, "backward")
+    assert len(steps) >= 10 and abs(len(steps) - len(backward)) <= 2
+    data = of(capture, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")
+    assert abs(len(data) - len(steps)) <= 2
+    assert abs(len(of(capture, "Optimizer.step#SGD.step")) - len(steps)) <= 2
+    ends = sorted((row["start_ns"], row.get("end_ns")) for row in steps)
+    assert all(0 <= begin - end < 100000 for (_, end), (begin, _) in zip(ends, ends[1:]))
+    assert "pt_data_worker" in sleepers(waffle, capture, "step")
+
+
+def test_a_late_rank_of_gloo_is_the_cause_of_the_other_ranks_steps(waffle, job):
+    program = job(PROGRAMS / "train.py", "ddp", lines=2)
+    attached = waffle.attach("-p", program.pid, "--tree", "-d", "3s", "-q", "--no-report")
+    capture = attached.wait(300)
+    reduces = of(capture, "all_reduce")
+    assert len({row["pid"] for row in reduces}) == 2
+    assert sleepers(waffle, capture, "all_reduce")
+
+
+def test_jax_compiles_for_each_new_shape(waffle, job, tmp_path):
+    script = tmp_path / "shapes.py"
+    script.write_text("""
+import sys
+import jax, jax.numpy as jnp
+square = jax.jit(lambda x: x @ x)
+arrays = [jnp.ones((n, n)) for n in (2, 3, 4)]
+print("ready", flush=True)
+sys.stdin.readline()
+for array in arrays:
+    for _ in range(5):
+        square(array).block_until_ready()
+print("done", flush=True)
+sys.stdin.readline()
+""")
+    program = job(script)
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report")
+    wait_until(attached.capture.path.exists, "attach to be ready")
+    program.ask("go", "done")
+    capture = attached.stop()
+    assert len(of(capture, "compile")) == 3
+    assert len(of(capture, "execute")) >= 3
+
+
+def test_nothing_is_armed_without_the_source(waffle, job):
+    program = job(PROGRAMS / "train.py", "loader")
+    capture = waffle.attach("-p", program.pid, "-d", "500ms", "-q", "--no-report", "--sources=-frameworks").wait()
+    assert not [row for row in capture.rows("span") if row["category"] in ("torch", "jax")]
+
+
+def test_a_function_twice_is_a_span_from_call_to_call(waffle, start, tmp_path):
+    script = tmp_path / "laps.py"
+    script.write_text("""
+import os, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+for ms in (20, 40, 60):
+    os.getppid()
+    time.sleep(ms / 1000)
+os.getppid()
+print("done", flush=True)
+sys.stdin.readline()
+""")
+    program = start(sys.executable, script)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--probe",
+                             "uprobe:libc:getppid..getppid key=tid as span lap")
+    wait_until(attached.capture.path.exists, "attach to be ready")
+    program.ask("go", "done")
+    laps = of(attached.stop(), "lap")
+    assert [row.get("unfinished", False) for row in laps] == [False, False, False, True]
+    for row, least in zip(laps, (20, 40, 60)):
+        assert row["end_ns"] - row["start_ns"] >= least * 1e6
+    assert all(0 <= then["start_ns"] - first["end_ns"] < 1e6 for first, then in zip(laps, laps[1:]))

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that hang: `why` names who holds the lock and the circle of a deadlock, with the stacks of
+all its threads, also if nothing ever ran during the capture."""
+
+import os
+import pathlib
+import signal
+import sys
+
+import pytest
+from tracer import PROGRAMS, wait_until
+from why_json import asker
+
+BLOCKED = "S"
+
+
+def state_of(task):
+    return (task / "stat").read_text().rpartition(")")[2].split()[0]
+
+
+def until_blocked(program, names, call="futex"):
+    """Waits until the threads of these names are blocked in a futex."""
+    folder = pathlib.Path(f"/proc/{program.pid}/task")
+
+    def blocked():
+        tasks = {(task / "comm").read_text().strip(): task for task in folder.iterdir()}
+        return set(names) <= set(tasks) and all(
+            state_of(tasks[name]) == BLOCKED and call in (tasks[name] / "wchan").read_text()
+            for name in names
+        )
+
+    wait_until(blocked, f"{names} in {call}")
+
+
+@pytest.fixture
+def hang(waffle, built, start):
+    """hang(mode, names): a capture of a program that hangs already, as `why` explains it."""
+    ask = asker(waffle)
+
+    def run(mode, names, *options):
+        program = start(built("hangs.c", "-O2", "-pthread", "-g"), mode)
+        program.until("ready")
+        until_blocked(program, names)
+        path = waffle.path()
+        waffle.ok("attach", "--pid", program.pid, "--duration", "200ms", "-o", path, "--no-report",
+                  *options)
+        return path, ask(path)
+
+    return run
+
+
+def waits(answer):
+    return {wait["thread"]["comm"]: wait for wait in answer["open_waits"]}
+
+
+def owner(wait):
+    return wait["owner"] and wait["owner"]["comm"]
+
+
+def functions(wait):
+    return [frame.get("function") for frame in wait["user_stack"]]
+
+
+@pytest.mark.parametrize("mode, count", [("two", 2), ("three", 3), ("robust", 2)])
+def test_a_circle_of_mutexes_is_a_deadlock_with_all_stacks(hang, waffle, mode, count):
+    path, answer = hang(mode, [f"ring-{i}" for i in range(count)])
+    found = waits(answer)
+    assert answer["deadlocks"] == 1
+    for i in range(count):
+        wait = found[f"ring-{i}"]
+        assert owner(wait) == f"ring-{(i + 1) % count}"
+        assert (wait["grade"], wait["waits_for"], wait["deadlock"]) == ("certain", "lock", 0)
+        assert wait["begun_before"] and wait["variable"].startswith("ring_lock")
+        assert "ring_thread" in functions(wait)
+    assert answer["open_waits"][0]["deadlock"] == 0  # the deadlock comes first
+    text = waffle.ok("why", path).stdout
+    first = text.splitlines()[0]
+    assert first.startswith("deadlock: ") and first.count(" → ") == count
+    names = [word for word in first.replace(":", "").split() if word.startswith("ring-")]
+    begin = int(names[0][-1])
+    assert names == [f"ring-{(begin + i) % count}" for i in range(count + 1)]
+    assert text.count("ring_thread") >= count
+    assert "deadlock: " in waffle.ok("report", path).stdout
+
+
+def test_a_thread_that_waits_for_its_own_mutex_is_a_deadlock(hang, waffle):
+    path, answer = hang("self", ["ring-0"])
+    assert answer["deadlocks"] == 1
+    assert owner(waits(answer)["ring-0"]) == "ring-0"
+    assert "it waits for what it holds itself" in waffle.ok("why", path).stdout
+
+
+def test_the_writer_of_a_read_write_lock_is_its_owner(hang):
+    _, answer = hang("rwlock", ["writer", "reader"])
+    found = waits(answer)
+    assert answer["deadlocks"] == 1
+    assert owner(found["reader"]) == "writer" and owner(found["writer"]) == "reader"
+    assert found["reader"]["grade"] == "certain"
+
+
+def test_a_lock_held_by_a_sleeper_is_the_sleep(hang):
+    path, answer = hang("asleep", ["waiter"])
+    found = waits(answer)
+    assert answer["deadlocks"] == 0
+    assert owner(found["waiter"]) == "sleeper" and found["waiter"]["deadlock"] is None
+
+
+def test_the_chain_of_an_open_wait_goes_on_at_the_owner(hang, waffle):
+    path, _ = hang("asleep", ["waiter"])
+    [instance] = asker(waffle)(path, "--thread", "waiter")["instances"]
+    cause = instance["causes"][0]
+    assert (cause["cause"], cause["grade"]) == ("sleep", "likely")  # it has not ended
+    assert cause["culprit"]["comm"] == "sleeper"
+    assert cause["chain"][0]["open"] and cause["chain"][0]["by"]["comm"] == "sleeper"
+
+
+def test_a_condition_variable_has_no_owner(hang):
+    _, answer = hang("condition", ["condition"])
+    assert answer["deadlocks"] == 0
+    assert owner(waits(answer)["condition"]) is None
+
+
+def test_a_join_waits_for_the_end_of_its_thread(hang):
+    _, answer = hang("two", ["ring-0", "ring-1"])
+    [wait] = [wait for wait in answer["open_waits"] if wait["waits_for"] == "thread"]
+    assert owner(wait) == "ring-1" and wait["deadlock"] is None
+
+
+def test_a_deadlock_during_the_capture_has_its_time(waffle, built, start):
+    program = start(built("hangs.c", "-O2", "-pthread", "-g"), "two", env={**os.environ, "LATE": "1"})
+    program.until("ready")
+    path = waffle.path()
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", path=path)
+    attached.wait_armed(program.pid)
+    program.process.send_signal(signal.SIGUSR1)
+    until_blocked(program, ["ring-0", "ring-1"])
+    attached.stop()
+    answer = asker(waffle)(path)
+    found = waits(answer)
+    assert answer["deadlocks"] == 1
+    for name in "ring-0", "ring-1":
+        assert not found[name]["begun_before"] and found[name]["duration_ns"] > 0
+        assert found[name]["user_stack"]
+
+
+def test_locks_of_python_have_no_recorded_owner(waffle, start):
+    program = start(sys.executable, PROGRAMS / "hangs.py")
+    program.until("ready")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "200ms", "-o", path, "--no-report")
+    answer = asker(waffle)(path)
+    assert answer["deadlocks"] == 0 and len(answer["open_waits"]) >= 3
+    assert not any(wait["owner"] for wait in answer["open_waits"])

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits in Python have one stack of native frames and of Python's."""
+
+import os
+import sys
+
+import pytest
+from tracer import wait_until
+
+SLEEPER = """
+import os, select, sys, time
+class Store:
+    def fetch(self, key):
+        time.sleep(pause)             # line 5
+        return key
+    def __getitem__(self, key):
+        return self.fetch(key)        # line 8
+def step(keys):
+    return sorted(keys, key=Store().__getitem__)    # native code calls Python
+def main():
+    if "fork" in sys.argv and os.fork():
+        print("ready", os.wait(), flush=True)
+    print("ready", os.getpid(), flush=True)
+    while True:
+        step([1])
+        if select.select([sys.stdin], [], [], 0)[0] and sys.stdin.readline():
+            step([1] * 50)            # meanwhile waffle finds the interpreter
+            globals()["pause"] = 0.5
+            step([1])                 # line 20
+            print("done", flush=True)
+            sys.stdin.readline()
+pause = 0.02
+main()
+"""
+
+PYTHONS = [sys.executable, *os.environ.get("WAFFLE_PYTHONS", "").split()]
+
+
+def stacks_of(capture, pid):
+    """The user stacks of the waits of a process: a function of Python as "Store.fetch (…/sleeper.py:5)", a native
+    frame as its address."""
+    names = {row["args"]["address"]: row["args"]["name"] for row in capture.rows("symbol") if row.get("pid") == pid}
+    return [[names.get(address, address) for address in row["args"].get("user_stack", [])]
+            for row in capture.rows("wait") if row["pid"] == pid]
+
+
+def native(frame):
+    return frame.startswith("0x")
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("mode", ["one", "fork"])
+def test_a_wait_has_the_functions_of_python_in_their_place(waffle, start, tmp_path, python, mode):
+    script = tmp_path / "sleeper.py"
+    script.write_text(SLEEPER)
+    program = start(python, script, mode)
+    pid = int(program.until("ready"))
+    attached = waffle.attach("-p", pid, "-q", "--no-report", "--stacks", "sched")
+    wait_until(attached.capture.path.exists, "attach to be ready")
+    program.ask("go", "done")
+    capture = attached.stop()
+    stacks = stacks_of(capture, pid)
+    expected = [f"{name} ({script}:{line})" for name, line in
+                (("Store.fetch", 5), ("Store.__getitem__", 8), ("step", 10), ("main", 20), ("<module>", 24))]
+    # Those of the first waits may be cut, as the files are still being read.
+    whole = [stack for stack in stacks if expected[0] in stack and expected[3] in stack and expected[-1] in stack]
+    assert whole, stacks
+    for stack in whole:
+        at = stack.index(expected[0])
+        # Neither the interpreter's loop nor its calls are in the stack, but for what is innermost.
+        assert 0 < at < 4 and stack[at:at + len(expected)] == expected
+        assert all(map(native, stack[:at] + stack[at + len(expected):]))
+    text = waffle.ok("why", "--thread", str(pid), capture.path).stdout
+    assert "called within Store.fetch (sleeper.py:5)" in text
+
+
+def test_native_code_between_functions_of_python_is_kept(waffle, start, tmp_path):
+    script = tmp_path / "callback.py"
+    script.write_text("""
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+def compare(a, b):
+    time.sleep(0.02)
+    return 0
+def sort():
+    libc.qsort((ctypes.c_int * 2)(2, 1), 2, 4, compare)
+print("ready", os.getpid(), flush=True)
+while True:
+    sort()
+""")
+    program = start(sys.executable, script)
+    program.until("ready")
+    capture = waffle.attach("-p", program.pid, "-q", "--no-report", "--stacks", "sched", "-d", "3s").wait()
+    compare, sort = f"compare ({script}:6)", f"sort ({script}:9)"
+    whole = [stack for stack in stacks_of(capture, program.pid) if compare in stack and sort in stack]
+    assert whole
+    for stack in whole:  # libffi, qsort() and _ctypes
+        between = stack[stack.index(compare) + 1:stack.index(sort)]
+        assert len(between) >= 3 and all(map(native, between))

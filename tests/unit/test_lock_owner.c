@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Who holds a lock, by the memory of locks of this machine's C library that threads wait for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture/enrich/lock_owner_internal.h"
+
+#define PRIVATE_WAIT (FUTEX_WAIT | FUTEX_PRIVATE_FLAG)
+#define BITSET_WAIT (FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG)
+
+static uint32_t owner_at(const void *futex, size_t before, uint32_t command, uint32_t value,
+			 uint32_t *flags)
+{
+	const __u64 args[WAFFLE_SYSCALL_ARGS] = {(uintptr_t)futex, command, value};
+	uint32_t words[LOCK_WORDS] = {0};
+
+	memcpy(words + LOCK_WORDS_BEFORE - before, (const uint32_t *)futex - before,
+	       (LOCK_WORDS - LOCK_WORDS_BEFORE) * sizeof(uint32_t));
+	return lock_owner_of(words, args, flags);
+}
+
+static uint32_t own_tid(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+static void test_a_contended_mutex_has_its_owner(void **state)
+{
+	/* As large as what is read. */
+	union {
+		pthread_mutex_t lock;
+		uint32_t words[LOCK_WORDS];
+	} of = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	uint32_t flags, *words = of.words;
+
+	(void)state;
+	pthread_mutex_lock(&of.lock);
+	assert_int_equal(words[0], 1);
+	words[0] = 2; /* as a waiter leaves it */
+	assert_int_equal(owner_at(words, 0, PRIVATE_WAIT, 2, &flags), own_tid());
+	assert_int_equal(flags, WAFFLE_OPEN_WAIT_MUTEX);
+	/* The waiter has been woken meanwhile, or nobody has it. */
+	words[0] = 0;
+	assert_int_equal(owner_at(words, 0, PRIVATE_WAIT, 2, &flags), 0);
+	words[0] = 1;
+	pthread_mutex_unlock(&of.lock);
+	words[0] = 2;
+	assert_int_equal(owner_at(words, 0, PRIVATE_WAIT, 2, &flags), 0);
+}
+
+static void test_a_read_write_lock_has_an_owner_while_a_writer_holds_it(void **state)
+{
+	union {
+		pthread_rwlock_t lock;
+		uint32_t words[2 * LOCK_WORDS];
+	} of = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+	uint32_t flags, *words = of.words;
+
+	(void)state;
+	pthread_rwlock_wrlock(&of.lock);
+	words[2] |= 2; /* a reader waits for the phase, */
+	words[3] |= 2; /* and another writer for its turn */
+	assert_int_equal(owner_at(words + 2, 2, BITSET_WAIT, words[2], &flags), own_tid());
+	assert_int_equal(flags, WAFFLE_OPEN_WAIT_RWLOCK);
+	assert_int_equal(owner_at(words + 3, 3, BITSET_WAIT, words[3], &flags), own_tid());
+	words[2] &= ~2u;
+	words[3] &= ~2u;
+	pthread_rwlock_unlock(&of.lock);
+	pthread_rwlock_rdlock(&of.lock);
+	words[3] |= 2;
+	assert_int_equal(owner_at(words + 3, 3, BITSET_WAIT, words[3], &flags), 0);
+	words[3] &= ~2u;
+	pthread_rwlock_unlock(&of.lock);
+}
+
+static void test_the_futex_word_of_a_robust_or_inheriting_lock_has_the_owner(void **state)
+{
+	uint32_t words[LOCK_WORDS] = {4711 | FUTEX_WAITERS}, flags;
+
+	(void)state;
+	assert_int_equal(owner_at(words, 0, FUTEX_LOCK_PI, 0, &flags), 4711);
+	assert_int_equal(flags, WAFFLE_OPEN_WAIT_WORD);
+	assert_int_equal(owner_at(words, 0, FUTEX_WAIT, 4711 | FUTEX_WAITERS, &flags), 4711);
+	words[0] = FUTEX_WAITERS | FUTEX_OWNER_DIED;
+	assert_int_equal(owner_at(words, 0, FUTEX_LOCK_PI, 0, &flags), 0);
+}
+
+static void test_a_join_waits_for_the_thread_in_the_word(void **state)
+{
+	uint32_t words[LOCK_WORDS] = {4711}, flags;
+
+	(void)state;
+	assert_int_equal(owner_at(words, 0, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 4711, &flags),
+			 4711);
+	assert_int_equal(flags, WAFFLE_OPEN_WAIT_JOIN);
+	/* A private one is something else, such as a condition variable. */
+	assert_int_equal(owner_at(words, 0, BITSET_WAIT, 4711, &flags), 0);
+}
+
+static void test_any_words_are_read_within_bounds(void **state)
+{
+	uint32_t words[LOCK_WORDS], flags;
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned round = 0; round < 100000; round++) {
+		__u64 args[WAFFLE_SYSCALL_ARGS];
+
+		for (unsigned i = 0; i < LOCK_WORDS; i++) {
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			words[i] = (uint32_t)(seed >> 33) & (seed >> 62 ? ~0u : 7u);
+		}
+		args[0] = 1;
+		args[1] = words[1] & 15;
+		args[2] = words[LOCK_WORDS_BEFORE];
+		(void)lock_owner_of(words, args, &flags);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_contended_mutex_has_its_owner),
+		cmocka_unit_test(test_a_read_write_lock_has_an_owner_while_a_writer_holds_it),
+		cmocka_unit_test(test_the_futex_word_of_a_robust_or_inheriting_lock_has_the_owner),
+		cmocka_unit_test(test_a_join_waits_for_the_thread_in_the_word),
+		cmocka_unit_test(test_any_words_are_read_within_bounds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Circles among open waits, and the chains of waits that do not end. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "analyze/why/why_hang.h"
+#include "why_capture.h"
+
+#define END_TS 10000000
+
+/* A thread that waits for a futex from the begin of the capture to its end. */
+static void hangs_from_begin(struct capture *capture, uint32_t tid, uint32_t owner, uint32_t flags)
+{
+	struct waffle_rec_state state = {.rec = {CAPTURE_START, tid, WAFFLE_REC_STATE, 0},
+					 .tgid = CAPTURE_PID,
+					 .state = WAFFLE_THREAD_BLOCKED,
+					 .task_state = S,
+					 .syscall = NR_FUTEX,
+					 .args = {0x7000 + 64 * tid, FUTEX_MUTEX, 2}};
+	struct waffle_rec_open_wait open = {.rec = {END_TS, tid, WAFFLE_REC_OPEN_WAIT, 0},
+					    .lock = 0x7000 + 64 * tid,
+					    .owner_tid = owner,
+					    .flags = flags};
+
+	capture_add(capture, &state);
+	state.rec.ts = END_TS;
+	state.at_end = 1;
+	capture_add(capture, &state);
+	capture_add(capture, &open);
+}
+
+static void threads_named(struct capture *capture, uint32_t from, uint32_t to)
+{
+	capture_begin(capture, true);
+	for (uint32_t tid = from; tid <= to; tid++)
+		named(capture, tid, CAPTURE_PID, "t");
+}
+
+static uint32_t tid_of(const struct model *model, uint32_t thread)
+{
+	return thread < model->threads.len ? model->threads.data[thread].tid : 0;
+}
+
+static uint32_t waiter(const struct model *model, const struct why_hung *hung)
+{
+	return tid_of(model, model->open_waits.data[hung->wait].thread);
+}
+
+static void test_circles_are_found_and_come_first(void **state)
+{
+	struct why_hangs hangs;
+	struct capture capture;
+	const struct model *model;
+
+	(void)state;
+	threads_named(&capture, 10, 17);
+	/* 10 → 12 → 13 → 14 → 12; 11 → 10; 15 → 15; 16 waits for nobody; 17 → 16. */
+	hangs_from_begin(&capture, 10, 12, WAFFLE_OPEN_WAIT_WORD);
+	hangs_from_begin(&capture, 11, 10, WAFFLE_OPEN_WAIT_WORD);
+	hangs_from_begin(&capture, 12, 13, WAFFLE_OPEN_WAIT_WORD);
+	hangs_from_begin(&capture, 13, 14, WAFFLE_OPEN_WAIT_WORD);
+	hangs_from_begin(&capture, 14, 12, WAFFLE_OPEN_WAIT_WORD);
+	hangs_from_begin(&capture, 15, 15, WAFFLE_OPEN_WAIT_MUTEX);
+	hangs_from_begin(&capture, 16, 0, 0);
+	hangs_from_begin(&capture, 17, 16, WAFFLE_OPEN_WAIT_WORD);
+	model = capture_load(&capture, END_TS);
+	why_hangs_find(&hangs, model, NULL);
+	assert_int_equal(hangs.waits.len, 8);
+	assert_int_equal(hangs.deadlocks.len, 2);
+	assert_int_equal(hangs.deadlocks.data[0].count, 3);
+	assert_int_equal(hangs.deadlocks.data[1].count, 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(waiter(model, &hangs.waits.data[i]), 12 + i);
+		assert_int_equal(hangs.waits.data[i].next, (i + 1) % 3);
+		assert_true(hangs.waits.data[i].sure);
+	}
+	assert_int_equal(waiter(model, &hangs.waits.data[3]), 15);
+	assert_false(hangs.waits.data[3].sure); /* no stack shows that it is a mutex */
+	assert_int_equal(hangs.waits.data[4].deadlock, MODEL_NONE);
+	assert_int_equal(waiter(model, &hangs.waits.data[7]), 16);
+	assert_int_equal(hangs.waits.data[7].owner, MODEL_NONE);
+	why_hangs_free(&hangs);
+	capture_free(&capture);
+}
+
+static void test_a_read_write_lock_needs_a_function_that_says_so(void **state)
+{
+	struct why_hangs hangs;
+	struct capture capture;
+
+	(void)state;
+	threads_named(&capture, 10, 11);
+	hangs_from_begin(&capture, 10, 11, WAFFLE_OPEN_WAIT_RWLOCK);
+	why_hangs_find(&hangs, capture_load(&capture, END_TS), NULL);
+	assert_int_equal(hangs.waits.len, 1);
+	assert_int_equal(hangs.waits.data[0].owner, MODEL_NONE);
+	why_hangs_free(&hangs);
+	capture_free(&capture);
+}
+
+static void test_the_chain_of_a_deadlock_ends_in_its_circle(void **state)
+{
+	const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	threads_named(&capture, 10, 11);
+	hangs_from_begin(&capture, 10, 11, WAFFLE_OPEN_WAIT_WORD);
+	hangs_from_begin(&capture, 11, 10, WAFFLE_OPEN_WAIT_WORD);
+	capture_load(&capture, END_TS);
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	assert_int_equal(why->instances.len, 1);
+	assert_int_equal(why->parts.data[0].cause, WHY_LOCK);
+	assert_int_equal(why->parts.data[0].grade, WHY_GRADE_CERTAIN);
+	assert_int_equal(why->parts.data[0].step_count, 2);
+	assert_true(why->steps.data[why->parts.data[0].step].owned);
+	assert_int_equal(tid_of(capture.model, why->parts.data[0].thread), 10);
+	why_free(why);
+	capture_free(&capture);
+}
+
+static void test_owners_and_times_of_any_kind_are_read(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 50; seed++) {
+		struct why_hangs hangs;
+		struct capture capture;
+		uint32_t in_circles = 0;
+
+		srand(seed);
+		threads_named(&capture, 10, 29);
+		for (uint32_t tid = 10; tid < 30; tid++)
+			hangs_from_begin(&capture, tid, rand() % 3 ? 5 + (uint32_t)rand() % 30 : 0,
+					 1u << rand() % 4);
+		why_hangs_find(&hangs, capture_load(&capture, END_TS), NULL);
+		for (size_t i = 0; i < hangs.deadlocks.len; i++) {
+			uint32_t at = hangs.deadlocks.data[i].first;
+
+			for (uint32_t k = 0; k < hangs.deadlocks.data[i].count; k++, in_circles++) {
+				assert_int_equal(hangs.waits.data[at].deadlock, i);
+				at = hangs.waits.data[at].next;
+			}
+			assert_int_equal(at, hangs.deadlocks.data[i].first);
+		}
+		for (size_t i = 0; i < hangs.waits.len; i++)
+			assert_int_equal(hangs.waits.data[i].deadlock != MODEL_NONE,
+					 i < in_circles);
+		why_hangs_free(&hangs);
+		capture_free(&capture);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_circles_are_found_and_come_first),
+		cmocka_unit_test(test_a_read_write_lock_needs_a_function_that_says_so),
+		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_circle),
+		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

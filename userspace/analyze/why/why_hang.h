@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits that go on when the capture ends, and deadlocks: circles of threads of which each waits for
+ * a lock that the next one holds. The owners come from the memory of the program, which the capture
+ * read at its end (bpf/record.h: waffle_rec_open_wait).
+ */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_HANG_H
+#define WAFFLE_ANALYZE_WHY_WHY_HANG_H
+
+#include "model/model.h"
+#include "symbolize/stack_names.h"
+#include "util/vec.h"
+
+/* An open wait. */
+struct why_hung {
+	uint32_t wait; /* index in model.open_waits */
+	uint32_t
+		owner; /* the thread that holds the lock, or that has to end; MODEL_NONE: unknown */
+	uint32_t next; /* index in `waits` of the owner's own wait; MODEL_NONE: it is in none */
+	bool sure;     /* a function of the stack shows that it is a lock, or the kernel does */
+	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
+};
+
+/* A circle; following `next` from `first` leads back to it after `count` waits. */
+struct why_deadlock {
+	uint32_t first, count;
+};
+
+struct why_hangs {
+	/* Those in a deadlock first, in its order; then those with an owner; then uninterruptible
+	 * ones; then the others. Of each kind the longest first. */
+	VEC(struct why_hung) waits;
+	VEC(struct why_deadlock) deadlocks;
+};
+
+/* The owner that an open wait of a model says, unless the functions of its stack show that the wait
+ * is for something else. MODEL_NONE: unknown. *sure as in struct why_hung. `names` may be NULL. */
+uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
+			const struct model_open_wait *wait, bool *sure);
+
+/* The caller frees the result with why_hangs_free(). */
+void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct stack_names *names);
+void why_hangs_free(struct why_hangs *hangs);
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/enrich/lock_owner_internal.h"
+
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "target/process/process_tids.h"
+
+#define COMMAND_MASK 127u
+#define LOCK_PI2 13u /* FUTEX_LOCK_PI2, which older headers lack */
+#define MUTEX_CONTENDED 2u
+#define MUTEX_KIND_MAX 0x3ffu /* type, and flags such as robust, protocol, shared, elision */
+#define RWLOCK_USED 2u        /* PTHREAD_RWLOCK_FUTEX_USED: somebody waits */
+#define RWLOCK_FLAGS_MAX 2u
+
+/* struct __pthread_mutex_s, in words from the futex on: lock, count, owner, nusers, kind. */
+static uint32_t mutex_owner(const uint32_t *mutex)
+{
+	bool plausible = mutex[0] == MUTEX_CONTENDED && mutex[3] && mutex[4] <= MUTEX_KIND_MAX;
+
+	return plausible ? mutex[2] : 0;
+}
+
+/*
+ * struct __pthread_rwlock_arch_t, in words: readers, writers, wrphase_futex, writers_futex, two of
+ * padding, cur_writer, shared, four more, flags. Threads wait for both futexes. cur_writer is 0
+ * while readers hold the lock.
+ */
+static uint32_t rwlock_owner(const uint32_t words[LOCK_WORDS], unsigned futex_at)
+{
+	const uint32_t *lock = words + LOCK_WORDS_BEFORE - futex_at;
+	bool plausible = lock[futex_at] & RWLOCK_USED && lock[7] <= 1 &&
+			 lock[12] <= RWLOCK_FLAGS_MAX && !lock[4] && !lock[5];
+
+	return plausible ? lock[6] : 0;
+}
+
+uint32_t lock_owner_of(const uint32_t words[LOCK_WORDS], const __u64 args[WAFFLE_SYSCALL_ARGS],
+		       uint32_t *flags)
+{
+	const uint32_t *futex = words + LOCK_WORDS_BEFORE;
+	uint32_t command = (uint32_t)args[1] & COMMAND_MASK, expected = (uint32_t)args[2], owner;
+	bool waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
+
+	*flags = WAFFLE_OPEN_WAIT_WORD;
+	if (command == FUTEX_LOCK_PI || command == LOCK_PI2 ||
+	    (waits && expected & FUTEX_WAITERS && expected & FUTEX_TID_MASK))
+		return futex[0] & FUTEX_TID_MASK;
+	if (!waits || futex[0] != expected)
+		return 0;
+	/* The kernel clears the word and wakes the waiter, so it is not private. The word of a
+	 * mutex in shared memory has no tid. */
+	*flags = WAFFLE_OPEN_WAIT_JOIN;
+	if (!(args[1] & FUTEX_PRIVATE_FLAG) && expected > MUTEX_CONTENDED)
+		return expected;
+	*flags = WAFFLE_OPEN_WAIT_MUTEX;
+	if (expected == MUTEX_CONTENDED)
+		return mutex_owner(futex);
+	*flags = WAFFLE_OPEN_WAIT_RWLOCK;
+	owner = rwlock_owner(words, 2);
+	return owner ?: rwlock_owner(words, 3);
+}
+
+struct owner_search {
+	uint32_t seen, tid;
+};
+
+static void owner_match(uint32_t seen, uint32_t tid, void *arg)
+{
+	struct owner_search *search = arg;
+
+	if (seen == search->seen)
+		search->tid = tid;
+}
+
+/* The thread of a process that sees it as `seen`; 0: it has no such thread. */
+static uint32_t owner_thread(pid_t pid, uint32_t seen)
+{
+	struct owner_search search = {.seen = seen};
+
+	if (process_has_tid(pid, seen))
+		return seen;
+	process_tids_each(pid, owner_match, &search);
+	return search.tid;
+}
+
+bool lock_owner_find(struct lock_owner *lock, const struct image *image,
+		     const struct waffle_rec_halted *halted)
+{
+	uint32_t words[LOCK_WORDS] = {0}, seen;
+	uint64_t address = halted->args[0];
+
+	if (halted->syscall != SYS_futex || !address)
+		return false;
+	*lock = (struct lock_owner){.address = address};
+	/* A lock may lie at the begin or the end of a mapping. */
+	if (address % sizeof(uint32_t) ||
+	    !image_read_some(image, address, words + LOCK_WORDS_BEFORE,
+			     sizeof(words) - LOCK_WORDS_BEFORE * sizeof(uint32_t)))
+		return true;
+	if (!image_read(image, address - LOCK_WORDS_BEFORE * sizeof(uint32_t), words,
+			LOCK_WORDS_BEFORE * sizeof(uint32_t)))
+		memset(words, 0, LOCK_WORDS_BEFORE * sizeof(uint32_t));
+	seen = lock_owner_of(words, halted->args, &lock->flags);
+	lock->tid = seen ? owner_thread((pid_t)halted->tgid, seen) : 0;
+	if (!lock->tid)
+		lock->flags = 0;
+	return true;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who holds the lock that a thread waits for, as the memory of its process says. Two kinds of locks
+ * have their owner in the futex word, since the kernel or a convention says so: those with priority
+ * inheritance, and robust ones (futex(2)); the plain ones of musl look like the latter. glibc's
+ * plain mutexes and read-write locks have it next to the word; the layouts are those of
+ * sysdeps/nptl/bits/struct_mutex.h and struct_rwlock.h for 64 bits, the same since glibc 2.25.
+ */
+#ifndef WAFFLE_CAPTURE_ENRICH_LOCK_OWNER_INTERNAL_H
+#define WAFFLE_CAPTURE_ENRICH_LOCK_OWNER_INTERNAL_H
+
+#include "bpf/record.h"
+#include "target/process/image.h"
+
+struct lock_owner {
+	uint64_t address; /* of the futex; 0: the thread waits for none */
+	uint32_t tid;     /* in the initial pid namespace; 0: unknown */
+	uint32_t flags;   /* WAFFLE_OPEN_WAIT_* */
+};
+
+/* Returns false if the thread waits for no futex. The owner is unknown unless it is a thread of the
+ * same process. */
+bool lock_owner_find(struct lock_owner *lock, const struct image *image,
+		     const struct waffle_rec_halted *halted);
+
+/* What the words of a lock say, for a futex call with these arguments: the owner as the process
+ * sees it, or 0. `words` are those of LOCK_WORDS_BEFORE words before the futex and of the rest from
+ * it on. */
+#define LOCK_WORDS_BEFORE 3
+#define LOCK_WORDS 16
+uint32_t lock_owner_of(const uint32_t words[LOCK_WORDS], const __u64 args[WAFFLE_SYSCALL_ARGS],
+		       uint32_t *flags);
+
+#endif

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/enrich/open_waits_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/wait.h"
+#include "capture/enrich/halted_stack_internal.h"
+#include "capture/enrich/lock_owner_internal.h"
+#include "target/process/image.h"
+#include "util/clock.h"
+#include "util/vec.h"
+
+/* Limits of the threads that are looked at, and of the time for unwinding tables of their files. */
+#define WAITS_MAX 4096
+#define TABLES_NS 2000000000ull
+
+struct open_wait {
+	struct waffle_rec_halted halted;
+	struct lock_owner lock;
+	bool wanted; /* it waits for a lock with an owner, or owns such a lock */
+	uint32_t kernel_count, user_count;
+	uint64_t kernel[WAFFLE_STACK_DEPTH], user[WAFFLE_STACK_DEPTH];
+};
+
+struct open_waits {
+	struct kernel *kernel;
+	struct processes *processes;
+	VEC(struct open_wait) list;
+};
+
+struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes)
+{
+	struct open_waits *waits = calloc(1, sizeof(*waits));
+
+	if (waits)
+		*waits = (struct open_waits){.kernel = kernel, .processes = processes};
+	return waits;
+}
+
+void open_waits_close(struct open_waits *waits)
+{
+	if (waits)
+		vec_free(&waits->list);
+	free(waits);
+}
+
+void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *halted)
+{
+	struct open_wait wait = {.halted = *halted};
+
+	if (waits->list.len >= WAITS_MAX || halted->kernel_bytes > sizeof(wait.kernel))
+		return;
+	wait.kernel_count = halted->kernel_bytes / (uint32_t)sizeof(uint64_t);
+	memcpy(wait.kernel, halted + 1, wait.kernel_count * sizeof(uint64_t));
+	(void)vec_push(&waits->list, wait); /* without memory the wait has no record */
+}
+
+/* Whether a thread is still in the system call in which it was, with the same stack pointer. */
+static bool is_still_there(const struct waffle_rec_halted *halted)
+{
+	char path[64], line[256];
+	uint64_t first, sp;
+	bool same = false;
+	int number;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/syscall", halted->tgid, halted->rec.tid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fgets(line, sizeof(line), file) &&
+	    sscanf(line, "%d 0x%" SCNx64 " %*s %*s %*s %*s %*s 0x%" SCNx64, &number, &first, &sp) ==
+		    3)
+		same = number == halted->syscall && first == halted->args[0] && sp == halted->sp;
+	fclose(file);
+	return same;
+}
+
+static struct open_wait *wait_of(struct open_waits *waits, uint32_t tid)
+{
+	for (size_t i = 0; i < waits->list.len; i++)
+		if (waits->list.data[i].halted.rec.tid == tid)
+			return &waits->list.data[i];
+	return NULL;
+}
+
+static void owner_examine(struct open_waits *waits, struct open_wait *wait,
+			  const struct image *image)
+{
+	struct lock_owner lock;
+	struct open_wait *owner;
+
+	if (!lock_owner_find(&lock, image, &wait->halted))
+		return;
+	wait->lock.address = lock.address;
+	/* The owner counts only if the thread has not got the lock meanwhile. */
+	if (!lock.tid || !is_still_there(&wait->halted))
+		return;
+	wait->lock = lock;
+	wait->wanted = true;
+	owner = wait_of(waits, lock.tid);
+	if (owner)
+		owner->wanted = true;
+}
+
+/* A process whose threads are looked at, which follow each other in the list. */
+struct examined {
+	pid_t pid;
+	size_t first, end;
+	struct image image;
+	bool open; /* we may read its memory */
+};
+
+static struct examined next_process(struct open_waits *waits, size_t first)
+{
+	uint32_t tgid = waits->list.data[first].halted.tgid;
+	uint32_t tid = waits->list.data[first].halted.rec.tid;
+	struct examined process = {.pid = (pid_t)tgid, .first = first, .end = first};
+
+	while (process.end < waits->list.len && waits->list.data[process.end].halted.tgid == tgid)
+		process.end++;
+	process.open = processes_readable(waits->processes, tid) == tgid &&
+		       !image_open(&process.image, process.pid);
+	return process;
+}
+
+static void stacks_examine(struct open_waits *waits, const struct examined *process,
+			   uint64_t until_ns)
+{
+	struct halted_code *code = halted_code_open(process->pid, until_ns);
+
+	for (size_t i = process->first; code && i < process->end; i++) {
+		struct open_wait *wait = &waits->list.data[i];
+
+		if (wait->halted.user_stack && !wait->wanted)
+			continue;
+		wait->user_count = halted_stack_walk(wait->user, WAFFLE_STACK_DEPTH, &wait->halted,
+						     &process->image, wait->wanted ? code : NULL);
+		/* A thread that has moved on has another stack by now. */
+		if (!is_still_there(&wait->halted))
+			wait->user_count = 0;
+	}
+	halted_code_close(code);
+}
+
+static int process_compare(const void *left, const void *right)
+{
+	const struct open_wait *a = left, *b = right;
+
+	if (a->halted.tgid != b->halted.tgid)
+		return a->halted.tgid < b->halted.tgid ? -1 : 1;
+	return a->halted.rec.tid < b->halted.rec.tid ? -1 : 1;
+}
+
+void open_waits_examine(struct open_waits *waits)
+{
+	uint64_t until_ns = clock_monotonic_ns() + TABLES_NS;
+
+	if (waits->list.len)
+		qsort(waits->list.data, waits->list.len, sizeof(*waits->list.data),
+		      process_compare);
+	for (size_t first = 0; first < waits->list.len;) {
+		struct examined process = next_process(waits, first);
+
+		for (size_t i = first; process.open && i < process.end; i++)
+			owner_examine(waits, &waits->list.data[i], &process.image);
+		if (process.open) {
+			stacks_examine(waits, &process, until_ns);
+			image_close(&process.image);
+		}
+		first = process.end;
+	}
+}
+
+/* ---- the records ---- */
+
+struct trace_record {
+	struct waffle_rec_trace rec;
+	uint64_t addresses[WAFFLE_STACK_DEPTH];
+};
+
+/* Passes a stack on; *number is the one by which a record may refer to it. tgid 0: of the kernel */
+static int stack_pass(struct open_waits *waits, const struct open_wait *wait, uint32_t tgid,
+		      uint32_t *number, int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
+{
+	const uint64_t *addresses = tgid ? wait->user : wait->kernel;
+	uint32_t count = tgid ? wait->user_count : wait->kernel_count;
+	struct trace_record trace = {.rec.rec = wait->halted.rec};
+
+	if (!count)
+		return 0;
+	*number = kernel_stack_number(waits->kernel);
+	trace.rec.rec.kind = WAFFLE_REC_TRACE;
+	trace.rec.number = *number;
+	trace.rec.tgid = tgid;
+	trace.rec.frame_bytes = count * (uint32_t)sizeof(uint64_t);
+	memcpy(trace.addresses, addresses, trace.rec.frame_bytes);
+	return pass(&trace.rec.rec, arg);
+}
+
+static int wait_pass(struct open_waits *waits, const struct open_wait *wait,
+		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
+{
+	struct waffle_rec_open_wait rec = {.rec = wait->halted.rec,
+					   .from_ts = wait->halted.from_ts,
+					   .kernel_stack = wait->halted.kernel_stack,
+					   .user_stack = wait->halted.user_stack,
+					   .lock = wait->lock.address,
+					   .owner_tid = wait->lock.tid,
+					   .flags = wait->lock.flags};
+	int result;
+
+	rec.rec.kind = WAFFLE_REC_OPEN_WAIT;
+	result = stack_pass(waits, wait, 0, &rec.kernel_stack, pass, arg)
+			 ?: stack_pass(waits, wait, wait->halted.tgid, &rec.user_stack, pass, arg);
+	return result ?: pass(&rec.rec, arg);
+}
+
+int open_waits_each(struct open_waits *waits, int (*pass)(struct waffle_rec *rec, void *arg),
+		    void *arg)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < waits->list.len && !result; i++)
+		result = wait_pass(waits, &waits->list.data[i], pass, arg);
+	return result;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The waits that go on when the capture ends. A thread of a hung program never runs again, so no
+ * switch shows who ended its wait. Instead we look, at the end, into the memory of the process:
+ * which thread holds the lock, and on which stack the thread waits. We only read: no thread is
+ * stopped or woken.
+ */
+#ifndef WAFFLE_CAPTURE_ENRICH_OPEN_WAITS_INTERNAL_H
+#define WAFFLE_CAPTURE_ENRICH_OPEN_WAITS_INTERNAL_H
+
+#include "capture/address_space/processes.h"
+#include "kernel/kernel.h"
+
+struct open_waits;
+
+/* NULL: out of memory. */
+struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes);
+void open_waits_close(struct open_waits *waits);
+
+/* Keeps a thread that is blocked. Of very many threads only the first ones are kept. */
+void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *halted);
+
+/* Reads the owners of locks and missing stacks. Call it soon after the threads were added: what a
+ * thread that has woken since then waited for is not kept. */
+void open_waits_examine(struct open_waits *waits);
+
+/* Calls `pass` for the records of each wait: TRACE for stacks that were read here, then OPEN_WAIT,
+ * with the kernel's numbers of its stacks. Returns what `pass` returned if that was not 0. */
+int open_waits_each(struct open_waits *waits, int (*pass)(struct waffle_rec *rec, void *arg),
+		    void *arg);
+
+#endif

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/text/hang_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "render/place.h"
+#include "render/text/frame.h"
+#include "render/text/why_node.h"
+#include "util/syscall_names.h"
+#include "util/terminal.h"
+#include "util/units.h"
+
+/* Limits of the text, unless everything is shown. */
+#define WAITS_SHOWN 5  /* without an owner */
+#define OWNED_SHOWN 20 /* with one */
+#define FRAMES_SHOWN 8
+
+struct hang_printer {
+	const struct why_hangs *hangs;
+	const struct hang_view *view;
+	const struct model *model;
+	FILE *out;
+};
+
+static void paint(const struct hang_printer *printer, const char *sequence)
+{
+	terminal_paint(printer->out, printer->view->colour, sequence);
+}
+
+static void put(const struct hang_printer *printer, const char *text)
+{
+	terminal_put(printer->out, text, strlen(text));
+}
+
+/* Prints "worker (4711)". */
+static void put_thread(const struct hang_printer *printer, uint32_t thread)
+{
+	char place[PLACE_TEXT];
+
+	put(printer, model_thread_name(printer->model, thread));
+	fputs(" (", printer->out);
+	put(printer, place_thread(place, printer->model, thread));
+	fputc(')', printer->out);
+}
+
+static const struct model_open_wait *wait_of(const struct hang_printer *printer,
+					     const struct why_hung *hung)
+{
+	return &printer->model->open_waits.data[hung->wait];
+}
+
+static const char *lock_name(const struct hang_view *view, const struct model_open_wait *wait)
+{
+	return wait->lock && view->names
+		       ? stack_names_variable(view->names,
+					      view->model->threads.data[wait->thread].pid, wait->ts,
+					      wait->lock)
+		       : NULL;
+}
+
+/* Prints "lock 0x55b81365b080 (queue_lock), held by loader (4712)". */
+static void put_awaited(const struct hang_printer *printer, const struct why_hung *hung)
+{
+	const struct model_open_wait *wait = wait_of(printer, hung);
+	const char *name = lock_name(printer->view, wait), *call = NULL;
+
+	if (hung->owner != MODEL_NONE && wait->flags & WAFFLE_OPEN_WAIT_JOIN) {
+		fputs("waits for the end of ", printer->out);
+		put_thread(printer, hung->owner);
+		return;
+	}
+	if (wait->syscall >= 0)
+		call = syscall_name(printer->model->meta->machine, wait->syscall);
+	if (wait->lock)
+		fprintf(printer->out, "waits for %s 0x%" PRIx64,
+			hung->owner != MODEL_NONE ? "lock" : "futex", wait->lock);
+	else
+		fprintf(printer->out, "%s in %s", model_blocked_text(wait->task_state),
+			call
+				?: wait->syscall < 0 ? "the kernel"
+						     : "a system call");
+	if (name) {
+		fputs(" (", printer->out);
+		put(printer, name);
+		fputc(')', printer->out);
+	}
+	if (hung->owner == MODEL_NONE)
+		return;
+	fputs(hung->sure ? ", held by " : ", probably held by ", printer->out);
+	if (hung->owner == wait->thread)
+		fputs("the thread itself", printer->out);
+	else
+		put_thread(printer, hung->owner);
+}
+
+/* Prints ", since before the capture began" or ", since 3.21 s". */
+static void put_since(const struct hang_printer *printer, const struct model_open_wait *wait)
+{
+	uint64_t start = printer->model->meta->start_ts;
+	char text[UNITS_TEXT];
+
+	if (wait->before) {
+		fputs(", since before the capture began", printer->out);
+		return;
+	}
+	fprintf(printer->out, ", since %s, for ",
+		units_format_duration(text, wait->from_ts > start ? wait->from_ts - start : 0));
+	fputs(units_format_duration(text, wait->ts - wait->from_ts), printer->out);
+}
+
+struct frames {
+	const struct hang_printer *printer;
+	uint32_t count;
+};
+
+static void frame_print(const struct stack_frame *frame, void *arg)
+{
+	struct frames *frames = arg;
+	const struct hang_printer *printer = frames->printer;
+
+	if (frames->count == FRAMES_SHOWN && !printer->view->all)
+		fputs(" ← …", printer->out);
+	if (frames->count++ >= FRAMES_SHOWN && !printer->view->all)
+		return;
+	fputs(frames->count > 1 ? " ← " : "", printer->out);
+	frame_put(printer->out, frame);
+}
+
+static void print_stack(const struct hang_printer *printer, uint32_t stack, uint64_t ts,
+			const char *before)
+{
+	struct frames frames = {printer, 0};
+
+	if (!store_reader_stack(printer->model->reader, stack))
+		return;
+	paint(printer, TERMINAL_DIM);
+	fputs(before, printer->out);
+	stack_names_each(printer->view->names, stack, ts, frame_print, &frames);
+	fputc('\n', printer->out);
+	paint(printer, TERMINAL_END);
+}
+
+static void print_wait(const struct hang_printer *printer, const struct why_hung *hung)
+{
+	const struct model_open_wait *wait = wait_of(printer, hung);
+
+	fputs("  ", printer->out);
+	put_thread(printer, wait->thread);
+	fputc(' ', printer->out);
+	put_awaited(printer, hung);
+	put_since(printer, wait);
+	fputc('\n', printer->out);
+	print_stack(printer, wait->user_stack, wait->ts, "    in ");
+	if (printer->view->all || wait->task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
+		print_stack(printer, wait->kernel_stack, wait->ts, "    in the kernel: ");
+}
+
+/* Prints "deadlock: a (11) → b (12) → a (11)" and the waits. */
+static void print_deadlock(const struct hang_printer *printer, const struct why_deadlock *deadlock)
+{
+	uint32_t at = deadlock->first;
+
+	paint(printer, TERMINAL_BOLD);
+	fputs("deadlock: ", printer->out);
+	for (uint32_t i = 0; i < deadlock->count; i++) {
+		put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
+		fputs(" → ", printer->out);
+		at = printer->hangs->waits.data[at].next;
+	}
+	put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
+	fputs(deadlock->count == 1 ? ": it waits for what it holds itself\n"
+				   : ": each waits for what the next one holds\n",
+	      printer->out);
+	paint(printer, TERMINAL_END);
+	for (uint32_t i = 0; i < deadlock->count; i++) {
+		print_wait(printer, &printer->hangs->waits.data[at]);
+		at = printer->hangs->waits.data[at].next;
+	}
+}
+
+bool hang_print_deadlocks(const struct why_hangs *hangs, const struct hang_view *view, FILE *out)
+{
+	const struct hang_printer printer = {hangs, view, view->model, out};
+
+	for (size_t i = 0; i < hangs->deadlocks.len; i++)
+		print_deadlock(&printer, &hangs->deadlocks.data[i]);
+	return hangs->deadlocks.len;
+}
+
+void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *view, FILE *out)
+{
+	const struct hang_printer printer = {hangs, view, view->model, out};
+	uint32_t shown = 0, owned = 0, more = 0;
+
+	for (size_t i = 0; i < hangs->waits.len; i++) {
+		const struct why_hung *hung = &hangs->waits.data[i];
+		bool has_owner = hung->owner != MODEL_NONE;
+
+		if (hung->deadlock != MODEL_NONE)
+			continue;
+		if (!view->all && (has_owner ? owned >= OWNED_SHOWN : shown >= WAITS_SHOWN)) {
+			more++;
+			continue;
+		}
+		if (!owned && !shown)
+			fputs("Waits that go on when the capture ends:\n", out);
+		owned += has_owner;
+		shown += !has_owner;
+		print_wait(&printer, hung);
+	}
+	if (more)
+		fprintf(out, "  … %" PRIu32 " more; --evidence shows all\n", more);
+}
+
+/* ---- JSON ---- */
+
+static void frame_json(const struct stack_frame *frame, void *arg)
+{
+	struct json *json = arg;
+
+	if (frame->cut)
+		return;
+	json_object_begin(json);
+	if (frame->function)
+		json_field_string(json, "function", frame->function);
+	if (frame->module)
+		json_field_string(json, "module", frame->module);
+	if (frame->file)
+		json_field_string(json, "file", frame->file);
+	if (frame->line)
+		json_field_u64(json, "line", frame->line);
+	json_field_hex64(json, "offset", frame->offset);
+	if (frame->inlined)
+		json_field_bool(json, "inlined", true);
+	json_object_end(json);
+}
+
+static void stack_json(struct json *json, const struct hang_view *view, const char *key,
+		       uint32_t stack, uint64_t ts)
+{
+	json_key(json, key);
+	json_array_begin(json);
+	stack_names_each(view->names, stack, ts, frame_json, json);
+	json_array_end(json);
+}
+
+static void thread_json(struct json *json, const struct model *model, const char *key,
+			uint32_t thread)
+{
+	json_key(json, key);
+	if (thread >= model->threads.len) {
+		json_null(json);
+		return;
+	}
+	json_object_begin(json);
+	why_thread_fields(json, model, thread);
+	json_object_end(json);
+}
+
+static void text_json(struct json *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	if (text)
+		json_string(json, text);
+	else
+		json_null(json);
+}
+
+static void wait_json(struct json *json, const struct why_hung *hung, const struct hang_view *view)
+{
+	const struct model_open_wait *wait = &view->model->open_waits.data[hung->wait];
+	bool join = wait->flags & WAFFLE_OPEN_WAIT_JOIN;
+
+	json_object_begin(json);
+	thread_json(json, view->model, "thread", wait->thread);
+	json_field_u64(json, "start_ns", wait->from_ts);
+	json_field_u64(json, "duration_ns", wait->ts - wait->from_ts);
+	json_field_bool(json, "begun_before", wait->before);
+	text_json(json, "syscall",
+		  wait->syscall < 0 ? NULL
+				    : syscall_name(view->model->meta->machine, wait->syscall));
+	json_key(json, "address");
+	if (wait->lock)
+		json_hex64(json, wait->lock);
+	else
+		json_null(json);
+	text_json(json, "variable", lock_name(view, wait));
+	text_json(json, "waits_for", hung->owner == MODEL_NONE ? NULL : join ? "thread" : "lock");
+	thread_json(json, view->model, "owner", hung->owner);
+	text_json(json, "grade",
+		  hung->owner == MODEL_NONE ? NULL
+		  : hung->sure              ? "certain"
+					    : "likely");
+	json_key(json, "deadlock");
+	if (hung->deadlock == MODEL_NONE)
+		json_null(json);
+	else
+		json_u64(json, hung->deadlock);
+	stack_json(json, view, "user_stack", wait->user_stack, wait->ts);
+	stack_json(json, view, "kernel_stack", wait->kernel_stack, wait->ts);
+	json_object_end(json);
+}
+
+void hang_json(struct json *json, const struct why_hangs *hangs, const struct hang_view *view)
+{
+	if (!hangs->waits.len)
+		return;
+	json_field_u64(json, "deadlocks", hangs->deadlocks.len);
+	json_key(json, "open_waits");
+	json_array_begin(json);
+	for (size_t i = 0; i < hangs->waits.len; i++)
+		wait_json(json, &hangs->waits.data[i], view);
+	json_array_end(json);
+}
