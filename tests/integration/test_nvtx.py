@@ -7,6 +7,7 @@ The records are compared with what programs/nvtx_ranges.c says that it did.
 import collections
 import os
 import struct
+import subprocess
 
 import pytest
 
@@ -21,7 +22,7 @@ ALL = ("outer", "inän", "registered", "across")
 
 @pytest.fixture(scope="module")
 def program(built):
-    return built("nvtx_ranges.c", f"-I{nvidia.nvtx_headers()}", "-ldl", "-lpthread")
+    return built("nvtx_ranges.c", f"-I{nvidia.nvtx_headers()}", "-ldl")
 
 
 @pytest.fixture
@@ -186,3 +187,35 @@ def test_attach_records_a_program_that_has_never_heard_of_it(waffle, start, prog
             assert {row["args"]["category"] for row in lost} == {"7"}
             assert all("domain" not in row["args"] for row in lost)
     finish(running)
+
+
+def test_program_that_calls_nvtx_later_has_all_names(waffle, start, program):
+    """The library initialises NVTX of objects that have not done so. So it sees what they register."""
+    running = start(program, "never", "1")
+    running.until("ready")
+    assert function_pointers(running.pid, program)[0] == 0
+    attached = waffle.attach("--gpu", "--pid", running.pid)
+    wait_until(lambda: function_pointers(running.pid, program)[0] == 2, "initialised")
+    wait_until(attached.capture.path.exists, "armed")
+    wait_until(lambda: rounds_now(running) > 50, "rounds")
+    rows = attached.stop().rows(category="nvtx")
+    wait_until(lambda: not any(function_pointers(running.pid, program)[1]), "restored")
+    finish(running)
+    check_values(rows)
+    check_structure(rows)
+
+
+def test_other_tool_keeps_its_pointers(waffle, built, start, program):
+    """One line of the program names it, and its count of ranges is right."""
+    tool = built("nvtx_tool.c", f"-I{nvidia.nvtx_headers()}", "-shared", "-fPIC")
+    running = start(program, "late", "1", stderr=subprocess.PIPE,
+                    env={**os.environ, "NVTX_INJECTION64_PATH": str(tool)})
+    running.until("ready")
+    before = dormant(running.pid, program)
+    attached = waffle.attach("--gpu", "--pid", running.pid)
+    said = running.process.stderr.readline()
+    assert said == (f"waffle: NVTX is used by another tool, {tool}: its ranges are not recorded\n")
+    assert function_pointers(running.pid, program) == before
+    assert not attached.stop().rows(category="nvtx")
+    [rounds] = finish(running)
+    assert running.process.stderr.read() == f"pushed {rounds}\n"

@@ -3,9 +3,10 @@
  * Makes ranges and marks of NVTX with NVIDIA's header, of each kind, in rounds, until its standard
  * input ends. It answers each line with the number of rounds that all threads have made.
  *
- *	nvtx_ranges late|early THREADS
+ *	nvtx_ranges late|early|never THREADS
  *
  * "late" makes the domain and its strings before it says "ready", "early" makes them in each round.
+ * "never" does not call NVTX before the first line.
  * It prints how many rounds each thread made. Levels of ranges are checked in each round: they must
  * be those of a tool, or those without one.
  */
@@ -21,8 +22,8 @@
 
 static nvtxDomainHandle_t domain;
 static nvtxStringHandle_t registered;
-static atomic_int stop;
-static int early;
+static atomic_int stop, go;
+static int early, never;
 
 static void registers(void)
 {
@@ -82,6 +83,10 @@ static void *rounds(void *count)
 	atomic_long *made = count;
 
 	while (!stop) {
+		if (never && !go) {
+			usleep(1000);
+			continue;
+		}
 		if (early)
 			registers();
 		round_make(*made, *made % 8 == 0);
@@ -99,7 +104,8 @@ int main(int argc, char **argv)
 	char line[16];
 
 	early = argc > 1 && !strcmp(argv[1], "early");
-	if (!early)
+	never = argc > 1 && !strcmp(argv[1], "never");
+	if (!early && !never)
 		registers();
 	for (int i = 0; i < threads; i++)
 		pthread_create(&all[i], NULL, rounds, &counts[i]);
@@ -107,6 +113,11 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		long sum = 0;
+
+		if (never && !go) {
+			registers();
+			go = 1;
+		}
 
 		for (int i = 0; i < threads; i++)
 			sum += atomic_load(&counts[i]);
