@@ -79,6 +79,12 @@ uint32_t kernel_wait_sources(const struct kernel *kernel)
 	return UINT32_MAX;
 }
 
+uint32_t kernel_stack_number(struct kernel *kernel)
+{
+	(void)kernel;
+	return 1;
+}
+
 void kernel_stack_file(struct kernel *kernel, const struct waffle_inode *inode,
 		       const struct waffle_stack_file *file)
 {
