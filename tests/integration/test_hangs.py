@@ -39,7 +39,7 @@ def hang(waffle, built, start):
 
     def run(mode, names, *options):
         program = start(built("hangs.c", "-O2", "-pthread", "-g"), mode)
-        program.until("ready")
+        program.until("going")
         until_blocked(program, names)
         path = waffle.path()
         waffle.ok("attach", "--pid", program.pid, "--duration", "200ms", "-o", path, "--no-report",
@@ -133,6 +133,7 @@ def test_a_deadlock_during_the_capture_has_its_time(waffle, built, start):
     attached = waffle.attach("-p", program.pid, "-q", "--no-report", path=path)
     attached.wait_armed(program.pid)
     program.process.send_signal(signal.SIGUSR1)
+    program.until("going")
     until_blocked(program, ["ring-0", "ring-1"])
     attached.stop()
     answer = asker(waffle)(path)
@@ -146,6 +147,8 @@ def test_a_deadlock_during_the_capture_has_its_time(waffle, built, start):
 def test_locks_of_python_have_no_recorded_owner(waffle, start):
     program = start(sys.executable, PROGRAMS / "hangs.py")
     program.until("ready")
+    tasks = list(pathlib.Path(f"/proc/{program.pid}/task").iterdir())
+    wait_until(lambda: all("futex" in (task / "wchan").read_text() for task in tasks), "futex")
     path = waffle.path()
     waffle.ok("attach", "--pid", program.pid, "--duration", "200ms", "-o", path, "--no-report")
     answer = asker(waffle)(path)

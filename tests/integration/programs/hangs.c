@@ -2,11 +2,14 @@
 /*
  * A program that hangs: "hangs MODE". Its threads are named as they are called in the test. It
  * prints "ready" when every thread has its first lock, and goes on to the second one at SIGUSR1 if
- * the environment has LATE, else at once.
+ * the environment has LATE, else at once. Then it prints "going": a thread that blocks from then on
+ * waits for its second lock.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +25,7 @@ static pthread_mutex_t plain_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t all_have_one;
 static unsigned ring_size;
+static atomic_uint gone_on; /* threads that go on to their second lock */
 
 /* Every thread has its first lock: main() prints so and lets them go on. */
 static void have_one(const char *name)
@@ -29,6 +33,7 @@ static void have_one(const char *name)
 	pthread_setname_np(pthread_self(), name);
 	pthread_barrier_wait(&all_have_one);
 	pthread_barrier_wait(&all_have_one);
+	atomic_fetch_add(&gone_on, 1);
 }
 
 static void *ring_thread(void *arg)
@@ -145,6 +150,10 @@ int main(int argc, char **argv)
 	if (getenv("LATE"))
 		sigwait(&signals, &got);
 	pthread_barrier_wait(&all_have_one);
+	while (atomic_load(&gone_on) < count)
+		sched_yield();
+	puts("going");
+	fflush(stdout);
 	pthread_join(made[count - 1], NULL);
 	return 0;
 }
