@@ -21,8 +21,9 @@ NO_GPU = "GPU: only a machine with one runs this"
 
 
 def plain(name):
-    """A demangled name without spaces, which demanglers place differently."""
-    return name.replace(" ", "")
+    """The begin of a demangled name without spaces, which demanglers place differently; libwaffle
+    keeps 255 bytes of a name."""
+    return name.replace(" ", "")[:180]
 
 
 def rows_of(waffle, path, name=None):
@@ -108,7 +109,8 @@ def test_torch_training_has_the_kernels_that_its_own_profiler_counts(waffle, tmp
     assert session is False
     operations = [r for r in rows_of(waffle, path) if r["args"].get("op") == "kernel"]
     counts = collections.Counter(plain(r["name"]) for r in operations)
-    assert counts == collections.Counter({plain(k): n for k, n in expected.items()})
+    assert counts == sum((collections.Counter({plain(k): n}) for k, n in expected.items()),
+                         collections.Counter())
     assert len(rows_of(waffle, path, "step")) == 20
     report = json.loads(waffle.ok("gpu", "--json", path).stdout)
     assert sum(k["count"] for d in report["devices"] for k in d["kernels"]) == len(operations)
