@@ -104,7 +104,8 @@ static void drafts_make(const struct replay_build *build, drafts *all)
 		vec_add(all, draft_launch(timeline, i));
 	for (uint32_t i = 0; i < timeline->syncs.len; i++)
 		vec_add(all, draft_sync(timeline, i));
-	qsort(all->data, all->len, sizeof(*all->data), draft_compare);
+	if (all->len)
+		qsort(all->data, all->len, sizeof(*all->data), draft_compare);
 	memory_require(all->len < REPLAY_NONE);
 }
 
