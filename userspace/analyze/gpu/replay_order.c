@@ -96,6 +96,8 @@ void replay_order_find(const struct gpu_timeline *timeline, replay_order *order)
 	for (size_t i = 0; i < timeline->streams.len; i++) {
 		const struct gpu_timeline_stream *stream = &timeline->streams.data[i];
 
+		if (!stream->op_count)
+			continue;
 		scan.first = stream->op;
 		scan.ops = timeline->ops.data + stream->op;
 		stream_scan(&scan, stream->op_count);
