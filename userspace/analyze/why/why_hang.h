@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits that go on when the capture ends, and deadlocks: circles of threads of which each waits for
+ * Waits that go on when the capture ends, and deadlocks: cycles of threads of which each waits for
  * a lock that the next one holds. The owners come from the memory of the program, which the capture
  * read at its end (bpf/record.h: waffle_rec_open_wait).
  */
@@ -21,7 +21,7 @@ struct why_hung {
 	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
 };
 
-/* A circle; following `next` from `first` leads back to it after `count` waits. */
+/* A cycle; following `next` from `first` leads back to it after `count` waits. */
 struct why_deadlock {
 	uint32_t first, count;
 };
