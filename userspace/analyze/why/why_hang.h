@@ -14,10 +14,10 @@
 /* An open wait. */
 struct why_hung {
 	uint32_t wait; /* index in model.open_waits */
-	uint32_t
-		owner; /* the thread that holds the lock, or that has to end; MODEL_NONE: unknown */
-	uint32_t next; /* index in `waits` of the owner's own wait; MODEL_NONE: it is in none */
-	bool sure;     /* a function of the stack shows that it is a lock, or the kernel does */
+	/* The thread that holds the lock, or that has to end; MODEL_NONE: unknown. */
+	uint32_t owner;
+	uint32_t next;     /* index in `waits` of the owner's own wait; MODEL_NONE: it is in none */
+	bool sure;         /* a function of the stack shows that it is a lock, or the kernel does */
 	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
 };
 

@@ -26,8 +26,8 @@ struct stack_mix {
 	uint32_t native_count;
 	const uint64_t *python;
 	uint32_t python_count;
-	uint64_t python_ends; /* bit i: python[i] is the outermost function of its call of the loop
-			       */
+	/* Bit i: python[i] is the outermost function of its call of the loop. */
+	uint64_t python_ends;
 };
 
 /* Writes the mixed stack, of at most native_count + python_count frames, and returns its length.
