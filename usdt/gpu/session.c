@@ -456,7 +456,7 @@ void session_poll(void)
 
 /* ---- end ---- */
 
-/* Gives CUPTI back. */
+/* Ends the subscription, after the last records were read. */
 static void release(bool finalize)
 {
 	const struct cupti_functions *call = &session.cupti.call;
