@@ -321,6 +321,21 @@ def test_launching_thread_is_explained_where_the_gpu_was_starved(gpu):
     assert len(answer["starved_causes"]) > 1
 
 
+def test_text_says_how_many_starved_times_are_explained(waffle, text_capture, tmp_path):
+    def text(made):
+        path = tmp_path / "made.waffle"
+        made.write(text_capture, path)
+        return waffle.ok("gpu", path).stdout
+
+    made = Waiting(LONG_AND_SHORT)
+    assert "explained: " not in text(made)
+    for at in range(1_000_000, 1_150_000, 1000):
+        made.launch(at, at)
+        made.op(at + 100, at + 200, at)
+    made.end += 1_000_000
+    assert "  explained: the longest 100 of 152 launch-starved times, together " in text(made)
+
+
 def test_perfetto_has_an_arrow_from_each_launch_to_its_operation(waffle, text_capture, tmp_path):
     path, out = tmp_path / "made.waffle", tmp_path / "made.pftrace"
     Waiting(LONG_AND_SHORT).write(text_capture, path)
@@ -419,3 +434,5 @@ def test_operations_of_a_simulated_program_are_those_that_cupti_delivered(waffle
     assert answer["not_attributed"]["without_launch"] == 0
     for device in answer["devices"]:
         check_sums(device)
+    text = waffle.ok("gpu", path).stdout
+    assert "\nwhat threads did while nothing was launched is unknown: the scheduler was not recorded\n" in text

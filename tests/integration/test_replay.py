@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import gpu_schedule
-from test_gpu_timeline import text_capture  # noqa: F401  (a fixture)
+from test_gpu_timeline import Made, text_capture  # noqa: F401  (text_capture is a fixture)
 from tracer import ROOT, compile_with_waffle
 
 GPU = pathlib.Path("/dev/nvidiactl").exists() or "WAFFLE_GPU" in os.environ
@@ -115,6 +115,23 @@ def test_compare(waffle, made):
     assert other["divergence"]["what"] == "kernel" and other["diverging_streams"] == 1
     assert other["divergence"]["a"]["name"] != other["divergence"]["b"]["name"]
     assert ": kernel\n" in replay(waffle, "--compare", path, made(6, "other")[0], code=1).stdout
+
+
+def test_text_of_a_comparison_names_a_copy_once_and_counts_one_stream(waffle, text_capture, tmp_path):  # noqa: F811
+    paths = []
+    for size in (64, 65):
+        made = Made()
+        made.launch(100, 1)
+        made.op(200, 300, 1)
+        made.launch(400, 2)
+        begin = gpu_schedule.START + 500
+        copy = made.writer.hit(begin, 100, 100, "copy", "copy", 0, 1, 7, 2, "HtoD", size, track=1)
+        made.writer.end(begin + 100, 100, 100, "copy", copy)
+        paths.append(tmp_path / f"{size}.waffle")
+        made.write(text_capture, paths[-1])
+    said = replay(waffle, "--compare", *paths, code=1).stdout
+    assert said.startswith("A: 2 operations on 1 stream; B: 2 operations on 1 stream\n")
+    assert "\n  A: copy (stream 7 of GPU 0), bytes 64, kind HtoD, " in said
 
 
 def test_captures_of_different_programs_are_no_comparison(waffle, gpu_maker, made, tmp_path):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The buffers that CUPTI fills with records. CUPTI asks for them and gives them back in its own
- * thread, in a thread that flushes, or in a thread of the program. So these two only take a short
- * lock, and the records are read by our thread.
+ * thread, in a thread that flushes, or in a thread of the program. So buffers_request() and
+ * buffers_complete() only take a short lock, and our thread reads the records.
  */
 #ifndef WAFFLE_USDT_GPU_BUFFERS_H
 #define WAFFLE_USDT_GPU_BUFFERS_H

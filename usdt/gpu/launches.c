@@ -42,7 +42,8 @@ static const struct {
 	{"cuMemset*", NONE},
 };
 
-/* By the number of the callback. They are written before the callbacks are switched on. */
+/* The index is the number of the callback. Elements are written before the callbacks are switched
+ * on. */
 static struct {
 	char name[NAME_BYTES]; /* "": it is not watched */
 	uint8_t stream;

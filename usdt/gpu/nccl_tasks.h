@@ -40,7 +40,7 @@ struct nccl_comm {
 	int *mask;            /* NCCL's word; NULL: finalize() was called */
 	char name[24];        /* the program's, or empty */
 	bool used;
-	bool finished; /* nothing more will be told of its tasks; atomic */
+	bool finished; /* NCCL reports nothing more of its tasks; atomic */
 };
 
 struct nccl_task {
@@ -82,9 +82,9 @@ void nccl_event_end(void *handle, uint64_t now_ns);
 void nccl_event_state(void *handle, int state, uint64_t timer, uint64_t now_ns);
 
 /*
- * Takes a task that is complete: all channels of its kernel have ended. Where that is not told,
- * also one that nothing has been told of for a second, or for half a minute if its kernel may still
- * begin. `all`: any task. Call it until it returns false.
+ * Takes a task that is complete: all channels of its kernel have ended. Where NCCL
+ * does not report that, also a task without any report for a second, or for half a minute if its
+ * kernel may still begin. `all`: any task. Call it until it returns false.
  */
 bool nccl_tasks_take(struct nccl_task *task, uint64_t now_ns, bool all);
 

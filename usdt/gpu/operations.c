@@ -11,8 +11,8 @@
 #include "util/vec.h"
 #include "waffle_track.h"
 
-/* A process may have 65,536 tracks. Streams beyond these share one for each GPU; the key `stream`
- * still says which it was. */
+/* Streams with a track of their own, of the 65,536 tracks that a process may have. Streams beyond
+ * this number share one track for each GPU; the key `stream` still says which one it was. */
 #define STREAMS_MAX 4096u
 /* Of names that were made for one kind of operation, each with other keys. */
 #define SHAPES_MAX 256u

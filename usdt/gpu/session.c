@@ -40,10 +40,10 @@ static struct {
 	bool enabled[KIND_COUNT];
 	char reason[CUPTI_REASON];
 	char holder[CUPTI_OLD_NAME_SIZE];
-	bool told;  /* the reason, on standard error */
+	bool told;  /* the reason was printed on standard error */
 	bool again; /* what was missing may come: to ask again makes sense */
 	uint64_t asked_ns;
-	uint64_t told_ns;   /* when the counts were told */
+	uint64_t told_ns;   /* when the counts were last reported */
 	uint64_t told_lost; /* what they were */
 	uint64_t dropped, zero_times, clamped, unknown;
 	/* At the end: our own call of the driver, and what CUPTI does at its return. */
@@ -53,7 +53,7 @@ static struct {
 
 enum { ENDING = 1, ENDED };
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 /* A text that is empty is left out, as unknown. */
 static waffle_value_t text_value(const char *text)
@@ -428,8 +428,7 @@ static void records_read(void)
 	}
 }
 
-/* A tracer that ends does not get the event of the end. So what was lost is told when it changes.
- */
+/* A tracer that ends does not get the last event, so losses are reported when they change. */
 static void counts_tell(void)
 {
 	uint64_t lost = session.dropped + session.zero_times + session.clamped + session.unknown;
@@ -457,7 +456,7 @@ void session_poll(void)
 
 /* ---- end ---- */
 
-/* Gives CUPTI back. */
+/* Ends the subscription, after the last records were read. */
 static void release(bool finalize)
 {
 	const struct cupti_functions *call = &session.cupti.call;

@@ -232,7 +232,8 @@ static const struct listening *ports_of(struct requests *requests, uint32_t tgid
 
 /*
  * Whether the peer of the connection is the client. An answer of redis may look like a request: an
- * array of texts. If the connection is older than the capture, the port tells.
+ * array of texts. If the connection is older than the capture, this side is the server if its
+ * process listens on the port.
  */
 static bool is_server(struct requests *requests, const struct waffle_rec_socket *rec,
 		      const struct request_head *head)

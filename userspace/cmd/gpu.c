@@ -96,7 +96,7 @@ static int without_times(const struct gpu_timeline *timeline, const char *file, 
 				 file);
 	return error_set(err, ENODATA,
 			 "%s: the GPU's times were not recorded; record with waffle-bpf run --gpu "
-			 "or attach --gpu",
+			 "or attach --gpu, and see \"What can be lost\" in docs/gpu.md",
 			 file);
 }
 

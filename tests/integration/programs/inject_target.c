@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A program into which a library is loaded while it runs. Its main thread waits in a system call,
- *in a loop, and checks that all registers, errno and the signal mask are the same after it; all
- *other threads allocate memory all the time. So the main thread is the one that is interrupted.
+ * in a loop, and checks that all registers, errno and the signal mask are the same after it. All
+ * other threads allocate memory all the time. So the main thread is the one that is interrupted.
  *
  *	inject_target CALL THREADS
  *
  * CALL is poll, epoll, sleep, futex or read. A line on standard input is answered by "rounds N";
  * the end of it ends the program. It also counts the signals that it sends to itself while it
- *waits.
+ * waits.
  */
 #include <errno.h>
 #include <linux/futex.h>

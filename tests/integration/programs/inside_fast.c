@@ -6,8 +6,8 @@
  *	inside_fast deep COUNT         COUNT spans, each in the one before
  *	inside_fast nested COUNT       nested spans, while a handler makes spans, too
  *	inside_fast jump COUNT         the same, while the handler sometimes jumps out of them
- *	inside_fast left               a handler leaves spans open at the begin of a span, at any
- *depth inside_fast ticks              an event for each line of input
+ *	inside_fast left               a handler leaves spans open at the begin of a span
+ *	inside_fast ticks              an event for each line of input
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

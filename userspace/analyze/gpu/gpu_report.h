@@ -100,8 +100,7 @@ enum gpu_piece_kind {
 	GPU_PIECE_GAP,    /* from the end of what the operation depended on to its begin */
 	GPU_PIECE_LAUNCH, /* from the begin of its launch to its begin */
 	GPU_PIECE_HOST,   /* the launching thread, before the launch */
-	GPU_PIECE_RETURN, /* from the end of the operation to the return of the call that awaits it
-			   */
+	GPU_PIECE_RETURN, /* from the operation's end to the return of the call that awaits it */
 	GPU_PIECE_KIND_COUNT
 };
 extern const char *const gpu_piece_names[GPU_PIECE_KIND_COUNT];

@@ -70,7 +70,7 @@ struct replay_result {
 	uint64_t operations_total, operations_executed; /* likewise, without calls of the host */
 };
 
-/* Nodes that wait for each other in a circle are not executed. */
+/* Nodes that wait for each other in a cycle are not executed. */
 void replay_run(const struct replay_graph *graph, const struct replay_change *change,
 		struct replay_result *result);
 void replay_result_free(struct replay_result *result);

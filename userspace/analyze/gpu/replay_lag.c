@@ -20,7 +20,7 @@ struct lag_scan {
 	struct replay_lags *lags;
 	uint32_t *waited; /* of each operation: what it waited for that ended last, or MODEL_NONE */
 	uint64_t least[GPU_OP_KIND_COUNT][2]; /* from a launch to the begin, of all operations */
-	size_t step;                          /* each operation with such a number is a sample */
+	size_t step;                          /* every step-th operation is a sample */
 	samples launch[GPU_OP_KIND_COUNT][2], order[GPU_OP_KIND_COUNT][2]; /* as in replay_lags */
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Collectives of several ranks. The kernel of a rank begins when the rank arrives, and then waits
- *for the other ranks. So its time is in two parts: an arrival, which ends at once, and the
- *transfer, which begins when all have arrived.
+ * for the other ranks. So its time has two parts: an arrival, which ends at once, and the transfer,
+ * which begins when all have arrived.
  *
  *	arrival of rank 0 ──┐             ┌── transfer of rank 0
  *	arrival of rank 1 ──┼── meeting ──┼── transfer of rank 1

@@ -6,7 +6,7 @@
 #include "analyze/gpu/replay_build_internal.h"
 #include "util/memory.h"
 
-/* A node before it has its place. */
+/* A node that is not yet in the graph, and not yet in order. */
 struct draft {
 	uint64_t begin_ts; /* a call that waits: when it began to */
 	uint64_t start_ts; /* a call that waits: when all it waits for was done */

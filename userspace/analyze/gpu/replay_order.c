@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The order of the operations on one stream. One that began after another had ended may have waited
- * for it. Of these, only those matter after whose end no other one both began and ended before.
- * Without overlap, that is the operation before.
+ * The order of the operations on one stream. An operation may have waited for each one that had
+ * ended when it began. It needs no edge from an operation that another one of these followed, since
+ * the edges of that one imply it. Without overlap, only the previous operation is left.
  */
 #include <stdlib.h>
 
 #include "analyze/gpu/replay_build_internal.h"
 #include "util/memory.h"
 
-/* Of more operations side by side, only those count that ended last: each one is an edge to each
- * that follows. */
+/* If more operations overlap, only those that ended last get edges, because each of them has an
+ * edge to each operation that follows. */
 #define WIDTH_MAX 16
 
 struct order_scan {
@@ -18,7 +18,7 @@ struct order_scan {
 	uint32_t first;                    /* index of ops[0] in timeline.ops */
 	replay_order *order;
 	uint32_t *by_end;             /* indexes in ops */
-	uint32_t frontier[WIDTH_MAX]; /* those that count now, by end */
+	uint32_t frontier[WIDTH_MAX]; /* that the next operation gets edges from, by end */
 	uint32_t width;
 };
 
@@ -32,7 +32,7 @@ static int end_compare(const void *left, const void *right, void *ops)
 	return a < b ? -1 : a > b;
 }
 
-/* An operation has ended. Those that ended before it began no longer count. */
+/* An operation has ended. Those that ended before it began leave the frontier. */
 static void frontier_add(struct order_scan *scan, uint32_t index)
 {
 	uint32_t drop = 0;

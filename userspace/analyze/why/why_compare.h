@@ -13,10 +13,9 @@ enum why_side { WHY_BEFORE, WHY_AFTER, WHY_SIDES };
 
 /* A cause with one culprit, in both captures. */
 struct why_change {
-	const struct why_group_cause
-		*cause[WHY_SIDES]; /* NULL: this capture does not have it; if
-				    * it has several of this key, the largest */
-	double ns[WHY_SIDES];      /* in an average span */
+	/* NULL: this capture does not have it. If it has several of this key, the largest. */
+	const struct why_group_cause *cause[WHY_SIDES];
+	double ns[WHY_SIDES]; /* in an average span */
 };
 
 /* The spans of one name. */

@@ -46,7 +46,7 @@ static uint32_t wait_of(const struct model *model, uint32_t thread)
 	return wait ? (uint32_t)(wait - model->open_waits.data) : MODEL_NONE;
 }
 
-/* Each wait has at most one next one. So a walk along them either ends or comes into a circle. */
+/* Each wait has at most one next one. So a walk along them either ends or comes into a cycle. */
 static void deadlocks_find(struct why_hangs *hangs)
 {
 	/* By wait: the number of the walk that came by first; 0: none. */
@@ -75,7 +75,7 @@ static void deadlocks_find(struct why_hangs *hangs)
 /* What the sorting needs of a wait. */
 struct ranked {
 	unsigned kind;
-	uint32_t deadlock, place; /* place in the circle */
+	uint32_t deadlock, place; /* place in the cycle */
 	uint64_t ns;
 	uint32_t old; /* index before */
 };

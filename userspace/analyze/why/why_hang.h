@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits that go on when the capture ends, and deadlocks: circles of threads of which each waits for
+ * Waits that go on when the capture ends, and deadlocks: cycles of threads of which each waits for
  * a lock that the next one holds. The owners come from the memory of the program, which the capture
  * read at its end (bpf/record.h: waffle_rec_open_wait).
  */
@@ -14,14 +14,14 @@
 /* An open wait. */
 struct why_hung {
 	uint32_t wait; /* index in model.open_waits */
-	uint32_t
-		owner; /* the thread that holds the lock, or that has to end; MODEL_NONE: unknown */
-	uint32_t next; /* index in `waits` of the owner's own wait; MODEL_NONE: it is in none */
-	bool sure;     /* a function of the stack shows that it is a lock, or the kernel does */
+	/* The thread that holds the lock, or that has to end; MODEL_NONE: unknown. */
+	uint32_t owner;
+	uint32_t next;     /* index in `waits` of the owner's own wait; MODEL_NONE: it is in none */
+	bool sure;         /* a function of the stack shows that it is a lock, or the kernel does */
 	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
 };
 
-/* A circle; following `next` from `first` leads back to it after `count` waits. */
+/* A cycle; following `next` from `first` leads back to it after `count` waits. */
 struct why_deadlock {
 	uint32_t first, count;
 };

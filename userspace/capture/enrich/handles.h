@@ -3,8 +3,10 @@
  * Handles of kernels that a program obtained before the capture.
  *
  * CUDA: since CUDA 13 the stub of a launch requests the handle of its kernel once, and keeps it in
- *a static variable:
+ * a static variable:
+ *
  *	__device_stub__Z5saxpyifPfS_(…)::__handle
+ *
  * So the symbol table has the variable's address and the name of the kernel.
  *
  * HIP: the handle is the address of a variable that has the name of the kernel, _Z5saxpyifPfS_. The

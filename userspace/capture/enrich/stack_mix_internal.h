@@ -5,9 +5,12 @@
  * runs. One call runs a Python function and those that it calls directly; a function that is called
  * from native code begins a new one.
  *
- *	poll ← [time_sleep] ← eval ← [vectorcall] ← eval ← main		native; [ ]: the
- *interpreter's fetch ← __getitem__ | run					Python; |: a new
- *call of the loop poll ← [time_sleep] ← fetch ← __getitem__ ← run			mixed
+ *	native	poll ← [time_sleep] ← eval ← [vectorcall] ← eval ← main
+ *	Python	fetch ← __getitem__ | run
+ *	mixed	poll ← [time_sleep] ← fetch ← __getitem__ ← run
+ *
+ * Here eval is a call of the loop, [ ] marks other frames of the interpreter, and | separates the
+ * functions of two calls of the loop.
  *
  * The interpreter's own frames are left out, except those innermost: they tell what it waits for.
  */
@@ -23,8 +26,8 @@ struct stack_mix {
 	uint32_t native_count;
 	const uint64_t *python;
 	uint32_t python_count;
-	uint64_t python_ends; /* bit i: python[i] is the outermost function of its call of the loop
-			       */
+	/* Bit i: python[i] is the outermost function of its call of the loop. */
+	uint64_t python_ends;
 };
 
 /* Writes the mixed stack, of at most native_count + python_count frames, and returns its length.

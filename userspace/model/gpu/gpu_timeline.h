@@ -11,9 +11,9 @@
  *	gpu_timeline_free(timeline);
  *
  * An operation belongs to a launch by the process and the correlation id alone, never by time.
- *CUPTI counts these ids anew whenever it is armed, so a launch and its operations lie in the same
- *arming. A launch belongs to the host call of the probes that its thread was in. What can't be told
- *is MODEL_NONE and counted.
+ * CUPTI counts these ids anew whenever it is armed, so a launch and its operations lie in the same
+ * arming. A launch belongs to the host call, recorded by the probes, in which its thread was. What
+ * is not known is MODEL_NONE and counted.
  *
  * Devices and streams belong to a process. Two processes may use one GPU under different numbers,
  * and nothing in a capture says that they do.

@@ -40,10 +40,10 @@ enum timeline_site_kind {
 };
 
 struct timeline_site {
-	uint8_t kind;                  /* enum timeline_site_kind */
-	uint8_t keys[WAFFLE_KEYS_MAX]; /* key index -> enum timeline_key; TIMELINE_KEY_COUNT: none
-					*/
-	uint32_t name;                 /* in timeline.names, if kind is TIMELINE_SITE_OP */
+	uint8_t kind; /* enum timeline_site_kind */
+	/* Key index -> enum timeline_key; TIMELINE_KEY_COUNT: none. */
+	uint8_t keys[WAFFLE_KEYS_MAX];
+	uint32_t name; /* in timeline.names, if kind is TIMELINE_SITE_OP */
 };
 
 struct timeline_values {

@@ -156,8 +156,8 @@ static void print_idle(const struct gpu_printer *printer, const struct gpu_devic
 {
 	static const char *const texts[GPU_IDLE_COUNT] = {
 		[GPU_IDLE_STARVED] = "launch-starved: nothing was launched",
-		[GPU_IDLE_BLOCKING] = "blocking: what it needs was not done",
-		[GPU_IDLE_STALLED] = "dependency-stalled: it could begin",
+		[GPU_IDLE_BLOCKING] = "blocking: a dependency was not done",
+		[GPU_IDLE_STALLED] = "dependency-stalled: it could have begun",
 		[GPU_IDLE_UNKNOWN] = "unknown: the launch is not recorded",
 	};
 	uint64_t window = device->to_ts - device->from_ts;
@@ -210,20 +210,21 @@ static void print_numbers(const struct gpu_printer *printer, const struct gpu_de
 
 	fprintf(printer->out, "  busy %s", units_format_share(text, device->busy_ns, window));
 	fprintf(printer->out, " of %s", units_format_duration(text, window));
-	fprintf(printer->out, ", %s operations, at most %s at a time\n",
+	fprintf(printer->out, ", %s %s, at most %s at a time\n",
 		units_format_count(text, device->operations),
+		units_plural(device->operations, "operation", "operations"),
 		units_format_count(more, device->max_concurrency));
 	if (device->launches)
 		fprintf(printer->out,
 			"  from the launch to the begin: median %s, 99 %% within %s, at most %s; "
-			"at "
-			"most %" PRIu32 " %s queued on a stream\n",
+			"at most %" PRIu32 " %s queued on a stream\n",
 			units_format_duration(text, device->delay_p50_ns),
 			units_format_duration(more, device->delay_p99_ns),
 			units_format_duration(most, device->delay_max_ns), device->queue_max,
 			units_plural(device->queue_max, "launch", "launches"));
 	if (device->comm_ns)
-		fprintf(printer->out, "  communication %s, of which no other kernel covered %s\n",
+		fprintf(printer->out,
+			"  communication %s, of which %s without another kernel beside it\n",
 			units_format_duration(text, device->comm_ns),
 			units_format_duration(more, device->exposed_ns));
 }
@@ -252,12 +253,31 @@ static void print_device(const struct gpu_printer *printer, uint32_t index)
 
 /* ---- the host ---- */
 
+/* Only the longest launch-starved times are explained, which may be a small part of all. */
+static void put_explained(const struct gpu_printer *printer, uint64_t explained, uint64_t ns)
+{
+	char some[UNITS_TEXT], all[UNITS_TEXT], time[UNITS_TEXT];
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < printer->report->timeline->devices.len; i++)
+		count += printer->report->devices[i].starved_count;
+	if (explained < count)
+		fprintf(printer->out,
+			"  explained: the longest %s of %s launch-starved times, together %s\n",
+			units_format_count(some, explained), units_format_count(all, count),
+			units_format_duration(time, ns));
+}
+
 static void print_starved(const struct gpu_printer *printer)
 {
 	const struct why *why = printer->view->why;
 	gpu_causes sums = {0};
 	uint64_t total = 0;
 
+	if (!printer->report->timeline->model->sched)
+		fputs("\nwhat threads did while nothing was launched is unknown: the scheduler was "
+		      "not recorded\n",
+		      printer->out);
 	if (!why || !why->instances.len)
 		return;
 	gpu_starved_causes(why, &sums);
@@ -282,6 +302,7 @@ static void print_starved(const struct gpu_printer *printer)
 		fprintf(printer->out, " (%s)\n", why_grade_names[part->grade]);
 	}
 	put_rest(printer, sums.len);
+	put_explained(printer, why->instances.len, total);
 	vec_free(&sums);
 }
 
@@ -369,7 +390,8 @@ static void print_problems(const struct gpu_printer *printer)
 	}
 	fputc('\n', printer->out);
 	if (error_ns)
-		fprintf(printer->out, "GPU times may be wrong by %s\n",
+		fprintf(printer->out,
+			"GPU times may be off by %s, and by CUPTI's own error, which is unknown\n",
 			units_format_duration(text, error_ns));
 	put_problem(printer, dropped, "operation was dropped by CUPTI",
 		    "operations were dropped by CUPTI");

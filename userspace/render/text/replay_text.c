@@ -50,6 +50,14 @@ static void put_heading(FILE *out, bool colour, const char *text)
 	fputc('\n', out);
 }
 
+/* A signed share. One that is rounded to 0 is +0, not -0. */
+static double percent(double share, double half_a_digit)
+{
+	double value = share * 100;
+
+	return value > -half_a_digit && value < 0 ? 0 : value;
+}
+
 /* A name in a column, cut if it is longer. */
 static void put_name(FILE *out, const char *text)
 {
@@ -157,7 +165,7 @@ static void put_rows(const struct replay_report *report, bool colour, FILE *out)
 		put_cell(out, 12, row->replayed_ns);
 		put_cell(out, 12, row->low_ns);
 		put_cell(out, 12, row->high_ns);
-		fprintf(out, "  %+6.1f %%  (", row->change * 100);
+		fprintf(out, "  %+6.1f %%  (", percent(row->change, 0.05));
 		put_count(out, row->matched);
 		fputs(" changed)\n", out);
 	}
@@ -169,7 +177,7 @@ static void put_on_gpu(const struct replay_report *report, FILE *out)
 
 	fputs("on GPU    ", out);
 	put_duration(out, device->ns);
-	fprintf(out, ", error %+.2f %% (", replay_report_device_error(report) * 100);
+	fprintf(out, ", error %+.2f %% (", percent(replay_report_device_error(report), 0.005));
 	put_text(out, device->name);
 	if (device->simulated)
 		fputs(", simulated", out);
@@ -197,7 +205,7 @@ void replay_print_text(const struct replay_report *report, bool colour, FILE *ou
 	if (report->mode != REPLAY_DRY_RUN) {
 		fputs("\nreplayed  ", out);
 		put_duration(out, result->replayed_ns);
-		fprintf(out, ", error %+.2f %%", report->error * 100);
+		fprintf(out, ", error %+.2f %%", percent(report->error, 0.005));
 	}
 	fputc('\n', out);
 	if (report->on_gpu)
@@ -220,7 +228,8 @@ static void put_side(FILE *out, char which, const struct gpu_timeline *timeline,
 		return;
 	}
 	op = &timeline->ops.data[index];
-	fprintf(out, "%s ", gpu_op_kind_names[op->kind]);
+	if (strcmp(gpu_op_kind_names[op->kind], gpu_timeline_name(timeline, op)) != 0)
+		fprintf(out, "%s ", gpu_op_kind_names[op->kind]);
 	put_op(out, timeline, op);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (!model_gpu_value(timeline->model, MODEL_NODE_SPAN, op->span, keys[i], &value))
@@ -289,6 +298,15 @@ static void put_spread(const struct replay_comparison *comparison, bool colour, 
 	}
 }
 
+static void put_total(FILE *out, const char *before, uint64_t ops, uint32_t streams)
+{
+	fputs(before, out);
+	put_count(out, ops);
+	fputs(units_plural(ops, " operation on ", " operations on "), out);
+	put_count(out, streams);
+	fputs(units_plural(streams, " stream", " streams"), out);
+}
+
 void replay_print_comparison_text(const struct replay_comparison *comparison, bool colour,
 				  FILE *out)
 {
@@ -296,11 +314,9 @@ void replay_print_comparison_text(const struct replay_comparison *comparison, bo
 		notice_put_simulated(out, comparison->a->model);
 	else if (comparison->b->simulated)
 		notice_put_simulated(out, comparison->b->model);
-	fputs("A: ", out);
-	put_count(out, comparison->ops_a);
-	fprintf(out, " operations on %" PRIu32 " streams; B: ", comparison->streams_a);
-	put_count(out, comparison->ops_b);
-	fprintf(out, " operations on %" PRIu32 " streams\n", comparison->streams_b);
+	put_total(out, "A: ", comparison->ops_a, comparison->streams_a);
+	put_total(out, "; B: ", comparison->ops_b, comparison->streams_b);
+	fputc('\n', out);
 	put_divergence(comparison, out);
 	put_spread(comparison, colour, out);
 }

@@ -68,7 +68,7 @@ static bool mask_read(pid_t pid, pid_t tid, uint64_t *mask)
 	return line != NULL;
 }
 
-/* ---- whether a thread is one ---- */
+/* ---- whether a thread is suitable ---- */
 
 /* Whether a descriptor is one for which a thread sleeps, and no file of a slow file system. */
 static bool is_stream(pid_t pid, uint64_t fd)
