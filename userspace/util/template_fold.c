@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/template_fold.h"
 
+#include <ctype.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,39 +26,79 @@ static bool is_operator(const char *text, const char *at)
 	       !memcmp(name - (sizeof(OPERATOR) - 1), OPERATOR, sizeof(OPERATOR) - 1);
 }
 
-/* Writes the text without what is inside of more than `levels` brackets; false: the brackets do not
- * match. */
-static bool fold(FILE *out, const char *text, unsigned levels)
+/* A text that is being made. A name in brackets begins at `name`. */
+struct folding {
+	char *text; /* as large as the original and an ellipsis for each bracket */
+	size_t len, name;
+	unsigned depth;
+};
+
+static void put(struct folding *folding, const char *bytes, size_t len)
+{
+	memcpy(folding->text + folding->len, bytes, len);
+	folding->len += len;
+}
+
+/* Where the parameters end that begin at `at`, or the end of a text that was cut within them. */
+static const char *after_parameters(const char *at)
 {
 	unsigned depth = 0;
 
-	for (const char *at = text; *at; at++) {
+	for (; *at; at++) {
+		depth += *at == '(';
+		depth -= *at == ')';
+		if (!depth)
+			return at + 1;
+	}
+	return at;
+}
+
+/* Puts a byte, or drops the namespace that ends at it. Returns how many bytes it took. */
+static size_t put_byte(struct folding *folding, const char *at)
+{
+	if (folding->depth && at[0] == ':' && at[1] == ':' && folding->len > folding->name) {
+		folding->len = folding->name;
+		return 2;
+	}
+	put(folding, at, 1);
+	if (!isalnum((unsigned char)*at) && *at != '_' && *at != '$')
+		folding->name = folding->len;
+	return 1;
+}
+
+/* Makes the text without what is inside of more than `levels` brackets; false: the brackets do not
+ * match. */
+static bool fold(struct folding *folding, const char *text, unsigned levels)
+{
+	for (const char *at = text; *at;) {
+		bool bracket = (*at == '<' || *at == '>') && !is_operator(text, at);
+
 		if (!strncmp(at, ANONYMOUS, sizeof(ANONYMOUS) - 1)) {
-			at += sizeof(ANONYMOUS) - 2;
+			at += sizeof(ANONYMOUS) - 1;
 			continue;
 		}
-		if (*at == '<' && !is_operator(text, at) && ++depth == levels + 1)
-			fputs("<…", out);
-		if (*at == '>' && !is_operator(text, at) && !depth--)
+		if (*at == '(' && at > text && at[-1] == '>' && !folding->depth) {
+			at = after_parameters(at);
+			continue;
+		}
+		if (bracket && *at == '<' && ++folding->depth == levels + 1)
+			put(folding, "<…", strlen("<…"));
+		if (bracket && *at == '>' && !folding->depth--)
 			return false;
-		if (depth <= levels)
-			fputc(*at, out);
+		at += folding->depth <= levels ? put_byte(folding, at) : 1;
 	}
-	return !depth;
+	folding->text[folding->len] = '\0';
+	return !folding->depth;
 }
 
 /* Such a folded text; NULL: the brackets do not match. */
 static char *folded(const char *text, unsigned levels)
 {
-	char *result = NULL;
-	size_t len;
-	FILE *out = memory_stream(&result, &len);
-	bool good = fold(out, text, levels);
+	struct folding folding = {.text = memory_get(strlen(text) * strlen("<…") + 1)};
 
-	memory_require(!fclose(out));
-	if (good)
-		return result;
-	free(result);
+	if (fold(&folding, text, levels))
+		return folding.text;
+	free(folding.text);
 	return NULL;
 }
 

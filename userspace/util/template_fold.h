@@ -7,12 +7,13 @@
 #include <stdint.h>
 
 /*
- * Returns a copy of a text in which the innermost arguments of templates became "…", level by
- * level, until it has at most `columns` characters or only the outermost brackets are left:
- * "a::apply<b::List<float, 3>, c::Div<float> >" becomes "a::apply<b::List<…>, c::Div<…> >" or
- * "a::apply<…>". The name of the anonymous namespace is dropped. The result may be longer than
- * `columns`. A text that is short enough, or whose brackets do not match, is copied unchanged. The
- * caller frees it.
+ * Returns a copy of a text in which names of templates are shorter, step by step, until it has at
+ * most `columns` characters: the arguments lose their namespaces, and the template its parameters,
+ * so that "at::apply<at::List<float, 3>, at::Div<float> >(at::Args)" becomes "at::apply<List<float,
+ * 3>, Div<float> >"; then the innermost arguments become "…", level by level: "at::apply<List<…>,
+ * Div<…> >" and "at::apply<…>". The name of the anonymous namespace is dropped. The result may be
+ * longer than `columns`. A text that is short enough, or whose brackets do not match, is copied
+ * unchanged. The caller frees it.
  */
 char *template_fold(const char *text, uint32_t columns);
 
