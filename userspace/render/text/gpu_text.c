@@ -15,7 +15,7 @@
 #define NAME_COLUMNS 44
 /* Kernels of a library differ in the arguments of their templates, so their names stand last and
  * have more room. */
-#define LAST_COLUMNS 110
+#define LAST_COLUMNS 130
 
 struct gpu_printer {
 	const struct gpu_report *report;

@@ -124,7 +124,7 @@ static void put_culprits(const struct why_printer *printer, const struct why_par
 }
 
 /* Longer names of templates in a culprit's object are folded. */
-#define OBJECT_COLUMNS 100
+#define OBJECT_COLUMNS 130
 
 static void put_culprit(const struct why_printer *printer, const struct why_part *part)
 {
