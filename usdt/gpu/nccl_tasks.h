@@ -43,11 +43,14 @@ struct nccl_comm {
 	bool finished; /* nothing more will be told of its tasks; atomic */
 };
 
+/* NCCL's texts are copied: the program may unload NCCL before they are written. */
+#define NCCL_TEXT_BYTES 16
+
 struct nccl_task {
 	struct nccl_comm *comm;
-	bool message;     /* a send or receive, not a collective */
-	const char *func; /* constant texts of NCCL; NULL: unknown */
-	const char *algo, *proto;
+	bool message;               /* a send or receive, not a collective */
+	char func[NCCL_TEXT_BYTES]; /* "": unknown, as the next two */
+	char algo[NCCL_TEXT_BYTES], proto[NCCL_TEXT_BYTES];
 	int datatype; /* number; -1: unknown */
 	int32_t rank, peer;
 	uint64_t comm_hash; /* 0: that of `comm` */
