@@ -192,8 +192,10 @@ static void start(void)
 {
 	int code;
 
-	if (!control.listed)
+	if (!control.listed) {
 		names_watch();
+		pthread_atfork(NULL, NULL, nccl_fork_child);
+	}
 	if (is_recorded_by_another())
 		say_line("the GPU's own times are not recorded: this program records itself with a "
 			 "libwaffle of its own; waffle-bpf attach records both");

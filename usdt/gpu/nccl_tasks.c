@@ -399,3 +399,8 @@ struct nccl_losses nccl_losses(void)
 	pthread_mutex_unlock(&pool.lock);
 	return losses;
 }
+
+void nccl_tasks_fork_child(void)
+{
+	pthread_mutex_init(&pool.lock, NULL);
+}

@@ -101,4 +101,7 @@ struct nccl_losses {
 };
 struct nccl_losses nccl_losses(void);
 
+/* In the child of a fork(). Tasks that were half changed may be lost; all numbers stay valid. */
+void nccl_tasks_fork_child(void);
+
 #endif
