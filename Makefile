@@ -211,6 +211,7 @@ $(BUILD)/unit/test_nvtx: $(addprefix $(BUILD)/obj/usdt/gpu/nvtx_,text.o find.o)
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
 $(BUILD)/unit/test_gpu_activity $(BUILD)/bin/fuzz_gpu_activity: $(addprefix $(BUILD)/obj/usdt/gpu/,activity.o fields.o)
+$(BUILD)/unit/test_gpu_buffers: $(BUILD)/obj/usdt/gpu/buffers.o
 $(BUILD)/unit/test_code: $(addprefix $(BUILD)/obj/usdt/,frame/code.o ring/ticks.o)
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -156,6 +157,23 @@ def test_a_fork_and_a_closed_cupti_change_nothing(gpu, what):
     spans = operations(capture.rows())
     assert len([span for span in spans if span["args"]["op"] == "kernel"]) == 2
     check_same(spans, gpu.delivered())
+
+
+def test_a_child_that_begins_to_use_cuda_has_a_thread_of_its_own(waffle_program):
+    """Its parent, which loaded the library and forks workers, does not use CUDA itself."""
+    code = f"""
+import ctypes, os
+library = ctypes.CDLL("{waffle_program.parent / 'libwaffle-gpu.so'}")
+library.InitializeInjection()
+child = os.fork()
+if not child:
+    library.InitializeInjection()
+    library.InitializeInjection()
+    os._exit(len(os.listdir("/proc/self/task")))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    result = subprocess.run([sys.executable, "-c", code], text=True, timeout=60, check=True, capture_output=True)
+    assert result.stdout == "2\n"
 
 
 @pytest.mark.parametrize("count, tracks", [(300, 300), (5000, 4097)])

@@ -157,6 +157,32 @@ def test_program_that_never_waits_is_left_alone(waffle, start):
     assert program.alive() and not has_library(program.pid)
 
 
+@pytest.mark.parametrize("thread", ["main", "thread"])
+def test_thread_on_a_small_stack_is_left_alone(waffle, built, start, thread):
+    """Below the stack of a coroutine are other data of the program."""
+    program = start(built("inject_fiber.c"), thread)
+    program.until("ready")
+    refused(waffle, program.pid, "none of its threads waits")
+    assert program.finish()[-1] == "end"
+
+
+def test_program_that_has_mapped_files_to_read_them(waffle, start):
+    """As programs do that name functions: the files of the libraries are not the libraries."""
+    code = f"""
+import mmap
+paths = {{line.split()[-1] for line in open("/proc/self/maps") if "libc.so.6" in line}}
+kept = []
+for path in [*paths, "{waffle.program.parent / 'libwaffle-gpu.so'}"]:
+    with open(path, "rb") as file:
+        kept.append(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
+"""
+    program = start(sys.executable, "-c", code + PLAIN + "time.sleep(3600)")
+    program.until("ready")
+    attach(waffle, "-p", program.pid)
+    assert "waffle-gpu" in threads(program.pid)
+    assert program.alive()
+
+
 def test_program_that_does_not_see_the_file_is_refused(waffle, start):
     """It has another folder where the library is."""
     script = f"mount -t tmpfs none {waffle.program.parent} && echo ready && exec sleep 3600"

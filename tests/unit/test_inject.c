@@ -11,10 +11,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "target/inject/inject_internal.h"
+#include "util/own_thread.h"
 
 #ifdef __x86_64__
 
@@ -49,6 +52,54 @@ static void test_waits_outside_of_the_loader_are_safe(void **state)
 		assert_true(inject_call_is_safe((uint64_t)safe[i], none));
 	for (size_t i = 0; i < sizeof(unsafe) / sizeof(unsafe[0]); i++)
 		assert_false(inject_call_is_safe((uint64_t)unsafe[i], none));
+}
+
+static void test_file_that_is_only_read_is_no_library(void **state)
+{
+	static char libc[] = "/lib/libc.so.6", none[] = "";
+	static struct mapping all[] = {
+		{.start = 0x1000, .end = 0x9000, .path = libc}, /* the whole file, to read it */
+		{.start = 0x9000, .end = 0xa000, .path = libc},
+		{.start = 0xa000,
+		 .end = 0xb000,
+		 .offset = 0x1000,
+		 .executable = true,
+		 .path = libc},
+		{.start = 0xb000, .end = 0xc000, .offset = 0x2000, .path = libc},
+		{.start = 0xc000, .end = 0xd000, .path = none},
+		{.start = 0xd000, .end = 0xe000, .executable = true, .path = libc}, /* an old one */
+	};
+	const struct mappings mappings = {.list = {.data = all, .len = 6, .cap = 6}};
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(inject_is_loaded(&mappings, i), i == 1 || i == 5);
+	assert_false(inject_is_code(&mappings, 0));
+	assert_false(inject_is_code(&mappings, 0x2000));
+	assert_true(inject_is_code(&mappings, 0xafff));
+	assert_false(inject_is_code(&mappings, 0xb000));
+	assert_false(inject_is_code(&mappings, 0xe000));
+}
+
+static void *nothing_do(void *arg)
+{
+	return arg;
+}
+
+/* The end of a call is seen by the mask of its thread, which may start one of ours. */
+static void test_start_of_a_thread_keeps_all_signals_blocked(void **state)
+{
+	uint64_t all = ~0ull, before, after = 0;
+	pthread_t thread;
+	int result;
+
+	(void)state;
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
+	result = own_thread_start(&thread, nothing_do, NULL);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, &after, sizeof(all));
+	assert_int_equal(result, 0);
+	pthread_join(thread, NULL);
+	assert_true(after == ~(1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1)));
 }
 
 static void test_waits_for_locks_of_the_libc_are_not_safe(void **state)
@@ -183,6 +234,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_outside_of_the_loader_are_safe),
+		cmocka_unit_test(test_file_that_is_only_read_is_no_library),
+		cmocka_unit_test(test_start_of_a_thread_keeps_all_signals_blocked),
 		cmocka_unit_test(test_waits_for_locks_of_the_libc_are_not_safe),
 		cmocka_unit_test(test_interrupted_call_is_made_again),
 		cmocka_unit_test(test_thread_that_is_not_interrupted_in_a_call_is_left_alone),

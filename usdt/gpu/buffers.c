@@ -8,6 +8,7 @@
 #define HEAD_BYTES 64
 #define MAP_BYTES (BUFFER_BYTES + HEAD_BYTES)
 _Static_assert(sizeof(struct gpu_buffer) <= HEAD_BYTES, "the struct is in front of the records");
+#define BUFFERS_MAX (BUFFERS_BYTES_MAX / MAP_BYTES)
 /* A record of any kind has room here. */
 #define DISCARD_BYTES 4096
 
@@ -15,6 +16,8 @@ static struct {
 	pthread_mutex_t lock; /* of all that follows; no call of CUPTI is made with it */
 	struct gpu_buffer *free;
 	struct gpu_buffer *full, **full_end;
+	struct gpu_buffer *given[BUFFERS_MAX]; /* that CUPTI has */
+	size_t given_count;
 	size_t bytes; /* of all that are mapped */
 	uint64_t discarded;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .full_end = &all.full};
@@ -49,23 +52,42 @@ void buffers_request(uint8_t **at, size_t *size, size_t *records_max)
 		all.free = buffer->next;
 	else
 		buffer = buffer_new();
+	if (buffer)
+		all.given[all.given_count++] = buffer;
 	pthread_mutex_unlock(&all.lock);
 	*at = buffer ? buffer->at : discard;
 	*size = buffer ? BUFFER_BYTES : DISCARD_BYTES;
 	*records_max = buffer ? 0 : 1;
 }
 
+/* With the lock. Takes the buffer from CUPTI. NULL: it is none of ours. */
+static struct gpu_buffer *given_take(const uint8_t *at)
+{
+	for (size_t i = 0; i < all.given_count; i++) {
+		struct gpu_buffer *buffer = all.given[i];
+
+		if (buffer->at != at)
+			continue;
+		all.given[i] = all.given[--all.given_count];
+		return buffer;
+	}
+	return NULL;
+}
+
+/* With another tool in the process, CUPTI may give us what it had from that one: callbacks of
+ * buffers need no subscriber, and the last ones that are registered get all. */
 void buffers_complete(uint8_t *at, size_t valid)
 {
-	struct gpu_buffer *buffer = (struct gpu_buffer *)(void *)(at - HEAD_BYTES);
+	struct gpu_buffer *buffer;
 
 	pthread_mutex_lock(&all.lock);
+	buffer = given_take(at);
 	if (at == discard) {
 		all.discarded += valid != 0;
-	} else if (!valid) {
+	} else if (buffer && !valid) {
 		buffer->next = all.free;
 		all.free = buffer;
-	} else {
+	} else if (buffer) {
 		buffer->valid = valid < BUFFER_BYTES ? valid : BUFFER_BYTES;
 		buffer->next = NULL;
 		*all.full_end = buffer;

@@ -24,7 +24,7 @@ struct gpu_buffer {
 /* Hands out a buffer. There always is one: to return NULL crashes some versions of CUPTI. When
  * memory is short it is one of which the records are thrown away, one record at a time. */
 void buffers_request(uint8_t **at, size_t *size, size_t *records_max);
-/* CUPTI gives it back. */
+/* CUPTI gives it back. One that is not ours, or not with CUPTI, is left alone. */
 void buffers_complete(uint8_t *at, size_t valid);
 
 /* The oldest buffer that nobody has read; NULL: there is none. buffers_give() takes it back. */

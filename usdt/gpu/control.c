@@ -42,14 +42,15 @@ struct waiter {
 #define WAITER_32_BITS 2u                            /* and shared with other processes */
 
 static struct {
-	pthread_mutex_t lock; /* of the start */
-	pid_t pid;            /* of the process that has the thread; 0: none */
+	pid_t starter; /* the process that has begun to start, whose child has no thread; 0: none */
+	pid_t pid;     /* of the process that has the thread; 0: none */
+	bool listed;   /* `watched` is complete */
 	const waffle_name_t *watched[WATCHED_MAX];
 	unsigned watched_count;
 	bool armed;     /* session_begin() and nvtx_arm() were called */
 	uint32_t bell;  /* a futex: exit() rings */
 	uint32_t ended; /* a futex: the thread has taken the last records */
-} control = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} control;
 
 static bool is_wanted(void)
 {
@@ -111,6 +112,7 @@ static bool step(enum phase phase)
 	bool wanted = phase != EXITS && is_wanted(), again = wanted;
 
 	if (wanted && !control.armed) {
+		control.armed = true;
 		session_begin(phase == STARTS && getenv("CUDA_INJECTION64_PATH"));
 		nvtx_arm();
 	} else if (wanted) {
@@ -172,12 +174,10 @@ static bool is_recorded_by_another(void)
 	       __atomic_load_n(&process->loaded_, __ATOMIC_RELAXED);
 }
 
-/* With the lock. */
-static void start(void)
+static void names_watch(void)
 {
 	waffle_name_t *const *names = operations_names();
 	unsigned count;
-	int code;
 
 	for (unsigned i = 0; i < GPU_NAMES; i++)
 		watch(names[i]);
@@ -185,6 +185,17 @@ static void start(void)
 	count = nccl_watch(&names);
 	for (unsigned i = 0; i < count; i++)
 		watch(names[i]);
+	__atomic_store_n(&control.listed, true, __ATOMIC_RELEASE);
+}
+
+static void start(void)
+{
+	int code;
+
+	if (!control.listed) {
+		names_watch();
+		pthread_atfork(NULL, NULL, nccl_fork_child);
+	}
 	if (is_recorded_by_another())
 		say_line("the GPU's own times are not recorded: this program records itself with a "
 			 "libwaffle of its own; waffle-bpf attach records both");
@@ -196,21 +207,36 @@ static void start(void)
 		step(EXITS);
 		return;
 	}
+	if (!control.pid) /* the handler of exit() is there in a child, too */
+		atexit(control_end);
 	control.pid = getpid();
-	atexit(control_end);
 }
 
+/* In a child that has no thread. False: its parent was using CUDA, which no child can after it, or
+ * was just about to. */
+static bool child_restart(void)
+{
+	if (!control.listed || !session_leave())
+		return false;
+	control.armed = false;
+	control.bell = control.ended = 0;
+	return true;
+}
+
+/*
+ * There is no lock: CUPTI may initialise the driver, which calls InitializeInjection() on this
+ * thread, or waits for another thread that does it in cuInit(). Who comes meanwhile does not wait.
+ */
 void gpu_control_start(void)
 {
-	static bool started;
+	pid_t own = getpid(), before = __atomic_load_n(&control.starter, __ATOMIC_ACQUIRE);
 	int code = errno;
 
-	pthread_mutex_lock(&control.lock);
-	if (!started && !getauxval(AT_SECURE)) {
-		started = true;
+	if (before != own && !getauxval(AT_SECURE) &&
+	    __atomic_compare_exchange_n(&control.starter, &before, own, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED) &&
+	    (!before || child_restart()))
 		start();
-	}
-	pthread_mutex_unlock(&control.lock);
 	errno = code;
 }
 

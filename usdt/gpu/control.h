@@ -14,9 +14,10 @@
 #define WAFFLE_USDT_GPU_CONTROL_H
 
 /*
- * Starts the thread, once in a process. If somebody records already, this begins the session
- * before it returns, so that the first work for a GPU is recorded. It fails with one line, and the
- * program goes on without GPU times. Thread-safe.
+ * Starts the thread, once in a process and once more in a child of it that calls it. If somebody
+ * records already, this begins the session before it returns, so that the first work for a GPU is
+ * recorded. It fails with one line, and the program goes on without GPU times. Thread-safe: a
+ * second thread does not wait for the first one.
  */
 void gpu_control_start(void);
 

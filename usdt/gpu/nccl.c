@@ -245,3 +245,9 @@ bool nccl_follow(bool wanted)
 	plugin.told_armed = record;
 	return record;
 }
+
+void nccl_fork_child(void)
+{
+	pthread_mutex_init(&plugin.lock, NULL);
+	nccl_tasks_fork_child();
+}

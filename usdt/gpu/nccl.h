@@ -23,4 +23,7 @@ unsigned nccl_watch(waffle_name_t *const **names);
  */
 bool nccl_follow(bool wanted);
 
+/* In the child of a fork(), in which another thread of the parent may have had the locks. */
+void nccl_fork_child(void);
+
 #endif

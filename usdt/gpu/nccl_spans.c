@@ -143,7 +143,7 @@ bool nccl_spans_wanted(void)
 
 static unsigned function_of(const struct nccl_task *task)
 {
-	for (unsigned i = 0; task->func && i < FUNCTIONS - 2; i++)
+	for (unsigned i = 0; i < FUNCTIONS - 2; i++)
 		if (functions[i].message == task->message && !strcmp(functions[i].name, task->func))
 			return i;
 	return task->message ? FUNCTIONS - 2 : FUNCTIONS - 1;
@@ -168,7 +168,7 @@ static void value_set(struct nccl_values *values, enum key key, bool known, waff
 
 static void text_set(struct nccl_values *values, enum key key, const char *text)
 {
-	value_set(values, key, text != NULL, waffle_str(text));
+	value_set(values, key, text && *text, waffle_str(text));
 }
 
 static void number_set(struct nccl_values *values, enum key key, bool known, uint64_t number)

@@ -114,15 +114,20 @@ static int32_t read_i32(const uint8_t *at)
 	return value;
 }
 
-/* The texts are constants of NCCL, so they stay. */
-static const char *read_text(const struct nccl_layout *layout, const uint8_t *description,
-			     uint16_t at, const char *(*of_number)(unsigned))
+/* A longer text is cut. */
+static void read_text(char text[NCCL_TEXT_BYTES], const struct nccl_layout *layout,
+		      const uint8_t *description, uint16_t at, const char *(*of_number)(unsigned))
 {
-	if (!at)
-		return NULL;
-	if (layout->numbers)
-		return of_number(description[at]);
-	return (const char *)(uintptr_t)read_u64(description + at);
+	const char *from = NULL;
+
+	if (at)
+		from = layout->numbers ? of_number(description[at])
+				       : (const char *)(uintptr_t)read_u64(description + at);
+	text[0] = '\0';
+	for (unsigned i = 0; from && from[i] && i < NCCL_TEXT_BYTES - 1; i++) {
+		text[i] = from[i];
+		text[i + 1] = '\0';
+	}
 }
 
 static int read_datatype(const struct nccl_layout *layout, const uint8_t *description, uint16_t at)
@@ -141,9 +146,9 @@ static void task_fill(struct nccl_task *task, const struct nccl_layout *layout,
 	task->seq = at->seq ? read_u64(description + at->seq) : 0;
 	task->count = read_u64(description + at->count);
 	task->channels = at->channels ? description[at->channels] : 0;
-	task->func = read_text(layout, description, at->func, nccl_function_name);
-	task->algo = read_text(layout, description, at->algo, nccl_algorithm_name);
-	task->proto = read_text(layout, description, at->proto, nccl_protocol_name);
+	read_text(task->func, layout, description, at->func, nccl_function_name);
+	read_text(task->algo, layout, description, at->algo, nccl_algorithm_name);
+	read_text(task->proto, layout, description, at->proto, nccl_protocol_name);
 	task->datatype = read_datatype(layout, description, at->datatype);
 }
 
@@ -393,4 +398,9 @@ struct nccl_losses nccl_losses(void)
 	losses = pool.losses;
 	pthread_mutex_unlock(&pool.lock);
 	return losses;
+}
+
+void nccl_tasks_fork_child(void)
+{
+	pthread_mutex_init(&pool.lock, NULL);
 }

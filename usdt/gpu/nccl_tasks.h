@@ -43,11 +43,14 @@ struct nccl_comm {
 	bool finished; /* NCCL reports nothing more of its tasks; atomic */
 };
 
+/* NCCL's texts are copied: the program may unload NCCL before they are written. */
+#define NCCL_TEXT_BYTES 16
+
 struct nccl_task {
 	struct nccl_comm *comm;
-	bool message;     /* a send or receive, not a collective */
-	const char *func; /* constant texts of NCCL; NULL: unknown */
-	const char *algo, *proto;
+	bool message;               /* a send or receive, not a collective */
+	char func[NCCL_TEXT_BYTES]; /* "": unknown, as the next two */
+	char algo[NCCL_TEXT_BYTES], proto[NCCL_TEXT_BYTES];
 	int datatype; /* number; -1: unknown */
 	int32_t rank, peer;
 	uint64_t comm_hash; /* 0: that of `comm` */
@@ -97,5 +100,8 @@ struct nccl_losses {
 	uint64_t late;   /* parts of tasks that were written already, or of other processes */
 };
 struct nccl_losses nccl_losses(void);
+
+/* In the child of a fork(). Tasks that were half changed may be lost; all numbers stay valid. */
+void nccl_tasks_fork_child(void);
 
 #endif

@@ -29,7 +29,7 @@ static const int kinds[] = {
 	CUPTI_CONTEXT, CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY,      CUPTI_MEMCPY_PEER,
 	CUPTI_MEMSET,  CUPTI_SYNCHRONIZATION,   CUPTI_GRAPH_TRACE, CUPTI_HOST_LAUNCH};
 
-enum state { OUTSIDE, UNAVAILABLE, ARMED };
+enum state { OUTSIDE, UNAVAILABLE, BEGINS, ARMED };
 
 static struct {
 	enum state state;
@@ -319,6 +319,7 @@ bool session_begin(bool early)
 		return refuse();
 	}
 	session.again = false;
+	session.state = BEGINS;
 	if (cupti_open(&session.cupti, session.reason))
 		return refuse();
 	result = subscribe();
@@ -503,4 +504,13 @@ void session_end(bool exits)
 	}
 	session.state = OUTSIDE;
 	session.told = false;
+}
+
+bool session_leave(void)
+{
+	if (session.state == BEGINS || session.state == ARMED)
+		return false;
+	session.state = OUTSIDE;
+	session.told = false;
+	return true;
 }

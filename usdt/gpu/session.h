@@ -16,5 +16,8 @@ void session_poll(void);
 /* Takes all records and gives CUPTI back. `exits`: the process ends, so what only frees memory is
  * left out. */
 void session_end(bool exits);
+/* In the child of a fork(): forgets what the parent had. False: that had a session, or was about to
+ * have one, so this process can't use CUDA. */
+bool session_leave(void);
 
 #endif

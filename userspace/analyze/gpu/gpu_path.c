@@ -206,18 +206,18 @@ static void pieces_reverse(struct gpu_path *path)
 	}
 }
 
-/* The operation of a process that ended last in the windows of its devices; of several the
- * first. */
-static uint32_t last_op(const struct gpu_report *report, uint32_t pid, uint64_t *from_ts)
+/* The operation of a process that ended last in the windows of its devices, which follow each other
+ * from `first` on; of several the first. */
+static uint32_t last_op(const struct gpu_report *report, size_t first, uint64_t *from_ts)
 {
 	const struct gpu_timeline *timeline = report->timeline;
 	uint32_t last = MODEL_NONE;
 
-	for (size_t i = 0; i < timeline->devices.len; i++) {
+	for (size_t i = first; i < timeline->devices.len &&
+			       timeline->devices.data[i].pid == timeline->devices.data[first].pid;
+	     i++) {
 		const struct gpu_timeline_device *device = &timeline->devices.data[i];
 
-		if (device->pid != pid)
-			continue;
 		*from_ts = report->devices[i].from_ts;
 		for (uint32_t k = device->op; k < device->op + device->op_count; k++) {
 			const struct gpu_timeline_op *op = &timeline->ops.data[k];
@@ -231,16 +231,17 @@ static uint32_t last_op(const struct gpu_report *report, uint32_t pid, uint64_t 
 	return last;
 }
 
-static void path_find(struct path_walk *walk, uint32_t pid)
+/* Of the process that has the device `first`, and others behind it. */
+static void path_find(struct path_walk *walk, size_t first)
 {
 	struct gpu_report *report = (struct gpu_report *)walk->report;
-	uint32_t op = last_op(report, pid, &walk->from_ts);
+	uint32_t op = last_op(report, first, &walk->from_ts);
 	/* Each step goes back in time, except between operations without length. */
 	size_t steps = walk->timeline->ops.len * 2 + 2;
 
 	if (op == MODEL_NONE)
 		return;
-	vec_add(&report->paths, (struct gpu_path){.pid = pid});
+	vec_add(&report->paths, (struct gpu_path){.pid = walk->timeline->devices.data[first].pid});
 	walk->path = &report->paths.data[report->paths.len - 1];
 	walk->path->to_ts = walk->timeline->ops.data[op].end_ts;
 	while (op != MODEL_NONE && steps--)
@@ -313,7 +314,7 @@ void gpu_paths_find(struct gpu_report *report)
 	spans_index(&walk);
 	for (size_t i = 0; i < timeline->devices.len; i++)
 		if (!i || timeline->devices.data[i].pid != timeline->devices.data[i - 1].pid)
-			path_find(&walk, timeline->devices.data[i].pid);
+			path_find(&walk, i);
 	free(walk.waited);
 	vec_free(&walk.woken);
 	free(walk.spans);

@@ -13,8 +13,11 @@
 #include "util/clock.h"
 #include "util/vec.h"
 
-/* Limits of the threads that are looked at, and of the time for unwinding tables of their files. */
+/* Limits of the threads that are looked at, and of the times for the owners of locks and for
+ * unwinding tables of their files. The owner's number may be any, and in a container all threads
+ * are searched for it. */
 #define WAITS_MAX 4096
+#define OWNERS_NS 2000000000ull
 #define TABLES_NS 2000000000ull
 
 struct open_wait {
@@ -157,7 +160,7 @@ static int process_compare(const void *left, const void *right)
 
 void open_waits_examine(struct open_waits *waits)
 {
-	uint64_t until_ns = clock_monotonic_ns() + TABLES_NS;
+	uint64_t owners_ns = clock_monotonic_ns() + OWNERS_NS, until_ns = owners_ns + TABLES_NS;
 
 	if (waits->list.len)
 		qsort(waits->list.data, waits->list.len, sizeof(*waits->list.data),
@@ -165,7 +168,8 @@ void open_waits_examine(struct open_waits *waits)
 	for (size_t first = 0; first < waits->list.len;) {
 		struct examined process = next_process(waits, first);
 
-		for (size_t i = first; process.open && i < process.end; i++)
+		for (size_t i = first;
+		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
 			owner_examine(waits, &waits->list.data[i], &process.image);
 		if (process.open) {
 			stacks_examine(waits, &process, until_ns);

@@ -48,6 +48,7 @@ void gpu_timeline_free(struct gpu_timeline *timeline)
 	vec_free(&timeline->edges);
 	vec_free(&timeline->syncs);
 	vec_free(&timeline->sessions);
+	map_free(&timeline->session_of);
 	vec_free(&timeline->launched);
 	vec_free(&timeline->awaited);
 	free(timeline);

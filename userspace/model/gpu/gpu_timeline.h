@@ -26,6 +26,7 @@
 
 #include "model/model.h"
 #include "util/keymap.h"
+#include "util/map.h"
 
 /* The order is that of gpu_op_kind_names. */
 enum gpu_op_kind {
@@ -142,6 +143,7 @@ struct gpu_timeline {
 	uint64_t repeated;       /* operations whose correlation id several launches have */
 	uint64_t early;          /* operations that began before their launch; they have none */
 	uint64_t edges_left_out; /* too many to keep, or between operations of one instant */
+	struct map session_of;   /* pid -> index in sessions */
 };
 
 struct gpu_timeline *gpu_timeline_new(const struct model *model);

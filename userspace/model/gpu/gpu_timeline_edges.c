@@ -64,6 +64,7 @@ struct timeline_sweep {
 	uint32_t *next_launch;  /* launch -> the next one of the same node */
 	unsigned char *inner;   /* operation -> another one of its launch follows it */
 	VEC(uint32_t) sources;  /* scratch */
+	size_t kept;            /* operations for which lists of events and of waits have room */
 };
 
 /* ---- what there is ---- */
@@ -240,6 +241,16 @@ static void edge_add(struct timeline_sweep *sweep, uint32_t from, uint32_t to,
 	}
 	vec_add(&timeline->edges, (struct gpu_timeline_edge){from, to, (uint8_t)kind,
 							     source->end_ts > target->start_ts});
+}
+
+/* How many operations a list with room for `cap` may have, so that all such lists together stay
+ * within the limit of the edges: a few bytes of a capture may copy a whole frontier. */
+static size_t list_max(const struct timeline_sweep *sweep, size_t cap)
+{
+	size_t all = edges_max(sweep->timeline);
+	size_t max = cap + (sweep->kept < all ? all - sweep->kept : 0);
+
+	return max < FRONTIER_MAX ? max : FRONTIER_MAX;
 }
 
 /* Adds edges from all sources to the operations that begin a launch. */
@@ -426,6 +437,7 @@ static void sweep_wait(struct timeline_sweep *sweep, const struct sweep_item *it
 	struct model_gpu_op op = gpu_op(sweep->gpu, item->node);
 	struct timeline_lane *lane = &sweep->lanes[item->channel], *event;
 	struct value value;
+	size_t cap, max;
 	uint32_t channel;
 
 	if (!model_gpu_value(sweep->model, op.node, op.index, "event", &value))
@@ -434,16 +446,19 @@ static void sweep_wait(struct timeline_sweep *sweep, const struct sweep_item *it
 	if (channel == MODEL_NONE)
 		return;
 	event = &sweep->lanes[channel];
-	if (lane->pending.len + event->front.len > FRONTIER_MAX) {
+	cap = lane->pending.cap;
+	max = list_max(sweep, cap);
+	if (lane->pending.len + event->front.len > max) {
 		list_append(&sweep->sources, &lane->pending);
 		list_append(&sweep->sources, &event->front);
-		sources_finish(sweep, FRONTIER_MAX);
+		sources_finish(sweep, max);
 		lane->pending.len = 0;
 		list_append(&lane->pending, &sweep->sources);
 		sweep->sources.len = 0;
 	} else {
 		list_append(&lane->pending, &event->front);
 	}
+	sweep->kept += lane->pending.cap - cap;
 	blocking_touch(sweep, item->channel);
 	lane_change(sweep, item->channel, ts);
 }
@@ -452,6 +467,7 @@ static void sweep_record(struct timeline_sweep *sweep, const struct sweep_item *
 {
 	struct model_gpu_op op = gpu_op(sweep->gpu, item->node);
 	struct timeline_lane *event = &sweep->lanes[item->channel];
+	size_t cap = event->front.cap;
 
 	event->front.len = 0;
 	if (op.channel == MODEL_NONE)
@@ -460,8 +476,9 @@ static void sweep_record(struct timeline_sweep *sweep, const struct sweep_item *
 	if (is_legacy(&sweep->gpu->channels.data[op.channel]))
 		legacy_gather(sweep, sweep_process(sweep, op.pid));
 	blocking_gather(sweep, op.channel);
-	sources_finish(sweep, FRONTIER_MAX);
+	sources_finish(sweep, list_max(sweep, cap));
 	list_append(&event->front, &sweep->sources);
+	sweep->kept += event->front.cap - cap;
 	sweep->sources.len = 0;
 }
 

@@ -159,12 +159,15 @@ static void capture_add(struct timeline_build *build, uint32_t index)
 
 static struct gpu_timeline_session *session_at(struct gpu_timeline *timeline, uint32_t pid)
 {
-	for (size_t i = 0; i < timeline->sessions.len; i++)
-		if (timeline->sessions.data[i].pid == pid)
-			return &timeline->sessions.data[i];
-	vec_add(&timeline->sessions,
-		(struct gpu_timeline_session){.disarmed_ts = UINT64_MAX, .pid = pid});
-	return &timeline->sessions.data[timeline->sessions.len - 1];
+	uint32_t found = map_get(&timeline->session_of, pid);
+
+	if (found == MAP_NONE) {
+		found = (uint32_t)timeline->sessions.len;
+		map_put(&timeline->session_of, pid, found);
+		vec_add(&timeline->sessions,
+			(struct gpu_timeline_session){.disarmed_ts = UINT64_MAX, .pid = pid});
+	}
+	return &timeline->sessions.data[found];
 }
 
 static bool state_is(const struct timeline_values *values, const char *state)
@@ -207,10 +210,9 @@ static void session_add(struct timeline_build *build, uint32_t index)
 const struct gpu_timeline_session *gpu_timeline_session(const struct gpu_timeline *timeline,
 							uint32_t pid)
 {
-	for (size_t i = 0; i < timeline->sessions.len; i++)
-		if (timeline->sessions.data[i].pid == pid)
-			return &timeline->sessions.data[i];
-	return NULL;
+	uint32_t found = map_get(&timeline->session_of, pid);
+
+	return found == MAP_NONE ? NULL : &timeline->sessions.data[found];
 }
 
 /* ---- armings ---- */

@@ -28,7 +28,7 @@ static uint64_t library_find(const struct mappings *mappings, const char *librar
 		const struct mapping *one = &mappings->list.data[i];
 		const char *slash = strrchr(one->path, '/');
 
-		if (!one->offset && slash && !strcmp(slash + 1, name))
+		if (slash && !strcmp(slash + 1, name) && inject_is_loaded(mappings, i))
 			return one->start;
 	}
 	return 0;
@@ -60,17 +60,25 @@ static bool thread_find(pid_t pid, const char *name)
 	return found;
 }
 
-/* *base: where the library is mapped now. 0: nowhere. */
-static int library_look(pid_t pid, const char *library, uint64_t *base, struct error *err)
+/* *function: that of the library with which it starts. 0: the library is not loaded. */
+static int library_look(pid_t pid, const struct image *image, const struct inject_target *target,
+			uint64_t *function, struct error *err)
 {
 	struct mappings mappings;
 	int result = process_mappings_all(&mappings, pid, err);
+	uint64_t base;
 
+	*function = 0;
 	if (result)
 		return result;
-	*base = library_find(&mappings, library);
+	base = library_find(&mappings, target->library);
+	if (base)
+		*function = inject_symbol(image, base, target->start);
+	if (base && !inject_is_code(&mappings, *function))
+		result = error_set(err, ENOENT, "%s has no function %s", target->library,
+				   target->start);
 	mappings_free(&mappings);
-	return 0;
+	return result;
 }
 
 static int libc_look(pid_t pid, const struct image *image, struct inject_libc *libc,
@@ -88,43 +96,37 @@ static int libc_look(pid_t pid, const struct image *image, struct inject_libc *l
 
 /* Loads it, which has been checked. */
 static int library_load(pid_t pid, const struct image *image, const struct inject_libc *libc,
-			const char *library, uint64_t *base, struct error *err)
+			const struct inject_target *target, uint64_t *function, struct error *err)
 {
 	struct inject_call call = {
-		.function = libc->open, .text = library, .second = (uint32_t)libc->flags};
+		.function = libc->open, .text = target->library, .second = (uint32_t)libc->flags};
 	int result = inject_run(pid, image, libc, &call, err);
 
 	if (!result)
-		result = library_look(pid, library, base, err);
-	if (!result && !*base)
+		result = library_look(pid, image, target, function, err);
+	if (!result && !*function)
 		result =
 			error_set(err, EIO,
 				  "its loader rejected %s: a library that it needs is missing, or "
 				  "room for thread-local storage, for which the program has to be "
 				  "started with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096",
-				  library);
+				  target->library);
 	return result;
 }
 
-static int library_use(pid_t pid, const struct image *image, const char *library, const char *start,
+static int library_use(pid_t pid, const struct image *image, const struct inject_target *target,
 		       struct error *err)
 {
 	struct inject_call call = {0};
 	struct inject_libc libc;
-	uint64_t base;
 	int result = libc_look(pid, image, &libc, err);
 
 	if (!result)
-		result = library_look(pid, library, &base, err);
-	if (!result && !base)
-		result = inject_check_file(pid, library, err)
-				 ?: library_load(pid, image, &libc, library, &base, err);
-	if (result)
-		return result;
-	call.function = inject_symbol(image, base, start);
-	if (!call.function)
-		return error_set(err, ENOENT, "%s has no function %s", library, start);
-	return inject_run(pid, image, &libc, &call, err);
+		result = library_look(pid, image, target, &call.function, err);
+	if (!result && !call.function)
+		result = inject_check_file(pid, target->library, err)
+				 ?: library_load(pid, image, &libc, target, &call.function, err);
+	return result ?: inject_run(pid, image, &libc, &call, err);
 }
 
 static int process_use(pid_t pid, const struct inject_target *target, struct error *err)
@@ -140,7 +142,7 @@ static int process_use(pid_t pid, const struct inject_target *target, struct err
 						    : "no such process");
 	}
 	if (!result) {
-		result = library_use(pid, &image, target->library, target->start, err);
+		result = library_use(pid, &image, target, err);
 		image_close(&image);
 	}
 	return result;

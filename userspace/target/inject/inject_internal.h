@@ -33,6 +33,12 @@ struct inject_libc {
 int inject_libc_find(struct inject_libc *libc, const struct image *image,
 		     const struct mappings *mappings, struct error *err);
 
+/* Whether a mapping is the first one of a loaded object. A program may also have mapped the file to
+ * read it, as those do that name their own functions. */
+bool inject_is_loaded(const struct mappings *mappings, size_t first);
+/* Whether the process may run code at an address. */
+bool inject_is_code(const struct mappings *mappings, uint64_t address);
+
 /* A function of an object that is mapped at `base`, by the tables that its loader uses. 0: it has
  * none. */
 uint64_t inject_symbol(const struct image *image, uint64_t base, const char *name);

@@ -19,11 +19,33 @@ static bool mapping_is(const struct mapping *mapping, const char *pattern)
 	return !fnmatch(pattern, slash ? slash + 1 : mapping->path, 0);
 }
 
+bool inject_is_loaded(const struct mappings *mappings, size_t first)
+{
+	const struct mapping *all = mappings->list.data;
+
+	if (all[first].offset)
+		return false;
+	for (size_t i = first; i < mappings->list.len && !strcmp(all[i].path, all[first].path) &&
+			       (i == first || all[i].offset);
+	     i++)
+		if (all[i].executable)
+			return true;
+	return false;
+}
+
+bool inject_is_code(const struct mappings *mappings, uint64_t address)
+{
+	for (size_t i = 0; i < mappings->list.len; i++)
+		if (mappings->list.data[i].start <= address && address < mappings->list.data[i].end)
+			return mappings->list.data[i].executable;
+	return false;
+}
+
 /* Where the first byte of a library is mapped; 0: nowhere. */
 static uint64_t library_base(const struct mappings *mappings, const char *pattern)
 {
 	for (size_t i = 0; i < mappings->list.len; i++)
-		if (!mappings->list.data[i].offset && mapping_is(&mappings->list.data[i], pattern))
+		if (mapping_is(&mappings->list.data[i], pattern) && inject_is_loaded(mappings, i))
 			return mappings->list.data[i].start;
 	return 0;
 }
@@ -113,8 +135,9 @@ int inject_libc_find(struct inject_libc *libc, const struct image *image,
 	location = inject_symbol(image, base, "__errno_location");
 	libc->copy = inject_symbol(image, base, "memccpy");
 	libc->restorer = code_find(image, mappings, pattern, restorer, sizeof(restorer));
-	if (!open_find(libc, image, mappings, base) || !libc->copy || !libc->restorer ||
-	    !location || !errno_find(&libc->errno_at, image, location))
+	if (!open_find(libc, image, mappings, base) || !inject_is_code(mappings, libc->open) ||
+	    !inject_is_code(mappings, libc->copy) || !libc->restorer || !location ||
+	    !errno_find(&libc->errno_at, image, location))
 		return error_set(err, EOPNOTSUPP,
 				 "its glibc is not as known: dlopen(), memccpy(), errno or the "
 				 "return from signals was not found");

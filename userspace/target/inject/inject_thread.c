@@ -30,6 +30,11 @@
 /* Stack that is searched for the frame of a signal handler. */
 #define STACK_SEARCH_BYTES (256u << 10)
 
+/* Of glibc's struct pthread, which begins at the thread pointer and ends close to the end of the
+ * stack; larger ones are those to come. */
+#define DESCRIPTOR_WORDS 512
+#define DESCRIPTOR_MAX (16u << 10)
+
 /* Signals that a thread can block. */
 #define MASK_ALL (~(1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1)))
 
@@ -119,7 +124,7 @@ static const struct mapping *stack_find(const struct mappings *mappings, uint64_
 	return NULL;
 }
 
-/* Whether the stack has room below the pointer. That of the main thread grows. */
+/* Whether the mapping has room below the pointer. That of the main thread grows. */
 static bool stack_has_room(pid_t pid, const struct mapping *stack, uint64_t pointer)
 {
 	struct rlimit limit;
@@ -131,6 +136,32 @@ static bool stack_has_room(pid_t pid, const struct mapping *stack, uint64_t poin
 		return false;
 	return limit.rlim_cur == RLIM_INFINITY ||
 	       limit.rlim_cur > stack->end - pointer + INJECT_STACK_MIN;
+}
+
+/*
+ * Whether the pointer is on the stack that the thread was made with, with room below it. Coroutines
+ * and goroutines have small stacks of their own, below which is other data of the program.
+ *
+ * struct pthread has the lowest address of the stack, its size, and that of its guard, one after
+ * the other. Where they are depends on the version.
+ */
+static bool stack_is_own(const struct image *image, const struct mapping *stack, uint64_t pointer,
+			 uint64_t descriptor)
+{
+	uint64_t words[DESCRIPTOR_WORDS];
+	size_t count = image_read_some(image, descriptor, words, sizeof(words)) / sizeof(*words);
+
+	if (!strcmp(stack->path, "[stack]"))
+		return true;
+	for (size_t i = 0; i + 2 < count; i++) {
+		uint64_t lowest = words[i], size = words[i + 1], guard = words[i + 2];
+		uint64_t end = lowest + size;
+
+		if (guard < size && lowest + guard >= stack->start && lowest + guard < pointer &&
+		    pointer < descriptor && descriptor < end && end - descriptor <= DESCRIPTOR_MAX)
+			return pointer - lowest - guard >= INJECT_STACK_MIN;
+	}
+	return false;
 }
 
 /*
@@ -207,24 +238,47 @@ static bool thread_stop(pid_t tid)
 	return false;
 }
 
-/* Reads all that is restored later. False: the thread can't be interrupted after all. */
-static bool thread_read(struct inject_thread *thread, pid_t pid, pid_t tid,
-			const struct image *image, const struct inject_libc *libc)
+/* Reads the registers with which the thread makes the interrupted call again. False: it was in none
+ * in which it can be interrupted. */
+static bool thread_rewind(struct user_regs_struct *registers, pid_t tid, const struct image *image)
 {
-	struct iovec vectors = {thread->vectors, sizeof(thread->vectors)};
 	static const unsigned char call[] = {0x0f, 0x05};
 	unsigned char code[sizeof(call)];
 
-	if (ptrace(PTRACE_GETREGS, tid, NULL, &thread->registers) ||
-	    !inject_call_rewind(&thread->registers) ||
-	    !image_read(image, thread->registers.rip, code, sizeof(code)) ||
-	    memcmp(code, call, sizeof(call)) ||
-	    ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, &vectors) ||
+	if (ptrace(PTRACE_GETREGS, tid, NULL, registers) || !inject_call_rewind(registers) ||
+	    !image_read(image, registers->rip, code, sizeof(code)) ||
+	    memcmp(code, call, sizeof(call)))
+		return false;
+	registers->orig_rax = UINT64_MAX; /* so that the kernel does not do it, too */
+	return true;
+}
+
+/* Whether it still waits where it can be interrupted, by its registers. */
+static bool thread_still_may(const struct user_regs_struct *registers, pid_t pid,
+			     const struct image *image, const struct mappings *mappings,
+			     uint64_t restorer)
+{
+	const uint64_t arguments[6] = {registers->rdi, registers->rsi, registers->rdx,
+				       registers->r10, registers->r8,  registers->r9};
+	const struct mapping *stack = stack_find(mappings, registers->rsp);
+
+	return call_is_safe(pid, image, registers->rax, arguments) && stack &&
+	       stack_has_room(pid, stack, registers->rsp) &&
+	       stack_is_own(image, stack, registers->rsp, registers->fs_base) &&
+	       !stack_has_handler(image, stack, registers->rsp, restorer);
+}
+
+/* Reads what else is restored later. False: the thread can't be interrupted after all. */
+static bool thread_read(struct inject_thread *thread, pid_t tid, const struct image *image,
+			const struct inject_libc *libc)
+{
+	struct iovec vectors = {thread->vectors, sizeof(thread->vectors)};
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, &vectors) ||
 	    ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof(thread->mask), &thread->mask) ||
 	    !image_read(image, thread->registers.fs_base + libc->errno_at, &thread->error,
 			sizeof(thread->error)))
 		return false;
-	(void)pid;
 	thread->vector_bytes = vectors.iov_len;
 	return thread->mask != MASK_ALL;
 }
@@ -265,13 +319,13 @@ static bool thread_try(pid_t pid, pid_t tid, const struct image *image,
 	if (!thread_may_do(pid, tid, image, mappings, libc->restorer) || !thread_stop(tid))
 		return false;
 	/* In between it may have gone into another call. */
-	if (thread_read(&thread, pid, tid, image, libc)) {
-		uint64_t pointer = thread.registers.rsp;
-		const struct mapping *stack = stack_find(mappings, pointer);
-
-		done = stack && stack_has_room(pid, stack, pointer) &&
-		       !stack_has_handler(image, stack, pointer, libc->restorer) &&
+	if (thread_rewind(&thread.registers, tid, image)) {
+		done = thread_still_may(&thread.registers, pid, image, mappings, libc->restorer) &&
+		       thread_read(&thread, tid, image, libc) &&
 		       thread_begin(pid, tid, &thread, libc, call);
+		/* Without that, epoll_wait() would tell the program that it was interrupted. */
+		if (!done)
+			ptrace(PTRACE_SETREGS, tid, NULL, &thread.registers);
 	}
 	ptrace(PTRACE_DETACH, tid, NULL, NULL);
 	return done;
