@@ -10,8 +10,8 @@ from tracer import ROOT
 
 CAPTURES = sorted((ROOT / "tests/golden/captures").glob("*.waffle"))
 KINDS = ("hit span_end switch task state fork exec exit loss wait wake fault io signal quota stolen "
-         "frequency return stack track on_track sample").split()  # fmt: skip
-HEX = {"span_id", "id", "address", "ip"}
+         "frequency return stack track on_track sample open_wait").split()  # fmt: skip
+HEX = {"span_id", "id", "address", "ip", "lock"}
 
 
 def same(row, key, found):
@@ -35,4 +35,4 @@ def test_a_reader_that_follows_the_page_gets_the_same_records(waffle, path):
 
 
 def test_the_captures_have_all_kinds_of_records():
-    assert {row["kind"] for path in CAPTURES for row in waffle_file.read(path)} == set(range(1, 23))
+    assert {row["kind"] for path in CAPTURES for row in waffle_file.read(path)} == set(range(1, 24))

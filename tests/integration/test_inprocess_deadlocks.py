@@ -36,7 +36,7 @@ def test_handler_exits_while_its_thread_ends_the_recording(recorder):
     done = subprocess.run([recorder.program, "handler_exits", path], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "waffle: WAFFLE_PROCESS: 1 span had not ended\n"
+    assert done.stderr == "waffle: processors: 1 span had not ended\n"
     Capture(recorder.waffle, path).check_sums(lost=0)
 
 

@@ -15,7 +15,7 @@ from tracer import Capture, parse_log, tries
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 MIB = 1 << 20
 MS = 1_000_000
-NAMES = ["spans", "cuda", "nccl", "sched", "stacks", "files", "faults", "io", "signals", "quota",
+NAMES = ["spans", "cuda", "nccl", "frameworks", "sched", "stacks", "files", "faults", "io", "signals", "quota",
          "samples"]  # fmt: skip
 OF_MACHINE = {"steal", "frequency"}  # test_cpu.py
 
@@ -431,7 +431,7 @@ def test_sources_are_switched_on_one_by_one(waffle, built, tmp_path):
     "text, says",
     [
         ("stack", "--sources: there is no 'stack'; did you mean stacks\\?"),
-        ("zebra", "--sources: there is no 'zebra'; there are spans,cuda,nccl,sched,stacks,files,"),
+        ("zebra", "--sources: there is no 'zebra'; there are spans,cuda,nccl,frameworks,sched,stacks,files,"),
         ("spans,-io", "mixes names with and without a sign"),
         ("spans,io", "lacks sched"),
         ("", "there is no ''"),

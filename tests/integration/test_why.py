@@ -158,7 +158,7 @@ def test_who_stopped_a_process_is_named_as_the_program_that_it_is(why, waffle, b
 def test_text_tells_the_chain_in_words_with_functions_and_evidence(waffle, causes):
     path, _ = causes("lock")
     text = waffle.ok("why", "--span", "request", "--slowest", "1", "--evidence", path).stdout
-    assert re.match(r"request [0-9a-f]{16} of server \(\d+\), at [^:]+: [\d.]+ ms\n", text)
+    assert re.match(r"request [0-9a-f]{16} of server \(\d+\), at [^:]+: [\d.]+ ms( .*)?\n", text)
     assert re.search(r"1\. +[\d.]+ % +[\d.]+ ms  sleep +certain  holder \(\d+\) in refresh", text)
     assert re.search(r"blocked on .*\(cache_lock\).* ← woken by holder \(\d+\), which spent", text)
     assert re.search(r"blocked in clock_nanosleep.* \[1\]", text)

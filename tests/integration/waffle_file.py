@@ -30,10 +30,11 @@ WORDS = {
     20: [("tgid", "track"), *[f"name.{i}" for i in range(8)], *[f"group.{i}" for i in range(8)]],
     21: ["id", ("tgid", "track")],
     22: [STACKS, ("syscall", "flags"), "period_ns"],
+    23: ["from_ts", STACKS, "lock", ("owner_tid", "flags")],
 }
 TEXTS = {20: ("name", "group")}
 SIGNED = {"error", "signo", "code", "syscall"}
-KINDS = range(1, 23)
+KINDS = range(1, 24)
 # Files of version 1 have no table of lengths.
 VERSION_1 = {kind: len(WORDS.get(kind, ())) for kind in range(1, 20)}
 

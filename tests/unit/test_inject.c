@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "target/inject/inject.h"
 #include "target/inject/inject_internal.h"
 #include "util/own_thread.h"
 
@@ -250,9 +251,23 @@ int main(void)
 
 #else
 
+static void test_other_machines_are_refused(void **state)
+{
+	struct inject_target target = {.library = "/none.so", .start = "none", .thread = "none"};
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(inject_library(getpid(), &target, &err), -EOPNOTSUPP);
+	assert_non_null(strstr(err.message, "x86-64"));
+}
+
 int main(void)
 {
-	return 0; /* it is done on x86-64 only */
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_other_machines_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #endif
