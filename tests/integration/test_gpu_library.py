@@ -43,9 +43,10 @@ class Gpu:
         return Capture(self.waffle, path), result
 
     def delivered(self, *faults):
-        """The records that CUPTI has delivered, or those with one of these faults."""
+        """The records that CUPTI has delivered, or those with one of these faults. The program may be
+        writing the last line."""
         with open(self.log, encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines]
+            rows = [json.loads(line) for line in lines if line.endswith("\n")]
         return [row for row in rows if row["fault"] in (faults or ("",))]
 
 
@@ -368,7 +369,8 @@ def test_attach_arms_the_library_and_detach_gives_cupti_back(gpu, waffle):
         for turn in range(2):
             attached = waffle.attach("--pid", program.process.pid, path=gpu.folder / f"{turn}.waffle")
             before = len(gpu.delivered()) if gpu.log.exists() else 0
-            wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > before + 1000, "kernels are delivered")
+            # Of these, the ones of the last 0.1 s before the tracer goes are not in the capture: 500 launches.
+            wait_until(lambda: gpu.log.exists() and len(gpu.delivered()) > before + 3000, "kernels are delivered")
             capture = attached.stop()
             rows = capture.rows()
             assert [s["state"] for s in sessions(rows)][:1] == ["armed"]
