@@ -66,7 +66,7 @@ static __always_inline bool buffer_find(struct task_struct *task, struct receive
 
 #define FOUR(a, b, c, d) ((__u32)(a) | (__u32)(b) << 8 | (__u32)(c) << 16 | (__u32)(d) << 24)
 
-/* Whether a request of HTTP/1 or RESP begins with these four bytes. */
+/* Whether these four bytes can begin a request of HTTP/1 or RESP. */
 static __always_inline bool looks_like_request(__u32 begin)
 {
 	__u32 digit = (begin >> 8 & 0xff) - '1';
@@ -110,8 +110,8 @@ static __always_inline enum stream stream_of(struct sock *sock)
 										: STREAM_NONE;
 }
 
-/* Whether the peer is surely the client. A server's Unix socket has the address of the one that
- * listens, and the client's has none. */
+/* Whether the socket is known to be the server's end. A Unix socket that accept() returned has the
+ * address of the listening socket; the client's end has no address. */
 static __always_inline bool is_server(struct sock *sock, enum stream stream)
 {
 	if (stream == STREAM_UNIX)

@@ -282,8 +282,8 @@ static __always_inline void stolen_snapshot(struct thread_state *state, struct t
 	state->on_ts = now;
 }
 
-/* Writes what is known of a thread that is blocked at the end of the capture. The scheduler's
- * programs have taken its stacks if it blocked during the capture and there was time. */
+/* Writes the system call, the registers and the stacks of a thread that is blocked when the capture
+ * ends. The kernel stack is taken here only if it was not taken when the thread blocked. */
 static __always_inline void halted_write(struct seq_file *seq, struct task_struct *task,
 					 const struct waffle_rec_state *state,
 					 const struct thread_wait *wait)

@@ -14,12 +14,12 @@ enum sim_domain { SIM_NO_DOMAIN, SIM_DRIVER, SIM_RUNTIME }; /* as CUPTI numbers 
 
 enum sim_op { SIM_NOT_SEEN, SIM_KERNEL, SIM_COPY, SIM_SET, SIM_WAIT, SIM_HOST };
 
-/* What an operation is, for those that observe. */
+/* The properties of an operation that an observer sees. */
 struct op_about {
 	enum sim_op op;
-	uint32_t kind; /* of a copy or a wait, as CUPTI numbers them */
+	uint32_t kind; /* CUPTI's number of the kind of copy or wait */
 	uint32_t correlation;
-	uint32_t graph; /* of an instantiated graph; 0: in none */
+	uint32_t graph; /* number of the instantiated graph; 0: it is in none */
 	uint64_t node;
 	bool graph_ends;   /* the last one of its graph */
 	bool graph_is_old; /* the graph was instantiated before graphs were observed */
@@ -39,11 +39,11 @@ struct sim_observer {
 		     uint64_t end_ns);
 	/* A node of a graph was captured (13) or cloned (20), or a graph instantiated (18). */
 	void (*graph)(uint32_t callback, uint32_t graph, uint64_t node, uint64_t from);
-	/* Whether graphs are observed as a whole. */
+	/* Returns whether a launched graph is one operation, not one for each node. */
 	bool (*graphs)(void);
 };
 
-/* Where the observer is, for the files of one stand-in. */
+/* Points to where the observer of this stand-in is stored. */
 extern const struct sim_observer **sim_observer_at __attribute__((visibility("hidden")));
 extern enum sim_domain sim_domain __attribute__((visibility("hidden")));
 

@@ -23,7 +23,7 @@ struct waffle_simulation {
 	const char *text;
 	/* From now on the function runs `run` with the target of its first parameter. */
 	void (*kernel_code)(CUfunction function, sim_kernel_run run);
-	const struct sim_observer *observer; /* of the driver: set by the stand-in of CUPTI */
+	const struct sim_observer *observer; /* the stand-in of CUPTI sets it; NULL: none */
 };
 
 /* The library that has the driver's functions. HIP's stand-in contains them. */

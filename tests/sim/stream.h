@@ -34,7 +34,7 @@ struct op_list {
 	struct stream *origin; /* the stream that began recording; others join it */
 	struct op *ops;
 	uint32_t count, room;
-	uint32_t id; /* of the graph */
+	uint32_t id; /* number of the graph */
 	bool is_old; /* it was instantiated before graphs were observed */
 };
 

@@ -4,8 +4,9 @@
  * same program can run with other durations, which says what a replay of its capture has to find.
  *
  * Each thread has streams and events of its own, so that a thread that gets ahead changes nothing
- * for the other ones. An operation starts when it was launched, the operation before it on its
- * stream has ended, and so have those that its stream was told to wait for.
+ * for the other ones. An operation starts as soon as three things have happened: it was launched,
+ * the operation before it on its stream has ended, and all operations that its stream waits for
+ * have ended.
  */
 #ifndef WAFFLE_TEST_GPU_PROGRAM_H
 #define WAFFLE_TEST_GPU_PROGRAM_H

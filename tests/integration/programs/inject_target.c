@@ -55,7 +55,7 @@ static void on_signal(int number)
 	handled++;
 }
 
-/* What the loop waits in. */
+/* The system call in which the loop waits. */
 static long arguments[6];
 static long number;
 
@@ -92,7 +92,7 @@ static void choose(const char *call)
 	}
 }
 
-/* What the call returns if nothing interrupts it. */
+/* The result of the system call if no signal interrupts it. */
 static long result_of(const char *call)
 {
 	return strcmp(call, "futex") ? 0 : -ETIMEDOUT;

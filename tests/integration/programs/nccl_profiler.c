@@ -189,7 +189,7 @@ static void *start(void *description, uint64_t type, void *parent)
 	if (version >= 5)
 		memcpy(at, &type, sizeof(type));
 	else
-		at[0] = (uint8_t)type; /* what is behind it is padding */
+		at[0] = (uint8_t)type; /* the bytes after it are padding */
 	memcpy(at + 8, &parent, sizeof(parent));
 	((struct proxy_step *)description)->rank = RANK;
 	must(!profiler->startEvent(context, &handle, description), "startEvent");
@@ -427,7 +427,7 @@ static void play_one(void)
 /* ---- many ---- */
 
 #define THREADS 8
-#define TASKS 400 /* of a thread */
+#define TASKS 400 /* per thread */
 
 static void *begun[THREADS][TASKS], *ops[THREADS][TASKS], *kernels[THREADS][TASKS];
 static pthread_barrier_t barrier;

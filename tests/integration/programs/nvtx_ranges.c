@@ -67,7 +67,7 @@ static void round_make(long n, int cross)
 	event.payloadType = NVTX_PAYLOAD_TYPE_DOUBLE;
 	event.payload.dValue = 0.5;
 	nvtxDomainMarkEx(domain, &event);
-	nvtxRangePop(); /* of the default domain, while that of the other is open */
+	nvtxRangePop(); /* ends the range of the default domain; the other domain has an open one */
 	nvtxDomainRangePop(domain);
 	nvtxMarkA("plain");
 	nvtxRangePop();

@@ -64,7 +64,7 @@ struct resource_data { /* CUpti_ResourceData */
 	const void *descriptor;
 };
 
-/* What is a call of the driver here, with CUPTI's numbers. */
+/* The functions of the driver that are observed, with CUPTI's numbers. */
 static const struct {
 	uint32_t cbid;
 	const char *name;
@@ -110,7 +110,7 @@ static const struct {
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
 static struct {
-	/* Of the buffers and all that is not set before anything is enabled. */
+	/* Protects the buffers, and all members that change after a kind was enabled. */
 	pthread_mutex_t lock;
 	callback callback;
 	void *user;
@@ -124,7 +124,7 @@ static struct {
 	uint8_t *buffer;
 	size_t size, used, records_max, records;
 	uint64_t dropped;
-	uint64_t count; /* of operations, for the faults */
+	uint64_t count; /* operations so far: each N-th one has a fault */
 	uint32_t correlation;
 	/* A graph that is observed as a whole. */
 	uint64_t graph_start;
@@ -155,7 +155,8 @@ static uint64_t own_now(void)
 	return cupti.now ? cupti.now() : realtime_now();
 }
 
-/* What the registered clock is ahead of the simulated one: the reading that took the least time. */
+/* Returns by how much the registered clock is ahead of the simulated one. Of 100 readings, the one
+ * that took the least time counts. */
 static uint64_t offset_read(void)
 {
 	uint64_t offset = 0, least = UINT64_MAX;
@@ -268,7 +269,7 @@ static const char *faults_add(struct layout_op *op)
 	return "early";
 }
 
-/* What was delivered, in simulated time, for the tests. */
+/* Logs a record that was delivered, with its simulated times. The tests compare it. */
 static void log_write(const struct layout_op *op, uint32_t kind, const char *fault)
 {
 	const struct op_about *about = &op->about;

@@ -29,7 +29,7 @@ struct layout_record layout_make(const struct layout_op *op);
 struct layout_record layout_unknown(void);
 uint32_t layout_kind(const uint8_t *record);
 size_t layout_bytes(uint32_t kind);
-/* Whether this version has records of that kind. */
+/* Whether the simulated version of CUPTI has records of this kind. */
 bool layout_has(int kind);
 
 #endif

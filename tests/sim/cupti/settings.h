@@ -9,12 +9,12 @@
 
 struct settings {
 	uint32_t version; /* as cuptiGetVersion() returns it */
-	unsigned row;     /* of the layouts */
+	unsigned row;     /* its index in the table of layouts */
 	/* Each N-th operation has such a fault; 0: none. */
 	uint64_t zero, reversed, early, drop, unknown;
 	bool shuffle, late, held, shared, other_clock, mig;
 	char holder[64];
-	FILE *log; /* of WAFFLE_SIM_CUPTI_LOG, or NULL */
+	FILE *log; /* the file that WAFFLE_SIM_CUPTI_LOG names, or NULL */
 };
 
 /* Read once. A wrong setting ends the program with a message. */
