@@ -207,7 +207,7 @@ $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
 $(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o say/say.o)
 $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/ring/shared_memory.o
 $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/name/name_chunk.o
-$(BUILD)/unit/test_nvtx: $(addprefix $(BUILD)/obj/usdt/gpu/nvtx_,text.o find.o)
+$(BUILD)/unit/test_nvtx: $(addprefix $(BUILD)/obj/usdt/gpu/nvtx_,text.o find.o reserve.o)
 $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
 $(BUILD)/unit/test_gpu_activity $(BUILD)/bin/fuzz_gpu_activity: $(addprefix $(BUILD)/obj/usdt/gpu/,activity.o fields.o)

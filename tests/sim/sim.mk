@@ -46,7 +46,7 @@ $(SIM)/librccl.so.1: tests/sim/nccl.c tests/sim/nccl_work.c tests/sim/nccl_comm.
 $(SIM)/libroctx64.so.4 $(SIM)/librocprofiler-sdk-roctx.so.1: tests/sim/hip/roctx.c
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -o $@ $< $(SIM_LINK) -Wl,-soname,$(@F)
-$(SIM)/hip-calls: tests/sim/hip/hip_calls.c $(SIM_ROCM) tests/sim/hip/sim_hip.h tests/sim/programs/log.h $(SIM_HEADERS)
+$(SIM)/hip-calls: tests/sim/hip/hip_calls.c $(SIM_ROCM) tests/sim/hip/sim_hip.h tests/sim/programs/log.h tests/sim/programs/session.h $(SIM_HEADERS)
 	$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) -O2 -g -fno-omit-frame-pointer -I. -Itests/sim -Itests/sim/hip -o $@ $< \
 		-L$(SIM) -l:libamdhip64.so.7 -l:librccl.so.1 -l:libroctx64.so.4 -Wl,-rpath,'$$ORIGIN' -lpthread
 

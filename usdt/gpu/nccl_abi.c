@@ -4,6 +4,17 @@
 #include <stddef.h>
 #include <string.h>
 
+/* From version 4 on the descriptions begin like this. */
+#define FROM_4_COLL                                                                                \
+	{                                                                                          \
+		.seq = 24, .func = 32, .count = 56, .datatype = 72, .channels = 80, .algo = 88,    \
+		.proto = 96                                                                        \
+	}
+#define FROM_4_P2P                                                                                 \
+	{                                                                                          \
+		.func = 24, .datatype = 40, .count = 48, .peer = 56, .channels = 60                \
+	}
+
 const struct nccl_layout nccl_layouts[NCCL_VERSIONS + 1] = {
 	[1] = {.coll = {.hash = 32,
 			.seq = 40,
@@ -34,35 +45,14 @@ const struct nccl_layout nccl_layouts[NCCL_VERSIONS + 1] = {
 			.proto = 112},
 	       .p2p = {.hash = 32, .func = 40, .datatype = 56, .count = 64, .peer = 72},
 	       .kernels = true},
-	[4] = {.coll = {.seq = 24,
-			.func = 32,
-			.count = 56,
-			.datatype = 72,
-			.channels = 80,
-			.algo = 88,
-			.proto = 96},
-	       .p2p = {.func = 24, .datatype = 40, .count = 48, .peer = 56, .channels = 60},
-	       .kernels = true,
-	       .timer = true},
-	[5] = {.coll = {.seq = 24,
-			.func = 32,
-			.count = 56,
-			.datatype = 72,
-			.channels = 80,
-			.algo = 88,
-			.proto = 96},
-	       .p2p = {.func = 24, .datatype = 40, .count = 48, .peer = 56, .channels = 60},
+	[4] = {.coll = FROM_4_COLL, .p2p = FROM_4_P2P, .kernels = true, .timer = true},
+	[5] = {.coll = FROM_4_COLL,
+	       .p2p = FROM_4_P2P,
 	       .wide_type = true,
 	       .kernels = true,
 	       .timer = true},
-	[6] = {.coll = {.seq = 24,
-			.func = 32,
-			.count = 56,
-			.datatype = 72,
-			.channels = 80,
-			.algo = 88,
-			.proto = 96},
-	       .p2p = {.func = 24, .datatype = 40, .count = 48, .peer = 56, .channels = 60},
+	[6] = {.coll = FROM_4_COLL,
+	       .p2p = FROM_4_P2P,
 	       .wide_type = true,
 	       .kernels = true,
 	       .timer = true},

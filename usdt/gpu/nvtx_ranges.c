@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "usdt/gpu/nvtx_reserve.h"
 #include "usdt/gpu/nvtx_text.h"
 #include "waffle_named.h"
 
@@ -332,22 +333,7 @@ static int range_pop(unsigned domain)
 /* NULL: out of memory. */
 static struct started *started_map(void)
 {
-	struct started *all = __atomic_load_n(&ranges.started, __ATOMIC_ACQUIRE), *others = NULL;
-	size_t bytes = sizeof(*all) * NVTX_STARTED_MAX;
-	int code = errno;
-
-	if (all)
-		return all;
-	all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		   -1, 0);
-	errno = code;
-	if (all == MAP_FAILED)
-		return NULL;
-	if (__atomic_compare_exchange_n(&ranges.started, &others, all, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
-		return all;
-	munmap(all, bytes);
-	return others;
+	return nvtx_reserve((void **)&ranges.started, sizeof(struct started) * NVTX_STARTED_MAX);
 }
 
 /* A free place, which is busy from now on. NULL: none was found. */

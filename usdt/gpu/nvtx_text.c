@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "usdt/gpu/nvtx_reserve.h"
 #include "usdt/name/text.h"
 #include "util/hash.h"
 
@@ -67,22 +67,7 @@ static uint64_t hash_of(const struct text *text)
 /* Reserves the memory of all texts. NULL: there is none. */
 static struct nvtx_text *all_map(void)
 {
-	struct nvtx_text *all = __atomic_load_n(&texts.all, __ATOMIC_ACQUIRE), *others = NULL;
-	size_t bytes = sizeof(*all) * NVTX_TEXTS_MAX;
-	int code = errno;
-
-	if (all)
-		return all;
-	all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		   -1, 0);
-	errno = code;
-	if (all == MAP_FAILED)
-		return NULL;
-	if (__atomic_compare_exchange_n(&texts.all, &others, all, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
-		return all;
-	munmap(all, bytes);
-	return others;
+	return nvtx_reserve((void **)&texts.all, sizeof(struct nvtx_text) * NVTX_TEXTS_MAX);
 }
 
 /* A copy of the text that nobody else knows yet. NULL: there are too many. */

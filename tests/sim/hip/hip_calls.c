@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "programs/log.h"
+#include "programs/session.h"
 #include "sim_hip.h"
 #include "sim_nccl.h"
 
@@ -293,14 +294,6 @@ static hipStream_t stream_make(void)
 	return stream;
 }
 
-static void line_wait(bool pause)
-{
-	char line[16];
-
-	if (pause && !fgets(line, sizeof(line), stdin))
-		exit(0);
-}
-
 static void calls_make(struct calls *calls)
 {
 	calls->host = calloc(FLOATS, sizeof(float));
@@ -318,21 +311,8 @@ static void calls_make(struct calls *calls)
 int main(int argc, char **argv)
 {
 	struct calls calls = {0};
-	bool pause = false;
+	bool pause = session_begin(argc, argv, "hip-calls");
 
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--pause")) {
-			pause = true;
-		} else if (!strcmp(argv[i], "--log") && i + 1 < argc) {
-			log_open(argv[++i]);
-		} else {
-			fprintf(stderr, "usage: hip-calls [--log FILE] [--pause]\n");
-			return 2;
-		}
-	}
-	puts("simulated calls: ready");
-	fflush(stdout);
-	line_wait(pause);
 	calls_make(&calls);
 	launches(&calls);
 	module_launches(&calls);
@@ -342,10 +322,5 @@ int main(int argc, char **argv)
 	graphs(&calls);
 	collectives(&calls);
 	ranges();
-	if (log_file && fclose(log_file))
-		return 1;
-	puts("simulated calls: done");
-	fflush(stdout);
-	line_wait(pause);
-	return 0;
+	return session_end(pause);
 }

@@ -13,6 +13,7 @@
 
 #include "kernels.h"
 #include "log.h"
+#include "session.h"
 #include "sim_nccl.h"
 
 KERNEL(scale, "_Z5scalemPfi")
@@ -354,32 +355,11 @@ static void streams(void)
 	MUST(cuStreamDestroy_v2(stream));
 }
 
-static void line_wait(bool pause)
-{
-	char line[16];
-
-	if (pause && !fgets(line, sizeof(line), stdin))
-		exit(0);
-}
-
 int main(int argc, char **argv)
 {
 	struct calls calls = {0};
-	bool pause = false;
+	bool pause = session_begin(argc, argv, "calls");
 
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--pause")) {
-			pause = true;
-		} else if (!strcmp(argv[i], "--log") && i + 1 < argc) {
-			log_open(argv[++i]);
-		} else {
-			fprintf(stderr, "usage: calls [--log FILE] [--pause]\n");
-			return 2;
-		}
-	}
-	puts("simulated calls: ready");
-	fflush(stdout);
-	line_wait(pause);
 	calls.host = calloc(FLOATS, sizeof(float));
 	calls.stream = stream_make();
 	calls.other = stream_make();
@@ -399,10 +379,5 @@ int main(int argc, char **argv)
 	graphs(&calls);
 	communicators(&calls);
 	collectives(&calls);
-	if (log_file && fclose(log_file))
-		return 1;
-	puts("simulated calls: done");
-	fflush(stdout);
-	line_wait(pause);
-	return 0;
+	return session_end(pause);
 }

@@ -3,7 +3,7 @@
 #include "render/json/stragglers_json_internal.h"
 #include "render/json/summary_json.h"
 #include "render/place.h"
-#include "render/text/hang_text.h"
+#include "render/json/hang_json_internal.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_text.h"
 #include "store/record.h"

@@ -8,7 +8,8 @@
 #include "render/json/samples_json.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
-#include "render/text/hang_text.h"
+#include "render/json/hang_json_internal.h"
+#include "render/json/stack_frame_internal.h"
 #include "render/text/why_node.h"
 #include "util/json.h"
 #include "util/memory.h"
@@ -100,25 +101,12 @@ struct why_frames {
 static void frame_json(const struct stack_frame *frame, void *arg)
 {
 	struct why_frames *frames = arg;
-	struct json *json = frames->json;
 
 	if (frame->cut) {
 		frames->cut = true;
 		return;
 	}
-	json_object_begin(json);
-	if (frame->function)
-		json_field_string(json, "function", frame->function);
-	if (frame->module)
-		json_field_string(json, "module", frame->module);
-	if (frame->file)
-		json_field_string(json, "file", frame->file);
-	if (frame->line)
-		json_field_u64(json, "line", frame->line);
-	json_field_hex64(json, "offset", frame->offset);
-	if (frame->inlined)
-		json_field_bool(json, "inlined", true);
-	json_object_end(json);
+	stack_frame_json(frames->json, frame);
 }
 
 static void stack_json(const struct why_json_printer *printer, const char *key, uint32_t stack,

@@ -50,7 +50,7 @@ static const struct model_open_wait *wait_of(const struct hang_printer *printer,
 	return &printer->model->open_waits.data[hung->wait];
 }
 
-static const char *lock_name(const struct hang_view *view, const struct model_open_wait *wait)
+const char *hang_lock_name(const struct hang_view *view, const struct model_open_wait *wait)
 {
 	return wait->lock && view->names
 		       ? stack_names_variable(view->names,
@@ -63,7 +63,7 @@ static const char *lock_name(const struct hang_view *view, const struct model_op
 static void put_awaited(const struct hang_printer *printer, const struct why_hung *hung)
 {
 	const struct model_open_wait *wait = wait_of(printer, hung);
-	const char *name = lock_name(printer->view, wait), *call = NULL;
+	const char *name = hang_lock_name(printer->view, wait), *call = NULL;
 
 	if (hung->owner != MODEL_NONE && wait->flags & WAFFLE_OPEN_WAIT_JOIN) {
 		fputs("waits for the end of ", printer->out);
@@ -211,105 +211,4 @@ void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *vie
 	}
 	if (more)
 		fprintf(out, "  … %" PRIu32 " more; --evidence shows all\n", more);
-}
-
-/* ---- JSON ---- */
-
-static void frame_json(const struct stack_frame *frame, void *arg)
-{
-	struct json *json = arg;
-
-	if (frame->cut)
-		return;
-	json_object_begin(json);
-	if (frame->function)
-		json_field_string(json, "function", frame->function);
-	if (frame->module)
-		json_field_string(json, "module", frame->module);
-	if (frame->file)
-		json_field_string(json, "file", frame->file);
-	if (frame->line)
-		json_field_u64(json, "line", frame->line);
-	json_field_hex64(json, "offset", frame->offset);
-	if (frame->inlined)
-		json_field_bool(json, "inlined", true);
-	json_object_end(json);
-}
-
-static void stack_json(struct json *json, const struct hang_view *view, const char *key,
-		       uint32_t stack, uint64_t ts)
-{
-	json_key(json, key);
-	json_array_begin(json);
-	stack_names_each(view->names, stack, ts, frame_json, json);
-	json_array_end(json);
-}
-
-static void thread_json(struct json *json, const struct model *model, const char *key,
-			uint32_t thread)
-{
-	json_key(json, key);
-	if (thread >= model->threads.len) {
-		json_null(json);
-		return;
-	}
-	json_object_begin(json);
-	why_thread_fields(json, model, thread);
-	json_object_end(json);
-}
-
-static void text_json(struct json *json, const char *key, const char *text)
-{
-	json_key(json, key);
-	if (text)
-		json_string(json, text);
-	else
-		json_null(json);
-}
-
-static void wait_json(struct json *json, const struct why_hung *hung, const struct hang_view *view)
-{
-	const struct model_open_wait *wait = &view->model->open_waits.data[hung->wait];
-	bool join = wait->flags & WAFFLE_OPEN_WAIT_JOIN;
-
-	json_object_begin(json);
-	thread_json(json, view->model, "thread", wait->thread);
-	json_field_u64(json, "start_ns", wait->from_ts);
-	json_field_u64(json, "duration_ns", wait->ts - wait->from_ts);
-	json_field_bool(json, "begun_before", wait->before);
-	text_json(json, "syscall",
-		  wait->syscall < 0 ? NULL
-				    : syscall_name(view->model->meta->machine, wait->syscall));
-	json_key(json, "address");
-	if (wait->lock)
-		json_hex64(json, wait->lock);
-	else
-		json_null(json);
-	text_json(json, "variable", lock_name(view, wait));
-	text_json(json, "waits_for", hung->owner == MODEL_NONE ? NULL : join ? "thread" : "lock");
-	thread_json(json, view->model, "owner", hung->owner);
-	text_json(json, "grade",
-		  hung->owner == MODEL_NONE ? NULL
-		  : hung->sure              ? "certain"
-					    : "likely");
-	json_key(json, "deadlock");
-	if (hung->deadlock == MODEL_NONE)
-		json_null(json);
-	else
-		json_u64(json, hung->deadlock);
-	stack_json(json, view, "user_stack", wait->user_stack, wait->ts);
-	stack_json(json, view, "kernel_stack", wait->kernel_stack, wait->ts);
-	json_object_end(json);
-}
-
-void hang_json(struct json *json, const struct why_hangs *hangs, const struct hang_view *view)
-{
-	if (!hangs->waits.len)
-		return;
-	json_field_u64(json, "deadlocks", hangs->deadlocks.len);
-	json_key(json, "open_waits");
-	json_array_begin(json);
-	for (size_t i = 0; i < hangs->waits.len; i++)
-		wait_json(json, &hangs->waits.data[i], view);
-	json_array_end(json);
 }

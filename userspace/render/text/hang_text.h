@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlocks and open waits, as text and as JSON. */
+/* Deadlocks and open waits as text (as JSON: render/json/hang_json_internal.h). */
 #ifndef WAFFLE_RENDER_TEXT_HANG_TEXT_H
 #define WAFFLE_RENDER_TEXT_HANG_TEXT_H
 
 #include <stdio.h>
 
 #include "analyze/why/why_hang.h"
-#include "util/json.h"
+#include "model/model.h"
+#include "symbolize/stack_names.h"
 
 struct hang_view {
 	const struct model *model;
@@ -21,8 +22,7 @@ bool hang_print_deadlocks(const struct why_hangs *hangs, const struct hang_view 
  * longest of the others. */
 void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *view, FILE *out);
 
-/* Writes the members "deadlocks" and "open_waits" of an open object, unless there are no open
- * waits. */
-void hang_json(struct json *json, const struct why_hangs *hangs, const struct hang_view *view);
+/* The name of the variable that an open wait's lock is; NULL: none, or unknown. */
+const char *hang_lock_name(const struct hang_view *view, const struct model_open_wait *wait);
 
 #endif

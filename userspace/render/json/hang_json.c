@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/json/hang_json_internal.h"
+
+#include "render/json/stack_frame_internal.h"
+#include "render/text/why_node.h"
+#include "util/syscall_names.h"
+
+static void stack_frame_put(const struct stack_frame *frame, void *arg)
+{
+	if (!frame->cut)
+		stack_frame_json(arg, frame);
+}
+
+static void stack_json(struct json *json, const struct hang_view *view, const char *key,
+		       uint32_t stack, uint64_t ts)
+{
+	json_key(json, key);
+	json_array_begin(json);
+	stack_names_each(view->names, stack, ts, stack_frame_put, json);
+	json_array_end(json);
+}
+
+static void thread_json(struct json *json, const struct model *model, const char *key,
+			uint32_t thread)
+{
+	json_key(json, key);
+	if (thread >= model->threads.len) {
+		json_null(json);
+		return;
+	}
+	json_object_begin(json);
+	why_thread_fields(json, model, thread);
+	json_object_end(json);
+}
+
+static void text_json(struct json *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	if (text)
+		json_string(json, text);
+	else
+		json_null(json);
+}
+
+static void wait_json(struct json *json, const struct why_hung *hung, const struct hang_view *view)
+{
+	const struct model_open_wait *wait = &view->model->open_waits.data[hung->wait];
+	bool join = wait->flags & WAFFLE_OPEN_WAIT_JOIN;
+
+	json_object_begin(json);
+	thread_json(json, view->model, "thread", wait->thread);
+	json_field_u64(json, "start_ns", wait->from_ts);
+	json_field_u64(json, "duration_ns", wait->ts - wait->from_ts);
+	json_field_bool(json, "begun_before", wait->before);
+	text_json(json, "syscall",
+		  wait->syscall < 0 ? NULL
+				    : syscall_name(view->model->meta->machine, wait->syscall));
+	json_key(json, "address");
+	if (wait->lock)
+		json_hex64(json, wait->lock);
+	else
+		json_null(json);
+	text_json(json, "variable", hang_lock_name(view, wait));
+	text_json(json, "waits_for", hung->owner == MODEL_NONE ? NULL : join ? "thread" : "lock");
+	thread_json(json, view->model, "owner", hung->owner);
+	text_json(json, "grade",
+		  hung->owner == MODEL_NONE ? NULL
+		  : hung->sure              ? "certain"
+					    : "likely");
+	json_key(json, "deadlock");
+	if (hung->deadlock == MODEL_NONE)
+		json_null(json);
+	else
+		json_u64(json, hung->deadlock);
+	stack_json(json, view, "user_stack", wait->user_stack, wait->ts);
+	stack_json(json, view, "kernel_stack", wait->kernel_stack, wait->ts);
+	json_object_end(json);
+}
+
+void hang_json(struct json *json, const struct why_hangs *hangs, const struct hang_view *view)
+{
+	if (!hangs->waits.len)
+		return;
+	json_field_u64(json, "deadlocks", hangs->deadlocks.len);
+	json_key(json, "open_waits");
+	json_array_begin(json);
+	for (size_t i = 0; i < hangs->waits.len; i++)
+		wait_json(json, &hangs->waits.data[i], view);
+	json_array_end(json);
+}
