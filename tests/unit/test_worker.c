@@ -605,6 +605,17 @@ static void await(void)
 	assert_true(worker_queue_answered());
 }
 
+/* The result of a request once its answer is there. Answers to others may come before it: the thread
+ * chooses the next request by the size of its file. */
+static int result_at_last(enum deed deed, int fd, struct error *err)
+{
+	int result;
+
+	while ((result = ask(deed, fd, err)) == -EAGAIN)
+		await();
+	return result;
+}
+
 static void test_answer_that_takes_long_is_not_waited_for(void **state)
 {
 	int fd = open(SELF, O_RDONLY | O_CLOEXEC), other = memfd_create("other", MFD_CLOEXEC);
@@ -617,8 +628,7 @@ static void test_answer_that_takes_long_is_not_waited_for(void **state)
 	assert_non_null(strstr(err.message, "/its/file: it is still being parsed"));
 	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
 	assert_int_equal(ask(DEED_NONE, other, &err), -EAGAIN); /* it waits for its turn */
-	await();
-	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43);
+	assert_int_equal(result_at_last(DEED_SLEEP, fd, &err), 43);
 	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43); /* it is kept until nobody wants it */
 	worker_queue_forget(fd);
 	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
@@ -716,9 +726,7 @@ static void test_file_without_a_descriptor_for_it_is_an_error(void **state)
 	assert_int_equal(ask(DEED_NONE, fd, &err), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	assert_non_null(strstr(err.message, "/its/file: "));
-	assert_int_equal(ask(DEED_NONE, fd, &err), -EAGAIN);
-	await();
-	assert_int_equal(ask(DEED_NONE, fd, &err), 42);
+	assert_int_equal(result_at_last(DEED_NONE, fd, &err), 42);
 	worker_queue_close();
 	close(fd);
 }
