@@ -225,7 +225,7 @@ static __inline__ struct waffle_process_ *waffle_process_get_(void)
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
 {
-	return &waffle_thread_3_;
+	return waffle_thread_own_();
 }
 #endif
 

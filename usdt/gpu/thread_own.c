@@ -5,10 +5,14 @@
  * 1664 bytes of each thread for the storage of all of these that must exist from the thread's
  * start, and rejects a library that finds no room. So only pointers are there.
  */
+#ifndef WAFFLE_THREAD_EXTERN_
+#define WAFFLE_THREAD_EXTERN_ /* this file defines it */
+#endif
+#include "waffle/context.h"
+
 #include <stddef.h>
 
 #include "usdt/gpu/per_thread.h"
-#include "waffle/context.h"
 
 struct own {
 	struct per_thread memory;
