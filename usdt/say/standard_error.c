@@ -12,6 +12,7 @@
 
 /* When the library was loaded. `st_mode` 0: descriptor 2 was none, or did not look like it. */
 static struct stat at_load;
+static bool noted;
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -46,11 +47,15 @@ static bool looks_usual(const struct stat *status)
 	}
 }
 
+/* Another constructor of the library may have something to say before this one runs. */
 __attribute__((constructor)) static void standard_error_note(void)
 {
 	struct stat status;
 	int code = errno;
 
+	if (noted)
+		return;
+	noted = true;
 	if (!fstat(STDERR_FILENO, &status) && looks_usual(&status))
 		at_load = status;
 	errno = code;
@@ -60,8 +65,11 @@ bool standard_error_is_there(void)
 {
 	struct stat now;
 	int code = errno;
-	bool there = !fstat(STDERR_FILENO, &now) &&
-		     ((at_load.st_mode && is_same(&now, &at_load)) || is_also_output(&now));
+	bool there;
+
+	standard_error_note();
+	there = !fstat(STDERR_FILENO, &now) &&
+		((at_load.st_mode && is_same(&now, &at_load)) || is_also_output(&now));
 
 	errno = code;
 	return there;
