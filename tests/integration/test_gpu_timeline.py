@@ -225,6 +225,29 @@ def test_stand_in_is_called_simulated_in_all_outputs(waffle, text_capture, tmp_p
         assert "simulated" in waffle.ok(command, tmp_path / "made.waffle").stdout
 
 
+PARTS = [(), ("--filter", "dur > 1us"), ("--from", "20us"), ("--to", "900us")]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=["whole", "filter", "from", "to"])
+def test_part_without_the_event_that_says_so_is_called_simulated(waffle, text_capture, tmp_path, part):
+    made = Waiting(LONG_AND_SHORT)
+    made.session(10, "armed", simulated=1)
+    path, out = tmp_path / "made.waffle", tmp_path / "out"
+    made.write(text_capture, path)
+    for command in (["gpu"], ["gpu", "--graph=dot"], ["gpu", "--graph=json"], ["report"], ["view"]):
+        assert "simulated" in waffle.ok(*command, *part, path).stdout, command
+    for command in ("gpu", "report"):
+        assert '"simulated": true' in waffle.ok(command, "--json", *part, path).stdout
+    for form in ("perfetto", "chrome", "ndjson", "records"):
+        waffle.ok("export", "-f", form, "-o", out, *part, path)
+        assert b"simulated" in out.read_bytes(), form
+    if "--filter" in part:
+        assert "simulated" in waffle.ok("why", *part, path).stdout
+        assert "simulated" in waffle.ok("report", "--where", part[1], path).stdout
+    else:
+        assert "simulated" in waffle.ok("replay", *part, path).stdout
+
+
 def test_capture_without_times_says_how_to_get_them(waffle, text_capture, tmp_path):
     made = Made()
     made.write(text_capture, tmp_path / "made.waffle")
