@@ -116,7 +116,7 @@ int on_watched(struct watch_context *ctx)
 	struct frame_search search = {};
 	struct waffle_rec_watched *rec;
 	__u64 address = ctx->address, current;
-	bool begins;
+	bool begins, by_address;
 
 	if (finished || !target_has(task->tgid))
 		return 0;
@@ -126,11 +126,9 @@ int on_watched(struct watch_context *ctx)
 	if (!search.watch || !is_same_code(search.watch))
 		return 0;
 	begins = address == search.watch->first;
+	by_address = !search.watch->python.index_bytes;
 	current = search.at = python_innermost(&search.watch->python, task);
 	bpf_loop(WAFFLE_WATCH_FRAMES_MAX, frame_step, &search, 0);
-	/* Others read instructions, too, for example to disassemble them. */
-	if (begins && (!current || search.frame != current))
-		return 0;
 	rec = record_reserve(cpu, sizeof(*rec));
 	if (!rec)
 		return 0;
@@ -139,7 +137,10 @@ int on_watched(struct watch_context *ctx)
 	watched_fill(rec, &search, current);
 	if (begins)
 		rec->flags |= WAFFLE_WATCHED_BEGIN;
-	if (begins && !search.watch->python.index_bytes && rec->current_at < address)
+	if (begins && (!current || search.frame != current ||
+		       (by_address && rec->current_at > address))) /* it calls itself */
+		rec->flags |= WAFFLE_WATCHED_EARLY;
+	else if (begins && by_address && rec->current_at < address)
 		rec->flags |= WAFFLE_WATCHED_FRESH;
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;

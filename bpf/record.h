@@ -192,11 +192,14 @@ struct waffle_rec_watched {
 	__u32 flags; /* WAFFLE_WATCHED_* */
 	__u32 reserved;
 };
-#define WAFFLE_WATCHED_BEGIN 1u  /* it reads the first instruction; `frame` is `current` */
+#define WAFFLE_WATCHED_BEGIN 1u  /* it reads the first instruction */
 #define WAFFLE_WATCHED_FRESH 2u  /* with BEGIN: `frame` has executed nothing yet */
 #define WAFFLE_WATCHED_RETURN 4u /* `frame`, which is `current`, executes its return */
-#define WAFFLE_WATCHED_DEEP 8u   /* the stack was too deep to be searched: `outer` or `frame` is 0 \
-				  */
+/* With BEGIN: no frame of the function is the innermost one. A compiler may have moved the read
+ * before the write that makes it that. */
+#define WAFFLE_WATCHED_EARLY 16u
+/* The stack was too deep to be searched: `outer` or `frame` is 0. */
+#define WAFFLE_WATCHED_DEEP 8u
 
 /*
  * Followed by frame_bytes bytes: return addresses, innermost first; then python_count frames of

@@ -27,11 +27,18 @@ struct python_function {
 /* A call from its first instruction on. */
 struct python_call {
 	uint64_t id, begin_ts;
-	uint64_t frame;
+	uint64_t frame;             /* 0: not known yet */
 	uint64_t caller, caller_at; /* as in struct waffle_rec_watched */
 	uint32_t tgid, tid, function;
 	uint16_t cpu;
 };
+
+/* The last change of the number of references to a function's code on a thread. */
+struct code_touch {
+	uint32_t tgid, tid, function;
+	uint64_t current, current_at;
+};
+#define TOUCHES 1024
 
 enum call_end { CALL_RETURNED, CALL_LEFT, CALL_OPEN };
 
@@ -39,7 +46,8 @@ struct python_calls {
 	struct python_calls_options options;
 	struct python_watches *watches;
 	VEC(struct python_function *) functions;
-	VEC(struct python_call) list; /* those of a thread are in the order of their begins */
+	VEC(struct python_call) list;       /* those of a thread are in the order of their begins */
+	struct code_touch touches[TOUCHES]; /* one replaces another with the same hash */
 	uint64_t seed;
 };
 
@@ -194,11 +202,71 @@ static int gone_end(struct python_calls *calls, const struct waffle_rec_watched 
 	size_t at = innermost(calls, rec);
 	int result = 0;
 
-	while (!result && at != SIZE_MAX && calls->list.data[at].frame != frame) {
+	while (!result && at != SIZE_MAX &&
+	       (!calls->list.data[at].frame || calls->list.data[at].frame != frame)) {
 		result = call_end(calls, at, rec->rec.ts, CALL_LEFT);
 		at = innermost(calls, rec);
 	}
 	return result;
+}
+
+static struct code_touch *touch_of(struct python_calls *calls, const struct waffle_rec_watched *rec)
+{
+	return &calls->touches[(rec->rec.tid * 2654435761u ^ rec->function) % TOUCHES];
+}
+
+/* A thread that calls a function makes a reference to its code first, in the same instruction.
+ * Others read instructions, too, for example to disassemble them. */
+static bool is_call(struct python_calls *calls, const struct waffle_rec_watched *rec)
+{
+	const struct code_touch *touch = touch_of(calls, rec);
+
+	return touch->tid == rec->rec.tid && touch->tgid == rec->tgid &&
+	       touch->function == rec->function && touch->current == rec->current &&
+	       touch->current_at == rec->current_at;
+}
+
+static void touch_note(struct python_calls *calls, const struct waffle_rec_watched *rec)
+{
+	*touch_of(calls, rec) = (struct code_touch){.tgid = rec->tgid,
+						    .tid = rec->rec.tid,
+						    .function = rec->function,
+						    .current = rec->current,
+						    .current_at = rec->current_at};
+}
+
+/* The frame of a call is known once it is on the stack. */
+static void frame_learn(struct python_calls *calls, const struct waffle_rec_watched *rec)
+{
+	size_t at = innermost(calls, rec);
+	struct python_call *call = at == SIZE_MAX ? NULL : &calls->list.data[at];
+
+	if (call && !call->frame && rec->frame && rec->caller == call->caller &&
+	    rec->caller_at == call->caller_at)
+		call->frame = rec->frame;
+}
+
+/* The call will be the callee of what is the innermost frame. */
+static int early_pass(struct python_calls *calls, const struct waffle_rec_watched *rec)
+{
+	struct python_call call = {.id = waffle_call_id(rec->rec.ts, rec->rec.tid, calls->seed),
+				   .begin_ts = rec->rec.ts,
+				   .caller = rec->current,
+				   .caller_at = rec->current_at,
+				   .tgid = rec->tgid,
+				   .tid = rec->rec.tid,
+				   .function = rec->function,
+				   .cpu = rec->rec.cpu};
+	int result = 0;
+
+	if (!is_call(calls, rec))
+		return 0;
+	*touch_of(calls, rec) = (struct code_touch){0};
+	if (!(rec->flags & WAFFLE_WATCHED_DEEP && !rec->frame))
+		result = gone_end(calls, rec, rec->frame);
+	if (result)
+		return result;
+	return calls->list.len < CALLS_MAX && vec_push(&calls->list, call) ? 0 : -EINVAL;
 }
 
 static int begin_pass(struct python_calls *calls, const struct waffle_rec_watched *rec)
@@ -245,10 +313,18 @@ static int released_pass(struct python_calls *calls, const struct waffle_rec_wat
 
 int python_calls_pass(struct python_calls *calls, const struct waffle_rec_watched *rec)
 {
+	int result;
+
 	if (rec->function >= calls->functions.len)
 		return -EINVAL;
-	return rec->flags & WAFFLE_WATCHED_BEGIN ? begin_pass(calls, rec)
-						 : released_pass(calls, rec);
+	frame_learn(calls, rec);
+	if (rec->flags & WAFFLE_WATCHED_EARLY)
+		return early_pass(calls, rec);
+	if (rec->flags & WAFFLE_WATCHED_BEGIN)
+		return begin_pass(calls, rec);
+	result = released_pass(calls, rec);
+	touch_note(calls, rec);
+	return result;
 }
 
 /* ---- processes ---- */

@@ -187,14 +187,14 @@ static void function_take(struct python_watches *watches, struct watched_process
 		report(watches, spec, " in pid %d: %s", process->pid, watch_problem(-result));
 }
 
-struct search {
+struct function_search {
 	struct python_watches *watches;
 	struct watched_process *process;
 };
 
 static void code_found(const struct python_code *code, void *arg)
 {
-	const struct search *search = arg;
+	const struct function_search *search = arg;
 	const struct python_watches_options *options = &search->watches->options;
 	bool qualified = !search->process->python.kernel.index_bytes;
 
@@ -254,7 +254,7 @@ static void search_end(struct python_watches *watches, struct watched_process *p
 static bool search_step(struct python_watches *watches, struct watched_process *process,
 			const struct image *image, uint64_t now_ns)
 {
-	struct search search = {watches, process};
+	struct function_search search = {watches, process};
 
 	if (!process->searching) {
 		if (python_codes_begin(&process->codes, process->pid, watches->names,
