@@ -121,6 +121,13 @@ void kernel_watch_free(struct kernel_watch *watch)
 	free(watch);
 }
 
+static bool is_same(const struct waffle_watch *a, const struct waffle_watch *b)
+{
+	return a->code == b->code && a->name == b->name && a->first_line == b->first_line &&
+	       a->function == b->function && a->first == b->first &&
+	       a->python.runtime == b->python.runtime && a->return_opcode == b->return_opcode;
+}
+
 /* Two programs may have functions at one address. Their watches must be the same then, as they are
  * if both programs run at fixed addresses. */
 static int address_add(struct kernel *kernel, uint64_t address, const struct waffle_watch *function)
@@ -132,10 +139,8 @@ static int address_add(struct kernel *kernel, uint64_t address, const struct waf
 		return 0;
 	if (errno != EEXIST)
 		return -errno;
-	return !bpf_map_lookup_elem(map, &address, &known) &&
-			       !memcmp(&known, function, sizeof(known))
-		       ? 0
-		       : -EEXIST;
+	return !bpf_map_lookup_elem(map, &address, &known) && is_same(&known, function) ? 0
+											: -EEXIST;
 }
 
 int kernel_watch_python(struct kernel *kernel, struct kernel_watch **watch, pid_t pid,
