@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "target/dwarf/cfi_cache.h"
 #include "target/dwarf/cfi_remote.h"
 #include "target/worker/worker.h"
 #include "util/input.h"

@@ -29,7 +29,7 @@ struct find {
 	bool dwarf_tried;
 	struct symtab code; /* read at its first use */
 	bool code_tried;
-	struct cfi_index *frames;    /* NULL: nothing is found yet, or the file has none */
+	struct cfi_index *frames; /* NULL: nothing is found yet, or the file has none */
 	bool frames_tried;
 	struct structs_code code_of; /* the code for which a fetch program is being made */
 	struct error *err;

@@ -460,9 +460,8 @@ static bool patterns_collect(struct symbol_patterns *patterns, const struct find
 				const struct spec_pattern *name = &spec->sides[side].names.list[k];
 
 				if (!spec->quiet || strstr(name->text, "::"))
-					good = patterns_add(patterns,
-							    (struct set_which){entry, side, k},
-							    name);
+					good = patterns_add(
+						patterns, (struct set_which){entry, side, k}, name);
 			}
 	}
 	return good;
@@ -472,8 +471,8 @@ int find_symbols(struct find *find, struct find_hits *hits)
 {
 	struct symbol_patterns patterns = {0};
 	bool missing = false;
-	int result = patterns_collect(&patterns, find) ? files_each(find, hits, &patterns)
-						       : -ENOMEM;
+	int result =
+		patterns_collect(&patterns, find) ? files_each(find, hits, &patterns) : -ENOMEM;
 
 	vec_free(&patterns.list);
 	if (result)

@@ -45,8 +45,7 @@ static bool read_function(struct cfi_section *section, const struct cfi_entry *e
 	static const struct waffle_unwind_row behind = {.rule = WAFFLE_UNWIND_UNKNOWN};
 	const struct cfi_common *common = &section->commons.data[entry->common].common;
 	struct reading *reading = arg;
-	struct function_rows function = {.from = entry->from,
-					 .first = (uint32_t)reading->rows.len};
+	struct function_rows function = {.from = entry->from, .first = (uint32_t)reading->rows.len};
 	bool good;
 
 	reading->table->functions++;
