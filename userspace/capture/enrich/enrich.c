@@ -81,6 +81,11 @@ uint64_t enrich_stacks_left_out(const struct enrich *enrich)
 	return stack_numbers_left_out(enrich->stack_numbers);
 }
 
+uint64_t enrich_stacks_early(const struct enrich *enrich)
+{
+	return enrich->span_stacks ? stacks_early(enrich->span_stacks) : 0;
+}
+
 const char *enrich_stack_warning(const struct enrich *enrich)
 {
 	return enrich->span_stacks ? stacks_warning(enrich->span_stacks) : NULL;
@@ -292,5 +297,10 @@ int enrich_process(struct enrich *enrich, pid_t pid, struct error *err)
 
 int enrich_tables(struct enrich *enrich, bool traced, struct error *err)
 {
-	return enrich->span_stacks ? stacks_ready(enrich->span_stacks, traced, err) : 0;
+	return enrich->span_stacks ? stacks_ready(enrich->span_stacks, true, traced, err) : 0;
+}
+
+int enrich_tables_soon(struct enrich *enrich, struct error *err)
+{
+	return enrich->span_stacks ? stacks_ready(enrich->span_stacks, false, false, err) : 0;
 }
