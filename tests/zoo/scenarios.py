@@ -326,6 +326,23 @@ SCENARIOS = (
         victim=Seen("R", runnable=0.6),
         check="throttled",
     ),
+    # Another thread of the cgroup uses up twice as much of the quota. Which thread that is follows
+    # from how long each ran, so it is a rule: `likely`.
+    Scenario(
+        "cpu_quota_shared",
+        "cpu_quota.c",
+        ("shared",),
+        cause="cpu-quota",
+        culprit="sibling",
+        object="cgroup",
+        share=0.5,
+        grade="likely",
+        others=("sleep", "timer"),
+        cgroups=("quota",),
+        victim=Seen("RS", share=0.8),
+        check="throttled",
+        tolerance=0.2,
+    ),
     # The culprit is who sent the signals, without a span; its own sleep in between is not the
     # cause: nobody asked it to go on. 20 ms of each span run.
     Scenario(
