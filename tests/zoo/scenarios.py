@@ -326,6 +326,29 @@ SCENARIOS = (
         victim=Seen("R", runnable=0.6),
         check="throttled",
     ),
+    # poll() and select() name what they wait for, not only that they do.
+    Scenario(
+        "polled_dns",
+        "polled.c",
+        ("dns",),
+        cause="timer",
+        span="victim",
+        object="socket",
+        share=0.9,
+        victim=Seen("S", ("poll",)),
+    ),
+    Scenario(
+        "polled_select",
+        "polled.c",
+        ("select",),
+        cause="pipe",
+        culprit="writer",
+        object="pipe",
+        share=0.8,
+        grade="likely",
+        victim=Seen("S", ("pselect6", "select")),
+        other=Seen("R"),
+    ),
     # Another thread of the cgroup uses up twice as much of the quota. Which thread that is follows
     # from how long each ran, so it is a rule: `likely`.
     Scenario(

@@ -77,8 +77,10 @@ static bool is_shown_by_end(const struct why_blocked *blocked)
 
 bool why_blocked_polls_timer(const struct why_blocked *blocked)
 {
-	return blocked->kind == WAIT_POLL && blocked->facts.object &&
-	       strstr(blocked->facts.object->detail, "[timerfd]");
+	const struct store_object *object = blocked->facts.object;
+
+	return blocked->kind == WAIT_POLL && object &&
+	       (strstr(object->detail, "[timerfd]") || strstr(object->name, "[timerfd]"));
 }
 
 struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked,
