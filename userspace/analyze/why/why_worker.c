@@ -28,7 +28,7 @@ const struct worker_row worker_rows[] = {
 	THREAD("RCU grace periods",
 	       "rcu_preempt rcu_sched rcu_bh rcu_gp rcu_par_gp rcu_exp_* rcu_tasks_* rcuog/* "
 	       "rcuop/* rcuos/* rcuc/* rcub/* "),
-	THREAD("softirqs: packets, timers and ends of block requests", "ksoftirqd/* "),
+	THREAD("softirqs: packets, timers, block I/O", "ksoftirqd/* "),
 	THREAD("packets of a network device", "napi/* "),
 	THREAD("an interrupt of a device", "irq/* "),
 	THREAD("moves of threads to other CPUs", "migration/* "),
