@@ -385,31 +385,50 @@ static __noinline void code_record(struct storage_walk *walk, __u64 code)
 		bpf_map_update_elem(&python_codes, &key, &one, BPF_ANY);
 }
 
+/* Where a frame is in its code, with WAFFLE_PYTHON_ENTRY. */
+static __always_inline __u64 instruction_of(const struct waffle_python *python, __u64 frame,
+					    __u64 code)
+{
+	__s32 last = -1;
+	__u8 entry = 0;
+	__u64 instr;
+
+	if (python->index_bytes) {
+		bpf_probe_read_user(&last, sizeof(last), (void *)(frame + python->frame_instr));
+		instr = code + python->code_instructions;
+		if (last > 0)
+			instr += (__u64)last * python->index_bytes;
+		return instr | WAFFLE_PYTHON_ENTRY;
+	}
+	instr = word_at(frame + python->frame_instr);
+	if (python->frame_entry)
+		bpf_probe_read_user(&entry, 1, (void *)(frame + python->frame_entry));
+	return entry ? instr | WAFFLE_PYTHON_ENTRY : instr;
+}
+
 static long python_frame(__u32 index, void *context)
 {
 	struct storage_walk *walk = ((struct context *)context)->walk;
 	struct waffle_python *python = &walk->process.python;
 	__u64 frame = walk->frame, code, instr;
-	__u8 owner, entry = 0;
+	bool is_python;
+	__u8 owner;
 	__u32 at;
 
 	if (!frame || bpf_probe_read_user(&owner, 1, (void *)(frame + python->frame_owner)))
 		return 1;
-	if (owner < python->owner_none && walk->python >= WAFFLE_FRAMES_PYTHON_MAX)
+	is_python = !python->owner_none || owner < python->owner_none;
+	if (is_python && walk->python >= WAFFLE_FRAMES_PYTHON_MAX)
 		return 1;
 	code = word_at(frame + python->frame_code) & ~WAFFLE_PYTHON_MARKS;
-	instr = word_at(frame + python->frame_instr);
+	instr = instruction_of(python, frame, code);
 	walk->frame = word_at(frame + python->frame_previous);
 	at = walk->count + 2 * walk->python;
-	if (owner >= python->owner_none) {
+	if (!is_python) {
 		if (walk->python)
 			walk->words[(at - 1) & (WORDS - 1)] |= WAFFLE_PYTHON_ENTRY;
 		return 0;
 	}
-	if (python->frame_entry)
-		bpf_probe_read_user(&entry, 1, (void *)(frame + python->frame_entry));
-	if (entry)
-		instr |= WAFFLE_PYTHON_ENTRY;
 	walk->words[at & (WORDS - 1)] = code;
 	walk->words[(at + 1) & (WORDS - 1)] = instr;
 	walk->python++;

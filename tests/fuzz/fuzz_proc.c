@@ -302,8 +302,9 @@ static void check_frame(const struct python *python, const struct waffle_rec_cod
 	}
 }
 
-/* Memory of an interpreter: its state at the start, followed by a word with the version. */
-static void read_python(const uint8_t *data, size_t size)
+/* Memory of an interpreter: its state at the start, followed by a word with the version if its size
+ * does not tell that. */
+static void read_python_at(const struct python_place *place, const uint8_t *data, size_t size)
 {
 	struct waffle_rec_code *code = calloc(1, sizeof(*code));
 	struct image image = {.process = -1, .memory = memfd_create("fuzz", MFD_CLOEXEC)};
@@ -311,7 +312,7 @@ static void read_python(const uint8_t *data, size_t size)
 
 	require(code && image.memory >= 0);
 	require(write(image.memory, data, size) == (ssize_t)size);
-	require(python_at(&python, &image, 0, 512) == (size >= 8));
+	require(python_at(&python, &image, place) == (size >= 8));
 	require(python.found);
 	require(!python.kernel.runtime);
 	require(python.kernel.frame_code <= 1u << 24 && python.kernel.code_table <= 1u << 24);
@@ -326,6 +327,18 @@ static void read_python(const uint8_t *data, size_t size)
 	}
 	close(image.memory);
 	free(code);
+}
+
+static void read_python(const uint8_t *data, size_t size)
+{
+	static const struct python_place places[] = {
+		{.version_at = 512},
+		{.runtime_bytes = 1464}, /* 3.8 */
+		{.runtime_bytes = 672},  /* 3.10 */
+	};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		read_python_at(&places[i], data, size);
 }
 
 /* An environment of any bytes, copied so that a read beyond its end is noticed. */

@@ -2,7 +2,6 @@
 /*
  * Begin and end of a recording: the functions of waffle_trace.h, the environment, fork() and exit.
  */
-#undef WAFFLE_THREAD_EXTERN_ /* this file defines the state of a thread, for all of libwaffle */
 #include "waffle_trace.h"
 
 #include <dlfcn.h>

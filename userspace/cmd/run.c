@@ -64,24 +64,6 @@ static int account_choose(struct capture_options *options, struct error *err)
 	return code;
 }
 
-/* glibc keeps 1664 bytes for the thread-local storage of libraries that are opened late, in which
- * there is room for one copy of libwaffle. The program may have another one. */
-static int storage_enlarge(struct error *err)
-{
-	static const char name[] = "GLIBC_TUNABLES";
-	static const char more[] = "glibc.rtld.optional_static_tls=4096";
-	const char *before = getenv(name);
-	char text[4096];
-
-	if (before && strstr(before, "optional_static_tls"))
-		return 0;
-	if ((size_t)snprintf(text, sizeof(text), "%s%s%s", before ? before : "",
-			     before && *before ? ":" : "", more) >= sizeof(text))
-		return 0; /* the program's own come first */
-	return setenv(name, text, 1) ? error_set(err, errno, "--gpu: %s: %s", name, strerror(errno))
-				     : 0;
-}
-
 /* Sets the variables by which libraries of CUDA load libwaffle-gpu, unless the caller has set them:
  * another tool may be there. */
 static int gpu_prepare(struct error *err)
@@ -100,7 +82,7 @@ static int gpu_prepare(struct error *err)
 	for (size_t i = 0; !result && i < sizeof(names) / sizeof(names[0]); i++)
 		if (setenv(names[i], path, 0))
 			result = error_set(err, errno, "--gpu: %s: %s", names[i], strerror(errno));
-	return result ?: storage_enlarge(err);
+	return result;
 }
 
 static void failure_set(struct error *err, const struct capture_options *options, const char *name,
