@@ -6,7 +6,7 @@
 #include "symbolize/stack_names.h"
 #include "util/memory.h"
 
-struct loading {
+struct causes_loading {
 	struct span_cause *spans;
 	span_causes_fn ready;
 	void *arg;
@@ -14,7 +14,7 @@ struct loading {
 
 static int instance_take(const struct why *why, const struct why_instance *instance, void *arg)
 {
-	const struct loading *loading = arg;
+	const struct causes_loading *loading = arg;
 	struct span_cause *first = &loading->spans[instance->span];
 
 	for (uint32_t i = 0; i < instance->part_count; i++) {
@@ -42,7 +42,7 @@ int span_causes_each(struct why **why, const struct model *model, why_each_fn ea
 int span_causes_load(struct span_causes *causes, const struct model *model, span_causes_fn ready,
 		     void *arg, struct error *err)
 {
-	struct loading loading = {.ready = ready, .arg = arg};
+	struct causes_loading loading = {.ready = ready, .arg = arg};
 	int result;
 
 	*causes = (struct span_causes){0};

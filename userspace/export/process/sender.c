@@ -18,7 +18,7 @@
 #define SPOOL_LOOK_NS 5000000000ull
 
 /* A thread that delivers, too, as long as nothing fails. */
-struct helper {
+struct sender_helper {
 	struct sender *sender;
 	unsigned number; /* of the thread, for deliver() */
 	pthread_t thread;
@@ -51,8 +51,8 @@ struct sender {
 	uint64_t failed_ns;     /* the last failure, of CLOCK_MONOTONIC */
 	struct sender_counts counts;
 
-	pthread_t thread;                               /* the first one */
-	struct helper helpers[SENDER_PARALLEL_MAX - 1]; /* the others */
+	pthread_t thread;                                      /* the first one */
+	struct sender_helper helpers[SENDER_PARALLEL_MAX - 1]; /* the others */
 	unsigned helper_max, helper_count;
 };
 
@@ -392,7 +392,7 @@ static void thread_begin(const struct sender *sender)
 
 static void *helper_main(void *arg)
 {
-	const struct helper *helper = arg;
+	const struct sender_helper *helper = arg;
 	struct sender *sender = helper->sender;
 
 	thread_begin(sender);
@@ -413,9 +413,10 @@ static void *helper_main(void *arg)
 static void helpers_start(struct sender *sender)
 {
 	for (; sender->helper_count < sender->helper_max; sender->helper_count++) {
-		struct helper *helper = &sender->helpers[sender->helper_count];
+		struct sender_helper *helper = &sender->helpers[sender->helper_count];
 
-		*helper = (struct helper){.sender = sender, .number = sender->helper_count + 1};
+		*helper = (struct sender_helper){.sender = sender,
+						 .number = sender->helper_count + 1};
 		if (own_thread_start(&helper->thread, helper_main, helper))
 			return;
 	}
