@@ -34,13 +34,13 @@ unsigned char *otlp_attribute_room(struct otlp_out *otlp, unsigned field, const 
 				   size_t value_len)
 {
 	size_t key_len = strlen(key), len, all;
-	unsigned char *begin, *at;
+	unsigned char *at;
 
 	if (otlp->json || utf8_valid(key, key_len) < key_len)
 		return NULL;
 	len = 2 + otlp_varint_len(key_len) + key_len + otlp_varint_len(value_len) + value_len;
 	all = 1 + otlp_varint_len(len) + len;
-	begin = at = (unsigned char *)bytes_room(otlp->out, all);
+	at = (unsigned char *)bytes_room(otlp->out, all);
 	if (!at)
 		return NULL;
 	*at++ = (unsigned char)(field << 3 | WIRE_BYTES);
@@ -50,9 +50,8 @@ unsigned char *otlp_attribute_room(struct otlp_out *otlp, unsigned field, const 
 	memcpy(at, key, key_len);
 	at += key_len;
 	*at++ = 2 << 3 | WIRE_BYTES;
-	at = otlp_varint_put(at, value_len);
 	otlp->out->len += all;
-	return begin + all - value_len;
+	return otlp_varint_put(at, value_len);
 }
 
 /* ---- JSON ---- */
