@@ -146,7 +146,7 @@ $(BUILD)/python/libwaffle.so.0: $(PIC_OBJ) $(PYTHON_OBJ) usdt/libwaffle.map
 # it contains the libraries that it needs, too, where the machine that builds it has their archives.
 GPU_SRC := $(wildcard usdt/gpu/*.c)
 # It has usdt/gpu/thread_own.c instead.
-GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/pic/%.o) $(filter-out $(BUILD)/pic/usdt/record/thread_own.o,$(PIC_OBJ))
+GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/userspace/target/process/tracer_id.o $(filter-out $(BUILD)/pic/usdt/record/thread_own.o,$(PIC_OBJ))
 GPU_ARCHIVES = $(foreach l,$(patsubst -l%,%,$(filter-out -lm -lpthread,$(PIC_LIBS))),$(filter /%,$(shell $(CC) -print-file-name=lib$(l).a)))
 GPU_LIBS = $(if $(word $(words $(filter-out -lm -lpthread,$(PIC_LIBS))),$(GPU_ARCHIVES)),$(PYTHON_LIBS),$(PIC_LIBS))
 $(BUILD)/libwaffle-gpu.so: $(GPU_OBJ) $(PYTHON_OBJ) usdt/libwaffle-gpu.map
@@ -204,8 +204,8 @@ $(BUILD)/unit/test_attempt: $(BUILD)/obj/usdt/record/attempt.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring/ring.o $(BUILD)/obj/usdt/ring/ring_write.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ring/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
-	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate/*.c) usdt/say/say.c)
-$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o say/say.o)
+	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate/*.c) usdt/say/say.c usdt/say/standard_error.c)
+$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o say/say.o say/standard_error.o)
 $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/ring/shared_memory.o
 $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/name/name_chunk.o
 $(BUILD)/unit/test_nvtx: $(addprefix $(BUILD)/obj/usdt/gpu/nvtx_,text.o find.o reserve.o)
