@@ -146,6 +146,7 @@ static void put_runnable(const struct why_printer *printer, const struct why_ste
 		fputs(" by ", printer->out);
 		why_put(printer, strtab_get(printer->why->texts, step->object));
 	}
+	put_meaning(printer, step);
 }
 
 void why_put_frequency(const struct why_printer *printer, const struct why_step *step)
