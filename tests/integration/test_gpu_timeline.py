@@ -390,7 +390,8 @@ def test_clock_that_jumps(gpu, waffle, tmp_path, jump):
     made = Made()
     for number in range(1, 10):
         made.launch(100 * number, number)
-        made.op(100 * number + 10 + (jump if number == 5 else 0), 100 * number + 20 + (jump if number > 4 else 0), number)
+        start, end = 100 * number + 10, 100 * number + 20
+        made.op(start + (jump if number == 5 else 0), end + (jump if number > 4 else 0), number)
     made.op(0, 2**62, 77, stream=8)
     answer = gpu(made, "--json")
     assert answer["records"] == 10
