@@ -215,6 +215,17 @@ def test_window_of_a_device_is_the_time_in_which_it_was_recorded(gpu):
     assert device["idle"]["launch_starved_ns"] == 100 + 1000
 
 
+def test_stream_without_operations_is_no_row(waffle, text_capture, tmp_path):
+    made = Made()
+    made.op(200, 300, 1)
+    made.op(200, 300, 2, stream=8, kind="wait", site="odd")
+    made.write(text_capture, tmp_path / "made.waffle")
+    lines = waffle.ok("gpu", tmp_path / "made.waffle").stdout.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("STREAMS"))
+    assert lines[first + 1].split()[:2] == ["7", "1"]
+    assert lines[first + 2] == "  1 stream without operations in this time"
+
+
 def test_stand_in_is_called_simulated_in_all_outputs(waffle, text_capture, tmp_path, gpu):
     made = Made()
     made.session(10, "armed", simulated=1)
@@ -379,7 +390,8 @@ def test_clock_that_jumps(gpu, waffle, tmp_path, jump):
     made = Made()
     for number in range(1, 10):
         made.launch(100 * number, number)
-        made.op(100 * number + 10 + (jump if number == 5 else 0), 100 * number + 20 + (jump if number > 4 else 0), number)
+        start, end = 100 * number + 10, 100 * number + 20
+        made.op(start + (jump if number == 5 else 0), end + (jump if number > 4 else 0), number)
     made.op(0, 2**62, 77, stream=8)
     answer = gpu(made, "--json")
     assert answer["records"] == 10
