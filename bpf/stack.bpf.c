@@ -3,6 +3,7 @@
 #include "vmlinux.h"
 #include "stack.h"
 #include "emit.bpf.h"
+#include "python_thread.bpf.h"
 #include "thread_storage.bpf.h"
 
 #define WAFFLE_UNWIND_READ(context, word, address)                                                 \
@@ -289,39 +290,6 @@ static __always_inline void user_walk(struct storage_walk *walk, struct task_str
 
 /* ---- Python ---- */
 
-static __always_inline __u64 word_at(__u64 address)
-{
-	__u64 word;
-
-	return bpf_probe_read_user(&word, sizeof(word), (void *)address) ? 0 : word;
-}
-
-/* The key of a thread in Python's list of thread states: thread_id, of pthread_self(), or
- * native_thread_id, of gettid(). */
-static __always_inline __u64 thread_key(struct task_struct *task)
-{
-#if defined(__TARGET_ARCH_x86)
-	return task->thread.fsbase;
-#else
-	struct pid *pid = task->thread_pid;
-	struct upid upid = {};
-
-	bpf_core_read(&upid, sizeof(upid), &pid->numbers[pid->level]);
-	return upid.nr;
-#endif
-}
-
-static long python_thread(__u32 index, void *context)
-{
-	struct storage_walk *walk = ((struct context *)context)->walk;
-	struct waffle_python *python = &walk->process.python;
-
-	if (!walk->thread || word_at(walk->thread + python->thread_key) == walk->frame)
-		return 1;
-	walk->thread = word_at(walk->thread + python->thread_next);
-	return 0;
-}
-
 /* Copies the text of a str; longer ones are cut. */
 static __always_inline void text_copy(const struct waffle_python *python, __u64 object,
 				      struct waffle_code_text *text, void *to, __u32 room)
@@ -442,15 +410,7 @@ static __noinline void python_walk(struct storage_walk *walk)
 	struct waffle_python *python = &walk->process.python;
 	struct context context = {walk};
 
-	walk->thread = word_at(python->runtime + python->interpreters_main);
-	walk->thread = walk->thread ? word_at(walk->thread + python->threads_head) : 0;
-	walk->frame = thread_key(task);
-	bpf_loop(WAFFLE_PYTHON_THREADS_MAX, python_thread, &context, 0);
-	if (!walk->thread || word_at(walk->thread + python->thread_key) != walk->frame)
-		return;
-	walk->frame = word_at(walk->thread + python->thread_frame);
-	if (python->has_cframe)
-		walk->frame = walk->frame ? word_at(walk->frame + python->cframe_frame) : 0;
+	walk->frame = python_innermost(python, task);
 	bpf_loop(4 * WAFFLE_FRAMES_PYTHON_MAX, python_frame, &context, 0);
 	if (walk->frame)
 		walk->cut |= WAFFLE_CUT_PYTHON;
@@ -517,7 +477,7 @@ __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 	walk->python = 0;
 	walk->ts = ts;
 	user_walk(walk, task, flags);
-	if (walk->process.python.runtime && !(flags & WAFFLE_STACK_NO_PYTHON))
+	if (walk->process.python.runtime)
 		python_walk(walk);
 	words = walk->count + 2 * walk->python;
 	if (words <= 16)

@@ -17,6 +17,7 @@
 #include "target/process/mounts.h"
 #include "target/process/process.h"
 #include "target/process/python.h"
+#include "target/process/python_codes.h"
 #include "target/process/rank.h"
 #include "util/utf8.h"
 
@@ -302,6 +303,20 @@ static void check_frame(const struct python *python, const struct waffle_rec_cod
 	}
 }
 
+/* An object whose type is at any address, so that it counts as a code object. */
+static void check_code(const struct python *python, const struct image *image, uint64_t address)
+{
+	struct python typed = *python;
+	struct python_code code;
+
+	if (!image_read(image, address + 8, &typed.code_type, sizeof(typed.code_type)) ||
+	    !python_code_at(&code, &typed, image, address))
+		return;
+	require(code.address == address && code.first_line <= INT32_MAX);
+	require(is_text(code.function.function, sizeof(code.function.function)));
+	require(is_text(code.function.file, sizeof(code.function.file)));
+}
+
 /* Memory of an interpreter: its state at the start, followed by a word with the version if its size
  * does not tell that. */
 static void read_python_at(const struct python_place *place, const uint8_t *data, size_t size)
@@ -317,6 +332,7 @@ static void read_python_at(const struct python_place *place, const uint8_t *data
 	require(!python.kernel.runtime);
 	require(python.kernel.frame_code <= 1u << 24 && python.kernel.code_table <= 1u << 24);
 	for (uint64_t address = 512; python.kernel.ascii_bytes && address < size; address += 64) {
+		check_code(&python, &image, address);
 		if (!python_code_read(&python, &image, address, code))
 			continue;
 		require(code->code == address);

@@ -108,6 +108,24 @@ int enrich_unwinding(struct enrich *enrich, const struct waffle_rec *rec, struct
 	return 0;
 }
 
+/* The inverse of wait_polled() in bpf/wait.h. */
+static int64_t polled_object(struct enrich *enrich, struct waffle_rec_wait *wait, struct error *err)
+{
+	const int fds[WAFFLE_POLLED_MAX] = {(int)wait->object, (int)(uint32_t)wait->ino,
+					    (int)(wait->ino >> 32), (int)(wait->address >> 32)};
+	uint32_t count = (uint32_t)wait->address;
+	pid_t pid = (pid_t)processes_readable(enrich->processes, wait->rec.tid);
+	int64_t object = 0;
+
+	if (pid)
+		object = object_names_polled(enrich->objects, pid, fds, count, err);
+	wait->object = object > 0 ? (uint32_t)object : 0;
+	wait->dev = 0;
+	wait->ino = 0;
+	wait->address = 0;
+	return object;
+}
+
 /* The descriptor may be closed soon, so it is looked up first. */
 static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, struct error *err)
 {
@@ -117,6 +135,8 @@ static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, 
 	uint32_t pid;
 	int64_t object;
 
+	if (wait->dev == WAFFLE_WAIT_POLLED)
+		return polled_object(enrich, wait, err);
 	wait->object = 0;
 	if (!wait->ino) /* a page fault */
 		return 0;

@@ -27,6 +27,8 @@ static int read_here(struct program_facts *facts, int fd, const char *path)
 	}
 	if (facts->python_runtime && elf_file_dynamic_symbol(&file, "Py_Version", &symbol))
 		facts->python_version = symbol.st_value;
+	if (facts->python_runtime && elf_file_dynamic_symbol(&file, "PyCode_Type", &symbol))
+		facts->python_code_type = symbol.st_value;
 	if (facts->python_runtime &&
 	    elf_file_dynamic_symbol(&file, "_PyEval_EvalFrameDefault", &symbol)) {
 		facts->python_eval = symbol.st_value;
@@ -54,6 +56,7 @@ int program_facts_serve(struct wire_in *request, int fd, struct wire_out *reply,
 	wire_put_u64(reply, facts.python_runtime);
 	wire_put_u64(reply, facts.python_runtime_bytes);
 	wire_put_u64(reply, facts.python_version);
+	wire_put_u64(reply, facts.python_code_type);
 	wire_put_u64(reply, facts.python_eval);
 	wire_put_u64(reply, facts.python_eval_bytes);
 	return 0;
@@ -66,6 +69,7 @@ bool program_facts_decode(struct program_facts *facts, struct wire_in *in)
 	facts->python_runtime = wire_get_u64(in);
 	facts->python_runtime_bytes = wire_get_u64(in);
 	facts->python_version = wire_get_u64(in);
+	facts->python_code_type = wire_get_u64(in);
 	facts->python_eval = wire_get_u64(in);
 	facts->python_eval_bytes = wire_get_u64(in);
 	if (wire_in_done(in) && facts->build_id.size <= BUILD_ID_MAX &&

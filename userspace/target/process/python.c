@@ -29,10 +29,20 @@ static const struct {
 				 */
 	struct waffle_python kernel;
 	uint32_t native_thread_id; /* 0: threads have none */
+	uint32_t code_short_name;
 } known[] = {
-	{.version = 0x0308, .runtime_bytes = 1464, .kernel = OFFSETS_BEFORE_3_11(104, 1)},
-	{.version = 0x0309, .runtime_bytes = 656, .kernel = OFFSETS_BEFORE_3_11(104, 1)},
-	{.version = 0x030a, .runtime_bytes = 672, .kernel = OFFSETS_BEFORE_3_11(96, 2)},
+	{.version = 0x0308,
+	 .runtime_bytes = 1464,
+	 .kernel = OFFSETS_BEFORE_3_11(104, 1),
+	 .code_short_name = 112},
+	{.version = 0x0309,
+	 .runtime_bytes = 656,
+	 .kernel = OFFSETS_BEFORE_3_11(104, 1),
+	 .code_short_name = 112},
+	{.version = 0x030a,
+	 .runtime_bytes = 672,
+	 .kernel = OFFSETS_BEFORE_3_11(96, 2),
+	 .code_short_name = 112},
 	{
 		.version = 0x030b,
 		.kernel = {.interpreters_main = 48,
@@ -56,6 +66,7 @@ static const struct {
 			   .ascii_bytes = 48,
 			   .compact_bytes = 72},
 		.native_thread_id = 160,
+		.code_short_name = 120,
 	},
 	{
 		.version = 0x030c,
@@ -79,6 +90,7 @@ static const struct {
 			   .ascii_bytes = 40,
 			   .compact_bytes = 56},
 		.native_thread_id = 144,
+		.code_short_name = 120,
 	},
 };
 
@@ -108,6 +120,7 @@ enum { /* Include/internal/pycore_debug_offsets.h */
        OFFSET_FRAME_OWNER = 5,
        /* in the section code_object */
        OFFSET_CODE_FILENAME = 1,
+       OFFSET_CODE_NAME = 2,
        OFFSET_CODE_QUALNAME = 3,
        OFFSET_CODE_LINE_TABLE = 4,
        OFFSET_CODE_FIRST_LINE = 5,
@@ -161,6 +174,7 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 		/* Free-threaded builds lay out objects differently. */
 		if (python->version >> 16 != told[i].version || words[OFFSET_FREE_THREADED])
 			continue;
+		python->code_short_name = (uint32_t)code[OFFSET_CODE_NAME];
 		python->kernel = (struct waffle_python){
 			.runtime = runtime,
 			.interpreters_main = (uint32_t)words[OFFSET_INTERPRETERS_HEAD],
@@ -199,6 +213,7 @@ static void offsets_know(struct python *python, const struct image *image,
 			continue;
 		python->version = place->version_at ? python->version : known[i].version << 16;
 		python->kernel = known[i].kernel;
+		python->code_short_name = known[i].code_short_name;
 		python->kernel.thread_key =
 			thread_key(known[i].kernel.thread_key, known[i].native_thread_id);
 		python->kernel.runtime = python->kernel.thread_key ? place->runtime : 0;
@@ -257,6 +272,8 @@ static int file_has_python(struct python *python, const struct image *image, pid
 		place.version_at = facts.python_version + placed.base;
 	if (!python_at(python, image, &place))
 		return 0;
+	if (facts.python_code_type)
+		python->code_type = facts.python_code_type + placed.base;
 	code_range(python, &facts, placed.base, mapping);
 	return 1;
 }

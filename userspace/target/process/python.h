@@ -27,6 +27,8 @@ struct python {
 	bool found;                  /* there is an interpreter, supported or not */
 	uint32_t version;            /* PY_VERSION_HEX; 0: unknown, as before 3.11 */
 	struct python_code_range code;
+	uint64_t code_type;       /* address of PyCode_Type; 0: unknown */
+	uint32_t code_short_name; /* PyCodeObject: co_name, which is not qualified */
 };
 
 /*
