@@ -2,7 +2,6 @@
 """export --to URL and the formats that servers take (docs/backends.md): real servers get captures, and what
 they answer is compared with the capture's NDJSON. Other servers are down, slow, overloaded or broken."""
 
-import http.server
 import json
 import os
 import re
@@ -17,7 +16,7 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from servers import (Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json,
+from servers import (Crowd, Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json,
                      start_server)
 from test_exporters import attributes, certificate, collector, ids_to_base64  # noqa: F401
 from test_processors import Processed, processed  # noqa: F401
@@ -423,39 +422,6 @@ def test_overloaded_server_is_asked_again_when_it_says(send, collector):  # noqa
     send(SMALL, server.url)
     first, second = server.requests
     assert first.body == second.body and second.time - first.time >= 1
-
-
-class Crowd:
-    """Answers no request before four have come at the same time, and counts the spans of all."""
-
-    def __init__(self):
-        self.together, self.lock = threading.Barrier(4), threading.Lock()
-        self.spans, self.served = 0, 0
-        crowd = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):  # noqa: N802
-                message = trace_service_pb2.ExportTraceServiceRequest()
-                message.ParseFromString(self.rfile.read(int(self.headers["Content-Length"])))
-                with crowd.lock:
-                    crowd.served += 1
-                    number = crowd.served
-                    crowd.spans += sum(len(scope.spans) for resource in message.resource_spans
-                                       for scope in resource.scope_spans)
-                if number <= 4:
-                    crowd.together.wait(60)
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
 def test_four_requests_are_under_way_at_the_same_time(waffle, send, processed, tmp_path):  # noqa: F811

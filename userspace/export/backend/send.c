@@ -17,7 +17,8 @@
 
 #define QUEUE_BYTES (32u << 20)
 #define REQUEST_NS 30000000000ull
-/* That are under way at the same time: a collector has several CPUs, and may be far away. */
+/* That are under way at the same time: a collector has several CPUs, and may be far away. Not for
+ * Prometheus, which wants the values of a metric in order. */
 #define REQUESTS 4
 /* A request is sent once it is as long as this. A collector then takes a fifth less time for a span
  * than in requests of 512 spans. With the last batch it stays below 1 MiB, which is what servers
@@ -72,6 +73,8 @@ char *backend_chain(const char *url, const char *spool, const char *before)
 		bytes_text(&out, "metrics(histogram=dur),");
 	bytes_text(&out, "export(");
 	value_write(&out, backend_options[backend_kind_of(url)], url);
+	if (backend_kind_of(url) != BACKEND_PROMETHEUS)
+		bytes_print(&out, ",requests=%d", REQUESTS);
 	if (spool) {
 		bytes_char(&out, ',');
 		value_write(&out, "spool", spool);
