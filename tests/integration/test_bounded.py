@@ -320,6 +320,30 @@ def test_a_small_capture_of_very_many_records_takes_no_more_memory_than_allowed(
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20  # KiB
 
 
+# A process's peak counts from its fork on, so the parent is one that is small itself.
+PEAK = """
+import os, sys
+out = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=out)
+_, status, usage = os.wait4(pid, 0)
+assert status == 0
+print(usage.ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.parametrize("command, most", [(["report"], 97), (["why", "--slowest", "10"], 80)])
+def test_a_record_takes_a_bounded_amount_of_memory(waffle, maker, tmp_path, command, most):
+    """The memory that 900,000 records more take, so that what the program itself needs does not count."""
+    peaks = []
+    for records in (100_000, 1_000_000):
+        path = tmp_path / f"{records}.waffle"
+        subprocess.run([maker, "bench", path, str(records)], check=True)
+        peak = subprocess.run([sys.executable, "-c", PEAK, waffle.program, *command, path],
+                              stdout=subprocess.PIPE, check=True)
+        peaks.append(int(peak.stdout))
+    assert (peaks[1] - peaks[0]) / 900_000 < most
+
+
 def test_max_size_ends_the_capture_with_what_it_has(waffle, built, start):
     program = deluge(start, built)
     attached = waffle.attach("--max-size", "4MiB", "--no-report", "--pid", program.pid)

@@ -8,6 +8,7 @@
 #include "cmd/workers_internal.h"
 #include "filter/plan.h"
 #include "render/explain.h"
+#include "util/memory.h"
 #include "util/memory_limit.h"
 #include "util/privileges.h"
 #include "util/terminal.h"
@@ -136,6 +137,7 @@ enum exit_code filter_options_on_files(const struct command *command,
 	int result = 0;
 
 	privileges_keep_files();
+	memory_return_large();
 	if (options->memory_limit)
 		memory_limit_set(options->memory_limit);
 	if (code == EXIT_DONE)

@@ -37,6 +37,7 @@ struct builder {
 	bool want_names, no_sched;       /* derived from the filter */
 	bool only_roles;                 /* see struct model_filter */
 	bool only_declared;              /* see struct model_filter */
+	bool ids_unused;                 /* see struct model_filter */
 	bool only_leading;               /* from_event of struct model_filter */
 	bool has_calls;
 	VEC(struct thread_name) names; /* every name with its time, if want_names */

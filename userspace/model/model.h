@@ -292,6 +292,9 @@ struct model_filter {
 	/* Keep the operations and launches of libwaffle-gpu apart, for gpu_timeline_take(). They
 	 * are then not among the spans and events. Ignored if there is a filter. */
 	bool gpu_apart;
+	/* Nobody looks spans up by their ids (model.span_ids) in the loaded model. The map takes
+	 * 40 bytes a span, and is freed before the last steps of loading. */
+	bool ids_unused;
 	/* Selects the spans that are to be shown (model.selected), and removes nothing. NULL: all
 	 * are. */
 	const struct filter_expr *where;

@@ -379,6 +379,8 @@ static void finish(struct builder *builder)
 		filter_select(builder);
 	if (builder->has_calls)
 		templates_fill(model);
+	if (builder->ids_unused)
+		map_free(&model->span_ids);
 	switches_finish(model);
 	walk_account(model);
 }
@@ -454,6 +456,7 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 			     (builder.where && filter_uses(builder.where, FILTER_COMM));
 	builder.only_roles = keep && keep->only_roles;
 	builder.only_declared = keep && keep->only_declared;
+	builder.ids_unused = keep && keep->ids_unused;
 	builder.only_leading = builder.only_declared && keep->from_event && !builder.keep;
 	builder.no_sched = builder.only_roles || builder.only_declared ||
 			   (builder.keep && !filter_wants_sched(keep->filter));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/memory.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,4 +59,10 @@ FILE *memory_stream(char **text, size_t *len)
 
 	memory_require(stream);
 	return stream;
+}
+
+void memory_return_large(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	mallopt(M_TRIM_THRESHOLD, 1 << 20);
 }

@@ -71,4 +71,9 @@ void *memory_resize(void *old, size_t count, size_t size);
 char *memory_text(const char *text);
 FILE *memory_stream(char **text, size_t *len);
 
+/* Large blocks come from the kernel for the rest of the process and go back to it when they are
+ * freed. Vectors with millions of elements then grow without a copy. By default, glibc keeps blocks
+ * of up to 32 MiB for itself once one was freed: a tenth of the memory of a report. */
+void memory_return_large(void);
+
 #endif
