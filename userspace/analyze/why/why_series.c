@@ -14,6 +14,8 @@
  * than this. The second limit is for an event loop with its callbacks. */
 #define CHECK_NS 100000u
 #define LOOP_NS 1000000u
+/* Python's queue.get() with a timeout checks, raises an exception and is called again. */
+#define PYTHON_CHECK_NS 500000u
 /* A condition variable of the C library has two adjacent futexes that take turns. */
 #define CONDITION_TURN 4
 /* Time from a signal's record to the wake-up that it causes, in the same system call. */
@@ -277,13 +279,32 @@ static enum why_series_place place_of(const struct why_waiting *waiting)
 	}
 }
 
+/* Whether a thread was started after a time. Then it did not do what others waited for before. */
+static bool is_younger(const struct why_walk *walk, const struct why_waker *waker, uint64_t ts)
+{
+	return !waker->interrupt && waker->thread < walk->model->threads.len &&
+	       walk->model->threads.data[waker->thread].born_ts > ts;
+}
+
+/* How long the thread may run between two waits of a series. Python needs longer to check. */
+static uint64_t check_limit(const struct why_walk *walk, const struct why_waiting *waiting,
+			    uint32_t thread)
+{
+	uint32_t pid = walk->model->threads.data[thread].pid;
+
+	if (waiting->kind == WAIT_POLL)
+		return LOOP_NS;
+	return map_get(&walk->python_of, pid) == MAP_NONE ? CHECK_NS : PYTHON_CHECK_NS;
+}
+
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
 				       uint32_t thread, size_t index)
 {
 	uint64_t until_ts = waiting->until_ts;
 	struct why_thread *of = &walk->intervals.threads[thread];
 	struct why_series *series = &of->series[place_of(waiting)];
-	uint64_t check_ns = waiting->kind == WAIT_POLL ? LOOP_NS : CHECK_NS;
+	uint64_t check_ns = check_limit(walk, waiting, thread);
+	struct why_waker waker;
 	size_t next;
 
 	if (is_cached(series, waiting, index, until_ts)) {
@@ -308,9 +329,12 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				 series->by_signal ? UINT64_MAX : check_ns);
 		if (!next)
 			break;
+		waker = why_waker_of(walk, thread, next);
+		if (is_younger(walk, &waker, of->intervals.data[series->first].to_ts))
+			break;
 		series->last = next;
 		series->repeated |= !of->intervals.data[next].continued;
-		series->waker = why_waker_of(walk, thread, next);
+		series->waker = waker;
 	}
 	return series;
 }
