@@ -22,6 +22,8 @@
 #define SIGNAL_NS 20000u
 /* Limit of the signals to search in that time. If there are more, one may have caused it. */
 #define SIGNALS_MAX 64
+/* Limit of the wake-ups in a row by threads that were started since the series began. */
+#define YOUNGER_MAX 256
 /* Limit of the intervals to search for the next wait. */
 #define LOOK_AHEAD 1024
 
@@ -304,7 +306,8 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 	struct why_thread *of = &walk->intervals.threads[thread];
 	struct why_series *series = &of->series[place_of(waiting)];
 	uint64_t check_ns = check_limit(walk, waiting, thread);
-	struct why_waker waker;
+	struct why_series older;
+	unsigned younger = 0;
 	size_t next;
 
 	if (is_cached(series, waiting, index, until_ts)) {
@@ -322,6 +325,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				      .until_ts = until_ts,
 				      .kind = waiting->kind,
 				      .waker = why_waker_of(walk, thread, index)};
+	older = *series;
 	while (goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 		       &series->by_signal)) {
 		/* A signal handler may run for long; its work is not what the thread waited for. */
@@ -329,12 +333,20 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				 series->by_signal ? UINT64_MAX : check_ns);
 		if (!next)
 			break;
-		waker = why_waker_of(walk, thread, next);
-		if (is_younger(walk, &waker, of->intervals.data[series->first].to_ts))
-			break;
 		series->last = next;
 		series->repeated |= !of->intervals.data[next].continued;
-		series->waker = waker;
+		series->waker = why_waker_of(walk, thread, next);
+		if (!is_younger(walk, &series->waker, of->intervals.data[index].to_ts)) {
+			older = *series;
+			younger = 0;
+		} else if (++younger > YOUNGER_MAX) {
+			break;
+		}
+	}
+	if (younger) {
+		*series = older;
+		goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
+			&series->by_signal);
 	}
 	return series;
 }
