@@ -96,6 +96,55 @@ static void test_a_broadcast_for_another_is_no_end_of_a_wait(void **state)
 	done(&capture, why);
 }
 
+/* A semaphore on the stack has the same address each time. */
+static void test_a_thread_ends_no_wait_from_before_its_start(void **state)
+{
+	struct waffle_rec_task young = {.rec = {5 * MS + 5, 14, WAFFLE_REC_TASK, 0},
+					.tgid = 10,
+					.flags = WAFFLE_TASK_TRACED_FLAG,
+					.start_ts = 5 * MS + 5,
+					.comm = "young"};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 12, 0);
+	capture_add(&capture, &young);
+	gets(&capture, 5 * MS + 6, 4, 0, 14, 11, 5 * MS + 5, WAFFLE_SWITCH_NEW);
+	wait_of(&capture, 5, 10, 8, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 14, 0);
+	why = end(&capture, 8);
+	check_part(why, 0, "user-work", 4 * MS - 10, 12, "likely", "futex 0x7f00");
+	check_part(why, 1, "user-work", 3 * MS - 10, 14, "likely", "futex 0x7f00");
+	done(&capture, why);
+}
+
+#define FUTEX_TIMED 0x189 /* FUTEX_COND | FUTEX_CLOCK_REALTIME */
+
+/* queue.get(timeout=) in a loop: Python runs longer between two waits than C does. */
+static void test_timeouts_of_python_end_no_wait(void **state)
+{
+	(void)state;
+	for (int python = 0; python < 2; python++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		if (python)
+			mapping(&capture, 0x400000, 0x500000, "/usr/bin/python3.11");
+		wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_TIMED, 0, 0, HARD);
+		wait_of(&capture, 5, 300000, 9, NR_FUTEX, 0x7f00, FUTEX_TIMED, 0, 0, HARD);
+		wait_of(&capture, 9, 300000, 13, NR_FUTEX, 0x7f00, FUTEX_TIMED, 0, 13, 0);
+		why = end(&capture, 13);
+		if (python)
+			check_part(why, 0, "user-work", 12 * MS - 600010, 13, "likely",
+				   "futex 0x7f00");
+		else
+			check_part(why, 0, "timer", 8 * MS - 300010, 11, "likely", "futex 0x7f00");
+		done(&capture, why);
+	}
+}
+
 /* Thread 12 has nothing to run. */
 static void rest(struct capture *capture)
 {
@@ -862,6 +911,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_broadcast_for_another_is_no_end_of_a_wait),
+		cmocka_unit_test(test_a_thread_ends_no_wait_from_before_its_start),
+		cmocka_unit_test(test_timeouts_of_python_end_no_wait),
 		cmocka_unit_test(test_who_ends_repeated_waits_is_likely),
 		cmocka_unit_test(test_the_last_of_repeated_waits_is_likely_as_well),
 		cmocka_unit_test(test_who_ends_a_single_wait_is_certain_if_nobody_else_ran),

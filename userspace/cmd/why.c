@@ -12,6 +12,7 @@
 #include "analyze/report.h"
 #include "analyze/why/why_hang.h"
 #include "analyze/why/why_pick.h"
+#include "analyze/why/why_repeat.h"
 #include "render/json/origin_json.h"
 #include "render/json/why_json.h"
 #include "render/text/origin_text.h"
@@ -160,6 +161,25 @@ static int find_waits(struct why **waits, const struct why_cli *cli, const struc
 	return why_new(waits, model, &query, err);
 }
 
+/* Suggests a function whose calls may be the steps of a thread without spans. */
+static void suggest_step(const struct why_cli *cli, const struct model *model, struct why *why,
+			 struct stack_names *names)
+{
+	struct why_repeat_candidate candidate;
+	char probe[512];
+
+	if (cli->json || !why->instances.len ||
+	    !why_repeat_find(model, names, why->instances.data[0].thread, &candidate) ||
+	    !why_repeat_probe(probe, sizeof(probe), &candidate.frame))
+		return;
+	fflush(stdout);
+	terminal_message(
+		stderr,
+		"waffle-bpf: why: %s() is in %u of its %u stacks; if each call is a step of "
+		"its work, record with --probe '%s' and why explains the slow ones",
+		candidate.frame.function, candidate.stacks, candidate.of, probe);
+}
+
 static int explain(const struct why_cli *cli, const struct model *model, const char *file,
 		   struct error *err)
 {
@@ -189,6 +209,8 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 		result = find_waits(&waits, cli, model, &query, err);
 	if (!result)
 		result = print_why(cli, why, waits, query.names, err);
+	if (!result && query.tid && !cli->wanted.thread)
+		suggest_step(cli, model, why, query.names);
 	why_free(waits);
 	why_free(why);
 	stack_names_close(query.names);

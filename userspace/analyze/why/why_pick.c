@@ -232,7 +232,8 @@ bool why_pick_has_spans(const struct model *model)
 	return false;
 }
 
-int why_pick_busiest(struct why_query *query, const struct model *model)
+/* The thread that ran longest, of those that lived for at least `least_ns`. */
+static const struct model_thread *busiest_of(const struct model *model, uint64_t least_ns)
 {
 	const struct model_thread *busiest = NULL;
 
@@ -240,9 +241,20 @@ int why_pick_busiest(struct why_query *query, const struct model *model)
 		const struct model_thread *thread = &model->threads.data[i];
 
 		if (thread->traced && thread->has_sched &&
+		    thread->running_ns + thread->runnable_ns + thread->blocked_ns >= least_ns &&
 		    (!busiest || thread->running_ns > busiest->running_ns))
 			busiest = thread;
 	}
+	return busiest;
+}
+
+/* A thread that lives only briefly explains little. If there are many of them, as in a shell script
+ * or with a thread for each request, a thread that waits for them explains all of them. */
+int why_pick_busiest(struct why_query *query, const struct model *model)
+{
+	uint64_t length = model->end_ts > model->start_ts ? model->end_ts - model->start_ts : 0;
+	const struct model_thread *busiest = busiest_of(model, length / 2) ?: busiest_of(model, 0);
+
 	if (!busiest)
 		return -ENOENT;
 	query->tid = busiest->tid;

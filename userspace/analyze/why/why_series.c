@@ -14,12 +14,16 @@
  * than this. The second limit is for an event loop with its callbacks. */
 #define CHECK_NS 100000u
 #define LOOP_NS 1000000u
+/* Python's queue.get() with a timeout checks, raises an exception and is called again. */
+#define PYTHON_CHECK_NS 500000u
 /* A condition variable of the C library has two adjacent futexes that take turns. */
 #define CONDITION_TURN 4
 /* Time from a signal's record to the wake-up that it causes, in the same system call. */
 #define SIGNAL_NS 20000u
 /* Limit of the signals to search in that time. If there are more, one may have caused it. */
 #define SIGNALS_MAX 64
+/* Limit of the wake-ups in a row by threads that were started since the series began. */
+#define YOUNGER_MAX 256
 /* Limit of the intervals to search for the next wait. */
 #define LOOK_AHEAD 1024
 
@@ -277,13 +281,33 @@ static enum why_series_place place_of(const struct why_waiting *waiting)
 	}
 }
 
+/* Whether a thread was started after a time. Then it did not do what others waited for before. */
+static bool is_younger(const struct why_walk *walk, const struct why_waker *waker, uint64_t ts)
+{
+	return !waker->interrupt && waker->thread < walk->model->threads.len &&
+	       walk->model->threads.data[waker->thread].born_ts > ts;
+}
+
+/* How long the thread may run between two waits of a series. Python needs longer to check. */
+static uint64_t check_limit(const struct why_walk *walk, const struct why_waiting *waiting,
+			    uint32_t thread)
+{
+	uint32_t pid = walk->model->threads.data[thread].pid;
+
+	if (waiting->kind == WAIT_POLL)
+		return LOOP_NS;
+	return map_get(&walk->python_of, pid) == MAP_NONE ? CHECK_NS : PYTHON_CHECK_NS;
+}
+
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
 				       uint32_t thread, size_t index)
 {
 	uint64_t until_ts = waiting->until_ts;
 	struct why_thread *of = &walk->intervals.threads[thread];
 	struct why_series *series = &of->series[place_of(waiting)];
-	uint64_t check_ns = waiting->kind == WAIT_POLL ? LOOP_NS : CHECK_NS;
+	uint64_t check_ns = check_limit(walk, waiting, thread);
+	struct why_series older;
+	unsigned younger = 0;
 	size_t next;
 
 	if (is_cached(series, waiting, index, until_ts)) {
@@ -301,6 +325,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				      .until_ts = until_ts,
 				      .kind = waiting->kind,
 				      .waker = why_waker_of(walk, thread, index)};
+	older = *series;
 	while (goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 		       &series->by_signal)) {
 		/* A signal handler may run for long; its work is not what the thread waited for. */
@@ -311,6 +336,17 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		series->last = next;
 		series->repeated |= !of->intervals.data[next].continued;
 		series->waker = why_waker_of(walk, thread, next);
+		if (!is_younger(walk, &series->waker, of->intervals.data[index].to_ts)) {
+			older = *series;
+			younger = 0;
+		} else if (++younger > YOUNGER_MAX) {
+			break;
+		}
+	}
+	if (younger) {
+		*series = older;
+		goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
+			&series->by_signal);
 	}
 	return series;
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which function is suggested as a step, by stacks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/why/why_repeat.h"
+
+#define PATHS 40
+
+static char texts[PATHS][128];
+
+/* A stack of functions, outermost first, such as "main serve handle". */
+static struct why_repeat_path path(unsigned number, const char *functions, uint64_t ns)
+{
+	struct why_repeat_path made = {.ns = ns};
+	char *state = NULL;
+
+	snprintf(texts[number], sizeof(texts[number]), "%s", functions);
+	for (char *word = strtok_r(texts[number], " ", &state); word;
+	     word = strtok_r(NULL, " ", &state))
+		made.frames[made.depth++] =
+			(struct stack_frame){.function = word, .module = "/opt/server"};
+	return made;
+}
+
+static bool choose(const char *const *stacks, unsigned kinds,
+		   struct why_repeat_candidate *candidate)
+{
+	struct why_repeat_path paths[PATHS];
+
+	for (unsigned i = 0; i < PATHS; i++)
+		paths[i] = path(i, stacks[i % kinds], 1000000);
+	return why_repeat_choose(paths, PATHS, candidate);
+}
+
+static void test_the_function_below_those_that_do_not_return(void **state)
+{
+	const char *const stacks[] = {"main serve handle read_disk", "main serve handle compute",
+				      "main serve wait_request", "main serve handle answer"};
+	struct why_repeat_candidate candidate;
+	char probe[128];
+
+	(void)state;
+	assert_true(choose(stacks, 4, &candidate));
+	assert_string_equal(candidate.frame.function, "handle");
+	assert_int_equal(candidate.stacks, 30);
+	assert_int_equal(candidate.of, PATHS);
+	assert_true(why_repeat_probe(probe, sizeof(probe), &candidate.frame));
+	assert_string_equal(probe, "uprobe:/opt/server:handle as span step");
+}
+
+static void test_nothing_is_suggested_without_a_pattern(void **state)
+{
+	const char *const same[] = {"main serve"};
+	const char *const unrelated[] = {"a", "b", "c"};
+	const char *const templates[] = {"main run<int> f", "main g(int)", "main g(int) h"};
+	struct why_repeat_candidate candidate;
+
+	(void)state;
+	assert_false(choose(same, 1, &candidate));
+	/* The outermost function of a thread is never a step. */
+	assert_false(choose(unrelated, 3, &candidate));
+	/* The name of a template is no name of a probe spec. */
+	assert_false(choose(templates, 3, &candidate));
+	assert_false(why_repeat_choose(NULL, 0, &candidate));
+}
+
+static void test_functions_of_python_have_their_own_probes(void **state)
+{
+	const struct stack_frame step = {
+		.function = "Model.step", .module = "[python]", .file = "/srv/app/train.py"};
+	const struct stack_frame module = {
+		.function = "<module>", .module = "[python]", .file = "/srv/app/train.py"};
+	char probe[128];
+
+	(void)state;
+	assert_true(why_repeat_probe(probe, sizeof(probe), &step));
+	assert_string_equal(probe, "python:train.py:Model.step");
+	assert_false(why_repeat_probe(probe, sizeof(probe), &module));
+	assert_false(why_repeat_probe(probe, 8, &step));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_function_below_those_that_do_not_return),
+		cmocka_unit_test(test_nothing_is_suggested_without_a_pattern),
+		cmocka_unit_test(test_functions_of_python_have_their_own_probes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
