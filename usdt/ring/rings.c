@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "usdt/ring/hit.h"
 #include "usdt/ring/shared_memory.h"
 #include "waffle/abi.h"
 #include "waffle/context.h"
@@ -52,7 +53,10 @@ struct rings_gate rings_gate __attribute__((section(".probes"))) = {0};
 /* Of threads without a ring. */
 static const struct ring_writer none;
 
-__thread struct rings_thread rings_thread = {.fast = {&none, &none}};
+/* The fast path only reads it, before it finds that there is no ring. */
+static struct waffle_thread_ nobody;
+
+__thread struct rings_thread rings_thread = {.fast = {&none, &none}, .own = &nobody};
 ptrdiff_t rings_rseq;
 
 /* A tracer chooses itself whether its rings overwrite. */
@@ -115,6 +119,7 @@ void rings_forget(void)
 {
 	for (int i = 0; i < RINGS_READERS; i++)
 		rings_thread.fast[i] = &none;
+	rings_thread.own = &nobody;
 	memset(rings_thread.slots, 0, sizeof(rings_thread.slots));
 	memset(rings.first, 0, sizeof(rings.first));
 	rings.without = 0;
@@ -237,6 +242,7 @@ static void thread_leave(void *unused)
 
 	(void)unused;
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
+	rings_thread.own = &nobody;
 	for (int i = 0; i < RINGS_READERS; i++) {
 		struct rings_slot *slot = rings_thread.slots[i];
 
@@ -287,7 +293,7 @@ static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 		pthread_setspecific(rings.key, slot);
 	rings_thread.slots[reader] = slot;
 	if (slot->writer.clock == TICKS_COUNTER && slot->writer.rseq && rings_rseq) {
-		waffle_thread_ready_();
+		rings_thread.own = waffle_thread_ready_();
 		rings_thread.fast[reader] = &slot->writer;
 	}
 	if (reader == RINGS_COLLECTOR && rings.recorded)
@@ -439,6 +445,13 @@ bool rings_hit(const void *probe, unsigned long long id, const void *name, const
 	return hit_slow(probe, id, name, frame, size);
 }
 
+#endif
+
+#if RING_HAS_RSEQ
+void hit_pop(const struct waffle_scope_ *scope)
+{
+	waffle_scope_pop_(scope);
+}
 #endif
 
 bool rings_write(enum ring_kind kind, const uint64_t *words, uint64_t count)

@@ -59,7 +59,8 @@ struct rings_thread {
 	struct rings_slot *slots[RINGS_READERS];
 	/* The writers of these slots for the fast path (hit.h), or one without a ring. */
 	const struct ring_writer *fast[RINGS_READERS];
-	struct ring_rseq *rseq; /* NULL: none */
+	struct ring_rseq *rseq;     /* NULL: none */
+	struct waffle_thread_ *own; /* of the thread; without a ring an empty one */
 };
 
 /* Distance from the thread pointer to the libc's struct rseq. 0: there is none. */
