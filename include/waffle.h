@@ -235,7 +235,8 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
 		WAFFLE_ARMED_(at)                                                                  \
 		? WAFFLE_STEP_(at,                                                                 \
-			       waffle_scope_enter_(at##probe, WAFFLE_FRAME_(at, __VA_ARGS__),      \
+			       WAFFLE_SCOPE_ENTER_(at##mode, at##probe,                            \
+						   WAFFLE_FRAME_(at, __VA_ARGS__),                 \
 						   WAFFLE_TYPES_(at, __VA_ARGS__), &at##scope),    \
 			       __VA_ARGS__)                                                        \
 		: (struct waffle_scope_ *)0;                                                       \

@@ -225,13 +225,13 @@ namespace waffle = Waffle;
 
 #define WAFFLE_CPP_SPAN_(at, ...)                                                                  \
 	struct waffle_scope_ at##scope;                                                            \
-	struct waffle_scope_ *const at##open                                                       \
-		__attribute__((__cleanup__(waffle_scope_end_), __unused__)) = __extension__({      \
-			WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);               \
-			WAFFLE_ARMED_(at)                                                          \
-			? ::Waffle::Detail_::scope_enter_of_(&at##scope, at##probe, __VA_ARGS__)   \
-			: (struct waffle_scope_ *)nullptr;                                         \
-		})
+	struct waffle_scope_ *const at##open __attribute__((__cleanup__(waffle_scope_end_),        \
+							    __unused__)) = __extension__({         \
+		WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);                       \
+		WAFFLE_ARMED_(at)                                                                  \
+		? ::Waffle::Detail_::scope_enter_of_(&at##scope, at##mode, at##probe, __VA_ARGS__) \
+		: (struct waffle_scope_ *)nullptr;                                                 \
+	})
 
 #define WAFFLE_CPP_BEGIN_(at, ...)                                                                 \
 	__extension__({                                                                            \

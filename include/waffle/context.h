@@ -171,8 +171,7 @@ struct waffle_process_ {
 	const struct waffle_full_ *full_;
 	/* Set by libwaffle as soon as it knows open spans, so that it learns of their ends. */
 	void (*closed_)(unsigned long long span_id_);
-	/* Set with `ring_`, where libwaffle has a fast path for them; else NULL. So is `enter_`
-	 * while the mode of the process is full. */
+	/* Set with `ring_`, where libwaffle has a fast path for them; else NULL. */
 	waffle_ring_event_t_ event_;
 	waffle_ring_enter_t_ enter_;
 	waffle_ring_leave_t_ leave_;

@@ -276,21 +276,22 @@ WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_rest_(const void *probe_,
 	return scope_;
 }
 
+/* The mode is that of the site: the fast path tells backtraces nothing of the span. */
 #ifdef __OPTIMIZE__
-WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(const void *probe_,
-						       unsigned long long *words_, size_t count_,
-						       const char *types_,
-						       struct waffle_scope_ *scope_)
+WAFFLE_COLD_ struct waffle_scope_ *
+waffle_scope_enter_in_(const void *probe_, unsigned long long *words_, size_t count_,
+		       const char *types_, struct waffle_scope_ *scope_, unsigned mode_)
 {
 	waffle_ring_enter_t_ fast_ =
 		__atomic_load_n(&waffle_process_get_()->enter_, __ATOMIC_RELAXED);
 
-	if (__builtin_expect(fast_ && !types_, 1))
+	if (__builtin_expect(fast_ && !types_ && mode_ != WAFFLE_MODE_FULL, 1))
 		return fast_(probe_, words_, count_, waffle_scope_enter_rest_, scope_);
 	return waffle_scope_enter_rest_(probe_, words_, count_, types_, scope_);
 }
+#define WAFFLE_SCOPE_ENTER_(mode, ...) waffle_scope_enter_in_(__VA_ARGS__, mode)
 #else
-#define waffle_scope_enter_ waffle_scope_enter_rest_
+#define WAFFLE_SCOPE_ENTER_(mode, ...) waffle_scope_enter_rest_(__VA_ARGS__)
 #endif
 
 WAFFLE_COLD_ void waffle_scope_leave_rest_(const struct waffle_scope_ *scope_)

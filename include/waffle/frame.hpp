@@ -124,11 +124,13 @@ inline __attribute__((__always_inline__)) Passed_<std::remove_cv_t<T>> pass_(con
 
 template <class... A>
 __attribute__((__noinline__, __cold__)) waffle_scope_ *
-scope_enter_(waffle_scope_ *scope_, const void *probe_, Passed_<A>... values_)
+scope_enter_(waffle_scope_ *scope_, [[maybe_unused]] unsigned mode_, const void *probe_,
+	     Passed_<A>... values_)
 {
 	Frame_<A...> frame_(values_...);
 
-	return waffle_scope_enter_(probe_, frame_.words_, frame_.count_, frame_.types_, scope_);
+	return WAFFLE_SCOPE_ENTER_(mode_, probe_, frame_.words_, frame_.count_, frame_.types_,
+				   scope_);
 }
 
 template <class... A>
@@ -151,9 +153,10 @@ __attribute__((__noinline__, __cold__)) EventId event_(const void *probe_, Passe
 /* The same with the arguments of the macros. */
 template <class Name, class... A>
 inline __attribute__((__always_inline__)) waffle_scope_ *
-scope_enter_of_(waffle_scope_ *scope_, const void *probe_, const Name &, const A &...values_)
+scope_enter_of_(waffle_scope_ *scope_, unsigned mode_, const void *probe_, const Name &,
+		const A &...values_)
 {
-	return scope_enter_<std::remove_cv_t<A>...>(scope_, probe_, pass_(values_)...);
+	return scope_enter_<std::remove_cv_t<A>...>(scope_, mode_, probe_, pass_(values_)...);
 }
 
 template <class Name, class... A>

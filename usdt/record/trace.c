@@ -182,22 +182,10 @@ static void arm_again_work(void *arg)
 	collector_arm_again(trace.collector);
 }
 
-/* Whether spans may begin on the fast path, which tells backtraces nothing of them. Another copy of
- * libwaffle may take the hits. */
-static void hits_choose(void)
-{
-	struct waffle_process_ *process = waffle_process_get_();
-
-	if (process->ring_ == rings_hit && process->event_)
-		__atomic_store_n(&process->enter_, mode_is_full() ? NULL : hit_enter,
-				 __ATOMIC_RELEASE);
-}
-
 static void mode_changed(void)
 {
 	uint64_t signals = signals_lock(&trace.lock);
 
-	hits_choose();
 	if (trace.collector)
 		stack_run(arm_again_work, NULL);
 	crash_update();
@@ -629,8 +617,8 @@ static void hits_take(void)
 	if (!rings_rseq)
 		return;
 	__atomic_store_n(&process->event_, hit_event, __ATOMIC_RELEASE);
+	__atomic_store_n(&process->enter_, hit_enter, __ATOMIC_RELEASE);
 	__atomic_store_n(&process->leave_, hit_leave, __ATOMIC_RELEASE);
-	hits_choose();
 }
 
 static int environment_read(struct waffle_trace_options *options, struct error *err)

@@ -73,12 +73,15 @@
 	.endm
 
 /*
- * Reads the clock into xmm0 in the middle of what has to be waited for: addresses that are loaded
- * from addresses. Goes on if no tracer waits at the probe, whose number the kernel keeps in the low
- * byte of the site's semaphore (usdt/record/sites.h).
+ * Reads the clock into rax, in the middle of what has to be waited for: addresses that are loaded
+ * from addresses. Only a thread that has a ring may do so (ticks_is_forbidden()). Goes on if no
+ * tracer waits at the probe. The kernel counts those in the low byte of the site's semaphore
+ * (usdt/record/sites.h).
  */
 	.macro clock_read writer, probe, slow
 	movslq PROBE_DISTANCE(\probe), %r11
+	testq %r10, %r10
+	je \slow
 	rdtsc
 	cmpb $0, PROBE_DISTANCE(\probe, %r11)
 	jne \slow
@@ -237,8 +240,6 @@ function_end hit_event
 
 	.macro scope_enter writer, two, slow
 	sequence_begin \writer
-	cmpl $MODE_FULL, OF_MODE(%r9)
-	je \slow
 	clock_read \writer, %rdi, \slow
 	scope_look \slow
 	writer_look \writer, \slow

@@ -50,13 +50,7 @@ static struct {
 /* The kernel writes semaphores only where a file is mapped, which excludes .bss. */
 struct rings_gate rings_gate __attribute__((section(".probes"))) = {0};
 
-/* Of threads without a ring. */
-static const struct ring_writer none;
-
-/* The fast path only reads it, before it finds that there is no ring. */
-static struct waffle_thread_ nobody;
-
-__thread struct rings_thread rings_thread = {.fast = {&none, &none}, .own = &nobody};
+__thread struct rings_thread rings_thread;
 ptrdiff_t rings_rseq;
 
 /* A tracer chooses itself whether its rings overwrite. */
@@ -118,8 +112,7 @@ void rings_reclaim(struct rings_slot *slot)
 void rings_forget(void)
 {
 	for (int i = 0; i < RINGS_READERS; i++)
-		rings_thread.fast[i] = &none;
-	rings_thread.own = &nobody;
+		rings_thread.fast[i] = NULL;
 	memset(rings_thread.slots, 0, sizeof(rings_thread.slots));
 	memset(rings.first, 0, sizeof(rings.first));
 	rings.without = 0;
@@ -242,11 +235,10 @@ static void thread_leave(void *unused)
 
 	(void)unused;
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
-	rings_thread.own = &nobody;
 	for (int i = 0; i < RINGS_READERS; i++) {
 		struct rings_slot *slot = rings_thread.slots[i];
 
-		rings_thread.fast[i] = &none;
+		rings_thread.fast[i] = NULL;
 		rings_thread.slots[i] = NULL;
 		if (slot)
 			slot_release(slot);
@@ -277,7 +269,7 @@ static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 		return slot;
 	if (slot)
 		slot_abandon(slot);
-	rings_thread.fast[reader] = &none;
+	rings_thread.fast[reader] = NULL;
 	rings_thread.slots[reader] = NULL;
 	if (getpid() != rings.pid) /* the child of a fork() without handlers, which nobody reads */
 		return NULL;
