@@ -145,12 +145,13 @@ $(BUILD)/python/libwaffle.so.0: $(PIC_OBJ) $(PYTHON_OBJ) usdt/libwaffle.map
 # visible, so that a program may have its own. It is loaded into programs of any machine and container, so
 # it contains the libraries that it needs, too, where the machine that builds it has their archives.
 GPU_SRC := $(wildcard usdt/gpu/*.c)
-GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/pic/%.o)
+# It has usdt/gpu/thread_own.c instead.
+GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/userspace/target/process/tracer_id.o $(filter-out $(BUILD)/pic/usdt/record/thread_own.o,$(PIC_OBJ))
 GPU_ARCHIVES = $(foreach l,$(patsubst -l%,%,$(filter-out -lm -lpthread,$(PIC_LIBS))),$(filter /%,$(shell $(CC) -print-file-name=lib$(l).a)))
 GPU_LIBS = $(if $(word $(words $(filter-out -lm -lpthread,$(PIC_LIBS))),$(GPU_ARCHIVES)),$(PYTHON_LIBS),$(PIC_LIBS))
-$(BUILD)/libwaffle-gpu.so: $(GPU_OBJ) $(PIC_OBJ) $(PYTHON_OBJ) usdt/libwaffle-gpu.map
+$(BUILD)/libwaffle-gpu.so: $(GPU_OBJ) $(PYTHON_OBJ) usdt/libwaffle-gpu.map
 	$(CC) $(PIC_CFLAGS) -shared -static-libgcc -Wl,-soname,$(@F) -Wl,--version-script=usdt/libwaffle-gpu.map -Wl,--gc-sections \
-		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(GPU_OBJ) $(PIC_OBJ) $(PYTHON_OBJ) $(GPU_LIBS) -ldl
+		-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack,-z,nodelete $(LDFLAGS) -o $@ $(GPU_OBJ) $(PYTHON_OBJ) $(GPU_LIBS) -ldl
 
 $(BUILD)/python/wheel: $(BUILD)/python/libwaffle.so.0 $(PYTHON_SRC) $(wildcard include/*.h include/waffle/*.h)
 	@rm -rf $@ python/build
@@ -203,8 +204,8 @@ $(BUILD)/unit/test_attempt: $(BUILD)/obj/usdt/record/attempt.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/bin/fuzz_ring: $(BUILD)/obj/usdt/ring/ring.o $(BUILD)/obj/usdt/ring/ring_write.o
 $(BUILD)/unit/test_ring $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_ticks: $(BUILD)/obj/usdt/ring/ticks.o
 $(BUILD)/unit/test_propagate $(BUILD)/bin/fuzz_propagate: \
-	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate/*.c) usdt/say/say.c)
-$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o say/say.o)
+	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard usdt/propagate/*.c) usdt/say/say.c usdt/say/standard_error.c)
+$(BUILD)/unit/test_named: $(addprefix $(BUILD)/obj/usdt/,$(addprefix name/,names.o name_chunk.o values.o) ring/shared_memory.o say/say.o say/standard_error.o)
 $(BUILD)/unit/test_ring_reader $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/ring/shared_memory.o
 $(BUILD)/unit/test_name_set: $(BUILD)/obj/usdt/name/name_chunk.o
 $(BUILD)/unit/test_nvtx: $(addprefix $(BUILD)/obj/usdt/gpu/nvtx_,text.o find.o reserve.o)
@@ -212,6 +213,7 @@ $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
 $(BUILD)/unit/test_gpu_activity $(BUILD)/bin/fuzz_gpu_activity: $(addprefix $(BUILD)/obj/usdt/gpu/,activity.o fields.o)
 $(BUILD)/unit/test_gpu_buffers: $(BUILD)/obj/usdt/gpu/buffers.o
+$(BUILD)/unit/test_per_thread: $(BUILD)/obj/usdt/gpu/per_thread.o
 $(BUILD)/unit/test_code: $(addprefix $(BUILD)/obj/usdt/,frame/code.o ring/ticks.o)
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).

@@ -512,6 +512,19 @@ def origins(scale):
         os.unlink(path)
 
 
+def gpu_timeline(scale):
+    """What GPUs did, of a capture with the launches and operations of libwaffle-gpu."""
+    count, path = scale.records, SCRATCH.path("gpu.waffle")
+    subprocess.run([program("gpu_bench"), str(count), path], check=True, stdout=subprocess.DEVNULL)
+    runs = [timed([WAFFLE, "gpu", "--json", path]) for _ in range(1 if count < 10_000_000 else 3)]
+    cpu = statistics.median(r[2].ru_utime + r[2].ru_stime for r in runs)
+    yield Row(f"gpu, {count:,} operations", statistics.median(r[0] for r in runs), "s", 10,
+              note=f"each with its launch; {cpu:.1f} s of CPU time")
+    yield Row("gpu, peak memory an operation", max(r[1] for r in runs) / count, "B",
+              100 if count >= 10_000_000 else None)
+    os.unlink(path)
+
+
 # ---- whole programs ----
 
 
@@ -567,7 +580,7 @@ def ready(scale):
 
 GROUPS = (dormant, armed, inside, lttng, python_bench.python, backends.cpp, drain, collected, threads, transports, attach, decisions,
           slow_spans, longest_filter, flood, accounting, large, backends.sending, backends.database,
-          jobs, origins, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.samples,
+          jobs, origins, gpu_timeline, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.samples,
           scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls, gpu_library.gpu_library,
           redis, ready)

@@ -50,6 +50,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_TRACK_HIT, /* of a ring: becomes ON_TRACK, HIT and SPAN_END */
 	WAFFLE_REC_HALTED,    /* a thread that is blocked at the end: becomes OPEN_WAIT */
 	WAFFLE_REC_SOCKET,    /* a server's connection: becomes HIT and SPAN_END of a request */
+	WAFFLE_REC_WATCHED,   /* of a function of Python: becomes HIT and RETURN of a call */
 	WAFFLE_REC_RING_COUNT
 };
 
@@ -173,6 +174,32 @@ struct waffle_rec_socket {
 /* The peer is the client: this side had sent nothing before, or its Unix socket has an address.
  * Without the mark it may be either. */
 #define WAFFLE_SOCKET_SERVER 1u
+
+/*
+ * A thread began to run a watched function of Python, or changed the number of references to its
+ * code. It does that before each call and after it (bpf/python.bpf.c).
+ */
+struct waffle_rec_watched {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 function; /* number of the function */
+	/* The innermost frame of the function on the thread's stack, and the next one. 0: none. */
+	__u64 frame, outer;
+	/* The caller of `frame`, and the instruction that it executes. 0: none. */
+	__u64 caller, caller_at;
+	/* The thread's innermost frame, and its instruction. 0: it runs no Python. */
+	__u64 current, current_at;
+	__u32 flags; /* WAFFLE_WATCHED_* */
+	__u32 reserved;
+};
+#define WAFFLE_WATCHED_BEGIN 1u  /* it reads the first instruction */
+#define WAFFLE_WATCHED_FRESH 2u  /* with BEGIN: `frame` has executed nothing yet */
+#define WAFFLE_WATCHED_RETURN 4u /* `frame`, which is `current`, executes its return */
+/* With BEGIN: no frame of the function is the innermost one. A compiler may have moved the read
+ * before the write that makes it that. */
+#define WAFFLE_WATCHED_EARLY 16u
+/* The stack was too deep to be searched: `outer` or `frame` is 0. */
+#define WAFFLE_WATCHED_DEEP 8u
 
 /*
  * Followed by frame_bytes bytes: return addresses, innermost first; then python_count frames of

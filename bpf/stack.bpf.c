@@ -3,6 +3,7 @@
 #include "vmlinux.h"
 #include "stack.h"
 #include "emit.bpf.h"
+#include "python_thread.bpf.h"
 #include "thread_storage.bpf.h"
 
 #define WAFFLE_UNWIND_READ(context, word, address)                                                 \
@@ -289,39 +290,6 @@ static __always_inline void user_walk(struct storage_walk *walk, struct task_str
 
 /* ---- Python ---- */
 
-static __always_inline __u64 word_at(__u64 address)
-{
-	__u64 word;
-
-	return bpf_probe_read_user(&word, sizeof(word), (void *)address) ? 0 : word;
-}
-
-/* The key of a thread in Python's list of thread states: thread_id, of pthread_self(), or
- * native_thread_id, of gettid(). */
-static __always_inline __u64 thread_key(struct task_struct *task)
-{
-#if defined(__TARGET_ARCH_x86)
-	return task->thread.fsbase;
-#else
-	struct pid *pid = task->thread_pid;
-	struct upid upid = {};
-
-	bpf_core_read(&upid, sizeof(upid), &pid->numbers[pid->level]);
-	return upid.nr;
-#endif
-}
-
-static long python_thread(__u32 index, void *context)
-{
-	struct storage_walk *walk = ((struct context *)context)->walk;
-	struct waffle_python *python = &walk->process.python;
-
-	if (!walk->thread || word_at(walk->thread + python->thread_key) == walk->frame)
-		return 1;
-	walk->thread = word_at(walk->thread + python->thread_next);
-	return 0;
-}
-
 /* Copies the text of a str; longer ones are cut. */
 static __always_inline void text_copy(const struct waffle_python *python, __u64 object,
 				      struct waffle_code_text *text, void *to, __u32 room)
@@ -385,31 +353,50 @@ static __noinline void code_record(struct storage_walk *walk, __u64 code)
 		bpf_map_update_elem(&python_codes, &key, &one, BPF_ANY);
 }
 
+/* Where a frame is in its code, with WAFFLE_PYTHON_ENTRY. */
+static __always_inline __u64 instruction_of(const struct waffle_python *python, __u64 frame,
+					    __u64 code)
+{
+	__s32 last = -1;
+	__u8 entry = 0;
+	__u64 instr;
+
+	if (python->index_bytes) {
+		bpf_probe_read_user(&last, sizeof(last), (void *)(frame + python->frame_instr));
+		instr = code + python->code_instructions;
+		if (last > 0)
+			instr += (__u64)last * python->index_bytes;
+		return instr | WAFFLE_PYTHON_ENTRY;
+	}
+	instr = word_at(frame + python->frame_instr);
+	if (python->frame_entry)
+		bpf_probe_read_user(&entry, 1, (void *)(frame + python->frame_entry));
+	return entry ? instr | WAFFLE_PYTHON_ENTRY : instr;
+}
+
 static long python_frame(__u32 index, void *context)
 {
 	struct storage_walk *walk = ((struct context *)context)->walk;
 	struct waffle_python *python = &walk->process.python;
 	__u64 frame = walk->frame, code, instr;
-	__u8 owner, entry = 0;
+	bool is_python;
+	__u8 owner;
 	__u32 at;
 
 	if (!frame || bpf_probe_read_user(&owner, 1, (void *)(frame + python->frame_owner)))
 		return 1;
-	if (owner < python->owner_none && walk->python >= WAFFLE_FRAMES_PYTHON_MAX)
+	is_python = !python->owner_none || owner < python->owner_none;
+	if (is_python && walk->python >= WAFFLE_FRAMES_PYTHON_MAX)
 		return 1;
 	code = word_at(frame + python->frame_code) & ~WAFFLE_PYTHON_MARKS;
-	instr = word_at(frame + python->frame_instr);
+	instr = instruction_of(python, frame, code);
 	walk->frame = word_at(frame + python->frame_previous);
 	at = walk->count + 2 * walk->python;
-	if (owner >= python->owner_none) {
+	if (!is_python) {
 		if (walk->python)
 			walk->words[(at - 1) & (WORDS - 1)] |= WAFFLE_PYTHON_ENTRY;
 		return 0;
 	}
-	if (python->frame_entry)
-		bpf_probe_read_user(&entry, 1, (void *)(frame + python->frame_entry));
-	if (entry)
-		instr |= WAFFLE_PYTHON_ENTRY;
 	walk->words[at & (WORDS - 1)] = code;
 	walk->words[(at + 1) & (WORDS - 1)] = instr;
 	walk->python++;
@@ -423,15 +410,7 @@ static __noinline void python_walk(struct storage_walk *walk)
 	struct waffle_python *python = &walk->process.python;
 	struct context context = {walk};
 
-	walk->thread = word_at(python->runtime + python->interpreters_main);
-	walk->thread = walk->thread ? word_at(walk->thread + python->threads_head) : 0;
-	walk->frame = thread_key(task);
-	bpf_loop(WAFFLE_PYTHON_THREADS_MAX, python_thread, &context, 0);
-	if (!walk->thread || word_at(walk->thread + python->thread_key) != walk->frame)
-		return;
-	walk->frame = word_at(walk->thread + python->thread_frame);
-	if (python->has_cframe)
-		walk->frame = walk->frame ? word_at(walk->frame + python->cframe_frame) : 0;
+	walk->frame = python_innermost(python, task);
 	bpf_loop(4 * WAFFLE_FRAMES_PYTHON_MAX, python_frame, &context, 0);
 	if (walk->frame)
 		walk->cut |= WAFFLE_CUT_PYTHON;

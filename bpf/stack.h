@@ -12,8 +12,8 @@
 
 #define WAFFLE_PYTHON_THREADS_MAX 512 /* the most threads of an interpreter that are searched */
 
-/* Offsets of the members in which CPython 3.11 and later keeps the state of its threads. They
- * come from target/process/python.c. Only threads of the main interpreter are found. */
+/* Offsets of the members in which CPython 3.8 and later keeps the state of its threads. They come
+ * from target/process/python.c. Only threads of the main interpreter are found. */
 struct waffle_python {
 	__u64 runtime;           /* address of _PyRuntime; 0: no Python */
 	__u32 interpreters_main; /* pyruntimestate: interpreters.main */
@@ -23,9 +23,13 @@ struct waffle_python {
 	__u32 thread_frame;      /* current_frame, or cframe */
 	__u32 cframe_frame;      /* _PyCFrame: current_frame */
 	__u32 has_cframe;
-	/* _PyInterpreterFrame */
+	/* _PyInterpreterFrame; before 3.11 PyFrameObject */
 	__u32 frame_code, frame_previous, frame_instr, frame_owner;
-	__u32 owner_none; /* frames with this owner or a greater one are not Python code */
+	/* Before 3.11: frame_instr is not an address but an index of so many bytes (f_lasti), and
+	 * each call of a Python function is a call of the interpreter's loop. 0: since 3.11. */
+	__u32 index_bytes;
+	/* Frames with this owner or a greater one are not Python code. 0: frames have no owner. */
+	__u32 owner_none;
 	/* 3.11: a byte that is not 0 in the outermost frame of a call of the interpreter's loop. 0:
 	 * there is none; since 3.12 a frame that is not Python code follows that one instead. */
 	__u32 frame_entry;

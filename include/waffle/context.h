@@ -195,16 +195,16 @@ extern int waffle_pthread_atfork_(void (*)(void), void (*)(void),
 #endif
 
 #ifdef WAFFLE_THREAD_EXTERN_
-/* In libwaffle.a, whose files are joined: there each definition would take room in every thread. */
-extern __attribute__((__visibility__("hidden"))) __thread struct waffle_thread_ waffle_thread_4_;
+/* In libwaffle, whose files are joined: there each definition would take room in every thread. */
+extern __attribute__((__visibility__("hidden"))) struct waffle_thread_ *waffle_thread_own_(void);
 #else
 __attribute__((__weak__, __visibility__("hidden"))) __thread struct waffle_thread_ waffle_thread_4_;
-#endif
 
 static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(void)
 {
 	return &waffle_thread_4_;
 }
+#endif
 
 /*
  * Position-independent code that is not for an executable counts as a library's. It refers to the
@@ -236,7 +236,7 @@ static __inline__ struct waffle_process_ *waffle_process_get_(void)
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
 {
-	return &waffle_thread_4_;
+	return waffle_thread_own_();
 }
 #endif
 

@@ -75,13 +75,20 @@ static void read_python(const uint8_t *data, size_t size)
 	struct waffle_rec_code *code = calloc(1, sizeof(*code));
 	struct python python = {.kernel = {.code_instructions = 192}};
 	struct python_frame frame;
+	uint32_t form;
 
 	require(code);
 	memcpy(code, data, size < sizeof(*code) ? size : sizeof(*code));
-	for (uint64_t at = 0; at < 4096; at += 62)
-		if (python_frame_of(&python, code, code->code + at, &frame))
+	for (form = 0; form <= 2; form++) { /* of the table of lines: of 3.11, 3.8 and 3.10 */
+		python.kernel.index_bytes = form;
+		for (uint64_t at = 0; at < 4096; at += 62) {
+			if (!python_frame_of(&python, code, code->code + at, &frame))
+				continue;
 			require(memchr(frame.function, '\0', sizeof(frame.function)) &&
 				memchr(frame.file, '\0', sizeof(frame.file)));
+			require(frame.line <= INT32_MAX);
+		}
+	}
 	free(code);
 }
 

@@ -252,7 +252,8 @@ static void check_texts(const struct gpu_report *report)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gpu_report_options options = {.to_ts = UINT64_MAX, .stretches = 3};
+	struct gpu_report_options options = {.to_ts = UINT64_MAX, .stretches = 3, .pieces = true};
+	struct model_filter keep = {0};
 	struct store_reader *reader;
 	struct error err = ERROR_INIT;
 	struct model *model;
@@ -260,12 +261,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	options.from_ts = START + data[0];
+	keep.gpu_apart = data[1] & 2;
 	options.to_ts = data[1] & 1 ? UINT64_MAX : START + data[0] + data[1];
 	reader = input_reader(data + 2, size - 2, write_actions);
 	if (!reader)
 		return 0;
-	if (!model_load(&model, reader, STORE_ALL, NULL, &err)) {
-		struct gpu_timeline *timeline = gpu_timeline_new(model);
+	if (!model_load(&model, reader, STORE_ALL, &keep, &err)) {
+		struct gpu_timeline *timeline =
+			model->gpu_records ? gpu_timeline_take(model) : gpu_timeline_new(model);
 		struct gpu_report *report = gpu_report_new(timeline, &options);
 
 		check_timeline(timeline);

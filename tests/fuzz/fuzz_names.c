@@ -380,8 +380,8 @@ static void facts_here(FILE *out)
 	if (result)
 		return;
 	require(facts.segments.count <= ELF_SEGMENTS_MAX && facts.build_id.size <= BUILD_ID_MAX);
-	fprintf(out, "%u %u %lx %lx\n", facts.build_id.size, facts.segments.count,
-		facts.python_runtime, facts.python_version);
+	fprintf(out, "%u %u %lx %lx %lx\n", facts.build_id.size, facts.segments.count,
+		facts.python_runtime, facts.python_runtime_bytes, facts.python_version);
 }
 
 static char *file_text(enum fake_worker is)

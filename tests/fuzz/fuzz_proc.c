@@ -17,6 +17,7 @@
 #include "target/process/mounts.h"
 #include "target/process/process.h"
 #include "target/process/python.h"
+#include "target/process/python_codes.h"
 #include "target/process/rank.h"
 #include "util/utf8.h"
 
@@ -302,8 +303,23 @@ static void check_frame(const struct python *python, const struct waffle_rec_cod
 	}
 }
 
-/* Memory of an interpreter: its state at the start, followed by a word with the version. */
-static void read_python(const uint8_t *data, size_t size)
+/* An object whose type is at any address, so that it counts as a code object. */
+static void check_code(const struct python *python, const struct image *image, uint64_t address)
+{
+	struct python typed = *python;
+	struct python_code code;
+
+	if (!image_read(image, address + 8, &typed.code_type, sizeof(typed.code_type)) ||
+	    !python_code_at(&code, &typed, image, address))
+		return;
+	require(code.address == address && code.first_line <= INT32_MAX);
+	require(is_text(code.function.function, sizeof(code.function.function)));
+	require(is_text(code.function.file, sizeof(code.function.file)));
+}
+
+/* Memory of an interpreter: its state at the start, followed by a word with the version if its size
+ * does not tell that. */
+static void read_python_at(const struct python_place *place, const uint8_t *data, size_t size)
 {
 	struct waffle_rec_code *code = calloc(1, sizeof(*code));
 	struct image image = {.process = -1, .memory = memfd_create("fuzz", MFD_CLOEXEC)};
@@ -311,11 +327,12 @@ static void read_python(const uint8_t *data, size_t size)
 
 	require(code && image.memory >= 0);
 	require(write(image.memory, data, size) == (ssize_t)size);
-	require(python_at(&python, &image, 0, 512) == (size >= 8));
+	require(python_at(&python, &image, place) == (size >= 8));
 	require(python.found);
 	require(!python.kernel.runtime);
 	require(python.kernel.frame_code <= 1u << 24 && python.kernel.code_table <= 1u << 24);
 	for (uint64_t address = 512; python.kernel.ascii_bytes && address < size; address += 64) {
+		check_code(&python, &image, address);
 		if (!python_code_read(&python, &image, address, code))
 			continue;
 		require(code->code == address);
@@ -326,6 +343,18 @@ static void read_python(const uint8_t *data, size_t size)
 	}
 	close(image.memory);
 	free(code);
+}
+
+static void read_python(const uint8_t *data, size_t size)
+{
+	static const struct python_place places[] = {
+		{.version_at = 512},
+		{.runtime_bytes = 1464}, /* 3.8 */
+		{.runtime_bytes = 672},  /* 3.10 */
+	};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		read_python_at(&places[i], data, size);
 }
 
 /* An environment of any bytes, copied so that a read beyond its end is noticed. */

@@ -57,7 +57,7 @@ static void op_add(struct gpu_timeline *timeline, const uint8_t *at)
 		timeline->ops.len ? &timeline->ops.data[timeline->ops.len - 1] : NULL;
 	struct gpu_timeline_op op = {.kind = at[1] % GPU_OP_KIND_COUNT,
 				     .stream = at[2] % STREAMS,
-				     .copy = at[1] & 0x80 ? 0 : MODEL_NONE,
+				     .copy = at[1] >> 7,
 				     .span = at[3] % SPANS,
 				     .launch = MODEL_NONE,
 				     .captured = MODEL_NONE,
@@ -79,7 +79,7 @@ static void launch_add(struct gpu_timeline *timeline, const uint8_t *at)
 		.ts = at[4] + (timeline->launches.len
 				       ? timeline->launches.data[timeline->launches.len - 1].ts
 				       : 0),
-		.correlation = timeline->launches.len,
+		.correlation = (uint32_t)timeline->launches.len,
 		.thread = at[2] % THREADS,
 		.host = at[3] & 1 ? at[3] % SPANS : MODEL_NONE,
 		.host_kind = MODEL_NODE_SPAN,
@@ -140,12 +140,15 @@ static void timeline_finish(struct gpu_timeline *timeline)
 	for (uint32_t i = 0; i < timeline->launches.len; i++) {
 		struct gpu_timeline_launch *launch = &timeline->launches.data[i];
 
-		launch->op = (uint32_t)timeline->launched.len;
+		launch->op = (uint32_t)timeline->launched.len & INT32_MAX;
 		for (uint32_t op = 0; op < timeline->ops.len; op++)
 			if (timeline->ops.data[op].launch == i)
 				vec_add(&timeline->launched, op);
-		launch->op_count = (uint32_t)timeline->launched.len - launch->op;
 	}
+	vec_add(&timeline->launches, (struct gpu_timeline_launch){0});
+	timeline->launches.len--;
+	timeline->launches.data[timeline->launches.len].op =
+		(uint32_t)timeline->launched.len & INT32_MAX;
 	if (timeline->edges.len)
 		qsort(timeline->edges.data, timeline->edges.len, sizeof(*timeline->edges.data),
 		      edge_compare);
@@ -158,6 +161,7 @@ static void timeline_fill(struct gpu_timeline *timeline, const uint8_t *data, si
 									       sync_add, edge_add};
 
 	vec_add(&timeline->names, "kernel");
+	vec_add(&timeline->copies, "HtoD");
 	for (unsigned kind = 0; kind < 4; kind++)
 		for (size_t i = 0; i < count; i++)
 			if ((data[i * THING_BYTES] & 3) == kind)
@@ -171,6 +175,7 @@ static void timeline_clear(struct gpu_timeline *timeline)
 	vec_free(&timeline->streams);
 	vec_free(&timeline->devices);
 	vec_free(&timeline->launches);
+	vec_free(&timeline->copies);
 	vec_free(&timeline->edges);
 	vec_free(&timeline->syncs);
 	vec_free(&timeline->names);

@@ -289,9 +289,64 @@ def test_the_library_needs_nothing_but_the_libc(gpu):
     assert not [name for name in names.split() if re.match("elf_|ZSTD_|protobuf_|waffle_(trace|name)", name)]
 
 
-def test_run_makes_room_for_two_copies_of_libwaffle(gpu, waffle):
-    capture = waffle.run("sh", "-c", 'echo "$GLIBC_TUNABLES"', options=["--gpu"], env={**os.environ, "GLIBC_TUNABLES": "a=b"})
-    assert capture.result.stdout == "a=b:glibc.rtld.optional_static_tls=4096\n"
+def static_tls(library):
+    out = subprocess.check_output(["readelf", "-lW", library], text=True)
+    return int(re.search(r"^ +TLS +\S+ \S+ \S+ \S+ (0x\S+)", out, re.M).group(1), 16)
+
+
+def test_the_library_finds_room_beside_libwaffle_and_other_libraries_with_static_storage(gpu, tmp_path):
+    """glibc keeps 1664 bytes of each thread for the thread-local storage of libraries that are opened late."""
+    assert static_tls(gpu.build / "libwaffle-gpu.so") < 200
+    others = []
+    for i in range(3):
+        source, library = tmp_path / f"other{i}.c", tmp_path / f"libother{i}.so"
+        source.write_text('__thread char room[160] __attribute__((tls_model("initial-exec"))) = {1};\n'
+                          "char *other(void) { return room; }\n")
+        subprocess.run(["gcc", "-fPIC", "-shared", "-o", library, source], check=True)
+        others.append(library)
+    code = "import ctypes, sys\nfor path in sys.argv[1:]: ctypes.CDLL(path)"
+    libraries = [gpu.build / "libwaffle.so", *others, gpu.build / "libwaffle-gpu.so"]
+    for order in (libraries, libraries[::-1]):
+        result = subprocess.run([sys.executable, "-c", code, *order], text=True, timeout=60, check=False,
+                                capture_output=True)
+        assert (result.returncode, result.stderr) == (0, "")
+
+
+BY_A_THREAD = """
+import os, sys, threading
+threading.Thread(target=lambda: os.execv(sys.argv[1], sys.argv[1:])).start()
+threading.Event().wait()
+"""
+
+
+def kernels_and_launches(capture):
+    rows = capture.rows()
+    return (len([span for span in operations(rows) if span["args"]["op"] == "kernel"]),
+            len([row for row in rows if row.get("name") == "launch"]))
+
+
+@pytest.mark.parametrize("by", ["run", "thread"])
+def test_run_records_all_of_a_program_that_uses_its_gpu_for_milliseconds(gpu, waffle, by):
+    """An exec by another thread than the first is not held until the program is armed."""
+    command = [gpu.sim / "work", "streams", "10"]
+    if by == "thread":
+        command = [os.path.realpath(sys.executable), "-c", BY_A_THREAD, *command]
+    for _ in range(5):
+        assert kernels_and_launches(waffle.run(*command, options=["--gpu"])) == (10, 10)
+
+
+def test_only_programs_that_load_the_library_are_said_to_have_rings(gpu, waffle):
+    capture = waffle.run("sh", "-c", f"/bin/true; {gpu.sim / 'work'} host; /bin/true", options=["--gpu"])
+    out = waffle.call("info", capture.path).stdout
+    assert len(re.findall(r"\[ring", out)) == 1 and re.search(r"work host +\[ring: \d+ records\]", out)
+
+
+def test_a_program_that_run_has_started_goes_on_when_waffle_has_ended(gpu):
+    """It waits for a tracer that still runs only."""
+    for tracer in ("1.1", "nonsense", f"{os.getpid()}.1"):
+        result = subprocess.run([gpu.sim / "work", "host"], text=True, capture_output=True, timeout=60, check=True,
+                                env=gpu.environment(WAFFLE_GPU_TRACER=tracer))
+        assert (result.stdout, result.stderr) == ("host functions 1\nend\n", "")
 
 
 def test_a_program_with_a_libwaffle_of_its_own_is_told(gpu, waffle_program, tmp_path):

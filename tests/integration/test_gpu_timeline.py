@@ -122,6 +122,19 @@ def test_critical_path_of_a_random_schedule_is_that_of_the_reference(gpu, seed):
         assert all(one[2] == two[1] for one, two in zip(got, got[1:]))
 
 
+@pytest.mark.parametrize("lossy", [False, True], ids=["whole", "lossy"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_numbers_are_the_same_if_operations_are_among_the_spans(waffle, text_capture, tmp_path, seed, lossy):
+    """Without a filter, operations are kept apart from the spans. A filter that everything passes needs
+    them there."""
+    path = tmp_path / "made.waffle"
+    gpu_schedule.Schedule(seed, lossy=lossy).write(text_capture, path)
+    for output in ("--json", "--graph=json", "--top=0"):
+        alone = waffle.call("gpu", output, path).stdout
+        among = waffle.call("gpu", output, "--filter", "tid >= 0", path).stdout
+        assert alone == among
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_text_and_dot_have_all_operations(waffle, text_capture, tmp_path, seed):
     schedule = gpu_schedule.Schedule(seed)

@@ -2,14 +2,16 @@
 """attach --gpu: libwaffle-gpu is loaded into running programs, which notice nothing of it."""
 
 import os
+import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import time
 
 import pytest
 
-from tracer import wait_until
+from tracer import PROGRAMS, wait_until
 
 PLAIN = "import time\nprint('ready', flush=True)\n"
 
@@ -181,6 +183,95 @@ for path in [*paths, "{waffle.program.parent / 'libwaffle-gpu.so'}"]:
     attach(waffle, "-p", program.pid)
     assert "waffle-gpu" in threads(program.pid)
     assert program.alive()
+
+
+def test_program_in_other_namespaces_that_sees_the_file(waffle, start):
+    """As in a container that has the library at the same place, where the process is number 1 or 2."""
+    program = start("unshare", "--mount", "--pid", "--fork", "--mount-proc", sys.executable, "-c",
+                    PLAIN + "time.sleep(3600)")
+    program.until("ready")
+    with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="ascii") as children:
+        pid = int(children.read())
+    attach(waffle, "-p", pid)
+    assert "waffle-gpu" in threads(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+
+
+def test_program_that_waits_in_vfork_and_its_child_are_left_alone(waffle, start, tmp_path):
+    """The parent can't be interrupted, and the child has the parent's memory."""
+    source, path = tmp_path / "vforks.c", tmp_path / "vforks"
+    source.write_text("""
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	if (!vfork()) {
+		write(1, "ready\\n", 6);
+		pause();
+		_exit(0);
+	}
+}
+""")
+    subprocess.run(["gcc", "-w", source, "-o", path], check=True)
+    program = start(path)
+    program.until("ready")
+    with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="ascii") as children:
+        child = int(children.read())
+    wait_until(lambda: state_of(child) == "S" and state_of(program.pid) == "D", "both wait")
+    refused(waffle, child, f"it has the memory of process {program.pid}")
+    refused(waffle, program.pid, "none of its threads waits")
+    assert not has_library(program.pid)
+    os.kill(child, signal.SIGKILL)
+
+
+def test_program_with_32_bits_is_refused(waffle, start, tmp_path):
+    """A file that only has a header and the code of pause()."""
+    path = tmp_path / "small"
+    code = b"\xb8\x1d\x00\x00\x00\xcd\x80\xeb\xf7"
+    base, size = 0x08048000, 84 + 9
+    header = struct.pack("<16sHHIIIIIHHHHHH", b"\x7fELF\x01\x01\x01", 2, 3, 1, base + 84, 52, 0, 0, 52, 32, 1,
+                         0, 0, 0)
+    path.write_bytes(header + struct.pack("<8I", 1, 0, base, base, size, size, 5, 4096) + code)
+    path.chmod(0o755)
+    program = start(path)
+    wait_until(lambda: os.readlink(f"/proc/{program.pid}/exe") == str(path), "exec")
+    refused(waffle, program.pid, "it is no program of x86-64")
+    assert program.alive()
+
+
+def test_program_that_gained_privileges_is_refused(waffle, start, tmp_path):
+    os.chmod(tmp_path, 0o755)
+    path = tmp_path / "sleep"
+    path.write_bytes(pathlib.Path("/bin/sleep").read_bytes())
+    os.chown(path, 65534, 65534)
+    path.chmod(0o6755)
+    program = start(path, "3600")
+    wait_until(lambda: os.readlink(f"/proc/{program.pid}/exe") == str(path), "exec")
+    line = waffle.fails(1, "attach", "--gpu", "-p", program.pid)
+    assert "its program may not be read" in line or "it gained privileges" in line
+    assert not has_library(program.pid)
+
+
+def test_program_on_a_file_system_that_does_not_answer_is_refused(waffle, built, start, tmp_path):
+    folder, hung = tmp_path / "folder", tmp_path / "hung"
+    folder.mkdir()
+    server = start(sys.executable, PROGRAMS.parent / "slow_fuse.py", folder, hung,
+                   built("inject_target.c", "-static"))
+    server.until("ready")
+    try:
+        program = start(folder / "file", "poll", "1")
+        program.until("ready")
+        hung.touch()
+        refused(waffle, program.pid, "the file system of its program does not answer")
+    finally:
+        hung.unlink(missing_ok=True)
+        subprocess.run(["umount", "-l", folder], check=True)
+        server.kill()
 
 
 def test_program_that_does_not_see_the_file_is_refused(waffle, start):

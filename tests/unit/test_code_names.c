@@ -342,15 +342,17 @@ static void test_what_is_armed_is_told_in_words(void **state)
 		{{.sites = 3, .cuda = 50, .nccl = 7, .probes = 2},
 		 "3 sites, 57 CUDA and NCCL calls, 2 probes"},
 		{{.cuda = 1}, "1 CUDA call"},
+		{{.probes = 1, .functions = 2}, "1 probe, 2 Python functions"},
 		{{.hip = 2}, "2 HIP calls"},
 		{{.cuda = 1, .hip = 2, .nccl = 3}, "6 CUDA and HIP and NCCL calls"},
 		{{.nccl = 9, .probes = 1}, "9 NCCL calls, 1 probe"},
 		{{.sites = UINT64_MAX,
 		  .cuda = UINT64_MAX / 2,
 		  .nccl = UINT64_MAX / 2,
-		  .probes = UINT64_MAX},
+		  .probes = UINT64_MAX,
+		  .functions = UINT64_MAX},
 		 "18446744073709551615 sites, 18446744073709551614 CUDA and NCCL calls, "
-		 "18446744073709551615 probes"},
+		 "18446744073709551615 probes, 18446744073709551615 Python functions"},
 	};
 	struct armed_counts counted = {0};
 	char text[ARMED_TEXT];

@@ -326,6 +326,37 @@ static void test_preloaded_library_stands_for_one_that_is_needed(void **state)
 	check("user2", "LD_PRELOAD=libm.so.6 libfirst.so", 2);
 }
 
+static void injected_see(int fd, const char *path, bool ours, void *arg)
+{
+	(void)fd;
+	(void)ours;
+	*(unsigned *)arg += strstr(path, "/injected/") != NULL;
+}
+
+static unsigned injected_count(const char *setting)
+{
+	char *environment[] = {(char *)(uintptr_t)setting, NULL};
+	unsigned count = 0;
+
+	needed_each_of("bare", environment, injected_see, &count);
+	return count;
+}
+
+static void test_libwaffle_gpu_is_taken_where_the_environment_names_it(void **state)
+{
+	(void)state;
+	library("injected/libwaffle-gpu.so", "");
+	library("injected/libother.so", "");
+	program("bare", "");
+	assert_int_equal(injected_count("CUDA_INJECTION64_PATH=./injected/libwaffle-gpu.so"), 1);
+	assert_int_equal(injected_count("NVTX_INJECTION64_PATH=./injected/libwaffle-gpu.so"), 1);
+	assert_int_equal(injected_count("NCCL_PROFILER_PLUGIN=./injected/libwaffle-gpu.so"), 1);
+	/* That is another tool's. */
+	assert_int_equal(injected_count("CUDA_INJECTION64_PATH=./injected/libother.so"), 0);
+	assert_int_equal(injected_count("CUDA_INJECTION64_PATH=./nowhere/libwaffle-gpu.so"), 0);
+	assert_int_equal(injected_count("CUDA_INJECTION64_PATH=libwaffle-gpu.so"), 0);
+}
+
 static void test_needed_path_and_filters_are_taken(void **state)
 {
 	(void)state;
@@ -435,6 +466,9 @@ int main(void)
 			tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_preloaded_library_stands_for_one_that_is_needed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_libwaffle_gpu_is_taken_where_the_environment_names_it, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(test_needed_path_and_filters_are_taken, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_lib_is_where_the_loader_is_installed, set_up,

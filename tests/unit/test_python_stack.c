@@ -16,8 +16,9 @@
 #include "target/process/python.h"
 
 /*
- * co_linetable of one function and what co_lines() of the same interpreter says of each of its
- * instructions; 0: none. The function, from line 2 on:
+ * The table of lines of one function, and what the same interpreter says of each of its
+ *instructions (co_lines(), before 3.10 dis.findlinestarts()); 0: none. The function, from line 2
+ *on:
  *
  *	def sample(a, b):
  *	    total = 0
@@ -35,11 +36,35 @@
  *	        total = 1
  */
 static const struct {
-	const char *version, *table;
+	const char *version;
+	enum python_lines form;
+	const char *table;
 	uint32_t lines[96];
 	size_t count;
 } samples[] = {
+	{"3.8.18",
+	 PYTHON_LINES_LNOTAB,
+	 "000104010c010201020102ff02ff06040401180110011a05",
+	 {3,  3,  4,  4,  4,  4,  4,  4,  5,  6,  7,  6,  5,  5,  5,  9,  9,  10, 10,
+	  10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 11, 11, 11, 11, 11, 11, 11, 11, 12,
+	  12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 17, 17, 17, 17, 17},
+	 55},
+	{"3.9.18",
+	 PYTHON_LINES_LNOTAB,
+	 "000104010c010201020102ff02ff06040401140704f902010e011c05",
+	 {3,  3,  4,  4,  4,  4,  4,  4,  5,  6,  7,  6,  5,  5,  5,  9,  9,  10, 10, 10,
+	  10, 10, 10, 10, 10, 10, 10, 17, 17, 10, 11, 11, 11, 11, 11, 11, 11, 12, 12, 12,
+	  12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 17, 17, 17, 17, 17, 17, 17, 17},
+	 59},
+	{"3.10.13",
+	 PYTHON_LINES_3_10,
+	 "04010c0102010201020102ff06ff0404140106070efa0401088002ff0606",
+	 {3,  3,  4,  4,  4,  4,  4,  4,  5,  6,  7,  6,  5,  5,  5,  9,
+	  9,  10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 17, 17, 17, 11, 11,
+	  11, 11, 11, 11, 11, 12, 12, 0,  0,  0,  0,  11, 17, 17, 17},
+	 47},
 	{"3.11.7",
+	 PYTHON_LINES_LOCATIONS,
 	 "8000d80c0d8045dd0d12903189588c58f00004050af00004050a8801d8080dd80c0dd80c0df103010d0ef1030"
 	 "3090a88058805f008080512d80f28d00f289d35a015993c9c3cd00f28d10f28d40f28f00e00111288058805f8"
 	 "f50d000c16f000010510f000010510f000010510d80e0f8807f8f8f8f8f003010510f8f8f8f8f00c001112880"
@@ -50,6 +75,7 @@ static const struct {
 	  11, 11, 11, 11, 12, 12, 0,  0,  0,  0,  11, 0,  0,  0,  0,  17, 17, 17, 17, 17, 17},
 	 84},
 	{"3.12.1",
+	 PYTHON_LINES_LOCATIONS,
 	 "8000d80c0d8045dc0d1290318b58f20004050a8801d8080dd80c0dd80c0df103010d0ef10303090a8905f0030"
 	 "4050af00a080512dc1b20a0159b3cd60f2890619201d20f28f00e0011128905f9f20f001029f8dc0b15f20001"
 	 "0510d80e0f8807fbf003010510fbf00c0011128905fa",
@@ -59,6 +85,7 @@ static const struct {
 	  11, 11, 11, 12, 12, 0,  0,  0,  0,  11, 0,  0,  0,  0,  17, 17, 17, 0,  0,  0},
 	 86},
 	{"3.13.0",
+	 PYTHON_LINES_LOCATIONS,
 	 "8000d80c0d8045dc0d1290318e588801d8080dd80c0dd80c0df103010d0ef10303090a8a05f103000e16f00a0"
 	 "80512dc1b20a0159c3cd30f28993c90619201993cd10f28f00e0011128905f9f20f001029f8dc0b15f3000105"
 	 "10d80e0f8807fbf003010510fbf00c0011128905fa",
@@ -91,26 +118,35 @@ static void test_lines_are_those_that_the_interpreter_says(void **state)
 		size_t size = unhex(samples[i].table, table);
 
 		for (size_t k = 0; k < samples[i].count; k++)
-			assert_int_equal(python_line(table, size, 2, 2 * k), samples[i].lines[k]);
-		assert_int_equal(python_line(table, size, 2, 2 * samples[i].count), 0);
+			assert_int_equal(python_line(samples[i].form, table, size, 2, 2 * k),
+					 samples[i].lines[k]);
+		if (samples[i].form != PYTHON_LINES_LNOTAB) /* whose last line has no end */
+			assert_int_equal(
+				python_line(samples[i].form, table, size, 2, 2 * samples[i].count),
+				0);
 	}
 }
 
 static void test_a_cut_table_gives_no_line_behind_its_end(void **state)
 {
-	unsigned char table[256];
-	size_t size = unhex(samples[0].table, table);
-
 	(void)state;
-	for (size_t cut = 0; cut < size; cut++) {
-		unsigned char *exact = malloc(cut ? cut : 1);
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+		enum python_lines form = samples[i].form;
+		unsigned char table[256];
+		size_t size = unhex(samples[i].table, table);
 
-		assert_non_null(exact);
-		memcpy(exact, table, cut);
-		for (uint64_t offset = 0; offset < 200; offset += 2)
-			python_line(exact, cut, 2, offset); /* under ASan: reads no further */
-		assert_int_equal(python_line(exact, cut, 2, 1u << 20), 0);
-		free(exact);
+		for (size_t cut = 0; cut < size; cut++) {
+			unsigned char *exact = malloc(cut ? cut : 1);
+
+			assert_non_null(exact);
+			memcpy(exact, table, cut);
+			for (uint64_t offset = 0; offset < 200; offset += 2)
+				python_line(form, exact, cut, 2,
+					    offset); /* ASan: reads no further */
+			if (form != PYTHON_LINES_LNOTAB)
+				assert_int_equal(python_line(form, exact, cut, 2, 1u << 20), 0);
+			free(exact);
+		}
 	}
 }
 
@@ -126,7 +162,8 @@ static void test_a_table_of_any_bytes_is_read_without_harm(void **state)
 			random = random * 6364136223846793005ull + 1442695040888963407ull;
 			table[i] = (unsigned char)(random >> 56);
 		}
-		python_line(table, sizeof(table), 1, random % 200);
+		for (int form = PYTHON_LINES_LOCATIONS; form <= PYTHON_LINES_LNOTAB; form++)
+			python_line((enum python_lines)form, table, sizeof(table), 1, random % 200);
 	}
 }
 
@@ -141,7 +178,8 @@ static void test_a_line_that_is_too_far_is_none(void **state)
 	for (size_t i = 0; i < 64; i++)
 		memcpy(table + i * sizeof(entry), entry, sizeof(entry));
 	for (uint64_t offset = 0; offset < 64; offset += 2)
-		assert_int_equal(python_line(table, sizeof(table), 1, offset), 0);
+		assert_int_equal(
+			python_line(PYTHON_LINES_LOCATIONS, table, sizeof(table), 1, offset), 0);
 }
 
 static void text_set(struct waffle_code_text *text, uint8_t *to, const uint32_t *characters,

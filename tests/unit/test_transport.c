@@ -120,6 +120,29 @@ static void announce(struct subject *subject, uint32_t seen_tid, uint64_t addres
 	transport_ring(subject->transport, &rec, true);
 }
 
+/* libwaffle-gpu is armed in programs that may never load it. */
+static void test_way_of_libwaffle_gpu_is_told_when_it_is_loaded(void **state)
+{
+	struct object gpu = libwaffle;
+	struct subject subject = subject_open();
+
+	(void)state;
+	gpu.path = "/usr/lib/libwaffle-gpu.so";
+	assert_int_equal(transport_probe(subject.transport, getpid(), &gpu).offset, 0x10);
+	assert_int_equal(told, 1);
+	assert_true(last.expected);
+	transport_finish(subject.transport);
+	assert_int_equal(told, 1);
+	transport_loaded(subject.transport, getpid());
+	assert_int_equal(told, 2);
+	assert_false(last.expected);
+	transport_loaded(subject.transport, getpid());
+	assert_int_equal(told, 2);
+	transport_finish(subject.transport);
+	assert_int_equal(told, 3);
+	subject_close(&subject);
+}
+
 static void test_rings_in_a_loop_are_looked_at_only_so_often(void **state)
 {
 	struct subject subject = subject_open();
@@ -176,6 +199,7 @@ static void test_program_with_the_right_version_follows_one_with_another(void **
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_way_of_libwaffle_gpu_is_told_when_it_is_loaded),
 		cmocka_unit_test(test_rings_in_a_loop_are_looked_at_only_so_often),
 		cmocka_unit_test(test_thread_without_room_for_its_ring_is_told_once),
 		cmocka_unit_test(test_program_with_the_right_version_follows_one_with_another),

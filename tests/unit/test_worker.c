@@ -605,7 +605,7 @@ static void await(void)
 	assert_true(worker_queue_answered());
 }
 
-/* The result of a request once its answer is there. Answers to others may come before it: the thread
+/* The result of a request once its answer is there. Answers to others may come before it: the queue
  * chooses the next request by the size of its file. */
 static int result_at_last(enum deed deed, int fd, struct error *err)
 {

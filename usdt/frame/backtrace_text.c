@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "usdt/frame/backtrace.h"
+#include "usdt/say/standard_error.h"
 
 /* A text of limited size. What does not fit is left out. */
 struct trace_text {
@@ -149,7 +150,7 @@ void backtrace_tell(int signo, const void *context)
 	static bool told;
 	struct trace_text text = {line, 0, sizeof(line)};
 
-	if (waffle_mode_here_() != WAFFLE_MODE_FULL ||
+	if (waffle_mode_here_() != WAFFLE_MODE_FULL || !standard_error_is_there() ||
 	    __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
 		return;
 	text_put(&text, "waffle: signal ");

@@ -16,9 +16,11 @@
 #include "usdt/gpu/nvtx.h"
 #include "usdt/gpu/operations.h"
 #include "usdt/gpu/session.h"
+#include "usdt/gpu/tracer_wait.h"
 #include "usdt/name/names.h"
 #include "usdt/ring/rings.h"
 #include "usdt/say/say.h"
+#include "util/clock.h"
 #include "util/own_thread.h"
 
 #define API __attribute__((visibility("default")))
@@ -54,9 +56,8 @@ static struct {
 
 static bool is_wanted(void)
 {
-	bool open = __atomic_load_n(&rings_gate.collector, __ATOMIC_RELAXED) ||
-		    (__atomic_load_n(&rings_gate.ring, __ATOMIC_RELAXED) &&
-		     !__atomic_load_n(&rings_gate.usdt, __ATOMIC_RELAXED));
+	bool open =
+		__atomic_load_n(&rings_gate.collector, __ATOMIC_RELAXED) || tracer_reads_rings();
 
 	for (unsigned i = 0; open && i < control.watched_count; i++)
 		if (waffle_name_armed(control.watched[i]))
@@ -138,6 +139,7 @@ static void *control_main(void *arg)
 			wait_dormant();
 	}
 	step(EXITS);
+	tracer_wait_mapped(clock_monotonic_ns() + EXIT_NS);
 	__atomic_store_n(&control.ended, 1, __ATOMIC_RELEASE);
 	wake_all(&control.ended);
 	return NULL;
@@ -192,6 +194,7 @@ static void start(void)
 {
 	int code;
 
+	tracer_wait_armed();
 	if (!control.listed) {
 		names_watch();
 		pthread_atfork(NULL, NULL, nccl_fork_child);

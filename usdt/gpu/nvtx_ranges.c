@@ -9,18 +9,12 @@
  */
 #include "usdt/gpu/nvtx_ranges.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "usdt/gpu/nvtx_reserve.h"
 #include "usdt/gpu/nvtx_text.h"
+#include "usdt/gpu/per_thread.h"
 #include "waffle_named.h"
-
-/* A thread that gets a stack looks at so many of those whose threads may have ended. */
-#define RECLAIMS 16
 
 struct level {
 	waffle_scope_t scope;
@@ -29,9 +23,8 @@ struct level {
 };
 
 struct stack {
-	struct stack *next; /* of all; never changes */
-	uint32_t owner;     /* tid */
-	uint32_t session;   /* of the levels */
+	struct per_thread memory;
+	uint32_t session; /* of the levels */
 	unsigned depth;
 	unsigned beyond; /* levels that had no room */
 	struct level levels[NVTX_DEPTH_MAX];
@@ -47,17 +40,16 @@ struct started {
 #define STARTED_TRIES 64
 
 static struct {
-	struct stack *stacks;
-	uint32_t reclaim_from;
 	uint32_t session;
 	struct started *started; /* NVTX_STARTED_MAX of them, of which memory has those used */
 	uint64_t next;           /* numbers of ranges, which make their ids unique */
 	uint64_t left_out;
 } ranges;
 
+static struct per_thread_list stacks;
 /* In the part of a thread's storage that exists from its start, so that access allocates nothing.
  */
-static __thread struct stack *thread_stack __attribute__((tls_model("initial-exec")));
+static __thread struct per_thread *own __attribute__((tls_model("initial-exec")));
 
 /* ---- what a call says ---- */
 
@@ -195,60 +187,6 @@ static void event_mark(const struct nvtx_event *event)
 
 /* ---- ranges that nest ---- */
 
-/* Takes the stack of a thread that has ended. NULL: there is none. */
-static struct stack *stack_reuse(uint32_t tid)
-{
-	uint32_t from = __atomic_fetch_add(&ranges.reclaim_from, RECLAIMS, __ATOMIC_RELAXED);
-	struct stack *stack = __atomic_load_n(&ranges.stacks, __ATOMIC_ACQUIRE);
-	pid_t pid = getpid();
-
-	for (uint32_t at = 0; stack; stack = stack->next, at++) {
-		uint32_t owner = __atomic_load_n(&stack->owner, __ATOMIC_ACQUIRE);
-
-		/* An owner with the tid of this thread is one that has ended. */
-		if (owner != tid && (at - from % 256 >= RECLAIMS ||
-				     !syscall(SYS_tgkill, pid, owner, 0) || errno != ESRCH))
-			continue;
-		if (__atomic_compare_exchange_n(&stack->owner, &owner, tid, false, __ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED))
-			return stack;
-	}
-	return NULL;
-}
-
-/* NULL: out of memory. */
-static struct stack *stack_make(uint32_t tid)
-{
-	struct stack *made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (made == MAP_FAILED)
-		return NULL;
-	made->owner = tid;
-	made->next = __atomic_load_n(&ranges.stacks, __ATOMIC_ACQUIRE);
-	while (!__atomic_compare_exchange_n(&ranges.stacks, &made->next, made, false,
-					    __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
-		;
-	return made;
-}
-
-static __attribute__((noinline, cold)) struct stack *stack_open(void)
-{
-	uint32_t tid = (uint32_t)syscall(SYS_gettid);
-	int code = errno;
-	struct stack *stack = stack_reuse(tid);
-
-	if (stack) { /* the scopes on it were another thread's */
-		stack->depth = 0;
-		stack->beyond = 0;
-	} else {
-		stack = stack_make(tid);
-	}
-	errno = code;
-	thread_stack = stack;
-	return stack;
-}
-
 /* Leaves what was open when an earlier recording ended, so that it is no parent any more. */
 static void stack_renew(struct stack *stack, uint32_t session)
 {
@@ -261,7 +199,8 @@ static void stack_renew(struct stack *stack, uint32_t session)
 /* NULL: out of memory. */
 static struct stack *stack_get(void)
 {
-	struct stack *stack = thread_stack ?: stack_open();
+	struct stack *stack =
+		(struct stack *)(own ?: per_thread_open(&stacks, &own, sizeof(*stack)));
 	uint32_t session = __atomic_load_n(&ranges.session, __ATOMIC_RELAXED);
 
 	if (stack && stack->session != session)
@@ -406,12 +345,14 @@ void nvtx_ranges_forget(void)
 bool nvtx_ranges_are_open(void)
 {
 	struct started *all = __atomic_load_n(&ranges.started, __ATOMIC_ACQUIRE);
-	struct stack *stack = __atomic_load_n(&ranges.stacks, __ATOMIC_ACQUIRE);
 
-	for (; stack; stack = stack->next)
+	for (struct per_thread *one = per_thread_first(&stacks); one; one = one->next) {
+		const struct stack *stack = (const struct stack *)one;
+
 		if (__atomic_load_n(&stack->depth, __ATOMIC_RELAXED) &&
 		    __atomic_load_n(&stack->session, __ATOMIC_RELAXED) == ranges.session)
 			return true;
+	}
 	for (unsigned i = 0; all && i < NVTX_STARTED_MAX; i++)
 		if (__atomic_load_n(&all[i].id, __ATOMIC_RELAXED))
 			return true;

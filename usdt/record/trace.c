@@ -2,7 +2,6 @@
 /*
  * Begin and end of a recording: the functions of waffle_trace.h, the environment, fork() and exit.
  */
-#undef WAFFLE_THREAD_EXTERN_ /* this file defines the state of a thread, for all of libwaffle */
 #include "waffle_trace.h"
 
 #include <dlfcn.h>
@@ -38,6 +37,7 @@
 #include "usdt/ring/ticks.h"
 #include "usdt/ring/tracer.h"
 #include "usdt/say/say.h"
+#include "usdt/say/standard_error.h"
 #include "usdt/name/tracks.h"
 #include "util/source.h"
 #include "util/units.h"
@@ -488,7 +488,8 @@ static void say_stuck(void)
 		" or in a signal handler that calls exit(); the file is cut off\n";
 	struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
 
-	if (poll(&error, 1, 0) == 1 && write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+	if (standard_error_is_there() && poll(&error, 1, 0) == 1 &&
+	    write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
 		return; /* nobody reads it */
 }
 

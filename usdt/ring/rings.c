@@ -94,6 +94,18 @@ struct rings_slot *rings_first(enum rings_reader reader)
 	return __atomic_load_n(&rings.first[reader], __ATOMIC_ACQUIRE);
 }
 
+bool rings_are_acknowledged(void)
+{
+	for (struct rings_slot *slot = rings_first(RINGS_TRACER); slot; slot = slot->next) {
+		struct ring_shared *shared = slot->writer.shared;
+
+		if (shared && __atomic_load_n(&shared->head, __ATOMIC_RELAXED) &&
+		    !__atomic_load_n(&shared->reader, __ATOMIC_ACQUIRE))
+			return false;
+	}
+	return true;
+}
+
 uint64_t rings_without(void)
 {
 	return __atomic_load_n(&rings.without, __ATOMIC_RELAXED);

@@ -100,6 +100,9 @@ bool rings_write(enum ring_kind kind, const uint64_t *words, uint64_t count);
 
 /* The first slot; all others follow. */
 struct rings_slot *rings_first(enum rings_reader reader);
+/* Whether a tracer has acknowledged each of its rings that has records. If this process ends, the
+ * tracer gets the records of these only. */
+bool rings_are_acknowledged(void);
 /* Hits for the collector that had no ring, because none could be mapped. */
 uint64_t rings_without(void);
 /* Frees the slot if its thread has ended without telling. */

@@ -6,7 +6,14 @@
 #include <stdio.h>
 
 #include "export/process/chain.h"
+#include "usdt/say/standard_error.h"
 #include "util/error.h"
+
+void say_text(const char *text)
+{
+	if (standard_error_is_there())
+		chain_say("waffle", text);
+}
 
 void say_line(const char *format, ...)
 {
@@ -17,6 +24,6 @@ void say_line(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line.message, sizeof(line.message), format, args);
 	va_end(args);
-	chain_say("waffle", line.message);
+	say_text(line.message);
 	errno = code;
 }

@@ -7,6 +7,7 @@
 
 #include "export/process/chain.h"
 #include "export/process/chain_host.h"
+#include "usdt/say/say.h"
 #include "usdt/sink/callbacks.h"
 #include "usdt/sink/sink.h"
 #include "util/clock.h"
@@ -34,7 +35,7 @@ struct sink_process {
 static void say(const char *line, void *arg)
 {
 	(void)arg;
-	chain_say("waffle", line);
+	say_text(line);
 }
 
 /* The chain goes on without the file. Returns -EINVAL if only this record was rejected. */
@@ -43,7 +44,7 @@ static int inner_result(struct sink_process *process, int result, struct error *
 	if (!result || result == -EINVAL)
 		return result;
 	error_prefix(err, "only the processors go on");
-	chain_say("waffle", err->message);
+	say_text(err->message);
 	*err = (struct error)ERROR_INIT;
 	sink_discard(process->inner);
 	process->inner = NULL;

@@ -246,11 +246,55 @@ static int requests_begin(struct session *session)
 		       : 0;
 }
 
+static void functions_notify(const char *line, void *arg)
+{
+	session_notify(arg, line);
+}
+
+static int functions_begin(struct session *session)
+{
+	struct python_calls_options options = {.specs = session->options->functions,
+					       .spec_count = session->options->function_count,
+					       .kernel = session->kernel,
+					       .arming = session->arming,
+					       .filter = session->stages.filter,
+					       .deliver = stages_deliver_track,
+					       .arg = &session->stages,
+					       .notify = functions_notify,
+					       .notify_arg = session};
+
+	return session->options->function_count
+		       ? python_calls_open(&session->stages.functions, &options, session->err)
+		       : 0;
+}
+
+#define FIND_NS 5000000 /* between two looks at whether all is searched */
+
+/* Searches the processes of `attach` before the capture counts as ready. */
+static int functions_find(struct session *session)
+{
+	uint64_t until = clock_monotonic_ns() + PARSE_START_NS;
+	int result = 0;
+
+	if (!session->stages.functions)
+		return 0;
+	for (size_t i = 0; i < session->targets.len; i++)
+		python_calls_add(session->stages.functions, session->targets.data[i].pid);
+	if (session->options->command)
+		return 0;
+	while (result >= 0 && !session->interrupts && clock_monotonic_ns() < until &&
+	       python_calls_searches(session->stages.functions))
+		result = loop_await(session, clock_monotonic_ns() + FIND_NS);
+	return result < 0 ? result : 0;
+}
+
 /* What is malformed is left out. */
 static int requests_end(struct session *session)
 {
 	int result = session->stages.requests ? requests_finish(session->stages.requests) : 0;
 
+	if (!result && session->stages.functions)
+		result = python_calls_finish(session->stages.functions);
 	return result == -EINVAL ? 0 : result;
 }
 
@@ -273,6 +317,7 @@ static int start(struct session *session)
 			     ?: stages_open(session)
 			     ?: session_transport_open(session)
 			     ?: requests_begin(session)
+			     ?: functions_begin(session)
 			     ?: targets_open(session);
 
 	privileges_keep_tracing(); /* the command was forked before this */
@@ -296,6 +341,7 @@ static int start(struct session *session)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
 					    session->err)
 			 ?: targets_arm(session)
+			 ?: functions_find(session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true))
 			 ?: (options->command ? 0 : session_transport_check(session));
 	session->result->ready_cpu_ns = tracer_cpu_ns();
@@ -330,6 +376,8 @@ static int finish(struct session *session)
 	if (cpu_ns > session->result->ready_cpu_ns)
 		session->result->tracer_cpu_ns = cpu_ns - session->result->ready_cpu_ns;
 	arming_release(session->arming);
+	if (session->stages.functions)
+		python_calls_disarm(session->stages.functions);
 	if (session->named)
 		name_set_disarm(session->named);
 	kernel_detach(session->kernel);
@@ -352,7 +400,7 @@ static int finish(struct session *session)
 	if (code_names_warning(session->names))
 		session_notify(session, code_names_warning(session->names));
 	session->result->sites = arming_site_count(session->arming);
-	session->result->armed = arming_counts(session->arming);
+	session->result->armed = session_armed(session);
 	return result;
 }
 
@@ -364,6 +412,7 @@ static void close_all(struct session *session)
 	code_names_close(session->names);
 	mmap_watch_close(session->watch);
 	requests_close(session->stages.requests);
+	python_calls_close(session->stages.functions);
 	session_transport_close(session);
 	drain_close(session->drain);
 	enrich_close(session->enrich);

@@ -126,6 +126,8 @@ bool session_wants_sched(const struct session_options *options);
 bool session_wants_probes(const struct session_options *options);
 /* Whether stacks of spans and events are recorded. */
 bool session_wants_stacks(const struct session_options *options);
+/* What is armed now. */
+struct armed_counts session_armed(const struct session *session);
 /* The requested sources that this kernel has. */
 uint32_t session_sources(const struct session *session);
 /* Runs a round of the drain. */

@@ -238,6 +238,8 @@ static int housekeeping(struct session *session, uint64_t now)
 	struct session_result *result = session->result;
 
 	kernel_sweep(session->kernel, now);
+	if (session->stages.functions && python_calls_round(session->stages.functions, now))
+		session->busy = true;
 	if (flight_turn(session))
 		return -EIO;
 	if (launch_executed(&session->launch) && session_publish(session))
@@ -249,7 +251,7 @@ static int housekeeping(struct session *session, uint64_t now)
 			return -EIO;
 	}
 	result->file_bytes = store_writer_bytes(session->writer);
-	result->armed = arming_counts(session->arming);
+	result->armed = session_armed(session);
 	if (session->events->progress && session->armed_ts &&
 	    now - session->progress_ts >= PROGRESS_NS) {
 		session->progress_ts = now;

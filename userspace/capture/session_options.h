@@ -16,6 +16,7 @@
 #include "filter/plan.h"
 #include "kernel/kernel.h"
 #include "probe/spec/call.h"
+#include "probe/spec/python_spec.h"
 #include "target/elf/site.h"
 #include "target/process/process.h"
 
@@ -57,6 +58,9 @@ struct session_options {
 	struct stack_choice *stacks;      /* NULL: no stacks of spans; owned by the caller */
 	struct redaction *redaction;      /* NULL: omit nothing; owned by the caller */
 	struct call_set *calls; /* calls to record besides sites; NULL: none; owned by the caller */
+	/* Functions of Python to record; owned by the caller. */
+	const struct python_spec *functions;
+	size_t function_count;
 	enum transport_mode transport; /* of processes with libwaffle */
 	const struct session_tap *tap; /* NULL: none */
 	uint64_t duration_ns; /* from when all is armed; 0: until the targets exit or a signal */

@@ -52,6 +52,15 @@ bool session_wants_probes(const struct session_options *options)
 	return options->sources & CAPTURE_SPANS || options->calls;
 }
 
+struct armed_counts session_armed(const struct session *session)
+{
+	struct armed_counts counts = arming_counts(session->arming);
+
+	if (session->stages.functions)
+		counts.functions = python_calls_functions(session->stages.functions);
+	return counts;
+}
+
 uint32_t session_sources(const struct session *session)
 {
 	uint32_t sources = session->options->sources & CAPTURE_PROBES;

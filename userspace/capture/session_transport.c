@@ -83,6 +83,8 @@ static void way_decided(const struct transport_way *way, void *arg)
 
 	if (way->ring && session->stages.filter)
 		record_filter_process(session->stages.filter, way->pid);
+	if (way->expected)
+		return;
 	store_writer_add_transport(session->writer, &transport, &ignored);
 	if (way->why && !way->ended)
 		way_tell(session, way);

@@ -30,7 +30,7 @@ static void warn_of_filter(struct session *session)
 	char names[400], line[600];
 
 	plan_warn(session->plan, line_report, session);
-	if (arming_match_count(session->arming) ||
+	if (arming_match_count(session->arming) || session->options->function_count ||
 	    (filter_uses(filter, FILTER_KIND) && filter_wants_sched(filter)))
 		return;
 	arming_names(session->arming, NULL, true, names, sizeof(names));
@@ -286,8 +286,8 @@ void warn_after_arming(struct session *session)
 	warn_of_requests(session);
 	warn_of_arming(session);
 	if (!session->options->command && session->options->sources & CAPTURE_SPANS &&
-	    !session->options->kernel.requests && !arming_site_count(session->arming) &&
-	    !arming_unread(session->arming))
+	    !session->options->kernel.requests && !session->options->function_count &&
+	    !arming_site_count(session->arming) && !arming_unread(session->arming))
 		warn_of_no_sites(session);
 	if (!session->options->command)
 		warn_of_names(session);

@@ -72,6 +72,16 @@ static int request_follow(const struct stages *stages, struct stage_record *reco
 	return stages->requests ? requests_pass(stages->requests, rec) ?: STAGE_TAKEN : -EINVAL;
 }
 
+static int function_follow(const struct stages *stages, struct stage_record *record)
+{
+	const struct waffle_rec_watched *rec = (const struct waffle_rec_watched *)record->rec;
+
+	if (rec->rec.kind != WAFFLE_REC_WATCHED)
+		return stages->functions ? python_calls_process(stages->functions, &rec->rec) : 0;
+	return stages->functions ? python_calls_pass(stages->functions, rec) ?: STAGE_TAKEN
+				 : -EINVAL;
+}
+
 /* Asks for values that may be redacted next, as the filter in the kernel does. */
 static int hits_filter(const struct stages *stages, struct stage_record *record)
 {
@@ -205,10 +215,10 @@ static int record_write(const struct stages *stages, struct stage_record *record
 		       : 0;
 }
 
-#define KIND(name) (1u << WAFFLE_REC_##name)
-#define ALL_KINDS ((1u << WAFFLE_REC_RING_COUNT) - 1)
+#define KIND(name) (1ull << WAFFLE_REC_##name)
+#define ALL_KINDS ((1ull << WAFFLE_REC_RING_COUNT) - 1)
 
-_Static_assert(WAFFLE_REC_RING_COUNT < 32, "a bit for each kind");
+_Static_assert(WAFFLE_REC_RING_COUNT < 64, "a bit for each kind");
 
 void stages_mapping(const struct stages *stages, const struct mmap_event *event, bool traced)
 {
@@ -234,7 +244,7 @@ int stages_round(const struct stages *stages, uint64_t before_ts)
 
 /* The stages behind the filter. `kind` is the bit of the record's kind. */
 static inline int record_finish(const struct stages *stages, struct stage_record *record,
-				uint32_t kind)
+				uint64_t kind)
 {
 	int result = 0;
 
@@ -260,7 +270,7 @@ static inline int record_finish(const struct stages *stages, struct stage_record
 int stages_pass(struct stages *stages, struct waffle_rec *rec)
 {
 	struct stage_record of = {.rec = rec}, *record = &of;
-	uint32_t kind = rec->kind < WAFFLE_REC_RING_COUNT ? 1u << rec->kind : 0;
+	uint64_t kind = rec->kind < WAFFLE_REC_RING_COUNT ? 1ull << rec->kind : 0;
 	int result = kind ? 0 : -EINVAL;
 
 	stages->now = rec->ts > stages->now ? rec->ts : stages->now;
@@ -271,6 +281,7 @@ int stages_pass(struct stages *stages, struct waffle_rec *rec)
 	STAGE(threads_follow, KIND(TASK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(track_expand, KIND(TRACK_HIT));
 	STAGE(request_follow, KIND(SOCKET));
+	STAGE(function_follow, KIND(WATCHED) | KIND(FORK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(hits_filter, KIND(HIT) | KIND(SPAN_END));
 	result = result ?: record_finish(stages, record, kind);
 	return result == STAGE_TAKEN ? 0 : result;
@@ -286,8 +297,11 @@ int stages_deliver_track(struct waffle_rec *rec, void *arg)
 		record.site = arming_site(stages->arming, record.number);
 	} else if (rec->kind == WAFFLE_REC_SPAN_END) {
 		record.number = ((const struct waffle_rec_span_end *)rec)->site;
+	} else if (rec->kind == WAFFLE_REC_RETURN) {
+		record.number = ((const struct waffle_rec_return *)rec)->site;
+		record.site = arming_site(stages->arming, record.number);
 	}
-	return record_finish(stages, &record, 1u << rec->kind);
+	return record_finish(stages, &record, 1ull << rec->kind);
 }
 
 int stages_deliver(struct waffle_rec *rec, void *arg)

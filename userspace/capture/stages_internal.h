@@ -10,6 +10,7 @@
 #include "capture/arming/arming.h"
 #include "capture/enrich/enrich.h"
 #include "capture/enrich/code_names.h"
+#include "capture/python_calls_internal.h"
 #include "capture/recorder_internal.h"
 #include "capture/record_filter_internal.h"
 #include "capture/requests_internal.h"
@@ -23,12 +24,13 @@ struct stages {
 	struct enrich *enrich;
 	struct code_names *names;
 	struct store_writer *writer;
-	struct recorder *recorder;     /* NULL: a file is written all the time */
-	struct record_filter *filter;  /* NULL: everything is kept */
-	struct track_stage *tracks;    /* NULL: no records come through rings */
-	struct requests *requests;     /* NULL: those of servers are not followed */
-	const struct session_tap *tap; /* NULL: none */
-	bool redacts;                  /* some keys are omitted */
+	struct recorder *recorder;      /* NULL: a file is written all the time */
+	struct record_filter *filter;   /* NULL: everything is kept */
+	struct track_stage *tracks;     /* NULL: no records come through rings */
+	struct requests *requests;      /* NULL: those of servers are not followed */
+	struct python_calls *functions; /* NULL: no functions of Python are watched */
+	const struct session_tap *tap;  /* NULL: none */
+	bool redacts;                   /* some keys are omitted */
 	struct error *err;
 	/* The latest time of a record from the drain. Later stages also get records with other
 	 * times: the deferred begins of spans, and what programs record on tracks. */

@@ -120,6 +120,9 @@ enum exit_code capture_options_open(const struct command *command, struct captur
 		return code;
 	code = probe_options_open(command, &options->probes, tables_wanted(options));
 	options->session.calls = options->probes.calls;
+	options->session.functions = options->probes.functions;
+	options->session.function_count = options->probes.function_count;
+	options->session.kernel.python = options->probes.function_count;
 	return code;
 }
 

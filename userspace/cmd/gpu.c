@@ -113,6 +113,7 @@ static int print_timeline(const struct gpu_cli *cli, const struct gpu_timeline *
 		.from_ts = cli->from_ns ? after(start_ts, cli->from_ns) : 0,
 		.to_ts = after(start_ts, cli->to_ns),
 		.stretches = STRETCHES,
+		.pieces = cli->graph != GRAPH_NONE,
 	};
 	struct gpu_report *report = gpu_report_new(timeline, &options);
 	int result = 0;
@@ -132,7 +133,8 @@ static int gpu_files(const struct command *command, const void *arg,
 {
 	const struct gpu_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
-					  .keep_children = cli->filter.keep_children};
+					  .keep_children = cli->filter.keep_children,
+					  .gpu_apart = true};
 	struct store_reader *reader = NULL;
 	struct gpu_timeline *timeline = NULL;
 	struct model *model = NULL;
@@ -142,7 +144,7 @@ static int gpu_files(const struct command *command, const void *arg,
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
 	if (!result)
-		timeline = gpu_timeline_new(model);
+		timeline = model->gpu_records ? gpu_timeline_take(model) : gpu_timeline_new(model);
 	if (!result)
 		result = timeline->ops.len ? print_timeline(cli, timeline, err)
 					   : without_times(timeline, files->paths[0], err);

@@ -326,6 +326,15 @@ static int list(const struct command *command, const struct list_options *option
 	return code;
 }
 
+/* They are in no file, but in the memory of a process that has imported them. */
+static int functions_refuse(const struct command *command)
+{
+	struct error err = ERROR_INIT;
+
+	error_set(&err, EINVAL, "functions of Python are found by attach and run only");
+	return command_fail(command, &err, EXIT_USAGE);
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
 	struct list_options options = {0};
@@ -337,7 +346,9 @@ static int run(const struct command *command, int argc, char **argv)
 	if (code)
 		code = command_parse_failed(command, code, &err);
 	else if ((code = probe_options_open(command, &options.probes, ~0u)) == EXIT_DONE)
-		code = list(command, &options, argc - first, argv + first);
+		code = options.probes.function_count
+			       ? functions_refuse(command)
+			       : list(command, &options, argc - first, argv + first);
 	probe_options_free(&options.probes);
 	return code;
 }

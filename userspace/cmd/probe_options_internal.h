@@ -5,11 +5,15 @@
 
 #include "cmd/command_internal.h"
 #include "probe/spec/call.h"
+#include "probe/spec/python_spec.h"
 #include "util/vec.h"
 
 struct probe_options {
-	option_list list;       /* of --probe and --probes */
-	struct call_set *calls; /* set by probe_options_open(); NULL: there are no specs */
+	option_list list; /* of --probe and --probes */
+	/* Set by probe_options_open(). */
+	struct call_set *calls; /* NULL: there are no specs of calls */
+	struct python_spec functions[PYTHON_SPECS_MAX];
+	size_t function_count;
 };
 
 /* Rows for a command whose options struct has a struct probe_options as `member`. */
@@ -18,8 +22,8 @@ struct probe_options {
 	 0,                                                                                        \
 	 "SPEC",                                                                                   \
 	 "Record a function, USDT probe or tracepoint as spans or events, such as "                \
-	 "'uprobe:libc.so.6:malloc(size_t bytes) -> ptr ret'. May be given several "               \
-	 "times. See docs/probes.md.",                                                             \
+	 "'uprobe:libc.so.6:malloc(size_t bytes) -> ptr ret' or, of Python, "                      \
+	 "'python:train.py:train_step'. May be given several times. See docs/probes.md.",          \
 	 .type = OPTION_LIST,                                                                      \
 	 .at = offsetof(options, member.list)},                                                    \
 	{                                                                                          \

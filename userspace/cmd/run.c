@@ -11,6 +11,8 @@
 
 #include "capture/gpu_library.h"
 #include "cmd/capture_options_internal.h"
+#include "target/process/injection.h"
+#include "target/process/tracer_id.h"
 #include "util/terminal.h"
 
 static const struct option_row rows[] = {
@@ -64,30 +66,11 @@ static int account_choose(struct capture_options *options, struct error *err)
 	return code;
 }
 
-/* glibc keeps 1664 bytes for the thread-local storage of libraries that are opened late, in which
- * there is room for one copy of libwaffle. The program may have another one. */
-static int storage_enlarge(struct error *err)
-{
-	static const char name[] = "GLIBC_TUNABLES";
-	static const char more[] = "glibc.rtld.optional_static_tls=4096";
-	const char *before = getenv(name);
-	char text[4096];
-
-	if (before && strstr(before, "optional_static_tls"))
-		return 0;
-	if ((size_t)snprintf(text, sizeof(text), "%s%s%s", before ? before : "",
-			     before && *before ? ":" : "", more) >= sizeof(text))
-		return 0; /* the program's own come first */
-	return setenv(name, text, 1) ? error_set(err, errno, "--gpu: %s: %s", name, strerror(errno))
-				     : 0;
-}
-
 /* Sets the variables by which libraries of CUDA load libwaffle-gpu, unless the caller has set them:
  * another tool may be there. */
-static int gpu_prepare(struct error *err)
+static int gpu_variables_set(struct error *err)
 {
-	static const char *const names[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH",
-					    "NCCL_PROFILER_PLUGIN"};
+	const char *const *names = injection_variables;
 	char path[PATH_MAX];
 	int result = gpu_library_path(path, err);
 	const char *other = getenv(names[0]);
@@ -97,10 +80,21 @@ static int gpu_prepare(struct error *err)
 				 "waffle-bpf: run: --gpu: %s is %s, which stays: the GPU's own "
 				 "times are not recorded; unset it to record them",
 				 names[0], other);
-	for (size_t i = 0; !result && i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; !result && i < INJECTION_VARIABLES; i++)
 		if (setenv(names[i], path, 0))
 			result = error_set(err, errno, "--gpu: %s: %s", names[i], strerror(errno));
-	return result ?: storage_enlarge(err);
+	return result;
+}
+
+/* The library waits for us in processes that may use CUDA before we have armed it (usdt/gpu/). */
+static int gpu_prepare(const struct session_options *session, struct error *err)
+{
+	bool arms = session->kernel.config.follow_children && session->sources & CAPTURE_SPANS;
+	char id[TRACER_ID_BYTES];
+
+	if (arms && tracer_id_make(id) && setenv(TRACER_ID_VARIABLE, id, 1))
+		return error_set(err, errno, "--gpu: %s: %s", TRACER_ID_VARIABLE, strerror(errno));
+	return gpu_variables_set(err);
 }
 
 static void failure_set(struct error *err, const struct capture_options *options, const char *name,
@@ -126,7 +120,7 @@ int run_command(const struct command *command, struct capture_options *options, 
 	options->session.command = argv;
 	if (account_choose(options, &err))
 		return command_fail(command, &err, EXIT_USAGE);
-	if (options->gpu && gpu_prepare(&err))
+	if (options->gpu && gpu_prepare(&options->session, &err))
 		return command_fail(command, &err, EXIT_FAILED);
 	options->session.warn_of_root = !options->user && !options->account && !geteuid();
 	code = capture_command(command, options, slash ? slash + 1 : argv[0], result);

@@ -92,7 +92,7 @@ static void message_write(struct chakra_writer *writer, const bytes *message)
 
 static unsigned node_type(const struct gpu_timeline *timeline, const struct gpu_timeline_op *op)
 {
-	const char *copy = op->copy == MODEL_NONE ? "" : timeline->names.data[op->copy];
+	const char *copy = gpu_timeline_copy_name(timeline, op) ?: "";
 
 	if (op->kind != GPU_OP_COPY)
 		return TYPE_COMP;

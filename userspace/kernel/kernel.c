@@ -114,6 +114,7 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	return waits_configure(kernel, options)
 		       ?: classes_configure(kernel, options)
 		       ?: requests_configure(kernel, options)
+		       ?: python_configure(kernel, options)
 		       ?: calls_configure(kernel, options)
 		       ?: bpf_map__set_max_entries(bpf->maps.targets,
 						   options->targets_max ?: WAFFLE_MAX_TARGETS)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/python.h"
 #include "bpf/record.h"
 #include "bpf/shared.h"
 #include "bpf/stack.h"
@@ -29,6 +30,7 @@ struct kernel_options {
 	const char *cpus_folder; /* for tests; NULL: CPUS_FOLDER (cpus_internal.h) */
 	bool requests;           /* follow the requests of servers */
 	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
+	bool python;             /* functions of Python may be watched */
 	uint32_t targets_max;    /* maximum of processes at a time; 0: WAFFLE_MAX_TARGETS */
 	bool filtered;           /* a filter decides in the kernel */
 	bool defers;             /* and may decide about spans at their end */
@@ -136,6 +138,22 @@ void kernel_stack_file(struct kernel *kernel, const struct waffle_inode *inode,
 /* Sets the tables for stacks of a process; NULL: it has ended. */
 int kernel_stack_process(struct kernel *kernel, pid_t pid,
 			 const struct waffle_stack_process *process);
+
+/* ---- functions of Python ---- */
+
+struct kernel_watch;
+
+/*
+ * Watches a function in a process: in all its threads, in those that they begin, and in children
+ * if these are followed, until they call exec. Records WATCHED tell of it. Only if
+ * kernel_options.python was set.
+ * -ENOSPC: other tracers or debuggers use the CPU's registers for this; -EOPNOTSUPP, -ENODEV,
+ * -ENOENT: the machine has none; -EINVAL: the kernel is older than 5.13; -EEXIST: another process
+ * has another function at the same address.
+ */
+int kernel_watch_python(struct kernel *kernel, struct kernel_watch **watch, pid_t pid,
+			const struct waffle_watch *function);
+void kernel_watch_free(struct kernel_watch *watch);
 
 /* ---- filters ---- */
 

@@ -112,6 +112,9 @@ int requests_configure(struct kernel *kernel, const struct kernel_options *optio
 void requests_attach(struct kernel *kernel);
 void requests_detach(struct kernel *kernel);
 
+/* Chooses the program for watches of Python, before loading. */
+int python_configure(struct kernel *kernel, const struct kernel_options *options);
+
 /* Calls: sets up their programs and maps, before loading; detaches tracepoints. */
 int calls_configure(struct kernel *kernel, const struct kernel_options *options);
 void calls_detach(struct kernel *kernel);

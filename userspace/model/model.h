@@ -289,6 +289,9 @@ struct model_filter {
 	 * happened in them, nothing refers to them, and no call of NCCL or MPI is missing that they
 	 * would stand for. Ignored if there is a filter. */
 	bool from_event;
+	/* Keep the operations and launches of libwaffle-gpu apart, for gpu_timeline_take(). They
+	 * are then not among the spans and events. Ignored if there is a filter. */
+	bool gpu_apart;
 	/* Selects the spans that are to be shown (model.selected), and removes nothing. NULL: all
 	 * are. */
 	const struct filter_expr *where;
@@ -305,6 +308,8 @@ struct model_filtered {
 #define FRAME_HEAD(bytes, room) ((uint64_t)(room) << 32 | (bytes))
 #define FRAME_BYTES(head) ((uint32_t)(head))
 #define FRAME_ROOM(head) ((uint32_t)((head) >> 32))
+
+struct gpu_records;
 
 struct model {
 	const struct store_meta *meta;         /* owned by the reader */
@@ -329,6 +334,7 @@ struct model {
 	VEC(struct site_info) sites;
 	VEC(struct model_thread) threads;
 	VEC(struct model_process) processes;
+	struct gpu_records *gpu_records;   /* kept apart; NULL: none, or nothing was to be */
 	VEC(struct model_span) spans;      /* by start_ts */
 	VEC(struct model_event) events;    /* by ts */
 	VEC(struct model_link) links;      /* by from_kind, then from */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Makes a model of the records of a file. */
+/* Makes a model of the records of a file, and frees it. */
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "model/captures_internal.h"
 #include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
+#include "model/gpu/gpu_records.h"
 #include "util/memory.h"
 
 static void add_loss(struct builder *builder, const struct waffle_rec_loss *loss)
@@ -234,6 +235,8 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 	}
 	count_left_out(builder, reader, read);
 	set_counts(builder->model, reader, read);
+	if (builder->model->gpu_records)
+		builder->model->bad_records += builder->model->gpu_records->bad_records;
 	return result ?: store_reader_leave_out(reader, NULL, err);
 }
 
@@ -354,6 +357,44 @@ static void builder_free(struct builder *builder)
 	map_free(&builder->on_track);
 }
 
+void model_free(struct model *model)
+{
+	if (!model)
+		return;
+	gpu_records_free(model->gpu_records);
+	strtab_free(model->strings);
+	vec_free(&model->sites);
+	vec_free(&model->threads);
+	vec_free(&model->processes);
+	vec_free(&model->spans);
+	vec_free(&model->events);
+	vec_free(&model->links);
+	vec_free(&model->switches);
+	vec_free(&model->states);
+	vec_free(&model->waits);
+	vec_free(&model->open_waits);
+	vec_free(&model->wakes);
+	vec_free(&model->faults);
+	vec_free(&model->ios);
+	vec_free(&model->signals);
+	vec_free(&model->quotas);
+	vec_free(&model->stolen);
+	vec_free(&model->frequencies);
+	vec_free(&model->samples);
+	vec_free(&model->stacks);
+	vec_free(&model->losses);
+	vec_free(&model->execs);
+	vec_free(&model->recorded);
+	vec_free(&model->frames);
+	vec_free(&model->syscall_args);
+	free((void *)model->hosts);
+	free(model->selected);
+	map_free(&model->pids);
+	map_free(&model->span_ids);
+	map_free(&model->event_ids);
+	free(model);
+}
+
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
 	       const struct model_filter *keep, struct error *err)
 {
@@ -382,6 +423,8 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 	builder.model->sched = builder.model->meta->sched && !builder.no_sched;
 	memory_guard_set(&guard);
 	prepare(&builder, reader);
+	if (keep && keep->gpu_apart && !keep->filter && !keep->where)
+		builder.model->gpu_records = gpu_records_new(builder.model);
 	result = add_records(&builder, reader, window, err);
 	if (!result) {
 		set_times(&builder, window);

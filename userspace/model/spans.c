@@ -5,6 +5,7 @@
 
 #include "model/build.h"
 #include "model/captures_internal.h"
+#include "model/gpu/gpu_records.h"
 #include "model/order.h"
 #include "util/memory.h"
 
@@ -155,6 +156,21 @@ static bool hit_makes_sense(const struct builder *builder, const struct waffle_r
 	return frame->id || kind != WAFFLE_SITE_SPAN;
 }
 
+/* Whether a hit was kept apart, among the operations and launches of GPUs. */
+static bool hit_is_apart(struct builder *builder, const struct waffle_rec_hit *hit,
+			 const struct waffle_frame *frame, uint32_t thread)
+{
+	return gpu_records_hit(
+		builder->model->gpu_records,
+		&(struct gpu_record_hit){.ts = hit->rec.ts,
+					 .id = frame->id,
+					 .parent_id = frame->parent,
+					 .site = hit->site,
+					 .thread = thread,
+					 .values = (const char *)(hit + 1) + sizeof(*frame),
+					 .bytes = (uint32_t)(hit->frame_bytes - sizeof(*frame))});
+}
+
 void spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit)
 {
 	struct waffle_frame frame = {0};
@@ -171,6 +187,8 @@ void spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit)
 		tracks_touch(builder, thread, hit->rec.ts);
 	else
 		thread = threads_running(builder, hit->rec.tid, hit->tgid, hit->rec.ts);
+	if (builder->model->gpu_records && hit_is_apart(builder, hit, &frame, thread))
+		return;
 	values = values_add(builder, hit);
 	if (builder->sites.data[hit->site].kind == WAFFLE_SITE_SPAN)
 		span_begin(builder, hit, &frame, thread, values);
@@ -257,10 +275,26 @@ static uint32_t span_end(struct builder *builder, const struct span_end *end)
 	return found;
 }
 
+/* Whether an end is that of an operation that is kept apart. */
+static bool end_is_apart(struct builder *builder, const struct span_end *end)
+{
+	struct gpu_record_end record = {.id = end->id, .ts = end->rec->ts, .site = end->site};
+
+	if (!end->id || !end->rec->tid || !gpu_records_end(builder->model->gpu_records, &record))
+		return false;
+	if (model_is_track(builder->model, record.thread))
+		tracks_touch(builder, record.thread, end->rec->ts);
+	else
+		threads_running(builder, end->rec->tid, end->tgid, end->rec->ts);
+	return true;
+}
+
 void spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end)
 {
 	struct span_end ended = {&end->rec, end->span_id, end->tgid, end->site, 0};
 
+	if (builder->model->gpu_records && end_is_apart(builder, &ended))
+		return;
 	span_end(builder, &ended);
 }
 

@@ -19,7 +19,8 @@ def note(number):
     frame = sys._getframe(1)
     while frame:
         code = frame.f_code
-        stack.append([code.co_qualname, code.co_filename, frame.f_lineno])
+        name = getattr(code, "co_qualname", code.co_name)  # before 3.11 code has no qualified name
+        stack.append([name, code.co_filename, frame.f_lineno])
         frame = frame.f_back
     stack[0][2] += 1  # the span is in the next line
     log.append((number, stack))

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyze/gpu/gpu_report_internal.h"
-#include "model/order.h"
+#include "model/order_heap.h"
 #include "util/memory.h"
 
 const char *const gpu_idle_names[GPU_IDLE_COUNT] = {
@@ -18,69 +18,98 @@ const char *const gpu_idle_names[GPU_IDLE_COUNT] = {
 /* Stretches beyond those wanted, at which the shortest ones are dropped. */
 #define SLACK 4096
 
-struct busy {
-	const struct gpu_timeline *timeline;
-	struct gpu_device_report *device;
-	struct order_item *starts, *ends; /* of work that overlaps the window */
-	size_t count;
-	uint64_t *level_ns; /* by level */
-	uint32_t stretches;
-};
-
-/* ---- concurrency ---- */
-
 /* How many operations of each class run. */
 struct running_now {
 	uint32_t work, kernels, communication;
 };
 
-static void running_change(const struct busy *busy, struct running_now *now, uint32_t op,
-			   uint32_t by)
+/*
+ * The sweep needs little memory: each stream is in order already, so that the begins come from a
+ * heap with the next operation of each stream, and the ends from a heap of what runs. The times are
+ * cut to the window.
+ */
+struct busy {
+	const struct gpu_timeline *timeline;
+	struct gpu_device_report *device;
+	order_heap starts, ends;
+	bool *communicates; /* by name */
+	struct running_now now;
+	uint64_t at_ts;         /* how far the sweep is */
+	uint64_t covered_ts;    /* until then the device has something to do */
+	uint32_t thread;        /* that launched the last operation; MODEL_NONE: unknown */
+	VEC(uint64_t) level_ns; /* by level */
+	uint32_t stretches;
+};
+
+/* ---- begins and ends ---- */
+
+/* Adds the next operation of a stream, from `op` on, that is work in the window. */
+static void starts_add(struct busy *busy, uint32_t op)
+{
+	const struct gpu_timeline *timeline = busy->timeline;
+	const struct gpu_timeline_stream *stream =
+		&timeline->streams.data[timeline->ops.data[op].stream];
+	uint64_t from = busy->device->from_ts, to = busy->device->to_ts;
+
+	for (; op < stream->op + stream->op_count; op++) {
+		const struct gpu_timeline_op *at = &timeline->ops.data[op];
+
+		if (at->kind == GPU_OP_WAIT || at->end_ts < from || at->start_ts > to)
+			continue;
+		busy->device->operations++;
+		if (!gpu_op_is_work(at->kind) || at->end_ts <= from || at->start_ts >= to ||
+		    at->start_ts == at->end_ts)
+			continue;
+		order_heap_add(&busy->starts,
+			       (struct order_item){at->start_ts > from ? at->start_ts : from, op});
+		return;
+	}
+}
+
+/* The next begin. The next operation of the stream takes its place. */
+static struct order_item starts_take(struct busy *busy)
+{
+	struct order_item first = order_heap_take(&busy->starts);
+	const struct gpu_timeline *timeline = busy->timeline;
+	const struct gpu_timeline_stream *stream =
+		&timeline->streams.data[timeline->ops.data[first.index].stream];
+
+	if (first.index + 1 < stream->op + stream->op_count)
+		starts_add(busy, first.index + 1);
+	return first;
+}
+
+/* ---- concurrency ---- */
+
+static void running_change(struct busy *busy, uint32_t op, uint32_t by)
 {
 	const struct gpu_timeline_op *at = &busy->timeline->ops.data[op];
 
-	now->work += by;
+	busy->now.work += by;
 	if (at->kind != GPU_OP_KERNEL)
 		return;
-	if (gpu_timeline_communicates(gpu_timeline_name(busy->timeline, at)))
-		now->communication += by;
+	if (busy->communicates[at->name])
+		busy->now.communication += by;
 	else
-		now->kernels += by;
+		busy->now.kernels += by;
 }
 
-static void time_pass(struct busy *busy, const struct running_now *now, uint64_t ns)
+static void time_pass(struct busy *busy, uint64_t to_ts)
 {
 	struct gpu_device_report *device = busy->device;
+	const struct running_now *now = &busy->now;
+	uint64_t ns = to_ts - busy->at_ts;
 
-	busy->level_ns[now->work] += ns;
+	while (busy->level_ns.len <= now->work)
+		vec_add(&busy->level_ns, 0);
+	busy->level_ns.data[now->work] += ns;
 	device->busy_ns += now->work ? ns : 0;
 	device->kernel_ns += now->kernels || now->communication ? ns : 0;
 	device->comm_ns += now->communication ? ns : 0;
 	device->exposed_ns += now->communication && !now->kernels ? ns : 0;
-}
-
-/* An operation that ends when another one begins does not overlap it. */
-static void levels_sweep(struct busy *busy)
-{
-	struct running_now now = {0};
-	uint64_t at = busy->device->from_ts;
-	size_t start = 0, end = 0;
-
-	while (end < busy->count) {
-		bool ends = start == busy->count || busy->ends[end].ts <= busy->starts[start].ts;
-		const struct order_item *next = ends ? &busy->ends[end++] : &busy->starts[start++];
-
-		time_pass(busy, &now, next->ts - at);
-		at = next->ts;
-		running_change(busy, &now, next->index, ends ? UINT32_MAX : 1);
-		if (now.work > busy->device->max_concurrency)
-			busy->device->max_concurrency = now.work;
-	}
-	time_pass(busy, &now, busy->device->to_ts - at);
-	for (uint32_t level = 0; level <= busy->device->max_concurrency; level++)
-		if (busy->level_ns[level])
-			vec_add(&busy->device->levels,
-				(struct gpu_level){level, busy->level_ns[level]});
+	if (now->work > device->max_concurrency)
+		device->max_concurrency = now->work;
+	busy->at_ts = to_ts;
 }
 
 /* ---- idle time ---- */
@@ -155,67 +184,79 @@ static void gap_split(struct busy *busy, uint64_t from, uint64_t to, uint32_t op
 	busy->device->idle_ns[GPU_IDLE_STALLED] += to - ready;
 }
 
-static void gaps_find(struct busy *busy)
+/* An operation begins: whether the device had nothing to do before. */
+static void gap_find(struct busy *busy, const struct order_item *begin)
 {
 	const struct gpu_timeline *timeline = busy->timeline;
-	uint64_t covered = busy->device->from_ts;
-	uint32_t thread = MODEL_NONE;
+	uint32_t launch = timeline->ops.data[begin->index].launch;
 
-	for (size_t i = 0; i < busy->count; i++) {
-		uint32_t op = busy->starts[i].index, launch = timeline->ops.data[op].launch;
-		uint64_t end = clamp(timeline->ops.data[op].end_ts, covered, busy->device->to_ts);
-
-		if (busy->starts[i].ts > covered)
-			gap_split(busy, covered, busy->starts[i].ts, op);
-		covered = end;
-		thread = launch == MODEL_NONE ? thread : timeline->launches.data[launch].thread;
-	}
-	starved_add(busy, (struct gpu_stretch){covered, busy->device->to_ts, thread, MODEL_NONE});
-	if (busy->device->starved.len)
-		qsort(busy->device->starved.data, busy->device->starved.len,
-		      sizeof(*busy->device->starved.data), longer);
-	stretches_cut(busy, 0);
+	if (begin->ts > busy->covered_ts)
+		gap_split(busy, busy->covered_ts, begin->ts, begin->index);
+	busy->covered_ts = clamp(timeline->ops.data[begin->index].end_ts, busy->covered_ts,
+				 busy->device->to_ts);
+	busy->thread = launch == MODEL_NONE ? busy->thread : timeline->launches.data[launch].thread;
 }
 
 /* ---- all of it ---- */
 
-static void busy_collect(struct busy *busy, const struct gpu_timeline_device *device)
+/* An operation that ends when another one begins does not overlap it. */
+static void busy_sweep(struct busy *busy)
 {
-	uint64_t from = busy->device->from_ts, to = busy->device->to_ts;
+	while (busy->starts.len || busy->ends.len) {
+		bool ends = busy->ends.len &&
+			    (!busy->starts.len || busy->ends.data[0].ts <= busy->starts.data[0].ts);
+		struct order_item next = ends ? order_heap_take(&busy->ends) : starts_take(busy);
 
-	for (uint32_t i = device->op; i < device->op + device->op_count; i++) {
-		const struct gpu_timeline_op *op = &busy->timeline->ops.data[i];
-		uint64_t start = op->start_ts > from ? op->start_ts : from;
-		uint64_t end = op->end_ts < to ? op->end_ts : to;
-
-		if (op->kind == GPU_OP_WAIT || op->end_ts < from || op->start_ts > to)
+		time_pass(busy, next.ts);
+		running_change(busy, next.index, ends ? UINT32_MAX : 1);
+		if (ends)
 			continue;
-		busy->device->operations++;
-		if (!gpu_op_is_work(op->kind) || start >= end)
-			continue;
-		busy->starts[busy->count] = (struct order_item){start, i};
-		busy->ends[busy->count++] = (struct order_item){end, i};
+		gap_find(busy, &next);
+		next.ts = clamp(busy->timeline->ops.data[next.index].end_ts, next.ts,
+				busy->device->to_ts);
+		order_heap_add(&busy->ends, next);
 	}
-	order_sort(busy->starts, busy->count);
-	order_sort(busy->ends, busy->count);
+	time_pass(busy, busy->device->to_ts);
+}
+
+static void busy_finish(struct busy *busy)
+{
+	struct gpu_device_report *device = busy->device;
+
+	for (uint32_t level = 0; level < busy->level_ns.len; level++)
+		if (busy->level_ns.data[level])
+			vec_add(&device->levels,
+				(struct gpu_level){level, busy->level_ns.data[level]});
+	starved_add(busy, (struct gpu_stretch){busy->covered_ts, device->to_ts, busy->thread,
+					       MODEL_NONE});
+	if (device->starved.len)
+		qsort(device->starved.data, device->starved.len, sizeof(*device->starved.data),
+		      longer);
+	stretches_cut(busy, 0);
 }
 
 void gpu_busy_report(struct gpu_report *report, uint32_t device, uint32_t stretches)
 {
-	const struct gpu_timeline_device *at = &report->timeline->devices.data[device];
+	const struct gpu_timeline *timeline = report->timeline;
+	const struct gpu_timeline_device *at = &timeline->devices.data[device];
 	struct busy busy = {
-		.timeline = report->timeline,
+		.timeline = timeline,
 		.device = &report->devices[device],
-		.starts = memory_get(at->op_count * sizeof(*busy.starts)),
-		.ends = memory_get(at->op_count * sizeof(*busy.ends)),
+		.communicates = memory_zeroed(timeline->names.len, sizeof(*busy.communicates)),
+		.at_ts = report->devices[device].from_ts,
+		.covered_ts = report->devices[device].from_ts,
+		.thread = MODEL_NONE,
 		.stretches = stretches,
 	};
 
-	busy_collect(&busy, at);
-	busy.level_ns = memory_zeroed(busy.count + 1, sizeof(*busy.level_ns));
-	levels_sweep(&busy);
-	gaps_find(&busy);
-	free(busy.starts);
-	free(busy.ends);
-	free(busy.level_ns);
+	for (size_t i = 0; i < timeline->names.len; i++)
+		busy.communicates[i] = gpu_timeline_communicates(timeline->names.data[i]);
+	for (uint32_t i = at->stream; i < at->stream + at->stream_count; i++)
+		starts_add(&busy, timeline->streams.data[i].op);
+	busy_sweep(&busy);
+	busy_finish(&busy);
+	vec_free(&busy.starts);
+	vec_free(&busy.ends);
+	vec_free(&busy.level_ns);
+	free(busy.communicates);
 }

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "analyze/gpu/gpu_report_internal.h"
-#include "util/keymap.h"
 #include "util/memory.h"
 #include "util/search.h"
 
@@ -42,6 +41,8 @@ struct path_walk {
 	/* Spans by thread, then begin; first_span is where a thread's begin. */
 	uint32_t *spans, *first_span;
 	uint64_t from_ts; /* the walk ends there */
+	bool pieces;      /* are kept */
+	struct gpu_path_rows *rows;
 };
 
 /* ---- synchronisations ---- */
@@ -97,6 +98,8 @@ static bool piece_add(struct path_walk *walk, struct gpu_piece piece)
 		piece.from_ts = walk->from_ts;
 	walk->path->from_ts = piece.from_ts < piece.to_ts ? piece.from_ts : piece.to_ts;
 	if (piece.from_ts < piece.to_ts)
+		gpu_path_rows_add(walk->rows, &piece);
+	if (piece.from_ts < piece.to_ts && walk->pieces)
 		vec_add(&walk->path->pieces, piece);
 	return more;
 }
@@ -244,9 +247,11 @@ static void path_find(struct path_walk *walk, size_t first)
 	vec_add(&report->paths, (struct gpu_path){.pid = walk->timeline->devices.data[first].pid});
 	walk->path = &report->paths.data[report->paths.len - 1];
 	walk->path->to_ts = walk->timeline->ops.data[op].end_ts;
+	walk->rows = gpu_path_rows_new(walk->timeline);
 	while (op != MODEL_NONE && steps--)
 		op = walk_op(walk, op);
 	pieces_reverse(walk->path);
+	gpu_path_rows_finish(walk->rows, &walk->path->sums);
 }
 
 static int compare_woken(const void *left, const void *right)
@@ -304,10 +309,10 @@ static void spans_index(struct path_walk *walk)
 		walk->spans[walk->first_span[model->spans.data[i].thread + 1]++] = i;
 }
 
-void gpu_paths_find(struct gpu_report *report)
+void gpu_paths_find(struct gpu_report *report, bool pieces)
 {
 	const struct gpu_timeline *timeline = report->timeline;
-	struct path_walk walk = {.report = report, .timeline = timeline};
+	struct path_walk walk = {.report = report, .timeline = timeline, .pieces = pieces};
 
 	waited_collect(&walk);
 	woken_collect(&walk);
@@ -319,57 +324,4 @@ void gpu_paths_find(struct gpu_report *report)
 	vec_free(&walk.woken);
 	free(walk.spans);
 	free(walk.first_span);
-}
-
-/* ---- sums ---- */
-
-static int compare_sums(const void *left, const void *right)
-{
-	const struct gpu_path_sum *a = left, *b = right;
-	int names;
-
-	if (a->total_ns != b->total_ns)
-		return a->total_ns > b->total_ns ? -1 : 1;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	names = strcmp(a->name, b->name);
-	return names ? names : strcmp(a->span ?: "", b->span ?: "");
-}
-
-static const char *piece_name(const struct gpu_timeline *timeline, const struct gpu_piece *piece)
-{
-	if (piece->op != MODEL_NONE)
-		return gpu_timeline_name(timeline, &timeline->ops.data[piece->op]);
-	return model_thread_name(timeline->model, piece->thread);
-}
-
-void gpu_path_sum(const struct gpu_report *report, const struct gpu_path *path, gpu_path_sums *sums)
-{
-	const struct model *model = report->timeline->model;
-	struct strtab *names = strtab_make();
-	struct keymap rows = {0};
-
-	for (size_t i = 0; i < path->pieces.len; i++) {
-		const struct gpu_piece *piece = &path->pieces.data[i];
-		const char *name = piece_name(report->timeline, piece);
-		const char *span =
-			piece->span == MODEL_NONE
-				? NULL
-				: model_site(model, model->spans.data[piece->span].site)->name;
-		const uint64_t key[] = {piece->kind, strtab_put(names, name, strlen(name)),
-					span ? strtab_put(names, span, strlen(span)) : UINT64_MAX};
-		uint32_t row = keymap_get(&rows, key, sizeof(key));
-
-		if (row == MAP_NONE) {
-			row = (uint32_t)sums->len;
-			keymap_put(&rows, key, sizeof(key), row);
-			vec_add(sums, (struct gpu_path_sum){piece->kind, name, span, 0, 0});
-		}
-		sums->data[row].count++;
-		sums->data[row].total_ns += piece->to_ts - piece->from_ts;
-	}
-	keymap_free(&rows);
-	strtab_free(names);
-	if (sums->len)
-		qsort(sums->data, sums->len, sizeof(*sums->data), compare_sums);
 }

@@ -32,12 +32,12 @@ static uint64_t *known_until(const struct gpu_timeline *timeline)
 	for (size_t i = timeline->launches.len; i-- && left;) {
 		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
 		const struct gpu_timeline_session *session =
-			gpu_timeline_session(timeline, launch->pid);
+			gpu_timeline_session(timeline, gpu_launch_pid(timeline, launch));
 		size_t at = session ? (size_t)(session - timeline->sessions.data) : 0;
 
 		if (!session || found[at])
 			continue;
-		if (launch->op_count || session->disarmed_ts != UINT64_MAX) {
+		if (gpu_launch_op_count(launch) || session->disarmed_ts != UINT64_MAX) {
 			found[at] = true;
 			left--;
 		} else {
@@ -84,7 +84,7 @@ struct gpu_report *gpu_report_new(const struct gpu_timeline *timeline,
 	gpu_states_report(report);
 	gpu_sums_report(report);
 	gpu_memory_report(report);
-	gpu_paths_find(report);
+	gpu_paths_find(report, options->pieces);
 	return report;
 }
 
@@ -100,8 +100,10 @@ void gpu_report_free(struct gpu_report *report)
 		vec_free(&report->devices[i].spans);
 		vec_free(&report->devices[i].starved);
 	}
-	for (size_t i = 0; i < report->paths.len; i++)
+	for (size_t i = 0; i < report->paths.len; i++) {
 		vec_free(&report->paths.data[i].pieces);
+		vec_free(&report->paths.data[i].sums);
+	}
 	vec_free(&report->paths);
 	vec_free(&report->memory);
 	free(report->devices);

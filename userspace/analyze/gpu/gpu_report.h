@@ -15,6 +15,7 @@
 struct gpu_report_options {
 	uint64_t from_ts, to_ts;
 	uint32_t stretches; /* number of the longest launch-starved times to keep, of a device */
+	bool pieces;        /* keep the pieces of critical paths, not only their sums */
 };
 
 /* Time and number of operations of one name. */
@@ -113,19 +114,21 @@ struct gpu_piece {
 	uint8_t kind;    /* enum gpu_piece_kind */
 };
 
-/* The chain of what had to end before the last operation of a process could, back to the begin of
- * the window or to what is not known. The pieces follow each other without gaps. */
-struct gpu_path {
-	uint32_t pid;
-	uint64_t from_ts, to_ts;
-	VEC(struct gpu_piece) pieces; /* in order of time */
-};
-
 /* The time of a path by kind, name and span. */
 struct gpu_path_sum {
 	uint8_t kind;            /* enum gpu_piece_kind */
 	const char *name, *span; /* span NULL: none */
 	uint64_t count, total_ns;
+};
+typedef VEC(struct gpu_path_sum) gpu_path_sums;
+
+/* The chain of what had to end before the last operation of a process could, back to the begin of
+ * the window or to what is not known. The pieces follow each other without gaps. */
+struct gpu_path {
+	uint32_t pid;
+	uint64_t from_ts, to_ts;
+	gpu_path_sums sums;           /* the largest first */
+	VEC(struct gpu_piece) pieces; /* in order of time; empty without options.pieces */
 };
 
 struct gpu_report {
@@ -139,11 +142,6 @@ struct gpu_report {
 struct gpu_report *gpu_report_new(const struct gpu_timeline *timeline,
 				  const struct gpu_report_options *options);
 void gpu_report_free(struct gpu_report *report);
-
-/* Sums up a path, the largest first. The caller frees `sums`. */
-typedef VEC(struct gpu_path_sum) gpu_path_sums;
-void gpu_path_sum(const struct gpu_report *report, const struct gpu_path *path,
-		  gpu_path_sums *sums);
 
 /* The program's span that an operation belongs to: of a graph's node that of the call which
  * captured it, otherwise that of the launch. MODEL_NONE: none. */

@@ -23,6 +23,15 @@ void gpu_memory_report(struct gpu_report *report);
 
 /* ---- gpu_path.c ---- */
 
-void gpu_paths_find(struct gpu_report *report);
+/* `pieces`: keep them. */
+void gpu_paths_find(struct gpu_report *report, bool pieces);
+
+/* ---- gpu_path_sums.c: the time of a path by kind, name and span ---- */
+
+struct gpu_path_rows;
+struct gpu_path_rows *gpu_path_rows_new(const struct gpu_timeline *timeline);
+void gpu_path_rows_add(struct gpu_path_rows *rows, const struct gpu_piece *piece);
+/* Frees the rows. */
+void gpu_path_rows_finish(struct gpu_path_rows *rows, gpu_path_sums *sums);
 
 #endif

@@ -10,7 +10,7 @@ int gpu_starved_explain(struct why **why, const struct gpu_report *report,
 {
 	const struct gpu_timeline *timeline = report->timeline;
 	VEC(struct why_window) windows = {0};
-	struct why_query query = {.names = names};
+	struct why_query query = {.names = names, .timeline = timeline};
 	int result = 0;
 
 	*why = NULL;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "analyze/gpu/gpu_report_internal.h"
-#include "model/order.h"
 #include "util/memory.h"
+#include "util/search.h"
 
 const char *const gpu_state_names[GPU_STATE_COUNT] = {
 	[GPU_STATE_IDLE] = "idle",         [GPU_STATE_QUEUED] = "queued",
@@ -17,10 +17,9 @@ struct states {
 	const struct gpu_timeline *timeline;
 	const struct gpu_device_report *device;
 	struct gpu_stream_report *stream;
-	VEC(struct order_item) delays; /* ts: the delay */
-	VEC(struct order_item) queued; /* ts: of the launch */
-	VEC(uint64_t) begun;           /* begins of the queued operations, in order */
-	uint32_t *seen;                /* launch -> stream plus one that has an operation of it */
+	VEC(uint64_t) delays;
+	VEC(uint32_t) queued; /* launches with operations on the stream */
+	VEC(uint32_t) begun;  /* the first operation of each, in order of their begins */
 };
 
 static void state_add(struct states *states, enum gpu_state state, uint64_t from, uint64_t to)
@@ -67,32 +66,56 @@ static void gap_states(struct states *states, uint64_t from, uint32_t op)
 	state_add(states, GPU_STATE_QUEUED, waited, at->start_ts);
 }
 
-/* Notes a launch that has its first operation on this stream. */
-static void launch_note(struct states *states, uint32_t op, uint32_t stream)
+/* Whether an operation is the first one of its launch on its stream. The operations of a launch are
+ * in their order in timeline.ops, where those of a stream stand together. */
+static bool begins_launch(const struct gpu_timeline *timeline, uint32_t op)
 {
-	const struct gpu_timeline_op *at = &states->timeline->ops.data[op];
-	uint64_t launched;
+	const struct gpu_timeline_op *at = &timeline->ops.data[op];
+	const struct gpu_timeline_launch *launch;
+	uint32_t end, first;
 
-	if (at->launch == MODEL_NONE || states->seen[at->launch] == stream + 1)
-		return;
-	states->seen[at->launch] = stream + 1;
-	launched = states->timeline->launches.data[at->launch].ts;
-	vec_add(&states->queued, (struct order_item){launched, (uint32_t)states->queued.len});
-	vec_add(&states->begun, at->start_ts);
-	if (at->start_ts >= states->device->from_ts && at->start_ts <= states->device->to_ts)
-		vec_add(&states->delays,
-			(struct order_item){at->start_ts - launched, (uint32_t)states->delays.len});
+	if (at->launch == MODEL_NONE)
+		return false;
+	launch = &timeline->launches.data[at->launch];
+	if (gpu_launch_op_count(launch) == 1)
+		return true;
+	first = launch->op;
+	end = launch[1].op;
+	first = lower_bound_in(first, end, i, timeline->launched.data[i] < op);
+	return first == launch->op ||
+	       timeline->ops.data[timeline->launched.data[first - 1]].stream != at->stream;
+}
+
+static int compare_indexes(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Launches are numbered in the order of their times, and those of a stream mostly come in it. */
+static void queued_sort(struct states *states)
+{
+	for (size_t i = 1; i < states->queued.len; i++)
+		if (states->queued.data[i] < states->queued.data[i - 1]) {
+			qsort(states->queued.data, states->queued.len, sizeof(uint32_t),
+			      compare_indexes);
+			return;
+		}
 }
 
 static uint32_t queue_max(struct states *states)
 {
+	const struct gpu_timeline *timeline = states->timeline;
 	uint32_t length = 0, max = 0;
 	size_t launch = 0, begin = 0;
 
-	order_sort(states->queued.data, states->queued.len);
+	queued_sort(states);
 	while (launch < states->queued.len) {
-		if (begin < states->begun.len &&
-		    states->begun.data[begin] <= states->queued.data[launch].ts && begin < launch) {
+		uint64_t launched = timeline->launches.data[states->queued.data[launch]].ts;
+
+		if (begin < states->begun.len && begin < launch &&
+		    timeline->ops.data[states->begun.data[begin]].start_ts <= launched) {
 			begin++;
 			length--;
 			continue;
@@ -119,7 +142,10 @@ static void stream_states(struct states *states, uint32_t index)
 			continue;
 		states->stream->operations += op->end_ts >= states->device->from_ts &&
 					      op->start_ts <= states->device->to_ts;
-		launch_note(states, i, index);
+		if (begins_launch(states->timeline, i)) {
+			vec_add(&states->queued, op->launch);
+			vec_add(&states->begun, i);
+		}
 		if (op->start_ts > covered) {
 			gap_states(states, covered, i);
 			covered = op->start_ts;
@@ -133,12 +159,50 @@ static void stream_states(struct states *states, uint32_t index)
 	states->stream->queue_max = queue_max(states);
 }
 
-/* The p-th percentile of sorted delays, by the nearest rank. */
+/* ---- from launches to begins ---- */
+
+/* Notes how long the launches of a stream took to begin. */
+static void delays_add(struct states *states, const struct gpu_timeline_stream *stream)
+{
+	const struct gpu_timeline *timeline = states->timeline;
+
+	for (uint32_t i = stream->op; i < stream->op + stream->op_count; i++) {
+		const struct gpu_timeline_op *op = &timeline->ops.data[i];
+
+		if (op->kind != GPU_OP_WAIT && op->start_ts >= states->device->from_ts &&
+		    op->start_ts <= states->device->to_ts && begins_launch(timeline, i))
+			vec_add(&states->delays,
+				op->start_ts - timeline->launches.data[op->launch].ts);
+	}
+}
+
+/* The delay that would stand at `rank` if they were in order: digit by digit from the highest one,
+ * so that no choice of delays makes it slow. */
+static uint64_t delay_select(const struct states *states, size_t rank)
+{
+	uint64_t prefix = 0;
+
+	for (unsigned shift = 64; shift;) {
+		size_t counts[256] = {0};
+		unsigned digit = 0;
+
+		shift -= 8;
+		for (size_t i = 0; i < states->delays.len; i++)
+			if (shift == 56 || states->delays.data[i] >> (shift + 8) == prefix)
+				counts[states->delays.data[i] >> shift & 0xff]++;
+		while (rank >= counts[digit])
+			rank -= counts[digit++];
+		prefix = prefix << 8 | digit;
+	}
+	return prefix;
+}
+
+/* The p-th percentile, by the nearest rank. */
 static uint64_t delay_at(const struct states *states, size_t percent)
 {
 	size_t count = states->delays.len;
 
-	return count ? states->delays.data[(count * percent + 99) / 100 - 1].ts : 0;
+	return count ? delay_select(states, (count * percent + 99) / 100 - 1) : 0;
 }
 
 static void device_states(struct states *states, struct gpu_report *report, uint32_t device)
@@ -154,26 +218,26 @@ static void device_states(struct states *states, struct gpu_report *report, uint
 		if (states->stream->queue_max > to->queue_max)
 			to->queue_max = states->stream->queue_max;
 	}
-	order_sort(states->delays.data, states->delays.len);
+	vec_free(&states->queued);
+	vec_free(&states->begun);
+	for (uint32_t i = at->stream; i < at->stream + at->stream_count; i++)
+		delays_add(states, &report->timeline->streams.data[i]);
 	to->launches = states->delays.len;
 	to->delay_p50_ns = delay_at(states, 50);
 	to->delay_p99_ns = delay_at(states, 99);
-	to->delay_max_ns = delay_at(states, 100);
-	for (size_t i = 0; i < states->delays.len; i++)
-		to->delay_total_ns += states->delays.data[i].ts;
+	for (size_t i = 0; i < states->delays.len; i++) {
+		to->delay_total_ns += states->delays.data[i];
+		if (states->delays.data[i] > to->delay_max_ns)
+			to->delay_max_ns = states->delays.data[i];
+	}
 }
 
 void gpu_states_report(struct gpu_report *report)
 {
 	const struct gpu_timeline *timeline = report->timeline;
-	struct states states = {
-		.timeline = timeline,
-		.seen = memory_zeroed(timeline->launches.len + 1, sizeof(*states.seen))};
+	struct states states = {.timeline = timeline};
 
 	for (uint32_t i = 0; i < timeline->devices.len; i++)
 		device_states(&states, report, i);
 	vec_free(&states.delays);
-	vec_free(&states.queued);
-	vec_free(&states.begun);
-	free(states.seen);
 }

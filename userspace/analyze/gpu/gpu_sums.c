@@ -18,7 +18,7 @@ struct sum_rows {
 struct name_sums {
 	const struct gpu_timeline *timeline;
 	struct gpu_device_report *device;
-	struct sum_rows kernels, copies, sets, spans;
+	struct sum_rows kernels, copies, sets, spans; /* copies: by gpu_timeline_op.copy */
 	uint32_t *site_name; /* site -> number of its name; the last one is for unknown sites */
 	VEC(const char *) site_names;
 };
@@ -63,7 +63,7 @@ static void op_sum(struct name_sums *sums, const struct gpu_timeline_op *op)
 	const struct model *model = timeline->model;
 	uint64_t from = op->start_ts > sums->device->from_ts ? op->start_ts : sums->device->from_ts;
 	uint64_t to = op->end_ts < sums->device->to_ts ? op->end_ts : sums->device->to_ts;
-	uint32_t span, site, unknown = (uint32_t)timeline->names.len;
+	uint32_t span, site;
 
 	if (!gpu_op_is_work(op->kind) || op->end_ts < sums->device->from_ts ||
 	    op->start_ts > sums->device->to_ts)
@@ -73,9 +73,8 @@ static void op_sum(struct name_sums *sums, const struct gpu_timeline_op *op)
 	else if (op->kind == GPU_OP_SET)
 		sum_add(&sums->sets, op->name, gpu_timeline_name(timeline, op), op, to - from);
 	else
-		sum_add(&sums->copies, op->copy == MODEL_NONE ? unknown : op->copy,
-			op->copy == MODEL_NONE ? "unknown" : timeline->names.data[op->copy], op,
-			to - from);
+		sum_add(&sums->copies, op->copy, gpu_timeline_copy_name(timeline, op) ?: "unknown",
+			op, to - from);
 	span = gpu_report_span(timeline, op);
 	if (span == MODEL_NONE)
 		return;
@@ -128,7 +127,7 @@ static void device_sums(struct name_sums *sums, struct gpu_report *report, uint3
 {
 	const struct gpu_timeline_device *at = &report->timeline->devices.data[device];
 	struct gpu_device_report *to = &report->devices[device];
-	size_t names = report->timeline->names.len + 1;
+	size_t names = report->timeline->names.len;
 
 	sums->device = to;
 	sums->kernels.sums = &to->kernels;
@@ -138,19 +137,19 @@ static void device_sums(struct name_sums *sums, struct gpu_report *report, uint3
 	for (uint32_t i = at->op; i < at->op + at->op_count; i++)
 		op_sum(sums, &report->timeline->ops.data[i]);
 	rows_finish(&sums->kernels, names);
-	rows_finish(&sums->copies, names);
+	rows_finish(&sums->copies, report->timeline->copies.len + 1);
 	rows_finish(&sums->sets, names);
 	rows_finish(&sums->spans, sums->site_names.len);
 }
 
 void gpu_sums_report(struct gpu_report *report)
 {
-	size_t names = report->timeline->names.len + 1;
+	size_t names = report->timeline->names.len;
 	struct name_sums sums = {.timeline = report->timeline};
 
 	site_names_find(&sums);
 	sums.kernels.row_of = memory_zeroed(names, sizeof(uint32_t));
-	sums.copies.row_of = memory_zeroed(names, sizeof(uint32_t));
+	sums.copies.row_of = memory_zeroed(report->timeline->copies.len + 1, sizeof(uint32_t));
 	sums.sets.row_of = memory_zeroed(names, sizeof(uint32_t));
 	sums.spans.row_of = memory_zeroed(sums.site_names.len, sizeof(uint32_t));
 	for (uint32_t i = 0; i < report->timeline->devices.len; i++)

@@ -158,7 +158,7 @@ uint32_t replay_build_pid(const struct replay_build *build, uint32_t node)
 	case REPLAY_ORIGIN_MEETING:
 		return 0;
 	case REPLAY_ORIGIN_LAUNCH:
-		return timeline->launches.data[origin.index].pid;
+		return gpu_launch_pid(timeline, &timeline->launches.data[origin.index]);
 	case REPLAY_ORIGIN_SYNC:
 		thread =
 			timeline->model->spans.data[timeline->syncs.data[origin.index].span].thread;

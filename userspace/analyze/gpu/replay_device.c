@@ -150,7 +150,7 @@ static void launch_issue(struct issue *issue, uint32_t index)
 {
 	const struct gpu_timeline_launch *launch = &issue->timeline->launches.data[index];
 
-	for (uint32_t i = 0; i < launch->op_count && !has_failed(issue); i++) {
+	for (uint32_t i = 0; i < gpu_launch_op_count(launch) && !has_failed(issue); i++) {
 		uint32_t op = issue->timeline->launched.data[launch->op + i];
 
 		if (op_is_selected(issue, op))

@@ -40,7 +40,8 @@ static void kernels_find(struct meeting_scan *scan)
 
 	for (size_t i = 0; i < timeline->launches.len; i++) {
 		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
-		uint32_t span = launch->op_count ? nccl_span(scan->model, launch) : MODEL_NONE;
+		uint32_t span =
+			gpu_launch_op_count(launch) ? nccl_span(scan->model, launch) : MODEL_NONE;
 		uint32_t op;
 
 		if (span == MODEL_NONE)

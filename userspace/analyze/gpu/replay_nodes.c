@@ -199,7 +199,7 @@ static bool engine_key(const struct replay_build *build, uint32_t node, uint64_t
 		return false;
 	op = &build->timeline->ops.data[build->origins.data[node].index];
 	*key = (uint64_t)gpu_timeline_device_of(build->timeline, op) << 32 | op->copy;
-	return op->kind == GPU_OP_COPY && op->copy != MODEL_NONE;
+	return op->kind == GPU_OP_COPY && op->copy;
 }
 
 void replay_engines_find(struct replay_build *build)

@@ -459,9 +459,9 @@ static void explain_all(struct why *why, struct why_walk *walk)
 }
 
 static int start(struct why **why, struct why_walk *walk, const struct model *model,
-		 struct stack_names *names, struct error *err)
+		 const struct why_query *query, struct error *err)
 {
-	*walk = (struct why_walk){.model = model, .names = names};
+	*walk = (struct why_walk){.model = model, .names = query->names};
 	*why = NULL;
 	if (!model->sched)
 		return error_set(err, ENODATA,
@@ -471,7 +471,7 @@ static int start(struct why **why, struct why_walk *walk, const struct model *mo
 	walk->why = *why;
 	(*why)->model = model;
 	(*why)->texts = strtab_make();
-	why_await_init(&walk->awaits, model);
+	why_await_init(&walk->awaits, model, query->timeline);
 	return 0;
 }
 
@@ -489,7 +489,7 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 	    struct error *err)
 {
 	struct why_walk walk;
-	int result = start(why, &walk, model, query->names, err);
+	int result = start(why, &walk, model, query, err);
 
 	result = result ?: pick(*why, query, err);
 	if (!result)
@@ -581,7 +581,7 @@ int why_each(struct why **why, const struct model *model, struct stack_names *na
 	     why_each_fn each, void *arg, struct error *err)
 {
 	struct why_walk walk;
-	int result = start(why, &walk, model, names, err);
+	int result = start(why, &walk, model, &(struct why_query){.names = names}, err);
 
 	walk.no_chains = true;
 	if (!result)

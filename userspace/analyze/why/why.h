@@ -26,6 +26,8 @@ struct why_window {
 
 /* Selects the instances: spans by name, one span, given spans, threads in a window, or given
  * windows of threads. */
+struct gpu_timeline;
+
 struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */
@@ -46,6 +48,8 @@ struct why_query {
 	size_t window_count;
 	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
 	struct stack_names *names; /* symbolizer; NULL: none */
+	/* Of the model, so that another one need not be made; NULL: none. */
+	const struct gpu_timeline *timeline;
 };
 
 int why_new(struct why **why, const struct model *model, const struct why_query *query,

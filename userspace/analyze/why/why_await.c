@@ -51,12 +51,14 @@ static void find_completions(struct why_awaits *awaits)
 		      sizeof(*awaits->completions.data), completion_compare);
 }
 
-void why_await_init(struct why_awaits *awaits, const struct model *model)
+void why_await_init(struct why_awaits *awaits, const struct model *model,
+		    const struct gpu_timeline *timeline)
 {
 	*awaits = (struct why_awaits){.gpu = model_gpu_new(model)};
 	awaits->comm = model_comm_new(model, awaits->gpu);
-	if (awaits->gpu)
-		awaits->timeline = gpu_timeline_new(model);
+	if (awaits->gpu && !timeline)
+		timeline = awaits->own_timeline = gpu_timeline_new(model);
+	awaits->timeline = awaits->gpu ? timeline : NULL;
 	find_completions(awaits);
 	if (!awaits->gpu && !awaits->mpi)
 		return;
@@ -77,7 +79,7 @@ void why_await_init(struct why_awaits *awaits, const struct model *model)
 
 void why_await_free(struct why_awaits *awaits)
 {
-	gpu_timeline_free(awaits->timeline);
+	gpu_timeline_free(awaits->own_timeline);
 	model_comm_free(awaits->comm);
 	model_gpu_free(awaits->gpu);
 	map_free(&awaits->sync_of);

@@ -15,7 +15,9 @@
 struct why_verdict;
 struct why_walk;
 
-void why_await_init(struct why_awaits *awaits, const struct model *model);
+/* `timeline`: of the model; NULL: we make it if we need it. */
+void why_await_init(struct why_awaits *awaits, const struct model *model,
+		    const struct gpu_timeline *timeline);
 void why_await_free(struct why_awaits *awaits);
 /* Empties the cache of calls if it is large. To be called between two instances. */
 void why_await_forget(struct why_awaits *awaits);

@@ -110,9 +110,9 @@ static void put_op(FILE *out, const struct gpu_timeline *timeline, uint32_t op)
 
 	if (at->kind == GPU_OP_KERNEL)
 		why_await_put_function(out, "kernel", &value);
-	else if (at->kind == GPU_OP_COPY && at->copy != MODEL_NONE)
-		fprintf(out, "copy %s of %" PRIu64 " bytes", timeline->names.data[at->copy],
-			at->bytes);
+	else if (at->kind == GPU_OP_COPY && at->copy)
+		fprintf(out, "copy %s of %" PRIu64 " bytes", gpu_timeline_copy_name(timeline, at),
+			(uint64_t)at->bytes);
 	else
 		fputs(name, out);
 	fprintf(out, " on stream %" PRIu64 " of GPU %" PRIu64, stream->number,

@@ -59,8 +59,9 @@ struct why_awaits {
 	struct model_gpu *gpu;   /* NULL: no GPU calls in the capture */
 	struct model_comm *comm; /* NULL: no collectives */
 	/* What the GPU did, with its own times; NULL: they were not recorded. */
-	struct gpu_timeline *timeline;
-	struct map sync_of; /* span → index in syncs */
+	const struct gpu_timeline *timeline;
+	struct gpu_timeline *own_timeline; /* the same, if we made it */
+	struct map sync_of;                /* span → index in syncs */
 	VEC(struct why_sync) syncs;
 	VEC(struct why_arrival) arrivals;
 	VEC(struct why_init) inits;             /* by start_ts */

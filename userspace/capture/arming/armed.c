@@ -35,7 +35,8 @@ char *armed_text(char text[ARMED_TEXT], const struct armed_counts *counts)
 		const char *how, *name;
 	} rows[] = {{counts->sites, "", "site"},
 		    {counts->cuda + counts->hip + counts->nccl, simulated, calls},
-		    {counts->probes, "", "probe"}};
+		    {counts->probes, "", "probe"},
+		    {counts->functions, "Python ", "function"}};
 	size_t len = 0;
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "capture/arming/arming_internal.h"
+#include "capture/transport/transport.h"
 #include "target/loader/needed.h"
 #include "target/process/address_space.h"
 #include "target/process/mapping_file.h"
@@ -80,6 +81,15 @@ static void stuck_note(struct arming *arming, const struct mapping *mapping, int
 					   : "too many file systems do not answer");
 }
 
+/* Of a file that was armed ahead, nobody knew whether it would be loaded. */
+static void file_loaded(struct arming *arming, uint32_t index, pid_t pid)
+{
+	const struct object *object = arming->files.data[index].object;
+
+	if (arming->transport && object && object->transport.version)
+		transport_loaded(arming->transport, pid);
+}
+
 /* Arms what a process has mapped. -EAGAIN: the file is still being parsed. */
 static int mapping_arm(struct arming *arming, struct arming_process *seen,
 		       const struct mapping *mapping, struct error *err)
@@ -95,6 +105,8 @@ static int mapping_arm(struct arming *arming, struct arming_process *seen,
 		return 0; /* unmapped meanwhile, or inaccessible */
 	index = file_add(arming, fd, mapping->path, false, err);
 	result = index < 0 ? index : file_arm(arming, (uint32_t)index, seen->pid, err);
+	if (index >= 0)
+		file_loaded(arming, (uint32_t)index, seen->pid);
 	if (index >= 0)
 		file_rest(&arming->files.data[index]);
 	close(fd);

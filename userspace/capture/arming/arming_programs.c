@@ -16,6 +16,7 @@
 #include "target/loader/loader.h"
 #include "target/loader/needed.h"
 #include "target/process/execve.h"
+#include "target/process/injection.h"
 #include "target/process/path_at.h"
 #include "target/process/root.h"
 #include "util/hash.h"
@@ -77,7 +78,7 @@ static uint64_t program_key(pid_t pid, int fd, char *const *environment)
 		hash = hash_bytes(hash, &status.st_ino, sizeof(status.st_ino));
 	}
 	for (; environment && *environment; environment++)
-		if (!strncmp(*environment, "LD_", 3))
+		if (!strncmp(*environment, "LD_", 3) || injection_sets(*environment))
 			hash = hash_bytes(hash, *environment, strlen(*environment) + 1);
 	return hash;
 }

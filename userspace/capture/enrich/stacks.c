@@ -364,12 +364,12 @@ static void python_look(struct stacks *stacks, struct stack_process *process, pi
 	if (python->version)
 		snprintf(stacks->warning, sizeof(stacks->warning),
 			 "stacks: pid %d: Python %u.%u is not supported, so they lack its frames; "
-			 "3.11 to 3.14 with the global lock are",
+			 "3.8 to 3.14 with the global lock are",
 			 pid, python->version >> 24, python->version >> 16 & 0xff);
 	else
 		snprintf(stacks->warning, sizeof(stacks->warning),
-			 "stacks: pid %d: they lack the frames of this Python, which is older than "
-			 "3.11",
+			 "stacks: pid %d: they lack the frames of this Python, whose version is "
+			 "unknown: 3.8 to 3.14 with the global lock are supported",
 			 pid);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "target/process/image.h"
+#include "target/process/injection.h"
 #include "target/process/process.h"
 #include "target/process/process_tids.h"
 #include "util/clock.h"
@@ -28,6 +29,7 @@ struct transport_process {
 	bool ring;
 	bool filtered;      /* in user space, since it has had rings */
 	bool other_version; /* of libwaffle is `why` */
+	bool expected;      /* see struct transport_way; its way was not told yet */
 	const char *why;    /* see struct transport_way */
 	int lock;           /* its directory in /proc; -1: not locked */
 	uint32_t announced; /* rings that were looked at in this second … */
@@ -174,9 +176,20 @@ static void process_tell(const struct transport *transport, const struct transpo
 				    .ring = process->ring,
 				    .why = process->why,
 				    .records = ring_set_taken(options->rings, process->pid),
-				    .ended = ended};
+				    .ended = ended,
+				    .expected = process->expected};
 
-	options->decided(&way, options->arg);
+	if (!ended || !process->expected)
+		options->decided(&way, options->arg);
+}
+
+/* It loads a libwaffle, so its way is of interest. */
+static void expected_tell(const struct transport *transport, struct transport_process *process)
+{
+	if (!process->expected)
+		return;
+	process->expected = false;
+	process_tell(transport, process, false);
 }
 
 static void process_decide(struct transport *transport, struct transport_process *process,
@@ -200,6 +213,12 @@ static struct transport_process *process_add(struct transport *transport, pid_t 
 		       : NULL;
 }
 
+/* Whether it is libwaffle-gpu, which is armed before anybody knows whether it will be loaded. */
+static bool is_injected(const struct object *object)
+{
+	return object->path && injection_is_ours(object->path);
+}
+
 struct object_probe transport_probe(struct transport *transport, pid_t pid,
 				    const struct object *object)
 {
@@ -208,12 +227,16 @@ struct object_probe transport_probe(struct transport *transport, pid_t pid,
 
 	if (!process) {
 		process = process_add(transport, pid);
-		if (process)
+		if (process) {
+			process->expected = is_injected(object);
 			process_decide(transport, process, object);
+		}
 	} else if (process->other_version && fits) {
 		/* This is another copy of libwaffle, mostly that of the next program. */
 		process_decide(transport, process, object);
 	}
+	if (process && !is_injected(object))
+		expected_tell(transport, process);
 	ring = process && process->ring && fits;
 	return (struct object_probe){.offset =
 					     ring ? object->transport.ring : object->transport.usdt,
@@ -221,6 +244,14 @@ struct object_probe transport_probe(struct transport *transport, pid_t pid,
 							      : object->transport.usdt_semaphore,
 				     .site = OBJECT_SPAN_END,
 				     .type = OBJECT_PROBE_CONTROL};
+}
+
+void transport_loaded(struct transport *transport, pid_t pid)
+{
+	struct transport_process *process = process_find_of(transport, pid);
+
+	if (process)
+		expected_tell(transport, process);
 }
 
 void transport_keeps_kernel(struct transport *transport, pid_t pid)
@@ -304,6 +335,7 @@ void transport_ring(struct transport *transport, const struct waffle_rec_ring *r
 
 	if (!process || !process->ring)
 		return;
+	expected_tell(transport, process);
 	if (!rec->seen_tid) {
 		if (add && announcement_is_granted(process))
 			name_set_add(transport->options.names, pid, rec->address, rec->bytes);

@@ -39,6 +39,7 @@ struct transport_way {
 	const char *why;
 	uint64_t records; /* that came through rings so far */
 	bool ended;
+	bool expected; /* it may never load its libwaffle, which is libwaffle-gpu */
 };
 
 struct transport_options {
@@ -60,6 +61,8 @@ void transport_close(struct transport *transport);
  * the process if this is the first such file. Existing rings are taken over. */
 struct object_probe transport_probe(struct transport *transport, pid_t pid,
 				    const struct object *object);
+/* The process has mapped a file with libwaffle. */
+void transport_loaded(struct transport *transport, pid_t pid);
 /* The process opens libwaffle while the kernel filters its hits. To change the place of the filter
  * would lose some. So it goes on with the kernel, if it is not known yet. */
 void transport_keeps_kernel(struct transport *transport, pid_t pid);

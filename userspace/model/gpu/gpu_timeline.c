@@ -5,33 +5,50 @@
 #include <string.h>
 
 #include "model/gpu/gpu.h"
+#include "model/gpu/gpu_records.h"
 #include "model/gpu/gpu_timeline_internal.h"
 #include "util/memory.h"
 
-struct gpu_timeline *gpu_timeline_new(const struct model *model)
+/* Takes the records, which may be NULL. */
+static struct gpu_timeline *timeline_make(const struct model *model, struct gpu_records *records)
 {
 	struct gpu_timeline *timeline = memory_zeroed(1, sizeof(*timeline));
-	struct timeline_build build = {.timeline = timeline, .model = model};
+	struct timeline_build build = {.timeline = timeline, .model = model, .records = records};
 	struct model_gpu *gpu;
 
 	timeline->model = model;
 	timeline->simulated = model_simulated(model);
-	if (timeline_sites_find(&build)) {
+	build.sites = timeline_sites_find(model);
+	if (records && build.sites) {
 		timeline_launches_load(&build);
 		timeline_ops_load(&build);
-		timeline_order_find(timeline);
 	}
+	gpu_records_free(records);
 	vec_free(&build.armings);
-	map_free(&build.launch_at);
+	timeline_correlations_free(&build.launch_at);
 	keymap_free(&build.captured_at);
-	keymap_free(&build.names);
-	free(build.sites);
+	timeline_sites_free(build.sites);
 	if (timeline->ops.len) {
+		timeline_launched_find(timeline);
+		timeline_order_find(timeline);
 		gpu = model_gpu_new(model);
 		timeline_edges_find(timeline, gpu);
 		model_gpu_free(gpu);
 	}
 	return timeline;
+}
+
+struct gpu_timeline *gpu_timeline_new(const struct model *model)
+{
+	return timeline_make(model, gpu_records_of(model));
+}
+
+struct gpu_timeline *gpu_timeline_take(struct model *model)
+{
+	struct gpu_records *records = model->gpu_records;
+
+	model->gpu_records = NULL;
+	return timeline_make(model, records);
 }
 
 void gpu_timeline_free(struct gpu_timeline *timeline)
@@ -40,7 +57,10 @@ void gpu_timeline_free(struct gpu_timeline *timeline)
 		return;
 	for (size_t i = 0; i < timeline->names.len; i++)
 		free((char *)timeline->names.data[i]);
+	for (size_t i = 0; i < timeline->copies.len; i++)
+		free((char *)timeline->copies.data[i]);
 	vec_free(&timeline->names);
+	vec_free(&timeline->copies);
 	vec_free(&timeline->ops);
 	vec_free(&timeline->streams);
 	vec_free(&timeline->devices);

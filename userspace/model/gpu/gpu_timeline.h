@@ -24,43 +24,29 @@
 #ifndef WAFFLE_MODEL_GPU_GPU_TIMELINE_H
 #define WAFFLE_MODEL_GPU_GPU_TIMELINE_H
 
+#include "model/gpu/gpu_op_kind.h"
 #include "model/model.h"
 #include "util/keymap.h"
 #include "util/map.h"
 
-/* The order is that of gpu_op_kind_names. */
-enum gpu_op_kind {
-	GPU_OP_KERNEL,
-	GPU_OP_COPY,
-	GPU_OP_SET,
-	GPU_OP_GRAPH, /* a whole graph, where its nodes were not recorded */
-	GPU_OP_HOST,  /* a host function: a thread of the program runs it */
-	GPU_OP_WAIT,  /* a synchronisation */
-	GPU_OP_KIND_COUNT
-};
-extern const char *const gpu_op_kind_names[GPU_OP_KIND_COUNT];
-
-/* Whether an operation keeps its device busy. */
-static inline bool gpu_op_is_work(unsigned kind)
-{
-	return kind <= GPU_OP_GRAPH;
-}
-
+/* There may be many millions, so it is as small as can be: 48 bytes. */
 struct gpu_timeline_op {
 	uint64_t start_ts, end_ts; /* end_ts >= start_ts */
-	uint64_t bytes;            /* of a copy or a set; else 0 */
-	uint32_t span;             /* in model.spans: model_gpu_value() has its other values */
-	uint32_t name;             /* in timeline.names */
-	uint32_t copy;             /* direction of a copy, in timeline.names; MODEL_NONE: unknown */
-	uint32_t stream;           /* in timeline.streams */
-	uint32_t launch;           /* in timeline.launches, or MODEL_NONE */
-	uint32_t captured;         /* the `capture` event of its graph node, or MODEL_NONE */
+	uint64_t bytes : 48;       /* of a copy or a set; else 0 */
+	uint64_t copy : 8;         /* for gpu_timeline_copy_name(); 0: unknown, or no copy */
+	uint64_t kind : 3;         /* enum gpu_op_kind */
+	uint64_t graph : 1; /* a node of a graph: all nodes of one launch have its correlation id */
+	uint64_t clamped : 1; /* its start was before its launch, and was moved there */
+	/* In model.spans: model_gpu_value() has its other values. MODEL_NONE: the model kept
+	 * operations apart (model_filter.gpu_apart). */
+	uint32_t span;
+	uint32_t name;     /* in timeline.names */
+	uint32_t stream;   /* in timeline.streams */
+	uint32_t launch;   /* in timeline.launches, or MODEL_NONE */
+	uint32_t captured; /* the `capture` event of its graph node, or MODEL_NONE */
 	/* Of the work of its stream that ended before this began, what ended last. It is what this
 	 * waited for by the order of the stream. MODEL_NONE: none. */
 	uint32_t previous;
-	uint8_t kind; /* enum gpu_op_kind */
-	bool graph;   /* a node of a graph: all nodes of one launch have its correlation id */
-	bool clamped; /* its start was before its launch, and was moved there */
 };
 
 struct gpu_timeline_stream {
@@ -77,16 +63,16 @@ struct gpu_timeline_device {
 	uint32_t stream, stream_count; /* range in timeline.streams */
 };
 
-/* A call that launched operations. */
+/* A call that launched operations. 32 bytes. */
 struct gpu_timeline_launch {
 	uint64_t ts;          /* its begin */
-	uint64_t correlation; /* unique in its arming, or the launch has no operations */
-	uint32_t event;       /* the `launch`, in model.events */
-	uint32_t thread, pid;
-	uint8_t host_kind; /* enum model_node_kind */
-	uint32_t host;     /* the call of the probes: a span or event; MODEL_NONE: not recorded */
-	uint32_t span;     /* the program's innermost span around it, or MODEL_NONE */
-	uint32_t op, op_count; /* range in timeline.launched */
+	uint32_t correlation; /* unique in its arming, or the launch has no operations */
+	uint32_t event;       /* the `launch`, in model.events; MODEL_NONE: kept apart, see above */
+	uint32_t thread;
+	uint32_t host; /* the call of the probes: a span or event; MODEL_NONE: not recorded */
+	uint32_t span; /* the program's innermost span around it, or MODEL_NONE */
+	uint32_t host_kind : 1; /* enum model_node_kind */
+	uint32_t op : 31;       /* the first one in timeline.launched: gpu_launch_op_count() */
 };
 
 enum gpu_edge_kind {
@@ -129,14 +115,16 @@ struct gpu_timeline {
 	VEC(struct gpu_timeline_op) ops; /* by device, stream, start_ts, then as in model.spans */
 	VEC(struct gpu_timeline_stream) streams;
 	VEC(struct gpu_timeline_device) devices;
-	VEC(struct gpu_timeline_launch) launches; /* by ts */
-	VEC(struct gpu_timeline_edge) edges;      /* by to, then from */
-	VEC(struct gpu_timeline_sync) syncs;      /* by begin of the span */
+	/* By ts. Behind the last one stands another one that only has `op`. */
+	VEC(struct gpu_timeline_launch) launches;
+	VEC(struct gpu_timeline_edge) edges; /* by to, then from */
+	VEC(struct gpu_timeline_sync) syncs; /* by begin of the span */
 	VEC(struct gpu_timeline_session) sessions;
 	VEC(const char *) names;
-	VEC(uint32_t) launched; /* operations by launch */
-	VEC(uint32_t) awaited;  /* operations by sync */
-	bool simulated;         /* no GPU did the work */
+	VEC(const char *) copies; /* names of the directions of copies */
+	VEC(uint32_t) launched;   /* operations by launch */
+	VEC(uint32_t) awaited;    /* operations by sync */
+	bool simulated;           /* no GPU did the work */
 	/* Operations of an unknown kind, or without a stream. They are in no array. */
 	uint64_t unknown_ops;
 	uint64_t without_launch; /* operations whose launch is not in the capture */
@@ -147,6 +135,8 @@ struct gpu_timeline {
 };
 
 struct gpu_timeline *gpu_timeline_new(const struct model *model);
+/* The same of a model that was loaded with gpu_apart: takes the records out of it. */
+struct gpu_timeline *gpu_timeline_take(struct model *model);
 void gpu_timeline_free(struct gpu_timeline *timeline);
 
 /* The session of a process; NULL: it said nothing. */
@@ -179,6 +169,25 @@ static inline size_t gpu_timeline_edges_to(const struct gpu_timeline *timeline, 
 			high = middle;
 	}
 	return low;
+}
+
+/* How many operations a launch of timeline.launches has, in timeline.launched. */
+static inline uint32_t gpu_launch_op_count(const struct gpu_timeline_launch *launch)
+{
+	return launch[1].op - launch->op;
+}
+
+static inline uint32_t gpu_launch_pid(const struct gpu_timeline *timeline,
+				      const struct gpu_timeline_launch *launch)
+{
+	return timeline->model->threads.data[launch->thread].pid;
+}
+
+/* The direction of a copy; NULL: unknown, or it is no copy. */
+static inline const char *gpu_timeline_copy_name(const struct gpu_timeline *timeline,
+						 const struct gpu_timeline_op *op)
+{
+	return op->copy ? timeline->copies.data[op->copy - 1] : NULL;
 }
 
 static inline const char *gpu_timeline_name(const struct gpu_timeline *timeline,

@@ -205,7 +205,7 @@ static void front_set(struct timeline_sweep *sweep, struct timeline_lane *lane,
 
 	if (first)
 		lane->front.len = 0;
-	for (uint32_t i = 0; i < launch->op_count; i++) {
+	for (uint32_t i = 0; i < gpu_launch_op_count(launch); i++) {
 		uint32_t op = timeline->launched.data[launch->op + i];
 
 		if (sweep->inner[op] || timeline->ops.data[op].kind == GPU_OP_WAIT)
@@ -260,7 +260,7 @@ static void edges_add(struct timeline_sweep *sweep, const struct gpu_timeline_la
 	const struct gpu_timeline *timeline = sweep->timeline;
 
 	sources_finish(sweep, FRONTIER_MAX);
-	for (uint32_t i = 0; i < launch->op_count && sweep->sources.len; i++) {
+	for (uint32_t i = 0; i < gpu_launch_op_count(launch) && sweep->sources.len; i++) {
 		uint32_t op = timeline->launched.data[launch->op + i];
 		uint32_t previous = timeline->ops.data[op].previous;
 
@@ -338,7 +338,7 @@ static void sweep_work(struct timeline_sweep *sweep, const struct sweep_item *it
 	     i = sweep->next_launch[i]) {
 		const struct gpu_timeline_launch *launch = &sweep->timeline->launches.data[i];
 
-		if (!launch->op_count)
+		if (!gpu_launch_op_count(launch))
 			continue;
 		list_append(&sweep->sources, &lane->pending);
 		edges_add(sweep, launch, GPU_EDGE_EVENT);

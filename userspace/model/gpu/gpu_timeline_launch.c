@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/gpu/gpu_records.h"
 #include "model/gpu/gpu_timeline_internal.h"
+#include "model/order.h"
 #include "util/memory.h"
 #include "util/search.h"
 
@@ -25,6 +27,8 @@ struct host_thread {
 struct launch_scan {
 	struct timeline_build *build;
 	struct host_thread *threads;
+	/* The records of the launches, by ts, at the front of which the launches already are. */
+	const char *records;
 };
 
 /* Whether a call may launch or wait for operations. */
@@ -77,7 +81,8 @@ static uint32_t program_span(const struct model *model, uint32_t span)
 
 /* Finds the call that a `launch` is part of: of the open calls and the last launching one, that
  * which began last. */
-static void launch_find_host(struct launch_scan *scan, struct gpu_timeline_launch *launch)
+static void launch_find_host(struct launch_scan *scan, struct gpu_timeline_launch *launch,
+			     uint32_t parent)
 {
 	const struct model *model = scan->build->model;
 	struct host_thread *thread = &scan->threads[launch->thread];
@@ -100,7 +105,7 @@ static void launch_find_host(struct launch_scan *scan, struct gpu_timeline_launc
 	}
 	launch->span = program_span(model, around);
 	if (launch->span == MODEL_NONE)
-		launch->span = program_span(model, model->events.data[launch->event].parent);
+		launch->span = program_span(model, parent);
 }
 
 /* The runtime calls the driver within one call, and a recorder may report both with one id. */
@@ -112,33 +117,53 @@ static bool is_nested(const struct timeline_build *build, uint32_t known,
 	return known + 1 == count && build->timeline->launches.data[known].thread == launch->thread;
 }
 
-static void launch_add(struct launch_scan *scan, uint32_t index)
+static struct gpu_record_launch launch_record(const struct launch_scan *scan, size_t index)
+{
+	struct gpu_record_launch record;
+
+	memcpy(&record, scan->records + index * sizeof(record), sizeof(record));
+	return record;
+}
+
+/* The span around a launch, as the program declared it. */
+static uint32_t launch_parent(const struct model *model, const struct gpu_record_launch *record)
+{
+	if (record->event != MODEL_NONE)
+		return model->events.data[record->event].parent;
+	return record->parent_id ? map_get(&model->span_ids, record->parent_id) : MODEL_NONE;
+}
+
+static void launch_add(struct launch_scan *scan, size_t index)
 {
 	struct timeline_build *build = scan->build;
-	const struct model_event *event = &build->model->events.data[index];
-	struct gpu_timeline_launch launch = {.ts = event->ts,
-					     .event = index,
-					     .thread = event->thread,
-					     .pid = build->model->threads.data[event->thread].pid,
+	struct gpu_record_launch record = launch_record(scan, index);
+	struct gpu_timeline_launch launch = {.ts = record.ts,
+					     .correlation = record.correlation,
+					     .event = record.event,
+					     .thread = record.thread,
 					     .host_kind = MODEL_NODE_SPAN,
 					     .host = MODEL_NONE,
 					     .span = MODEL_NONE};
-	struct timeline_values values;
-	uint64_t key;
-	uint32_t known, arming = timeline_arming_at(build, launch.pid, launch.ts);
+	uint32_t pid = build->model->threads.data[launch.thread].pid;
+	uint32_t known, arming = timeline_arming_at(build, pid, launch.ts);
+	uint32_t number = (uint32_t)build->timeline->launches.len;
 
-	timeline_values_read(build, event->site, event->frame, &values);
-	if (!timeline_has(&values, TIMELINE_CORRELATION) || arming == MODEL_NONE)
+	if (arming == MODEL_NONE)
 		return;
-	launch.correlation = values.number[TIMELINE_CORRELATION];
-	key = timeline_launch_key(arming, launch.correlation);
-	known = map_get(&build->launch_at, key);
-	if (known != MAP_NONE && known != TIMELINE_REPEATED && is_nested(build, known, &launch))
+	known = timeline_launch_at(&build->launch_at, arming, launch.correlation);
+	if (known != MODEL_NONE && known != TIMELINE_REPEATED && is_nested(build, known, &launch))
 		return;
-	launch_find_host(scan, &launch);
-	map_put(&build->launch_at, key,
-		known == MAP_NONE ? (uint32_t)build->timeline->launches.len : TIMELINE_REPEATED);
-	vec_add(&build->timeline->launches, launch);
+	launch_find_host(scan, &launch, launch_parent(build->model, &record));
+	timeline_launch_put(&build->launch_at, arming, launch.correlation,
+			    known == MODEL_NONE ? number : TIMELINE_REPEATED);
+	build->timeline->launches.data[build->timeline->launches.len++] = launch;
+}
+
+static void event_values_read(const struct timeline_build *build, const struct model_event *event,
+			      struct timeline_values *values)
+{
+	timeline_values_read(timeline_site(build->sites, event->site),
+			     model_values(build->model, event->site, event->frame), values);
 }
 
 static void capture_add(struct timeline_build *build, uint32_t index)
@@ -147,7 +172,7 @@ static void capture_add(struct timeline_build *build, uint32_t index)
 	struct timeline_values values;
 	uint64_t key[3] = {build->model->threads.data[event->thread].pid};
 
-	timeline_values_read(build, event->site, event->frame, &values);
+	event_values_read(build, event, &values);
 	if (!timeline_has(&values, TIMELINE_GRAPH_NODE))
 		return;
 	key[1] = timeline_has(&values, TIMELINE_GRAPH) ? values.number[TIMELINE_GRAPH] : 0;
@@ -194,7 +219,7 @@ static void session_add(struct timeline_build *build, uint32_t index)
 	};
 
 	memset(&values, 0, sizeof(values));
-	timeline_values_read(build, event->site, event->frame, &values);
+	event_values_read(build, event, &values);
 	session->event = index;
 	session->unavailable = state_is(&values, "unavailable");
 	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++)
@@ -226,32 +251,42 @@ static int compare_armings(const void *left, const void *right)
 	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
+/* A process has GPU times from here on, or at least launches. */
+static void arming_add(struct timeline_build *build, struct map *known, uint32_t pid, uint64_t ts)
+{
+	if (map_get(known, pid) == MAP_NONE || ts)
+		vec_add(&build->armings, (struct timeline_arming){pid, ts});
+	map_put(known, pid, 1);
+}
+
 /* Finds all processes that have a launch or a session, and when they were armed. The first arming
  * also has what came before it. */
 static void armings_find(struct timeline_build *build)
 {
 	const struct model *model = build->model;
 	struct map known = {0}, armed = {0};
+	uint32_t last = MODEL_NONE; /* most launches are of the thread of the one before */
 
+	for (size_t i = 0; i < build->records->launches.len; i++) {
+		uint32_t thread = build->records->launches.data[i].thread;
+
+		if (thread != last)
+			arming_add(build, &known, model->threads.data[thread].pid, 0);
+		last = thread;
+	}
 	for (size_t i = 0; i < model->events.len; i++) {
 		const struct model_event *event = &model->events.data[i];
-		unsigned kind = timeline_site(build, event->site)->kind;
 		uint32_t pid = model->threads.data[event->thread].pid;
 		struct timeline_values values;
 
-		if (kind != TIMELINE_SITE_LAUNCH && kind != TIMELINE_SITE_SESSION)
+		if (timeline_site(build->sites, event->site)->kind != TIMELINE_SITE_SESSION)
 			continue;
-		if (map_get(&known, pid) == MAP_NONE) {
-			map_put(&known, pid, 1);
-			vec_add(&build->armings, (struct timeline_arming){pid, 0});
-		}
-		if (kind == TIMELINE_SITE_LAUNCH)
-			continue;
-		timeline_values_read(build, event->site, event->frame, &values);
+		arming_add(build, &known, pid, 0);
+		event_values_read(build, event, &values);
 		if (!state_is(&values, "armed"))
 			continue;
 		if (map_get(&armed, pid) != MAP_NONE)
-			vec_add(&build->armings, (struct timeline_arming){pid, event->ts});
+			arming_add(build, &known, pid, event->ts);
 		map_put(&armed, pid, 1);
 	}
 	if (build->armings.len)
@@ -279,10 +314,7 @@ static void scan_event(struct launch_scan *scan, uint32_t index)
 	const struct model *model = scan->build->model;
 	const struct model_event *event = &model->events.data[index];
 
-	switch (timeline_site(scan->build, event->site)->kind) {
-	case TIMELINE_SITE_LAUNCH:
-		launch_add(scan, index);
-		return;
+	switch (timeline_site(scan->build->sites, event->site)->kind) {
 	case TIMELINE_SITE_CAPTURE:
 		capture_add(scan->build, index);
 		return;
@@ -295,22 +327,69 @@ static void scan_event(struct launch_scan *scan, uint32_t index)
 	}
 }
 
+/* Whether a launch comes before an event of the model. At one instant the call's own event, which
+ * its probe recorded at its begin, comes first. */
+static bool launch_is_before(const struct model *model, const struct gpu_record_launch *launch,
+			     size_t event)
+{
+	if (event == model->events.len)
+		return true;
+	if (launch->event != MODEL_NONE)
+		return launch->event <= event;
+	return launch->ts < model->events.data[event].ts;
+}
+
+/* Goes through spans, events and launches in order of time. */
+static void launches_scan(struct launch_scan *scan, size_t count)
+{
+	const struct model *model = scan->build->model;
+	size_t span = 0, event = 0, at = 0;
+
+	while (at < count || event < model->events.len) {
+		struct gpu_record_launch launch = {0};
+		bool is_launch = false;
+		uint64_t ts;
+
+		if (at < count) {
+			launch = launch_record(scan, at);
+			is_launch = launch_is_before(model, &launch, event);
+		}
+		ts = is_launch ? launch.ts : model->events.data[event].ts;
+		if (span < model->spans.len && model->spans.data[span].start_ts <= ts)
+			scan_span(scan, (uint32_t)span++);
+		else if (is_launch)
+			launch_add(scan, at++);
+		else
+			scan_event(scan, (uint32_t)event++);
+	}
+}
+
+/* The launches take the memory of their records: none needs more. */
 void timeline_launches_load(struct timeline_build *build)
 {
 	const struct model *model = build->model;
-	struct launch_scan scan = {build, memory_zeroed(model->threads.len, sizeof(*scan.threads))};
-	size_t span = 0, event = 0;
+	struct gpu_timeline *timeline = build->timeline;
+	struct gpu_records *records = build->records;
+	struct launch_scan scan = {
+		.build = build,
+		.threads = memory_zeroed(model->threads.len, sizeof(*scan.threads))};
+	size_t count = records->launches.len;
 
+	_Static_assert(sizeof(*records->launches.data) == sizeof(*timeline->launches.data),
+		       "a launch takes the place of its record");
 	armings_find(build);
 	for (size_t i = 0; i < model->threads.len; i++)
 		scan.threads[i].event = MODEL_NONE;
-	while (event < model->events.len) {
-		if (span < model->spans.len &&
-		    model->spans.data[span].start_ts <= model->events.data[event].ts)
-			scan_span(&scan, (uint32_t)span++);
-		else
-			scan_event(&scan, (uint32_t)event++);
-	}
+	vec_need(&records->launches, 1);
+	free(order_vec(&records->launches, ts));
+	scan.records = (const char *)records->launches.data;
+	timeline->launches.data = (void *)records->launches.data;
+	timeline->launches.cap = records->launches.cap;
+	records->launches.data = NULL;
+	records->launches.len = records->launches.cap = 0;
+	launches_scan(&scan, count);
+	memset(&timeline->launches.data[timeline->launches.len], 0,
+	       sizeof(*timeline->launches.data));
 	for (size_t i = 0; i < model->threads.len; i++)
 		vec_free(&scan.threads[i].open);
 	free(scan.threads);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/gpu/gpu_timeline_internal.h"
+#include "model/gpu/gpu_timeline_values_internal.h"
 #include "util/memory.h"
 
 static const char *const key_names[TIMELINE_KEY_COUNT] = {
@@ -27,23 +27,6 @@ static const char *const key_names[TIMELINE_KEY_COUNT] = {
 };
 _Static_assert(TIMELINE_KEY_COUNT <= 32, "timeline_values.has has a bit for each key");
 
-uint32_t timeline_name(struct timeline_build *build, const char *text, size_t len)
-{
-	struct gpu_timeline *timeline = build->timeline;
-	uint32_t found = keymap_get(&build->names, text, len);
-	char *name;
-
-	if (found != MAP_NONE)
-		return found;
-	found = (uint32_t)timeline->names.len;
-	name = memory_get(len + 1);
-	memcpy(name, text, len);
-	name[len] = 0;
-	vec_add(&timeline->names, name);
-	keymap_put(&build->names, text, len, found);
-	return found;
-}
-
 static enum timeline_site_kind site_kind(const struct site_info *site)
 {
 	if (strcmp(site->category, GPU_CATEGORY))
@@ -61,51 +44,49 @@ static enum timeline_site_kind site_kind(const struct site_info *site)
 	return strcmp(site->name, "session") ? TIMELINE_SITE_NONE : TIMELINE_SITE_SESSION;
 }
 
-static void site_set(struct timeline_build *build, struct timeline_site *to,
-		     const struct site_info *site)
+static void site_set(struct timeline_site *to, const struct site_info *site)
 {
 	to->kind = site_kind(site);
 	memset(to->keys, TIMELINE_KEY_COUNT, sizeof(to->keys));
 	if (to->kind == TIMELINE_SITE_NONE)
 		return;
-	if (to->kind == TIMELINE_SITE_OP)
-		to->name = timeline_name(build, site->name, strlen(site->name));
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
 		for (unsigned key = 0; key < TIMELINE_KEY_COUNT; key++)
 			if (!strcmp(site->keys[i].name, key_names[key]))
 				to->keys[i] = (uint8_t)key;
 }
 
-bool timeline_sites_find(struct timeline_build *build)
+struct timeline_sites *timeline_sites_find(const struct model *model)
 {
-	uint32_t count = model_site_count(build->model);
+	uint32_t count = model_site_count(model);
+	struct timeline_sites *sites =
+		memory_zeroed(1, sizeof(*sites) + ((size_t)count + 1) * sizeof(sites->site[0]));
 	bool any = false;
 
-	build->sites = memory_zeroed((size_t)count + 1, sizeof(*build->sites));
+	sites->count = count;
 	for (uint32_t i = 0; i <= count; i++) {
-		site_set(build, &build->sites[i], model_site(build->model, i));
-		any |= build->sites[i].kind != TIMELINE_SITE_NONE;
+		site_set(&sites->site[i], model_site(model, i));
+		any |= sites->site[i].kind != TIMELINE_SITE_NONE;
 	}
-	return any;
+	if (any)
+		return sites;
+	free(sites);
+	return NULL;
 }
 
-const struct timeline_site *timeline_site(const struct timeline_build *build, uint32_t site)
+void timeline_sites_free(struct timeline_sites *sites)
 {
-	uint32_t count = model_site_count(build->model);
-
-	return &build->sites[site < count ? site : count];
+	free(sites);
 }
 
-void timeline_values_read(const struct timeline_build *build, uint32_t site, uint32_t frame,
+void timeline_values_read(const struct timeline_site *site, struct value_walk walk,
 			  struct timeline_values *values)
 {
-	const struct timeline_site *at = timeline_site(build, site);
-	struct value_walk walk = model_values(build->model, site, frame);
 	struct value value;
 
 	values->has = 0;
 	for (unsigned i = 0; i < WAFFLE_KEYS_MAX && value_walk_any(&walk, &value); i++) {
-		unsigned key = at->keys[i];
+		unsigned key = site->keys[i];
 
 		if (key == TIMELINE_KEY_COUNT || value.missing || value.lost || value.null)
 			continue;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "model/gpu/gpu_op_kind.h"
 #include "render/place.h"
 #include "util/json.h"
 #include "util/terminal.h"
@@ -78,7 +79,7 @@ static void dot_launches(const struct gpu_report *report, FILE *out)
 		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
 		bool any = false;
 
-		for (uint32_t k = launch->op; k < launch->op + launch->op_count; k++) {
+		for (uint32_t k = launch->op; k < launch[1].op; k++) {
 			uint32_t op = timeline->launched.data[k];
 
 			if (!is_shown(report, op))

@@ -173,28 +173,24 @@ static void memory_json(struct json *json, const struct gpu_report *report)
 static void path_json(struct json *json, const struct gpu_report *report,
 		      const struct gpu_path *path)
 {
-	gpu_path_sums sums = {0};
-
-	gpu_path_sum(report, path, &sums);
 	json_object_begin(json);
 	json_field_u64(json, "pid", model_pid_real(report->timeline->model, path->pid));
 	json_field_u64(json, "from_ns", path->from_ts);
 	json_field_u64(json, "to_ns", path->to_ts);
 	json_key(json, "parts");
 	json_array_begin(json);
-	for (size_t i = 0; i < sums.len; i++) {
+	for (size_t i = 0; i < path->sums.len; i++) {
 		json_object_begin(json);
-		json_field_string(json, "kind", gpu_piece_names[sums.data[i].kind]);
-		json_field_string(json, "name", sums.data[i].name);
-		if (sums.data[i].span)
-			json_field_string(json, "span", sums.data[i].span);
-		json_field_u64(json, "count", sums.data[i].count);
-		json_field_u64(json, "total_ns", sums.data[i].total_ns);
+		json_field_string(json, "kind", gpu_piece_names[path->sums.data[i].kind]);
+		json_field_string(json, "name", path->sums.data[i].name);
+		if (path->sums.data[i].span)
+			json_field_string(json, "span", path->sums.data[i].span);
+		json_field_u64(json, "count", path->sums.data[i].count);
+		json_field_u64(json, "total_ns", path->sums.data[i].total_ns);
 		json_object_end(json);
 	}
 	json_array_end(json);
 	json_object_end(json);
-	vec_free(&sums);
 }
 
 static void causes_json(struct json *json, const struct why *why)

@@ -316,15 +316,13 @@ static void print_path(const struct gpu_printer *printer, const struct gpu_path 
 		[GPU_PIECE_RETURN] = "return to thread ",
 	};
 	const struct gpu_timeline *timeline = printer->report->timeline;
-	gpu_path_sums sums = {0};
 
-	gpu_path_sum(printer->report, path, &sums);
 	if (timeline->devices.len > 1)
 		fprintf(printer->out, "\nProcess %" PRIu32 ":",
 			model_pid_real(timeline->model, path->pid));
 	put_title(printer, "CRITICAL PATH", "      count      total    share");
-	for (size_t i = 0; i < rows_shown(printer, sums.len); i++) {
-		const struct gpu_path_sum *sum = &sums.data[i];
+	for (size_t i = 0; i < rows_shown(printer, path->sums.len); i++) {
+		const struct gpu_path_sum *sum = &path->sums.data[i];
 
 		put_count(printer, sum->count);
 		put_duration(printer, sum->total_ns);
@@ -336,8 +334,7 @@ static void print_path(const struct gpu_printer *printer, const struct gpu_path 
 			terminal_put(printer->out, sum->span, strlen(sum->span));
 		fputc('\n', printer->out);
 	}
-	put_rest(printer, sums.len);
-	vec_free(&sums);
+	put_rest(printer, path->sums.len);
 }
 
 static void print_memory(const struct gpu_printer *printer)

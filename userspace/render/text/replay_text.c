@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/gpu/replay_device.h"
+#include "model/gpu/gpu_op_kind.h"
 #include "model/gpu/gpu.h"
 #include "render/text/notices.h"
 #include "util/terminal.h"

@@ -14,10 +14,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "util/clock.h"
 
 /* More than both calls may take, each of which has time to find a thread and to return. */
 #define ANSWER_MS 40000
+#define LEAVE_NS 1000000000ull
+#define PAUSE_NS 1000000
 
 /* Where a library is mapped, by its name alone: one of another place serves as well. 0: nowhere. */
 static uint64_t library_find(const struct mappings *mappings, const char *library)
@@ -154,6 +159,17 @@ struct answer {
 	struct error err;
 };
 
+/* Ends the process that does it. If it waits for a file system that does not answer, it can't be
+ * killed, and is left behind. */
+static void child_end(pid_t child)
+{
+	uint64_t until = clock_monotonic_ns() + LEAVE_NS;
+
+	kill(child, SIGKILL);
+	while (!waitpid(child, NULL, WNOHANG) && clock_monotonic_ns() < until)
+		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+}
+
 /* Waits for the answer. False: there is none within the time. */
 static bool answer_read(int from, struct answer *answer)
 {
@@ -189,10 +205,8 @@ int inject_library(pid_t pid, const struct inject_target *target, struct error *
 	else if (child < 0)
 		answer.result = error_set(&answer.err, errno, "fork: %s", strerror(errno));
 	close(pipe[0]);
-	if (child > 0) {
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
-	}
+	if (child > 0)
+		child_end(child);
 	if (answer.result)
 		error_set(err, -answer.result, "loading the library into process %d: %s", pid,
 			  answer.err.message);

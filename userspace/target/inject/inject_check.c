@@ -2,18 +2,21 @@
 /* Whether a library may be loaded into a process. */
 #include <elf.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "target/inject/inject_internal.h"
+#include "target/process/opener.h"
 #include "target/process/process_tids.h"
 #include "target/process/root.h"
 
-/* The machine of the process's program. 0: it can't be read. */
-static unsigned machine_of(pid_t pid)
+/* The machine of the process's program, or a negative errno. */
+static int machine_of(pid_t pid)
 {
 	char path[32];
 	Elf64_Ehdr header = {0};
@@ -21,11 +24,30 @@ static unsigned machine_of(pid_t pid)
 	bool whole;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	whole = fd >= 0 && read(fd, &header, sizeof(header)) == sizeof(header);
-	if (fd >= 0)
-		close(fd);
+	fd = opener_file(-1, path);
+	if (fd < 0)
+		return fd;
+	whole = read(fd, &header, sizeof(header)) == sizeof(header);
+	close(fd);
 	return whole && header.e_ident[EI_CLASS] == ELFCLASS64 ? header.e_machine : 0;
+}
+
+static int machine_check(pid_t pid, struct error *err)
+{
+	int machine = machine_of(pid);
+
+	if (machine == -ETIMEDOUT || machine == -EBUSY)
+		return error_set(err, -machine, "the file system of its program does not answer");
+	return machine == EM_X86_64 ? 0 : error_set(err, EOPNOTSUPP, "it is no program of x86-64");
+}
+
+/* The process with which it shares its memory, such as the parent of a child of vfork(): what the
+ * child's loader does would be done to the parent. 0: none is known. */
+static pid_t memory_sharer(pid_t pid)
+{
+	pid_t parent = process_parent(pid);
+
+	return parent > 0 && !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0) ? parent : 0;
 }
 
 /* The text behind a word that begins a line of /proc/PID/status, which `text` gets. NULL: none. */
@@ -50,6 +72,7 @@ int inject_check_process(pid_t pid, struct error *err)
 {
 	char text[4096];
 	const char *line = status_line(pid, "\nTracerPid:\t", text, sizeof(text));
+	pid_t sharer;
 	long tracer = line ? strtol(line, NULL, 10) : 0;
 
 #ifndef __x86_64__
@@ -57,14 +80,20 @@ int inject_check_process(pid_t pid, struct error *err)
 #endif
 	if (!line)
 		return error_set(err, ESRCH, "no such process");
-	if (machine_of(pid) != EM_X86_64)
-		return error_set(err, EOPNOTSUPP, "it is no program of x86-64");
+	if (machine_check(pid, err))
+		return -EOPNOTSUPP;
 	if (tracer)
 		return error_set(err, EBUSY, "process %ld traces it, such as a debugger or strace",
 				 tracer);
 	line = status_line(pid, "\nState:\t", text, sizeof(text));
 	if (line && strchr("TtZX", *line))
 		return error_set(err, EBUSY, "it is stopped or has ended (state %c)", *line);
+	sharer = memory_sharer(pid);
+	if (sharer)
+		return error_set(err, EBUSY,
+				 "it has the memory of process %d, which waits in "
+				 "vfork() until it executes a program",
+				 sharer);
 	line = status_line(pid, "\nx86_Thread_features:\t", text, sizeof(text));
 	if (line && strcspn(line, "\n") > strlen("shstk") - 1 &&
 	    !strncmp(line, "shstk", strlen("shstk")))

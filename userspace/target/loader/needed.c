@@ -12,6 +12,7 @@
 
 #include "target/loader/loader.h"
 #include "target/process/image.h"
+#include "target/process/injection.h"
 #include "target/process/mounts.h"
 #include "target/process/opener.h"
 #include "target/process/path_at.h"
@@ -308,6 +309,18 @@ static void look_for_preload_file(struct looking *looking)
 	free(text);
 }
 
+/* libwaffle-gpu, which CUDA's driver and others load when the program first uses them. So it is
+ * armed before that, and records the first call of CUDA. */
+static void look_for_injected(struct looking *looking, char *const *environment)
+{
+	for (size_t i = 0; i < INJECTION_VARIABLES; i++) {
+		const char *value = environment_value(environment, injection_variables[i]);
+
+		if (value && injection_is_ours(value))
+			look_for(looking, value, 0);
+	}
+}
+
 /* ---- loaders ---- */
 
 /* glibc and its loader are installed in the directory of $LIB, for example as
@@ -400,6 +413,8 @@ static void look(struct looking *looking, int program, char *const *environment)
 	/* Take the loader first: then a library that needs it by name finds it, wherever it is. */
 	take(looking, first.file.interpreter, 0);
 	look_for_all(looking, looking->privileged ? NULL : preload);
+	if (!looking->privileged)
+		look_for_injected(looking, environment);
 }
 
 static void looking_free(struct looking *looking)

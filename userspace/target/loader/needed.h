@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the libraries that a program will load at its start, by the rules of the dynamic loaders of
- * glibc and musl (ld.so(8)). We never run the loader itself, since it belongs to the untrusted
- * program. A library that is found but not loaded does no harm. One that is missed is armed when it
- * is mapped.
+ * glibc and musl (ld.so(8)), and libwaffle-gpu where its environment names it (injection.h). We
+ * never run the loader itself, since it belongs to the untrusted program. A library that is found
+ * but not loaded does no harm. One that is missed is armed when it is mapped.
  */
 #ifndef WAFFLE_TARGET_LOADER_NEEDED_H
 #define WAFFLE_TARGET_LOADER_NEEDED_H

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "target/process/image.h"
+#include "target/process/injection.h"
 
 #define VARIABLES_MAX 4096
 #define TEXT_MAX 131072 /* limit of one variable: MAX_ARG_STRLEN of the kernel */
@@ -106,13 +107,13 @@ static size_t window_read(const struct memory_window *window, uint64_t address, 
 static bool decides(const struct memory_window *window, uint64_t address)
 {
 	static const char *const names[] = {"LD_", "HOME=", "VIRTUAL_ENV="};
-	char begin[16] = "";
+	char begin[32] = "";
 
 	window_read(window, address, begin, sizeof(begin) - 1);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strncmp(begin, names[i], strlen(names[i])))
 			return true;
-	return false;
+	return injection_sets(begin);
 }
 
 /* Appends a variable and its NUL to the text, which has room. Returns its length. */

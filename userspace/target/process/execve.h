@@ -13,10 +13,11 @@
 bool execve_is_main(pid_t pid);
 
 /*
- * The environment variables of the next program that decide which libraries it loads: LD_…, and
- * those with the package directories of an interpreter. The list is suitable for execve(); the
- * caller frees both parts. Outside of execve() they are those of the current program. Empty if the
- * process has ended or gained privileges by its exec (image.h). NULL: out of memory.
+ * The environment variables of the next program that decide which libraries it loads: LD_…, those
+ * of injection.h, and those with the package directories of an interpreter. The list is suitable
+ * for execve(); the caller frees both parts. Outside of execve() they are those of the current
+ * program. Empty if the process has ended or gained privileges by its exec (image.h). NULL: out of
+ * memory.
  */
 char **execve_environment(pid_t pid, char **text);
 

@@ -21,8 +21,14 @@ static int read_here(struct program_facts *facts, int fd, const char *path)
 	elf_file_segments(&file, &facts->segments);
 	if (elf_file_section(&file, ".PyRuntime", &section))
 		facts->python_runtime = section.sh_addr;
+	if (elf_file_dynamic_symbol(&file, "_PyRuntime", &symbol)) { /* 3.9 has no such section */
+		facts->python_runtime = symbol.st_value;
+		facts->python_runtime_bytes = symbol.st_size;
+	}
 	if (facts->python_runtime && elf_file_dynamic_symbol(&file, "Py_Version", &symbol))
 		facts->python_version = symbol.st_value;
+	if (facts->python_runtime && elf_file_dynamic_symbol(&file, "PyCode_Type", &symbol))
+		facts->python_code_type = symbol.st_value;
 	if (facts->python_runtime &&
 	    elf_file_dynamic_symbol(&file, "_PyEval_EvalFrameDefault", &symbol)) {
 		facts->python_eval = symbol.st_value;
@@ -48,7 +54,9 @@ int program_facts_serve(struct wire_in *request, int fd, struct wire_out *reply,
 	wire_put(reply, &facts.build_id, sizeof(facts.build_id));
 	wire_put(reply, &facts.segments, sizeof(facts.segments));
 	wire_put_u64(reply, facts.python_runtime);
+	wire_put_u64(reply, facts.python_runtime_bytes);
 	wire_put_u64(reply, facts.python_version);
+	wire_put_u64(reply, facts.python_code_type);
 	wire_put_u64(reply, facts.python_eval);
 	wire_put_u64(reply, facts.python_eval_bytes);
 	return 0;
@@ -59,7 +67,9 @@ bool program_facts_decode(struct program_facts *facts, struct wire_in *in)
 	wire_get(in, &facts->build_id, sizeof(facts->build_id));
 	wire_get(in, &facts->segments, sizeof(facts->segments));
 	facts->python_runtime = wire_get_u64(in);
+	facts->python_runtime_bytes = wire_get_u64(in);
 	facts->python_version = wire_get_u64(in);
+	facts->python_code_type = wire_get_u64(in);
 	facts->python_eval = wire_get_u64(in);
 	facts->python_eval_bytes = wire_get_u64(in);
 	if (wire_in_done(in) && facts->build_id.size <= BUILD_ID_MAX &&

@@ -11,8 +11,10 @@
 struct program_facts {
 	struct build_id build_id; /* size 0: none */
 	struct elf_segments segments;
-	uint64_t python_runtime; /* link-time address of CPython's _PyRuntime; 0: none */
-	uint64_t python_version; /* link-time address of Py_Version; 0: unknown */
+	uint64_t python_runtime;       /* link-time address of CPython's _PyRuntime; 0: none */
+	uint64_t python_runtime_bytes; /* its size, by its symbol; 0: unknown */
+	uint64_t python_version;       /* link-time address of Py_Version; 0: unknown */
+	uint64_t python_code_type;     /* link-time address of PyCode_Type; 0: unknown */
 	uint64_t python_eval, python_eval_bytes; /* _PyEval_EvalFrameDefault(); 0: unknown */
 };
 

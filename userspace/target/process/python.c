@@ -12,12 +12,37 @@
 
 /* ---- offsets, by version ---- */
 
-/* From Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code}.h. */
+/* In 3.8 to 3.10 only the index of a frame's last instruction, f_lasti, differs. */
+#define OFFSETS_BEFORE_3_11(last, unit)                                                            \
+	{                                                                                          \
+		.interpreters_main = 40, .threads_head = 8, .thread_next = 8, .thread_key = 176,   \
+		.thread_frame = 24, .frame_code = 32, .frame_previous = 24, .frame_instr = (last), \
+		.index_bytes = (unit), .code_file = 104, .code_name = 112, .code_first_line = 40,  \
+		.code_table = 120, .ascii_bytes = 48, .compact_bytes = 72,                         \
+	}
+
+/* From Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code}.h; before
+ * 3.11 also Include/{frameobject,code}.h and Include/internal/pycore_pystate.h. */
 static const struct {
-	uint32_t version; /* without the micro version: 0x030b */
+	uint32_t version;       /* without the micro version: 0x030b */
+	uint32_t runtime_bytes; /* sizeof(_PyRuntimeState) on x86-64, where no word has the version
+				 */
 	struct waffle_python kernel;
-	uint32_t native_thread_id;
+	uint32_t native_thread_id; /* 0: threads have none */
+	uint32_t code_short_name;
 } known[] = {
+	{.version = 0x0308,
+	 .runtime_bytes = 1464,
+	 .kernel = OFFSETS_BEFORE_3_11(104, 1),
+	 .code_short_name = 112},
+	{.version = 0x0309,
+	 .runtime_bytes = 656,
+	 .kernel = OFFSETS_BEFORE_3_11(104, 1),
+	 .code_short_name = 112},
+	{.version = 0x030a,
+	 .runtime_bytes = 672,
+	 .kernel = OFFSETS_BEFORE_3_11(96, 2),
+	 .code_short_name = 112},
 	{
 		.version = 0x030b,
 		.kernel = {.interpreters_main = 48,
@@ -41,6 +66,7 @@ static const struct {
 			   .ascii_bytes = 48,
 			   .compact_bytes = 72},
 		.native_thread_id = 160,
+		.code_short_name = 120,
 	},
 	{
 		.version = 0x030c,
@@ -64,6 +90,7 @@ static const struct {
 			   .ascii_bytes = 40,
 			   .compact_bytes = 56},
 		.native_thread_id = 144,
+		.code_short_name = 120,
 	},
 };
 
@@ -93,6 +120,7 @@ enum { /* Include/internal/pycore_debug_offsets.h */
        OFFSET_FRAME_OWNER = 5,
        /* in the section code_object */
        OFFSET_CODE_FILENAME = 1,
+       OFFSET_CODE_NAME = 2,
        OFFSET_CODE_QUALNAME = 3,
        OFFSET_CODE_LINE_TABLE = 4,
        OFFSET_CODE_FIRST_LINE = 5,
@@ -146,6 +174,7 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 		/* Free-threaded builds lay out objects differently. */
 		if (python->version >> 16 != told[i].version || words[OFFSET_FREE_THREADED])
 			continue;
+		python->code_short_name = (uint32_t)code[OFFSET_CODE_NAME];
 		python->kernel = (struct waffle_python){
 			.runtime = runtime,
 			.interpreters_main = (uint32_t)words[OFFSET_INTERPRETERS_HEAD],
@@ -170,33 +199,38 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 	}
 }
 
-/* 3.11 and 3.12 are recognised by the variable Py_Version. */
-static void offsets_know(struct python *python, const struct image *image, uint64_t runtime,
-			 uint64_t version_at)
+/* 3.11 and 3.12 are recognised by the variable Py_Version, older versions by the size of their
+ * state, which differs in each. On a machine other than x86-64 it is another one, so they are
+ * unknown. */
+static void offsets_know(struct python *python, const struct image *image,
+			 const struct python_place *place)
 {
-	python->version = (uint32_t)read_word(image, version_at);
+	if (place->version_at)
+		python->version = (uint32_t)read_word(image, place->version_at);
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (python->version >> 16 != known[i].version)
+		if (place->version_at ? python->version >> 16 != known[i].version
+				      : place->runtime_bytes != known[i].runtime_bytes)
 			continue;
+		python->version = place->version_at ? python->version : known[i].version << 16;
 		python->kernel = known[i].kernel;
-		python->kernel.runtime = runtime;
+		python->code_short_name = known[i].code_short_name;
 		python->kernel.thread_key =
 			thread_key(known[i].kernel.thread_key, known[i].native_thread_id);
+		python->kernel.runtime = python->kernel.thread_key ? place->runtime : 0;
 	}
 }
 
-bool python_at(struct python *python, const struct image *image, uint64_t runtime,
-	       uint64_t version_at)
+bool python_at(struct python *python, const struct image *image, const struct python_place *place)
 {
 	char cookie[8];
 
 	*python = (struct python){.found = true};
-	if (!image_read(image, runtime, cookie, sizeof(cookie)))
+	if (!image_read(image, place->runtime, cookie, sizeof(cookie)))
 		return false;
 	if (!memcmp(cookie, COOKIE, sizeof(cookie)))
-		offsets_ask(python, image, runtime);
-	else if (version_at)
-		offsets_know(python, image, runtime, version_at);
+		offsets_ask(python, image, place->runtime);
+	else if (place->version_at || place->runtime_bytes)
+		offsets_know(python, image, place);
 	return true;
 }
 
@@ -222,7 +256,7 @@ static int file_has_python(struct python *python, const struct image *image, pid
 {
 	static const struct cfi_table at_zero = {0};
 	struct waffle_unwind_mapping placed;
-	uint64_t runtime, version;
+	struct python_place place = {0};
 	char path[4096];
 	struct program_facts facts;
 	int fd = mapping_open(mapping, pid, path, sizeof(path)), result;
@@ -230,12 +264,16 @@ static int file_has_python(struct python *python, const struct image *image, pid
 	result = fd < 0 ? fd : program_facts_read(&facts, fd, path);
 	if (result)
 		return result == -EAGAIN ? result : 0;
-	runtime = facts.python_runtime;
-	version = facts.python_version;
-	if (!runtime || !unwind_place(&placed, mapping, &facts.segments, &at_zero))
+	if (!facts.python_runtime || !unwind_place(&placed, mapping, &facts.segments, &at_zero))
 		return 0;
-	if (!python_at(python, image, runtime + placed.base, version ? version + placed.base : 0))
+	place.runtime = facts.python_runtime + placed.base;
+	place.runtime_bytes = facts.python_runtime_bytes;
+	if (facts.python_version)
+		place.version_at = facts.python_version + placed.base;
+	if (!python_at(python, image, &place))
 		return 0;
+	if (facts.python_code_type)
+		python->code_type = facts.python_code_type + placed.base;
 	code_range(python, &facts, placed.base, mapping);
 	return 1;
 }
@@ -336,6 +374,13 @@ bool python_code_read(const struct python *python, const struct image *image, ui
 	       code->name_text.bytes;
 }
 
+static enum python_lines lines_of(const struct python *python)
+{
+	if (!python->kernel.index_bytes)
+		return PYTHON_LINES_LOCATIONS;
+	return python->kernel.index_bytes == 2 ? PYTHON_LINES_3_10 : PYTHON_LINES_LNOTAB;
+}
+
 bool python_frame_of(const struct python *python, const struct waffle_rec_code *code,
 		     uint64_t instruction, struct python_frame *frame)
 {
@@ -350,7 +395,8 @@ bool python_frame_of(const struct python *python, const struct waffle_rec_code *
 	if (code->table_bytes <= sizeof(code->table))
 		/* A frame that has not executed anything yet points before its first
 		 * instruction. */
-		frame->line = python_line(code->table, code->table_bytes, code->first_line,
+		frame->line = python_line(lines_of(python), code->table, code->table_bytes,
+					  code->first_line,
 					  instruction < first ? 0 : instruction - first);
 	return true;
 }
@@ -392,7 +438,8 @@ static void skip(struct bytes *bytes, size_t count)
 	bytes->at += count < left ? count : left;
 }
 
-uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_line, uint64_t offset)
+static uint32_t locations_line(const unsigned char *table, size_t size, uint32_t first_line,
+			       uint64_t offset)
 {
 	struct bytes bytes = {.at = table, .end = table + size};
 	int64_t line = first_line;
@@ -431,4 +478,56 @@ uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_lin
 		from += length;
 	}
 	return 0;
+}
+
+/* Pairs of bytes: how many bytes of code follow, and how far their line is from the last one. -128:
+ * they have no line. */
+static uint32_t ranges_line(const unsigned char *table, size_t size, uint32_t first_line,
+			    uint64_t offset)
+{
+	int64_t line = first_line;
+	uint64_t end = 0;
+
+	for (size_t at = 0; at + 2 <= size; at += 2) {
+		int8_t step = (int8_t)table[at + 1];
+
+		end += table[at];
+		if (step != INT8_MIN)
+			line += step;
+		if (line < 0 || line > INT32_MAX)
+			return 0;
+		if (offset < end)
+			return step == INT8_MIN ? 0 : (uint32_t)line;
+	}
+	return 0;
+}
+
+/* Pairs of bytes: how far the next line's code and that line are from the last ones. */
+static uint32_t lnotab_line(const unsigned char *table, size_t size, uint32_t first_line,
+			    uint64_t offset)
+{
+	int64_t line = first_line;
+	uint64_t begin = 0;
+
+	for (size_t at = 0; at + 2 <= size; at += 2) {
+		begin += table[at];
+		if (offset < begin)
+			break;
+		line += (int8_t)table[at + 1];
+	}
+	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
+uint32_t python_line(enum python_lines form, const unsigned char *table, size_t size,
+		     uint32_t first_line, uint64_t offset)
+{
+	switch (form) {
+	case PYTHON_LINES_3_10:
+		return ranges_line(table, size, first_line, offset);
+	case PYTHON_LINES_LNOTAB:
+		return lnotab_line(table, size, first_line, offset);
+	case PYTHON_LINES_LOCATIONS:
+		break;
+	}
+	return locations_line(table, size, first_line, offset);
 }

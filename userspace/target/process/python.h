@@ -2,7 +2,7 @@
 /*
  * CPython in a process: the offsets with which BPF programs find the frames of its threads
  * (bpf/stack.h), and the source position of a frame. Since 3.13 the interpreter publishes these
- * offsets (_Py_DebugOffsets); for 3.11 and 3.12 they are built in here. The process is not trusted,
+ * offsets (_Py_DebugOffsets); for 3.8 to 3.12 they are built in here. The process is not trusted,
  * so all data read from it is checked against bounds.
  */
 #ifndef WAFFLE_TARGET_PROCESS_PYTHON_H
@@ -27,6 +27,8 @@ struct python {
 	bool found;                  /* there is an interpreter, supported or not */
 	uint32_t version;            /* PY_VERSION_HEX; 0: unknown, as before 3.11 */
 	struct python_code_range code;
+	uint64_t code_type;       /* address of PyCode_Type; 0: unknown */
+	uint32_t code_short_name; /* PyCodeObject: co_name, which is not qualified */
 };
 
 /*
@@ -37,12 +39,16 @@ struct python {
 int python_find(struct python *python, const struct image *image, pid_t pid,
 		const struct mappings *mappings);
 
-/*
- * Reads the interpreter whose run-time state (_PyRuntime) is at address `runtime`. The word at
- * `version_at` holds its version; 0: there is no such word. False: the memory cannot be read.
- */
-bool python_at(struct python *python, const struct image *image, uint64_t runtime,
-	       uint64_t version_at);
+/* Where an interpreter is in memory. */
+struct python_place {
+	uint64_t runtime;       /* address of its run-time state (_PyRuntime) */
+	uint64_t runtime_bytes; /* size of that, by which versions before 3.11 are told apart; 0:
+				   unknown */
+	uint64_t version_at;    /* address of the word with its version (Py_Version); 0: none */
+};
+
+/* Reads the interpreter at a place. False: the memory cannot be read. */
+bool python_at(struct python *python, const struct image *image, const struct python_place *place);
 
 #define PYTHON_NAME_MAX 192
 #define PYTHON_FILE_MAX 512
@@ -62,10 +68,16 @@ bool python_code_read(const struct python *python, const struct image *image, ui
 bool python_frame_of(const struct python *python, const struct waffle_rec_code *code,
 		     uint64_t instruction, struct python_frame *frame);
 
-/*
- * The source line of the instruction at a byte offset, by the code object's location table
- * (Objects/locations.md in CPython's sources). 0: none.
- */
-uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_line, uint64_t offset);
+/* The forms of a code object's table of lines. */
+enum python_lines {
+	PYTHON_LINES_LOCATIONS, /* co_linetable since 3.11: Objects/locations.md in CPython's
+				   sources */
+	PYTHON_LINES_3_10,      /* co_linetable of 3.10: Objects/lnotab_notes.txt */
+	PYTHON_LINES_LNOTAB,    /* co_lnotab before that: also there */
+};
+
+/* The source line of the instruction at a byte offset. 0: none. */
+uint32_t python_line(enum python_lines form, const unsigned char *table, size_t size,
+		     uint32_t first_line, uint64_t offset);
 
 #endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Finds the frames of Python of the current thread. */
+#ifndef WAFFLE_PYTHON_THREAD_BPF_H
+#define WAFFLE_PYTHON_THREAD_BPF_H
+
+#include "stack.h"
+
+static __always_inline __u64 word_at(__u64 address)
+{
+	__u64 word;
+
+	return bpf_probe_read_user(&word, sizeof(word), (void *)address) ? 0 : word;
+}
+
+/* The key of a thread in Python's list of thread states: thread_id, of pthread_self(), or
+ * native_thread_id, of gettid(). */
+static __always_inline __u64 thread_key(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return task->thread.fsbase;
+#else
+	struct pid *pid = task->thread_pid;
+	struct upid upid = {};
+
+	bpf_core_read(&upid, sizeof(upid), &pid->numbers[pid->level]);
+	return upid.nr;
+#endif
+}
+
+struct python_thread_search {
+	const struct waffle_python *python;
+	__u64 thread, key;
+};
+
+static long python_thread_step(__u32 index, void *context)
+{
+	struct python_thread_search *search = context;
+	const struct waffle_python *python = search->python;
+
+	if (!search->thread || word_at(search->thread + python->thread_key) == search->key)
+		return 1;
+	search->thread = word_at(search->thread + python->thread_next);
+	return 0;
+}
+
+/* The innermost frame of the current thread. 0: it runs no Python, or is not found. */
+static __always_inline __u64 python_innermost(const struct waffle_python *python,
+					      struct task_struct *task)
+{
+	struct python_thread_search search = {.python = python, .key = thread_key(task)};
+	__u64 frame;
+
+	search.thread = word_at(python->runtime + python->interpreters_main);
+	search.thread = search.thread ? word_at(search.thread + python->threads_head) : 0;
+	bpf_loop(WAFFLE_PYTHON_THREADS_MAX, python_thread_step, &search, 0);
+	if (!search.thread || word_at(search.thread + python->thread_key) != search.key)
+		return 0;
+	frame = word_at(search.thread + python->thread_frame);
+	return python->has_cframe && frame ? word_at(frame + python->cframe_frame) : frame;
+}
+
+#endif

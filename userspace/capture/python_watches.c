@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/python_watches_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/clock.h"
+#include "util/vec.h"
+
+#define PROCESSES_MAX 1024
+#define STEP_BYTES (8ull << 20)    /* of memory in a round */
+#define PARSE_WAIT_NS 20000000ull  /* until the files of a process are parsed */
+#define OTHER_WAIT_NS 200000000ull /* until a process that is not Python is looked at again */
+/* A search that has not found everything is repeated after a pause, which is so many times as long
+ * as the search, within these limits. */
+#define PAUSE_TIMES 20
+#define PAUSE_MIN_NS 100000000ull
+#define PAUSE_MAX_NS 10000000000ull
+#define RETURN_VALUE_3_11 83 /* Include/opcode.h */
+
+struct watched_process {
+	pid_t pid;
+	bool done; /* everything was found, nothing can be, or a parent's watches apply */
+	struct python python;
+	struct python_codes codes;
+	bool is_other; /* it has no interpreter yet */
+	bool searching;
+	bool searched;     /* to the end, once */
+	uint64_t begin_ns; /* of the search */
+	uint64_t next_ns;  /* when to continue */
+	uint32_t found;    /* a bit for each spec */
+	uint64_t code[WAFFLE_WATCHES_PER_PROCESS];
+	struct kernel_watch *list[WAFFLE_WATCHES_PER_PROCESS];
+	size_t count;
+};
+
+struct python_watches {
+	struct python_watches_options options;
+	VEC(struct watched_process) processes;
+	const char *names[PYTHON_SPECS_MAX]; /* of the functions, not qualified */
+	uint32_t found;                      /* in any process */
+	uint32_t reported;                   /* specs with a message */
+};
+
+_Static_assert(PYTHON_SPECS_MAX < 32, "a bit for each");
+
+int python_watches_open(struct python_watches **watches,
+			const struct python_watches_options *options)
+{
+	*watches = calloc(1, sizeof(**watches));
+	if (!*watches)
+		return -ENOMEM;
+	(*watches)->options = *options;
+	for (size_t i = 0; i < options->spec_count; i++)
+		(*watches)->names[i] = python_spec_name(&options->specs[i]);
+	return 0;
+}
+
+static void process_clear(struct watched_process *process)
+{
+	for (size_t i = 0; i < process->count; i++)
+		kernel_watch_free(process->list[i]);
+	python_codes_free(&process->codes);
+	*process = (struct watched_process){.pid = process->pid};
+}
+
+void python_watches_close(struct python_watches *watches)
+{
+	if (!watches)
+		return;
+	for (size_t i = 0; i < watches->processes.len; i++)
+		process_clear(&watches->processes.data[i]);
+	vec_free(&watches->processes);
+	free(watches);
+}
+
+/* ---- messages ---- */
+
+__attribute__((format(printf, 3, 4))) static void report(struct python_watches *watches,
+							 uint32_t spec, const char *format, ...)
+{
+	const struct python_spec *about = &watches->options.specs[spec];
+	char text[512], line[1024 + PYTHON_FILE_MAX + PYTHON_NAME_MAX];
+	va_list arguments;
+
+	if (watches->reported >> spec & 1)
+		return;
+	watches->reported |= 1u << spec;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	snprintf(line, sizeof(line), "python:%s:%s is not recorded%s", about->file, about->function,
+		 text);
+	watches->options.notify(line, watches->options.notify_arg);
+}
+
+static void report_all(struct python_watches *watches, const char *text)
+{
+	for (uint32_t i = 0; i < watches->options.spec_count; i++)
+		report(watches, i, "%s", text);
+}
+
+static const char *watch_problem(int error)
+{
+	switch (error) {
+	case ENOSPC:
+		return "a debugger or another tracer uses the CPU's four watch registers";
+	case EINVAL:
+		return "this needs Linux 5.13 or later";
+	case EEXIST:
+		return "another process has another function at the same address";
+	case EOPNOTSUPP:
+	case ENODEV:
+	case ENOENT:
+		return "this machine does not let the kernel watch memory addresses";
+	default:
+		return strerror(error);
+	}
+}
+
+/* ---- a function ---- */
+
+static bool is_watched(const struct watched_process *process, uint64_t code)
+{
+	for (size_t i = 0; i < process->count; i++)
+		if (process->code[i] == code)
+			return true;
+	return false;
+}
+
+static int function_watch(struct python_watches *watches, struct watched_process *process,
+			  const struct python_code *code, uint32_t number)
+{
+	const struct python *python = &process->python;
+	struct waffle_watch watch = {
+		.python = python->kernel,
+		.code = code->address,
+		.name = code->name,
+		.first_line = code->first_line,
+		.function = number,
+		.first = code->first,
+		.return_opcode = python->version >> 16 == 0x030b ? RETURN_VALUE_3_11 : 0,
+	};
+	struct kernel_watch *made;
+	int result = kernel_watch_python(watches->options.kernel, &made, process->pid, &watch);
+
+	if (result)
+		return result;
+	process->code[process->count] = code->address;
+	process->list[process->count++] = made;
+	return 0;
+}
+
+/* A code object that a spec describes. */
+static void function_take(struct python_watches *watches, struct watched_process *process,
+			  const struct python_code *code, uint32_t spec)
+{
+	uint32_t number;
+	int result;
+
+	if (is_watched(process, code->address))
+		return;
+	if (code->suspends) {
+		report(watches, spec,
+		       ": it is a generator or coroutine, whose calls pause; waffle.instrument "
+		       "records it from inside (docs/python.md)");
+		return;
+	}
+	if (process->count == WAFFLE_WATCHES_PER_PROCESS) {
+		report(watches, spec,
+		       " everywhere: more than %d functions match in pid %d, and the CPU watches "
+		       "no more; not recorded is %s (%s:%u)",
+		       WAFFLE_WATCHES_PER_PROCESS, process->pid, code->function.function,
+		       code->function.file, code->first_line);
+		return;
+	}
+	number = watches->options.number(code, watches->options.number_arg);
+	if (number == UINT32_MAX) /* the filter wants none of its calls */
+		return;
+	result = function_watch(watches, process, code, number);
+	if (result == -ESRCH)
+		return;
+	if (result)
+		report(watches, spec, " in pid %d: %s", process->pid, watch_problem(-result));
+}
+
+struct function_search {
+	struct python_watches *watches;
+	struct watched_process *process;
+};
+
+static void code_found(const struct python_code *code, void *arg)
+{
+	const struct function_search *search = arg;
+	const struct python_watches_options *options = &search->watches->options;
+	bool qualified = !search->process->python.kernel.index_bytes;
+
+	for (uint32_t i = 0; i < options->spec_count; i++) {
+		if (!python_spec_matches(&options->specs[i], &code->function, qualified))
+			continue;
+		search->process->found |= 1u << i;
+		search->watches->found |= 1u << i;
+		function_take(search->watches, search->process, code, i);
+	}
+}
+
+/* ---- a process ---- */
+
+/* Whether its interpreter is one that can be searched. -EAGAIN: not known yet. */
+static int interpreter_find(struct python_watches *watches, struct watched_process *process,
+			    const struct image *image)
+{
+	struct python *python = &process->python;
+	struct error gone = ERROR_INIT;
+	struct mappings mappings;
+	char text[160];
+	int result;
+
+	if (process_mappings(&mappings, process->pid, &gone))
+		return -ESRCH;
+	result = python_find(python, image, process->pid, &mappings);
+	mappings_free(&mappings);
+	process->is_other = !result && !python->found;
+	if (!python->found)
+		return -EAGAIN; /* it may still be loaded */
+	if (result || (python->kernel.runtime && python->code_type))
+		return result;
+	snprintf(text, sizeof(text),
+		 ": pid %d: %s; CPython 3.8 to 3.14 with the global lock is supported, on x86-64",
+		 process->pid,
+		 python->kernel.runtime ? "its interpreter does not export PyCode_Type"
+					: "this version of Python is not supported");
+	report_all(watches, text);
+	return -ENOTSUP;
+}
+
+static void search_end(struct python_watches *watches, struct watched_process *process,
+		       uint64_t now_ns)
+{
+	uint64_t pause = PAUSE_TIMES * (now_ns - process->begin_ns);
+
+	process->searching = false;
+	process->searched = true;
+	python_codes_free(&process->codes);
+	pause = pause < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause;
+	process->next_ns = now_ns + pause;
+	process->done = process->found == (1u << watches->options.spec_count) - 1;
+}
+
+/* Continues the search in a process. Returns whether it goes on. */
+static bool search_step(struct python_watches *watches, struct watched_process *process,
+			const struct image *image, uint64_t now_ns)
+{
+	struct function_search search = {watches, process};
+
+	if (!process->searching) {
+		if (python_codes_begin(&process->codes, process->pid, watches->names,
+				       watches->options.spec_count)) {
+			process->done = true;
+			return false;
+		}
+		process->searching = true;
+		process->begin_ns = now_ns;
+	}
+	if (python_codes_step(&process->codes, &process->python, image, STEP_BYTES, code_found,
+			      &search))
+		return true;
+	search_end(watches, process, clock_monotonic_ns());
+	return false;
+}
+
+static bool process_round(struct python_watches *watches, struct watched_process *process,
+			  uint64_t now_ns)
+{
+	struct image image;
+	int result = image_open(&image, process->pid);
+	bool more = false;
+
+	if (result) { /* it has ended, or nothing of it may be read */
+		process->done = true;
+		return false;
+	}
+	if (!process->python.kernel.runtime || !process->python.code_type)
+		result = interpreter_find(watches, process, &image);
+	if (result == -EAGAIN)
+		process->next_ns = now_ns + (process->is_other ? OTHER_WAIT_NS : PARSE_WAIT_NS);
+	else if (result)
+		process->done = true;
+	else
+		more = search_step(watches, process, &image, now_ns);
+	image_close(&image);
+	return more;
+}
+
+bool python_watches_round(struct python_watches *watches, uint64_t now_ns)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < watches->processes.len; i++) {
+		struct watched_process *process = &watches->processes.data[i];
+
+		if (!process->done && (process->searching || now_ns >= process->next_ns))
+			more |= process_round(watches, process, now_ns);
+	}
+	return more;
+}
+
+bool python_watches_search(const struct python_watches *watches)
+{
+	for (size_t i = 0; i < watches->processes.len; i++) {
+		const struct watched_process *process = &watches->processes.data[i];
+
+		/* A process without Python is not waited for. */
+		if (!process->done && !process->searched && !process->is_other)
+			return true;
+	}
+	return false;
+}
+
+void python_watches_release(struct python_watches *watches)
+{
+	for (size_t i = 0; i < watches->processes.len; i++)
+		process_clear(&watches->processes.data[i]);
+	watches->processes.len = 0;
+}
+
+static struct watched_process *process_of(const struct python_watches *watches, pid_t pid)
+{
+	for (size_t i = 0; i < watches->processes.len; i++)
+		if (watches->processes.data[i].pid == pid)
+			return &watches->processes.data[i];
+	return NULL;
+}
+
+void python_watches_add(struct python_watches *watches, pid_t pid)
+{
+	struct watched_process process = {.pid = pid};
+
+	if (!process_of(watches, pid) && watches->processes.len < PROCESSES_MAX)
+		(void)vec_push(&watches->processes, process);
+}
+
+static void child_add(struct python_watches *watches, const struct waffle_rec_fork *fork)
+{
+	const struct watched_process *parent = process_of(watches, (pid_t)fork->tgid);
+	bool watched = parent && parent->count;
+	struct watched_process *child;
+
+	python_watches_add(watches, (pid_t)fork->child_tgid);
+	child = process_of(watches, (pid_t)fork->child_tgid);
+	/* The child has the parent's memory and its watches. */
+	if (child && watched)
+		child->done = true;
+}
+
+void python_watches_process(struct python_watches *watches, const struct waffle_rec *rec)
+{
+	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
+	struct watched_process *process;
+
+	if (rec->kind == WAFFLE_REC_FORK) {
+		child_add(watches, (const struct waffle_rec_fork *)rec);
+		return;
+	}
+	process = process_of(watches, (pid_t)end->tgid);
+	if (!process || (rec->kind == WAFFLE_REC_EXIT && rec->tid != end->tgid))
+		return;
+	process_clear(process);
+	if (rec->kind == WAFFLE_REC_EXIT)
+		*process = watches->processes.data[--watches->processes.len];
+}
+
+void python_watches_report(const struct python_watches *watches)
+{
+	char line[256 + PYTHON_FILE_MAX + PYTHON_NAME_MAX];
+
+	for (uint32_t i = 0; i < watches->options.spec_count; i++) {
+		const struct python_spec *spec = &watches->options.specs[i];
+
+		if ((watches->found | watches->reported) >> i & 1)
+			continue;
+		snprintf(line, sizeof(line),
+			 "python:%s:%s: no process had such a function; it is named as in its "
+			 "source, and was looked for until the end",
+			 spec->file, spec->function);
+		watches->options.notify(line, watches->options.notify_arg);
+	}
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Searches the processes of a capture for the functions of Python that --probe describes, and has
+ * the kernel watch those that it finds. */
+#ifndef WAFFLE_CAPTURE_PYTHON_WATCHES_INTERNAL_H
+#define WAFFLE_CAPTURE_PYTHON_WATCHES_INTERNAL_H
+
+#include "bpf/record.h"
+#include "kernel/kernel.h"
+#include "probe/spec/python_spec.h"
+#include "target/process/python_codes.h"
+
+struct python_watches;
+
+struct python_watches_options {
+	const struct python_spec *specs; /* these outlive the result */
+	size_t spec_count;
+	struct kernel *kernel;
+	/* The number of a function, for records. UINT32_MAX: it is not wanted. */
+	uint32_t (*number)(const struct python_code *code, void *arg);
+	void *number_arg;
+	/* Prints one line for the user. */
+	void (*notify)(const char *line, void *arg);
+	void *notify_arg;
+};
+
+/* Returns 0 or -ENOMEM. */
+int python_watches_open(struct python_watches **watches,
+			const struct python_watches_options *options);
+void python_watches_close(struct python_watches *watches);
+
+/* A new target. */
+void python_watches_add(struct python_watches *watches, pid_t pid);
+/* A fork, an exec or an exit of a target. */
+void python_watches_process(struct python_watches *watches, const struct waffle_rec *rec);
+/* Continues the search for some milliseconds. Returns whether a search is going on. */
+bool python_watches_round(struct python_watches *watches, uint64_t now_ns);
+/* Whether a process was not searched to the end once. */
+bool python_watches_search(const struct python_watches *watches);
+/* Releases all watches. */
+void python_watches_release(struct python_watches *watches);
+/* At the end of the capture: reports what was found nowhere. */
+void python_watches_report(const struct python_watches *watches);
+
+#endif
