@@ -167,8 +167,8 @@ span_begin_of_(const void *probe_, const Name &, const A &...values_)
 }
 
 template <class Name, class... A>
-inline __attribute__((__always_inline__)) EventId event_of_(const void *probe_, unsigned line_,
-							    const Name &, const A &...values_)
+inline __attribute__((__always_inline__)) EventId event_of_(const void *probe_, const Name &,
+							    const A &...values_)
 {
 	return event_<std::remove_cv_t<A>...>(probe_, pass_(values_)...);
 }

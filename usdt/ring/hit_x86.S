@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fast path of sites (hit.h). It is in assembler since it costs little more than the clock that
- * it reads: as long as a processor reads that, it does nothing else, and before that it finishes
- * what it has begun. So each instruction counts, and each value that has to be waited for.
+ * it reads. As long as a processor reads that, it does nothing else, and before that it finishes
+ * what it has begun. So two things count between two readings: the number of instructions, and the
+ * longest chain of loads of which each needs the result of the one before.
  *
  * A record is written in one restartable sequence (ring_write.h), which begins with what its
  * function has got, of which it changes nothing, and may begin again. A frame with two keys has
@@ -89,6 +90,7 @@
 	orq %rdx, %rax
 	.endm
 
+/* Goes on if the ring takes records. In the child of a fork() all of the writer is 0. */
 	.macro writer_look writer, slow
 	movq WRITER_SHARED(%r10), %r11
 	cmpl $CLOCK_COUNTER, WRITER_CLOCK(%r10)
