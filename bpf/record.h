@@ -384,6 +384,14 @@ struct waffle_rec_wait {
 	__u64 address;
 };
 
+/*
+ * A thread waits for several descriptors, in poll(2) or select(2). Value of `dev` above,
+ * from the kernel only. Then `object`, `ino` and `address` have the first
+ * descriptors and the number of all of them; see wait_polled() in wait.h.
+ */
+#define WAFFLE_WAIT_POLLED 0xffffffffu
+#define WAFFLE_POLLED_MAX 4 /* descriptors that are named */
+
 /* rec.ts: time of the wake-up; rec.tid: the waker, or the thread that a waking interrupt hit. */
 struct waffle_rec_wake {
 	struct waffle_rec rec;

@@ -13,7 +13,7 @@ static __always_inline __u32 sample_user_stack(void *ctx, __u64 now)
 {
 	if (!config.stack_tables)
 		return stack_number(ctx, BPF_F_USER_STACK, now, STACK_OF_SCHEDULER);
-	stack_emit(0, now, 0, WAFFLE_STACK_WAIT | WAFFLE_STACK_NO_PYTHON | WAFFLE_STACK_SAMPLE);
+	stack_emit(0, now, 0, WAFFLE_STACK_WAIT | WAFFLE_STACK_SAMPLE);
 	return WAFFLE_STACK_BY_FRAMES;
 }
 

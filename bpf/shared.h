@@ -119,6 +119,10 @@ struct thread_wait {
 	__u32 faults;
 	bool blocks;
 	__u8 long_ago; /* from LONG_RECENT, at a long wait, down to 0, at each short one */
+	/* In poll(2) and select(2): the first descriptors that it waits for; -1: none. The count
+	 * goes one beyond these if there may be more. 0: another wait, or they are unknown. */
+	__u32 polled_count;
+	__u32 polled[WAFFLE_POLLED_MAX];
 };
 
 /* A thread of the target. */

@@ -477,7 +477,7 @@ __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 	walk->python = 0;
 	walk->ts = ts;
 	user_walk(walk, task, flags);
-	if (walk->process.python.runtime && !(flags & WAFFLE_STACK_NO_PYTHON))
+	if (walk->process.python.runtime)
 		python_walk(walk);
 	words = walk->count + 2 * walk->python;
 	if (words <= 16)

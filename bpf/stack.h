@@ -72,8 +72,7 @@ struct waffle_stack_file {
 #define WAFFLE_COOKIE_STACK (1ull << 63)
 
 /* The methods of taking a stack. */
-#define WAFFLE_STACK_SITE 1u /* at a macro's probe, which code calls: include/waffle/arch.h */
-#define WAFFLE_STACK_NO_PYTHON 2u
+#define WAFFLE_STACK_SITE 1u    /* at a macro's probe, which code calls: include/waffle/arch.h */
 #define WAFFLE_STACK_WAIT 4u    /* belongs to a wait or wake-up (id 0), not to a span */
 #define WAFFLE_STACK_SAMPLE 16u /* with WAIT: a sample's; no loss counts if it finds no room */
 #define WAFFLE_STACK_CALL 8u    /* at a function's entry: the frame pointer is still the caller's */

@@ -41,9 +41,17 @@ struct waffle_frequency {
 #include "stack.h"
 
 #if defined(__TARGET_ARCH_x86)
+#define NR_POLL 7
 #define NR_IOCTL 16
+#define NR_SELECT 23
+#define NR_PSELECT6 270
+#define NR_PPOLL 271
 #elif defined(__TARGET_ARCH_arm64)
 #define NR_IOCTL 29
+#define NR_PSELECT6 72
+#define NR_PPOLL 73
+#define NR_POLL NR_PPOLL /* the architecture has neither poll() nor select() */
+#define NR_SELECT NR_PSELECT6
 #endif
 
 #define ANON_INODE_FS_MAGIC 0x09041934 /* include/uapi/linux/magic.h */
@@ -233,6 +241,71 @@ static __always_inline bool faults_are_counted(void)
 	return fault_cpus[(cpu >> 6) & (WAFFLE_CPU_WORDS - 1)] >> (cpu & 63) & 1;
 }
 
+static __always_inline void polled_add(struct thread_wait *wait, __s32 descriptor)
+{
+	__u32 at = wait->polled_count;
+
+	barrier_var(at); /* else clang checks another register than it uses */
+	if (descriptor < 0)
+		return;
+	if (at < WAFFLE_POLLED_MAX)
+		wait->polled[at] = descriptor;
+	wait->polled_count++;
+}
+
+/* select(2): the descriptors in the sets to read and to write. Larger sets than of 64 are not read,
+ * since some of the awaited descriptors could be missing. */
+static __always_inline void selected_read(struct thread_wait *wait, const __u64 *args)
+{
+	__u64 all = 0, one;
+
+	if (args[0] > 64)
+		return;
+	for (int set = 1; set <= 2; set++) {
+		one = 0;
+		if (args[set] && bpf_probe_read_user(&one, sizeof(one), (const void *)args[set]))
+			return;
+		all |= one;
+	}
+	if (args[0] < 64)
+		all &= (1ull << args[0]) - 1;
+	for (__s32 descriptor = 0; descriptor < 64 && wait->polled_count <= WAFFLE_POLLED_MAX;
+	     descriptor++)
+		if (all >> descriptor & 1)
+			polled_add(wait, descriptor);
+}
+
+/* Notes which descriptors poll(2) or select(2) wait for: while the thread still has its CPU, its
+ * memory can be read. */
+static __noinline __attribute__((unused)) void polled_read(struct thread_wait *wait,
+							   struct task_struct *task)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS], entry;
+	__s32 syscall = task_syscall(task, args);
+
+	__builtin_memset(wait->polled, 0xff, sizeof(wait->polled));
+	if (syscall == NR_SELECT || syscall == NR_PSELECT6) {
+		selected_read(wait, args);
+		return;
+	}
+	for (__u32 i = 0; i <= WAFFLE_POLLED_MAX && i < args[1]; i++) {
+		/* struct pollfd: the descriptor, then the events */
+		if (bpf_probe_read_user(&entry, sizeof(entry), (const void *)(args[0] + i * 8))) {
+			wait->polled_count = 0;
+			return;
+		}
+		polled_add(wait, (__s32)entry);
+	}
+	if (args[1] > WAFFLE_POLLED_MAX + 1)
+		wait->polled_count = WAFFLE_POLLED_MAX + 1;
+}
+
+static __always_inline bool is_poll(__s32 syscall)
+{
+	return syscall == NR_POLL || syscall == NR_PPOLL || syscall == NR_SELECT ||
+	       syscall == NR_PSELECT6;
+}
+
 /*
  * The length of a wait is not known when its stack is taken, but threads repeat themselves. A
  * thread with long waits often has a few short ones between two of them: a Python thread waits for
@@ -253,6 +326,9 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	wait->kernel_stack = 0;
 	wait->user_stack = 0;
 	wait->throttled_ns = throttled_ns(task);
+	wait->polled_count = 0;
+	if (is_poll(syscall) && config.wait_sources & WAFFLE_WAIT_FILES)
+		polled_read(wait, task);
 	/* A page fault that ended in a signal was never counted by the kernel. */
 	if (task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED) ||
 	    (syscall >= 0 && (__s64)wait->fault_ip >= 0))
@@ -292,17 +368,25 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 desc
 	return bpf_probe_read_kernel(&file, sizeof(file), files_at) ? NULL : file;
 }
 
-/* The file behind the descriptor that is the first argument of a system call like read(). */
-static __always_inline void wait_file(struct task_struct *task, struct waffle_rec_wait *rec)
+/* Several descriptors: user space looks up their names. */
+static __always_inline void wait_polled(const struct thread_wait *wait, struct waffle_rec_wait *rec)
 {
-	__u64 args[WAFFLE_SYSCALL_ARGS];
-	struct file *file;
+	rec->dev = WAFFLE_WAIT_POLLED;
+	rec->object = wait->polled[0];
+	rec->ino = (__u64)wait->polled[2] << 32 | wait->polled[1];
+	rec->address = (__u64)wait->polled[3] << 32 | wait->polled_count;
+}
 
-	task_syscall(task, args);
-	file = file_of(task, (__u32)args[0]);
+/* The file behind a descriptor: the first argument of a system call like read(), or what poll()
+ * waits for. */
+static __always_inline void wait_file(struct task_struct *task, __u32 descriptor,
+				      struct waffle_rec_wait *rec)
+{
+	struct file *file = file_of(task, descriptor);
+
 	if (!file)
 		return;
-	rec->object = (__u32)args[0];
+	rec->object = descriptor;
 	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
 	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 	/* One inode serves eventfds, epolls, timers, …: the beginning of the name distinguishes
@@ -319,8 +403,9 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
 	__u64 args[WAFFLE_SYSCALL_ARGS];
+	__u32 polled = wait->polled_count;
 	bool file = !address && config.wait_sources & WAFFLE_WAIT_FILES &&
-		    call_is_in(config.descriptor_calls, task_syscall(task, args));
+		    (call_is_in(config.descriptor_calls, task_syscall(task, args)) || polled);
 	struct waffle_rec_wait *rec;
 
 	if (!address && !file && !wait->kernel_stack && !wait->user_stack)
@@ -337,8 +422,10 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	rec->dev = 0;
 	rec->ino = 0;
 	rec->address = address;
-	if (file)
-		wait_file(task, rec);
+	if (file && polled > 1)
+		wait_polled(wait, rec);
+	else if (file)
+		wait_file(task, polled ? wait->polled[0] : (__u32)args[0], rec);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 

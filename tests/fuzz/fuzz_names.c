@@ -357,7 +357,7 @@ static void unwinding_here(FILE *out)
 {
 	struct elf_segments segments;
 	struct cfi_table table;
-	int result = cfi_file_read(&table, &segments, dup(FILE_FD), FILE_PATH);
+	int result = cfi_file_read(&table, &segments, dup(FILE_FD), FILE_PATH, NULL);
 
 	fprintf(out, "unwind %d\n", result);
 	if (result)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real servers, which a test starts and ends. scripts/servers.sh has made them."""
+"""Real servers, which a test starts and ends. scripts/servers.sh has made them. And one that counts how
+many requests come at the same time."""
 
 import http.server
 import json
@@ -11,6 +12,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 from tracer import default_program, find_tool
 
@@ -257,3 +260,36 @@ class Prometheus(Server):
         return {tuple(sorted((k, v) for k, v in r["metric"].items()
                              if k not in ("__name__", "instance", "job"))): float(r["value"][1])
                 for r in self.ask("query", query=text)["result"]}
+
+
+class Crowd:
+    """Answers no request before four have come at the same time, and counts the spans of all."""
+
+    def __init__(self):
+        self.together, self.lock = threading.Barrier(4), threading.Lock()
+        self.spans, self.served = 0, 0
+        crowd = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):  # noqa: N802
+                message = trace_service_pb2.ExportTraceServiceRequest()
+                message.ParseFromString(self.rfile.read(int(self.headers["Content-Length"])))
+                with crowd.lock:
+                    crowd.served += 1
+                    number = crowd.served
+                    crowd.spans += sum(len(scope.spans) for resource in message.resource_spans
+                                       for scope in resource.scope_spans)
+                if number <= 4:
+                    crowd.together.wait(60)
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()

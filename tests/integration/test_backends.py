@@ -16,7 +16,7 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from servers import (Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json,
+from servers import (Crowd, Jaeger, MetricsPage, OtelCollector, Prometheus, Sink, Zipkin, get_json,
                      start_server)
 from test_exporters import attributes, certificate, collector, ids_to_base64  # noqa: F401
 from test_processors import Processed, processed  # noqa: F401
@@ -422,6 +422,15 @@ def test_overloaded_server_is_asked_again_when_it_says(send, collector):  # noqa
     send(SMALL, server.url)
     first, second = server.requests
     assert first.body == second.body and second.time - first.time >= 1
+
+
+def test_four_requests_are_under_way_at_the_same_time(waffle, send, processed, tmp_path):  # noqa: F811
+    path, server = waffle.path(), Crowd()
+    Processed(processed, tmp_path).run("wide", 300, WAFFLE_TRACE=str(path))
+    send(path, server.url, "--wait", "100s")
+    server.server.shutdown()
+    assert not server.together.broken
+    assert server.spans == len(Truth(waffle, path).spans)
 
 
 def test_server_that_asks_for_an_hour_is_not_waited_for(send, collector):  # noqa: F811

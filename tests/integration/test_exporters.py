@@ -20,6 +20,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from prometheus_client import parser as prometheus
 from prometheus_client.openmetrics import parser as openmetrics
 
+from servers import Crowd
 from test_processors import Processed, processed  # noqa: F401  (a fixture)
 from tracer import wait_until
 
@@ -237,6 +238,14 @@ def test_batches_bound_the_requests(capture, collector):
     server = collector()
     capture(f"filter(kind == span),batch(16),export(otlp={server.url})")
     assert [len(server.spans([r])) for r in server.requests] == [16, 16, 8]
+
+
+def test_four_requests_are_under_way_at_the_same_time(capture):
+    """The server answers none before four have come."""
+    server = Crowd()
+    capture(f"filter(kind == span),batch(5),export(otlp={server.url},requests=4)")
+    server.server.shutdown()
+    assert not server.together.broken and server.spans == STEPS
 
 
 def test_metrics_arrive_as_exponential_histograms(program, collector):
@@ -495,6 +504,8 @@ def test_secrets_in_the_text_of_a_chain_are_not_printed(program, chain):
     ("export(otlp=http://h,zipkin=http://h)", "export() needs otlp=URL, zipkin=URL or prometheus=URL"),
     ("export(otlp=http://h,timeout=1ns)", "timeout is too small: expected 100ms to 10m"),
     ("export(otlp=http://h,spool=/nonexistent/x)", "/nonexistent/x: No such file or directory"),
+    ("export(otlp=http://h,requests=17)", "requests is too large: expected 1 to 16"),
+    ("metrics(histogram=dur),export(prometheus=http://h,requests=2)", "takes no requests="),
     ("metrics", "metrics() leads nowhere"),
     ("metrics(file=/nonexistent/x)", "/nonexistent/x: can't be created: No such file"),
     ("metrics(by=nmae,file=x)", "'nmae': expected kv.KEY, category"),

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from test_sim_calls import is_armed
 from tracer import Capture, Program, wait_until
 
 OPS = {10: "kernel", 1: "copy", 22: "copy", 2: "set", 38: "wait", 51: "graph", 58: "host"}
@@ -333,6 +334,46 @@ def test_run_records_all_of_a_program_that_uses_its_gpu_for_milliseconds(gpu, wa
         command = [os.path.realpath(sys.executable), "-c", BY_A_THREAD, *command]
     for _ in range(5):
         assert kernels_and_launches(waffle.run(*command, options=["--gpu"])) == (10, 10)
+
+
+LATE = """
+import ctypes, sys
+print("ready", flush=True)
+sys.stdin.readline()
+cuda = ctypes.CDLL(sys.argv[1])
+assert not cuda.cuInit(0)
+module, function, stream = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+assert not cuda.cuModuleLoadData(ctypes.byref(module), b".version 6.0 (.param .u64 ns)")
+assert not cuda.cuModuleGetFunction(ctypes.byref(function), module, b"spin")
+assert not cuda.cuStreamCreate(ctypes.byref(stream), 1)
+ns = ctypes.c_uint64(1000)
+arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.byref(ns), ctypes.c_void_p))
+for _ in range(10):
+    cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None)
+cuda.cuStreamSynchronize(stream)
+"""
+
+
+def test_attach_arms_the_library_that_a_program_will_load_with_cuda(gpu, waffle):
+    """Its environment names the library, and it has not used CUDA yet."""
+    program = Program([sys.executable, "-c", LATE, gpu.sim / "libcuda.so.1"],
+                      env=gpu.environment(LD_LIBRARY_PATH=str(gpu.sim)))
+    try:
+        program.until("ready")
+        attached = waffle.attach("-p", program.pid, "-q", "--no-report")
+        wait_until(lambda: is_armed(attached.process), "arming")
+        program.say("go")
+        program.finish()
+        assert kernels_and_launches(attached.wait()) == (10, 10)
+    finally:
+        program.kill()
+
+
+def test_a_tool_that_takes_the_records_of_cupti_gets_them_and_nothing_else_happens(gpu):
+    """CUPTI gives all records to the callbacks that were registered last."""
+    capture, result = gpu.record("work", "taken")
+    assert result.stdout == "taken 1\nend\n" and result.stderr == ""
+    assert kernels_and_launches(capture) == (1, 2)
 
 
 def test_only_programs_that_load_the_library_are_said_to_have_rings(gpu, waffle):

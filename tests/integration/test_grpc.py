@@ -60,6 +60,19 @@ def test_all_of_many_requests_arrive(jaeger, send, waffle):  # noqa: F811
         wait_until(lambda: span_id in jaeger.trace(truth.trace_of(row)), "the span")  # noqa: B023
 
 
+def test_requests_are_no_longer_than_servers_take(otelcol, send, waffle, processed, tmp_path):  # noqa: F811
+    """A collector takes 4 MiB in a request. 300 spans with 100 events each are twice as long."""
+    path = waffle.path()
+    Processed(processed, tmp_path).run("wide", 300, WAFFLE_TRACE=str(path))
+    truth = Truth(waffle, path)
+    assert len(truth.events) > 20_000
+    assert f"{len(truth.spans) + len(truth.events):,} spans and events were sent" in send(path, otelcol.grpc)
+    wait_until(lambda: truth.spans.keys() <= {s["spanId"] for s in otelcol.sink.spans()}, "all spans")
+    sent = {s["spanId"]: s for s in otelcol.sink.spans()}
+    for span_id in truth.spans:
+        assert len(sent[span_id].get("events", [])) == len(truth.inside(span_id))
+
+
 def test_chain_of_a_program_sends_spans_and_metrics(otelcol, processed, tmp_path):  # noqa: F811
     _, lines = Processed(processed, tmp_path).run(
         "steps", 40, chain=f"metrics(histogram=dur),export(otlp={otelcol.grpc})",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waits in Python have one stack of native frames and of Python's."""
 
+import json
 import os
 import subprocess
 import sys
@@ -50,6 +51,12 @@ def stacks_of(capture, pid):
     names = {row["args"]["address"]: row["args"]["name"] for row in capture.rows("symbol") if row.get("pid") == pid}
     return [[names.get(address, address) for address in row["args"].get("user_stack", [])]
             for row in capture.rows("wait") if row["pid"] == pid]
+
+
+def ran_ns(pid, tid):
+    """The CPU time of a thread."""
+    with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0])
 
 
 def native(frame):
@@ -107,3 +114,42 @@ while True:
     for stack in whole:  # libffi, qsort() and _ctypes
         between = stack[stack.index(compare) + 1:stack.index(sort)]
         assert len(between) >= 3 and all(map(native, between))
+
+
+HOLDER = """
+import threading, time
+def spin(n):
+    x = 0
+    for i in range(n):
+        x += i * i
+    return x
+def hold():
+    while True:
+        spin(30000)
+def victim():
+    while True:
+        time.sleep(0.005)
+threads = [threading.Thread(target=target, daemon=True) for target in (hold, victim)]
+for thread in threads:
+    thread.start()
+print("ready", *[thread.native_id for thread in threads], flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_samples_name_the_function_of_python_that_held_the_interpreter(waffle, start, tmp_path, python):
+    script = tmp_path / "holder.py"
+    script.write_text(HOLDER)
+    program = start(python, script)
+    holder, waiter = map(int, program.until("ready").split())
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--stacks", "sched")
+    wait_until(attached.capture.path.exists, "attach to be ready")
+    before = ran_ns(program.pid, holder)
+    wait_until(lambda: ran_ns(program.pid, holder) - before > 1_000_000_000, "a hundred samples")
+    capture = attached.stop()
+    for thread, cause in ((holder, "running"), (waiter, "gil")):
+        answer = json.loads(waffle.ok("why", "--json", "--thread", str(thread), capture.path).stdout)
+        [found] = [row for row in answer["instances"][0]["causes"] if row["cause"] == cause and row.get("samples")][:1]
+        assert {place["function"] for place in found["samples"]["places"][:1]} == {"spin (holder.py)"}, found
+        assert thread == holder or (found["grade"] == "likely" and found["culprit"]["tid"] == holder)

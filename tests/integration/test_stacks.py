@@ -6,8 +6,11 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
+import time
 
 import pytest
 
@@ -598,3 +601,56 @@ def test_python_and_native_stacks_are_there_together(waffle, built, start, tmp_p
     assert any(m.startswith("libffi") for m in modules), "libffi has no frame pointers"
     assert any("python" in m for m in modules)
     assert b"mark (frames.py:" in capture.export("perfetto").read_bytes()
+
+
+# ---- tables on disk ----
+
+
+@pytest.fixture(name="cache")
+def fixture_cache():
+    """A folder for unwinding tables, which root alone can write: /tmp would be refused."""
+    with tempfile.TemporaryDirectory(prefix="waffle-test-", dir="/var/cache") as folder:
+        yield pathlib.Path(folder)
+
+
+def test_tables_of_large_files_are_kept_for_the_next_capture(waffle, built, start, tmp_path, cache):
+    path, log = tmp_path / "stacks", tmp_path / "log"
+    shutil.copy(built("stacks.c", "-fomit-frame-pointer"), path)
+    os.truncate(path, 20 << 20)  # its table is not waited for, unless it is in the cache
+    tracer.wait_until(lambda: time.time() - path.stat().st_ctime > 4, "a file that is not new")
+
+    def entries():
+        return sorted(name for name in cache.iterdir() if name.name.endswith(f"-{path.stat().st_ino:x}"))
+
+    def attach(folder):
+        program = start(path, log, 20)
+        program.until("ready")
+        environment = {**os.environ, "WAFFLE_CACHE": str(folder)}
+        attached = waffle.attach_to(program, path, options=["--stacks", "spans"], env=environment)
+        return program, attached, code_of(program.pid, path)
+
+    def go_on(program, attached):
+        program.say("go")
+        program.finish()
+        return attached.wait()
+
+    program, attached, _ = attach(cache)
+    tracer.wait_until(entries, "the table of the program")
+    go_on(program, attached)
+    entry = entries()[0]
+    table = entry.read_bytes()
+    assert entry.stat().st_mode & 0o777 == 0o600
+
+    program, attached, code = attach(cache)
+    assert check_callers(go_on(program, attached), path, log, code) > 0
+    assert entry.read_bytes() == table
+
+    entry.write_bytes(table[: len(table) // 2] + bytes(len(table) - len(table) // 2))
+    program, attached, _ = attach(cache)
+    tracer.wait_until(lambda: entry.read_bytes() == table, "a new table instead of the damaged one")
+    go_on(program, attached)
+
+    before = sorted(cache.iterdir())
+    program, attached, _ = attach("off")
+    go_on(program, attached)
+    assert sorted(cache.iterdir()) == before

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The queue, the back-off and the spool of a sender, with a clock of the test's own. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,12 +26,13 @@ struct server {
 	char said[1024];
 };
 
-static enum sender_outcome deliver(void *arg, const struct parcel *parcel,
+static enum sender_outcome deliver(void *arg, unsigned thread, const struct parcel *parcel,
 				   struct sender_reply *reply)
 {
 	struct server *server = arg;
 	char answer = *server->answers;
 
+	(void)thread;
 	if (server->answers[1])
 		server->answers++;
 	server->taken[strlen(server->taken)] = parcel->data[0];
@@ -221,6 +224,176 @@ static void test_the_thread_delivers_and_the_end_tries_each_once(void **state)
 	assert_true(!strncmp(server.taken, "abc", 3));
 }
 
+/* ---- several threads ---- */
+
+/* A server with several requests under way. The first bytes of parcels say what it answers: d and a
+ * as above, and "w" waits for `go` before it answers d. */
+struct wide_server {
+	struct server server; /* what is said */
+	atomic_uint inside, most, go, taken;
+	atomic_uint wait_for; /* each request waits until so many are under way at once */
+	unsigned stops_at;    /* later requests than this wait for `go`; 0: none */
+	uint64_t after_ns;
+	struct sender *sender;
+};
+
+static void wait_for(const atomic_uint *value, unsigned least)
+{
+	while (atomic_load(value) < least)
+		sched_yield();
+}
+
+static enum sender_outcome deliver_wide(void *arg, unsigned thread, const struct parcel *parcel,
+					struct sender_reply *reply)
+{
+	struct wide_server *server = arg;
+	unsigned inside = atomic_fetch_add(&server->inside, 1) + 1, most = server->most;
+	unsigned number;
+
+	assert_true(thread < 4);
+	while (inside > most && !atomic_compare_exchange_weak(&server->most, &most, inside))
+		;
+	number = atomic_fetch_add(&server->taken, 1) + 1;
+	wait_for(&server->most, atomic_load(&server->wait_for));
+	if (parcel->data[0] == 'w' || (server->stops_at && number > server->stops_at))
+		wait_for(&server->go, 1);
+	atomic_fetch_sub(&server->inside, 1);
+	reply->after_ns = server->after_ns;
+	return parcel->data[0] == 'a' ? SENDER_AGAIN : SENDER_DONE;
+}
+
+static const struct sender_type wide_type = {.deliver = deliver_wide, .free = server_free};
+
+static void wide_start(struct wide_server *server, unsigned parallel)
+{
+	static struct chain_host host;
+	struct sender_options options = {.name = "test",
+					 .host = &host,
+					 .queue_bytes = 1000,
+					 .give_up_ns = 100 * SECOND,
+					 .parallel = parallel};
+
+	host = (struct chain_host){.origin = "test", .say = said, .arg = &server->server};
+	server->sender = sender_new(&options, &wide_type, server);
+	assert_non_null(server->sender);
+	assert_int_equal(sender_start(server->sender, NULL), 0);
+}
+
+static uint64_t retries_wait(struct sender *sender, uint64_t least)
+{
+	while (sender_counts(sender).retries < least)
+		sched_yield();
+	return sender_counts(sender).retries;
+}
+
+static void test_parcels_are_delivered_at_the_same_time(void **state)
+{
+	struct wide_server server = {.wait_for = 4};
+	struct sender_counts counts;
+
+	(void)state;
+	wide_start(&server, 4);
+	for (int i = 0; i < 9; i++)
+		assert_true(push(server.sender, 'd'));
+	counts = sender_close(server.sender, clock_monotonic_ns() + 60 * SECOND);
+	assert_int_equal(counts.sent, 90);
+	assert_int_equal(counts.dropped, 0);
+	assert_int_equal(server.most, 4);
+}
+
+static void test_a_success_that_began_before_a_failure_ends_no_back_off(void **state)
+{
+	struct wide_server server = {.wait_for = 2, .after_ns = 3600 * SECOND};
+	struct sender_counts counts;
+
+	(void)state;
+	wide_start(&server, 2);
+	push(server.sender, 'w');
+	push(server.sender, 'a');
+	retries_wait(server.sender, 1);
+	atomic_store(&server.go, 1);
+	while (sender_counts(server.sender).sent < 10)
+		sched_yield();
+	push(server.sender, 'd');
+	/* The server has asked for an hour. */
+	counts = sender_close(server.sender, clock_monotonic_ns() + 60 * SECOND);
+	assert_int_equal(server.taken, 2);
+	assert_int_equal(counts.sent, 10);
+	assert_int_equal(counts.dropped, 20);
+	assert_int_equal(counts.retries, 1);
+}
+
+static void test_failures_at_the_same_time_are_one(void **state)
+{
+	struct wide_server server = {.wait_for = 4, .after_ns = SECOND, .stops_at = 4};
+	struct sender_counts counts;
+	uint64_t next;
+
+	(void)state;
+	wide_start(&server, 4);
+	for (int i = 0; i < 4; i++)
+		push(server.sender, 'a');
+	retries_wait(server.sender, 4);
+	/* The fourth failure in a row would wait for four seconds at least. This step delivers
+	 * nothing, since it is too early. */
+	next = sender_step(server.sender, 1);
+	assert_true(next <= clock_monotonic_ns() + SECOND);
+	atomic_store(&server.go, 1);
+	counts = sender_close(server.sender, clock_monotonic_ns() + 60 * SECOND);
+	assert_int_equal(counts.dropped, 40);
+}
+
+static void test_after_a_failure_one_thread_goes_on(void **state)
+{
+	struct wide_server server = {.wait_for = 2};
+	struct sender_counts counts;
+
+	(void)state;
+	wide_start(&server, 2);
+	push(server.sender, 'a');
+	push(server.sender, 'a');
+	retries_wait(server.sender, 2);
+	atomic_store(&server.most, 0);
+	atomic_store(&server.wait_for, 0);
+	retries_wait(server.sender, 3);
+	counts = sender_close(server.sender, clock_monotonic_ns());
+	assert_int_equal(server.most, 1);
+	assert_int_equal(counts.dropped, 20);
+}
+
+static void test_end_settles_what_comes_back_from_several_threads(void **state)
+{
+	struct wide_server server = {.wait_for = 4};
+	struct sender_counts counts;
+
+	(void)state;
+	wide_start(&server, 4);
+	for (int i = 0; i < 4; i++)
+		push(server.sender, i == 2 ? 'a' : 'w');
+	retries_wait(server.sender, 1);
+	atomic_store(&server.go, 1);
+	counts = sender_close(server.sender, clock_monotonic_ns() + 60 * SECOND);
+	assert_int_equal(counts.sent, 30);
+	assert_int_equal(counts.dropped, 10);
+}
+
+static void test_end_does_not_wait_for_a_thread_that_hangs(void **state)
+{
+	static struct wide_server server; /* the thread uses it until the program ends */
+	struct sender_counts counts;
+
+	(void)state;
+	server.wait_for = 2;
+	wide_start(&server, 2);
+	push(server.sender, 'w');
+	push(server.sender, 'd');
+	wait_for(&server.most, 2);
+	counts = sender_close(server.sender, clock_monotonic_ns());
+	assert_int_equal(counts.sent + counts.dropped, 20);
+	assert_true(counts.dropped >= 10);
+	atomic_store(&server.go, 1);
+}
+
 /* ---- the spool ---- */
 
 struct folder {
@@ -369,6 +542,12 @@ int main(void)
 		cmocka_unit_test(test_a_server_that_says_when_is_not_asked_before),
 		cmocka_unit_test(test_refusals_are_not_tried_again),
 		cmocka_unit_test(test_the_thread_delivers_and_the_end_tries_each_once),
+		cmocka_unit_test(test_parcels_are_delivered_at_the_same_time),
+		cmocka_unit_test(test_a_success_that_began_before_a_failure_ends_no_back_off),
+		cmocka_unit_test(test_failures_at_the_same_time_are_one),
+		cmocka_unit_test(test_after_a_failure_one_thread_goes_on),
+		cmocka_unit_test(test_end_settles_what_comes_back_from_several_threads),
+		cmocka_unit_test(test_end_does_not_wait_for_a_thread_that_hangs),
 		cmocka_unit_test(test_a_spool_keeps_order_and_outlives_its_process),
 		cmocka_unit_test(test_a_full_spool_drops_the_oldest),
 		cmocka_unit_test(test_only_one_process_delivers_a_spool),

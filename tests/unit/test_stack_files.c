@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Limit of the files that can have unwind tables at a time (capture/enrich/stacks_internal.h). */
+/* Files that have unwind tables: their limit, and what counts before the tables are there
+ * (capture/enrich/stacks_internal.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,8 +20,47 @@
 
 #include "bpf/stack.h"
 #include "capture/enrich/stacks_internal.h"
+#include "util/clock.h"
 
 #define QUEUED_MAX 1024 /* ASKED_MAX of capture/enrich/tables.c */
+
+/* The kernel has no room for tables, and forgets processes. */
+bool kernel_program_is_privileged(const struct kernel *kernel, pid_t pid)
+{
+	(void)kernel, (void)pid;
+	return false;
+}
+
+uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
+{
+	(void)kernel, (void)pid;
+	return 0;
+}
+
+int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count)
+{
+	(void)kernel, (void)count;
+	return -ENOSPC;
+}
+
+struct waffle_unwind_page *kernel_unwind_page(struct kernel *kernel, uint32_t page)
+{
+	(void)kernel, (void)page;
+	return NULL;
+}
+
+void kernel_stack_file(struct kernel *kernel, const struct waffle_inode *inode,
+		       const struct waffle_stack_file *file)
+{
+	(void)kernel, (void)inode, (void)file;
+}
+
+int kernel_stack_process(struct kernel *kernel, pid_t pid,
+			 const struct waffle_stack_process *process)
+{
+	(void)kernel, (void)pid, (void)process;
+	return 0;
+}
 
 static struct stacks *begin(void)
 {
@@ -49,7 +90,7 @@ static void wait_for_tables(struct stacks *stacks)
 {
 	struct error err = ERROR_INIT;
 
-	assert_int_equal(stacks_ready(stacks, false, &err), 0);
+	assert_int_equal(stacks_ready(stacks, true, false, &err), 0);
 }
 
 /* The names in a folder of /proc/self; *last: the last one as a number. */
@@ -133,12 +174,41 @@ static void test_too_many_files_are_reported(void **state)
 	stacks_free(stacks);
 }
 
+static void test_stacks_that_are_cut_before_the_tables_are_there_count_as_early(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct stacks *stacks = begin();
+	uint32_t pid = (uint32_t)getpid();
+	uint64_t before;
+
+	(void)state;
+	new_file(stacks);
+	wait_for_tables(stacks);
+	stop_thread();
+	assert_int_equal(stacks_process(stacks, getpid(), &err), 0);
+	before = clock_monotonic_ns();
+	assert_int_equal(stacks_early(stacks), 0);
+	stacks_cut(stacks, pid, before);
+	assert_int_equal(stacks_early(stacks), 1);
+	stacks_cut(stacks, 1, before); /* not a process of the capture */
+	assert_int_equal(stacks_early(stacks), 1);
+	sem_post(&go);
+	wait_for_tables(stacks);
+	stacks_cut(stacks, pid, clock_monotonic_ns());
+	assert_int_equal(stacks_early(stacks), 1);
+	stacks_cut(stacks, pid, before); /* its record came late */
+	assert_int_equal(stacks_early(stacks), 2);
+	stacks_free(stacks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_files_that_wait_for_tables_hold_a_bounded_number_of_descriptors),
 		cmocka_unit_test(test_too_many_files_are_reported),
+		cmocka_unit_test(
+			test_stacks_that_are_cut_before_the_tables_are_there_count_as_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static void test_each_table_that_was_asked_for_comes_once(void **state)
 	for (uint32_t i = 0; i < 8; i++)
 		assert_true(table_maker_ask(maker, i, open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
 					    "this test"));
-	table_maker_wait(maker, 60 * SECOND_NS);
+	table_maker_wait(maker, true, 60 * SECOND_NS);
 	while (table_maker_take(maker, &made)) {
 		assert_in_range(made.file, 0, 7);
 		assert_false(came[made.file]);
@@ -75,7 +75,7 @@ static void test_what_is_no_program_has_an_empty_table(void **state)
 
 	(void)state;
 	assert_true(table_maker_ask(maker, 3, open("/proc/self/status", O_RDONLY | O_CLOEXEC), ""));
-	table_maker_wait(maker, 60 * SECOND_NS);
+	table_maker_wait(maker, true, 60 * SECOND_NS);
 	assert_true(table_maker_take(maker, &made));
 	assert_int_equal(made.file, 3);
 	assert_int_equal(made.table.count, 0);

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "analyze/why/why_meaning_internal.h"
+#include "analyze/why/why_worker_internal.h"
 #include "docs_page.h"
 
 /* The meaning of a stack. `stack` names its functions with blanks between them, innermost first; ?
@@ -165,6 +166,47 @@ static void test_unknown_stacks_mean_nothing(void **state)
 	check("rwsem_down_reader", MEANING_TELLS, "");
 }
 
+static const struct worker_row *worker_of(const char *comm, const char *stack)
+{
+	char text[256];
+	const char *functions[32], *word;
+	char *state = NULL;
+	size_t count = 0;
+
+	snprintf(text, sizeof(text), "%s", stack);
+	for (word = strtok_r(text, " ", &state); word; word = strtok_r(NULL, " ", &state))
+		functions[count++] = strcmp(word, "?") ? word : NULL;
+	return worker_find(comm, functions, count);
+}
+
+static void check_worker(const char *comm, const char *stack, const char *text, bool writes)
+{
+	const struct worker_row *row = worker_of(comm, stack);
+
+	assert_non_null(row);
+	assert_string_equal(row->text, text);
+	assert_int_equal(row->writes, writes);
+}
+
+static void test_threads_of_the_kernel_are_named_by_their_work(void **state)
+{
+	(void)state;
+	check_worker("rcu_preempt", "", "RCU grace periods", false);
+	check_worker("jbd2/vda1-8", "", "commits of the journal (jbd2)", true);
+	check_worker("kswapd0", "", "memory reclaim", false);
+	check_worker("kworker/u8:2",
+		     "try_to_wake_up finish_writeback wb_workfn process_one_work "
+		     "worker_thread kthread",
+		     "write-back of dirty pages", true);
+	check_worker("kworker/1:0", "wake_up ? wait_rcu_exp_gp process_one_work.isra.0",
+		     "RCU grace periods", false);
+	/* A worker's name does not show its work, and a program's functions are none of it. */
+	assert_null(worker_of("kworker/u8:2", ""));
+	assert_null(worker_of("kworker/u8:2", "complete ? process_one_work"));
+	assert_null(worker_of("writer", "wb_workfn process_one_work worker_thread"));
+	assert_null(worker_of("rcu_preempted", ""));
+}
+
 static bool ends_with_blank(const char *list)
 {
 	return !list || (*list && list[strlen(list) - 1] == ' ' && !strstr(list, "  "));
@@ -184,6 +226,12 @@ static void test_rows_are_well_formed(void **state)
 	}
 	for (unsigned i = 0; i < MEANING_RULE_COUNT; i++)
 		assert_non_null(meaning_rule_texts[i]);
+	for (size_t i = 0; i < worker_row_count; i++) {
+		const struct worker_row *row = &worker_rows[i];
+
+		assert_true(*row->text && !row->comms != !row->functions);
+		assert_true(ends_with_blank(row->comms) && ends_with_blank(row->functions));
+	}
 }
 
 /* ---- the table for people ---- */
@@ -199,6 +247,26 @@ static void print_list(FILE *out, const char *before, const char *list)
 	}
 }
 
+static void print_workers(FILE *out)
+{
+	fputs("\n## What threads of the kernel do\n\n"
+	      "If a thread of the kernel ended a wait or had the CPU, `why` says what it does: "
+	      "`rcu_preempt (15), kernel: RCU grace periods`.\n"
+	      "The work of a `kworker` is known if the stack of the wake-up was recorded. Work "
+	      "that is not in the table is shown by its\nfunction.\n\n"
+	      "| Work | Threads, or functions of `kworker` | Cause of a wait for it |\n"
+	      "|---|---|---|\n",
+	      out);
+	for (size_t i = 0; i < worker_row_count; i++) {
+		const struct worker_row *row = &worker_rows[i];
+
+		fprintf(out, "| %s | ", row->text);
+		print_list(out, "threads ", row->comms);
+		print_list(out, "functions ", row->functions);
+		fprintf(out, " | %s |\n", row->writes ? "`disk-write`" : "`not-recorded`");
+	}
+}
+
 static void print_table(FILE *out)
 {
 	static const char *const heads[] = {
@@ -211,9 +279,12 @@ static void print_table(FILE *out)
 	      "To understand a phrase such as \"waits for dirty pages to be written, ext4\" in the "
 	      "output of `waffle-bpf why`, look for it\nin these tables. [why.md](why.md) says how "
 	      "`why` uses them.\n\n"
-	      "From each table, `why` takes the first row with a function on the stack of the "
-	      "blocked thread. `*` stands for any rest\nof a name.\n\n"
-	      "This page is made from userspace/analyze/why/why_meaning.c by "
+	      "From each of the first three tables, `why` takes the first row with a function on "
+	      "the stack of the "
+	      "blocked thread. `*` stands\nfor any rest of a name. The last table says what "
+	      "threads of "
+	      "the kernel do.\n\n"
+	      "This page is made from why_meaning.c and why_worker.c in userspace/analyze/why by "
 	      "`make docs`.\n",
 	      out);
 	for (unsigned class = 0; class < MEANING_CLASS_COUNT; class ++) {
@@ -231,6 +302,7 @@ static void print_table(FILE *out)
 			fputs(" |\n", out);
 		}
 	}
+	print_workers(out);
 }
 
 static void test_documented_table_is_that_of_the_code(void **state)
@@ -248,6 +320,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_processes_and_the_block_layer_are_named),
 		cmocka_unit_test(test_gpus_are_named_by_their_drivers),
 		cmocka_unit_test(test_unknown_stacks_mean_nothing),
+		cmocka_unit_test(test_threads_of_the_kernel_are_named_by_their_work),
 		cmocka_unit_test(test_rows_are_well_formed),
 		cmocka_unit_test(test_documented_table_is_that_of_the_code),
 	};

@@ -103,13 +103,14 @@ static void test_samples_name_the_code_of_a_cause_and_change_no_duration(void **
 	assert_int_equal(part->ns, 100000);
 	assert_int_equal(why->instances.data[0].running_ns, 100000);
 	code = place(why, part, 0, 35);
-	assert_string_equal(strtab_get(why->texts, code->text), "gemm_kernel");
+	assert_string_equal(strtab_get(why->texts, code->text), "gemm_kernel (app.py)");
 	assert_false(code->kernel);
 	call = place(why, part, 1, 15);
 	assert_true(call->kernel && call->syscall == NR_WRITE && !call->text);
 	assert_int_equal(part->place_count, 2);
-	check_text(why, part,
-		   "  running: 70 % gemm_kernel, user; 30 % kernel, write() (50 samples)\n");
+	check_text(
+		why, part,
+		"  running: 70 % gemm_kernel (app.py), user; 30 % kernel, write() (50 samples)\n");
 	end(&capture, names, why);
 }
 

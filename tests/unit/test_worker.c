@@ -840,8 +840,8 @@ static struct elf_segment code_of_self(void)
 	struct elf_segments segments;
 	struct cfi_table table;
 
-	assert_int_equal(cfi_file_read(&table, &segments, open(SELF, O_RDONLY | O_CLOEXEC), SELF),
-			 0);
+	assert_int_equal(
+		cfi_file_read(&table, &segments, open(SELF, O_RDONLY | O_CLOEXEC), SELF, NULL), 0);
 	cfi_table_free(&table);
 	assert_true(segments.count);
 	return segments.list[0];
@@ -902,11 +902,13 @@ static void test_worker_makes_the_unwinding_table(void **state)
 	struct cfi_table far, near;
 
 	(void)state;
-	assert_int_equal(cfi_file_read(&far, &far_segments, open(SELF, O_RDONLY | O_CLOEXEC), SELF),
-			 0);
+	assert_int_equal(
+		cfi_file_read(&far, &far_segments, open(SELF, O_RDONLY | O_CLOEXEC), SELF, NULL),
+		0);
 	worker_stop();
 	assert_int_equal(
-		cfi_file_read(&near, &near_segments, open(SELF, O_RDONLY | O_CLOEXEC), SELF), 0);
+		cfi_file_read(&near, &near_segments, open(SELF, O_RDONLY | O_CLOEXEC), SELF, NULL),
+		0);
 	assert_int_equal(far.count, near.count);
 	assert_true(far.count > 100);
 	assert_int_equal(far.base, near.base);

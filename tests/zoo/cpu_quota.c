@@ -1,8 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The victim computes in a cgroup that may use a fifth of a CPU. */
+/*
+ * cpu_quota [WAY] SEED: the victim computes in a cgroup that may use a fifth of a CPU. WAY shared:
+ * it often sleeps a little, and another thread of the cgroup uses up most of that.
+ */
 #include "zoo.h"
 
 #define ROUNDS 6
+
+static bool shared;
+static struct zoo_who sibling_who;
+static pthread_barrier_t together;
+
+static void sibling(void)
+{
+	zoo_enter_cgroup("ZOO_CPU");
+	sibling_who = zoo_self();
+	pthread_barrier_wait(&together);
+	while (!zoo_over)
+		zoo_burn(1);
+}
+
+static void victim_works(long ms)
+{
+	while (ms-- > 0) {
+		zoo_burn(1);
+		if (shared)
+			sleep_ms(1);
+	}
+}
 
 static long long throttled_ns(void)
 {
@@ -24,25 +49,37 @@ static void victim(void)
 	struct zoo_time t;
 
 	zoo_enter_cgroup("ZOO_CPU");
+	if (shared)
+		pthread_barrier_wait(&together);
 	for (int i = 0; i < ROUNDS; i++) {
 		long long before = throttled_ns();
 
 		zoo_time_begin(&t);
 		{
 			SPAN("victim", KV_I64("i", i));
-			zoo_burn(zoo_vary(i, 30, 60));
+			victim_works(zoo_vary(i, shared ? 10 : 30, shared ? 20 : 60));
 		}
 		zoo_time_end(&t);
 		zoo_say_victim(i, &t);
-		zoo_say_cause(i, "cpu-quota", throttled_ns() - before, zoo_self(), "victim",
-			      getenv("ZOO_CPU"));
+		/* The cgroup's own sum has the time of both threads. */
+		if (shared)
+			zoo_say_cause(i, "cpu-quota", t.runnable, sibling_who, NULL,
+				      getenv("ZOO_CPU"));
+		else
+			zoo_say_cause(i, "cpu-quota", throttled_ns() - before, zoo_self(), "victim",
+				      getenv("ZOO_CPU"));
 	}
 }
 
 int main(int argc, char **argv)
 {
 	zoo_begin(argc, argv);
+	shared = argc > 2;
+	zoo_need(!pthread_barrier_init(&together, NULL, 2), "barrier");
 	zoo_go();
-	ZOO_RUN({"victim", victim}, {"innocent", zoo_innocent});
+	if (shared)
+		ZOO_RUN({"victim", victim}, {"innocent", zoo_innocent}, {"sibling", sibling});
+	else
+		ZOO_RUN({"victim", victim}, {"innocent", zoo_innocent});
 	return 0;
 }

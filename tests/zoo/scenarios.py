@@ -326,6 +326,46 @@ SCENARIOS = (
         victim=Seen("R", runnable=0.6),
         check="throttled",
     ),
+    # poll() and select() name what they wait for, not only that they do.
+    Scenario(
+        "polled_dns",
+        "polled.c",
+        ("dns",),
+        cause="timer",
+        span="victim",
+        object="socket",
+        share=0.9,
+        victim=Seen("S", ("poll",)),
+    ),
+    Scenario(
+        "polled_select",
+        "polled.c",
+        ("select",),
+        cause="pipe",
+        culprit="writer",
+        object="pipe",
+        share=0.8,
+        grade="likely",
+        victim=Seen("S", ("pselect6", "select")),
+        other=Seen("R"),
+    ),
+    # Another thread of the cgroup uses up twice as much of the quota. Which thread that is follows
+    # from how long each ran, so it is a rule: `likely`.
+    Scenario(
+        "cpu_quota_shared",
+        "cpu_quota.c",
+        ("shared",),
+        cause="cpu-quota",
+        culprit="sibling",
+        object="cgroup",
+        share=0.5,
+        grade="likely",
+        others=("sleep", "timer"),
+        cgroups=("quota",),
+        victim=Seen("RS", share=0.8),
+        check="throttled",
+        tolerance=0.2,
+    ),
     # The culprit is who sent the signals, without a span; its own sleep in between is not the
     # cause: nobody asked it to go on. 20 ms of each span run.
     Scenario(

@@ -11,9 +11,14 @@
 #include "util/vec.h"
 
 #define PROCESSES_MAX 1024
-#define STEP_BYTES (8ull << 20)    /* of memory in a round */
-#define PARSE_WAIT_NS 20000000ull  /* until the files of a process are parsed */
-#define OTHER_WAIT_NS 200000000ull /* until a process that is not Python is looked at again */
+#define SEARCHES_MAX                                                                               \
+	2 /* at a time, since each has a cache of 16 MiB and takes milliseconds a round */
+#define STEP_BYTES (4ull << 20)   /* of memory in a round */
+#define PARSE_WAIT_NS 20000000ull /* until the files of a process are parsed */
+/* A process that is not Python is looked at again after a pause that doubles, within these limits.
+ */
+#define OTHER_MIN_NS 50000000ull
+#define OTHER_MAX_NS 3200000000ull
 /* A search that has not found everything is repeated after a pause, which is so many times as long
  * as the search, within these limits. */
 #define PAUSE_TIMES 20
@@ -30,6 +35,7 @@ struct watched_process {
 	bool searching;
 	bool searched;     /* to the end, once */
 	uint64_t begin_ns; /* of the search */
+	uint64_t pause_ns; /* if is_other */
 	uint64_t next_ns;  /* when to continue */
 	uint32_t found;    /* a bit for each spec */
 	uint64_t code[WAFFLE_WATCHES_PER_PROCESS];
@@ -250,8 +256,8 @@ static void search_end(struct python_watches *watches, struct watched_process *p
 	process->done = process->found == (1u << watches->options.spec_count) - 1;
 }
 
-/* Continues the search in a process. Returns whether it goes on. */
-static bool search_step(struct python_watches *watches, struct watched_process *process,
+/* Continues the search in a process. */
+static void search_step(struct python_watches *watches, struct watched_process *process,
 			const struct image *image, uint64_t now_ns)
 {
 	struct function_search search = {watches, process};
@@ -260,52 +266,66 @@ static bool search_step(struct python_watches *watches, struct watched_process *
 		if (python_codes_begin(&process->codes, process->pid, watches->names,
 				       watches->options.spec_count)) {
 			process->done = true;
-			return false;
+			return;
 		}
 		process->searching = true;
 		process->begin_ns = now_ns;
 	}
-	if (python_codes_step(&process->codes, &process->python, image, STEP_BYTES, code_found,
-			      &search))
-		return true;
-	search_end(watches, process, clock_monotonic_ns());
-	return false;
+	if (!python_codes_step(&process->codes, &process->python, image, STEP_BYTES, code_found,
+			       &search))
+		search_end(watches, process, clock_monotonic_ns());
 }
 
-static bool process_round(struct python_watches *watches, struct watched_process *process,
+static uint64_t other_pause(struct watched_process *process)
+{
+	uint64_t pause = process->pause_ns < OTHER_MIN_NS ? OTHER_MIN_NS : 2 * process->pause_ns;
+
+	process->pause_ns = pause < OTHER_MAX_NS ? pause : OTHER_MAX_NS;
+	return process->pause_ns;
+}
+
+static void process_round(struct python_watches *watches, struct watched_process *process,
 			  uint64_t now_ns)
 {
 	struct image image;
 	int result = image_open(&image, process->pid);
-	bool more = false;
 
 	if (result) { /* it has ended, or nothing of it may be read */
 		process->done = true;
-		return false;
+		process->searching = false;
+		python_codes_free(&process->codes);
+		return;
 	}
 	if (!process->python.kernel.runtime || !process->python.code_type)
 		result = interpreter_find(watches, process, &image);
 	if (result == -EAGAIN)
-		process->next_ns = now_ns + (process->is_other ? OTHER_WAIT_NS : PARSE_WAIT_NS);
+		process->next_ns =
+			now_ns + (process->is_other ? other_pause(process) : PARSE_WAIT_NS);
 	else if (result)
 		process->done = true;
 	else
-		more = search_step(watches, process, &image, now_ns);
+		search_step(watches, process, &image, now_ns);
 	image_close(&image);
-	return more;
 }
 
 bool python_watches_round(struct python_watches *watches, uint64_t now_ns)
 {
-	bool more = false;
+	size_t searches = 0;
 
+	for (size_t i = 0; i < watches->processes.len; i++)
+		searches += watches->processes.data[i].searching;
 	for (size_t i = 0; i < watches->processes.len; i++) {
 		struct watched_process *process = &watches->processes.data[i];
+		bool before = process->searching;
 
-		if (!process->done && (process->searching || now_ns >= process->next_ns))
-			more |= process_round(watches, process, now_ns);
+		if (process->done ||
+		    (!before && (now_ns < process->next_ns || searches >= SEARCHES_MAX)))
+			continue;
+		process_round(watches, process, now_ns);
+		searches += process->searching;
+		searches -= before;
 	}
-	return more;
+	return searches > 0;
 }
 
 bool python_watches_search(const struct python_watches *watches)

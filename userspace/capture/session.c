@@ -397,6 +397,7 @@ static int finish(struct session *session)
 	programs_report(session);
 	if (enrich_stack_warning(session->enrich))
 		session_notify(session, enrich_stack_warning(session->enrich));
+	warn_of_early_stacks(session);
 	if (code_names_warning(session->names))
 		session_notify(session, code_names_warning(session->names));
 	session->result->sites = arming_site_count(session->arming);

@@ -161,6 +161,6 @@ int targets_arm(struct session *session)
 			result = enrich_process(session->enrich, session->targets.data[i].pid,
 						session->err);
 	return result ?: pids_arm_all(session, false, until_ns)
-		      ?: enrich_tables(session->enrich, false, session->err)
+		      ?: enrich_tables_soon(session->enrich, session->err)
 		      ?: pids_arm_all(session, true, until_ns);
 }

@@ -278,6 +278,20 @@ static void warn_of_children(struct session *session)
 	session_notify(session, line);
 }
 
+void warn_of_early_stacks(struct session *session)
+{
+	uint64_t early = enrich_stacks_early(session->enrich);
+	char line[200];
+
+	if (!early)
+		return;
+	snprintf(line, sizeof(line),
+		 "stacks: %" PRIu64 " %s cut, and may lack frames: taken before the unwinding "
+		 "tables of large files were ready",
+		 early, units_plural(early, "stack is", "stacks are"));
+	session_notify(session, line);
+}
+
 void warn_after_arming(struct session *session)
 {
 	if (!session->options->command && !session->options->find)

@@ -152,6 +152,13 @@ int kernel_watch_python(struct kernel *kernel, struct kernel_watch **watch, pid_
 	*watch = NULL;
 	if (!made)
 		return -ENOMEM;
+#if !defined(__x86_64__)
+	/* An aarch64 CPU reports an access before it happens, and the kernel has to step over it.
+	 * Some versions do not do that for events with a BPF program, so the thread would not go
+	 * on. */
+	free(made);
+	return -EOPNOTSUPP;
+#endif
 	made->kernel = kernel;
 	made->addresses[0] = function->first;
 	made->addresses[1] = function->code;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The data for stack walks in the kernel
- * (bpf/stack.bpf.c): tables and mappings, in shared
+/* The data for stack walks in the kernel (bpf/stack.bpf.c): tables and mappings, in shared
  * pages. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -13,30 +12,61 @@
 
 #define SLAB_BYTES ((size_t)WAFFLE_UNWIND_SLAB_PAGES * WAFFLE_UNWIND_PAGE_BYTES)
 
-/* Adds a slab. Negative errno on failure. */
-static int slab_add(struct kernel *kernel)
+#define BATCH_MAX 64 /* slabs that are added at once */
+
+/* A new slab, which no BPF program sees yet. Returns its descriptor, or a negative errno. */
+static int slab_make(void **memory)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	uint32_t number = (uint32_t)kernel->slabs.len;
-	void *memory;
-	int fd, result;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "waffle_unwind", sizeof(uint32_t),
+				WAFFLE_UNWIND_PAGE_BYTES, WAFFLE_UNWIND_SLAB_PAGES, &options);
+	int result;
 
-	if (number >= WAFFLE_UNWIND_SLABS_MAX)
-		return -ENOSPC;
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "waffle_unwind", sizeof(uint32_t),
-			    WAFFLE_UNWIND_PAGE_BYTES, WAFFLE_UNWIND_SLAB_PAGES, &options);
 	if (fd < 0)
 		return -errno;
-	memory = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	result = memory == MAP_FAILED ? -errno : 0;
-	if (!result &&
-	    bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.unwind_slabs), &number, &fd, BPF_ANY))
-		result = -errno;
-	if (!result && !vec_push(&kernel->slabs, memory))
-		result = -ENOMEM;
-	if (result && memory != MAP_FAILED)
-		munmap(memory, SLAB_BYTES);
-	close(fd); /* the map of maps and the memory keep it */
+	*memory = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*memory != MAP_FAILED)
+		return fd;
+	result = -errno;
+	close(fd);
+	return result;
+}
+
+/* Puts slabs into the map of maps. For each call, not for each slab, the kernel waits some
+ * milliseconds until no BPF program uses an old one. Kernels before 5.13 take one at a time. */
+static int slabs_put(struct kernel *kernel, const uint32_t *numbers, const int *fds, uint32_t count)
+{
+	int map = bpf_map__fd(kernel->bpf->maps.unwind_slabs);
+	uint32_t put = count;
+
+	if (count > 1 && !bpf_map_update_batch(map, numbers, fds, &put, NULL))
+		return 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (bpf_map_update_elem(map, &numbers[i], &fds[i], BPF_ANY))
+			return -errno;
+	return 0;
+}
+
+/* Adds slabs. Negative errno on failure. */
+static int slabs_add(struct kernel *kernel, uint32_t count)
+{
+	uint32_t numbers[BATCH_MAX], first = (uint32_t)kernel->slabs.len, made = 0;
+	void *memory[BATCH_MAX];
+	int fds[BATCH_MAX], result = 0;
+
+	for (; made < count && !result; made += !result) {
+		numbers[made] = first + made;
+		fds[made] = slab_make(&memory[made]);
+		result = fds[made] < 0 ? fds[made] : 0;
+	}
+	result = result ?: slabs_put(kernel, numbers, fds, made);
+	for (uint32_t i = 0; i < made; i++) {
+		if (!result && !vec_push(&kernel->slabs, memory[i]))
+			result = -ENOMEM;
+		if (result)
+			munmap(memory[i], SLAB_BYTES);
+		close(fds[i]); /* the map of maps and the memory keep it */
+	}
 	return result;
 }
 
@@ -45,12 +75,28 @@ bool kernel_stacks_wanted(const struct kernel *kernel)
 	return kernel->stacks;
 }
 
+/* The number of slabs to add so that there are at least `needed`: some more than those, so that a
+ * process with many files seldom waits for the kernel. */
+static uint32_t slabs_wanted(const struct kernel *kernel, uint64_t needed)
+{
+	uint64_t there = kernel->slabs.len, wanted = there + there / 4;
+
+	if (wanted < needed)
+		wanted = needed;
+	if (wanted > WAFFLE_UNWIND_SLABS_MAX)
+		wanted = WAFFLE_UNWIND_SLABS_MAX;
+	return wanted - there < BATCH_MAX ? (uint32_t)(wanted - there) : BATCH_MAX;
+}
+
 int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count)
 {
 	uint64_t first = kernel->unwind_pages;
+	uint64_t needed = (first + count + WAFFLE_UNWIND_SLAB_PAGES - 1) / WAFFLE_UNWIND_SLAB_PAGES;
 
-	while (kernel->slabs.len * WAFFLE_UNWIND_SLAB_PAGES < first + count) {
-		int result = slab_add(kernel);
+	if (needed > WAFFLE_UNWIND_SLABS_MAX)
+		return -ENOSPC;
+	while (kernel->slabs.len < needed) {
+		int result = slabs_add(kernel, slabs_wanted(kernel, needed));
 
 		if (result)
 			return result;

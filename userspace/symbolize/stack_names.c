@@ -35,6 +35,8 @@ struct bias {
 	bool known;
 };
 
+#define PYTHON_MODULE "[python]"
+
 struct stack_names {
 	const struct store_reader *reader;
 	struct symbolizer *symbolizer;
@@ -183,7 +185,7 @@ static uint32_t python_frame(struct stack_names *names, uint32_t pid, uint64_t a
 		index == MAP_NONE ? NULL : store_reader_name(names->reader, index);
 	const char *file = name ? strstr(name->name, " (") : NULL, *line;
 
-	*frame = (struct stack_frame){.module = "[python]", .offset = address & ~STORE_PYTHON};
+	*frame = (struct stack_frame){.module = PYTHON_MODULE, .offset = address & ~STORE_PYTHON};
 	line = file ? strrchr(file, ':') : NULL;
 	if (!line)
 		return 1;
@@ -302,22 +304,26 @@ static bool begins_with(const char *text, const char *const *list, size_t count)
 	return false;
 }
 
-static bool is_common(const struct stack_frame *frame)
+bool stack_frame_is_common(const struct stack_frame *frame)
 {
 	return (frame->module && begins_with(path_base(frame->module), common_modules,
 					     sizeof(common_modules) / sizeof(common_modules[0]))) ||
-	       begins_with(frame->function, common_functions,
-			   sizeof(common_functions) / sizeof(common_functions[0]));
+	       (frame->function &&
+		begins_with(frame->function, common_functions,
+			    sizeof(common_functions) / sizeof(common_functions[0])));
 }
 
-/* Whether a frame is of CPython or of a module of its standard library in C. What the program was
- * doing is better told by the function of Python that called it. */
-static bool is_interpreter(const struct stack_frame *frame)
+bool stack_frame_is_interpreter(const struct stack_frame *frame)
 {
 	const char *name = frame->module ? path_base(frame->module) : "";
 
 	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9) ||
 	       (frame->module && strstr(frame->module, "/lib-dynload/"));
+}
+
+bool stack_frame_is_python(const struct stack_frame *frame)
+{
+	return frame->module && !strcmp(frame->module, PYTHON_MODULE);
 }
 
 struct inner_search {
@@ -330,10 +336,10 @@ static void inner_frame(const struct stack_frame *frame, void *arg)
 {
 	struct inner_search *search = arg;
 
-	if (search->found || !frame->function || frame->cut || is_common(frame) ||
-	    (search->interpreter && is_interpreter(frame)))
+	if (search->found || !frame->function || frame->cut || stack_frame_is_common(frame) ||
+	    (search->interpreter && stack_frame_is_interpreter(frame)))
 		return;
-	search->interpreter = is_interpreter(frame);
+	search->interpreter = stack_frame_is_interpreter(frame);
 	search->found = !search->interpreter;
 	*search->inner = *frame;
 }

@@ -59,6 +59,14 @@ uint32_t stack_names_all(struct stack_names *names, uint32_t stack, uint64_t ts,
 bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 		       struct stack_frame *inner);
 
+/* Whether a frame is of the C library or another one that every program has. */
+bool stack_frame_is_common(const struct stack_frame *frame);
+/* Whether a frame is of CPython or of a module of its standard library in C. What the program was
+ * doing is better told by the function of Python that called it. */
+bool stack_frame_is_interpreter(const struct stack_frame *frame);
+/* Whether a frame is a function of Python. */
+bool stack_frame_is_python(const struct stack_frame *frame);
+
 /* The variable at an address of a process, such as "table_lock" or "pool+0x40"; NULL: none. */
 const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 				 uint64_t address);

@@ -3,6 +3,7 @@
  * A program whose records go through a chain of processors: "processed MODE [ARGUMENT…]".
  *
  *	steps N          N spans, each with an event inside, and one counter and log message in all
+ *	wide N          N spans, each with 100 events of 200 bytes
  *	callback CHAIN   starts the chain itself, with the callbacks "odd" and "print"
  *	late             has the callback "odd" only after 10 of 20 steps
  *	errors           what the functions return for wrong calls
@@ -30,6 +31,21 @@ static void steps(long from, long count)
 	for (long i = from; i < from + count; i++) {
 		WAFFLE_SPAN("step", KV_I64("i", i), KV_STR("parity", i % 2 ? "odd" : "even"));
 		WAFFLE_EVENT("tick", KV_I64("i", i));
+	}
+}
+
+static void wide(long count)
+{
+	char text[201];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (long i = 0; i < count; i++) {
+		WAFFLE_SPAN("wide", KV_I64("i", i));
+		for (int event = 0; event < 100; event++)
+			WAFFLE_EVENT("text", KV_STR("text", text));
+		/* The ring has room for the next one. */
+		usleep(1000);
 	}
 }
 
@@ -116,6 +132,8 @@ int main(int argc, char **argv)
 		steps(0, atol(argument));
 		WAFFLE_COUNTER("depth", 42);
 		WAFFLE_LOG_WARN("careful", KV_I64("code", 7));
+	} else if (!strcmp(mode, "wide")) {
+		wide(atol(argument));
 	} else if (!strcmp(mode, "callback")) {
 		callback(argument);
 	} else if (!strcmp(mode, "late")) {

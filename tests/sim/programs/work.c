@@ -8,6 +8,7 @@
  *	work close	closes the CUPTI that it has opened itself, and works
  *	work streams N	a kernel on each of N streams
  *	work until FILE	kernels until the file exists
+ *	work taken	a kernel, then another tool takes CUPTI's records, and another kernel
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -110,6 +111,46 @@ static void streams_run(unsigned count)
 	}
 }
 
+#define TAKEN_BYTES (1u << 20)
+
+static uint64_t taken_buffer[TAKEN_BYTES / 8];
+static unsigned taken; /* buffers that came back */
+
+static void taken_request(uint8_t **buffer, size_t *size, size_t *records_max)
+{
+	*buffer = (uint8_t *)taken_buffer;
+	*size = TAKEN_BYTES;
+	*records_max = 0;
+}
+
+static void taken_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size,
+			   size_t valid)
+{
+	(void)context, (void)stream, (void)buffer, (void)size, (void)valid;
+	taken++;
+}
+
+static void taken_run(cudaStream_t stream)
+{
+	void *cupti = dlopen("libcupti.so.12", RTLD_NOW | RTLD_NOLOAD);
+	int (*take)(void (*)(uint8_t **, size_t *, size_t *),
+		    void (*)(void *, uint32_t, uint8_t *, size_t, size_t)) = NULL;
+	int (*flush)(uint32_t) = NULL;
+
+	if (!cupti)
+		exit(3);
+	*(void **)&take = dlsym(cupti, "cuptiActivityRegisterCallbacks");
+	*(void **)&flush = dlsym(cupti, "cuptiActivityFlushAll");
+	launch(stream);
+	MUST(cudaStreamSynchronize(stream));
+	flush(0);
+	take(taken_request, taken_complete);
+	launch(stream);
+	MUST(cudaStreamSynchronize(stream));
+	flush(0);
+	printf("taken %d\n", taken > 0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -125,6 +166,8 @@ int main(int argc, char **argv)
 		fork_run(stream);
 	else if (!strcmp(what, "close"))
 		close_run(stream);
+	else if (!strcmp(what, "taken"))
+		taken_run(stream);
 	else if (!strcmp(what, "streams"))
 		streams_run(argc > 2 ? (unsigned)atoi(argv[2]) : 1);
 	else if (!strcmp(what, "until") && argc > 2)

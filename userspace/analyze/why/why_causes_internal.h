@@ -43,7 +43,7 @@
 	      "faults", FAULT, END, "the kernel mapped pages on their first access", "the thread") \
 	CAUSE(CPU_QUOTA, "cpu-quota", "its cgroup's CPU time was used up", YELLOW, "quota", QUOTA, \
 	      END, "a thread was runnable, and its cgroup's CPU time was used up",                 \
-	      "the thread; the cgroup")                                                            \
+	      "the thread that used most of it; the cgroup")                                       \
 	CAUSE(STOPPED, "stopped", "stopped by a signal or a tracer", RED, "", SIGNAL, END,         \
 	      "a signal, a tracer or a freezer had stopped a thread, or waffle-bpf held a new "    \
 	      "program",                                                                           \

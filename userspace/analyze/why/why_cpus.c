@@ -22,6 +22,9 @@ void why_cpus_init(struct why_walk *walk)
 	 * switches from the last one backwards turns each end into a begin. */
 	for (size_t i = 0; i < model->switches.len; i++)
 		begins[model->switches.data[i].cpu]++;
+	for (uint32_t cpu = 0; cpu < CPUS; cpu++)
+		if (begins[cpu])
+			walk->cpu_count = cpu + 1;
 	for (uint32_t cpu = 1; cpu <= CPUS; cpu++)
 		begins[cpu] += begins[cpu - 1];
 	for (size_t i = model->switches.len; i--;)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_worker_internal.h"
 #include "util/memory.h"
 #include "util/path.h"
 #include "util/search.h"
@@ -166,6 +167,7 @@ void why_evidence_init(struct why_walk *walk)
 	walk->mappings = stack_mappings_open(reader);
 	order_threads(walk);
 	why_cpus_init(walk);
+	why_quota_init(walk);
 	find_cgroups(walk);
 	why_peers_init(walk);
 	why_go_init(walk);
@@ -203,9 +205,11 @@ static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
 /* Limit of kernel frames per stack; the kernel takes at most 127. */
 #define FRAMES_MAX 128
 
-static struct meaning stack_meaning(const struct why_walk *walk, const struct store_stack *stack)
+/* The names of a kernel stack's functions, innermost first; NULL for unknown ones. Returns their
+ * number. */
+static uint32_t functions_of(const struct why_walk *walk, const struct store_stack *stack,
+			     const char *functions[FRAMES_MAX])
 {
-	const char *functions[FRAMES_MAX];
 	uint32_t count = stack->count < FRAMES_MAX ? stack->count : FRAMES_MAX;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -214,7 +218,66 @@ static struct meaning stack_meaning(const struct why_walk *walk, const struct st
 
 		functions[i] = symbol ? symbol->name : NULL;
 	}
-	return meaning_of(functions, count);
+	return count;
+}
+
+static struct meaning stack_meaning(const struct why_walk *walk, const struct store_stack *stack)
+{
+	const char *functions[FRAMES_MAX];
+
+	return meaning_of(functions, functions_of(walk, stack, functions));
+}
+
+/* Texts such as "kernel: write-back of dirty pages". */
+#define WORKER_TEXT "kernel: %.100s"
+
+static uint32_t worker_text(struct why_walk *walk, const char *what)
+{
+	char text[128];
+	int len = snprintf(text, sizeof(text), WORKER_TEXT, what);
+
+	return strtab_put(walk->why->texts, text, (size_t)len);
+}
+
+uint32_t why_worker_text(struct why_walk *walk, uint32_t thread)
+{
+	const struct worker_row *row;
+
+	if (thread >= walk->model->threads.len || walk->model->threads.data[thread].traced)
+		return 0;
+	if (!walk->worker_texts)
+		walk->worker_texts =
+			memory_zeroed(walk->model->threads.len, sizeof(*walk->worker_texts));
+	/* The index plus 1, so that 0 is a thread that was not looked up. */
+	if (!walk->worker_texts[thread]) {
+		row = worker_find(model_thread_name(walk->model, thread), NULL, 0);
+		walk->worker_texts[thread] = (row ? worker_text(walk, row->text) : 0) + 1;
+	}
+	return walk->worker_texts[thread] - 1;
+}
+
+uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts, bool *writes)
+{
+	const struct model *model = walk->model;
+	const struct model_wake *wake = model_wake_at(model, thread, ts);
+	const char *functions[FRAMES_MAX], *comm, *function;
+	const struct store_stack *stack;
+	const struct worker_row *row;
+	uint32_t count = 0;
+
+	*writes = false;
+	if (!wake || wake->waker >= model->threads.len || model->threads.data[wake->waker].traced)
+		return 0;
+	comm = model_thread_name(model, wake->waker);
+	stack = store_reader_stack(model->reader, wake->kernel_stack);
+	if (stack)
+		count = functions_of(walk, stack, functions);
+	row = worker_find(comm, functions, count);
+	function = worker_function(comm, functions, count);
+	*writes = row && row->writes;
+	if (row || function)
+		return worker_text(walk, row ? row->text : function);
+	return 0;
 }
 
 void why_stack_meaning(struct why_walk *walk, uint32_t number, struct why_stack *result)

@@ -118,6 +118,12 @@ static bool timeout_fits(const struct why_blocked *blocked)
  * consider the things that an interrupt can signal. */
 static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_blocked *blocked)
 {
+	const struct store_object *object = blocked->facts.object;
+
+	/* It polled nothing else. */
+	if (blocked->waker.hints & WHY_HINT_SOCKET && object &&
+	    !strncmp(object->name, "socket:", strlen("socket:")))
+		return socket_interrupt(walk, blocked);
 	if (blocked->waker.hints & WHY_HINT_SOCKET)
 		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 	if (blocked->waker.hints & WHY_HINT_TIMER)

@@ -68,7 +68,10 @@ struct why_again {
 /* A runnable interval of which the thread was throttled for `ns`; to_ts 0: none. */
 struct why_throttled {
 	uint64_t from_ts, to_ts, ns;
-	uint32_t object; /* text of the cgroup */
+	uint32_t object;  /* text of the cgroup */
+	uint32_t meaning; /* text of who used its quota up; 0: not known */
+	uint32_t culprit; /* the thread that used most of it */
+	bool unsure;      /* other threads may have used it */
 };
 
 /* What woke a thread in a series; see struct why_step. last 0: empty. */

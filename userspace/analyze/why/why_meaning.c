@@ -240,7 +240,7 @@ static bool fits(const char *name, size_t len, const char *pattern, size_t patte
 	return len >= head + tail && !memcmp(name + len - tail, star + 1, tail);
 }
 
-static bool is_listed(const char *function, const char *list)
+bool meaning_is_listed(const char *function, const char *list)
 {
 	size_t len;
 
@@ -259,7 +259,7 @@ static bool is_listed(const char *function, const char *list)
 static const char *caller_of(const char *const *functions, size_t count, size_t at)
 {
 	for (at++; at < count; at++)
-		if (!is_listed(functions[at], wrappers))
+		if (!meaning_is_listed(functions[at], wrappers))
 			return functions[at];
 	return NULL;
 }
@@ -267,7 +267,7 @@ static const char *caller_of(const char *const *functions, size_t count, size_t 
 static bool any_listed(const char *const *functions, size_t count, size_t at, const char *list)
 {
 	for (; at < count; at++)
-		if (is_listed(functions[at], list))
+		if (meaning_is_listed(functions[at], list))
 			return true;
 	return false;
 }
@@ -275,8 +275,9 @@ static bool any_listed(const char *const *functions, size_t count, size_t at, co
 static bool row_fits(const struct meaning_row *row, const char *const *functions, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (is_listed(functions[i], row->functions) &&
-		    (!row->caller || is_listed(caller_of(functions, count, i), row->caller)) &&
+		if (meaning_is_listed(functions[i], row->functions) &&
+		    (!row->caller ||
+		     meaning_is_listed(caller_of(functions, count, i), row->caller)) &&
 		    (!row->with || any_listed(functions, count, i, row->with)))
 			return true;
 	return false;

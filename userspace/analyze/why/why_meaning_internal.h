@@ -9,6 +9,7 @@
 #ifndef WAFFLE_ANALYZE_WHY_WHY_MEANING_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_MEANING_INTERNAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -58,6 +59,9 @@ struct meaning {
 	const struct meaning_row *rows[MEANING_CLASS_COUNT];
 	enum meaning_rule rule; /* of the first row that affects the cause */
 };
+
+/* Whether a list contains a function. NULL, an unknown one, is in no list. */
+bool meaning_is_listed(const char *function, const char *list);
 
 /* `functions`: innermost first; NULL for unknown names. */
 struct meaning meaning_of(const char *const *functions, size_t count);

@@ -70,6 +70,13 @@ struct why_object_text {
 };
 #define WHY_OBJECT_TEXT_BITS 8
 
+/* A throttled thread and a cgroup that it was throttled by. */
+struct why_quota_user {
+	uint64_t cgroup;
+	uint32_t thread;
+	uint64_t ran_ns; /* scratch: in the period that is examined */
+};
+
 /* The state of the walk: the model, indexes and caches, and the current instance. */
 struct why_walk {
 	struct why *why;
@@ -92,6 +99,7 @@ struct why_walk {
 	struct map main_threads; /* pid → thread */
 	struct map cgroups;      /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
+	uint32_t *worker_texts; /* cache of why_worker_text(): of each thread; NULL: empty */
 	/* Texts for what the capture itself caused: by using a CPU, and by holding a program. */
 	uint32_t own_cpu_text, own_hold_text;
 	struct stack_mappings *mappings;
@@ -102,6 +110,8 @@ struct why_walk {
 	uint32_t *cpu_switches;              /* indexes of switches, by CPU, then ts */
 	uint32_t *cpu_begins;                /* of each CPU in cpu_switches */
 	uint32_t *cpu_found; /* cache: of each CPU, the last place in its switches */
+	uint32_t cpu_count;  /* no CPU with this number or a higher one has switches */
+	VEC(struct why_quota_user) quota_users; /* by cgroup, then thread */
 	VEC(struct why_sampled) sampled;
 	sample_counts sample_counts; /* scratch */
 	size_t sample_found;         /* cache: the last sample looked up */
@@ -277,6 +287,11 @@ size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
 size_t why_traced_of(const struct why_walk *walk, uint32_t pid);
 /* Looks up what a kernel stack says about a wait. */
 void why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
+/* What a thread of the kernel does, such as "kernel: memory reclaim", by its name; 0: unknown. */
+uint32_t why_worker_text(struct why_walk *walk, uint32_t thread);
+/* The same of the kernel's thread that woke a thread at ts, also by its stack. `writes`: it writes
+ * to a device. 0: another thread did, or it is unknown what it does. */
+uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts, bool *writes);
 /* The text of a cgroup by its inode number. */
 uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
 /* The text of the file that is mapped at an address; 0: none. */
@@ -323,6 +338,14 @@ void why_cpus_free(struct why_walk *walk);
 size_t why_cpu_after(struct why_walk *walk, uint16_t cpu, uint64_t ts);
 /* The switch at an index of walk->cpu_switches; NULL: it is not one of that CPU. */
 const struct model_switch *why_cpu_switch(const struct why_walk *walk, uint16_t cpu, size_t at);
+
+/* ---- why_quota.c ---- */
+void why_quota_init(struct why_walk *walk);
+void why_quota_free(struct why_walk *walk);
+/* Finds out who used up the quota for which a thread was throttled from from_ts to to_ts. Changes
+ * the culprit, the grade and the meaning of `throttled` if the records show them. */
+void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uint64_t from_ts,
+		     uint64_t to_ts, struct why_throttled *throttled);
 
 /* ---- why_go.c ---- */
 void why_go_init(struct why_walk *walk);

@@ -107,9 +107,12 @@ static bool spins_by_name(const char *function)
 	return false;
 }
 
-/* The innermost function of a stack, with what is inlined into it. */
+/* The innermost function of a stack, with what is inlined into it. If the interpreter of Python
+ * runs it, the function of Python that called it counts. */
 struct leaf {
 	const char *function, *module;
+	const char *file; /* of a function of Python; else NULL */
+	bool native;      /* the innermost function is known, and is the interpreter's */
 	bool done, spins;
 };
 
@@ -119,11 +122,42 @@ static void leaf_frame(const struct stack_frame *frame, void *arg)
 
 	if (leaf->done || frame->cut)
 		return;
-	if (frame->function && spins_by_name(frame->function))
+	if (!leaf->native && frame->function && spins_by_name(frame->function))
 		leaf->spins = true;
+	if (stack_frame_is_python(frame)) {
+		leaf->done = true;
+		if (!frame->function || !frame->file)
+			return;
+		leaf->function = frame->function;
+		leaf->module = frame->module;
+		leaf->file = frame->file;
+		return;
+	}
+	if (leaf->native) {
+		/* The begin of a thread is in front of Python's functions if nobody knows which
+		 * calls of the interpreter's loop ran them. */
+		leaf->done = !stack_frame_is_interpreter(frame) && !stack_frame_is_common(frame);
+		return;
+	}
 	leaf->function = frame->function;
 	leaf->module = frame->module;
-	leaf->done = !frame->inlined;
+	leaf->native = !frame->inlined && stack_frame_is_interpreter(frame);
+	leaf->done = !frame->inlined && !leaf->native;
+}
+
+/* "step (train.py)". */
+static uint32_t python_text(const struct sample_places *places, const struct leaf *leaf)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = memory_stream(&text, &len);
+	uint32_t number;
+
+	fprintf(out, "%s (%s)", leaf->function, path_base(leaf->file));
+	fclose(out);
+	number = text_of(places, text);
+	free(text);
+	return number;
 }
 
 static uint32_t user_place(struct sample_places *places, const struct model_sample *sample)
@@ -132,7 +166,7 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 	struct leaf leaf = {0};
 
 	stack_names_each(places->names, sample->user_stack, sample->ts, leaf_frame, &leaf);
-	place.text = text_of(places, leaf.function);
+	place.text = leaf.file ? python_text(places, &leaf) : text_of(places, leaf.function);
 	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
 	if (leaf.spins)
 		place.spin = SAMPLE_SPIN_USER;

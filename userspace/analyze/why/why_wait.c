@@ -250,6 +250,24 @@ static int put_futex(char *text, size_t size, const struct wait_facts *facts)
 	return snprintf(text, size, "futex 0x%" PRIx64, address);
 }
 
+/* The port of name servers, and what systemd's resolver listens to for programs of this machine. */
+#define DNS_PORT ":53"
+#define DNS_UNIX "/run/systemd/resolve/io.systemd.Resolve"
+#define BETWEEN " <-> "
+
+/* The name server at the other end of a socket, such as "127.0.0.53:53"; NULL: it is none. */
+static const char *dns_server(const struct store_object *object)
+{
+	const char *between = strstr(object->detail, BETWEEN);
+	size_t len = strlen(object->detail), port = strlen(DNS_PORT);
+
+	if (strncmp(object->name, "socket:", strlen("socket:")) != 0)
+		return NULL;
+	if (between && len > port && !strcmp(object->detail + len - port, DNS_PORT))
+		return between + strlen(BETWEEN);
+	return strstr(object->detail, DNS_UNIX);
+}
+
 uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts, enum wait_kind kind)
 {
 	char text[1024];
@@ -257,9 +275,13 @@ uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts, 
 
 	if (facts->object) {
 		const struct store_object *object = facts->object;
+		const char *dns = dns_server(object);
 
-		len = snprintf(text, sizeof(text), *object->detail ? "%s (%s)" : "%s", object->name,
-			       object->detail);
+		if (dns)
+			len = snprintf(text, sizeof(text), "DNS server %s (%s)", dns, object->name);
+		else
+			len = snprintf(text, sizeof(text), *object->detail ? "%s (%s)" : "%s",
+				       object->name, object->detail);
 	} else if (wait_has_futex(facts, kind)) {
 		len = put_futex(text, sizeof(text), facts);
 	} else {

@@ -24,7 +24,9 @@ void why_walk_free(struct why_walk *walk)
 	why_peers_free(walk);
 	map_free(&walk->cgroups);
 	why_cpus_free(walk);
+	why_quota_free(walk);
 	free(walk->by_pid);
+	free(walk->worker_texts);
 	vec_free(&walk->traced);
 	vec_free(&walk->sums);
 	map_free(&walk->more_sums);
@@ -131,6 +133,8 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 		step->preemptor = interval->by;
 	if (model_is_own(walk->model, culprit))
 		object = walk->own_cpu_text;
+	if (!object)
+		object = why_worker_text(walk, culprit);
 	verdict = why_verdict_end(walk, WHY_CPU_CONTENTION,
 				  why_grade_least(part->grade, culprit == MODEL_NONE
 								       ? WHY_GRADE_LIKELY
@@ -202,49 +206,72 @@ static void walk_contention(struct why_walk *walk, const struct why_stretch *str
 	add_contention(walk, &part);
 }
 
-/* The throttled time of a runnable interval, and the text of its cgroup. Successive stretches are
- * often of one interval, so the last one of a thread is cached. */
-static uint64_t throttled_ns(struct why_walk *walk, const struct why_stretch *stretch,
-			     uint32_t *object)
+/* The throttled time of a runnable interval, its cgroup, and who used that up. Successive stretches
+ * are often of one interval, so the last one of a thread is cached. */
+static const struct why_throttled *throttled_of(struct why_walk *walk,
+						const struct why_stretch *stretch)
 {
 	const struct why_interval *interval = stretch->interval;
 	const struct model *model = walk->model;
+	const struct model_quota *last = NULL;
 	uint32_t thread = stretch->thread;
 	struct why_throttled *known = &walk->intervals.threads[thread].throttled;
-	uint64_t length = interval->to_ts - interval->from_ts, sum = 0;
+	uint64_t length = interval->to_ts - interval->from_ts;
 	size_t low = why_quota_after(model, thread, interval->from_ts);
 
-	if (known->from_ts == interval->from_ts && known->to_ts == interval->to_ts) {
-		*object = known->object;
-		return known->ns;
-	}
-	*object = 0;
+	if (known->from_ts == interval->from_ts && known->to_ts == interval->to_ts)
+		return known;
+	*known = (struct why_throttled){
+		.from_ts = interval->from_ts, .to_ts = interval->to_ts, .culprit = thread};
 	for (; low < model->quotas.len; low++) {
 		const struct model_quota *quota = &model->quotas.data[low];
 
 		if (quota->thread != thread || quota->ts > interval->to_ts)
 			break;
 		walk->why->searched++;
-		sum += quota->throttled_ns < length - sum ? quota->throttled_ns : length - sum;
-		*object = why_cgroup(walk, quota->cgroup);
+		known->ns += quota->throttled_ns < length - known->ns ? quota->throttled_ns
+								      : length - known->ns;
+		last = quota;
 	}
-	*known = (struct why_throttled){interval->from_ts, interval->to_ts, sum, *object};
-	return sum;
+	if (!last)
+		return known;
+	known->object = why_cgroup(walk, last->cgroup);
+	why_quota_users(walk, last, interval->from_ts, interval->from_ts + known->ns, known);
+	return known;
+}
+
+/* Adds the time in which a thread was throttled. */
+static void add_throttled(struct why_walk *walk, const struct why_stretch *stretch, uint64_t until,
+			  const struct why_throttled *throttled)
+{
+	struct why_verdict verdict;
+	struct why_step *step;
+
+	if (stretch->from >= until)
+		return;
+	step = why_walk_push(walk, stretch->thread, WAFFLE_THREAD_RUNNABLE, stretch->from, until);
+	step->object = throttled->object;
+	step->meaning = throttled->meaning;
+	verdict = why_verdict_end(walk, WHY_CPU_QUOTA,
+				  why_grade_least(stretch->grade, throttled->unsure
+									  ? WHY_GRADE_LIKELY
+									  : WHY_GRADE_CERTAIN),
+				  throttled->culprit, throttled->object);
+	conclude(walk, &verdict);
 }
 
 /* The kernel dequeues a throttled thread and queues it again later. So the throttled time comes
  * first. */
 static void walk_runnable(struct why_walk *walk, const struct why_stretch *stretch)
 {
-	uint32_t object;
-	uint64_t until = stretch->interval->from_ts + throttled_ns(walk, stretch, &object);
+	const struct why_throttled *throttled = throttled_of(walk, stretch);
+	uint64_t until = stretch->interval->from_ts + throttled->ns;
 
 	if (until < stretch->from)
 		until = stretch->from;
 	if (until > stretch->to)
 		until = stretch->to;
-	add_leaf(walk, stretch->thread, WAFFLE_THREAD_RUNNABLE, stretch->from, until, WHY_CPU_QUOTA,
-		 stretch->grade, object);
+	add_throttled(walk, stretch, until, throttled);
 	if (until < stretch->to)
 		walk_contention(walk, stretch, until);
 }

@@ -31,10 +31,14 @@ struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_bl
 
 /* ---- woken ---- */
 
-/* Ends the chain at a thread that was not recorded. */
+/* Ends the chain at a thread that was not recorded. If it is a thread of the kernel, its work says
+ * what was waited for. */
 static struct why_verdict end_outside(struct why_walk *walk, const struct why_blocked *blocked,
 				      uint32_t thread)
 {
+	uint32_t work;
+	bool writes;
+
 	switch (blocked->kind) {
 	case WAIT_PIPE:
 		return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, thread);
@@ -47,7 +51,10 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 			return why_verdict_end(walk, WHY_NOT_RECORDED,
 					       why_grade_least(blocked->grade, WHY_GRADE_LIKELY),
 					       thread, walk->own_cpu_text);
-		return why_blocked_end(walk, blocked, WHY_NOT_RECORDED, WHY_GRADE_LIKELY, thread);
+		work = why_worker_of_wake(walk, blocked->thread, blocked->end_ts, &writes);
+		return why_verdict_end(walk, writes ? WHY_DISK_WRITE : WHY_NOT_RECORDED,
+				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY), thread,
+				       blocked->object ?: work);
 	}
 }
 
@@ -70,8 +77,10 @@ static bool is_shown_by_end(const struct why_blocked *blocked)
 
 bool why_blocked_polls_timer(const struct why_blocked *blocked)
 {
-	return blocked->kind == WAIT_POLL && blocked->facts.object &&
-	       strstr(blocked->facts.object->detail, "[timerfd]");
+	const struct store_object *object = blocked->facts.object;
+
+	return blocked->kind == WAIT_POLL && object &&
+	       (strstr(object->detail, "[timerfd]") || strstr(object->name, "[timerfd]"));
 }
 
 struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked,

@@ -47,6 +47,7 @@ static void process_keep(struct arming *arming, struct arming_process *seen)
 
 	if (process) {
 		seen->folders = process->folders;
+		seen->injected = process->injected;
 		vec_free(&process->files.list);
 		*process = *seen;
 	} else if (!vec_push(&arming->processes, *seen)) {

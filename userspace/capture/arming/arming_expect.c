@@ -15,7 +15,9 @@
 #include "util/input.h"
 
 #include "capture/arming/arming_internal.h"
+#include "target/loader/needed.h"
 #include "target/loader/search.h"
+#include "target/process/injection.h"
 #include "target/worker/worker_queue.h"
 
 #define EXPECTED_MAX 32 /* limit per session */
@@ -248,11 +250,49 @@ static void search_expect(struct arming *arming, pid_t pid, struct loader_search
 	free((void *)(uintptr_t)expecting.missing);
 }
 
+struct injected {
+	struct arming *arming;
+	pid_t pid;
+	bool pending;
+};
+
+static void injected_arm(int fd, const char *path, bool ours, void *arg)
+{
+	struct injected *injected = arg;
+	struct error ignored = ERROR_INIT;
+	int index;
+
+	(void)ours;
+	if (!injection_is_ours(path))
+		return;
+	index = file_add(injected->arming, fd, path, false, &ignored);
+	injected->pending |= index == -EAGAIN;
+	if (index < 0)
+		return;
+	file_arm(injected->arming, (uint32_t)index, injected->pid, &ignored);
+	file_rest(&injected->arming->files.data[index]);
+}
+
+/* CUDA's driver and others load libwaffle-gpu when the process first uses them. */
+static void injected_expect(struct arming *arming, struct arming_process *process)
+{
+	struct injected injected = {.arming = arming, .pid = process->pid};
+	bool filtered = arming->plan && !arming->plan->is_static;
+
+	if (process->injected || !arming->transport)
+		return;
+	needed_injected(process->pid, injected_arm, &injected);
+	/* Later the place of a filter can't change without a loss (transport_keeps_kernel()). */
+	process->injected = !injected.pending || filtered;
+}
+
 void arming_expect(struct arming *arming, pid_t pid)
 {
 	struct arming_process *process = process_of(arming, pid);
 	struct loader_search *search;
 
+	if (process)
+		injected_expect(arming, process);
 	if (arming->options->calls && arming->changes >= 0 && process && !search_open(&search, pid))
 		search_expect(arming, pid, search, &process->files, &process->folders, NULL);
 }

@@ -66,6 +66,7 @@ struct arming_process {
 	pid_t pid;
 	struct file_list files; /* the mapped files */
 	uint64_t folders;       /* search_hash() at the last arming_expect() */
+	bool injected;          /* libwaffle-gpu, if its environment names it, was armed ahead */
 };
 
 /* An executed program with all files that it loads. Valid until one of the files changes. */

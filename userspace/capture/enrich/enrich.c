@@ -81,6 +81,11 @@ uint64_t enrich_stacks_left_out(const struct enrich *enrich)
 	return stack_numbers_left_out(enrich->stack_numbers);
 }
 
+uint64_t enrich_stacks_early(const struct enrich *enrich)
+{
+	return enrich->span_stacks ? stacks_early(enrich->span_stacks) : 0;
+}
+
 const char *enrich_stack_warning(const struct enrich *enrich)
 {
 	return enrich->span_stacks ? stacks_warning(enrich->span_stacks) : NULL;
@@ -103,6 +108,24 @@ int enrich_unwinding(struct enrich *enrich, const struct waffle_rec *rec, struct
 	return 0;
 }
 
+/* The inverse of wait_polled() in bpf/wait.h. */
+static int64_t polled_object(struct enrich *enrich, struct waffle_rec_wait *wait, struct error *err)
+{
+	const int fds[WAFFLE_POLLED_MAX] = {(int)wait->object, (int)(uint32_t)wait->ino,
+					    (int)(wait->ino >> 32), (int)(wait->address >> 32)};
+	uint32_t count = (uint32_t)wait->address;
+	pid_t pid = (pid_t)processes_readable(enrich->processes, wait->rec.tid);
+	int64_t object = 0;
+
+	if (pid)
+		object = object_names_polled(enrich->objects, pid, fds, count, err);
+	wait->object = object > 0 ? (uint32_t)object : 0;
+	wait->dev = 0;
+	wait->ino = 0;
+	wait->address = 0;
+	return object;
+}
+
 /* The descriptor may be closed soon, so it is looked up first. */
 static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, struct error *err)
 {
@@ -112,6 +135,8 @@ static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, 
 	uint32_t pid;
 	int64_t object;
 
+	if (wait->dev == WAFFLE_WAIT_POLLED)
+		return polled_object(enrich, wait, err);
 	wait->object = 0;
 	if (!wait->ino) /* a page fault */
 		return 0;
@@ -292,5 +317,10 @@ int enrich_process(struct enrich *enrich, pid_t pid, struct error *err)
 
 int enrich_tables(struct enrich *enrich, bool traced, struct error *err)
 {
-	return enrich->span_stacks ? stacks_ready(enrich->span_stacks, traced, err) : 0;
+	return enrich->span_stacks ? stacks_ready(enrich->span_stacks, true, traced, err) : 0;
+}
+
+int enrich_tables_soon(struct enrich *enrich, struct error *err)
+{
+	return enrich->span_stacks ? stacks_ready(enrich->span_stacks, false, false, err) : 0;
 }

@@ -47,6 +47,8 @@ int enrich_process(struct enrich *enrich, pid_t pid, struct error *err);
 /* Waits until the unwind tables of its files are made. While programs are traced, it waits at most
  * some milliseconds. */
 int enrich_tables(struct enrich *enrich, bool traced, struct error *err);
+/* Waits only for the tables that are there soon: those of small files, and those in the cache. */
+int enrich_tables_soon(struct enrich *enrich, struct error *err);
 /* The process has ended. Its exit record may be missing. */
 void enrich_forget(struct enrich *enrich, pid_t pid);
 
@@ -63,6 +65,9 @@ int enrich_halted_each(struct enrich *enrich, int (*pass)(struct waffle_rec *rec
 /* Number of recorded stacks (of waits, wake-ups, spans and events) that are not in the file. The
  * file's table was full, or too many others arrived while a thread waited. */
 uint64_t enrich_stacks_left_out(const struct enrich *enrich);
+/* Number of user stacks that are cut, and were taken before all unwinding tables of their process
+ * were ready. */
+uint64_t enrich_stacks_early(const struct enrich *enrich);
 /* Describes what stacks of spans lack. NULL: nothing known. */
 const char *enrich_stack_warning(const struct enrich *enrich);
 

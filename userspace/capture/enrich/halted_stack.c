@@ -80,7 +80,7 @@ static void module_make(const struct halted_code *code, struct module *module,
 		close(fd);
 		return;
 	}
-	if (cfi_file_read(&module->table, &segments, fd, path)) {
+	if (cfi_file_read(&module->table, &segments, fd, path, NULL)) {
 		module->table = (struct cfi_table){0};
 		return;
 	}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/record.h"
 #include "util/clock.h"
 #include "util/hash.h"
 #include "util/keymap.h"
@@ -262,6 +263,38 @@ int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const s
 	} else {
 		row->kind = OBJECT_FIXED;
 	}
+	result = row_write(names, row, (uint32_t)pid, err);
+	return result ? result : (int64_t)row->number;
+}
+
+int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
+			    struct error *err)
+{
+	uint32_t known = count < WAFFLE_POLLED_MAX ? count : WAFFLE_POLLED_MAX;
+	struct file_key key = {.ino = count, .dev = WAFFLE_WAIT_POLLED};
+	struct object_row *row;
+	uint64_t now = clock_monotonic_ns();
+	int result, len;
+
+	for (uint32_t i = 0; i < known; i++)
+		key.ino = hash_number(key.ino ^ (uint32_t)fds[i]);
+	row = row_get(names, &key, (uint32_t)pid, (uint32_t)fds[0]);
+	if (!row)
+		return 0;
+	if ((row->looked_ts && now - row->looked_ts < AGAIN_NS) || too_dear(names, now))
+		return row->number;
+	if (count > known)
+		len = snprintf(names->found.name, sizeof(names->found.name), "many descriptors: ");
+	else
+		len = snprintf(names->found.name, sizeof(names->found.name),
+			       "%u descriptors: ", count);
+	result = descriptors_list(names->found.name + len, sizeof(names->found.name) - (size_t)len,
+				  pid, fds, known);
+	names->found.detail[0] = '\0';
+	row->looked_ts = now;
+	names->spent_ns += clock_monotonic_ns() - now;
+	if (result) /* the process is gone */
+		return row->number;
 	result = row_write(names, row, (uint32_t)pid, err);
 	return result ? result : (int64_t)row->number;
 }

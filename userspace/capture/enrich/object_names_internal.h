@@ -22,6 +22,10 @@ void object_names_close(struct object_names *names);
 /* `kind`: the first 8 bytes of the kernel's name of an anonymous inode, "[timerfd", or "". */
 int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
 			  const char *kind, struct error *err);
+/* The same of several descriptors, of which at most WAFFLE_POLLED_MAX are in `fds`; `count` is
+ * greater if there are more. */
+int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
+			    struct error *err);
 /* Block devices are objects without an inode; cgroups are objects without a device. */
 int64_t object_names_device(struct object_names *names, uint32_t dev, struct error *err);
 int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino, struct error *err);

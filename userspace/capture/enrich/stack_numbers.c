@@ -438,6 +438,8 @@ int stack_numbers_frames(struct stack_numbers *numbers, struct waffle_rec *rec, 
 	user.count = words - 2 * python;
 	memcpy(addresses, from, user.count * sizeof(*from));
 	memcpy(pairs, from + user.count, 2 * python * sizeof(*from));
+	if (user.cut && numbers->uses.python)
+		stacks_cut(numbers->uses.python, frames.tgid, frames.rec.ts);
 	if (!frames.id)
 		return walk_mix(numbers, &frames, user, pairs, err);
 	ends_take(pairs, python);

@@ -38,8 +38,10 @@ struct stack_run {
 };
 
 struct stack_process {
-	pid_t pid;  /* 0: unused */
-	bool waits; /* some tables of its files are not finished yet */
+	pid_t pid;         /* 0: unused */
+	bool waits;        /* it has to be examined again */
+	bool pending;      /* some tables of its files are not finished yet */
+	uint64_t ready_ts; /* since then all have been in the kernel */
 	struct stack_run run;
 	struct python python;
 	uint32_t program; /* differs for each program that a pid runs */
@@ -78,6 +80,7 @@ struct stacks {
 	uint32_t unused_code; /* NO_CODE: none */
 	bool python_waits;    /* files that may be Python's are still being parsed */
 	uint64_t python_ts;   /* time of the last search */
+	uint64_t early;       /* see stacks_early() */
 	char warning[256];
 };
 
@@ -307,7 +310,7 @@ typedef VEC(struct waffle_unwind_mapping) placed_list;
 static int mappings_place(struct stacks *stacks, const struct mappings *mappings,
 			  struct stack_process *process, placed_list *placed)
 {
-	process->waits = false;
+	process->waits = process->pending = false;
 	for (size_t i = 0; i < mappings->list.len && placed->len < WAFFLE_STACK_MAPPINGS_MAX; i++) {
 		const struct mapping *mapping = &mappings->list.data[i];
 		int64_t index = file_of(stacks, mapping, process->pid);
@@ -316,11 +319,11 @@ static int mappings_place(struct stacks *stacks, const struct mappings *mappings
 
 		if (index == -ENOMEM)
 			return (int)index;
-		process->waits = process->waits || index == -EAGAIN;
+		process->pending = process->pending || index == -EAGAIN;
 		if (index < 0)
 			continue;
 		file = &stacks->files.data[index];
-		process->waits = process->waits || file->pending;
+		process->pending = process->pending || file->pending;
 		if (!file->pages || !unwind_place(&row, mapping, &file->segments, &file->table))
 			continue;
 		row.page = file->page;
@@ -328,6 +331,7 @@ static int mappings_place(struct stacks *stacks, const struct mappings *mappings
 		if (!vec_push(placed, row))
 			return -ENOMEM;
 	}
+	process->waits = process->pending;
 	return 0;
 }
 
@@ -378,41 +382,59 @@ const char *stacks_warning(const struct stacks *stacks)
 	return stacks->warning[0] ? stacks->warning : NULL;
 }
 
-int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
+/* Sends a process's mappings, with the tables that there are, to the kernel. */
+static void process_publish(struct stacks *stacks, struct stack_process *process,
+			    const struct mappings *mappings, const placed_list *placed)
+{
+	struct waffle_stack_process sent = {0};
+	struct stack_run old = process->run;
+
+	process->run = mappings_publish(stacks, placed);
+	if (!process->python.found)
+		python_look(stacks, process, process->pid, mappings);
+	sent.page = process->run.page;
+	sent.mappings = process->run.pages ? (uint32_t)placed->len : 0;
+	sent.python = process->python.kernel;
+	kernel_stack_process(stacks->kernel, process->pid, &sent);
+	run_give(stacks, old);
+}
+
+/* Examines the mappings of a process. `wait`: most tables are made in milliseconds. */
+static int process_examine(struct stacks *stacks, pid_t pid, bool wait, struct error *err)
 {
 	struct stack_process *process = process_of(stacks, pid);
-	struct waffle_stack_process sent = {0};
 	struct error gone = ERROR_INIT;
 	struct mappings mappings;
 	placed_list placed = {0};
+	bool waited;
 	int result;
 
 	if (!process)
 		return error_set(err, ENOMEM, "out of memory");
 	if (process_mappings(&mappings, pid, &gone))
 		return 0;
+	waited = process->pending;
 	result = mappings_place(stacks, &mappings, process, &placed);
-	if (!result && process->waits) { /* most tables are made in milliseconds */
-		table_maker_wait(stacks->maker, WAIT_NS);
+	waited |= process->pending;
+	if (!result && process->pending && wait) {
+		table_maker_wait(stacks->maker, false, WAIT_NS);
 		tables_take(stacks);
 		placed.len = 0;
 		result = mappings_place(stacks, &mappings, process, &placed);
 	}
 	if (!result) {
-		struct stack_run old = process->run;
-
-		process->run = mappings_publish(stacks, &placed);
-		if (!process->python.found)
-			python_look(stacks, process, pid, &mappings);
-		sent.page = process->run.page;
-		sent.mappings = process->run.pages ? (uint32_t)placed.len : 0;
-		sent.python = process->python.kernel;
-		kernel_stack_process(stacks->kernel, pid, &sent);
-		run_give(stacks, old);
+		process_publish(stacks, process, &mappings, &placed);
+		if (waited && !process->pending)
+			process->ready_ts = clock_monotonic_ns();
 	}
 	vec_free(&placed);
 	mappings_free(&mappings);
 	return result ? error_set(err, -result, "out of memory") : 0;
+}
+
+int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
+{
+	return process_examine(stacks, pid, true, err);
 }
 
 int stacks_round(struct stacks *stacks, struct error *err)
@@ -428,14 +450,29 @@ int stacks_round(struct stacks *stacks, struct error *err)
 	stacks->python_ts = now;
 	for (size_t i = 0; i < stacks->processes.len && !result; i++)
 		if (stacks->processes.data[i].waits)
-			result = stacks_process(stacks, stacks->processes.data[i].pid, err);
+			result = process_examine(stacks, stacks->processes.data[i].pid, false, err);
 	return result;
 }
 
-int stacks_ready(struct stacks *stacks, bool traced, struct error *err)
+int stacks_ready(struct stacks *stacks, bool all, bool traced, struct error *err)
 {
-	table_maker_wait(stacks->maker, traced ? WAIT_NS : READY_NS);
+	table_maker_wait(stacks->maker, all, traced ? WAIT_NS : READY_NS);
 	return stacks_round(stacks, err);
+}
+
+void stacks_cut(struct stacks *stacks, uint32_t tgid, uint64_t ts)
+{
+	uint32_t index = map_get(&stacks->process_at, tgid);
+	const struct stack_process *process =
+		index == MAP_NONE ? NULL : &stacks->processes.data[index];
+
+	if (process && (process->pending || ts < process->ready_ts))
+		stacks->early++;
+}
+
+uint64_t stacks_early(const struct stacks *stacks)
+{
+	return stacks->early;
 }
 
 int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err)

@@ -3,7 +3,7 @@
  * Stacks of spans and events. Loads the unwind tables of the files that a process has mapped into
  * the kernel, and decodes the records. A file's table is made once, when the first process that
  * maps the file is examined. A separate thread makes it, since a large library takes some tenths of
- * a second. Until then, stacks end at code without frame pointers.
+ * a second. Until then, stacks end at code without frame pointers, and count as early.
  */
 #ifndef WAFFLE_CAPTURE_ENRICH_STACKS_INTERNAL_H
 #define WAFFLE_CAPTURE_ENRICH_STACKS_INTERNAL_H
@@ -22,9 +22,13 @@ void stacks_free(struct stacks *stacks);
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
 /* Loads the tables that were finished since the last call. 0 or -ENOMEM. */
 int stacks_round(struct stacks *stacks, struct error *err);
-/* Waits for all tables, then loads them. While programs are traced, it waits some milliseconds
- * at most. */
-int stacks_ready(struct stacks *stacks, bool traced, struct error *err);
+/* Waits for tables, then loads them: for `all`, or only for those that are there soon
+ * (table_maker_wait()). While programs are traced, it waits some milliseconds at most. */
+int stacks_ready(struct stacks *stacks, bool all, bool traced, struct error *err);
+/* A user stack of `ts` is cut. It counts as early if not all tables of its process were there. */
+void stacks_cut(struct stacks *stacks, uint32_t tgid, uint64_t ts);
+/* Number of early stacks, which might not be cut with all tables. */
+uint64_t stacks_early(const struct stacks *stacks);
 /* Describes what stacks lack, and why. NULL: nothing known. */
 const char *stacks_warning(const struct stacks *stacks);
 /* Prepares the table of a file before processes map it. `fd` stays the caller's. */

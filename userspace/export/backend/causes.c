@@ -6,9 +6,16 @@
 #include "symbolize/stack_names.h"
 #include "util/memory.h"
 
+struct causes_loading {
+	struct span_cause *spans;
+	span_causes_fn ready;
+	void *arg;
+};
+
 static int instance_take(const struct why *why, const struct why_instance *instance, void *arg)
 {
-	struct span_cause *spans = arg, *first = &spans[instance->span];
+	const struct causes_loading *loading = arg;
+	struct span_cause *first = &loading->spans[instance->span];
 
 	for (uint32_t i = 0; i < instance->part_count; i++) {
 		const struct why_part *part = &why->parts.data[instance->part + i];
@@ -18,7 +25,7 @@ static int instance_take(const struct why *why, const struct why_instance *insta
 		*first = (struct span_cause){part->ns, part->thread, part->object,
 					     (uint8_t)part->cause, (uint8_t)part->grade};
 	}
-	return 0;
+	return loading->ready(instance->span, loading->arg);
 }
 
 int span_causes_each(struct why **why, const struct model *model, why_each_fn each, void *arg,
@@ -32,15 +39,18 @@ int span_causes_each(struct why **why, const struct model *model, why_each_fn ea
 	return result;
 }
 
-int span_causes_load(struct span_causes *causes, const struct model *model, struct error *err)
+int span_causes_load(struct span_causes *causes, const struct model *model, span_causes_fn ready,
+		     void *arg, struct error *err)
 {
+	struct causes_loading loading = {.ready = ready, .arg = arg};
 	int result;
 
 	*causes = (struct span_causes){0};
 	if (!model->sched || !model->spans.len)
 		return 0;
 	causes->spans = memory_zeroed(model->spans.len, sizeof(*causes->spans));
-	result = span_causes_each(&causes->why, model, instance_take, causes->spans, err);
+	loading.spans = causes->spans;
+	result = span_causes_each(&causes->why, model, instance_take, &loading, err);
 	if (result < 0)
 		span_causes_free(causes);
 	return result < 0 ? result : 0;

@@ -18,8 +18,12 @@ struct span_causes {
 	struct why *why;          /* keeps only texts */
 };
 
-/* Explains all spans. Returns 0 or a negative errno with a message. */
-int span_causes_load(struct span_causes *causes, const struct model *model, struct error *err);
+/* All spans up to this one are explained. Non-zero: explain no others. */
+typedef int (*span_causes_fn)(uint32_t span, void *arg);
+/* Explains the spans one after the other, and calls `ready` after each that is whole. Returns 0 or
+ * a negative errno with a message. */
+int span_causes_load(struct span_causes *causes, const struct model *model, span_causes_fn ready,
+		     void *arg, struct error *err);
 /* why_each() with the symbols that `why` has, so that causes are what it says. Free *why. */
 int span_causes_each(struct why **why, const struct model *model, why_each_fn each, void *arg,
 		     struct error *err);

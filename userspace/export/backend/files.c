@@ -16,18 +16,20 @@
 #include "util/memory.h"
 
 struct file_out {
+	FILE *file;
+	bool follows; /* Zipkin: the next batch needs a comma */
 	struct model_records *records;
 	struct pending_events pending;
 	struct out_bytes text;
 	struct otlp_source source;
 };
 
-static int file_begin(struct file_out *out, const struct model *model, char service[SERVICE_BYTES],
-		      struct error *err)
+static void file_begin(struct file_out *out, FILE *file, const struct model *model,
+		       char service[SERVICE_BYTES])
 {
-	*out = (struct file_out){.records = model_records_open(model, true, err)};
-	out->source = (struct otlp_source){service_name(service, model->meta), NULL, NULL, NULL};
-	return out->records ? 0 : -EIO;
+	*out = (struct file_out){.file = file, .records = model_records_open(model)};
+	out->source =
+		(struct otlp_source){service_name(service, model->meta), NULL, &out->pending, NULL};
 }
 
 static void file_end(struct file_out *out)
@@ -37,58 +39,68 @@ static void file_end(struct file_out *out)
 	bytes_free(&out->text);
 }
 
+static void text_write(struct file_out *out)
+{
+	memory_require(!out->text.failed);
+	fwrite(out->text.data, 1, out->text.len, out->file);
+	bytes_clear(&out->text);
+}
+
+static int otlp_batch_write(struct full_record *const *list, size_t count, void *arg)
+{
+	struct file_out *out = arg;
+
+	if (otlp_traces(&out->text, true, &out->source, list, count))
+		bytes_char(&out->text, '\n');
+	text_write(out);
+	return 0;
+}
+
 int otlp_write(const struct model *model, FILE *file, struct error *err)
 {
 	struct full_record *const *list;
 	char service[SERVICE_BYTES];
 	struct file_out out;
 	size_t count;
+	int result;
 
-	if (file_begin(&out, model, service, err))
-		return -EIO;
-	out.source.pending = &out.pending;
-	while ((count = model_records_next(out.records, &out.pending, &list))) {
-		if (otlp_traces(&out.text, true, &out.source, list, count))
-			bytes_char(&out.text, '\n');
-		memory_require(!out.text.failed);
-		fwrite(out.text.data, 1, out.text.len, file);
-		bytes_clear(&out.text);
-	}
-	while ((count = model_records_next_counters(out.records, &list))) {
+	file_begin(&out, file, model, service);
+	result = model_records_each(out.records, true, &out.pending, otlp_batch_write, &out, err);
+	while (!result && (count = model_records_next_counters(out.records, &list))) {
 		if (otlp_counters(&out.text, true, &out.source, list, count))
 			bytes_char(&out.text, '\n');
-		memory_require(!out.text.failed);
-		fwrite(out.text.data, 1, out.text.len, file);
-		bytes_clear(&out.text);
+		text_write(&out);
 	}
 	file_end(&out);
+	return result;
+}
+
+/* Each batch is a list of its own, of which the brackets are left out. */
+static int zipkin_batch_write(struct full_record *const *list, size_t count, void *arg)
+{
+	struct file_out *out = arg;
+
+	zipkin_spans(&out->text, &out->source, list, count);
+	memory_require(!out->text.failed);
+	if (out->text.len > 2) {
+		fputs(out->follows ? ",\n" : "\n", out->file);
+		fwrite(out->text.data + 1, 1, out->text.len - 2, out->file);
+		out->follows = true;
+	}
+	bytes_clear(&out->text);
 	return 0;
 }
 
 int zipkin_write(const struct model *model, FILE *file, struct error *err)
 {
-	struct full_record *const *list;
 	char service[SERVICE_BYTES];
 	struct file_out out;
-	bool follows = false;
-	size_t count;
+	int result;
 
-	if (file_begin(&out, model, service, err))
-		return -EIO;
-	out.source.pending = &out.pending;
+	file_begin(&out, file, model, service);
 	fputc('[', file);
-	while ((count = model_records_next(out.records, &out.pending, &list))) {
-		zipkin_spans(&out.text, &out.source, list, count);
-		memory_require(!out.text.failed);
-		/* Each batch is a list of its own: without its brackets. */
-		if (out.text.len > 2) {
-			fputs(follows ? ",\n" : "\n", file);
-			fwrite(out.text.data + 1, 1, out.text.len - 2, file);
-			follows = true;
-		}
-		bytes_clear(&out.text);
-	}
+	result = model_records_each(out.records, true, &out.pending, zipkin_batch_write, &out, err);
 	fputs("\n]\n", file);
 	file_end(&out);
-	return 0;
+	return result;
 }

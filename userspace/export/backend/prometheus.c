@@ -210,46 +210,51 @@ static void losses_write(const struct family_out *out, const struct model *model
 
 /* ---- the metrics that processors have, too ---- */
 
-static void spans_take(struct series_table *table, const struct model *model,
-		       struct model_records *records, uint64_t *last_unix_ns)
+struct spans_taking {
+	struct series_table *table;
+	const struct model *model;
+	struct pending_events pending;
+	size_t span; /* the next one */
+	uint64_t *last_unix_ns;
+};
+
+static int spans_take(struct full_record *const *list, size_t count, void *arg)
 {
-	struct pending_events pending = {0};
-	struct full_record *const *list;
-	size_t count, span = 0;
+	struct spans_taking *taking = arg;
 
-	while ((count = model_records_next(records, &pending, &list))) {
-		for (size_t i = 0; i < count; i++) {
-			struct waffle_record *record = &list[i]->record;
-			uint64_t unix_ns = record->end_ns + (uint64_t)record->unix_offset_ns;
+	for (size_t i = 0; i < count; i++) {
+		struct waffle_record *record = &list[i]->record;
+		uint64_t unix_ns = record->end_ns + (uint64_t)record->unix_offset_ns;
 
-			if (record->kind != WAFFLE_RECORD_SPAN)
-				continue;
-			/* Its duration is as unknown as that of one without an end. */
-			if (model->spans.data[span++].flags & MODEL_SPAN_CUT)
-				record->flags |= WAFFLE_RECORD_UNFINISHED;
-			series_take(table, list[i]);
-			*last_unix_ns = unix_ns > *last_unix_ns ? unix_ns : *last_unix_ns;
-		}
-		pending_events_clear(&pending);
+		if (record->kind != WAFFLE_RECORD_SPAN)
+			continue;
+		/* Its duration is as unknown as that of one without an end. */
+		if (taking->model->spans.data[taking->span++].flags & MODEL_SPAN_CUT)
+			record->flags |= WAFFLE_RECORD_UNFINISHED;
+		series_take(taking->table, list[i]);
+		if (unix_ns > *taking->last_unix_ns)
+			*taking->last_unix_ns = unix_ns;
 	}
+	pending_events_clear(&taking->pending);
+	return 0;
 }
 
 static int series_fill(struct series_table *table, const struct model *model,
 		       uint64_t *last_unix_ns, struct error *err)
 {
-	struct model_records *records = model_records_open(model, false, err);
+	struct model_records *records = model_records_open(model);
+	struct spans_taking taking = {.table = table, .model = model, .last_unix_ns = last_unix_ns};
+	int result;
 
-	if (!records)
-		return -EIO;
 	table->limit = SERIES_MAX;
 	table->start_unix_ns = model->start_ts + (model->meta->real_ns - model->meta->start_ts);
 	series_choices_parse(table->histograms, &table->histogram_count, SERIES_HISTOGRAMS_MAX,
 			     true, "prometheus", "dur", err);
-	spans_take(table, model, records, last_unix_ns);
+	result = model_records_each(records, false, &taking.pending, spans_take, &taking, err);
 	for (uint32_t i = 0; i < model->events.len; i++)
 		series_take(table, model_records_event(records, i));
 	model_records_close(records);
-	return 0;
+	return result;
 }
 
 /* What only a finished capture knows. */

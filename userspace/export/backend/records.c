@@ -12,6 +12,11 @@
 
 #define ATTRIBUTES_MAX 18
 #define DIMS_MAX 4 /* values of three numbers, such as a kernel's grid */
+/* A batch with so many bytes of values gets no further record. The events inside of spans count,
+ * too, which may be many: servers limit the size of a request. */
+#define BATCH_BYTES (256u << 10)
+/* About what a record takes besides its values, such as its name, times and attributes. */
+#define RECORD_BYTES 256u
 
 /* A record with all that it points to. */
 struct record_slot {
@@ -34,6 +39,7 @@ struct model_records {
 	size_t next_span, next_alone, next_counter;
 	VEC(uint32_t) alone; /* events that become records of their own */
 	struct record_slot *slots;
+	size_t batch_bytes; /* of the batch that is being made, about */
 	struct full_record *list[MODEL_RECORDS_BATCH];
 };
 
@@ -251,6 +257,7 @@ static void slot_fill(struct model_records *records, struct record_slot *slot, u
 		.facts = &slot->facts,
 	};
 	frame_fill(slot, walk);
+	records->batch_bytes += RECORD_BYTES + slot->full.frame_bytes;
 }
 
 static void event_fill(struct model_records *records, struct record_slot *slot, uint32_t index)
@@ -331,16 +338,12 @@ static void span_fill(struct model_records *records, struct record_slot *slot, u
 	slot->facts.link_count = slot->links.len;
 }
 
-struct model_records *model_records_open(const struct model *model, bool causes, struct error *err)
+struct model_records *model_records_open(const struct model *model)
 {
 	struct model_records *records = memory_zeroed(1, sizeof(*records));
 
 	records->model = model;
 	records->unix_offset_ns = (int64_t)(model->meta->real_ns - model->meta->start_ts);
-	if (causes && span_causes_load(&records->causes, model, err) < 0) {
-		free(records);
-		return NULL;
-	}
 	records->processes = process_facts_open(model);
 	/* One more for the events of a span. */
 	records->slots = memory_zeroed(MODEL_RECORDS_BATCH + 1, sizeof(*records->slots));
@@ -364,22 +367,69 @@ void model_records_close(struct model_records *records)
 	free(records);
 }
 
-size_t model_records_next(struct model_records *records, struct pending_events *pending,
-			  struct full_record *const **list)
+/* ---- batches ---- */
+
+struct passing {
+	struct model_records *records;
+	struct pending_events *pending;
+	model_records_fn take;
+	void *arg;
+	bool ended; /* there are no more, or take() wants no more */
+};
+
+static bool has_room(const struct model_records *records, size_t count)
+{
+	return count < MODEL_RECORDS_BATCH && records->batch_bytes < BATCH_BYTES;
+}
+
+/* Returns their number. */
+static size_t batch_make(struct model_records *records, struct pending_events *pending)
 {
 	const struct model *model = records->model;
 	size_t count = 0;
 
-	while (count < MODEL_RECORDS_BATCH && records->next_span < model->spans.len)
+	records->batch_bytes = 0;
+	while (has_room(records, count) && records->next_span < model->spans.len)
 		span_fill(records, &records->slots[count++], (uint32_t)records->next_span++,
 			  pending);
-	while (count < MODEL_RECORDS_BATCH && records->next_alone < records->alone.len)
+	while (has_room(records, count) && records->next_alone < records->alone.len)
 		event_fill(records, &records->slots[count++],
 			   records->alone.data[records->next_alone++]);
 	for (size_t i = 0; i < count; i++)
 		records->list[i] = &records->slots[i].full;
-	*list = records->list;
 	return count;
+}
+
+static void batch_pass(struct passing *passing)
+{
+	size_t count = batch_make(passing->records, passing->pending);
+
+	passing->ended = !count || passing->take(passing->records->list, count, passing->arg);
+}
+
+/* Passes on the batches of which all spans are explained. */
+static int explained_pass(uint32_t span, void *arg)
+{
+	struct passing *passing = arg;
+
+	while (passing->records->next_span + MODEL_RECORDS_BATCH <= (size_t)span + 1 &&
+	       !passing->ended)
+		batch_pass(passing);
+	return passing->ended;
+}
+
+int model_records_each(struct model_records *records, bool causes, struct pending_events *pending,
+		       model_records_fn take, void *arg, struct error *err)
+{
+	struct passing passing = {records, pending, take, arg, false};
+	int result = 0;
+
+	if (causes)
+		result = span_causes_load(&records->causes, records->model, explained_pass,
+					  &passing, err);
+	while (!result && !passing.ended)
+		batch_pass(&passing);
+	return result;
 }
 
 size_t model_records_next_counters(struct model_records *records, struct full_record *const **list)

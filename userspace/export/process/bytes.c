@@ -12,7 +12,7 @@
 
 #define CAP_MIN 256
 
-static bool grow(struct out_bytes *bytes, size_t len)
+bool bytes_grow_(struct out_bytes *bytes, size_t len)
 {
 	size_t cap = bytes->cap ? bytes->cap : CAP_MIN;
 	char *data;
@@ -35,7 +35,7 @@ static bool grow(struct out_bytes *bytes, size_t len)
 
 void bytes_add_slow_(struct out_bytes *bytes, const void *data, size_t len)
 {
-	if (!len || !grow(bytes, len))
+	if (!len || !bytes_grow_(bytes, len))
 		return;
 	memcpy(bytes->data + bytes->len, data, len);
 	bytes->len += len;
@@ -54,7 +54,7 @@ void bytes_print(struct out_bytes *bytes, const char *format, ...)
 		return;
 	if ((size_t)len < sizeof(text)) {
 		bytes_add(bytes, text, (size_t)len);
-	} else if (grow(bytes, (size_t)len + 1)) {
+	} else if (bytes_grow_(bytes, (size_t)len + 1)) {
 		va_start(args, format);
 		vsnprintf(bytes->data + bytes->len, (size_t)len + 1, format, args);
 		va_end(args);

@@ -29,6 +29,17 @@ static inline void bytes_add(struct out_bytes *bytes, const void *data, size_t l
 	bytes->len += len;
 }
 
+bool bytes_grow_(struct out_bytes *bytes, size_t len);
+
+/* Where the next `len` bytes go; the caller writes them and adds their number to bytes->len. NULL:
+ * out of memory. */
+static inline char *bytes_room(struct out_bytes *bytes, size_t len)
+{
+	if ((len > bytes->cap - bytes->len || bytes->failed) && !bytes_grow_(bytes, len))
+		return NULL;
+	return bytes->data + bytes->len;
+}
+
 void bytes_print(struct out_bytes *bytes, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The same as "%" PRIu64 and "%016" PRIx64, in a fraction of the time. */

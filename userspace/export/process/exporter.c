@@ -19,7 +19,7 @@ enum encoding { ENCODING_PROTOBUF, ENCODING_JSON };
 struct export_config {
 	const char *otlp, *zipkin, *prometheus, *headers, *ca, *spool;
 	unsigned encoding;
-	uint64_t timeout_ns, queue_bytes, give_up_ns, spool_bytes;
+	uint64_t timeout_ns, queue_bytes, give_up_ns, spool_bytes, requests;
 };
 
 struct export_state {
@@ -62,6 +62,11 @@ static const struct processor_option options[] = {
 	{"timeout", "100ms to 10m", "Of one request. Default: 10s.", .type = PROCESSOR_TIME,
 	 .min = 100000000ull, .max = 600000000000ull, .value = 10000000000ull,
 	 .at = offsetof(struct export_config, timeout_ns)},
+	{"requests", "1 to 16",
+	 "Requests that are under way at the same time, each by a thread of its own: for a server "
+	 "that is far away. Default: 1.",
+	 .type = PROCESSOR_NUMBER, .min = 1, .max = SENDER_PARALLEL_MAX, .value = 1,
+	 .at = offsetof(struct export_config, requests)},
 	{"queue", "64KiB to 1GiB",
 	 "Memory for what waits to be sent; what finds no room is dropped. Default: 8MiB.",
 	 .type = PROCESSOR_SIZE, .min = 65536, .max = 1u << 30, .value = 8u << 20,
@@ -102,6 +107,7 @@ static int export_open(struct processor *processor, struct error *err)
 		.host = processor->host,
 		.queue_bytes = config->queue_bytes,
 		.give_up_ns = config->give_up_ns,
+		.parallel = (unsigned)config->requests,
 	};
 	char name[128];
 	int result;
@@ -119,6 +125,11 @@ static int export_open(struct processor *processor, struct error *err)
 			processor->host->origin);
 	if (http_url_is_grpc(http.url) && (!config->otlp || config->encoding == ENCODING_JSON))
 		return error_set(err, EINVAL, "%s: export(): only otlp in protobuf goes by gRPC",
+				 processor->host->origin);
+	if (config->prometheus && config->requests > 1)
+		return error_set(err, EINVAL,
+				 "%s: export(prometheus=URL) takes no requests=, since Prometheus "
+				 "wants the values of a metric in order",
 				 processor->host->origin);
 	result = spool_make(&sender.spool, processor, err);
 	snprintf(name, sizeof(name), "%s: export()", processor->host->origin);

@@ -48,13 +48,14 @@ static enum sender_outcome failed(struct sender_reply *reply, int code)
 /* ---- appending ---- */
 
 /* The thread of the sender may wait here as long as the file does. */
-static enum sender_outcome append(void *arg, const struct parcel *parcel,
+static enum sender_outcome append(void *arg, unsigned thread, const struct parcel *parcel,
 				  struct sender_reply *reply)
 {
 	const struct file_target *target = arg;
 	const char *data = parcel->data;
 	size_t len = parcel->len;
 
+	(void)thread;
 	while (len) {
 		struct pollfd room = {.fd = target->fd, .events = POLLOUT};
 		ssize_t written;
@@ -79,7 +80,7 @@ static enum sender_outcome append(void *arg, const struct parcel *parcel,
 
 /* ---- replacing ---- */
 
-static enum sender_outcome replace(void *arg, const struct parcel *parcel,
+static enum sender_outcome replace(void *arg, unsigned thread, const struct parcel *parcel,
 				   struct sender_reply *reply)
 {
 	const struct file_target *target = arg;
@@ -87,6 +88,7 @@ static enum sender_outcome replace(void *arg, const struct parcel *parcel,
 	struct error err = ERROR_INIT;
 	int code = output_open(&output, target->path, &err);
 
+	(void)thread;
 	if (!code) {
 		fwrite(parcel->data, 1, parcel->len, output.file);
 		code = output_commit(&output, &err);

@@ -16,35 +16,46 @@
 
 enum http_form { FORM_PROTOBUF, FORM_JSON, FORM_GRPC, FORM_WRITE, FORM_COUNT };
 
+struct http_target;
+
+/* What each thread of the sender has for itself: one request at a time. */
+struct http_client {
+	struct http_target *target;
+	void *easy;
+	struct out_bytes framed; /* the request of gRPC */
+	struct grpc_result result;
+	struct out_bytes body; /* of the answer */
+	char error[CURL_ERROR_BYTES];
+};
+
 struct http_target {
 	const struct curl_library *curl;
-	void *easy;
 	void *headers[FORM_COUNT]; /* lists of libcurl */
 	struct http_headers secret;
 	struct http_urls urls;
 	char *ca_file;
 	uint64_t timeout_ns;
-	struct out_bytes framed; /* the request of gRPC */
-	struct grpc_result result;
 	bool finished; /* the records are of a file, and somebody waits */
 	atomic_bool cancelled;
-	struct out_bytes body; /* of the answer */
-	char error[CURL_ERROR_BYTES];
+	struct http_client clients[SENDER_PARALLEL_MAX];
+	unsigned client_count;
 };
 
 static void target_free(void *arg)
 {
 	struct http_target *target = arg;
 
-	if (target->easy)
-		target->curl->easy_cleanup(target->easy);
+	for (unsigned i = 0; i < target->client_count; i++) {
+		if (target->clients[i].easy)
+			target->curl->easy_cleanup(target->clients[i].easy);
+		bytes_free(&target->clients[i].framed);
+		bytes_free(&target->clients[i].body);
+	}
 	for (unsigned i = 0; i < FORM_COUNT; i++)
 		if (target->headers[i])
 			target->curl->slist_free_all(target->headers[i]);
 	http_urls_free(&target->urls);
 	http_headers_free(&target->secret);
-	bytes_free(&target->framed);
-	bytes_free(&target->body);
 	free(target->ca_file);
 	free(target);
 }
@@ -58,12 +69,12 @@ static void target_cancel(void *arg)
 
 static size_t body_take(const char *data, size_t size, size_t count, void *arg)
 {
-	struct http_target *target = arg;
+	struct http_client *client = arg;
 
-	if (target->body.len + size * count > BODY_MAX)
+	if (client->body.len + size * count > BODY_MAX)
 		return 0;
-	bytes_add(&target->body, data, size * count);
-	return target->body.failed ? 0 : size * count;
+	bytes_add(&client->body, data, size * count);
+	return client->body.failed ? 0 : size * count;
 }
 
 static int progress(void *arg, int64_t down_total, int64_t down, int64_t up_total, int64_t up)
@@ -78,10 +89,10 @@ static int progress(void *arg, int64_t down_total, int64_t down, int64_t up_tota
 /* Those behind the body come here, too. */
 static size_t header_take(const char *line, size_t size, size_t count, void *arg)
 {
-	struct http_target *target = arg;
+	struct http_client *client = arg;
 
-	if (target->urls.grpc)
-		grpc_header_take(&target->result, line, size * count);
+	if (client->target->urls.grpc)
+		grpc_header_take(&client->result, line, size * count);
 	return size * count;
 }
 
@@ -101,24 +112,25 @@ static enum http_form form_of(const struct http_target *target, uint32_t kind)
 				   : FORM_PROTOBUF;
 }
 
-static int request(struct http_target *target, const struct parcel *parcel)
+static int request(struct http_client *client, const struct parcel *parcel)
 {
+	const struct http_target *target = client->target;
 	const struct curl_library *curl = target->curl;
-	void *easy = target->easy;
+	void *easy = client->easy;
 	const char *data = parcel->data;
 	size_t len = parcel->len;
 
 	if (target->urls.grpc) {
-		bytes_clear(&target->framed);
-		grpc_request(&target->framed, parcel->data, parcel->len);
-		if (target->framed.failed)
+		bytes_clear(&client->framed);
+		grpc_request(&client->framed, parcel->data, parcel->len);
+		if (client->framed.failed)
 			return CURL_OUT_OF_MEMORY;
-		data = target->framed.data;
-		len = target->framed.len;
+		data = client->framed.data;
+		len = client->framed.len;
 	}
-	bytes_clear(&target->body);
-	target->result = (struct grpc_result){0};
-	target->error[0] = '\0';
+	bytes_clear(&client->body);
+	client->result = (struct grpc_result){0};
+	client->error[0] = '\0';
 	curl->easy_setopt(easy, CURL_URL, target->urls.of[url_of(parcel->kind)]);
 	curl->easy_setopt(easy, CURL_HTTPHEADER, target->headers[form_of(target, parcel->kind)]);
 	curl->easy_setopt(easy, CURL_POSTFIELDS, data);
@@ -132,10 +144,10 @@ static bool is_temporary(long status)
 	return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-static void answer_say(struct http_target *target, long status, struct sender_reply *reply)
+static void answer_say(const struct http_client *client, long status, struct sender_reply *reply)
 {
-	size_t len = target->body.len < 120 ? target->body.len : 120;
-	const char *body = target->body.data;
+	size_t len = client->body.len < 120 ? client->body.len : 120;
+	const char *body = client->body.data;
 
 	/* An answer in protobuf is a Status, whose text is in the middle of it. */
 	while (len && !isprint((unsigned char)*body)) {
@@ -159,47 +171,49 @@ static enum sender_outcome accepted(const char *body, size_t len, bool json,
 	return SENDER_DONE;
 }
 
-static enum sender_outcome called(struct http_target *target, struct sender_reply *reply)
+static enum sender_outcome called(struct http_client *client, struct sender_reply *reply)
 {
-	struct grpc_result *result = &target->result;
+	struct grpc_result *result = &client->result;
 	const char *message;
 	size_t len = 0;
 
 	if (!result->known || result->status) {
-		http_headers_redact(&target->secret, result->message, strlen(result->message));
+		http_headers_redact(&client->target->secret, result->message,
+				    strlen(result->message));
 		return grpc_failed(result, reply);
 	}
-	message = grpc_answer(target->body.data, target->body.len, &len);
+	message = grpc_answer(client->body.data, client->body.len, &len);
 	return message ? accepted(message, len, false, reply) : SENDER_DONE;
 }
 
 /* The server has no such service. */
-static bool is_missing(const struct http_target *target, long status)
+static bool is_missing(const struct http_client *client, long status)
 {
-	return target->urls.grpc
-		       ? target->result.known && target->result.status == GRPC_UNIMPLEMENTED
+	return client->target->urls.grpc
+		       ? client->result.known && client->result.status == GRPC_UNIMPLEMENTED
 		       : status == 404;
 }
 
-static enum sender_outcome answered(struct http_target *target, const struct parcel *parcel,
+static enum sender_outcome answered(struct http_client *client, const struct parcel *parcel,
 				    struct sender_reply *reply)
 {
+	const struct curl_library *curl = client->target->curl;
 	long status = 0;
 	int64_t after = 0;
 
-	target->curl->easy_getinfo(target->easy, CURL_INFO_RESPONSE_CODE, &status);
-	reply->skipped = parcel->kind & HTTP_OPTIONAL && is_missing(target, status);
+	curl->easy_getinfo(client->easy, CURL_INFO_RESPONSE_CODE, &status);
+	reply->skipped = parcel->kind & HTTP_OPTIONAL && is_missing(client, status);
 	if (reply->skipped)
 		return SENDER_DONE;
-	if (target->urls.grpc && status == 200)
-		return called(target, reply);
+	if (client->target->urls.grpc && status == 200)
+		return called(client, reply);
 	if (status >= 200 && status < 300)
-		return accepted(target->body.data, target->body.len, parcel->kind & HTTP_JSON,
+		return accepted(client->body.data, client->body.len, parcel->kind & HTTP_JSON,
 				reply);
-	answer_say(target, status, reply);
+	answer_say(client, status, reply);
 	if (!is_temporary(status))
 		return SENDER_REFUSED;
-	target->curl->easy_getinfo(target->easy, CURL_INFO_RETRY_AFTER, &after);
+	curl->easy_getinfo(client->easy, CURL_INFO_RETRY_AFTER, &after);
 	if (after > 0)
 		reply->after_ns =
 			after < 3600 ? (uint64_t)after * 1000000000ull : BACKOFF_ASKED_MAX_NS;
@@ -215,10 +229,11 @@ static bool is_final(const struct http_target *target, int code)
 		(code == CURL_PEER_FAILED_VERIFICATION || code == CURL_SSL_CACERT_BADFILE));
 }
 
-static enum sender_outcome deliver(void *arg, const struct parcel *parcel,
+static enum sender_outcome deliver(void *arg, unsigned thread, const struct parcel *parcel,
 				   struct sender_reply *reply)
 {
 	struct http_target *target = arg;
+	struct http_client *client = &target->clients[thread];
 	enum sender_outcome outcome;
 	int code;
 
@@ -228,18 +243,18 @@ static enum sender_outcome deliver(void *arg, const struct parcel *parcel,
 			 "the request was made for another protocol, and can't go by gRPC");
 		return SENDER_REFUSED;
 	}
-	code = request(target, parcel);
+	code = request(client, parcel);
 	/* The answer was too long. To send the records again would get the same one. */
-	if (code == CURL_WRITE_ERROR && !target->body.failed)
+	if (code == CURL_WRITE_ERROR && !client->body.failed)
 		code = 0;
 	if (!code) {
 		/* A server may repeat what it was sent. */
-		if (target->body.len)
-			http_headers_redact(&target->secret, target->body.data, target->body.len);
-		outcome = answered(target, parcel, reply);
+		if (client->body.len)
+			http_headers_redact(&target->secret, client->body.data, client->body.len);
+		outcome = answered(client, parcel, reply);
 	} else {
 		snprintf(reply->why, sizeof(reply->why), "%.199s",
-			 *target->error ? target->error : target->curl->easy_strerror(code));
+			 *client->error ? client->error : target->curl->easy_strerror(code));
 		outcome = is_final(target, code) ? SENDER_REFUSED : SENDER_AGAIN;
 	}
 	return outcome;
@@ -281,7 +296,7 @@ static int headers_make(struct http_target *target)
 
 /* gRPC is only spoken over HTTP/2, which a server without TLS is not asked for. Such a connection
  * can't be used again before libcurl 8.0: github.com/curl/curl/pull/10643. */
-static int version_set(struct http_target *target)
+static int version_set(const struct http_target *target, void *easy)
 {
 	const struct curl_library *curl = target->curl;
 	bool tls = target->urls.tls;
@@ -289,17 +304,18 @@ static int version_set(struct http_target *target)
 
 	if (!target->urls.grpc)
 		return 0;
-	failed = curl->easy_setopt(target->easy, CURL_HTTP_VERSION,
+	failed = curl->easy_setopt(easy, CURL_HTTP_VERSION,
 				   tls ? CURL_HTTP_2_TLS : CURL_HTTP_2_PRIOR_KNOWLEDGE);
 	if (!tls)
-		failed |= curl->easy_setopt(target->easy, CURL_FORBID_REUSE, 1l);
+		failed |= curl->easy_setopt(easy, CURL_FORBID_REUSE, 1l);
 	return failed ? -EPROTONOSUPPORT : 0;
 }
 
-static int easy_make(struct http_target *target)
+static int client_make(struct http_client *client)
 {
+	struct http_target *target = client->target;
 	const struct curl_library *curl = target->curl;
-	void *easy = target->easy = curl->easy_init();
+	void *easy = client->easy = curl->easy_init();
 	int failed;
 
 	if (!easy)
@@ -316,19 +332,33 @@ static int easy_make(struct http_target *target)
 	failed |= curl->easy_setopt(easy, CURL_XFERINFOFUNCTION, progress);
 	failed |= curl->easy_setopt(easy, CURL_XFERINFODATA, target);
 	failed |= curl->easy_setopt(easy, CURL_WRITEFUNCTION, body_take);
-	failed |= curl->easy_setopt(easy, CURL_WRITEDATA, target);
+	failed |= curl->easy_setopt(easy, CURL_WRITEDATA, client);
 	failed |= curl->easy_setopt(easy, CURL_HEADERFUNCTION, header_take);
-	failed |= curl->easy_setopt(easy, CURL_HEADERDATA, target);
-	failed |= curl->easy_setopt(easy, CURL_ERRORBUFFER, target->error);
+	failed |= curl->easy_setopt(easy, CURL_HEADERDATA, client);
+	failed |= curl->easy_setopt(easy, CURL_ERRORBUFFER, client->error);
 	failed |= curl->easy_setopt(easy, CURL_USERAGENT, "waffle/" WAFFLE_VERSION);
 	if (target->ca_file)
 		failed |= curl->easy_setopt(easy, CURL_CAINFO, target->ca_file);
-	return failed ? -ENOSYS : 0;
+	return failed ? -ENOSYS : version_set(target, easy);
+}
+
+static int clients_make(struct http_target *target, unsigned count)
+{
+	int result = 0;
+
+	for (; target->client_count < count && !result; target->client_count++) {
+		struct http_client *client = &target->clients[target->client_count];
+
+		client->target = target;
+		result = client_make(client);
+	}
+	return result;
 }
 
 static int target_fill(struct http_target *target, const struct http_options *http,
-		       const char *name, struct error *err)
+		       const struct sender_options *options, struct error *err)
 {
+	const char *name = options->name;
 	const char *variable = secure_getenv("OTEL_EXPORTER_OTLP_HEADERS");
 	int result = 0;
 
@@ -344,8 +374,8 @@ static int target_fill(struct http_target *target, const struct http_options *ht
 	target->curl = result ? NULL : curl_library_open(err);
 	if (!target->curl)
 		return result ?: -ENOENT;
-	result = http_urls_make(&target->urls, http->url) ?: headers_make(target) ?: easy_make(target);
-	result = result ?: version_set(target);
+	result = http_urls_make(&target->urls, http->url) ?: headers_make(target);
+	result = result ?: clients_make(target, options->parallel ?: 1);
 	if (result == -EPROTONOSUPPORT)
 		return error_set(err, EPROTONOSUPPORT,
 				 "%s: this libcurl has no HTTP/2, which gRPC needs; use OTLP over "
@@ -367,7 +397,7 @@ int http_sender_open(struct sender **result, const struct http_options *http,
 	*result = NULL;
 	if (!code && !(target = calloc(1, sizeof(*target))))
 		code = error_set(err, ENOMEM, "%s: out of memory", options->name);
-	code = code ?: target_fill(target, http, options->name, err);
+	code = code ?: target_fill(target, http, options, err);
 	if (!code)
 		target->finished = options->host->finished;
 	if (code) {

@@ -1,35 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <endian.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "export/process/otlp_out_internal.h"
 #include "util/utf8.h"
 
-enum otlp_wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
-
 /* ---- protobuf ---- */
-
-static unsigned varint_make(unsigned char bytes[10], uint64_t value)
-{
-	unsigned len = 0;
-
-	while (value >= 0x80) {
-		bytes[len++] = (unsigned char)(value | 0x80);
-		value >>= 7;
-	}
-	bytes[len++] = (unsigned char)value;
-	return len;
-}
 
 static void varint(struct otlp_out *otlp, uint64_t value)
 {
-	unsigned char bytes[10];
+	unsigned char *at = (unsigned char *)bytes_room(otlp->out, OTLP_VARINT_MAX);
 
-	if (value < 0x80) {
-		bytes_char(otlp->out, (char)value);
-		return;
-	}
-	bytes_add(otlp->out, bytes, varint_make(bytes, value));
+	if (at)
+		otlp->out->len += (size_t)(otlp_varint_put(at, value) - at);
 }
 
 static void tag(struct otlp_out *otlp, unsigned field, enum otlp_wire_type type)
@@ -39,11 +23,35 @@ static void tag(struct otlp_out *otlp, unsigned field, enum otlp_wire_type type)
 
 static void fixed64(struct otlp_out *otlp, uint64_t value)
 {
-	unsigned char bytes[8];
+	uint64_t little = htole64(value);
 
-	for (unsigned i = 0; i < 8; i++)
-		bytes[i] = (unsigned char)(value >> 8 * i);
-	bytes_add(otlp->out, bytes, sizeof(bytes));
+	bytes_add(otlp->out, &little, sizeof(little));
+}
+
+/* message KeyValue { string key = 1; AnyValue value = 2; } Attributes are most of a request, so
+ * they are written at once, with lengths that are known before. */
+unsigned char *otlp_attribute_room(struct otlp_out *otlp, unsigned field, const char *key,
+				   size_t value_len)
+{
+	size_t key_len = strlen(key), len, all;
+	unsigned char *at;
+
+	if (otlp->json || utf8_valid(key, key_len) < key_len)
+		return NULL;
+	len = 2 + otlp_varint_len(key_len) + key_len + otlp_varint_len(value_len) + value_len;
+	all = 1 + otlp_varint_len(len) + len;
+	at = (unsigned char *)bytes_room(otlp->out, all);
+	if (!at)
+		return NULL;
+	*at++ = (unsigned char)(field << 3 | WIRE_BYTES);
+	at = otlp_varint_put(at, len);
+	*at++ = 1 << 3 | WIRE_BYTES;
+	at = otlp_varint_put(at, key_len);
+	memcpy(at, key, key_len);
+	at += key_len;
+	*at++ = 2 << 3 | WIRE_BYTES;
+	otlp->out->len += all;
+	return otlp_varint_put(at, value_len);
 }
 
 /* ---- JSON ---- */
@@ -117,8 +125,8 @@ void otlp_item_begin(struct otlp_out *otlp, unsigned field)
 void otlp_end(struct otlp_out *otlp)
 {
 	size_t begin = otlp->begins[--otlp->depth], len = otlp->out->len - begin;
-	unsigned char bytes[10];
-	unsigned count = varint_make(bytes, len);
+	unsigned char bytes[OTLP_VARINT_MAX];
+	size_t count = (size_t)(otlp_varint_put(bytes, len) - bytes);
 
 	if (otlp->json) {
 		bytes_char(otlp->out, '}');

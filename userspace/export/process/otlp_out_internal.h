@@ -22,6 +22,9 @@
 
 #define OTLP_DEPTH_MAX 16
 
+/* protobuf.dev/programming-guides/encoding */
+enum otlp_wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
+
 struct resource_cache;
 
 struct otlp_out {
@@ -74,6 +77,25 @@ void otlp_counts(struct otlp_out *otlp, unsigned field, const char *name, const 
 
 /* ---- parts of all requests ---- */
 
+/* Binary only: begins a KeyValue whose value is an AnyValue of this many bytes; `field` is
+ * below 16. Returns where these go; NULL: it is JSON, the key is invalid UTF-8, or memory ran out,
+ * and nothing was written. */
+unsigned char *otlp_attribute_room(struct otlp_out *otlp, unsigned field, const char *key,
+				   size_t value_len);
+/* Bytes of a number as a varint. */
+#define OTLP_VARINT_MAX 10
+static inline size_t otlp_varint_len(uint64_t value)
+{
+	return (size_t)(9 * (63 - __builtin_clzll(value | 1)) + 73) / 64;
+}
+/* Writes it, and returns the end. */
+static inline unsigned char *otlp_varint_put(unsigned char *at, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*at++ = (unsigned char)(value | 0x80);
+	*at++ = (unsigned char)value;
+	return at;
+}
 /* A KeyValue in the list of attributes whose items have this field. */
 void otlp_attribute_text(struct otlp_out *otlp, unsigned field, const char *key, const char *text,
 			 size_t len);

@@ -9,6 +9,7 @@
 #include "export/process/otlp_out_internal.h"
 #include "export/process/otlp_traces.h"
 #include "export/process/resource_internal.h"
+#include "util/utf8.h"
 
 /* message KeyValue { string key = 1; AnyValue value = 2; } */
 static void attribute_begin(struct otlp_out *otlp, unsigned field, const char *key)
@@ -29,6 +30,15 @@ static void attribute_end(struct otlp_out *otlp)
 void otlp_attribute_text(struct otlp_out *otlp, unsigned field, const char *key, const char *text,
 			 size_t len)
 {
+	unsigned char *at = NULL;
+
+	if (!otlp->json && utf8_valid(text, len) == len)
+		at = otlp_attribute_room(otlp, field, key, 1 + otlp_varint_len(len) + len);
+	if (at) {
+		*at++ = 1 << 3 | WIRE_BYTES;
+		memcpy(otlp_varint_put(at, len), text, len);
+		return;
+	}
 	attribute_begin(otlp, field, key);
 	otlp_text_len(otlp, 1, "stringValue", text, len);
 	attribute_end(otlp);
@@ -43,6 +53,14 @@ void otlp_attribute_bool(struct otlp_out *otlp, unsigned field, const char *key,
 
 void otlp_attribute_int(struct otlp_out *otlp, unsigned field, const char *key, int64_t value)
 {
+	unsigned char *at =
+		otlp_attribute_room(otlp, field, key, 1 + otlp_varint_len((uint64_t)value));
+
+	if (at) {
+		*at++ = 3 << 3 | WIRE_VARINT;
+		otlp_varint_put(at, (uint64_t)value);
+		return;
+	}
 	attribute_begin(otlp, field, key);
 	otlp_int64(otlp, 3, "intValue", value);
 	attribute_end(otlp);

@@ -17,11 +17,18 @@
 /* How often a process without anything to send looks for parcels of others in the spool. */
 #define SPOOL_LOOK_NS 5000000000ull
 
+/* A thread that delivers, too, as long as nothing fails. */
+struct sender_helper {
+	struct sender *sender;
+	unsigned number; /* of the thread, for deliver() */
+	pthread_t thread;
+};
+
 struct sender {
 	const struct sender_type *type;
 	void *arg;
 	struct chain_host host; /* a copy, since the thread may outlive the chain */
-	struct spool *spool;    /* only the thread uses it */
+	struct spool *spool;    /* only the first thread uses it */
 	char name[NAME_BYTES];
 	size_t queue_max;
 	uint64_t give_up_ns;
@@ -30,9 +37,9 @@ struct sender {
 	pthread_cond_t changed;
 	struct parcel *first, *last;
 	size_t queue_bytes;
-	bool delivering;    /* a parcel is being delivered, which is not in the queue, … */
-	uint32_t in_flight; /* … with so many records */
-	bool closing, cancelled, started, ended;
+	unsigned delivering; /* parcels that are being delivered, which are not in the queue, … */
+	uint64_t in_flight;  /* … with so many records */
+	bool closing, cancelled, started, ended, helpers_end;
 	bool abandoned; /* the owner is gone: the thread frees everything */
 	bool only_retries;
 	bool full_said, failing_said;
@@ -41,8 +48,12 @@ struct sender {
 	struct backoff backoff;
 	uint64_t not_before_ns; /* of the next try; 0: at once */
 	bool asked;             /* … because the server said so */
+	uint64_t failed_ns;     /* the last failure, of CLOCK_MONOTONIC */
 	struct sender_counts counts;
-	pthread_t thread;
+
+	pthread_t thread;                                      /* the first one */
+	struct sender_helper helpers[SENDER_PARALLEL_MAX - 1]; /* the others */
+	unsigned helper_max, helper_count;
 };
 
 struct sender *sender_new(const struct sender_options *options, const struct sender_type *type,
@@ -63,6 +74,7 @@ struct sender *sender_new(const struct sender_options *options, const struct sen
 	sender->queue_max = options->queue_bytes;
 	sender->give_up_ns = options->give_up_ns;
 	sender->only_retries = options->only_retries;
+	sender->helper_max = options->parallel ? options->parallel - 1 : 0;
 	sender->backoff.random = clock_monotonic_ns() ^ (uintptr_t)sender;
 	snprintf(sender->name, sizeof(sender->name), "%s", options->name);
 	pthread_mutex_init(&sender->lock, NULL);
@@ -197,15 +209,18 @@ static void refusal_say(struct sender *sender, uint64_t records, const char *why
 	pthread_mutex_lock(&sender->lock);
 }
 
+/* A success that began before the last failure does not show that the server is back. */
 static void success(struct sender *sender, const struct parcel *parcel, bool spooled,
-		    const struct sender_reply *reply)
+		    const struct sender_reply *reply, uint64_t began_ns)
 {
 	uint64_t refused = reply->refused < parcel->records ? reply->refused : parcel->records;
 
-	backoff_reset(&sender->backoff);
-	sender->not_before_ns = 0;
-	sender->asked = false;
-	sender->failing_said = false;
+	if (began_ns >= sender->failed_ns) {
+		backoff_reset(&sender->backoff);
+		sender->not_before_ns = 0;
+		sender->asked = false;
+		sender->failing_said = false;
+	}
 	*(reply->skipped ? &sender->counts.skipped : &sender->counts.sent) +=
 		parcel->records - refused;
 	if (spooled)
@@ -216,15 +231,31 @@ static void success(struct sender *sender, const struct parcel *parcel, bool spo
 		refusal_say(sender, refused, reply->why);
 }
 
+/* Parcels that were under way when another one failed, and now fail, too, are the same failure: the
+ * back-off grows once. */
+static void back_off(struct sender *sender, uint64_t asked_ns, uint64_t began_ns, uint64_t now_ns)
+{
+	uint64_t until = now_ns + asked_ns;
+
+	if (!sender->backoff.failures || began_ns >= sender->failed_ns)
+		until = now_ns + backoff_next(&sender->backoff, asked_ns);
+	else if (asked_ns > BACKOFF_ASKED_MAX_NS)
+		until = now_ns + BACKOFF_ASKED_MAX_NS;
+	if (until > sender->not_before_ns) {
+		sender->not_before_ns = until;
+		sender->asked = asked_ns;
+	}
+	sender->failed_ns = clock_monotonic_ns();
+}
+
 /* Returns true if the parcel is to be tried again. */
 static bool failure(struct sender *sender, const struct parcel *parcel, bool spooled,
-		    const struct sender_reply *reply, uint64_t now_ns)
+		    const struct sender_reply *reply, uint64_t began_ns, uint64_t now_ns)
 {
 	if (!sender->counts.refused)
 		snprintf(sender->counts.why, sizeof(sender->counts.why), "%s", reply->why);
 	sender->counts.retries++;
-	sender->not_before_ns = now_ns + backoff_next(&sender->backoff, reply->after_ns);
-	sender->asked = reply->after_ns;
+	back_off(sender, reply->after_ns, began_ns, now_ns);
 	failure_say(sender, reply->why);
 	return spooled || sender->spool || now_ns < parcel->queued_ns + sender->give_up_ns;
 }
@@ -245,16 +276,16 @@ static struct parcel *next_take(struct sender *sender, bool *spooled)
 
 static void parcel_settle(struct sender *sender, struct parcel *parcel, bool spooled,
 			  enum sender_outcome outcome, const struct sender_reply *reply,
-			  uint64_t now_ns)
+			  uint64_t began_ns, uint64_t now_ns)
 {
 	bool again = false;
 
 	if (outcome == SENDER_DONE)
-		success(sender, parcel, spooled, reply);
+		success(sender, parcel, spooled, reply, began_ns);
 	else if (outcome == SENDER_REFUSED)
 		refusal_say(sender, parcel->records, reply->why);
 	else
-		again = failure(sender, parcel, spooled, reply, now_ns);
+		again = failure(sender, parcel, spooled, reply, began_ns, now_ns);
 	if (spooled) {
 		if (!again)
 			spool_remove(sender->spool);
@@ -282,12 +313,33 @@ static bool must_wait(const struct sender *sender, uint64_t now_ns)
 	return now_ns < sender->not_before_ns;
 }
 
-uint64_t sender_step(struct sender *sender, uint64_t now_ns)
+/* Delivers a parcel that was taken; by the thread of this number. */
+static void parcel_deliver(struct sender *sender, unsigned thread, struct parcel *parcel,
+			   bool spooled, uint64_t now_ns)
 {
 	struct sender_reply reply = {0};
 	enum sender_outcome outcome;
+	uint32_t records = parcel->records;
+	uint64_t began;
+
+	sender->delivering++;
+	sender->in_flight += records;
+	pthread_mutex_unlock(&sender->lock);
+	began = clock_monotonic_ns();
+	outcome = sender->type->deliver(sender->arg, thread, parcel, &reply);
+	/* What a server asks to wait for begins with its answer. */
+	now_ns += clock_monotonic_ns() - began;
+	error_one_line(reply.why);
+	pthread_mutex_lock(&sender->lock);
+	sender->delivering--;
+	sender->in_flight -= records;
+	parcel_settle(sender, parcel, spooled, outcome, &reply, began, now_ns);
+}
+
+uint64_t sender_step(struct sender *sender, uint64_t now_ns)
+{
 	struct parcel *parcel;
-	uint64_t next = 0, began;
+	uint64_t next = 0;
 	bool spooled;
 
 	pthread_mutex_lock(&sender->lock);
@@ -300,18 +352,7 @@ uint64_t sender_step(struct sender *sender, uint64_t now_ns)
 	}
 	parcel = next_take(sender, &spooled);
 	if (parcel) {
-		sender->delivering = true;
-		sender->in_flight = parcel->records;
-		pthread_mutex_unlock(&sender->lock);
-		began = clock_monotonic_ns();
-		outcome = sender->type->deliver(sender->arg, parcel, &reply);
-		/* What a server asks to wait for begins with its answer. */
-		now_ns += clock_monotonic_ns() - began;
-		error_one_line(reply.why);
-		pthread_mutex_lock(&sender->lock);
-		sender->delivering = false;
-		sender->in_flight = 0;
-		parcel_settle(sender, parcel, spooled, outcome, &reply, now_ns);
+		parcel_deliver(sender, 0, parcel, spooled, now_ns);
 		next = sender->not_before_ns;
 	} else {
 		next = sender->spool ? now_ns + SPOOL_LOOK_NS : UINT64_MAX;
@@ -321,14 +362,15 @@ uint64_t sender_step(struct sender *sender, uint64_t now_ns)
 	return next;
 }
 
-/* ---- the thread ---- */
+/* ---- the threads ---- */
 
-/* At the end each parcel is tried once, until one fails. */
+/* At the end each parcel is tried once, until one fails. One that a helper delivers may come back
+ * into the queue. */
 static bool has_given_up(const struct sender *sender)
 {
 	return sender->cancelled ||
-	       (sender->closing &&
-		(!sender->first || (sender->backoff.failures && !sender->host.finished)));
+	       (sender->closing && ((!sender->first && !sender->delivering) ||
+				    (sender->backoff.failures && !sender->host.finished)));
 }
 
 static void rest_settle(struct sender *sender)
@@ -341,14 +383,77 @@ static void rest_settle(struct sender *sender)
 		parcel_drop(sender, parcel);
 }
 
+static void thread_begin(const struct sender *sender)
+{
+	prctl(PR_SET_NAME, "waffle-send");
+	if (sender->host.thread_begin)
+		sender->host.thread_begin();
+}
+
+static void *helper_main(void *arg)
+{
+	const struct sender_helper *helper = arg;
+	struct sender *sender = helper->sender;
+
+	thread_begin(sender);
+	pthread_mutex_lock(&sender->lock);
+	while (!sender->helpers_end) {
+		if (!sender->first || sender->backoff.failures) {
+			wait_until(sender, UINT64_MAX);
+			continue;
+		}
+		parcel_deliver(sender, helper->number, queue_take(sender), false,
+			       clock_monotonic_ns());
+		pthread_cond_broadcast(&sender->changed);
+	}
+	pthread_mutex_unlock(&sender->lock);
+	return NULL;
+}
+
+static void helpers_start(struct sender *sender)
+{
+	for (; sender->helper_count < sender->helper_max; sender->helper_count++) {
+		struct sender_helper *helper = &sender->helpers[sender->helper_count];
+
+		*helper = (struct sender_helper){.sender = sender,
+						 .number = sender->helper_count + 1};
+		if (own_thread_start(&helper->thread, helper_main, helper))
+			return;
+	}
+}
+
+/* By the first thread, so that whoever closes the sender need not wait for a helper that hangs. */
+static void helpers_end(struct sender *sender)
+{
+	sender->helpers_end = true;
+	pthread_cond_broadcast(&sender->changed);
+	pthread_mutex_unlock(&sender->lock);
+	for (unsigned i = 0; i < sender->helper_count; i++)
+		pthread_join(sender->helpers[i].thread, NULL);
+	pthread_mutex_lock(&sender->lock);
+}
+
+/* Waits until the first thread has something to do, at the latest until `next_ns`. */
+static void work_wait(struct sender *sender, uint64_t next_ns)
+{
+	while (!has_given_up(sender) && !has_new(sender)) {
+		/* What a helper failed to deliver is in the queue. */
+		uint64_t until = sender->first && sender->not_before_ns < next_ns
+					 ? sender->not_before_ns
+					 : next_ns;
+
+		if (clock_monotonic_ns() >= until)
+			return;
+		wait_until(sender, until);
+	}
+}
+
 static void *sender_main(void *arg)
 {
 	struct sender *sender = arg;
 	bool abandoned;
 
-	prctl(PR_SET_NAME, "waffle-send");
-	if (sender->host.thread_begin)
-		sender->host.thread_begin();
+	thread_begin(sender);
 	pthread_mutex_lock(&sender->lock);
 	while (!has_given_up(sender)) {
 		uint64_t next;
@@ -356,9 +461,9 @@ static void *sender_main(void *arg)
 		pthread_mutex_unlock(&sender->lock);
 		next = sender_step(sender, clock_monotonic_ns());
 		pthread_mutex_lock(&sender->lock);
-		while (!has_given_up(sender) && clock_monotonic_ns() < next && !has_new(sender))
-			wait_until(sender, next);
+		work_wait(sender, next);
 	}
+	helpers_end(sender);
 	rest_settle(sender);
 	sender->ended = true;
 	abandoned = sender->abandoned;
@@ -371,11 +476,18 @@ static void *sender_main(void *arg)
 
 int sender_start(struct sender *sender, struct error *err)
 {
-	int code = own_thread_start(&sender->thread, sender_main, sender);
+	int code;
 
-	if (code)
+	/* The first thread, which ends the helpers, starts as the last one. */
+	helpers_start(sender);
+	code = own_thread_start(&sender->thread, sender_main, sender);
+	if (code) {
+		pthread_mutex_lock(&sender->lock);
+		helpers_end(sender);
+		pthread_mutex_unlock(&sender->lock);
 		return error_set(err, code, "%s: no thread can be started: %s", sender->name,
 				 strerror(code));
+	}
 	sender->started = true;
 	return 0;
 }

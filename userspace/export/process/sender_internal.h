@@ -9,6 +9,10 @@
  *	                    └── after a failure ──→ spool on disk ──→ deliver()
  *
  * Without a spool, a parcel is dropped when it could not be delivered for `give_up_ns`.
+ *
+ * With `parallel`, several threads deliver at the same time, since one request at a time leaves the
+ * server idle while its answer travels. They finish in any order. After a failure only the first
+ * thread goes on, which alone knows the spool: a server that comes back gets one request, not many.
  */
 #ifndef WAFFLE_EXPORT_PROCESS_SENDER_INTERNAL_H
 #define WAFFLE_EXPORT_PROCESS_SENDER_INTERNAL_H
@@ -36,11 +40,14 @@ struct sender_reply {
 	char why[200];     /* of all but complete success; may have any bytes */
 };
 
+#define SENDER_PARALLEL_MAX 16
+
 /* How parcels are delivered. */
 struct sender_type {
-	enum sender_outcome (*deliver)(void *arg, const struct parcel *parcel,
+	/* `thread` is the number of the calling thread, below `parallel`. */
+	enum sender_outcome (*deliver)(void *arg, unsigned thread, const struct parcel *parcel,
 				       struct sender_reply *reply);
-	/* Makes a deliver() that is running return soon; by any thread. May be NULL. */
+	/* Makes each deliver() that is running return soon; by any thread. May be NULL. */
 	void (*cancel)(void *arg);
 	void (*free)(void *arg);
 };
@@ -50,6 +57,7 @@ struct sender_options {
 	const struct chain_host *host;
 	size_t queue_bytes;
 	uint64_t give_up_ns;
+	unsigned parallel;   /* threads, at most SENDER_PARALLEL_MAX; 0: one */
 	struct spool *spool; /* NULL: none. The sender closes it. */
 	/* Say only that a parcel is tried again. The owner says from the counts what was lost. */
 	bool only_retries;
@@ -63,11 +71,11 @@ struct sender_counts {
 	char why[200];    /* of the last failure, or of the first refusal; may have any bytes */
 };
 
-/* Makes a sender without its thread, and owns `arg` from then on, also if memory runs out
+/* Makes a sender without its threads, and owns `arg` from then on, also if memory runs out
  * (NULL). */
 struct sender *sender_new(const struct sender_options *options, const struct sender_type *type,
 			  void *arg);
-/* Starts the thread. */
+/* Starts the threads. If only some of them start, the sender goes on with these. */
 int sender_start(struct sender *sender, struct error *err);
 /* Queues a parcel and owns it. False: there was no room (or `parcel` is NULL), and `records` are
  * counted as dropped. With a finished file it waits for room. */
@@ -84,8 +92,9 @@ struct sender_counts sender_close(struct sender *sender, uint64_t until_ns);
 
 struct sender_counts sender_counts(struct sender *sender);
 
-/* One step of the thread: delivers at most one parcel. Returns when to call it next; UINT64_MAX:
- * when there is something new. For tests, which have no thread and a clock of their own. */
+/* One step of the first thread: delivers at most one parcel. Returns when to call it next;
+ * UINT64_MAX: when there is something new. For tests, which have no thread and a clock of their
+ * own. */
 uint64_t sender_step(struct sender *sender, uint64_t now_ns);
 
 #endif

@@ -333,8 +333,6 @@ int find_in_file(struct call_set *set, struct object *object, int fd,
 	result = find_open(&find, fd) ?: find_wanted(&find, lists, &functions, &usdt);
 	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id, find.debug_dir);
-	if (!result && functions && cfi_index_open(&find.frames, &find.file))
-		result = error_set(err, ENOMEM, "out of memory");
 	if (!result && functions)
 		result = find_functions(&find);
 	if (!result && functions)

@@ -29,7 +29,8 @@ struct find {
 	bool dwarf_tried;
 	struct symtab code; /* read at its first use */
 	bool code_tried;
-	struct cfi_index *frames;    /* NULL: the file has no call frame information */
+	struct cfi_index *frames; /* NULL: nothing is found yet, or the file has none */
+	bool frames_tried;
 	struct structs_code code_of; /* the code for which a fetch program is being made */
 	struct error *err;
 };

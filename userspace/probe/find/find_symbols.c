@@ -11,9 +11,23 @@
 #include "target/elf/symtab.h"
 #include "util/suggest.h"
 
+#define PART_MAX 300
+
+/* A name of a description that a symbol has to be compared with, because it is a pattern or may be
+ * demangled. */
+struct symbol_pattern {
+	struct set_which which;
+	const struct spec_pattern *name;
+	char part[PART_MAX]; /* what each matching mangled name contains */
+};
+struct symbol_patterns {
+	VEC(struct symbol_pattern) list;
+};
+
 /* A symbol table during the search. */
 struct symbol_table {
 	struct find *find;
+	const struct symbol_patterns *patterns;
 	struct find_hits *hits;
 	Elf *elf;
 	Elf_Data *data;
@@ -88,6 +102,15 @@ static struct set_named *which_named(const struct find *find, struct set_which w
 	return &find->set->entries.data[which.entry]->state.names[which.side][which.at];
 }
 
+/* Reads the file's call frame information for its first hit. Most files have none. */
+static int frames_read(struct find *find)
+{
+	if (find->frames_tried)
+		return 0;
+	find->frames_tried = true;
+	return cfi_index_open(&find->frames, &find->file);
+}
+
 static int add_hit(struct symbol_table *table, const struct symbol *symbol, const char *name,
 		   struct set_which which, bool exact)
 {
@@ -108,6 +131,8 @@ static int add_hit(struct symbol_table *table, const struct symbol *symbol, cons
 	if (!find_offset(find, symbol->address, &hit.offset) ||
 	    (symbol->type == STT_NOTYPE && !exact))
 		return 0;
+	if (frames_read(find))
+		return -ENOMEM;
 	if (cfi_index_stack(find->frames, symbol->address) == CFI_STACK_USED) {
 		if (exact)
 			refuse_fragment(find, which, name);
@@ -151,20 +176,22 @@ static int match_exact(struct match *match)
 }
 
 /* Extracts a part of the mangled name: "5parse" for "ns::parse<int>". Every matching mangled name
- * contains it. False: there is no such part. */
-static bool mangled_part(const char *name, char *part, size_t size)
+ * contains it. It is empty if there is no such part. */
+static void mangled_part(const char *name, char part[PART_MAX])
 {
 	size_t len = strcspn(name, "<([ ");
 	const char *last = name;
 
+	part[0] = '\0';
 	if (name[len] == ' ')
-		return false;
+		return;
 	for (const char *at = name; (at = strstr(at, "::")) && at < name + len; at += 2)
 		last = at + 2;
 	last += *last == '~';
 	len -= (size_t)(last - name);
-	return len && strncmp(last, "operator", 8) != 0 && strncmp(name, "std::", 5) != 0 &&
-	       snprintf(part, size, "%zu%.*s", len, (int)len, last) < (int)size;
+	if (!len || !strncmp(last, "operator", 8) || !strncmp(name, "std::", 5) ||
+	    snprintf(part, PART_MAX, "%zu%.*s", len, (int)len, last) >= PART_MAX)
+		part[0] = '\0';
 }
 
 /* Does not clear the struct: its name is large, and few symbols need it. */
@@ -185,15 +212,14 @@ static bool match_read(struct match *match)
 	return match->mangled;
 }
 
-static int match_glob(struct match *match, struct set_which which,
-		      const struct spec_pattern *pattern)
+static int match_glob(struct match *match, const struct symbol_pattern *pattern)
 {
 	const char *name = match->symbol->name;
 	char text[DEMANGLE_MAX];
 	size_t len = strlen(name);
 
 	/* The arguments of a clone are unknown. */
-	if (match->part == FUNC_CLONE && !strchr(pattern->text, '.'))
+	if (match->part == FUNC_CLONE && !strchr(pattern->name->text, '.'))
 		return 0;
 	if (!strncmp(name, "_Z", 2)) {
 		if (!match_read(match) || match->name.clone)
@@ -201,49 +227,35 @@ static int match_glob(struct match *match, struct set_which which,
 		len = func_name_put(&match->name, false, text);
 		name = text;
 	}
-	return glob_matches(pattern->glob, name, len)
-		       ? add_hit(match->table, match->symbol, name, which, false)
+	return glob_matches(pattern->name->glob, name, len)
+		       ? add_hit(match->table, match->symbol, name, pattern->which, false)
 		       : 0;
 }
 
-static int match_written(struct match *match, struct set_which which,
-			 const struct spec_pattern *pattern)
+static int match_written(struct match *match, const struct symbol_pattern *pattern)
 {
-	char text[DEMANGLE_MAX], part[300];
+	const char *written = pattern->name->text;
+	char text[DEMANGLE_MAX];
 
 	if (strncmp(match->symbol->name, "_Z", 2) != 0 ||
-	    (mangled_part(pattern->text, part, sizeof(part)) &&
-	     !strstr(match->symbol->name, part)) ||
-	    !match_read(match) || !func_name_is(&match->name, pattern->text))
+	    !strstr(match->symbol->name, pattern->part) || !match_read(match) ||
+	    !func_name_is(&match->name, written))
 		return 0;
-	func_name_put(&match->name, func_name_has_args(pattern->text), text);
-	return add_hit(match->table, match->symbol, text, which, true);
+	func_name_put(&match->name, func_name_has_args(written), text);
+	return add_hit(match->table, match->symbol, text, pattern->which, true);
 }
 
 /* Matches descriptions with patterns and, for C++, names that have to be demangled. */
 static int match_patterns(struct match *match)
 {
-	struct find *find = match->table->find;
+	const struct symbol_patterns *patterns = match->table->patterns;
 	int result = 0;
 
-	for (size_t i = 0; i < find->wanted.len && !result; i++) {
-		uint32_t entry = find->wanted.data[i];
-		const struct call_spec *spec = &find->set->entries.data[entry]->spec;
+	for (size_t i = 0; i < patterns->list.len && !result; i++) {
+		const struct symbol_pattern *pattern = &patterns->list.data[i];
 
-		if (spec->type != SPEC_UPROBE)
-			continue;
-		for (uint8_t side = 0; side < 1 + spec->pair && !result; side++)
-			for (uint8_t k = 0; k < spec->sides[side].names.count && !result; k++) {
-				const struct spec_pattern *pattern =
-					&spec->sides[side].names.list[k];
-				struct set_which which = {entry, side, k};
-
-				/* Most rows of tables are of C, and match exactly or not at all. */
-				if (spec->quiet && !strstr(pattern->text, "::"))
-					continue;
-				result = pattern->glob ? match_glob(match, which, pattern)
-						       : match_written(match, which, pattern);
-			}
+		result = pattern->name->glob ? match_glob(match, pattern)
+					     : match_written(match, pattern);
 	}
 	return result;
 }
@@ -362,18 +374,17 @@ static void table_suggest(struct symbol_table *table)
 }
 
 /* Searches the symbol tables of a type (SHT_SYMTAB, SHT_DYNSYM) for the described functions or,
- * with `similar`, for similar names. Sets *any if there is such a table. 0 or -ENOMEM with a
- * message.
- */
-static int tables_each(struct find *find, struct find_hits *hits, Elf *elf, uint32_t type,
-		       bool similar, bool *any)
+ * without `patterns`, for similar names. Sets *any if there is such a table. 0 or -ENOMEM. */
+static int tables_each(struct find *find, struct find_hits *hits,
+		       const struct symbol_patterns *patterns, Elf *elf, uint32_t type, bool *any)
 {
 	size_t size = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
 	Elf_Scn *section = NULL;
 	int result = 0;
 
 	while (!result && size && (section = elf_nextscn(elf, section))) {
-		struct symbol_table table = {.find = find, .hits = hits, .elf = elf};
+		struct symbol_table table = {
+			.find = find, .hits = hits, .patterns = patterns, .elf = elf};
 		GElf_Shdr header;
 
 		if (!gelf_getshdr(section, &header) || header.sh_type != type)
@@ -384,23 +395,24 @@ static int tables_each(struct find *find, struct find_hits *hits, Elf *elf, uint
 			continue;
 		table.count = table.data->d_size / size;
 		*any = true;
-		if (similar)
-			table_suggest(&table);
-		else
+		if (patterns)
 			result = table_match(&table);
+		else
+			table_suggest(&table);
 	}
 	return result;
 }
 
-static int files_each(struct find *find, struct find_hits *hits, bool similar)
+static int files_each(struct find *find, struct find_hits *hits,
+		      const struct symbol_patterns *patterns)
 {
 	bool symtab = false, dynsym = false;
-	int result = tables_each(find, hits, find->file.elf, SHT_SYMTAB, similar, &symtab);
+	int result = tables_each(find, hits, patterns, find->file.elf, SHT_SYMTAB, &symtab);
 
 	if (!result && !symtab && find->debug.elf)
-		result = tables_each(find, hits, find->debug.elf, SHT_SYMTAB, similar, &symtab);
+		result = tables_each(find, hits, patterns, find->debug.elf, SHT_SYMTAB, &symtab);
 	find->stripped = !symtab;
-	return result ?: tables_each(find, hits, find->file.elf, SHT_DYNSYM, similar, &dynsym);
+	return result ?: tables_each(find, hits, patterns, find->file.elf, SHT_DYNSYM, &dynsym);
 }
 
 /* Whether a name is missing for which suggestions are useful. */
@@ -422,11 +434,48 @@ static void looked_in(const struct find *find, struct spec_state *state)
 	state->stripped = find->stripped;
 }
 
+static bool patterns_add(struct symbol_patterns *patterns, struct set_which which,
+			 const struct spec_pattern *name)
+{
+	struct symbol_pattern added = {.which = which, .name = name};
+
+	mangled_part(name->text, added.part);
+	return vec_push(&patterns->list, added);
+}
+
+/* Collects the names that each symbol is compared with. Most rows of tables are of C, and match
+ * exactly or not at all. False: out of memory. */
+static bool patterns_collect(struct symbol_patterns *patterns, const struct find *find)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < find->wanted.len; i++) {
+		uint32_t entry = find->wanted.data[i];
+		const struct call_spec *spec = &find->set->entries.data[entry]->spec;
+
+		if (spec->type != SPEC_UPROBE)
+			continue;
+		for (uint8_t side = 0; side < 1 + spec->pair; side++)
+			for (uint8_t k = 0; k < spec->sides[side].names.count && good; k++) {
+				const struct spec_pattern *name = &spec->sides[side].names.list[k];
+
+				if (!spec->quiet || strstr(name->text, "::"))
+					good = patterns_add(
+						patterns, (struct set_which){entry, side, k}, name);
+			}
+	}
+	return good;
+}
+
 int find_symbols(struct find *find, struct find_hits *hits)
 {
+	struct symbol_patterns patterns = {0};
 	bool missing = false;
+	int result =
+		patterns_collect(&patterns, find) ? files_each(find, hits, &patterns) : -ENOMEM;
 
-	if (files_each(find, hits, false))
+	vec_free(&patterns.list);
+	if (result)
 		return error_set(find->err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < hits->list.len; i++) {
 		struct set_entry *entry = find->set->entries.data[hits->list.data[i].entry];
@@ -444,6 +493,6 @@ int find_symbols(struct find *find, struct find_hits *hits)
 		missing |= lacks_name(entry);
 	}
 	if (missing)
-		files_each(find, hits, true);
+		files_each(find, hits, NULL);
 	return 0;
 }

@@ -60,7 +60,7 @@ static void put_python_line(const struct why_printer *printer, const struct stac
 {
 	const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
 
-	if (!frame->file || !frame->line || strcmp(frame->module, "[python]") != 0)
+	if (!frame->file || !frame->line || !stack_frame_is_python(frame))
 		return;
 	fputs(" (", printer->out);
 	why_put(printer, slash ? slash + 1 : frame->file);
@@ -146,6 +146,7 @@ static void put_runnable(const struct why_printer *printer, const struct why_ste
 		fputs(" by ", printer->out);
 		why_put(printer, strtab_get(printer->why->texts, step->object));
 	}
+	put_meaning(printer, step);
 }
 
 void why_put_frequency(const struct why_printer *printer, const struct why_step *step)

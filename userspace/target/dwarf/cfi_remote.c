@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "target/worker/worker.h"
+#include "util/input.h"
 
 static int read_here(struct cfi_table *table, struct elf_segments *segments, int fd,
 		     const char *path)
@@ -86,16 +88,42 @@ int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wi
 	return -EPROTO;
 }
 
-int cfi_file_read(struct cfi_table *table, struct elf_segments *segments, int fd, const char *path)
+int cfi_file_recall(struct cfi_table *table, struct elf_segments *segments, int fd,
+		    const struct cfi_cache *cache)
+{
+	struct wire_out reply = {0};
+	struct stat file;
+	int result = -ENOENT;
+
+	*table = (struct cfi_table){0};
+	*segments = (struct elf_segments){0};
+	if (cfi_cache_may_have(cache, fd, &file) && cfi_cache_get(cache, &file, &reply)) {
+		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
+
+		result = cfi_decode(table, segments, &in);
+	}
+	wire_out_free(&reply);
+	return result;
+}
+
+static bool is_unchanged(int fd, const struct stat *file)
+{
+	struct stat now;
+
+	return !input_stat(fd, &now) && now.st_size == file->st_size &&
+	       now.st_ctim.tv_sec == file->st_ctim.tv_sec &&
+	       now.st_ctim.tv_nsec == file->st_ctim.tv_nsec;
+}
+
+static int read_remote(struct cfi_table *table, struct elf_segments *segments, int fd,
+		       const char *path, const struct cfi_cache *cache)
 {
 	struct wire_out request = {0}, reply = {0};
 	struct error problem = ERROR_INIT;
+	struct stat file;
+	bool keep = cfi_cache_may_have(cache, fd, &file);
 	int result;
 
-	if (!worker_is_there())
-		return read_here(table, segments, fd, path);
-	*table = (struct cfi_table){0};
-	*segments = (struct elf_segments){0};
 	wire_put_text(&request, path);
 	result = worker_call(WORKER_FOR_NAMES, WORKER_UNWIND, &request, fd, path, &reply, &problem);
 	if (!result) {
@@ -105,8 +133,23 @@ int cfi_file_read(struct cfi_table *table, struct elf_segments *segments, int fd
 		if (result == -EPROTO)
 			worker_reply_bad(path, &problem);
 	}
+	if (!result && keep && is_unchanged(fd, &file))
+		cfi_cache_put(cache, &file, &reply);
 	wire_out_free(&request);
 	wire_out_free(&reply);
+	return result;
+}
+
+int cfi_file_read(struct cfi_table *table, struct elf_segments *segments, int fd, const char *path,
+		  const struct cfi_cache *cache)
+{
+	int result;
+
+	*table = (struct cfi_table){0};
+	*segments = (struct elf_segments){0};
+	if (!worker_is_there())
+		return read_here(table, segments, fd, path);
+	result = read_remote(table, segments, fd, path, cache);
 	close(fd);
 	return result;
 }

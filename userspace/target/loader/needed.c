@@ -41,6 +41,7 @@ struct looking {
 	struct root root;
 	bool ours;                   /* a path leads to the same file for us and for the process */
 	bool musl;                   /* the loader is musl's, not glibc's */
+	bool injected_only;          /* look for libwaffle-gpu alone */
 	bool privileged;             /* the loader ignores the environment (AT_SECURE) */
 	const char *const *variants; /* glibc's processor variants */
 	uint16_t machine;
@@ -412,7 +413,8 @@ static void look(struct looking *looking, int program, char *const *environment)
 	interpreter_see(looking, first.file.interpreter);
 	/* Take the loader first: then a library that needs it by name finds it, wherever it is. */
 	take(looking, first.file.interpreter, 0);
-	look_for_all(looking, looking->privileged ? NULL : preload);
+	if (!looking->injected_only)
+		look_for_all(looking, looking->privileged ? NULL : preload);
 	if (!looking->privileged)
 		look_for_injected(looking, environment);
 }
@@ -472,9 +474,9 @@ static int program_open(pid_t pid)
 	return mounts_are_local(pid, MOUNTS_ANY) ? path_at_file(-1, link) : opener_file(-1, link);
 }
 
-void needed_each(pid_t pid, needed_each_fn each, void *arg)
+static void process_look(pid_t pid, bool injected_only, needed_each_fn each, void *arg)
 {
-	struct looking looking = {.each = each, .arg = arg};
+	struct looking looking = {.each = each, .arg = arg, .injected_only = injected_only};
 	char *text = NULL, *none[] = {NULL}, **environment = NULL;
 	struct image image;
 	int result = image_open(&image, pid), program;
@@ -498,6 +500,16 @@ void needed_each(pid_t pid, needed_each_fn each, void *arg)
 		image_close(&image);
 	free(environment);
 	free(text);
+}
+
+void needed_each(pid_t pid, needed_each_fn each, void *arg)
+{
+	process_look(pid, false, each, arg);
+}
+
+void needed_injected(pid_t pid, needed_each_fn each, void *arg)
+{
+	process_look(pid, true, each, arg);
 }
 
 void needed_each_exec(pid_t pid, int fd, char *const *environment, needed_each_fn each, void *arg)

@@ -18,6 +18,9 @@ typedef void (*needed_each_fn)(int fd, const char *path, bool ours, void *arg);
 /* Calls `each` with the loader and every library. Does nothing if the program is static, or on any
  * failure. */
 void needed_each(pid_t pid, needed_each_fn each, void *arg);
+/* Calls `each` with libwaffle-gpu if the environment of the process names it, and perhaps with the
+ * loader. */
+void needed_injected(pid_t pid, needed_each_fn each, void *arg);
 /* The same for a program, open as `fd`, that the process is about to execute with that
  * environment. */
 void needed_each_exec(pid_t pid, int fd, char *const *environment, needed_each_fn each, void *arg);

@@ -307,6 +307,41 @@ void epoll_watched(char *text, size_t size, pid_t pid, int fd)
 		fclose(info);
 }
 
+/* A socket is named by its endpoints, if it has any. */
+static bool descriptor_short(char *text, size_t size, pid_t pid, int fd)
+{
+	char path[64], detail[256] = "";
+	struct statx info;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	if (file_know(AT_FDCWD, path, &info))
+		return false;
+	if (S_ISSOCK(info.stx_mode))
+		socket_detail(pid, info.stx_ino, detail, sizeof(detail));
+	if (*detail) {
+		snprintf(text, size, "%s", detail);
+		return true;
+	}
+	len = readlink(path, text, size - 1);
+	text[len > 0 ? len : 0] = '\0';
+	return len > 0;
+}
+
+int descriptors_list(char *text, size_t size, pid_t pid, const int *fds, unsigned count)
+{
+	char one[256];
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (unsigned i = 0; i < count; i++)
+		if (fds[i] >= 0 && descriptor_short(one, sizeof(one), pid, fds[i]) &&
+		    len + strlen(one) + sizeof(", ") <= size)
+			len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "",
+						one);
+	return len ? 0 : -ENOENT;
+}
+
 /* The device number of a kind of files that is the same in all processes (pipes, sockets). */
 static uint32_t dev_of_fd(int fd)
 {

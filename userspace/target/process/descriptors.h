@@ -44,6 +44,10 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
  * Empty: it watches nothing, or it cannot be read. */
 void epoll_watched(char *text, size_t size, pid_t pid, int fd);
 
+/* Lists descriptors, "udp 10.0.0.2:5353 <-> 10.0.0.1:53, pipe:[4711]", as far as it fits; closed
+ * and negative ones are left out. -ENOENT: all of them are closed, or the process is gone. */
+int descriptors_list(char *text, size_t size, pid_t pid, const int *fds, unsigned count);
+
 /* Names a file without its process: "pipe:[4711]" or "socket:[4712]", whose device numbers are the
  * same everywhere; otherwise "inode 4711 of /data". False: the device is unknown. */
 bool descriptor_of_inode(struct descriptor *found, const struct file_key *key);

@@ -52,7 +52,7 @@ static _Thread_local struct {
 	uint64_t ts;
 	bool all;   /* answer without a server */
 	bool known; /* all lines were read and all waiting devices are listed */
-	struct devices answering, waiting;
+	struct devices answering, waiting, local; /* `local`: also overlays */
 } last;
 
 static bool devices_have(const struct devices *devices, uint64_t device)
@@ -88,6 +88,8 @@ static void line_note(char *line)
 	device = (uint64_t)major << 20 | minor;
 	type = end + 3;
 	type = strsep(&type, " \n");
+	if (mounts_type_is_local(type))
+		devices_add(&last.local, device);
 	if (answers(type)) {
 		devices_add(&last.answering, device);
 		return;
@@ -108,7 +110,7 @@ static void mounts_read(pid_t pid)
 		return;
 	last.pid = pid;
 	last.ts = clock_monotonic_ns();
-	last.answering.count = last.waiting.count = 0;
+	last.answering.count = last.waiting.count = last.local.count = 0;
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
 	file = fopen(path, "re");
 	last.all = last.known = file != NULL;
@@ -133,4 +135,10 @@ bool mounts_device_waits(pid_t pid, uint64_t device)
 {
 	mounts_read(pid);
 	return !last.known || devices_have(&last.waiting, device);
+}
+
+bool mounts_device_is_local(pid_t pid, uint64_t device)
+{
+	mounts_read(pid);
+	return devices_have(&last.local, device);
 }

@@ -25,4 +25,8 @@ bool mounts_are_local(pid_t pid, uint64_t device);
  * many mounts to know. An overlay does not count. */
 bool mounts_device_waits(pid_t pid, uint64_t device);
 
+/* Whether a mount that a process sees has that device and a type of mounts_type_is_local(). False
+ * in doubt: there are too many mounts. */
+bool mounts_device_is_local(pid_t pid, uint64_t device);
+
 #endif

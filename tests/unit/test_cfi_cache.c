@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The cache of unwind tables: what comes back from it, and which folders and files it refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "target/dwarf/cfi_cache.h"
+#include "target/process/mounts.h"
+
+/* Root's own folders, as the cache wants them. */
+static char folder[] = "/var/cache/waffle-test-XXXXXX";
+
+static struct cfi_cache *begin(void)
+{
+	struct cfi_cache *cache;
+
+	if (geteuid())
+		skip();
+	cache = cfi_cache_open(folder);
+	assert_non_null(cache);
+	return cache;
+}
+
+static struct stat some_file(unsigned inode)
+{
+	struct stat file = {.st_dev = 7, .st_ino = inode, .st_size = 5 << 20};
+
+	file.st_ctim.tv_sec = 1700000000;
+	file.st_ctim.tv_nsec = 123456789;
+	return file;
+}
+
+static void put(struct cfi_cache *cache, const struct stat *file, const char *text)
+{
+	struct wire_out reply = {0};
+
+	wire_put(&reply, text, strlen(text));
+	cfi_cache_put(cache, file, &reply);
+	wire_out_free(&reply);
+}
+
+/* "": there is no valid entry. */
+static void assert_has(struct cfi_cache *cache, const struct stat *file, const char *text)
+{
+	struct wire_out reply = {0};
+
+	assert_int_equal(cfi_cache_get(cache, file, &reply), text[0] != '\0');
+	assert_int_equal(reply.bytes.len, strlen(text));
+	assert_memory_equal(reply.bytes.data ? (const char *)reply.bytes.data : "", text,
+			    strlen(text));
+	wire_out_free(&reply);
+}
+
+static void entry_path(char path[128], const struct stat *file)
+{
+	snprintf(path, 128, "%s/unwind-%jx-%jx", folder, (uintmax_t)file->st_dev,
+		 (uintmax_t)file->st_ino);
+}
+
+static void test_an_entry_belongs_to_one_state_of_one_file(void **state)
+{
+	struct cfi_cache *cache = begin();
+	struct stat file = some_file(1), other;
+	char path[128];
+	struct stat entry;
+
+	(void)state;
+	assert_has(cache, &file, "");
+	put(cache, &file, "the table of a library");
+	assert_has(cache, &file, "the table of a library");
+	entry_path(path, &file);
+	assert_int_equal(stat(path, &entry), 0);
+	assert_int_equal(entry.st_mode & 0777, 0600);
+	assert_int_equal(stat(folder, &entry), 0);
+	assert_int_equal(entry.st_mode & 0777, 0700);
+	other = file;
+	other.st_size++;
+	assert_has(cache, &other, "");
+	other = file;
+	other.st_ctim.tv_nsec++;
+	assert_has(cache, &other, "");
+	other = file;
+	other.st_ino++;
+	assert_has(cache, &other, "");
+	put(cache, &file, "its next table");
+	assert_has(cache, &file, "its next table");
+	cfi_cache_close(cache);
+}
+
+static void test_a_damaged_entry_is_no_entry(void **state)
+{
+	static const char table[] = "the table of a library that is about to be damaged";
+	struct cfi_cache *cache = begin();
+	struct stat file = some_file(2), entry;
+	char path[128], byte;
+
+	(void)state;
+	entry_path(path, &file);
+	put(cache, &file, table);
+	assert_int_equal(stat(path, &entry), 0);
+	for (off_t at = 0; at < entry.st_size; at++) {
+		int fd = open(path, O_RDWR | O_CLOEXEC);
+
+		assert_int_equal(pread(fd, &byte, 1, at), 1);
+		byte ^= 0x20;
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		assert_has(cache, &file, "");
+		byte ^= 0x20;
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		close(fd);
+	}
+	assert_has(cache, &file, table);
+	assert_int_equal(truncate(path, entry.st_size - 1), 0);
+	assert_has(cache, &file, "");
+	assert_int_equal(truncate(path, entry.st_size + 1), 0);
+	assert_has(cache, &file, "");
+	assert_int_equal(truncate(path, 3), 0);
+	assert_has(cache, &file, "");
+	put(cache, &file, table);
+	assert_has(cache, &file, table);
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_has(cache, &file, "");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("/etc/passwd", path), 0);
+	assert_has(cache, &file, "");
+	cfi_cache_close(cache);
+}
+
+/* A sparse file takes no room, but counts with its size. */
+static void make_large(unsigned inode, off_t size, time_t used)
+{
+	struct timespec times[2] = {{.tv_sec = used}, {.tv_sec = used}};
+	struct stat file = some_file(inode);
+	char path[128];
+	int fd;
+
+	entry_path(path, &file);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(ftruncate(fd, size), 0);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+}
+
+static bool is_there(unsigned inode)
+{
+	struct stat file = some_file(inode);
+	char path[128];
+
+	entry_path(path, &file);
+	return !access(path, F_OK);
+}
+
+static void test_the_oldest_entries_make_room(void **state)
+{
+	struct cfi_cache *cache = begin();
+	struct stat file = some_file(13);
+
+	(void)state;
+	make_large(10, CFI_CACHE_BYTES_MAX / 2, 1000);
+	make_large(11, CFI_CACHE_BYTES_MAX / 2, 500);
+	make_large(12, CFI_CACHE_BYTES_MAX / 4, 2000);
+	put(cache, &file, "new");
+	assert_false(is_there(11));
+	assert_true(is_there(10) && is_there(12) && is_there(13));
+	cfi_cache_close(cache);
+}
+
+static void assert_refused(const char *path)
+{
+	struct cfi_cache *cache = cfi_cache_open(path);
+
+	assert_null(cache);
+}
+
+static void test_a_folder_that_others_can_write_is_refused(void **state)
+{
+	char path[128], inner[160];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_refused("off");
+	assert_refused("");
+	assert_refused("/tmp/waffle-cache");
+	assert_int_not_equal(access("/tmp/waffle-cache", F_OK), 0);
+	snprintf(path, sizeof(path), "%s/missing/cache", folder);
+	assert_refused(path);
+	snprintf(path, sizeof(path), "%s/open", folder);
+	snprintf(inner, sizeof(inner), "%s/cache", path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chmod(path, 0770), 0);
+	assert_refused(path);
+	assert_refused(inner);
+	assert_int_equal(chmod(path, 0700), 0);
+	assert_int_equal(chown(path, 12345, 0), 0);
+	assert_refused(path);
+	assert_refused(inner);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(symlink(folder, path), 0);
+	assert_refused(path);
+	assert_int_equal(unlink(path), 0);
+}
+
+static int library_find(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char **path = arg;
+
+	(void)size;
+	if (strstr(info->dlpi_name, "libc.so"))
+		*path = info->dlpi_name;
+	return 0;
+}
+
+static bool may_have(struct cfi_cache *cache, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat file;
+	bool may = cfi_cache_may_have(cache, fd, &file);
+
+	close(fd);
+	return may;
+}
+
+static void test_only_files_of_root_on_a_local_file_system_are_kept(void **state)
+{
+	struct cfi_cache *cache = begin();
+	const char *libc = NULL;
+	struct stat file;
+	char path[128];
+
+	(void)state;
+	dl_iterate_phdr(library_find, &libc);
+	if (libc && !stat(libc, &file))
+		assert_int_equal(may_have(cache, libc),
+				 file.st_size >= CFI_CACHE_FILE_MIN && !file.st_uid &&
+					 mounts_device_is_local(getpid(),
+								(uint64_t)major(file.st_dev) << 20 |
+									minor(file.st_dev)));
+	assert_false(may_have(NULL, libc ? libc : "/proc/self/exe"));
+	assert_false(may_have(cache, "/proc/kallsyms"));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	assert_int_equal(truncate(path, 2 * CFI_CACHE_FILE_MIN), 0);
+	assert_false(may_have(cache, path)); /* it changed just now */
+	assert_int_equal(unlink(path), 0);
+	cfi_cache_close(cache);
+}
+
+static int folder_make(void **state)
+{
+	(void)state;
+	return geteuid() || mkdtemp(folder) ? 0 : -1;
+}
+
+static int folder_remove(void **state)
+{
+	char command[sizeof(folder) + 16];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return geteuid() ? 0 : system(command); // NOLINT(bugprone-command-processor,cert-env33-c)
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_entry_belongs_to_one_state_of_one_file),
+		cmocka_unit_test(test_a_damaged_entry_is_no_entry),
+		cmocka_unit_test(test_the_oldest_entries_make_room),
+		cmocka_unit_test(test_a_folder_that_others_can_write_is_refused),
+		cmocka_unit_test(test_only_files_of_root_on_a_local_file_system_are_kept),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

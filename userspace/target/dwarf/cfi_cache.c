@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/dwarf/cfi_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "target/dwarf/cfi.h"
+#include "target/process/mounts.h"
+#include "util/hash.h"
+#include "util/input.h"
+
+#define FORMAT 1 /* changes with the reply of a worker, and with what the rows mean */
+#define PREFIX "unwind-"
+#define TEMPORARY ".new-"
+#define NAME_SIZE 64
+#define PAYLOAD_MAX (CFI_ROWS_MAX * sizeof(struct waffle_unwind_row) + 4096)
+/* A file that changed just now may change again without a new ctime, whose clock is coarse. */
+#define SETTLED_SECONDS 2
+#define STALE_SECONDS 60            /* a temporary file of this age was left by a killed tracer */
+#define USED_SECONDS (60 * 60 * 24) /* how exact the time of the last use is */
+
+struct entry_header {
+	char magic[8];
+	uint32_t format, version; /* `version`: a hash of waffle's */
+	uint64_t device, inode, size;
+	int64_t changed_s, changed_ns;
+	uint64_t payload, check; /* size in bytes, and a hash of the payload */
+};
+
+struct cfi_cache {
+	int folder;
+};
+
+static bool is_roots_alone(const struct stat *status)
+{
+	return !status->st_uid && !(status->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Opens a folder within another one, whose descriptor it closes. Returns a descriptor, or -1. */
+static int folder_enter(int parent, const char *name, bool last)
+{
+	struct stat status;
+	int flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY : O_PATH);
+	int fd = openat(parent, name, flags);
+
+	if (fd < 0 && errno == ENOENT && last && !mkdirat(parent, name, 0700))
+		fd = openat(parent, name, flags);
+	close(parent);
+	if (fd >= 0 && (fstat(fd, &status) || !is_roots_alone(&status))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* Follows no symbolic links: their folders would have to be checked as well. */
+static int folder_open(const char *path)
+{
+	char copy[PATH_MAX], *at = copy, *name;
+	struct stat status;
+	int fd;
+
+	if (path[0] != '/' || strlen(path) >= sizeof(copy))
+		return -1;
+	strcpy(copy, path);
+	fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && (fstat(fd, &status) || !is_roots_alone(&status))) {
+		close(fd);
+		return -1;
+	}
+	while (fd >= 0 && (name = strsep(&at, "/"))) {
+		bool last = !at || !at[strspn(at, "/")];
+
+		if (name[0])
+			fd = folder_enter(fd, name, last);
+		if (last)
+			return fd;
+	}
+	return fd;
+}
+
+struct cfi_cache *cfi_cache_open(const char *folder)
+{
+	struct cfi_cache *cache;
+	int fd = geteuid() ? -1 : folder_open(folder);
+
+	cache = fd < 0 ? NULL : malloc(sizeof(*cache));
+	if (cache)
+		cache->folder = fd;
+	else if (fd >= 0)
+		close(fd);
+	return cache;
+}
+
+void cfi_cache_close(struct cfi_cache *cache)
+{
+	if (cache)
+		close(cache->folder);
+	free(cache);
+}
+
+bool cfi_cache_may_have(const struct cfi_cache *cache, int fd, struct stat *file)
+{
+	return cache && !input_stat(fd, file) && S_ISREG(file->st_mode) && is_roots_alone(file) &&
+	       file->st_size >= CFI_CACHE_FILE_MIN &&
+	       time(NULL) - file->st_ctim.tv_sec > SETTLED_SECONDS &&
+	       mounts_device_is_local(getpid(),
+				      (uint64_t)major(file->st_dev) << 20 | minor(file->st_dev));
+}
+
+static uint64_t checksum(const void *bytes, size_t size)
+{
+	static const struct hash_secret fixed = {.factor = 0x9e3779b97f4a7c15ull,
+						 .begin = HASH_BEGIN};
+	const unsigned char *at = bytes;
+	uint64_t sum = hash_word(fixed.begin, size, &fixed), word;
+
+	for (; size >= sizeof(word); size -= sizeof(word), at += sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		sum = hash_word(sum, word, &fixed);
+	}
+	word = 0;
+	memcpy(&word, at, size);
+	return hash_word(sum, word, &fixed);
+}
+
+static void header_make(struct entry_header *header, const struct stat *file)
+{
+	*header = (struct entry_header){
+		.magic = {'W', 'F', 'L', 'U', 'N', 'W', 'N', 'D'},
+		.format = FORMAT,
+		.version = (uint32_t)hash_text(HASH_BEGIN, WAFFLE_VERSION),
+		.device = file->st_dev,
+		.inode = file->st_ino,
+		.size = (uint64_t)file->st_size,
+		.changed_s = file->st_ctim.tv_sec,
+		.changed_ns = file->st_ctim.tv_nsec,
+	};
+}
+
+static void entry_name(char name[NAME_SIZE], const struct stat *file)
+{
+	snprintf(name, NAME_SIZE, PREFIX "%jx-%jx", (uintmax_t)file->st_dev,
+		 (uintmax_t)file->st_ino);
+}
+
+static bool read_whole(int fd, void *to, size_t size)
+{
+	return input_read_fd(fd, to, size) == (ssize_t)size;
+}
+
+/* Reads an open entry. */
+static bool entry_read(int fd, const struct stat *file, struct wire_out *reply)
+{
+	struct entry_header header, wanted;
+	struct stat status;
+	unsigned char *bytes;
+	bool good;
+
+	header_make(&wanted, file);
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !is_roots_alone(&status) ||
+	    !read_whole(fd, &header, sizeof(header)))
+		return false;
+	wanted.payload = header.payload;
+	wanted.check = header.check;
+	if (memcmp(&header, &wanted, sizeof(header)) != 0 || header.payload > PAYLOAD_MAX ||
+	    status.st_size != (off_t)(sizeof(header) + header.payload))
+		return false;
+	bytes = malloc(header.payload ? header.payload : 1);
+	good = bytes && read_whole(fd, bytes, header.payload) &&
+	       checksum(bytes, header.payload) == header.check;
+	if (good)
+		wire_put(reply, bytes, header.payload);
+	free(bytes);
+	if (good && time(NULL) - status.st_mtim.tv_sec > USED_SECONDS)
+		futimens(fd, NULL); /* the oldest entries are removed first */
+	return good && !reply->no_memory;
+}
+
+bool cfi_cache_get(const struct cfi_cache *cache, const struct stat *file, struct wire_out *reply)
+{
+	char name[NAME_SIZE];
+	bool good;
+	int fd;
+
+	entry_name(name, file);
+	fd = openat(cache->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	good = entry_read(fd, file, reply);
+	close(fd);
+	return good;
+}
+
+/* What the folder holds. */
+struct contents {
+	uint64_t bytes;
+	char oldest[NAME_SIZE]; /* "": it is empty */
+	time_t oldest_time;
+};
+
+static void contents_add(const struct cfi_cache *cache, struct contents *contents, const char *name)
+{
+	struct stat status;
+
+	if (strlen(name) >= NAME_SIZE || fstatat(cache->folder, name, &status, AT_SYMLINK_NOFOLLOW))
+		return;
+	if (!strncmp(name, TEMPORARY, strlen(TEMPORARY)) &&
+	    time(NULL) - status.st_mtim.tv_sec > STALE_SECONDS)
+		unlinkat(cache->folder, name, 0);
+	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
+		return;
+	contents->bytes += (uint64_t)status.st_size;
+	if (contents->oldest[0] && status.st_mtim.tv_sec >= contents->oldest_time)
+		return;
+	strcpy(contents->oldest, name);
+	contents->oldest_time = status.st_mtim.tv_sec;
+}
+
+static struct contents contents_read(const struct cfi_cache *cache)
+{
+	int fd = openat(cache->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	struct contents contents = {0};
+	const struct dirent *row;
+
+	while (folder && (row = readdir(folder)))
+		contents_add(cache, &contents, row->d_name);
+	if (folder)
+		closedir(folder);
+	else if (fd >= 0)
+		close(fd);
+	return contents;
+}
+
+/* Removes the oldest entries until another one fits. */
+static void room_make(const struct cfi_cache *cache, uint64_t bytes)
+{
+	struct contents contents = contents_read(cache);
+
+	while (contents.oldest[0] && contents.bytes + bytes > CFI_CACHE_BYTES_MAX &&
+	       !unlinkat(cache->folder, contents.oldest, 0))
+		contents = contents_read(cache);
+}
+
+static bool write_whole(int fd, const void *from, size_t size)
+{
+	const char *at = from;
+
+	while (size) {
+		ssize_t written = write(fd, at, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return false;
+		at += written;
+		size -= (size_t)written;
+	}
+	return true;
+}
+
+void cfi_cache_put(const struct cfi_cache *cache, const struct stat *file,
+		   const struct wire_out *reply)
+{
+	size_t size = reply->bytes.len;
+	char name[NAME_SIZE], temporary[NAME_SIZE];
+	struct entry_header header;
+	bool good;
+	int fd;
+
+	if (reply->no_memory || size > PAYLOAD_MAX)
+		return;
+	room_make(cache, sizeof(header) + size);
+	header_make(&header, file);
+	header.payload = size;
+	header.check = checksum(reply->bytes.data, size);
+	entry_name(name, file);
+	snprintf(temporary, sizeof(temporary), TEMPORARY "%d-%jx", getpid(),
+		 (uintmax_t)file->st_ino);
+	fd = openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
+	if (fd < 0)
+		return;
+	good = write_whole(fd, &header, sizeof(header)) && write_whole(fd, reply->bytes.data, size);
+	good = !close(fd) && good;
+	if (!good || renameat(cache->folder, temporary, cache->folder, name))
+		unlinkat(cache->folder, temporary, 0);
+}
