@@ -215,6 +215,17 @@ def test_window_of_a_device_is_the_time_in_which_it_was_recorded(gpu):
     assert device["idle"]["launch_starved_ns"] == 100 + 1000
 
 
+def test_stream_without_operations_is_no_row(waffle, text_capture, tmp_path):
+    made = Made()
+    made.op(200, 300, 1)
+    made.op(200, 300, 2, stream=8, kind="wait", site="odd")
+    made.write(text_capture, tmp_path / "made.waffle")
+    lines = waffle.ok("gpu", tmp_path / "made.waffle").stdout.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("STREAMS"))
+    assert lines[first + 1].split()[:2] == ["7", "1"]
+    assert lines[first + 2] == "  1 stream without operations in this time"
+
+
 def test_stand_in_is_called_simulated_in_all_outputs(waffle, text_capture, tmp_path, gpu):
     made = Made()
     made.session(10, "armed", simulated=1)
@@ -223,6 +234,29 @@ def test_stand_in_is_called_simulated_in_all_outputs(waffle, text_capture, tmp_p
     assert gpu(made, "--graph=json")["simulated"] is True
     for command in ("gpu", "report", "view"):
         assert "simulated" in waffle.ok(command, tmp_path / "made.waffle").stdout
+
+
+PARTS = [(), ("--filter", "dur > 1us"), ("--from", "20us"), ("--to", "900us")]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=["whole", "filter", "from", "to"])
+def test_part_without_the_event_that_says_so_is_called_simulated(waffle, text_capture, tmp_path, part):
+    made = Waiting(LONG_AND_SHORT)
+    made.session(10, "armed", simulated=1)
+    path, out = tmp_path / "made.waffle", tmp_path / "out"
+    made.write(text_capture, path)
+    for command in (["gpu"], ["gpu", "--graph=dot"], ["gpu", "--graph=json"], ["report"], ["view"]):
+        assert "simulated" in waffle.ok(*command, *part, path).stdout, command
+    for command in ("gpu", "report"):
+        assert '"simulated": true' in waffle.ok(command, "--json", *part, path).stdout
+    for form in ("perfetto", "chrome", "ndjson", "records"):
+        waffle.ok("export", "-f", form, "-o", out, *part, path)
+        assert b"simulated" in out.read_bytes(), form
+    if "--filter" in part:
+        assert "simulated" in waffle.ok("why", *part, path).stdout
+        assert "simulated" in waffle.ok("report", "--where", part[1], path).stdout
+    else:
+        assert "simulated" in waffle.ok("replay", *part, path).stdout
 
 
 def test_capture_without_times_says_how_to_get_them(waffle, text_capture, tmp_path):
@@ -254,6 +288,125 @@ def test_hundred_thousand_streams_and_a_graph_of_a_hundred_thousand_nodes(gpu):
     assert answer["records"] == 200_000 and len(device["streams"]) == 100_001
     assert device["busy_ns"] == 399_999 - 200
     check_sums(device)
+
+
+# ---- captures that are made to be slow ----
+
+MANY = 40_000
+
+
+class Streams(Made):
+    """Each of many streams has one operation."""
+
+    def __init__(self, blocking=False):
+        super().__init__()
+        self.at = 0
+        for number in range(MANY):
+            handle = 0x1000 + 16 * number
+            self.at += 10
+            if blocking:
+                call = self.writer.hit(gpu_schedule.START + self.at, 100, 100, "cudaStreamCreate", 0)
+                self.writer.ret(gpu_schedule.START + self.at + 1, 100, 100, "cudaStreamCreate", call, 1, handle, 0)
+            self.put(handle, 10 + number, number + 1)
+
+    def put(self, handle, stream, correlation):
+        begin = gpu_schedule.START + self.at
+        self.writer.hit(begin + 3, 100, 100, "cudaLaunchKernel", handle)
+        self.launch(self.at + 4, correlation)
+        self.op(self.at + 5, self.at + 7, correlation, stream=stream)
+        self.at += 10
+
+    def wait(self, name, *values):
+        """Calls of as many threads, each of which begins before the one before it has returned."""
+        for call in range(MANY):
+            begin = gpu_schedule.START + self.at
+            number = self.writer.hit(begin, 200 + call, 100, name, *values)
+            self.writer.ret(self.end - 1, 200 + call, 100, name, number, len(values), 0)
+            self.at += 10
+
+
+def answer_of(gpu, made):
+    made.end = gpu_schedule.START + made.at + 1000
+    answer = gpu(made, "--json")
+    assert answer["not_attributed"]["edges_left_out"] > 0
+    for device in answer["devices"]:
+        check_sums(device)
+    return answer
+
+
+def test_many_threads_that_wait_for_a_device_with_many_streams(gpu):
+    made = Streams()
+    made.end = gpu_schedule.START + 100_000_000
+    made.wait("cudaDeviceSynchronize")
+    assert answer_of(gpu, made)["records"] == MANY
+
+
+def test_many_threads_that_wait_for_a_default_stream_with_many_blocking_streams(gpu):
+    made = Streams(blocking=True)
+    made.end = gpu_schedule.START + 100_000_000
+    made.put(0, 7, MANY + 1)
+    for number in range(MANY):
+        made.put(0x1000 + 16 * number, 10 + number, MANY + 2 + number)
+    made.wait("cudaStreamSynchronize", 0)
+    assert answer_of(gpu, made)["records"] == 2 * MANY + 1
+
+
+def test_graph_of_many_nodes_that_wait_for_many_streams(gpu):
+    made = Streams(blocking=True)
+    begin = gpu_schedule.START + made.at
+    made.writer.hit(begin, 100, 100, "cudaGraphLaunch", 0)
+    made.launch(made.at + 1, MANY + 1)
+    for node in range(4 * MANY):
+        made.op(made.at + 2, made.at + 1_000_000 + node, MANY + 1)
+    made.at += 2_000_000
+    assert answer_of(gpu, made)["records"] == 5 * MANY
+
+
+def test_many_waits_for_an_event_of_many_streams(gpu):
+    made = Streams(blocking=True)
+    begin = gpu_schedule.START + made.at
+    made.writer.hit(begin, 100, 100, "cudaEventRecord", 0x9000, 0)
+    for number in range(MANY):
+        made.writer.hit(begin + 1 + number, 100, 100, "cudaStreamWaitEvent", 0x1000 + 16 * number, 0x9000)
+        made.writer.hit(begin + 1 + number, 100, 100, "cudaEventRecord", 0x9008, 0x1000 + 16 * number)
+    made.at += 1_000_000
+    assert answer_of(gpu, made)["records"] == MANY
+
+
+def test_launches_within_deeply_nested_calls(gpu):
+    made = Made()
+    for call in range(MANY):
+        made.writer.hit(gpu_schedule.START + 10 + call, 100, 100, "cudaMemcpyAsync", 16)
+    for number in range(MANY):
+        made.launch(MANY + 100 + number, number + 1)
+        made.op(MANY + 100 + number, MANY + 101 + number, number + 1)
+    answer = gpu(made, "--json")
+    assert answer["devices"][0]["spans"] == []
+    assert answer["devices"][0]["launch_delay"]["count"] == MANY
+
+
+@pytest.mark.parametrize("jump", [2**40, 2**61])
+def test_clock_that_jumps(gpu, waffle, tmp_path, jump):
+    made = Made()
+    for number in range(1, 10):
+        made.launch(100 * number, number)
+        start, end = 100 * number + 10, 100 * number + 20
+        made.op(start + (jump if number == 5 else 0), end + (jump if number > 4 else 0), number)
+    made.op(0, 2**62, 77, stream=8)
+    answer = gpu(made, "--json")
+    assert answer["records"] == 10
+    check_sums(answer["devices"][0])
+    assert waffle.call("replay", tmp_path / "made.waffle").returncode in (0, 1)
+
+
+def test_all_operations_have_one_correlation_id(gpu):
+    made = Made()
+    for number in range(MANY):
+        made.launch(10 * number, 5, tid=100 + number % 2)
+        made.op(10 * number + 5, 10 * number + 9, 5)
+    answer = gpu(made, "--json")
+    assert answer["not_attributed"]["repeated_correlation"] == MANY
+    check_sums(answer["devices"][0])
 
 
 # ---- why, by the GPU's times ----

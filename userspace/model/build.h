@@ -18,6 +18,7 @@ struct thread_build {
 struct site_build {
 	uint16_t kind;
 	bool has_keys, has_links, call;
+	bool session; /* of libwaffle-gpu, whose events say whether it recorded a stand-in */
 	/* Words of values that a return of the site had. The next begin reserves as many behind its
 	 * own values, so that they need not be moved when it returns. */
 	uint8_t return_words;
@@ -108,6 +109,8 @@ void waits_finish(struct model *model);
 /* ---- spans.c ---- */
 
 void spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit);
+/* Whether a hit of a session's site says that the GPU is a stand-in. */
+bool spans_hit_is_simulated(const struct builder *builder, const struct waffle_rec_hit *hit);
 void spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end);
 void spans_add_return(struct builder *builder, const struct waffle_rec_return *end);
 /* Closes open spans, sorts spans and events, resolves parents and links. */

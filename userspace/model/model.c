@@ -14,36 +14,12 @@ const struct site_info *model_site(const struct model *model, uint32_t site)
 	return site < model->sites.len ? &model->sites.data[site] : &unknown_site;
 }
 
-/* Whether an event says that what recorded the GPU's times is a stand-in (docs/gpu.md). */
-static bool says_simulated(const struct model *model, uint32_t site)
-{
-	for (size_t i = 0; i < model->events.len; i++) {
-		const struct model_event *event = &model->events.data[i];
-		struct value_walk walk;
-		struct value value;
-
-		if (event->site != site)
-			continue;
-		walk = model_values(model, site, event->frame);
-		while (value_walk_next(&walk, &value))
-			if (value.type == WAFFLE_KEY_BOOL && value.u64 &&
-			    !strcmp(value.key->name, "simulated"))
-				return true;
-	}
-	return false;
-}
-
 bool model_simulated(const struct model *model)
 {
-	for (size_t i = 0; i < model->sites.len; i++) {
-		const struct site_info *site = &model->sites.data[i];
-
-		if (site->simulated ||
-		    (site->kind == WAFFLE_SITE_EVENT && !strcmp(site->category, "gpu") &&
-		     !strcmp(site->name, "session") && says_simulated(model, (uint32_t)i)))
+	for (size_t i = 0; i < model->sites.len; i++)
+		if (model->sites.data[i].simulated)
 			return true;
-	}
-	return false;
+	return model->gpu_simulated;
 }
 
 uint32_t model_site_count(const struct model *model)

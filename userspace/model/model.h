@@ -334,6 +334,9 @@ struct model {
 	VEC(struct site_info) sites;
 	VEC(struct model_thread) threads;
 	VEC(struct model_process) processes;
+	/* What recorded the GPU's times is a stand-in, also if a filter or a window has left out
+	 * the event that says so (docs/gpu.md). */
+	bool gpu_simulated;
 	struct gpu_records *gpu_records;   /* kept apart; NULL: none, or nothing was to be */
 	VEC(struct model_span) spans;      /* by start_ts */
 	VEC(struct model_event) events;    /* by ts */

@@ -3,6 +3,7 @@
 #include "model/model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/build.h"
 #include "model/captures_internal.h"
@@ -208,6 +209,40 @@ static void count_left_out(struct builder *builder, const struct store_reader *r
 	}
 }
 
+/*
+ * A part of a capture may lack the events that say whether the GPU is a stand-in. Reads the file
+ * from its begin to the first event of each of their sites, which the recorder writes when it
+ * begins.
+ */
+static int simulated_find(struct builder *builder, struct store_reader *reader,
+			  struct store_window window, struct error *err)
+{
+	bool *seen = memory_zeroed(builder->sites.len, sizeof(*seen));
+	const struct waffle_rec *rec;
+	size_t left = 0;
+	int result = 0;
+
+	for (size_t i = 0; i < builder->sites.len; i++)
+		left += builder->sites.data[i].session;
+	if (window.from_ts || window.to_ts != UINT64_MAX)
+		result = left ? store_reader_seek(reader, STORE_ALL, err) : 0;
+	else
+		left = 0;
+	while (!result && left && (result = store_reader_next(reader, &rec, err)) > 0) {
+		const struct waffle_rec_hit *hit = (const struct waffle_rec_hit *)rec;
+
+		result = 0;
+		if (rec->kind != WAFFLE_REC_HIT || hit->site >= builder->sites.len ||
+		    !builder->sites.data[hit->site].session || seen[hit->site])
+			continue;
+		seen[hit->site] = true;
+		left--;
+		builder->model->gpu_simulated |= spans_hit_is_simulated(builder, hit);
+	}
+	free(seen);
+	return result;
+}
+
 static int add_records(struct builder *builder, struct store_reader *reader,
 		       struct store_window window, struct error *err)
 {
@@ -266,6 +301,8 @@ static void prepare(struct builder *builder, const struct store_reader *reader)
 		struct site_build build = {
 			.kind = site->kind, .has_keys = site->key_count > 0, .call = site->call};
 
+		build.session = site->kind == WAFFLE_SITE_EVENT && !strcmp(site->category, "gpu") &&
+				!strcmp(site->name, "session");
 		for (unsigned key = 0; key < site->key_count && key < WAFFLE_KEYS_MAX; key++)
 			build.has_links |= site->keys[key].type == WAFFLE_KEY_CAUSE_SPAN ||
 					   site->keys[key].type == WAFFLE_KEY_CAUSE_EVENT;
@@ -425,7 +462,8 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 	prepare(&builder, reader);
 	if (keep && keep->gpu_apart && !keep->filter && !keep->where)
 		builder.model->gpu_records = gpu_records_new(builder.model);
-	result = add_records(&builder, reader, window, err);
+	result = simulated_find(&builder, reader, window, err)
+			 ?: add_records(&builder, reader, window, err);
 	if (!result) {
 		set_times(&builder, window);
 		finish(&builder);

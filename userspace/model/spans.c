@@ -156,6 +156,19 @@ static bool hit_makes_sense(const struct builder *builder, const struct waffle_r
 	return frame->id || kind != WAFFLE_SITE_SPAN;
 }
 
+bool spans_hit_is_simulated(const struct builder *builder, const struct waffle_rec_hit *hit)
+{
+	struct value_walk walk =
+		value_walk_begin(model_site(builder->model, hit->site), hit + 1, hit->frame_bytes);
+	struct value value;
+
+	while (value_walk_next(&walk, &value))
+		if (value.type == WAFFLE_KEY_BOOL && value.u64 &&
+		    !strcmp(value.key->name, "simulated"))
+			return true;
+	return false;
+}
+
 /* Whether a hit was kept apart, among the operations and launches of GPUs. */
 static bool hit_is_apart(struct builder *builder, const struct waffle_rec_hit *hit,
 			 const struct waffle_frame *frame, uint32_t thread)
@@ -187,6 +200,8 @@ void spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit)
 		tracks_touch(builder, thread, hit->rec.ts);
 	else
 		thread = threads_running(builder, hit->rec.tid, hit->tgid, hit->rec.ts);
+	if (builder->sites.data[hit->site].session)
+		builder->model->gpu_simulated |= spans_hit_is_simulated(builder, hit);
 	if (builder->model->gpu_records && hit_is_apart(builder, hit, &frame, thread))
 		return;
 	values = values_add(builder, hit);

@@ -19,6 +19,10 @@ const char *const gpu_piece_names[GPU_PIECE_KIND_COUNT] = {
 	[GPU_PIECE_RETURN] = "return",
 };
 
+/* Parents that all searches together may look at, for each span. Spans of a capture that was made
+ * up may be nested as deeply as it is long. */
+#define SPAN_STEPS 64
+
 /* A synchronisation that had to wait: `op` ended during it. */
 struct waited {
 	uint64_t end_ts;
@@ -40,8 +44,9 @@ struct path_walk {
 	VEC(struct woken) woken; /* by thread, then ts */
 	/* Spans by thread, then begin; first_span is where a thread's begin. */
 	uint32_t *spans, *first_span;
-	uint64_t from_ts; /* the walk ends there */
-	bool pieces;      /* are kept */
+	uint64_t from_ts;  /* the walk ends there */
+	size_t span_steps; /* parents that may still be looked at */
+	bool pieces;       /* are kept */
 	struct gpu_path_rows *rows;
 };
 
@@ -117,7 +122,7 @@ static const struct woken *woken_before(const struct path_walk *walk, uint32_t t
 }
 
 /* The program's innermost span that is open on a thread before ts. */
-static uint32_t span_before(const struct path_walk *walk, uint32_t thread, uint64_t ts)
+static uint32_t span_before(struct path_walk *walk, uint32_t thread, uint64_t ts)
 {
 	const struct model *model = walk->timeline->model;
 	uint32_t first = walk->first_span[thread], end = walk->first_span[thread + 1];
@@ -125,13 +130,12 @@ static uint32_t span_before(const struct path_walk *walk, uint32_t thread, uint6
 		lower_bound_in(first, end, i, model->spans.data[walk->spans[i]].start_ts < ts);
 	uint32_t span = after > first ? walk->spans[after - 1] : MODEL_NONE;
 
-	while (span != MODEL_NONE) {
-		const struct site_info *site = model_site(model, model->spans.data[span].site);
+	for (; span != MODEL_NONE && walk->span_steps; walk->span_steps--) {
+		uint32_t program = gpu_timeline_program_span(walk->timeline, span);
 
-		if (model->spans.data[span].end_ts >= ts &&
-		    (site->role == SITE_ROLE_NONE || site_role_is_mpi(site->role)))
-			return span;
-		span = model->spans.data[span].parent;
+		if (program == MODEL_NONE || model->spans.data[program].end_ts >= ts)
+			return program;
+		span = model->spans.data[program].parent;
 	}
 	return MODEL_NONE;
 }
@@ -312,7 +316,10 @@ static void spans_index(struct path_walk *walk)
 void gpu_paths_find(struct gpu_report *report, bool pieces)
 {
 	const struct gpu_timeline *timeline = report->timeline;
-	struct path_walk walk = {.report = report, .timeline = timeline, .pieces = pieces};
+	struct path_walk walk = {.report = report,
+				 .timeline = timeline,
+				 .pieces = pieces,
+				 .span_steps = SPAN_STEPS * (timeline->model->spans.len + 1)};
 
 	waited_collect(&walk);
 	woken_collect(&walk);

@@ -42,18 +42,13 @@ static void sum_add(struct sum_rows *rows, uint32_t number, const char *name,
 
 uint32_t gpu_report_span(const struct gpu_timeline *timeline, const struct gpu_timeline_op *op)
 {
-	const struct model *model = timeline->model;
 	uint32_t span = MODEL_NONE;
 
 	if (op->captured != MODEL_NONE)
-		span = model->events.data[op->captured].parent;
-	while (span != MODEL_NONE) {
-		const struct site_info *site = model_site(model, model->spans.data[span].site);
-
-		if (site->role == SITE_ROLE_NONE || site_role_is_mpi(site->role))
-			return span;
-		span = model->spans.data[span].parent;
-	}
+		span = gpu_timeline_program_span(timeline,
+						 timeline->model->events.data[op->captured].parent);
+	if (span != MODEL_NONE)
+		return span;
 	return op->launch == MODEL_NONE ? MODEL_NONE : timeline->launches.data[op->launch].span;
 }
 

@@ -66,6 +66,9 @@ bool model_gpu_recorded(const struct model_gpu *gpu, uint32_t pid, uint64_t even
 struct model_gpu_awaited {
 	VEC(struct model_gpu_op) ops; /* latest first */
 	bool more;                    /* the process has more streams than we examine */
+	/* Streams that were examined so far, in all calls with this struct: their number is
+	 * limited, too. */
+	uint64_t examined;
 };
 
 /*

@@ -13,6 +13,9 @@
 
 /* Limits of the work for one synchronisation. */
 #define STREAMS_MAX 4096
+/* Of all synchronisations together: streams for each span or event, and some more. */
+#define STREAMS_EACH 16
+#define STREAMS_MORE (1u << 20)
 #define SYNCS_LOOKED_AT 32
 #define WAITS_MAX 8
 
@@ -112,13 +115,15 @@ static void awaited_of(struct awaited *awaited, uint32_t channel, bool legacy)
 static void awaited_of_streams(struct awaited *awaited, uint32_t pid, bool legacy)
 {
 	const struct model_gpu *gpu = awaited->gpu;
+	uint64_t nodes = gpu->model->spans.len + gpu->model->events.len;
 	uint32_t channel = map_get(&gpu->streams, pid);
 
 	for (unsigned i = 0; channel != MODEL_NONE; i++) {
 		const struct channel *at = &gpu->channels.data[channel];
 		bool waits = at->blocking != STREAM_NON_BLOCKING && at->blocking != STREAM_ORDERED;
 
-		if (i == STREAMS_MAX) {
+		if (i == STREAMS_MAX ||
+		    awaited->found->examined++ >= nodes * STREAMS_EACH + STREAMS_MORE) {
 			awaited->found->more = true;
 			return;
 		}

@@ -9,6 +9,26 @@
 #include "model/gpu/gpu_timeline_internal.h"
 #include "util/memory.h"
 
+/* Calls may be nested as deeply as a capture is long, so each span looks at its parent only, whose
+ * index is less than its own. */
+static void program_spans_find(struct gpu_timeline *timeline)
+{
+	const struct model *model = timeline->model;
+
+	timeline->program_span = memory_get(model->spans.len * sizeof(uint32_t));
+	for (uint32_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		const struct site_info *site = model_site(model, span->site);
+
+		if (site->role == SITE_ROLE_NONE || site_role_is_mpi(site->role))
+			timeline->program_span[i] = i;
+		else
+			timeline->program_span[i] = span->parent < i
+							    ? timeline->program_span[span->parent]
+							    : MODEL_NONE;
+	}
+}
+
 /* Takes the records, which may be NULL. */
 static struct gpu_timeline *timeline_make(const struct model *model, struct gpu_records *records)
 {
@@ -18,6 +38,7 @@ static struct gpu_timeline *timeline_make(const struct model *model, struct gpu_
 
 	timeline->model = model;
 	timeline->simulated = model_simulated(model);
+	program_spans_find(timeline);
 	build.sites = timeline_sites_find(model);
 	if (records && build.sites) {
 		timeline_launches_load(&build);
@@ -71,6 +92,7 @@ void gpu_timeline_free(struct gpu_timeline *timeline)
 	map_free(&timeline->session_of);
 	vec_free(&timeline->launched);
 	vec_free(&timeline->awaited);
+	free(timeline->program_span);
 	free(timeline);
 }
 

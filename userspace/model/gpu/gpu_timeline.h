@@ -124,6 +124,7 @@ struct gpu_timeline {
 	VEC(const char *) copies; /* names of the directions of copies */
 	VEC(uint32_t) launched;   /* operations by launch */
 	VEC(uint32_t) awaited;    /* operations by sync */
+	uint32_t *program_span;   /* for gpu_timeline_program_span() */
 	bool simulated;           /* no GPU did the work */
 	/* Operations of an unknown kind, or without a stream. They are in no array. */
 	uint64_t unknown_ops;
@@ -169,6 +170,13 @@ static inline size_t gpu_timeline_edges_to(const struct gpu_timeline *timeline, 
 			high = middle;
 	}
 	return low;
+}
+
+/* The innermost span around `span`, or itself, that is the program's own and not a call of CUDA or
+ * NCCL. MODEL_NONE: none. */
+static inline uint32_t gpu_timeline_program_span(const struct gpu_timeline *timeline, uint32_t span)
+{
+	return span == MODEL_NONE ? MODEL_NONE : timeline->program_span[span];
 }
 
 /* How many operations a launch of timeline.launches has, in timeline.launched. */

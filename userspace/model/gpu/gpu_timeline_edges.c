@@ -23,6 +23,10 @@
 #define FRONTIER_MAX 4096
 #define EDGES_EACH 8
 #define EDGES_MORE (1u << 20)
+/* All lists together may be walked for so many steps, for each operation and each call, and some
+ * more. An ordinary capture takes fewer than ten. What needs more is left out and counted. */
+#define STEPS_EACH 16u
+#define STEPS_MORE (1u << 22)
 
 /* One stream or event of the host's view. */
 struct timeline_lane {
@@ -65,6 +69,7 @@ struct timeline_sweep {
 	unsigned char *inner;   /* operation -> another one of its launch follows it */
 	VEC(uint32_t) sources;  /* scratch */
 	size_t kept;            /* operations for which lists of events and of waits have room */
+	size_t steps_left;      /* see STEPS_EACH */
 };
 
 /* ---- what there is ---- */
@@ -152,8 +157,21 @@ static struct sweep_process *sweep_process(struct timeline_sweep *sweep, uint32_
 		(list)->len += (from)->len;                                                        \
 	} while (0)
 
+/* False: the steps are used up, so that `count` edges are left out. */
+static bool steps_take(struct timeline_sweep *sweep, size_t count)
+{
+	if (count > sweep->steps_left) {
+		sweep->timeline->edges_left_out += count;
+		return false;
+	}
+	sweep->steps_left -= count;
+	return true;
+}
+
 static void frontier_append(struct timeline_sweep *sweep, const struct timeline_lane *lane)
 {
+	if (!steps_take(sweep, lane->front.len + lane->pending.len))
+		return;
 	list_append(&sweep->sources, &lane->front);
 	list_append(&sweep->sources, &lane->pending);
 }
@@ -268,6 +286,8 @@ static void edges_add(struct timeline_sweep *sweep, const struct gpu_timeline_la
 		    (previous != MODEL_NONE &&
 		     timeline->ops.data[previous].launch == timeline->ops.data[op].launch))
 			continue;
+		if (!steps_take(sweep, sweep->sources.len))
+			continue;
 		for (size_t k = 0; k < sweep->sources.len; k++)
 			edge_add(sweep, sweep->sources.data[k], op, kind);
 	}
@@ -282,6 +302,8 @@ static bool is_legacy(const struct channel *channel)
 /* Gathers the frontiers of the streams that the legacy stream waits for. */
 static void legacy_gather(struct timeline_sweep *sweep, struct sweep_process *process)
 {
+	if (!steps_take(sweep, process->touched.len))
+		return;
 	for (size_t i = 0; i < process->touched.len; i++)
 		frontier_append(sweep, &sweep->lanes[process->touched.data[i]]);
 }
@@ -340,7 +362,8 @@ static void sweep_work(struct timeline_sweep *sweep, const struct sweep_item *it
 
 		if (!gpu_launch_op_count(launch))
 			continue;
-		list_append(&sweep->sources, &lane->pending);
+		if (steps_take(sweep, lane->pending.len))
+			list_append(&sweep->sources, &lane->pending);
 		edges_add(sweep, launch, GPU_EDGE_EVENT);
 		legacy_edges(sweep, item->channel, launch);
 		front_set(sweep, lane, launch, !any);
@@ -381,6 +404,8 @@ static void sync_device(struct timeline_sweep *sweep, const struct model_span *s
 
 	if (process->sync_end_ts <= span->start_ts)
 		process->covered_ts = process->sync_start_ts;
+	if (!steps_take(sweep, process->dirty.len))
+		return;
 	for (size_t i = 0; i < process->dirty.len; i++) {
 		uint32_t channel = process->dirty.data[i];
 
@@ -446,6 +471,8 @@ static void sweep_wait(struct timeline_sweep *sweep, const struct sweep_item *it
 	if (channel == MODEL_NONE)
 		return;
 	event = &sweep->lanes[channel];
+	if (!steps_take(sweep, lane->pending.len + event->front.len))
+		return;
 	cap = lane->pending.cap;
 	max = list_max(sweep, cap);
 	if (lane->pending.len + event->front.len > max) {
@@ -580,6 +607,7 @@ void timeline_edges_find(struct gpu_timeline *timeline, const struct model_gpu *
 			items_of_channel(&sweep, i);
 	items_of_syncs(&sweep);
 	order_sort(sweep.order.data, sweep.order.len);
+	sweep.steps_left = (timeline->ops.len + sweep.order.len) * STEPS_EACH + STEPS_MORE;
 	for (size_t i = 0; i < sweep.order.len; i++)
 		sweep_item(&sweep, &sweep.order.data[i]);
 	edges_finish(timeline);

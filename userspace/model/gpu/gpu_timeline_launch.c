@@ -65,20 +65,6 @@ static void scan_span(struct launch_scan *scan, uint32_t index)
 	vec_add(&thread->open, (struct host_open){span->end_ts, index});
 }
 
-/* The innermost span around a span or event that is the program's own, not a call of CUDA or
- * NCCL. */
-static uint32_t program_span(const struct model *model, uint32_t span)
-{
-	while (span != MODEL_NONE) {
-		const struct site_info *site = model_site(model, model->spans.data[span].site);
-
-		if (site->role == SITE_ROLE_NONE || site_role_is_mpi(site->role))
-			return span;
-		span = model->spans.data[span].parent;
-	}
-	return MODEL_NONE;
-}
-
 /* Finds the call that a `launch` is part of: of the open calls and the last launching one, that
  * which began last. */
 static void launch_find_host(struct launch_scan *scan, struct gpu_timeline_launch *launch,
@@ -103,9 +89,9 @@ static void launch_find_host(struct launch_scan *scan, struct gpu_timeline_launc
 		launch->host = span;
 		around = span;
 	}
-	launch->span = program_span(model, around);
+	launch->span = gpu_timeline_program_span(scan->build->timeline, around);
 	if (launch->span == MODEL_NONE)
-		launch->span = program_span(model, parent);
+		launch->span = gpu_timeline_program_span(scan->build->timeline, parent);
 }
 
 /* The runtime calls the driver within one call, and a recorder may report both with one id. */

@@ -180,27 +180,44 @@ static void print_levels(const struct gpu_printer *printer, const struct gpu_dev
 	put_rest(printer, device->levels.len);
 }
 
+static void print_stream(const struct gpu_printer *printer, uint32_t index, uint64_t window)
+{
+	const struct gpu_stream_report *stream = &printer->report->streams[index];
+	char text[UNITS_TEXT];
+
+	snprintf(text, sizeof(text), "%" PRIu64,
+		 printer->report->timeline->streams.data[index].number);
+	put_name(printer, text);
+	put_count(printer, stream->operations);
+	terminal_put_cell(printer->out, 8, units_format_count(text, stream->queue_max));
+	for (unsigned state = 0; state < GPU_STATE_COUNT; state++)
+		put_share(printer, stream->state_ns[state], window);
+	fputc('\n', printer->out);
+}
+
+/* Streams that only have synchronisations, or nothing in the window, would be rows of zeros. */
 static void print_streams(const struct gpu_printer *printer, const struct gpu_timeline_device *at,
 			  const struct gpu_device_report *device)
 {
 	uint64_t window = device->to_ts - device->from_ts;
+	size_t used = 0, shown = 0;
+	char text[UNITS_TEXT];
 
+	for (uint32_t i = 0; i < at->stream_count; i++)
+		used += printer->report->streams[at->stream + i].operations > 0;
 	put_heading(printer, "STREAMS",
 		    " operations   queue     idle   queued  running  waiting complete");
-	for (uint32_t i = 0; i < rows_shown(printer, at->stream_count); i++) {
-		const struct gpu_stream_report *stream = &printer->report->streams[at->stream + i];
-		char text[UNITS_TEXT];
-
-		snprintf(text, sizeof(text), "%" PRIu64,
-			 printer->report->timeline->streams.data[at->stream + i].number);
-		put_name(printer, text);
-		put_count(printer, stream->operations);
-		terminal_put_cell(printer->out, 8, units_format_count(text, stream->queue_max));
-		for (unsigned state = 0; state < GPU_STATE_COUNT; state++)
-			put_share(printer, stream->state_ns[state], window);
-		fputc('\n', printer->out);
+	for (uint32_t i = 0; i < at->stream_count && shown < rows_shown(printer, used); i++) {
+		if (!printer->report->streams[at->stream + i].operations)
+			continue;
+		print_stream(printer, at->stream + i, window);
+		shown++;
 	}
-	put_rest(printer, at->stream_count);
+	put_rest(printer, used);
+	if (used < at->stream_count)
+		fprintf(printer->out, "  %s %s without operations in this time\n",
+			units_format_count(text, at->stream_count - used),
+			units_plural(at->stream_count - used, "stream", "streams"));
 }
 
 static void print_numbers(const struct gpu_printer *printer, const struct gpu_device_report *device)
