@@ -177,22 +177,24 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 	(__builtin_expect(at##armed, 0) && (at##mode = waffle_mode_here_()) != WAFFLE_MODE_OFF)
 #define WAFFLE_IS_FULL_(at) (at##mode == WAFFLE_MODE_FULL)
 
-/* Two arguments: the words of a frame with these keys, and their number. The first four words are
- * filled in later: until then they are what a step needs for that (emit.h). The first one is not a
- * constant: for an array of constants, clang without optimisation would call memcpy(). Only in full
- * mode the debug keys, which are last, count. */
-#define WAFFLE_FRAME_(at, line, name, rest, ...)                                                   \
-	WAFFLE_FRAME_OF_(at, 4 + WAFFLE_COUNT_(__VA_ARGS__), line, name, rest, __VA_ARGS__)
-#define WAFFLE_FRAME_OF_(at, count, line, name, rest, ...)                                         \
-	WAFFLE_ARRAY_(count, WAFFLE_ADDRESS_(at##probe), line, WAFFLE_ADDRESS_(name),              \
-		      WAFFLE_ADDRESS_(rest) WAFFLE_MAP_(WAFFLE_KEY_WORD_, at, __VA_ARGS__)         \
-			      WAFFLE_MAP_(WAFFLE_KEY_DEBUG_WORD_, at, __VA_ARGS__)),               \
-		WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__) && !WAFFLE_IS_FULL_(at)                       \
-			? (count)-WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__)                             \
-			: (count)
-#define WAFFLE_ADDRESS_(pointer) (unsigned long long)(__UINTPTR_TYPE__)(pointer)
-/* The line of a span in full mode, for waffle_span_opened_(); 0 in other modes. */
-#define WAFFLE_LINE_(at) (WAFFLE_IS_FULL_(at) ? __LINE__ + 0ull : 0ull)
+/*
+ * The words of a frame with these keys. The first four words are not written here, since the step
+ * (emit.h) fills them in. WAFFLE_STEP_ writes the others and makes the step, in one expression. So
+ * the temporaries to which values refer live until the probe was called: in C++ they die at the end
+ * of their full expression. The variable `armed` counts the words, since one more would take stack.
+ */
+#define WAFFLE_WORDS_(at, count) unsigned long long at##words[count]
+#define WAFFLE_WORDS_OF_(at, ...) WAFFLE_WORDS_(at, 4 + WAFFLE_COUNT_(__VA_ARGS__))
+#define WAFFLE_STEP_(at, step, ...) (at##armed = 4, WAFFLE_PUT_(at, __VA_ARGS__) step)
+#define WAFFLE_PUT_(at, ...)                                                                       \
+	WAFFLE_MAP_(WAFFLE_KEY_WORD_, at, __VA_ARGS__)                                             \
+	WAFFLE_MAP_(WAFFLE_KEY_DEBUG_WORD_, at, __VA_ARGS__)
+/* Two arguments: the words, and their number. Only in full mode the debug keys, which are last,
+ * count. */
+#define WAFFLE_FRAME_(at, ...)                                                                     \
+	at##words, WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__) && !WAFFLE_IS_FULL_(at)                    \
+			   ? 4 + WAFFLE_COUNT_(__VA_ARGS__) - WAFFLE_DEBUG_COUNT_(at, __VA_ARGS__) \
+			   : 4 + WAFFLE_COUNT_(__VA_ARGS__)
 #define WAFFLE_DEBUG_COUNT_(at, ...) (0 WAFFLE_MAP_(WAFFLE_KEY_DEBUG_ONE_, at, __VA_ARGS__))
 
 /* The type letters of the keys that are recorded, if one of them is a string, else NULL. Known at
@@ -229,13 +231,14 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 	struct waffle_scope_ at##scope;                                                            \
 	struct waffle_scope_ *const at##open __attribute__((__cleanup__(waffle_scope_end_),        \
 							    __unused__)) = __extension__({         \
+		WAFFLE_WORDS_OF_(at, __VA_ARGS__);                                                 \
 		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
 		WAFFLE_ARMED_(at)                                                                  \
-		? waffle_scope_enter_(at##probe,                                                   \
-				      WAFFLE_FRAME_(at, WAFFLE_LINE_(at),                          \
-						    WAFFLE_META_(name, __VA_ARGS__),               \
-						    waffle_scope_enter_rest_, __VA_ARGS__),        \
-				      WAFFLE_TYPES_(at, __VA_ARGS__), &at##scope)                  \
+		? WAFFLE_STEP_(at,                                                                 \
+			       WAFFLE_SCOPE_ENTER_(at##mode, at##probe,                            \
+						   WAFFLE_FRAME_(at, __VA_ARGS__),                 \
+						   WAFFLE_TYPES_(at, __VA_ARGS__), &at##scope),    \
+			       __VA_ARGS__)                                                        \
 		: (struct waffle_scope_ *)0;                                                       \
 	}) WAFFLE_NO_JUMP_(at)
 
@@ -248,12 +251,14 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 #define WAFFLE_BEGIN_(at, name, ...)                                                               \
 	__extension__({                                                                            \
 		waffle_span_t at##span = waffle_span_null_();                                      \
+		WAFFLE_WORDS_OF_(at, __VA_ARGS__);                                                 \
 		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##span = waffle_span_begin_(                                             \
-				at##probe, WAFFLE_META_(name, __VA_ARGS__),                        \
-				WAFFLE_FRAME_(at, WAFFLE_LINE_(at), 1, 1, __VA_ARGS__),            \
-				WAFFLE_TYPES_(at, __VA_ARGS__));                                   \
+			WAFFLE_STEP_(at,                                                           \
+				     (void)(at##span = waffle_span_begin_(                         \
+						    at##probe, WAFFLE_FRAME_(at, __VA_ARGS__),     \
+						    WAFFLE_TYPES_(at, __VA_ARGS__))),              \
+				     __VA_ARGS__);                                                 \
 		at##span;                                                                          \
 	})
 
@@ -264,22 +269,25 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 #define WAFFLE_EVENT_(at, kind, usdt, name, ...)                                                   \
 	__extension__({                                                                            \
 		waffle_event_id_t at##event = waffle_event_null_();                                \
+		WAFFLE_WORDS_OF_(at, __VA_ARGS__);                                                 \
 		WAFFLE_TEST_(at, kind, usdt, name, __VA_ARGS__);                                   \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##event = waffle_event_(                                                 \
-				at##probe,                                                         \
-				WAFFLE_FRAME_(at, 1, name, waffle_event_rest_, __VA_ARGS__),       \
-				WAFFLE_TYPES_(at, __VA_ARGS__));                                   \
+			WAFFLE_STEP_(at,                                                           \
+				     (void)(at##event = waffle_event_(                             \
+						    at##probe, WAFFLE_FRAME_(at, __VA_ARGS__),     \
+						    WAFFLE_TYPES_(at, __VA_ARGS__))),              \
+				     __VA_ARGS__);                                                 \
 		waffle_event_result_(at##event);                                                   \
 	})
 
 /* The value of a counter takes two words. */
 #define WAFFLE_COUNTER_(at, name, value)                                                           \
 	__extension__({                                                                            \
+		WAFFLE_WORDS_(at, 6);                                                              \
 		WAFFLE_TEST_(at, WAFFLE_SITE_COUNTER, "counter", name, name, value);               \
 		if (WAFFLE_ARMED_(at))                                                             \
-			waffle_counter_(at##probe, name,                                           \
-					WAFFLE_FRAME_OF_(at, 6, 1, 1, 1, name, value));            \
+			(at##armed = 4, WAFFLE_MAP_(WAFFLE_KEY_NUMBER_, at, name, value)           \
+						waffle_counter_(at##probe, at##words, 6));         \
 		(void)0;                                                                           \
 	})
 

@@ -225,22 +225,20 @@ namespace waffle = Waffle;
 
 #define WAFFLE_CPP_SPAN_(at, ...)                                                                  \
 	struct waffle_scope_ at##scope;                                                            \
-	struct waffle_scope_ *const at##open                                                       \
-		__attribute__((__cleanup__(waffle_scope_end_), __unused__)) = __extension__({      \
-			WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);               \
-			WAFFLE_ARMED_(at)                                                          \
-			? ::Waffle::Detail_::scope_enter_of_<at##meta>(&at##scope, at##probe,      \
-								       __LINE__, __VA_ARGS__)      \
-			: (struct waffle_scope_ *)nullptr;                                         \
-		})
+	struct waffle_scope_ *const at##open __attribute__((__cleanup__(waffle_scope_end_),        \
+							    __unused__)) = __extension__({         \
+		WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);                       \
+		WAFFLE_ARMED_(at)                                                                  \
+		? ::Waffle::Detail_::scope_enter_of_(&at##scope, at##mode, at##probe, __VA_ARGS__) \
+		: (struct waffle_scope_ *)nullptr;                                                 \
+	})
 
 #define WAFFLE_CPP_BEGIN_(at, ...)                                                                 \
 	__extension__({                                                                            \
 		waffle_span_t at##span = waffle_span_null_();                                      \
 		WAFFLE_CPP_TEST_(at, WAFFLE_SITE_SPAN, "span", __VA_ARGS__);                       \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##span = ::Waffle::Detail_::span_begin_of_<at##meta>(                    \
-				at##probe, __LINE__, __VA_ARGS__);                                 \
+			at##span = ::Waffle::Detail_::span_begin_of_(at##probe, __VA_ARGS__);      \
 		at##span;                                                                          \
 	})
 
@@ -252,8 +250,7 @@ namespace waffle = Waffle;
 		::Waffle::EventId at##event;                                                       \
 		WAFFLE_CPP_TEST_(at, kind, usdt, __VA_ARGS__);                                     \
 		if (WAFFLE_ARMED_(at))                                                             \
-			at##event = ::Waffle::Detail_::event_of_<at##meta>(at##probe, __LINE__,    \
-									   __VA_ARGS__);           \
+			at##event = ::Waffle::Detail_::event_of_(at##probe, __VA_ARGS__);          \
 		::Waffle::Detail_::event_result_(at##event);                                       \
 	})
 

@@ -37,7 +37,7 @@
 #define WAFFLE_NOTE_TRANSPORT 3
 #define WAFFLE_NOTE_DESC_BYTES 56
 #define WAFFLE_NOTE_TRANSPORT_BYTES 40
-#define WAFFLE_TRANSPORT_VERSION 1
+#define WAFFLE_TRANSPORT_VERSION 2
 
 /* The macro of a site. WAFFLE_SITE_SPAN_END has no name: the site of the span's begin names it. */
 enum waffle_site_kind {

@@ -12,7 +12,8 @@
  * WAFFLE_ASM_PROBE_    a landing pad, the probe, and a return. They are placed behind the function,
  *                      to keep them out of the hot path. The probe is a nop that the kernel patches
  *                      and emulates. Where branches are guarded (BTI, IBT), an indirect call may
- *                      only reach the landing pad. It is a nop for other processors.
+ *                      only reach the landing pad. It is a nop for other processors. From the
+ *                      probe to what follows the return are WAFFLE_PROBE_BYTES_.
  * WAFFLE_ASM_ARGS_     the locations of the probe's arguments, in the notation of USDT notes.
  * waffle_probe_call_() calls the landing pad of a probe with its four arguments in the registers
  *                      that abi.h names.
@@ -43,6 +44,7 @@
 #define WAFFLE_ASM_ARMED_(var) "=@ccne"(var)
 #define WAFFLE_ASM_ADDRESS_ "989: " WAFFLE_ASM_LOAD_("%[waffle_probe]")
 #define WAFFLE_ASM_PROBE_ ".subsection 1\n\tendbr64\n990: nop\n\tret\n\t.previous\n"
+#define WAFFLE_PROBE_BYTES_ 2
 #define WAFFLE_ASM_ARGS_ "8@%%rdi 8@%%rsi 8@%%rdx 8@%%rcx"
 #define WAFFLE_ASM_SYMBOL_ "i"
 
@@ -82,6 +84,7 @@ waffle_probe_call_(const void *probe_, unsigned long long id_, const void *name_
 #define WAFFLE_ASM_ADDRESS_ "989: " WAFFLE_ASM_LOAD_
 /* hint #34 is "bti c"; every assembler knows this name. */
 #define WAFFLE_ASM_PROBE_ ".subsection 1\n\t.balign 4\n\thint #34\n990: nop\n\tret\n\t.previous\n"
+#define WAFFLE_PROBE_BYTES_ 8
 #define WAFFLE_ASM_ARGS_ "8@x0 8@x1 8@x2 8@x3"
 #define WAFFLE_ASM_SYMBOL_ "S"
 

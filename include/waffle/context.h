@@ -8,8 +8,8 @@
  * each the probability is about 1e-9. A child made by fork() draws new bases. Zero is the null id.
  *
  * All files of a process share one struct waffle_process_. It is the program's own
- * (waffle_program_5_) if a library can see it. Otherwise it is the first that the dynamic linker
- * finds (waffle_process_5_). Both names contain a number that changes with the layout, since files
+ * (waffle_program_6_) if a library can see it. Otherwise it is the first that the dynamic linker
+ * finds (waffle_process_6_). Both names contain a number that changes with the layout, since files
  * may be compiled with different versions of this header. docs/instrumenting.md describes which
  * libraries share it.
  */
@@ -53,16 +53,18 @@ struct waffle_scope_ {
 	waffle_context_t outer_;
 	unsigned long long id_;
 	const void *probe_;
-	unsigned depth_; /* nesting depth of this scope, from 1 */
+	unsigned depth_; /* nesting depth of this scope, from 1; and WAFFLE_KNOWN_ */
 	unsigned outer_mode_;
 };
+
+/* In a scope's depth: libwaffle knows the span by name, and has to hear of its end. */
+#define WAFFLE_KNOWN_ 0x80000000u
 
 #define WAFFLE_LINKS_ 8
 
 struct waffle_link_ {
 	waffle_context_t context_;
-	__UINTPTR_TYPE__ place_; /* its address, now or earlier: never dereferenced */
-	unsigned mode_;
+	unsigned depth_, mode_; /* what the thread has inside the scope */
 };
 
 /* Frames that the program pushes (frame.h). */
@@ -75,7 +77,7 @@ struct waffle_frame_site_ {
 
 struct waffle_frame_slot_ {
 	const struct waffle_frame_site_ *site_;
-	__UINTPTR_TYPE__ place_; /* as that of a link; 0: the slot is just being written */
+	__UINTPTR_TYPE__ place_; /* as that of a scope; 0: the slot is just being written */
 };
 
 struct waffle_thread_;
@@ -87,8 +89,11 @@ struct waffle_frame_scope_ {
 	unsigned depth_;                  /* from 1 */
 };
 
-/* `links_` has the open scopes, outermost first; deeper ones are only counted. The frame at depth
- * d, from 1, is in frames_[(d - 1) % WAFFLE_FRAMES_]. */
+/*
+ * `places_` has the addresses of the open scopes, outermost first, and `links_` what is current in
+ * each; deeper scopes are only counted. An address may be that of an earlier scope, and is never
+ * dereferenced. The frame at depth d, from 1, is in frames_[(d - 1) % WAFFLE_FRAMES_].
+ */
 struct waffle_thread_ {
 	waffle_context_t context_;
 	unsigned long long id_base_;
@@ -96,6 +101,7 @@ struct waffle_thread_ {
 	unsigned long long fork_; /* number of the fork() that made this thread's process */
 	unsigned depth_;
 	unsigned mode_; /* of the innermost WAFFLE_MODE_SCOPE; 0: none */
+	__UINTPTR_TYPE__ places_[WAFFLE_LINKS_];
 	struct waffle_link_ links_[WAFFLE_LINKS_];
 	unsigned frame_depth_;
 	struct waffle_frame_slot_ frames_[WAFFLE_FRAMES_];
@@ -108,20 +114,25 @@ typedef bool (*waffle_ring_t_)(const void *probe_, unsigned long long id_, const
 /*
  * Whole steps of a site without strings (emit.h), which libwaffle does at once: an event, of which
  * it returns the id, and the begin and the end of a WAFFLE_SPAN. `words_` has the frame of `count_`
- * words, of which the first four are not filled in yet (WAFFLE_FRAME_OF_); `types_` is NULL. What
- * libwaffle can't do so, it leaves to the function in words_[3], or `rest_`.
+ * words, of which the first four are not filled in yet. What libwaffle can't do so, it leaves to
+ * `rest_`, whose `types_` are NULL then. libwaffle knows the calling thread's struct
+ * waffle_thread_ itself.
  */
+typedef waffle_event_id_t (*waffle_event_rest_t_)(const void *probe_, unsigned long long *words_,
+						  size_t count_, const char *types_);
 typedef waffle_event_id_t (*waffle_ring_event_t_)(const void *probe_, unsigned long long *words_,
-						  const char *types_, size_t count_,
-						  struct waffle_thread_ *thread_);
+						  size_t count_, waffle_event_rest_t_ rest_);
+typedef struct waffle_scope_ *(*waffle_enter_rest_t_)(const void *probe_,
+						      unsigned long long *words_, size_t count_,
+						      const char *types_,
+						      struct waffle_scope_ *scope_);
 typedef struct waffle_scope_ *(*waffle_ring_enter_t_)(const void *probe_,
-						      unsigned long long *words_,
-						      const char *types_, size_t count_,
-						      struct waffle_scope_ *scope_,
-						      struct waffle_thread_ *thread_);
+						      unsigned long long *words_, size_t count_,
+						      waffle_enter_rest_t_ rest_,
+						      struct waffle_scope_ *scope_);
 typedef void (*waffle_leave_rest_t_)(const struct waffle_scope_ *scope_);
 typedef void (*waffle_ring_leave_t_)(const struct waffle_scope_ *scope_,
-				     struct waffle_thread_ *thread_, waffle_leave_rest_t_ rest_);
+				     waffle_leave_rest_t_ rest_);
 
 struct waffle_entry_;
 
@@ -187,11 +198,11 @@ extern int waffle_pthread_atfork_(void (*)(void), void (*)(void),
 /* In libwaffle, whose files are joined: there each definition would take room in every thread. */
 extern __attribute__((__visibility__("hidden"))) struct waffle_thread_ *waffle_thread_own_(void);
 #else
-__attribute__((__weak__, __visibility__("hidden"))) __thread struct waffle_thread_ waffle_thread_3_;
+__attribute__((__weak__, __visibility__("hidden"))) __thread struct waffle_thread_ waffle_thread_4_;
 
 static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(void)
 {
-	return &waffle_thread_3_;
+	return &waffle_thread_4_;
 }
 #endif
 
@@ -201,13 +212,13 @@ static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(voi
  * the reference, since the library does not define the symbol.
  */
 #if defined(__PIC__) && !defined(__PIE__)
-extern struct waffle_process_ waffle_program_5_ __attribute__((__weak__));
-__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_process_5_ = {
+extern struct waffle_process_ waffle_program_6_ __attribute__((__weak__));
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_process_6_ = {
 	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL};
 
 static __inline__ struct waffle_process_ *waffle_process_get_(void)
 {
-	return &waffle_program_5_ ? &waffle_program_5_ : &waffle_process_5_;
+	return &waffle_program_6_ ? &waffle_program_6_ : &waffle_process_6_;
 }
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
@@ -215,12 +226,12 @@ static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
 	return waffle_process_get_()->thread_();
 }
 #else
-__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_program_5_ = {
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_program_6_ = {
 	waffle_thread_own_, {0, 0}, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL};
 
 static __inline__ struct waffle_process_ *waffle_process_get_(void)
 {
-	return &waffle_program_5_;
+	return &waffle_program_6_;
 }
 
 static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
@@ -397,13 +408,14 @@ static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *sco
 }
 
 /*
- * Links beyond the open scopes have no place. So a handler that interrupts waffle_scope_push_(),
+ * There are no places beyond the open scopes. So a handler that interrupts waffle_scope_push_(),
  * after that has counted its scope, does not take what an earlier scope left there for its own.
+ * The store is volatile, since compilers would call memset().
  */
 static __inline__ void waffle_scope_forget_(struct waffle_thread_ *thread_, unsigned depth_)
 {
 	for (; depth_ < thread_->depth_ && depth_ < WAFFLE_LINKS_; depth_++)
-		thread_->links_[depth_].place_ = 0;
+		*(volatile __UINTPTR_TYPE__ *)&thread_->places_[depth_] = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -422,7 +434,7 @@ static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
 	for (i_ = 0; i_ < depth_; i_++) {
 		static const waffle_context_t none_ = {0, 0, 0};
 
-		if (thread_->links_[i_].place_ - first_ >= 2 * sizeof(*scope_) - 1)
+		if (thread_->places_[i_] - first_ >= 2 * sizeof(*scope_) - 1)
 			continue;
 		waffle_scope_forget_(thread_, i_);
 		thread_->context_ = i_ ? thread_->links_[i_ - 1].context_ : none_;
@@ -448,8 +460,9 @@ static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (depth_ < WAFFLE_LINKS_) {
 		thread_->links_[depth_].context_ = *context_;
-		thread_->links_[depth_].place_ = waffle_place_(scope_);
+		thread_->links_[depth_].depth_ = depth_ + 1;
 		thread_->links_[depth_].mode_ = thread_->mode_;
+		thread_->places_[depth_] = waffle_place_(scope_);
 	}
 	thread_->context_ = *context_;
 }
@@ -462,14 +475,14 @@ static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_scope_ *scope_)
 {
 	struct waffle_thread_ *thread_ = waffle_thread_get_();
-	unsigned depth_ = scope_->depth_;
+	unsigned depth_ = scope_->depth_ & ~WAFFLE_KNOWN_;
 
 	if (thread_->depth_ < depth_)
 		return;
 	if (depth_ > WAFFLE_LINKS_) {
 		if (thread_->depth_ > depth_ || thread_->context_.span_id != scope_->id_)
 			return;
-	} else if (thread_->links_[depth_ - 1].place_ != waffle_place_(scope_) ||
+	} else if (thread_->places_[depth_ - 1] != waffle_place_(scope_) ||
 		   thread_->links_[depth_ - 1].context_.span_id != scope_->id_) {
 		return;
 	}

@@ -5,6 +5,7 @@
  *
  * `words_` points to four words for struct waffle_frame, followed by the keys' values as the *_WORD
  * macros of kv.h made them. `types_` has one letter per key, or is NULL if no value needs copying.
+ * Name and line of the site are behind its probe (site.h).
  */
 #ifndef WAFFLE_EMIT_H
 #define WAFFLE_EMIT_H
@@ -31,6 +32,12 @@
 			waffle_probe_call_(probe, id, name, frame, size);                          \
 	} while (0)
 
+/* Stores a word of a key. A function, since without optimisation an assignment takes more stack. */
+static __inline__ void waffle_put_(unsigned long long *word_, unsigned long long value_)
+{
+	*word_ = value_;
+}
+
 static __inline__ unsigned long long waffle_word_f64_(double value_)
 {
 	unsigned long long word_;
@@ -53,26 +60,6 @@ static __inline__ unsigned long long waffle_word_event_(waffle_event_id_t id_)
 {
 	return id_.value;
 }
-
-/*
- * An array that lives as long as the enclosing expression. So do the temporaries to which its
- * values refer: in C++ they die at the end of their full expression, which must include the probe.
- */
-#ifdef __cplusplus
-extern "C++" {
-template <size_t count_> struct waffle_words_ {
-	unsigned long long words_[count_];
-
-	__attribute__((__always_inline__)) inline unsigned long long *get_()
-	{
-		return words_;
-	}
-};
-}
-#define WAFFLE_ARRAY_(count, ...) (waffle_words_<(count)>{{__VA_ARGS__}}.get_())
-#else
-#define WAFFLE_ARRAY_(count, ...) ((unsigned long long[count]){__VA_ARGS__})
-#endif
 
 /* The value of the key "frames" that each WAFFLE_LOG_ERROR has: it is made where it is copied to.
  */
@@ -189,34 +176,49 @@ waffle_number_span_(struct waffle_thread_ *thread_, unsigned long long *words_)
 	return thread_;
 }
 
-/*
- * Fills in the parent, where a site in full mode has passed its line, and others 0. In full mode,
- * libwaffle hears of the span before, so that backtraces can name it. `scope_` may be NULL.
- */
-static __attribute__((__unused__)) void waffle_span_opened_(const struct waffle_thread_ *thread_,
-							    const char *meta_,
-							    unsigned long long *words_,
-							    const struct waffle_scope_ *scope_)
+/* Puts the line of a span's site there in full mode, for waffle_span_opened_(). */
+static __attribute__((__unused__)) void waffle_put_line_(unsigned long long *words_,
+							 const void *probe_)
 {
-	if (__builtin_expect(words_[1] != 0, 0) && waffle_process_get_()->full_)
-		waffle_process_get_()->full_->opened_(meta_, words_, scope_);
-	words_[1] = thread_->context_.span_id;
+	words_[1] = 0;
+	if (waffle_mode_here_() == WAFFLE_MODE_FULL)
+		words_[1] = 1ull << 32 | waffle_probe_line_(probe_);
 }
 
-/* `name_` is the site's meta, which begins with its name. */
-WAFFLE_COLD_ waffle_span_t waffle_span_begin_(const void *probe_, const char *name_,
-					      unsigned long long *words_, size_t count_,
-					      const char *types_)
+/*
+ * Fills in the parent, where before is the line in full mode, which is not 0, also if the line is,
+ * and 0 in other modes. In full mode, libwaffle hears of the span before, so that backtraces can
+ * name it. Returns WAFFLE_KNOWN_ then, else 0. `scope_` may be NULL.
+ */
+static __attribute__((__unused__)) unsigned
+waffle_span_opened_(const struct waffle_thread_ *thread_, const char *meta_,
+		    unsigned long long *words_, const struct waffle_scope_ *scope_)
+{
+	unsigned known_ = 0;
+
+	if (__builtin_expect(words_[1] != 0, 0) && waffle_process_get_()->full_) {
+		waffle_process_get_()->full_->opened_(meta_, words_, scope_);
+		known_ = WAFFLE_KNOWN_;
+	}
+	words_[1] = thread_->context_.span_id;
+	return known_;
+}
+
+WAFFLE_COLD_ waffle_span_t waffle_span_begin_(const void *probe_, unsigned long long *words_,
+					      size_t count_, const char *types_)
 {
 	waffle_span_t span_;
 
-	waffle_span_opened_(waffle_number_span_(waffle_thread_ready_(), words_), name_, words_,
-			    NULL);
+	/* The parameter becomes the name, since one more variable would take stack, too. */
+	span_.probe = probe_;
+	waffle_put_line_(words_, probe_);
+	probe_ = waffle_probe_meta_(probe_);
+	waffle_span_opened_(waffle_number_span_(waffle_thread_ready_(), words_),
+			    (const char *)probe_, words_, NULL);
 	span_.id = words_[0];
 	span_.trace_hi = words_[2];
 	span_.trace_lo = words_[3];
-	span_.probe = probe_;
-	waffle_emit_(probe_, name_, words_, count_, types_);
+	waffle_emit_(span_.probe, (const char *)probe_, words_, count_, types_);
 	return span_;
 }
 
@@ -230,19 +232,18 @@ static __inline__ void waffle_span_closed_(unsigned long long id_)
 		closed_(id_);
 }
 
-WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_probe_)
+WAFFLE_COLD_ void waffle_span_hit_end_(unsigned long long id_, const void *begin_probe_)
 {
 	const void *probe_;
 
-	waffle_span_closed_(id_);
 	WAFFLE_SITE_BARE_(probe_, WAFFLE_SITE_SPAN_END, "span_end", WAFFLE_META_HEAD_(""));
 	WAFFLE_HIT_(probe_, id_, begin_probe_, NULL, 0);
 }
 
-/* The frame's third word is the address of the site's meta, until the trace is filled in. */
-static __inline__ const char *waffle_words_name_(const unsigned long long *words_)
+WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_probe_)
 {
-	return (const char *)(__UINTPTR_TYPE__)words_[2];
+	waffle_span_closed_(id_);
+	waffle_span_hit_end_(id_, begin_probe_);
 }
 
 /*
@@ -258,40 +259,46 @@ WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_rest_(const void *probe_,
 	struct waffle_thread_ *thread_ = waffle_thread_ready_();
 	waffle_context_t context_;
 
-	/* The parameter becomes the name, since one more variable would take stack, too. */
+	/* Parameters are used twice, since more variables would take stack, too. */
 	scope_->probe_ = probe_;
-	probe_ = waffle_words_name_(words_);
+	waffle_put_line_(words_, probe_);
+	probe_ = waffle_probe_meta_(probe_);
 	waffle_scope_prune_(thread_, scope_);
 	waffle_number_span_(thread_, words_);
-	waffle_span_opened_(thread_, (const char *)probe_, words_, scope_);
+	scope_->depth_ = waffle_span_opened_(thread_, (const char *)probe_, words_, scope_);
 	waffle_emit_(scope_->probe_, (const char *)probe_, words_, count_, types_);
+	count_ = scope_->depth_;
 	context_.trace_hi = waffle_word_(words_ + 2);
 	context_.trace_lo = waffle_word_(words_ + 3);
 	context_.span_id = waffle_word_(words_);
 	waffle_scope_push_(thread_, scope_, &context_);
+	scope_->depth_ |= (unsigned)count_;
 	return scope_;
 }
 
+/* The mode is that of the site: the fast path tells backtraces nothing of the span. */
 #ifdef __OPTIMIZE__
-WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(const void *probe_,
-						       unsigned long long *words_, size_t count_,
-						       const char *types_,
-						       struct waffle_scope_ *scope_)
+WAFFLE_COLD_ struct waffle_scope_ *
+waffle_scope_enter_in_(const void *probe_, unsigned long long *words_, size_t count_,
+		       const char *types_, struct waffle_scope_ *scope_, unsigned mode_)
 {
 	waffle_ring_enter_t_ fast_ =
 		__atomic_load_n(&waffle_process_get_()->enter_, __ATOMIC_RELAXED);
 
-	if (__builtin_expect(fast_ && !types_, 1))
-		return fast_(probe_, words_, types_, count_, scope_, waffle_thread_get_());
+	if (__builtin_expect(fast_ && !types_ && mode_ != WAFFLE_MODE_FULL, 1))
+		return fast_(probe_, words_, count_, waffle_scope_enter_rest_, scope_);
 	return waffle_scope_enter_rest_(probe_, words_, count_, types_, scope_);
 }
+#define WAFFLE_SCOPE_ENTER_(mode, ...) waffle_scope_enter_in_(__VA_ARGS__, mode)
 #else
-#define waffle_scope_enter_ waffle_scope_enter_rest_
+#define WAFFLE_SCOPE_ENTER_(mode, ...) waffle_scope_enter_rest_(__VA_ARGS__)
 #endif
 
 WAFFLE_COLD_ void waffle_scope_leave_rest_(const struct waffle_scope_ *scope_)
 {
-	waffle_span_end_(scope_->id_, scope_->probe_);
+	if (scope_->depth_ & WAFFLE_KNOWN_)
+		waffle_process_get_()->closed_(scope_->id_);
+	waffle_span_hit_end_(scope_->id_, scope_->probe_);
 	waffle_scope_pop_(scope_);
 }
 
@@ -300,13 +307,11 @@ WAFFLE_COLD_ void waffle_scope_leave_(const struct waffle_scope_ *scope_)
 {
 	waffle_ring_leave_t_ fast_ =
 		__atomic_load_n(&waffle_process_get_()->leave_, __ATOMIC_RELAXED);
-	struct waffle_thread_ *thread_ = waffle_thread_get_();
 
-	if (__builtin_expect(fast_ && waffle_mode_of_(thread_) != WAFFLE_MODE_FULL, 1)) {
-		fast_(scope_, thread_, waffle_scope_leave_rest_);
-		return;
-	}
-	waffle_scope_leave_rest_(scope_);
+	if (__builtin_expect(fast_ != NULL, 1))
+		fast_(scope_, waffle_scope_leave_rest_);
+	else
+		waffle_scope_leave_rest_(scope_);
 }
 #else
 #define waffle_scope_leave_ waffle_scope_leave_rest_
@@ -323,12 +328,11 @@ WAFFLE_COLD_ waffle_event_id_t waffle_event_rest_(const void *probe_, unsigned l
 						  size_t count_, const char *types_)
 {
 	struct waffle_thread_ *thread_ = waffle_thread_ready_();
-	const char *name_ = waffle_words_name_(words_);
 	waffle_event_id_t id_;
 
 	waffle_fill_frame_(words_, &thread_->context_);
 	id_.value = words_[0] = waffle_new_id_(thread_);
-	waffle_emit_(probe_, name_, words_, count_, types_);
+	waffle_emit_(probe_, waffle_probe_meta_(probe_), words_, count_, types_);
 	return id_;
 }
 
@@ -340,19 +344,18 @@ WAFFLE_COLD_ waffle_event_id_t waffle_event_(const void *probe_, unsigned long l
 		__atomic_load_n(&waffle_process_get_()->event_, __ATOMIC_RELAXED);
 
 	if (__builtin_expect(fast_ && !types_, 1))
-		return fast_(probe_, words_, types_, count_, waffle_thread_get_());
+		return fast_(probe_, words_, count_, waffle_event_rest_);
 	return waffle_event_rest_(probe_, words_, count_, types_);
 }
 #else
 #define waffle_event_ waffle_event_rest_
 #endif
 
-WAFFLE_COLD_ void waffle_counter_(const void *probe_, const char *name_, unsigned long long *words_,
-				  size_t count_)
+WAFFLE_COLD_ void waffle_counter_(const void *probe_, unsigned long long *words_, size_t count_)
 {
 	waffle_fill_frame_(words_, &waffle_thread_get_()->context_);
 	words_[0] = 0;
-	waffle_emit_(probe_, name_, words_, count_, NULL);
+	waffle_emit_(probe_, waffle_probe_meta_(probe_), words_, count_, NULL);
 }
 
 /* WAFFLE_INJECT: a null context changes nothing. */

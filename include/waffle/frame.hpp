@@ -97,25 +97,14 @@ template <class... A> struct Frame_ {
 	const char *types_;
 	Slots_<std::index_sequence_for<A...>, A...> slots_;
 
-	Frame_(const void *probe_, unsigned line_, const A &...values_)
+	explicit Frame_(const A &...values_)
 	    : count_(sizeof(words_) / 8), types_(places_.text_ ? places_.types_ : nullptr)
 	{
-		const bool full_ = waffle_mode_here_() == WAFFLE_MODE_FULL;
-
-		words_[0] = (unsigned long long)(__UINTPTR_TYPE__)probe_;
-		words_[1] = full_ ? line_ : 0;
 		slots_.put_(words_ + sizeof(waffle_frame) / 8, values_...);
-		if (frames_ && !full_) {
+		if (frames_ && waffle_mode_here_() != WAFFLE_MODE_FULL) {
 			count_--;
 			types_ = places_.text_before_ ? places_.types_before_ : nullptr;
 		}
-	}
-
-	/* Keeps what a step needs until the step fills these words in. */
-	template <class Rest> void set_step_(const char *meta_, Rest rest_)
-	{
-		words_[2] = (unsigned long long)(__UINTPTR_TYPE__)meta_;
-		words_[3] = (unsigned long long)(__UINTPTR_TYPE__)rest_;
 	}
 };
 
@@ -133,58 +122,55 @@ inline __attribute__((__always_inline__)) Passed_<std::remove_cv_t<T>> pass_(con
 	return value_;
 }
 
-/* `Meta` is the site's. Its text begins with the name. */
-template <class Meta, class... A>
+template <class... A>
 __attribute__((__noinline__, __cold__)) waffle_scope_ *
-scope_enter_(waffle_scope_ *scope_, const void *probe_, unsigned line_, Passed_<A>... values_)
+scope_enter_(waffle_scope_ *scope_, [[maybe_unused]] unsigned mode_, const void *probe_,
+	     Passed_<A>... values_)
 {
-	Frame_<A...> frame_(probe_, line_, values_...);
+	Frame_<A...> frame_(values_...);
 
-	frame_.set_step_(Meta::text_.chars_, waffle_scope_enter_rest_);
-	return waffle_scope_enter_(probe_, frame_.words_, frame_.count_, frame_.types_, scope_);
+	return WAFFLE_SCOPE_ENTER_(mode_, probe_, frame_.words_, frame_.count_, frame_.types_,
+				   scope_);
 }
 
-template <class Meta, class... A>
-__attribute__((__noinline__, __cold__)) waffle_span_t
-span_begin_(const void *probe_, unsigned line_, Passed_<A>... values_)
+template <class... A>
+__attribute__((__noinline__, __cold__)) waffle_span_t span_begin_(const void *probe_,
+								  Passed_<A>... values_)
 {
-	Frame_<A...> frame_(probe_, line_, values_...);
+	Frame_<A...> frame_(values_...);
 
-	return waffle_span_begin_(probe_, Meta::text_.chars_, frame_.words_, frame_.count_,
-				  frame_.types_);
+	return waffle_span_begin_(probe_, frame_.words_, frame_.count_, frame_.types_);
 }
 
-template <class Meta, class... A>
-__attribute__((__noinline__, __cold__)) EventId event_(const void *probe_, unsigned line_,
-						       Passed_<A>... values_)
+template <class... A>
+__attribute__((__noinline__, __cold__)) EventId event_(const void *probe_, Passed_<A>... values_)
 {
-	Frame_<A...> frame_(probe_, line_, values_...);
+	Frame_<A...> frame_(values_...);
 
-	frame_.set_step_(Meta::text_.chars_, waffle_event_rest_);
 	return waffle_event_(probe_, frame_.words_, frame_.count_, frame_.types_);
 }
 
 /* The same with the arguments of the macros. */
-template <class Meta, class Name, class... A>
+template <class Name, class... A>
 inline __attribute__((__always_inline__)) waffle_scope_ *
-scope_enter_of_(waffle_scope_ *scope_, const void *probe_, unsigned line_, const Name &,
+scope_enter_of_(waffle_scope_ *scope_, unsigned mode_, const void *probe_, const Name &,
 		const A &...values_)
 {
-	return scope_enter_<Meta, std::remove_cv_t<A>...>(scope_, probe_, line_, pass_(values_)...);
+	return scope_enter_<std::remove_cv_t<A>...>(scope_, mode_, probe_, pass_(values_)...);
 }
 
-template <class Meta, class Name, class... A>
+template <class Name, class... A>
 inline __attribute__((__always_inline__)) waffle_span_t
-span_begin_of_(const void *probe_, unsigned line_, const Name &, const A &...values_)
+span_begin_of_(const void *probe_, const Name &, const A &...values_)
 {
-	return span_begin_<Meta, std::remove_cv_t<A>...>(probe_, line_, pass_(values_)...);
+	return span_begin_<std::remove_cv_t<A>...>(probe_, pass_(values_)...);
 }
 
-template <class Meta, class Name, class... A>
-inline __attribute__((__always_inline__)) EventId event_of_(const void *probe_, unsigned line_,
-							    const Name &, const A &...values_)
+template <class Name, class... A>
+inline __attribute__((__always_inline__)) EventId event_of_(const void *probe_, const Name &,
+							    const A &...values_)
 {
-	return event_<Meta, std::remove_cv_t<A>...>(probe_, line_, pass_(values_)...);
+	return event_<std::remove_cv_t<A>...>(probe_, pass_(values_)...);
 }
 
 } // namespace Detail_

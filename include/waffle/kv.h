@@ -49,7 +49,6 @@
 #define WAFFLE_BOOL_WORD(value) (value ? 1ull : 0ull)
 #define WAFFLE_STR_WORD(value) waffle_word_str_(value)
 #define WAFFLE_PTR_WORD(value) (unsigned long long)(__UINTPTR_TYPE__)value
-#define WAFFLE_NUMBER_WORD(value) WAFFLE_NUMBER_KIND_(value), WAFFLE_NUMBER_VALUE_(value)
 #define WAFFLE_CAUSE_SPAN_WORD(value) waffle_word_span_(value)
 #define WAFFLE_CAUSE_EVENT_WORD(value) waffle_word_event_(value)
 
@@ -75,9 +74,14 @@
 	when##ALWAYS_(|| type##LETTER[0] == WAFFLE_KEY_STR)
 #define WAFFLE_KEY_OR_DEBUG_STR_(at, when, type, key, value)                                       \
 	when##DEBUG_(|| type##LETTER[0] == WAFFLE_KEY_STR)
-#define WAFFLE_KEY_WORD_(at, when, type, key, value) when##ALWAYS_(, type##WORD(value))
+#define WAFFLE_KEY_WORD_(at, when, type, key, value)                                               \
+	when##ALWAYS_(waffle_put_(at##words + at##armed++, type##WORD(value)), )
 #define WAFFLE_KEY_DEBUG_WORD_(at, when, type, key, value)                                         \
-	when##DEBUG_(, WAFFLE_IS_FULL_(at) ? type##WORD(value) : 0ull)
+	when##DEBUG_(waffle_put_(at##words + at##armed++,                                          \
+				 WAFFLE_IS_FULL_(at) ? type##WORD(value) : 0ull), )
+#define WAFFLE_KEY_NUMBER_(at, when, type, key, value)                                             \
+	waffle_put_(at##words + at##armed++, WAFFLE_NUMBER_KIND_(value)),                          \
+		waffle_put_(at##words + at##armed++, WAFFLE_NUMBER_VALUE_(value)),
 #define WAFFLE_KEY_DEBUG_ONE_(at, when, type, key, value) when##DEBUG_(+1)
 #define WAFFLE_KEY_UNUSED_(at, when, type, key, value) (void)value;
 

@@ -28,8 +28,13 @@ typedef enum { WAFFLE_MODE_OFF = 1, WAFFLE_MODE_FAST = 2, WAFFLE_MODE_FULL = 3 }
 /* The mode of the code that this thread is in: one of waffle_mode_t, or 0, which counts as fast. */
 static __inline__ unsigned waffle_mode_of_(const struct waffle_thread_ *thread_)
 {
-	if (thread_->mode_)
-		return thread_->mode_;
+	unsigned mode_ = thread_->mode_;
+
+	/* Apart, since an armed site then makes one comparison. */
+	if (mode_ > WAFFLE_MODE_OFF)
+		return mode_;
+	if (mode_)
+		return WAFFLE_MODE_OFF;
 	return __atomic_load_n(&waffle_process_get_()->mode_, __ATOMIC_RELAXED);
 }
 

@@ -55,11 +55,34 @@
  * Refers to the strings from code behind the probe, where nothing runs. The notes do not count as
  * references for lld --gc-sections. Without this it would drop the strings, and the site would have
  * no name. In front of that is the distance to the semaphore, which libwaffle reads
- * (usdt/ring/hit_x86.S).
+ * (usdt/ring/hit_x86.S). An armed site finds its meta and its line there, too, so that it need not
+ * pass them.
  */
 #define WAFFLE_ASM_KEEP_(semaphore)                                                                \
 	".subsection 1\n\t.4byte " semaphore "\n\t.4byte %c[waffle_meta] - .\n"                    \
-	"\t.4byte %c[waffle_func] - .\n\t.previous\n"
+	"\t.4byte %c[waffle_func] - .\n\t.4byte %c[waffle_line]\n\t.previous\n"
+
+/* Where these are, from the probe (arch.h). */
+#define WAFFLE_AT_META_ (WAFFLE_PROBE_BYTES_ + 4)
+#define WAFFLE_AT_LINE_ (WAFFLE_PROBE_BYTES_ + 12)
+
+/* The site's meta, which begins with its name. */
+static __inline__ const char *waffle_probe_meta_(const void *probe_)
+{
+	const char *at_ = (const char *)probe_ + WAFFLE_AT_META_;
+	int distance_;
+
+	__builtin_memcpy(&distance_, at_, sizeof(distance_));
+	return at_ + distance_;
+}
+
+static __inline__ unsigned waffle_probe_line_(const void *probe_)
+{
+	unsigned line_;
+
+	__builtin_memcpy(&line_, (const char *)probe_ + WAFFLE_AT_LINE_, sizeof(line_));
+	return line_;
+}
 
 #define WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                                              \
 	[waffle_meta] WAFFLE_ASM_SYMBOL_(site_meta), [waffle_func] WAFFLE_ASM_SYMBOL_(__func__),   \

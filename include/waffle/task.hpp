@@ -69,8 +69,10 @@ class Strand_
 		waffle_thread_ *thread_ = waffle_thread_get_();
 		unsigned here_ = thread_->depth_, count_ = here_ > depth_ ? here_ : depth_;
 
-		for (unsigned i_ = 0; i_ < count_ && i_ < WAFFLE_LINKS_; i_++)
+		for (unsigned i_ = 0; i_ < count_ && i_ < WAFFLE_LINKS_; i_++) {
+			std::swap(thread_->places_[i_], places_[i_]);
 			std::swap(thread_->links_[i_], links_[i_]);
+		}
 		std::swap(thread_->context_, context_);
 		std::swap(thread_->mode_, mode_);
 		thread_->depth_ = depth_;
@@ -80,6 +82,7 @@ class Strand_
       private:
 	waffle_context_t context_ = {0, 0, 0};
 	unsigned depth_ = 0, mode_ = 0;
+	__UINTPTR_TYPE__ places_[WAFFLE_LINKS_] = {};
 	waffle_link_ links_[WAFFLE_LINKS_] = {};
 };
 

@@ -311,7 +311,7 @@ def test_a_library_that_is_opened_shares_it_if_the_program_exports(waffle, start
 
 
 @pytest.mark.parametrize("script", [
-    [], ["{ global: library_work; outer_main; waffle_process_5_; local: *; };\n"]],
+    [], ["{ global: library_work; outer_main; waffle_process_6_; local: *; };\n"]],
     ids=["default", "named"])
 @pytest.mark.parametrize("compiler", C)
 def test_libraries_of_a_program_without_sites_share_one_context(waffle, start, tmp_path, compiler,

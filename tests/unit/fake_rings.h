@@ -120,7 +120,7 @@ static inline void fake_ring_write(struct ring_shared *shared, unsigned kind, ui
 	unsigned char *data = (unsigned char *)shared + shared->data_at;
 	struct ring_record *record = (struct ring_record *)(data + shared->head % FAKE_RING_BYTES);
 
-	*record = (struct ring_record){.bytes = (uint32_t)(sizeof(*record) + count * 8),
+	*record = (struct ring_record){.bytes = (uint16_t)(sizeof(*record) + count * 8),
 				       .kind = (uint16_t)kind,
 				       .cpu = 1,
 				       .ticks = ns};

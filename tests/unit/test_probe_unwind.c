@@ -21,8 +21,9 @@
 
 #define TRAP_FLAG 0x100
 
-/* A landing pad, a probe and a return, as a site has them. */
-__asm__(".text\ntest_landing: endbr64\n\tnop\n\tret\n");
+/* A landing pad, a probe, a return, and what follows it in a site (waffle/site.h). */
+__asm__(".text\ntest_landing: endbr64\n\tnop\n\tret\n\t.long 0, 1f - ., 0, 1\n"
+	"1: .asciz \"event\"\n\t.balign 16\n");
 extern const char test_landing[];
 
 static struct {
@@ -62,7 +63,7 @@ static void trapped(int signo, siginfo_t *info, void *arg)
 
 static __attribute__((noinline)) void event_make(void)
 {
-	unsigned long long words[4] = {0, 0, (uintptr_t) "event"};
+	unsigned long long words[4];
 
 	__asm__ __volatile__("pushfq\n\torq %0, (%%rsp)\n\tpopfq"
 			     :

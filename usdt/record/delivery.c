@@ -140,7 +140,7 @@ static void hit_append(struct delivery *delivery, const struct gather_item *item
 		.rec = {.ts = ts,
 			.tid = item->tid,
 			.kind = WAFFLE_REC_HIT,
-			.cpu = item->record->cpu},
+			.cpu = (uint16_t)item->record->cpu},
 		.tgid = delivery->pid,
 		.site = site_number(delivery, words[0], item->ticks),
 		.frame_bytes = (uint32_t)bytes - 8,
@@ -156,7 +156,7 @@ static void end_append(struct delivery *delivery, const struct gather_item *item
 		.rec = {.ts = ts,
 			.tid = item->tid,
 			.kind = WAFFLE_REC_SPAN_END,
-			.cpu = item->record->cpu},
+			.cpu = (uint16_t)item->record->cpu},
 		.tgid = delivery->pid,
 	};
 
@@ -246,7 +246,7 @@ static void track_hit_append(struct delivery *delivery, const struct gather_item
 		.rec = {.ts = words[2],
 			.tid = item->tid,
 			.kind = WAFFLE_REC_HIT,
-			.cpu = item->record->cpu},
+			.cpu = (uint16_t)item->record->cpu},
 		.tgid = delivery->pid,
 		.site = site_number(delivery, words[0], item->ticks),
 		.frame_bytes = (uint32_t)(bytes - TRACK_HEAD),

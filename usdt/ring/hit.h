@@ -5,8 +5,7 @@
  * enters or leaves the scope.
  *
  * It does so if a single reader wants the record, its ring has room, and no tracer waits at the
- * site's probe. Otherwise it has changed nothing and jumps to the site's own slow path, of which
- * the address is in words_[3] (emit.h), or is the last argument at an end.
+ * site's probe. Otherwise it has changed nothing and jumps to the site's own slow path, `rest`.
  */
 #ifndef WAFFLE_USDT_RING_HIT_H
 #define WAFFLE_USDT_RING_HIT_H
@@ -15,13 +14,13 @@
 #include "waffle/emit.h"
 
 #if RING_HAS_RSEQ
-waffle_event_id_t hit_event(const void *probe, unsigned long long *words, const char *types,
-			    size_t count, struct waffle_thread_ *thread);
-struct waffle_scope_ *hit_enter(const void *probe, unsigned long long *words, const char *types,
-				size_t count, struct waffle_scope_ *scope,
-				struct waffle_thread_ *thread);
-void hit_leave(const struct waffle_scope_ *scope, struct waffle_thread_ *thread,
-	       waffle_leave_rest_t_ rest);
+waffle_event_id_t hit_event(const void *probe, unsigned long long *words, size_t count,
+			    waffle_event_rest_t_ rest);
+struct waffle_scope_ *hit_enter(const void *probe, unsigned long long *words, size_t count,
+				waffle_enter_rest_t_ rest, struct waffle_scope_ *scope);
+void hit_leave(const struct waffle_scope_ *scope, waffle_leave_rest_t_ rest);
+/* What hit_leave() does with a scope that is not the innermost one. */
+void hit_pop(const struct waffle_scope_ *scope);
 #else
 #define hit_event NULL
 #define hit_enter NULL

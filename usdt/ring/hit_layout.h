@@ -11,26 +11,28 @@
 #define GATE_TRACER 0x10000
 #define THREAD_COLLECTOR 16
 #define THREAD_TRACER 24
+#define THREAD_OWN 40
 
 /* struct ring_writer, struct ring_rseq and struct ring_shared */
 #define WRITER_SHARED 0
 #define WRITER_MASK 16
 #define WRITER_LIMIT 24
-#define WRITER_CLOCK 32
+#define WRITER_NEAR 32
+#define WRITER_CLOCK 40
 #define CLOCK_COUNTER 2
 #define RSEQ_CPU_ID 4
 #define RSEQ_CS 8
 #define RSEQ_SIGNATURE 0x53053053
 #define SHARED_HEAD 64
-#define SHARED_READER 140
+#define SHARED_READER 196
 #define SHARED_DATA 4096
 #define DATA_AHEAD 2048 /* bytes between a record and what is prefetched */
 #define CACHE_LINE 64
 
 /* struct ring_record. A hit has the probe, the frame's first words, and the keys. An end has the
  * id and the probe. */
-#define RECORD_BYTES 0
-#define RECORD_KIND 4 /* the cpu follows */
+#define RECORD_BYTES 0 /* the kind follows */
+#define RECORD_CPU 4
 #define RECORD_TICKS 8
 #define RECORD_PROBE 16
 #define RECORD_ID 24
@@ -47,9 +49,7 @@
 #define TWO_KEYS 6 /* words of a frame with two keys */
 #define TWO_BYTES 72
 
-/* A frame as a site passes it (WAFFLE_FRAME_OF_ in waffle.h) */
-#define FRAME_LINE 8
-#define FRAME_REST 24
+/* A frame as a site passes it (WAFFLE_STEP_ in waffle.h) */
 #define FRAME_KEYS 32
 
 /* struct waffle_thread_, struct waffle_link_ and struct waffle_scope_ */
@@ -58,13 +58,15 @@
 #define OF_SPAN 16
 #define OF_BASE 24
 #define OF_COUNT 32
-#define OF_DEPTH 48 /* the mode follows */
-#define OF_LINKS 56
+#define OF_DEPTH 48
+#define OF_MODE 52
+#define OF_PLACES 56
+#define OF_LINKS 120
+#define MODE_FULL 3
 #define LINK_HI 0
 #define LINK_SPAN 16
-#define LINK_PLACE 24
-#define LINK_MODE 32
-#define LINK_BYTES 40
+#define LINK_DEPTH 24 /* the mode follows, as in the thread */
+#define LINK_SHIFT 5
 #define LINKS 8
 #define OUTER_HI 0
 #define OUTER_SPAN 16

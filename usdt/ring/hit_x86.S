@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fast path of sites (hit.h). It is in assembler since it costs little more than the clock that
- * it reads: as long as a processor reads that, it does nothing else, and before that it finishes
- * what it has begun. So each instruction counts, and each value that has to be waited for.
+ * it reads. As long as a processor reads that, it does nothing else, and before that it finishes
+ * what it has begun. So two things count between two readings: the number of instructions, and the
+ * longest chain of loads of which each needs the result of the one before.
  *
- * A record is written in one restartable sequence (ring_write.h). It begins with nothing but the
- * arguments, of which it changes none, since it may begin again:
+ * A record is written in one restartable sequence (ring_write.h), which begins with what its
+ * function has got, of which it changes nothing, and may begin again. A frame with two keys has
+ * sequences of its own, which need not keep the number of words.
  *
  *	rdi  probe		(leave: scope)	rax, rdx  free
- *	rsi  words		(leave: thread)	r10       the record, and before that the writer
- *	rdx  types, NULL	(leave: rest)	r11       the ring's struct ring_shared
- *	rcx  number of words	(leave: probe)
- *	r8   thread		(enter: scope)	(leave: rest)
- *	r9   free		(enter: thread)
+ *	rsi  words		(leave: rest)	r9        the thread
+ *	rdx  number of words	(leave: free)	r10       the writer, and then the record
+ *	rcx  rest		(leave: probe)	r11       the ring's struct ring_shared
+ *	r8   enter: scope
+ *	xmm7 number of words, for other frames
  *
- * A jump to 9 gives the hit to the site's own slow path. Nothing has been changed until then, but
- * an id may have been drawn.
+ * A jump to 9 (or 8 with two keys) gives the hit to the site's own slow path. Nothing has been
+ * changed until then, but an id may have been drawn.
  */
 #include "usdt/ring/hit_layout.h"
 
@@ -43,80 +45,86 @@
 	.size \name, . - \name
 	.endm
 
-/* Goes on if the collector alone wants hits, and no tracer waits at the probe. The kernel counts
- * those in the low byte of the site's semaphore (usdt/record/sites.h). */
-	.macro collector_pass probe
-	cmpq $GATE_COLLECTOR, rings_gate(%rip)
-	jne 5f
-	movslq PROBE_DISTANCE(\probe), %rax
-	cmpb $0, PROBE_DISTANCE(\probe, %rax)
-	jne 9f
+/* Goes on if a single reader wants hits: the collector, or a tracer of rings. */
+	.macro gate_pass gate, other
+	cmpq $\gate, rings_gate(%rip)
+	jne \other
 	.endm
 
-/* Goes on if a tracer of rings alone does. */
-	.macro tracer_pass
-5:	cmpq $GATE_TRACER, rings_gate(%rip)
-	jne 9f
-	.endm
-
-/* Tells the kernel of the sequence. The signature in front of the abort handler is part of an
- * instruction that does nothing. */
-	.macro sequence_begin
+/* Tells the kernel of the sequence, and finds the thread and its writer. */
+	.macro sequence_begin writer
 	.pushsection __rseq_cs, "aw"
 	.balign 32
 73:	.long 0, 0
-	.quad 71f, 72f - 71f, 70f
+	.quad 71f, 72f - 71f, 74f
 	.popsection
-	nopl RSEQ_SIGNATURE(%rax)
 70:	movq rings_rseq(%rip), %rdx
 	leaq 73b(%rip), %rax
 	movq %rax, %fs:RSEQ_CS(%rdx)
-71:
+71:	movq rings_thread@gottpoff(%rip), %rax
+	movq %fs:THREAD_OWN(%rax), %r9
+	movq %fs:\writer(%rax), %r10
 	.endm
 
-/* Finds room, and begins the record there. Keeps its end in r9 if `end` is 1. */
-	.macro record_begin writer, end, length:vararg
-	movq rings_thread@gottpoff(%rip), %rax
-	movq %fs:\writer(%rax), %r10
+/* The abort handler of the sequence. It is in the same function, where unwinders know the stack.
+ * The signature before it is part of an instruction that is never executed. */
+	.macro sequence_abort
+	nopl RSEQ_SIGNATURE(%rax)
+74:	jmp 70b
+	.endm
+
+/*
+ * Reads the clock into rax, in the middle of what has to be waited for: addresses that are loaded
+ * from addresses. Only a thread that has a ring may do so (ticks_is_forbidden()). Goes on if no
+ * tracer waits at the probe. The kernel counts those in the low byte of the site's semaphore
+ * (usdt/record/sites.h).
+ */
+	.macro clock_read writer, probe, slow
+	movslq PROBE_DISTANCE(\probe), %r11
+	testq %r10, %r10
+	je \slow
+	rdtsc
+	cmpb $0, PROBE_DISTANCE(\probe, %r11)
+	jne \slow
+	shlq $32, %rdx
+	orq %rdx, %rax
+	.endm
+
+/* Goes on if the ring takes records. In the child of a fork() all of the writer is 0. */
+	.macro writer_look writer, slow
 	movq WRITER_SHARED(%r10), %r11
 	cmpl $CLOCK_COUNTER, WRITER_CLOCK(%r10)
-	jne 9f
+	jne \slow
 	.if \writer == THREAD_TRACER
 	cmpl $0, SHARED_READER(%r11)
-	je 9f
+	je \slow
 	.endif
-	rdtsc
-	shlq $32, %rdx
-	orq %rax, %rdx
-	movq SHARED_HEAD(%r11), %rax
-	.if \end
-	leaq \length, %r9
-	cmpq WRITER_LIMIT(%r10), %r9
-	ja 9f
+	.endm
+
+/* Finds room, and begins a record there. `bytes` is how far from the ring's head (rdx) the record
+ * has to end, if that is not within RING_SHORT bytes. */
+	.macro record_begin slow, bytes:vararg
+	movq SHARED_HEAD(%r11), %rdx
+	.ifb \bytes
+	cmpq WRITER_NEAR(%r10), %rdx
+	jg \slow
 	.else
-	movq %rdx, %xmm0
-	leaq \length, %rdx
-	cmpq WRITER_LIMIT(%r10), %rdx
-	ja 9f
+	movq %rax, %xmm0
+	movq %xmm7, %rax
+	leaq \bytes, %rax
+	cmpq WRITER_LIMIT(%r10), %rax
+	ja \slow
+	movq %xmm0, %rax
 	.endif
-	andq WRITER_MASK(%r10), %rax
-	leaq SHARED_DATA(%r11, %rax), %r10
+	andq WRITER_MASK(%r10), %rdx
+	leaq SHARED_DATA(%r11, %rdx), %r10
 	/* Two lines, since records of more than one would leave some lines out. */
 	prefetchw DATA_AHEAD(%r10)
 	prefetchw DATA_AHEAD+CACHE_LINE(%r10)
-	.if \end
-	movq %rdx, RECORD_TICKS(%r10)
-	.else
-	movq %xmm0, RECORD_TICKS(%r10)
-	.endif
-	.endm
-
-	.macro kind_set kind
+	movq %rax, RECORD_TICKS(%r10)
 	movq rings_rseq(%rip), %rdx
 	movl %fs:RSEQ_CPU_ID(%rdx), %edx
-	shll $16, %edx
-	orl $\kind, %edx
-	movl %edx, RECORD_KIND(%r10)
+	movl %edx, RECORD_CPU(%r10)
 	.endm
 
 	.macro word_copy from, to
@@ -124,35 +132,21 @@
 	movq %rax, \to
 	.endm
 
-	.macro record_commit end, two
-	.if \end
-	movq %r9, SHARED_HEAD(%r11)
-	.elseif \two
-	addq $TWO_BYTES, SHARED_HEAD(%r11)
-	.else
-	leaq HIT_EXTRA(, %rcx, 8), %rax
-	addq %rax, SHARED_HEAD(%r11)
-	.endif
-72:
-	.endm
-
-	.macro hit_begin writer, end, two
-	sequence_begin
+	.macro hit_begin two
 	.if \two
-	record_begin \writer, \end, TWO_BYTES(%rax)
-	movl $TWO_BYTES, RECORD_BYTES(%r10)
+	record_begin 8f
+	movl $TWO_BYTES + (KIND_HIT << 16), RECORD_BYTES(%r10)
 	.else
-	record_begin \writer, \end, HIT_EXTRA(%rax, %rcx, 8)
-	leal HIT_EXTRA(, %rcx, 8), %eax
+	record_begin 9f, HIT_EXTRA(%rdx, %rax, 8)
+	movq %xmm7, %rdx
+	leal HIT_EXTRA + (KIND_HIT << 16)(, %rdx, 8), %eax
 	movl %eax, RECORD_BYTES(%r10)
 	.endif
-	kind_set KIND_HIT
 	movq %rdi, RECORD_PROBE(%r10)
 	.if \two
 	word_copy FRAME_KEYS(%rsi), RECORD_KEYS(%r10)
 	word_copy FRAME_KEYS+8(%rsi), RECORD_KEYS+8(%r10)
 	.else
-	movq %rcx, %rdx
 	subq $FRAME_KEYS/8, %rdx
 	je 7f
 6:	movq FRAME_KEYS-8(%rsi, %rdx, 8), %rax
@@ -163,48 +157,101 @@
 	.endif
 	.endm
 
-	.macro event writer, two
-	hit_begin \writer, 1, \two
-	word_copy OF_SPAN(%r8), RECORD_PARENT(%r10)
-	movups OF_HI(%r8), %xmm0
+	.macro hit_commit two
+	.if \two
+	addq $TWO_BYTES, SHARED_HEAD(%r11)
+	.else
+	addq %rdx, SHARED_HEAD(%r11)
+	.endif
+72:
+	.endm
+
+/* Draws an id into a register. */
+	.macro id_draw to, slow
+	movq OF_BASE(%r9), \to
+	addq OF_COUNT(%r9), \to
+	je \slow
+	incq OF_COUNT(%r9)
+	.endm
+
+	.macro event writer, two, slow
+	sequence_begin \writer
+	clock_read \writer, %rdi, \slow
+	writer_look \writer, \slow
+	hit_begin \two
+	word_copy OF_SPAN(%r9), RECORD_PARENT(%r10)
+	movups OF_HI(%r9), %xmm0
 	movups %xmm0, RECORD_HI(%r10)
-	movq OF_BASE(%r8), %rdx
-	addq OF_COUNT(%r8), %rdx
-	je 9f
-	incq OF_COUNT(%r8)
-	movq %rdx, RECORD_ID(%r10)
-	record_commit 1, \two
-	movq %rdx, %rax
+	id_draw %rax, \slow
+	movq %rax, RECORD_ID(%r10)
+	.if !\two
+	movq %xmm7, %rdx
+	leaq HIT_EXTRA(, %rdx, 8), %rdx
+	.endif
+	hit_commit \two
 	ret
+	sequence_abort
+	.endm
+
+/* Gives a hit to the site's slow path, whose fourth argument is `types_`. */
+	.macro slow_path
+9:	movq %xmm7, %rdx
+10:	movq %rcx, %rax
+	xorl %ecx, %ecx
+	jmp *%rax
+8:	movl $TWO_KEYS, %edx
+	jmp 10b
 	.endm
 
 function hit_event
-	cmpq $TWO_KEYS, %rcx
+	cmpq $TWO_KEYS, %rdx
 	jne 4f
-	collector_pass %rdi
-	event THREAD_COLLECTOR, 1
-	tracer_pass
-	event THREAD_TRACER, 1
-4:	collector_pass %rdi
-	event THREAD_COLLECTOR, 0
-	tracer_pass
-	event THREAD_TRACER, 0
-9:	movq %rcx, %rdx
-	xorl %ecx, %ecx
-	jmp *FRAME_REST(%rsi)
+	gate_pass GATE_COLLECTOR, 5f
+	event THREAD_COLLECTOR, 1, 8f
+5:	gate_pass GATE_TRACER, 8f
+	event THREAD_TRACER, 1, 8f
+4:	movq %rdx, %xmm7
+	gate_pass GATE_COLLECTOR, 5f
+	event THREAD_COLLECTOR, 0, 9f
+5:	gate_pass GATE_TRACER, 9f
+	event THREAD_TRACER, 0, 9f
+	slow_path
 function_end hit_event
 
-	.macro scope_enter writer, two
-	hit_begin \writer, 0, \two
+/*
+ * Goes on unless the mode is full, or a scope is to be pruned, as by waffle_scope_prune_(), or is
+ * too deep for a link. A signal handler that leaves scopes open makes the sequence begin again. So
+ * what is read here is still so at the commit.
+ */
+	.macro scope_look slow
+	movl OF_DEPTH(%r9), %edx
+	testl %edx, %edx
+	je 13f
+	.irp at, 0, 1, 2, 3, 4, 5, 6
+	movq OF_PLACES+8*\at(%r9), %r11
+	subq %r8, %r11
+	addq $SCOPE_BYTES-1, %r11
+	cmpq $2*SCOPE_BYTES-1, %r11
+	jb \slow
+	subl $1, %edx
+	je 13f
+	.endr
+	jmp \slow
+13:
+	.endm
+
+	.macro scope_enter writer, two, slow
+	sequence_begin \writer
+	clock_read \writer, %rdi, \slow
+	scope_look \slow
+	writer_look \writer, \slow
+	hit_begin \two
 	movups OF_HI(%r9), %xmm1
 	movups %xmm1, OUTER_HI(%r8)
 	movq OF_SPAN(%r9), %rax
 	movq %rax, RECORD_PARENT(%r10)
 	movq %rax, OUTER_SPAN(%r8)
-	movq OF_BASE(%r9), %rdx
-	addq OF_COUNT(%r9), %rdx
-	je 9f
-	incq OF_COUNT(%r9)
+	id_draw %rdx, \slow
 	testq %rax, %rax
 	jne 7f
 	/* A span outside any trace begins one. Its ids are made of the span's. */
@@ -216,118 +263,90 @@ function_end hit_event
 7:	movups %xmm1, RECORD_HI(%r10)
 	movq %rdx, RECORD_ID(%r10)
 	movq %rdx, SCOPE_ID(%r8)
-	/* A signal handler may have left scopes open since the depth was looked at. What is read
-	 * here is still so at the commit, and a handler that comes later changes no register. */
+	.if !\two
+	movq %rdx, %rax
+	movq %xmm7, %rdx
+	leaq HIT_EXTRA(, %rdx, 8), %rdx
+	.endif
+	/* A handler that comes later changes no register, and what it enters it leaves. */
 	movq OF_DEPTH(%r9), %r10
-	cmpl $LINKS, %r10d
-	jae 9f
-	record_commit 0, \two
+	hit_commit \two
+	.if !\two
+	movq %rax, %rdx
+	.endif
 	/* Pushes the scope, as waffle_scope_push_(), and returns it. */
 	movq %rdi, SCOPE_PROBE(%r8)
 	movl %r10d, %eax
 	addq $1, %r10
 	movq %r10, SCOPE_DEPTH(%r8)
 	movq %r10, OF_DEPTH(%r9)
-	shrq $32, %r10
-	leaq (%rax, %rax, 4), %rax
-	leaq OF_LINKS(%r9, %rax, 8), %rax
-	movups %xmm1, LINK_HI(%rax)
-	movq %rdx, LINK_SPAN(%rax)
-	movq %r8, LINK_PLACE(%rax)
-	movl %r10d, LINK_MODE(%rax)
+	movq %r8, OF_PLACES(%r9, %rax, 8)
+	shll $LINK_SHIFT, %eax
+	movups %xmm1, OF_LINKS+LINK_HI(%r9, %rax)
+	movq %rdx, OF_LINKS+LINK_SPAN(%r9, %rax)
+	movq %r10, OF_LINKS+LINK_DEPTH(%r9, %rax)
 	movups %xmm1, OF_HI(%r9)
 	movq %rdx, OF_SPAN(%r9)
 	movq %r8, %rax
 	ret
+	sequence_abort
 	.endm
 
 function hit_enter
-	cmpq $0, FRAME_LINE(%rsi)
-	jne 9f
-	movl OF_DEPTH(%r9), %eax
-	testl %eax, %eax
-	jne 10f
-11:	cmpq $TWO_KEYS, %rcx
+	cmpq $TWO_KEYS, %rdx
 	jne 4f
-	collector_pass %rdi
-	scope_enter THREAD_COLLECTOR, 1
-	tracer_pass
-	scope_enter THREAD_TRACER, 1
-4:	collector_pass %rdi
-	scope_enter THREAD_COLLECTOR, 0
-	tracer_pass
-	scope_enter THREAD_TRACER, 0
-
-	/* Is a scope to be pruned, as by waffle_scope_prune_()? */
-10:	cmpl $LINKS, %eax
-	jae 9f
-	leaq OF_LINKS+LINK_PLACE(%r9), %r11
-	leaq 1-SCOPE_BYTES(%r8), %r10
-12:	movq (%r11), %rdx
-	subq %r10, %rdx
-	cmpq $2*SCOPE_BYTES-1, %rdx
-	jb 9f
-	addq $LINK_BYTES, %r11
-	subl $1, %eax
-	jne 12b
-	jmp 11b
-9:	movq %rcx, %rdx
-	xorl %ecx, %ecx
-	jmp *FRAME_REST(%rsi)
+	gate_pass GATE_COLLECTOR, 5f
+	scope_enter THREAD_COLLECTOR, 1, 8f
+5:	gate_pass GATE_TRACER, 8f
+	scope_enter THREAD_TRACER, 1, 8f
+4:	movq %rdx, %xmm7
+	gate_pass GATE_COLLECTOR, 5f
+	scope_enter THREAD_COLLECTOR, 0, 9f
+5:	gate_pass GATE_TRACER, 9f
+	scope_enter THREAD_TRACER, 0, 9f
+	slow_path
 function_end hit_enter
 
 	.macro scope_leave writer
-	sequence_begin
-	record_begin \writer, 1, END_BYTES(%rax)
-	movl $END_BYTES, RECORD_BYTES(%r10)
-	kind_set KIND_END
+	sequence_begin \writer
+	clock_read \writer, %rcx, 9f
+	writer_look \writer, 9f
+	record_begin 9f
+	movl $END_BYTES + (KIND_END << 16), RECORD_BYTES(%r10)
 	movq SCOPE_ID(%rdi), %rdx
 	movq %rdx, RECORD_END_ID(%r10)
 	movq %rcx, RECORD_END_PROBE(%r10)
-	movq %r9, SHARED_HEAD(%r11)
-72:	/* Pops the scope, as waffle_scope_pop_(). */
+	addq $END_BYTES, SHARED_HEAD(%r11)
+72:	/* Pops the scope, as waffle_scope_pop_(), if it is the innermost one. */
 	movq SCOPE_DEPTH(%rdi), %rax
-	movl OF_DEPTH(%rsi), %r8d
-	leal -1(%rax), %ecx
-	leaq (%rcx, %rcx, 4), %rcx
-	leaq OF_LINKS(%rsi, %rcx, 8), %rcx
-	subl %eax, %r8d
-	jb 1f
-	cmpq %rdi, LINK_PLACE(%rcx)
-	jne 1f
-	cmpq %rdx, LINK_SPAN(%rcx)
-	jne 1f
-	movq $0, LINK_PLACE(%rcx)
-	testl %r8d, %r8d
-	jne 3f
-2:	movups OUTER_HI(%rdi), %xmm0
-	movups %xmm0, OF_HI(%rsi)
+	cmpq OF_DEPTH(%r9), %rax
+	jne 2f
+	movl %eax, %ecx
+	cmpq %rdi, OF_PLACES-8(%r9, %rcx, 8)
+	jne 2f
+	cmpq %rdx, OF_SPAN(%r9)
+	jne 2f
+	movq $0, OF_PLACES-8(%r9, %rcx, 8)
+	movups OUTER_HI(%rdi), %xmm0
+	movups %xmm0, OF_HI(%r9)
 	movq OUTER_SPAN(%rdi), %rcx
-	movq %rcx, OF_SPAN(%rsi)
+	movq %rcx, OF_SPAN(%r9)
 	subq $1, %rax
-	movq %rax, OF_DEPTH(%rsi)
-1:	ret
-	/* Inner scopes were abandoned: at most r8d, of which no more than LINKS have a link. */
-3:	leaq OF_LINKS+LINKS*LINK_BYTES(%rsi), %r9
-6:	addq $LINK_BYTES, %rcx
-	cmpq %r9, %rcx
-	jae 2b
-	movq $0, LINK_PLACE(%rcx)
-	subl $1, %r8d
-	jne 6b
-	jmp 2b
+	movq %rax, OF_DEPTH(%r9)
+	ret
+	sequence_abort
 	.endm
 
 function hit_leave
-	movq %rdx, %r8
 	cmpl $LINKS, SCOPE_DEPTH(%rdi)
 	ja 9f
 	movq SCOPE_PROBE(%rdi), %rcx
-	collector_pass %rcx
+	gate_pass GATE_COLLECTOR, 5f
 	scope_leave THREAD_COLLECTOR
-	tracer_pass
+5:	gate_pass GATE_TRACER, 9f
 	scope_leave THREAD_TRACER
-9:	jmp *%r8
+2:	jmp hit_pop
+9:	jmp *%rsi
 function_end hit_leave
 
 #endif

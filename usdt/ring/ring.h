@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 #define RING_MAGIC 0x676e6972u /* "ring" */
-#define RING_VERSION 2
+#define RING_VERSION 3
 #define RING_RECORD_MAX (16u << 10) /* bytes of a record with its header */
 #define RING_BYTES_MIN (16u << 10)
 #define RING_BYTES_MAX (1u << 30)
@@ -53,7 +53,9 @@ struct ring_shared {
 	uint32_t oldest_tid;  /* of the record at `oldest`, if its RING_THREAD was overwritten */
 	/* Written by the reader. */
 	_Alignas(64) uint64_t tail;
-	uint32_t overwrite; /* 1: overwrite the oldest records. A tracer sets it before `reader` */
+	/* Both are written rarely, and so apart from `tail`. */
+	_Alignas(64) uint32_t
+		overwrite; /* 1: overwrite the oldest records. A tracer sets it before `reader` */
 	/* Number of the tracer's session, from when on it takes the records. 0: not yet. Only in
 	 * rings for a tracer. */
 	uint32_t reader;
@@ -69,9 +71,9 @@ enum ring_kind {
 };
 
 struct ring_record {
-	uint32_t bytes; /* with this header: a multiple of 8, at most RING_RECORD_MAX */
+	uint16_t bytes; /* with this header: a multiple of 8, at most RING_RECORD_MAX */
 	uint16_t kind;  /* enum ring_kind */
-	uint16_t cpu;
+	uint32_t cpu;
 	uint64_t ticks; /* ring_shared.clock */
 };
 

@@ -32,18 +32,26 @@ static bool word_change(uint64_t *word, uint64_t from, uint64_t to)
 #endif
 }
 
+/* A signal handler may set a newer limit between the two. Then one of them is only too careful. */
+static void limit_set(struct ring_writer *writer, uint64_t limit)
+{
+	writer->limit = limit;
+	writer->near = limit - RING_SHORT;
+}
+
 struct ring_writer ring_writer_open(void *memory, uint64_t data_bytes, uint32_t clock,
 				    struct ring_rseq *rseq)
 {
 	struct ring_shared *shared = memory;
-
-	return (struct ring_writer){
+	struct ring_writer writer = {
 		.shared = shared,
 		.rseq = rseq,
 		.mask = data_bytes - 1,
-		.limit = __atomic_load_n(&shared->oldest, __ATOMIC_RELAXED) + data_bytes,
 		.clock = clock,
 	};
+
+	limit_set(&writer, __atomic_load_n(&shared->oldest, __ATOMIC_RELAXED) + data_bytes);
+	return writer;
 }
 
 /* What the oldest records are freed up to. */
@@ -104,7 +112,7 @@ static void oldest_free(struct ring_writer *writer, uint64_t bytes)
 		shared->overwritten += oldest.records;
 		/* The reader sees this before it sees anything that is written there. */
 		__atomic_thread_fence(__ATOMIC_RELEASE);
-		writer->limit = oldest.position + writer->mask + 1;
+		limit_set(writer, oldest.position + writer->mask + 1);
 		return;
 	}
 }
@@ -119,7 +127,7 @@ static bool room_make(struct ring_writer *writer, uint64_t bytes)
 		oldest_free(writer, bytes);
 		return true;
 	}
-	writer->limit = __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) + writer->mask + 1;
+	limit_set(writer, __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) + writer->mask + 1);
 	if (__atomic_load_n(&shared->head, __ATOMIC_RELAXED) + bytes <= writer->limit)
 		return true;
 	__atomic_fetch_add(&shared->lost, 1, __ATOMIC_RELAXED);
@@ -131,8 +139,8 @@ static bool put_undisturbed(struct ring_writer *writer, const struct ring_entry 
 {
 	uint64_t head = __atomic_load_n(&writer->shared->head, __ATOMIC_RELAXED);
 	struct ring_record record = {
-		.bytes = (uint32_t)entry->header,
-		.kind = (uint16_t)(entry->header >> 32),
+		.bytes = (uint16_t)entry->header,
+		.kind = (uint16_t)(entry->header >> 16),
 		.ticks = writer->clock == TICKS_COUNTER ? ticks_counter() : entry->ns,
 	};
 	unsigned char *to = ring_data(writer->shared) + (head & writer->mask);
@@ -140,7 +148,7 @@ static bool put_undisturbed(struct ring_writer *writer, const struct ring_entry 
 
 	if (head + record.bytes > writer->limit)
 		return false;
-	record.cpu = (uint16_t)(cpu < 0 ? 0 : cpu);
+	record.cpu = (uint32_t)(cpu < 0 ? 0 : cpu);
 	memcpy(to, &record, sizeof(record));
 	to += sizeof(record);
 	memcpy(to, &entry->first, 8);
@@ -164,7 +172,7 @@ static bool write_blocked(struct ring_writer *writer, const struct ring_entry *e
 
 	signals_set(SIG_BLOCK, &all, &before);
 	while (!(done = put_undisturbed(writer, entry)))
-		if (!room_make(writer, (uint32_t)entry->header))
+		if (!room_make(writer, (uint16_t)entry->header))
 			break;
 	signals_set(SIG_SETMASK, &before, NULL);
 	errno = code;
@@ -187,7 +195,7 @@ bool ring_write_slow(struct ring_writer *writer, const struct ring_entry *entry)
 	if (!RING_HAS_RSEQ || !writer->rseq)
 		return write_blocked(writer, entry);
 	while (!put(writer, entry))
-		if (!room_make(writer, (uint32_t)entry->header))
+		if (!room_make(writer, (uint16_t)entry->header))
 			return false;
 	return true;
 }

@@ -39,17 +39,21 @@ struct ring_rseq {
 #define RING_HAS_RSEQ 0
 #endif
 
+/* The longest record for which the fast path of sites (hit.h) compares with `near`. */
+#define RING_SHORT 72
+
 struct ring_writer {
 	struct ring_shared *shared; /* NULL: no ring, also in the child of a fork() */
 	struct ring_rseq *rseq;     /* of the thread; NULL: signals are blocked instead */
 	uint64_t mask;              /* size of the data - 1 */
 	uint64_t limit;             /* records may end here, as far as the thread knows */
+	uint64_t near;              /* and short ones (RING_SHORT) may begin here */
 	uint32_t clock;             /* enum ticks_kind */
 };
 
 /* A record that is to be written: a header, a word, and more words. */
 struct ring_entry {
-	uint64_t header; /* of struct ring_record: bytes and kind */
+	uint32_t header; /* of struct ring_record: bytes, and kind << 16 */
 	uint64_t first;
 	const uint64_t *words;
 	uint64_t count; /* of `words`, at least 1 */
@@ -109,7 +113,7 @@ bool ring_write_slow(struct ring_writer *writer, const struct ring_entry *entry)
 #define RING_PUT_END_(length)                                                                      \
 	"movq %c[rseq](%[writer]), %%rax\n\t"                                                      \
 	"movl %c[cpu_id](%%rax), %%eax\n\t"                                                        \
-	"movw %%ax, %c[cpu](%%r9)\n\t"                                                             \
+	"movl %%eax, %c[cpu](%%r9)\n\t"                                                            \
 	"movq %c[shared](%[writer]), %%rax\n\t" length "addq %%rdx, %c[head](%%rax)\n"             \
 	"72:"
 #define RING_PUT_OPERANDS_                                                                         \
@@ -120,7 +124,6 @@ bool ring_write_slow(struct ring_writer *writer, const struct ring_entry *entry)
 		[mask] "i"(offsetof(struct ring_writer, mask)),                                    \
 		[limit] "i"(offsetof(struct ring_writer, limit)),                                  \
 		[head] "i"(offsetof(struct ring_shared, head)),                                    \
-		[kind] "i"(offsetof(struct ring_record, kind)),                                    \
 		[cpu] "i"(offsetof(struct ring_record, cpu)),                                      \
 		[ticks] "i"(offsetof(struct ring_record, ticks)), [data] "i"(RING_DATA_AT),        \
 		[first_at] "i"(sizeof(struct ring_record)),                                        \
@@ -137,9 +140,8 @@ ring_put_hit(struct ring_writer *writer, const void *probe, const void *frame, u
 {
 	/* clang-format off */
 	__asm__ goto(RING_PUT_BEGIN_(RING_COUNTER_, "leaq %c[words_at](%[bytes]), %%rdx\n\t")
-		     "leal %c[words_at](%k[bytes]), %%eax\n\t"
+		     "leal %c[words_at]+%c[hit](%k[bytes]), %%eax\n\t"
 		     "movl %%eax, (%%r9)\n\t"
-		     "movl %[hit], %c[kind](%%r9)\n\t"
 		     "movq %[probe], %c[first_at](%%r9)\n\t"
 		     "movq (%[frame]), %%rax\n\t"
 		     "movq %%rax, %c[words_at](%%r9)\n\t"
@@ -159,7 +161,7 @@ ring_put_hit(struct ring_writer *writer, const void *probe, const void *frame, u
 		     "2:\t" RING_PUT_END_("leaq %c[words_at](%[bytes]), %%rdx\n\t")
 		     :
 		     : [writer] "r"(writer), [probe] "r"(probe), [frame] "r"(frame),
-		       [bytes] "r"(bytes), [hit] "i"(RING_HIT), RING_PUT_OPERANDS_
+		       [bytes] "r"(bytes), [hit] "i"(RING_HIT << 16), RING_PUT_OPERANDS_
 		     : RING_PUT_CLOBBERS_
 		     : full);
 	/* clang-format on */
@@ -168,21 +170,22 @@ full:
 	return false;
 }
 
+#define RING_END_BYTES (sizeof(struct ring_record) + 16)
+
 /* Writes the end of a span in the same way. */
 static inline __attribute__((always_inline)) bool ring_put_end(struct ring_writer *writer,
 							       uint64_t id, const void *begin)
 {
 	/* clang-format off */
 	__asm__ goto(RING_PUT_BEGIN_(RING_COUNTER_, "movl %[length], %%edx\n\t")
-		     "movl %[length], (%%r9)\n\t"
-		     "movl %[end], %c[kind](%%r9)\n\t"
+		     "movl %[header], (%%r9)\n\t"
 		     "movq %[id], %c[first_at](%%r9)\n\t"
 		     "movq %[begin], %c[words_at](%%r9)\n\t"
 		     RING_PUT_END_("movl %[length], %%edx\n\t")
 		     :
 		     : [writer] "r"(writer), [id] "r"(id), [begin] "r"(begin),
-		       [end] "i"(RING_SPAN_END), [length] "i"(sizeof(struct ring_record) + 16),
-		       RING_PUT_OPERANDS_
+		       [length] "i"(RING_END_BYTES),
+		       [header] "i"(RING_END_BYTES | RING_SPAN_END << 16), RING_PUT_OPERANDS_
 		     : RING_PUT_CLOBBERS_
 		     : full);
 	/* clang-format on */
@@ -199,9 +202,9 @@ static inline __attribute__((always_inline)) bool ring_put(struct ring_writer *w
 	__asm__ goto(RING_PUT_BEGIN_("movq %c[ns](%[entry]), %%rbx\n\t"
 				     "cmpl %[counter], %c[clock](%[writer])\n\t"
 				     "jne 2f\n\t" RING_COUNTER_ "2:\t",
-				     "movl (%[entry]), %%edx\n\t")
-		     "movq (%[entry]), %%rax\n\t"
-		     "movq %%rax, (%%r9)\n\t"
+				     "movzwl (%[entry]), %%edx\n\t")
+		     "movl (%[entry]), %%eax\n\t"
+		     "movl %%eax, (%%r9)\n\t"
 		     "movq %c[first](%[entry]), %%rax\n\t"
 		     "movq %%rax, %c[first_at](%%r9)\n\t"
 		     "movq %[count], %%rdx\n"
@@ -209,7 +212,7 @@ static inline __attribute__((always_inline)) bool ring_put(struct ring_writer *w
 		     "movq %%rax, %c[words_at]-8(%%r9, %%rdx, 8)\n\t"
 		     "subq $1, %%rdx\n\t"
 		     "jnz 1b\n\t"
-		     RING_PUT_END_("movl (%[entry]), %%edx\n\t")
+		     RING_PUT_END_("movzwl (%[entry]), %%edx\n\t")
 		     :
 		     : [writer] "r"(writer), [entry] "r"(entry), [words] "r"(entry->words),
 		       [count] "r"(entry->count), [counter] "i"(TICKS_COUNTER),
@@ -230,7 +233,8 @@ static inline struct ring_entry ring_entry(enum ring_kind kind, uint64_t first,
 					   const uint64_t *words, uint64_t count)
 {
 	return (struct ring_entry){
-		.header = (sizeof(struct ring_record) + 8 + count * 8) | (uint64_t)kind << 32,
+		.header = (uint32_t)((sizeof(struct ring_record) + 8 + count * 8) | (uint32_t)kind
+											    << 16),
 		.first = first,
 		.words = words,
 		.count = count,

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "usdt/ring/hit.h"
 #include "usdt/ring/shared_memory.h"
 #include "waffle/abi.h"
 #include "waffle/context.h"
@@ -49,10 +50,7 @@ static struct {
 /* The kernel writes semaphores only where a file is mapped, which excludes .bss. */
 struct rings_gate rings_gate __attribute__((section(".probes"))) = {0};
 
-/* Of threads without a ring. */
-static const struct ring_writer none;
-
-__thread struct rings_thread rings_thread = {.fast = {&none, &none}};
+__thread struct rings_thread rings_thread;
 ptrdiff_t rings_rseq;
 
 /* A tracer chooses itself whether its rings overwrite. */
@@ -126,7 +124,7 @@ void rings_reclaim(struct rings_slot *slot)
 void rings_forget(void)
 {
 	for (int i = 0; i < RINGS_READERS; i++)
-		rings_thread.fast[i] = &none;
+		rings_thread.fast[i] = NULL;
 	memset(rings_thread.slots, 0, sizeof(rings_thread.slots));
 	memset(rings.first, 0, sizeof(rings.first));
 	rings.without = 0;
@@ -252,7 +250,7 @@ static void thread_leave(void *unused)
 	for (int i = 0; i < RINGS_READERS; i++) {
 		struct rings_slot *slot = rings_thread.slots[i];
 
-		rings_thread.fast[i] = &none;
+		rings_thread.fast[i] = NULL;
 		rings_thread.slots[i] = NULL;
 		if (slot)
 			slot_release(slot);
@@ -283,7 +281,7 @@ static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 		return slot;
 	if (slot)
 		slot_abandon(slot);
-	rings_thread.fast[reader] = &none;
+	rings_thread.fast[reader] = NULL;
 	rings_thread.slots[reader] = NULL;
 	if (getpid() != rings.pid) /* the child of a fork() without handlers, which nobody reads */
 		return NULL;
@@ -299,7 +297,7 @@ static struct rings_slot *slot_open_blocked(enum rings_reader reader)
 		pthread_setspecific(rings.key, slot);
 	rings_thread.slots[reader] = slot;
 	if (slot->writer.clock == TICKS_COUNTER && slot->writer.rseq && rings_rseq) {
-		waffle_thread_ready_();
+		rings_thread.own = waffle_thread_ready_();
 		rings_thread.fast[reader] = &slot->writer;
 	}
 	if (reader == RINGS_COLLECTOR && rings.recorded)
@@ -451,6 +449,13 @@ bool rings_hit(const void *probe, unsigned long long id, const void *name, const
 	return hit_slow(probe, id, name, frame, size);
 }
 
+#endif
+
+#if RING_HAS_RSEQ
+void hit_pop(const struct waffle_scope_ *scope)
+{
+	waffle_scope_pop_(scope);
+}
 #endif
 
 bool rings_write(enum ring_kind kind, const uint64_t *words, uint64_t count)

@@ -57,9 +57,10 @@ extern struct rings_gate rings_gate __attribute__((visibility("hidden"), aligned
 /* What a thread has. */
 struct rings_thread {
 	struct rings_slot *slots[RINGS_READERS];
-	/* The writers of these slots for the fast path (hit.h), or one without a ring. */
+	/* The writers of these slots for the fast path (hit.h); NULL: there is none. */
 	const struct ring_writer *fast[RINGS_READERS];
-	struct ring_rseq *rseq; /* NULL: none */
+	struct ring_rseq *rseq;     /* NULL: none */
+	struct waffle_thread_ *own; /* of the thread; set before `fast` is */
 };
 
 /* Distance from the thread pointer to the libc's struct rseq. 0: there is none. */

@@ -21,7 +21,7 @@
 
 _Static_assert(offsetof(struct rings_gate, ring) == 2 && offsetof(struct rings_gate, usdt) == 4,
 	       "the note has these offsets");
-_Static_assert(RING_VERSION == 2 && WAFFLE_TRANSPORT_VERSION == 1,
+_Static_assert(RING_VERSION == 3 && WAFFLE_TRANSPORT_VERSION == 2,
 	       "whoever changes the layout of rings has to change the version of the note, too");
 
 #define TEXT_(value) #value

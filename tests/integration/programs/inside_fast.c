@@ -7,13 +7,18 @@
  *	inside_fast nested COUNT       nested spans, while a handler makes spans, too
  *	inside_fast jump COUNT         the same, while the handler sometimes jumps out of them
  *	inside_fast left               a handler leaves spans open at the begin of a span
- *	inside_fast ticks              an event for each line of input
+ *	inside_fast abandoned COUNT    jumps out of spans within a span
+ *	inside_fast moved              a fiber ends its span on a thread with the same context
+ *	inside_fast again              a fiber ends its span on a thread that lost one at its
+ *address inside_fast ticks              an event for each line of input
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,9 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#ifdef __x86_64__
 #include <ucontext.h>
-#endif
 
 #include <waffle.h>
 
@@ -56,6 +59,7 @@ static void deep(long depth, long count)
 
 static volatile long handled;
 static sigjmp_buf back;
+static jmp_buf abandoned;
 
 static void on_timer(int signo)
 {
@@ -100,11 +104,10 @@ static void nested(long count, void (*handler)(int))
 
 #ifdef __x86_64__
 
-#define CODE_BYTES 2048u /* at least those of the fast path of a span's begin */
+#define CODE_BYTES 4096u /* at least those of the fast path of a span's begin */
 #define BREAKPOINT 0xcc
 
 static unsigned char code_before[CODE_BYTES], *code;
-static jmp_buf abandoned;
 
 static __attribute__((noinline)) void abandon(void)
 {
@@ -115,24 +118,32 @@ static __attribute__((noinline)) void abandon(void)
 static void on_breakpoint(int signo, siginfo_t *info, void *context)
 {
 	greg_t *at = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	const unsigned char *breakpoint = (const unsigned char *)*at - 1;
 
 	(void)signo;
 	(void)info;
+	/* Within a sequence, the kernel has moved the thread to the abort handler already. */
+	if (breakpoint >= code && breakpoint < code + CODE_BYTES && *breakpoint == BREAKPOINT)
+		(*at)--;
 	memcpy(code, code_before, CODE_BYTES);
-	(*at)--; /* it is not within the sequence yet */
 	handled++;
 	if (!setjmp(abandoned))
 		abandon();
 }
 
-/* Breakpoints where a restartable sequence begins: behind its signature. */
+/* An instruction where breakpoints are set. */
+static const struct instruction {
+	unsigned char bytes[6];
+	size_t length;
+} before_sequence = {{0x64, 0x48, 0x89, 0x42, 0x08}, 5}, /* mov %rax, %fs:8(%rdx) */
+	within_sequence = {{0x0f, 0x31}, 2};             /* rdtsc */
+static const struct instruction *stop_at;
+
 static void breakpoints_set(void)
 {
-	static const unsigned char signature[] = {0x53, 0x30, 0x05, 0x53};
-
-	for (size_t i = 0; i + 4 < CODE_BYTES; i++)
-		if (!memcmp(code_before + i, signature, 4))
-			code[i + 4] = BREAKPOINT;
+	for (size_t i = 0; i + stop_at->length <= CODE_BYTES; i++)
+		if (!memcmp(code_before + i, stop_at->bytes, stop_at->length))
+			code[i] = BREAKPOINT;
 }
 
 static __attribute__((noinline)) void left_at(long depth)
@@ -154,6 +165,7 @@ static __attribute__((noinline)) void left_at(long depth)
 		printf("depth %ld: what is behind the links has changed\n", depth);
 	memcpy(thread, &before, offsetof(struct waffle_thread_, id_base_));
 	thread->depth_ = before.depth_;
+	memcpy(thread->places_, before.places_, sizeof(before.places_));
 	memcpy(thread->links_, before.links_, sizeof(before.links_));
 	if (depth < 10)
 		left_at(depth + 1);
@@ -173,11 +185,126 @@ static void left(void)
 			return;
 	}
 	WAFFLE_EVENT("event");
+	stop_at = &before_sequence;
+	left_at(1);
+	stop_at = &within_sequence;
 	left_at(1);
 	printf("handled %ld\n", handled);
 }
 
 #endif
+
+static volatile bool jumping = true;
+
+static __attribute__((noinline)) void jump_out(long depth)
+{
+	WAFFLE_SPAN("lost", KV_I64("depth", depth));
+	if (depth)
+		jump_out(depth - 1);
+	if (jumping)
+		longjmp(abandoned, 1);
+}
+
+static __attribute__((noinline)) void jump_back(long depth)
+{
+	if (!setjmp(abandoned))
+		jump_out(depth);
+}
+
+static void abandoned_spans(long count)
+{
+	for (long i = 0; i < count; i++) {
+		WAFFLE_SPAN("kept", KV_I64("i", i), KV_I64("again", i));
+		jump_back(i % 12);
+		if (i % 2) {
+			WAFFLE_SPAN("later", KV_I64("i", i));
+		}
+	}
+	WAFFLE_EVENT("outside");
+}
+
+/* A fiber with a span, which it ends when it is resumed. */
+struct fiber {
+	ucontext_t own, *from;
+	waffle_context_t inside;
+	const char *name;
+	char stack[65536];
+};
+static struct fiber fiber;
+
+static __attribute__((noinline)) void fiber_spans(void)
+{
+	WAFFLE_SPAN("fiber", KV_STR("name", fiber.name));
+	WAFFLE_SPAN("span");
+	fiber.inside = waffle_context_extract();
+	swapcontext(&fiber.own, fiber.from);
+}
+
+static void fiber_run(void)
+{
+	fiber_spans();
+	setcontext(fiber.from);
+}
+
+/* Switches to the fiber until it comes back. It does so once when it is begun, and at its end. */
+static __attribute__((noinline)) void fiber_switch(bool begin, const char *name)
+{
+	ucontext_t here;
+
+	fiber.from = &here;
+	if (begin) {
+		fiber.name = name;
+		getcontext(&fiber.own);
+		fiber.own.uc_stack.ss_sp = fiber.stack;
+		fiber.own.uc_stack.ss_size = sizeof(fiber.stack);
+		makecontext(&fiber.own, fiber_run, 0);
+	}
+	swapcontext(&here, &fiber.own);
+}
+
+static void on_thread(void *(*run)(void *))
+{
+	pthread_t thread;
+
+	if (!pthread_create(&thread, NULL, run, NULL))
+		pthread_join(thread, NULL);
+}
+
+/* This thread has the fiber's context at the fiber's depth, but in a scope of its own. */
+static void *moved_end(void *unused)
+{
+	WAFFLE_EVENT("event");
+	{
+		waffle_context_t around = {1, 2, 3};
+
+		WAFFLE_INJECT(around);
+		WAFFLE_INJECT(fiber.inside);
+		fiber_switch(false, NULL);
+		WAFFLE_EVENT("within");
+	}
+	WAFFLE_EVENT("after");
+	return unused;
+}
+
+static void moved(void)
+{
+	fiber_switch(true, "moved");
+	on_thread(moved_end);
+}
+
+static void *again_begin(void *unused)
+{
+	fiber_switch(true, "second");
+	return unused;
+}
+
+static void again(void)
+{
+	fiber_switch(true, "first"); /* which is never resumed */
+	on_thread(again_begin);
+	fiber_switch(false, NULL);
+	WAFFLE_EVENT("after");
+}
 
 static void ticks(void)
 {
@@ -208,6 +335,12 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "left"))
 		left();
 #endif
+	else if (!strcmp(mode, "abandoned"))
+		abandoned_spans(count);
+	else if (!strcmp(mode, "moved"))
+		moved();
+	else if (!strcmp(mode, "again"))
+		again();
 	else if (!strcmp(mode, "ticks"))
 		ticks();
 	else

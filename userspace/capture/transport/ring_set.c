@@ -577,7 +577,7 @@ struct waffle_rec *ring_set_take(struct ring_set *set, uint32_t ring)
 	struct ring_process *process = &set->processes.data[source->process];
 	const struct ring_record *record = source->record;
 	struct waffle_rec rec = {
-		.ts = source->ts, .tid = source_tid(set, source), .cpu = record->cpu};
+		.ts = source->ts, .tid = source_tid(set, source), .cpu = (uint16_t)record->cpu};
 	struct waffle_rec *made = NULL;
 
 	set->unwanted = false;
