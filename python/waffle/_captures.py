@@ -159,8 +159,12 @@ class Capture:
     recorded) and causes (links)."""
 
     def __init__(self, tables):
+        self._tables = tables
         for name, table in tables.items():
             setattr(self, name, table)
+
+    def __repr__(self):
+        return f"<waffle.Capture of {', '.join(f'{len(table)} {name}' for name, table in self._tables.items())}>"
 
 
 def read(*files, filter=None):

@@ -35,6 +35,7 @@ tables = {name: list(getattr(capture, name).rows()) for name in ("spans", "event
 print(json.dumps(tables))
 assert capture.spans["name"] == [row["name"] for row in tables["spans"]] and len(capture.spans) == 2
 assert len(waffle.read(path, filter='name == "inner"').spans) == 1
+assert repr(capture).startswith("<waffle.Capture of 2 spans, "), repr(capture)
 """))
     spans, events = capture.rows("span"), capture.rows("event")
     assert [(row["name"], row["id"], row["start_ns"], row["end_ns"], row["tid"]) for row in found["spans"]] == [
