@@ -34,15 +34,15 @@ UNIT_BUILDS = {
 
 
 # The unit tests of aarch64, in an emulator. Left out are those of what it lacks (bpf(2), seccomp,
-# openat2(2)), of this machine's own programs, those that run themselves, and very slow ones.
-# Every function signs its return address (-mbranch-protection). With the emulator's own algorithm for
-# that the tests take a fifth of the time.
+# openat2(2), the kernel's /proc/self/stat), of this machine's own programs, those that run themselves,
+# and very slow ones. Every function signs its return address (-mbranch-protection). With the emulator's
+# own algorithm for that the tests take a fifth of the time.
 ARM64 = f"{BUILD}/arm64"
 EMULATOR = ["qemu-aarch64", "-cpu", "max,pauth-impdef=on", "-L", f"{ARM64}/root"]
 ARM64_NOT = {f"test_{name}" for name in (
     "address_spaces call_answers call_fields call_find call_tracepoint calls_filter calls_kernel "
-    "calls_words clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep kernel_tasks "
-    "needed opener peek probe_unwind rank_gained store_damage symbols worker").split()}
+    "calls_words cfi_cache clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep "
+    "kernel_tasks needed opener peek probe_unwind rank_gained store_damage symbols tracer_id worker").split()}
 
 # Of thousands of tests on real processes and clocks, a few fail where the machine itself stalls. If no
 # more than AGAIN_MAX failed, each has to pass AGAIN_RUNS times in a row. What broke does not.
