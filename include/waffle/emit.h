@@ -277,7 +277,8 @@ WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_rest_(const void *probe_,
 	return scope_;
 }
 
-/* The mode is that of the site: the fast path tells backtraces nothing of the span. */
+/* `mode_` is that of the site. In full mode the fast path is not taken, since it does not tell
+ * libwaffle of the span. */
 #ifdef __OPTIMIZE__
 WAFFLE_COLD_ struct waffle_scope_ *
 waffle_scope_enter_in_(const void *probe_, unsigned long long *words_, size_t count_,
