@@ -145,7 +145,7 @@ $(BUILD)/python/libwaffle.so.0: $(PIC_OBJ) $(PYTHON_OBJ) usdt/libwaffle.map
 # visible, so that a program may have its own. It is loaded into programs of any machine and container, so
 # it contains the libraries that it needs, too, where the machine that builds it has their archives.
 GPU_SRC := $(wildcard usdt/gpu/*.c)
-# It has usdt/gpu/thread_own.c instead.
+# usdt/gpu/thread_own.c replaces usdt/record/thread_own.c, which needs more static thread-local storage.
 GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/userspace/target/process/tracer_id.o $(filter-out $(BUILD)/pic/usdt/record/thread_own.o,$(PIC_OBJ))
 GPU_ARCHIVES = $(foreach l,$(patsubst -l%,%,$(filter-out -lm -lpthread,$(PIC_LIBS))),$(filter /%,$(shell $(CC) -print-file-name=lib$(l).a)))
 GPU_LIBS = $(if $(word $(words $(filter-out -lm -lpthread,$(PIC_LIBS))),$(GPU_ARCHIVES)),$(PYTHON_LIBS),$(PIC_LIBS))

@@ -2,7 +2,7 @@
 /*
  * A capture for the benchmarks of `gpu` and `replay`, as libwaffle-gpu writes it: a process whose
  * four threads launch work on eight streams of two GPUs, in steps. Each operation has a launch and
- * an own set of values. The operations of a step are written together after the step, as CUPTI
+ * values of its own. The operations of a step are written together after the step, as CUPTI
  * delivers them.
  *
  *	gpu_bench OPERATIONS FILE

@@ -26,10 +26,11 @@ struct waffle_watch {
 	/* Its name and line at the time of arming. Another object may take its place later. */
 	__u64 name;
 	__u32 first_line;
-	__u32 function;      /* number of the function, for records */
-	__u64 first;         /* address of its first instruction */
-	__u32 return_opcode; /* 3.11, where a frame is the innermost one until its code is released,
-				has executed this instruction then; 0: other versions */
+	__u32 function; /* number of the function, for records */
+	__u64 first;    /* address of its first instruction */
+	/* In 3.11, a frame is still the innermost one when it releases its code, and it has
+	 * executed this instruction then. 0: other versions. */
+	__u32 return_opcode;
 	__u32 reserved;
 };
 

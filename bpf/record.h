@@ -195,11 +195,11 @@ struct waffle_rec_watched {
 #define WAFFLE_WATCHED_BEGIN 1u  /* it reads the first instruction */
 #define WAFFLE_WATCHED_FRESH 2u  /* with BEGIN: `frame` has executed nothing yet */
 #define WAFFLE_WATCHED_RETURN 4u /* `frame`, which is `current`, executes its return */
-/* With BEGIN: no frame of the function is the innermost one. A compiler may have moved the read
- * before the write that makes it that. */
-#define WAFFLE_WATCHED_EARLY 16u
 /* The stack was too deep to be searched: `outer` or `frame` is 0. */
 #define WAFFLE_WATCHED_DEEP 8u
+/* With BEGIN: the call's frame is not the innermost one yet, since a compiler may move the read of
+ * the instruction before the write that makes it so. */
+#define WAFFLE_WATCHED_EARLY 16u
 
 /*
  * Followed by frame_bytes bytes: return addresses, innermost first; then python_count frames of
@@ -385,9 +385,9 @@ struct waffle_rec_wait {
 };
 
 /*
- * A thread waits for several descriptors, in poll(2) or select(2). Value of `dev` above,
- * from the kernel only. Then `object`, `ino` and `address` have the first
- * descriptors and the number of all of them; see wait_polled() in wait.h.
+ * Value of `dev` above, from the kernel only: the thread waits for several descriptors, in poll(2)
+ * or select(2). Then `object`, `ino` and `address` have the first descriptors and the number of all
+ * of them; see wait_polled() in wait.h.
  */
 #define WAFFLE_WAIT_POLLED 0xffffffffu
 #define WAFFLE_POLLED_MAX 4 /* descriptors that are named */

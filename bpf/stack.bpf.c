@@ -353,7 +353,8 @@ static __noinline void code_record(struct storage_walk *walk, __u64 code)
 		bpf_map_update_elem(&python_codes, &key, &one, BPF_ANY);
 }
 
-/* Where a frame is in its code, with WAFFLE_PYTHON_ENTRY. */
+/* The address of a frame's instruction, with WAFFLE_PYTHON_ENTRY if the frame is the outermost one
+ * of a call of the interpreter's loop. */
 static __always_inline __u64 instruction_of(const struct waffle_python *python, __u64 frame,
 					    __u64 code)
 {

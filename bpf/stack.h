@@ -25,8 +25,9 @@ struct waffle_python {
 	__u32 has_cframe;
 	/* _PyInterpreterFrame; before 3.11 PyFrameObject */
 	__u32 frame_code, frame_previous, frame_instr, frame_owner;
-	/* Before 3.11: frame_instr is not an address but an index of so many bytes (f_lasti), and
-	 * each call of a Python function is a call of the interpreter's loop. 0: since 3.11. */
+	/* Before 3.11, frame_instr is an index (f_lasti) in units of so many bytes instead of an
+	 * address, and each call of a Python function is a call of the interpreter's loop. 0: since
+	 * 3.11. */
 	__u32 index_bytes;
 	/* Frames with this owner or a greater one are not Python code. 0: frames have no owner. */
 	__u32 owner_none;

@@ -253,8 +253,8 @@ static __always_inline void polled_add(struct thread_wait *wait, __s32 descripto
 	wait->polled_count++;
 }
 
-/* select(2): the descriptors in the sets to read and to write. Larger sets than of 64 are not read,
- * since some of the awaited descriptors could be missing. */
+/* select(2): the descriptors in the sets to read and to write. Sets of more than 64 are not read at
+ * all: of a part of them, awaited descriptors could be missing. */
 static __always_inline void selected_read(struct thread_wait *wait, const __u64 *args)
 {
 	__u64 all = 0, one;
@@ -275,8 +275,8 @@ static __always_inline void selected_read(struct thread_wait *wait, const __u64 
 			polled_add(wait, descriptor);
 }
 
-/* Notes which descriptors poll(2) or select(2) wait for: while the thread still has its CPU, its
- * memory can be read. */
+/* Notes which descriptors poll(2) or select(2) waits for. The lists are in the memory of the
+ * thread, which can be read only while the thread still has its CPU. */
 static __noinline __attribute__((unused)) void polled_read(struct thread_wait *wait,
 							   struct task_struct *task)
 {

@@ -176,7 +176,8 @@ waffle_number_span_(struct waffle_thread_ *thread_, unsigned long long *words_)
 	return thread_;
 }
 
-/* Puts the line of a span's site there in full mode, for waffle_span_opened_(). */
+/* Prepares the frame for waffle_span_opened_(): in full mode the second word gets the line of the
+ * span's site and a bit that is always set, in other modes 0. */
 static __attribute__((__unused__)) void waffle_put_line_(unsigned long long *words_,
 							 const void *probe_)
 {
@@ -186,9 +187,9 @@ static __attribute__((__unused__)) void waffle_put_line_(unsigned long long *wor
 }
 
 /*
- * Fills in the parent, where before is the line in full mode, which is not 0, also if the line is,
- * and 0 in other modes. In full mode, libwaffle hears of the span before, so that backtraces can
- * name it. Returns WAFFLE_KNOWN_ then, else 0. `scope_` may be NULL.
+ * Fills in the parent, in place of what waffle_put_line_() left. In full mode it tells libwaffle of
+ * the span first, so that backtraces can name it, and returns WAFFLE_KNOWN_; else 0. `scope_` may
+ * be NULL.
  */
 static __attribute__((__unused__)) unsigned
 waffle_span_opened_(const struct waffle_thread_ *thread_, const char *meta_,
@@ -276,7 +277,8 @@ WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_rest_(const void *probe_,
 	return scope_;
 }
 
-/* The mode is that of the site: the fast path tells backtraces nothing of the span. */
+/* `mode_` is that of the site. In full mode the fast path is not taken, since it does not tell
+ * libwaffle of the span. */
 #ifdef __OPTIMIZE__
 WAFFLE_COLD_ struct waffle_scope_ *
 waffle_scope_enter_in_(const void *probe_, unsigned long long *words_, size_t count_,

@@ -30,7 +30,8 @@ static __inline__ unsigned waffle_mode_of_(const struct waffle_thread_ *thread_)
 {
 	unsigned mode_ = thread_->mode_;
 
-	/* Apart, since an armed site then makes one comparison. */
+	/* OFF is returned as a constant. So an armed site, which compares with OFF, makes one
+	 * comparison only. */
 	if (mode_ > WAFFLE_MODE_OFF)
 		return mode_;
 	if (mode_)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real servers, which a test starts and ends. scripts/servers.sh has made them. And one that counts how
-many requests come at the same time."""
+"""Servers that a test starts and ends: real ones, which scripts/servers.sh has made, and Crowd."""
 
 import http.server
 import json
@@ -263,7 +262,7 @@ class Prometheus(Server):
 
 
 class Crowd:
-    """Answers no request before four have come at the same time, and counts the spans of all."""
+    """Answers the first four requests when all of them have come, and counts the spans of all requests."""
 
     def __init__(self):
         self.together, self.lock = threading.Barrier(4), threading.Lock()

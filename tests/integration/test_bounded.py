@@ -320,7 +320,7 @@ def test_a_small_capture_of_very_many_records_takes_no_more_memory_than_allowed(
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20  # KiB
 
 
-# A process's peak counts from its fork on, so the parent is one that is small itself.
+# The peak of a process includes what its parent had at the fork, so a small process starts the command.
 PEAK = """
 import os, sys
 out = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]

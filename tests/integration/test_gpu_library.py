@@ -383,7 +383,7 @@ def test_only_programs_that_load_the_library_are_said_to_have_rings(gpu, waffle)
 
 
 def test_a_program_that_run_has_started_goes_on_when_waffle_has_ended(gpu):
-    """It waits for a tracer that still runs only."""
+    """The library waits only for a tracer that still runs."""
     for tracer in ("1.1", "nonsense", f"{os.getpid()}.1"):
         result = subprocess.run([gpu.sim / "work", "host"], text=True, capture_output=True, timeout=60, check=True,
                                 env=gpu.environment(WAFFLE_GPU_TRACER=tracer))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# What comes after a line of waffle_trace_start() that fails.
+# How each program begins. say() begins a recording that fails, of which libwaffle writes one line.
 BEGIN = """
 import ctypes, os, socket, sys
 def load():

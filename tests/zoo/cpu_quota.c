@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cpu_quota [WAY] SEED: the victim computes in a cgroup that may use a fifth of a CPU. WAY shared:
- * it often sleeps a little, and another thread of the cgroup uses up most of that.
+ * it sleeps after each millisecond, and another thread of the cgroup uses up most of the quota.
  */
 #include "zoo.h"
 

@@ -16,7 +16,7 @@
 static int request[2], answer[2], silent[2];
 static char name[64];
 
-/* Not traced as a resolver, but with its calls: it asks, and waits for an answer. */
+/* Makes the calls of a resolver: sends a query, and waits for an answer, which does not come. */
 static void ask_server(int fd, int i)
 {
 	struct pollfd wait = {.fd = fd, .events = POLLIN};

@@ -23,16 +23,16 @@ static uint64_t owner_of(pid_t pid, uint32_t tid)
 	return (uint64_t)pid << 32 | tid;
 }
 
-/* The child of a fork() keeps what its parent's threads had: the one that it continues uses its
- * own, and the owner does not say which one this was. */
-static bool has_ended(uint64_t owner, pid_t pid)
+/* In the child of a fork(), memory of the parent's threads is never reused. One of them goes on in
+ * the child and uses its own, but has another tid there, so the owner does not say which it is. */
+static bool owner_has_ended(uint64_t owner, pid_t pid)
 {
 	return owner >> 32 == (uint64_t)pid && syscall(SYS_tgkill, pid, (uint32_t)owner, 0) &&
 	       errno == ESRCH;
 }
 
 /* Takes the memory of a thread that has ended. NULL: there is none. */
-static struct per_thread *reuse(struct per_thread_list *list, pid_t pid, uint64_t self)
+static struct per_thread *memory_reuse(struct per_thread_list *list, pid_t pid, uint64_t self)
 {
 	uint32_t count = __atomic_load_n(&list->count, __ATOMIC_RELAXED), at = 0;
 	uint32_t from = __atomic_fetch_add(&list->reclaim_from, RECLAIMS, __ATOMIC_RELAXED);
@@ -42,7 +42,7 @@ static struct per_thread *reuse(struct per_thread_list *list, pid_t pid, uint64_
 		uint64_t owner = __atomic_load_n(&one->owner, __ATOMIC_ACQUIRE);
 
 		/* An owner with the tid of this thread is one that has ended. */
-		if (owner != self && (at - from >= RECLAIMS || !has_ended(owner, pid)))
+		if (owner != self && (at - from >= RECLAIMS || !owner_has_ended(owner, pid)))
 			continue;
 		if (__atomic_compare_exchange_n(&one->owner, &owner, self, false, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED))
@@ -52,7 +52,7 @@ static struct per_thread *reuse(struct per_thread_list *list, pid_t pid, uint64_
 }
 
 /* NULL: out of memory. */
-static struct per_thread *make(struct per_thread_list *list, uint64_t self, size_t bytes)
+static struct per_thread *memory_make(struct per_thread_list *list, uint64_t self, size_t bytes)
 {
 	struct per_thread *made =
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -78,11 +78,11 @@ struct per_thread *per_thread_open(struct per_thread_list *list, struct per_thre
 	uint64_t self = owner_of(pid, (uint32_t)syscall(SYS_gettid));
 
 	if (!*own) {
-		*own = reuse(list, pid, self);
+		*own = memory_reuse(list, pid, self);
 		if (*own)
 			memset(*own + 1, 0, bytes - sizeof(**own));
 		else
-			*own = make(list, self, bytes);
+			*own = memory_make(list, self, bytes);
 	}
 	signals_restore(before);
 	errno = code;

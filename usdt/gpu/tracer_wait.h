@@ -13,8 +13,8 @@
 bool tracer_reads_rings(void);
 /*
  * Call it before the first name is made: names that are made while a tracer is there are armed. If
- * `run --gpu` has started this program or a parent of it, and still runs, it arms the library when
- * it has seen it. It mostly has before this program began. Otherwise this waits for it.
+ * `run --gpu` has started this program or a parent of it, and still runs, it arms the library,
+ * mostly before this program begins. If it has not done so yet, this function waits for it.
  */
 void tracer_wait_armed(void);
 /* At the end of the process: waits until the tracer has mapped the rings with the last records, so

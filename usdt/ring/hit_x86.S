@@ -5,8 +5,8 @@
  * what it has begun. So two things count between two readings: the number of instructions, and the
  * longest chain of loads of which each needs the result of the one before.
  *
- * A record is written in one restartable sequence (ring_write.h), which begins with what its
- * function has got, of which it changes nothing, and may begin again. A frame with two keys has
+ * A record is written in one restartable sequence (ring_write.h). It may begin again, so it leaves
+ * the registers in which its function has got its arguments as they are. A frame with two keys has
  * sequences of its own, which need not keep the number of words.
  *
  *	rdi  probe		(leave: scope)	rax, rdx  free

@@ -53,9 +53,9 @@ struct ring_shared {
 	uint32_t oldest_tid;  /* of the record at `oldest`, if its RING_THREAD was overwritten */
 	/* Written by the reader. */
 	_Alignas(64) uint64_t tail;
-	/* Both are written rarely, and so apart from `tail`. */
-	_Alignas(64) uint32_t
-		overwrite; /* 1: overwrite the oldest records. A tracer sets it before `reader` */
+	/* 1: overwrite the oldest records. A tracer sets it before `reader`. Both members
+	 * are written rarely, so they are not in the cache line of `tail`. */
+	_Alignas(64) uint32_t overwrite;
 	/* Number of the tracer's session, from when on it takes the records. 0: not yet. Only in
 	 * rings for a tracer. */
 	uint32_t reader;

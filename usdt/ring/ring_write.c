@@ -32,7 +32,8 @@ static bool word_change(uint64_t *word, uint64_t from, uint64_t to)
 #endif
 }
 
-/* A signal handler may set a newer limit between the two. Then one of them is only too careful. */
+/* A signal handler may set a newer limit between the two stores. Then one of them is only lower
+ * than it could be. */
 static void limit_set(struct ring_writer *writer, uint64_t limit)
 {
 	writer->limit = limit;

@@ -441,6 +441,11 @@ NO_CANARY bool rings_hit(const void *probe, unsigned long long id, const void *n
 	return gate && hit_slow(probe, id, name, frame, size);
 }
 
+void hit_pop(const struct waffle_scope_ *scope)
+{
+	waffle_scope_pop_(scope);
+}
+
 #else
 
 bool rings_hit(const void *probe, unsigned long long id, const void *name, const void *frame,
@@ -449,13 +454,6 @@ bool rings_hit(const void *probe, unsigned long long id, const void *name, const
 	return hit_slow(probe, id, name, frame, size);
 }
 
-#endif
-
-#if RING_HAS_RSEQ
-void hit_pop(const struct waffle_scope_ *scope)
-{
-	waffle_scope_pop_(scope);
-}
 #endif
 
 bool rings_write(enum ring_kind kind, const uint64_t *words, uint64_t count)

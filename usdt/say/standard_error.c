@@ -10,7 +10,8 @@
 
 #define NULL_DEVICE makedev(1, 3)
 
-/* When the library was loaded. `st_mode` 0: descriptor 2 was none, or did not look like it. */
+/* Descriptor 2 when the library was loaded. `st_mode` 0: it was closed, or did not look like
+ * standard error. */
 static struct stat at_load;
 static bool noted;
 

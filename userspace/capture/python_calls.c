@@ -20,8 +20,8 @@
 struct python_function {
 	struct site_info info;
 	char name[PYTHON_NAME_MAX], file[PYTHON_FILE_MAX];
-	uint32_t
-		site; /* arming's number; WAFFLE_SITE_UNKNOWN: the filter wants none of its calls */
+	/* Arming's number. WAFFLE_SITE_UNKNOWN: the filter wants none of its calls. */
+	uint32_t site;
 };
 
 /* A call from its first instruction on. */
@@ -246,7 +246,7 @@ static void frame_learn(struct python_calls *calls, const struct waffle_rec_watc
 		call->frame = rec->frame;
 }
 
-/* The call will be the callee of what is the innermost frame. */
+/* The call's frame is not on the stack yet. Its caller is the innermost frame now. */
 static int early_pass(struct python_calls *calls, const struct waffle_rec_watched *rec)
 {
 	struct python_call call = {.id = waffle_call_id(rec->rec.ts, rec->rec.tid, calls->seed),
@@ -372,7 +372,7 @@ uint64_t python_calls_functions(const struct python_calls *calls)
 
 bool python_calls_searches(const struct python_calls *calls)
 {
-	return python_watches_search(calls->watches);
+	return python_watches_searches(calls->watches);
 }
 
 void python_calls_disarm(struct python_calls *calls)

@@ -50,7 +50,7 @@ bool python_calls_round(struct python_calls *calls, uint64_t now_ns);
 
 /* The number of functions that were found and are wanted. */
 uint64_t python_calls_functions(const struct python_calls *calls);
-/* Whether a process was not searched to the end once. */
+/* Whether there is a process that was not searched to the end yet. */
 bool python_calls_searches(const struct python_calls *calls);
 /* Releases all watches. */
 void python_calls_disarm(struct python_calls *calls);

@@ -11,8 +11,8 @@
 #include "util/vec.h"
 
 #define PROCESSES_MAX 1024
-#define SEARCHES_MAX                                                                               \
-	2 /* at a time, since each has a cache of 16 MiB and takes milliseconds a round */
+/* Searches at a time: each has a cache of 16 MiB, and takes milliseconds a round. */
+#define SEARCHES_MAX 2
 #define STEP_BYTES (4ull << 20)   /* of memory in a round */
 #define PARSE_WAIT_NS 20000000ull /* until the files of a process are parsed */
 /* A process that is not Python is looked at again after a pause that doubles, within these limits.
@@ -215,7 +215,8 @@ static void code_found(const struct python_code *code, void *arg)
 
 /* ---- a process ---- */
 
-/* Whether its interpreter is one that can be searched. -EAGAIN: not known yet. */
+/* Finds the interpreter of a process, and reports one that is not supported. 0: it can be searched;
+ * -EAGAIN: it is not known yet. */
 static int interpreter_find(struct python_watches *watches, struct watched_process *process,
 			    const struct image *image)
 {
@@ -328,7 +329,7 @@ bool python_watches_round(struct python_watches *watches, uint64_t now_ns)
 	return searches > 0;
 }
 
-bool python_watches_search(const struct python_watches *watches)
+bool python_watches_searches(const struct python_watches *watches)
 {
 	for (size_t i = 0; i < watches->processes.len; i++) {
 		const struct watched_process *process = &watches->processes.data[i];

@@ -34,8 +34,8 @@ void python_watches_add(struct python_watches *watches, pid_t pid);
 void python_watches_process(struct python_watches *watches, const struct waffle_rec *rec);
 /* Continues the search for some milliseconds. Returns whether a search is going on. */
 bool python_watches_round(struct python_watches *watches, uint64_t now_ns);
-/* Whether a process was not searched to the end once. */
-bool python_watches_search(const struct python_watches *watches);
+/* Whether there is a process that was not searched to the end yet, and may be of Python. */
+bool python_watches_searches(const struct python_watches *watches);
 /* Releases all watches. */
 void python_watches_release(struct python_watches *watches);
 /* At the end of the capture: reports what was found nowhere. */

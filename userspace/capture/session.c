@@ -288,8 +288,9 @@ static int functions_find(struct session *session)
 	return result < 0 ? result : 0;
 }
 
-/* What is malformed is left out. */
-static int requests_end(struct session *session)
+/* Delivers the spans of requests and of functions of Python that are open at the end. What is
+ * malformed is left out. */
+static int open_spans_deliver(struct session *session)
 {
 	int result = session->stages.requests ? requests_finish(session->stages.requests) : 0;
 
@@ -387,7 +388,7 @@ static int finish(struct session *session)
 	if (worker_queue_open(&ignored))
 		session_notify(session, ignored.message);
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
-	result = drain_rest(session) ?: requests_end(session);
+	result = drain_rest(session) ?: open_spans_deliver(session);
 	if (!result && session_wants_sched(session->options) && !session->full)
 		result = enrich_halted_each(session->enrich, halted_pass, session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);

@@ -340,7 +340,7 @@ struct model {
 	/* What recorded the GPU's times is a stand-in, also if a filter or a window has left out
 	 * the event that says so (docs/gpu.md). */
 	bool gpu_simulated;
-	struct gpu_records *gpu_records;   /* kept apart; NULL: none, or nothing was to be */
+	struct gpu_records *gpu_records;   /* NULL: there are none, or they are not kept apart */
 	VEC(struct model_span) spans;      /* by start_ts */
 	VEC(struct model_event) events;    /* by ts */
 	VEC(struct model_link) links;      /* by from_kind, then from */

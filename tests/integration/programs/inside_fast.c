@@ -9,8 +9,8 @@
  *	inside_fast left               a handler leaves spans open at the begin of a span
  *	inside_fast abandoned COUNT    jumps out of spans within a span
  *	inside_fast moved              a fiber ends its span on a thread with the same context
- *	inside_fast again              a fiber ends its span on a thread that lost one at its
- *address inside_fast ticks              an event for each line of input
+ *	inside_fast again              a fiber ends its span where another fiber's was lost
+ *	inside_fast ticks              an event for each line of input
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -24,9 +24,9 @@ struct running_now {
 };
 
 /*
- * The sweep needs little memory: each stream is in order already, so that the begins come from a
- * heap with the next operation of each stream, and the ends from a heap of what runs. The times are
- * cut to the window.
+ * A sweep over the begins and ends of operations, cut to the window. Each stream is in order
+ * already. So a heap with the next operation of each stream gives the begins, and a heap of the
+ * operations that run gives the ends: no list of all operations is needed.
  */
 struct busy {
 	const struct gpu_timeline *timeline;
@@ -184,7 +184,7 @@ static void gap_split(struct busy *busy, uint64_t from, uint64_t to, uint32_t op
 	busy->device->idle_ns[GPU_IDLE_STALLED] += to - ready;
 }
 
-/* An operation begins: whether the device had nothing to do before. */
+/* Adds the idle time in front of an operation that begins. */
 static void gap_find(struct busy *busy, const struct order_item *begin)
 {
 	const struct gpu_timeline *timeline = busy->timeline;

@@ -7,7 +7,6 @@
  * ended last, or with the other thread.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyze/gpu/gpu_report_internal.h"
 #include "util/memory.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The states of streams, how many launches were queued, and how long launches took to begin. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyze/gpu/gpu_report_internal.h"
 #include "util/memory.h"

@@ -24,10 +24,10 @@ struct why_window {
 	uint32_t thread; /* in model.threads; those that are not traced are left out */
 };
 
-/* Selects the instances: spans by name, one span, given spans, threads in a window, or given
- * windows of threads. */
 struct gpu_timeline;
 
+/* Selects the instances: spans by name, one span, given spans, threads in a window, or given
+ * windows of threads. */
 struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */

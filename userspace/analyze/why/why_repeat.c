@@ -15,7 +15,6 @@
 /* What a candidate needs at least. */
 #define STACKS_MIN 5
 #define TIME_PERCENT 20
-#define PYTHON_MODULE "[python]"
 
 /* ---- the choice ---- */
 
@@ -188,7 +187,7 @@ static bool has_only(const char *text, const char *others)
 
 bool why_repeat_probe(char *text, size_t size, const struct stack_frame *frame)
 {
-	bool python = !strcmp(frame->module, PYTHON_MODULE);
+	bool python = stack_frame_is_python(frame);
 	const char *file = python ? frame->file : frame->module;
 	int len;
 

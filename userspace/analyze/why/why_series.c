@@ -281,7 +281,7 @@ static enum why_series_place place_of(const struct why_waiting *waiting)
 	}
 }
 
-/* Whether a thread was started after a time. Then it did not do what others waited for before. */
+/* Whether a waker was started after `ts`. Then it did not do what a thread waited for before. */
 static bool is_younger(const struct why_walk *walk, const struct why_waker *waker, uint64_t ts)
 {
 	return !waker->interrupt && waker->thread < walk->model->threads.len &&
@@ -343,6 +343,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 			break;
 		}
 	}
+	/* Threads that were started meanwhile did not end the series. */
 	if (younger) {
 		*series = older;
 		goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,

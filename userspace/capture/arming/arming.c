@@ -82,7 +82,8 @@ static void stuck_note(struct arming *arming, const struct mapping *mapping, int
 					   : "too many file systems do not answer");
 }
 
-/* Of a file that was armed ahead, nobody knew whether it would be loaded. */
+/* A process has mapped a file. If it was armed ahead (arming_expect()), it may never have been
+ * loaded, so nothing was told of it until now. */
 static void file_loaded(struct arming *arming, uint32_t index, pid_t pid)
 {
 	const struct object *object = arming->files.data[index].object;

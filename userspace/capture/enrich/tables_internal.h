@@ -32,7 +32,7 @@ bool table_maker_ask(struct table_maker *maker, uint32_t file, int fd, const cha
 /* Takes the next finished table. False: there is none now. */
 bool table_maker_take(struct table_maker *maker, struct table_made *made);
 /* Waits until queued tables are finished, up to a time limit: all of them, or only those of small
- * files and those in the cache. The tables of the libraries of PyTorch take half a second. */
+ * files and those in the cache. */
 void table_maker_wait(struct table_maker *maker, bool all, uint64_t ns);
 
 #endif

@@ -17,8 +17,8 @@
 
 #define QUEUE_BYTES (32u << 20)
 #define REQUEST_NS 30000000000ull
-/* That are under way at the same time: a collector has several CPUs, and may be far away. Not for
- * Prometheus, which wants the values of a metric in order. */
+/* Requests that are under way at the same time: a collector has several CPUs, and may be far away.
+ * Prometheus gets one at a time, since it wants the values of a metric in order. */
 #define REQUESTS 4
 /* A request is sent once it is as long as this. A collector then takes a fifth less time for a span
  * than in requests of 512 spans. With the last batch it stays below 1 MiB, which is what servers
@@ -115,7 +115,8 @@ static void request_send(struct sending *sending, uint32_t kind)
 	sending->request_records = 0;
 }
 
-/* Requests of OTLP one after the other are one request, as any messages of protobuf. */
+/* Two requests of OTLP, one behind the other, are one request with the spans of both: protobuf
+ * joins repeated fields. */
 static int otlp_send(struct full_record *const *list, size_t count, void *arg)
 {
 	struct sending *sending = arg;

@@ -27,7 +27,7 @@ struct host_thread {
 struct launch_scan {
 	struct timeline_build *build;
 	struct host_thread *threads;
-	/* The records of the launches, by ts, at the front of which the launches already are. */
+	/* The records of the launches, by ts. The launches overwrite those that were read. */
 	const char *records;
 };
 

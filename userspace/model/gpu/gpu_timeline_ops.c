@@ -13,9 +13,8 @@
 struct op_load {
 	struct timeline_build *build;
 	uint32_t *name_of; /* site -> name; the last one is for unknown sites */
-	/* Streams of the records, in the order of the timeline, and where each of them is there;
-	 * MODEL_NONE: it has no operations. */
-	uint32_t *stream_order, *stream_at;
+	/* Stream of the records -> stream of the timeline; MODEL_NONE: it has no operations. */
+	uint32_t *stream_at;
 };
 
 /* ---- names ---- */
@@ -126,15 +125,15 @@ static void streams_place(struct op_load *load)
 	struct gpu_records *records = load->build->records;
 	struct gpu_timeline *timeline = load->build->timeline;
 	size_t count = records->streams.len;
+	uint32_t *order = memory_get(count * sizeof(*order)); /* streams of the records */
 
-	load->stream_order = memory_get(count * sizeof(uint32_t));
-	load->stream_at = memory_get(count * sizeof(uint32_t));
+	load->stream_at = memory_get(count * sizeof(*load->stream_at));
 	for (uint32_t i = 0; i < count; i++)
-		load->stream_order[i] = i;
+		order[i] = i;
 	if (count)
-		qsort_r(load->stream_order, count, sizeof(uint32_t), compare_streams, records);
+		qsort_r(order, count, sizeof(*order), compare_streams, records);
 	for (size_t i = 0; i < count; i++) {
-		uint32_t stream = load->stream_order[i];
+		uint32_t stream = order[i];
 
 		load->stream_at[stream] = MODEL_NONE;
 		if (!records->streams.data[stream].op_count)
@@ -142,6 +141,7 @@ static void streams_place(struct op_load *load)
 		load->stream_at[stream] = (uint32_t)timeline->streams.len;
 		stream_add(timeline, &records->streams.data[stream]);
 	}
+	free(order);
 }
 
 /* ---- operations ---- */
@@ -250,12 +250,11 @@ void timeline_ops_load(struct timeline_build *build)
 	build->records->copies.data = NULL;
 	build->records->copies.len = build->records->copies.cap = 0;
 	free(load.name_of);
-	free(load.stream_order);
 	free(load.stream_at);
 }
 
-/* Each launch first has the number of its operations, then where the next one's begin, and at last
- * where its own do. */
+/* `op` of a launch is first the number of its operations, then where they begin. Listing them moves
+ * it to where those of the next launch begin, so at last each launch takes the one before. */
 void timeline_launched_find(struct gpu_timeline *timeline)
 {
 	struct gpu_timeline_launch *launches = timeline->launches.data;

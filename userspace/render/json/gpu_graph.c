@@ -79,7 +79,7 @@ static void dot_launches(const struct gpu_report *report, FILE *out)
 		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
 		bool any = false;
 
-		for (uint32_t k = launch->op; k < launch[1].op; k++) {
+		for (uint32_t k = launch->op; k < launch->op + gpu_launch_op_count(launch); k++) {
 			uint32_t op = timeline->launched.data[k];
 
 			if (!is_shown(report, op))

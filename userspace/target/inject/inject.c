@@ -159,8 +159,8 @@ struct answer {
 	struct error err;
 };
 
-/* Ends the process that does it. If it waits for a file system that does not answer, it can't be
- * killed, and is left behind. */
+/* Ends the child that loads the library. While it waits for a file system that does not answer, it
+ * can't be killed, and is left behind. */
 static void child_end(pid_t child)
 {
 	uint64_t until = clock_monotonic_ns() + LEAVE_NS;

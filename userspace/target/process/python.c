@@ -22,11 +22,12 @@
 	}
 
 /* From Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code}.h; before
- * 3.11 also Include/{frameobject,code}.h and Include/internal/pycore_pystate.h. */
+ * 3.11 also Include/cpython/frameobject.h, and in 3.8 Include/{frameobject,code}.h and
+ * Include/internal/pycore_pystate.h. */
 static const struct {
-	uint32_t version;       /* without the micro version: 0x030b */
-	uint32_t runtime_bytes; /* sizeof(_PyRuntimeState) on x86-64, where no word has the version
-				 */
+	uint32_t version; /* without the micro version: 0x030b */
+	/* sizeof(_PyRuntimeState) on x86-64, of versions that have no word with their version. */
+	uint32_t runtime_bytes;
 	struct waffle_python kernel;
 	uint32_t native_thread_id; /* 0: threads have none */
 	uint32_t code_short_name;
@@ -200,8 +201,8 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 }
 
 /* 3.11 and 3.12 are recognised by the variable Py_Version, older versions by the size of their
- * state, which differs in each. On a machine other than x86-64 it is another one, so they are
- * unknown. */
+ * state, which differs in each. On other machines than x86-64 the sizes are others, so older
+ * versions are unknown there. */
 static void offsets_know(struct python *python, const struct image *image,
 			 const struct python_place *place)
 {

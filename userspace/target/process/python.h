@@ -41,10 +41,10 @@ int python_find(struct python *python, const struct image *image, pid_t pid,
 
 /* Where an interpreter is in memory. */
 struct python_place {
-	uint64_t runtime;       /* address of its run-time state (_PyRuntime) */
-	uint64_t runtime_bytes; /* size of that, by which versions before 3.11 are told apart; 0:
-				   unknown */
-	uint64_t version_at;    /* address of the word with its version (Py_Version); 0: none */
+	uint64_t runtime; /* address of its run-time state (_PyRuntime) */
+	/* Size of that state, by which versions before 3.11 are told apart. 0: unknown. */
+	uint64_t runtime_bytes;
+	uint64_t version_at; /* address of the word with its version (Py_Version); 0: none */
 };
 
 /* Reads the interpreter at a place. False: the memory cannot be read. */
@@ -68,12 +68,11 @@ bool python_code_read(const struct python *python, const struct image *image, ui
 bool python_frame_of(const struct python *python, const struct waffle_rec_code *code,
 		     uint64_t instruction, struct python_frame *frame);
 
-/* The forms of a code object's table of lines. */
+/* The forms of a code object's table of lines, with their descriptions in CPython's sources. */
 enum python_lines {
-	PYTHON_LINES_LOCATIONS, /* co_linetable since 3.11: Objects/locations.md in CPython's
-				   sources */
+	PYTHON_LINES_LOCATIONS, /* co_linetable since 3.11: Objects/locations.md */
 	PYTHON_LINES_3_10,      /* co_linetable of 3.10: Objects/lnotab_notes.txt */
-	PYTHON_LINES_LNOTAB,    /* co_lnotab before that: also there */
+	PYTHON_LINES_LNOTAB,    /* co_lnotab before that: Objects/lnotab_notes.txt */
 };
 
 /* The source line of the instruction at a byte offset. 0: none. */

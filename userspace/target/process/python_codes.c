@@ -16,9 +16,8 @@
 #define REFERENCES_MAX (1u << 30)
 #define IMMORTAL_MIN (3u << 30) /* since 3.12: Include/refcount.h */
 
-/* PyCodeObject, which is not in _Py_DebugOffsets: Include/cpython/code.h, before 3.11
- * Include/code.h
- */
+/* Members of PyCodeObject that _Py_DebugOffsets lacks: Include/cpython/code.h, in 3.8
+ * Include/code.h. */
 #define FLAGS_SINCE_3_11 48
 #define FLAGS_BEFORE_3_11 36
 #define CODE_BEFORE_3_11 48 /* co_code, a bytes object */
@@ -103,7 +102,7 @@ static bool cache_read(struct python_page_cache *cache, const struct image *imag
 	return true;
 }
 
-/* Whether a str is one of the names. Those that are not ASCII may all be. */
+/* Whether a str may be one of the names. Only texts in ASCII are compared. */
 static bool name_is_wanted(const struct python_codes *codes, const struct python *python,
 			   const struct image *image, uint64_t name)
 {
