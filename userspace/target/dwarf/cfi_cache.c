@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,20 +18,21 @@
 #include "util/hash.h"
 #include "util/input.h"
 
-#define FORMAT 1 /* changes with the reply of a worker, and with what the rows mean */
+#define FORMAT 2 /* changes with the reply of a worker, and with what the rows mean */
 #define PREFIX "unwind-"
 #define TEMPORARY ".new-"
 #define NAME_SIZE 64
 #define PAYLOAD_MAX (CFI_ROWS_MAX * sizeof(struct waffle_unwind_row) + 4096)
 /* A file that changed just now may change again without a new ctime, whose clock is coarse. */
 #define SETTLED_SECONDS 2
-#define STALE_SECONDS 60            /* a temporary file of this age was left by a killed tracer */
+#define STALE_SECONDS 60 /* a temporary file of this age was left by a killed tracer */
+#define HEAD_BYTES 4096
 #define USED_SECONDS (60 * 60 * 24) /* how exact the time of the last use is */
 
 struct entry_header {
 	char magic[8];
 	uint32_t format, version; /* `version`: a hash of waffle's */
-	uint64_t device, inode, size;
+	uint64_t device, inode, size, head;
 	int64_t changed_s, changed_ns;
 	uint64_t payload, check; /* size in bytes, and a hash of the payload */
 };
@@ -107,15 +109,6 @@ void cfi_cache_close(struct cfi_cache *cache)
 	free(cache);
 }
 
-bool cfi_cache_may_have(const struct cfi_cache *cache, int fd, struct stat *file)
-{
-	return cache && !input_stat(fd, file) && S_ISREG(file->st_mode) && is_roots_alone(file) &&
-	       file->st_size >= CFI_CACHE_FILE_MIN &&
-	       time(NULL) - file->st_ctim.tv_sec > SETTLED_SECONDS &&
-	       mounts_device_is_local(getpid(),
-				      (uint64_t)major(file->st_dev) << 20 | minor(file->st_dev));
-}
-
 static uint64_t checksum(const void *bytes, size_t size)
 {
 	static const struct hash_secret fixed = {.factor = 0x9e3779b97f4a7c15ull,
@@ -132,17 +125,50 @@ static uint64_t checksum(const void *bytes, size_t size)
 	return hash_word(sum, word, &fixed);
 }
 
-static void header_make(struct entry_header *header, const struct stat *file)
+/* Reads the first page, and looks at the flags of the mount. */
+static bool head_read(int fd, uint64_t *head)
 {
+	unsigned char bytes[HEAD_BYTES];
+	struct statvfs mount;
+
+	if (fstatvfs(fd, &mount) || mount.f_flag & ST_NOSUID ||
+	    pread(fd, bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return false;
+	*head = checksum(bytes, sizeof(bytes));
+	return true;
+}
+
+bool cfi_cache_may_have(const struct cfi_cache *cache, int fd, struct cfi_cache_file *file)
+{
+	struct stat *status = &file->status;
+	uint64_t device;
+
+	file->head = 0;
+	if (!cache || input_stat(fd, status) || !S_ISREG(status->st_mode) ||
+	    !is_roots_alone(status) || status->st_size < CFI_CACHE_FILE_MIN ||
+	    time(NULL) - status->st_ctim.tv_sec <= SETTLED_SECONDS)
+		return false;
+	device = (uint64_t)major(status->st_dev) << 20 | minor(status->st_dev);
+	if (!mounts_device_is_local(getpid(), device))
+		return false;
+	/* An overlay may wait for the server of a layer. Users can't mount one here. */
+	return !mounts_device_answers(getpid(), device) || head_read(fd, &file->head);
+}
+
+static void header_make(struct entry_header *header, const struct cfi_cache_file *file)
+{
+	const struct stat *status = &file->status;
+
 	*header = (struct entry_header){
 		.magic = {'W', 'F', 'L', 'U', 'N', 'W', 'N', 'D'},
 		.format = FORMAT,
 		.version = (uint32_t)hash_text(HASH_BEGIN, WAFFLE_VERSION),
-		.device = file->st_dev,
-		.inode = file->st_ino,
-		.size = (uint64_t)file->st_size,
-		.changed_s = file->st_ctim.tv_sec,
-		.changed_ns = file->st_ctim.tv_nsec,
+		.device = status->st_dev,
+		.inode = status->st_ino,
+		.size = (uint64_t)status->st_size,
+		.head = file->head,
+		.changed_s = status->st_ctim.tv_sec,
+		.changed_ns = status->st_ctim.tv_nsec,
 	};
 }
 
@@ -158,7 +184,7 @@ static bool read_whole(int fd, void *to, size_t size)
 }
 
 /* Reads an open entry. */
-static bool entry_read(int fd, const struct stat *file, struct wire_out *reply)
+static bool entry_read(int fd, const struct cfi_cache_file *file, struct wire_out *reply)
 {
 	struct entry_header header, wanted;
 	struct stat status;
@@ -185,13 +211,14 @@ static bool entry_read(int fd, const struct stat *file, struct wire_out *reply)
 	return good && !reply->no_memory;
 }
 
-bool cfi_cache_get(const struct cfi_cache *cache, const struct stat *file, struct wire_out *reply)
+bool cfi_cache_get(const struct cfi_cache *cache, const struct cfi_cache_file *file,
+		   struct wire_out *reply)
 {
 	char name[NAME_SIZE];
 	bool good;
 	int fd;
 
-	entry_name(name, file);
+	entry_name(name, &file->status);
 	fd = openat(cache->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -268,7 +295,7 @@ static bool write_whole(int fd, const void *from, size_t size)
 	return true;
 }
 
-void cfi_cache_put(const struct cfi_cache *cache, const struct stat *file,
+void cfi_cache_put(const struct cfi_cache *cache, const struct cfi_cache_file *file,
 		   const struct wire_out *reply)
 {
 	size_t size = reply->bytes.len;
@@ -283,9 +310,9 @@ void cfi_cache_put(const struct cfi_cache *cache, const struct stat *file,
 	header_make(&header, file);
 	header.payload = size;
 	header.check = checksum(reply->bytes.data, size);
-	entry_name(name, file);
+	entry_name(name, &file->status);
 	snprintf(temporary, sizeof(temporary), TEMPORARY "%d-%jx", getpid(),
-		 (uintmax_t)file->st_ino);
+		 (uintmax_t)file->status.st_ino);
 	fd = openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		    0600);
 	if (fd < 0)

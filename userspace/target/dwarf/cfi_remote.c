@@ -92,7 +92,7 @@ int cfi_file_recall(struct cfi_table *table, struct elf_segments *segments, int 
 		    const struct cfi_cache *cache)
 {
 	struct wire_out reply = {0};
-	struct stat file;
+	struct cfi_cache_file file;
 	int result = -ENOENT;
 
 	*table = (struct cfi_table){0};
@@ -106,8 +106,9 @@ int cfi_file_recall(struct cfi_table *table, struct elf_segments *segments, int 
 	return result;
 }
 
-static bool is_unchanged(int fd, const struct stat *file)
+static bool is_unchanged(int fd, const struct cfi_cache_file *before)
 {
+	const struct stat *file = &before->status;
 	struct stat now;
 
 	return !input_stat(fd, &now) && now.st_size == file->st_size &&
@@ -120,7 +121,7 @@ static int read_remote(struct cfi_table *table, struct elf_segments *segments, i
 {
 	struct wire_out request = {0}, reply = {0};
 	struct error problem = ERROR_INIT;
-	struct stat file;
+	struct cfi_cache_file file;
 	bool keep = cfi_cache_may_have(cache, fd, &file);
 	int result;
 

@@ -142,3 +142,9 @@ bool mounts_device_is_local(pid_t pid, uint64_t device)
 	mounts_read(pid);
 	return devices_have(&last.local, device);
 }
+
+bool mounts_device_answers(pid_t pid, uint64_t device)
+{
+	mounts_read(pid);
+	return devices_have(&last.answering, device);
+}

@@ -29,4 +29,8 @@ bool mounts_device_waits(pid_t pid, uint64_t device);
  * in doubt: there are too many mounts. */
 bool mounts_device_is_local(pid_t pid, uint64_t device);
 
+/* Whether a mount that a process sees has that device and answers without a server. An overlay does
+ * not count, nor do mounts in doubt. */
+bool mounts_device_answers(pid_t pid, uint64_t device);
+
 #endif
