@@ -174,7 +174,7 @@ int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, ui
 			  ?: next_load(kernel, &class->point, slot, true, &ignored, err);
 }
 
-static int map_set(const struct bpf_map *map, uint32_t index, const void *value)
+static int map_write(const struct bpf_map *map, uint32_t index, const void *value)
 {
 	return bpf_map_update_elem(bpf_map__fd(map), &index, value, BPF_ANY) ? -errno : 0;
 }
@@ -239,7 +239,7 @@ int kernel_fetch_program_set(struct kernel *kernel, uint32_t site,
 		return -E2BIG;
 	if (!vec_push(&kernel->fetch_programs, site))
 		return -ENOMEM;
-	return map_set(kernel->bpf->maps.fetch_programs, number, fetch_program);
+	return map_write(kernel->bpf->maps.fetch_programs, number, fetch_program);
 }
 
 int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uint32_t count)
@@ -247,7 +247,7 @@ int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uin
 	int result = count > WAFFLE_ENUMS_MAX ? -E2BIG : 0;
 
 	for (uint32_t i = 0; !result && i < count; i++)
-		result = map_set(kernel->bpf->maps.call_enums, i, &enums[i]);
+		result = map_write(kernel->bpf->maps.call_enums, i, &enums[i]);
 	return result;
 }
 

@@ -242,6 +242,7 @@ void kernel_close(struct kernel *kernel)
 	calls_detach(kernel);
 	vec_free(&kernel->fetch_programs);
 	vec_free(&kernel->ended);
+	map_free(&kernel->watched);
 	waits_detach(kernel);
 	stacks_close(kernel);
 	closer_free(kernel->closer);

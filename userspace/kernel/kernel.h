@@ -141,6 +141,8 @@ int kernel_stack_process(struct kernel *kernel, pid_t pid,
 
 /* ---- functions of Python ---- */
 
+#define KERNEL_WATCH_THREADS_MAX 2048
+
 struct kernel_watch;
 
 /*
@@ -149,7 +151,8 @@ struct kernel_watch;
  * kernel_options.python was set.
  * -ENOSPC: other tracers or debuggers use the CPU's registers for this; -EOPNOTSUPP, -ENODEV,
  * -ENOENT: the machine has none; -EINVAL: the kernel is older than 5.13; -EEXIST: another process
- * has another function at the same address.
+ * has another function at the same address; -E2BIG: too many functions are watched; -EUSERS: the
+ * process has more than KERNEL_WATCH_THREADS_MAX threads.
  */
 int kernel_watch_python(struct kernel *kernel, struct kernel_watch **watch, pid_t pid,
 			const struct waffle_watch *function);

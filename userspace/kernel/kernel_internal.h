@@ -9,6 +9,7 @@
 
 #include "kernel/kernel.h"
 #include "kernel/types_internal.h"
+#include "util/map.h"
 #include "util/vec.h"
 
 struct bpf_link;
@@ -66,6 +67,7 @@ struct kernel {
 	size_t cpu_bytes, slot_bytes;
 	VEC(void *) slabs;     /* mapped slabs (bpf/unwind.h) */
 	uint64_t unwind_pages; /* in use */
+	struct map watched;    /* number of watches at each address (bpf/python.h) */
 	VEC(uint32_t) ended;   /* ended processes whose entries are not swept yet */
 	uint64_t sweep_ts;     /* time of the last sweep */
 };

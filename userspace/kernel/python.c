@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 struct kernel_watch {
 	struct kernel *kernel;
 	uint64_t addresses[2];
+	size_t address_count; /* how many of them are in the map */
 	VEC(int) events;
 	struct map tids; /* those that have events */
 };
@@ -67,10 +69,22 @@ static int event_open(const struct kernel_watch *watch, pid_t tid, uint64_t addr
 	return result;
 }
 
+/* Others need descriptors, too. */
+static bool has_room(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd < limit.rlim_cur / 4 * 3;
+}
+
 static int thread_watch(struct kernel_watch *watch, pid_t tid)
 {
 	int first, count;
 
+	/* For each event, older kernels walk the list of all events, under a lock of the machine.
+	 */
+	if (watch->tids.len >= KERNEL_WATCH_THREADS_MAX)
+		return -EUSERS;
 	if (!vec_reserve(&watch->events, 2) || !map_set(&watch->tids, (uint64_t)tid, 1))
 		return -ENOMEM;
 	/* The number of references first: a begin without its end would look like an endless call.
@@ -83,7 +97,7 @@ static int thread_watch(struct kernel_watch *watch, pid_t tid)
 	if (first < 0)
 		return first == -ESRCH ? 0 : first;
 	watch->events.data[watch->events.len++] = first;
-	return 0;
+	return has_room(first) ? 0 : -EMFILE;
 }
 
 /* Watches the threads that are not watched yet. Returns their number, or a negative errno. */
@@ -110,12 +124,30 @@ static int threads_watch(struct kernel_watch *watch, pid_t pid)
 	return result < 0 ? result : added;
 }
 
+/* The last watch of an address removes it from the map, so that it makes room, and another process
+ * may have another function there. */
+static void address_remove(struct kernel *kernel, uint64_t address)
+{
+	uint32_t uses = map_get(&kernel->watched, address);
+
+	if (uses == MAP_NONE)
+		return;
+	if (uses > 1) {
+		map_set(&kernel->watched, address, uses - 1);
+		return;
+	}
+	map_remove(&kernel->watched, address);
+	bpf_map_delete_elem(bpf_map__fd(kernel->bpf->maps.python_watches), &address);
+}
+
 void kernel_watch_free(struct kernel_watch *watch)
 {
 	if (!watch)
 		return;
 	for (size_t i = 0; i < watch->events.len; i++)
 		close(watch->events.data[i]);
+	for (size_t i = 0; i < watch->address_count; i++)
+		address_remove(watch->kernel, watch->addresses[i]);
 	vec_free(&watch->events);
 	map_free(&watch->tids);
 	free(watch);
@@ -132,15 +164,22 @@ static bool is_same(const struct waffle_watch *a, const struct waffle_watch *b)
  * if both programs run at fixed addresses. */
 static int address_add(struct kernel *kernel, uint64_t address, const struct waffle_watch *function)
 {
-	int map = bpf_map__fd(kernel->bpf->maps.python_watches);
+	int map = bpf_map__fd(kernel->bpf->maps.python_watches), result;
+	uint32_t uses = map_get(&kernel->watched, address);
 	struct waffle_watch known;
 
-	if (!bpf_map_update_elem(map, &address, function, BPF_NOEXIST))
+	if (uses != MAP_NONE) {
+		if (bpf_map_lookup_elem(map, &address, &known) || !is_same(&known, function))
+			return -EEXIST;
+		return map_set(&kernel->watched, address, uses + 1) ? 0 : -ENOMEM;
+	}
+	if (!map_set(&kernel->watched, address, 1))
+		return -ENOMEM;
+	if (!bpf_map_update_elem(map, &address, function, BPF_ANY))
 		return 0;
-	if (errno != EEXIST)
-		return -errno;
-	return !bpf_map_lookup_elem(map, &address, &known) && is_same(&known, function) ? 0
-											: -EEXIST;
+	result = -errno;
+	map_remove(&kernel->watched, address);
+	return result;
 }
 
 int kernel_watch_python(struct kernel *kernel, struct kernel_watch **watch, pid_t pid,
@@ -162,8 +201,10 @@ int kernel_watch_python(struct kernel *kernel, struct kernel_watch **watch, pid_
 	made->kernel = kernel;
 	made->addresses[0] = function->first;
 	made->addresses[1] = function->code;
-	for (size_t i = 0; i < 2 && !result; i++)
+	for (size_t i = 0; i < 2 && !result; i++) {
 		result = address_add(kernel, made->addresses[i], function);
+		made->address_count += !result;
+	}
 	/* A thread that is already watched may begin others, which are watched, too. Others may
 	 * begin new ones before we come to them. */
 	for (int i = 0; i < ROUNDS_MAX && (!i || result > 0) && result >= 0; i++)
