@@ -13,6 +13,11 @@
 #define SEARCH_BYTES_MAX (16ull << 30) /* of one search */
 #define PAGE_PRESENT (1ull << 63)      /* /proc/PID/pagemap */
 #define ABSENT_BYTES 64                /* an absent page counts as so many */
+/* A page with a name counts as much as another page, and a code object that is read as so many
+ * bytes. A program may make up any number of both, so a chunk is searched only up to a limit. */
+#define CODE_BYTES (16 * PAGE_BYTES)
+#define CHUNK_BYTES_MAX (16ull << 20)
+#define CODE_ALIGNMENT 16
 #define REFERENCES_MAX (1u << 30)
 #define IMMORTAL_MIN (3u << 30) /* since 3.12: Include/refcount.h */
 
@@ -75,6 +80,7 @@ bool python_code_at(struct python_code *code, const struct python *python,
 
 /* Reading another process's memory takes long (opener.h), and names lie close together. */
 struct python_page_cache {
+	uint64_t read; /* bytes, with those of code objects (CODE_BYTES) */
 	struct {
 		uint64_t page; /* address; 0: unused */
 		size_t bytes;
@@ -89,9 +95,12 @@ static bool cache_read(struct python_page_cache *cache, const struct image *imag
 	uint64_t page = address & ~(PAGE_BYTES - 1), at = address - page;
 	size_t slot = (size_t)(page / PAGE_BYTES) % CACHE_PAGES;
 
-	if (!page || at + size > PAGE_BYTES)
+	if (!page || at + size > PAGE_BYTES) {
+		cache->read += PAGE_BYTES;
 		return image_read(image, address, to, size);
+	}
 	if (cache->slots[slot].page != page) {
+		cache->read += PAGE_BYTES;
 		cache->slots[slot].page = page;
 		cache->slots[slot].bytes =
 			image_read_some(image, page, cache->slots[slot].data, PAGE_BYTES);
@@ -176,18 +185,22 @@ static void code_check(const struct codes_search *search, uint64_t address, cons
 
 	if (at < count)
 		name = words[at];
-	else if (!word_read(search->image, address + 8 * at, &name))
+	else if (!cache_read(search->codes->cache, search->image, address + 8 * at, &name,
+			     sizeof(name)))
 		return;
-	if (name_is_wanted(search->codes, search->python, search->image, name) &&
-	    python_code_at(&code, search->python, search->image, address))
+	if (!name_is_wanted(search->codes, search->python, search->image, name))
+		return;
+	search->codes->cache->read += CODE_BYTES;
+	if (python_code_at(&code, search->python, search->image, address))
 		search->each(&code, search->arg);
 }
 
 static void words_search(const struct codes_search *search, uint64_t address, const uint64_t *words,
 			 size_t count)
 {
-	for (size_t i = 1; i < count; i++)
-		if (words[i] == search->python->code_type)
+	for (size_t i = OBJECT_TYPE / 8; i < count; i += CODE_ALIGNMENT / 8)
+		if (words[i] == search->python->code_type &&
+		    search->codes->cache->read < CHUNK_BYTES_MAX)
 			code_check(search, address + 8 * i - OBJECT_TYPE, words + i - 1,
 				   count - i + 1);
 }
@@ -200,10 +213,12 @@ static uint64_t chunk_search(const struct codes_search *search, int pagemap, uin
 {
 	uint64_t map[CHUNK_PAGES], words[CHUNK_PAGES * PAGE_BYTES / 8];
 	uint64_t bytes = pages * ABSENT_BYTES;
+	uint64_t *read = &search->codes->cache->read;
 	ssize_t got = pread(pagemap, map, pages * sizeof(*map),
 			    (off_t)(address / PAGE_BYTES * sizeof(*map)));
 	size_t known = got > 0 ? (size_t)got / sizeof(*map) : 0, end;
 
+	*read = 0;
 	for (size_t i = 0; i < known; i = end + 1) {
 		uint64_t from = address + i * PAGE_BYTES;
 
@@ -216,7 +231,7 @@ static uint64_t chunk_search(const struct codes_search *search, int pagemap, uin
 				     8);
 		bytes += (end - i) * PAGE_BYTES;
 	}
-	return bytes;
+	return bytes + *read;
 }
 
 bool python_codes_step(struct python_codes *codes, const struct python *python,
