@@ -585,9 +585,10 @@ struct sender_counts sender_close(struct sender *sender, uint64_t until_ns)
 
 	pthread_mutex_lock(&sender->lock);
 	sender->closing = true;
-	if (!sender->host.finished && !sender->asked)
+	if (!sender->host.finished && !sender->asked) {
 		sender->not_before_ns = 0; /* one last try */
-	sender->backoff.failures = sender->asked ? sender->backoff.failures : 0;
+		sender->backoff.failures = 0;
+	}
 	pthread_cond_broadcast(&sender->changed);
 	while (sender->started && !sender->ended && wait_until(sender, until_ns))
 		;
