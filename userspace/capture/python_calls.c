@@ -210,6 +210,18 @@ static int gone_end(struct python_calls *calls, const struct waffle_rec_watched 
 	return result;
 }
 
+/* Returns -EINVAL if there is no room. One process leaves room for others. */
+static int call_add(struct python_calls *calls, const struct python_call *call)
+{
+	size_t own = 0;
+
+	if (calls->list.len >= CALLS_MAX)
+		return -EINVAL;
+	for (size_t i = 0; calls->list.len >= CALLS_MAX / 2 && i < calls->list.len; i++)
+		own += calls->list.data[i].tgid == call->tgid;
+	return own < CALLS_MAX / 2 && vec_push(&calls->list, *call) ? 0 : -EINVAL;
+}
+
 static struct code_touch *touch_of(struct python_calls *calls, const struct waffle_rec_watched *rec)
 {
 	return &calls->touches[(rec->rec.tid * 2654435761u ^ rec->function) % TOUCHES];
@@ -266,7 +278,7 @@ static int early_pass(struct python_calls *calls, const struct waffle_rec_watche
 		result = gone_end(calls, rec, rec->frame);
 	if (result)
 		return result;
-	return calls->list.len < CALLS_MAX && vec_push(&calls->list, call) ? 0 : -EINVAL;
+	return call_add(calls, &call);
 }
 
 static int begin_pass(struct python_calls *calls, const struct waffle_rec_watched *rec)
@@ -291,7 +303,7 @@ static int begin_pass(struct python_calls *calls, const struct waffle_rec_watche
 		result = gone_end(calls, rec, rec->outer);
 	if (result)
 		return result;
-	return calls->list.len < CALLS_MAX && vec_push(&calls->list, call) ? 0 : -EINVAL;
+	return call_add(calls, &call);
 }
 
 /* A reference to the code was made or released. */
@@ -328,6 +340,11 @@ int python_calls_pass(struct python_calls *calls, const struct waffle_rec_watche
 }
 
 /* ---- processes ---- */
+
+void python_calls_forget(struct python_calls *calls, pid_t pid)
+{
+	python_watches_forget(calls->watches, pid);
+}
 
 void python_calls_add(struct python_calls *calls, pid_t pid)
 {

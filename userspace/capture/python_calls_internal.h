@@ -44,6 +44,8 @@ void python_calls_close(struct python_calls *calls);
 void python_calls_add(struct python_calls *calls, pid_t pid);
 /* A fork, an exec or an exit of a target. Returns the result of deliver(). */
 int python_calls_process(struct python_calls *calls, const struct waffle_rec *rec);
+/* The process has ended. Its exit record may be missing. */
+void python_calls_forget(struct python_calls *calls, pid_t pid);
 /* Continues the search for functions, for some milliseconds. Returns whether a search
  * is going on. */
 bool python_calls_round(struct python_calls *calls, uint64_t now_ns);

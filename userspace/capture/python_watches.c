@@ -20,26 +20,40 @@
 #define OTHER_MIN_NS 50000000ull
 #define OTHER_MAX_NS 3200000000ull
 /* A search that has not found everything is repeated after a pause, which is so many times as long
- * as the search, within these limits. */
+ * as the search, within these limits, and never less than PAUSE_TIMES_MIN times as long. */
 #define PAUSE_TIMES 20
+#define PAUSE_TIMES_MIN 4
 #define PAUSE_MIN_NS 100000000ull
 #define PAUSE_MAX_NS 10000000000ull
+/* How often we check that the watched objects of a process are still there. */
+#define LOOK_NS 1000000000ull
+#define FAILURES_MAX 8       /* of watching functions of a process */
 #define RETURN_VALUE_3_11 83 /* Include/opcode.h */
+
+struct watched_function {
+	uint64_t code, name; /* as in struct waffle_watch */
+	uint32_t first_line;
+	struct kernel_watch *watch;
+};
 
 struct watched_process {
 	pid_t pid;
+	/* It was forked by this process, or by another such child of it, whose watches apply to it:
+	 * they end when those of that process are released. 0: it has its own. */
+	pid_t inherits;
 	bool done; /* everything was found, nothing can be, or a parent's watches apply */
 	struct python python;
 	struct python_codes codes;
 	bool is_other; /* it has no interpreter yet */
 	bool searching;
-	bool searched;     /* to the end, once */
-	uint64_t begin_ns; /* of the search */
-	uint64_t pause_ns; /* if is_other */
-	uint64_t next_ns;  /* when to continue */
-	uint32_t found;    /* a bit for each spec */
-	uint64_t code[WAFFLE_WATCHES_PER_PROCESS];
-	struct kernel_watch *list[WAFFLE_WATCHES_PER_PROCESS];
+	bool searched;      /* to the end, once */
+	uint64_t begin_ns;  /* of the search */
+	uint64_t pause_ns;  /* if is_other */
+	uint64_t next_ns;   /* when to continue */
+	uint64_t looked_ns; /* see LOOK_NS */
+	uint32_t found;     /* a bit for each spec */
+	uint32_t failures;
+	struct watched_function list[WAFFLE_WATCHES_PER_PROCESS];
 	size_t count;
 };
 
@@ -68,7 +82,7 @@ int python_watches_open(struct python_watches **watches,
 static void process_clear(struct watched_process *process)
 {
 	for (size_t i = 0; i < process->count; i++)
-		kernel_watch_free(process->list[i]);
+		kernel_watch_free(process->list[i].watch);
 	python_codes_free(&process->codes);
 	*process = (struct watched_process){.pid = process->pid};
 }
@@ -116,6 +130,10 @@ static const char *watch_problem(int error)
 		return "a debugger or another tracer uses the CPU's four watch registers";
 	case EINVAL:
 		return "this needs Linux 5.13 or later";
+	case E2BIG:
+		return "too many functions are watched";
+	case EUSERS:
+		return "it has too many threads";
 	case EEXIST:
 		return "another process has another function at the same address";
 	case EOPNOTSUPP:
@@ -132,7 +150,7 @@ static const char *watch_problem(int error)
 static bool is_watched(const struct watched_process *process, uint64_t code)
 {
 	for (size_t i = 0; i < process->count; i++)
-		if (process->code[i] == code)
+		if (process->list[i].code == code)
 			return true;
 	return false;
 }
@@ -155,8 +173,12 @@ static int function_watch(struct python_watches *watches, struct watched_process
 
 	if (result)
 		return result;
-	process->code[process->count] = code->address;
-	process->list[process->count++] = made;
+	process->list[process->count++] = (struct watched_function){
+		.code = code->address,
+		.name = code->name,
+		.first_line = code->first_line,
+		.watch = made,
+	};
 	return 0;
 }
 
@@ -167,7 +189,8 @@ static void function_take(struct python_watches *watches, struct watched_process
 	uint32_t number;
 	int result;
 
-	if (is_watched(process, code->address))
+	/* A program may make up any number of objects that can't be watched. */
+	if (is_watched(process, code->address) || process->failures >= FAILURES_MAX)
 		return;
 	if (code->suspends) {
 		report(watches, spec,
@@ -187,9 +210,8 @@ static void function_take(struct python_watches *watches, struct watched_process
 	if (number == UINT32_MAX) /* the filter wants none of its calls */
 		return;
 	result = function_watch(watches, process, code, number);
-	if (result == -ESRCH)
-		return;
-	if (result)
+	process->failures += result != 0;
+	if (result && result != -ESRCH)
 		report(watches, spec, " in pid %d: %s", process->pid, watch_problem(-result));
 }
 
@@ -247,12 +269,14 @@ static int interpreter_find(struct python_watches *watches, struct watched_proce
 static void search_end(struct python_watches *watches, struct watched_process *process,
 		       uint64_t now_ns)
 {
-	uint64_t pause = PAUSE_TIMES * (now_ns - process->begin_ns);
+	uint64_t took = now_ns - process->begin_ns, pause = PAUSE_TIMES * took;
+	uint64_t most =
+		took > PAUSE_MAX_NS / PAUSE_TIMES_MIN ? PAUSE_TIMES_MIN * took : PAUSE_MAX_NS;
 
 	process->searching = false;
 	process->searched = true;
 	python_codes_free(&process->codes);
-	pause = pause < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause;
+	pause = pause < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause > most ? most : pause;
 	process->next_ns = now_ns + pause;
 	process->done = process->found == (1u << watches->options.spec_count) - 1;
 }
@@ -309,6 +333,53 @@ static void process_round(struct python_watches *watches, struct watched_process
 	image_close(&image);
 }
 
+/* Whether a watched object is another one now, or none: its memory was used again. */
+static bool is_replaced(const struct watched_process *process, const struct image *image,
+			const struct watched_function *function)
+{
+	struct python_code code;
+	uint64_t word;
+
+	if (!image_read(image, function->code, &word, sizeof(word)))
+		return false;
+	return !python_code_at(&code, &process->python, image, function->code) ||
+	       code.name != function->name || code.first_line != function->first_line;
+}
+
+/* Whether its watches are those of children, too, which may still have the objects. */
+static bool has_heirs(const struct python_watches *watches, const struct watched_process *process)
+{
+	for (size_t i = 0; i < watches->processes.len; i++)
+		if (watches->processes.data[i].inherits == process->pid)
+			return true;
+	return false;
+}
+
+/* Releases the watches of functions that the program has freed: each access to what is there now
+ * would cost it a trap. Then it is searched again, as another object may have the function. */
+static void process_look(const struct python_watches *watches, struct watched_process *process,
+			 uint64_t now_ns)
+{
+	struct image image;
+
+	if (!process->count || now_ns < process->looked_ns + LOOK_NS || has_heirs(watches, process))
+		return;
+	process->looked_ns = now_ns;
+	if (image_open(&image, process->pid))
+		return;
+	for (size_t i = process->count; i > 0; i--) {
+		struct watched_function *function = &process->list[i - 1];
+
+		if (!is_replaced(process, &image, function))
+			continue;
+		kernel_watch_free(function->watch);
+		*function = process->list[--process->count];
+		process->found = 0;
+		process->done = false;
+	}
+	image_close(&image);
+}
+
 bool python_watches_round(struct python_watches *watches, uint64_t now_ns)
 {
 	size_t searches = 0;
@@ -319,6 +390,7 @@ bool python_watches_round(struct python_watches *watches, uint64_t now_ns)
 		struct watched_process *process = &watches->processes.data[i];
 		bool before = process->searching;
 
+		process_look(watches, process, now_ns);
 		if (process->done ||
 		    (!before && (now_ns < process->next_ns || searches >= SEARCHES_MAX)))
 			continue;
@@ -367,14 +439,46 @@ void python_watches_add(struct python_watches *watches, pid_t pid)
 static void child_add(struct python_watches *watches, const struct waffle_rec_fork *fork)
 {
 	const struct watched_process *parent = process_of(watches, (pid_t)fork->tgid);
-	bool watched = parent && parent->count;
+	pid_t owner = !parent ? 0 : parent->count ? parent->pid : parent->inherits;
 	struct watched_process *child;
 
 	python_watches_add(watches, (pid_t)fork->child_tgid);
 	child = process_of(watches, (pid_t)fork->child_tgid);
 	/* The child has the parent's memory and its watches. */
-	if (child && watched)
+	if (child && owner && owner != child->pid) {
 		child->done = true;
+		child->inherits = owner;
+	}
+}
+
+/* Gives the watches of a process that ends to one of the children that they apply to: the kernel
+ * removes a child's when the events that it inherited are closed. */
+static void watches_hand_over(struct python_watches *watches, struct watched_process *process)
+{
+	struct watched_process *heir = NULL;
+
+	for (size_t i = 0; i < watches->processes.len; i++) {
+		struct watched_process *child = &watches->processes.data[i];
+
+		if (child->inherits != process->pid)
+			continue;
+		child->inherits = heir ? heir->pid : 0;
+		if (heir)
+			continue;
+		heir = child;
+		heir->python = process->python;
+		heir->found = process->found;
+		memcpy(heir->list, process->list, sizeof(heir->list));
+		heir->count = process->count;
+		process->count = 0;
+	}
+}
+
+static void process_remove(struct python_watches *watches, struct watched_process *process)
+{
+	watches_hand_over(watches, process);
+	process_clear(process);
+	*process = watches->processes.data[--watches->processes.len];
 }
 
 void python_watches_process(struct python_watches *watches, const struct waffle_rec *rec)
@@ -389,9 +493,20 @@ void python_watches_process(struct python_watches *watches, const struct waffle_
 	process = process_of(watches, (pid_t)end->tgid);
 	if (!process || (rec->kind == WAFFLE_REC_EXIT && rec->tid != end->tgid))
 		return;
+	if (rec->kind == WAFFLE_REC_EXIT) {
+		process_remove(watches, process);
+		return;
+	}
+	watches_hand_over(watches, process);
 	process_clear(process);
-	if (rec->kind == WAFFLE_REC_EXIT)
-		*process = watches->processes.data[--watches->processes.len];
+}
+
+void python_watches_forget(struct python_watches *watches, pid_t pid)
+{
+	struct watched_process *process = process_of(watches, pid);
+
+	if (process)
+		process_remove(watches, process);
 }
 
 void python_watches_report(const struct python_watches *watches)

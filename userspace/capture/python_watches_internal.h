@@ -32,6 +32,8 @@ void python_watches_close(struct python_watches *watches);
 void python_watches_add(struct python_watches *watches, pid_t pid);
 /* A fork, an exec or an exit of a target. */
 void python_watches_process(struct python_watches *watches, const struct waffle_rec *rec);
+/* The process has ended. Its exit record may be missing. */
+void python_watches_forget(struct python_watches *watches, pid_t pid);
 /* Continues the search for some milliseconds. Returns whether a search is going on. */
 bool python_watches_round(struct python_watches *watches, uint64_t now_ns);
 /* Whether there is a process that was not searched to the end yet, and may be of Python. */

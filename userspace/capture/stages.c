@@ -319,6 +319,8 @@ void stages_forget(const struct stages *stages, pid_t pid)
 		record_filter_forget(stages->filter, pid);
 	if (stages->tracks)
 		track_stage_forget(stages->tracks, (uint32_t)pid);
+	if (stages->functions)
+		python_calls_forget(stages->functions, pid);
 	address_spaces_forget(stages->spaces, pid);
 	enrich_forget(stages->enrich, pid);
 	code_names_forget(stages->names, pid);
