@@ -105,6 +105,50 @@ def test_what_is_not_recorded_is_said(waffle, start, tmp_path):
     assert not capture.rows("span")
 
 
+def test_calls_of_children_are_recorded_after_their_parent_has_exited(waffle, start, tmp_path):
+    script = tmp_path / "orphans.py"
+    script.write_text("import os, sys, time\ndef step():\n    time.sleep(0.002)\n"
+                      "print('ready', flush=True)\nsys.stdin.readline()\n"
+                      "for level in range(3):\n    if os.fork(): step(); os._exit(0)\n    time.sleep(0.2)\n"
+                      "for i in range(50): step()\nprint('done', flush=True)\n")
+    program = start(sys.executable, script)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "--no-report", "--follow", "--probe", "python:orphans.py:step")
+    wait_until(attached.capture.path.exists, "attach to be ready")
+    program.ask("go", "done")
+    seen = spans(attached.stop(), "step")
+    assert len(seen) == 53 and len({row["pid"] for row in seen}) == 4
+
+
+def watches_of(tracer):
+    """The number of perf events of a tracer."""
+    folder, count = f"/proc/{tracer}/fd", 0
+    for fd in os.listdir(folder):
+        try:
+            count += "perf_event" in os.readlink(f"{folder}/{fd}")
+        except FileNotFoundError:  # it was closed meanwhile
+            pass
+    return count
+
+
+def test_the_watches_of_a_freed_function_are_released(waffle, start, tmp_path):
+    script = tmp_path / "frees.py"
+    script.write_text("import sys, time\nspace = {}\n"
+                      "exec(compile('def gone():\\n    pass\\n', 'frees_module.py', 'exec'), space)\n"
+                      "print('ready', flush=True)\nsys.stdin.readline()\n"
+                      "for i in range(10): space['gone']()\ndel space['gone']\n"
+                      "keep = [bytes(i % 400 + 60) for i in range(20000)]\nprint('done', flush=True)\n"
+                      "sys.stdin.readline()\n")
+    program = start(sys.executable, script)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "--no-report", "--probe", "python:frees_module.py:gone")
+    wait_until(attached.capture.path.exists, "attach to be ready")
+    before = watches_of(attached.process.pid)
+    program.ask("go", "done")
+    wait_until(lambda: watches_of(attached.process.pid) == before - 2, "the watches to be released")
+    assert len(spans(attached.stop(), "gone")) == 10
+
+
 @pytest.mark.parametrize("spec, problem", [
     ("python:train.py", "needs a file and a function, such as python:train.py:train_step"),
     ("python::step", "needs a file and a function"),
