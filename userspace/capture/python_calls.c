@@ -368,7 +368,8 @@ static int exit_pass(struct python_calls *calls, const struct waffle_rec_exit *r
 
 int python_calls_process(struct python_calls *calls, const struct waffle_rec *rec)
 {
-	python_watches_process(calls->watches, rec);
+	if (rec->kind != WAFFLE_REC_FORK || calls->options.follow)
+		python_watches_process(calls->watches, rec);
 	return rec->kind == WAFFLE_REC_FORK ? 0
 					    : exit_pass(calls, (const struct waffle_rec_exit *)rec);
 }

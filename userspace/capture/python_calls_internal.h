@@ -28,6 +28,7 @@ struct python_calls_options {
 	struct kernel *kernel;
 	struct arming *arming;
 	struct record_filter *filter; /* NULL: everything is kept */
+	bool follow;                  /* children of targets are targets, too */
 	/* Takes a record that is kept, with arming's number of its site. */
 	int (*deliver)(struct waffle_rec *rec, void *arg);
 	void *arg;

@@ -253,15 +253,17 @@ static void functions_notify(const char *line, void *arg)
 
 static int functions_begin(struct session *session)
 {
-	struct python_calls_options options = {.specs = session->options->functions,
-					       .spec_count = session->options->function_count,
-					       .kernel = session->kernel,
-					       .arming = session->arming,
-					       .filter = session->stages.filter,
-					       .deliver = stages_deliver_track,
-					       .arg = &session->stages,
-					       .notify = functions_notify,
-					       .notify_arg = session};
+	struct python_calls_options options = {
+		.specs = session->options->functions,
+		.spec_count = session->options->function_count,
+		.kernel = session->kernel,
+		.arming = session->arming,
+		.filter = session->stages.filter,
+		.follow = session->options->kernel.config.follow_children,
+		.deliver = stages_deliver_track,
+		.arg = &session->stages,
+		.notify = functions_notify,
+		.notify_arg = session};
 
 	return session->options->function_count
 		       ? python_calls_open(&session->stages.functions, &options, session->err)
