@@ -18,8 +18,11 @@ for name in ("SUDO_USER", "SUDO_UID", "SUDO_GID", "SUDO_COMMAND"):
 # Far more than any test takes, on a busy machine too.
 LONGEST_S = 300
 
-# A shell that starts this in the background has it and all that it starts ignore Ctrl-C.
+# A shell that starts this in the background has it and all that it starts ignore Ctrl-C, and nohup the end of the
+# terminal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
