@@ -326,7 +326,8 @@ SCENARIOS = (
         victim=Seen("R", runnable=0.6),
         check="throttled",
     ),
-    # poll() and select() name what they wait for, not only that they do.
+    # poll() and select() name what they wait for, not only that they do. Where the stack of the wake-up does not show
+    # the timer, its time alone tells: `likely`.
     Scenario(
         "polled_dns",
         "polled.c",
@@ -335,6 +336,7 @@ SCENARIOS = (
         span="victim",
         object="socket",
         share=0.9,
+        grade="likely",
         victim=Seen("S", ("poll",)),
     ),
     Scenario(
