@@ -60,14 +60,15 @@ static void check_text(const struct why *why, const struct why_part *part, const
 }
 
 /* Thread 10 runs a span from 1000 to 101000. `count` samples: 7 of 10 in its own code. */
-static struct why *sampled(struct capture *capture, struct stack_names **names, int count)
+static struct why *sampled_in(const char *function, struct capture *capture,
+			      struct stack_names **names, int count)
 {
 	struct why_query query = {.span_id = 1};
 	struct error err = ERROR_INIT;
 	struct why *why;
 
 	capture_begin(capture, true);
-	user_stack(capture, 1, "gemm_kernel");
+	user_stack(capture, 1, function);
 	kernel_stack(capture, 0xffffffff81000000, "vfs_write");
 	gets(capture, 1000, 1, 0, 10, 0, 0, 0);
 	capture_span(capture, 1000, 10, 1);
@@ -81,6 +82,11 @@ static struct why *sampled(struct capture *capture, struct stack_names **names, 
 	query.names = *names;
 	capture_must(why_new(&why, capture->model, &query, &err), err);
 	return why;
+}
+
+static struct why *sampled(struct capture *capture, struct stack_names **names, int count)
+{
+	return sampled_in("gemm_kernel", capture, names, count);
 }
 
 static void end(struct capture *capture, struct stack_names *names, struct why *why)
@@ -111,6 +117,22 @@ static void test_samples_name_the_code_of_a_cause_and_change_no_duration(void **
 	check_text(
 		why, part,
 		"  running: 70 % gemm_kernel (app.py), user; 30 % kernel, write() (50 samples)\n");
+	end(&capture, names, why);
+}
+
+static void test_places_that_a_line_has_no_room_for_are_left_out(void **state)
+{
+	static const char name[] =
+		"a_function_whose_name_is_as_long_as_those_of_templates_often_are";
+	struct capture capture;
+	struct stack_names *names;
+	struct why *why = sampled_in(name, &capture, &names, 50);
+	const struct why_part *part = &why->parts.data[why->instances.data[0].part];
+	char expected[200];
+
+	(void)state;
+	snprintf(expected, sizeof(expected), "  running: 70 %% %.59s… (50 samples)\n", name);
+	check_text(why, part, expected);
 	end(&capture, names, why);
 }
 
@@ -287,6 +309,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_samples_name_the_code_of_a_cause_and_change_no_duration),
+		cmocka_unit_test(test_places_that_a_line_has_no_room_for_are_left_out),
 		cmocka_unit_test(test_few_samples_say_nothing),
 		cmocka_unit_test(test_without_samples_there_are_none),
 		cmocka_unit_test(test_the_holder_of_a_lock_has_the_samples_of_its_own_running),

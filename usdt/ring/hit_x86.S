@@ -75,17 +75,21 @@
 
 /*
  * Reads the clock into rax, in the middle of what has to be waited for: addresses that are loaded
- * from addresses. Only a thread that has a ring may do so (ticks_is_forbidden()). Goes on if no
- * tracer waits at the probe. The kernel counts those in the low byte of the site's semaphore
- * (usdt/record/sites.h).
+ * from addresses. Only a thread that has a ring may do so (ticks_is_forbidden()). For the collector,
+ * goes on if no tracer waits at the probe. The kernel counts those in the low byte of the site's
+ * semaphore (usdt/record/sites.h), a tracer of rings among them.
  */
 	.macro clock_read writer, probe, slow
+	.if \writer == THREAD_COLLECTOR
 	movslq PROBE_DISTANCE(\probe), %r11
+	.endif
 	testq %r10, %r10
 	je \slow
 	rdtsc
+	.if \writer == THREAD_COLLECTOR
 	cmpb $0, PROBE_DISTANCE(\probe, %r11)
 	jne \slow
+	.endif
 	shlq $32, %rdx
 	orq %rdx, %rax
 	.endm
