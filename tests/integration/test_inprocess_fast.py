@@ -136,6 +136,15 @@ def test_a_span_at_the_address_of_a_lost_one_ends_only_itself(recorder):
     capture.check_sums(lost=0)
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="other machines have no fast path")
+def test_sites_take_the_fast_path_for_the_collector_and_for_a_tracer(waffle, program):
+    _, out = Recorder(waffle, program).run("counted")
+    assert out == "fast\n"
+    capture = waffle.run(program, "counted", options=["--transport", "ring", "--no-sched"])
+    assert capture.result.stdout == "fast\n"
+    assert by_name(capture.rows(), "event")
+
+
 def test_bpftrace_counts_the_hits_of_a_program_that_records_itself(waffle, program):
     """No tracer of ours: only the site's semaphore tells that somebody waits at its probe."""
     capture, started = Recorder(waffle, program).start("ticks")

@@ -11,6 +11,7 @@
  *	inside_fast moved              a fiber ends its span on a thread with the same context
  *	inside_fast again              a fiber ends its span where another fiber's was lost
  *	inside_fast ticks              an event for each line of input
+ *	inside_fast counted            says whether its sites leave the fast path for good
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -318,6 +319,31 @@ static void ticks(void)
 	}
 }
 
+static waffle_ring_t_ slow_path;
+static unsigned slow_hits;
+
+static bool slow_path_count(const void *probe, unsigned long long id, const void *name,
+			    const void *frame, unsigned long long size)
+{
+	slow_hits++;
+	return slow_path(probe, id, name, frame, size);
+}
+
+/* The first hits are slow: a ring is made, and a tracer has to find it. */
+static void counted(void)
+{
+	int turns = 2000;
+
+	slow_path = waffle_process_get_()->ring_;
+	waffle_process_get_()->ring_ = slow_path_count;
+	do {
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		slow_hits = 0;
+		keys();
+	} while (slow_hits && --turns);
+	printf("%s\n", slow_hits ? "slow" : "fast");
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -343,6 +369,8 @@ int main(int argc, char **argv)
 		again();
 	else if (!strcmp(mode, "ticks"))
 		ticks();
+	else if (!strcmp(mode, "counted"))
+		counted();
 	else
 		return 2;
 	return 0;
