@@ -19,7 +19,7 @@
 #define THREADS 4
 #define STREAMS 8
 #define KERNELS 32
-#define STEP_OPS 512 /* of each thread */
+#define STEP_OPS 512 /* operations that each thread launches in a step */
 
 enum site { SITE_STEP, SITE_LAUNCH, SITE_COPY, SITE_SET, SITE_KERNEL };
 
@@ -57,7 +57,7 @@ struct operation {
 struct bench {
 	struct store_writer *writer;
 	struct error err;
-	uint64_t clock[THREADS];   /* of each launching thread */
+	uint64_t clock[THREADS];   /* time of each launching thread */
 	uint64_t free_ts[STREAMS]; /* when the stream's last operation ends */
 	uint64_t random, ids, records, last_ts;
 	uint32_t correlation;

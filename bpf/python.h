@@ -14,7 +14,7 @@
 
 /* An x86 CPU watches four addresses. */
 #define WAFFLE_WATCHES_PER_PROCESS 2
-/* Of all processes of a capture. */
+/* The maximum number of addresses that are watched in all processes of a capture. */
 #define WAFFLE_WATCHES_MAX 4096
 /* Frames that are searched for the function. */
 #define WAFFLE_WATCH_FRAMES_MAX 256

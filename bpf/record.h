@@ -50,7 +50,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_TRACK_HIT, /* of a ring: becomes ON_TRACK, HIT and SPAN_END */
 	WAFFLE_REC_HALTED,    /* a thread that is blocked at the end: becomes OPEN_WAIT */
 	WAFFLE_REC_SOCKET,    /* a server's connection: becomes HIT and SPAN_END of a request */
-	WAFFLE_REC_WATCHED,   /* of a function of Python: becomes HIT and RETURN of a call */
+	WAFFLE_REC_WATCHED,   /* an access to a function of Python: becomes HIT or RETURN */
 	WAFFLE_REC_RING_COUNT
 };
 

@@ -33,7 +33,7 @@ struct storage_walk {
 	__u64 return_probe;
 	__u64 return_stack; /* the stack address to find in that list */
 	__u64 ts;           /* of the span or event */
-	__u64 frame;        /* of Python: _PyInterpreterFrame */
+	__u64 frame;        /* address of the _PyInterpreterFrame to begin at */
 	__u32 zero;
 	__u32 waits;   /* this is walks.of_wait */
 	__u32 count;   /* addresses */

@@ -64,7 +64,7 @@ struct waffle_scope_ {
 
 struct waffle_link_ {
 	waffle_context_t context_;
-	unsigned depth_, mode_; /* what the thread has inside the scope */
+	unsigned depth_, mode_; /* the values of struct waffle_thread_ within the scope */
 };
 
 /* Frames that the program pushes (frame.h). */

@@ -62,7 +62,7 @@
 	".subsection 1\n\t.4byte " semaphore "\n\t.4byte %c[waffle_meta] - .\n"                    \
 	"\t.4byte %c[waffle_func] - .\n\t.4byte %c[waffle_line]\n\t.previous\n"
 
-/* Where these are, from the probe (arch.h). */
+/* Distance in bytes from the probe (arch.h) to the offset of the meta and to the line. */
 #define WAFFLE_AT_META_ (WAFFLE_PROBE_BYTES_ + 4)
 #define WAFFLE_AT_LINE_ (WAFFLE_PROBE_BYTES_ + 12)
 

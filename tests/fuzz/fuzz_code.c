@@ -79,7 +79,7 @@ static void read_python(const uint8_t *data, size_t size)
 
 	require(code);
 	memcpy(code, data, size < sizeof(*code) ? size : sizeof(*code));
-	for (form = 0; form <= 2; form++) { /* of the table of lines: of 3.11, 3.8 and 3.10 */
+	for (form = 0; form <= 2; form++) { /* the forms of line tables: 3.11, 3.8 and 3.10 */
 		python.kernel.index_bytes = form;
 		for (uint64_t at = 0; at < 4096; at += 62) {
 			if (!python_frame_of(&python, code, code->code + at, &frame))

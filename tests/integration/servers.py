@@ -127,6 +127,23 @@ class Zipkin(Server):
         return {span["id"]: span for span in get_json(f"{self.url}/api/v2/trace/{trace_id}") or []}
 
 
+class QuietHandler(http.server.BaseHTTPRequestHandler):
+    def answer_nothing(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def serving(handler):
+    """A server on a free port of this machine, whose requests the handler answers in threads."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
 class Sink:
     """Takes the requests that a collector forwards, as JSON."""
 
@@ -134,20 +151,14 @@ class Sink:
         self.bodies = []
         sink = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 sink.bodies.append(body)
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self.answer_nothing()
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = serving(Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def resources(self):
         return [r for body in list(self.bodies) for r in json.loads(body).get("resourceSpans", [])]
@@ -209,7 +220,7 @@ class MetricsPage:
         page = self
         page.scrapes = 0
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_GET(self):
                 page.scrapes += 1
                 body = path.read_bytes()
@@ -220,12 +231,8 @@ class MetricsPage:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = serving(Handler)
         self.address = f"127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):
         self.server.shutdown()
@@ -269,7 +276,7 @@ class Crowd:
         self.spans, self.served = 0, 0
         crowd = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):  # noqa: N802
@@ -282,13 +289,7 @@ class Crowd:
                                        for scope in resource.scope_spans)
                 if number <= 4:
                     crowd.together.wait(60)
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self.answer_nothing()
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = serving(Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()

@@ -78,7 +78,7 @@ static void test_a_description_means_whole_names(void **state)
 	assert_false(matches("python:a.py:f", "a.py", "g.if", true));
 	assert_false(matches("python:a.py:f", "a.py", "f.<locals>.g", true));
 	assert_false(matches("python:a.py:T.f", "a.py", "ST.f", true));
-	/* Without qualified names, it can't be told whose "f" it is. */
+	/* A code object without a qualified name does not say to which class its "f" belongs. */
 	assert_false(matches("python:a.py:T.f", "a.py", "f", false));
 }
 

@@ -229,7 +229,7 @@ static void test_the_thread_delivers_and_the_end_tries_each_once(void **state)
 /* A server with several requests under way. The first bytes of parcels say what it answers: d and a
  * as above, and "w" waits for `go` before it answers d. */
 struct wide_server {
-	struct server server; /* what is said */
+	struct server server; /* the sender's messages */
 	atomic_uint inside, most, go, taken;
 	atomic_uint wait_for; /* each request waits until so many are under way at once */
 	unsigned stops_at;    /* later requests than this wait for `go`; 0: none */

@@ -24,7 +24,7 @@ struct level {
 
 struct stack {
 	struct per_thread memory;
-	uint32_t session; /* of the levels */
+	uint32_t session; /* in which the levels were pushed */
 	unsigned depth;
 	unsigned beyond; /* levels that had no room */
 	struct level levels[NVTX_DEPTH_MAX];

@@ -16,7 +16,7 @@
 
 /* The first member of what a thread has. */
 struct per_thread {
-	struct per_thread *next; /* of all threads; never changes */
+	struct per_thread *next; /* links the memory of all threads; never changes */
 	uint64_t owner;          /* pid and tid. After a fork() the pid is that of the parent */
 };
 

@@ -19,7 +19,7 @@ waffle_event_id_t hit_event(const void *probe, unsigned long long *words, size_t
 struct waffle_scope_ *hit_enter(const void *probe, unsigned long long *words, size_t count,
 				waffle_enter_rest_t_ rest, struct waffle_scope_ *scope);
 void hit_leave(const struct waffle_scope_ *scope, waffle_leave_rest_t_ rest);
-/* What hit_leave() does with a scope that is not the innermost one. */
+/* Pops a scope that is not the innermost one, for hit_leave(). */
 void hit_pop(const struct waffle_scope_ *scope);
 #else
 #define hit_event NULL

@@ -53,7 +53,7 @@ struct ring_writer {
 
 /* A record that is to be written: a header, a word, and more words. */
 struct ring_entry {
-	uint32_t header; /* of struct ring_record: bytes, and kind << 16 */
+	uint32_t header; /* the first word of struct ring_record: bytes | kind << 16 */
 	uint64_t first;
 	const uint64_t *words;
 	uint64_t count; /* of `words`, at least 1 */

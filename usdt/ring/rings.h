@@ -60,7 +60,7 @@ struct rings_thread {
 	/* The writers of these slots for the fast path (hit.h); NULL: there is none. */
 	const struct ring_writer *fast[RINGS_READERS];
 	struct ring_rseq *rseq;     /* NULL: none */
-	struct waffle_thread_ *own; /* of the thread; set before `fast` is */
+	struct waffle_thread_ *own; /* state of this thread; set before `fast` is */
 };
 
 /* Distance from the thread pointer to the libc's struct rseq. 0: there is none. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/output.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -9,6 +10,23 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+int output_write(int fd, const void *data, size_t size)
+{
+	const char *at = data;
+
+	while (size) {
+		ssize_t written = write(fd, at, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return written < 0 ? -errno : -EIO;
+		at += written;
+		size -= (size_t)written;
+	}
+	return 0;
+}
 
 bool output_reader_is_gone(void)
 {

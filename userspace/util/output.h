@@ -43,6 +43,9 @@ int output_commit(struct output *output, struct error *err);
 void output_abort(struct output *output);
 /* output_abort() as a memory_guard (util/memory.h). */
 void output_abandon(void *output, struct error *err);
+/* Writes all bytes to a descriptor that blocks, also if signals interrupt it. Returns 0 or -errno;
+ * a part may be written then. */
+int output_write(int fd, const void *data, size_t size);
 /* Whether standard output is a pipe or socket whose reader has exited, as with `| head`. */
 bool output_reader_is_gone(void);
 /* Gets the user who called sudo; false: nobody did. *gid is (gid_t)-1 if SUDO_GID is not set. */

@@ -32,7 +32,7 @@ struct gpu_path_rows *gpu_path_rows_new(const struct gpu_timeline *timeline)
 	return rows;
 }
 
-/* Of no span: 0; otherwise its site, plus one. */
+/* Returns the span's site plus one; 0: there is no span. */
 static uint64_t span_number(const struct model *model, uint32_t span)
 {
 	uint32_t site = span == MODEL_NONE ? MODEL_NONE : model->spans.data[span].site;

@@ -48,7 +48,7 @@ struct why_query {
 	size_t window_count;
 	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
 	struct stack_names *names; /* symbolizer; NULL: none */
-	/* Of the model, so that another one need not be made; NULL: none. */
+	/* A timeline that was already made of the model; NULL: `why` makes its own. */
 	const struct gpu_timeline *timeline;
 };
 

@@ -60,7 +60,7 @@ struct meaning {
 	enum meaning_rule rule; /* of the first row that affects the cause */
 };
 
-/* Whether a list contains a function. NULL, an unknown one, is in no list. */
+/* Returns whether a list contains a function. No list contains NULL, an unknown function. */
 bool meaning_is_listed(const char *function, const char *list);
 
 /* `functions`: innermost first; NULL for unknown names. */

@@ -287,7 +287,8 @@ size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
 size_t why_traced_of(const struct why_walk *walk, uint32_t pid);
 /* Looks up what a kernel stack says about a wait. */
 void why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
-/* What a thread of the kernel does, such as "kernel: memory reclaim", by its name; 0: unknown. */
+/* Returns the text of what a thread of the kernel does, by its name, such as "kernel: memory
+ * reclaim"; 0: unknown. */
 uint32_t why_worker_text(struct why_walk *walk, uint32_t thread);
 /* The same of the kernel's thread that woke a thread at ts, also by its stack. `writes`: it writes
  * to a device. 0: another thread did, or it is unknown what it does. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "util/clock.h"
+#include "util/output.h"
 #include "util/vec.h"
 
 #define NAME_BYTES 64
@@ -127,21 +128,6 @@ static void list(struct spool *spool)
 
 /* ---- writing ---- */
 
-static int write_all(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t written = write(fd, data, len);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return written < 0 ? -errno : -EIO;
-		data += written;
-		len -= (size_t)written;
-	}
-	return 0;
-}
-
 /* Removes the oldest parcels until there is room. */
 static void room_make(struct spool *spool, uint64_t bytes, uint64_t *dropped)
 {
@@ -174,7 +160,7 @@ int spool_put(struct spool *spool, const struct parcel *parcel, uint64_t *droppe
 		    0600);
 	if (fd < 0)
 		return -errno;
-	result = write_all(fd, parcel->data, parcel->len);
+	result = output_write(fd, parcel->data, parcel->len);
 	if (close(fd) && !result)
 		result = -errno;
 	if (!result && renameat(spool->folder, temporary, spool->folder, name))

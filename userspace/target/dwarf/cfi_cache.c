@@ -17,6 +17,7 @@
 #include "target/process/mounts.h"
 #include "util/hash.h"
 #include "util/input.h"
+#include "util/output.h"
 
 #define FORMAT 2 /* changes with the reply of a worker, and with what the rows mean */
 #define PREFIX "unwind-"
@@ -278,23 +279,6 @@ static void room_make(const struct cfi_cache *cache, uint64_t bytes)
 		contents = contents_read(cache);
 }
 
-static bool write_whole(int fd, const void *from, size_t size)
-{
-	const char *at = from;
-
-	while (size) {
-		ssize_t written = write(fd, at, size);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return false;
-		at += written;
-		size -= (size_t)written;
-	}
-	return true;
-}
-
 void cfi_cache_put(const struct cfi_cache *cache, const struct cfi_cache_file *file,
 		   const struct wire_out *reply)
 {
@@ -317,7 +301,8 @@ void cfi_cache_put(const struct cfi_cache *cache, const struct cfi_cache_file *f
 		    0600);
 	if (fd < 0)
 		return;
-	good = write_whole(fd, &header, sizeof(header)) && write_whole(fd, reply->bytes.data, size);
+	good = !output_write(fd, &header, sizeof(header)) &&
+	       !output_write(fd, reply->bytes.data, size);
 	good = !close(fd) && good;
 	if (!good || renameat(cache->folder, temporary, cache->folder, name))
 		unlinkat(cache->folder, temporary, 0);
