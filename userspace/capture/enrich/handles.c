@@ -214,8 +214,9 @@ int handles_find(int fd, const struct image *image, uint64_t address, uint64_t o
 
 		if (!name || in.bad)
 			break;
-		if (is_handle ||
-		    (image && image_read(image, variable, &handle, sizeof(handle)) && handle))
+		if (!is_handle && !(image && image_read(image, variable, &handle, sizeof(handle))))
+			continue;
+		if (handle && *name)
 			each(handle, name, arg);
 	}
 	wire_out_free(&request);

@@ -29,8 +29,8 @@
 /*
  * Calls `each` with the handle and the kernel's name of every such variable in the ELF file open at
  * `fd`. The byte of the file at `offset` is mapped at `address` in the process. CUDA's variables
- * that are still 0 are skipped, and all of CUDA's without an image. Finding none is no error.
- * -ENOMEM.
+ * that are still 0 are skipped, and all of CUDA's without an image. Neither a handle nor a name is
+ * ever empty, whatever the worker replies. Finding none is no error. -ENOMEM.
  */
 int handles_find(int fd, const struct image *image, uint64_t address, uint64_t offset,
 		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg);
