@@ -314,8 +314,8 @@ static int measure(uint32_t count)
 	double s;
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct replay_node launch = {i * 10ull, 5, 5, 0, 4, REPLAY_NONE, REPLAY_NONE};
-		struct replay_node op = {i * 10ull + 7, 30, 0, 0, i % 4, REPLAY_NONE, i};
+		struct replay_node launch = {i * 10ull, 5, 5, 4, REPLAY_NONE, REPLAY_NONE};
+		struct replay_node op = {i * 10ull + 7, 30, 0, i % 4, REPLAY_NONE, i};
 
 		vec_add(&graph.nodes, launch);
 		vec_add(&graph.nodes, op);

@@ -84,19 +84,22 @@ static void capture_close(struct capture *capture)
 	store_reader_close(capture->reader);
 }
 
+/* With `spans`, operations are spans of the model, too, which takes several times the memory. */
 static int capture_open(struct capture *capture, const struct command *command,
-			const struct replay_cli *cli, const struct capture_files *files,
+			const struct replay_cli *cli, const struct capture_files *files, bool spans,
 			struct error *err)
 {
+	const struct model_filter keep = {.gpu_apart = !spans};
 	int result = capture_files_open(command, files, &capture->reader, err);
 
 	if (!result)
 		result = align_clocks(command, capture->reader, cli->align, err);
 	if (!result)
-		result = model_load(&capture->model, capture->reader, STORE_ALL, NULL, err);
+		result = model_load(&capture->model, capture->reader, STORE_ALL, &keep, err);
 	if (result)
 		return result;
-	capture->timeline = gpu_timeline_new(capture->model);
+	capture->timeline = capture->model->gpu_records ? gpu_timeline_take(capture->model)
+							: gpu_timeline_new(capture->model);
 	if (!capture->timeline->ops.len)
 		return error_set(err, ENODATA,
 				 "%s: it has no operations of a GPU with their times; docs/gpu.md "
@@ -171,7 +174,12 @@ static int replay_capture(const struct command *command, const struct replay_cli
 {
 	struct capture capture = {0};
 	struct replay_build *build;
-	int result = capture_open(&capture, command, cli, files, err);
+	bool spans = false;
+	int result;
+
+	for (size_t i = 0; i < cli->what_ifs.len; i++)
+		spans |= replay_what_if_needs_spans(&what_ifs[i]);
+	result = capture_open(&capture, command, cli, files, spans, err);
 
 	if (!result) {
 		build = replay_build_new(capture.timeline);
@@ -234,10 +242,10 @@ static int compare_files(const struct command *command, const struct replay_cli 
 {
 	struct capture a = {0}, b = {0};
 	const struct capture_files first = {files->paths, 1}, second = {files->paths + 1, 1};
-	int result = capture_open(&a, command, cli, &first, err);
+	int result = capture_open(&a, command, cli, &first, true, err);
 
 	if (!result)
-		result = capture_open(&b, command, cli, &second, err);
+		result = capture_open(&b, command, cli, &second, true, err);
 	if (!result)
 		result = comparison_show(cli, a.timeline, b.timeline, files->paths, code, err);
 	capture_close(&a);

@@ -69,9 +69,8 @@ static void put_attribute(bytes *out, bytes *scratch, const char *name, unsigned
 struct chakra_writer {
 	const struct replay_build *build;
 	const bool *selected;
-	uint32_t *first_edge; /* of each node in by_to; one more than there are nodes */
-	uint32_t *by_to;      /* edges, ordered by `to` */
-	uint32_t *previous;   /* of each node: the node before it in its queue, or REPLAY_NONE */
+	struct replay_index to;
+	uint32_t *previous; /* of each node: the node before it in its queue, or REPLAY_NONE */
 	bytes node, deps, attribute;
 	FILE *out;
 };
@@ -112,8 +111,8 @@ static void put_dependencies(struct chakra_writer *writer, uint32_t index)
 		put_bytes(&writer->node, NODE_CTRL_DEPS, writer->deps.data, writer->deps.len);
 	}
 	writer->deps.len = 0;
-	for (uint32_t i = writer->first_edge[index]; i < writer->first_edge[index + 1]; i++) {
-		uint32_t edge = writer->by_to[i], from = graph->edges.data[edge].from;
+	for (uint32_t i = writer->to.first[index]; i < writer->to.first[index + 1]; i++) {
+		uint32_t edge = writer->to.edges[i], from = graph->edges.data[edge].from;
 
 		if (!writer->build->cut[edge] && is_written(writer, from))
 			put_varint(&writer->deps, from);
@@ -181,23 +180,6 @@ static void node_write(struct chakra_writer *writer, uint32_t index)
 
 /* ---- the whole ---- */
 
-static void edges_order(struct chakra_writer *writer)
-{
-	const struct replay_graph *graph = &writer->build->graph;
-	size_t nodes = graph->nodes.len;
-	uint32_t *first = memory_zeroed(nodes + 2, sizeof(*first));
-
-	/* As in replay.c, by the other end. */
-	for (size_t i = 0; i < graph->edges.len; i++)
-		first[graph->edges.data[i].to + 2]++;
-	for (size_t i = 2; i < nodes + 2; i++)
-		first[i] += first[i - 1];
-	writer->by_to = memory_get(graph->edges.len * sizeof(*writer->by_to));
-	for (size_t i = 0; i < graph->edges.len; i++)
-		writer->by_to[first[graph->edges.data[i].to + 1]++] = (uint32_t)i;
-	writer->first_edge = first;
-}
-
 static void queues_order(struct chakra_writer *writer)
 {
 	const struct replay_graph *graph = &writer->build->graph;
@@ -228,8 +210,7 @@ static void all_write(struct chakra_writer *writer)
 
 static void writer_close(struct chakra_writer *writer)
 {
-	free(writer->first_edge);
-	free(writer->by_to);
+	replay_index_free(&writer->to);
 	free(writer->previous);
 	vec_free(&writer->node);
 	vec_free(&writer->deps);
@@ -248,7 +229,7 @@ int chakra_write_path(const struct replay_build *build, const bool *selected, co
 		return result;
 	memory_guard_set(&guard);
 	writer.out = output.file;
-	edges_order(&writer);
+	writer.to = replay_index_to(&build->graph);
 	queues_order(&writer);
 	all_write(&writer);
 	memory_guard_remove(&guard);

@@ -29,7 +29,6 @@
 struct replay_node {
 	uint64_t start_ts, dur_ns; /* as recorded */
 	uint64_t gap_ns;
-	uint64_t release_ts; /* it never starts earlier; 0: no limit */
 	uint32_t queue;  /* less than replay_graph.queue_count; REPLAY_NONE: edges alone order it */
 	uint32_t engine; /* less than replay_graph.engine_count, or REPLAY_NONE */
 	/* The number of the caller's operation; REPLAY_NONE: a call of the host, which is not
@@ -44,13 +43,26 @@ struct replay_edge {
 	uint32_t after_start : 1;
 };
 
+typedef VEC(struct replay_edge) replay_edges;
+
 struct replay_graph {
 	VEC(struct replay_node) nodes; /* those of a queue are in the order of the queue */
-	VEC(struct replay_edge) edges;
+	replay_edges edges;
 	uint32_t queue_count, engine_count;
+	uint64_t *release_ts; /* of each queue: its first node never starts earlier; NULL: none */
 };
 
 void replay_graph_free(struct replay_graph *graph);
+
+/* The edges by one of their ends: those of a node are edges[first[node]] to
+ * edges[first[node + 1] - 1], in the order of the graph. */
+struct replay_index {
+	uint32_t *first, *edges;
+};
+
+struct replay_index replay_index_from(const struct replay_graph *graph);
+struct replay_index replay_index_to(const struct replay_graph *graph);
+void replay_index_free(struct replay_index *index);
 
 /* What differs from the recording. A NULL array changes nothing. */
 struct replay_change {
@@ -85,8 +97,8 @@ struct replay_violation {
 };
 typedef VEC(struct replay_violation) replay_violations;
 
-/* Checks the edges and the order of the queues against the recorded times, without lags and gaps.
- * `selected` NULL: of all nodes. Returns the number of dependencies that it checked. */
+/* Checks the order of the queues and then the edges against the recorded times, without lags and
+ * gaps. `selected` NULL: of all nodes. Returns the number of dependencies that it checked. */
 uint64_t replay_check(const struct replay_graph *graph, const bool *selected,
 		      replay_violations *violations);
 

@@ -7,7 +7,7 @@
 #include "analyze/gpu/replay_build_internal.h"
 #include "util/memory.h"
 
-static uint32_t *numbers_none(size_t count)
+uint32_t *replay_numbers_none(size_t count)
 {
 	uint32_t *numbers = memory_get(count * sizeof(*numbers));
 
@@ -29,7 +29,27 @@ static void edge_add(struct replay_build *build, uint32_t from, uint32_t to, uin
 static uint32_t begin_node(const struct replay_build *build,
 			   const struct replay_node_numbers *numbers, uint32_t op)
 {
-	return numbers->arrival[op] == REPLAY_NONE ? build->op_node[op] : numbers->arrival[op];
+	if (numbers->arrival && numbers->arrival[op] != REPLAY_NONE)
+		return numbers->arrival[op];
+	return build->op_node[op];
+}
+
+/* The edges so far are the order of streams, between operations, all of which are nodes. */
+static void order_connect(struct replay_build *build, const struct replay_node_numbers *numbers,
+			  const struct replay_lags *lags)
+{
+	const struct gpu_timeline *timeline = build->timeline;
+
+	for (size_t i = 0; i < build->graph.edges.len; i++) {
+		struct replay_edge *edge = &build->graph.edges.data[i];
+		unsigned kind = timeline->ops.data[edge->to].kind;
+
+		edge->lag_ns =
+			lags->order[kind][replay_same_launch(timeline, edge->from, edge->to)] &
+			REPLAY_LAG_MAX;
+		edge->from = build->op_node[edge->from];
+		edge->to = begin_node(build, numbers, edge->to);
+	}
 }
 
 /* What operations wait for. In a collective, the arrival waits for it. */
@@ -38,19 +58,13 @@ static void ops_connect(struct replay_build *build, const struct replay_node_num
 	const struct gpu_timeline *timeline = build->timeline;
 	const struct gpu_timeline_op *ops = timeline->ops.data;
 	struct replay_lags lags;
-	replay_order order = {0};
 
-	replay_order_find(timeline, &order);
-	lags = replay_lags_measure(timeline, &order);
+	vec_need(&build->graph.edges, 2 * timeline->ops.len + timeline->edges.len);
+	replay_order_find(timeline, &build->graph.edges);
+	lags = replay_lags_measure(timeline, &build->graph.edges);
 	for (unsigned kind = 0; kind < GPU_OP_KIND_COUNT; kind++)
 		build->order_lag_ns[kind] = lags.order[kind][0];
-	for (size_t i = 0; i < order.len; i++) {
-		uint32_t from = order.data[i].from, to = order.data[i].to;
-
-		edge_add(build, build->op_node[from], begin_node(build, numbers, to),
-			 lags.order[ops[to].kind][replay_same_launch(timeline, from, to)], false);
-	}
-	vec_free(&order);
+	order_connect(build, numbers, &lags);
 	for (size_t i = 0; i < timeline->edges.len; i++) {
 		const struct gpu_timeline_edge *edge = &timeline->edges.data[i];
 
@@ -114,11 +128,11 @@ struct replay_build *replay_build_new(const struct gpu_timeline *timeline)
 
 	build->timeline = timeline;
 	replay_meetings_find(build);
-	build->op_node = numbers_none(timeline->ops.len);
-	numbers.launch = numbers_none(timeline->launches.len);
-	numbers.sync = numbers_none(timeline->syncs.len);
-	numbers.arrival = numbers_none(timeline->ops.len);
-	numbers.meeting = numbers_none(build->meetings.len);
+	build->op_node = replay_numbers_none(timeline->ops.len);
+	numbers.launch = replay_numbers_none(timeline->launches.len);
+	numbers.sync = replay_numbers_none(timeline->syncs.len);
+	numbers.arrival = build->meet_ts ? replay_numbers_none(timeline->ops.len) : NULL;
+	numbers.meeting = replay_numbers_none(build->meetings.len);
 	replay_nodes_add(build, &numbers);
 	replay_engines_find(build);
 	ops_connect(build, &numbers);

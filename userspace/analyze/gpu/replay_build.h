@@ -34,9 +34,9 @@ enum replay_origin_kind {
 };
 
 struct replay_origin {
-	uint32_t index;
-	uint8_t kind;
+	uint32_t index : 29, kind : 3; /* enum replay_origin_kind */
 };
+#define REPLAY_ORIGIN_INDEX_MAX ((1u << 29) - 1)
 
 /* Kernels of one collective on several ranks. */
 struct replay_meeting {
@@ -62,8 +62,9 @@ struct replay_build {
 	VEC(struct replay_meeting) meetings;
 	VEC(uint32_t) met; /* operations */
 	VEC(struct replay_arrival) arrivals;
-	uint64_t *meet_ts; /* of each timeline.ops: when all ranks had arrived; 0: no collective */
-	struct map ranks;  /* pid -> rank, as far as known */
+	/* Of each timeline.ops: when all ranks had arrived; 0: no collective. NULL: no meetings. */
+	uint64_t *meet_ts;
+	struct map ranks; /* pid -> rank, as far as known */
 };
 
 struct replay_build *replay_build_new(const struct gpu_timeline *timeline);

@@ -11,9 +11,14 @@ static inline bool replay_op_counts(const struct gpu_timeline_op *op)
 	return op->kind != GPU_OP_WAIT;
 }
 
-/* Operations that another one waits for by the order of its stream: edges from operation to
- * operation, by `to`. */
-typedef VEC(struct replay_edge) replay_order;
+/* When all ranks had arrived at the collective of an operation; 0: it is of none. */
+static inline uint64_t replay_meet_ts(const struct replay_build *build, uint32_t op)
+{
+	return build->meet_ts ? build->meet_ts[op] : 0;
+}
+
+/* An array of REPLAY_NONE. The caller frees it. */
+uint32_t *replay_numbers_none(size_t count);
 
 /* ---- replay_meetings.c ---- */
 
@@ -24,7 +29,8 @@ void replay_meetings_find(struct replay_build *build);
 
 /* The number of the node of each launch, sync, arrival (by operation) and meeting. */
 struct replay_node_numbers {
-	uint32_t *launch, *sync, *arrival, *meeting;
+	uint32_t *launch, *sync, *meeting;
+	uint32_t *arrival; /* NULL: no meetings */
 };
 
 /* Adds the nodes and the gaps of the host's queues. */
@@ -34,8 +40,9 @@ void replay_engines_find(struct replay_build *build);
 
 /* ---- replay_order.c ---- */
 
-/* Finds the order within streams, in numbers of timeline.ops. */
-void replay_order_find(const struct gpu_timeline *timeline, replay_order *order);
+/* Appends what operations wait for by the order of their stream: edges between numbers of
+ * timeline.ops, by `to`. */
+void replay_order_find(const struct gpu_timeline *timeline, replay_edges *order);
 
 /* ---- replay_lag.c ---- */
 
@@ -61,7 +68,7 @@ static inline bool replay_same_launch(const struct gpu_timeline *timeline, uint3
 
 /* The caller frees launched_last. */
 struct replay_lags replay_lags_measure(const struct gpu_timeline *timeline,
-				       const replay_order *order);
+				       const replay_edges *order);
 /* From the begin of its launch until an operation begins. If there are few samples, those that they
  * are of keep their recorded delays. */
 uint32_t replay_lag_launch(const struct replay_lags *lags, const struct gpu_timeline *timeline,

@@ -88,7 +88,7 @@ static void lags_take(struct lag_scan *scan, unsigned kind, unsigned which)
 }
 
 struct replay_lags replay_lags_measure(const struct gpu_timeline *timeline,
-				       const replay_order *order)
+				       const replay_edges *order)
 {
 	struct replay_lags lags;
 	struct lag_scan scan = {

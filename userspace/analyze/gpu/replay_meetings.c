@@ -90,6 +90,8 @@ static void meeting_add(struct meeting_scan *scan, const struct model_collective
 		return;
 	}
 	vec_add(&build->meetings, meeting);
+	if (!build->meet_ts)
+		build->meet_ts = memory_zeroed(build->timeline->ops.len, sizeof(*build->meet_ts));
 	for (uint32_t i = 0; i < meeting.count; i++) {
 		uint64_t *ts = &build->meet_ts[build->met.data[meeting.first + i]];
 
@@ -120,7 +122,6 @@ void replay_meetings_find(struct replay_build *build)
 	struct model_gpu *gpu = model_gpu_new(scan.model);
 	struct model_comm *comm = model_comm_new(scan.model, gpu);
 
-	build->meet_ts = memory_zeroed(build->timeline->ops.len, sizeof(*build->meet_ts));
 	ranks_find(build, scan.model);
 	if (model_collective_count(comm))
 		kernels_find(&scan);

@@ -16,7 +16,7 @@
 struct order_scan {
 	const struct gpu_timeline_op *ops; /* of the stream */
 	uint32_t first;                    /* index of ops[0] in timeline.ops */
-	replay_order *order;
+	replay_edges *order;
 	uint32_t *by_end;             /* indexes in ops */
 	uint32_t frontier[WIDTH_MAX]; /* that the next operation gets edges from, by end */
 	uint32_t width;
@@ -85,14 +85,13 @@ static void stream_scan(struct order_scan *scan, uint32_t op_count)
 	}
 }
 
-void replay_order_find(const struct gpu_timeline *timeline, replay_order *order)
+void replay_order_find(const struct gpu_timeline *timeline, replay_edges *order)
 {
 	struct order_scan scan = {
 		.order = order,
 		.by_end = memory_get(timeline->ops.len * sizeof(*scan.by_end)),
 	};
 
-	vec_need(order, timeline->ops.len);
 	for (size_t i = 0; i < timeline->streams.len; i++) {
 		const struct gpu_timeline_stream *stream = &timeline->streams.data[i];
 

@@ -14,6 +14,7 @@
 enum {
 	REPLAY_WHAT_LAUNCHES = GPU_OP_KIND_COUNT,
 	REPLAY_WHAT_RANK,
+	REPLAY_WHAT_ALL, /* that pass the filter */
 };
 
 /* ---- parsing ---- */
@@ -112,17 +113,18 @@ static bool rank_parse(const char *text, uint32_t *rank)
 static int filter_make(struct replay_what_if *what_if, const char *text, struct error *err)
 {
 	static const char word[] = "kernel";
-	size_t len = sizeof(word) - 1;
-	const char *rest = text + len;
+	const char *rest = text + sizeof(word) - 1;
 	char *whole;
 	size_t size;
 	int result;
 	FILE *out;
 
-	if (strncmp(text, word, len) != 0 || !*rest || !strchr(" \t~!=", *rest))
+	what_if->kind = REPLAY_WHAT_ALL;
+	if (strncmp(text, word, sizeof(word) - 1) != 0 || !*rest || !strchr(" \t~!=", *rest))
 		return filter_parse(&what_if->filter, "--what-if", text, err);
+	what_if->kind = GPU_OP_KERNEL;
 	out = memory_stream(&whole, &size);
-	fprintf(out, "kv.op == \"kernel\" && (name%s)", rest);
+	fprintf(out, "name%s", rest);
 	memory_require(!fclose(out));
 	result = filter_parse(&what_if->filter, "--what-if", whole, err);
 	free(whole);
@@ -142,6 +144,15 @@ static int what_parse(struct replay_what_if *what_if, const char *text, struct e
 	return filter_make(what_if, text, err);
 }
 
+/* rate() counts records of a time, which has no meaning for a change of all that match. */
+static int filter_check(const struct replay_what_if *what_if, struct error *err)
+{
+	if (!what_if->filter || !what_if->filter->rate.unit_ns)
+		return 0;
+	return error_set(err, EINVAL, "--what-if: '%s': rate() is for captures; leave it out",
+			 what_if->text);
+}
+
 int replay_what_if_parse(struct replay_what_if *what_if, const char *text, struct error *err)
 {
 	const char *colon = colon_find(text);
@@ -156,7 +167,9 @@ int replay_what_if_parse(struct replay_what_if *what_if, const char *text, struc
 				 text);
 	what = text_trimmed(text, colon);
 	effect = text_trimmed(colon + 1, colon + strlen(colon));
-	result = what_parse(what_if, what, err) ?: effect_parse(what_if, effect, err);
+	result = what_parse(what_if, what, err)
+			 ?: filter_check(what_if, err)
+			 ?: effect_parse(what_if, effect, err);
 	free(what);
 	free(effect);
 	if (result)
@@ -172,8 +185,49 @@ void replay_what_if_free(struct replay_what_if *what_if)
 
 /* ---- replaying ---- */
 
-static bool filter_matches(const struct replay_what_if *what_if, const struct model *model,
-			   uint32_t index)
+/* Whether a filter asks for nothing but the name. */
+static bool asks_name_only(const struct filter_expr *filter)
+{
+	for (unsigned field = 0; field < FILTER_FIELD_COUNT; field++)
+		if (field != FILTER_NAME && filter_uses(filter, field))
+			return false;
+	return !filter_samples(filter);
+}
+
+bool replay_what_if_needs_spans(const struct replay_what_if *what_if)
+{
+	return what_if->filter && !asks_name_only(what_if->filter);
+}
+
+/* What a what-if matches. */
+struct matcher {
+	const struct replay_build *build;
+	const struct replay_what_if *what_if;
+	bool *names; /* of each timeline.names, if the filter asks for nothing else; else NULL */
+};
+
+static struct matcher matcher_open(const struct replay_build *build,
+				   const struct replay_what_if *what_if)
+{
+	struct matcher matcher = {.build = build, .what_if = what_if};
+	const struct gpu_timeline *timeline = build->timeline;
+
+	if (!what_if->filter || replay_what_if_needs_spans(what_if))
+		return matcher;
+	matcher.names = memory_get(timeline->names.len * sizeof(*matcher.names));
+	for (size_t i = 0; i < timeline->names.len; i++) {
+		const struct site_info site = {.name = timeline->names.data[i],
+					       .category = "gpu",
+					       .kind = WAFFLE_SITE_SPAN};
+		const struct filter_subject subject = {.site = &site, .ended = true};
+
+		matcher.names[i] = filter_eval(what_if->filter, &subject) == FILTER_YES;
+	}
+	return matcher;
+}
+
+static bool span_matches(const struct replay_what_if *what_if, const struct model *model,
+			 uint32_t index)
 {
 	const struct model_span *span = &model->spans.data[index];
 	const struct waffle_frame head = {span->id, span->parent_id, span->trace_hi,
@@ -194,19 +248,23 @@ static bool filter_matches(const struct replay_what_if *what_if, const struct mo
 	return filter_eval(what_if->filter, &subject) == FILTER_YES;
 }
 
-static bool node_matches(const struct replay_build *build, const struct replay_what_if *what_if,
-			 uint32_t node)
+static bool node_matches(const struct matcher *matcher, uint32_t node)
 {
-	struct replay_origin origin = build->origins.data[node];
+	const struct replay_what_if *what_if = matcher->what_if;
+	const struct gpu_timeline *timeline = matcher->build->timeline;
+	struct replay_origin origin = matcher->build->origins.data[node];
 	const struct gpu_timeline_op *op;
 
 	if (origin.kind == REPLAY_ORIGIN_LAUNCH)
-		return !what_if->filter && what_if->kind == REPLAY_WHAT_LAUNCHES;
+		return what_if->kind == REPLAY_WHAT_LAUNCHES;
 	if (origin.kind != REPLAY_ORIGIN_OP)
 		return false;
-	op = &build->timeline->ops.data[origin.index];
-	return what_if->filter ? filter_matches(what_if, build->timeline->model, op->span)
-			       : op->kind == what_if->kind;
+	op = &timeline->ops.data[origin.index];
+	if (what_if->kind != REPLAY_WHAT_ALL && op->kind != what_if->kind)
+		return false;
+	if (matcher->names)
+		return matcher->names[op->name];
+	return !what_if->filter || span_matches(what_if, timeline->model, op->span);
 }
 
 static uint64_t changed_ns(const struct replay_what_if *what_if, uint64_t dur_ns)
@@ -224,18 +282,20 @@ static void durations_run(const struct replay_build *build, const struct replay_
 {
 	const struct replay_graph *graph = &build->graph;
 	uint64_t *dur_ns = memory_get(graph->nodes.len * sizeof(*dur_ns));
+	struct matcher matcher = matcher_open(build, what_if);
 	const struct replay_change change = {
 		.selected = selected, .dur_ns = dur_ns, .cut = build->cut};
 
 	for (uint32_t i = 0; i < graph->nodes.len; i++) {
 		dur_ns[i] = graph->nodes.data[i].dur_ns;
-		if ((selected && !selected[i]) || !node_matches(build, what_if, i))
+		if ((selected && !selected[i]) || !node_matches(&matcher, i))
 			continue;
 		dur_ns[i] = changed_ns(what_if, dur_ns[i]);
 		answer->matched++;
 	}
 	if (answer->matched)
 		replay_run(graph, &change, &answer->result);
+	free(matcher.names);
 	free(dur_ns);
 }
 

@@ -28,7 +28,7 @@ enum replay_effect {
 struct replay_what_if {
 	const char *text;           /* as the user wrote it */
 	struct filter_expr *filter; /* NULL: `kind` or `rank` says what */
-	unsigned kind;              /* enum gpu_op_kind, or REPLAY_WHAT_* */
+	unsigned kind;              /* enum gpu_op_kind, or REPLAY_WHAT_*: of a filter, all */
 	uint32_t rank;              /* of REPLAY_WHAT_RANK */
 	uint8_t effect;             /* enum replay_effect */
 	double factor;
@@ -38,6 +38,10 @@ struct replay_what_if {
 /* -EINVAL with a message: the text is no what-if. `text` must outlive it. */
 int replay_what_if_parse(struct replay_what_if *what_if, const char *text, struct error *err);
 void replay_what_if_free(struct replay_what_if *what_if);
+
+/* Whether it needs the spans of the operations: of a model that keeps them apart it can't be asked
+ * (model_filter.gpu_apart). */
+bool replay_what_if_needs_spans(const struct replay_what_if *what_if);
 
 struct replay_answer {
 	uint64_t matched; /* operations, calls or collectives that the what-if changes */
