@@ -2,7 +2,7 @@
 # Programs of the benchmarks, built into $(BUILD)/bench.
 
 BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/compute $(BUILD)/bench/load \
-	$(BUILD)/bench/inside $(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench $(BUILD)/bench/gpu_bench \
+	$(BUILD)/bench/inside $(BUILD)/bench/baseline $(BUILD)/bench/store_bench $(BUILD)/bench/plain_bench $(BUILD)/bench/origin_bench $(BUILD)/bench/gpu_bench $(BUILD)/bench/replay_bench \
 	$(BUILD)/bench/rate $(BUILD)/bench/threads $(BUILD)/bench/drain $(BUILD)/bench/sink $(BUILD)/bench/cupti_plain.so \
 	$(if $(wildcard /usr/include/opentelemetry/sdk/trace/tracer_provider_factory.h),$(BUILD)/bench/cpp_sites) \
 	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench) \

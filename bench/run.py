@@ -522,7 +522,27 @@ def gpu_timeline(scale):
               note=f"each with its launch; {cpu:.1f} s of CPU time")
     yield Row("gpu, peak memory an operation", max(r[1] for r in runs) / count, "B",
               100 if count >= 10_000_000 else None)
+    yield from replays(count, path)
     os.unlink(path)
+
+
+def replays(count, path):
+    """The same work scheduled again."""
+    times = 1 if count < 10_000_000 else 3
+    parts = []
+    for _ in range(times):
+        text = subprocess.run([program("replay_bench"), path], check=True, text=True, stdout=subprocess.PIPE).stdout
+        parts.append({name: float(value) for name, value in map(str.split, text.splitlines())})
+    cpu = {name: statistics.median(part[name] for part in parts) for name in parts[0]}
+    yield Row("replay, million operations a second", count / cpu["replay"] / 1e6, "", 2, at_least=True,
+              note="each with its launch: the graph, its check and the schedule, in CPU time; before that "
+                   f"{cpu['read']:.1f} s for reading and {cpu['timeline']:.1f} s for the time line")
+    runs = [timed([WAFFLE, "replay", path]) for _ in range(times)]
+    cpu = statistics.median(r[2].ru_utime + r[2].ru_stime for r in runs)
+    yield Row(f"replay, {count:,} operations, all of the command", statistics.median(r[0] for r in runs), "s",
+              note=f"{cpu:.1f} s of CPU time")
+    yield Row("replay, peak memory an operation", max(r[1] for r in runs) / count, "B",
+              250 if count >= 10_000_000 else None, note="with its launch, which is a node of its own")
 
 
 # ---- whole programs ----
