@@ -280,6 +280,30 @@ def test_chakra_has_all_nodes_and_dependencies(waffle, made):
     assert made_of == sum(row["a_ns"] for row in whole["spread"])
 
 
+def test_all_outputs_say_simulated(waffle, text_capture, tmp_path):  # noqa: F811
+    paths = []
+    for simulated in (0, 1):
+        made = Made()
+        made.session(10, "armed", simulated)
+        made.launch(100, 1)
+        made.op(200, 300, 1)
+        paths.append(tmp_path / f"{simulated}.waffle")
+        made.write(text_capture, paths[-1])
+    real, stand_in = paths
+    out = tmp_path / "x.et"
+    for arguments, simulated in (([real], False), ([stand_in], True), (["--dry-run", stand_in], True),
+                                 (["--compare", real, real], False), (["--compare", real, stand_in], True),
+                                 (["--compare", stand_in, real], True), (["--stream", "7", stand_in], True)):
+        assert replay_json(waffle, *arguments).get("simulated", False) is simulated
+        assert replay(waffle, *arguments).stdout.startswith("simulated: ") is simulated
+    for path, simulated in ((real, False), (stand_in, True)):
+        replay(waffle, path, "--chakra", out)
+        head = next(messages(out.read_bytes()))
+        assert (2 in head) is simulated
+        if simulated:
+            assert fields(head[2][0]) == {1: [b"simulated"], 27: [1]}
+
+
 # ---- recorded: the stand-ins of CUDA, NCCL and CUPTI ----
 
 @pytest.fixture(scope="module")

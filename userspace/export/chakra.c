@@ -9,7 +9,7 @@
 #include "util/output.h"
 
 /* Field numbers of et_def.proto. */
-enum { METADATA_VERSION = 1 };
+enum { METADATA_VERSION = 1, METADATA_ATTR = 2 };
 enum {
 	NODE_ID = 1,
 	NODE_NAME = 2,
@@ -55,13 +55,14 @@ static void put_bytes(bytes *out, unsigned field, const void *data, size_t len)
 	out->len += len;
 }
 
-static void put_attribute(bytes *out, bytes *scratch, const char *name, unsigned field,
-			  uint64_t value)
+/* `attribute` is the field of an attribute in the message, `type` that of its value. */
+static void put_attribute(bytes *out, bytes *scratch, unsigned attribute, const char *name,
+			  unsigned type, uint64_t value)
 {
 	scratch->len = 0;
 	put_bytes(scratch, ATTR_NAME, name, strlen(name));
-	put_number(scratch, field, value);
-	put_bytes(out, NODE_ATTR, scratch->data, scratch->len);
+	put_number(scratch, type, value);
+	put_bytes(out, attribute, scratch->data, scratch->len);
 }
 
 /* ---- nodes ---- */
@@ -144,11 +145,11 @@ static void put_op_attributes(struct chakra_writer *writer, const struct gpu_tim
 	const struct gpu_timeline_stream *stream = &timeline->streams.data[op->stream];
 	bytes *out = &writer->node, *scratch = &writer->attribute;
 
-	put_attribute(out, scratch, "stream", ATTR_UINT64, stream->number);
-	put_attribute(out, scratch, "device", ATTR_UINT64,
+	put_attribute(out, scratch, NODE_ATTR, "stream", ATTR_UINT64, stream->number);
+	put_attribute(out, scratch, NODE_ATTR, "device", ATTR_UINT64,
 		      timeline->devices.data[stream->device].number);
 	if (op->bytes)
-		put_attribute(out, scratch, "tensor_size", ATTR_UINT64, op->bytes);
+		put_attribute(out, scratch, NODE_ATTR, "tensor_size", ATTR_UINT64, op->bytes);
 }
 
 static void node_write(struct chakra_writer *writer, uint32_t index)
@@ -170,9 +171,10 @@ static void node_write(struct chakra_writer *writer, uint32_t index)
 			   ? 0
 			   : (node->start_ts - timeline->model->start_ts) / 1000);
 	put_number(&writer->node, NODE_DURATION_MICROS, (node->dur_ns + 500) / 1000);
-	put_attribute(&writer->node, &writer->attribute, "is_cpu_op", ATTR_BOOL, !op);
+	put_attribute(&writer->node, &writer->attribute, NODE_ATTR, "is_cpu_op", ATTR_BOOL, !op);
 	/* Microseconds are too coarse for kernels. */
-	put_attribute(&writer->node, &writer->attribute, "duration_ns", ATTR_UINT64, node->dur_ns);
+	put_attribute(&writer->node, &writer->attribute, NODE_ATTR, "duration_ns", ATTR_UINT64,
+		      node->dur_ns);
 	if (op)
 		put_op_attributes(writer, op);
 	message_write(writer, &writer->node);
@@ -202,6 +204,9 @@ static void queues_order(struct chakra_writer *writer)
 static void all_write(struct chakra_writer *writer)
 {
 	put_bytes(&writer->node, METADATA_VERSION, CHAKRA_VERSION, strlen(CHAKRA_VERSION));
+	if (writer->build->timeline->simulated)
+		put_attribute(&writer->node, &writer->attribute, METADATA_ATTR, "simulated",
+			      ATTR_BOOL, true);
 	message_write(writer, &writer->node);
 	for (uint32_t i = 0; i < writer->build->graph.nodes.len; i++)
 		if (is_written(writer, i))
