@@ -19,7 +19,7 @@ enum nccl_event_type {
 	NCCL_EVENT_P2P = 4,
 	NCCL_EVENT_PROXY_OP = 8,
 	NCCL_EVENT_PROXY_STEP = 16,
-	NCCL_EVENT_KERNEL_CHANNEL = 64, /* since version 3 */
+	NCCL_EVENT_KERNEL_CHANNEL = 64,  /* since version 3 */
 	NCCL_EVENT_KERNEL_PHASE = 32768, /* of a channel; since version 7 */
 };
 

@@ -250,8 +250,7 @@ static struct nccl_task *task_of_parent(uint16_t type, void *parent, const uint8
 	bool of_part = type == NCCL_EVENT_PROXY_STEP || type == NCCL_EVENT_KERNEL_PHASE;
 	const struct nccl_part *part = of_part ? event_of(parent) : NULL;
 
-	if (type == NCCL_EVENT_PROXY_OP &&
-	    read_i32(description + NCCL_AT_PID) != (int32_t)getpid())
+	if (type == NCCL_EVENT_PROXY_OP && read_i32(description + NCCL_AT_PID) != (int32_t)getpid())
 		return NULL;
 	return part ? task_of_event(part) : task_of(parent);
 }

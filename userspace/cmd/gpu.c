@@ -173,9 +173,10 @@ static int gpu_run(const struct command *command, int argc, char **argv)
 	if (argc - first < 1 || cli.from_ns >= cli.to_ns ||
 	    !!cli.graph + cli.json + !!cli.html > 1) {
 		error_set(&err, EINVAL,
-			  argc - first < 1           ? "give a .waffle file, or all files of a job"
-			  : cli.from_ns >= cli.to_ns ? "--from has to be before --to"
-						     : "give only one of --graph, --html and --json");
+			  argc - first < 1 ? "give a .waffle file, or all files of a job"
+			  : cli.from_ns >= cli.to_ns
+				  ? "--from has to be before --to"
+				  : "give only one of --graph, --html and --json");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	files = capture_files_of(argc, argv, first);

@@ -440,7 +440,8 @@ static void task_play(uint64_t seq, bool message, bool steps, bool symmetric)
 	size_t count = 1000 + seq;
 
 	begin[0] = now();
-	task = message ? start_send(count, 5, CHANNELS) : start_coll(seq, count, CHANNELS, symmetric);
+	task = message ? start_send(count, 5, CHANNELS)
+		       : start_coll(seq, count, CHANNELS, symmetric);
 	begin[1] = now();
 	must(task && task != (void *)-1, "a task has no handle");
 	end[0] = now();
@@ -467,9 +468,9 @@ static void task_play(uint64_t seq, bool message, bool steps, bool symmetric)
 	       "\"peer_wait_ns\": [%lu, %lu], \"network_wait_ns\": [%lu, %lu], "
 	       "\"receive_wait_ns\": [%lu, %lu]}\n",
 	       message ? "Send" : "AllReduce", seq, count * (message ? 2 : 4), message, steps,
-	       symmetric, begin[0], begin[1], end[0], end[1], waits[GPU].low, waits[GPU].high, waits[PEER].low,
-	       waits[PEER].high, waits[NETWORK].low, waits[NETWORK].high, waits[RECEIVE].low,
-	       waits[RECEIVE].high);
+	       symmetric, begin[0], begin[1], end[0], end[1], waits[GPU].low, waits[GPU].high,
+	       waits[PEER].low, waits[PEER].high, waits[NETWORK].low, waits[NETWORK].high,
+	       waits[RECEIVE].low, waits[RECEIVE].high);
 }
 
 static void play_one(void)
