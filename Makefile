@@ -61,7 +61,7 @@ PROTO_C := $(PROTO:userspace/export/perfetto/%.proto=$(BUILD)/gen/%.pb-c.c)
 BPF_SRC := bpf/task.bpf.c $(filter-out bpf/task.bpf.c,$(wildcard bpf/*.bpf.c))
 SKEL := $(if $(BPF_SRC),$(BUILD)/gen/waffle.skel.h)
 
-HTML := $(addprefix userspace/render/html/,page.html style.css script.js)
+HTML := $(addprefix userspace/render/html/,style.css common.js report.html report.js gpu.html gpu.js)
 
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/userspace/render/html/files.o $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
@@ -164,12 +164,14 @@ $(BUILD)/waffle.pc: usdt/waffle.pc.in Makefile
 	@mkdir -p $(@D)
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
 
-# The report's page. Its Content-Security-Policy names the script and the style by their hashes.
+# The pages. Their Content-Security-Policy names the scripts and the style by their hashes.
 csp_hash = sha256-$$(sha256sum < $(1) | head -c 64 | sed 's/../\\x&/g' | xargs -0 printf '%b' | base64)
 $(BUILD)/obj/userspace/render/html/files.o: userspace/render/html/files.S $(HTML) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(HARDEN_ARCH) -DSTYLE_HASH="\"$(call csp_hash,userspace/render/html/style.css)\"" \
-		-DSCRIPT_HASH="\"$(call csp_hash,userspace/render/html/script.js)\"" -c -o $@ $<
+		-DCOMMON_HASH="\"$(call csp_hash,userspace/render/html/common.js)\"" \
+		-DREPORT_HASH="\"$(call csp_hash,userspace/render/html/report.js)\"" \
+		-DGPU_HASH="\"$(call csp_hash,userspace/render/html/gpu.js)\"" -c -o $@ $<
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
 	@mkdir -p $(@D)

@@ -222,8 +222,30 @@ export --format ndjson --from 100ms --to 150ms -o - {c}
 report --top 0 --sort name {c}
 why --slowest 0 {c}
 """,
+    "gpu-calls": """
+gpu {c}
+gpu --json {c}
+gpu --html gpu.html {c}
+gpu --graph json {c}
+gpu --filter 'kv.op == "copy"' {c}
+@tty gpu --top 3 {c}
+""",
+    "gpu-schedule": """
+gpu {c}
+gpu --top 0 {c}
+gpu --json {c}
+gpu --html gpu.html {c}
+gpu --html - --json {c}
+gpu --graph dot {c}
+gpu --graph json {c}
+gpu --from 500ns --to 2us {c}
+gpu --from 500ns --to 2us --json {c}
+gpu --from 2ms --to 1ms {c}
+view {c}
+""",
     "outside": """
 why --slowest 0 {c}
+gpu {c}
 """,
     "outside-not-followed": """
 why --slowest 0 {c}

@@ -28,6 +28,7 @@ CAPTURES = DATA / "captures"
 
 if os.environ.get("WAFFLE_GOLDEN_INSIDE"):
     sys.path[:0] = [str(SOURCE / "tests" / "integration"), str(SOURCE / "tests" / "zoo")]
+    import gpu_schedule as schedules
     import scenarios
     import tracer
     import zoo
@@ -375,6 +376,19 @@ def sim_training_joined(name):
             os.kill(pid, signal.SIGKILL)
         program.kill()
         program.wait()
+
+
+@record
+def gpu_calls(name):
+    """The GPU's own times, as the stand-in of CUPTI has them."""
+    run(name, SIM / "calls", options=["--gpu", "--sources", "spans,cuda,nccl,sched"])
+
+
+@record
+def gpu_schedule(name):
+    """A random schedule of three devices and two processes, which no program ran."""
+    writer = tracer.compile_with_waffle(WAFFLE, "text_capture.c", DATA / "text_capture")
+    schedules.Schedule(5).write(writer, CAPTURES / f"{name}.waffle")
 
 
 NUMBERS = ("uprobe:exe:numbers(int i, unsigned u, long l, char c, bool b, str s, double, ptr p, "

@@ -80,7 +80,9 @@ def of_log(row):
 
 
 def of_span(row):
-    args = {key: value for key, value in row["args"].items() if key not in ("kind", "event", "clamped")}
+    assert row["args"]["simulated"] is True
+    args = {key: value for key, value in row["args"].items()
+            if key not in ("kind", "event", "clamped", "simulated")}
     return args, row["start_ns"], row["end_ns"]
 
 
@@ -94,6 +96,19 @@ def check_same(spans, records, error_ns=1000):
         # That of a context's synchronisation is only known when a record has named its device.
         assert {"device": 0, **args} == args_log
         assert abs(start - start_log) <= error_ns and abs(end - end_log) <= error_ns
+
+
+def test_capture_whose_filter_left_the_session_out_is_called_simulated(gpu):
+    capture, _ = gpu.record("calls", WAFFLE_FILTER='category == "gpu" && kv.op == "kernel"')
+    assert not sessions(capture.rows()) and operations(capture.rows())
+    assert capture.info()["simulated"] is True
+
+
+@pytest.mark.parametrize("processor", ["log(json,file={})", "metrics(file={})", "metrics(protobuf={})"])
+def test_chain_without_the_session_says_simulated(gpu, tmp_path, processor):
+    gpu.record("calls", WAFFLE_FILTER='category == "gpu" && kv.op == "kernel"',
+               WAFFLE_PROCESS=processor.format(tmp_path / "out"))
+    assert b"simulated" in (tmp_path / "out").read_bytes()
 
 
 @pytest.mark.parametrize("version", VERSIONS)

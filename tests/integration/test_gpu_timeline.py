@@ -249,7 +249,7 @@ def test_part_without_the_event_that_says_so_is_called_simulated(waffle, text_ca
         assert "simulated" in waffle.ok(*command, *part, path).stdout, command
     for command in ("gpu", "report"):
         assert '"simulated": true' in waffle.ok(command, "--json", *part, path).stdout
-    for form in ("perfetto", "chrome", "ndjson", "records"):
+    for form in ("perfetto", "chrome", "ndjson", "records", "otlp", "zipkin", "sqlite", "prometheus"):
         waffle.ok("export", "-f", form, "-o", out, *part, path)
         assert b"simulated" in out.read_bytes(), form
     if "--filter" in part:

@@ -14,7 +14,7 @@ import pytest
 import nvidia
 from tracer import Capture, Program, compile_program, wait_until
 
-VERSIONS = [1, 2, 3, 4, 5, 6]
+VERSIONS = [1, 2, 3, 4, 5, 6, 7]
 WAITS = ["gpu_wait_ns", "peer_wait_ns", "network_wait_ns", "receive_wait_ns"]
 HASH = "0xc0ffee0123456789"
 ROOM = 4096  # TASKS_MAX of usdt/gpu/nccl_tasks.c
@@ -62,21 +62,25 @@ def test_each_collective_is_a_span_with_its_waits(waffle, tmp_path, played, libr
             assert args["peer"] == 5 and args["datatype"] == "float16" and "seq" not in args
         else:
             assert args["seq"] == told["seq"] and args["datatype"] == "float32"
-            assert (args["algo"], args["proto"], args["channels"]) == ("RING", "LL128", 4)
+            expected = ("RSxLDMC_AGxSTMC", None, 4) if told["symmetric"] else ("RING", "LL128", 4)
+            assert (args["algo"], args.get("proto"), args["channels"]) == expected
         kernel = version >= 3
         assert args["end"] == ("kernel" if kernel else "proxy" if told["steps"] else "enqueued")
         assert args.get("gpu_ns") == (9003 - 5000 if version >= 4 else None)
         assert ("queued_ns" in args) == kernel
         for key in WAITS:
             low, high = told[key]
-            assert key not in args if not told["steps"] else low <= args[key] <= high
+            if told["symmetric"] and key == "peer_wait_ns":  # of the channel that waited the longest
+                assert args[key] == (5130 - 5003) + (9003 - 8500)
+            else:
+                assert key not in args if not told["steps"] else low <= args[key] <= high
     assert {(r["group"], r["track"]) for r in spans} == {
         ("NCCL rank 3", "comm c0ffee0123456789" if version < 4 else "world comm c0ffee0123456789")}
     assert sessions[0]["state"] == "armed" and sessions[0]["version"] == version
     assert all(s["lost"] == s["lost_events"] == s["late"] == 0 for s in sessions)
 
 
-@pytest.mark.parametrize("version", [2, 6])
+@pytest.mark.parametrize("version", [2, 6, 7])
 def test_events_of_many_threads_in_any_order_are_each_written_once(waffle, tmp_path, played, library, version):
     rows, log = record(waffle, tmp_path, played, library, version, "many")
     spans, sessions = spans_of(rows)
@@ -100,13 +104,15 @@ def mask_of(program):
     return int(words[0]), int(words[2])
 
 
-def test_the_mask_is_0_while_nobody_records_and_follows_a_tracer(waffle, played, library):
-    program = Program([played, library, "6", "ask"])
+@pytest.mark.parametrize(["version", "mask"], [(6, 2 | 4 | 8 | 16 | 64),
+                                               (7, 2 | 4 | 8 | 16 | 64 | 32768)])
+def test_the_mask_is_0_while_nobody_records_and_follows_a_tracer(waffle, played, library, version, mask):
+    program = Program([played, library, str(version), "ask"])
     try:
         program.until("ready")
         assert mask_of(program) == (0, 0)  # and no event begins
         attached = waffle.attach("--pid", program.pid, "-q", "--no-report")
-        wait_until(lambda: mask_of(program)[0] == 2 | 4 | 8 | 16 | 64, "the mask")
+        wait_until(lambda: mask_of(program)[0] == mask, "the mask")
         began = time.monotonic()
         told = []
         while time.monotonic() < began + 2:  # what is complete is written ten times a second

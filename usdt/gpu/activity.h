@@ -31,6 +31,7 @@ struct gpu_operation {
 	uint64_t graph_node; /* 0: not in a graph */
 	uint32_t event;      /* of a wait for an event */
 	bool has_event;
+	bool simulated; /* by a stand-in of CUPTI */
 };
 
 /* A context and the device that it is on. */

@@ -104,4 +104,6 @@ void fields_make(struct fields *fields, const struct gpu_operation *operation, b
 		add_number(fields, "event", operation->event);
 	if (has(fields, 14, clamped))
 		add(fields, WAFFLE_KEY_BOOL, "clamped", waffle_bool(true));
+	if (has(fields, 15, operation->simulated))
+		add(fields, WAFFLE_KEY_BOOL, "simulated", waffle_bool(true));
 }

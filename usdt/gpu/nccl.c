@@ -39,7 +39,8 @@ static uint64_t now_ns(void)
 static int mask_of(unsigned version)
 {
 	return NCCL_EVENT_COLL | NCCL_EVENT_P2P | NCCL_EVENT_PROXY_OP | NCCL_EVENT_PROXY_STEP |
-	       (nccl_layouts[version].kernels ? NCCL_EVENT_KERNEL_CHANNEL : 0);
+	       (nccl_layouts[version].kernels ? NCCL_EVENT_KERNEL_CHANNEL : 0) |
+	       (nccl_layouts[version].phases ? NCCL_EVENT_KERNEL_PHASE : 0);
 }
 
 /* With the lock. NCCL reads the word at each group, without a lock. */
@@ -132,7 +133,8 @@ static int record(void *handle, int state, const void *arguments, unsigned versi
 
 	if (!handle)
 		return 0;
-	if (state == NCCL_STATE_KERNEL_STOP && arguments && nccl_layouts[version].timer)
+	if ((state == NCCL_STATE_KERNEL_STOP || state == NCCL_STATE_PHASE_STOP) && arguments &&
+	    nccl_layouts[version].timer)
 		memcpy(&timer, arguments, sizeof(timer));
 	nccl_event_state(handle, state, timer, now_ns());
 	return 0;
@@ -165,6 +167,7 @@ static int init_v4(void **context, int *mask, const char *name, uint64_t hash, i
 	}
 INIT_NEW(5)
 INIT_NEW(6)
+INIT_NEW(7)
 
 #define PLUGIN(version)                                                                            \
 	static int start_v##version(void *context, void **handle, const void *description)         \
@@ -187,6 +190,7 @@ PLUGIN(3)
 PLUGIN(4)
 PLUGIN(5)
 PLUGIN(6)
+PLUGIN(7)
 
 /* ---- control ---- */
 

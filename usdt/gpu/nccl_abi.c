@@ -56,6 +56,12 @@ const struct nccl_layout nccl_layouts[NCCL_VERSIONS + 1] = {
 	       .wide_type = true,
 	       .kernels = true,
 	       .timer = true},
+	[7] = {.coll = FROM_4_COLL,
+	       .p2p = FROM_4_P2P,
+	       .wide_type = true,
+	       .kernels = true,
+	       .timer = true,
+	       .phases = true},
 };
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NCCL's profiler plugins and NCCL exchange, in its versions 1 to 6 (NCCL 2.23 to 2.30; 2.32
- * has a seventh and uses the sixth of a plugin that has no newer one). From NCCL's
- * src/include/plugin/profiler/. A description of an event is read by offsets, since the structs of
- * the versions differ in little else.
+ * What NCCL's profiler plugins and NCCL exchange, in its versions 1 to 7 (NCCL 2.23 to 2.32). From
+ * NCCL's src/include/plugin/profiler/. A description of an event is read by offsets, since the
+ * structs of the versions differ in little else. The last members of a collective in version 7 are
+ * not read: NCCL 2.31 may not have all of those that 2.32 has.
  */
 #ifndef WAFFLE_USDT_GPU_NCCL_ABI_H
 #define WAFFLE_USDT_GPU_NCCL_ABI_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NCCL_VERSIONS 6 /* of the interface, counted from 1 */
+#define NCCL_VERSIONS 7 /* of the interface, counted from 1 */
 
 /* Types of events, which are also the bits of the mask that says which of them NCCL reports. */
 enum nccl_event_type {
@@ -19,7 +19,8 @@ enum nccl_event_type {
 	NCCL_EVENT_P2P = 4,
 	NCCL_EVENT_PROXY_OP = 8,
 	NCCL_EVENT_PROXY_STEP = 16,
-	NCCL_EVENT_KERNEL_CHANNEL = 64, /* since version 3 */
+	NCCL_EVENT_KERNEL_CHANNEL = 64,  /* since version 3 */
+	NCCL_EVENT_KERNEL_PHASE = 32768, /* of a channel; since version 7 */
 };
 
 /* States of a proxy step: what it waits for from now on. */
@@ -30,7 +31,16 @@ enum nccl_state {
 	NCCL_STATE_RECV_FLUSH_WAIT = 11, /* received data reach the GPU's memory */
 	NCCL_STATE_RECV_GPU_WAIT = 12,   /* the GPU has to consume the data */
 	NCCL_STATE_SEND_PEER_WAIT = 20,  /* the receiver has to be ready; since version 4 */
-	NCCL_STATE_KERNEL_STOP = 22, /* of a kernel's channel: the arguments have the GPU's time */
+	/* The arguments of the next two have the GPU's time. */
+	NCCL_STATE_KERNEL_STOP = 22, /* of a kernel's channel */
+	NCCL_STATE_PHASE_STOP = 31,  /* of a phase */
+};
+
+/* Phases of a kernel on symmetric memory. */
+enum nccl_phase {
+	NCCL_PHASE_INITIAL_SYNC, /* a barrier with the kernels of the other ranks */
+	NCCL_PHASE_COMPUTE,
+	NCCL_PHASE_FINAL_SYNC, /* a barrier */
 };
 
 /* Offsets in a description. All versions have the parent at 8 and the rank at 16. */
@@ -38,6 +48,8 @@ enum nccl_state {
 #define NCCL_AT_RANK 16
 #define NCCL_AT_PID 24   /* of a proxy op: pid_t */
 #define NCCL_AT_TIMER 32 /* of a kernel's channel, since version 4: the GPU's clock */
+#define NCCL_AT_PHASE 25 /* of a phase: u8, enum nccl_phase */
+#define NCCL_AT_PHASE_TIMER 40
 
 /* A task is a collective or a message. 0: the version does not have the member. */
 struct nccl_task_layout {
@@ -56,6 +68,7 @@ struct nccl_layout {
 	bool wide_type; /* the type is u64, not u8 */
 	bool kernels;   /* kernels report their channels */
 	bool timer;     /* with the GPU's clock */
+	bool phases;    /* and their phases */
 };
 
 /* By the version of the interface; [0] is not used. */
@@ -75,7 +88,7 @@ typedef int (*nccl_logger)(int level, unsigned long flags, const char *file, int
 			   const char *format, ...);
 
 /* The exported struct of a version. `context` is the plugin's, and so are handles. init() differs:
- * v1 to v3 (context, mask), v4 (context, mask, name, hash, nodes, ranks, rank, logger), v5 and v6
+ * v1 to v3 (context, mask), v4 (context, mask, name, hash, nodes, ranks, rank, logger), v5 to v7
  * (context, hash, mask, name, nodes, ranks, rank, logger). */
 struct nccl_plugin {
 	const char *name;

@@ -210,6 +210,9 @@ static void values_fill(struct nccl_values *values, const struct nccl_task *task
 	number_set(values, KEY_GPU, gpu, task->gpu_end - task->gpu_begin);
 	for (unsigned i = 0; i < NCCL_WAITS; i++)
 		number_set(values, waits[i], task->has_steps, task->wait_ns[i]);
+	/* A kernel on symmetric memory waits for its peers itself, and needs no proxy. */
+	if (task->has_phases && !task->has_steps)
+		number_set(values, KEY_PEER_WAIT, true, task->barrier_ns);
 }
 
 void nccl_spans_write(const struct nccl_task *task)

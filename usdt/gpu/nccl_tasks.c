@@ -13,12 +13,16 @@
 
 enum { TASK_FREE, TASK_OPEN, TASK_STOPPED };
 
-/* A part of a task: a proxy op, a step of one, or a channel of the kernel. */
+/* A part of a task: a proxy op, a step of one, a channel of the kernel, or a phase of one. */
 struct nccl_part {
 	uint32_t task, task_generation;
 	uint32_t generation, next;
 	uint16_t type; /* enum nccl_event_type; 0: free */
 	uint8_t wait;  /* of a step: enum nccl_wait, or STATE_NONE */
+	bool barrier;  /* of a phase: it is one */
+	/* Of a channel: how long it was at barriers. Of a phase: the GPU's time of its begin. */
+	uint64_t gpu_ns;
+	void *parent; /* of a phase: the channel's handle */
 };
 
 /* Handle: generation (32 bits), kind (1 bit), index plus one. So it is never NULL. */
@@ -196,21 +200,12 @@ static void *task_begin(struct nccl_comm *comm, const struct nccl_layout *layout
 
 /* ---- parts ---- */
 
-static void *event_begin(uint16_t type, const struct nccl_layout *layout,
-			 const uint8_t *description, uint64_t now_ns)
+/* Takes a part of the pool. NULL: there is none. */
+static struct nccl_part *part_new(uint16_t type, const struct nccl_task *task)
 {
-	void *parent = (void *)(uintptr_t)read_u64(description + NCCL_AT_PARENT);
-	struct nccl_part *op = type == NCCL_EVENT_PROXY_STEP ? event_of(parent) : NULL;
-	struct nccl_task *task = op ? task_of_event(op) : task_of(parent);
 	uint32_t index = pool.free_event, generation;
-	struct nccl_part *event;
+	struct nccl_part *part;
 
-	/* With PXN the parent of a proxy op may be a handle of another process. */
-	if (!task || (type == NCCL_EVENT_PROXY_OP &&
-		      read_i32(description + NCCL_AT_PID) != (int32_t)getpid())) {
-		pool.losses.late++;
-		return NULL;
-	}
 	if (index != NONE) {
 		pool.free_event = pool.events[index].next;
 	} else if (pool.used_events < EVENTS_MAX) {
@@ -219,25 +214,70 @@ static void *event_begin(uint16_t type, const struct nccl_layout *layout,
 		pool.losses.events++;
 		return NULL;
 	}
-	event = &pool.events[index];
-	generation = event->generation;
-	*event = (struct nccl_part){.task = (uint32_t)(task - pool.tasks),
-				    .task_generation = task->generation,
-				    .generation = generation,
-				    .type = type,
-				    .wait = STATE_NONE};
+	part = &pool.events[index];
+	generation = part->generation;
+	*part = (struct nccl_part){.task = (uint32_t)(task - pool.tasks),
+				   .task_generation = task->generation,
+				   .generation = generation,
+				   .type = type,
+				   .wait = STATE_NONE};
+	return part;
+}
+
+static void channel_begin(struct nccl_task *task, const struct nccl_layout *layout,
+			  const uint8_t *description, uint64_t now_ns)
+{
+	uint64_t timer = layout->timer ? read_u64(description + NCCL_AT_TIMER) : 0;
+
+	if (!task->kernel_ns)
+		task->kernel_ns = now_ns;
+	if (timer && (!task->gpu_begin || timer < task->gpu_begin))
+		task->gpu_begin = timer;
+}
+
+static void phase_begin(struct nccl_part *phase, void *parent, const uint8_t *description)
+{
+	phase->parent = parent;
+	phase->barrier = description[NCCL_AT_PHASE] == NCCL_PHASE_INITIAL_SYNC ||
+			 description[NCCL_AT_PHASE] == NCCL_PHASE_FINAL_SYNC;
+	phase->gpu_ns = read_u64(description + NCCL_AT_PHASE_TIMER);
+}
+
+/* The task of an event that begins. NULL: it was written already, or is of another process: with
+ * PXN the parent of a proxy op may be a handle of one. */
+static struct nccl_task *task_of_parent(uint16_t type, void *parent, const uint8_t *description)
+{
+	bool of_part = type == NCCL_EVENT_PROXY_STEP || type == NCCL_EVENT_KERNEL_PHASE;
+	const struct nccl_part *part = of_part ? event_of(parent) : NULL;
+
+	if (type == NCCL_EVENT_PROXY_OP && read_i32(description + NCCL_AT_PID) != (int32_t)getpid())
+		return NULL;
+	return part ? task_of_event(part) : task_of(parent);
+}
+
+static void *event_begin(uint16_t type, const struct nccl_layout *layout,
+			 const uint8_t *description, uint64_t now_ns)
+{
+	void *parent = (void *)(uintptr_t)read_u64(description + NCCL_AT_PARENT);
+	struct nccl_task *task = task_of_parent(type, parent, description);
+	struct nccl_part *part;
+
+	if (!task) {
+		pool.losses.late++;
+		return NULL;
+	}
+	part = part_new(type, task);
+	if (!part)
+		return NULL;
 	task_pass(task, now_ns);
 	task->open++;
 	task->has_steps |= type == NCCL_EVENT_PROXY_STEP;
-	if (type == NCCL_EVENT_KERNEL_CHANNEL) {
-		uint64_t timer = layout->timer ? read_u64(description + NCCL_AT_TIMER) : 0;
-
-		if (!task->kernel_ns)
-			task->kernel_ns = now_ns;
-		if (timer && (!task->gpu_begin || timer < task->gpu_begin))
-			task->gpu_begin = timer;
-	}
-	return handle_make(generation, index, HANDLE_EVENT);
+	task->has_phases |= type == NCCL_EVENT_KERNEL_PHASE;
+	if (type == NCCL_EVENT_KERNEL_CHANNEL)
+		channel_begin(task, layout, description, now_ns);
+	else if (type == NCCL_EVENT_KERNEL_PHASE)
+		phase_begin(part, parent, description);
+	return handle_make(part->generation, (uint32_t)(part - pool.events), HANDLE_EVENT);
 }
 
 static void step_wait(const struct nccl_part *event, struct nccl_task *task, uint8_t wait,
@@ -260,7 +300,9 @@ static void event_end(struct nccl_part *event, uint64_t now_ns)
 		if (event->type == NCCL_EVENT_KERNEL_CHANNEL) {
 			task->kernel_end_ns = now_ns;
 			task->ended++;
-		} else {
+			if (event->gpu_ns > task->barrier_ns)
+				task->barrier_ns = event->gpu_ns;
+		} else if (event->type != NCCL_EVENT_KERNEL_PHASE) {
 			task->proxy_end_ns = now_ns;
 		}
 	}
@@ -287,6 +329,7 @@ void *nccl_event_begin(struct nccl_comm *comm, const struct nccl_layout *layout,
 	case NCCL_EVENT_PROXY_OP:
 	case NCCL_EVENT_PROXY_STEP:
 	case NCCL_EVENT_KERNEL_CHANNEL:
+	case NCCL_EVENT_KERNEL_PHASE:
 		handle = event_begin((uint16_t)type, layout, description, now_ns);
 		break;
 	default: /* groups and what newer versions have: their parts refer to no group */
@@ -314,6 +357,16 @@ void nccl_event_end(void *handle, uint64_t now_ns)
 	pthread_mutex_unlock(&pool.lock);
 }
 
+/* Adds a phase to its channel, which NCCL ends after its phases. */
+static void phase_end(const struct nccl_part *phase, uint64_t timer)
+{
+	struct nccl_part *channel = event_of(phase->parent);
+
+	if (channel && channel->type == NCCL_EVENT_KERNEL_CHANNEL && phase->barrier &&
+	    phase->gpu_ns && timer > phase->gpu_ns)
+		channel->gpu_ns += timer - phase->gpu_ns;
+}
+
 void nccl_event_state(void *handle, int state, uint64_t timer, uint64_t now_ns)
 {
 	static const uint8_t waits[] = {
@@ -337,6 +390,9 @@ void nccl_event_state(void *handle, int state, uint64_t timer, uint64_t now_ns)
 	} else if (task && event->type == NCCL_EVENT_KERNEL_CHANNEL &&
 		   state == NCCL_STATE_KERNEL_STOP && timer > task->gpu_end) {
 		task->gpu_end = timer;
+	} else if (task && event->type == NCCL_EVENT_KERNEL_PHASE &&
+		   state == NCCL_STATE_PHASE_STOP) {
+		phase_end(event, timer);
 	}
 	pthread_mutex_unlock(&pool.lock);
 }

@@ -2,7 +2,8 @@
 /*
  * The collectives and messages that NCCL reports to its profiler, put together from their events.
  *
- *	task ──┬─ kernel's channels: begin and end on the GPU, as NCCL's proxy thread saw them
+ *	task ──┬─ kernel's channels: begin and end on the GPU, as NCCL's own thread saw them
+ *	       │	└─ their phases
  *	       └─ proxy ops (one a channel and peer) ── their steps, each in one state of waiting
  *
  * NCCL starts and stops events on several threads. Handles are numbers of a bounded pool with a
@@ -44,7 +45,7 @@ struct nccl_comm {
 };
 
 /* NCCL's texts are copied: the program may unload NCCL before they are written. */
-#define NCCL_TEXT_BYTES 16
+#define NCCL_TEXT_BYTES 32
 
 struct nccl_task {
 	struct nccl_comm *comm;
@@ -60,6 +61,10 @@ struct nccl_task {
 	uint64_t start_ns, enqueued_ns, kernel_ns /* begin of its first channel */, proxy_end_ns,
 		kernel_end_ns;
 	uint64_t gpu_begin, gpu_end; /* the GPU's clock; 0: unknown */
+	/* At barriers with the kernels of other ranks: of the channel that was there for the
+	 * longest time. */
+	uint64_t barrier_ns;
+	bool has_phases;
 	/* For each kind the time in which at least one step waited so. */
 	uint64_t wait_ns[NCCL_WAITS];
 	bool has_steps;

@@ -361,6 +361,7 @@ static void operation_take(struct gpu_operation *operation)
 		if (operation->end < launch)
 			operation->end = launch;
 	}
+	operation->simulated = session.cupti.simulated;
 	operations_write(operation, clamped);
 }
 

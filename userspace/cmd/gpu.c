@@ -9,6 +9,7 @@
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
 #include "model/gpu/gpu.h"
+#include "render/html/html_gpu.h"
 #include "render/json/gpu_graph.h"
 #include "render/json/gpu_json.h"
 #include "render/text/gpu_text.h"
@@ -20,6 +21,7 @@
 
 struct gpu_cli {
 	bool json;
+	const char *html;
 	unsigned graph; /* enum gpu_graph_format */
 	uint64_t rows;
 	uint64_t from_ns, to_ns; /* since the begin of the capture */
@@ -38,6 +40,9 @@ static const char *graph_choice(size_t index, const char **help)
 
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON, with all rows.", .at = offsetof(struct gpu_cli, json)},
+	{"html", 0, "OUT",
+	 "Write one HTML page that needs no network instead. - is standard output.",
+	 .type = OPTION_PATH, .at = offsetof(struct gpu_cli, html)},
 	{"graph", 0, "FORMAT",
 	 "Print the dependency graph of the operations instead, for graphviz (dot) or as JSON.",
 	 .type = OPTION_CHOICE, .choice = graph_choice, .at = offsetof(struct gpu_cli, graph)},
@@ -69,7 +74,9 @@ static int print_numbers(const struct gpu_cli *cli, const struct gpu_report *rep
 	int result = gpu_starved_explain(&why, report, names, err);
 
 	view.why = why;
-	if (!result && cli->json)
+	if (!result && cli->html)
+		result = html_gpu_to_path(report, why, cli->html, err);
+	else if (!result && cli->json)
 		result = printed(gpu_print_json(report, why, stdout), err);
 	else if (!result)
 		gpu_print_text(report, &view, stdout);
@@ -163,11 +170,13 @@ static int gpu_run(const struct command *command, int argc, char **argv)
 
 	if (result)
 		return command_parse_failed(command, result, &err);
-	if (argc - first < 1 || cli.from_ns >= cli.to_ns || (cli.graph && cli.json)) {
+	if (argc - first < 1 || cli.from_ns >= cli.to_ns ||
+	    !!cli.graph + cli.json + !!cli.html > 1) {
 		error_set(&err, EINVAL,
-			  argc - first < 1           ? "give a .waffle file, or all files of a job"
-			  : cli.from_ns >= cli.to_ns ? "--from has to be before --to"
-						     : "give --graph or --json, not both");
+			  argc - first < 1 ? "give a .waffle file, or all files of a job"
+			  : cli.from_ns >= cli.to_ns
+				  ? "--from has to be before --to"
+				  : "give only one of --graph, --html and --json");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	files = capture_files_of(argc, argv, first);

@@ -17,7 +17,7 @@ const struct site_info *model_site(const struct model *model, uint32_t site)
 bool model_simulated(const struct model *model)
 {
 	for (size_t i = 0; i < model->sites.len; i++)
-		if (model->sites.data[i].simulated)
+		if (site_is_simulated(&model->sites.data[i]))
 			return true;
 	return model->gpu_simulated;
 }

@@ -73,6 +73,17 @@ size_t utf8_valid(const char *text, size_t len)
 	return at;
 }
 
+size_t utf8_cut(const char *text, size_t max)
+{
+	size_t len = strnlen(text, max + 1);
+
+	if (len <= max)
+		return len;
+	while (max && ((unsigned char)text[max] & 0xc0) == 0x80)
+		max--;
+	return max;
+}
+
 size_t utf8_clean(const char *text, size_t len, char *out)
 {
 	size_t written = 0;

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COLL = 2, P2P = 4, PROXY_OP = 8, PROXY_STEP = 16, KERNEL_CH = 64 };
+enum { COLL = 2, P2P = 4, PROXY_OP = 8, PROXY_STEP = 16, KERNEL_CH = 64, KERNEL_PHASE = 32768 };
 
 /* The members that all versions have the same way before the union: a u8 and padding, or a u64. */
 #define HEAD                                                                                       \
@@ -82,6 +82,22 @@ struct coll_v4 { /* also 5 and 6, which have parentGroup behind it */
 	void *parentGroup;
 };
 
+struct coll_v7 { /* NCCL 2.32 */
+	HEAD uint64_t seqNumber;
+	const char *func;
+	const void *sendBuff;
+	void *recvBuff;
+	size_t count;
+	int root;
+	const char *datatype;
+	uint8_t nChannels, nWarps;
+	const char *algo, *proto;
+	void *parentGroup;
+	const char *kernelVariant;
+	bool isSymColl;
+	uint64_t userTag;
+};
+
 struct p2p_v1 {
 	HEAD const char *name;
 	uint64_t commHash;
@@ -109,7 +125,7 @@ struct p2p_v4 {
 	size_t count;
 	int peer;
 	uint8_t nChannels;
-	void *parentGroup;
+	void *parentGroup; /* in 7 userTag is behind it */
 };
 
 struct proxy_op {
@@ -124,6 +140,12 @@ struct proxy_step {
 
 struct kernel_ch {
 	HEAD uint8_t channelId;
+	uint64_t pTimer;
+};
+
+struct kernel_phase {
+	HEAD uint8_t channelId, phaseId;
+	const char *phaseName;
 	uint64_t pTimer;
 };
 
@@ -196,7 +218,7 @@ static void *start(void *description, uint64_t type, void *parent)
 	return handle;
 }
 
-static void *start_coll(uint64_t seq, size_t count, int channels)
+static void *start_coll(uint64_t seq, size_t count, int channels, bool symmetric)
 {
 	/* Padding and all that the version does not have is garbage. */
 	union {
@@ -204,6 +226,7 @@ static void *start_coll(uint64_t seq, size_t count, int channels)
 		struct coll_v2 v2;
 		struct coll_v3 v3;
 		struct coll_v4 v4;
+		struct coll_v7 v7;
 	} d;
 
 	memset(&d, 0xa5, sizeof(d));
@@ -234,6 +257,12 @@ static void *start_coll(uint64_t seq, size_t count, int channels)
 	} else {
 		COMMON(v4, nChannels)
 		TEXTS(v4)
+	}
+	if (symmetric) {
+		d.v7.isSymColl = true;
+		d.v7.kernelVariant = "AllReduce_RSxLDMC_AGxSTMC";
+		d.v7.algo = "RSxLDMC_AGxSTMC";
+		d.v7.proto = "";
 	}
 	return start(&d, COLL, NULL);
 }
@@ -297,6 +326,28 @@ static void *start_kernel(void *task, int channel, uint64_t timer)
 static void stop(void *handle)
 {
 	must(!profiler->stopEvent(handle), "stopEvent");
+}
+
+/* NCCL reports a phase, which it knows from the kernel, before the end of its channel. */
+static void phase_play(void *channel, uint8_t phase, uint64_t from, uint64_t to)
+{
+	static const char *const names[] = {"initial_sync", "compute", "final_sync"};
+	struct kernel_phase d = {.phaseId = phase, .phaseName = names[phase], .pTimer = from};
+	struct {
+		uint64_t pTimer;
+	} arguments = {to};
+	void *handle = start(&d, KERNEL_PHASE, channel);
+
+	must(handle, "a phase has no handle");
+	must(!profiler->recordEventState(handle, 31, &arguments), "recordEventState");
+	stop(handle);
+}
+
+static void phases_play(void *channel, uint64_t i)
+{
+	phase_play(channel, 0, 5000 + i, 5100 + 10 * i);
+	phase_play(channel, 1, 5100 + 10 * i, 8500);
+	phase_play(channel, 2, 8500, 9000 + i);
 }
 
 static void stop_kernel(void *handle, uint64_t timer)
@@ -381,7 +432,7 @@ static struct moment steps_play(void *task, struct bounds waits[WAITS])
 
 #define CHANNELS 4
 
-static void task_play(uint64_t seq, bool message, bool steps)
+static void task_play(uint64_t seq, bool message, bool steps, bool symmetric)
 {
 	struct bounds waits[WAITS] = {{0}};
 	void *channels[CHANNELS] = {0}, *task;
@@ -389,7 +440,8 @@ static void task_play(uint64_t seq, bool message, bool steps)
 	size_t count = 1000 + seq;
 
 	begin[0] = now();
-	task = message ? start_send(count, 5, CHANNELS) : start_coll(seq, count, CHANNELS);
+	task = message ? start_send(count, 5, CHANNELS)
+		       : start_coll(seq, count, CHANNELS, symmetric);
 	begin[1] = now();
 	must(task && task != (void *)-1, "a task has no handle");
 	end[0] = now();
@@ -404,24 +456,29 @@ static void task_play(uint64_t seq, bool message, bool steps)
 		end[1] = last.after;
 	}
 	for (int i = 0; i < CHANNELS && version >= 3; i++) {
+		if (symmetric)
+			phases_play(channels[i], (uint64_t)i);
 		end[0] = now();
 		stop_kernel(channels[i], 9000 + (uint64_t)i);
 		end[1] = now();
 	}
 	printf("{\"name\": \"%s\", \"seq\": %lu, \"bytes\": %zu, \"message\": %d, \"steps\": %d, "
+	       "\"symmetric\": %d, "
 	       "\"begin\": [%lu, %lu], \"end\": [%lu, %lu], \"gpu_wait_ns\": [%lu, %lu], "
 	       "\"peer_wait_ns\": [%lu, %lu], \"network_wait_ns\": [%lu, %lu], "
 	       "\"receive_wait_ns\": [%lu, %lu]}\n",
 	       message ? "Send" : "AllReduce", seq, count * (message ? 2 : 4), message, steps,
-	       begin[0], begin[1], end[0], end[1], waits[GPU].low, waits[GPU].high, waits[PEER].low,
-	       waits[PEER].high, waits[NETWORK].low, waits[NETWORK].high, waits[RECEIVE].low,
-	       waits[RECEIVE].high);
+	       symmetric, begin[0], begin[1], end[0], end[1], waits[GPU].low, waits[GPU].high,
+	       waits[PEER].low, waits[PEER].high, waits[NETWORK].low, waits[NETWORK].high,
+	       waits[RECEIVE].low, waits[RECEIVE].high);
 }
 
 static void play_one(void)
 {
 	for (uint64_t seq = 0; seq < 6; seq++)
-		task_play(seq, seq % 3 == 2, seq % 2);
+		task_play(seq, seq % 3 == 2, seq % 2, false);
+	if (version >= 7)
+		task_play(6, false, false, true);
 }
 
 /* ---- many ---- */
@@ -437,7 +494,7 @@ static void *many_main(void *arg)
 	unsigned me = (unsigned)(uintptr_t)arg, other = (me + 1) % THREADS;
 
 	for (unsigned i = 0; i < TASKS; i++) {
-		begun[me][i] = start_coll((uint64_t)me * TASKS + i, 1, 1);
+		begun[me][i] = start_coll((uint64_t)me * TASKS + i, 1, 1, false);
 		ops[me][i] = start_op(begun[me][i], 0, true);
 		if (version >= 3)
 			kernels[me][i] = start_kernel(begun[me][i], 0, i + 1);
@@ -452,6 +509,8 @@ static void *many_main(void *arg)
 			stop(step);
 		if (n % 11) /* some never end */
 			stop(ops[other][i]);
+		if (version >= 7 && kernels[other][i])
+			phase_play(kernels[other][i], n % 3, n, n + 100);
 		if (version >= 3 && n % 7)
 			stop_kernel(kernels[other][i], i + 100);
 		stop(begun[other][i]);
@@ -482,7 +541,7 @@ static void play_flood(void)
 	unsigned refused = 0, count = 10000;
 
 	for (unsigned i = 0; i < count; i++)
-		refused += !start_coll(i, 1, 1);
+		refused += !start_coll(i, 1, 1, false);
 	printf("{\"tasks\": %u, \"refused\": %u}\n", count, refused);
 }
 
@@ -496,9 +555,9 @@ static void play_ask(void)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		if (!strncmp(line, "play", 4)) {
-			task_play(0, false, true);
+			task_play(0, false, true, false);
 		} else {
-			void *handle = start_coll(0, 1, 1);
+			void *handle = start_coll(0, 1, 1, false);
 
 			printf("mask %d handle %d\n", __atomic_load_n(&mask, __ATOMIC_RELAXED),
 			       handle != NULL);

@@ -8,7 +8,7 @@
 #include "export/process/otlp_traces.h"
 #include "util/memory.h"
 
-#define ATTRIBUTES_MAX 12
+#define ATTRIBUTES_MAX 13
 
 struct process_entry {
 	struct waffle_value values[ATTRIBUTES_MAX];
@@ -82,6 +82,7 @@ static struct process_entry *entry_make(const struct model *model, uint32_t thre
 	attribute_text(&list, "host.arch", otlp_arch_name(host->machine));
 	attribute_text(&list, "os.type", "linux");
 	attribute_text(&list, "os.version", host->kernel);
+	attribute_flag(&list, "waffle.simulated", model_simulated(model));
 	if (process) {
 		uint32_t pid = model_pid_real(model, process->pid);
 

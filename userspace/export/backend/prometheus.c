@@ -247,6 +247,7 @@ static int series_fill(struct series_table *table, const struct model *model,
 	int result;
 
 	table->limit = SERIES_MAX;
+	table->simulated = model_simulated(model);
 	table->start_unix_ns = model->start_ts + (model->meta->real_ns - model->meta->start_ts);
 	series_choices_parse(table->histograms, &table->histogram_count, SERIES_HISTOGRAMS_MAX,
 			     true, "prometheus", "dur", err);

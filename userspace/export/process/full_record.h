@@ -49,6 +49,7 @@ struct full_record {
 	/* Of a span of a chain: what the scheduler did with its thread, if `has_sched`. */
 	bool has_sched;
 	uint64_t running_ns, runnable_ns;
+	bool simulated; /* of a chain: a stand-in made it, no GPU (docs/simulation.md) */
 };
 
 /* Room for the values and links of one record. */

@@ -254,6 +254,7 @@ static void span_deliver(struct joiner *joiner, const struct joining_span *span,
 		.frame_bytes = span->frame_bytes,
 		.parent_name = span->parent_name,
 		.depth = span->depth,
+		.simulated = site->simulated,
 	};
 
 	times_fill(joiner, span, &full);

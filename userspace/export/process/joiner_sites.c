@@ -54,6 +54,7 @@ static struct site_info *site_copy(struct joiner_sites *sites, const struct site
 	if (!copy)
 		return NULL;
 	*copy = *site;
+	copy->simulated = site_is_simulated(site);
 	if (copy->key_count > WAFFLE_KEYS_MAX)
 		copy->key_count = WAFFLE_KEYS_MAX;
 	whole = text_copy(sites, &copy->name) && text_copy(sites, &copy->category) &&

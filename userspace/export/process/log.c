@@ -73,7 +73,7 @@ static void log_records(struct processor *processor, struct full_record *const *
 
 	for (size_t i = 0; i < count; i++) {
 		joiner_decode(processor->joiner, records[i], &state->room);
-		record_json(&state->lines, &records[i]->record, &state->time);
+		record_json(&state->lines, records[i], &state->time);
 		state->records++;
 		if (state->lines.len >= LOG_BYTES || state->lines.failed)
 			lines_send(state);

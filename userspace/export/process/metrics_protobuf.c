@@ -162,14 +162,15 @@ static void histograms_write(struct out_bytes *bytes, const struct series_table 
 	otlp_end(&out);
 }
 
-static void overflowed_write(struct out_bytes *bytes, const struct series_table *table)
+/* Writes a family with one value. */
+static void single_write(struct out_bytes *bytes, const char *name, const char *help,
+			 enum family_type type, double value)
 {
 	struct otlp_out out;
 
-	family_begin(&out, bytes, "waffle_overflowed_total", METRICS_HELP_OVERFLOWED,
-		     FAMILY_COUNTER);
+	family_begin(&out, bytes, name, help, type);
 	otlp_item_begin(&out, 4);
-	value_write(&out, FAMILY_COUNTER, (double)table->overflowed);
+	value_write(&out, type, value);
 	otlp_end(&out);
 	otlp_end(&out);
 }
@@ -182,5 +183,8 @@ void metrics_protobuf(struct out_bytes *out, const struct metrics_snapshot *snap
 	counters_write(out, table);
 	for (size_t i = 0; i < table->histogram_count; i++)
 		histograms_write(out, table, i);
-	overflowed_write(out, table);
+	single_write(out, "waffle_overflowed_total", METRICS_HELP_OVERFLOWED, FAMILY_COUNTER,
+		     (double)table->overflowed);
+	if (table->simulated)
+		single_write(out, "waffle_simulated", METRICS_HELP_SIMULATED, FAMILY_GAUGE, 1);
 }

@@ -222,6 +222,10 @@ void metrics_text_families(struct out_bytes *out, const struct metrics_snapshot 
 	histograms_write(&m);
 	family(&m, "waffle_overflowed", "counter", NULL, METRICS_HELP_OVERFLOWED);
 	bytes_print(out, "waffle_overflowed_total %" PRIu64 "\n", snapshot->table->overflowed);
+	if (!snapshot->table->simulated)
+		return;
+	family(&m, "waffle_simulated", "gauge", NULL, METRICS_HELP_SIMULATED);
+	bytes_text(out, "waffle_simulated 1\n");
 }
 
 void metrics_text(struct out_bytes *out, const struct metrics_snapshot *snapshot,

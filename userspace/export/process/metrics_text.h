@@ -14,6 +14,7 @@
 #define METRICS_HELP_RECORDS "Spans, events and log messages."
 #define METRICS_HELP_COUNTER "The last value of each counter of the program."
 #define METRICS_HELP_OVERFLOWED "Records that share a series because there are too many."
+#define METRICS_HELP_SIMULATED "CUDA and NCCL are stand-ins, no GPU has worked."
 
 enum metrics_format { METRICS_OPENMETRICS, METRICS_PROMETHEUS };
 

@@ -59,6 +59,8 @@ static void attributes_write(struct traces *traces, unsigned field, const struct
 		otlp_attribute_bool(otlp, field, "waffle.unfinished", true);
 	if (record->flags & WAFFLE_RECORD_LEFT)
 		otlp_attribute_bool(otlp, field, "waffle.left", true);
+	if (full->simulated)
+		otlp_attribute_bool(otlp, field, "waffle.simulated", true);
 	for (size_t i = 0, count = full_record_times(full, times); i < count; i++)
 		otlp_attribute_value(otlp, field, &times[i]);
 	for (size_t i = 0; full->facts && i < full->facts->attribute_count; i++)

@@ -141,9 +141,10 @@ static void thread_write(struct out_bytes *out, const struct waffle_record *reco
 		field_text(out, "group", record->track_group);
 }
 
-void record_json(struct out_bytes *out, const struct waffle_record *record,
+void record_json(struct out_bytes *out, const struct full_record *full,
 		 struct record_json_time *cache)
 {
+	const struct waffle_record *record = &full->record;
 	static const char *const begins[] = {
 		[WAFFLE_RECORD_SPAN] = "{\"kind\":\"span\"",
 		[WAFFLE_RECORD_EVENT] = "{\"kind\":\"event\"",
@@ -170,6 +171,8 @@ void record_json(struct out_bytes *out, const struct waffle_record *record,
 		bytes_text(out, ",\"unfinished\":true");
 	if (record->flags & WAFFLE_RECORD_LEFT)
 		bytes_text(out, ",\"left\":true");
+	if (full->simulated)
+		bytes_text(out, ",\"simulated\":true");
 	if (record->flags & WAFFLE_RECORD_MOVED) {
 		bytes_text(out, ",\"moved\":true");
 		field_u64(out, "end_tid", record->end_tid);

@@ -186,6 +186,8 @@ void remote_write_snapshot(struct remote_write *write, const struct metrics_snap
 	for (size_t i = 0; i < table->series.len; i++)
 		series_write(write, table, table->series.data[i]);
 	remote_write_value(write, "waffle_overflowed_total", NULL, 0, (double)table->overflowed);
+	if (table->simulated)
+		remote_write_value(write, "waffle_simulated", NULL, 0, 1);
 }
 
 /* ---- the request ---- */

@@ -299,6 +299,7 @@ void series_take(struct series_table *table, const struct full_record *full)
 	struct full_record decoded = *full;
 	double value;
 
+	table->simulated |= full->simulated;
 	if (!series)
 		return;
 	if (record->kind == WAFFLE_RECORD_COUNTER) {

@@ -57,6 +57,7 @@ struct series_table {
 	uint64_t overflowed; /* records in the series that is shared */
 	uint64_t skipped;    /* values of histograms that are negative or no numbers */
 	uint64_t start_unix_ns;
+	bool simulated; /* a stand-in made some records, no GPU */
 };
 
 /* A state of the table, for exporters. */

@@ -104,6 +104,8 @@ static void tags_write(struct out_bytes *out, const struct full_record *full)
 		tag(out, &follows, "error", record->name, strlen(record->name));
 	if (record->flags & WAFFLE_RECORD_UNFINISHED)
 		tag(out, &follows, "waffle.unfinished", "true", 4);
+	if (full->simulated)
+		tag(out, &follows, "waffle.simulated", "true", 4);
 	values_write(out, &text, &follows, times, full_record_times(full, times));
 	if (full->facts)
 		facts_write(out, &text, &follows, full->facts);

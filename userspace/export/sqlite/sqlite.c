@@ -42,6 +42,8 @@ static int capture_rows(struct database *database, const struct model *model, st
 	number(&rows, "end_ns", model->end_ts);
 	number(&rows, "unix_offset_ns", meta->real_ns - meta->start_ts);
 	number(&rows, "records_lost", model->counts.lost);
+	if (model_simulated(model))
+		number(&rows, "simulated", 1);
 	return database_rows_end(&rows, err);
 }
 

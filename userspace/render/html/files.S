@@ -1,21 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report's page, embedded in the program as texts. A Content-Security-Policy with these hashes
- * allows this script and this style and nothing else; the Makefile computes them. */
+/* The pages, embedded in the program as texts. A Content-Security-Policy with these hashes allows
+ * these scripts and this style and nothing else; the Makefile computes them. */
 	.section .rodata
-	.global html_page, html_style, html_script, html_style_hash, html_script_hash
-html_page:
-	.incbin "userspace/render/html/page.html"
-	.byte 0
+	.global html_style, html_style_hash, html_common, html_common_hash
+	.global html_report_page, html_report_script, html_report_hash
+	.global html_gpu_page, html_gpu_script, html_gpu_hash
 html_style:
 	.incbin "userspace/render/html/style.css"
 	.byte 0
-html_script:
-	.incbin "userspace/render/html/script.js"
+html_common:
+	.incbin "userspace/render/html/common.js"
+	.byte 0
+html_report_page:
+	.incbin "userspace/render/html/report.html"
+	.byte 0
+html_report_script:
+	.incbin "userspace/render/html/report.js"
+	.byte 0
+html_gpu_page:
+	.incbin "userspace/render/html/gpu.html"
+	.byte 0
+html_gpu_script:
+	.incbin "userspace/render/html/gpu.js"
 	.byte 0
 html_style_hash:
 	.asciz STYLE_HASH
-html_script_hash:
-	.asciz SCRIPT_HASH
+html_common_hash:
+	.asciz COMMON_HASH
+html_report_hash:
+	.asciz REPORT_HASH
+html_gpu_hash:
+	.asciz GPU_HASH
 	.section .note.GNU-stack, "", %progbits
 
 /* An assembly file has to declare itself that all its indirect branch targets are marked; this one

@@ -7,24 +7,13 @@
 #include "render/place.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
+#include "util/utf8.h"
 
 /* ---- texts ---- */
 
-/* Length of the longest prefix with at most `max` bytes that does not end within a character. */
-static size_t text_cut(const char *text, size_t max)
-{
-	size_t len = strnlen(text, max + 1);
-
-	if (len <= max)
-		return len;
-	while (max && ((unsigned char)text[max] & 0xc0) == 0x80)
-		max--;
-	return max;
-}
-
 uint32_t html_text(struct html_page *page, const char *text)
 {
-	size_t len = text_cut(text, HTML_NAME_MAX);
+	size_t len = utf8_cut(text, HTML_NAME_MAX);
 	char cut[HTML_NAME_MAX + sizeof("…")];
 	uint32_t count = strtab_count(page->texts), number;
 
@@ -46,7 +35,7 @@ uint32_t html_text(struct html_page *page, const char *text)
 void html_field_text(struct html_page *page, const char *key, const char *text)
 {
 	json_key(page->json, key);
-	json_string_len(page->json, text, text_cut(text, HTML_NAME_MAX));
+	json_string_len(page->json, text, utf8_cut(text, HTML_NAME_MAX));
 }
 
 uint32_t html_row_of(const struct html_page *page, uint32_t span)

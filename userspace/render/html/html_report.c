@@ -5,15 +5,12 @@
 #include <string.h>
 
 #include "render/html/html_internal.h"
+#include "render/html/html_put_internal.h"
 #include "render/json/summary_json.h"
 #include "render/text/notices.h"
 #include "store/record.h"
 #include "util/memory.h"
-#include "util/output.h"
 #include "util/units.h"
-
-/* Defined in html/files.S. */
-extern const char html_page[], html_style[], html_script[], html_style_hash[], html_script_hash[];
 
 static void texts_json(struct html_page *page)
 {
@@ -129,53 +126,6 @@ static void data_json(struct html_page *page)
 	json_object_end(page->json);
 }
 
-/* Writes JSON into an HTML element. Only strings can contain a '<', which could end the element, so
- * it is escaped. */
-static void put_data(const char *data, size_t len, FILE *out)
-{
-	const char *end = data + len;
-
-	while (data < end) {
-		const char *angle = memchr(data, '<', (size_t)(end - data));
-
-		fwrite(data, 1, (size_t)((angle ? angle : end) - data), out);
-		if (!angle)
-			return;
-		fputs("\\u003c", out);
-		data = angle + 1;
-	}
-}
-
-/* Replaces the {{names}} of the page. */
-static void put_page(const char *data, size_t len, FILE *out)
-{
-	const struct {
-		const char *name, *text;
-	} rows[] = {
-		{"{{script-hash}}", html_script_hash},
-		{"{{style-hash}}", html_style_hash},
-		{"{{style}}", html_style},
-		{"{{script}}", html_script},
-		{"{{data}}", NULL},
-	};
-	const char *at = html_page, *mark;
-
-	for (; (mark = strstr(at, "{{")); at = mark) {
-		fwrite(at, 1, (size_t)(mark - at), out);
-		for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-			if (strncmp(mark, rows[i].name, strlen(rows[i].name)))
-				continue;
-			if (rows[i].text)
-				fputs(rows[i].text, out);
-			else
-				put_data(data, len, out);
-			mark += strlen(rows[i].name);
-			break;
-		}
-	}
-	fputs(at, out);
-}
-
 static void page_json(struct html_page *page)
 {
 	page->texts = strtab_make();
@@ -203,21 +153,17 @@ void html_report_write(const struct report *report, FILE *out)
 	page.json = json_new(memory, false);
 	page_json(&page);
 	memory_require(!json_close(page.json) && !fclose(memory));
-	put_page(data, len, out);
+	html_put(HTML_PAGE_REPORT, data, len, out);
 	page_free(&page);
 	free(data);
 }
 
+static void write_report(const void *report, FILE *out)
+{
+	html_report_write(report, out);
+}
+
 int html_report_to_path(const struct report *report, const char *path, struct error *err)
 {
-	struct output output;
-	struct memory_guard guard = {.call = output_abandon, .arg = &output};
-	int result = output_open(&output, path, err);
-
-	if (result)
-		return result;
-	memory_guard_set(&guard);
-	html_report_write(report, output.file);
-	memory_guard_remove(&guard);
-	return output_commit(&output, err);
+	return html_put_path(path, write_report, report, err);
 }

@@ -1,20 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/json/gpu_json.h"
 
+#include <stdlib.h>
+
 #include "analyze/gpu/gpu_starved.h"
 #include "render/place.h"
 #include "util/json.h"
 #include "util/memory.h"
+#include "util/template_fold.h"
+#include "util/utf8.h"
 
-static void sums_json(struct json *json, const char *key, const gpu_sums *sums, bool bytes)
+/* Of names, if not all rows are written. */
+#define NAME_COLUMNS 130
+#define NAME_BYTES 240
+
+/* Where numbers go, and how many rows of each table. */
+struct gpu_json {
+	struct json *json;
+	size_t rows;
+};
+
+/* Begins a table. Returns the number of its rows. */
+static size_t rows_begin(const struct gpu_json *out, const char *key, size_t count)
 {
-	json_key(json, key);
-	json_array_begin(json);
-	for (size_t i = 0; i < sums->len; i++) {
+	json_key(out->json, key);
+	json_array_begin(out->json);
+	return count < out->rows ? count : out->rows;
+}
+
+static void rows_end(const struct gpu_json *out, const char *key, size_t count)
+{
+	char name[64];
+
+	json_array_end(out->json);
+	if (count <= out->rows)
+		return;
+	snprintf(name, sizeof(name), "%s_left_out", key);
+	json_field_u64(out->json, name, count - out->rows);
+}
+
+/* The name of a kernel or span; for people a short one, as in the text. */
+static void name_json(const struct gpu_json *out, const char *name)
+{
+	char *folded;
+
+	if (out->rows == SIZE_MAX) {
+		json_field_string(out->json, "name", name);
+		return;
+	}
+	folded = template_fold(name, NAME_COLUMNS);
+	json_key(out->json, "name");
+	json_string_len(out->json, folded, utf8_cut(folded, NAME_BYTES));
+	free(folded);
+}
+
+static void sums_json(const struct gpu_json *out, const char *key, const gpu_sums *sums, bool bytes)
+{
+	struct json *json = out->json;
+	size_t rows = rows_begin(out, key, sums->len);
+
+	for (size_t i = 0; i < rows; i++) {
 		const struct gpu_sum *sum = &sums->data[i];
 
 		json_object_begin(json);
-		json_field_string(json, "name", sum->name);
+		name_json(out, sum->name);
 		json_field_u64(json, "count", sum->count);
 		json_field_u64(json, "total_ns", sum->total_ns);
 		json_field_u64(json, "min_ns", sum->min_ns);
@@ -26,20 +75,21 @@ static void sums_json(struct json *json, const char *key, const gpu_sums *sums, 
 				       (double)sum->bytes / (double)sum->total_ns * 1e9);
 		json_object_end(json);
 	}
-	json_array_end(json);
+	rows_end(out, key, sums->len);
 }
 
-static void levels_json(struct json *json, const struct gpu_device_report *device)
+static void levels_json(const struct gpu_json *out, const struct gpu_device_report *device)
 {
-	json_key(json, "concurrency");
-	json_array_begin(json);
-	for (size_t i = 0; i < device->levels.len; i++) {
+	struct json *json = out->json;
+	size_t rows = rows_begin(out, "concurrency", device->levels.len);
+
+	for (size_t i = 0; i < rows; i++) {
 		json_object_begin(json);
 		json_field_u64(json, "operations", device->levels.data[i].level);
 		json_field_u64(json, "ns", device->levels.data[i].ns);
 		json_object_end(json);
 	}
-	json_array_end(json);
+	rows_end(out, "concurrency", device->levels.len);
 }
 
 static void thread_json(struct json *json, const struct model *model, uint32_t thread)
@@ -50,15 +100,16 @@ static void thread_json(struct json *json, const struct model *model, uint32_t t
 	json_field_string(json, "thread", model_thread_name(model, thread));
 }
 
-static void starved_json(struct json *json, const struct gpu_report *report,
+static void starved_json(const struct gpu_json *out, const struct gpu_report *report,
 			 const struct gpu_device_report *device)
 {
 	const struct gpu_timeline *timeline = report->timeline;
+	struct json *json = out->json;
+	size_t rows;
 
 	json_field_u64(json, "starved_count", device->starved_count);
-	json_key(json, "starved");
-	json_array_begin(json);
-	for (size_t i = 0; i < device->starved.len; i++) {
+	rows = rows_begin(out, "starved", device->starved.len);
+	for (size_t i = 0; i < rows; i++) {
 		const struct gpu_stretch *at = &device->starved.data[i];
 
 		json_object_begin(json);
@@ -67,7 +118,7 @@ static void starved_json(struct json *json, const struct gpu_report *report,
 		thread_json(json, timeline->model, at->thread);
 		json_object_end(json);
 	}
-	json_array_end(json);
+	rows_end(out, "starved", device->starved.len);
 }
 
 static void stream_json(struct json *json, const struct gpu_timeline_stream *stream,
@@ -100,9 +151,10 @@ static void idle_json(struct json *json, const struct gpu_device_report *device)
 	json_object_end(json);
 }
 
-static void device_numbers(struct json *json, const struct gpu_device_report *device)
+static void device_numbers(const struct gpu_json *out, const struct gpu_device_report *device)
 {
 	uint64_t window = device->to_ts - device->from_ts;
+	struct json *json = out->json;
 
 	json_field_u64(json, "from_ns", device->from_ts);
 	json_field_u64(json, "to_ns", device->to_ts);
@@ -112,7 +164,7 @@ static void device_numbers(struct json *json, const struct gpu_device_report *de
 		       window ? (double)device->busy_ns / (double)window : 0.0);
 	json_field_u64(json, "operations", device->operations);
 	json_field_u64(json, "max_concurrency", device->max_concurrency);
-	levels_json(json, device);
+	levels_json(out, device);
 	idle_json(json, device);
 	json_key(json, "communication");
 	json_object_begin(json);
@@ -130,33 +182,53 @@ static void device_numbers(struct json *json, const struct gpu_device_report *de
 	json_field_u64(json, "queue_max", device->queue_max);
 }
 
-static void device_json(struct json *json, const struct gpu_report *report, uint32_t index)
+/* Streams that only have synchronisations, or nothing in the window, are rows of zeros. They come
+ * with all rows only. */
+static void streams_json(const struct gpu_json *out, const struct gpu_report *report,
+			 const struct gpu_timeline_device *at)
+{
+	bool all = out->rows == SIZE_MAX;
+	size_t used = 0, shown = 0, rows;
+
+	for (uint32_t i = at->stream; i < at->stream + at->stream_count; i++)
+		used += all || report->streams[i].operations;
+	rows = rows_begin(out, "streams", used);
+	for (uint32_t i = at->stream; i < at->stream + at->stream_count && shown < rows; i++) {
+		if (!all && !report->streams[i].operations)
+			continue;
+		stream_json(out->json, &report->timeline->streams.data[i], &report->streams[i]);
+		shown++;
+	}
+	rows_end(out, "streams", used);
+	if (!all)
+		json_field_u64(out->json, "streams_unused", at->stream_count - used);
+}
+
+static void device_json(const struct gpu_json *out, const struct gpu_report *report, uint32_t index)
 {
 	const struct gpu_timeline_device *at = &report->timeline->devices.data[index];
 	const struct gpu_device_report *device = &report->devices[index];
+	struct json *json = out->json;
 
 	json_object_begin(json);
 	json_field_u64(json, "device", at->number);
 	json_field_u64(json, "pid", model_pid_real(report->timeline->model, at->pid));
-	device_numbers(json, device);
-	sums_json(json, "kernels", &device->kernels, false);
-	sums_json(json, "copies", &device->copies, true);
-	sums_json(json, "sets", &device->sets, true);
-	sums_json(json, "spans", &device->spans, false);
-	starved_json(json, report, device);
-	json_key(json, "streams");
-	json_array_begin(json);
-	for (uint32_t i = at->stream; i < at->stream + at->stream_count; i++)
-		stream_json(json, &report->timeline->streams.data[i], &report->streams[i]);
-	json_array_end(json);
+	device_numbers(out, device);
+	sums_json(out, "kernels", &device->kernels, false);
+	sums_json(out, "copies", &device->copies, true);
+	sums_json(out, "sets", &device->sets, true);
+	sums_json(out, "spans", &device->spans, false);
+	starved_json(out, report, device);
+	streams_json(out, report, at);
 	json_object_end(json);
 }
 
-static void memory_json(struct json *json, const struct gpu_report *report)
+static void memory_json(const struct gpu_json *out, const struct gpu_report *report)
 {
-	json_key(json, "memory");
-	json_array_begin(json);
-	for (size_t i = 0; i < report->memory.len; i++) {
+	struct json *json = out->json;
+	size_t rows = rows_begin(out, "memory", report->memory.len);
+
+	for (size_t i = 0; i < rows; i++) {
 		const struct gpu_memory *memory = &report->memory.data[i];
 
 		json_object_begin(json);
@@ -167,41 +239,44 @@ static void memory_json(struct json *json, const struct gpu_report *report)
 		json_field_u64(json, "end_bytes", memory->end_bytes);
 		json_object_end(json);
 	}
-	json_array_end(json);
+	rows_end(out, "memory", report->memory.len);
 }
 
-static void path_json(struct json *json, const struct gpu_report *report,
+static void path_json(const struct gpu_json *out, const struct gpu_report *report,
 		      const struct gpu_path *path)
 {
+	struct json *json = out->json;
+	size_t rows;
+
 	json_object_begin(json);
 	json_field_u64(json, "pid", model_pid_real(report->timeline->model, path->pid));
 	json_field_u64(json, "from_ns", path->from_ts);
 	json_field_u64(json, "to_ns", path->to_ts);
-	json_key(json, "parts");
-	json_array_begin(json);
-	for (size_t i = 0; i < path->sums.len; i++) {
+	rows = rows_begin(out, "parts", path->sums.len);
+	for (size_t i = 0; i < rows; i++) {
 		json_object_begin(json);
 		json_field_string(json, "kind", gpu_piece_names[path->sums.data[i].kind]);
-		json_field_string(json, "name", path->sums.data[i].name);
+		name_json(out, path->sums.data[i].name);
 		if (path->sums.data[i].span)
 			json_field_string(json, "span", path->sums.data[i].span);
 		json_field_u64(json, "count", path->sums.data[i].count);
 		json_field_u64(json, "total_ns", path->sums.data[i].total_ns);
 		json_object_end(json);
 	}
-	json_array_end(json);
+	rows_end(out, "parts", path->sums.len);
 	json_object_end(json);
 }
 
-static void causes_json(struct json *json, const struct why *why)
+static void causes_json(const struct gpu_json *out, const struct why *why)
 {
+	struct json *json = out->json;
 	gpu_causes sums = {0};
+	size_t rows;
 
-	json_key(json, "starved_causes");
-	json_array_begin(json);
 	if (why)
 		gpu_starved_causes(why, &sums);
-	for (size_t i = 0; i < sums.len; i++) {
+	rows = rows_begin(out, "starved_causes", sums.len);
+	for (size_t i = 0; i < rows; i++) {
 		const struct why_part *part = &why->parts.data[sums.data[i].part];
 
 		json_object_begin(json);
@@ -212,15 +287,16 @@ static void causes_json(struct json *json, const struct why *why)
 		thread_json(json, why->model, part->thread);
 		json_object_end(json);
 	}
-	json_array_end(json);
+	rows_end(out, "starved_causes", sums.len);
 	vec_free(&sums);
 }
 
-static void sessions_json(struct json *json, const struct gpu_timeline *timeline)
+static void sessions_json(const struct gpu_json *out, const struct gpu_timeline *timeline)
 {
-	json_key(json, "sessions");
-	json_array_begin(json);
-	for (size_t i = 0; i < timeline->sessions.len; i++) {
+	struct json *json = out->json;
+	size_t rows = rows_begin(out, "sessions", timeline->sessions.len);
+
+	for (size_t i = 0; i < rows; i++) {
 		const struct gpu_timeline_session *session = &timeline->sessions.data[i];
 
 		json_object_begin(json);
@@ -234,7 +310,7 @@ static void sessions_json(struct json *json, const struct gpu_timeline *timeline
 		json_field_u64(json, "unknown", session->unknown);
 		json_object_end(json);
 	}
-	json_array_end(json);
+	rows_end(out, "sessions", timeline->sessions.len);
 }
 
 static void unknown_json(struct json *json, const struct gpu_timeline *timeline)
@@ -249,28 +325,35 @@ static void unknown_json(struct json *json, const struct gpu_timeline *timeline)
 	json_object_end(json);
 }
 
-int gpu_print_json(const struct gpu_report *report, const struct why *why, FILE *out)
+void gpu_json_members(struct json *json, const struct gpu_report *report, const struct why *why,
+		      size_t rows)
 {
 	const struct gpu_timeline *timeline = report->timeline;
+	const struct gpu_json out = {json, rows};
+	size_t count;
+
+	json_field_bool(json, "simulated", timeline->simulated);
+	count = rows_begin(&out, "devices", timeline->devices.len);
+	for (uint32_t i = 0; i < count; i++)
+		device_json(&out, report, i);
+	rows_end(&out, "devices", timeline->devices.len);
+	json_field_u64(json, "records", timeline->ops.len);
+	memory_json(&out, report);
+	count = rows_begin(&out, "critical_paths", report->paths.len);
+	for (size_t i = 0; i < count; i++)
+		path_json(&out, report, &report->paths.data[i]);
+	rows_end(&out, "critical_paths", report->paths.len);
+	causes_json(&out, why);
+	sessions_json(&out, timeline);
+	unknown_json(json, timeline);
+}
+
+int gpu_print_json(const struct gpu_report *report, const struct why *why, FILE *out)
+{
 	struct json *json = json_new(out, true);
 
 	json_object_begin(json);
-	json_field_bool(json, "simulated", timeline->simulated);
-	json_key(json, "devices");
-	json_array_begin(json);
-	for (uint32_t i = 0; i < timeline->devices.len; i++)
-		device_json(json, report, i);
-	json_array_end(json);
-	json_field_u64(json, "records", timeline->ops.len);
-	memory_json(json, report);
-	json_key(json, "critical_paths");
-	json_array_begin(json);
-	for (size_t i = 0; i < report->paths.len; i++)
-		path_json(json, report, &report->paths.data[i]);
-	json_array_end(json);
-	causes_json(json, why);
-	sessions_json(json, timeline);
-	unknown_json(json, timeline);
+	gpu_json_members(json, report, why, SIZE_MAX);
 	json_object_end(json);
 	return json_close(json);
 }

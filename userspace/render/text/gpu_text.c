@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/gpu/gpu_starved.h"
+#include "render/gpu_texts.h"
 #include "render/text/notices.h"
 #include "util/memory.h"
 #include "util/template_fold.h"
@@ -154,18 +155,12 @@ static void print_sums(const struct gpu_printer *printer, const char *heading, c
 
 static void print_idle(const struct gpu_printer *printer, const struct gpu_device_report *device)
 {
-	static const char *const texts[GPU_IDLE_COUNT] = {
-		[GPU_IDLE_STARVED] = "launch-starved: nothing was launched",
-		[GPU_IDLE_BLOCKING] = "blocking: a dependency was not done",
-		[GPU_IDLE_STALLED] = "dependency-stalled: it could have begun",
-		[GPU_IDLE_UNKNOWN] = "unknown: the launch is not recorded",
-	};
 	uint64_t window = device->to_ts - device->from_ts;
 
 	put_heading(printer, "IDLE, UNTIL THE NEXT OPERATION BEGAN", "       time    share");
 	for (unsigned i = 0; i < GPU_IDLE_COUNT; i++)
 		if (i != GPU_IDLE_UNKNOWN || device->idle_ns[i])
-			put_line(printer, texts[i], device->idle_ns[i], window);
+			put_line(printer, gpu_idle_texts[i], device->idle_ns[i], window);
 }
 
 static void print_levels(const struct gpu_printer *printer, const struct gpu_device_report *device)
@@ -292,9 +287,7 @@ static void print_starved(const struct gpu_printer *printer)
 	uint64_t total = 0;
 
 	if (!printer->report->timeline->model->sched)
-		fputs("\nwhat threads did while nothing was launched is unknown: the scheduler was "
-		      "not recorded\n",
-		      printer->out);
+		fputs("\n" GPU_TEXT_NO_SCHED "\n", printer->out);
 	if (!why || !why->instances.len)
 		return;
 	gpu_starved_causes(why, &sums);
@@ -325,13 +318,6 @@ static void print_starved(const struct gpu_printer *printer)
 
 static void print_path(const struct gpu_printer *printer, const struct gpu_path *path)
 {
-	static const char *const texts[GPU_PIECE_KIND_COUNT] = {
-		[GPU_PIECE_OPERATION] = "",
-		[GPU_PIECE_GAP] = "before ",
-		[GPU_PIECE_LAUNCH] = "launch of ",
-		[GPU_PIECE_HOST] = "thread ",
-		[GPU_PIECE_RETURN] = "return to thread ",
-	};
 	const struct gpu_timeline *timeline = printer->report->timeline;
 
 	if (timeline->devices.len > 1)
@@ -344,7 +330,7 @@ static void print_path(const struct gpu_printer *printer, const struct gpu_path 
 		put_count(printer, sum->count);
 		put_duration(printer, sum->total_ns);
 		put_share(printer, sum->total_ns, path->to_ts - path->from_ts);
-		fprintf(printer->out, "  %s", texts[sum->kind]);
+		fprintf(printer->out, "  %s", gpu_piece_texts[sum->kind]);
 		put_cut(printer, sum->name, LAST_COLUMNS);
 		fputs(sum->span ? " in " : "", printer->out);
 		if (sum->span)
@@ -375,54 +361,24 @@ static void print_memory(const struct gpu_printer *printer)
 
 /* ---- what is missing ---- */
 
-static void put_problem(const struct gpu_printer *printer, uint64_t count, const char *one,
-			const char *many)
-{
-	char text[UNITS_TEXT];
-
-	if (!count)
-		return;
-	terminal_paint(printer->out, printer->view->colour, TERMINAL_WARN);
-	fprintf(printer->out, "%s %s\n", units_format_count(text, count),
-		units_plural(count, one, many));
-	terminal_paint(printer->out, printer->view->colour, TERMINAL_END);
-}
-
 static void print_problems(const struct gpu_printer *printer)
 {
-	const struct gpu_timeline *timeline = printer->report->timeline;
-	uint64_t dropped = 0, zero = 0, clamped = 0, error_ns = 0;
+	uint64_t error_ns = gpu_clock_error_max(printer->report->timeline);
+	struct gpu_problem problems[GPU_PROBLEMS];
 	char text[UNITS_TEXT];
 
-	for (size_t i = 0; i < timeline->sessions.len; i++) {
-		const struct gpu_timeline_session *session = &timeline->sessions.data[i];
-
-		dropped += session->dropped;
-		zero += session->zero_times;
-		clamped += session->clamped;
-		error_ns = session->clock_error_ns > error_ns ? session->clock_error_ns : error_ns;
-	}
+	gpu_problems(printer->report->timeline, problems);
 	fputc('\n', printer->out);
 	if (error_ns)
-		fprintf(printer->out,
-			"GPU times may be off by %s, and by CUPTI's own error, which is unknown\n",
-			units_format_duration(text, error_ns));
-	put_problem(printer, dropped, "operation was dropped by CUPTI",
-		    "operations were dropped by CUPTI");
-	put_problem(printer, zero, "operation had no times, and is lost",
-		    "operations had no times, and are lost");
-	put_problem(printer, clamped, "operation began before its launch, and was moved there",
-		    "operations began before their launch, and were moved there");
-	put_problem(printer, timeline->unknown_ops, "operation is of an unknown kind",
-		    "operations are of an unknown kind");
-	put_problem(printer, timeline->without_launch + timeline->early,
-		    "operation has no launch in the capture",
-		    "operations have no launch in the capture");
-	put_problem(printer, timeline->repeated,
-		    "operation has a correlation id that several launches have",
-		    "operations have a correlation id that several launches have");
-	put_problem(printer, timeline->edges_left_out, "dependency was left out",
-		    "dependencies were left out");
+		fprintf(printer->out, GPU_TEXT_CLOCK "\n", units_format_duration(text, error_ns));
+	for (unsigned i = 0; i < GPU_PROBLEMS; i++) {
+		if (!problems[i].count)
+			continue;
+		terminal_paint(printer->out, printer->view->colour, TERMINAL_WARN);
+		fprintf(printer->out, "%s %s\n", units_format_count(text, problems[i].count),
+			units_plural(problems[i].count, problems[i].one, problems[i].many));
+		terminal_paint(printer->out, printer->view->colour, TERMINAL_END);
+	}
 }
 
 void gpu_print_text(const struct gpu_report *report, const struct gpu_view *view, FILE *out)

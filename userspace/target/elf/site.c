@@ -18,6 +18,17 @@ const char *site_kind_name(unsigned kind)
 	return kind && kind < WAFFLE_SITE_KIND_COUNT ? kind_names[kind] : "?";
 }
 
+bool site_is_simulated(const struct site_info *site)
+{
+	if (site->simulated || site->kind != WAFFLE_SITE_SPAN || strcmp(site->category, "gpu") != 0)
+		return site->simulated;
+	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
+		if (site->keys[i].type == WAFFLE_KEY_BOOL &&
+		    !strcmp(site->keys[i].name, "simulated"))
+			return true;
+	return false;
+}
+
 const char *site_severity(unsigned kind)
 {
 	switch (kind) {

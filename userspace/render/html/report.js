@@ -5,49 +5,7 @@
  */
 "use strict";
 (() => {
-const data = JSON.parse(document.getElementById("data").textContent);
 const states = ["", "running", "runnable", "blocked"];
-const at = (id) => document.getElementById(id);
-
-/* ---- elements and texts ---- */
-
-/* make("td", {class: "name", title: "…"}, "text", element, …) */
-function make(tag, attributes, ...children) {
-	const element = document.createElement(tag);
-	for (const [name, value] of Object.entries(attributes || {})) {
-		if (value !== undefined && value !== null)
-			element.setAttribute(name, value);
-	}
-	element.append(...children.filter((child) => child !== null && child !== undefined));
-	return element;
-}
-
-function place(element, left, width) {
-	element.style.left = `${100 * left}%`;
-	element.style.width = `${100 * width}%`;
-	return element;
-}
-
-function button(label, action, attributes) {
-	const element = make("button", {type: "button", ...attributes}, label);
-	element.addEventListener("click", action);
-	return element;
-}
-
-const count = (number) => number.toLocaleString("en");
-const percent = (part, whole) => whole ? `${(100 * part / whole).toFixed(1)} %` : "–";
-const named = (name) => name === "" ? "(no name)" : name;
-
-/* Three digits that count. */
-function duration(ns) {
-	for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
-		if (ns >= size) {
-			const value = ns / size;
-			return `${value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)} ${unit}`;
-		}
-	}
-	return `${ns} ns`;
-}
 
 /* Time since the begin of the capture. */
 const instant = (ns) => `${(ns / 1e9).toFixed(6)} s`;
@@ -93,8 +51,7 @@ function draw_head() {
 		at("facts").after(make("ul", {id: "hosts"}, ...data.hosts.map((host) =>
 			make("li", {"data-host": host.name}, `${host.name}: ${host.clock}`)),
 		data.hosts_left_out ? make("li", {}, `${count(data.hosts_left_out)} more hosts`) : null));
-	for (const warning of data.warnings)
-		at("warnings").append(make("li", {}, warning));
+	draw_warnings();
 }
 
 /* ---- tables ---- */
@@ -191,11 +148,6 @@ function first_cause(slow) {
 }
 
 /* ---- ranks ---- */
-
-function table_of(names, rows) {
-	return [make("thead", {}, make("tr", {}, ...names.map((name, i) =>
-		make("th", {class: i ? "" : "text"}, name)))), make("tbody", {}, ...rows)];
-}
 
 function draw_ranks() {
 	if (!data.stragglers)
