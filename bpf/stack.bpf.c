@@ -356,7 +356,7 @@ static __noinline void code_record(struct storage_walk *walk, __u64 code)
 /* The address of a frame's instruction, with WAFFLE_PYTHON_ENTRY if the frame is the outermost one
  * of a call of the interpreter's loop. */
 static __always_inline __u64 instruction_address(const struct waffle_python *python, __u64 frame,
-					    __u64 code)
+						 __u64 code)
 {
 	__s32 last = -1;
 	__u8 entry = 0;

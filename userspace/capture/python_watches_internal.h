@@ -15,8 +15,8 @@ struct python_watches_options {
 	const struct python_spec *specs; /* these outlive the result */
 	size_t spec_count;
 	struct kernel *kernel;
-	/* The number of a function, for records. Returns 0, -ENOENT: it is not wanted, -E2BIG: there
-	 * are too many, or -ENOMEM. */
+	/* The number of a function, for records. Returns 0, -ENOENT: it is not wanted, -E2BIG:
+	 * there are too many, or -ENOMEM. */
 	int (*number)(const struct python_code *code, uint32_t *number, void *arg);
 	void *number_arg;
 	/* Prints one line for the user. */
