@@ -58,16 +58,18 @@ AGAIN_RUNS = 3
 ASIDE = ("lint", "aarch64", "fuzz")
 ASIDE_NICE = 10
 
-# Test files that neither measure time nor watch the whole machine. BESIDE_JOBS of them run at once,
-# the longest first: mostly they wait for the kernel to attach and to release probes. All others run
-# one after the other, on a machine that is quiet.
-BESIDE_JOBS = JOBS + 1
+# Test files that neither measure time nor watch the whole machine, and pass on a machine with five times
+# as much to do as it can. BESIDE_JOBS of them run at once, the longest first: mostly they wait for the
+# kernel to attach and to release probes. All others run one after the other, on a machine that is quiet.
+BESIDE_JOBS = JOBS + 2
 BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_sites integration/test_instrumented integration/test_gpu_library "
-    "integration/test_cpp integration/test_transport integration/test_flight "
+    "integration/test_frameworks integration/test_cpp integration/test_transport integration/test_flight "
     "integration/test_backends integration/test_python_frameworks integration/test_why_made_up "
-    "integration/test_inprocess_hard integration/test_probe_dwarf integration/test_inprocess_ends "
+    "integration/test_inprocess_hard integration/test_attach integration/test_probe_dwarf "
+    "integration/test_inprocess_ends integration/test_targets integration/test_capabilities "
     "integration/test_inject integration/test_stacks integration/test_filter_kernel "
+    "integration/test_late integration/test_call_links "
     "integration/test_tree integration/test_probes integration/test_inprocess_lives "
     "integration/test_named integration/test_filter_same integration/test_tracks "
     "integration/test_inprocess integration/test_gpu_timeline integration/test_hip "
@@ -88,7 +90,12 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_python_docs integration/test_inprocess_viewers "
     "integration/test_inprocess_deadlocks integration/test_grpc integration/test_sqlite "
     "integration/test_fleet integration/test_requests integration/test_replay "
-    "integration/test_python_gpu integration/test_python_waits integration/test_frameworks").split()]
+    "integration/test_python_gpu integration/test_python_waits "
+    "integration/test_privileges integration/test_leader integration/test_accounts "
+    "integration/test_execs integration/test_left_spans integration/test_run_user "
+    "integration/test_reused integration/test_say integration/test_parsing "
+    "integration/test_many_stacks integration/test_frame integration/test_worker "
+    "integration/test_hardening").split()]
 
 
 def run(command, timeout, log=None, env=None):
