@@ -95,7 +95,9 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_execs integration/test_left_spans integration/test_run_user "
     "integration/test_reused integration/test_say integration/test_parsing "
     "integration/test_many_stacks integration/test_frame integration/test_worker "
-    "integration/test_hardening").split()]
+    "integration/test_hardening integration/test_python_probes integration/test_report_causes "
+    "integration/test_sim integration/test_nvtx integration/test_gpu integration/test_postgresql "
+    "integration/test_safety_docs").split()]
 
 
 def run(command, timeout, log=None, env=None):
