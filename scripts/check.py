@@ -10,7 +10,8 @@ so by a reason that begins with "gpu". The last line printed is "N passed, N fai
     check.py lint unit  these
 
 Steps that only compute (ASIDE) run at a low priority while the first of the tests run, which mostly
-wait for the kernel. Their output follows when they are done.
+wait for the kernel. Their output follows when they are done. What only the tests need is installed
+meanwhile, too.
 """
 
 import glob
@@ -246,32 +247,44 @@ def again(results):
 
 
 class Aside:
+    """A command that runs beside others, at a low priority."""
+
+    def __init__(self, name, *command):
+        self.log = f"{RESULTS}/{name}.log"
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(["nice", f"-n{ASIDE_NICE}", *command], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=subprocess.STDOUT)
+
+    def finish(self):
+        """Waits for its end; returns its status and its output."""
+        status = self.process.wait()
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return status, log.read()
+
+
+class AsideSteps:
     """Steps in a process of their own."""
 
     def __init__(self, labels):
         self.path = f"{RESULTS}/aside.json"
-        self.log = f"{RESULTS}/aside.log"
-        self.process = None
-        if labels:
-            with open(self.log, "w", encoding="utf-8") as log:
-                self.process = subprocess.Popen(
-                    ["nice", f"-n{ASIDE_NICE}", sys.executable, __file__, f"--results={self.path}", *labels],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        self.labels = labels
+        self.aside = Aside("aside", sys.executable, __file__, f"--results={self.path}", *labels) if labels else None
 
     def finish(self):
         """Waits for their end; returns how many passed, and what failed."""
-        if not self.process:
+        if not self.labels:
             return 0, []
-        code = self.process.wait()
-        with open(self.log, encoding="utf-8", errors="replace") as log:
-            print(log.read(), end="", flush=True)
-        if code:
-            return 0, [f"{' '.join(ASIDE)}: exit status {code}"]
+        status, output = self.aside.finish()
+        print(output, end="", flush=True)
+        if status:
+            return 0, [f"{' '.join(self.labels)}: exit status {status}"]
         with open(self.path, encoding="utf-8") as file:
             return json.load(file)
 
 
-def step_integration(aside):
+def step_integration(set_up, aside):
+    status, output = set_up.finish()
+    yield "set-up", f"exit status {status}\n{output[-4000:]}" if status else ""
     results = []
     with ThreadPoolExecutor(BESIDE_JOBS) as pool:
         redis = pool.submit(redis_results)
@@ -311,12 +324,15 @@ class Results:
 def run_steps(labels):
     """Runs the steps with these labels; those of ASIDE, if there are tests, beside them."""
     all_results = Results()
+    set_up = None
     beside = [label for label in labels if label in ASIDE and "tests" in labels]
     for label in labels:
+        if label != "build" and "tests" in labels:
+            set_up = set_up or Aside("set-up", "scripts/setup.sh", "check")
         if label == "tests":
-            aside = Aside(beside)
+            aside = AsideSteps(beside)
             results = Results()  # the tests' own, since the others' are printed among them
-            results.step(label, step_integration(lambda: all_results.add(*aside.finish())))  # noqa: B023
+            results.step(label, step_integration(set_up, lambda: all_results.add(*aside.finish())))  # noqa: B023
             all_results.add(results.passed, results.failed)
         elif label not in beside:
             all_results.step(label, STEPS[label]())
