@@ -57,7 +57,7 @@ static long frame_step(__u32 index, void *context)
 }
 
 /* The instruction of a frame: an address or an index, which is only compared. */
-static __always_inline __u64 instruction_of(const struct waffle_python *python, __u64 frame)
+static __always_inline __u64 instruction_word(const struct waffle_python *python, __u64 frame)
 {
 	__u32 last = 0;
 
@@ -99,9 +99,9 @@ static __always_inline void watched_fill(struct waffle_rec_watched *rec,
 	rec->frame = search->frame;
 	rec->outer = search->outer;
 	rec->caller = search->caller;
-	rec->caller_at = instruction_of(python, search->caller);
+	rec->caller_at = instruction_word(python, search->caller);
 	rec->current = current;
-	rec->current_at = instruction_of(python, current);
+	rec->current_at = instruction_word(python, current);
 	rec->flags = search->at && !search->outer ? WAFFLE_WATCHED_DEEP : 0;
 	rec->reserved = 0;
 	if (current && current == search->frame && returns(watch, rec->current_at))

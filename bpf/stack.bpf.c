@@ -355,8 +355,8 @@ static __noinline void code_record(struct storage_walk *walk, __u64 code)
 
 /* The address of a frame's instruction, with WAFFLE_PYTHON_ENTRY if the frame is the outermost one
  * of a call of the interpreter's loop. */
-static __always_inline __u64 instruction_of(const struct waffle_python *python, __u64 frame,
-					    __u64 code)
+static __always_inline __u64 instruction_address(const struct waffle_python *python, __u64 frame,
+						 __u64 code)
 {
 	__s32 last = -1;
 	__u8 entry = 0;
@@ -390,7 +390,7 @@ static long python_frame(__u32 index, void *context)
 	if (is_python && walk->python >= WAFFLE_FRAMES_PYTHON_MAX)
 		return 1;
 	code = word_at(frame + python->frame_code) & ~WAFFLE_PYTHON_MARKS;
-	instr = instruction_of(python, frame, code);
+	instr = instruction_address(python, frame, code);
 	walk->frame = word_at(frame + python->frame_previous);
 	at = walk->count + 2 * walk->python;
 	if (!is_python) {

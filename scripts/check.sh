@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/.."
 
-if ! scripts/setup.sh check; then
+if ! scripts/setup.sh lint; then
 	echo "0 passed, 1 failed"
 	exit 1
 fi

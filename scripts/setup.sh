@@ -3,9 +3,10 @@
 # Installs what waffle needs, and nothing that is already there.
 #
 #   setup.sh build     what `make` and `make demo` need: Debian packages
-#   setup.sh check     also what the tests and benchmarks need: servers, MPI, a browser, LTTng, NVIDIA's
-#                      libraries, and the Python packages of tests/requirements.txt in a virtual
-#                      environment
+#   setup.sh lint      also what `make check` needs before its integration tests: Debian packages, and
+#                      the Python packages of tests/requirements.txt in a virtual environment
+#   setup.sh check     also what these tests and the benchmarks need: servers, NVIDIA's libraries, JAX
+#                      and PyTorch
 #   setup.sh missing   installs nothing; prints the programs and libraries that a build lacks
 set -eu
 cd "$(dirname "$0")/.."
@@ -202,7 +203,7 @@ missing)
 	exit
 	;;
 build) packages=$build_packages ;;
-check)
+lint | check)
 	packages="$build_packages $check_packages"
 	# Of scripts/servers.sh.
 	command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
@@ -210,21 +211,21 @@ check)
 	newer_packages="$newer_packages libdebuginfod-dev" # of the same source as libelf-dev
 	;;
 *)
-	say "usage: setup.sh [build|check|missing]"
+	say "usage: setup.sh [build|lint|check|missing]"
 	exit 2
 	;;
 esac
 
 if command -v dpkg-query >/dev/null; then
 	setup_packages
-	[ "$1" != check ] || setup_clang_runtime
-elif [ "$1" = check ]; then
+	[ "$1" = build ] || setup_clang_runtime
+elif [ "$1" != build ]; then
 	only_look "$(echo $(build_lacks) $(check_lacks))"
 else
 	only_look "$(build_lacks)"
 fi
+[ "$1" = build ] || setup_python
 if [ "$1" = check ]; then
-	setup_python
 	setup_cuda
 	setup_frameworks
 	scripts/servers.sh

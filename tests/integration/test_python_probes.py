@@ -120,6 +120,26 @@ def test_calls_of_children_are_recorded_after_their_parent_has_exited(waffle, st
     assert len(seen) == 53 and len({row["pid"] for row in seen}) == 4
 
 
+def test_calls_are_recorded_after_the_main_thread_has_exited(waffle, start, tmp_path):
+    script = tmp_path / "leaves.py"
+    script.write_text("import ctypes, os, sys, threading, time\ndef step():\n    time.sleep(0.001)\n"
+                      "def work():\n    line = sys.stdin.readline()\n"
+                      "    while open(f'/proc/{os.getpid()}/stat').read().rsplit(')', 1)[1].split()[0] != 'Z':\n"
+                      "        time.sleep(0.01)\n"
+                      "    time.sleep(0.3)\n    for i in range(50): step()\n    print('done', flush=True)\n"
+                      "    sys.stdin.readline()\n"
+                      "threading.Thread(target=work).start()\nprint('ready', flush=True)\n"
+                      "while not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+                      "ctypes.CDLL(None).pthread_exit(None)\n")
+    program = start(sys.executable, script, tmp_path / "leave")
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "--no-report", "--probe", "python:leaves.py:step")
+    wait_until(attached.capture.path.exists, "attach to be ready")
+    (tmp_path / "leave").touch()
+    program.ask("go", "done")
+    assert len(spans(attached.stop(), "step")) == 50
+
+
 def watches_of(tracer):
     """The number of perf events of a tracer."""
     folder, count = f"/proc/{tracer}/fd", 0

@@ -2,8 +2,10 @@
 """Samples of running time: they name the code that ran, as often as it ran, and nothing else."""
 
 import json
+import os
 
 import pytest
+from tracer import Capture
 from why_json import asker
 
 RATE = 99
@@ -112,3 +114,14 @@ def test_program_is_sampled_after_its_exec(work):
 def test_samples_with_unwinding_tables(work):
     _, instance = work("user", "--stacks=sched")
     assert share(samples_of(instance), mode="user", function="gemm_kernel") >= 0.8
+
+
+def test_a_cpu_whose_events_are_refused_is_said_and_the_others_have_theirs(waffle, built):
+    library = built("refuse_event.c", "-shared", "-fPIC", "-D_GNU_SOURCE", name="librefuse.so")
+    last = max(os.sched_getaffinity(0))
+    path = waffle.path()
+    result = waffle.ok("run", "--no-report", "-o", path, "--", "taskset", "-c", 0, built("spin.c"), 1000,
+                       env={**os.environ, "LD_PRELOAD": str(library), "REFUSED_CPU": str(last)})
+    assert (f"the kernel refused perf events of 1 of {last + 1} CPUs: samples and page faults of these may be missing: "
+            "Permission denied") in result.stderr
+    assert {row["cpu"] for row in records(waffle, Capture(waffle, path))} == {0}

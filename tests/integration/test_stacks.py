@@ -551,7 +551,12 @@ def test_python_frames_are_those_that_python_says(waffle, built, start, tmp_path
     program = start(python, FRAMES, library, log, *who)
     program.until("ready")
     attached = waffle.attach_to(program, library, options=["--stacks", "spans", "--follow"])
+    links = attached.links()
     program.say("go")
+    if who:
+        program.until("forked")
+        attached.wait_links(2 * links)  # what a child does before it is armed is not recorded
+        program.say("go")
     program.finish()
     capture = attached.wait()
     rows = {row["args"]["number"]: row for row in capture.rows("span", name="mark")}

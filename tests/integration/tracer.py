@@ -366,22 +366,26 @@ class Attached:
         wait_until(armed, f"probes in {library}")
         return self
 
+    def links(self):
+        """How many uprobe links are there."""
+        found = 0
+        for path in pathlib.Path(f"/proc/{self.process.pid}/fdinfo").iterdir():
+            try:
+                found += "link_type:\tuprobe_multi" in path.read_text()
+            except OSError:
+                pass
+        return found
+
     def wait_links(self, count=2):
         """Waits until so many uprobe links are there, and all is armed: the file has its name then.
         A filter may need more links than the two of a file."""
 
-        def links():
+        def armed():
             if self.process.poll() is not None:
                 raise AssertionError(f"attach ended: {self.process.communicate()}")
-            found = 0
-            for path in pathlib.Path(f"/proc/{self.process.pid}/fdinfo").iterdir():
-                try:
-                    found += "link_type:\tuprobe_multi" in path.read_text()
-                except OSError:
-                    pass
-            return found >= count and self.capture.path.exists()
+            return self.links() >= count and self.capture.path.exists()
 
-        wait_until(links, "links")
+        wait_until(armed, "links")
         return self
 
     def wait_notice(self):

@@ -53,15 +53,18 @@ struct python_calls {
 
 /* ---- functions ---- */
 
-static struct python_function *function_make(struct python_calls *calls,
-					     const struct python_code *code)
+/* Returns 0, -E2BIG or -ENOMEM. */
+static int function_make(struct python_calls *calls, const struct python_code *code)
 {
 	const struct python_calls_options *options = &calls->options;
-	struct python_function *made = calloc(1, sizeof(*made));
+	struct python_function *made = NULL;
 
-	if (!made || calls->functions.len >= FUNCTIONS_MAX || !vec_push(&calls->functions, made)) {
+	if (calls->functions.len >= FUNCTIONS_MAX)
+		return -E2BIG;
+	made = calloc(1, sizeof(*made));
+	if (!made || !vec_push(&calls->functions, made)) {
 		free(made);
-		return NULL;
+		return -ENOMEM;
 	}
 	memcpy(made->name, code->function.function, sizeof(made->name));
 	memcpy(made->file, code->function.file, sizeof(made->file));
@@ -77,26 +80,29 @@ static struct python_function *function_make(struct python_calls *calls,
 	made->site = options->filter && !record_filter_wants(options->filter, &made->info)
 			     ? WAFFLE_SITE_UNKNOWN
 			     : arming_add_name(options->arming, &made->info);
-	return made;
+	return 0;
 }
 
 /* python_watches_options.number */
-static uint32_t function_number(const struct python_code *code, void *arg)
+static int function_number(const struct python_code *code, uint32_t *number, void *arg)
 {
 	struct python_calls *calls = arg;
 	const struct python_frame *wanted = &code->function;
-	const struct python_function *made;
+	size_t i = 0;
+	int result;
 
-	for (size_t i = 0; i < calls->functions.len; i++) {
+	for (; i < calls->functions.len; i++) {
 		const struct python_function *known = calls->functions.data[i];
 
 		if (known->info.line == code->first_line &&
 		    !strcmp(known->name, wanted->function) && !strcmp(known->file, wanted->file))
-			return known->site == WAFFLE_SITE_UNKNOWN ? UINT32_MAX : (uint32_t)i;
+			break;
 	}
-	made = function_make(calls, code);
-	return made && made->site != WAFFLE_SITE_UNKNOWN ? (uint32_t)calls->functions.len - 1
-							 : UINT32_MAX;
+	result = i < calls->functions.len ? 0 : function_make(calls, code);
+	if (result)
+		return result;
+	*number = (uint32_t)i;
+	return calls->functions.data[i]->site == WAFFLE_SITE_UNKNOWN ? -ENOENT : 0;
 }
 
 int python_calls_open(struct python_calls **calls, const struct python_calls_options *options,

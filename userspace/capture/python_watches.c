@@ -131,7 +131,7 @@ static const char *watch_problem(int error)
 	case EINVAL:
 		return "this needs Linux 5.13 or later";
 	case E2BIG:
-		return "too many functions are watched";
+		return "a capture has no room for more functions";
 	case EUSERS:
 		return "it has too many threads";
 	case EEXIST:
@@ -206,10 +206,10 @@ static void function_take(struct python_watches *watches, struct watched_process
 		       code->function.file, code->first_line);
 		return;
 	}
-	number = watches->options.number(code, watches->options.number_arg);
-	if (number == UINT32_MAX) /* the filter wants none of its calls */
+	result = watches->options.number(code, &number, watches->options.number_arg);
+	if (result == -ENOENT)
 		return;
-	result = function_watch(watches, process, code, number);
+	result = result ?: function_watch(watches, process, code, number);
 	process->failures += result != 0;
 	if (result && result != -ESRCH)
 		report(watches, spec, " in pid %d: %s", process->pid, watch_problem(-result));
@@ -436,21 +436,6 @@ void python_watches_add(struct python_watches *watches, pid_t pid)
 		(void)vec_push(&watches->processes, process);
 }
 
-static void child_add(struct python_watches *watches, const struct waffle_rec_fork *fork)
-{
-	const struct watched_process *parent = process_of(watches, (pid_t)fork->tgid);
-	pid_t owner = !parent ? 0 : parent->count ? parent->pid : parent->inherits;
-	struct watched_process *child;
-
-	python_watches_add(watches, (pid_t)fork->child_tgid);
-	child = process_of(watches, (pid_t)fork->child_tgid);
-	/* The child has the parent's memory and its watches. */
-	if (child && owner && owner != child->pid) {
-		child->done = true;
-		child->inherits = owner;
-	}
-}
-
 /* Gives the watches of a process that ends to one of the children that they apply to: the kernel
  * removes a child's when the events that it inherited are closed. */
 static void watches_hand_over(struct python_watches *watches, struct watched_process *process)
@@ -481,32 +466,47 @@ static void process_remove(struct python_watches *watches, struct watched_proces
 	*process = watches->processes.data[--watches->processes.len];
 }
 
-void python_watches_process(struct python_watches *watches, const struct waffle_rec *rec)
-{
-	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
-	struct watched_process *process;
-
-	if (rec->kind == WAFFLE_REC_FORK) {
-		child_add(watches, (const struct waffle_rec_fork *)rec);
-		return;
-	}
-	process = process_of(watches, (pid_t)end->tgid);
-	if (!process || (rec->kind == WAFFLE_REC_EXIT && rec->tid != end->tgid))
-		return;
-	if (rec->kind == WAFFLE_REC_EXIT) {
-		process_remove(watches, process);
-		return;
-	}
-	watches_hand_over(watches, process);
-	process_clear(process);
-}
-
 void python_watches_forget(struct python_watches *watches, pid_t pid)
 {
 	struct watched_process *process = process_of(watches, pid);
 
 	if (process)
 		process_remove(watches, process);
+}
+
+static void child_add(struct python_watches *watches, const struct waffle_rec_fork *fork)
+{
+	pid_t pid = (pid_t)fork->child_tgid;
+	const struct watched_process *parent;
+	struct watched_process *child;
+	pid_t owner;
+
+	python_watches_forget(watches, pid); /* of an earlier process with this pid */
+	python_watches_add(watches, pid);
+	parent = process_of(watches, (pid_t)fork->tgid);
+	owner = !parent ? 0 : parent->count ? parent->pid : parent->inherits;
+	child = process_of(watches, pid);
+	/* The child has the parent's memory and its watches. */
+	if (child && owner && owner != child->pid) {
+		child->done = true;
+		child->inherits = owner;
+	}
+}
+
+void python_watches_process(struct python_watches *watches, const struct waffle_rec *rec)
+{
+	const struct waffle_rec_exit *exec = (const struct waffle_rec_exit *)rec;
+	struct watched_process *process;
+
+	if (rec->kind == WAFFLE_REC_FORK) {
+		child_add(watches, (const struct waffle_rec_fork *)rec);
+		return;
+	}
+	process = process_of(watches, (pid_t)exec->tgid);
+	if (!process || rec->kind != WAFFLE_REC_EXEC)
+		return; /* at the exit of its main thread a process may go on */
+	watches_hand_over(watches, process);
+	process_clear(process);
 }
 
 void python_watches_report(const struct python_watches *watches)

@@ -15,8 +15,9 @@ struct python_watches_options {
 	const struct python_spec *specs; /* these outlive the result */
 	size_t spec_count;
 	struct kernel *kernel;
-	/* The number of a function, for records. UINT32_MAX: it is not wanted. */
-	uint32_t (*number)(const struct python_code *code, void *arg);
+	/* The number of a function, for records. Returns 0, -ENOENT: it is not wanted, -E2BIG:
+	 * there are too many, or -ENOMEM. */
+	int (*number)(const struct python_code *code, uint32_t *number, void *arg);
 	void *number_arg;
 	/* Prints one line for the user. */
 	void (*notify)(const char *line, void *arg);
@@ -30,9 +31,9 @@ void python_watches_close(struct python_watches *watches);
 
 /* A new target. */
 void python_watches_add(struct python_watches *watches, pid_t pid);
-/* A fork, an exec or an exit of a target. */
+/* A fork or an exec of a target. */
 void python_watches_process(struct python_watches *watches, const struct waffle_rec *rec);
-/* The process has ended. Its exit record may be missing. */
+/* The process has ended with all its threads. */
 void python_watches_forget(struct python_watches *watches, pid_t pid);
 /* Continues the search for some milliseconds. Returns whether a search is going on. */
 bool python_watches_round(struct python_watches *watches, uint64_t now_ns);

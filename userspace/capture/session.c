@@ -339,8 +339,11 @@ static int start(struct session *session)
 	/* Attach the user's tracepoints before our own of the same name, which forget a process at
 	 * its exit. */
 	result = arming_tracepoints(session->arming, session->err)
-			 ?: kernel_attach(session->kernel, session->err)
-			 ?: targets_find(session)
+			 ?: kernel_attach(session->kernel, session->err);
+	if (result)
+		return result;
+	warn_of_events(session);
+	result = targets_find(session)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
 					    session->err)
 			 ?: targets_arm(session)

@@ -268,6 +268,7 @@ int warn_of_unfound(struct session *session, bool strict);
 void warn_of_redaction(struct session *session);
 /* At the end: reports what could not be followed, recorded or read. */
 void warn_of_faults(struct session *session);
+void warn_of_events(struct session *session);
 void warn_of_early_stacks(struct session *session);
 
 #endif

@@ -223,6 +223,21 @@ static void warn_of_sources(struct session *session)
 	session_notify(session, line);
 }
 
+void warn_of_events(struct session *session)
+{
+	int problem;
+	uint32_t refused = kernel_events_refused(session->kernel, &problem);
+	char line[200];
+
+	if (!refused)
+		return;
+	snprintf(line, sizeof(line),
+		 "the kernel refused perf events of %u of %u CPUs: samples and page faults of "
+		 "these may be missing: %s",
+		 refused, kernel_cpu_count(session->kernel), strerror(problem));
+	session_notify(session, line);
+}
+
 static void warn_of_requests(struct session *session)
 {
 	int problem = kernel_requests_problem(session->kernel);

@@ -82,6 +82,10 @@ uint32_t kernel_stack_number(struct kernel *kernel);
 /* The requested sources that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
 
+/* The number of CPUs whose perf events the kernel refused, so that they have no samples, or their
+ * page faults are not counted. *problem: the last errno. */
+uint32_t kernel_events_refused(const struct kernel *kernel, int *problem);
+
 /* Why requests are not followed although that was asked for, as an errno; 0: they are. */
 int kernel_requests_problem(const struct kernel *kernel);
 

@@ -44,6 +44,8 @@ struct kernel {
 	VEC(struct loaded_class) classes;
 	uint32_t wait_missing; /* a bit for each of their programs that can't be loaded here */
 	VEC(struct bpf_link *) wait_links;
+	uint32_t events_refused; /* see kernel_events_refused() */
+	int events_problem;
 	bool requests;        /* those of servers are followed */
 	int requests_problem; /* errno: why they are not; 0: they are, or nobody asked for them */
 	bool calls;

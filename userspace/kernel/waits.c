@@ -287,7 +287,7 @@ static int events_attach(struct kernel *kernel, uint32_t source, uint32_t cpu)
 	return result;
 }
 
-/* Attaches the software events of one CPU. -ENOMEM; other failures leave this CPU without. */
+/* Attaches the software events of one CPU. Negative errno: it lacks some of them. */
 static int cpu_attach(struct kernel *kernel, uint32_t cpu, bool online)
 {
 	int faults, samples;
@@ -300,7 +300,7 @@ static int cpu_attach(struct kernel *kernel, uint32_t cpu, bool online)
 	if (kernel->config.wait_sources & WAFFLE_WAIT_FAULTS)
 		faults_counted(kernel, cpu, !faults);
 	samples = events_attach(kernel, WAFFLE_WAIT_SAMPLES, cpu);
-	return faults == -ENOMEM || samples == -ENOMEM ? -ENOMEM : 0;
+	return faults ?: samples;
 }
 
 /* A CPU that goes offline loses its counters, and gets new ones when it comes back. */
@@ -316,10 +316,21 @@ int waits_attach(struct kernel *kernel)
 	for (size_t i = 0; i < PROGRAMS && !result; i++)
 		if (is_wanted(kernel, i))
 			result = program_attach(kernel, &programs[i]);
-	/* A CPU without them has no samples and counts no faults; the others have them. */
-	for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++)
-		result = cpu_attach(kernel, cpu, kernel->online[cpu]);
+	for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++) {
+		int problem = cpu_attach(kernel, cpu, kernel->online[cpu]);
+
+		if (!problem)
+			continue;
+		kernel->events_refused++;
+		kernel->events_problem = -problem;
+	}
 	return result;
+}
+
+uint32_t kernel_events_refused(const struct kernel *kernel, int *problem)
+{
+	*problem = kernel->events_problem;
+	return kernel->events_refused;
 }
 
 void waits_detach(struct kernel *kernel)

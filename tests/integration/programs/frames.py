@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls a C function with a span from known chains of Python frames, and writes down what Python
-itself says its stack is then: frames.py LIBRARY LOG [fork]. With "fork" a child does it."""
+itself says its stack is then: frames.py LIBRARY LOG [fork]. With "fork" a child does it, when it has
+read another line."""
 
 import ctypes
 import functools
@@ -80,7 +81,10 @@ def rounds():
 
 print("ready", flush=True)
 sys.stdin.readline()
-if sys.argv[3:] == ["fork"] and os.fork():
-    os.wait()
-else:
-    rounds()
+if sys.argv[3:] == ["fork"]:
+    if os.fork():
+        os.wait()
+        sys.exit()
+    print("forked", flush=True)
+    sys.stdin.readline()
+rounds()

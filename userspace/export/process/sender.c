@@ -578,10 +578,37 @@ static void losses_say(struct sender *sender, const struct sender_counts *counts
 		    *counts->why ? ": " : "", counts->why);
 }
 
+/* Waits until the threads have ended, or until a time. */
+static bool end_wait(struct sender *sender, uint64_t until_ns)
+{
+	while (sender->started && !sender->ended && wait_until(sender, until_ns))
+		;
+	return !sender->started || sender->ended;
+}
+
+/* Frees the sender, or leaves that to its thread, which then says nothing any more. */
+static void sender_leave(struct sender *sender)
+{
+	pthread_t thread = sender->thread;
+	bool started = sender->started;
+
+	pthread_mutex_lock(&sender->lock);
+	sender->abandoned = started && !sender->ended;
+	if (sender->abandoned) {
+		/* It may be free once the lock is. */
+		pthread_mutex_unlock(&sender->lock);
+		pthread_detach(thread);
+		return;
+	}
+	pthread_mutex_unlock(&sender->lock);
+	if (started)
+		pthread_join(thread, NULL);
+	sender_free(sender);
+}
+
 struct sender_counts sender_close(struct sender *sender, uint64_t until_ns)
 {
 	struct sender_counts counts;
-	bool ended;
 
 	pthread_mutex_lock(&sender->lock);
 	sender->closing = true;
@@ -590,37 +617,27 @@ struct sender_counts sender_close(struct sender *sender, uint64_t until_ns)
 		sender->backoff.failures = 0;
 	}
 	pthread_cond_broadcast(&sender->changed);
-	while (sender->started && !sender->ended && wait_until(sender, until_ns))
-		;
-	if (sender->started && !sender->ended) {
+	if (!end_wait(sender, until_ns)) {
 		sender->cancelled = true;
 		pthread_cond_broadcast(&sender->changed);
 		pthread_mutex_unlock(&sender->lock);
 		if (sender->type->cancel)
 			sender->type->cancel(sender->arg);
 		pthread_mutex_lock(&sender->lock);
-		while (!sender->ended && wait_until(sender, until_ns + CANCEL_NS))
-			;
+		end_wait(sender, until_ns + CANCEL_NS);
 	}
 	if (!sender->started)
 		rest_settle(sender);
-	ended = !sender->started || sender->ended;
 	counts = sender->counts;
-	if (!ended) {
-		/* The thread hangs, such as in a write to a full pipe. It frees all if it returns.
-		 */
+	if (sender->started && !sender->ended) {
+		/* The thread hangs, such as in a write to a full pipe, or in libcurl, which looks
+		 * once a second whether a request was cancelled. */
 		for (const struct parcel *parcel = sender->first; parcel; parcel = parcel->next)
 			counts.dropped += parcel->records;
 		counts.dropped += sender->in_flight;
-		sender->abandoned = true;
 	}
 	pthread_mutex_unlock(&sender->lock);
 	losses_say(sender, &counts);
-	if (ended && sender->started)
-		pthread_join(sender->thread, NULL);
-	else if (!ended)
-		pthread_detach(sender->thread);
-	if (ended)
-		sender_free(sender);
+	sender_leave(sender);
 	return counts;
 }
