@@ -2,7 +2,7 @@
 """torch_job.py WAY SEED: the victim is the first thread of a job of PyTorch on the CPU.
 	loader	the next batch comes late, because a DataLoader's worker sleeps
 	ddp	rank 0 waits in an all-reduce of gloo for rank 1, which sleeps before it comes
-Who sleeps tells how long it did in the tensor itself."""
+Who sleeps tells from when to when it did in the tensor itself."""
 
 import os
 import subprocess
@@ -19,18 +19,25 @@ ROUNDS = 5
 
 
 def doze(number):
-    """Sleeps, and returns for how many ms; measured, as the machine may be busy."""
+    """Sleeps, and returns from when to when. A worker begins before anybody asks."""
     begin = said.now()
     time.sleep(0.1 + (said.seed() * 7 + number * 13) % 50 / 1000)
-    return (said.now() - begin) / said.MS
+    return torch.tensor([begin, said.now()])
+
+
+def say(i, begin, slept, comm, pid):
+    end = said.now()
+    said.victim(i, begin, end)
+    first, last = slept.flatten().tolist()
+    said.cause(i, "sleep", max(0, min(end, last) - max(begin, first)), comm, pid)
 
 
 class Samples(torch.utils.data.Dataset):
     def __len__(self):
-        return ROUNDS + 1
+        return ROUNDS + 2
 
     def __getitem__(self, number):
-        return torch.tensor([doze(number)], dtype=torch.float64)
+        return doze(number)
 
 
 def loader():
@@ -38,11 +45,10 @@ def loader():
     worker = batches._workers[0].pid
     next(batches)
     said.go(worker)
+    next(batches)  # is there since long
     for i in range(ROUNDS):
         begin = said.now()
-        slept = next(batches).item()
-        said.victim(i, begin, said.now())
-        said.cause(i, "sleep", int(slept * said.MS), "pt_data_worker", worker)
+        say(i, begin, next(batches), "pt_data_worker", worker)
 
 
 def join(rank, store):
@@ -55,7 +61,7 @@ def late(store):
     said.name("late")
     join(1, store)
     while torch.distributed.broadcast(number := torch.zeros(1, dtype=torch.int64), 0) or number.item() >= 0:
-        torch.distributed.all_reduce(torch.tensor([doze(number.item())], dtype=torch.float64))
+        torch.distributed.all_reduce(doze(number.item()))
 
 
 def ddp():
@@ -65,11 +71,10 @@ def ddp():
         said.go(other.pid)
         for i in range(ROUNDS):
             torch.distributed.broadcast(torch.tensor([i]), 0)
-            slept = torch.zeros(1, dtype=torch.float64)
+            slept = torch.zeros(2, dtype=torch.int64)
             begin = said.now()
             torch.distributed.all_reduce(slept)
-            said.victim(i, begin, said.now())
-            said.cause(i, "sleep", int(slept.item() * said.MS), "late", other.pid)
+            say(i, begin, slept, "late", other.pid)
         torch.distributed.broadcast(torch.tensor([-1]), 0)
         other.wait()
 
