@@ -31,10 +31,10 @@ fn tid() -> String {
 #[inline(never)]
 fn compute(ms: i64) -> i64 {
     let begin = clock(CPU_TIME);
-    let mut sum = 0u64;
+    let mut sum = 0;
     while clock(CPU_TIME) - begin < ms * 1_000_000 {
         for i in 0..2000u64 {
-            sum = std::hint::black_box(sum.wrapping_add(i));
+            unsafe { std::ptr::write_volatile(&mut sum, i) };
         }
     }
     clock(CPU_TIME) - begin
