@@ -204,6 +204,9 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 
 	*by_signal = rule != END_ALWAYS &&
 		     why_ended_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
+	/* A timeout is no event: the loop asks again. */
+	if (waiting->idle)
+		return waker->interrupt && waker->hints & WHY_HINT_TIMER;
 	if (*by_signal)
 		return true;
 	if (rule == END_LOCK)
@@ -269,6 +272,8 @@ static enum why_series_place place_of(const struct why_waiting *waiting)
 {
 	if (rule_of(waiting) == END_ALWAYS)
 		return WHY_SERIES_SINGLE;
+	if (waiting->idle)
+		return WHY_SERIES_IDLE;
 	switch (waiting->kind) {
 	case WAIT_MUTEX:
 		return WHY_SERIES_MUTEX;
@@ -294,7 +299,7 @@ static uint64_t check_limit(const struct why_walk *walk, const struct why_waitin
 {
 	uint32_t pid = walk->model->threads.data[thread].pid;
 
-	if (waiting->kind == WAIT_POLL)
+	if (waiting->kind == WAIT_POLL && !waiting->idle)
 		return LOOP_NS;
 	return map_get(&walk->python_of, pid) == MAP_NONE ? CHECK_NS : PYTHON_CHECK_NS;
 }
