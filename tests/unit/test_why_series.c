@@ -351,6 +351,29 @@ static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **st
 	done(&capture, why);
 }
 
+/* Python lays out the list of poll(2) anew each time. */
+static void test_a_list_of_the_same_descriptors_is_the_same_wait(void **state)
+{
+	(void)state;
+	for (int same = 0; same < 2; same++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		object(&capture, "pipe:[7]", "");
+		object(&capture, "pipe:[8]", "");
+		wait_of(&capture, 1, 10, 5, NR_POLL, 0x7f00, 1, 4, 12, 0);
+		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		wait_of(&capture, 5, 10, 10, NR_POLL, 0x7f80, 1, 4, 13, 0);
+		wait_details(&capture, 5 * MS + 10, 10 * MS, 11, same ? 1 : 2, 0,
+			     0);
+		why = end(&capture, 10);
+		check_part(why, 0, "user-work", same ? 9 * MS - 20 : 5 * MS - 10, 13, "likely",
+			   same ? "pipe:[7]" : "pipe:[8]");
+		done(&capture, why);
+	}
+}
+
 /* Nobody could end the wait before the thread was there that did, and that was up to its starter. */
 static void test_before_a_thread_was_started_its_starter_explains_the_wait(void **state)
 {
@@ -971,6 +994,7 @@ int main(void)
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
 		cmocka_unit_test(test_each_wait_of_an_event_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_timeouts_of_an_event_loop_in_no_span_end_no_wait),
+		cmocka_unit_test(test_a_list_of_the_same_descriptors_is_the_same_wait),
 		cmocka_unit_test(test_before_a_thread_was_started_its_starter_explains_the_wait),
 		cmocka_unit_test(test_who_is_asked_in_between_has_not_ended_what_was_before),
 		cmocka_unit_test(test_who_is_in_another_span_waits_for_something_else),

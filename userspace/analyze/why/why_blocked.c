@@ -377,6 +377,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		.kind = blocked.kind,
 		.uninterruptible = blocked.facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE,
 		.ends = blocked.facts.futex == FUTEX_USE_ENDS,
+		.lists = blocked.kind == WAIT_POLL && !wait_has_descriptor(&blocked.facts),
 		.writes = wait_is_for_room(&blocked.facts, blocked.kind),
 		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
 		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
