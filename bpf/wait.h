@@ -164,7 +164,8 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 /*
  * Stacks cost more than everything else, so they may take 1/400 of a CPU's time. A program that
  * waits 20,000 times a second would need much more. So each stack uses up 400 times its cost from a
- * credit that grows with time. Long waits may use more of the credit.
+ * credit that grows with time. Long waits may use more of the credit: there are few of them, and they
+ * have to be explained when threads that tick every few milliseconds have used up the rest.
  */
 #define STACK_KERNEL_PRICE_NS 1400000 /* for 3.5 µs with its record; on Linux 6.18, x86-64 */
 #define STACK_USER_PRICE_NS 400000    /* for 1 µs */
@@ -172,11 +173,19 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 #define STACK_PYTHON_PRICE_NS 80000   /* a frame of Python, for 0.2 µs */
 #define STACK_CREDIT_NS 50000000
 enum stack_worth {
-	STACK_GUESS = 4, /* the wait may turn out short */
-	STACK_LIKELY = 2,
-	STACK_LONG = 1, /* at least STACK_LONG_NS */
+	STACK_OF_SHORT = 4,
+	STACK_OF_TICK = 2, /* of a wait of at least STACK_TICK_NS */
+	STACK_OF_LONG = 1, /* of a wait of at least STACK_LONG_NS */
 };
-#define STACK_LONG_NS 1000000
+#define STACK_TICK_NS 1000000
+#define STACK_LONG_NS 10000000
+
+static __always_inline enum stack_worth stack_worth(__u64 waited_ns)
+{
+	return waited_ns >= STACK_LONG_NS   ? STACK_OF_LONG
+	       : waited_ns >= STACK_TICK_NS ? STACK_OF_TICK
+					    : STACK_OF_SHORT;
+}
 
 /* Takes a stack and returns its number; 0: there is none, or no credit for it. */
 static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum stack_worth worth)
@@ -310,7 +319,7 @@ static __always_inline bool is_poll(__s32 syscall)
  * The length of a wait is not known when its stack is taken, but threads repeat themselves. A
  * thread with long waits often has a few short ones between two of them: a Python thread waits for
  * an event, and then twice for the interpreter's lock. So a stack is taken of each wait until this
- * many in a row were short.
+ * many in a row were short. How much of the credit it may use depends on the longest one of late.
  */
 #define LONG_RECENT 4
 
@@ -319,7 +328,7 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 				       struct task_struct *task, __u64 now, bool blocks,
 				       __u16 task_state, __s32 syscall)
 {
-	enum stack_worth worth = wait->long_ago == LONG_RECENT ? STACK_LIKELY : STACK_GUESS;
+	enum stack_worth worth = stack_worth(wait->lately_ns);
 
 	wait->from_ts = now;
 	wait->blocks = blocks;
@@ -522,6 +531,8 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 
 	if (!wait->from_ts)
 		return;
+	if (wait->blocks)
+		wait->lately_ns = ns > wait->lately_ns / 4 ? ns : wait->lately_ns / 4;
 	if (ns < config.wait_min_ns) {
 		wait->long_ago -= wait->blocks && wait->long_ago;
 		return;
@@ -543,7 +554,7 @@ static __noinline __attribute__((unused)) void wake_emit(void *ctx, struct task_
 							 __u32 flags, __u64 now, __u64 waited_ns)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
-	enum stack_worth worth = waited_ns >= STACK_LONG_NS ? STACK_LONG : STACK_LIKELY;
+	enum stack_worth worth = stack_worth(waited_ns);
 	__u32 cpu = bpf_get_smp_processor_id(), user_stack = 0, kernel_stack;
 	struct waffle_rec_wake *rec;
 

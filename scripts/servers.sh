@@ -37,7 +37,6 @@ need_go() {
 
 make_jaeger() {
 	local source=$servers/jaeger.source folder
-	need_go
 	say "Jaeger $jaeger into $servers"
 	folder=$(go mod download -json "github.com/jaegertracing/jaeger@$jaeger" |
 		sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
@@ -50,7 +49,6 @@ make_jaeger() {
 
 make_otelcol() {
 	local source=$servers/otelcol.source
-	need_go
 	say "OpenTelemetry collector $collector into $servers"
 	GOBIN=$servers go install "go.opentelemetry.io/collector/cmd/builder@$collector" >&2
 	rm -rf "$source"
@@ -95,6 +93,7 @@ make_chdb() {
 }
 
 mkdir -p "$servers"
+need_go # tests/zoo has a program in Go, too
 for server in jaeger:$jaeger otelcol:$collector zipkin.jar:$zipkin chdb:$chdb; do
 	name=${server%:*} version=${server#*:}
 	done_already "$name" "$version" && continue

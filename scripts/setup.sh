@@ -205,8 +205,10 @@ missing)
 build) packages=$build_packages ;;
 lint | check)
 	packages="$build_packages $check_packages"
-	# Of scripts/servers.sh.
-	command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
+	# Of tests/zoo/runtimes, and Java and Maven also of scripts/servers.sh.
+	command -v javac >/dev/null || packages="$packages default-jdk-headless"
+	command -v rustc >/dev/null || packages="$packages rustc"
+	command -v node >/dev/null || packages="$packages nodejs"
 	command -v mvn >/dev/null || packages="$packages maven"
 	newer_packages="$newer_packages libdebuginfod-dev" # of the same source as libelf-dev
 	;;

@@ -237,6 +237,12 @@ def test_why_of_a_command_explains_its_spans_after_an_overview(waffle, built, tm
     assert path.exists()
 
 
+@pytest.mark.parametrize("options", [(), ("-n", "1")])
+def test_why_of_a_command_passes_all_of_its_arguments(waffle, options):
+    done = waffle.ok("why", *options, "--", "sh", "-c", 'echo "$@"; sleep 0.05', "sh", "--pid", "one", "two", "three")
+    assert done.stdout.splitlines()[0] == "--pid one two three"
+
+
 def test_ctrl_c_ends_the_recording_of_why_and_it_still_answers(waffle, workers, tmp_path):
     path = tmp_path / "early.waffle"
     command = [waffle.program, "why", "--pid", str(workers.pid), "--duration", "10m", "-o", path]

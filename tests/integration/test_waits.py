@@ -152,6 +152,27 @@ def test_a_few_short_waits_do_not_hide_the_next_long_one(waffle):
     assert len([wait for wait in waits if wait["args"].get("user_stack")]) >= 5
 
 
+def test_threads_that_tick_leave_the_stacks_of_long_waits(waffle):
+    """The budget is that of a CPU, and ten threads on the same one use up more than that."""
+    program = (
+        "import os, threading, time\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "def tick():\n"
+        "    while True:\n"
+        "        time.sleep(0.003)\n"
+        "for _ in range(10):\n"
+        "    threading.Thread(target=tick, daemon=True).start()\n"
+        "for _ in range(30):\n"
+        "    time.sleep(0.04)\n"
+        "print(threading.get_native_id())\n"
+    )
+    capture = waffle.run(sys.executable, "-c", program, options=("--stacks", "sched"))
+    tid = int(capture.result.stdout)
+    waits = [row for row in capture.rows() if row["kind"] == "wait" and row["tid"] == tid
+             and row["end_ns"] - row["start_ns"] >= 40_000_000]
+    assert len([wait for wait in waits if wait["args"].get("user_stack")]) >= 25
+
+
 @tries(3)
 def test_lock_is_named_by_who_waits_and_who_wakes(explain):
     ran = explain("lock")

@@ -18,6 +18,7 @@ pytest.register_assert_rewrite("judge")
 
 import judge
 import scenarios
+import tracer
 import zoo
 
 SEEDS = range(1, 1 + int(os.environ.get("WAFFLE_ZOO_SEEDS", "1")))
@@ -39,21 +40,45 @@ def explain(waffle, zoo_folder):
         built = zoo.build(row, zoo_folder)
         with zoo.running(row, built, seed) as program:
             pids = [f"--pid={pid}" for pid in program.pids()]
-            attached = waffle.attach(*pids, "-q", "--no-report")
-            for pid in program.pids():
-                attached.wait_armed(pid, built)
-                for library in zoo.libraries(row):
-                    attached.wait_calls(waffle, pid, library)
+            attached = waffle.attach(*pids, "-q", "--no-report", *(("--stacks", "sched") if row.unmarked else ()))
+            wait_ready(waffle, attached, row, built, program.pids())
             program.go()
             log = program.finish()
         capture = attached.wait()
         if os.environ.get("WAFFLE_ZOO_KEEP"):
             name = f"{row.name}-{seed}.waffle"
             shutil.copy(capture.path, pathlib.Path(os.environ["WAFFLE_ZOO_KEEP"]) / name)
-        answer = waffle.ok("why", "--json", "--span", "victim", "--slowest", "0", capture.path)
-        return log, json.loads(answer.stdout)["instances"]
+        return log, (windows if row.unmarked else spans)(waffle, capture.path, log)
 
     return run
+
+
+def wait_ready(waffle, attached, row, built, pids):
+    if row.unmarked:
+        tracer.wait_until(attached.capture.path.exists, "attach to be ready")
+        return
+    for pid in pids:
+        attached.wait_armed(pid, built)
+        for library in zoo.libraries(row):
+            attached.wait_calls(waffle, pid, library)
+
+
+def explained(waffle, *arguments):
+    return json.loads(waffle.ok("why", "--json", *arguments).stdout)["instances"]
+
+
+def spans(waffle, path, _):
+    return explained(waffle, "--span", "victim", "--slowest", "0", path)
+
+
+def windows(waffle, path, log):
+    """The victim's thread, from the begin to the end of each round, as `why --from --to` explains it."""
+    start = json.loads(waffle.ok("info", "--json", path).stdout)["start_ns"]
+    found = []
+    for victim, _ in zoo.rounds(log).values():
+        window = [f"--{name}={victim[key] - start}ns" for name, key in (("from", "begin"), ("to", "end"))]
+        found += explained(waffle, "--thread", victim["tid"], *window, path)
+    return found
 
 
 @pytest.mark.parametrize("seed", SEEDS)

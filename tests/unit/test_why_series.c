@@ -351,6 +351,76 @@ static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **st
 	done(&capture, why);
 }
 
+/* Python lays out the list of poll(2) anew each time. */
+static void test_a_list_of_the_same_descriptors_is_the_same_wait(void **state)
+{
+	(void)state;
+	for (int same = 0; same < 2; same++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		object(&capture, "pipe:[7]", "");
+		object(&capture, "pipe:[8]", "");
+		wait_of(&capture, 1, 10, 5, NR_POLL, 0x7f00, 1, 4, 12, 0);
+		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		wait_of(&capture, 5, 10, 10, NR_POLL, 0x7f80, 1, 4, 13, 0);
+		wait_details(&capture, 5 * MS + 10, 10 * MS, 11, same ? 1 : 2, 0,
+			     0);
+		why = end(&capture, 10);
+		check_part(why, 0, "user-work", same ? 9 * MS - 20 : 5 * MS - 10, 13, "likely",
+			   same ? "pipe:[7]" : "pipe:[8]");
+		done(&capture, why);
+	}
+}
+
+/* Nobody could end the wait before the thread was there that did, and that was up to its starter. */
+static void test_before_a_thread_was_started_its_starter_explains_the_wait(void **state)
+{
+	struct waffle_rec_task young = {.rec = {5 * MS, 14, WAFFLE_REC_TASK, 0},
+					.tgid = 10,
+					.flags = WAFFLE_TASK_TRACED_FLAG,
+					.start_ts = 5 * MS,
+					.comm = "young"};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	waits(&capture, MS + 10, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+	capture_add(&capture, &young);
+	gets(&capture, 5 * MS + 30, 2, 12, 14, 13, 5 * MS + 20, WAFFLE_SWITCH_NEW);
+	gets(&capture, 9 * MS, 1, 0, 11, 14, 9 * MS, 0);
+	why = end(&capture, 9);
+	check_part(why, 0, "user-work", 4 * MS + 10, 13, "likely", "futex 0x7f00");
+	check_part(why, 1, "user-work", 4 * MS - 30, 14, "likely", "futex 0x7f00");
+	assert_true(why->steps.data[part_of(why, 0)->step + 1].unborn);
+	done(&capture, why);
+}
+
+/* A timeout is no event: the loop has waited on for the next one. */
+static void test_timeouts_of_an_event_loop_in_no_span_end_no_wait(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_end(&capture, MS + 10, 11, 1);
+	kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+	wait_of(&capture, 2, 0, 5, NR_EPOLL_WAIT, 4, 0, 0, 0, HARD);
+	wake_details(&capture, 5 * MS, 0, 11, 1, HARD);
+	wait_of(&capture, 5, 10, 10, NR_EPOLL_WAIT, 4, 0, 0, 0, HARD);
+	wake_details(&capture, 10 * MS, 0, 11, 1, HARD);
+	wait_of(&capture, 10, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
+	wait_of(&capture, 20, 10, 30, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
+	why = ask(&capture, 30 * MS,
+		  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 30 * MS});
+	check_part(why, 0, "user-work", 18 * MS - 20, 13, "likely", "");
+	check_part(why, 1, "user-work", 10 * MS - 10, 12, "likely", "");
+	done(&capture, why);
+}
+
 /* The doer waits for the victim's request, so the victim's first wait was not for the doer. */
 static void test_who_is_asked_in_between_has_not_ended_what_was_before(void **state)
 {
@@ -678,6 +748,7 @@ static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so
 		uint64_t timeout_ms;
 		const char *function, *cause, *grade;
 	} rows[] = {{NR_EPOLL_WAIT, 0, "hrtimer_wakeup", "timer", "certain"},
+		    {NR_EPOLL_WAIT, 0, "io_timeout_fn", "timer", "certain"},
 		    {NR_POLL, 4, NULL, "timer", "likely"},
 		    {NR_POLL, 1000, NULL, "interrupt", "likely"},
 		    {NR_EPOLL_WAIT, 0, NULL, "interrupt", "likely"}};
@@ -922,6 +993,9 @@ int main(void)
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
 		cmocka_unit_test(test_each_wait_of_an_event_loop_in_no_span_has_its_own_end),
+		cmocka_unit_test(test_timeouts_of_an_event_loop_in_no_span_end_no_wait),
+		cmocka_unit_test(test_a_list_of_the_same_descriptors_is_the_same_wait),
+		cmocka_unit_test(test_before_a_thread_was_started_its_starter_explains_the_wait),
 		cmocka_unit_test(test_who_is_asked_in_between_has_not_ended_what_was_before),
 		cmocka_unit_test(test_who_is_in_another_span_waits_for_something_else),
 		cmocka_unit_test(test_a_lost_race_for_a_lock_is_a_wait_for_its_holder),

@@ -71,11 +71,54 @@ class Scenario:
     sure: tuple | None = None
 
     @property
+    def unmarked(self):
+        """Of another language, or a server: nothing in it is a span, and `why` explains a thread."""
+        return self.source.startswith("runtimes/")
+
+    @property
     def library(self):
-        return self.source.endswith(".py")
+        return self.source.endswith(".py") and not self.unmarked
 
 
 FUTEX = ("futex",)
+
+# Programs of other languages, and servers: none of them knows of waffle, and `why` explains the victim's
+# thread from the begin to the end of each round. What of a runtime's own lies between who waits and who
+# computes is part of the chain. None of it is `certain`: runtimes have locks and queues of their own.
+RUNTIMES = tuple(
+    Scenario(
+        name,
+        f"runtimes/{source}",
+        arguments,
+        cause=cause,
+        culprit=culprit,
+        grade="likely",
+        share=share,
+        others=others,
+        cgroups=("blkio",) if "disk" in needs else (),
+        needs=needs,
+        victim=Seen("SR", share=0.5),
+    )
+    for name, source, arguments, cause, culprit, share, others, needs in (
+        ("go_channel", "channel.go", ("chan",), "user-work", "sender", 0.8, (), ()),
+        ("go_mutex", "channel.go", ("mutex",), "user-work", "holder", 0.8, (), ()),
+        ("go_poller", "channel.go", ("poll",), "pipe", "peer", 0.8, ("user-work",), ()),
+        ("java_monitor", "Monitor.java", ("monitor",), "user-work", "holder", 0.8, ("lock",), ()),
+        ("java_queue", "Monitor.java", ("queue",), "user-work", "holder", 0.8, (), ()),
+        ("java_gc", "Monitor.java", ("gc",), "user-work", "VM Thread", 0.8, (), ()),
+        ("rust_mutex", "locks.rs", ("mutex",), "lock", "holder", 0.8, (), ()),
+        ("rust_channel", "locks.rs", ("mpsc",), "user-work", "holder", 0.8, (), ()),
+        ("node_pool", "loop.js", ("pool",), "user-work", "worker", 0.7, (), ()),
+        ("node_busy", "loop.js", ("busy",), "running", "victim", 0.8, (), ()),
+        ("postgres_lock", "postgres.py", ("lock",), "user-work", "postgres", 0.7, ("socket",), ()),
+        ("postgres_fsync", "postgres.py", ("fsync",), "disk-write", "postgres", 0.5, ("socket",), ("disk",)),
+        ("redis_slow", "redis_server.py", ("slow",), "sleep", "redis-server", 0.8, (), ()),
+        ("redis_blpop", "redis_server.py", ("blpop",), "socket", "pusher", 0.8, (), ()),
+        ("queue_timeouts", "timeouts.py", (), "sleep", "loader", 0.8, (), ()),
+        ("torch_loader", "torch_job.py", ("loader",), "sleep", "pt_data_worker", 0.7, (), ("torch",)),
+        ("torch_late", "torch_job.py", ("ddp",), "sleep", "late", 0.7, (), ("torch",)),
+    )
+)
 
 SCENARIOS = (
     # Two on one CPU, weights 335 and 1024: the victim is runnable for three quarters of its span
@@ -954,6 +997,7 @@ SCENARIOS = (
         victim=Seen("R", running=0.9),
         quiet=True,
     ),
+    *RUNTIMES,
     # Python that has the GIL for itself while the other thread computes without it.
     Scenario(
         "quiet_gil",

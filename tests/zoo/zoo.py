@@ -11,6 +11,7 @@ import contextlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
+BUILD = HERE.parents[1] / "build"
 SIM_SOURCES = HERE.parents[1] / "tests" / "sim"
 SIM_LIBRARIES = ["-l:libcudart.so.12", "-l:libnccl.so.2"]
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -35,9 +37,50 @@ SHARES = 102_400
 # ---- building, and what a scenario needs ----
 
 
+def beside(name):
+    """A folder beside the waffle-bpf under test."""
+    return pathlib.Path(os.environ.get("WAFFLE_BPF", BUILD / "waffle-bpf")).resolve().parent / name
+
+
+def program(name):
+    """A compiler or interpreter; Go may be the one that scripts/servers.sh has installed."""
+    path = os.pathsep.join([os.environ["PATH"], "/usr/local/go/bin", str(beside("servers") / "go/bin")])
+    found = shutil.which(name, path=path)
+    assert found, f"{name} is not installed; run make setup-check"
+    return found
+
+
+# How a file of another language becomes one that runs, and how it is run.
+LANGUAGES = {
+    ".go": (lambda source, out: [program("go"), "build", "-o", out, source], lambda built: [built]),
+    ".rs": (lambda source, out: [program("rustc"), "-O", "-g", "-o", out, source], lambda built: [built]),
+    ".java": (
+        lambda source, out: [program("javac"), "-d", out, source],
+        lambda built: [program("java"), "-XX:+UseSerialGC", "-cp", built, built.stem],
+    ),
+    ".js": (None, lambda built: [program("node"), built]),
+    ".py": (None, lambda built: [sys.executable, built]),
+}
+
+
+def build_other(source, folder):
+    """Compiles a program of another language, if that has to be."""
+    compiler, _ = LANGUAGES[source.suffix]
+    if not compiler:
+        return source
+    out = pathlib.Path(folder) / source.suffix[1:] / source.stem
+    if not out.exists():
+        out.parent.mkdir(exist_ok=True)
+        environment = {**os.environ, "GOFLAGS": "-buildvcs=false"}
+        subprocess.run(compiler(source, out), check=True, env=environment)
+    return out
+
+
 def build(scenario, folder):
     """Compiles a scenario's program as an application would be; returns the file."""
     source = HERE / scenario.source
+    if scenario.unmarked:
+        return build_other(source, folder)
     flags = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
     libraries = ["-pthread"]
     out = pathlib.Path(folder) / source.stem
@@ -54,8 +97,7 @@ def build(scenario, folder):
 
 def simulation():
     """The folder with the stand-ins of CUDA and NCCL, beside the waffle-bpf under test."""
-    program = os.environ.get("WAFFLE_BPF", HERE.parents[1] / "build" / "waffle-bpf")
-    return pathlib.Path(program).resolve().parent / "sim"
+    return beside("sim")
 
 
 def libraries(scenario):
@@ -67,6 +109,8 @@ def libraries(scenario):
 
 def command(scenario, built, seed):
     arguments = [*scenario.arguments, str(seed)]
+    if scenario.unmarked:
+        return [*map(str, LANGUAGES[(HERE / scenario.source).suffix][1](built)), *arguments]
     if scenario.library:
         return [sys.executable, str(HERE / scenario.source), str(built), *arguments]
     return [str(built), *arguments]
@@ -93,6 +137,8 @@ def missing(scenario):
         return "needs root"
     if "simulation" in scenario.needs and not (simulation() / "libcuda.so.1").exists():
         return f"{simulation()} has no simulation of CUDA: make sim"
+    if "torch" in scenario.needs and not beside("frameworks").exists():
+        return f"{beside('frameworks')} is not there; run make setup-check"
     if "disk" in scenario.needs and not disk_of(zoo_folder()):
         return f"{zoo_folder()} is on no block device: set ZOO_DIR"
     if "blkio" in scenario.cgroups and not any(
@@ -155,6 +201,14 @@ def cgroups(kinds):
             folder.rmdir()
 
 
+def of_torch(scenario):
+    """PyTorch's place, and that of the stand-ins for NVIDIA's libraries."""
+    if "torch" not in scenario.needs:
+        return {}
+    frameworks = beside("frameworks")
+    return {"PYTHONPATH": str(frameworks), "LD_LIBRARY_PATH": str(frameworks / "cuda-stubs"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 class Running:
     """A scenario's program, started, set up, and waiting to be told to go."""
 
@@ -171,7 +225,7 @@ class Running:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **environment, "ZOO_DIR": zoo_folder()},
+            env={**os.environ, **environment, **of_torch(scenario), "ZOO_DIR": zoo_folder(), "UV_THREADPOOL_SIZE": "1"},
             preexec_fn=enter,
         )
         self.lines = []

@@ -337,12 +337,13 @@ static int explain_recorded(const struct command *command, struct why_cli *cli, 
 	return code == EXIT_DONE ? explain_files(command, cli, &files) : (int)code;
 }
 
-/* Whether an argument is "--", which stands before a command. */
-static bool has_command(int argc, char **argv, int first)
+/* Whether an argument is "--", which stands before a command. options_parse() moves the positional
+ * arguments to where it was, so ask before. */
+static bool has_separator(int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++)
 		if (!strcmp(argv[i], "--"))
-			return first < argc;
+			return true;
 	return false;
 }
 
@@ -353,8 +354,9 @@ static int why_run(const struct command *command, int argc, char **argv)
 	struct error err = ERROR_INIT;
 	struct capture_files files;
 	const char *problem;
+	bool separated = has_separator(argc, argv);
 	int first, code, result = options_parse(command, argc, argv, false, &cli, &first, &err);
-	bool runs = !result && has_command(argc, argv, first);
+	bool runs = !result && separated && first < argc;
 
 	problem = result ? NULL : usage_problem(&cli, argc - first, runs);
 	if (problem) {

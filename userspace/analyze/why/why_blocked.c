@@ -212,7 +212,7 @@ static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocke
 }
 
 /* An idle event loop: the instance is the thread's time, and the thread is in no span. It waits for
- * the next event and handles it, so each wait stands alone. */
+ * the next event and handles it, so each event ends a wait. */
 static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	uint64_t ignored;
@@ -232,12 +232,6 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	if (blocked->grade == WHY_GRADE_CERTAIN &&
 	    why_is_doubtful(walk, &blocked->waiting, blocked->thread, blocked->index))
 		blocked->grade = WHY_GRADE_LIKELY;
-	if (is_idle_loop(walk, blocked)) {
-		blocked->by_signal =
-			why_ended_by_signal(walk, blocked->thread, blocked->interval->to_ts,
-					    &blocked->waker, blocked->kind);
-		return;
-	}
 	if (series->last > blocked->index && thread &&
 	    (why_walk_is_on_path(walk, series->waker.thread) ||
 	     waits_for_it(walk, blocked, series->waker.thread))) {
@@ -383,10 +377,12 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		.kind = blocked.kind,
 		.uninterruptible = blocked.facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE,
 		.ends = blocked.facts.futex == FUTEX_USE_ENDS,
+		.lists = blocked.kind == WAIT_POLL && !wait_has_descriptor(&blocked.facts),
 		.writes = wait_is_for_room(&blocked.facts, blocked.kind),
 		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
 		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
 	};
+	blocked.waiting.idle = is_idle_loop(walk, &blocked);
 	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
 	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED)
 		find_end(walk, &blocked, step);

@@ -70,7 +70,27 @@ static const uint64_t *args_of(const struct why_walk *walk, const struct why_int
 							: NULL;
 }
 
-static bool is_same(const struct why_walk *walk, const struct why_waiting *waiting,
+static const struct store_object *object_of(const struct why_walk *walk, uint32_t thread,
+					    const struct why_interval *interval)
+{
+	const struct model_wait *wait = model_wait_at(walk->model, thread, interval->from_ts);
+
+	return wait ? store_reader_object(walk->model->reader, wait->object) : NULL;
+}
+
+/* poll(2) and select(2): whether both wait for the same descriptors. Their list may be at another
+ * address each time. */
+static bool is_same_list(const struct why_walk *walk, uint32_t thread, const struct why_interval *a,
+			 const struct why_interval *b)
+{
+	const struct store_object *first = object_of(walk, thread, a);
+	const struct store_object *second = object_of(walk, thread, b);
+
+	return first && second && *first->name && !strcmp(first->name, second->name) &&
+	       !strcmp(first->detail, second->detail);
+}
+
+static bool is_same(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		    const struct why_interval *a, const struct why_interval *b)
 {
 	const uint64_t *first = args_of(walk, a), *second = args_of(walk, b);
@@ -84,6 +104,8 @@ static bool is_same(const struct why_walk *walk, const struct why_waiting *waiti
 		return b->continued || !memcmp(first, second, sizeof(*first) * WAFFLE_SYSCALL_ARGS);
 	/* If it has arguments, they do not matter. */
 	if (waiting->kind == WAIT_SIGNAL)
+		return true;
+	if (waiting->lists && is_same_list(walk, thread, a, b))
 		return true;
 	/* The first argument only says what the second one is. */
 	if (a->syscall == walk->intervals.waitid && first[1] != second[1])
@@ -204,6 +226,9 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 
 	*by_signal = rule != END_ALWAYS &&
 		     why_ended_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
+	/* A timeout is no event: the loop asks again. */
+	if (waiting->idle)
+		return waker->interrupt && waker->hints & WHY_HINT_TIMER;
 	if (*by_signal)
 		return true;
 	if (rule == END_LOCK)
@@ -237,7 +262,7 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 			continue;
 		if (is_halt(walk, last, next))
 			continue;
-		if (is_same(walk, waiting, last, next))
+		if (is_same(walk, waiting, thread, last, next))
 			return why_intervals_span(&walk->intervals, thread, next->from_ts,
 						  &ignored) ==
 					       why_intervals_span(&walk->intervals, thread,
@@ -258,17 +283,22 @@ static bool is_cached(const struct why_series *series, const struct why_waiting 
 	       index >= series->first && index <= series->last;
 }
 
-static bool is_part(const struct why_walk *walk, const struct why_waiting *waiting,
-		    const struct why_thread *of, const struct why_series *series, size_t index)
+static bool is_part(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		    const struct why_series *series, size_t index)
 {
-	return index == series->first || is_same(walk, waiting, &of->intervals.data[series->first],
-						 &of->intervals.data[index]);
+	const struct why_thread *of = &walk->intervals.threads[thread];
+
+	return index == series->first ||
+	       is_same(walk, waiting, thread, &of->intervals.data[series->first],
+		       &of->intervals.data[index]);
 }
 
 static enum why_series_place place_of(const struct why_waiting *waiting)
 {
 	if (rule_of(waiting) == END_ALWAYS)
 		return WHY_SERIES_SINGLE;
+	if (waiting->idle)
+		return WHY_SERIES_IDLE;
 	switch (waiting->kind) {
 	case WAIT_MUTEX:
 		return WHY_SERIES_MUTEX;
@@ -294,7 +324,7 @@ static uint64_t check_limit(const struct why_walk *walk, const struct why_waitin
 {
 	uint32_t pid = walk->model->threads.data[thread].pid;
 
-	if (waiting->kind == WAIT_POLL)
+	if (waiting->kind == WAIT_POLL && !waiting->idle)
 		return LOOP_NS;
 	return map_get(&walk->python_of, pid) == MAP_NONE ? CHECK_NS : PYTHON_CHECK_NS;
 }
@@ -311,13 +341,13 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 	size_t next;
 
 	if (is_cached(series, waiting, index, until_ts)) {
-		if (is_part(walk, waiting, of, series, index))
+		if (is_part(walk, waiting, thread, series, index))
 			return series;
 		/* A wait for a lock between two waits of the series. Its own series must not
 		 * replace this one. */
 		series = &of->series[WHY_SERIES_SINGLE];
 		if (is_cached(series, waiting, index, until_ts) &&
-		    is_part(walk, waiting, of, series, index))
+		    is_part(walk, waiting, thread, series, index))
 			return series;
 	}
 	*series = (struct why_series){.first = index,
@@ -430,7 +460,7 @@ static size_t first_same(const struct why_walk *walk, const struct why_waiting *
 		if (*cut)
 			break;
 		if (other->state == WAFFLE_THREAD_BLOCKED &&
-		    is_same(walk, waiting, &of->intervals.data[index], other))
+		    is_same(walk, waiting, thread, &of->intervals.data[index], other))
 			first = i;
 	}
 	return first;
@@ -459,7 +489,7 @@ static void find_again(struct why_walk *walk, const struct why_waiting *waiting,
 		if (i == index + LOOK_AHEAD)
 			break;
 		if (other->state != WAFFLE_THREAD_BLOCKED ||
-		    !is_same(walk, waiting, interval, other))
+		    !is_same(walk, waiting, thread, interval, other))
 			continue;
 		next = why_waker_of(walk, thread, i);
 		if (why_ended_by_signal(walk, thread, other->to_ts, &next, waiting->kind))
@@ -484,7 +514,7 @@ static bool waits_again(struct why_walk *walk, const struct why_waiting *waiting
 
 	if (again->until_ts != waiting->until_ts || again->from_ts != waiting->from_ts ||
 	    again->kind != waiting->kind || index < again->first || index > again->last ||
-	    !is_same(walk, waiting, &of->intervals.data[again->first], interval))
+	    !is_same(walk, waiting, thread, &of->intervals.data[again->first], interval))
 		find_again(walk, waiting, thread, index, again);
 	if (again->cut)
 		return true;

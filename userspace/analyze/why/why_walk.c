@@ -348,6 +348,46 @@ static void walk_interval(struct why_walk *walk, uint32_t thread, size_t index, 
 	}
 }
 
+/* The thread that started another one, whose first interval is `first`, after `from`. MODEL_NONE: it
+ * is not known, or its own time explains nothing here. */
+static uint32_t starter_of(const struct why_walk *walk, uint32_t thread, uint64_t from,
+			   const struct why_interval *first)
+{
+	uint64_t born_ts = walk->model->threads.data[thread].born_ts;
+
+	if (born_ts <= from || born_ts > first->from_ts ||
+	    first->state != WAFFLE_THREAD_RUNNABLE || !first->woken || first->interrupt ||
+	    !walk->depth || walk->depth + 1 >= WHY_DEPTH_MAX || first->by == thread ||
+	    !model_is_traced(walk->model, first->by) || why_walk_is_on_path(walk, first->by))
+		return MODEL_NONE;
+	return first->by;
+}
+
+/* Explains the time before a thread's first known interval. Before its start, what the thread did
+ * that started it explains the wait for it. */
+static void walk_before(struct why_walk *walk, uint32_t thread, uint64_t from,
+			const struct why_interval *first, const struct why_link *link)
+{
+	uint32_t starter = starter_of(walk, thread, from, first);
+	struct why_link started = {WAIT_OTHER, WHY_GRADE_LIKELY, 0, from, first->from_ts};
+	struct why_step *step;
+
+	if (starter == MODEL_NONE) {
+		walk_unknown(walk, thread, from, first->from_ts);
+		return;
+	}
+	if (link) {
+		started.grade = why_grade_least(started.grade, link->grade);
+		started.object = link->object;
+	}
+	walk->interval = NULL;
+	step = why_walk_push(walk, thread, 0, from, first->from_ts);
+	step->by = starter;
+	step->unborn = true;
+	why_walk_time(walk, starter, from, first->from_ts, &started);
+	walk->depth--;
+}
+
 static void walk_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 			const struct why_link *link)
 {
@@ -360,7 +400,7 @@ static void walk_states(struct why_walk *walk, uint32_t thread, uint64_t from, u
 		if (interval->from_ts >= to)
 			break;
 		if (interval->from_ts > from) {
-			walk_unknown(walk, thread, from, interval->from_ts);
+			walk_before(walk, thread, from, interval, link);
 			from = interval->from_ts;
 		}
 		if (until > from)

@@ -220,7 +220,10 @@ static void put_step(const struct why_printer *printer, const struct why_step *s
 		put_meaning(printer, step);
 		break;
 	default:
-		fputs(step->handed ? "of the span" : "not known", printer->out);
+		fputs(step->handed   ? "of the span"
+		      : step->unborn ? "before its start"
+				     : "not known",
+		      printer->out);
 		break;
 	}
 }
@@ -387,6 +390,8 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 
 	if (step->handed)
 		fputs(" ← handed over to ", printer->out);
+	else if (step->unborn)
+		fputs(" ← started by ", printer->out);
 	else if (step->owned)
 		fputs(" ← not ended by ", printer->out);
 	else if (step->last_rank)
