@@ -255,7 +255,7 @@ static void results_compare(struct trial *trial, const struct model *model)
 		if (in_file && !here && ++missing > lost)
 			fail_about(trial, "the filter of the file keeps it, the stage does not",
 				   id);
-		if (here && map_get(&model->span_ids, id) != MAP_NONE && !is_open(trial, id) &&
+		if (here && model_span_find(model, id) != MAP_NONE && !is_open(trial, id) &&
 		    map_get(&ended, id) == MAP_NONE && !lost)
 			fail_about(trial, "its end is missing", id);
 	}

@@ -99,7 +99,7 @@ static int report_files(const struct command *command, const void *arg,
 	const struct report_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
 					  .keep_children = cli->filter.keep_children,
-					  .ids_unused = true,
+					  .compact = true,
 					  .where = cli->filter.where};
 	const struct compare compare = {
 		.filter = &cli->filter, .rows = (uint32_t)cli->rows, .json = cli->json};

@@ -243,7 +243,7 @@ static int why_files(const struct command *command, const void *arg,
 	const struct model_filter keep = {.filter = cli->filter.filter,
 					  .keep_children = cli->filter.keep_children,
 					  .where = cli->filter.where,
-					  .ids_unused =
+					  .compact =
 						  !cli->wanted.span && !cli->event && !cli->origin,
 					  .only_declared = cli->event || cli->origin,
 					  .from_event = cli->event != NULL};

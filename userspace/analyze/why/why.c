@@ -447,7 +447,7 @@ static void explain_all(struct why *why, struct why_walk *walk)
 		windows_add(&windows, why->instances.data[i].from_ts, why->instances.data[i].to_ts);
 	windows_merge(&windows);
 	why_evidence_init(walk);
-	why_intervals_load(&walk->intervals, why->model, &windows);
+	why_intervals_load(&walk->intervals, &windows);
 	windows_free(&windows);
 	for (size_t i = 0; i < why->instances.len; i++) {
 		struct why_instance *instance = &why->instances.data[i];
@@ -471,6 +471,7 @@ static int start(struct why **why, struct why_walk *walk, const struct model *mo
 	walk->why = *why;
 	(*why)->model = model;
 	(*why)->texts = strtab_make();
+	why_intervals_init(&walk->intervals, model);
 	why_await_init(&walk->awaits, model, query->timeline);
 	return 0;
 }
@@ -525,7 +526,7 @@ struct why_batch {
  * end before one of these. */
 static struct why_batch batch_from(const struct model *model, uint32_t first)
 {
-	size_t part = model->switches.len / WHY_EACH_SLICES, at;
+	size_t at;
 	struct why_batch batch = {.first = first, .end = first};
 	uint64_t limit = UINT64_MAX;
 
@@ -536,8 +537,7 @@ static struct why_batch batch_from(const struct model *model, uint32_t first)
 	if (batch.first == model->spans.len)
 		return batch;
 	batch.from_ts = model->spans.data[batch.first].start_ts;
-	at = why_switch_after(model, batch.from_ts);
-	at += part > WHY_EACH_SWITCHES ? part : WHY_EACH_SWITCHES;
+	at = why_switch_after(model, batch.from_ts) + WHY_EACH_SWITCHES;
 	if (at < model->switches.len)
 		limit = model->switches.data[at].ts;
 	for (; batch.end < model->spans.len; batch.end++) {
@@ -552,8 +552,8 @@ static struct why_batch batch_from(const struct model *model, uint32_t first)
 	return batch;
 }
 
-static int explain_batch(struct why_walk *walk, const struct why_batch *batch, why_each_fn each,
-			 void *arg)
+static int explain_batch(struct why_walk *walk, const struct model_marks *marks,
+			 const struct why_batch *batch, why_each_fn each, void *arg)
 {
 	const struct model *model = walk->model;
 	struct windows windows = {0};
@@ -561,7 +561,7 @@ static int explain_batch(struct why_walk *walk, const struct why_batch *batch, w
 
 	if (batch->first < batch->end) {
 		windows_add(&windows, batch->from_ts, batch->to_ts);
-		why_intervals_load(&walk->intervals, model, &windows);
+		why_intervals_load_next(&walk->intervals, marks, &windows);
 	}
 	for (uint32_t i = batch->first; i < batch->end && !result; i++) {
 		struct why_instance instance = span_instance(model, i);
@@ -583,14 +583,20 @@ int why_each(struct why **why, const struct model *model, struct stack_names *na
 	struct why_walk walk;
 	int result = start(why, &walk, model, &(struct why_query){.names = names}, err);
 
+	struct model_marks *marks = NULL;
+
 	walk.no_chains = true;
-	if (!result)
+	if (!result) {
 		why_evidence_init(&walk);
+		marks = model_marks_new(model, WHY_EACH_SWITCHES / 4, why_intervals_note,
+					&walk.intervals);
+	}
 	for (uint32_t next = 0; next < model->spans.len && !result;) {
 		struct why_batch batch = batch_from(model, next);
 
-		result = explain_batch(&walk, &batch, each, arg);
+		result = explain_batch(&walk, marks, &batch, each, arg);
 		next = batch.end;
 	}
+	model_marks_free(marks);
 	return finish(why, &walk, result);
 }

@@ -77,12 +77,10 @@ typedef int (*why_each_fn)(const struct why *why, const struct why_instance *ins
 /*
  * Explains every span that is whole (it begins and ends in the capture) and selected, in order of
  * start_ts. To bound memory, it loads the threads' intervals for one slice of the capture at a
- * time. A slice has WHY_EACH_SWITCHES switches, or one WHY_EACH_SLICES-th of all switches if that
- * is more. It is longer if one of its spans ends later. Afterwards *why holds only the texts that
- * the `object` of the parts refers to.
+ * time. A slice has WHY_EACH_SWITCHES switches, and is longer if one of its spans ends later.
+ * Afterwards *why holds only the texts that the `object` of the parts refers to.
  */
-#define WHY_EACH_SWITCHES (1u << 21)
-#define WHY_EACH_SLICES 8
+#define WHY_EACH_SWITCHES (1u << 20)
 int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err);
 
