@@ -18,6 +18,7 @@ struct thread_build {
 struct site_build {
 	uint16_t kind;
 	bool has_keys, has_links, call;
+	bool plain;   /* of spans whose values are only shown: nothing is computed from them */
 	bool session; /* of libwaffle-gpu, whose events say whether it recorded a stand-in */
 	/* Words of values that a return of the site had. The next begin reserves as many behind its
 	 * own values, so that they need not be moved when it returns. */

@@ -437,6 +437,9 @@ const struct site_info *model_site(const struct model *model, uint32_t site);
 bool model_simulated(const struct model *model);
 /* Spans and events have sites in [0, count), or MODEL_NONE. */
 uint32_t model_site_count(const struct model *model);
+/* Reads the values of spans that a compact model has left in the file. Those that are there already
+ * stay as they are. Returns 0 or a negative errno with a message. */
+int model_values_load(struct model *model, const uint32_t *spans, size_t count, struct error *err);
 /* Walks the values of a span or event; frame MODEL_NONE has no values. */
 struct value_walk model_values(const struct model *model, uint32_t site, uint32_t frame);
 /* The stacks of a span or event; NULL: none were taken. */

@@ -291,6 +291,18 @@ static void add_hosts(struct model *model, const struct store_reader *reader)
 	model->host_count = count;
 }
 
+static bool site_is_plain(const struct site_info *site)
+{
+	if (site->kind != WAFFLE_SITE_SPAN || site->call || site->role != SITE_ROLE_NONE)
+		return false;
+	for (unsigned key = 0; key < site->key_count && key < WAFFLE_KEYS_MAX; key++)
+		if (site->keys[key].type == WAFFLE_KEY_CAUSE_SPAN ||
+		    site->keys[key].type == WAFFLE_KEY_CAUSE_EVENT ||
+		    site->keys[key].type == WAFFLE_KEY_CODE)
+			return false;
+	return true;
+}
+
 /* Adds what the reader knows before the first record: sites and processes. */
 static void prepare(struct builder *builder, const struct store_reader *reader)
 {
@@ -299,7 +311,10 @@ static void prepare(struct builder *builder, const struct store_reader *reader)
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
 		const struct site_info *site = store_reader_site(reader, i);
 		struct site_build build = {
-			.kind = site->kind, .has_keys = site->key_count > 0, .call = site->call};
+			.kind = site->kind,
+			.has_keys = site->key_count > 0,
+			.call = site->call,
+			.plain = site_is_plain(site)};
 
 		build.session = site->kind == WAFFLE_SITE_EVENT && !strcmp(site->category, "gpu") &&
 				!strcmp(site->name, "session");

@@ -14,13 +14,22 @@
 /* Words to reserve for the values of returns. It is small, because returns seldom have strings. */
 #define RETURN_WORDS_MAX 4
 
-/* Stores the values of a hit. MODEL_NONE: the site has no keys to decode them with. */
+/* Whether the values of a hit can be read later, by its time. A span that began before the model
+ * gets another one. */
+static bool values_can_wait(const struct builder *builder, const struct waffle_rec_hit *hit)
+{
+	return builder->no_values && builder->sites.data[hit->site].plain &&
+	       hit->rec.ts >= builder->model->start_ts;
+}
+
+/* Stores the values of a hit. MODEL_NONE: the site has no keys to decode them with, or they are
+ * left in the file. */
 static uint32_t values_add(struct builder *builder, const struct waffle_rec_hit *hit)
 {
 	const struct site_build *site = &builder->sites.data[hit->site];
 	size_t head = sizeof(struct waffle_frame);
 
-	if (!site->has_keys)
+	if (!site->has_keys || values_can_wait(builder, hit))
 		return MODEL_NONE;
 	return frames_add(builder->model, (const char *)(hit + 1) + head,
 			  (uint32_t)(hit->frame_bytes - head), site->return_words);
