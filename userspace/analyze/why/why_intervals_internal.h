@@ -117,8 +117,7 @@ void why_intervals_init(struct why_intervals *intervals, const struct model *mod
 void why_intervals_free(struct why_intervals *intervals);
 /* Loads the intervals and spans within the windows. */
 void why_intervals_load(struct why_intervals *intervals, const struct windows *windows);
-/* Loads those within one window instead of those loaded before, which were in an earlier one that
- * neither began nor ended later. */
+/* Loads those within one window instead of those loaded before, whose window did not begin later. */
 void why_intervals_load_next(struct why_intervals *intervals, const struct model_marks *marks,
 			     const struct windows *window);
 /* Notes what an interval tells of its thread for all time. Intervals that are loaded have that noted
