@@ -296,7 +296,7 @@ static inline void capture_free(struct capture *capture)
 
 static inline const struct model_span *capture_find(const struct model *model, uint64_t id)
 {
-	uint32_t index = map_get(&model->span_ids, id);
+	uint32_t index = model_span_find(model, id);
 
 	if (index >= model->spans.len)
 		fail_msg("span %llu is not in the model", (unsigned long long)id);

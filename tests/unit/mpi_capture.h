@@ -353,7 +353,7 @@ static inline void mpi_init(struct mpi_job *job, unsigned rank, unsigned size, u
 static inline const struct model_collective *mpi_found(const struct model *model,
 						       const struct model_comm *comm, uint64_t id)
 {
-	return model_collective_of(comm, map_get(&model->span_ids, id));
+	return model_collective_of(comm, model_span_find(model, id));
 }
 
 /* Begins a capture of so many ranks, whose programs begin at 1100. */

@@ -200,9 +200,9 @@ static void program_run(struct trial *trial)
 
 /* ---- both results ---- */
 
-static bool is_kept(const struct map *spans, const struct map *events, uint64_t id)
+static bool is_kept(const struct model *model, const struct map *events, uint64_t id)
 {
-	return map_get(spans, id) != MAP_NONE || map_get(events, id) != MAP_NONE;
+	return model_span_find(model, id) != MODEL_NONE || map_get(events, id) != MAP_NONE;
 }
 
 static void fail_about(const struct trial *trial, const char *what, uint64_t id)
@@ -246,7 +246,7 @@ static void results_compare(struct trial *trial, const struct model *model)
 	for (size_t i = 0; i < model->events.len; i++)
 		assert_true(map_set(&events, model->events.data[i].id, 1));
 	for (uint64_t id = 1; id <= trial->id; id++) {
-		bool in_file = is_kept(&model->span_ids, &events, id);
+		bool in_file = is_kept(model, &events, id);
 		bool here = map_get(&begun, id) != MAP_NONE;
 
 		if (here && !in_file)
@@ -255,7 +255,7 @@ static void results_compare(struct trial *trial, const struct model *model)
 		if (in_file && !here && ++missing > lost)
 			fail_about(trial, "the filter of the file keeps it, the stage does not",
 				   id);
-		if (here && map_get(&model->span_ids, id) != MAP_NONE && !is_open(trial, id) &&
+		if (here && model_span_find(model, id) != MAP_NONE && !is_open(trial, id) &&
 		    map_get(&ended, id) == MAP_NONE && !lost)
 			fail_about(trial, "its end is missing", id);
 	}

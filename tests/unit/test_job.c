@@ -1076,10 +1076,10 @@ static void test_each_capture_ends_on_its_own(void **state)
 	assert_int_equal(model->threads.data[thread_of(model, 40)].blocked_ns +
 				 model->threads.data[thread_of(model, 40)].running_ns,
 			 6000 - 5010);
-	span = map_get(&model->span_ids, 5);
+	span = model_span_find(model, 5);
 	assert_int_equal(model->spans.data[span].end_ts, 6000);
 	assert_true(model->spans.data[span].flags & MODEL_SPAN_UNFINISHED);
-	span = map_get(&model->span_ids, 77);
+	span = model_span_find(model, 77);
 	assert_int_equal(model->spans.data[span].start_ts, 5001);
 	model_free(model);
 	store_reader_close(reader);

@@ -32,8 +32,8 @@ static void test_spans_have_their_times_parents_and_traces(void **state)
 	assert_int_equal(outer->parent, MODEL_NONE);
 	assert_int_equal(outer->frame, MODEL_NONE);
 	assert_int_equal(inner->parent, outer - model->spans.data);
-	assert_int_equal(inner->trace_hi, 7);
-	assert_int_equal(inner->trace_lo, 8);
+	assert_int_equal(model_context_of(model, inner)->trace_hi, 7);
+	assert_int_equal(model_context_of(model, inner)->trace_lo, 8);
 	assert_int_equal(inner->end_ts, 1030);
 	assert_string_equal(model_thread_name(model, inner->thread), "worker");
 	assert_int_equal(model->threads.data[inner->thread].pid, CAPTURE_PID);

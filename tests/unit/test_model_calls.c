@@ -135,10 +135,11 @@ static void test_return_of_another_site_or_of_no_call_is_counted_as_bad(void **s
 static uint64_t parent_of(const struct model *model, uint64_t id)
 {
 	const struct model_span *span = capture_find(model, id);
+	uint64_t parent_id = model_context_of(model, span)->parent_id;
 
 	if (span->parent != MODEL_NONE)
-		assert_int_equal(model->spans.data[span->parent].id, span->parent_id);
-	return span->parent_id;
+		assert_int_equal(model->spans.data[span->parent].id, parent_id);
+	return parent_id;
 }
 
 static void test_call_belongs_to_the_innermost_span_open_on_its_thread(void **state)
@@ -166,10 +167,10 @@ static void test_call_belongs_to_the_innermost_span_open_on_its_thread(void **st
 	assert_int_equal(parent_of(model, 6), 0);
 	assert_int_equal(model->events.data[0].parent_id, 3);
 	/* The trace goes down with it, to calls inside of calls too. */
-	assert_int_equal(capture_find(model, 3)->trace_hi, 7);
-	assert_int_equal(capture_find(model, 3)->trace_lo, 8);
+	assert_int_equal(model_context_of(model, capture_find(model, 3))->trace_hi, 7);
+	assert_int_equal(model_context_of(model, capture_find(model, 3))->trace_lo, 8);
 	assert_int_equal(model->events.data[0].trace_lo, 8);
-	assert_int_equal(capture_find(model, 6)->trace_lo, 0);
+	assert_int_equal(model_context_of(model, capture_find(model, 6))->trace_lo, 0);
 	capture_free(&capture);
 }
 

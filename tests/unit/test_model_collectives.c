@@ -48,7 +48,7 @@ static const struct model_collective *collective_of(const struct model *model,
 						    const struct model_comm *comm, uint64_t id)
 {
 	const struct model_collective *found =
-		model_collective_of(comm, map_get(&model->span_ids, id));
+		model_collective_of(comm, model_span_find(model, id));
 
 	assert_non_null(found);
 	return found;
@@ -183,7 +183,7 @@ static void test_communicators_of_unknown_creation_are_not_guessed(void **state)
 	comm = comm_load(&capture, 9000, &model);
 	for (unsigned id = 1; id <= 4; id++) {
 		const struct model_collective *found =
-			model_collective_of(comm, map_get(&model->span_ids, id));
+			model_collective_of(comm, model_span_find(model, id));
 
 		assert_true(id == 2 ? found && found->comm == 0x1d : !found);
 	}
@@ -556,7 +556,7 @@ static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_en
 	assert_ptr_equal(met, collective_of(model, comm, 21));
 	assert_int_equal(met->calls[0].arrival_ts, 2050);
 	assert_int_equal(met->calls[1].arrival_ts, 3050);
-	span = model_gpu_group_next(gpu, map_get(&model->span_ids, 30));
+	span = model_gpu_group_next(gpu, model_span_find(model, 30));
 	assert_int_equal(model->spans.data[span].id, 10);
 	span = model_gpu_group_next(gpu, span);
 	assert_int_equal(model->spans.data[span].id, 20);

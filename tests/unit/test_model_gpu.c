@@ -22,7 +22,7 @@ static size_t awaited(const struct model *model, const struct model_gpu *gpu, ui
 	struct model_gpu_awaited found = {0};
 	size_t count;
 
-	model_gpu_awaited(gpu, map_get(&model->span_ids, span), &found);
+	model_gpu_awaited(gpu, model_span_find(model, span), &found);
 	assert_false(found.more);
 	count = found.ops.len;
 	assert_true(count <= OPS_MAX);
@@ -386,15 +386,15 @@ static void test_links_of_a_span_stand_together(void **state)
 	assert_int_equal(model->links.len, 4);
 	for (uint64_t id = 3; id <= 7; id += 3) {
 		assert_int_equal(model_links_from(model, MODEL_NODE_SPAN,
-						  map_get(&model->span_ids, id), &first),
+						  model_span_find(model, id), &first),
 				 1);
 		assert_int_equal(model->links.data[first].to_id, id - 1);
 	}
 	assert_int_equal(
-		model_links_from(model, MODEL_NODE_SPAN, map_get(&model->span_ids, 7), &first), 1);
+		model_links_from(model, MODEL_NODE_SPAN, model_span_find(model, 7), &first), 1);
 	assert_int_equal(model->links.data[first].to_id, 1);
 	assert_int_equal(
-		model_links_from(model, MODEL_NODE_SPAN, map_get(&model->span_ids, 1), &first), 0);
+		model_links_from(model, MODEL_NODE_SPAN, model_span_find(model, 1), &first), 0);
 	capture_free(&capture);
 }
 

@@ -60,7 +60,7 @@ static void check_ops(const struct model *model, const struct model_gpu *gpu, ui
 {
 	struct model_gpu_awaited found = {0};
 
-	model_gpu_awaited(gpu, map_get(&model->span_ids, span), &found);
+	model_gpu_awaited(gpu, model_span_find(model, span), &found);
 	assert_int_equal(found.ops.len, count);
 	for (size_t i = 0; i < count; i++) {
 		assert_int_equal(op_id(model, &found.ops.data[i]), ids[i]);

@@ -359,7 +359,7 @@ static void test_one_call_may_send_and_receive(void **state)
 	}
 	comm = mpi_load(&job, 9000, &model);
 	sent = must_find(model, comm, call[0]);
-	received = model_collective_received(comm, map_get(&model->span_ids, call[0]));
+	received = model_collective_received(comm, model_span_find(model, call[0]));
 	assert_non_null(received);
 	assert_int_equal(sent->from, 0);
 	assert_int_equal(received->from, 1);

@@ -39,7 +39,7 @@ static void check_ops(const struct model *model, const struct model_gpu *gpu, ui
 {
 	struct model_gpu_awaited found = {0};
 
-	model_gpu_awaited(gpu, map_get(&model->span_ids, span), &found);
+	model_gpu_awaited(gpu, model_span_find(model, span), &found);
 	assert_int_equal(found.ops.len, count);
 	for (size_t i = 0; i < count; i++) {
 		int id = (int)op_id(model, &found.ops.data[i]);
@@ -241,7 +241,7 @@ static void test_device_synchronisation_finds_the_one_busy_stream_of_very_many(v
 	launch(&capture, 3300, 2001, 0xa00);
 	call_span(&capture, 3400, 3500, 20, CALL_SYNC_DEVICE, 2002);
 	gpu = gpu_load(&capture, 9000, &model);
-	model_gpu_awaited(gpu, map_get(&model->span_ids, 2000), &found);
+	model_gpu_awaited(gpu, model_span_find(model, 2000), &found);
 	assert_int_equal(found.ops.len, 1000);
 	assert_false(found.more);
 	for (uint64_t i = 0; i < 1000; i++)
@@ -265,7 +265,7 @@ static void test_more_streams_than_are_looked_at_are_said(void **state)
 		launch(&capture, 2000 + i, 1 + i, 0xa00 + i);
 	call_span(&capture, 7100, 7200, 20, CALL_SYNC_DEVICE, 6000);
 	gpu = gpu_load(&capture, 9000, &model);
-	model_gpu_awaited(gpu, map_get(&model->span_ids, 6000), &found);
+	model_gpu_awaited(gpu, model_span_find(model, 6000), &found);
 	assert_true(found.more);
 	assert_true(found.ops.len > 1000);
 	vec_free(&found.ops);

@@ -758,7 +758,7 @@ static void symptom_check(const struct graph *graph, const struct origin_index *
 	bool nothing_else;
 
 	if (kind == MODEL_NODE_SPAN)
-		at = map_get(&model->span_ids, node_id(symptom));
+		at = model_span_find(model, node_id(symptom));
 	else
 		while (model->events.data[at].id != node_id(symptom))
 			at++;

@@ -167,8 +167,8 @@ static const struct why *why_of_lock(struct made *made)
 	struct cast cast = {.worker = thread_of(model, 11),
 			    .loader = thread_of(model, 12),
 			    .backup = thread_of(model, 13),
-			    .load = map_get(&model->span_ids, 0xb2),
-			    .request = map_get(&model->span_ids, 0xa1)};
+			    .load = model_span_find(model, 0xb2),
+			    .request = model_span_find(model, 0xa1)};
 	struct why *why = &made->why;
 
 	*why = (struct why){.model = model, .texts = strtab_new()};

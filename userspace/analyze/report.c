@@ -457,7 +457,7 @@ static void make(struct making *making, const struct report_options *options)
 	list_threads(report);
 	report->stragglers = stragglers_new(report->model, options->slowest);
 	if (report->slowest.len && report->model->switches.len)
-		model_each_interval(report->model, look_at_interval, report);
+		model_each_interval_by_thread(report->model, look_at_interval, report);
 	sort_rows(report, options->sort);
 }
 

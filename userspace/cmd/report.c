@@ -12,6 +12,7 @@
 #include "render/text/report_view.h"
 #include "store/store.h"
 #include "symbolize/stack_names.h"
+#include "util/memory.h"
 #include "util/terminal.h"
 
 struct report_cli {
@@ -63,34 +64,49 @@ static struct store_window cli_window(const struct report_cli *cli, const struct
 				     after(meta->start_ts, cli->to_ns)};
 }
 
-static int print_report(const struct report_cli *cli, const struct model *model, struct error *err)
+/* Reads the values of the spans that are shown. */
+static int load_values(const struct report *report, struct model *model, struct error *err)
+{
+	VEC(uint32_t) shown = {0};
+	int result;
+
+	for (size_t i = 0; i < report->slowest.len; i++)
+		vec_add(&shown, report->slowest.data[i].span);
+	result = model_values_load(model, shown.data, shown.len, err);
+	vec_free(&shown);
+	return result;
+}
+
+static int print_made(const struct report_cli *cli, const struct report *report, struct error *err)
+{
+	struct report_view view = {(uint32_t)cli->rows, terminal_has_colour(stdout)};
+	int result;
+
+	if (cli->html)
+		return html_report_to_path(report, cli->html, err);
+	if (!cli->json) {
+		report_print_text(report, &view, stdout);
+		return 0;
+	}
+	result = report_print_json(report, stdout);
+	/* main() reports a failed write to standard output, for all commands. */
+	return result && !ferror(stdout) ? error_set(err, -result, "%s", strerror(-result)) : 0;
+}
+
+static int print_report(const struct report_cli *cli, struct model *model, struct error *err)
 {
 	struct report_options options = REPORT_OPTIONS_DEFAULT;
-	struct report_view view = {(uint32_t)cli->rows, terminal_has_colour(stdout)};
 	struct report *report;
 	int result;
 
 	options.names = stack_names_open(model->reader, true);
 	options.sort = cli->sort;
 	result = report_new(&report, model, &options, err);
-	if (result) {
-		stack_names_close(options.names);
-		return result;
-	}
-	if (cli->html)
-		result = html_report_to_path(report, cli->html, err);
-	else if (cli->json)
-		result = report_print_json(report, stdout);
-	else
-		report_print_text(report, &view, stdout);
+	if (!result)
+		result = load_values(report, model, err) ?: print_made(cli, report, err);
 	report_free(report);
 	stack_names_close(options.names);
-	/* main() reports a failed write to standard output, for all commands. */
-	if (cli->html)
-		return result;
-	if (result && !ferror(stdout))
-		return error_set(err, -result, "%s", strerror(-result));
-	return 0;
+	return result;
 }
 
 static int report_files(const struct command *command, const void *arg,
@@ -99,7 +115,7 @@ static int report_files(const struct command *command, const void *arg,
 	const struct report_cli *cli = arg;
 	const struct model_filter keep = {.filter = cli->filter.filter,
 					  .keep_children = cli->filter.keep_children,
-					  .ids_unused = true,
+					  .compact = true,
 					  .where = cli->filter.where};
 	const struct compare compare = {
 		.filter = &cli->filter, .rows = (uint32_t)cli->rows, .json = cli->json};

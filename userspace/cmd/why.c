@@ -19,6 +19,7 @@
 #include "render/text/report_text.h"
 #include "render/text/why_text.h"
 #include "util/memory_limit.h"
+#include "util/memory.h"
 #include "util/terminal.h"
 
 /* Limit of the causes shown for each instance in text. */
@@ -180,7 +181,27 @@ static void suggest_step(const struct why_cli *cli, const struct model *model, s
 		candidate.frame.function, candidate.stacks, candidate.of, probe);
 }
 
-static int explain(const struct why_cli *cli, const struct model *model, const char *file,
+/* Reads the values of the spans that are shown. `waits` may be NULL. */
+static int load_values(struct model *model, const struct why *why, const struct why *waits,
+		       struct error *err)
+{
+	VEC(uint32_t) shown = {0};
+	int result;
+
+	for (; why; why = why == waits ? NULL : waits) {
+		for (size_t i = 0; i < why->instances.len; i++)
+			if (why->instances.data[i].span < model->spans.len)
+				vec_add(&shown, why->instances.data[i].span);
+		for (size_t i = 0; i < why->parts.len; i++)
+			if (why->parts.data[i].span < model->spans.len)
+				vec_add(&shown, why->parts.data[i].span);
+	}
+	result = model_values_load(model, shown.data, shown.len, err);
+	vec_free(&shown);
+	return result;
+}
+
+static int explain(const struct why_cli *cli, struct model *model, const char *file,
 		   struct error *err)
 {
 	struct why_query query = {.slowest = (uint32_t)cli->slowest, .median = cli->median};
@@ -207,6 +228,8 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 		result = why_records_find(why, err);
 	if (!result)
 		result = find_waits(&waits, cli, model, &query, err);
+	if (!result)
+		result = load_values(model, why, waits, err);
 	if (!result)
 		result = print_why(cli, why, waits, query.names, err);
 	if (!result && query.tid && !cli->wanted.thread)
@@ -243,7 +266,7 @@ static int why_files(const struct command *command, const void *arg,
 	const struct model_filter keep = {.filter = cli->filter.filter,
 					  .keep_children = cli->filter.keep_children,
 					  .where = cli->filter.where,
-					  .ids_unused =
+					  .compact =
 						  !cli->wanted.span && !cli->event && !cli->origin,
 					  .only_declared = cli->event || cli->origin,
 					  .from_event = cli->event != NULL};

@@ -21,13 +21,14 @@ static uint64_t late_cause(const struct model *model, uint8_t kind, uint32_t ind
 struct export_node model_span_node(const struct model *model, uint32_t index)
 {
 	const struct model_span *span = &model->spans.data[index];
+	const struct model_context *context = model_context_of(model, span);
 	struct export_node node = {
 		.site = model_site(model, span->site),
 		.values = model_values(model, span->site, span->frame),
 		.id = span->id,
-		.parent_id = span->parent_id,
-		.trace_hi = span->trace_hi,
-		.trace_lo = span->trace_lo,
+		.parent_id = context->parent_id,
+		.trace_hi = context->trace_hi,
+		.trace_lo = context->trace_lo,
 		.ts = span->start_ts,
 		.caused_by = late_cause(model, MODEL_NODE_SPAN, index),
 		.begun_before = span->flags & MODEL_SPAN_BEGUN_BEFORE,

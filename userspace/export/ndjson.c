@@ -109,9 +109,11 @@ static void write_flags(struct ndjson *n, uint32_t flags)
 
 static void write_span(struct ndjson *n, const struct model_span *span)
 {
+	const struct model_context *context = model_context_of(n->model, span);
+
 	json_object_begin(n->json);
 	json_field_string(n->json, "kind", "span");
-	write_ids(n, span->id, span->parent_id, span->trace_hi, span->trace_lo);
+	write_ids(n, span->id, context->parent_id, context->trace_hi, context->trace_lo);
 	write_site(n, span->site);
 	write_thread(n, span->thread);
 	json_field_u64(n->json, "start_ns", span->start_ts);

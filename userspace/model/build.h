@@ -18,16 +18,30 @@ struct thread_build {
 struct site_build {
 	uint16_t kind;
 	bool has_keys, has_links, call;
+	bool plain;   /* of spans whose values are only shown: nothing is computed from them */
 	bool session; /* of libwaffle-gpu, whose events say whether it recorded a stand-in */
 	/* Words of values that a return of the site had. The next begin reserves as many behind its
 	 * own values, so that they need not be moved when it returns. */
 	uint8_t return_words;
 };
 
+/* Cache: where the arguments of system calls were stored last, by their hash. A program makes most
+ * of its calls with the same arguments again and again. */
+#define ARGS_CACHE_BITS 12
+struct args_cache {
+	uint32_t at[1u << ARGS_CACHE_BITS]; /* index in model.syscall_args + 1; 0: empty */
+};
+
 /* The name of a thread from `ts` on. */
 struct thread_name {
 	uint64_t ts;
 	uint32_t thread, comm; /* comm: in model.strings */
+};
+
+/* A span whose parent had not been read yet. */
+struct orphan {
+	uint64_t parent_id;
+	uint32_t span;
 };
 
 struct builder {
@@ -37,12 +51,15 @@ struct builder {
 	bool want_names, no_sched;       /* derived from the filter */
 	bool only_roles;                 /* see struct model_filter */
 	bool only_declared;              /* see struct model_filter */
-	bool ids_unused;                 /* see struct model_filter */
+	bool compact;                    /* see struct model_filter */
+	bool no_contexts, no_values;     /* of spans; both derived from it */
 	bool only_leading;               /* from_event of struct model_filter */
 	bool has_calls;
 	VEC(struct thread_name) names; /* every name with its time, if want_names */
 	VEC(struct thread_build) threads;
 	VEC(struct site_build) sites;
+	VEC(struct orphan) orphans;
+	struct args_cache args;
 	struct map tids;     /* tid → newest incarnation */
 	struct map returned; /* id → values of a return that came before its begin */
 	struct map tracks;   /* process << 32 | number of a track → its index among the threads */

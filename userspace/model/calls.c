@@ -70,7 +70,7 @@ static enum verdict overlap_verdict(const struct model *model, const struct mode
 		return KEEP_NONE; /* from a pair of probes */
 	/* A child that outlives its parent is no scope. If the older span were a scope, the new one
 	 * would be its child; as it is not, the older one is no scope. */
-	if (new->parent_id == old->id)
+	if (model_context_of(model, new)->parent_id == old->id)
 		return KEEP_OLD;
 	return new->site == old->site ? KEEP_NONE : KEEP_NEW;
 }
@@ -140,6 +140,7 @@ static void nest_span(struct nest *nest, uint32_t index)
 {
 	struct model *model = nest->model;
 	struct model_span *span = &model->spans.data[index];
+	struct model_context *context = &model->contexts.data[index];
 	struct parent_scopes *open = &nest->threads[span->thread];
 	uint64_t end_ts = span->end_ts;
 	bool scope = may_be_scope(model, span);
@@ -151,15 +152,14 @@ static void nest_span(struct nest *nest, uint32_t index)
 	    innermost(open)->end_ts < end_ts)
 		end_ts = innermost(open)->end_ts;
 	scope = scope && end_ts != span->start_ts && settle_overlaps(nest, open, span, end_ts);
-	if (is_call(model, span->site) && span->parent == MODEL_NONE && !span->parent_id &&
+	if (is_call(model, span->site) && span->parent == MODEL_NONE && !context->parent_id &&
 	    !(span->flags & MODEL_SPAN_BEGUN_BEFORE)) {
 		parent = span->flags & MODEL_SPAN_MOVED ? parent_of(open, span->start_ts)
 							: parent_of(open, end_ts);
 		if (parent != MODEL_NONE) {
 			span->parent = parent;
-			span->parent_id = model->spans.data[parent].id;
-			span->trace_hi = model->spans.data[parent].trace_hi;
-			span->trace_lo = model->spans.data[parent].trace_lo;
+			*context = model->contexts.data[parent];
+			context->parent_id = model->spans.data[parent].id;
 		}
 	}
 	if (scope)
@@ -179,8 +179,8 @@ static void nest_event(struct nest *nest, struct model_event *event)
 	event->parent = innermost(open)->span;
 	parent = &model->spans.data[event->parent];
 	event->parent_id = parent->id;
-	event->trace_hi = parent->trace_hi;
-	event->trace_lo = parent->trace_lo;
+	event->trace_hi = model->contexts.data[event->parent].trace_hi;
+	event->trace_lo = model->contexts.data[event->parent].trace_lo;
 }
 
 void calls_find_parents(struct model *model)

@@ -109,11 +109,12 @@ static struct filter_subject subject_span(struct keeper *keeper, const struct mo
 		.cpu = span->cpu,
 		.dur_ns = span->end_ts - span->start_ts,
 	};
+	const struct model_context *context = model_context_of(keeper->model, span);
 
-	keeper->head =
-		(struct waffle_frame){span->id, span->parent_id, span->trace_hi, span->trace_lo};
+	keeper->head = (struct waffle_frame){span->id, context->parent_id, context->trace_hi,
+					     context->trace_lo};
 	subject_thread(keeper, &subject, span->thread, span->start_ts);
-	subject_parent(keeper, &subject, span->parent, span->parent_id);
+	subject_parent(keeper, &subject, span->parent, context->parent_id);
 	return subject;
 }
 
@@ -275,11 +276,13 @@ static void compact_spans(struct model *model, const uint32_t *rank)
 		struct model_span span = model->spans.data[i];
 
 		span.parent = renumber(span.parent, rank);
-		if (rank[i] != MODEL_NONE)
-			model->spans.data[len++] = span;
+		if (rank[i] == MODEL_NONE)
+			continue;
+		model->contexts.data[len] = model->contexts.data[i];
+		model->spans.data[len++] = span;
 	}
 	model->filtered.spans = model->spans.len - len;
-	model->spans.len = len;
+	model->spans.len = model->contexts.len = len;
 }
 
 static void compact_events(struct model *model, const uint32_t *rank, const uint32_t *span_rank)
@@ -320,10 +323,10 @@ static void leave_out(struct keeper *keeper)
 		[MODEL_NODE_EVENT] = ranks(keeper->events, model->events.len),
 	};
 
-	map_renumber(&model->span_ids, rank[MODEL_NODE_SPAN]);
 	map_renumber(&model->event_ids, rank[MODEL_NODE_EVENT]);
 	compact_events(model, rank[MODEL_NODE_EVENT], rank[MODEL_NODE_SPAN]);
 	compact_spans(model, rank[MODEL_NODE_SPAN]);
+	span_ids_renumber(&model->span_ids, model->spans.data, rank[MODEL_NODE_SPAN]);
 	compact_links(model, (const uint32_t *const *)rank);
 	free(rank[MODEL_NODE_SPAN]);
 	free(rank[MODEL_NODE_EVENT]);

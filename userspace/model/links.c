@@ -61,9 +61,9 @@ void links_resolve(struct model *model)
 	for (size_t i = 0; i < model->links.len; i++) {
 		struct model_link *link = &model->links.data[i];
 
-		link->to = map_get(link->to_kind == MODEL_NODE_EVENT ? &model->event_ids
-								     : &model->span_ids,
-				   link->to_id);
+		link->to = link->to_kind == MODEL_NODE_EVENT
+				   ? map_get(&model->event_ids, link->to_id)
+				   : model_span_find(model, link->to_id);
 	}
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "filter/filter.h"
+#include "model/span_ids.h"
 #include "model/windows.h"
 #include "store/host.h"
 #include "store/store.h"
@@ -84,8 +85,7 @@ enum model_span_flags {
 #define MODEL_SPAN_CUT (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT)
 
 struct model_span {
-	uint64_t id, parent_id;
-	uint64_t trace_hi, trace_lo;
+	uint64_t id;
 	uint64_t start_ts, end_ts;
 	/* Time of the begin's thread in the span; the rest of its duration is blocked time. Valid
 	 * with MODEL_SPAN_HAS_SCHED. */
@@ -99,6 +99,14 @@ struct model_span {
 	uint16_t flags;
 	uint16_t cpu;   /* where it began; MODEL_CPU_NONE if begun before */
 	uint32_t frame; /* for model_values(); MODEL_NONE: no values */
+};
+/* A capture may have hundreds of millions of spans. */
+_Static_assert(sizeof(struct model_span) == 64, "a span fills a cache line");
+
+/* What a span says of the spans around it. */
+struct model_context {
+	uint64_t parent_id; /* 0: none */
+	uint64_t trace_hi, trace_lo;
 };
 
 /* Whether a span may be ranked by its duration. The begin or end of a LEFT or MAY_BE_LOST span is
@@ -292,9 +300,10 @@ struct model_filter {
 	/* Keep the operations and launches of libwaffle-gpu apart, for gpu_timeline_take(). They
 	 * are then not among the spans and events. Ignored if there is a filter. */
 	bool gpu_apart;
-	/* Nobody looks spans up by their ids (model.span_ids) in the loaded model. The map takes
-	 * 40 bytes a span, and is freed before the last steps of loading. */
-	bool ids_unused;
+	/* Leaves out what takes much memory and the causes of spans do not need: the table of ids
+	 * (model.span_ids), the contexts, and, if there is no filter, the values of spans that
+	 * nothing is computed from. model_values_load() reads those of chosen spans. */
+	bool compact;
 	/* Selects the spans that are to be shown (model.selected), and removes nothing. NULL: all
 	 * are. */
 	const struct filter_expr *where;
@@ -342,6 +351,7 @@ struct model {
 	bool gpu_simulated;
 	struct gpu_records *gpu_records;   /* NULL: there are none, or they are not kept apart */
 	VEC(struct model_span) spans;      /* by start_ts */
+	VEC(struct model_context) contexts; /* of each span; empty if model_filter.compact */
 	VEC(struct model_event) events;    /* by ts */
 	VEC(struct model_link) links;      /* by from_kind, then from */
 	VEC(struct model_switch) switches; /* by ts */
@@ -364,7 +374,7 @@ struct model {
 	VEC(uint64_t) frames; /* private to model/: {FRAME_HEAD, values} of each */
 	VEC(uint64_t) syscall_args;
 	struct map pids;      /* pid → index of its process */
-	struct map span_ids;  /* id → index */
+	struct span_ids span_ids; /* see model_span_find() */
 	struct map event_ids; /* id → index; only of events that links lead to */
 	uint32_t track_count; /* number of tracks among the threads */
 	/* Calls of a collective that could not be matched with the calls of the other ranks. */
@@ -409,12 +419,27 @@ size_t model_stolen_after(const struct model *model, uint32_t thread, uint64_t t
 bool model_frequency(const struct model *model, uint16_t cpu, uint64_t from_ts, uint64_t to_ts,
 		     uint32_t *khz, uint32_t *max_khz);
 
+/* The span with an id, or MODEL_NONE. */
+static inline uint32_t model_span_find(const struct model *model, uint64_t id)
+{
+	return span_ids_get(&model->span_ids, model->spans.data, id);
+}
+/* The context of one of model->spans, in a model that is not compact. */
+static inline const struct model_context *model_context_of(const struct model *model,
+							   const struct model_span *span)
+{
+	return &model->contexts.data[span - model->spans.data];
+}
+
 /* The site with that index. For MODEL_NONE, a site named "(unknown)". */
 const struct site_info *model_site(const struct model *model, uint32_t site);
 /* Whether the capture has calls into a CUDA or NCCL stand-in, so that no GPU did the work. */
 bool model_simulated(const struct model *model);
 /* Spans and events have sites in [0, count), or MODEL_NONE. */
 uint32_t model_site_count(const struct model *model);
+/* Reads the values of spans that a compact model has left in the file. Those that are there already
+ * stay as they are. Returns 0 or a negative errno with a message. */
+int model_values_load(struct model *model, const uint32_t *spans, size_t count, struct error *err);
 /* Walks the values of a span or event; frame MODEL_NONE has no values. */
 struct value_walk model_values(const struct model *model, uint32_t site, uint32_t frame);
 /* The stacks of a span or event; NULL: none were taken. */
@@ -511,5 +536,21 @@ typedef int (*model_interval_fn)(const struct model_interval *interval, void *ar
 /* Calls `each` for every interval of every traced thread, ordered by to_ts. It stops at the first
  * non-zero return and returns that. */
 int model_each_interval(const struct model *model, model_interval_fn each, void *arg);
+/* The same without an order between threads, in less time and memory. Those of one thread are in
+ * order. `each` must return 0. */
+void model_each_interval_by_thread(const struct model *model, model_interval_fn each, void *arg);
+
+/* Marks in a capture, from which its intervals can be read again without those before. */
+struct model_marks;
+/* Makes a mark after each `every` switches, or after more if there are many threads. Meanwhile it
+ * calls `each` as model_each_interval_by_thread() does. */
+struct model_marks *model_marks_new(const struct model *model, size_t every,
+				    model_interval_fn each, void *arg);
+void model_marks_free(struct model_marks *marks);
+/* Calls `each` for all intervals of a time, and for the one that follows a blocked interval of that
+ * time. It also calls `each` for some of those before and after. Those of one thread are in order
+ * and without gaps. Several threads may use the marks at once. */
+void model_marks_intervals(const struct model_marks *marks, uint64_t from_ts, uint64_t to_ts,
+			   model_interval_fn each, void *arg);
 
 #endif

@@ -291,6 +291,18 @@ static void add_hosts(struct model *model, const struct store_reader *reader)
 	model->host_count = count;
 }
 
+static bool site_is_plain(const struct site_info *site)
+{
+	if (site->kind != WAFFLE_SITE_SPAN || site->call || site->role != SITE_ROLE_NONE)
+		return false;
+	for (unsigned key = 0; key < site->key_count && key < WAFFLE_KEYS_MAX; key++)
+		if (site->keys[key].type == WAFFLE_KEY_CAUSE_SPAN ||
+		    site->keys[key].type == WAFFLE_KEY_CAUSE_EVENT ||
+		    site->keys[key].type == WAFFLE_KEY_CODE)
+			return false;
+	return true;
+}
+
 /* Adds what the reader knows before the first record: sites and processes. */
 static void prepare(struct builder *builder, const struct store_reader *reader)
 {
@@ -299,7 +311,10 @@ static void prepare(struct builder *builder, const struct store_reader *reader)
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
 		const struct site_info *site = store_reader_site(reader, i);
 		struct site_build build = {
-			.kind = site->kind, .has_keys = site->key_count > 0, .call = site->call};
+			.kind = site->kind,
+			.has_keys = site->key_count > 0,
+			.call = site->call,
+			.plain = site_is_plain(site)};
 
 		build.session = site->kind == WAFFLE_SITE_EVENT && !strcmp(site->category, "gpu") &&
 				!strcmp(site->name, "session");
@@ -379,8 +394,10 @@ static void finish(struct builder *builder)
 		filter_select(builder);
 	if (builder->has_calls)
 		templates_fill(model);
-	if (builder->ids_unused)
-		map_free(&model->span_ids);
+	if (builder->compact) {
+		span_ids_free(&model->span_ids);
+		vec_free(&model->contexts);
+	}
 	switches_finish(model);
 	walk_account(model);
 }
@@ -390,6 +407,7 @@ static void builder_free(struct builder *builder)
 	vec_free(&builder->threads);
 	vec_free(&builder->sites);
 	vec_free(&builder->names);
+	vec_free(&builder->orphans);
 	map_free(&builder->returned);
 	map_free(&builder->tids);
 	map_free(&builder->tracks);
@@ -406,6 +424,7 @@ void model_free(struct model *model)
 	vec_free(&model->threads);
 	vec_free(&model->processes);
 	vec_free(&model->spans);
+	vec_free(&model->contexts);
 	vec_free(&model->events);
 	vec_free(&model->links);
 	vec_free(&model->switches);
@@ -429,7 +448,7 @@ void model_free(struct model *model)
 	free((void *)model->hosts);
 	free(model->selected);
 	map_free(&model->pids);
-	map_free(&model->span_ids);
+	span_ids_free(&model->span_ids);
 	map_free(&model->event_ids);
 	free(model);
 }
@@ -456,13 +475,16 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 			     (builder.where && filter_uses(builder.where, FILTER_COMM));
 	builder.only_roles = keep && keep->only_roles;
 	builder.only_declared = keep && keep->only_declared;
-	builder.ids_unused = keep && keep->ids_unused;
+	builder.compact = keep && keep->compact;
 	builder.only_leading = builder.only_declared && keep->from_event && !builder.keep;
 	builder.no_sched = builder.only_roles || builder.only_declared ||
 			   (builder.keep && !filter_wants_sched(keep->filter));
 	builder.model->sched = builder.model->meta->sched && !builder.no_sched;
 	memory_guard_set(&guard);
 	prepare(&builder, reader);
+	builder.no_values = builder.compact && !builder.keep && !builder.where;
+	/* Calls take over the context of the span around them. */
+	builder.no_contexts = builder.no_values && !builder.has_calls;
 	if (keep && keep->gpu_apart && !keep->filter && !keep->where)
 		builder.model->gpu_records = gpu_records_new(builder.model);
 	result = simulated_find(&builder, reader, window, err)

@@ -14,13 +14,22 @@
 /* Words to reserve for the values of returns. It is small, because returns seldom have strings. */
 #define RETURN_WORDS_MAX 4
 
-/* Stores the values of a hit. MODEL_NONE: the site has no keys to decode them with. */
+/* Whether the values of a hit can be read later, by its time. A span that began before the model
+ * gets another one. */
+static bool values_can_wait(const struct builder *builder, const struct waffle_rec_hit *hit)
+{
+	return builder->no_values && builder->sites.data[hit->site].plain &&
+	       hit->rec.ts >= builder->model->start_ts;
+}
+
+/* Stores the values of a hit. MODEL_NONE: the site has no keys to decode them with, or they are
+ * left in the file. */
 static uint32_t values_add(struct builder *builder, const struct waffle_rec_hit *hit)
 {
 	const struct site_build *site = &builder->sites.data[hit->site];
 	size_t head = sizeof(struct waffle_frame);
 
-	if (!site->has_keys)
+	if (!site->has_keys || values_can_wait(builder, hit))
 		return MODEL_NONE;
 	return frames_add(builder->model, (const char *)(hit + 1) + head,
 			  (uint32_t)(hit->frame_bytes - head), site->return_words);
@@ -28,7 +37,7 @@ static uint32_t values_add(struct builder *builder, const struct waffle_rec_hit 
 
 static uint32_t span_find(const struct model *model, uint64_t id)
 {
-	return id ? map_get(&model->span_ids, id) : MODEL_NONE;
+	return id ? model_span_find(model, id) : MODEL_NONE;
 }
 
 /* A forked child has copies of the spans that are open at the fork, with the same ids. */
@@ -84,8 +93,30 @@ static uint32_t span_add(struct model *model, const struct model_span *span)
 
 	memory_require(index != MODEL_NONE);
 	vec_add(&model->spans, *span);
-	map_put(&model->span_ids, span->id, index);
+	span_ids_put(&model->span_ids, model->spans.data, index);
 	return index;
+}
+
+/* Notes the context of a span whose begin was read. */
+static void context_set(struct builder *builder, uint32_t index, const struct waffle_frame *frame)
+{
+	struct model *model = builder->model;
+	size_t count = model->contexts.len;
+
+	/* The parent may come later. */
+	if (frame->parent && model->spans.data[index].parent == MODEL_NONE)
+		vec_add(&builder->orphans, (struct orphan){frame->parent, index});
+	if (builder->no_contexts)
+		return;
+	if (index >= count) {
+		/* Spans without a begin have no context. */
+		vec_need(&model->contexts, index + 1 - count);
+		memset(&model->contexts.data[count], 0,
+		       (index + 1 - count) * sizeof(struct model_context));
+		model->contexts.len = index + 1;
+	}
+	model->contexts.data[index] =
+		(struct model_context){frame->parent, frame->trace_hi, frame->trace_lo};
 }
 
 static void span_begin(struct builder *builder, const struct waffle_rec_hit *hit,
@@ -94,9 +125,6 @@ static void span_begin(struct builder *builder, const struct waffle_rec_hit *hit
 	struct model *model = builder->model;
 	struct model_span span = {
 		.id = frame->id,
-		.parent_id = frame->parent,
-		.trace_hi = frame->trace_hi,
-		.trace_lo = frame->trace_lo,
 		.start_ts = hit->rec.ts,
 		.end_ts = OPEN,
 		.site = hit->site,
@@ -112,6 +140,7 @@ static void span_begin(struct builder *builder, const struct waffle_rec_hit *hit
 		return_take(builder, &model->spans.data[index]);
 	else
 		index = span_add(model, &span);
+	context_set(builder, index, frame);
 	if (builder->sites.data[hit->site].has_links)
 		links_add(model, MODEL_NODE_SPAN, index, hit->site, values);
 }
@@ -392,15 +421,37 @@ static void spans_close(struct builder *builder)
 	}
 }
 
+/* Adds those of the last spans, which had no begin. */
+static void contexts_complete(struct builder *builder)
+{
+	struct model *model = builder->model;
+	size_t count = model->contexts.len, missing = model->spans.len - count;
+
+	if (builder->no_contexts || !missing)
+		return;
+	vec_need(&model->contexts, missing);
+	memset(&model->contexts.data[count], 0, missing * sizeof(struct model_context));
+	model->contexts.len += missing;
+}
+
+static void contexts_order(struct model *model, const uint32_t *rank)
+{
+	struct model_context *ordered = memory_get(model->contexts.cap * sizeof(*ordered));
+
+	for (size_t i = 0; i < model->contexts.len; i++)
+		ordered[rank[i]] = model->contexts.data[i];
+	free(model->contexts.data);
+	model->contexts.data = ordered;
+}
+
 static void spans_order(struct model *model)
 {
 	uint32_t *rank = order_vec(&model->spans, start_ts);
 
 	if (!rank)
 		return;
-	for (size_t i = 0; i < model->span_ids.cap; i++)
-		if (model->span_ids.slots[i].value != MAP_NONE)
-			model->span_ids.slots[i].value = rank[model->span_ids.slots[i].value];
+	contexts_order(model, rank);
+	span_ids_renumber(&model->span_ids, model->spans.data, rank);
 	for (size_t i = 0; i < model->spans.len; i++)
 		if (model->spans.data[i].parent != MODEL_NONE)
 			model->spans.data[i].parent = rank[model->spans.data[i].parent];
@@ -426,16 +477,24 @@ static void events_order(struct model *model)
 }
 
 /* Resolves the parents that came after their children. */
-static void parents_resolve(struct model *model)
+static void parents_resolve(struct builder *builder)
 {
-	for (size_t i = 0; i < model->spans.len; i++)
-		if (model->spans.data[i].parent == MODEL_NONE)
-			model->spans.data[i].parent =
-				span_find(model, model->spans.data[i].parent_id);
+	struct model *model = builder->model;
+
+	for (size_t i = 0; i < builder->orphans.len; i++) {
+		const struct orphan *orphan = &builder->orphans.data[i];
+
+		model->spans.data[orphan->span].parent = span_find(model, orphan->parent_id);
+	}
+	vec_free(&builder->orphans);
 	for (size_t i = 0; i < model->events.len; i++)
 		if (model->events.data[i].parent == MODEL_NONE)
 			model->events.data[i].parent =
 				span_find(model, model->events.data[i].parent_id);
+}
+
+static void parents_check(struct model *model)
+{
 	/* A parent must have a smaller index than its child. That makes every walk along parents
 	 * end, even in a corrupt file. */
 	for (size_t i = 0; i < model->spans.len; i++)
@@ -480,9 +539,11 @@ void spans_finish(struct builder *builder)
 	struct model *model = builder->model;
 
 	spans_close(builder);
+	parents_resolve(builder);
+	contexts_complete(builder);
 	spans_order(model);
 	events_order(model);
-	parents_resolve(model);
+	parents_check(model);
 	links_resolve(model);
 	spans_mark_losses(model);
 }

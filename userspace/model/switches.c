@@ -2,10 +2,12 @@
 /* Switches and states. Converts tids to threads, sorts by time, and keeps each wake-up between the
  * switches that it belongs to. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/build.h"
 #include "model/captures_internal.h"
 #include "model/order.h"
+#include "util/hash.h"
 #include "util/memory.h"
 #include "util/search.h"
 
@@ -16,14 +18,26 @@ static int16_t syscall_number(int32_t number)
 
 /* Stores the arguments of a system call. Returns the index of the first; MODEL_NONE: there are
  * none, or no index is left for them. */
-static uint32_t args_add(struct model *model, int32_t syscall, const uint64_t *args)
+static uint32_t args_add(struct builder *builder, int32_t syscall, const uint64_t *args)
 {
+	struct model *model = builder->model;
 	size_t at = model->syscall_args.len;
+	uint64_t hash = 0;
+	uint32_t *known;
 
-	if (syscall < 0 || at >= MODEL_NONE - WAFFLE_SYSCALL_ARGS)
+	if (syscall < 0)
+		return MODEL_NONE;
+	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
+		hash = hash_number(hash ^ hash >> 32 ^ args[i]);
+	known = &builder->args.at[hash >> (64 - ARGS_CACHE_BITS)];
+	if (*known && !memcmp(&model->syscall_args.data[*known - 1], args,
+			      WAFFLE_SYSCALL_ARGS * sizeof(*args)))
+		return *known - 1;
+	if (at >= MODEL_NONE - WAFFLE_SYSCALL_ARGS)
 		return MODEL_NONE;
 	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
 		vec_add(&model->syscall_args, args[i]);
+	*known = (uint32_t)at + 1;
 	return (uint32_t)at;
 }
 
@@ -68,7 +82,7 @@ void switches_add(struct builder *builder, const struct waffle_rec_switch *rec)
 		model->threads.data[to.prev].gone = true;
 	} else if (!(to.flags & WAFFLE_SWITCH_PREEMPTED)) {
 		to.syscall = syscall_number(rec->syscall);
-		to.args = args_add(model, to.syscall, (const uint64_t *)rec->args);
+		to.args = args_add(builder, to.syscall, (const uint64_t *)rec->args);
 	}
 	vec_add(&model->switches, to);
 }
@@ -97,7 +111,7 @@ void switches_add_state(struct builder *builder, const struct waffle_rec_state *
 	model->threads.data[to.thread].traced = true;
 	if (rec->tgid)
 		model->threads.data[to.thread].pid = rec->tgid;
-	to.args = args_add(model, to.syscall, (const uint64_t *)rec->args);
+	to.args = args_add(builder, to.syscall, (const uint64_t *)rec->args);
 	vec_add(&model->states, to);
 }
 

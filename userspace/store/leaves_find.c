@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/leaves_find_internal.h"
-#include "store/threads_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+
+#include "util/threads.h"
 
 #define THREADS_MAX 8
 /* Spans whose next record is awaited: one for each thread, as long as threads do not collide. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/merge_internal.h"
-#include "store/threads_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "util/threads.h"
 
 #define THREADS_MAX 8
 /* Memory for the batches of all files. */

@@ -2,6 +2,7 @@
 #include "symbolize/stack_names.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ struct stack_names {
 	VEC(struct names_variable) variables;
 	struct map variable_at; /* address → last entry looked up there */
 	struct strtab *texts;
+	pthread_mutex_t lock; /* of all of it, for those functions that several threads may call */
 };
 
 static void index_kernel(struct stack_names *names)
@@ -83,6 +85,7 @@ struct stack_names *stack_names_open(const struct store_reader *reader, bool fet
 
 	made->reader = reader;
 	made->texts = strtab_make();
+	memory_require(!pthread_mutex_init(&made->lock, NULL));
 	memory_require(!symbolizer_open(&made->symbolizer, &options));
 	made->mappings = stack_mappings_open(reader);
 	index_kernel(made);
@@ -104,6 +107,7 @@ void stack_names_close(struct stack_names *names)
 	vec_free(&names->variables);
 	map_free(&names->variable_at);
 	strtab_free(names->texts);
+	pthread_mutex_destroy(&names->lock);
 	free(names);
 }
 
@@ -257,7 +261,10 @@ static uint32_t each_frame(struct stack_names *names, uint32_t number, uint64_t 
 	uint32_t total = 0, i = 0;
 	bool outermost = false;
 
-	for (; stack && i < stack->count && total < FRAMES_MAX &&
+	if (!stack)
+		return 0;
+	pthread_mutex_lock(&names->lock);
+	for (; i < stack->count && total < FRAMES_MAX &&
 	       (sure || can_be_caller(names, stack, i, ts));
 	     i++) {
 		uint32_t count =
@@ -271,8 +278,9 @@ static uint32_t each_frame(struct stack_names *names, uint32_t number, uint64_t 
 			total++;
 		}
 	}
-	if (stack && !outermost && (stack->cut || i < stack->count))
+	if (!outermost && (stack->cut || i < stack->count))
 		each(&cut, arg);
+	pthread_mutex_unlock(&names->lock);
 	return total;
 }
 
@@ -471,14 +479,12 @@ static const char *look_up_variable(struct stack_names *names, const struct stor
 	return strtab_get(names->texts, strtab_put(names->texts, text, (size_t)len));
 }
 
-const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+static const char *find_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 				 uint64_t address)
 {
-	struct names_variable variable = {0};
+	struct names_variable variable = {.mapping = mapping_before(names, pid, address, ts)};
 	uint32_t known;
 
-	if (names)
-		variable.mapping = mapping_before(names, pid, address, ts);
 	if (!variable.mapping)
 		return NULL;
 	known = map_get(&names->variable_at, address);
@@ -488,6 +494,19 @@ const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64
 	map_put(&names->variable_at, address, (uint32_t)names->variables.len);
 	vec_add(&names->variables, variable);
 	return variable.name;
+}
+
+const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+				 uint64_t address)
+{
+	const char *name;
+
+	if (!names)
+		return NULL;
+	pthread_mutex_lock(&names->lock);
+	name = find_variable(names, pid, ts, address);
+	pthread_mutex_unlock(&names->lock);
+	return name;
 }
 
 bool stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,

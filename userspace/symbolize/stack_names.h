@@ -12,7 +12,9 @@
  *	stack_names_close(names);
  *
  * Strings stay valid until stack_names_close() and may contain any bytes. All functions but
- * stack_names_open() accept NULL for names that nobody opened; nothing is known then.
+ * stack_names_open() accept NULL for names that nobody opened; nothing is known then. Those that
+ * take a stack, and stack_names_variable(), may be called on several threads. The functions that
+ * they call for each frame must not call them.
  */
 #ifndef WAFFLE_SYMBOLIZE_STACK_NAMES_H
 #define WAFFLE_SYMBOLIZE_STACK_NAMES_H

@@ -230,8 +230,9 @@ static bool span_matches(const struct replay_what_if *what_if, const struct mode
 			 uint32_t index)
 {
 	const struct model_span *span = &model->spans.data[index];
-	const struct waffle_frame head = {span->id, span->parent_id, span->trace_hi,
-					  span->trace_lo};
+	const struct model_context *context = model_context_of(model, span);
+	const struct waffle_frame head = {span->id, context->parent_id, context->trace_hi,
+					  context->trace_lo};
 	const struct model_thread *track = &model->threads.data[span->thread];
 	const struct filter_subject subject = {
 		.site = model_site(model, span->site),

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_each_internal.h"
 #include "analyze/why/why_median_internal.h"
 #include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_slices_internal.h"
 #include "analyze/why/why_whole_internal.h"
 #include "util/memory.h"
 #include "util/terminal.h"
@@ -446,8 +448,8 @@ static void explain_all(struct why *why, struct why_walk *walk)
 	for (size_t i = 0; i < why->instances.len; i++)
 		windows_add(&windows, why->instances.data[i].from_ts, why->instances.data[i].to_ts);
 	windows_merge(&windows);
-	why_evidence_init(walk);
-	why_intervals_load(&walk->intervals, why->model, &windows);
+	why_evidence_init(walk, NULL);
+	why_intervals_load(&walk->intervals, &windows);
 	windows_free(&windows);
 	for (size_t i = 0; i < why->instances.len; i++) {
 		struct why_instance *instance = &why->instances.data[i];
@@ -458,19 +460,28 @@ static void explain_all(struct why *why, struct why_walk *walk)
 	}
 }
 
+struct why *why_walk_begin(struct why_walk *walk, const struct model *model,
+			   struct stack_names *names)
+{
+	struct why *why = memory_zeroed(1, sizeof(*why));
+
+	why->model = model;
+	why->texts = strtab_make();
+	*walk = (struct why_walk){.why = why, .model = model, .names = names};
+	why_intervals_init(&walk->intervals, model);
+	return why;
+}
+
 static int start(struct why **why, struct why_walk *walk, const struct model *model,
 		 const struct why_query *query, struct error *err)
 {
-	*walk = (struct why_walk){.model = model, .names = query->names};
+	*walk = (struct why_walk){0};
 	*why = NULL;
 	if (!model->sched)
 		return error_set(err, ENODATA,
 				 "the capture has no scheduler records, which show why threads "
 				 "waited; record it with the source sched");
-	*why = memory_zeroed(1, sizeof(**why));
-	walk->why = *why;
-	(*why)->model = model;
-	(*why)->texts = strtab_make();
+	*why = why_walk_begin(walk, model, query->names);
 	why_await_init(&walk->awaits, model, query->timeline);
 	return 0;
 }
@@ -515,17 +526,24 @@ void why_free(struct why *why)
 
 /* ---- one instance after another ---- */
 
-/* Spans [first, end) that are explained together, and their time. */
-struct why_batch {
-	uint32_t first, end;
-	uint64_t from_ts, to_ts;
-};
+/* Number of switches around a slice whose intervals are loaded with it. */
+#define AROUND (WHY_EACH_SWITCHES / 8)
 
-/* Takes the spans that begin within a number of switches after the first one, and later spans that
- * end before one of these. */
-static struct why_batch batch_from(const struct model *model, uint32_t first)
+/* Adds the time around a slice, but none before the first slice or behind the last one. */
+static void batch_widen(const struct model *model, struct why_batch *batch, bool first, bool last)
 {
-	size_t part = model->switches.len / WHY_EACH_SLICES, at;
+	size_t from = why_switch_after(model, batch->from_ts);
+	size_t to = why_switch_after(model, batch->to_ts) + AROUND;
+
+	if (!first && from >= AROUND)
+		batch->from_ts = model->switches.data[from - AROUND].ts;
+	if (!last && to < model->switches.len)
+		batch->to_ts = model->switches.data[to].ts;
+}
+
+struct why_batch why_batch_from(const struct model *model, uint32_t first)
+{
+	size_t at;
 	struct why_batch batch = {.first = first, .end = first};
 	uint64_t limit = UINT64_MAX;
 
@@ -536,8 +554,7 @@ static struct why_batch batch_from(const struct model *model, uint32_t first)
 	if (batch.first == model->spans.len)
 		return batch;
 	batch.from_ts = model->spans.data[batch.first].start_ts;
-	at = why_switch_after(model, batch.from_ts);
-	at += part > WHY_EACH_SWITCHES ? part : WHY_EACH_SWITCHES;
+	at = why_switch_after(model, batch.from_ts) + WHY_EACH_SWITCHES;
 	if (at < model->switches.len)
 		limit = model->switches.data[at].ts;
 	for (; batch.end < model->spans.len; batch.end++) {
@@ -549,11 +566,12 @@ static struct why_batch batch_from(const struct model *model, uint32_t first)
 			break;
 		batch.to_ts = span->end_ts;
 	}
+	batch_widen(model, &batch, !first, batch.end == model->spans.len);
 	return batch;
 }
 
-static int explain_batch(struct why_walk *walk, const struct why_batch *batch, why_each_fn each,
-			 void *arg)
+int why_batch_explain(struct why_walk *walk, const struct model_marks *marks,
+		      const struct why_batch *batch, why_each_fn each, void *arg)
 {
 	const struct model *model = walk->model;
 	struct windows windows = {0};
@@ -561,7 +579,7 @@ static int explain_batch(struct why_walk *walk, const struct why_batch *batch, w
 
 	if (batch->first < batch->end) {
 		windows_add(&windows, batch->from_ts, batch->to_ts);
-		why_intervals_load(&walk->intervals, model, &windows);
+		why_intervals_load_next(&walk->intervals, marks, &windows);
 	}
 	for (uint32_t i = batch->first; i < batch->end && !result; i++) {
 		struct why_instance instance = span_instance(model, i);
@@ -577,20 +595,43 @@ static int explain_batch(struct why_walk *walk, const struct why_batch *batch, w
 	return result;
 }
 
+int why_slices(const struct model *model, struct stack_names *names,
+	       const struct why_slice_fns *fns, void *arg, struct error *err)
+{
+	struct why_walk walk;
+	struct why *why;
+	int result = start(&why, &walk, model, &(struct why_query){.names = names}, err);
+
+	walk.no_chains = true;
+	if (!result) {
+		why_evidence_init(&walk, NULL);
+		result = why_slices_explain(&walk, fns, arg);
+	}
+	why_walk_free(&walk);
+	why_free(why);
+	return result;
+}
+
 int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err)
 {
 	struct why_walk walk;
 	int result = start(why, &walk, model, &(struct why_query){.names = names}, err);
 
-	walk.no_chains = true;
-	if (!result)
-		why_evidence_init(&walk);
-	for (uint32_t next = 0; next < model->spans.len && !result;) {
-		struct why_batch batch = batch_from(model, next);
+	struct model_marks *marks = NULL;
 
-		result = explain_batch(&walk, &batch, each, arg);
+	walk.no_chains = true;
+	if (!result) {
+		why_evidence_init(&walk, NULL);
+		marks = model_marks_new(model, WHY_EACH_SWITCHES / 4, why_intervals_note,
+					&walk.intervals);
+	}
+	for (uint32_t next = 0; next < model->spans.len && !result;) {
+		struct why_batch batch = why_batch_from(model, next);
+
+		result = why_batch_explain(&walk, marks, &batch, each, arg);
 		next = batch.end;
 	}
+	model_marks_free(marks);
 	return finish(why, &walk, result);
 }

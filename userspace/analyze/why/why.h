@@ -77,14 +77,31 @@ typedef int (*why_each_fn)(const struct why *why, const struct why_instance *ins
 /*
  * Explains every span that is whole (it begins and ends in the capture) and selected, in order of
  * start_ts. To bound memory, it loads the threads' intervals for one slice of the capture at a
- * time. A slice has WHY_EACH_SWITCHES switches, or one WHY_EACH_SLICES-th of all switches if that
- * is more. It is longer if one of its spans ends later. Afterwards *why holds only the texts that
- * the `object` of the parts refers to.
+ * time. A slice has WHY_EACH_SWITCHES switches, and is longer if one of its spans ends later. The
+ * intervals around it are loaded, too, because a wait may be explained by similar ones around it.
+ * Afterwards *why holds only the texts that the `object` of the parts refers to.
  */
-#define WHY_EACH_SWITCHES (1u << 21)
-#define WHY_EACH_SLICES 8
+#define WHY_EACH_SWITCHES (1u << 18)
 int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err);
+
+/* What is done with the slices of why_slices(). */
+struct why_slice_fns {
+	void *(*begin)(void *arg);
+	/* As in why_each(), for the spans of one slice; `arg` is what begin() returned. A non-zero
+	 * return ends the slice. */
+	why_each_fn each;
+	/* Called in order of time. `why` has the texts and places of the slice. A non-zero return
+	 * ends the iteration, and why_slices() returns it. */
+	int (*end)(const struct why *why, void *slice, void *arg);
+	void (*free)(void *slice);
+};
+
+/* Does the same as why_each(), on several threads. Only each() is called on several threads at
+ * once, for different slices. Which slices share texts and places depends on the number of threads,
+ * so nothing must depend on their numbers. */
+int why_slices(const struct model *model, struct stack_names *names,
+	       const struct why_slice_fns *fns, void *arg, struct error *err);
 
 /* Finds the numbers of the records that prove the steps, by reading the capture again. Returns 0 or
  * a negative errno with a message. */

@@ -21,10 +21,14 @@ struct slots {
 };
 _Static_assert(CAUSES_ROOM <= UINT16_MAX, "a slot holds the number of any cause");
 
+/* Causes by group: of one slice of the capture, or of all. */
 struct aggregate_gather {
-	struct why_aggregate *aggregate;
+	const struct why_aggregate *aggregate;
+	const struct strtab *texts;
+	struct why_group *groups;
 	struct slots **slots; /* per group */
 	uint64_t stretches, stretches_max;
+	bool any, cut; /* it has instances; there were more, but they would have taken too long */
 };
 
 static uint32_t group_of(const struct why_aggregate *aggregate, uint32_t site)
@@ -182,9 +186,11 @@ static struct why_group_cause *cause_find(struct why_group *group, struct slots 
 	return NULL;
 }
 
-static int cause_compare(const void *left, const void *right)
+/* Numbers of texts say nothing: they depend on the order in which slices were explained. */
+static int cause_compare(const void *left, const void *right, void *arg)
 {
 	const struct why_group_cause *a = left, *b = right;
+	const struct strtab *texts = arg;
 
 	if (a->total_ns != b->total_ns)
 		return a->total_ns > b->total_ns ? -1 : 1;
@@ -192,19 +198,23 @@ static int cause_compare(const void *left, const void *right)
 		return a->cause < b->cause ? -1 : 1;
 	if (a->comm != b->comm)
 		return a->comm < b->comm ? -1 : 1;
-	return a->object < b->object ? -1 : a->object > b->object;
+	return strcmp(strtab_get(texts, a->object), strtab_get(texts, b->object));
 }
 
 /* Merges the smallest culprits until at most `room` are left. */
-static void causes_fold(struct why_group *group, struct slots *slots, size_t room)
+static void causes_fold(const struct aggregate_gather *gather, uint32_t number, size_t room)
 {
+	struct why_group *group = &gather->groups[number];
+	struct slots *slots = gather->slots[number];
+
 	while (group->causes.len > room) {
 		size_t all = group->causes.len;
 
 		/* More than WHY_CAUSE_COUNT causes follow here. At most that many are already
 		 * merged by cause alone, so each round widens at least one and the loop ends. */
 		group->causes.len = room - WHY_CAUSE_COUNT;
-		qsort(group->causes.data, all, sizeof(*group->causes.data), cause_compare);
+		qsort_r(group->causes.data, all, sizeof(*group->causes.data), cause_compare,
+			(void *)gather->texts);
 		for (size_t i = group->causes.len; i < all; i++) {
 			struct why_group_cause cause = group->causes.data[i], *to;
 			struct why_group_cause wide = widened(&cause);
@@ -218,17 +228,21 @@ static void causes_fold(struct why_group *group, struct slots *slots, size_t roo
 	}
 }
 
-static struct why_group_cause *cause_add(struct why_group *group, struct slots *slots,
+static struct why_group_cause *cause_add(struct aggregate_gather *gather, uint32_t number,
 					 const struct why_group_cause *key)
 {
-	struct why_group_cause *cause = cause_find(group, slots, key);
+	struct why_group *group = &gather->groups[number];
+	struct why_group_cause *cause;
 
+	if (!gather->slots[number])
+		gather->slots[number] = memory_zeroed(1, sizeof(**gather->slots));
+	cause = cause_find(group, gather->slots[number], key);
 	if (cause)
 		return cause;
 	if (group->causes.len >= CAUSES_ROOM)
-		causes_fold(group, slots, CAUSES_ROOM / 2);
+		causes_fold(gather, number, CAUSES_ROOM / 2);
 	vec_add(&group->causes, *key);
-	*slot_of(slots, key) = (uint16_t)(group->causes.len - 1);
+	*slot_of(gather->slots[number], key) = (uint16_t)(group->causes.len - 1);
 	return &group->causes.data[group->causes.len - 1];
 }
 
@@ -254,13 +268,11 @@ static struct why_group_cause part_key(const struct why_aggregate *aggregate,
 static void add_part(struct aggregate_gather *gather, const struct why *why, uint32_t number,
 		     const struct why_instance *instance, const struct why_part *part)
 {
-	struct why_group *group = &gather->aggregate->groups.data[number];
+	const struct why_group *group = &gather->groups[number];
 	struct why_group_cause key = part_key(gather->aggregate, instance, part), *cause;
 	uint64_t ns = instance->to_ts - instance->from_ts;
 
-	if (!gather->slots[number])
-		gather->slots[number] = memory_zeroed(1, sizeof(**gather->slots));
-	cause = cause_add(group, gather->slots[number], &key);
+	cause = cause_add(gather, number, &key);
 	if (cause->comm != key.comm)
 		cause->comm = MODEL_NONE;
 	cause->spans += cause->last != instance->span;
@@ -277,17 +289,23 @@ static void add_part(struct aggregate_gather *gather, const struct why *why, uin
 	gather->stretches += part->stretches;
 }
 
+static bool is_enough(const struct aggregate_gather *gather)
+{
+	return gather->stretches_max && gather->stretches >= gather->stretches_max;
+}
+
 static int add_instance(const struct why *why, const struct why_instance *instance, void *arg)
 {
 	struct aggregate_gather *gather = arg;
 	uint32_t number = group_of(gather->aggregate, why->model->spans.data[instance->span].site);
-	struct why_group *group = &gather->aggregate->groups.data[number];
+	struct why_group *group = &gather->groups[number];
 	uint64_t ns = instance->to_ts - instance->from_ts;
 
-	if (gather->stretches_max && gather->stretches >= gather->stretches_max) {
-		gather->aggregate->partial = true;
+	gather->texts = why->texts;
+	gather->any = true;
+	gather->cut = is_enough(gather);
+	if (gather->cut)
 		return 1;
-	}
 	group->explained++;
 	group->explained_ns += ns;
 	if (ns >= group->p99_ns) {
@@ -303,47 +321,21 @@ static int add_instance(const struct why *why, const struct why_instance *instan
 	return 0;
 }
 
-/* ---- the end ---- */
+/* ---- slices ---- */
 
-static void group_finish(struct why_group *group, struct slots *slots)
+static struct aggregate_gather *gather_new(const struct why_aggregate *aggregate,
+					   const struct why_aggregate_options *options)
 {
-	if (slots)
-		causes_fold(group, slots, WHY_GROUP_CAUSES_MAX);
-	if (group->causes.len)
-		qsort(group->causes.data, group->causes.len, sizeof(*group->causes.data),
-		      cause_compare);
-	for (size_t i = 0; i < group->causes.len; i++) {
-		struct why_group_cause *cause = &group->causes.data[i];
+	struct aggregate_gather *gather = memory_zeroed(1, sizeof(*gather));
+	size_t count = aggregate->groups.len;
 
-		cause->grade = why_grade_of(cause->grade_ns, cause->total_ns);
-		sample_counts_finish(&cause->places);
-	}
-}
-
-int why_aggregate_new(struct why_aggregate **aggregate, const struct model *model,
-		      const struct why_aggregate_options *options, struct error *err)
-{
-	struct why_aggregate *made = memory_zeroed(1, sizeof(*made));
-	struct aggregate_gather gather = {.aggregate = made, .stretches_max = options->stretches};
-	int result;
-
-	*aggregate = NULL;
-	made->model = model;
-	groups_make(made);
-	percentiles_find(made);
-	gather.slots = memory_zeroed(made->groups.len + 1, sizeof(*gather.slots));
-	result = why_each(&made->why, model, options->names, add_instance, &gather, err);
-	for (size_t i = 0; i < made->groups.len; i++) {
-		group_finish(&made->groups.data[i], gather.slots[i]);
-		free(gather.slots[i]);
-	}
-	free(gather.slots);
-	if (result < 0) {
-		why_aggregate_free(made);
-		return result;
-	}
-	*aggregate = made;
-	return 0;
+	gather->aggregate = aggregate;
+	gather->stretches_max = options->stretches;
+	gather->groups = memory_zeroed(count, sizeof(*gather->groups));
+	gather->slots = memory_zeroed(count, sizeof(*gather->slots));
+	if (count)
+		memcpy(gather->groups, aggregate->groups.data, count * sizeof(*gather->groups));
+	return gather;
 }
 
 static void group_free(struct why_group *group)
@@ -351,6 +343,146 @@ static void group_free(struct why_group *group)
 	for (size_t i = 0; i < group->causes.len; i++)
 		vec_free(&group->causes.data[i].places);
 	vec_free(&group->causes);
+}
+
+static void slice_free(void *arg)
+{
+	struct aggregate_gather *gather = arg;
+
+	for (size_t i = 0; i < gather->aggregate->groups.len; i++) {
+		group_free(&gather->groups[i]);
+		free(gather->slots[i]);
+	}
+	free(gather->groups);
+	free(gather->slots);
+	free(gather);
+}
+
+/* What the slices of one aggregate share. */
+struct slices {
+	struct why_aggregate *made;
+	const struct why_aggregate_options *options;
+	struct aggregate_gather *all;
+};
+
+static void *slice_begin(void *arg)
+{
+	struct slices *slices = arg;
+
+	return gather_new(slices->made, slices->options);
+}
+
+/* Adds a cause of a slice, whose texts and places are those of `why`. */
+static void cause_take(struct slices *slices, uint32_t number, const struct why *why,
+		       const struct why_group_cause *from)
+{
+	struct why *to = slices->made->why;
+	struct why_group_cause key = {.cause = from->cause,
+				      .own = from->own,
+				      .comm = from->comm,
+				      .span = from->span,
+				      .merged = from->merged,
+				      .last = MODEL_NONE};
+	struct why_group_cause *cause;
+
+	key.object = strtab_put(to->texts, strtab_get(why->texts, from->object),
+				strtab_length(why->texts, from->object));
+	cause = cause_add(slices->all, number, &key);
+	if (cause->total_ns)
+		cause->merged += from->merged;
+	if (cause->comm != from->comm)
+		cause->comm = MODEL_NONE;
+	cause->total_ns += from->total_ns;
+	cause->slow_ns += from->slow_ns;
+	cause->median_ns += from->median_ns;
+	cause->spans += from->spans;
+	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
+		cause->grade_ns[i] += from->grade_ns[i];
+	if (from->places.len && !to->sample_places)
+		to->sample_places = sample_places_new(to->model, slices->options->names, to->texts);
+	for (size_t i = 0; i < from->places.len; i++)
+		sample_counts_add(&cause->places,
+				  sample_places_take(to->sample_places, why->sample_places,
+						     from->places.data[i].place),
+				  from->places.data[i].count);
+}
+
+static int slice_end(const struct why *why, void *slice, void *arg)
+{
+	struct aggregate_gather *from = slice;
+	struct slices *slices = arg;
+
+	slices->made->partial = from->any && is_enough(slices->all);
+	if (slices->made->partial)
+		return 1;
+	for (uint32_t i = 0; i < slices->made->groups.len; i++) {
+		const struct why_group *group = &from->groups[i];
+		struct why_group *to = &slices->all->groups[i];
+
+		to->explained += group->explained;
+		to->explained_ns += group->explained_ns;
+		to->slow_count += group->slow_count;
+		to->slow_total_ns += group->slow_total_ns;
+		to->median_count += group->median_count;
+		to->median_total_ns += group->median_total_ns;
+		for (size_t k = 0; k < group->causes.len; k++)
+			cause_take(slices, i, why, &group->causes.data[k]);
+	}
+	slices->all->stretches += from->stretches;
+	slices->made->partial = from->cut;
+	return from->cut;
+}
+
+static const struct why_slice_fns slice_fns = {slice_begin, add_instance, slice_end, slice_free};
+
+/* ---- the end ---- */
+
+/* Moves the causes of a group to the aggregate. */
+static void group_finish(struct slices *slices, uint32_t number)
+{
+	struct why_group *group = &slices->all->groups[number];
+	const struct why *why = slices->made->why;
+
+	causes_fold(slices->all, number, WHY_GROUP_CAUSES_MAX);
+	if (group->causes.len)
+		qsort_r(group->causes.data, group->causes.len, sizeof(*group->causes.data),
+			cause_compare, why->texts);
+	for (size_t i = 0; i < group->causes.len; i++) {
+		struct why_group_cause *cause = &group->causes.data[i];
+
+		cause->grade = why_grade_of(cause->grade_ns, cause->total_ns);
+		sample_counts_finish(&cause->places, why->sample_places);
+	}
+	slices->made->groups.data[number] = *group;
+	memset(&group->causes, 0, sizeof(group->causes));
+}
+
+int why_aggregate_new(struct why_aggregate **aggregate, const struct model *model,
+		      const struct why_aggregate_options *options, struct error *err)
+{
+	struct why_aggregate *made = memory_zeroed(1, sizeof(*made));
+	struct slices slices = {.made = made, .options = options};
+	int result;
+
+	*aggregate = NULL;
+	made->model = model;
+	made->why = memory_zeroed(1, sizeof(*made->why));
+	made->why->model = model;
+	made->why->texts = strtab_make();
+	groups_make(made);
+	percentiles_find(made);
+	slices.all = gather_new(made, options);
+	slices.all->texts = made->why->texts;
+	result = why_slices(model, options->names, &slice_fns, &slices, err);
+	for (uint32_t i = 0; i < made->groups.len; i++)
+		group_finish(&slices, i);
+	slice_free(slices.all);
+	if (result < 0) {
+		why_aggregate_free(made);
+		return result;
+	}
+	*aggregate = made;
+	return 0;
 }
 
 void why_aggregate_free(struct why_aggregate *aggregate)

@@ -9,7 +9,7 @@
 
 #define CPUS (UINT16_MAX + 1u)
 
-void why_cpus_init(struct why_walk *walk)
+static void index_make(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 	uint32_t *begins = memory_zeroed(CPUS + 1, sizeof(*begins));
@@ -17,7 +17,6 @@ void why_cpus_init(struct why_walk *walk)
 
 	walk->cpu_begins = begins;
 	walk->cpu_switches = switches;
-	walk->cpu_found = memory_zeroed(CPUS, sizeof(*walk->cpu_found));
 	/* A counting sort: the number of each CPU's switches, then where they end. Placing the
 	 * switches from the last one backwards turns each end into a begin. */
 	for (size_t i = 0; i < model->switches.len; i++)
@@ -31,10 +30,25 @@ void why_cpus_init(struct why_walk *walk)
 		switches[--begins[model->switches.data[i].cpu]] = (uint32_t)i;
 }
 
+void why_cpus_init(struct why_walk *walk, const struct why_walk *like)
+{
+	walk->cpu_found = memory_zeroed(CPUS, sizeof(*walk->cpu_found));
+	if (!like) {
+		index_make(walk);
+		return;
+	}
+	walk->cpu_begins = like->cpu_begins;
+	walk->cpu_switches = like->cpu_switches;
+	walk->cpu_count = like->cpu_count;
+	walk->cpus_shared = true;
+}
+
 void why_cpus_free(struct why_walk *walk)
 {
-	free(walk->cpu_begins);
 	free(walk->cpu_found);
+	if (walk->cpus_shared)
+		return;
+	free(walk->cpu_begins);
 	free(walk->cpu_switches);
 }
 

@@ -158,7 +158,7 @@ static void find_cgroups(struct why_walk *walk)
 #define OWN_TEXT "this capture"
 #define HELD_TEXT "held by waffle-bpf (this capture)"
 
-void why_evidence_init(struct why_walk *walk)
+void why_evidence_init(struct why_walk *walk, const struct why_walk *like)
 {
 	const struct store_reader *reader = walk->model->reader;
 
@@ -170,7 +170,7 @@ void why_evidence_init(struct why_walk *walk)
 	model_losses(&walk->all_losses, walk->model, false);
 	walk->mappings = stack_mappings_open(reader);
 	order_threads(walk);
-	why_cpus_init(walk);
+	why_cpus_init(walk, like);
 	why_quota_init(walk);
 	find_cgroups(walk);
 	why_peers_init(walk);

@@ -62,13 +62,16 @@ static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
 }
 
 /* For a priority-inheriting lock the kernel spins, without a record, as long as the holder runs. */
-static void note_pi(struct why_intervals *intervals, const struct model_interval *interval)
+int why_intervals_note(const struct model_interval *interval, void *arg)
 {
+	struct why_intervals *intervals = arg;
+
 	if (interval->state == WAFFLE_THREAD_BLOCKED && interval->syscall >= 0 &&
 	    interval->syscall == intervals->futex &&
 	    interval->args < intervals->model->syscall_args.len &&
 	    wait_takes_pi_lock(&intervals->model->syscall_args.data[interval->args]))
 		intervals->threads[interval->thread].spins = true;
+	return 0;
 }
 
 static int keep_interval(const struct model_interval *from, void *arg)
@@ -87,7 +90,7 @@ static int keep_interval(const struct model_interval *from, void *arg)
 		.open = from->open,
 	};
 
-	note_pi(intervals, from);
+	why_intervals_note(from, intervals);
 	if (!windows_touch(intervals->windows, from->from_ts, from->to_ts) &&
 	    !ends_kept_wait(&intervals->threads[from->thread], from->from_ts))
 		return 0;
@@ -101,7 +104,7 @@ static int keep_interval(const struct model_interval *from, void *arg)
 
 /* Stack of a thread's open spans, the innermost last. Spans below it may have ended. */
 struct interval_spans {
-	VEC(uint32_t) spans;
+	VEC(struct why_left) spans;
 };
 
 bool why_intervals_left(const struct model *model, uint32_t span)
@@ -113,36 +116,49 @@ bool why_intervals_left(const struct model *model, uint32_t span)
 	       !(model->spans.data[of->parent].flags & MODEL_SPAN_UNFINISHED);
 }
 
-/* When each span ends. A span that was left, as by longjmp(), ends with the enclosing one. */
-static uint64_t *find_ends(const struct model *model)
+/* When a span ends. One that was left, as by longjmp(), ends with the enclosing one. */
+static uint64_t end_of(const struct why_intervals *intervals, uint32_t span)
 {
-	uint64_t *ends = memory_zeroed(model->spans.len + 1, sizeof(*ends));
+	const struct why_left *left = intervals->left.data;
+	const struct model_span *of = &intervals->model->spans.data[span];
+	size_t at;
+
+	if (!(of->flags & MODEL_SPAN_UNFINISHED))
+		return of->end_ts;
+	at = lower_bound(intervals->left.len, i, left[i].span < span);
+	return at < intervals->left.len && left[at].span == span ? left[at].end_ts : of->end_ts;
+}
+
+/* A parent's index is less than its children's. */
+static void find_left(struct why_intervals *intervals)
+{
+	const struct model *model = intervals->model;
 
 	for (uint32_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *of = &model->spans.data[i];
+		uint64_t end_ts;
 
-		ends[i] = of->end_ts;
-		if (of->flags & MODEL_SPAN_UNFINISHED && of->parent < i &&
-		    model->spans.data[of->parent].thread == of->thread &&
-		    ends[of->parent] < ends[i])
-			ends[i] = ends[of->parent];
+		if (!(of->flags & MODEL_SPAN_UNFINISHED) || of->parent >= i ||
+		    model->spans.data[of->parent].thread != of->thread)
+			continue;
+		end_ts = end_of(intervals, of->parent);
+		if (end_ts < of->end_ts)
+			vec_add(&intervals->left, (struct why_left){i, end_ts});
 	}
-	return ends;
 }
 
 /* Closes spans that end by ts, and marks where the enclosing one becomes the innermost. */
-static void close_spans(struct why_thread *thread, struct interval_spans *open,
-			const uint64_t *ends, uint64_t ts)
+static void close_spans(struct why_thread *thread, struct interval_spans *open, uint64_t ts)
 {
 	while (open->spans.len) {
-		uint64_t end = ends[open->spans.data[open->spans.len - 1]];
+		uint64_t end = open->spans.data[open->spans.len - 1].end_ts;
 		uint32_t below = MODEL_NONE;
 
 		if (end > ts)
 			break;
 		for (open->spans.len--; open->spans.len; open->spans.len--) {
-			below = open->spans.data[open->spans.len - 1];
-			if (ends[below] > end)
+			below = open->spans.data[open->spans.len - 1].span;
+			if (open->spans.data[open->spans.len - 1].end_ts > end)
 				break;
 			below = MODEL_NONE;
 		}
@@ -150,49 +166,76 @@ static void close_spans(struct why_thread *thread, struct interval_spans *open,
 	}
 }
 
-static void mark_spans(struct why_intervals *intervals, const struct model *model,
-		       const uint64_t *ends, struct interval_spans *open)
+static void mark_span(struct why_intervals *intervals, struct interval_spans *open, uint32_t index)
 {
-	for (size_t i = 0; i < model->spans.len; i++) {
-		const struct model_span *span = &model->spans.data[i];
-		struct why_thread *thread;
+	const struct model_span *span = &intervals->model->spans.data[index];
+	struct why_left begun = {index, end_of(intervals, index)};
+	struct why_thread *thread;
 
-		if (span->thread >= intervals->count || ends[i] <= span->start_ts ||
-		    !windows_touch(intervals->windows, span->start_ts, span->end_ts))
-			continue;
-		thread = &intervals->threads[span->thread];
-		close_spans(thread, &open[span->thread], ends, span->start_ts);
-		vec_add(&thread->marks, (struct why_mark){span->start_ts, (uint32_t)i});
-		vec_add(&open[span->thread].spans, (uint32_t)i);
-	}
-	for (size_t i = 0; i < intervals->count; i++)
-		close_spans(&intervals->threads[i], &open[i], ends, UINT64_MAX);
+	if (span->thread >= intervals->count || begun.end_ts <= span->start_ts ||
+	    !windows_touch(intervals->windows, span->start_ts, span->end_ts))
+		return;
+	thread = &intervals->threads[span->thread];
+	close_spans(thread, &open[span->thread], span->start_ts);
+	vec_add(&thread->marks, (struct why_mark){span->start_ts, index});
+	vec_add(&open[span->thread].spans, begun);
 }
 
-static void load_spans(struct why_intervals *intervals, const struct model *model)
+/* Forgets the spans that end before a time. */
+static void reach_forget(struct why_intervals *intervals, uint64_t ts)
 {
+	size_t kept = 0;
+
+	for (size_t i = 0; i < intervals->reach.len; i++)
+		if (intervals->model->spans.data[intervals->reach.data[i]].end_ts >= ts)
+			intervals->reach.data[kept++] = intervals->reach.data[i];
+	intervals->reach.len = kept;
+}
+
+/* Marks the spans from `from_ts` to `to_ts` that the windows touch. */
+static void mark_spans(struct why_intervals *intervals, uint64_t from_ts, uint64_t to_ts)
+{
+	const struct model *model = intervals->model;
 	struct interval_spans *open = memory_zeroed(intervals->count + 1, sizeof(*open));
-	uint64_t *ends = find_ends(model);
 
-	mark_spans(intervals, model, ends, open);
-	for (size_t i = 0; i < intervals->count; i++)
+	reach_forget(intervals, from_ts);
+	for (size_t i = 0; i < intervals->reach.len; i++)
+		mark_span(intervals, open, intervals->reach.data[i]);
+	for (; intervals->next < model->spans.len; intervals->next++) {
+		const struct model_span *span = &model->spans.data[intervals->next];
+
+		if (span->start_ts > to_ts)
+			break;
+		if (span->end_ts < from_ts)
+			continue;
+		mark_span(intervals, open, intervals->next);
+		if (to_ts != UINT64_MAX)
+			vec_add(&intervals->reach, intervals->next);
+	}
+	for (size_t i = 0; i < intervals->count; i++) {
+		close_spans(&intervals->threads[i], &open[i], UINT64_MAX);
 		vec_free(&open[i].spans);
+	}
 	free(open);
-	free(ends);
 }
 
-void why_intervals_load(struct why_intervals *intervals, const struct model *model,
-			const struct windows *windows)
+/* ---- loading ---- */
+
+void why_intervals_init(struct why_intervals *intervals, const struct model *model)
 {
-	if (!intervals->threads)
-		intervals->threads =
-			memory_zeroed(model->threads.len + 1, sizeof(*intervals->threads));
-	intervals->count = model->threads.len;
-	intervals->windows = windows;
-	intervals->model = model;
-	intervals->restart = number_of(model, "restart_syscall");
-	intervals->futex = number_of(model, "futex");
-	intervals->waitid = number_of(model, "waitid");
+	*intervals = (struct why_intervals){
+		.model = model,
+		.threads = memory_zeroed(model->threads.len + 1, sizeof(*intervals->threads)),
+		.count = model->threads.len,
+		.restart = number_of(model, "restart_syscall"),
+		.futex = number_of(model, "futex"),
+		.waitid = number_of(model, "waitid"),
+	};
+	find_left(intervals);
+}
+
+static void clear(struct why_intervals *intervals)
+{
 	for (size_t i = 0; i < intervals->count; i++) {
 		intervals->threads[i].intervals.len = 0;
 		intervals->threads[i].marks.len = 0;
@@ -200,10 +243,27 @@ void why_intervals_load(struct why_intervals *intervals, const struct model *mod
 		memset(intervals->threads[i].again, 0, sizeof(intervals->threads[i].again));
 		intervals->threads[i].last_wakes = (struct why_last_wakes){0};
 	}
-	model_each_interval(model, keep_interval, intervals);
-	load_spans(intervals, model);
+}
+
+void why_intervals_load(struct why_intervals *intervals, const struct windows *windows)
+{
+	clear(intervals);
+	intervals->windows = windows;
+	model_each_interval_by_thread(intervals->model, keep_interval, intervals);
+	mark_spans(intervals, 0, UINT64_MAX);
 	intervals->windows = NULL;
-	intervals->model = NULL;
+}
+
+void why_intervals_load_next(struct why_intervals *intervals, const struct model_marks *marks,
+			     const struct windows *window)
+{
+	uint64_t from_ts = window->list.data[0].from_ts, to_ts = window->list.data[0].to_ts;
+
+	clear(intervals);
+	intervals->windows = window;
+	model_marks_intervals(marks, from_ts, to_ts, keep_interval, intervals);
+	mark_spans(intervals, from_ts, to_ts);
+	intervals->windows = NULL;
 }
 
 void why_intervals_free(struct why_intervals *intervals)
@@ -213,6 +273,8 @@ void why_intervals_free(struct why_intervals *intervals)
 		vec_free(&intervals->threads[i].marks);
 	}
 	free(intervals->threads);
+	vec_free(&intervals->left);
+	vec_free(&intervals->reach);
 }
 
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)

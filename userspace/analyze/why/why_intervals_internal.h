@@ -96,20 +96,34 @@ struct why_thread {
 	size_t interval_found, mark_found; /* last results; look-ups are often close in time */
 };
 
+/* When a span without an end ends: with the enclosing one that ends first. */
+struct why_left {
+	uint32_t span;
+	uint64_t end_ts;
+};
+
 struct why_intervals {
+	const struct model *model;
 	struct why_thread *threads; /* one for each thread of the model */
 	size_t count;
 	/* Only while loading; intervals outside the merged windows are skipped. */
 	const struct windows *windows;
-	const struct model *model;
+	VEC(struct why_left) left;      /* by span */
+	VEC(uint32_t) reach;            /* spans before `next` that may reach into later windows */
+	uint32_t next;                  /* the first span that no window has reached so far */
 	int16_t restart, futex, waitid; /* system call numbers; -1: unknown */
 };
 
-/* Loads the intervals and spans within the windows. `intervals` is zero, or holds other windows of
- * the same model; then its memory is reused. */
-void why_intervals_load(struct why_intervals *intervals, const struct model *model,
-			const struct windows *windows);
+void why_intervals_init(struct why_intervals *intervals, const struct model *model);
 void why_intervals_free(struct why_intervals *intervals);
+/* Loads the intervals and spans within the windows. */
+void why_intervals_load(struct why_intervals *intervals, const struct windows *windows);
+/* Loads those within one window instead of those loaded before, whose window did not begin later. */
+void why_intervals_load_next(struct why_intervals *intervals, const struct model_marks *marks,
+			     const struct windows *window);
+/* Notes what an interval tells of its thread for all time. Intervals that are loaded have that noted
+ * already. `intervals` is a struct why_intervals. */
+int why_intervals_note(const struct model_interval *interval, void *intervals);
 
 /* Index of the thread's first interval that ends after ts; the number of intervals if there is
  * none. */

@@ -111,6 +111,7 @@ struct why_walk {
 	uint32_t *cpu_begins;                /* of each CPU in cpu_switches */
 	uint32_t *cpu_found; /* cache: of each CPU, the last place in its switches */
 	uint32_t cpu_count;  /* no CPU with this number or a higher one has switches */
+	bool cpus_shared;    /* cpu_switches and cpu_begins belong to another walk */
 	VEC(struct why_quota_user) quota_users; /* by cgroup, then thread */
 	VEC(struct why_sampled) sampled;
 	sample_counts sample_counts; /* scratch */
@@ -274,7 +275,9 @@ bool why_is_signalled(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 		      const struct why_waker *waker);
 
 /* ---- why_evidence.c ---- */
-void why_evidence_init(struct why_walk *walk);
+/* Makes the walk ready. `like`: another walk of the model, which lives longer and shares what never
+ * changes and is large; or NULL. */
+void why_evidence_init(struct why_walk *walk, const struct why_walk *like);
 /* When the thread was back on a CPU after the wait of an interval; 0: not in the capture. */
 uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t index);
 struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size_t index);
@@ -335,7 +338,8 @@ const struct model_fault *why_fault_during(const struct model *model, uint32_t t
 					   uint64_t from, uint64_t to);
 
 /* ---- why_cpus.c ---- */
-void why_cpus_init(struct why_walk *walk);
+/* `like` is that of why_evidence_init(). */
+void why_cpus_init(struct why_walk *walk, const struct why_walk *like);
 void why_cpus_free(struct why_walk *walk);
 /* Index in walk->cpu_switches of a CPU's first switch at or after ts. */
 size_t why_cpu_after(struct why_walk *walk, uint16_t cpu, uint64_t ts);

@@ -104,7 +104,7 @@ static int pick_span(struct why_query *query, const struct model *model, const c
 			offer_name(&any, name, "'");
 	}
 	if (parse_id(wanted, &id)) {
-		if (!id || map_get(&model->span_ids, id) == MAP_NONE)
+		if (!id || model_span_find(model, id) == MAP_NONE)
 			return error_set(err, ENOENT, "no span has the id %s", wanted);
 		query->span_id = id;
 		return 0;
@@ -125,7 +125,7 @@ int why_pick_span(uint32_t *span, const struct model *model, const char *wanted,
 	if (result)
 		return result;
 	if (query.span_id) {
-		*span = map_get(&model->span_ids, query.span_id);
+		*span = model_span_find(model, query.span_id);
 		return 0;
 	}
 	for (size_t i = model->spans.len; i--;) {
@@ -155,7 +155,7 @@ int why_pick_event(uint32_t *event, const struct model *model, const char *wante
 		if (near.count < OFFERED_MAX && suggest_similar(wanted, name))
 			offer_name(&near, name, "'");
 	}
-	if (is_id && map_get(&model->span_ids, id) != MAP_NONE)
+	if (is_id && model_span_find(model, id) != MAP_NONE)
 		return error_set(err, ENOENT,
 				 "no event has the id %s, but a span has; give --span %s --origin",
 				 wanted, wanted);

@@ -80,6 +80,21 @@ static uint32_t text_of(const struct sample_places *places, const char *text)
 	return text ? strtab_put(places->texts, text, strlen(text)) : 0;
 }
 
+static uint32_t text_take(struct strtab *texts, const struct strtab *from, uint32_t text)
+{
+	return strtab_put(texts, strtab_get(from, text), strtab_length(from, text));
+}
+
+uint32_t sample_places_take(struct sample_places *places, const struct sample_places *from,
+			    uint32_t number)
+{
+	struct sample_place place = *sample_places_get(from, number);
+
+	place.text = text_take(places->texts, from->texts, place.text);
+	place.module = text_take(places->texts, from->texts, place.module);
+	return place_number(places, &place);
+}
+
 /* ---- the program's own code ---- */
 
 /*
@@ -310,13 +325,26 @@ static int by_place(const void *left, const void *right)
 	return a->place < b->place ? -1 : a->place > b->place;
 }
 
-static int by_count(const void *left, const void *right)
+static int place_compare(const struct sample_places *places, const struct sample_place *a,
+			 const struct sample_place *b)
+{
+	int order = strcmp(strtab_get(places->texts, a->text), strtab_get(places->texts, b->text))
+			    ?: strcmp(strtab_get(places->texts, a->module),
+				      strtab_get(places->texts, b->module));
+
+	return order ?: a->kernel - b->kernel ?: a->spin - b->spin ?: a->syscall - b->syscall;
+}
+
+/* Numbers of places say nothing: they depend on the order in which slices were explained. */
+static int by_count(const void *left, const void *right, void *arg)
 {
 	const struct sample_count *a = left, *b = right;
+	const struct sample_places *places = arg;
 
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
-	return by_place(left, right);
+	return place_compare(places, sample_places_get(places, a->place),
+			     sample_places_get(places, b->place));
 }
 
 static void counts_join(sample_counts *counts)
@@ -350,11 +378,11 @@ void sample_counts_add(sample_counts *counts, uint32_t place, uint32_t count)
 	vec_add(counts, (struct sample_count){place, count});
 }
 
-void sample_counts_finish(sample_counts *counts)
+void sample_counts_finish(sample_counts *counts, const struct sample_places *places)
 {
 	counts_join(counts);
 	if (counts->len)
-		qsort(counts->data, counts->len, sizeof(*counts->data), by_count);
+		qsort_r(counts->data, counts->len, sizeof(*counts->data), by_count, (void *)places);
 }
 
 uint64_t sample_counts_total(const struct sample_count *counts, size_t len)

@@ -170,7 +170,8 @@ static bool link_resolve(const struct model *model, const struct model_link *lin
 	if (event && event->parent < model->spans.len)
 		span = &model->spans.data[event->parent];
 	if (span)
-		*made = link_of(span->trace_hi, span->trace_lo, span->id);
+		*made = link_of(model_context_of(model, span)->trace_hi,
+				model_context_of(model, span)->trace_lo, span->id);
 	else if (event)
 		*made = link_of(event->trace_hi, event->trace_lo, event->id);
 	else
@@ -310,6 +311,7 @@ static void span_fill(struct model_records *records, struct record_slot *slot, u
 {
 	const struct model *model = records->model;
 	const struct model_span *span = &model->spans.data[index];
+	const struct model_context *context = model_context_of(model, span);
 	struct value_walk walk = model_values(model, span->site, span->frame);
 	struct attribute_list list = {slot->attributes, 0, ATTRIBUTES_MAX};
 	struct waffle_record *record = &slot->full.record;
@@ -321,9 +323,9 @@ static void span_fill(struct model_records *records, struct record_slot *slot, u
 			(span->flags & MODEL_SPAN_LEFT ? WAFFLE_RECORD_LEFT : 0);
 	record->cpu = span->cpu;
 	record->id = span->id;
-	record->parent = span->parent_id;
-	record->trace_hi = span->trace_hi;
-	record->trace_lo = span->trace_lo;
+	record->parent = context->parent_id;
+	record->trace_hi = context->trace_hi;
+	record->trace_lo = context->trace_lo;
 	record->start_ns = span->start_ts;
 	record->end_ns = span->end_ts;
 	record->end_tid = span->end_thread < model->threads.len

@@ -51,7 +51,7 @@ void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t inde
 	const struct model_span *span = &p->model->spans.data[index];
 	const struct site_names *names = perfetto_names(p, span->site);
 	struct export_node node = model_span_node(p->model, index);
-	bool alone = span->parent_id == 0 && !(p->has_child[index / 8] >> index % 8 & 1);
+	bool alone = node.parent_id == 0 && !(p->has_child[index / 8] >> index % 8 & 1);
 
 	slice_begin(&p->encoder, sequence, uuid, names, &node, alone);
 	event_stack(p, sequence, names, span->id);

@@ -102,16 +102,18 @@ static void site_put(struct database_rows *rows, uint32_t site)
 	database_put_int(rows, site == MODEL_NONE ? -1 : (int64_t)site);
 }
 
-static void span_row(struct database_rows *rows, uint32_t index, const struct model_span *span)
+static void span_row(struct database_rows *rows, const struct model *model, uint32_t index)
 {
+	const struct model_span *span = &model->spans.data[index];
+	const struct model_context *context = model_context_of(model, span);
 	bool sched = span->flags & MODEL_SPAN_HAS_SCHED;
 
 	database_put_int(rows, index);
 	database_put_int(rows, (int64_t)span->id);
 	database_put_index(rows, span->parent, MODEL_NONE);
-	database_put_int(rows, (int64_t)span->parent_id);
-	database_put_int(rows, (int64_t)span->trace_hi);
-	database_put_int(rows, (int64_t)span->trace_lo);
+	database_put_int(rows, (int64_t)context->parent_id);
+	database_put_int(rows, (int64_t)context->trace_hi);
+	database_put_int(rows, (int64_t)context->trace_lo);
 	site_put(rows, span->site);
 	database_put_index(rows, span->thread, MODEL_NONE);
 	database_put_index(rows, span->end_thread, MODEL_NONE);
@@ -135,7 +137,7 @@ int span_rows(struct database *database, const struct model *model, struct error
 	if (database_rows_begin(&rows, database, "span", 18, err))
 		return -EIO;
 	for (uint32_t i = 0; i < model->spans.len; i++)
-		span_row(&rows, i, &model->spans.data[i]);
+		span_row(&rows, model, i);
 	return database_rows_end(&rows, err);
 }
 

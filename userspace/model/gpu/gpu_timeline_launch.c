@@ -116,7 +116,7 @@ static uint32_t launch_parent(const struct model *model, const struct gpu_record
 {
 	if (record->event != MODEL_NONE)
 		return model->events.data[record->event].parent;
-	return record->parent_id ? map_get(&model->span_ids, record->parent_id) : MODEL_NONE;
+	return record->parent_id ? model_span_find(model, record->parent_id) : MODEL_NONE;
 }
 
 static void launch_add(struct launch_scan *scan, size_t index)

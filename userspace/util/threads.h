@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WAFFLE_STORE_THREADS_INTERNAL_H
-#define WAFFLE_STORE_THREADS_INTERNAL_H
+#ifndef WAFFLE_UTIL_THREADS_H
+#define WAFFLE_UTIL_THREADS_H
 
 #include <stddef.h>
 #include <unistd.h>

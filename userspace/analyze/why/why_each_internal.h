@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of why_each(): slices of a capture, whose spans are explained together. */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_EACH_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_EACH_INTERNAL_H
+
+#include "analyze/why/why.h"
+#include "analyze/why/why_parts_internal.h"
+
+/* Spans [first, end) that are explained together, and the time whose intervals are loaded. */
+struct why_batch {
+	uint32_t first, end;
+	uint64_t from_ts, to_ts;
+};
+
+/* Takes the spans that begin within a number of switches after the first one, and later spans that
+ * end before one of these. */
+struct why_batch why_batch_from(const struct model *model, uint32_t first);
+/* Calls `each` for the spans of a batch. Batches of one walk must come in order of time. */
+int why_batch_explain(struct why_walk *walk, const struct model_marks *marks,
+		      const struct why_batch *batch, why_each_fn each, void *arg);
+
+/* Makes a walk of a capture without calls of GPUs and ranks, for the texts of a new struct why. The
+ * caller ends it with why_walk_free() and why_free(). */
+struct why *why_walk_begin(struct why_walk *walk, const struct model *model,
+			   struct stack_names *names);
+
+#endif
