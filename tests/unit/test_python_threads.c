@@ -234,7 +234,7 @@ static void test_what_is_no_named_thread_has_no_name(void **state)
 		{FRAME + 72, 8, 0},                /* no object */
 		{FRAME + 72, 8, UINT64_MAX - 7},
 		{TEXTS + 0x100 + 40, 8, 0x7070617274736f6f},   /* another function */
-		{TEXTS + 40 + 17, 8, 0},                            /* in another file */
+		{TEXTS + 40 + 17, 8, 0},                       /* in another file */
 		{OBJECT + 8, 8, 0x100000},                     /* no type */
 		{OBJECT - 24, 8, 0},                           /* no attributes */
 		{DICT + 32, 8, UINT64_MAX - 100},              /* no keys */
