@@ -41,6 +41,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_ON_TRACK,  /* a span or event belongs to a track */
 	WAFFLE_REC_SAMPLE,    /* which code a traced thread was running */
 	WAFFLE_REC_OPEN_WAIT, /* a wait that goes on when the capture ends */
+	WAFFLE_REC_THREAD_NAME, /* name that a thread has in its own program */
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
@@ -332,6 +333,21 @@ struct waffle_rec_state {
 	__u64 args[WAFFLE_SYSCALL_ARGS];
 	__u64 exec_ns;      /* schedstat field 1: CPU time of the thread so far */
 	__u64 run_delay_ns; /* schedstat field 2: time spent waiting for a CPU so far */
+};
+
+/*
+ * The name that Python's module threading gave to a thread. Userspace reads it from the memory of
+ * the process, so it is not trusted. rec.ts and start_ts are those of the thread's TASK record;
+ * start_ts tells the thread from others with its tid.
+ */
+#define WAFFLE_THREAD_NAME 64
+
+struct waffle_rec_thread_name {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 reserved;
+	__u64 start_ts;
+	char name[WAFFLE_THREAD_NAME]; /* UTF-8, NUL-padded */
 };
 
 struct waffle_rec_fork {

@@ -523,26 +523,7 @@ def test_words_are_said_too_where_there_is_nothing_at_all(waffle, built):
 # ---- Python ----
 
 
-def interpreters():
-    """Pythons from 3.8 on, one a version: those in the path and in $WAFFLE_PYTHONS."""
-    found = {}
-    names = ["python3", "/usr/bin/python3"] + [f"python3.{minor}" for minor in range(8, 15)]
-    for name in names + os.environ.get("WAFFLE_PYTHONS", "").split():
-        try:
-            output = subprocess.run(
-                [name, "-c", "import sys; print(*sys.version_info[:2], sys.executable)"],
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout.split(maxsplit=2)
-        except (OSError, subprocess.CalledProcessError, ValueError):
-            continue
-        if (3, 8) <= (int(output[0]), int(output[1])):
-            found.setdefault((int(output[0]), int(output[1])), output[2].strip())
-    return [pytest.param(path, id=f"{v[0]}.{v[1]}") for v, path in sorted(found.items())]
-
-
-@pytest.mark.parametrize("python", interpreters())
+@pytest.mark.parametrize("python", tracer.interpreters())
 @pytest.mark.parametrize("who", [(), ("fork",)], ids=["itself", "child"])
 @tracer.tries(3)  # that nothing is lost is up to the machine, too
 def test_python_frames_are_those_that_python_says(waffle, built, start, tmp_path, python, who):

@@ -13,6 +13,8 @@ import struct
 import subprocess
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 
@@ -479,6 +481,27 @@ class Waffle:
         """Attaches to a Program and waits until these files are armed in it."""
         attached = self.attach("-p", program.pid, "-q", "--no-report", *options, **process_options)
         return attached.wait_armed(program.pid, *paths)
+
+
+def interpreters():
+    """Pythons from 3.8 on, one a version: those in the path, of pyenv and in $WAFFLE_PYTHONS."""
+    found = {}
+    names = ["python3", "/usr/bin/python3"] + [f"python3.{minor}" for minor in range(8, 15)]
+    if "PYENV_ROOT" in os.environ:
+        names += pathlib.Path(os.environ["PYENV_ROOT"]).glob("versions/*/bin/python3")
+    for name in names + os.environ.get("WAFFLE_PYTHONS", "").split():
+        try:
+            output = subprocess.run(
+                [name, "-c", "import sys; print(*sys.version_info[:2], sys.executable)"],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.split(maxsplit=2)
+        except (OSError, subprocess.CalledProcessError, ValueError):
+            continue
+        if (3, 8) <= (int(output[0]), int(output[1])):
+            found.setdefault((int(output[0]), int(output[1])), output[2].strip())
+    return [pytest.param(path, id=f"{v[0]}.{v[1]}") for v, path in sorted(found.items())]
 
 
 def with_tracefs(*command):

@@ -244,6 +244,18 @@ static inline void capture_task(struct capture *capture, uint64_t ts, uint32_t t
 	capture_add(capture, &rec);
 }
 
+/* The thread that was started at `start_ts` has that name in its program. */
+static inline void capture_thread_name(struct capture *capture, uint64_t ts, uint32_t tid,
+				       uint64_t start_ts, const char *name)
+{
+	struct waffle_rec_thread_name rec = {.rec = {ts, tid, WAFFLE_REC_THREAD_NAME, 0},
+					     .tgid = CAPTURE_PID,
+					     .start_ts = start_ts};
+
+	snprintf(rec.name, sizeof(rec.name), "%s", name);
+	capture_add(capture, &rec);
+}
+
 static inline void capture_gone(struct capture *capture, uint64_t ts, uint32_t tid, uint16_t kind)
 {
 	struct waffle_rec_exit rec = {.rec = {ts, tid, kind, 0}, .tgid = CAPTURE_PID};

@@ -226,6 +226,46 @@ static void test_dropped_segments_leave_open_spans_and_names_and_take_their_loss
 	store_writer_discard(memory);
 }
 
+static void append_thread_name(struct store_writer *writer, uint64_t ts, uint64_t start_ts)
+{
+	struct waffle_rec_thread_name name = {.rec = rec_of(WAFFLE_REC_THREAD_NAME, ts, 11),
+					      .tgid = 10,
+					      .start_ts = start_ts,
+					      .name = "loader"};
+
+	append(writer, &name.rec);
+}
+
+static void test_threads_have_their_own_names_in_a_later_file(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *memory = open_memory();
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	struct waffle_rec_task again = {.rec = rec_of(WAFFLE_REC_TASK, 220, 11), .start_ts = 9};
+	struct store_reader *reader;
+	char text[64];
+
+	begin_segment(memory, 100);
+	append_task(memory, 101, 11, "main");
+	append_thread_name(memory, 101, 0);
+	begin_segment(memory, 200);
+	append_task(memory, 201, 11, "renamed");
+	append_thread_name(memory, 202, 1); /* of another thread */
+	begin_segment(memory, 300);
+	store_writer_drop(memory, 300, UINT64_MAX);
+	reader = dump(memory, test->path, counts);
+	snprintf(text, sizeof(text), "4@201 %u@101 ", WAFFLE_REC_THREAD_NAME);
+	assert_string_equal(records_text(reader), text);
+	store_reader_close(reader);
+	append(memory, &again.rec); /* another thread has its tid */
+	begin_segment(memory, 400);
+	store_writer_drop(memory, 400, UINT64_MAX);
+	reader = dump(memory, test->path, counts);
+	assert_string_equal(records_text(reader), "4@220 ");
+	store_reader_close(reader);
+	store_writer_discard(memory);
+}
+
 static void test_tracks_have_their_names_in_a_later_file(void **state)
 {
 	struct store_test *test = *state;
@@ -679,6 +719,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_tables_are_no_more_chunks_the_longer_it_runs,
+						store_setup, store_teardown),
+		cmocka_unit_test_setup_teardown(test_threads_have_their_own_names_in_a_later_file,
 						store_setup, store_teardown),
 		cmocka_unit_test_setup_teardown(test_tracks_have_their_names_in_a_later_file,
 						store_setup, store_teardown),

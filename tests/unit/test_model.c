@@ -184,6 +184,32 @@ static void test_tid_used_again_is_another_thread(void **state)
 	capture_free(&capture);
 }
 
+static void test_a_threads_own_name_is_that_of_no_other_one(void **state)
+{
+	struct capture capture;
+	const struct model *model;
+
+	(void)state;
+	capture_begin(&capture, true);
+	capture_task(&capture, 1001, 11, 500, "python3");
+	capture_span(&capture, 1010, 11, 1);
+	capture_thread_name(&capture, 1001, 11, 500, "first");
+	capture_thread_name(&capture, 1001, 11, 500, "loader of all the data");
+	capture_task(&capture, 1050, 11, 500, "renamed"); /* in the kernel only */
+	capture_gone(&capture, 1100, 11, WAFFLE_REC_EXIT);
+	capture_switch(&capture, 1110, 0, 11, 0, WAFFLE_TASK_DEAD, 0, 0);
+	capture_task(&capture, 1200, 11, 1190, "new");
+	capture_span(&capture, 1210, 11, 2);
+	capture_thread_name(&capture, 1200, 11, 500, "not the new one");
+	model = capture_load(&capture, 2000);
+	assert_int_equal(model->threads.len, 2);
+	assert_string_equal(model_thread_name(model, capture_find(model, 1)->thread),
+			    "loader of all the data");
+	assert_string_equal(model_thread_name(model, capture_find(model, 2)->thread), "new");
+	assert_int_equal(model->bad_records, 0);
+	capture_free(&capture);
+}
+
 static void test_bad_records_are_counted_and_left_out(void **state)
 {
 	struct capture capture;
@@ -295,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_records_may_come_in_any_order),
 		cmocka_unit_test(test_links_to_null_are_none_and_to_the_missing_are_kept),
 		cmocka_unit_test(test_tid_used_again_is_another_thread),
+		cmocka_unit_test(test_a_threads_own_name_is_that_of_no_other_one),
 		cmocka_unit_test(test_bad_records_are_counted_and_left_out),
 		cmocka_unit_test(test_spans_open_while_records_were_lost_are_marked),
 		cmocka_unit_test(test_window_cuts_spans_at_its_edges),

@@ -218,7 +218,7 @@ static void test_a_process_without_python_has_none(void **state)
 	(void)state;
 	assert_int_equal(process_mappings(&mappings, getpid(), &err), 0);
 	assert_int_equal(image_open(&image, getpid()), 0);
-	python_find(&python, &image, getpid(), &mappings);
+	python_find(&python, &image, getpid(), &mappings, false);
 	image_close(&image);
 	assert_false(python.found);
 	assert_int_equal(python.version, 0);

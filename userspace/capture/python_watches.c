@@ -250,7 +250,7 @@ static int interpreter_find(struct python_watches *watches, struct watched_proce
 
 	if (process_mappings(&mappings, process->pid, &gone))
 		return -ESRCH;
-	result = python_find(python, image, process->pid, &mappings);
+	result = python_find(python, image, process->pid, &mappings, false);
 	mappings_free(&mappings);
 	process->is_other = !result && !python->found;
 	if (!python->found)

@@ -372,6 +372,7 @@ static int finish(struct session *session)
 	kernel_finish(session->kernel);
 	if (session_wants_sched(session->options))
 		enrich_halted_examine(session->enrich);
+	enrich_names_look(session->enrich, true);
 	programs_let_go(session);
 	session->end_ts = clock_monotonic_ns();
 	if (session->rings)
@@ -393,7 +394,9 @@ static int finish(struct session *session)
 	if (worker_queue_open(&ignored))
 		session_notify(session, ignored.message);
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
-	result = drain_rest(session) ?: open_spans_deliver(session);
+	result = drain_rest(session)
+			 ?: stages_names(&session->stages)
+			 ?: open_spans_deliver(session);
 	if (!result && session_wants_sched(session->options) && !session->full)
 		result = enrich_halted_each(session->enrich, halted_pass, session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);

@@ -132,6 +132,12 @@ static int unwinding_follow(const struct stages *stages, struct stage_record *re
 	return enrich_unwinding(stages->enrich, record->rec, stages->err);
 }
 
+static int names_follow(const struct stages *stages, struct stage_record *record)
+{
+	enrich_threads(stages->enrich, record->rec);
+	return 0;
+}
+
 /* The open calls of a program that is gone will never return, so nobody names their values. */
 static int calls_forget(const struct stages *stages, struct stage_record *record)
 {
@@ -226,18 +232,6 @@ void stages_mapping(const struct stages *stages, const struct mmap_event *event,
 		address_spaces_push(stages->spaces, event, traced);
 }
 
-int stages_round(const struct stages *stages, uint64_t before_ts)
-{
-	int result = stages->requests ? requests_round(stages->requests, before_ts) : 0;
-
-	if (stages->tap)
-		stages->tap->round(stages->tap->arg);
-	if (result && result != -EINVAL) /* of one request */
-		return result;
-	return enrich_round(stages->enrich, stages->err)
-		       ?: address_spaces_begin_round(stages->spaces, before_ts, stages->err);
-}
-
 /* The lists are code rather than tables of functions, so that the compiler can inline the stages. A
  * table takes 5 to 10 ns more per record. */
 #define STAGE(pass, kinds) result = result ?: (kind & (kinds) ? pass(stages, record) : 0)
@@ -251,6 +245,7 @@ static inline int record_finish(const struct stages *stages, struct stage_record
 	STAGE(values_redact, KIND(HIT) | KIND(RETURN));
 	STAGE(process_follow, KIND(TASK) | KIND(STATE) | KIND(FORK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(address_space_follow, KIND(FORK) | KIND(EXEC) | KIND(EXIT));
+	STAGE(names_follow, KIND(TASK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(unwinding_follow, KIND(FORK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(calls_forget, KIND(EXEC) | KIND(EXIT));
 	STAGE(object_name, KIND(WAIT) | KIND(IO) | KIND(QUOTA));
@@ -265,6 +260,32 @@ static inline int record_finish(const struct stages *stages, struct stage_record
 	      KIND(HIT) | KIND(RETURN) | KIND(SPAN_END) | KIND(TASK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(record_write, ALL_KINDS & ~(KIND(TRACE) | KIND(CODE)));
 	return result;
+}
+
+static int name_deliver(struct waffle_rec *rec, void *arg)
+{
+	struct stage_record record = {.rec = rec};
+
+	return record_finish(arg, &record, KIND(THREAD_NAME));
+}
+
+int stages_names(const struct stages *stages)
+{
+	return enrich_names_each(stages->enrich, name_deliver, (void *)(uintptr_t)stages);
+}
+
+int stages_round(const struct stages *stages, uint64_t before_ts)
+{
+	int result = stages->requests ? requests_round(stages->requests, before_ts) : 0;
+
+	if (stages->tap)
+		stages->tap->round(stages->tap->arg);
+	if (result && result != -EINVAL) /* of one request */
+		return result;
+	enrich_names_look(stages->enrich, false);
+	return enrich_round(stages->enrich, stages->err)
+		       ?: stages_names(stages)
+		       ?: address_spaces_begin_round(stages->spaces, before_ts, stages->err);
 }
 
 int stages_pass(struct stages *stages, struct waffle_rec *rec)

@@ -41,6 +41,8 @@ struct stages {
 void stages_mapping(const struct stages *stages, const struct mmap_event *event, bool traced);
 /* Call it before each round of the drain; the records before `before_ts` follow. */
 int stages_round(const struct stages *stages, uint64_t before_ts);
+/* Passes the names of threads that were found to the file. */
+int stages_names(const struct stages *stages);
 /* Passes a record through the stages. Records must come in order of time. Negative errno: writing
  * failed; -EINVAL: the record was rejected. */
 int stages_pass(struct stages *stages, struct waffle_rec *rec);

@@ -13,6 +13,8 @@
 struct thread_build {
 	uint64_t closed_ts; /* later records belong to the next incarnation of the tid; 0: open */
 	uint32_t previous;  /* previous incarnation of the tid, or MODEL_NONE */
+	uint32_t own_name;  /* that of a THREAD_NAME record, in model.strings; 0: none */
+	uint64_t named_start_ts; /* when the thread that has it was started */
 };
 
 struct site_build {
@@ -82,6 +84,7 @@ void threads_add_attribute(struct builder *builder, const struct store_attribute
 void threads_add_transport(struct builder *builder, const struct store_transport *transport);
 void threads_add_rank(struct builder *builder, const struct store_rank *rank);
 void threads_add_task(struct builder *builder, const struct waffle_rec_task *task);
+void threads_add_name(struct builder *builder, const struct waffle_rec_thread_name *name);
 void threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork);
 void threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec);
 void threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone);

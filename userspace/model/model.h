@@ -31,7 +31,9 @@
  * thread. */
 struct model_thread {
 	uint32_t tid, pid;
-	uint32_t comm; /* last known name, in model.strings */
+	/* Last known name, in model.strings: the one that it has in its own program, or else the
+	 * kernel's. */
+	uint32_t comm;
 	/*
 	 * 0, or a lane that the program declared, with this number in its process. It is no thread:
 	 * its tid is 0, it is not `traced`, it has no scheduler, and its spans may overlap, and lie

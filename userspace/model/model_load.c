@@ -58,6 +58,9 @@ static void add_record(struct builder *builder, const struct waffle_rec *rec)
 	case WAFFLE_REC_TASK:
 		threads_add_task(builder, (const struct waffle_rec_task *)rec);
 		break;
+	case WAFFLE_REC_THREAD_NAME:
+		threads_add_name(builder, (const struct waffle_rec_thread_name *)rec);
+		break;
 	case WAFFLE_REC_FORK:
 		threads_add_fork(builder, (const struct waffle_rec_fork *)rec);
 		break;
@@ -128,6 +131,7 @@ static bool is_of_role(const struct builder *builder, const struct waffle_rec *r
 	case WAFFLE_REC_RETURN:
 		return site_has_role(builder, ((const struct waffle_rec_return *)rec)->site);
 	case WAFFLE_REC_TASK:
+	case WAFFLE_REC_THREAD_NAME:
 	case WAFFLE_REC_TRACK:
 	case WAFFLE_REC_ON_TRACK:
 	case WAFFLE_REC_FORK:
@@ -175,8 +179,8 @@ static void memory_message(void *arg, struct error *err)
 /* Records that neither only_roles nor only_declared needs: those about waits, and stacks. */
 #define KIND(name) (1u << WAFFLE_REC_##name)
 #define KINDS_NEEDED                                                                               \
-	(KIND(HIT) | KIND(SPAN_END) | KIND(RETURN) | KIND(TASK) | KIND(FORK) | KIND(EXEC) |        \
-	 KIND(EXIT) | KIND(LOSS) | KIND(TRACK) | KIND(ON_TRACK))
+	(KIND(HIT) | KIND(SPAN_END) | KIND(RETURN) | KIND(TASK) | KIND(THREAD_NAME) | KIND(FORK) | \
+	 KIND(EXEC) | KIND(EXIT) | KIND(LOSS) | KIND(TRACK) | KIND(ON_TRACK))
 
 static bool is_call_of_ranks(const struct site_info *site)
 {

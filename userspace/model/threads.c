@@ -165,6 +165,20 @@ void threads_add_task(struct builder *builder, const struct waffle_rec_task *tas
 		vec_add(&builder->names, (struct thread_name){task->rec.ts, index, comm});
 }
 
+void threads_add_name(struct builder *builder, const struct waffle_rec_thread_name *name)
+{
+	uint32_t index;
+	struct thread_build *build;
+
+	if (!name->rec.tid)
+		return;
+	index = threads_at(builder, name->rec.tid, name->rec.ts);
+	build = &builder->threads.data[index];
+	build->own_name = strtab_put(builder->model->strings, name->name,
+				     strnlen(name->name, sizeof(name->name)));
+	build->named_start_ts = name->start_ts;
+}
+
 void threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork)
 {
 	if (!fork->child_tgid || fork->child_tgid == fork->tgid) {
@@ -225,7 +239,10 @@ void threads_finish(struct builder *builder)
 		qsort(model->execs.data, model->execs.len, sizeof(struct model_exec), exec_compare);
 	for (size_t i = 0; i < model->threads.len; i++) {
 		struct model_thread *thread = &model->threads.data[i];
+		const struct thread_build *build = &builder->threads.data[i];
 
+		if (build->own_name && build->named_start_ts == thread->born_ts)
+			thread->comm = build->own_name;
 		if (!thread->comm)
 			thread->comm = unnamed;
 		if (thread->pid)

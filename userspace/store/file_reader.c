@@ -189,16 +189,23 @@ static uint64_t naming_key(const union file_naming *naming)
 {
 	const struct waffle_rec_track *track = &naming->track;
 
-	return naming->rec.kind == WAFFLE_REC_TASK ? naming->rec.tid
-						   : (uint64_t)track->tgid << 32 | track->track;
+	return naming->rec.kind == WAFFLE_REC_TRACK ? (uint64_t)track->tgid << 32 | track->track
+						    : naming->rec.tid;
 }
 
-/* Keeps a task or track record, in place of an earlier one of the same thread or track. `by_key`
- * has a map of each kind. */
-static int keep_task(struct file_reader *reader, struct map by_key[2], const struct waffle_rec *rec)
+/* Of records that name something, by kind: its key → index in `tasks`. */
+struct namings {
+	struct map tasks, tracks, thread_names;
+};
+
+/* Keeps a record in place of an earlier one of the same kind and thread or track. */
+static int keep_task(struct file_reader *reader, struct namings *namings,
+		     const struct waffle_rec *rec)
 {
 	union file_naming naming = {.rec = {0}};
-	struct map *keys = &by_key[rec->kind == WAFFLE_REC_TRACK];
+	struct map *keys = rec->kind == WAFFLE_REC_TRACK  ? &namings->tracks
+			   : rec->kind == WAFFLE_REC_TASK ? &namings->tasks
+							  : &namings->thread_names;
 	uint32_t known;
 
 	memcpy(&naming, rec, record_kinds[rec->kind].bytes);
@@ -215,7 +222,7 @@ static int keep_task(struct file_reader *reader, struct map by_key[2], const str
 	return 0;
 }
 
-static int keep_tasks(struct file_reader *reader, struct map by_key[2],
+static int keep_tasks(struct file_reader *reader, struct namings *namings,
 		      const struct chunk_entry *entry, struct error *err)
 {
 	const struct waffle_rec *rec;
@@ -229,7 +236,7 @@ static int keep_tasks(struct file_reader *reader, struct map by_key[2],
 		if (!record_names(rec->kind))
 			ret = -EBADMSG;
 		else if (rec->ts < reader->window.from_ts)
-			ret = keep_task(reader, by_key, rec);
+			ret = keep_task(reader, namings, rec);
 		if (ret < 0)
 			break;
 	}
@@ -246,7 +253,7 @@ static int decode_failed(struct file_reader *reader, int code, struct error *err
 
 int file_reader_seek(struct file_reader *reader, struct store_window window, struct error *err)
 {
-	struct map by_key[2] = {{0}};
+	struct namings namings = {0};
 	int ret = 0;
 
 	reader->window = window;
@@ -260,10 +267,11 @@ int file_reader_seek(struct file_reader *reader, struct store_window window, str
 		const struct chunk_entry *entry = &reader->file.entries.data[i];
 
 		if (entry->type == CHUNK_TASKS && entry->min_ts < window.from_ts)
-			ret = keep_tasks(reader, by_key, entry, err);
+			ret = keep_tasks(reader, &namings, entry, err);
 	}
-	map_free(&by_key[0]);
-	map_free(&by_key[1]);
+	map_free(&namings.tasks);
+	map_free(&namings.tracks);
+	map_free(&namings.thread_names);
 	return ret;
 }
 

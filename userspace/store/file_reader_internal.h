@@ -29,6 +29,7 @@ struct file_reader {
 		struct waffle_rec rec;
 		struct waffle_rec_task task;
 		struct waffle_rec_track track;
+		struct waffle_rec_thread_name name;
 	})
 	tasks;
 	size_t next_task, next_entry;

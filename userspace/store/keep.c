@@ -347,13 +347,24 @@ static uint32_t task_place(struct keep *keep)
 static void task_follow(struct keep *keep, const struct waffle_rec_task *task)
 {
 	uint32_t index = map_get(&keep->task_at, task->rec.tid);
+	struct waffle_rec_thread_name name = {0};
 
 	if (index == MAP_NONE) {
 		index = task_place(keep);
 		if (index == MAP_NONE || !map_set(&keep->task_at, task->rec.tid, index))
 			return;
 	}
-	keep->tasks.data[index] = (struct kept_task){.task = *task};
+	if (keep->tasks.data[index].task.start_ts == task->start_ts)
+		name = keep->tasks.data[index].name;
+	keep->tasks.data[index] = (struct kept_task){.task = *task, .name = name};
+}
+
+static void thread_name_follow(struct keep *keep, const struct waffle_rec_thread_name *name)
+{
+	uint32_t index = map_get(&keep->task_at, name->rec.tid);
+
+	if (index != MAP_NONE && keep->tasks.data[index].task.start_ts == name->start_ts)
+		keep->tasks.data[index].name = *name;
 }
 
 static void track_follow(struct keep *keep, const struct waffle_rec_track *track)
@@ -494,6 +505,9 @@ void keep_record(struct keep *keep, const struct waffle_rec *rec)
 	case WAFFLE_REC_TASK:
 		task_follow(keep, (const struct waffle_rec_task *)rec);
 		break;
+	case WAFFLE_REC_THREAD_NAME:
+		thread_name_follow(keep, (const struct waffle_rec_thread_name *)rec);
+		break;
 	case WAFFLE_REC_EXIT:
 	case WAFFLE_REC_EXEC:
 		exit_follow(keep, (const struct waffle_rec_exit *)rec);
@@ -542,6 +556,14 @@ static int head_records(const struct kept_segment *segment,
 	return result;
 }
 
+static int task_pass(const struct kept_task *kept,
+		     int (*each)(const struct waffle_rec *rec, void *arg), void *arg)
+{
+	int result = each(&kept->task.rec, arg);
+
+	return !result && kept->name.rec.kind ? each(&kept->name.rec, arg) : result;
+}
+
 int keep_each_head(const struct keep *keep, int (*each)(const struct waffle_rec *rec, void *arg),
 		   void *arg)
 {
@@ -550,7 +572,7 @@ int keep_each_head(const struct keep *keep, int (*each)(const struct waffle_rec 
 
 	for (size_t i = 0; !result && i < keep->tasks.len; i++)
 		if (keep->tasks.data[i].task.rec.ts < from_ts)
-			result = each(&keep->tasks.data[i].task.rec, arg);
+			result = task_pass(&keep->tasks.data[i], each, arg);
 	for (size_t i = 0; !result && i < keep->tracks.len; i++)
 		if (keep->tracks.data[i].track.rec.ts < from_ts)
 			result = each(&keep->tracks.data[i].track.rec, arg);

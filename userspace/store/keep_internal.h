@@ -41,9 +41,10 @@ struct kept_segment {
 	VEC(unsigned char) head; /* records, one behind the other */
 };
 
-/* The last task record of a thread. */
+/* The last task record of a thread, and the last one with its own name. */
 struct kept_task {
 	struct waffle_rec_task task;
+	struct waffle_rec_thread_name name; /* kind 0: none */
 	uint64_t ended; /* number of the segment in which it exited, from 1; 0: it lives */
 };
 

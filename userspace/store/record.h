@@ -24,7 +24,8 @@ size_t record_size(const void *rec, size_t available);
  */
 static inline bool record_names(unsigned kind)
 {
-	return kind == WAFFLE_REC_TASK || kind == WAFFLE_REC_TRACK;
+	return kind == WAFFLE_REC_TASK || kind == WAFFLE_REC_TRACK ||
+	       kind == WAFFLE_REC_THREAD_NAME;
 }
 
 /* The source (enum waffle_source) that counts records of this kind; WAFFLE_SOURCE_COUNT if

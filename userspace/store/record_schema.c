@@ -199,6 +199,13 @@ static const struct record_field track_fields[] = {
 	FIELD(waffle_rec_track, group, TEXT, "of tracks that belong together; empty: none"),
 };
 
+static const struct record_field thread_name_fields[] = {
+	TGID(waffle_rec_thread_name),
+	RESERVED(waffle_rec_thread_name),
+	FILE_FIELD(waffle_rec_thread_name, start_ts, TIME, "when the thread was created"),
+	FIELD(waffle_rec_thread_name, name, TEXT, "the name"),
+};
+
 static const struct record_field on_track_fields[] = {
 	FIELD(waffle_rec_on_track, id, ID, "the span, event or value of a counter"),
 	TGID(waffle_rec_on_track),
@@ -294,6 +301,10 @@ const struct record_kind record_kinds[] = {
 	[WAFFLE_REC_SAMPLE] = WORDS(sample, WAITS, "What the traced thread `tid` ran at a moment."),
 	[WAFFLE_REC_OPEN_WAIT] =
 		WORDS(open_wait, COUNT, "`tid` still waits at `ts`, when the capture ends."),
+	[WAFFLE_REC_THREAD_NAME] =
+		WORDS(thread_name, COUNT,
+		      "Python's module threading knows `tid` by a name. `ts` is the time of the "
+		      "thread's task record."),
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),

@@ -10,11 +10,13 @@
 #include "capture/enrich/open_waits_internal.h"
 #include "capture/enrich/stack_numbers_internal.h"
 #include "capture/enrich/stacks_internal.h"
+#include "capture/enrich/thread_names_internal.h"
 #include "target/loader/needed.h"
 #include "util/clock.h"
 #include "util/map.h"
 
 #define WOKEN_MAX (1u << 19)
+#define NAMES_ALL_NS 500000000ull /* limit of the last search for names */
 
 struct enrich {
 	struct kernel *kernel;
@@ -22,6 +24,7 @@ struct enrich {
 	struct processes *processes;
 	struct object_names *objects;
 	struct stacks *span_stacks; /* NULL: stacks of spans are not recorded */
+	struct thread_names *thread_names;
 	struct stack_numbers *stack_numbers;
 	struct open_waits *open_waits;
 	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
@@ -37,8 +40,9 @@ static int modules_open(struct enrich *enrich, struct store_writer *writer, stru
 	if (!result && kernel_stacks_wanted(enrich->kernel))
 		result = stacks_open(&enrich->span_stacks, enrich->kernel, writer, err);
 	uses.python = enrich->span_stacks;
+	enrich->thread_names = thread_names_open(enrich->kernel, enrich->span_stacks);
 	enrich->open_waits = open_waits_open(enrich->kernel, enrich->processes);
-	if (!result && !enrich->open_waits)
+	if (!result && (!enrich->open_waits || !enrich->thread_names))
 		result = error_set(err, ENOMEM, "out of memory");
 	return result ?: stack_numbers_open(&enrich->stack_numbers, &uses, err);
 }
@@ -70,6 +74,7 @@ void enrich_close(struct enrich *enrich)
 		return;
 	stack_numbers_close(enrich->stack_numbers);
 	object_names_close(enrich->objects);
+	thread_names_close(enrich->thread_names);
 	stacks_free(enrich->span_stacks);
 	open_waits_close(enrich->open_waits);
 	map_free(&enrich->woken);
@@ -258,7 +263,31 @@ void enrich_forget(struct enrich *enrich, pid_t pid)
 {
 	if (enrich->span_stacks)
 		stacks_forget(enrich->span_stacks, pid);
+	thread_names_forget(enrich->thread_names, pid);
 	stack_numbers_forget(enrich->stack_numbers, (uint32_t)pid);
+}
+
+/* ---- names of threads ---- */
+
+void enrich_threads(struct enrich *enrich, const struct waffle_rec *rec)
+{
+	thread_names_record(enrich->thread_names, rec);
+}
+
+void enrich_names_look(struct enrich *enrich, bool all)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (all)
+		thread_names_look_all(enrich->thread_names, now_ns + NAMES_ALL_NS);
+	else
+		thread_names_look(enrich->thread_names, now_ns);
+}
+
+int enrich_names_each(struct enrich *enrich, int (*pass)(struct waffle_rec *rec, void *arg),
+		      void *arg)
+{
+	return thread_names_each(enrich->thread_names, pass, arg);
 }
 
 /* ---- the end ---- */

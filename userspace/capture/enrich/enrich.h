@@ -37,6 +37,15 @@ int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *e
  * those of the wake-up. */
 void enrich_interrupt(struct enrich *enrich, struct waffle_rec *rec);
 
+/* The names that threads have in Python, which are read from the memory of their processes. */
+/* Follows threads. */
+void enrich_threads(struct enrich *enrich, const struct waffle_rec *rec);
+/* Looks for names now and then, or if `all` once in all processes. */
+void enrich_names_look(struct enrich *enrich, bool all);
+/* Passes records of the names found so far. */
+int enrich_names_each(struct enrich *enrich, int (*pass)(struct waffle_rec *rec, void *arg),
+		      void *arg);
+
 /* Prepares a file before a process maps it. */
 void enrich_file(struct enrich *enrich, int fd, const char *path);
 /* If stacks are recorded, prepares the libraries that a new program will map. */

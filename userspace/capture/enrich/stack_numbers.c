@@ -402,7 +402,7 @@ static int walk_mix(struct stack_numbers *numbers, const struct waffle_rec_frame
 	uint64_t python[WAFFLE_FRAMES_PYTHON_MAX];
 	uint64_t mixed[WAFFLE_FRAMES_USER_MAX + WAFFLE_FRAMES_PYTHON_MAX];
 	static const struct python_code_range unknown;
-	const struct python_code_range *interpreter;
+	const struct python *interpreter;
 	struct stack_mix mix = {.native = user.addresses,
 				.native_count = user.count,
 				.python = python,
@@ -415,7 +415,7 @@ static int walk_mix(struct stack_numbers *numbers, const struct waffle_rec_frame
 		return count;
 	interpreter = count ? stacks_interpreter(numbers->uses.python, frames->tgid) : NULL;
 	mix.python_count = (uint32_t)count;
-	user.count = stack_mix(&mix, interpreter ? interpreter : &unknown, mixed);
+	user.count = stack_mix(&mix, interpreter ? &interpreter->code : &unknown, mixed);
 	return walk_keep(numbers, &frames->rec, user, mixed, err);
 }
 

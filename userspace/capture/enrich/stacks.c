@@ -360,7 +360,7 @@ static void python_look(struct stacks *stacks, struct stack_process *process, pi
 
 	if (image_open(&image, pid))
 		return;
-	if (python_find(&process->python, &image, pid, mappings) == -EAGAIN)
+	if (python_find(&process->python, &image, pid, mappings, false) == -EAGAIN)
 		process->waits = stacks->python_waits = true;
 	image_close(&image);
 	if (!python->found || python->kernel.runtime)
@@ -618,9 +618,9 @@ int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 	return (int)frames->python_count;
 }
 
-const struct python_code_range *stacks_interpreter(const struct stacks *stacks, uint32_t tgid)
+const struct python *stacks_interpreter(const struct stacks *stacks, uint32_t tgid)
 {
 	uint32_t index = map_get(&stacks->process_at, tgid);
 
-	return index == MAP_NONE ? NULL : &stacks->processes.data[index].python.code;
+	return index == MAP_NONE ? NULL : &stacks->processes.data[index].python;
 }

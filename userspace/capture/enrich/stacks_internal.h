@@ -51,7 +51,8 @@ int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code);
 int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 		  const uint64_t *words, uint64_t *addresses, struct error *err);
 
-/* The code of the interpreter of a process. NULL: the process is not known. */
-const struct python_code_range *stacks_interpreter(const struct stacks *stacks, uint32_t tgid);
+/* The interpreter of a process, valid until other functions are called. NULL: the process is not
+ * known. */
+const struct python *stacks_interpreter(const struct stacks *stacks, uint32_t tgid);
 
 #endif

@@ -64,7 +64,7 @@ static uint32_t waker_text(struct flame *flame, uint32_t thread, bool interrupt)
 		return html_text(flame->page, "woken by an interrupt");
 	if (thread == MODEL_NONE)
 		return html_text(flame->page, "waker not recorded");
-	snprintf(text, sizeof(text), "woken by %.*s", WAFFLE_COMM_BYTES,
+	snprintf(text, sizeof(text), "woken by %.*s", WAFFLE_THREAD_NAME,
 		 model_thread_name(flame->page->model, thread));
 	return html_text(flame->page, text);
 }

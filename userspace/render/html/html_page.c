@@ -54,8 +54,7 @@ const char *html_thread(const struct model *model, uint32_t thread, char text[HT
 
 	if (thread >= model->threads.len)
 		return strcpy(text, "(not known)");
-	snprintf(text, HTML_THREAD_TEXT, "%.*s (%s)",
-		 model_is_track(model, thread) ? 2 * WAFFLE_TRACK_NAME : WAFFLE_COMM_BYTES, comm,
+	snprintf(text, HTML_THREAD_TEXT, "%.*s (%s)", 2 * WAFFLE_TRACK_NAME, comm,
 		 place_thread(place, model, thread));
 	return text;
 }

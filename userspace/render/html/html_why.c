@@ -141,7 +141,7 @@ static void part_json(struct html_page *page, const struct why *why, const struc
 	json_field_string(page->json, "grade", why_grade_names[part->grade]);
 	if (part->thread < model->threads.len && part->threads > 1) {
 		snprintf(threads, sizeof(threads), "%u threads of %.*s (%s)", part->threads,
-			 WAFFLE_COMM_BYTES, model_thread_name(model, part->thread),
+			 WAFFLE_THREAD_NAME, model_thread_name(model, part->thread),
 			 place_process(place, model, part->thread));
 		json_field_string(page->json, "culprit", threads);
 	} else if (part->thread < model->threads.len) {

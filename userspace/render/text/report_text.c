@@ -483,6 +483,12 @@ static int name_columns(const struct report *report)
 {
 	size_t widest = 8;
 
+	for (size_t i = 0; i < report->threads.len && report->model->sched; i++) {
+		size_t columns = (size_t)terminal_columns(
+			model_thread_name(report->model, report->threads.data[i]));
+
+		widest = columns > widest ? columns : widest;
+	}
 	for (size_t i = 0; i < report->spans.len; i++)
 		if (strlen(report->spans.data[i].name) > widest)
 			widest = strlen(report->spans.data[i].name);

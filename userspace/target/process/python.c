@@ -21,8 +21,8 @@
 		.code_table = 120, .ascii_bytes = 48, .compact_bytes = 72,                         \
 	}
 
-/* From Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code}.h; before
- * 3.11 also Include/cpython/frameobject.h, and in 3.8 Include/{frameobject,code}.h and
+/* From Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code,object}.h;
+ * before 3.11 also Include/cpython/frameobject.h, and in 3.8 Include/{frameobject,code}.h and
  * Include/internal/pycore_pystate.h. */
 static const struct {
 	uint32_t version; /* without the micro version: 0x030b */
@@ -31,19 +31,26 @@ static const struct {
 	struct waffle_python kernel;
 	uint32_t native_thread_id; /* 0: threads have none */
 	uint32_t code_short_name;
+	uint32_t frame_locals, type_cached_keys; /* f_localsplus, localsplus; ht_cached_keys */
 } known[] = {
 	{.version = 0x0308,
 	 .runtime_bytes = 1464,
 	 .kernel = OFFSETS_BEFORE_3_11(104, 1),
-	 .code_short_name = 112},
+	 .code_short_name = 112,
+	 .frame_locals = 360,
+	 .type_cached_keys = 872},
 	{.version = 0x0309,
 	 .runtime_bytes = 656,
 	 .kernel = OFFSETS_BEFORE_3_11(104, 1),
-	 .code_short_name = 112},
+	 .code_short_name = 112,
+	 .frame_locals = 360,
+	 .type_cached_keys = 864},
 	{.version = 0x030a,
 	 .runtime_bytes = 672,
 	 .kernel = OFFSETS_BEFORE_3_11(96, 2),
-	 .code_short_name = 112},
+	 .code_short_name = 112,
+	 .frame_locals = 352,
+	 .type_cached_keys = 872},
 	{
 		.version = 0x030b,
 		.kernel = {.interpreters_main = 48,
@@ -68,6 +75,8 @@ static const struct {
 			   .compact_bytes = 72},
 		.native_thread_id = 160,
 		.code_short_name = 120,
+		.frame_locals = 72,
+		.type_cached_keys = 872,
 	},
 	{
 		.version = 0x030c,
@@ -92,6 +101,8 @@ static const struct {
 			   .compact_bytes = 56},
 		.native_thread_id = 144,
 		.code_short_name = 120,
+		.frame_locals = 72,
+		.type_cached_keys = 880,
 	},
 };
 
@@ -99,10 +110,11 @@ static const struct {
  * versions. */
 static const struct {
 	uint32_t version;
-	uint8_t thread_state, interpreter_frame, code_object; /* start of these sections */
+	/* start of these sections */
+	uint8_t thread_state, interpreter_frame, code_object, type_object;
 } told[] = {
-	{0x030d, 19, 28, 34},
-	{0x030e, 22, 31, 39},
+	{0x030d, 19, 28, 34, 46},
+	{0x030e, 22, 31, 39, 52},
 };
 enum { /* Include/internal/pycore_debug_offsets.h */
        OFFSET_VERSION = 1,
@@ -118,6 +130,7 @@ enum { /* Include/internal/pycore_debug_offsets.h */
        OFFSET_FRAME_PREVIOUS = 1,
        OFFSET_FRAME_EXECUTABLE = 2,
        OFFSET_FRAME_INSTR = 3,
+       OFFSET_FRAME_LOCALS = 4,
        OFFSET_FRAME_OWNER = 5,
        /* in the section code_object */
        OFFSET_CODE_FILENAME = 1,
@@ -126,9 +139,20 @@ enum { /* Include/internal/pycore_debug_offsets.h */
        OFFSET_CODE_LINE_TABLE = 4,
        OFFSET_CODE_FIRST_LINE = 5,
        OFFSET_CODE_INSTRUCTIONS = 9,
+       /* in the section type_object */
+       OFFSET_TYPE_SIZE = 0,
+       OFFSET_TYPE_NAME = 1,
+       OFFSET_TYPE_FLAGS = 3,
 
        OFFSET_WORDS = 64
 };
+
+/* Of PyHeapTypeObject, the bytes between its PyTypeObject and ht_cached_keys:
+ * Include/cpython/object.h. */
+#define CACHED_KEYS_AFTER_TYPE 464
+/* PyTypeObject: tp_name and tp_flags, which are the same in all versions */
+#define TYPE_NAME 24
+#define TYPE_FLAGS 168
 
 /* ---- the process ---- */
 
@@ -156,8 +180,17 @@ static bool offsets_make_sense(const uint64_t *words)
 {
 	for (unsigned i = 3; i < OFFSET_WORDS; i++)
 		if (words[i] > 1u << 24)
-			return i > 48; /* later words are not used here */
+			return i > 48; /* of the later ones, cached_keys_told() is wary */
 	return true;
+}
+
+/* Returns 0 if the section is not where it is known to be. */
+static uint32_t cached_keys_told(const uint64_t *type)
+{
+	return type[OFFSET_TYPE_NAME] == TYPE_NAME && type[OFFSET_TYPE_FLAGS] == TYPE_FLAGS &&
+			       type[OFFSET_TYPE_SIZE] < 1u << 12
+		       ? (uint32_t)type[OFFSET_TYPE_SIZE] + CACHED_KEYS_AFTER_TYPE
+		       : 0;
 }
 
 static void offsets_ask(struct python *python, const struct image *image, uint64_t runtime)
@@ -176,6 +209,8 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 		if (python->version >> 16 != told[i].version || words[OFFSET_FREE_THREADED])
 			continue;
 		python->code_short_name = (uint32_t)code[OFFSET_CODE_NAME];
+		python->frame_locals = (uint32_t)frame[OFFSET_FRAME_LOCALS];
+		python->type_cached_keys = cached_keys_told(words + told[i].type_object);
 		python->kernel = (struct waffle_python){
 			.runtime = runtime,
 			.interpreters_main = (uint32_t)words[OFFSET_INTERPRETERS_HEAD],
@@ -215,6 +250,8 @@ static void offsets_know(struct python *python, const struct image *image,
 		python->version = place->version_at ? python->version : known[i].version << 16;
 		python->kernel = known[i].kernel;
 		python->code_short_name = known[i].code_short_name;
+		python->frame_locals = known[i].frame_locals;
+		python->type_cached_keys = known[i].type_cached_keys;
 		python->kernel.thread_key =
 			thread_key(known[i].kernel.thread_key, known[i].native_thread_id);
 		python->kernel.runtime = python->kernel.thread_key ? place->runtime : 0;
@@ -279,14 +316,24 @@ static int file_has_python(struct python *python, const struct image *image, pid
 	return 1;
 }
 
+static bool has_name(const struct mapping *mapping)
+{
+	const char *slash = strrchr(mapping->path, '/');
+
+	return strstr(slash ? slash : mapping->path, "python");
+}
+
 int python_find(struct python *python, const struct image *image, pid_t pid,
-		const struct mappings *mappings)
+		const struct mappings *mappings, bool named)
 {
 	int result = 0;
 
 	*python = (struct python){0};
 	for (size_t i = 0; i < mappings->list.len; i++) {
-		int found = file_has_python(python, image, pid, &mappings->list.data[i]);
+		const struct mapping *mapping = &mappings->list.data[i];
+		int found = named && !has_name(mapping)
+				    ? 0
+				    : file_has_python(python, image, pid, mapping);
 
 		if (found > 0)
 			return 0;
@@ -299,8 +346,8 @@ int python_find(struct python *python, const struct image *image, pid_t pid,
 /* ---- frames ---- */
 
 /* Writes U+FFFD for a NUL, which would end the text, and for surrogates. CPython uses those for
- * bytes of a path that are not UTF-8. */
-static void put_utf8(char *text, size_t size, size_t *len, uint32_t character)
+ * bytes of a path that are not UTF-8. False: it does not fit. */
+static bool put_utf8(char *text, size_t size, size_t *len, uint32_t character)
 {
 	static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
 	unsigned bytes;
@@ -309,17 +356,17 @@ static void put_utf8(char *text, size_t size, size_t *len, uint32_t character)
 		character = 0xfffd;
 	bytes = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
 	if (*len + bytes >= size)
-		return;
+		return false;
 	for (unsigned i = bytes - 1; i > 0; i--) {
 		text[*len + i] = (char)(0x80 | (character & 0x3f));
 		character >>= 6;
 	}
 	text[*len] = (char)(marks[bytes] | character);
 	*len += bytes;
+	return true;
 }
 
-/* Converts a str with one, two or four bytes per character to UTF-8. */
-static bool text_decode(const struct waffle_code_text *from, const unsigned char *bytes,
+bool python_text_decode(const struct waffle_code_text *from, const unsigned char *bytes,
 			size_t bytes_max, char *text, size_t size)
 {
 	uint32_t kind = WAFFLE_PYTHON_KIND(from->state);
@@ -333,7 +380,8 @@ static bool text_decode(const struct waffle_code_text *from, const unsigned char
 		uint32_t character = 0;
 
 		memcpy(&character, bytes + i, kind);
-		put_utf8(text, size, &len, character);
+		if (!put_utf8(text, size, &len, character))
+			break;
 	}
 	text[len] = '\0';
 	return len > 0;
@@ -388,10 +436,10 @@ bool python_frame_of(const struct python *python, const struct waffle_rec_code *
 	uint64_t first = code->code + python->kernel.code_instructions;
 
 	*frame = (struct python_frame){0};
-	if (!text_decode(&code->name_text, code->name, sizeof(code->name), frame->function,
-			 sizeof(frame->function)) ||
-	    !text_decode(&code->file_text, code->file, sizeof(code->file), frame->file,
-			 sizeof(frame->file)))
+	if (!python_text_decode(&code->name_text, code->name, sizeof(code->name), frame->function,
+				sizeof(frame->function)) ||
+	    !python_text_decode(&code->file_text, code->file, sizeof(code->file), frame->file,
+				sizeof(frame->file)))
 		return false;
 	if (code->table_bytes <= sizeof(code->table))
 		/* A frame that has not executed anything yet points before its first

@@ -29,15 +29,19 @@ struct python {
 	struct python_code_range code;
 	uint64_t code_type;       /* address of PyCode_Type; 0: unknown */
 	uint32_t code_short_name; /* PyCodeObject: co_name, which is not qualified */
+	/* For the names of threads (python_threads.h); 0: unknown. */
+	uint32_t frame_locals;     /* of a frame: its local variables */
+	uint32_t type_cached_keys; /* PyHeapTypeObject: ht_cached_keys */
 };
 
 /*
  * Searches the files that a process has mapped for an interpreter. It looks for the section of the
  * run-time state, so it also finds an interpreter that is stripped or embedded in another program.
- * -EAGAIN: none was found yet, and some files are still being parsed.
+ * `named`: it looks only into files whose names contain "python". -EAGAIN: none was found yet, and
+ * some files are still being parsed.
  */
 int python_find(struct python *python, const struct image *image, pid_t pid,
-		const struct mappings *mappings);
+		const struct mappings *mappings, bool named);
 
 /* Where an interpreter is in memory. */
 struct python_place {
@@ -58,6 +62,11 @@ struct python_frame {
 	char file[PYTHON_FILE_MAX];
 	uint32_t line; /* 0: unknown */
 };
+
+/* Converts a str, as CPython stores it, to UTF-8. One that does not fit is cut between characters.
+ * False: it is empty, or no str. */
+bool python_text_decode(const struct waffle_code_text *from, const unsigned char *bytes,
+			size_t bytes_max, char *text, size_t size);
 
 /* Reads a code object from the process, with the address of its instructions. False: it cannot be
  * read. */

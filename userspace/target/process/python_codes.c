@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PAGE_BYTES 4096ull
 #define CHUNK_PAGES 32 /* as much as opener_read() reads at once */
 #define CACHE_PAGES 4096
 #define SEARCH_BYTES_MAX (16ull << 30) /* of one search */
@@ -15,7 +14,7 @@
 #define ABSENT_BYTES 64                /* an absent page counts as so many */
 /* A page with a name counts as much as another page, and a code object that is read as so many
  * bytes. A program may make up any number of both, so a chunk is searched only up to a limit. */
-#define CODE_BYTES (16 * PAGE_BYTES)
+#define CODE_BYTES (16 * IMAGE_PAGE_BYTES)
 #define CHUNK_BYTES_MAX (16ull << 20)
 #define CODE_ALIGNMENT 16
 #define REFERENCES_MAX (1u << 30)
@@ -78,39 +77,6 @@ bool python_code_at(struct python_code *code, const struct python *python,
 
 /* ---- names ---- */
 
-/* Reading another process's memory takes long (opener.h), and names lie close together. */
-struct python_page_cache {
-	uint64_t read; /* bytes, with those of code objects (CODE_BYTES) */
-	struct {
-		uint64_t page; /* address; 0: unused */
-		size_t bytes;
-		unsigned char data[PAGE_BYTES];
-	} slots[CACHE_PAGES];
-};
-
-/* Reads a few bytes, of one page. False: they can't be read. */
-static bool cache_read(struct python_page_cache *cache, const struct image *image, uint64_t address,
-		       void *to, size_t size)
-{
-	uint64_t page = address & ~(PAGE_BYTES - 1), at = address - page;
-	size_t slot = (size_t)(page / PAGE_BYTES) % CACHE_PAGES;
-
-	if (!page || at + size > PAGE_BYTES) {
-		cache->read += PAGE_BYTES;
-		return image_read(image, address, to, size);
-	}
-	if (cache->slots[slot].page != page) {
-		cache->read += PAGE_BYTES;
-		cache->slots[slot].page = page;
-		cache->slots[slot].bytes =
-			image_read_some(image, page, cache->slots[slot].data, PAGE_BYTES);
-	}
-	if (at + size > cache->slots[slot].bytes)
-		return false;
-	memcpy(to, cache->slots[slot].data + at, size);
-	return true;
-}
-
 /* Whether a str may be one of the names. Only texts in ASCII are compared. */
 static bool name_is_wanted(const struct python_codes *codes, const struct python *python,
 			   const struct image *image, uint64_t name)
@@ -120,7 +86,7 @@ static bool name_is_wanted(const struct python_codes *codes, const struct python
 	uint64_t length;
 	uint32_t state;
 
-	if (!cache_read(codes->cache, image, name, head, sizeof(head)))
+	if (!image_pages_read(codes->pages, image, name, head, sizeof(head)))
 		return false;
 	memcpy(&length, head + WAFFLE_PYTHON_LENGTH, sizeof(length));
 	memcpy(&state, head + WAFFLE_PYTHON_STATE, sizeof(state));
@@ -128,8 +94,8 @@ static bool name_is_wanted(const struct python_codes *codes, const struct python
 		return true;
 	for (size_t i = 0; i < codes->name_count; i++)
 		if (length < sizeof(text) && length == strlen(codes->names[i]) &&
-		    cache_read(codes->cache, image, name + python->kernel.ascii_bytes, text,
-			       length) &&
+		    image_pages_read(codes->pages, image, name + python->kernel.ascii_bytes, text,
+				     length) &&
 		    !memcmp(text, codes->names[i], length))
 			return true;
 	return false;
@@ -149,14 +115,14 @@ int python_codes_begin(struct python_codes *codes, pid_t pid, const char *const 
 		return result;
 	codes->names = names;
 	codes->name_count = name_count;
-	codes->cache = calloc(1, sizeof(*codes->cache));
-	return codes->cache ? 0 : -ENOMEM;
+	codes->pages = image_pages_new(CACHE_PAGES);
+	return codes->pages ? 0 : -ENOMEM;
 }
 
 void python_codes_free(struct python_codes *codes)
 {
 	mappings_free(&codes->mappings);
-	free(codes->cache);
+	image_pages_free(codes->pages);
 	*codes = (struct python_codes){0};
 }
 
@@ -173,10 +139,18 @@ struct codes_search {
 	const struct image *image;
 	python_code_fn *each;
 	void *arg;
+	uint64_t code_bytes;   /* of code objects that were read in this chunk: CODE_BYTES each */
+	uint64_t bytes_before; /* of pages, when the chunk began */
 };
 
+/* How much work the chunk was so far, apart from its own bytes. */
+static uint64_t chunk_bytes(const struct codes_search *search)
+{
+	return search->code_bytes + image_pages_bytes(search->codes->pages) - search->bytes_before;
+}
+
 /* An object whose type is PyCode_Type. Most of its words are among those that were read. */
-static void code_check(const struct codes_search *search, uint64_t address, const uint64_t *words,
+static void code_check(struct codes_search *search, uint64_t address, const uint64_t *words,
 		       size_t count)
 {
 	size_t at = search->python->code_short_name / 8;
@@ -185,22 +159,21 @@ static void code_check(const struct codes_search *search, uint64_t address, cons
 
 	if (at < count)
 		name = words[at];
-	else if (!cache_read(search->codes->cache, search->image, address + 8 * at, &name,
-			     sizeof(name)))
+	else if (!image_pages_read(search->codes->pages, search->image, address + 8 * at, &name,
+				   sizeof(name)))
 		return;
 	if (!name_is_wanted(search->codes, search->python, search->image, name))
 		return;
-	search->codes->cache->read += CODE_BYTES;
+	search->code_bytes += CODE_BYTES;
 	if (python_code_at(&code, search->python, search->image, address))
 		search->each(&code, search->arg);
 }
 
-static void words_search(const struct codes_search *search, uint64_t address, const uint64_t *words,
+static void words_search(struct codes_search *search, uint64_t address, const uint64_t *words,
 			 size_t count)
 {
 	for (size_t i = OBJECT_TYPE / 8; i < count; i += CODE_ALIGNMENT / 8)
-		if (words[i] == search->python->code_type &&
-		    search->codes->cache->read < CHUNK_BYTES_MAX)
+		if (words[i] == search->python->code_type && chunk_bytes(search) < CHUNK_BYTES_MAX)
 			code_check(search, address + 8 * i - OBJECT_TYPE, words + i - 1,
 				   count - i + 1);
 }
@@ -208,44 +181,45 @@ static void words_search(const struct codes_search *search, uint64_t address, co
 /* Searches those of up to CHUNK_PAGES pages that are in memory. Pages that are not must not be
  * read, since that would bring them there. Returns how much work it was, in bytes. An object is
  * aligned to 16 bytes, so its type is in the same page as its begin. */
-static uint64_t chunk_search(const struct codes_search *search, int pagemap, uint64_t address,
+static uint64_t chunk_search(struct codes_search *search, int pagemap, uint64_t address,
 			     size_t pages)
 {
-	uint64_t map[CHUNK_PAGES], words[CHUNK_PAGES * PAGE_BYTES / 8];
+	uint64_t map[CHUNK_PAGES], words[CHUNK_PAGES * IMAGE_PAGE_BYTES / 8];
 	uint64_t bytes = pages * ABSENT_BYTES;
-	uint64_t *read = &search->codes->cache->read;
 	ssize_t got = pread(pagemap, map, pages * sizeof(*map),
-			    (off_t)(address / PAGE_BYTES * sizeof(*map)));
+			    (off_t)(address / IMAGE_PAGE_BYTES * sizeof(*map)));
 	size_t known = got > 0 ? (size_t)got / sizeof(*map) : 0, end;
 
-	*read = 0;
+	search->code_bytes = 0;
+	search->bytes_before = image_pages_bytes(search->codes->pages);
 	for (size_t i = 0; i < known; i = end + 1) {
-		uint64_t from = address + i * PAGE_BYTES;
+		uint64_t from = address + i * IMAGE_PAGE_BYTES;
 
 		for (end = i; end < known && map[end] & PAGE_PRESENT;)
 			end++;
 		if (end == i)
 			continue;
-		words_search(search, from, words,
-			     image_read_some(search->image, from, words, (end - i) * PAGE_BYTES) /
-				     8);
-		bytes += (end - i) * PAGE_BYTES;
+		words_search(
+			search, from, words,
+			image_read_some(search->image, from, words, (end - i) * IMAGE_PAGE_BYTES) /
+				8);
+		bytes += (end - i) * IMAGE_PAGE_BYTES;
 	}
-	return bytes + *read;
+	return bytes + chunk_bytes(search);
 }
 
 bool python_codes_step(struct python_codes *codes, const struct python *python,
 		       const struct image *image, uint64_t bytes, python_code_fn *each, void *arg)
 {
 	int pagemap = openat(image->process, "pagemap", O_RDONLY | O_CLOEXEC);
-	struct codes_search search = {codes, python, image, each, arg};
+	struct codes_search search = {codes, python, image, each, arg, 0, 0};
 	uint64_t until = codes->bytes + bytes;
 
 	until = until < SEARCH_BYTES_MAX ? until : SEARCH_BYTES_MAX;
 	while (pagemap >= 0 && codes->next < codes->mappings.list.len && codes->bytes < until) {
 		const struct mapping *mapping = &codes->mappings.list.data[codes->next];
 		uint64_t at = codes->address > mapping->start ? codes->address : mapping->start;
-		uint64_t pages = (mapping->end - at) / PAGE_BYTES;
+		uint64_t pages = (mapping->end - at) / IMAGE_PAGE_BYTES;
 
 		if (!is_heap(mapping) || at >= mapping->end) {
 			codes->next++;
@@ -254,7 +228,7 @@ bool python_codes_step(struct python_codes *codes, const struct python *python,
 		pages = pages < CHUNK_PAGES ? pages : CHUNK_PAGES;
 		if (pages)
 			codes->bytes += chunk_search(&search, pagemap, at, pages);
-		codes->address = pages ? at + pages * PAGE_BYTES : mapping->end;
+		codes->address = pages ? at + pages * IMAGE_PAGE_BYTES : mapping->end;
 	}
 	if (pagemap >= 0)
 		close(pagemap);

@@ -8,6 +8,7 @@
 #ifndef WAFFLE_TARGET_PROCESS_PYTHON_CODES_H
 #define WAFFLE_TARGET_PROCESS_PYTHON_CODES_H
 
+#include "target/process/image_pages.h"
 #include "target/process/python.h"
 
 struct python_code {
@@ -24,10 +25,10 @@ struct python_codes {
 	const char *const *names; /* of the functions to find, not qualified: "step" */
 	size_t name_count;
 	struct mappings mappings;
-	struct python_page_cache *cache; /* pages with names */
-	size_t next;                     /* index of the current mapping */
-	uint64_t address;                /* where the search goes on in it */
-	uint64_t bytes;                  /* searched so far */
+	struct image_pages *pages; /* those with names */
+	size_t next;               /* index of the current mapping */
+	uint64_t address;          /* where the search goes on in it */
+	uint64_t bytes;            /* searched so far */
 };
 
 typedef void python_code_fn(const struct python_code *code, void *arg);

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/enrich/thread_names_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/address_space/hit_image.h"
+#include "target/process/process_tids.h"
+#include "target/process/python_threads.h"
+#include "util/clock.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+#define THREADS_MAX (1u << 16)
+#define FOUND_MAX (1u << 16)
+/* A thread has its id some time after it is seen, and a program may give it a name later still. */
+static const uint64_t pauses_ns[] = {20000000, 100000000, 500000000, 2000000000};
+#define LOOKS (sizeof(pauses_ns) / sizeof(pauses_ns[0]))
+/* Looking takes at most 1 / COST of a CPU, and keeps other records waiting so long at once. */
+#define COST 25
+#define SLICE_NS 5000000ull
+
+_Static_assert(PYTHON_THREAD_NAME_MAX == WAFFLE_THREAD_NAME, "a name fits into its record");
+
+struct named_thread {
+	struct waffle_rec_thread_name rec; /* with the last name that was passed on */
+	/* Neighbours among the threads of its process; `next` of an unused one: the next such one.
+	 * MAP_NONE: none. */
+	uint32_t next, previous;
+};
+
+struct named_process {
+	pid_t pid;            /* 0: unused */
+	uint32_t thread;      /* the first one; MAP_NONE: none */
+	uint32_t looks;       /* since the last news */
+	uint64_t due_ns;      /* when it is looked at; UINT64_MAX: not until there are news */
+	uint64_t rest_ns;     /* not before */
+	uint64_t seen_ts;     /* of its last TASK record */
+	struct python python; /* if stacks are not recorded */
+};
+
+struct found_name {
+	uint32_t tid;
+	pid_t pid;
+	char name[WAFFLE_THREAD_NAME];
+};
+
+struct thread_names {
+	const struct kernel *kernel;
+	const struct stacks *stacks;
+	struct map thread_at, process_at; /* tid, pid → index */
+	VEC(struct named_thread) threads;
+	VEC(struct named_process) processes;
+	uint32_t unused_thread; /* MAP_NONE: none */
+	VEC(uint32_t) unused_processes;
+	VEC(struct found_name) found; /* not passed on yet */
+	uint64_t due_ns;              /* of the process whose turn is next */
+	struct python_threads search; /* in `searched` */
+	pid_t searched;               /* 0: none */
+	uint64_t took_ns;             /* by the search so far */
+};
+
+struct thread_names *thread_names_open(const struct kernel *kernel, const struct stacks *stacks)
+{
+	struct thread_names *names = calloc(1, sizeof(*names));
+
+	if (names)
+		*names = (struct thread_names){.kernel = kernel,
+					       .stacks = stacks,
+					       .unused_thread = MAP_NONE,
+					       .due_ns = UINT64_MAX};
+	return names;
+}
+
+static void search_end(struct thread_names *names)
+{
+	if (names->searched)
+		python_threads_end(&names->search);
+	names->searched = 0;
+}
+
+void thread_names_close(struct thread_names *names)
+{
+	if (!names)
+		return;
+	search_end(names);
+	map_free(&names->thread_at);
+	map_free(&names->process_at);
+	vec_free(&names->threads);
+	vec_free(&names->processes);
+	vec_free(&names->unused_processes);
+	vec_free(&names->found);
+	free(names);
+}
+
+/* ---- threads and processes ---- */
+
+static struct named_process *process_known(struct thread_names *names, uint32_t pid)
+{
+	uint32_t index = map_get(&names->process_at, pid);
+
+	return index == MAP_NONE ? NULL : &names->processes.data[index];
+}
+
+static struct named_process *process_of(struct thread_names *names, uint32_t pid)
+{
+	struct named_process *process = process_known(names, pid);
+	uint32_t index = (uint32_t)names->processes.len;
+
+	if (process)
+		return process;
+	if (names->unused_processes.len)
+		index = names->unused_processes.data[--names->unused_processes.len];
+	else if (!vec_push(&names->processes, (struct named_process){0}))
+		return NULL;
+	if (!map_set(&names->process_at, pid, index))
+		return NULL; /* the slot is lost */
+	process = &names->processes.data[index];
+	*process = (struct named_process){.pid = (pid_t)pid, .thread = MAP_NONE};
+	return process;
+}
+
+static void process_wake(struct thread_names *names, struct named_process *process)
+{
+	uint64_t due_ns = clock_monotonic_ns() + pauses_ns[0];
+
+	process->looks = 0;
+	if (process->due_ns && process->due_ns < due_ns)
+		return;
+	process->due_ns = due_ns > process->rest_ns ? due_ns : process->rest_ns;
+	if (process->due_ns < names->due_ns)
+		names->due_ns = process->due_ns;
+}
+
+static void slot_free(struct thread_names *names, uint32_t index)
+{
+	names->threads.data[index].next = names->unused_thread;
+	names->unused_thread = index;
+}
+
+static void thread_remove(struct thread_names *names, uint32_t tid)
+{
+	uint32_t index = map_remove(&names->thread_at, tid);
+	const struct named_thread *thread;
+
+	if (index == MAP_NONE)
+		return;
+	thread = &names->threads.data[index];
+	if (thread->next != MAP_NONE)
+		names->threads.data[thread->next].previous = thread->previous;
+	if (thread->previous != MAP_NONE)
+		names->threads.data[thread->previous].next = thread->next;
+	else
+		process_known(names, thread->rec.tgid)->thread = thread->next;
+	slot_free(names, index);
+}
+
+static bool thread_add(struct thread_names *names, struct named_process *process,
+		       const struct waffle_rec_task *task)
+{
+	uint32_t index = names->unused_thread;
+	struct named_thread thread = {
+		.rec = {.rec = task->rec, .tgid = task->tgid, .start_ts = task->start_ts},
+		.next = process->thread,
+		.previous = MAP_NONE};
+
+	thread.rec.rec.kind = WAFFLE_REC_THREAD_NAME;
+	if (names->thread_at.len >= THREADS_MAX)
+		return false;
+	if (index != MAP_NONE)
+		names->unused_thread = names->threads.data[index].next;
+	else if (vec_push(&names->threads, thread))
+		index = (uint32_t)names->threads.len - 1;
+	else
+		return false;
+	names->threads.data[index] = thread;
+	if (!map_set(&names->thread_at, task->rec.tid, index)) {
+		slot_free(names, index);
+		return false;
+	}
+	if (thread.next != MAP_NONE)
+		names->threads.data[thread.next].previous = index;
+	process->thread = index;
+	return true;
+}
+
+/* The main thread is left out: its name in the kernel is that of the program. */
+static void task_follow(struct thread_names *names, const struct waffle_rec_task *task)
+{
+	uint32_t index = map_get(&names->thread_at, task->rec.tid);
+	struct named_process *process;
+
+	if (!(task->flags & WAFFLE_TASK_TRACED_FLAG) || task->rec.tid == task->tgid)
+		return;
+	if (index != MAP_NONE && (names->threads.data[index].rec.start_ts != task->start_ts ||
+				  names->threads.data[index].rec.tgid != task->tgid)) {
+		thread_remove(names, task->rec.tid);
+		index = MAP_NONE;
+	}
+	process = process_of(names, task->tgid);
+	if (!process || (index == MAP_NONE && !thread_add(names, process, task)))
+		return;
+	process->seen_ts = task->rec.ts;
+	process_wake(names, process);
+}
+
+void thread_names_forget(struct thread_names *names, pid_t pid)
+{
+	uint32_t index = map_get(&names->process_at, (uint64_t)pid);
+
+	if (index == MAP_NONE)
+		return;
+	if (names->searched == pid)
+		search_end(names);
+	while (names->processes.data[index].thread != MAP_NONE)
+		thread_remove(names,
+			      names->threads.data[names->processes.data[index].thread].rec.rec.tid);
+	map_remove(&names->process_at, (uint64_t)pid);
+	names->processes.data[index] = (struct named_process){.due_ns = UINT64_MAX};
+	(void)vec_push(&names->unused_processes, index);
+}
+
+void thread_names_record(struct thread_names *names, const struct waffle_rec *rec)
+{
+	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
+
+	if (rec->kind == WAFFLE_REC_TASK)
+		task_follow(names, (const struct waffle_rec_task *)rec);
+	else if (rec->kind == WAFFLE_REC_EXEC || rec->tid == end->tgid)
+		thread_names_forget(names, (pid_t)end->tgid);
+	else
+		thread_remove(names, rec->tid);
+}
+
+/* ---- looking ---- */
+
+/* The names that one step of a search found. */
+struct step {
+	struct thread_names *names;
+	pid_t pid;
+	struct python_thread list[PYTHON_THREADS_STEP];
+	size_t count;
+	bool other; /* the process sees other tids than we do */
+};
+
+static void thread_found(const struct python_thread *thread, void *arg)
+{
+	struct step *step = arg;
+
+	if (step->count < PYTHON_THREADS_STEP)
+		step->list[step->count++] = *thread;
+}
+
+static void name_keep(struct step *step, uint32_t seen, uint32_t tid)
+{
+	struct found_name found = {.tid = tid, .pid = step->pid};
+
+	for (size_t i = 0; i < step->count; i++) {
+		if (step->list[i].seen_tid != seen || step->names->found.len >= FOUND_MAX)
+			continue;
+		memcpy(found.name, step->list[i].name, sizeof(found.name));
+		(void)vec_push(&step->names->found, found);
+	}
+}
+
+static void other_tid(uint32_t seen, uint32_t tid, void *arg)
+{
+	struct step *step = arg;
+
+	step->other = true;
+	name_keep(step, seen, tid);
+}
+
+/* Continues the search. Keeps the names of threads that still live after the names were read.
+ * Returns whether some are left. */
+static bool search_step(struct thread_names *names)
+{
+	struct step step = {.names = names, .pid = names->searched};
+	bool more = python_threads_step(&names->search, thread_found, &step);
+	size_t before = names->found.len;
+
+	if (!step.count)
+		return more;
+	process_tids_each(step.pid, other_tid, &step);
+	for (size_t i = 0; i < step.count && !step.other; i++)
+		if (process_has_tid(step.pid, step.list[i].seen_tid))
+			name_keep(&step, step.list[i].seen_tid, step.list[i].seen_tid);
+	if (!image_is_there(&names->search.image)) /* the tids are those of another program */
+		names->found.len = before;
+	return more;
+}
+
+/* NULL: it is unknown, or there is none. */
+static const struct python *interpreter_of(struct thread_names *names,
+					   struct named_process *process, const struct image *image)
+{
+	struct error gone = ERROR_INIT;
+	struct mappings mappings;
+
+	if (names->stacks)
+		return stacks_interpreter(names->stacks, (uint32_t)process->pid);
+	if (process->python.found || process_mappings(&mappings, process->pid, &gone))
+		return &process->python;
+	python_find(&process->python, image, process->pid, &mappings, true);
+	mappings_free(&mappings);
+	return &process->python;
+}
+
+static bool search_begin(struct thread_names *names, struct named_process *process)
+{
+	const struct python *python;
+	struct image image;
+
+	search_end(names);
+	if (hit_image_open(&image, names->kernel, process->pid, process->seen_ts))
+		return false;
+	python = interpreter_of(names, process, &image);
+	if (!python)
+		image_close(&image);
+	else if (python_threads_begin(&names->search, python, &image))
+		names->searched = process->pid;
+	return names->searched;
+}
+
+/* Whether some thread of a process has no name. */
+static bool lacks_names(const struct thread_names *names, const struct named_process *process)
+{
+	for (uint32_t i = process->thread; i != MAP_NONE; i = names->threads.data[i].next)
+		if (!names->threads.data[i].rec.name[0])
+			return true;
+	return false;
+}
+
+/* Sets when a process that was looked at is next. */
+static void turn_end(struct thread_names *names, struct named_process *process, uint64_t now_ns)
+{
+	process->rest_ns = now_ns + COST * names->took_ns;
+	process->due_ns = UINT64_MAX;
+	if (++process->looks >= LOOKS || !lacks_names(names, process))
+		return;
+	process->due_ns = now_ns + pauses_ns[process->looks];
+	if (process->due_ns < process->rest_ns)
+		process->due_ns = process->rest_ns;
+}
+
+/* Begins a search in the next process whose turn it is. NULL: there is none. */
+static struct named_process *turn_begin(struct thread_names *names, uint64_t now_ns)
+{
+	struct named_process *found = NULL;
+
+	names->due_ns = UINT64_MAX;
+	for (size_t i = 0; i < names->processes.len; i++) {
+		struct named_process *process = &names->processes.data[i];
+
+		if (!found && process->pid && now_ns >= process->due_ns)
+			found = process;
+		else if (process->pid && process->due_ns < names->due_ns)
+			names->due_ns = process->due_ns;
+	}
+	names->took_ns = 0;
+	if (found)
+		search_begin(names, found);
+	return found;
+}
+
+void thread_names_look(struct thread_names *names, uint64_t now_ns)
+{
+	uint64_t begin_ns = now_ns;
+	struct named_process *process;
+	bool more;
+
+	if (!names->searched && now_ns < names->due_ns)
+		return;
+	process = names->searched ? process_known(names, (uint32_t)names->searched)
+				  : turn_begin(names, now_ns);
+	if (!process)
+		return;
+	do {
+		more = names->searched && search_step(names);
+		now_ns = clock_monotonic_ns();
+	} while (more && now_ns < begin_ns + SLICE_NS);
+	names->took_ns += now_ns - begin_ns;
+	if (more)
+		return;
+	search_end(names);
+	turn_end(names, process, now_ns);
+	if (process->due_ns < names->due_ns)
+		names->due_ns = process->due_ns;
+}
+
+void thread_names_look_all(struct thread_names *names, uint64_t until_ns)
+{
+	for (size_t i = 0; i < names->processes.len; i++) {
+		bool more = names->processes.data[i].pid &&
+			    search_begin(names, &names->processes.data[i]);
+
+		while (more && clock_monotonic_ns() < until_ns)
+			more = search_step(names);
+	}
+	search_end(names);
+}
+
+int thread_names_each(struct thread_names *names, int (*pass)(struct waffle_rec *rec, void *arg),
+		      void *arg)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < names->found.len && !result; i++) {
+		const struct found_name *found = &names->found.data[i];
+		uint32_t index = map_get(&names->thread_at, found->tid);
+		struct waffle_rec_thread_name *rec =
+			index == MAP_NONE ? NULL : &names->threads.data[index].rec;
+
+		if (!rec || rec->tgid != (uint32_t)found->pid || !strcmp(rec->name, found->name))
+			continue;
+		memcpy(rec->name, found->name, sizeof(rec->name));
+		result = pass(&rec->rec, arg);
+	}
+	names->found.len = 0;
+	return result;
+}
