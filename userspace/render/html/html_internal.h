@@ -31,6 +31,8 @@ struct html_page {
 	uint32_t *row_of; /* row of each site, or MODEL_NONE */
 };
 
+/* Length of the longest prefix with at most `max` bytes that does not end within a character. */
+size_t html_text_cut(const char *text, size_t max);
 /* Adds a text, truncated if it is too long, and returns its number. "" has number 0. */
 uint32_t html_text(struct html_page *page, const char *text);
 /* Writes a string member, truncated if it is too long. */

@@ -10,8 +10,7 @@
 
 /* ---- texts ---- */
 
-/* Length of the longest prefix with at most `max` bytes that does not end within a character. */
-static size_t text_cut(const char *text, size_t max)
+size_t html_text_cut(const char *text, size_t max)
 {
 	size_t len = strnlen(text, max + 1);
 
@@ -24,7 +23,7 @@ static size_t text_cut(const char *text, size_t max)
 
 uint32_t html_text(struct html_page *page, const char *text)
 {
-	size_t len = text_cut(text, HTML_NAME_MAX);
+	size_t len = html_text_cut(text, HTML_NAME_MAX);
 	char cut[HTML_NAME_MAX + sizeof("…")];
 	uint32_t count = strtab_count(page->texts), number;
 
@@ -46,7 +45,7 @@ uint32_t html_text(struct html_page *page, const char *text)
 void html_field_text(struct html_page *page, const char *key, const char *text)
 {
 	json_key(page->json, key);
-	json_string_len(page->json, text, text_cut(text, HTML_NAME_MAX));
+	json_string_len(page->json, text, html_text_cut(text, HTML_NAME_MAX));
 }
 
 uint32_t html_row_of(const struct html_page *page, uint32_t span)
