@@ -42,6 +42,8 @@ enum waffle_rec_kind {
 	WAFFLE_REC_SAMPLE,    /* which code a traced thread was running */
 	WAFFLE_REC_OPEN_WAIT, /* a wait that goes on when the capture ends */
 	WAFFLE_REC_THREAD_NAME, /* name that a thread has in its own program */
+	WAFFLE_REC_MEMORY,    /* a traced thread waited while its cgroup used all of its memory */
+	WAFFLE_REC_IO_LIMIT,  /* a traced process may use a disk only so much */
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
@@ -437,10 +439,15 @@ struct waffle_rec_io {
 	__u32 dev;
 	__u32 flags; /* WAFFLE_IO_* */
 	__s32 error; /* negative errno, or 0 */
+	__u32 disk;  /* that the device is on; 0: unknown */
+	__u32 reserved;
 };
 #define WAFFLE_IO_WRITE 1u
 #define WAFFLE_IO_SYNC 2u
 #define WAFFLE_IO_FLUSH 4u
+/* Of a process that is not traced. It is recorded because a traced one had a request on that disk
+ * meanwhile. */
+#define WAFFLE_IO_NEIGHBOUR 8u
 
 /* rec.tid is the sender. */
 struct waffle_rec_signal {
@@ -459,6 +466,34 @@ struct waffle_rec_quota {
 	__u64 cgroup; /* inode of its directory */
 	__u64 quota_ns, period_ns;
 };
+
+/* At rec.ts the thread rec.tid is back on a CPU after an uninterruptible wait. Its cgroup, or one
+ * above that, uses as much memory as it may. */
+struct waffle_rec_memory {
+	struct waffle_rec rec;
+	__u64 cgroup; /* inode of its directory */
+	__u64 limit_bytes, used_bytes;
+	__u64 user_bytes; /* resident memory of user_pid */
+	__u32 user_pid;   /* the process of the cgroup with the most; 0: unknown. By userspace */
+	__u32 flags;      /* WAFFLE_MEMORY_* */
+	char user_comm[WAFFLE_COMM_BYTES];
+};
+/* The limit is memory.high, which slows the cgroup down. Otherwise it is memory.max. */
+#define WAFFLE_MEMORY_HIGH 1u
+/* The kernel counted the wait as one for memory (PSI): memory is being freed, or a page is read
+ * that was freed a little before. */
+#define WAFFLE_MEMORY_STALL 2u
+
+/* A limit of the cgroup of process rec.tid, or of one above that. Userspace makes this record. */
+struct waffle_rec_io_limit {
+	struct waffle_rec rec;
+	__u64 cgroup; /* inode of its directory */
+	__u64 limit;  /* a second */
+	__u32 dev;    /* the disk */
+	__u32 kind;   /* WAFFLE_IO_LIMIT_* */
+};
+#define WAFFLE_IO_LIMIT_WRITES 1u /* otherwise of reads */
+#define WAFFLE_IO_LIMIT_COUNT 2u  /* requests, otherwise bytes */
 
 /* The thread was on its CPU from from_ts to rec.ts. For stolen_ns of that time the hypervisor ran
  * something else there; the exact moments are unknown. */

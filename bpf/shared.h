@@ -63,6 +63,7 @@ struct waffle_config {
 	bool steal_by_tick;  /* stolen time is only known at ticks: cpu_stolen_ns() */
 	bool storage_is_old; /* for tests: behave as on kernels before 6.4 */
 	__u32 ring_shift;    /* CPUs per ring, as a power of two */
+	__u32 page_bytes;
 	__u32 tracer_tgid;
 	__u32 task_struct_number; /* BTF id of struct task_struct in the kernel */
 	__u64 call_seed;
@@ -106,6 +107,13 @@ extern bool privileged_seen; /* a target has run a program that gained privilege
 extern bool probes_wide;     /* a probe is armed in all processes */
 extern bool finished; /* set at the end of the capture, so that all recording stops together */
 
+/* The first descriptors that poll(2) or select(2) waits for; -1: none. The count is greater if there
+ * are more. 0: another wait, or they are unknown. */
+struct polled {
+	__u32 count;
+	__u32 descriptors[WAFFLE_POLLED_MAX];
+};
+
 /* The last time that a thread left its CPU, and its page faults (wait.h). */
 struct thread_wait {
 	__u64 from_ts;
@@ -113,17 +121,16 @@ struct thread_wait {
 	__u64 stack_ts;     /* when a user stack was last taken */
 	__u64 lately_ns;    /* the longest wait of late: each wait leaves a quarter of it */
 	__u32 kernel_stack, user_stack;
+	__u64 task; /* scratch: its address as a number */
 	__u64 fault_ts, fault_address, fault_ip; /* of the current page fault; fault_ts 0: none */
 	__u64 minor_flt, major_flt;              /* the thread's counters when that fault began */
 	/* Faults not yet reported. */
 	__u64 faults_from_ts, faults_ns;
 	__u32 faults;
 	bool blocks;
+	bool uninterruptible, stalls; /* stalls: for memory, according to the kernel */
 	__u8 long_ago; /* from LONG_RECENT, at a long wait, down to 0, at each short one */
-	/* In poll(2) and select(2): the first descriptors that it waits for; -1: none. The count
-	 * goes one beyond these if there may be more. 0: another wait, or they are unknown. */
-	__u32 polled_count;
-	__u32 polled[WAFFLE_POLLED_MAX];
+	struct polled polled;
 };
 
 /* A thread of the target. */

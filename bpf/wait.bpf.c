@@ -7,6 +7,120 @@
 #define SI_KERNEL 0x80 /* include/uapi/asm-generic/siginfo.h */
 #define EIO 5
 
+/* ---- what poll() and select() wait for ---- */
+
+/* The number of the lowest bit that is set: how many bits are below it. Without branches, which the
+ * verifier would follow one by one. */
+static __always_inline __u32 lowest_bit(__u64 bits)
+{
+	__u64 below = (bits & -bits) - 1;
+
+	below -= below >> 1 & 0x5555555555555555ull;
+	below = (below & 0x3333333333333333ull) + (below >> 2 & 0x3333333333333333ull);
+	below = (below + (below >> 4)) & 0x0f0f0f0f0f0f0f0full;
+	return below * 0x0101010101010101ull >> 56;
+}
+
+#define SELECT_WORDS 16 /* FD_SETSIZE */
+
+/* Adds the descriptors from 64 * `word` on that are in a set. False: they can't be read. */
+static __always_inline bool selected_word(__u64 set, __u32 word, __u64 *all)
+{
+	__u64 one = 0;
+
+	if (set && bpf_probe_read_user(&one, sizeof(one), (__u64 *)set + word))
+		return false;
+	*all |= one;
+	return true;
+}
+
+/* If some of them can't be read, none are named: awaited descriptors could be missing. */
+__noinline int selected_read(struct polled *polled, __u64 count, __u64 to_read, __u64 to_write)
+{
+	__u64 all;
+
+	if (!polled || count > SELECT_WORDS * 64)
+		return 0;
+	for (__u32 word = 0; word < SELECT_WORDS && word * 64 < count; word++) {
+		all = 0;
+		if (!selected_word(to_read, word, &all) || !selected_word(to_write, word, &all)) {
+			polled->count = 0;
+			return 0;
+		}
+		if (count - word * 64 < 64)
+			all &= (1ull << (count - word * 64)) - 1;
+		for (int i = 0; i <= WAFFLE_POLLED_MAX && all; i++) {
+			polled_add(polled, (__s32)(word * 64 + lowest_bit(all)));
+			all &= all - 1;
+		}
+	}
+	return 0;
+}
+
+/* ---- memory limits of cgroups ---- */
+
+#define MEMORY_LEVELS 8
+/* The kernel frees some pages at once, so that less than the limit is used. */
+#define MEMORY_NEAR 16
+#define MEMORY_PAGES_MAX (1ull << 50) /* there is no limit */
+
+/* The lower limit of a cgroup in pages; 0: it uses less. */
+static __always_inline __u64 memory_limit(struct page_counter *counter, __u64 *used, __u32 *flags)
+{
+	__u64 max = BPF_CORE_READ(counter, max), high = BPF_CORE_READ(counter, high);
+
+	*used = BPF_CORE_READ(counter, usage.counter);
+	*flags = high < max ? WAFFLE_MEMORY_HIGH : 0;
+	if (high < max)
+		max = high;
+	return max < MEMORY_PAGES_MAX && *used + *used / MEMORY_NEAR >= max ? max : 0;
+}
+
+__noinline int memory_emit(__u64 task_at, __u64 now, __u32 flags)
+{
+	struct task_struct *task = (struct task_struct *)task_at;
+	__u32 cpu = bpf_get_smp_processor_id(), high = 0;
+	struct cgroup_subsys_state **states, *state = NULL;
+	struct waffle_rec_memory *rec;
+	struct page_counter *counter;
+	struct mem_cgroup *group;
+	__u64 limit = 0, used = 0;
+
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		return 0;
+	states = (void *)BPF_CORE_READ(task, cgroups) +
+		 bpf_core_field_offset(struct css_set, subsys);
+	bpf_probe_read_kernel(&state, sizeof(state),
+			      states + bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
+	if (!state)
+		return 0;
+	group = (struct mem_cgroup *)state; /* its first member */
+	counter = &group->memory;
+	for (int level = 0; level < MEMORY_LEVELS && counter && !limit; level++) {
+		limit = memory_limit(counter, &used, &high);
+		group = (void *)counter - bpf_core_field_offset(struct mem_cgroup, memory);
+		counter = BPF_CORE_READ(counter, parent);
+	}
+	if (!limit)
+		return 0;
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_MEMORY, BPF_CORE_READ(task, pid), cpu);
+	rec->rec.ts = now;
+	rec->cgroup = BPF_CORE_READ(group, css.cgroup, kn, id);
+	rec->limit_bytes = limit * config.page_bytes;
+	rec->used_bytes = used * config.page_bytes;
+	rec->user_bytes = 0;
+	rec->user_pid = 0;
+	__builtin_memset(rec->user_comm, 0, sizeof(rec->user_comm));
+	rec->flags = flags | high;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* ---- page faults ---- */
+
 static __always_inline void fault_add(struct thread_wait *wait, __u64 from_ts, __u64 took)
 {
 	if (!wait->faults)
@@ -110,8 +224,9 @@ int on_fault_major(void *ctx)
 struct io_begin {
 	__u64 ts;
 	__u32 tid;
-	__u32 reserved;
+	__u32 flags; /* WAFFLE_IO_NEIGHBOUR, IO_OF_TARGET, or 0: of a thread of the kernel */
 };
+#define IO_OF_TARGET 0x80000000u
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -120,18 +235,98 @@ struct {
 	__type(value, struct io_begin);
 } requests SEC(".maps");
 
-/* A request begins, by a target's thread or by a kernel thread on behalf of another. */
+/*
+ * Disks that targets use; key: address of the request queue. Other processes' requests are noted
+ * only if a target has used the disk within a second, and recorded only if they end while a target
+ * has a request there. So other disks, and a target that only computes, cost nothing.
+ */
+struct disk {
+	__u64 used_ts; /* the begin of a target's last request */
+	__u64 window;  /* the current tenth of a second, of that time */
+	__s32 in_flight;
+	__u32 recorded; /* neighbours' requests in the window */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u64);
+	__type(value, struct disk);
+} disks SEC(".maps");
+
+#define DISK_USED_NS 1000000000ull
+#define DISK_WINDOW_NS 100000000ull
+#define DISK_WINDOW_RECORDS 1000
+
+static __always_inline struct disk *disk_of(struct request *request)
+{
+	__u64 queue = (__u64)BPF_CORE_READ(request, q);
+
+	return bpf_map_lookup_elem(&disks, &queue);
+}
+
+static __always_inline void disk_use(struct request *request, __u64 now)
+{
+	__u64 queue = (__u64)BPF_CORE_READ(request, q);
+	struct disk none = {}, *disk;
+
+	bpf_map_update_elem(&disks, &queue, &none, BPF_NOEXIST);
+	disk = bpf_map_lookup_elem(&disks, &queue);
+	if (!disk)
+		return;
+	disk->used_ts = now;
+	__sync_fetch_and_add(&disk->in_flight, 1);
+}
+
+/* A target's request is over. An end may be missing, so the count may be too large, and is taken
+ * as 0 if the disk was not used for a second. */
+static __always_inline void disk_release(struct request *request)
+{
+	struct disk *disk = disk_of(request);
+
+	if (disk && disk->in_flight > 0)
+		__sync_fetch_and_add(&disk->in_flight, -1);
+}
+
+static __always_inline bool disk_is_used(const struct disk *disk, __u64 now)
+{
+	return disk && now - disk->used_ts < DISK_USED_NS;
+}
+
+/* Whether to record a neighbour's request that ends now. */
+static __always_inline bool neighbour_counts(struct request *request, __u64 now)
+{
+	struct disk *disk = disk_of(request);
+
+	if (!disk_is_used(disk, now) || disk->in_flight <= 0)
+		return false;
+	if (now / DISK_WINDOW_NS != disk->window) {
+		disk->window = now / DISK_WINDOW_NS;
+		disk->recorded = 0;
+	}
+	return disk->recorded++ < DISK_WINDOW_RECORDS;
+}
+
+/* A request begins, by a target's thread, by a kernel thread on behalf of another, or by a
+ * neighbour. */
 static __always_inline int io_begin(struct request *request, __u64 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct io_begin begin = {.ts = bpf_ktime_get_ns(), .tid = task->pid};
 	__u64 key = (__u64)request;
 
-	if (finished || (!target_maybe(task->tgid) && !(task->flags & PF_KTHREAD)))
+	if (finished)
 		return 0;
-	if (!target_maybe(task->tgid))
+	if (target_maybe(task->tgid))
+		begin.flags = IO_OF_TARGET;
+	else if (!(task->flags & PF_KTHREAD))
+		begin.flags = WAFFLE_IO_NEIGHBOUR;
+	if (begin.flags == WAFFLE_IO_NEIGHBOUR && !disk_is_used(disk_of(request), begin.ts))
+		return 0;
+	if (begin.flags != IO_OF_TARGET)
 		name_stranger(task);
-	bpf_map_update_elem(&requests, &key, &begin, flags);
+	if (!bpf_map_update_elem(&requests, &key, &begin, flags) && begin.flags == IO_OF_TARGET)
+		disk_use(request, begin.ts);
 	return 0;
 }
 
@@ -148,14 +343,29 @@ int BPF_PROG(on_io_issue, struct request *request)
 	return io_begin(request, BPF_NOEXIST);
 }
 
+/* Removes a request that is over. False: it was not noted. */
+static __always_inline bool io_take(struct request *request, struct io_begin *was)
+{
+	__u64 key = (__u64)request;
+	struct io_begin *begin = bpf_map_lookup_elem(&requests, &key);
+
+	if (!begin)
+		return false;
+	*was = *begin;
+	bpf_map_delete_elem(&requests, &key);
+	if (was->flags == IO_OF_TARGET)
+		disk_release(request);
+	return true;
+}
+
 /* A request was merged into another one: it never completes, and its address is reused. A raw
  * tracepoint, so that a test can run it. */
 SEC("raw_tp/block_rq_merge")
 int on_io_merge(__u64 *args)
 {
-	__u64 key = args[0];
+	struct io_begin was;
 
-	bpf_map_delete_elem(&requests, &key);
+	io_take((struct request *)args[0], &was);
 	return 0;
 }
 
@@ -176,16 +386,15 @@ static __always_inline __u32 io_flags(__u32 cmd_flags)
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_io_complete, struct request *request, __u8 error, unsigned int bytes)
 {
-	__u64 key = (__u64)request;
-	struct io_begin *begin = bpf_map_lookup_elem(&requests, &key), was;
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct waffle_rec_io *rec;
+	struct io_begin was;
 
-	if (!begin)
+	if (!io_take(request, &was) || finished)
 		return 0;
-	was = *begin;
-	bpf_map_delete_elem(&requests, &key);
-	rec = finished ? NULL : record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	if (was.flags == WAFFLE_IO_NEIGHBOUR && !neighbour_counts(request, bpf_ktime_get_ns()))
+		return 0;
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return 0;
 	record_begin(&rec->rec, WAFFLE_REC_IO, was.tid, cpu);
@@ -195,7 +404,9 @@ int BPF_PROG(on_io_complete, struct request *request, __u8 error, unsigned int b
 	rec->dev = BPF_CORE_READ(request, part, bd_dev);
 	if (!rec->dev) /* a disk that keeps no statistics */
 		rec->dev = BPF_CORE_READ(request, q, disk, part0, bd_dev);
-	rec->flags = io_flags(request->cmd_flags);
+	rec->disk = BPF_CORE_READ(request, q, disk, part0, bd_dev);
+	rec->reserved = 0;
+	rec->flags = io_flags(request->cmd_flags) | (was.flags & WAFFLE_IO_NEIGHBOUR);
 	rec->error = error ? -EIO : 0; /* a blk_status_t; an int before 5.16 */
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;

@@ -250,39 +250,21 @@ static __always_inline bool faults_are_counted(void)
 	return fault_cpus[(cpu >> 6) & (WAFFLE_CPU_WORDS - 1)] >> (cpu & 63) & 1;
 }
 
-static __always_inline void polled_add(struct thread_wait *wait, __s32 descriptor)
+static __always_inline void polled_add(struct polled *polled, __s32 descriptor)
 {
-	__u32 at = wait->polled_count;
+	__u32 at = polled->count;
 
 	barrier_var(at); /* else clang checks another register than it uses */
 	if (descriptor < 0)
 		return;
 	if (at < WAFFLE_POLLED_MAX)
-		wait->polled[at] = descriptor;
-	wait->polled_count++;
+		polled->descriptors[at] = descriptor;
+	polled->count++;
 }
 
-/* select(2): the descriptors in the sets to read and to write. Sets of more than 64 are not read at
- * all: of a part of them, awaited descriptors could be missing. */
-static __always_inline void selected_read(struct thread_wait *wait, const __u64 *args)
-{
-	__u64 all = 0, one;
-
-	if (args[0] > 64)
-		return;
-	for (int set = 1; set <= 2; set++) {
-		one = 0;
-		if (args[set] && bpf_probe_read_user(&one, sizeof(one), (const void *)args[set]))
-			return;
-		all |= one;
-	}
-	if (args[0] < 64)
-		all &= (1ull << args[0]) - 1;
-	for (__s32 descriptor = 0; descriptor < 64 && wait->polled_count <= WAFFLE_POLLED_MAX;
-	     descriptor++)
-		if (all >> descriptor & 1)
-			polled_add(wait, descriptor);
-}
+/* Adds the descriptors of select(2): those in the sets at `to_read` and `to_write`, which may be 0.
+ * Global, so that the verifier checks it once. */
+int selected_read(struct polled *polled, __u64 count, __u64 to_read, __u64 to_write);
 
 /* Notes which descriptors poll(2) or select(2) waits for. The lists are in the memory of the
  * thread, which can be read only while the thread still has its CPU. */
@@ -292,27 +274,34 @@ static __noinline __attribute__((unused)) void polled_read(struct thread_wait *w
 	__u64 args[WAFFLE_SYSCALL_ARGS], entry;
 	__s32 syscall = task_syscall(task, args);
 
-	__builtin_memset(wait->polled, 0xff, sizeof(wait->polled));
+	__builtin_memset(wait->polled.descriptors, 0xff, sizeof(wait->polled.descriptors));
 	if (syscall == NR_SELECT || syscall == NR_PSELECT6) {
-		selected_read(wait, args);
+		selected_read(&wait->polled, args[0], args[1], args[2]);
 		return;
 	}
 	for (__u32 i = 0; i <= WAFFLE_POLLED_MAX && i < args[1]; i++) {
 		/* struct pollfd: the descriptor, then the events */
 		if (bpf_probe_read_user(&entry, sizeof(entry), (const void *)(args[0] + i * 8))) {
-			wait->polled_count = 0;
+			wait->polled.count = 0;
 			return;
 		}
-		polled_add(wait, (__s32)entry);
+		polled_add(&wait->polled, (__s32)entry);
 	}
 	if (args[1] > WAFFLE_POLLED_MAX + 1)
-		wait->polled_count = WAFFLE_POLLED_MAX + 1;
+		wait->polled.count = WAFFLE_POLLED_MAX + 1;
 }
 
 static __always_inline bool is_poll(__s32 syscall)
 {
 	return syscall == NR_POLL || syscall == NR_PPOLL || syscall == NR_SELECT ||
 	       syscall == NR_PSELECT6;
+}
+
+/* Whether the kernel counts what the task does as a wait for memory. */
+static __always_inline bool task_stalls(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->in_memstall) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(task, in_memstall);
 }
 
 /*
@@ -335,7 +324,9 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	wait->kernel_stack = 0;
 	wait->user_stack = 0;
 	wait->throttled_ns = throttled_ns(task);
-	wait->polled_count = 0;
+	wait->uninterruptible = blocks && task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
+	wait->stalls = wait->uninterruptible && task_stalls(task);
+	wait->polled.count = 0;
 	if (is_poll(syscall) && config.wait_sources & WAFFLE_WAIT_FILES)
 		polled_read(wait, task);
 	/* A page fault that ended in a signal was never counted by the kernel. */
@@ -381,9 +372,9 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 desc
 static __always_inline void wait_polled(const struct thread_wait *wait, struct waffle_rec_wait *rec)
 {
 	rec->dev = WAFFLE_WAIT_POLLED;
-	rec->object = wait->polled[0];
-	rec->ino = (__u64)wait->polled[2] << 32 | wait->polled[1];
-	rec->address = (__u64)wait->polled[3] << 32 | wait->polled_count;
+	rec->object = wait->polled.descriptors[0];
+	rec->ino = (__u64)wait->polled.descriptors[2] << 32 | wait->polled.descriptors[1];
+	rec->address = (__u64)wait->polled.descriptors[3] << 32 | wait->polled.count;
 }
 
 /* The file behind a descriptor: the first argument of a system call like read(), or what poll()
@@ -412,7 +403,7 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
 	__u64 args[WAFFLE_SYSCALL_ARGS];
-	__u32 polled = wait->polled_count;
+	__u32 polled = wait->polled.count;
 	bool file = !address && config.wait_sources & WAFFLE_WAIT_FILES &&
 		    (call_is_in(config.descriptor_calls, task_syscall(task, args)) || polled);
 	struct waffle_rec_wait *rec;
@@ -434,7 +425,7 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	if (file && polled > 1)
 		wait_polled(wait, rec);
 	else if (file)
-		wait_file(task, polled ? wait->polled[0] : (__u32)args[0], rec);
+		wait_file(task, polled ? wait->polled.descriptors[0] : (__u32)args[0], rec);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 
@@ -455,6 +446,10 @@ static __noinline __attribute__((unused)) void quota_emit(struct task_struct *ta
 	rec->period_ns = BPF_CORE_READ(group, cfs_bandwidth.period);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
+
+/* A wait of a task ends. Records the memory limit that its cgroup has reached, if any. Global, so
+ * that the verifier checks it once. */
+int memory_emit(__u64 task, __u64 now, __u32 flags);
 
 static __noinline __attribute__((unused)) void stolen_emit(struct task_struct *task, __u64 from_ts,
 							   __u64 stolen_ns, __u64 now)
@@ -540,6 +535,11 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 	if (wait->blocks) {
 		wait->long_ago = LONG_RECENT;
 		wait_emit(wait, task, now);
+		if (wait->uninterruptible && config.wait_sources & WAFFLE_WAIT_QUOTA) {
+			wait->task = (__u64)task;
+			barrier();
+			memory_emit(wait->task, now, wait->stalls ? WAFFLE_MEMORY_STALL : 0);
+		}
 	}
 	runnable = woken_ts > wait->from_ts ? now - woken_ts : ns;
 	if (!(config.wait_sources & WAFFLE_WAIT_QUOTA) || runnable < config.wait_min_ns)

@@ -138,6 +138,28 @@ struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 };
 
+typedef struct {
+	__s64 counter;
+} atomic_long_t;
+
+struct page_counter {
+	atomic_long_t usage;
+	unsigned long high, max;
+	struct page_counter *parent;
+};
+
+struct mem_cgroup {
+	struct cgroup_subsys_state css;
+	struct page_counter memory;
+};
+
+/* Which of them exist, and their numbers, depends on the configuration. */
+enum cgroup_subsys_id { memory_cgrp_id = 4 };
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1];
+};
+
 struct task_group {
 	struct cgroup_subsys_state css;
 	struct task_group *parent;
@@ -202,6 +224,8 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct task_group *sched_task_group;
 	struct files_struct *files;
+	struct css_set *cgroups;
+	unsigned int in_memstall : 1; /* CONFIG_PSI */
 	int pagefault_disabled;
 	struct mm_struct *mm;
 	struct uprobe_task *utask;

@@ -10,6 +10,7 @@
 
 #include "fake_proc.h"
 #include "require.h"
+#include "target/process/cgroup.h"
 #include "target/process/descriptors.h"
 #include "target/process/execve.h"
 #include "target/process/image.h"

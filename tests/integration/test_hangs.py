@@ -10,6 +10,7 @@ import sys
 import pytest
 from tracer import PROGRAMS, wait_until
 from why_json import asker
+from test_html import browser, open_page  # noqa: F401
 
 BLOCKED = "S"
 
@@ -81,6 +82,21 @@ def test_a_circle_of_mutexes_is_a_deadlock_with_all_stacks(hang, waffle, mode, c
     assert names == [f"ring-{(begin + i) % count}" for i in range(count + 1)]
     assert text.count("ring_thread") >= count
     assert "deadlock: " in waffle.ok("report", path).stdout
+
+
+def test_the_page_has_the_deadlock_and_the_other_waits_as_why_prints_them(hang, waffle, browser):  # noqa: F811
+    path, _ = hang("two", ["ring-0", "ring-1"])
+    page = path.with_suffix(".html")
+    waffle.ok("report", "--html", page, path)
+    open_page(browser, page)
+
+    def shown(key):
+        return browser.evaluate(f"document.querySelector('[data-hangs={key}]').textContent")
+
+    text = waffle.ok("why", path).stdout
+    assert "\n".join(shown("deadlocks").splitlines()) in text and "deadlock: " in shown("deadlocks")
+    assert shown("open_waits") in text and "waits for the end of ring-1" in shown("open_waits")
+    assert browser.evaluate("!document.getElementById('hangs').hidden")
 
 
 def test_a_thread_that_waits_for_its_own_mutex_is_a_deadlock(hang, waffle):

@@ -5,7 +5,9 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -126,6 +128,29 @@ def test_who_kept_the_cpu_is_certain_unless_the_thread_was_moved(why, causes, mo
         assert certain[0]["duration_ns"] > 50 * MS
     else:
         assert sum(c["duration_ns"] for c in certain) < 5 * MS
+
+
+@tries(3)
+def test_many_short_processes_of_one_name_are_one_cause(waffle, why, start, tmp_path):
+    cpu = str(min(os.sched_getaffinity(0)))
+    compiler = tmp_path / "cc1"
+    shutil.copy("/bin/sh", compiler)
+    victim = start("taskset", "-c", cpu, sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass")
+    victim.until("ready")
+    attached = waffle.attach("-p", victim.pid, "-q", "--no-report")
+    wait_until(attached.capture.path.exists, "attach to be ready")
+    for _ in range(12):
+        subprocess.run(["taskset", "-c", cpu, compiler, "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"],
+                       check=True)
+    path = attached.stop().path
+    (instance,) = why(path, "--thread", victim.pid)["instances"]
+    [cause] = [c for c in instance["causes"] if c["culprit"].get("comm") == "cc1"]
+    assert cause["cause"] == "cpu-contention"
+    assert 10 <= cause["processes"] <= cause["threads"] == 12 and cause["stretches"] >= 12
+    sums = {row["cause"]: row["culprits"] for row in instance["by_cause"]}
+    assert sums["cpu-contention"] >= 12
+    assert re.search(r"cpu-contention +\w+ +\d+ (processes|threads of \d+ processes) named cc1\n",
+                     waffle.ok("why", path, "--thread", victim.pid).stdout)
 
 
 @tries(3)

@@ -21,7 +21,7 @@ WORDS = {
     10: ["from_ts", STACKS, ("dev", "object"), "ino", "address"],
     11: [("woken_tid", "flags"), STACKS],
     12: ["from_ts", "total_ns", "address", "ip", ("count", "flags")],
-    13: ["issue_ts", "sector", ("bytes", "dev"), ("flags", "error")],
+    13: ["issue_ts", "sector", ("bytes", "dev"), ("flags", "error"), ("disk", "reserved")],
     14: [("target_tid", "target_tgid"), ("signo", "code")],
     15: ["throttled_ns", "cgroup", "quota_ns", "period_ns"],
     16: ["from_ts", "stolen_ns", ("flags", "reserved")],
@@ -31,12 +31,14 @@ WORDS = {
     21: ["id", ("tgid", "track")],
     22: [STACKS, ("syscall", "flags"), "period_ns"],
     23: ["from_ts", STACKS, "lock", ("owner_tid", "flags")],
+    24: ["cgroup", "limit_bytes", "used_bytes", "user_bytes", ("user_pid", "flags"), "user_comm.0", "user_comm.1"],
+    25: ["cgroup", "limit", ("dev", "kind")],
 }
-TEXTS = {20: ("name", "group")}
+TEXTS = {20: ("name", "group"), 24: ("user_comm",)}
 SIGNED = {"error", "signo", "code", "syscall"}
-KINDS = range(1, 24)
+KINDS = range(1, 26)
 # Files of version 1 have no table of lengths.
-VERSION_1 = {kind: len(WORDS.get(kind, ())) for kind in range(1, 20)}
+VERSION_1 = {kind: len(WORDS.get(kind, ())) for kind in range(1, 20)} | {13: 4}
 
 
 class Cursor:

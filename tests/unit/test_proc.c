@@ -10,6 +10,7 @@
 #include <linux/perf_event.h>
 
 #include "../fuzz/fake_proc.h"
+#include "target/process/cgroup.h"
 #include "target/process/descriptors.h"
 #include "target/process/mmap_watch.h"
 #include "target/process/process.h"

@@ -117,7 +117,7 @@ static int state_store(const struct waffle_rec *rec, void *arg)
 	return stages_pass(&session->stages, &state.rec);
 }
 
-static int halted_pass(struct waffle_rec *rec, void *arg)
+static int last_pass(struct waffle_rec *rec, void *arg)
 {
 	struct session *session = arg;
 	int result = stages_pass(&session->stages, rec);
@@ -398,7 +398,7 @@ static int finish(struct session *session)
 			 ?: stages_names(&session->stages)
 			 ?: open_spans_deliver(session);
 	if (!result && session_wants_sched(session->options) && !session->full)
-		result = enrich_halted_each(session->enrich, halted_pass, session);
+		result = enrich_last_each(session->enrich, session->end_ts, last_pass, session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);
 	if (session->transport)
 		transport_finish(session->transport);

@@ -177,6 +177,7 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 	if (!config->sample_ns)
 		config->wait_sources &= ~(uint32_t)WAFFLE_WAIT_SAMPLES;
 	config->steal_by_tick = steal == CPUS_STEAL_TICK;
+	config->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	set_calls(config);
 	if (!config->wait_sources)
 		config->wait_min_ns = UINT64_MAX;

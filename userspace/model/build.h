@@ -115,6 +115,8 @@ void switches_finish(struct model *model);
 /* ---- waits.c ---- */
 
 void waits_add(struct builder *builder, const struct waffle_rec_wait *rec);
+void waits_add_memory(struct builder *builder, const struct waffle_rec_memory *rec);
+void waits_add_io_limit(struct builder *builder, const struct waffle_rec_io_limit *rec);
 void waits_add_open(struct builder *builder, const struct waffle_rec_open_wait *rec);
 void waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec);
 void waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec);

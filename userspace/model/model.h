@@ -214,6 +214,7 @@ struct model_fault {
 struct model_io {
 	uint64_t issue_ts, done_ts, sector;
 	uint32_t bytes, dev;
+	uint32_t disk;   /* that `dev` is on; 0: unknown */
 	uint32_t thread; /* the issuer, perhaps on behalf of others */
 	uint32_t flags;  /* WAFFLE_IO_* */
 	int32_t error;
@@ -230,6 +231,20 @@ struct model_signal {
 struct model_quota {
 	uint64_t ts, throttled_ns, cgroup, quota_ns, period_ns;
 	uint32_t thread;
+};
+
+/* The thread is back on a CPU at ts, and its cgroup uses all of its memory: struct
+ * waffle_rec_memory. */
+struct model_memory {
+	uint64_t ts, cgroup, limit_bytes, used_bytes, user_bytes;
+	uint32_t thread, user_pid, flags;
+	uint32_t user_comm; /* in model.strings */
+};
+
+/* How much of a disk the cgroup of the thread's process may use: struct waffle_rec_io_limit. */
+struct model_io_limit {
+	uint64_t cgroup, limit;
+	uint32_t pid, dev, kind;
 };
 
 /* The thread was on a CPU, but the hypervisor took the CPU away for stolen_ns of that time. */
@@ -365,6 +380,8 @@ struct model {
 	VEC(struct model_io) ios;                /* by done_ts */
 	VEC(struct model_signal) signals;        /* by ts */
 	VEC(struct model_quota) quotas;          /* by thread, then ts */
+	VEC(struct model_memory) memories;       /* by thread, then ts */
+	VEC(struct model_io_limit) io_limits;    /* by pid */
 	VEC(struct model_stolen) stolen;         /* by thread, then from_ts */
 	VEC(struct model_frequency) frequencies; /* by cpu, then ts */
 	VEC(struct model_sample) samples;        /* by thread, then ts */

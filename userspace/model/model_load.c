@@ -94,6 +94,12 @@ static void add_record(struct builder *builder, const struct waffle_rec *rec)
 	case WAFFLE_REC_QUOTA:
 		waits_add_quota(builder, (const struct waffle_rec_quota *)rec);
 		break;
+	case WAFFLE_REC_MEMORY:
+		waits_add_memory(builder, (const struct waffle_rec_memory *)rec);
+		break;
+	case WAFFLE_REC_IO_LIMIT:
+		waits_add_io_limit(builder, (const struct waffle_rec_io_limit *)rec);
+		break;
 	case WAFFLE_REC_STOLEN:
 		waits_add_stolen(builder, (const struct waffle_rec_stolen *)rec);
 		break;
@@ -440,6 +446,8 @@ void model_free(struct model *model)
 	vec_free(&model->ios);
 	vec_free(&model->signals);
 	vec_free(&model->quotas);
+	vec_free(&model->memories);
+	vec_free(&model->io_limits);
 	vec_free(&model->stolen);
 	vec_free(&model->frequencies);
 	vec_free(&model->samples);

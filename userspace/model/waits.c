@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Records that explain waits: details of waits, wake-ups, page faults, I/O, signals and quotas.
- * Also records of CPU speed, stolen time and frequency, and samples of what ran. */
+ * Also records of limits, CPU speed, stolen time and frequency, and samples of what ran. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/build.h"
 #include "util/memory.h"
@@ -96,6 +97,7 @@ void waits_add_io(struct builder *builder, const struct waffle_rec_io *rec)
 					       .sector = rec->sector,
 					       .bytes = rec->bytes,
 					       .dev = rec->dev,
+					       .disk = rec->disk,
 					       .thread = thread,
 					       .flags = rec->flags,
 					       .error = rec->error});
@@ -125,6 +127,32 @@ void waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec
 						     .quota_ns = rec->quota_ns,
 						     .period_ns = rec->period_ns,
 						     .thread = thread});
+}
+
+void waits_add_memory(struct builder *builder, const struct waffle_rec_memory *rec)
+{
+	struct model *model = builder->model;
+	size_t len = strnlen(rec->user_comm, sizeof(rec->user_comm));
+
+	vec_add(&model->memories,
+		(struct model_memory){.ts = rec->rec.ts,
+				      .cgroup = rec->cgroup,
+				      .limit_bytes = rec->limit_bytes,
+				      .used_bytes = rec->used_bytes,
+				      .user_bytes = rec->user_bytes,
+				      .thread = threads_at(builder, rec->rec.tid, rec->rec.ts),
+				      .user_pid = rec->user_pid,
+				      .user_comm = strtab_put(model->strings, rec->user_comm, len),
+				      .flags = rec->flags});
+}
+
+void waits_add_io_limit(struct builder *builder, const struct waffle_rec_io_limit *rec)
+{
+	vec_add(&builder->model->io_limits, (struct model_io_limit){.pid = rec->rec.tid,
+								    .cgroup = rec->cgroup,
+								    .limit = rec->limit,
+								    .dev = rec->dev,
+								    .kind = rec->kind});
 }
 
 void waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec)
@@ -194,6 +222,8 @@ COMPARE(fault_compare, model_fault, thread, from_ts)
 COMPARE(io_compare, model_io, done_ts, issue_ts)
 COMPARE(signal_compare, model_signal, ts, target)
 COMPARE(quota_compare, model_quota, thread, ts)
+COMPARE(memory_compare, model_memory, thread, ts)
+COMPARE(io_limit_compare, model_io_limit, pid, dev)
 COMPARE(stolen_compare, model_stolen, thread, from_ts)
 COMPARE(frequency_compare, model_frequency, cpu, ts)
 COMPARE(sample_compare, model_sample, thread, ts)
@@ -256,6 +286,8 @@ void waits_finish(struct model *model)
 	SORT(model->ios, io_compare);
 	SORT(model->signals, signal_compare);
 	SORT(model->quotas, quota_compare);
+	SORT(model->memories, memory_compare);
+	SORT(model->io_limits, io_limit_compare);
 	SORT(model->stolen, stolen_compare);
 	SORT(model->frequencies, frequency_compare);
 	SORT(model->samples, sample_compare);

@@ -43,6 +43,28 @@ const char *place_process(char *text, const struct model *model, uint32_t thread
 	return place(text, model, thread, "", place_pid(model, thread));
 }
 
+const char *place_threads(char *text, const struct model *model, uint32_t thread, uint32_t threads,
+			  uint32_t processes)
+{
+	const char *name = model_thread_name(model, thread);
+	char at[PLACE_TEXT];
+
+	if (threads < 2)
+		snprintf(text, PLACE_THREADS_TEXT, "%.64s (%s)", name,
+			 place_thread(at, model, thread));
+	else if (processes < 2)
+		snprintf(text, PLACE_THREADS_TEXT, "%" PRIu32 " threads of %.64s (%s)", threads,
+			 name, place_process(at, model, thread));
+	else if (processes == threads)
+		snprintf(text, PLACE_THREADS_TEXT, "%" PRIu32 " processes named %.64s", processes,
+			 name);
+	else
+		snprintf(text, PLACE_THREADS_TEXT,
+			 "%" PRIu32 " threads of %" PRIu32 " processes named %.64s", threads,
+			 processes, name);
+	return text;
+}
+
 const char *place_of_process(char *text, const struct model *model,
 			     const struct model_process *process)
 {

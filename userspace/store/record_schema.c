@@ -128,8 +128,13 @@ static const struct record_field io_fields[] = {
 	FIELD(waffle_rec_io, sector, NUMBER, "the first sector, of 512 bytes"),
 	FIELD(waffle_rec_io, bytes, BYTES, "length of the request"),
 	FIELD(waffle_rec_io, dev, NUMBER, "device, in the kernel's encoding"),
-	FIELD(waffle_rec_io, flags, FLAGS, "1: write; 2: synchronous; 4: flush"),
+	FIELD(waffle_rec_io, flags, FLAGS,
+	      "1: write; 2: synchronous; 4: flush; 8: of a process that is not traced, while a "
+	      "traced one had a request on that disk"),
 	FIELD(waffle_rec_io, error, SIGNED, "negative errno; 0: none"),
+	FIELD(waffle_rec_io, disk, NUMBER,
+	      "disk that the device is on, in the kernel's encoding; 0: unknown"),
+	RESERVED(waffle_rec_io),
 };
 
 static const struct record_field signal_fields[] = {
@@ -190,6 +195,27 @@ static const struct record_field open_wait_fields[] = {
 	FIELD(waffle_rec_open_wait, flags, FLAGS,
 	      "who says so; 1: a mutex of glibc, 2: a read-write lock of glibc with a writer, "
 	      "4: the futex word; 8: it is no lock but a wait for the end of that thread"),
+};
+
+static const struct record_field memory_fields[] = {
+	FIELD(waffle_rec_memory, cgroup, INODE, "inode number of the cgroup's folder"),
+	FIELD(waffle_rec_memory, limit_bytes, BYTES, "how much it may use"),
+	FIELD(waffle_rec_memory, used_bytes, BYTES, "how much it uses"),
+	FIELD(waffle_rec_memory, user_bytes, BYTES, "resident memory of the process `user_pid`"),
+	FIELD(waffle_rec_memory, user_pid, PID,
+	      "the process of that cgroup with the most resident memory; 0: unknown"),
+	FIELD(waffle_rec_memory, flags, FLAGS,
+	      "1: the limit is memory.high, otherwise memory.max; 2: the kernel counts the wait as "
+	      "one for memory"),
+	FIELD(waffle_rec_memory, user_comm, TEXT, "name of that process"),
+};
+
+static const struct record_field io_limit_fields[] = {
+	FIELD(waffle_rec_io_limit, cgroup, INODE, "inode number of the cgroup's folder"),
+	FIELD(waffle_rec_io_limit, limit, NUMBER, "the limit, of a second"),
+	FIELD(waffle_rec_io_limit, dev, NUMBER, "the disk, in the kernel's encoding"),
+	FIELD(waffle_rec_io_limit, kind, FLAGS,
+	      "1: of writes, otherwise of reads; 2: in requests, otherwise in bytes"),
 };
 
 static const struct record_field track_fields[] = {
@@ -305,6 +331,12 @@ const struct record_kind record_kinds[] = {
 		WORDS(thread_name, COUNT,
 		      "Python's module threading knows `tid` by a name. `ts` is the time of the "
 		      "thread's task record."),
+	[WAFFLE_REC_MEMORY] = WORDS(memory, WAITS,
+				    "`tid` is back on a CPU after an uninterruptible wait. Its "
+				    "cgroup, or one above that, uses all of its memory."),
+	[WAFFLE_REC_IO_LIMIT] = WORDS(io_limit, COUNT,
+				      "A limit of the cgroup of process `tid`, or of one above "
+				      "that, as of the process's first wait for a disk."),
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),

@@ -273,23 +273,47 @@ static int compare(uint32_t a, uint32_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* 0: the culprits differ only in their thread. */
-static int alike(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+static uint32_t pid_of(const struct model *model, const struct why_sum *sum)
 {
-	const struct model_thread *of_a = &model->threads.data[a->part.thread];
-	const struct model_thread *of_b = &model->threads.data[b->part.thread];
-
-	return compare(a->part.cause, b->part.cause)
-		       ?: compare(of_a->pid, of_b->pid)
-			       ?: compare(of_a->comm, of_b->comm)
-				       ?: compare(a->site, b->site)
-					       ?: compare(a->part.object, b->part.object);
+	return model->threads.data[sum->part.thread].pid;
 }
 
-/* Groups similar sums, the largest of each group first. */
-static int alike_compare(const void *left, const void *right, void *model)
+/*
+ * The process that a culprit shares with those that are alike. 0: it need not be the same one, as
+ * with the many short processes of a build. Ranks, and threads in a span, are told apart by their
+ * process.
+ */
+static uint32_t alike_pid(const struct model *model, const struct why_sum *sum)
 {
-	return alike(model, left, right) ?: larger(left, right);
+	const struct model_process *process = model_process_of(model, sum->part.thread);
+	bool ranked = process && process->rank != MODEL_NONE;
+
+	return ranked || sum->site != MODEL_NONE ? pid_of(model, sum) : 0;
+}
+
+/* 0: the culprits differ only in their thread, or their process. */
+static int alike(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	uint32_t on_a = model_host_of(model, a->part.thread);
+	uint32_t on_b = model_host_of(model, b->part.thread);
+
+	return compare(a->part.cause, b->part.cause)
+		       ?: compare(model->threads.data[a->part.thread].comm,
+				  model->threads.data[b->part.thread].comm)
+			       ?: compare(a->site, b->site)
+				       ?: compare(a->part.object, b->part.object)
+					       ?: compare(on_a, on_b)
+						       ?: compare(alike_pid(model, a),
+								  alike_pid(model, b));
+}
+
+/* Groups similar sums, those of each process together. */
+static int alike_compare(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+	const struct model *model = arg;
+
+	return alike(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b)) ?: larger(a, b);
 }
 
 static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_sum *sum)
@@ -319,7 +343,28 @@ static size_t others_first(struct why_walk *walk, uint32_t own)
 	return others;
 }
 
-/* Merges the sums of many similar threads into one: that of the largest, with the time of all. */
+/* Merges similar sums, which are grouped by process, into one: the largest, with the time of
+ * all. */
+static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sums, size_t count)
+{
+	struct why_sum all;
+	size_t most = 0;
+	uint32_t processes = 1;
+
+	for (size_t i = 1; i < count; i++) {
+		processes += pid_of(walk->model, &sums[i]) != pid_of(walk->model, &sums[i - 1]);
+		if (larger(&sums[i], &sums[most]) < 0)
+			most = i;
+	}
+	all = sums[most];
+	all.part.processes = processes;
+	for (size_t i = 0; i < count; i++)
+		if (i != most)
+			add_sum(walk, &all, &sums[i]);
+	return all;
+}
+
+/* Merges the sums of many similar threads. */
 static void fold(struct why_walk *walk, uint32_t own)
 {
 	struct why_sum *sums = walk->sums.data;
@@ -336,9 +381,7 @@ static void fold(struct why_walk *walk, uint32_t own)
 			kept += end - i;
 			continue;
 		}
-		sums[kept] = sums[i];
-		for (size_t k = i + 1; k < end; k++)
-			add_sum(walk, &sums[kept], &sums[k]);
+		sums[kept] = group_sum(walk, &sums[i], end - i);
 		kept++;
 	}
 	memmove(&sums[kept], &sums[others], (walk->sums.len - others) * sizeof(*sums));

@@ -24,6 +24,12 @@ struct why_blocked {
 	enum why_grade grade; /* of the chain up to and including this wait */
 };
 
+/* ---- why_pressure.c ---- */
+
+/* The text of the awaited object, and of the limit or the neighbour that made the wait long. */
+uint32_t why_pressure(struct why_walk *walk, const struct why_blocked *blocked,
+		      enum why_cause cause);
+
 /* ---- why_woken.c ---- */
 
 /* The chain ends at this wait. The verdict's grade is at most blocked->grade. */

@@ -146,7 +146,7 @@ static void list_own(struct why *why, const struct why_io_wait *wait, struct why
 static bool is_of_other(const struct model *model, const struct model_io *io,
 			const struct why_io_wait *wait)
 {
-	return io->thread != wait->thread &&
+	return io->thread != wait->thread && !(io->flags & WAFFLE_IO_NEIGHBOUR) &&
 	       model_host_of(model, io->thread) == model_host_of(model, wait->thread);
 }
 

@@ -168,6 +168,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 				.grade = grade,
 				.thread = verdict->thread,
 				.threads = verdict->thread != MODEL_NONE,
+				.processes = verdict->thread != MODEL_NONE,
 				.span = verdict->span,
 				.object = verdict->object};
 	uint64_t ns = last->to_ts - last->from_ts;

@@ -141,9 +141,9 @@ struct why_part {
 	uint64_t ns;
 	uint64_t stretches;
 	uint32_t thread; /* the culprit; MODEL_NONE: none, or no thread */
-	/* Number of similar threads that the part stands for; `thread` is the one with the most
-	 * time. */
-	uint32_t threads;
+	/* Number of similar threads that the part stands for, and of their processes; `thread` is
+	 * the one with the most time. */
+	uint32_t threads, processes;
 	uint32_t span; /* the culprit's span, or MODEL_NONE */
 	/* Text in why.texts: the file, lock, device, socket or cgroup; 0: none. */
 	uint32_t object;

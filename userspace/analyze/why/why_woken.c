@@ -11,7 +11,7 @@ struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_block
 				   enum why_cause cause, enum why_grade grade, uint32_t culprit)
 {
 	return why_verdict_end(walk, cause, why_grade_least(blocked->grade, grade), culprit,
-			       blocked->object);
+			       why_pressure(walk, blocked, cause));
 }
 
 struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "capture/address_space/processes.h"
+#include "capture/enrich/limits_internal.h"
 #include "capture/enrich/object_names_internal.h"
 #include "capture/enrich/open_waits_internal.h"
 #include "capture/enrich/stack_numbers_internal.h"
@@ -27,6 +28,7 @@ struct enrich {
 	struct thread_names *thread_names;
 	struct stack_numbers *stack_numbers;
 	struct open_waits *open_waits;
+	struct limits *limits;
 	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
 };
 
@@ -42,7 +44,8 @@ static int modules_open(struct enrich *enrich, struct store_writer *writer, stru
 	uses.python = enrich->span_stacks;
 	enrich->thread_names = thread_names_open(enrich->kernel, enrich->span_stacks);
 	enrich->open_waits = open_waits_open(enrich->kernel, enrich->processes);
-	if (!result && (!enrich->open_waits || !enrich->thread_names))
+	enrich->limits = limits_open();
+	if (!result && (!enrich->open_waits || !enrich->thread_names || !enrich->limits))
 		result = error_set(err, ENOMEM, "out of memory");
 	return result ?: stack_numbers_open(&enrich->stack_numbers, &uses, err);
 }
@@ -77,6 +80,7 @@ void enrich_close(struct enrich *enrich)
 	thread_names_close(enrich->thread_names);
 	stacks_free(enrich->span_stacks);
 	open_waits_close(enrich->open_waits);
+	limits_close(enrich->limits);
 	map_free(&enrich->woken);
 	free(enrich);
 }
@@ -131,6 +135,20 @@ static int64_t polled_object(struct enrich *enrich, struct waffle_rec_wait *wait
 	return object;
 }
 
+/* A stack of the kernel shows that the wait may be for a disk. */
+static int limits_name(struct enrich *enrich, const struct waffle_rec_wait *wait, struct error *err)
+{
+	uint32_t pid =
+		wait->kernel_stack ? processes_readable(enrich->processes, wait->rec.tid) : 0;
+	struct cgroup_io_limit found[LIMITS_OF_PROCESS];
+	size_t count = pid ? limits_process(enrich->limits, pid, found) : 0;
+	int64_t number = 0;
+
+	for (size_t i = 0; i < count && number >= 0; i++)
+		number = object_names_cgroup(enrich->objects, (pid_t)pid, found[i].cgroup, err);
+	return number < 0 ? (int)number : 0;
+}
+
 /* The descriptor may be closed soon, so it is looked up first. */
 static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, struct error *err)
 {
@@ -153,18 +171,28 @@ static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, 
 	return object;
 }
 
+static int64_t memory_object(struct enrich *enrich, struct waffle_rec_memory *memory,
+			     struct error *err)
+{
+	limits_memory(enrich->limits, memory);
+	return object_names_cgroup(enrich->objects, (pid_t)memory->rec.tid, memory->cgroup, err);
+}
+
 int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *err)
 {
 	int64_t number = 0;
 
 	if (rec->kind == WAFFLE_REC_WAIT)
-		number = wait_object(enrich, (struct waffle_rec_wait *)rec, err);
+		number = limits_name(enrich, (struct waffle_rec_wait *)rec, err)
+				 ?: wait_object(enrich, (struct waffle_rec_wait *)rec, err);
 	else if (rec->kind == WAFFLE_REC_IO)
 		number = object_names_device(enrich->objects,
 					     ((const struct waffle_rec_io *)rec)->dev, err);
 	else if (rec->kind == WAFFLE_REC_QUOTA)
 		number = object_names_cgroup(enrich->objects, (pid_t)rec->tid,
 					     ((const struct waffle_rec_quota *)rec)->cgroup, err);
+	else if (rec->kind == WAFFLE_REC_MEMORY)
+		number = memory_object(enrich, (struct waffle_rec_memory *)rec, err);
 	return number < 0 ? (int)number : 0;
 }
 
@@ -302,10 +330,11 @@ void enrich_halted_examine(struct enrich *enrich)
 	open_waits_examine(enrich->open_waits);
 }
 
-int enrich_halted_each(struct enrich *enrich, int (*pass)(struct waffle_rec *rec, void *arg),
-		       void *arg)
+int enrich_last_each(struct enrich *enrich, uint64_t end_ts,
+		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
 {
-	return open_waits_each(enrich->open_waits, pass, arg);
+	return open_waits_each(enrich->open_waits, pass, arg)
+		       ?: limits_each(enrich->limits, end_ts, pass, arg);
 }
 
 /* ---- files and processes ---- */

@@ -64,12 +64,12 @@ void enrich_forget(struct enrich *enrich, pid_t pid);
 /*
  * The waits that go on when the capture ends. First add the threads that are blocked, then examine
  * them at once: this reads locks and stacks in the memory of their processes. After all other
- * records, pass the records of these waits on.
+ * records, pass the records of these waits on, and those of limits of disks.
  */
 void enrich_halted(struct enrich *enrich, const struct waffle_rec_halted *halted);
 void enrich_halted_examine(struct enrich *enrich);
-int enrich_halted_each(struct enrich *enrich, int (*pass)(struct waffle_rec *rec, void *arg),
-		       void *arg);
+int enrich_last_each(struct enrich *enrich, uint64_t end_ts,
+		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg);
 
 /* Number of recorded stacks (of waits, wake-ups, spans and events) that are not in the file. The
  * file's table was full, or too many others arrived while a thread waited. */

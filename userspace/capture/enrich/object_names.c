@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bpf/record.h"
+#include "target/process/cgroup.h"
 #include "util/clock.h"
 #include "util/hash.h"
 #include "util/keymap.h"

@@ -86,6 +86,9 @@ void html_hosts(struct html_page *page);
 /* Writes "stragglers" and "collectives", if any collective has calls of two ranks. */
 void html_stragglers(struct html_page *page);
 
+/* Writes "deadlocks" and "open_waits" as texts, if there are any. */
+void html_hangs(struct html_page *page);
+
 /* Writes "symptoms": events whose origin is declared, each with the way to it. */
 void html_origins(struct html_page *page);
 

@@ -115,6 +115,7 @@ static void data_json(struct html_page *page)
 	capture_json(page);
 	warnings_json(page);
 	summary_json_filter(page->json, page->model);
+	html_hangs(page);
 	html_spans(page);
 	html_slowest(page);
 	html_flame(page);

@@ -7,6 +7,7 @@
 #include "render/place.h"
 #include "render/text/why_chain.h"
 #include "util/memory.h"
+#include "util/utf8.h"
 
 #define ROW_CAUSES_MAX 5
 #define ROW_DIFFERENCES_MAX 3
@@ -134,19 +135,17 @@ void html_causes_row(struct html_page *page, uint32_t row)
 static void part_json(struct html_page *page, const struct why *why, const struct why_part *part)
 {
 	const struct model *model = page->model;
-	char thread[HTML_THREAD_TEXT], threads[HTML_THREAD_TEXT], place[PLACE_TEXT];
+	char thread[HTML_THREAD_TEXT], threads[PLACE_THREADS_TEXT];
 
 	json_object_begin(page->json);
 	cause_fields(page, part->cause, part->ns);
 	json_field_string(page->json, "grade", why_grade_names[part->grade]);
-	if (part->thread < model->threads.len && part->threads > 1) {
-		snprintf(threads, sizeof(threads), "%u threads of %.*s (%s)", part->threads,
-			 WAFFLE_THREAD_NAME, model_thread_name(model, part->thread),
-			 place_process(place, model, part->thread));
-		json_field_string(page->json, "culprit", threads);
-	} else if (part->thread < model->threads.len) {
-		json_field_string(page->json, "culprit", html_thread(model, part->thread, thread));
-	}
+	if (part->thread < model->threads.len)
+		json_field_string(page->json, "culprit",
+				  part->threads < 2
+					  ? html_thread(model, part->thread, thread)
+					  : place_threads(threads, model, part->thread,
+							  part->threads, part->processes));
 	if (part->span < model->spans.len)
 		html_field_text(page, "span",
 				model_site(model, model->spans.data[part->span].site)->name);
@@ -169,7 +168,7 @@ static void chain_json(struct html_page *page, const struct why *why,
 			 instance->part_count < CHAINS_MAX ? instance->part_count : CHAINS_MAX);
 	memory_require(!fclose(printer.out));
 	json_key(page->json, "chain");
-	json_string_len(page->json, text, len < CHAIN_BYTES_MAX ? len : CHAIN_BYTES_MAX);
+	json_string_len(page->json, text, utf8_cut(text, CHAIN_BYTES_MAX));
 	free(text);
 }
 

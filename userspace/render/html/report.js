@@ -54,6 +54,21 @@ function draw_head() {
 	draw_warnings();
 }
 
+/* ---- hangs ---- */
+
+/* Most open waits are those of idle threads. So they are folded if there is something else. */
+function draw_hangs() {
+	at("hangs").hidden = at("hangs-link").hidden = !data.deadlocks && !data.open_waits;
+	if (data.deadlocks)
+		at("hang-texts").append(make("pre", {class: "chain", "data-hangs": "deadlocks"},
+			data.deadlocks));
+	if (!data.open_waits)
+		return;
+	at("hang-texts").append(make("details", {open: data.slowest.length ? null : ""},
+		make("summary", {}, data.deadlocks ? "Other waits" : "Waits"),
+		make("pre", {class: "chain", "data-hangs": "open_waits"}, data.open_waits)));
+}
+
 /* ---- tables ---- */
 
 function cause_text(cause) {
@@ -500,6 +515,7 @@ function draw_origins() {
 }
 
 draw_head();
+draw_hangs();
 draw_spans(2, true);
 draw_slowest();
 draw_origins();

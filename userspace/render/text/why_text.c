@@ -107,20 +107,15 @@ static void print_doubts(const struct why_printer *printer, const struct why_ins
 	why_paint(printer, TERMINAL_END);
 }
 
-/* Prints "worker (4713)", or "40 threads of worker (4711)", where the number is the process. */
 static void put_culprits(const struct why_printer *printer, const struct why_part *part)
 {
-	char place[PLACE_TEXT];
+	char text[PLACE_THREADS_TEXT];
 
-	if (part->threads < 2) {
+	if (part->threads < 2)
 		why_put_thread(printer, part->thread);
-		return;
-	}
-	fprintf(printer->out, "%" PRIu32 " threads of ", part->threads);
-	why_put(printer, model_thread_name(printer->model, part->thread));
-	fputs(" (", printer->out);
-	why_put(printer, place_process(place, printer->model, part->thread));
-	fputc(')', printer->out);
+	else
+		why_put(printer, place_threads(text, printer->model, part->thread, part->threads,
+					       part->processes));
 }
 
 /* Longer names of templates in a culprit's object are folded. */

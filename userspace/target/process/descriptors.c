@@ -394,7 +394,7 @@ bool descriptor_of_inode(struct descriptor *found, const struct file_key *key)
 	return true;
 }
 
-/* ---- devices and cgroups ---- */
+/* ---- devices ---- */
 
 bool block_device_name(char *name, size_t size, uint32_t dev)
 {
@@ -413,76 +413,5 @@ bool block_device_name(char *name, size_t size, uint32_t dev)
 	}
 	if (uevent)
 		fclose(uevent);
-	return found;
-}
-
-/* Finds a whole word in a comma-separated list. */
-static const char *option_find(const char *options, const char *option)
-{
-	size_t len = strlen(option);
-
-	for (const char *at = options; (at = strstr(at, option)); at++)
-		if (at > options && strchr(", ", at[-1]) && strchr(",\n", at[len]))
-			return at;
-	return NULL;
-}
-
-/* Mount point of the cgroup hierarchy with this controller. Without a controller: of the unified
- * hierarchy. */
-static bool cgroup_mount(const char *controllers, char *point, size_t size)
-{
-	char *line = NULL, place[PATH_MAX];
-	size_t line_size = 0;
-	bool found = false;
-	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-
-	while (mounts && !found && getline(&line, &line_size, mounts) > 0) {
-		const char *rest = strstr(line, *controllers ? " - cgroup " : " - cgroup2 ");
-		const char *option = rest && *controllers ? option_find(rest, controllers) : rest;
-
-		if (!option || sscanf(line, "%*u %*u %*s %*s %" TEXT(4095) "s", place) != 1)
-			continue;
-		process_unescape(place);
-		snprintf(point, size, "%s", place);
-		found = true;
-	}
-	free(line);
-	if (mounts)
-		fclose(mounts);
-	return found;
-}
-
-bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino)
-{
-	char name[64], *line = NULL, point[PATH_MAX];
-	size_t line_size = 0;
-	bool found = false;
-	FILE *groups;
-
-	snprintf(name, sizeof(name), "/proc/%d/cgroup", tid);
-	groups = fopen(name, "re");
-	/* Lines look like "4:cpu,cpuacct:/a/b"; the unified hierarchy is "0::/a/b". The cgroup may
-	 * be an ancestor, since quotas are inherited. */
-	while (groups && !found && getline(&line, &line_size, groups) > 0) {
-		char *controllers = strchr(line, ':'), *folder;
-		struct stat info;
-
-		if (!controllers || !(folder = strchr(++controllers, ':')))
-			continue;
-		*folder++ = '\0';
-		folder[strcspn(folder, "\n")] = '\0';
-		if (!cgroup_mount(controllers, point, sizeof(point)) || strlen(point) >= size)
-			continue;
-		snprintf(path, size, "%s%s", point, folder);
-		for (char *slash = path + strlen(point); slash && !found;) {
-			found = !stat(path, &info) && info.st_ino == ino;
-			slash = strrchr(path + strlen(point), '/');
-			if (!found && slash)
-				*slash = '\0';
-		}
-	}
-	free(line);
-	if (groups)
-		fclose(groups);
 	return found;
 }

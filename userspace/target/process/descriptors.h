@@ -55,7 +55,4 @@ bool descriptor_of_inode(struct descriptor *found, const struct file_key *key);
 /* Writes a name such as "/dev/vda1". False: there is no such block device. */
 bool block_device_name(char *name, size_t size, uint32_t dev);
 
-/* Path of the cgroup with inode `ino` among the cgroups of a thread. */
-bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino);
-
 #endif

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a disk or the memory slow: a neighbour, and the limits of a cgroup. `why` names them in
+the line of the cause."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+from tracer import PROGRAMS, tries
+from why_json import asker
+
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+MIB = 1 << 20
+
+
+@pytest.fixture
+def run(start):
+    """run("name", cgroup or "", "read", …): pressed.py, when it is ready."""
+    def program(*arguments):
+        process = start(sys.executable, PROGRAMS / "pressed.py", *arguments)
+        process.until("ready")
+        return process
+    return program
+
+
+@pytest.fixture
+def cgroup():
+    """cgroup(controller, {file of version 1 or of 2: text}) makes a cgroup with one of these files."""
+    made = []
+
+    def make(controller, files):
+        old = CGROUPS / {"io": "blkio"}.get(controller, controller)
+        folder = (old if old.is_dir() else CGROUPS) / f"waffle-pressure-{os.getpid()}-{len(made)}"
+        if not old.is_dir():
+            (CGROUPS / "cgroup.subtree_control").write_text(f"+{controller}")
+        folder.mkdir()
+        made.append(folder)
+        for name, text in files.items():
+            if (folder / name).exists():
+                (folder / name).write_text(text)
+        return folder
+
+    yield make
+    for folder in made:
+        for pid in (folder / "cgroup.procs").read_text().split():
+            (folder.parent / "cgroup.procs").write_text(pid)
+        folder.rmdir()
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "data"
+    with open(path, "wb") as out:
+        for _ in range(64):
+            out.write(os.urandom(MIB))
+        os.fsync(out.fileno())
+    return path
+
+
+@pytest.fixture
+def causes(waffle):
+    """causes(process): what `why` says of a second of its main thread, (cause, object, share)."""
+    def of(process):
+        path = waffle.path()
+        waffle.ok("attach", "--pid", process.pid, "--duration", "1s", "-o", path, "--no-report")
+        [instance] = asker(waffle)(path, "--thread", process.pid)["instances"]
+        found = [(row["cause"], row["culprit"]["object"] or "", row["share"]) for row in instance["causes"]]
+        return found, waffle.ok("why", path, "--thread", process.pid).stdout
+    return of
+
+
+@tries(3)
+def test_a_disk_read_names_the_neighbour_that_used_the_disk(run, causes, file):
+    for _ in range(3):
+        run("neighbour", "", "read", file, 4 * MIB)
+    victim = run("victim", "", "read", file, 4096)
+    found, text = causes(victim)
+    objects = [row[1] for row in found if row[0] == "disk-read"]
+    assert objects[0] == f"{file} (ext4), disk shared with neighbour"
+    assert "MiB for neighbour (" in text
+
+
+def test_a_disk_without_neighbours_has_none(run, causes, file):
+    found, text = causes(run("victim", "", "read", file, MIB))
+    assert "disk-read" in [row[0] for row in found] and "shared with victim" not in text
+    assert "io.max" not in text and "used up" not in text
+
+
+@tries(3)
+def test_a_disk_read_names_the_limit_of_its_cgroup(run, causes, cgroup, file):
+    device = os.stat(file).st_dev
+    limit = f"{os.major(device)}:{os.minor(device)} "
+    folder = cgroup("io", {"blkio.throttle.read_bps_device": f"{limit}{MIB}", "io.max": f"{limit}rbps={MIB}"})
+    found, _ = causes(run("victim", folder, "read", file, 65536))
+    assert found[0][:2] == ("disk-read", f"{file} (ext4), of which its cgroup {folder} may read 1.00 MiB a second "
+                                         "(io.max)")
+    assert found[0][2] > 0.5
+
+
+@tries(3)
+def test_a_wait_for_memory_names_the_limit_and_who_uses_the_memory(run, causes, cgroup, tmp_path):
+    folder = cgroup("memory", {"memory.limit_in_bytes": str(64 * MIB), "memory.max": str(64 * MIB)})
+    run("holder", folder, "hold", 30 * MIB)
+    found, text = causes(run("victim", folder, "write", tmp_path / "written"))
+    [limit, *_] = [row[1] for row in found if "memory.max" in row[1]]
+    assert f"memory.max 64.0 MiB of {folder} used up, the most by holder (" in limit
+    assert "of its cgroup's memory" in text

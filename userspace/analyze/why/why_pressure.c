@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What made a disk or the memory slow besides the thread itself: a limit of its cgroup, or the
+ * requests of a neighbour. It is added to the object of the cause, which is shown in its line. The
+ * cause and its culprit stay what they are, since nothing shows how long the wait would have been
+ * without the neighbour.
+ */
+#include "analyze/why/why_blocked_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/memory.h"
+#include "util/search.h"
+#include "util/units.h"
+
+/* Limit of the requests to examine around a wait. */
+#define REQUESTS_MAX 512
+/* Names of processes among them to tell apart. */
+#define NEIGHBOURS_MAX 16
+
+/* The text so far. */
+struct pressure {
+	char text[512];
+	size_t len;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+add(struct pressure *pressure, const char *format, ...)
+{
+	size_t room = sizeof(pressure->text) - pressure->len;
+	va_list arguments;
+	int len;
+
+	va_start(arguments, format);
+	len = vsnprintf(pressure->text + pressure->len, room, format, arguments);
+	va_end(arguments);
+	if (len > 0)
+		pressure->len += (size_t)len < room ? (size_t)len : room - 1;
+}
+
+/* Adds details to what the kernel's stack says of the wait. They are shown in the chain. */
+static void __attribute__((format(printf, 2, 3)))
+add_meaning(struct why_walk *walk, const char *format, ...)
+{
+	struct why_step *step = &walk->path[walk->depth - 1];
+	struct pressure all = {.len = 0};
+	va_list arguments;
+	int len;
+
+	if (walk->no_chains)
+		return;
+	add(&all, "%.200s%s", strtab_get(walk->why->texts, step->meaning),
+	    step->meaning ? "; " : "");
+	va_start(arguments, format);
+	len = vsnprintf(all.text + all.len, sizeof(all.text) - all.len, format, arguments);
+	va_end(arguments);
+	if (len < 0 || all.len + (size_t)len >= sizeof(all.text))
+		return;
+	step->meaning = strtab_put(walk->why->texts, all.text, all.len + (size_t)len);
+}
+
+/* ---- memory ---- */
+
+/* Whether the wait was for memory: the kernel says so, or its stack does. */
+static bool is_for_memory(const struct why_blocked *blocked, const struct model_memory *memory)
+{
+	const struct meaning_row *work = blocked->stack.meaning.rows[MEANING_WORK];
+
+	return memory->flags & WAFFLE_MEMORY_STALL || (work && work->rule == MEANING_RECLAIM) ||
+	       blocked->stack.meaning.rule == MEANING_SWAP;
+}
+
+/* The limit that the thread's cgroup had reached when the wait ended; NULL: none. */
+static const struct model_memory *memory_at(const struct why_walk *walk,
+					    const struct why_blocked *blocked)
+{
+	const struct model_memory *all = walk->model->memories.data;
+	size_t len = walk->model->memories.len, at;
+	uint64_t ts = why_switched_in(walk, blocked->thread, blocked->index);
+
+	at = lower_bound(len, i,
+			 all[i].thread < blocked->thread ||
+				 (all[i].thread == blocked->thread && all[i].ts < ts));
+	return at < len && all[at].thread == blocked->thread && all[at].ts == ts ? &all[at] : NULL;
+}
+
+/* Adds "memory.max 64.0 MiB of /sys/fs/cgroup/app used up, the most by hog (4711)". How much that
+ * is changes all the time, so it is told in the chain. */
+static void add_memory(struct why_walk *walk, const struct why_blocked *blocked,
+		       struct pressure *pressure)
+{
+	const struct model_memory *memory = memory_at(walk, blocked);
+	const struct model *model = walk->model;
+	char limit[UNITS_TEXT], bytes[UNITS_TEXT];
+
+	if (!memory || !is_for_memory(blocked, memory))
+		return;
+	add(pressure, ", %s %s of %.256s used up",
+	    memory->flags & WAFFLE_MEMORY_HIGH ? "memory.high" : "memory.max",
+	    units_format_bytes(limit, memory->limit_bytes),
+	    strtab_get(walk->why->texts, why_cgroup(walk, memory->cgroup)));
+	if (!memory->user_pid)
+		return;
+	add(pressure, ", the most by %.16s (%u)", strtab_get(model->strings, memory->user_comm),
+	    model_pid_real(model, memory->user_pid));
+	add_meaning(walk, "%.16s (%u) has %s of its cgroup's memory",
+		    strtab_get(model->strings, memory->user_comm),
+		    model_pid_real(model, memory->user_pid),
+		    units_format_bytes(bytes, memory->user_bytes));
+}
+
+/* ---- disks ---- */
+
+/* Neighbours of one name. */
+struct neighbour {
+	uint32_t comm, thread; /* the first one's */
+	uint64_t bytes;
+};
+
+/* The requests that were in flight during a wait. */
+struct requests {
+	uint64_t own_ns; /* sum of the time that those which the wait may be for took of it */
+	uint64_t own_bytes;
+	uint32_t disk; /* 0: unknown */
+	struct neighbour neighbours[NEIGHBOURS_MAX];
+	uint32_t neighbour_count;
+};
+
+static void add_neighbour(struct requests *requests, const struct model *model,
+			  const struct model_io *io)
+{
+	uint32_t comm, at = 0;
+
+	if (io->thread >= model->threads.len)
+		return;
+	comm = model->threads.data[io->thread].comm;
+	while (at < requests->neighbour_count && requests->neighbours[at].comm != comm)
+		at++;
+	if (at == NEIGHBOURS_MAX)
+		return;
+	if (at == requests->neighbour_count)
+		requests->neighbours[requests->neighbour_count++] =
+			(struct neighbour){comm, io->thread, 0};
+	requests->neighbours[at].bytes += io->bytes;
+}
+
+static void add_own(struct requests *requests, const struct why_blocked *blocked,
+		    const struct model_io *io)
+{
+	uint64_t from = io->issue_ts > blocked->from ? io->issue_ts : blocked->from;
+	uint64_t to = io->done_ts < blocked->to ? io->done_ts : blocked->to;
+
+	requests->own_ns += from < to ? to - from : 0;
+	requests->own_bytes += io->bytes;
+	requests->disk = io->disk;
+}
+
+/* Whether the request may be what the thread waits for: it is its own, or one of the kernel's. */
+static bool is_own(const struct model *model, const struct why_blocked *blocked, uint32_t dev,
+		   const struct model_io *io)
+{
+	if (io->flags & WAFFLE_IO_NEIGHBOUR || (dev && io->dev != dev))
+		return false;
+	return io->thread == blocked->thread || !model_is_traced(model, io->thread);
+}
+
+static void find_requests(struct why_walk *walk, const struct why_blocked *blocked,
+			  struct requests *requests)
+{
+	const struct model *model = walk->model;
+	const struct model_io *ios = model->ios.data;
+	uint32_t dev = walk->path[walk->depth - 1].dev,
+		 host = model_host_of(model, blocked->thread);
+	size_t first = lower_bound(model->ios.len, i, ios[i].done_ts <= blocked->from);
+
+	for (size_t i = first; i < model->ios.len && i - first < REQUESTS_MAX; i++) {
+		if (ios[i].done_ts > blocked->to && ios[i].issue_ts >= blocked->to)
+			break;
+		walk->why->searched++;
+		if (model_host_of(model, ios[i].thread) == host &&
+		    is_own(model, blocked, dev, &ios[i]))
+			add_own(requests, blocked, &ios[i]);
+	}
+	for (size_t i = first; i < model->ios.len && i - first < REQUESTS_MAX; i++)
+		if (ios[i].flags & WAFFLE_IO_NEIGHBOUR && ios[i].done_ts <= blocked->to &&
+		    requests->disk && ios[i].disk == requests->disk &&
+		    model_host_of(model, ios[i].thread) == host)
+			add_neighbour(requests, model, &ios[i]);
+}
+
+/* A limit of the process for that disk. Several cgroups may have one: the lowest counts. */
+static const struct model_io_limit *io_limit(const struct model *model, uint32_t pid, uint32_t disk,
+					     bool write)
+{
+	const struct model_io_limit *all = model->io_limits.data, *found = NULL;
+	size_t len = model->io_limits.len;
+
+	for (size_t i = lower_bound(len, k, all[k].pid < pid); i < len && all[i].pid == pid; i++)
+		if (disk && all[i].dev == disk &&
+		    !!(all[i].kind & WAFFLE_IO_LIMIT_WRITES) == write &&
+		    (!found || all[i].limit < found->limit))
+			found = &all[i];
+	return found;
+}
+
+/* Adds "of which its cgroup /sys/fs/cgroup/app may read 1.00 MiB a second (io.max)". */
+static void add_io_limit(struct why_walk *walk, const struct model_io_limit *limit,
+			 struct pressure *pressure)
+{
+	bool count = limit->kind & WAFFLE_IO_LIMIT_COUNT;
+	char text[UNITS_TEXT];
+
+	add(pressure, ", of which its cgroup %.256s may %s %s%s a second (io.max)",
+	    strtab_get(walk->why->texts, why_cgroup(walk, limit->cgroup)),
+	    limit->kind & WAFFLE_IO_LIMIT_WRITES ? "write" : "read",
+	    count ? units_format_count(text, limit->limit) : units_format_bytes(text, limit->limit),
+	    count ? " times" : "");
+}
+
+static const struct neighbour *largest(const struct requests *requests)
+{
+	const struct neighbour *found = NULL;
+
+	for (uint32_t i = 0; i < requests->neighbour_count; i++)
+		if (!found || requests->neighbours[i].bytes > found->bytes)
+			found = &requests->neighbours[i];
+	return found;
+}
+
+/* The device was busy for less than half of the wait if a limit held the requests back. It was
+ * busy with more for a neighbour than for this thread if the neighbour made it slow. */
+static void add_disk(struct why_walk *walk, const struct why_blocked *blocked, bool write,
+		     struct pressure *pressure)
+{
+	const struct model *model = walk->model;
+	uint32_t pid = model->threads.data[blocked->thread].pid;
+	const struct model_io_limit *limit;
+	const struct neighbour *neighbour;
+	struct requests requests = {0};
+	char bytes[UNITS_TEXT];
+
+	find_requests(walk, blocked, &requests);
+	limit = io_limit(model, pid, requests.disk, write);
+	if (limit && requests.own_ns < (blocked->to - blocked->from) / 2) {
+		add_io_limit(walk, limit, pressure);
+		return;
+	}
+	neighbour = largest(&requests);
+	if (!neighbour || neighbour->bytes <= requests.own_bytes)
+		return;
+	add(pressure, ", disk shared with %.16s", model_thread_name(model, neighbour->thread));
+	add_meaning(walk, "meanwhile the disk did %s for %.16s (%u)",
+		    units_format_bytes(bytes, neighbour->bytes),
+		    model_thread_name(model, neighbour->thread),
+		    model_pid_real(model, model->threads.data[neighbour->thread].pid));
+}
+
+uint32_t why_pressure(struct why_walk *walk, const struct why_blocked *blocked,
+		      enum why_cause cause)
+{
+	struct pressure pressure = {.len = 0};
+	size_t begin;
+
+	add(&pressure, "%.200s", strtab_get(walk->why->texts, blocked->object));
+	begin = pressure.len;
+	add_memory(walk, blocked, &pressure);
+	if (cause == WHY_DISK_READ || cause == WHY_DISK_WRITE || cause == WHY_PAGE_FAULT_MAJOR)
+		add_disk(walk, blocked, cause == WHY_DISK_WRITE, &pressure);
+	if (pressure.len == begin)
+		return blocked->object;
+	begin = begin ? 0 : strlen(", "); /* there is no object before the comma */
+	return strtab_put(walk->why->texts, pressure.text + begin, pressure.len - begin);
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/process/cgroup.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bpf/record.h"
+#include "target/process/process.h"
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
+/* Finds a whole word in a comma-separated list. */
+static const char *option_find(const char *options, const char *option)
+{
+	size_t len = strlen(option);
+
+	for (const char *at = options; (at = strstr(at, option)); at++)
+		if (at > options && strchr(", ", at[-1]) && strchr(",\n", at[len]))
+			return at;
+	return NULL;
+}
+
+/* Mount point of the cgroup hierarchy with this controller. Without a controller: of the unified
+ * hierarchy. */
+static bool cgroup_mount(const char *controllers, char *point, size_t size)
+{
+	char *line = NULL, place[PATH_MAX];
+	size_t line_size = 0;
+	bool found = false;
+	FILE *mounts = fopen("/proc/self/mountinfo", "re");
+
+	while (mounts && !found && getline(&line, &line_size, mounts) > 0) {
+		const char *rest = strstr(line, *controllers ? " - cgroup " : " - cgroup2 ");
+		const char *option = rest && *controllers ? option_find(rest, controllers) : rest;
+
+		if (!option || sscanf(line, "%*u %*u %*s %*s %" TEXT(4095) "s", place) != 1)
+			continue;
+		process_unescape(place);
+		snprintf(point, size, "%s", place);
+		found = true;
+	}
+	free(line);
+	if (mounts)
+		fclose(mounts);
+	return found;
+}
+
+/* ---- the cgroups of a thread ---- */
+
+/* A folder of a cgroup of a thread. A true return stops the search. */
+typedef bool (*folder_fn)(const char *path, const char *controllers, void *arg);
+
+/* The thread's own cgroup of a hierarchy, then those above it. `path` has the mount point, and
+ * `size` bytes. */
+static bool folders_up(char *path, size_t mount_len, const char *controllers, folder_fn each,
+		       void *arg)
+{
+	for (char *slash = path + mount_len; slash;) {
+		if (each(path, controllers, arg))
+			return true;
+		slash = strrchr(path + mount_len, '/');
+		if (slash)
+			*slash = '\0';
+	}
+	return false;
+}
+
+/* Lines look like "4:cpu,cpuacct:/a/b"; the unified hierarchy is "0::/a/b". */
+static bool folders_each(pid_t tid, char *path, size_t size, folder_fn each, void *arg)
+{
+	char name[64], *line = NULL, point[PATH_MAX];
+	size_t line_size = 0;
+	bool found = false;
+	FILE *groups;
+
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", tid);
+	groups = fopen(name, "re");
+	while (groups && !found && getline(&line, &line_size, groups) > 0) {
+		char *controllers = strchr(line, ':'), *folder;
+
+		if (!controllers || !(folder = strchr(++controllers, ':')))
+			continue;
+		*folder++ = '\0';
+		folder[strcspn(folder, "\n")] = '\0';
+		if (!cgroup_mount(controllers, point, sizeof(point)) || strlen(point) >= size)
+			continue;
+		snprintf(path, size, "%s%s", point, folder);
+		found = folders_up(path, strlen(point), controllers, each, arg);
+	}
+	free(line);
+	if (groups)
+		fclose(groups);
+	return found;
+}
+
+static bool has_inode(const char *path, const char *controllers, void *arg)
+{
+	const uint64_t *ino = arg;
+	struct stat info;
+
+	(void)controllers;
+	return !stat(path, &info) && info.st_ino == *ino;
+}
+
+bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino)
+{
+	/* It may be an ancestor, since limits are inherited. */
+	return folders_each(tid, path, size, has_inode, &ino);
+}
+
+/* ---- limits of disks ---- */
+
+struct limit_search {
+	struct cgroup_io_limit *limits;
+	size_t count, max;
+};
+
+static void limit_add(struct limit_search *search, const char *path,
+		      const struct cgroup_io_limit *limit)
+{
+	struct stat info;
+
+	if (search->count == search->max || stat(path, &info))
+		return;
+	search->limits[search->count] = *limit;
+	search->limits[search->count++].cgroup = info.st_ino;
+}
+
+/* A value of a line such as "8:16 rbps=2097152 wbps=max riops=max wiops=120". */
+static void value_add(struct limit_search *search, const char *path, const char *line,
+		      const char *key, struct cgroup_io_limit limit)
+{
+	const char *at = strstr(line, key);
+
+	if (at && sscanf(at + strlen(key), "%" SCNu64, &limit.limit) == 1)
+		limit_add(search, path, &limit);
+}
+
+static const struct {
+	const char *old_file; /* of version 1; a line is "8:16 2097152" */
+	const char *key;      /* in io.max of version 2 */
+	uint32_t kind;
+} io_limits[] = {
+	{"blkio.throttle.read_bps_device", " rbps=", 0},
+	{"blkio.throttle.write_bps_device", " wbps=", WAFFLE_IO_LIMIT_WRITES},
+	{"blkio.throttle.read_iops_device", " riops=", WAFFLE_IO_LIMIT_COUNT},
+	{"blkio.throttle.write_iops_device",
+	 " wiops=", WAFFLE_IO_LIMIT_WRITES | WAFFLE_IO_LIMIT_COUNT},
+};
+#define IO_LIMITS (sizeof(io_limits) / sizeof(io_limits[0]))
+
+/* Reads a file of limits; `row`: of io_limits, IO_LIMITS: io.max, which has all of them. */
+static void limits_read(struct limit_search *search, const char *path, size_t row)
+{
+	const char *name = row < IO_LIMITS ? io_limits[row].old_file : "io.max";
+	char file[PATH_MAX + 64], line[256];
+	unsigned high, low;
+	FILE *limits;
+
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	limits = fopen(file, "re");
+	while (limits && fgets(line, sizeof(line), limits)) {
+		struct cgroup_io_limit limit = {0};
+
+		if (sscanf(line, "%u:%u", &high, &low) != 2)
+			continue;
+		limit.dev = high << 20 | low;
+		for (size_t i = 0; i < IO_LIMITS; i++) {
+			limit.kind = io_limits[i].kind;
+			if (row == IO_LIMITS)
+				value_add(search, path, line, io_limits[i].key, limit);
+			else if (row == i)
+				value_add(search, path, line, " ", limit);
+		}
+	}
+	if (limits)
+		fclose(limits);
+}
+
+/* Whether a list such as "cpu,cpuacct" has a controller. */
+static bool has_controller(const char *controllers, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = controllers; at; at = strchr(at, ','), at += at != NULL)
+		if (strcspn(at, ":,") == len && !strncmp(at, name, len))
+			return true;
+	return false;
+}
+
+static bool folder_limits(const char *path, const char *controllers, void *arg)
+{
+	if (!*controllers)
+		limits_read(arg, path, IO_LIMITS);
+	for (size_t i = 0; i < IO_LIMITS && has_controller(controllers, "blkio"); i++)
+		limits_read(arg, path, i);
+	return false;
+}
+
+size_t cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max)
+{
+	struct limit_search search = {.limits = limits, .max = max};
+	char path[PATH_MAX];
+
+	folders_each(pid, path, sizeof(path), folder_limits, &search);
+	return search.count;
+}
+
+/* ---- who uses the memory ---- */
+
+#define PROCESSES_MAX 1024 /* to read, of a cgroup and those below it */
+#define DEPTH_MAX 4
+
+struct user_search {
+	struct cgroup_user *user;
+	unsigned processes;
+};
+
+/* Resident memory of a process, the second number in its statm. */
+static uint64_t resident_bytes(pid_t pid)
+{
+	char name[64];
+	uint64_t pages = 0;
+	FILE *statm;
+
+	snprintf(name, sizeof(name), "/proc/%d/statm", pid);
+	statm = fopen(name, "re");
+	if (statm && fscanf(statm, "%*u %" SCNu64, &pages) != 1)
+		pages = 0;
+	if (statm)
+		fclose(statm);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void user_look(struct user_search *search, pid_t pid)
+{
+	uint64_t bytes = resident_bytes(pid);
+
+	if (bytes <= search->user->bytes)
+		return;
+	search->user->bytes = bytes;
+	search->user->pid = (uint32_t)pid;
+}
+
+static void users_read(struct user_search *search, const char *path, unsigned depth)
+{
+	char name[PATH_MAX];
+	struct dirent *entry;
+	FILE *processes;
+	DIR *folder;
+	pid_t pid;
+
+	if ((size_t)snprintf(name, sizeof(name), "%s/cgroup.procs", path) >= sizeof(name))
+		return;
+	processes = fopen(name, "re");
+	while (processes && search->processes++ < PROCESSES_MAX &&
+	       fscanf(processes, "%d", &pid) == 1)
+		user_look(search, pid);
+	if (processes)
+		fclose(processes);
+	folder = depth < DEPTH_MAX ? opendir(path) : NULL;
+	while (folder && search->processes < PROCESSES_MAX && (entry = readdir(folder)))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+		    (size_t)snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) <
+			    sizeof(name))
+			users_read(search, name, depth + 1);
+	if (folder)
+		closedir(folder);
+}
+
+bool cgroup_memory_user(struct cgroup_user *user, const char *path)
+{
+	struct user_search search = {.user = user};
+
+	*user = (struct cgroup_user){0};
+	users_read(&search, path, 0);
+	if (user->pid)
+		process_comm((pid_t)user->pid, user->comm);
+	return user->pid;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cgroups of a thread, of both versions: where they are, what they may use, and who uses it. */
+#ifndef WAFFLE_TARGET_PROCESS_CGROUP_H
+#define WAFFLE_TARGET_PROCESS_CGROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Path of the cgroup with inode `ino` among the cgroups of a thread, and those above them. */
+bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino);
+
+/* How much of a disk a cgroup may use in a second. */
+struct cgroup_io_limit {
+	uint64_t cgroup; /* inode of its folder */
+	uint64_t limit;
+	uint32_t dev;  /* in the kernel's encoding: struct file_key */
+	uint32_t kind; /* WAFFLE_IO_LIMIT_* */
+};
+/* Fills in the limits of a process's cgroup and those above it, and returns their number. */
+size_t cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max);
+
+/* The process with the most resident memory. */
+struct cgroup_user {
+	uint64_t bytes;
+	uint32_t pid;
+	char comm[16];
+};
+/* Finds it among the first thousand processes of the cgroup at `path` and those below it. False:
+ * there is none. */
+bool cgroup_memory_user(struct cgroup_user *user, const char *path);
+
+#endif
