@@ -3,6 +3,7 @@
 
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -143,6 +144,15 @@ def test_sites_take_the_fast_path_for_the_collector_and_for_a_tracer(waffle, pro
     capture = waffle.run(program, "counted", options=["--transport", "ring", "--no-sched"])
     assert capture.result.stdout == "fast\n"
     assert by_name(capture.rows(), "event")
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="other machines have no fast path")
+def test_sites_take_the_fast_path_of_whoever_is_the_only_reader(waffle, program, tmp_path):
+    out = tmp_path / "own.waffle"
+    alone = subprocess.run([program, "turns", out], capture_output=True, text=True, check=True)
+    assert alone.stdout == "fast\nfast\nfast\n"
+    traced = waffle.run(program, "turns", out, options=["--transport", "ring", "--no-sched"])
+    assert traced.result.stdout == "fast\nslow\nfast\n"
 
 
 def test_bpftrace_counts_the_hits_of_a_program_that_records_itself(waffle, program):

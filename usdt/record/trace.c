@@ -195,6 +195,13 @@ static void mode_changed(void)
 static void file_loaded(void);
 static void program_recorded(void);
 
+/* Only the copy that takes the hits has a recording. */
+static void collect(bool on)
+{
+	rings_collect(on);
+	hit_choose(on ? RINGS_COLLECTOR : RINGS_TRACER);
+}
+
 static int begin(struct error *err)
 {
 	struct collector_options options = {trace.names,     trace.filter,  trace.keep_children,
@@ -216,7 +223,7 @@ static int begin(struct error *err)
 	if (result)
 		return result;
 	trace.collector = collector;
-	rings_collect(true);
+	collect(true);
 	__atomic_store_n(&waffle_process_get_()->loaded_, file_loaded, __ATOMIC_RELEASE);
 	collector_arm(collector);
 	crash_update();
@@ -232,7 +239,7 @@ static int end(bool exits, uint64_t *signals, struct error *err)
 	int result;
 
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
-	rings_collect(false);
+	collect(false);
 	trace.collector = NULL;
 	trace.ending = true;
 	trace.ender = (pid_t)syscall(SYS_gettid);
@@ -319,7 +326,7 @@ static void recording_forget(void)
 	if (!traced && !trace.ending)
 		return;
 	__atomic_store_n(&process->loaded_, NULL, __ATOMIC_RELEASE);
-	rings_collect(false);
+	collect(false);
 	trace.collector = NULL;
 	trace.ending = trace.abandoned = false;
 	crash_update();
@@ -612,14 +619,9 @@ static void hits_take(void)
 	rings_prepare();
 	rings_on_open(tracer_announce);
 	rings_on_record(first_record);
-	if (!__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
-					 __ATOMIC_RELAXED))
-		return;
-	if (!rings_rseq)
-		return;
-	__atomic_store_n(&process->event_, hit_event, __ATOMIC_RELEASE);
-	__atomic_store_n(&process->enter_, hit_enter, __ATOMIC_RELEASE);
-	__atomic_store_n(&process->leave_, hit_leave, __ATOMIC_RELEASE);
+	if (__atomic_compare_exchange_n(&process->ring_, &none, rings_hit, false, __ATOMIC_RELEASE,
+					__ATOMIC_RELAXED))
+		hit_choose(RINGS_TRACER);
 }
 
 static int environment_read(struct waffle_trace_options *options, struct error *err)

@@ -13,7 +13,7 @@
  *	rsi  words		(leave: rest)	r9        the thread
  *	rdx  number of words	(leave: free)	r10       the writer, and then the record
  *	rcx  rest		(leave: probe)	r11       the ring's struct ring_shared
- *	r8   enter: scope
+ *	r8   enter: scope, else rings_rseq
  *	xmm7 number of words, for other frames
  *
  * A jump to 9 (or 8 with two keys) gives the hit to the site's own slow path. Nothing has been
@@ -45,25 +45,29 @@
 	.size \name, . - \name
 	.endm
 
-/* Goes on if a single reader wants hits: the collector, or a tracer of rings. */
-	.macro gate_pass gate, other
-	cmpq $\gate, rings_gate(%rip)
-	jne \other
+/* Goes on if this reader is the only one. */
+	.macro gate_pass reader, slow
+	.if \reader == THREAD_COLLECTOR
+	cmpq $GATE_COLLECTOR, rings_gate(%rip)
+	.else
+	cmpq $GATE_TRACER, rings_gate(%rip)
+	.endif
+	jne \slow
 	.endm
 
 /* Tells the kernel of the sequence, and finds the thread and its writer. */
-	.macro sequence_begin writer
+	.macro sequence_begin reader, rseq
 	.pushsection __rseq_cs, "aw"
 	.balign 32
 73:	.long 0, 0
 	.quad 71f, 72f - 71f, 74f
 	.popsection
-70:	movq rings_rseq(%rip), %rdx
+70:	movq rings_rseq(%rip), \rseq
 	leaq 73b(%rip), %rax
-	movq %rax, %fs:RSEQ_CS(%rdx)
+	movq %rax, %fs:RSEQ_CS(\rseq)
 71:	movq rings_thread@gottpoff(%rip), %rax
 	movq %fs:THREAD_OWN(%rax), %r9
-	movq %fs:\writer(%rax), %r10
+	movq %fs:\reader(%rax), %r10
 	.endm
 
 /* The abort handler of the sequence. It is in the same function, where unwinders know the stack.
@@ -79,14 +83,14 @@
  * goes on if no tracer waits at the probe. The kernel counts those in the low byte of the site's
  * semaphore (usdt/record/sites.h), a tracer of rings among them.
  */
-	.macro clock_read writer, probe, slow
-	.if \writer == THREAD_COLLECTOR
+	.macro clock_read reader, probe, slow
+	.if \reader == THREAD_COLLECTOR
 	movslq PROBE_DISTANCE(\probe), %r11
 	.endif
 	testq %r10, %r10
 	je \slow
 	rdtsc
-	.if \writer == THREAD_COLLECTOR
+	.if \reader == THREAD_COLLECTOR
 	cmpb $0, PROBE_DISTANCE(\probe, %r11)
 	jne \slow
 	.endif
@@ -95,11 +99,11 @@
 	.endm
 
 /* Goes on if the ring takes records. In the child of a fork() all of the writer is 0. */
-	.macro writer_look writer, slow
+	.macro writer_look reader, slow
 	movq WRITER_SHARED(%r10), %r11
 	cmpl $CLOCK_COUNTER, WRITER_CLOCK(%r10)
 	jne \slow
-	.if \writer == THREAD_TRACER
+	.if \reader == THREAD_TRACER
 	cmpl $0, SHARED_READER(%r11)
 	je \slow
 	.endif
@@ -126,8 +130,10 @@
 	prefetchw DATA_AHEAD(%r10)
 	prefetchw DATA_AHEAD+CACHE_LINE(%r10)
 	movq %rax, RECORD_TICKS(%r10)
-	movq rings_rseq(%rip), %rdx
-	movl %fs:RSEQ_CPU_ID(%rdx), %edx
+	.endm
+
+	.macro cpu_write rseq
+	movl %fs:RSEQ_CPU_ID(\rseq), %edx
 	movl %edx, RECORD_CPU(%r10)
 	.endm
 
@@ -178,11 +184,12 @@
 	incq OF_COUNT(%r9)
 	.endm
 
-	.macro event writer, two, slow
-	sequence_begin \writer
-	clock_read \writer, %rdi, \slow
-	writer_look \writer, \slow
+	.macro event reader, two, slow
+	sequence_begin \reader, %r8
+	clock_read \reader, %rdi, \slow
+	writer_look \reader, \slow
 	hit_begin \two
+	cpu_write %r8
 	word_copy OF_SPAN(%r9), RECORD_PARENT(%r10)
 	movups OF_HI(%r9), %xmm0
 	movups %xmm0, RECORD_HI(%r10)
@@ -207,20 +214,21 @@
 	jmp 10b
 	.endm
 
-function hit_event
+	.macro event_function name, reader
+function \name
 	cmpq $TWO_KEYS, %rdx
 	jne 4f
-	gate_pass GATE_COLLECTOR, 5f
-	event THREAD_COLLECTOR, 1, 8f
-5:	gate_pass GATE_TRACER, 8f
-	event THREAD_TRACER, 1, 8f
+	gate_pass \reader, 8f
+	event \reader, 1, 8f
 4:	movq %rdx, %xmm7
-	gate_pass GATE_COLLECTOR, 5f
-	event THREAD_COLLECTOR, 0, 9f
-5:	gate_pass GATE_TRACER, 9f
-	event THREAD_TRACER, 0, 9f
+	gate_pass \reader, 9f
+	event \reader, 0, 9f
 	slow_path
-function_end hit_event
+function_end \name
+	.endm
+
+event_function hit_event_collector, THREAD_COLLECTOR
+event_function hit_event_tracer, THREAD_TRACER
 
 /*
  * Goes on unless the mode is full, or a scope is to be pruned, as by waffle_scope_prune_(), or is
@@ -244,12 +252,14 @@ function_end hit_event
 13:
 	.endm
 
-	.macro scope_enter writer, two, slow
-	sequence_begin \writer
-	clock_read \writer, %rdi, \slow
+	.macro scope_enter reader, two, slow
+	sequence_begin \reader, %rdx
+	clock_read \reader, %rdi, \slow
 	scope_look \slow
-	writer_look \writer, \slow
+	writer_look \reader, \slow
 	hit_begin \two
+	movq rings_rseq(%rip), %rdx
+	cpu_write %rdx
 	movups OF_HI(%r9), %xmm1
 	movups %xmm1, OUTER_HI(%r8)
 	movq OF_SPAN(%r9), %rax
@@ -296,26 +306,28 @@ function_end hit_event
 	sequence_abort
 	.endm
 
-function hit_enter
+	.macro enter_function name, reader
+function \name
 	cmpq $TWO_KEYS, %rdx
 	jne 4f
-	gate_pass GATE_COLLECTOR, 5f
-	scope_enter THREAD_COLLECTOR, 1, 8f
-5:	gate_pass GATE_TRACER, 8f
-	scope_enter THREAD_TRACER, 1, 8f
+	gate_pass \reader, 8f
+	scope_enter \reader, 1, 8f
 4:	movq %rdx, %xmm7
-	gate_pass GATE_COLLECTOR, 5f
-	scope_enter THREAD_COLLECTOR, 0, 9f
-5:	gate_pass GATE_TRACER, 9f
-	scope_enter THREAD_TRACER, 0, 9f
+	gate_pass \reader, 9f
+	scope_enter \reader, 0, 9f
 	slow_path
-function_end hit_enter
+function_end \name
+	.endm
 
-	.macro scope_leave writer
-	sequence_begin \writer
-	clock_read \writer, %rcx, 9f
-	writer_look \writer, 9f
+enter_function hit_enter_collector, THREAD_COLLECTOR
+enter_function hit_enter_tracer, THREAD_TRACER
+
+	.macro scope_leave reader
+	sequence_begin \reader, %r8
+	clock_read \reader, %rcx, 9f
+	writer_look \reader, 9f
 	record_begin 9f
+	cpu_write %r8
 	movl $END_BYTES + (KIND_END << 16), RECORD_BYTES(%r10)
 	movq SCOPE_ID(%rdi), %rdx
 	movq %rdx, RECORD_END_ID(%r10)
@@ -341,17 +353,20 @@ function_end hit_enter
 	sequence_abort
 	.endm
 
-function hit_leave
+	.macro leave_function name, reader
+function \name
 	cmpl $LINKS, SCOPE_DEPTH(%rdi)
 	ja 9f
 	movq SCOPE_PROBE(%rdi), %rcx
-	gate_pass GATE_COLLECTOR, 5f
-	scope_leave THREAD_COLLECTOR
-5:	gate_pass GATE_TRACER, 9f
-	scope_leave THREAD_TRACER
+	gate_pass \reader, 9f
+	scope_leave \reader
 2:	jmp hit_pop
 9:	jmp *%rsi
-function_end hit_leave
+function_end \name
+	.endm
+
+leave_function hit_leave_collector, THREAD_COLLECTOR
+leave_function hit_leave_tracer, THREAD_TRACER
 
 #endif
 	.section .note.GNU-stack, "", @progbits

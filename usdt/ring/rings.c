@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "usdt/ring/hit.h"
 #include "usdt/ring/shared_memory.h"
 #include "waffle/abi.h"
 #include "waffle/context.h"
@@ -439,11 +438,6 @@ NO_CANARY bool rings_hit(const void *probe, unsigned long long id, const void *n
 	if (gate == RINGS_GATE_TRACER)
 		return hit_tracer(probe, id, name, frame, size);
 	return gate && hit_slow(probe, id, name, frame, size);
-}
-
-void hit_pop(const struct waffle_scope_ *scope)
-{
-	waffle_scope_pop_(scope);
 }
 
 #else

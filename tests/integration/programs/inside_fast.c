@@ -12,6 +12,7 @@
  *	inside_fast again              a fiber ends its span where another fiber's was lost
  *	inside_fast ticks              an event for each line of input
  *	inside_fast counted            says whether its sites leave the fast path for good
+ *	inside_fast turns FILE         the same before, while and after it records itself into FILE
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -30,6 +31,7 @@
 #include <ucontext.h>
 
 #include <waffle.h>
+#include <waffle_trace.h>
 
 #define K(n) KV_I64("k" #n, (n) + 100)
 #define BOTH(...)                                                                                  \
@@ -342,6 +344,17 @@ static void counted(void)
 		keys();
 	} while (slow_hits && --turns);
 	printf("%s\n", slow_hits ? "slow" : "fast");
+	waffle_process_get_()->ring_ = slow_path;
+}
+
+static void turns(const char *file)
+{
+	counted();
+	if (waffle_trace_start(file, NULL))
+		exit(1);
+	counted();
+	waffle_trace_stop();
+	counted();
 }
 
 int main(int argc, char **argv)
@@ -371,6 +384,8 @@ int main(int argc, char **argv)
 		ticks();
 	else if (!strcmp(mode, "counted"))
 		counted();
+	else if (!strcmp(mode, "turns"))
+		turns(argv[2]);
 	else
 		return 2;
 	return 0;
