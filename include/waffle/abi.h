@@ -19,7 +19,7 @@
  *   u32 meta_size  bytes at meta, the last one a NUL
  *   u32 line
  *   u32 kind       enum waffle_site_kind
- *   u32 reserved   0
+ *   u32 version    WAFFLE_SITE_VERSION; 0: not known
  *
  * A stand-in for a real library (docs/simulation.md) has a note of type WAFFLE_NOTE_SIMULATION with
  * an empty descriptor.
@@ -38,6 +38,9 @@
 #define WAFFLE_NOTE_DESC_BYTES 56
 #define WAFFLE_NOTE_TRANSPORT_BYTES 40
 #define WAFFLE_TRANSPORT_VERSION 2
+/* The number in the names of struct waffle_process_ (context.h). Sites share that struct with a
+ * libwaffle of the same number only. Others record nothing there, but their probes are the same. */
+#define WAFFLE_SITE_VERSION 6
 
 /* The macro of a site. WAFFLE_SITE_SPAN_END has no name: the site of the span's begin names it. */
 enum waffle_site_kind {

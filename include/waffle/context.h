@@ -10,8 +10,8 @@
  * All files of a process share one struct waffle_process_. It is the program's own
  * (waffle_program_6_) if a library can see it. Otherwise it is the first that the dynamic linker
  * finds (waffle_process_6_). Both names contain a number that changes with the layout, since files
- * may be compiled with different versions of this header. docs/instrumenting.md describes which
- * libraries share it.
+ * may be compiled with different versions of this header. The notes of sites have it, too
+ * (WAFFLE_SITE_VERSION). docs/instrumenting.md describes which libraries share the struct.
  */
 #ifndef WAFFLE_CONTEXT_H
 #define WAFFLE_CONTEXT_H

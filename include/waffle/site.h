@@ -30,7 +30,7 @@
 	"\t.4byte 994f-993f, 996f-995f, 1\n"                                                       \
 	"993: .asciz \"waffle\"\n994: .balign 4\n"                                                 \
 	"995: .8byte 990b, 989b, " semaphore ", %c[waffle_meta], %c[waffle_func]\n"                \
-	"\t.4byte %c[waffle_bytes], %c[waffle_line], %c[waffle_kind], 0\n"                         \
+	"\t.4byte %c[waffle_bytes], %c[waffle_line], %c[waffle_kind], %c[waffle_version]\n"        \
 	"996: .balign 4\n\t.popsection\n"
 
 /*
@@ -87,7 +87,7 @@ static __inline__ unsigned waffle_probe_line_(const void *probe_)
 #define WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                                              \
 	[waffle_meta] WAFFLE_ASM_SYMBOL_(site_meta), [waffle_func] WAFFLE_ASM_SYMBOL_(__func__),   \
 		[waffle_bytes] "i"(sizeof(site_meta)), [waffle_line] "i"(__LINE__),                \
-		[waffle_kind] "i"(site_kind)
+		[waffle_kind] "i"(site_kind), [waffle_version] "i"(WAFFLE_SITE_VERSION)
 
 #define WAFFLE_ASM_BODY_(usdt)                                                                     \
 	WAFFLE_ASM_PROBE_ WAFFLE_ASM_KEEP_("992f - .")                                             \

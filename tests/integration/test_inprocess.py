@@ -62,6 +62,15 @@ def test_run_is_recorded_without_root_and_without_loss(recorder):
     assert "scheduler not recorded" in capture.report_text()
 
 
+def test_program_compiled_with_older_headers_is_told_and_a_tracer_records_it(waffle, waffle_program,
+                                                                             tmp_path):
+    program = compile_inside(waffle_program, "other_version.c", tmp_path / "other_version")
+    Recorder(waffle, program).run(
+        says=rf"waffle: {program}: was compiled with the headers of another version of libwaffle, "
+             "and is not recorded; compile it again\n")
+    assert named(waffle.run(program, options=["--no-sched"]).rows(), "old")
+
+
 def test_why_states_that_the_scheduler_was_not_recorded(recorder):
     capture, _ = recorder.run("steps", 10)
     capture.waffle.fails(1, "why", capture.path, says="the scheduler was not recorded")

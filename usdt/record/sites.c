@@ -372,6 +372,10 @@ static uint32_t file_get(struct sites *sites, const struct dl_phdr_info *info)
 	if (!vec_reserve(&sites->files, 1))
 		return MAP_NONE;
 	file.object = object_of(info);
+	if (file.object && file.object->other_version)
+		say_line("%s: was compiled with the headers of another version of libwaffle, and "
+			 "is not recorded; compile it again",
+			 file.object->path);
 	if (!file_number(sites, &file)) {
 		object_free(file.object);
 		return MAP_NONE;

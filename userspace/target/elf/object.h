@@ -79,6 +79,7 @@ struct object {
 	VEC(struct object_call) calls; /* sorted by site; made by probe/find/ */
 	uint32_t bad_notes;
 	bool big_endian;
+	bool other_version; /* some sites have another WAFFLE_SITE_VERSION */
 	bool simulation;  /* a stand-in for a real library: docs/simulation.md */
 	uint16_t machine; /* e_machine */
 	struct object_page doubled;

@@ -16,7 +16,7 @@
 /* The decoded descriptor of a note (include/waffle/abi.h). */
 struct note {
 	uint64_t probe, semaphore, meta, func;
-	uint32_t meta_size, line, kind;
+	uint32_t meta_size, line, kind, version;
 };
 
 /* Loadable segments of a file; linkers make a dozen. Each address lookup scans them all. */
@@ -88,6 +88,7 @@ static struct note note_decode(const unsigned char *desc, bool big)
 		.meta_size = (uint32_t)read_word(desc + 40, 4, big),
 		.line = (uint32_t)read_word(desc + 44, 4, big),
 		.kind = (uint32_t)read_word(desc + 48, 4, big),
+		.version = (uint32_t)read_word(desc + 52, 4, big),
 	};
 }
 
@@ -226,6 +227,7 @@ static bool note_add(struct object *object, struct object_elf *file, struct keym
 		probe.site = site_index(object, seen, &site);
 		if (probe.site == MAP_NONE)
 			return false;
+		object->other_version |= note->version && note->version != WAFFLE_SITE_VERSION;
 	}
 	return vec_push(&object->probes, probe);
 }
