@@ -451,8 +451,8 @@ def large(scale):
     yield Row("bytes a record on disk", size / scale.records, "B", 16,
               note=f"{scale.records:,} records of spans and switches")
     times = 1 if scale.records < 10_000_000 else 3
-    for name, options, target, most in (("report with causes", ["report"], 10, 110),
-                                        ("why --slowest 10", ["why", "--slowest", "10"], 5, 90)):
+    for name, options, target, most in (("report with causes", ["report"], 8, 60),
+                                        ("why --slowest 10", ["why", "--slowest", "10"], 4, 45)):
         runs = [timed([WAFFLE, *options, path]) for _ in range(times)]
         cpu = statistics.median(r[2].ru_utime + r[2].ru_stime for r in runs)
         yield Row(name, statistics.median(r[0] for r in runs), "s", target,
@@ -470,6 +470,18 @@ def large(scale):
               60)
     os.unlink(path)
     os.unlink(trace)
+
+
+def huge(scale):
+    """Ten times as many records: the memory of all of them at once."""
+    path, records = SCRATCH.path("huge.waffle"), 10 * scale.records
+    subprocess.run([program("store_bench"), str(records), path], check=True,
+                   stdout=subprocess.DEVNULL)
+    for name, options in (("report", ["report"]), ("why --slowest 10", ["why", "--slowest", "10"])):
+        seconds, peak, _ = timed([WAFFLE, *options, path])
+        yield Row(f"{name} of {records:,} records, peak memory", peak / 2**30, "GiB", 4,
+                  note=f"{peak / records:.1f} B a record; {seconds:.0f} s")
+    os.unlink(path)
 
 
 def jobs(scale):
@@ -599,7 +611,7 @@ def ready(scale):
 
 
 GROUPS = (dormant, armed, inside, lttng, python_bench.python, backends.cpp, drain, collected, threads, transports, attach, decisions,
-          slow_spans, longest_filter, flood, accounting, large, backends.sending, backends.database,
+          slow_spans, longest_filter, flood, accounting, large, huge, backends.sending, backends.database,
           jobs, origins, gpu_timeline, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.samples,
           scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls, gpu_library.gpu_library,

@@ -18,6 +18,23 @@ static int check_interval(const struct model_interval *interval, void *arg)
 	return 0;
 }
 
+static int see_interval(const struct model_interval *interval, void *arg)
+{
+	(void)arg;
+	require(interval->from_ts < interval->to_ts);
+	return 0;
+}
+
+static void check_marks(const struct model *model)
+{
+	uint64_t middle = model->start_ts + (model->end_ts - model->start_ts) / 2;
+	struct model_marks *marks = model_marks_new(model, 3, see_interval, NULL);
+
+	model_marks_intervals(marks, model->start_ts, model->end_ts, see_interval, NULL);
+	model_marks_intervals(marks, middle, middle, see_interval, NULL);
+	model_marks_free(marks);
+}
+
 static void check_model(const struct model *model)
 {
 	uint64_t last_to = 0;
@@ -43,6 +60,7 @@ static void check_model(const struct model *model)
 		require(link->to == MODEL_NONE || link->to < ends[link->to_kind]);
 	}
 	require(!model_each_interval(model, check_interval, &last_to));
+	check_marks(model);
 }
 
 /* A filter with every kind of question that needs data of its own. */
@@ -62,16 +80,19 @@ static const struct filter_expr *a_filter(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct model_filter keep = {.filter = a_filter(),
-					  .keep_children = size && data[0] & 2};
+	const struct model_filter keep = {.filter = size && data[0] & 1 ? a_filter() : NULL,
+					  .keep_children = size && data[0] & 2,
+					  .compact = size && data[0] & 4};
 	struct store_reader *reader = size ? records_reader(data + 1, size - 1, false) : NULL;
 	struct error err = ERROR_INIT;
 	struct model *model;
 
 	if (!reader)
 		return 0;
-	if (!model_load(&model, reader, STORE_ALL, data[0] & 1 ? &keep : NULL, &err)) {
+	if (!model_load(&model, reader, STORE_ALL, &keep, &err)) {
 		check_model(model);
+		if (model->spans.len)
+			model_values_load(model, (uint32_t[]){0}, 1, &err);
 		model_free(model);
 	}
 	store_reader_close(reader);

@@ -44,6 +44,43 @@ static void test_spans_have_their_times_parents_and_traces(void **state)
 	capture_free(&capture);
 }
 
+static void test_compact_model_reads_the_values_of_chosen_spans_later(void **state)
+{
+	struct capture capture;
+	struct model *model;
+	struct error err = ERROR_INIT;
+	uint32_t last;
+
+	(void)state;
+	capture_begin(&capture, false);
+	for (uint64_t i = 0; i < 100; i++) {
+		capture_hit(&capture, 1010 + 10 * i, 11, SITE_STEP_AT, 100 + i, i ? 100 : 0, 3,
+			    (uint64_t[]){i, 3, 0x636261 /* "abc" */});
+		capture_end(&capture, 1015 + 10 * i, 11, 100 + i);
+	}
+	capture.keep.compact = true;
+	capture_load(&capture, 3000);
+	model = capture.model;
+	assert_int_equal(model->spans.len, 100);
+	assert_int_equal(model->frames.len, 0);
+	assert_int_equal(model->contexts.len, 0);
+	assert_int_equal(model->spans.data[99].parent, 0);
+	capture_must(model_values_load(model, (uint32_t[]){99, 7, 99}, 3, &err), err);
+	last = model->spans.data[99].frame;
+	for (size_t i = 0; i < 100; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		struct value_walk walk = model_values(model, span->site, span->frame);
+		struct value value;
+
+		assert_int_equal(value_walk_next(&walk, &value), i == 7 || i == 99);
+		if (i == 7 || i == 99)
+			assert_int_equal(value.u64, i);
+	}
+	capture_must(model_values_load(model, (uint32_t[]){99}, 1, &err), err);
+	assert_int_equal(model->spans.data[99].frame, last);
+	capture_free(&capture);
+}
+
 static void test_spans_cut_by_the_capture_are_marked(void **state)
 {
 	struct capture capture;
@@ -315,6 +352,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spans_have_their_times_parents_and_traces),
+		cmocka_unit_test(test_compact_model_reads_the_values_of_chosen_spans_later),
 		cmocka_unit_test(test_spans_cut_by_the_capture_are_marked),
 		cmocka_unit_test(test_span_of_an_exited_thread_is_unfinished_at_the_exit),
 		cmocka_unit_test(test_span_ended_on_another_thread_is_moved),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "model_capture.h"
+#include "util/memory.h"
 
 struct seen {
 	struct model_interval intervals[64];
@@ -514,6 +515,93 @@ static void check_threads(const struct model *model)
 	}
 }
 
+/* The intervals of one thread after the other, each in order of time. */
+struct kept {
+	VEC(struct model_interval) list;
+};
+
+static int keep(const struct model_interval *interval, void *arg)
+{
+	struct kept *of = arg;
+
+	vec_add(&of[interval->thread].list, *interval);
+	return 0;
+}
+
+static struct kept *kept_new(const struct model *model)
+{
+	return memory_zeroed(model->threads.len, sizeof(struct kept));
+}
+
+static void kept_free(struct kept *kept, const struct model *model)
+{
+	for (size_t i = 0; i < model->threads.len; i++)
+		vec_free(&kept[i].list);
+	free(kept);
+}
+
+static void assert_same(const struct model_interval *a, const struct model_interval *b)
+{
+	assert_int_equal(a->thread, b->thread);
+	assert_int_equal(a->state, b->state);
+	assert_int_equal(a->from_ts, b->from_ts);
+	assert_int_equal(a->to_ts, b->to_ts);
+	assert_int_equal(a->by, b->by);
+	assert_int_equal(a->woken, b->woken);
+	assert_int_equal(a->open, b->open);
+}
+
+/* Checks that `part` has, without a gap, those of `all` that touch a time, and the one that follows
+ * a blocked one of these. */
+static void check_part(const struct kept *all, const struct kept *part, uint64_t from, uint64_t to)
+{
+	size_t at = 0;
+	bool follows = false;
+
+	for (size_t i = 0; i < all->list.len; i++) {
+		const struct model_interval *interval = &all->list.data[i];
+		bool touches = interval->from_ts <= to && interval->to_ts >= from;
+
+		if (touches || follows) {
+			while (!follows && at < part->list.len &&
+			       part->list.data[at].from_ts < interval->from_ts)
+				at++;
+			assert_true(at < part->list.len);
+			assert_same(&part->list.data[at++], interval);
+		}
+		follows = touches && interval->state == WAFFLE_THREAD_BLOCKED &&
+			  i + 1 < all->list.len && all->list.data[i + 1].from_ts == interval->to_ts;
+	}
+}
+
+/* What is read from marks is what is read from the begin. */
+static void check_marks(struct machine *machine, const struct model *model)
+{
+	struct kept *all = kept_new(model), *again = kept_new(model), *part;
+	struct model_marks *marks;
+
+	model_each_interval(model, keep, all);
+	marks = model_marks_new(model, 1 + below(machine, 40), keep, again);
+	for (size_t i = 0; i < model->threads.len; i++) {
+		assert_int_equal(again[i].list.len, all[i].list.len);
+		for (size_t k = 0; k < all[i].list.len; k++)
+			assert_same(&again[i].list.data[k], &all[i].list.data[k]);
+	}
+	for (unsigned trial = 0; trial < 20; trial++) {
+		uint64_t from = CAPTURE_START + below(machine, LENGTH);
+		uint64_t to = from + below(machine, LENGTH / 4);
+
+		part = kept_new(model);
+		model_marks_intervals(marks, from, to, keep, part);
+		for (size_t i = 0; i < model->threads.len; i++)
+			check_part(&all[i], &part[i], from, to);
+		kept_free(part, model);
+	}
+	model_marks_free(marks);
+	kept_free(all, model);
+	kept_free(again, model);
+}
+
 static void play_and_check(unsigned seeds, bool lossy)
 {
 	static struct machine machine;
@@ -529,6 +617,7 @@ static void play_and_check(unsigned seeds, bool lossy)
 		check_spans(&machine, model);
 		check_intervals(&machine, model);
 		check_threads(model);
+		check_marks(&machine, model);
 		capture_free(&capture);
 	}
 }

@@ -295,6 +295,42 @@ static void test_what_is_not_explained_is_said_and_the_rest_still_sums(void **st
 	finish(&capture, aggregate);
 }
 
+/* Slices of the capture are explained on several threads. */
+static void test_sums_are_exact_and_repeat_when_there_are_many_slices(void **state)
+{
+	const struct why_aggregate_options options = {0};
+	struct why_aggregate *first, *again;
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	const struct why_group *a, *b;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < WHY_EACH_SWITCHES * 5 / 4; i++)
+		add_span(&capture, &ts, 0x100 + i, i % 3 ? NR_NANOSLEEP : NR_READ, 1 + i % 7,
+			 i % 5);
+	capture_load(&capture, ts);
+	capture_must(why_aggregate_new(&first, capture.model, &options, &err), err);
+	capture_must(why_aggregate_new(&again, capture.model, &options, &err), err);
+	a = why_aggregate_group(first, SITE_STEP);
+	b = why_aggregate_group(again, SITE_STEP);
+	assert_false(first->partial);
+	assert_int_equal(a->explained, WHY_EACH_SWITCHES * 5 / 4);
+	assert_int_equal(sum_of(a), a->total_ns);
+	assert_true(a->causes.len > 1);
+	assert_int_equal(a->causes.len, b->causes.len);
+	for (size_t i = 0; i < a->causes.len; i++) {
+		assert_int_equal(a->causes.data[i].cause, b->causes.data[i].cause);
+		assert_int_equal(a->causes.data[i].total_ns, b->causes.data[i].total_ns);
+		assert_int_equal(a->causes.data[i].spans, b->causes.data[i].spans);
+		assert_string_equal(strtab_get(first->why->texts, a->causes.data[i].object),
+				    strtab_get(again->why->texts, b->causes.data[i].object));
+	}
+	why_aggregate_free(again);
+	finish(&capture, first);
+}
+
 /* The causes that `why` gives for each span sum to those of the aggregate. */
 static void test_sums_are_those_of_the_answers_one_by_one(void **state)
 {
@@ -355,6 +391,7 @@ int main(void)
 			test_culprits_beyond_the_largest_are_put_together_and_nothing_is_lost),
 		cmocka_unit_test(test_losses_leave_nothing_certain),
 		cmocka_unit_test(test_what_is_not_explained_is_said_and_the_rest_still_sums),
+		cmocka_unit_test(test_sums_are_exact_and_repeat_when_there_are_many_slices),
 		cmocka_unit_test(test_sums_are_those_of_the_answers_one_by_one),
 		cmocka_unit_test(test_without_the_scheduler_it_says_so),
 	};

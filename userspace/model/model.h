@@ -366,12 +366,12 @@ struct model {
 	/* What recorded the GPU's times is a stand-in, also if a filter or a window has left out
 	 * the event that says so (docs/gpu.md). */
 	bool gpu_simulated;
-	struct gpu_records *gpu_records;   /* NULL: there are none, or they are not kept apart */
-	VEC(struct model_span) spans;      /* by start_ts */
+	struct gpu_records *gpu_records;    /* NULL: there are none, or they are not kept apart */
+	VEC(struct model_span) spans;       /* by start_ts */
 	VEC(struct model_context) contexts; /* of each span; empty if model_filter.compact */
-	VEC(struct model_event) events;    /* by ts */
-	VEC(struct model_link) links;      /* by from_kind, then from */
-	VEC(struct model_switch) switches; /* by ts */
+	VEC(struct model_event) events;     /* by ts */
+	VEC(struct model_link) links;       /* by from_kind, then from */
+	VEC(struct model_switch) switches;  /* by ts */
 	VEC(struct model_state) states;
 	VEC(struct model_wait) waits;            /* by thread, then from_ts */
 	VEC(struct model_open_wait) open_waits;  /* by thread */
@@ -392,10 +392,10 @@ struct model {
 	VEC(struct model_recorded) recorded;
 	VEC(uint64_t) frames; /* private to model/: {FRAME_HEAD, values} of each */
 	VEC(uint64_t) syscall_args;
-	struct map pids;      /* pid → index of its process */
+	struct map pids;          /* pid → index of its process */
 	struct span_ids span_ids; /* see model_span_find() */
-	struct map event_ids; /* id → index; only of events that links lead to */
-	uint32_t track_count; /* number of tracks among the threads */
+	struct map event_ids;     /* id → index; only of events that links lead to */
+	uint32_t track_count;     /* number of tracks among the threads */
 	/* Calls of a collective that could not be matched with the calls of the other ranks. */
 	uint64_t unaligned_collectives;
 	uint64_t bad_records; /* invalid records, which were skipped */
@@ -563,8 +563,8 @@ void model_each_interval_by_thread(const struct model *model, model_interval_fn 
 struct model_marks;
 /* Makes a mark after each `every` switches, or after more if there are many threads. Meanwhile it
  * calls `each` as model_each_interval_by_thread() does. */
-struct model_marks *model_marks_new(const struct model *model, size_t every,
-				    model_interval_fn each, void *arg);
+struct model_marks *model_marks_new(const struct model *model, size_t every, model_interval_fn each,
+				    void *arg);
 void model_marks_free(struct model_marks *marks);
 /* Calls `each` for all intervals of a time, and for the one that follows a blocked interval of that
  * time. It also calls `each` for some of those before and after. Those of one thread are in order

@@ -320,11 +320,10 @@ static void prepare(struct builder *builder, const struct store_reader *reader)
 	captures_add(builder->model, reader);
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
 		const struct site_info *site = store_reader_site(reader, i);
-		struct site_build build = {
-			.kind = site->kind,
-			.has_keys = site->key_count > 0,
-			.call = site->call,
-			.plain = site_is_plain(site)};
+		struct site_build build = {.kind = site->kind,
+					   .has_keys = site->key_count > 0,
+					   .call = site->call,
+					   .plain = site_is_plain(site)};
 
 		build.session = site->kind == WAFFLE_SITE_EVENT && !strcmp(site->category, "gpu") &&
 				!strcmp(site->name, "session");

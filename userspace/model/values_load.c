@@ -75,8 +75,8 @@ int model_values_load(struct model *model, const uint32_t *spans, size_t count, 
 	if (wanted.len)
 		qsort(wanted.data, wanted.len, sizeof(*wanted.data), wanted_compare);
 	for (size_t from = 0, to; from < wanted.len && !result; from = to) {
-		for (to = from + 1; to < wanted.len &&
-				    wanted.data[to].ts - wanted.data[to - 1].ts <= gap;)
+		to = from + 1;
+		while (to < wanted.len && wanted.data[to].ts - wanted.data[to - 1].ts <= gap)
 			to++;
 		result = read_window(model, &wanted.data[from], to - from, err);
 	}

@@ -152,7 +152,8 @@ static void span_begins(struct walk *walk, size_t index)
 	const struct sched_thread *thread = &walk->sched.threads[span->thread];
 
 	if (walk->spans) {
-		order_heap_add(&walk->span_ends, (struct order_item){span->end_ts, (uint32_t)index});
+		order_heap_add(&walk->span_ends,
+			       (struct order_item){span->end_ts, (uint32_t)index});
 		walk->next_ts[STREAM_SPAN_END] = stream_ts(walk, STREAM_SPAN_END);
 	}
 	if (span->flags & MODEL_SPAN_BEGUN_BEFORE)
@@ -478,8 +479,8 @@ static int mark_interval(const struct model_interval *interval, void *arg)
 	return 0;
 }
 
-struct model_marks *model_marks_new(const struct model *model, size_t every,
-				    model_interval_fn each, void *arg)
+struct model_marks *model_marks_new(const struct model *model, size_t every, model_interval_fn each,
+				    void *arg)
 {
 	struct model_marks *marks = memory_zeroed(1, sizeof(*marks));
 	size_t states = model->threads.len + 1, most = MARK_STATES_MAX / states + 1;

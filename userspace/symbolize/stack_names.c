@@ -264,8 +264,8 @@ static uint32_t each_frame(struct stack_names *names, uint32_t number, uint64_t 
 	if (!stack)
 		return 0;
 	pthread_mutex_lock(&names->lock);
-	for (; i < stack->count && total < FRAMES_MAX &&
-	       (sure || can_be_caller(names, stack, i, ts));
+	for (;
+	     i < stack->count && total < FRAMES_MAX && (sure || can_be_caller(names, stack, i, ts));
 	     i++) {
 		uint32_t count =
 			frames_at(names, stack, i, ts, frames, sizeof(frames) / sizeof(frames[0]));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The end of a program that runs out of memory. libwaffle has its own (usdt/record/attempt.h). */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "util/memory.h"
 #include "util/terminal.h"
 
-/* The innermost guard. Only one thread uses these functions. */
+/* The innermost guard. Only one thread sets and removes guards. */
 static struct memory_guard *guards;
 
 void memory_guard_set(struct memory_guard *guard)
@@ -21,8 +22,10 @@ void memory_guard_remove(struct memory_guard *guard)
 
 _Noreturn void memory_failed(void)
 {
+	static pthread_mutex_t failed = PTHREAD_MUTEX_INITIALIZER;
 	struct error err = ERROR_INIT;
 
+	pthread_mutex_lock(&failed); /* another thread waits here until the process ends */
 	while (guards) {
 		struct memory_guard *guard = guards;
 

@@ -118,11 +118,12 @@ void why_intervals_init(struct why_intervals *intervals, const struct model *mod
 void why_intervals_free(struct why_intervals *intervals);
 /* Loads the intervals and spans within the windows. */
 void why_intervals_load(struct why_intervals *intervals, const struct windows *windows);
-/* Loads those within one window instead of those loaded before, whose window did not begin later. */
+/* Loads those within one window instead of those loaded before, whose window did not begin later.
+ */
 void why_intervals_load_next(struct why_intervals *intervals, const struct model_marks *marks,
 			     const struct windows *window);
-/* Notes what an interval tells of its thread for all time. Intervals that are loaded have that noted
- * already. `intervals` is a struct why_intervals. */
+/* Notes what an interval tells of its thread for all time. Intervals that are loaded have that
+ * noted already. `intervals` is a struct why_intervals. */
 int why_intervals_note(const struct model_interval *interval, void *intervals);
 
 /* Index of the thread's first interval that ends after ts; the number of intervals if there is

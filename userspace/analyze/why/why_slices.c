@@ -89,7 +89,8 @@ static void *member_main(void *arg)
 	return NULL;
 }
 
-/* Makes a walk that is ready for the first slice, as `first` is. */
+/* Makes a walk that is ready for the first slice, as `first` is. Names of system calls are cached
+ * by now (why_evidence_init()), so threads only read that cache. */
 static void member_prepare(struct crew_member *member, const struct why_walk *first)
 {
 	struct why_walk *walk = &member->walk;
