@@ -46,7 +46,7 @@ ARM64 = f"{BUILD}/arm64"
 EMULATOR = ["qemu-aarch64", "-cpu", "max,pauth-impdef=on", "-L", f"{ARM64}/root"]
 ARM64_NOT = {f"test_{name}" for name in (
     "address_spaces call_answers call_fields call_find call_tracepoint calls_filter calls_kernel "
-    "calls_words cfi_cache clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep "
+    "calls_words file_cache clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep "
     "kernel_tasks needed opener peek probe_unwind rank_gained store_damage symbols tracer_id worker").split()}
 
 # Of thousands of tests on real processes and clocks, a few fail where the machine itself stalls. If no

@@ -126,7 +126,7 @@ static void read_table(struct wire_in in)
 	struct elf_segments segments;
 	struct cfi_table table;
 
-	if (cfi_decode(&table, &segments, &in))
+	if (cfi_decode(&table, &segments, &in, NULL))
 		return;
 	require(segments.count <= ELF_SEGMENTS_MAX && table.count <= CFI_ROWS_MAX);
 	for (size_t i = 1; i < table.count; i++)

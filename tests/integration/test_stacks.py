@@ -640,3 +640,56 @@ def test_tables_of_large_files_are_kept_for_the_next_capture(waffle, built, star
     program, attached, _ = attach("off")
     go_on(program, attached)
     assert sorted(cache.iterdir()) == before
+
+
+def test_what_was_found_in_a_large_file_is_kept_for_the_next_capture(waffle, built, start, tmp_path, cache):
+    path, log = tmp_path / "stacks", tmp_path / "log"
+    debug = tmp_path / ".debug" / "stacks.debug"
+    whole = built("stacks.c", "-fomit-frame-pointer")
+    debug.parent.mkdir()
+    subprocess.run(["objcopy", "--only-keep-debug", whole, debug], check=True)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", whole, path], check=True)
+    debug.rename(tmp_path / "elsewhere")
+    os.truncate(path, 2 << 20)
+    tracer.wait_until(lambda: time.time() - path.stat().st_ctime > 4, "a file that is not new")
+
+    def entries():
+        return sorted(name for name in cache.iterdir() if f"-{path.stat().st_ino:x}-" in name.name)
+
+    def names(probe, folder=cache):
+        """The spans of a capture; None: waffle knows no function of that name."""
+        program = start(path, log, 3)
+        program.until("ready")
+        environment = {**os.environ, "WAFFLE_CACHE": str(folder)}
+        options = ("-p", program.pid, "--probe", f"uprobe:{path}:{probe}", "-q", "--no-report")
+        attached = waffle.attach(*options, env=environment)
+        tracer.wait_until(lambda: attached.capture.path.exists() or attached.process.poll() is not None, "attach")
+        if attached.process.poll() is not None:
+            assert f"no function '{probe}' in {path}, which is stripped" in attached.process.communicate()[1]
+            program.kill()
+            return None
+        program.say("go")
+        program.finish()
+        return {row["name"] for row in attached.wait().rows("span")}
+
+    assert names("recurse") is None, "only the debug file has its symbol"
+    first = entries()
+    assert first and all(entry.stat().st_mode & 0o777 == 0o600 for entry in first)
+    kept = {entry: entry.read_bytes() for entry in first}
+    assert names("recurse") is None
+    assert all(entry.read_bytes() == kept[entry] for entry in first)
+
+    # What is kept does not hide a debug file that was installed since.
+    (tmp_path / "elsewhere").rename(debug)
+    spans = names("recurse")
+    assert "recurse" in spans and "note" not in spans
+    assert names("note") == spans - {"recurse"} | {"note"}, "another description has an entry of its own, or none"
+    debug.rename(tmp_path / "elsewhere")
+    assert names("recurse") is None
+
+    for entry in entries():
+        entry.write_bytes(entry.read_bytes()[:-9] + b"\xff" * 9)
+    assert names("recurse") is None
+    before = {entry: entry.stat().st_mtime_ns for entry in cache.iterdir()}
+    assert names("recurse", "off") is None
+    assert {entry: entry.stat().st_mtime_ns for entry in cache.iterdir()} == before

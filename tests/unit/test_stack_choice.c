@@ -61,6 +61,7 @@ static void test_lists_add_up(void **state)
 	(void)state;
 	assert_int_equal(stack_choice_add(&choice, "cuda", &err), 0);
 	assert_false(stack_choice_has_waits(choice));
+	assert_true(stack_choice_has_nodes(choice));
 	assert_int_equal(stack_choice_add(&choice, "sched,span:malloc", &err), 0);
 	assert_true(stack_choice_has_waits(choice));
 	assert_true(stack_choice_has(choice, &sites[2]));
@@ -68,6 +69,12 @@ static void test_lists_add_up(void **state)
 	stack_choice_free(choice);
 	assert_false(stack_choice_has(NULL, &sites[0]));
 	assert_false(stack_choice_has_waits(NULL));
+	assert_false(stack_choice_has_nodes(NULL));
+	choice = NULL;
+	assert_int_equal(stack_choice_add(&choice, "sched", &err), 0);
+	assert_true(stack_choice_has_waits(choice));
+	assert_false(stack_choice_has_nodes(choice));
+	stack_choice_free(choice);
 }
 
 static void refused(const char *list, const char *says)

@@ -183,7 +183,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		kernel->sched_total = SESSION_TOTAL_BYTES;
 	kernel->sched = session_wants_sched(options);
 	config->wait_sources = sources_to_waits(options->sources);
-	kernel->stacks = session_wants_stacks(options);
+	kernel->stacks = session_wants_node_stacks(options);
 	config->stack_tables = stack_choice_has_waits(options->stacks);
 	kernel->calls = options->calls != NULL;
 	config->call_points = options->calls && call_set_tracepoints(options->calls, &points);

@@ -125,6 +125,8 @@ bool session_wants_sched(const struct session_options *options);
 /* Whether files must be searched for probes. */
 bool session_wants_probes(const struct session_options *options);
 /* Whether stacks of spans and events are recorded. */
+/* Whether stacks of spans and events are recorded; or any stacks by tables. */
+bool session_wants_node_stacks(const struct session_options *options);
 bool session_wants_stacks(const struct session_options *options);
 /* What is armed now. */
 struct armed_counts session_armed(const struct session *session);

@@ -42,9 +42,15 @@ bool session_wants_sched(const struct session_options *options)
 	       (!options->filter || filter_wants_sched(options->filter));
 }
 
+bool session_wants_node_stacks(const struct session_options *options)
+{
+	return stack_choice_has_nodes(options->stacks) ||
+	       (options->calls && call_set_wants_stacks(options->calls));
+}
+
 bool session_wants_stacks(const struct session_options *options)
 {
-	return options->stacks || (options->calls && call_set_wants_stacks(options->calls));
+	return session_wants_node_stacks(options) || stack_choice_has_waits(options->stacks);
 }
 
 bool session_wants_probes(const struct session_options *options)

@@ -159,6 +159,11 @@ bool stack_choice_has_sites(const struct stack_choice *choice)
 	return false;
 }
 
+bool stack_choice_has_nodes(const struct stack_choice *choice)
+{
+	return choice && choice->wanted.len;
+}
+
 bool stack_choice_has_waits(const struct stack_choice *choice)
 {
 	return choice && choice->waits;

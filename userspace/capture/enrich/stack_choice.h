@@ -23,6 +23,8 @@ void stack_choice_free(struct stack_choice *choice);
 bool stack_choice_has(struct stack_choice *choice, const struct site_info *site);
 /* Whether sites of waffle's macros may have stacks, as far as it is known without them. */
 bool stack_choice_has_sites(const struct stack_choice *choice);
+/* Whether any spans or events may have stacks. */
+bool stack_choice_has_nodes(const struct stack_choice *choice);
 /* Whether user stacks of waits and wake-ups are unwound by tables. */
 bool stack_choice_has_waits(const struct stack_choice *choice);
 

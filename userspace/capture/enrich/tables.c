@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "target/dwarf/cfi_cache.h"
+#include "target/worker/file_cache.h"
 #include "target/dwarf/cfi_remote.h"
 #include "target/worker/worker.h"
 #include "util/input.h"
@@ -16,7 +16,6 @@
 #include "util/vec.h"
 
 #define REQUESTS_MAX 1024 /* open files */
-#define CACHE_VARIABLE "WAFFLE_CACHE"
 #define LARGE_BYTES (16ll << 20) /* table_maker_wait() may leave out files of this size */
 
 struct tables_request {
@@ -29,7 +28,7 @@ struct tables_request {
 };
 
 struct table_maker {
-	struct cfi_cache *cache; /* NULL: none */
+	struct file_cache *cache; /* NULL: none */
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t wake, idle;
@@ -166,7 +165,7 @@ int table_maker_open(struct table_maker **maker, struct error *err)
 		return error_set(err, ENOMEM, "out of memory");
 	/* Only the result of a worker is kept, since a worker reads no files of other users. */
 	if (worker_is_there())
-		made->cache = cfi_cache_open(getenv(CACHE_VARIABLE) ?: CFI_CACHE_FOLDER);
+		made->cache = file_cache_open_default();
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -175,7 +174,7 @@ int table_maker_open(struct table_maker **maker, struct error *err)
 	pthread_condattr_destroy(&clock);
 	result = pthread_create(&made->thread, NULL, tables_make, made);
 	if (result) {
-		cfi_cache_close(made->cache);
+		file_cache_close(made->cache);
 		free(made);
 		return error_set(err, result, "a thread for unwinding tables: %s",
 				 strerror(result));
@@ -204,7 +203,7 @@ void table_maker_close(struct table_maker *maker)
 	pthread_cond_destroy(&maker->wake);
 	pthread_cond_destroy(&maker->idle);
 	pthread_mutex_destroy(&maker->lock);
-	cfi_cache_close(maker->cache);
+	file_cache_close(maker->cache);
 	free(maker);
 }
 

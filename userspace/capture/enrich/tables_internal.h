@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the unwind tables of files in a separate thread, or takes them from the cache
- * (target/dwarf/cfi_cache.h) in the folder that the variable WAFFLE_CACHE names. A library with a
+ * (target/worker/file_cache.h) in the folder that the variable WAFFLE_CACHE names. A library with a
  * million functions takes tenths of a second; in the draining thread this would let the kernel's
  * buffers overflow.
  */

@@ -12,6 +12,7 @@
 #include "target/elf/object_remote.h"
 #include "target/worker/sandbox.h"
 #include "target/worker/worker_queue.h"
+#include "util/hash.h"
 #include "util/input.h"
 
 #define KEPT_MAX 16384 /* size of a name or a message */
@@ -212,6 +213,7 @@ int call_set_serve(struct wire_in *request, int fd, struct wire_out *reply, void
 	struct object *object;
 	int result;
 
+	wire_get_u64(request); /* the fingerprint, which is of this set, too */
 	if (!path || !real || !arg)
 		return -EINVAL;
 	sandbox_name(fd, real);
@@ -332,8 +334,45 @@ int find_decode(struct call_set *set, struct object *object, const struct find_l
 	return result;
 }
 
-static void put_request(struct wire_out *request, const struct object *object, int fd,
-			const struct find_lists *lists)
+static uint64_t text_fingerprint(uint64_t hash, const char *text)
+{
+	/* With the NUL, so that two texts are not taken for one. */
+	return text ? hash_bytes(hash, text, strlen(text) + 1) : hash_bytes(hash, "\1", 1);
+}
+
+/* Tells descriptions apart to which the numbers in a request refer: the reply may be kept for later
+ * captures with other ones. */
+static uint64_t set_fingerprint(struct call_set *set)
+{
+	uint64_t hash = HASH_BEGIN;
+
+	if (set->fingerprinted == set->entries.len)
+		return set->fingerprint;
+	for (size_t i = 0; i < set->entries.len; i++) {
+		const struct call_spec *spec = &set->entries.data[i]->spec;
+		const uint32_t words[] = {spec->type, spec->role,  spec->flags, spec->group,
+					  spec->pair, spec->event, spec->quiet};
+
+		hash = text_fingerprint(hash, spec->source.origin);
+		hash = hash_bytes(hash, spec->source.text, spec->source.len);
+		hash = text_fingerprint(hash, spec->category);
+		hash = hash_bytes(hash, words, sizeof(words));
+	}
+	for (size_t i = 0; i < set->tables.enum_names.len; i++)
+		hash = text_fingerprint(hash, set->tables.enum_names.data[i]);
+	hash = hash_bytes(hash, set->tables.enums.data,
+			  set->tables.enums.len * sizeof(set->tables.enums.data[0]));
+	for (size_t i = 0; i < set->tables.sequences.len; i++)
+		hash = text_fingerprint(hash, set->tables.sequences.data[i]);
+	hash = hash_bytes(hash, &set->kernel.version, sizeof(set->kernel.version));
+	hash = hash_bytes(hash, &set->kernel.optimised_nop, sizeof(set->kernel.optimised_nop));
+	set->fingerprint = hash;
+	set->fingerprinted = set->entries.len;
+	return hash;
+}
+
+static void put_request(struct wire_out *request, struct call_set *set, const struct object *object,
+			int fd, const struct find_lists *lists)
 {
 	char link[64], real[PATH_MAX];
 	ssize_t len;
@@ -343,6 +382,7 @@ static void put_request(struct wire_out *request, const struct object *object, i
 	real[len > 0 ? len : 0] = '\0';
 	wire_put_text(request, object->path);
 	wire_put_text(request, real);
+	wire_put_u64(request, set_fingerprint(set));
 	wire_put_u32(request, object->machine | (uint32_t)object->big_endian << 16 |
 				      (uint32_t)object->simulation << 17);
 	for (unsigned exe = 0; exe < 2; exe++) {
@@ -362,7 +402,7 @@ int find_remote(struct call_set *set, struct object *object, int fd, const struc
 
 	if (input_stat(fd, &status))
 		return error_set(err, errno, "%s: %s", object->path, strerror(errno));
-	put_request(&request, object, fd, lists);
+	put_request(&request, set, object, fd, lists);
 	result = worker_ask(WORKER_CALLS, &request, fd, object->path, &reply, err);
 	in = wire_in(reply.bytes.data, reply.bytes.len);
 	if (!result) {

@@ -87,6 +87,9 @@ struct call_set {
 	/* Messages about libraries inside a stripped program (find_static.c), or NULL. */
 	const char *stripped[SET_INSIDES];
 	struct probe_site_kernel kernel;
+	/* A hash of all descriptions, and how many there were (find_remote.c). */
+	uint64_t fingerprint;
+	size_t fingerprinted;
 	pid_t process; /* whose files are searched; 0: none */
 };
 

@@ -11,6 +11,8 @@
 #include "target/worker/worker.h"
 #include "util/input.h"
 
+static const struct file_cache_key unwind = {.kind = FILE_CACHE_UNWIND};
+
 static int read_here(struct cfi_table *table, struct elf_segments *segments, int fd,
 		     const char *path)
 {
@@ -57,7 +59,34 @@ int cfi_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg
 	return 0;
 }
 
-int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wire_in *in)
+/* Moves the rows to the begin of the message's memory. */
+static void rows_take(struct cfi_table *table, struct wire_in *in, struct wire_out *owner)
+{
+	size_t size = table->count * sizeof(table->rows[0]);
+
+	memmove(owner->bytes.data, in->at, size);
+	in->at += size;
+	table->rows = (struct waffle_unwind_row *)(void *)owner->bytes.data;
+	*owner = (struct wire_out){0};
+}
+
+static int rows_get(struct cfi_table *table, struct wire_in *in, struct wire_out *owner)
+{
+	if (!table->count)
+		return 0;
+	if (owner) {
+		rows_take(table, in, owner);
+		return 0;
+	}
+	table->rows = calloc(table->count, sizeof(table->rows[0]));
+	if (!table->rows)
+		return -ENOMEM;
+	wire_get(in, table->rows, table->count * sizeof(table->rows[0]));
+	return 0;
+}
+
+int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wire_in *in,
+	       struct wire_out *owner)
 {
 	*table = (struct cfi_table){0};
 	*segments = (struct elf_segments){.count = wire_get_u32(in)};
@@ -73,12 +102,8 @@ int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wi
 	table->count = wire_get_count(in, sizeof(table->rows[0]));
 	if (in->bad || table->count > CFI_ROWS_MAX)
 		table->count = 0;
-	else if (table->count)
-		table->rows = calloc(table->count, sizeof(table->rows[0]));
-	if (table->count && !table->rows)
+	if (rows_get(table, in, owner))
 		return -ENOMEM;
-	if (table->count)
-		wire_get(in, table->rows, table->count * sizeof(table->rows[0]));
 	for (size_t i = 1; i < table->count && !in->bad; i++)
 		in->bad = table->rows[i].pc <= table->rows[i - 1].pc;
 	if (wire_in_done(in))
@@ -89,40 +114,31 @@ int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wi
 }
 
 int cfi_file_recall(struct cfi_table *table, struct elf_segments *segments, int fd,
-		    const struct cfi_cache *cache)
+		    const struct file_cache *cache)
 {
 	struct wire_out reply = {0};
-	struct cfi_cache_file file;
+	struct file_cache_file file;
 	int result = -ENOENT;
 
 	*table = (struct cfi_table){0};
 	*segments = (struct elf_segments){0};
-	if (cfi_cache_may_have(cache, fd, &file) && cfi_cache_get(cache, &file, &reply)) {
+	if (file_cache_may_have(cache, fd, &file) &&
+	    file_cache_get(cache, &file, &unwind, &reply)) {
 		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
 
-		result = cfi_decode(table, segments, &in);
+		result = cfi_decode(table, segments, &in, &reply);
 	}
 	wire_out_free(&reply);
 	return result;
 }
 
-static bool is_unchanged(int fd, const struct cfi_cache_file *before)
-{
-	const struct stat *file = &before->status;
-	struct stat now;
-
-	return !input_stat(fd, &now) && now.st_size == file->st_size &&
-	       now.st_ctim.tv_sec == file->st_ctim.tv_sec &&
-	       now.st_ctim.tv_nsec == file->st_ctim.tv_nsec;
-}
-
 static int read_remote(struct cfi_table *table, struct elf_segments *segments, int fd,
-		       const char *path, const struct cfi_cache *cache)
+		       const char *path, const struct file_cache *cache)
 {
 	struct wire_out request = {0}, reply = {0};
 	struct error problem = ERROR_INIT;
-	struct cfi_cache_file file;
-	bool keep = cfi_cache_may_have(cache, fd, &file);
+	struct file_cache_file file;
+	bool keep = file_cache_may_have(cache, fd, &file);
 	int result;
 
 	wire_put_text(&request, path);
@@ -130,19 +146,19 @@ static int read_remote(struct cfi_table *table, struct elf_segments *segments, i
 	if (!result) {
 		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
 
-		result = cfi_decode(table, segments, &in);
+		result = cfi_decode(table, segments, &in, NULL);
 		if (result == -EPROTO)
 			worker_reply_bad(path, &problem);
 	}
-	if (!result && keep && is_unchanged(fd, &file))
-		cfi_cache_put(cache, &file, &reply);
+	if (!result && keep && file_cache_is_unchanged(fd, &file))
+		file_cache_put(cache, &file, &unwind, &reply);
 	wire_out_free(&request);
 	wire_out_free(&reply);
 	return result;
 }
 
 int cfi_file_read(struct cfi_table *table, struct elf_segments *segments, int fd, const char *path,
-		  const struct cfi_cache *cache)
+		  const struct file_cache *cache)
 {
 	int result;
 

@@ -4,7 +4,7 @@
 #define WAFFLE_TARGET_DWARF_CFI_REMOTE_H
 
 #include "target/dwarf/cfi.h"
-#include "target/dwarf/cfi_cache.h"
+#include "target/worker/file_cache.h"
 #include "util/wire.h"
 
 /*
@@ -13,15 +13,17 @@
  * worker reads is kept in `cache` (NULL: none).
  */
 int cfi_file_read(struct cfi_table *table, struct elf_segments *segments, int fd, const char *path,
-		  const struct cfi_cache *cache);
+		  const struct file_cache *cache);
 /* Takes both from the cache (NULL: none), without a worker. `fd` stays the caller's. -ENOENT: the
  * cache lacks them; -EPROTO: what it has is malformed; -ENOMEM. */
 int cfi_file_recall(struct cfi_table *table, struct elf_segments *segments, int fd,
-		    const struct cfi_cache *cache);
+		    const struct file_cache *cache);
 
 /* The worker's side, a worker_handler. */
 int cfi_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
-/* Parses the worker's reply. 0; -EPROTO: it is malformed; -ENOMEM. */
-int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wire_in *in);
+/* Parses the worker's reply. `owner`: the message that is read, whose memory the table takes over,
+ * since it is large; NULL: the rows are copied. 0; -EPROTO: it is malformed; -ENOMEM. */
+int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wire_in *in,
+	       struct wire_out *owner);
 
 #endif

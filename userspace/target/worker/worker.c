@@ -47,6 +47,7 @@ struct worker_process {
 	uint64_t culprit; /* key under which its death is counted, see culprit_of() */
 	bool named;       /* the request names a file, which the worker will ask for */
 	struct debuginfod *debuginfod;
+	struct worker_opens *opens; /* of the current request; NULL: nobody wants them */
 };
 
 /*
@@ -332,6 +333,30 @@ static int refused(const char *name, struct error *err)
 		WORKER_DEATHS_MAX);
 }
 
+static void open_note(const struct worker_process *process, const char *name, int result)
+{
+	struct worker_opens *opens = process->opens;
+
+	if (!opens)
+		return;
+	if (result == -ENOENT && name[0] == '/') {
+		wire_put_text(&opens->missing, name);
+		opens->count++;
+	} else {
+		opens->other = true;
+	}
+}
+
+bool worker_misses(const char *name)
+{
+	char real[PATH_MAX];
+	int fd = file_open(name, real);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ENOENT;
+}
+
 static int open_answer(struct worker_process *process, const char *name)
 {
 	static const char fetched[] = WORKER_DEBUGINFOD;
@@ -352,6 +377,7 @@ static int open_answer(struct worker_process *process, const char *name)
 		process->named = false;
 	}
 	process_saw(process, fd);
+	open_note(process, name, fd);
 	message.value = fd < 0 ? fd : 0;
 	message.size = message.part = (uint32_t)strlen(real);
 	/* Must not block on a worker that takes no replies. */
@@ -645,6 +671,13 @@ static int locked_call(struct worker_process *process, enum worker_op op,
 int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *request, int fd,
 		const char *name, struct wire_out *reply, struct error *err)
 {
+	return worker_call_watched(use, op, request, fd, name, NULL, reply, err);
+}
+
+int worker_call_watched(enum worker_use use, enum worker_op op, const struct wire_out *request,
+			int fd, const char *name, struct worker_opens *opens,
+			struct wire_out *reply, struct error *err)
+{
 	struct worker_process *process = &workers.list[use];
 	int result;
 
@@ -652,7 +685,9 @@ int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *r
 	if (request->no_memory)
 		return error_set(err, ENOMEM, "out of memory");
 	pthread_mutex_lock(&process->lock);
+	process->opens = opens;
 	result = locked_call(process, op, request, fd, name, reply, err);
+	process->opens = NULL;
 	pthread_mutex_unlock(&process->lock);
 	return result;
 }

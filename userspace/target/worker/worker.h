@@ -81,6 +81,19 @@ uint64_t worker_cpu_ns(void);
  */
 int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *request, int fd,
 		const char *name, struct wire_out *reply, struct error *err);
+/* What a worker asked for during a request, besides the request's own file. */
+struct worker_opens {
+	struct wire_out
+		missing; /* names of files that are not there, as wire_put_text() writes them */
+	uint32_t count;  /* of these */
+	bool other;      /* some other file was opened, or can't be */
+};
+/* The same. `opens` is zero at first, and the caller frees its names. */
+int worker_call_watched(enum worker_use use, enum worker_op op, const struct wire_out *request,
+			int fd, const char *name, struct worker_opens *opens,
+			struct wire_out *reply, struct error *err);
+/* Whether a file is still missing that a worker asked for. */
+bool worker_misses(const char *name);
 /* Adds a notice about a file that was not parsed before the capture ended. */
 void worker_given_up(const char *name);
 /* Reports a reply that could not be decoded: -EPROTO, with a message. */

@@ -8,9 +8,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "target/elf/buildid.h"
+#include "target/worker/file_cache.h"
 #include "util/input.h"
 #include "util/map.h"
 #include "util/privileges.h"
@@ -36,11 +39,18 @@ struct queue_entry {
 	struct error problem;
 };
 
+/* Requests whose replies are kept on disk: they say all that the reply depends on, apart from the
+ * file and from other files that the worker opens. */
+#define CACHED_OPS (1u << WORKER_OBJECT | 1u << WORKER_PROGRAM | 1u << WORKER_CALLS)
+
 /* One per process, like the workers (target/worker/worker.c). */
 static struct {
 	bool open;
 	pthread_t thread;
-	pthread_mutex_t lock; /* protects the members below */
+	/* Used by the thread alone. */
+	struct file_cache *cache;    /* NULL: none */
+	char program[BUILD_ID_TEXT]; /* build-id of this program: its parsers may differ */
+	pthread_mutex_t lock;        /* protects the members below */
 	pthread_cond_t wake, answered;
 	bool stop;
 	VEC(struct queue_entry *) entries; /* in the order of their first request */
@@ -112,6 +122,82 @@ static struct queue_entry *entry_next(void)
 	return next;
 }
 
+/* The key of a reply: also what it depends on apart from the request. */
+static void key_make(struct file_cache_key *key, const struct queue_entry *entry)
+{
+	struct utsname kernel;
+
+	*key = (struct file_cache_key){.kind = FILE_CACHE_REQUEST};
+	wire_put_text(&key->request, queue.program);
+	wire_put_text(&key->request, uname(&kernel) ? "" : kernel.release);
+	wire_put_text(&key->request, getenv("WAFFLE_DEBUG_DIR"));
+	wire_put_u32(&key->request, (uint32_t)entry->op);
+	wire_put(&key->request, entry->request.bytes.data, entry->request.bytes.len);
+}
+
+/* Takes a reply from the cache. The files that the worker looked for and did not find must be
+ * missing still, such as debug files that somebody may have installed. */
+static bool reply_recall(const struct file_cache_file *file, const struct file_cache_key *key,
+			 struct wire_out *reply)
+{
+	struct wire_out kept = {0};
+	bool good = file_cache_get(queue.cache, file, key, &kept);
+	struct wire_in in = wire_in(kept.bytes.data, kept.bytes.len);
+	uint32_t count = good ? wire_get_u32(&in) : 0;
+
+	for (uint32_t i = 0; i < count && good; i++) {
+		const char *name = wire_get_text(&in);
+
+		good = name && worker_misses(name);
+	}
+	if (good && !in.bad)
+		wire_put(reply, in.at, (size_t)(in.end - in.at));
+	wire_out_free(&kept);
+	return good && !in.bad && !reply->no_memory;
+}
+
+static void reply_keep(const struct file_cache_file *file, const struct file_cache_key *key,
+		       const struct worker_opens *opens, const struct wire_out *reply)
+{
+	struct wire_out kept = {0};
+
+	wire_put_u32(&kept, opens->count);
+	wire_put(&kept, opens->missing.bytes.data, opens->missing.bytes.len);
+	wire_put(&kept, reply->bytes.data, reply->bytes.len);
+	if (!opens->other && !opens->missing.no_memory && !kept.no_memory)
+		file_cache_put(queue.cache, file, key, &kept);
+	wire_out_free(&kept);
+}
+
+/* Asks the worker, or the cache. */
+static int entry_parse(struct queue_entry *entry, struct wire_out *reply)
+{
+	struct worker_opens opens = {0};
+	struct file_cache_file file;
+	struct file_cache_key key;
+	bool cached =
+		CACHED_OPS >> entry->op & 1 && file_cache_may_have(queue.cache, entry->fd, &file);
+	int result;
+
+	*reply = (struct wire_out){0};
+	if (!cached)
+		return worker_call(WORKER_FOR_ARMING, entry->op, &entry->request, entry->fd,
+				   entry->name, reply, &entry->problem);
+	key_make(&key, entry);
+	if (reply_recall(&file, &key, reply)) {
+		wire_out_free(&key.request);
+		return 0;
+	}
+	wire_out_free(reply);
+	result = worker_call_watched(WORKER_FOR_ARMING, entry->op, &entry->request, entry->fd,
+				     entry->name, &opens, reply, &entry->problem);
+	if (!result && file_cache_is_unchanged(entry->fd, &file))
+		reply_keep(&file, &key, &opens, reply);
+	wire_out_free(&opens.missing);
+	wire_out_free(&key.request);
+	return result;
+}
+
 static void entry_ask(struct queue_entry *entry)
 {
 	uint64_t begin = now_ms();
@@ -120,8 +206,7 @@ static void entry_ask(struct queue_entry *entry)
 
 	entry->state = ENTRY_IS_ASKED;
 	pthread_mutex_unlock(&queue.lock);
-	result = worker_call(WORKER_FOR_ARMING, entry->op, &entry->request, entry->fd, entry->name,
-			     &reply, &entry->problem);
+	result = entry_parse(entry, &reply);
 	pthread_mutex_lock(&queue.lock);
 	entry->result = result;
 	entry->reply = reply;
@@ -154,6 +239,21 @@ static void *ask_all(void *arg)
 	return NULL;
 }
 
+/* Opens the cache. A program without a build-id has none. */
+static void cache_open(void)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct build_id id;
+
+	queue.cache = NULL;
+	if (fd >= 0 && !build_id_read(fd, &id)) {
+		build_id_text(queue.program, &id);
+		queue.cache = file_cache_open_default();
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 int worker_queue_open(struct error *err)
 {
 	pthread_condattr_t monotonic;
@@ -170,12 +270,14 @@ int worker_queue_open(struct error *err)
 	pthread_condattr_destroy(&monotonic);
 	queue.stop = queue.quiet = false;
 	queue.wait_until_ns = 0;
+	cache_open();
 	queue.open = queue.ready >= 0 && queue.end >= 0 &&
 		     !pthread_create(&queue.thread, NULL, ask_all, NULL);
 	if (queue.open) {
 		worker_stop_at(queue.end);
 		return 0;
 	}
+	file_cache_close(queue.cache);
 	close(queue.ready);
 	close(queue.end);
 	return error_set(err, EAGAIN, "no thread can be made that reads files");
@@ -213,6 +315,7 @@ void worker_queue_close(void)
 	pthread_mutex_unlock(&queue.lock);
 	pthread_join(queue.thread, NULL);
 	worker_stop_at(-1);
+	file_cache_close(queue.cache);
 	queue.open = false;
 	while (queue.entries.len)
 		entry_remove(queue.entries.len - 1);

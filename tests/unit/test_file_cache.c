@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The cache of unwind tables: what comes back from it, and which folders and files it refuses. */
+/* The cache of what workers found in files: what comes back from it, and which folders and files it
+ * refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,26 +17,26 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "target/dwarf/cfi_cache.h"
+#include "target/worker/file_cache.h"
 #include "target/process/mounts.h"
 
 /* Root's own folders, as the cache wants them. */
 static char folder[] = "/var/cache/waffle-test-XXXXXX";
 
-static struct cfi_cache *begin(void)
+static struct file_cache *begin(void)
 {
-	struct cfi_cache *cache;
+	struct file_cache *cache;
 
 	if (geteuid())
 		skip();
-	cache = cfi_cache_open(folder);
+	cache = file_cache_open(folder);
 	assert_non_null(cache);
 	return cache;
 }
 
-static struct cfi_cache_file some_file(unsigned inode)
+static struct file_cache_file some_file(unsigned inode)
 {
-	struct cfi_cache_file file = {
+	struct file_cache_file file = {
 		.status = {.st_dev = 7, .st_ino = inode, .st_size = 5 << 20},
 		.head = 77,
 	};
@@ -45,28 +46,31 @@ static struct cfi_cache_file some_file(unsigned inode)
 	return file;
 }
 
-static void put(struct cfi_cache *cache, const struct cfi_cache_file *file, const char *text)
+static const struct file_cache_key unwind = {.kind = FILE_CACHE_UNWIND};
+
+static void put(struct file_cache *cache, const struct file_cache_file *file, const char *text)
 {
 	struct wire_out reply = {0};
 
 	wire_put(&reply, text, strlen(text));
-	cfi_cache_put(cache, file, &reply);
+	file_cache_put(cache, file, &unwind, &reply);
 	wire_out_free(&reply);
 }
 
 /* "": there is no valid entry. */
-static void assert_has(struct cfi_cache *cache, const struct cfi_cache_file *file, const char *text)
+static void assert_has(struct file_cache *cache, const struct file_cache_file *file,
+		       const char *text)
 {
 	struct wire_out reply = {0};
 
-	assert_int_equal(cfi_cache_get(cache, file, &reply), text[0] != '\0');
+	assert_int_equal(file_cache_get(cache, file, &unwind, &reply), text[0] != '\0');
 	assert_int_equal(reply.bytes.len, strlen(text));
 	assert_memory_equal(reply.bytes.data ? (const char *)reply.bytes.data : "", text,
 			    strlen(text));
 	wire_out_free(&reply);
 }
 
-static void entry_path(char path[128], const struct cfi_cache_file *file)
+static void entry_path(char path[128], const struct file_cache_file *file)
 {
 	snprintf(path, 128, "%s/unwind-%jx-%jx", folder, (uintmax_t)file->status.st_dev,
 		 (uintmax_t)file->status.st_ino);
@@ -74,8 +78,8 @@ static void entry_path(char path[128], const struct cfi_cache_file *file)
 
 static void test_an_entry_belongs_to_one_state_of_one_file(void **state)
 {
-	struct cfi_cache *cache = begin();
-	struct cfi_cache_file file = some_file(1), other;
+	struct file_cache *cache = begin();
+	struct file_cache_file file = some_file(1), other;
 	char path[128];
 	struct stat entry;
 
@@ -102,14 +106,78 @@ static void test_an_entry_belongs_to_one_state_of_one_file(void **state)
 	assert_has(cache, &other, "");
 	put(cache, &file, "its next table");
 	assert_has(cache, &file, "its next table");
-	cfi_cache_close(cache);
+	file_cache_close(cache);
+}
+
+/* "": there is no valid entry. */
+static void assert_answers(struct file_cache *cache, const char *request, const char *text)
+{
+	const struct file_cache_file file = some_file(3);
+	struct file_cache_key key = {.kind = FILE_CACHE_REQUEST};
+	struct wire_out reply = {0};
+
+	wire_put(&key.request, request, strlen(request));
+	assert_int_equal(file_cache_get(cache, &file, &key, &reply), text[0] != '\0');
+	assert_int_equal(reply.bytes.len, strlen(text));
+	if (text[0])
+		assert_memory_equal(reply.bytes.data, text, strlen(text));
+	wire_out_free(&reply);
+	wire_out_free(&key.request);
+}
+
+static void answer(struct file_cache *cache, const char *request, const char *text)
+{
+	const struct file_cache_file file = some_file(3);
+	struct file_cache_key key = {.kind = FILE_CACHE_REQUEST};
+	struct wire_out reply = {0};
+
+	wire_put(&key.request, request, strlen(request));
+	wire_put(&reply, text, strlen(text));
+	file_cache_put(cache, &file, &key, &reply);
+	wire_out_free(&reply);
+	wire_out_free(&key.request);
+}
+
+static void test_a_request_has_an_entry_of_its_own(void **state)
+{
+	struct file_cache *cache = begin();
+	struct file_cache_file file = some_file(3);
+
+	(void)state;
+	assert_answers(cache, "which calls?", "");
+	answer(cache, "which calls?", "cudaMalloc");
+	answer(cache, "which sites?", "none");
+	assert_answers(cache, "which calls?", "cudaMalloc");
+	assert_answers(cache, "which sites?", "none");
+	assert_answers(cache, "which calls", "");
+	assert_has(cache, &file, ""); /* its unwind table is another entry */
+	file_cache_close(cache);
+}
+
+static void test_another_request_whose_hash_is_the_same_has_no_entry(void **state)
+{
+	struct file_cache *cache = begin();
+	char command[512];
+
+	(void)state;
+	answer(cache, "the first request", "its reply");
+	answer(cache, "other request 123", "another reply");
+	/* What one request finds under the name of the other is not taken for its own. */
+	snprintf(command, sizeof(command),
+		 "set -- %s/parsed-7-3-*; for a; do grep -qa 'the first request' $a && one=$a;"
+		 " grep -qa 'other request' $a && two=$a; done; cp $one $two",
+		 folder);
+	assert_int_equal(system(command), 0); // NOLINT(bugprone-command-processor,cert-env33-c)
+	assert_answers(cache, "the first request", "its reply");
+	assert_answers(cache, "other request 123", "");
+	file_cache_close(cache);
 }
 
 static void test_a_damaged_entry_is_no_entry(void **state)
 {
 	static const char table[] = "the table of a library that is about to be damaged";
-	struct cfi_cache *cache = begin();
-	struct cfi_cache_file file = some_file(2);
+	struct file_cache *cache = begin();
+	struct file_cache_file file = some_file(2);
 	struct stat entry;
 	char path[128], byte;
 
@@ -142,14 +210,14 @@ static void test_a_damaged_entry_is_no_entry(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_has(cache, &file, "");
-	cfi_cache_close(cache);
+	file_cache_close(cache);
 }
 
 /* A sparse file takes no room, but counts with its size. */
 static void make_large(unsigned inode, off_t size, time_t used)
 {
 	struct timespec times[2] = {{.tv_sec = used}, {.tv_sec = used}};
-	struct cfi_cache_file file = some_file(inode);
+	struct file_cache_file file = some_file(inode);
 	char path[128];
 	int fd;
 
@@ -162,7 +230,7 @@ static void make_large(unsigned inode, off_t size, time_t used)
 
 static bool is_there(unsigned inode)
 {
-	struct cfi_cache_file file = some_file(inode);
+	struct file_cache_file file = some_file(inode);
 	char path[128];
 
 	entry_path(path, &file);
@@ -171,22 +239,22 @@ static bool is_there(unsigned inode)
 
 static void test_the_oldest_entries_make_room(void **state)
 {
-	struct cfi_cache *cache = begin();
-	struct cfi_cache_file file = some_file(13);
+	struct file_cache *cache = begin();
+	struct file_cache_file file = some_file(13);
 
 	(void)state;
-	make_large(10, CFI_CACHE_BYTES_MAX / 2, 1000);
-	make_large(11, CFI_CACHE_BYTES_MAX / 2, 500);
-	make_large(12, CFI_CACHE_BYTES_MAX / 4, 2000);
+	make_large(10, FILE_CACHE_BYTES_MAX / 2, 1000);
+	make_large(11, FILE_CACHE_BYTES_MAX / 2, 500);
+	make_large(12, FILE_CACHE_BYTES_MAX / 4, 2000);
 	put(cache, &file, "new");
 	assert_false(is_there(11));
 	assert_true(is_there(10) && is_there(12) && is_there(13));
-	cfi_cache_close(cache);
+	file_cache_close(cache);
 }
 
 static void assert_refused(const char *path)
 {
-	struct cfi_cache *cache = cfi_cache_open(path);
+	struct file_cache *cache = file_cache_open(path);
 
 	assert_null(cache);
 }
@@ -230,11 +298,11 @@ static int library_find(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-static bool may_have(struct cfi_cache *cache, const char *path)
+static bool may_have(struct file_cache *cache, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct cfi_cache_file file;
-	bool may = cfi_cache_may_have(cache, fd, &file);
+	struct file_cache_file file;
+	bool may = file_cache_may_have(cache, fd, &file);
 
 	close(fd);
 	return may;
@@ -242,7 +310,7 @@ static bool may_have(struct cfi_cache *cache, const char *path)
 
 static void test_only_files_of_root_on_a_local_file_system_are_kept(void **state)
 {
-	struct cfi_cache *cache = begin();
+	struct file_cache *cache = begin();
 	const char *libc = NULL;
 	struct statvfs mount;
 	struct stat file;
@@ -252,7 +320,7 @@ static void test_only_files_of_root_on_a_local_file_system_are_kept(void **state
 	dl_iterate_phdr(library_find, &libc);
 	if (libc && !stat(libc, &file) && !statvfs(libc, &mount))
 		assert_int_equal(may_have(cache, libc),
-				 file.st_size >= CFI_CACHE_FILE_MIN && !file.st_uid &&
+				 file.st_size >= FILE_CACHE_FILE_MIN && !file.st_uid &&
 					 (!(mount.f_flag & ST_NOSUID) ||
 					  !mounts_device_answers(
 						  getpid(), (uint64_t)major(file.st_dev) << 20 |
@@ -264,10 +332,10 @@ static void test_only_files_of_root_on_a_local_file_system_are_kept(void **state
 	assert_false(may_have(cache, "/proc/kallsyms"));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-	assert_int_equal(truncate(path, 2 * CFI_CACHE_FILE_MIN), 0);
+	assert_int_equal(truncate(path, 2 * FILE_CACHE_FILE_MIN), 0);
 	assert_false(may_have(cache, path)); /* it changed just now */
 	assert_int_equal(unlink(path), 0);
-	cfi_cache_close(cache);
+	file_cache_close(cache);
 }
 
 static int folder_make(void **state)
@@ -289,6 +357,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_entry_belongs_to_one_state_of_one_file),
+		cmocka_unit_test(test_a_request_has_an_entry_of_its_own),
+		cmocka_unit_test(test_another_request_whose_hash_is_the_same_has_no_entry),
 		cmocka_unit_test(test_a_damaged_entry_is_no_entry),
 		cmocka_unit_test(test_the_oldest_entries_make_room),
 		cmocka_unit_test(test_a_folder_that_others_can_write_is_refused),

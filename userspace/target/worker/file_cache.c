@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "target/dwarf/cfi_cache.h"
+#include "target/worker/file_cache.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,32 +14,37 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "target/dwarf/cfi.h"
 #include "target/process/mounts.h"
 #include "util/hash.h"
 #include "util/input.h"
 #include "util/output.h"
 
-#define FORMAT 2 /* changes with the reply of a worker, and with what the rows mean */
-#define PREFIX "unwind-"
+#define FORMAT 3 /* changes with the reply of a worker, and with what the rows mean */
+#define CACHE_VARIABLE "WAFFLE_CACHE"
 #define TEMPORARY ".new-"
 #define NAME_SIZE 64
-#define PAYLOAD_MAX (CFI_ROWS_MAX * sizeof(struct waffle_unwind_row) + 4096)
+#define PAYLOAD_MAX (FILE_CACHE_BYTES_MAX / 2)
 /* A file that changed just now may change again without a new ctime, whose clock is coarse. */
 #define SETTLED_SECONDS 2
 #define STALE_SECONDS 60 /* a temporary file of this age was left by a killed tracer */
 #define HEAD_BYTES 4096
 #define USED_SECONDS (60 * 60 * 24) /* how exact the time of the last use is */
 
+/* How names of entries begin. */
+static const char *const prefixes[] = {
+	[FILE_CACHE_UNWIND] = "unwind-", [FILE_CACHE_REQUEST] = "parsed-"};
+
+/* Followed by the request, and by the reply. */
 struct entry_header {
 	char magic[8];
 	uint32_t format, version; /* `version`: a hash of waffle's */
 	uint64_t device, inode, size, head;
 	int64_t changed_s, changed_ns;
-	uint64_t payload, check; /* size in bytes, and a hash of the payload */
+	uint64_t request, payload; /* sizes in bytes: of the request, and of both */
+	uint64_t check;            /* a hash of the reply */
 };
 
-struct cfi_cache {
+struct file_cache {
 	int folder;
 };
 
@@ -90,9 +96,14 @@ static int folder_open(const char *path)
 	return fd;
 }
 
-struct cfi_cache *cfi_cache_open(const char *folder)
+struct file_cache *file_cache_open_default(void)
 {
-	struct cfi_cache *cache;
+	return file_cache_open(getenv(CACHE_VARIABLE) ?: FILE_CACHE_FOLDER);
+}
+
+struct file_cache *file_cache_open(const char *folder)
+{
+	struct file_cache *cache;
 	int fd = geteuid() ? -1 : folder_open(folder);
 
 	cache = fd < 0 ? NULL : malloc(sizeof(*cache));
@@ -103,7 +114,7 @@ struct cfi_cache *cfi_cache_open(const char *folder)
 	return cache;
 }
 
-void cfi_cache_close(struct cfi_cache *cache)
+void file_cache_close(struct file_cache *cache)
 {
 	if (cache)
 		close(cache->folder);
@@ -139,14 +150,14 @@ static bool head_read(int fd, uint64_t *head)
 	return true;
 }
 
-bool cfi_cache_may_have(const struct cfi_cache *cache, int fd, struct cfi_cache_file *file)
+bool file_cache_may_have(const struct file_cache *cache, int fd, struct file_cache_file *file)
 {
 	struct stat *status = &file->status;
 	uint64_t device;
 
 	file->head = 0;
 	if (!cache || input_stat(fd, status) || !S_ISREG(status->st_mode) ||
-	    !is_roots_alone(status) || status->st_size < CFI_CACHE_FILE_MIN ||
+	    !is_roots_alone(status) || status->st_size < FILE_CACHE_FILE_MIN ||
 	    time(NULL) - status->st_ctim.tv_sec <= SETTLED_SECONDS)
 		return false;
 	device = (uint64_t)major(status->st_dev) << 20 | minor(status->st_dev);
@@ -156,7 +167,18 @@ bool cfi_cache_may_have(const struct cfi_cache *cache, int fd, struct cfi_cache_
 	return !mounts_device_answers(getpid(), device) || head_read(fd, &file->head);
 }
 
-static void header_make(struct entry_header *header, const struct cfi_cache_file *file)
+bool file_cache_is_unchanged(int fd, const struct file_cache_file *file)
+{
+	const struct stat *before = &file->status;
+	struct stat now;
+
+	return !input_stat(fd, &now) && now.st_size == before->st_size &&
+	       now.st_ctim.tv_sec == before->st_ctim.tv_sec &&
+	       now.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
+}
+
+static void header_make(struct entry_header *header, const struct file_cache_file *file,
+			const struct file_cache_key *key)
 {
 	const struct stat *status = &file->status;
 
@@ -170,13 +192,20 @@ static void header_make(struct entry_header *header, const struct cfi_cache_file
 		.head = file->head,
 		.changed_s = status->st_ctim.tv_sec,
 		.changed_ns = status->st_ctim.tv_nsec,
+		.request = key->request.bytes.len,
 	};
 }
 
-static void entry_name(char name[NAME_SIZE], const struct stat *file)
+/* A file may have several entries of requests. */
+static void entry_name(char name[NAME_SIZE], const struct stat *file,
+		       const struct file_cache_key *key)
 {
-	snprintf(name, NAME_SIZE, PREFIX "%jx-%jx", (uintmax_t)file->st_dev,
-		 (uintmax_t)file->st_ino);
+	int len = snprintf(name, NAME_SIZE, "%s%jx-%jx", prefixes[key->kind],
+			   (uintmax_t)file->st_dev, (uintmax_t)file->st_ino);
+
+	if (key->request.bytes.len)
+		snprintf(name + len, NAME_SIZE - (size_t)len, "-%" PRIx64,
+			 checksum(key->request.bytes.data, key->request.bytes.len));
 }
 
 static bool read_whole(int fd, void *to, size_t size)
@@ -184,46 +213,67 @@ static bool read_whole(int fd, void *to, size_t size)
 	return input_read_fd(fd, to, size) == (ssize_t)size;
 }
 
-/* Reads an open entry. */
-static bool entry_read(int fd, const struct cfi_cache_file *file, struct wire_out *reply)
+/* Whether the entry goes on with the request. */
+static bool request_matches(int fd, const struct wire_out *request)
 {
+	size_t size = request->bytes.len;
+	unsigned char *bytes = size ? malloc(size) : NULL;
+	bool same = !size || (bytes && read_whole(fd, bytes, size) &&
+			      !memcmp(bytes, request->bytes.data, size));
+
+	free(bytes);
+	return same;
+}
+
+/* Tables are large, so they are read to where they stay. */
+static bool reply_read(int fd, size_t size, uint64_t check, struct wire_out *reply)
+{
+	if (!vec_reserve(&reply->bytes, size) || !read_whole(fd, reply->bytes.data, size) ||
+	    checksum(reply->bytes.data, size) != check)
+		return false;
+	reply->bytes.len = size;
+	return true;
+}
+
+/* Reads an open entry into an empty reply. */
+static bool entry_read(int fd, const struct file_cache_file *file, const struct file_cache_key *key,
+		       struct wire_out *reply)
+{
+	size_t before = key->request.bytes.len;
 	struct entry_header header, wanted;
 	struct stat status;
-	unsigned char *bytes;
 	bool good;
 
-	header_make(&wanted, file);
+	header_make(&wanted, file, key);
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !is_roots_alone(&status) ||
 	    !read_whole(fd, &header, sizeof(header)))
 		return false;
 	wanted.payload = header.payload;
 	wanted.check = header.check;
 	if (memcmp(&header, &wanted, sizeof(header)) != 0 || header.payload > PAYLOAD_MAX ||
-	    status.st_size != (off_t)(sizeof(header) + header.payload))
+	    header.payload < before || status.st_size != (off_t)(sizeof(header) + header.payload))
 		return false;
-	bytes = malloc(header.payload ? header.payload : 1);
-	good = bytes && read_whole(fd, bytes, header.payload) &&
-	       checksum(bytes, header.payload) == header.check;
-	if (good)
-		wire_put(reply, bytes, header.payload);
-	free(bytes);
+	good = request_matches(fd, &key->request) &&
+	       reply_read(fd, header.payload - before, header.check, reply);
 	if (good && time(NULL) - status.st_mtim.tv_sec > USED_SECONDS)
 		futimens(fd, NULL); /* the oldest entries are removed first */
-	return good && !reply->no_memory;
+	return good;
 }
 
-bool cfi_cache_get(const struct cfi_cache *cache, const struct cfi_cache_file *file,
-		   struct wire_out *reply)
+bool file_cache_get(const struct file_cache *cache, const struct file_cache_file *file,
+		    const struct file_cache_key *key, struct wire_out *reply)
 {
 	char name[NAME_SIZE];
 	bool good;
 	int fd;
 
-	entry_name(name, &file->status);
+	if (key->request.no_memory)
+		return false;
+	entry_name(name, &file->status, key);
 	fd = openat(cache->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	good = entry_read(fd, file, reply);
+	good = entry_read(fd, file, key, reply);
 	close(fd);
 	return good;
 }
@@ -231,11 +281,21 @@ bool cfi_cache_get(const struct cfi_cache *cache, const struct cfi_cache_file *f
 /* What the folder holds. */
 struct contents {
 	uint64_t bytes;
+	uint32_t count;
 	char oldest[NAME_SIZE]; /* "": it is empty */
 	time_t oldest_time;
 };
 
-static void contents_add(const struct cfi_cache *cache, struct contents *contents, const char *name)
+static bool is_entry(const char *name)
+{
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+static void contents_add(const struct file_cache *cache, struct contents *contents,
+			 const char *name)
 {
 	struct stat status;
 
@@ -244,16 +304,17 @@ static void contents_add(const struct cfi_cache *cache, struct contents *content
 	if (!strncmp(name, TEMPORARY, strlen(TEMPORARY)) &&
 	    time(NULL) - status.st_mtim.tv_sec > STALE_SECONDS)
 		unlinkat(cache->folder, name, 0);
-	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
+	if (!is_entry(name))
 		return;
 	contents->bytes += (uint64_t)status.st_size;
+	contents->count++;
 	if (contents->oldest[0] && status.st_mtim.tv_sec >= contents->oldest_time)
 		return;
 	strcpy(contents->oldest, name);
 	contents->oldest_time = status.st_mtim.tv_sec;
 }
 
-static struct contents contents_read(const struct cfi_cache *cache)
+static struct contents contents_read(const struct file_cache *cache)
 {
 	int fd = openat(cache->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -270,31 +331,33 @@ static struct contents contents_read(const struct cfi_cache *cache)
 }
 
 /* Removes the oldest entries until another one fits. */
-static void room_make(const struct cfi_cache *cache, uint64_t bytes)
+static void room_make(const struct file_cache *cache, uint64_t bytes)
 {
 	struct contents contents = contents_read(cache);
 
-	while (contents.oldest[0] && contents.bytes + bytes > CFI_CACHE_BYTES_MAX &&
+	while (contents.oldest[0] &&
+	       (contents.bytes + bytes > FILE_CACHE_BYTES_MAX ||
+		contents.count >= FILE_CACHE_ENTRIES_MAX) &&
 	       !unlinkat(cache->folder, contents.oldest, 0))
 		contents = contents_read(cache);
 }
 
-void cfi_cache_put(const struct cfi_cache *cache, const struct cfi_cache_file *file,
-		   const struct wire_out *reply)
+void file_cache_put(const struct file_cache *cache, const struct file_cache_file *file,
+		    const struct file_cache_key *key, const struct wire_out *reply)
 {
-	size_t size = reply->bytes.len;
+	size_t size = key->request.bytes.len + reply->bytes.len;
 	char name[NAME_SIZE], temporary[NAME_SIZE];
 	struct entry_header header;
 	bool good;
 	int fd;
 
-	if (reply->no_memory || size > PAYLOAD_MAX)
+	if (reply->no_memory || key->request.no_memory || size > PAYLOAD_MAX)
 		return;
 	room_make(cache, sizeof(header) + size);
-	header_make(&header, file);
+	header_make(&header, file, key);
 	header.payload = size;
-	header.check = checksum(reply->bytes.data, size);
-	entry_name(name, &file->status);
+	header.check = checksum(reply->bytes.data, reply->bytes.len);
+	entry_name(name, &file->status, key);
 	snprintf(temporary, sizeof(temporary), TEMPORARY "%d-%jx", getpid(),
 		 (uintmax_t)file->status.st_ino);
 	fd = openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -302,7 +365,8 @@ void cfi_cache_put(const struct cfi_cache *cache, const struct cfi_cache_file *f
 	if (fd < 0)
 		return;
 	good = !output_write(fd, &header, sizeof(header)) &&
-	       !output_write(fd, reply->bytes.data, size);
+	       !output_write(fd, key->request.bytes.data, key->request.bytes.len) &&
+	       !output_write(fd, reply->bytes.data, reply->bytes.len);
 	good = !close(fd) && good;
 	if (!good || renameat(cache->folder, temporary, cache->folder, name))
 		unlinkat(cache->folder, temporary, 0);
