@@ -351,8 +351,8 @@ static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **st
 	done(&capture, why);
 }
 
-/* What is waited for may come while the thread is awake after a timeout. If only one thread ran then,
- * it was that one. */
+/* What is waited for may come while the thread is awake after a timeout. If only one thread ran
+ * then, it was that one. */
 static void test_who_ran_after_the_last_timeout_has_done_what_was_waited_for(void **state)
 {
 	(void)state;
@@ -390,8 +390,7 @@ static void test_a_list_of_the_same_descriptors_is_the_same_wait(void **state)
 		wait_of(&capture, 1, 10, 5, NR_POLL, 0x7f00, 1, 4, 12, 0);
 		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
 		wait_of(&capture, 5, 10, 10, NR_POLL, 0x7f80, 1, 4, 13, 0);
-		wait_details(&capture, 5 * MS + 10, 10 * MS, 11, same ? 1 : 2, 0,
-			     0);
+		wait_details(&capture, 5 * MS + 10, 10 * MS, 11, same ? 1 : 2, 0, 0);
 		why = end(&capture, 10);
 		check_part(why, 0, "user-work", same ? 9 * MS - 20 : 5 * MS - 10, 13, "likely",
 			   same ? "pipe:[7]" : "pipe:[8]");
@@ -399,7 +398,7 @@ static void test_a_list_of_the_same_descriptors_is_the_same_wait(void **state)
 	}
 }
 
-/* Nobody could end the wait before the thread was there that did, and that was up to its starter. */
+/* Nobody could end the wait before the thread that did was there. Its starter let that wait. */
 static void test_before_a_thread_was_started_its_starter_explains_the_wait(void **state)
 {
 	struct waffle_rec_task young = {.rec = {5 * MS, 14, WAFFLE_REC_TASK, 0},

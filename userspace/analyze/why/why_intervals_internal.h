@@ -42,7 +42,7 @@ struct why_series {
 	bool by_signal;         /* a signal ended the last wait */
 	/* The last wait timed out, and this thread then did what was waited for; or MODEL_NONE. */
 	uint32_t done_by;
-	bool repeated;          /* the program, not the kernel, repeated the call */
+	bool repeated; /* the program, not the kernel, repeated the call */
 };
 
 /* Places in a thread's cache of series. Between the waits of a series there may be waits for locks,
