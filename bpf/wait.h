@@ -164,8 +164,8 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 /*
  * Stacks cost more than everything else, so they may take 1/400 of a CPU's time. A program that
  * waits 20,000 times a second would need much more. So each stack uses up 400 times its cost from a
- * credit that grows with time. Long waits may use more of the credit: there are few of them, and they
- * have to be explained when threads that tick every few milliseconds have used up the rest.
+ * credit that grows with time. Long waits may use more of the credit: there are few of them, and
+ * they have to be explained when threads that tick every few milliseconds have used up the rest.
  */
 #define STACK_KERNEL_PRICE_NS 1400000 /* for 3.5 µs with its record; on Linux 6.18, x86-64 */
 #define STACK_USER_PRICE_NS 400000    /* for 1 µs */

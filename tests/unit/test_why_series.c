@@ -351,6 +351,31 @@ static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **st
 	done(&capture, why);
 }
 
+/* What is waited for may come while the thread is awake after a timeout. If only one thread ran
+ * then, it was that one. */
+static void test_who_ran_after_the_last_timeout_has_done_what_was_waited_for(void **state)
+{
+	(void)state;
+	for (int others = 0; others < 2; others++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+		if (!others)
+			waits(&capture, MS + 5, 2, 12, 0, S, NR_READ, 9, 0, 0);
+		wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_TIMED, 0, 0, HARD);
+		wake_details(&capture, 5 * MS, 0, 11, 1, HARD);
+		/* After a timeout it may run for longer. */
+		wait_of(&capture, 5, MS / 2, 9, NR_FUTEX, 0x7f00, FUTEX_TIMED, 0, 0, HARD);
+		wake_details(&capture, 9 * MS, 0, 11, 1, HARD);
+		why = end(&capture, 9);
+		check_part(why, 0, others ? "timer" : "user-work", 7 * MS + MS / 2 - 10,
+			   others ? 11 : 13, "likely", "futex 0x7f00");
+		done(&capture, why);
+	}
+}
+
 /* Python lays out the list of poll(2) anew each time. */
 static void test_a_list_of_the_same_descriptors_is_the_same_wait(void **state)
 {
@@ -365,8 +390,7 @@ static void test_a_list_of_the_same_descriptors_is_the_same_wait(void **state)
 		wait_of(&capture, 1, 10, 5, NR_POLL, 0x7f00, 1, 4, 12, 0);
 		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
 		wait_of(&capture, 5, 10, 10, NR_POLL, 0x7f80, 1, 4, 13, 0);
-		wait_details(&capture, 5 * MS + 10, 10 * MS, 11, same ? 1 : 2, 0,
-			     0);
+		wait_details(&capture, 5 * MS + 10, 10 * MS, 11, same ? 1 : 2, 0, 0);
 		why = end(&capture, 10);
 		check_part(why, 0, "user-work", same ? 9 * MS - 20 : 5 * MS - 10, 13, "likely",
 			   same ? "pipe:[7]" : "pipe:[8]");
@@ -374,7 +398,7 @@ static void test_a_list_of_the_same_descriptors_is_the_same_wait(void **state)
 	}
 }
 
-/* Nobody could end the wait before the thread was there that did, and that was up to its starter. */
+/* Nobody could end the wait before the thread that did was there. Its starter let that wait. */
 static void test_before_a_thread_was_started_its_starter_explains_the_wait(void **state)
 {
 	struct waffle_rec_task young = {.rec = {5 * MS, 14, WAFFLE_REC_TASK, 0},
@@ -994,6 +1018,7 @@ int main(void)
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
 		cmocka_unit_test(test_each_wait_of_an_event_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_timeouts_of_an_event_loop_in_no_span_end_no_wait),
+		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),
 		cmocka_unit_test(test_a_list_of_the_same_descriptors_is_the_same_wait),
 		cmocka_unit_test(test_before_a_thread_was_started_its_starter_explains_the_wait),
 		cmocka_unit_test(test_who_is_asked_in_between_has_not_ended_what_was_before),

@@ -369,8 +369,8 @@ SCENARIOS = (
         victim=Seen("R", runnable=0.6),
         check="throttled",
     ),
-    # poll() and select() name what they wait for, not only that they do. Where the stack of the wake-up does not show
-    # the timer, its time alone tells: `likely`.
+    # poll() and select() name what they wait for, not only that they do. Certain, unless others run before the victim
+    # could look.
     Scenario(
         "polled_dns",
         "polled.c",

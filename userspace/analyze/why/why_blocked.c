@@ -222,6 +222,17 @@ static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *
 				  &ignored) == MODEL_NONE;
 }
 
+#define AWAKE_TEXT "came while it was awake, when only that thread ran"
+
+/* What it waited for came after its last timeout. */
+static void end_awake(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
+		      uint32_t thread)
+{
+	blocked->waker = (struct why_waker){.thread = thread, .inferred = true};
+	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	step->meaning = strtab_put(walk->why->texts, AWAKE_TEXT, strlen(AWAKE_TEXT));
+}
+
 /* If the thread waits for the same thing again, the waker did not end its wait. */
 static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
 {
@@ -251,6 +262,8 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	step->series_last = (uint32_t)series->last;
 	if (series->last > blocked->index)
 		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
+	if (series->done_by != MODEL_NONE && !why_walk_is_on_path(walk, series->done_by))
+		end_awake(walk, blocked, step, series->done_by);
 }
 
 static const char *variable_at(const struct why_walk *walk, uint32_t thread, uint64_t ts,

@@ -40,7 +40,9 @@ struct why_series {
 	enum wait_kind kind;
 	struct why_waker waker; /* of the last wait */
 	bool by_signal;         /* a signal ended the last wait */
-	bool repeated;          /* the program, not the kernel, repeated the call */
+	/* The last wait timed out, and this thread then did what was waited for; or MODEL_NONE. */
+	uint32_t done_by;
+	bool repeated; /* the program, not the kernel, repeated the call */
 };
 
 /* Places in a thread's cache of series. Between the waits of a series there may be waits for locks,

@@ -217,6 +217,11 @@ bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t 
 
 /* ---- series ---- */
 
+static bool is_timeout(const struct why_waker *waker)
+{
+	return waker->interrupt && waker->hints & WHY_HINT_TIMER;
+}
+
 /* Whether the interval's wake-up did not end the wait, provided that the same wait follows. */
 static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		    const struct why_interval *interval, const struct why_waker *waker,
@@ -228,7 +233,7 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 		     why_ended_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
 	/* A timeout is no event: the loop asks again. */
 	if (waiting->idle)
-		return waker->interrupt && waker->hints & WHY_HINT_TIMER;
+		return is_timeout(waker);
 	if (*by_signal)
 		return true;
 	if (rule == END_LOCK)
@@ -318,15 +323,128 @@ static bool is_younger(const struct why_walk *walk, const struct why_waker *wake
 	       walk->model->threads.data[waker->thread].born_ts > ts;
 }
 
-/* How long the thread may run between two waits of a series. Python needs longer to check. */
+/* How long the thread may run after the last wait of a series, if that goes on. A signal handler
+ * may run for long; its work is not what the thread waited for. Python needs longer to check. After
+ * a timeout the thread has got nothing that it could work on, but it may use the clock, or log. */
 static uint64_t check_limit(const struct why_walk *walk, const struct why_waiting *waiting,
-			    uint32_t thread)
+			    uint32_t thread, const struct why_series *series)
 {
 	uint32_t pid = walk->model->threads.data[thread].pid;
 
-	if (waiting->kind == WAIT_POLL && !waiting->idle)
+	if (series->by_signal)
+		return UINT64_MAX;
+	if (!waiting->idle && (waiting->kind == WAIT_POLL || is_timeout(&series->waker)))
 		return LOOP_NS;
 	return map_get(&walk->python_of, pid) == MAP_NONE ? CHECK_NS : PYTHON_CHECK_NS;
+}
+
+/* When the thread could check: when it had a CPU and the lock that it needs. 0: not known. */
+static uint64_t checks_at(const struct why_walk *walk, uint32_t thread, size_t index)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	size_t last = index;
+
+	for (size_t i = index + 1; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
+		const struct why_interval *next = &of->intervals.data[i];
+
+		if (next->state == WAFFLE_THREAD_RUNNING && next->to_ts - next->from_ts > CHECK_NS)
+			break;
+		if (next->state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		if (!is_lock(walk, thread, next))
+			break;
+		last = i;
+		if (i - index == LOOK_AHEAD - 1)
+			return 0;
+	}
+	return why_switched_in(walk, thread, last);
+}
+
+/* Limit of the intervals to search for one in which the thread runs. */
+#define RUNS_WITHIN 64
+
+/* Whether the thread may have run in that time. */
+static bool runs_within(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	size_t first = why_intervals_after(&walk->intervals, thread, from);
+
+	for (size_t i = first; i < of->intervals.len && of->intervals.data[i].from_ts <= to; i++) {
+		walk->why->searched++;
+		if (of->intervals.data[i].state == WAFFLE_THREAD_RUNNING ||
+		    i - first == RUNS_WITHIN)
+			return true;
+	}
+	return false;
+}
+
+/* Limit of the other traced threads that are checked; beyond it nothing is certain. */
+#define THREADS_MAX 256
+
+/* The traced threads that may have done what a thread waited for. For a futex these are the threads
+ * of its process, as we assume that other processes do not map it. */
+struct runners {
+	uint32_t thread, pid; /* who waited; pid 0: threads of all processes */
+	size_t first, at;     /* places in walk->traced */
+	bool cut;             /* there are more than we check */
+};
+
+static struct runners runners_of(const struct why_walk *walk, const struct why_waiting *waiting,
+				 uint32_t thread)
+{
+	struct runners runners = {.thread = thread};
+
+	if (waiting->kind == WAIT_FUTEX) {
+		runners.pid = walk->model->threads.data[thread].pid;
+		runners.first = why_traced_of(walk, runners.pid);
+	}
+	runners.at = runners.first;
+	return runners;
+}
+
+/* The next of them that may have run in a time; MODEL_NONE: no more. */
+static uint32_t runner_next(const struct why_walk *walk, struct runners *runners, uint64_t from,
+			    uint64_t until)
+{
+	while (runners->at < walk->traced.len) {
+		uint32_t other = walk->traced.data[runners->at];
+
+		if (runners->pid && walk->model->threads.data[other].pid != runners->pid)
+			break;
+		runners->cut = runners->at - runners->first >= THREADS_MAX;
+		if (runners->cut)
+			break;
+		runners->at++;
+		if (other != runners->thread && runs_within(walk, other, from, until))
+			return other;
+	}
+	return MODEL_NONE;
+}
+
+/*
+ * The last wait of a series timed out, and the thread does not wait again. So what it waited for
+ * came after the timeout, when that woke nobody, and before the thread checked. Returns the thread
+ * that did it, if only one ran in that time.
+ */
+static uint32_t done_by(const struct why_walk *walk, const struct why_waiting *waiting,
+			uint32_t thread, const struct why_series *series)
+{
+	struct runners runners = runners_of(walk, waiting, thread);
+	uint64_t timeout_ts = walk->intervals.threads[thread].intervals.data[series->last].to_ts;
+	uint64_t check_ts;
+	uint32_t only;
+
+	if (!series->repeated || !is_timeout(&series->waker) ||
+	    (waiting->kind != WAIT_FUTEX && waiting->kind != WAIT_POLL))
+		return MODEL_NONE;
+	check_ts = checks_at(walk, thread, series->last);
+	if (!check_ts)
+		return MODEL_NONE;
+	check_ts += CHECK_NS;
+	only = runner_next(walk, &runners, timeout_ts, check_ts);
+	if (runner_next(walk, &runners, timeout_ts, check_ts) != MODEL_NONE || runners.cut)
+		return MODEL_NONE;
+	return only;
 }
 
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
@@ -335,7 +453,6 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 	uint64_t until_ts = waiting->until_ts;
 	struct why_thread *of = &walk->intervals.threads[thread];
 	struct why_series *series = &of->series[place_of(waiting)];
-	uint64_t check_ns = check_limit(walk, waiting, thread);
 	struct why_series older;
 	unsigned younger = 0;
 	size_t next;
@@ -358,9 +475,8 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 	older = *series;
 	while (goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 		       &series->by_signal)) {
-		/* A signal handler may run for long; its work is not what the thread waited for. */
 		next = next_same(walk, waiting, thread, series->last, until_ts,
-				 series->by_signal ? UINT64_MAX : check_ns);
+				 check_limit(walk, waiting, thread, series));
 		if (!next)
 			break;
 		series->last = next;
@@ -379,6 +495,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 			&series->by_signal);
 	}
+	series->done_by = done_by(walk, waiting, thread, series);
 	return series;
 }
 
@@ -535,28 +652,6 @@ static bool is_for_child(const struct why_walk *walk, const struct why_waiting *
 		       args[by_id];
 }
 
-/* When the thread could check: when it had a CPU and the lock that it needs. 0: not known. */
-static uint64_t checks_at(const struct why_walk *walk, uint32_t thread, size_t index)
-{
-	const struct why_thread *of = &walk->intervals.threads[thread];
-	size_t last = index;
-
-	for (size_t i = index + 1; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
-		const struct why_interval *next = &of->intervals.data[i];
-
-		if (next->state == WAFFLE_THREAD_RUNNING && next->to_ts - next->from_ts > CHECK_NS)
-			break;
-		if (next->state != WAFFLE_THREAD_BLOCKED)
-			continue;
-		if (!is_lock(walk, thread, next))
-			break;
-		last = i;
-		if (i - index == LOOK_AHEAD - 1)
-			return 0;
-	}
-	return why_switched_in(walk, thread, last);
-}
-
 /* A check is late if it comes after the wake-up by more than this part of the wait. */
 #define LATE_PARTS 10 /* one tenth */
 
@@ -565,24 +660,6 @@ static bool checks_late(const struct why_interval *wait, uint64_t check_ts)
 	uint64_t late_ns = check_ts > wait->to_ts ? check_ts - wait->to_ts : 0;
 
 	return late_ns > CHECK_NS && late_ns > (wait->to_ts - wait->from_ts) / LATE_PARTS;
-}
-
-/* Limit of the intervals to search for one in which the thread runs. */
-#define RUNS_WITHIN 64
-
-/* Whether the thread may have run in that time. */
-static bool runs_within(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
-{
-	const struct why_thread *of = &walk->intervals.threads[thread];
-	size_t first = why_intervals_after(&walk->intervals, thread, from);
-
-	for (size_t i = first; i < of->intervals.len && of->intervals.data[i].from_ts <= to; i++) {
-		walk->why->searched++;
-		if (of->intervals.data[i].state == WAFFLE_THREAD_RUNNING ||
-		    i - first == RUNS_WITHIN)
-			return true;
-	}
-	return false;
 }
 
 /* Limit of wake-ups to follow backwards from the thread's own. */
@@ -625,40 +702,26 @@ static bool has_led_to(const struct why_walk *walk, uint32_t thread, uint32_t wa
 	return false;
 }
 
-/* Limit of the other traced threads that are checked; beyond it nothing is certain. */
-#define THREADS_MAX 256
 /* Time that a thread needs to check once it has a CPU; at most a tenth of its wait. */
 #define CHECK_ONCE_NS 20000u
 
 /*
  * Whether a thread other than the waker ran before the thread could check. That thread may have
- * done what it waited for: the wake-up was already over, so no record shows it. For a futex only
- * the threads of the process count, as we assume that other processes do not map it.
+ * done what it waited for: the wake-up was already over, so no record shows it.
  */
 static bool others_ran(const struct why_walk *walk, const struct why_waiting *waiting,
 		       uint32_t thread, const struct why_interval *wait, uint64_t check_ts,
 		       uint32_t waker)
 {
-	const struct model_thread *threads = walk->model->threads.data;
-	size_t count = walk->traced.len, first = 0, at;
+	struct runners runners = runners_of(walk, waiting, thread);
 	uint64_t once_ns = (wait->to_ts - wait->from_ts) / LATE_PARTS;
 	uint64_t until = check_ts + (once_ns < CHECK_ONCE_NS ? once_ns : CHECK_ONCE_NS);
+	uint32_t other;
 
-	if (waiting->kind == WAIT_FUTEX)
-		first = why_traced_of(walk, threads[thread].pid);
-	for (at = first; at < count; at++) {
-		uint32_t other = walk->traced.data[at];
-
-		if (waiting->kind == WAIT_FUTEX && threads[other].pid != threads[thread].pid)
-			break;
-		if (at - first >= THREADS_MAX)
+	while ((other = runner_next(walk, &runners, wait->to_ts, until)) != MODEL_NONE)
+		if (other != waker && !has_led_to(walk, other, waker, wait))
 			return true;
-		if (other != thread && other != waker &&
-		    runs_within(walk, other, wait->to_ts, until) &&
-		    !has_led_to(walk, other, waker, wait))
-			return true;
-	}
-	return false;
+	return runners.cut;
 }
 
 /*

@@ -348,17 +348,17 @@ static void walk_interval(struct why_walk *walk, uint32_t thread, size_t index, 
 	}
 }
 
-/* The thread that started another one, whose first interval is `first`, after `from`. MODEL_NONE: it
- * is not known, or its own time explains nothing here. */
+/* The thread that started another one, whose first interval is `first`, after `from`. MODEL_NONE:
+ * it is not known, or its own time explains nothing here. */
 static uint32_t starter_of(const struct why_walk *walk, uint32_t thread, uint64_t from,
 			   const struct why_interval *first)
 {
 	uint64_t born_ts = walk->model->threads.data[thread].born_ts;
 
-	if (born_ts <= from || born_ts > first->from_ts ||
-	    first->state != WAFFLE_THREAD_RUNNABLE || !first->woken || first->interrupt ||
-	    !walk->depth || walk->depth + 1 >= WHY_DEPTH_MAX || first->by == thread ||
-	    !model_is_traced(walk->model, first->by) || why_walk_is_on_path(walk, first->by))
+	if (born_ts <= from || born_ts > first->from_ts || first->state != WAFFLE_THREAD_RUNNABLE ||
+	    !first->woken || first->interrupt || !walk->depth || walk->depth + 1 >= WHY_DEPTH_MAX ||
+	    first->by == thread || !model_is_traced(walk->model, first->by) ||
+	    why_walk_is_on_path(walk, first->by))
 		return MODEL_NONE;
 	return first->by;
 }
