@@ -72,6 +72,32 @@ static int row_add(struct replay_report *report, const struct replay_what_if *wh
 	return 0;
 }
 
+/* A wait that nobody knows the reason of keeps its recorded time, whatever changes. */
+static int waits_check(const struct replay_report *report, struct error *err)
+{
+	const struct gpu_timeline *timeline = report->build->timeline;
+	const struct replay_graph *graph = &report->build->graph;
+	uint64_t from_ts = UINT64_MAX, to_ts = 0;
+	double share;
+
+	for (size_t i = 0; i < graph->nodes.len && timeline->unknown_waits; i++) {
+		const struct replay_node *node = &graph->nodes.data[i];
+
+		from_ts = node->start_ts < from_ts ? node->start_ts : from_ts;
+		if (node->start_ts + node->dur_ns > to_ts)
+			to_ts = node->start_ts + node->dur_ns;
+	}
+	share = from_ts < to_ts ? (double)timeline->unknown_wait_ns / (double)(to_ts - from_ts) : 0;
+	/* Of a stream alone, no calls of the host are replayed. */
+	if (report->mode == REPLAY_STREAM || share <= REPLAY_ERROR_MAX)
+		return 0;
+	return error_set(err, EDOM,
+			 "calls of the host waited for the GPU during %.0f %% of the time, and for "
+			 "what is unknown, so that what-ifs would be guesses; record the calls of "
+			 "CUDA, too (--sources cuda)",
+			 share * 100);
+}
+
 int replay_report_run(struct replay_report *report, const struct replay_build *build,
 		      const struct replay_part *part, bool dry_run,
 		      const struct replay_what_if *what_ifs, size_t count, struct error *err)
@@ -97,6 +123,8 @@ int replay_report_run(struct replay_report *report, const struct replay_build *b
 				 "%%, and above %.0f %% what-ifs would be guesses; docs/replay.md "
 				 "says why that may be",
 				 report->error * 100, REPLAY_ERROR_MAX * 100);
+	if (count)
+		result = waits_check(report, err);
 	for (size_t i = 0; i < count && !result; i++)
 		result = row_add(report, &what_ifs[i], err);
 	return result;
