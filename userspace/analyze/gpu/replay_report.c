@@ -6,6 +6,9 @@
 
 #include "util/memory.h"
 
+/* Beyond it, sums of times could overflow. */
+#define YEAR_NS 31556952000000000ull
+
 const char *const replay_mode_names[REPLAY_MODE_COUNT] = {
 	[REPLAY_FULL] = "full",
 	[REPLAY_PARTIAL] = "partial",
@@ -17,7 +20,7 @@ static enum replay_mode mode_of(const struct replay_part *part, bool dry_run)
 {
 	if (dry_run)
 		return REPLAY_DRY_RUN;
-	if (part->stream)
+	if (part->stream.given)
 		return REPLAY_STREAM;
 	return replay_part_is_all(part) ? REPLAY_FULL : REPLAY_PARTIAL;
 }
@@ -60,6 +63,11 @@ static int row_add(struct replay_report *report, const struct replay_what_if *wh
 
 	if (result)
 		return result;
+	if (answer.result.replayed_ns > YEAR_NS) {
+		replay_result_free(&answer.result);
+		return error_set(err, ERANGE, "--what-if: '%s' would take more than a year",
+				 what_if->text);
+	}
 	/* The measured time of what the answer is about, which may leave out a rank. */
 	unmodified = (double)answer.result.measured_ns * (1 + report->error);
 	row.matched = answer.matched;

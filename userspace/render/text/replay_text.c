@@ -206,7 +206,11 @@ void replay_print_text(const struct replay_report *report, bool colour, FILE *ou
 	put_count(out, result->operations_total);
 	fputs(units_plural(result->operations_total, " operation and ", " operations and "), out);
 	put_count(out, result->nodes_total - result->operations_total);
-	fputs(" calls of the host", out);
+	fputs(units_plural(result->nodes_total - result->operations_total, " call of the host",
+			   " calls of the host"),
+	      out);
+	if (report->build->meetings.len)
+		fputs(" and arrivals at collectives", out);
 	if (result->operations_executed < result->operations_total &&
 	    report->mode != REPLAY_DRY_RUN) {
 		fputs(", of which ", out);
