@@ -38,7 +38,7 @@ static void totals_count(struct replay_report *report)
 		if (report->selected && !report->selected[i])
 			continue;
 		result->nodes_total++;
-		result->operations_total += node->operation != REPLAY_NONE;
+		result->operations_total += node->is_operation;
 		from_ts = node->start_ts < from_ts ? node->start_ts : from_ts;
 		if (node->start_ts + node->dur_ns > to_ts)
 			to_ts = node->start_ts + node->dur_ns;

@@ -79,13 +79,13 @@ static uint64_t ops_select(const struct replay_build *build, const struct replay
 	*from_ts = UINT64_MAX;
 	*to_ts = 0;
 	for (uint32_t i = 0; i < build->graph.nodes.len; i++) {
-		const struct replay_node *node = &build->graph.nodes.data[i];
+		struct replay_origin origin = build->origins.data[i];
 		const struct gpu_timeline_op *op;
 		uint64_t begin_ts;
 
-		if (node->operation == REPLAY_NONE)
+		if (origin.kind != REPLAY_ORIGIN_OP)
 			continue;
-		op = &timeline->ops.data[node->operation];
+		op = &timeline->ops.data[origin.index];
 		number++;
 		if (number < part->first || number > part->last || op->start_ts < part->from_ts ||
 		    op->start_ts >= part->to_ts ||
