@@ -22,6 +22,11 @@ SITES = {
     "set": (SPAN, "none", 0, "gpu", "set", None),
     "odd": (SPAN, "none", 0, "gpu", "odd", None),
     "launch": (EVENT, "none", 0, "gpu", "launch", ["u:correlation", "s:function"]),
+    "wait": (EVENT, "none", 0, "gpu", "wait", ["u:correlation", "s:function"]),
+    "synchronize": (SPAN, "none", 0, "gpu", "synchronize", None),
+    "synchronize_context": (
+        SPAN, "none", 0, "gpu", "synchronize", ["s:op", "u:context", "u:correlation", "s:kind"],
+    ),
     "session": (EVENT, "none", 0, "gpu", "session", ["s:state", "b:simulated", "u:dropped"]),
     "cudaLaunchKernel": (EVENT, "launch", 1, "cuda", "cudaLaunchKernel", ["p:stream"]),
     "cudaGraphLaunch": (EVENT, "launch", 1, "cuda", "cudaGraphLaunch", ["p:stream"]),

@@ -130,7 +130,7 @@ static void graph_random(struct replay_graph *graph, uint64_t *dur_ns)
 			.gap_ns = random_below(2) ? random_below(10) : 0,
 			.queue = random_below(8) ? random_below(graph->queue_count) : REPLAY_NONE,
 			.engine = engine ? random_below(graph->engine_count) : REPLAY_NONE,
-			.operation = random_below(3) ? i : REPLAY_NONE,
+			.is_operation = random_below(3) != 0,
 		};
 		vec_add(&graph->nodes, node);
 		dur_ns[i] = node.dur_ns;
@@ -230,9 +230,9 @@ static void test_any_part_of_a_schedule_replays_as_recorded(void **state)
 /* ---- changes, by hand ---- */
 
 static const struct replay_node two_streams[] = {
-	{.start_ts = 100, .dur_ns = 10, .queue = 0, .engine = REPLAY_NONE, .operation = 0},
-	{.start_ts = 100, .dur_ns = 40, .queue = 1, .engine = REPLAY_NONE, .operation = 1},
-	{.start_ts = 140, .dur_ns = 10, .queue = 0, .engine = REPLAY_NONE, .operation = 2},
+	{.start_ts = 100, .dur_ns = 10, .queue = 0, .engine = REPLAY_NONE, .is_operation = true},
+	{.start_ts = 100, .dur_ns = 40, .queue = 1, .engine = REPLAY_NONE, .is_operation = true},
+	{.start_ts = 140, .dur_ns = 10, .queue = 0, .engine = REPLAY_NONE, .is_operation = true},
 };
 
 static struct replay_graph graph_two_streams(void)
@@ -314,8 +314,8 @@ static int measure(uint32_t count)
 	double s;
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct replay_node launch = {i * 10ull, 5, 5, 4, REPLAY_NONE, REPLAY_NONE};
-		struct replay_node op = {i * 10ull + 7, 30, 0, i % 4, REPLAY_NONE, i};
+		struct replay_node launch = {i * 10ull, 5, 5, false, 4, REPLAY_NONE};
+		struct replay_node op = {i * 10ull + 7, 30, 0, true, i % 4, REPLAY_NONE};
 
 		vec_add(&graph.nodes, launch);
 		vec_add(&graph.nodes, op);

@@ -193,10 +193,10 @@ static void test_parts_are_chosen_by_number_stream_and_time(void **state)
 	capture_must(replay_part_range(&part, "2-", &err), err);
 	assert_int_equal(part_run(&rig, &part).operations_total, 2);
 	part = (struct replay_part)REPLAY_PART_ALL;
-	part.stream = "0:7";
+	capture_must(replay_part_stream(&part, "0:7", &err), err);
 	assert_int_equal(part_run(&rig, &part).operations_total, 2);
 	assert_int_equal(part_run(&rig, &part).measured_ns, 200);
-	part.stream = "8";
+	capture_must(replay_part_stream(&part, "8", &err), err);
 	assert_int_equal(part_run(&rig, &part).measured_ns, 50);
 	part = (struct replay_part)REPLAY_PART_ALL;
 	part.from_ts = program.actions[1].start_ts;
@@ -218,9 +218,8 @@ static void test_a_part_without_operations_is_an_error(void **state)
 	part.first = 4;
 	assert_int_equal(replay_part_select(rig.build, &part, &selected, &err), -ENOENT);
 	part = (struct replay_part)REPLAY_PART_ALL;
-	part.stream = "x";
 	err = (struct error)ERROR_INIT;
-	assert_int_equal(replay_part_select(rig.build, &part, &selected, &err), -EINVAL);
+	assert_int_equal(replay_part_stream(&part, "x", &err), -EINVAL);
 	for (size_t i = 0; i < 5; i++) {
 		static const char *const wrong[] = {"", "-", "0", "3-2", "x"};
 

@@ -10,8 +10,10 @@
 #define NAME_BYTES 48
 #define TIMES 65536u
 
-/* Where the stream is in the parameters of a call. NONE: it has none, or it is not at hand. */
+/* Where the stream is in the parameters of a call. NONE: it has none, or it is not at hand. WAITS:
+ * the call waits for the GPU. */
 #define NONE 0xffu
+#define WAITS 0xfdu
 #define BY_CONFIG 0xfeu /* in the CUlaunchConfig that is the first parameter, at 32 */
 #define CONFIG_STREAM 32
 
@@ -40,6 +42,9 @@ static const struct {
 	{"cuMemsetD2D16Async", 40},
 	{"cuMemsetD2D32Async", 40},
 	{"cuMemset*", NONE},
+	{"cuStreamSynchronize", WAITS},
+	{"cuEventSynchronize", WAITS},
+	{"cuCtxSynchronize", WAITS},
 };
 
 /* The index is the number of the callback. Elements are written before the callbacks are switched
@@ -149,7 +154,20 @@ static uint64_t stream_of(uint32_t cbid, const void *params)
 	return handle;
 }
 
-void launches_call(waffle_name_t *name, uint32_t cbid, const struct cupti_call *call)
+static void launch_call(waffle_name_t *name, uint32_t cbid, const struct cupti_call *call)
+{
+	uint32_t at = call->correlation % TIMES;
+
+	__atomic_store_n(&times[at].correlation, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&times[at].ns, clock_monotonic_ns(), __ATOMIC_RELEASE);
+	__atomic_store_n(&times[at].correlation, call->correlation, __ATOMIC_RELEASE);
+	waffle_event_named(
+		name,
+		WAFFLE_VALUES(waffle_u64(call->correlation), waffle_str(calls[cbid].name),
+			      waffle_value_word_(WAFFLE_KEY_PTR, stream_of(cbid, call->params))));
+}
+
+void launches_call(struct launches_names names, uint32_t cbid, const struct cupti_call *call)
 {
 	uint32_t at = call->correlation % TIMES;
 	int code = errno;
@@ -159,13 +177,11 @@ void launches_call(waffle_name_t *name, uint32_t cbid, const struct cupti_call *
 	/* Some calls of the driver make another one, with the same number. */
 	if (__atomic_load_n(&times[at].correlation, __ATOMIC_RELAXED) == call->correlation)
 		return;
-	__atomic_store_n(&times[at].correlation, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&times[at].ns, clock_monotonic_ns(), __ATOMIC_RELEASE);
-	__atomic_store_n(&times[at].correlation, call->correlation, __ATOMIC_RELEASE);
-	waffle_event_named(
-		name,
-		WAFFLE_VALUES(waffle_u64(call->correlation), waffle_str(calls[cbid].name),
-			      waffle_value_word_(WAFFLE_KEY_PTR, stream_of(cbid, call->params))));
+	if (calls[cbid].stream == WAITS)
+		waffle_event_named(names.wait, WAFFLE_VALUES(waffle_u64(call->correlation),
+							     waffle_str(calls[cbid].name)));
+	else
+		launch_call(names.launch, cbid, call);
 	errno = code;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls that give work to a GPU. CUPTI calls launches_call() in the program's threads at each
- * of them, and this records a `launch` event with the number by which the operation refers to its
- * call (the correlation id). Only calls of the driver are watched: a call of the runtime makes one
- * of the driver with the same number, and libraries such as NCCL call the driver alone.
+ * The calls that give work to a GPU, and those that wait for it. CUPTI calls launches_call() in the
+ * program's threads at each of them, and this records a `launch` or a `wait` event with the number
+ * by which the operation refers to its call (the correlation id). Only calls of the driver are
+ * watched: a call of the runtime makes one of the driver with the same number, and libraries such
+ * as NCCL call the driver alone.
  */
 #ifndef WAFFLE_USDT_GPU_LAUNCHES_H
 #define WAFFLE_USDT_GPU_LAUNCHES_H
@@ -20,8 +21,13 @@ int launches_watch(const struct cupti *cupti, void *subscriber, bool on);
 /* The number of cuDriverGetVersion among the driver's calls; 0: CUPTI has no such call. */
 uint32_t launches_trigger(void);
 
-/* A call of the driver begins. `name` is that of the events. */
-void launches_call(waffle_name_t *name, uint32_t cbid, const struct cupti_call *call);
+/* The names of the events. */
+struct launches_names {
+	waffle_name_t *launch, *wait;
+};
+
+/* A call of the driver begins. */
+void launches_call(struct launches_names names, uint32_t cbid, const struct cupti_call *call);
 
 /* When the call with this number began (CLOCK_MONOTONIC); 0: it is not known (any more). */
 uint64_t launches_time(uint32_t correlation);

@@ -45,6 +45,10 @@ static const waffle_key_t launch_keys[] = {
 	{WAFFLE_KEY_STR, "function"},
 	{WAFFLE_KEY_PTR, "handle"},
 };
+static const waffle_key_t wait_keys[] = {
+	{WAFFLE_KEY_U64, "correlation"},
+	{WAFFLE_KEY_STR, "function"},
+};
 static const waffle_key_t capture_keys[] = {
 	{WAFFLE_KEY_U64, "graph"},
 	{WAFFLE_KEY_U64, "graph_node"},
@@ -106,6 +110,7 @@ waffle_name_t *const *operations_names(void)
 	all.names[GPU_NAME_SESSION] = name_make(WAFFLE_SITE_EVENT, "session", KEYS(session_keys));
 	all.names[GPU_NAME_LAUNCH] = name_make(WAFFLE_SITE_EVENT, "launch", KEYS(launch_keys));
 	all.names[GPU_NAME_CAPTURE] = name_make(WAFFLE_SITE_EVENT, "capture", KEYS(capture_keys));
+	all.names[GPU_NAME_WAIT_CALL] = name_make(WAFFLE_SITE_EVENT, "wait", KEYS(wait_keys));
 	all.names[GPU_NAME_COPY] = usual_name(GPU_COPY);
 	all.names[GPU_NAME_SET] = usual_name(GPU_SET);
 	all.names[GPU_NAME_WAIT] = usual_name(GPU_WAIT);

@@ -70,6 +70,12 @@ static const struct option_row rows[] = {
 	MEMORY_OPTION_ROW(struct replay_cli, memory_limit),
 };
 
+/* What is asked: a part without its times, and cli.what_ifs. */
+struct replay_query {
+	struct replay_part part;
+	struct replay_what_if *what_ifs;
+};
+
 /* The GPU's work in some files. */
 struct capture {
 	struct store_reader *reader;
@@ -123,14 +129,12 @@ static uint64_t after(uint64_t start, uint64_t ns)
 	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
 }
 
-static int part_make(struct replay_part *part, const struct replay_cli *cli,
-		     const struct model *model, struct error *err)
+/* From the begin of the capture on. */
+static void part_times(struct replay_part *part, const struct replay_cli *cli,
+		       const struct model *model)
 {
-	*part = (struct replay_part)REPLAY_PART_ALL;
 	part->from_ts = cli->from_ns ? after(model->start_ts, cli->from_ns) : 0;
 	part->to_ts = after(model->start_ts, cli->to_ns);
-	part->stream = cli->stream;
-	return cli->operations ? replay_part_range(part, cli->operations, err) : 0;
 }
 
 static int report_print(const struct replay_cli *cli, const struct replay_report *report,
@@ -144,16 +148,16 @@ static int report_print(const struct replay_cli *cli, const struct replay_report
 
 /* Without operations there is nothing to show; what failed later is shown before the error. */
 static int replay_build_show(const struct replay_cli *cli, const struct replay_build *build,
-			     const struct replay_what_if *what_ifs, int *code, struct error *err)
+			     const struct replay_query *query, int *code, struct error *err)
 {
 	struct error other = ERROR_INIT;
-	struct replay_report report = {0};
-	struct replay_part part;
-	int result = part_make(&part, cli, build->timeline->model, err);
+	struct replay_part part = query->part;
+	struct replay_report report;
+	int result;
 
-	if (!result)
-		result = replay_report_run(&report, build, &part, cli->dry_run, what_ifs,
-					   cli->what_ifs.len, err);
+	part_times(&part, cli, build->timeline->model);
+	result = replay_report_run(&report, build, &part, cli->dry_run, query->what_ifs,
+				   cli->what_ifs.len, err);
 	if (!result && cli->on_gpu)
 		result = replay_report_on_gpu(&report, err);
 	if ((!result || result == -EDOM) && !cli->chakra)
@@ -169,7 +173,7 @@ static int replay_build_show(const struct replay_cli *cli, const struct replay_b
 }
 
 static int replay_capture(const struct command *command, const struct replay_cli *cli,
-			  const struct capture_files *files, const struct replay_what_if *what_ifs,
+			  const struct capture_files *files, const struct replay_query *query,
 			  int *code, struct error *err)
 {
 	struct capture capture = {0};
@@ -178,36 +182,47 @@ static int replay_capture(const struct command *command, const struct replay_cli
 	int result;
 
 	for (size_t i = 0; i < cli->what_ifs.len; i++)
-		spans |= replay_what_if_needs_spans(&what_ifs[i]);
+		spans |= replay_what_if_needs_spans(&query->what_ifs[i]);
 	result = capture_open(&capture, command, cli, files, spans, err);
 
 	if (!result) {
 		build = replay_build_new(capture.timeline);
-		result = replay_build_show(cli, build, what_ifs, code, err);
+		result = replay_build_show(cli, build, query, code, err);
 		replay_build_free(build);
 	}
 	capture_close(&capture);
 	return result;
 }
 
-/* Parses all what-ifs before any file is read. */
+static int query_parse(struct replay_query *query, const struct replay_cli *cli, struct error *err)
+{
+	int result = 0;
+
+	if (cli->operations)
+		result = replay_part_range(&query->part, cli->operations, err);
+	if (!result && cli->stream)
+		result = replay_part_stream(&query->part, cli->stream, err);
+	for (size_t i = 0; i < cli->what_ifs.len && !result; i++)
+		result = replay_what_if_parse(&query->what_ifs[i], cli->what_ifs.data[i].text, err);
+	return result;
+}
+
+/* Parses all of the query before any file is read. */
 static int replay_files(const struct command *command, const struct replay_cli *cli,
 			const struct capture_files *files, int *code, struct error *err)
 {
-	struct replay_what_if *what_ifs =
-		memory_zeroed(cli->what_ifs.len, sizeof(struct replay_what_if));
-	int result = 0;
+	struct replay_query query = {
+		.part = REPLAY_PART_ALL,
+		.what_ifs = memory_zeroed(cli->what_ifs.len, sizeof(*query.what_ifs))};
+	int result = query_parse(&query, cli, err);
 
-	for (size_t i = 0; i < cli->what_ifs.len && !result; i++) {
-		result = replay_what_if_parse(&what_ifs[i], cli->what_ifs.data[i].text, err);
-		if (result == -EINVAL)
-			*code = EXIT_USAGE;
-	}
+	if (result == -EINVAL)
+		*code = EXIT_USAGE;
 	if (!result)
-		result = replay_capture(command, cli, files, what_ifs, code, err);
+		result = replay_capture(command, cli, files, &query, code, err);
 	for (size_t i = 0; i < cli->what_ifs.len; i++)
-		replay_what_if_free(&what_ifs[i]);
-	free(what_ifs);
+		replay_what_if_free(&query.what_ifs[i]);
+	free(query.what_ifs);
 	return result;
 }
 

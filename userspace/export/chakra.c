@@ -124,16 +124,13 @@ static void put_dependencies(struct chakra_writer *writer, uint32_t index)
 
 static const char *node_name(const struct gpu_timeline *timeline, struct replay_origin origin)
 {
-	const struct model_span *span;
-
 	switch (origin.kind) {
 	case REPLAY_ORIGIN_LAUNCH:
 		return "launch";
 	case REPLAY_ORIGIN_MEETING:
 		return "collective";
 	case REPLAY_ORIGIN_SYNC:
-		span = &timeline->model->spans.data[timeline->syncs.data[origin.index].span];
-		return model_site(timeline->model, span->site)->name;
+		return gpu_timeline_sync_name(timeline, &timeline->syncs.data[origin.index]);
 	default:
 		return gpu_timeline_name(timeline, &timeline->ops.data[origin.index]);
 	}

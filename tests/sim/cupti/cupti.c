@@ -70,6 +70,10 @@ static const struct {
 	const char *name;
 } calls[] = {
 	{2, "cuDriverGetVersion"},
+	{17, "cuCtxSynchronize"},
+	{121, "cuEventSynchronize"},
+	{126, "cuStreamSynchronize"},
+	{440, "cuStreamSynchronize_ptsz"},
 	{305, "cuMemcpy"},
 	{306, "cuMemcpyAsync"},
 	{276, "cuMemcpyHtoD_v2"},

@@ -81,7 +81,7 @@ static void makespans_measure(const struct replay_graph *graph, const struct rep
 		if (!replay_is_selected(change, i))
 			continue;
 		result->nodes_total++;
-		result->operations_total += node->operation != REPLAY_NONE;
+		result->operations_total += node->is_operation;
 		if (change->ignored && change->ignored[i])
 			continue;
 		extent_add(&measured, node->start_ts, node->dur_ns);

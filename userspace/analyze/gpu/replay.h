@@ -28,12 +28,10 @@
 
 struct replay_node {
 	uint64_t start_ts, dur_ns; /* as recorded */
-	uint64_t gap_ns;
+	uint64_t gap_ns : 63;
+	uint64_t is_operation : 1; /* a call of the host is not counted as one */
 	uint32_t queue;  /* less than replay_graph.queue_count; REPLAY_NONE: edges alone order it */
 	uint32_t engine; /* less than replay_graph.engine_count, or REPLAY_NONE */
-	/* The number of the caller's operation; REPLAY_NONE: a call of the host, which is not
-	 * counted as an operation. */
-	uint32_t operation;
 };
 
 /* `to` starts no earlier than lag_ns after the end of `from`, or after its start. */

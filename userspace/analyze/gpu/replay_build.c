@@ -174,8 +174,7 @@ uint32_t replay_build_pid(const struct replay_build *build, uint32_t node)
 	case REPLAY_ORIGIN_LAUNCH:
 		return gpu_launch_pid(timeline, &timeline->launches.data[origin.index]);
 	case REPLAY_ORIGIN_SYNC:
-		thread =
-			timeline->model->spans.data[timeline->syncs.data[origin.index].span].thread;
+		thread = timeline->syncs.data[origin.index].thread;
 		return timeline->model->threads.data[thread].pid;
 	default:
 		device = gpu_timeline_device_of(timeline, &timeline->ops.data[origin.index]);

@@ -394,7 +394,7 @@ static int extent_check(struct issue *issue, struct error *err)
 
 		if (!is_selected(issue, i))
 			continue;
-		operations += node->operation != REPLAY_NONE;
+		operations += node->is_operation;
 		if (node->start_ts < issue->first_ts)
 			issue->first_ts = node->start_ts;
 		if (node->start_ts + node->dur_ns > last_ts)

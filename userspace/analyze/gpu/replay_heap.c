@@ -191,7 +191,7 @@ static void node_schedule(struct run *run, struct ready ready)
 		run->engine_free[node->engine] = end_ts;
 	run->result->start_ts[ready.node] = start_ts;
 	run->result->nodes_executed++;
-	run->result->operations_executed += node->operation != REPLAY_NONE;
+	run->result->operations_executed += node->is_operation;
 	if (run->next[ready.node] != REPLAY_NONE)
 		dependency_done(run, run->next[ready.node], replay_after(end_ts, node->gap_ns));
 	for (uint32_t i = run->from.first[ready.node]; i < run->from.first[ready.node + 1]; i++) {

@@ -236,7 +236,7 @@ static void gap_set(struct replay_node *previous, uint64_t begin_ts)
 {
 	begin_ts = max(begin_ts, previous->start_ts);
 	previous->dur_ns = min(previous->dur_ns, begin_ts - previous->start_ts);
-	previous->gap_ns = begin_ts - previous->start_ts - previous->dur_ns;
+	previous->gap_ns = (begin_ts - previous->start_ts - previous->dur_ns) & INT64_MAX;
 }
 
 /* ---- nodes ---- */
@@ -273,7 +273,7 @@ static void node_add(struct replay_build *build, const struct draft *draft, uint
 		.dur_ns = draft->end_ts - draft->start_ts,
 		.queue = queue,
 		.engine = REPLAY_NONE,
-		.operation = draft->kind == REPLAY_ORIGIN_OP ? draft->index : REPLAY_NONE,
+		.is_operation = draft->kind == REPLAY_ORIGIN_OP,
 	};
 
 	vec_add(&build->graph.nodes, node);

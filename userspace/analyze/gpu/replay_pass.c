@@ -116,7 +116,7 @@ bool replay_run_pass(const struct replay_graph *graph, const struct replay_chang
 		}
 		fits = node_place(&pass, i);
 		result->nodes_executed++;
-		result->operations_executed += graph->nodes.data[i].operation != REPLAY_NONE;
+		result->operations_executed += graph->nodes.data[i].is_operation;
 	}
 	free(pass.queues);
 	free(pass.engines);

@@ -6,6 +6,9 @@
 
 #include "util/memory.h"
 
+/* Beyond it, sums of times could overflow. */
+#define YEAR_NS 31556952000000000ull
+
 const char *const replay_mode_names[REPLAY_MODE_COUNT] = {
 	[REPLAY_FULL] = "full",
 	[REPLAY_PARTIAL] = "partial",
@@ -17,7 +20,7 @@ static enum replay_mode mode_of(const struct replay_part *part, bool dry_run)
 {
 	if (dry_run)
 		return REPLAY_DRY_RUN;
-	if (part->stream)
+	if (part->stream.given)
 		return REPLAY_STREAM;
 	return replay_part_is_all(part) ? REPLAY_FULL : REPLAY_PARTIAL;
 }
@@ -35,7 +38,7 @@ static void totals_count(struct replay_report *report)
 		if (report->selected && !report->selected[i])
 			continue;
 		result->nodes_total++;
-		result->operations_total += node->operation != REPLAY_NONE;
+		result->operations_total += node->is_operation;
 		from_ts = node->start_ts < from_ts ? node->start_ts : from_ts;
 		if (node->start_ts + node->dur_ns > to_ts)
 			to_ts = node->start_ts + node->dur_ns;
@@ -60,6 +63,11 @@ static int row_add(struct replay_report *report, const struct replay_what_if *wh
 
 	if (result)
 		return result;
+	if (answer.result.replayed_ns > YEAR_NS) {
+		replay_result_free(&answer.result);
+		return error_set(err, ERANGE, "--what-if: '%s' would take more than a year",
+				 what_if->text);
+	}
 	/* The measured time of what the answer is about, which may leave out a rank. */
 	unmodified = (double)answer.result.measured_ns * (1 + report->error);
 	row.matched = answer.matched;
@@ -70,6 +78,32 @@ static int row_add(struct replay_report *report, const struct replay_what_if *wh
 	vec_add(&report->rows, row);
 	replay_result_free(&answer.result);
 	return 0;
+}
+
+/* A wait that nobody knows the reason of keeps its recorded time, whatever changes. */
+static int waits_check(const struct replay_report *report, struct error *err)
+{
+	const struct gpu_timeline *timeline = report->build->timeline;
+	const struct replay_graph *graph = &report->build->graph;
+	uint64_t from_ts = UINT64_MAX, to_ts = 0;
+	double share;
+
+	for (size_t i = 0; i < graph->nodes.len && timeline->unknown_waits; i++) {
+		const struct replay_node *node = &graph->nodes.data[i];
+
+		from_ts = node->start_ts < from_ts ? node->start_ts : from_ts;
+		if (node->start_ts + node->dur_ns > to_ts)
+			to_ts = node->start_ts + node->dur_ns;
+	}
+	share = from_ts < to_ts ? (double)timeline->unknown_wait_ns / (double)(to_ts - from_ts) : 0;
+	/* Of a stream alone, no calls of the host are replayed. */
+	if (report->mode == REPLAY_STREAM || share <= REPLAY_ERROR_MAX)
+		return 0;
+	return error_set(err, EDOM,
+			 "calls of the host waited for the GPU during %.0f %% of the time, and for "
+			 "what is unknown, so that what-ifs would be guesses; record the calls of "
+			 "CUDA, too (--sources cuda)",
+			 share * 100);
 }
 
 int replay_report_run(struct replay_report *report, const struct replay_build *build,
@@ -97,6 +131,8 @@ int replay_report_run(struct replay_report *report, const struct replay_build *b
 				 "%%, and above %.0f %% what-ifs would be guesses; docs/replay.md "
 				 "says why that may be",
 				 report->error * 100, REPLAY_ERROR_MAX * 100);
+	if (count)
+		result = waits_check(report, err);
 	for (size_t i = 0; i < count && !result; i++)
 		result = row_add(report, &what_ifs[i], err);
 	return result;

@@ -33,41 +33,45 @@ int replay_part_range(struct replay_part *part, const char *text, struct error *
 			 text);
 }
 
-/* A number, or a device and a number. */
-struct chosen_stream {
-	uint64_t device, number;
-	bool has_device;
-};
-
-static bool stream_parse(const char *text, struct chosen_stream *name)
+static bool stream_parse(const char *text, struct replay_part_stream *stream)
 {
 	const char *colon = strchr(text, ':');
 	char device[24] = "";
 
-	*name = (struct chosen_stream){.has_device = colon != NULL};
+	*stream = (struct replay_part_stream){.given = true, .has_device = colon != NULL};
 	if (!colon)
-		return units_parse_number(text, &name->number);
+		return units_parse_number(text, &stream->number);
 	if ((size_t)(colon - text) >= sizeof(device))
 		return false;
 	memcpy(device, text, (size_t)(colon - text));
-	return units_parse_number(device, &name->device) &&
-	       units_parse_number(colon + 1, &name->number);
+	return units_parse_number(device, &stream->device) &&
+	       units_parse_number(colon + 1, &stream->number);
+}
+
+int replay_part_stream(struct replay_part *part, const char *text, struct error *err)
+{
+	if (stream_parse(text, &part->stream))
+		return 0;
+	return error_set(err, EINVAL,
+			 "--stream: '%s' is no stream: give its number, or DEVICE:NUMBER, as "
+			 "waffle-bpf gpu shows them",
+			 text);
 }
 
 static bool is_on_stream(const struct gpu_timeline *timeline, const struct gpu_timeline_op *op,
-			 const struct chosen_stream *name)
+			 const struct replay_part_stream *chosen)
 {
 	const struct gpu_timeline_stream *stream = &timeline->streams.data[op->stream];
 
-	return stream->number == name->number &&
-	       (!name->has_device || timeline->devices.data[stream->device].number == name->device);
+	return stream->number == chosen->number &&
+	       (!chosen->has_device ||
+		timeline->devices.data[stream->device].number == chosen->device);
 }
 
 /* Selects operations. Returns their number, and the time from the first launch of one to the last
  * end of one. */
 static uint64_t ops_select(const struct replay_build *build, const struct replay_part *part,
-			   const struct chosen_stream *stream, bool *selected, uint64_t *from_ts,
-			   uint64_t *to_ts)
+			   bool *selected, uint64_t *from_ts, uint64_t *to_ts)
 {
 	const struct gpu_timeline *timeline = build->timeline;
 	uint64_t number = 0, count = 0;
@@ -75,17 +79,17 @@ static uint64_t ops_select(const struct replay_build *build, const struct replay
 	*from_ts = UINT64_MAX;
 	*to_ts = 0;
 	for (uint32_t i = 0; i < build->graph.nodes.len; i++) {
-		const struct replay_node *node = &build->graph.nodes.data[i];
+		struct replay_origin origin = build->origins.data[i];
 		const struct gpu_timeline_op *op;
 		uint64_t begin_ts;
 
-		if (node->operation == REPLAY_NONE)
+		if (origin.kind != REPLAY_ORIGIN_OP)
 			continue;
-		op = &timeline->ops.data[node->operation];
+		op = &timeline->ops.data[origin.index];
 		number++;
 		if (number < part->first || number > part->last || op->start_ts < part->from_ts ||
 		    op->start_ts >= part->to_ts ||
-		    (part->stream && !is_on_stream(timeline, op, stream)))
+		    (part->stream.given && !is_on_stream(timeline, op, &part->stream)))
 			continue;
 		selected[i] = true;
 		count++;
@@ -107,7 +111,7 @@ static void others_select(const struct replay_build *build, const struct replay_
 
 		if (origin.kind == REPLAY_ORIGIN_ARRIVAL)
 			selected[i] = selected[build->op_node[origin.index]];
-		else if (origin.kind != REPLAY_ORIGIN_OP && !part->stream)
+		else if (origin.kind != REPLAY_ORIGIN_OP && !part->stream.given)
 			selected[i] = start_ts >= from_ts && start_ts <= to_ts &&
 				      start_ts >= part->from_ts && start_ts < part->to_ts;
 	}
@@ -116,19 +120,13 @@ static void others_select(const struct replay_build *build, const struct replay_
 int replay_part_select(const struct replay_build *build, const struct replay_part *part,
 		       bool **selected, struct error *err)
 {
-	struct chosen_stream stream = {0};
 	uint64_t from_ts, to_ts;
 
 	*selected = NULL;
 	if (replay_part_is_all(part))
 		return 0;
-	if (part->stream && !stream_parse(part->stream, &stream))
-		return error_set(err, EINVAL,
-				 "--stream: '%s' is no stream: give its number, or DEVICE:NUMBER, "
-				 "as waffle-bpf gpu shows them",
-				 part->stream);
 	*selected = memory_zeroed(build->graph.nodes.len, sizeof(**selected));
-	if (!ops_select(build, part, &stream, *selected, &from_ts, &to_ts)) {
+	if (!ops_select(build, part, *selected, &from_ts, &to_ts)) {
 		free(*selected);
 		*selected = NULL;
 		return error_set(err, ENOENT,

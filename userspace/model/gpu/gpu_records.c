@@ -25,6 +25,26 @@ static unsigned op_kind(const struct timeline_values *values)
 	return GPU_OP_KIND_COUNT;
 }
 
+static uint64_t number_or(const struct timeline_values *values, enum timeline_key key,
+			  uint64_t unknown)
+{
+	return timeline_has(values, key) ? values->number[key] : unknown;
+}
+
+static enum gpu_wait_kind wait_kind(const struct timeline_values *values)
+{
+	static const char *const names[] = {[GPU_WAIT_OTHER] = "",
+					    [GPU_WAIT_STREAM] = "stream",
+					    [GPU_WAIT_CONTEXT] = "context",
+					    [GPU_WAIT_EVENT] = "event"};
+
+	for (unsigned i = 1; timeline_has(values, TIMELINE_COPY) && i < 4; i++)
+		if (values->text_len[TIMELINE_COPY] == strlen(names[i]) &&
+		    !memcmp(values->text[TIMELINE_COPY], names[i], strlen(names[i])))
+			return i;
+	return GPU_WAIT_OTHER;
+}
+
 static bool stream_is(const struct gpu_record_stream *stream, const uint64_t key[4])
 {
 	return stream->pid == key[0] && stream->device == key[1] && stream->context == key[2] &&
@@ -34,10 +54,10 @@ static bool stream_is(const struct gpu_record_stream *stream, const uint64_t key
 static uint32_t stream_find(struct gpu_records *records, uint32_t thread,
 			    const struct timeline_values *values)
 {
-	const uint64_t key[] = {
-		records->model->threads.data[thread].pid, values->number[TIMELINE_DEVICE],
-		timeline_has(values, TIMELINE_CONTEXT) ? values->number[TIMELINE_CONTEXT] : 0,
-		values->number[TIMELINE_STREAM]};
+	const uint64_t key[] = {records->model->threads.data[thread].pid,
+				number_or(values, TIMELINE_DEVICE, GPU_RECORD_UNKNOWN),
+				number_or(values, TIMELINE_CONTEXT, 0),
+				number_or(values, TIMELINE_STREAM, GPU_RECORD_UNKNOWN)};
 	size_t slot = hash_number(key[0] ^ key[1] << 8 ^ key[2] << 16 ^ key[3] << 24) >> 58;
 	uint32_t found = records->recent[slot];
 
@@ -100,6 +120,8 @@ static void op_set(struct gpu_records *records, struct gpu_record_op *op, uint32
 	op->bytes = bytes < most ? bytes : most;
 	if (op->kind == GPU_OP_COPY)
 		op->copy = copy_find(records, values) & 0xff;
+	else if (op->kind == GPU_OP_WAIT)
+		op->copy = wait_kind(values) & 0xff;
 	op->stream = stream_find(records, thread, values);
 	op->has_correlation = timeline_has(values, TIMELINE_CORRELATION) &&
 			      values->number[TIMELINE_CORRELATION] <= UINT32_MAX;
@@ -117,11 +139,10 @@ static uint32_t op_add(struct gpu_records *records, struct gpu_record_op op, uin
 {
 	unsigned kind = op_kind(values);
 
-	/* A synchronisation of a context has no stream. */
-	if (kind == GPU_OP_WAIT && !timeline_has(values, TIMELINE_STREAM))
-		return OP_IGNORED;
-	if (kind == GPU_OP_KIND_COUNT || !timeline_has(values, TIMELINE_DEVICE) ||
-	    !timeline_has(values, TIMELINE_STREAM)) {
+	op.placeless =
+		!timeline_has(values, TIMELINE_DEVICE) || !timeline_has(values, TIMELINE_STREAM);
+	/* A synchronisation of a context has no stream, and an early one no device. */
+	if (kind == GPU_OP_KIND_COUNT || (op.placeless && kind != GPU_OP_WAIT)) {
 		records->unknown_ops++;
 		return OP_IGNORED;
 	}

@@ -30,11 +30,19 @@
 /* More names of directions are not told apart: they are unknown. */
 #define GPU_COPIES_MAX 255
 
+/* What a call of the host waited for. */
+enum gpu_wait_kind { GPU_WAIT_OTHER, GPU_WAIT_STREAM, GPU_WAIT_CONTEXT, GPU_WAIT_EVENT };
+
+/* Of a stream of which a wait does not say so. */
+#define GPU_RECORD_UNKNOWN UINT64_MAX
+
 struct gpu_record_op {
 	uint64_t start_ts, end_ts;
 	/* As in struct gpu_timeline_op. */
+	/* `copy` of a wait is an enum gpu_wait_kind. */
 	uint64_t bytes : 48, copy : 8, kind : 3, graph : 1, clamped : 1;
 	uint64_t has_correlation : 1;
+	uint64_t placeless : 1; /* a wait without a device or a stream, which is on no stream */
 	uint32_t site;
 	uint32_t span;        /* in model.spans; MODEL_NONE: it is kept apart */
 	uint32_t stream;      /* in gpu_records.streams */

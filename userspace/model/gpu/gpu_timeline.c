@@ -29,6 +29,16 @@ static void program_spans_find(struct gpu_timeline *timeline)
 	}
 }
 
+static void timeline_build_free(struct timeline_build *build)
+{
+	vec_free(&build->armings);
+	vec_free(&build->waits);
+	timeline_correlations_free(&build->launch_at);
+	timeline_correlations_free(&build->wait_at);
+	keymap_free(&build->captured_at);
+	timeline_sites_free(build->sites);
+}
+
 /* Takes the records, which may be NULL. */
 static struct gpu_timeline *timeline_make(const struct model *model, struct gpu_records *records)
 {
@@ -45,17 +55,16 @@ static struct gpu_timeline *timeline_make(const struct model *model, struct gpu_
 		timeline_ops_load(&build);
 	}
 	gpu_records_free(records);
-	vec_free(&build.armings);
-	timeline_correlations_free(&build.launch_at);
-	keymap_free(&build.captured_at);
-	timeline_sites_free(build.sites);
+	build.records = NULL;
 	if (timeline->ops.len) {
 		timeline_launched_find(timeline);
 		timeline_order_find(timeline);
 		gpu = model_gpu_new(model);
 		timeline_edges_find(timeline, gpu);
 		model_gpu_free(gpu);
+		timeline_waits_find(&build);
 	}
+	timeline_build_free(&build);
 	return timeline;
 }
 
@@ -94,6 +103,16 @@ void gpu_timeline_free(struct gpu_timeline *timeline)
 	vec_free(&timeline->awaited);
 	free(timeline->program_span);
 	free(timeline);
+}
+
+const char *gpu_timeline_sync_name(const struct gpu_timeline *timeline,
+				   const struct gpu_timeline_sync *sync)
+{
+	const struct model *model = timeline->model;
+
+	return sync->span == MODEL_NONE
+		       ? "synchronize"
+		       : model_site(model, model->spans.data[sync->span].site)->name;
 }
 
 uint32_t gpu_timeline_needed(const struct gpu_timeline *timeline, uint32_t op)

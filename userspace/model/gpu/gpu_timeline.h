@@ -94,7 +94,7 @@ struct gpu_timeline_edge {
 /* A call of the host that returned only when operations were done. */
 struct gpu_timeline_sync {
 	uint64_t start_ts, end_ts;
-	uint32_t span; /* in model.spans: the call */
+	uint32_t span; /* in model.spans: the call of the probes; MODEL_NONE: CUPTI recorded it */
 	uint32_t thread;
 	uint32_t op, op_count; /* range in timeline.awaited: the last of each stream */
 };
@@ -118,7 +118,7 @@ struct gpu_timeline {
 	/* By ts. Behind the last one stands another one that only has `op`. */
 	VEC(struct gpu_timeline_launch) launches;
 	VEC(struct gpu_timeline_edge) edges; /* by to, then from */
-	VEC(struct gpu_timeline_sync) syncs; /* by begin of the span */
+	VEC(struct gpu_timeline_sync) syncs; /* by begin */
 	VEC(struct gpu_timeline_session) sessions;
 	VEC(const char *) names;
 	VEC(const char *) copies; /* names of the directions of copies */
@@ -126,13 +126,17 @@ struct gpu_timeline {
 	VEC(uint32_t) awaited;    /* operations by sync */
 	uint32_t *program_span;   /* for gpu_timeline_program_span() */
 	bool simulated;           /* no GPU did the work */
+	bool probed;              /* probes recorded calls of CUDA */
 	/* Operations of an unknown kind, or without a stream. They are in no array. */
 	uint64_t unknown_ops;
 	uint64_t without_launch; /* operations whose launch is not in the capture */
 	uint64_t repeated;       /* operations whose correlation id several launches have */
 	uint64_t early;          /* operations that began before their launch; they have none */
 	uint64_t edges_left_out; /* too many to keep, or between operations of one instant */
-	struct map session_of;   /* pid -> index in sessions */
+	/* Calls of the host that waited for operations, but which thread waited, or for which
+	 * operation, is unknown. */
+	uint64_t unknown_waits, unknown_wait_ns;
+	struct map session_of; /* pid -> index in sessions */
 };
 
 struct gpu_timeline *gpu_timeline_new(const struct model *model);
@@ -152,6 +156,10 @@ uint32_t gpu_timeline_needed(const struct gpu_timeline *timeline, uint32_t op);
  * or after it, so the call did not wait for it. */
 uint32_t gpu_timeline_awaited(const struct gpu_timeline *timeline,
 			      const struct gpu_timeline_sync *sync);
+
+/* The name of a synchronisation's function. */
+const char *gpu_timeline_sync_name(const struct gpu_timeline *timeline,
+				   const struct gpu_timeline_sync *sync);
 
 /* Whether a kernel of that name moves data between GPUs, for NCCL or a relative. */
 bool gpu_timeline_communicates(const char *name);

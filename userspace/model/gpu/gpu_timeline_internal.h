@@ -7,6 +7,7 @@
 #include "model/gpu/gpu_timeline_values_internal.h"
 
 struct gpu_records;
+struct gpu_record_op;
 struct model_gpu;
 
 /* From here on a process records GPU times. */
@@ -30,6 +31,15 @@ struct timeline_correlations {
 /* In a page: several launches have the id. */
 #define TIMELINE_REPEATED (MODEL_NONE - 1)
 
+/* A call of the host that waited for operations, as CUPTI recorded it. */
+struct timeline_wait {
+	uint64_t start_ts, end_ts;
+	uint64_t context, stream; /* CUPTI's numbers */
+	uint32_t pid;
+	uint32_t event; /* the `wait` of its thread, in model.events; MODEL_NONE: unknown */
+	uint8_t kind;   /* enum gpu_wait_kind */
+};
+
 struct timeline_build {
 	struct gpu_timeline *timeline;
 	const struct model *model;
@@ -41,7 +51,8 @@ struct timeline_build {
 	 * process with a time of 0.
 	 */
 	VEC(struct timeline_arming) armings;
-	struct timeline_correlations launch_at;
+	struct timeline_correlations launch_at, wait_at; /* of a wait: its event */
+	VEC(struct timeline_wait) waits;
 	struct keymap captured_at; /* process, graph and graph node -> event */
 };
 
@@ -70,6 +81,15 @@ void timeline_ops_load(struct timeline_build *build);
 void timeline_launched_find(struct gpu_timeline *timeline);
 /* Finds what each operation followed on its stream. */
 void timeline_order_find(struct gpu_timeline *timeline);
+
+/* ---- gpu_timeline_waits.c ---- */
+
+/* An event `wait`. */
+void timeline_wait_event_add(struct timeline_build *build, uint32_t event, uint32_t correlation);
+/* The span of a wait. */
+void timeline_wait_add(struct timeline_build *build, const struct gpu_record_op *op);
+/* Adds synchronisations of the processes whose calls of CUDA no probe recorded. */
+void timeline_waits_find(struct timeline_build *build);
 
 /* ---- gpu_timeline_edges.c ---- */
 

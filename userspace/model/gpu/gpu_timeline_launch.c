@@ -166,6 +166,17 @@ static void capture_add(struct timeline_build *build, uint32_t index)
 	keymap_put(&build->captured_at, key, sizeof(key), index);
 }
 
+static void wait_add(struct timeline_build *build, uint32_t index)
+{
+	struct timeline_values values;
+
+	event_values_read(build, &build->model->events.data[index], &values);
+	if (timeline_has(&values, TIMELINE_CORRELATION) &&
+	    values.number[TIMELINE_CORRELATION] <= UINT32_MAX)
+		timeline_wait_event_add(build, index,
+					(uint32_t)values.number[TIMELINE_CORRELATION]);
+}
+
 /* ---- sessions ---- */
 
 static struct gpu_timeline_session *session_at(struct gpu_timeline *timeline, uint32_t pid)
@@ -306,6 +317,9 @@ static void scan_event(struct launch_scan *scan, uint32_t index)
 		return;
 	case TIMELINE_SITE_SESSION:
 		session_add(scan->build, index);
+		return;
+	case TIMELINE_SITE_WAIT:
+		wait_add(scan->build, index);
 		return;
 	default:
 		if (model_site(model, event->site)->role == SITE_ROLE_LAUNCH)

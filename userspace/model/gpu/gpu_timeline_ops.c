@@ -66,6 +66,8 @@ static void ops_count(struct timeline_build *build)
 	for (size_t i = 0; i < records->op_count; i++) {
 		const struct gpu_record_op *op = gpu_record_op(records, i);
 
+		if (op->placeless)
+			continue;
 		if (op_is_whole(build, op))
 			records->streams.data[op->stream].op_count++;
 		else
@@ -193,7 +195,7 @@ static void op_place(struct op_load *load, const struct gpu_record_op *record)
 		.start_ts = record->start_ts,
 		.end_ts = record->end_ts,
 		.bytes = record->bytes,
-		.copy = record->copy,
+		.copy = record->kind == GPU_OP_COPY ? record->copy : 0,
 		.kind = record->kind,
 		.graph = record->graph,
 		.clamped = record->clamped,
@@ -219,7 +221,9 @@ static void ops_place(struct op_load *load)
 	for (size_t i = 0; i < records->op_count; i++) {
 		const struct gpu_record_op *op = gpu_record_op(records, i);
 
-		if (op_is_whole(load->build, op))
+		if (op_is_whole(load->build, op) && op->kind == GPU_OP_WAIT)
+			timeline_wait_add(load->build, op);
+		if (op_is_whole(load->build, op) && !op->placeless)
 			op_place(load, op);
 		if (i % GPU_RECORDS_CHUNK == GPU_RECORDS_CHUNK - 1) {
 			free(records->chunks.data[i / GPU_RECORDS_CHUNK]);

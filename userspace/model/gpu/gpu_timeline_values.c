@@ -41,6 +41,8 @@ static enum timeline_site_kind site_kind(const struct site_info *site)
 		return TIMELINE_SITE_LAUNCH;
 	if (!strcmp(site->name, "capture"))
 		return TIMELINE_SITE_CAPTURE;
+	if (!strcmp(site->name, "wait"))
+		return TIMELINE_SITE_WAIT;
 	return strcmp(site->name, "session") ? TIMELINE_SITE_NONE : TIMELINE_SITE_SESSION;
 }
 

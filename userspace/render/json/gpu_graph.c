@@ -114,9 +114,7 @@ static void dot_syncs(const struct gpu_report *report, FILE *out)
 		if (!any)
 			continue;
 		fprintf(out, "\ts%" PRIu32 " [shape=box, label=\"", i);
-		put_quoted(out,
-			   model_site(timeline->model, timeline->model->spans.data[sync->span].site)
-				   ->name);
+		put_quoted(out, gpu_timeline_sync_name(timeline, sync));
 		fputs("\"];\n", out);
 	}
 }

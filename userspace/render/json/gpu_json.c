@@ -322,6 +322,10 @@ static void unknown_json(struct json *json, const struct gpu_timeline *timeline)
 	json_field_u64(json, "repeated_correlation", timeline->repeated);
 	json_field_u64(json, "before_launch", timeline->early);
 	json_field_u64(json, "edges_left_out", timeline->edges_left_out);
+	json_field_u64(json, "unknown_waits", timeline->unknown_waits);
+	json_field_u64(json, "unknown_wait_ns", timeline->unknown_wait_ns);
+	json_field_bool(json, "calls_recorded", timeline->probed);
+	json_field_bool(json, "scheduler_recorded", timeline->model->sched);
 	json_object_end(json);
 }
 

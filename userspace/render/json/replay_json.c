@@ -25,7 +25,6 @@ static void node_json(struct json *json, const char *key, const struct replay_bu
 {
 	const struct gpu_timeline *timeline = build->timeline;
 	struct replay_origin origin = build->origins.data[node];
-	const struct model_span *span;
 
 	json_key(json, key);
 	json_object_begin(json);
@@ -39,8 +38,9 @@ static void node_json(struct json *json, const char *key, const struct replay_bu
 		json_field_string(json, "name", "collective");
 		break;
 	case REPLAY_ORIGIN_SYNC:
-		span = &timeline->model->spans.data[timeline->syncs.data[origin.index].span];
-		json_field_string(json, "name", model_site(timeline->model, span->site)->name);
+		json_field_string(
+			json, "name",
+			gpu_timeline_sync_name(timeline, &timeline->syncs.data[origin.index]));
 		break;
 	default:
 		op_json(json, timeline, origin.index);
@@ -121,6 +121,8 @@ int replay_print_json(const struct replay_report *report, FILE *out)
 	json_field_bool(json, "deterministic", replay_report_deterministic(report));
 	if (report->on_gpu)
 		on_gpu_json(json, report);
+	json_field_u64(json, "unknown_waits", report->build->timeline->unknown_waits);
+	json_field_u64(json, "unknown_wait_ns", report->build->timeline->unknown_wait_ns);
 	violations_json(json, report);
 	rows_json(json, report);
 	summary_json_records(json, report->build->timeline->model);

@@ -340,6 +340,34 @@ static void print_path(const struct gpu_printer *printer, const struct gpu_path 
 	put_rest(printer, path->sums.len);
 }
 
+/* What would have to be known for paths that lead elsewhere. */
+static void print_path_unknown(const struct gpu_printer *printer)
+{
+	const struct gpu_timeline *timeline = printer->report->timeline;
+	char count[UNITS_TEXT];
+
+	bool streams = !timeline->probed && timeline->streams.len > 1;
+
+	if (!printer->report->paths.len ||
+	    (!timeline->unknown_waits && !streams && timeline->model->sched))
+		return;
+	fputc('\n', printer->out);
+	if (timeline->unknown_waits)
+		fprintf(printer->out, "for what %s %s\n",
+			units_format_count(count, timeline->unknown_waits),
+			units_plural(timeline->unknown_waits,
+				     "call of the host waited is unknown: it counts as time of its "
+				     "thread",
+				     "calls of the host waited is unknown: they count as time of "
+				     "their threads"));
+	if (streams)
+		fputs("for what streams waited is unknown: the calls of CUDA were not recorded\n",
+		      printer->out);
+	if (!timeline->model->sched)
+		fputs("which thread woke another one is unknown: the scheduler was not recorded\n",
+		      printer->out);
+}
+
 static void print_memory(const struct gpu_printer *printer)
 {
 	for (size_t i = 0; i < printer->report->memory.len; i++) {
@@ -391,6 +419,7 @@ void gpu_print_text(const struct gpu_report *report, const struct gpu_view *view
 	print_starved(&printer);
 	for (size_t i = 0; i < report->paths.len; i++)
 		print_path(&printer, &report->paths.data[i]);
+	print_path_unknown(&printer);
 	print_memory(&printer);
 	print_problems(&printer);
 }

@@ -94,7 +94,6 @@ static void put_node(FILE *out, const struct replay_build *build, uint32_t node)
 {
 	const struct gpu_timeline *timeline = build->timeline;
 	struct replay_origin origin = build->origins.data[node];
-	const struct model_span *span;
 
 	switch (origin.kind) {
 	case REPLAY_ORIGIN_LAUNCH:
@@ -104,8 +103,8 @@ static void put_node(FILE *out, const struct replay_build *build, uint32_t node)
 		fputs("a collective", out);
 		break;
 	case REPLAY_ORIGIN_SYNC:
-		span = &timeline->model->spans.data[timeline->syncs.data[origin.index].span];
-		put_text(out, model_site(timeline->model, span->site)->name);
+		put_text(out,
+			 gpu_timeline_sync_name(timeline, &timeline->syncs.data[origin.index]));
 		break;
 	default:
 		put_op(out, timeline, &timeline->ops.data[origin.index]);
@@ -151,6 +150,19 @@ static void put_order(const struct replay_report *report, FILE *out)
 	}
 }
 
+static void put_waits(const struct gpu_timeline *timeline, FILE *out)
+{
+	if (!timeline->unknown_waits)
+		return;
+	fputs("waits     ", out);
+	put_count(out, timeline->unknown_waits);
+	fputs(units_plural(timeline->unknown_waits, " call of the host waited ",
+			   " calls of the host waited "),
+	      out);
+	put_duration(out, timeline->unknown_wait_ns);
+	fputs(" for the GPU, and for what is unknown\n", out);
+}
+
 static void put_rows(const struct replay_report *report, bool colour, FILE *out)
 {
 	if (!report->rows.len)
@@ -194,7 +206,11 @@ void replay_print_text(const struct replay_report *report, bool colour, FILE *ou
 	put_count(out, result->operations_total);
 	fputs(units_plural(result->operations_total, " operation and ", " operations and "), out);
 	put_count(out, result->nodes_total - result->operations_total);
-	fputs(" calls of the host", out);
+	fputs(units_plural(result->nodes_total - result->operations_total, " call of the host",
+			   " calls of the host"),
+	      out);
+	if (report->build->meetings.len)
+		fputs(" and arrivals at collectives", out);
 	if (result->operations_executed < result->operations_total &&
 	    report->mode != REPLAY_DRY_RUN) {
 		fputs(", of which ", out);
@@ -212,6 +228,7 @@ void replay_print_text(const struct replay_report *report, bool colour, FILE *ou
 	if (report->on_gpu)
 		put_on_gpu(report, out);
 	put_order(report, out);
+	put_waits(report->build->timeline, out);
 	put_rows(report, colour, out);
 }
 
