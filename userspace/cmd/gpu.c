@@ -166,7 +166,9 @@ static int gpu_files(const struct command *command, const void *arg,
 	struct store_reader *reader = NULL;
 	struct gpu_timeline *timeline = NULL;
 	struct model *model = NULL;
-	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);
+	int result =
+		capture_files_spare(files, cli->html, err)
+			?: filter_options_open_files(command, &cli->filter, files, &reader, err);
 
 	/* Load everything: what an operation depends on may be before the window. */
 	if (!result)
