@@ -3,21 +3,28 @@
 log. Without a GPU only the same with the stand-ins; `make gpu` needs one."""
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
+import shutil
+import sqlite3
 import subprocess
 import sys
 
 import pytest
 
 import nvidia
-from tracer import PROGRAMS, wait_probed
+from tracer import PROGRAMS, compile_program, wait_probed
 
+# Without a GPU the tests use the simulation, and make gpu says so.
 GPU = pathlib.Path("/dev/nvidiactl").exists() or "WAFFLE_GPU" in os.environ
 
-
+KINDS = ["simulated", "real"] if GPU else ["simulated"]
 NO_GPU = "GPU: only a machine with one runs this"
+
+
+KERNEL_NS = 5_000_000
 
 
 def plain(name):
@@ -48,7 +55,7 @@ def begin_of(row):
     return row["start_ns"]
 
 
-@pytest.mark.parametrize("kind", ["simulated", "real"] if GPU else ["simulated"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_calls_are_decoded_as_the_program_made_them(kind, waffle, start):
     paths = libraries(waffle, kind)
     environment = dict(os.environ)
@@ -89,6 +96,71 @@ def test_calls_are_decoded_as_the_program_made_them(kind, waffle, start):
     assert len({r["args"]["comm"] for r in calls}) == 1 and len(calls) == 4
     assert seen(calls[0], "comm") != 0
     capture.check_sums(lost=0)
+
+
+def cupti_of(waffle, kind):
+    """CUPTI's library. The real one comes with a wheel, as with torch, or with CUDA's toolkit."""
+    if kind == "simulated":
+        return waffle.program.parent / "sim/libcupti.so.12"
+    places = [*nvidia.folder().glob("*/lib/libcupti.so.1[23]"),
+              *pathlib.Path("/usr/local").glob("cuda*/extras/CUPTI/lib64/libcupti.so.1[23]")]
+    assert places, "this GPU has no CUPTI: install nvidia-cuda-cupti into build/venv"
+    return places[0]
+
+
+def load(waffle, kind, injected, count, *nvml, **variables):
+    """Runs programs/gpu_load.py with a library that CUDA loads into it. Returns what it prints."""
+    sim = waffle.program.parent / "sim"
+    driver = sim / "libcuda.so.1" if kind == "simulated" else "libcuda.so.1"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(cupti_of(waffle, kind).parent), "CUDA_INJECTION64_PATH": str(injected), **variables}
+    done = subprocess.run([sys.executable, PROGRAMS / "gpu_load.py", driver, str(count), str(KERNEL_NS), str(KERNEL_NS),
+                           *nvml], env=environment, check=True, timeout=120, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def device_of(waffle, path):
+    [device] = json.loads(waffle.ok("gpu", "--json", path).stdout)["devices"]
+    return device
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_utilisation_is_that_of_the_kernels_and_of_nvml(kind, waffle, tmp_path):
+    """NVML's values are those of a GPU: without one, only the times of the program count."""
+    path, library = tmp_path / "load.waffle", waffle.program.parent / "libwaffle-gpu.so"
+    count, nvml = (400, ["libnvidia-ml.so.1"]) if kind == "real" else (40, [])
+    told = load(waffle, kind, library, count, *nvml, WAFFLE_TRACE=str(path))
+    device = device_of(waffle, path)
+    assert device["operations"] >= count
+    assert count * KERNEL_NS <= device["busy_ns"] <= sum(told["kernel_ns"])
+    assert device["utilization"] == pytest.approx(device["busy_ns"] / device["window_ns"])
+    if nvml:
+        assert 100 * device["busy_ns"] / told["loop_ns"] == pytest.approx(told["nvml"], abs=10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kernels_and_their_times_are_those_that_cupti_alone_counts(kind, waffle, tmp_path):
+    build, path, counted = waffle.program.parent, tmp_path / "load.waffle", tmp_path / "counted.json"
+    tool = compile_program("cupti_count.c", tmp_path / "cupti_count.so", "-shared", "-fPIC", "-ldl")
+    load(waffle, kind, tool, 50, CUPTI_COUNT_LIBRARY=str(cupti_of(waffle, kind)), CUPTI_COUNT_FILE=str(counted))
+    load(waffle, kind, build / "libwaffle-gpu.so", 50, WAFFLE_TRACE=str(path))
+    expected = json.loads(counted.read_text())
+    [kernel] = device_of(waffle, path)["kernels"]
+    assert (kernel["count"], expected["dropped"]) == (expected["kernels"], 0) and expected["kernels"] == 50
+    assert kernel["total_ns"] == pytest.approx(expected["total_ns"], rel=0.05)
+
+
+def test_kernels_and_their_times_are_those_of_nsys(waffle, tmp_path):
+    if not GPU or not shutil.which("nsys"):
+        pytest.skip(NO_GPU if not GPU else "GPU: Nsight Systems is not installed")
+    path, report = tmp_path / "load.waffle", tmp_path / "load"
+    load(waffle, "real", waffle.program.parent / "libwaffle-gpu.so", 50, WAFFLE_TRACE=str(path))
+    subprocess.run(["nsys", "profile", "--trace=cuda", "--export=sqlite", "-o", report, sys.executable,
+                    PROGRAMS / "gpu_load.py", "libcuda.so.1", "50", str(KERNEL_NS), str(KERNEL_NS)],
+                   check=True, timeout=300, capture_output=True)
+    with contextlib.closing(sqlite3.connect(report.with_suffix(".sqlite"))) as database:
+        [row] = database.execute("SELECT count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL")
+    [kernel] = device_of(waffle, path)["kernels"]
+    assert kernel["count"] == row[0] and kernel["total_ns"] == pytest.approx(row[1], rel=0.05)
 
 
 def test_torch_training_has_the_kernels_that_its_own_profiler_counts(waffle, tmp_path):

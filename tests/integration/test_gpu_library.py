@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from test_sim_calls import is_armed
-from tracer import Capture, Program, wait_until
+from tracer import Capture, Program, compile_program, wait_until
 
 OPS = {10: "kernel", 1: "copy", 22: "copy", 2: "set", 38: "wait", 51: "graph", 58: "host"}
 VERSIONS = {"12.4": 22, "12.9": 28, "13.0": 130001, "13.5": 130500}
@@ -251,6 +251,31 @@ def test_records_that_can_not_be_used_are_counted(gpu, fault, count):
         check_same(good, [row for row in gpu.delivered() if row["correlation"] not in numbers])
 
 
+def test_operations_that_began_before_their_launch_keep_it(gpu):
+    capture, _ = gpu.record("calls", WAFFLE_SIM_CUPTI="early:1")
+    answer = json.loads(gpu.waffle.ok("gpu", "--json", capture.path).stdout)
+    assert answer["sessions"][0]["clamped"] > 0
+    assert {key: answer["not_attributed"][key] for key in ("without_launch", "before_launch")} == {
+        "without_launch": 0, "before_launch": 0}
+
+
+@pytest.mark.parametrize("fault, says", [
+    ("zero", "operations had no times, and are lost"), ("reversed", "operations had no times, and are lost"),
+    ("drop", "operations were dropped by CUPTI")])
+def test_capture_whose_operations_are_all_lost_says_so(gpu, fault, says):
+    capture, _ = gpu.record("calls", WAFFLE_SIM_CUPTI=f"{fault}:1")
+    line = gpu.waffle.fails(1, "gpu", capture.path, says="no operation is left")
+    assert says in line
+
+
+def test_text_counts_records_of_unknown_kinds(gpu):
+    capture, _ = gpu.record("calls", WAFFLE_SIM_CUPTI="unknown:2")
+    [session] = json.loads(gpu.waffle.ok("gpu", "--json", capture.path).stdout)["sessions"]
+    assert session["unknown"] > 1
+    text = gpu.waffle.ok("gpu", capture.path).stdout
+    assert f"{session['unknown']} records of CUPTI are of unknown kinds" in text
+
+
 @pytest.mark.parametrize("fault", ["shuffle", "late", "clock", "shuffle,late,clock"])
 def test_order_delay_and_another_tools_clock_change_nothing(gpu, fault):
     capture, _ = gpu.record("calls", WAFFLE_SIM_CUPTI=fault)
@@ -275,6 +300,19 @@ def test_what_cupti_refuses_is_said_and_the_program_runs_on(gpu):
     # Nothing of CUPTI stays switched on.
     assert not gpu.delivered() and not operations(capture.rows())
     assert sessions(capture.rows())[-1]["state"] == "unavailable"
+
+
+@pytest.mark.parametrize("flags, reason", [
+    (["-DVERSION=17", "-DWHOLE"], "the process's CUPTI has version 17; waffle reads those from CUDA 12.0 on"),
+    (["-DVERSION=22"], "the process's CUPTI has no cuptiFinalize")])
+def test_a_cupti_that_is_too_old_is_not_used_and_the_program_runs_on(gpu, tmp_path, flags, reason):
+    stub = compile_program("cupti_stub.c", tmp_path / "libcupti.so.12", "-shared", "-fPIC",
+                           "-Wl,-soname,libcupti.so.12", *flags)
+    capture, result = gpu.record("calls", LD_PRELOAD=str(stub))
+    assert result.stderr == f"waffle: the GPU's own times are not recorded: {reason}\n"
+    assert result.stdout.endswith("done\n")
+    [session] = sessions(capture.rows())
+    assert (session["state"], session["reason"]) == ("unavailable", reason)
 
 
 def test_cupti_is_shared_where_its_holder_shares(gpu):

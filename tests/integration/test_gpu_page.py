@@ -136,3 +136,13 @@ def test_page_is_the_only_output(waffle, recorded, tmp_path):
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
     page = waffle.ok("gpu", "--html", "-", recorded).stdout
     assert page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n") and HOSTILE not in page
+
+
+@pytest.mark.parametrize("command", ["gpu", "report"])
+def test_page_does_not_replace_the_capture(waffle, recorded, tmp_path, command):
+    path, other = tmp_path / "own.waffle", tmp_path / "link.html"
+    path.write_bytes(recorded.read_bytes())
+    other.symlink_to(path)
+    for page in (path, other):
+        waffle.fails(1, command, "--html", page, path, says="is the capture itself")
+    assert path.read_bytes() == recorded.read_bytes()

@@ -259,6 +259,21 @@ def test_part_without_the_event_that_says_so_is_called_simulated(waffle, text_ca
         assert "simulated" in waffle.ok("replay", *part, path).stdout
 
 
+def test_report_folds_the_names_of_kernels(waffle, text_capture, tmp_path):
+    made, name = Made(), "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel<Add<float> > >(int, Add<float>)"
+    made.writer.line("site", gpu_schedule.SPAN, "none", 0, "gpu", name, *gpu_schedule.OP_KEYS)
+    start, number = gpu_schedule.START + 100, made.writer.id()
+    site = len(gpu_schedule.NAMES)
+    made.writer.line("hit", start, 100, 100, site, number, 0, 1, "kernel", 0, 1, 7, 1)
+    made.writer.line("end", start + 50, 100, 100, site, number)
+    path = tmp_path / "made.waffle"
+    made.write(text_capture, path)
+    text = waffle.ok("report", path).stdout
+    assert text.count("  void at::native::elementwise_kernel<…> ") == 2  # spans, slowest
+    assert name not in text
+    assert [row["name"] for row in json.loads(waffle.ok("report", "--json", path).stdout)["spans"]] == [name]
+
+
 def test_capture_without_times_says_how_to_get_them(waffle, text_capture, tmp_path):
     made = Made()
     made.write(text_capture, tmp_path / "made.waffle")

@@ -274,13 +274,21 @@ def test_program_on_a_file_system_that_does_not_answer_is_refused(waffle, built,
         server.kill()
 
 
-def test_program_that_does_not_see_the_file_is_refused(waffle, start):
-    """It has another folder where the library is."""
+def children_of(pid):
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+
+
+@pytest.mark.parametrize("namespaces", [["--mount"], ["--mount", "--pid", "--fork", "--mount-proc"]])
+def test_program_that_does_not_see_the_file_is_refused(waffle, start, namespaces):
+    """It has another folder where the library is, as in a container."""
     script = f"mount -t tmpfs none {waffle.program.parent} && echo ready && exec sleep 3600"
-    program = start("unshare", "--mount", "sh", "-c", script)
+    program = start("unshare", *namespaces, "sh", "-c", script)
     program.until("ready")
-    wait_until(lambda: list(threads(program.pid)) == ["sleep"], "exec")
-    refused(waffle, program.pid, "it does not see")
+    [pid] = children_of(program.pid) if "--fork" in namespaces else [program.pid]
+    wait_until(lambda: list(threads(pid)) == ["sleep"], "exec")
+    refused(waffle, pid, "it does not see")
+    assert list(threads(pid)) == ["sleep"]
+    os.kill(int(pid), signal.SIGKILL)
 
 
 def test_file_that_others_can_write_is_refused(waffle, start, tmp_path):

@@ -158,13 +158,15 @@ static void launch_call(waffle_name_t *name, uint32_t cbid, const struct cupti_c
 {
 	uint32_t at = call->correlation % TIMES;
 
-	__atomic_store_n(&times[at].correlation, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&times[at].ns, clock_monotonic_ns(), __ATOMIC_RELEASE);
-	__atomic_store_n(&times[at].correlation, call->correlation, __ATOMIC_RELEASE);
 	waffle_event_named(
 		name,
 		WAFFLE_VALUES(waffle_u64(call->correlation), waffle_str(calls[cbid].name),
 			      waffle_value_word_(WAFFLE_KEY_PTR, stream_of(cbid, call->params))));
+	/* After the event: an operation whose begin is moved to this time is not before its launch.
+	 * The GPU gets the work later. */
+	__atomic_store_n(&times[at].correlation, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&times[at].ns, clock_monotonic_ns(), __ATOMIC_RELEASE);
+	__atomic_store_n(&times[at].correlation, call->correlation, __ATOMIC_RELEASE);
 }
 
 void launches_call(struct launches_names names, uint32_t cbid, const struct cupti_call *call)

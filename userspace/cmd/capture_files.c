@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/capture_files_internal.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "util/terminal.h"
@@ -20,6 +22,13 @@ bool capture_files_have(const struct capture_files *files, const char *path)
 		if (same_file(path, files->paths[i]))
 			return true;
 	return false;
+}
+
+int capture_files_spare(const struct capture_files *files, const char *path, struct error *err)
+{
+	if (!path || !strcmp(path, "-") || !capture_files_have(files, path))
+		return 0;
+	return error_set(err, EINVAL, "%s: is the capture itself; write to another file", path);
 }
 
 static void warning_print(const char *line, void *arg)

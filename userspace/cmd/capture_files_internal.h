@@ -20,6 +20,9 @@ static inline struct capture_files capture_files_of(int argc, char **argv, int f
 /* Whether a path leads to one of the files. */
 bool capture_files_have(const struct capture_files *files, const char *path);
 
+/* Refuses an output that would replace one of the files. `path` NULL or "-": there is none. */
+int capture_files_spare(const struct capture_files *files, const char *path, struct error *err);
+
 /* Opens the files, and prints a warning for what is missing in a job. */
 int capture_files_open(const struct command *command, const struct capture_files *files,
 		       struct store_reader **reader, struct error *err);

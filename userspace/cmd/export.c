@@ -154,11 +154,9 @@ static int export_model(const struct export_options *o, const struct model *mode
 
 	if (!path)
 		code = error_set(err, ENOMEM, "out of memory");
-	else if (strcmp(path, "-") != 0 && capture_files_have(files, path))
-		code = error_set(err, EINVAL, "%s: is the capture itself; write to another file",
-				 path);
 	else
-		code = export_to_path(&exporters[o->format], model, path, err);
+		code = capture_files_spare(files, path, err)
+			       ?: export_to_path(&exporters[o->format], model, path, err);
 	if (code < 0 && strcmp(path, "-") == 0 && output_reader_is_gone())
 		code = EXIT_READER_GONE;
 

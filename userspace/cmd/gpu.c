@@ -9,12 +9,14 @@
 #include "cmd/command_internal.h"
 #include "cmd/filter_options_internal.h"
 #include "model/gpu/gpu.h"
+#include "render/gpu_texts.h"
 #include "render/html/html_gpu.h"
 #include "render/json/gpu_graph.h"
 #include "render/json/gpu_json.h"
 #include "render/text/gpu_text.h"
 #include "store/store.h"
 #include "util/terminal.h"
+#include "util/units.h"
 
 /* Launch-starved times of a device that are explained: each costs a walk along wait chains. */
 #define STRETCHES 100
@@ -85,6 +87,27 @@ static int print_numbers(const struct gpu_cli *cli, const struct gpu_report *rep
 	return result;
 }
 
+/* There are sessions, so either there was nothing or all of it is lost. */
+static int without_operations(const struct gpu_timeline *timeline, const char *file,
+			      struct error *err)
+{
+	struct gpu_problem problems[GPU_PROBLEMS];
+	char lost[512] = "", count[UNITS_TEXT];
+	size_t len = 0;
+
+	gpu_problems(timeline, problems);
+	for (unsigned i = 0; i < GPU_PROBLEMS && len < sizeof(lost); i++)
+		if (problems[i].count)
+			len += (size_t)snprintf(
+				lost + len, sizeof(lost) - len, "%s%s %s", len ? "; " : ": ",
+				units_format_count(count, problems[i].count),
+				units_plural(problems[i].count, problems[i].one, problems[i].many));
+	return error_set(err, ENODATA,
+			 len ? "%s: the GPU's times were recorded, but no operation is left%s"
+			     : "%s: the GPU's times were recorded, but there was no operation%s",
+			 file, lost);
+}
+
 /* Why there are no operations, and what to do. */
 static int without_times(const struct gpu_timeline *timeline, const char *file, struct error *err)
 {
@@ -98,9 +121,7 @@ static int without_times(const struct gpu_timeline *timeline, const char *file, 
 		return error_set(err, ENODATA, "%s: the GPU's times could not be recorded: %.*s",
 				 file, (int)reason.text_len, reason.text);
 	if (session)
-		return error_set(err, ENODATA,
-				 "%s: the GPU's times were recorded, but there was no operation",
-				 file);
+		return without_operations(timeline, file, err);
 	return error_set(err, ENODATA,
 			 "%s: the GPU's times were not recorded; record with waffle-bpf run --gpu "
 			 "or attach --gpu, and see \"What can be lost\" in docs/gpu.md",
@@ -145,7 +166,9 @@ static int gpu_files(const struct command *command, const void *arg,
 	struct store_reader *reader = NULL;
 	struct gpu_timeline *timeline = NULL;
 	struct model *model = NULL;
-	int result = filter_options_open_files(command, &cli->filter, files, &reader, err);
+	int result =
+		capture_files_spare(files, cli->html, err)
+			?: filter_options_open_files(command, &cli->filter, files, &reader, err);
 
 	/* Load everything: what an operation depends on may be before the window. */
 	if (!result)

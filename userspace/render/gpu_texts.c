@@ -18,12 +18,13 @@ const char *const gpu_piece_texts[GPU_PIECE_KIND_COUNT] = {
 
 void gpu_problems(const struct gpu_timeline *timeline, struct gpu_problem problems[GPU_PROBLEMS])
 {
-	uint64_t dropped = 0, zero = 0, clamped = 0;
+	uint64_t dropped = 0, zero = 0, clamped = 0, unknown = 0;
 
 	for (size_t i = 0; i < timeline->sessions.len; i++) {
 		dropped += timeline->sessions.data[i].dropped;
 		zero += timeline->sessions.data[i].zero_times;
 		clamped += timeline->sessions.data[i].clamped;
+		unknown += timeline->sessions.data[i].unknown;
 	}
 	problems[0] = (struct gpu_problem){dropped, "operation was dropped by CUPTI",
 					   "operations were dropped by CUPTI"};
@@ -40,7 +41,9 @@ void gpu_problems(const struct gpu_timeline *timeline, struct gpu_problem proble
 	problems[5] = (struct gpu_problem){
 		timeline->repeated, "operation has a correlation id that several launches have",
 		"operations have a correlation id that several launches have"};
-	problems[6] = (struct gpu_problem){timeline->edges_left_out, "dependency was left out",
+	problems[6] = (struct gpu_problem){unknown, "record of CUPTI is of an unknown kind",
+					   "records of CUPTI are of unknown kinds"};
+	problems[7] = (struct gpu_problem){timeline->edges_left_out, "dependency was left out",
 					   "dependencies were left out"};
 }
 

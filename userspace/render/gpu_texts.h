@@ -18,7 +18,7 @@ struct gpu_problem {
 	uint64_t count;
 	const char *one, *many; /* what stands after the number */
 };
-#define GPU_PROBLEMS 7
+#define GPU_PROBLEMS 8
 void gpu_problems(const struct gpu_timeline *timeline, struct gpu_problem problems[GPU_PROBLEMS]);
 
 /* The largest error of the recorders' clocks; 0: none is known. */

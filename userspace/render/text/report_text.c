@@ -16,6 +16,7 @@
 #include "render/text/why_text.h"
 #include "store/record.h"
 #include "util/syscall_names.h"
+#include "util/template_fold.h"
 #include "util/terminal.h"
 #include "util/units.h"
 #include "util/utf8.h"
@@ -42,12 +43,15 @@ static void paint(const struct report_printer *printer, const char *sequence)
 	terminal_paint(printer->out, printer->view->colour, sequence);
 }
 
+/* The names of a library's kernels are mostly arguments of templates, so they are folded. */
 static void put_name(const struct report_printer *printer, const char *name)
 {
+	char *folded = template_fold(*name ? name : "(no name)", NAME_COLUMNS_MAX);
 	int columns;
 
 	fputs("  ", printer->out);
-	columns = put(printer, *name ? name : "(no name)");
+	columns = put(printer, folded);
+	free(folded);
 	fprintf(printer->out, "%*s",
 		columns < printer->name_columns ? printer->name_columns - columns : 0, "");
 }
