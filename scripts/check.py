@@ -99,7 +99,8 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_many_stacks integration/test_frame integration/test_worker "
     "integration/test_hardening integration/test_python_probes integration/test_report_causes "
     "integration/test_sim integration/test_nvtx integration/test_gpu integration/test_postgresql "
-    "integration/test_safety_docs integration/test_stuck_file integration/test_sets").split()]
+    "integration/test_safety_docs integration/test_stuck_file integration/test_sets "
+    "integration/test_inprocess_fast").split()]
 
 
 def run(command, timeout, log=None, env=None):
