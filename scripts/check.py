@@ -67,7 +67,8 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_sites integration/test_instrumented integration/test_gpu_library "
     "integration/test_frameworks integration/test_cpp integration/test_transport integration/test_flight "
     "integration/test_backends integration/test_python_frameworks integration/test_why_made_up "
-    "integration/test_inprocess_hard integration/test_attach integration/test_probe_dwarf "
+    "integration/test_inprocess_hard integration/test_attach integration/test_soak "
+    "integration/test_probe_dwarf integration/test_hangs integration/test_bounded "
     "integration/test_inprocess_ends integration/test_targets integration/test_capabilities "
     "integration/test_inject integration/test_stacks integration/test_filter_kernel "
     "integration/test_late integration/test_call_links "
@@ -98,7 +99,8 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_many_stacks integration/test_frame integration/test_worker "
     "integration/test_hardening integration/test_python_probes integration/test_report_causes "
     "integration/test_sim integration/test_nvtx integration/test_gpu integration/test_postgresql "
-    "integration/test_safety_docs").split()]
+    "integration/test_safety_docs integration/test_stuck_file integration/test_sets "
+    "integration/test_inprocess_fast").split()]
 
 
 def run(command, timeout, log=None, env=None):

@@ -139,7 +139,8 @@ def test_counts_are_those_of_redis_itself(waffle, redis, tmp_path):
     assert named["event", "evicted"] == during("evicted_keys") > 0
     assert {row["args"]["key"] for row in rows if row.get("name") == "expired"} == {
         f"brief{i}" for i in range(20)}
-    assert named["span", "serverCron"] == named["counter", "clients"] > 0
+    # The capture may begin or end within one.
+    assert abs(named["span", "serverCron"] - named["counter", "clients"]) <= 1 < named["counter", "clients"]
 
     # Each command runs inside its processCommand, and took as long as redis thinks.
     spans = {row["id"]: row for row in rows if row["kind"] == "span"}

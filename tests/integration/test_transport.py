@@ -416,7 +416,7 @@ def test_libwaffle_that_is_opened_late_has_rings_from_then_on(waffle, start, lib
 
 def test_libwaffle_that_is_opened_late_loses_nothing_with_a_filter(waffle, start, libraries, tmp_path):
     program = begin(start, compile_program("transport.c", tmp_path / "late", "-rdynamic"))
-    attached = waffle.attach("-p", program.pid, "--no-report", "--filter", "dur > 1ns")
+    attached = waffle.attach("-p", program.pid, "--no-report", "--filter", "dur >= 0")
     # The sites of events stay dormant.
     wait_until(lambda: any(semaphores(program.pid, program.path)), "arming")
     program.ask("steps 0 200 100", "done")
@@ -597,9 +597,10 @@ def test_cancelled_threads_leave_all_records_that_they_wrote(waffle, hard, mode)
     capture.check_sums(lost=0)
 
 
-@pytest.mark.parametrize("options", [[], ["--follow"], ["--follow", "--filter", "dur >= 0ns"]])
+@pytest.mark.parametrize("options", [[], ["--follow"], ["--follow", "--filter", "dur >= 0"]])
 def test_program_that_executes_another_in_a_sandbox_lives(waffle, start, ringed, options):
-    """The first one has rings. The sandbox would end the next one if it made any."""
+    """The first one has rings. The sandbox would end the next one if it made any. Some machines' clocks make
+    steps that are longer than a span, so the filter takes those of 0 ns, too."""
     program = begin(start, ringed)
     attached = waffle.attach("-p", program.pid, "--no-report", *options).wait_links(3)
     program.ask("steps 0 200 5000", "done")  # the tracer finds the ring meanwhile

@@ -167,9 +167,11 @@ static void queue_spool(struct sender *sender)
 		uint64_t dropped = 0;
 		int result;
 
+		sender->in_flight += parcel->records; /* the disk may hang */
 		pthread_mutex_unlock(&sender->lock);
 		result = spool_put(sender->spool, parcel, &dropped);
 		pthread_mutex_lock(&sender->lock);
+		sender->in_flight -= parcel->records;
 		sender->counts.dropped += dropped;
 		sender->counts.spooled -=
 			dropped < sender->counts.spooled ? dropped : sender->counts.spooled;
