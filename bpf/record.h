@@ -164,6 +164,8 @@ enum waffle_socket_event {
 	WAFFLE_SOCKET_CLOSED,
 };
 #define WAFFLE_SOCKET_HEAD_BYTES 256
+/* Of RESP, whose clients often send many commands at once. */
+#define WAFFLE_SOCKET_BATCH_BYTES 4096
 
 struct waffle_rec_socket {
 	struct waffle_rec rec;

@@ -79,6 +79,11 @@ static __always_inline bool looks_like_request(__u32 begin)
 	case FOUR('D', 'E', 'L', 'E'):
 	case FOUR('O', 'P', 'T', 'I'):
 	case FOUR('P', 'A', 'T', 'C'):
+	case FOUR('C', 'O', 'N', 'N'):
+	case FOUR('T', 'R', 'A', 'C'):
+	case FOUR('P', 'U', 'R', 'G'):
+	case FOUR('P', 'R', 'O', 'P'):
+	case FOUR('R', 'E', 'P', 'O'):
 		return true;
 	default:
 		return (begin & 0xff) == '*' && digit < 9;
@@ -119,12 +124,13 @@ static __always_inline bool is_server(struct sock *sock, enum stream stream)
 	return !BPF_CORE_READ((struct tcp_sock *)sock, bytes_sent);
 }
 
+/* Records what was received, of which at most `room` bytes. */
 static __always_inline int received_emit(struct task_struct *task, struct sock *sock,
 					 enum stream stream, const struct receive_buffer *buffer,
-					 __u64 bytes)
+					 __u64 bytes, __u32 room)
 {
 	struct waffle_rec_socket *rec =
-		record_reserve(bpf_get_smp_processor_id(), sizeof(*rec) + WAFFLE_SOCKET_HEAD_BYTES);
+		record_reserve(bpf_get_smp_processor_id(), sizeof(*rec) + room);
 	__u64 cookie = bpf_get_socket_cookie(sock);
 	__u32 tgid = task->tgid;
 
@@ -134,8 +140,8 @@ static __always_inline int received_emit(struct task_struct *task, struct sock *
 	if (is_server(sock, stream))
 		rec->flags = WAFFLE_SOCKET_SERVER;
 	barrier_var(bytes); /* checked next to its use, for the verifier of 6.1 */
-	if (bytes > WAFFLE_SOCKET_HEAD_BYTES)
-		bytes = WAFFLE_SOCKET_HEAD_BYTES;
+	if (bytes > room)
+		bytes = room;
 	if (bpf_probe_read_user(rec + 1, bytes, (void *)buffer->at))
 		bytes = 0;
 	rec->frame_bytes = bytes;
@@ -150,6 +156,7 @@ int BPF_PROG(on_received, struct sock *sock, int got, int flags)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct receive_buffer buffer;
 	enum stream stream;
+	__u64 bytes;
 	__u32 begin;
 
 	if (finished || !target_has(task->tgid) || flags & MSG_PEEK || got < (int)sizeof(begin))
@@ -162,8 +169,10 @@ int BPF_PROG(on_received, struct sock *sock, int got, int flags)
 	stream = stream_of(sock);
 	if (stream == STREAM_NONE)
 		return 0;
-	return received_emit(task, sock, stream, &buffer,
-			     (__u64)got < buffer.bytes ? (__u64)got : buffer.bytes);
+	bytes = (__u64)got < buffer.bytes ? (__u64)got : buffer.bytes;
+	if ((begin & 0xff) == '*' && bytes > WAFFLE_SOCKET_HEAD_BYTES)
+		return received_emit(task, sock, stream, &buffer, bytes, WAFFLE_SOCKET_BATCH_BYTES);
+	return received_emit(task, sock, stream, &buffer, bytes, WAFFLE_SOCKET_HEAD_BYTES);
 }
 
 static __always_inline int socket_emit(struct sock *sock, enum waffle_socket_event event)

@@ -130,6 +130,45 @@ def test_commands_of_redis_are_requests(waffle, start, tmp_path, family):
     assert b"KRAKATAU" not in capture.path.read_bytes()
 
 
+def test_requests_of_one_packet_have_a_span_each(waffle, start, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = start(find_tool("redis-server"), "--port", port, "--save", "", "--appendonly", "no",
+                   "--daemonize", "no", "--dir", tmp_path)
+
+    def connect():
+        try:
+            return socket.create_connection(("127.0.0.1", port))
+        except OSError:
+            return None
+
+    client = wait_until(connect, "redis-server to listen")
+    attached = record(waffle, server)
+    keys = [b"KRAKATAU%d" % i for i in range(60)]
+    client.sendall(b"".join(b"*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$4\r\n*1\r\n\r\n" % (len(key), key) for key in keys)
+                   + b"*1\r\n$4\r\nPING\r\n")
+    answer = b""
+    while not answer.endswith(b"+PONG\r\n"):
+        answer += client.recv(1000)
+    capture = attached.stop()
+    capture.check_sums(lost=0)
+    rows = [row for row in capture.rows("span") if row["category"] == "request"]
+    assert sorted(row["name"] for row in rows) == ["RESP PING"] + ["RESP SET"] * 60
+    assert len({(row["start_ns"], row["end_ns"]) for row in rows}) == 1
+    assert len({row["id"] for row in rows}) == 61
+    assert b"KRAKATAU" not in capture.path.read_bytes()
+
+
+def test_requests_of_http_that_come_together_have_a_span_each(waffle, web):
+    attached = record(waffle, web)
+    with socket.create_connection(("127.0.0.1", web.port)) as client:
+        client.sendall(b"GET /fast HTTP/1.1\r\nHost: a\r\n\r\nGET /slow/20 HTTP/1.1\r\nHost: a\r\n\r\n")
+        answer = b""
+        while answer.count(b"done") < 2:
+            answer += client.recv(1000)
+    assert {row[1]: row[3] for row in requests(attached.stop())} == {"/fast": True, "/slow/20": True}
+
+
 def test_answers_that_look_like_commands_are_no_requests(waffle, start, tmp_path):
     """A client of redis receives arrays of texts, as a server does."""
     script = tmp_path / "client.py"

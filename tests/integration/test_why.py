@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from test_export import validate_perfetto
 import why_json
 from tracer import parse_log, tries, wait_until
 
@@ -98,6 +99,21 @@ def test_a_lock_is_followed_to_what_its_holder_did(why, causes):
 
 
 @tries(3)
+def test_slices_of_perfetto_have_the_causes_of_their_spans(waffle, why, causes, tmp_path):
+    path, _ = causes("lock")
+    trace = tmp_path / "trace"
+    waffle.ok("export", path, "--format", "perfetto", "-o", trace)
+    slices = {slice.args["id"]: slice.args for slice in validate_perfetto.load(trace).slices}
+    for instance in why(path, "--span", "request")["instances"]:
+        said = slices[int(instance["id"], 16)]["causes"].split("; ")
+        for part, text in zip(instance["by_cause"], said):
+            share, cause = re.match(r"([\d.]+) % ([\w-]+)", text).groups()
+            assert cause == part["cause"] and abs(float(share) / 100 - part["share"]) < 0.002
+        for text in said:
+            assert "sleep" not in text or re.search(r"sleep: holder \(\d+\) in refresh", text)
+
+
+@tries(3)
 def test_a_pipe_is_followed_to_another_process(why, causes):
     path, log = causes("pipe")
     instances = why(path, "--span", "request")["instances"]
@@ -133,7 +149,7 @@ def test_who_kept_the_cpu_is_certain_unless_the_thread_was_moved(why, causes, mo
 @tries(3)
 def test_many_short_processes_of_one_name_are_one_cause(waffle, why, start, tmp_path):
     cpu = str(min(os.sched_getaffinity(0)))
-    compiler = tmp_path / "cc1"
+    compiler = tmp_path / "short-cc1"
     shutil.copy("/bin/sh", compiler)
     victim = start("taskset", "-c", cpu, sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass")
     victim.until("ready")
@@ -144,12 +160,12 @@ def test_many_short_processes_of_one_name_are_one_cause(waffle, why, start, tmp_
                        check=True)
     path = attached.stop().path
     (instance,) = why(path, "--thread", victim.pid)["instances"]
-    [cause] = [c for c in instance["causes"] if c["culprit"].get("comm") == "cc1"]
+    [cause] = [c for c in instance["causes"] if c["culprit"].get("comm") == "short-cc1"]
     assert cause["cause"] == "cpu-contention"
     assert 10 <= cause["processes"] <= cause["threads"] == 12 and cause["stretches"] >= 12
     sums = {row["cause"]: row["culprits"] for row in instance["by_cause"]}
     assert sums["cpu-contention"] >= 12
-    assert re.search(r"cpu-contention +\w+ +\d+ (processes|threads of \d+ processes) named cc1\n",
+    assert re.search(r"cpu-contention +\w+ +\d+ (processes|threads of \d+ processes) named short-cc1\n",
                      waffle.ok("why", path, "--thread", victim.pid).stdout)
 
 

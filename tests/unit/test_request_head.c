@@ -92,12 +92,44 @@ static void test_a_long_path_is_cut(void **state)
 	assert_true(head.path_cut);
 }
 
+static void test_the_next_request_begins_where_the_first_one_ends(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t next;
+	} samples[] = {
+		{"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 14},
+		{"*2\r\n$3\r\nGET\r\n$0\r\n\r\n*1", 19},
+		{"*2\r\n$3\r\nGET\r\n$4\r\n*1\r\n\r\n*", 23},
+		{"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET", 27},
+		{"GET / HTTP/1.0\r\n\r\nGET", 18},
+		/* It is the last one, or its end is not there. */
+		{"*1\r\n$4\r\nPING\r\n", 0},
+		{"*2\r\n$4\r\nPING\r\n", 0},
+		{"*1\r\n$9\r\nPING\r\n*1\r\n", 0},
+		{"*1\r\n$18446744073709551615\r\nPING\r\n*1\r\n", 0},
+		{"*1000000\r\n$0\r\n\r\n$0\r\n\r\n", 0},
+		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0},
+		{"GET / HTTP/1.1\r\nHost: a\r\nGET / HTTP/1.1\r\n", 0},
+		/* A body follows. */
+		{"POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\nGET / HTT", 0},
+		{"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nGET", 0},
+		{"", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(samples); i++)
+		assert_int_equal(request_head_next(samples[i].bytes, strlen(samples[i].bytes)),
+				 samples[i].next);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests_are_read),
 		cmocka_unit_test(test_other_bytes_are_no_request),
 		cmocka_unit_test(test_a_long_path_is_cut),
+		cmocka_unit_test(test_the_next_request_begins_where_the_first_one_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 /* The bytes that are left. */
 struct rest {
@@ -31,8 +32,8 @@ static bool word_take(struct rest *rest, size_t len, char word[REQUEST_METHOD_MA
 	return true;
 }
 
-/* Takes "*3\r\n": a mark, a number from 1 on, and the end of the line. */
-static bool number_take(struct rest *rest, char mark, size_t *number)
+/* Takes "*3\r\n": a mark, a number, and the end of the line. */
+static bool line_take(struct rest *rest, char mark, size_t *number)
 {
 	const char *line_end = find(rest, '\r');
 
@@ -45,7 +46,13 @@ static bool number_take(struct rest *rest, char mark, size_t *number)
 		*number = *number * 10 + (size_t)(*at - '0');
 	}
 	rest->at = line_end + 2;
-	return *number > 0;
+	return true;
+}
+
+/* The same with a number from 1 on. */
+static bool number_take(struct rest *rest, char mark, size_t *number)
+{
+	return line_take(rest, mark, number) && *number > 0;
 }
 
 /* "*2\r\n$3\r\nGET\r\n$5\r\n…": an array of texts, of which the first is the command. */
@@ -113,4 +120,54 @@ bool request_head_read(struct request_head *head, const char *bytes, size_t len)
 	if (!len)
 		return false;
 	return *bytes == '*' ? resp_read(head, rest) : http_read(head, rest);
+}
+
+/* ---- the end of a request ---- */
+
+/* An array of texts: "*2\r\n$3\r\nGET\r\n$1\r\na\r\n". */
+static const char *resp_end(struct rest rest)
+{
+	size_t count, len;
+
+	if (!number_take(&rest, '*', &count))
+		return NULL;
+	for (; count; count--) {
+		if (rest.at == rest.end || !line_take(&rest, '$', &len) ||
+		    len + 2 > (size_t)(rest.end - rest.at))
+			return NULL;
+		rest.at += len + 2;
+	}
+	return rest.at;
+}
+
+/* Whether a line of a head has this name, in any case. */
+static bool has_name(const struct rest *line, const char *name)
+{
+	return (size_t)(line->end - line->at) > strlen(name) &&
+	       !strncasecmp(line->at, name, strlen(name));
+}
+
+/* The empty line behind the head. A request with a body ends behind that, so its end is unknown. */
+static const char *http_end(struct rest rest)
+{
+	while (rest.at < rest.end) {
+		const char *line_end = memchr(rest.at, '\n', (size_t)(rest.end - rest.at));
+		struct rest line = {rest.at, line_end};
+
+		if (!line_end || has_name(&line, "content-length:") ||
+		    has_name(&line, "transfer-encoding:") || has_name(&line, "upgrade:"))
+			return NULL;
+		rest.at = line_end + 1;
+		if (line.at == line_end || (line.at + 1 == line_end && *line.at == '\r'))
+			return rest.at;
+	}
+	return NULL;
+}
+
+size_t request_head_next(const char *bytes, size_t len)
+{
+	struct rest rest = {bytes, bytes + len};
+	const char *end = !len ? NULL : *bytes == '*' ? resp_end(rest) : http_end(rest);
+
+	return end && end < rest.end ? (size_t)(end - bytes) : 0;
 }

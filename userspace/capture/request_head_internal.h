@@ -26,4 +26,8 @@ struct request_head {
  */
 bool request_head_read(struct request_head *head, const char *bytes, size_t len);
 
+/* The offset of the request that follows the one at the begin of these bytes; 0: it has no end in
+ * them, or its end is not known. */
+size_t request_head_next(const char *bytes, size_t len);
+
 #endif

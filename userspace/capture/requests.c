@@ -16,6 +16,7 @@
 #define REQUESTS_MAX 65536 /* that are not delivered yet */
 #define ROUND_NS 100000000ull
 #define SITES_MAX 200      /* clients choose the methods; past this number they share one name */
+#define FOLLOWING_MAX 1024 /* of a request that came with others */
 #define PROCESSES_MAX 1024 /* whose ports are remembered */
 
 /* A request, from its first bytes on. */
@@ -28,6 +29,9 @@ struct server_request {
 	uint16_t begin_cpu, end_cpu;
 	bool answered;
 	struct request_head head;
+	/* Those that came in the same receive (pipelining). Which bytes of the answers are of which
+	 * request is not known, so they have the same end. */
+	VEC(struct request_head) following;
 };
 
 /* The ports on which a process listened when its first connection of unknown origin was seen. */
@@ -85,6 +89,8 @@ void requests_close(struct requests *requests)
 	for (size_t i = 0; i < requests->sites.len; i++)
 		free(requests->sites.data[i]);
 	vec_free(&requests->sites);
+	for (size_t i = 0; i < requests->list.len; i++)
+		vec_free(&requests->list.data[i].following);
 	vec_free(&requests->list);
 	map_free(&requests->at);
 	free(requests);
@@ -157,16 +163,17 @@ static uint64_t *text_put(uint64_t *to, const char *text, bool cut)
 }
 
 static struct waffle_rec_hit *hit_make(struct requests *requests,
-				       const struct server_request *request, uint32_t site)
+				       const struct server_request *request, uint64_t id,
+				       const struct request_head *head, uint32_t site)
 {
 	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)requests->hit;
 	struct waffle_frame *frame = (struct waffle_frame *)(hit + 1);
 	uint64_t *at = (uint64_t *)(frame + 1);
 
-	*frame = (struct waffle_frame){.id = request->id};
-	at = text_put(at, request->head.method, false);
-	if (request->head.protocol == REQUEST_HTTP)
-		at = text_put(at, request->head.path, request->head.path_cut);
+	*frame = (struct waffle_frame){.id = id};
+	at = text_put(at, head->method, false);
+	if (head->protocol == REQUEST_HTTP)
+		at = text_put(at, head->path, head->path_cut);
 	*at++ = request->answered;
 	*hit = (struct waffle_rec_hit){
 		.rec = {request->begin_ts, request->begin_tid, WAFFLE_REC_HIT, request->begin_cpu},
@@ -176,21 +183,22 @@ static struct waffle_rec_hit *hit_make(struct requests *requests,
 	return hit;
 }
 
-/* Delivers a request, which has an end unless the capture has ended. */
-static int request_deliver(struct requests *requests, const struct server_request *request)
+/* Delivers a request, or one that came with it. It has an end unless the capture has ended. */
+static int head_deliver(struct requests *requests, const struct server_request *request,
+			uint64_t id, const struct request_head *head)
 {
 	const struct requests_options *options = &requests->options;
-	uint32_t site = site_of(requests, &request->head);
+	uint32_t site = site_of(requests, head);
 	struct waffle_rec_span_end end = {
 		.rec = {request->end_ts, request->end_tid, 0, request->end_cpu},
-		.span_id = request->id,
+		.span_id = id,
 		.tgid = request->tgid,
 		.site = site};
 	struct waffle_rec_hit *hit;
 
 	if (site == WAFFLE_SITE_UNKNOWN)
 		return 0;
-	hit = hit_make(requests, request, site);
+	hit = hit_make(requests, request, id, head, site);
 	if (request->end_ts)
 		end.rec.kind = WAFFLE_REC_SPAN_END;
 	if (options->filter)
@@ -198,6 +206,18 @@ static int request_deliver(struct requests *requests, const struct server_reques
 						request->end_ts ?: request->begin_ts);
 	return options->deliver(&hit->rec, options->arg)
 		       ?: (end.rec.kind ? options->deliver(&end.rec, options->arg) : 0);
+}
+
+static int request_deliver(struct requests *requests, const struct server_request *request)
+{
+	int result = head_deliver(requests, request, request->id, &request->head);
+
+	for (size_t i = 0; i < request->following.len && !result; i++)
+		result = head_deliver(requests, request,
+				      waffle_call_id(request->begin_ts, request->begin_tid,
+						     requests->seed ^ (i + 1)),
+				      &request->following.data[i]);
+	return result;
 }
 
 /* Delivers a request and removes it from the list, in which the last one takes its place. */
@@ -208,6 +228,7 @@ static int request_end(struct requests *requests, uint32_t at)
 	struct server_request *last = &requests->list.data[--requests->list.len];
 
 	map_remove(&requests->at, request->cookie);
+	vec_free(&request->following);
 	if (request != last) {
 		*request = *last;
 		map_set(&requests->at, last->cookie, at); /* replaces: always succeeds */
@@ -246,6 +267,21 @@ static bool is_server(struct requests *requests, const struct waffle_rec_socket 
 	return ports && listening_has(ports, rec->local_port);
 }
 
+/* Adds the requests behind the first one, as far as the bytes were read. */
+static void following_add(struct server_request *request, const char *bytes, size_t len)
+{
+	struct request_head head;
+	size_t next;
+
+	while ((next = request_head_next(bytes, len)) && request->following.len < FOLLOWING_MAX) {
+		bytes += next;
+		len -= next;
+		if (!request_head_read(&head, bytes, len) ||
+		    head.protocol != request->head.protocol || !vec_push(&request->following, head))
+			return;
+	}
+}
+
 static int received(struct requests *requests, const struct waffle_rec_socket *rec)
 {
 	uint32_t at = map_get(&requests->at, rec->cookie);
@@ -269,6 +305,7 @@ static int received(struct requests *requests, const struct waffle_rec_socket *r
 	if (requests->list.len >= REQUESTS_MAX || !vec_reserve(&requests->list, 1) ||
 	    !map_set(&requests->at, rec->cookie, (uint32_t)requests->list.len))
 		return result ?: -EINVAL;
+	following_add(&request, (const char *)(rec + 1), rec->frame_bytes);
 	requests->list.data[requests->list.len++] = request;
 	return result;
 }

@@ -87,6 +87,7 @@ enum own_key {
 	OWN_SEVERITY,
 	OWN_CAUSED_BY,
 	OWN_STACK,
+	OWN_CAUSES,
 	OWN_KEY_COUNT
 };
 
@@ -124,8 +125,8 @@ struct event {
 	Pf__InternedName names[NAME_LIST_COUNT][ANNOTATIONS_MAX];
 	Pf__InternedName *name_list[NAME_LIST_COUNT][ANNOTATIONS_MAX];
 	size_t name_count[NAME_LIST_COUNT];
-	Pf__InternedName texts[2]; /* a trace and a stack */
-	Pf__InternedName *text_list[2];
+	Pf__InternedName texts[3]; /* a trace, a stack, and causes */
+	Pf__InternedName *text_list[3];
 	char trace_text[32];
 	VEC(uint64_t) flows;
 	VEC(uint64_t) flow_ends;

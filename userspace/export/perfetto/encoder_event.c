@@ -29,7 +29,7 @@ void event_init(struct event *e)
 			e->name_list[list][i] = &e->names[list][i];
 		}
 	}
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(e->texts) / sizeof(e->texts[0]); i++) {
 		pf__interned_name__init(&e->texts[i]);
 		e->text_list[i] = &e->texts[i];
 	}

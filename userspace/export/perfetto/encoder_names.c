@@ -21,6 +21,7 @@ static const char *const own_key_names[OWN_KEY_COUNT] = {
 	[OWN_SEVERITY] = "severity",
 	[OWN_CAUSED_BY] = "caused_by",
 	[OWN_STACK] = "stack",
+	[OWN_CAUSES] = "causes",
 };
 
 static uint32_t name_add(struct pf_encoder *p, const char *text, const char *if_empty)

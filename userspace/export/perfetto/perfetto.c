@@ -7,6 +7,7 @@
 #include "export/formats.h"
 #include "export/perfetto/node_stacks_internal.h"
 #include "export/perfetto/perfetto_internal.h"
+#include "export/perfetto/slice_causes_internal.h"
 #include "util/memory.h"
 
 static void prepare(struct perfetto *p, const struct model *model, FILE *out)
@@ -18,6 +19,7 @@ static void prepare(struct perfetto *p, const struct model *model, FILE *out)
 	p->encoder.start_ts = model->start_ts;
 	p->encoder.end_ts = model->end_ts > model->start_ts ? model->end_ts : model->start_ts;
 	p->stacks = node_stacks_open(model);
+	p->causes = slice_causes_open(model);
 	for (uint32_t i = 0; i <= sites; i++)
 		names_add_site(&p->encoder, model_site(model, i < sites ? i : MODEL_NONE));
 }
@@ -45,8 +47,10 @@ int perfetto_write(const struct model *model, FILE *out, struct error *err)
 	flows_end(p);
 	tracks_end(p);
 	vec_free(&p->strays);
-	vec_free(&p->stack_sequences);
+	vec_free(&p->stack_sequences.list);
+	vec_free(&p->cause_sequences.list);
 	node_stacks_close(p->stacks);
+	slice_causes_close(p->causes);
 	free(p->has_child);
 	free(p);
 	if (code)

@@ -46,8 +46,11 @@ struct perfetto {
 	struct flow_index flows;
 	VEC(uint32_t) strays; /* spans that fit on no thread's track */
 	struct node_stacks *stacks;
-	/* By the number of a stack's text: last sequence that defined it. */
-	VEC(uint32_t) stack_sequences;
+	struct slice_causes *causes;
+	/* By the number of a text: the last sequence that defined it. */
+	struct text_sequences {
+		VEC(uint32_t) list;
+	} stack_sequences, cause_sequences;
 	unsigned char *has_child; /* a bit for each span */
 };
 
