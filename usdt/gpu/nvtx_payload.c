@@ -56,7 +56,7 @@ static const struct form_bytes forms[NVTX_MEMBERS] = {
 	[NVTX_MEMBER_REGISTERED] = {FORM_HANDLE, 8},
 };
 
-struct member {
+struct schema_member {
 	const char *name;
 	struct form_bytes as;
 	uint32_t offset;
@@ -69,7 +69,7 @@ struct nvtx_schema {
 	uint8_t enum_bytes; /* of an enumeration; 0: it is a structure */
 	unsigned count;
 	uint32_t bytes; /* to the end of its last member */
-	struct member members[NVTX_MEMBERS_MAX];
+	struct schema_member members[NVTX_MEMBERS_MAX];
 };
 
 static struct {
@@ -155,7 +155,7 @@ static void members_take(struct nvtx_schema *schema, const struct nvtx_schema_en
 		if (!name || next == UINT64_MAX)
 			continue;
 		schema->members[schema->count++] =
-			(struct member){nvtx_text_string(name), as, (uint32_t)offset};
+			(struct schema_member){nvtx_text_string(name), as, (uint32_t)offset};
 		if (next > schema->bytes)
 			schema->bytes = (uint32_t)next;
 	}
@@ -317,7 +317,7 @@ unsigned nvtx_payload_values(const struct nvtx_schema *schema,
 	const char *data = data_of(attributes)->data;
 
 	for (unsigned i = 0; i < schema->count; i++) {
-		const struct member *member = &schema->members[i];
+		const struct schema_member *member = &schema->members[i];
 		uint64_t word = 0;
 
 		memcpy(&word, data + member->offset, member->as.bytes);
