@@ -8,6 +8,7 @@ import collections
 import os
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -222,3 +223,49 @@ def test_other_tool_keeps_its_pointers(waffle, built, start, program):
     assert not attached.stop().rows(category="nvtx")
     [rounds] = finish(running)
     assert running.process.stderr.read() == f"pushed {rounds}\n"
+
+
+@pytest.fixture(scope="module")
+def payload(built):
+    return built("nvtx_payload.c", f"-I{nvidia.nvtx_headers()}", "-ldl")
+
+
+REDUCE = {"domain": "NCCL", "comm": 0xc0ffee, "Message size [bytes]": 1 << 20, "root": -3, "op": 2}
+
+
+def check_payloads(rows):
+    """Of one round."""
+    rows = sorted((row for row in rows if row.get("category") == "nvtx"), key=lambda row: row["start_ns"])
+    assert [(row["kind"], row["name"]) for row in rows] == [
+        ("span", "ncclReduce"), ("span", "mixed"), ("span", "short"), ("span", "unknown"), ("span", "nvtx"),
+        ("event", "nvtx"), ("span", "last")]
+    values = {row["name"]: row["args"] for row in rows}
+    assert values["ncclReduce"] == values["last"] == REDUCE
+    assert values["mixed"] == {"domain": "NCCL", "small": -5, "part": 0.25, "text": "hello", "address": "0x1234",
+                               "handle": "kept", "real": 2.5}
+    assert values["short"] == values["unknown"] == {"domain": "NCCL"}
+    # All were popped, also those that the extension's function popped.
+    assert not [row for row in rows if row.get("unfinished") or row.get("parent")]
+
+
+def test_payloads_with_a_schema_are_keys(recorder, waffle, payload, library):
+    capture, program = Recorder(waffle, payload).start(NVTX_INJECTION64_PATH=str(library))
+    program.until("ready")
+    program.ask("", "made")
+    program.finish()
+    check_payloads(capture.rows())
+
+
+def test_schemas_are_known_to_a_tracer_that_comes_later(waffle, payload, library, start):
+    program = start(payload, env={**os.environ, "NVTX_INJECTION64_PATH": str(library)})
+    program.until("ready")
+    program.ask("", "made")
+    attached = waffle.attach("-q", "--no-report", "-p", program.pid)
+    for _ in range(200):
+        program.ask("", "made")
+        time.sleep(0.01)
+    capture = attached.stop()
+    program.finish()
+    rows = [row for row in capture.rows() if row.get("category") == "nvtx"]
+    assert named(rows, "ncclReduce") and all(row["args"] == REDUCE for row in named(rows, "ncclReduce"))
+    assert not [row for row in rows if row.get("parent")]

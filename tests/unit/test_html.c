@@ -179,7 +179,7 @@ static void test_data_cannot_end_its_element(void **state)
 	(void)state;
 	for (const char *text = page.text; (text = strstr(text, "</script")); text++)
 		ends++;
-	assert_int_equal(ends, 2);
+	assert_int_equal(ends, 3);
 	assert_null(strstr(page.text, "<b>"));
 	assert_non_null(strstr(page.text, "\\u003c/script>\\u003cb>"));
 	page_free(&page);

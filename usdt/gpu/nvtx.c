@@ -281,3 +281,22 @@ int InitializeInjectionNvtx2(nvtx_export_table get)
 	gpu_control_start();
 	return 1;
 }
+
+/*
+ * NVTX calls it in each object that uses an extension, at the first call of that, if the variable
+ * names this library. Returns 1: the slots are set. They stay, since what schemas the program
+ * registers has to be known when a tracer attaches; each function does nothing while nobody
+ * records.
+ */
+__attribute__((visibility("default"))) int
+InitializeInjectionNvtxExtension(const struct nvtx_extension *extension);
+int InitializeInjectionNvtxExtension(const struct nvtx_extension *extension)
+{
+	if (extension->size < sizeof(*extension) || extension->module != NVTX_EXTENSION_PAYLOAD ||
+	    !extension->segment_count)
+		return 0;
+	for (unsigned i = 0; i < NVTX_SLOTS && i < extension->segments[0].count; i++)
+		__atomic_store_n(&extension->segments[0].slots[i],
+				 (intptr_t)nvtx_extension_tools[i], __ATOMIC_RELEASE);
+	return 1;
+}

@@ -23,6 +23,8 @@ enum nvtx_payload {
 	NVTX_PAYLOAD_U32 = 4,
 	NVTX_PAYLOAD_I32 = 5,
 	NVTX_PAYLOAD_F32 = 6,
+	/* `u64` is the address of `reserved` structures nvtx_payload_data. */
+	NVTX_PAYLOAD_EXTENDED = (int32_t)0xDFBD0009,
 };
 
 /* nvtxEventAttributes_t. Later versions append members, which `size` tells. */
@@ -32,7 +34,7 @@ struct nvtx_attributes {
 	int32_t color_type;
 	uint32_t color;
 	int32_t payload_type; /* enum nvtx_payload; 0: none */
-	int32_t reserved;
+	int32_t reserved;     /* of an extended payload the number of structures */
 	union {
 		uint64_t u64;
 		int64_t i64;
@@ -52,6 +54,92 @@ _Static_assert(sizeof(struct nvtx_attributes) == 48, "nvtxEventAttributes_t has 
 
 /* What Pop returns without a tool, and what no level is. */
 #define NVTX_NO_PUSH_POP_TRACKING (-2)
+
+/* ---- the payload extension (nvToolsExtPayload.h) ---- */
+
+/* nvtxPayloadData_t */
+struct nvtx_payload_data {
+	uint64_t schema; /* a number from registering, or enum nvtx_member for a single value */
+	uint64_t size;
+	const void *data;
+};
+
+/* Types of members: NVTX_PAYLOAD_ENTRY_TYPE_*. Numbers have the sizes of C on x86-64 and aarch64.
+ */
+enum nvtx_member {
+	NVTX_MEMBER_SIZE = 22,
+	NVTX_MEMBER_ADDRESS = 23,
+	NVTX_MEMBER_CSTRING = 75,      /* const char * */
+	NVTX_MEMBER_CSTRING_UTF8 = 76, /* const char * */
+	NVTX_MEMBER_REGISTERED = 80,   /* what RegisterString returned */
+	NVTX_MEMBERS = 81,
+};
+
+/* Flags of a member with which it is no plain value: it is a pointer to one, or an array. */
+#define NVTX_MEMBER_NOT_PLAIN (1u << 1 | 1u << 2 | 1u << 3 | 7u << 4)
+
+/* nvtxPayloadSchemaEntry_t */
+struct nvtx_schema_entry {
+	uint64_t flags, type;
+	const char *name, *description;
+	uint64_t array_or_union;
+	uint64_t offset; /* 0, but for the first: it follows the one before, with its alignment */
+	const void *semantics;
+	void *reserved;
+};
+_Static_assert(sizeof(struct nvtx_schema_entry) == 64, "nvtxPayloadSchemaEntry_t has 64 bytes");
+
+/* nvtxPayloadSchemaAttr_t. `fields` says which of the others are set. */
+struct nvtx_schema_attributes {
+	uint64_t fields;
+	const char *name;
+	uint64_t type, flags;
+	const struct nvtx_schema_entry *entries;
+	uint64_t entry_count, static_size, alignment, schema;
+	void *extension;
+};
+#define NVTX_SCHEMA_HAS_TYPE (1u << 2)
+#define NVTX_SCHEMA_HAS_ENTRIES (1u << 4)
+#define NVTX_SCHEMA_HAS_COUNT (1u << 5)
+#define NVTX_SCHEMA_HAS_ID (1u << 8)
+#define NVTX_SCHEMA_STATIC 1
+/* Numbers that the program chooses itself, for each domain, lie between these. */
+#define NVTX_SCHEMA_FIRST (1ull << 24)
+#define NVTX_SCHEMA_DYNAMIC (1ull << 32)
+
+/* nvtxPayloadEnumAttr_t */
+struct nvtx_enum_attributes {
+	uint64_t fields;
+	const char *name;
+	const void *entries;
+	uint64_t entry_count, size, schema;
+	void *extension;
+};
+#define NVTX_ENUM_HAS_SIZE (1u << 4)
+#define NVTX_ENUM_HAS_ID (1u << 5)
+
+/* nvtxExtModuleInfo_t: what InitializeInjectionNvtxExtension() gets from an object. A slot that is
+ * left at 0 is switched off. */
+struct nvtx_extension_segment {
+	uint64_t id, count;
+	intptr_t *slots;
+};
+struct nvtx_extension {
+	uint16_t version, size, module, compatibility;
+	uint64_t segment_count;
+	struct nvtx_extension_segment *segments;
+};
+#define NVTX_EXTENSION_PAYLOAD 2
+enum nvtx_extension_slot {
+	NVTX_SLOT_SCHEMA_REGISTER,
+	NVTX_SLOT_ENUM_REGISTER,
+	NVTX_SLOT_MARK,
+	NVTX_SLOT_PUSH,
+	NVTX_SLOT_POP,
+	NVTX_SLOT_START,
+	NVTX_SLOT_END,
+	NVTX_SLOTS,
+};
 
 /* ---- tables ---- */
 

@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "usdt/gpu/nvtx_payload.h"
 #include "usdt/gpu/nvtx_reserve.h"
 #include "usdt/gpu/nvtx_text.h"
 #include "usdt/gpu/per_thread.h"
@@ -99,7 +100,7 @@ static void event_attributes(struct nvtx_event *event, const void *domain,
 
 struct values {
 	waffle_name_t *name; /* NULL: nobody records it */
-	waffle_value_t all[NVTX_KEYS_MAX];
+	waffle_value_t all[NVTX_KEYS_MAX + NVTX_MEMBERS_MAX];
 	unsigned count;
 	char number[11]; /* a category without a name */
 };
@@ -149,6 +150,7 @@ static bool is_recording(void)
 
 static void values_make(struct values *values, const struct nvtx_event *event, bool span)
 {
+	const struct nvtx_schema *schema = NULL;
 	waffle_value_t payload;
 	unsigned keys = 0;
 
@@ -159,7 +161,14 @@ static void values_make(struct values *values, const struct nvtx_event *event, b
 	keys |= event->domain ? NVTX_KEY_DOMAIN : 0;
 	keys |= event->category ? NVTX_KEY_CATEGORY : 0;
 	keys |= payload_read(&payload, event->attributes) ? NVTX_KEY_PAYLOAD : 0;
-	values->name = nvtx_name(event->text, span, keys);
+	if (event->text && event->attributes)
+		schema = nvtx_payload_schema(event->domain, event->attributes);
+	if (schema)
+		values->name = nvtx_payload_name(event->text, span, keys, schema);
+	if (!values->name) {
+		values->name = nvtx_name(event->text, span, keys);
+		schema = NULL;
+	}
 	if (!waffle_name_armed(values->name)) {
 		values->name = NULL;
 		return;
@@ -172,6 +181,9 @@ static void values_make(struct values *values, const struct nvtx_event *event, b
 					   ?: number_write(values->number, event->category));
 	if (keys & NVTX_KEY_PAYLOAD)
 		values->all[values->count++] = payload;
+	if (schema)
+		values->count +=
+			nvtx_payload_values(schema, event->attributes, values->all + values->count);
 	if (!event->text)
 		values->all[values->count++] = waffle_str(event->message);
 }
@@ -463,6 +475,80 @@ static const void *domain_wide(const wchar_t *name)
 	nvtx_text_narrow(narrow, sizeof(narrow), name);
 	return name ? nvtx_domain(narrow) : NULL;
 }
+
+/* ---- the payload extension ---- */
+
+/* Ranges whose message is in the payload have the name "nvtx". */
+static void event_domain(struct nvtx_event *event, const void *domain)
+{
+	event_ascii(event, NULL);
+	event->domain = nvtx_domain_number(domain);
+}
+
+static uint64_t schema_register(const void *domain, const struct nvtx_schema_attributes *given)
+{
+	return nvtx_schema_register(nvtx_domain_number(domain), given);
+}
+
+static uint64_t enum_register(const void *domain, const struct nvtx_enum_attributes *given)
+{
+	return nvtx_enum_register(nvtx_domain_number(domain), given);
+}
+
+static void mark_payload(const void *domain, const struct nvtx_payload_data *data, size_t count)
+{
+	struct nvtx_event event;
+
+	(void)data, (void)count;
+	event_domain(&event, domain);
+	event_mark(&event);
+}
+
+static int push_payload(const void *domain, const struct nvtx_payload_data *data, size_t count)
+{
+	struct nvtx_event event;
+
+	(void)data, (void)count;
+	if (!is_recording())
+		return NVTX_NO_PUSH_POP_TRACKING;
+	event_domain(&event, domain);
+	return range_push(&event);
+}
+
+static int pop_payload(const void *domain, const struct nvtx_payload_data *data, size_t count)
+{
+	(void)data, (void)count;
+	return pop_domain(domain);
+}
+
+static uint64_t start_payload(const void *domain, const struct nvtx_payload_data *data,
+			      size_t count)
+{
+	struct nvtx_event event;
+
+	(void)data, (void)count;
+	event_domain(&event, domain);
+	return range_start(&event);
+}
+
+static void end_payload(const void *domain, uint64_t id, const struct nvtx_payload_data *data,
+			size_t count)
+{
+	(void)data, (void)count;
+	end_domain(domain, id);
+}
+
+const nvtx_function nvtx_extension_tools[NVTX_SLOTS] = {
+	[NVTX_SLOT_SCHEMA_REGISTER] = (nvtx_function)schema_register,
+	[NVTX_SLOT_ENUM_REGISTER] = (nvtx_function)enum_register,
+	[NVTX_SLOT_MARK] = (nvtx_function)mark_payload,
+	[NVTX_SLOT_PUSH] = (nvtx_function)push_payload,
+	[NVTX_SLOT_POP] = (nvtx_function)pop_payload,
+	[NVTX_SLOT_START] = (nvtx_function)start_payload,
+	[NVTX_SLOT_END] = (nvtx_function)end_payload,
+};
+
+/* ---- tables ---- */
 
 #define TOOL(function, purpose)                                                                    \
 	{                                                                                          \

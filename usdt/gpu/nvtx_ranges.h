@@ -22,6 +22,9 @@ struct nvtx_tool {
 extern const struct nvtx_tool nvtx_core_tools[NVTX_CORE_COUNT];
 extern const struct nvtx_tool nvtx_core2_tools[NVTX_CORE2_COUNT];
 
+/* The functions of the payload extension. They stay set while nobody records. */
+extern const nvtx_function nvtx_extension_tools[NVTX_SLOTS];
+
 /* Levels of pushed ranges in a thread. Deeper ones are not recorded. */
 #define NVTX_DEPTH_MAX 128
 /* Ranges of RangeStart that are open at a time in the process. Further ones are not recorded. */

@@ -168,18 +168,26 @@ const char *nvtx_text_string(const struct nvtx_text *text)
 
 /* ---- names ---- */
 
-static waffle_name_t *name_make(const struct nvtx_text *text, bool span, unsigned keys)
+unsigned nvtx_text_number(const struct nvtx_text *text)
+{
+	return (unsigned)(text - texts.all);
+}
+
+waffle_name_t *nvtx_name_make(const struct nvtx_text *text, bool span, unsigned keys,
+			      const waffle_key_t *more, unsigned more_count)
 {
 	static const waffle_key_t all[NVTX_KEYS_MAX] = {{WAFFLE_KEY_STR, "domain"},
 							{WAFFLE_KEY_STR, "category"},
 							{WAFFLE_KEY_NUMBER, "payload"},
 							{WAFFLE_KEY_STR, "message"}};
-	waffle_key_t some[NVTX_KEYS_MAX];
+	waffle_key_t some[WAFFLE_KEYS_MAX];
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < NVTX_KEYS_MAX; i++)
 		if (keys >> i & 1)
 			some[count++] = all[i];
+	for (unsigned i = 0; i < more_count && count < WAFFLE_KEYS_MAX; i++)
+		some[count++] = more[i];
 	return waffle_name(
 		&(struct waffle_name_spec){.size = sizeof(struct waffle_name_spec),
 					   .kind = span ? WAFFLE_SITE_SPAN : WAFFLE_SITE_EVENT,
@@ -195,7 +203,7 @@ waffle_name_t *nvtx_name(struct nvtx_text *text, bool span, unsigned keys)
 	waffle_name_t *name = __atomic_load_n(kept, __ATOMIC_ACQUIRE);
 
 	if (!name) {
-		name = name_make(text, span, text ? keys : keys | NVTX_KEY_MESSAGE);
+		name = nvtx_name_make(text, span, text ? keys : keys | NVTX_KEY_MESSAGE, NULL, 0);
 		__atomic_store_n(kept, name, __ATOMIC_RELEASE);
 	}
 	return name;

@@ -43,6 +43,12 @@ enum nvtx_key {
  * "nvtx" and has a last key for the message. */
 waffle_name_t *nvtx_name(struct nvtx_text *text, bool span, unsigned keys);
 
+/* Makes such a name with further keys. */
+waffle_name_t *nvtx_name_make(const struct nvtx_text *text, bool span, unsigned keys,
+			      const waffle_key_t *more, unsigned count);
+/* The number of a text, below NVTX_TEXTS_MAX. */
+unsigned nvtx_text_number(const struct nvtx_text *text);
+
 /* ---- domains and their categories ---- */
 
 #define NVTX_DOMAINS_MAX 256

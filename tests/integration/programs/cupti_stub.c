@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A libcupti that waffle must not use: VERSION is what it says of itself, and without WHOLE it lacks
- * cuptiFinalize(). A call of anything else than its version ends the program. */
+/* A libcupti that waffle must not use: VERSION is what it says of itself, and without WHOLE it
+ * lacks cuptiFinalize(). A call of anything else than its version ends the program. */
 #include <stdint.h>
 #include <stdlib.h>
 
