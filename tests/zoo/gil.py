@@ -48,6 +48,11 @@ def victim():
         keep.gil_victim_end(i, not quiet)
 
 
+def begin_executor():
+    threading.current_thread().name = "holder"
+    keep.gil_name(b"holder")
+
+
 async def tick():
     while True:
         await asyncio.sleep(0.003)
@@ -55,9 +60,7 @@ async def tick():
 
 async def loop():
     ticker = asyncio.create_task(tick())
-    executor = concurrent.futures.ThreadPoolExecutor(
-        1, initializer=keep.gil_name, initargs=(b"holder",)
-    )
+    executor = concurrent.futures.ThreadPoolExecutor(1, initializer=begin_executor)
     for i in range(ROUNDS):
         await asyncio.sleep(0.01)
         keep.gil_victim_begin(i, 0)
@@ -76,7 +79,7 @@ free.gil_seed(int(sys.argv[3]))
 if sys.argv[2] == "asyncio":
     run_loop()
     sys.exit()
-threads = [threading.Thread(target=work) for work in (victim, holder)]
+threads = [threading.Thread(target=work, name=work.__name__) for work in (victim, holder)]
 if int(sys.argv[3]) % 2:
     threads.reverse()
 for thread in threads:

@@ -27,7 +27,7 @@ def take():
 
 
 said.name("victim")
-threading.Thread(target=loader, daemon=True).start()
+threading.Thread(target=loader, name="loader", daemon=True).start()
 said.go()
 for i in range(ROUNDS):
     pause = 80 + (said.seed() * 7 + i * 13) % 60
