@@ -80,8 +80,8 @@ struct object {
 	uint32_t bad_notes;
 	bool big_endian;
 	bool other_version; /* some sites have another WAFFLE_SITE_VERSION */
-	bool simulation;  /* a stand-in for a real library: docs/simulation.md */
-	uint16_t machine; /* e_machine */
+	bool simulation;    /* a stand-in for a real library: docs/simulation.md */
+	uint16_t machine;   /* e_machine */
 	struct object_page doubled;
 	struct object_transport transport;
 };
