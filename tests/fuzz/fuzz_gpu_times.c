@@ -54,6 +54,25 @@ static const struct site_info sites[] = {
 	 .kind = WAFFLE_SITE_EVENT,
 	 .key_count = 1,
 	 .keys = {{WAFFLE_KEY_U64, "graph_node"}}},
+	{.name = "wait",
+	 .category = "gpu",
+	 .file = "",
+	 .func = "",
+	 .object = "/lib/x.so",
+	 .kind = WAFFLE_SITE_EVENT,
+	 .key_count = 1,
+	 .keys = {{WAFFLE_KEY_U64, "correlation"}}},
+	{.name = "synchronize", /* without a device */
+	 .category = "gpu",
+	 .file = "",
+	 .func = "",
+	 .object = "/lib/x.so",
+	 .kind = WAFFLE_SITE_SPAN,
+	 .key_count = 4,
+	 .keys = {{WAFFLE_KEY_STR, "op"},
+		  {WAFFLE_KEY_STR, "kind"},
+		  {WAFFLE_KEY_U64, "stream"},
+		  {WAFFLE_KEY_U64, "correlation"}}},
 };
 #define SITES (sizeof(sites) / sizeof(sites[0]))
 
@@ -85,7 +104,7 @@ static struct made_hit made_hit(struct made *made, uint32_t site, uint32_t tid)
 static unsigned put_text(uint64_t *words, const char *text)
 {
 	words[0] = strlen(text);
-	words[1] = words[2] = 0;
+	words[1] = words[2] = words[3] = 0;
 	memcpy(&words[1], text, strlen(text));
 	return 1 + (unsigned)(strlen(text) + 7) / 8;
 }
@@ -113,6 +132,28 @@ static void made_op(struct made *made, const uint8_t *at, uint32_t tid)
 	store_writer_append(made->writer, &on.rec, &made->err);
 	made_append(made, &hit, count);
 	store_writer_append(made->writer, &end.rec, &made->err);
+}
+
+/* A call that waits, as CUPTI and libwaffle-gpu record it: its thread, or its time. */
+static void made_wait(struct made *made, const uint8_t *at, uint32_t tid)
+{
+	static const char *const kinds[] = {"stream", "context", "event", "stream wait event"};
+	struct made_hit hit = made_hit(made, 4 + (at[1] & 1), tid);
+	struct waffle_rec_span_end end = {.rec = {made->ts + at[1], tid, WAFFLE_REC_SPAN_END, 0},
+					  .span_id = made->id,
+					  .tgid = hit.head.tgid,
+					  .site = hit.head.site};
+	unsigned count = 0;
+
+	if (at[1] & 1) {
+		count = put_text(hit.words, "wait");
+		count += put_text(hit.words + count, kinds[at[2] >> 3 & 3]);
+		hit.words[count++] = at[2] >> 5 & 3;
+	}
+	hit.words[count++] = at[3] & 31;
+	made_append(made, &hit, count);
+	if (at[1] & 1)
+		store_writer_append(made->writer, &end.rec, &made->err);
 }
 
 /* A call of any role: words are the keys of role_site(). */
@@ -166,6 +207,9 @@ static void write_actions(struct store_writer *writer, const uint8_t *data, size
 				hit.words[0] = data[3] >> 5;
 			made_append(&made, &hit,
 				    data[1] & 1 ? 1 : put_text(hit.words, states[data[3] & 3]));
+			break;
+		case 6:
+			made_wait(&made, data, tid);
 			break;
 		default:
 			made_call(&made, data, tid);

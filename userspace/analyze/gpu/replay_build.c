@@ -7,14 +7,6 @@
 #include "analyze/gpu/replay_build_internal.h"
 #include "util/memory.h"
 
-uint32_t *replay_numbers_none(size_t count)
-{
-	uint32_t *numbers = memory_get(count * sizeof(*numbers));
-
-	memset(numbers, 0xff, count * sizeof(*numbers));
-	return numbers;
-}
-
 static void edge_add(struct replay_build *build, uint32_t from, uint32_t to, uint32_t lag_ns,
 		     bool after_start)
 {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/gpu/replay.h"
 #include "analyze/gpu/replay_run_internal.h"
 #include "util/memory.h"
 
@@ -12,7 +13,7 @@ struct found {
 	uint32_t edge;
 };
 
-struct check {
+struct order_check {
 	const struct replay_graph *graph;
 	const struct replay_change *change;
 	struct replay_index to;
@@ -22,14 +23,14 @@ struct check {
 };
 
 /* By how much a node started before the time that is allowed; 0: it did not. */
-static uint64_t early_ns(const struct check *check, uint32_t node, uint64_t allowed_ts)
+static uint64_t early_ns(const struct order_check *check, uint32_t node, uint64_t allowed_ts)
 {
 	uint64_t start_ts = check->graph->nodes.data[node].start_ts;
 
 	return start_ts < allowed_ts ? allowed_ts - start_ts : 0;
 }
 
-static void queue_check(struct check *check, uint32_t previous, uint32_t index)
+static void queue_check(struct order_check *check, uint32_t previous, uint32_t index)
 {
 	const struct replay_node *from = &check->graph->nodes.data[previous];
 	uint64_t early = early_ns(check, index, replay_after(from->start_ts, from->dur_ns));
@@ -40,7 +41,7 @@ static void queue_check(struct check *check, uint32_t previous, uint32_t index)
 }
 
 /* In the order of the nodes, because what depends on each other is close then. */
-static void edges_check(struct check *check, uint32_t index)
+static void edges_check(struct order_check *check, uint32_t index)
 {
 	const struct replay_graph *graph = check->graph;
 
@@ -68,7 +69,7 @@ static int found_compare(const void *left, const void *right)
 	return a->edge < b->edge ? -1 : a->edge > b->edge;
 }
 
-static void found_list(struct check *check)
+static void found_list(struct order_check *check)
 {
 	if (check->found.len)
 		qsort(check->found.data, check->found.len, sizeof(*check->found.data),
@@ -83,10 +84,10 @@ uint64_t replay_check(const struct replay_graph *graph, const bool *selected,
 {
 	const struct replay_change change = {.selected = selected};
 	uint32_t *last = memory_get(graph->queue_count * sizeof(*last));
-	struct check check = {.graph = graph,
-			      .change = &change,
-			      .to = replay_index_to(graph),
-			      .violations = violations};
+	struct order_check check = {.graph = graph,
+				    .change = &change,
+				    .to = replay_index_to(graph),
+				    .violations = violations};
 
 	memset(last, 0xff, graph->queue_count * sizeof(*last));
 	for (uint32_t i = 0; i < graph->nodes.len; i++) {

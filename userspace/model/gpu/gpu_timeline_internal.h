@@ -84,8 +84,6 @@ void timeline_order_find(struct gpu_timeline *timeline);
 
 /* ---- gpu_timeline_waits.c ---- */
 
-/* An event `wait`. */
-void timeline_wait_event_add(struct timeline_build *build, uint32_t event, uint32_t correlation);
 /* The span of a wait. */
 void timeline_wait_add(struct timeline_build *build, const struct gpu_record_op *op);
 /* Adds synchronisations of the processes whose calls of CUDA no probe recorded. */

@@ -166,15 +166,25 @@ static void capture_add(struct timeline_build *build, uint32_t index)
 	keymap_put(&build->captured_at, key, sizeof(key), index);
 }
 
+/* Notes which thread waits in a call. */
 static void wait_add(struct timeline_build *build, uint32_t index)
 {
+	const struct model_event *event = &build->model->events.data[index];
+	uint32_t pid = build->model->threads.data[event->thread].pid, known, correlation;
+	uint32_t arming = timeline_arming_at(build, pid, event->ts);
 	struct timeline_values values;
 
-	event_values_read(build, &build->model->events.data[index], &values);
-	if (timeline_has(&values, TIMELINE_CORRELATION) &&
-	    values.number[TIMELINE_CORRELATION] <= UINT32_MAX)
-		timeline_wait_event_add(build, index,
-					(uint32_t)values.number[TIMELINE_CORRELATION]);
+	event_values_read(build, event, &values);
+	if (arming == MODEL_NONE || !timeline_has(&values, TIMELINE_CORRELATION) ||
+	    values.number[TIMELINE_CORRELATION] > UINT32_MAX)
+		return;
+	correlation = (uint32_t)values.number[TIMELINE_CORRELATION];
+	known = timeline_launch_at(&build->wait_at, arming, correlation);
+	/* A call of the driver may make another one, with the same id. */
+	if (known < TIMELINE_REPEATED && build->model->events.data[known].thread == event->thread)
+		return;
+	timeline_launch_put(&build->wait_at, arming, correlation,
+			    known == MODEL_NONE ? index : TIMELINE_REPEATED);
 }
 
 /* ---- sessions ---- */

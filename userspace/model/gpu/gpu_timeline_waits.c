@@ -34,22 +34,6 @@ struct wait_scan {
 	size_t steps_left;
 };
 
-void timeline_wait_event_add(struct timeline_build *build, uint32_t event, uint32_t correlation)
-{
-	const struct model_event *at = &build->model->events.data[event];
-	uint32_t pid = build->model->threads.data[at->thread].pid;
-	uint32_t known, arming = timeline_arming_at(build, pid, at->ts);
-
-	if (arming == MODEL_NONE)
-		return;
-	known = timeline_launch_at(&build->wait_at, arming, correlation);
-	/* A call of the driver may make another one, with the same id. */
-	if (known < TIMELINE_REPEATED && build->model->events.data[known].thread == at->thread)
-		return;
-	timeline_launch_put(&build->wait_at, arming, correlation,
-			    known == MODEL_NONE ? event : TIMELINE_REPEATED);
-}
-
 void timeline_wait_add(struct timeline_build *build, const struct gpu_record_op *op)
 {
 	const struct gpu_record_stream *stream = &build->records->streams.data[op->stream];
