@@ -76,6 +76,8 @@ static void crew_work(struct crew *crew, struct why_walk *walk)
 	while (slice_take(crew, &batch, &number)) {
 		void *slice = crew->fns->begin(crew->arg);
 
+		sample_places_free(walk->why->sample_places);
+		walk->why->sample_places = NULL;
 		why_batch_explain(walk, crew->marks, &batch, crew->fns->each, slice);
 		slice_end(crew, walk->why, slice, number);
 	}
