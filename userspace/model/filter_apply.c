@@ -326,7 +326,7 @@ static void leave_out(struct keeper *keeper)
 	map_renumber(&model->event_ids, rank[MODEL_NODE_EVENT]);
 	compact_events(model, rank[MODEL_NODE_EVENT], rank[MODEL_NODE_SPAN]);
 	compact_spans(model, rank[MODEL_NODE_SPAN]);
-	span_ids_renumber(&model->span_ids, model->spans.data, rank[MODEL_NODE_SPAN]);
+	id_index_renumber(&model->span_ids, model_span_array(model), rank[MODEL_NODE_SPAN]);
 	compact_links(model, (const uint32_t *const *)rank);
 	free(rank[MODEL_NODE_SPAN]);
 	free(rank[MODEL_NODE_EVENT]);

@@ -15,11 +15,11 @@
 #include <stdint.h>
 
 #include "filter/filter.h"
-#include "model/span_ids.h"
 #include "model/windows.h"
 #include "store/host.h"
 #include "store/store.h"
 #include "util/error.h"
+#include "util/id_index.h"
 #include "util/map.h"
 #include "util/strtab.h"
 #include "util/vec.h"
@@ -104,6 +104,8 @@ struct model_span {
 };
 /* A capture may have hundreds of millions of spans. */
 _Static_assert(sizeof(struct model_span) == 64, "a span fills a cache line");
+_Static_assert(offsetof(struct model_span, id) == 0 && MODEL_NONE == ID_INDEX_NONE,
+	       "spans are found by an id_index");
 
 /* What a span says of the spans around it. */
 struct model_context {
@@ -393,7 +395,7 @@ struct model {
 	VEC(uint64_t) frames; /* private to model/: {FRAME_HEAD, values} of each */
 	VEC(uint64_t) syscall_args;
 	struct map pids;          /* pid → index of its process */
-	struct span_ids span_ids; /* see model_span_find() */
+	struct id_index span_ids; /* see model_span_find() */
 	struct map event_ids;     /* id → index; only of events that links lead to */
 	uint32_t track_count;     /* number of tracks among the threads */
 	/* Calls of a collective that could not be matched with the calls of the other ranks. */
@@ -438,10 +440,14 @@ size_t model_stolen_after(const struct model *model, uint32_t thread, uint64_t t
 bool model_frequency(const struct model *model, uint16_t cpu, uint64_t from_ts, uint64_t to_ts,
 		     uint32_t *khz, uint32_t *max_khz);
 
+static inline struct id_array model_span_array(const struct model *model)
+{
+	return (struct id_array){model->spans.data, sizeof(struct model_span)};
+}
 /* The span with an id, or MODEL_NONE. */
 static inline uint32_t model_span_find(const struct model *model, uint64_t id)
 {
-	return span_ids_get(&model->span_ids, model->spans.data, id);
+	return id_index_get(&model->span_ids, model_span_array(model), id);
 }
 /* The context of one of model->spans, in a model that is not compact. */
 static inline const struct model_context *model_context_of(const struct model *model,

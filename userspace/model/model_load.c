@@ -404,7 +404,7 @@ static void finish(struct builder *builder)
 	if (builder->has_calls)
 		templates_fill(model);
 	if (builder->compact) {
-		span_ids_free(&model->span_ids);
+		id_index_free(&model->span_ids);
 		vec_free(&model->contexts);
 	}
 	switches_finish(model);
@@ -459,7 +459,7 @@ void model_free(struct model *model)
 	free((void *)model->hosts);
 	free(model->selected);
 	map_free(&model->pids);
-	span_ids_free(&model->span_ids);
+	id_index_free(&model->span_ids);
 	map_free(&model->event_ids);
 	free(model);
 }

@@ -93,7 +93,7 @@ static uint32_t span_add(struct model *model, const struct model_span *span)
 
 	memory_require(index != MODEL_NONE);
 	vec_add(&model->spans, *span);
-	span_ids_put(&model->span_ids, model->spans.data, index);
+	id_index_put(&model->span_ids, model_span_array(model), index);
 	return index;
 }
 
@@ -451,7 +451,7 @@ static void spans_order(struct model *model)
 	if (!rank)
 		return;
 	contexts_order(model, rank);
-	span_ids_renumber(&model->span_ids, model->spans.data, rank);
+	id_index_renumber(&model->span_ids, model_span_array(model), rank);
 	for (size_t i = 0; i < model->spans.len; i++)
 		if (model->spans.data[i].parent != MODEL_NONE)
 			model->spans.data[i].parent = rank[model->spans.data[i].parent];

@@ -91,15 +91,16 @@ struct why_slice_fns {
 	/* As in why_each(), for the spans of one slice; `arg` is what begin() returned. A non-zero
 	 * return ends the slice. */
 	why_each_fn each;
-	/* Called in order of time. `why` has the texts and places of the slice. A non-zero return
-	 * ends the iteration, and why_slices() returns it. */
+	/* Called in order of time. `why` has the places of the slice, and the texts of all slices
+	 * that its thread has explained so far. A non-zero return ends the iteration, and
+	 * why_slices() returns it. */
 	int (*end)(const struct why *why, void *slice, void *arg);
 	void (*free)(void *slice);
 };
 
 /* Does the same as why_each(), on several threads. Only each() is called on several threads at
- * once, for different slices. Which slices share texts and places depends on the number of threads,
- * so nothing must depend on their numbers. */
+ * once, for different slices. Numbers of texts depend on the number of threads, except in the first
+ * slice. */
 int why_slices(const struct model *model, struct stack_names *names,
 	       const struct why_slice_fns *fns, void *arg, struct error *err);
 

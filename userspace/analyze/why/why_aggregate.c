@@ -24,7 +24,7 @@ _Static_assert(CAUSES_ROOM <= UINT16_MAX, "a slot holds the number of any cause"
 /* Causes by group: of one slice of the capture, or of all. */
 struct aggregate_gather {
 	const struct why_aggregate *aggregate;
-	const struct strtab *texts;
+	const struct strtab *texts; /* of a slice; NULL: it is of all */
 	struct why_group *groups;
 	struct slots **slots; /* per group */
 	uint64_t stretches, stretches_max;
@@ -186,7 +186,8 @@ static struct why_group_cause *cause_find(struct why_group *group, struct slots 
 	return NULL;
 }
 
-/* Numbers of texts say nothing: they depend on the order in which slices were explained. */
+/* The numbers of a slice's texts depend on the slices that its thread explained before, so then the
+ * texts themselves decide. `texts` NULL: the numbers do. */
 static int cause_compare(const void *left, const void *right, void *arg)
 {
 	const struct why_group_cause *a = left, *b = right;
@@ -198,7 +199,9 @@ static int cause_compare(const void *left, const void *right, void *arg)
 		return a->cause < b->cause ? -1 : 1;
 	if (a->comm != b->comm)
 		return a->comm < b->comm ? -1 : 1;
-	return strcmp(strtab_get(texts, a->object), strtab_get(texts, b->object));
+	if (texts)
+		return strcmp(strtab_get(texts, a->object), strtab_get(texts, b->object));
+	return a->object < b->object ? -1 : a->object > b->object;
 }
 
 /* Merges the smallest culprits until at most `room` are left. */
@@ -372,11 +375,32 @@ static void *slice_begin(void *arg)
 	return gather_new(slices->made, slices->options);
 }
 
-/* Adds a cause of a slice, whose texts and places are those of `why`. */
-static void cause_take(struct slices *slices, uint32_t number, const struct why *why,
-		       const struct why_group_cause *from)
+static uint32_t text_take(struct why *to, const struct why *from, uint32_t text)
+{
+	return strtab_put(to->texts, strtab_get(from->texts, text),
+			  strtab_length(from->texts, text));
+}
+
+/* Adds the texts of the first slice, which have the same order in any case, and the places of a
+ * slice. Returns the numbers of these, or NULL if there are none; the caller frees them. */
+static uint32_t *texts_take(const struct slices *slices, const struct why *from)
 {
 	struct why *to = slices->made->why;
+
+	for (uint32_t i = 0; !slices->all->any && i < strtab_count(from->texts); i++)
+		text_take(to, from, i);
+	slices->all->any = true;
+	if (!from->sample_places)
+		return NULL;
+	if (!to->sample_places)
+		to->sample_places = sample_places_new(to->model, slices->options->names, to->texts);
+	return sample_places_take(to->sample_places, from->sample_places);
+}
+
+/* Adds a cause of a slice, whose texts are those of `why`. */
+static void cause_take(struct slices *slices, uint32_t number, const struct why *why,
+		       const struct why_group_cause *from, const uint32_t *places)
+{
 	struct why_group_cause key = {.cause = from->cause,
 				      .own = from->own,
 				      .comm = from->comm,
@@ -385,8 +409,7 @@ static void cause_take(struct slices *slices, uint32_t number, const struct why 
 				      .last = MODEL_NONE};
 	struct why_group_cause *cause;
 
-	key.object = strtab_put(to->texts, strtab_get(why->texts, from->object),
-				strtab_length(why->texts, from->object));
+	key.object = text_take(slices->made->why, why, from->object);
 	cause = cause_add(slices->all, number, &key);
 	if (cause->total_ns)
 		cause->merged += from->merged;
@@ -398,12 +421,8 @@ static void cause_take(struct slices *slices, uint32_t number, const struct why 
 	cause->spans += from->spans;
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		cause->grade_ns[i] += from->grade_ns[i];
-	if (from->places.len && !to->sample_places)
-		to->sample_places = sample_places_new(to->model, slices->options->names, to->texts);
 	for (size_t i = 0; i < from->places.len; i++)
-		sample_counts_add(&cause->places,
-				  sample_places_take(to->sample_places, why->sample_places,
-						     from->places.data[i].place),
+		sample_counts_add(&cause->places, places[from->places.data[i].place],
 				  from->places.data[i].count);
 }
 
@@ -411,10 +430,12 @@ static int slice_end(const struct why *why, void *slice, void *arg)
 {
 	struct aggregate_gather *from = slice;
 	struct slices *slices = arg;
+	uint32_t *places;
 
 	slices->made->partial = from->any && is_enough(slices->all);
 	if (slices->made->partial)
 		return 1;
+	places = texts_take(slices, why);
 	for (uint32_t i = 0; i < slices->made->groups.len; i++) {
 		const struct why_group *group = &from->groups[i];
 		struct why_group *to = &slices->all->groups[i];
@@ -426,8 +447,9 @@ static int slice_end(const struct why *why, void *slice, void *arg)
 		to->median_count += group->median_count;
 		to->median_total_ns += group->median_total_ns;
 		for (size_t k = 0; k < group->causes.len; k++)
-			cause_take(slices, i, why, &group->causes.data[k]);
+			cause_take(slices, i, why, &group->causes.data[k], places);
 	}
+	free(places);
 	slices->all->stretches += from->stretches;
 	slices->made->partial = from->cut;
 	return from->cut;
@@ -441,17 +463,16 @@ static const struct why_slice_fns slice_fns = {slice_begin, add_instance, slice_
 static void group_finish(struct slices *slices, uint32_t number)
 {
 	struct why_group *group = &slices->all->groups[number];
-	const struct why *why = slices->made->why;
 
 	causes_fold(slices->all, number, WHY_GROUP_CAUSES_MAX);
 	if (group->causes.len)
 		qsort_r(group->causes.data, group->causes.len, sizeof(*group->causes.data),
-			cause_compare, why->texts);
+			cause_compare, NULL);
 	for (size_t i = 0; i < group->causes.len; i++) {
 		struct why_group_cause *cause = &group->causes.data[i];
 
 		cause->grade = why_grade_of(cause->grade_ns, cause->total_ns);
-		sample_counts_finish(&cause->places, why->sample_places);
+		sample_counts_finish(&cause->places);
 	}
 	slices->made->groups.data[number] = *group;
 	memset(&group->causes, 0, sizeof(group->causes));
@@ -472,7 +493,6 @@ int why_aggregate_new(struct why_aggregate **aggregate, const struct model *mode
 	groups_make(made);
 	percentiles_find(made);
 	slices.all = gather_new(made, options);
-	slices.all->texts = made->why->texts;
 	result = why_slices(model, options->names, &slice_fns, &slices, err);
 	for (uint32_t i = 0; i < made->groups.len; i++)
 		group_finish(&slices, i);

@@ -19,9 +19,4 @@ struct why_batch why_batch_from(const struct model *model, uint32_t first);
 int why_batch_explain(struct why_walk *walk, const struct model_marks *marks,
 		      const struct why_batch *batch, why_each_fn each, void *arg);
 
-/* Makes a walk of a capture without calls of GPUs and ranks, for the texts of a new struct why. The
- * caller ends it with why_walk_free() and why_free(). */
-struct why *why_walk_begin(struct why_walk *walk, const struct model *model,
-			   struct stack_names *names);
-
 #endif

@@ -71,7 +71,7 @@ void why_sampled_take(struct why_walk *walk, const struct why_sum *sum, struct w
 		sample_counts_add(
 			counts, sample_places_of(why->sample_places, walk->sampled.data[at].sample),
 			1);
-	sample_counts_finish(counts, why->sample_places);
+	sample_counts_finish(counts);
 	part->place_count = (uint32_t)counts->len;
 	for (size_t i = 0; i < counts->len; i++)
 		vec_add(&why->places, counts->data[i]);

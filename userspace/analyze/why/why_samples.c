@@ -85,14 +85,18 @@ static uint32_t text_take(struct strtab *texts, const struct strtab *from, uint3
 	return strtab_put(texts, strtab_get(from, text), strtab_length(from, text));
 }
 
-uint32_t sample_places_take(struct sample_places *places, const struct sample_places *from,
-			    uint32_t number)
+uint32_t *sample_places_take(struct sample_places *places, const struct sample_places *from)
 {
-	struct sample_place place = *sample_places_get(from, number);
+	uint32_t *numbers = memory_zeroed(from->list.len, sizeof(*numbers));
 
-	place.text = text_take(places->texts, from->texts, place.text);
-	place.module = text_take(places->texts, from->texts, place.module);
-	return place_number(places, &place);
+	for (size_t i = 0; i < from->list.len; i++) {
+		struct sample_place place = from->list.data[i];
+
+		place.text = text_take(places->texts, from->texts, place.text);
+		place.module = text_take(places->texts, from->texts, place.module);
+		numbers[i] = place_number(places, &place);
+	}
+	return numbers;
 }
 
 /* ---- the program's own code ---- */
@@ -325,26 +329,13 @@ static int by_place(const void *left, const void *right)
 	return a->place < b->place ? -1 : a->place > b->place;
 }
 
-static int place_compare(const struct sample_places *places, const struct sample_place *a,
-			 const struct sample_place *b)
-{
-	int order = strcmp(strtab_get(places->texts, a->text), strtab_get(places->texts, b->text))
-			    ?: strcmp(strtab_get(places->texts, a->module),
-				      strtab_get(places->texts, b->module));
-
-	return order ?: a->kernel - b->kernel ?: a->spin - b->spin ?: a->syscall - b->syscall;
-}
-
-/* Numbers of places say nothing: they depend on the order in which slices were explained. */
-static int by_count(const void *left, const void *right, void *arg)
+static int by_count(const void *left, const void *right)
 {
 	const struct sample_count *a = left, *b = right;
-	const struct sample_places *places = arg;
 
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
-	return place_compare(places, sample_places_get(places, a->place),
-			     sample_places_get(places, b->place));
+	return by_place(left, right);
 }
 
 static void counts_join(sample_counts *counts)
@@ -378,11 +369,11 @@ void sample_counts_add(sample_counts *counts, uint32_t place, uint32_t count)
 	vec_add(counts, (struct sample_count){place, count});
 }
 
-void sample_counts_finish(sample_counts *counts, const struct sample_places *places)
+void sample_counts_finish(sample_counts *counts)
 {
 	counts_join(counts);
 	if (counts->len)
-		qsort_r(counts->data, counts->len, sizeof(*counts->data), by_count, (void *)places);
+		qsort(counts->data, counts->len, sizeof(*counts->data), by_count);
 }
 
 uint64_t sample_counts_total(const struct sample_count *counts, size_t len)

@@ -55,17 +55,16 @@ void sample_places_free(struct sample_places *places);
 /* The place of model.samples.data[sample]. */
 uint32_t sample_places_of(struct sample_places *places, size_t sample);
 const struct sample_place *sample_places_get(const struct sample_places *places, uint32_t place);
-/* The number of a place of `from` among those of `places`. */
-uint32_t sample_places_take(struct sample_places *places, const struct sample_places *from,
-			    uint32_t place);
+/* Adds all places of `from`. Returns their numbers, which the caller frees. */
+uint32_t *sample_places_take(struct sample_places *places, const struct sample_places *from);
 /* "gemm_kernel, user", "kernel, write()"; the caller frees it. */
 char *sample_place_text(const struct sample_places *places, uint32_t place);
 
 /* Adds counts to a list. Equal places are summed up when the list would grow, and at the end by
  * sample_counts_finish(). */
 void sample_counts_add(sample_counts *counts, uint32_t place, uint32_t count);
-/* Sums up equal places, and sorts by falling count, then by what the places are. */
-void sample_counts_finish(sample_counts *counts, const struct sample_places *places);
+/* Sums up equal places, and sorts by falling count. */
+void sample_counts_finish(sample_counts *counts);
 uint64_t sample_counts_total(const struct sample_count *counts, size_t len);
 
 /* With fewer samples, nothing is printed for people. */

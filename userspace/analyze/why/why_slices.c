@@ -7,7 +7,9 @@
  *	thread 1:  slice 0 -----------> end 0, slice 3 ------> …
  *	thread 2:  slice 1 ------> (waits)  end 1, slice 4 ---> …
  */
-#include "analyze/why/why_slices_internal.h"
+#include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_each_internal.h"
+#include "analyze/why/why_instance_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -76,6 +78,8 @@ static void crew_work(struct crew *crew, struct why_walk *walk)
 	while (slice_take(crew, &batch, &number)) {
 		void *slice = crew->fns->begin(crew->arg);
 
+		sample_places_free(walk->why->sample_places);
+		walk->why->sample_places = NULL;
 		why_batch_explain(walk, crew->marks, &batch, crew->fns->each, slice);
 		slice_end(crew, walk->why, slice, number);
 	}
@@ -137,7 +141,7 @@ static void crew_run(struct crew *crew, struct why_walk *walk)
 	free(members);
 }
 
-int why_slices_explain(struct why_walk *walk, const struct why_slice_fns *fns, void *arg)
+static int slices_explain(struct why_walk *walk, const struct why_slice_fns *fns, void *arg)
 {
 	struct model_marks *marks = model_marks_new(walk->model, WHY_EACH_SWITCHES / 4,
 						    why_intervals_note, &walk->intervals);
@@ -153,4 +157,22 @@ int why_slices_explain(struct why_walk *walk, const struct why_slice_fns *fns, v
 	pthread_cond_destroy(&crew.turn);
 	model_marks_free(marks);
 	return crew.result;
+}
+
+int why_slices(const struct model *model, struct stack_names *names,
+	       const struct why_slice_fns *fns, void *arg, struct error *err)
+{
+	struct why_walk walk;
+	struct why *why;
+	int result = why_start(&why, &walk, model, names, err);
+
+	walk.no_chains = true;
+	if (!result) {
+		why_await_init(&walk.awaits, model, NULL);
+		why_evidence_init(&walk, NULL);
+		result = slices_explain(&walk, fns, arg);
+	}
+	why_walk_free(&walk);
+	why_free(why);
+	return result;
 }

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_instance_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/why_await_internal.h"
+#include "util/memory.h"
+
+struct why_instance why_span_instance(const struct model *model, uint32_t index)
+{
+	const struct model_span *span = &model->spans.data[index];
+
+	return (struct why_instance){
+		.span = index,
+		.thread = span->thread,
+		.from_ts = span->start_ts,
+		.to_ts = span->end_ts,
+		.begun_before = span->flags & MODEL_SPAN_BEGUN_BEFORE,
+		.unfinished = span->flags & MODEL_SPAN_UNFINISHED,
+		.left = span->flags & MODEL_SPAN_LEFT,
+		.ranks_behind = !model_span_ranks(span),
+		.ended_by = span->flags & MODEL_SPAN_MOVED ? span->end_thread : MODEL_NONE,
+	};
+}
+
+static int larger(const void *left, const void *right)
+{
+	const struct why_sum *a = left, *b = right;
+
+	if (a->part.ns != b->part.ns)
+		return a->part.ns > b->part.ns ? -1 : 1;
+	if (a->part.cause != b->part.cause)
+		return a->part.cause < b->part.cause ? -1 : 1;
+	return a->part.thread < b->part.thread ? -1 : a->part.thread > b->part.thread;
+}
+
+/* Up to this many similar threads stay apart. */
+#define ALIKE_MAX 4
+
+static int compare(uint32_t a, uint32_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static uint32_t pid_of(const struct model *model, const struct why_sum *sum)
+{
+	return model->threads.data[sum->part.thread].pid;
+}
+
+/*
+ * The process that a culprit shares with those that are alike. 0: it need not be the same one, as
+ * with the many short processes of a build. Ranks, and threads in a span, are told apart by their
+ * process.
+ */
+static uint32_t alike_pid(const struct model *model, const struct why_sum *sum)
+{
+	const struct model_process *process = model_process_of(model, sum->part.thread);
+	bool ranked = process && process->rank != MODEL_NONE;
+
+	return ranked || sum->site != MODEL_NONE ? pid_of(model, sum) : 0;
+}
+
+/* 0: the culprits differ only in their thread, or their process. */
+static int alike(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	uint32_t on_a = model_host_of(model, a->part.thread);
+	uint32_t on_b = model_host_of(model, b->part.thread);
+
+	return compare(a->part.cause, b->part.cause)
+		       ?: compare(model->threads.data[a->part.thread].comm,
+				  model->threads.data[b->part.thread].comm)
+			       ?: compare(a->site, b->site)
+				       ?: compare(a->part.object, b->part.object)
+					       ?: compare(on_a, on_b)
+						       ?: compare(alike_pid(model, a),
+								  alike_pid(model, b));
+}
+
+/* Groups similar sums, those of each process together. */
+static int alike_compare(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+	const struct model *model = arg;
+
+	return alike(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b)) ?: larger(a, b);
+}
+
+static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_sum *sum)
+{
+	why_sampled_join(walk, to, sum);
+	to->part.ns += sum->part.ns;
+	to->part.stretches += sum->part.stretches;
+	to->part.threads += sum->part.threads;
+	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
+		to->grade_ns[i] += sum->grade_ns[i];
+}
+
+/* Moves the sums of threads other than the instance's own to the front, and returns their
+ * number. */
+static size_t others_first(struct why_walk *walk, uint32_t own)
+{
+	size_t others = 0;
+
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum sum = walk->sums.data[i];
+
+		if (sum.part.thread == own || sum.part.thread >= walk->model->threads.len)
+			continue;
+		walk->sums.data[i] = walk->sums.data[others];
+		walk->sums.data[others++] = sum;
+	}
+	return others;
+}
+
+/* Merges similar sums, which are grouped by process, into one: the largest, with the time of
+ * all. */
+static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sums, size_t count)
+{
+	struct why_sum all;
+	size_t most = 0;
+	uint32_t processes = 1;
+
+	for (size_t i = 1; i < count; i++) {
+		processes += pid_of(walk->model, &sums[i]) != pid_of(walk->model, &sums[i - 1]);
+		if (larger(&sums[i], &sums[most]) < 0)
+			most = i;
+	}
+	all = sums[most];
+	all.part.processes = processes;
+	for (size_t i = 0; i < count; i++)
+		if (i != most)
+			add_sum(walk, &all, &sums[i]);
+	return all;
+}
+
+/* Merges the sums of many similar threads. */
+static void fold(struct why_walk *walk, uint32_t own)
+{
+	struct why_sum *sums = walk->sums.data;
+	size_t others = others_first(walk, own), kept = 0;
+
+	if (others <= ALIKE_MAX)
+		return;
+	qsort_r(sums, others, sizeof(*sums), alike_compare, (void *)walk->model);
+	for (size_t i = 0, end; i < others; i = end) {
+		for (end = i + 1; end < others && !alike(walk->model, &sums[i], &sums[end]);)
+			end++;
+		if (end - i <= ALIKE_MAX) {
+			memmove(&sums[kept], &sums[i], (end - i) * sizeof(*sums));
+			kept += end - i;
+			continue;
+		}
+		sums[kept] = group_sum(walk, &sums[i], end - i);
+		kept++;
+	}
+	memmove(&sums[kept], &sums[others], (walk->sums.len - others) * sizeof(*sums));
+	walk->sums.len -= others - kept;
+}
+
+/* Notes whether records were dropped during the instance. */
+static void judge(struct why_instance *instance, const struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	if (windows_touch(&walk->all_losses, instance->from_ts, instance->to_ts))
+		instance->loss = true;
+	if (instance->span != MODEL_NONE &&
+	    model->spans.data[instance->span].flags & MODEL_SPAN_LOSS)
+		instance->loss = true;
+}
+
+static void grade(struct why_sum *sum, const struct why_instance *instance)
+{
+	/* We can only guess when the span moved to the other thread. */
+	bool elsewhere = instance->ended_by != MODEL_NONE;
+	bool doubtful = instance->loss || instance->begun_before || elsewhere;
+
+	sum->part.grade = why_grade_of(sum->grade_ns, sum->part.ns);
+	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
+		sum->part.grade = WHY_GRADE_LIKELY;
+}
+
+/* Adds time that waffle-bpf itself took for the capture. */
+static void add_own(struct why_instance *instance, const struct why_walk *walk,
+		    const struct why_part *part)
+{
+	if (part->object &&
+	    (part->object == walk->own_cpu_text || part->object == walk->own_hold_text))
+		instance->own_ns += part->ns;
+}
+
+void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
+{
+	judge(instance, walk);
+	if (walk->sums.len)
+		qsort(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), larger);
+	instance->part = (uint32_t)why->parts.len;
+	instance->part_count = (uint32_t)walk->sums.len;
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum *sum = &walk->sums.data[i];
+
+		grade(sum, instance);
+		add_own(instance, walk, &sum->part);
+		why_sampled_take(walk, sum, &sum->part);
+		sum->part.step = (uint32_t)why->steps.len;
+		vec_need(&why->steps, sum->part.step_count);
+		vec_add(&why->parts, sum->part);
+		memcpy(&why->steps.data[why->steps.len], walk->chains.data[sum->chain].steps,
+		       sum->part.step_count * sizeof(struct why_step));
+		for (uint32_t k = 0; k < sum->part.step_count; k++) {
+			struct why_step *step = &why->steps.data[why->steps.len + k];
+
+			if (step->series_last)
+				why_series_describe(walk, step);
+		}
+		why->steps.len += sum->part.step_count;
+	}
+}
+
+void why_instance_parts(struct why *why, struct why_walk *walk, struct why_instance *instance)
+{
+	instance->part = 0;
+	instance->part_count = (uint32_t)walk->sums.len;
+	why->parts.len = 0;
+	why->places.len = 0;
+	vec_need(&why->parts, walk->sums.len);
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum *sum = &walk->sums.data[i];
+
+		grade(sum, instance);
+		why_sampled_take(walk, sum, &sum->part);
+		why->parts.data[why->parts.len++] = sum->part;
+	}
+}
+
+void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
+{
+	walk->instance = instance;
+	walk->end_ts = instance->to_ts;
+	walk->depth = 0;
+	walk->sums.len = 0;
+	walk->sampled.len = 0;
+	if (walk->more_sums.len)
+		map_free(&walk->more_sums);
+	walk->instances++;
+	why_await_forget(&walk->awaits);
+	if (instance->ended_by < walk->model->threads.len)
+		why_walk_handed_over(walk, instance);
+	else
+		why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
+	/* Without chains, the caller adds up instances by names, not by threads. */
+	if (!walk->no_chains)
+		fold(walk, instance->thread);
+}
+
+struct why *why_walk_begin(struct why_walk *walk, const struct model *model,
+			   struct stack_names *names)
+{
+	struct why *why = memory_zeroed(1, sizeof(*why));
+
+	why->model = model;
+	why->texts = strtab_make();
+	*walk = (struct why_walk){.why = why, .model = model, .names = names};
+	why_intervals_init(&walk->intervals, model);
+	return why;
+}
+
+int why_start(struct why **why, struct why_walk *walk, const struct model *model,
+	      struct stack_names *names, struct error *err)
+{
+	*walk = (struct why_walk){0};
+	*why = NULL;
+	if (!model->sched)
+		return error_set(err, ENODATA,
+				 "the capture has no scheduler records, which show why threads "
+				 "waited; record it with the source sched");
+	*why = why_walk_begin(walk, model, names);
+	return 0;
+}
