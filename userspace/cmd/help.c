@@ -53,8 +53,8 @@ struct help_variable {
 static const struct help_variable variables[] = {
 	{"WAFFLE_FILTER", "the filter if --filter is not given"},
 	{"WAFFLE_DEBUG_DIR", "the folder of debug files, instead of /usr/lib/debug"},
-	{"WAFFLE_CACHE", "the folder in which root's captures keep unwinding tables, instead of "
-			 "/var/cache/waffle; off: none"},
+	{"WAFFLE_CACHE", "the folder in which root's captures keep what they found in large "
+			 "files, instead of /var/cache/waffle; off: none"},
 	{"DEBUGINFOD_URLS", "servers from which missing debug files are fetched, by the commands "
 			    "that read captures"},
 	{"WAFFLE_LIBBPF", "if set, attach and run print libbpf's messages and the verifier's"},

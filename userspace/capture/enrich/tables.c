@@ -15,7 +15,7 @@
 #include "util/privileges.h"
 #include "util/vec.h"
 
-#define REQUESTS_MAX 1024 /* open files */
+#define REQUESTS_MAX 1024        /* open files */
 #define LARGE_BYTES (16ll << 20) /* table_maker_wait() may leave out files of this size */
 
 struct tables_request {

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "target/process/image_pages_internal.h"
+
 #define CHUNK_PAGES 32 /* as much as opener_read() reads at once */
 #define CACHE_PAGES 4096
 #define SEARCH_BYTES_MAX (16ull << 30) /* of one search */

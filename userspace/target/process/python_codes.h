@@ -8,8 +8,9 @@
 #ifndef WAFFLE_TARGET_PROCESS_PYTHON_CODES_H
 #define WAFFLE_TARGET_PROCESS_PYTHON_CODES_H
 
-#include "target/process/image_pages.h"
 #include "target/process/python.h"
+
+struct image_pages;
 
 struct python_code {
 	uint64_t address;

@@ -13,11 +13,12 @@
 #ifndef WAFFLE_TARGET_PROCESS_PYTHON_THREADS_H
 #define WAFFLE_TARGET_PROCESS_PYTHON_THREADS_H
 
-#include "target/process/image_pages.h"
 #include "target/process/python.h"
 
 #define PYTHON_THREAD_NAME_MAX 64
 #define PYTHON_THREADS_STEP 8 /* the most threads that a step finds */
+
+struct image_pages;
 
 struct python_thread {
 	uint32_t seen_tid;                 /* as the process sees it */

@@ -25,7 +25,7 @@
 #include "util/wire.h"
 
 #define FILE_CACHE_FOLDER "/var/cache/waffle"
-#define FILE_CACHE_FILE_MIN (1u << 20)    /* smaller files are parsed in a millisecond */
+#define FILE_CACHE_FILE_MIN (1u << 20) /* smaller files are parsed in a millisecond */
 /* Of all entries: beyond this, the oldest are removed. */
 #define FILE_CACHE_BYTES_MAX (512u << 20)
 #define FILE_CACHE_ENTRIES_MAX 4096
