@@ -53,6 +53,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_TRACK_HIT, /* of a ring: becomes ON_TRACK, HIT and SPAN_END */
 	WAFFLE_REC_HALTED,    /* a thread that is blocked at the end: becomes OPEN_WAIT */
 	WAFFLE_REC_SOCKET,    /* a server's connection: becomes HIT and SPAN_END of a request */
+	WAFFLE_REC_ENDPOINTS, /* the addresses of a socket that a later wait is for */
 	WAFFLE_REC_WATCHED,   /* an access to a function of Python: becomes HIT or RETURN */
 	WAFFLE_REC_RING_COUNT
 };
@@ -553,6 +554,20 @@ struct waffle_rec_open_wait {
 #define WAFFLE_OPEN_WAIT_WORD 4u
 /* It is no lock: the thread waits for the end of that thread (pthread_join()). */
 #define WAFFLE_OPEN_WAIT_JOIN 8u
+
+/* The addresses of a socket of IPv4 or IPv6, when a wait for it ended. The socket may be closed
+ * before userspace can look. They are recorded once, and again when they change. */
+struct waffle_rec_endpoints {
+	struct waffle_rec rec;
+	__u64 ino; /* of the socket */
+	__u32 dev;
+	__u32 tgid;
+	__u8 local[16], remote[16];    /* an address of IPv4 is in the first four bytes */
+	__u16 local_port, remote_port; /* 0: no peer */
+	__u8 version;                  /* 4 or 6 */
+	__u8 protocol;
+	__u16 reserved;
+};
 
 /* A thread that is blocked at the end of the capture, with its registers in user mode. Followed by
  * kernel_bytes bytes: addresses of its kernel stack, innermost first. */

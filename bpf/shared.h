@@ -107,8 +107,8 @@ extern bool privileged_seen; /* a target has run a program that gained privilege
 extern bool probes_wide;     /* a probe is armed in all processes */
 extern bool finished; /* set at the end of the capture, so that all recording stops together */
 
-/* The first descriptors that poll(2) or select(2) waits for; -1: none. The count is greater if there
- * are more. 0: another wait, or they are unknown. */
+/* The first descriptors that poll(2) or select(2) waits for; -1: none. The count is greater if
+ * there are more. 0: another wait, or they are unknown. */
 struct polled {
 	__u32 count;
 	__u32 descriptors[WAFFLE_POLLED_MAX];
@@ -121,7 +121,7 @@ struct thread_wait {
 	__u64 stack_ts;     /* when a user stack was last taken */
 	__u64 lately_ns;    /* the longest wait of late: each wait leaves a quarter of it */
 	__u32 kernel_stack, user_stack;
-	__u64 task; /* scratch: its address as a number */
+	__u64 task;                              /* scratch: its address as a number */
 	__u64 fault_ts, fault_address, fault_ip; /* of the current page fault; fault_ts 0: none */
 	__u64 minor_flt, major_flt;              /* the thread's counters when that fault began */
 	/* Faults not yet reported. */
@@ -387,6 +387,18 @@ static __always_inline bool thread_is_traced(struct task_struct *task)
 
 #define X86_TS_COMPAT 2u         /* arch/x86/include/asm/thread_info.h */
 #define ARM64_PSR_MODE32 0x10ull /* arch/arm64/include/uapi/asm/ptrace.h: PSR_MODE32_BIT */
+
+/* The fifth argument of the system call that a thread is in. */
+static __always_inline __u64 task_syscall_fifth(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+#if defined(__TARGET_ARCH_x86)
+	return regs->r8;
+#elif defined(__TARGET_ARCH_arm64)
+	return regs->regs[4];
+#endif
+}
 
 /* The system call that a thread is in, and its first arguments. -1: none, or one of a 32-bit
  * program, which have other numbers. */

@@ -119,6 +119,158 @@ __noinline int memory_emit(__u64 task_at, __u64 now, __u32 flags)
 	return 0;
 }
 
+/* ---- addresses of sockets ---- */
+
+#define SOCKFS_MAGIC 0x534f434b /* include/uapi/linux/magic.h */
+enum { AF_INET = 2, AF_INET6 = 10, IPPROTO_UDP = 17 };
+enum { ENDPOINTS_MAX = 8192 };
+
+/* To whom an unconnected socket has sent; key: the inode of the socket. If that is more than one,
+ * as of a server, none is its peer. */
+struct sent_to {
+	__u32 address[4];
+	__u16 port, several;
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, ENDPOINTS_MAX);
+	__type(key, __u64);
+	__type(value, struct sent_to);
+} sent_to SEC(".maps");
+
+/* What was recorded of a socket, by its inode: a hash of the addresses. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, ENDPOINTS_MAX);
+	__type(key, __u64);
+	__type(value, __u64);
+} endpoints SEC(".maps");
+
+static __always_inline __u16 from_network(__u16 port)
+{
+	return __builtin_bswap16(port);
+}
+
+/* Fills in all but the header. False: it is no socket of IPv4 or IPv6. */
+static __always_inline bool endpoints_read(struct waffle_rec_endpoints *to, struct file *file)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sock = BPF_CORE_READ(socket, sk);
+	__u16 family = BPF_CORE_READ(sock, __sk_common.skc_family);
+	struct sent_to *sent;
+
+	if (family == AF_INET) {
+		bpf_core_read(to->local, 4, &sock->__sk_common.skc_rcv_saddr);
+		bpf_core_read(to->remote, 4, &sock->__sk_common.skc_daddr);
+	} else if (family == AF_INET6) {
+		bpf_core_read(to->local, 16, &sock->__sk_common.skc_v6_rcv_saddr);
+		bpf_core_read(to->remote, 16, &sock->__sk_common.skc_v6_daddr);
+	} else {
+		return false;
+	}
+	to->version = family == AF_INET ? 4 : 6;
+	to->protocol = BPF_CORE_READ(sock, sk_protocol);
+	to->local_port = BPF_CORE_READ(sock, __sk_common.skc_num);
+	to->remote_port = from_network(BPF_CORE_READ(sock, __sk_common.skc_dport));
+	to->ino = BPF_CORE_READ(file, f_inode, i_ino);
+	to->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	sent = to->remote_port ? NULL : bpf_map_lookup_elem(&sent_to, &to->ino);
+	if (!sent || sent->several)
+		return true;
+	__builtin_memcpy(to->remote, sent->address, sizeof(to->remote));
+	to->remote_port = sent->port;
+	return true;
+}
+
+__noinline int endpoints_emit(__u64 file_at, __u64 who, __u64 now)
+{
+	struct file *file = (struct file *)file_at;
+	struct waffle_rec_endpoints read = {}, *rec;
+	__u32 cpu = bpf_get_smp_processor_id();
+	__u64 hash = 0, *known;
+
+	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) != SOCKFS_MAGIC ||
+	    !endpoints_read(&read, file))
+		return 0;
+	for (__u32 i = 0; i < 32; i += 8)
+		hash = (hash ^ *(__u64 *)(read.local + i)) * 0x9e3779b97f4a7c15ull;
+	hash ^= (__u64)read.local_port << 16 | read.remote_port;
+	known = bpf_map_lookup_elem(&endpoints, &read.ino);
+	if (known && *known == hash)
+		return 0;
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	__builtin_memcpy(rec, &read, sizeof(*rec));
+	record_begin(&rec->rec, WAFFLE_REC_ENDPOINTS, (__u32)who, cpu);
+	rec->rec.ts = now - TRACE_AHEAD_NS;
+	rec->tgid = who >> 32;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	bpf_map_update_elem(&endpoints, &read.ino, &hash, BPF_ANY);
+	return 0;
+}
+
+#if defined(__TARGET_ARCH_x86)
+enum { CALL_SENDTO = 44, CALL_SENDMSG = 46 };
+#elif defined(__TARGET_ARCH_arm64)
+enum { CALL_SENDTO = 206, CALL_SENDMSG = 211 };
+#endif
+
+/* struct sockaddr_in and struct sockaddr_in6, as programs lay them out. */
+struct socket_address {
+	__u16 family, port;
+	__u32 address; /* of IPv4 */
+	__u8 address6[16];
+};
+
+/* Where the address is to which the current system call sends; 0: nowhere that is known. */
+static __always_inline __u64 address_find(struct task_struct *task)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS], address = 0, fifth = task_syscall_fifth(task);
+	__s32 syscall = task_syscall(task, args);
+
+	barrier_var(fifth); /* else clang merges two loads that the verifier tells apart */
+	if (syscall == CALL_SENDTO)
+		return fifth;
+	if (syscall == CALL_SENDMSG) /* the first member of struct user_msghdr */
+		bpf_probe_read_user(&address, sizeof(address), (void *)args[1]);
+	return address;
+}
+
+/* A datagram was sent by a socket that is not connected, as some programs ask name servers. */
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_datagram, struct sock *sock, int sent)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct socket_address address = {};
+	struct sent_to to = {}, *known;
+	__u64 at, ino;
+
+	if (finished || sent <= 0 || BPF_CORE_READ(sock, sk_protocol) != IPPROTO_UDP ||
+	    BPF_CORE_READ(sock, __sk_common.skc_dport) || !target_has(task->tgid))
+		return 0;
+	at = address_find(task);
+	if (!at || bpf_probe_read_user(&address, 8, (void *)at))
+		return 0;
+	if (address.family == AF_INET)
+		__builtin_memcpy(to.address, &address.address, 4);
+	else if (address.family != AF_INET6 ||
+		 bpf_probe_read_user(to.address, sizeof(to.address), (void *)(at + 8)))
+		return 0;
+	to.port = from_network(address.port);
+	ino = BPF_CORE_READ(sock, sk_socket, file, f_inode, i_ino);
+	known = bpf_map_lookup_elem(&sent_to, &ino);
+	if (known)
+		to.several =
+			known->several || known->port != to.port ||
+			known->address[0] != to.address[0] || known->address[1] != to.address[1] ||
+			known->address[2] != to.address[2] || known->address[3] != to.address[3];
+	bpf_map_update_elem(&sent_to, &ino, &to, BPF_ANY);
+	return 0;
+}
+
 /* ---- page faults ---- */
 
 static __always_inline void fault_add(struct thread_wait *wait, __u64 from_ts, __u64 took)

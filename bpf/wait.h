@@ -368,6 +368,19 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 desc
 	return bpf_probe_read_kernel(&file, sizeof(file), files_at) ? NULL : file;
 }
 
+/* Records the addresses of a socket of IPv4 or IPv6, if it is one, and if they are new. `who`: tgid
+ * and tid of the thread that waited. Global, so that the verifier checks it once. */
+int endpoints_emit(__u64 file_at, __u64 who, __u64 now);
+
+static __always_inline void descriptor_endpoints(struct task_struct *task, __u32 descriptor,
+						 __u64 now)
+{
+	struct file *file = file_of(task, descriptor);
+
+	if (file)
+		endpoints_emit((__u64)file, (__u64)task->tgid << 32 | (__u32)task->pid, now);
+}
+
 /* Several descriptors: user space looks up their names. */
 static __always_inline void wait_polled(const struct thread_wait *wait, struct waffle_rec_wait *rec)
 {
@@ -410,6 +423,10 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 
 	if (!address && !file && !wait->kernel_stack && !wait->user_stack)
 		return;
+	if (file && !polled)
+		descriptor_endpoints(task, args[0], now);
+	for (__u32 i = 0; file && i < WAFFLE_POLLED_MAX && i < polled; i++)
+		descriptor_endpoints(task, wait->polled.descriptors[i], now);
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return;

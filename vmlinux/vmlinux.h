@@ -264,6 +264,7 @@ struct inode {
 struct file {
 	struct inode *f_inode;
 	struct path f_path;
+	void *private_data;
 };
 
 struct fdtable {
@@ -279,15 +280,30 @@ struct block_device {
 	dev_t bd_dev;
 };
 
+struct in6_addr {
+	__u8 bytes[16];
+};
+
 struct sock_common {
 	unsigned short skc_num; /* the local port */
+	unsigned short skc_dport;
 	unsigned short skc_family;
+	__u32 skc_rcv_saddr, skc_daddr;
+	struct in6_addr skc_v6_rcv_saddr, skc_v6_daddr;
 };
+
+struct socket;
 
 struct sock {
 	struct sock_common __sk_common;
 	__u16 sk_type;
 	__u16 sk_protocol;
+	struct socket *sk_socket;
+};
+
+struct socket {
+	struct file *file;
+	struct sock *sk;
 };
 
 struct tcp_sock {

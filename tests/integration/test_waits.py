@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What explains waits, source by source, against what the program and the kernel say themselves."""
 
+import collections
 import json
 import os
 import pathlib
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from tracer import Capture, parse_log, tries
+from tracer import PROGRAMS, Capture, parse_log, tries
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 MIB = 1 << 20
@@ -217,6 +218,20 @@ def test_read_names_the_file_behind_the_descriptor(explain, tmp_path, mode, name
         "unix": f"unix {path}",
     }
     assert wait["args"].get("detail") == details.get(mode)
+
+
+def test_sockets_that_are_closed_at_once_have_their_peers(waffle):
+    capture = waffle.run(sys.executable, PROGRAMS / "short_sockets.py")
+    stream, datagrams = capture.result.stdout.split()
+    waits = [row for row in capture.rows() if row["kind"] == "wait" and row["tid"] == row["pid"]
+             and row["args"].get("object", "").startswith("socket:")]
+    peers = collections.Counter(row["args"].get("detail", "").rpartition(" <-> ")[2] for row in waits)
+    assert peers[f"127.0.0.1:{stream}"] >= 5 and peers[f"127.0.0.1:{datagrams}"] >= 9
+    assert sum(peers.values()) == peers[f"127.0.0.1:{stream}"] + peers[f"127.0.0.1:{datagrams}"]
+    # A server that answers several clients has no peer.
+    served = {row["args"].get("detail") for row in capture.rows() if row["kind"] == "wait"
+              and row["args"].get("detail", "").startswith(f"udp 127.0.0.1:{datagrams}")}
+    assert f"udp 127.0.0.1:{datagrams}" in served and len(served) <= 2
 
 
 def test_files_of_one_inode_are_told_apart_by_their_descriptors(explain):

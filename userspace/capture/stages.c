@@ -248,7 +248,7 @@ static inline int record_finish(const struct stages *stages, struct stage_record
 	STAGE(names_follow, KIND(TASK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(unwinding_follow, KIND(FORK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(calls_forget, KIND(EXEC) | KIND(EXIT));
-	STAGE(object_name, KIND(WAIT) | KIND(IO) | KIND(QUOTA) | KIND(MEMORY));
+	STAGE(object_name, KIND(ENDPOINTS) | KIND(WAIT) | KIND(IO) | KIND(QUOTA) | KIND(MEMORY));
 	STAGE(addresses_map, KIND(WAIT) | KIND(FAULT));
 	STAGE(stacks_number, KIND(TRACE) | KIND(FRAMES) | KIND(CODE) | KIND(WAIT) | KIND(WAKE) |
 				     KIND(EXIT) | KIND(STACK) | KIND(SAMPLE) | KIND(OPEN_WAIT));
@@ -258,7 +258,7 @@ static inline int record_finish(const struct stages *stages, struct stage_record
 	STAGE(record_tap, ALL_KINDS);
 	STAGE(trigger_follow,
 	      KIND(HIT) | KIND(RETURN) | KIND(SPAN_END) | KIND(TASK) | KIND(EXEC) | KIND(EXIT));
-	STAGE(record_write, ALL_KINDS & ~(KIND(TRACE) | KIND(CODE)));
+	STAGE(record_write, ALL_KINDS & ~(KIND(TRACE) | KIND(CODE) | KIND(ENDPOINTS)));
 	return result;
 }
 

@@ -345,5 +345,6 @@ const struct record_kind record_kinds[] = {
 		RING(track_hit, SPANS, offsetof(struct waffle_rec_track_hit, frame_bytes)),
 	[WAFFLE_REC_HALTED] = RING(halted, COUNT, offsetof(struct waffle_rec_halted, kernel_bytes)),
 	[WAFFLE_REC_SOCKET] = RING(socket, SPANS, offsetof(struct waffle_rec_socket, frame_bytes)),
+	[WAFFLE_REC_ENDPOINTS] = RING(endpoints, WAITS, 0),
 	[WAFFLE_REC_WATCHED] = RING(watched, SPANS, 0),
 };

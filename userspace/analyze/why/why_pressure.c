@@ -120,7 +120,7 @@ struct neighbour {
 };
 
 /* The requests that were in flight during a wait. */
-struct requests {
+struct wait_requests {
 	uint64_t own_ns; /* sum of the time that those which the wait may be for took of it */
 	uint64_t own_bytes;
 	uint32_t disk; /* 0: unknown */
@@ -128,7 +128,7 @@ struct requests {
 	uint32_t neighbour_count;
 };
 
-static void add_neighbour(struct requests *requests, const struct model *model,
+static void add_neighbour(struct wait_requests *requests, const struct model *model,
 			  const struct model_io *io)
 {
 	uint32_t comm, at = 0;
@@ -146,7 +146,7 @@ static void add_neighbour(struct requests *requests, const struct model *model,
 	requests->neighbours[at].bytes += io->bytes;
 }
 
-static void add_own(struct requests *requests, const struct why_blocked *blocked,
+static void add_own(struct wait_requests *requests, const struct why_blocked *blocked,
 		    const struct model_io *io)
 {
 	uint64_t from = io->issue_ts > blocked->from ? io->issue_ts : blocked->from;
@@ -167,7 +167,7 @@ static bool is_own(const struct model *model, const struct why_blocked *blocked,
 }
 
 static void find_requests(struct why_walk *walk, const struct why_blocked *blocked,
-			  struct requests *requests)
+			  struct wait_requests *requests)
 {
 	const struct model *model = walk->model;
 	const struct model_io *ios = model->ios.data;
@@ -219,7 +219,7 @@ static void add_io_limit(struct why_walk *walk, const struct model_io_limit *lim
 	    count ? " times" : "");
 }
 
-static const struct neighbour *largest(const struct requests *requests)
+static const struct neighbour *largest(const struct wait_requests *requests)
 {
 	const struct neighbour *found = NULL;
 
@@ -238,7 +238,7 @@ static void add_disk(struct why_walk *walk, const struct why_blocked *blocked, b
 	uint32_t pid = model->threads.data[blocked->thread].pid;
 	const struct model_io_limit *limit;
 	const struct neighbour *neighbour;
-	struct requests requests = {0};
+	struct wait_requests requests = {0};
 	char bytes[UNITS_TEXT];
 
 	find_requests(walk, blocked, &requests);

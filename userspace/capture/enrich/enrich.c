@@ -191,6 +191,9 @@ int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 	else if (rec->kind == WAFFLE_REC_QUOTA)
 		number = object_names_cgroup(enrich->objects, (pid_t)rec->tid,
 					     ((const struct waffle_rec_quota *)rec)->cgroup, err);
+	else if (rec->kind == WAFFLE_REC_ENDPOINTS)
+		number = object_names_endpoints(enrich->objects,
+						(const struct waffle_rec_endpoints *)rec, err);
 	else if (rec->kind == WAFFLE_REC_MEMORY)
 		number = memory_object(enrich, (struct waffle_rec_memory *)rec, err);
 	return number < 0 ? (int)number : 0;

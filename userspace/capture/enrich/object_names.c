@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/enrich/object_names_internal.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #include "util/keymap.h"
 #include "util/vec.h"
 
+#define ADDRESS_TEXT (INET6_ADDRSTRLEN + 16)
 #define OBJECTS_MAX (1u << 20)
 #define AGAIN_NS 100000000ull /* minimum interval of lookups for names that may change */
 /* Lookups may take so much time at once, and this share of the total time. */
@@ -265,6 +268,45 @@ int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const s
 		row->kind = OBJECT_FIXED;
 	}
 	result = row_write(names, row, (uint32_t)pid, err);
+	return result ? result : (int64_t)row->number;
+}
+
+/* Prints "127.0.0.1:80" or "[::1]:80". */
+static void address_put(char text[ADDRESS_TEXT], const uint8_t address[16], unsigned version,
+			uint16_t port)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
+	char ip[INET6_ADDRSTRLEN];
+
+	if (version == 6 && !memcmp(address, mapped, sizeof(mapped))) {
+		address += sizeof(mapped); /* an IPv4 address in an IPv6 socket */
+		version = 4;
+	}
+	inet_ntop(version == 4 ? AF_INET : AF_INET6, address, ip, sizeof(ip));
+	snprintf(text, ADDRESS_TEXT, version == 4 ? "%s:%u" : "[%s]:%u", ip, port);
+}
+
+int64_t object_names_endpoints(struct object_names *names,
+			       const struct waffle_rec_endpoints *endpoints, struct error *err)
+{
+	const struct file_key key = {.ino = endpoints->ino, .dev = endpoints->dev};
+	const char *kind = endpoints->protocol == IPPROTO_TCP   ? "tcp"
+			   : endpoints->protocol == IPPROTO_UDP ? "udp"
+								: NULL;
+	struct object_row *row = kind ? row_get(names, &key, 0, 0) : NULL;
+	char local[ADDRESS_TEXT], remote[ADDRESS_TEXT];
+	int result;
+
+	if (!row)
+		return 0;
+	address_put(local, endpoints->local, endpoints->version, endpoints->local_port);
+	address_put(remote, endpoints->remote, endpoints->version, endpoints->remote_port);
+	snprintf(names->found.name, sizeof(names->found.name), "socket:[%" PRIu64 "]", key.ino);
+	snprintf(names->found.detail, sizeof(names->found.detail), "%s %s%s%s", kind, local,
+		 endpoints->remote_port ? " <-> " : "", endpoints->remote_port ? remote : "");
+	row->kind = OBJECT_FIXED;
+	row->looked_ts = clock_monotonic_ns();
+	result = row_write(names, row, endpoints->tgid, err);
 	return result ? result : (int64_t)row->number;
 }
 

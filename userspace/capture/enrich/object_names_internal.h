@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include "bpf/record.h"
 #include "store/store.h"
 #include "target/process/descriptors.h"
 
@@ -22,6 +23,9 @@ void object_names_close(struct object_names *names);
 /* `kind`: the first 8 bytes of the kernel's name of an anonymous inode, "[timerfd", or "". */
 int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
 			  const char *kind, struct error *err);
+/* Names a socket by its addresses, which the kernel has recorded. */
+int64_t object_names_endpoints(struct object_names *names,
+			       const struct waffle_rec_endpoints *endpoints, struct error *err);
 /* The same of several descriptors, of which at most WAFFLE_POLLED_MAX are in `fds`; `count` is
  * greater if there are more. */
 int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
