@@ -21,7 +21,9 @@ static void check_text(const char *text, size_t max)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct request_head head;
+	size_t next = request_head_next((const char *)data, size);
 
+	require(!next || next < size);
 	if (!request_head_read(&head, (const char *)data, size))
 		return 0;
 	require(head.protocol < REQUEST_PROTOCOLS && head.method[0]);
