@@ -111,7 +111,7 @@ def test_threads_of_a_forked_worker_have_their_own_names(waffle, start, python):
 
 
 def test_a_process_that_sees_other_tids_has_the_names(waffle, start):
-    program = start("unshare", "--pid", "--fork", "--mount-proc", sys.executable, PROGRAM)
+    program = start("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, PROGRAM)
     told = json.loads(program.until("ready"))
     assert told["pid"] == 1
     children = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text(encoding="utf-8").split()

@@ -48,7 +48,9 @@ def tell(prefix):
 
 
 def fork():
-    forks.wait()
+    while not forks.wait(0.05):
+        if stop.is_set():
+            return None
     parent = os.getpid()
     if os.fork():
         return wait()

@@ -350,13 +350,14 @@ static uint64_t set_fingerprint(struct call_set *set)
 		return set->fingerprint;
 	for (size_t i = 0; i < set->entries.len; i++) {
 		const struct call_spec *spec = &set->entries.data[i]->spec;
-		const uint32_t words[] = {spec->type, spec->role,  spec->flags, spec->group,
-					  spec->pair, spec->event, spec->quiet};
+		char numbers[96];
 
+		snprintf(numbers, sizeof(numbers), "%u %u %u %u %d %d %d", spec->type, spec->role,
+			 spec->flags, spec->group, spec->pair, spec->event, spec->quiet);
 		hash = text_fingerprint(hash, spec->source.origin);
 		hash = hash_bytes(hash, spec->source.text, spec->source.len);
 		hash = text_fingerprint(hash, spec->category);
-		hash = hash_bytes(hash, words, sizeof(words));
+		hash = text_fingerprint(hash, numbers);
 	}
 	for (size_t i = 0; i < set->tables.enum_names.len; i++)
 		hash = text_fingerprint(hash, set->tables.enum_names.data[i]);
