@@ -42,8 +42,8 @@ enum waffle_rec_kind {
 	WAFFLE_REC_SAMPLE,    /* which code a traced thread was running */
 	WAFFLE_REC_OPEN_WAIT, /* a wait that goes on when the capture ends */
 	WAFFLE_REC_THREAD_NAME, /* name that a thread has in its own program */
-	WAFFLE_REC_MEMORY,    /* a traced thread waited while its cgroup used all of its memory */
-	WAFFLE_REC_IO_LIMIT,  /* a traced process may use a disk only so much */
+	WAFFLE_REC_MEMORY,      /* a traced thread waited while its cgroup used all of its memory */
+	WAFFLE_REC_IO_LIMIT,    /* a traced process may use a disk only so much */
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,

@@ -9,6 +9,7 @@
 #include "model/captures_internal.h"
 #include "model/comm/comm.h"
 #include "model/gpu/gpu.h"
+#include "model/gpu/gpu_op_kind.h"
 #include "model/gpu/gpu_records.h"
 #include "util/memory.h"
 
@@ -303,7 +304,8 @@ static void add_hosts(struct model *model, const struct store_reader *reader)
 
 static bool site_is_plain(const struct site_info *site)
 {
-	if (site->kind != WAFFLE_SITE_SPAN || site->call || site->role != SITE_ROLE_NONE)
+	if (site->kind != WAFFLE_SITE_SPAN || site->call || site->role != SITE_ROLE_NONE ||
+	    !strcmp(site->category, GPU_CATEGORY))
 		return false;
 	for (unsigned key = 0; key < site->key_count && key < WAFFLE_KEYS_MAX; key++)
 		if (site->keys[key].type == WAFFLE_KEY_CAUSE_SPAN ||
@@ -325,7 +327,8 @@ static void prepare(struct builder *builder, const struct store_reader *reader)
 					   .call = site->call,
 					   .plain = site_is_plain(site)};
 
-		build.session = site->kind == WAFFLE_SITE_EVENT && !strcmp(site->category, "gpu") &&
+		build.session = site->kind == WAFFLE_SITE_EVENT &&
+				!strcmp(site->category, GPU_CATEGORY) &&
 				!strcmp(site->name, "session");
 		for (unsigned key = 0; key < site->key_count && key < WAFFLE_KEYS_MAX; key++)
 			build.has_links |= site->keys[key].type == WAFFLE_KEY_CAUSE_SPAN ||

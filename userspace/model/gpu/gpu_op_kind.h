@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* The category of all sites of libwaffle-gpu. */
+#define GPU_CATEGORY "gpu"
+
 /* The order is that of gpu_op_kind_names. */
 enum gpu_op_kind {
 	GPU_OP_KERNEL,

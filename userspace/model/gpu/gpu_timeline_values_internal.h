@@ -3,10 +3,8 @@
 #ifndef WAFFLE_MODEL_GPU_GPU_TIMELINE_VALUES_INTERNAL_H
 #define WAFFLE_MODEL_GPU_GPU_TIMELINE_VALUES_INTERNAL_H
 
+#include "model/gpu/gpu_op_kind.h"
 #include "model/model.h"
-
-/* The category of all that libwaffle-gpu records. */
-#define GPU_CATEGORY "gpu"
 
 /* Which of a site's values mean what. The order is that of the names in gpu_timeline_values.c. */
 enum timeline_key {
