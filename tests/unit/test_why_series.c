@@ -418,7 +418,7 @@ static void test_before_a_thread_was_started_its_starter_explains_the_wait(void 
 	why = end(&capture, 9);
 	check_part(why, 0, "user-work", 4 * MS + 10, 13, "likely", "futex 0x7f00");
 	check_part(why, 1, "user-work", 4 * MS - 30, 14, "likely", "futex 0x7f00");
-	assert_true(why->steps.data[part_of(why, 0)->step + 1].unborn);
+	assert_true(why->steps.data[part_of(why, 0)->step + 1].not_started);
 	done(&capture, why);
 }
 
