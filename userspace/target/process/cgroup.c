@@ -13,9 +13,6 @@
 #include "bpf/record.h"
 #include "target/process/process.h"
 
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-
 /* Finds a whole word in a comma-separated list. */
 static const char *option_find(const char *options, const char *option)
 {
@@ -40,7 +37,7 @@ static bool cgroup_mount(const char *controllers, char *point, size_t size)
 		const char *rest = strstr(line, *controllers ? " - cgroup " : " - cgroup2 ");
 		const char *option = rest && *controllers ? option_find(rest, controllers) : rest;
 
-		if (!option || sscanf(line, "%*u %*u %*s %*s %" TEXT(4095) "s", place) != 1)
+		if (!option || sscanf(line, "%*u %*u %*s %*s %4095s", place) != 1)
 			continue;
 		process_unescape(place);
 		snprintf(point, size, "%s", place);
@@ -156,7 +153,8 @@ static const struct {
 };
 #define IO_LIMITS (sizeof(io_limits) / sizeof(io_limits[0]))
 
-/* Reads a file of limits; `row`: of io_limits, IO_LIMITS: io.max, which has all of them. */
+/* Reads a file of limits: that of a row of io_limits, or with IO_LIMITS io.max, which has those of
+ * all rows. */
 static void limits_read(struct limit_search *search, const char *path, size_t row)
 {
 	const char *name = row < IO_LIMITS ? io_limits[row].old_file : "io.max";
