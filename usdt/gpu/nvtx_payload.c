@@ -25,7 +25,9 @@ struct form_bytes {
 	uint8_t bytes;
 };
 
-/* Of each type; the others have FORM_NONE. */
+/* By the number of a type. 1 to 10 are C's types from char to unsigned long long, 11 to 18 those of
+ * 8 to 64 bits, 19 and 20 float and double, 43 and 44 the same by their size. Types that are not
+ * listed can't be read. */
 static const struct form_bytes forms[NVTX_MEMBERS] = {
 	[1] = {FORM_SIGNED, 1},
 	[2] = {FORM_UNSIGNED, 1},
@@ -136,7 +138,8 @@ static struct form_bytes form_of(unsigned domain, const struct nvtx_schema_entry
 	return of && of->enum_bytes ? (struct form_bytes){FORM_SIGNED, of->enum_bytes} : none;
 }
 
-/* Where members without an offset are is not known behind one that we can't read. */
+/* Takes the members that can be read. Behind one that can't, the places of members without an
+ * offset are unknown, and these are left out, too. */
 static void members_take(struct nvtx_schema *schema, const struct nvtx_schema_entry *entries,
 			 uint64_t count)
 {
@@ -281,12 +284,12 @@ static int64_t signed_of(uint64_t word, unsigned bytes)
 
 static double float_of(uint64_t word, unsigned bytes)
 {
-	double whole;
-	float half;
+	double wide;
+	float narrow;
 
-	memcpy(&whole, &word, sizeof(whole));
-	memcpy(&half, &word, sizeof(half));
-	return bytes == sizeof(half) ? (double)half : whole;
+	memcpy(&wide, &word, sizeof(wide));
+	memcpy(&narrow, &word, sizeof(narrow));
+	return bytes == sizeof(narrow) ? (double)narrow : wide;
 }
 
 static waffle_value_t value_of(struct form_bytes as, uint64_t word)

@@ -12,6 +12,9 @@
 #define CGROUPS_MAX 64
 #define PROCESSES_MAX 4096
 
+_Static_assert(sizeof(((struct cgroup_user *)NULL)->comm) == WAFFLE_COMM_BYTES,
+	       "a name fits into its record");
+
 /* Who used the memory of a cgroup when it was last looked for. */
 struct memory_row {
 	uint64_t cgroup, looked_ts;

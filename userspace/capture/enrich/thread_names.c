@@ -16,9 +16,8 @@
 /* A thread has its id some time after it is seen, and a program may give it a name later still. */
 static const uint64_t pauses_ns[] = {20000000, 100000000, 500000000, 2000000000};
 #define LOOKS (sizeof(pauses_ns) / sizeof(pauses_ns[0]))
-/* Looking takes at most 1 / COST of a CPU, and keeps other records waiting so long at once. */
-#define COST 25
-#define SLICE_NS 5000000ull
+#define COST 25             /* looking takes at most one COST-th of a CPU's time */
+#define SLICE_NS 5000000ull /* of a search, before the thread drains records again */
 
 _Static_assert(PYTHON_THREAD_NAME_MAX == WAFFLE_THREAD_NAME, "a name fits into its record");
 
@@ -32,9 +31,9 @@ struct named_thread {
 struct named_process {
 	pid_t pid;            /* 0: unused */
 	uint32_t thread;      /* the first one; MAP_NONE: none */
-	uint32_t looks;       /* since the last news */
-	uint64_t due_ns;      /* when it is looked at; UINT64_MAX: not until there are news */
-	uint64_t rest_ns;     /* not before */
+	uint32_t looks;       /* since a thread was last seen */
+	uint64_t due_ns;      /* when it is looked at; UINT64_MAX: not until a thread is seen */
+	uint64_t rest_ns;     /* it is not looked at before, because of COST */
 	uint64_t seen_ts;     /* of its last TASK record */
 	struct python python; /* if stacks are not recorded */
 };
@@ -120,6 +119,7 @@ static struct named_process *process_of(struct thread_names *names, uint32_t pid
 	return process;
 }
 
+/* A thread was seen: the process is looked at soon, and again a few times. */
 static void process_wake(struct thread_names *names, struct named_process *process)
 {
 	uint64_t due_ns = clock_monotonic_ns() + pauses_ns[0];

@@ -18,7 +18,6 @@
 #define RUNNING_PARTS 20
 
 struct slice_causes {
-	const struct model *model;
 	struct strtab *texts;
 	uint32_t *numbers; /* by span */
 };
@@ -105,7 +104,6 @@ struct slice_causes *slice_causes_open(const struct model *model)
 	if (!model->sched || !model->spans.len)
 		return NULL;
 	causes = memory_zeroed(1, sizeof(*causes));
-	causes->model = model;
 	causes->texts = strtab_make();
 	causes->numbers = memory_zeroed(model->spans.len, sizeof(*causes->numbers));
 	names = stack_names_open(model->reader, true);

@@ -83,10 +83,10 @@ int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *r
 		const char *name, struct wire_out *reply, struct error *err);
 /* What a worker asked for during a request, besides the request's own file. */
 struct worker_opens {
-	struct wire_out
-		missing; /* names of files that are not there, as wire_put_text() writes them */
-	uint32_t count;  /* of these */
-	bool other;      /* some other file was opened, or can't be */
+	/* Names of files that are not there, as wire_put_text() writes them. */
+	struct wire_out missing;
+	uint32_t count; /* of these */
+	bool other;     /* some other file was opened, or can't be */
 };
 /* The same. `opens` is zero at first, and the caller frees its names. */
 int worker_call_watched(enum worker_use use, enum worker_op op, const struct wire_out *request,
