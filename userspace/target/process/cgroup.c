@@ -69,6 +69,13 @@ static bool folders_up(char *path, size_t mount_len, const char *controllers, fo
 	return false;
 }
 
+/* A cgroup outside of our cgroup namespace, such as "/../a". No mount of ours has it: its path would
+ * lead to some folder that who has named the cgroup may have made. */
+static bool is_outside(const char *folder)
+{
+	return !strncmp(folder, "/..", 3) && (!folder[3] || folder[3] == '/');
+}
+
 /* Lines look like "4:cpu,cpuacct:/a/b"; the unified hierarchy is "0::/a/b". */
 static bool folders_each(pid_t tid, char *path, size_t size, folder_fn each, void *arg)
 {
@@ -86,7 +93,8 @@ static bool folders_each(pid_t tid, char *path, size_t size, folder_fn each, voi
 			continue;
 		*folder++ = '\0';
 		folder[strcspn(folder, "\n")] = '\0';
-		if (!cgroup_mount(controllers, point, sizeof(point)) || strlen(point) >= size)
+		if (is_outside(folder) || !cgroup_mount(controllers, point, sizeof(point)) ||
+		    strlen(point) >= size)
 			continue;
 		snprintf(path, size, "%s%s", point, folder);
 		found = folders_up(path, strlen(point), controllers, each, arg);
