@@ -53,6 +53,7 @@ enum deed {
 	DEED_LONG,
 	DEED_FILES,
 	DEED_ASK,
+	DEED_ASK_OFTEN,
 	DEED_FLOOD,
 	DEED_SLEEP,
 	DEED_OPEN,
@@ -187,6 +188,11 @@ static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, v
 	case DEED_ASK:
 		for (;;)
 			(void)!open("/no/such/file", O_RDONLY | O_CLOEXEC);
+	case DEED_ASK_OFTEN:
+		for (unsigned i = 0; i < 5000; i++)
+			(void)!open("/no/such/file", O_RDONLY | O_CLOEXEC);
+		wire_put_u32(reply, 42);
+		return 0;
 	case DEED_FLOOD:
 		for (;;)
 			message_send(SANDBOX_SOCKET,
@@ -576,6 +582,35 @@ static void test_worker_that_asks_without_end_is_given_up(void **state)
 	assert_int_equal(deed(DEED_FLOOD, "/its/file", &reply, &err), -EPROTO);
 	works();
 	alarm(0);
+}
+
+static struct worker_opens opens_of(enum deed what)
+{
+	struct wire_out request = {0}, reply;
+	struct worker_opens opens = {0};
+	struct error err = ERROR_INIT;
+
+	wire_put_u32(&request, what);
+	assert_int_equal(worker_call_watched(WORKER_FOR_ARMING, WORKER_CALLS, &request, -1,
+					     "/its/file", &opens, &reply, &err),
+			 0);
+	wire_out_free(&request);
+	wire_out_free(&reply);
+	wire_out_free(&opens.missing);
+	return opens;
+}
+
+/* The names are kept with the reply, and looked for again by each later capture. */
+static void test_worker_that_asks_often_leaves_few_names(void **state)
+{
+	struct worker_opens opens = opens_of(DEED_NONE);
+
+	(void)state;
+	assert_int_equal(opens.count, 0);
+	assert_false(opens.other);
+	opens = opens_of(DEED_ASK_OFTEN);
+	assert_int_equal(opens.count, WORKER_OPENS_MAX);
+	assert_true(opens.other);
 }
 
 /* ---- requests that nobody waits for ---- */
@@ -1088,6 +1123,7 @@ int main(void)
 		TEST(test_end_of_a_capture_waits_for_no_worker),
 		TEST(test_what_nobody_wants_any_more_is_given_up),
 		TEST(test_worker_that_asks_without_end_is_given_up),
+		TEST(test_worker_that_asks_often_leaves_few_names),
 		TEST(test_descriptors_of_a_worker_do_not_stay_open),
 		TEST(test_reply_of_many_messages_is_whole),
 		TEST(test_worker_sees_files_of_one_owner),

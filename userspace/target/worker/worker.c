@@ -363,7 +363,7 @@ static void open_note(const struct worker_process *process, const char *name, in
 
 	if (!opens)
 		return;
-	if (result == -ENOENT && name[0] == '/') {
+	if (result == -ENOENT && name[0] == '/' && opens->count < WORKER_OPENS_MAX) {
 		wire_put_text(&opens->missing, name);
 		opens->count++;
 	} else {
