@@ -127,6 +127,7 @@ static void stream_follow(struct wait_scan *scan, uint32_t index, uint64_t ts)
 
 static void awaited_add(struct wait_scan *scan, uint32_t op)
 {
+	memory_require(scan->timeline->awaited.len < MODEL_NONE);
 	if (op != MODEL_NONE)
 		vec_add(&scan->timeline->awaited, op);
 }
