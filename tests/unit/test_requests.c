@@ -65,8 +65,7 @@ static void test_requests_that_come_together_take_limited_memory(void **state)
 	struct error err = ERROR_INIT;
 	struct requests *requests;
 	unsigned hits = 0, rejected = 0;
-	const struct requests_options how = {
-		.arming = &arming, .deliver = deliver, .arg = &hits};
+	const struct requests_options how = {.arming = &arming, .deliver = deliver, .arg = &hits};
 
 	(void)state;
 	assert_int_equal(requests_open(&requests, &how, &err), 0);

@@ -805,9 +805,9 @@ static int pid_for(int fd)
 
 	assert_true(fd >= 0);
 	wire_put_u32(&request, DEED_NONE);
-	assert_int_equal(worker_call(WORKER_FOR_ARMING, WORKER_CALLS, &request, fd, "owned", &reply,
-				     &err),
-			 0);
+	assert_int_equal(
+		worker_call(WORKER_FOR_ARMING, WORKER_CALLS, &request, fd, "owned", &reply, &err),
+		0);
 	wire_out_free(&request);
 	wire_out_free(&reply);
 	close(fd);

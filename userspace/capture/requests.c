@@ -15,9 +15,9 @@
 
 #define REQUESTS_MAX 65536 /* that are not delivered yet */
 #define ROUND_NS 100000000ull
-#define SITES_MAX 200      /* clients choose the methods; past this number they share one name */
+#define SITES_MAX 200 /* clients choose the methods; past this number they share one name */
 #define FOLLOWING_MAX (1u << 18) /* not delivered yet, of those that came with others: 60 MiB */
-#define PROCESSES_MAX 1024 /* whose ports are remembered */
+#define PROCESSES_MAX 1024       /* whose ports are remembered */
 
 /* A request, from its first bytes on. */
 struct server_request {

@@ -25,7 +25,7 @@ _Static_assert(PYTHON_THREAD_NAME_MAX == WAFFLE_THREAD_NAME, "a name fits into i
 
 struct named_thread {
 	struct waffle_rec_thread_name rec; /* with the last name that was passed on */
-	uint32_t seen; /* the tid by which its process sees it, if that is another one; 0: unknown */
+	uint32_t seen;                     /* of another pid namespace: its tid there; 0: unknown */
 	/* Neighbours among the threads of its process; `next` of an unused one: the next such one.
 	 * MAP_NONE: none. */
 	uint32_t next, previous;

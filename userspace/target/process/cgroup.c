@@ -69,8 +69,8 @@ static bool folders_up(char *path, size_t mount_len, const char *controllers, fo
 	return false;
 }
 
-/* A cgroup outside of our cgroup namespace, such as "/../a". No mount of ours has it: its path would
- * lead to some folder that who has named the cgroup may have made. */
+/* A cgroup outside of our cgroup namespace, such as "/../a". No mount of ours has it: its path
+ * would lead to some folder that who has named the cgroup may have made. */
 static bool is_outside(const char *folder)
 {
 	return !strncmp(folder, "/..", 3) && (!folder[3] || folder[3] == '/');

@@ -289,7 +289,8 @@ static bool is_our_roots(int fd, const struct stat *status)
 }
 
 #define OWNER_ANYONE UINT64_MAX
-#define OWNER_OF_DEVICE (1ull << 63) /* the root who writes to a file system, and that one's number */
+/* The root of some other file system, whose number is added. */
+#define OWNER_OF_DEVICE (1ull << 63)
 
 /* Who may have written a file: the user, but 0 only for the root of this machine. */
 static uint64_t owner_of(int fd, const struct stat *status)
