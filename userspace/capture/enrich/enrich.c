@@ -297,6 +297,7 @@ void enrich_forget(struct enrich *enrich, pid_t pid)
 	if (enrich->span_stacks)
 		stacks_forget(enrich->span_stacks, pid);
 	thread_names_forget(enrich->thread_names, pid);
+	limits_forget(enrich->limits, (uint32_t)pid);
 	stack_numbers_forget(enrich->stack_numbers, (uint32_t)pid);
 }
 
