@@ -16,8 +16,8 @@ struct limits;
 struct limits *limits_open(void);
 void limits_close(struct limits *limits);
 
-/* Adds the process with the most memory to a record. It is looked for once a second at most, and less
- * often if that takes long. */
+/* Adds the process with the most memory to a record. It is looked for once a second at most, and
+ * less often if that takes long. */
 void limits_memory(struct limits *limits, struct waffle_rec_memory *memory);
 /* Reads the limits of a process that waited for a disk. Returns their number, and 0 from the second
  * call for a process on. *found has room for LIMITS_OF_PROCESS. */
