@@ -10,15 +10,7 @@
 #define NAMES_MAX 1024u
 #define NAME_SLOTS (2u * NAMES_MAX)
 
-enum form {
-	FORM_NONE,
-	FORM_SIGNED,
-	FORM_UNSIGNED,
-	FORM_FLOAT,
-	FORM_ADDRESS,
-	FORM_TEXT,
-	FORM_HANDLE
-};
+enum form { FORM_NONE, FORM_SIGNED, FORM_UNSIGNED, FORM_FLOAT, FORM_ADDRESS, FORM_HANDLE };
 
 struct form_bytes {
 	uint8_t form; /* enum form */
@@ -53,8 +45,9 @@ static const struct form_bytes forms[NVTX_MEMBERS] = {
 	[NVTX_MEMBER_ADDRESS] = {FORM_ADDRESS, 8},
 	[43] = {FORM_FLOAT, 4},
 	[44] = {FORM_FLOAT, 8},
-	[NVTX_MEMBER_CSTRING] = {FORM_TEXT, 8},
-	[NVTX_MEMBER_CSTRING_UTF8] = {FORM_TEXT, 8},
+	/* Not followed: the pointer may be one that nothing else reads. */
+	[NVTX_MEMBER_CSTRING] = {FORM_ADDRESS, 8},
+	[NVTX_MEMBER_CSTRING_UTF8] = {FORM_ADDRESS, 8},
 	[NVTX_MEMBER_REGISTERED] = {FORM_HANDLE, 8},
 };
 
@@ -223,7 +216,7 @@ static char key_type(enum form form)
 	static const char types[] = {
 		[FORM_SIGNED] = WAFFLE_KEY_I64, [FORM_UNSIGNED] = WAFFLE_KEY_U64,
 		[FORM_FLOAT] = WAFFLE_KEY_F64,  [FORM_ADDRESS] = WAFFLE_KEY_PTR,
-		[FORM_TEXT] = WAFFLE_KEY_STR,   [FORM_HANDLE] = WAFFLE_KEY_STR,
+		[FORM_HANDLE] = WAFFLE_KEY_STR,
 	};
 
 	return types[form];
@@ -303,8 +296,6 @@ static waffle_value_t value_of(struct form_bytes as, uint64_t word)
 		return waffle_f64(float_of(word, as.bytes));
 	case FORM_ADDRESS:
 		return waffle_ptr((const void *)(uintptr_t)word);
-	case FORM_TEXT:
-		return waffle_str((const char *)(uintptr_t)word);
 	case FORM_HANDLE:
 		text = nvtx_text_of_handle((const void *)(uintptr_t)word);
 		return waffle_str(text ? nvtx_text_string(text) : NULL);
